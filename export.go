@@ -1,0 +1,365 @@
+package state
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/agentstate/state/internal/strict"
+)
+
+// exportFormat is the version of the format that Export writes.
+const exportFormat = 1
+
+// exported is the format of Export. Messages are written once; whatever refers
+// to them holds runs: pairs of the first place and the one after the last.
+type exported struct {
+	Format   int               `json:"format"`
+	Version  uint64            `json:"version"`
+	Counts   []exportedCount   `json:"counts,omitempty"`
+	Fields   []exportedField   `json:"fields,omitempty"`
+	Keys     []exportedField   `json:"keys,omitempty"`
+	Talk     *[]run            `json:"conversation,omitempty"` // the field messages
+	Results  []exportedResult  `json:"results,omitempty"`
+	Messages []json.RawMessage `json:"messages,omitempty"`
+}
+
+type exportedField struct {
+	Name  string          `json:"name"`
+	Value json.RawMessage `json:"value"`
+}
+
+// exportedCount is how many versions changed fields of certain classes and no
+// others. A class is given by its readers.
+type exportedCount struct {
+	Classes  [][]string `json:"classes"`
+	Versions uint64     `json:"versions"`
+}
+
+type exportedResult struct {
+	ID        string    `json:"id,omitempty"`
+	Agent     string    `json:"agent,omitempty"`
+	Input     string    `json:"input,omitempty"`
+	Prompt    []run     `json:"prompt,omitempty"`
+	History   []run     `json:"history,omitempty"`
+	Output    []run     `json:"output,omitempty"`
+	ToolCalls []run     `json:"tool_calls,omitempty"`
+	Raw       string    `json:"raw,omitempty"`
+	RawBytes  string    `json:"raw_base64,omitempty"` // of a Raw that is not UTF-8
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// MarshalJSON writes the run as a pair.
+func (r run) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "[%d,%d]", r.from, r.to), nil }
+
+// UnmarshalJSON reads a pair.
+func (r *run) UnmarshalJSON(data []byte) error {
+	var pair []int
+	if err := json.Unmarshal(data, &pair); err != nil {
+		return err
+	}
+	if len(pair) != 2 {
+		return errors.New("a run is a pair of places")
+	}
+	r.from, r.to = pair[0], pair[1]
+	return nil
+}
+
+// Export returns the whole content as JSON, for [Import]: all fields but the
+// ephemeral ones, undeclared keys, the conversation, the results and the
+// version, as they are at one moment. Secrets are in it as they are. The journal
+// is not. The size is linear in what is held. It is the host's.
+func (s *State) Export() ([]byte, error) {
+	h := s.on()
+	if h.rights != nil {
+		return nil, h.denied("export", "")
+	}
+	f := h.freeze()
+	t := f.tree.Load()
+	st := stackOf(t.slot(historySlot))
+	table := &stack{table: st.table, results: st.results}
+	st.index.Share(&table.index)
+	out := exported{Format: exportFormat, Version: f.version.Load(), Counts: t.counts(h.schema)}
+	for slot, sp := range h.schema.specs {
+		e := f.load(slot)
+		switch {
+		case slot == historySlot || e == nil || sp.ephemeral:
+		case slot == messagesSlot:
+			runs := table.intern(lastOwner.Add(1), sp.share(e.value).([]Message))
+			out.Talk = &runs
+		default:
+			data, err := sp.appendJSON(nil, e.value)
+			if err != nil {
+				return nil, err
+			}
+			out.Fields = append(out.Fields, exportedField{sp.name, data})
+		}
+	}
+	for _, key := range f.keys() {
+		data, err := undeclaredSpec.appendJSON(nil, f.get(undeclaredSpec, key).value)
+		if err != nil {
+			return nil, err
+		}
+		out.Keys = append(out.Keys, exportedField{key, data})
+	}
+	for i := range st.results.Len() {
+		r := st.at(i)
+		e := exportedResult{
+			ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, CreatedAt: r.created,
+			Prompt: r.prompt, History: r.history, Output: r.output, ToolCalls: r.called,
+		}
+		if !utf8.ValidString(r.raw) {
+			e.Raw, e.RawBytes = "", base64.StdEncoding.EncodeToString([]byte(r.raw))
+		}
+		out.Results = append(out.Results, e)
+	}
+	for i := range table.table.Len() {
+		out.Messages = append(out.Messages, json.RawMessage(table.message(i).Raw()))
+	}
+	data, err := JSONOf(out)
+	return []byte(data), err
+}
+
+// counts returns the tree's counts of versions, from which the versions of bound
+// handles follow. Without a team the version alone says it.
+func (t *tree) counts(s *Schema) []exportedCount {
+	if s.team == nil {
+		return nil
+	}
+	var counts []exportedCount
+	for class := range t.classes {
+		if n := t.classes[class].versions; n > 0 {
+			counts = append(counts, exportedCount{[][]string{s.readers(class)}, n})
+		}
+	}
+	for _, m := range t.mixed {
+		if m.versions == 0 {
+			continue
+		}
+		c := exportedCount{Versions: m.versions}
+		for class := range t.classes {
+			if m.classes.has(class) {
+				c.Classes = append(c.Classes, s.readers(class))
+			}
+		}
+		counts = append(counts, c)
+	}
+	return counts
+}
+
+// recount takes over exported counts. Classes that the schema no longer has
+// count for nobody but the host.
+func (t *tree) recount(s *Schema, in *exported) {
+	if s.team == nil {
+		t.classes[undeclaredClass].versions = in.Version
+		return
+	}
+	for _, c := range in.Counts {
+		touched := make(bits, len(t.classes)>>6+1)
+		known := false
+		for _, readers := range c.Classes {
+			slices.Sort(readers)
+			if class := slices.Index(s.classes, classKey(readers)); class >= 0 {
+				touched.with(class)
+				known = true
+			}
+		}
+		if known && c.Versions <= in.Version {
+			t.count(touched, int(c.Versions))
+		}
+	}
+}
+
+// Import returns a state with the content that Export wrote, converted to the
+// schema's types if nothing is lost. A nil schema stands for one that accepts any
+// name. Data that is damaged, of a newer format, or does not fit the schema is an
+// error that says where; validation is not asked again. The journal begins
+// after the imported version.
+func Import(schema *Schema, data []byte) (*State, error) {
+	s := New(schema)
+	if err := s.on().load(data); err != nil {
+		return nil, fmt.Errorf("state: import: %w", err)
+	}
+	return s, nil
+}
+
+// load fills the empty branch of a handle that nobody else has seen.
+func (h *handle) load(data []byte) error {
+	in, err := decodeExport(data)
+	if err != nil {
+		return err
+	}
+	b := h.branch
+	t := b.tree.Load().clone()
+	put := func(sp *spec, key string, v any, size int) {
+		e := &entry{value: sp.hide(v), size: size, version: in.Version, born: in.Version}
+		t.put(sp, key, e)
+		t.member(sp, nil, e)
+	}
+	st, err := in.stack(h.schema.limits)
+	if err != nil {
+		return err
+	}
+	if st.results.Len() > 0 {
+		t.put(historySpec, "", &entry{value: st, version: in.Version, born: in.Version})
+	}
+	seen := map[string]bool{}
+	for i, f := range append(slices.Clone(in.Fields), in.Keys...) {
+		declared := i < len(in.Fields)
+		sp, key, err := h.named(f.Name)
+		switch {
+		case seen[f.Name]:
+			err = errors.New("given twice")
+		case declared && err == nil && sp.slot < 0:
+			err = ErrUnknownField
+		case err == nil && sp.slot < 0:
+			err = checkName(f.Name, h.schema.limits.NameBytes)
+		case err == nil && sp.slot == messagesSlot:
+			err = errors.New("messages are in conversation")
+		}
+		if err != nil {
+			return fieldError(clip(f.Name), err)
+		}
+		seen[f.Name] = true
+		v, size, err := sp.named(f.Name).imported(f.Value, h.schema.limits)
+		if err != nil {
+			return err
+		}
+		put(sp, key, v, size)
+	}
+	if most := h.schema.limits.Keys; most > 0 && len(seen) > most {
+		return &LimitError{Name: "Keys", Limit: most, Got: len(seen)}
+	}
+	if in.Talk != nil {
+		sp := h.schema.specs[messagesSlot]
+		v, size, err := sp.take(st.messages(*in.Talk), h.schema.limits.value(), true)
+		if err != nil {
+			return err
+		}
+		put(sp, "", sp.settle(v, size), size)
+	}
+	t.recount(h.schema, in)
+	b.forked = in.Version
+	b.version.Store(in.Version)
+	b.tree.Store(t)
+	b.owned = true
+	return nil
+}
+
+// imported returns an exported value in stored form, and its size.
+func (sp *spec) imported(data []byte, lim Limits) (any, int, error) {
+	tree, err := strict.Decode(data, strict.Limits{})
+	if err != nil {
+		return nil, 0, fieldError(sp.name, err)
+	}
+	v, size, err := sp.convert(tree, lim.value())
+	if err != nil {
+		return nil, 0, err
+	}
+	if sp.maxBytes > 0 && size > sp.maxBytes {
+		return nil, 0, &LimitError{Name: "MaxBytes", Field: sp.name, Limit: sp.maxBytes, Got: size}
+	}
+	return sp.settle(v, size), size, nil
+}
+
+// decodeExport reads the format, strictly.
+func decodeExport(data []byte) (*exported, error) {
+	if err := strict.Check(data, strict.Limits{Depth: 1000}); err != nil {
+		return nil, err
+	}
+	var head struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, err
+	}
+	if head.Format != exportFormat {
+		return nil, fmt.Errorf("format %d; this package reads format %d", head.Format, exportFormat)
+	}
+	members, err := strict.Members(data)
+	if err != nil {
+		return nil, err
+	}
+	known := []string{"format", "version", "counts", "fields", "keys", "conversation", "results", "messages"}
+	for _, m := range members {
+		if !slices.Contains(known, m.Name) {
+			return nil, fmt.Errorf("%s: unknown member", strict.Path("$", clip(m.Name)))
+		}
+	}
+	in := &exported{}
+	if err := json.Unmarshal(data, in); err != nil {
+		return nil, err
+	}
+	if in.Version > math.MaxInt64 {
+		return nil, errors.New("$.version: out of range")
+	}
+	return in, nil
+}
+
+// stack returns the results with their table of messages.
+func (in *exported) stack(lim Limits) (*stack, error) {
+	if lim.Results > 0 && len(in.Results) > lim.Results {
+		return nil, &LimitError{Name: "Results", Limit: lim.Results, Got: len(in.Results)}
+	}
+	msgs := make([]Message, len(in.Messages))
+	for i, data := range in.Messages {
+		m, err := DecodeMessage(data)
+		if err != nil {
+			return nil, fmt.Errorf("$.messages[%d]: %w", i, err)
+		}
+		msgs[i] = m
+	}
+	st := newStack()
+	if runs := st.intern(lastOwner.Add(1), msgs); len(msgs) > 0 && (len(runs) != 1 || st.table.Len() != len(msgs)) {
+		return nil, errors.New("$.messages: a message is there twice")
+	}
+	check := func(path string, runs []run) error {
+		for _, r := range runs {
+			if r.from < 0 || r.to <= r.from || r.to > len(msgs) {
+				return fmt.Errorf("%s: no messages from %d to %d", path, r.from, r.to)
+			}
+		}
+		return nil
+	}
+	if in.Talk != nil {
+		if err := check("$.conversation", *in.Talk); err != nil {
+			return nil, err
+		}
+	}
+	results := make([]*stackedResult, len(in.Results))
+	for i, e := range in.Results {
+		path := strict.Index("$.results", i)
+		for _, part := range []struct {
+			name string
+			runs []run
+		}{{"prompt", e.Prompt}, {"history", e.History}, {"output", e.Output}, {"tool_calls", e.ToolCalls}} {
+			if err := check(path+"."+part.name, part.runs); err != nil {
+				return nil, err
+			}
+		}
+		for _, m := range st.messages(e.ToolCalls) {
+			if _, ok := m.(ToolResultMessage); !ok {
+				return nil, fmt.Errorf("%s.tool_calls: %q is no tool result", path, m.Type())
+			}
+		}
+		if e.RawBytes != "" {
+			raw, err := base64.StdEncoding.DecodeString(e.RawBytes)
+			if err != nil || e.Raw != "" {
+				return nil, fmt.Errorf("%s.raw_base64: not base64, or beside raw", path)
+			}
+			e.Raw = string(raw)
+		}
+		results[i] = &stackedResult{
+			id: e.ID, agent: e.Agent, input: e.Input, raw: e.Raw, created: e.CreatedAt,
+			prompt: e.Prompt, history: e.History, output: e.Output, called: e.ToolCalls,
+		}
+	}
+	st.results = st.results.Append(reflect.ValueOf(results), 0)
+	return st, nil
+}

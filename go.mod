@@ -1,0 +1,12 @@
+module github.com/agentstate/state
+
+go 1.25.0
+
+require (
+	github.com/google/go-cmp v0.7.0
+	github.com/stretchr/testify v1.12.1
+	golang.org/x/exp v0.0.0-20260813180055-c1d0aacb2297
+	pgregory.net/rapid v1.3.0
+)
+
+require go.yaml.in/yaml/v3 v3.0.5 // indirect

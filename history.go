@@ -1,0 +1,603 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/agentstate/state/internal/hamt"
+	"github.com/agentstate/state/internal/list"
+	"github.com/agentstate/state/internal/value"
+)
+
+const (
+	messagesName = "messages"
+	historyName  = "history" // in errors; it is no field
+)
+
+// Messages is the conversation, a field that every schema has: a list that
+// appends and that everybody may use, unless the schema declares it otherwise.
+// The user's turn is added with Messages.Set, an agent's with [History.Append].
+var Messages = &Field[[]Message]{
+	Name:        messagesName,
+	Description: "The conversation.",
+	Read:        Public,
+	Write:       Public,
+}
+
+// InferenceResult is one call of a model by an agent, with what came of it.
+type InferenceResult struct {
+	ID        string              `json:"id,omitempty"`
+	Agent     string              `json:"agent"`
+	Input     string              `json:"input"`
+	Prompt    []Message           `json:"prompt"`    // the agent's own instructions
+	History   []Message           `json:"history"`   // the conversation that was sent along
+	Output    []Message           `json:"output"`    // what the model answered
+	ToolCalls []ToolResultMessage `json:"toolCalls"` // the results of the calls in Output
+	Raw       string              `json:"raw"`       // the provider's response, byte for byte
+	CreatedAt time.Time           `json:"createdAt"`
+}
+
+// History is the stack of the inference results of a [State]. Whoever may not
+// read [Messages] sees only the results he appended himself. All methods are
+// safe for concurrent use.
+//
+// A message is held once, however many results refer to it.
+type History struct{ handle }
+
+// Append pushes a copy of r, and in the same version appends its Output and then
+// its ToolCalls to Messages, so that stack and conversation agree; an agent that
+// may not write Messages pushes the result only. On a bound handle an empty
+// Agent becomes the handle's, and another name is [ErrDenied]. An empty
+// CreatedAt becomes the present time.
+func (hs *History) Append(r InferenceResult) error {
+	h := &hs.handle
+	if reentered() {
+		return errReentered
+	}
+	if err := h.branch.alive(); err != nil {
+		return err
+	}
+	if h.rights != nil {
+		if !h.member() || r.Agent != "" && r.Agent != h.agent {
+			return h.denied(string(OpAppend), historyName)
+		}
+		r.Agent = h.agent
+	}
+	if r.CreatedAt.IsZero() {
+		r.CreatedAt = time.Now()
+	}
+	r.CreatedAt = r.CreatedAt.UTC().Round(0)
+	if err := r.check(h.schema.limits); err != nil {
+		return err
+	}
+	push := op{kind: OpAppend, spec: historySpec, handler: pushing, value: r, size: r.size(), borrowed: true, agent: h.agent, cause: h.cause}
+	push.class = h.schema.resultClass(r.Agent) + 1
+	turn, err := h.turn(&r)
+	if err != nil {
+		return err
+	}
+	user := turn != nil && turn.runsUserCode()
+	return h.transact(user, func(t *tree) ([]edit, error) {
+		cur := t.slot(historySlot)
+		if most := h.schema.limits.Results; most > 0 && stackOf(cur).count(h)+1 > most {
+			return nil, &LimitError{Name: "Results", Limit: most, Got: most + 1}
+		}
+		pushed, err := push.step(cur, value.Limits{})
+		if err != nil {
+			return nil, err
+		}
+		edits := []edit{{spec: historySpec, from: cur, to: &pushed, ops: []op{push}}}
+		if turn == nil {
+			return edits, nil
+		}
+		cur = t.slot(messagesSlot)
+		said, err := turn.step(cur, h.schema.limits.value())
+		if err == nil {
+			err = turn.spec.check(said)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return append(edits, edit{spec: turn.spec, from: cur, to: &said, ops: []op{*turn}}), nil
+	})
+}
+
+// turn returns the op that adds what a result says to the conversation, or nil
+// if there is none.
+func (h *handle) turn(r *InferenceResult) (*op, error) {
+	if len(r.Output)+len(r.ToolCalls) == 0 || !h.mayWrite(messagesSlot) {
+		return nil, nil
+	}
+	sp := h.schema.specs[messagesSlot]
+	o := op{kind: OpSet, spec: sp, handler: sp.handler, agent: h.agent, cause: h.cause}
+	if o.handler.overwrites() {
+		o.handler = appending
+	}
+	said := make([]Message, 0, len(r.Output)+len(r.ToolCalls))
+	said = append(said, r.Output...)
+	for _, m := range r.ToolCalls {
+		said = append(said, m)
+	}
+	v, size, err := sp.take(said, h.schema.limits.value(), true)
+	if err != nil {
+		return nil, err
+	}
+	o.value, o.size = sp.hide(v), size
+	return &o, nil
+}
+
+// Len returns how many results there are.
+func (hs *History) Len() int {
+	return stackOf(hs.branch.load(historySlot)).count(&hs.handle)
+}
+
+// All yields the results with their places, oldest first, as they are at one
+// moment.
+func (hs *History) All() iter.Seq2[int, InferenceResult] {
+	return func(yield func(int, InferenceResult) bool) {
+		st := stackOf(hs.branch.load(historySlot))
+		n := 0
+		for r := range st.seen(&hs.handle) {
+			if !yield(n, st.result(r)) {
+				return
+			}
+			n++
+		}
+	}
+}
+
+// By yields the results of one agent, oldest first.
+func (hs *History) By(agent string) iter.Seq[InferenceResult] {
+	return func(yield func(InferenceResult) bool) {
+		st := stackOf(hs.branch.load(historySlot))
+		for r := range st.seen(&hs.handle) {
+			if r.agent == agent && !yield(st.result(r)) {
+				return
+			}
+		}
+	}
+}
+
+// Results returns a copy of the stack, oldest first.
+func (hs *History) Results() []InferenceResult { return hs.Since(0) }
+
+// Since returns the results from place i on; a negative i counts from the end.
+func (hs *History) Since(i int) []InferenceResult {
+	st := stackOf(hs.branch.load(historySlot))
+	if i < 0 {
+		i = max(0, st.count(&hs.handle)+i)
+	}
+	results := []InferenceResult{}
+	n := 0
+	for r := range st.seen(&hs.handle) {
+		if n >= i {
+			results = append(results, st.result(r))
+		}
+		n++
+	}
+	return results
+}
+
+// At returns the result at place i, if there is one.
+func (hs *History) At(i int) (InferenceResult, bool) {
+	st := stackOf(hs.branch.load(historySlot))
+	if i < 0 {
+		return InferenceResult{}, false
+	}
+	if hs.mayRead(messagesSlot) {
+		if i >= st.results.Len() {
+			return InferenceResult{}, false
+		}
+		return st.result(st.at(i)), true
+	}
+	for r := range st.seen(&hs.handle) {
+		if i == 0 {
+			return st.result(r), true
+		}
+		i--
+	}
+	return InferenceResult{}, false
+}
+
+// Last returns the latest result, if there is one.
+func (hs *History) Last() (InferenceResult, bool) {
+	st := stackOf(hs.branch.load(historySlot))
+	for i := st.results.Len() - 1; i >= 0; i-- {
+		if r := st.at(i); hs.seesResult(r) {
+			return st.result(r), true
+		}
+	}
+	return InferenceResult{}, false
+}
+
+// Pop removes the latest result and returns it. Messages stay as they are. It
+// needs the right to write Messages.
+func (hs *History) Pop() (InferenceResult, bool, error) {
+	h := &hs.handle
+	if !h.mayWrite(messagesSlot) {
+		return InferenceResult{}, false, h.denied(string(OpPop), historyName)
+	}
+	var popped InferenceResult
+	found := false
+	err := h.transact(true, func(t *tree) ([]edit, error) {
+		h.branch.load(historySlot) // what is popped depends on what is there
+		cur := t.slot(historySlot)
+		st := stackOf(cur)
+		if found = st.results.Len() > 0; !found {
+			return nil, nil
+		}
+		last := st.at(st.results.Len() - 1)
+		popped = st.result(last)
+		rest := st.without()
+		o := op{kind: OpPop, spec: historySpec, value: resultRef{st, last}, computed: true, agent: h.agent, cause: h.cause}
+		o.class = h.schema.resultClass(last.agent) + 1
+		return []edit{{spec: historySpec, from: cur, to: &result{rest, 0}, ops: []op{o}, over: true, computed: true}}, nil
+	})
+	return popped, found && err == nil, err
+}
+
+// Reset replaces the stack by copies of results. Messages stay as they are. It
+// needs the right to write Messages.
+func (hs *History) Reset(results []InferenceResult) error {
+	h := &hs.handle
+	if reentered() {
+		return errReentered
+	}
+	if !h.mayWrite(messagesSlot) {
+		return h.denied(string(OpReset), historyName)
+	}
+	if most := h.schema.limits.Results; most > 0 && len(results) > most {
+		return &LimitError{Name: "Results", Limit: most, Got: len(results)}
+	}
+	st := newStack()
+	for i := range results {
+		r := results[i]
+		r.CreatedAt = r.CreatedAt.UTC().Round(0)
+		if err := r.check(h.schema.limits); err != nil {
+			return fmt.Errorf("state: results[%d]: %w", i, err)
+		}
+		st = st.push(&r)
+	}
+	return h.transact(false, func(t *tree) ([]edit, error) {
+		cur := t.slot(historySlot)
+		e := edit{spec: historySpec, from: cur, to: &result{st, 0}, over: true}
+		// Everybody who sees some of the results, of before or after, sees this.
+		seen := map[int]bool{}
+		for _, some := range []*stack{stackOf(cur), st} {
+			for i := range some.results.Len() {
+				seen[h.schema.resultClass(some.at(i).agent)] = true
+			}
+		}
+		seen[h.schema.specs[messagesSlot].class] = true
+		for class := range h.schema.classes {
+			if seen[class] {
+				e.ops = append(e.ops, op{kind: OpReset, spec: historySpec, value: st, class: class + 1, agent: h.agent, cause: h.cause})
+			}
+		}
+		return []edit{e}, nil
+	})
+}
+
+// Format returns what fn makes of each result, one after the other, as the
+// conversation for a prompt. A nil fn stands for Output and then ToolCalls.
+func (hs *History) Format(fn func(InferenceResult) []Message) []Message {
+	if fn == nil {
+		fn = func(r InferenceResult) []Message {
+			for _, m := range r.ToolCalls {
+				r.Output = append(r.Output, m)
+			}
+			return r.Output
+		}
+	}
+	msgs := []Message{}
+	for _, r := range hs.All() {
+		msgs = append(msgs, fn(r)...)
+	}
+	return msgs
+}
+
+// MarshalJSON encodes the result; absent messages are empty lists.
+func (r InferenceResult) MarshalJSON() ([]byte, error) {
+	type plain InferenceResult
+	r.Prompt, r.History = append([]Message{}, r.Prompt...), append([]Message{}, r.History...)
+	r.Output, r.ToolCalls = append([]Message{}, r.Output...), append([]ToolResultMessage{}, r.ToolCalls...)
+	return json.Marshal(plain(r))
+}
+
+// UnmarshalJSON decodes a result as MarshalJSON has written it.
+func (r *InferenceResult) UnmarshalJSON(data []byte) error {
+	type plain InferenceResult
+	var in struct {
+		*plain
+		Prompt    json.RawMessage `json:"prompt"`
+		History   json.RawMessage `json:"history"`
+		Output    json.RawMessage `json:"output"`
+		ToolCalls json.RawMessage `json:"toolCalls"`
+	}
+	out := plain{}
+	in.plain = &out
+	if err := json.Unmarshal(data, &in); err != nil {
+		return fmt.Errorf("state: result: %w", err)
+	}
+	var called []Message
+	for _, part := range []struct {
+		name string
+		data json.RawMessage
+		dst  *[]Message
+	}{{"prompt", in.Prompt, &out.Prompt}, {"history", in.History, &out.History}, {"output", in.Output, &out.Output}, {"toolCalls", in.ToolCalls, &called}} {
+		if part.data == nil {
+			continue
+		}
+		msgs, err := DecodeMessages(part.data)
+		if err != nil {
+			return fmt.Errorf("state: result: %s: %w", part.name, err)
+		}
+		*part.dst = msgs
+	}
+	for i, m := range called {
+		called, ok := m.(ToolResultMessage)
+		if !ok {
+			return fmt.Errorf("state: result: toolCalls[%d]: %s is no tool result", i, m.Type())
+		}
+		out.ToolCalls = append(out.ToolCalls, called)
+	}
+	*r = InferenceResult(out)
+	return nil
+}
+
+// check returns what is wrong with a result.
+func (r *InferenceResult) check(lim Limits) error {
+	for _, text := range []struct{ name, text string }{{"id", r.ID}, {"agent", r.Agent}, {"input", r.Input}} {
+		if !utf8.ValidString(text.text) {
+			return &TypeError{Field: historyName, Path: "$." + text.name, Want: "valid UTF-8", Got: "other bytes"}
+		}
+	}
+	if size := r.size(); lim.ValueBytes > 0 && size > lim.ValueBytes {
+		return &LimitError{Name: "ValueBytes", Field: historyName, Limit: lim.ValueBytes, Got: size}
+	}
+	for _, part := range []struct {
+		name string
+		msgs []Message
+	}{{"prompt", r.Prompt}, {"history", r.History}, {"output", r.Output}} {
+		for i, m := range part.msgs {
+			if !isMessage(m) {
+				return &TypeError{Field: historyName, Path: fmt.Sprintf("$.%s[%d]", part.name, i), Want: "a message", Got: fmt.Sprintf("%T", m)}
+			}
+		}
+	}
+	for i, m := range r.ToolCalls {
+		if m.messageBody == nil {
+			return &TypeError{Field: historyName, Path: fmt.Sprintf("$.toolCalls[%d]", i), Want: "a message", Got: "the zero message"}
+		}
+	}
+	if y := r.CreatedAt.Year(); y < 0 || y > 9999 {
+		return &TypeError{Field: historyName, Path: "$.createdAt", Want: "a year from 0 to 9999", Got: strconv.Itoa(y)}
+	}
+	return nil
+}
+
+// size is what a result counts for beside its messages, which are held once.
+func (r *InferenceResult) size() int {
+	n := len(r.ID) + len(r.Agent) + len(r.Input) + len(r.Raw)
+	for _, m := range r.Output {
+		n += m.size()
+	}
+	for _, m := range r.ToolCalls {
+		n += m.size()
+	}
+	return n
+}
+
+// stack is an immutable stack of results. The messages of all results are in one
+// table, each once; a result refers to runs of it.
+type stack struct {
+	table   *list.List // []Message
+	results *list.List // []*stackedResult
+	index   hamt.Map[int]
+	popped  int // results popped since the table was made
+}
+
+type stackedResult struct {
+	id, agent, input, raw           string
+	prompt, history, output, called []run
+	created                         time.Time
+}
+
+// run is a part of the table.
+type run struct{ from, to int }
+
+// resultRef is a result on a stack.
+type resultRef struct {
+	stack  *stack
+	result *stackedResult
+}
+
+// historySpec and pushing make the stack look like a field to the branch.
+var (
+	historySpec = &spec{slot: historySlot, name: historyName, handler: pushing, typ: reflect.TypeFor[*stack]()}
+	pushing     = &handler{name: "push", kind: pushes}
+)
+
+var emptyStack = newStack()
+
+func newStack() *stack {
+	return &stack{
+		table:   list.New(reflect.TypeFor[[]Message]()),
+		results: list.New(reflect.TypeFor[[]*stackedResult]()),
+	}
+}
+
+func stackOf(e *entry) *stack {
+	if e == nil {
+		return emptyStack
+	}
+	return e.value.(*stack)
+}
+
+func (st *stack) at(i int) *stackedResult {
+	return st.results.Index(i).Interface().(*stackedResult)
+}
+
+func (st *stack) message(i int) Message { return st.table.Index(i).Interface().(Message) }
+
+// push returns the stack with one more result.
+func (st *stack) push(r *InferenceResult) *stack {
+	next := &stack{table: st.table, results: st.results, popped: st.popped}
+	st.index.Share(&next.index)
+	owner := lastOwner.Add(1)
+	called := make([]Message, len(r.ToolCalls))
+	for i, m := range r.ToolCalls {
+		called[i] = m
+	}
+	pushed := &stackedResult{
+		id: r.ID, agent: r.Agent, input: r.Input, raw: r.Raw, created: r.CreatedAt,
+		prompt:  next.intern(owner, r.Prompt),
+		history: next.intern(owner, r.History),
+		output:  next.intern(owner, r.Output),
+		called:  next.intern(owner, called),
+	}
+	next.results = st.results.Append(reflect.ValueOf([]*stackedResult{pushed}), 0)
+	return next
+}
+
+// intern returns messages as runs of the table, to which it adds those that are
+// not there. It is called on a stack that nobody else has seen yet.
+func (st *stack) intern(owner uint64, msgs []Message) []run {
+	var runs []run
+	for _, m := range msgs {
+		at := -1
+		if n := len(runs); n > 0 && runs[n-1].to < st.table.Len() && same(st.message(runs[n-1].to), m) {
+			at = runs[n-1].to
+		} else if i := st.index.Get(hashKey(m)); i != nil && same(st.message(*i), m) {
+			at = *i
+		}
+		if at < 0 {
+			at = st.table.Len()
+			st.table = st.table.Append(reflect.ValueOf([]Message{m}), 0)
+			st.index.Set(owner, hashKey(m), &at)
+		}
+		if n := len(runs); n > 0 && runs[n-1].to == at {
+			runs[n-1].to++
+		} else {
+			runs = append(runs, run{at, at + 1})
+		}
+	}
+	return runs
+}
+
+func same(a, b Message) bool { return a == b || a.hash() == b.hash() && a.Raw() == b.Raw() }
+
+func hashKey(m Message) string { return strconv.FormatUint(m.hash(), 36) }
+
+// without returns the stack without its last result. The table is made anew from
+// time to time, so that messages of popped results do not stay for ever.
+func (st *stack) without() *stack {
+	n := st.results.Len() - 1
+	next := &stack{table: st.table, popped: st.popped + 1}
+	st.index.Share(&next.index)
+	next.results = st.results.Take(n, 0)
+	if next.popped <= n {
+		return next
+	}
+	fresh := newStack()
+	for i := range n {
+		r := st.result(st.at(i))
+		fresh = fresh.push(&r)
+	}
+	return fresh
+}
+
+// result returns a result with its messages.
+func (st *stack) result(r *stackedResult) InferenceResult {
+	called := st.messages(r.called)
+	out := InferenceResult{
+		ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, CreatedAt: r.created,
+		Prompt:    st.messages(r.prompt),
+		History:   st.messages(r.history),
+		Output:    st.messages(r.output),
+		ToolCalls: make([]ToolResultMessage, len(called)),
+	}
+	for i, m := range called {
+		out.ToolCalls[i] = m.(ToolResultMessage)
+	}
+	return out
+}
+
+func (st *stack) messages(runs []run) []Message {
+	n := 0
+	for _, r := range runs {
+		n += r.to - r.from
+	}
+	msgs := make([]Message, 0, n)
+	for _, r := range runs {
+		for part := range st.table.Runs(r.from, r.to) {
+			msgs = append(msgs, part.Interface().([]Message)...)
+		}
+	}
+	return msgs
+}
+
+// seesResult reports whether the handle may read a result.
+func (h *handle) seesResult(r *stackedResult) bool {
+	return h.sees(h.schema.resultClass(r.agent))
+}
+
+// seen yields the results that the handle may read.
+func (st *stack) seen(h *handle) iter.Seq[*stackedResult] {
+	return func(yield func(*stackedResult) bool) {
+		for i := range st.results.Len() {
+			if r := st.at(i); h.seesResult(r) && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// count returns how many results the handle may read.
+func (st *stack) count(h *handle) int {
+	if h.mayRead(messagesSlot) {
+		return st.results.Len()
+	}
+	n := 0
+	for range st.seen(h) {
+		n++
+	}
+	return n
+}
+
+// pushResult is what the pushing handler does.
+func pushResult(current any, present bool, update any) (any, error) {
+	st := emptyStack
+	if present {
+		st = current.(*stack)
+	}
+	switch u := update.(type) {
+	case InferenceResult:
+		return st.push(&u), nil
+	case resultRef:
+		r := u.stack.result(u.result)
+		return st.push(&r), nil
+	}
+	return nil, errors.New("state: not a result")
+}
+
+// writtenResult returns what an op on the history wrote, as a Change shows it.
+func writtenResult(v any) any {
+	switch v := v.(type) {
+	case resultRef:
+		return v.stack.result(v.result)
+	case *stack:
+		results := make([]InferenceResult, v.results.Len())
+		for i := range results {
+			results[i] = v.result(v.at(i))
+		}
+		return results
+	}
+	return nil
+}

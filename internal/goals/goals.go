@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// A goal is one line of the table: what is measured in the benchmarks BenchmarkGoal/<row>/…, and its limit.
+type goal struct {
+	row     string
+	what    string
+	limit   limit
+	measure measure
+}
+
+// goals is the part of the table of speed goals in docs/design.md that concerns the root package.
+var goals = []goal{
+	{"get-scalar", "typed get through an agent's handle / get from a map under RWMutex", atMost(0.5, "×"), ratio("subject", "baseline")},
+	{"get-scalar", "the same, allocations", atMost(0, "allocs"), worst("allocs/op", "subject")},
+	{"get-scalar-2cpu", "typed get in parallel, two cores / one", atMost(1.1, "×"), secondCore("subject-par")},
+	{"get-by-name", "get by name / get from a map under RWMutex", atMost(1.5, "×"), ratio("subject", "baseline")},
+	{"set-scalar", "set of a scalar / set in a map under Mutex", atMost(5, "×"), ratio("subject", "baseline")},
+	{"fork", "Fork, 10 … 100 000 keys", atMost(200, "ns"), worst("ns/op", sizes(10, 100_000)...)},
+	{"fork", "the same, growth exponent", atMost(0.05, ""), growth(sizes(10, 100_000)...)},
+	{"snapshot", "Snapshot, 10 … 100 000 keys", atMost(200, "ns"), worst("ns/op", sizes(10, 100_000)...)},
+	{"snapshot", "the same, growth exponent", atMost(0.05, ""), growth(sizes(10, 100_000)...)},
+	{"fork-write", "clone of a map of 1 000 keys / fork and first write", atLeast(20, "×"), ratio("baseline", "subject")},
+	{"append", "append to a list of 10 … 100 000, slowest / fastest", atMost(2, "×"), spread("ns/op", sizes(10, 100_000)...)},
+	{"append", "copy-on-set / append, at 1 000", atLeast(300, "×"), ratio("baseline/n=1000", "subject/n=1000")},
+	{"step", "a step after 10 … 10 000 steps, slowest / fastest", atMost(1.5, "×"), spread("ns/op", sizes(10, 10_000)...)},
+	{"access-check", "typed get with rights to check - without", atMost(1, "ns"), difference("subject", "baseline")},
+	{"export", "bytes per result, 10 … 1 000 results, most / least", atMost(1.5, "×"), spread("bytes/result", sizes(10, 1000)...)},
+}
+
+// sizes names the variants of a subject that is measured at first, 10 × first, … last.
+func sizes(first, last int) []string {
+	var variants []string
+	for n := first; n <= last; n *= 10 {
+		variants = append(variants, "subject/n="+strconv.Itoa(n))
+	}
+	return variants
+}
+
+// A limit is the figure to reach.
+type limit struct {
+	value float64
+	unit  string
+	least bool
+}
+
+func atMost(value float64, unit string) limit { return limit{value: value, unit: unit} }
+
+func atLeast(value float64, unit string) limit { return limit{value: value, unit: unit, least: true} }
+
+func (l limit) met(value float64) bool {
+	if l.least {
+		return value >= l.value
+	}
+	return value <= l.value
+}
+
+func (l limit) String() string {
+	sign := "≤ "
+	if l.least {
+		sign = "≥ "
+	}
+	return sign + withUnit(strconv.FormatFloat(l.value, 'g', -1, 64), l.unit)
+}
+
+// show prints a value with about three digits. It never rounds a missed goal to a met one.
+func (l limit) show(value float64) string {
+	digits := 0
+	for _, below := range []float64{100, 10, 0.1} {
+		if value != 0 && max(value, -value) < below {
+			digits++
+		}
+	}
+	text := strconv.FormatFloat(value, 'f', digits, 64)
+	if rounded, err := strconv.ParseFloat(text, 64); err == nil && l.met(rounded) != l.met(value) {
+		text = fmt.Sprint(value)
+	}
+	return withUnit(text, l.unit)
+}
+
+func withUnit(text, unit string) string {
+	if unit == "" {
+		return text
+	}
+	return text + " " + unit
+}

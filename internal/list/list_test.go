@@ -1,0 +1,97 @@
+package list
+
+import (
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+var ints = reflect.TypeFor[[]int]()
+
+func contents(l *List) []int { return l.Slice(0, l.Len()).Interface().([]int) }
+
+func TestListsThatShareChunksStayAsTheyWere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lists := []*List{New(ints)}
+		models := [][]int{{}}
+		next := 0
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			i := rapid.IntRange(0, len(lists)-1).Draw(t, "list")
+			l, model := lists[i], models[i]
+			if rapid.IntRange(0, 4).Draw(t, "take") == 0 {
+				n := rapid.IntRange(0, len(model)).Draw(t, "n")
+				l, model = l.Take(n, n), model[:n]
+			} else if rapid.IntRange(0, 4).Draw(t, "drop") == 0 {
+				n := rapid.IntRange(0, len(model)+1).Draw(t, "n")
+				l = l.DropFirst(n, min(n, len(model)))
+				model = model[min(n, len(model)):]
+			} else {
+				n := rapid.SampledFrom([]int{0, 1, 1, 1, 2, 3, 7, 100, 255, 256, 257, 600}).Draw(t, "n")
+				add := make([]int, n)
+				for j := range add {
+					add[j] = next
+					next++
+				}
+				l = l.Append(reflect.ValueOf(add), n)
+				model = append(model[:len(model):len(model)], add...)
+			}
+			lists, models = append(lists, l), append(models, model)
+		}
+		for i, l := range lists {
+			require.Equal(t, len(models[i]), l.Len())
+			require.Equal(t, len(models[i]), l.Bytes())
+			require.Equal(t, append([]int{}, models[i]...), contents(l))
+			for j, want := range models[i] {
+				require.EqualValues(t, want, l.Index(j).Int())
+			}
+		}
+	})
+}
+
+func TestOneTailIsGivenToOneAppender(t *testing.T) {
+	base := New(ints).Append(reflect.ValueOf([]int{1, 2, 3}), 0)
+	var wg sync.WaitGroup
+	got := make([]*List, 8)
+	for i := range got {
+		wg.Go(func() {
+			l := base
+			for j := range 600 {
+				l = l.Append(reflect.ValueOf([]int{i*1000 + j}), 0)
+			}
+			got[i] = l
+		})
+	}
+	wg.Wait()
+	for i, l := range got {
+		want := []int{1, 2, 3}
+		for j := range 600 {
+			want = append(want, i*1000+j)
+		}
+		require.Equal(t, want, contents(l))
+	}
+}
+
+func TestSlicesCannotReachTheTail(t *testing.T) {
+	l := New(ints).Append(reflect.ValueOf([]int{1, 2}), 0)
+	for run := range l.Runs(0, 2) {
+		require.Equal(t, 2, run.Cap())
+	}
+	s := contents(l)
+	s[0] = 9
+	require.Equal(t, []int{1, 2}, contents(l))
+}
+
+func BenchmarkAppend(b *testing.B) {
+	one := reflect.ValueOf([]int{7})
+	b.ReportAllocs()
+	l := New(ints)
+	for b.Loop() {
+		l = l.Append(one, 8)
+		if l.Len() == 100_000 {
+			l = New(ints)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+// Package value answers, for one Go type, what a store of values must know:
+// whether a value of the type can be stored, how to copy and check it, how to
+// get one out of another value without loss, and how to write it as JSON so
+// that reading it back gives the same value.
+//
+// There is one type to know, [Plan]: what [For] found out about a type, once.
+package value
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"unicode/utf8"
+)
+
+// Error says that a value or a type does not fit, and where. Got names a kind
+// or a short reason, never the content of the value; Path contains member names.
+type Error struct {
+	Path string // such as $.a[3].b
+	Want string
+	Got  string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s: want %s, got %s", e.Path, e.Want, e.Got)
+}
+
+// LimitError says which limit a value exceeds and where. Got is the first
+// amount seen that is too much, so it may be less than the whole.
+type LimitError struct {
+	Name  string // "Depth" or "ValueBytes"
+	Path  string
+	Limit int
+	Got   int
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%s: %s is at least %d, the limit is %d", e.Path, e.Name, e.Got, e.Limit)
+}
+
+// Limits bound a value. A field that is 0 or negative sets no limit, but no
+// value may be nested more than 10 000 levels deep, so that cycles end.
+type Limits struct {
+	Bytes int // the size of the value, about the length of its JSON
+	Depth int // containers inside one another: a scalar has 0, a []int 1
+}
+
+// A Plan is what is known about a type. It is immutable and safe for
+// concurrent use. Its methods take values of exactly that type.
+//
+// Code of the types themselves, such as MarshalJSON or Clone, may be called by
+// every method. If it panics, that is an error like one it returns.
+type Plan struct {
+	typ   reflect.Type
+	codec codec
+
+	scalar  bool   // a plain bool, number or string
+	flat    bool   // assignment is a copy
+	dynamic bool   // has a part of type any; in a source, perhaps a number that any cannot hold
+	fixed   int    // > 0: every value has this size and needs no check
+	name    string // for Describe
+}
+
+// A codec does the work of a Plan for one kind of type.
+type codec interface {
+	// check adds the size of v to w and finds what does not fit.
+	check(v reflect.Value, w *walk) error
+	// isolate replaces the memory that v, a settable shallow copy, shares
+	// with the original. It normalises what is of type any if store is set,
+	// and fails only then. It is not called for flat types.
+	isolate(v reflect.Value, store bool) error
+	// tree returns v, which has been checked, as a fresh tree.
+	tree(v reflect.Value, w *walk) (any, error)
+	// convert sets dst, a settable zero value, from src, which is what shape
+	// returns. It copies what it takes from src.
+	convert(dst reflect.Value, src any, w *walk) error
+	// append appends the JSON of v.
+	append(dst []byte, v reflect.Value) ([]byte, error)
+	// equal reports whether a reader could not tell a from b.
+	equal(a, b reflect.Value) bool
+}
+
+// compiled is a cached answer of For.
+type compiled struct {
+	plan *Plan
+	err  error
+}
+
+var (
+	targets sync.Map // reflect.Type -> compiled, for types that are stored
+	sources sync.Map // reflect.Type -> compiled, for types that are only read
+)
+
+// For returns the plan of a type. The error is an *Error that names the part
+// of the type that cannot be stored. Answers are kept.
+func For(t reflect.Type) (*Plan, error) {
+	return cached(&targets, t, false)
+}
+
+// source returns a plan with which values of t can be checked, turned into a
+// tree and written, though perhaps not read back.
+func source(t reflect.Type) (*Plan, error) {
+	return cached(&sources, t, true)
+}
+
+func cached(cache *sync.Map, t reflect.Type, source bool) (*Plan, error) {
+	if c, ok := cache.Load(t); ok {
+		return c.(compiled).plan, c.(compiled).err
+	}
+	if t == nil {
+		return nil, &Error{Path: "$", Want: "a type that can be stored", Got: "no type"}
+	}
+	c := compiler{source: source, busy: map[reflect.Type]bool{}, plans: map[reflect.Type]*Plan{}}
+	plan, err := c.compile(t)
+	if err != nil {
+		plan = nil
+	}
+	answer, _ := cache.LoadOrStore(t, compiled{plan, err})
+	return answer.(compiled).plan, answer.(compiled).err
+}
+
+// Type returns the type the plan is for.
+func (p *Plan) Type() reflect.Type { return p.typ }
+
+// Scalar reports whether the type is a bool, a number, a string, or a named
+// type of such a kind without coding methods of its own.
+func (p *Plan) Scalar() bool { return p.scalar }
+
+// Immutable reports whether assignment is a copy: scalars, structs and arrays
+// of such, time.Time, opaque types.
+func (p *Plan) Immutable() bool { return p.flat }
+
+// Describe returns a short name of the type for people and models: string,
+// integer, number, boolean, date, list of X, object, any.
+func (p *Plan) Describe() string { return p.name }
+
+// Check returns the size of v, or what Copy would refuse: an *Error or a
+// *LimitError. It copies nothing.
+func (p *Plan) Check(v reflect.Value, lim Limits) (size int, err error) {
+	if p.fixed > 0 && (lim.Bytes <= 0 || p.fixed <= lim.Bytes) {
+		return p.fixed, nil
+	}
+	if p.scalar && v.Kind() == reflect.String {
+		if s := v.String(); (lim.Bytes <= 0 || len(s)+2 <= lim.Bytes) && utf8.ValidString(s) {
+			return len(s) + 2, nil
+		}
+	}
+	return walked(lim, func(w *walk) error { return p.codec.check(v, w) })
+}
+
+// Copy returns a deep copy of v and its size. It fails as Check does, before
+// it copies anything. Parts of type any are normalised, see [Normalise].
+func (p *Plan) Copy(v reflect.Value, lim Limits) (c reflect.Value, size int, err error) {
+	size, err = p.Check(v, lim)
+	if err != nil {
+		return reflect.Value{}, 0, err
+	}
+	c, err = p.copied(v, true)
+	if err != nil {
+		return reflect.Value{}, 0, err
+	}
+	return c, size, nil
+}
+
+// Clone returns a deep copy of a value that Copy or Convert returned, or that
+// has been checked and is normalised.
+func (p *Plan) Clone(v reflect.Value) reflect.Value {
+	c, _ := p.copied(v, false) // fails only when it stores
+	return c
+}
+
+func (p *Plan) copied(v reflect.Value, store bool) (reflect.Value, error) {
+	if p.flat && !v.CanAddr() {
+		return v, nil // nobody can assign to it
+	}
+	c := reflect.New(p.typ).Elem()
+	if v.IsValid() { // else a nil of type any
+		c.Set(v)
+	}
+	if p.flat {
+		return c, nil
+	}
+	if err := p.codec.isolate(c, store); err != nil {
+		return reflect.Value{}, atRoot(err)
+	}
+	return c, nil
+}
+
+// Convert returns src as a value of the plan's type if nothing is lost by that,
+// and its size. The result shares no memory with src. Numbers become numbers
+// that can hold them, a list of anything a list, a map or struct a struct with
+// those members, one element a list of one, a string a date or what the type
+// reads from a string. The limits hold for src and for the result. Other
+// errors are *Error.
+func (p *Plan) Convert(src any, lim Limits) (v reflect.Value, size int, err error) {
+	if src != nil && reflect.TypeOf(src) == p.typ {
+		return p.Copy(reflect.ValueOf(src), lim)
+	}
+	c := reflect.New(p.typ).Elem()
+	if p.typ == anyType {
+		src, size, err = Normalise(src, lim)
+		setAny(c, src)
+		return c, size, err
+	}
+	if _, err = walked(lim, func(w *walk) error {
+		w.exact = true
+		return measure(src, w)
+	}); err != nil {
+		return reflect.Value{}, 0, err
+	}
+	if _, err = walked(Limits{}, func(w *walk) error {
+		w.exact = true
+		c.SetZero()
+		return convert(p, c, src, w)
+	}); err != nil {
+		return reflect.Value{}, 0, err
+	}
+	if size, err = p.Check(c, lim); err != nil {
+		return reflect.Value{}, 0, err
+	}
+	return c, size, nil
+}
+
+// AppendJSON appends v as JSON: what encoding/json writes, but a nil slice or
+// map is the empty one, and nothing is escaped for HTML. Only values that
+// Check refuses, and coding methods, make it fail.
+func (p *Plan) AppendJSON(dst []byte, v reflect.Value) ([]byte, error) {
+	out, err := p.codec.append(dst, v)
+	if err != nil {
+		return dst, atRoot(err)
+	}
+	return out, nil
+}
+
+// Equal reports whether a and b are the same to a reader: a nil slice or map is
+// the empty one, times are compared by instant, types with coding methods by
+// what they write.
+func (p *Plan) Equal(a, b reflect.Value) bool {
+	return p.codec.equal(a, b)
+}
+
+// CheckString reports whether s can be stored: it is valid UTF-8.
+func CheckString(s string) bool { return utf8.ValidString(s) }
+
+// Normalise returns src as what a field of type any stores, and its size: nil,
+// bool, string, []any, map[string]any, and of the numbers int64, or uint64 or
+// float64 for those that int64 does not hold. Structs and types with coding
+// methods become what their JSON says, times and bytes strings. The result
+// shares no memory with src.
+func Normalise(src any, lim Limits) (any, int, error) {
+	size, err := walked(lim, func(w *walk) error { return measure(src, w) })
+	if err != nil {
+		return nil, 0, err
+	}
+	x, err := tree(src, &walk{})
+	if err != nil {
+		return nil, 0, atRoot(err)
+	}
+	return x, size, nil
+}

@@ -1,0 +1,123 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/agentstate/state/internal/strict"
+)
+
+// JSON is a JSON text that never changes: the arguments of a tool call, what a
+// tool returned, a member this library does not know. Numbers keep their
+// spelling, so that 9007199254740993 and 1.0 stay what they are. "" is no JSON
+// and stands for absent; it marshals as null.
+//
+// Any string can be converted to JSON; [JSON.Valid] tells whether it is one.
+type JSON string
+
+// jsonDepth is the nesting up to which a JSON is valid, as in encoding/json.
+const jsonDepth = 10_000
+
+// JSONText returns s as a JSON string. Invalid UTF-8 is replaced by U+FFFD.
+func JSONText(s string) JSON {
+	return JSON(strict.AppendString(make([]byte, 0, len(s)+2), s))
+}
+
+// JSONOf returns v as encoding/json writes it, but with <, > and & as they
+// are. It fails where encoding/json fails, and where a Marshaler or a
+// json.RawMessage inside v wrote what is not [JSON.Valid].
+func JSONOf(v any) (JSON, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return "", fmt.Errorf("state: JSON: %w", err)
+	}
+	data := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	if err := strict.Check(data, strict.Limits{Depth: jsonDepth}); err != nil {
+		return "", fmt.Errorf("state: JSON: %w", err)
+	}
+	return JSON(data), nil
+}
+
+// Valid reports whether j is one JSON value in UTF-8 in which no object has a
+// member twice and no string has half a surrogate pair.
+func (j JSON) Valid() bool {
+	return strict.Check([]byte(j), strict.Limits{Depth: jsonDepth}) == nil
+}
+
+// Text returns the content if j is a JSON string, else j itself.
+func (j JSON) Text() string {
+	if n := len(j); n >= 2 && j[0] == '"' && strings.IndexByte(string(j[1:]), '"') == n-2 && strings.IndexByte(string(j), '\\') < 0 {
+		return string(j[1 : n-1])
+	}
+	if j == "" || j[0] != '"' || !j.Valid() {
+		return string(j)
+	}
+	return j.text()
+}
+
+// text is Text of a valid JSON without space around it. It allocates only if
+// there are escapes.
+func (j JSON) text() string {
+	if j == "" || j[0] != '"' {
+		return string(j)
+	}
+	if strings.IndexByte(string(j), '\\') < 0 {
+		return string(j[1 : len(j)-1])
+	}
+	return strict.Unquote([]byte(j))
+}
+
+// Equal reports whether both are the same JSON value. Space, the order of
+// members and escapes in strings do not count; numbers are the same only if
+// they are spelled the same. Texts that are not valid equal only themselves.
+func (j JSON) Equal(other JSON) bool {
+	if j == other {
+		return true
+	}
+	a, err := strict.Decode([]byte(j), strict.Limits{Depth: jsonDepth})
+	if err != nil {
+		return false
+	}
+	b, err := strict.Decode([]byte(other), strict.Limits{Depth: jsonDepth})
+	return err == nil && reflect.DeepEqual(a, b)
+}
+
+// Decode stores the value in dst, as json.Unmarshal does, except that a number
+// becomes a json.Number where dst leaves the type open, and that j must be
+// valid.
+func (j JSON) Decode(dst any) error {
+	if err := strict.Check([]byte(j), strict.Limits{Depth: jsonDepth}); err != nil {
+		return fmt.Errorf("state: JSON: %w", err)
+	}
+	dec := json.NewDecoder(strings.NewReader(string(j)))
+	dec.UseNumber()
+	if err := dec.Decode(dst); err != nil {
+		return fmt.Errorf("state: JSON: %w", err)
+	}
+	return nil
+}
+
+// MarshalJSON returns the text, or null for "". The error for a text that is
+// no JSON comes from encoding/json, which also compacts it and escapes <, >
+// and & unless told otherwise.
+func (j JSON) MarshalJSON() ([]byte, error) {
+	if j == "" {
+		return []byte("null"), nil
+	}
+	return []byte(j), nil
+}
+
+// UnmarshalJSON copies data without the space between its tokens. It fails if
+// the text is not [JSON.Valid]. A null is kept: the JSON is "null", not "".
+func (j *JSON) UnmarshalJSON(data []byte) error {
+	if err := strict.Check(data, strict.Limits{Depth: jsonDepth}); err != nil {
+		return fmt.Errorf("state: JSON: %w", err)
+	}
+	*j = JSON(strict.Compact(make([]byte, 0, len(data)), data))
+	return nil
+}
