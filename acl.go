@@ -181,7 +181,7 @@ func (r *rights) within(o *rights) bool {
 func (s *State) As(agent string) *State {
 	h := *s.on()
 	if h.rights == nil {
-		h.agent = agent
+		h.signature = &signature{agent, h.cause}
 	}
 	h.rights = h.rights.and(h.schema.rightsOf(agent))
 	return &State{handle: h}

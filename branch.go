@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/agentstate/state/internal/list"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -31,7 +32,7 @@ type branch struct {
 	// Of a fork or a transaction:
 	parent *branch
 	base   *tree // of the parent, when it was forked
-	nets   map[fieldKey]*net
+	nets   *nets
 	// reads notes what a transaction has read, also through forks of it.
 	reads *readSet
 }
@@ -75,7 +76,7 @@ func (b *branch) fork() *branch {
 		parent: b,
 		base:   t,
 		forked: b.version.Load(),
-		nets:   map[fieldKey]*net{},
+		nets:   &nets{},
 		reads:  b.reads,
 	}
 	f.tree.Store(t)
@@ -113,14 +114,23 @@ type op struct {
 	spec     *spec
 	key      string   // of an undeclared key
 	handler  *handler // nil where the write does not merge
-	value    any      // the update in stored form; for lists also a slice or span
+	value    any      // the update in stored form; for lists also a slice
 	size     int      // of the update
-	class    int      // read class, if not that of the field
-	computed bool     // the value was computed from what was read
-	borrowed bool     // value belongs to the caller: it must not be kept
-	agent    string
-	cause    string
-	at       uint64 // in a branch: its version that the write made
+	by       *signature
+	tail     int32 // if > 0, the update is the last tail elements of the list value
+	class    int16 // read class + 1, if not that of the field
+	computed bool  // the value was computed from what was read
+	borrowed bool  // value belongs to the caller: it must not be kept
+}
+
+// update returns what the op writes, without hidden.
+func (o *op) update() any {
+	v := bare(o.value)
+	if o.tail > 0 {
+		l := v.(*list.List)
+		return span{l, l.Len() - int(o.tail), l.Len()}
+	}
+	return v
 }
 
 func (o *op) name() string {
@@ -146,16 +156,17 @@ func (o *op) step(cur *entry, lim value.Limits) (result, error) {
 	var r result
 	var err error
 	if o.handler.overwrites() {
-		r = result{sp.settle(bare(o.value), o.size), o.size}
+		r.size = o.size
+		r.value, err = sp.settle(o.update(), o.size, o.borrowed)
 	} else {
 		var current any
 		if cur != nil {
 			current = bare(cur.value)
 		}
-		r.value, r.size, err = o.handler.merge(sp, current, cur != nil, bare(o.value), o.size, lim)
-		if err != nil {
-			return r, err
-		}
+		r.value, r.size, err = o.handler.merge(sp, current, cur != nil, o.update(), o.size, o.borrowed, lim)
+	}
+	if err != nil {
+		return r, err
 	}
 	if sp.maxBytes > 0 && r.size > sp.maxBytes {
 		return r, &LimitError{Name: "MaxBytes", Field: o.name(), Limit: sp.maxBytes, Got: r.size}
@@ -220,7 +231,7 @@ func (h *handle) write(o op) error {
 		return errReentered
 	}
 	b := h.branch
-	o.agent, o.cause = h.agent, h.cause
+	o.by = h.signature
 	if !o.runsUserCode() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -251,7 +262,7 @@ func (h *handle) rewrite(o op, fn func(current any, present bool) (any, error)) 
 		return errReentered
 	}
 	b := h.branch
-	o.agent, o.cause = h.agent, h.cause
+	o.by = h.signature
 	return b.attempt(func() (bool, error) {
 		if err := b.alive(); err != nil {
 			return false, err
@@ -296,7 +307,7 @@ func (h *handle) delete(sp *spec, key string) (bool, error) {
 	if cur == nil {
 		return false, nil
 	}
-	o := op{kind: OpDelete, spec: sp, key: key, agent: h.agent, cause: h.cause}
+	o := op{kind: OpDelete, spec: sp, key: key, by: h.signature}
 	return true, b.commitOne(h, &o, cur, nil)
 }
 
@@ -386,7 +397,7 @@ func (b *branch) commit(h *handle, edits []edit) (bool, error) {
 
 func (o *op) readClass() int {
 	if o.class > 0 {
-		return o.class - 1
+		return int(o.class) - 1
 	}
 	return o.spec.class
 }
@@ -411,7 +422,6 @@ func (b *branch) install(t *tree, sp *spec, key string, from *entry, to *result,
 	t.member(sp, from, e)
 	for i := range ops {
 		o := &ops[i]
-		o.at = version
 		o.settle(e)
 		t.classes[o.readClass()].journal.add(record{
 			version: version,
@@ -436,7 +446,10 @@ func (o *op) settle(to *entry) {
 		st := to.value.(*stack)
 		o.value = resultRef{st, st.at(st.results.Len() - 1)}
 	default:
-		o.value = o.spec.hide(appended(o, to))
+		if !o.handler.overwrites() {
+			o.tail = int32(o.spec.slice(bare(o.value)).Len())
+		}
+		o.value = to.value
 	}
 	o.borrowed = false
 }

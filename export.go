@@ -227,9 +227,10 @@ func (h *handle) load(data []byte) error {
 			return fieldError(clip(f.Name), err)
 		}
 		seen[f.Name] = true
-		v, size, err := sp.named(f.Name).imported(f.Value, h.schema.limits)
+		v, size, err := sp.imported(f.Value, h.schema.limits)
 		if err != nil {
-			return err
+			o := op{spec: sp, key: key}
+			return o.about(err)
 		}
 		put(sp, key, v, size)
 	}
@@ -242,7 +243,10 @@ func (h *handle) load(data []byte) error {
 		if err != nil {
 			return err
 		}
-		put(sp, "", sp.settle(v, size), size)
+		if v, err = sp.settle(v, size, false); err != nil {
+			return err
+		}
+		put(sp, "", v, size)
 	}
 	t.recount(h.schema, in)
 	b.forked = in.Version
@@ -265,7 +269,8 @@ func (sp *spec) imported(data []byte, lim Limits) (any, int, error) {
 	if sp.maxBytes > 0 && size > sp.maxBytes {
 		return nil, 0, &LimitError{Name: "MaxBytes", Field: sp.name, Limit: sp.maxBytes, Got: size}
 	}
-	return sp.settle(v, size), size, nil
+	v, err = sp.settle(v, size, false)
+	return v, size, err
 }
 
 // decodeExport reads the format, strictly.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/agentstate/state/internal/list"
 )
 
 // net is what a branch has done to one field since it was forked. If over is
@@ -20,28 +18,52 @@ type net struct {
 	ops      []op
 }
 
+// nets holds the nets of a branch, of which most have few.
+type nets struct {
+	list  []*net
+	index map[fieldKey]*net // once there are many
+}
+
+const fewNets = 8
+
+// get returns the net of a field, or nil.
+func (ns *nets) get(sp *spec, key string) *net {
+	if ns.index != nil {
+		return ns.index[fieldKey{sp.slot, key}]
+	}
+	for _, n := range ns.list {
+		if n.spec.slot == sp.slot && n.key == key {
+			return n
+		}
+	}
+	return nil
+}
+
+// add returns a new net for a field that has none.
+func (ns *nets) add(sp *spec, key string) *net {
+	n := &net{spec: sp, key: key}
+	ns.list = append(ns.list, n)
+	if ns.index == nil && len(ns.list) > fewNets {
+		ns.index = map[fieldKey]*net{}
+		for _, n := range ns.list {
+			ns.index[fieldKey{n.spec.slot, n.key}] = n
+		}
+	} else if ns.index != nil {
+		ns.index[fieldKey{sp.slot, key}] = n
+	}
+	return n
+}
+
 // note adds an op to the net of its field. The branch is locked.
 func (b *branch) note(o *op) {
-	k := fieldKey{o.spec.slot, o.key}
-	n := b.nets[k]
+	n := b.nets.get(o.spec, o.key)
 	if n == nil {
-		n = &net{spec: o.spec, key: o.key}
-		b.nets[k] = n
+		n = b.nets.add(o.spec, o.key)
 	}
 	if o.handler.overwrites() {
 		n.over, n.computed, n.ops = true, o.computed || b.transaction(), nil
 	}
 	n.ops = append(n.ops, *o)
-}
-
-// appended returns what a write to a list added to it, as a part of the list.
-func appended(o *op, to *entry) any {
-	l := bare(to.value).(*list.List)
-	if o.handler.overwrites() {
-		return l
-	}
-	n := o.spec.slice(bare(o.value)).Len()
-	return span{l, l.Len() - n, l.Len()}
 }
 
 // Fork returns a branch: a state of its own that begins with this one's content
@@ -151,7 +173,7 @@ func (h *handle) mayNet(n *net) error {
 		return nil
 	case n.spec.slot == historySlot:
 		for i := range n.ops {
-			if o := &n.ops[i]; o.kind != OpAppend && !h.mayWrite(messagesSlot) || o.kind == OpAppend && o.agent != h.agent {
+			if o := &n.ops[i]; o.kind != OpAppend && !h.mayWrite(messagesSlot) || o.kind == OpAppend && o.by.agent != h.agent {
 				return h.denied("join", historyName)
 			}
 		}
@@ -168,10 +190,7 @@ func (h *handle) mayNet(n *net) error {
 // sorted returns the nets of a branch in the order of the schema. The branch
 // must have ended, or be locked.
 func (b *branch) sorted() []*net {
-	nets := make([]*net, 0, len(b.nets))
-	for _, n := range b.nets {
-		nets = append(nets, n)
-	}
+	nets := slices.Clone(b.nets.list)
 	slices.SortFunc(nets, func(x, y *net) int {
 		return cmp.Or(cmp.Compare(order(x.spec.slot), order(y.spec.slot)), cmp.Compare(x.key, y.key))
 	})
@@ -249,7 +268,7 @@ func (h *handle) mergeField(t *tree, sp *spec, key string, sides []*branch) (edi
 	var writers []writer
 	anyOver := false
 	for _, side := range sides {
-		n := side.nets[fieldKey{sp.slot, key}]
+		n := side.nets.get(sp, key)
 		if n == nil {
 			continue
 		}

@@ -256,11 +256,13 @@ func LastWins[T any]() Handler[T] {
 }
 
 // merge returns the result of writing update, of the given size, over what is
-// stored. Both are in stored form, without hidden; so is the result.
-func (h *handler) merge(sp *spec, current any, present bool, update any, size int, lim value.Limits) (any, int, error) {
+// stored. Both are in stored form, without hidden; so is the result. If the
+// update is borrowed, its elements still are the caller's.
+func (h *handler) merge(sp *spec, current any, present bool, update any, size int, borrowed bool, lim value.Limits) (any, int, error) {
 	switch {
 	case h.overwrites():
-		return sp.settle(update, size), size, nil
+		v, err := sp.settle(update, size, borrowed)
+		return v, size, err
 	case h.kind == pushes:
 		pushed, err := pushResult(current, present, update)
 		return pushed, 0, err
@@ -269,7 +271,10 @@ func (h *handler) merge(sp *spec, current any, present bool, update any, size in
 		if present {
 			l = current.(*list.List)
 		}
-		l = l.Append(sp.slice(update), size)
+		l, err := sp.appendTo(l, update, size, borrowed)
+		if err != nil {
+			return nil, 0, err
+		}
 		if over := l.Len() - h.keep; h.kind == keepsLast && over > 0 {
 			dropped := sp.sizeOf(l.Slice(0, over).Interface()) - sp.sizeOf(reflect.Zero(sp.typ).Interface())
 			l = l.DropFirst(over, min(dropped, l.Bytes()))
@@ -297,7 +302,8 @@ func (h *handler) merge(sp *spec, current any, present bool, update any, size in
 	if err != nil {
 		return nil, 0, err
 	}
-	return sp.settle(result, size), size, nil
+	result, err = sp.settle(result, size, false)
+	return result, size, err
 }
 
 // admit checks what a handler of this package made of stored values.
@@ -310,7 +316,8 @@ func (sp *spec) admit(result any, lim value.Limits) (any, int, error) {
 	if err != nil {
 		return nil, 0, typeError(sp.name, err)
 	}
-	return sp.settle(result, size), size, nil
+	result, err = sp.settle(result, size, false)
+	return result, size, err
 }
 
 // call runs fn. For an undeclared key the values are converted to what the

@@ -76,8 +76,8 @@ func (hs *History) Append(r InferenceResult) error {
 	if err := r.check(h.schema.limits); err != nil {
 		return err
 	}
-	push := op{kind: OpAppend, spec: historySpec, handler: pushing, value: r, size: r.size(), borrowed: true, agent: h.agent, cause: h.cause}
-	push.class = h.schema.resultClass(r.Agent) + 1
+	push := op{kind: OpAppend, spec: historySpec, handler: pushing, value: r, size: r.size(), borrowed: true, by: h.signature}
+	push.class = int16(h.schema.resultClass(r.Agent) + 1)
 	turn, err := h.turn(&r)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (h *handle) turn(r *InferenceResult) (*op, error) {
 		return nil, nil
 	}
 	sp := h.schema.specs[messagesSlot]
-	o := op{kind: OpSet, spec: sp, handler: sp.handler, agent: h.agent, cause: h.cause}
+	o := op{kind: OpSet, spec: sp, handler: sp.handler, by: h.signature}
 	if o.handler.overwrites() {
 		o.handler = appending
 	}
@@ -235,8 +235,8 @@ func (hs *History) Pop() (InferenceResult, bool, error) {
 		last := st.at(st.results.Len() - 1)
 		popped = st.result(last)
 		rest := st.without()
-		o := op{kind: OpPop, spec: historySpec, value: resultRef{st, last}, computed: true, agent: h.agent, cause: h.cause}
-		o.class = h.schema.resultClass(last.agent) + 1
+		o := op{kind: OpPop, spec: historySpec, value: resultRef{st, last}, computed: true, by: h.signature}
+		o.class = int16(h.schema.resultClass(last.agent) + 1)
 		return []edit{{spec: historySpec, from: cur, to: &result{rest, 0}, ops: []op{o}, over: true, computed: true}}, nil
 	})
 	return popped, found && err == nil, err
@@ -277,7 +277,7 @@ func (hs *History) Reset(results []InferenceResult) error {
 		seen[h.schema.specs[messagesSlot].class] = true
 		for class := range h.schema.classes {
 			if seen[class] {
-				e.ops = append(e.ops, op{kind: OpReset, spec: historySpec, value: st, class: class + 1, agent: h.agent, cause: h.cause})
+				e.ops = append(e.ops, op{kind: OpReset, spec: historySpec, value: st, class: int16(class + 1), by: h.signature})
 			}
 		}
 		return []edit{e}, nil

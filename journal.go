@@ -81,7 +81,7 @@ func (j *journal) add(r record, most int) {
 		}
 	}
 	if j.tail.records == nil {
-		j.tail.records = make([]record, 0, 4)
+		j.tail.records = make([]record, 0, 2)
 	}
 	size := r.op.size
 	if r.old != nil && r.op.handler.overwrites() {
@@ -260,8 +260,8 @@ func (h *handle) change(r *record, number uint64) Change {
 	return Change{
 		Version: number,
 		Time:    h.branch.origin.Add(r.at).UTC().Round(0),
-		Agent:   r.op.agent,
-		Cause:   r.op.cause,
+		Agent:   r.op.by.agent,
+		Cause:   r.op.by.cause,
 		Op:      r.op.kind,
 		Field:   r.op.field(),
 		Value:   r.op.written(),
@@ -271,16 +271,14 @@ func (h *handle) change(r *record, number uint64) Change {
 // written returns a copy of what an op wrote.
 func (o *op) written() any {
 	switch {
-	case o.kind == OpDelete:
+	case o.kind == OpDelete || o.value == nil && !o.spec.any:
 		return nil
 	case o.spec.secret:
 		return Masked{}
 	case o.spec.slot == historySlot:
 		return writtenResult(o.value)
-	case o.value == nil:
-		return nil
 	}
-	return o.spec.out(o.value)
+	return o.spec.out(o.update())
 }
 
 // Changes yields what was written after a version, oldest first, as of the time

@@ -75,15 +75,15 @@ func (kv *KV) put(kind Op, name string, v any, pick func(*spec) (*handler, error
 	if err != nil {
 		return err
 	}
-	o := op{kind: kind, spec: sp.named(name), key: key}
+	o := op{kind: kind, spec: sp, key: key}
 	if o.handler, err = pick(sp); err != nil {
 		return err
 	}
-	if v, o.size, err = o.spec.convert(v, kv.schema.limits.value()); err != nil {
-		return err
+	if v, o.size, err = sp.convert(v, kv.schema.limits.value()); err != nil {
+		return o.about(err)
 	}
 	o.value = sp.hide(v)
-	return kv.write(o)
+	return o.about(kv.write(o))
 }
 
 // Delete removes the value under a name and reports whether there was one.

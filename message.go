@@ -168,7 +168,12 @@ func registerMessages() {
 	value.Opaque(reflect.TypeFor[Message](),
 		func(m any) ([]byte, error) { return []byte(m.(Message).Raw()), nil },
 		func(data []byte) (any, error) { return DecodeMessage(data) },
-		func(m any) int { return m.(Message).size() })
+		func(m any) int {
+			if m := m.(Message); isMessage(m) {
+				return m.size()
+			}
+			return -1
+		})
 }
 
 // DecodeMessage reads one message. It is strict: member names in their exact

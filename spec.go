@@ -98,8 +98,8 @@ func (sp *spec) accepts(h *handler) error {
 }
 
 // take returns a value of the field's type as it is stored, checked and copied,
-// and its size. If borrow is set, a list that need not be copied deeply is not
-// copied at all: the caller does so before it returns to the user.
+// and its size. If borrow is set, a list is only checked: the caller copies it
+// before it returns to the user.
 func (sp *spec) take(v any, lim value.Limits, borrow bool) (stored any, size int, err error) {
 	switch t := v.(type) {
 	case string:
@@ -121,7 +121,7 @@ func (sp *spec) take(v any, lim value.Limits, borrow bool) (stored any, size int
 	if !rv.IsValid() {
 		return nil, 0, &TypeError{Field: sp.name, Path: "$", Want: sp.plan.Describe(), Got: "null"}
 	}
-	if sp.noCopy || sp.plan.Immutable() || borrow && sp.list != nil && sp.list.Immutable() {
+	if sp.noCopy || sp.plan.Immutable() || borrow && sp.list != nil {
 		size, err = sp.plan.Check(rv, lim)
 	} else {
 		var c reflect.Value
@@ -190,15 +190,31 @@ func (sp *spec) slice(update any) reflect.Value {
 	return reflect.ValueOf(update)
 }
 
-// settle returns the form in which a value of the field's type is stored.
-func (sp *spec) settle(v any, size int) any {
-	if sp.list != nil {
-		if l, ok := v.(*list.List); ok {
-			return l
-		}
-		return list.New(sp.typ).Append(sp.slice(v), size)
+// settle returns the form in which a value of the field's type is stored. If it
+// is a borrowed list, the elements are copied.
+func (sp *spec) settle(v any, size int, borrowed bool) (any, error) {
+	if sp.list == nil {
+		return v, nil
 	}
-	return v
+	if l, ok := v.(*list.List); ok {
+		return l, nil
+	}
+	return sp.appendTo(list.New(sp.typ), v, size, borrowed)
+}
+
+// appendTo appends an update to a list. If it is borrowed, the elements are
+// copied.
+func (sp *spec) appendTo(l *list.List, update any, size int, borrowed bool) (*list.List, error) {
+	from := l.Len()
+	l = l.Append(sp.slice(update), size)
+	if borrowed && !sp.noCopy && !sp.list.Immutable() {
+		for i := from; i < l.Len(); i++ {
+			if err := sp.list.Isolate(l.Index(i)); err != nil {
+				return nil, typeError(sp.name, err)
+			}
+		}
+	}
+	return l, nil
 }
 
 // share returns a stored value, or an update, as one of the field's type, whose

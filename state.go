@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"golang.org/x/exp/maps"
+
+	"github.com/agentstate/state/internal/value"
 )
 
 // State is a handle on what the agents, tools and routers of a network share.
@@ -27,9 +29,13 @@ type handle struct {
 	branch *branch
 	schema *Schema
 	rights *rights // nil: the host's
-	agent  string
-	cause  string
+	*signature
 }
+
+// signature is what a handle's writes bear in the journal.
+type signature struct{ agent, cause string }
+
+var unsigned = &signature{}
 
 var (
 	openSchema *Schema // of New(nil)
@@ -38,6 +44,9 @@ var (
 
 func init() {
 	registerMessages()
+	// What only stands for values or gives access to them is no value.
+	value.Refuse(reflect.TypeFor[Masked]())
+	value.Refuse(reflect.TypeFor[State]())
 	openSchema = MustSchema(AllowUndeclared)
 	nothing = New(openSchema).Snapshot()
 }
@@ -48,7 +57,7 @@ func New(schema *Schema) *State {
 	if schema == nil {
 		schema = openSchema
 	}
-	return &State{handle: handle{branch: newBranch(schema), schema: schema}}
+	return &State{handle: handle{branch: newBranch(schema), schema: schema, signature: unsigned}}
 }
 
 // on returns the state's handle.
@@ -66,7 +75,7 @@ func (s *State) Agent() string { return s.on().agent }
 // id of the tool call that they come from.
 func (s *State) WithCause(cause string) *State {
 	h := *s.on()
-	h.cause = cause
+	h.signature = &signature{h.agent, cause}
 	return &State{handle: h}
 }
 
@@ -157,15 +166,15 @@ func (h *handle) assignment(name string, v any) (op, error) {
 	if err != nil {
 		return op{}, err
 	}
-	o := op{kind: OpReplace, spec: sp, key: key, agent: h.agent, cause: h.cause}
+	o := op{kind: OpReplace, spec: sp, key: key, by: h.signature}
 	if v == nil {
 		o.kind = OpDelete
 		return o, nil
 	}
 	lim := h.schema.limits.value()
-	v, o.size, err = sp.named(name).convert(v, lim)
+	v, o.size, err = sp.convert(v, lim)
 	if err != nil {
-		return o, err
+		return o, o.about(err)
 	}
 	o.value = sp.hide(v)
 	r, err := o.step(nil, lim)
@@ -176,14 +185,20 @@ func (h *handle) assignment(name string, v any) (op, error) {
 	return o, sp.check(r)
 }
 
-// named returns the spec with the name of an undeclared key for its errors.
-func (sp *spec) named(name string) *spec {
-	if sp.slot >= 0 {
-		return sp
+// about puts the name of an undeclared key into an error of its values.
+func (o *op) about(err error) error {
+	if err == nil || o.spec.slot >= 0 {
+		return err
 	}
-	c := *sp
-	c.name = clip(name)
-	return &c
+	switch e := err.(type) {
+	case *TypeError:
+		e.Field = clip(o.key)
+	case *LimitError:
+		if e.Name != "Keys" {
+			e.Field = clip(o.key)
+		}
+	}
+	return err
 }
 
 // sortedNames sorts names in the order of the schema, and undeclared ones after
@@ -242,7 +257,7 @@ func (s *State) EndRun() error {
 		if !h.mayWrite(slot) {
 			return h.denied("end run", sp.name)
 		}
-		ops = append(ops, op{kind: OpDelete, spec: sp, agent: h.agent, cause: h.cause})
+		ops = append(ops, op{kind: OpDelete, spec: sp, by: h.signature})
 	}
 	return h.writeAll(ops)
 }
@@ -275,7 +290,7 @@ func (s *State) Revert(to *State) error {
 			if sp.secret || sameEntry(sp, from, old) {
 				return
 			}
-			o := op{kind: OpRevert, spec: sp, key: key, agent: h.agent, cause: h.cause}
+			o := op{kind: OpRevert, spec: sp, key: key, by: h.signature}
 			if old != nil {
 				o.value, o.size = old.value, old.size
 			}

@@ -151,10 +151,10 @@ func (h *handle) rebase(tx *branch, reads []fieldKey, t *tree) ([]edit, error) {
 		return nil, nil
 	}
 	for _, k := range reads {
-		if tx.nets[k] != nil {
+		sp := h.schema.spec(k.slot)
+		if tx.nets.get(sp, k.key) != nil {
 			continue
 		}
-		sp := h.schema.spec(k.slot)
 		e := edit{spec: sp, key: k.key, from: tx.base.get(sp, k.key)}
 		if t.get(sp, k.key) != e.from {
 			return nil, errOverlap

@@ -69,13 +69,16 @@ func (c *compiler) compile(t reflect.Type) (*Plan, error) {
 }
 
 func (c *compiler) fill(p *Plan, t reflect.Type) error {
+	if _, ok := refused.Load(t); ok {
+		return c.fail("a " + t.String())
+	}
 	if o := opaqueOf(t); o != nil {
 		p.codec, p.flat, p.dynamic = &opaqueCodec{t, o}, true, c.source
 		return nil
 	}
 	switch t {
 	case timeType:
-		p.codec, p.flat, p.name = timeCodec{}, true, "date"
+		p.codec, p.flat, p.dynamic, p.name = timeCodec{}, true, c.source, "date"
 		return nil
 	case numberType:
 		p.codec, p.flat, p.dynamic, p.name = numberCodec{}, true, c.source, "number"

@@ -250,13 +250,20 @@ var (
 
 // Opaque registers a type whose values are immutable, or an interface that
 // only such types have. They are never copied; the functions read and write
-// their JSON and say how much memory it takes. A type is registered before
-// For is called with it, best at init.
+// their JSON and say how much memory it takes, or that a value is not to be
+// stored by a negative number. A type is registered before For is called with
+// it, best at init.
 func Opaque(t reflect.Type, encode func(any) ([]byte, error), decode func([]byte) (any, error), size func(any) int) {
 	opaqueMu.Lock()
 	defer opaqueMu.Unlock()
 	opaques = append(opaques, &opaque{t, encode, decode, size})
 }
+
+// refused holds types that are not stored, although they could be.
+var refused sync.Map // reflect.Type -> true
+
+// Refuse registers a type that is not stored, nor pointers to it.
+func Refuse(t reflect.Type) { refused.Store(t, true) }
 
 // opaqueOf returns what t is registered as: itself or, unless it points to
 // memory that can change, as an interface that it implements.
@@ -303,6 +310,9 @@ func (o *opaqueCodec) check(v reflect.Value, w *walk) error {
 	size := 0
 	if err := guarded(func() error { size = o.size(v.Interface()); return nil }); err != nil {
 		return w.fail(o.typ.String()+" with a size", "an error of its function")
+	}
+	if size < 0 {
+		return w.fail(o.typ.String(), "one that is not to be stored")
 	}
 	return w.add(size)
 }

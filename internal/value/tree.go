@@ -54,16 +54,16 @@ func measure(x any, w *walk) error {
 	case float32:
 		return measure(float64(x), w)
 	case json.Number:
-		if err := w.add(max(len(x), scalarSize)); err != nil {
-			return err
+		if w.exact {
+			return numberCodec{}.check(reflect.ValueOf(x), w)
 		}
 		if _, ok := parseDecimal(string(x)); !ok && x != "" {
 			return w.fail("a number", "other text")
 		}
-		if _, ok := normalNumber(x); !ok && !w.exact {
+		if _, ok := normalNumber(x); !ok {
 			return w.fail("a number that int64, uint64 or float64 holds", "another number")
 		}
-		return nil
+		return w.add(scalarSize)
 	case []any:
 		if err := w.enter(len(x)); err != nil {
 			return err
@@ -112,14 +112,17 @@ func measure(x any, w *walk) error {
 	if err != nil {
 		return w.fail("a value that can be stored", err.(*Error).Got)
 	}
+	before := w.size
 	if err := p.codec.check(v, w); err != nil || w.exact || !p.dynamic {
 		return err
 	}
-	// A number it writes may be one that a normalised value cannot be.
-	if _, err := p.codec.tree(v, &walk{}); err != nil {
+	// What is stored has another size, and perhaps a number that cannot be.
+	t, err := p.codec.tree(v, &walk{exact: true})
+	if err != nil {
 		return w.under(atRoot(err))
 	}
-	return nil
+	w.size = before
+	return measure(t, w)
 }
 
 // tree returns any measured value as a fresh tree.

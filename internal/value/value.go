@@ -56,7 +56,7 @@ type Plan struct {
 
 	scalar  bool   // a plain bool, number or string
 	flat    bool   // assignment is a copy
-	dynamic bool   // has a part of type any; in a source, perhaps a number that any cannot hold
+	dynamic bool   // has a part of type any; of a source: its tree has another size or is refused
 	fixed   int    // > 0: every value has this size and needs no check
 	name    string // for Describe
 }
@@ -140,9 +140,16 @@ func (p *Plan) Check(v reflect.Value, lim Limits) (size int, err error) {
 	if p.fixed > 0 && (lim.Bytes <= 0 || p.fixed <= lim.Bytes) {
 		return p.fixed, nil
 	}
-	if p.scalar && v.Kind() == reflect.String {
-		if s := v.String(); (lim.Bytes <= 0 || len(s)+2 <= lim.Bytes) && utf8.ValidString(s) {
-			return len(s) + 2, nil
+	if p.scalar { // what is refused here is explained below
+		switch v.Kind() {
+		case reflect.String:
+			if s := v.String(); (lim.Bytes <= 0 || len(s)+2 <= lim.Bytes) && utf8.ValidString(s) {
+				return len(s) + 2, nil
+			}
+		case reflect.Float32, reflect.Float64:
+			if (lim.Bytes <= 0 || scalarSize <= lim.Bytes) && finite(v.Float()) {
+				return scalarSize, nil
+			}
 		}
 	}
 	return walked(lim, func(w *walk) error { return p.codec.check(v, w) })
@@ -160,6 +167,18 @@ func (p *Plan) Copy(v reflect.Value, lim Limits) (c reflect.Value, size int, err
 		return reflect.Value{}, 0, err
 	}
 	return c, size, nil
+}
+
+// Isolate makes v, an addressable shallow copy of a value that Check accepts, a
+// deep one, as Copy would have returned it.
+func (p *Plan) Isolate(v reflect.Value) error {
+	if p.flat {
+		return nil
+	}
+	if err := p.codec.isolate(v, true); err != nil {
+		return atRoot(err)
+	}
+	return nil
 }
 
 // Clone returns a deep copy of a value that Copy or Convert returned, or that

@@ -3,6 +3,7 @@ package value
 import (
 	"errors"
 	"reflect"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/agentstate/state/internal/strict"
@@ -36,12 +37,17 @@ const (
 	inWhole  = -2 // the container itself
 )
 
+// walks keeps walks for later ones. They hold names of members, no values.
+var walks = sync.Pool{New: func() any { return new(walk) }}
+
 // walked runs visit with a new walk and returns the size it counted. If visit
 // fails it is run again with the members of maps in order, so that of several
 // errors it is always the same that is reported.
 func walked(lim Limits, visit func(*walk) error) (int, error) {
-	w := walk{lim: lim}
-	if visit(&w) == nil {
+	w := walks.Get().(*walk)
+	defer walks.Put(w)
+	*w = walk{lim: lim, steps: w.steps[:0]}
+	if visit(w) == nil {
 		return w.size, nil
 	}
 	ordered := walk{lim: lim, sorted: true}

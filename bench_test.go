@@ -1,0 +1,339 @@
+package state_test
+
+import (
+	"maps"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/agentstate/state"
+)
+
+// BenchmarkGoal measures the speed goals of docs/design.md: in each row a
+// baseline, which is what one would write without this package, and the subject.
+// scripts/bench runs it and prints the table.
+func BenchmarkGoal(b *testing.B) {
+	b.Run("get-scalar", benchGetScalar)
+	b.Run("get-scalar-2cpu", benchGetParallel)
+	b.Run("get-by-name", benchGetByName)
+	b.Run("set-scalar", benchSetScalar)
+	b.Run("fork", func(b *testing.B) { benchBranch(b, (*state.State).Fork) })
+	b.Run("snapshot", func(b *testing.B) { benchBranch(b, (*state.State).Snapshot) })
+	b.Run("fork-write", benchForkWrite)
+	b.Run("append", benchAppend)
+	b.Run("step", benchStep)
+	b.Run("access-check", benchAccessCheck)
+	b.Run("export", benchExport)
+}
+
+var (
+	benchOrder  = &state.Field[string]{Name: "order_id", Owner: "support", Read: state.Public, Write: state.Public}
+	benchStatus = &state.Field[string]{Name: "status", Owner: "support", Read: state.Public, Write: state.Public}
+	benchTotal  = &state.Field[int]{Name: "total", Owner: "support", Read: state.Only("billing"), Write: state.Only("billing")}
+	benchDocs   = &state.Field[[]benchDocument]{Name: "documents", Read: state.Public, Write: state.Public}
+	benchTeam   = state.Team{"support": {"billing", "retriever"}}
+	benchSchema = state.MustSchema(benchTeam, benchOrder, benchStatus, benchTotal, benchDocs)
+)
+
+type benchDocument struct {
+	ID    string   `json:"id"`
+	Title string   `json:"title"`
+	Text  string   `json:"text"`
+	Score float64  `json:"score"`
+	Tags  []string `json:"tags"`
+}
+
+func newDocument(i int) benchDocument {
+	return benchDocument{
+		ID: "doc-" + strconv.Itoa(i), Title: "How returns work", Text: "Items can be returned within thirty days.",
+		Score: 0.5, Tags: []string{"returns", "policy"},
+	}
+}
+
+func (d benchDocument) clone() benchDocument {
+	d.Tags = append([]string(nil), d.Tags...)
+	return d
+}
+
+// benchMap is the baseline: a map under a lock.
+type benchMap struct {
+	mu     sync.RWMutex
+	values map[string]any
+}
+
+func newBenchMap(n int) *benchMap {
+	m := &benchMap{values: map[string]any{}}
+	for i := range n {
+		m.values["key-"+strconv.Itoa(i)] = "value"
+	}
+	return m
+}
+
+func (m *benchMap) get(key string) (any, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	v, ok := m.values[key]
+	return v, ok
+}
+
+func (m *benchMap) set(key string, v any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.values[key] = v
+}
+
+func benchGetScalar(b *testing.B) {
+	b.Run("baseline", func(b *testing.B) {
+		m := newBenchMap(100)
+		m.set("order_id", "#W2378156")
+		b.ReportAllocs()
+		for b.Loop() {
+			v, _ := m.get("order_id")
+			if v.(string) == "" {
+				b.Fatal("empty")
+			}
+		}
+	})
+	b.Run("subject", func(b *testing.B) {
+		st := benchState(b).As("billing")
+		b.ReportAllocs()
+		for b.Loop() {
+			if v, err := benchOrder.Get(st); err != nil || v == "" {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func benchState(b *testing.B) *state.State {
+	st := state.New(benchSchema)
+	for _, err := range []error{benchOrder.Set(st, "#W2378156"), benchStatus.Set(st, "open"), benchTotal.Set(st, 7)} {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return st
+}
+
+func benchGetParallel(b *testing.B) {
+	b.Run("subject-par", func(b *testing.B) {
+		st := benchState(b).As("billing")
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if v, err := benchOrder.Get(st); err != nil || v == "" {
+					b.Error(err)
+				}
+			}
+		})
+	})
+}
+
+func benchGetByName(b *testing.B) {
+	b.Run("baseline", func(b *testing.B) {
+		m := newBenchMap(100)
+		m.set("order_id", "#W2378156")
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, ok := m.get("order_id"); !ok {
+				b.Fatal("missing")
+			}
+		}
+	})
+	b.Run("subject", func(b *testing.B) {
+		kv := benchState(b).As("billing").KV()
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, ok := kv.Get("order_id"); !ok {
+				b.Fatal("missing")
+			}
+		}
+	})
+}
+
+func benchSetScalar(b *testing.B) {
+	words := [...]string{"open", "waiting", "closed"}
+	b.Run("baseline", func(b *testing.B) {
+		m := newBenchMap(100)
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			m.set("status", words[i%3])
+		}
+	})
+	b.Run("subject", func(b *testing.B) {
+		st := benchState(b).As("billing")
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			if err := benchStatus.Set(st, words[i%3]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func openState(b *testing.B, n int) *state.State {
+	st := state.New(nil)
+	for i := range n {
+		if err := st.KV().Set("key-"+strconv.Itoa(i), "value"); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return st
+}
+
+func benchBranch(b *testing.B, branch func(*state.State) *state.State) {
+	for _, n := range []int{10, 100, 1000, 10_000, 100_000} {
+		b.Run("n="+strconv.Itoa(n), func(b *testing.B) {
+			st := openState(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if branch(st) == nil {
+					b.Fatal("no branch")
+				}
+			}
+		})
+	}
+}
+
+func benchForkWrite(b *testing.B) {
+	b.Run("baseline", func(b *testing.B) {
+		m := newBenchMap(1000)
+		b.ReportAllocs()
+		for b.Loop() {
+			fork := maps.Clone(m.values)
+			fork["key-500"] = "changed"
+		}
+	})
+	b.Run("subject", func(b *testing.B) {
+		st := openState(b, 1000)
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := st.Fork().KV().Set("key-500", "changed"); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// benchAppend builds a list of n elements, over and over: what is measured is
+// one append.
+func benchAppend(b *testing.B) {
+	b.Run("baseline/n=1000", func(b *testing.B) {
+		m := newBenchMap(100)
+		docs := make([]benchDocument, 1000)
+		for i := range docs {
+			docs[i] = newDocument(i)
+		}
+		one := newDocument(0)
+		b.ReportAllocs()
+		for b.Loop() {
+			// What isolation costs with values that are copied whole: a copy
+			// out, the append, a copy in.
+			m.set("documents", append(cloneDocuments(cloneDocuments(docs)), one.clone()))
+		}
+	})
+	for _, n := range []int{10, 100, 1000, 10_000, 100_000} {
+		b.Run("subject/n="+strconv.Itoa(n), func(b *testing.B) {
+			st := state.New(benchSchema)
+			one := []benchDocument{newDocument(0)}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if i == n {
+					i = 0
+					if err := benchDocs.Replace(st, nil); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := benchDocs.Set(st, one); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func cloneDocuments(docs []benchDocument) []benchDocument {
+	out := make([]benchDocument, len(docs), len(docs)+1)
+	for i, d := range docs {
+		out[i] = d.clone()
+	}
+	return out
+}
+
+// benchStep plays runs of n steps; what is reported is one step.
+func benchStep(b *testing.B) {
+	for _, n := range []int{10, 100, 1000, 10_000} {
+		b.Run("n="+strconv.Itoa(n), func(b *testing.B) {
+			b.ReportAllocs()
+			runs := 0
+			for b.Loop() {
+				st := state.New(benchSchema)
+				kept := make([]*state.State, 0, n)
+				for i := range n {
+					err := state.Messages.Set(st, []state.Message{state.UserText("Where is my order?")})
+					for j := 0; j < 3 && err == nil; j++ {
+						err = benchTotal.Set(st, 3*i+j)
+					}
+					if err != nil {
+						b.Fatal(err)
+					}
+					kept = append(kept, st.Snapshot())
+				}
+				runs++
+				if len(kept) != n {
+					b.Fatal("lost a snapshot")
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(runs*n), "ns/op")
+		})
+	}
+}
+
+func benchAccessCheck(b *testing.B) {
+	st := benchState(b)
+	for _, variant := range []struct {
+		name string
+		st   *state.State
+	}{{"baseline", st}, {"subject", st.As("billing")}} {
+		b.Run(variant.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if v, err := benchTotal.Get(variant.st); err != nil || v == 0 {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// benchExport exports n results, each with its prompt and the whole
+// conversation before it.
+func benchExport(b *testing.B) {
+	for _, n := range []int{10, 100, 1000} {
+		b.Run("n="+strconv.Itoa(n), func(b *testing.B) {
+			st := state.New(benchSchema)
+			for i := range n {
+				history, err := state.Messages.Get(st)
+				if err != nil && i > 0 {
+					b.Fatal(err)
+				}
+				err = st.History().Append(state.InferenceResult{
+					Agent: "support", Prompt: []state.Message{state.SystemText("You are the support desk.")}, History: history,
+					Output: []state.Message{state.AssistantText("Answer number " + strconv.Itoa(100_000+i))}, Raw: `{"ok":true}`,
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			size := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				data, err := st.Export()
+				if err != nil {
+					b.Fatal(err)
+				}
+				size = len(data)
+			}
+			b.ReportMetric(float64(size)/float64(n), "bytes/result")
+		})
+	}
+}
