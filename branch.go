@@ -32,7 +32,7 @@ type branch struct {
 	// Of a fork or a transaction:
 	parent *branch
 	base   *tree // of the parent, when it was forked
-	nets   *nets
+	nets   nets
 	// reads notes what a transaction has read, also through forks of it.
 	reads *readSet
 }
@@ -76,7 +76,6 @@ func (b *branch) fork() *branch {
 		parent: b,
 		base:   t,
 		forked: b.version.Load(),
-		nets:   &nets{},
 		reads:  b.reads,
 	}
 	f.tree.Store(t)
@@ -430,7 +429,7 @@ func (b *branch) install(t *tree, sp *spec, key string, from *entry, to *result,
 			old:     from,
 			new:     e,
 		}, b.schema.limits.Journal)
-		if b.nets != nil {
+		if b.parent != nil {
 			b.note(o)
 		}
 	}

@@ -48,7 +48,7 @@ type InferenceResult struct {
 // safe for concurrent use.
 //
 // A message is held once, however many results refer to it.
-type History struct{ handle }
+type History struct{ state *State }
 
 // Append pushes a copy of r, and in the same version appends its Output and then
 // its ToolCalls to Messages, so that stack and conversation agree; an agent that
@@ -56,7 +56,7 @@ type History struct{ handle }
 // Agent becomes the handle's, and another name is [ErrDenied]. An empty
 // CreatedAt becomes the present time.
 func (hs *History) Append(r InferenceResult) error {
-	h := &hs.handle
+	h := hs.state.on()
 	if reentered() {
 		return errReentered
 	}
@@ -134,16 +134,18 @@ func (h *handle) turn(r *InferenceResult) (*op, error) {
 
 // Len returns how many results there are.
 func (hs *History) Len() int {
-	return stackOf(hs.branch.load(historySlot)).count(&hs.handle)
+	h := hs.state.on()
+	return h.results().count(h)
 }
 
 // All yields the results with their places, oldest first, as they are at one
 // moment.
 func (hs *History) All() iter.Seq2[int, InferenceResult] {
 	return func(yield func(int, InferenceResult) bool) {
-		st := stackOf(hs.branch.load(historySlot))
+		h := hs.state.on()
+		st := h.results()
 		n := 0
-		for r := range st.seen(&hs.handle) {
+		for r := range st.seen(h) {
 			if !yield(n, st.result(r)) {
 				return
 			}
@@ -155,8 +157,9 @@ func (hs *History) All() iter.Seq2[int, InferenceResult] {
 // By yields the results of one agent, oldest first.
 func (hs *History) By(agent string) iter.Seq[InferenceResult] {
 	return func(yield func(InferenceResult) bool) {
-		st := stackOf(hs.branch.load(historySlot))
-		for r := range st.seen(&hs.handle) {
+		h := hs.state.on()
+		st := h.results()
+		for r := range st.seen(h) {
 			if r.agent == agent && !yield(st.result(r)) {
 				return
 			}
@@ -169,13 +172,14 @@ func (hs *History) Results() []InferenceResult { return hs.Since(0) }
 
 // Since returns the results from place i on; a negative i counts from the end.
 func (hs *History) Since(i int) []InferenceResult {
-	st := stackOf(hs.branch.load(historySlot))
+	h := hs.state.on()
+	st := h.results()
 	if i < 0 {
-		i = max(0, st.count(&hs.handle)+i)
+		i = max(0, st.count(h)+i)
 	}
 	results := []InferenceResult{}
 	n := 0
-	for r := range st.seen(&hs.handle) {
+	for r := range st.seen(h) {
 		if n >= i {
 			results = append(results, st.result(r))
 		}
@@ -186,17 +190,18 @@ func (hs *History) Since(i int) []InferenceResult {
 
 // At returns the result at place i, if there is one.
 func (hs *History) At(i int) (InferenceResult, bool) {
-	st := stackOf(hs.branch.load(historySlot))
+	h := hs.state.on()
+	st := h.results()
 	if i < 0 {
 		return InferenceResult{}, false
 	}
-	if hs.mayRead(messagesSlot) {
+	if h.mayRead(messagesSlot) {
 		if i >= st.results.Len() {
 			return InferenceResult{}, false
 		}
 		return st.result(st.at(i)), true
 	}
-	for r := range st.seen(&hs.handle) {
+	for r := range st.seen(h) {
 		if i == 0 {
 			return st.result(r), true
 		}
@@ -207,9 +212,10 @@ func (hs *History) At(i int) (InferenceResult, bool) {
 
 // Last returns the latest result, if there is one.
 func (hs *History) Last() (InferenceResult, bool) {
-	st := stackOf(hs.branch.load(historySlot))
+	h := hs.state.on()
+	st := h.results()
 	for i := st.results.Len() - 1; i >= 0; i-- {
-		if r := st.at(i); hs.seesResult(r) {
+		if r := st.at(i); h.seesResult(r) {
 			return st.result(r), true
 		}
 	}
@@ -219,7 +225,7 @@ func (hs *History) Last() (InferenceResult, bool) {
 // Pop removes the latest result and returns it. Messages stay as they are. It
 // needs the right to write Messages.
 func (hs *History) Pop() (InferenceResult, bool, error) {
-	h := &hs.handle
+	h := hs.state.on()
 	if !h.mayWrite(messagesSlot) {
 		return InferenceResult{}, false, h.denied(string(OpPop), historyName)
 	}
@@ -245,7 +251,7 @@ func (hs *History) Pop() (InferenceResult, bool, error) {
 // Reset replaces the stack by copies of results. Messages stay as they are. It
 // needs the right to write Messages.
 func (hs *History) Reset(results []InferenceResult) error {
-	h := &hs.handle
+	h := hs.state.on()
 	if reentered() {
 		return errReentered
 	}
@@ -542,6 +548,9 @@ func (st *stack) messages(runs []run) []Message {
 	}
 	return msgs
 }
+
+// results returns the stack.
+func (h *handle) results() *stack { return stackOf(h.branch.load(historySlot)) }
 
 // seesResult reports whether the handle may read a result.
 func (h *handle) seesResult(r *stackedResult) bool {

@@ -7,7 +7,7 @@ import (
 // KV is the door by name to the fields of a [State]. It keeps the same rules as
 // the typed handles: rights, types, handlers and limits. All methods are safe
 // for concurrent use.
-type KV struct{ handle }
+type KV struct{ state *State }
 
 // Get returns a copy of the value under a name. It reports false if there is
 // none, the schema does not have the name, or the handle may not read it. The
@@ -27,11 +27,12 @@ func (kv *KV) Get(name string) (any, bool) {
 
 // find returns the entry under a name if there is one that may be read.
 func (kv *KV) find(name string) (*spec, *entry) {
-	sp, key, err := kv.named(name)
-	if err != nil || kv.may("read", false, sp, key) != nil {
+	h := kv.state.on()
+	sp, key, err := h.named(name)
+	if err != nil || h.may("read", false, sp, key) != nil {
 		return nil, nil
 	}
-	return sp, kv.branch.get(sp, key)
+	return sp, h.branch.get(sp, key)
 }
 
 // Has reports whether Get would find a value.
@@ -65,12 +66,13 @@ func (kv *KV) Replace(name string, v any) error {
 
 // put writes v under a name through the handler that pick returns.
 func (kv *KV) put(kind Op, name string, v any, pick func(*spec) (*handler, error)) error {
-	sp, key, err := kv.named(name)
+	h := kv.state.on()
+	sp, key, err := h.named(name)
 	if err == nil {
-		err = kv.may(string(kind), true, sp, key)
+		err = h.may(string(kind), true, sp, key)
 	}
 	if err == nil && sp.slot < 0 {
-		err = checkName(name, kv.schema.limits.NameBytes)
+		err = checkName(name, h.schema.limits.NameBytes)
 	}
 	if err != nil {
 		return err
@@ -79,30 +81,31 @@ func (kv *KV) put(kind Op, name string, v any, pick func(*spec) (*handler, error
 	if o.handler, err = pick(sp); err != nil {
 		return err
 	}
-	if v, o.size, err = sp.convert(v, kv.schema.limits.value()); err != nil {
+	if v, o.size, err = sp.convert(v, h.schema.limits.value()); err != nil {
 		return o.about(err)
 	}
 	o.value = sp.hide(v)
-	return o.about(kv.write(o))
+	return o.about(h.write(o))
 }
 
 // Delete removes the value under a name and reports whether there was one.
 func (kv *KV) Delete(name string) (bool, error) {
-	sp, key, err := kv.named(name)
+	h := kv.state.on()
+	sp, key, err := h.named(name)
 	if err == nil {
-		err = kv.may(string(OpDelete), true, sp, key)
+		err = h.may(string(OpDelete), true, sp, key)
 	}
 	if err != nil {
 		return false, err
 	}
-	return kv.delete(sp, key)
+	return h.delete(sp, key)
 }
 
 // All returns copies of all values that the handle may read, by name, as they
 // are at one moment. In place of a secret it holds [Masked].
 func (kv *KV) All() map[string]any {
 	all := map[string]any{}
-	kv.each(func(sp *spec, name string, e *entry) {
+	kv.state.on().each(func(sp *spec, name string, e *entry) {
 		if sp.secret {
 			all[name] = Masked{}
 			return
@@ -115,18 +118,19 @@ func (kv *KV) All() map[string]any {
 // Keys returns the names that have a value the handle may read, sorted.
 func (kv *KV) Keys() []string {
 	keys := []string{}
-	kv.each(func(_ *spec, name string, _ *entry) { keys = append(keys, name) })
+	kv.state.on().each(func(_ *spec, name string, _ *entry) { keys = append(keys, name) })
 	slices.Sort(keys)
 	return keys
 }
 
 // Len returns how many names have a value that the handle may read.
 func (kv *KV) Len() int {
-	b := kv.branch
+	h := kv.state.on()
+	b := h.branch
 	if b.reads != nil {
 		b.reads.list()
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.tree.Load().set(&kv.handle)
+	return b.tree.Load().set(h)
 }

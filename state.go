@@ -89,10 +89,10 @@ func (s *State) Snapshot() *State {
 }
 
 // KV returns the door by name. It is cheap.
-func (s *State) KV() *KV { return &KV{*s.on()} }
+func (s *State) KV() *KV { return &KV{s} }
 
 // History returns the stack of inference results. It is cheap.
-func (s *State) History() *History { return &History{*s.on()} }
+func (s *State) History() *History { return &History{s} }
 
 // spec returns the spec of a slot.
 func (s *Schema) spec(slot int) *spec {
@@ -291,6 +291,9 @@ func (s *State) Revert(to *State) error {
 				return
 			}
 			o := op{kind: OpRevert, spec: sp, key: key, by: h.signature}
+			if sp.slot == historySlot {
+				o.class = int16(h.schema.resultClass("") + 1)
+			}
 			if old != nil {
 				o.value, o.size = old.value, old.size
 			}
