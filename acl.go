@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/exp/maps"
 )
@@ -29,6 +30,10 @@ var (
 // Only returns the scope of a field that the named agents and its owner may use.
 func Only(agents ...string) Scope {
 	names := slices.Clone(agents)
+	for i, name := range names {
+		// No agent has such a name, and it must not read as two.
+		names[i] = strings.ReplaceAll(name, "\x00", "\ufffd")
+	}
 	slices.Sort(names)
 	var s Scope
 	for _, name := range slices.Compact(names) {
@@ -189,7 +194,7 @@ func (s *State) As(agent string) *State {
 
 // denied returns the error for an operation that the handle has no right to.
 func (h *handle) denied(op, field string) error {
-	return &AccessError{Op: op, Field: field, Agent: h.agent, stranger: h.rights != nil && !h.rights.member}
+	return &AccessError{Op: op, Field: field, Agent: h.agent, stranger: h.rights != nil && h.schema.team != nil && !h.schema.rightsOf(h.agent).member}
 }
 
 // mayRead reports whether the handle may read the field of a slot.

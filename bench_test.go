@@ -35,23 +35,23 @@ var (
 	benchSchema = state.MustSchema(benchTeam, benchOrder, benchStatus, benchTotal, benchDocs)
 )
 
+// benchDocument has the fields of a document that a retriever returns.
 type benchDocument struct {
-	ID    string   `json:"id"`
-	Title string   `json:"title"`
-	Text  string   `json:"text"`
-	Score float64  `json:"score"`
-	Tags  []string `json:"tags"`
+	ID      string            `json:"id"`
+	Content string            `json:"content"`
+	Meta    map[string]string `json:"meta"`
+	Score   float64           `json:"score"`
 }
 
 func newDocument(i int) benchDocument {
 	return benchDocument{
-		ID: "doc-" + strconv.Itoa(i), Title: "How returns work", Text: "Items can be returned within thirty days.",
-		Score: 0.5, Tags: []string{"returns", "policy"},
+		ID: "doc-" + strconv.Itoa(i), Content: "Items can be returned within thirty days.",
+		Meta: map[string]string{"source": "returns.md", "lang": "en"}, Score: 0.5,
 	}
 }
 
 func (d benchDocument) clone() benchDocument {
-	d.Tags = append([]string(nil), d.Tags...)
+	d.Meta = maps.Clone(d.Meta)
 	return d
 }
 

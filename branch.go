@@ -1,16 +1,11 @@
 package state
 
 import (
-	"errors"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/agentstate/state/internal/list"
-	"github.com/agentstate/state/internal/value"
 )
 
 // branch is one line of versions: the state itself, a fork, a transaction, or,
@@ -107,96 +102,6 @@ func (b *branch) get(sp *spec, key string) *entry {
 	return b.tree.Load().get(sp, key)
 }
 
-// op is one write to one field.
-type op struct {
-	kind     Op
-	spec     *spec
-	key      string   // of an undeclared key
-	handler  *handler // nil where the write does not merge
-	value    any      // the update in stored form; for lists also a slice
-	size     int      // of the update
-	by       *signature
-	tail     int32 // if > 0, the update is the last tail elements of the list value
-	class    int16 // read class + 1, if not that of the field
-	computed bool  // the value was computed from what was read
-	borrowed bool  // value belongs to the caller: it must not be kept
-}
-
-// update returns what the op writes, without hidden.
-func (o *op) update() any {
-	v := bare(o.value)
-	if o.tail > 0 {
-		l := v.(*list.List)
-		return span{l, l.Len() - int(o.tail), l.Len()}
-	}
-	return v
-}
-
-func (o *op) name() string {
-	if o.spec.slot < 0 {
-		return o.key
-	}
-	return o.spec.name
-}
-
-func (o *op) runsUserCode() bool {
-	return o.spec.validate != nil || o.handler != nil && o.handler.user
-}
-
-// result is what an op makes of a field.
-type result struct {
-	value any
-	size  int
-}
-
-// step returns what the op makes of the present entry. It does not validate.
-func (o *op) step(cur *entry, lim value.Limits) (result, error) {
-	sp := o.spec
-	var r result
-	var err error
-	if o.handler.overwrites() {
-		r.size = o.size
-		r.value, err = sp.settle(o.update(), o.size, o.borrowed)
-	} else {
-		var current any
-		if cur != nil {
-			current = bare(cur.value)
-		}
-		r.value, r.size, err = o.handler.merge(sp, current, cur != nil, o.update(), o.size, o.borrowed, lim)
-	}
-	if err != nil {
-		return r, err
-	}
-	if sp.maxBytes > 0 && r.size > sp.maxBytes {
-		return r, &LimitError{Name: "MaxBytes", Field: o.name(), Limit: sp.maxBytes, Got: r.size}
-	}
-	if lim.Bytes > 0 && r.size > lim.Bytes {
-		return r, &LimitError{Name: "ValueBytes", Field: o.name(), Limit: lim.Bytes, Got: r.size}
-	}
-	return r, nil
-}
-
-// check runs the field's validation on a result.
-func (sp *spec) check(r result) (err error) {
-	if sp.validate == nil {
-		return nil
-	}
-	leave := enterUserCode()
-	defer leave()
-	defer func() {
-		if p := recover(); p != nil {
-			err = fieldError(sp.name, errors.New("state: validation panicked"))
-		}
-	}()
-	if err := sp.validate(sp.out(r.value)); err != nil {
-		if sp.secret {
-			return fieldError(sp.name, errors.New("state: validation refused the value"))
-		}
-		return fieldError(sp.name, err)
-	}
-	return nil
-}
-
 // edit is what a commit does to one field: replace the entry from by a result,
 // or by nothing if there is none, as the ops say. Without ops it only requires
 // that the entry is still from.
@@ -209,6 +114,8 @@ type edit struct {
 	// over says that the result takes no account of from, and computed that it
 	// was computed from a read.
 	over, computed bool
+	// classes are further read classes to which the edit shows.
+	classes []int
 }
 
 // put commits an op that writes a value of the field's type.
@@ -342,9 +249,9 @@ func (b *branch) commitOne(h *handle, o *op, cur *entry, r *result) error {
 		t = b.copyTree()
 	}
 	version := b.version.Load() + 1
-	class := o.readClass()
-	t.classes[class].versions++
-	b.install(t, o.spec, o.key, cur, r, version, o.handler.overwrites(), o.computed, []op{*o})
+	t.classes[o.readClass()].versions++
+	e := edit{spec: o.spec, key: o.key, from: cur, to: r, ops: []op{*o}, over: o.handler.overwrites(), computed: o.computed}
+	b.install(t, &e, version, 0)
 	b.publish(t, version)
 	return nil
 }
@@ -379,78 +286,62 @@ func (b *branch) commit(h *handle, edits []edit) (bool, error) {
 	t := b.copyTree()
 	version := b.version.Load() + 1
 	touched := make(bits, len(t.classes)>>6+1)
+	seq := 0
 	for i := range edits {
 		e := &edits[i]
 		if len(e.ops) == 0 {
 			continue
 		}
+		if e.over && e.spec.slot == historySlot {
+			e.classes = h.schema.resultClasses(stackOf(e.from), e.to)
+		}
+		for _, class := range e.classes {
+			touched.with(class)
+		}
 		for j := range e.ops {
 			touched.with(e.ops[j].readClass())
 		}
-		b.install(t, e.spec, e.key, e.from, e.to, version, e.over, e.computed, e.ops)
+		seq = b.install(t, e, version, seq)
 	}
 	t.count(touched, 1)
 	b.publish(t, version)
 	return true, nil
 }
 
-func (o *op) readClass() int {
-	if o.class > 0 {
-		return int(o.class) - 1
-	}
-	return o.spec.class
-}
-
 // install puts what was made of a field into a tree that the branch owns, and
-// notes it in the journal.
-func (b *branch) install(t *tree, sp *spec, key string, from *entry, to *result, version uint64, over, computed bool, ops []op) {
-	var e *entry
-	if to != nil {
-		e = &entry{value: sp.hide(to.value), size: to.size, version: version, born: version}
-		if from != nil {
-			e.born, e.over, e.computed = from.born, from.over, from.computed
+// notes it in the journal, where the ops of one version are numbered from seq.
+func (b *branch) install(t *tree, e *edit, version uint64, seq int) int {
+	var now *entry
+	if e.to != nil {
+		now = &entry{value: e.spec.hide(e.to.value), size: e.to.size, version: version, born: version}
+		if e.from != nil {
+			now.born, now.over, now.computed = e.from.born, e.from.over, e.from.computed
 		}
-		if over {
-			e.over, e.computed = version, 0
-			if computed {
-				e.computed = version
+		if e.over {
+			now.over, now.computed = version, 0
+			if e.computed {
+				now.computed = version
 			}
 		}
 	}
-	t.put(sp, key, e)
-	t.member(sp, from, e)
-	for i := range ops {
-		o := &ops[i]
-		o.settle(e)
-		t.classes[o.readClass()].journal.add(record{
-			version: version,
-			at:      time.Since(b.origin),
-			op:      *o,
-			old:     from,
-			new:     e,
-		}, b.schema.limits.Journal)
+	t.put(e.spec, e.key, now)
+	t.member(e.spec, e.from, now)
+	for i := range e.ops {
+		o := &e.ops[i]
+		o.settle(now)
+		r := record{version: version, seq: seq, at: time.Since(b.origin), op: *o, old: e.from, new: now}
+		t.classes[o.readClass()].journal.add(r, b.schema.limits.Journal)
+		for _, class := range e.classes {
+			if class != o.readClass() && o.handler.overwrites() {
+				t.classes[class].journal.add(r, b.schema.limits.Journal)
+			}
+		}
 		if b.parent != nil {
 			b.note(o)
 		}
+		seq++
 	}
-}
-
-// settle replaces a value that must not be kept by the part of the list, or the
-// result, that it has become.
-func (o *op) settle(to *entry) {
-	switch {
-	case !o.borrowed || to == nil:
-		return
-	case o.spec.slot == historySlot:
-		st := to.value.(*stack)
-		o.value = resultRef{st, st.at(st.results.Len() - 1)}
-	default:
-		if !o.handler.overwrites() {
-			o.tail = int32(o.spec.slice(bare(o.value)).Len())
-		}
-		o.value = to.value
-	}
-	o.borrowed = false
+	return seq
 }
 
 // publish makes a tree the present one. The branch is locked.
@@ -480,49 +371,6 @@ func (b *branch) room(h *handle, n int) error {
 		return &LimitError{Name: "Keys", Limit: most, Got: set + n}
 	}
 	return nil
-}
-
-// set counts the fields that have a value and that the handle may read.
-func (t *tree) set(h *handle) int {
-	n := 0
-	for class := range t.classes {
-		if h.sees(class) {
-			n += t.classes[class].set
-		}
-	}
-	return n
-}
-
-// member notes that a field became set or unset.
-func (t *tree) member(sp *spec, from, to *entry) {
-	if sp.slot == historySlot || (from == nil) == (to == nil) {
-		return
-	}
-	c := &t.classes[sp.class]
-	c.members++
-	if from == nil {
-		c.set++
-	} else {
-		c.set--
-	}
-}
-
-// count notes n versions that changed fields of the touched classes.
-func (t *tree) count(touched bits, n int) {
-	for class := range t.classes {
-		if slices.Equal(make(bits, len(touched)).with(class), touched) {
-			t.classes[class].versions += uint64(n)
-			return
-		}
-	}
-	t.mixed = slices.Clone(t.mixed)
-	for i := range t.mixed {
-		if slices.Equal(t.mixed[i].classes, touched) {
-			t.mixed[i].versions += uint64(n)
-			return
-		}
-	}
-	t.mixed = append(t.mixed, mixed{classes: slices.Clone(touched), versions: uint64(n)})
 }
 
 // copyTree returns a copy of the present tree for the branch to change.

@@ -42,6 +42,8 @@ func (sp *spec) info() FieldInfo {
 	return FieldInfo{
 		Name:        sp.name,
 		Type:        sp.plan.Describe(),
+		GoType:      sp.typ,
+		OneOf:       slices.Clone(sp.oneOf),
 		Description: sp.description,
 		UpdateRules: sp.updateRules,
 		Owner:       sp.owner,

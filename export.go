@@ -91,7 +91,7 @@ func (s *State) Export() ([]byte, error) {
 		switch {
 		case slot == historySlot || e == nil || sp.ephemeral:
 		case slot == messagesSlot:
-			runs := table.intern(lastOwner.Add(1), sp.share(e.value).([]Message))
+			runs := append([]run{}, table.intern(lastOwner.Add(1), sp.share(e.value).([]Message))...)
 			out.Talk = &runs
 		default:
 			data, err := sp.appendJSON(nil, e.value)

@@ -262,7 +262,9 @@ func (f *Field[T]) Delete(st *State) (bool, error) {
 // FieldInfo describes a field to whoever may read it.
 type FieldInfo struct {
 	Name        string
-	Type        string // as in ParseSchema, with more detail for Go types
+	Type        string // for people and models: string, list of integer, …
+	GoType      reflect.Type
+	OneOf       []reflect.Type // as the field has it
 	Description string
 	UpdateRules string
 	Owner       string

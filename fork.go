@@ -325,6 +325,9 @@ func since(sp *spec, base, now *entry, version uint64) (w writer, wrote bool) {
 }
 
 func sameEntry(sp *spec, a, b *entry) bool {
+	if sp.slot == historySlot {
+		return stackOf(a).equal(stackOf(b))
+	}
 	if a == nil || b == nil {
 		return a == b
 	}

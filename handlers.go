@@ -106,14 +106,24 @@ func Replace[T any]() Handler[T] {
 // Append returns the handler that adds the update's elements after those of the
 // list. It costs what is added, however long the list is.
 func Append[S ~[]E, E any]() Handler[S] {
-	return Handler[S]{&handler{name: "append", kind: appends, typ: reflect.TypeFor[S]()}}
+	h := newHandler("append", false, func(current S, _ bool, update S) (S, error) {
+		return slices.Concat(current, update), nil
+	})
+	h.h.kind = appends
+	return h
 }
 
 // KeepLast returns the handler that appends and then drops all but the last n
 // elements. It is not for messages, where it could part a tool call from its
 // result.
 func KeepLast[S ~[]E, E any](n int) Handler[S] {
-	return Handler[S]{&handler{name: fmt.Sprintf("keep_last(%d)", n), kind: keepsLast, keep: max(n, 0), typ: reflect.TypeFor[S]()}}
+	n = max(n, 0)
+	h := newHandler(fmt.Sprintf("keep_last(%d)", n), false, func(current S, _ bool, update S) (S, error) {
+		all := slices.Concat(current, update)
+		return all[max(0, len(all)-n):], nil
+	})
+	h.h.kind, h.h.keep = keepsLast, n
+	return h
 }
 
 // Union returns the handler that appends those elements of the update that the
@@ -267,9 +277,9 @@ func (h *handler) merge(sp *spec, current any, present bool, update any, size in
 		pushed, err := pushResult(current, present, update)
 		return pushed, 0, err
 	case (h.kind == appends || h.kind == keepsLast) && sp.list != nil:
-		l := list.New(sp.typ)
-		if present {
-			l = current.(*list.List)
+		l, _ := current.(*list.List)
+		if !present {
+			l = list.New(sp.typ)
 		}
 		l, err := sp.appendTo(l, update, size, borrowed)
 		if err != nil {

@@ -40,9 +40,14 @@ type Change struct {
 // record is a change as the journal keeps it.
 type record struct {
 	version  uint64
+	seq      int           // within the version
 	at       time.Duration // since the branch's origin
 	op       op
 	old, new *entry
+}
+
+func (r *record) before(o *record) bool {
+	return r.version < o.version || r.version == o.version && r.seq < o.seq
 }
 
 // journal keeps the latest changes to the fields of one read class, oldest
@@ -181,16 +186,21 @@ func (c *changes) after(version uint64) iter.Seq[*record] {
 				sources = append(sources, source{next, r})
 			}
 		}
+		var last *record
 		for len(sources) > 0 {
 			least := 0
 			for i := range sources {
-				if sources[i].head.version < sources[least].head.version {
+				if sources[i].head.before(sources[least].head) {
 					least = i
 				}
 			}
 			s := &sources[least]
-			if !yield(s.head) {
-				return
+			// What shows to several classes is in the journal of each.
+			if last == nil || last.before(s.head) {
+				last = s.head
+				if !yield(last) {
+					return
+				}
 			}
 			r, ok := s.next()
 			if !ok {
@@ -245,16 +255,6 @@ func (c *changes) walk(at cursor, since uint64, names []string, yield func(Chang
 	return cursor{c.last, c.version}, true
 }
 
-func (o *op) field() string {
-	switch {
-	case o.spec.slot == historySlot:
-		return ""
-	case o.spec.slot < 0:
-		return o.key
-	}
-	return o.spec.name
-}
-
 // change returns a record as the handle's owner sees it.
 func (h *handle) change(r *record, number uint64) Change {
 	return Change{
@@ -264,21 +264,8 @@ func (h *handle) change(r *record, number uint64) Change {
 		Cause:   r.op.by.cause,
 		Op:      r.op.kind,
 		Field:   r.op.field(),
-		Value:   r.op.written(),
+		Value:   h.written(&r.op),
 	}
-}
-
-// written returns a copy of what an op wrote.
-func (o *op) written() any {
-	switch {
-	case o.kind == OpDelete || o.value == nil && !o.spec.any:
-		return nil
-	case o.spec.secret:
-		return Masked{}
-	case o.spec.slot == historySlot:
-		return writtenResult(o.value)
-	}
-	return o.spec.out(o.update())
 }
 
 // Changes yields what was written after a version, oldest first, as of the time
@@ -378,7 +365,7 @@ func (s *State) At(version uint64) (*State, error) {
 		return nil, fieldError("version", ErrCompacted)
 	}
 	past := t.clone()
-	past.rewind(&c, version)
+	past.rewind(h.schema, &c, version)
 	f := &branch{schema: b.schema, origin: b.origin, ended: ErrReadOnly, forked: version, reads: b.reads}
 	f.tree.Store(past)
 	f.version.Store(version)
@@ -387,7 +374,7 @@ func (s *State) At(version uint64) (*State, error) {
 }
 
 // rewind undoes, in a tree of its own, all that was done after a version.
-func (t *tree) rewind(c *changes, version uint64) {
+func (t *tree) rewind(s *Schema, c *changes, version uint64) {
 	seen := map[fieldKey]bool{}
 	touched := make(bits, len(t.classes)>>6+1)
 	var last uint64
@@ -403,6 +390,11 @@ func (t *tree) rewind(c *changes, version uint64) {
 			last = r.version
 		}
 		touched.with(r.op.readClass())
+		if r.op.spec.slot == historySlot && r.op.handler.overwrites() {
+			for _, class := range s.resultClasses(stackOf(r.old), resultOf(r.new)) {
+				touched.with(class)
+			}
+		}
 		k := fieldKey{r.op.spec.slot, r.op.key}
 		if seen[k] {
 			continue

@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -306,6 +307,29 @@ func (s *Schema) resultClass(agent string) int {
 		return class
 	}
 	return s.specs[messagesSlot].class
+}
+
+// messagesClass returns the read class of the messages as an op has it.
+func messagesClass(s *Schema) int16 { return int16(s.specs[messagesSlot].class + 1) }
+
+// resultClasses returns the read classes of the results that are on one stack
+// and not on another.
+func (s *Schema) resultClasses(from *stack, to *result) []int {
+	now := emptyStack
+	if to != nil {
+		now = to.value.(*stack)
+	}
+	common := 0
+	for common < min(from.results.Len(), now.results.Len()) && from.at(common) == now.at(common) {
+		common++
+	}
+	seen := map[int]bool{}
+	for _, st := range []*stack{from, now} {
+		for i := common; i < st.results.Len(); i++ {
+			seen[s.resultClass(st.at(i).agent)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // rightsOf returns what an agent may do.

@@ -289,9 +289,6 @@ func bare(v any) any {
 
 // equal reports whether two stored values are the same to a reader.
 func (sp *spec) equal(a, b any) bool {
-	if sp.slot == historySlot {
-		return a == b
-	}
 	va, vb := sp.share(a), sp.share(b)
 	if va == nil || vb == nil {
 		return va == nil && vb == nil

@@ -292,7 +292,7 @@ func (s *State) Revert(to *State) error {
 			}
 			o := op{kind: OpRevert, spec: sp, key: key, by: h.signature}
 			if sp.slot == historySlot {
-				o.class = int16(h.schema.resultClass("") + 1)
+				o.class = messagesClass(h.schema)
 			}
 			if old != nil {
 				o.value, o.size = old.value, old.size

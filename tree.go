@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/agentstate/state/internal/hamt"
@@ -125,4 +126,47 @@ func (p *page) clone(owner uint64) *page {
 		}
 	}
 	return c
+}
+
+// set counts the fields that have a value and that the handle may read.
+func (t *tree) set(h *handle) int {
+	n := 0
+	for class := range t.classes {
+		if h.sees(class) {
+			n += t.classes[class].set
+		}
+	}
+	return n
+}
+
+// member notes that a field became set or unset.
+func (t *tree) member(sp *spec, from, to *entry) {
+	if sp.slot == historySlot || (from == nil) == (to == nil) {
+		return
+	}
+	c := &t.classes[sp.class]
+	c.members++
+	if from == nil {
+		c.set++
+	} else {
+		c.set--
+	}
+}
+
+// count notes n versions that changed fields of the touched classes.
+func (t *tree) count(touched bits, n int) {
+	for class := range t.classes {
+		if slices.Equal(make(bits, len(touched)).with(class), touched) {
+			t.classes[class].versions += uint64(n)
+			return
+		}
+	}
+	t.mixed = slices.Clone(t.mixed)
+	for i := range t.mixed {
+		if slices.Equal(t.mixed[i].classes, touched) {
+			t.mixed[i].versions += uint64(n)
+			return
+		}
+	}
+	t.mixed = append(t.mixed, mixed{classes: slices.Clone(touched), versions: uint64(n)})
 }

@@ -267,6 +267,19 @@ func (d *dictCodec) check(v reflect.Value, w *walk) error {
 		return err
 	}
 	defer w.leave()
+	if m, ok := v.Interface().(map[string]string); ok && !w.sorted {
+		for name, elem := range m {
+			w.whole()
+			if err := w.addMember(name); err != nil {
+				return err
+			}
+			w.member(name)
+			if err := w.addString(elem, 2); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	var seen map[string]bool
 	if d.text {
 		seen = make(map[string]bool, v.Len())
@@ -317,6 +330,10 @@ func (d *dictCodec) check(v reflect.Value, w *walk) error {
 
 func (d *dictCodec) isolate(v reflect.Value, store bool) error {
 	if v.IsNil() {
+		return nil
+	}
+	if m, ok := v.Interface().(map[string]string); ok { // the usual metadata
+		v.Set(reflect.ValueOf(maps.Clone(m)))
 		return nil
 	}
 	c := reflect.MakeMapWithSize(d.typ, v.Len())
