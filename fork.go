@@ -60,10 +60,13 @@ func (b *branch) note(o *op) {
 	if n == nil {
 		n = b.nets.add(o.spec, o.key)
 	}
+	done := *o
 	if o.handler.overwrites() {
-		n.over, n.computed, n.ops = true, o.computed || b.transaction(), nil
+		// Whatever a transaction overwrites may depend on what it has read.
+		done.computed = o.computed || b.transaction()
+		n.over, n.computed, n.ops = true, done.computed, nil
 	}
-	n.ops = append(n.ops, *o)
+	n.ops = append(n.ops, done)
 }
 
 // Fork returns a branch: a state of its own that begins with this one's content
