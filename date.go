@@ -1,7 +1,7 @@
 package state
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -21,7 +21,7 @@ func ParseDate(text string) (Date, error) {
 			return DateOf(t), nil
 		}
 	}
-	return Date{}, fmt.Errorf("state: date: want RFC 3339 or 2006-01-02: %w", ErrType)
+	return Date{}, &TypeError{Field: "date", Path: "$", Want: "RFC 3339 or 2006-01-02", Got: "other text"}
 }
 
 // Time returns the instant in UTC.
@@ -42,7 +42,7 @@ func (d Date) String() string {
 // MarshalText returns String.
 func (d Date) MarshalText() ([]byte, error) {
 	if y := d.Time().Year(); y < 0 || y > 9999 {
-		return nil, fmt.Errorf("state: date: year %d: %w", y, ErrType)
+		return nil, &TypeError{Field: "date", Path: "$", Want: "a year from 0 to 9999", Got: strconv.Itoa(y)}
 	}
 	return []byte(d.String()), nil
 }

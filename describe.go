@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -217,4 +218,4 @@ func (s *State) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON always fails: a State is restored with [Import].
 func (s *State) UnmarshalJSON([]byte) error { return errNotImport }
 
-var errNotImport = fmt.Errorf("state: a State is restored with Import, not from its JSON view")
+var errNotImport = errors.New("state: a State is restored with Import, not from its JSON view")

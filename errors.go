@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
+
+	"github.com/agentstate/state/internal/strict"
 )
 
 // The sentinels. Errors of this package match them with [errors.Is]; the types
@@ -66,11 +69,14 @@ func (e *AccessError) Is(target error) bool {
 type TypeError struct {
 	Field string // the field's name, or what else was given, e.g. "message"
 	Path  string // where in the value, as in $.a[3].b
-	Want  string
+	Want  string // empty where Got says what is wrong
 	Got   string
 }
 
 func (e *TypeError) Error() string {
+	if e.Want == "" {
+		return fmt.Sprintf("state: %q: %s: %s", e.Field, e.Path, e.Got)
+	}
 	return fmt.Sprintf("state: %q: %s: want %s, got %s", e.Field, e.Path, e.Want, e.Got)
 }
 
@@ -108,18 +114,41 @@ func (e *ConflictError) Error() string {
 // Is reports whether target is [ErrConflict].
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// fieldError says which field a sentinel is about.
-func fieldError(name string, err error) error {
-	return &namedError{name: name, err: err}
+// fieldError says which field an error is about.
+func fieldError(name string, err error) error { return &aboutError{field: name, err: err} }
+
+// within says in what an error occurred.
+func within(where string, err error) error { return &aboutError{where: where, err: err} }
+
+type aboutError struct {
+	field string // the name of a field
+	where string // or else what it is about
+	err   error
 }
 
-type namedError struct {
-	name string
-	err  error
+func (e *aboutError) Error() string {
+	where := e.where
+	if where == "" {
+		where = strconv.Quote(e.field)
+	}
+	return "state: " + where + ": " + strings.TrimPrefix(e.err.Error(), "state: ")
 }
 
-func (e *namedError) Error() string {
-	return fmt.Sprintf("state: %q: %s", e.name, strings.TrimPrefix(e.err.Error(), "state: "))
-}
+func (e *aboutError) Unwrap() error { return e.err }
 
-func (e *namedError) Unwrap() error { return e.err }
+// jsonError makes an error of package strict one of this package.
+func jsonError(what string, err error) error {
+	var limit *strict.LimitError
+	if errors.As(err, &limit) {
+		return &LimitError{Name: limit.Name, Field: what, Limit: limit.Limit, Got: limit.Got}
+	}
+	var wrong *strict.Error
+	if errors.As(err, &wrong) {
+		want, got, ok := strings.Cut(strings.TrimPrefix(wrong.Problem, "want "), ", got ")
+		if !ok {
+			want, got = "", wrong.Problem
+		}
+		return &TypeError{Field: what, Path: wrong.Path, Want: want, Got: got}
+	}
+	return within(what, err)
+}

@@ -184,7 +184,7 @@ func (t *tree) recount(s *Schema, in *exported) {
 func Import(schema *Schema, data []byte) (*State, error) {
 	s := New(schema)
 	if err := s.on().load(data); err != nil {
-		return nil, fmt.Errorf("state: import: %w", err)
+		return nil, jsonError("import", err)
 	}
 	return s, nil
 }
@@ -260,7 +260,7 @@ func (h *handle) load(data []byte) error {
 func (sp *spec) imported(data []byte, lim Limits) (any, int, error) {
 	tree, err := strict.Decode(data, strict.Limits{})
 	if err != nil {
-		return nil, 0, fieldError(sp.name, err)
+		return nil, 0, jsonError(sp.name, err)
 	}
 	v, size, err := sp.convert(tree, lim.value())
 	if err != nil {

@@ -104,10 +104,10 @@ func (s *State) Join(branches ...*State) error {
 	for i, st := range branches {
 		side, err := h.joinable(st)
 		if err != nil {
-			return fmt.Errorf("state: join: branch %d: %w", i, err)
+			return within(fmt.Sprintf("join: branch %d", i), err)
 		}
 		if slices.Contains(sides[:i], side) {
-			return fmt.Errorf("state: join: branch %d: %w", i, errors.New("given twice"))
+			return within(fmt.Sprintf("join: branch %d", i), errors.New("given twice"))
 		}
 		sides[i] = side
 	}
@@ -117,7 +117,7 @@ func (s *State) Join(branches ...*State) error {
 			for _, joined := range sides[:i] {
 				joined.end(nil)
 			}
-			return fmt.Errorf("state: join: branch %d: %w", i, err)
+			return within(fmt.Sprintf("join: branch %d", i), err)
 		}
 	}
 	err := h.mayApply(sides)
@@ -154,6 +154,7 @@ func (b *branch) join() error {
 		return b.ended
 	}
 	b.ended = ErrJoined
+	b.wakeAll()
 	return nil
 }
 

@@ -357,14 +357,14 @@ func (h *handler) call(sp *spec, current any, present bool, update any) (result 
 	defer func() {
 		if r := recover(); r != nil {
 			// What a handler panics with may hold the values it got.
-			result, err = nil, fmt.Errorf("state: %q: handler %s panicked with a %T", sp.name, h.name, r)
+			result, err = nil, fieldError(sp.name, fmt.Errorf("handler %s panicked with a %T", h.name, r))
 		}
 	}()
 	if result, err = h.fn(current, present, update); err != nil {
 		if sp.secret {
-			return nil, fmt.Errorf("state: %q: handler %s failed on a secret", sp.name, h.name)
+			return nil, fieldError(sp.name, fmt.Errorf("handler %s failed on a secret", h.name))
 		}
-		return nil, fmt.Errorf("state: %q: handler %s: %w", sp.name, h.name, err)
+		return nil, fieldError(sp.name, fmt.Errorf("handler %s: %w", h.name, err))
 	}
 	return result, nil
 }

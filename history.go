@@ -61,6 +61,9 @@ func (hs *History) Append(r InferenceResult) error {
 	}
 	if h.rights != nil {
 		if !h.member() || r.Agent != "" && r.Agent != h.agent {
+			if r.Agent != "" && r.Agent != h.agent {
+				return h.denied(fmt.Sprintf("append a result of %q to", clip(r.Agent)), historyName)
+			}
 			return h.denied(string(OpAppend), historyName)
 		}
 		r.Agent = h.agent
@@ -225,6 +228,9 @@ func (hs *History) Pop() (InferenceResult, bool, error) {
 	if !h.mayWrite(messagesSlot) {
 		return InferenceResult{}, false, h.denied(string(OpPop), historyName)
 	}
+	if reentered() {
+		return InferenceResult{}, false, errReentered
+	}
 	var popped InferenceResult
 	found := false
 	err := h.transact(true, func(t *tree) ([]edit, error) {
@@ -261,7 +267,7 @@ func (hs *History) Reset(results []InferenceResult) error {
 		r := results[i]
 		r.CreatedAt = r.CreatedAt.UTC().Round(0)
 		if err := r.check(h.schema.limits); err != nil {
-			return fmt.Errorf("state: results[%d]: %w", i, err)
+			return within(fmt.Sprintf("results[%d]", i), err)
 		}
 		st = st.push(&r)
 	}
@@ -311,7 +317,7 @@ func (r *InferenceResult) UnmarshalJSON(data []byte) error {
 	out := plain{}
 	in.plain = &out
 	if err := json.Unmarshal(data, &in); err != nil {
-		return fmt.Errorf("state: result: %w", err)
+		return within("result", err)
 	}
 	var called []Message
 	for _, part := range []struct {
@@ -324,7 +330,7 @@ func (r *InferenceResult) UnmarshalJSON(data []byte) error {
 		}
 		msgs, err := DecodeMessages(part.data)
 		if err != nil {
-			return fmt.Errorf("state: result: %s: %w", part.name, err)
+			return within("result: "+part.name, err)
 		}
 		*part.dst = msgs
 	}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -230,7 +231,7 @@ func (c *changes) find(since uint64) (cursor, error) {
 	first := c.version - uint64(len(held)) // the version before them
 	switch {
 	case since < first:
-		return cursor{}, fieldError("journal", ErrCompacted)
+		return cursor{}, within("the journal", ErrCompacted)
 	case since == first:
 		return cursor{c.start, first}, nil
 	}
@@ -313,7 +314,7 @@ func (s *State) Watch(ctx context.Context, since uint64, names ...string) iter.S
 				at, err = c.find(since)
 				placed = true
 			} else if c.start > at.branch {
-				err = fieldError("journal", ErrCompacted)
+				err = within("the journal", ErrCompacted)
 			}
 			if err != nil {
 				yield(Change{}, err)
@@ -360,9 +361,9 @@ func (s *State) At(version uint64) (*State, error) {
 	b.mu.Unlock()
 	switch {
 	case version > c.last:
-		return nil, fieldError("version", ErrNotFound)
+		return nil, within(fmt.Sprintf("version %d", version), ErrNotFound)
 	case version < c.start:
-		return nil, fieldError("version", ErrCompacted)
+		return nil, within(fmt.Sprintf("version %d", version), ErrCompacted)
 	}
 	past := t.clone()
 	past.rewind(h.schema, &c, version)

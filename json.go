@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -34,11 +33,11 @@ func JSONOf(v any) (JSON, error) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return "", fmt.Errorf("state: JSON: %w", err)
+		return "", jsonError("JSON", err)
 	}
 	data := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 	if err := strict.Check(data, strict.Limits{Depth: jsonDepth}); err != nil {
-		return "", fmt.Errorf("state: JSON: %w", err)
+		return "", jsonError("JSON", err)
 	}
 	return JSON(data), nil
 }
@@ -92,12 +91,12 @@ func (j JSON) Equal(other JSON) bool {
 // valid.
 func (j JSON) Decode(dst any) error {
 	if err := strict.Check([]byte(j), strict.Limits{Depth: jsonDepth}); err != nil {
-		return fmt.Errorf("state: JSON: %w", err)
+		return jsonError("JSON", err)
 	}
 	dec := json.NewDecoder(strings.NewReader(string(j)))
 	dec.UseNumber()
 	if err := dec.Decode(dst); err != nil {
-		return fmt.Errorf("state: JSON: %w", err)
+		return jsonError("JSON", err)
 	}
 	return nil
 }
@@ -116,7 +115,7 @@ func (j JSON) MarshalJSON() ([]byte, error) {
 // the text is not [JSON.Valid]. A null is kept: the JSON is "null", not "".
 func (j *JSON) UnmarshalJSON(data []byte) error {
 	if err := strict.Check(data, strict.Limits{Depth: jsonDepth}); err != nil {
-		return fmt.Errorf("state: JSON: %w", err)
+		return jsonError("JSON", err)
 	}
 	*j = JSON(strict.Compact(make([]byte, 0, len(data)), data))
 	return nil

@@ -165,6 +165,7 @@ func isMessage(m Message) bool {
 
 // registerMessages says how messages are stored: as they are, being immutable.
 func registerMessages() {
+	value.Name(reflect.TypeFor[Message](), "message")
 	value.Opaque(reflect.TypeFor[Message](),
 		func(m any) ([]byte, error) { return []byte(m.(Message).Raw()), nil },
 		func(data []byte) (any, error) { return DecodeMessage(data) },
@@ -186,11 +187,11 @@ func registerMessages() {
 // more than 64 MiB can be made but not decoded.
 func DecodeMessage(data []byte) (Message, error) {
 	if err := strict.Check(data, strict.Limits{Bytes: messageBytes, Depth: messageDepth}); err != nil {
-		return nil, fmt.Errorf("state: message: %w", err)
+		return nil, jsonError("message", err)
 	}
 	m, err := messageOf(data)
 	if err != nil {
-		return nil, fmt.Errorf("state: message: %w", err)
+		return nil, jsonError("message", err)
 	}
 	return m, nil
 }
@@ -201,7 +202,7 @@ func DecodeMessage(data []byte) (Message, error) {
 func DecodeMessages(data []byte) ([]Message, error) {
 	msgs, err := decodeMessages(data)
 	if err != nil {
-		return nil, fmt.Errorf("state: messages: %w", err)
+		return nil, jsonError("messages", err)
 	}
 	return msgs, nil
 }

@@ -1,6 +1,11 @@
 package state
 
-import "github.com/agentstate/state/internal/strict"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/agentstate/state/internal/strict"
+)
 
 // messageBody is what the messages share. All of it is set before the message
 // is seen by anyone. The strings are parts of raw, unless they have escapes.
@@ -126,6 +131,9 @@ func newBody(data []byte) (*messageBody, error) {
 		}
 	}
 	for _, m := range members {
+		if err := exactly(m.Name, "$", "type", "role", "content", "tools", "tool", "stop_reason", "is_error"); err != nil {
+			return nil, err
+		}
 		switch {
 		case m.Name == "type", m.Name == "role":
 		case m.Name == "stop_reason" && known:
@@ -146,6 +154,17 @@ func newBody(data []byte) (*messageBody, error) {
 		b.more = &more
 	}
 	return b, nil
+}
+
+// exactly returns an error for a member whose name differs from one that counts
+// only in case: other readers would take it for that one.
+func exactly(name, path string, known ...string) error {
+	for _, k := range known {
+		if name != k && strings.EqualFold(name, k) {
+			return &strict.Error{Path: strict.Path(path, name), Problem: fmt.Sprintf("want %s, got it in another case", k)}
+		}
+	}
+	return nil
 }
 
 func member(members []strict.Member, name string) []byte {
@@ -209,6 +228,9 @@ func (r *bodyReader) call(tool []byte, path string) (ToolCall, error) {
 	}
 	var extra []byte
 	for _, m := range members {
+		if err := exactly(m.Name, path, "type", "id", "name", "input"); err != nil {
+			return call, err
+		}
 		switch {
 		case m.Name == "id" && string(m.Value) != "null":
 			call.ID, err = r.text(m.Value, path+".id")

@@ -1,12 +1,14 @@
 package state
 
 import (
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/exp/maps"
 
@@ -16,7 +18,7 @@ import (
 // schemaText is a schema as data.
 type schemaText struct {
 	Fields          []fieldText         `json:"fields"`
-	Team            map[string][]string `json:"team,omitempty"`
+	Team            map[string][]string `json:"team,omitzero"`
 	Limits          *limitsText         `json:"limits,omitempty"`
 	AllowUndeclared bool                `json:"allow_undeclared,omitempty"`
 }
@@ -90,7 +92,7 @@ func (s *scopeText) UnmarshalJSON(data []byte) error {
 func ParseSchema(data []byte, handlers ...AnyHandler) (*Schema, error) {
 	text, err := decodeSchema(data)
 	if err != nil {
-		return nil, fmt.Errorf("state: schema: %w", err)
+		return nil, jsonError("schema", err)
 	}
 	var parts []Part
 	var errs []error
@@ -107,7 +109,7 @@ func ParseSchema(data []byte, handlers ...AnyHandler) (*Schema, error) {
 		}
 		part, err := declare(f, handlers)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("state: schema: $.fields[%d]: %w", i, err))
+			errs = append(errs, within(fmt.Sprintf("schema: $.fields[%d]", i), err))
 			continue
 		}
 		parts = append(parts, part)
@@ -272,8 +274,8 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 		if sp.write != Private {
 			f.Write = &scopeText{sp.write}
 		}
-		if sp.handler.typ != nil { // not the default of the type
-			f.Handler = sp.handler.name
+		if h := sp.handler; h.kind != replaces && h.kind != appends || h.kind == replaces && sp.list != nil {
+			f.Handler = h.name // it is not the default of the type
 		}
 		text.Fields = append(text.Fields, f)
 	}
@@ -286,14 +288,26 @@ func (sp *spec) isDefault() bool {
 		sp.write == Public && sp.handler == appending && !sp.secret && !sp.ephemeral && !sp.noCopy && sp.maxBytes == 0
 }
 
+// hasOwnJSON reports whether the field's type says itself how it is coded.
+func (sp *spec) hasOwnJSON() bool {
+	for _, typ := range []reflect.Type{sp.typ, reflect.PointerTo(sp.typ)} {
+		if typ.Implements(reflect.TypeFor[json.Marshaler]()) || typ.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+			return true
+		}
+	}
+	return sp.typ == reflect.TypeFor[json.Number]()
+}
+
 // typeName returns the type by which ParseSchema knows a field.
 func (sp *spec) typeName() string {
 	switch {
 	case sp.slot == messagesSlot:
 		return "messages"
-	case sp.typ == reflect.TypeFor[Date]():
+	case sp.typ == reflect.TypeFor[Date](), sp.typ == reflect.TypeFor[time.Time]():
 		return "date"
 	case sp.any:
+		return "any"
+	case sp.hasOwnJSON():
 		return "any"
 	case sp.list != nil || sp.typ.Kind() == reflect.Array:
 		return "list"

@@ -101,7 +101,7 @@ func (t Team) declare(d *schemaDraft) {
 		d.fail(errors.New("state: Team given twice"))
 		return
 	}
-	d.schema.team = Team{}
+	d.schema.team, d.team = Team{}, d.part
 	for agent, below := range t {
 		d.schema.team[agent] = slices.Clone(below)
 	}
@@ -110,9 +110,10 @@ func (t Team) declare(d *schemaDraft) {
 // NewSchema returns the schema made of parts. All mistakes are reported at
 // once, joined in the order of the parts. The settings of fields are copied.
 func NewSchema(parts ...Part) (*Schema, error) {
-	d := &schemaDraft{schema: &Schema{byName: map[string]*spec{}}}
+	d := &schemaDraft{schema: &Schema{byName: map[string]*spec{}}, of: map[int]int{}}
 	d.schema.specs = make([]*spec, firstSlot)
 	for i, part := range parts {
+		d.part = i
 		if isNil(part) {
 			d.fail(fmt.Errorf("state: schema: part %d is nil", i))
 			continue
@@ -127,7 +128,7 @@ func NewSchema(parts ...Part) (*Schema, error) {
 	d.schema.limits = d.schema.limits.effective()
 	d.finish()
 	if len(d.errs) > 0 {
-		return nil, errors.Join(d.errs...)
+		return nil, d.mistakes()
 	}
 	return d.schema, nil
 }
@@ -153,10 +154,32 @@ func isNil(part Part) bool {
 type schemaDraft struct {
 	schema  *Schema
 	limited bool
-	errs    []error
+	part    int         // that is being declared or checked
+	team    int         // the part that is the Team
+	of      map[int]int // the part of each slot
+	errs    []partError
 }
 
-func (d *schemaDraft) fail(errs ...error) { d.errs = append(d.errs, errs...) }
+type partError struct {
+	part int
+	err  error
+}
+
+func (d *schemaDraft) fail(errs ...error) {
+	for _, err := range errs {
+		d.errs = append(d.errs, partError{d.part, err})
+	}
+}
+
+// mistakes returns what was found, in the order of the parts.
+func (d *schemaDraft) mistakes() error {
+	slices.SortStableFunc(d.errs, func(a, b partError) int { return a.part - b.part })
+	errs := make([]error, len(d.errs))
+	for i, e := range d.errs {
+		errs[i] = e.err
+	}
+	return errors.Join(errs...)
+}
 
 // add gives a spec its slot.
 func (d *schemaDraft) add(sp *spec) {
@@ -168,21 +191,25 @@ func (d *schemaDraft) add(sp *spec) {
 	if sp.name == messagesName {
 		sp.slot = messagesSlot
 		d.schema.specs[messagesSlot] = sp
+		d.of[messagesSlot] = d.part
 		return
 	}
 	sp.slot = len(d.schema.specs)
 	d.schema.specs = append(d.schema.specs, sp)
+	d.of[sp.slot] = d.part
 }
 
 // finish checks what needs the whole schema and compiles the rights.
 func (d *schemaDraft) finish() {
 	s := d.schema
+	d.part = d.team
 	d.fail(s.team.check()...)
 	members := s.team.members()
 	for slot, sp := range s.specs {
 		if slot == historySlot {
 			continue
 		}
+		d.part = d.of[slot]
 		if err := checkName(sp.name, s.limits.NameBytes); err != nil {
 			d.fail(fmt.Errorf("state: field %q: %w", clip(sp.name), err))
 		}

@@ -146,10 +146,14 @@ func (sp *spec) sized(v any, size int, lim value.Limits) (any, int, error) {
 func (sp *spec) takeAny(v any, lim value.Limits) (any, int, error) {
 	for i, typ := range sp.oneOf {
 		plan, err := value.For(typ)
-		if err != nil {
-			return nil, 0, typeError(sp.name, err)
+		if v == nil && typ.Kind() != reflect.Pointer {
+			err = ErrType
 		}
-		if c, _, err := plan.Convert(v, lim); err == nil {
+		var c reflect.Value
+		if err == nil {
+			c, _, err = plan.Convert(v, lim)
+		}
+		if err == nil {
 			v = c.Interface()
 			break
 		}
@@ -169,7 +173,10 @@ func (sp *spec) convert(v any, lim value.Limits) (any, int, error) {
 	if sp.any {
 		return sp.takeAny(v, lim)
 	}
-	if v != nil && reflect.TypeOf(v) == sp.typ {
+	switch {
+	case v == nil && sp.typ.Kind() != reflect.Pointer:
+		return nil, 0, &TypeError{Field: sp.name, Path: "$", Want: sp.plan.Describe(), Got: "null"}
+	case v != nil && reflect.TypeOf(v) == sp.typ:
 		return sp.take(v, lim, false)
 	}
 	c, size, err := sp.plan.Convert(v, lim)
@@ -336,5 +343,5 @@ func typeError(field string, err error) error {
 	if errors.As(err, &l) {
 		return &LimitError{Name: l.Name, Field: field, Limit: l.Limit, Got: l.Got}
 	}
-	return fmt.Errorf("state: %q: %w", field, err)
+	return fieldError(field, err)
 }

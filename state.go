@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -44,6 +43,7 @@ var (
 
 func init() {
 	registerMessages()
+	value.Name(reflect.TypeFor[Date](), "date")
 	// What only stands for values or gives access to them is no value.
 	value.Refuse(reflect.TypeFor[Masked]())
 	value.Refuse(reflect.TypeFor[State]())
@@ -197,6 +197,10 @@ func (o *op) about(err error) error {
 		if e.Name != "Keys" {
 			e.Field = clip(o.key)
 		}
+	case *aboutError:
+		if e.where == "" {
+			e.field = clip(o.key)
+		}
 	}
 	return err
 }
@@ -275,9 +279,9 @@ func (s *State) Revert(to *State) error {
 		}
 		return bound.denied("revert", "")
 	case past.schema != h.schema:
-		return fmt.Errorf("state: revert: %w", errors.New("to a state with another schema"))
+		return errors.New("state: revert: to a state with another schema")
 	case past.branch.ended == nil:
-		return fmt.Errorf("state: revert: %w", errors.New("not to a snapshot"))
+		return errors.New("state: revert: not to a snapshot")
 	}
 	if reentered() {
 		return errReentered

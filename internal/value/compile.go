@@ -64,6 +64,9 @@ func (c *compiler) compile(t reflect.Type) (*Plan, error) {
 	if err := c.fill(p, t); err != nil {
 		return nil, err
 	}
+	if name, ok := names.Load(t); ok {
+		p.name = name.(string)
+	}
 	c.plans[t] = p
 	return p, nil
 }

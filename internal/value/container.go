@@ -47,7 +47,7 @@ func (bytesCodec) convert(dst reflect.Value, src any, w *walk) error {
 		dst.SetBytes(b)
 		return nil
 	}
-	return w.fail(dst.Type().String(), kindOf(src))
+	return w.fail(nameOf(dst.Type()), kindOf(src))
 }
 
 func (bytesCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
@@ -150,12 +150,12 @@ func (p *Plan) isList() bool {
 func (l *listCodec) convert(dst reflect.Value, src any, w *walk) error {
 	list, ok := src.([]any)
 	if !ok && (src != nil || l.typ.Kind() == reflect.Array) {
-		return w.fail(l.typ.String(), kindOf(src))
+		return w.fail(nameOf(l.typ), kindOf(src))
 	}
 	if l.typ.Kind() == reflect.Slice {
 		dst.Set(reflect.MakeSlice(l.typ, len(list), len(list)))
 	} else if len(list) != l.typ.Len() {
-		return w.fail(l.typ.String(), fmt.Sprintf("a list of %d", len(list)))
+		return w.fail(nameOf(l.typ), fmt.Sprintf("a list of %d", len(list)))
 	}
 	if err := w.enter(0); err != nil {
 		return err
@@ -369,7 +369,7 @@ func (d *dictCodec) tree(v reflect.Value, w *walk) (any, error) {
 func (d *dictCodec) convert(dst reflect.Value, src any, w *walk) error {
 	object, ok := src.(map[string]any)
 	if !ok && src != nil {
-		return w.fail(d.typ.String(), kindOf(src))
+		return w.fail(nameOf(d.typ), kindOf(src))
 	}
 	m := reflect.MakeMapWithSize(d.typ, len(object))
 	if err := w.enter(0); err != nil {
@@ -380,7 +380,7 @@ func (d *dictCodec) convert(dst reflect.Value, src any, w *walk) error {
 		key, elem := reflect.New(d.typ.Key()).Elem(), reflect.New(d.typ.Elem()).Elem()
 		w.member(name)
 		if !d.key(key, name) {
-			return w.fail("a key of type "+d.typ.Key().String(), "another")
+			return w.fail("a key of type "+nameOf(d.typ.Key()), "another")
 		}
 		if m.MapIndex(key).IsValid() {
 			return w.fail("different keys", "the same key again")

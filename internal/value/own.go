@@ -137,7 +137,7 @@ func (o *ownCodec) convert(dst reflect.Value, src any, w *walk) error {
 	if o.text {
 		s, ok := src.(string)
 		if !ok {
-			return w.fail(o.typ.String(), kindOf(src))
+			return w.fail(nameOf(o.typ), kindOf(src))
 		}
 		in = []byte(s)
 	} else {
@@ -147,7 +147,7 @@ func (o *ownCodec) convert(dst reflect.Value, src any, w *walk) error {
 		}
 	}
 	if o.read(dst, in) != nil {
-		return w.fail(o.typ.String(), "another "+kindOf(src))
+		return w.fail(nameOf(o.typ), "another "+kindOf(src))
 	}
 	return nil
 }
@@ -259,6 +259,21 @@ func Opaque(t reflect.Type, encode func(any) ([]byte, error), decode func([]byte
 	opaques = append(opaques, &opaque{t, encode, decode, size})
 }
 
+// names holds what types are called that have a name of their own.
+var names sync.Map // reflect.Type -> string
+
+// Name says what a type is called in errors and by Describe.
+func Name(t reflect.Type, name string) { names.Store(t, name) }
+
+// nameOf returns what a type is called.
+func nameOf(t reflect.Type) string {
+	p, err := source(t)
+	if err != nil {
+		return t.String()
+	}
+	return p.name
+}
+
 // refused holds types that are not stored, although they could be.
 var refused sync.Map // reflect.Type -> true
 
@@ -301,10 +316,10 @@ func (o *opaqueCodec) take(dst reflect.Value, src any) bool {
 func (o *opaqueCodec) check(v reflect.Value, w *walk) error {
 	if v.Kind() == reflect.Interface {
 		if v.IsNil() {
-			return w.fail(o.typ.String(), "null")
+			return w.fail(nameOf(o.typ), "null")
 		}
 		if t := v.Elem().Type(); t.Kind() == reflect.Pointer && opaqueOf(t) == nil {
-			return w.fail(o.typ.String(), fmt.Sprintf("a pointer, %s", t))
+			return w.fail(nameOf(o.typ), fmt.Sprintf("a pointer, %s", t))
 		}
 	}
 	size := 0
@@ -312,7 +327,7 @@ func (o *opaqueCodec) check(v reflect.Value, w *walk) error {
 		return w.fail(o.typ.String()+" with a size", "an error of its function")
 	}
 	if size < 0 {
-		return w.fail(o.typ.String(), "one that is not to be stored")
+		return w.fail(nameOf(o.typ), "one that is not to be stored")
 	}
 	return w.add(size)
 }
@@ -338,7 +353,7 @@ func (o *opaqueCodec) tree(v reflect.Value, w *walk) (any, error) {
 
 func (o *opaqueCodec) convert(dst reflect.Value, src any, w *walk) error {
 	if src == nil {
-		return w.fail(o.typ.String(), "null")
+		return w.fail(nameOf(o.typ), "null")
 	}
 	text, err := appendAny(nil, src)
 	if err != nil {
@@ -346,7 +361,7 @@ func (o *opaqueCodec) convert(dst reflect.Value, src any, w *walk) error {
 	}
 	var x any
 	if err := guarded(func() (err error) { x, err = o.decode(text); return err }); err != nil || !o.take(dst, x) {
-		return w.fail(o.typ.String(), "another "+kindOf(src))
+		return w.fail(nameOf(o.typ), "another "+kindOf(src))
 	}
 	return nil
 }

@@ -166,7 +166,7 @@ func (r *recordCodec) tree(v reflect.Value, w *walk) (any, error) {
 func (r *recordCodec) convert(dst reflect.Value, src any, w *walk) error {
 	object, ok := src.(map[string]any)
 	if !ok {
-		return w.fail(r.typ.String(), kindOf(src))
+		return w.fail(nameOf(r.typ), kindOf(src))
 	}
 	if err := w.enter(0); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (r *recordCodec) convert(dst reflect.Value, src any, w *walk) error {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if _, ok := r.member(name); !ok {
 			w.member(name)
-			return w.fail("a member of "+r.typ.String(), "an unknown one")
+			return w.fail("a member of "+nameOf(r.typ), "an unknown one")
 		}
 	}
 	return nil

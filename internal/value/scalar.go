@@ -20,7 +20,7 @@ func (boolCodec) tree(v reflect.Value, _ *walk) (any, error) { return v.Bool(), 
 func (boolCodec) convert(dst reflect.Value, src any, w *walk) error {
 	b, ok := src.(bool)
 	if !ok {
-		return w.fail(dst.Type().String(), kindOf(src))
+		return w.fail(nameOf(dst.Type()), kindOf(src))
 	}
 	dst.SetBool(b)
 	return nil
@@ -39,7 +39,7 @@ func (intCodec) tree(v reflect.Value, _ *walk) (any, error) { return v.Int(), ni
 func (intCodec) convert(dst reflect.Value, src any, w *walk) error {
 	n, ok := toInt(src)
 	if !ok || dst.OverflowInt(n) {
-		return w.fail(dst.Type().String(), reasonOf(src))
+		return w.fail(nameOf(dst.Type()), reasonOf(src))
 	}
 	dst.SetInt(n)
 	return nil
@@ -58,7 +58,7 @@ func (uintCodec) tree(v reflect.Value, _ *walk) (any, error) { return normalUint
 func (uintCodec) convert(dst reflect.Value, src any, w *walk) error {
 	n, ok := toUint(src)
 	if !ok || dst.OverflowUint(n) {
-		return w.fail(dst.Type().String(), reasonOf(src))
+		return w.fail(nameOf(dst.Type()), reasonOf(src))
 	}
 	dst.SetUint(n)
 	return nil
@@ -87,7 +87,7 @@ func (floatCodec) tree(v reflect.Value, w *walk) (any, error) { return tree(v.Fl
 func (floatCodec) convert(dst reflect.Value, src any, w *walk) error {
 	f, ok := toFloat(src, dst.Type().Bits())
 	if !ok || dst.OverflowFloat(f) {
-		return w.fail(dst.Type().String(), reasonOf(src))
+		return w.fail(nameOf(dst.Type()), reasonOf(src))
 	}
 	dst.SetFloat(f)
 	return nil
@@ -112,7 +112,7 @@ func (stringCodec) tree(v reflect.Value, _ *walk) (any, error) { return v.String
 func (stringCodec) convert(dst reflect.Value, src any, w *walk) error {
 	s, ok := src.(string)
 	if !ok {
-		return w.fail(dst.Type().String(), kindOf(src))
+		return w.fail(nameOf(dst.Type()), kindOf(src))
 	}
 	dst.SetString(s)
 	return nil

@@ -1,0 +1,245 @@
+// Quickstart is a support desk: four agents work a customer's case on one
+// shared state. It needs no network and no key, because the model is scripted.
+//
+//	go run ./examples/quickstart
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/agentstate/state"
+)
+
+// Document is something that was found about the case.
+type Document struct {
+	Source string `json:"source"`
+	Text   string `json:"text"`
+}
+
+// The fields: what the agents know, and who may read and write it. A field is
+// written by its owner unless Write says more; without an owner it is the host's.
+var (
+	OrderID = &state.Field[string]{
+		Name:        "order_id",
+		Description: "The order that the customer is asking about.",
+		UpdateRules: "Set it as soon as the customer names it. Never guess.",
+		Owner:       "support",
+		Read:        state.Public,
+	}
+	Intent    = &state.Field[string]{Name: "intent", Owner: "support", Read: state.Public}
+	Documents = &state.Field[[]Document]{Name: "documents", Owner: "retriever", Read: state.Public}
+	Refund    = &state.Field[float64]{Name: "refund", Owner: "billing", Read: state.Public}
+	Token     = &state.Field[string]{Name: "payment_token", Read: state.Only("billing"), Secret: true}
+	Cost      = &state.Field[float64]{Name: "cost", Read: state.Public, Write: state.Public, Handler: state.Sum[float64]()}
+
+	schema = state.MustSchema(
+		state.Team{"support": {"retriever", "billing", "general"}},
+		OrderID, Intent, Documents, Refund, Token, Cost,
+	)
+)
+
+const secret = "pm_4e7Hq2LmT9xW"
+
+func main() {
+	if err := run(os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run works the case and writes down what happened.
+func run(w io.Writer) error {
+	st := state.New(schema)
+	p := &page{w: w, st: st}
+	err := errors.Join(
+		Token.Set(st, secret),
+		state.Messages.Set(st, []state.Message{state.UserText("My order #W2378156 has a dead keyboard. I want my money back.")}),
+	)
+	if err != nil {
+		return err
+	}
+	p.line("A support desk: four agents, one shared state, a scripted model.")
+	p.line("\nTHE CASE                 who works next is decided by a router that looks at the state alone")
+	p.line("  customer               My order #W2378156 has a dead keyboard. I want my money back.")
+	desk := &desk{st, theScript()}
+	for agent, why := next(st); agent != ""; agent, why = next(st) {
+		p.line("  router                 -> %s: %s", agent, why)
+		result, err := desk.turn(agent)
+		if err != nil {
+			return fmt.Errorf("%s: %w", agent, err)
+		}
+		p.turn(result)
+	}
+	p.fields("billing", "general")
+	p.history()
+	if err := p.past(); err != nil {
+		return err
+	}
+	return p.secrecy()
+}
+
+// next is the router. It says who works next, and why.
+func next(st *state.State) (agent, why string) {
+	last, _ := st.History().Last()
+	switch {
+	case !OrderID.Has(st):
+		return "support", "the order is not known"
+	case state.Len(st, Documents) == 0:
+		return "retriever", "nothing is known about the order"
+	case Intent.Or(st, "") == "refund" && !Refund.Has(st):
+		return "billing", "a refund is due"
+	case last.Agent != "general" || len(last.ToolCalls) > 0:
+		return "general", "the customer has no answer"
+	}
+	return "", ""
+}
+
+// desk is the host: it holds the state with all rights, and the model.
+type desk struct {
+	st    *state.State
+	model *script
+}
+
+// turn lets an agent's model answer once and runs the tools that it calls.
+func (d *desk) turn(agent string) (state.InferenceResult, error) {
+	me := d.st.As(agent) // reads, writes and signs with the agent's rights
+	prompt := []state.Message{state.SystemText("You are " + agent + ". The state:\n" + me.Describe())}
+	talk := state.Messages.Or(me, nil)
+	answer, err := d.model.complete(agent, prompt, talk)
+	if err != nil {
+		return state.InferenceResult{}, err
+	}
+	result := state.InferenceResult{Agent: agent, Prompt: prompt, History: talk, Output: []state.Message{answer}}
+	if calls, ok := answer.(state.ToolCallMessage); ok {
+		if result.ToolCalls, err = d.callAll(me, calls.Calls()); err != nil {
+			return result, err
+		}
+	}
+	// What was said and what it cost are one version.
+	return result, me.Update(func(tx *state.State) error {
+		return errors.Join(tx.History().Append(result), Cost.Set(tx, 0.002))
+	})
+}
+
+// callAll runs the calls of one step in parallel, each in a branch of its own,
+// and joins the branches in the order of the calls.
+func (d *desk) callAll(me *state.State, calls []state.ToolCall) ([]state.ToolResultMessage, error) {
+	results := make([]state.ToolResultMessage, len(calls))
+	branches := make([]*state.State, len(calls))
+	var wg sync.WaitGroup
+	for i, call := range calls {
+		branches[i] = me.WithCause(call.ID).Fork()
+		wg.Go(func() { results[i] = d.call(branches[i], call) })
+	}
+	wg.Wait()
+	return results, me.Join(branches...)
+}
+
+// page prints what happened. Nothing reaches w that has not gone through Redact.
+type page struct {
+	w       io.Writer
+	st      *state.State
+	printed strings.Builder
+}
+
+func (p *page) line(format string, args ...any) {
+	text := p.st.Redact(fmt.Sprintf(format, args...)) + "\n"
+	p.printed.WriteString(text)
+	io.WriteString(p.w, text)
+}
+
+// turn prints one answer of a model and the results of its tool calls.
+func (p *page) turn(r state.InferenceResult) {
+	who := r.Agent
+	for _, m := range r.Output {
+		if said, ok := m.(state.TextMessage); ok {
+			p.line("  %-10s says        %s", who, said.Text())
+		}
+	}
+	for _, m := range r.ToolCalls {
+		p.line("  %-10s calls       %s %s", who, m.Call().Name, m.Call().Input)
+		switch {
+		case m.IsError():
+			p.line("  %-10s is refused  %s", "", m.Text())
+		case m.Text() != "ok":
+			p.line("  %-10s reads       %s", "", m.Text())
+		}
+		who = ""
+	}
+	if n := len(r.ToolCalls); n > 1 {
+		p.line("  %-10s in parallel %d branches, joined in the order of the calls", "", n)
+	}
+}
+
+// fields prints what two agents see of the same state.
+func (p *page) fields(one, other string) {
+	a, b := p.st.As(one).KV().All(), p.st.As(other).KV().All()
+	p.line("\n%-25s%-22s %s", "THE FIELDS", one+" sees", other+" sees")
+	for _, f := range p.st.Fields() {
+		p.line("  %-22s %-22s %s", f.Name, show(a[f.Name]), show(b[f.Name]))
+	}
+}
+
+func show(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "nothing"
+	case []Document:
+		var sources []string
+		for _, d := range v {
+			sources = append(sources, d.Source)
+		}
+		return fmt.Sprintf("%d: %s", len(v), strings.Join(sources, ", "))
+	case []state.Message:
+		return fmt.Sprintf("%d messages", len(v))
+	}
+	return fmt.Sprint(v)
+}
+
+// history prints the stack of inference results.
+func (p *page) history() {
+	p.line("\nTHE HISTORY              prompt   conversation   answer      tool results")
+	for i, r := range p.st.History().All() {
+		p.line("  %d %-20s %-8d %-14d %-11s %d", i+1, r.Agent, len(r.Prompt), len(r.History), r.Output[0].Type(), len(r.ToolCalls))
+	}
+}
+
+// past prints what the documents did to the state, and how it was before them.
+func (p *page) past() error {
+	p.line("\nA LOOK BACK              the journal knows who wrote what, and for which tool call")
+	var found uint64
+	for c, err := range p.st.Changes(0) {
+		if err != nil {
+			return err
+		}
+		if c.Field == Documents.Name {
+			found = c.Version
+			p.line("  version %-14d %s wrote %s for %s", c.Version, c.Agent, c.Field, c.Cause)
+		}
+	}
+	before, err := p.st.At(found - 1)
+	if err != nil {
+		return err
+	}
+	for _, st := range []*state.State{before, p.st} {
+		p.line("  at version %-11d %d documents, refund %v, cost %.3f",
+			st.Version(), state.Len(st, Documents), Refund.Or(st, 0), Cost.Or(st, 0))
+	}
+	return nil
+}
+
+// secrecy tries to print the token and checks that nothing above holds it.
+func (p *page) secrecy() error {
+	p.line("\nTHE SECRET               is masked wherever it turns up")
+	p.line("  in a log line          POST /refunds?token=%s", secret)
+	if strings.Contains(p.printed.String(), secret) {
+		return errors.New("the payment token has been printed")
+	}
+	p.line("  checked                the payment token is nowhere in the %d lines above", strings.Count(p.printed.String(), "\n"))
+	return nil
+}

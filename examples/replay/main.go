@@ -1,0 +1,150 @@
+// Replay plays recorded runs of agents through a State: τ-bench, SWE-agent and
+// mini-swe-agent trajectories, and sessions of the ADK.
+//
+//	go run ./examples/replay [-verify] PATH…
+//
+// A PATH is a file, or a folder in which all .json and .traj files are tried.
+// Each turn of a model becomes an InferenceResult with the conversation that it
+// was given, what it said, the tool results that followed, and the turn as it is
+// in the file, byte for byte. How traces are read and played is in
+// internal/traces; begin with its play.go.
+//
+// With -verify the state is checked after every step: messages decode and encode
+// without loss and hold all that the file had, Export and Import give the same
+// state, and a fork taken there is not changed by any later step.
+//
+// It exits with 1 if anything could not be read or played or failed a check, and
+// if there was nothing to play.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/agentstate/state/internal/traces"
+)
+
+func main() {
+	verify := flag.Bool("verify", false, "check the state after every step")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: replay [-verify] PATH…")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	var paths []string
+	for flag.NArg() > 0 { // a flag may also come after a path
+		paths = append(paths, flag.Arg(0))
+		_ = flag.CommandLine.Parse(flag.Args()[1:]) // exits on an error
+	}
+	if len(paths) == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if !replay(os.Stdout, os.Stderr, paths, *verify) {
+		os.Exit(1)
+	}
+}
+
+// replay plays all files of paths, prints what came of it, and reports whether
+// there was something to play and all of it went well.
+func replay(out, progress io.Writer, paths []string, verify bool) bool {
+	report := report{verify: verify}
+	files := traces.Find(paths)
+	p := newProgress(progress, len(files))
+	for i, file := range files {
+		switch {
+		case file.Err != nil:
+			report.failed(file.Path, file.Err)
+			continue
+		case file.Skip != "":
+			report.skipped(file.Path, file.Skip)
+			continue
+		}
+		data, err := os.ReadFile(file.Path)
+		if err != nil {
+			report.failed(file.Path, err)
+			continue
+		}
+		p.file(i, file.Path)
+		stats, err := traces.File(data, traces.Options{Verify: verify, Progress: p.step})
+		var other *traces.OtherError
+		if stats.Runs == 0 && !file.Given && errors.As(err, &other) {
+			report.skipped(file.Path, err.Error())
+			continue
+		}
+		if stats.Runs > 0 {
+			report.played(file.Path, len(data), stats, err == nil)
+		}
+		if err != nil {
+			report.failed(file.Path, err)
+		}
+	}
+	p.end()
+	report.print(out)
+	return report.ok()
+}
+
+// progress says on a long run how far it is. A terminal gets one line that is
+// written over; anything else gets lines, seldom, and none if the run is short.
+type progress struct {
+	to       io.Writer
+	terminal bool
+	files    int
+	at       string // which file
+	next     time.Time
+	shown    bool
+}
+
+const (
+	terminalPause = 100 * time.Millisecond
+	linePause     = 2 * time.Second
+)
+
+func newProgress(to io.Writer, files int) *progress {
+	p := &progress{to: to, files: files}
+	if f, ok := to.(*os.File); ok {
+		info, err := f.Stat()
+		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	p.next = time.Now().Add(p.pause())
+	return p
+}
+
+func (p *progress) pause() time.Duration {
+	if p.terminal {
+		return terminalPause
+	}
+	return linePause
+}
+
+func (p *progress) file(i int, name string) {
+	p.at = fmt.Sprintf("%d/%d %q", i+1, p.files, name)
+	p.show("")
+}
+
+func (p *progress) step(done int) { p.show(fmt.Sprintf(", step %d", done)) }
+
+func (p *progress) show(more string) {
+	now := time.Now()
+	if now.Before(p.next) {
+		return
+	}
+	p.next = now.Add(p.pause())
+	p.shown = true
+	if p.terminal {
+		fmt.Fprintf(p.to, "\r\x1b[K%s%s", p.at, more)
+	} else {
+		fmt.Fprintf(p.to, "%s%s\n", p.at, more)
+	}
+}
+
+// end removes the line.
+func (p *progress) end() {
+	if p.terminal && p.shown {
+		fmt.Fprint(p.to, "\r\x1b[K")
+	}
+}

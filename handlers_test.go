@@ -1,0 +1,451 @@
+package state_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentstate/state"
+)
+
+// ruleWrites sets the values one after the other on a field with a handler and
+// returns the result, or the first error.
+func ruleWrites[T any](h state.Handler[T], values ...T) (T, error) {
+	f := &state.Field[T]{Name: "x", Handler: h}
+	st := state.New(state.MustSchema(f))
+	for _, v := range values {
+		if err := f.Set(st, v); err != nil {
+			var zero T
+			return zero, err
+		}
+	}
+	return f.Get(st)
+}
+
+func TestShippedHandlers(t *testing.T) {
+	id := func(d ruleDoc) string { return d.Title }
+	doc := func(title string, tags ...string) ruleDoc { return ruleDoc{title, append([]string{}, tags...)} }
+	is := func(want any, name string) func(any, error) {
+		return func(got any, err error) {
+			t.Helper()
+			require.NoError(t, err, name)
+			require.Equal(t, want, got, name)
+		}
+	}
+	var list func(h state.Handler[[]string], values ...[]string) (any, error)
+	list = func(h state.Handler[[]string], values ...[]string) (any, error) { return ruleWrites(h, values...) }
+	is([]string{"b"}, "replace")(list(state.Replace[[]string](), []string{"a"}, []string{"b"}))
+	is([]string{"a", "b", "a"}, "append")(list(state.Append[[]string](), []string{"a"}, []string{"b", "a"}))
+	is([]string{}, "append of nothing")(list(state.Append[[]string](), nil))
+	is([]string{"a"}, "append of nothing more")(list(state.Append[[]string](), []string{"a"}, []string{}))
+	is([]string{"a", "b", "c"}, "union")(list(state.Union[[]string](), []string{"a", "b", "a"}, []string{"c", "b", "c"}))
+	is([]string{"a", "b"}, "union, also on the first write")(list(state.Union[[]string](), []string{"a", "b", "a"}))
+	is([]string{"a", "bb"}, "union by key")(list(state.UnionBy[[]string](func(s string) int { return len(s) }), []string{"a", "bb"}, []string{"c", "dd"}))
+	is([]string{"b", "c"}, "keep last")(list(state.KeepLast[[]string](2), []string{"a"}, []string{"b"}, []string{"c"}))
+	is([]string{"b", "c"}, "keep last, also on the first write")(list(state.KeepLast[[]string](2), []string{"a", "b", "c"}))
+	is([]string{}, "keep last of 0")(list(state.KeepLast[[]string](0), []string{"a"}))
+	is([]string{}, "keep last of -1")(list(state.KeepLast[[]string](-1), []string{"a"}))
+	is([]string{"a"}, "first wins")(list(state.FirstWins[[]string](), []string{"a"}, []string{"b"}))
+	is([]string{"b"}, "last wins")(list(state.LastWins[[]string](), []string{"a"}, []string{"b"}))
+
+	docs := func(h state.Handler[[]ruleDoc], values ...[]ruleDoc) (any, error) { return ruleWrites(h, values...) }
+	is([]ruleDoc{doc("a", "2"), doc("b"), doc("c")}, "merge by id keeps places")(
+		docs(state.MergeByID[[]ruleDoc](id), []ruleDoc{doc("a", "1"), doc("b")}, []ruleDoc{doc("c"), doc("a", "2")}))
+	is([]ruleDoc{doc("a", "2")}, "merge by id, also on the first write")(docs(state.MergeByID[[]ruleDoc](id), []ruleDoc{doc("a", "1"), doc("a", "2")}))
+	is([]ruleDoc{doc("a"), doc("a", "1")}, "union by value, deeply")(
+		docs(state.Union[[]ruleDoc](), []ruleDoc{doc("a")}, []ruleDoc{doc("a", "1"), doc("a")}))
+
+	meta := func(values ...map[string]int) (any, error) {
+		return ruleWrites(state.MergeMap[map[string]int](), values...)
+	}
+	is(map[string]int{"a": 1, "b": 3, "c": 4}, "merge map")(meta(map[string]int{"a": 1, "b": 2}, map[string]int{"b": 3, "c": 4}))
+	is(map[string]int{}, "merge map of nothing")(meta(nil))
+	nested, err := ruleWrites(state.MergeMap[map[string]any](), map[string]any{"a": map[string]any{"x": 1}}, map[string]any{"a": map[string]any{"y": 1}, "b": nil})
+	is(map[string]any{"a": map[string]any{"y": int64(1)}, "b": nil}, "merge map does not merge the values under a key")(nested, err)
+
+	num := func(h state.Handler[int], values ...int) (any, error) { return ruleWrites(h, values...) }
+	is(6, "sum")(num(state.Sum[int](), 1, 2, 3))
+	is(3, "max")(num(state.Max[int](), 1, 3, 2))
+	is(-1, "max, also of negative ones first")(num(state.Max[int](), -1, -2))
+	is(1, "min")(num(state.Min[int](), 3, 1, 2))
+	is(2, "min, also of positive ones first")(num(state.Min[int](), 2))
+	text, err := ruleWrites(state.Max[string](), "b", "c", "a")
+	is("c", "max of strings")(text, err)
+}
+
+func TestHandlersHaveTheNamesParseSchemaKnows(t *testing.T) {
+	for want, h := range map[string]state.AnyHandler{
+		"replace": state.Replace[int](), "append": state.Append[[]int](), "union": state.Union[[]int](), "merge_map": state.MergeMap[map[string]int](),
+		"sum": state.Sum[int](), "max": state.Max[int](), "min": state.Min[int](), "keep_last(3)": state.KeepLast[[]int](3),
+		"first_wins": state.FirstWins[int](), "last_wins": state.LastWins[int](), "union_by": state.UnionBy[[]int](func(i int) int { return i }),
+		"merge_by_id": state.MergeByID[[]int](func(i int) string { return "" }), "mine": state.NewHandler("mine", func(int, bool, int) (int, error) { return 0, nil }),
+		"": state.Handler[int]{},
+	} {
+		require.Equal(t, want, h.Name())
+	}
+}
+
+func TestListsAppendByDefaultAllElseIsReplaced(t *testing.T) {
+	type tags []string
+	for _, tt := range []struct {
+		field  state.Part
+		v      any
+		append bool
+	}{
+		{&state.Field[[]string]{Name: "x"}, []string{"a"}, true},
+		{&state.Field[tags]{Name: "x"}, tags{"a"}, true},
+		{&state.Field[[]any]{Name: "x"}, []any{"a"}, true},
+		{&state.Field[[][]int]{Name: "x"}, [][]int{{1}}, true},
+		{&state.Field[[1]string]{Name: "x"}, [1]string{"a"}, false},
+		{&state.Field[[]byte]{Name: "x"}, []byte("a"), false},
+		{&state.Field[map[string]int]{Name: "x"}, map[string]int{"a": 1}, false},
+		{&state.Field[string]{Name: "x"}, "a", false},
+		{&state.Field[any]{Name: "x"}, []any{"a"}, false},
+	} {
+		st := state.New(state.MustSchema(tt.field))
+		require.NoError(t, st.KV().Set("x", tt.v))
+		require.NoError(t, st.KV().Set("x", tt.v))
+		got, _ := st.KV().Get("x")
+		if !tt.append {
+			require.Equal(t, tt.v, got)
+			continue
+		}
+		require.Equal(t, reflect.TypeOf(tt.v), reflect.TypeOf(got))
+		require.Equal(t, 2, reflect.ValueOf(got).Len())
+	}
+}
+
+func TestOwnHandlerRunsOnTheFirstWriteToo(t *testing.T) {
+	type call struct {
+		current int
+		present bool
+		update  int
+	}
+	var calls []call
+	h := state.NewHandler("own", func(current int, present bool, update int) (int, error) {
+		calls = append(calls, call{current, present, update})
+		return current*10 + update, nil
+	})
+	got, err := ruleWrites(h, 1, 2, 3)
+	require.NoError(t, err)
+	require.Equal(t, 123, got)
+	require.Equal(t, []call{{0, false, 1}, {1, true, 2}, {12, true, 3}}, calls)
+
+	st := state.New(nil)
+	require.NoError(t, st.KV().SetWith("key", 4, h), "also on an undeclared key, converted to what it takes")
+	require.NoError(t, st.KV().SetWith("key", 5.0, h))
+	require.ErrorIs(t, st.KV().SetWith("key", "text", h), state.ErrType)
+	v, _ := st.KV().Get("key")
+	require.Equal(t, int64(45), v)
+}
+
+// A stored nil and an unset field are told apart.
+func TestOwnHandlerSeesWhetherTheFieldIsSet(t *testing.T) {
+	var seen []bool
+	h := state.NewHandler("own", func(_ any, present bool, update any) (any, error) {
+		seen = append(seen, present)
+		return update, nil
+	})
+	_, err := ruleWrites(h, nil, nil, any(1))
+	require.NoError(t, err)
+	require.Equal(t, []bool{false, true, true}, seen)
+}
+
+func TestEveryShippedHandlerWorksOnUndeclaredKeys(t *testing.T) {
+	for _, tt := range []struct {
+		h        state.AnyHandler
+		one, two any
+		want     any
+	}{
+		{state.Replace[[]string](), []string{"a"}, []string{"b"}, []any{"b"}},
+		{state.Append[[]string](), []string{"a"}, []string{"b"}, []any{"a", "b"}},
+		{state.KeepLast[[]string](2), []string{"a", "b"}, []string{"c"}, []any{"b", "c"}},
+		{state.Union[[]string](), []string{"a"}, []string{"b", "a"}, []any{"a", "b"}},
+		{state.UnionBy[[]string](func(s string) string { return s }), []string{"a"}, []string{"b", "a"}, []any{"a", "b"}},
+		{state.MergeByID[[]string](func(s string) string { return s }), []string{"a"}, []string{"b", "a"}, []any{"a", "b"}},
+		{state.MergeMap[map[string]int](), map[string]int{"a": 1}, map[string]int{"b": 2}, map[string]any{"a": int64(1), "b": int64(2)}},
+		{state.Sum[float64](), 1, 2.5, 3.5},
+		{state.Max[int](), 1, 2, int64(2)},
+		{state.Min[int](), 1, 2, int64(1)},
+		{state.FirstWins[any](), 1, 2, int64(1)},
+		{state.LastWins[any](), 1, 2, int64(2)},
+	} {
+		t.Run(tt.h.Name(), func(t *testing.T) {
+			st := state.New(nil)
+			require.NoError(t, st.KV().SetWith("key", tt.one, tt.h))
+			require.NoError(t, st.KV().SetWith("key", tt.two, tt.h))
+			got, _ := st.KV().Get("key")
+			require.Equal(t, tt.want, got)
+		})
+	}
+}
+
+// Bytes are a slice too, though they are no list.
+func TestAppendOfBytesAppendsOrIsRefusedByTheSchema(t *testing.T) {
+	f := &state.Field[[]byte]{Name: "x", Handler: state.Append[[]byte]()}
+	schema, err := state.NewSchema(f)
+	if err != nil {
+		require.ErrorContains(t, err, `"x"`)
+		return
+	}
+	st := state.New(schema)
+	require.NoError(t, f.Set(st, []byte("a")))
+	require.NoError(t, f.Set(st, []byte("b")))
+	require.Equal(t, "ab", string(f.Or(st, nil)))
+}
+
+func TestAHandlerThatFailsOrPanicsChangesNothing(t *testing.T) {
+	failed := errors.New("failed")
+	var how string
+	f := &state.Field[[]string]{Name: "x", Handler: state.NewHandler("own", func(current []string, _ bool, update []string) ([]string, error) {
+		for _, list := range [][]string{current, update} {
+			for i := range list {
+				list[i] = "mutated"
+			}
+		}
+		switch how {
+		case "fail":
+			return []string{"result"}, failed
+		case "panic":
+			panic(fmt.Sprint("with the value ", current))
+		case "bad":
+			return []string{"\xff"}, nil
+		case "big":
+			return []string{strings.Repeat("x", 1000)}, nil
+		}
+		return update, nil
+	})}
+	st := state.New(state.MustSchema(f, ruleText, state.Limits{ValueBytes: 500}))
+	require.NoError(t, f.Replace(st, []string{"kept"}))
+	given := []string{"given"}
+	for _, tt := range []struct{ how, want string }{
+		{"fail", `state: "x": handler own: failed`},
+		{"panic", `state: "x": handler own panicked with a string`},
+		{"bad", `state: "x": $[0]: want valid UTF-8`},
+		{"big", `state: "x": limit ValueBytes`},
+	} {
+		how = tt.how
+		ruleUnchanged(t, st, func() {
+			for _, err := range []error{
+				f.Set(st, given), st.KV().Set("x", given), f.SetWith(st, given, f.Handler),
+				st.Update(func(tx *state.State) error {
+					require.NoError(t, ruleText.Set(tx, "half"))
+					return f.Set(tx, given)
+				}),
+			} {
+				require.ErrorContains(t, err, tt.want)
+				require.Equal(t, tt.how == "fail", errors.Is(err, failed))
+			}
+		})
+		require.Equal(t, []string{"given"}, given)
+	}
+	require.Equal(t, []string{"kept"}, f.Or(st, nil))
+}
+
+func TestAHandlerThatCallsBackGetsAnErrorNeverADeadlock(t *testing.T) {
+	var st *state.State
+	var errs []error
+	var f *state.Field[int]
+	f = &state.Field[int]{Name: "x", Handler: state.NewHandler("own", func(_ int, _ bool, update int) (int, error) {
+		errs = []error{
+			f.Set(st, 1), f.Replace(st, 1), f.Update(st, func(int) (int, error) { return 1, nil }), st.KV().Set("text", "a"),
+			st.Patch(map[string]any{"text": "a"}), st.EndRun(), st.Update(func(*state.State) error { return nil }), st.Join(),
+			st.History().Append(state.InferenceResult{}), st.History().Reset(nil), st.Revert(st.Snapshot()),
+		}
+		_, err := f.Delete(st)
+		errs = append(errs, err)
+		_, _, err = st.History().Pop()
+		errs = append(errs, err)
+		return update, nil
+	})}
+	st = state.New(state.MustSchema(f, ruleText, ruleTemp))
+	require.NoError(t, st.Patch(map[string]any{"temp": "x"}))
+	require.NoError(t, st.History().Append(state.InferenceResult{}))
+	require.NoError(t, f.Set(st, 7))
+	for i, err := range errs {
+		require.Error(t, err, "call %d", i)
+	}
+	require.Equal(t, uint64(3), st.Version(), "none of them wrote")
+	require.NoError(t, f.Replace(st, 8), "afterwards it is as before")
+}
+
+func TestSumOutOfRangeIsAnError(t *testing.T) {
+	check := func(name string, err error) {
+		t.Helper()
+		require.Error(t, err, name)
+		require.Contains(t, err.Error(), `"x"`, name)
+	}
+	_, err := ruleWrites(state.Sum[int8](), 100, 27, 1)
+	check("int8", err)
+	_, err = ruleWrites(state.Sum[int8](), -100, -28, -1)
+	check("int8 down", err)
+	_, err = ruleWrites(state.Sum[uint8](), 200, 55, 1)
+	check("uint8", err)
+	_, err = ruleWrites(state.Sum[int64](), math.MaxInt64, 1)
+	check("int64", err)
+	_, err = ruleWrites(state.Sum[int64](), math.MinInt64, -1)
+	check("int64 down", err)
+	_, err = ruleWrites(state.Sum[uint64](), math.MaxUint64, 1)
+	check("uint64", err)
+	_, err = ruleWrites(state.Sum[float64](), math.MaxFloat64, math.MaxFloat64)
+	check("float64", err)
+	_, err = ruleWrites(state.Sum[float32](), math.MaxFloat32, math.MaxFloat32)
+	check("float32", err)
+	n, err := ruleWrites(state.Sum[int8](), 100, 27, -128, 0)
+	require.NoError(t, err)
+	require.Equal(t, int8(-1), n)
+}
+
+// Sum is checked against arithmetic that cannot overflow.
+func TestSumIsExactOrAnError(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		values := rapid.SliceOfN(rapid.Int8(), 1, 6).Draw(rt, "values")
+		want, inRange := 0, true
+		for _, v := range values {
+			want += int(v)
+			inRange = inRange && want >= math.MinInt8 && want <= math.MaxInt8
+		}
+		got, err := ruleWrites(state.Sum[int8](), values...)
+		require.Equal(rt, inRange, err == nil, "%v", values)
+		if inRange {
+			require.Equal(rt, want, int(got))
+		}
+	})
+}
+
+// ruleLaws checks what a handler claims: it changes no input, gives the same
+// result again, and merging xs and then ys equals merging both at once, if there
+// is a join of two updates.
+func ruleLaws[T any](t *testing.T, name string, h state.Handler[T], draw *rapid.Generator[T], clone func(T) T, join func(T, T) T) {
+	t.Run(name, func(t *testing.T) {
+		rapid.Check(t, func(rt *rapid.T) {
+			base, xs, ys := draw.Draw(rt, "base"), draw.Draw(rt, "xs"), draw.Draw(rt, "ys")
+			b, x, y := clone(base), clone(xs), clone(ys)
+			got, err := ruleWrites(h, base, xs, ys)
+			require.Empty(rt, gocmp.Diff([]T{b, x, y}, []T{base, xs, ys}), "an input was changed")
+			again, err2 := ruleWrites(h, base, xs, ys)
+			require.Equal(rt, err == nil, err2 == nil)
+			require.Empty(rt, gocmp.Diff(got, again), "not deterministic")
+			if join == nil || err != nil {
+				return
+			}
+			batched, err := ruleWrites(h, base, join(xs, ys))
+			if err == nil {
+				require.Empty(rt, gocmp.Diff(got, batched), "one after the other and both at once differ")
+			}
+			first, err := ruleWrites(h, xs, ys)
+			require.NoError(rt, err)
+			both, err := ruleWrites(h, join(xs, ys))
+			if err == nil {
+				require.Empty(rt, gocmp.Diff(first, both), "on an unset field they differ")
+			}
+		})
+	})
+}
+
+func TestHandlerLaws(t *testing.T) {
+	same := func(n int) int { return n }
+	small := rapid.IntRange(-3, 3)
+	list := rapid.SliceOfN(small, 0, 6)
+	concat := func(x, y []int) []int { return slices.Concat(x, y) }
+	for name, h := range map[string]state.Handler[[]int]{
+		"append": state.Append[[]int](), "union": state.Union[[]int](), "union_by": state.UnionBy[[]int](func(n int) int { return n % 2 }),
+		"keep_last": state.KeepLast[[]int](3),
+		"merge_by_id": state.MergeByID[[]int](func(n int) string {
+			return fmt.Sprint(n % 2)
+		}),
+	} {
+		ruleLaws(t, name, h, list, slices.Clone, concat)
+	}
+	deep := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) ruleDoc {
+		return ruleDoc{rapid.StringN(0, 1, 1).Draw(rt, "title"), rapid.SliceOfN(rapid.StringN(0, 1, 1), 0, 2).Draw(rt, "tags")}
+	}), 0, 4)
+	for name, h := range map[string]state.Handler[[]ruleDoc]{
+		"append of structs": state.Append[[]ruleDoc](), "union of structs": state.Union[[]ruleDoc](), "keep_last of structs": state.KeepLast[[]ruleDoc](2),
+		"merge_by_id of structs": state.MergeByID[[]ruleDoc](func(d ruleDoc) string { return d.Title }),
+		"union_by of structs":    state.UnionBy[[]ruleDoc](func(d ruleDoc) string { return d.Title }),
+	} {
+		ruleLaws(t, name, h, deep, ruleCloneDocs, func(x, y []ruleDoc) []ruleDoc { return slices.Concat(x, y) })
+	}
+	ruleLaws(t, "merge_map", state.MergeMap[map[string]int](), rapid.MapOf(rapid.StringN(0, 1, 1), small), maps.Clone, func(x, y map[string]int) map[string]int {
+		both := map[string]int{}
+		maps.Copy(both, x)
+		maps.Copy(both, y)
+		return both
+	})
+	ruleLaws(t, "sum", state.Sum[int](), rapid.IntRange(-1e6, 1e6), same, func(x, y int) int { return x + y })
+	ruleLaws(t, "max", state.Max[int](), rapid.Int(), same, func(x, y int) int { return max(x, y) })
+	ruleLaws(t, "min", state.Min[int](), rapid.Int(), same, func(x, y int) int { return min(x, y) })
+	ruleLaws(t, "replace", state.Replace[int](), rapid.Int(), same, func(_, y int) int { return y })
+	ruleLaws(t, "last_wins", state.LastWins[int](), rapid.Int(), same, func(_, y int) int { return y })
+	ruleLaws(t, "first_wins", state.FirstWins[int](), rapid.Int(), same, func(x, _ int) int { return x })
+	ruleLaws(t, "sum of floats", state.Sum[float64](), rapid.Float64(), func(f float64) float64 { return f }, nil)
+}
+
+func ruleCloneDocs(docs []ruleDoc) []ruleDoc {
+	docs = slices.Clone(docs)
+	for i := range docs {
+		docs[i].Tags = slices.Clone(docs[i].Tags)
+	}
+	return docs
+}
+
+// The handlers of lists against what they say, on slices.
+func TestListHandlersMatchTheirModels(t *testing.T) {
+	type model struct {
+		h    state.Handler[[]int]
+		step func(current, update []int) []int
+	}
+	union := func(key func(int) int) func(current, update []int) []int {
+		return func(current, update []int) []int {
+			var out []int
+			for _, n := range slices.Concat(current, update) {
+				if !slices.ContainsFunc(out, func(o int) bool { return key(o) == key(n) }) {
+					out = append(out, n)
+				}
+			}
+			return out
+		}
+	}
+	models := map[string]model{
+		"append":    {state.Append[[]int](), func(c, u []int) []int { return slices.Concat(c, u) }},
+		"keep_last": {state.KeepLast[[]int](5), func(c, u []int) []int { all := slices.Concat(c, u); return all[max(0, len(all)-5):] }},
+		"union":     {state.Union[[]int](), union(func(n int) int { return n })},
+		"union_by":  {state.UnionBy[[]int](func(n int) int { return n % 5 }), union(func(n int) int { return n % 5 })},
+		"merge_by_id": {state.MergeByID[[]int](func(n int) string { return fmt.Sprint(n % 5) }), func(c, u []int) []int {
+			var out []int
+			for _, n := range slices.Concat(c, u) {
+				if i := slices.IndexFunc(out, func(o int) bool { return o%5 == n%5 }); i >= 0 {
+					out[i] = n
+				} else {
+					out = append(out, n)
+				}
+			}
+			return out
+		}},
+	}
+	names := slices.SortedFunc(maps.Keys(models), cmp.Compare[string])
+	rapid.Check(t, func(rt *rapid.T) {
+		m := models[rapid.SampledFrom(names).Draw(rt, "handler")]
+		f := &state.Field[[]int]{Name: "x", Handler: m.h}
+		st := state.New(state.MustSchema(f))
+		var want []int
+		for range rapid.IntRange(1, 30).Draw(rt, "writes") {
+			update := rapid.SliceOfN(rapid.IntRange(-20, 20), 0, 8).Draw(rt, "update")
+			require.NoError(rt, f.Set(st, update))
+			want = m.step(want, update)
+			require.Equal(rt, append([]int{}, want...), f.Or(st, nil))
+			require.Equal(rt, len(want), state.Len(st, f))
+		}
+	})
+}

@@ -1,0 +1,333 @@
+package state_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+)
+
+var ruleCall = state.ToolCall{ID: "c1", Name: "search", Input: `{"q":1.0}`}
+
+// ruleResult returns a result in which every member is set.
+func ruleResult(id, agent string) state.InferenceResult {
+	return state.InferenceResult{
+		ID: id, Agent: agent, Input: "find it", Raw: "{\"choices\": [] }\n\xff",
+		Prompt:    []state.Message{state.SystemText("be kind")},
+		History:   []state.Message{state.UserText("hello " + id)},
+		Output:    []state.Message{state.AssistantText("I look"), state.ToolCalls(ruleCall)},
+		ToolCalls: []state.ToolResultMessage{state.ToolResult(ruleCall, `["found"]`)},
+		CreatedAt: time.Date(2024, 1, 2, 3, 4, 5, 6, time.UTC),
+	}
+}
+
+func ruleIDs(results []state.InferenceResult) string {
+	var ids []string
+	for _, r := range results {
+		ids = append(ids, r.ID)
+	}
+	return strings.Join(ids, " ")
+}
+
+func ruleHistory(t require.TestingT, ids ...string) *state.State {
+	st := state.New(nil)
+	for _, id := range ids {
+		require.NoError(t, st.History().Append(ruleResult(id, "agent "+id)))
+	}
+	return st
+}
+
+func TestAppendAlsoAppendsOutputThenToolCallsToMessagesInTheSameVersion(t *testing.T) {
+	st := state.New(nil)
+	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("hello")}))
+	r := ruleResult("1", "a")
+	require.NoError(t, st.History().Append(r))
+	require.Equal(t, uint64(2), st.Version())
+	got, err := state.Messages.Get(st)
+	require.NoError(t, err)
+	require.Equal(t, []state.Message{state.UserText("hello"), r.Output[0], r.Output[1], r.ToolCalls[0]}, got)
+	last, ok := st.History().Last()
+	require.True(t, ok)
+	require.Empty(t, cmp.Diff(r, last), "every member, Raw byte for byte")
+	changes := ruleChanges(t, st, 1)
+	require.Len(t, changes, 2)
+	for _, c := range changes {
+		require.Equal(t, uint64(2), c.Version)
+	}
+}
+
+func TestAppendToAReplacingConversationStillAppends(t *testing.T) {
+	st := state.New(state.MustSchema(&state.Field[[]state.Message]{Name: "messages", Handler: state.Replace[[]state.Message]()}))
+	require.NoError(t, st.History().Append(ruleResult("1", "a")))
+	require.NoError(t, st.History().Append(ruleResult("2", "a")))
+	require.Equal(t, 6, state.Len(st, state.Messages), "stack and conversation agree")
+}
+
+func TestAppendIsAllOrNothing(t *testing.T) {
+	long := state.AssistantText(strings.Repeat("x", 300))
+	st := state.New(state.MustSchema(state.Limits{ValueBytes: 500}))
+	require.NoError(t, st.History().Append(state.InferenceResult{Output: []state.Message{long}}))
+	ruleUnchanged(t, st, func() {
+		require.ErrorIs(t, st.History().Append(state.InferenceResult{Output: []state.Message{long}}), state.ErrLimit)
+	})
+	refuse := state.New(state.MustSchema(&state.Field[[]state.Message]{Name: "messages", Validate: func([]state.Message) error { return errRuleEven }}))
+	ruleUnchanged(t, refuse, func() {
+		require.ErrorIs(t, refuse.History().Append(ruleResult("1", "a")), errRuleEven)
+	})
+	require.Zero(t, refuse.History().Len())
+	require.NoError(t, refuse.History().Append(state.InferenceResult{}), "without messages there is nothing to validate")
+}
+
+func TestAppendRefusesWhatIsNoResult(t *testing.T) {
+	st := ruleHistory(t, "1")
+	for path, r := range map[string]state.InferenceResult{
+		"$.id":           {ID: "\xff"},
+		"$.agent":        {Agent: "\xff"},
+		"$.input":        {Input: "\xff"},
+		"$.prompt[0]":    {Prompt: []state.Message{nil}},
+		"$.history[1]":   {History: []state.Message{state.UserText("a"), state.TextMessage{}}},
+		"$.output[0]":    {Output: []state.Message{state.UnknownMessage{}}},
+		"$.toolCalls[0]": {ToolCalls: []state.ToolResultMessage{{}}},
+		"$.createdAt":    {CreatedAt: time.Date(10001, 1, 1, 0, 0, 0, 0, time.UTC)},
+	} {
+		ruleUnchanged(t, st, func() {
+			for _, err := range []error{st.History().Append(r), st.History().Reset([]state.InferenceResult{r})} {
+				var typeErr *state.TypeError
+				require.ErrorAs(t, err, &typeErr, path)
+				require.Equal(t, path, typeErr.Path)
+				require.Equal(t, "history", typeErr.Field)
+			}
+		})
+	}
+}
+
+func TestAppendFillsInAgentAndTime(t *testing.T) {
+	st := state.New(state.MustSchema(state.Team{"a": {"b"}}))
+	before := time.Now().Add(-time.Second)
+	require.NoError(t, st.History().Append(state.InferenceResult{Agent: "anybody"}), "the host signs for all")
+	require.NoError(t, st.As("a").History().Append(state.InferenceResult{}))
+	require.NoError(t, st.As("a").History().Append(state.InferenceResult{Agent: "a"}))
+	ruleUnchanged(t, st, func() {
+		require.ErrorIs(t, st.As("a").History().Append(state.InferenceResult{Agent: "b"}), state.ErrDenied)
+		require.ErrorIs(t, st.As("").History().Append(state.InferenceResult{}), state.ErrDenied)
+	})
+	var agents []string
+	for _, r := range st.History().Results() {
+		agents = append(agents, r.Agent)
+		require.True(t, r.CreatedAt.After(before) && r.CreatedAt.Before(time.Now().Add(time.Second)))
+		require.Equal(t, time.UTC, r.CreatedAt.Location())
+	}
+	require.Equal(t, []string{"anybody", "a", "a"}, agents)
+}
+
+func TestHistoryReads(t *testing.T) {
+	st := ruleHistory(t, "0", "1", "2", "3")
+	h := st.History()
+	require.Equal(t, 4, h.Len())
+	require.Equal(t, "0 1 2 3", ruleIDs(h.Results()))
+	for from, want := range map[int]string{0: "0 1 2 3", 2: "2 3", 4: "", 99: "", -1: "3", -4: "0 1 2 3", -99: "0 1 2 3"} {
+		got := h.Since(from)
+		require.NotNil(t, got)
+		require.Equal(t, want, ruleIDs(got), "since %d", from)
+	}
+	for i, want := range map[int]string{-1: "", 0: "0", 3: "3", 4: ""} {
+		r, ok := h.At(i)
+		require.Equal(t, want != "", ok, "at %d", i)
+		require.Equal(t, want, r.ID)
+	}
+	var all []string
+	for i, r := range h.All() {
+		all = append(all, fmt.Sprint(i, r.ID))
+		require.NoError(t, st.History().Append(ruleResult("later", "x")), "no lock is held")
+	}
+	require.Equal(t, []string{"00", "11", "22", "33"}, []string{strings.ReplaceAll(all[0], " ", ""), strings.ReplaceAll(all[1], " ", ""), strings.ReplaceAll(all[2], " ", ""), strings.ReplaceAll(all[3], " ", "")})
+	require.Len(t, all, 4, "one moment")
+	require.Equal(t, "later later later later", ruleIDs(slices.Collect(h.By("x"))))
+	require.Empty(t, slices.Collect(h.By("nobody")))
+	for range h.All() {
+		break
+	}
+	for range h.By("x") {
+		break
+	}
+	empty := state.New(nil).History()
+	_, ok := empty.Last()
+	require.False(t, ok)
+	require.Equal(t, []state.InferenceResult{}, empty.Results())
+}
+
+func TestPopRemovesTheLastResultOnly(t *testing.T) {
+	st := ruleHistory(t, "0", "1")
+	said := state.Len(st, state.Messages)
+	v := st.Version()
+	r, ok, err := st.History().Pop()
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Empty(t, cmp.Diff(ruleResult("1", "agent 1"), r))
+	require.Equal(t, v+1, st.Version())
+	require.Equal(t, "0", ruleIDs(st.History().Results()))
+	require.Equal(t, said, state.Len(st, state.Messages), "messages stay")
+	_, ok, err = st.History().Pop()
+	require.NoError(t, err)
+	require.True(t, ok)
+	ruleUnchanged(t, st, func() {
+		_, ok, err = st.History().Pop()
+		require.NoError(t, err)
+		require.False(t, ok)
+	})
+	require.NoError(t, st.History().Append(ruleResult("2", "a")))
+	require.Equal(t, "2", ruleIDs(st.History().Results()))
+}
+
+func TestResetReplacesTheStackOnly(t *testing.T) {
+	st := ruleHistory(t, "0", "1")
+	said := state.Len(st, state.Messages)
+	v := st.Version()
+	require.NoError(t, st.History().Reset([]state.InferenceResult{ruleResult("a", "x"), ruleResult("b", "y")}))
+	require.Equal(t, v+1, st.Version())
+	require.Empty(t, cmp.Diff([]state.InferenceResult{ruleResult("a", "x"), ruleResult("b", "y")}, st.History().Results()))
+	require.Equal(t, said, state.Len(st, state.Messages), "messages stay")
+	require.NoError(t, st.History().Reset(nil))
+	require.Zero(t, st.History().Len())
+}
+
+func TestPopAndResetNeedTheRightToWriteMessages(t *testing.T) {
+	st := state.New(state.MustSchema(state.Team{"a": {"b"}}, &state.Field[[]state.Message]{Name: "messages", Owner: "a", Read: state.Public}))
+	require.NoError(t, st.As("b").History().Append(ruleResult("1", "b")))
+	require.Equal(t, 1, st.History().Len(), "who may not write messages appends the result only")
+	require.Zero(t, state.Len(st, state.Messages))
+	ruleUnchanged(t, st, func() {
+		_, _, err := st.As("b").History().Pop()
+		require.ErrorIs(t, err, state.ErrDenied)
+		require.ErrorIs(t, st.As("b").History().Reset(nil), state.ErrDenied)
+	})
+	_, ok, err := st.As("a").History().Pop()
+	require.NoError(t, err)
+	require.True(t, ok)
+}
+
+func TestWhoMayNotReadMessagesSeesOnlyItsOwnResults(t *testing.T) {
+	st := state.New(state.MustSchema(state.Team{"a": {"b", "c"}}, &state.Field[[]state.Message]{Name: "messages", Owner: "a"}))
+	for i, agent := range []string{"a", "b", "c", "b"} {
+		require.NoError(t, st.As(agent).History().Append(ruleResult(fmt.Sprint(i), agent)))
+	}
+	for agent, want := range map[string]string{"a": "0 1 2 3", "b": "1 3", "c": "2", "": "", "stranger": ""} {
+		h := st.As(agent).History()
+		require.Equal(t, want, ruleIDs(h.Results()), agent)
+		require.Equal(t, len(strings.Fields(want)), h.Len(), agent)
+		last, _ := h.Last()
+		require.True(t, strings.HasSuffix(want, last.ID), agent)
+		if want != "" {
+			first, ok := h.At(0)
+			require.True(t, ok)
+			require.Equal(t, want[:1], first.ID)
+		}
+		_, ok := h.At(len(strings.Fields(want)))
+		require.False(t, ok)
+		require.Equal(t, want, ruleIDs(h.Since(0)))
+		if agent == "b" {
+			require.Empty(t, slices.Collect(h.By("c")))
+			require.Equal(t, "3", ruleIDs(h.Since(-1)))
+		}
+	}
+}
+
+func TestFormatJoinsWhatItMakesOfEachResult(t *testing.T) {
+	st := ruleHistory(t, "0", "1")
+	r := ruleResult("0", "")
+	one := []state.Message{r.Output[0], r.Output[1], r.ToolCalls[0]}
+	require.Equal(t, slices.Concat(one, one), st.History().Format(nil), "output, then tool calls")
+	require.Equal(t, slices.Concat(one, one), st.History().Format(nil), "and it can be asked again")
+	require.Equal(t, []state.Message{state.UserText("agent 0"), state.UserText("agent 1")}, st.History().Format(func(r state.InferenceResult) []state.Message {
+		return []state.Message{state.UserText(r.Agent)}
+	}))
+	require.Equal(t, []state.Message{}, state.New(nil).History().Format(nil))
+}
+
+func TestResultsGoThroughJSON(t *testing.T) {
+	r := ruleResult("1", "a")
+	r.Raw = `{"a": 1.0}`
+	data, err := json.Marshal(r)
+	require.NoError(t, err)
+	var back state.InferenceResult
+	require.NoError(t, json.Unmarshal(data, &back))
+	require.Empty(t, cmp.Diff(r, back))
+	data, err = json.Marshal(state.InferenceResult{})
+	require.NoError(t, err)
+	require.Contains(t, string(data), `"prompt":[],"history":[],"output":[],"toolCalls":[]`)
+	for text, want := range map[string]string{
+		`{"toolCalls":[{"type":"text","role":"user","content":"x"}]}`: "toolCalls[0]: text is no tool result",
+		`{"output":[{"type":"text"}]}`:                                "output",
+		`{"prompt":{}}`:                                               "prompt",
+		`{"agent":1}`:                                                 "agent",
+	} {
+		got := ruleResult("kept", "a")
+		require.ErrorContains(t, json.Unmarshal([]byte(text), &got), want)
+		require.Equal(t, "kept", got.ID, "an error leaves the result as it was")
+	}
+}
+
+// A message is stored once: each result holds the whole conversation so far,
+// and still memory and encoding grow with the number of results.
+func TestAMessageIsStoredOnce(t *testing.T) {
+	size := func(n int) int {
+		st := state.New(nil)
+		prompt := []state.Message{state.SystemText(strings.Repeat("instructions ", 100))}
+		for i := range n {
+			require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText(fmt.Sprintf("question %06d", i))}))
+			said, err := state.Messages.Get(st)
+			require.NoError(t, err)
+			require.NoError(t, st.History().Append(state.InferenceResult{
+				Agent: "a", Prompt: prompt, History: said, Output: []state.Message{state.AssistantText(fmt.Sprintf("answer %06d", i))},
+				CreatedAt: time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC),
+			}))
+		}
+		data := ruleExport(t, st)
+		back, err := state.Import(nil, []byte(data))
+		require.NoError(t, err)
+		require.Empty(t, cmp.Diff(st.History().Since(-3), back.History().Since(-3)))
+		require.Len(t, back.History().Since(-1)[0].History, 2*n-1)
+		require.Equal(t, data, ruleExport(t, back))
+		return len(data)
+	}
+	hundred, thousand := size(100), size(1000)
+	require.Less(t, thousand, 12*hundred, "linear in the results")
+	require.Less(t, thousand, 1000*500)
+}
+
+func TestMessagesOfPoppedResultsDoNotStayForEver(t *testing.T) {
+	st := state.New(nil)
+	for i := range 200 {
+		require.NoError(t, st.History().Append(state.InferenceResult{Prompt: []state.Message{state.SystemText(fmt.Sprint(i, strings.Repeat("x", 1000)))}}))
+		_, _, err := st.History().Pop()
+		require.NoError(t, err)
+	}
+	require.Less(t, len(ruleExport(t, st)), 10_000)
+}
+
+// Equal messages are the same message only if they are spelled the same.
+func TestMessagesKeepTheirSpellingInResults(t *testing.T) {
+	var said []state.Message
+	for _, text := range []string{`{"type":"text","role":"user","content":"a","n":1.0}`, `{"type":"text","role":"user","content":"a","n":1}`, `{"n":1,"type":"text","role":"user","content":"a"}`} {
+		m, err := state.DecodeMessage([]byte(text))
+		require.NoError(t, err)
+		said = append(said, m)
+	}
+	st := state.New(nil)
+	require.NoError(t, st.History().Append(state.InferenceResult{History: said, Output: slices.Concat(said, said)}))
+	back, err := state.Import(nil, []byte(ruleExport(t, st)))
+	require.NoError(t, err)
+	for _, st := range []*state.State{st, back} {
+		r, _ := st.History().Last()
+		for i, m := range slices.Concat(r.History, r.Output, state.Messages.Or(st, nil)) {
+			require.Equal(t, said[i%3].Raw(), m.Raw())
+		}
+	}
+}

@@ -1,0 +1,439 @@
+package state_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+)
+
+func TestAChangeHoldsTheUpdateNotTheResult(t *testing.T) {
+	st := ruleNew(t, ruleOpen, map[string]any{"text": "a", "tags": []string{"x"}, "key": 1})
+	v := st.Version()
+	for _, tt := range []struct {
+		write func() error
+		want  []state.Change
+	}{
+		{func() error { return ruleTags.Set(st, []string{"y"}) }, []state.Change{{Op: state.OpSet, Field: "tags", Value: []string{"y"}}}},
+		{func() error { return st.KV().Set("tags", "z") }, []state.Change{{Op: state.OpSet, Field: "tags", Value: []string{"z"}}}},
+		{func() error { return ruleTags.Replace(st, []string{"w"}) }, []state.Change{{Op: state.OpReplace, Field: "tags", Value: []string{"w"}}}},
+		{func() error {
+			return ruleTags.Update(st, func(s []string) ([]string, error) { return append(s, "u"), nil })
+		}, []state.Change{{Op: state.OpUpdate, Field: "tags", Value: []string{"w", "u"}}}},
+		{func() error { return ruleTags.SetWith(st, []string{"u", "n"}, state.Union[[]string]()) }, []state.Change{{Op: state.OpSet, Field: "tags", Value: []string{"u", "n"}}}},
+		{func() error { return ruleTags.Set(st, nil) }, []state.Change{{Op: state.OpSet, Field: "tags", Value: []string{}}}},
+		{func() error { return st.Patch(map[string]any{"key": nil, "text": "b", "count": 3.0}) }, []state.Change{
+			{Op: state.OpReplace, Field: "text", Value: "b"}, {Op: state.OpReplace, Field: "count", Value: 3}, {Op: state.OpDelete, Field: "key"},
+		}},
+		{func() error { return ruleDeleteOnly(ruleText, st) }, []state.Change{{Op: state.OpDelete, Field: "text"}}},
+		{func() error { return st.As("a").WithCause("c").KV().Set("key", []int{1}) }, []state.Change{{Agent: "a", Cause: "c", Op: state.OpSet, Field: "key", Value: []any{int64(1)}}}},
+		{func() error { return st.History().Append(ruleResult("1", "a")) }, []state.Change{
+			{Op: state.OpAppend, Value: ruleResult("1", "a")},
+			{Op: state.OpSet, Field: "messages", Value: []state.Message{state.AssistantText("I look"), state.ToolCalls(ruleCall), state.ToolResult(ruleCall, `["found"]`)}},
+		}},
+		{func() error { _, _, err := st.History().Pop(); return err }, []state.Change{{Op: state.OpPop, Value: ruleResult("1", "a")}}},
+		{func() error { return st.History().Reset([]state.InferenceResult{ruleResult("2", "a")}) }, []state.Change{{Op: state.OpReset, Value: []state.InferenceResult{ruleResult("2", "a")}}}},
+	} {
+		require.NoError(t, tt.write())
+		v++
+		for i := range tt.want {
+			tt.want[i].Version = v
+		}
+		require.ElementsMatch(t, tt.want, ruleChanges(t, st, v-1))
+	}
+	require.Len(t, ruleChanges(t, st, v), 0)
+	require.Len(t, ruleChanges(t, st, v+99), 0)
+	n := 0
+	for range st.Changes(0) {
+		n++
+		break
+	}
+	require.Equal(t, 1, n)
+}
+
+func ruleDeleteOnly[T any](f *state.Field[T], st *state.State) error {
+	_, err := f.Delete(st)
+	return err
+}
+
+func TestChangesAreAsOfTheCallAndHoldNoLock(t *testing.T) {
+	st := ruleNew(t, ruleSchema, map[string]any{"text": "a", "count": 1})
+	n := 0
+	for _, err := range st.Changes(0) {
+		require.NoError(t, err)
+		require.NoError(t, ruleCost.Set(st, 1))
+		n++
+	}
+	require.Equal(t, 2, n)
+	require.Equal(t, uint64(3), st.Version())
+}
+
+func TestJournalIsBoundedByCount(t *testing.T) {
+	st := state.New(state.MustSchema(ruleCount, state.Limits{Journal: 10}))
+	for i := range 3000 {
+		require.NoError(t, ruleCount.Set(st, i))
+	}
+	v := st.Version()
+	changes := ruleChanges(t, st, v-10)
+	require.Len(t, changes, 10)
+	require.Equal(t, 2990, changes[0].Value)
+	past, err := st.At(v - 10)
+	require.NoError(t, err)
+	require.Equal(t, 2989, ruleCount.Or(past, 0))
+
+	n := 0
+	for c, err := range st.Changes(0) {
+		require.ErrorIs(t, err, state.ErrCompacted, "the only thing yielded")
+		require.Zero(t, c)
+		n++
+	}
+	require.Equal(t, 1, n)
+	_, err = st.At(0)
+	require.ErrorIs(t, err, state.ErrCompacted)
+	held := 0
+	for ; held < 3000; held++ {
+		if _, err := st.At(v - uint64(held)); err != nil {
+			break
+		}
+	}
+	require.Less(t, held, 10+300, "not much more than the limit is held")
+	for range st.Watch(context.Background(), 0) {
+		n++
+		break
+	}
+	require.Equal(t, 2, n)
+}
+
+// ruleHeap returns the growth of the live heap by what fn makes.
+func ruleHeap(fn func() any) int {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	kept := fn()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	runtime.KeepAlive(kept)
+	return int(after.HeapAlloc) - int(before.HeapAlloc)
+}
+
+func TestJournalIsBoundedByBytes(t *testing.T) {
+	const mib = 1 << 20
+	grown := &state.Field[map[string]string]{Name: "grown", Handler: state.MergeMap[map[string]string]()}
+	joined := &state.Field[[]string]{Name: "joined", Handler: state.Union[[]string]()}
+	appended := &state.Field[string]{Name: "own", Handler: state.NewHandler("own", func(_ string, _ bool, update string) (string, error) {
+		return update, nil
+	})}
+	secret := &state.Field[string]{Name: "secret", Secret: true}
+	schema := state.MustSchema(ruleText, grown, joined, appended, secret, state.AllowUndeclared)
+	big := func(i int) string { return fmt.Sprint(i, strings.Repeat("x", mib)) }
+	for name, write := range map[string]func(st *state.State, i int) error{
+		"replaced values":   func(st *state.State, i int) error { return ruleText.Set(st, big(i)) },
+		"undeclared values": func(st *state.State, i int) error { return st.KV().Set("key", []string{big(i)}) },
+		"deleted values": func(st *state.State, i int) error {
+			_ = st.KV().Set("key", big(i))
+			_, err := st.KV().Delete("key")
+			return err
+		},
+		"patches":             func(st *state.State, i int) error { return st.Patch(map[string]any{"text": big(i), "key": big(i)}) },
+		"what a handler made": func(st *state.State, i int) error { return appended.Set(st, big(i)[:1+i%2*mib]) },
+		"secrets":             func(st *state.State, i int) error { return secret.Set(st, big(i)) },
+		"maps that are merged": func(st *state.State, i int) error {
+			return grown.Set(st, map[string]string{fmt.Sprint(i % 10): big(i)[:mib/20], "k": fmt.Sprint(i)})
+		},
+		"lists that are united": func(st *state.State, i int) error {
+			if i == 0 {
+				return joined.Set(st, make([]string, 1))
+			}
+			list := make([]string, 0, 1000)
+			for j := range 1000 {
+				list = append(list, fmt.Sprint(j%900, strings.Repeat("x", 300)))
+			}
+			return joined.Set(st, list)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			grew := ruleHeap(func() any {
+				st := state.New(schema)
+				for i := range 150 {
+					require.NoError(t, write(st, i))
+				}
+				require.Equal(t, st.Version(), st.Snapshot().Version())
+				return st
+			})
+			require.Less(t, grew, 32*mib)
+		})
+	}
+}
+
+// A merge makes a new map each time: the maps before it are held too.
+func TestJournalCountsTheValuesThatMergesReplaced(t *testing.T) {
+	grown := &state.Field[map[string]string]{Name: "grown", Handler: state.MergeMap[map[string]string]()}
+	schema := state.MustSchema(grown)
+	grew := ruleHeap(func() any {
+		st := state.New(schema)
+		all := map[string]string{}
+		for i := range 10_000 {
+			all[fmt.Sprint(i)] = "x"
+		}
+		require.NoError(t, grown.Set(st, all))
+		for i := range 500 {
+			require.NoError(t, grown.Set(st, map[string]string{"k": fmt.Sprint(i)}))
+		}
+		return st
+	})
+	require.Less(t, grew, 100<<20, "500 maps of half a MiB each")
+}
+
+func TestAtIsAFrozenViewOfThePast(t *testing.T) {
+	st := state.New(ruleOpen)
+	var exports []string
+	exports = append(exports, ruleExport(t, st))
+	for i, write := range []func() error{
+		func() error { return ruleText.Set(st, "a") },
+		func() error { return ruleTags.Set(st, []string{"x"}) },
+		func() error { return ruleTags.Set(st, []string{"y"}) },
+		func() error { return st.Patch(map[string]any{"key": 1, "text": nil}) },
+		func() error { return st.History().Append(ruleResult("1", "a")) },
+		func() error { return ruleTags.Replace(st, nil) },
+		func() error { _, _, err := st.History().Pop(); return err },
+		func() error { _, err := st.KV().Delete("key"); return err },
+		func() error { _, err := ruleTags.Delete(st); return err },
+	} {
+		require.NoError(t, write(), "write %d", i)
+		exports = append(exports, ruleExport(t, st))
+	}
+	for v, want := range exports {
+		past, err := st.At(uint64(v))
+		require.NoError(t, err)
+		require.Equal(t, want, ruleExport(t, past), "version %d", v)
+		require.Equal(t, uint64(v), past.Version())
+		back, err := state.Import(ruleOpen, []byte(want))
+		require.NoError(t, err)
+		require.Equal(t, back.KV().Keys(), past.KV().Keys())
+		require.Equal(t, back.KV().Len(), past.KV().Len())
+		require.Equal(t, back.Fields(), past.Fields())
+		require.ErrorIs(t, past.KV().Set("key", 1), state.ErrReadOnly)
+	}
+	_, err := st.At(st.Version() + 1)
+	require.ErrorIs(t, err, state.ErrNotFound)
+	_, err = st.As("a").At(1)
+	require.ErrorIs(t, err, state.ErrDenied)
+}
+
+func TestRevertMakesAnOldContentTheNextVersion(t *testing.T) {
+	secret := &state.Field[string]{Name: "secret", Secret: true}
+	schema := state.MustSchema(ruleText, ruleTags, ruleCount, secret, state.AllowUndeclared)
+	st := ruleNew(t, schema, map[string]any{"text": "old", "tags": []string{"x"}, "key": 1, "secret": "first"})
+	require.NoError(t, st.History().Append(ruleResult("1", "a")))
+	snap := st.Snapshot()
+	v := snap.Version()
+	require.NoError(t, st.Patch(map[string]any{"text": "new", "count": 2, "key": nil, "other": 1, "secret": "second"}))
+	require.NoError(t, ruleTags.Set(st, []string{"y"}))
+	require.NoError(t, st.History().Append(ruleResult("2", "a")))
+	now := st.Version()
+	for name, target := range map[string]func() *state.State{
+		"a snapshot": func() *state.State { return snap },
+		"At":         func() *state.State { past, err := st.At(v); require.NoError(t, err); return past },
+	} {
+		before := st.Version()
+		require.NoError(t, st.Patch(map[string]any{"text": "newer"}))
+		require.NoError(t, st.Revert(target()), name)
+		require.Equal(t, before+2, st.Version(), name)
+		require.Equal(t, map[string]any{"text": "old", "tags": []string{"x"}, "key": int64(1), "secret": state.Masked{}, "messages": state.Messages.Or(snap, nil)}, st.KV().All(), name)
+		require.Equal(t, "second", secret.Or(st, ""), "secrets stay as they are")
+		require.Equal(t, "1", ruleIDs(st.History().Results()), name)
+	}
+	past, err := st.At(now)
+	require.NoError(t, err, "nothing is rewritten")
+	require.Equal(t, "new", ruleText.Or(past, ""))
+	for c := range st.Changes(now) {
+		require.NotEqual(t, "secret", c.Field)
+	}
+	require.NoError(t, ruleTags.Set(st, []string{"z"}), "and it goes on")
+	require.Equal(t, []string{"x", "z"}, ruleTags.Or(st, nil))
+
+	team := state.MustSchema(state.Team{"a": nil}, ruleText)
+	bound := state.New(team)
+	ruleUnchanged(t, st, func() {
+		require.Error(t, st.Revert(st), "not to what still changes")
+		require.Error(t, st.Revert(state.New(schema).Fork()))
+		require.Error(t, st.Revert(state.New(ruleSchema).Snapshot()), "another schema")
+		require.Error(t, st.Revert(nil))
+		require.ErrorIs(t, bound.As("a").Revert(bound.Snapshot()), state.ErrDenied)
+		require.ErrorIs(t, bound.Revert(bound.Snapshot().As("a")), state.ErrDenied)
+	})
+}
+
+func TestWatchIsChangesThatWaits(t *testing.T) {
+	st := ruleNew(t, ruleOpen, map[string]any{"text": "a"})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	go func() {
+		for i := range 50 {
+			_ = ruleCount.Set(st, i)
+			_ = st.KV().Set("key", i)
+			_ = st.History().Append(state.InferenceResult{})
+			if i%10 == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}()
+	var got []state.Change
+	for c, err := range st.Watch(ctx, 0) {
+		require.NoError(t, err)
+		require.NoError(t, st.As("x").KV().Set("seen", 1), "no lock is held")
+		if c.Field == "seen" {
+			continue
+		}
+		c.Time = time.Time{}
+		if got = append(got, c); len(got) == 151 {
+			break
+		}
+	}
+	require.Len(t, got, 151)
+	for i := range got[1:] {
+		require.Less(t, got[i].Version, got[i+1].Version, "each once, in order")
+	}
+}
+
+func TestWatchOfNamesAndOfTheHistory(t *testing.T) {
+	st := state.New(ruleOpen)
+	for _, write := range []func() error{
+		func() error { return ruleText.Set(st, "a") }, func() error { return ruleCount.Set(st, 1) }, func() error { return st.KV().Set("key", 1) },
+		func() error { return st.History().Append(ruleResult("1", "a")) }, func() error { return ruleText.Set(st, "b") },
+	} {
+		require.NoError(t, write())
+	}
+	for _, tt := range []struct {
+		since uint64
+		names []string
+		want  []string
+	}{
+		{0, nil, []string{"text", "count", "key", "", "messages", "text"}}, {0, []string{"text"}, []string{"text", "text"}}, {1, []string{"text"}, []string{"text"}},
+		{0, []string{"key", "count"}, []string{"count", "key"}}, {0, []string{""}, []string{""}}, {0, []string{"messages"}, []string{"messages"}}, {5, nil, nil}, {0, []string{"nobody"}, nil},
+	} {
+		var fields []string
+		// A snapshot no longer changes: the watch ends after the last change.
+		for c, err := range st.Snapshot().Watch(context.Background(), tt.since, tt.names...) {
+			require.NoError(t, err)
+			fields = append(fields, c.Field)
+		}
+		require.ElementsMatch(t, tt.want, fields, "%v", tt)
+	}
+}
+
+func TestWatchEndsWithTheContext(t *testing.T) {
+	st := state.New(ruleSchema)
+	ctx, cancel := context.WithCancel(context.Background())
+	started, done := make(chan bool), make(chan int)
+	go func() {
+		n := 0
+		close(started)
+		for range st.Watch(ctx, 0) {
+			n++
+		}
+		done <- n
+	}()
+	<-started
+	time.Sleep(5 * time.Millisecond)
+	cancel()
+	select {
+	case n := <-done:
+		require.Zero(t, n)
+	case <-time.After(10 * time.Second):
+		t.Fatal("still waiting")
+	}
+	require.NoError(t, ruleText.Set(st, "a"))
+	for range st.Watch(ctx, 0) {
+		t.Fatal("an ended context yields nothing")
+	}
+	require.NoError(t, ruleText.Set(st, "b"))
+	inside, leave := context.WithCancel(context.Background())
+	defer leave()
+	n := 0
+	for range st.Watch(inside, 0) {
+		n++
+		leave()
+	}
+	require.Equal(t, 1, n)
+}
+
+func TestAWatchThatFallsBehindIsToldSo(t *testing.T) {
+	st := state.New(state.MustSchema(ruleCount, state.Limits{Journal: 5}))
+	require.NoError(t, ruleCount.Set(st, 0))
+	n := 0
+	var last error
+	for _, err := range st.Watch(context.Background(), 0) {
+		if n++; err != nil {
+			last = err
+			continue // it ends by itself
+		}
+		for i := range 2000 {
+			require.NoError(t, ruleCount.Set(st, i))
+		}
+	}
+	require.Equal(t, 2, n)
+	require.ErrorIs(t, last, state.ErrCompacted)
+}
+
+func TestWatchOfABranchEndsWhenItIsJoined(t *testing.T) {
+	st := state.New(ruleSchema)
+	branch := st.Fork()
+	require.NoError(t, ruleText.Set(branch, "a"))
+	seen := make(chan state.Change, 10)
+	go func() {
+		defer close(seen)
+		for c := range branch.Watch(context.Background(), 0) {
+			seen <- c
+		}
+	}()
+	require.Equal(t, "text", (<-seen).Field)
+	require.NoError(t, st.Join(branch))
+	select {
+	case _, more := <-seen:
+		require.False(t, more)
+	case <-time.After(10 * time.Second):
+		t.Fatal("still waiting")
+	}
+}
+
+// Integers order everything: a clock that jumps decides nothing.
+func TestVersionsCountWrites(t *testing.T) {
+	st := state.New(ruleSchema)
+	for i := range 100 {
+		require.Equal(t, uint64(i), st.Version())
+		require.NoError(t, ruleCount.Set(st, i))
+	}
+	for i, c := range ruleChanges(t, st, 0) {
+		require.Equal(t, uint64(i+1), c.Version)
+	}
+}
+
+func TestABoundHandleCountsOnlyWhatItMayRead(t *testing.T) {
+	mine := &state.Field[int]{Name: "mine", Owner: "a"}
+	both := &state.Field[int]{Name: "both", Read: state.Public, Write: state.Public}
+	st := state.New(state.MustSchema(state.Team{"a": {"b"}}, mine, both))
+	for i := range 30 {
+		require.NoError(t, mine.Set(st, i))
+		if i%3 == 0 {
+			require.NoError(t, both.Set(st, i))
+		}
+		if i%5 == 0 {
+			require.NoError(t, st.Patch(map[string]any{"mine": 1, "both": 2}))
+		}
+	}
+	require.Equal(t, uint64(46), st.Version())
+	require.Equal(t, uint64(46), st.As("a").Version())
+	require.Equal(t, uint64(16), st.As("b").Version())
+	require.Zero(t, st.As("stranger").Version())
+	for i, c := range ruleChanges(t, st.As("b"), 0) {
+		require.Equal(t, "both", c.Field)
+		require.Equal(t, uint64(i+1), c.Version, "without gaps")
+	}
+}

@@ -1,0 +1,716 @@
+package state_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentstate/state"
+)
+
+type ruleNode struct {
+	Name string    `json:"name"`
+	Next *ruleNode `json:"next"`
+}
+
+type ruleChan struct {
+	Fine  int `json:"fine"`
+	Parts []struct {
+		Ch chan int `json:"ch"`
+	} `json:"parts"`
+}
+
+type ruleHidden struct {
+	Seen   int `json:"seen"`
+	unseen int
+}
+
+func TestNewSchemaFindsEachMistake(t *testing.T) {
+	team := state.Team{"a": {"b", "c"}}
+	var nilField *state.Field[int]
+	for _, tt := range []struct {
+		name  string
+		parts []state.Part
+		want  string
+	}{
+		{"no name", []state.Part{&state.Field[int]{}}, "a field has no Name"},
+		{"double name", []state.Part{&state.Field[int]{Name: "x"}, &state.Field[string]{Name: "x"}}, `field "x": declared twice`},
+		{"nil part", []state.Part{nil}, "part 0 is nil"},
+		{"nil field", []state.Part{state.Limits{}, nilField}, "part 1 is nil"},
+		{"messages of another type", []state.Part{&state.Field[[]string]{Name: "messages"}}, `"messages": must be a Field[[]state.Message]`},
+		{"messages with a handler that parts pairs", []state.Part{&state.Field[[]state.Message]{Name: "messages", Handler: state.KeepLast[[]state.Message](3)}}, `"messages": handler keep_last(3)`},
+		{"messages united, which drops equal calls", []state.Part{&state.Field[[]state.Message]{Name: "messages", Handler: state.Union[[]state.Message]()}}, `"messages": handler union`},
+		{"chan", []state.Part{&state.Field[chan int]{Name: "x"}}, `"x": $: want a type that can be stored, got chan int`},
+		{"func", []state.Part{&state.Field[func()]{Name: "x"}}, `"x": $: want a type that can be stored, got func()`},
+		{"chan inside", []state.Part{&state.Field[ruleChan]{Name: "x"}}, `"x": $.parts[].ch: want a type that can be stored, got chan int`},
+		{"type that contains itself", []state.Part{&state.Field[ruleNode]{Name: "x"}}, `"x": $.next: want a type that can be stored`},
+		{"unexported member", []state.Part{&state.Field[ruleHidden]{Name: "x"}}, "unseen"},
+		{"complex", []state.Part{&state.Field[[]complex128]{Name: "x"}}, `"x": $[]: want a type that can be stored`},
+		{"interface", []state.Part{&state.Field[fmt.Stringer]{Name: "x"}}, `"x": $: want a type that can be stored`},
+		{"map with keys that are no names", []state.Part{&state.Field[map[float64]int]{Name: "x"}}, `"x": $: want a type that can be stored`},
+		{"negative MaxBytes", []state.Part{&state.Field[int]{Name: "x", MaxBytes: -1}}, `"x": MaxBytes is negative`},
+		{"OneOf of a typed field", []state.Part{&state.Field[int]{Name: "x", OneOf: []reflect.Type{reflect.TypeFor[int]()}}}, `"x": OneOf is for a Field[any]`},
+		{"OneOf of nil", []state.Part{&state.Field[any]{Name: "x", OneOf: []reflect.Type{nil}}}, `"x": OneOf[0] is nil`},
+		{"OneOf of a chan", []state.Part{&state.Field[any]{Name: "x", OneOf: []reflect.Type{reflect.TypeFor[chan int]()}}}, `"x": OneOf[0]: `},
+		{"limits twice", []state.Part{state.Limits{}, state.Limits{}}, "Limits given twice"},
+		{"team twice", []state.Part{team, state.Team{}}, "Team given twice"},
+		{"Owner without a team", []state.Part{&state.Field[int]{Name: "x", Owner: "a"}}, `"x": Owner, Read and Write need a Team`},
+		{"Read without a team", []state.Part{&state.Field[int]{Name: "x", Read: state.Public}}, `"x": Owner, Read and Write need a Team`},
+		{"Write without a team", []state.Part{&state.Field[int]{Name: "x", Write: state.Only("a")}}, `"x": Owner, Read and Write need a Team`},
+		{"owner outside the team", []state.Part{team, &state.Field[int]{Name: "x", Owner: "z"}}, `"x": owner "z" is not in the team`},
+		{"reader outside the team", []state.Part{team, &state.Field[int]{Name: "x", Read: state.Only("a", "z")}}, `"x": agent "z" is not in the team`},
+		{"writer outside the team", []state.Part{team, &state.Field[int]{Name: "x", Read: state.Public, Write: state.Only("z")}}, `"x": agent "z" is not in the team`},
+		{"Write wider than Read", []state.Part{team, &state.Field[int]{Name: "x", Write: state.Public}}, `"x": agent "a" may write but not read it`},
+		{"Write beside Read", []state.Part{team, &state.Field[int]{Name: "x", Read: state.Only("b"), Write: state.Only("c")}}, `"x": agent "c" may write but not read it`},
+		{"agent below two", []state.Part{state.Team{"a": {"x"}, "b": {"x"}}}, `agent "x" is below "a" and "b"`},
+		{"agent below itself", []state.Part{state.Team{"a": {"b"}, "b": {"a"}}}, `agent "a" is below itself`},
+		{"agent without a name", []state.Part{state.Team{"": nil}}, `team: `},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			schema, err := state.NewSchema(tt.parts...)
+			require.Nil(t, schema)
+			require.ErrorContains(t, err, tt.want)
+			require.True(t, strings.HasPrefix(err.Error(), "state: "), "%v", err)
+			require.Panics(t, func() { state.MustSchema(tt.parts...) })
+		})
+	}
+}
+
+func TestNewSchemaReportsAllMistakesAtOnceInOrder(t *testing.T) {
+	_, err := state.NewSchema(
+		state.Team{"a": nil},
+		&state.Field[chan int]{Name: "one"},
+		&state.Field[int]{},
+		&state.Field[int]{Name: "two", MaxBytes: -1},
+		&state.Field[int]{Name: "three", Owner: "z", Write: state.Public},
+		&state.Field[int]{Name: "two"},
+		nil,
+	)
+	joined, ok := err.(interface{ Unwrap() []error })
+	require.True(t, ok, "errors.Join")
+	text := err.Error()
+	require.GreaterOrEqual(t, len(joined.Unwrap()), 6)
+	at := 0
+	for _, want := range []string{`"one"`, "no Name", `"two": MaxBytes`, `owner "z"`, `"two": declared twice`, "part 6 is nil"} {
+		i := strings.Index(text[at:], want)
+		require.GreaterOrEqual(t, i, 0, "%q after the others in %s", want, text)
+		at += i
+	}
+	var typeErr *state.TypeError
+	require.ErrorAs(t, err, &typeErr)
+	require.Equal(t, "one", typeErr.Field)
+}
+
+func TestEverySchemaHasMessages(t *testing.T) {
+	said := []state.Message{state.UserText("a")}
+	for name, schema := range map[string]*state.Schema{"nil": nil, "closed": state.MustSchema(), "team": state.MustSchema(state.Team{"a": nil})} {
+		st := state.New(schema)
+		require.NoError(t, state.Messages.Set(st.As("a"), said), name)
+		require.NoError(t, state.Messages.Set(st, said), name)
+		require.Equal(t, 2, state.Len(st.As("a"), state.Messages), "%s: appending and public", name)
+	}
+	redeclared := state.New(state.MustSchema(state.Team{"a": {"b"}},
+		&state.Field[[]state.Message]{Name: "messages", Owner: "a", Handler: state.Replace[[]state.Message]()}))
+	require.NoError(t, state.Messages.Set(redeclared, said))
+	require.NoError(t, state.Messages.Set(redeclared, said))
+	require.Equal(t, 1, state.Len(redeclared, state.Messages), "its own handler")
+	_, err := state.Messages.Get(redeclared.As("b"))
+	require.ErrorIs(t, err, state.ErrDenied, "its own scope")
+	own := state.NewHandler("trim", func(current []state.Message, _ bool, update []state.Message) ([]state.Message, error) {
+		return append(current, update...), nil
+	})
+	_, err = state.NewSchema(&state.Field[[]state.Message]{Name: "messages", Handler: own})
+	require.NoError(t, err, "one that keeps tool pairs whole")
+	st := state.New(nil)
+	require.ErrorIs(t, state.Messages.SetWith(st, said, state.KeepLast[[]state.Message](1)), state.ErrType)
+	require.ErrorIs(t, st.KV().SetWith("messages", said, state.KeepLast[[]state.Message](1)), state.ErrType)
+}
+
+func TestParseSchemaMakesEachType(t *testing.T) {
+	day, err := state.ParseDate("2024-01-02")
+	require.NoError(t, err)
+	for typ, tt := range map[string]struct {
+		set  any // by name, as it is decoded from JSON
+		want any
+		bad  any
+	}{
+		"string":  {"a", "a", 1},
+		"number":  {3, 3.0, "3"},
+		"integer": {3.0, int64(3), 3.5},
+		"boolean": {true, true, "true"},
+		"date":    {"2024-01-02", day, "2 Jan"},
+		"list":    {[]any{1, "a"}, []any{int64(1), "a"}, map[string]any{}},
+		"object":  {map[string]any{"a": 1}, map[string]any{"a": int64(1)}, []any{}},
+		"any":     {[]any{1}, []any{int64(1)}, make(chan int)},
+	} {
+		schema, err := state.ParseSchema([]byte(`{"fields":[{"name":"x","type":"` + typ + `"}]}`))
+		require.NoError(t, err, typ)
+		st := state.New(schema)
+		require.NoError(t, st.KV().Set("x", tt.set), typ)
+		got, ok := st.KV().Get("x")
+		require.True(t, ok)
+		require.Equal(t, tt.want, got, typ)
+		if typ != "list" { // one element becomes a list of one
+			require.ErrorIs(t, st.KV().Set("x", tt.bad), state.ErrType, typ)
+		}
+	}
+	schema, err := state.ParseSchema([]byte(`{"fields":[{"name":"x","type":"list"}]}`))
+	require.NoError(t, err)
+	st := state.New(schema)
+	require.NoError(t, st.KV().Set("x", "a"))
+	require.NoError(t, st.KV().Set("x", []any{"b"}))
+	require.Equal(t, map[string]any{"x": []any{"a", "b"}}, st.KV().All(), "lists append by default")
+}
+
+func TestParseSchemaNamesEachWrongMember(t *testing.T) {
+	for text, want := range map[string]string{
+		``:                          "$",
+		`[]`:                        "$: want object, got array",
+		`null`:                      "$: want object, got null",
+		`{"fields":1}`:              "$.fields",
+		`{"fields":[1]}`:            "$.fields[0]: want object, got number",
+		`{"Fields":[]}`:             `$.Fields: unknown member`,
+		`{"x y":1}`:                 `$["x y"]: unknown member`,
+		`{"limits":1}`:              "$.limits: want object, got number",
+		`{"limits":{"k":1}}`:        "$.limits.k: unknown member",
+		`{"fields":[],"fields":[]}`: "$.fields",
+		`{"fields":[{"name":"a","type":"string"},{"name":"b","type":"int"}]}`:    `$.fields[1].type: "int" is none of any, boolean`,
+		`{"fields":[{"name":"a","type":"string","Secret":true}]}`:                "$.fields[0].Secret: unknown member",
+		`{"fields":[{"name":"a","type":"string","validate":"x"}]}`:               "$.fields[0].validate: unknown member",
+		`{"fields":[{"name":"a","type":"string","handler":"sum"}]}`:              `$.fields[0]: field "a": no handler "sum" for type string`,
+		`{"fields":[{"name":"a","type":"list","handler":"mine"}]}`:               `$.fields[0]: field "a": no handler "mine" for type list`,
+		`{"fields":[{"name":"a","type":"string","read":"everyone"}]}`:            `a scope is "private", "public" or a list of names`,
+		`{"fields":[{"name":"a","type":"string","read":[]}]}`:                    `a scope is`,
+		`{"fields":[{"name":"a","type":"string","secret":1}]}`:                   "secret",
+		`{"fields":[{"type":"string"}]}`:                                         "no Name",
+		`{"fields":[{"name":"a","type":"string"},{"name":"a","type":"number"}]}`: `"a": declared twice`,
+		`{"fields":[{"name":"a","type":"string","owner":"x"}]}`:                  "need a Team",
+		`{"fields":[{"name":"messages","type":"list"}]}`:                         `"messages": must be`,
+		`{"fields":[]} x`: "nothing after",
+	} {
+		schema, err := state.ParseSchema([]byte(text))
+		require.Nil(t, schema, text)
+		require.ErrorContains(t, err, want, text)
+		require.True(t, strings.HasPrefix(err.Error(), "state: "), "%v", err)
+	}
+}
+
+func TestParseSchemaReportsAllWrongFieldsAtOnce(t *testing.T) {
+	_, err := state.ParseSchema([]byte(`{"fields":[{"name":"a","type":"x"},{"name":"b","type":"y"},{"name":"c","type":"string","owner":"z"}]}`))
+	for _, want := range []string{"$.fields[0].type", "$.fields[1].type", `"c": Owner`} {
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestParseSchemaTakesHandlersByName(t *testing.T) {
+	twice := state.NewHandler("twice", func(current string, _ bool, update string) (string, error) { return current + update + update, nil })
+	schema, err := state.ParseSchema([]byte(`{"fields":[
+		{"name":"s","type":"string","handler":"twice"}, {"name":"n","type":"number","handler":"sum"}, {"name":"i","type":"integer","handler":"max"},
+		{"name":"low","type":"number","handler":"min"}, {"name":"l","type":"list","handler":"union"}, {"name":"k","type":"list","handler":"keep_last(2)"},
+		{"name":"o","type":"object","handler":"merge_map"}, {"name":"first","type":"any","handler":"first_wins"}, {"name":"r","type":"list","handler":"replace"}
+	]}`), twice)
+	require.NoError(t, err)
+	st := state.New(schema)
+	for range 2 {
+		for name, v := range map[string]any{"s": "a", "n": 1.5, "i": 4, "low": 3, "l": []any{"x"}, "k": []any{1, 2, 3}, "first": 1, "r": []any{1}} {
+			require.NoError(t, st.KV().Set(name, v), name)
+		}
+	}
+	require.NoError(t, st.KV().Set("i", 2))
+	require.NoError(t, st.KV().Set("low", 7))
+	require.NoError(t, st.KV().Set("first", 2))
+	require.NoError(t, st.KV().Set("o", map[string]any{"a": 1}))
+	require.NoError(t, st.KV().Set("o", map[string]any{"b": 2}))
+	require.Equal(t, map[string]any{
+		"s": "aaaa", "n": 3.0, "i": int64(4), "low": 3.0, "l": []any{"x"}, "k": []any{int64(2), int64(3)},
+		"first": int64(1), "r": []any{int64(1)}, "o": map[string]any{"a": int64(1), "b": int64(2)},
+	}, st.KV().All())
+	_, err = state.ParseSchema([]byte(`{"fields":[{"name":"s","type":"number","handler":"twice"}]}`), twice)
+	require.ErrorIs(t, err, state.ErrType, "a handler of another type")
+}
+
+func TestSchemaMarshalsBackToTheSameJSON(t *testing.T) {
+	own := state.NewHandler("own", func(_ string, _ bool, update string) (string, error) { return update, nil })
+	for name, schema := range map[string]*state.Schema{
+		"empty":      state.MustSchema(),
+		"open":       state.MustSchema(state.AllowUndeclared),
+		"rules":      state.MustSchema(ruleText, ruleCount, ruleCost, ruleTags, ruleDocs, ruleMeta, ruleDay, ruleAny, ruleTemp, ruleShort),
+		"limits":     state.MustSchema(state.Limits{NameBytes: 1000, ValueBytes: -1, Depth: 3, Keys: 4, Results: 5, Journal: -6}),
+		"empty team": state.MustSchema(state.Team{}, &state.Field[int]{Name: "private"}),
+		"team": state.MustSchema(state.Team{"a": {"b", "c"}, "d": nil},
+			&state.Field[string]{Name: "x", Description: "<d>", UpdateRules: "u", Owner: "a", Read: state.Public, Write: state.Only("c", "b"), Secret: true, NoCopy: true, Handler: own},
+			&state.Field[[]state.Message]{Name: "messages", Owner: "d", Handler: state.Append[[]state.Message]()}),
+	} {
+		one, err := json.Marshal(schema)
+		require.NoError(t, err, name)
+		parsed, err := state.ParseSchema(one, own)
+		require.NoError(t, err, "%s: %s", name, one)
+		two, err := json.Marshal(parsed)
+		require.NoError(t, err, name)
+		require.Equal(t, string(one), string(two), name)
+	}
+}
+
+// A schema that went through JSON must not give rights that it did not give.
+func TestSchemaKeepsAccessControlThroughJSON(t *testing.T) {
+	for name, team := range map[string]state.Team{"empty team": {}, "team": {"a": nil}} {
+		data, err := json.Marshal(state.MustSchema(team, &state.Field[int]{Name: "private"}))
+		require.NoError(t, err)
+		schema, err := state.ParseSchema(data)
+		require.NoError(t, err)
+		st := ruleNew(t, schema, map[string]any{"private": 1})
+		require.False(t, st.As("a").KV().Has("private"), "%s: %s", name, data)
+	}
+}
+
+// A schema that went through JSON reads what the one of Go types has written.
+func TestParsedSchemaImportsWhatTheGoSchemaExported(t *testing.T) {
+	ip := netip.MustParseAddr("::1")
+	for _, tt := range []struct {
+		field state.Part
+		value any
+	}{
+		{&state.Field[string]{Name: "x"}, "a"},
+		{&state.Field[bool]{Name: "x"}, true},
+		{&state.Field[uint8]{Name: "x"}, uint8(3)},
+		{&state.Field[float32]{Name: "x"}, float32(0.1)},
+		{&state.Field[[]string]{Name: "x"}, []string{"a"}},
+		{&state.Field[[2]int]{Name: "x"}, [2]int{1, 2}},
+		{&state.Field[map[string]int]{Name: "x"}, map[string]int{"a": 1}},
+		{&state.Field[map[int]string]{Name: "x"}, map[int]string{1: "a"}},
+		{&state.Field[ruleDoc]{Name: "x"}, ruleDoc{"t", nil}},
+		{&state.Field[*ruleDoc]{Name: "x"}, &ruleDoc{"t", nil}},
+		{&state.Field[state.Date]{Name: "x"}, state.DateOf(time.Now())},
+		{&state.Field[time.Time]{Name: "x"}, time.Now()},
+		{&state.Field[time.Duration]{Name: "x"}, time.Second},
+		{&state.Field[[]byte]{Name: "x"}, []byte("bytes")},
+		{&state.Field[netip.Addr]{Name: "x"}, ip},
+		{&state.Field[json.Number]{Name: "x"}, json.Number("1.0")},
+		{&state.Field[json.RawMessage]{Name: "x"}, json.RawMessage(`[1]`)},
+		{&state.Field[state.JSON]{Name: "x"}, state.JSON(`[1]`)},
+		{&state.Field[any]{Name: "x"}, []any{"a"}},
+	} {
+		t.Run(fmt.Sprintf("%T", tt.value), func(t *testing.T) {
+			schema := state.MustSchema(tt.field)
+			text := ruleExport(t, ruleNew(t, schema, map[string]any{"x": tt.value}))
+			back, err := state.Import(schema, []byte(text))
+			require.NoError(t, err)
+			require.Equal(t, text, ruleExport(t, back))
+			data, err := json.Marshal(schema)
+			require.NoError(t, err)
+			parsed, err := state.ParseSchema(data)
+			require.NoError(t, err, "%s", data)
+			_, err = state.Import(parsed, []byte(text))
+			require.NoError(t, err, "%s of %s", text, data)
+		})
+	}
+}
+
+func TestDateTakesRFC3339AndDays(t *testing.T) {
+	for text, want := range map[string]string{
+		"2024-02-29":                          "2024-02-29T00:00:00Z",
+		"2024-02-29T12:00:00Z":                "2024-02-29T12:00:00Z",
+		"2024-02-29T12:00:00+05:30":           "2024-02-29T06:30:00Z",
+		"2024-02-29T12:00:00.123456789Z":      "2024-02-29T12:00:00.123456789Z",
+		"0000-01-01":                          "0000-01-01T00:00:00Z",
+		"9999-12-31T23:59:59.999999999+00:00": "9999-12-31T23:59:59.999999999Z",
+	} {
+		d, err := state.ParseDate(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, d.Time().Format(time.RFC3339Nano), text)
+		require.Equal(t, time.UTC, d.Time().Location(), "keeps UTC")
+	}
+	for _, text := range []string{"", "2024", "2023-02-29", "2024-13-01", "2024-2-9", "29.02.2024", "2024-02-29 12:00:00Z", "2024-02-29T12:00:00", "2024-02-29T24:00:00Z", " 2024-02-29", "2024-02-29\n", "now"} {
+		_, err := state.ParseDate(text)
+		require.ErrorIs(t, err, state.ErrType, "%q", text)
+		require.Error(t, new(state.Date).UnmarshalText([]byte(text)))
+		require.ErrorIs(t, state.New(ruleSchema).KV().Set("day", text), state.ErrType, "%q", text)
+	}
+}
+
+func TestDateComparesByInstantAndKeepsUTC(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		at := time.Unix(rapid.Int64Range(-62167219200, 253402300799).Draw(rt, "seconds"), rapid.Int64Range(0, 999999999).Draw(rt, "nanos"))
+		zone := time.FixedZone("zone", 60*rapid.IntRange(-23*60, 23*60).Draw(rt, "minutes"))
+		d := state.DateOf(at.In(zone))
+		require.True(rt, d.Equal(state.DateOf(at)))
+		require.Equal(rt, d, state.DateOf(at), "the same value, so that == works")
+		require.False(rt, d.Equal(state.DateOf(at.Add(1))))
+		text, err := d.MarshalText()
+		require.NoError(rt, err)
+		back, err := state.ParseDate(string(text))
+		require.NoError(rt, err)
+		require.Equal(rt, d, back)
+		st := state.New(ruleSchema)
+		require.NoError(rt, ruleDay.Set(st, d))
+		again, err := state.Import(ruleSchema, []byte(ruleExport(rt, st)))
+		require.NoError(rt, err)
+		require.Equal(rt, d, ruleDay.Or(again, state.Date{}))
+	})
+	_, err := state.DateOf(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)).MarshalText()
+	require.ErrorIs(t, err, state.ErrType)
+	require.ErrorIs(t, ruleDay.Set(state.New(ruleSchema), state.DateOf(time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC))), state.ErrType)
+	var zero state.Date
+	require.True(t, zero.Time().IsZero())
+}
+
+type ruleID int
+
+func TestByNameAValueIsConvertedWhenNothingIsLost(t *testing.T) {
+	type inner struct {
+		N    int            `json:"n"`
+		Any  any            `json:"any"`
+		List []int          `json:"list"`
+		Map  map[string]int `json:"map"`
+		Ptr  *int           `json:"ptr"`
+	}
+	three := 3
+	for _, tt := range []struct {
+		field state.Part
+		in    any
+		want  any    // nil: a *TypeError
+		path  string // of the error
+	}{
+		{&state.Field[int]{Name: "x"}, 3.0, 3, ""},
+		{&state.Field[int]{Name: "x"}, int8(3), 3, ""},
+		{&state.Field[int]{Name: "x"}, ruleID(3), 3, ""},
+		{&state.Field[int]{Name: "x"}, json.Number("3"), 3, ""},
+		{&state.Field[int]{Name: "x"}, json.Number("3.0"), 3, ""},
+		{&state.Field[int]{Name: "x"}, json.Number("3e0"), 3, ""},
+		{&state.Field[int]{Name: "x"}, json.Number("9007199254740993"), 9007199254740993, ""},
+		{&state.Field[int]{Name: "x"}, 3.5, nil, "$"},
+		{&state.Field[int]{Name: "x"}, math.NaN(), nil, "$"},
+		{&state.Field[int]{Name: "x"}, 1e19, nil, "$"},
+		{&state.Field[int]{Name: "x"}, "3", nil, "$"},
+		{&state.Field[int]{Name: "x"}, true, nil, "$"},
+		{&state.Field[int]{Name: "x"}, uint64(math.MaxUint64), nil, "$"},
+		{&state.Field[ruleID]{Name: "x"}, 3, ruleID(3), ""},
+		{&state.Field[uint8]{Name: "x"}, 255, uint8(255), ""},
+		{&state.Field[uint8]{Name: "x"}, 256, nil, "$"},
+		{&state.Field[uint8]{Name: "x"}, -1, nil, "$"},
+		{&state.Field[float64]{Name: "x"}, 3, 3.0, ""},
+		{&state.Field[float64]{Name: "x"}, int64(9007199254740993), nil, "$"},
+		{&state.Field[float64]{Name: "x"}, json.Number("1e400"), nil, "$"},
+		{&state.Field[float32]{Name: "x"}, 0.5, float32(0.5), ""},
+		{&state.Field[float32]{Name: "x"}, 1e300, nil, "$"},
+		{&state.Field[bool]{Name: "x"}, 1, nil, "$"},
+		{&state.Field[string]{Name: "x"}, ruleNamed("a"), "a", ""},
+		{&state.Field[string]{Name: "x"}, 1, nil, "$"},
+		{&state.Field[string]{Name: "x"}, []string{"a"}, nil, "$"},
+		{&state.Field[[]string]{Name: "x"}, []any{"a", "b"}, []string{"a", "b"}, ""},
+		{&state.Field[[]string]{Name: "x"}, []any{"a", 1}, nil, "$[1]"},
+		{&state.Field[[]string]{Name: "x"}, [2]string{"a", "b"}, []string{"a", "b"}, ""},
+		{&state.Field[[]string]{Name: "x"}, "a", []string{"a"}, ""},
+		{&state.Field[[]string]{Name: "x"}, map[string]any{"a": 1}, nil, "$"},
+		{&state.Field[[]int]{Name: "x"}, 3.0, []int{3}, ""},
+		{&state.Field[[]ruleDoc]{Name: "x"}, map[string]any{"title": "a", "tags": nil}, []ruleDoc{{"a", []string{}}}, ""},
+		{&state.Field[[][]int]{Name: "x"}, []any{[]any{1}, 2}, [][]int{{1}, {2}}, ""},
+		{&state.Field[[][]int]{Name: "x"}, 1, nil, "$"}, // the elements are lists
+		{&state.Field[[]int]{Name: "x"}, [][]int{{1}}, nil, "$[0]"},
+		{&state.Field[[]any]{Name: "x"}, map[string]any{"a": 1}, []any{map[string]any{"a": int64(1)}}, ""},
+		{&state.Field[map[string]int]{Name: "x"}, map[string]any{"a": 1.0}, map[string]int{"a": 1}, ""},
+		{&state.Field[map[string]int]{Name: "x"}, map[string]any{"a b": "1"}, nil, `$["a b"]`},
+		{&state.Field[map[int]string]{Name: "x"}, map[string]any{"1": "a"}, map[int]string{1: "a"}, ""},
+		{&state.Field[map[int]string]{Name: "x"}, map[string]any{"one": "a"}, nil, "$.one"},
+		{&state.Field[inner]{Name: "x"}, map[string]any{"n": 1.0, "any": []int{1}, "list": []any{1}, "map": map[string]any{"k": 1}, "ptr": 3}, inner{1, []any{int64(1)}, []int{1}, map[string]int{"k": 1}, &three}, ""},
+		{&state.Field[inner]{Name: "x"}, map[string]any{"n": 1}, inner{N: 1}, ""},
+		{&state.Field[inner]{Name: "x"}, map[string]any{"N": 1}, nil, "$.N"},
+		{&state.Field[inner]{Name: "x"}, map[string]any{"n": 1, "more": 2}, nil, "$.more"},
+		{&state.Field[inner]{Name: "x"}, map[string]any{"list": []any{1, 2, "x"}}, nil, "$.list[2]"},
+		{&state.Field[*ruleDoc]{Name: "x"}, map[string]any{"title": "a", "tags": []any{}}, &ruleDoc{"a", []string{}}, ""},
+		{&state.Field[state.Date]{Name: "x"}, "2024-01-02", state.DateOf(time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)), ""},
+		{&state.Field[state.Date]{Name: "x"}, 3, nil, "$"},
+		{&state.Field[[]byte]{Name: "x"}, "YWI=", []byte("ab"), ""},
+		{&state.Field[[]byte]{Name: "x"}, "no base64!", nil, "$"},
+		{&state.Field[[]state.Message]{Name: "messages"}, []any{map[string]any{"type": "text", "role": "user", "content": "hi"}}, []state.Message{state.UserText("hi")}, ""},
+		{&state.Field[[]state.Message]{Name: "messages"}, state.UserText("hi"), []state.Message{state.UserText("hi")}, ""},
+		{&state.Field[[]state.Message]{Name: "messages"}, []any{map[string]any{"type": "text"}}, nil, "$[0]"},
+	} {
+		name := "x"
+		if _, ok := tt.field.(*state.Field[[]state.Message]); ok {
+			name = "messages"
+		}
+		for door, set := range map[string]func(*state.State) error{
+			"Set":     func(st *state.State) error { return st.KV().Set(name, tt.in) },
+			"Replace": func(st *state.State) error { return st.KV().Replace(name, tt.in) },
+			"Patch":   func(st *state.State) error { return st.Patch(map[string]any{name: tt.in}) },
+		} {
+			what := fmt.Sprintf("%s of %T(%v) into %T", door, tt.in, tt.in, tt.field)
+			st := state.New(state.MustSchema(tt.field))
+			err := set(st)
+			got, set := st.KV().Get(name)
+			if tt.want == nil {
+				var typeErr *state.TypeError
+				require.ErrorAs(t, err, &typeErr, what)
+				require.Equal(t, name, typeErr.Field, what)
+				require.Equal(t, tt.path, typeErr.Path, what)
+				require.NotEmpty(t, typeErr.Want, what)
+				require.NotEmpty(t, typeErr.Got, what)
+				require.False(t, set, what)
+				continue
+			}
+			require.NoError(t, err, what)
+			require.Equal(t, tt.want, got, what)
+		}
+	}
+}
+
+func TestUndeclaredValuesAreNormalisedWhenWrittenSoThatLiveEqualsReloaded(t *testing.T) {
+	for _, tt := range []struct{ in, want any }{
+		{nil, nil},
+		{true, true},
+		{"a", "a"},
+		{ruleNamed("a"), "a"},
+		{3, int64(3)},
+		{uint8(3), int64(3)},
+		{3.0, int64(3)},
+		{float32(0.5), 0.5},
+		{3.5, 3.5},
+		{1e300, 1e300},
+		{uint64(math.MaxUint64), uint64(math.MaxUint64)},
+		{uint64(7), int64(7)},
+		{int64(9007199254740993), int64(9007199254740993)},
+		{json.Number("9007199254740993"), int64(9007199254740993)},
+		{json.Number("1.50"), 1.5},
+		{[]string{"a"}, []any{"a"}},
+		{[]string(nil), []any{}},
+		{map[string]int(nil), map[string]any{}},
+		{map[int]string{1: "a"}, map[string]any{"1": "a"}},
+		{[2]int{1, 2}, []any{int64(1), int64(2)}},
+		{[]byte("ab"), "YWI="},
+		{ruleDoc{"t", nil}, map[string]any{"title": "t", "tags": []any{}}},
+		{&ruleDoc{"t", []string{"x"}}, map[string]any{"title": "t", "tags": []any{"x"}}},
+		{(*ruleDoc)(nil), nil},
+		{time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC), "2024-01-02T03:04:05Z"},
+		{state.DateOf(time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)), "2024-01-02"},
+		{state.JSON(`{"a":1.0}`), map[string]any{"a": int64(1)}},
+		{json.RawMessage(`[null]`), []any{nil}},
+		{[]any{map[string]any{"a": []any{int8(1)}}}, []any{map[string]any{"a": []any{int64(1)}}}},
+	} {
+		for door, st := range map[string]*state.State{"undeclared": state.New(nil), "any field": state.New(state.MustSchema(&state.Field[any]{Name: "x"}))} {
+			what := fmt.Sprintf("%s: %T(%v)", door, tt.in, tt.in)
+			require.NoError(t, st.KV().Set("x", tt.in), what)
+			got, ok := st.KV().Get("x")
+			require.True(t, ok)
+			require.Equal(t, tt.want, got, what)
+			var schema *state.Schema
+			if door == "any field" {
+				schema = state.MustSchema(&state.Field[any]{Name: "x"})
+			}
+			back, err := state.Import(schema, []byte(ruleExport(t, st)))
+			require.NoError(t, err, what)
+			got, ok = back.KV().Get("x")
+			require.True(t, ok)
+			require.Equal(t, tt.want, got, "%s reloaded", what)
+		}
+	}
+}
+
+func TestNilIsAValueOnlyWhereAnythingIs(t *testing.T) {
+	for _, tt := range []struct {
+		field    state.Part
+		in, want any
+		refused  bool
+	}{
+		{&state.Field[any]{Name: "x"}, nil, nil, false},
+		{&state.Field[string]{Name: "x"}, nil, nil, true},
+		{&state.Field[int]{Name: "x"}, nil, nil, true},
+		{&state.Field[ruleDoc]{Name: "x"}, nil, nil, true},
+		{&state.Field[state.Date]{Name: "x"}, nil, nil, true},
+		{&state.Field[[]string]{Name: "x"}, nil, nil, true},
+		{&state.Field[map[string]string]{Name: "x"}, nil, nil, true},
+		{&state.Field[[]byte]{Name: "x"}, nil, nil, true},
+		{&state.Field[*ruleDoc]{Name: "x"}, nil, (*ruleDoc)(nil), false},
+		{&state.Field[[]string]{Name: "x"}, []string(nil), []string{}, false},
+		{&state.Field[map[string]string]{Name: "x"}, map[string]string(nil), map[string]string{}, false},
+		{&state.Field[*ruleDoc]{Name: "x"}, (*ruleDoc)(nil), (*ruleDoc)(nil), false},
+	} {
+		what := fmt.Sprintf("%T <- %T", tt.field, tt.in)
+		schema := state.MustSchema(tt.field)
+		st := state.New(schema)
+		err := st.KV().Set("x", tt.in)
+		if tt.refused {
+			require.ErrorIs(t, err, state.ErrType, what)
+			require.False(t, st.KV().Has("x"), what)
+			continue
+		}
+		require.NoError(t, err, what)
+		require.True(t, st.KV().Has("x"), what)
+		back, err := state.Import(schema, []byte(ruleExport(t, st)))
+		require.NoError(t, err, what)
+		for _, st := range []*state.State{st, back} {
+			got, ok := st.KV().Get("x")
+			require.True(t, ok, what)
+			if v := reflect.ValueOf(tt.want); v.IsValid() && v.Kind() != reflect.Pointer {
+				require.Zero(t, reflect.ValueOf(got).Len(), what)
+				continue
+			}
+			require.Equal(t, tt.want, got, what)
+		}
+	}
+	st := state.New(ruleSchema)
+	require.NoError(t, ruleMaybe.Set(st, nil))
+	require.True(t, ruleMaybe.Has(st), "a nil pointer is null")
+}
+
+func TestEachLimitIsALimitError(t *testing.T) {
+	list := &state.Field[[]int]{Name: "list"}
+	short := &state.Field[[]string]{Name: "short", MaxBytes: 20}
+	schema := state.MustSchema(state.AllowUndeclared, list, short, state.Limits{NameBytes: 8, ValueBytes: 100, Depth: 3, Keys: 4, Results: 2})
+	st := ruleNew(t, schema, map[string]any{"list": []int{1}, "short": []string{"0123456789"}})
+	require.NoError(t, st.History().Append(state.InferenceResult{}))
+	require.NoError(t, st.History().Append(state.InferenceResult{}))
+	deep := []any{[]any{[]any{1}}}
+	require.NoError(t, st.KV().Set("fits", deep))
+	require.NoError(t, st.KV().Set("12345678", 1))
+	for name, tt := range map[string]struct {
+		write func() error
+		want  state.LimitError
+	}{
+		"name":           {func() error { return st.KV().Set("123456789", 1) }, state.LimitError{Name: "NameBytes", Field: "123456789", Limit: 8, Got: 9}},
+		"name by Patch":  {func() error { return st.Patch(map[string]any{"123456789": 1}) }, state.LimitError{Name: "NameBytes", Field: "123456789", Limit: 8, Got: 9}},
+		"value":          {func() error { return st.KV().Set("fits", strings.Repeat("x", 200)) }, state.LimitError{Name: "ValueBytes", Field: "fits", Limit: 100, Got: 202}},
+		"value grown":    {func() error { return list.Set(st, make([]int, 10)) }, state.LimitError{Name: "ValueBytes", Field: "list", Limit: 100, Got: 103}},
+		"value elements": {func() error { return list.Set(st, make([]int, 1000)) }, state.LimitError{Name: "ValueBytes", Field: "list", Limit: 100, Got: 1000}},
+		"depth":          {func() error { return st.KV().Set("fits", []any{deep}) }, state.LimitError{Name: "Depth", Field: "fits", Limit: 3, Got: 4}},
+		"keys":           {func() error { return st.KV().Set("more", 1) }, state.LimitError{Name: "Keys", Limit: 4, Got: 5}},
+		"keys by Patch":  {func() error { return st.Patch(map[string]any{"more": 1, "most": 1}) }, state.LimitError{Name: "Keys", Limit: 4, Got: 6}},
+		"results":        {func() error { return st.History().Append(state.InferenceResult{}) }, state.LimitError{Name: "Results", Limit: 2, Got: 3}},
+		"results reset":  {func() error { return st.History().Reset(make([]state.InferenceResult, 4)) }, state.LimitError{Name: "Results", Limit: 2, Got: 4}},
+		"MaxBytes grown": {func() error { return short.Set(st, []string{"0123456789"}) }, state.LimitError{Name: "MaxBytes", Field: "short", Limit: 20, Got: 28}},
+		"update":         {func() error { return list.Update(st, func([]int) ([]int, error) { return make([]int, 50), nil }) }, state.LimitError{Name: "ValueBytes", Field: "list", Limit: 100, Got: 452}},
+	} {
+		ruleUnchanged(t, st, func() {
+			err := tt.write()
+			var limit *state.LimitError
+			require.ErrorAs(t, err, &limit, name)
+			require.ErrorIs(t, err, state.ErrLimit, name)
+			require.Equal(t, tt.want.Name, limit.Name, name)
+			require.Equal(t, tt.want.Field, limit.Field, name)
+			require.Equal(t, tt.want.Limit, limit.Limit, name)
+			require.Greater(t, limit.Got, limit.Limit, name)
+			if name != "update" && name != "value grown" && name != "MaxBytes grown" { // what counts is that it is too much
+				require.Equal(t, tt.want.Got, limit.Got, name)
+			}
+		})
+	}
+	require.NoError(t, st.KV().Replace("fits", 1), "a key that is set needs no room")
+	_, err := st.KV().Delete("fits")
+	require.NoError(t, err)
+	require.NoError(t, st.KV().Set("more", 1), "a deleted one makes room")
+}
+
+func TestLimitsZeroIsTheDefaultNegativeIsNone(t *testing.T) {
+	text := strings.Repeat("x", 17<<20)
+	name := strings.Repeat("n", 1000)
+	deep := any(1)
+	for range 100 {
+		deep = []any{deep}
+	}
+	for _, tt := range []struct {
+		limits state.Limits
+		fits   bool
+	}{{state.Limits{}, false}, {state.Limits{NameBytes: -1, ValueBytes: -1, Depth: -1, Keys: -1, Results: -1, Journal: -1}, true}} {
+		st := state.New(state.MustSchema(state.AllowUndeclared, tt.limits))
+		for key, v := range map[string]any{"value": text, name: 1, "deep": deep} {
+			require.Equal(t, tt.fits, st.KV().Set(key, v) == nil, key)
+		}
+	}
+}
+
+func TestOneOfIsAUnion(t *testing.T) {
+	f := &state.Field[any]{Name: "x", OneOf: []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[ruleDoc](), reflect.TypeFor[[]int]()}}
+	schema := state.MustSchema(f)
+	for _, tt := range []struct{ in, want any }{
+		{"a", "a"}, {ruleDoc{"t", nil}, map[string]any{"title": "t", "tags": []any{}}},
+		{map[string]any{"title": "t"}, map[string]any{"title": "t", "tags": []any{}}}, {[]any{1.0}, []any{int64(1)}},
+	} {
+		st := state.New(schema)
+		require.NoError(t, f.Set(st, tt.in))
+		require.Equal(t, tt.want, f.Or(st, nil))
+		require.NoError(t, st.KV().Set("x", tt.in))
+	}
+	for _, bad := range []any{true, 1.5, map[string]any{"other": 1}, []any{"a"}, nil, map[string]any{"title": 1}} {
+		st := state.New(schema)
+		var typeErr *state.TypeError
+		require.ErrorAs(t, f.Set(st, bad), &typeErr, "%v", bad)
+		require.Equal(t, "x", typeErr.Field)
+		require.ErrorIs(t, st.KV().Set("x", bad), state.ErrType, "%v", bad)
+	}
+}
+
+func TestMaxBytesBoundsTheResult(t *testing.T) {
+	f := &state.Field[[]string]{Name: "x", MaxBytes: 30}
+	st := state.New(state.MustSchema(f))
+	require.NoError(t, f.Set(st, []string{"0123456789"}))
+	ruleUnchanged(t, st, func() {
+		for range 2 {
+			var limit *state.LimitError
+			require.ErrorAs(t, f.Set(st, []string{"0123456789", "0123"}), &limit)
+			require.Equal(t, "MaxBytes", limit.Name)
+			require.Equal(t, 30, limit.Limit)
+		}
+	})
+	require.NoError(t, f.Replace(st, []string{"0123456789", "0123"}), "the same elements alone fit")
+}
+
+func TestValidateGetsTheResultOfTheMerge(t *testing.T) {
+	var seen [][]string
+	f := &state.Field[[]string]{Name: "x", Validate: func(tags []string) error {
+		seen = append(seen, append([]string(nil), tags...))
+		for i := range tags {
+			tags[i] = "changed"
+		}
+		if len(tags) > 2 {
+			return errors.New("too many")
+		}
+		return nil
+	}}
+	st := state.New(state.MustSchema(f))
+	require.NoError(t, f.Set(st, []string{"a"}))
+	require.NoError(t, f.Set(st, []string{"b"}))
+	ruleUnchanged(t, st, func() {
+		err := f.Set(st, []string{"c"})
+		require.EqualError(t, err, `state: "x": too many`)
+		require.ErrorContains(t, st.Patch(map[string]any{"x": []string{"1", "2", "3"}}), "too many")
+		require.ErrorContains(t, f.Update(st, func(tags []string) ([]string, error) { return append(tags, "c"), nil }), "too many")
+	})
+	require.Equal(t, [][]string{{"a"}, {"a", "b"}, {"a", "b", "c"}, {"1", "2", "3"}, {"a", "b", "c"}}, seen)
+	require.Equal(t, []string{"a", "b"}, f.Or(st, nil), "it got a copy")
+	_, err := f.Delete(st)
+	require.NoError(t, err, "a deletion has no result to validate")
+}
+
+func TestValidatePanicAndReentranceAreErrors(t *testing.T) {
+	var st *state.State
+	other := &state.Field[int]{Name: "other"}
+	f := &state.Field[string]{Name: "x", Validate: func(s string) error {
+		if s == "panic" {
+			panic(s)
+		}
+		return other.Set(st, 1)
+	}}
+	st = state.New(state.MustSchema(f, other))
+	ruleUnchanged(t, st, func() {
+		err := f.Set(st, "panic")
+		require.ErrorContains(t, err, `"x": validation panicked`)
+		require.Error(t, f.Set(st, "call"))
+	})
+}
+
+func TestNoCopyStoresWhatIsGiven(t *testing.T) {
+	shared := &state.Field[*ruleDoc]{Name: "shared", NoCopy: true}
+	st := state.New(state.MustSchema(shared))
+	doc := &ruleDoc{Title: "a"}
+	require.NoError(t, shared.Set(st, doc))
+	require.Same(t, doc, shared.Or(st, nil))
+}
