@@ -1140,6 +1140,12 @@ func (r *spyRun) apply(st *state.State, op spyOp) error {
 	switch op.kind {
 	case "set":
 		return st.KV().Set(op.fields[0].name, r.value(&op, 0))
+	case "flood":
+		var err error
+		for range op.n % 20 {
+			err = errors.Join(err, st.KV().Replace(op.fields[0].name, r.value(&op, 0)))
+		}
+		return err
 	case "replace":
 		return st.KV().Replace(op.fields[0].name, r.value(&op, 0))
 	case "update":
@@ -1297,7 +1303,7 @@ func spyDraw(rng *rand.Rand) spyProgram {
 
 func (p *spyProgram) draw(rng *rand.Rand, within *spyOp, depth int) spyOp {
 	kinds := []string{
-		"set", "set", "set", "set", "replace", "replace", "update", "update", "delete", "patch", "patch", "bad",
+		"set", "set", "set", "set", "flood", "replace", "replace", "update", "update", "delete", "patch", "patch", "bad",
 		"key", "drop", "append", "append", "say", "transact", "join", "end", "pop", "reset", "snapshot", "revert",
 	}
 	op := spyOp{kind: kinds[rng.IntN(len(kinds))], n: rng.IntN(100)}
@@ -1317,7 +1323,7 @@ func (p *spyProgram) draw(rng *rand.Rand, within *spyOp, depth int) spyOp {
 	}
 	n := 0
 	switch op.kind {
-	case "set", "replace", "update", "delete", "bad":
+	case "set", "flood", "replace", "update", "delete", "bad":
 		n = 1
 	case "patch":
 		n = 1 + rng.IntN(4)
@@ -1420,8 +1426,25 @@ func TestACLUpdateRunsAgainOnlyForWhatItReadOrListed(t *testing.T) {
 	}
 }
 
+func TestACLTheJournalForgetsNothingForWhatIsHidden(t *testing.T) {
+	for _, hidden := range []string{"x", strings.Repeat("x", 3<<20)} {
+		st := aclState(t, state.Limits{Journal: 4})
+		ann := st.As("ann")
+		for range 30 {
+			require.NoError(t, aclFields[1].field.Replace(st, []string{hidden}))
+		}
+		require.EqualValues(t, len(aclFields)-2, len(aclChanges(t, ann, 0)))
+		for range 30 {
+			require.NoError(t, aclFields[3].field.Replace(st, []string{"shown"}))
+		}
+		for _, err := range ann.Changes(0) {
+			require.ErrorIs(t, err, state.ErrCompacted)
+		}
+	}
+}
+
 func TestACLWatchIsSilentAboutWhatIsHidden(t *testing.T) {
-	st := aclState(t)
+	st := aclState(t, state.Limits{Journal: 2})
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ann := st.As("ann")

@@ -16,7 +16,9 @@ type branch struct {
 
 	mu      sync.Mutex // guards what follows, and all writing to the tree
 	version atomic.Uint64
-	owned   bool // the tree may be changed in place
+	owned   bool         // the tree may be changed in place
+	urgent  atomic.Int32 // how many have been overtaken too often
+	joining bool         // a Join is at work on it
 	ended   error
 	wake    chan struct{} // closed by the next commit; nil while nobody waits
 
@@ -82,7 +84,7 @@ func (b *branch) fork() *branch {
 func (b *branch) end(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ended = err
+	b.ended, b.joining = err, false
 	b.wakeAll()
 }
 
@@ -122,7 +124,7 @@ type edit struct {
 func (h *handle) put(o op, v any) error {
 	sp := o.spec
 	// A list is not copied before its elements are assigned to the state's own.
-	o.borrowed = sp.list != nil && (o.handler.overwrites() || o.handler.kind == appends) && !o.runsUserCode()
+	o.borrowed = sp.list != nil && (o.handler.overwrites() || o.handler.kind == appends) && !sp.methods && !o.runsUserCode()
 	stored, size, err := sp.take(v, h.schema.limits.value(), o.borrowed)
 	if err != nil {
 		return err
@@ -206,8 +208,8 @@ func (h *handle) delete(sp *spec, key string) (bool, error) {
 	b := h.branch
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.ended != nil {
-		return false, b.ended
+	if err := b.refusal(); err != nil {
+		return false, err
 	}
 	cur := b.get(sp, key)
 	if cur == nil {
@@ -221,6 +223,14 @@ func (h *handle) delete(sp *spec, key string) (bool, error) {
 func (b *branch) alive() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.refusal()
+}
+
+// refusal returns the error that a write gets, if it does. The branch is locked.
+func (b *branch) refusal() error {
+	if b.joining {
+		return ErrJoined
+	}
 	return b.ended
 }
 
@@ -229,15 +239,15 @@ func (b *branch) commitIf(h *handle, o *op, cur *entry, r *result) (bool, error)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.tree.Load().get(o.spec, o.key) != cur {
-		return false, b.ended
+		return false, b.refusal()
 	}
 	return true, b.commitOne(h, o, cur, r)
 }
 
 // commitOne writes one field as the next version. The branch is locked.
 func (b *branch) commitOne(h *handle, o *op, cur *entry, r *result) error {
-	if b.ended != nil {
-		return b.ended
+	if err := b.refusal(); err != nil {
+		return err
 	}
 	if cur == nil {
 		if err := b.room(h, 1); err != nil {
@@ -259,8 +269,8 @@ func (b *branch) commitOne(h *handle, o *op, cur *entry, r *result) error {
 // commit makes edits as the next version, and reports whether all that they
 // build on is still so. The branch is locked.
 func (b *branch) commit(h *handle, edits []edit) (bool, error) {
-	if b.ended != nil {
-		return false, b.ended
+	if err := b.refusal(); err != nil {
+		return false, err
 	}
 	old := b.tree.Load()
 	writes, created := 0, 0
@@ -329,7 +339,12 @@ func (b *branch) install(t *tree, e *edit, version uint64, seq int) int {
 	for i := range e.ops {
 		o := &e.ops[i]
 		o.settle(now)
-		r := record{version: version, seq: seq, at: time.Since(b.origin), op: *o, old: e.from, new: now}
+		r := record{version: version, seq: seq, at: time.Since(b.origin), op: *o}
+		if e.spec.secret {
+			r.op.value, r.op.size = nil, 0 // the journal holds no secrets
+		} else {
+			r.old, r.new = e.from, now
+		}
 		t.classes[o.readClass()].journal.add(r, b.schema.limits.Journal)
 		for _, class := range e.classes {
 			if class != o.readClass() && o.handler.overwrites() {
@@ -386,20 +401,40 @@ func (b *branch) copyTree() *tree {
 	return t
 }
 
-// attempts is how often a write is tried that others keep overtaking. Each time
-// it fails another write has succeeded, so that among any number of writers that
-// only contend it does not run out.
-const attempts = 10_000
+const (
+	// attempts is how often a write is tried that others keep overtaking. Each
+	// time it fails another one has succeeded.
+	attempts = 2000
+	// patience is after how many of them others are asked to give way.
+	patience = 64
+	// courtesy is for how long they do. It ends, since the one who asks may be
+	// waiting for them: fn may use the outer handle.
+	courtesy = 100 * time.Millisecond
+)
 
 // attempt calls try until it is done or fails.
 func (b *branch) attempt(try func() (done bool, err error)) error {
 	for i := range attempts {
+		switch {
+		case i == patience:
+			b.urgent.Add(1)
+			defer b.urgent.Add(-1)
+		case i < patience:
+			b.giveWay()
+		}
 		if done, err := try(); done || err != nil {
 			return err
 		}
 		pause(i)
 	}
 	return ErrConflict
+}
+
+// giveWay waits while there is one who has been overtaken too often, for a while.
+func (b *branch) giveWay() {
+	for start := time.Now(); b.urgent.Load() > 0 && time.Since(start) < courtesy; {
+		time.Sleep(courtesy / 100)
+	}
 }
 
 // pause lets others finish, longer from time to time.

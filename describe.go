@@ -19,6 +19,7 @@ import (
 func (s *State) Fields() []FieldInfo {
 	h := s.on()
 	f := h.freeze()
+	t := f.tree.Load()
 	infos := []FieldInfo{}
 	for slot, sp := range h.schema.specs {
 		if slot == historySlot || !h.mayRead(slot) {
@@ -26,7 +27,7 @@ func (s *State) Fields() []FieldInfo {
 		}
 		info := sp.info()
 		info.Writable = h.mayWrite(slot)
-		info.Set = f.load(slot) != nil
+		info.Set = t.slot(slot) != nil
 		infos = append(infos, info)
 	}
 	if h.member() {
@@ -76,12 +77,28 @@ func (b *branch) keys() []string {
 // each calls fn for everything that is set and that the handle may read, as it
 // is at one moment: fields in the order of the schema, then undeclared keys.
 func (h *handle) each(fn func(sp *spec, name string, e *entry)) {
+	h.list(func(sp *spec, name string, e *entry) {
+		if h.branch.reads != nil {
+			key := ""
+			if sp.slot < 0 {
+				key = name
+			}
+			h.branch.reads.add(fieldKey{sp.slot, key})
+		}
+		fn(sp, name, e)
+	})
+}
+
+// list is each for those who look at names only: for a transaction that is not
+// a read of the values.
+func (h *handle) list(fn func(sp *spec, name string, e *entry)) {
 	f := h.freeze()
+	t := f.tree.Load()
 	for slot, sp := range h.schema.specs {
 		if slot == historySlot || !h.mayRead(slot) {
 			continue
 		}
-		if e := f.load(slot); e != nil {
+		if e := t.slot(slot); e != nil {
 			fn(sp, sp.name, e)
 		}
 	}
@@ -89,7 +106,7 @@ func (h *handle) each(fn func(sp *spec, name string, e *entry)) {
 		return
 	}
 	for _, key := range f.keys() {
-		fn(undeclaredSpec, key, f.get(undeclaredSpec, key))
+		fn(undeclaredSpec, key, t.keys.Get(key))
 	}
 }
 

@@ -258,14 +258,18 @@ func (h *handle) load(data []byte) error {
 
 // imported returns an exported value in stored form, and its size.
 func (sp *spec) imported(data []byte, lim Limits) (any, int, error) {
-	tree, err := strict.Decode(data, strict.Limits{})
-	if err != nil {
-		return nil, 0, jsonError(sp.name, err)
+	if sp.any {
+		tree, err := strict.Decode(data, strict.Limits{})
+		if err != nil {
+			return nil, 0, jsonError(sp.name, err)
+		}
+		return sp.takeAny(tree, lim.value())
 	}
-	v, size, err := sp.convert(tree, lim.value())
+	c, size, err := sp.plan.Decode(data, lim.value())
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, sp.fault(err)
 	}
+	v := c.Interface()
 	if sp.maxBytes > 0 && size > sp.maxBytes {
 		return nil, 0, &LimitError{Name: "MaxBytes", Field: sp.name, Limit: sp.maxBytes, Got: size}
 	}
@@ -275,7 +279,7 @@ func (sp *spec) imported(data []byte, lim Limits) (any, int, error) {
 
 // decodeExport reads the format, strictly.
 func decodeExport(data []byte) (*exported, error) {
-	if err := strict.Check(data, strict.Limits{Depth: 1000}); err != nil {
+	if err := strict.Check(data, strict.Limits{Depth: 10_000}); err != nil {
 		return nil, err
 	}
 	var head struct {
@@ -287,17 +291,13 @@ func decodeExport(data []byte) (*exported, error) {
 	if head.Format != exportFormat {
 		return nil, fmt.Errorf("format %d; this package reads format %d", head.Format, exportFormat)
 	}
-	members, err := strict.Members(data)
-	if err != nil {
+	in := &exported{}
+	if err := exactMembers(data, reflect.TypeOf(*in), map[string]reflect.Type{
+		"fields": reflect.TypeFor[exportedField](), "keys": reflect.TypeFor[exportedField](),
+		"results": reflect.TypeFor[exportedResult](), "counts": reflect.TypeFor[exportedCount](),
+	}); err != nil {
 		return nil, err
 	}
-	known := []string{"format", "version", "counts", "fields", "keys", "conversation", "results", "messages"}
-	for _, m := range members {
-		if !slices.Contains(known, m.Name) {
-			return nil, fmt.Errorf("%s: unknown member", strict.Path("$", clip(m.Name)))
-		}
-	}
-	in := &exported{}
 	if err := json.Unmarshal(data, in); err != nil {
 		return nil, err
 	}

@@ -62,17 +62,19 @@ func exportRoundTrip[T any](t *testing.T, values ...T) {
 	f := &state.Field[T]{Name: "x"}
 	schema := state.MustSchema(f)
 	for _, v := range values {
-		st := state.New(schema)
-		require.NoError(t, f.Replace(st, v), "%T %v", v, v)
-		data := ruleExport(t, st)
-		back, err := state.Import(schema, []byte(data))
-		require.NoError(t, err, "%T %v: %s", v, v, data)
-		live, err := f.Get(st)
-		require.NoError(t, err)
-		got, err := f.Get(back)
-		require.NoError(t, err)
-		require.Empty(t, cmp.Diff(live, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.AllowUnexported(exportAll{}), cmpopts.EquateEmpty()), "%T live differs from reloaded: %s", v, data)
-		require.Equal(t, data, ruleExport(t, back))
+		t.Run(fmt.Sprintf("%T", v), func(t *testing.T) {
+			st := state.New(schema)
+			require.NoError(t, f.Replace(st, v), "%T %v", v, v)
+			data := ruleExport(t, st)
+			back, err := state.Import(schema, []byte(data))
+			require.NoError(t, err, "%T %v: %s", v, v, data)
+			live, err := f.Get(st)
+			require.NoError(t, err)
+			got, err := f.Get(back)
+			require.NoError(t, err)
+			require.Empty(t, cmp.Diff(live, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.AllowUnexported(exportAll{}), cmpopts.EquateEmpty()), "%T live differs from reloaded: %s", v, data)
+			require.Equal(t, data, ruleExport(t, back))
+		})
 	}
 }
 
@@ -259,11 +261,13 @@ func TestImportNamesWhatIsDamaged(t *testing.T) {
 		`{"format":1,"results":[{"agent":"a","created_at":"yesterday"}]}`:                                                           "",
 		`{"format":1,"results":[{"created_at":"2024-01-02T03:04:05Z"},{"created_at":"2024-01-02T03:04:05Z"}]}`:                      "limit Results",
 	} {
-		st, err := state.Import(schema, []byte(text))
-		require.Nil(t, st, text)
-		require.Error(t, err, text)
-		require.ErrorContains(t, err, want, text)
-		require.True(t, strings.HasPrefix(err.Error(), "state: "), "%v", err)
+		t.Run(want, func(t *testing.T) {
+			st, err := state.Import(schema, []byte(text))
+			require.Nil(t, st, text)
+			require.Error(t, err, text)
+			require.ErrorContains(t, err, want, text)
+			require.True(t, strings.HasPrefix(err.Error(), "state: "), "%v", err)
+		})
 	}
 }
 

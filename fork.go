@@ -115,7 +115,7 @@ func (s *State) Join(branches ...*State) error {
 	for i, side := range sides {
 		if err := side.join(); err != nil {
 			for _, joined := range sides[:i] {
-				joined.end(nil)
+				joined.leave()
 			}
 			return within(fmt.Sprintf("join: branch %d", i), err)
 		}
@@ -124,9 +124,11 @@ func (s *State) Join(branches ...*State) error {
 	if err == nil {
 		err = h.transact(true, func(t *tree) ([]edit, error) { return h.merge(t, sides) })
 	}
-	if err != nil {
-		for _, side := range sides {
-			side.end(nil)
+	for _, side := range sides {
+		if err != nil {
+			side.leave()
+		} else {
+			side.end(ErrJoined)
 		}
 	}
 	return err
@@ -146,16 +148,22 @@ func (h *handle) joinable(st *State) (*branch, error) {
 	return o.branch, nil
 }
 
-// join marks a branch as joined.
+// join keeps everybody from writing to a branch, until leave or end.
 func (b *branch) join() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.ended != nil {
-		return b.ended
+	if err := b.refusal(); err != nil {
+		return err
 	}
-	b.ended = ErrJoined
-	b.wakeAll()
+	b.joining = true
 	return nil
+}
+
+// leave undoes join.
+func (b *branch) leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.joining = false
 }
 
 // mayApply returns an error if the branches hold writes that the handle could

@@ -72,6 +72,12 @@ var (
 // the current value.
 func (h *handler) overwrites() bool { return h == nil || h.kind == replaces }
 
+// shares reports whether what the handler makes shares memory with what was
+// there.
+func (h *handler) shares() bool {
+	return h != nil && (h.kind == appends || h.kind == keepsLast || h.kind == pushes)
+}
+
 // keepsPairs reports whether the handler can be used for messages: it must not
 // part a tool call from its result. Of the user's own that is trusted.
 func (h *handler) keepsPairs() bool {
@@ -324,7 +330,7 @@ func (sp *spec) admit(result any, lim value.Limits) (any, int, error) {
 	rv := reflect.ValueOf(result)
 	size, err := sp.plan.Check(rv, lim)
 	if err != nil {
-		return nil, 0, typeError(sp.name, err)
+		return nil, 0, sp.fault(err)
 	}
 	result, err = sp.settle(result, size, false)
 	return result, size, err
@@ -336,7 +342,7 @@ func (h *handler) call(sp *spec, current any, present bool, update any) (result 
 	if h.typ != nil && h.typ != sp.typ {
 		plan, err := value.For(h.typ)
 		if err != nil {
-			return nil, typeError(sp.name, err)
+			return nil, sp.fault(err)
 		}
 		for _, v := range []*any{&current, &update} {
 			if v == &current && !present {
@@ -345,7 +351,7 @@ func (h *handler) call(sp *spec, current any, present bool, update any) (result 
 			}
 			c, _, err := plan.Convert(*v, value.Limits{})
 			if err != nil {
-				return nil, typeError(sp.name, err)
+				return nil, sp.fault(err)
 			}
 			*v = c.Interface()
 		}

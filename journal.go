@@ -90,7 +90,7 @@ func (j *journal) add(r record, most int) {
 		j.tail.records = make([]record, 0, 2)
 	}
 	size := r.op.size
-	if r.old != nil && r.op.handler.overwrites() {
+	if r.old != nil && !r.op.handler.shares() {
 		size += r.old.size
 	}
 	j.tail.records = append(j.tail.records, r)
@@ -346,8 +346,9 @@ func (h *handle) await(placed bool, at cursor) (c changes, wake chan struct{}, e
 }
 
 // At returns a frozen view of a past version, as far as the journal reaches. It
-// is the host's, and costs as much as was changed since. The view has no
-// journal of its own.
+// is the host's, and costs as much as was changed since. Secret fields are in it
+// as they are now, since the journal does not hold them. The view has no journal
+// of its own.
 func (s *State) At(version uint64) (*State, error) {
 	h := *s.on()
 	if h.rights != nil {
@@ -397,7 +398,7 @@ func (t *tree) rewind(s *Schema, c *changes, version uint64) {
 			}
 		}
 		k := fieldKey{r.op.spec.slot, r.op.key}
-		if seen[k] {
+		if seen[k] || r.op.spec.secret {
 			continue
 		}
 		seen[k] = true

@@ -10,8 +10,9 @@ import (
 type KV struct{ state *State }
 
 // Get returns a copy of the value under a name. It reports false if there is
-// none, the schema does not have the name, or the handle may not read it. The
-// value of an undeclared name, and of a field of any type, is a nil, bool,
+// none, the schema does not have the name, or the handle may not read it; the
+// function [Get] tells which. A secret is returned as it is, to those who may
+// read it. The value of an undeclared name, and of a field of any type, is a nil, bool,
 // string, int64, uint64, float64, []any or map[string]any; read it as another
 // type with [Get].
 func (kv *KV) Get(name string) (any, bool) {
@@ -118,7 +119,7 @@ func (kv *KV) All() map[string]any {
 // Keys returns the names that have a value the handle may read, sorted.
 func (kv *KV) Keys() []string {
 	keys := []string{}
-	kv.state.on().each(func(_ *spec, name string, _ *entry) { keys = append(keys, name) })
+	kv.state.on().list(func(_ *spec, name string, _ *entry) { keys = append(keys, name) })
 	slices.Sort(keys)
 	return keys
 }

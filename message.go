@@ -2,7 +2,6 @@ package state
 
 import (
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"reflect"
 	"strconv"
@@ -406,7 +405,7 @@ func unmarshalMessage[M Message](dst *M, data []byte) error {
 	}
 	m, ok := decoded.(M)
 	if !ok {
-		return fmt.Errorf("state: message: $.type: %s is no %s", quoted(decoded.Type()), reflect.TypeFor[M]().Name())
+		return &TypeError{Field: "message", Path: "$.type", Want: "that of a " + reflect.TypeFor[M]().Name(), Got: quoted(decoded.Type())}
 	}
 	*dst = m
 	return nil

@@ -160,9 +160,9 @@ func TestUnknownPassesThrough(t *testing.T) {
 }
 
 func TestUnknownMembersAreKept(t *testing.T) {
-	m := decodeMessage(t, `{"thought_signature":"s","type":"text","role":"Orchestrator (-> WebSurfer)","content":"x","tools":null,"Role":1.50}`)
+	m := decodeMessage(t, `{"thought_signature":"s","type":"text","role":"Orchestrator (-> WebSurfer)","content":"x","tools":null,"Rolle":1.50}`)
 	require.Equal(t, "Orchestrator (-> WebSurfer)", m.Role())
-	for name, want := range map[string]state.JSON{"thought_signature": `"s"`, "tools": `null`, "Role": `1.50`} {
+	for name, want := range map[string]state.JSON{"thought_signature": `"s"`, "tools": `null`, "Rolle": `1.50`} {
 		got, ok := m.Extra(name)
 		require.True(t, ok, name)
 		require.Equal(t, want, got)
@@ -176,33 +176,33 @@ func TestUnknownMembersAreKept(t *testing.T) {
 func TestDecodeMessageRefuses(t *testing.T) {
 	deep := strings.Repeat("[", 64) + strings.Repeat("]", 64)
 	for _, tt := range []struct{ text, want string }{
-		{``, "state: message: $: want a value, got the end of the text"},
-		{`[]`, "state: message: $: want object, got array"},
-		{`null`, "state: message: $: want object, got null"},
-		{`{}`, "state: message: $.type: want string, got nothing"},
-		{`{"type":1}`, "state: message: $.type: want string, got number"},
-		{`{"Type":"text","role":"user","content":""}`, "state: message: $.type: want string, got nothing"},
-		{`{"type":"text","content":"a"}`, "state: message: $.role: want string, got nothing"},
-		{`{"type":"text","ROLE":"user","content":"a"}`, "state: message: $.role: want string, got nothing"},
-		{`{"type":"tool_call","role":null,"tools":[]}`, "state: message: $.role: want string, got null"},
-		{`{"type":"text","role":"user","role":"system","content":""}`, "state: message: $.role: the member occurs twice"},
-		{`{"type":"text","role":"user","r\u006fle":"system","content":""}`, "state: message: $.role: the member occurs twice"},
-		{`{"type":"text","role":"user","content":1}`, "state: message: $.content: want string or array, got number"},
-		{`{"type":"text","role":"user","content":{}}`, "state: message: $.content: want string or array, got object"},
-		{`{"type":"text","role":"user","content":["a"]}`, "state: message: $.content[0]: want object, got string"},
-		{`{"type":"text","role":"user","content":[{"type":"text"}]}`, "state: message: $.content[0].text: want string, got nothing"},
-		{`{"type":"text","role":"user","content":[{},{"type":"text","text":null}]}`, "state: message: $.content[1].text: want string, got null"},
-		{`{"type":"tool_call","role":"assistant"}`, "state: message: $.tools: want array, got nothing"},
-		{`{"type":"tool_call","role":"assistant","tools":{}}`, "state: message: $.tools: want array, got object"},
-		{`{"type":"tool_call","role":"assistant","tools":[{},1]}`, "state: message: $.tools[1]: want object, got number"},
-		{`{"type":"tool_call","role":"assistant","tools":[{"id":5}]}`, "state: message: $.tools[0].id: want string, got number"},
-		{`{"type":"tool_call","role":"assistant","tools":[{"name":[]}]}`, "state: message: $.tools[0].name: want string, got array"},
-		{`{"type":"tool_result","role":"tool_result","content":1}`, "state: message: $.tool: want object, got nothing"},
-		{`{"type":"tool_result","role":"tool_result","tool":{"name":true}}`, "state: message: $.tool.name: want string, got bool"},
-		{"{\"type\":\"text\",\"role\":\"user\",\"content\":\"\xff\"}", "state: message: $.content: invalid UTF-8, at byte 40"},
-		{`{"type":"text","role":"user","content":"\ud800"}`, "state: message: $.content: invalid escape, at byte 40"},
-		{`{"type":"x","a":` + deep + `}`, "state: message: $.a" + strings.Repeat("[0]", 63) + ": Depth is limited to 64, got 65"},
-		{`{"type":"x"}` + strings.Repeat(" ", 64<<20), "state: message: $: Bytes is limited to 67108864, got 67108876"},
+		{``, "state: \"message\": $: want a value, got the end of the text"},
+		{`[]`, "state: \"message\": $: want object, got array"},
+		{`null`, "state: \"message\": $: want object, got null"},
+		{`{}`, "state: \"message\": $.type: want string, got nothing"},
+		{`{"type":1}`, "state: \"message\": $.type: want string, got number"},
+		{`{"Type":"text","role":"user","content":""}`, "state: \"message\": $.type: want string, got nothing"},
+		{`{"type":"text","content":"a"}`, "state: \"message\": $.role: want string, got nothing"},
+		{`{"type":"text","ROLE":"user","content":"a"}`, "state: \"message\": $.role: want string, got nothing"},
+		{`{"type":"tool_call","role":null,"tools":[]}`, "state: \"message\": $.role: want string, got null"},
+		{`{"type":"text","role":"user","role":"system","content":""}`, "state: \"message\": $.role: the member occurs twice"},
+		{`{"type":"text","role":"user","r\u006fle":"system","content":""}`, "state: \"message\": $.role: the member occurs twice"},
+		{`{"type":"text","role":"user","content":1}`, "state: \"message\": $.content: want string or array, got number"},
+		{`{"type":"text","role":"user","content":{}}`, "state: \"message\": $.content: want string or array, got object"},
+		{`{"type":"text","role":"user","content":["a"]}`, "state: \"message\": $.content[0]: want object, got string"},
+		{`{"type":"text","role":"user","content":[{"type":"text"}]}`, "state: \"message\": $.content[0].text: want string, got nothing"},
+		{`{"type":"text","role":"user","content":[{},{"type":"text","text":null}]}`, "state: \"message\": $.content[1].text: want string, got null"},
+		{`{"type":"tool_call","role":"assistant"}`, "state: \"message\": $.tools: want array, got nothing"},
+		{`{"type":"tool_call","role":"assistant","tools":{}}`, "state: \"message\": $.tools: want array, got object"},
+		{`{"type":"tool_call","role":"assistant","tools":[{},1]}`, "state: \"message\": $.tools[1]: want object, got number"},
+		{`{"type":"tool_call","role":"assistant","tools":[{"id":5}]}`, "state: \"message\": $.tools[0].id: want string, got number"},
+		{`{"type":"tool_call","role":"assistant","tools":[{"name":[]}]}`, "state: \"message\": $.tools[0].name: want string, got array"},
+		{`{"type":"tool_result","role":"tool_result","content":1}`, "state: \"message\": $.tool: want object, got nothing"},
+		{`{"type":"tool_result","role":"tool_result","tool":{"name":true}}`, "state: \"message\": $.tool.name: want string, got bool"},
+		{"{\"type\":\"text\",\"role\":\"user\",\"content\":\"\xff\"}", "state: \"message\": $.content: invalid UTF-8, at byte 40"},
+		{`{"type":"text","role":"user","content":"\ud800"}`, "state: \"message\": $.content: invalid escape, at byte 40"},
+		{`{"type":"x","a":` + deep + `}`, "state: \"message\": limit Depth: 65 is more than 64"},
+		{`{"type":"x"}` + strings.Repeat(" ", 64<<20), "state: \"message\": limit Bytes: 67108876 is more than 67108864"},
 	} {
 		m, err := state.DecodeMessage([]byte(tt.text))
 		require.EqualError(t, err, tt.want)
@@ -248,11 +248,11 @@ func TestDecodeMessages(t *testing.T) {
 	require.Equal(t, []state.Message{}, got)
 
 	for text, want := range map[string]string{
-		`{}`: "state: messages: $: want array, got object",
-		`[{"type":"x"},{"type":"text","role":"u","content":7}]`: "state: messages: $[1].content: want string or array, got number",
-		`[null]`:                       "state: messages: $[0]: want object, got null",
-		`[{"type":"x"},{"a":1,"a":2}]`: "state: messages: $[1].a: the member occurs twice",
-		`[{"type":"x"}`:                "state: messages: $[0]: want ',' or ']' after it, got the end of the text",
+		`{}`: "state: \"messages\": $: want array, got object",
+		`[{"type":"x"},{"type":"text","role":"u","content":7}]`: "state: \"messages\": $[1].content: want string or array, got number",
+		`[null]`:                       "state: \"messages\": $[0]: want object, got null",
+		`[{"type":"x"},{"a":1,"a":2}]`: "state: \"messages\": $[1].a: the member occurs twice",
+		`[{"type":"x"}`:                "state: \"messages\": $[0]: want ',' or ']' after it, got the end of the text",
 	} {
 		got, err := state.DecodeMessages([]byte(text))
 		require.EqualError(t, err, want)
@@ -302,7 +302,7 @@ func TestEncodingJSONEscapesButKeepsTheValue(t *testing.T) {
 
 func TestUnmarshalWantsTheRightType(t *testing.T) {
 	var text state.TextMessage
-	require.EqualError(t, json.Unmarshal([]byte(`{"type":"x"}`), &text), `state: message: $.type: "x" is no TextMessage`)
+	require.EqualError(t, json.Unmarshal([]byte(`{"type":"x"}`), &text), `state: "message": $.type: want that of a TextMessage, got "x"`)
 	require.Error(t, json.Unmarshal([]byte(`{"type":"text"}`), &text))
 	require.Equal(t, state.TextMessage{}, text)
 	require.NoError(t, json.Unmarshal([]byte(state.UserText("a").Raw()), &text))
@@ -310,7 +310,7 @@ func TestUnmarshalWantsTheRightType(t *testing.T) {
 
 	var calls state.ToolCallMessage
 	require.NoError(t, json.Unmarshal([]byte(state.ToolCalls().Raw()), &calls))
-	require.EqualError(t, json.Unmarshal([]byte(text.Raw()), &calls), `state: message: $.type: "text" is no ToolCallMessage`)
+	require.EqualError(t, json.Unmarshal([]byte(text.Raw()), &calls), `state: "message": $.type: want that of a ToolCallMessage, got "text"`)
 	var result state.ToolResultMessage
 	require.NoError(t, json.Unmarshal([]byte(state.ToolResult(state.ToolCall{}, "1").Raw()), &result))
 	require.Error(t, json.Unmarshal([]byte(text.Raw()), &result))
@@ -406,7 +406,7 @@ func TestJSONDecode(t *testing.T) {
 	require.Equal(t, uint64(14836394043272784000), typed.N)
 	require.Error(t, state.JSON(`{"n":"x"}`).Decode(&typed))
 	for _, bad := range []state.JSON{``, `1 2`, `{"n":1,"n":2}`, `{"n":1`} {
-		require.ErrorContains(t, bad.Decode(&typed), "state: JSON: $")
+		require.ErrorContains(t, bad.Decode(&typed), "state: \"JSON\": $")
 	}
 }
 
@@ -416,7 +416,7 @@ func TestJSONOf(t *testing.T) {
 	require.Equal(t, state.JSON(`{"a":{"x":1.0,"h":"<"},"b":"<&>","c":null}`), got)
 	for _, bad := range []any{make(chan int), state.JSON(`{"a"`), json.RawMessage(`{"a":1,"a":2}`)} {
 		_, err := state.JSONOf(bad)
-		require.ErrorContains(t, err, "state: JSON: ")
+		require.ErrorContains(t, err, "state: \"JSON\": ")
 	}
 }
 
@@ -549,7 +549,7 @@ func FuzzDecodeMessage(f *testing.F) {
 		m, err := state.DecodeMessage(data)
 		if err != nil {
 			require.Nil(t, m)
-			require.ErrorContains(t, err, "state: message: $")
+			require.ErrorContains(t, err, "state: \"message\": $")
 			return
 		}
 		require.True(t, m.Raw().Equal(state.JSON(data)))

@@ -40,7 +40,11 @@ func (o *op) name() string {
 }
 
 func (o *op) runsUserCode() bool {
-	return o.spec.validate != nil || o.handler != nil && o.handler.user
+	if o.spec.validate != nil || o.handler != nil && o.handler.user {
+		return true
+	}
+	// To merge is to compare and to measure, which may call methods of the type.
+	return o.spec.methods && !o.handler.overwrites() && o.handler.kind != appends
 }
 
 // result is what an op makes of a field.
@@ -140,10 +144,12 @@ func (o *op) field() string {
 // written returns a copy of what an op wrote, as far as the handle may see it.
 func (h *handle) written(o *op) any {
 	switch {
-	case o.kind == OpDelete || o.value == nil && !o.spec.any:
+	case o.kind == OpDelete:
 		return nil
 	case o.spec.secret:
 		return Masked{}
+	case o.value == nil && !o.spec.any:
+		return nil
 	case o.spec.slot == historySlot:
 		return h.writtenResult(o.value)
 	}

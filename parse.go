@@ -136,30 +136,10 @@ func decodeSchema(data []byte) (*schemaText, error) {
 		return nil, err
 	}
 	var text schemaText
-	if err := members(data, "$", reflect.TypeOf(text)); err != nil {
+	if err := exactMembers(data, reflect.TypeOf(text), map[string]reflect.Type{
+		"fields": reflect.TypeFor[fieldText](), "limits": reflect.TypeFor[limitsText](),
+	}); err != nil {
 		return nil, err
-	}
-	top, err := strict.Members(data)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range top {
-		switch m.Name {
-		case "fields":
-			fields, err := strict.Elements(m.Value)
-			if err != nil {
-				return nil, fmt.Errorf("$.fields: %w", err)
-			}
-			for i, f := range fields {
-				if err := members(f, strict.Index("$.fields", i), reflect.TypeFor[fieldText]()); err != nil {
-					return nil, err
-				}
-			}
-		case "limits":
-			if err := members(m.Value, "$.limits", reflect.TypeFor[limitsText]()); err != nil {
-				return nil, err
-			}
-		}
 	}
 	if err := json.Unmarshal(data, &text); err != nil {
 		return nil, err
@@ -167,24 +147,53 @@ func decodeSchema(data []byte) (*schemaText, error) {
 	return &text, nil
 }
 
-// members returns an error if an object has a member that a struct type does
-// not know by exactly that name.
-func members(data []byte, path string, typ reflect.Type) error {
+// exactMembers returns an error if an object, which has been checked, has a
+// member that a struct type does not know by exactly that name; encoding/json
+// would ignore it, or take it for one in another case. inner has the struct types
+// of members that are objects or lists of objects.
+func exactMembers(data []byte, typ reflect.Type, inner map[string]reflect.Type) error {
+	return exactAt("$", data, typ, inner)
+}
+
+func exactAt(path string, data []byte, typ reflect.Type, inner map[string]reflect.Type) error {
 	if kind := strict.Kind(data); kind != "object" {
-		return fmt.Errorf("%s: want object, got %s", path, kind)
+		return &strict.Error{Path: path, Problem: "want object, got " + kind}
 	}
 	ms, err := strict.Members(data)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return err
 	}
 	for _, m := range ms {
+		at := strict.Path(path, clip(m.Name))
 		known := false
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
 			known = known || name == m.Name
 		}
 		if !known {
-			return fmt.Errorf("%s: unknown member", strict.Path(path, clip(m.Name)))
+			return &strict.Error{Path: at, Problem: "unknown member"}
+		}
+		elem, ok := inner[m.Name]
+		if !ok || string(m.Value) == "null" {
+			continue
+		}
+		if list, _ := typ.FieldByNameFunc(func(name string) bool { return strings.EqualFold(name, m.Name) }); list.Type == nil || list.Type.Kind() != reflect.Slice {
+			if err := exactAt(at, m.Value, elem, nil); err != nil {
+				return err
+			}
+			continue
+		}
+		if kind := strict.Kind(m.Value); kind != "array" {
+			return &strict.Error{Path: at, Problem: "want array, got " + kind}
+		}
+		elements, err := strict.Elements(m.Value)
+		if err != nil {
+			return err
+		}
+		for i, e := range elements {
+			if err := exactAt(strict.Index(at, i), e, elem, nil); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

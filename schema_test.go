@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -197,10 +198,12 @@ func TestParseSchemaNamesEachWrongMember(t *testing.T) {
 		`{"fields":[{"name":"messages","type":"list"}]}`:                         `"messages": must be`,
 		`{"fields":[]} x`: "nothing after",
 	} {
-		schema, err := state.ParseSchema([]byte(text))
-		require.Nil(t, schema, text)
-		require.ErrorContains(t, err, want, text)
-		require.True(t, strings.HasPrefix(err.Error(), "state: "), "%v", err)
+		t.Run(want, func(t *testing.T) {
+			schema, err := state.ParseSchema([]byte(text))
+			require.Nil(t, schema, text)
+			require.ErrorContains(t, err, want, text)
+			require.True(t, strings.HasPrefix(err.Error(), "state: "), "%v", err)
+		})
 	}
 }
 
@@ -459,7 +462,7 @@ func TestByNameAValueIsConvertedWhenNothingIsLost(t *testing.T) {
 				continue
 			}
 			require.NoError(t, err, what)
-			require.Equal(t, tt.want, got, what)
+			require.Empty(t, cmp.Diff(tt.want, got), what)
 		}
 	}
 }
@@ -713,4 +716,21 @@ func TestNoCopyStoresWhatIsGiven(t *testing.T) {
 	doc := &ruleDoc{Title: "a"}
 	require.NoError(t, shared.Set(st, doc))
 	require.Same(t, doc, shared.Or(st, nil))
+}
+
+func TestDefaultLimits(t *testing.T) {
+	st := state.New(state.MustSchema(state.AllowUndeclared, ruleCount))
+	require.NoError(t, st.KV().Set("value", strings.Repeat("x", 16<<20-2)), "16 MiB with the quotes")
+	require.ErrorIs(t, st.KV().Set("value", strings.Repeat("x", 16<<20-1)), state.ErrLimit)
+	require.NoError(t, st.KV().Set("deep", hostileDeep(64)))
+	require.ErrorIs(t, st.KV().Set("deep", hostileDeep(65)), state.ErrLimit)
+	require.NoError(t, st.KV().Set(strings.Repeat("n", 256), 1))
+	require.ErrorIs(t, st.KV().Set(strings.Repeat("n", 257), 1), state.ErrLimit)
+	for i := range 10_000 {
+		require.NoError(t, ruleCount.Set(st, i))
+	}
+	_, err := st.At(st.Version() - 4096)
+	require.NoError(t, err)
+	_, err = st.At(st.Version() - 4096 - 500)
+	require.ErrorIs(t, err, state.ErrCompacted)
 }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strconv"
 
+	"golang.org/x/exp/maps"
+
 	"github.com/agentstate/state/internal/redact"
 	"github.com/agentstate/state/internal/strict"
 )
@@ -30,10 +32,12 @@ func (Masked) LogValue() slog.Value { return slog.StringValue(mask) }
 func (Masked) MarshalJSON() ([]byte, error) { return strconv.AppendQuote(nil, mask), nil }
 
 // Redact returns text with every value of a Secret field that this handle may
-// read replaced by [SECRET], also where it is JSON-escaped or URL-, base64- or
+// read replaced by [SECRET]. Use the host's handle, which knows all secrets: an
+// agent's masks nothing that the agent may not read, although a tool may have
+// put it into the text. A value is found also where it is JSON-escaped or URL-, base64- or
 // hex-encoded. Of a value that is a list or an object, every string and number
-// in it is masked. What is shorter than 6 bytes is masked only where it stands
-// alone. Frameworks use the host's handle, which knows all secrets.
+// in it is masked and so are the keys of a map. What is shorter than 6 bytes is masked only where it stands
+// alone.
 func (s *State) Redact(text string) string {
 	h := s.on()
 	var secrets []string
@@ -80,6 +84,9 @@ func (sp *spec) leaves(stored any) []string {
 		}
 	}
 	walk(tree)
+	if object, ok := tree.(map[string]any); ok && sp.typ.Kind() == reflect.Map {
+		texts = append(texts, maps.Keys(object)...)
+	}
 	if sp.plan.Type().Kind() == reflect.Slice && sp.list == nil { // bytes
 		if b, ok := sp.share(stored).([]byte); ok {
 			texts = append(texts, string(b))

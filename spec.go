@@ -30,6 +30,7 @@ type spec struct {
 	plan     *value.Plan
 	list     *value.Plan // the plan of the elements of a list, else nil
 	any      bool        // holds normalised values of any type
+	methods  bool        // the type, or a part of it, has coding methods of its own
 	direct   bool        // a stored value needs no copying on the way out
 	handler  *handler
 	validate func(any) error
@@ -64,7 +65,7 @@ func newSpec(name string, typ reflect.Type) (*spec, error) {
 	if err != nil {
 		return nil, typeError(name, err)
 	}
-	sp := &spec{name: name, typ: typ, plan: plan, handler: replace}
+	sp := &spec{name: name, typ: typ, plan: plan, methods: plan.Methods(), handler: replace}
 	switch {
 	case typ == reflect.TypeFor[any]():
 		sp.any = true
@@ -130,7 +131,7 @@ func (sp *spec) take(v any, lim value.Limits, borrow bool) (stored any, size int
 		}
 	}
 	if err != nil {
-		return nil, 0, typeError(sp.name, err)
+		return nil, 0, sp.fault(err)
 	}
 	return v, size, nil
 }
@@ -163,7 +164,7 @@ func (sp *spec) takeAny(v any, lim value.Limits) (any, int, error) {
 	}
 	n, size, err := value.Normalise(v, lim)
 	if err != nil {
-		return nil, 0, typeError(sp.name, err)
+		return nil, 0, sp.fault(err)
 	}
 	return n, size, nil
 }
@@ -181,7 +182,7 @@ func (sp *spec) convert(v any, lim value.Limits) (any, int, error) {
 	}
 	c, size, err := sp.plan.Convert(v, lim)
 	if err != nil {
-		return nil, 0, typeError(sp.name, err)
+		return nil, 0, sp.fault(err)
 	}
 	return c.Interface(), size, nil
 }
@@ -217,7 +218,7 @@ func (sp *spec) appendTo(l *list.List, update any, size int, borrowed bool) (*li
 	if borrowed && !sp.noCopy && !sp.list.Immutable() {
 		for i := from; i < l.Len(); i++ {
 			if err := sp.list.Isolate(l.Index(i)); err != nil {
-				return nil, typeError(sp.name, err)
+				return nil, sp.fault(err)
 			}
 		}
 	}
@@ -328,9 +329,20 @@ func (sp *spec) appendJSON(dst []byte, stored any) ([]byte, error) {
 	}
 	dst, err := sp.plan.AppendJSON(dst, reflect.ValueOf(v))
 	if err != nil {
-		return dst, typeError(sp.name, err)
+		return dst, sp.fault(err)
 	}
 	return dst, nil
+}
+
+// fault is typeError for the values of a field. Of a secret it does not say where
+// in the value: the names of its members are a part of it.
+func (sp *spec) fault(err error) error {
+	err = typeError(sp.name, err)
+	var wrong *TypeError
+	if sp.secret && errors.As(err, &wrong) {
+		wrong.Path = "$"
+	}
+	return err
 }
 
 // typeError says which field an error of package value is about.
@@ -343,5 +355,5 @@ func typeError(field string, err error) error {
 	if errors.As(err, &l) {
 		return &LimitError{Name: l.Name, Field: field, Limit: l.Limit, Got: l.Got}
 	}
-	return fieldError(field, err)
+	return jsonError(field, err)
 }

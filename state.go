@@ -235,8 +235,8 @@ func (h *handle) writeAll(ops []op) error {
 			e := edit{spec: o.spec, key: o.key, from: t.get(o.spec, o.key), ops: []op{o}, over: true}
 			if o.kind != OpDelete {
 				e.to = &result{bare(o.value), o.size}
-			} else if e.from == nil {
-				continue
+			} else if h.branch.get(o.spec, o.key) == nil {
+				continue // and that is a read
 			}
 			edits = append(edits, e)
 		}
@@ -287,10 +287,13 @@ func (s *State) Revert(to *State) error {
 		return errReentered
 	}
 	target := past.branch.tree.Load()
-	return h.transact(false, func(t *tree) ([]edit, error) {
+	// Comparing may call methods of the fields' types.
+	return h.transact(true, func(*tree) ([]edit, error) {
+		f := h.freeze()
+		t := f.tree.Load()
 		var edits []edit
 		revert := func(sp *spec, key string) {
-			from, old := t.get(sp, key), target.get(sp, key)
+			from, old := f.get(sp, key), target.get(sp, key)
 			if sp.secret || sameEntry(sp, from, old) {
 				return
 			}
@@ -357,6 +360,7 @@ func Get[T any](s *State, name string) (T, error) {
 	if err != nil {
 		return zero, err
 	}
+	to.secret = sp.secret
 	c, _, err := to.convert(v, h.schema.limits.value())
 	if err != nil {
 		return zero, err

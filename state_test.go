@@ -702,10 +702,10 @@ func TestFieldsListsWhatTheHandleMaySee(t *testing.T) {
 	st := state.New(state.MustSchema(state.Team{"a": {"b"}}, state.AllowUndeclared, private, public))
 	require.NoError(t, private.Set(st, 1))
 	require.NoError(t, st.KV().Set("key", 1))
-	messages := state.FieldInfo{Name: "messages", Type: "list of object", Description: "The conversation.", Handler: "append", Writable: true}
-	hidden := state.FieldInfo{Name: "private", Type: "integer", Owner: "a", Handler: "sum", Secret: true, Ephemeral: true, Writable: true, Set: true}
-	open := state.FieldInfo{Name: "public", Type: "list of object", Description: "d", UpdateRules: "u", Owner: "a", Handler: "append", Writable: true}
-	key := state.FieldInfo{Name: "key", Type: "any", Handler: "replace", Writable: true, Set: true}
+	messages := state.FieldInfo{Name: "messages", Type: "list of message", GoType: reflect.TypeFor[[]state.Message](), Description: "The conversation.", Handler: "append", Writable: true}
+	hidden := state.FieldInfo{Name: "private", Type: "integer", GoType: reflect.TypeFor[int](), Owner: "a", Handler: "sum", Secret: true, Ephemeral: true, Writable: true, Set: true}
+	open := state.FieldInfo{Name: "public", Type: "list of object", GoType: reflect.TypeFor[[]ruleDoc](), Description: "d", UpdateRules: "u", Owner: "a", Handler: "append", Writable: true}
+	key := state.FieldInfo{Name: "key", Type: "any", GoType: reflect.TypeFor[any](), Handler: "replace", Writable: true, Set: true}
 	require.Equal(t, []state.FieldInfo{messages, hidden, open, key}, st.Fields())
 	require.Equal(t, []state.FieldInfo{messages, hidden, open, key}, st.As("a").Fields())
 	open.Writable = false

@@ -118,7 +118,7 @@ func (c *compiler) fill(p *Plan, t reflect.Type) error {
 		if err != nil {
 			return err
 		}
-		p.codec, p.dynamic, p.name = &pointerCodec{elem}, elem.dynamic, elem.name
+		p.codec, p.dynamic, p.methods, p.name = &pointerCodec{elem}, elem.dynamic, elem.methods, elem.name
 	case reflect.Interface:
 		if !c.source {
 			return c.fail(fmt.Sprintf("the interface %s", t))
@@ -139,7 +139,7 @@ func (c *compiler) list(p *Plan, t reflect.Type) error {
 	if err != nil {
 		return err
 	}
-	p.codec, p.dynamic, p.name = &listCodec{t, elem}, elem.dynamic, "list of "+elem.name
+	p.codec, p.dynamic, p.methods, p.name = &listCodec{t, elem}, elem.dynamic, elem.methods, "list of "+elem.name
 	p.flat = t.Kind() == reflect.Array && (elem.flat || t.Len() == 0)
 	return nil
 }
@@ -162,7 +162,7 @@ func (c *compiler) dict(p *Plan, t reflect.Type) error {
 		return err
 	}
 	d.elem = elem
-	p.codec, p.dynamic = d, elem.dynamic
+	p.codec, p.dynamic, p.methods = d, elem.dynamic, d.text || elem.methods
 	return nil
 }
 
@@ -179,6 +179,7 @@ func (c *compiler) record(p *Plan, t reflect.Type) error {
 			return err
 		}
 		p.dynamic = p.dynamic || plan.dynamic
+		p.methods = p.methods || plan.methods || strings.Contains(f.Tag.Get("json"), "omitzero")
 		if !plan.flat {
 			p.flat = false
 			r.shared = append(r.shared, part{i, plan})
@@ -298,7 +299,7 @@ func (c *compiler) own(p *Plan, t reflect.Type) (bool, error) {
 	if t.Kind() == reflect.Struct && t.NumField() > 1 && promoted(t, method) {
 		return true, c.fail(fmt.Sprintf("%s, whose %s is that of an embedded field: the other fields would be lost", t, method))
 	}
-	p.codec, p.flat, p.dynamic = o, o.flat && !o.clone.IsValid(), c.source
+	p.codec, p.flat, p.dynamic, p.methods = o, o.flat && !o.clone.IsValid(), c.source, true
 	return true, nil
 }
 

@@ -190,6 +190,9 @@ func shape(x any, w *walk) (any, error) {
 
 // convert sets dst from any measured value.
 func convert(p *Plan, dst reflect.Value, src any, w *walk) error {
+	if t, ok := src.(text); ok {
+		return t.convert(p, dst, w)
+	}
 	if l, ok := p.codec.(*listCodec); ok {
 		return l.from(dst, src, w)
 	}

@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/agentstate/state/internal/strict"
 )
 
 // Error says that a value or a type does not fit, and where. Got names a kind
@@ -57,6 +59,7 @@ type Plan struct {
 	scalar  bool   // a plain bool, number or string
 	flat    bool   // assignment is a copy
 	dynamic bool   // has a part of type any; of a source: its tree has another size or is refused
+	methods bool   // it or a part of it has coding methods of its own
 	fixed   int    // > 0: every value has this size and needs no check
 	name    string // for Describe
 }
@@ -129,6 +132,10 @@ func (p *Plan) Scalar() bool { return p.scalar }
 // Immutable reports whether assignment is a copy: scalars, structs and arrays
 // of such, time.Time, opaque types.
 func (p *Plan) Immutable() bool { return p.flat }
+
+// Methods reports whether coding methods of the type, or of a part of it, may be
+// called by the methods of the plan.
+func (p *Plan) Methods() bool { return p.methods }
 
 // Describe returns a short name of the type for people and models: string,
 // integer, number, boolean, date, list of X, object, any.
@@ -231,6 +238,37 @@ func (p *Plan) Convert(src any, lim Limits) (v reflect.Value, size int, err erro
 		w.exact = true
 		c.SetZero()
 		return convert(p, c, src, w)
+	}); err != nil {
+		return reflect.Value{}, 0, err
+	}
+	if size, err = p.Check(c, lim); err != nil {
+		return reflect.Value{}, 0, err
+	}
+	return c, size, nil
+}
+
+// Decode returns JSON as a value of the plan's type, as Convert returns the tree
+// that the JSON is. Types with coding methods are given their part of the text as
+// it is. Errors are those of Convert, or of package strict.
+func (p *Plan) Decode(data []byte, lim Limits) (v reflect.Value, size int, err error) {
+	tree, err := strict.Decode(data, strict.Limits{})
+	if err != nil {
+		return reflect.Value{}, 0, err
+	}
+	if p.typ == anyType {
+		return p.Convert(tree, lim)
+	}
+	if _, err = walked(lim, func(w *walk) error {
+		w.exact = true
+		return measure(tree, w)
+	}); err != nil {
+		return reflect.Value{}, 0, err
+	}
+	c := reflect.New(p.typ).Elem()
+	if _, err = walked(Limits{}, func(w *walk) error {
+		w.exact = true
+		c.SetZero()
+		return convert(p, c, text(data), w)
 	}); err != nil {
 		return reflect.Value{}, 0, err
 	}

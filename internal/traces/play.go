@@ -1,0 +1,187 @@
+package traces
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/agentstate/state"
+)
+
+// active is the agent whose turn was the last. A transfer is a write to it.
+var active = &state.Field[string]{
+	Name:        "active_agent",
+	Description: "The agent whose turn was the last.",
+}
+
+// schema has no team: any agent that a trace names may take part. Traces may be
+// longer than what one would let an agent write.
+var schema = state.MustSchema(active, state.Limits{ValueBytes: -1, Results: -1})
+
+// Stats is what was played.
+type Stats struct {
+	Runs     int
+	Entries  int // messages or events in the file
+	Messages int // in the conversation of the state
+	Results  int // inference results, one for each turn
+	Calls    int // tool calls
+	Answers  int // tool results
+	Agents   map[string]int
+	Time     time.Duration // that the State took, without loading and checking
+	Checked  int           // steps after which the whole state was checked
+}
+
+// Add adds what another run or file had.
+func (s *Stats) Add(o Stats) {
+	s.Runs += o.Runs
+	s.Entries += o.Entries
+	s.Messages += o.Messages
+	s.Results += o.Results
+	s.Calls += o.Calls
+	s.Answers += o.Answers
+	s.Time += o.Time
+	s.Checked += o.Checked
+	if s.Agents == nil {
+		s.Agents = map[string]int{}
+	}
+	for agent, turns := range o.Agents {
+		s.Agents[agent] += turns
+	}
+}
+
+// Options says how to play.
+type Options struct {
+	Verify   bool           // check the state as it grows, and at the end
+	Progress func(done int) // is called after every step, if it is not nil
+}
+
+// Play writes a run to a new State, step by step. An error is an [Error] that
+// says which turn it is about.
+func Play(run *Run, opts Options) (Stats, error) {
+	st := state.New(schema)
+	stats := Stats{Runs: 1, Entries: run.Entries, Agents: map[string]int{}}
+	var talk []state.Message // the conversation so far
+	var check *verifier
+	if opts.Verify {
+		check = newVerifier(run, st)
+	}
+	for i := range run.Steps {
+		step := &run.Steps[i]
+		start := time.Now()
+		said, err := play(st, step, talk)
+		stats.Time += time.Since(start)
+		talk = said
+		stats.Agents[step.Agent]++
+		if err == nil && check != nil {
+			err = check.after(i)
+		}
+		if err != nil {
+			return stats, located(err, step.Pointer)
+		}
+		if opts.Progress != nil {
+			opts.Progress(i + 1)
+		}
+	}
+	if len(run.Rest) > 0 {
+		if err := state.Messages.Set(st, run.Rest); err != nil {
+			return stats, &Error{run.Pointer, -1, fmt.Errorf("what follows the last turn: %w", err)}
+		}
+		talk = append(talk, run.Rest...)
+	}
+	if check != nil {
+		if err := check.end(talk); err != nil {
+			return stats, err
+		}
+		stats.Checked = len(check.forks)
+	}
+	stats.count(st)
+	return stats, nil
+}
+
+// located returns an error that says where it is.
+func located(err error, pointer string) error {
+	var at *Error
+	if errors.As(err, &at) {
+		return err
+	}
+	return &Error{pointer, -1, err}
+}
+
+// play writes one step and returns the conversation after it.
+func play(st *state.State, step *Step, talk []state.Message) ([]state.Message, error) {
+	if len(step.Said) > 0 {
+		if err := state.Messages.Set(st, step.Said); err != nil {
+			return talk, err
+		}
+		talk = append(talk, step.Said...)
+	}
+	agent := st.As(step.Agent)
+	if active.Or(agent, "") != step.Agent {
+		if err := active.Set(agent, step.Agent); err != nil {
+			return talk, err
+		}
+	}
+	err := agent.History().Append(state.InferenceResult{
+		ID:        step.Pointer,
+		Agent:     step.Agent,
+		Input:     step.input(),
+		History:   talk,
+		Output:    step.Output,
+		ToolCalls: step.Results,
+		Raw:       step.Raw,
+		CreatedAt: step.Time,
+	})
+	talk = append(talk, step.Output...)
+	for _, m := range step.Results {
+		talk = append(talk, m)
+	}
+	return talk, err
+}
+
+// input returns what the user said before the step. It is empty if the model
+// goes on after a tool result.
+func (step *Step) input() string {
+	var texts []string
+	for _, m := range step.Said {
+		if m, ok := m.(state.TextMessage); ok && m.Role() == "user" {
+			texts = append(texts, m.Text())
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// count counts what is in the state, not what was meant to be.
+func (s *Stats) count(st *state.State) {
+	s.Results = st.History().Len()
+	for _, m := range state.Items(st, state.Messages, 0) {
+		s.Messages++
+		switch m := m.(type) {
+		case state.ToolCallMessage:
+			s.Calls += len(m.Calls())
+		case state.ToolResultMessage:
+			s.Answers++
+		}
+	}
+}
+
+// File reads data and plays all runs in it. What can be read is played even if
+// there are errors, which are joined.
+func File(data []byte, opts Options) (Stats, error) {
+	runs, err := Read(data)
+	errs := []error{err}
+	var total Stats
+	done := 0
+	for _, run := range runs {
+		o := opts
+		if opts.Progress != nil {
+			before := done
+			o.Progress = func(n int) { opts.Progress(before + n) }
+		}
+		stats, err := Play(run, o)
+		total.Add(stats)
+		errs = append(errs, err)
+		done += len(run.Steps)
+	}
+	return total, errors.Join(errs...)
+}

@@ -1,0 +1,176 @@
+package traces
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/agentstate/state"
+	"github.com/stretchr/testify/require"
+)
+
+// one reads the only run in a file and plays it with all checks.
+func one(t *testing.T, data string) *Run {
+	t.Helper()
+	runs, err := Read([]byte(data))
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+	_, err = Play(runs[0], Options{Verify: true})
+	require.NoError(t, err)
+	return runs[0]
+}
+
+func tau(messages ...string) string {
+	return `{"task_id":1,"traj":[` + strings.Join(messages, ",") + `]}`
+}
+
+func adk(events ...string) string {
+	return `{"id":"s","events":[` + strings.Join(events, ",") + `]}`
+}
+
+// raws returns the JSON of messages.
+func raws[M state.Message](msgs []M) []string {
+	list := []string{}
+	for _, m := range msgs {
+		list = append(list, string(m.Raw()))
+	}
+	return list
+}
+
+// answered returns "name id" of the call of each result of a step.
+func answered(step Step) []string {
+	list := []string{}
+	for _, m := range step.Results {
+		list = append(list, m.Call().Name+" "+m.Call().ID)
+	}
+	return list
+}
+
+func TestFormats(t *testing.T) {
+	const hi, hello = `{"role":"user","content":"hi"}`, `{"role":"assistant","content":"hello"}`
+	for _, test := range []struct{ name, data, format string }{
+		{"τ-bench", tau(hi, hello), "τ-bench"},
+		{"SWE-agent", `{"history":[` + hi + `,` + hello + `],"trajectory":[],"info":null}`, "SWE-agent"},
+		{"mini-swe-agent", `{"info":{},"messages":[` + hi + `,` + hello + `],"trajectory_format":"1"}`, "SWE-agent"},
+		{"ADK", adk(`{"author":"user","content":{"parts":[{"text":"hi"}]}}`, `{"author":"a","content":{"parts":[{"text":"hello"}]}}`), "ADK"},
+		{"space around it", " \n" + tau(hi, hello) + "\r\n ", "τ-bench"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			run := one(t, test.data)
+			require.Equal(t, test.format, run.Format)
+			require.Equal(t, 2, run.Entries)
+			require.Len(t, run.Steps, 1)
+			require.Equal(t, "hello", run.Steps[0].Output[0].(state.TextMessage).Text())
+			require.Equal(t, "hi", run.Steps[0].Said[0].(state.TextMessage).Text())
+		})
+	}
+}
+
+func TestOtherKindsAreNamed(t *testing.T) {
+	for data, what := range map[string]string{
+		`{"exchanges":[]}`:                        "recorded HTTP exchanges",
+		`{"eval_cases":[],"events":[]}`:           "an evaluation set",
+		`{"vendor":"v","events":[{"kind":"ws"}]}`: `an object with "vendor", "events"`,
+		`{"model":"m","messages":[]}`:             `an object with "model", "messages"`,
+		`{"history":[]}`:                          `an object with "history"`,
+		`{"traj":"none"}`:                         `an object with "traj"`,
+		`{"a":1,"b":1,"c":1,"d":1,"e":1}`:         `an object with "a", "b", "c", "d", …`,
+		`{}`:                                      "an empty object",
+		`[]`:                                      "an empty array",
+		`[[1],2]`:                                 "an array, and its first element is an array, and its first element is JSON of type number",
+		`"x"`:                                     "JSON of type string",
+	} {
+		runs, err := Read([]byte(data))
+		var other *OtherError
+		require.ErrorAs(t, err, &other, data)
+		require.Equal(t, what, other.What, data)
+		require.Empty(t, runs)
+	}
+}
+
+func TestErrorsSayWhere(t *testing.T) {
+	deep := strings.Repeat(`[`, 70) + strings.Repeat(`]`, 70)
+	for _, test := range []struct{ name, data, pointer, problem string }{
+		{"cut off", `{"traj":[{"role":"user"`, "/traj/0", "byte 23"},
+		{"no JSON", `{"traj":[{"role":nil}]}`, "/traj/0/role", "byte 19"},
+		{"nothing", ``, "top level", "byte 0"},
+		{"no object", tau(`{"role":"user","content":""}`, `7`), "/traj/1", "want an object, got number"},
+		{"twice", tau(`{"role":"user","x":[{"a/b":1,"a/b":2}]}`), "/traj/0/x/0/a~1b", ""},
+		{"half a character", tau(`{"role":"user","content":"\ud83d"}`), "/traj/0/content (byte 47)", "invalid escape"},
+		{"no UTF-8", tau("{\"role\":\"user\",\"content\":\"\xff\"}"), "/traj/0/content (byte 47)", "UTF-8"},
+		{"too deep", tau(`{"role":"user","content":` + deep + `}`), "/traj/0", "Depth"},
+		{"in an array", `[` + tau() + `,` + tau(`null`) + `]`, "/1/traj/0", "got null"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Read([]byte(test.data))
+			require.ErrorContains(t, err, test.pointer)
+			require.ErrorContains(t, err, test.problem)
+		})
+	}
+}
+
+// What is wrong where nobody reads does not matter.
+func TestUnreadPartsMayBeAnything(t *testing.T) {
+	run := one(t, `{"x":"\ud83d","x":1,"info":{"a":1,"a":2},"traj":[{"role":"assistant","content":"a"}]}`)
+	require.Len(t, run.Steps, 1)
+}
+
+func TestArrayOfRuns(t *testing.T) {
+	a, b := `{"role":"assistant","content":"a"}`, `{"role":"assistant","content":"b"}`
+	runs, err := Read([]byte(`[` + tau(a) + `,{"error":"x"},` + tau() + `,` + tau(b, `0`) + `,` + tau(a, b) + `]`))
+	var failed []string
+	for _, err := range err.(interface{ Unwrap() []error }).Unwrap() {
+		failed = append(failed, err.Error())
+	}
+	require.Equal(t, []string{`/1: not a trace: an object with "error"`, "/3/traj/1: want an object, got number"}, failed)
+	var got []string
+	for _, run := range runs {
+		got = append(got, fmt.Sprint(run.Pointer, " ", len(run.Steps)))
+	}
+	require.Equal(t, []string{"/0 1", "/2 0", "/4 2"}, got)
+
+	stats, err := File([]byte(`[`+tau(a)+`,{"error":"x"},`+tau(a, b)+`]`), Options{Verify: true})
+	require.ErrorContains(t, err, "/1: not a trace")
+	require.Equal(t, 3, stats.Results)
+	require.Equal(t, 2, stats.Runs)
+}
+
+func TestPointerOf(t *testing.T) {
+	for path, want := range map[string]string{
+		"$":                   "",
+		"$.a.b":               "/a/b",
+		"$.a[12].b":           "/a/12/b",
+		`$["odd ]name"][0].x`: "/odd ]name/0/x",
+		`$["a~/b\"c"]`:        `/a~0~1b"c`,
+		`$.a["unfinished`:     "/a",
+	} {
+		require.Equal(t, want, pointerOf(path), path)
+	}
+}
+
+func TestErrorText(t *testing.T) {
+	err := error(&Error{"/a", -1, errors.New("no")})
+	require.EqualError(t, err, "/a: no")
+	require.EqualError(t, &Error{"", 3, errors.New("no")}, "top level (byte 3): no")
+}
+
+// FuzzRead checks that whatever can be read can be played, with all checks.
+func FuzzRead(f *testing.F) {
+	for _, seed := range []string{
+		tau(`{"role":"system","content":"s"}`, `{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\":1.0}"}}]}`, `{"role":"tool","tool_call_id":"1","content":"299.0"}`),
+		`[` + tau(`{"role":"assistant","content":[{"type":"text","text":"x"}],"type":"t","tools":1}`) + `,{"traj":[]}]`,
+		`{"info":1,"history":[{"role":"assistant","agent":"main","content":"x","tool_calls":[{"function":{"name":"f","arguments":""}}]},{"role":"tool","tool_call_ids":["a",null],"content":""}]}`,
+		`{"info":1,"messages":[{"object":"response","output":[{"type":"message","content":[]},{"type":"function_call","call_id":"c","arguments":"{}"},3]},{"type":"function_call_output","call_id":"c","output":"o"}]}`,
+		adk(`{"author":"a","timestamp":1733043688.1030986,"content":{"role":"model","parts":[{"text":"x"},{"functionCall":{"name":"f","args":{}}},{"inline_data":null}]}}`, `{"author":"a","content":{"parts":[{"function_response":{"name":"f","response":null}}]}}`, `{"author":"b"}`),
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		runs, _ := Read(data)
+		for _, run := range runs {
+			_, err := Play(run, Options{Verify: true})
+			require.NoError(t, err)
+		}
+	})
+}
