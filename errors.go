@@ -150,5 +150,5 @@ func jsonError(what string, err error) error {
 		}
 		return &TypeError{Field: what, Path: wrong.Path, Want: want, Got: got}
 	}
-	return fieldError(what, err)
+	return within(what, err)
 }

@@ -355,5 +355,8 @@ func typeError(field string, err error) error {
 	if errors.As(err, &l) {
 		return &LimitError{Name: l.Name, Field: field, Limit: l.Limit, Got: l.Got}
 	}
-	return jsonError(field, err)
+	if e := jsonError(field, err); errors.Is(e, ErrType) || errors.Is(e, ErrLimit) {
+		return e
+	}
+	return fieldError(field, err)
 }
