@@ -281,7 +281,11 @@ func (b *branch) commit(h *handle, edits []edit) (bool, error) {
 		}
 		if len(e.ops) > 0 {
 			writes++
-			if e.from == nil && e.to != nil && e.spec.slot != historySlot {
+			if e.spec.slot == historySlot {
+				if err := b.roomForResults(h, e); err != nil {
+					return false, err
+				}
+			} else if e.from == nil && e.to != nil {
 				created++
 			}
 		}
@@ -399,6 +403,19 @@ func (b *branch) copyTree() *tree {
 		}
 	}
 	return t
+}
+
+// roomForResults is room for the results of the history.
+func (b *branch) roomForResults(h *handle, e *edit) error {
+	most := b.schema.limits.Results
+	if most == 0 || e.to == nil {
+		return nil
+	}
+	n := e.to.value.(*stack).count(h)
+	if n > most && n > stackOf(e.from).count(h) {
+		return &LimitError{Name: "Results", Limit: most, Got: n}
+	}
+	return nil
 }
 
 const (

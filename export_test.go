@@ -84,7 +84,7 @@ func TestEveryTypeGoesThroughExportAndImport(t *testing.T) {
 	exportRoundTrip(t, 0, -1, math.MaxInt64, math.MinInt64, 9007199254740993)
 	exportRoundTrip[uint64](t, 0, math.MaxUint64)
 	exportRoundTrip[int8](t, -128, 127)
-	exportRoundTrip(t, 0.1, 1e300, 5e-324, -0.0, math.Copysign(0, -1), math.MaxFloat64, 1e21, 1e-7, 123456789.125)
+	exportRoundTrip(t, 0.1, 1e300, 5e-324, math.Copysign(0, -1), math.MaxFloat64, 1e21, 1e-7, 123456789.125)
 	exportRoundTrip[float32](t, 0.1, math.MaxFloat32, 1e-40)
 	exportRoundTrip(t, "", "a", "<b> & \"q\" \\ \n\t\x00\x1f\u2028\ufeff", "😀 e\u0301 \U0010ffff", strings.Repeat("x", 100_000))
 	exportRoundTrip(t, []byte{}, []byte{0, 255}, nil)

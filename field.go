@@ -75,6 +75,10 @@ func (f *Field[T]) declare(d *schemaDraft) {
 		fail("must be a Field[[]state.Message], not %v", typ)
 		return
 	}
+	if f.Name == messagesName && f.Secret {
+		fail("cannot be Secret: the history shows what was said; use Read")
+		return
+	}
 	sp, err := newSpec(f.Name, typ)
 	if err != nil {
 		d.fail(err)

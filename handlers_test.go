@@ -42,8 +42,7 @@ func TestShippedHandlers(t *testing.T) {
 			require.Equal(t, want, got, name)
 		}
 	}
-	var list func(h state.Handler[[]string], values ...[]string) (any, error)
-	list = func(h state.Handler[[]string], values ...[]string) (any, error) { return ruleWrites(h, values...) }
+	list := func(h state.Handler[[]string], values ...[]string) (any, error) { return ruleWrites(h, values...) }
 	is([]string{"b"}, "replace")(list(state.Replace[[]string](), []string{"a"}, []string{"b"}))
 	is([]string{"a", "b", "a"}, "append")(list(state.Append[[]string](), []string{"a"}, []string{"b", "a"}))
 	is([]string{}, "append of nothing")(list(state.Append[[]string](), nil))

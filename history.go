@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -84,9 +85,6 @@ func (hs *History) Append(r InferenceResult) error {
 	user := turn != nil && turn.runsUserCode()
 	return h.transact(user, func(t *tree) ([]edit, error) {
 		cur := t.slot(historySlot)
-		if most := h.schema.limits.Results; most > 0 && stackOf(cur).count(h)+1 > most {
-			return nil, &LimitError{Name: "Results", Limit: most, Got: most + 1}
-		}
 		pushed, err := push.step(cur, value.Limits{})
 		if err != nil {
 			return nil, err
@@ -250,7 +248,8 @@ func (hs *History) Pop() (InferenceResult, bool, error) {
 }
 
 // Reset replaces the stack by copies of results. Messages stay as they are. It
-// needs the right to write Messages.
+// needs the right to write Messages; results that bear another agent's name must
+// then be on the stack already, unless it is the host who resets it.
 func (hs *History) Reset(results []InferenceResult) error {
 	h := hs.state.on()
 	if reentered() {
@@ -259,12 +258,19 @@ func (hs *History) Reset(results []InferenceResult) error {
 	if !h.mayWrite(messagesSlot) {
 		return h.denied(string(OpReset), historyName)
 	}
-	if most := h.schema.limits.Results; most > 0 && len(results) > most {
-		return &LimitError{Name: "Results", Limit: most, Got: len(results)}
+	var known map[string][]InferenceResult
+	if h.rights != nil {
+		known = map[string][]InferenceResult{}
+		for _, r := range hs.All() {
+			known[r.Agent+"\x00"+r.ID] = append(known[r.Agent+"\x00"+r.ID], r)
+		}
 	}
 	st := newStack()
 	for i := range results {
 		r := results[i]
+		if h.rights != nil && r.Agent != h.agent && !slices.ContainsFunc(known[r.Agent+"\x00"+r.ID], r.equal) {
+			return h.denied(fmt.Sprintf("reset to a result of %q in", clip(r.Agent)), historyName)
+		}
 		r.CreatedAt = r.CreatedAt.UTC().Round(0)
 		if err := r.check(h.schema.limits); err != nil {
 			return within(fmt.Sprintf("results[%d]", i), err)

@@ -32,7 +32,7 @@ type ruleChan struct {
 
 type ruleHidden struct {
 	Seen   int `json:"seen"`
-	unseen int
+	unseen int //lint:ignore U1000 what this is about
 }
 
 func TestNewSchemaFindsEachMistake(t *testing.T) {

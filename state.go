@@ -280,7 +280,7 @@ func (s *State) Revert(to *State) error {
 		return bound.denied("revert", "")
 	case past.schema != h.schema:
 		return errors.New("state: revert: to a state with another schema")
-	case past.branch.ended == nil:
+	case past.branch.alive() == nil:
 		return errors.New("state: revert: not to a snapshot")
 	}
 	if reentered() {

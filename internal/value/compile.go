@@ -17,7 +17,6 @@ var (
 	anyType    = reflect.TypeFor[any]()
 	timeType   = reflect.TypeFor[time.Time]()
 	numberType = reflect.TypeFor[json.Number]()
-	stringType = reflect.TypeFor[string]()
 
 	marshaler       = reflect.TypeFor[json.Marshaler]()
 	unmarshaler     = reflect.TypeFor[json.Unmarshaler]()

@@ -25,7 +25,7 @@ type everything struct {
 	U64   uint64
 	F32   float32
 	F64   float64 `json:",omitempty"`
-	S     string  `json:"a \"quoted\" name,omitempty"`
+	S     string  `json:"a name - with marks,omitempty"`
 	Num   json.Number
 	List  [][]string
 	Array [2][]int
