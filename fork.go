@@ -285,6 +285,10 @@ func (h *handle) mergeField(t *tree, sp *spec, key string, sides []*branch) (edi
 			continue
 		}
 		base := side.base.get(sp, key)
+		w := writer{net: n, entry: side.tree.Load().get(sp, key), over: n.over, computed: n.computed}
+		if w.over && sameEntry(sp, w.entry, base) {
+			continue // an echo of what it found
+		}
 		if p, wrote := since(sp, base, now, side.forked); wrote {
 			parent.entry = now
 			parent.over = parent.over || p.over
@@ -294,10 +298,6 @@ func (h *handle) mergeField(t *tree, sp *spec, key string, sides []*branch) (edi
 				writers = slices.Insert(writers, 0, parent)
 			}
 			writers[0] = parent
-		}
-		w := writer{net: n, entry: side.tree.Load().get(sp, key), over: n.over, computed: n.computed}
-		if w.over && sameEntry(sp, w.entry, base) {
-			continue // an echo of what it found
 		}
 		e.ops = append(e.ops, n.ops...)
 		anyOver = anyOver || w.over
@@ -311,9 +311,10 @@ func (h *handle) mergeField(t *tree, sp *spec, key string, sides []*branch) (edi
 		return e, err
 	}
 	e.to = resultOf(win.entry)
-	if win.net != nil {
-		e.over, e.computed = win.over, win.computed
-	}
+	// The field counts as overwritten in this version, also if the parent had the
+	// same value before.
+	e.over = slices.ContainsFunc(e.ops, func(o op) bool { return o.handler.overwrites() })
+	e.computed = e.over && win.computed
 	return e, nil
 }
 
