@@ -191,7 +191,7 @@ func (r *recordCodec) convert(dst reflect.Value, src any, w *walk) error {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if _, ok := r.member(name); !ok {
 			w.member(name)
-			return w.fail("a member of "+nameOf(r.typ), "an unknown one")
+			return w.fail("a known member", "an unknown one")
 		}
 	}
 	return nil
