@@ -13,7 +13,7 @@ type goal struct {
 	measure measure
 }
 
-// goals is the part of the table of speed goals in docs/design.md that concerns the root package.
+// goals is the table of speed goals.
 var goals = []goal{
 	{"get-scalar", "typed get through an agent's handle / get from a map under RWMutex", atMost(0.5, "×"), ratio("subject", "baseline")},
 	{"get-scalar", "the same, allocations", atMost(0, "allocs"), worst("allocs/op", "subject")},
@@ -29,6 +29,8 @@ var goals = []goal{
 	{"append", "copy-on-set / append, at 1 000", atLeast(300, "×"), ratio("baseline/n=1000", "subject/n=1000")},
 	{"step", "a step after 10 … 10 000 steps, slowest / fastest", atMost(1.5, "×"), spread("ns/op", sizes(10, 10_000)...)},
 	{"access-check", "typed get with rights to check - without", atMost(1, "ns"), difference("subject", "baseline")},
+	{"tool-call", "Call with an input and an output / the function and its JSON", atMost(2, "×"), ratio("subject", "baseline")},
+	{"tool-plan", "Plan of 32 calls", atMost(20_000, "ns"), worst("ns/op", "subject")},
 	{"export", "bytes per result, 10 … 1 000 results, most / least", atMost(1.5, "×"), spread("bytes/result", sizes(10, 1000)...)},
 }
 
