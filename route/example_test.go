@@ -13,26 +13,28 @@ func Example() {
 		OrderID = &state.Field[string]{Name: "order_id"}
 		Intent  = &state.Field[string]{Name: "intent"}
 		Amount  = &state.Field[float64]{Name: "amount"}
-		st      = state.New(state.MustSchema(OrderID, Intent, Amount))
-		router  = route.Must(route.New(
-			route.When(route.And(route.Eq(Intent, "refund"), route.Gte(Amount, 100)), "manager"),
-			route.When(route.Has(OrderID), "billing"),
-			route.Otherwise("general"),
-		))
 	)
-	next := func() {
-		agent, _ := router.Next(st)
-		fmt.Println(agent)
-	}
-	next()
-	_ = OrderID.Set(st, "#W2378156")
-	next()
-	_ = st.Patch(map[string]any{"intent": "refund", "amount": 120})
-	next()
+	st := state.New(state.MustSchema(OrderID, Intent, Amount))
+	_ = st.Patch(map[string]any{"order_id": "#W2378156", "intent": "refund", "amount": 20})
+
+	router := route.Must(route.New(
+		route.When(route.And(route.Eq(Intent, "refund"), route.Gte(Amount, 100)), "manager"),
+		route.When(route.Has(OrderID), "billing"),
+		route.Otherwise("general"),
+	))
+	agent, ok := router.Next(st)
+	fmt.Println(agent, ok)
+	fmt.Print(router.Explain(st)) // why, without values
 	// Output:
-	// general
-	// billing
-	// manager
+	// billing true
+	// 1. "manager" when: does not match
+	//     and: no
+	//       eq "intent": yes
+	//       gte "amount": no
+	// 2. "billing" when: matches
+	//     has "order_id": yes
+	// 3. "general" otherwise: matches too late
+	// next: "billing"
 }
 
 func ExampleParse() {
