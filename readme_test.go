@@ -35,6 +35,14 @@ func TestReadmeIsTrue(t *testing.T) {
 	require.Contains(t, readme, "scripts/test: every module is vetted and tested\n")
 	require.Contains(t, readFile(t, "scripts/test"), `echo "scripts/test: every module is vetted and tested"`)
 
+	// The other blocks of code are parts of Examples.
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readme, -1)
+	require.Len(t, blocks, 3)
+	for i, file := range []string{"tool/example_quick_test.go", "route/example_test.go"} {
+		block := "\t" + strings.ReplaceAll(strings.TrimSuffix(blocks[i+1][1], "\n"), "\n", "\n\t") + "\n"
+		require.Contains(t, readFile(t, file), block)
+	}
+
 	// Every example is in the table.
 	dirs, err := os.ReadDir("examples")
 	require.NoError(t, err)
