@@ -244,8 +244,8 @@ func (sp *spec) out(stored any) any {
 	switch {
 	case sp.noCopy || v == nil:
 		return v
-	case sp.any:
-		return copyAny(v)
+	case sp.any && !isContainer(v):
+		return v
 	case sp.list != nil && sp.list.Immutable():
 		switch stored.(type) {
 		case span, *list.List: // share has made the slice
@@ -257,23 +257,13 @@ func (sp *spec) out(stored any) any {
 	return sp.plan.Clone(reflect.ValueOf(v)).Interface()
 }
 
-// copyAny copies a normalised value.
-func copyAny(v any) any {
-	switch v := v.(type) {
-	case []any:
-		c := make([]any, len(v))
-		for i, e := range v {
-			c[i] = copyAny(e)
-		}
-		return c
-	case map[string]any:
-		c := make(map[string]any, len(v))
-		for k, e := range v {
-			c[k] = copyAny(e)
-		}
-		return c
+// isContainer reports whether a normalised value has parts.
+func isContainer(v any) bool {
+	switch v.(type) {
+	case []any, map[string]any:
+		return true
 	}
-	return v
+	return false
 }
 
 // hide wraps a value if the field is secret.
