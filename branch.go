@@ -113,11 +113,14 @@ type edit struct {
 	from *entry
 	to   *result
 	ops  []op
-	// over says that the result takes no account of from, and computed that it
-	// was computed from a read.
-	over, computed bool
-	// classes are further read classes to which the edit shows.
-	classes []int
+	effect
+}
+
+// effect is what an edit means for others.
+type effect struct {
+	over     bool  // the result takes no account of what was there
+	computed bool  // it was computed from a read
+	classes  []int // further read classes to which the edit shows
 }
 
 // put commits an op that writes a value of the field's type.
@@ -260,8 +263,8 @@ func (b *branch) commitOne(h *handle, o *op, cur *entry, r *result) error {
 	}
 	version := b.version.Load() + 1
 	t.classes[o.readClass()].versions++
-	e := edit{spec: o.spec, key: o.key, from: cur, to: r, ops: []op{*o}, over: o.handler.overwrites(), computed: o.computed}
-	b.install(t, &e, version, 0)
+	how := effect{over: o.handler.overwrites(), computed: o.computed}
+	b.install(t, o.spec, o.key, cur, r, []op{*o}, how, version, 0)
 	b.publish(t, version)
 	return nil
 }
@@ -315,7 +318,7 @@ func (b *branch) commit(h *handle, edits []edit) (bool, error) {
 		for j := range e.ops {
 			touched.with(e.ops[j].readClass())
 		}
-		seq = b.install(t, e, version, seq)
+		seq = b.install(t, e.spec, e.key, e.from, e.to, e.ops, e.effect, version, seq)
 	}
 	t.count(touched, 1)
 	b.publish(t, version)
@@ -324,33 +327,33 @@ func (b *branch) commit(h *handle, edits []edit) (bool, error) {
 
 // install puts what was made of a field into a tree that the branch owns, and
 // notes it in the journal, where the ops of one version are numbered from seq.
-func (b *branch) install(t *tree, e *edit, version uint64, seq int) int {
+func (b *branch) install(t *tree, sp *spec, key string, from *entry, to *result, ops []op, how effect, version uint64, seq int) int {
 	var now *entry
-	if e.to != nil {
-		now = &entry{value: e.spec.hide(e.to.value), size: e.to.size, version: version, born: version}
-		if e.from != nil {
-			now.born, now.over, now.computed = e.from.born, e.from.over, e.from.computed
+	if to != nil {
+		now = &entry{value: sp.hide(to.value), size: to.size, version: version, born: version}
+		if from != nil {
+			now.born, now.over, now.computed = from.born, from.over, from.computed
 		}
-		if e.over {
+		if how.over {
 			now.over, now.computed = version, 0
-			if e.computed {
+			if how.computed {
 				now.computed = version
 			}
 		}
 	}
-	t.put(e.spec, e.key, now)
-	t.member(e.spec, e.from, now)
-	for i := range e.ops {
-		o := &e.ops[i]
+	t.put(sp, key, now)
+	t.member(sp, from, now)
+	for i := range ops {
+		o := &ops[i]
 		o.settle(now)
 		r := record{version: version, seq: seq, at: time.Since(b.origin), op: *o}
-		if e.spec.secret {
+		if sp.secret {
 			r.op.value, r.op.size = nil, 0 // the journal holds no secrets
 		} else {
-			r.old, r.new = e.from, now
+			r.old, r.new = from, now
 		}
 		t.classes[o.readClass()].journal.add(r, b.schema.limits.Journal)
-		for _, class := range e.classes {
+		for _, class := range how.classes {
 			if class != o.readClass() && o.handler.overwrites() {
 				t.classes[class].journal.add(r, b.schema.limits.Journal)
 			}

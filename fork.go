@@ -16,6 +16,7 @@ type net struct {
 	over     bool
 	computed bool // that write was computed from a read
 	ops      []op
+	one      [1]op // most have one
 }
 
 // nets holds the nets of a branch, of which most have few.
@@ -42,6 +43,7 @@ func (ns *nets) get(sp *spec, key string) *net {
 // add returns a new net for a field that has none.
 func (ns *nets) add(sp *spec, key string) *net {
 	n := &net{spec: sp, key: key}
+	n.ops = n.one[:0]
 	ns.list = append(ns.list, n)
 	if ns.index == nil && len(ns.list) > fewNets {
 		ns.index = map[fieldKey]*net{}
@@ -64,7 +66,9 @@ func (b *branch) note(o *op) {
 	if o.handler.overwrites() {
 		// Whatever a transaction overwrites may depend on what it has read.
 		done.computed = o.computed || b.transaction()
-		n.over, n.computed, n.ops = true, done.computed, nil
+		n.over, n.computed = true, done.computed
+		clear(n.ops)
+		n.ops = n.ops[:0]
 	}
 	n.ops = append(n.ops, done)
 }

@@ -242,7 +242,7 @@ func (hs *History) Pop() (InferenceResult, bool, error) {
 		popped = st.result(last)
 		rest := st.without()
 		o := op{kind: OpPop, spec: historySpec, value: resultRef{st, last}, class: messagesClass(h.schema), computed: true, by: h.signature}
-		return []edit{{spec: historySpec, from: cur, to: &result{rest, 0}, ops: []op{o}, over: true, computed: true}}, nil
+		return []edit{{spec: historySpec, from: cur, to: &result{rest, 0}, ops: []op{o}, effect: effect{over: true, computed: true}}}, nil
 	})
 	return popped, found && err == nil, err
 }
@@ -280,7 +280,7 @@ func (hs *History) Reset(results []InferenceResult) error {
 	return h.transact(false, func(t *tree) ([]edit, error) {
 		cur := t.slot(historySlot)
 		o := op{kind: OpReset, spec: historySpec, value: st, class: messagesClass(h.schema), by: h.signature}
-		return []edit{{spec: historySpec, from: cur, to: &result{st, 0}, ops: []op{o}, over: true}}, nil
+		return []edit{{spec: historySpec, from: cur, to: &result{st, 0}, ops: []op{o}, effect: effect{over: true}}}, nil
 	})
 }
 

@@ -232,7 +232,7 @@ func (h *handle) writeAll(ops []op) error {
 	return h.transact(false, func(t *tree) ([]edit, error) {
 		edits := make([]edit, 0, len(ops))
 		for _, o := range ops {
-			e := edit{spec: o.spec, key: o.key, from: t.get(o.spec, o.key), ops: []op{o}, over: true}
+			e := edit{spec: o.spec, key: o.key, from: t.get(o.spec, o.key), ops: []op{o}, effect: effect{over: true}}
 			if o.kind != OpDelete {
 				e.to = &result{bare(o.value), o.size}
 			} else if h.branch.get(o.spec, o.key) == nil {
@@ -304,7 +304,7 @@ func (s *State) Revert(to *State) error {
 			if old != nil {
 				o.value, o.size = old.value, old.size
 			}
-			edits = append(edits, edit{spec: sp, key: key, from: from, to: resultOf(old), ops: []op{o}, over: true})
+			edits = append(edits, edit{spec: sp, key: key, from: from, to: resultOf(old), ops: []op{o}, effect: effect{over: true}})
 		}
 		for _, sp := range h.schema.specs {
 			revert(sp, "")

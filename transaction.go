@@ -133,7 +133,7 @@ func (h *handle) sameMembers(t, base *tree) bool {
 func (h *handle) rebase(tx *branch, reads []fieldKey, t *tree) ([]edit, error) {
 	var edits []edit
 	for _, n := range tx.sorted() {
-		e := edit{spec: n.spec, key: n.key, from: t.get(n.spec, n.key), ops: n.ops, over: n.over, computed: n.computed}
+		e := edit{spec: n.spec, key: n.key, from: t.get(n.spec, n.key), ops: n.ops, effect: effect{over: n.over, computed: n.computed}}
 		switch {
 		case e.from == tx.base.get(n.spec, n.key):
 			e.to = resultOf(tx.tree.Load().get(n.spec, n.key))

@@ -31,6 +31,10 @@ type tree struct {
 	// a frozen branch for all.
 	classes []class
 	mixed   []mixed
+
+	// Most trees have one page and one class.
+	onePage  [1]atomic.Pointer[page]
+	oneClass [1]class
 }
 
 const pageLen = 32
@@ -73,12 +77,12 @@ func newTree(schema *Schema) *tree {
 
 // clone returns a tree with the same entries for a new owner.
 func (t *tree) clone() *tree {
-	c := &tree{
-		owner:   lastOwner.Add(1),
-		pages:   make([]atomic.Pointer[page], len(t.pages)),
-		classes: append([]class(nil), t.classes...),
-		mixed:   t.mixed,
+	c := &tree{owner: lastOwner.Add(1), mixed: t.mixed}
+	c.pages, c.classes = c.onePage[:], c.oneClass[:0]
+	if len(t.pages) != 1 {
+		c.pages = make([]atomic.Pointer[page], len(t.pages))
 	}
+	c.classes = append(c.classes, t.classes...)
 	for i := range t.pages {
 		c.pages[i].Store(t.pages[i].Load())
 	}
