@@ -145,6 +145,16 @@ func (sp *spec) sized(v any, size int, lim value.Limits) (any, int, error) {
 
 // takeAny is take for fields that hold any type.
 func (sp *spec) takeAny(v any, lim value.Limits) (any, int, error) {
+	if sp.oneOf == nil { // what is already normalised
+		switch t := v.(type) {
+		case string:
+			if utf8.ValidString(t) {
+				return sp.sized(v, len(t)+2, lim)
+			}
+		case bool, int64:
+			return sp.sized(v, 8, lim)
+		}
+	}
 	for i, typ := range sp.oneOf {
 		plan, err := value.For(typ)
 		if v == nil && typ.Kind() != reflect.Pointer {
