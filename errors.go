@@ -85,7 +85,7 @@ func (e *TypeError) Is(target error) bool { return target == ErrType }
 
 // LimitError reports something larger than a limit. It is [ErrLimit].
 type LimitError struct {
-	Name  string // the limit: a field of [Limits], or MaxBytes
+	Name  string // the limit: a field of [Limits], MaxBytes of a field, or Bytes of a JSON text
 	Field string // the field's name, empty if it concerns none
 	Limit int
 	Got   int // what was counted when the limit was passed; the whole may be more
