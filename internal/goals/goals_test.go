@@ -90,6 +90,7 @@ func TestMeasures(t *testing.T) {
 		{"worst", worst("ns/op", twoSizes...), join(times("subject/n=10", 90), times("subject/n=1000", 70)), 90},
 		{"worst of zeros", worst("allocs/op", "subject"), times("subject", 1), 0},
 		{"spread, whichever is slower", spread("ns/op", twoSizes...), join(times("subject/n=10", 90), times("subject/n=1000", 30)), 3},
+		{"stride", stride(sizes(10, 1000)...), join(times("subject/n=10", 1), times("subject/n=100", 12), times("subject/n=1000", 60)), 12},
 		{"no growth", growth(twoSizes...), join(times("subject/n=10", 90), times("subject/n=1000", 90)), 0},
 		{"growth of a root", growth(twoSizes...), join(times("subject/n=10", 10), times("subject/n=1000", 100)), 0.5},
 		{"linear growth", growth(sizes(10, 1000)...), join(times("subject/n=10", 7), times("subject/n=100", 70), times("subject/n=1000", 700)), 1},
@@ -116,6 +117,7 @@ func TestMeasuresWithoutASampleAreMissing(t *testing.T) {
 		"worst without one size":      {worst("ns/op", sizes(10, 100)...), times("subject/n=10", 1)},
 		"worst of another metric":     {worst("bytes/result", "subject"), times("subject", 1)},
 		"spread without one size":     {spread("ns/op", sizes(10, 100)...), times("subject/n=10", 1)},
+		"stride without one size":     {stride(sizes(10, 100)...), times("subject/n=10", 1)},
 		"growth without one size":     {growth(sizes(10, 100)...), times("subject/n=100", 1)},
 	}
 	for name, test := range tests {

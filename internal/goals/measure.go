@@ -60,6 +60,21 @@ func spread(metric string, variants ...string) measure {
 	}
 }
 
+// stride is the largest factor between the times of one size and of the next.
+func stride(variants ...string) measure {
+	return func(s samples) (float64, bool) {
+		figures, ok := s.medians("ns/op", variants)
+		if !ok || slices.Min(figures) <= 0 {
+			return 0, false
+		}
+		largest := 0.0
+		for i := 1; i < len(figures); i++ {
+			largest = max(largest, figures[i]/figures[i-1])
+		}
+		return largest, true
+	}
+}
+
 // growth is the exponent e of time ~ n^e, fitted by least squares to the variants …n=<n>.
 // It is 0 for a cost that does not depend on n and 1 for a linear one.
 func growth(variants ...string) measure {

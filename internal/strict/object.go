@@ -1,0 +1,87 @@
+package strict
+
+// Object is the members of an object in their order. The zero value is an
+// object without members.
+type Object []Member
+
+// Get returns the value of a member, nil if there is none of that name.
+func (o Object) Get(name string) []byte {
+	for _, m := range o {
+		if m.Name == name {
+			return m.Value
+		}
+	}
+	return nil
+}
+
+// Without returns the other members, in a slice of its own.
+func (o Object) Without(names ...string) Object {
+	kept := make(Object, 0, len(o))
+next:
+	for _, m := range o {
+		for _, name := range names {
+			if m.Name == name {
+				continue next
+			}
+		}
+		kept = append(kept, m)
+	}
+	return kept
+}
+
+// With returns the object with the member set to value: in its place if there
+// is one, else at the end. A nil value leaves the object as it is.
+func (o Object) With(name string, value []byte) Object {
+	if value == nil {
+		return o
+	}
+	for i, m := range o {
+		if m.Name == name {
+			set := append(Object(nil), o...)
+			set[i].Value = value
+			return set
+		}
+	}
+	return append(o[:len(o):len(o)], Member{Name: name, Value: value})
+}
+
+// WithString is With for a text.
+func (o Object) WithString(name, text string) Object {
+	return o.With(name, AppendString(nil, text))
+}
+
+// JSON returns the object as text. Members without a value are left out.
+func (o Object) JSON() []byte {
+	size := 2
+	for _, m := range o {
+		size += len(m.Name) + len(m.Value) + 4
+	}
+	b := append(make([]byte, 0, size), '{')
+	for _, m := range o {
+		if m.Value == nil {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(AppendString(b, m.Name), ':')
+		b = append(b, m.Value...)
+	}
+	return append(b, '}')
+}
+
+// Array returns an array of the elements as text.
+func Array(elements [][]byte) []byte {
+	size := 2
+	for _, element := range elements {
+		size += len(element) + 1
+	}
+	b := append(make([]byte, 0, size), '[')
+	for i, element := range elements {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, element...)
+	}
+	return append(b, ']')
+}
