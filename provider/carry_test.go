@@ -1,0 +1,264 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/histories"
+	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/transcript"
+	"github.com/stretchr/testify/require"
+)
+
+// target is a provider to carry a conversation to.
+type target struct {
+	api     string // in the traces
+	format  *provider.Format
+	mark    string
+	profile transcript.Profile
+}
+
+var targets = []target{
+	{"openai_chat", provider.OpenAI, origin.OpenAI, transcript.OpenAI},
+	{"openai_responses", provider.OpenAIResponses, origin.OpenAIResponses, transcript.OpenAIResponses},
+	{"anthropic_messages", provider.Anthropic, origin.Anthropic, transcript.Anthropic},
+	{"gemini_generateContent", provider.Gemini, origin.Gemini, transcript.Gemini},
+}
+
+// carry repairs a conversation and sends it to a provider.
+func carry(msgs []state.Message, to target, policy transcript.Policy) error {
+	repaired, _ := transcript.Repair(msgs, to.profile, policy)
+	if err := sent(repaired, to); err != nil {
+		return fmt.Errorf("to %v, policy %d: %w\nrepaired:\n%s", to.format, policy, err, histories.Render(repaired))
+	}
+	return nil
+}
+
+// sent returns an error if the provider refuses a conversation, if something in it
+// is lost without a report, or if reading it does not give the same again.
+func sent(msgs []state.Message, to target) error {
+	body, omitted, err := to.format.EncodeRequest(provider.Request{Messages: msgs})
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("%w\n%s", fmt.Errorf(format, args...), body)
+	}
+	if err := refused(to.format, body, false); err != nil {
+		return fail("refused: %w", err)
+	}
+	request, err := to.format.DecodeRequest(body)
+	if err != nil {
+		return fail("decode: %w", err)
+	}
+	if findings := transcript.Check(request.Messages, to.profile); len(findings) > 0 {
+		return fail("Check refuses what is accepted: %v\n%s", findings, histories.Render(request.Messages))
+	}
+	again, more, err := to.format.EncodeRequest(request)
+	if err != nil || len(more) > 0 || !state.JSON(again).Equal(state.JSON(body)) {
+		return fail("encoded again it differs: %v %v\n%s", err, more, again)
+	}
+	if err := alike(msgs, request.Messages, omitted); err != nil {
+		return fail("%w", err)
+	}
+	return nil
+}
+
+// alike returns an error if something of what was sent did not arrive, and no
+// omission tells of it.
+func alike(sent, arrived []state.Message, omitted []provider.Omission) error {
+	var said strings.Builder
+	for _, m := range arrived {
+		if m, ok := m.(state.TextMessage); ok {
+			said.WriteString(m.Text() + "\n")
+		}
+	}
+	results := resultsIn(arrived)
+	for i, m := range sent {
+		reported := slices.ContainsFunc(omitted, func(o provider.Omission) bool { return o.Message == i })
+		switch m := m.(type) {
+		case state.ToolResultMessage:
+			if len(results) == 0 || results[0].Call().ID != m.Call().ID || !reported && !says(results[0].Content(), m.Content()) {
+				return fmt.Errorf("result %d is another", i)
+			}
+			results = results[1:]
+		case state.TextMessage:
+			for _, text := range strings.Split(m.Text(), "\n") {
+				if !reported && !strings.Contains(said.String(), text) {
+					return fmt.Errorf("what message %d says is missing", i)
+				}
+			}
+		case state.UnknownMessage:
+			if format, _ := origin.Unknown(m); format == "" && !reported {
+				return fmt.Errorf("message %d is left out without a report", i)
+			}
+		}
+	}
+	if !slices.EqualFunc(callsIn(sent), callsIn(arrived), func(a, b state.ToolCall) bool {
+		named := a.Name == b.Name || b.Name == "tool_search_call" // which has no name but its type
+		return a.ID == b.ID && named && (a.Input.Equal(b.Input) || !strings.HasPrefix(string(a.Input), "{"))
+	}) {
+		return errors.New("the calls are others")
+	}
+	if len(results) > 0 {
+		return errors.New("there are more results")
+	}
+	return nil
+}
+
+func callsIn(msgs []state.Message) (calls []state.ToolCall) {
+	for _, m := range msgs {
+		if m, ok := m.(state.ToolCallMessage); ok {
+			calls = append(calls, m.Calls()...)
+		}
+	}
+	return calls
+}
+
+func resultsIn(msgs []state.Message) (results []state.ToolResultMessage) {
+	for _, m := range msgs {
+		if m, ok := m.(state.ToolResultMessage); ok {
+			results = append(results, m)
+		}
+	}
+	return results
+}
+
+// says reports whether a content is a text, or an object that has it where a
+// provider takes nothing else. Content that is no text may have become anything.
+func says(content, text state.JSON) bool {
+	if !strings.HasPrefix(string(text), `"`) || content.Equal(text) {
+		return true
+	}
+	var held map[string]json.RawMessage
+	err := json.Unmarshal([]byte(content), &held)
+	return err == nil && (text.Equal(state.JSON(held["output"])) || text.Equal(state.JSON(held["error"])))
+}
+
+// carryCase is a way from one provider to another.
+type carryCase struct {
+	from, to target
+	policy   transcript.Policy
+}
+
+func (c carryCase) String() string {
+	return fmt.Sprintf("%v to %v, policy %d", c.from.format, c.to.format, c.policy)
+}
+
+var carryCases = func() (cases []carryCase) {
+	for _, from := range targets {
+		for _, to := range targets {
+			for _, policy := range []transcript.Policy{transcript.Drop, transcript.AnswerCalls | transcript.KeepResults} {
+				cases = append(cases, carryCase{from, to, policy})
+			}
+		}
+	}
+	return cases
+}()
+
+func carried(c carryCase, msgs []state.Message) error { return carry(msgs, c.to, c.policy) }
+
+// carryEverywhere carries a conversation to all providers.
+func carryEverywhere(msgs []state.Message) error {
+	var errs []error
+	for _, c := range carryCases[:2*len(targets)] {
+		errs = append(errs, carried(c, msgs))
+	}
+	return errors.Join(errs...)
+}
+
+// maybeBroken makes a history that the provider accepts, or did once.
+func maybeBroken(rng *rand.Rand, c carryCase) []state.Message {
+	msgs := histories.Valid(rng, c.from.mark)
+	if rng.IntN(2) == 0 {
+		return histories.Mutate(rng, msgs)
+	}
+	return msgs
+}
+
+// A history that Check accepts is one that the provider accepts.
+func TestHistoriesChecked(t *testing.T) {
+	histories.Law[carryCase]{
+		Cases: carryCases, History: maybeBroken, Parts: true,
+		Obeys: func(c carryCase, msgs []state.Message) error {
+			if len(transcript.Check(msgs, c.to.profile)) > 0 {
+				return nil
+			}
+			return sent(msgs, c.to)
+		},
+	}.Hold(t)
+}
+
+// What was made for one provider, or made and broken, is carried to another.
+func TestHistoriesCarried(t *testing.T) {
+	histories.Law[carryCase]{Cases: carryCases, History: maybeBroken, Parts: true, Obeys: carried}.Hold(t)
+}
+
+// What was read from a provider is carried to another, also if it was broken.
+func TestHistoriesReadAndCarried(t *testing.T) {
+	histories.Law[carryCase]{
+		Cases: carryCases, Parts: true, Obeys: carried,
+		History: func(rng *rand.Rand, c carryCase) []state.Message {
+			body, _, err := c.from.format.EncodeRequest(provider.Request{Messages: histories.Valid(rng, c.from.mark)})
+			if err != nil {
+				return []state.Message{nil} // TestHistoriesChecked reports it
+			}
+			request, err := c.from.format.DecodeRequest(body)
+			if err == nil && rng.IntN(2) == 0 {
+				return histories.Mutate(rng, request.Messages)
+			}
+			return request.Messages
+		},
+	}.Hold(t)
+}
+
+// What was recorded is accepted by the provider it was sent to, and is carried to
+// all, as it was and with the answer to it.
+func TestTracesCarried(t *testing.T) {
+	for _, from := range targets {
+		recorded := exchanges(t, from.api)
+		if from.format == provider.OpenAI {
+			recorded = append(recorded, runs(t)...)
+		}
+		accepted := 0
+		for _, e := range recorded {
+			if e.request == nil {
+				continue
+			}
+			name := fmt.Sprintf("%s#%d", e.file, e.index)
+			request, err := from.format.DecodeRequest(e.request)
+			require.NoError(t, err, name)
+			if err := refused(from.format, e.request, request.Continued()); e.status < 300 {
+				accepted++
+				profile := from.profile
+				if request.Continued() {
+					profile = profile.Continued()
+				}
+				require.NoError(t, err, name)
+				require.Empty(t, transcript.Check(request.Messages, profile), name)
+			}
+			require.NoError(t, carryEverywhere(request.Messages), name)
+			if response, err := from.format.DecodeResponse(e.response); err == nil {
+				require.NoError(t, carryEverywhere(slices.Concat(request.Messages, response.Output)), name)
+			}
+		}
+		t.Logf("%v: %d requests, %d of them accepted", from.format, len(recorded), accepted)
+	}
+}
+
+// runs returns the recorded conversations that are no exchanges.
+func runs(t *testing.T) (found []exchange) {
+	for _, f := range bodies(t, "tau_airline") {
+		var run struct{ Traj json.RawMessage }
+		require.NoError(t, json.Unmarshal(f.data, &run))
+		found = append(found, exchange{file: f.name, request: slices.Concat([]byte(`{"messages":`), run.Traj, []byte("}"))})
+	}
+	return found
+}

@@ -1,0 +1,282 @@
+package provider_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+)
+
+// geminiAgain decodes and encodes a request of Gemini's, requires that it is equal, and
+// returns the messages.
+func geminiAgain(t *testing.T, body string) []state.Message {
+	t.Helper()
+	request, err := provider.Gemini.DecodeRequest([]byte(body))
+	require.NoError(t, err)
+	encoded, omitted, err := provider.Gemini.EncodeRequest(request)
+	require.NoError(t, err)
+	require.Empty(t, omitted)
+	jsonEqual(t, []byte(body), encoded)
+	return request.Messages
+}
+
+// geminiRaws returns the messages as text.
+func geminiRaws(msgs []state.Message) []string {
+	texts := []string{}
+	for _, m := range msgs {
+		texts = append(texts, string(m.Raw()))
+	}
+	return texts
+}
+
+// geminiSays encodes messages and returns the request.
+func geminiSays(t *testing.T, messages ...string) (string, []provider.Omission) {
+	t.Helper()
+	msgs, err := state.DecodeMessages([]byte("[" + strings.Join(messages, ",") + "]"))
+	require.NoError(t, err)
+	body, omitted, err := provider.Gemini.EncodeRequest(provider.Request{Messages: msgs})
+	require.NoError(t, err)
+	return string(body), omitted
+}
+
+func TestGeminiContents(t *testing.T) {
+	tests := []struct {
+		name, contents string
+		want           []string
+	}{
+		{"text", `[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"text":"hello"}]}]`, []string{
+			`{"type":"text","role":"user","content":"hi"}`,
+			`{"type":"text","role":"assistant","content":"hello"}`}},
+		{"no role, null role, other roles", `[{"parts":[{"text":"a"}]},{"role":null,"parts":[{"text":"b"}]},{"role":"system","parts":[{"text":"c"}]}]`, []string{
+			`{"type":"text","role":"user","content":"a","gemini":{"without":["role"]}}`,
+			`{"type":"text","role":"user","content":"b","gemini":{"more":{"role":null}}}`,
+			`{"type":"text","role":"system","content":"c","gemini":{"more":{"role":"system"}}}`}},
+		{"one content without an array", `{"parts":[{"text":"a"}]}`, []string{
+			`{"type":"text","role":"user","content":"a","gemini":{"in":"contents","without":["role"]}}`}},
+		{"none", `[]`, []string{}},
+		{"no parts", `[{"role":"user","parts":[]},{"role":"model"},{"role":"model","parts":null}]`, []string{
+			`{"type":"text","role":"user","content":[],"gemini":{}}`,
+			`{"type":"text","role":"assistant","content":[],"gemini":{"without":["parts"]}}`,
+			`{"type":"text","role":"assistant","content":[],"gemini":{"more":{"parts":null}}}`}},
+		{"thoughts, signatures, media and what nobody knows", `[{"role":"model","parts":[{"text":"hm","thought":true},{"text":"a","thoughtSignature":"cw=="},{"text":null},{"inline_data":{"mime_type":"image/png","data":"aQ=="}},{"new":1}]}]`, []string{
+			`{"type":"text","role":"assistant","content":[{"text":"hm","thought":true},{"type":"text","text":"a","thoughtSignature":"cw=="},{"text":null},{"inline_data":{"mime_type":"image/png","data":"aQ=="}},{"new":1}],"gemini":{}}`}},
+		{"text and calls", `[{"role":"model","parts":[{"text":"I look"},{"functionCall":{"name":"f","args":{"n":1.0}},"thoughtSignature":"cw=="},{"functionCall":{"id":"","name":"g"}}]}]`, []string{
+			`{"type":"text","role":"assistant","content":"I look"}`,
+			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"","name":"f","input":{"n":1.0},"gemini":{"part":{"more":{"thoughtSignature":"cw=="}}}},{"type":"tool","id":"","name":"g","gemini":{"block":{"more":{"id":""}}}}],"gemini":{"joined":true}}`}},
+		{"calls of their own content", `[{"role":"model","parts":[{"text":"I look"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":null}}]}]`, []string{
+			`{"type":"text","role":"assistant","content":"I look"}`,
+			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"","name":"f","input":null}],"gemini":{"joined":false}}`}},
+		{"snake case", `[{"role":"model","parts":[{"function_call":{"name":"f","id":"1","args":{}},"thought_signature":"cw=="}]},{"role":"user","parts":[{"function_response":{"name":"f","id":"1","response":{"output":1}}}]}]`, []string{
+			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"1","name":"f","input":{},"gemini":{"as":"function_call","part":{"more":{"thought_signature":"cw=="}}}}],"gemini":{}}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"1","name":"f"},"content":{"output":1},"gemini":{"as":"function_response"}}`}},
+		{"results", `[{"role":"function","parts":[{"functionResponse":{"name":"f","response":{"a":1},"parts":[{"fileData":{"fileUri":"u"}}]}},{"functionResponse":{"name":"g"},"x":1},{"text":"go on"}]},{"role":"user","parts":[{"functionResponse":{"name":"h","response":null}}]}]`, []string{
+			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"f"},"content":{"a":1},"gemini":{"more":{"role":"function"},"block":{"more":{"parts":[{"fileData":{"fileUri":"u"}}]}}}}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"g"},"gemini":{"joined":true,"part":{"more":{"x":1}}}}`,
+			`{"type":"text","role":"function","content":"go on","gemini":{"joined":true}}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"h"},"content":null,"gemini":{}}`}},
+		{"results of several contents", `[{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"g","response":{}}}]}]`, []string{
+			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"f"},"content":{},"gemini":{}}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"g"},"content":{},"gemini":{"joined":false}}`}},
+		{"empty text beside a call", `[{"role":"model","parts":[{"text":""},{"functionCall":{"name":"f"}},{"text":""}]}]`, []string{
+			`{"type":"text","role":"assistant","content":"","gemini":{"joined":false}}`,
+			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"","name":"f"}],"gemini":{"joined":true}}`,
+			`{"type":"text","role":"assistant","content":"","gemini":{"joined":true}}`}},
+		{"a call and its result in one content", `[{"role":"model","parts":[{"functionCall":{"name":"f"}},{"functionResponse":{"name":"f","response":{}}}],"x":null}]`, []string{
+			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"","name":"f"}],"gemini":{"more":{"x":null}}}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"f"},"content":{},"gemini":{"joined":true,"role":"model"}}`}},
+		{"a part with a type", `[{"role":"model","parts":[{"type":"text","text":"a"}]}]`, []string{
+			`{"type":"gemini.message","role":"assistant","item":{"role":"model","parts":[{"type":"text","text":"a"}]}}`}},
+		{"calls that are none", `[{"role":"model","parts":[{"functionCall":null,"text":"a"},{"toolCall":{"id":"1"}}]}]`, []string{
+			`{"type":"text","role":"assistant","content":[{"type":"text","functionCall":null,"text":"a"},{"toolCall":{"id":"1"}}],"gemini":{}}`}},
+		{"the name of the result is that of the call", `[{"role":"model","parts":[{"functionCall":{"id":"1","name":"f"}}]},{"role":"user","parts":[{"functionResponse":{"id":"1","response":{}}}]}]`, []string{
+			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"1","name":"f"}],"gemini":{}}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"1","name":"f"},"content":{},"gemini":{"block":{"without":["name"]}}}`}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			msgs := geminiAgain(t, `{"contents":`+test.contents+`,"generationConfig":{"temperature":1.0},"seed":18446744073709551616}`)
+			if diff := cmp.Diff(test.want, geminiRaws(msgs)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestGeminiSystemInstruction(t *testing.T) {
+	tests := []struct{ name, instruction, want string }{
+		{"content", `"systemInstruction":{"parts":[{"text":"s"}]}`, `{"type":"text","role":"system","content":"s","gemini":{"in":"systemInstruction"}}`},
+		{"snake case, role", `"system_instruction":{"role":"user","parts":[{"text":"s"}]}`, `{"type":"text","role":"system","content":"s","gemini":{"in":"system_instruction","more":{"role":"user"}}}`},
+		{"parts", `"systemInstruction":{"parts":[{"text":"s"},{"functionCall":{"name":"f"}}]}`, `{"type":"text","role":"system","content":[{"type":"text","text":"s"},{"functionCall":{"name":"f"}}],"gemini":{"in":"systemInstruction"}}`},
+		{"text", `"systemInstruction":"s"`, `{"type":"text","role":"system","content":"s","gemini":{"in":"systemInstruction","bare":true}}`},
+		{"null", `"systemInstruction":null`, `{"type":"text","role":"system","content":null,"gemini":{"in":"systemInstruction","bare":true}}`},
+		{"empty", `"systemInstruction":{}`, `{"type":"text","role":"system","content":[],"gemini":{"in":"systemInstruction","without":["parts"]}}`},
+		{"a part with a type", `"systemInstruction":{"parts":[{"type":"x"}]}`, `{"type":"gemini.systemInstruction","role":"system","item":{"parts":[{"type":"x"}]}}`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			msgs := geminiAgain(t, `{`+test.instruction+`,"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`)
+			require.Equal(t, []string{test.want, `{"type":"text","role":"user","content":"hi"}`}, geminiRaws(msgs))
+		})
+	}
+	geminiAgain(t, `{"systemInstruction":{"parts":[{"text":"a"}]},"system_instruction":{"parts":[{"text":"b"}]},"contents":[]}`)
+}
+
+func TestGeminiMalformed(t *testing.T) {
+	tests := []struct{ body, path string }{
+		{`[]`, "$"},
+		{`{}`, "$.contents"},
+		{`{"contents":null}`, "$.contents"},
+		{`{"contents":"hi"}`, "$.contents"},
+		{`{"contents":["hi"]}`, "$.contents[0]"},
+		{`{"contents":[],"systemInstruction":[]}`, "$.systemInstruction"},
+		{`{"contents":[{"role":1}]}`, "$.contents[0].role"},
+		{`{"contents":{"parts":{}}}`, "$.contents.parts"},
+		{`{"contents":[{"parts":[null]}]}`, "$.contents[0].parts[0]"},
+		{`{"contents":[{"parts":[{"text":1}]}]}`, "$.contents[0].parts[0].text"},
+		{`{"contents":[{"parts":[{"functionCall":[]}]}]}`, "$.contents[0].parts[0].functionCall"},
+		{`{"contents":[{"parts":[{"function_response":{"name":1}}]}]}`, "$.contents[0].parts[0].function_response.name"},
+	}
+	for _, test := range tests {
+		_, err := provider.Gemini.DecodeRequest([]byte(test.body))
+		var bad *provider.Error
+		require.ErrorAs(t, err, &bad, test.body)
+		require.ErrorIs(t, err, state.ErrType, test.body)
+		require.Equal(t, test.path, bad.Path, test.body)
+	}
+	for body, path := range map[string]string{
+		`{"candidates":{}}`:                           "$.candidates",
+		`{"candidates":[1]}`:                          "$.candidates[0]",
+		`{"candidates":[{"content":[]}]}`:             "$.candidates[0].content",
+		`{"candidates":[{"content":{"parts":[[]]}}]}`: "$.candidates[0].content.parts[0]",
+		`{"candidates":[{"content":{"role":"","x":{}`: "$.candidates[0].content.x",
+	} {
+		result, err := provider.Gemini.DecodeResponse([]byte(body))
+		var bad *provider.Error
+		require.ErrorAs(t, err, &bad, body)
+		require.Equal(t, path, bad.Path, body)
+		require.Equal(t, body, result.Raw)
+	}
+}
+
+// What other formats say is said with what Gemini has for it.
+func TestGeminiFromOthers(t *testing.T) {
+	const user = `{"type":"text","role":"user","content":"hi"}`
+	const said = `{"role":"user","parts":[{"text":"hi"}]}`
+	tests := []struct {
+		name     string
+		messages []string
+		want     string
+		omitted  []string
+	}{
+		{"system", []string{`{"type":"text","role":"system","content":"a"}`, `{"type":"text","role":"developer","content":[{"type":"text","text":"b","cache_control":{}}]}`, user, `{"type":"text","role":"system","content":"c"}`},
+			`{"systemInstruction":{"parts":[{"text":"a"},{"text":"b"}]},"contents":[` + said + `,{"role":"user","parts":[{"text":"c"}]}]}`, nil},
+		{"system beside Gemini's", []string{`{"type":"text","role":"system","content":"a"}`, `{"type":"text","role":"system","content":"s","gemini":{"in":"system_instruction","bare":true}}`, `{"type":"text","role":"system","content":"b"}`, user},
+			`{"systemInstruction":{"parts":[{"text":"a"},{"text":"b"}]},"system_instruction":"s","contents":[` + said + `]}`, nil},
+		{"system after what is left out", []string{`{"type":"openai_responses.reasoning","role":"assistant","item":{}}`, `{"type":"text","role":"assistant","content":[{"type":"thinking","thinking":"b"}]}`, `{"type":"text","role":"developer","content":"a"}`, user},
+			`{"systemInstruction":{"parts":[{"text":"a"}]},"contents":[` + said + `]}`,
+			[]string{"message 0: message of type openai_responses.reasoning", "message 1: part of type thinking"}},
+		{"system beside Gemini's that is kept whole", []string{`{"type":"gemini.system_instruction","role":"system","item":{"role":"x","parts":[{"type":"y"}]}}`, `{"type":"text","role":"system","content":"a"}`, user},
+			`{"system_instruction":{"role":"x","parts":[{"type":"y"},{"text":"a"}]},"contents":[` + said + `]}`, nil},
+		{"Gemini's system elsewhere", []string{user, `{"type":"text","role":"system","content":"s","gemini":{"in":"system_instruction","more":{"role":"x"}}}`},
+			`{"contents":[` + said + `,{"role":"user","parts":[{"text":"s"}]}]}`, nil},
+		{"text and calls", []string{user, `{"type":"text","role":"assistant","content":"I look"}`, `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","input":{"a":1.0}},{"id":"","name":"g"},{"id":"3","name":"h","input":"no object"},{"name":"i","input":null}]}`},
+			`{"contents":[` + said + `,{"role":"model","parts":[{"text":"I look"},{"functionCall":{"id":"1","name":"f","args":{"a":1.0}},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"name":"g","args":{}}},{"functionCall":{"id":"3","name":"h","args":{"arguments":"no object"}}},{"functionCall":{"name":"i","args":{}}}]}]}`, nil},
+		{"nothing to say beside calls", []string{user, `{"type":"text","role":"assistant","content":"","openai":{}}`, `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","input":{}}]}`, `{"type":"text","role":"assistant","content":null,"openai":{}}`, `{"type":"tool_call","role":"assistant","tools":[{"id":"2","name":"g"}],"openai":{}}`, `{"type":"text","role":"assistant","content":[{"type":"text","text":""}],"anthropic":{"joined":true}}`},
+			`{"contents":[` + said + `,{"role":"model","parts":[{"functionCall":{"id":"1","name":"f","args":{}},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"id":"2","name":"g","args":{}}}]}]}`, nil},
+		{"calls of several entries", []string{user, `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f"}]}`, `{"type":"tool_call","role":"assistant","tools":[{"id":"2","name":"f"}],"openai":{"joined":false}}`},
+			`{"contents":[` + said + `,{"role":"model","parts":[{"functionCall":{"id":"1","name":"f","args":{}},"thoughtSignature":"skip_thought_signature_validator"}]},{"role":"model","parts":[{"functionCall":{"id":"2","name":"f","args":{}},"thoughtSignature":"skip_thought_signature_validator"}]}]}`, nil},
+		{"results", []string{`{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":"299.0"}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"id":"2","name":"f"},"content":{"a":1}}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":"no","is_error":true}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":[1]}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":null}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"name":"f"}}`,
+			`{"type":"text","role":"user","content":"hi","anthropic":{"joined":true}}`},
+			`{"contents":[{"role":"user","parts":[{"functionResponse":{"id":"1","name":"f","response":{"output":"299.0"}}},{"functionResponse":{"id":"2","name":"f","response":{"a":1}}},{"functionResponse":{"name":"f","response":{"error":"no"}}},{"functionResponse":{"name":"f","response":{"output":[1]}}},{"functionResponse":{"name":"f","response":{"output":null}}},{"functionResponse":{"name":"f","response":{}}}]},` + said + `]}`, nil},
+		{"results of parts", []string{`{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":[{"type":"text","text":"a"},{"type":"text","text":"b"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aQ=="}},{"type":"file","file":{"file_data":"aQ=="}}],"anthropic":{}}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":[{"type":"tool_reference","tool_name":"x"}],"anthropic":{}}`},
+			`{"contents":[{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"a\nb"},"parts":[{"inlineData":{"mimeType":"image/png","data":"aQ=="}}]}},{"functionResponse":{"name":"f","response":{"output":[{"type":"tool_reference","tool_name":"x"}]}}}]}]}`,
+			[]string{"message 0: part of type file"}},
+		{"media", []string{`{"type":"text","role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"data:image/png;base64,aQ=="}},{"type":"image_url","image_url":{"url":"https://x/y.png"}},{"type":"input_audio","input_audio":{"data":"aQ==","format":"wav"}},{"type":"file","file":{"file_id":"1"}},{"x":1}]}`},
+			`{"contents":[{"role":"user","parts":[{"text":"see"},{"inlineData":{"mimeType":"image/png","data":"aQ=="}},{"fileData":{"fileUri":"https://x/y.png"}},{"inlineData":{"mimeType":"audio/wav","data":"aQ=="}}]}]}`,
+			[]string{"message 0: part of type file", "message 0: part without a type"}},
+		{"what only others have", []string{`{"type":"text","role":"Orchestrator (thought)","content":"a"}`, `{"type":"text","role":"assistant","content":[{"type":"thinking","thinking":"b"}],"anthropic":{}}`, `{"type":"openai_responses.reasoning","role":"assistant","item":{}}`, `{"type":"other"}`},
+			`{"contents":[{"role":"user","parts":[{"text":"a"}]}]}`,
+			[]string{"message 1: part of type thinking", "message 2: message of type openai_responses.reasoning", "message 3: message of type other"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			body, omitted := geminiSays(t, test.messages...)
+			jsonEqual(t, []byte(test.want), []byte(body))
+			var told []string
+			for _, o := range omitted {
+				told = append(told, o.String())
+			}
+			require.Equal(t, test.omitted, told)
+		})
+	}
+}
+
+// A message whose neighbour is gone does not end up in the content of another.
+func TestGeminiTrimmed(t *testing.T) {
+	msgs := geminiAgain(t, `{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":"b"},{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"g","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}},{"functionResponse":{"name":"g","response":{}}}]}]}`)
+	body, _, err := provider.Gemini.EncodeRequest(provider.Request{Messages: []state.Message{msgs[0], msgs[2], msgs[4]}})
+	require.NoError(t, err)
+	jsonEqual(t, []byte(`{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"g","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"g","response":{}}}]}]}`), body)
+}
+
+// Whatever parts follow each other in whatever contents, all of it comes back.
+func TestGeminiAnything(t *testing.T) {
+	one := func(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
+	content := func(r *rand.Rand) string {
+		parts := make([]string, r.IntN(4))
+		for i := range parts {
+			parts[i] = one(r, `{"text":""}`, `{"text":"a"}`, `{"text":"b","thought":true}`, `{"text":"","thoughtSignature":"x"}`, `{}`, `{"type":"text"}`,
+				`{"functionCall":{"name":"f","args":{}}}`, `{"function_call":{"id":"1","name":"g"},"thought_signature":"x"}`, `{"functionCall":{}}`, `{"functionCall":null}`,
+				`{"functionResponse":{"name":"f","response":{}}}`, `{"function_response":{"id":"1","response":"x"}}`, `{"functionResponse":{},"function_response":{"name":"z"}}`,
+				`{"functionCall":{"name":"z","args":[1]},"functionResponse":{"name":"f"},"text":"q"}`)
+		}
+		return `{` + one(r, `"role":"user",`, `"role":"model",`, ``, `"role":null,`, `"role":"function",`, `"role":"system",`, `"role":"assistant",`, `"role":"",`, `"role":"tool_result",`) +
+			one(r, ``, `"x":1,`, `"in":"contents","joined":true,`) + `"parts":[` + strings.Join(parts, ",") + `]}`
+	}
+	seeds := 20_000
+	if testing.Short() {
+		seeds = 2_000
+	}
+	for seed := range seeds {
+		r := rand.New(rand.NewPCG(uint64(seed), 0))
+		contents := make([]string, r.IntN(5))
+		for i := range contents {
+			contents[i] = content(r)
+		}
+		body := `{"contents":` + one(r, content(r), `[`+strings.Join(contents, ",")+`]`, `[`+strings.Join(contents, ",")+`]`)
+		for _, name := range []string{"systemInstruction", "system_instruction"} {
+			body += one(r, ``, ``, `,"`+name+`":`+one(r, `null`, `"s"`, `""`, content(r)))
+		}
+		geminiAgain(t, body+`}`)
+		if t.Failed() {
+			t.Fatal("seed", seed, body)
+		}
+	}
+}
+
+// A role that was changed since is not what was kept of it.
+func TestGeminiRoleChanged(t *testing.T) {
+	for sent, again := range map[string]string{
+		`{"parts":[{"functionCall":{"name":"f"}}]}`:                   `{"role":"model","parts":[{"functionCall":{"name":"f"}}]}`,
+		`{"role":"function","parts":[{"functionCall":{"name":"f"}}]}`: `{"role":"model","parts":[{"functionCall":{"name":"f"}}]}`,
+		`{"role":null,"parts":[{"text":"a"},{"text":"b"}]}`:           `{"role":"model","parts":[{"text":"a"},{"text":"b"}]}`,
+	} {
+		request, err := provider.Gemini.DecodeRequest([]byte(`{"contents":[` + sent + `]}`))
+		require.NoError(t, err)
+		changed, err := state.DecodeMessage([]byte(strings.Replace(string(request.Messages[0].Raw()), `"role":"`+request.Messages[0].Role(), `"role":"assistant`, 1)))
+		require.NoError(t, err)
+		body, _, err := provider.Gemini.EncodeRequest(provider.Request{Messages: []state.Message{changed}})
+		require.NoError(t, err)
+		require.JSONEq(t, `{"contents":[`+again+`]}`, string(body))
+	}
+}

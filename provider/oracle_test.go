@@ -1,0 +1,507 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/agentstate/state/provider"
+)
+
+// The oracles refuse the bodies of requests that the providers refuse. They are
+// written from what the providers say and share nothing with the packages that
+// they test.
+
+type (
+	jsonObject = map[string]any
+	jsonArray  = []any
+)
+
+// oracles say for each format why the provider refuses a conversation. If it is
+// continued, its beginning is not in the body.
+var oracles = map[*provider.Format]func(body jsonObject, continued bool) error{
+	provider.OpenAI:          refusedByOpenAI,
+	provider.OpenAIResponses: refusedByOpenAIResponses,
+	provider.Anthropic:       refusedByAnthropic,
+	provider.Gemini:          refusedByGemini,
+}
+
+// refused returns why the provider refuses a body, nil if it does not.
+func refused(f *provider.Format, body []byte, continued bool) error {
+	var members jsonObject
+	if err := json.Unmarshal(body, &members); err != nil {
+		return err
+	}
+	return oracles[f](members, continued)
+}
+
+// breaks is the error of an entry: the rule that it breaks, and how.
+func breaks(i int, rule, problem string) error {
+	return fmt.Errorf("entry %d: [%s] %s", i, rule, problem)
+}
+
+var (
+	openAIName    = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	anthropicName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+	anthropicID   = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+	geminiName    = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
+)
+
+func textIn(value any) string { s, _ := value.(string); return s }
+
+// objectsIn returns the objects of an array.
+func objectsIn(value any) (list []jsonObject, ok bool) {
+	elements, ok := value.(jsonArray)
+	for _, element := range elements {
+		part, is := element.(jsonObject)
+		ok = ok && is
+		list = append(list, part)
+	}
+	return list, ok
+}
+
+// openAIContent reports whether a content is text or parts that the API has.
+func openAIContent(content any) bool {
+	if _, ok := content.(string); ok {
+		return true
+	}
+	list, ok := objectsIn(content)
+	for _, part := range list {
+		switch part["type"] {
+		case "text":
+			_, is := part["text"].(string)
+			ok = ok && is
+		case "image_url", "input_audio", "file", "refusal", "thinking": // the last is Mistral's
+		default:
+			return false
+		}
+	}
+	return ok && len(list) > 0
+}
+
+func refusedByOpenAI(body jsonObject, _ bool) error {
+	entries, ok := objectsIn(body["messages"])
+	if !ok {
+		return breaks(0, "shape", "messages is no array of objects")
+	}
+	waiting := map[string]bool{}
+	for i, entry := range entries {
+		content, role := entry["content"], textIn(entry["role"])
+		if role == "tool" {
+			id := textIn(entry["tool_call_id"])
+			switch {
+			case !waiting[id]:
+				return breaks(i, "orphan-result", "a tool message must be a response to a preceding message with tool_calls")
+			case !openAIContent(content):
+				return breaks(i, "content", "of a tool message")
+			}
+			delete(waiting, id)
+			continue
+		}
+		if len(waiting) > 0 {
+			return breaks(i, "unanswered-call", "tool_calls must be followed by tool messages for each of them")
+		}
+		calls, ok := objectsIn(entry["tool_calls"])
+		if entry["tool_calls"] != nil && !ok {
+			return breaks(i, "shape", "tool_calls must be an array of calls")
+		}
+		switch role {
+		case "system", "developer", "user":
+			if !openAIContent(content) || len(calls) > 0 {
+				return breaks(i, "content", "must be text or parts")
+			}
+		case "assistant":
+			// Other content than text takes its place.
+			said := len(calls) > 0
+			for name, value := range entry {
+				said = said || value != nil && !slices.Contains([]string{"role", "name", "content", "tool_calls"}, name)
+			}
+			list, empty := objectsIn(content)
+			empty = content == nil || empty && len(list) == 0
+			if empty && !said || !empty && !openAIContent(content) {
+				return breaks(i, "content", "must be text or parts")
+			}
+		default:
+			return breaks(i, "role", "is none that the API knows")
+		}
+		for _, call := range calls {
+			id := textIn(call["id"])
+			called, arguments := call["function"], "arguments"
+			if call["type"] == "custom" {
+				called, arguments = call["custom"], "input"
+			}
+			function, ok := called.(jsonObject)
+			_, is := function[arguments].(string)
+			switch {
+			case !ok || !is:
+				return breaks(i, "shape", "a call needs a function with arguments that are a string")
+			case id == "" || len(id) > 64: // OpenAI itself takes 40, others who have the format more
+				return breaks(i, "id", "must have 1 to 64 characters")
+			case !openAIName.MatchString(textIn(function["name"])):
+				return breaks(i, "name", "does not match the pattern")
+			case waiting[id]:
+				return breaks(i, "duplicate-id", "duplicate value for tool_call_id")
+			}
+			waiting[id] = true
+		}
+	}
+	if len(waiting) > 0 {
+		return breaks(len(entries), "unanswered-call", "tool_calls must be followed by tool messages for each of them")
+	}
+	return nil
+}
+
+// responsesContent reports whether a content is text or parts that the API has
+// for the role.
+func responsesContent(content any, role string) bool {
+	if _, ok := content.(string); ok {
+		return true
+	}
+	list, ok := objectsIn(content)
+	for _, part := range list {
+		typ := textIn(part["type"])
+		switch typ {
+		case "input_text", "output_text":
+			_, is := part["text"].(string)
+			ok = ok && is && (typ == "output_text") == (role == "assistant")
+		case "input_image", "input_file", "input_audio", "refusal":
+		default:
+			return false
+		}
+	}
+	return ok
+}
+
+func refusedByOpenAIResponses(body jsonObject, continued bool) error {
+	if _, ok := body["input"].(string); ok || body["input"] == nil {
+		return nil
+	}
+	items, ok := objectsIn(body["input"])
+	if !ok {
+		return breaks(0, "shape", "input is no array of objects")
+	}
+	waiting, seen := map[string]bool{}, map[string]bool{}
+	searched := map[string]bool{} // calls of another kind, which may have such an output too
+	thought := false              // the last item is reasoning that needs what follows from it
+	for i, item := range items {
+		typ, role, id := textIn(item["type"]), textIn(item["role"]), textIn(item["call_id"])
+		if item["type"] == nil {
+			typ = "message"
+		}
+		// A text that follows counts only as the item that it was, with its id.
+		if thought && (strings.HasSuffix(typ, "_output") || typ == "message" && (role != "assistant" || item["id"] == nil)) {
+			return breaks(i, "reasoning", "was provided without its required following item")
+		}
+		own := textIn(item["id"])
+		if seen[own] {
+			return breaks(i, "duplicate-item", "duplicate item found")
+		}
+		seen[own] = own != "" && typ != "item_reference"
+		thought = typ == "reasoning" && strings.HasPrefix(own, "rs_") // others who have the format do not mind
+		switch typ {
+		case "":
+			return breaks(i, "shape", "type must be a string")
+		case "message":
+			switch {
+			case !slices.Contains([]string{"user", "assistant", "system", "developer"}, role):
+				return breaks(i, "role", "is none that the API knows")
+			case !responsesContent(item["content"], role):
+				return breaks(i, "content", "must be text or parts")
+			}
+		case "function_call":
+			_, is := item["arguments"].(string)
+			switch {
+			case !is:
+				return breaks(i, "shape", "arguments must be a string")
+			case id == "" || len(id) > 64:
+				return breaks(i, "id", "must have 1 to 64 characters")
+			case !openAIName.MatchString(textIn(item["name"])):
+				return breaks(i, "name", "does not match the pattern")
+			case waiting[id]:
+				return breaks(i, "duplicate-id", "is that of another call without output")
+			}
+			waiting[id] = true
+		case "function_call_output":
+			switch {
+			case id == "":
+				return breaks(i, "id", "of an output is missing")
+			case !waiting[id] && !searched[id] && !continued:
+				return breaks(i, "orphan-result", "no tool call found for function call output")
+			case !responsesContent(item["output"], "user"):
+				return breaks(i, "content", "output must be text or parts")
+			}
+			delete(waiting, id)
+			delete(searched, id)
+		default:
+			searched[id] = id != "" && strings.HasSuffix(typ, "_call")
+		}
+	}
+	switch {
+	case thought:
+		return breaks(len(items), "reasoning", "was provided without its required following item")
+	case len(waiting) > 0:
+		return breaks(len(items), "unanswered-call", "no tool output found for function call")
+	}
+	return nil
+}
+
+// anthropicTurn is what one side says in a row; the API merges its entries.
+type anthropicTurn struct {
+	at     int
+	role   string
+	blocks []jsonObject
+}
+
+func refusedByAnthropic(body jsonObject, _ bool) error {
+	if blocks, ok := objectsIn(body["system"]); ok {
+		for _, block := range blocks {
+			if textIn(block["text"]) == "" {
+				return breaks(0, "empty", "system: text content blocks must be non-empty")
+			}
+		}
+	} else if _, ok := body["system"].(string); !ok && body["system"] != nil {
+		return breaks(0, "shape", "system must be text or blocks")
+	}
+	entries, ok := objectsIn(body["messages"])
+	if !ok {
+		return breaks(0, "shape", "messages is no array of objects")
+	}
+	var turns []anthropicTurn
+	for i, entry := range entries {
+		role := textIn(entry["role"])
+		switch {
+		case !slices.Contains([]string{"user", "assistant", "system"}, role):
+			return breaks(i, "role", "is none that the API knows")
+		case role == "system" && (len(turns) == 0 || turns[len(turns)-1].role == "assistant"):
+			return breaks(i, "system", "is only supported after the user's turn")
+		}
+		last := i == len(entries)-1 && role == "assistant"
+		blocks, ok := objectsIn(entry["content"])
+		if s, is := entry["content"].(string); is {
+			blocks, ok = nil, true
+			if s != "" || !last {
+				blocks = []jsonObject{{"type": "text", "text": s}}
+			}
+		}
+		if !last && (!ok || len(blocks) == 0) {
+			return breaks(i, "empty", "all messages must have non-empty content except for the optional final assistant message")
+		}
+		if n := len(turns); n > 0 && turns[n-1].role == role {
+			turns[n-1].blocks = append(turns[n-1].blocks, blocks...)
+		} else {
+			turns = append(turns, anthropicTurn{i, role, blocks})
+		}
+	}
+	return anthropicTurns(turns)
+}
+
+func anthropicTurns(turns []anthropicTurn) error {
+	served := map[string]bool{}
+	waiting := map[string]bool{} // the calls of the turn before
+	unserved := map[string]int{} // the turns of the provider's own calls so far without result
+	spoke := 0                   // the last turn of the user's that is more than results
+	for _, turn := range turns {
+		calls := map[string]bool{}
+		results := true // so far there are only results
+		for _, block := range turn.blocks {
+			typ, id := textIn(block["type"]), textIn(block["id"])
+			switch {
+			case typ == "text":
+				if strings.TrimSpace(textIn(block["text"])) == "" {
+					return breaks(turn.at, "empty", "text content blocks must be non-empty")
+				}
+			case typ == "tool_use":
+				_, is := block["input"].(jsonObject)
+				switch {
+				case turn.role != "assistant" || !is:
+					return breaks(turn.at, "shape", "tool_use is for an assistant, and its input a dictionary")
+				case !anthropicID.MatchString(id):
+					return breaks(turn.at, "id", "does not match the pattern")
+				case !anthropicName.MatchString(textIn(block["name"])):
+					return breaks(turn.at, "name", "does not match the pattern")
+				case calls[id]: // in another turn it is taken
+					return breaks(turn.at, "duplicate-id", "tool_use ids must be unique")
+				}
+				calls[id] = true
+			case typ == "tool_result":
+				id = textIn(block["tool_use_id"])
+				switch {
+				case turn.role != "user" || !anthropicResult(block):
+					return breaks(turn.at, "shape", "tool_result is for a user, and its content text or blocks")
+				case !waiting[id]:
+					return breaks(turn.at, "orphan-result", "unexpected tool_use_id found in tool_result blocks")
+				case !results:
+					return breaks(turn.at, "not-adjacent", "tool_use ids were found without tool_result blocks immediately after")
+				}
+				delete(waiting, id)
+			case typ == "server_tool_use", typ == "mcp_tool_use":
+				served[id], unserved[id] = true, turn.at
+			case strings.HasSuffix(typ, "_tool_result"):
+				id = textIn(block["tool_use_id"])
+				if !served[id] {
+					return breaks(turn.at, "server-tool", "must have a corresponding server_tool_use block before it")
+				}
+				delete(unserved, id)
+			case !slices.Contains([]string{"image", "document", "search_result", "thinking", "redacted_thinking",
+				"compaction", "container_upload", "tool_addition"}, typ):
+				return breaks(turn.at, "shape", "type of block "+typ)
+			}
+			results = results && typ == "tool_result"
+			if turn.role == "user" && typ != "tool_result" {
+				spoke = turn.at
+			}
+		}
+		if len(waiting) > 0 {
+			return breaks(turn.at, "unanswered-call", "tool_use ids were found without tool_result blocks immediately after")
+		}
+		waiting = calls
+	}
+	for _, called := range unserved {
+		if called < spoke {
+			return breaks(called, "server-tool", "was found without a corresponding result block")
+		}
+	}
+	if len(waiting) > 0 {
+		return breaks(len(turns), "unanswered-call", "tool_use ids were found without tool_result blocks immediately after")
+	}
+	return nil
+}
+
+// anthropicResult reports whether the members of a result are as the API has them.
+func anthropicResult(block jsonObject) bool {
+	_, flag := block["is_error"].(bool)
+	if block["is_error"] != nil && !flag {
+		return false
+	}
+	if _, ok := block["content"].(string); ok || block["content"] == nil {
+		return true
+	}
+	list, ok := objectsIn(block["content"])
+	for _, part := range list {
+		ok = ok && slices.Contains([]string{"text", "image", "document", "search_result", "tool_reference"}, textIn(part["type"]))
+	}
+	return ok
+}
+
+// camel returns a content's part with the names that the API prefers.
+func camel(part jsonObject) jsonObject {
+	named := jsonObject{}
+	for name, value := range part {
+		words := strings.Split(name, "_")
+		for i, word := range words[1:] {
+			words[i+1] = strings.ToUpper(word[:min(1, len(word))]) + word[min(1, len(word)):]
+		}
+		named[strings.Join(words, "")] = value
+	}
+	return named
+}
+
+var geminiPart = []string{"text", "inlineData", "fileData", "functionCall", "functionResponse",
+	"executableCode", "codeExecutionResult", "toolCall", "toolResponse"}
+
+// geminiContent returns the calls and the responses of a content, and how many
+// other parts it has.
+func geminiContent(i int, content jsonObject) (calls, responses []jsonObject, others int, err error) {
+	list, ok := objectsIn(content["parts"])
+	if !ok || len(list) == 0 {
+		return nil, nil, 0, breaks(i, "empty", "must include at least one parts field")
+	}
+	for _, part := range list {
+		part = camel(part)
+		data := 0
+		for name := range part {
+			if slices.Contains(geminiPart, name) {
+				data++
+			} else if !slices.Contains([]string{"thought", "thoughtSignature", "videoMetadata"}, name) {
+				return nil, nil, 0, breaks(i, "shape", "unknown name "+name)
+			}
+		}
+		if call, ok := part["functionCall"].(jsonObject); ok {
+			calls = append(calls, call)
+			continue
+		}
+		if response, ok := part["functionResponse"].(jsonObject); ok {
+			responses = append(responses, response)
+			continue
+		}
+		others++
+		if data != 1 {
+			return nil, nil, 0, breaks(i, "empty", "a part must have one data field")
+		}
+	}
+	return calls, responses, others, nil
+}
+
+func refusedByGemini(body jsonObject, _ bool) error {
+	contents, ok := objectsIn(body["contents"])
+	if !ok {
+		return breaks(0, "shape", "contents is no array of objects")
+	}
+	instruction, ok := body["systemInstruction"].(jsonObject)
+	if !ok {
+		instruction, ok = body["system_instruction"].(jsonObject)
+	}
+	if ok {
+		if _, _, _, err := geminiContent(0, instruction); err != nil {
+			return err
+		}
+	}
+	// Contents of one role in a row are one turn.
+	var waiting, called []jsonObject // the calls of the model's turn before, and of this one
+	before, talked := "", false      // the role of the content before; whether the user's turn has more than responses
+	for i, content := range contents {
+		role := textIn(content["role"])
+		if content["role"] == nil || role == "function" {
+			role = "user"
+		}
+		calls, responses, others, err := geminiContent(i, content)
+		if role != before {
+			if len(waiting) > 0 {
+				return breaks(i, "unanswered-call", "the number of function response parts is not that of the function call parts")
+			}
+			waiting, called, talked = called, nil, false
+		}
+		switch {
+		case err != nil:
+			return err
+		case role != "user" && role != "model":
+			return breaks(i, "role", "please use a valid role: user, model")
+		case before == "" && len(calls) > 0:
+			return breaks(i, "call-turn", "function call turn comes immediately after a user turn or after a function response turn")
+		case before == "" && role != "user":
+			return breaks(i, "first", "please ensure that the first content is the user's")
+		case role == "user" && len(calls) > 0 || role == "model" && len(responses) > 0:
+			return breaks(i, "shape", "calls are the model's, responses the user's")
+		case len(responses) > 0 && (others > 0 || talked):
+			return breaks(i, "not-adjacent", "function responses come before anything else, in contents of their own")
+		}
+		before, talked = role, talked || others > 0
+		called = append(called, calls...)
+		for _, response := range responses {
+			n := slices.IndexFunc(waiting, func(call jsonObject) bool {
+				return call["name"] == response["name"] && call["id"] == response["id"]
+			})
+			if _, is := response["response"].(jsonObject); !is {
+				return breaks(i, "shape", "response must be a struct")
+			}
+			if n < 0 {
+				return breaks(i, "orphan-result", "no call has the name of the response")
+			}
+			waiting = slices.Delete(waiting, n, n+1)
+		}
+		for _, call := range calls {
+			if _, is := call["args"].(jsonObject); !is && call["args"] != nil {
+				return breaks(i, "shape", "args must be a struct")
+			}
+			if !geminiName.MatchString(textIn(call["name"])) {
+				return breaks(i, "name", "invalid function name")
+			}
+		}
+	}
+	if len(waiting) > 0 || len(called) > 0 {
+		return breaks(len(contents), "unanswered-call", "the number of function response parts is not that of the function call parts")
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package provider_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
+	"github.com/stretchr/testify/require"
+)
+
+// written returns what a stream makes of a body that comes in one piece.
+func written(t *testing.T, f *provider.Format, body string) (state.InferenceResult, error) {
+	t.Helper()
+	s := f.Stream()
+	n, err := io.WriteString(s, body)
+	require.NoError(t, err)
+	require.Equal(t, len(body), n)
+	return s.Result()
+}
+
+// outcome describes a result and its error for a comparison.
+func outcome(result state.InferenceResult, err error) string {
+	return fmt.Sprintf("%q %q %q %v", result.Raw, result.ID, rawMessages(result.Output), err)
+}
+
+// Each body has the two deltas "é " and "b" and the end, whatever is around them.
+func TestStreamOfEvents(t *testing.T) {
+	first, second, end := delta(`{"content":"é "}`), delta(`{"content":"b"}`), delta(`{},"finish_reason":"stop"`)
+	lines := func(newline string, lines ...string) string { return strings.Join(lines, newline) + newline }
+	for _, test := range []struct{ name, body string }{
+		{"LF", lines("\n", "data: "+first, "", "data: "+second, "", "data: "+end, "", "data: [DONE]", "")},
+		{"CRLF", lines("\r\n", "data: "+first, "", "data: "+second, "", "data: "+end, "", "data: [DONE]", "")},
+		{"CR", lines("\r", "data: "+first, "", "data: "+second, "", "data: "+end, "", "data: [DONE]", "")},
+		{"all of them", "data: " + first + "\r\n\ndata: " + second + "\n\r\ndata: " + end + "\r\r"},
+		{"no space, two spaces", lines("\n", "data:"+first, "", "data:  "+second, "", "data:"+end, "")},
+		{"a byte order mark", "\ufeff" + lines("\n", "data: "+first, "", "data: "+second, "", "data: "+end, "")},
+		{"empty lines first", "\r\n\n" + lines("\n", "data: "+first, "", "data: "+second, "", "data: "+end, "")},
+		{"comments and other fields", lines("\n", ": hello", "", ":", "event: chunk", "id: 7", "data: "+first, "retry: 10", ": ping", "data", "", "datax: 7", "unknown", "", "event: empty", "", "data: "+second, "", "data:", "", "data: "+end, "")},
+		{"data on several lines", lines("\n", "data: "+strings.Replace(first, ":[{", ":\ndata: [\ndata: {", 1), "", "data: "+second, "", "data: {", "data:"+end[1:], "")},
+		{"something without its end", lines("\n", "data: "+first, "", "data: "+second, "", "data: "+end, "", "data: "+second)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			result, err := written(t, provider.OpenAI, test.body)
+			require.NoError(t, err)
+			require.Equal(t, test.body, result.Raw)
+			require.Equal(t, "x", result.ID)
+			require.Equal(t, []string{`{"type":"text","role":"assistant","content":"é b","stop_reason":"stop"}`}, rawMessages(result.Output))
+
+			want := outcome(result, err)
+			for i := range test.body {
+				s := provider.OpenAI.Stream()
+				_, _ = io.WriteString(s, test.body[:i])
+				_, _ = s.Result() // changes nothing
+				_, _ = io.WriteString(s, test.body[i:])
+				require.Equal(t, want, outcome(s.Result()), "split at %d", i)
+			}
+			s := provider.OpenAI.Stream()
+			for i := range len(test.body) {
+				_, _ = io.WriteString(s, test.body[i:i+1])
+			}
+			require.Equal(t, want, outcome(s.Result()), "byte by byte")
+		})
+	}
+}
+
+// A stream that broke off anywhere says so, and has what came before.
+func TestStreamBrokenOffAnywhere(t *testing.T) {
+	body := "data: " + delta(`{"content":"a"}`) + "\n\ndata: " + delta(`{"content":"b"}`) + "\n\ndata: " + delta(`{"content":"c"},"finish_reason":"stop"`) + "\n\n"
+	texts := map[string]bool{}
+	for i := range body {
+		result, err := written(t, provider.OpenAI, body[:i])
+		require.Equal(t, provider.ErrIncomplete.Error(), err.Error(), "broken off at %d", i)
+		require.ErrorIs(t, err, provider.ErrIncomplete)
+		text := ""
+		if len(result.Output) > 0 {
+			text = result.Output[0].(state.TextMessage).Text()
+		}
+		texts[text] = true
+	}
+	require.Equal(t, map[string]bool{"": true, "a": true, "ab": true}, texts)
+}
+
+// A body that is no stream is read as what it is, however it is split.
+func TestStreamOfWholeBodies(t *testing.T) {
+	const whole = `{"id":"x","choices":[{"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}]}`
+	const said = `{"type":"text","role":"assistant","content":"a","stop_reason":"stop"}`
+	for _, test := range []struct {
+		name, body string
+		out        []string
+		err        string
+	}{
+		{"an object", whole, []string{said}, ""},
+		{"an object with space", "\r\n\t " + strings.ReplaceAll(whole, ",", ",\n\n") + "\n", []string{said}, ""},
+		{"a byte order mark", "\ufeff" + whole, []string{said}, ""},
+		{"an array of chunks", "[" + delta(`{"content":"a"}`) + "\n,\r\n" + delta(`{},"finish_reason":"stop"`) + "]", []string{said}, ""},
+		{"an array that was broken off between chunks", "[" + delta(`{"content":"a"}`) + "]", []string{`{"type":"text","role":"assistant","content":"a"}`}, "provider: incomplete stream"},
+		{"an array that was broken off in a chunk", "[" + delta(`{"content":"a"}`) + ",\n{\"id", []string{`{"type":"text","role":"assistant","content":"a"}`}, "provider: OpenAI: $[1]: want the end of the string, got the end of the text\nprovider: incomplete stream"},
+		{"an array that was broken off at its end", "[" + delta(`{"content":"a"},"finish_reason":"stop"`), []string{said}, "provider: OpenAI: $[0]: want ',' or ']' after it, got the end of the text\nprovider: incomplete stream"},
+		{"an empty array", "[]", []string{}, "provider: incomplete stream"},
+		{"an array of something else", "[1," + delta(`{"content":"a"},"finish_reason":"stop"`) + "]", []string{said}, "event 0: provider: OpenAI: $: want object, got number"},
+		{"an object that was broken off", whole[:40], []string{}, "provider: OpenAI: $.choices[0].message.role: want a value, got the end of the text\nprovider: incomplete stream"},
+		{"an error", `{"error":{"type":"invalid_request_error","message":"m"}}`, []string{}, `provider: OpenAI: the response is an error of type "invalid_request_error"`},
+		{"something else", `{"choices":7}`, []string{}, "provider: OpenAI: $.choices: want array, got number"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			result, err := written(t, provider.OpenAI, test.body)
+			if test.err == "" {
+				require.NoError(t, err)
+			} else {
+				require.EqualError(t, err, test.err)
+			}
+			require.Equal(t, test.body, result.Raw)
+			require.Equal(t, test.out, rawMessages(result.Output))
+			for i := range test.body {
+				s := provider.OpenAI.Stream()
+				_, _ = io.WriteString(s, test.body[:i])
+				_, _ = io.WriteString(s, test.body[i:])
+				require.Equal(t, outcome(result, err), outcome(s.Result()), "split at %d", i)
+			}
+		})
+	}
+}
+
+// Bodies that are neither events nor JSON have no events, and Raw shows them.
+func TestStreamOfOtherBodies(t *testing.T) {
+	for _, body := range []string{"", "\n", "<html>\n\n</html>\n\n", "upstream connect error", "Data: {}\n\n", "\xff\xfe\n\n"} {
+		result, err := written(t, provider.OpenAI, body)
+		require.EqualError(t, err, "provider: incomplete stream")
+		require.ErrorIs(t, err, provider.ErrIncomplete)
+		require.Equal(t, body, result.Raw)
+		require.Empty(t, result.Output)
+	}
+}
+
+// An event that cannot be used is an error, and the others count.
+func TestStreamGoesOnAfterABadEvent(t *testing.T) {
+	body := "data: " + delta(`{"content":"a"}`) + "\n\ndata: secret\n\ndata: \"secret\"\n\ndata: {\"a\":1,\"a\":2}\n\ndata: " + delta(`{"content":"b"},"finish_reason":"stop"`) + "\n\n"
+	result, err := written(t, provider.OpenAI, body)
+	require.Equal(t, []string{`{"type":"text","role":"assistant","content":"ab","stop_reason":"stop"}`}, rawMessages(result.Output))
+	require.NotErrorIs(t, err, provider.ErrIncomplete)
+	require.ErrorIs(t, err, state.ErrType)
+	require.NotContains(t, err.Error(), "secret")
+	lines := strings.Split(err.Error(), "\n")
+	require.Len(t, lines, 3)
+	for i, want := range []string{"event 1: provider: OpenAI: $: ", "event 2: provider: OpenAI: $: want object, got string", "event 3: provider: OpenAI: $.a: "} {
+		require.Contains(t, lines[i], want)
+	}
+}
+
+// A provider that fails within a stream is not one that broke off.
+func TestStreamWithAnError(t *testing.T) {
+	for _, end := range []string{"", "data: [DONE]\n\n"} {
+		_, err := written(t, provider.OpenAI, "data: "+delta(`{"content":"a"}`)+"\n\nevent: error\ndata: {\"error\":{\"type\":\"overloaded\",\"message\":\"m\"}}\n\n"+end)
+		var failed *provider.ResponseError
+		require.True(t, errors.As(err, &failed))
+		require.Equal(t, provider.ResponseError{Format: "OpenAI", Code: "overloaded", Message: "m"}, *failed)
+		require.NotErrorIs(t, err, provider.ErrIncomplete)
+	}
+}
+
+// Event returns what is wrong with the event, and takes it as Write would.
+func TestStreamEvents(t *testing.T) {
+	s := provider.OpenAI.Stream()
+	require.NoError(t, s.Event([]byte(" "+delta(`{"content":"a"}`)+"\n")))
+	require.NoError(t, s.Event(nil))
+	var bad *provider.Error
+	require.ErrorAs(t, s.Event([]byte("oops")), &bad)
+	require.NoError(t, s.Event([]byte("[DONE]")))
+	result, err := s.Result()
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, []string{`{"type":"text","role":"assistant","content":"a"}`}, rawMessages(result.Output))
+	require.Equal(t, " "+delta(`{"content":"a"}`)+"\n\n\noops\n[DONE]\n", result.Raw)
+}
+
+// A caller may use its buffer again.
+func TestStreamDoesNotRetainWhatItIsGiven(t *testing.T) {
+	event := []byte(delta(`{"role":"assistant","refusal":"r"},"finish_reason":"stop"`))
+	s := provider.OpenAI.Stream()
+	require.NoError(t, s.Event(event))
+	clear(event)
+	result, err := s.Result()
+	require.NoError(t, err)
+	require.Equal(t, []string{`{"type":"text","role":"assistant","openai":{"more":{"refusal":"r"}},"stop_reason":"stop"}`}, rawMessages(result.Output))
+}
+
+// What is allocated on the way is bounded by what came.
+func TestStreamMemoryIsBoundedByInput(t *testing.T) {
+	const n = 30_000
+	wide := make([]string, n)
+	for i := range wide {
+		wide[i] = fmt.Sprintf(`"m%d":%d`, i, i)
+	}
+	for name, body := range map[string]string{
+		"newlines":       strings.Repeat("\n", n),
+		"pieces of text": strings.Repeat("data: "+delta(`{"content":"abc"}`)+"\n\n", n/10),
+		"calls":          strings.Repeat("data: "+delta(`{"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}`)+"\n\n", n/10),
+		"parts":          "data: " + delta(`{"content":[{}`+strings.Repeat(",{}", n)+`]}`) + "\n\n",
+		"members":        "data: " + delta(`{`+strings.Join(wide, ",")+`}`) + "\n\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			s := provider.OpenAI.Stream()
+			for i := 0; i < len(body); i += 7 {
+				_, _ = io.WriteString(s, body[i:min(i+7, len(body))])
+			}
+			result, err := s.Result()
+			require.ErrorIs(t, err, provider.ErrIncomplete)
+			if len(result.Output) > 0 {
+				_, _ = chatEntries(t, result.Output)
+			}
+			runtime.ReadMemStats(&after)
+			t.Logf("%d bytes for %d", after.TotalAlloc-before.TotalAlloc, len(body))
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1000*len(body)))
+		})
+	}
+}

@@ -1,0 +1,115 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/agentstate/state"
+	"github.com/stretchr/testify/require"
+)
+
+// exchange is a request and the response to it, as they were recorded.
+type exchange struct {
+	file     string
+	index    int
+	status   int    // 0 if not recorded
+	request  []byte // nil if not recorded
+	response []byte // nil if it was streamed
+	stream   [][]byte
+}
+
+// file is a recorded file.
+type file struct {
+	name string
+	data []byte
+}
+
+// exchanges returns what was recorded of an API in the folder STATE_TRACES, such
+// as "openai_chat".
+func exchanges(t *testing.T, api string) []exchange {
+	t.Helper()
+	files := bodies(t, "exchange_*")
+	files = append(files, bodies(t, "multiagent_toolcalls")...)
+	var found []exchange
+	for _, f := range files {
+		var recorded struct {
+			Exchanges []struct {
+				API      string
+				Status   int
+				Request  json.RawMessage
+				Response json.RawMessage
+				Stream   []struct{ Data json.RawMessage }
+			}
+		}
+		require.NoError(t, json.Unmarshal(f.data, &recorded), f.name)
+		for i, r := range recorded.Exchanges {
+			if r.API != api {
+				continue
+			}
+			e := exchange{file: f.name, index: i, status: r.Status, response: r.Response}
+			if string(r.Request) != "null" {
+				e.request = r.Request
+			}
+			for _, event := range r.Stream {
+				e.stream = append(e.stream, eventOf(t, event.Data))
+			}
+			found = append(found, e)
+		}
+	}
+	require.NotEmpty(t, found, "no exchange of %s", api)
+	return found
+}
+
+// bodies returns the files of the folders in STATE_TRACES whose names match.
+func bodies(t *testing.T, folders string) []file {
+	t.Helper()
+	root := os.Getenv("STATE_TRACES")
+	if root == "" {
+		t.Skip("set STATE_TRACES to a folder with recorded requests and responses to read them")
+	}
+	names, err := filepath.Glob(filepath.Join(root, folders, "*.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, names, "no file in %s", filepath.Join(root, folders))
+	files := make([]file, len(names))
+	for i, name := range names {
+		data, err := os.ReadFile(name)
+		require.NoError(t, err)
+		files[i] = file{filepath.Base(name), data}
+	}
+	return files
+}
+
+// events returns the events in a file of the folder stream_….
+func events(t *testing.T, f file) [][]byte {
+	t.Helper()
+	var recorded []json.RawMessage
+	require.NoError(t, json.Unmarshal(f.data, &recorded), f.name)
+	found := make([][]byte, len(recorded))
+	for i, event := range recorded {
+		found[i] = eventOf(t, event)
+	}
+	return found
+}
+
+// eventOf returns the data of an event: what is no object was recorded as the
+// text of a string.
+func eventOf(t *testing.T, recorded []byte) []byte {
+	t.Helper()
+	if len(recorded) == 0 || recorded[0] != '"' {
+		return recorded
+	}
+	var text string
+	require.NoError(t, json.Unmarshal(recorded, &text))
+	return []byte(text)
+}
+
+// jsonEqual requires two texts to be equal as JSON, numbers as they are spelled.
+func jsonEqual(t *testing.T, want, got []byte, msgAndArgs ...any) {
+	t.Helper()
+	if !state.JSON(want).Equal(state.JSON(got)) {
+		require.JSONEq(t, string(want), string(got), msgAndArgs...)
+		require.Equal(t, string(want), string(got), msgAndArgs...) // equal but for the spelling of numbers
+	}
+}
