@@ -1,0 +1,236 @@
+// Package histories makes conversations for tests: such as providers accept, of
+// every shape they come in, and such as nobody accepts.
+package histories
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/internal/strict"
+)
+
+// Everyone stands for all formats at once: what it accepts each of them does.
+const Everyone = ""
+
+// Formats are the formats that histories are made for, by the names that package
+// origin has for them.
+var Formats = []string{origin.OpenAI, origin.OpenAIResponses, origin.Anthropic, origin.Gemini}
+
+// Valid returns a history that the provider with the format accepts. Some of its
+// messages come from there, some from others, some from nowhere.
+func Valid(rng *rand.Rand, format string) []state.Message {
+	w := &writer{Rand: rng, format: format}
+	w.systems()
+	turns := w.IntN(4)
+	switch w.IntN(200) {
+	case 0:
+		turns = 60
+	case 1, 2, 3, 4:
+		turns = 12
+	}
+	if w.may(origin.OpenAI, origin.OpenAIResponses, origin.Anthropic) && w.one(8) {
+		w.assistant()
+	}
+	for range turns {
+		w.user()
+		w.assistant()
+	}
+	if w.may(origin.Anthropic) && turns > 0 && w.one(20) {
+		// Only the last message may say nothing.
+		w.add(w.said("assistant", origin.Anthropic, []byte("[]")))
+	}
+	return w.msgs
+}
+
+// writer writes a history.
+type writer struct {
+	*rand.Rand
+	format string
+	msgs   []state.Message
+	count  int // of ids
+}
+
+// one is true once in n times.
+func (w *writer) one(n int) bool { return w.IntN(n) == 0 }
+
+// may reports whether the history is for one of the formats and for no other.
+func (w *writer) may(formats ...string) bool {
+	for _, format := range formats {
+		if format == w.format {
+			return true
+		}
+	}
+	return false
+}
+
+func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
+
+// add adds a message. What it is made of is right, so an error is one of this
+// package.
+func (w *writer) add(o strict.Object) {
+	m, err := state.DecodeMessage(o.JSON())
+	if err != nil {
+		panic(fmt.Sprintf("histories: %v: %s", err, o.JSON()))
+	}
+	w.msgs = append(w.msgs, m)
+}
+
+// mark returns the format that a message comes from, "" for none.
+func (w *writer) mark() string {
+	switch {
+	case w.one(2):
+		return ""
+	case w.format != Everyone && w.IntN(3) > 0:
+		return w.format
+	}
+	return pick(w.Rand, Formats...)
+}
+
+// marked sets what a message holds for a format.
+func marked(o strict.Object, mark, held string) strict.Object {
+	if mark == "" {
+		return o
+	}
+	return o.With(mark, []byte(held))
+}
+
+var texts = []string{
+	"Hi", "What is the weather in Paris?", "299.0", "true", "null", `{"a":1}`, "[]", "…", "日本語のテキスト", "👩‍🚀 e\u0301 \u202eabc",
+	"line\r\nline\ttab", "<b>&amp;</b>", "\x1b[31mred", `quote " and \ backslash`, "Continue.", strings.Repeat("long ", 300),
+}
+
+func (w *writer) quoted() []byte { return strict.AppendString(nil, pick(w.Rand, texts...)) }
+
+func textPart(text []byte) []byte {
+	return strict.Object{}.WithString("type", "text").With("text", text).JSON()
+}
+
+// said returns a text message of a format.
+func (w *writer) said(role, mark string, content []byte) strict.Object {
+	o := strict.Object{}.WithString("type", "text").WithString("role", role).With("content", content)
+	if role == "assistant" && w.one(2) {
+		o = o.WithString("stop_reason", "stop")
+	}
+	if content[0] == '"' && w.one(2) {
+		return o
+	}
+	return marked(o, mark, "{}")
+}
+
+// systems begins the history.
+func (w *writer) systems() {
+	for range pick(w.Rand, 0, 0, 1, 1, 2) {
+		content := w.quoted()
+		if w.one(4) {
+			content = strict.Array([][]byte{textPart(content), textPart(w.quoted())})
+		}
+		w.add(w.said(pick(w.Rand, "system", "system", "developer"), "", content))
+	}
+}
+
+// user says something, or several things in a row.
+func (w *writer) user() {
+	for range pick(w.Rand, 1, 1, 1, 2, 3) {
+		mark := w.mark()
+		content := w.quoted()
+		if w.one(3) {
+			content = w.parts(mark)
+		}
+		w.add(w.said("user", mark, content))
+		if w.one(12) {
+			w.foreign()
+		}
+	}
+	switch {
+	case w.may(origin.OpenAI, origin.OpenAIResponses) && w.one(6):
+		w.add(w.said(pick(w.Rand, "system", "developer"), "", w.quoted()))
+	case w.may(origin.Anthropic) && w.one(8):
+		for range pick(w.Rand, 1, 1, 2) {
+			w.own(origin.Anthropic, "system", string(w.quoted()), "{}")
+		}
+	}
+}
+
+// parts returns content in the words of a format, or in anybody's.
+func (w *writer) parts(mark string) []byte {
+	images := map[string]string{
+		origin.OpenAI:          `{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}}`,
+		origin.OpenAIResponses: `{"type":"input_image","image_url":"data:image/png;base64,aGk="}`,
+		origin.Anthropic:       `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}`,
+		origin.Gemini:          `{"inlineData":{"mimeType":"image/png","data":"aGk="}}`,
+	}
+	others := map[string]string{
+		origin.OpenAI:          `{"type":"input_audio","input_audio":{"data":"aGk=","format":"wav"}}`,
+		origin.OpenAIResponses: `{"type":"input_file","file_url":"https://example.org/a.pdf"}`,
+		origin.Anthropic:       `{"type":"document","source":{"type":"url","url":"https://example.org/a.pdf"},"title":"a"}`,
+		origin.Gemini:          `{"fileData":{"mimeType":"application/pdf","fileUri":"https://example.org/a.pdf"}}`,
+	}
+	if mark == "" {
+		mark = pick(w.Rand, Formats...)
+	}
+	image, other := []byte(images[mark]), []byte(others[mark])
+	switch w.IntN(4) {
+	case 0:
+		return strict.Array([][]byte{image})
+	case 1:
+		return strict.Array([][]byte{textPart(w.quoted())})
+	case 2:
+		return strict.Array([][]byte{textPart(w.quoted()), image, textPart(w.quoted())})
+	}
+	return strict.Array([][]byte{other, textPart(w.quoted())})
+}
+
+// foreign adds a message of a type that the format does not have, which it
+// leaves out.
+func (w *writer) foreign() {
+	if w.may(origin.OpenAIResponses, Everyone) || w.one(3) {
+		w.add(strict.Object{}.WithString("type", "note").WithString("role", pick(w.Rand, "user", "assistant")).WithString("text", "x"))
+		return
+	}
+	w.items()
+}
+
+// assistant works on what the user said, and answers or not.
+func (w *writer) assistant() {
+	for range pick(w.Rand, 0, 0, 1, 1, 2, 4) {
+		w.step()
+	}
+	if w.may(origin.OpenAIResponses) && w.one(4) {
+		w.items()
+	}
+	for range pick(w.Rand, 0, 1, 1, 1, 2) {
+		w.answer()
+	}
+}
+
+// answer adds a text of the assistant.
+func (w *writer) answer() {
+	mark := w.mark()
+	if w.may(origin.OpenAIResponses) && w.one(4) {
+		w.reasoning()
+		w.output()
+		return
+	}
+	content := w.quoted()
+	switch {
+	case w.may(origin.OpenAI) && w.one(10):
+		w.own(origin.OpenAI, "assistant", "null", `{"more":{"refusal":"I cannot."}}`)
+		return
+	case w.may(origin.Gemini) && w.one(10):
+		content = []byte(`""`)
+	case mark == origin.Anthropic && w.one(3):
+		content = w.served()
+	case w.one(5):
+		content = strict.Array([][]byte{textPart(w.quoted()), textPart(w.quoted())})
+	}
+	w.add(w.said("assistant", mark, content))
+}
+
+func (w *writer) id(prefix string) string {
+	w.count++
+	return prefix + strconv.Itoa(w.count)
+}

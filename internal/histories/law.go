@@ -1,0 +1,136 @@
+package histories
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/agentstate/state"
+)
+
+// Law is what histories obey. Each history is made and judged for one of the
+// cases, in turn: providers, policies and the like.
+type Law[C any] struct {
+	Cases   []C
+	History func(*rand.Rand, C) []state.Message
+	Obeys   func(C, []state.Message) error // why not
+
+	// Parts says that a part of a history obeys too, if only since nothing is
+	// demanded of it. Then of a history that does not the smallest part is
+	// reported that does not either.
+	Parts bool
+}
+
+// Hold makes STATE_HISTORIES histories, or some, and judges them; under the race
+// detector a tenth of them. The shortest that breaks the law is reported, with
+// the STATE_SEED that makes it again.
+func (l Law[C]) Hold(t *testing.T) {
+	t.Helper()
+	n, seed := number("STATE_HISTORIES", 2000), uint64(number("STATE_SEED", 1))
+	if underRace() {
+		n = (n + 9) / 10
+	}
+	var next atomic.Int64
+	var mu sync.Mutex
+	var worst []state.Message
+	failures, at := 0, -1
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				of := l.Cases[i%len(l.Cases)]
+				msgs := l.History(rand.New(rand.NewPCG(seed, uint64(i))), of)
+				if l.broken(of, msgs) == nil {
+					continue
+				}
+				mu.Lock()
+				if failures++; at < 0 || len(msgs) < len(worst) {
+					worst, at = msgs, i
+				}
+				enough := failures >= 50
+				mu.Unlock()
+				if enough {
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if failures == 0 {
+		return
+	}
+	of := l.Cases[at%len(l.Cases)]
+	if l.Parts {
+		worst = l.shrink(of, worst)
+	}
+	t.Errorf("%d of %d histories break the law; STATE_SEED=%d, history %d, case %v:\n%v\n%s",
+		failures, n, seed, at, of, l.broken(of, worst), Render(worst))
+}
+
+// underRace reports whether this was built with the race detector.
+func underRace() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
+func number(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// broken returns why the history breaks the law. To panic is to break it.
+func (l Law[C]) broken(of C, msgs []state.Message) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			stack := make([]byte, 4<<10)
+			err = fmt.Errorf("panic: %v\n%s", p, stack[:runtime.Stack(stack, false)])
+		}
+	}()
+	return l.Obeys(of, msgs)
+}
+
+// shrink returns the history without the messages that it does not take to break
+// the law.
+func (l Law[C]) shrink(of C, msgs []state.Message) []state.Message {
+	for size := (len(msgs) + 1) / 2; size > 0; {
+		removed := false
+		for i := 0; i+size <= len(msgs); {
+			without := slices.Concat(msgs[:i], msgs[i+size:])
+			if l.broken(of, without) != nil {
+				msgs, removed = without, true
+			} else {
+				i++
+			}
+		}
+		if !removed {
+			size /= 2
+		}
+	}
+	return msgs
+}
+
+// Render shows a history, a message a line.
+func Render(msgs []state.Message) string {
+	var b strings.Builder
+	for i, m := range msgs {
+		shown := "nil"
+		if m != nil {
+			shown = m.String()
+			if raw := string(m.Raw()); len(raw) < 600 {
+				shown = raw
+			}
+		}
+		fmt.Fprintf(&b, "%4d %s\n", i, shown)
+	}
+	return b.String()
+}

@@ -1,0 +1,246 @@
+package histories
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/internal/strict"
+)
+
+// Mutate returns the history broken in some ways. msgs stays as it is.
+func Mutate(rng *rand.Rand, msgs []state.Message) []state.Message {
+	b := &breaker{rng, slices.Clone(msgs)}
+	for range pick(rng, 1, 1, 2, 3, 5) {
+		pick(rng, breaks...)(b)
+	}
+	return b.msgs
+}
+
+// breaker breaks a history.
+type breaker struct {
+	*rand.Rand
+	msgs []state.Message
+}
+
+var breaks = []func(*breaker){
+	(*breaker).drop, (*breaker).drop, (*breaker).repeat, (*breaker).swap, (*breaker).move, (*breaker).move,
+	(*breaker).cut, (*breaker).cut, (*breaker).insert, (*breaker).insert, (*breaker).hollow,
+	(*breaker).rename, (*breaker).rename, (*breaker).dropCall, (*breaker).recast, (*breaker).rejoin, (*breaker).nothing, (*breaker).append,
+}
+
+// at returns a place of a message that is one of the type, of any if typ is "",
+// and false if there is none.
+func (b *breaker) at(typ string) (int, bool) {
+	var places []int
+	for i, m := range b.msgs {
+		if m != nil && m.Raw() != "" && (typ == "" || m.Type() == typ) {
+			places = append(places, i)
+		}
+	}
+	if places == nil {
+		return 0, false
+	}
+	return pick(b.Rand, places...), true
+}
+
+// typ returns a type, or "" for any.
+func (b *breaker) typ() string { return pick(b.Rand, "", "text", "tool_call", "tool_result") }
+
+func (b *breaker) drop() {
+	if i, ok := b.at(b.typ()); ok {
+		b.msgs = slices.Delete(b.msgs, i, i+1)
+	}
+}
+
+func (b *breaker) repeat() {
+	if i, ok := b.at(b.typ()); ok {
+		b.msgs = slices.Insert(b.msgs, b.IntN(len(b.msgs)+1), b.msgs[i])
+	}
+}
+
+func (b *breaker) swap() {
+	i, ok := b.at("")
+	if j, also := b.at(b.typ()); ok && also {
+		b.msgs[i], b.msgs[j] = b.msgs[j], b.msgs[i]
+	}
+}
+
+func (b *breaker) move() {
+	if i, ok := b.at(b.typ()); ok {
+		m := b.msgs[i]
+		b.msgs = slices.Delete(b.msgs, i, i+1)
+		b.msgs = slices.Insert(b.msgs, b.IntN(len(b.msgs)+1), m)
+	}
+}
+
+// cut removes the beginning, the end, or what is between.
+func (b *breaker) cut() {
+	i, j := b.IntN(len(b.msgs)+1), b.IntN(len(b.msgs)+1)
+	i, j = min(i, j), max(i, j)
+	switch b.IntN(3) {
+	case 0:
+		b.msgs = b.msgs[i:]
+	case 1:
+		b.msgs = b.msgs[:j]
+	default:
+		b.msgs = slices.Delete(b.msgs, i, j)
+	}
+}
+
+// insert puts a message somewhere, as between a call and its result.
+func (b *breaker) insert() {
+	w := &writer{Rand: b.Rand, format: pick(b.Rand, append(Formats, Everyone)...), count: b.IntN(20)}
+	switch b.IntN(9) {
+	case 0:
+		w.foreign()
+	case 1:
+		w.user()
+	case 2:
+		w.answer()
+	case 3:
+		w.calls(false)
+	case 4:
+		w.result(w.call(nil), w.mark(), "{}")
+	case 5:
+		w.items()
+	case 6:
+		w.thought()
+	case 7:
+		part := pick(b.Rand, `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`,
+			`{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`)
+		w.add(w.said("assistant", origin.Anthropic, []byte("["+part+"]")))
+	case 8:
+		w.add(w.said(pick(b.Rand, "system", "developer", "Orchestrator (thought)", ""), w.mark(), w.quoted()))
+	}
+	b.msgs = slices.Insert(b.msgs, b.IntN(len(b.msgs)+1), w.msgs...)
+}
+
+// change sets a member of a message, or removes it if there is no value.
+func (b *breaker) change(i int, name, value string) {
+	members, _ := strict.Members([]byte(b.msgs[i].Raw()))
+	o := strict.Object(members).Without(name)
+	if value != "" {
+		o = strict.Object(members).With(name, []byte(value))
+	}
+	w := &writer{}
+	w.add(o)
+	b.msgs[i] = w.msgs[0]
+}
+
+// hollow takes the content of a message, or some of it.
+func (b *breaker) hollow() {
+	i, ok := b.at(pick(b.Rand, "text", "text", "tool_result"))
+	if !ok {
+		return
+	}
+	empty := []string{"", `""`, `null`}
+	if b.msgs[i].Type() == "text" {
+		empty = append(empty, `[]`, `" \n"`, `[{"type":"text","text":""}]`, `[{"type":"text","text":""},{"type":"text","text":"x"}]`)
+	} else if _, ok := origin.Of(b.msgs[i], origin.Gemini); ok {
+		return // there is nothing but an object there
+	}
+	b.change(i, "content", pick(b.Rand, empty...))
+}
+
+// tool returns the call of a message and how to replace it.
+func (b *breaker) tool() (call strict.Object, replace func(...strict.Object)) {
+	i, ok := b.at(pick(b.Rand, "tool_call", "tool_result"))
+	if !ok {
+		return nil, nil
+	}
+	members, _ := strict.Members([]byte(b.msgs[i].Raw()))
+	o := strict.Object(members)
+	if held := o.Get("tool"); held != nil && b.msgs[i].Type() == "tool_result" {
+		call, _ := strict.Members(held)
+		return call, func(with ...strict.Object) {
+			if len(with) > 0 {
+				b.change(i, "tool", string(with[0].JSON()))
+			}
+		}
+	}
+	tools, _ := strict.Elements(o.Get("tools"))
+	if len(tools) == 0 {
+		return nil, nil
+	}
+	n := b.IntN(len(tools))
+	call, _ = strict.Members(tools[n])
+	return call, func(with ...strict.Object) {
+		var replaced [][]byte
+		for _, tool := range with {
+			replaced = append(replaced, tool.JSON())
+		}
+		b.change(i, "tools", string(strict.Array(slices.Replace(slices.Clone(tools), n, n+1, replaced...))))
+	}
+}
+
+// rename gives a call or a result another id or name.
+func (b *breaker) rename() {
+	call, replace := b.tool()
+	if call == nil {
+		return
+	}
+	if b.IntN(3) == 0 {
+		replace(call.With("name", strict.AppendString(nil, pick(b.Rand, "", "other", "with space", "日本", "1st", "a.b", strings.Repeat("x", 200)))))
+		return
+	}
+	id := pick(b.Rand, "", "other", "call_1", "call_2", "call:1", "c d", "日本", strings.Repeat("x", 41), strings.Repeat("x", 65))
+	replace(call.With("id", strict.AppendString(nil, id)))
+}
+
+// dropCall removes a call from its message, or makes it twice.
+func (b *breaker) dropCall() {
+	call, replace := b.tool()
+	switch {
+	case call == nil:
+	case b.IntN(3) == 0:
+		replace(call, call)
+	default:
+		replace()
+	}
+}
+
+// recast gives what somebody said to somebody else, unless nobody else has such
+// parts.
+func (b *breaker) recast() {
+	i, ok := b.at(pick(b.Rand, "text", "text", "tool_call"))
+	if !ok || strings.Contains(string(b.msgs[i].Raw()), `"srvtoolu_`) || strings.Contains(string(b.msgs[i].Raw()), `"thinking"`) {
+		return
+	}
+	role := pick(b.Rand, "user", "assistant", "system", "developer", "tool", "model", "Orchestrator (-> WebSurfer)", "")
+	b.change(i, "role", string(strict.AppendString(nil, role)))
+}
+
+// rejoin changes what a message says of the one before it. The words of a message
+// are those of the format that it comes from, so it stays with that.
+func (b *breaker) rejoin() {
+	i, ok := b.at(b.typ())
+	if !ok {
+		return
+	}
+	m := b.msgs[i]
+	var marks []string
+	for _, format := range Formats {
+		if _, ok := origin.Of(m, format); ok {
+			marks = append(marks, format)
+		}
+	}
+	if text, ok := m.(state.TextMessage); ok && marks == nil && strings.HasPrefix(string(text.Content()), `"`) {
+		marks = Formats
+	}
+	if marks != nil {
+		b.change(i, pick(b.Rand, marks...), pick(b.Rand, `{"joined":true}`, `{"joined":false}`, `{}`))
+	}
+}
+
+func (b *breaker) nothing() {
+	m := pick[state.Message](b.Rand, nil, state.TextMessage{}, state.ToolCallMessage{}, state.ToolResultMessage{}, state.UnknownMessage{})
+	b.msgs = slices.Insert(b.msgs, b.IntN(len(b.msgs)+1), m)
+}
+
+// append adds another history, whose ids are the same.
+func (b *breaker) append() {
+	b.msgs = append(b.msgs, Valid(b.Rand, pick(b.Rand, append(Formats, Everyone)...))...)
+}

@@ -1,0 +1,70 @@
+package transcript_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/transcript"
+)
+
+// conversation returns n messages of a long run: a system message, then rounds of
+// a user's text, a turn that calls two tools, their results and an answer.
+func conversation(n int) []state.Message {
+	msgs := []state.Message{state.SystemText("You are a travel agent.")}
+	for round := 0; len(msgs)+5 <= n; round++ {
+		calls := []state.ToolCall{
+			{ID: fmt.Sprintf("call_%d_a", round), Name: "flights", Input: `{"from":"OSL","to":"FCO"}`},
+			{ID: fmt.Sprintf("call_%d_b", round), Name: "fares", Input: `{"flight":"DY1872"}`},
+		}
+		msgs = append(msgs,
+			state.UserText("And the day after?"),
+			state.ToolCalls(calls...),
+			state.ToolResult(calls[0], `["DY1872","AZ1483"]`),
+			state.ToolResult(calls[1], `"99.00"`),
+			state.AssistantText("That would be 99.00."))
+	}
+	for len(msgs) < n {
+		msgs = append(msgs, state.UserText("Thank you."))
+	}
+	return msgs
+}
+
+// BenchmarkGoal measures the speed goals of this package: what is done before
+// every request is linear in the messages.
+func BenchmarkGoal(b *testing.B) {
+	tokens := func(m state.Message) int { return len(m.Raw())/4 + 1 }
+	for _, row := range []struct {
+		name string
+		run  func(msgs []state.Message) bool
+	}{
+		{"transcript-check", func(msgs []state.Message) bool {
+			return len(transcript.Check(msgs, transcript.Anthropic)) == 0
+		}},
+		{"transcript-keep-last", func(msgs []state.Message) bool {
+			return len(transcript.KeepLast(len(msgs)/2)(msgs)) > 0
+		}},
+		{"transcript-keep-tokens", func(msgs []state.Message) bool {
+			return len(transcript.KeepTokens(len(msgs)*10, tokens)(msgs)) > 0
+		}},
+		{"transcript-repair", func(msgs []state.Message) bool {
+			_, changes := transcript.Repair(msgs, transcript.Anthropic, transcript.Drop)
+			return len(changes) == 0
+		}},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			for n := 100; n <= 100_000; n *= 10 {
+				b.Run("subject/n="+strconv.Itoa(n), func(b *testing.B) {
+					msgs := conversation(n)
+					b.ReportAllocs()
+					for b.Loop() {
+						if !row.run(msgs) {
+							b.Fatal("another result than expected")
+						}
+					}
+				})
+			}
+		})
+	}
+}

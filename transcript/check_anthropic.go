@@ -1,0 +1,118 @@
+package transcript
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/internal/strict"
+)
+
+// checkAnthropic has the rules that only the Messages API has.
+func checkAnthropic(c *checker) {
+	// "Each tool_use block must have a corresponding tool_result block in the next
+	// message", where entries of the same role in a row are one message.
+	c.adjacent(isAssistantsTurn)
+	calling, opening := c.besideCalls(origin.Joins), c.opening()
+	after := false // the user's turn
+	for k, i := range c.sent {
+		// "role 'system' is not supported on this model" (claude-code#61412); the
+		// models that have it want it after a user's turn (pydantic-ai#6765), several
+		// in a row as well.
+		if m := c.msgs[i]; !isSystems(m) {
+			after = isUsers(m)
+		} else if k >= opening && !(after && c.isOwn(m) && m.Role() == "system") {
+			c.add(i, ruleSystem, "in the middle")
+			after = false
+		}
+		m, ok := c.msgs[i].(state.TextMessage)
+		if !ok {
+			continue
+		}
+		// "text content blocks must be non-empty", "text content blocks must contain
+		// non-whitespace text", "all messages must have non-empty content except for
+		// the optional final assistant message"
+		last := k == len(c.sent)-1 && origin.IsAssistants(m)
+		blank := hasNothing(m) || m.Content() == `""` // beside calls it is left out
+		if what := emptyText(m); what != "" && !(what == noContent && last) && !(blank && calling[k]) {
+			c.add(i, ruleEmpty, what)
+		}
+	}
+	c.serverTools()
+}
+
+// isAssistantsTurn reports whether both messages are of one turn of the assistant's.
+func isAssistantsTurn(before, m state.Message) bool {
+	return origin.IsAssistants(before) && origin.IsAssistants(m)
+}
+
+// isUsers reports whether it is of the user's turn, as results are.
+func isUsers(m state.Message) bool { return !origin.IsAssistants(m) && !isSystems(m) }
+
+const noContent = "no content"
+
+// emptyText tells what a text message lacks, "" if it says something.
+func emptyText(m state.TextMessage) string {
+	switch content := m.Content(); {
+	case hasNothing(m):
+		return noContent
+	case content[0] == '"' && strings.TrimSpace(content.Text()) == "":
+		return "no text"
+	}
+	for i, part := range partsOf(m) {
+		if isTextPart(part) && strings.TrimSpace(textOf(part, "text")) == "" {
+			return fmt.Sprintf("no text in part %d", i)
+		}
+	}
+	return ""
+}
+
+// hasNothing reports whether a text message has neither a text nor parts.
+func hasNothing(m state.TextMessage) bool { return isMissing(m.Content()) || m.Content() == "[]" }
+
+func isTextPart(part strict.Object) bool { return textOf(part, "type") == "text" }
+
+// serverTools demands that the calls and the results of the provider's own tools
+// are complete:
+//
+//   - "Each advisor_tool_result block must have a corresponding server_tool_use
+//     block before it" (claude-code#95406)
+//   - "web_search tool use with id … was found without a corresponding
+//     web_search_tool_result block" (anthropic-sdk-python#961, #1339); while its turn
+//     is the last one, the provider goes on with it.
+func (c *checker) serverTools() {
+	type use struct {
+		id      string
+		message int
+	}
+	var calls []use
+	answered := map[string]bool{} // of the calls so far
+	user := none                  // the last text of the user's
+	for _, i := range c.sent {
+		m := c.msgs[i]
+		if m.Role() == "user" {
+			user = i
+		}
+		if !c.isOwn(m) {
+			continue
+		}
+		for _, part := range partsOf(m) {
+			call, result := serverTool(part)
+			_, called := answered[result]
+			switch {
+			case call != "":
+				calls, answered[call] = append(calls, use{call, i}), false
+			case called:
+				answered[result] = true
+			case result != "":
+				c.add(i, ruleServerTool, fmt.Sprintf("no call %.60q", result))
+			}
+		}
+	}
+	for _, call := range calls {
+		if !answered[call.id] && call.message < user {
+			c.add(call.message, ruleServerTool, fmt.Sprintf("no result of call %.60q", call.id))
+		}
+	}
+}

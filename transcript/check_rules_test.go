@@ -1,0 +1,248 @@
+package transcript_test
+
+import (
+	"testing"
+
+	"github.com/agentstate/state/transcript"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCheckOpenAI(t *testing.T) {
+	checkScripts(t, transcript.OpenAI, []checkRow{
+		{"results directly after calls", "u a c1 c2 r2 r1 u", ""},
+		{"text of the calls' entry", "u c1 +a r1", ""},
+		{"the user between", "u c1 u r1", "3:not-adjacent"},
+		{"the system between", "u c1 s r1", "3:not-adjacent"},
+		{"text of another entry between", "u c1 a r1", "3:not-adjacent"},
+		{"two entries with calls, then results", "u c1 -c2 r2 r1", "4:not-adjacent"},
+		{"results of two rounds together", "u c1 r1 a -c2 r2 u", ""},
+		{"a result after another entry", "u c1,2 r1 a r2", "4:not-adjacent"},
+		{"an id twice at once", "u c1 c1 r1 r1", "2:duplicate-id"},
+		{"an id used again", "u c1 r1 c1 r1", ""},
+		{"an id that waits for ever", "u c1 u c1 r1 r1", "3:duplicate-id 4:not-adjacent"},
+		{"the assistant begins", "a c1 r1", ""},
+		{"the system in the middle", "u a s d u", ""},
+	})
+}
+
+func TestCheckOpenAIResponses(t *testing.T) {
+	checkScripts(t, transcript.OpenAIResponses, []checkRow{
+		{"results anywhere after calls", "u c1 u c2 a r2 s r1", ""},
+		{"an id twice at once", "u c1 u c1 r1 r1", "3:duplicate-id"},
+		{"an id used again", "u c1 r1 c1 r1", ""},
+		{"reasoning with its message", "u rs1 msg1 u", ""},
+		{"reasoning with another message", "u rs1 a u", "1:reasoning"},
+		{"reasoning with its call", "u rs1 c1 r1", ""},
+		{"reasoning goes on", "u rs1 rs2 msg1", ""},
+		{"reasoning goes on, with a call", "u rs1 rs2 c1 r1", ""},
+		{"reasoning whose call is gone", "u rs1 u", "1:reasoning"},
+		{"reasoning before a result", "u c1 rs1 r1", "2:reasoning"},
+		{"reasoning at the end", "u a rs1", "2:reasoning"},
+		{"a message's item twice", "u msg1 msg2 msg1", "3:duplicate-item"},
+		{"an item twice", "u rs1 msg1 rs1 msg2", "3:duplicate-item"},
+	})
+	for _, row := range []struct {
+		name string
+		msgs []string
+		want string
+	}{
+		{"reasoning with its item", []string{user, reason, search, say}, ""},
+		{"reasoning of another server", []string{user, `{"type":"openai_responses.reasoning","role":"assistant","item":{"type":"reasoning","id":"1e97d346"}}`, say}, ""},
+		{"reasoning without id", []string{user, `{"type":"openai_responses.reasoning","role":"assistant","item":{"type":"reasoning"}}`, user}, ""},
+		{"a call's item twice", []string{user,
+			`{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","openai_responses":{"more":{"id":"fc_1"}}}],"openai_responses":{}}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":"","openai_responses":{"more":{"id":"fco_1"}}}`,
+			`{"type":"tool_call","role":"assistant","tools":[{"id":"2","name":"f","openai_responses":{"more":{"id":"fc_1"}}}],"openai_responses":{}}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"id":"2","name":"f"},"content":"","openai_responses":{"more":{"id":"fco_1"}}}`,
+		}, "3:duplicate-item 4:duplicate-item"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.want, refused(transcript.Check(decodeAll(t, row.msgs...), transcript.OpenAIResponses)))
+		})
+	}
+}
+
+func TestCheckAnthropic(t *testing.T) {
+	checkScripts(t, transcript.Anthropic, []checkRow{
+		{"results directly after calls", "s u a c1,2 r2 r1 u", ""},
+		{"text of the same turn between", "u c1 a r1", ""},
+		{"two entries with calls, then results", "u c1 -c2 r2 r1", ""},
+		{"the user between", "u c1 u r1", "3:not-adjacent"},
+		{"the system between", "u c1 s r1", "2:system 3:not-adjacent"},
+		{"a result after another turn", "u c1,2 r1 a r2", "4:not-adjacent"},
+		{"an id twice", "u c1,1 r1 r1", "1:duplicate-id"},
+		{"an id used again", "u c1 r1 a u c1 r1", "5:duplicate-id"}, // but see TestCheckIDsOfAnthropic
+		{"several texts of the system first", "s d s u", ""},
+		{"the system in the middle", "s u s", "2:system"},
+		{"the assistant begins", "s a u", ""},
+		{"calls begin", "c1 r1", ""},
+		{"only the system", "s", ""},
+	})
+}
+
+func TestCheckGemini(t *testing.T) {
+	checkScripts(t, transcript.Gemini, []checkRow{
+		{"results directly after calls", "s u a c1,2 r2 r1 u", ""},
+		{"calls after results", "u c1 r1 c2 r2", ""},
+		{"the user between", "u c1 u r1", "3:not-adjacent"},
+		{"text of another content of the same turn between", "u c1 a r1", ""},
+		{"a result after another content", "u c1,2 r1 u r2", "4:not-adjacent"},
+		{"ids twice", "u c1,1 r1 r1 a u c1 r1", ""},
+		{"no ids", "u c=f,=g r=g r=f", ""},
+		{"another name", "u c1=f r1=g", "2:name"},
+		{"calls after another content of the same turn", "u a -c1 r1", ""},
+		{"calls first", "c1 r1", "0:first 0:call-turn"},
+		{"calls after calls", "u c1 -c2 r1 r2", ""},
+		{"the assistant begins", "s a u", "1:first"},
+		{"the system in the middle", "u a s u", "2:system"},
+		{"several texts of the system first", "s d u", ""},
+	})
+}
+
+// Gemini takes responses in several contents, but with nothing else in theirs.
+func TestCheckResponsesOfGemini(t *testing.T) {
+	const calls = `{"type":"tool_call","role":"assistant","tools":[{"name":"f"},{"name":"g"}]}`
+	const first = `{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":{}}`
+	const second = `{"type":"tool_result","role":"tool_result","tool":{"name":"g"},"content":{}`
+	for _, row := range []struct {
+		name string
+		msgs []string
+		want string
+	}{
+		{"in one content", []string{user, calls, first, second + `,"gemini":{"joined":true}}`}, ""},
+		{"in one content, as it is not said", []string{user, calls, first, second + `}`}, ""},
+		{"in one content, whatever other providers have", []string{user, calls, first, second + `,"openai":{"joined":false}}`}, ""},
+		{"in two contents", []string{user, calls, first, second + `,"gemini":{"joined":false}}`}, ""},
+		{"in two contents, the user between", []string{user, calls, first, user, second + `}`}, "4:not-adjacent"},
+		{"and the user after them", []string{user, calls, first, second + `}`, user}, ""},
+		{"and the user in the content", []string{user, calls, first, second + `}`, `{"type":"text","role":"user","content":"go on","gemini":{"joined":true}}`}, "4:not-adjacent"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.want, refused(transcript.Check(decodeAll(t, row.msgs...), transcript.Gemini)))
+		})
+	}
+}
+
+// withContent returns messages of which the second of the role has the content.
+func withContent(role, content string, rest ...string) []string {
+	m := `{"type":"text","role":"` + role + `","content":` + content + `}`
+	if content == "" {
+		m = `{"type":"text","role":"` + role + `"}`
+	}
+	return append([]string{user, m}, rest...)
+}
+
+func TestCheckContent(t *testing.T) {
+	const call, result = `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f"}]}`,
+		`{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":""}`
+	for _, row := range []struct {
+		name string
+		msgs []string
+		want [4]string // of OpenAI, OpenAIResponses, Anthropic and Gemini
+	}{
+		{"text", withContent("user", `"x"`), [4]string{}},
+		{"null", withContent("user", `null`), [4]string{"1:content", "1:content", "1:empty", "1:empty"}},
+		{"missing", withContent("user", ``), [4]string{"1:content", "1:content", "1:empty", "1:empty"}},
+		{"no parts", withContent("user", `[]`), [4]string{"1:content", "1:content", "1:empty", "1:empty"}},
+		{"empty", withContent("user", `""`), [4]string{"", "", "1:empty", ""}},
+		{"space", withContent("user", `" \n\t"`), [4]string{"", "", "1:empty", ""}},
+		{"an empty part", withContent("user", `[{"type":"text","text":"x"},{"type":"text","text":""}]`), [4]string{"", "", "1:empty", ""}},
+		{"a part of space", withContent("user", `[{"type":"text","text":" "}]`), [4]string{"", "", "1:empty", ""}},
+		{"another part", withContent("user", `[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]`), [4]string{}},
+		{"null at the end", withContent("assistant", `null`), [4]string{"1:content", "1:content", "", "1:empty"}},
+		{"null and more", withContent("assistant", `null`, user), [4]string{"1:content", "1:content", "1:empty", "1:empty"}},
+		{"null with calls", withContent("assistant", `null`, call, result), [4]string{"", "1:content", "", ""}},
+		{"empty with calls", withContent("assistant", `""`, call, result), [4]string{}},
+		{"empty with calls, as Gemini said it", []string{user, `{"type":"text","role":"assistant","content":"","gemini":{}}`, call, result}, [4]string{}},
+		{"space with calls", withContent("assistant", `" "`, call, result), [4]string{"", "", "1:empty", ""}},
+		{"a refusal", []string{user, `{"type":"text","role":"assistant","content":null,"openai":{"more":{"refusal":"no"}}}`, user}, [4]string{"", "1:content", "1:empty", "1:empty"}},
+		{"a refusal of the user's", []string{user, `{"type":"text","role":"user","content":null,"openai":{"more":{"refusal":"no"}}}`}, [4]string{"1:content", "1:content", "1:empty", "1:empty"}},
+		{"no refusal", []string{user, `{"type":"text","role":"assistant","content":null,"openai":{"more":{"refusal":null}}}`, user}, [4]string{"1:content", "1:content", "1:empty", "1:empty"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			msgs := decodeAll(t, row.msgs...)
+			for i, profile := range everyProfile {
+				require.Equal(t, row.want[i], refused(transcript.Check(msgs, profile)), profile)
+			}
+		})
+	}
+}
+
+// A result that came from the provider goes back as it is.
+func TestCheckContentOfResults(t *testing.T) {
+	for mark, from := range map[string]transcript.Profile{"openai": transcript.OpenAI, "openai_responses": transcript.OpenAIResponses} {
+		own := decodeAll(t, user, `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f"}]}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"`+mark+`":{}}`)
+		for _, profile := range everyProfile {
+			want := ""
+			if profile == from {
+				want = "2:content"
+			}
+			require.Equal(t, want, refused(transcript.Check(own, profile)), "%s, %s", mark, profile)
+		}
+	}
+}
+
+// Some models of Anthropic's take what the system says between turns. Other
+// providers' conversations do not tell that the model is one of these.
+func TestCheckSystemOfAnthropic(t *testing.T) {
+	const system = `{"type":"text","role":"system","content":"Be brief.","anthropic":{}}`
+	for _, row := range []struct {
+		name string
+		msgs []string
+		want string
+	}{
+		{"the prompt", []string{`{"type":"text","role":"system","content":"Be brief.","anthropic":{"in":"system"}}`, user, say}, ""},
+		{"after the user", []string{user, system, say}, ""},
+		{"twice after the user", []string{user, system, system, say}, ""},
+		{"after the assistant", []string{user, say, system}, "2:system"},
+		{"after what cannot be there", []string{user, say, system, system}, "2:system 3:system"},
+		{"first", []string{system, user}, "0:system"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.want, refused(transcript.Check(decodeAll(t, row.msgs...), transcript.Anthropic)))
+		})
+	}
+}
+
+func TestCheckServerTools(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		msgs []string
+		want string
+	}{
+		{"a call and its result", []string{user, serverUse, serverResult, say}, ""},
+		{"a call that goes on", []string{user, serverUse}, ""},
+		{"with calls of its own", []string{user, serverUse, callByServer, resultOfIt}, ""},
+		{"a call that was given up", []string{user, serverUse, user}, "1:server-tool"},
+		{"a result later", []string{user, serverUse, user, serverResult}, ""},
+		{"a result without call", []string{user, serverResult, say}, "1:server-tool"},
+		{"a result before its call", []string{user, serverResult, serverUse}, "1:server-tool"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.want, refused(transcript.Check(decodeAll(t, row.msgs...), transcript.Anthropic)))
+		})
+	}
+}
+
+// Anthropic has taken an id again after its answer. That all of its models do is
+// not known, so calls that come from elsewhere get other ids.
+func TestCheckIDsOfAnthropic(t *testing.T) {
+	call := func(mark string) string {
+		return `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f"}]` + mark + `}`
+	}
+	const own, result = `,"anthropic":{}`, `{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":"x"}`
+	for _, row := range []struct {
+		name string
+		msgs []string
+		want string
+	}{
+		{"its own", []string{user, call(own), result, call(own), result}, ""},
+		{"from elsewhere", []string{user, call(own), result, call(""), result}, "3:duplicate-id"},
+		{"its own at once", []string{user, call(own), call(own), result, result}, "2:duplicate-id"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.want, refused(transcript.Check(decodeAll(t, row.msgs...), transcript.Anthropic)))
+		})
+	}
+}

@@ -1,0 +1,110 @@
+package transcript_test
+
+import (
+	"fmt"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/transcript"
+)
+
+// interrupted returns a conversation that broke off while a tool ran, and went
+// on.
+func interrupted() []state.Message {
+	search := state.ToolCall{ID: "call_1", Name: "search", Input: `{"query":"flights to Rome"}`}
+	book := state.ToolCall{ID: "call_2", Name: "book", Input: `{"flight":"DY1872"}`}
+	return []state.Message{
+		state.SystemText("You are a travel agent."),
+		state.UserText("Book me a flight to Rome."),
+		state.ToolCalls(search),
+		state.ToolResult(search, `["DY1872"]`),
+		state.ToolCalls(book),
+		state.UserText("Hello?"),
+	}
+}
+
+func ExampleCheck() {
+	for _, finding := range transcript.Check(interrupted(), transcript.Anthropic) {
+		fmt.Println(finding)
+	}
+	// Output: message 4: unanswered-call: call "call_2" of "book"
+}
+
+func ExampleRepair() {
+	msgs, changes := transcript.Repair(interrupted(), transcript.Anthropic, transcript.AnswerCalls)
+	for _, change := range changes {
+		fmt.Println(change)
+	}
+	for _, m := range msgs[4:] {
+		fmt.Println(m)
+	}
+	// Output:
+	// message 4: unanswered-call: answered call "call_2" of "book"
+	// tool_call "assistant": "book" id "call_2"
+	// tool_result (error) "book" id "call_2": "There is no result: the call was not completed."
+	// text "user": "Hello?"
+}
+
+func ExamplePending() {
+	for _, call := range transcript.Pending(interrupted()) {
+		fmt.Println(call.Name, call.Input)
+	}
+	// Output: book {"flight":"DY1872"}
+}
+
+func ExampleGroups() {
+	fmt.Println(transcript.Groups(interrupted()))
+	// Output: [[0] [1] [2 3] [4] [5]]
+}
+
+func ExampleKeepLast() {
+	call := state.ToolCall{ID: "call_1", Name: "search", Input: `{"query":"flights to Rome"}`}
+	msgs := []state.Message{
+		state.SystemText("You are a travel agent."),
+		state.UserText("Hi!"),
+		state.AssistantText("Where to?"),
+		state.UserText("To Rome."),
+		state.ToolCalls(call),
+		state.ToolResult(call, `["DY1872"]`),
+	}
+	// The last two are one group. What the user asked for goes with them.
+	for _, m := range transcript.KeepLast(4)(msgs) {
+		fmt.Println(m)
+	}
+	// Output:
+	// text "system": "You are a travel agent."
+	// text "user": "To Rome."
+	// tool_call "assistant": "search" id "call_1"
+	// tool_result "search" id "call_1": "[\"DY1872\"]"
+}
+
+func ExampleKeepTokens() {
+	// Where no tokenizer is at hand, four bytes are about one token.
+	trim := transcript.KeepTokens(100, func(m state.Message) int { return len(m.Raw()) / 4 })
+	var msgs []state.Message
+	for i := range 50 {
+		msgs = append(msgs, state.UserText(fmt.Sprint("How much is ", i, " + ", i, "?")), state.AssistantText(fmt.Sprint(i+i)))
+	}
+	kept := trim(msgs)
+	fmt.Println(len(kept), "messages from", kept[0])
+	// Output: 6 messages from text "user": "How much is 47 + 47?"
+}
+
+func ExampleTrim_Handler() {
+	messages := &state.Field[[]state.Message]{Name: "messages", Handler: transcript.KeepLast(3).Handler()}
+	st := state.New(state.MustSchema(messages))
+	for i := range 3 {
+		err := messages.Set(st, []state.Message{
+			state.UserText(fmt.Sprint("How much is ", i, " + ", i, "?")),
+			state.AssistantText(fmt.Sprint(i + i)),
+		})
+		if err != nil {
+			fmt.Println(err)
+		}
+	}
+	for _, m := range messages.Or(st, nil) {
+		fmt.Println(m)
+	}
+	// Output:
+	// text "user": "How much is 2 + 2?"
+	// text "assistant": "4"
+}

@@ -1,0 +1,68 @@
+package transcript_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/transcript"
+	"github.com/stretchr/testify/require"
+)
+
+// What is paired shows in the groups: a call and its result are of one.
+func TestCallsAndResultsArePaired(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		script  string
+		want    [][]int
+		pending string // the names and ids of the calls without a result
+	}{
+		{"by id", "u c1 r1", [][]int{{0}, {1, 2}}, ""},
+		{"in any order", "c1,2 r2 r1", [][]int{{0, 1, 2}}, ""},
+		{"whatever lies between", "c1 u s r1 a", [][]int{{0, 3}, {1}, {2}, {4}}, ""},
+		{"not before the call", "r1 c1", [][]int{{0}, {1}}, "f1"},
+		{"not twice", "c1 r1 r1", [][]int{{0, 1}, {2}}, ""},
+		{"not with another's id", "c1 r2", [][]int{{0}, {1}}, "f1"},
+		{"an id that is used again", "c1 r1 c1 r1 c1 u r1", [][]int{{0, 1}, {2, 3}, {4, 6}, {5}}, ""},
+		{"an id that is used again but not answered", "c1 r1 u c1", [][]int{{0, 1}, {2}, {3}}, "f1"},
+		{"one id twice at once, two results", "c1 u c1 r1 u r1", [][]int{{0, 3}, {1}, {2, 5}, {4}}, ""},
+		{"one id twice at once, one result", "c1 u c1 r1", [][]int{{0}, {1}, {2}, {3}}, "f1 f1"},
+		{"one id twice at once, then once more", "c1 u c1 r1 u c1 r1", [][]int{{0}, {1}, {2}, {3}, {4}, {5, 6}}, "f1 f1"},
+		{"one id twice at once, told apart by name", "c1=g u c1=h r1=h", [][]int{{0}, {1}, {2, 3}}, "g1"},
+		{"and both answered", "c1=g u c1=h r1=h r1=g", [][]int{{0, 4}, {1}, {2, 3}}, ""},
+		{"and one answered twice", "c1=g u c1=h r1=h r1=h", [][]int{{0, 3}, {1}, {2, 4}}, ""},
+		{"names that are of no use", "c1=g u c1=h r1=x r1=x", [][]int{{0, 3}, {1}, {2, 4}}, ""},
+		{"a result of another name has the call's id", "c1=g r1=h", [][]int{{0, 1}}, ""},
+		{"by name without ids", "c=g,=h r=h r=g", [][]int{{0, 1, 2}}, ""},
+		{"by order without ids", "c=g,=g r=g u r=g", [][]int{{0, 1, 3}, {2}}, ""},
+		{"without id and of another name", "c=g r=h", [][]int{{0}, {1}}, "g"},
+		{"an id is no name", "c1=g r=g", [][]int{{0}, {1}}, "g1"},
+		{"several calls unanswered", "u c1=g,2=h r1=g c3", [][]int{{0}, {1, 2}, {3}}, "h2 f3"},
+		{"nothing", "", [][]int{}, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			msgs := script(t, row.script)
+			require.Equal(t, row.want, transcript.Groups(msgs))
+			var pending []string
+			for _, call := range transcript.Pending(msgs) {
+				pending = append(pending, call.Name+call.ID)
+			}
+			require.Equal(t, row.pending, strings.Join(pending, " "))
+		})
+	}
+}
+
+// The role of a result differs between providers and means nothing.
+func TestTheRoleOfAResultDoesNotMatter(t *testing.T) {
+	call := state.ToolCall{ID: "1", Name: "f"}
+	for _, role := range []string{"user", "tool", "function", "anything"} {
+		result := decode(t, `{"type":"tool_result","role":"`+role+`","tool":{"id":"1","name":"f"},"content":""}`)
+		require.Empty(t, transcript.Pending([]state.Message{state.ToolCalls(call), result}), role)
+	}
+}
+
+func TestPendingReturnsTheWholeCall(t *testing.T) {
+	call := state.ToolCall{ID: "1", Name: "f", Input: `{"n":1.0}`, Extra: `{"type":"tool","gemini":{"part":{}}}`}
+	require.Equal(t, transcript.Pending([]state.Message{nil, state.TextMessage{}, state.ToolCalls(call)}),
+		state.ToolCallMessage(state.ToolCalls(call)).Calls())
+}

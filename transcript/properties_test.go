@@ -1,0 +1,365 @@
+package transcript_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/histories"
+	"github.com/agentstate/state/transcript"
+	"github.com/stretchr/testify/require"
+)
+
+// propertyCase is one provider and one way to repair for it.
+type propertyCase struct {
+	format  string
+	profile transcript.Profile
+	policy  transcript.Policy
+}
+
+func (c propertyCase) String() string { return fmt.Sprintf("%v, policy %d", c.profile, c.policy) }
+
+// propertyCases are all providers with all policies; every now and then the
+// beginning of the conversation is the provider's.
+var propertyCases = func() (cases []propertyCase) {
+	for i, format := range histories.Formats {
+		profile := []transcript.Profile{transcript.OpenAI, transcript.OpenAIResponses, transcript.Anthropic, transcript.Gemini}[i]
+		for _, policy := range []transcript.Policy{
+			transcript.Drop, transcript.AnswerCalls, transcript.KeepResults, transcript.AnswerCalls | transcript.KeepResults,
+		} {
+			plain := propertyCase{format, profile, policy}
+			cases = append(cases, plain, plain, propertyCase{format, profile.Continued(), policy})
+		}
+	}
+	return cases
+}()
+
+// validFor makes histories that the provider accepts, and now and then everybody.
+func validFor(rng *rand.Rand, c propertyCase) []state.Message {
+	if rng.IntN(4) == 0 {
+		return histories.Valid(rng, histories.Everyone)
+	}
+	return histories.Valid(rng, c.format)
+}
+
+// brokenFor makes histories that were accepted once, mostly by the provider.
+func brokenFor(rng *rand.Rand, c propertyCase) []state.Message {
+	if rng.IntN(2) == 0 {
+		c.format = histories.Formats[rng.IntN(len(histories.Formats))]
+	}
+	return histories.Mutate(rng, validFor(rng, c))
+}
+
+func TestHistoriesCheck(t *testing.T) {
+	histories.Law[propertyCase]{
+		Cases: propertyCases, History: validFor,
+		Obeys: func(c propertyCase, msgs []state.Message) error { return accepted(msgs, c.profile) },
+	}.Hold(t)
+}
+
+// TestHistoriesBreakEveryRule shows that the laws below have something to hold
+// against.
+func TestHistoriesBreakEveryRule(t *testing.T) {
+	broken := map[string]bool{}
+	for i := range 4000 {
+		c := propertyCases[i%len(propertyCases)]
+		for _, finding := range transcript.Check(brokenFor(rand.New(rand.NewPCG(1, uint64(i))), c), c.profile) {
+			broken[finding.Rule] = true
+		}
+	}
+	for _, rule := range []string{
+		"message", "role", "name", "id", "duplicate-id", "unanswered-call", "orphan-result", "not-adjacent", "call-turn",
+		"content", "empty", "first", "system", "reasoning", "duplicate-item", "server-tool",
+	} {
+		require.True(t, broken[rule], rule)
+	}
+}
+
+func TestHistoriesTrimValid(t *testing.T) {
+	histories.Law[propertyCase]{
+		Cases: propertyCases, History: validFor, Parts: true,
+		Obeys: func(c propertyCase, msgs []state.Message) error { return trims(msgs, c.profile) },
+	}.Hold(t)
+}
+
+func TestHistoriesTrim(t *testing.T) {
+	histories.Law[propertyCase]{
+		Cases: propertyCases, History: brokenFor, Parts: true,
+		Obeys: func(c propertyCase, msgs []state.Message) error { return trims(msgs, c.profile) },
+	}.Hold(t)
+}
+
+// trims holds the trims of a history to the laws. What the profile accepts before
+// it has to accept after.
+func trims(msgs []state.Message, profile transcript.Profile) error {
+	sound := accepted(msgs, profile) == nil
+	size := func(m state.Message) int { return len(fmt.Sprint(m)) }
+	all := 0
+	for _, m := range msgs {
+		all += size(m)
+	}
+	before := slices.Clone(msgs)
+	steps := min(len(msgs)+1, 24)
+	for name, trim := range map[string]func(step int) transcript.Trim{
+		"KeepLast":   func(step int) transcript.Trim { return transcript.KeepLast((len(msgs)*step + steps - 1) / steps) },
+		"KeepTokens": func(step int) transcript.Trim { return transcript.KeepTokens((all*step+steps-1)/steps, size) },
+	} {
+		var shorter []state.Message
+		for step := 0; step <= steps; step++ {
+			kept := trim(step)(msgs)
+			at := fmt.Sprintf("%s, %d of %d", name, step, steps)
+			switch {
+			case !within(kept, msgs):
+				return fmt.Errorf("%s: not a part of the history", at)
+			case !within(shorter, kept):
+				return fmt.Errorf("%s: lacks what a smaller limit keeps", at)
+			case step == steps && len(kept) != len(msgs):
+				return fmt.Errorf("%s: messages are missing though all are within the limit", at)
+			case len(msgs) > 0 && (len(kept) == 0 || !slices.Contains(kept, msgs[len(msgs)-1])):
+				return fmt.Errorf("%s: the latest message is missing", at)
+			case !same(before, msgs):
+				return fmt.Errorf("%s: the history changed", at)
+			}
+			if err := accepted(kept, profile); sound && err != nil {
+				return fmt.Errorf("%s: %w\n%s", at, err, histories.Render(kept))
+			}
+			shorter = kept
+		}
+	}
+	return nil
+}
+
+func TestHistoriesGroups(t *testing.T) {
+	histories.Law[propertyCase]{
+		Cases: propertyCases, History: brokenFor, Parts: true,
+		Obeys: func(_ propertyCase, msgs []state.Message) error {
+			seen := make([]bool, len(msgs))
+			first := -1
+			for _, group := range transcript.Groups(msgs) {
+				if len(group) == 0 || group[0] <= first || !slices.IsSorted(group) {
+					return errors.New("not in order")
+				}
+				first = group[0]
+				for _, i := range group {
+					if i >= len(msgs) || seen[i] {
+						return fmt.Errorf("message %d is in two groups, or none of the history", i)
+					}
+					seen[i] = true
+				}
+			}
+			if i := slices.Index(seen, false); i >= 0 {
+				return fmt.Errorf("message %d is in no group", i)
+			}
+			return nil
+		},
+	}.Hold(t)
+}
+
+func TestHistoriesPending(t *testing.T) {
+	histories.Law[propertyCase]{
+		Cases: propertyCases, History: brokenFor, Parts: true,
+		Obeys: func(c propertyCase, msgs []state.Message) error {
+			unanswered := 0
+			for _, finding := range transcript.Check(msgs, c.profile) {
+				if finding.Rule == "unanswered-call" {
+					unanswered++
+				}
+			}
+			if pending := transcript.Pending(msgs); len(pending) != unanswered {
+				return fmt.Errorf("%d pending, %d unanswered", len(pending), unanswered)
+			}
+			return nil
+		},
+	}.Hold(t)
+}
+
+func TestHistoriesRepairValid(t *testing.T) {
+	histories.Law[propertyCase]{
+		Cases: propertyCases, History: validFor, Parts: true,
+		Obeys: func(c propertyCase, msgs []state.Message) error {
+			repaired, changes := transcript.Repair(msgs, c.profile, c.policy)
+			if accepted(msgs, c.profile) == nil && (!same(repaired, msgs) || changes != nil) {
+				return fmt.Errorf("changed: %v", changes)
+			}
+			return nil
+		},
+	}.Hold(t)
+}
+
+func TestHistoriesRepair(t *testing.T) {
+	histories.Law[propertyCase]{
+		Cases: propertyCases, History: brokenFor, Parts: true,
+		Obeys: func(c propertyCase, msgs []state.Message) error { return repairs(msgs, c.profile, c.policy) },
+	}.Hold(t)
+}
+
+// repairs holds the repair of a history to the laws.
+func repairs(msgs []state.Message, profile transcript.Profile, policy transcript.Policy) error {
+	before := slices.Clone(msgs)
+	repaired, changes := transcript.Repair(msgs, profile, policy)
+	fail := func(problem string) error {
+		return fmt.Errorf("%s: %v\n%s", problem, changes, histories.Render(repaired))
+	}
+	if !same(before, msgs) {
+		return fail("the history changed")
+	}
+	if err := accepted(repaired, profile); err != nil {
+		return fail("still refused: " + err.Error())
+	}
+	if again, more := transcript.Repair(repaired, profile, policy); !same(again, repaired) || more != nil {
+		return fail(fmt.Sprintf("a second repair changes: %v\n%s", more, histories.Render(again)))
+	}
+	reported := make([]bool, len(msgs))
+	for _, change := range changes {
+		if change.Message < 0 || change.Message >= len(msgs) || change.Rule == "" || change.String() == "" {
+			return fail("a change says nothing")
+		}
+		reported[change.Message] = true
+	}
+	var others []state.Message // of which no change is reported
+	for i, m := range msgs {
+		if !reported[i] {
+			others = append(others, m)
+		}
+	}
+	if !within(others, repaired) {
+		return fail("a message changed without report")
+	}
+	if (changes == nil) != same(msgs, repaired) {
+		return fail("changes and reports differ")
+	}
+	for _, err := range []error{
+		keepsTexts(msgs, repaired), keepsCalls(msgs, repaired, policy), keepsResults(msgs, repaired, policy),
+	} {
+		if err != nil {
+			return fail(err.Error())
+		}
+	}
+	return nil
+}
+
+// keepsTexts returns an error if what somebody said is missing.
+func keepsTexts(msgs, repaired []state.Message) error {
+	said := counts(repaired, spoken)
+	for text, n := range counts(msgs, spoken) {
+		if said[text] < n {
+			return errors.New("a text is missing")
+		}
+	}
+	return nil
+}
+
+// spoken returns the text of a message without its space, if it has any.
+func spoken(m state.Message) []string {
+	if m, ok := m.(state.TextMessage); ok {
+		if text := strings.Join(strings.Fields(m.Text()), ""); text != "" {
+			return []string{text}
+		}
+	}
+	return nil
+}
+
+// keepsCalls returns an error if there is a call that nobody made, or if calls are
+// to be answered and one is missing. What a call is known by is its input: its
+// id and its name may have been changed.
+func keepsCalls(msgs, repaired []state.Message, policy transcript.Policy) error {
+	inputs := func(m state.Message) (inputs []string) {
+		if m, ok := m.(state.ToolCallMessage); ok {
+			for _, call := range m.Calls() {
+				inputs = append(inputs, string(call.Input))
+			}
+		}
+		return inputs
+	}
+	made, left := counts(msgs, inputs), counts(repaired, inputs)
+	for input, n := range left {
+		if made[input] < n {
+			return errors.New("a call was made up")
+		}
+	}
+	for input, n := range made {
+		if left[input] < n && policy&transcript.AnswerCalls != 0 {
+			return errors.New("a call is missing")
+		}
+	}
+	return nil
+}
+
+// keepsResults returns an error if there is a result that no tool returned,
+// except for the errors that answer calls, or if results are to be kept and one
+// is missing.
+func keepsResults(msgs, repaired []state.Message, policy transcript.Policy) error {
+	contents := func(m state.Message) []string {
+		if m, ok := m.(state.ToolResultMessage); ok && m.Raw() != "" {
+			switch content := m.Content(); content {
+			case "", "null", "[]":
+				return []string{`""`}
+			default:
+				return []string{string(content)}
+			}
+		}
+		return nil
+	}
+	returned, left := counts(msgs, contents), counts(repaired, contents)
+	var texts strings.Builder
+	madeUp := 0
+	for _, m := range repaired {
+		if m, ok := m.(state.TextMessage); ok {
+			texts.WriteString(m.Text())
+		}
+	}
+	for content, n := range left {
+		madeUp += max(0, n-returned[content])
+	}
+	errs := counts(repaired, func(m state.Message) []string {
+		if m, ok := m.(state.ToolResultMessage); ok && m.IsError() {
+			return []string{"error"}
+		}
+		return nil
+	})["error"]
+	if madeUp > 0 && (policy&transcript.AnswerCalls == 0 || madeUp > errs) {
+		return errors.New("a result was made up")
+	}
+	for content, n := range returned {
+		if left[content] < n && policy&transcript.KeepResults != 0 && !strings.Contains(texts.String(), state.JSON(content).Text()) {
+			return errors.New("a result is missing")
+		}
+	}
+	return nil
+}
+
+func counts(msgs []state.Message, of func(state.Message) []string) map[string]int {
+	n := map[string]int{}
+	for _, m := range msgs {
+		for _, what := range of(m) {
+			n[what]++
+		}
+	}
+	return n
+}
+
+// accepted returns an error for what Check finds.
+func accepted(msgs []state.Message, profile transcript.Profile) error {
+	if findings := transcript.Check(msgs, profile); len(findings) > 0 {
+		return fmt.Errorf("%v: %v", profile, findings)
+	}
+	return nil
+}
+
+// within reports whether the messages are the very same as some of those in
+// all, in the same order.
+func within(some, all []state.Message) bool {
+	for _, m := range all {
+		if len(some) > 0 && some[0] == m {
+			some = some[1:]
+		}
+	}
+	return len(some) == 0
+}
+
+// same reports whether both have the very same messages.
+func same(a, b []state.Message) bool { return slices.Equal(a, b) }

@@ -1,0 +1,137 @@
+package transcript_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/transcript"
+	"github.com/stretchr/testify/require"
+)
+
+// exchange is a recorded request, decoded, and what came of it.
+type exchange struct {
+	file     string
+	index    int
+	api      string
+	status   int
+	response string
+	msgs     []state.Message
+	profile  transcript.Profile
+}
+
+// exchanges returns what was recorded of the four formats.
+func exchanges(t *testing.T) []exchange {
+	t.Helper()
+	root := os.Getenv("STATE_TRACES")
+	if root == "" {
+		t.Skip("set STATE_TRACES to a folder with recorded requests to read them")
+	}
+	formats := map[string]struct {
+		*provider.Format
+		transcript.Profile
+	}{
+		"openai_chat":            {provider.OpenAI, transcript.OpenAI},
+		"openai_responses":       {provider.OpenAIResponses, transcript.OpenAIResponses},
+		"anthropic_messages":     {provider.Anthropic, transcript.Anthropic},
+		"gemini_generateContent": {provider.Gemini, transcript.Gemini},
+	}
+	var found []exchange
+	for _, folder := range []string{"exchange_*", "multiagent_toolcalls"} {
+		files, err := filepath.Glob(filepath.Join(root, folder, "*.json"))
+		require.NoError(t, err)
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			require.NoError(t, err)
+			var recorded struct {
+				Exchanges []struct {
+					API               string
+					Status            int
+					Request, Response json.RawMessage
+				}
+			}
+			require.NoError(t, json.Unmarshal(data, &recorded), file)
+			for i, e := range recorded.Exchanges {
+				format, known := formats[e.API]
+				if !known || string(e.Request) == "null" {
+					continue
+				}
+				request, err := format.DecodeRequest(e.Request)
+				require.NoError(t, err, "%s, exchange %d", file, i)
+				profile := format.Profile
+				if request.Continued() {
+					profile = profile.Continued()
+				}
+				found = append(found, exchange{filepath.Base(file), i, e.API, e.Status, string(e.Response), request.Messages, profile})
+			}
+		}
+	}
+	require.NotEmpty(t, found)
+	return found
+}
+
+// Whatever a provider accepted in fact, Check has to accept.
+func TestCheckAcceptsWhatProvidersAccepted(t *testing.T) {
+	accepted, withCalls := map[string]int{}, map[string]int{}
+	for _, e := range exchanges(t) {
+		if e.status < 200 || e.status > 299 {
+			continue
+		}
+		for _, finding := range transcript.Check(e.msgs, e.profile) {
+			t.Errorf("%s, exchange %d: %s", e.file, e.index, finding)
+		}
+		accepted[e.api]++
+		for _, m := range e.msgs {
+			if m.Type() == "tool_call" {
+				withCalls[e.api]++
+				break
+			}
+		}
+	}
+	require.Len(t, withCalls, 4, "requests with calls of each format")
+	t.Logf("requests that were accepted: %v; with calls: %v", accepted, withCalls)
+}
+
+func TestCheckFindsWhyProvidersRefused(t *testing.T) {
+	found := 0
+	for _, e := range exchanges(t) {
+		if e.status == 400 && strings.Contains(e.response, "without its required following item") {
+			found++
+			require.Contains(t, refused(transcript.Check(e.msgs, e.profile)), "reasoning", "%s, exchange %d", e.file, e.index)
+		}
+	}
+	require.NotZero(t, found)
+}
+
+// A result is in the group of its call in whatever was recorded.
+func TestGroupsOfWhatWasRecorded(t *testing.T) {
+	calls := 0
+	for _, e := range exchanges(t) {
+		group := map[int]int{}
+		for n, places := range transcript.Groups(e.msgs) {
+			for _, i := range places {
+				group[i] = n
+			}
+		}
+		called := map[string]int{} // by name and id, the latest
+		for i, m := range e.msgs {
+			switch m := m.(type) {
+			case state.ToolCallMessage:
+				for _, call := range m.Calls() {
+					called[call.Name+" "+call.ID] = i
+				}
+			case state.ToolResultMessage:
+				if at, ok := called[m.Call().Name+" "+m.Call().ID]; ok {
+					calls++
+					require.Equal(t, group[at], group[i], "%s, exchange %d, messages %d and %d", e.file, e.index, at, i)
+				}
+			}
+		}
+	}
+	t.Logf("results: %d", calls)
+	require.NotZero(t, calls)
+}
