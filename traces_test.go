@@ -1,22 +1,26 @@
 package state_test
 
 import (
-	"errors"
+	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/agentstate/state/internal/traces"
 	"github.com/stretchr/testify/require"
 )
 
-// TestTraces plays every recorded run in the folder, or file, that STATE_TRACES
-// names through a State, and checks the State at every step.
+// TestTraces plays every recorded conversation in the folder, or file, that
+// STATE_TRACES names through a State, checks the State at every step, and puts
+// all that went over the wire through the packages provider and transcript.
+// Nothing may fail, and nothing that a provider accepted may be found wrong.
 func TestTraces(t *testing.T) {
 	root := os.Getenv("STATE_TRACES")
 	if root == "" {
-		t.Skip("set STATE_TRACES to a folder with recorded runs (τ-bench, SWE-agent, ADK sessions) to play them")
+		t.Skip("set STATE_TRACES to a folder with recorded runs of agents or exchanges with providers to play them")
 	}
-	played := 0
+	played := map[string]*traces.Stats{}
+	found := recorded{}
 	for _, file := range traces.Find([]string{root}) {
 		if file.Skip != "" {
 			continue
@@ -25,15 +29,142 @@ func TestTraces(t *testing.T) {
 			require.NoError(t, file.Err)
 			data, err := os.ReadFile(file.Path)
 			require.NoError(t, err)
-			stats, err := traces.File(data, traces.Options{Verify: true})
-			var other *traces.OtherError
-			if errors.As(err, &other) && stats.Runs == 0 && !file.Given {
-				t.Skip(err)
+			file := traces.PlayFile(data, traces.Options{Verify: true})
+			require.NoError(t, file.Err)
+			require.Positive(t, len(file.Kinds)+len(file.Others), "nothing was found in it")
+			for kind, stats := range file.Kinds {
+				require.Positive(t, stats.Runs, kind)
+				require.Zero(t, stats.False, kind)
+				require.Zero(t, stats.Failures, kind)
+				if played[kind] == nil {
+					played[kind] = &traces.Stats{}
+				}
+				played[kind].Add(*stats)
 			}
-			played++
-			require.NoError(t, err)
-			require.GreaterOrEqual(t, stats.Messages, stats.Entries)
+			found.count(data)
 		})
 	}
-	require.Positive(t, played, "no trace in %q", root)
+	require.NotEmpty(t, played, "no conversation in %q", root)
+	for kind, n := range found {
+		require.Contains(t, played, kind)
+		require.GreaterOrEqual(t, played[kind].Runs, n.files, kind)
+		if n.requests+n.responses+n.streams > 0 {
+			got := bodies{n.files, played[kind].Requests.Good, played[kind].Responses.Good, played[kind].Streams.Good}
+			require.Equal(t, n, got, kind)
+		}
+	}
+}
+
+// recorded is how much there is of each kind, found without the help of package
+// traces.
+type recorded map[string]bodies
+
+type bodies struct{ files, requests, responses, streams int }
+
+// count counts what is in a file.
+func (r recorded) count(data []byte) {
+	var file any
+	if json.Unmarshal(data, &file) != nil {
+		return
+	}
+	if list, ok := file.([]any); ok {
+		for _, element := range list {
+			if event, ok := element.(map[string]any); ok {
+				r.add(streamKind(event), bodies{files: 1})
+				return
+			}
+		}
+		return
+	}
+	object, _ := file.(map[string]any)
+	exchanges, ok := object["exchanges"].([]any)
+	if !ok {
+		r.add(objectKind(object), bodies{files: 1})
+	}
+	kinds := map[string]string{
+		"openai_chat": "OpenAI chat exchange", "openai_responses": "OpenAI Responses exchange",
+		"anthropic_messages": "Anthropic exchange", "gemini_generateContent": "Gemini exchange",
+	}
+	seen := map[string]bool{}
+	for _, element := range exchanges {
+		x, _ := element.(map[string]any)
+		api, _ := x["api"].(string)
+		var n bodies
+		for part, count := range map[string]*int{"request": &n.requests, "response": &n.responses, "stream": &n.streams} {
+			if x[part] != nil {
+				*count = 1
+			}
+		}
+		if body, ok := x["response"].(map[string]any); ok && x["status"] == 200.0 && !isAnswer(body) {
+			n.responses = 0 // what answered was no provider
+		}
+		kind := kinds[api]
+		if !seen[kind] {
+			seen[kind], n.files = true, 1
+		}
+		r.add(kind, n)
+	}
+}
+
+func isAnswer(body map[string]any) bool {
+	for _, name := range []string{"choices", "output", "content", "candidates", "promptFeedback", "error"} {
+		if _, ok := body[name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// add adds to a kind, "" being none.
+func (r recorded) add(kind string, n bodies) {
+	if kind == "" {
+		return
+	}
+	sum := r[kind]
+	sum.files += n.files
+	sum.requests += n.requests
+	sum.responses += n.responses
+	sum.streams += n.streams
+	r[kind] = sum
+}
+
+func objectKind(o map[string]any) string {
+	var event map[string]any
+	if events, ok := o["events"].([]any); ok && len(events) > 0 {
+		event, _ = events[0].(map[string]any)
+	}
+	switch {
+	case o["traj"] != nil:
+		return "τ-bench"
+	case o["history"] != nil && o["trajectory"] != nil:
+		return "SWE-agent"
+	case o["messages"] != nil && o["trajectory_format"] != nil:
+		return "mini-swe-agent"
+	case event["author"] != nil:
+		return "ADK session"
+	case o["object"] == "response":
+		return "OpenAI Responses response"
+	case o["choices"] != nil:
+		return "OpenAI chat response"
+	case o["candidates"] != nil:
+		return "Gemini response"
+	case o["type"] == "message":
+		return "Anthropic response"
+	}
+	return ""
+}
+
+func streamKind(event map[string]any) string {
+	typ, _ := event["type"].(string)
+	switch {
+	case strings.HasPrefix(typ, "response."):
+		return "OpenAI Responses stream"
+	case event["choices"] != nil:
+		return "OpenAI chat stream"
+	case event["candidates"] != nil:
+		return "Gemini stream"
+	case typ == "message_start":
+		return "Anthropic stream"
+	}
+	return ""
 }

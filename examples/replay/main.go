@@ -1,7 +1,8 @@
 // Replay plays recorded runs of agents through a State: τ-bench, SWE-agent and
-// mini-swe-agent trajectories, and sessions of the ADK.
+// mini-swe-agent trajectories, sessions of the ADK, recorded exchanges with
+// providers, and bodies and streams of their responses.
 //
-//	go run ./examples/replay [-verify] PATH…
+//	go run ./examples/replay [-verify] [-files] PATH…
 //
 // A PATH is a file, or a folder in which all .json and .traj files are tried.
 // Each turn of a model becomes an InferenceResult with the conversation that it
@@ -11,7 +12,14 @@
 //
 // With -verify the state is checked after every step: messages decode and encode
 // without loss and hold all that the file had, Export and Import give the same
-// state, and a fork taken there is not changed by any later step.
+// state, and a fork taken there is not changed by any later step. What went over
+// the wire is encoded again and has to be the same. What a provider accepted has
+// to pass transcript.Check, and so has what is left of it when it is trimmed to
+// any length. Repaired for any other provider it has to pass, too, and so once
+// the model's answer is added.
+//
+// The report has a row for each kind of trace, and with -files one for each file.
+// JSON of other kinds in a folder is named and counted.
 //
 // It exits with 1 if anything could not be read or played or failed a check, and
 // if there was nothing to play.
@@ -23,15 +31,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentstate/state/internal/traces"
 )
 
 func main() {
-	verify := flag.Bool("verify", false, "check the state after every step")
+	verify := flag.Bool("verify", false, "check the state after every step, and what went over the wire")
+	perFile := flag.Bool("files", false, "print a row for each file")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: replay [-verify] PATH…")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: replay [-verify] [-files] PATH…")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -44,48 +55,48 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if !replay(os.Stdout, os.Stderr, paths, *verify) {
+	report := report{verify: *verify, perFile: *perFile}
+	report.replay(paths, os.Stderr)
+	report.print(os.Stdout)
+	if !report.ok() {
 		os.Exit(1)
 	}
 }
 
-// replay plays all files of paths, prints what came of it, and reports whether
-// there was something to play and all of it went well.
-func replay(out, progress io.Writer, paths []string, verify bool) bool {
-	report := report{verify: verify}
+// replay plays all files of paths.
+func (r *report) replay(paths []string, progress io.Writer) {
 	files := traces.Find(paths)
 	p := newProgress(progress, len(files))
+	defer p.end()
 	for i, file := range files {
 		switch {
 		case file.Err != nil:
-			report.failed(file.Path, file.Err)
+			r.failed(file.Path, file.Err)
 			continue
 		case file.Skip != "":
-			report.skipped(file.Path, file.Skip)
+			r.other(file.Path, file.Skip)
 			continue
 		}
 		data, err := os.ReadFile(file.Path)
 		if err != nil {
-			report.failed(file.Path, err)
+			r.failed(file.Path, err)
 			continue
 		}
 		p.file(i, file.Path)
-		stats, err := traces.File(data, traces.Options{Verify: verify, Progress: p.step})
-		var other *traces.OtherError
-		if stats.Runs == 0 && !file.Given && errors.As(err, &other) {
-			report.skipped(file.Path, err.Error())
+		played := traces.PlayFile(data, traces.Options{Verify: r.verify, Progress: p.step})
+		if len(played.Kinds) > 0 {
+			r.played(file.Path, len(data), played)
+		} else if file.Given && played.Err == nil { // somebody thinks that it is a trace
+			r.failed(file.Path, errors.New("not a trace: "+strings.Join(slices.Compact(played.Others), ", ")))
 			continue
 		}
-		if stats.Runs > 0 {
-			report.played(file.Path, len(data), stats, err == nil)
+		for _, what := range played.Others {
+			r.other(file.Path, what)
 		}
-		if err != nil {
-			report.failed(file.Path, err)
+		if played.Err != nil {
+			r.failed(file.Path, played.Err)
 		}
 	}
-	p.end()
-	report.print(out)
-	return report.ok()
 }
 
 // progress says on a long run how far it is. A terminal gets one line that is

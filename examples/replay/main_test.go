@@ -13,7 +13,11 @@ import (
 const (
 	run    = `{"traj":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}`
 	broken = `{"traj":[{"role":"user"`
-	other  = `{"exchanges":[]}`
+	other  = `{"vendor":"v","events":[{"direction":"sent","data":{}}]}`
+	frames = `{"exchanges":[{"api":"mcp_jsonrpc","status":200,"request":{},"stream":[]},{"api":"mcp_jsonrpc","status":200,"request":{},"stream":[]}]}`
+	call   = `{"exchanges":[{"api":"openai_chat","status":200,"request":{"model":"m","messages":[{"role":"user","content":"hi"}]},"response":{"choices":[{"message":{"role":"assistant","content":"hello"}}]}}]}`
+	// The provider took a result that answers no call.
+	orphan = `{"exchanges":[{"api":"openai_chat","status":200,"request":{"messages":[{"role":"user","content":"hi"},{"role":"tool","tool_call_id":"1","content":"a"}]},"response":{"choices":[]}}]}`
 )
 
 func TestReplay(t *testing.T) {
@@ -26,18 +30,22 @@ func TestReplay(t *testing.T) {
 		not   []string
 	}{
 		{"a folder of runs", map[string]string{"a.json": run, "b.traj": "[" + run + "," + run + "]"}, nil, true,
-			[]string{"a.json", "total of 2 files", "verified", "ok"}, []string{"skipped", "failure", "FAILED"}},
-		{"other files in a folder", map[string]string{"a.json": run, "b.json": other, "c.txt": ""}, nil, true,
-			[]string{"skipped 2 files", "b.json: not a trace: recorded HTTP exchanges", "c.txt: neither .json nor .traj", "total of 1 file\n"}, []string{"failure"}},
+			[]string{"a.json", "total of 2 files", "verified", "ok", "τ-bench"}, []string{"not a conversation", "failure", "FAILED"}},
+		{"kinds", map[string]string{"a.json": run, "b.json": call, "c.json": call}, nil, true,
+			[]string{"OpenAI chat exchange", "τ-bench", "2/2", "3/3"}, []string{"failure", "FAILED"}},
+		{"other files in a folder", map[string]string{"a.json": run, "b.json": other, "c.txt": "", "d.json": frames}, nil, true,
+			[]string{"1  a realtime session", "2  MCP frames", "1  neither .json nor .traj", "b.json: a realtime session", "total of 1 file\n"}, []string{"failure"}},
 		{"only other files in a folder", map[string]string{"b.json": other}, nil, false,
-			[]string{"skipped 1 file", "no trace was found"}, []string{"total"}},
-		{"another file that is named", map[string]string{"a.json": run, "b.json": other}, []string{"a.json", "b.json"}, false,
-			[]string{"total of 1 file", "1 failure", "b.json: not a trace: recorded HTTP exchanges"}, []string{"skipped"}},
+			[]string{"1  a realtime session", "no conversation was found"}, []string{"total"}},
+		{"another file that is named", map[string]string{"a.json": run, "b.json": frames}, []string{"a.json", "b.json"}, false,
+			[]string{"total of 1 file", "1 failure", "b.json: not a trace: MCP frames\n"}, []string{"not a conversation"}},
 		{"a broken file in a folder", map[string]string{"a.json": broken, "b.json": run}, nil, false,
-			[]string{"total of 1 file", "1 failure", "a.json: /traj/0/role (byte 23)"}, []string{"skipped"}},
+			[]string{"total of 1 file", "1 failure", "a.json: /traj/0/role (byte 23)"}, []string{"not a conversation"}},
 		{"a run that is no run in an array", map[string]string{"a.json": "[" + run + "," + other + ",7]"}, nil, false,
 			[]string{"FAILED", "2 failures", "/1: not a trace", "/2: not a trace"}, nil},
-		{"nothing", nil, nil, false, []string{"no trace was found"}, nil},
+		{"a false finding", map[string]string{"a.json": call, "b.json": orphan}, nil, false,
+			[]string{"FAILED", "b.json: /exchanges/0/request: as it was sent: a false finding: message 1: orphan-result"}, []string{"a.json: /"}},
+		{"nothing", nil, nil, false, []string{"no conversation was found"}, nil},
 		{"a file that is not there", nil, []string{"none.json"}, false, []string{"1 failure", "none.json"}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -53,7 +61,10 @@ func TestReplay(t *testing.T) {
 				paths = append(paths, filepath.Join(dir, name))
 			}
 			var out, progress bytes.Buffer
-			require.Equal(t, test.ok, replay(&out, &progress, paths, true))
+			report := report{verify: true, perFile: true}
+			report.replay(paths, &progress)
+			report.print(&out)
+			require.Equal(t, test.ok, report.ok(), out.String())
 			for _, want := range test.out {
 				require.Contains(t, out.String(), want)
 			}
@@ -63,6 +74,23 @@ func TestReplay(t *testing.T) {
 			require.Empty(t, progress.String(), "short runs show no progress")
 		})
 	}
+}
+
+// Without flags the report does not grow with the number of files, and says only
+// what was done.
+func TestShortReport(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a.json": run, "b.json": call, "c.json": other, "d.json": orphan} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	var out bytes.Buffer
+	var report report
+	report.replay([]string{dir}, &out)
+	report.print(&out)
+	require.True(t, report.ok(), "what a provider accepted is checked with -verify only")
+	require.Contains(t, out.String(), "a realtime session")
+	require.NotContains(t, out.String(), ".json")
+	require.NotContains(t, out.String(), "verified")
 }
 
 func TestProgress(t *testing.T) {

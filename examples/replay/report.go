@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -13,27 +15,30 @@ import (
 // report collects what came of each file.
 type report struct {
 	verify   bool
+	perFile  bool // print also what came of each file
 	rows     []row
-	skips    []remark
+	others   []remark // what is no conversation
 	failures []remark
 }
 
 type row struct {
 	name  string
 	bytes int
-	stats traces.Stats
+	kinds map[string]*traces.Stats
+	total traces.Stats
 	ok    bool
 }
 
 // remark is a file and what there is to say about it.
 type remark struct{ file, text string }
 
-func (r *report) played(file string, bytes int, stats traces.Stats, ok bool) {
-	r.rows = append(r.rows, row{shown(file), bytes, stats, ok})
+func (r *report) played(file string, bytes int, p traces.Played) {
+	r.rows = append(r.rows, row{shown(file), bytes, p.Kinds, p.Total(), p.Err == nil})
 }
 
-func (r *report) skipped(file, why string) {
-	r.skips = append(r.skips, remark{file, why})
+// other notes what a file, or an exchange in one, is instead of a conversation.
+func (r *report) other(file, what string) {
+	r.others = append(r.others, remark{file, what})
 }
 
 // failed notes an error, or each of several that are joined.
@@ -49,23 +54,23 @@ func (r *report) failed(file string, err error) {
 
 func (r *report) ok() bool { return len(r.failures) == 0 && len(r.rows) > 0 }
 
-// print writes what was skipped, a row for each file with their total, and last
-// what failed.
+// print writes a row for each kind of conversation with their total, what is no
+// conversation, and last what failed.
 func (r *report) print(out io.Writer) {
-	if len(r.skips) > 0 {
-		fmt.Fprintf(out, "skipped %s:\n", count(len(r.skips), "file"))
-		remarks(out, r.skips)
-		fmt.Fprintln(out)
+	if len(r.rows) == 0 {
+		fmt.Fprintln(out, "no conversation was found")
+	} else {
+		if r.perFile {
+			r.files(out)
+		}
+		r.kinds(out)
 	}
-	if len(r.rows) > 0 {
-		r.table(out)
+	if len(r.others) > 0 {
+		r.notConversations(out)
 	}
 	if len(r.failures) > 0 {
 		fmt.Fprintf(out, "\n%s:\n", count(len(r.failures), "failure"))
 		remarks(out, r.failures)
-	}
-	if len(r.rows) == 0 {
-		fmt.Fprintln(out, "no trace was found")
 	}
 }
 
@@ -75,32 +80,124 @@ func remarks(out io.Writer, list []remark) {
 	}
 }
 
-func (r *report) table(out io.Writer) {
-	const head = "runs\tentries\tmessages\tresults\ttool calls\ttool results\tagents\tbytes\ttime/step\t"
+// kindRow is what was played of one kind.
+type kindRow struct {
+	files int
+	stats traces.Stats
+}
+
+// kinds writes a row for each kind of conversation.
+func (r *report) kinds(out io.Writer) {
+	byKind := map[string]*kindRow{}
+	var total kindRow
+	for _, file := range r.rows {
+		for kind, stats := range file.kinds {
+			if byKind[kind] == nil {
+				byKind[kind] = &kindRow{}
+			}
+			byKind[kind].files++
+			byKind[kind].stats.Add(*stats)
+		}
+		total.files++
+		total.stats.Add(file.total)
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	title := head
+	title := "files\tconversations\trequests\tresponses\tstreams\tmessages\tcalls\tresults\t"
+	if r.verify {
+		title += "trims\tcarried\tfalse findings\tverified\t"
+	}
+	fmt.Fprintln(w, title+"  kind")
+	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+		r.kind(w, kind, byKind[kind])
+	}
+	r.kind(w, "total", &total)
+	_ = w.Flush()
+	r.legend(out, total.stats)
+}
+
+func (r *report) kind(w io.Writer, name string, k *kindRow) {
+	s := k.stats
+	fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%d\t%d\t%d\t",
+		k.files, s.Runs, tally(s.Requests), tally(s.Responses), tally(s.Streams), s.Messages, s.Calls, s.Answers)
+	if r.verify {
+		verdict := "ok"
+		if s.Failures > 0 {
+			verdict = "FAILED"
+		}
+		fmt.Fprintf(w, "%d\t%d\t%d\t%s\t", s.Trims, s.Carried, s.False, verdict)
+	}
+	fmt.Fprintf(w, "  %s\n", name)
+}
+
+// legend says what the columns are.
+func (r *report) legend(out io.Writer, total traces.Stats) {
+	what := "decoded"
+	if r.verify {
+		what = "decoded and, encoded again, equal"
+	}
+	fmt.Fprintf(out, "requests, responses, streams: how many were %s, of how many", what)
+	if total.Cut > 0 {
+		fmt.Fprintf(out, "; %s broke off", count(total.Cut, "stream"))
+	}
+	fmt.Fprintln(out)
+	if !r.verify {
+		return
+	}
+	fmt.Fprintln(out, "trims: conversations that were accepted, trimmed to every length and checked again; carried: repaired for a provider, encoded, decoded and checked")
+	if n := total.Results; total.Failures == 0 && total.Checked < n {
+		fmt.Fprintf(out, "the whole state was checked after %d of %d steps: the first of each run, and of long runs a sample of the rest\n",
+			total.Checked, n)
+	}
+}
+
+func tally(t traces.Tally) string {
+	if t.All == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", t.Good, t.All)
+}
+
+// notConversations writes how much there was of everything else, and with perFile
+// where.
+func (r *report) notConversations(out io.Writer) {
+	counts := map[string]int{}
+	for _, m := range r.others {
+		counts[m.text]++
+	}
+	fmt.Fprintf(out, "\nnot a conversation of a known format:\n")
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(w, "%d\t  %s\n", counts[what], what)
+	}
+	_ = w.Flush()
+	if r.perFile {
+		remarks(out, r.others)
+	}
+}
+
+// files writes a row for each file with their total.
+func (r *report) files(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	title := "runs\tentries\tmessages\tresults\ttool calls\ttool results\tagents\tbytes\ttime/step\t"
 	if r.verify {
 		title += "verified\t"
 	}
 	fmt.Fprintln(w, title+"  file")
 	total := row{ok: true}
 	for _, line := range r.rows {
-		r.line(w, line)
+		r.file(w, line)
 		total.bytes += line.bytes
 		total.ok = total.ok && line.ok
-		total.stats.Add(line.stats)
+		total.total.Add(line.total)
 	}
 	total.name = "total of " + count(len(r.rows), "file")
-	r.line(w, total)
+	r.file(w, total)
 	_ = w.Flush()
-	if n := total.stats.Results; r.verify && total.ok && total.stats.Checked < n {
-		fmt.Fprintf(out, "the whole state was checked after %d of %d steps: the first of each run, and of long runs a sample of the rest\n",
-			total.stats.Checked, n)
-	}
+	fmt.Fprintln(out)
 }
 
-func (r *report) line(w io.Writer, line row) {
-	s := line.stats
+func (r *report) file(w io.Writer, line row) {
+	s := line.total
 	fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t",
 		s.Runs, s.Entries, s.Messages, s.Results, s.Calls, s.Answers, len(s.Agents), line.bytes, perStep(s))
 	if r.verify {

@@ -9,14 +9,13 @@ import (
 	"github.com/agentstate/state/internal/strict"
 )
 
-// isSession tells the events of an ADK session from those of other formats.
-func isSession(members []strict.Member, events []byte) bool {
-	elements, _ := strict.Elements(events)
-	if len(elements) == 0 {
-		return hasAny("app_name", "appName", "user_id", "userId")(members, events)
+// isSession tells an ADK session from other objects with events.
+func isSession(o strict.Object) bool {
+	events := elements(o.Get("events"))
+	if len(events) == 0 {
+		return hasAny("app_name", "appName", "user_id", "userId")(o)
 	}
-	first, _ := strict.Members(elements[0])
-	return get(first, "author") != nil
+	return members(events[0]).Get("author") != nil
 }
 
 // event reads an event of an ADK session, in snake or in camel case:
@@ -30,50 +29,44 @@ func isSession(members []strict.Member, events []byte) bool {
 // belong to the calls of the same name in their order. The first message of an
 // event has the event's other members. An event without parts, such as one that
 // only changes the session's state, passes through.
-func (c *conversation) event(pointer string, raw []byte) error {
-	members, err := strict.Members(raw)
-	if err != nil {
+func (c *conversation) event(e *entry, o strict.Object) error {
+	ev := event{author: text(o.Get("author")), rest: o.Without("content")}
+	ev.time = seconds(text(o.Get("timestamp")))
+	content := members(o.Get("content"))
+	ev.role = text(content.Get("role"))
+	if ev.role == "" {
+		ev.role = "model"
+		if ev.author == "user" {
+			ev.role = "user"
+		}
+	}
+	if ev.author == "" {
+		ev.author = ev.role
+	}
+	parts := elements(content.Get("parts"))
+	if len(parts) == 0 {
+		m, err := message("event", strict.Object{}.WithString("role", ev.role), o)
+		if err == nil {
+			c.say(e, m)
+		}
 		return err
 	}
-	return c.read(pointer, raw, func(e *entry) error {
-		ev := event{author: text(get(members, "author")), rest: without(members, "content")}
-		ev.time = seconds(text(get(members, "timestamp")))
-		content, _ := strict.Members(get(members, "content")) // none if it is no object
-		ev.role = text(get(content, "role"))
-		if ev.role == "" {
-			ev.role = "model"
-			if ev.author == "user" {
-				ev.role = "user"
-			}
-		}
-		if ev.author == "" {
-			ev.author = ev.role
-		}
-		parts, _ := strict.Elements(get(content, "parts"))
-		if len(parts) == 0 {
-			m, err := message("event", []strict.Member{str("role", ev.role)}, members)
-			if err == nil {
-				c.say(e, m)
-			}
-			return err
-		}
-		if strict.Kind(get(content, "role")) == "string" {
-			content = without(content, "role")
-		}
-		ev.rest = append(ev.rest, without(content, "parts")...)
-		return c.parts(e, &ev, parts)
-	})
+	if role := content.Get("role"); strict.Kind(role) == "string" && text(role) != "" {
+		content = content.Without("role")
+	}
+	ev.rest = append(ev.rest, content.Without("parts")...)
+	return c.parts(e, &ev, parts)
 }
 
 // event is what the messages of an event share.
 type event struct {
 	author, role string
 	time         time.Time
-	rest         []strict.Member // for the first message
+	rest         strict.Object // for the first message
 }
 
 // take returns the members for the first message, once.
-func (ev *event) take() []strict.Member {
+func (ev *event) take() strict.Object {
 	rest := ev.rest
 	ev.rest = nil
 	return rest
@@ -82,7 +75,7 @@ func (ev *event) take() []strict.Member {
 // parts adds the parts of an event in their order: text and other parts that
 // follow one another as one message, and so calls; each result by itself.
 func (c *conversation) parts(e *entry, ev *event, parts [][]byte) error {
-	role := str("role", ev.role)
+	role := strict.Object{}.WithString("role", ev.role)
 	var output []state.Message
 	flush := func() {
 		switch {
@@ -109,15 +102,15 @@ func (c *conversation) parts(e *entry, ev *event, parts [][]byte) error {
 			}
 			continue
 		}
-		typ, own := "text", strict.Member{Name: "content", Value: contentOf(group)}
+		typ, own := "text", role.With("content", contentOf(group))
 		if kind == callPart {
 			calls := make([][]byte, n)
 			for i, part := range group {
 				calls[i] = functionCall(part)
 			}
-			typ, own = "tool_call", strict.Member{Name: "tools", Value: array(calls)}
+			typ, own = "tool_call", role.With("tools", strict.Array(calls))
 		}
-		m, err := message(typ, []strict.Member{role, own}, ev.take())
+		m, err := message(typ, own, ev.take())
 		if err != nil {
 			return err
 		}
@@ -133,24 +126,32 @@ const (
 	otherPart    = ""
 )
 
-// kindOf says what a part is. Members that are null do not count: some writers
-// put all that a part could have in each.
-func kindOf(part []byte) string {
-	members, _ := strict.Members(part)
-	if strict.Kind(get(members, "function_call", "functionCall")) == "object" {
-		return callPart
+// kindOf says what a part is, and in which member. Members that are null do not
+// count: some writers put all that a part could have in each.
+func kindOf(part strict.Object) (kind, in string) {
+	for _, m := range part {
+		switch m.Name {
+		case "function_call", "functionCall":
+			kind = callPart
+		case "function_response", "functionResponse":
+			kind = responsePart
+		default:
+			continue
+		}
+		if strict.Kind(m.Value) == "object" {
+			return kind, m.Name
+		}
 	}
-	if strict.Kind(get(members, "function_response", "functionResponse")) == "object" {
-		return responsePart
-	}
-	return otherPart
+	return otherPart, ""
 }
 
 // runOf returns how many parts at the start are of one kind.
 func runOf(parts [][]byte) (kind string, n int) {
-	kind = kindOf(parts[0])
-	for n < len(parts) && kindOf(parts[n]) == kind {
-		n++
+	kind, _ = kindOf(members(parts[0]))
+	for n = 1; n < len(parts); n++ {
+		if next, _ := kindOf(members(parts[n])); next != kind {
+			break
+		}
 	}
 	return kind, n
 }
@@ -159,43 +160,42 @@ func runOf(parts [][]byte) (kind string, n int) {
 // with nothing but text, else the parts.
 func contentOf(parts [][]byte) []byte {
 	if len(parts) == 1 {
-		members, _ := strict.Members(parts[0])
-		if len(members) == 1 && members[0].Name == "text" && strict.Kind(members[0].Value) == "string" {
-			return members[0].Value
+		part := members(parts[0])
+		if len(part) == 1 && strict.Kind(part.Get("text")) == "string" {
+			return part.Get("text")
 		}
 	}
 	content := make([][]byte, len(parts))
-	for i, part := range parts {
-		content[i] = part
-		members, _ := strict.Members(part)
-		if strict.Kind(get(members, "text")) == "string" {
-			content[i] = object([]strict.Member{str("type", "text")}, members)
+	for i, raw := range parts {
+		content[i] = raw
+		if part := members(raw); strict.Kind(part.Get("text")) == "string" {
+			content[i] = object(strict.Object{}.WithString("type", "text"), part)
 		}
 	}
-	return array(content)
+	return strict.Array(content)
 }
 
 // functionCall returns the call in a part as a message has it.
 func functionCall(part []byte) []byte {
-	outer, _ := strict.Members(part)
-	members, _ := strict.Members(get(outer, "function_call", "functionCall"))
-	id, rest := takeText(members, "id")
+	outer := members(part)
+	_, in := kindOf(outer)
+	id, rest := takeText(members(outer.Get(in)), "id")
 	name, rest := takeText(rest, "name")
-	args := strict.Member{Name: "input", Value: input(get(rest, "args"))}
-	rest = append(without(rest, "args"), without(outer, "function_call", "functionCall")...)
-	return object([]strict.Member{id, name, args}, rest)
+	own := strict.Object{id, name}.With("input", input(rest.Get("args")))
+	return object(own, append(rest.Without("args"), outer.Without(in)...))
 }
 
 // functionResponse adds the result in a part.
 func (c *conversation) functionResponse(e *entry, ev *event, part []byte) error {
-	outer, _ := strict.Members(part)
-	members, _ := strict.Members(get(outer, "function_response", "functionResponse"))
-	own := []strict.Member{str("role", ev.role), {Name: "content", Value: get(members, "response")}}
-	rest := append(ev.take(), without(outer, "function_response", "functionResponse")...)
-	if about := without(members, "response"); len(about) > 0 {
-		rest = append(rest, strict.Member{Name: "function_response", Value: object(nil, about)})
+	outer := members(part)
+	_, in := kindOf(outer)
+	response := members(outer.Get(in))
+	own := strict.Object{}.WithString("role", ev.role).With("content", response.Get("response"))
+	rest := append(ev.take(), outer.Without(in)...)
+	if about := response.Without("response"); len(about) > 0 {
+		rest = append(rest, strict.Member{Name: "function_response", Value: about.JSON()})
 	}
-	return c.answer(e, text(get(members, "id")), text(get(members, "name")), ev.author, own, rest)
+	return c.answer(e, text(response.Get("id")), text(response.Get("name")), ev.author, own, rest)
 }
 
 // seconds returns the time of a number of seconds, to the microsecond, which is

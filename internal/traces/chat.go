@@ -15,73 +15,66 @@ import (
 //	{"role": "tool", "tool_call_id": "…", "content": "…"}
 //
 // What is said in any other role is taken as said to the model.
-func (c *conversation) chat(pointer string, raw []byte) error {
-	members, err := strict.Members(raw)
-	if err != nil {
-		return err
+func (c *conversation) chat(e *entry, o strict.Object) error {
+	switch role := text(o.Get("role")); {
+	case role == "assistant":
+		return c.chatTurn(e, o)
+	case role == "tool", role == "function":
+		return c.chatResult(e, o)
+	case isResponse(o):
+		return c.response(e, o)
+	case isResponseResult(o):
+		return c.responseResult(e, o)
 	}
-	return c.read(pointer, raw, func(e *entry) error {
-		switch role := text(get(members, "role")); {
-		case role == "assistant":
-			return c.chatTurn(e, members)
-		case role == "tool", role == "function":
-			return c.chatResult(e, members)
-		case role == "" && strict.Kind(get(members, "output")) == "array":
-			return c.response(e, members)
-		case role == "" && text(get(members, "type")) == "function_call_output":
-			return c.responseResult(e, members)
-		}
-		m, err := textMessage(members)
-		if err == nil {
-			c.say(e, m)
-		}
-		return err
-	})
+	m, err := textMessage(o)
+	if err == nil {
+		c.say(e, m)
+	}
+	return err
 }
 
 // textMessage returns a text message with all members of a chat message.
-func textMessage(members []strict.Member) (state.Message, error) {
-	role, rest := roleOf(members)
-	content := strict.Member{Name: "content", Value: get(members, "content")}
-	return message("text", []strict.Member{role, content}, without(rest, "content"))
+func textMessage(o strict.Object) (state.Message, error) {
+	own, rest := roleOf(o)
+	return message("text", own.With("content", o.Get("content")), rest.Without("content"))
 }
 
 // roleOf returns the role as a string, and the other members. A role that is no
 // string is among them.
-func roleOf(members []strict.Member) (role strict.Member, rest []strict.Member) {
-	if raw := get(members, "role"); strict.Kind(raw) == "string" {
-		return strict.Member{Name: "role", Value: raw}, without(members, "role")
+func roleOf(o strict.Object) (role, rest strict.Object) {
+	if raw := o.Get("role"); strict.Kind(raw) == "string" {
+		return strict.Object{}.With("role", raw), o.Without("role")
 	}
-	return str("role", "unknown"), members
+	return strict.Object{}.WithString("role", "unknown"), o
 }
 
 // chatTurn reads an assistant's message. Text and calls become two messages; the
 // first of them has the other members.
-func (c *conversation) chatTurn(e *entry, members []strict.Member) error {
-	agent := text(get(members, "agent"))
-	if agent == "" {
-		agent = text(get(members, "name"))
+func (c *conversation) chatTurn(e *entry, o strict.Object) error {
+	agent := "assistant"
+	for _, name := range []string{"name", "agent"} {
+		if by := text(o.Get(name)); by != "" {
+			agent = by
+		}
 	}
-	if agent == "" {
-		agent = "assistant"
-	}
-	calls, from := chatCalls(members)
+	calls, from := chatCalls(o)
 	var output []state.Message
-	members = without(members, from...)
-	if len(calls) == 0 || saysSomething(get(members, "content")) {
-		m, err := textMessage(members)
+	if len(calls) > 0 {
+		o = o.Without(from)
+	}
+	if len(calls) == 0 || saysSomething(o.Get("content")) {
+		m, err := textMessage(o)
 		if err != nil {
 			return err
 		}
 		output = append(output, m)
 	}
 	if len(calls) > 0 {
-		role, rest := roleOf(members)
+		own, rest := roleOf(o)
 		if len(output) > 0 {
 			rest = nil
 		}
-		own := []strict.Member{role, {Name: "tools", Value: array(calls)}}
-		m, err := message("tool_call", own, rest)
+		m, err := message("tool_call", own.With("tools", strict.Array(calls)), rest)
 		if err != nil {
 			return err
 		}
@@ -99,87 +92,75 @@ func saysSomething(content []byte) bool {
 	case "string":
 		return text(content) != ""
 	case "array":
-		parts, _ := strict.Elements(content)
-		return len(parts) > 0
+		return len(elements(content)) > 0
 	}
 	return true
 }
 
-// chatCalls returns the calls in a message and the name of the member they are in. That the
-// member is there says nothing: it may be null, [], or a call without a name.
-func chatCalls(members []strict.Member) (calls [][]byte, from []string) {
-	list := get(members, "tool_calls")
-	if strict.Kind(list) == "array" {
-		elements, _ := strict.Elements(list)
-		for _, element := range elements {
-			calls = append(calls, chatCall(element))
-		}
+// chatCalls returns the calls in a message and the name of the member they are
+// in. That the member is there says nothing: it may be null, [], or a call
+// without a name.
+func chatCalls(o strict.Object) (calls [][]byte, from string) {
+	for _, element := range elements(o.Get("tool_calls")) {
+		calls = append(calls, chatCall(element))
 	}
 	if len(calls) > 0 {
-		return calls, []string{"tool_calls"}
+		return calls, "tool_calls"
 	}
 	// What there was before tool_calls.
-	old := get(members, "function_call")
-	if strict.Kind(old) == "object" {
-		if inner, _ := strict.Members(old); text(get(inner, "name")) != "" {
-			return [][]byte{chatCall(old)}, []string{"function_call"}
-		}
+	old := o.Get("function_call")
+	if text(members(old).Get("name")) != "" {
+		return [][]byte{chatCall(old)}, "function_call"
 	}
-	return nil, nil
+	return nil, ""
 }
 
 // chatCall returns a call as a message has it.
 func chatCall(raw []byte) []byte {
-	members, err := strict.Members(raw)
+	o, err := strict.Members(raw)
 	if err != nil { // no object: a call of nothing
-		return object(nil, []strict.Member{{Name: "value", Value: raw}})
+		return strict.Object{}.With("value", raw).JSON()
 	}
-	id, rest := takeText(members, "id")
-	fn, err := strict.Members(get(rest, "function"))
+	id, rest := takeText(o, "id")
+	fn, err := strict.Members(rest.Get("function"))
 	if err != nil { // no object
 		name, rest := takeText(rest, "name")
-		arguments := strict.Member{Name: "input", Value: input(get(rest, "arguments"))}
-		return object([]strict.Member{id, name, arguments}, without(rest, "arguments"))
+		own := strict.Object{id, name}.With("input", input(rest.Get("arguments")))
+		return object(own, rest.Without("arguments"))
 	}
 	name, more := takeText(fn, "name")
-	arguments := strict.Member{Name: "input", Value: input(get(more, "arguments"))}
-	rest = without(rest, "function")
-	if more = without(more, "arguments"); len(more) > 0 {
-		rest = append(rest, strict.Member{Name: "function", Value: object(nil, more)})
+	own := strict.Object{id, name}.With("input", input(more.Get("arguments")))
+	rest = rest.Without("function")
+	if more = more.Without("arguments"); len(more) > 0 {
+		rest = rest.With("function", more.JSON())
 	}
-	return object([]strict.Member{id, name, arguments}, rest)
-}
-
-func array(elements [][]byte) []byte {
-	b := []byte{'['}
-	for i, element := range elements {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, element...)
-	}
-	return append(b, ']')
+	return object(own, rest)
 }
 
 // chatResult reads a tool's message. SWE-agent has a list of the calls that it
 // answers; each gets a result.
-func (c *conversation) chatResult(e *entry, members []strict.Member) error {
-	ids := []string{text(get(members, "tool_call_id"))}
-	if list := get(members, "tool_call_ids"); ids[0] == "" && strict.Kind(list) == "array" {
-		if elements, _ := strict.Elements(list); len(elements) > 0 {
-			ids = ids[:0]
-			for _, element := range elements {
-				ids = append(ids, text(element))
-			}
-		}
-	}
-	role, rest := roleOf(members)
-	own := []strict.Member{role, {Name: "content", Value: get(members, "content")}}
-	rest = without(rest, "content")
-	for _, id := range ids {
-		if err := c.answer(e, id, text(get(members, "name")), text(get(members, "agent")), own, rest); err != nil {
+func (c *conversation) chatResult(e *entry, o strict.Object) error {
+	own, rest := roleOf(o)
+	own, rest = own.With("content", o.Get("content")), rest.Without("content")
+	for _, id := range answeredIDs(o) {
+		if err := c.answer(e, id, text(o.Get("name")), text(o.Get("agent")), own, rest); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// answeredIDs returns the ids of the calls that a tool's message answers, at
+// least one, which is "" if the message has none.
+func answeredIDs(o strict.Object) []string {
+	id := text(o.Get("tool_call_id"))
+	list := elements(o.Get("tool_call_ids"))
+	if id != "" || len(list) == 0 {
+		return []string{id}
+	}
+	ids := make([]string, len(list))
+	for i, element := range list {
+		ids[i] = text(element)
+	}
+	return ids
 }

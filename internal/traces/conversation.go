@@ -42,8 +42,7 @@ func (c *conversation) turn(e *entry, agent string, at time.Time, output ...stat
 		if !ok {
 			continue
 		}
-		members, _ := strict.Members([]byte(m.Raw())) // a decoded message
-		tools, _ := strict.Elements(get(members, "tools"))
+		tools := elements(members([]byte(m.Raw())).Get("tools"))
 		for i, tc := range calls.Calls() {
 			c.unanswered = append(c.unanswered, &call{tc, tools[i], step, agent})
 		}
@@ -53,13 +52,13 @@ func (c *conversation) turn(e *entry, agent string, at time.Time, output ...stat
 // answer adds a tool result with the members of its message besides the call,
 // which it finds. What is known of the call is what the result says: an id, a
 // name, the agent who called, or nothing.
-func (c *conversation) answer(e *entry, id, name, agent string, own, rest []strict.Member) error {
-	tool := object([]strict.Member{optional("id", id), optional("name", name)}, nil)
+func (c *conversation) answer(e *entry, id, name, agent string, own, rest strict.Object) error {
+	tool := toolOf(id, name)
 	answered := c.take(id, name, agent)
 	if answered != nil {
 		tool = answered.raw
 	}
-	own = append([]strict.Member{own[0], {Name: "tool", Value: tool}}, own[1:]...)
+	own = append(own[:1:1].With("tool", tool), own[1:]...)
 	m, err := message("tool_result", own, rest)
 	if err != nil {
 		return err
@@ -76,11 +75,16 @@ func (c *conversation) answer(e *entry, id, name, agent string, own, rest []stri
 	return nil
 }
 
-func optional(name, value string) strict.Member {
-	if value == "" {
-		return strict.Member{Name: name}
+// toolOf returns what is known of a call that is not there.
+func toolOf(id, name string) []byte {
+	var tool strict.Object
+	if id != "" {
+		tool = tool.WithString("id", id)
 	}
-	return str(name, value)
+	if name != "" {
+		tool = tool.WithString("name", name)
+	}
+	return tool.JSON()
 }
 
 // take removes the call that a result answers and returns it, nil if there is
@@ -117,9 +121,9 @@ func (c *conversation) take(id, name, agent string) *call {
 
 // read adds what one entry holds. The entry belongs to the step that is next, if
 // it is not part of the last one.
-func (c *conversation) read(pointer string, raw []byte, fn func(*entry) error) error {
+func (c *conversation) read(pointer string, raw []byte, f *log) error {
 	e := entry{pointer: pointer, raw: raw, step: len(c.run.Steps)}
-	if err := fn(&e); err != nil {
+	if err := f.read(c, &e, members(raw)); err != nil {
 		return err
 	}
 	c.run.entries = append(c.run.entries, e)

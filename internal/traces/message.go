@@ -5,31 +5,22 @@ import (
 	"github.com/agentstate/state/internal/strict"
 )
 
-// get returns the value of a member, nil if it is missing.
-func get(members []strict.Member, names ...string) []byte {
-	for _, m := range members {
-		for _, name := range names {
-			if m.Name == name {
-				return m.Value
-			}
-		}
+// members returns the members of an object, none if raw is no object.
+func members(raw []byte) strict.Object {
+	list, err := strict.Members(raw)
+	if err != nil {
+		return nil
 	}
-	return nil
+	return list
 }
 
-// without returns the members but for the named ones.
-func without(members []strict.Member, names ...string) []strict.Member {
-	kept := make([]strict.Member, 0, len(members))
-next:
-	for _, m := range members {
-		for _, name := range names {
-			if m.Name == name {
-				continue next
-			}
-		}
-		kept = append(kept, m)
+// elements returns the elements of an array, none if raw is no array.
+func elements(raw []byte) [][]byte {
+	list, err := strict.Elements(raw)
+	if err != nil {
+		return nil
 	}
-	return kept
+	return list
 }
 
 // text returns the content of a string, "" for null and what is missing, and
@@ -44,60 +35,49 @@ func text(raw []byte) string {
 	return string(raw)
 }
 
-func str(name, value string) strict.Member {
-	return strict.Member{Name: name, Value: strict.AppendString(nil, value)}
-}
-
 // takeText returns a member for which a message wants a string, and the others.
 // If it is no string, its JSON becomes one, and it stays among the others.
-func takeText(members []strict.Member, name string) (taken strict.Member, rest []strict.Member) {
-	raw := get(members, name)
+func takeText(o strict.Object, name string) (taken strict.Member, rest strict.Object) {
+	raw := o.Get(name)
 	switch strict.Kind(raw) {
 	case "nothing", "null", "string":
-		return strict.Member{Name: name, Value: raw}, without(members, name)
+		return strict.Member{Name: name, Value: raw}, o.Without(name)
 	}
-	return str(name, string(raw)), members
+	return strict.Member{Name: name, Value: strict.AppendString(nil, string(raw))}, o
 }
 
 // object returns an object of its own members and then of the rest, members of
 // the file under their names there. If a name is taken, the file's member gets
 // another: it must not be lost.
-func object(own, rest []strict.Member) []byte {
+func object(own, rest strict.Object) []byte {
 	taken := make(map[string]bool, len(own)+len(rest))
-	b := []byte{'{'}
-	add := func(m strict.Member) {
-		if m.Value == nil { // missing
-			return
+	all := make(strict.Object, 0, len(own)+len(rest))
+	for _, list := range []strict.Object{own, rest} {
+		for _, m := range list {
+			if m.Value == nil { // missing
+				continue
+			}
+			for taken[m.Name] {
+				m.Name = "original_" + m.Name
+			}
+			taken[m.Name] = true
+			all = append(all, m)
 		}
-		for taken[m.Name] {
-			m.Name = "original_" + m.Name
-		}
-		taken[m.Name] = true
-		if len(b) > 1 {
-			b = append(b, ',')
-		}
-		b = append(strict.AppendString(b, m.Name), ':')
-		b = append(b, m.Value...)
 	}
-	for _, m := range own {
-		add(m)
-	}
-	for _, m := range rest {
-		add(m)
-	}
-	return append(b, '}')
+	return all.JSON()
 }
 
 // message makes a message by decoding it, not with a constructor: so it keeps
 // null apart from missing, numbers as spelled, and all members of the file.
-func message(typ string, own, rest []strict.Member) (state.Message, error) {
-	own = append([]strict.Member{str("type", typ)}, own...)
-	m, err := state.DecodeMessage(object(own, rest))
+func message(typ string, own, rest strict.Object) (state.Message, error) {
+	with := func(typ string) []byte {
+		return object(append(strict.Object{}.WithString("type", typ), own...), rest)
+	}
+	m, err := state.DecodeMessage(with(typ))
 	if err != nil && typ == "text" {
 		// Content of a shape that a text message does not have passes through
 		// in a message of a type of its own.
-		own[0] = str("type", "other")
-		return state.DecodeMessage(object(own, rest))
+		return state.DecodeMessage(with("other"))
 	}
 	return m, err
 }

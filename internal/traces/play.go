@@ -22,7 +22,7 @@ var schema = state.MustSchema(active, state.Limits{ValueBytes: -1, Results: -1})
 // Stats is what was played.
 type Stats struct {
 	Runs     int
-	Entries  int // messages or events in the file
+	Entries  int // messages, events or exchanges in the file
 	Messages int // in the conversation of the state
 	Results  int // inference results, one for each turn
 	Calls    int // tool calls
@@ -30,6 +30,32 @@ type Stats struct {
 	Agents   map[string]int
 	Time     time.Duration // that the State took, without loading and checking
 	Checked  int           // steps after which the whole state was checked
+
+	Requests  Tally // to providers
+	Responses Tally // of providers, that came whole
+	Streams   Tally // of providers
+	Cut       int   // streams that ended before their end
+	Trims     int   // conversations that were shortened and checked again
+	Carried   int   // conversations that were carried over to a provider and checked there
+	False     int   // findings in what a provider accepted, or would
+	Failures  int   // of any kind, what is false included
+}
+
+// Tally is how many bodies there were, and how many of them went well: they were
+// read, and if they were encoded again, they were the same.
+type Tally struct{ All, Good int }
+
+func (t *Tally) add(o Tally) {
+	t.All += o.All
+	t.Good += o.Good
+}
+
+// count counts a body with what was wrong with it.
+func (t *Tally) count(errs []error) {
+	t.All++
+	if len(errs) == 0 {
+		t.Good++
+	}
 }
 
 // Add adds what another run or file had.
@@ -48,6 +74,14 @@ func (s *Stats) Add(o Stats) {
 	for agent, turns := range o.Agents {
 		s.Agents[agent] += turns
 	}
+	s.Requests.add(o.Requests)
+	s.Responses.add(o.Responses)
+	s.Streams.add(o.Streams)
+	s.Cut += o.Cut
+	s.Trims += o.Trims
+	s.Carried += o.Carried
+	s.False += o.False
+	s.Failures += o.Failures
 }
 
 // Options says how to play.
@@ -165,23 +199,48 @@ func (s *Stats) count(st *state.State) {
 	}
 }
 
-// File reads data and plays all runs in it. What can be read is played even if
-// there are errors, which are joined.
-func File(data []byte, opts Options) (Stats, error) {
-	runs, err := Read(data)
-	errs := []error{err}
+// Played is what came of a file.
+type Played struct {
+	Kinds  map[string]*Stats // by the kind of what was played
+	Others []string          // what in it is no conversation of a known format
+	Err    error             // all that failed, joined
+}
+
+// Total returns the sum of all kinds.
+func (p *Played) Total() Stats {
 	var total Stats
+	for _, stats := range p.Kinds {
+		total.Add(*stats)
+	}
+	return total
+}
+
+// PlayFile reads data and plays all runs in it. What can be read is played even
+// if there are errors.
+func PlayFile(data []byte, opts Options) Played {
+	file, err := Read(data)
+	errs := []error{err}
+	played := Played{Kinds: map[string]*Stats{}, Others: file.Others}
 	done := 0
-	for _, run := range runs {
+	for _, run := range file.Runs {
 		o := opts
 		if opts.Progress != nil {
 			before := done
 			o.Progress = func(n int) { opts.Progress(before + n) }
 		}
 		stats, err := Play(run, o)
-		total.Add(stats)
-		errs = append(errs, err)
+		failed := split(err)
+		for _, x := range run.exchanges {
+			failed = append(failed, x.check(&stats, opts.Verify)...)
+		}
+		stats.Failures = len(failed)
+		errs = append(errs, failed...)
 		done += len(run.Steps)
+		if played.Kinds[run.Kind] == nil {
+			played.Kinds[run.Kind] = &Stats{}
+		}
+		played.Kinds[run.Kind].Add(stats)
 	}
-	return total, errors.Join(errs...)
+	played.Err = errors.Join(errs...)
+	return played
 }

@@ -13,15 +13,19 @@ import (
 
 func TestPlayCounts(t *testing.T) {
 	var progress []int
-	stats, err := File([]byte(tau(
+	played := PlayFile([]byte(tau(
 		`{"role":"system","content":"s"}`, `{"role":"user","content":"u"}`,
 		`{"role":"assistant","content":"a","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}},{"id":"2","function":{"name":"g","arguments":"{}"}}]}`,
 		result("1", "x"), `{"role":"assistant","content":"b"}`)),
 		Options{Progress: func(done int) { progress = append(progress, done) }})
-	require.NoError(t, err)
+	require.NoError(t, played.Err)
+	stats := played.Total()
 	require.Positive(t, stats.Time)
 	stats.Time = 0
-	require.Equal(t, Stats{Runs: 1, Entries: 5, Messages: 6, Results: 2, Calls: 2, Answers: 1, Agents: map[string]int{"assistant": 2}}, stats)
+	require.Equal(t, Stats{
+		Runs: 1, Entries: 5, Messages: 6, Results: 2, Calls: 2, Answers: 1, Agents: map[string]int{"assistant": 2},
+		Requests: Tally{1, 1}, Responses: Tally{1, 1},
+	}, stats)
 	require.Equal(t, []int{1, 2}, progress)
 }
 
@@ -79,9 +83,9 @@ func TestVerifyFindsWhatIsWrong(t *testing.T) {
 		{"writes to forks have changed the state", func(v *verifier) { v.forks[1].state = v.state }},
 	} {
 		t.Run(test.problem, func(t *testing.T) {
-			runs, err := Read(data)
+			file, err := Read(data)
 			require.NoError(t, err)
-			run := runs[0]
+			run := file.Runs[0]
 			st := state.New(schema)
 			v := newVerifier(run, st)
 			var talk []state.Message

@@ -1,13 +1,19 @@
 // Package traces loads recorded runs of agents and plays them through a State.
 //
-// There are three formats, each with its file: chat messages as τ-bench and
-// SWE-agent write them (chat.go, and responses.go for the shape that
-// mini-swe-agent takes over from another API), and the events of an ADK
-// session (adk.go). Each entry of a trace becomes messages that hold all the
-// entry held, under the names this library uses. conversation.go puts
-// them in steps, one for each turn of a model, and pairs tool results with
-// their calls. play.go is what an application would do: it writes the steps to
-// a State. verify.go checks that nothing was lost or changed on the way.
+// There are two kinds of recordings. Logs have what was said, in the words of a
+// harness: chat messages as τ-bench and SWE-agent write them (chat.go, and
+// responses.go for the shape that mini-swe-agent takes over from another API), and
+// the events of an ADK session (adk.go). Each entry becomes messages that hold
+// all the entry held, under the names this library uses; conversation.go puts
+// them in steps, one for each turn of a model, and pairs tool results with their
+// calls. Recordings of the other kind have what went over the wire to a provider
+// and back (exchange.go), in formats that package provider reads (wire.go);
+// thread.go puts them in steps.
+//
+// play.go is what an application would do: it writes the steps to a State.
+// verify.go checks that nothing was lost or changed on the way. roundtrip.go and
+// acceptance.go put what went over the wire, and what a log says was sent
+// (sent.go), through the packages provider and transcript.
 package traces
 
 import (
@@ -22,15 +28,22 @@ import (
 	"github.com/agentstate/state/internal/strict"
 )
 
+// File is what a file holds.
+type File struct {
+	Runs   []*Run
+	Others []string // what in it is no conversation of a known format
+}
+
 // Run is one recorded conversation.
 type Run struct {
-	Format  string          // "τ-bench", "SWE-agent" or "ADK"
-	Pointer string          // where it is in its file: "", or as in "/3" of an array of runs
-	Entries int             // the messages or events that the file has for it
+	Kind    string          // such as "τ-bench" or "Anthropic exchange"
+	Pointer string          // where its entries are in the file, as in "/traj" or "/3/traj"
+	Entries int             // how many messages, events or exchanges there are
 	Steps   []Step          // the turns, in order
 	Rest    []state.Message // what came after the last turn and its results
 
-	entries []entry
+	entries   []entry     // of a log
+	exchanges []*exchange // with the provider
 }
 
 // Step is one turn of a model, and what came before and of it.
@@ -44,7 +57,7 @@ type Step struct {
 	Time    time.Time                 // when it was, zero if the trace does not say
 }
 
-// entry is a message or event of a file and the messages that it became.
+// entry is a message or event of a log and the messages that it became.
 type entry struct {
 	pointer string
 	raw     []byte
@@ -52,7 +65,8 @@ type entry struct {
 	msgs    []state.Message
 }
 
-// Error says where in a file something could not be read or played.
+// Error says where in a file something could not be read or played, or is not
+// as it should be.
 type Error struct {
 	Pointer string // JSON pointer
 	Offset  int64  // the byte at which reading stopped, -1 if all could be read
@@ -72,32 +86,36 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// OtherError is returned for JSON that is no trace of a known format.
-type OtherError struct {
-	What string // what it is instead
-}
-
-func (e *OtherError) Error() string { return "not a trace: " + e.What }
-
-// format tells one kind of trace from all others and reads it.
-type format struct {
-	name string
+// log tells one kind of log from all others and reads it.
+type log struct {
+	kind string
 	list string // the member that holds the entries
-	is   func(members []strict.Member, entries []byte) bool
-	read func(c *conversation, pointer string, raw []byte) error
+	is   func(o strict.Object) bool
+	read func(c *conversation, e *entry, o strict.Object) error
+	sent func(run *Run, entries [][]byte) *exchange
 }
 
-var formats = []format{
-	{"τ-bench", "traj", func([]strict.Member, []byte) bool { return true }, (*conversation).chat},
-	{"SWE-agent", "history", hasAny("trajectory", "info", "environment"), (*conversation).chat},
-	{"SWE-agent", "messages", hasAny("trajectory_format", "info"), (*conversation).chat}, // mini-swe-agent
-	{"ADK", "events", isSession, (*conversation).event},
+var logs = []log{
+	{"τ-bench", "traj", func(strict.Object) bool { return true }, (*conversation).chat, chatSent},
+	{"SWE-agent", "history", hasAny("trajectory", "info", "environment"), (*conversation).chat, chatSent},
+	{"mini-swe-agent", "messages", hasAny("trajectory_format", "info"), (*conversation).chat, chatSent},
+	{"ADK session", "events", isSession, (*conversation).event, adkSent},
 }
 
-func hasAny(names ...string) func([]strict.Member, []byte) bool {
-	return func(members []strict.Member, _ []byte) bool {
+// logOf returns the kind of log that an object is, nil if it is none.
+func logOf(o strict.Object) *log {
+	for i, l := range logs {
+		if strict.Kind(o.Get(l.list)) == "array" && l.is(o) {
+			return &logs[i]
+		}
+	}
+	return nil
+}
+
+func hasAny(names ...string) func(strict.Object) bool {
+	return func(o strict.Object) bool {
 		for _, name := range names {
-			if get(members, name) != nil {
+			if o.Get(name) != nil {
 				return true
 			}
 		}
@@ -105,44 +123,80 @@ func hasAny(names ...string) func([]strict.Member, []byte) bool {
 	}
 }
 
-// Read returns the runs in a file: one, or as many as its array has. It returns
-// an [OtherError] for JSON of another kind, and an [Error] for each part that
-// cannot be read, joined; the runs beside it are returned all the same.
-func Read(data []byte) ([]*Run, error) {
+// Read returns what is in a file, told by its shape: a log, an array of logs,
+// recorded exchanges, the body of a response or the events of a stream. It
+// returns an [Error] for each part that cannot be read, joined; what is beside it
+// is returned all the same.
+func Read(data []byte) (File, error) {
 	if err := syntax(data); err != nil {
-		return nil, err
+		return File{}, err
 	}
-	if strict.Kind(data) != "array" {
-		run, err := readRun("", data)
-		if err != nil {
-			return nil, err
-		}
-		return []*Run{run}, nil
+	switch strict.Kind(data) {
+	case "object":
+		return readObject(data)
+	case "array":
+		return readArray(data)
 	}
-	elements, err := strict.Elements(data)
+	return File{Others: []string{describe(data)}}, nil
+}
+
+func readObject(data []byte) (File, error) {
+	o, err := strict.Members(data)
 	if err != nil {
-		return nil, &Error{Offset: -1, Err: err}
+		return File{}, &Error{"", -1, err}
 	}
-	var runs []*Run
-	var errs []error
-	others := 0
-	for i, element := range elements {
-		run, err := readRun("/"+strconv.Itoa(i), element)
-		var other *OtherError
-		if errors.As(err, &other) {
-			others++
+	if l := logOf(o); l != nil {
+		run, err := l.run("", data, o)
+		if err != nil {
+			return File{}, err
 		}
+		return File{Runs: []*Run{run}}, nil
+	}
+	if list := strict.Object(o).Get("exchanges"); strict.Kind(list) == "array" {
+		return readExchanges(list)
+	}
+	if what := otherOf(o); what != "" {
+		return File{Others: []string{what}}, nil
+	}
+	if x := bodyOf(o, data); x != nil {
+		return File{Runs: []*Run{alone(x)}}, nil
+	}
+	return File{Others: []string{describe(data)}}, nil
+}
+
+// readArray reads the events of a stream, or logs. In an array that has a log
+// everything has to be one.
+func readArray(data []byte) (File, error) {
+	list, err := strict.Elements(data)
+	if err != nil {
+		return File{}, &Error{"", -1, err}
+	}
+	var file File
+	var errs []error
+	isLog := false
+	for i, element := range list {
+		pointer := "/" + strconv.Itoa(i)
+		o := members(element)
+		l := logOf(o)
+		if l == nil {
+			errs = append(errs, &Error{pointer, -1, errors.New("not a trace: " + describe(element))})
+			continue
+		}
+		isLog = true
+		run, err := l.run(pointer, data, o)
 		if err != nil {
 			errs = append(errs, err)
+			continue
 		}
-		if run != nil {
-			runs = append(runs, run)
-		}
+		file.Runs = append(file.Runs, run)
 	}
-	if others == len(elements) {
-		return nil, &OtherError{describe(data)}
+	if isLog {
+		return file, errors.Join(errs...)
 	}
-	return runs, errors.Join(errs...)
+	if x := streamOf(list); x != nil {
+		return File{Runs: []*Run{alone(x)}}, nil
+	}
+	return File{Others: []string{describe(data)}}, nil
 }
 
 // syntax returns an error if data is not JSON at all. What encoding/json accepts
@@ -166,41 +220,28 @@ func syntax(data []byte) error {
 	return found
 }
 
-// readRun reads a run. It returns nil and an error if there is any.
-func readRun(pointer string, data []byte) (*Run, error) {
-	other := error(&OtherError{describe(data)})
-	if pointer != "" {
-		other = &Error{pointer, -1, other}
-	}
-	if strict.Kind(data) != "object" {
-		return nil, other
-	}
-	members, err := strict.Members(data)
+// run reads a log, which is a part of data.
+func (l *log) run(pointer string, data []byte, o strict.Object) (*Run, error) {
+	pointer += "/" + l.list
+	entries, err := strict.Elements(o.Get(l.list))
 	if err != nil {
 		return nil, &Error{pointer, -1, err}
 	}
-	for _, f := range formats {
-		list := get(members, f.list)
-		if strict.Kind(list) != "array" || !f.is(members, list) {
-			continue
+	c := conversation{run: &Run{Kind: l.kind, Pointer: pointer, Entries: len(entries)}}
+	for i, raw := range entries {
+		at := pointer + "/" + strconv.Itoa(i)
+		if err := checkEntry(data, at, raw); err != nil {
+			return nil, err
 		}
-		entries, err := strict.Elements(list)
-		if err != nil {
-			return nil, &Error{pointer + "/" + f.list, -1, err}
+		if err := c.read(at, raw, l); err != nil {
+			return nil, &Error{at, -1, err}
 		}
-		c := conversation{run: &Run{Format: f.name, Pointer: pointer, Entries: len(entries)}}
-		for i, raw := range entries {
-			at := pointer + "/" + f.list + "/" + strconv.Itoa(i)
-			if err := checkEntry(data, at, raw); err != nil {
-				return nil, err
-			}
-			if err := f.read(&c, at, raw); err != nil {
-				return nil, &Error{at, -1, err}
-			}
-		}
-		return c.end(), nil
 	}
-	return nil, other
+	run := c.end()
+	x := l.sent(run, entries)
+	x.decode()
+	run.exchanges = []*exchange{x}
+	return run, nil
 }
 
 // checkEntry returns an error unless raw, an entry that is a part of data, is an
@@ -248,42 +289,7 @@ func pointerOf(path string) string {
 			}
 			name, rest = rest[:n], rest[n:]
 		}
-		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+		b.WriteString("/" + escaped(name))
 	}
 	return b.String()
-}
-
-// describe says what a JSON text is that is no trace.
-func describe(data []byte) string {
-	switch kind := strict.Kind(data); kind {
-	case "array":
-		elements, _ := strict.Elements(data)
-		if len(elements) == 0 {
-			return "an empty array"
-		}
-		return fmt.Sprintf("an array, and its first element is %s", describe(elements[0]))
-	case "object":
-	default:
-		return "JSON of type " + kind
-	}
-	members, _ := strict.Members(data)
-	if get(members, "exchanges") != nil {
-		return "recorded HTTP exchanges"
-	}
-	if get(members, "eval_cases") != nil {
-		return "an evaluation set"
-	}
-	const most = 4
-	var names []string
-	for i, m := range members {
-		if i == most {
-			names = append(names, "…")
-			break
-		}
-		names = append(names, fmt.Sprintf("%.40q", m.Name))
-	}
-	if len(names) == 0 {
-		return "an empty object"
-	}
-	return "an object with " + strings.Join(names, ", ")
 }

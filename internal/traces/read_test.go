@@ -13,12 +13,13 @@ import (
 // one reads the only run in a file and plays it with all checks.
 func one(t *testing.T, data string) *Run {
 	t.Helper()
-	runs, err := Read([]byte(data))
+	file, err := Read([]byte(data))
 	require.NoError(t, err)
-	require.Len(t, runs, 1)
-	_, err = Play(runs[0], Options{Verify: true})
+	require.Empty(t, file.Others)
+	require.Len(t, file.Runs, 1)
+	_, err = Play(file.Runs[0], Options{Verify: true})
 	require.NoError(t, err)
-	return runs[0]
+	return file.Runs[0]
 }
 
 func tau(messages ...string) string {
@@ -47,18 +48,18 @@ func answered(step Step) []string {
 	return list
 }
 
-func TestFormats(t *testing.T) {
+func TestLogs(t *testing.T) {
 	const hi, hello = `{"role":"user","content":"hi"}`, `{"role":"assistant","content":"hello"}`
-	for _, test := range []struct{ name, data, format string }{
+	for _, test := range []struct{ name, data, kind string }{
 		{"τ-bench", tau(hi, hello), "τ-bench"},
 		{"SWE-agent", `{"history":[` + hi + `,` + hello + `],"trajectory":[],"info":null}`, "SWE-agent"},
-		{"mini-swe-agent", `{"info":{},"messages":[` + hi + `,` + hello + `],"trajectory_format":"1"}`, "SWE-agent"},
-		{"ADK", adk(`{"author":"user","content":{"parts":[{"text":"hi"}]}}`, `{"author":"a","content":{"parts":[{"text":"hello"}]}}`), "ADK"},
+		{"mini-swe-agent", `{"info":{},"messages":[` + hi + `,` + hello + `],"trajectory_format":"1"}`, "mini-swe-agent"},
+		{"ADK", adk(`{"author":"user","content":{"parts":[{"text":"hi"}]}}`, `{"author":"a","content":{"parts":[{"text":"hello"}]}}`), "ADK session"},
 		{"space around it", " \n" + tau(hi, hello) + "\r\n ", "τ-bench"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			run := one(t, test.data)
-			require.Equal(t, test.format, run.Format)
+			require.Equal(t, test.kind, run.Kind)
 			require.Equal(t, 2, run.Entries)
 			require.Len(t, run.Steps, 1)
 			require.Equal(t, "hello", run.Steps[0].Output[0].(state.TextMessage).Text())
@@ -69,23 +70,35 @@ func TestFormats(t *testing.T) {
 
 func TestOtherKindsAreNamed(t *testing.T) {
 	for data, what := range map[string]string{
-		`{"exchanges":[]}`:                        "recorded HTTP exchanges",
-		`{"eval_cases":[],"events":[]}`:           "an evaluation set",
-		`{"vendor":"v","events":[{"kind":"ws"}]}`: `an object with "vendor", "events"`,
-		`{"model":"m","messages":[]}`:             `an object with "model", "messages"`,
-		`{"history":[]}`:                          `an object with "history"`,
-		`{"traj":"none"}`:                         `an object with "traj"`,
-		`{"a":1,"b":1,"c":1,"d":1,"e":1}`:         `an object with "a", "b", "c", "d", …`,
-		`{}`:                                      "an empty object",
-		`[]`:                                      "an empty array",
-		`[[1],2]`:                                 "an array, and its first element is an array, and its first element is JSON of type number",
-		`"x"`:                                     "JSON of type string",
+		`{"exchanges":[]}`: "a recording without exchanges",
+		`{"exchanges":[{"api":"bedrock_converse","status":200,"request":{},"response":{}}]}`: "a Bedrock Converse exchange",
+		`{"exchanges":[{"api":"mcp_jsonrpc","status":200,"request":{},"stream":[]}]}`:        "MCP frames",
+		`{"exchanges":[{"api":"a2a_jsonrpc","status":200,"request":{},"stream":[]}]}`:        "A2A frames",
+		`{"exchanges":[{"api":"cohere","status":200}]}`:                                      `an exchange of api "cohere"`,
+		`{"exchanges":[{"status":200}]}`:                                                     "an exchange that names no api",
+		`{"eval_cases":[],"events":[]}`:                                                      "an evaluation set",
+		`[{"query":"q","expected_tool_use":[],"reference":"r"}]`:                             "an evaluation set",
+		`{"vendor":"v","events":[{"kind":"ws","direction":"sent"}]}`:                         "a realtime session",
+		`{"id":"i","status":"completed","steps":[]}`:                                         "a Gemini interaction",
+		`[{"event_type":"interaction.created"},{}]`:                                          "the stream of a Gemini interaction",
+		`{"output":{"message":{"role":"assistant","content":[]}},"stopReason":"end_turn"}`:   "a Bedrock Converse response",
+		`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}`:                          "JSON-RPC frames",
+		`{"vendor":"v","events":[{"kind":"ws"}]}`:                                            `an object with "vendor", "events"`,
+		`{"model":"m","messages":[]}`:                                                        `an object with "model", "messages"`,
+		`{"history":[]}`:                                                                     `an object with "history"`,
+		`{"traj":"none"}`:                                                                    `an object with "traj"`,
+		`{"error":{"oops":1}}`:                                                               `an object with "error"`,
+		`{"a":1,"b":1,"c":1,"d":1,"e":1}`:                                                    `an object with "a", "b", "c", "d", …`,
+		`{}`:                                                                                 "an empty object",
+		`[]`:                                                                                 "an empty array",
+		`[[1],2]`:                                                                            "an array, and its first element is an array, and its first element is JSON of type number",
+		`["not JSON"]`:                                                                       "an array, and its first element is JSON of type string",
+		`"x"`:                                                                                "JSON of type string",
 	} {
-		runs, err := Read([]byte(data))
-		var other *OtherError
-		require.ErrorAs(t, err, &other, data)
-		require.Equal(t, what, other.What, data)
-		require.Empty(t, runs)
+		file, err := Read([]byte(data))
+		require.NoError(t, err, data)
+		require.Equal(t, []string{what}, file.Others, data)
+		require.Empty(t, file.Runs)
 	}
 }
 
@@ -118,20 +131,21 @@ func TestUnreadPartsMayBeAnything(t *testing.T) {
 
 func TestArrayOfRuns(t *testing.T) {
 	a, b := `{"role":"assistant","content":"a"}`, `{"role":"assistant","content":"b"}`
-	runs, err := Read([]byte(`[` + tau(a) + `,{"error":"x"},` + tau() + `,` + tau(b, `0`) + `,` + tau(a, b) + `]`))
+	file, err := Read([]byte(`[` + tau(a) + `,{"error":"x"},` + tau() + `,` + tau(b, `0`) + `,` + tau(a, b) + `]`))
 	var failed []string
 	for _, err := range err.(interface{ Unwrap() []error }).Unwrap() {
 		failed = append(failed, err.Error())
 	}
 	require.Equal(t, []string{`/1: not a trace: an object with "error"`, "/3/traj/1: want an object, got number"}, failed)
 	var got []string
-	for _, run := range runs {
+	for _, run := range file.Runs {
 		got = append(got, fmt.Sprint(run.Pointer, " ", len(run.Steps)))
 	}
-	require.Equal(t, []string{"/0 1", "/2 0", "/4 2"}, got)
+	require.Equal(t, []string{"/0/traj 1", "/2/traj 0", "/4/traj 2"}, got)
 
-	stats, err := File([]byte(`[`+tau(a)+`,{"error":"x"},`+tau(a, b)+`]`), Options{Verify: true})
-	require.ErrorContains(t, err, "/1: not a trace")
+	played := PlayFile([]byte(`[`+tau(a)+`,{"error":"x"},`+tau(a, b)+`]`), Options{})
+	require.ErrorContains(t, played.Err, "/1: not a trace")
+	stats := played.Kinds["τ-bench"]
 	require.Equal(t, 3, stats.Results)
 	require.Equal(t, 2, stats.Runs)
 }
@@ -155,7 +169,8 @@ func TestErrorText(t *testing.T) {
 	require.EqualError(t, &Error{"", 3, errors.New("no")}, "top level (byte 3): no")
 }
 
-// FuzzRead checks that whatever can be read can be played, with all checks.
+// FuzzRead checks that whatever can be read can be played with all checks, and is
+// the same when it is encoded again.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		tau(`{"role":"system","content":"s"}`, `{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\":1.0}"}}]}`, `{"role":"tool","tool_call_id":"1","content":"299.0"}`),
@@ -163,14 +178,29 @@ func FuzzRead(f *testing.F) {
 		`{"info":1,"history":[{"role":"assistant","agent":"main","content":"x","tool_calls":[{"function":{"name":"f","arguments":""}}]},{"role":"tool","tool_call_ids":["a",null],"content":""}]}`,
 		`{"info":1,"messages":[{"object":"response","output":[{"type":"message","content":[]},{"type":"function_call","call_id":"c","arguments":"{}"},3]},{"type":"function_call_output","call_id":"c","output":"o"}]}`,
 		adk(`{"author":"a","timestamp":1733043688.1030986,"content":{"role":"model","parts":[{"text":"x"},{"functionCall":{"name":"f","args":{}}},{"inline_data":null}]}}`, `{"author":"a","content":{"parts":[{"function_response":{"name":"f","response":null}}]}}`, `{"author":"b"}`),
+		recording(
+			chatExchange(calls("1", "f"), `{"role":"user","content":"u"}`),
+			chatExchange(`{"role":"assistant","content":"a"}`, `{"role":"user","content":"u"}`, calls("1", "f"), result("1", "x"))),
+		recording(`{"api":"openai_responses","request":{"instructions":"s","input":"u"},"response":`+responseBody+`}`,
+			`{"api":"anthropic_messages","status":"400","request":{"system":"s","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"1"}]}]}}`,
+			`{"api":"gemini_generateContent","request":{"contents":[{"role":"model","parts":[{"functionCall":{"name":"f"}}]}]},"stream":[{"data":`+geminiBody+`}]}`),
+		anthropicBody,
+		`["not JSON",{"type":"message_start","message":{"id":"m","role":"assistant","content":[]}},{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}},{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}]`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		runs, _ := Read(data)
-		for _, run := range runs {
+		file, _ := Read(data)
+		for _, run := range file.Runs {
 			_, err := Play(run, Options{Verify: true})
 			require.NoError(t, err)
+			for _, x := range run.exchanges {
+				if x.requestErrs == nil && x.answerErrs == nil {
+					x.checkRequest()
+					x.checkAnswer()
+					require.Empty(t, append(x.requestErrs, x.answerErrs...))
+				}
+			}
 		}
 	})
 }

@@ -7,8 +7,17 @@ import (
 	"github.com/agentstate/state/internal/strict"
 )
 
-// response reads a turn that mini-swe-agent has recorded from the Responses
-// API. It has no role, and its output is a list of items:
+// isResponse and isResponseResult tell what mini-swe-agent has recorded from the
+// Responses API. Neither has a role.
+func isResponse(o strict.Object) bool {
+	return text(o.Get("role")) == "" && strict.Kind(o.Get("output")) == "array"
+}
+
+func isResponseResult(o strict.Object) bool {
+	return text(o.Get("role")) == "" && text(o.Get("type")) == "function_call_output"
+}
+
+// response reads a turn. Its output is a list of items:
 //
 //	{"object": "response", "output": [
 //		{"type": "reasoning", …},
@@ -17,34 +26,30 @@ import (
 //
 // Calls that follow one another are one message. Items that are neither text nor
 // calls keep their type and pass through.
-func (c *conversation) response(e *entry, members []strict.Member) error {
-	items, err := strict.Elements(get(members, "output"))
-	if err != nil {
-		return err
-	}
+func (c *conversation) response(e *entry, o strict.Object) error {
 	var output []state.Message
-	rest := without(members, "output") // goes to the first message
-	add := func(typ string, own, more []strict.Member) error {
-		m, err := message(typ, own, append(more, rest...))
+	rest := o.Without("output") // goes to the first message
+	add := func(typ string, own, more strict.Object) error {
+		m, err := message(typ, own, append(more[:len(more):len(more)], rest...))
 		output, rest = append(output, m), nil
 		return err
 	}
-	role := str("role", "assistant")
+	assistant := strict.Object{}.WithString("role", "assistant")
 	var calls [][]byte
 	flush := func() error {
 		if len(calls) == 0 {
 			return nil
 		}
-		tools := strict.Member{Name: "tools", Value: array(calls)}
+		own := assistant.With("tools", strict.Array(calls))
 		calls = nil
-		return add("tool_call", []strict.Member{role, tools}, nil)
+		return add("tool_call", own, nil)
 	}
-	for _, raw := range items {
+	for _, raw := range elements(o.Get("output")) {
 		item, err := strict.Members(raw)
 		if err != nil {
-			item = []strict.Member{{Name: "value", Value: raw}}
+			item = strict.Object{}.With("value", raw)
 		}
-		typ := text(get(item, "type"))
+		typ := text(strict.Object(item).Get("type"))
 		if typ == "function_call" {
 			calls = append(calls, responseCall(item))
 			continue
@@ -53,9 +58,8 @@ func (c *conversation) response(e *entry, members []strict.Member) error {
 			return err
 		}
 		if typ == "message" {
-			by, more := roleOf(item)
-			content := strict.Member{Name: "content", Value: get(item, "content")}
-			err = add("text", []strict.Member{by, content}, without(more, "content"))
+			own, more := roleOf(item)
+			err = add("text", own.With("content", more.Get("content")), more.Without("content"))
 		} else {
 			err = add("item", nil, item)
 		}
@@ -67,7 +71,7 @@ func (c *conversation) response(e *entry, members []strict.Member) error {
 		return err
 	}
 	if len(output) == 0 {
-		if err := add("text", []strict.Member{role}, nil); err != nil {
+		if err := add("text", assistant, nil); err != nil {
 			return err
 		}
 	}
@@ -77,16 +81,16 @@ func (c *conversation) response(e *entry, members []strict.Member) error {
 
 // responseCall returns a call whose id is the one that results refer to. The
 // item has an id too, which stays beside it.
-func responseCall(item []strict.Member) []byte {
-	call, rest := takeText(item, "call_id")
+func responseCall(item strict.Object) []byte {
+	id, rest := takeText(item, "call_id")
 	name, rest := takeText(rest, "name")
-	call.Name = "id"
-	arguments := strict.Member{Name: "input", Value: input(get(rest, "arguments"))}
-	return object([]strict.Member{call, name, arguments}, without(rest, "arguments"))
+	id.Name = "id"
+	own := strict.Object{id, name}.With("input", input(rest.Get("arguments")))
+	return object(own, rest.Without("arguments"))
 }
 
 // responseResult reads {"type": "function_call_output", "call_id": "…", "output": "…"}.
-func (c *conversation) responseResult(e *entry, members []strict.Member) error {
-	own := []strict.Member{str("role", "tool"), {Name: "content", Value: get(members, "output")}}
-	return c.answer(e, text(get(members, "call_id")), "", "", own, without(members, "output"))
+func (c *conversation) responseResult(e *entry, o strict.Object) error {
+	own := strict.Object{}.WithString("role", "tool").With("content", o.Get("output"))
+	return c.answer(e, text(o.Get("call_id")), "", "", own, o.Without("output"))
 }

@@ -1,0 +1,238 @@
+package traces
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/provider"
+)
+
+// exchange is one call of a model as it was recorded: what was asked, and what
+// the provider answered, whole or as a stream. One of both may be missing.
+type exchange struct {
+	wire       *wire
+	requestAt  string // where it is in the file, a JSON pointer
+	responseAt string
+	request    []byte
+	response   []byte
+	stream     [][]byte // the data of its events
+
+	// accepted is true if the provider took the request. If it did not, or if
+	// the file does not hold just what was sent, nothing follows from what
+	// package transcript finds in it.
+	accepted bool
+
+	asked    provider.Request
+	result   state.InferenceResult
+	answered bool   // result is what a model said
+	cut      bool   // the stream ended before its end
+	other    string // what was answered instead of a response
+
+	requestErrs, answerErrs []error // what was wrong with either
+}
+
+// readExchanges reads a recording of HTTP exchanges:
+//
+//	{"exchanges": [
+//		{"api": "openai_chat", "status": 200, "request": {…}, "response": {…}},
+//		{"api": "anthropic_messages", "status": 200, "request": {…}, "stream": [{"event": "…", "data": {…}}]}]}
+func readExchanges(list []byte) (File, error) {
+	var file File
+	var talks threads
+	var errs []error
+	exchanges := elements(list)
+	for i, raw := range exchanges {
+		at := "/exchanges/" + strconv.Itoa(i)
+		o, err := strict.Members(raw)
+		if err != nil {
+			errs = append(errs, &Error{at, -1, errors.New("want an object, got " + strict.Kind(raw))})
+			continue
+		}
+		x, other := exchangeOf(at, o)
+		if other != "" {
+			file.Others = append(file.Others, other)
+			continue
+		}
+		x.decode()
+		if x.other != "" {
+			file.Others = append(file.Others, x.other)
+		}
+		talks.add(x)
+	}
+	if len(exchanges) == 0 {
+		file.Others = []string{"a recording without exchanges"}
+	}
+	file.Runs = talks.end()
+	return file, errors.Join(errs...)
+}
+
+// exchangeOf returns a recorded exchange, or says what it is instead.
+func exchangeOf(at string, o strict.Object) (x *exchange, other string) {
+	w, other := wireOf(text(o.Get("api")))
+	if w == nil {
+		return nil, other
+	}
+	status, err := strconv.Atoi(text(o.Get("status")))
+	x = &exchange{
+		wire: w, requestAt: at + "/request", responseAt: at + "/response",
+		request: value(o, "request"), response: value(o, "response"),
+		accepted: err != nil || status/100 == 2,
+	}
+	if events := value(o, "stream"); x.response == nil && events != nil {
+		x.responseAt = at + "/stream"
+		x.stream = [][]byte{}
+		for _, event := range elements(events) {
+			if data := members(event).Get("data"); data != nil {
+				x.stream = append(x.stream, eventOf(data))
+			}
+		}
+	}
+	return x, ""
+}
+
+// value returns the value of a member, nil if it is null.
+func value(o strict.Object, name string) []byte {
+	if v := o.Get(name); strict.Kind(v) != "null" {
+		return v
+	}
+	return nil
+}
+
+// eventOf returns the data of an event. What was no JSON is in the file as a
+// string.
+func eventOf(raw []byte) []byte {
+	if strict.Kind(raw) == "string" {
+		return []byte(strict.Unquote(raw))
+	}
+	return raw
+}
+
+// bodyOf returns an exchange that has only the body of a response, nil if the
+// object is none.
+func bodyOf(o strict.Object, data []byte) *exchange {
+	for _, w := range wires {
+		if w.isResponse(o) {
+			return &exchange{wire: w, response: bytes.TrimSpace(data), accepted: true}
+		}
+	}
+	return nil
+}
+
+// streamOf returns an exchange that has only the events of a streamed response,
+// nil if the elements of the array are none. Not all of them have to be JSON.
+func streamOf(list [][]byte) *exchange {
+	x := &exchange{stream: [][]byte{}, accepted: true}
+	for _, element := range list {
+		event := eventOf(element)
+		x.stream = append(x.stream, event)
+		o, err := strict.Members(event)
+		for i := 0; err == nil && x.wire == nil && i < len(wires); i++ {
+			if wires[i].isEvent(o) {
+				x.wire = wires[i]
+			}
+		}
+	}
+	if x.wire == nil {
+		return nil
+	}
+	return x
+}
+
+// kind is what the exchange is in the report.
+func (x *exchange) kind() string {
+	switch {
+	case x.requestAt != "":
+		return x.wire.name + " exchange"
+	case x.stream != nil:
+		return x.wire.name + " stream"
+	}
+	return x.wire.name + " response"
+}
+
+// decode reads what was asked and what was answered.
+func (x *exchange) decode() {
+	var err error
+	if x.request != nil {
+		if x.asked, err = x.wire.format.DecodeRequest(x.request); err != nil {
+			x.failRequest(err)
+		}
+	}
+	switch {
+	case x.stream != nil:
+		x.decodeStream()
+	case x.response != nil:
+		x.result, err = x.wire.format.DecodeResponse(x.response)
+		var refused *provider.ResponseError
+		switch {
+		case err == nil:
+			x.answered = x.accepted
+		case errors.As(err, &refused):
+			x.accepted = false
+		case !x.accepted: // what comes with a refusal may be anything
+		case x.wire.isResponse(members(x.response)):
+			x.failAnswer("", err)
+		default:
+			x.other = "an answer that is no response of " + x.wire.name
+			x.response, x.result, x.accepted = nil, state.InferenceResult{}, false
+		}
+	}
+}
+
+// decodeStream gives the events to a stream one by one. That an event is no
+// JSON, or is the provider's report of a failure, or that the end is missing,
+// are things that a stream has to say: recordings have them.
+func (x *exchange) decodeStream() {
+	stream := x.wire.format.Stream()
+	var known []error
+	var reported *provider.ResponseError
+	for i, event := range x.stream {
+		err := stream.Event(event)
+		if err != nil && !errors.As(err, &reported) && json.Valid(event) {
+			x.failAnswer("/"+strconv.Itoa(i), err)
+		}
+		known = append(known, err)
+	}
+	var err error
+	x.result, err = stream.Result()
+	for _, err := range split(err) {
+		switch {
+		case errors.Is(err, provider.ErrIncomplete):
+			x.cut = true
+		case !slices.Contains(known, err) && !errors.As(err, &reported):
+			x.failAnswer("", err)
+		}
+	}
+	x.answered = x.accepted && len(x.result.Output) > 0
+}
+
+// split returns the errors that are joined in one.
+func split(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// at is where the exchange begins in the file.
+func (x *exchange) at() string {
+	if x.request != nil {
+		return x.requestAt
+	}
+	return x.responseAt
+}
+
+func (x *exchange) failRequest(err error) {
+	x.requestErrs = append(x.requestErrs, &Error{x.requestAt, -1, err})
+}
+
+func (x *exchange) failAnswer(at string, err error) {
+	x.answerErrs = append(x.answerErrs, &Error{x.responseAt + at, -1, err})
+}

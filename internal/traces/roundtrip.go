@@ -1,0 +1,142 @@
+package traces
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/provider"
+)
+
+// check counts what went over the wire and returns what failed. With verify,
+// both bodies are encoded again, and the conversation goes through package
+// transcript.
+func (x *exchange) check(stats *Stats, verify bool) []error {
+	var findings []error
+	if verify {
+		x.checkRequest()
+		x.checkAnswer()
+		findings = x.accept(stats)
+	}
+	if x.request != nil {
+		stats.Requests.count(x.requestErrs)
+	}
+	switch {
+	case x.stream != nil:
+		stats.Streams.count(x.answerErrs)
+		if x.cut {
+			stats.Cut++
+		}
+	case x.response != nil:
+		stats.Responses.count(x.answerErrs)
+	}
+	return append(append(x.requestErrs, x.answerErrs...), findings...)
+}
+
+// checkRequest checks that the request encoded again is equal as JSON, with
+// numbers as they were spelled.
+func (x *exchange) checkRequest() {
+	if x.request == nil || x.requestErrs != nil {
+		return
+	}
+	body, err := x.encode(x.asked)
+	if err == nil {
+		err = same(x.request, body)
+	}
+	if err != nil {
+		x.failRequest(fmt.Errorf("encoded again: %w", err))
+	}
+}
+
+// checkAnswer checks that Raw is what came, byte for byte, and that the messages
+// encoded again are what a later request would repeat of it. For a stream there
+// is nothing to compare these with but themselves, decoded again.
+func (x *exchange) checkAnswer() {
+	var raw bytes.Buffer
+	raw.Write(x.response)
+	for _, event := range x.stream {
+		raw.Write(event)
+		raw.WriteByte('\n')
+	}
+	if x.result.Raw != raw.String() {
+		x.failAnswer("", errors.New("the raw text of the result is not what came"))
+	}
+	if x.answerErrs != nil || !x.answered {
+		return
+	}
+	body, err := x.encode(provider.Request{Messages: x.result.Output})
+	if err == nil && x.stream == nil {
+		err = same(strict.Array(x.wire.said(members(x.response))), strict.Array(elements(members(body).Get(x.wire.conversation))))
+	}
+	var back provider.Request
+	if err == nil {
+		back, err = x.wire.format.DecodeRequest(body)
+	}
+	if err == nil {
+		var again []byte
+		if again, err = x.encode(back); err == nil {
+			err = same(body, again)
+		}
+	}
+	if err != nil {
+		x.failAnswer("", fmt.Errorf("encoded for a request: %w", err))
+	}
+}
+
+// encode encodes messages for the format they came from, which can express all
+// of them.
+func (x *exchange) encode(r provider.Request) ([]byte, error) {
+	body, omitted, err := x.wire.format.EncodeRequest(r)
+	if err == nil && len(omitted) > 0 {
+		err = fmt.Errorf("left out of %s", omitted[0])
+	}
+	return body, err
+}
+
+// same returns an error that says where two JSON texts differ in value, or in
+// how numbers are spelled.
+func same(want, got []byte) error {
+	if state.JSON(want).Equal(state.JSON(got)) {
+		return nil
+	}
+	return fmt.Errorf("it differs at %q", difference("", want, got))
+}
+
+// difference returns the pointer to the first value that differs.
+func difference(pointer string, a, b []byte) string {
+	switch {
+	case strict.Kind(a) == "object" && strict.Kind(b) == "object":
+		other := members(b)
+		for _, m := range members(a) {
+			if !state.JSON(m.Value).Equal(state.JSON(other.Get(m.Name))) {
+				return difference(pointer+"/"+escaped(m.Name), m.Value, other.Get(m.Name))
+			}
+			other = other.Without(m.Name)
+		}
+		for _, m := range other {
+			return pointer + "/" + escaped(m.Name)
+		}
+	case strict.Kind(a) == "array" && strict.Kind(b) == "array":
+		other := elements(b)
+		for i, element := range elements(a) {
+			at := pointer + "/" + strconv.Itoa(i)
+			if i >= len(other) {
+				return at
+			}
+			if !state.JSON(element).Equal(state.JSON(other[i])) {
+				return difference(at, element, other[i])
+			}
+		}
+		return pointer + "/" + strconv.Itoa(len(elements(a)))
+	}
+	return pointer
+}
+
+// escaped returns the name of a member as a JSON pointer has it.
+func escaped(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}

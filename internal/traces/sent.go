@@ -1,0 +1,107 @@
+package traces
+
+import (
+	"github.com/agentstate/state/internal/strict"
+)
+
+// What a harness sent to a provider is not in its log, but can be told from it:
+// the entries in the provider's words. A log that ends with a model's turn ends
+// with a response. So the checks of exchanges are for logs, too.
+
+// chatSent returns the request and the response of a log of chat messages. The
+// roles that the API does not have are for notes of the harness, which it does
+// not send.
+func chatSent(run *Run, entries [][]byte) *exchange {
+	for _, raw := range entries {
+		if isResponse(members(raw)) {
+			return responsesSent(run, entries)
+		}
+	}
+	var sent [][]byte
+	var last strict.Object
+	for _, raw := range entries {
+		o := members(raw)
+		switch text(o.Get("role")) {
+		case "tool":
+			if text(o.Get("tool_call_id")) != "" {
+				sent = append(sent, raw)
+				break
+			}
+			// SWE-agent has a list of the calls that it sends the result of.
+			for _, id := range answeredIDs(o) {
+				sent = append(sent, o.Without("tool_call_ids", "tool_call_id").WithString("tool_call_id", id).JSON())
+			}
+		case "system", "developer", "user", "assistant", "function":
+			sent = append(sent, raw)
+		default:
+			continue
+		}
+		last = o
+	}
+	x := &exchange{wire: openAIChat, requestAt: run.Pointer, responseAt: run.Pointer, accepted: true}
+	if text(last.Get("role")) == "assistant" {
+		choice := strict.Object{}.With("message", sent[len(sent)-1]).JSON()
+		x.response = strict.Object{}.With("choices", strict.Array([][]byte{choice})).JSON()
+		sent = sent[:len(sent)-1]
+	}
+	x.request = requestOf(openAIChat, sent)
+	return x
+}
+
+// responsesSent is chatSent for the Responses API, whose turns are lists of items
+// that are sent again.
+func responsesSent(run *Run, entries [][]byte) *exchange {
+	x := &exchange{wire: openAIResponses, requestAt: run.Pointer, responseAt: run.Pointer, accepted: true}
+	var sent, turn [][]byte
+	for _, raw := range entries {
+		o := members(raw)
+		role := text(o.Get("role"))
+		switch {
+		case isResponse(o):
+			sent = append(sent, turn...)
+			turn, x.response = elements(o.Get("output")), raw
+			continue
+		case isResponseResult(o), role == "system", role == "developer", role == "user", role == "assistant":
+			sent = append(append(sent, turn...), raw)
+			turn, x.response = nil, nil
+		}
+	}
+	x.request = requestOf(openAIResponses, sent)
+	return x
+}
+
+// adkSent returns the last request and response of an ADK session: the contents
+// of its events, but for parts of events that came as a stream. If several agents
+// took part, each was sent what the others said in other words, so that what is
+// in the session was sent to none.
+func adkSent(run *Run, entries [][]byte) *exchange {
+	x := &exchange{wire: gemini, requestAt: run.Pointer, responseAt: run.Pointer, accepted: true}
+	agent := ""
+	var sent [][]byte
+	answer := false // the last one is
+	for _, raw := range entries {
+		o := members(raw)
+		content := members(o.Get("content"))
+		if parts := elements(content.Get("parts")); len(parts) == 0 || string(o.Get("partial")) == "true" {
+			continue
+		}
+		sent = append(sent, o.Get("content"))
+		answer = false
+		if author := text(o.Get("author")); author != "user" {
+			x.accepted = x.accepted && (agent == "" || agent == author)
+			agent = author
+			answer = text(content.Get("role")) == "model"
+		}
+	}
+	if answer {
+		candidate := strict.Object{}.With("content", sent[len(sent)-1]).JSON()
+		x.response = strict.Object{}.With("candidates", strict.Array([][]byte{candidate})).JSON()
+		sent = sent[:len(sent)-1]
+	}
+	x.request = requestOf(gemini, sent)
+	return x
+}
+
+func requestOf(w *wire, entries [][]byte) []byte {
+	return strict.Object{}.With(w.conversation, strict.Array(entries)).JSON()
+}

@@ -1,0 +1,144 @@
+package traces
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/transcript"
+)
+
+// wire is a format of package provider: how recordings name it, and how its
+// bodies are told from those of others.
+type wire struct {
+	name    string // in the report
+	api     string // in recorded exchanges
+	format  *provider.Format
+	profile transcript.Profile
+
+	conversation string // the member of a request that holds it
+
+	// isResponse and isEvent recognise the body of a response and an event of a
+	// streamed one.
+	isResponse, isEvent func(o strict.Object) bool
+
+	// said returns the entries of a response that a later request repeats.
+	said func(body strict.Object) [][]byte
+}
+
+var (
+	openAIChat = &wire{
+		name: "OpenAI chat", api: "openai_chat", format: provider.OpenAI, profile: transcript.OpenAI,
+		conversation: "messages",
+		isResponse: func(o strict.Object) bool {
+			return strict.Kind(o.Get("choices")) == "array" || isFailure(o, "type", "param")
+		},
+		isEvent: func(o strict.Object) bool {
+			return strict.Kind(o.Get("choices")) == "array" && text(o.Get("object")) != "chat.completion"
+		},
+		said: func(body strict.Object) [][]byte {
+			return spoken("assistant", first(body.Get("choices"), "message"))
+		},
+	}
+	openAIResponses = &wire{
+		name: "OpenAI Responses", api: "openai_responses", format: provider.OpenAIResponses, profile: transcript.OpenAIResponses,
+		conversation: "input",
+		isResponse: func(o strict.Object) bool {
+			return strict.Kind(o.Get("output")) == "array" && text(o.Get("object")) == "response"
+		},
+		isEvent: func(o strict.Object) bool { return strings.HasPrefix(text(o.Get("type")), "response.") },
+		said:    func(body strict.Object) [][]byte { return elements(body.Get("output")) },
+	}
+	anthropic = &wire{
+		name: "Anthropic", api: "anthropic_messages", format: provider.Anthropic, profile: transcript.Anthropic,
+		conversation: "messages",
+		isResponse: func(o strict.Object) bool {
+			return text(o.Get("type")) == "message" && strict.Kind(o.Get("content")) == "array" ||
+				text(o.Get("type")) == "error" && o.Get("error") != nil
+		},
+		isEvent: func(o strict.Object) bool {
+			switch text(o.Get("type")) {
+			case "message_start", "message_delta", "message_stop", "ping",
+				"content_block_start", "content_block_delta", "content_block_stop":
+				return true
+			}
+			return false
+		},
+		said: func(body strict.Object) [][]byte {
+			entry := strict.Object{}.With("role", body.Get("role")).With("content", body.Get("content"))
+			return spoken("assistant", [][]byte{entry.JSON()})
+		},
+	}
+	gemini = &wire{
+		name: "Gemini", api: "gemini_generateContent", format: provider.Gemini, profile: transcript.Gemini,
+		conversation: "contents",
+		isResponse:   isGemini,
+		isEvent:      isGemini,
+		said: func(body strict.Object) [][]byte {
+			return spoken("model", first(body.Get("candidates"), "content"))
+		},
+	}
+
+	wires = []*wire{openAIChat, openAIResponses, anthropic, gemini}
+)
+
+// isFailure reports whether a body is nothing but an error with one of the
+// members.
+func isFailure(o strict.Object, names ...string) bool {
+	if len(o) != 1 {
+		return false
+	}
+	return hasAny(names...)(members(o.Get("error")))
+}
+
+func isGemini(o strict.Object) bool {
+	return strict.Kind(o.Get("candidates")) == "array" || o.Get("promptFeedback") != nil || isFailure(o, "status")
+}
+
+// first returns a member of the first element of an array, if it is there.
+func first(list []byte, name string) [][]byte {
+	choices := elements(list)
+	if len(choices) == 0 {
+		return nil
+	}
+	value := members(choices[0]).Get(name)
+	if strict.Kind(value) != "object" {
+		return nil
+	}
+	return [][]byte{value}
+}
+
+// spoken returns entries with the role that goes without saying in a response.
+func spoken(role string, entries [][]byte) [][]byte {
+	var list [][]byte
+	for _, raw := range entries {
+		entry := members(raw)
+		if strict.Kind(entry.Get("role")) != "string" {
+			entry = entry.WithString("role", role)
+		}
+		list = append(list, entry.JSON())
+	}
+	return list
+}
+
+// wireOf returns what the api of a recorded exchange speaks, and what the
+// exchange is if package provider does not read it.
+func wireOf(api string) (w *wire, other string) {
+	for _, w := range wires {
+		if w.api == api {
+			return w, ""
+		}
+	}
+	switch api {
+	case "bedrock_converse":
+		return nil, "a Bedrock Converse exchange"
+	case "a2a_jsonrpc":
+		return nil, "A2A frames"
+	case "mcp_jsonrpc":
+		return nil, "MCP frames"
+	case "":
+		return nil, "an exchange that names no api"
+	}
+	return nil, fmt.Sprintf("an exchange of api %.40q", api)
+}
