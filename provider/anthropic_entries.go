@@ -28,10 +28,11 @@ func (anthropic) leads(e *encoder, m state.Message) bool {
 	if _, text := m.(state.TextMessage); !text {
 		return false
 	}
-	if kept, own := e.kept(m); own {
-		return stringOf(kept.Get("in")) == "system"
+	if m.Role() != "system" && m.Role() != "developer" {
+		return false
 	}
-	return m.Role() == "system" || m.Role() == "developer"
+	kept, own := e.kept(m)
+	return !own || stringOf(kept.Get("in")) == "system"
 }
 
 // anthropicEntries makes entries of messages.
@@ -54,6 +55,9 @@ func (s *anthropicEntries) add(i int, m state.Message) {
 		s.item(i, m)
 		return
 	}
+	if text, ok := m.(state.TextMessage); ok && !own && s.leftOut(i, text) {
+		return // as if it were not there
+	}
 	role := s.role(i, m, kept, own)
 	if s.open == nil || s.open.role != role || !anthropicTogether(s.before, m) {
 		s.end()
@@ -72,6 +76,23 @@ func (s *anthropicEntries) add(i int, m state.Message) {
 	case state.ToolResultMessage:
 		content.add(nil, s.result(i, m, kept, own))
 	}
+}
+
+// leftOut reports whether a text from elsewhere has parts of which none can be
+// said.
+func (s *anthropicEntries) leftOut(i int, m state.TextMessage) bool {
+	content := []byte(m.Content())
+	if strict.Kind(content) != "array" {
+		return false
+	}
+	blocks, unsaid := anthropicBlocks(content, true)
+	if len(blocks) > 0 {
+		return false
+	}
+	for _, what := range unsaid {
+		s.encoder.omit(i, what)
+	}
+	return true
 }
 
 // begun reports whether anything has been said.

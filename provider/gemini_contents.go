@@ -100,8 +100,8 @@ func (w *geminiWriter) message(i int, m state.Message, rest []state.Message) {
 	case state.TextMessage:
 		parts := w.said(i, m, own)
 		first := len(w.contents) == 0 && w.before == nil
-		system := !own && (m.Role() == "system" || m.Role() == "developer") && len(parts) > 0
-		if in := stringOf(kept.Get(keptIn)); first && (system || geminiInstructs(in)) {
+		system := m.Role() == "system" || m.Role() == "developer"
+		if in := stringOf(kept.Get(keptIn)); first && system && (!own && len(parts) > 0 || geminiInstructs(in)) {
 			instruction := geminiInstruction{name: in, kept: kept, parts: parts}
 			if string(kept.Get(keptBare)) == "true" {
 				instruction.value = []byte(m.Content())

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentstate/state"
@@ -22,8 +23,15 @@ func checkOpenAI(c *checker) {
 		if lacks := c.lacksContent(i) || ok && text.Content() == "[]"; lacks && !calling[k] && !saysOtherwise(c.msgs[i]) {
 			c.add(i, ruleContent, noContent)
 		}
+		// "Missing required parameter: 'messages[0].content[0].type'". Of what came
+		// from elsewhere such parts are not sent.
+		if n := slices.IndexFunc(partsOf(c.msgs[i]), isUntyped); n >= 0 && c.isOwn(c.msgs[i]) {
+			c.add(i, ruleContent, fmt.Sprintf("part %d has no type", n))
+		}
 	}
 }
+
+func isUntyped(part strict.Object) bool { return textOf(part, "type") == "" }
 
 // lacksContent reports whether a text message has no content, or a result that
 // came from the provider, to which it then goes back without one.

@@ -148,6 +148,8 @@ func TestCheckContent(t *testing.T) {
 		{"space", withContent("user", `" \n\t"`), [4]string{"", "", "1:empty", ""}},
 		{"an empty part", withContent("user", `[{"type":"text","text":"x"},{"type":"text","text":""}]`), [4]string{"", "", "1:empty", ""}},
 		{"a part of space", withContent("user", `[{"type":"text","text":" "}]`), [4]string{"", "", "1:empty", ""}},
+		{"a part without a type", []string{user, `{"type":"text","role":"user","content":[{"text":"x"}],"openai":{}}`}, [4]string{"1:content"}},
+		{"a part without a type, from elsewhere", withContent("user", `[{"text":"x"}]`), [4]string{}},
 		{"another part", withContent("user", `[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]`), [4]string{}},
 		{"null at the end", withContent("assistant", `null`), [4]string{"1:content", "1:content", "", "1:empty"}},
 		{"null and more", withContent("assistant", `null`, user), [4]string{"1:content", "1:content", "1:empty", "1:empty"}},

@@ -15,7 +15,7 @@ import (
 // These belong together: calls and their results, wherever they are; the calls of
 // one turn; what the assistant said or thought in the same entry, and reasoning
 // with what it led to; the items of a provider's own tools that refer to each
-// other. Every other message is a group of its own.
+// other; and what Anthropic's system says in the middle with what is before it. Every other message is a group of its own.
 func Groups(msgs []state.Message) [][]int {
 	p := pair(msgs)
 	return p.groups(msgs)
@@ -30,6 +30,7 @@ func (p *pairing) groups(msgs []state.Message) [][]int {
 	}
 	f.entries(msgs)
 	f.turns(msgs)
+	f.systems(msgs)
 	f.references(msgs)
 	return f.groups()
 }
@@ -116,6 +117,23 @@ func (f forest) turns(msgs []state.Message) {
 	}
 	if thought != none && called != none {
 		f.union(called, thought)
+	}
+}
+
+// systems unites what the system says in the middle of a conversation of
+// Anthropic's with what is before it: it has to follow the user's turn.
+func (f forest) systems(msgs []state.Message) {
+	before := none
+	for i, m := range msgs {
+		if !isMessage(m) {
+			continue
+		}
+		if isSystems(m) && before != none {
+			if kept, own := origin.Of(m, origin.Anthropic); own && textOf(kept, "in") != "system" {
+				f.union(before, i)
+			}
+		}
+		before = i
 	}
 }
 

@@ -67,6 +67,8 @@ const (
 	serverUse    = `{"type":"text","role":"assistant","content":[{"type":"server_tool_use","id":"srv_1","name":"code_execution","input":{}}],"anthropic":{}}`
 	serverResult = `{"type":"text","role":"assistant","content":[{"type":"code_execution_tool_result","tool_use_id":"srv_1","content":{}}],"anthropic":{}}`
 	callByServer = `{"type":"tool_call","role":"assistant","tools":[{"id":"t1","name":"f","input":{},"anthropic":{"more":{"caller":{"type":"code_execution_20250825","tool_id":"srv_1"}}}}],"anthropic":{}}`
+	prompt       = `{"type":"text","role":"system","content":"Be brief.","anthropic":{"in":"system"}}`
+	system       = `{"type":"text","role":"system","content":"Be brief.","anthropic":{"in":"messages"}}`
 	resultOfIt   = `{"type":"tool_result","role":"tool_result","tool":{"id":"t1","name":"f"},"content":"","anthropic":{}}`
 )
 
@@ -81,6 +83,9 @@ func TestProvidersOwnToolsAreGrouped(t *testing.T) {
 		{"items that share the id of a call", []string{find, found, say}, [][]int{{0, 1}, {2}}},
 		{"a call and its result in other messages", []string{user, serverUse, user, serverResult, say}, [][]int{{0}, {1, 3}, {2}, {4}}},
 		{"calls that code makes", []string{user, serverUse, callByServer, resultOfIt, serverResult, say}, [][]int{{0}, {1, 2, 3, 4}, {5}}},
+		{"the system after the user", []string{user, say, user, system, system, say}, [][]int{{0}, {1}, {2, 3, 4}, {5}}},
+		{"the system after a result", []string{user, callByServer, resultOfIt, system, say}, [][]int{{0}, {1, 2, 3}, {4}}},
+		{"the system prompt", []string{prompt, user}, [][]int{{0}, {1}}},
 		{"one after another", []string{user, serverUse, say, callByServer, resultOfIt, serverResult}, [][]int{{0}, {1, 2, 3, 4, 5}}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

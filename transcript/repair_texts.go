@@ -42,6 +42,9 @@ func (r *repairer) texts() {
 			continue
 		}
 		r.keepParts(refused, func(part strict.Object) bool {
+			if r.format == origin.OpenAI {
+				return !isUntyped(part)
+			}
 			return !isTextPart(part) || strings.TrimSpace(textOf(part, "text")) != ""
 		})
 	}
