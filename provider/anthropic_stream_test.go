@@ -150,7 +150,7 @@ func TestAnthropicStreamTraces(t *testing.T) {
 			streams = append(streams, e.stream)
 		}
 	}
-	for _, f := range bodies(t, "stream_anthropic_messages") {
+	for _, f := range recordings(t, "stream_anthropic_messages") {
 		streams = append(streams, events(t, f))
 	}
 	count := 0
@@ -200,6 +200,7 @@ func blocksOf(t *testing.T, events [][]byte) []jsonObject {
 			Message      struct{ Content []jsonObject }
 			Delta        struct {
 				Type, Text, Thinking, Signature string
+				Content                         any
 				PartialJSON                     string `json:"partial_json"`
 				Citation                        any
 			}
@@ -221,6 +222,8 @@ func blocksOf(t *testing.T, events [][]byte) []jsonObject {
 				last["thinking"] = last["thinking"].(string) + delta.Thinking
 			case "signature_delta":
 				last["signature"] = delta.Signature
+			case "compaction_delta":
+				last["content"] = delta.Content
 			case "citations_delta":
 				cited, _ := last["citations"].([]any)
 				last["citations"] = append(cited, delta.Citation)
@@ -247,7 +250,7 @@ func TestAnthropicStreamEqualsWhole(t *testing.T) {
 			wholes = append(wholes, e.response)
 		}
 	}
-	for _, f := range bodies(t, "raw_anthropic_messages") {
+	for _, f := range recordings(t, "raw_anthropic_messages") {
 		wholes = append(wholes, f.data)
 	}
 	for _, whole := range wholes {

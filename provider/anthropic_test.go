@@ -245,7 +245,7 @@ func TestAnthropicTraces(t *testing.T) {
 			responds(t, e.response)
 		}
 	}
-	for _, f := range bodies(t, "raw_anthropic_messages") {
+	for _, f := range recordings(t, "raw_anthropic_messages") {
 		responses++
 		responds(t, f.data)
 	}

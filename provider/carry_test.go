@@ -255,7 +255,7 @@ func TestTracesCarried(t *testing.T) {
 
 // runs returns the recorded conversations that are no exchanges.
 func runs(t *testing.T) (found []exchange) {
-	for _, f := range bodies(t, "tau_airline") {
+	for _, f := range recordings(t, "tau_airline") {
 		var run struct{ Traj json.RawMessage }
 		require.NoError(t, json.Unmarshal(f.data, &run))
 		found = append(found, exchange{file: f.name, request: slices.Concat([]byte(`{"messages":`), run.Traj, []byte("}"))})

@@ -328,7 +328,7 @@ func TestResponsesTraces(t *testing.T) {
 			respond(e.file, e.response, e.status)
 		}
 	}
-	for _, f := range bodies(t, "raw_openai_responses") {
+	for _, f := range recordings(t, "raw_openai_responses") {
 		if strings.Contains(f.name, "deepseek-reasoning") { // recorded of another API
 			_, err := provider.OpenAIResponses.DecodeResponse(f.data)
 			require.ErrorContains(t, err, "$.output: want array or null, got nothing")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/traces"
 	"github.com/stretchr/testify/require"
 )
 
@@ -26,14 +27,12 @@ type file struct {
 	data []byte
 }
 
-// exchanges returns what was recorded of an API in the folder STATE_TRACES, such
-// as "openai_chat".
+// exchanges returns what was recorded of an API, such as "openai_chat", in the
+// folder STATE_TRACES, whatever the names of its files.
 func exchanges(t *testing.T, api string) []exchange {
 	t.Helper()
-	files := bodies(t, "exchange_*")
-	files = append(files, bodies(t, "multiagent_toolcalls")...)
 	var found []exchange
-	for _, f := range files {
+	for _, f := range recordings(t, "") {
 		var recorded struct {
 			Exchanges []struct {
 				API      string
@@ -43,7 +42,9 @@ func exchanges(t *testing.T, api string) []exchange {
 				Stream   []struct{ Data json.RawMessage }
 			}
 		}
-		require.NoError(t, json.Unmarshal(f.data, &recorded), f.name)
+		if json.Unmarshal(f.data, &recorded) != nil {
+			continue // of another kind
+		}
 		for i, r := range recorded.Exchanges {
 			if r.API != api {
 				continue
@@ -58,26 +59,34 @@ func exchanges(t *testing.T, api string) []exchange {
 			found = append(found, e)
 		}
 	}
-	require.NotEmpty(t, found, "no exchange of %s", api)
+	t.Logf("%d exchanges of %s", len(found), api)
 	return found
 }
 
-// bodies returns the files of the folders in STATE_TRACES whose names match.
-func bodies(t *testing.T, folders string) []file {
+// recordings returns the files in the folder STATE_TRACES, or in the folder of
+// the name that is in there.
+func recordings(t *testing.T, folder string) []file {
 	t.Helper()
 	root := os.Getenv("STATE_TRACES")
 	if root == "" {
 		t.Skip("set STATE_TRACES to a folder with recorded requests and responses to read them")
 	}
-	names, err := filepath.Glob(filepath.Join(root, folders, "*.json"))
-	require.NoError(t, err)
-	require.NotEmpty(t, names, "no file in %s", filepath.Join(root, folders))
-	files := make([]file, len(names))
-	for i, name := range names {
-		data, err := os.ReadFile(name)
-		require.NoError(t, err)
-		files[i] = file{filepath.Base(name), data}
+	path := filepath.Join(root, folder)
+	if _, err := os.Stat(path); folder != "" && os.IsNotExist(err) {
+		t.Logf("there is no folder %s in %s", folder, root)
+		return nil
 	}
+	var files []file
+	for _, found := range traces.Find([]string{path}) {
+		require.NoError(t, found.Err)
+		if found.Skip != "" {
+			continue
+		}
+		data, err := os.ReadFile(found.Path)
+		require.NoError(t, err)
+		files = append(files, file{filepath.Base(found.Path), data})
+	}
+	require.NotEmpty(t, files, "no file in %s", path)
 	return files
 }
 
