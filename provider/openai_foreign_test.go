@@ -122,6 +122,9 @@ func TestOpenAISettingsMustNotHoldMessages(t *testing.T) {
 	_, _, err := provider.OpenAI.EncodeRequest(provider.Request{Settings: `{"messages":[{"role":"user","content":"Hi."}]}`})
 	require.ErrorContains(t, err, "provider: OpenAI: $.messages: is in the settings")
 
+	_, _, err = provider.OpenAI.EncodeRequest(provider.Request{Settings: `[]`})
+	require.EqualError(t, err, "provider: OpenAI: settings: $: want object, got array")
+
 	body, _, err := provider.OpenAI.EncodeRequest(provider.Request{Messages: []state.Message{state.UserText("Hi.")}, Settings: `{"messages":[],"model":"m"}`})
 	require.NoError(t, err, "there were none yet")
 	require.JSONEq(t, `{"messages":[{"role":"user","content":"Hi."}],"model":"m"}`, string(body))

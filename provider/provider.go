@@ -174,7 +174,11 @@ func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err 
 	var settings strict.Object
 	if r.Settings != "" {
 		if settings, err = f.object([]byte(r.Settings)); err != nil {
-			return nil, nil, fmt.Errorf("settings: %w", err)
+			var bad *Error
+			if errors.As(err, &bad) {
+				bad.Path = "settings: " + bad.Path
+			}
+			return nil, nil, err
 		}
 	}
 	for i, m := range r.Messages {

@@ -34,7 +34,17 @@ func KeepLast(n int) Trim {
 // KeepTokens returns the Trim that keeps messages of at most max tokens in all,
 // as long as those that are always kept are not more. It calls count at most
 // once for each message; a negative count is as 0, and so is a negative max.
+// Without a count it takes a token for every four bytes of a message's JSON,
+// which is about what English text has.
 func KeepTokens(max int, count func(state.Message) int) Trim {
+	if count == nil {
+		count = func(m state.Message) int {
+			if m == nil {
+				return 0
+			}
+			return len(m.Raw())/4 + 1
+		}
+	}
 	return keep(max, count)
 }
 

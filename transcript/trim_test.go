@@ -111,3 +111,14 @@ func TestTrimHandlerIsForMessages(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "[text \"system\": \"text 0\" text \"user\": \"text 4\" text \"assistant\": \"text 5\"]", fmt.Sprint(kept))
 }
+
+func TestKeepTokensWithoutACount(t *testing.T) {
+	msgs := script(t, "u a u a u")
+	total := 0
+	for _, m := range msgs {
+		total += len(m.Raw())/4 + 1
+	}
+	require.Equal(t, msgs, transcript.KeepTokens(total, nil)(msgs))
+	require.Equal(t, msgs[2:], transcript.KeepTokens(total-1, nil)(msgs), "what comes first now needs its request")
+	require.Len(t, transcript.KeepTokens(0, nil)(append(msgs, nil)), 2)
+}
