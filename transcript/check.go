@@ -24,11 +24,11 @@ func Check(msgs []state.Message, profile Profile) []Finding {
 			c.add(i, ruleMessage, "nil or a zero value")
 		case isCall && len(c.of(i)) > 0, !isCall && c.isSent(m):
 			c.sent = append(c.sent, i)
+			c.role(i)
 		}
 	}
 	c.pairs(profile.continued)
 	c.calls()
-	c.roles()
 	if c.check != nil {
 		c.check(&c)
 	}
@@ -42,6 +42,7 @@ type checker struct {
 	pairing
 	msgs     []state.Message
 	sent     []int // the places of the messages that the provider gets
+	entry    entrySpan
 	findings []Finding
 }
 
@@ -84,14 +85,17 @@ func (c *checker) isOwn(m state.Message) bool {
 func (c *checker) pairs(continued bool) {
 	for _, call := range c.pairing.calls {
 		if call.result == none {
-			c.add(call.message, ruleUnanswered, describe(call.ToolCall))
+			c.add(call.message, ruleUnanswered, describe(*call.ToolCall))
 		}
 	}
 	if continued {
 		return
 	}
 	for i, number := range c.answers {
-		if result, ok := c.msgs[i].(state.ToolResultMessage); ok && number == none && isMessage(result) {
+		if number != none {
+			continue
+		}
+		if result, ok := c.msgs[i].(state.ToolResultMessage); ok && isMessage(result) {
 			c.add(i, ruleOrphan, describe(result.Call()))
 		}
 	}
@@ -103,10 +107,10 @@ func (c *checker) calls() {
 	until := make([]int, c.keys) // to where an id is in use: its last result, or the end
 	for _, call := range c.pairing.calls {
 		if !c.goodName(call.Name) {
-			c.add(call.message, ruleName, describe(call.ToolCall))
+			c.add(call.message, ruleName, describe(*call.ToolCall))
 		}
 		if !c.goodID(call.ID) {
-			c.add(call.message, ruleID, describe(call.ToolCall))
+			c.add(call.message, ruleID, describe(*call.ToolCall))
 		}
 		if call.ID == "" || c.ids == idsFree {
 			continue
@@ -116,7 +120,7 @@ func (c *checker) calls() {
 		// it has taken an id again after the answer, but not all of its models may.
 		again := c.ids == idsUnique && !c.isOwn(c.msgs[call.message])
 		if used[call.key] && (again || until[call.key] > call.message) {
-			c.add(call.message, ruleDuplicateID, describe(call.ToolCall))
+			c.add(call.message, ruleDuplicateID, describe(*call.ToolCall))
 		}
 		result := call.result
 		if result == none {
@@ -126,65 +130,74 @@ func (c *checker) calls() {
 	}
 }
 
-// roles demands roles that the provider knows.
-func (c *checker) roles() {
-	for _, i := range c.sent {
-		switch m := c.msgs[i].(type) {
-		case state.TextMessage:
-			if !c.goodRole(m.Role()) {
-				c.add(i, ruleRole, fmt.Sprintf("%.60q", m.Role()))
-			}
-		case state.ToolCallMessage:
-			if m.Role() != "assistant" {
-				c.add(i, ruleRole, fmt.Sprintf("%.60q of calls", m.Role()))
-			}
+// role demands a role that the provider knows.
+func (c *checker) role(i int) {
+	switch m := c.msgs[i].(type) {
+	case state.TextMessage:
+		if !c.goodRole(m.Role()) {
+			c.add(i, ruleRole, fmt.Sprintf("%.60q", m.Role()))
+		}
+	case state.ToolCallMessage:
+		if m.Role() != "assistant" {
+			c.add(i, ruleRole, fmt.Sprintf("%.60q of calls", m.Role()))
 		}
 	}
 }
 
-// adjacent demands that results come directly after the turn that calls, before
-// anything else. inTurn tells which messages are of one turn with the message
-// before them.
-func (c *checker) adjacent(inTurn func(before, m state.Message) bool) {
-	turns := make([]int, len(c.msgs)) // of a message, where its turn begins
-	turn := none
-	var before state.Message
-	for _, i := range c.sent {
-		m := c.msgs[i]
-		if result, ok := m.(state.ToolResultMessage); ok {
-			if number := c.answers[i]; number != none && turns[c.pairing.calls[number].message] != turn {
-				c.add(i, ruleNotAdjacent, describe(result.Call()))
-			}
-		} else {
-			if before == nil || !inTurn(before, m) {
-				turn = i
-			}
-			turns[i] = turn
-		}
-		before = m
-	}
+// adjacency demands that results come directly after the turn that calls, before
+// anything else. It is told of each message that is sent.
+type adjacency struct {
+	*checker
+	inTurn func(before, m state.Message) bool // whether both are of one turn
+	turns  []int                              // of a message, where its turn begins
+	turn   int
+	before state.Message
 }
 
-// besideCalls tells of each message that is sent whether calls are in the same
-// entry.
-func (c *checker) besideCalls(joins func(before, m state.Message) bool) []bool {
-	calling := make([]bool, len(c.sent))
-	start, found := 0, false
-	end := func(next int) {
-		for k := start; found && k < next; k++ {
-			calling[k] = true
+func (c *checker) adjacency(inTurn func(before, m state.Message) bool) *adjacency {
+	return &adjacency{checker: c, inTurn: inTurn, turns: make([]int, len(c.msgs)), turn: none}
+}
+
+func (a *adjacency) next(i int) {
+	m := a.msgs[i]
+	if result, ok := m.(state.ToolResultMessage); ok {
+		if number := a.answers[i]; number != none && a.turns[a.pairing.calls[number].message] != a.turn {
+			a.add(i, ruleNotAdjacent, describe(result.Call()))
+		}
+	} else {
+		if a.before == nil || !a.inTurn(a.before, m) {
+			a.turn = i
+		}
+		a.turns[i] = a.turn
+	}
+	a.before = m
+}
+
+// besideCalls reports whether there are calls in the entry of the k-th message
+// that is sent.
+func (c *checker) besideCalls(k int, joins func(before, m state.Message) bool) bool {
+	at := func(k int) state.Message { return c.msgs[c.sent[k]] }
+	if k >= c.entry.end { // it is of another entry than the one asked for last
+		c.entry = entrySpan{end: k + 1}
+		first := k
+		for first > 0 && joins(at(first-1), at(first)) {
+			first--
+		}
+		for c.entry.end < len(c.sent) && joins(at(c.entry.end-1), at(c.entry.end)) {
+			c.entry.end++
+		}
+		for k := first; k < c.entry.end && !c.entry.calls; k++ {
+			_, c.entry.calls = at(k).(state.ToolCallMessage)
 		}
 	}
-	for k, i := range c.sent {
-		if k > 0 && !joins(c.msgs[c.sent[k-1]], c.msgs[i]) {
-			end(k)
-			start, found = k, false
-		}
-		_, isCall := c.msgs[i].(state.ToolCallMessage)
-		found = found || isCall
-	}
-	end(len(c.sent))
-	return calling
+	return c.entry.calls
+}
+
+// entrySpan is where an entry ends, among the messages that are sent, and whether
+// there are calls in it.
+type entrySpan struct {
+	end   int
+	calls bool
 }
 
 // opening returns how many messages at the beginning are the system prompt. What

@@ -13,10 +13,11 @@ import (
 func checkAnthropic(c *checker) {
 	// "Each tool_use block must have a corresponding tool_result block in the next
 	// message", where entries of the same role in a row are one message.
-	c.adjacent(isAssistantsTurn)
-	calling, opening := c.besideCalls(origin.Joins), c.opening()
+	results, tools, opening := c.adjacency(isAssistantsTurn), c.serverTools(), c.opening()
 	after := false // the user's turn
 	for k, i := range c.sent {
+		results.next(i)
+		tools.next(i)
 		// "role 'system' is not supported on this model" (claude-code#61412); the
 		// models that have it want it after a user's turn (pydantic-ai#6765), several
 		// in a row as well.
@@ -35,11 +36,11 @@ func checkAnthropic(c *checker) {
 		// the optional final assistant message"
 		last := k == len(c.sent)-1 && origin.IsAssistants(m)
 		blank := hasNothing(m) || m.Content() == `""` // beside calls it is left out
-		if what := emptyText(m); what != "" && !(what == noContent && last) && !(blank && calling[k]) {
+		if what := emptyText(m); what != "" && !(what == noContent && last) && !(blank && c.besideCalls(k, origin.Joins)) {
 			c.add(i, ruleEmpty, what)
 		}
 	}
-	c.serverTools()
+	tools.end()
 }
 
 // isAssistantsTurn reports whether both messages are of one turn of the assistant's.
@@ -81,38 +82,50 @@ func isTextPart(part strict.Object) bool { return textOf(part, "type") == "text"
 //   - "web_search tool use with id … was found without a corresponding
 //     web_search_tool_result block" (anthropic-sdk-python#961, #1339); while its turn
 //     is the last one, the provider goes on with it.
-func (c *checker) serverTools() {
-	type use struct {
-		id      string
-		message int
+//
+// It is told of each message that is sent, and of the end.
+type serverTools struct {
+	*checker
+	calls    []serverCall
+	answered map[string]bool // of the calls so far
+	user     int             // the last text of the user's
+}
+
+type serverCall struct {
+	id      string
+	message int
+}
+
+func (c *checker) serverTools() *serverTools {
+	return &serverTools{checker: c, answered: map[string]bool{}, user: none}
+}
+
+func (t *serverTools) next(i int) {
+	m := t.msgs[i]
+	if m.Role() == "user" {
+		t.user = i
 	}
-	var calls []use
-	answered := map[string]bool{} // of the calls so far
-	user := none                  // the last text of the user's
-	for _, i := range c.sent {
-		m := c.msgs[i]
-		if m.Role() == "user" {
-			user = i
-		}
-		if !c.isOwn(m) {
-			continue
-		}
-		for _, part := range partsOf(m) {
-			call, result := serverTool(part)
-			_, called := answered[result]
-			switch {
-			case call != "":
-				calls, answered[call] = append(calls, use{call, i}), false
-			case called:
-				answered[result] = true
-			case result != "":
-				c.add(i, ruleServerTool, fmt.Sprintf("no call %.60q", result))
-			}
+	if !t.isOwn(m) {
+		return
+	}
+	for _, part := range partsOf(m) {
+		call, result := serverTool(part)
+		_, called := t.answered[result]
+		switch {
+		case call != "":
+			t.calls, t.answered[call] = append(t.calls, serverCall{call, i}), false
+		case called:
+			t.answered[result] = true
+		case result != "":
+			t.add(i, ruleServerTool, fmt.Sprintf("no call %.60q", result))
 		}
 	}
-	for _, call := range calls {
-		if !answered[call.id] && call.message < user {
-			c.add(call.message, ruleServerTool, fmt.Sprintf("no result of call %.60q", call.id))
+}
+
+func (t *serverTools) end() {
+	for _, call := range t.calls {
+		if !t.answered[call.id] && call.message < t.user {
+			t.add(call.message, ruleServerTool, fmt.Sprintf("no result of call %.60q", call.id))
 		}
 	}
 }

@@ -12,19 +12,20 @@ func checkGemini(c *checker) {
 	// "Please ensure that the number of function response parts is equal to the
 	// number of function call parts of the function call turn" (gemini-cli#4217),
 	// where contents of the same role in a row are one turn.
-	c.adjacent(isAssistantsTurn)
+	results := c.adjacency(isAssistantsTurn)
 	c.responses()
 	c.userFirst()
 	c.callTurns()
-	calling, opening := c.besideCalls(inContent), c.opening()
+	opening := c.opening()
 	for k, i := range c.sent {
+		results.next(i)
 		m, ok := c.msgs[i].(state.TextMessage)
 		if !ok {
 			continue
 		}
 		// "contents.parts must not be empty" (vercel/ai#3775), "must include at least
 		// one parts field" (genkit#3690). A part with an empty text is taken.
-		if hasNothing(m) && !calling[k] {
+		if hasNothing(m) && !c.besideCalls(k, inContent) {
 			c.add(i, ruleEmpty, noContent)
 		}
 		// "Please use a valid role: user, model" (openagent#1666)
@@ -59,7 +60,7 @@ func (c *checker) responses() {
 		}
 		result, ok := m.(state.ToolResultMessage)
 		if number := c.answers[i]; ok && number != none && result.Call().Name != c.pairing.calls[number].Name {
-			c.add(i, ruleName, fmt.Sprintf("%s, answered as %.60q", describe(c.pairing.calls[number].ToolCall), result.Call().Name))
+			c.add(i, ruleName, fmt.Sprintf("%s, answered as %.60q", describe(*c.pairing.calls[number].ToolCall), result.Call().Name))
 		}
 	}
 }

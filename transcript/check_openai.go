@@ -14,13 +14,13 @@ import (
 func checkOpenAI(c *checker) {
 	// "An assistant message with 'tool_calls' must be followed by tool messages":
 	// directly, whatever else there is.
-	c.adjacent(origin.Joins)
-	calling := c.besideCalls(origin.Joins)
+	results := c.adjacency(origin.Joins)
 	for k, i := range c.sent {
+		results.next(i)
 		// "Invalid value for 'content': expected a string, got null"; "Invalid
 		// 'messages[0].content': empty array"
 		text, ok := c.msgs[i].(state.TextMessage)
-		if lacks := c.lacksContent(i) || ok && text.Content() == "[]"; lacks && !calling[k] && !saysOtherwise(c.msgs[i]) {
+		if lacks := c.lacksContent(i) || ok && text.Content() == "[]"; lacks && !c.besideCalls(k, origin.Joins) && !saysOtherwise(c.msgs[i]) {
 			c.add(i, ruleContent, noContent)
 		}
 		// "Missing required parameter: 'messages[0].content[0].type'". Of what came

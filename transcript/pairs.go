@@ -15,7 +15,7 @@ type pairing struct {
 
 // call is a call and where it is.
 type call struct {
-	state.ToolCall
+	*state.ToolCall
 	message int
 	result  int // the message that answers it, or none
 	key     int // the number of its key
@@ -28,10 +28,10 @@ func (p *pairing) of(message int) []call {
 
 // use is one use, by a call or by a result, of a key: of the id that they have in
 // common.
-type use struct {
-	key     int // its number
-	call    int // its number, or none
-	message int
+type use struct { // small, as there are many
+	key     int32 // its number
+	call    int32 // its number, or none
+	message int32
 }
 
 // pair finds the calls that results answer, by their place and their ids: one
@@ -43,9 +43,9 @@ func pair(msgs []state.Message) pairing {
 		first:   make([]int, 0, len(msgs)+1),
 		answers: make([]int, len(msgs)),
 	}
-	ids, names := make(map[string]int, len(msgs)/4), map[string]int{}
+	ids, names := make(map[string]int, len(msgs)/2), map[string]int{}
 	uses := make([]use, 0, len(msgs))
-	add := func(c state.ToolCall, u use) int {
+	add := func(c *state.ToolCall, u use) int {
 		// Some providers give calls no id; then it is the name that counts.
 		numbers, key := ids, c.ID
 		if key == "" {
@@ -56,7 +56,7 @@ func pair(msgs []state.Message) pairing {
 			number = len(ids) + len(names)
 			numbers[key] = number
 		}
-		u.key = number
+		u.key = int32(number)
 		uses = append(uses, u)
 		return number
 	}
@@ -64,13 +64,16 @@ func pair(msgs []state.Message) pairing {
 		p.first, p.answers[i] = append(p.first, len(p.calls)), none
 		switch m := m.(type) {
 		case state.ToolCallMessage:
-			for _, c := range m.Calls() {
-				key := add(c, use{call: len(p.calls), message: i})
+			calls := m.Calls()
+			for n := range calls {
+				c := &calls[n]
+				key := add(c, use{call: int32(len(p.calls)), message: int32(i)})
 				p.calls = append(p.calls, call{c, i, none, key})
 			}
 		case state.ToolResultMessage:
 			if m.Raw() != "" {
-				add(m.Call(), use{call: none, message: i})
+				c := m.Call()
+				add(&c, use{call: none, message: int32(i)})
 			}
 		}
 	}
@@ -90,7 +93,7 @@ func pair(msgs []state.Message) pairing {
 
 // byKey returns the uses of each key, in their order.
 func byKey(uses []use, keys int) [][]use {
-	sizes := make([]int, keys)
+	sizes := make([]int32, keys)
 	for _, u := range uses {
 		sizes[u.key]++
 	}
@@ -159,6 +162,6 @@ func (p *pairing) match(msgs []state.Message, calls, results []use) {
 	}
 }
 
-func (p *pairing) answer(number, result int) {
-	p.calls[number].result, p.answers[result] = result, number
+func (p *pairing) answer(number, result int32) {
+	p.calls[number].result, p.answers[result] = int(result), int(number)
 }

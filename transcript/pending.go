@@ -8,7 +8,7 @@ func Pending(msgs []state.Message) []state.ToolCall {
 	var pending []state.ToolCall
 	for _, c := range pair(msgs).calls {
 		if c.result == none {
-			pending = append(pending, c.ToolCall)
+			pending = append(pending, *c.ToolCall)
 		}
 	}
 	return pending

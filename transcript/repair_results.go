@@ -64,9 +64,9 @@ func (r *repairer) calls(e *entry, m state.ToolCallMessage, calls []call, added 
 			// No call of the message is dropped then, and k remains its number.
 			answer := state.ToolError(state.ToolCall{ID: c.ID, Name: c.Name}, noResult)
 			added[e] = append(added[e], &entry{m: answer, place: e.place, added: true, answers: e, call: k})
-			r.change(e.place, ruleUnanswered, "answered "+describe(c.ToolCall))
+			r.change(e.place, ruleUnanswered, "answered "+describe(*c.ToolCall))
 		default:
-			r.change(e.place, ruleUnanswered, "dropped "+describe(c.ToolCall))
+			r.change(e.place, ruleUnanswered, "dropped "+describe(*c.ToolCall))
 			continue
 		}
 		left = append(left, k)
