@@ -15,7 +15,8 @@ import (
 // These belong together: calls and their results, wherever they are; the calls of
 // one turn; what the assistant said or thought in the same entry, and reasoning
 // with what it led to; the items of a provider's own tools that refer to each
-// other; and what Anthropic's system says in the middle with what is before it. Every other message is a group of its own.
+// other; and what Anthropic's system says in the middle with what is before it.
+// Every other message is a group of its own.
 func Groups(msgs []state.Message) [][]int {
 	p := pair(msgs)
 	return p.groups(msgs)
