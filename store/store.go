@@ -3,7 +3,11 @@
 // replaces, so that nobody overwrites what he has not seen.
 //
 // This package has the interface, a store in memory and [Manager], which is what
-// most programs use. The real stores are modules of their own:
+// most programs use: it keeps strings and JSON under keys with one prefix. To get
+// a value, change it and set it loses what others set in between;
+// [Manager.Update] does not.
+//
+// The real stores are modules of their own:
 //
 //	store/sqlstore    SQLite in one file, PostgreSQL, MariaDB and MySQL
 //	store/redisstore  Redis

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"slices"
+	"sort"
+	"strings"
+)
+
+// blocks are entries sorted by key. They are in slices of at most blockSize, none
+// of them empty, so that a write moves few of them.
+type blocks [][]Entry
+
+const blockSize = 256
+
+// seek returns where the first entry is whose key is not less, and whether it is
+// the one of the key. At the end the first index is len(b).
+func (b blocks) seek(key string) (block, i int, found bool) {
+	block = sort.Search(len(b), func(n int) bool { return b[n][len(b[n])-1].Key >= key })
+	if block < len(b) {
+		i, found = slices.BinarySearchFunc(b[block], key, func(e Entry, key string) int { return strings.Compare(e.Key, key) })
+	}
+	return block, i, found
+}
+
+func (b blocks) get(key string) (Entry, bool) {
+	block, i, found := b.seek(key)
+	if !found {
+		return Entry{}, false
+	}
+	return b[block][i], true
+}
+
+func (b *blocks) put(e Entry) {
+	block, i, found := b.seek(e.Key)
+	switch all := *b; {
+	case found:
+		all[block][i] = e
+		return
+	case len(all) == 0:
+		*b = blocks{{e}}
+		return
+	case block == len(all): // behind the last one
+		block--
+		i = len(all[block])
+	}
+	full := slices.Insert((*b)[block], i, e)
+	(*b)[block] = full
+	if len(full) > blockSize {
+		right := slices.Clone(full[blockSize/2:])
+		(*b)[block] = slices.Delete(full, blockSize/2, len(full))
+		*b = slices.Insert(*b, block+1, right)
+	}
+}
+
+// remove reports whether the key was there.
+func (b *blocks) remove(key string) bool {
+	block, i, found := b.seek(key)
+	if !found {
+		return false
+	}
+	(*b)[block] = slices.Delete((*b)[block], i, i+1)
+	if len((*b)[block]) == 0 {
+		*b = slices.Delete(*b, block, block+1)
+	}
+	return true
+}
+
+// page returns up to n entries whose keys begin with prefix and come after after.
+func (b blocks) page(prefix, after string, n int) []Entry {
+	block, i, found := b.seek(max(prefix, after))
+	if found && b[block][i].Key == after {
+		i++
+	}
+	var page []Entry
+	for ; block < len(b); block, i = block+1, 0 {
+		for _, e := range b[block][i:] {
+			if len(page) == n || !strings.HasPrefix(e.Key, prefix) {
+				return page
+			}
+			page = append(page, e)
+		}
+	}
+	return page
+}

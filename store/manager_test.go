@@ -1,0 +1,324 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/agentstate/state/store"
+	"github.com/stretchr/testify/require"
+)
+
+func TestManagerStrings(t *testing.T) {
+	s := store.NewMemory()
+	m, other, all := store.NewManager(s, "a:"), store.NewManager(s, "b:"), store.NewManager(s, "")
+	for _, value := range []string{"v", "", "\x00\xff", `{"a":"b"}`, "é%_"} {
+		require.NoError(t, m.Delete(bg, "k"), "also of what is not there")
+		got, found, err := m.Get(bg, "k")
+		require.Equal(t, []any{"", false, nil}, []any{got, found, err})
+
+		require.NoError(t, m.Set(bg, "k", "before"))
+		require.NoError(t, m.Set(bg, "k", value))
+		got, found, err = m.Get(bg, "k")
+		require.Equal(t, []any{value, true, nil}, []any{got, found, err})
+		got, found, err = all.Get(bg, "a:k")
+		require.Equal(t, []any{value, true, nil}, []any{got, found, err})
+		_, found, err = other.Get(bg, "k")
+		require.Equal(t, []any{false, nil}, []any{found, err})
+
+		require.NoError(t, other.Delete(bg, "k"))
+		_, found, _ = m.Get(bg, "k")
+		require.True(t, found)
+		require.NoError(t, m.Delete(bg, "k"))
+		require.Empty(t, dump(t, s))
+	}
+}
+
+func TestManagerJSON(t *testing.T) {
+	m := store.NewManager(store.NewMemory(), "a:")
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{"<a&b>\u2028", `"<a&b>\u2028"`},
+		{nil, `null`},
+		{int64(math.MaxInt64), `9223372036854775807`},
+		{map[string]any{"b": []int{1}, "a": true}, `{"a":true,"b":[1]}`},
+		{json.RawMessage(`1.0`), `1.0`},
+	} {
+		require.NoError(t, m.SetJSON(bg, "k", c.value))
+		text, _, err := m.Get(bg, "k")
+		require.NoError(t, err)
+		require.Equal(t, c.want, text)
+	}
+
+	require.NoError(t, m.Set(bg, "k", ` {"ID": 9007199254740993, "More": [1.0]} `))
+	var open any
+	found, err := m.GetJSON(bg, "k", &open)
+	require.Equal(t, []any{true, nil}, []any{found, err})
+	require.Equal(t, map[string]any{"ID": json.Number("9007199254740993"), "More": []any{json.Number("1.0")}}, open)
+	typed := struct{ ID int64 }{}
+	found, err = m.GetJSON(bg, "k", &typed)
+	require.Equal(t, []any{true, nil}, []any{found, err})
+	require.Equal(t, int64(9007199254740993), typed.ID)
+	found, err = m.GetJSON(bg, "none", &typed)
+	require.Equal(t, []any{false, nil}, []any{found, err})
+	require.Equal(t, int64(9007199254740993), typed.ID, "is as it was")
+}
+
+// leaky says what it is told, as time.Time and others do.
+type leaky struct{}
+
+var errLeaky = errors.New("bad: secret")
+
+func (leaky) MarshalJSON() ([]byte, error) { return nil, errLeaky }
+func (*leaky) UnmarshalJSON([]byte) error  { return errLeaky }
+
+func TestManagerErrorsNameTheKeyAndNotTheValue(t *testing.T) {
+	m := store.NewManager(store.NewMemory(), "a:")
+	number, text := 0, ""
+	for _, c := range []struct {
+		value string
+		dst   any
+		want  string
+	}{
+		{"secret", &text, "not JSON, at byte 1"},
+		{`"secret`, &text, "not JSON, at byte 7"},
+		{"", &text, "not JSON, at byte 0"},
+		{`"secret" "secret"`, &text, "not JSON, at byte 10"},
+		{`"secret"`, &number, "the JSON does not fit a Go int, at byte 8"},
+		{`99999999999999999999`, &number, "the JSON does not fit a Go int, at byte 20"},
+		{`"secret"`, nil, "the destination is no pointer, or a nil one"},
+		{`"secret"`, text, "the destination is no pointer, or a nil one"},
+		{`"secret"`, &time.Time{}, "the value does not convert to or from JSON"},
+		{`"secret"`, &leaky{}, "the value does not convert to or from JSON"},
+	} {
+		require.NoError(t, m.Set(bg, "k", c.value))
+		found, err := m.GetJSON(bg, "k", c.dst)
+		require.True(t, found)
+		require.EqualError(t, err, `store: manager: get JSON "a:k": `+c.want)
+	}
+	_, err := m.GetJSON(bg, "k", &leaky{})
+	require.ErrorIs(t, err, errLeaky)
+
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{make(chan int), "a Go chan int cannot be JSON"},
+		{math.NaN(), "the value does not convert to or from JSON"},
+		{json.Number("secret"), "the value does not convert to or from JSON"},
+		{leaky{}, "the value does not convert to or from JSON"},
+	} {
+		require.EqualError(t, m.SetJSON(bg, "k", c.value), `store: manager: set JSON "a:k": `+c.want)
+	}
+	require.ErrorIs(t, m.SetJSON(bg, "k", leaky{}), errLeaky)
+	value, _, err := m.Get(bg, "k")
+	require.NoError(t, err)
+	require.Equal(t, `"secret"`, value, "is as it was")
+}
+
+// each calls every method for one key.
+func each(ctx context.Context, m *store.Manager, key string) map[string]error {
+	_, _, get := m.Get(ctx, key)
+	_, getJSON := m.GetJSON(ctx, key, new(string))
+	_, update := m.Update(ctx, key, func(string, bool) (string, error) { return "", nil })
+	return map[string]error{
+		"get": get, "set": m.Set(ctx, key, ""), "delete": m.Delete(ctx, key),
+		"get JSON": getJSON, "set JSON": m.SetJSON(ctx, key, ""), "update": update,
+	}
+}
+
+func TestManagerChecksKeys(t *testing.T) {
+	for _, c := range []struct {
+		name, prefix, key, want string
+	}{
+		{"empty", "a:", "", "the key is empty"},
+		{"no UTF-8", "a:", "\xa9", "the key is not valid UTF-8"},
+		{"prefix is no UTF-8", "\xc3", "k", "the key is not valid UTF-8"},
+		{"too long", "a:", strings.Repeat("k", 513), "the key has 513 bytes, more than 512"},
+		{"too long behind the prefix", "a:", strings.Repeat("k", 511), "the key has 511 bytes and the prefix 2, together more than 512"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := store.NewMemory()
+			for op, err := range each(bg, store.NewManager(s, c.prefix), c.key) {
+				require.ErrorIs(t, err, store.ErrInvalid)
+				var e *store.Error
+				require.ErrorAs(t, err, &e)
+				require.Equal(t, store.Error{Store: "manager", Op: op, Key: c.prefix + c.key, Err: e.Err}, *e)
+				require.EqualError(t, e.Err, "store: invalid: "+c.want)
+			}
+			require.Empty(t, dump(t, s))
+		})
+	}
+	for op, err := range each(bg, store.NewManager(store.NewMemory(), "a:"), strings.Repeat("k", 510)) {
+		require.NoError(t, err, op)
+	}
+}
+
+func TestManagerReturnsTheErrorsOfTheStore(t *testing.T) {
+	s := store.NewMemory()
+	m := store.NewManager(s, "a:")
+	ended, cancel := context.WithCancel(bg)
+	cancel()
+	for op, err := range each(ended, m, "k") {
+		require.ErrorIs(t, err, context.Canceled, op)
+	}
+	require.NoError(t, s.Close())
+	for op, err := range each(bg, m, "k") {
+		require.ErrorIs(t, err, store.ErrClosed, op)
+		require.Contains(t, err.Error(), `"a:k"`, op)
+	}
+}
+
+// The visits counter: none of many at once is lost.
+func TestManagerUpdateCountsVisits(t *testing.T) {
+	const visitors, visits = 16, 250
+	s := store.NewMemory()
+	var wg sync.WaitGroup
+	var calls atomic.Int64
+	returned := make([]map[string]bool, visitors)
+	for i := range visitors {
+		m := store.NewManager(s.Open(), "user:7/")
+		returned[i] = map[string]bool{}
+		wg.Go(func() {
+			for range visits {
+				value, err := m.Update(bg, "visits", func(value string, present bool) (string, error) {
+					calls.Add(1)
+					if !present {
+						return "1", nil
+					}
+					n, err := strconv.Atoi(value)
+					return strconv.Itoa(n + 1), err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				returned[i][value] = true
+			}
+		})
+	}
+	wg.Wait()
+	value, found, err := store.NewManager(s, "user:7/").Get(bg, "visits")
+	require.Equal(t, []any{strconv.Itoa(visitors * visits), true, nil}, []any{value, found, err})
+	all := map[string]bool{}
+	for _, values := range returned {
+		for value := range values {
+			all[value] = true
+		}
+	}
+	require.Len(t, all, visitors*visits, "each was told its own count")
+	t.Logf("%d updates took %d calls", visitors*visits, calls.Load())
+}
+
+func TestManagerUpdateReturnsTheErrorOfFn(t *testing.T) {
+	s := store.NewMemory()
+	m := store.NewManager(s, "a:")
+	for _, want := range []error{errors.New("no"), fmt.Errorf("inner: %w", store.ErrConflict), store.ErrNotFound} {
+		for range 2 {
+			before := dump(t, s)
+			calls := 0
+			value, err := m.Update(bg, "k", func(string, bool) (string, error) {
+				calls++
+				return "written", want
+			})
+			require.True(t, err == want, "as it is")
+			require.Equal(t, []any{"", 1}, []any{value, calls})
+			require.Equal(t, before, dump(t, s))
+			require.NoError(t, m.Set(bg, "k", "there"))
+		}
+		require.NoError(t, m.Delete(bg, "k"))
+	}
+}
+
+// contended is a store where others are faster, or whose connection breaks.
+type contended struct {
+	*store.Memory
+	conflicts int   // of the next puts
+	then      error // of those after, made all the same
+}
+
+func (s *contended) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
+	if s.conflicts > 0 {
+		s.conflicts--
+		if _, err := s.Memory.Put(ctx, key, []byte(strconv.Itoa(s.conflicts)), store.Always); err != nil {
+			return "", err
+		}
+	}
+	r, err := s.Memory.Put(ctx, key, value, cond)
+	if err == nil && s.then != nil {
+		return "", s.then
+	}
+	return r, err
+}
+
+func TestManagerUpdateWaitsFromTheThirdConflictOn(t *testing.T) {
+	for _, c := range []struct {
+		conflicts int
+		limit     time.Duration
+	}{
+		{0, 0}, {1, 0}, {2, 0},
+		{3, 1 * time.Millisecond},
+		{4, 3 * time.Millisecond},
+		{10, 255 * time.Millisecond},
+		{20, (255 + 10*128) * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := store.NewManager(&contended{Memory: store.NewMemory(), conflicts: c.conflicts}, "")
+			start := time.Now()
+			var seen []string
+			value, err := m.Update(bg, "k", func(value string, present bool) (string, error) {
+				require.Equal(t, len(seen) > 0, present)
+				seen = append(seen, value)
+				return value + "!", nil
+			})
+			require.NoError(t, err)
+			want := []string{""}
+			for i := range c.conflicts {
+				want = append(want, strconv.Itoa(c.conflicts-1-i))
+			}
+			require.Equal(t, want, seen, "fn sees what others wrote")
+			require.Equal(t, want[c.conflicts]+"!", value)
+			took := time.Since(start)
+			require.LessOrEqual(t, took, c.limit)
+			if c.limit > 0 {
+				require.Positive(t, took)
+			}
+		})
+	}
+}
+
+func TestManagerUpdateEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := store.NewManager(&contended{Memory: store.NewMemory(), conflicts: math.MaxInt}, "a:")
+		ctx, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		start := time.Now()
+		value, err := m.Update(ctx, "k", func(string, bool) (string, error) { return "mine", nil })
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, store.ErrUnknownOutcome)
+		require.EqualError(t, err, `store: manager: update "a:k": context deadline exceeded`)
+		require.Empty(t, value)
+		require.Equal(t, time.Second, time.Since(start))
+	})
+}
+
+func TestManagerUpdateDoesNotRepeatWhatMayHaveBeenMade(t *testing.T) {
+	s := &contended{Memory: store.NewMemory(), then: &store.Error{Store: "far", Op: "put", Key: "k", Err: store.ErrUnknownOutcome}}
+	calls := 0
+	value, err := store.NewManager(s, "").Update(bg, "k", func(string, bool) (string, error) {
+		calls++
+		return "1", nil
+	})
+	require.True(t, err == s.then)
+	require.Equal(t, []any{"", 1}, []any{value, calls})
+}
