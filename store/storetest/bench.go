@@ -1,0 +1,196 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentstate/state/store"
+)
+
+// Bench measures a store: reading and writing one key, writing by compare-and-set
+// with one writer and with sixteen, to one key and to a key of each, and scanning.
+// A compare-and-set that loses is tried again and counts once; losses/op says how
+// often. The median is p50-ns. open is called once for each benchmark; Bench closes
+// what it returns and deletes what it wrote.
+func Bench(b *testing.B, open func() store.Store) {
+	for _, bench := range []struct {
+		name string
+		run  func(*meter)
+	}{
+		{"get", (*meter).get},
+		{"put-1KB", func(m *meter) { m.put(1 << 10) }},
+		{"put-300KB", func(m *meter) { m.put(300 << 10) }},
+		{"put-1KB-16", func(m *meter) { m.cas(16, 16) }},
+		{"cas-1", func(m *meter) { m.cas(1, 1) }},
+		{"cas-16", func(m *meter) { m.cas(16, 1) }},
+		{"scan-10000", func(m *meter) { m.scan(10_000) }},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			m := &meter{b, b.Context(), open(), newPrefix("bench")}
+			bench.run(m)
+			b.StopTimer()
+			m.clean()
+		})
+	}
+}
+
+// meter is one benchmark.
+type meter struct {
+	*testing.B
+	ctx    context.Context
+	s      store.Store
+	prefix string
+}
+
+func (m *meter) key(i int) string { return fmt.Sprintf("%s%06d", m.prefix, i) }
+
+func (m *meter) clean() {
+	var writes []store.Write
+	for e, err := range m.s.Scan(m.ctx, m.prefix, "") {
+		m.must(err)
+		writes = append(writes, store.Write{Key: e.Key, Delete: true})
+	}
+	m.write(writes)
+	m.must(m.s.Close())
+}
+
+func (m *meter) must(err error) {
+	if err != nil {
+		m.Helper()
+		m.Fatal(err)
+	}
+}
+
+func (m *meter) get() {
+	_, err := m.s.Put(m.ctx, m.key(0), make([]byte, 1<<10), store.Always)
+	m.must(err)
+	m.each(func() error {
+		_, err := m.s.Get(m.ctx, m.key(0))
+		return err
+	})
+}
+
+func (m *meter) put(size int) {
+	value := make([]byte, size)
+	m.SetBytes(int64(size))
+	m.each(func() error {
+		_, err := m.s.Put(m.ctx, m.key(0), value, store.Always)
+		return err
+	})
+}
+
+// each measures an operation, and its median.
+func (m *meter) each(run func() error) {
+	var times []time.Duration
+	for m.Loop() {
+		began := time.Now()
+		m.must(run())
+		times = append(times, time.Since(began))
+	}
+	slices.Sort(times)
+	m.ReportMetric(float64(times[len(times)/2]), "p50-ns")
+}
+
+// cas measures writers that share keys.
+func (m *meter) cas(writers, keys int) {
+	var left, losses atomic.Int64
+	left.Store(int64(m.N))
+	errs := make([]error, writers)
+	m.ResetTimer()
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			var cond store.Condition
+			value := make([]byte, 1<<10)
+			for left.Add(-1) >= 0 && errs[i] == nil {
+				var lost int64
+				cond, lost, errs[i] = m.replace(m.key(i%keys), value, cond)
+				losses.Add(lost)
+			}
+		})
+	}
+	wg.Wait()
+	m.must(errors.Join(errs...))
+	m.ReportMetric(float64(losses.Load())/float64(m.N), "losses/op")
+}
+
+// replace writes if nobody else did since the condition was true, and otherwise
+// looks and tries again. It returns the condition of the next write.
+func (m *meter) replace(key string, value []byte, cond store.Condition) (store.Condition, int64, error) {
+	for lost := int64(0); ; lost++ {
+		if cond == store.Always || lost > 0 {
+			e, err := m.s.Get(m.ctx, key)
+			switch {
+			case err == nil:
+				cond = store.IfRevision(e.Revision)
+			case errors.Is(err, store.ErrNotFound):
+				cond = store.IfAbsent
+			default:
+				return cond, lost, err
+			}
+		}
+		r, err := m.s.Put(m.ctx, key, value, cond)
+		if !errors.Is(err, store.ErrConflict) {
+			return store.IfRevision(r), lost, err
+		}
+	}
+}
+
+func (m *meter) scan(n int) {
+	m.fill(n)
+	m.each(func() error {
+		found := 0
+		for _, err := range m.s.Scan(m.ctx, m.prefix, "") {
+			if err != nil {
+				return err
+			}
+			found++
+		}
+		if found != n {
+			return fmt.Errorf("the scan yielded %d entries of %d", found, n)
+		}
+		return nil
+	})
+}
+
+// fill writes entries of 100 B.
+func (m *meter) fill(n int) {
+	writes := make([]store.Write, n)
+	for i := range writes {
+		writes[i] = store.Write{Key: m.key(i), Value: make([]byte, 100)}
+	}
+	m.write(writes)
+}
+
+// write makes writes that are not measured, several at a time where it can.
+func (m *meter) write(writes []store.Write) {
+	if batcher, ok := m.s.(store.Batcher); ok {
+		for some := range slices.Chunk(writes, 100) {
+			_, err := batcher.Batch(m.ctx, some)
+			m.must(err)
+		}
+		return
+	}
+	errs := make([]error, 16)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			for j := i; j < len(writes) && errs[i] == nil; j += len(errs) {
+				if w := writes[j]; w.Delete {
+					errs[i] = m.s.Delete(m.ctx, w.Key, store.Always)
+				} else {
+					_, errs[i] = m.s.Put(m.ctx, w.Key, w.Value, store.Always)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	m.must(errors.Join(errs...))
+}

@@ -1,0 +1,109 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentstate/state/store"
+	"github.com/stretchr/testify/require"
+)
+
+var closing = []test{
+	{"CallsAfterIt", func(f *fixture) {
+		f.put("key", "value", store.Always)
+		require.NoError(f, f.s.Close())
+		_, err := f.s.Get(f.ctx, "key")
+		require.ErrorIs(f, err, store.ErrClosed, "Get")
+		_, err = f.s.Put(f.ctx, "key", []byte("lost"), store.Always)
+		require.ErrorIs(f, err, store.ErrClosed, "Put")
+		require.NotErrorIs(f, err, store.ErrUnknownOutcome, "Put")
+		err = f.s.Delete(f.ctx, "key", store.Always)
+		require.ErrorIs(f, err, store.ErrClosed, "Delete")
+		require.NotErrorIs(f, err, store.ErrUnknownOutcome, "Delete")
+		yielded := []error{}
+		for _, err := range f.s.Scan(f.ctx, "", "") {
+			yielded = append(yielded, err)
+		}
+		require.Len(f, yielded, 1, "Scan")
+		require.ErrorIs(f, yielded[0], store.ErrClosed, "Scan")
+		if b, ok := f.s.(store.Batcher); ok {
+			_, err = b.Batch(f.ctx, []store.Write{{Key: "key"}})
+			require.ErrorIs(f, err, store.ErrClosed, "Batch")
+		}
+		if w, ok := f.s.(store.Watcher); ok {
+			f.soon("Watch after Close", func() {
+				for _, err = range w.Watch(f.ctx, "") {
+				}
+			})
+			require.ErrorIs(f, err, store.ErrClosed, "Watch")
+		}
+		require.NotPanics(f, func() { f.s.Durability() })
+	}},
+	{"Twice", func(f *fixture) {
+		require.NoError(f, f.s.Close())
+		require.NoError(f, f.s.Close())
+	}},
+	{"DataStays", func(f *fixture) {
+		revision := f.put("key", "value", store.Always)
+		require.NoError(f, f.s.Close())
+		f.s = f.open()
+		f.has("key", "value", revision)
+	}},
+	{"OtherHandlesStayOpen", func(f *fixture) {
+		other := f.open()
+		require.NoError(f, f.s.Close())
+		f.s = other
+		f.has("key", "value", f.put("key", "value", store.Always))
+	}},
+	{"WritesUnderWay", func(f *fixture) {
+		const workers = 4
+		last := make([]int, workers) // the last write that was acknowledged
+		time.AfterFunc(20*time.Millisecond, func() { _ = f.s.Close() })
+		began := time.Now()
+		f.together(workers, func(worker int) error {
+			for i := 1; time.Since(began) < patience; i++ {
+				_, err := f.s.Put(f.ctx, fmt.Sprint(worker), []byte(fmt.Sprint(i)), store.Always)
+				switch {
+				case err == nil:
+					last[worker] = i
+				case errors.Is(err, store.ErrUnknownOutcome):
+					last[worker] = -1
+					return nil
+				case errors.Is(err, store.ErrClosed):
+					return nil
+				default:
+					return err
+				}
+			}
+			return errors.New("writes go on after Close")
+		})
+		f.s = f.open()
+		for worker, i := range last {
+			if i <= 0 {
+				continue
+			}
+			entry, err := f.s.Get(f.ctx, fmt.Sprint(worker))
+			require.NoError(f, err)
+			require.Equal(f, fmt.Sprint(i), string(entry.Value), "the last write that was acknowledged")
+		}
+	}},
+	{"ScanUnderWay", func(f *fixture) {
+		f.fill([]string{"a", "b", "c"})
+		f.soon("a scan while the store is closed", func() {
+			for _, err := range f.s.Scan(f.ctx, "", "") {
+				if err == nil {
+					_ = f.s.Close()
+				}
+			}
+		})
+	}},
+	{"WatchUnderWay", watching(func(f *fixture, w store.Watcher) {
+		events := w.Watch(f.ctx, "")
+		time.AfterFunc(20*time.Millisecond, func() { _ = f.s.Close() })
+		f.soon("a watch while the store is closed", func() {
+			for range events {
+			}
+		})
+	})},
+}

@@ -1,0 +1,27 @@
+//go:build unix
+
+package storetest_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/agentstate/state/store/storetest"
+)
+
+func TestKill(t *testing.T) {
+	storetest.Kill(t, ":"+filepath.Join(t.TempDir(), "toy"), 20)
+}
+
+func TestKillNotices(t *testing.T) {
+	for fault, want := range map[string]string{
+		"forgets": "the write is lost",
+		"tears":   "a torn value",
+		"dies":    "the process ended by itself",
+		"half":    "half of a batch is there",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			notices(t, fault, func(address string) { storetest.Kill(t, address, 60) }, want, "STATE_SEED=")
+		})
+	}
+}

@@ -1,0 +1,76 @@
+//go:build unix
+
+package storetest_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/storetest"
+	"github.com/stretchr/testify/require"
+)
+
+func TestProcesses(t *testing.T) {
+	storetest.Processes(t, ":"+filepath.Join(t.TempDir(), "toy"))
+}
+
+func TestProcessesUnknownOutcomes(t *testing.T) {
+	storetest.Processes(t, "unsure:"+filepath.Join(t.TempDir(), "toy"))
+}
+
+func TestCounter(t *testing.T) {
+	storetest.Counter(t, ":"+filepath.Join(t.TempDir(), "toy"))
+}
+
+func TestProcessesNotice(t *testing.T) {
+	for fault, want := range map[string]string{
+		"races": "the history is not linearizable",
+		"stale": "the history is not linearizable",
+		"lies":  "the history is not linearizable",
+		"dies":  "a worker ended by itself",
+		"reuse": "names two writes",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			notices(t, fault, func(address string) { storetest.Processes(t, address) }, want, "STATE_SEED=")
+		})
+	}
+}
+
+func TestCounterNotices(t *testing.T) {
+	notices(t, "races", func(address string) { storetest.Counter(t, address) }, "was counted as")
+}
+
+// notices runs a test of a faulty store, which has to fail and say what is wanted.
+// As it fails the test that it runs in, this runs in a process of its own.
+func notices(t *testing.T, fault string, run func(address string), want ...string) {
+	t.Helper()
+	const variable = "STORETEST_FAULTY"
+	if address := os.Getenv(variable); address != "" {
+		run(address)
+		return
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+filepath.ToSlash(t.Name())+"$", "-test.timeout=2m")
+	cmd.Env = append(os.Environ(), variable+"="+fault+":"+filepath.Join(dir, "toy"), "TMPDIR="+dir)
+	output, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit, "a store that %s passes: %s", fault, output)
+	for _, text := range want {
+		require.Contains(t, string(output), text)
+	}
+	_, picture, ok := strings.Cut(string(output), "the history is not linearizable: see ")
+	if ok {
+		require.FileExists(t, strings.Fields(picture)[0])
+	}
+}
+
+func BenchmarkToy(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "toy")
+	storetest.Bench(b, func() store.Store { return &toy{path: path} })
+}

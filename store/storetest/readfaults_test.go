@@ -1,0 +1,287 @@
+package storetest_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"iter"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentstate/state/store"
+)
+
+func readFaults() []fault {
+	return []fault{
+		{"folds case", "Keys/Case", func(b *broken) { b.onKeys(strings.ToLower) }},
+		{"trims keys", "Keys/TrailingSpace", func(b *broken) { b.onKeys(trimmed) }},
+		{"normalises keys", "Keys/UnicodeForms", func(b *broken) {
+			b.onKeys(func(key string) string { return strings.ReplaceAll(key, "e\u0301", "\u00e9") })
+		}},
+		{"ends keys at NUL", "Keys/NUL", func(b *broken) {
+			b.onKeys(func(key string) string {
+				if i := strings.IndexByte(key, 0); i > 0 {
+					return key[:i]
+				}
+				return key
+			})
+		}},
+		{"reads keys as numbers", "Keys/Numbers", func(b *broken) {
+			b.onKeys(func(key string) string {
+				if number := strings.TrimLeft(key, "0"); number != "" {
+					return number
+				}
+				return key
+			})
+		}},
+		{"mends keys that are not valid", "Keys/Invalid", func(b *broken) {
+			b.onKeys(func(key string) string { return strings.ToValidUTF8(key, "?") })
+		}},
+		{"cuts long keys", "Keys/Length512", func(b *broken) {
+			b.onKeys(func(key string) string {
+				if len(key) == store.MaxKey {
+					return strings.ToValidUTF8(key[:255], "")
+				}
+				return key
+			})
+		}},
+		{"takes an empty value for a missing one", "Values/EmptyIsNotMissing", func(b *broken) {
+			b.get = func(ctx context.Context, key string) (store.Entry, error) {
+				entry, err := b.Memory.Get(ctx, key)
+				if err == nil && len(entry.Value) == 0 {
+					return store.Entry{}, &store.Error{Store: "broken", Op: "get", Key: key, Err: store.ErrNotFound}
+				}
+				return entry, err
+			}
+		}},
+		{"returns the bytes it keeps", "Aliasing/BytesOfGet", func(b *broken) {
+			kept := map[store.Revision][]byte{}
+			b.get = func(ctx context.Context, key string) (store.Entry, error) {
+				entry, err := b.Memory.Get(ctx, key)
+				if _, ok := kept[entry.Revision]; !ok {
+					kept[entry.Revision] = entry.Value
+				}
+				entry.Value = kept[entry.Revision]
+				return entry, err
+			}
+		}},
+		{"yields the same bytes for each entry", "Aliasing/BytesOfScanStay", func(b *broken) {
+			b.scan = func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+				return func(yield func(store.Entry, error) bool) {
+					var buffer []byte
+					for entry, err := range b.Memory.Scan(ctx, prefix, after) {
+						buffer = append(buffer[:0], entry.Value...)
+						if entry.Value = buffer; !yield(entry, err) {
+							return
+						}
+					}
+				}
+			}
+		}},
+		{"reads from a cache", "Concurrency/AllHandlesSeeAWrite", func(b *broken) { b.cached(20 * time.Millisecond) }},
+		{"reads what was there a moment ago", "Concurrency/Linearizable", func(b *broken) { b.cached(5 * time.Millisecond) }},
+		{"reads though the context has ended", "Contexts/CancelledGet", func(b *broken) {
+			b.get = func(ctx context.Context, key string) (store.Entry, error) {
+				return b.Memory.Get(context.WithoutCancel(ctx), key)
+			}
+		}},
+		{"scans though the context has ended", "Contexts/CancelledScan", func(b *broken) {
+			b.scan = func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+				return b.Memory.Scan(context.WithoutCancel(ctx), prefix, after)
+			}
+		}},
+		{"ends a cancelled scan as if it were complete", "Scan/Pages/CancelledInTheMiddle", func(b *broken) {
+			b.scan = func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+				return func(yield func(store.Entry, error) bool) {
+					for entry, err := range b.Memory.Scan(ctx, prefix, after) {
+						if err != nil || !yield(entry, nil) {
+							return
+						}
+					}
+				}
+			}
+		}},
+		{"takes a prefix for a LIKE pattern", "Scan/PrefixIsLiteral", func(b *broken) {
+			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+				pattern := strings.NewReplacer("%", ".*", "_", ".").Replace(regexp.QuoteMeta(prefix))
+				like := regexp.MustCompile("(?s)^" + pattern)
+				return slices.DeleteFunc(wanted(entries, "", after), func(e store.Entry) bool { return !like.MatchString(e.Key) })
+			})
+		}},
+		{"folds the case of a prefix", "Scan/PrefixIsCaseSensitive", func(b *broken) {
+			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+				return slices.DeleteFunc(wanted(entries, "", after), func(e store.Entry) bool {
+					return !strings.HasPrefix(strings.ToLower(e.Key), strings.ToLower(prefix))
+				})
+			})
+		}},
+		{"takes a prefix for a folder", "Scan/PrefixStopsAtItsEnd", func(b *broken) {
+			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+				return slices.DeleteFunc(wanted(entries, prefix, after), func(e store.Entry) bool {
+					rest := strings.TrimPrefix(e.Key, prefix)
+					return prefix != "" && rest != "" && rest[0] != '/' && !strings.HasSuffix(prefix, "/")
+				})
+			})
+		}},
+		{"ends a prefix at the highest rune", "Scan/PrefixOfHighestBytes", func(b *broken) {
+			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+				return slices.DeleteFunc(wanted(entries, prefix, after), func(e store.Entry) bool { return e.Key >= prefix+"\U0010ffff" })
+			})
+		}},
+		{"orders keys without case", "Scan/ByteOrder", func(b *broken) {
+			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+				entries = wanted(entries, prefix, after)
+				slices.SortStableFunc(entries, func(x, y store.Entry) int { return cmp.Compare(strings.ToLower(x.Key), strings.ToLower(y.Key)) })
+				return entries
+			})
+		}},
+		{"begins with the key it should begin after", "Scan/After", func(b *broken) {
+			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+				return slices.DeleteFunc(wanted(entries, prefix, ""), func(e store.Entry) bool { return e.Key < after })
+			})
+		}},
+		{"misses a key between pages", "Scan/Pages/Complete", func(b *broken) {
+			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+				if entries = wanted(entries, prefix, after); len(entries) > 256 {
+					entries = slices.Delete(entries, 256, 257)
+				}
+				return entries
+			})
+		}},
+		{"yields the last key of a page again", "Scan/Pages/NoKeyTwice", func(b *broken) {
+			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+				if entries = wanted(entries, prefix, after); len(entries) > 256 {
+					entries = slices.Insert(entries, 256, entries[255])
+				}
+				return entries
+			})
+		}},
+		{"pages by number while others write", "Scan/WhileOthersWrite", func(b *broken) { b.scan = b.scanByNumber }},
+		{"yields deleted keys", "Scan/DeletedKeysAreGone", func(b *broken) {
+			var gone []store.Entry
+			b.del = func(ctx context.Context, key string, cond store.Condition) error {
+				gone = append(gone, store.Entry{Key: key})
+				return b.Memory.Delete(ctx, key, cond)
+			}
+			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+				return wanted(append(entries, gone...), prefix, after)
+			})
+		}},
+		{"holds a lock during a scan", "Scan/CallsInsideTheLoop", func(b *broken) {
+			var mu sync.RWMutex
+			b.scan = func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+				return func(yield func(store.Entry, error) bool) {
+					mu.RLock()
+					defer mu.RUnlock()
+					b.Memory.Scan(ctx, prefix, after)(yield)
+				}
+			}
+			b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				return b.Memory.Put(ctx, key, value, cond)
+			}
+		}},
+		{"loses changes when many come", "Watch/TheLastChangeIsSeen", func(b *broken) {
+			b.onWatch(func(_ store.Event, n int) bool { return n < 15 })
+		}},
+		{"begins to watch late", "Watch/FromTheCall", func(b *broken) {
+			b.watch = func(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
+				return func(yield func(store.Event, error) bool) { b.Memory.Watch(ctx, prefix)(yield) }
+			}
+		}},
+		{"watches all keys", "Watch/PrefixIsLiteral", func(b *broken) {
+			b.watch = func(ctx context.Context, _ string) iter.Seq2[store.Event, error] { return b.Memory.Watch(ctx, "") }
+		}},
+		{"does not tell of deletes", "Watch/PutAndDelete", func(b *broken) {
+			b.onWatch(func(event store.Event, _ int) bool { return !event.Deleted })
+		}},
+		{"watches though the context has ended", "Watch/EndsWithItsContext", func(b *broken) {
+			b.watch = func(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
+				return b.Memory.Watch(context.WithoutCancel(ctx), prefix)
+			}
+		}},
+		{"makes up a durability", "Durability/IsOneOfTheConstants", func(b *broken) {
+			b.durability = func() store.Durability { return store.Failover + 1 }
+		}},
+	}
+}
+
+func trimmed(key string) string {
+	if short := strings.TrimRight(key, " "); short != "" {
+		return short
+	}
+	return key
+}
+
+// wanted returns the entries that a scan has to yield, in order.
+func wanted(entries []store.Entry, prefix, after string) []store.Entry {
+	entries = slices.DeleteFunc(entries, func(e store.Entry) bool { return !strings.HasPrefix(e.Key, prefix) || e.Key <= after })
+	slices.SortFunc(entries, func(x, y store.Entry) int { return cmp.Compare(x.Key, y.Key) })
+	return entries
+}
+
+// cached makes Get return what it returned before, for a while.
+func (b *broken) cached(while time.Duration) {
+	type read struct {
+		entry store.Entry
+		err   error
+		at    time.Time
+	}
+	var mu sync.Mutex
+	reads := map[string]read{}
+	b.get = func(ctx context.Context, key string) (store.Entry, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		r, ok := reads[key]
+		if !ok || time.Since(r.at) > while {
+			r = read{at: time.Now()}
+			r.entry, r.err = b.Memory.Get(ctx, key)
+			reads[key] = r
+		}
+		r.entry.Value = bytes.Clone(r.entry.Value)
+		return r.entry, r.err
+	}
+}
+
+// scanByNumber reads pages of ten entries, each from the number where the last one
+// ended.
+func (b *broken) scanByNumber(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		for from := 0; ; from += 10 {
+			n := 0
+			for entry, err := range b.Memory.Scan(ctx, prefix, after) {
+				if n++; n <= from {
+					continue
+				}
+				if n > from+10 {
+					break
+				}
+				if !yield(entry, err) {
+					return
+				}
+			}
+			if n <= from+10 {
+				return
+			}
+		}
+	}
+}
+
+// onWatch yields the changes that it keeps, of which it is told the number.
+func (b *broken) onWatch(keep func(event store.Event, n int) bool) {
+	b.watch = func(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
+		events := b.Memory.Watch(ctx, prefix)
+		return func(yield func(store.Event, error) bool) {
+			n := 0
+			for event, err := range events {
+				if n++; (err != nil || keep(event, n)) && !yield(event, err) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,254 @@
+//go:build unix
+
+package storetest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(storetest.Main(m, func(address string) (store.Store, error) {
+		fault, path, _ := strings.Cut(address, ":")
+		return &toy{path: path, fault: fault, seen: map[string]record{}}, nil
+	}))
+}
+
+// toy is a store that is right because it is simple: a file with everything in it
+// that is locked, read and replaced each time. A fault makes it wrong.
+type toy struct {
+	path, fault string
+
+	mu     sync.Mutex
+	seen   map[string]record
+	memory map[string]record // instead of the file
+}
+
+type record struct {
+	Value    []byte
+	Revision store.Revision
+}
+
+// change gives the data to a function and keeps what it makes of it.
+func (s *toy) change(change func(map[string]record) error) error {
+	lock, err := os.OpenFile(s.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
+	data, err := s.load()
+	if err != nil {
+		return err
+	}
+	before := maps.Clone(data)
+	if err := change(data); err != nil || maps.EqualFunc(before, data, func(a, b record) bool { return a.Revision == b.Revision }) {
+		return err
+	}
+	return s.save(data)
+}
+
+func (s *toy) load() (map[string]record, error) {
+	if s.memory != nil {
+		return s.memory, nil
+	}
+	data := map[string]record{}
+	text, err := os.ReadFile(s.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return data, nil
+	}
+	return data, errors.Join(err, json.Unmarshal(text, &data))
+}
+
+func (s *toy) save(data map[string]record) error {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	file, err := os.Create(s.path + ".new")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(s.path+".new", s.path)
+}
+
+func (s *toy) Get(_ context.Context, key string) (store.Entry, error) {
+	data, err := s.load()
+	if err != nil {
+		return store.Entry{}, err
+	}
+	r, ok := data[key]
+	if s.fault == "stale" {
+		s.mu.Lock()
+		if old, known := s.seen[key]; known && rand.IntN(4) == 0 {
+			r, ok = old, true
+		}
+		if s.seen[key] = r; !ok {
+			delete(s.seen, key)
+		}
+		s.mu.Unlock()
+	}
+	if !ok {
+		return store.Entry{}, store.ErrNotFound
+	}
+	return store.Entry{Key: key, Value: r.Value, Revision: r.Revision}, nil
+}
+
+func (s *toy) Put(_ context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
+	if s.fault == "dies" && rand.IntN(20) == 0 {
+		os.Exit(3)
+	}
+	revisions, err := s.write([]store.Write{{Key: key, Value: value, Cond: cond}})
+	if err != nil {
+		return "", err
+	}
+	return revisions[0], nil
+}
+
+func (s *toy) Delete(_ context.Context, key string, cond store.Condition) error {
+	_, err := s.write([]store.Write{{Key: key, Delete: true, Cond: cond}})
+	return err
+}
+
+// Batch makes the writes one after the other if that is the fault.
+func (s *toy) Batch(_ context.Context, writes []store.Write) ([]store.Revision, error) {
+	if s.fault != "half" {
+		return s.write(writes)
+	}
+	var all []store.Revision
+	for _, w := range writes {
+		revisions, err := s.write([]store.Write{w})
+		if err != nil {
+			return nil, err
+		}
+		time.Sleep(2 * time.Millisecond)
+		all = append(all, revisions...)
+	}
+	return all, nil
+}
+
+func (s *toy) write(writes []store.Write) ([]store.Revision, error) {
+	revisions := make([]store.Revision, len(writes))
+	check := func(data map[string]record) error {
+		for _, w := range writes {
+			r, ok := data[w.Key]
+			if !w.Cond.Holds(r.Revision, ok) {
+				return store.ErrConflict
+			}
+		}
+		return nil
+	}
+	apply := func(data map[string]record) {
+		for i, w := range writes {
+			if w.Delete {
+				delete(data, w.Key)
+				continue
+			}
+			revisions[i] = store.NewRevision()
+			if s.fault == "reuse" {
+				revisions[i] = store.Revision(fmt.Sprint(len(w.Value)))
+			}
+			data[w.Key] = record{w.Value, revisions[i]}
+		}
+	}
+	return revisions, s.apply(check, apply)
+}
+
+// apply makes a write as the fault wants it.
+func (s *toy) apply(check func(map[string]record) error, apply func(map[string]record)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	right := func(data map[string]record) error {
+		err := check(data)
+		if err == nil {
+			apply(data)
+		}
+		return err
+	}
+	switch {
+	case s.fault == "forgets": // what was acknowledged is on disk after the next write only
+		data, err := s.load()
+		if err := errors.Join(err, s.save(data)); err != nil {
+			return err
+		}
+		s.memory = data
+		return right(data)
+	case s.fault == "tears": // a value is written in two halves
+		return s.change(func(data map[string]record) error {
+			whole := maps.Clone(data)
+			if err := right(whole); err != nil {
+				return err
+			}
+			for key, r := range whole {
+				if r.Revision != data[key].Revision {
+					data[key] = record{r.Value[:len(r.Value)/2], r.Revision}
+				}
+			}
+			err := s.save(data)
+			time.Sleep(2 * time.Millisecond)
+			maps.Copy(data, whole)
+			maps.DeleteFunc(data, func(key string, _ record) bool { _, ok := whole[key]; return !ok })
+			return errors.Join(err, s.save(data))
+		})
+	case s.fault == "races": // the condition is checked before the lock
+		data, err := s.load()
+		if err == nil {
+			err = check(data)
+		}
+		if err != nil {
+			return err
+		}
+		return s.change(func(data map[string]record) error { apply(data); return nil })
+	case s.fault == "lies" && rand.IntN(20) == 0: // a write is made and said not to be
+		_ = s.change(right)
+		return store.ErrConflict
+	case s.fault == "unsure" && rand.IntN(40) == 0: // no fault: it says that it does not know
+		if rand.IntN(2) == 0 {
+			_ = s.change(right)
+		}
+		return store.ErrUnknownOutcome
+	}
+	return s.change(right)
+}
+
+func (s *toy) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		data, err := s.load()
+		if err != nil {
+			yield(store.Entry{}, err)
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(data)) {
+			if !strings.HasPrefix(key, prefix) || key <= after {
+				continue
+			}
+			if !yield(store.Entry{Key: key, Value: data[key].Value, Revision: data[key].Revision}, ctx.Err()) {
+				return
+			}
+		}
+	}
+}
+
+func (s *toy) Durability() store.Durability { return store.Power }
+func (s *toy) Close() error                 { return nil }
