@@ -1,0 +1,157 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/redisstore"
+	"github.com/agentstate/state/store/storetest"
+)
+
+func TestStore(t *testing.T) {
+	url := shared(t)
+	storetest.Run(t, func(t *testing.T) func() store.Store {
+		prefix := fresh(t, url)
+		return func() store.Store { return open(t, url, prefix) }
+	})
+}
+
+// A cluster of one node routes as a large one does.
+func TestCluster(t *testing.T) {
+	server := cluster(t)
+	storetest.Run(t, func(t *testing.T) func() store.Store {
+		prefix := "test:" + string(store.NewRevision()) + ":"
+		return func() store.Store { return open(t, server.url, prefix) }
+	})
+}
+
+func cluster(t *testing.T) *private {
+	t.Helper()
+	server := start(t, "--cluster-enabled", "yes")
+	client := connect(t, server.url)
+	require.NoError(t, client.ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
+	require.Eventually(t, func() bool {
+		info, err := client.ClusterInfo(t.Context()).Result()
+		return err == nil && strings.Contains(info, "cluster_state:ok")
+	}, waitLong, waitShort)
+	return server
+}
+
+func TestProcesses(t *testing.T) {
+	url := shared(t)
+	address := url + "#" + fresh(t, url)
+	t.Run("linearizable", func(t *testing.T) { storetest.Processes(t, address) })
+	t.Run("counter", func(t *testing.T) { storetest.Counter(t, address) })
+	t.Run("killed clients", func(t *testing.T) { storetest.Kill(t, address, 20) })
+}
+
+func TestPrefixesShareNothing(t *testing.T) {
+	url := shared(t)
+	one, two := open(t, url, fresh(t, url)), open(t, url, fresh(t, url))
+	_, err := one.Put(t.Context(), "key", []byte("value"), store.Always)
+	require.NoError(t, err)
+	_, err = two.Get(t.Context(), "key")
+	require.ErrorIs(t, err, store.ErrNotFound)
+	for entry := range two.Scan(t.Context(), "", "") {
+		t.Errorf("a scan sees %q of another prefix", entry.Key)
+	}
+}
+
+func TestCloseLeavesTheClientOfTheCaller(t *testing.T) {
+	url := shared(t)
+	client := connect(t, url)
+	s, err := redisstore.New(t.Context(), client, &redisstore.Options{Prefix: fresh(t, url)})
+	require.NoError(t, err)
+	_, err = s.Put(t.Context(), "key", nil, store.IfAbsent)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	_, err = s.Get(t.Context(), "key")
+	require.ErrorIs(t, err, store.ErrClosed)
+	require.NoError(t, client.Ping(t.Context()).Err())
+}
+
+// A server forgets scripts when it is restarted or told to.
+func TestForgottenScripts(t *testing.T) {
+	server := start(t)
+	s, client := open(t, server.url, ""), connect(t, server.url)
+	for range 3 {
+		require.NoError(t, client.ScriptFlush(t.Context()).Err())
+		_, err := s.Put(t.Context(), "key", []byte("value"), store.Always)
+		require.NoError(t, err)
+		require.NoError(t, client.ScriptFlush(t.Context()).Err())
+		for entry, err := range s.Scan(t.Context(), "", "") {
+			require.NoError(t, err)
+			require.Equal(t, "key", entry.Key)
+		}
+	}
+}
+
+// If something else has one of our names, the other one stays as it is.
+func TestForeignKeys(t *testing.T) {
+	for foreign, other := range map[string]string{
+		"{state:}entries": "{state:}keys",
+		"{state:}keys":    "{state:}entries",
+	} {
+		t.Run(foreign, func(t *testing.T) {
+			server := start(t)
+			s, client := open(t, server.url, ""), connect(t, server.url)
+			_, err := s.Put(t.Context(), "key", []byte("value"), store.Always)
+			require.NoError(t, err)
+			require.NoError(t, client.Set(t.Context(), foreign, "not ours", 0).Err())
+			before, err := client.Dump(t.Context(), other).Result()
+			require.NoError(t, err)
+
+			_, put := s.Put(t.Context(), "another", []byte("value"), store.Always)
+			for _, err := range []error{put, s.Delete(t.Context(), "key", store.Always)} {
+				require.ErrorContains(t, err, "WRONGTYPE")
+				require.NotErrorIs(t, err, store.ErrUnknownOutcome)
+			}
+			after, err := client.Dump(t.Context(), other).Result()
+			require.NoError(t, err)
+			require.Equal(t, before, after)
+		})
+	}
+}
+
+func TestValuesThatTheServerCannotHold(t *testing.T) {
+	server := start(t, "--proto-max-bulk-len", "1mb")
+	s := open(t, server.url, "")
+	_, err := s.Put(t.Context(), "key", make([]byte, 1<<20), store.Always)
+	require.NoError(t, err)
+	_, err = s.Put(t.Context(), "large", make([]byte, 1<<20+1), store.Always)
+	require.ErrorIs(t, err, store.ErrTooLarge)
+	_, err = s.Batch(t.Context(), []store.Write{{Key: "a", Value: make([]byte, 1<<20)}, {Key: "b", Value: []byte("1")}})
+	require.ErrorIs(t, err, store.ErrTooLarge)
+	_, err = s.Get(t.Context(), "a")
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+// A full server refuses writes and keeps what it has.
+func TestFullServer(t *testing.T) {
+	server := start(t, "--maxmemory", "8mb", "--maxmemory-policy", "noeviction")
+	s := open(t, server.url, "")
+	made := 0
+	for {
+		_, err := s.Put(t.Context(), fmt.Sprint("key", made), make([]byte, 100_000), store.IfAbsent)
+		if err != nil {
+			require.True(t, redis.IsOOMError(err), err)
+			require.NotErrorIs(t, err, store.ErrUnknownOutcome)
+			break
+		}
+		made++
+		require.Less(t, made, 1000)
+	}
+	require.Positive(t, made)
+	found := 0
+	for entry, err := range s.Scan(t.Context(), "", "") {
+		require.NoError(t, err)
+		require.Len(t, entry.Value, 100_000)
+		found++
+	}
+	require.Equal(t, made, found)
+}
