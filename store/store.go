@@ -74,8 +74,8 @@ type Batcher interface {
 
 	// Batch makes all writes or none: if one condition does not hold, none of
 	// them is made, and the error is ErrConflict and names the key. The revisions
-	// are those of the writes, in their order, empty for deletes. No key may be in
-	// two of them.
+	// are those of the writes, in their order, empty for deletes. A key that is in
+	// two of them is ErrInvalid. No writes at all are made without an error.
 	Batch(ctx context.Context, writes []Write) ([]Revision, error)
 }
 
@@ -92,8 +92,8 @@ type Watcher interface {
 	Store
 
 	// Watch yields the changes of keys that begin with prefix, from when it is
-	// called until ctx ends. Of several changes of a key in quick succession it
-	// may yield the last only; that one it does yield.
+	// called until ctx ends; then it just stops. Of several changes of a key in
+	// quick succession it may yield the last only; that one it does yield.
 	Watch(ctx context.Context, prefix string) iter.Seq2[Event, error]
 }
 

@@ -1,0 +1,22 @@
+package sqlstore_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/sqlstore"
+	"github.com/agentstate/state/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m, openAddress)) }
+
+// address is what [storetest.Main] opens: a driver, a table and a dsn.
+func address(driver, table, dsn string) string { return driver + " " + table + " " + dsn }
+
+func openAddress(address string) (store.Store, error) {
+	parts := strings.SplitN(address, " ", 3)
+	return sqlstore.Open(context.Background(), parts[0], parts[2], &sqlstore.Options{Table: parts[1]})
+}

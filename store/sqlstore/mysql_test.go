@@ -1,0 +1,113 @@
+package sqlstore_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/storetest"
+)
+
+func TestMySQL(t *testing.T) { newServer(t, "mysql").run(t) }
+
+func TestMySQLProcesses(t *testing.T) { storetest.Processes(t, newServer(t, "mysql").address(t)) }
+
+func TestMySQLCounter(t *testing.T) { storetest.Counter(t, newServer(t, "mysql").address(t)) }
+
+func TestMySQLKill(t *testing.T) { storetest.Kill(t, newServer(t, "mysql").address(t), 20) }
+
+func BenchmarkMySQL(b *testing.B) {
+	s := newServer(b, "mysql")
+	table := s.table(b)
+	storetest.Bench(b, func() store.Store { return s.open(b, s.url, table) })
+}
+
+func TestMySQLTable(t *testing.T) {
+	s := newServer(t, "mysql")
+	s.openTogether(t)
+	const columns = "(k varbinary(512) primary key, v longblob not null, rev varbinary(64) not null)"
+	s.refuses(t, "create table TABLE (id int)", "another one")
+	s.refuses(t, strings.Replace("create table TABLE "+columns, "varbinary", "varchar", 1), "another one")
+	s.refuses(t, "create table TABLE "+columns+" engine = myisam", "no transactions")
+}
+
+// What the store counts on holds whatever the server and the URL say.
+func TestMySQLSettings(t *testing.T) {
+	s := newServer(t, "mysql")
+	table := s.table(t)
+	u, err := url.Parse(s.url)
+	require.NoError(t, err)
+	dsn := fmt.Sprintf("%s@tcp(%s)%s", u.User, u.Host, u.Path)
+	for i, dsn := range []string{
+		s.with(t, "autocommit", "0"),
+		s.with(t, "clientFoundRows", "true"),
+		s.with(t, "sql_mode", "''"),
+		s.with(t, "maxAllowedPacket", "2000000000"),
+		dsn,
+		dsn + "?autocommit=0&clientFoundRows=true",
+	} {
+		key := fmt.Sprint("key", i)
+		opened := s.open(t, dsn, table)
+		_, err := opened.Put(t.Context(), key, []byte("value"), store.IfAbsent)
+		require.NoError(t, err, dsn)
+		_, err = opened.Put(t.Context(), key, []byte("value"), store.IfAbsent)
+		require.ErrorIs(t, err, store.ErrConflict, dsn)
+		entry, err := s.open(t, s.url, table).Get(t.Context(), key)
+		require.NoError(t, err, dsn)
+		require.Equal(t, "value", string(entry.Value))
+	}
+}
+
+func TestMySQLPassword(t *testing.T) {
+	newServer(t, "mysql").keepsPassword(t,
+		"mysql://user:hunter2@127.0.0.1:1/database",
+		"mysql://user:hunter2@127.0.0.1:port/database",
+		"mysql://user:hunter2@127.0.0.1/database?tls=hunter2",
+		"user:hunter2@tcp(127.0.0.1:1)/database",
+		"user:hunter2@tcp(127.0.0.1:1/database",
+		"user:hunter2",
+	)
+}
+
+func TestMySQLTooLarge(t *testing.T) {
+	s := newServer(t, "mysql")
+	opened := s.open(t, s.url, s.table(t))
+	var packet int
+	require.NoError(t, s.db.QueryRowContext(t.Context(), "select @@max_allowed_packet").Scan(&packet))
+	key := strings.Repeat("k", store.MaxKey)
+	_, err := opened.Put(t.Context(), key, make([]byte, packet), store.Always)
+	require.ErrorIs(t, err, store.ErrTooLarge)
+	_, err = opened.Get(t.Context(), key)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	if packet <= 1<<24 {
+		largest := bytes.Repeat([]byte("'\\\x00\xff"), (packet-packet/16)/4)
+		_, err = opened.Put(t.Context(), key, largest, store.Always)
+		require.NoError(t, err)
+		entry, err := opened.Get(t.Context(), key)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(largest, entry.Value))
+	}
+}
+
+func TestMySQLInterrupted(t *testing.T) {
+	s := newServer(t, "mysql")
+	for _, kill := range []string{"kill query", "kill connection"} {
+		table := s.table(t)
+		opened := s.open(t, s.url, table)
+		err := s.blocked(t, opened, table, func() {
+			var id int
+			require.NoError(t, s.db.QueryRowContext(t.Context(),
+				"select id from information_schema.processlist where info like 'insert into `"+table+"`%'").Scan(&id))
+			s.exec(t, fmt.Sprint(kill, " ", id))
+		})
+		require.ErrorIs(t, err, store.ErrUnknownOutcome, kill)
+		entry, err := opened.Get(t.Context(), "locked")
+		require.NoError(t, err)
+		require.Equal(t, "before", string(entry.Value))
+	}
+}

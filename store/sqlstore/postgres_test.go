@@ -1,0 +1,116 @@
+package sqlstore_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/sqlstore"
+	"github.com/agentstate/state/store/storetest"
+)
+
+func TestPostgres(t *testing.T) { newServer(t, "postgres").run(t) }
+
+func TestPostgresProcesses(t *testing.T) {
+	storetest.Processes(t, newServer(t, "postgres").address(t))
+}
+
+func TestPostgresCounter(t *testing.T) {
+	storetest.Counter(t, newServer(t, "postgres").address(t))
+}
+
+func TestPostgresKill(t *testing.T) {
+	storetest.Kill(t, newServer(t, "postgres").address(t), 20)
+}
+
+func BenchmarkPostgres(b *testing.B) {
+	s := newServer(b, "postgres")
+	table := s.table(b)
+	storetest.Bench(b, func() store.Store { return s.open(b, s.url, table) })
+}
+
+func TestPostgresTable(t *testing.T) {
+	s := newServer(t, "postgres")
+	s.openTogether(t)
+	s.refuses(t, "create table TABLE (id int)", "another one")
+	s.refuses(t, "create table TABLE (k text primary key, v bytea not null, rev bytea not null)", "another one")
+	s.refuses(t, "create unlogged table TABLE (k bytea primary key, v bytea not null, rev bytea not null)", "unlogged")
+}
+
+func TestPostgresDurability(t *testing.T) {
+	s := newServer(t, "postgres")
+	for commit, want := range map[string]store.Durability{"on": store.Power, "local": store.Power, "off": store.Server} {
+		require.Equal(t, want, s.open(t, s.with(t, "synchronous_commit", commit), s.table(t)).Durability(), commit)
+	}
+}
+
+func TestPostgresReadOnly(t *testing.T) {
+	s := newServer(t, "postgres")
+	_, err := sqlstore.Open(t.Context(), "postgres", s.with(t, "default_transaction_read_only", "on"), nil)
+	require.ErrorContains(t, err, "read only")
+}
+
+func TestPostgresPassword(t *testing.T) {
+	newServer(t, "postgres").keepsPassword(t,
+		"postgres://user:hunter2@127.0.0.1:1/database",
+		"postgres://user:hunter2@127.0.0.1:port/database",
+		"postgres://user:hunter2@[127.0.0.1/database",
+		"host=127.0.0.1 port=1 password = hunter2",
+		"host='127.0.0.1 password=hunter2 port=x",
+		"hunter2",
+	)
+}
+
+func TestPostgresTooLarge(t *testing.T) {
+	s := newServer(t, "postgres")
+	opened := s.open(t, s.url, s.table(t))
+	_, err := opened.Put(t.Context(), "key", make([]byte, 1<<30), store.Always)
+	require.ErrorIs(t, err, store.ErrTooLarge)
+	_, err = opened.Get(t.Context(), "key")
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+// A server may have an isolation in which writers to one row fail.
+func TestPostgresIsolation(t *testing.T) {
+	s := newServer(t, "postgres")
+	for _, isolation := range []string{"repeatable read", "serializable"} {
+		opened := s.open(t, s.with(t, "default_transaction_isolation", isolation), s.table(t))
+		errs := make([]error, 8)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() {
+				for range 20 {
+					if _, err := opened.Put(t.Context(), "key", []byte("value"), store.Always); err != nil {
+						errs[i] = err
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for _, err := range errs {
+			require.NoError(t, err, isolation)
+		}
+	}
+}
+
+func TestPostgresInterrupted(t *testing.T) {
+	s := newServer(t, "postgres")
+	for function, unknown := range map[string]bool{"pg_cancel_backend": false, "pg_terminate_backend": true} {
+		table := s.table(t)
+		opened := s.open(t, s.url, table)
+		err := s.blocked(t, opened, table, func() {
+			var hit bool
+			require.NoError(t, s.db.QueryRowContext(t.Context(), "select "+function+
+				"(pid) from pg_stat_activity where wait_event_type = 'Lock' and query like '%"+table+"%'").Scan(&hit))
+			require.True(t, hit)
+		})
+		require.Error(t, err, function)
+		require.NotErrorIs(t, err, store.ErrConflict)
+		require.Equal(t, unknown, isUnknown(err), "%s: %v", function, err)
+		entry, err := opened.Get(t.Context(), "locked")
+		require.NoError(t, err)
+		require.Equal(t, "before", string(entry.Value))
+	}
+}

@@ -1,0 +1,193 @@
+package sqlstore_test
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/sqlstore"
+	"github.com/agentstate/state/store/storetest"
+)
+
+// server is a database server that tests run against.
+type server struct {
+	driver string
+	url    string
+	db     *sql.DB // for what tests do beside the store
+}
+
+// newServer returns the server at its environment variable or its standard local
+// port. Without one the test is skipped, or fails if STATE_TEST_REQUIRE names it.
+func newServer(t testing.TB, driver string) *server {
+	t.Helper()
+	variable := "STATE_TEST_" + strings.ToUpper(driver)
+	s := &server{driver: driver, url: os.Getenv(variable)}
+	if s.url == "" {
+		s.url = map[string]string{
+			"postgres": "postgres://postgres@127.0.0.1:5432/postgres",
+			"mysql":    "mysql://root@127.0.0.1:3306/test",
+		}[driver]
+	}
+	s.db = s.connect(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := s.db.PingContext(ctx); err != nil {
+		if slices.Contains(strings.Split(os.Getenv("STATE_TEST_REQUIRE"), ","), driver) {
+			t.Fatalf("no %s server, and STATE_TEST_REQUIRE names it: %v", driver, err)
+		}
+		t.Skipf("NOT TESTED: no %s server at its standard local port; set %s to the URL of one: %v", driver, variable, err)
+	}
+	return s
+}
+
+func (s *server) connect(t testing.TB) *sql.DB {
+	t.Helper()
+	driver, dsn := "pgx", s.url
+	if s.driver == "mysql" {
+		u, err := url.Parse(s.url)
+		require.NoError(t, err)
+		config := mysql.NewConfig()
+		config.User = u.User.Username()
+		config.Passwd, _ = u.User.Password()
+		config.Net, config.Addr, config.DBName = "tcp", u.Host, u.Path[1:]
+		driver, dsn = "mysql", config.FormatDSN()
+	}
+	db, err := sql.Open(driver, dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// table returns the name of a table that is not there, and is dropped in the end.
+func (s *server) table(t testing.TB) string {
+	t.Helper()
+	name := "state_test_" + strings.ToLower(rand.Text())
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		_, err := s.db.ExecContext(ctx, "drop table if exists "+name)
+		require.NoError(t, err)
+	})
+	return name
+}
+
+// with returns the URL with a parameter.
+func (s *server) with(t testing.TB, name, value string) string {
+	t.Helper()
+	u, err := url.Parse(s.url)
+	require.NoError(t, err)
+	query := u.Query()
+	query.Set(name, value)
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // pgx takes a + for what it is
+	return u.String()
+}
+
+func (s *server) exec(t testing.TB, text string) {
+	t.Helper()
+	_, err := s.db.ExecContext(t.Context(), text)
+	require.NoError(t, err)
+}
+
+func (s *server) open(t testing.TB, dsn, table string) *sqlstore.Store {
+	t.Helper()
+	opened, err := sqlstore.Open(t.Context(), s.driver, dsn, &sqlstore.Options{Table: table})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = opened.Close() })
+	return opened
+}
+
+// run runs the tests that every store passes.
+func (s *server) run(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) func() store.Store {
+		table := s.table(t)
+		return func() store.Store { return s.open(t, s.url, table) }
+	})
+}
+
+// address returns an address for the tests with processes.
+func (s *server) address(t *testing.T) string {
+	table := s.table(t)
+	s.open(t, s.url, table)
+	return address(s.driver, table, s.url)
+}
+
+// openTogether makes a table from several handles at once.
+func (s *server) openTogether(t *testing.T) {
+	for range 5 {
+		table := s.table(t)
+		errs := make([]error, 8)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() {
+				opened, err := sqlstore.Open(t.Context(), s.driver, s.url, &sqlstore.Options{Table: table})
+				if err == nil {
+					err = opened.Close()
+				}
+				errs[i] = err
+			})
+		}
+		wg.Wait()
+		for _, err := range errs {
+			require.NoError(t, err)
+		}
+	}
+}
+
+// refuses opens a table that is not the store's own.
+func (s *server) refuses(t *testing.T, create, message string) {
+	table := s.table(t)
+	s.exec(t, strings.ReplaceAll(create, "TABLE", table))
+	_, err := sqlstore.Open(t.Context(), s.driver, s.url, &sqlstore.Options{Table: table})
+	require.ErrorIs(t, err, store.ErrInvalid)
+	require.ErrorContains(t, err, message)
+}
+
+// keepsPassword opens what cannot be opened.
+func (s *server) keepsPassword(t *testing.T, dsns ...string) {
+	for _, dsn := range dsns {
+		_, err := sqlstore.Open(t.Context(), s.driver, dsn, nil)
+		var about *store.Error
+		require.ErrorAs(t, err, &about)
+		require.Equal(t, s.driver, about.Store)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+}
+
+// blocked puts a key that another transaction has locked, calls meanwhile, and
+// returns the error of the put. The other transaction is rolled back in the end.
+func (s *server) blocked(t *testing.T, opened store.Store, table string, meanwhile func()) error {
+	t.Helper()
+	_, err := opened.Put(t.Context(), "locked", []byte("before"), store.Always)
+	require.NoError(t, err)
+	tx, err := s.db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback() }()
+	_, err = tx.ExecContext(t.Context(), "update "+table+" set rev = 'x'")
+	require.NoError(t, err)
+	result := make(chan error, 1)
+	go func() {
+		_, err := opened.Put(t.Context(), "locked", []byte("after"), store.Always)
+		result <- err
+	}()
+	time.Sleep(200 * time.Millisecond) // until it waits for the lock
+	meanwhile()
+	select {
+	case err := <-result:
+		return err
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "the put does not end")
+		return nil
+	}
+}

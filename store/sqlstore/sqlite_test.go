@@ -1,0 +1,303 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/sqlstore"
+	"github.com/agentstate/state/store/storetest"
+)
+
+func openSQLite(t testing.TB, path string) *sqlstore.Store {
+	t.Helper()
+	s, err := sqlstore.Open(t.Context(), "sqlite", path, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// foreign opens a file as a program would that knows nothing of this package.
+func foreign(t *testing.T, path string) *sql.Conn {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	conn, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	return conn
+}
+
+func execute(t *testing.T, conn *sql.Conn, text string) {
+	t.Helper()
+	_, err := conn.ExecContext(t.Context(), text)
+	require.NoError(t, err)
+}
+
+func TestSQLite(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) func() store.Store {
+		path := filepath.Join(t.TempDir(), "state.db")
+		return func() store.Store { return openSQLite(t, path) }
+	})
+}
+
+func sqliteAddress(t *testing.T) string {
+	return address("sqlite", "state_entries", filepath.Join(t.TempDir(), "state.db"))
+}
+
+func TestSQLiteProcesses(t *testing.T) { storetest.Processes(t, sqliteAddress(t)) }
+
+func TestSQLiteCounter(t *testing.T) { storetest.Counter(t, sqliteAddress(t)) }
+
+func TestSQLiteKill(t *testing.T) {
+	cycles := 20
+	if text := os.Getenv("STATE_KILLS"); text != "" {
+		var err error
+		cycles, err = strconv.Atoi(text)
+		require.NoError(t, err, "STATE_KILLS")
+	}
+	storetest.Kill(t, sqliteAddress(t), cycles)
+}
+
+func TestOpenRefuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	for name, test := range map[string]struct{ driver, dsn, table string }{
+		"no driver":        {"oracle", path, ""},
+		"memory":           {"sqlite", ":memory:", ""},
+		"no path":          {"sqlite", "", ""},
+		"URI":              {"sqlite", "file:x?mode=memory", ""},
+		"quote in table":   {"sqlite", path, `x"; drop table y`},
+		"dot in table":     {"sqlite", path, "main.x"},
+		"capital in table": {"sqlite", path, "Entries"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := sqlstore.Open(t.Context(), test.driver, test.dsn, &sqlstore.Options{Table: test.table})
+			require.ErrorIs(t, err, store.ErrInvalid)
+			require.NoFileExists(t, path)
+		})
+	}
+}
+
+func TestSQLiteNotOpened(t *testing.T) {
+	folder := t.TempDir()
+	text := filepath.Join(folder, "text")
+	require.NoError(t, os.WriteFile(text, []byte("This is no database, and it stays as it is."), 0o600))
+	for name, path := range map[string]string{
+		"folder is missing": filepath.Join(folder, "missing", "state.db"),
+		"is a folder":       folder,
+		"is no database":    text,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := sqlstore.Open(t.Context(), "sqlite", path, nil)
+			var about *store.Error
+			require.ErrorAs(t, err, &about)
+			require.Equal(t, "open", about.Op)
+		})
+	}
+	content, err := os.ReadFile(text)
+	require.NoError(t, err)
+	require.Equal(t, "This is no database, and it stays as it is.", string(content))
+}
+
+// The file is the owner's alone, its name is taken as it is, and it keeps what was
+// written in the way that survives a loss of power.
+func TestSQLiteFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a file?mode=memory#1%20.db")
+	s := openSQLite(t, path)
+	require.Equal(t, store.Power, s.Durability())
+	_, err := s.Put(t.Context(), "k", []byte("v"), store.Always)
+	require.NoError(t, err)
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		info, err := os.Stat(path + suffix)
+		require.NoError(t, err)
+		if runtime.GOOS != "windows" {
+			require.Equal(t, os.FileMode(0o600), info.Mode(), suffix)
+		}
+	}
+	require.NoError(t, s.Close())
+	entry, err := openSQLite(t, path).Get(t.Context(), "k")
+	require.NoError(t, err)
+	require.Equal(t, "v", string(entry.Value))
+}
+
+func TestSQLiteTables(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	one := openSQLite(t, path)
+	two, err := sqlstore.Open(t.Context(), "sqlite", path, &sqlstore.Options{Table: "two"})
+	require.NoError(t, err)
+	defer two.Close()
+	_, err = one.Put(t.Context(), "k", nil, store.Always)
+	require.NoError(t, err)
+	_, err = two.Get(t.Context(), "k")
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+// Many open a file that is not there yet, at the same time.
+func TestSQLiteOpenTogether(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	var wg sync.WaitGroup
+	errs := make([]error, 16)
+	for i := range errs {
+		wg.Go(func() {
+			s, err := sqlstore.Open(t.Context(), "sqlite", path, nil)
+			if err == nil {
+				_, err = s.Put(t.Context(), strconv.Itoa(i), nil, store.IfAbsent)
+				_ = s.Close()
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	n := 0
+	for _, err := range openSQLite(t, path).Scan(t.Context(), "", "") {
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, len(errs), n)
+}
+
+// While another program writes, writes wait as long as their contexts let them.
+// Those that gave up were not made, and do not keep the others from it.
+func TestSQLiteWaits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	s := openSQLite(t, path)
+	conn := foreign(t, path)
+	execute(t, conn, "begin immediate")
+
+	const writers = 12
+	var wg sync.WaitGroup
+	errs := make([]error, writers)
+	for i := range errs {
+		wg.Go(func() {
+			ctx := t.Context()
+			if i%2 == 0 {
+				short, cancel := context.WithTimeout(ctx, time.Duration(20+5*i)*time.Millisecond)
+				defer cancel()
+				ctx = short
+			}
+			_, errs[i] = s.Put(ctx, strconv.Itoa(i), nil, store.Always)
+		})
+	}
+	_, err := s.Get(t.Context(), "k")
+	require.ErrorIs(t, err, store.ErrNotFound, "reads do not wait for writes")
+	time.Sleep(300 * time.Millisecond)
+	execute(t, conn, "rollback")
+	wg.Wait()
+	for i, err := range errs {
+		_, get := s.Get(t.Context(), strconv.Itoa(i))
+		if i%2 == 0 {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, store.ErrUnknownOutcome)
+			require.ErrorIs(t, get, store.ErrNotFound)
+		} else {
+			require.NoError(t, err)
+			require.NoError(t, get)
+		}
+	}
+}
+
+func TestSQLiteCloseEndsWaiting(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	s := openSQLite(t, path)
+	execute(t, foreign(t, path), "begin immediate")
+	errs := make(chan error)
+	for range 5 {
+		go func() {
+			_, err := s.Put(context.Background(), "k", nil, store.Always)
+			errs <- err
+		}()
+	}
+	time.Sleep(50 * time.Millisecond)
+	require.NoError(t, s.Close())
+	for range 5 {
+		err := <-errs
+		require.ErrorIs(t, err, store.ErrClosed)
+		require.NotErrorIs(t, err, store.ErrUnknownOutcome)
+	}
+}
+
+// Contexts that end at any moment leave neither a writer that waits for ever nor a
+// write that was made although its error says that it was not.
+func TestSQLiteContexts(t *testing.T) {
+	s := openSQLite(t, filepath.Join(t.TempDir(), "state.db"))
+	var wg sync.WaitGroup
+	for worker := range 8 {
+		wg.Go(func() {
+			key := strconv.Itoa(worker)
+			for i := range 200 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*i%37)*200*time.Microsecond)
+				_, err := s.Put(ctx, key, []byte{byte(i)}, store.Always)
+				cancel()
+				entry, get := s.Get(t.Context(), key)
+				there := get == nil && entry.Value[0] == byte(i)
+				switch {
+				case err == nil && !there:
+					t.Errorf("an acknowledged write is not there: %v", get)
+				case err != nil && there && !errors.Is(err, store.ErrUnknownOutcome):
+					t.Errorf("a write was made although it failed: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// After an error that concerns all, the store works again when its cause is gone.
+func TestSQLiteRecovers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	s := openSQLite(t, path)
+	conn := foreign(t, path)
+	execute(t, conn, "alter table state_entries rename to away")
+	_, err := s.Put(t.Context(), "k", []byte("SECRET"), store.Always)
+	require.EqualError(t, err, `store: sqlite: put "k": SQL logic error: no such table: state_entries (1)`)
+	execute(t, conn, "alter table away rename to state_entries")
+	_, err = s.Put(t.Context(), "k", nil, store.IfAbsent)
+	require.NoError(t, err)
+}
+
+// A batch that fails leaves those alone that are committed with it.
+func TestSQLiteBatchAmongOthers(t *testing.T) {
+	s := openSQLite(t, filepath.Join(t.TempDir(), "state.db"))
+	ctx := t.Context()
+	_, err := s.Put(ctx, "taken", nil, store.Always)
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			_, err := s.Batch(ctx, []store.Write{
+				{Key: "batch" + strconv.Itoa(i)},
+				{Key: "taken", Cond: store.IfAbsent},
+			})
+			var about *store.Error
+			if errors.As(err, &about); !errors.Is(err, store.ErrConflict) || about.Key != "taken" {
+				t.Errorf("a batch whose condition does not hold: %v", err)
+			}
+		})
+		wg.Go(func() {
+			if _, err := s.Put(ctx, "put"+strconv.Itoa(i), nil, store.IfAbsent); err != nil {
+				t.Errorf("a put beside it: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	n := 0
+	for entry, err := range s.Scan(ctx, "", "") {
+		require.NoError(t, err)
+		require.NotContains(t, entry.Key, "batch")
+		n++
+	}
+	require.Equal(t, 51, n)
+}
