@@ -1,0 +1,190 @@
+package natsstore_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/natsstore"
+)
+
+func TestBucketsThatLoseEntriesAreRefused(t *testing.T) {
+	ctx := t.Context()
+	url := embedded(t).ClientURL()
+	js := streams(t, url)
+	for _, test := range []struct {
+		name   string
+		change func(*jetstream.StreamConfig)
+		opts   natsstore.Options
+		want   string // "" if it is taken
+	}{
+		{name: "as it should be", change: func(*jetstream.StreamConfig) {}},
+		{name: "in memory", change: func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }},
+		{name: "full", change: func(c *jetstream.StreamConfig) { c.MaxBytes = 64 << 20 }},
+		{name: "expires", change: func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, want: "expire after 1h0m0s"},
+		{name: "evicts by size", change: func(c *jetstream.StreamConfig) {
+			c.MaxBytes, c.Discard = 1<<20, jetstream.DiscardOld
+		}, want: "evicts"},
+		{name: "evicts by number", change: func(c *jetstream.StreamConfig) {
+			c.MaxMsgs, c.Discard = 10, jetstream.DiscardOld
+		}, want: "evicts"},
+		{name: "direct gets", change: func(c *jetstream.StreamConfig) { c.AllowDirect = true }, want: "direct gets"},
+		{name: "history", change: func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }, want: "keeps 5 values"},
+		{name: "first value only", change: func(c *jetstream.StreamConfig) {
+			c.DiscardNewPerSubject = true
+		}, want: "refuses to replace"},
+		{name: "queue", change: func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy }, want: "that were read"},
+		{name: "sealed", change: func(c *jetstream.StreamConfig) { c.Sealed = true }, want: "cannot be written"},
+		{name: "replicas", change: func(*jetstream.StreamConfig) {}, opts: natsstore.Options{Replicas: 3}, want: "1 replicas, not 3"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			name := bucket(t, url)
+			config := jetstream.StreamConfig{
+				Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew,
+			}
+			sealed := config
+			test.change(&config)
+			sealed.Sealed, config.Sealed = config.Sealed, false
+			_, err := js.CreateStream(ctx, config)
+			require.NoError(t, err)
+			if sealed.Sealed {
+				_, err = js.UpdateStream(ctx, sealed)
+				require.NoError(t, err)
+			}
+			test.opts.Bucket = name
+			s, err := natsstore.Open(ctx, url, &test.opts)
+			if test.want != "" {
+				require.ErrorContains(t, err, test.want)
+				require.ErrorContains(t, err, name)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, store.Server, s.Durability())
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+func TestOpen(t *testing.T) {
+	ctx := t.Context()
+	t.Run("nobody is there", func(t *testing.T) {
+		_, err := natsstore.Open(ctx, "nats://127.0.0.1:1", nil)
+		require.ErrorIs(t, err, nats.ErrNoServers)
+	})
+	t.Run("errors hold no password", func(t *testing.T) {
+		for _, bad := range []string{"nats://me:se%cret@127.0.0.1:1", "nats://me:secret@127.0.0.1:1", "nats://me:sec/ret@h"} {
+			_, err := natsstore.Open(ctx, bad, nil)
+			require.Error(t, err)
+			require.NotRegexp(t, "se%?c", err.Error())
+		}
+	})
+	t.Run("ctx ends it", func(t *testing.T) {
+		silent, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer func() { _ = silent.Close() }()
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err = natsstore.Open(ctx, "nats://"+silent.Addr().String(), nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Less(t, time.Since(began), time.Second)
+	})
+	t.Run("without JetStream", func(t *testing.T) {
+		s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true})
+		require.NoError(t, err)
+		s.Start()
+		defer stop(s)
+		require.True(t, s.ReadyForConnections(10*time.Second))
+		_, err = natsstore.Open(ctx, s.ClientURL(), nil)
+		require.ErrorContains(t, err, "jetstream not enabled")
+	})
+	t.Run("bad name", func(t *testing.T) {
+		_, err := natsstore.Open(ctx, embedded(t).ClientURL(), &natsstore.Options{Bucket: "a.b"})
+		require.ErrorIs(t, err, jetstream.ErrInvalidBucketName)
+	})
+	t.Run("the connection of New stays open", func(t *testing.T) {
+		nc, err := nats.Connect(embedded(t).ClientURL())
+		require.NoError(t, err)
+		defer nc.Close()
+		s, err := natsstore.New(ctx, nc, nil)
+		require.NoError(t, err)
+		_, err = s.Put(ctx, "a", nil, store.Always)
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		require.True(t, nc.IsConnected())
+		_, err = s.Get(ctx, "a")
+		require.ErrorIs(t, err, store.ErrClosed)
+		again, err := natsstore.New(ctx, nc, &natsstore.Options{Bucket: "state"})
+		require.NoError(t, err)
+		_, err = again.Get(ctx, "a")
+		require.NoError(t, err)
+	})
+}
+
+// A cluster keeps what it has acknowledged when its leader is lost.
+func TestFailover(t *testing.T) {
+	ctx := t.Context()
+	var routes []*url.URL
+	var nodes []*server.Options
+	for _, name := range []string{"a", "b", "c"} {
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		routes = append(routes, &url.URL{Scheme: "nats", Host: free.Addr().String()})
+		nodes = append(nodes, &server.Options{
+			ServerName: name, Host: "127.0.0.1", Port: -1, StoreDir: t.TempDir(),
+			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: free.Addr().(*net.TCPAddr).Port},
+		})
+		require.NoError(t, free.Close())
+	}
+	for _, node := range nodes {
+		node.Routes = routes
+	}
+	cluster := start(t, nodes...)
+	servers := cluster[0].ClientURL() + "," + cluster[1].ClientURL() + "," + cluster[2].ClientURL()
+	var s *natsstore.Store
+	require.Eventually(t, func() bool {
+		var err error
+		s, err = natsstore.Open(ctx, servers, &natsstore.Options{Replicas: 3})
+		return err == nil
+	}, 30*time.Second, 100*time.Millisecond)
+	defer func() { _ = s.Close() }()
+	require.Equal(t, store.Failover, s.Durability())
+
+	// A cluster that has just begun or lost its leader may be too slow for a call.
+	var revision store.Revision
+	require.Eventually(t, func() bool {
+		var err error
+		revision, err = s.Put(ctx, "a", []byte("before"), store.Always)
+		return err == nil
+	}, 30*time.Second, 100*time.Millisecond)
+	for _, node := range cluster {
+		if node.JetStreamIsStreamLeader("$G", "KV_state") {
+			stop(node)
+		}
+	}
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		entry, err := s.Get(ctx, "a")
+		require.NoError(c, err)
+		require.Equal(c, store.Entry{Key: "a", Value: []byte("before"), Revision: revision}, entry)
+	}, 30*time.Second, 100*time.Millisecond)
+	// ErrConflict: the write before, whose outcome was unknown, has been made.
+	require.Eventually(t, func() bool {
+		_, err := s.Put(ctx, "a", []byte("after"), store.IfRevision(revision))
+		return err == nil || errors.Is(err, store.ErrConflict)
+	}, 30*time.Second, 100*time.Millisecond)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		entry, err := s.Get(ctx, "a")
+		require.NoError(c, err)
+		require.Equal(c, "after", string(entry.Value))
+	}, 30*time.Second, 100*time.Millisecond)
+}
