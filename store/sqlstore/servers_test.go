@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"net/url"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
@@ -162,6 +164,8 @@ func (s *server) keepsPassword(t *testing.T, dsns ...string) {
 		require.ErrorAs(t, err, &about)
 		require.Equal(t, s.driver, about.Store)
 		require.NotContains(t, err.Error(), "hunter2")
+		var connecting *pgconn.ConnectError
+		require.False(t, errors.As(err, &connecting), "it holds the configuration")
 	}
 }
 
