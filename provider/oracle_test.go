@@ -136,7 +136,7 @@ func refusedByOpenAI(body jsonObject, _ bool) error {
 			function, ok := called.(jsonObject)
 			_, is := function[arguments].(string)
 			switch {
-			case !ok || !is && function[arguments] != nil: // a model without parameters gets a call without, from some servers
+			case !ok || !is:
 				return breaks(i, "shape", "a call needs a function with arguments that are a string")
 			case id == "" || len(id) > 64: // OpenAI itself takes 40, others who have the format more
 				return breaks(i, "id", "must have 1 to 64 characters")

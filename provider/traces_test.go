@@ -59,6 +59,9 @@ func exchanges(t *testing.T, api string) []exchange {
 			found = append(found, e)
 		}
 	}
+	if _, err := os.Stat(filepath.Join(os.Getenv("STATE_TRACES"), "exchange_"+api)); err == nil {
+		require.NotEmpty(t, found, "there is a folder for exchanges of %s", api)
+	}
 	t.Logf("%d exchanges of %s", len(found), api)
 	return found
 }

@@ -73,7 +73,7 @@ func exchanges(t *testing.T) []exchange {
 			found = append(found, exchange{filepath.Base(file.Path), i, e.API, e.Status, string(e.Response), request.Messages, profile})
 		}
 	}
-	t.Logf("%d requests", len(found))
+	require.NotEmpty(t, found, "no request in %s", root)
 	return found
 }
 
@@ -95,6 +95,7 @@ func TestCheckAcceptsWhatProvidersAccepted(t *testing.T) {
 			}
 		}
 	}
+	require.NotEmpty(t, withCalls, "no accepted request with calls")
 	t.Logf("requests that were accepted: %v; with calls: %v", accepted, withCalls)
 }
 
@@ -106,7 +107,7 @@ func TestCheckFindsWhyProvidersRefused(t *testing.T) {
 			require.Contains(t, refused(transcript.Check(e.msgs, e.profile)), "reasoning", "%s, exchange %d", e.file, e.index)
 		}
 	}
-	t.Logf("%d requests were refused for that", found)
+	t.Logf("%d requests were refused for that; TestCheckOpenAIResponses has the rule", found)
 }
 
 // A result is in the group of its call in whatever was recorded.
