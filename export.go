@@ -8,68 +8,10 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"time"
-	"unicode/utf8"
 
+	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/strict"
 )
-
-// exportFormat is the version of the format that Export writes.
-const exportFormat = 1
-
-// exported is the format of Export. Messages are written once; whatever refers
-// to them holds runs: pairs of the first place and the one after the last.
-type exported struct {
-	Format   int               `json:"format"`
-	Version  uint64            `json:"version"`
-	Counts   []exportedCount   `json:"counts,omitempty"`
-	Fields   []exportedField   `json:"fields,omitempty"`
-	Keys     []exportedField   `json:"keys,omitempty"`
-	Talk     *[]run            `json:"conversation,omitempty"` // the field messages
-	Results  []exportedResult  `json:"results,omitempty"`
-	Messages []json.RawMessage `json:"messages,omitempty"`
-}
-
-type exportedField struct {
-	Name  string          `json:"name"`
-	Value json.RawMessage `json:"value"`
-}
-
-// exportedCount is how many versions changed fields of certain classes and no
-// others. A class is given by its readers.
-type exportedCount struct {
-	Classes  [][]string `json:"classes"`
-	Versions uint64     `json:"versions"`
-}
-
-type exportedResult struct {
-	ID        string    `json:"id,omitempty"`
-	Agent     string    `json:"agent,omitempty"`
-	Input     string    `json:"input,omitempty"`
-	Prompt    []run     `json:"prompt,omitempty"`
-	History   []run     `json:"history,omitempty"`
-	Output    []run     `json:"output,omitempty"`
-	ToolCalls []run     `json:"tool_calls,omitempty"`
-	Raw       string    `json:"raw,omitempty"`
-	RawBytes  string    `json:"raw_base64,omitempty"` // of a Raw that is not UTF-8
-	CreatedAt time.Time `json:"created_at"`
-}
-
-// MarshalJSON writes the run as a pair.
-func (r run) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "[%d,%d]", r.from, r.to), nil }
-
-// UnmarshalJSON reads a pair.
-func (r *run) UnmarshalJSON(data []byte) error {
-	var pair []int
-	if err := json.Unmarshal(data, &pair); err != nil {
-		return err
-	}
-	if len(pair) != 2 {
-		return errors.New("a run is a pair of places")
-	}
-	r.from, r.to = pair[0], pair[1]
-	return nil
-}
 
 // Export returns the whole content as JSON, for [Import]: all fields but the
 // ephemeral ones, undeclared keys, the conversation, the results and the
@@ -85,20 +27,20 @@ func (s *State) Export() ([]byte, error) {
 	st := stackOf(t.slot(historySlot))
 	table := &stack{table: st.table, results: st.results}
 	st.index.Share(&table.index)
-	out := exported{Format: exportFormat, Version: f.version.Load(), Counts: t.counts(h.schema)}
+	out := form.State{Format: form.Format, Version: f.version.Load(), Counts: t.counts(h.schema)}
 	for slot, sp := range h.schema.specs {
 		e := f.load(slot)
 		switch {
 		case slot == historySlot || e == nil || sp.ephemeral:
 		case slot == messagesSlot:
-			runs := append([]run{}, table.intern(lastOwner.Add(1), sp.share(e.value).([]Message))...)
-			out.Talk = &runs
+			runs := append([]form.Run{}, formed(table.intern(lastOwner.Add(1), sp.share(e.value).([]Message)))...)
+			out.Conversation = &runs
 		default:
 			data, err := sp.appendJSON(nil, e.value)
 			if err != nil {
 				return nil, err
 			}
-			out.Fields = append(out.Fields, exportedField{sp.name, data})
+			out.Fields = append(out.Fields, form.Field{Name: sp.name, Value: data})
 		}
 	}
 	for _, key := range f.keys() {
@@ -106,17 +48,15 @@ func (s *State) Export() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.Keys = append(out.Keys, exportedField{key, data})
+		out.Keys = append(out.Keys, form.Field{Name: key, Value: data})
 	}
 	for i := range st.results.Len() {
 		r := st.at(i)
-		e := exportedResult{
-			ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, CreatedAt: r.created,
-			Prompt: r.prompt, History: r.history, Output: r.output, ToolCalls: r.called,
+		e := form.Result{
+			ID: r.id, Agent: r.agent, Input: r.input, CreatedAt: r.created,
+			Prompt: formed(r.prompt), History: formed(r.history), Output: formed(r.output), ToolCalls: formed(r.called),
 		}
-		if !utf8.ValidString(r.raw) {
-			e.Raw, e.RawBytes = "", base64.StdEncoding.EncodeToString([]byte(r.raw))
-		}
+		e.SetRaw(r.raw)
 		out.Results = append(out.Results, e)
 	}
 	for i := range table.table.Len() {
@@ -126,23 +66,35 @@ func (s *State) Export() ([]byte, error) {
 	return []byte(data), err
 }
 
+// formed returns runs as they are exported.
+func formed(runs []run) []form.Run {
+	if len(runs) == 0 {
+		return nil
+	}
+	out := make([]form.Run, len(runs))
+	for i, r := range runs {
+		out[i] = form.Run{From: r.from, To: r.to}
+	}
+	return out
+}
+
 // counts returns the tree's counts of versions, from which the versions of bound
 // handles follow. Without a team the version alone says it.
-func (t *tree) counts(s *Schema) []exportedCount {
+func (t *tree) counts(s *Schema) []form.Count {
 	if s.team == nil {
 		return nil
 	}
-	var counts []exportedCount
+	var counts []form.Count
 	for class := range t.classes {
 		if n := t.classes[class].versions; n > 0 {
-			counts = append(counts, exportedCount{[][]string{s.readers(class)}, n})
+			counts = append(counts, form.Count{Classes: [][]string{s.readers(class)}, Versions: n})
 		}
 	}
 	for _, m := range t.mixed {
 		if m.versions == 0 {
 			continue
 		}
-		c := exportedCount{Versions: m.versions}
+		c := form.Count{Versions: m.versions}
 		for class := range t.classes {
 			if m.classes.has(class) {
 				c.Classes = append(c.Classes, s.readers(class))
@@ -155,7 +107,7 @@ func (t *tree) counts(s *Schema) []exportedCount {
 
 // recount takes over exported counts. Classes that the schema no longer has
 // count for nobody but the host.
-func (t *tree) recount(s *Schema, in *exported) {
+func (t *tree) recount(s *Schema, in *form.State) {
 	if s.team == nil {
 		t.classes[undeclaredClass].versions = in.Version
 		return
@@ -202,7 +154,7 @@ func (h *handle) load(data []byte) error {
 		t.put(sp, key, e)
 		t.member(sp, nil, e)
 	}
-	st, err := in.stack(h.schema.limits)
+	st, talk, err := importStack(in, h.schema.limits)
 	if err != nil {
 		return err
 	}
@@ -237,9 +189,9 @@ func (h *handle) load(data []byte) error {
 	if most := h.schema.limits.Keys; most > 0 && len(seen) > most {
 		return &LimitError{Name: "Keys", Limit: most, Got: len(seen)}
 	}
-	if in.Talk != nil {
+	if in.Conversation != nil {
 		sp := h.schema.specs[messagesSlot]
-		v, size, err := sp.take(st.messages(*in.Talk), h.schema.limits.value(), true)
+		v, size, err := sp.take(st.messages(talk), h.schema.limits.value(), true)
 		if err != nil {
 			return err
 		}
@@ -278,7 +230,7 @@ func (sp *spec) imported(data []byte, lim Limits) (any, int, error) {
 }
 
 // decodeExport reads the format, strictly.
-func decodeExport(data []byte) (*exported, error) {
+func decodeExport(data []byte) (*form.State, error) {
 	if err := strict.Check(data, strict.Limits{Depth: 10_000}); err != nil {
 		return nil, err
 	}
@@ -288,13 +240,13 @@ func decodeExport(data []byte) (*exported, error) {
 	if err := json.Unmarshal(data, &head); err != nil {
 		return nil, err
 	}
-	if head.Format != exportFormat {
-		return nil, fmt.Errorf("format %d; this package reads format %d", head.Format, exportFormat)
+	if head.Format != form.Format {
+		return nil, fmt.Errorf("format %d; this package reads format %d", head.Format, form.Format)
 	}
-	in := &exported{}
+	in := &form.State{}
 	if err := exactMembers(data, reflect.TypeOf(*in), map[string]reflect.Type{
-		"fields": reflect.TypeFor[exportedField](), "keys": reflect.TypeFor[exportedField](),
-		"results": reflect.TypeFor[exportedResult](), "counts": reflect.TypeFor[exportedCount](),
+		"fields": reflect.TypeFor[form.Field](), "keys": reflect.TypeFor[form.Field](),
+		"results": reflect.TypeFor[form.Result](), "counts": reflect.TypeFor[form.Count](),
 	}); err != nil {
 		return nil, err
 	}
@@ -307,64 +259,66 @@ func decodeExport(data []byte) (*exported, error) {
 	return in, nil
 }
 
-// stack returns the results with their table of messages.
-func (in *exported) stack(lim Limits) (*stack, error) {
+// importStack returns the results with their table of messages, and the
+// conversation as runs of it.
+func importStack(in *form.State, lim Limits) (st *stack, talk []run, err error) {
 	if lim.Results > 0 && len(in.Results) > lim.Results {
-		return nil, &LimitError{Name: "Results", Limit: lim.Results, Got: len(in.Results)}
+		return nil, nil, &LimitError{Name: "Results", Limit: lim.Results, Got: len(in.Results)}
 	}
 	msgs := make([]Message, len(in.Messages))
 	for i, data := range in.Messages {
 		m, err := DecodeMessage(data)
 		if err != nil {
-			return nil, fmt.Errorf("$.messages[%d]: %w", i, err)
+			return nil, nil, fmt.Errorf("$.messages[%d]: %w", i, err)
 		}
 		msgs[i] = m
 	}
-	st := newStack()
+	st = newStack()
 	if runs := st.intern(lastOwner.Add(1), msgs); len(msgs) > 0 && (len(runs) != 1 || st.table.Len() != len(msgs)) {
-		return nil, errors.New("$.messages: a message is there twice")
+		return nil, nil, errors.New("$.messages: a message is there twice")
 	}
-	check := func(path string, runs []run) error {
-		for _, r := range runs {
-			if r.from < 0 || r.to <= r.from || r.to > len(msgs) {
-				return fmt.Errorf("%s: no messages from %d to %d", path, r.from, r.to)
+	take := func(path string, in []form.Run) ([]run, error) {
+		runs := make([]run, len(in))
+		for i, r := range in {
+			if r.From < 0 || r.To <= r.From || r.To > len(msgs) {
+				return nil, fmt.Errorf("%s: no messages from %d to %d", path, r.From, r.To)
 			}
+			runs[i] = run{r.From, r.To}
 		}
-		return nil
+		return runs, nil
 	}
-	if in.Talk != nil {
-		if err := check("$.conversation", *in.Talk); err != nil {
-			return nil, err
+	if in.Conversation != nil {
+		if talk, err = take("$.conversation", *in.Conversation); err != nil {
+			return nil, nil, err
 		}
 	}
 	results := make([]*stackedResult, len(in.Results))
 	for i, e := range in.Results {
 		path := strict.Index("$.results", i)
+		r := &stackedResult{id: e.ID, agent: e.Agent, input: e.Input, raw: e.Raw, created: e.CreatedAt}
 		for _, part := range []struct {
 			name string
-			runs []run
-		}{{"prompt", e.Prompt}, {"history", e.History}, {"output", e.Output}, {"tool_calls", e.ToolCalls}} {
-			if err := check(path+"."+part.name, part.runs); err != nil {
-				return nil, err
+			runs []form.Run
+			to   *[]run
+		}{{"prompt", e.Prompt, &r.prompt}, {"history", e.History, &r.history}, {"output", e.Output, &r.output}, {"tool_calls", e.ToolCalls, &r.called}} {
+			if *part.to, err = take(path+"."+part.name, part.runs); err != nil {
+				return nil, nil, err
 			}
 		}
-		for _, m := range st.messages(e.ToolCalls) {
+		for _, m := range st.messages(r.called) {
 			if _, ok := m.(ToolResultMessage); !ok {
-				return nil, fmt.Errorf("%s.tool_calls: %q is no tool result", path, m.Type())
+				return nil, nil, fmt.Errorf("%s.tool_calls: %q is no tool result", path, m.Type())
 			}
 		}
 		if e.RawBytes != "" {
 			raw, err := base64.StdEncoding.DecodeString(e.RawBytes)
 			if err != nil || e.Raw != "" {
-				return nil, fmt.Errorf("%s.raw_base64: not base64, or beside raw", path)
+				return nil, nil, fmt.Errorf("%s.raw_base64: not base64, or beside raw", path)
 			}
-			e.Raw = string(raw)
+			r.raw = string(raw)
 		}
-		results[i] = &stackedResult{
-			id: e.ID, agent: e.Agent, input: e.Input, raw: e.Raw, created: e.CreatedAt,
-			prompt: e.Prompt, history: e.History, output: e.Output, called: e.ToolCalls,
-		}
+		results[i] = r
 	}
 	st.results = st.results.Append(reflect.ValueOf(results), 0)
-	return st, nil
+	return st, talk, nil
 }

@@ -147,6 +147,31 @@ func (l *List) chunk(i int) *chunk {
 	return l.tail
 }
 
+// Shared reports which elements the list has from an earlier one, as far as both
+// share chunks: its first n are those of old from index from on.
+func (l *List) Shared(old *List) (from, n int) {
+	for c := range old.chunks() {
+		if old.chunk(c) != l.chunk(0) {
+			continue
+		}
+		from = c*chunkLen + l.first - old.first
+		if from < 0 {
+			return 0, 0
+		}
+		for i := 0; i < l.chunks() && c+i < old.chunks() && l.chunk(i) == old.chunk(c+i); i++ {
+			n = (i+1)*chunkLen - l.first
+		}
+		if n = min(n, l.len, old.len-from); n <= 0 {
+			return 0, 0
+		}
+		return from, n
+	}
+	return 0, 0
+}
+
+// chunks returns how many chunks the elements are in.
+func (l *List) chunks() int { return (l.first + l.len + chunkLen - 1) / chunkLen }
+
 // Runs yields the elements from index from up to, not including, to as slices
 // that together are the part asked for. They are the list's own: they must not
 // be changed.

@@ -21,13 +21,15 @@ func TestListsThatShareChunksStayAsTheyWere(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			i := rapid.IntRange(0, len(lists)-1).Draw(t, "list")
 			l, model := lists[i], models[i]
+			dropped := 0
 			if rapid.IntRange(0, 4).Draw(t, "take") == 0 {
 				n := rapid.IntRange(0, len(model)).Draw(t, "n")
 				l, model = l.Take(n, n), model[:n]
 			} else if rapid.IntRange(0, 4).Draw(t, "drop") == 0 {
 				n := rapid.IntRange(0, len(model)+1).Draw(t, "n")
-				l = l.DropFirst(n, min(n, len(model)))
-				model = model[min(n, len(model)):]
+				dropped = min(n, len(model))
+				l = l.DropFirst(n, dropped)
+				model = model[dropped:]
 			} else {
 				n := rapid.SampledFrom([]int{0, 1, 1, 1, 2, 3, 7, 100, 255, 256, 257, 600}).Draw(t, "n")
 				add := make([]int, n)
@@ -38,6 +40,13 @@ func TestListsThatShareChunksStayAsTheyWere(t *testing.T) {
 				l = l.Append(reflect.ValueOf(add), n)
 				model = append(model[:len(model):len(model)], add...)
 			}
+			from, n := l.Shared(lists[i])
+			common := min(len(model), len(models[i])-dropped)
+			require.LessOrEqual(t, n, max(common, 0))
+			require.Less(t, common-n, chunkLen, "more is shared")
+			if n > 0 {
+				require.Equal(t, dropped, from)
+			}
 			lists, models = append(lists, l), append(models, model)
 		}
 		for i, l := range lists {
@@ -47,6 +56,9 @@ func TestListsThatShareChunksStayAsTheyWere(t *testing.T) {
 			for j, want := range models[i] {
 				require.EqualValues(t, want, l.Index(j).Int())
 			}
+			other := len(lists) - 1 - i
+			from, n := l.Shared(lists[other])
+			require.Equal(t, models[other][from:from+n], models[i][:n])
 		}
 	})
 }
