@@ -1,0 +1,191 @@
+package workspace
+
+import (
+	"encoding/json"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentstate/state"
+)
+
+// allocated returns how many bytes fn allocates.
+func allocated(fn func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	fn()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+func someDocument(t *rapid.T, label string) *document {
+	d := newDocument()
+	for _, e := range rapid.SliceOfN(someEffect, 0, 20).Draw(t, label) {
+		_ = d.apply([]Effect{e}) // some do not fit
+	}
+	return d
+}
+
+func TestDocumentIsWhatItEncodes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := someDocument(t, "effects")
+		again, err := decodeDocument(d.encode())
+		require.NoError(t, err)
+		require.Equal(t, string(d.encode()), string(again.encode()))
+		require.Empty(t, d.diff(again, everywhere))
+	})
+}
+
+func TestDocumentIsEncodedInOneWay(t *testing.T) {
+	d, err := decodeDocument([]byte(` { "z":{"b": [1, 2.0 ,{"y":1,"x":"\u0041"}], "a" : "<&>"} ,"new":{"":null},"empty":{ } } `))
+	require.NoError(t, err)
+	require.Equal(t, `{"new":{"":null},"z":{"a":"<&>","b":[1,2.0,{"y":1,"x":"\u0041"}]}}`, string(d.encode()))
+	require.Equal(t, "{}", string(newDocument().encode()))
+}
+
+func TestCorruptDocuments(t *testing.T) {
+	for text, path := range map[string]string{
+		``:                                "$",
+		`[]`:                              "$",
+		`{"field":[]}`:                    "$.field",
+		`{"a b":null}`:                    `$["a b"]`,
+		`{"field":{"a":1}`:                "$",
+		`{"field":{"a":1}}x`:              "$",
+		`{"field":{"a":1,"a":2}}`:         "$.field.a",
+		`{"field":{},"field":{}}`:         "$.field",
+		`{"field":{"a":[1,{"b":01}]}}`:    "$.field.a[1].b",
+		"{\"field\":{\"a\":\"\xff\"}}":    "$.field.a",
+		`{"field":{"a":"\ud800 hidden"}}`: "$.field.a",
+	} {
+		d, err := decodeDocument([]byte(text))
+		require.ErrorIs(t, err, ErrCorrupt, text)
+		require.ErrorContains(t, err, path, text)
+		require.NotContains(t, err.Error(), "hidden")
+		require.Nil(t, d)
+	}
+}
+
+func everywhere(string, string) bool { return true }
+
+// withoutVersion returns the document's JSON but for the version.
+func withoutVersion(d *document) string {
+	c := d.clone()
+	c.put(partTalk, talkVersion, nil)
+	return string(c.encode())
+}
+
+func TestDiffTurnsOneDocumentIntoAnother(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		from := someDocument(t, "from")
+		to := from.clone()
+		if rapid.Bool().Draw(t, "other") {
+			to = someDocument(t, "to")
+		}
+		for _, e := range rapid.SliceOfN(someEffect, 0, 5).Draw(t, "more") {
+			_ = from.apply([]Effect{e}) // some do not fit
+		}
+		require.NoError(t, from.apply([]Effect{{Part: partTalk, Field: talkVersion, Do: doSet, Value: "7"}}))
+		effects := from.diff(to, everywhere)
+		if from := from.clone(); len(effects) > 0 {
+			require.NoError(t, from.apply(effects))
+			require.Equal(t, withoutVersion(to), withoutVersion(from))
+			require.EqualValues(t, "8", from.get(partTalk, talkVersion).json())
+		}
+		require.NotEqual(t, withoutVersion(from) == withoutVersion(to), len(effects) > 0)
+
+		onlyA := from.clone()
+		require.NoError(t, onlyA.apply(from.diff(to, func(_, field string) bool { return field == "a" })))
+		for _, part := range union(from.parts, to.parts) {
+			require.Equal(t, string(to.fields(part)["a"]), string(onlyA.fields(part)["a"]))
+			require.Equal(t, string(from.fields(part)["b"]), string(onlyA.fields(part)["b"]))
+		}
+	})
+}
+
+func TestDiffOfListsIsSmall(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		want     []Effect
+	}{
+		{"[1,2,3]", "[1,2]", []Effect{{Do: "truncate", N: 2}}},
+		{"[1,2]", "[1,2,3,4]", []Effect{{Do: "append", Value: "[3,4]"}}},
+		{"[]", "[1]", []Effect{{Do: "append", Value: "[1]"}}},
+		{"[1]", "[]", []Effect{{Do: "truncate"}}},
+		{"[1,2,3]", "[3]", []Effect{{Do: "dropFirst", N: 2}}},
+		{"[1,2,3]", "[1,4]", []Effect{{Do: "truncate", N: 1}, {Do: "append", Value: "[4]"}}},
+		{"[1,2,1,2]", "[1,2]", []Effect{{Do: "truncate", N: 2}}},
+		{"[1,2]", "[3,2]", []Effect{{Do: "set", Value: "[3,2]"}}},
+		{"[1]", "1", []Effect{{Do: "set", Value: "1"}}},
+		{"null", "[1]", []Effect{{Do: "set", Value: "[1]"}}},
+		{"[1]", "[1]", nil},
+	} {
+		from, to := &cell{text: state.JSON(c.from)}, &cell{text: state.JSON(c.to)}
+		for i := range c.want {
+			c.want[i].Part, c.want[i].Field = partField, "list"
+		}
+		require.Equal(t, c.want, turnInto(partField, "list", from, to), "%s to %s", c.from, c.to)
+	}
+}
+
+// FuzzDocument applies any effects to any content. Whatever is refused changes
+// nothing; whatever is not is what the naive document does. No content makes the
+// rest of the package fail otherwise than with an error.
+func FuzzDocument(f *testing.F) {
+	talk := `{"message":{"1":{"type":"text","role":"user","content":"a"},"2":{"type":"text","role":"user","content":"a"}},` +
+		`"talk":{"conversation":[1,2],"results":[{"history":[[1,2]],"output":[[2,3]],"raw_base64":"/w==","created_at":"2026-01-02T03:04:05Z"}],"version":3},` +
+		`"field":{"list":[1]},"key":{"a":{}}}`
+	f.Add([]byte(talk), []byte(`[{"part":"field","field":"list","do":"append","value":[2,{"a":1}]}]`))
+	f.Add([]byte(talk), []byte(`[{"part":"message","field":"3","do":"set","value":{}},{"part":"message","field":"1","do":"delete"},{"part":"talk","field":"conversation","do":"truncate","n":1}]`))
+	f.Add([]byte(`{"a":{"b":[]}}`), []byte(`[{"part":"a","field":"b","do":"insert","value":[1,2]},{"part":"a","field":"b","do":"removeAt","n":1},{"part":"a","field":"b","do":"dropFirst","n":1}]`))
+	f.Fuzz(func(t *testing.T, content, edits []byte) {
+		d, err := decodeDocument(content)
+		if err != nil {
+			require.ErrorIs(t, err, ErrCorrupt)
+			return
+		}
+		before := string(d.encode())
+		model := naive{}
+		require.NoError(t, json.Unmarshal([]byte(before), &model))
+		var effects []Effect
+		if json.Unmarshal(edits, &effects) != nil {
+			effects = nil
+		}
+		fit := true
+		for _, e := range effects {
+			fit = fit && model.apply(e)
+		}
+		base := d.clone()
+		if err := d.apply(effects); fit {
+			require.NoError(t, err)
+			require.Equal(t, model.text(t), string(d.encode()))
+		} else {
+			require.ErrorIs(t, err, ErrCorrupt)
+			require.Equal(t, before, string(d.encode()))
+		}
+		back := d.clone()
+		require.NoError(t, back.apply(d.diff(base, everywhere)))
+		require.Equal(t, withoutVersion(base), withoutVersion(back))
+
+		s, err := d.state(nil)
+		if err != nil {
+			return
+		}
+		from := s.Snapshot()
+		_, _ = s.KV().Delete("a")
+		require.NoError(t, s.History().Append(state.InferenceResult{History: state.Messages.Or(s, nil), Output: []state.Message{state.UserText("b")}}))
+		for _, change := range []func() ([]Effect, error){
+			d.closePending,
+			func() ([]Effect, error) { return d.window(1, 1) },
+			func() ([]Effect, error) { return d.effects(from, s) },
+		} {
+			if effects, err := change(); err == nil {
+				c := d.clone()
+				require.NoError(t, c.apply(effects))
+				_, err := c.state(nil)
+				require.NoError(t, err)
+			}
+		}
+	})
+}

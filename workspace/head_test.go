@@ -1,0 +1,122 @@
+package workspace
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// someHead is a head with everything that one can have.
+func someHead(t *testing.T) *head {
+	r := Record{Version: 7, Kind: KindStep, Time: began, RunID: "w", Lease: "r", Message: "m", Effects: []Effect{
+		{Part: "key", Field: "color", Do: "set", Value: `"<red>"`},
+	}}
+	e, err := r.link("chain")
+	require.NoError(t, err)
+	return &head{
+		Format: 1, Nonce: "n", Epoch: 1, Seq: 12, Token: 3, Version: 7, Chain: e.chain,
+		Run: &lease{
+			ID: "r", Work: "w", Token: 3, TTL: 30_000, Beat: 4, Attempt: 1, Began: began,
+			Item: item{ID: "m", At: began, Message: []byte(`{"id":"m","content":{}}`)}, Base: point{6, "chain"},
+		},
+		Queue: []item{{ID: "q", At: began, Body: &ref{Name: "b", Hash: "h", Bytes: 9}}},
+		Done:  []done{{ID: "d", As: handled}},
+		Dead:  []dead{{Item: item{ID: "x", At: began, Message: []byte(`{}`)}, Attempt: 3}},
+		Ops:   []did{{"o", 12}},
+		Snap:  &snap{point: point{6, "chain"}, Parts: []ref{{Name: "p", Hash: "h", Bytes: 3}}},
+		Segs:  []ref{{Name: "s", Hash: "h", Bytes: 5, Level: 1, From: 1, To: 6}},
+		Tail:  []entry{e},
+		Purge: 5,
+	}
+}
+
+func TestHeadRoundTrip(t *testing.T) {
+	h := someHead(t)
+	data, err := h.encode()
+	require.NoError(t, err)
+	again, err := decodeHead("k", data)
+	require.NoError(t, err)
+	require.Equal(t, h, again)
+}
+
+// What a newer binary of the same format has added stays.
+func TestHeadKeepsUnknownMembers(t *testing.T) {
+	text := `{"format":1,"nonce":"n","epoch":0,"seq":2,"token":1,"version":0,"chain":"",` +
+		`"run":{"id":"r","work":"w","token":1,"ttl":1000,"beat":0,"attempt":0,"msg":{"id":"m","at":"2026-01-02T03:04:05Z","message":{"id":"m","new":[1.0]},"a":1},` +
+		`"base":{"version":0,"chain":""},"began":"2026-01-02T03:04:05Z","b":{"c":null}},` +
+		`"queue":[{"id":"q","at":"2026-01-02T03:04:05Z","body":{"name":"b","sha256":"h","bytes":9,"d":1e400},"SEQ":7}],` +
+		`"done":[{"id":"d","as":"handled","e":"<&>"}],` +
+		`"dead":[{"msg":{"id":"x","at":"2026-01-02T03:04:05Z","message":{}},"attempt":3,"f":true}],` +
+		`"ops":[{"op":"o","seq":2}],` +
+		`"snap":{"version":0,"chain":"","parts":[{"name":"p","sha256":"h","bytes":3,"g":[]}],"h":{}},` +
+		`"Seq":9007199254740993,"i":0.10}`
+	h, err := decodeHead("k", withLast([]byte(text), "sum", hash([]byte(text))))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, h.Seq, "members are known by their exact names")
+	data, err := h.encode()
+	require.NoError(t, err)
+	body, _, ok := cutLast(data, "sum")
+	require.True(t, ok)
+	require.Equal(t, text, string(body))
+}
+
+func TestHeadDamage(t *testing.T) {
+	data, err := someHead(t).encode()
+	require.NoError(t, err)
+	for i := range data {
+		for bit := range 8 {
+			damaged := append([]byte(nil), data...)
+			damaged[i] ^= 1 << bit
+			_, err := decodeHead("k", damaged)
+			require.Error(t, err, "bit %d of byte %d", bit, i)
+		}
+		_, err := decodeHead("k", data[:i])
+		require.ErrorIs(t, err, ErrCorrupt, "cut at %d", i)
+	}
+	_, err = decodeHead("k", append(data, '0'))
+	require.ErrorIs(t, err, ErrCorrupt)
+}
+
+func TestHeadFormat(t *testing.T) {
+	for text, want := range map[string]error{
+		`{"format":2,"whatever":[]}`: ErrNewerFormat,
+		`{"format":0}`:               ErrCorrupt,
+		`{}`:                         ErrCorrupt,
+		`[]`:                         ErrCorrupt,
+		``:                           ErrCorrupt,
+		`{"format":1}`:               ErrCorrupt, // without a checksum
+	} {
+		_, err := decodeHead("k", []byte(text))
+		require.ErrorIs(t, err, want, text)
+		require.ErrorContains(t, err, "k", text)
+	}
+	for _, text := range []string{`{"format":2}`, `{"format":1,"seq":-1}`, `{"format":1,"format":1}`, `{"format":1,"run":7}`, `{"format":1,"tail":[{"version":1}]}`} {
+		_, err := decodeHead("k", withLast([]byte(text), "sum", hash([]byte(text))))
+		require.Error(t, err, text)
+	}
+}
+
+func TestRecordChain(t *testing.T) {
+	var chain string
+	var list []entry
+	for v := range uint64(3) {
+		r := Record{Version: v + 1, Kind: KindUpdate, Time: began}
+		e, err := r.link(chain)
+		require.NoError(t, err)
+		chain, list = e.chain, append(list, e)
+	}
+	at := point{}
+	for i := range list {
+		r, err := list[i].record("k", at)
+		require.NoError(t, err)
+		require.EqualValues(t, i+1, r.Version)
+		at = list[i].point()
+	}
+	_, err := list[1].record("k", point{})
+	require.ErrorIs(t, err, ErrCorrupt, "the first is missing")
+	_, err = list[1].record("k", point{1, "another"})
+	require.ErrorIs(t, err, ErrCorrupt, "after another")
+}

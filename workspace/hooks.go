@@ -1,0 +1,52 @@
+package workspace
+
+import "context"
+
+// Hooks are told what has happened. They are called after it was stored, without
+// any lock, and at most once: if the process dies in between, never. What they do
+// does not undo anything. Those that are nil are not called. They should return
+// soon, since the run waits for them.
+type Hooks struct {
+	// OnRunStart is called when a run begins, and again when it is taken over.
+	OnRunStart func(ctx context.Context, run *Run)
+	// OnRunComplete is called when a run has ended: with nil if it is finished,
+	// else with the error with which it has failed.
+	OnRunComplete func(ctx context.Context, run *Run, err error)
+	// OnRunFailed is called when a run has failed, after OnRunComplete.
+	OnRunFailed func(ctx context.Context, run *Run, err error)
+	// OnMessageDead is called when a message was given up, since the processes that
+	// handled it have died too often.
+	OnMessageDead func(ctx context.Context, userID string, msg Message)
+	// OnMemorySet is called when an entry of the memory was set.
+	OnMemorySet func(ctx context.Context, userID, key string)
+	// OnMemoryDelete is called when an entry of the memory was deleted.
+	OnMemoryDelete func(ctx context.Context, userID, key string)
+}
+
+func (h *Hooks) started(ctx context.Context, run *Run) {
+	if h.OnRunStart != nil {
+		h.OnRunStart(ctx, run)
+	}
+}
+
+func (h *Hooks) completed(ctx context.Context, run *Run, err error) {
+	if h.OnRunComplete != nil {
+		h.OnRunComplete(ctx, run, err)
+	}
+	if err != nil && h.OnRunFailed != nil {
+		h.OnRunFailed(ctx, run, err)
+	}
+}
+
+// remembered tells of what a record has changed in the memory.
+func (h *Hooks) remembered(ctx context.Context, user string, effects []Effect) {
+	for _, e := range effects {
+		switch {
+		case e.Part != partMemory:
+		case e.Do == doDelete && h.OnMemoryDelete != nil:
+			h.OnMemoryDelete(ctx, user, e.Field)
+		case e.Do == doSet && h.OnMemorySet != nil:
+			h.OnMemorySet(ctx, user, e.Field)
+		}
+	}
+}

@@ -1,0 +1,375 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/agentstate/state/store"
+)
+
+// ledger is one workspace in a store. It is safe for concurrent use; all ledgers
+// of one workspace, in all processes, see the same.
+type ledger struct {
+	db     store.Store
+	batch  store.Batcher // nil if the store is none
+	user   string
+	key    string
+	sealer *sealer
+	anchor Anchor
+	pause  func(context.Context, time.Duration) error
+	ttl    time.Duration
+	now    func() time.Time
+
+	mu    sync.Mutex
+	known bool // the anchor was asked
+	seen  Mark // the latest head that was seen
+	cache cached
+}
+
+// Mark names one state of a workspace: how often it was written, and the last
+// write.
+type Mark struct {
+	Seq   uint64
+	Nonce string
+}
+
+// patience is how often something is read again that ought to be there.
+const patience = 4
+
+// goneError reports a blob that is not there: the head that refers to it may have
+// been replaced, and is read again.
+type goneError struct{ key string }
+
+func (e *goneError) Error() string { return ErrCorrupt.Error() + ": " + e.key + ": missing" }
+func (e *goneError) Unwrap() error { return ErrCorrupt }
+
+var errNothing = errors.New("workspace: nothing to do")
+
+// read returns the head, and the condition under which it is replaced.
+func (l *ledger) read(ctx context.Context) (*head, store.Condition, error) {
+	if err := l.recall(ctx); err != nil {
+		return nil, store.Always, err
+	}
+	for try := 0; ; try++ {
+		h, cond, err := l.get(ctx)
+		if err != nil {
+			return nil, cond, err
+		}
+		if l.fresh(h) {
+			return h, cond, nil
+		}
+		if try == patience {
+			return nil, cond, fmt.Errorf("%w: %s", ErrRolledBack, l.key)
+		}
+		if err := l.pause(ctx, backoff(try)); err != nil {
+			return nil, cond, err
+		}
+	}
+}
+
+// recall learns from the anchor what was seen by others.
+func (l *ledger) recall(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known || l.anchor == nil {
+		return nil
+	}
+	m, err := l.anchor.Load(ctx, l.user)
+	if err != nil {
+		return fmt.Errorf("anchor: %w", err)
+	}
+	if m.Seq > l.seen.Seq {
+		l.seen = m
+	}
+	l.known = true
+	return nil
+}
+
+func (l *ledger) get(ctx context.Context) (*head, store.Condition, error) {
+	e, err := l.db.Get(ctx, l.key)
+	if errors.Is(err, store.ErrNotFound) {
+		return &head{Format: format}, store.IfAbsent, nil
+	}
+	if err != nil {
+		return nil, store.Always, err
+	}
+	cond := store.IfRevision(e.Revision)
+	data, err := l.sealer.open(l.key, l.key, e.Value)
+	if err != nil {
+		return nil, cond, err
+	}
+	h, err := decodeHead(l.key, data)
+	return h, cond, err
+}
+
+// fresh notes that a head was seen, and reports whether it is not older than what
+// was seen before.
+func (l *ledger) fresh(h *head) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h.Seq < l.seen.Seq || h.Seq == l.seen.Seq && h.Nonce != l.seen.Nonce {
+		return false
+	}
+	l.seen = Mark{h.Seq, h.Nonce}
+	return true
+}
+
+// transition changes the head of a draft, or refuses to. It depends on nothing but
+// the draft and what was settled before, since it may be asked again, for another
+// head.
+type transition func(d *draft) error
+
+// draft is the next head of a workspace, with what is written along with it.
+type draft struct {
+	*head
+	ctx     context.Context
+	ledger  *ledger
+	read    point            // of the head that is replaced
+	ready   map[string]ready // blobs that are in the store already, by hash
+	missing []blob           // blobs that have to be
+	dropped []string         // names of blobs to which no head will refer again
+}
+
+// blob is one that is to be written, and ready one that was.
+type blob struct {
+	name string
+	data []byte
+}
+
+type ready struct {
+	ref  ref
+	exp  uint64
+	made string // the chain of the head for which it was made
+}
+
+// blob returns a ref to data, which is written before the head is.
+func (d *draft) blob(data []byte) ref {
+	sum := hash(data)
+	if r, ok := d.ready[sum]; ok && d.Seq < r.exp && r.made == d.read.Chain {
+		return r.ref
+	}
+	name := blobName(d.Seq + lead)
+	d.missing = append(d.missing, blob{name, data})
+	return ref{Name: name, Hash: sum, Bytes: len(data)}
+}
+
+// drop says that no head will refer to a blob any more.
+func (d *draft) drop(r ref) { d.dropped = append(d.dropped, r.Name) }
+
+// tries is how often transact begins again after an unknown outcome.
+const tries = 12
+
+// transact replaces the head by what f makes of it, once. An error means that
+// nothing was changed, unless it is store.ErrUnknownOutcome.
+func (l *ledger) transact(ctx context.Context, f transition) (*head, error) {
+	var (
+		op        = newID()
+		doubts    []uint64 // the seqs read by attempts of unknown outcome
+		made      = map[string]ready{}
+		conflicts int
+		unknown   int
+		gone      int
+	)
+	// doubt returns err, unless an attempt may still take effect.
+	doubt := func(err error) error {
+		if len(doubts) == 0 || errors.Is(err, store.ErrUnknownOutcome) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
+	}
+	for {
+		h, cond, err := l.read(ctx)
+		if err != nil {
+			return nil, doubt(err)
+		}
+		if h.knows(op) {
+			return h, nil
+		}
+		// An attempt that replaces an earlier head fails from now on.
+		open := doubts[:0]
+		for _, base := range doubts {
+			switch {
+			case base == h.Seq:
+				open = append(open, base)
+			case !h.recalls(base + 1):
+				return nil, fmt.Errorf("%w: %s: too many others wrote since", store.ErrUnknownOutcome, l.key)
+			}
+		}
+		doubts = open
+
+		d := &draft{head: h, ctx: ctx, ledger: l, read: h.now(), ready: made}
+		base := h.Seq
+		if err := f(d); err != nil {
+			if !moved(err, &gone) {
+				return nil, doubt(err)
+			}
+			if err := l.pause(ctx, backoff(gone)); err != nil {
+				return nil, doubt(err)
+			}
+			continue
+		}
+		if l.batch == nil && len(d.missing) > 0 {
+			if err := l.put(ctx, d.missing); err != nil {
+				return nil, doubt(err)
+			}
+			for _, b := range d.missing {
+				r := ref{Name: b.name, Hash: hash(b.data), Bytes: len(b.data)}
+				made[r.Hash] = ready{r, base + lead, d.read.Chain}
+			}
+			continue
+		}
+		h.Seq++
+		h.Nonce = newID()
+		h.Ops = append(h.Ops, did{op, h.Seq})
+		h.Ops = h.Ops[max(0, len(h.Ops)-opsRing):]
+		err = l.replace(ctx, d, cond)
+		switch {
+		case err == nil:
+			l.wrote(ctx, d)
+			return h, nil
+		case errors.Is(err, store.ErrConflict):
+			conflicts++
+			if conflicts < 3 {
+				continue
+			}
+		case errors.Is(err, store.ErrUnknownOutcome):
+			doubts = append(doubts, base)
+			if unknown++; unknown == tries {
+				return nil, err
+			}
+		default:
+			return nil, doubt(err)
+		}
+		if err := l.pause(ctx, backoff(conflicts+unknown-3)); err != nil {
+			return nil, doubt(err)
+		}
+	}
+}
+
+// moved reports whether err is about a blob that may be gone since another head
+// has replaced the one that was read.
+func moved(err error, times *int) bool {
+	if gone := (*goneError)(nil); !errors.As(err, &gone) {
+		return false
+	}
+	*times++
+	return *times <= patience
+}
+
+// replace writes the draft's head, and with a Batcher all that belongs to it.
+func (l *ledger) replace(ctx context.Context, d *draft, cond store.Condition) error {
+	data, err := d.encode()
+	if err != nil {
+		return err
+	}
+	data = l.sealer.seal(l.key, l.key, data)
+	if l.batch == nil {
+		_, err := l.db.Put(ctx, l.key, data, cond)
+		return err
+	}
+	var writes []store.Write
+	for _, b := range d.missing {
+		key := l.blobKey(b.name)
+		writes = append(writes, store.Write{Key: key, Value: l.sealer.seal(l.key, key, b.data), Cond: store.IfAbsent})
+	}
+	writes = append(writes, store.Write{Key: l.key, Value: data, Cond: cond})
+	for _, name := range d.dropped {
+		writes = append(writes, store.Write{Key: l.blobKey(name), Delete: true})
+	}
+	_, err = l.batch.Batch(ctx, writes)
+	return err
+}
+
+// wrote does what is to be done after a head was written: nothing of it can make
+// the write undone.
+func (l *ledger) wrote(ctx context.Context, d *draft) {
+	l.fresh(d.head)
+	if l.batch == nil {
+		for _, name := range d.dropped {
+			_ = l.db.Delete(ctx, l.blobKey(name), store.Always) // collect finds it
+		}
+	}
+	if l.anchor != nil {
+		_ = l.anchor.Advance(ctx, l.user, Mark{d.Seq, d.Nonce}) // the next one does
+	}
+}
+
+func (l *ledger) blobKey(name string) string { return l.key + blobs + name }
+
+// put writes blobs, which nobody else has the names of.
+func (l *ledger) put(ctx context.Context, list []blob) error {
+	for _, b := range list {
+		key := l.blobKey(b.name)
+		data := l.sealer.seal(l.key, key, b.data)
+		for try := 0; ; try++ {
+			_, err := l.db.Put(ctx, key, data, store.IfAbsent)
+			if err == nil || errors.Is(err, store.ErrConflict) {
+				break
+			}
+			// Until a head refers to it, it is as good as not written.
+			if !errors.Is(err, store.ErrUnknownOutcome) || try == tries {
+				return fmt.Errorf("%s: not written: %v", l.key, err)
+			}
+			if err := l.pause(ctx, backoff(try)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fetch returns the content of a blob. A blob that is not there is a
+// goneError.
+func (l *ledger) fetch(ctx context.Context, r ref) ([]byte, error) {
+	key := l.blobKey(r.Name)
+	e, err := l.db.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, &goneError{key}
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := l.sealer.open(l.key, key, e.Value)
+	if err != nil {
+		return nil, err
+	}
+	if hash(data) != r.Hash {
+		return nil, corrupt(key, "the hash does not fit")
+	}
+	return data, nil
+}
+
+// fetchJSON decodes a blob.
+func fetchJSON[T any](ctx context.Context, l *ledger, r ref) (T, error) {
+	var v T
+	data, err := l.fetch(ctx, r)
+	if err == nil {
+		if err = json.Unmarshal(data, &v); err != nil {
+			err = fmt.Errorf("%w: %s: %w", ErrCorrupt, l.blobKey(r.Name), err)
+		}
+	}
+	return v, err
+}
+
+// backoff returns a random time that grows with the number of tries.
+func backoff(n int) time.Duration {
+	most := time.Millisecond << min(max(n, 0), 8)
+	return most/2 + rand.N(most)
+}
+
+// sleep waits, or returns why ctx has ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,409 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/agentstate/state/store"
+)
+
+// Manager keeps the workspaces in a store. It is safe for concurrent use.
+type Manager struct {
+	db      store.Store
+	opts    Options
+	sealer  *sealer
+	ctx     context.Context // of what goes on in the background
+	cancel  context.CancelCauseFunc
+	working sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	ledgers map[string]*ledger // of all workspaces that were used: they remember how far these have come
+	recent  []*ledger          // those that may keep content, the latest last
+	held    map[string]*Run    // by lease
+	watched map[string]bool    // users for whose run a goroutine looks
+}
+
+// contents is how many workspaces' contents a Manager keeps in memory.
+const contents = 128
+
+// Open returns a Manager of the workspaces in a store. It writes nothing. The
+// Manager does not close the store. ctx is that of the runs that go on when Handle
+// has returned; when it ends, they end.
+func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) {
+	m := &Manager{db: db, ledgers: map[string]*ledger{}, held: map[string]*Run{}, watched: map[string]bool{}}
+	if opts != nil {
+		m.opts = *opts
+	}
+	if err := m.opts.complete(); err != nil {
+		return nil, err
+	}
+	if db == nil {
+		return nil, fmt.Errorf("%w: no store", ErrInvalid)
+	}
+	var err error
+	if m.sealer, err = newSealer(slices.Clone(m.opts.Keys)); err != nil {
+		return nil, err
+	}
+	m.opts.Keys = nil // so that no one prints them
+	m.ctx, m.cancel = context.WithCancelCause(ctx)
+	return m, nil
+}
+
+// Close ends the runs that this Manager holds, as a crash would: others, or the
+// next Manager, go on with them. It waits until the functions of Options have
+// returned.
+func (m *Manager) Close() error {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.cancel(ErrClosed)
+	m.working.Wait()
+	return nil
+}
+
+// enter makes Close wait until leave is called.
+func (m *Manager) enter() (leave func(), err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, ErrClosed
+	}
+	m.working.Add(1)
+	return m.working.Done, nil
+}
+
+// background runs fn in a goroutine that Close waits for, unless it is too late.
+func (m *Manager) background(fn func()) bool {
+	leave, err := m.enter()
+	if err != nil {
+		return false
+	}
+	go func() {
+		defer leave()
+		fn()
+	}()
+	return true
+}
+
+// ledger returns the ledger of a user's workspace.
+func (m *Manager) ledger(user string) (*ledger, error) {
+	key, err := headKey(user)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, ErrClosed
+	}
+	l := m.ledgers[user]
+	if l == nil {
+		batch, _ := m.db.(store.Batcher)
+		l = &ledger{
+			db: m.db, batch: batch, user: user, key: key, sealer: m.sealer, anchor: m.opts.Anchor,
+			pause: sleep, ttl: m.opts.TTL, now: now,
+		}
+		m.ledgers[user] = l
+	}
+	if n := len(m.recent); n == 0 || m.recent[n-1] != l {
+		m.recent = append(slices.DeleteFunc(m.recent, func(r *ledger) bool { return r == l }), l)
+		if n := len(m.recent) - contents; n > 0 {
+			m.recent[0].keep(point{}, nil)
+			m.recent = slices.Delete(m.recent, 0, n)
+		}
+	}
+	return l, nil
+}
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+func (m *Manager) hold(r *Run) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held[r.lease] = r
+}
+
+func (m *Manager) release(r *Run) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.held, r.lease)
+}
+
+// dismiss tells the runs of a user that are held here, but for one, that they were
+// interrupted. Those that are held elsewhere find out by themselves.
+func (m *Manager) dismiss(user, but string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for lease, r := range m.held {
+		if r.user == user && lease != but {
+			r.cancel(fmt.Errorf("%w: %w", ErrFenced, ErrInterrupted))
+		}
+	}
+}
+
+// Store returns where the agents keep what is not part of a user's workspace. Its
+// keys are never those of a workspace.
+func (m *Manager) Store(userID string) *store.Manager {
+	return store.NewManager(m.db, "agent:data:"+encodeUser(userID)+":")
+}
+
+// Handle has a message handled: it begins a run, calls Options.Run, and finishes
+// the run with what that leaves behind. The outcome is Done, or Failed together
+// with the error of the run.
+//
+// If a run is under way, busy, or else Options.Busy, says what becomes of the
+// message. Handle does not wait for a message that is Queued: who holds the run
+// handles it later. After the message a Manager goes on with those that wait, in
+// the background.
+//
+// When ctx ends, or the run loses its workspace, before the message is handled, the
+// message is not lost: the run is taken over, and Options.Run is called
+// again, unless it was the message of another, or a reset, that ended the run.
+func (m *Manager) Handle(ctx context.Context, userID string, msg Message, busy ...Busy) (Outcome, error) {
+	leave, err := m.enter()
+	if err != nil {
+		return Outcome{}, about("handle", userID, err)
+	}
+	defer leave()
+	if m.opts.Run == nil {
+		return Outcome{}, about("handle", userID, fmt.Errorf("%w: Options has no Run", ErrInvalid))
+	}
+	run, out, err := m.Begin(ctx, userID, msg, busy...)
+	if err != nil || run == nil {
+		return out, about("handle", userID, err)
+	}
+	next, status, err := m.perform(run)
+	if next != nil {
+		m.background(func() { m.workOff(next) })
+	}
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	return Outcome{Status: status, RunID: run.work, Reply: run.reply}, about("handle", userID, err)
+}
+
+// Begin begins a run for those who do not want Handle to call Options.Run: call
+// Finish or Fail at the end. The run is nil if the outcome is not Started. The run
+// is kept alive until ctx ends; it is then taken over.
+func (m *Manager) Begin(ctx context.Context, userID string, msg Message, busy ...Busy) (*Run, Outcome, error) {
+	run, out, err := m.begin(ctx, userID, msg, busy)
+	if err != nil {
+		return nil, out, about("begin", userID, err)
+	}
+	if run != nil {
+		m.opts.Hooks.started(run.ctx, run)
+	}
+	return run, out, nil
+}
+
+func (m *Manager) begin(ctx context.Context, userID string, msg Message, busy []Busy) (*Run, Outcome, error) {
+	o, err := m.offer(msg, busy)
+	if err != nil {
+		return nil, Outcome{}, err
+	}
+	l, err := m.ledger(userID)
+	if err != nil {
+		return nil, Outcome{}, err
+	}
+	o.next = l.tenure()
+	h, status, err := l.submit(ctx, o)
+	out := Outcome{Status: status}
+	switch {
+	case err != nil:
+		if errors.Is(err, ErrQueueFull) {
+			out.Status = Rejected
+		}
+		return nil, out, err
+	case status == Queued:
+		m.watch(userID, l)
+		return nil, out, nil
+	case status != Started:
+		return nil, out, nil
+	}
+	if h.Run == nil || h.Run.ID != o.next.id {
+		// It was lost before it was known to have begun.
+		return nil, out, fmt.Errorf("begin: %w", ErrFenced)
+	}
+	m.dismiss(userID, h.Run.ID)
+	out.RunID = h.Run.Work
+	run, err := m.newRun(ctx, l, h)
+	if err != nil {
+		m.watch(userID, l)
+		return nil, out, err
+	}
+	return run, out, nil
+}
+
+// offer checks a message.
+func (m *Manager) offer(msg Message, busy []Busy) (offer, error) {
+	o := offer{busy: m.opts.Busy, queue: m.opts.Queue}
+	switch len(busy) {
+	case 0:
+	case 1:
+		o.busy = busy[0]
+	default:
+		return o, fmt.Errorf("%w: more than one Busy", ErrInvalid)
+	}
+	if o.busy < Enqueue || o.busy > Rollback {
+		return o, fmt.Errorf("%w: Busy is unknown", ErrInvalid)
+	}
+	if msg.ID == "" {
+		msg.ID = newID()
+	}
+	data, err := msg.encode()
+	if err != nil {
+		return o, err
+	}
+	o.item = item{ID: msg.ID, At: now()}
+	if len(data) > bodyBytes {
+		o.body = data
+	} else {
+		o.item.Message = data
+	}
+	return o, nil
+}
+
+// perform calls Options.Run and ends the run.
+func (m *Manager) perform(run *Run) (next *Run, status Status, err error) {
+	err = m.call(run)
+	// What was done is stored even if ctx has ended in between.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(run.ctx), run.ttl)
+	defer cancel()
+	switch {
+	case err == nil:
+		if next, err = run.Finish(ctx); err == nil {
+			return next, Done, nil
+		}
+		if !errors.As(err, new(*store.Error)) && run.lasts() {
+			break // there is something in it that cannot be stored
+		}
+		fallthrough
+	case run.ctx.Err() != nil:
+		// Who takes it over goes on.
+		m.watch(run.user, run.ledger)
+		if cause := context.Cause(run.ctx); cause != nil && !errors.Is(err, cause) {
+			err = errors.Join(cause, err)
+		}
+		return nil, "", err
+	}
+	next, lost := run.Fail(ctx, err)
+	if lost != nil {
+		m.watch(run.user, run.ledger)
+		return nil, "", errors.Join(lost, err)
+	}
+	return next, Failed, err
+}
+
+// call calls Options.Run. A panic is an error of the run.
+func (m *Manager) call(run *Run) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("workspace: run panicked: %s", run.Redact(fmt.Sprint(p)))
+		}
+	}()
+	return m.opts.Run(run.ctx, run)
+}
+
+// workOff performs a run and those after it.
+func (m *Manager) workOff(run *Run) {
+	for run != nil {
+		m.opts.Hooks.started(run.ctx, run)
+		run, _, _ = m.perform(run) // the hooks have heard of it
+	}
+}
+
+// tidy does what is due when a run has ended. If it fails it is done next time.
+func (m *Manager) tidy(ctx context.Context, l *ledger, h *head) {
+	if h.due() && l.compact(ctx, false) == nil {
+		_ = l.collect(ctx)
+	}
+}
+
+// Update changes a workspace without a message and without a run: it stores what
+// fn has changed. If others have changed the workspace meanwhile, fn is called
+// again, so it should do nothing else. ErrBusy is returned while a run is under
+// way. An error of fn is returned, and nothing is stored.
+func (m *Manager) Update(ctx context.Context, userID string, fn func(w *Workspace) error) error {
+	effects, err := m.update(ctx, userID, fn)
+	if err != nil {
+		return about("update", userID, err)
+	}
+	m.opts.Hooks.remembered(ctx, userID, effects)
+	return nil
+}
+
+func (m *Manager) update(ctx context.Context, userID string, fn func(w *Workspace) error) ([]Effect, error) {
+	leave, err := m.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	l, err := m.ledger(userID)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		h, doc, err := l.present(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if h.Run != nil {
+			return nil, ErrBusy
+		}
+		c, err := newContent(userID, m.opts.Schema, doc, h.now())
+		if err != nil {
+			return nil, err
+		}
+		if err := fn(&c.Workspace); err != nil {
+			return nil, err
+		}
+		x, err := c.delta()
+		if err != nil || len(x.effects) == 0 {
+			return nil, err
+		}
+		c.end(ErrEnded)
+		h, err = l.update(ctx, h.now(), x.effects, x.purge)
+		if errors.Is(err, errMoved) {
+			continue
+		}
+		if err == nil {
+			m.tidy(ctx, l, h)
+		}
+		return x.effects, err
+	}
+}
+
+// Reset empties a workspace, which ends the run that is under way, and returns the
+// ids of the messages that were not handled. What was stored is deleted, as
+// far as the store deletes.
+func (m *Manager) Reset(ctx context.Context, userID string) ([]string, error) {
+	l, err := m.ledger(userID)
+	if err != nil {
+		return nil, about("reset", userID, err)
+	}
+	_, ids, err := l.reset(ctx)
+	if err == nil {
+		m.dismiss(userID, "")
+		_ = l.collect(ctx) // what is left is collected later
+	}
+	return ids, about("reset", userID, err)
+}
+
+// Compact stores the content of a workspace anew, as one snapshot, and deletes what
+// that makes needless. It happens by itself when it is due. It is there for a change
+// of keys: afterwards all is sealed with the first of Options.Keys, but for the
+// records of a run that is under way.
+func (m *Manager) Compact(ctx context.Context, userID string) error {
+	l, err := m.ledger(userID)
+	if err == nil {
+		err = l.compact(ctx, true)
+	}
+	if err == nil {
+		err = l.collect(ctx)
+	}
+	return about("compact", userID, err)
+}

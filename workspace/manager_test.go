@@ -1,0 +1,667 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace"
+)
+
+var (
+	notes   = &state.Field[[]string]{Name: "notes"}
+	visits  = &state.Field[int]{Name: "visits", Handler: state.Sum[int]()}
+	scratch = &state.Field[string]{Name: "scratch", Ephemeral: true}
+	token   = &state.Field[string]{Name: "token", Secret: true}
+	schema  = state.MustSchema(notes, visits, scratch, token)
+)
+
+func text(id string) workspace.Message {
+	return workspace.Message{ID: id, Content: state.UserText("text of " + id)}
+}
+
+// open returns a Manager that is closed when the test ends.
+func open(t *testing.T, db store.Store, opts workspace.Options) *workspace.Manager {
+	t.Helper()
+	if opts.Schema == nil {
+		opts.Schema = schema
+	}
+	m, err := workspace.Open(t.Context(), db, &opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// view returns a workspace and checks that it is in order.
+func view(t *testing.T, m *workspace.Manager, user string) *workspace.View {
+	t.Helper()
+	v, err := m.View(context.Background(), user)
+	require.NoError(t, err)
+	_, err = m.Verify(context.Background(), user)
+	require.NoError(t, err)
+	return v
+}
+
+func conversation(t *testing.T, w *workspace.View) []string {
+	t.Helper()
+	var lines []string
+	for _, msg := range state.Messages.Or(w.State(), nil) {
+		if said, ok := msg.(state.TextMessage); ok {
+			lines = append(lines, said.Text())
+		} else {
+			lines = append(lines, msg.Type())
+		}
+	}
+	return lines
+}
+
+func TestHandle(t *testing.T) {
+	db := store.NewMemory()
+	m := open(t, db, workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
+		again, ok := workspace.FromContext(ctx)
+		require.True(t, ok)
+		require.Same(t, run, again)
+		st, ok := state.FromContext(ctx)
+		require.True(t, ok)
+		require.Same(t, run.State(), st)
+		require.Equal(t, scratch.Or(st, "unset"), "unset", "an ephemeral field of the run before")
+		require.NoError(t, scratch.Set(st, "x"))
+		require.NoError(t, visits.Set(st, 1))
+		require.NoError(t, state.Messages.Set(st, []state.Message{state.AssistantText("answer")}))
+		run.Reply("reply to " + run.Message().ID)
+		return nil
+	}})
+	out, err := m.Handle(t.Context(), "ann", text("1"))
+	require.NoError(t, err)
+	require.Equal(t, workspace.Done, out.Status)
+	require.Equal(t, "reply to 1", out.Reply)
+	require.NotEmpty(t, out.RunID)
+
+	out, err = m.Handle(t.Context(), "ann", text("1"))
+	require.NoError(t, err)
+	require.Equal(t, workspace.Outcome{Status: workspace.Duplicate}, out)
+
+	_, err = m.Handle(t.Context(), "ann", workspace.Message{ChatID: "c", Platform: "p", Content: state.UserText("without an id")})
+	require.NoError(t, err)
+
+	v := view(t, open(t, db, workspace.Options{}), "ann")
+	require.Equal(t, 2, visits.Or(v.State(), 0))
+	require.False(t, v.State().KV().Has("scratch"))
+	require.Equal(t, []string{"text of 1", "answer", "without an id", "answer"}, conversation(t, v))
+	require.Equal(t, workspace.Settings{ChatID: "c", Platform: "p"}, v.Settings())
+	require.Nil(t, v.Run)
+	require.ErrorIs(t, visits.Set(v.State(), 1), state.ErrReadOnly)
+	require.ErrorIs(t, v.Memory().Set("a", "b"), state.ErrReadOnly)
+	require.ErrorIs(t, v.SetSettings(func(*workspace.Settings) {}), state.ErrReadOnly)
+}
+
+func TestHandleInvalid(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	for name, call := range map[string]func() error{
+		"no Run":     func() error { _, err := m.Handle(t.Context(), "ann", text("1")); return err },
+		"no user":    func() error { _, _, err := m.Begin(t.Context(), "", text("1")); return err },
+		"no content": func() error { _, _, err := m.Begin(t.Context(), "ann", workspace.Message{ID: "1"}); return err },
+		"two Busy": func() error {
+			_, _, err := m.Begin(t.Context(), "ann", text("1"), workspace.Reject, workspace.Enqueue)
+			return err
+		},
+		"unknown Busy": func() error { _, _, err := m.Begin(t.Context(), "ann", text("1"), 9); return err },
+		"long id": func() error {
+			_, _, err := m.Begin(t.Context(), "ann", text(string(make([]byte, 300))))
+			return err
+		},
+	} {
+		require.ErrorIs(t, call(), workspace.ErrInvalid, name)
+	}
+	for _, o := range []workspace.Options{{Queue: -1}, {Attempts: -1}, {TTL: 1}, {Busy: 7}, {Takeover: 7}} {
+		_, err := workspace.Open(t.Context(), store.NewMemory(), &o)
+		require.ErrorIs(t, err, workspace.ErrInvalid)
+	}
+	_, err := workspace.Open(t.Context(), nil, nil)
+	require.ErrorIs(t, err, workspace.ErrInvalid)
+	require.Empty(t, slices.Collect(func(yield func(string) bool) {
+		for user, err := range m.List(t.Context()) {
+			require.NoError(t, err)
+			if !yield(user) {
+				return
+			}
+		}
+	}), "nothing was written")
+}
+
+func TestFailure(t *testing.T) {
+	db := store.NewMemory()
+	broken := errors.New("broken")
+	m := open(t, db, workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
+		if err := notes.Set(run.State(), []string{"committed"}); err != nil {
+			return err
+		}
+		call := state.ToolCalls(state.ToolCall{ID: "c", Name: "search", Input: "{}"})
+		if err := state.Messages.Set(run.State(), []state.Message{call}); err != nil {
+			return err
+		}
+		if err := run.Commit(ctx); err != nil {
+			return err
+		}
+		if err := notes.Set(run.State(), []string{"not committed"}); err != nil {
+			return err
+		}
+		if run.Message().ID == "panic" {
+			panic(token.Or(run.State(), ""))
+		}
+		return broken
+	}})
+	require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+		return token.Set(w.State(), "s3cret-value")
+	}))
+	out, err := m.Handle(t.Context(), "ann", text("1"))
+	require.ErrorIs(t, err, broken)
+	require.Equal(t, workspace.Failed, out.Status)
+	out, err = m.Handle(t.Context(), "ann", text("panic"))
+	require.ErrorContains(t, err, "panicked")
+	require.NotContains(t, err.Error(), "s3cret")
+	require.Equal(t, workspace.Failed, out.Status)
+	v := view(t, m, "ann")
+	require.Equal(t, []string{"committed", "committed"}, notes.Or(v.State(), nil))
+	msgs := state.Messages.Or(v.State(), nil)
+	require.Empty(t, transcript.Check(msgs, transcript.OpenAI))
+	require.Empty(t, transcript.Pending(msgs))
+	out, err = m.Handle(t.Context(), "ann", text("1"))
+	require.NoError(t, err)
+	require.Equal(t, workspace.Duplicate, out.Status)
+}
+
+// Messages that come while a run is under way are handled afterwards, in their
+// order and one at a time.
+func TestEnqueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var order []string
+		running := 0
+		m := open(t, store.NewMemory(), workspace.Options{Queue: 3, Run: func(ctx context.Context, run *workspace.Run) error {
+			mu.Lock()
+			running++
+			require.Equal(t, 1, running)
+			order = append(order, run.Message().ID)
+			mu.Unlock()
+			time.Sleep(time.Minute) // longer than the TTL
+			mu.Lock()
+			running--
+			mu.Unlock()
+			return notes.Set(run.State(), []string{run.Message().ID})
+		}})
+		go func() {
+			out, err := m.Handle(t.Context(), "ann", text("1"))
+			require.NoError(t, err)
+			require.Equal(t, workspace.Done, out.Status)
+		}()
+		synctest.Wait()
+		for _, id := range []string{"2", "3", "4"} {
+			out, err := m.Handle(t.Context(), "ann", text(id))
+			require.NoError(t, err)
+			require.Equal(t, workspace.Queued, out.Status)
+		}
+		out, err := m.Handle(t.Context(), "ann", text("3"))
+		require.NoError(t, err)
+		require.Equal(t, workspace.Duplicate, out.Status)
+		out, err = m.Handle(t.Context(), "ann", text("5"))
+		require.ErrorIs(t, err, workspace.ErrQueueFull)
+		require.Equal(t, workspace.Rejected, out.Status)
+		out, err = m.Handle(t.Context(), "ann", text("5"), workspace.Reject)
+		require.NoError(t, err)
+		require.Equal(t, workspace.Rejected, out.Status)
+		require.ErrorIs(t, m.Update(t.Context(), "ann", func(*workspace.Workspace) error { return nil }), workspace.ErrBusy)
+
+		v := view(t, m, "ann")
+		require.Equal(t, "1", v.Run.Message.ID)
+		require.Len(t, v.Queue, 3)
+		require.Equal(t, "text of 2", v.Queue[0].Content.(state.TextMessage).Text())
+
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, []string{"1", "2", "3", "4"}, order)
+		v = view(t, m, "ann")
+		require.Nil(t, v.Run)
+		require.Equal(t, order, notes.Or(v.State(), nil))
+		require.NoError(t, m.Close())
+	})
+}
+
+func TestInterruptAndRollback(t *testing.T) {
+	for _, busy := range []workspace.Busy{workspace.Interrupt, workspace.Rollback} {
+		synctest.Test(t, func(t *testing.T) {
+			db := store.NewMemory()
+			m, other := open(t, db, workspace.Options{}), open(t, db, workspace.Options{})
+			before, _, err := m.Begin(t.Context(), "ann", text("0"))
+			require.NoError(t, err)
+			require.NoError(t, notes.Set(before.State(), []string{"before"}))
+			_, err = before.Finish(t.Context())
+			require.NoError(t, err)
+
+			run, out, err := m.Begin(t.Context(), "ann", text("1"))
+			require.NoError(t, err)
+			require.Equal(t, workspace.Started, out.Status)
+			require.NoError(t, notes.Set(run.State(), []string{"first"}))
+			require.NoError(t, run.Memory().Set("k", "v"))
+			call := state.ToolCalls(state.ToolCall{ID: "c", Name: "search", Input: "{}"})
+			require.NoError(t, state.Messages.Set(run.State(), []state.Message{call}))
+			require.NoError(t, run.Commit(t.Context()))
+			require.Equal(t, 1, run.Step())
+			out, err = other.Handle(t.Context(), "ann", text("2"))
+			require.ErrorIs(t, err, workspace.ErrInvalid, "it has no Run")
+			require.Empty(t, out)
+
+			next, _, err := other.Begin(t.Context(), "ann", text("2"), busy)
+			require.NoError(t, err)
+			require.ErrorIs(t, run.Commit(t.Context()), nil, "there is nothing to commit")
+			require.NoError(t, notes.Set(run.State(), []string{"late"}))
+			err = run.Commit(t.Context())
+			require.ErrorIs(t, err, workspace.ErrInterrupted)
+			require.ErrorIs(t, err, workspace.ErrFenced)
+			<-run.Context().Done()
+			require.ErrorIs(t, context.Cause(run.Context()), workspace.ErrInterrupted)
+			_, err = run.Finish(t.Context())
+			require.ErrorIs(t, err, workspace.ErrInterrupted)
+			require.ErrorIs(t, run.Memory().Set("x", "y"), workspace.ErrInterrupted)
+
+			msgs := state.Messages.Or(next.State(), nil)
+			require.Empty(t, transcript.Check(msgs, transcript.OpenAI))
+			_, remembered := next.Memory().Get("k")
+			if busy == workspace.Interrupt {
+				require.Equal(t, []string{"before", "first"}, notes.Or(next.State(), nil))
+				require.Len(t, msgs, 5, "two messages, call, result, message")
+				require.True(t, remembered)
+			} else {
+				require.Equal(t, []string{"before"}, notes.Or(next.State(), nil))
+				require.Len(t, msgs, 2)
+				require.False(t, remembered)
+			}
+			_, err = next.Finish(t.Context())
+			require.NoError(t, err)
+			out, err = m.Handle(t.Context(), "ann", text("1"))
+			require.ErrorIs(t, err, workspace.ErrInvalid)
+			_, out, err = m.Begin(t.Context(), "ann", text("1"))
+			require.NoError(t, err)
+			require.Equal(t, workspace.Duplicate, out.Status, "an interrupted message is done")
+			view(t, m, "ann")
+		})
+	}
+}
+
+// A holder notices by itself that it has lost its workspace.
+func TestInterruptedContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := store.NewMemory()
+		ended := make(chan error, 1)
+		m := open(t, db, workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
+			if run.Message().ID == "1" {
+				<-ctx.Done()
+				ended <- context.Cause(ctx)
+				return ctx.Err()
+			}
+			return nil
+		}})
+		go func() {
+			_, err := m.Handle(t.Context(), "ann", text("1"))
+			require.ErrorIs(t, err, workspace.ErrInterrupted)
+		}()
+		synctest.Wait()
+		out, err := open(t, db, workspace.Options{Run: func(context.Context, *workspace.Run) error { return nil }}).
+			Handle(t.Context(), "ann", text("2"), workspace.Interrupt)
+		require.NoError(t, err)
+		require.Equal(t, workspace.Done, out.Status)
+		require.ErrorIs(t, <-ended, workspace.ErrInterrupted)
+	})
+}
+
+func TestTakeover(t *testing.T) {
+	for _, how := range []workspace.Takeover{workspace.Resume, workspace.Restart} {
+		synctest.Test(t, func(t *testing.T) {
+			db := store.NewMemory()
+			crashed := open(t, db, workspace.Options{})
+			run, _, err := crashed.Begin(t.Context(), "ann", text("1"))
+			require.NoError(t, err)
+			require.NoError(t, notes.Set(run.State(), []string{"first"}))
+			call := state.ToolCalls(state.ToolCall{ID: "c", Name: "search", Input: "{}"})
+			require.NoError(t, state.Messages.Set(run.State(), []state.Message{call}))
+			require.NoError(t, run.Commit(t.Context()))
+			_, out, err := crashed.Begin(t.Context(), "ann", text("2"))
+			require.NoError(t, err)
+			require.Equal(t, workspace.Queued, out.Status)
+			time.Sleep(10 * time.Minute)
+			require.NoError(t, run.Context().Err(), "it shows signs of life")
+			require.NoError(t, crashed.Close())
+			require.ErrorIs(t, context.Cause(run.Context()), workspace.ErrClosed)
+
+			var seen []string
+			m := open(t, db, workspace.Options{Takeover: how, Run: func(ctx context.Context, r *workspace.Run) error {
+				if r.Message().ID == "1" {
+					require.Equal(t, 1, r.Attempt())
+					require.Equal(t, run.ID(), r.ID())
+				}
+				msgs := state.Messages.Or(r.State(), nil)
+				require.Empty(t, transcript.Check(msgs, transcript.OpenAI))
+				seen = append(seen, fmt.Sprint(r.Message().ID, notes.Or(r.State(), nil), len(msgs)))
+				return notes.Set(r.State(), []string{"again"})
+			}})
+			began := time.Now()
+			require.NoError(t, m.Recover(t.Context()))
+			require.InDelta(t, 45, time.Since(began).Seconds(), 1, "one and a half times the TTL")
+			if how == workspace.Resume {
+				require.Equal(t, []string{"1[first] 3", "2[first again] 4"}, seen)
+			} else {
+				require.Equal(t, []string{"1[] 1", "2[again] 2"}, seen)
+			}
+			require.ErrorIs(t, notes.Set(run.State(), []string{"late"}), nil)
+			require.Error(t, run.Commit(t.Context()))
+			v := view(t, m, "ann")
+			require.NotContains(t, notes.Or(v.State(), nil), "late")
+		})
+	}
+}
+
+// A message that every process dies of is given up, and those behind it are
+// handled.
+func TestDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := store.NewMemory()
+		m := open(t, db, workspace.Options{})
+		_, _, err := m.Begin(t.Context(), "ann", text("poison"))
+		require.NoError(t, err)
+		_, _, err = m.Begin(t.Context(), "ann", text("2"))
+		require.NoError(t, err)
+		require.NoError(t, m.Close())
+		var buried, handled []string
+		for range 3 {
+			var dying *workspace.Manager
+			ctx, kill := context.WithCancel(t.Context())
+			dying, err = workspace.Open(ctx, db, &workspace.Options{
+				Schema: schema,
+				Run: func(ctx context.Context, run *workspace.Run) error {
+					if run.Message().ID != "poison" {
+						handled = append(handled, run.Message().ID)
+						return nil
+					}
+					kill()
+					return ctx.Err()
+				},
+				Hooks: workspace.Hooks{OnMessageDead: func(_ context.Context, user string, msg workspace.Message) {
+					buried = append(buried, user+" "+msg.ID)
+				}},
+			})
+			require.NoError(t, err)
+			_ = dying.Recover(t.Context())
+			require.NoError(t, dying.Close())
+			kill()
+		}
+		require.Equal(t, []string{"ann poison"}, buried)
+		require.Equal(t, []string{"2"}, handled)
+		v := view(t, open(t, db, workspace.Options{}), "ann")
+		require.Len(t, v.Dead, 1)
+		require.Equal(t, "text of poison", v.Dead[0].Content.(state.TextMessage).Text())
+	})
+}
+
+// A message whose sender goes away is handled all the same.
+func TestHandleCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		m := open(t, store.NewMemory(), workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
+			if tries++; tries == 1 {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return visits.Set(run.State(), 1)
+		}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		out, err := m.Handle(ctx, "ann", text("1"))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Empty(t, out.Status)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, 1, visits.Or(view(t, m, "ann").State(), 0))
+		require.NoError(t, m.Close())
+		require.Equal(t, 2, tries)
+	})
+}
+
+func TestReset(t *testing.T) {
+	db := store.NewMemory()
+	m := open(t, db, workspace.Options{})
+	dropped, err := m.Reset(t.Context(), "ann")
+	require.NoError(t, err)
+	require.Empty(t, dropped)
+	run, _, err := m.Begin(t.Context(), "ann", text("1"))
+	require.NoError(t, err)
+	require.NoError(t, notes.Set(run.State(), []string{string(make([]byte, 9000))}))
+	require.NoError(t, run.Memory().SetSecret("password", "hunter2hunter2"))
+	require.NoError(t, run.Commit(t.Context()))
+	_, _, err = m.Begin(t.Context(), "ann", text("2"))
+	require.NoError(t, err)
+	dropped, err = m.Reset(t.Context(), "ann")
+	require.NoError(t, err)
+	require.Equal(t, []string{"1", "2"}, dropped)
+	require.NoError(t, notes.Set(run.State(), []string{"resurrected"}))
+	require.ErrorIs(t, run.Commit(t.Context()), workspace.ErrInterrupted)
+	v := view(t, m, "ann")
+	require.Zero(t, v.State().KV().Len())
+	require.Empty(t, v.Memory().List())
+	keys := contents(t, db)
+	require.Len(t, keys, 1, "only the head is left")
+	for _, value := range keys {
+		require.NotContains(t, value, "hunter2")
+	}
+	_, out, err := m.Begin(t.Context(), "ann", text("2"))
+	require.NoError(t, err)
+	require.Equal(t, workspace.Duplicate, out.Status)
+	_, out, err = m.Begin(t.Context(), "ann", text("3"))
+	require.NoError(t, err)
+	require.Equal(t, workspace.Started, out.Status)
+}
+
+// contents returns all that is in a store.
+func contents(t *testing.T, db store.Store) map[string]string {
+	t.Helper()
+	values := map[string]string{}
+	for e, err := range db.Scan(context.Background(), "", "") {
+		require.NoError(t, err)
+		values[e.Key] = string(e.Value)
+	}
+	return values
+}
+
+func TestUpdate(t *testing.T) {
+	db := store.NewMemory()
+	a, b := open(t, db, workspace.Options{}), open(t, db, workspace.Options{})
+	var wg sync.WaitGroup
+	for _, m := range []*workspace.Manager{a, b} {
+		for range 4 {
+			wg.Go(func() {
+				for range 5 {
+					if err := m.Update(context.Background(), "ann", func(w *workspace.Workspace) error {
+						return visits.Replace(w.State(), visits.Or(w.State(), 0)+1)
+					}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	require.Equal(t, 40, visits.Or(view(t, a, "ann").State(), 0))
+	refused := errors.New("refused")
+	require.ErrorIs(t, a.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+		require.NoError(t, visits.Replace(w.State(), 0))
+		return refused
+	}), refused)
+	require.Equal(t, 40, visits.Or(view(t, b, "ann").State(), 0))
+	version := view(t, b, "ann").Version
+	require.NoError(t, a.Update(t.Context(), "ann", func(*workspace.Workspace) error { return nil }))
+	require.Equal(t, version, view(t, b, "ann").Version, "nothing was changed")
+}
+
+func TestHistory(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{Messages: 6, Results: 2, Run: func(_ context.Context, run *workspace.Run) error {
+		return run.State().As("support").History().Append(state.InferenceResult{
+			Prompt: []state.Message{state.SystemText("Be kind.")}, History: state.Messages.Or(run.State(), nil),
+			Output: []state.Message{state.AssistantText("answer to " + run.Message().ID)}, Raw: "{}",
+		})
+	}})
+	for i := range 10 {
+		_, err := m.Handle(t.Context(), "ann", text(fmt.Sprint(i)))
+		require.NoError(t, err)
+	}
+	v := view(t, m, "ann")
+	require.Equal(t, []string{"text of 7", "answer to 7", "text of 8", "answer to 8", "text of 9", "answer to 9"}, conversation(t, v))
+	require.Equal(t, 2, v.State().History().Len())
+	last, ok := v.State().History().Last()
+	require.True(t, ok)
+	require.Len(t, last.History, 7, "as it was sent")
+	require.Equal(t, "support", last.Agent)
+}
+
+func TestViewAtAndRecords(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	for i := range 5 {
+		require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+			if err := token.Set(w.State(), fmt.Sprint("secret-number-", i)); err != nil {
+				return err
+			}
+			if err := w.Memory().SetSecret("pin", fmt.Sprint("pin-number-", i)); err != nil {
+				return err
+			}
+			return notes.Set(w.State().As("x"), []string{fmt.Sprint(i)})
+		}))
+	}
+	v := view(t, m, "ann")
+	require.EqualValues(t, 5, v.Version)
+	_, err := m.ViewAt(t.Context(), "ann", 6)
+	require.ErrorIs(t, err, workspace.ErrInvalid)
+	for at := v.Oldest; at <= 5; at++ {
+		past, err := m.ViewAt(t.Context(), "ann", at)
+		require.NoError(t, err)
+		require.Len(t, notes.Or(past.State(), nil), int(at))
+	}
+	if v.Oldest > 0 {
+		_, err = m.ViewAt(t.Context(), "ann", v.Oldest-1)
+		require.ErrorIs(t, err, state.ErrCompacted)
+	}
+	n := 0
+	for r, err := range m.Records(t.Context(), "ann", v.Oldest) {
+		require.NoError(t, err)
+		n++
+		require.NotContains(t, fmt.Sprint(r), "number-")
+		require.Equal(t, workspace.KindUpdate, r.Kind)
+	}
+	require.EqualValues(t, 5-v.Oldest, n)
+}
+
+// What was a secret is nowhere in the store any more once it was changed.
+func TestSecretsGo(t *testing.T) {
+	db := store.NewMemory()
+	m := open(t, db, workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
+		switch run.Message().ID {
+		case "set":
+			return errors.Join(token.Set(run.State(), "old-secret"), run.Memory().SetSecret("pin", "old-pin"),
+				notes.Set(run.State(), []string{string(make([]byte, 9000))}))
+		case "change":
+			return errors.Join(token.Set(run.State(), "new-secret"), run.Memory().SetSecret("pin", "new-pin"))
+		}
+		_, err := token.Delete(run.State())
+		_, err2 := run.Memory().Delete("pin")
+		return errors.Join(err, err2)
+	}})
+	for i, gone := range [][]string{{}, {"old-secret", "old-pin"}, {"old-secret", "old-pin", "new-secret", "new-pin"}} {
+		_, err := m.Handle(t.Context(), "ann", text([]string{"set", "change", "delete"}[i]))
+		require.NoError(t, err)
+		view(t, m, "ann")
+		for key, value := range contents(t, db) {
+			for _, secret := range gone {
+				require.NotContains(t, value, secret, key)
+			}
+		}
+	}
+}
+
+func TestHooks(t *testing.T) {
+	db := store.NewMemory()
+	var heard []string
+	say := func(format string, args ...any) { heard = append(heard, fmt.Sprintf(format, args...)) }
+	m := open(t, db, workspace.Options{
+		Run: func(ctx context.Context, run *workspace.Run) error {
+			say("run %s", run.Message().ID)
+			if run.Message().ID == "2" {
+				return errors.New("broken")
+			}
+			_ = run.Memory().SetSecret("b", "value")
+			_ = run.Memory().Set("a", "value")
+			if err := run.Commit(ctx); err != nil {
+				return err
+			}
+			_, _ = run.Memory().Delete("a")
+			return run.Store().Set(ctx, "k", "v")
+		},
+		Hooks: workspace.Hooks{
+			OnRunStart:     func(_ context.Context, run *workspace.Run) { say("start %s", run.Message().ID) },
+			OnRunComplete:  func(_ context.Context, run *workspace.Run, err error) { say("complete %s %v", run.Message().ID, err) },
+			OnRunFailed:    func(_ context.Context, run *workspace.Run, err error) { say("failed %s %v", run.Message().ID, err) },
+			OnMemorySet:    func(_ context.Context, user, key string) { say("set %s %s", user, key) },
+			OnMemoryDelete: func(_ context.Context, user, key string) { say("delete %s %s", user, key) },
+		},
+	})
+	_, err := m.Handle(t.Context(), "ann", text("1"))
+	require.NoError(t, err)
+	_, err = m.Handle(t.Context(), "ann", text("2"))
+	require.Error(t, err)
+	require.Equal(t, []string{
+		"start 1", "run 1", "set ann a", "set ann b", "delete ann a", "complete 1 <nil>",
+		"start 2", "run 2", "complete 2 broken", "failed 2 broken",
+	}, heard)
+	value, ok, err := m.Store("ann").Get(t.Context(), "k")
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, "v", value)
+	for key := range contents(t, db) {
+		require.Regexp(t, `^agent:(workspace:ann|data:ann:k)`, key)
+	}
+}
+
+func TestList(t *testing.T) {
+	db := store.NewMemory()
+	m := open(t, db, workspace.Options{})
+	users := []string{"bob", "bob-2", "bob/b/0", "bob0", "ann", "b", "é", "bob b", "bob."}
+	for _, user := range users {
+		require.NoError(t, m.Update(t.Context(), user, func(w *workspace.Workspace) error {
+			return notes.Set(w.State(), []string{string(make([]byte, 9000))}) // so that there are blobs
+		}))
+	}
+	var got []string
+	for user, err := range m.List(t.Context()) {
+		require.NoError(t, err)
+		got = append(got, user)
+	}
+	require.ElementsMatch(t, users, got)
+}
+
+func TestClosed(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{Run: func(context.Context, *workspace.Run) error { return nil }})
+	require.NoError(t, m.Close())
+	require.NoError(t, m.Close())
+	_, err := m.Handle(t.Context(), "ann", text("1"))
+	require.ErrorIs(t, err, workspace.ErrClosed)
+	_, err = m.View(t.Context(), "ann")
+	require.ErrorIs(t, err, workspace.ErrClosed)
+	require.ErrorIs(t, m.Recover(t.Context()), workspace.ErrClosed)
+	require.ErrorIs(t, m.Update(t.Context(), "ann", nil), workspace.ErrClosed)
+	_, err = m.Reset(t.Context(), "ann")
+	require.ErrorIs(t, err, workspace.ErrClosed)
+}

@@ -1,0 +1,52 @@
+package workspace
+
+import (
+	"context"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/tool"
+)
+
+// Tools returns the tools with which a model uses the memory: memory_set,
+// memory_get, memory_delete and memory_list. A model does not get to see a secret;
+// one that it sets itself is in the conversation, as the argument of its call.
+//
+// The calls of a step take effect in their order: those that write are made apart
+// from all others, as tools that are given the state are.
+func (m *Memory) Tools() []*tool.Tool {
+	type key struct {
+		Key string `json:"key" jsonschema:"what it is about, e.g. favourite_colour"`
+	}
+	type entry struct {
+		key
+		Value  string `json:"value" jsonschema:"what to remember"`
+		Secret bool   `json:"secret,omitempty" jsonschema:"true for passwords, tokens and the like"`
+	}
+	return []*tool.Tool{
+		tool.Must(tool.NewStateful("memory_set",
+			"Remember something about the user for later conversations. What is remembered under the same key is replaced. "+
+				"A secret is never shown again; it stays one until it is deleted.",
+			func(_ context.Context, _ *state.State, in entry) (string, error) {
+				if err := m.set(in.Key, in.Value, in.Secret); err != nil {
+					return "", err
+				}
+				return "remembered", nil
+			})),
+		tool.Must(tool.New("memory_get",
+			"Get what is remembered under a key: null if nothing is, "+mask+" in place of a secret.",
+			func(_ context.Context, in key) (*string, error) {
+				entry, found := m.Get(in.Key)
+				if !found {
+					return nil, nil
+				}
+				shown := entry.String()
+				return &shown, nil
+			})),
+		tool.Must(tool.NewStateful("memory_delete",
+			"Forget what is remembered under a key. The result says whether there was anything.",
+			func(_ context.Context, _ *state.State, in key) (bool, error) { return m.Delete(in.Key) })),
+		tool.Must(tool.New("memory_list",
+			"List the keys under which something is remembered.",
+			func(context.Context, struct{}) ([]string, error) { return m.List(), nil })),
+	}
+}

@@ -1,0 +1,179 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentstate/state/store"
+)
+
+// watch looks after the run of a workspace, in the background, until there is none:
+// if its holder dies, it is taken over.
+func (m *Manager) watch(user string, l *ledger) {
+	if m.opts.Run == nil {
+		return
+	}
+	m.mu.Lock()
+	twice := m.watched[user]
+	m.watched[user] = true
+	m.mu.Unlock()
+	if twice {
+		return
+	}
+	forget := func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.watched, user)
+	}
+	if !m.background(func() {
+		defer forget()
+		for {
+			found, err := m.rescue(m.ctx, l)
+			if m.ctx.Err() != nil || err == nil && !found {
+				return
+			}
+			if l.pause(m.ctx, l.ttl/3) != nil {
+				return
+			}
+		}
+	}) {
+		forget()
+	}
+}
+
+// rescue looks at the run of a workspace until it shows a sign of life or ends, or,
+// if it does neither for long enough, takes it over and works it off. It returns
+// whether it has found a run.
+func (m *Manager) rescue(ctx context.Context, l *ledger) (found bool, err error) {
+	h, _, err := l.read(ctx)
+	if err != nil || h.Run == nil {
+		return false, err
+	}
+	seen, since, silence := pulseOf(h), time.Now(), h.Run.ttl()*3/2
+	for time.Since(since) < silence {
+		if err := l.pause(ctx, min(silence/6, silence-time.Since(since))); err != nil {
+			return true, err
+		}
+		if h, _, err = l.read(ctx); err != nil {
+			return true, err
+		}
+		if pulseOf(h) != seen {
+			return true, nil
+		}
+	}
+	next := l.tenure()
+	lost := h.Run.Item
+	h, err = l.takeOver(ctx, seen, m.opts.Takeover, m.opts.Attempts, next)
+	switch {
+	case errors.Is(err, errAlive):
+		return true, nil
+	case err != nil:
+		return true, err
+	}
+	m.buried(ctx, l, h, lost)
+	if h.Run == nil || h.Run.ID != next.id {
+		return true, nil
+	}
+	run, err := m.newRun(m.ctx, l, h)
+	if err != nil {
+		return true, err
+	}
+	m.workOff(run)
+	return true, nil
+}
+
+// buried tells of a message that was given up, if it was.
+func (m *Manager) buried(ctx context.Context, l *ledger, h *head, lost item) {
+	if m.opts.Hooks.OnMessageDead == nil || h.fate(lost.ID) != "dead" {
+		return
+	}
+	if msg, err := l.message(ctx, lost); err == nil {
+		m.opts.Hooks.OnMessageDead(ctx, l.user, msg)
+	}
+}
+
+// rescuers is how many workspaces Recover looks at at the same time.
+const rescuers = 64
+
+// Recover looks for runs whose process has died, takes them over and works off what
+// waits behind them. It takes longer than the TTL, for it has to see that they are
+// silent, and returns when every run that it has found has shown a sign of life,
+// has ended or was worked off. Call it when a process starts, and from time to time
+// in one that always runs: a message whose sender went away with the process that
+// had taken it is found by nothing else.
+func (m *Manager) Recover(ctx context.Context) error {
+	leave, err := m.enter()
+	if err != nil {
+		return about("recover", "", err)
+	}
+	defer leave()
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		errs []error
+		free = make(chan struct{}, rescuers)
+	)
+	fail := func(user string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		errs = append(errs, about("recover", user, err))
+	}
+	for user, err := range m.List(ctx) {
+		if err != nil {
+			fail(user, err)
+			break
+		}
+		l, err := m.ledger(user)
+		if err != nil {
+			fail(user, err)
+			break
+		}
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			if _, err := m.rescue(ctx, l); err != nil {
+				fail(user, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// List yields the users who have a workspace, in the order of their keys.
+func (m *Manager) List(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		after := ""
+		for {
+			var next *store.Entry
+			for e, err := range m.db.Scan(ctx, prefix, after) {
+				if err != nil {
+					yield("", about("list", "", err))
+					return
+				}
+				next = &e
+				break
+			}
+			if next == nil {
+				return
+			}
+			name, _, blob := strings.Cut(strings.TrimPrefix(next.Key, prefix), blobs)
+			if blob { // after those of this workspace
+				after = prefix + name + "/b0"
+				continue
+			}
+			after = next.Key
+			user, err := decodeUser(name)
+			if err != nil {
+				err = corrupt(next.Key, err.Error())
+			}
+			if !yield(user, about("list", user, err)) || err != nil {
+				return
+			}
+		}
+	}
+}

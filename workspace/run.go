@@ -1,0 +1,322 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+)
+
+// Run is the handling of one message, by who holds the workspace. While it is under
+// way nobody else changes the workspace. All methods are safe for concurrent use.
+type Run struct {
+	content
+	m       *Manager
+	ledger  *ledger
+	lease   string
+	work    string
+	attempt int
+	ttl     time.Duration
+	base    uint64 // the version at which the run began
+	message Message
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+
+	mu    sync.Mutex // held by what commits
+	ended error
+	reply string
+
+	beats sync.Mutex
+	alive time.Time // when the last sign of life was asked for that was given
+}
+
+// newRun returns the run that a head says to be ours.
+func (m *Manager) newRun(ctx context.Context, l *ledger, h *head) (*Run, error) {
+	msg, err := l.message(ctx, h.Run.Item)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := l.content(ctx, h, h.now())
+	if err != nil {
+		return nil, err
+	}
+	c, err := newContent(l.user, m.opts.Schema, doc, h.now())
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{
+		content: *c, m: m, ledger: l, lease: h.Run.ID, work: h.Run.Work, attempt: h.Run.Attempt, ttl: h.Run.ttl(),
+		base: h.Run.Base.Version, message: msg, alive: time.Now(),
+	}
+	if r.at.Version == r.base { // else it is there
+		if err := r.receive(); err != nil {
+			return nil, err
+		}
+	}
+	ctx, r.cancel = context.WithCancelCause(ctx)
+	r.ctx = state.NewContext(NewContext(ctx, r), r.state)
+	if !m.background(r.keepAlive) {
+		r.cancel(ErrClosed)
+		return nil, ErrClosed
+	}
+	m.hold(r)
+	return r, nil
+}
+
+// receive puts the message into the conversation.
+func (r *Run) receive() error {
+	if err := state.Messages.Set(r.state, []state.Message{r.message.Content}); err != nil {
+		return err
+	}
+	return r.settings.change(func(s *Settings) {
+		if r.message.ChatID != "" {
+			s.ChatID = r.message.ChatID
+		}
+		if r.message.Platform != "" {
+			s.Platform = r.message.Platform
+		}
+	})
+}
+
+// ID returns the id of the run. It stays the same when another process takes the
+// run over. Together with Step it is a key under which a tool can do something
+// outside once only.
+func (r *Run) ID() string { return r.work }
+
+// Step returns how many records the run has committed since it began.
+func (r *Run) Step() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return int(r.at.Version - r.base)
+}
+
+// Attempt returns how often the run was taken over because its process had died.
+func (r *Run) Attempt() int { return r.attempt }
+
+// Message returns the message that is being handled. It is in the conversation.
+func (r *Run) Message() Message { return r.message }
+
+// Context returns a context that ends when the run has lost its workspace;
+// context.Cause is then ErrFenced, together with ErrInterrupted if another message
+// or a reset ended the run. It carries the run, for FromContext, and the state, for
+// state.FromContext.
+func (r *Run) Context() context.Context { return r.ctx }
+
+// Store returns where the run, its tools and its hooks keep what is not part of
+// the workspace, by user. What is set there is stored at once, whatever becomes of
+// the run.
+func (r *Run) Store() *store.Manager { return r.m.Store(r.user) }
+
+// Reply says what Handle returns to the sender of the message. The last call
+// counts.
+func (r *Run) Reply(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reply = text
+}
+
+// Commit stores what was changed since the last commit. What was committed
+// survives the process: whoever takes the run over goes on from there. Nothing of
+// it is stored if there is an error, unless it is store.ErrUnknownOutcome, after
+// which the run is over and whoever takes it over finds out.
+func (r *Run) Commit(ctx context.Context) error {
+	effects, err := r.commit(ctx)
+	if err != nil {
+		return about("commit", r.user, err)
+	}
+	r.m.opts.Hooks.remembered(ctx, r.user, effects)
+	return nil
+}
+
+func (r *Run) commit(ctx context.Context) ([]Effect, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended != nil {
+		return nil, r.ended
+	}
+	x, err := r.delta()
+	if err != nil || len(x.effects) == 0 {
+		return nil, err
+	}
+	asked := time.Now()
+	at, err := r.ledger.commit(ctx, r.lease, r.message.ID, r.at, x.effects, x.purge)
+	if err != nil {
+		return nil, r.lost(err)
+	}
+	r.lives(asked)
+	return x.effects, r.saved(x, at)
+}
+
+// lost ends the run if err says that it is not the holder's any more.
+func (r *Run) lost(err error) error {
+	if errors.Is(err, ErrFenced) || errors.Is(err, ErrRolledBack) || errors.Is(err, store.ErrUnknownOutcome) {
+		r.over(err)
+	}
+	return err
+}
+
+// over ends the run. It is called with the lock.
+func (r *Run) over(err error) {
+	if r.ended == nil {
+		r.ended = err
+		r.end(err)
+		r.cancel(err)
+		r.m.release(r)
+	}
+}
+
+// Finish stores what was changed, marks the message as done and begins the next
+// run if messages wait, all in one write. It returns the next run, or nil. The
+// conversation is shortened as Options says. What others write to the run's State
+// meanwhile is not stored.
+func (r *Run) Finish(ctx context.Context) (*Run, error) {
+	h, effects, err := r.finish(ctx)
+	if err != nil {
+		return nil, about("finish", r.user, err)
+	}
+	r.m.opts.Hooks.remembered(ctx, r.user, effects)
+	r.m.opts.Hooks.completed(ctx, r, nil)
+	return r.next(ctx, h)
+}
+
+func (r *Run) finish(ctx context.Context) (successor, []Effect, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended != nil {
+		return successor{}, nil, r.ended
+	}
+	x, err := r.delta()
+	if err != nil {
+		return successor{}, nil, err
+	}
+	told := x.effects
+	doc := r.doc.clone()
+	if err := doc.apply(x.effects); err != nil {
+		return successor{}, nil, err
+	}
+	window, err := doc.window(r.m.opts.Messages, r.m.opts.Results)
+	if err != nil {
+		return successor{}, nil, err
+	}
+	if err := doc.apply(window); err != nil {
+		return successor{}, nil, err
+	}
+	x.effects = append(x.effects, window...)
+	t := r.ledger.tenure()
+	h, at, err := r.ledger.finish(ctx, r.lease, r.message.ID, r.at, x.effects, x.purge, t)
+	if err != nil {
+		return successor{}, nil, r.lost(err)
+	}
+	r.at = at
+	r.ledger.keep(at, doc)
+	r.over(ErrEnded)
+	return successor{h, t.id}, told, nil
+}
+
+// Fail ends the run without storing what was not committed, and marks the message
+// as failed. Calls of tools that were committed without a result are answered. It
+// returns the next run, as Finish does.
+func (r *Run) Fail(ctx context.Context, reason error) (*Run, error) {
+	if reason == nil {
+		return nil, about("fail", r.user, fmt.Errorf("%w: no reason", ErrInvalid))
+	}
+	h, err := r.fail(ctx)
+	if err != nil {
+		return nil, about("fail", r.user, err)
+	}
+	r.m.opts.Hooks.completed(ctx, r, reason)
+	return r.next(ctx, h)
+}
+
+func (r *Run) fail(ctx context.Context) (successor, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended != nil {
+		return successor{}, r.ended
+	}
+	t := r.ledger.tenure()
+	h, err := r.ledger.fail(ctx, r.lease, r.message.ID, t)
+	if err != nil {
+		return successor{}, r.lost(err)
+	}
+	r.over(ErrEnded)
+	return successor{h, t.id}, nil
+}
+
+// successor is what a run has left behind.
+type successor struct {
+	head  *head
+	lease string // of the next run, if there is one
+}
+
+// next returns the run that has begun at the end of this one.
+func (r *Run) next(ctx context.Context, s successor) (*Run, error) {
+	r.m.tidy(ctx, r.ledger, s.head)
+	if s.head.Run == nil || s.head.Run.ID != s.lease {
+		return nil, nil
+	}
+	// The next run is not part of the call that had begun this one.
+	next, err := r.m.newRun(r.m.ctx, r.ledger, s.head)
+	return next, about("begin", r.user, err)
+}
+
+// keepAlive shows that the holder lives, until the run ends.
+func (r *Run) keepAlive() {
+	defer r.m.release(r)
+	beat := time.NewTicker(r.ttl / 3)
+	defer beat.Stop()
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-r.m.ctx.Done():
+			r.cancel(context.Cause(r.m.ctx))
+			return
+		case <-beat.C:
+		}
+		// Before others can think that it is dead, the run gives up by itself.
+		ctx, cancel := context.WithTimeout(r.ctx, r.left())
+		asked := time.Now()
+		_, err := r.ledger.renew(ctx, r.lease, r.message.ID)
+		cancel()
+		switch {
+		case err == nil:
+			r.lives(asked)
+			continue
+		case errors.Is(err, ErrFenced), errors.Is(err, ErrRolledBack):
+		case r.left() <= 0:
+			err = fmt.Errorf("%w: no sign of life for too long: %w", ErrFenced, err)
+		default:
+			continue
+		}
+		r.cancel(err) // lets go who holds the lock
+		r.mu.Lock()
+		r.over(err)
+		r.mu.Unlock()
+		return
+	}
+}
+
+// left returns for how long the run may go on without a sign of life.
+func (r *Run) left() time.Duration {
+	r.beats.Lock()
+	defer r.beats.Unlock()
+	return r.ttl*3/4 - time.Since(r.alive)
+}
+
+func (r *Run) lives(at time.Time) {
+	r.beats.Lock()
+	defer r.beats.Unlock()
+	r.alive = at
+}
+
+// lasts reports whether the run can still be ended by its holder.
+func (r *Run) lasts() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended == nil
+}

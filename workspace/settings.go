@@ -1,0 +1,123 @@
+package workspace
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/agentstate/state"
+)
+
+// Settings are what a workspace knows about its user besides State and Memory.
+type Settings struct {
+	ChatID     string
+	Platform   string
+	MCPServers map[string]state.JSON // the configuration of each server, by its name
+	DebugMode  bool
+}
+
+// settings are the Settings of a workspace, for many goroutines.
+type settings struct {
+	mu     sync.Mutex
+	now    Settings
+	stored map[string][]byte
+	ended  error
+}
+
+func newSettings(stored map[string][]byte) (*settings, error) {
+	s := &settings{stored: stored}
+	for name, dst := range map[string]any{
+		"chatId": &s.now.ChatID, "platform": &s.now.Platform, "mcpServers": &s.now.MCPServers, "debugMode": &s.now.DebugMode,
+	} {
+		if data, ok := stored[name]; ok {
+			if err := json.Unmarshal(data, dst); err != nil {
+				return nil, fmt.Errorf("%w: setting %s: %w", ErrCorrupt, name, err)
+			}
+		}
+	}
+	return s, nil
+}
+
+func (s *settings) get() Settings {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.now
+	c.MCPServers = maps.Clone(c.MCPServers)
+	return c
+}
+
+func (s *settings) change(fn func(*Settings)) error {
+	c := s.get()
+	fn(&c)
+	for name, config := range c.MCPServers {
+		if !config.Valid() {
+			return fmt.Errorf("%w: configuration of the MCP server %q is no JSON", ErrInvalid, clip(name))
+		}
+	}
+	if len(c.ChatID) > maxID || len(c.Platform) > maxID {
+		return fmt.Errorf("%w: ChatID and Platform have at most %d bytes", ErrInvalid, maxID)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != nil {
+		return s.ended
+	}
+	c.MCPServers = maps.Clone(c.MCPServers)
+	s.now = c
+	return nil
+}
+
+// effects returns what has to change in the document.
+func (s *settings) effects() ([]Effect, error) {
+	c := s.get()
+	var effects []Effect
+	for _, f := range []struct {
+		name  string
+		value any
+		unset bool
+	}{
+		{"chatId", c.ChatID, c.ChatID == ""},
+		{"debugMode", c.DebugMode, !c.DebugMode},
+		{"mcpServers", c.MCPServers, len(c.MCPServers) == 0},
+		{"platform", c.Platform, c.Platform == ""},
+	} {
+		old, present := s.stored[f.name]
+		data, err := encode(f.value)
+		switch {
+		case err != nil:
+			return nil, err
+		case f.unset && present:
+			effects = append(effects, Effect{Part: partSetting, Field: f.name, Do: doDelete})
+		case !f.unset && !bytes.Equal(old, data):
+			effects = append(effects, Effect{Part: partSetting, Field: f.name, Do: doSet, Value: state.JSON(data)})
+		}
+	}
+	return effects, nil
+}
+
+// saved notes that effects are in the document now.
+func (s *settings) saved(effects []Effect) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stored = maps.Clone(s.stored)
+	if s.stored == nil {
+		s.stored = map[string][]byte{}
+	}
+	for _, e := range effects {
+		switch {
+		case e.Part != partSetting:
+		case e.Do == doDelete:
+			delete(s.stored, e.Field)
+		default:
+			s.stored[e.Field] = []byte(e.Value)
+		}
+	}
+}
+
+func (s *settings) end(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = err
+}

@@ -1,0 +1,490 @@
+package workspace
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/form"
+	"github.com/agentstate/state/transcript"
+)
+
+type talkItem struct {
+	ID string `json:"id"`
+	N  int    `json:"n"`
+}
+
+var (
+	talkTitle   = &state.Field[string]{Name: "title"}
+	talkTotal   = &state.Field[int]{Name: "total", Handler: state.Sum[int]()}
+	talkLog     = &state.Field[[]string]{Name: "log"}
+	talkRecent  = &state.Field[[]string]{Name: "recent", Handler: state.KeepLast[[]string](3)}
+	talkItems   = &state.Field[[]talkItem]{Name: "items", Handler: state.MergeByID[[]talkItem](func(i talkItem) string { return i.ID })}
+	talkLabels  = &state.Field[map[string]string]{Name: "labels", Handler: state.MergeMap[map[string]string]()}
+	talkToken   = &state.Field[string]{Name: "token", Secret: true}
+	talkScratch = &state.Field[[]string]{Name: "scratch", Ephemeral: true}
+	talkSchema  = state.MustSchema(state.AllowUndeclared, talkTitle, talkTotal, talkLog, talkRecent, talkItems, talkLabels, talkToken, talkScratch)
+
+	talkTrim = transcript.KeepLast(4).Handler()
+)
+
+// plainState is what Export says, without regard to how messages are stored.
+type plainState struct {
+	Version      uint64
+	Fields, Keys map[string]string
+	Conversation *[]string
+	Results      []plainResult
+}
+
+type plainResult struct {
+	form.Result
+	Messages [4][]string
+}
+
+func plainOf(t require.TestingT, s *state.State) plainState {
+	data, err := s.Export()
+	require.NoError(t, err)
+	var f form.State
+	require.NoError(t, json.Unmarshal(data, &f))
+	p := plainState{Version: f.Version, Fields: map[string]string{}, Keys: map[string]string{}}
+	for _, v := range f.Fields {
+		p.Fields[v.Name] = string(v.Value)
+	}
+	for _, v := range f.Keys {
+		p.Keys[v.Name] = string(v.Value)
+	}
+	texts := func(runs []form.Run) (list []string) {
+		for _, r := range runs {
+			for _, m := range f.Messages[r.From:r.To] {
+				list = append(list, string(m))
+			}
+		}
+		return list
+	}
+	if f.Conversation != nil {
+		list := texts(*f.Conversation)
+		p.Conversation = &list
+	}
+	for _, r := range f.Results {
+		q := plainResult{Result: r, Messages: [4][]string{texts(r.Prompt), texts(r.History), texts(r.Output), texts(r.ToolCalls)}}
+		q.Prompt, q.History, q.Output, q.ToolCalls = nil, nil, nil, nil
+		p.Results = append(p.Results, q)
+	}
+	return p
+}
+
+// stored returns effects as they come out of a record.
+func stored(t require.TestingT, effects []Effect) []Effect {
+	data, err := encode(effects)
+	require.NoError(t, err)
+	var again []Effect
+	require.NoError(t, json.Unmarshal(data, &again))
+	require.Empty(t, cmp.Diff(effects, again))
+	return again
+}
+
+// talker writes at random.
+type talker struct {
+	*rapid.T
+	calls int
+}
+
+var talkWords = rapid.SampledFrom([]string{"a", "b", "c", "", "<&>\u00e9"})
+
+func (t *talker) message() state.Message {
+	if rapid.IntRange(0, 3).Draw(t.T, "call") == 0 {
+		t.calls++
+		return state.ToolCalls(state.ToolCall{ID: fmt.Sprint("call", t.calls), Name: "f", Input: "{}"})
+	}
+	return state.UserText(talkWords.Draw(t.T, "text"))
+}
+
+func (t *talker) result(st *state.State) state.InferenceResult {
+	r := state.InferenceResult{
+		ID: talkWords.Draw(t.T, "id"), Input: "in", Prompt: []state.Message{state.SystemText("You help.")},
+		Output: []state.Message{t.message()}, Raw: rapid.SampledFrom([]string{"", "{}", "\xff"}).Draw(t.T, "raw"),
+		CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600)),
+	}
+	r.History = state.Messages.Or(st, nil)
+	if m, ok := r.Output[0].(state.ToolCallMessage); ok && rapid.Bool().Draw(t.T, "answered") {
+		r.ToolCalls = []state.ToolResultMessage{state.ToolResult(m.Calls()[0], `"done"`)}
+	}
+	return r
+}
+
+func (t *talker) write(st *state.State, snapshot *state.State) {
+	word := talkWords.Draw(t.T, "word")
+	var err error
+	switch rapid.IntRange(0, 21).Draw(t.T, "op") {
+	case 0:
+		err = talkTitle.Set(st, word)
+	case 1:
+		err = talkTotal.Set(st, 1)
+	case 2:
+		err = talkLog.Set(st, []string{word, word})
+	case 3:
+		err = talkLog.SetWith(st, []string{word}, state.Union[[]string]())
+	case 4:
+		err = talkRecent.Set(st, []string{word})
+	case 5:
+		err = talkItems.Set(st, []talkItem{{word, t.calls}})
+	case 6:
+		err = talkLabels.Set(st, map[string]string{word: "x"})
+	case 7:
+		err = talkToken.Set(st, word+"secret")
+	case 8:
+		err = talkScratch.Set(st, []string{word})
+	case 9:
+		err = st.KV().Set("key "+word, []any{word, nil})
+	case 10:
+		_, err = st.KV().Delete(rapid.SampledFrom([]string{"title", "log", "key a", "messages", "items"}).Draw(t.T, "name"))
+	case 11, 12:
+		err = state.Messages.Set(st, []state.Message{t.message(), t.message()})
+	case 13:
+		err = state.Messages.SetWith(st, []state.Message{t.message()}, talkTrim)
+	case 14:
+		err = state.Messages.Update(st, func(msgs []state.Message) ([]state.Message, error) {
+			at := rapid.IntRange(0, len(msgs)).Draw(t.T, "at")
+			return slices.Insert(msgs, at, t.message()), nil
+		})
+	case 15, 16, 17:
+		err = st.History().Append(t.result(st))
+	case 18:
+		_, _, err = st.History().Pop()
+	case 19:
+		err = st.History().Reset(st.History().Since(1))
+	case 20:
+		err = st.Revert(snapshot)
+	case 21:
+		branch := st.Fork()
+		if err = talkLog.Set(branch, []string{"branch"}); err == nil {
+			err = st.Join(branch)
+		}
+	}
+	require.NoError(t, err)
+}
+
+// Whatever is written, the document of all effects is the state, and the content
+// that was rolled back or shortened is what it should be.
+func TestDocumentFollowsTheState(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		t := &talker{T: rt}
+		d := newDocument()
+		st := load(t, d)
+		snapshot, base := st.Snapshot(), d.clone()
+		for range rapid.IntRange(1, 12).Draw(rt, "commits") {
+			saved := st.Snapshot()
+			for range rapid.IntRange(0, 4).Draw(rt, "writes") {
+				t.write(st, snapshot)
+			}
+			effects, err := d.effects(saved, st.Snapshot())
+			require.NoError(t, err)
+			require.NoError(t, d.apply(stored(t, effects)))
+			again := load(t, d)
+			require.Empty(t, cmp.Diff(plainOf(t, st), plainOf(t, again)))
+			require.NotContains(t, string(d.encode()), "scratch")
+
+			switch rapid.IntRange(0, 7).Draw(rt, "then") {
+			case 0:
+				snapshot = st.Snapshot()
+			case 1: // another process goes on
+				d, err = decodeDocument(d.encode())
+				require.NoError(t, err)
+				st = again
+				snapshot, base = st.Snapshot(), d.clone()
+			case 2:
+				version := st.Version()
+				require.NoError(t, d.apply(stored(t, d.diff(base, everywhere))))
+				st = load(t, d)
+				require.GreaterOrEqual(t, st.Version(), version)
+				require.Equal(t, withoutVersion(base), withoutVersion(d))
+				snapshot = st.Snapshot()
+			case 3:
+				before := state.Messages.Or(st, nil)
+				effects, err := d.closePending()
+				require.NoError(t, err)
+				require.Equal(t, len(transcript.Pending(before)) == 0, len(effects) == 0)
+				require.NoError(t, d.apply(stored(t, effects)))
+				st = load(t, d)
+				if len(effects) > 0 {
+					want, _ := transcript.Repair(before, transcript.Profile{}, transcript.AnswerCalls)
+					require.Equal(t, raws(want), raws(state.Messages.Or(st, nil)))
+				}
+				snapshot = st.Snapshot()
+			case 4:
+				shorten(t, d, rapid.IntRange(-1, 5).Draw(rt, "n"), rapid.IntRange(-1, 3).Draw(rt, "m"))
+				st = load(t, d)
+				snapshot = st.Snapshot()
+			}
+		}
+	})
+}
+
+func load(t require.TestingT, d *document) *state.State {
+	s, err := d.state(talkSchema)
+	require.NoError(t, err)
+	return s
+}
+
+func raws(msgs []state.Message) []string {
+	texts := make([]string, len(msgs))
+	for i, m := range msgs {
+		texts[i] = string(m.Raw())
+	}
+	return texts
+}
+
+// commit applies what was written to a state, and returns how many bytes that was.
+func commit(t require.TestingT, d *document, from, to *state.State) (bytes int, effects []Effect) {
+	effects, err := d.effects(from, to)
+	require.NoError(t, err)
+	data, err := encode(effects)
+	require.NoError(t, err)
+	require.NoError(t, d.apply(effects))
+	return len(data), effects
+}
+
+// A commit costs what it adds, in bytes and in work, however long the run is, and
+// though every result holds the whole conversation.
+func TestLongRunStaysCheap(t *testing.T) {
+	const steps = 10_000
+	d := newDocument()
+	st := load(t, d)
+	size := map[int]int{}
+	var work uint64
+	for i := range steps {
+		saved := st.Snapshot()
+		text := "It is " + fmt.Sprintf("%05d", i)
+		if i%500 == 7 {
+			text = "ok" // as was said before
+		}
+		if i%50 == 0 {
+			require.NoError(t, st.History().Append(state.InferenceResult{
+				ID: fmt.Sprintf("%05d", i), Prompt: []state.Message{state.SystemText("You help.")},
+				History: state.Messages.Or(st, nil), Output: []state.Message{state.AssistantText(text)},
+				CreatedAt: time.Unix(1_800_000_000, 0).UTC(),
+			}))
+		} else {
+			require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText(text)}))
+		}
+		now := st.Snapshot()
+		step := func() {
+			n, _ := commit(t, d, saved, now)
+			size[i/1_000] += n
+		}
+		if i < steps-5 {
+			step()
+		} else {
+			work = max(work, allocated(step))
+		}
+	}
+	require.Less(t, float64(size[steps/1_000-1]), 1.2*float64(size[0]))
+	require.Less(t, work, uint64(32<<10))
+	require.Len(t, d.parts[partMessage], steps+1)
+	again := load(t, d)
+	require.Equal(t, raws(state.Messages.Or(st, nil)), raws(state.Messages.Or(again, nil)))
+	want, _ := st.History().Last()
+	got, _ := again.History().Last()
+	require.Equal(t, raws(want.History), raws(got.History))
+}
+
+func TestMessagesOfResultsAreStoredOnce(t *testing.T) {
+	d := newDocument()
+	st := load(t, d)
+	call := state.ToolCalls(state.ToolCall{ID: "1", Name: "f", Input: "{}"})
+	append1 := func() {
+		require.NoError(t, st.History().Append(state.InferenceResult{
+			Prompt: []state.Message{state.SystemText("You help."), state.SystemText("Be short.")}, History: state.Messages.Or(st, nil),
+			Output: []state.Message{call}, ToolCalls: []state.ToolResultMessage{state.ToolResult(call.Calls()[0], "1")},
+			CreatedAt: time.Unix(0, 0).UTC(),
+		}))
+	}
+	saved := st.Snapshot()
+	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("hi")}))
+	append1()
+	commit(t, d, saved, st.Snapshot())
+	saved = st.Snapshot()
+	append1()
+	commit(t, d, saved, st.Snapshot())
+	require.Equal(t, `{"conversation":[1,2,3,6,7],"results":[`+
+		`{"prompt":[[4,6]],"history":[[1,2]],"output":[[2,3]],"tool_calls":[[3,4]],"created_at":"1970-01-01T00:00:00Z"},`+
+		`{"prompt":[[4,6]],"history":[[1,4]],"output":[[2,3]],"tool_calls":[[3,4]],"created_at":"1970-01-01T00:00:00Z"}],"version":3}`,
+		string(part(d, partTalk)))
+
+	// What was cut off and comes again is found.
+	saved = st.Snapshot()
+	msgs := state.Messages.Or(st, nil)
+	msgs[1] = state.UserText("other")
+	require.NoError(t, state.Messages.Replace(st, msgs))
+	_, effects := commit(t, d, saved, st.Snapshot())
+	require.Equal(t, 1, len(slices.DeleteFunc(effects, func(e Effect) bool { return e.Part != partMessage })))
+}
+
+func part(d *document, name string) state.JSON {
+	c := newDocument()
+	c.parts[name] = d.parts[name]
+	text := string(c.encode())
+	return state.JSON(text[len(`{"":`)+len(name) : len(text)-1])
+}
+
+// What a schema has no place for stays, whatever is done with the rest.
+func TestUnknownFieldsStay(t *testing.T) {
+	d, err := decodeDocument([]byte(`{"field":{"gone":[1,{"a":1.0}],"messages":[],"scratch":["x"],"title":"t"},` +
+		`"key":{"":1,"a":null,"line\nbreak":2,"log":["l"],"messages":3,"scratch":1,"total":"no number"},` +
+		`"new":{"x":{}},"message":{"7":{"type":"text","role":"user","content":"hi"}},"talk":{"other":1}}`))
+	require.NoError(t, err)
+	st := load(t, d)
+	require.Equal(t, plainState{
+		Fields: map[string]string{"title": `"t"`, "log": `["l"]`}, Keys: map[string]string{"a": "null"},
+	}, plainOf(t, st))
+
+	saved := st.Snapshot()
+	require.NoError(t, talkLog.Set(st, []string{"m"}))
+	require.NoError(t, talkTotal.Set(st, 2))
+	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("hi")}))
+	commit(t, d, saved, st.Snapshot())
+	saved = st.Snapshot()
+	_, err = talkTitle.Delete(st)
+	require.NoError(t, err)
+	commit(t, d, saved, st.Snapshot())
+	require.Equal(t, `{"field":{"gone":[1,{"a":1.0}],"log":["l","m"],"messages":[],"scratch":["x"],"total":2},`+
+		`"key":{"":1,"a":null,"line\nbreak":2,"messages":3,"scratch":1},`+
+		`"message":{"7":{"type":"text","role":"user","content":"hi"},"8":{"type":"text","role":"user","content":"hi"}},`+
+		`"new":{"x":{}},"talk":{"conversation":[8],"other":1,"version":4}}`, string(d.encode()))
+}
+
+// A field that was an undeclared key moves when it is written.
+func TestKeyThatIsDeclaredMoves(t *testing.T) {
+	for name, c := range map[string]struct {
+		key   string
+		write func(*state.State) error
+		want  string
+	}{
+		"appended":         {`["a"]`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"field":{"log":["a","b"]},"talk":{"version":1}}`},
+		"shortened":        {`["a","b"]`, func(s *state.State) error { return talkLog.Replace(s, []string{"b"}) }, `{"field":{"log":["b"]},"talk":{"version":1}}`},
+		"replaced":         {`["a"]`, func(s *state.State) error { return talkLog.Replace(s, []string{"b"}) }, `{"field":{"log":["b"]},"talk":{"version":1}}`},
+		"deleted":          {`["a"]`, func(s *state.State) error { _, err := talkLog.Delete(s); return err }, `{"talk":{"version":1}}`},
+		"not touched":      {`["a"]`, func(s *state.State) error { return talkTitle.Set(s, "t") }, `{"field":{"title":"t"},"key":{"log":["a"]},"talk":{"version":1}}`},
+		"of another type":  {`{"a":1}`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"field":{"log":["b"]},"talk":{"version":1}}`},
+		"null":             {`null`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"field":{"log":["b"]},"talk":{"version":1}}`},
+		"there as a field": {`["a"],"x":0},"field":{"log":["f"]},"y":{"z":0`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"field":{"log":["f","b"]},"key":{"x":0},"talk":{"version":1},"y":{"z":0}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := decodeDocument([]byte(`{"key":{"log":` + c.key + `}}`))
+			require.NoError(t, err)
+			st := load(t, d)
+			saved := st.Snapshot()
+			require.NoError(t, c.write(st))
+			commit(t, d, saved, st.Snapshot())
+			require.Equal(t, c.want, string(d.encode()))
+			require.Equal(t, plainOf(t, st), plainOf(t, load(t, d)))
+		})
+	}
+}
+
+func TestContentThatIsNoState(t *testing.T) {
+	hi := `"message":{"1":{"type":"text","role":"user","content":"hi"},"3":{"type":"text","role":"user","content":"ho"}}`
+	for name, c := range map[string]struct {
+		content, says string
+		corrupt       bool
+	}{
+		"field of another type":     {`{"field":{"total":"hidden"}}`, `"total": $: want int`, false},
+		"null for a list's element": {`{"field":{"items":[{"id":"a","n":"hidden"}]}}`, `"items": $[0].n`, false},
+		"message without number":    {`{"message":{"01":{}}}`, `$.message["01"]`, true},
+		"message that is none":      {`{"message":{"1":{"type":"text","role":7,"content":"hidden"}}}`, "messages[0]", true},
+		"conversation is no list":   {`{"talk":{"conversation":{}}}`, "$.talk.conversation", true},
+		"conversation of texts":     {`{"talk":{"conversation":["1"]}}`, "$.talk.conversation", true},
+		"conversation of nothing":   {`{` + hi + `,"talk":{"conversation":[1,2,3]}}`, "$.talk.conversation: no messages from 1 to 4", true},
+		"results are no list":       {`{"talk":{"results":null}}`, "$.talk.results", true},
+		"result that is none":       {`{"talk":{"results":[{"created_at":"hidden"}]}}`, "$.talk.results[0]", true},
+		"run of nothing":            {`{` + hi + `,"talk":{"results":[{"prompt":[[1,1]]}]}}`, "$.talk.results[0]: no messages from 1 to 1", true},
+		"run back":                  {`{` + hi + `,"talk":{"results":[{"prompt":[[1,-9223372036854775808]]}]}}`, "$.talk.results[0]", true},
+		"run over a gap":            {`{` + hi + `,"talk":{"results":[{},{"history":[[1,4]]}]}}`, "$.talk.results[1]: no messages from 1 to 4", true},
+		"run into nowhere":          {`{` + hi + `,"talk":{"results":[{"history":[[3,9223372036854775807]]}]}}`, "$.talk.results[0]", true},
+		"text for a tool's result":  {`{` + hi + `,"talk":{"results":[{"tool_calls":[[1,2]]}]}}`, "tool_calls", true},
+		"version is none":           {`{"talk":{"version":-1}}`, "$.talk.version", true},
+		"version is too much":       {`{"talk":{"version":9223372036854775808}}`, "$.talk.version", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := decodeDocument([]byte(c.content))
+			require.NoError(t, err)
+			st, err := d.state(talkSchema)
+			require.ErrorContains(t, err, c.says)
+			require.True(t, strings.HasPrefix(err.Error(), "workspace: "))
+			require.NotContains(t, err.Error(), "hidden")
+			require.Nil(t, st)
+			if c.corrupt {
+				require.ErrorIs(t, err, ErrCorrupt)
+			} else {
+				require.NotErrorIs(t, err, ErrCorrupt)
+				require.ErrorIs(t, err, state.ErrType)
+			}
+		})
+	}
+	few, err := decodeDocument([]byte(`{"talk":{"results":[{},{}]}}`))
+	require.NoError(t, err)
+	_, err = few.state(state.MustSchema(state.Limits{Results: 1}))
+	require.ErrorIs(t, err, state.ErrLimit)
+	require.NotErrorIs(t, err, ErrCorrupt)
+}
+
+// An effect says who wrote, and secrets are in it as they are.
+func TestEffectsAreSigned(t *testing.T) {
+	d := newDocument()
+	st := load(t, d)
+	saved := st.Snapshot()
+	require.NoError(t, talkToken.Set(st, "s3cret"))
+	_, effects := commit(t, d, saved, st.Snapshot())
+	require.Equal(t, []Effect{
+		{Part: "field", Field: "token", Do: "set", Value: `"s3cret"`},
+		{Part: "talk", Field: "version", Do: "set", Value: "1"},
+	}, effects)
+
+	team := state.MustSchema(state.Team{"a": nil}, &state.Field[[]int]{Name: "n", Owner: "a"})
+	s, err := newDocument().state(team)
+	require.NoError(t, err)
+	saved = s.Snapshot()
+	require.NoError(t, s.As("a").KV().Set("n", []int{1}))
+	effects, err = newDocument().effects(saved, s.Snapshot())
+	require.NoError(t, err)
+	require.Equal(t, Effect{Part: "field", Field: "n", Do: "set", Value: "[1]", Agent: "a"}, effects[0])
+	_, err = newDocument().effects(saved, s.As("a"))
+	require.ErrorIs(t, err, state.ErrDenied)
+}
+
+// The document may be read by many.
+func TestDocumentIsReadByMany(t *testing.T) {
+	d := newDocument()
+	st := load(t, d)
+	saved := st.Snapshot()
+	require.NoError(t, state.Messages.Set(st, []state.Message{state.ToolCalls(state.ToolCall{ID: "1", Name: "f"})}))
+	commit(t, d, saved, st.Snapshot())
+	d = d.clone()
+	errs := make(chan error)
+	for range 4 {
+		go func() {
+			_, err := d.state(talkSchema)
+			if err == nil {
+				_, err = d.closePending()
+			}
+			if err == nil {
+				_, err = d.window(0, 0)
+			}
+			if err == nil {
+				err = d.clone().apply(d.diff(newDocument(), everywhere))
+			}
+			errs <- err
+		}()
+	}
+	for range 4 {
+		require.NoError(t, <-errs)
+	}
+}

@@ -1,0 +1,227 @@
+package workspace_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+func key(id string) workspace.Key {
+	return workspace.Key{ID: id, Secret: bytes.Repeat([]byte(id[:1]), 32)}
+}
+
+// fill makes a workspace that has everything: a snapshot, segments on several levels, a
+// tail, a run, a queue, and large messages in both.
+func fill(t *testing.T, db store.Store, keys ...workspace.Key) {
+	t.Helper()
+	m := open(t, db, workspace.Options{Keys: keys})
+	large := func(id string) workspace.Message {
+		return workspace.Message{ID: id, Content: state.UserText(strings.Repeat("large ", 400))}
+	}
+	for i := range 4 {
+		require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+			return notes.Set(w.State(), []string{strings.Repeat(fmt.Sprint(i), 3000)})
+		}))
+	}
+	run, _, err := m.Begin(t.Context(), "ann", large("1"))
+	require.NoError(t, err)
+	_, _, err = m.Begin(t.Context(), "ann", large("2"))
+	require.NoError(t, err)
+	for i := range 19 {
+		require.NoError(t, notes.Set(run.State(), []string{strings.Repeat(fmt.Sprint(i%10), 2500)}))
+		require.NoError(t, run.Commit(t.Context()))
+	}
+	require.NoError(t, m.Close())
+}
+
+// write puts values as they are, or deletes what has none.
+func write(t *testing.T, db store.Store, values map[string]string) {
+	t.Helper()
+	for e, err := range db.Scan(t.Context(), "", "") {
+		require.NoError(t, err)
+		if _, ok := values[e.Key]; !ok {
+			require.NoError(t, db.Delete(t.Context(), e.Key, store.Always))
+		}
+	}
+	for key, value := range values {
+		_, err := db.Put(t.Context(), key, []byte(value), store.Always)
+		require.NoError(t, err)
+	}
+}
+
+const annsHead = "agent:workspace:ann"
+
+// Whatever is done to a stored value shows.
+func TestTampering(t *testing.T) {
+	for _, keys := range [][]workspace.Key{nil, {key("a")}} {
+		db := store.NewMemory()
+		fill(t, db, keys...)
+		whole := contents(t, db)
+		require.Greater(t, len(whole), 10)
+		failing := func(what string, values map[string]string, want ...error) {
+			t.Helper()
+			write(t, db, values)
+			m := open(t, db, workspace.Options{Keys: keys})
+			defer func() { _ = m.Close() }()
+			_, err := m.Verify(t.Context(), "ann")
+			ok := false
+			for _, w := range append(want, workspace.ErrCorrupt) {
+				ok = ok || errIs(err, w)
+			}
+			require.True(t, ok, "%s, sealed %t: %v", what, keys != nil, err)
+			require.Equal(t, values, contents(t, db), "%s: nothing is written to what is damaged", what)
+		}
+		with := func(key, value string) map[string]string {
+			values := map[string]string{}
+			for k, v := range whole {
+				values[k] = v
+			}
+			if value == "" {
+				delete(values, key)
+			} else {
+				values[key] = value
+			}
+			return values
+		}
+		var last string
+		for key, value := range whole {
+			edited := []byte(value)
+			edited[len(edited)/2] ^= 1
+			failing("edit of "+key, with(key, string(edited)), workspace.ErrKey)
+			failing("cut of "+key, with(key, value[:len(value)/2]), workspace.ErrKey)
+			failing("addition to "+key, with(key, value+" "), workspace.ErrKey)
+			if key != annsHead {
+				failing("removal of "+key, with(key, ""))
+				if last != "" {
+					failing("swap of "+key, with(key, whole[last]))
+				}
+				last = key
+			}
+		}
+		write(t, db, whole)
+		report, err := open(t, db, workspace.Options{Keys: keys}).Verify(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Zero(t, report.Garbage)
+		require.Equal(t, len(whole)-1, report.Blobs)
+		require.Equal(t, 19, report.Records)
+	}
+}
+
+func errIs(err, want error) bool { return err != nil && strings.Contains(err.Error(), want.Error()) }
+
+func TestSealed(t *testing.T) {
+	db := store.NewMemory()
+	fill(t, db, key("a"))
+	for key, value := range contents(t, db) {
+		for _, plain := range []string{"large", "notes", "000000", "nonce"} {
+			require.NotContains(t, value, plain, key)
+		}
+	}
+	sealed := contents(t, db)
+	for name, keys := range map[string][]workspace.Key{
+		"none": nil, "another": {key("b")}, "another of its name": {{ID: "a", Secret: bytes.Repeat([]byte("x"), 32)}},
+	} {
+		m := open(t, db, workspace.Options{Keys: keys})
+		_, err := m.View(t.Context(), "ann")
+		require.Error(t, err, name)
+		_, _, err = m.Begin(t.Context(), "ann", text("9"))
+		require.Error(t, err, name)
+		_, err = m.Reset(t.Context(), "ann")
+		require.Error(t, err, name)
+		require.Equal(t, sealed, contents(t, db), name)
+	}
+	// The values of one workspace are none of another's.
+	moved := map[string]string{}
+	for key, value := range sealed {
+		moved[strings.Replace(key, annsHead, "agent:workspace:bob", 1)] = value
+	}
+	write(t, db, moved)
+	_, err := open(t, db, workspace.Options{Keys: []workspace.Key{key("a")}}).View(t.Context(), "bob")
+	require.ErrorIs(t, err, workspace.ErrCorrupt)
+	// What is not sealed is not taken for sealed.
+	plain := store.NewMemory()
+	fill(t, plain)
+	_, err = open(t, plain, workspace.Options{Keys: []workspace.Key{key("a")}}).View(t.Context(), "ann")
+	require.ErrorIs(t, err, workspace.ErrKey)
+}
+
+// A new key comes into use with what is written, and compaction rewrites the rest.
+func TestKeyRotation(t *testing.T) {
+	db := store.NewMemory()
+	fill(t, db, key("a"))
+	m := open(t, db, workspace.Options{Keys: []workspace.Key{key("b"), key("a")}})
+	used := func() []string {
+		require.NoError(t, m.Compact(t.Context(), "ann"))
+		report, err := m.Verify(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Zero(t, report.Garbage)
+		return report.Keys
+	}
+	require.Equal(t, []string{"a", "b"}, used(), "records of the run that is under way stay as they are")
+	run, _, err := m.Begin(t.Context(), "ann", text("9"), workspace.Interrupt)
+	require.NoError(t, err)
+	next, err := run.Finish(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"b"}, used())
+	_, err = next.Finish(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, m.Close())
+	v := view(t, open(t, db, workspace.Options{Keys: []workspace.Key{key("b")}}), "ann")
+	require.Len(t, notes.Or(v.State(), nil), 23)
+}
+
+// anchor is an Anchor in memory.
+type anchor struct {
+	mu    sync.Mutex
+	marks map[string]workspace.Mark
+}
+
+func (a *anchor) Load(_ context.Context, user string) (workspace.Mark, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.marks[user], nil
+}
+
+func (a *anchor) Advance(_ context.Context, user string, to workspace.Mark) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if to.Seq > a.marks[user].Seq {
+		a.marks[user] = to
+	}
+	return nil
+}
+
+// An older whole is valid in itself: only who has seen the newer one can tell.
+func TestRolledBack(t *testing.T) {
+	db := store.NewMemory()
+	remembering := &anchor{marks: map[string]workspace.Mark{}}
+	opts := workspace.Options{Anchor: remembering}
+	set := func(m *workspace.Manager) error {
+		return m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
+	}
+	m := open(t, db, opts)
+	require.NoError(t, set(m))
+	older := contents(t, db)
+	require.NoError(t, set(m))
+	write(t, db, older)
+	for name, m := range map[string]*workspace.Manager{"who has seen it": m, "who has the anchor": open(t, db, opts)} {
+		require.ErrorIs(t, set(m), workspace.ErrRolledBack, name)
+		_, err := m.View(t.Context(), "ann")
+		require.ErrorIs(t, err, workspace.ErrRolledBack, name)
+		require.Equal(t, older, contents(t, db))
+	}
+	write(t, db, nil)
+	_, err := open(t, db, opts).View(t.Context(), "ann")
+	require.ErrorIs(t, err, workspace.ErrRolledBack, "it is gone")
+	write(t, db, older)
+	require.NoError(t, set(open(t, db, workspace.Options{})), "nobody remembers")
+}

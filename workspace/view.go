@@ -1,0 +1,172 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/agentstate/state"
+)
+
+// View is what a workspace was at one moment. It does not change, and nothing of it
+// can be changed.
+type View struct {
+	Workspace
+	Version uint64 // of the content
+	Oldest  uint64 // the oldest version that ViewAt can show
+	Run     *RunInfo
+	Queue   []Message // what waits, the next first
+	Dead    []Message // what was given up, the latest last
+	Unknown []string  // names of fields that are stored, but that the schema does not have, sorted
+}
+
+// RunInfo tells of a run that is under way.
+type RunInfo struct {
+	ID      string
+	Message Message
+	Began   time.Time
+	Attempt int // how often it was taken over
+}
+
+// View returns what the workspace of a user is now. The one of a user who has none
+// is empty.
+func (m *Manager) View(ctx context.Context, userID string) (*View, error) {
+	v, err := m.view(ctx, userID, nil)
+	return v, about("view", userID, err)
+}
+
+// ViewAt returns the content of a workspace at an earlier version, with the run and
+// the queue as they are now. It is state.ErrCompacted if the version is older than
+// Oldest.
+func (m *Manager) ViewAt(ctx context.Context, userID string, version uint64) (*View, error) {
+	v, err := m.view(ctx, userID, &version)
+	return v, about("view", userID, err)
+}
+
+func (m *Manager) view(ctx context.Context, userID string, version *uint64) (*View, error) {
+	l, err := m.ledger(userID)
+	if err != nil {
+		return nil, err
+	}
+	v := &View{}
+	_, err = l.look(ctx, func(h *head) error {
+		at := h.now()
+		if version != nil {
+			var err error
+			if at, err = l.pointAt(ctx, h, *version); err != nil {
+				return err
+			}
+		}
+		doc, err := l.content(ctx, h, at)
+		if err != nil {
+			return err
+		}
+		c, err := newContent(userID, m.opts.Schema, doc, at)
+		if err != nil {
+			return err
+		}
+		*v = View{Workspace: c.Workspace, Version: at.Version, Oldest: h.start().Version}
+		v.state = c.stored
+		for field := range doc.parts[partField] {
+			if !v.state.KV().Has(field) {
+				v.Unknown = append(v.Unknown, field)
+			}
+		}
+		slices.Sort(v.Unknown)
+		c.end(state.ErrReadOnly)
+		return v.waiting(ctx, l, h)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// waiting adds the messages that are not done.
+func (v *View) waiting(ctx context.Context, l *ledger, h *head) error {
+	if h.Run != nil {
+		msg, err := l.message(ctx, h.Run.Item)
+		if err != nil {
+			return err
+		}
+		v.Run = &RunInfo{h.Run.Work, msg, h.Run.Began, h.Run.Attempt}
+	}
+	for _, i := range h.Queue {
+		msg, err := l.message(ctx, i)
+		if err != nil {
+			return err
+		}
+		v.Queue = append(v.Queue, msg)
+	}
+	for _, d := range h.Dead {
+		msg, err := l.message(ctx, d.Item)
+		if err != nil {
+			return err
+		}
+		v.Dead = append(v.Dead, msg)
+	}
+	return nil
+}
+
+// pointAt returns the point of a version.
+func (l *ledger) pointAt(ctx context.Context, h *head, version uint64) (point, error) {
+	switch start := h.start(); {
+	case version > h.Version:
+		return point{}, fmt.Errorf("%w: there is no version %d yet", ErrInvalid, version)
+	case version < start.Version:
+		return point{}, fmt.Errorf("version %d: %w", version, state.ErrCompacted)
+	case version == start.Version:
+		return start, nil
+	}
+	for e, err := range l.entries(ctx, h, version-1) {
+		if err != nil {
+			return point{}, err
+		}
+		return e.point(), nil // replay checks that it fits
+	}
+	return point{}, corrupt(l.key, "records do not lead to the head")
+}
+
+// Records yields what has changed the content of a workspace after a version, the
+// oldest first. It is state.ErrCompacted if there are records that are no longer
+// held. The values of secrets are masked.
+func (m *Manager) Records(ctx context.Context, userID string, after uint64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		fail := func(err error) { yield(Record{}, about("records", userID, err)) }
+		l, err := m.ledger(userID)
+		if err != nil {
+			fail(err)
+			return
+		}
+		var list []Record
+		_, err = l.look(ctx, func(h *head) error {
+			list = nil
+			at, err := l.pointAt(ctx, h, after)
+			if err != nil {
+				return err
+			}
+			for r, err := range l.records(ctx, h, at) {
+				if err != nil {
+					return err
+				}
+				shown, err := m.masked(*r)
+				if err != nil {
+					return err
+				}
+				list = append(list, shown)
+			}
+			return nil
+		})
+		if err != nil {
+			fail(err)
+			return
+		}
+		for _, r := range list {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}

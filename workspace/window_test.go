@@ -1,0 +1,146 @@
+package workspace
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/form"
+	"github.com/agentstate/state/internal/histories"
+	"github.com/agentstate/state/transcript"
+)
+
+// shorten applies a window and checks its laws.
+func shorten(t require.TestingT, d *document, n, m int) {
+	before := load(t, d)
+	effects, err := d.window(n, m)
+	require.NoError(t, err)
+	require.NoError(t, d.apply(stored(t, effects)))
+	after := load(t, d)
+
+	a, b := plainOf(t, before), plainOf(t, after)
+	msgs := state.Messages.Or(before, nil)
+	kept := state.Messages.Or(after, nil)
+	want := msgs
+	if n >= 0 {
+		want = transcript.KeepLast(n)(msgs)
+	}
+	require.Equal(t, raws(want), raws(kept))
+	if len(transcript.Check(msgs, transcript.Profile{})) == 0 {
+		require.Empty(t, transcript.Check(kept, transcript.Profile{}))
+	}
+	if m >= 0 {
+		a.Results = a.Results[max(len(a.Results)-m, 0):]
+	}
+	require.Equal(t, len(a.Results), len(b.Results))
+	for i := range a.Results {
+		require.Equal(t, a.Results[i], b.Results[i])
+	}
+	require.Equal(t, a.Fields, b.Fields)
+	require.Equal(t, a.Keys, b.Keys)
+	require.Equal(t, a.Conversation == nil, b.Conversation == nil)
+
+	used := map[string]bool{}
+	numbers, _, err := d.conversation()
+	require.NoError(t, err)
+	for _, n := range numbers {
+		used[strconv.Itoa(n)] = true
+	}
+	results, err := d.results()
+	require.NoError(t, err)
+	for _, text := range results {
+		var r form.Result
+		require.NoError(t, text.Decode(&r))
+		for _, run := range slices.Concat(r.Prompt, r.History, r.Output, r.ToolCalls) {
+			for n := run.From; n < run.To; n++ {
+				used[strconv.Itoa(n)] = true
+			}
+		}
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(used)), slices.Collect(maps.Keys(d.parts[partMessage])))
+
+	again, err := d.window(n, m)
+	require.NoError(t, err)
+	require.Empty(t, again)
+}
+
+func TestWindowKeepsGroups(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))
+		msgs := histories.Valid(rng, histories.Everyone)
+		if rapid.Bool().Draw(t, "broken") {
+			msgs = histories.Mutate(rng, msgs)
+		}
+		msgs = slices.DeleteFunc(msgs, func(m state.Message) bool { return m == nil || m.Raw() == "" })
+		d := newDocument()
+		st := load(t, d)
+		saved := st.Snapshot()
+		require.NoError(t, state.Messages.Set(st, msgs))
+		for i := range rapid.IntRange(0, 3).Draw(t, "results") {
+			require.NoError(t, st.History().Append(state.InferenceResult{History: msgs[:len(msgs)*i/3]}))
+		}
+		commit(t, d, saved, st.Snapshot())
+		for range 2 {
+			shorten(t, d, rapid.IntRange(0, len(msgs)+1).Draw(t, "n"), rapid.IntRange(0, 3).Draw(t, "m"))
+		}
+	})
+}
+
+// In one run after another, what is held does not grow, nor what is written.
+func TestWindowHoldsWhatIsHeld(t *testing.T) {
+	d := newDocument()
+	var sizes, written []int
+	for i := range 60 {
+		st := load(t, d)
+		saved := st.Snapshot()
+		require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("order " + strconv.Itoa(i))}))
+		for j := range 4 {
+			call := state.ToolCalls(state.ToolCall{ID: strconv.Itoa(j), Name: "f", Input: "{}"})
+			require.NoError(t, st.History().Append(state.InferenceResult{
+				Prompt: []state.Message{state.SystemText("You help.")}, History: state.Messages.Or(st, nil),
+				Output: []state.Message{call}, ToolCalls: []state.ToolResultMessage{state.ToolResult(call.Calls()[0], state.JSON(strconv.Itoa(i)))},
+			}))
+		}
+		n, _ := commit(t, d, saved, st.Snapshot())
+		effects, err := d.window(20, 10)
+		require.NoError(t, err)
+		data, err := encode(effects)
+		require.NoError(t, err)
+		require.NoError(t, d.apply(effects))
+		sizes, written = append(sizes, len(d.encode())), append(written, n+len(data))
+	}
+	require.Less(t, sizes[59], sizes[20]*5/4)
+	require.Less(t, written[59], written[20]*5/4)
+}
+
+// A result keeps the messages that have left the conversation.
+func TestWindowKeepsWhatResultsReferTo(t *testing.T) {
+	d, err := decodeDocument([]byte(`{"message":{` +
+		`"1":{"type":"text","role":"user","content":"a"},"2":{"type":"text","role":"user","content":"b"},` +
+		`"5":{"type":"text","role":"user","content":"c"},"9":{"type":"text","role":"user","content":"d"}},` +
+		`"talk":{"conversation":[1,5,9],"results":[{"history":[[2,3]]},{"history":[[1,2]]},{"history":[[1,2]],"output":[[5,6]]}],"version":7}}`))
+	require.NoError(t, err)
+	effects, err := d.window(1, 2)
+	require.NoError(t, err)
+	require.Equal(t, []Effect{
+		{Part: "talk", Field: "conversation", Do: "dropFirst", N: 2},
+		{Part: "talk", Field: "results", Do: "dropFirst", N: 1},
+		{Part: "talk", Field: "version", Do: "set", Value: "8"},
+		{Part: "message", Field: "2", Do: "delete"},
+	}, effects)
+	effects, err = d.window(-1, -1)
+	require.NoError(t, err)
+	require.Empty(t, effects)
+
+	require.NoError(t, d.apply([]Effect{{Part: "message", Field: "5", Do: "set", Value: "{}"}}))
+	_, err = d.window(1, 2)
+	require.ErrorIs(t, err, ErrCorrupt)
+	_, err = d.closePending()
+	require.ErrorIs(t, err, ErrCorrupt)
+}

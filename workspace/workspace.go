@@ -1,0 +1,122 @@
+package workspace
+
+import (
+	"slices"
+
+	"github.com/agentstate/state"
+)
+
+// Workspace is what there is about one user, as a [Run], a [View] or
+// [Manager.Update] has it.
+type Workspace struct {
+	user     string
+	state    *state.State
+	memory   *Memory
+	settings *settings
+}
+
+// UserID returns the user whose workspace it is.
+func (w *Workspace) UserID() string { return w.user }
+
+// State returns the host's handle on the state. Give agents and tools handles of
+// their own, with its As.
+func (w *Workspace) State() *state.State { return w.state }
+
+// Memory returns what is to be remembered about the user.
+func (w *Workspace) Memory() *Memory { return w.memory }
+
+// Settings returns a copy of the settings.
+func (w *Workspace) Settings() Settings { return w.settings.get() }
+
+// SetSettings changes the settings that fn is given.
+func (w *Workspace) SetSettings(fn func(*Settings)) error { return w.settings.change(fn) }
+
+// Redact returns text with the values of all secrets replaced by [SECRET], those
+// of the state and those of the memory.
+func (w *Workspace) Redact(text string) string { return w.memory.redact(w.state.Redact(text)) }
+
+// content is a workspace that can be changed, together with what is stored of it.
+type content struct {
+	Workspace
+	doc        *document // what is stored
+	at         point
+	stored     *state.State // a snapshot of the state as it is stored
+	remembered memorySnapshot
+}
+
+// newContent returns the content that a document has at a point.
+func newContent(user string, schema *state.Schema, doc *document, at point) (*content, error) {
+	s, err := doc.state(schema)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMemory(doc.fields(partMemory), now)
+	if err != nil {
+		return nil, err
+	}
+	set, err := newSettings(doc.fields(partSetting))
+	if err != nil {
+		return nil, err
+	}
+	return &content{
+		Workspace: Workspace{user, s, m, set},
+		doc:       doc.clone(), at: at, stored: s.Snapshot(), remembered: m.snapshot(),
+	}, nil
+}
+
+// delta is what turns the stored content into the present one.
+type delta struct {
+	effects []Effect
+	purge   bool // a secret is replaced or gone
+	state   *state.State
+	memory  memorySnapshot
+}
+
+// delta returns what was changed since the content was stored.
+func (c *content) delta() (delta, error) {
+	x := delta{state: c.state.Snapshot(), memory: c.Memory().snapshot()}
+	effects, err := c.doc.effects(c.stored, x.state)
+	if err != nil {
+		return x, err
+	}
+	set, err := c.settings.effects()
+	if err != nil {
+		return x, err
+	}
+	x.effects = append(append(effects, x.memory.effectsSince(c.remembered)...), set...)
+	x.purge = c.purges(x.effects)
+	return x, nil
+}
+
+// purges reports whether effects replace or delete a secret.
+func (c *content) purges(effects []Effect) bool {
+	secret := map[string]bool{}
+	for _, f := range c.state.Fields() {
+		secret[f.Name] = f.Secret
+	}
+	return slices.ContainsFunc(effects, func(e Effect) bool {
+		switch e.Part {
+		case partField:
+			return secret[e.Field] && c.doc.get(e.Part, e.Field) != nil
+		case partMemory:
+			return c.remembered.secret(e.Field)
+		}
+		return false
+	})
+}
+
+// saved notes that a delta is stored, at a point.
+func (c *content) saved(x delta, at point) error {
+	if err := c.doc.apply(x.effects); err != nil {
+		return err
+	}
+	c.at, c.stored, c.remembered = at, x.state, x.memory
+	c.settings.saved(x.effects)
+	return nil
+}
+
+// end makes further writes to memory and settings fail.
+func (c *content) end(err error) {
+	c.Memory().end(err)
+	c.settings.end(err)
+}
