@@ -38,6 +38,7 @@ func (l Law[C]) Hold(t *testing.T) {
 	if underRace() {
 		n = (n + 9) / 10
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // there is little to keep, and much garbage
 	var next atomic.Int64
 	var mu sync.Mutex
 	var worst []state.Message
