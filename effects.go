@@ -168,6 +168,9 @@ type sequence struct {
 	*list.List
 	text func(i int) (JSON, error)           // is the same for equal elements only
 	put  func(e *Effect, from, to int) error // gives the effect elements
+	// same reports whether an element is the very same as one of another list; nil
+	// if only texts tell.
+	same func(i int, old *list.List, j int) bool
 }
 
 // sequence returns a stored value of a list field.
@@ -177,6 +180,7 @@ func (sp *spec) sequence(stored any) sequence {
 		return sequence{
 			List: l,
 			text: func(i int) (JSON, error) { return l.Index(i).Interface().(Message).Raw(), nil },
+			same: func(i int, old *list.List, j int) bool { return l.Index(i).Interface() == old.Index(j).Interface() },
 			put: func(e *Effect, from, to int) error {
 				e.Messages = l.Slice(from, to).Interface().([]Message)
 				return nil
@@ -218,6 +222,9 @@ func (st *stack) sequence() sequence {
 			data, err := JSONOf(r)
 			return data + JSON(raw), err
 		},
+		same: func(i int, old *list.List, j int) bool {
+			return st.at(i) == old.Index(j).Interface().(*stackedResult)
+		},
 		put: func(e *Effect, from, to int) error {
 			e.Results = make([]InferenceResult, to-from)
 			for i := range e.Results {
@@ -251,6 +258,10 @@ func (s sequence) replaced() ([]Effect, error) {
 // part of the list, in which elements were removed and others came.
 func (s sequence) effects(old sequence) ([]Effect, error) {
 	from, place := s.Shared(old.List)
+	// A list that was copied has the same elements, though it shares nothing.
+	for s.same != nil && place < min(s.Len(), old.Len()-from) && s.same(place, old.List, from+place) {
+		place++
+	}
 	gone, added := old.Len()-from-place, s.Len()-place
 	moved, end := 0, 0
 	if gone > 0 && added > 0 {

@@ -16,7 +16,7 @@ import (
 func (l *ledger) compact(ctx context.Context, force bool) error {
 	_, err := l.transact(ctx, func(d *draft) error {
 		limit := d.settled()
-		if d.Seq == 0 || !force && (limit.Version <= d.start().Version || !d.due()) {
+		if d.Seq == 0 || !force && (limit.Version <= d.start().Version || !d.due(l.history)) {
 			return errNothing
 		}
 		if force {
@@ -84,8 +84,9 @@ func (d *draft) rewriteBodies() error {
 	return nil
 }
 
-// due reports whether the head is to be compacted.
-func (h *head) due() bool {
+// due reports whether the head is to be compacted, which it is not, but to get rid
+// of a secret, before there are so many bytes of records.
+func (h *head) due(history int) bool {
 	if h.Purge != 0 && h.Purge <= h.settled().Version {
 		return true
 	}
@@ -96,18 +97,18 @@ func (h *head) due() bool {
 	if h.Snap != nil {
 		whole = h.Snap.bytes()
 	}
-	return len(h.Segs) > 0 && records >= whole
+	return len(h.Segs) > 0 && records >= max(whole, history)
 }
 
 // collect deletes blobs to which no head refers, and none will: what was written
 // for heads that lost, and what crashes left behind.
 func (l *ledger) collect(ctx context.Context) error {
 	if l.batch == nil {
-		h, _, err := l.read(ctx)
-		if err != nil {
+		var garbage []string
+		_, err := l.look(ctx, func(h *head) (err error) {
+			garbage, err = l.garbage(ctx, h)
 			return err
-		}
-		garbage, err := l.garbage(ctx, h)
+		})
 		for _, name := range garbage {
 			err = errors.Join(err, l.db.Delete(ctx, l.blobKey(name), store.Always))
 		}

@@ -205,7 +205,7 @@ func (l *ledger) below(ctx context.Context, refs []ref, after uint64) iter.Seq2[
 	}
 }
 
-const (
+var (
 	tailBytes = 4 << 10   // more than this of records moves from the head to a segment
 	fanout    = 4         // as many segments, or lists of them, are listed in a blob
 	partBytes = 256 << 10 // the length of a snapshot's parts

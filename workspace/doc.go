@@ -19,7 +19,7 @@
 //
 // A run is the handling of one message. Handle begins one, calls Options.Run, and
 // stores what that has changed, marks the message as done and begins the next run,
-// all in one write. Run.Commit stores what there is so far. Begin, Finish and Fail
+// all in one write. Submit does not wait for it. Run.Commit stores what there is so far. Begin, Finish and Fail
 // do the same for those who do not want to be called.
 //
 // There is one run at a time in a workspace. What becomes of a message that comes
@@ -38,8 +38,8 @@
 // given up, and its message is kept with the dead.
 //
 // So what a run commits takes effect once, but what its tools do outside may
-// happen more than once. Run.ID, which stays the same, and Run.Step are a key by
-// which those who are called can tell.
+// happen more than once. Run.ID stays the same; with it those who are called can tell
+// that they were called before.
 //
 // A holder that was only slow, or cut off, cannot do harm: everything that it writes
 // is refused with ErrFenced, whatever its clock says, and its context ends.

@@ -20,8 +20,10 @@ const format = 1
 const (
 	doneRing = 64
 	deadRing = 16
-	opsRing  = 32
 )
+
+// opsRing is how many operations a head remembers.
+var opsRing = 32
 
 // head is what there is to know about a workspace, but for what it refers to in
 // blobs. It is one value of the store, and is only replaced as a whole, by who has

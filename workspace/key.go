@@ -72,8 +72,9 @@ func decodeUser(text string) (string, error) {
 	return "", errName
 }
 
-// lead is how far a blob's expiry is ahead of the head that its writer read.
-const lead = 64
+// lead is how far a blob's expiry is ahead of the head that its writer read. It is a
+// variable, like opsRing and tailBytes, so that tests get there with a few writes.
+var lead uint64 = 64
 
 // blobName returns a name that no blob has had. A head refers to the blob for the
 // first time at the logical time exp or never.

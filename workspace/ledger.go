@@ -24,6 +24,8 @@ type ledger struct {
 	pause  func(context.Context, time.Duration) error
 	ttl    time.Duration
 	now    func() time.Time
+	// history is how many bytes of records there have to be before they are compacted.
+	history int
 
 	mu    sync.Mutex
 	known bool // the anchor was asked

@@ -25,6 +25,8 @@ type Manager struct {
 	ledgers map[string]*ledger // of all workspaces that were used: they remember how far these have come
 	recent  []*ledger          // those that may keep content, the latest last
 	held    map[string]*Run    // by lease
+	runs    int                // chains of runs that are being worked off
+	idle    chan struct{}      // closed when there are none; nil if nobody waits
 	watched map[string]bool    // users for whose run a goroutine looks
 }
 
@@ -106,7 +108,7 @@ func (m *Manager) ledger(user string) (*ledger, error) {
 		batch, _ := m.db.(store.Batcher)
 		l = &ledger{
 			db: m.db, batch: batch, user: user, key: key, sealer: m.sealer, anchor: m.opts.Anchor,
-			pause: sleep, ttl: m.opts.TTL, now: now,
+			pause: sleep, ttl: m.opts.TTL, now: now, history: historyBytes,
 		}
 		m.ledgers[user] = l
 	}
@@ -119,6 +121,10 @@ func (m *Manager) ledger(user string) (*ledger, error) {
 	}
 	return l, nil
 }
+
+// historyBytes is of how much of the newest records there are at least, for those
+// who want to know what has happened.
+const historyBytes = 64 << 10
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
@@ -177,30 +183,92 @@ func (m *Manager) Handle(ctx context.Context, userID string, msg Message, busy .
 	if err != nil || run == nil {
 		return out, about("handle", userID, err)
 	}
+	defer m.busy()()
 	next, status, err := m.perform(run)
 	if next != nil {
-		m.background(func() { m.workOff(next) })
+		m.inBackground(next)
 	}
-	run.mu.Lock()
-	defer run.mu.Unlock()
-	return Outcome{Status: status, RunID: run.work, Reply: run.reply}, about("handle", userID, err)
+	return Outcome{Status: status, RunID: run.work, Reply: run.Replied()}, about("handle", userID, err)
+}
+
+// Submit is Handle that does not wait for the message to be handled: when it
+// returns, the message is stored, and is handled in the background. The outcome
+// is Started, Queued, Duplicate or Rejected. The run does not end with ctx, but
+// with the context that Open was given.
+func (m *Manager) Submit(ctx context.Context, userID string, msg Message, busy ...Busy) (Outcome, error) {
+	leave, err := m.enter()
+	if err != nil {
+		return Outcome{}, about("submit", userID, err)
+	}
+	defer leave()
+	if m.opts.Run == nil {
+		return Outcome{}, about("submit", userID, fmt.Errorf("%w: Options has no Run", ErrInvalid))
+	}
+	run, out, err := m.begin(ctx, m.ctx, userID, msg, busy)
+	if err == nil && run != nil {
+		m.inBackground(run)
+	}
+	return out, about("submit", userID, err)
+}
+
+// Wait waits until this Manager works on no run that Handle, Submit, Recover or a
+// queue has begun, or until ctx ends. To stop in peace, send nothing more, Wait and
+// then Close.
+func (m *Manager) Wait(ctx context.Context) error {
+	m.mu.Lock()
+	if m.runs == 0 {
+		m.mu.Unlock()
+		return nil
+	}
+	if m.idle == nil {
+		m.idle = make(chan struct{})
+	}
+	idle := m.idle
+	m.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// busy makes Wait wait until done is called.
+func (m *Manager) busy() (done func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.runs++
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.runs--; m.runs == 0 && m.idle != nil {
+			close(m.idle)
+			m.idle = nil
+		}
+	}
+}
+
+// inBackground works a run off in a goroutine.
+func (m *Manager) inBackground(run *Run) {
+	done := m.busy()
+	if !m.background(func() {
+		defer done()
+		m.workOff(run)
+	}) {
+		done()
+	}
 }
 
 // Begin begins a run for those who do not want Handle to call Options.Run: call
 // Finish or Fail at the end. The run is nil if the outcome is not Started. The run
 // is kept alive until ctx ends; it is then taken over.
 func (m *Manager) Begin(ctx context.Context, userID string, msg Message, busy ...Busy) (*Run, Outcome, error) {
-	run, out, err := m.begin(ctx, userID, msg, busy)
-	if err != nil {
-		return nil, out, about("begin", userID, err)
-	}
-	if run != nil {
-		m.opts.Hooks.started(run.ctx, run)
-	}
-	return run, out, nil
+	run, out, err := m.begin(ctx, ctx, userID, msg, busy)
+	return run, out, about("begin", userID, err)
 }
 
-func (m *Manager) begin(ctx context.Context, userID string, msg Message, busy []Busy) (*Run, Outcome, error) {
+// begin begins a run that lasts no longer than another context.
+func (m *Manager) begin(ctx, lasting context.Context, userID string, msg Message, busy []Busy) (*Run, Outcome, error) {
 	o, err := m.offer(msg, busy)
 	if err != nil {
 		return nil, Outcome{}, err
@@ -230,11 +298,12 @@ func (m *Manager) begin(ctx context.Context, userID string, msg Message, busy []
 	}
 	m.dismiss(userID, h.Run.ID)
 	out.RunID = h.Run.Work
-	run, err := m.newRun(ctx, l, h)
+	run, err := m.newRun(lasting, l, h)
 	if err != nil {
 		m.watch(userID, l)
 		return nil, out, err
 	}
+	m.opts.Hooks.started(run.ctx, run)
 	return run, out, nil
 }
 
@@ -311,14 +380,13 @@ func (m *Manager) call(run *Run) (err error) {
 // workOff performs a run and those after it.
 func (m *Manager) workOff(run *Run) {
 	for run != nil {
-		m.opts.Hooks.started(run.ctx, run)
 		run, _, _ = m.perform(run) // the hooks have heard of it
 	}
 }
 
 // tidy does what is due when a run has ended. If it fails it is done next time.
 func (m *Manager) tidy(ctx context.Context, l *ledger, h *head) {
-	if h.due() && l.compact(ctx, false) == nil {
+	if h.due(l.history) && l.compact(ctx, false) == nil {
 		_ = l.collect(ctx)
 	}
 }

@@ -236,6 +236,54 @@ func TestEnqueue(t *testing.T) {
 	})
 }
 
+// Submit returns when a message is stored, and Wait when all were handled.
+func TestSubmitAndWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := open(t, store.NewMemory(), workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
+			time.Sleep(time.Minute)
+			run.Reply("reply")
+			return notes.Set(run.State(), []string{run.Message().ID})
+		}})
+		require.NoError(t, m.Wait(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		for i, want := range []workspace.Status{workspace.Started, workspace.Queued, workspace.Queued} {
+			out, err := m.Submit(ctx, "ann", text(fmt.Sprint(i)))
+			require.NoError(t, err)
+			require.Equal(t, want, out.Status)
+		}
+		cancel() // the runs do not end with it
+		began := time.Now()
+		hurried, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		require.ErrorIs(t, m.Wait(hurried), context.DeadlineExceeded)
+		require.NoError(t, m.Wait(t.Context()))
+		require.InDelta(t, 180, time.Since(began).Seconds(), 1)
+		require.Equal(t, []string{"0", "1", "2"}, notes.Or(view(t, m, "ann").State(), nil))
+		require.NoError(t, m.Close())
+		_, err := m.Submit(t.Context(), "ann", text("4"))
+		require.ErrorIs(t, err, workspace.ErrClosed)
+	})
+}
+
+// Close does not wait for what Recover waits for.
+func TestCloseEndsRecover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := store.NewMemory()
+		dead := open(t, db, workspace.Options{})
+		_, _, err := dead.Begin(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		require.NoError(t, dead.Close())
+		m := open(t, db, workspace.Options{})
+		ended := make(chan error)
+		go func() { ended <- m.Recover(context.Background()) }()
+		time.Sleep(time.Second)
+		began := time.Now()
+		require.NoError(t, m.Close())
+		require.ErrorIs(t, <-ended, workspace.ErrClosed)
+		require.Less(t, time.Since(began), time.Second)
+	})
+}
+
 func TestInterruptAndRollback(t *testing.T) {
 	for _, busy := range []workspace.Busy{workspace.Interrupt, workspace.Rollback} {
 		synctest.Test(t, func(t *testing.T) {

@@ -33,10 +33,34 @@ func (i *item) UnmarshalJSON(data []byte) error {
 	return split(data, (*known)(i), &i.rest)
 }
 
-func (d done) MarshalJSON() ([]byte, error) { type known done; return open(known(d), d.rest) }
+// A head has many of these, so they are read and written without reflection.
+func (d done) MarshalJSON() ([]byte, error) {
+	return append(members{}.WithString("id", d.ID).WithString("as", d.As), d.rest...).JSON(), nil
+}
+
 func (d *done) UnmarshalJSON(data []byte) error {
-	type known done
-	return split(data, (*known)(d), &d.rest)
+	list, err := strict.Members(data)
+	if err != nil {
+		return err
+	}
+	for _, m := range list {
+		var known *string
+		switch m.Name {
+		case "id":
+			known = &d.ID
+		case "as":
+			known = &d.As
+		}
+		switch {
+		case known == nil:
+			d.rest = append(d.rest, strict.Member{Name: m.Name, Value: slices.Clone(m.Value)})
+		case strict.Kind(m.Value) != "string":
+			return &strict.Error{Path: "$." + m.Name, Problem: "want a string"}
+		default:
+			*known = strict.Unquote(m.Value)
+		}
+	}
+	return nil
 }
 
 func (d dead) MarshalJSON() ([]byte, error) { type known dead; return open(known(d), d.rest) }

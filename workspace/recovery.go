@@ -82,6 +82,8 @@ func (m *Manager) rescue(ctx context.Context, l *ledger) (found bool, err error)
 	if err != nil {
 		return true, err
 	}
+	m.opts.Hooks.started(run.ctx, run)
+	defer m.busy()()
 	m.workOff(run)
 	return true, nil
 }
@@ -111,6 +113,9 @@ func (m *Manager) Recover(ctx context.Context) error {
 		return about("recover", "", err)
 	}
 	defer leave()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(m.ctx, func() { cancel(context.Cause(m.ctx)) })()
 	var (
 		wg   sync.WaitGroup
 		mu   sync.Mutex

@@ -83,11 +83,15 @@ func (r *Run) receive() error {
 }
 
 // ID returns the id of the run. It stays the same when another process takes the
-// run over. Together with Step it is a key under which a tool can do something
-// outside once only.
+// run over, which then may call tools again that were called before. Together with
+// what a tool is to do, such as the order that it refunds, ID is a key by which those
+// who do it can tell that it was done. Together with Step it is a key for what is
+// done between two commits.
 func (r *Run) ID() string { return r.work }
 
-// Step returns how many records the run has committed since it began.
+// Step returns how many records there are of the run. It is where the run goes on
+// when it is taken over, unless calls of tools were committed without a result: the
+// record that answers them counts too.
 func (r *Run) Step() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,6 +121,13 @@ func (r *Run) Reply(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reply = text
+}
+
+// Replied returns what Reply was given last.
+func (r *Run) Replied() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reply
 }
 
 // Commit stores what was changed since the last commit. What was committed
@@ -261,7 +272,11 @@ func (r *Run) next(ctx context.Context, s successor) (*Run, error) {
 	}
 	// The next run is not part of the call that had begun this one.
 	next, err := r.m.newRun(r.m.ctx, r.ledger, s.head)
-	return next, about("begin", r.user, err)
+	if err != nil {
+		return nil, about("begin", r.user, err)
+	}
+	r.m.opts.Hooks.started(next.ctx, next)
+	return next, nil
 }
 
 // keepAlive shows that the holder lives, until the run ends.

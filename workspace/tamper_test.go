@@ -32,6 +32,7 @@ func fill(t *testing.T, db store.Store, keys ...workspace.Key) {
 			return notes.Set(w.State(), []string{strings.Repeat(fmt.Sprint(i), 3000)})
 		}))
 	}
+	require.NoError(t, m.Compact(t.Context(), "ann"))
 	run, _, err := m.Begin(t.Context(), "ann", large("1"))
 	require.NoError(t, err)
 	_, _, err = m.Begin(t.Context(), "ann", large("2"))

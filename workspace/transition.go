@@ -202,10 +202,16 @@ func (l *ledger) commit(ctx context.Context, lease, message string, at point, ef
 	return to, err
 }
 
+// behind is what a run returns whose last record is not the last one any more. The
+// run is the only one to add any, so they were lost.
+func (d *draft) behind() error {
+	return fmt.Errorf("%w: %s: what the run has committed is gone", ErrRolledBack, d.ledger.key)
+}
+
 // step adds a record to the point for which it was made.
 func (d *draft) step(kind Kind, at point, now time.Time, effects []Effect, purge bool) error {
 	if d.now() != at {
-		return corrupt(d.ledger.key, "the head is not where the run has left it")
+		return d.behind()
 	}
 	if err := d.write(d.record(kind, now, effects)); err != nil {
 		return err
@@ -224,6 +230,9 @@ func (l *ledger) finish(ctx context.Context, lease, message string, at point, ef
 	h, err := l.transact(ctx, func(d *draft) error {
 		if err := d.mine(lease, message); err != nil {
 			return err
+		}
+		if d.now() != at {
+			return d.behind()
 		}
 		if len(effects) > 0 {
 			if err := d.step(KindFinish, at, now, effects, purge); err != nil {

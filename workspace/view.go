@@ -131,7 +131,9 @@ func (l *ledger) pointAt(ctx context.Context, h *head, version uint64) (point, e
 
 // Records yields what has changed the content of a workspace after a version, the
 // oldest first. It is state.ErrCompacted if there are records that are no longer
-// held. The values of secrets are masked.
+// held. The values of secrets are masked, and those of fields that the schema does
+// not have. That a text of the conversation repeats a secret is not seen; see
+// [Workspace.Redact].
 func (m *Manager) Records(ctx context.Context, userID string, after uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		fail := func(err error) { yield(Record{}, about("records", userID, err)) }

@@ -3,10 +3,11 @@
 package form
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"strconv"
 	"time"
 	"unicode/utf8"
 )
@@ -66,17 +67,27 @@ func (r *Result) SetRaw(raw string) {
 type Run struct{ From, To int }
 
 // MarshalJSON writes the run as a pair.
-func (r Run) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "[%d,%d]", r.From, r.To), nil }
+func (r Run) MarshalJSON() ([]byte, error) {
+	b := strconv.AppendInt([]byte{'['}, int64(r.From), 10)
+	b = strconv.AppendInt(append(b, ','), int64(r.To), 10)
+	return append(b, ']'), nil
+}
 
-// UnmarshalJSON reads a pair.
+var errRun = errors.New("a run is a pair of places")
+
+// UnmarshalJSON reads a pair. There are many in a form.
 func (r *Run) UnmarshalJSON(data []byte) error {
-	var pair []int
-	if err := json.Unmarshal(data, &pair); err != nil {
-		return err
+	data, begins := bytes.CutPrefix(data, []byte{'['})
+	data, ends := bytes.CutSuffix(data, []byte{']'})
+	from, to, pair := bytes.Cut(data, []byte{','})
+	if !begins || !ends || !pair {
+		return errRun
 	}
-	if len(pair) != 2 {
-		return errors.New("a run is a pair of places")
+	a, err := strconv.Atoi(string(bytes.TrimSpace(from)))
+	b, err2 := strconv.Atoi(string(bytes.TrimSpace(to)))
+	if err != nil || err2 != nil {
+		return errRun
 	}
-	r.From, r.To = pair[0], pair[1]
+	r.From, r.To = a, b
 	return nil
 }
