@@ -37,8 +37,8 @@ func TestReadmeIsTrue(t *testing.T) {
 
 	// The other blocks of code are parts of Examples.
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readme, -1)
-	require.Len(t, blocks, 5)
-	for i, file := range []string{"tool/example_quick_test.go", "route/example_test.go", "provider/example_test.go", "store/example_test.go"} {
+	require.Len(t, blocks, 6)
+	for i, file := range []string{"tool/example_quick_test.go", "route/example_test.go", "provider/example_test.go", "store/example_test.go", "workspace/example_test.go"} {
 		block := "\t" + strings.ReplaceAll(strings.TrimSuffix(blocks[i+1][1], "\n"), "\n", "\n\t") + "\n"
 		require.Contains(t, readFile(t, file), block)
 	}

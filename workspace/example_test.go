@@ -15,18 +15,17 @@ func Example() {
 	db := store.NewMemory() // a database, outside of examples
 	m, err := workspace.Open(ctx, db, &workspace.Options{
 		Schema: state.MustSchema(visits),
-		Run: func(ctx context.Context, run *workspace.Run) error {
+		Run: func(ctx context.Context, run *workspace.Run) error { // one at a time for each user
 			if err := visits.Set(run.State(), 1); err != nil {
 				return err
 			}
 			run.Reply(fmt.Sprintf("Hello %s! This is visit %d.", run.UserID(), visits.Or(run.State(), 0)))
-			return nil
+			return nil // all of it is stored, and the message is done
 		},
 	})
 	if err != nil {
 		panic(err)
 	}
-	defer m.Close()
 	for _, id := range []string{"a", "b", "b"} {
 		out, err := m.Handle(ctx, "ann", workspace.Message{ID: id, Content: state.UserText("Hello!")})
 		fmt.Println(out.Status, out.Reply, err)

@@ -65,6 +65,7 @@ func (m *Manager) rescue(ctx context.Context, l *ledger) (found bool, err error)
 			return true, nil
 		}
 	}
+	defer m.busy()()
 	next := l.tenure()
 	lost := h.Run.Item
 	h, err = l.takeOver(ctx, seen, m.opts.Takeover, m.opts.Attempts, next)
@@ -83,7 +84,6 @@ func (m *Manager) rescue(ctx context.Context, l *ledger) (found bool, err error)
 		return true, err
 	}
 	m.opts.Hooks.started(run.ctx, run)
-	defer m.busy()()
 	m.workOff(run)
 	return true, nil
 }

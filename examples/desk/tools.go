@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/workspace"
+)
+
+var (
+	OrderID  = &state.Field[string]{Name: "order_id", Description: "The order the customer is asking about."}
+	Refunded = &state.Field[float64]{Name: "refunded", Description: "In euros.", Handler: state.Sum[float64]()}
+	schema   = state.MustSchema(OrderID, Refunded)
+)
+
+// shop stands for the world outside, which knows nothing of runs.
+type shop struct {
+	orders *store.Manager
+	slow   time.Duration
+}
+
+func (s *shop) tools() []*tool.Tool {
+	type in struct {
+		Order string `json:"order"`
+	}
+	type out struct {
+		Order    string  `json:"order"`
+		Refunded float64 `json:"refunded,omitempty"`
+	}
+	return []*tool.Tool{
+		tool.Must(tool.New("look_up_order", "Look up an order.",
+			func(_ context.Context, in in) (out, error) { return out{Order: in.Order}, nil },
+			tool.To(OrderID, "order"))),
+		tool.Must(tool.New("refund", "Refund the order that was looked up.",
+			func(ctx context.Context, in in) (out, error) {
+				run, ok := workspace.FromContext(ctx)
+				if !ok {
+					return out{}, errors.New("there is no run")
+				}
+				return out{in.Order, 30}, s.refund(ctx, in.Order, run.ID())
+			},
+			tool.From(OrderID, "order"), tool.To(Refunded, "refunded"))),
+	}
+}
+
+// refund refunds an order once. Who asks again with the same key, since it has died
+// before it had the answer, gets the same answer.
+func (s *shop) refund(ctx context.Context, order, key string) error {
+	did := "refunds "
+	_, err := s.orders.Update(ctx, order, func(by string, refunded bool) (string, error) {
+		switch {
+		case !refunded:
+			return key, nil
+		case by == key:
+			did = "has refunded "
+			return key, nil
+		}
+		return "", errors.New("the order was refunded before")
+	})
+	if err != nil {
+		return err
+	}
+	say("shop", "%s", did+order)
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(s.slow):
+		return nil
+	}
+}
