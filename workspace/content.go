@@ -33,16 +33,16 @@ func (l *ledger) content(ctx context.Context, h *head, at point) (*document, err
 // look reads the head and what fn wants from what it refers to. If that is gone,
 // since another head has replaced it, it begins again.
 func (l *ledger) look(ctx context.Context, fn func(*head) error) (*head, error) {
-	gone := 0
+	var gone absence
 	for {
 		h, _, err := l.read(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if err = fn(h); err == nil || !moved(err, &gone) {
+		if err = fn(h); err == nil || !gone.moved(err, h) {
 			return h, err
 		}
-		if err := l.pause(ctx, backoff(gone)); err != nil {
+		if err := l.pause(ctx, backoff(gone.times)); err != nil {
 			return nil, err
 		}
 	}

@@ -131,14 +131,14 @@ func (d *document) apply(effects []Effect) error {
 	return nil
 }
 
-// diff returns the effects that turn the content into an earlier one, in the fields
-// that were touched. The version of the state is not turned back but goes on.
-func (d *document) diff(to *document, touched func(part, field string) bool) []Effect {
+// diff returns the effects that turn the content into an earlier one. The version
+// of the state is not turned back but goes on.
+func (d *document) diff(to *document) []Effect {
 	var effects []Effect
 	for _, part := range union(d.parts, to.parts) {
 		for _, field := range union(d.parts[part], to.parts[part]) {
 			a, b := d.get(part, field), to.get(part, field)
-			if a == b || part == partTalk && field == talkVersion || !touched(part, field) {
+			if a == b || part == partTalk && field == talkVersion {
 				continue
 			}
 			effects = append(effects, turnInto(part, field, a, b)...)

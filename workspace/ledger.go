@@ -175,7 +175,7 @@ func (l *ledger) transact(ctx context.Context, f transition) (*head, error) {
 		made      = map[string]ready{}
 		conflicts int
 		unknown   int
-		gone      int
+		gone      absence
 	)
 	// doubt returns err, unless an attempt may still take effect.
 	doubt := func(err error) error {
@@ -207,10 +207,10 @@ func (l *ledger) transact(ctx context.Context, f transition) (*head, error) {
 		d := &draft{head: h, ctx: ctx, ledger: l, read: h.now(), ready: made}
 		base := h.Seq
 		if err := f(d); err != nil {
-			if !moved(err, &gone) {
+			if !gone.moved(err, h) {
 				return nil, doubt(err)
 			}
-			if err := l.pause(ctx, backoff(gone)); err != nil {
+			if err := l.pause(ctx, backoff(gone.times)); err != nil {
 				return nil, doubt(err)
 			}
 			continue
@@ -253,14 +253,23 @@ func (l *ledger) transact(ctx context.Context, f transition) (*head, error) {
 	}
 }
 
+// absence is how often something was not there to which the same head refers.
+type absence struct {
+	seq   uint64
+	times int
+}
+
 // moved reports whether err is about a blob that may be gone since another head
 // has replaced the one that was read.
-func moved(err error, times *int) bool {
+func (a *absence) moved(err error, h *head) bool {
 	if gone := (*goneError)(nil); !errors.As(err, &gone) {
 		return false
 	}
-	*times++
-	return *times <= patience
+	if h.Seq != a.seq {
+		*a = absence{seq: h.Seq}
+	}
+	a.times++
+	return a.times <= patience
 }
 
 // replace writes the draft's head, and with a Batcher all that belongs to it.

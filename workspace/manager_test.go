@@ -640,6 +640,29 @@ func TestSecretsGo(t *testing.T) {
 	}
 }
 
+// A field that was no secret when it was written is one as soon as it is declared.
+func TestSecretsThatWereNone(t *testing.T) {
+	db := store.NewMemory()
+	before := open(t, db, workspace.Options{Schema: state.MustSchema(state.AllowUndeclared)})
+	require.NoError(t, before.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return w.State().KV().Set("token", "old-token") }))
+	m := open(t, db, workspace.Options{})
+	for r, err := range m.Records(t.Context(), "ann", 0) {
+		require.NoError(t, err)
+		require.NotContains(t, fmt.Sprint(r), "old-token")
+	}
+	require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+		require.Equal(t, "old-token", token.Or(w.State(), ""))
+		return token.Set(w.State(), "new-token")
+	}))
+	for key, value := range contents(t, db) {
+		require.NotContains(t, value, "old-token", key)
+	}
+	for r, err := range before.Records(t.Context(), "ann", view(t, before, "ann").Oldest) {
+		require.NoError(t, err)
+		require.NotContains(t, fmt.Sprint(r), "new-token", "who does not know the field does not know that it is secret")
+	}
+}
+
 func TestHooks(t *testing.T) {
 	db := store.NewMemory()
 	var heard []string

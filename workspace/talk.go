@@ -11,7 +11,6 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/strict"
-	"github.com/agentstate/state/transcript"
 )
 
 // The fields of partTalk.
@@ -281,8 +280,8 @@ func (d *document) version() (uint64, error) {
 	if c == nil {
 		return 0, nil
 	}
-	n, err := strconv.ParseUint(string(c.json()), 10, 63)
-	if err != nil {
+	n, err := strconv.ParseUint(string(c.json()), 10, 64)
+	if err != nil || n > 1<<53 { // more no state has counted
 		return 0, corrupt("content", "$.talk.version: not a version")
 	}
 	return n, nil
@@ -454,57 +453,4 @@ func (d *document) results() ([]state.JSON, error) {
 		return nil, corrupt("content", "$.talk.results: not a list")
 	}
 	return texts, nil
-}
-
-// decoded returns the messages of numbers.
-func (t *table) decoded(numbers []int) ([]state.Message, error) {
-	msgs := make([]state.Message, len(numbers))
-	for i, n := range numbers {
-		m, err := state.DecodeMessage([]byte(t.texts[n]))
-		if err != nil {
-			return nil, fmt.Errorf("%w: content: message %d: %w", ErrCorrupt, n, err)
-		}
-		msgs[i] = m
-	}
-	return msgs, nil
-}
-
-// closePending returns the effects that answer calls of tools without a result.
-func (d *document) closePending() ([]Effect, error) {
-	numbers, _, err := d.conversation()
-	if err != nil || len(numbers) == 0 {
-		return nil, err
-	}
-	t, err := d.messages()
-	if err != nil {
-		return nil, err
-	}
-	msgs, err := t.decoded(numbers)
-	if err != nil || len(transcript.Pending(msgs)) == 0 {
-		return nil, err
-	}
-	repaired, _ := transcript.Repair(msgs, transcript.Profile{}, transcript.AnswerCalls)
-	in := newInterner(t)
-	answered := in.again(numbers, msgs, repaired)
-	effects := append(in.effects, turn(partTalk, talkConversation, listOf(numbers), listOf(answered))...)
-	next, err := d.nextVersion()
-	return append(effects, next), err
-}
-
-// again returns the numbers of messages of which those that are among msgs have
-// numbers.
-func (in *interner) again(numbers []int, msgs, to []state.Message) []int {
-	of := make(map[state.Message]int, len(msgs))
-	for i, m := range msgs {
-		of[m] = numbers[i]
-	}
-	list := make([]int, len(to))
-	for i, m := range to {
-		n, ok := of[m]
-		if !ok {
-			n = in.add(m)
-		}
-		list[i] = n
-	}
-	return list
 }

@@ -108,7 +108,7 @@ func (d *draft) takeBack(now time.Time) error {
 		return err
 	}
 	// Nobody but the run has written since its base.
-	effects := doc.diff(base, func(string, string) bool { return true })
+	effects := doc.diff(base)
 	if len(effects) == 0 {
 		return nil
 	}

@@ -131,15 +131,15 @@ func (l *ledger) survey(ctx context.Context, live map[string]bool, report *Repor
 // masked returns a record in which the values of secrets are masked, and those of
 // fields that the schema does not have, since they may be.
 func (m *Manager) masked(r Record) (Record, error) {
-	open := map[string]bool{}
+	open, secret := map[string]bool{}, map[string]bool{}
 	for _, f := range state.New(m.opts.Schema).Fields() {
-		open[f.Name] = !f.Secret
+		open[f.Name], secret[f.Name] = !f.Secret, f.Secret
 	}
 	for i := range r.Effects {
 		e := &r.Effects[i]
 		switch {
 		case e.Value == "":
-		case e.Part == partField && !open[e.Field]:
+		case e.Part == partField && !open[e.Field], e.Part == partKey && secret[e.Field]:
 			e.Value = state.JSONText(mask)
 		case e.Part == partMemory:
 			entry, _, err := decodeEntry([]byte(e.Value))

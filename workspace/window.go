@@ -3,10 +3,12 @@ package workspace
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/strict"
 	"github.com/agentstate/state/transcript"
@@ -82,4 +84,57 @@ func (d *document) window(n, m int) ([]Effect, error) {
 		}
 	}
 	return effects, nil
+}
+
+// decoded returns the messages of numbers.
+func (t *table) decoded(numbers []int) ([]state.Message, error) {
+	msgs := make([]state.Message, len(numbers))
+	for i, n := range numbers {
+		m, err := state.DecodeMessage([]byte(t.texts[n]))
+		if err != nil {
+			return nil, fmt.Errorf("%w: content: message %d: %w", ErrCorrupt, n, err)
+		}
+		msgs[i] = m
+	}
+	return msgs, nil
+}
+
+// closePending returns the effects that answer calls of tools without a result.
+func (d *document) closePending() ([]Effect, error) {
+	numbers, _, err := d.conversation()
+	if err != nil || len(numbers) == 0 {
+		return nil, err
+	}
+	t, err := d.messages()
+	if err != nil {
+		return nil, err
+	}
+	msgs, err := t.decoded(numbers)
+	if err != nil || len(transcript.Pending(msgs)) == 0 {
+		return nil, err
+	}
+	repaired, _ := transcript.Repair(msgs, transcript.Profile{}, transcript.AnswerCalls)
+	in := newInterner(t)
+	answered := in.again(numbers, msgs, repaired)
+	effects := append(in.effects, turn(partTalk, talkConversation, listOf(numbers), listOf(answered))...)
+	next, err := d.nextVersion()
+	return append(effects, next), err
+}
+
+// again returns the numbers of messages of which those that are among msgs have
+// numbers.
+func (in *interner) again(numbers []int, msgs, to []state.Message) []int {
+	of := make(map[state.Message]int, len(msgs))
+	for i, m := range msgs {
+		of[m] = numbers[i]
+	}
+	list := make([]int, len(to))
+	for i, m := range to {
+		n, ok := of[m]
+		if !ok {
+			n = in.add(m)
+		}
+		list[i] = n
+	}
+	return list
 }

@@ -96,7 +96,7 @@ func (c *content) purges(effects []Effect) bool {
 	}
 	return slices.ContainsFunc(effects, func(e Effect) bool {
 		switch e.Part {
-		case partField:
+		case partField, partKey:
 			return secret[e.Field] && c.doc.get(e.Part, e.Field) != nil
 		case partMemory:
 			return c.remembered.secret(e.Field)
