@@ -77,6 +77,13 @@ func (l *ledger) keep(at point, doc *document) {
 	l.cache = cached{at, doc}
 }
 
+// forget gives the memory back that only saves time.
+func (l *ledger) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cache, l.last = cached{}, nil
+}
+
 // snapshot returns the content at the head's start.
 func (l *ledger) snapshot(ctx context.Context, h *head) (*document, error) {
 	if h.Snap == nil || len(h.Snap.Parts) == 0 {

@@ -225,10 +225,22 @@ func (h *head) refs() []ref {
 	return refs
 }
 
+// clone returns a head that can be changed without changing h.
+func (h *head) clone() *head {
+	c := *h
+	if h.Run != nil {
+		run := *h.Run
+		c.Run = &run
+	}
+	c.Queue, c.Done, c.Dead, c.Ops = slices.Clone(h.Queue), slices.Clone(h.Done), slices.Clone(h.Dead), slices.Clone(h.Ops)
+	c.Segs, c.Tail = slices.Clone(h.Segs), slices.Clone(h.Tail)
+	return &c
+}
+
 // encode returns the head as it is stored: its JSON with a checksum at the end, so
 // that no damage passes for another head.
 func (h *head) encode() ([]byte, error) {
-	data, err := encode(h)
+	data, err := h.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}

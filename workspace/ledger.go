@@ -31,6 +31,8 @@ type ledger struct {
 	known bool // the anchor was asked
 	seen  Mark // the latest head that was seen
 	cache cached
+	last  *head          // as it was read or written last
+	rev   store.Revision // of last
 }
 
 // Mark names one state of a workspace: how often it was written, and the last
@@ -101,12 +103,36 @@ func (l *ledger) get(ctx context.Context) (*head, store.Condition, error) {
 		return nil, store.Always, err
 	}
 	cond := store.IfRevision(e.Revision)
+	if h := l.recent(e.Revision); h != nil {
+		return h, cond, nil
+	}
 	data, err := l.sealer.open(l.key, l.key, e.Value)
 	if err != nil {
 		return nil, cond, err
 	}
 	h, err := decodeHead(l.key, data)
+	if err == nil {
+		l.decoded(h, e.Revision)
+	}
 	return h, cond, err
+}
+
+// recent returns the head of a revision, if it is the one that was read or written
+// last. A revision names one write, so it need not be decoded again.
+func (l *ledger) recent(rev store.Revision) *head {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == nil || l.rev != rev {
+		return nil
+	}
+	return l.last.clone()
+}
+
+func (l *ledger) decoded(h *head, rev store.Revision) {
+	c := h.clone()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last, l.rev = c, rev
 }
 
 // fresh notes that a head was seen, and reports whether it is not older than what
@@ -229,9 +255,10 @@ func (l *ledger) transact(ctx context.Context, f transition) (*head, error) {
 		h.Nonce = newID()
 		h.Ops = append(h.Ops, did{op, h.Seq})
 		h.Ops = h.Ops[max(0, len(h.Ops)-opsRing):]
-		err = l.replace(ctx, d, cond)
+		rev, err := l.replace(ctx, d, cond)
 		switch {
 		case err == nil:
+			l.decoded(h, rev)
 			l.wrote(ctx, d)
 			return h, nil
 		case errors.Is(err, store.ErrConflict):
@@ -273,15 +300,14 @@ func (a *absence) moved(err error, h *head) bool {
 }
 
 // replace writes the draft's head, and with a Batcher all that belongs to it.
-func (l *ledger) replace(ctx context.Context, d *draft, cond store.Condition) error {
+func (l *ledger) replace(ctx context.Context, d *draft, cond store.Condition) (store.Revision, error) {
 	data, err := d.encode()
 	if err != nil {
-		return err
+		return "", err
 	}
 	data = l.sealer.seal(l.key, l.key, data)
 	if l.batch == nil {
-		_, err := l.db.Put(ctx, l.key, data, cond)
-		return err
+		return l.db.Put(ctx, l.key, data, cond)
 	}
 	var writes []store.Write
 	for _, b := range d.missing {
@@ -292,8 +318,11 @@ func (l *ledger) replace(ctx context.Context, d *draft, cond store.Condition) er
 	for _, name := range d.dropped {
 		writes = append(writes, store.Write{Key: l.blobKey(name), Delete: true})
 	}
-	_, err = l.batch.Batch(ctx, writes)
-	return err
+	revs, err := l.batch.Batch(ctx, writes)
+	if err != nil {
+		return "", err
+	}
+	return revs[len(d.missing)], nil
 }
 
 // wrote does what is to be done after a head was written: nothing of it can make

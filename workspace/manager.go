@@ -115,7 +115,7 @@ func (m *Manager) ledger(user string) (*ledger, error) {
 	if n := len(m.recent); n == 0 || m.recent[n-1] != l {
 		m.recent = append(slices.DeleteFunc(m.recent, func(r *ledger) bool { return r == l }), l)
 		if n := len(m.recent) - contents; n > 0 {
-			m.recent[0].keep(point{}, nil)
+			m.recent[0].forget()
 			m.recent = slices.Delete(m.recent, 0, n)
 		}
 	}

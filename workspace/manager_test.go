@@ -404,6 +404,7 @@ func TestTakeover(t *testing.T) {
 			began := time.Now()
 			require.NoError(t, m.Recover(t.Context()))
 			require.InDelta(t, 45, time.Since(began).Seconds(), 1, "one and a half times the TTL")
+			require.NoError(t, m.Wait(t.Context()))
 			if how == workspace.Resume {
 				require.Equal(t, []string{"1[first] 3", "2[first again] 4"}, seen)
 			} else {
@@ -448,6 +449,7 @@ func TestDead(t *testing.T) {
 			})
 			require.NoError(t, err)
 			_ = dying.Recover(t.Context())
+			require.NoError(t, dying.Wait(t.Context()))
 			require.NoError(t, dying.Close())
 			kill()
 		}

@@ -46,8 +46,8 @@ func (m *Manager) watch(user string, l *ledger) {
 }
 
 // rescue looks at the run of a workspace until it shows a sign of life or ends, or,
-// if it does neither for long enough, takes it over and works it off. It returns
-// whether it has found a run.
+// if it does neither for long enough, takes it over, to be worked off in the
+// background. It returns whether it has found a run.
 func (m *Manager) rescue(ctx context.Context, l *ledger) (found bool, err error) {
 	h, _, err := l.read(ctx)
 	if err != nil || h.Run == nil {
@@ -84,7 +84,7 @@ func (m *Manager) rescue(ctx context.Context, l *ledger) (found bool, err error)
 		return true, err
 	}
 	m.opts.Hooks.started(run.ctx, run)
-	m.workOff(run)
+	m.inBackground(run)
 	return true, nil
 }
 
@@ -101,10 +101,10 @@ func (m *Manager) buried(ctx context.Context, l *ledger, h *head, lost item) {
 // rescuers is how many workspaces Recover looks at at the same time.
 const rescuers = 64
 
-// Recover looks for runs whose process has died, takes them over and works off what
-// waits behind them. It takes longer than the TTL, for it has to see that they are
-// silent, and returns when every run that it has found has shown a sign of life,
-// has ended or was worked off. Call it when a process starts, and from time to time
+// Recover looks for runs whose process has died, takes them over and works off, in
+// the background, what waits behind them; see Wait. It takes longer than the TTL, for
+// it has to see that they are silent, and returns when every run that it has found
+// has shown a sign of life, has ended or was taken over. Call it when a process starts, and from time to time
 // in one that always runs: a message whose sender went away with the process that
 // had taken it is found by nothing else.
 func (m *Manager) Recover(ctx context.Context) error {

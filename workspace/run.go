@@ -304,7 +304,7 @@ func (r *Run) keepAlive() {
 			continue
 		case errors.Is(err, ErrFenced), errors.Is(err, ErrRolledBack):
 		case r.left() <= 0:
-			err = fmt.Errorf("%w: no sign of life for too long: %w", ErrFenced, err)
+			err = fmt.Errorf("%w: no sign of life for too long: %v", ErrFenced, err)
 		default:
 			continue
 		}

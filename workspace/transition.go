@@ -127,7 +127,6 @@ func (d *draft) record(kind Kind, now time.Time, effects []Effect) Record {
 func (l *ledger) submit(ctx context.Context, o offer) (*head, Status, error) {
 	var status Status
 	h, err := l.transact(ctx, func(d *draft) error {
-		status = ""
 		if d.fate(o.item.ID) != "" {
 			status = Duplicate
 			return errNothing
@@ -168,6 +167,9 @@ func (l *ledger) submit(ctx context.Context, o offer) (*head, Status, error) {
 	})
 	if errors.Is(err, errNothing) {
 		err = nil
+	}
+	if err != nil {
+		status = ""
 	}
 	return h, status, err
 }
@@ -339,7 +341,6 @@ func (l *ledger) update(ctx context.Context, at point, effects []Effect, purge b
 func (l *ledger) reset(ctx context.Context) (*head, []string, error) {
 	var ids []string
 	h, err := l.transact(ctx, func(d *draft) error {
-		ids = nil
 		if d.Seq == 0 {
 			return errNothing
 		}
@@ -359,6 +360,8 @@ func (l *ledger) reset(ctx context.Context) (*head, []string, error) {
 		for _, x := range d.Dead {
 			items = append(items, x.Item)
 		}
+		// Not before nothing can fail: an earlier attempt may turn out to have been made.
+		ids = nil
 		// As long as they are known they are not taken again.
 		for _, i := range items {
 			d.Done = append(d.Done, done{ID: i.ID, As: reset})
