@@ -250,7 +250,7 @@ func (r *Run) fail(ctx context.Context) (successor, error) {
 		return successor{}, r.ended
 	}
 	t := r.ledger.tenure()
-	h, err := r.ledger.fail(ctx, r.lease, r.message.ID, t)
+	h, err := r.ledger.fail(ctx, r.lease, r.message.ID, r.at, t)
 	if err != nil {
 		return successor{}, r.lost(err)
 	}

@@ -250,11 +250,14 @@ func (l *ledger) finish(ctx context.Context, lease, message string, at point, ef
 }
 
 // fail ends a run whose message cannot be handled. What it has committed stays.
-func (l *ledger) fail(ctx context.Context, lease, message string, next tenure) (*head, error) {
+func (l *ledger) fail(ctx context.Context, lease, message string, at point, next tenure) (*head, error) {
 	now := l.now()
 	return l.transact(ctx, func(d *draft) error {
 		if err := d.mine(lease, message); err != nil {
 			return err
+		}
+		if d.now() != at {
+			return d.behind()
 		}
 		if err := d.closeCalls(now); err != nil {
 			return err

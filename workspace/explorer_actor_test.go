@@ -1,0 +1,449 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentstate/state/store"
+)
+
+// process is one life of a process: it has a ledger, which dies with it.
+type process struct {
+	name   string
+	ledger *ledger
+	dead   bool
+	rate   float64 // of its clock
+	seen   mark    // the latest head that it was shown
+}
+
+// sees notes that a process was shown a head.
+func (p *process) sees(e revised) {
+	if e.mark.seq >= p.seen.seq {
+		p.seen = e.mark
+	}
+}
+
+// actor does one thing after the other in a process, in a coroutine.
+type actor struct {
+	x       *explorer
+	name    string
+	process *process
+	yield   func(struct{}) bool
+	next    func() (struct{}, bool)
+	stop    func()
+	wake    int // not before this step
+	healthy bool
+	stale   int  // stale reads without a good one in between
+	behind  bool // the head that it has read is older than what its process has seen
+
+	call  *call // that is under way
+	run   *held
+	pulse pulse
+	since time.Duration
+}
+
+// held is a run that an actor believes to be its own.
+type held struct {
+	id, lease string
+	at        point
+	text      text
+}
+
+type crashed struct{}
+
+// point lets others go on, or the process crash.
+func (a *actor) point() {
+	if a.healthy {
+		a.x.step++
+		if len(a.x.store.late) > 0 && a.x.chance(0.1) {
+			a.x.store.land()
+		}
+		return
+	}
+	if a.x.chance(a.x.rates.pause) {
+		a.wake = a.x.step + a.x.rng.IntN(400)
+	}
+	if !a.yield(struct{}{}) || a.process.dead {
+		panic(crashed{})
+	}
+	if a.x.chance(a.x.rates.crash) {
+		a.crash()
+	}
+}
+
+func (a *actor) crash() {
+	if a.healthy {
+		return
+	}
+	a.x.logf("%v: crashes", a)
+	a.x.count["crashes"]++
+	a.process.dead = true
+	panic(crashed{})
+}
+
+func (a *actor) String() string { return a.process.name + a.name }
+
+// live is the life of an actor.
+func (a *actor) live(yield func(struct{}) bool) {
+	defer func() {
+		if p := recover(); p != nil && p != (crashed{}) {
+			panic(p)
+		}
+	}()
+	a.yield = yield
+	for {
+		a.point()
+		a.act()
+	}
+}
+
+func (a *actor) act() {
+	a.call = nil
+	acts := a.x.acts
+	if a.run != nil {
+		acts = a.x.acts2
+	}
+	n := 0
+	for _, w := range acts {
+		n += w.weight
+	}
+	n = a.x.rng.IntN(n)
+	for _, w := range acts {
+		if n -= w.weight; n < 0 {
+			w.do(a)
+			return
+		}
+	}
+}
+
+// do makes a call and judges what comes of it.
+func (a *actor) do(c *call, fn func(ctx context.Context, l *ledger) error) error {
+	x := a.x
+	c.n, c.by = len(x.calls), a.String()
+	x.calls = append(x.calls, c)
+	a.call = c
+	x.logf("%v: %v%s", a, c, c.details())
+	err := fn(context.Background(), a.process.ledger)
+	a.call = nil
+	c.err = err
+	x.logf("%v: %v returns %v", a, c, err)
+	switch {
+	case err == nil:
+		c.result = made
+	case errors.Is(err, store.ErrUnknownOutcome):
+		c.result = unsure
+		x.count["unsure"]++
+	case errors.Is(err, ErrFenced), errors.Is(err, ErrBusy), errors.Is(err, ErrQueueFull), errors.Is(err, errAlive),
+		errors.Is(err, errMoved), errors.Is(err, errLost), errors.Is(err, errNothing), strings.Contains(err.Error(), ": not written: "):
+		c.result = refused
+	case errors.Is(err, ErrRolledBack) && x.variant.failover:
+		c.result = refused
+		x.count["rolledBack"]++
+	default:
+		x.violated("%v: %v", c, err)
+	}
+	x.judge(c)
+	return err
+}
+
+func (c *call) details() string {
+	switch c.kind {
+	case "submit":
+		return fmt.Sprintf(" %v", []string{"enqueue", "reject", "interrupt", "rollback"}[c.busy])
+	case "takeOver":
+		return fmt.Sprintf(" %v", []string{"resume", "restart"}[c.how])
+	}
+	return ""
+}
+
+// take makes a run the actor's if the head says so.
+func (a *actor) take(h *head, lease string) {
+	a.run = nil
+	if h == nil || h.Run == nil || h.Run.ID != lease {
+		return
+	}
+	r := &held{id: h.Run.Item.ID, lease: lease, at: h.now()}
+	body := []byte(h.Run.Item.Message)
+	l, ctx := a.process.ledger, context.Background()
+	if h.Run.Item.Body != nil {
+		var err error
+		if body, err = l.fetch(ctx, *h.Run.Item.Body); err != nil {
+			return // it is taken over by others
+		}
+	}
+	if string(body) != bodyOf(r.id) {
+		a.x.violated("message %s is %s", r.id, body)
+	}
+	doc, err := l.content(ctx, h, h.now())
+	if err != nil {
+		return
+	}
+	r.text = a.known(h, doc)
+	a.run = r
+}
+
+func bodyOf(id string) string { return `"body of ` + id + `"` }
+
+// known returns the text of what was read, which is what was written.
+func (a *actor) known(h *head, doc *document) text {
+	want, known := a.x.ghost.texts[h.Chain]
+	if !known {
+		a.x.violated("%v: a head with a chain that nobody has written", a)
+	}
+	if got := string(doc.encode()); got != want.encode() {
+		a.x.violated("%v: version %d reads as %s, not %s", a, h.Version, brief(got), brief(want.encode()))
+	}
+	return want
+}
+
+// after looks at what a call has returned that ended a run, or began one.
+func (a *actor) after(h *head, lease string, err error) {
+	switch {
+	case err == nil:
+		a.take(h, lease)
+	case errors.Is(err, ErrFenced), errors.Is(err, ErrRolledBack), errors.Is(err, store.ErrUnknownOutcome):
+		a.run = nil
+	}
+}
+
+func (a *actor) submit() {
+	if len(a.x.sent) == 50 { // no more than are remembered
+		return
+	}
+	id := fmt.Sprint("m", len(a.x.sent))
+	a.x.sent = append(a.x.sent, id)
+	a.send(id)
+}
+
+func (a *actor) resend() {
+	if len(a.x.sent) > 0 {
+		a.send(a.x.sent[a.x.rng.IntN(len(a.x.sent))])
+	}
+}
+
+func (a *actor) send(id string) {
+	c := &call{kind: "submit", id: id, busy: a.x.busies[a.x.rng.IntN(len(a.x.busies))], next: a.process.ledger.tenure()}
+	o := offer{item: item{ID: id, At: a.process.ledger.now()}, busy: c.busy, queue: a.x.queue, next: c.next}
+	if a.x.chance(0.3) {
+		o.body = []byte(bodyOf(id))
+	} else {
+		o.item.Message = []byte(bodyOf(id))
+	}
+	var h *head
+	var status Status
+	err := a.do(c, func(ctx context.Context, l *ledger) (err error) {
+		h, status, err = l.submit(ctx, o)
+		if err == nil && (status == Duplicate || status == Rejected) {
+			if a.x.count["duplicates"]++; status == Duplicate && !a.x.ghost.accepted[id] {
+				a.x.violated("%s is no duplicate", id)
+			}
+			err = errNothing
+		}
+		return err
+	})
+	switch {
+	case err == nil && status != Started && status != Queued:
+		a.x.violated("%v is %q", c, status)
+	case err == nil && status == Started && a.run == nil:
+		a.take(h, c.next.id)
+	}
+}
+
+func (a *actor) commit() {
+	r := a.run
+	c := &call{kind: "commit", id: r.id, lease: r.lease, at: r.at, edits: a.x.edits(r.text), purge: a.x.chance(0.1)}
+	var to point
+	err := a.do(c, func(ctx context.Context, l *ledger) (err error) {
+		to, err = l.commit(ctx, r.lease, r.id, r.at, effectsOf(c.edits), c.purge)
+		return err
+	})
+	if err != nil {
+		a.after(nil, "", err)
+		return
+	}
+	for _, e := range c.edits {
+		r.text = e.on(r.text)
+	}
+	if r.at = to; a.x.ghost.texts[to.Chain].encode() != r.text.encode() {
+		a.x.violated("%v: what %v has acknowledged is not what was written", a, c)
+	}
+}
+
+func effectsOf(edits []edit) []Effect {
+	var effects []Effect
+	for _, e := range edits {
+		effects = append(effects, e.effect())
+	}
+	return effects
+}
+
+func (a *actor) finish() {
+	r := a.run
+	c := &call{kind: "finish", id: r.id, lease: r.lease, at: r.at, next: a.process.ledger.tenure(), purge: a.x.chance(0.1)}
+	if a.x.chance(a.x.rates.last) {
+		c.edits = a.x.edits(r.text)
+	}
+	var h *head
+	err := a.do(c, func(ctx context.Context, l *ledger) (err error) {
+		h, _, err = l.finish(ctx, r.lease, r.id, r.at, effectsOf(c.edits), c.purge, c.next)
+		return err
+	})
+	a.after(h, c.next.id, err)
+}
+
+func (a *actor) fail() {
+	r := a.run
+	c := &call{kind: "fail", id: r.id, lease: r.lease, at: r.at, next: a.process.ledger.tenure()}
+	var h *head
+	err := a.do(c, func(ctx context.Context, l *ledger) (err error) {
+		h, err = l.fail(ctx, r.lease, r.id, r.at, c.next)
+		return err
+	})
+	a.after(h, c.next.id, err)
+}
+
+func (a *actor) renew() {
+	r := a.run
+	err := a.do(&call{kind: "renew", id: r.id, lease: r.lease}, func(ctx context.Context, l *ledger) error {
+		_, err := l.renew(ctx, r.lease, r.id)
+		return err
+	})
+	if err != nil {
+		a.after(nil, "", err)
+	}
+}
+
+// forget leaves a run alone, as a process does that hangs.
+func (a *actor) forget() { a.run = nil }
+
+// watch looks whether a run lives, and takes it over if it does not.
+func (a *actor) watch() {
+	h, _, err := a.process.ledger.read(context.Background())
+	if err != nil {
+		a.failed(err)
+		return
+	}
+	switch p := pulseOf(h); {
+	case h.Run == nil, p != a.pulse:
+		a.pulse, a.since = p, a.x.clock(a.process)
+	case a.x.clock(a.process)-a.since >= h.Run.ttl()*3/2:
+		a.takeOver(p)
+	}
+}
+
+func (a *actor) takeOver(p pulse) {
+	c := &call{kind: "takeOver", seen: p, how: a.x.takeovers[a.x.rng.IntN(len(a.x.takeovers))], next: a.process.ledger.tenure()}
+	var h *head
+	err := a.do(c, func(ctx context.Context, l *ledger) (err error) {
+		h, err = l.takeOver(ctx, p, c.how, a.x.attempts, c.next)
+		return err
+	})
+	if err == nil && a.run == nil {
+		a.take(h, c.next.id)
+	}
+}
+
+func (a *actor) view() {
+	h, doc, err := a.process.ledger.present(context.Background())
+	if err != nil {
+		a.failed(err)
+		return
+	}
+	a.known(h, doc)
+	a.x.count["views"]++
+}
+
+// failed judges the error of what writes nothing.
+func (a *actor) failed(err error) {
+	a.x.logf("%v: %v", a, err)
+	if !errors.Is(err, errLost) && !(errors.Is(err, ErrRolledBack) && a.x.variant.failover) {
+		a.x.violated("%v: reading: %v", a, err)
+	}
+}
+
+func (a *actor) update() {
+	h, doc, err := a.process.ledger.present(context.Background())
+	if err != nil {
+		a.failed(err)
+		return
+	}
+	at := h.now()
+	c := &call{kind: "update", at: at, edits: a.x.edits(a.known(h, doc)), purge: a.x.chance(0.1)}
+	_ = a.do(c, func(ctx context.Context, l *ledger) error {
+		_, err := l.update(ctx, at, effectsOf(c.edits), c.purge)
+		return err
+	})
+}
+
+func (a *actor) reset() {
+	c := &call{kind: "reset"}
+	var dropped []string
+	err := a.do(c, func(ctx context.Context, l *ledger) error {
+		h, ids, err := l.reset(ctx)
+		if err == nil && h == nil {
+			return errNothing // there is no workspace yet
+		}
+		dropped = ids
+		return err
+	})
+	if err == nil && !slices.Equal(dropped, c.dropped) {
+		a.x.violated("reset returns %v, and has dropped %v", dropped, c.dropped)
+	}
+}
+
+func (a *actor) compact() {
+	force := a.x.chance(0.3)
+	_ = a.do(&call{kind: "compact"}, func(ctx context.Context, l *ledger) error { return l.compact(ctx, force) })
+}
+
+func (a *actor) collect() {
+	_ = a.do(&call{kind: "collect"}, func(ctx context.Context, l *ledger) error { return l.collect(ctx) })
+}
+
+// edits returns some that fit a text.
+func (x *explorer) edits(t text) []edit {
+	var edits []edit
+	for range 1 + x.rng.IntN(2) {
+		e := x.edit(t)
+		t = e.on(t)
+		edits = append(edits, e)
+	}
+	return edits
+}
+
+func (x *explorer) edit(t text) edit {
+	x.values++
+	value := fmt.Sprint(x.values)
+	if x.chance(x.rates.big) {
+		value = `"` + value + strings.Repeat("x", 1000+x.rng.IntN(4000)) + `"`
+	}
+	field := []string{"log", "tasks"}[x.rng.IntN(2)]
+	list, present := t.lists[field]
+	n := 0
+	if len(list) > 0 {
+		n = x.rng.IntN(len(list))
+	}
+	switch k := x.rng.IntN(12); {
+	case k < 2:
+		return edit{do: doSet, field: "count", more: []string{value}}
+	case k == 2 && t.values["count"] != "":
+		return edit{do: doDelete, field: "count"}
+	case !present:
+		return edit{do: doSet, field: field, n: 1, more: []string{value}}
+	case k == 3:
+		return edit{do: doDelete, field: field}
+	case k == 4 && len(list) > 0:
+		return edit{do: doDropFirst, field: field, n: n + 1}
+	case k == 5:
+		return edit{do: doTruncate, field: field, n: n}
+	case k == 6 && len(list) > 0:
+		return edit{do: doRemoveAt, field: field, n: n}
+	case k == 7:
+		return edit{do: doInsert, field: field, n: n, more: []string{value}}
+	}
+	return edit{do: doAppend, field: field, more: []string{value}}
+}

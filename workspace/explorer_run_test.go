@@ -1,0 +1,410 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentstate/state/store"
+	"github.com/stretchr/testify/require"
+)
+
+// The explorer runs what changes a workspace, as it is, in a few processes on a
+// store that goes wrong in every way, in an order that only depends on a seed. A
+// ghost watches what is written.
+
+// headOf is the key of the workspace.
+const headOf = prefix + "u"
+
+// variant is what kind of store there is.
+type variant struct {
+	name                    string
+	batch, failover, sealed bool
+}
+
+var variants = []variant{
+	{name: "plain"},
+	{name: "batch", batch: true},
+	{name: "failover", batch: true, failover: true},
+	{name: "plain"},
+	{name: "sealed", sealed: true},
+	{name: "plain"},
+	{name: "batch", batch: true},
+	{name: "sealed batch", sealed: true, batch: true},
+}
+
+// rates are how often things go wrong.
+type rates struct {
+	crash, lostReply, drop, late, stale, pause, lostRead, missed float64
+	failover                                                     float64
+	big, last                                                    float64 // how often a value is large, and a finish adds a record
+}
+
+type act struct {
+	do     func(*actor)
+	weight int
+}
+
+// explorer is one schedule.
+type explorer struct {
+	seed    uint64
+	rng     *rand.Rand
+	variant variant
+	rates   rates
+	acts    []act // of those who hold no run
+	acts2   []act // of those who hold one
+	fault   string
+
+	queue, attempts int
+	ttl             time.Duration
+	busies          []Busy
+	takeovers       []Takeover
+	steps           int
+
+	step    int
+	sealer  *sealer
+	store   *faultyStore
+	ghost   *ghost
+	actors  []*actor
+	awake   []*actor
+	running *actor
+	calls   []*call
+	sent    []string
+	values  int
+	lives   int
+
+	count   map[string]int
+	trace   []string
+	tracing bool
+	problem string
+}
+
+// happenings are what has to happen, or a test with some hundreds of schedules has
+// tested nothing.
+var happenings = []string{
+	"steps", "writes", "views", "crashes", "takeovers", "rollbacks", "resets", "compactions", "dead", "conflicts", "unknown", "unsure",
+	"duplicates", "stale", "landed", "failovers", "rolledBack",
+	"submit", "commit", "finish", "fail", "renew", "takeOver", "update", "reset", "compact", "collected",
+}
+
+var explorerSealer, _ = newSealer([]Key{{ID: "k", Secret: []byte(strings.Repeat("k", 32))}})
+
+func newExplorer(seed uint64, tracing bool) *explorer {
+	x := &explorer{
+		seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), tracing: tracing, fault: os.Getenv("STATE_FAULT"),
+		count: map[string]int{},
+	}
+	list := variants
+	if only := os.Getenv("STATE_VARIANT"); only != "" {
+		list = slices.DeleteFunc(slices.Clone(variants), func(v variant) bool { return v.name != only })
+	}
+	x.variant = list[seed%uint64(len(list))]
+	if x.variant.sealed {
+		x.sealer = explorerSealer
+	}
+	// Each schedule has its own habits, so that what is rare together is not rare in
+	// all of them.
+	r := func(rate float64) float64 { return rate * []float64{0, 1, 1, 3}[x.rng.IntN(4)] }
+	x.rates = rates{
+		crash: r(0.006), lostReply: r(0.03), drop: r(0.02), late: r(0.03), stale: r(0.05), pause: r(0.01),
+		lostRead: r(0.02), missed: r(0.05), failover: []float64{0.01, 0.03}[x.rng.IntN(2)],
+		big: []float64{0, 0.2, 0.7}[x.rng.IntN(3)], last: []float64{0.1, 0.8}[x.rng.IntN(2)],
+	}
+	x.queue, x.attempts = 1+x.rng.IntN(4), 1+x.rng.IntN(4)
+	x.ttl = time.Duration(5+x.rng.IntN(60)) * time.Millisecond
+	x.steps = 60 + x.rng.IntN(200)
+	w := func(weight int) int { return weight * []int{0, 1, 1, 2}[x.rng.IntN(4)] }
+	x.acts = []act{
+		{(*actor).submit, 8}, {(*actor).resend, w(4)}, {(*actor).watch, 4 + w(8)}, {(*actor).view, w(3)}, {(*actor).update, w(4)},
+		{(*actor).compact, w(4)}, {(*actor).collect, w(3)}, {(*actor).reset, w(1)},
+	}
+	x.acts2 = []act{
+		{(*actor).commit, 4 + w(8)}, {(*actor).finish, 2 + w(6)}, {(*actor).fail, w(2)}, {(*actor).renew, w(3)}, {(*actor).forget, w(1)},
+		{(*actor).submit, w(1)}, {(*actor).compact, w(3)}, {(*actor).collect, w(2)}, {(*actor).view, w(1)},
+	}
+	x.busies = [][]Busy{{Enqueue, Enqueue, Reject, Interrupt, Rollback}, {Enqueue}, {Enqueue, Interrupt, Rollback}}[x.rng.IntN(3)]
+	x.takeovers = []Takeover{Resume, Restart}
+	x.store = newFaultyStore(x)
+	x.ghost = newGhost(x)
+	if x.variant.failover {
+		x.store.photograph(x.ghost.world)
+	}
+	return x
+}
+
+func (x *explorer) chance(rate float64) bool { return rate > 0 && x.rng.Float64() < rate }
+
+func (x *explorer) logf(format string, args ...any) {
+	if x.tracing {
+		x.trace = append(x.trace, fmt.Sprintf("%4d seq %d: ", x.step, x.ghost.world.seq)+fmt.Sprintf(format, args...))
+	}
+}
+
+type violated struct{}
+
+// violated ends the schedule.
+func (x *explorer) violated(format string, args ...any) {
+	if x.problem == "" {
+		x.problem = fmt.Sprintf(format, args...)
+		x.logf("VIOLATION: %s", x.problem)
+	}
+	panic(violated{})
+}
+
+// start begins the life of a process with some actors, who share its ledger.
+func (x *explorer) start(actors int) {
+	x.lives++
+	p := &process{name: fmt.Sprint("P", x.lives), rate: 0.5 + 1.5*x.rng.Float64()}
+	p.ledger = x.ledger(p)
+	for i := range actors {
+		a := &actor{x: x, name: string(rune('a' + i)), process: p, wake: x.step + x.rng.IntN(20)}
+		a.next, a.stop = iter.Pull(iter.Seq[struct{}](a.live))
+		x.actors = append(x.actors, a)
+	}
+}
+
+func (x *explorer) ledger(p *process) *ledger {
+	l := &ledger{
+		key: headOf, user: "u", sealer: x.sealer, ttl: x.ttl, db: port{x.store},
+		now: func() time.Time { return time.Unix(1e9, 0).UTC().Add(x.clock(p)).Truncate(time.Millisecond) },
+		pause: func(context.Context, time.Duration) error {
+			x.running.point()
+			return nil
+		},
+	}
+	if x.variant.batch {
+		l.batch = batchPort{port{x.store}}
+		l.db = l.batch
+	}
+	return l
+}
+
+// clock is what a process takes the time to be.
+func (x *explorer) clock(p *process) time.Duration {
+	return time.Duration(float64(x.step)*p.rate) * time.Millisecond
+}
+
+// run runs the schedule, and returns what is wrong.
+func (x *explorer) run() (problem string) {
+	defer func() {
+		if p := recover(); p != nil && p != (violated{}) {
+			x.problem = fmt.Sprintf("panic: %v\n%s", p, debug.Stack())
+		}
+		x.halt(func(*actor) bool { return true })
+		x.count["steps"] = x.step
+		problem = x.problem
+	}()
+	for actors := 3 + x.rng.IntN(3); actors > 0; {
+		n := min(actors, 1+x.rng.IntN(3)/2)
+		x.start(n)
+		actors -= n
+	}
+	for x.step < x.steps {
+		x.next()
+	}
+	x.halt(func(*actor) bool { return true })
+	x.drain()
+	x.final()
+	return ""
+}
+
+// next lets something happen.
+func (x *explorer) next() {
+	x.step++
+	if len(x.store.late) > 0 && x.chance(0.03) {
+		x.store.land()
+	}
+	if x.variant.failover && x.chance(x.rates.failover) {
+		x.store.failOver()
+	}
+	awake := x.awake[:0]
+	for _, a := range x.actors {
+		if a.wake <= x.step {
+			awake = append(awake, a)
+		}
+	}
+	x.awake = awake
+	if len(awake) == 0 {
+		return
+	}
+	a := awake[x.rng.IntN(len(awake))]
+	x.running = a
+	if _, lives := a.next(); lives {
+		return
+	}
+	// All of a process dies together, and comes back as another.
+	before := len(x.actors)
+	x.halt(func(b *actor) bool { return b.process == a.process })
+	x.start(before - len(x.actors))
+}
+
+// halt ends the life of actors.
+func (x *explorer) halt(who func(*actor) bool) {
+	x.actors = slices.DeleteFunc(x.actors, func(a *actor) bool {
+		if !who(a) {
+			return false
+		}
+		a.process.dead = true
+		x.running = a
+		a.stop()
+		return true
+	})
+}
+
+// drain has one process that works do all that is left to do.
+func (x *explorer) drain() {
+	x.logf("the others are gone")
+	x.rates = rates{}
+	x.lives++
+	p := &process{name: fmt.Sprint("P", x.lives), rate: 1}
+	p.ledger = x.ledger(p)
+	a := &actor{x: x, process: p, healthy: true}
+	x.running = a
+	for range 100 {
+		h, _, err := p.ledger.read(context.Background())
+		switch {
+		case err != nil:
+			x.violated("the last one cannot read: %v", err)
+		case h.Run == nil && len(x.store.late) > 0:
+			x.store.land()
+			continue
+		case h.Run == nil:
+			a.compact()
+			a.collect()
+			a.view()
+			return
+		}
+		a.takeOver(pulseOf(h))
+		for a.run != nil {
+			a.finish()
+		}
+	}
+	x.violated("the last one does not come to an end")
+}
+
+// judge compares what a call has returned with what was written.
+func (x *explorer) judge(c *call) {
+	switch now := slices.Contains(x.ghost.world.calls, c); {
+	case c.result == made && c.applied == 0 && c.kind != "compact" && c.kind != "collect":
+		x.violated("%v was acknowledged, and was not made", c)
+	case c.result == refused && now:
+		x.violated("%v was refused (%v), and was made", c, c.err)
+	}
+}
+
+// final checks what is left in the end.
+func (x *explorer) final() {
+	for _, c := range x.calls {
+		x.judge(c)
+	}
+	g := x.ghost
+	w := g.world
+	if w.run != nil || len(w.queue) > 0 {
+		x.violated("something is left to do")
+	}
+	sent := map[string]bool{}
+	for _, c := range w.calls {
+		if c.kind == "submit" {
+			sent[c.id] = true
+		}
+	}
+	for _, id := range x.sent {
+		if place := g.where(w, id); sent[id] != (place != "") || strings.Contains(place, ",") {
+			x.violated("I4: message %s, accepted %v, is in %q", id, sent[id], place)
+		}
+	}
+	if w.seq == 0 {
+		return
+	}
+	h := g.decode(x.store.entries[headOf].value)
+	g.check(g.freshReader(), h, h.now(), w.text)
+	for key := range x.store.entries {
+		name, blob := strings.CutPrefix(key, headOf+blobs)
+		if exp, _ := expiry(name); blob && exp < h.Seq && !g.live[name] {
+			x.violated("a blob was not collected: %s", short(key))
+		}
+	}
+}
+
+// env returns a number from the environment.
+func env(name string, usually int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return usually
+}
+
+// TestExplorer runs STATE_SCHEDULES schedules, from STATE_FIRST on, or the one of
+// STATE_SEED.
+func TestExplorer(t *testing.T) {
+	// So that a few writes reach what usually takes many.
+	lead, opsRing, tailBytes, fanout, partBytes = 4, 5, 1<<10, 2, 1<<10
+	t.Cleanup(func() { lead, opsRing, tailBytes, fanout, partBytes = 64, 32, 4<<10, 4, 256<<10 })
+	first, schedules := uint64(env("STATE_FIRST", 0)), env("STATE_SCHEDULES", 100)
+	if seed, err := strconv.ParseUint(os.Getenv("STATE_SEED"), 10, 64); err == nil {
+		first, schedules = seed, 1
+	}
+	var (
+		next  atomic.Uint64
+		bad   atomic.Pointer[explorer]
+		mu    sync.Mutex
+		total = map[string]int{}
+		wg    sync.WaitGroup
+	)
+	start := time.Now()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // much garbage, little to keep
+	for range 2 {
+		wg.Go(func() {
+			for bad.Load() == nil {
+				n := next.Add(1) - 1
+				if n >= uint64(schedules) {
+					return
+				}
+				x := newExplorer(first+n, false)
+				if x.run() != "" {
+					bad.CompareAndSwap(nil, x)
+				}
+				mu.Lock()
+				for what, n := range x.count {
+					total[what] += n
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d schedules in %v: %v", min(next.Load(), uint64(schedules)), time.Since(start).Round(time.Millisecond), total)
+	if x := bad.Load(); x != nil {
+		again := newExplorer(x.seed, true)
+		again.run()
+		t.Log(strings.Join(again.trace, "\n"))
+		require.Equal(t, x.step, again.step, "the same seed has to be the same schedule")
+		t.Fatalf("VIOLATION with STATE_SEED=%d, store %s: %s", x.seed, x.variant.name, x.problem)
+	}
+	if schedules >= 300 && os.Getenv("STATE_VARIANT") == "" {
+		for _, what := range happenings {
+			require.NotZero(t, total[what], "%s never happened", what)
+		}
+	}
+}
+
+// calm is the store without faults.
+type calm struct{ port }
+
+func (c calm) Get(_ context.Context, key string) (store.Entry, error) {
+	e, found := c.entries[key]
+	if !found {
+		return store.Entry{}, store.ErrNotFound
+	}
+	return store.Entry{Key: key, Value: e.value, Revision: e.revision}, nil
+}

@@ -1,0 +1,151 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+)
+
+// lateStore is a store of which one batch is late: its sender hears of nothing, and
+// it is made when a blob is read the next time.
+type lateStore struct {
+	*store.Memory
+	armed bool
+	late  []store.Write
+}
+
+func (s *lateStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	if s.armed {
+		s.armed, s.late = false, writes
+		return nil, store.ErrUnknownOutcome
+	}
+	return s.Memory.Batch(ctx, writes)
+}
+
+func (s *lateStore) Get(ctx context.Context, key string) (store.Entry, error) {
+	if s.late != nil && strings.Contains(key, blobs) {
+		late := s.late
+		s.late = nil
+		if _, err := s.Memory.Batch(ctx, late); err != nil {
+			return store.Entry{}, err
+		}
+	}
+	return s.Memory.Get(ctx, key)
+}
+
+func newLedger(db store.Store) *ledger {
+	batch, _ := db.(store.Batcher)
+	return &ledger{
+		db: db, batch: batch, user: "ann", key: prefix + "ann", now: now, ttl: time.Second,
+		pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+	}
+}
+
+func offerOf(id string, l *ledger) offer {
+	msg := Message{ID: id, Content: state.UserText("text of " + id)}
+	data, err := msg.encode()
+	if err != nil {
+		panic(err)
+	}
+	return offer{item: item{ID: id, At: began}, body: data, queue: 100, next: l.tenure()}
+}
+
+// A reset that takes effect while it is tried again says what it has dropped.
+func TestLateReset(t *testing.T) {
+	db := &lateStore{Memory: store.NewMemory()}
+	l := newLedger(db)
+	for i := range 10 {
+		h, _, err := l.present(t.Context())
+		require.NoError(t, err)
+		text := state.JSONText(strings.Repeat("x", 2*tailBytes))
+		_, err = l.update(t.Context(), h.now(), []Effect{{Part: partKey, Field: fmt.Sprint(i), Do: doSet, Value: text}}, false)
+		require.NoError(t, err)
+	}
+	_, status, err := l.submit(t.Context(), offerOf("1", l))
+	require.NoError(t, err)
+	require.Equal(t, Started, status)
+	db.armed = true
+	_, ids, err := l.reset(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"1"}, ids)
+	require.Nil(t, db.late)
+}
+
+// The rings of a head forget the oldest, and the messages that go leave nothing
+// behind.
+func TestRings(t *testing.T) {
+	db := store.NewMemory()
+	l := newLedger(db)
+	id := func(i int) string { return fmt.Sprintf("%03d", i) }
+	for i := range 100 {
+		o := offerOf(id(i), l)
+		h, status, err := l.submit(t.Context(), o)
+		require.NoError(t, err)
+		require.Equal(t, Started, status)
+		switch {
+		case i%2 == 0:
+			h, _, err = l.finish(t.Context(), h.Run.ID, id(i), h.now(), nil, false, l.tenure())
+		default:
+			h, err = l.takeOver(t.Context(), pulseOf(h), Resume, 1, l.tenure())
+		}
+		require.NoError(t, err)
+		require.Nil(t, h.Run)
+	}
+	h, _, err := l.read(t.Context())
+	require.NoError(t, err)
+	require.Len(t, h.Done, doneRing)
+	require.Len(t, h.Dead, deadRing)
+	require.Len(t, h.Ops, opsRing)
+	require.Equal(t, id(99), h.Dead[deadRing-1].Item.ID)
+	for i, want := range map[int]string{99: "dead", 98: handled, 67: failed, 0: ""} {
+		require.Equal(t, want, h.fate(id(i)), id(i))
+	}
+	n := 0
+	for _, err := range db.Scan(t.Context(), prefix, "") {
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, 1+deadRing, n, "the head, and the bodies of the dead")
+}
+
+// As long as nobody knows whether a write was made, that is what its caller hears.
+func TestUnknownOutcome(t *testing.T) {
+	db := &deafStore{Memory: store.NewMemory()}
+	l := newLedger(db)
+	_, _, err := l.submit(t.Context(), offerOf("1", l))
+	require.NoError(t, err)
+	db.deaf = true
+	_, err = l.transact(t.Context(), func(d *draft) error { d.Epoch++; return nil })
+	require.ErrorIs(t, err, store.ErrUnknownOutcome)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	l.pause = func(context.Context, time.Duration) error { cancel(); return ctx.Err() }
+	_, err = l.transact(ctx, func(d *draft) error { d.Epoch++; return nil })
+	require.ErrorIs(t, err, store.ErrUnknownOutcome, "an attempt may still be made")
+	require.ErrorIs(t, err, context.Canceled)
+	db.deaf = false
+	_, err = l.transact(ctx, func(d *draft) error { d.Epoch++; return nil })
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, errors.Is(err, store.ErrUnknownOutcome), "no attempt was begun")
+}
+
+// deafStore does not answer writes, and does not make them.
+type deafStore struct {
+	*store.Memory
+	deaf bool
+}
+
+func (s *deafStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	if s.deaf {
+		return nil, store.ErrUnknownOutcome
+	}
+	return s.Memory.Batch(ctx, writes)
+}
