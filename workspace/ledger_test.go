@@ -116,6 +116,28 @@ func TestRings(t *testing.T) {
 	require.Equal(t, 1+deadRing, n, "the head, and the bodies of the dead")
 }
 
+// A holder whose commits were lost, as by a failover, does not go on, although the
+// lease is still his.
+func TestLostCommits(t *testing.T) {
+	l := newLedger(store.NewMemory())
+	h, _, err := l.submit(t.Context(), offerOf("1", l))
+	require.NoError(t, err)
+	lost := point{h.Version + 1, "chain of a commit that is gone"}
+	for name, call := range map[string]func() error{
+		"commit": func() error { _, err := l.commit(t.Context(), h.Run.ID, "1", lost, nil, false); return err },
+		"finish": func() error {
+			_, _, err := l.finish(t.Context(), h.Run.ID, "1", lost, nil, false, l.tenure())
+			return err
+		},
+		"fail": func() error { _, err := l.fail(t.Context(), h.Run.ID, "1", lost, l.tenure()); return err },
+	} {
+		require.ErrorIs(t, call(), ErrRolledBack, name)
+	}
+	now, _, err := l.read(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, h, now)
+}
+
 // As long as nobody knows whether a write was made, that is what its caller hears.
 func TestUnknownOutcome(t *testing.T) {
 	db := &deafStore{Memory: store.NewMemory()}

@@ -136,9 +136,6 @@ var mutants = []mutant{
 	{name: "a finish does not ask what was lost", variant: "failover", edits: []textEdit{
 		{"transition.go", "		if d.now() != at {\n			return d.behind()\n		}\n		if len(effects)", "		if len(effects)"},
 	}},
-	{name: "a fail does not ask what was lost", variant: "failover", edits: []textEdit{
-		{"transition.go", "		if d.now() != at {\n			return d.behind()\n		}\n		if err := d.closeCalls", "		if err := d.closeCalls"},
-	}},
 }
 
 var resetDeletes = []textEdit{
