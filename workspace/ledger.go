@@ -60,11 +60,12 @@ func (l *ledger) read(ctx context.Context) (*head, store.Condition, error) {
 		return nil, store.Always, err
 	}
 	for try := 0; ; try++ {
+		before := l.mark()
 		h, cond, err := l.get(ctx)
 		if err != nil {
 			return nil, cond, err
 		}
-		if l.fresh(h) {
+		if l.fresh(h, before) {
 			return h, cond, nil
 		}
 		if try == patience {
@@ -135,15 +136,24 @@ func (l *ledger) decoded(h *head, rev store.Revision) {
 	l.last, l.rev = c, rev
 }
 
-// fresh notes that a head was seen, and reports whether it is not older than what
-// was seen before.
-func (l *ledger) fresh(h *head) bool {
+// mark returns the latest head that was seen.
+func (l *ledger) mark() Mark {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if h.Seq < l.seen.Seq || h.Seq == l.seen.Seq && h.Nonce != l.seen.Nonce {
+	return l.seen
+}
+
+// fresh notes that a head was seen, and reports whether it is not older than what
+// was seen before it was asked for. Meanwhile others may have seen newer ones.
+func (l *ledger) fresh(h *head, before Mark) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h.Seq < before.Seq || h.Seq == l.seen.Seq && h.Nonce != l.seen.Nonce {
 		return false
 	}
-	l.seen = Mark{h.Seq, h.Nonce}
+	if h.Seq > l.seen.Seq {
+		l.seen = Mark{h.Seq, h.Nonce}
+	}
 	return true
 }
 
@@ -328,7 +338,7 @@ func (l *ledger) replace(ctx context.Context, d *draft, cond store.Condition) (s
 // wrote does what is to be done after a head was written: nothing of it can make
 // the write undone.
 func (l *ledger) wrote(ctx context.Context, d *draft) {
-	l.fresh(d.head)
+	l.fresh(d.head, Mark{})
 	if l.batch == nil {
 		for _, name := range d.dropped {
 			_ = l.db.Delete(ctx, l.blobKey(name), store.Always) // collect finds it

@@ -353,7 +353,7 @@ func (m *Manager) perform(run *Run) (next *Run, status Status, err error) {
 		fallthrough
 	case run.ctx.Err() != nil:
 		// Who takes it over goes on.
-		m.watch(run.user, run.ledger)
+		run.abandon(err)
 		if cause := context.Cause(run.ctx); cause != nil && !errors.Is(err, cause) {
 			err = errors.Join(cause, err)
 		}
@@ -361,7 +361,7 @@ func (m *Manager) perform(run *Run) (next *Run, status Status, err error) {
 	}
 	next, lost := run.Fail(ctx, err)
 	if lost != nil {
-		m.watch(run.user, run.ledger)
+		run.abandon(lost)
 		return nil, "", errors.Join(lost, err)
 	}
 	return next, Failed, err

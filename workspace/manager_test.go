@@ -227,7 +227,7 @@ func TestEnqueue(t *testing.T) {
 		require.Len(t, v.Queue, 3)
 		require.Equal(t, "text of 2", v.Queue[0].Content.(state.TextMessage).Text())
 
-		time.Sleep(5 * time.Minute)
+		require.NoError(t, m.Wait(t.Context()))
 		require.Equal(t, []string{"1", "2", "3", "4"}, order)
 		v = view(t, m, "ann")
 		require.Nil(t, v.Run)

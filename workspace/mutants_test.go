@@ -34,7 +34,7 @@ var mutants = []mutant{
 		{"ledger.go", "doubts = append(doubts, base)", "return nil, errNothing"},
 	}},
 	{name: "an older head is believed", variant: "plain", edits: []textEdit{
-		{"ledger.go", "if l.fresh(h) {", "if l.fresh(h) || true {"},
+		{"ledger.go", "if l.fresh(h, before) {", "if l.fresh(h, before) || true {"},
 	}},
 	{name: "an operation does not find itself", edits: []textEdit{
 		{"ledger.go", "if h.knows(op) {", "if false {"},
@@ -58,7 +58,7 @@ var mutants = []mutant{
 	}},
 	{name: "blobs after the head", variant: "plain", edits: []textEdit{
 		{"ledger.go", "if l.batch == nil && len(d.missing) > 0 {", "if l.batch == nil && len(d.missing) < 0 {"},
-		{"ledger.go", "	l.fresh(d.head)\n	if l.batch == nil {", "	l.fresh(d.head)\n	if l.batch == nil {\n	_ = l.put(ctx, d.missing)"},
+		{"ledger.go", "	l.fresh(d.head, Mark{})\n	if l.batch == nil {", "	l.fresh(d.head, Mark{})\n	if l.batch == nil {\n	_ = l.put(ctx, d.missing)"},
 	}},
 	{name: "reset deletes the head", edits: resetDeletes},
 	{name: "reset deletes the head and revisions begin again", fault: "restarts", edits: resetDeletes},
@@ -82,7 +82,7 @@ var mutants = []mutant{
 	{name: "revisions come again", variant: "failover", fault: "again"},
 	{name: "a run is known by its number", variant: "failover", edits: []textEdit{
 		{"ledger.go", "	cache cached\n", "	cache cached\n	tokens map[string]uint64\n"},
-		{"ledger.go", "	l.fresh(d.head)\n	if l.batch == nil {", `	l.fresh(d.head)
+		{"ledger.go", "	l.fresh(d.head, Mark{})\n	if l.batch == nil {", `	l.fresh(d.head, Mark{})
 	if d.Run != nil {
 		if l.tokens == nil {
 			l.tokens = map[string]uint64{}

@@ -191,7 +191,7 @@ func (r *Run) Finish(ctx context.Context) (*Run, error) {
 	}
 	r.m.opts.Hooks.remembered(ctx, r.user, effects)
 	r.m.opts.Hooks.completed(ctx, r, nil)
-	return r.next(ctx, h)
+	return r.next(ctx, h), nil
 }
 
 func (r *Run) finish(ctx context.Context) (successor, []Effect, error) {
@@ -240,7 +240,7 @@ func (r *Run) Fail(ctx context.Context, reason error) (*Run, error) {
 		return nil, about("fail", r.user, err)
 	}
 	r.m.opts.Hooks.completed(ctx, r, reason)
-	return r.next(ctx, h)
+	return r.next(ctx, h), nil
 }
 
 func (r *Run) fail(ctx context.Context) (successor, error) {
@@ -265,18 +265,27 @@ type successor struct {
 }
 
 // next returns the run that has begun at the end of this one.
-func (r *Run) next(ctx context.Context, s successor) (*Run, error) {
+func (r *Run) next(ctx context.Context, s successor) *Run {
 	r.m.tidy(ctx, r.ledger, s.head)
 	if s.head.Run == nil || s.head.Run.ID != s.lease {
-		return nil, nil
+		return nil
 	}
 	// The next run is not part of the call that had begun this one.
 	next, err := r.m.newRun(r.m.ctx, r.ledger, s.head)
 	if err != nil {
-		return nil, about("begin", r.user, err)
+		r.m.watch(r.user, r.ledger) // it is nobody's now
+		return nil
 	}
 	r.m.opts.Hooks.started(next.ctx, next)
-	return next, nil
+	return next
+}
+
+// abandon gives no more signs of life, so that the run is taken over.
+func (r *Run) abandon(err error) {
+	r.mu.Lock()
+	r.over(fmt.Errorf("%w: its end was not stored: %v", ErrFenced, err))
+	r.mu.Unlock()
+	r.m.watch(r.user, r.ledger)
 }
 
 // keepAlive shows that the holder lives, until the run ends.
