@@ -34,6 +34,8 @@ var goals = []goal{
 	{"export", "bytes per result, 10 … 1 000 results, most / least", atMost(1.5, "×"), spread("bytes/result", sizes(10, 1000)...)},
 	{"sqlite-put", "p50 of a Put of 1 KB / of an append and fdatasync", atMost(1.5, "×"), worst("put/sync", "subject")},
 	{"sqlite-writers", "puts of 16 writers / one fdatasync each", atLeast(2, "×"), worst("puts/syncs", "subject")},
+	{"workspace-handle", "p50 of handling a message on SQLite / of its two writes as append and fdatasync", atMost(2, "×"), worst("handle/syncs", "subject")},
+	{"workspace-run", "a run of 200 steps on SQLite / as many appends with fdatasync", atMost(2, "×"), worst("run/syncs", "subject")},
 	{"transcript-check", "Check, 10 × messages / messages, 100 … 100 000", atMost(12, "×"), stride(sizes(100, 100_000)...)},
 	{"transcript-check", "the same of 100 000 messages", atMost(100e6, "ns"), worst("ns/op", "subject/n=100000")},
 	{"transcript-keep-last", "KeepLast, 10 × messages / messages, 100 … 100 000", atMost(12, "×"), stride(sizes(100, 100_000)...)},

@@ -1,0 +1,191 @@
+package workspacetest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace"
+)
+
+var (
+	// log has a token for each step of each message that was made.
+	log    = &state.Field[[]string]{Name: "log"}
+	schema = state.MustSchema(log)
+)
+
+// steps is how many steps a message takes: the call of a tool, its result, and the
+// answer.
+const steps = 3
+
+// newToken returns a token of a step that no other attempt to make it has.
+func newToken(message string, step int) string {
+	return fmt.Sprintf("%s/%d/%s", message, step, rand.Text()[:10])
+}
+
+// stepOf returns the token without what is the attempt's own.
+func stepOf(token string) string { return token[:strings.LastIndexByte(token, '/')] }
+
+func stepName(message string, step int) string { return message + "/" + strconv.Itoa(step) }
+
+// madeSteps returns how many steps of a message are in the log.
+func madeSteps(st *state.State, message string) int {
+	n := 0
+	for _, token := range log.Or(st, nil) {
+		if strings.HasPrefix(token, message+"/") {
+			n++
+		}
+	}
+	return n
+}
+
+// acceptable returns an error if a provider would refuse the conversation.
+func acceptable(msgs []state.Message) error {
+	for _, profile := range []transcript.Profile{transcript.OpenAI, transcript.Anthropic} {
+		if findings := transcript.Check(msgs, profile); len(findings) > 0 {
+			return fmt.Errorf("%s would refuse the prompt: %v", profile, findings)
+		}
+	}
+	return nil
+}
+
+// agent is a worker that handles messages.
+type agent struct {
+	printer
+	m      *workspace.Manager
+	db     store.Store
+	tokens sync.Map    // of the last step, by *workspace.Run
+	enough atomic.Bool // tells a holder to finish its run
+}
+
+// newAgent opens the store and the Manager of a worker.
+func newAgent(t task, run func(a *agent, ctx context.Context, r *workspace.Run) error) (*agent, error) {
+	a := &agent{}
+	var err error
+	if a.db, err = openAddress(t.Address); err != nil {
+		return nil, err
+	}
+	a.m, err = workspace.Open(context.Background(), a.db, &workspace.Options{
+		Schema: schema, Queue: 8, TTL: t.TTL, Takeover: t.Takeover, Attempts: 1 << 20, Messages: 20, Results: 5,
+		Run: func(ctx context.Context, r *workspace.Run) error { return run(a, ctx, r) },
+		Hooks: workspace.Hooks{
+			OnRunStart: func(_ context.Context, r *workspace.Run) {
+				a.print(reply{Event: began, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt()})
+			},
+			OnRunComplete: func(_ context.Context, r *workspace.Run, err error) {
+				if err != nil {
+					a.complain(r, err)
+					return
+				}
+				token, _ := a.tokens.LoadAndDelete(r)
+				text, _ := token.(string) // a holder has committed it before
+				a.print(reply{Event: completed, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Token: text})
+			},
+		},
+	})
+	return a, err
+}
+
+func (a *agent) complain(r *workspace.Run, err error) {
+	a.print(reply{Event: wrong, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Problem: err.Error()})
+}
+
+// serve is the job of a worker that handles messages and takes over the runs of
+// others.
+func serve(t task) error {
+	a, err := newAgent(t, (*agent).handle)
+	if err != nil {
+		return err
+	}
+	go recovering(a.m, t.TTL)
+	return requests(&a.printer, a.answer)
+}
+
+// answer handles a message.
+func (a *agent) answer(q request) reply {
+	msg := workspace.Message{ID: q.Message, Content: state.UserText("Do " + q.Message + ", please.")}
+	out, err := a.m.Handle(context.Background(), q.User, msg)
+	r := reply{Status: out.Status, Fate: fateOf(err)}
+	if r.Fate == failed {
+		r.Problem = err.Error()
+	}
+	return r
+}
+
+// handle makes the steps of a message that are not made yet.
+func (a *agent) handle(ctx context.Context, r *workspace.Run) error {
+	st := r.State()
+	if err := acceptable(state.Messages.Or(st, nil)); err != nil {
+		return err
+	}
+	id := r.Message().ID
+	call := state.ToolCall{ID: "call_" + id, Name: "work", Input: state.JSON(`{"on":"` + id + `"}`)}
+	for step := madeSteps(st, id); step < steps; step++ {
+		if err := nap(ctx, 30*time.Millisecond); err != nil {
+			return err
+		}
+		if err := perform(r, step, call); err != nil {
+			return err
+		}
+		token := newToken(id, step)
+		if err := log.Set(st, []string{token}); err != nil {
+			return err
+		}
+		if step == steps-1 {
+			a.tokens.Store(r, token)
+			return nil
+		}
+		if err := r.Commit(ctx); err != nil {
+			if errors.Is(err, workspace.ErrFenced) {
+				a.print(reply{Event: lost, User: r.UserID(), Message: id, Attempt: r.Attempt()})
+			}
+			return err
+		}
+		a.print(reply{Event: committed, User: r.UserID(), Message: id, Attempt: r.Attempt(), Token: token})
+	}
+	return errors.New("the message was handled before")
+}
+
+// perform does what a step does to the conversation.
+func perform(r *workspace.Run, step int, call state.ToolCall) error {
+	st := r.State()
+	msgs := state.Messages.Or(st, nil)
+	result := state.InferenceResult{Agent: "worker", History: msgs}
+	switch step {
+	case 0:
+		result.Output = []state.Message{state.ToolCalls(call)}
+	case 1:
+		if len(transcript.Pending(msgs)) == 0 {
+			return nil // it was answered when the run was taken over
+		}
+		return state.Messages.Set(st, []state.Message{state.ToolResult(call, `"done"`)})
+	default:
+		result.Output = []state.Message{state.AssistantText("It is done.")}
+		if err := r.Memory().Set("last", r.Message().ID); err != nil {
+			return err
+		}
+	}
+	return st.History().Append(result)
+}
+
+// nap waits for a random time.
+func nap(ctx context.Context, most time.Duration) error {
+	t := time.NewTimer(mathrand.N(most))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

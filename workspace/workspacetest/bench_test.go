@@ -1,0 +1,163 @@
+//go:build linux
+
+package workspacetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// BenchmarkGoal measures the speed goals of package workspace.
+func BenchmarkGoal(b *testing.B) {
+	b.Run("workspace-handle", func(b *testing.B) { b.Run("subject", handleAgainstSyncs) })
+	b.Run("workspace-run", func(b *testing.B) { b.Run("subject", runAgainstSyncs) })
+}
+
+// appender is what a write to disk costs at least: it appends to a file and syncs.
+type appender struct{ f *os.File }
+
+func newAppender(b *testing.B, folder string) appender {
+	f, err := os.Create(filepath.Join(folder, "log"))
+	require.NoError(b, err)
+	b.Cleanup(func() { _ = f.Close() })
+	return appender{f}
+}
+
+// append makes some writes of as many bytes in all, and returns how long it took.
+func (a appender) append(b *testing.B, writes int, bytes int64) time.Duration {
+	value := make([]byte, bytes/int64(writes))
+	began := time.Now()
+	for range writes {
+		_, err := a.f.Write(value)
+		require.NoError(b, err)
+		require.NoError(b, syscall.Fdatasync(int(a.f.Fd())))
+	}
+	return time.Since(began)
+}
+
+// onSQLite opens a Manager on a file, and an appender beside it. The counter
+// counts what the Manager writes.
+func onSQLite(b *testing.B, run func(ctx context.Context, r *workspace.Run) error) (*workspace.Manager, *counter, appender) {
+	folder := b.TempDir()
+	s, err := openAddress("sqlite - " + filepath.Join(folder, "state.db"))
+	require.NoError(b, err)
+	c := &counter{Store: s}
+	m, err := workspace.Open(b.Context(), batchCounter{c}, &workspace.Options{Run: run})
+	require.NoError(b, err)
+	b.Cleanup(func() {
+		require.NoError(b, m.Close())
+		require.NoError(b, s.Close())
+	})
+	return m, c, newAppender(b, folder)
+}
+
+// handleAgainstSyncs measures the median of handling a message, which is two
+// writes, and of two appends with a sync each that are as long, in turns, as disks
+// change their mind from second to second. The conversation is as long as it gets.
+func handleAgainstSyncs(b *testing.B) {
+	m, c, a := onSQLite(b, func(_ context.Context, r *workspace.Run) error {
+		r.Reply("Good evening, Ann.")
+		if err := r.State().KV().Set("mood", r.ID()); err != nil {
+			return err
+		}
+		return r.State().History().Append(state.InferenceResult{
+			Agent: "porter", Prompt: prompt, History: state.Messages.Or(r.State(), nil),
+			Output: []state.Message{state.AssistantText("Good evening, Ann. What can I do for you?")},
+		})
+	})
+	handle := func() {
+		out, err := m.Handle(b.Context(), "ann", workspace.Message{Content: state.UserText("Good evening! I have lost my key.")})
+		require.NoError(b, err)
+		require.Equal(b, workspace.Done, out.Status)
+	}
+	for range 60 {
+		handle()
+	}
+	var handles, syncs []time.Duration
+	for b.Loop() {
+		before, began := c.bytes.Load(), time.Now()
+		handle()
+		handles = append(handles, time.Since(began))
+		syncs = append(syncs, a.append(b, 2, c.bytes.Load()-before))
+	}
+	report(b, "handle", median(handles), "syncs", median(syncs))
+}
+
+// runAgainstSyncs measures the time of a run with 200 commits, and of as many
+// appends with a sync that are as long, in turns.
+func runAgainstSyncs(b *testing.B) {
+	const commits = 200
+	m, c, a := onSQLite(b, nil)
+	var runs, syncs time.Duration
+	for n := 0; b.Loop(); n++ {
+		began := time.Now()
+		run, _, err := m.Begin(b.Context(), fmt.Sprint("user ", n), workspace.Message{Content: state.UserText("Write a book, please.")})
+		require.NoError(b, err)
+		runs += time.Since(began)
+		for i := range commits {
+			before, began := c.bytes.Load(), time.Now()
+			require.NoError(b, step(run.State(), i))
+			require.NoError(b, run.Commit(b.Context()))
+			runs += time.Since(began)
+			syncs += a.append(b, 1, c.bytes.Load()-before)
+		}
+		began = time.Now()
+		_, err = run.Finish(b.Context())
+		require.NoError(b, err)
+		runs += time.Since(began)
+	}
+	n := time.Duration(b.N)
+	report(b, "run", runs/n, "syncs", syncs/n)
+}
+
+func report(b *testing.B, name string, of time.Duration, unit string, than time.Duration) {
+	b.ReportMetric(float64(of), name+"-ns")
+	b.ReportMetric(float64(than), unit+"-ns")
+	b.ReportMetric(float64(of)/float64(than), name+"/"+unit)
+}
+
+func median(times []time.Duration) time.Duration {
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// BenchmarkLoad measures how long it takes to look at a workspace with so many
+// messages for the first time.
+func BenchmarkLoad(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			db := store.NewMemory()
+			opts := &workspace.Options{Messages: -1}
+			m, err := workspace.Open(b.Context(), db, opts)
+			require.NoError(b, err)
+			require.NoError(b, m.Update(b.Context(), "ann", func(w *workspace.Workspace) error {
+				msgs := make([]state.Message, n)
+				for i := range msgs {
+					msgs[i] = state.UserText(fmt.Sprintf("Message %d, which says nothing but this.", i))
+				}
+				return state.Messages.Set(w.State(), msgs)
+			}))
+			for b.Loop() {
+				m, err := workspace.Open(b.Context(), db, opts)
+				require.NoError(b, err)
+				v, err := m.View(b.Context(), "ann")
+				require.NoError(b, err)
+				require.Equal(b, n, state.Len(v.State(), state.Messages))
+				require.NoError(b, m.Close())
+			}
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package workspacetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// A step of a run writes what it has changed and not much more, however long the
+// run is.
+func TestBytes(t *testing.T) {
+	few, many := 1000, 10_000
+	if underRace() {
+		few, many = 300, 500
+	}
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		counting(t, store.NewMemory(), many)
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		counting(t, open(t, sqlite(t)), many)
+	})
+	onServers(t, func(t *testing.T, fresh func() string) { counting(t, open(t, fresh()), few) })
+}
+
+// counter is a store that counts the bytes of the values that it is given.
+type counter struct {
+	store.Store
+	bytes atomic.Int64
+}
+
+func (c *counter) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
+	c.bytes.Add(int64(len(value)))
+	return c.Store.Put(ctx, key, value, cond)
+}
+
+// batchCounter is a counter in front of a store that is a Batcher.
+type batchCounter struct{ *counter }
+
+func (c batchCounter) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	for _, w := range writes {
+		c.bytes.Add(int64(len(w.Value)))
+	}
+	return c.Store.(store.Batcher).Batch(ctx, writes)
+}
+
+func counting(t *testing.T, db store.Store, commits int) {
+	c := &counter{Store: db}
+	db = c
+	if _, ok := c.Store.(store.Batcher); ok {
+		db = batchCounter{c}
+	}
+	m, err := workspace.Open(t.Context(), db, &workspace.Options{TTL: time.Hour}) // no sign of life in between
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Close()) }()
+	run, _, err := m.Begin(t.Context(), "ann", workspace.Message{Content: state.UserText("Write a book, please.")})
+	require.NoError(t, err)
+	written := make([]int64, commits)
+	for i := range written {
+		require.NoError(t, step(run.State(), i))
+		before := c.bytes.Load()
+		require.NoError(t, run.Commit(t.Context()))
+		written[i] = c.bytes.Load() - before
+	}
+	records, n := 0, 0
+	for r, err := range m.Records(t.Context(), "ann", 0) {
+		require.NoError(t, err)
+		data, err := json.Marshal(r)
+		require.NoError(t, err)
+		records += len(data)
+		n++
+	}
+	require.Equal(t, commits, n)
+	record := float64(records) / float64(n)
+	window := commits / 10
+	first, last, all := mean(written[200:200+window]), mean(written[commits-window:]), mean(written)
+	t.Logf("a commit with a record of %.0f bytes writes %.0f bytes, %.0f in the beginning and %.0f in the end", record, all, first, last)
+	require.InDelta(t, 1024, record, 300)
+	require.LessOrEqual(t, last, 1.2*first)
+	require.LessOrEqual(t, all, record+6<<10)
+	_, err = run.Finish(t.Context())
+	require.NoError(t, err)
+}
+
+// step is what an agent does between two commits: it calls the model, and sets
+// three fields.
+func step(st *state.State, i int) error {
+	err := st.History().Append(state.InferenceResult{
+		Agent: "writer", Prompt: prompt, History: state.Messages.Or(st, nil),
+		Output: []state.Message{state.AssistantText(fmt.Sprintf("Chapter %d. %s", i, strings.Repeat("And so on. ", 44)))},
+	})
+	for _, key := range []string{"chapter", "page", "mood"} {
+		if err == nil {
+			err = st.KV().Set(key, fmt.Sprint(key, " ", i))
+		}
+	}
+	return err
+}
+
+var prompt = []state.Message{state.SystemText("You write books.")}
+
+func mean(numbers []int64) float64 {
+	var sum int64
+	for _, n := range numbers {
+		sum += n
+	}
+	return float64(sum) / float64(len(numbers))
+}

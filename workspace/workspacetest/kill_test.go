@@ -1,0 +1,136 @@
+package workspacetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace"
+)
+
+const (
+	killTTL = 400 * time.Millisecond
+	// lot is how many messages a user sends before another takes his place.
+	lot = 12
+)
+
+func TestKill(t *testing.T) {
+	kills := number(t, "STATE_KILLS", 30)
+	fleets := min(6, kills)
+	if underRace() {
+		fleets = 1 // the processes do not see each other's races
+	}
+	for i := range fleets {
+		name, how := fmt.Sprint("sqlite", i), workspace.Resume
+		if i == 5 {
+			name, how = "sqlite-restart", workspace.Restart
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			killing(t, sqlite(t), how, (kills+fleets-1-i)/fleets)
+		})
+	}
+	if !underRace() {
+		onServers(t, func(t *testing.T, fresh func() string) { killing(t, fresh(), workspace.Resume, (kills+9)/10) })
+	}
+}
+
+// killing kills one of four processes that handle the messages of some users, many
+// times, and checks that each message has its effects once, that what was
+// acknowledged is there, and that each prompt is one that providers accept.
+func killing(t *testing.T, address string, how workspace.Takeover, kills int) {
+	f := newFleet(t, 4, task{"serve", address, killTTL, how})
+	var over atomic.Bool
+	var messages atomic.Int64
+	var times []time.Duration
+	hits := 0 // kills in the middle of a run
+	killer := func() error {
+		defer over.Store(true)
+		for tries := 0; hits < kills; tries++ {
+			if tries > 3*kills+10 {
+				return fmt.Errorf("the test proves too little: %d kills have hit a run %d times", tries, hits)
+			}
+			t, err := f.kill()
+			if err != nil {
+				return err
+			}
+			hits += min(len(t), 1)
+			times = append(times, t...)
+		}
+		return nil
+	}
+	sender := func(name string) func() error {
+		return func() error {
+			for n := 0; n == 0 || !over.Load(); n++ {
+				user := fmt.Sprintf("%s %d", name, n)
+				if err := f.lot(user); err != nil {
+					return err
+				}
+				messages.Add(lot)
+			}
+			return nil
+		}
+	}
+	began := time.Now()
+	if err := f.together(killer, sender("ann"), sender("bob")); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(times)
+	t.Logf("%d kills in %s have hit %d runs, which were taken over after %s (half of them) to %s; %d messages",
+		hits, time.Since(began).Round(time.Second), len(times),
+		times[len(times)/2].Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond), messages.Load())
+}
+
+// lot sends the messages of a user, each when the one before is accepted, and
+// checks what has come of them.
+func (f *fleet) lot(user string) error {
+	var want []string
+	for n := range lot {
+		message := fmt.Sprint("m", n)
+		for step := range steps {
+			want = append(want, stepName(message, step))
+		}
+		if err := f.pause(60 * time.Millisecond); err != nil {
+			return err
+		}
+		// Now and then twice, as by somebody who has not heard that it was accepted.
+		for again := true; again; again = rand.IntN(4) == 0 {
+			if err := f.send(user, message); err != nil {
+				return err
+			}
+		}
+	}
+	v, err := f.drained(user)
+	if err != nil {
+		return err
+	}
+	if err := acceptable(state.Messages.Or(v.State(), nil)); err != nil {
+		return fmt.Errorf("user %s: in the end %w", user, err)
+	}
+	tokens := log.Or(v.State(), nil)
+	got := make([]string, len(tokens))
+	there := make(map[string]bool, len(tokens))
+	for i, token := range tokens {
+		got[i], there[token] = stepOf(token), true
+	}
+	if !slices.Equal(want, got) {
+		return fmt.Errorf("user %s: the steps are %v", user, got)
+	}
+	last, ok := v.Memory().Get("last")
+	if want := fmt.Sprint("m", lot-1); !ok || last.Value != want || len(v.Dead) > 0 {
+		return fmt.Errorf("user %s: the last message is %q, not %q; %d are dead", user, last.Value, want, len(v.Dead))
+	}
+	f.mu.Lock()
+	u := f.user(user)
+	u.there = there
+	for _, token := range u.tokens {
+		f.check(user, token)
+	}
+	f.mu.Unlock()
+	_, err = f.m.Verify(f.ctx, user)
+	return err
+}

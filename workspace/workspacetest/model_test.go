@@ -1,0 +1,648 @@
+package workspacetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace"
+)
+
+// What random programs do to a workspace is what they do to a model of it. After
+// each step it is looked at by a new Manager on a new handle on the store.
+func TestModel(t *testing.T) {
+	n := number(t, "STATE_WORKSPACES", 100)
+	seed := seed(t)
+	t.Run("memory", func(t *testing.T) {
+		for i := range n {
+			synctest.Test(t, func(t *testing.T) {
+				db := store.NewMemory()
+				newProgram(t, seed, i, func() store.Store { return shared{db} }).run()
+			})
+		}
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		for i := range (n + 4) / 5 {
+			synctest.Test(t, func(t *testing.T) {
+				address := "sqlite - " + filepath.Join(t.TempDir(), "state.db")
+				newProgram(t, seed, i, func() store.Store {
+					s, err := openAddress(address)
+					require.NoError(t, err)
+					return s
+				}).run()
+			})
+		}
+	})
+}
+
+// shared is a handle on a store that is closed later.
+type shared struct{ store.Batcher }
+
+func (shared) Close() error { return nil }
+
+// Options of the programs.
+const (
+	keptMessages = 6
+	keptResults  = 3
+	attempts     = 2
+)
+
+// content is what the model has of the content of a workspace.
+type content struct {
+	Keys     map[string]any
+	Messages []state.Message
+	Results  []string          // ids
+	Memory   map[string]string // secrets begin with a !
+	ChatID   string
+	Debug    bool
+}
+
+func empty() content { return content{Keys: map[string]any{}, Memory: map[string]string{}} }
+
+func (c content) clone() content {
+	c.Keys, c.Memory = maps.Clone(c.Keys), maps.Clone(c.Memory)
+	c.Messages, c.Results = slices.Clip(c.Messages), slices.Clip(c.Results)
+	return c
+}
+
+// contentOf returns what is in a workspace.
+func contentOf(w *workspace.Workspace) content {
+	c := content{Keys: w.State().KV().All(), Memory: map[string]string{}}
+	delete(c.Keys, state.Messages.Name)
+	c.Messages = state.Messages.Or(w.State(), nil)
+	for _, r := range w.State().History().All() {
+		c.Results = append(c.Results, r.ID)
+	}
+	for key, e := range w.Memory().All() {
+		c.Memory[key] = e.Value
+		if e.Secret {
+			c.Memory[key] = "!" + e.Value
+		}
+	}
+	set := w.Settings()
+	c.ChatID, c.Debug = set.ChatID, set.DebugMode
+	return c
+}
+
+// edit is a change of the content, and the same of the model.
+type edit struct {
+	name  string
+	make  func(w *workspace.Workspace) error
+	model func(c *content)
+}
+
+// program is a random program, with its model.
+type program struct {
+	*testing.T
+	ctx    context.Context
+	random *rand.Rand
+	open   func() store.Store
+	last   int // number of what was made up
+	trace  []string
+
+	now   content // what is stored
+	base  content // when the run began
+	first *turn   // the run
+	queue []workspace.Message
+	dead  []string
+	old   *holder // a run that has ended
+}
+
+// turn is a run in the model.
+type turn struct {
+	message   workspace.Message
+	attempt   int
+	committed bool
+	holder    *holder // nil if its Manager was closed
+}
+
+// holder is a run that the program holds, and what is in it.
+type holder struct {
+	run  *workspace.Run
+	die  func() // closes its Manager
+	work content
+	end  error // what it gets for a commit after its end
+}
+
+func newProgram(t *testing.T, seed uint64, i int, open func() store.Store) *program {
+	return &program{T: t, ctx: t.Context(), random: rand.New(rand.NewPCG(seed, uint64(i))), open: open, now: empty()}
+}
+
+const ann = "ann/ü"
+
+func (p *program) run() {
+	defer func() {
+		if p.Failed() {
+			p.Logf("steps: %q", p.trace)
+		}
+	}()
+	for range 25 {
+		p.step()
+		p.look()
+	}
+}
+
+// manager returns a new Manager on a new handle, which the end of the test closes
+// at the latest.
+func (p *program) manager(run func(ctx context.Context, r *workspace.Run) error) (m *workspace.Manager, end func()) {
+	db := p.open()
+	m, err := workspace.Open(p.ctx, db, &workspace.Options{
+		Run: run, Queue: 3, Attempts: attempts, Messages: keptMessages, Results: keptResults,
+	})
+	require.NoError(p, err)
+	end = sync.OnceFunc(func() {
+		require.NoError(p, m.Close())
+		require.NoError(p, db.Close())
+	})
+	p.Cleanup(end)
+	return m, end
+}
+
+// look compares what is stored, and what is in the run, with the model.
+func (p *program) look() {
+	m, end := p.manager(nil)
+	defer end()
+	v, err := m.View(p.ctx, ann)
+	require.NoError(p, err)
+	p.same(p.now, contentOf(&v.Workspace))
+	var queue, dead []string
+	for _, msg := range v.Queue {
+		queue = append(queue, msg.ID)
+	}
+	for _, msg := range v.Dead {
+		dead = append(dead, msg.ID)
+	}
+	require.Equal(p, idsOf(p.queue), queue)
+	require.Equal(p, p.dead, dead)
+	require.Equal(p, p.first == nil, v.Run == nil)
+	if p.first != nil {
+		require.Equal(p, p.first.message.ID, v.Run.Message.ID)
+		require.Equal(p, p.first.attempt, v.Run.Attempt)
+		if h := p.first.holder; h != nil {
+			p.same(h.work, contentOf(&h.run.Workspace))
+		}
+	}
+	_, err = m.Verify(p.ctx, ann)
+	require.NoError(p, err)
+}
+
+func (p *program) same(want, got content) {
+	p.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		p.Fatalf("it is not what the model has (-want +got):\n%s", diff)
+	}
+}
+
+func idsOf(msgs []workspace.Message) []string {
+	var ids []string
+	for _, msg := range msgs {
+		ids = append(ids, msg.ID)
+	}
+	return ids
+}
+
+// step does something.
+func (p *program) step() {
+	steps := []struct {
+		name string
+		do   func()
+	}{
+		{"begin", p.begin}, {"begin", p.begin}, {"commit", p.commit}, {"commit", p.commit}, {"finish", p.finish},
+		{"fail", p.fail}, {"crash", p.crash}, {"recover", p.recover}, {"handle", p.handle}, {"update", p.update},
+		{"stale", p.stale}, {"reset", p.reset},
+	}
+	n := p.random.IntN(len(steps))
+	if n == len(steps)-1 && p.random.IntN(3) > 0 {
+		n = 0
+	}
+	p.trace = append(p.trace, steps[n].name)
+	steps[n].do()
+}
+
+// message makes up a message.
+func (p *program) message() workspace.Message {
+	p.last++
+	msg := workspace.Message{ID: fmt.Sprint("m", p.last), Content: state.UserText(fmt.Sprint("This is message ", p.last, "."))}
+	if p.random.IntN(3) == 0 {
+		msg.ChatID = fmt.Sprint("chat ", p.random.IntN(3))
+	}
+	if p.random.IntN(5) == 0 {
+		msg.Content = state.UserText(strings.Repeat(fmt.Sprint("A long message ", p.last, ". "), 100))
+	}
+	return msg
+}
+
+// edits makes up some changes.
+func (p *program) edits() []edit {
+	edits := make([]edit, p.random.IntN(4))
+	for i := range edits {
+		edits[i] = p.edit()
+		p.trace = append(p.trace, edits[i].name)
+	}
+	return edits
+}
+
+func (p *program) edit() edit {
+	p.last++
+	n := p.last
+	key := fmt.Sprint("key ", p.random.IntN(4))
+	switch p.random.IntN(8) {
+	case 0, 1:
+		value := []any{int64(n), fmt.Sprint("text ", n), nil, []any{int64(n), "x"}, map[string]any{"n": int64(n)}}[p.random.IntN(5)]
+		return edit{fmt.Sprint("set ", key, value),
+			func(w *workspace.Workspace) error { return w.State().KV().Set(key, value) },
+			func(c *content) { c.Keys[key] = value }}
+	case 2:
+		return edit{"delete " + key,
+			func(w *workspace.Workspace) error { _, err := w.State().KV().Delete(key); return err },
+			func(c *content) { delete(c.Keys, key) }}
+	case 3:
+		r := state.InferenceResult{ID: fmt.Sprint("r", n), Agent: "a", Output: []state.Message{state.AssistantText(fmt.Sprint("answer ", n))}}
+		return edit{"result",
+			func(w *workspace.Workspace) error {
+				r.History = state.Messages.Or(w.State(), nil)
+				return w.State().History().Append(r)
+			},
+			func(c *content) {
+				c.Results = append(c.Results, r.ID)
+				c.Messages = append(c.Messages, r.Output...)
+			}}
+	case 4:
+		add := []state.Message{state.UserText("Again."), state.AssistantText(fmt.Sprint("word ", n))}
+		return edit{"messages",
+			func(w *workspace.Workspace) error { return state.Messages.Set(w.State(), add) },
+			func(c *content) { c.Messages = append(c.Messages, add...) }}
+	case 5:
+		trim := transcript.KeepLast(1 + p.random.IntN(4))
+		return edit{"trim",
+			func(w *workspace.Workspace) error {
+				return state.Messages.Replace(w.State(), trim(state.Messages.Or(w.State(), nil)))
+			},
+			func(c *content) { c.Messages = trim(c.Messages) }}
+	case 6:
+		value, secret := fmt.Sprint("value ", n), p.random.IntN(3) == 0
+		return edit{fmt.Sprint("remember ", key, secret),
+			func(w *workspace.Workspace) error {
+				if secret {
+					return w.Memory().SetSecret(key, value)
+				}
+				return w.Memory().Set(key, value)
+			},
+			func(c *content) {
+				if secret || strings.HasPrefix(c.Memory[key], "!") {
+					c.Memory[key] = "!" + value
+					return
+				}
+				c.Memory[key] = value
+			}}
+	default:
+		return edit{"forget " + key,
+			func(w *workspace.Workspace) error {
+				_, err := w.Memory().Delete(key)
+				return errors.Join(err, w.SetSettings(func(s *workspace.Settings) { s.DebugMode = !s.DebugMode }))
+			},
+			func(c *content) {
+				delete(c.Memory, key)
+				c.Debug = !c.Debug
+			}}
+	}
+}
+
+// change makes up changes of a run that is held, and makes them.
+func (p *program) change(h *holder) {
+	for _, e := range p.edits() {
+		require.NoError(p, e.make(&h.run.Workspace))
+		e.model(&h.work)
+	}
+}
+
+// working returns what is in a run when it begins, or is taken over.
+func (p *program) working() content {
+	c := p.now.clone()
+	if t := p.first; !t.committed {
+		c.Messages = append(c.Messages, t.message.Content)
+		if t.message.ChatID != "" {
+			c.ChatID = t.message.ChatID
+		}
+	}
+	return c
+}
+
+// start makes a message the run.
+func (p *program) start(msg workspace.Message) {
+	p.first = &turn{message: msg}
+	p.base = p.now.clone()
+}
+
+// next ends the run and makes the first of the queue the run.
+func (p *program) next(end error) {
+	if h := p.first.holder; h != nil {
+		h.end = end
+		p.old = h
+	}
+	p.first = nil
+	if len(p.queue) > 0 {
+		p.start(p.queue[0])
+		p.queue = p.queue[1:]
+	}
+}
+
+// stored notes that a run has stored what it has left.
+func (p *program) stored(c content, finished bool) {
+	c = c.clone()
+	if finished {
+		c.Messages = transcript.KeepLast(keptMessages)(c.Messages)
+		c.Results = c.Results[max(0, len(c.Results)-keptResults):]
+	}
+	p.now = c
+	p.first.committed = true
+}
+
+// offer returns what has to become of a message, and makes it so in the model.
+func (p *program) offer(msg workspace.Message, busy workspace.Busy) (workspace.Status, error) {
+	switch {
+	case p.first == nil:
+		p.start(msg)
+		return workspace.Started, nil
+	case busy == workspace.Reject:
+		return workspace.Rejected, nil
+	case busy == workspace.Enqueue && len(p.queue) == 3:
+		return workspace.Rejected, workspace.ErrQueueFull
+	case busy == workspace.Enqueue:
+		p.queue = append(p.queue, msg)
+		return workspace.Queued, nil
+	case busy == workspace.Rollback:
+		p.now = p.base
+	}
+	queue := p.queue
+	p.queue = nil
+	p.next(workspace.ErrInterrupted)
+	p.queue = queue
+	p.start(msg)
+	return workspace.Started, nil
+}
+
+// begin sends a message and holds its run, if it has begun. Now and then the
+// message was sent before.
+func (p *program) begin() {
+	m, end := p.manager(nil)
+	if p.first != nil && p.random.IntN(5) == 0 {
+		defer end()
+		run, out, err := m.Begin(p.ctx, ann, p.first.message, workspace.Interrupt)
+		require.NoError(p, err)
+		require.Equal(p, workspace.Outcome{Status: workspace.Duplicate}, out)
+		require.Nil(p, run)
+		return
+	}
+	msg, busy := p.message(), workspace.Busy(p.random.IntN(4))
+	status, fails := p.offer(msg, busy)
+	run, out, err := m.Begin(p.ctx, ann, msg, busy)
+	require.ErrorIs(p, err, fails)
+	require.Equal(p, status, out.Status)
+	if status != workspace.Started {
+		require.Nil(p, run)
+		end()
+		return
+	}
+	p.hold(run, end)
+}
+
+// hold notes that the run is held here, until its Manager is closed.
+func (p *program) hold(run *workspace.Run, die func()) {
+	p.first.holder = &holder{run: run, die: die, work: p.working()}
+}
+
+func (p *program) commit() {
+	if p.first == nil || p.first.holder == nil {
+		return
+	}
+	h := p.first.holder
+	p.change(h)
+	step := h.run.Step()
+	require.NoError(p, h.run.Commit(p.ctx))
+	if h.run.Step() > step {
+		p.stored(h.work, false)
+	}
+	p.same(h.work, p.now)
+}
+
+func (p *program) finish() {
+	if p.first == nil || p.first.holder == nil {
+		return
+	}
+	h := p.first.holder
+	p.change(h)
+	run, err := h.run.Finish(p.ctx)
+	require.NoError(p, err)
+	p.stored(h.work, true)
+	p.next(workspace.ErrEnded)
+	p.goOn(run, h.die)
+}
+
+func (p *program) fail() {
+	if p.first == nil || p.first.holder == nil {
+		return
+	}
+	h := p.first.holder
+	p.change(h)
+	run, err := h.run.Fail(p.ctx, errors.New("as it was told"))
+	require.NoError(p, err)
+	p.next(workspace.ErrEnded)
+	p.goOn(run, h.die)
+}
+
+// goOn holds the next run, if there is one.
+func (p *program) goOn(run *workspace.Run, die func()) {
+	require.Equal(p, p.first == nil, run == nil)
+	if run != nil {
+		require.Equal(p, p.first.message.ID, run.Message().ID)
+		p.hold(run, die)
+	}
+}
+
+// crash leaves the run without a holder.
+func (p *program) crash() {
+	if p.first == nil || p.first.holder == nil {
+		return
+	}
+	p.first.holder.die()
+	p.first.holder = nil
+}
+
+// recover has a new Manager take the run over, if it has no holder, and work off
+// all that waits. Now and then it dies in the first run.
+func (p *program) recover() {
+	if p.first == nil || p.first.holder != nil {
+		m, end := p.manager(p.unexpected)
+		defer end()
+		require.NoError(p, m.Recover(p.ctx))
+		return
+	}
+	if p.first.attempt+1 >= attempts {
+		p.dead = append(p.dead, p.first.message.ID)
+		p.next(nil)
+	} else {
+		p.first.attempt++
+	}
+	if p.first != nil && p.random.IntN(3) == 0 {
+		p.trace = append(p.trace, "and die")
+		entered := make(chan struct{})
+		m, end := p.manager(func(ctx context.Context, _ *workspace.Run) error {
+			close(entered)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		go func() { _ = m.Recover(p.ctx) }()
+		<-entered
+		end()
+		return
+	}
+	m, end := p.manager(p.script())
+	defer end()
+	require.NoError(p, m.Recover(p.ctx))
+	require.NoError(p, m.Wait(p.ctx))
+}
+
+func (p *program) unexpected(_ context.Context, r *workspace.Run) error {
+	return fmt.Errorf("message %s was handled", r.Message().ID)
+}
+
+// script makes up what handles the run and all that waits, and does it in the
+// model.
+func (p *program) script() func(ctx context.Context, r *workspace.Run) error {
+	type part struct {
+		before, after []edit
+		err           error
+		work          content
+	}
+	parts := map[string]part{}
+	for p.first != nil {
+		x := part{before: p.edits(), after: p.edits(), work: p.working()}
+		work := p.working()
+		for _, e := range x.before {
+			e.model(&work)
+		}
+		p.stored(work, false) // the message, if nothing else
+		for _, e := range x.after {
+			e.model(&work)
+		}
+		if p.random.IntN(4) == 0 {
+			x.err = errors.New("as it was told")
+		} else {
+			p.stored(work, true)
+		}
+		parts[p.first.message.ID] = x
+		p.next(nil)
+	}
+	return func(ctx context.Context, r *workspace.Run) error {
+		x, ok := parts[r.Message().ID]
+		if !ok {
+			p.Errorf("message %s is handled", r.Message().ID)
+		}
+		delete(parts, r.Message().ID)
+		if diff := cmp.Diff(x.work, contentOf(&r.Workspace), cmpopts.EquateEmpty()); diff != "" {
+			p.Errorf("a run begins with something else (-want +got):\n%s", diff)
+		}
+		for _, e := range x.before {
+			if err := e.make(&r.Workspace); err != nil {
+				p.Error(err)
+			}
+		}
+		if err := r.Commit(ctx); err != nil {
+			p.Error(err)
+		}
+		for _, e := range x.after {
+			if err := e.make(&r.Workspace); err != nil {
+				p.Error(err)
+			}
+		}
+		return x.err
+	}
+}
+
+// handle has a message handled.
+func (p *program) handle() {
+	msg := p.message()
+	if p.first != nil {
+		m, end := p.manager(p.unexpected)
+		defer end()
+		status, fails := p.offer(msg, workspace.Enqueue)
+		out, err := m.Handle(p.ctx, ann, msg)
+		require.ErrorIs(p, err, fails)
+		require.Equal(p, status, out.Status)
+		return
+	}
+	p.start(msg)
+	m, end := p.manager(p.script())
+	defer end()
+	out, err := m.Handle(p.ctx, ann, msg)
+	require.Equal(p, err == nil, out.Status == workspace.Done)
+	require.Equal(p, err != nil, out.Status == workspace.Failed)
+}
+
+func (p *program) update() {
+	m, end := p.manager(nil)
+	defer end()
+	edits := p.edits()
+	err := m.Update(p.ctx, ann, func(w *workspace.Workspace) error {
+		for _, e := range edits {
+			if err := e.make(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if p.first != nil {
+		require.ErrorIs(p, err, workspace.ErrBusy)
+		return
+	}
+	require.NoError(p, err)
+	for _, e := range edits {
+		e.model(&p.now)
+	}
+}
+
+// stale lets a run write that has ended.
+func (p *program) stale() {
+	if p.old == nil {
+		return
+	}
+	if errors.Is(p.old.end, workspace.ErrInterrupted) {
+		_ = p.old.run.State().KV().Set("stale", "it is")
+	}
+	require.ErrorIs(p, p.old.run.Commit(p.ctx), p.old.end)
+	_, err := p.old.run.Finish(p.ctx)
+	require.Error(p, err)
+}
+
+func (p *program) reset() {
+	m, end := p.manager(nil)
+	defer end()
+	var want []string
+	if p.first != nil {
+		want = append(want, p.first.message.ID)
+	}
+	want = append(append(want, idsOf(p.queue)...), p.dead...)
+	ids, err := m.Reset(p.ctx, ann)
+	require.NoError(p, err)
+	require.Equal(p, want, ids)
+	p.queue, p.dead, p.now = nil, nil, empty()
+	if p.first != nil {
+		p.next(workspace.ErrInterrupted)
+	}
+}

@@ -1,0 +1,186 @@
+package workspacetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace"
+)
+
+// queueMax is how many messages may wait.
+const queueMax = 4
+
+// operator is a worker that does what it is told, one operation of package
+// workspace at a time.
+type operator struct {
+	printer
+	m *workspace.Manager
+
+	mu      sync.Mutex
+	handles map[int]*held
+}
+
+// held is a run that a worker holds, or has held.
+type held struct {
+	mu      sync.Mutex // so that a commit has something to commit
+	run     *workspace.Run
+	abandon context.CancelFunc
+}
+
+// operate is the job of an operator.
+func operate(t task) error {
+	db, err := openAddress(t.Address)
+	if err != nil {
+		return err
+	}
+	o := &operator{handles: map[int]*held{}}
+	o.m, err = workspace.Open(context.Background(), db, &workspace.Options{
+		Schema: schema, Queue: queueMax, TTL: t.TTL, Attempts: 1 << 20, Run: o.taken,
+	})
+	if err != nil {
+		return err
+	}
+	go recovering(o.m, t.TTL)
+	return requests(&o.printer, o.do)
+}
+
+// taken is called with a run that was taken over, and keeps it for those who
+// operate.
+func (o *operator) taken(ctx context.Context, r *workspace.Run) error {
+	o.print(reply{Event: began, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Steps: r.Step(), Handle: o.keep(r, nil)})
+	<-ctx.Done() // its end is one of the operations
+	return context.Cause(ctx)
+}
+
+func (o *operator) keep(r *workspace.Run, abandon context.CancelFunc) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := len(o.handles) + 1
+	o.handles[n] = &held{run: r, abandon: abandon}
+	return n
+}
+
+func (o *operator) do(q request) reply {
+	o.mu.Lock()
+	h := o.handles[q.Handle]
+	o.mu.Unlock()
+	if h != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+	}
+	var r reply
+	var err error
+	ctx := context.Background()
+	switch q.Op {
+	case "begin":
+		r, err = o.begin(q)
+	case "commit":
+		if err = log.Set(h.run.State(), []string{q.Message}); err == nil {
+			err = h.run.Commit(ctx)
+		}
+		r.Steps = h.run.Step()
+	case "finish", "fail":
+		var next *workspace.Run
+		if q.Op == "finish" {
+			next, err = h.run.Finish(ctx)
+		} else {
+			next, err = h.run.Fail(ctx, errors.New("as it was told"))
+		}
+		if next != nil {
+			r.Message, r.Handle = next.Message().ID, o.keep(next, nil)
+		}
+	case "abandon":
+		if h.abandon != nil {
+			h.abandon()
+		}
+	case "update":
+		err = o.m.Update(ctx, q.User, func(w *workspace.Workspace) error { return log.Set(w.State(), []string{"update"}) })
+	case "view":
+		var v *workspace.View
+		if v, err = o.m.View(ctx, q.User); err == nil {
+			r.Snapshot = snapshot(v)
+		}
+	}
+	r.Fate = fateOf(err)
+	if r.Fate == fenced && strings.Contains(err.Error(), "no sign of life") {
+		r.Fate = silent
+	}
+	if r.Fate == failed {
+		r.Problem = err.Error()
+	}
+	return r
+}
+
+func (o *operator) begin(q request) (reply, error) {
+	ctx, abandon := context.WithCancel(context.Background())
+	run, out, err := o.m.Begin(ctx, q.User, workspace.Message{ID: q.Message, Content: state.UserText("Go on.")}, q.Busy)
+	r := reply{Status: out.Status}
+	if run == nil {
+		abandon()
+		return r, err
+	}
+	r.Handle = o.keep(run, abandon)
+	return r, err
+}
+
+// snapshot returns what a view shows of the run and the queue.
+func snapshot(v *workspace.View) string {
+	s := lock{}
+	if v.Run != nil {
+		s.holder, s.attempt = v.Run.Message.ID, v.Run.Attempt
+	}
+	var queue []string
+	for _, msg := range v.Queue {
+		queue = append(queue, msg.ID)
+	}
+	s.queue = strings.Join(queue, " ")
+	return s.String()
+}
+
+// lock is what the model has of a workspace: who holds it and who waits.
+type lock struct {
+	holder  string    // the message of the run; a message has one run only
+	attempt int       // how often it was taken over: with the message, the identity of the lease
+	steps   int       // its commits
+	queue   string    // of messages
+	known   [8]uint64 // the numbers of the messages that were accepted, as a set
+}
+
+func (l lock) String() string { return fmt.Sprintf("%s/%d: %s", l.holder, l.attempt, l.queue) }
+
+func (l lock) knows(message string) bool {
+	n := messageNumber(message)
+	return l.known[n/64]&(1<<(n%64)) != 0
+}
+
+func messageNumber(message string) int {
+	n, err := strconv.Atoi(message[1:])
+	if err != nil || n >= 512 {
+		panic("more messages than the model has room for")
+	}
+	return n
+}
+
+// begin makes a message the run.
+func (l lock) begin(message string) lock {
+	l.holder, l.attempt, l.steps = message, 0, 0
+	return l
+}
+
+func (l lock) accept(message string) lock {
+	n := messageNumber(message)
+	l.known[n/64] |= 1 << (n % 64)
+	return l
+}
+
+// next ends the run and begins the one of the message that waits longest.
+func (l lock) next() lock {
+	first, rest, _ := strings.Cut(l.queue, " ")
+	l.queue = rest
+	return l.begin(first)
+}

@@ -1,0 +1,208 @@
+//go:build unix
+
+package workspacetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+const stopTTL = 400 * time.Millisecond
+
+func TestStop(t *testing.T) {
+	stops := number(t, "STATE_STOPS", 5)
+	const pairs = 4
+	for i := range min(pairs, stops) {
+		t.Run(fmt.Sprint("sqlite", i), func(t *testing.T) {
+			t.Parallel()
+			stopping(t, sqlite(t), (stops+pairs-1-i)/pairs)
+		})
+	}
+	onServers(t, func(t *testing.T, fresh func() string) { stopping(t, fresh(), (stops+9)/10) })
+}
+
+// hold is the job of a worker that keeps a run and commits until it cannot, or has
+// done enough.
+func hold(t task) error {
+	a, err := newAgent(t, (*agent).keep)
+	if err != nil {
+		return err
+	}
+	go recovering(a.m, t.TTL)
+	return requests(&a.printer, func(q request) reply {
+		if q.Op != "" {
+			a.enough.Store(q.Op == "enough")
+			return reply{}
+		}
+		return a.answer(q)
+	})
+}
+
+func (a *agent) keep(ctx context.Context, r *workspace.Run) error {
+	for {
+		token := newToken(r.Message().ID, r.Attempt())
+		if err := log.Set(r.State(), []string{token}); err != nil {
+			return err
+		}
+		if err := r.Commit(context.WithoutCancel(ctx)); err != nil {
+			said := reply{Event: lost, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Fate: fateOf(err), Problem: err.Error()}
+			if _, err := r.Finish(context.WithoutCancel(ctx)); err == nil {
+				said.Fate, said.Problem = failed, "after a commit that failed, Finish did not"
+			}
+			a.print(said)
+			return err
+		}
+		a.print(reply{Event: committed, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Token: token})
+		if a.enough.Load() {
+			return nil
+		}
+		time.Sleep(rand.N(10 * time.Millisecond))
+	}
+}
+
+// stopping stops a process that holds a run until another has taken it over, and
+// then lets it go on, many times: nothing that it writes afterwards is there.
+func stopping(t *testing.T, address string, stops int) {
+	f := newFleet(t, 2, task{Job: "hold", Address: address, TTL: stopTTL})
+	db := open(t, address)
+	void, byStore := 0, 0
+	for n := 0; n < stops; {
+		user := fmt.Sprint("user ", n+void)
+		err := f.stop(db, user, n%2)
+		switch {
+		case err == nil:
+			n++
+			if !strings.Contains(f.users[user].refused[0].Problem, "no sign of life") {
+				byStore++
+			}
+		case !errors.Is(err, errVoid):
+			t.Fatal(err)
+		default:
+			if void++; void > 10+2*stops {
+				t.Fatalf("the test proves too little: of %d processes only %d lost their run while they were stopped", n+void, n)
+			}
+		}
+	}
+	t.Logf("%d processes were stopped and then refused, %d of them in the middle of a commit; %d more held a lock of the store, or lost their run before",
+		stops, byStore, void)
+}
+
+// errVoid is about a cycle in which a stop had no consequence: the process was
+// stopped in the middle of a write, so that nobody else could write either, or the
+// machine was so slow that it had lost its run before.
+var errVoid = errors.New("nobody could take over")
+
+// stop is one cycle, in which the holder is in a slot.
+func (f *fleet) stop(db store.Store, user string, slot int) error {
+	holder := f.slots[slot]
+	if err := f.tell("more"); err != nil {
+		return err
+	}
+	go holder.ask(request{User: user, Message: "m"})
+	err := f.until(func(u *heard) bool { return len(u.tokens) > 2 || len(u.refused) > 0 }, user, patience*4)
+	if err == nil {
+		err = f.pause(30 * time.Millisecond)
+	}
+	if err == nil {
+		err = holder.signal(syscall.SIGSTOP)
+	}
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	before := len(f.user(user).refused) > 0
+	f.mu.Unlock()
+	taken := f.writable(db)
+	if taken == nil {
+		// Who has taken it over holds it meanwhile.
+		taken = f.until(func(u *heard) bool { return u.attempt > 0 }, user, 4*stopTTL+patience)
+	}
+	if err := holder.signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	if taken == nil {
+		if err := f.until(func(u *heard) bool { return len(u.refused) > 0 }, user, patience*4); err != nil {
+			return fmt.Errorf("user %s: a holder that was stopped was not refused: %w", user, err)
+		}
+	}
+	if err := f.tell("enough"); err != nil {
+		return err
+	}
+	v, err := f.drained(user)
+	if err != nil {
+		return err
+	}
+	if err := f.tell("enough"); err != nil { // when they have answered, all they have said was heard
+		return err
+	}
+	if taken != nil || before {
+		return errVoid
+	}
+	return f.refused(user, log.Or(v.State(), nil))
+}
+
+// tell tells all processes something.
+func (f *fleet) tell(op string) error {
+	for _, p := range f.slots {
+		if _, ok := p.ask(request{Op: op}); !ok {
+			return p.problem()
+		}
+	}
+	return nil
+}
+
+// writable returns an error if nobody can write to the store.
+func (f *fleet) writable(db store.Store) error {
+	ctx, cancel := context.WithTimeout(f.ctx, stopTTL)
+	defer cancel()
+	_, err := db.Put(ctx, "probe", nil, store.Always)
+	return err
+}
+
+// refused checks that the commits that are there are those of the holder that was
+// stopped, and then those of the other.
+func (f *fleet) refused(user string, tokens []string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u := f.user(user)
+	if r := u.refused[0]; r.Fate != fenced {
+		return fmt.Errorf("user %s: a holder that was stopped got for its commit: %s", user, r.Problem)
+	}
+	for _, token := range u.tokens {
+		if !slices.Contains(tokens, token) {
+			return fmt.Errorf("user %s: the commit of %s was acknowledged, and is lost", user, token)
+		}
+	}
+	// A step is named after the attempt.
+	inOrder := slices.IsSortedFunc(tokens, func(a, b string) int { return strings.Compare(stepOf(a), stepOf(b)) })
+	if unheard := len(tokens) - len(u.tokens); unheard > 1 || !inOrder {
+		return fmt.Errorf("user %s: the commits are %q, of which %q were acknowledged", user, tokens, u.tokens)
+	}
+	return nil
+}
+
+// until waits until what was heard about a user is as wanted.
+func (f *fleet) until(wanted func(u *heard) bool, user string, most time.Duration) error {
+	for began := time.Now(); time.Since(began) < most; {
+		f.mu.Lock()
+		ok := wanted(f.user(user))
+		f.mu.Unlock()
+		if ok {
+			return nil
+		}
+		if err := f.pause(10 * time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return errors.New("it takes too long")
+}

@@ -1,0 +1,188 @@
+package workspacetest
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/natsstore"
+	"github.com/agentstate/state/store/redisstore"
+	"github.com/agentstate/state/store/sqlstore"
+)
+
+func init() { logging.Disable() } // a Redis that is not there is no news
+
+// place is a kind of store, with the data sets that tests make there.
+type place struct {
+	name string
+	url  string
+	// ping returns an error if nothing answers.
+	ping func(ctx context.Context, url string) error
+	// remove removes a data set.
+	remove func(ctx context.Context, url, set string) error
+}
+
+var servers = []place{
+	{"postgres", "postgres://postgres@127.0.0.1:5432/postgres", pingPostgres, removePostgres},
+	{"redis", "redis://127.0.0.1:6379/0", pingRedis, removeRedis},
+	{"nats", "nats://127.0.0.1:4222", pingNATS, removeNATS},
+}
+
+// onServers runs a test on each server, beside each other.
+func onServers(t *testing.T, test func(t *testing.T, fresh func() string)) {
+	for _, p := range servers {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			p.find(t)
+			test(t, func() string { return p.fresh(t) })
+		})
+	}
+}
+
+// find finds the server. Without one the test is skipped, or fails if
+// STATE_TEST_REQUIRE names it.
+func (p *place) find(t testing.TB) {
+	t.Helper()
+	variable := "STATE_TEST_" + strings.ToUpper(p.name)
+	if url := os.Getenv(variable); url != "" {
+		p.url = url
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := p.ping(ctx, p.url); err != nil {
+		if slices.Contains(strings.Split(os.Getenv("STATE_TEST_REQUIRE"), ","), p.name) {
+			t.Fatalf("no %s server, and STATE_TEST_REQUIRE names it: %v", p.name, err)
+		}
+		t.Skipf("NOT TESTED: no %s server at its standard local port; set %s to the URL of one: %v", p.name, variable, err)
+	}
+}
+
+// fresh returns the address of a data set without entries, which the end of the
+// test removes.
+func (p *place) fresh(t testing.TB) string {
+	t.Helper()
+	set := "workspacetest_" + strings.ToLower(rand.Text())
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		require.NoError(t, p.remove(ctx, p.url, set))
+	})
+	address := strings.Join([]string{p.name, set, p.url}, " ")
+	require.NoError(t, open(t, address).Close())
+	return address
+}
+
+// sqlite returns the address of a file that is not there yet.
+func sqlite(t testing.TB) string {
+	t.Helper()
+	address := "sqlite - " + filepath.Join(t.TempDir(), "state.db")
+	require.NoError(t, open(t, address).Close())
+	return address
+}
+
+// openAddress opens a store: a kind, the name of a data set and a URL or path.
+func openAddress(address string) (store.Store, error) {
+	ctx := context.Background()
+	parts := strings.SplitN(address, " ", 3)
+	switch kind, set, url := parts[0], parts[1], parts[2]; kind {
+	case "sqlite":
+		return sqlstore.Open(ctx, "sqlite", url, nil)
+	case "postgres":
+		return sqlstore.Open(ctx, "postgres", url, &sqlstore.Options{Table: set})
+	case "redis":
+		return redisstore.Open(ctx, url, &redisstore.Options{Prefix: set})
+	case "nats":
+		return natsstore.Open(ctx, url, &natsstore.Options{Bucket: set})
+	default:
+		return nil, fmt.Errorf("no store %q", kind)
+	}
+}
+
+func open(t testing.TB, address string) store.Store {
+	t.Helper()
+	s, err := openAddress(address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func pingPostgres(ctx context.Context, url string) error {
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	return db.PingContext(ctx)
+}
+
+func removePostgres(ctx context.Context, url, set string) error {
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	_, err = db.ExecContext(ctx, "drop table if exists "+set)
+	return err
+}
+
+func pingRedis(ctx context.Context, url string) error {
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		return err
+	}
+	client := redis.NewClient(opts)
+	defer func() { _ = client.Close() }()
+	return client.Ping(ctx).Err()
+}
+
+func removeRedis(ctx context.Context, url, set string) error {
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		return err
+	}
+	client := redis.NewClient(opts)
+	defer func() { _ = client.Close() }()
+	return client.Unlink(ctx, "{"+set+"}entries", "{"+set+"}keys").Err()
+}
+
+// pingNATS also leaves a stream on the server: when the last one is deleted, the
+// server removes its folder in the background, and making a stream meanwhile
+// fails.
+func pingNATS(ctx context.Context, url string) error {
+	return withNATS(url, func(js jetstream.JetStream) error {
+		_, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: "workspacetest", Subjects: []string{"workspacetest"}})
+		return err
+	})
+}
+
+func removeNATS(ctx context.Context, url, set string) error {
+	return withNATS(url, func(js jetstream.JetStream) error { return js.DeleteStream(ctx, "KV_"+set) })
+}
+
+func withNATS(url string, do func(js jetstream.JetStream) error) error {
+	nc, err := nats.Connect(url)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	return do(js)
+}
