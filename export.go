@@ -134,19 +134,29 @@ func (t *tree) recount(s *Schema, in *form.State) {
 // error that says where; validation is not asked again. The journal begins
 // after the imported version.
 func Import(schema *Schema, data []byte) (*State, error) {
+	in, err := decodeExport(data)
+	if err != nil {
+		return nil, jsonError("import", err)
+	}
+	return importForm(schema, in)
+}
+
+// importForm is Import of a decoded form. Package workspace, which has forms that
+// were never encoded, finds it in package form.
+func importForm(schema *Schema, in *form.State) (*State, error) {
 	s := New(schema)
-	if err := s.on().load(data); err != nil {
+	if err := s.on().load(in); err != nil {
 		return nil, jsonError("import", err)
 	}
 	return s, nil
 }
 
+func init() {
+	form.Import = func(schema any, in *form.State) (any, error) { return importForm(schema.(*Schema), in) }
+}
+
 // load fills the empty branch of a handle that nobody else has seen.
-func (h *handle) load(data []byte) error {
-	in, err := decodeExport(data)
-	if err != nil {
-		return err
-	}
+func (h *handle) load(in *form.State) error {
 	b := h.branch
 	t := b.tree.Load().clone()
 	put := func(sp *spec, key string, v any, size int) {

@@ -343,11 +343,11 @@ func (d *document) state(schema *state.Schema) (*state.State, error) {
 }
 
 func imported(schema *state.Schema, f *form.State) (*state.State, error) {
-	data, err := encode(f)
+	s, err := form.Import(schema, f)
 	if err != nil {
 		return nil, err
 	}
-	return state.Import(schema, data)
+	return s.(*state.State), nil
 }
 
 // fits reports whether a value can be that of a declared field.
