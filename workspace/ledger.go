@@ -261,6 +261,13 @@ func (l *ledger) transact(ctx context.Context, f transition) (*head, error) {
 			}
 			continue
 		}
+		if l.mark().Seq > base { // others of this process have seen a newer head meanwhile
+			if err := l.pause(ctx, backoff(conflicts)); err != nil {
+				return nil, doubt(err)
+			}
+			conflicts++
+			continue
+		}
 		h.Seq++
 		h.Nonce = newID()
 		h.Ops = append(h.Ops, did{op, h.Seq})
