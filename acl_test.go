@@ -425,8 +425,8 @@ func TestACLRightsAreCheckedBeforeTypeLimitValidationAndHandler(t *testing.T) {
 		"pair list": ben.Patch(map[string]any{"strict": "x", "notice": 3}),
 	} {
 		require.ErrorIs(t, err, state.ErrDenied, name)
-		require.NotErrorIs(t, err, state.ErrType, name)
-		require.NotErrorIs(t, err, state.ErrLimit, name)
+		require.NotErrorIs(t, err, state.ErrWrongType, name)
+		require.NotErrorIs(t, err, state.ErrLimitExceeded, name)
 		require.False(t, asked, name)
 	}
 }
@@ -506,7 +506,7 @@ func TestACLReadingAndWritingTable(t *testing.T) {
 		require.ErrorIs(t, alien.Set(ann, "w"), state.ErrUnknownField, "in an open state too")
 		require.ErrorIs(t, alien.Update(st, func(s string) (string, error) { return s, nil }), state.ErrUnknownField)
 		_, err := other.Get(ann)
-		require.ErrorIs(t, err, state.ErrType)
+		require.ErrorIs(t, err, state.ErrWrongType)
 		err = ann.KV().Set("alien", "w")
 		_, deleted := ann.KV().Delete("alien")
 		if open {
@@ -677,7 +677,7 @@ func TestACLResultsFollowTheScopeOfMessages(t *testing.T) {
 		h := aclRole{as: tt.as}.of(st).History()
 		require.Equal(t, len(tt.want), h.Len(), "%q", tt.as)
 		require.Equal(t, tt.want, aclInputs(aclRole{as: tt.as}.of(st)), "%q", tt.as)
-		require.Len(t, h.Since(-1), min(1, len(tt.want)))
+		require.Len(t, h.From(-1), min(1, len(tt.want)))
 		require.Len(t, h.Format(nil), len(tt.want))
 		var walked []string
 		for i, r := range h.All() {
@@ -1035,14 +1035,14 @@ func TestACLTheLimitOfResultsHoldsForBranchesAndTransactions(t *testing.T) {
 		a, b := st.Fork(), st.Fork()
 		require.NoError(t, a.History().Append(aclResult("", "a")))
 		require.NoError(t, b.History().Append(aclResult("", "b")))
-		require.ErrorIs(t, st.Join(a, b), state.ErrLimit, "%q", as)
+		require.ErrorIs(t, st.Join(a, b), state.ErrLimitExceeded, "%q", as)
 		require.Equal(t, 1, st.History().Len())
 		require.ErrorIs(t, st.Update(func(tx *state.State) error {
 			if st.History().Len() == 1 {
 				require.NoError(t, st.History().Append(aclResult("", "in between")))
 			}
 			return tx.History().Append(aclResult("", "in a transaction"))
-		}), state.ErrLimit, "%q", as)
+		}), state.ErrLimitExceeded, "%q", as)
 		require.Equal(t, 2, st.History().Len())
 	}
 }

@@ -126,7 +126,7 @@ var concMethods = []func(st *state.State, r *rand.Rand) error{
 	func(st *state.State, r *rand.Rand) error { return st.EndRun() },
 	func(st *state.State, r *rand.Rand) error { return st.History().Append(concSaid("hi")) },
 	func(st *state.State, r *rand.Rand) error { _, _, err := st.History().Pop(); return err },
-	func(st *state.State, r *rand.Rand) error { return st.History().Reset(st.History().Since(-3)) },
+	func(st *state.State, r *rand.Rand) error { return st.History().Reset(st.History().From(-3)) },
 	func(st *state.State, r *rand.Rand) error {
 		hs := st.History()
 		for range hs.All() {

@@ -162,7 +162,7 @@ func quoteName(name string) string {
 		return name
 	}
 	var safe bytes.Buffer
-	json.HTMLEscape(&safe, strict.AppendString(nil, name))
+	json.HTMLEscape(&safe, strict.AppendQuote(nil, name))
 	return safe.String()
 }
 

@@ -12,13 +12,13 @@ type EffectKind string
 
 // The kinds of [Effect]. The field is a list for all but set and delete.
 const (
-	EffectSet       EffectKind = "set"       // gives the field a value
-	EffectAppend    EffectKind = "append"    // adds elements after all others
-	EffectInsert    EffectKind = "insert"    // adds elements before the one at place N
-	EffectDropFirst EffectKind = "dropFirst" // removes the first N elements
-	EffectTruncate  EffectKind = "truncate"  // keeps the first N elements
-	EffectRemoveAt  EffectKind = "removeAt"  // removes the element at place N
-	EffectDelete    EffectKind = "delete"    // removes the field
+	EffectSet       EffectKind = "set"        // gives the field a value
+	EffectAppend    EffectKind = "append"     // adds elements after all others
+	EffectInsert    EffectKind = "insert"     // adds elements before the one at place N
+	EffectDropFirst EffectKind = "drop_first" // removes the first N elements
+	EffectTruncate  EffectKind = "truncate"   // keeps the first N elements
+	EffectRemoveAt  EffectKind = "remove_at"  // removes the element at place N
+	EffectDelete    EffectKind = "delete"     // removes the field
 )
 
 // Effect is a part of what turns one state into a later one. It is data: no
@@ -48,8 +48,8 @@ type Effect struct {
 // since is usually an earlier snapshot of s. It then costs what was changed, not
 // what is held. It may be any state with the same schema, whose lists are then
 // compared element by element. It is the host's.
-func (s *State) Effects(since *State) ([]Effect, error) {
-	h, old := s.on(), since.on()
+func (s *State) Effects(from *State) ([]Effect, error) {
+	h, old := s.on(), from.on()
 	switch {
 	case h.rights != nil:
 		return nil, h.denied("list effects", "")

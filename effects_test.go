@@ -277,18 +277,18 @@ func TestEffectsAreTheLeastThatChanged(t *testing.T) {
 		{"one less", set("a", "b"), set("a"), []string{"truncate 1 []"}},
 		{"none left", set("a", "b"), set(), []string{"truncate 0 []"}},
 		{"another last", set("a", "b"), set("a", "c"), []string{"truncate 1 []", "append 0 [\"c\"]"}},
-		{"a window that moved", set("a", "b", "c"), set("b", "c", "d"), []string{"dropFirst 1 []", "append 0 [\"d\"]"}},
-		{"a window of equals that moved", set("a", "b", "a", "b"), set("b", "a", "b", "a", "a"), []string{"dropFirst 1 []", "append 0 [\"a\" \"a\"]"}},
+		{"a window that moved", set("a", "b", "c"), set("b", "c", "d"), []string{"drop_first 1 []", "append 0 [\"d\"]"}},
+		{"a window of equals that moved", set("a", "b", "a", "b"), set("b", "a", "b", "a", "a"), []string{"drop_first 1 []", "append 0 [\"a\" \"a\"]"}},
 		{"a window that only seems to have moved", set("x", "a", "a", "y"), set("a", "a", "b", "c"), []string{"set 0 []"}},
-		{"a window behind a first", set("s", "a", "b", "c"), set("s", "b", "c", "d"), []string{"removeAt 1 []", "append 0 [\"d\"]"}},
+		{"a window behind a first", set("s", "a", "b", "c"), set("s", "b", "c", "d"), []string{"remove_at 1 []", "append 0 [\"d\"]"}},
 		{"one in the middle", set("a", "c"), set("a", "b", "c"), []string{"insert 1 [\"b\"]"}},
 		{"one before all", set("b"), set("a", "b"), []string{"insert 0 [\"a\"]"}},
-		{"one changed", set("a", "b", "c"), set("a", "x", "c"), []string{"removeAt 1 []", "insert 1 [\"x\"]"}},
+		{"one changed", set("a", "b", "c"), set("a", "x", "c"), []string{"remove_at 1 []", "insert 1 [\"x\"]"}},
 		{"all changed", set("a", "b"), set("c", "d"), []string{"set 0 []"}},
 		{"most changed", set("a", "b", "c", "d", "e"), set("a", "e"), []string{"set 0 []"}},
 		{"unset", set("a"), func(st *state.State) error { return st.Patch(map[string]any{"tags": nil}) }, []string{"delete 0 []"}},
 		{"the first result", results(), results("1"), []string{"append 0 []"}},
-		{"results that moved on", results("1", "2", "3"), results("2", "3", "4"), []string{"dropFirst 1 []", "append 0 []"}},
+		{"results that moved on", results("1", "2", "3"), results("2", "3", "4"), []string{"drop_first 1 []", "append 0 []"}},
 		{"a result of other bytes", raw("\xff"), raw("\xfe"), []string{"set 0 []"}},
 		{"no results", results("1"), results(), []string{"truncate 0 []"}},
 	}
@@ -363,7 +363,7 @@ func TestEffectsThatCannotBeEncodedNameTheField(t *testing.T) {
 	for _, since := range []*state.State{before, state.New(schema)} {
 		_, err := st.Effects(since)
 		require.ErrorContains(t, err, `"many"`)
-		require.ErrorIs(t, err, state.ErrType)
+		require.ErrorIs(t, err, state.ErrWrongType)
 	}
 	_, err := st.Effects(state.New(schema))
 	require.Equal(t, want, err)

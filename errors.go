@@ -29,11 +29,11 @@ var (
 	// ErrJoined is returned by a write to, or a second join of, a branch that
 	// has been joined.
 	ErrJoined = errors.New("state: branch is joined")
-	// ErrLimit is returned when something is larger than the schema's [Limits]
+	// ErrLimitExceeded is returned when something is larger than the schema's [Limits]
 	// or a field's MaxBytes allow.
-	ErrLimit = errors.New("state: limit exceeded")
-	// ErrType is returned when a value does not fit the field.
-	ErrType = errors.New("state: wrong type")
+	ErrLimitExceeded = errors.New("state: limit exceeded")
+	// ErrWrongType is returned when a value does not fit the field.
+	ErrWrongType = errors.New("state: wrong type")
 )
 
 // AccessError reports an operation that the agent has no right to. It is
@@ -65,7 +65,7 @@ func (e *AccessError) Is(target error) bool {
 }
 
 // TypeError reports a value that does not fit where it was to go. It is
-// [ErrType] and never holds the value.
+// [ErrWrongType] and never holds the value.
 type TypeError struct {
 	Field string // the field's name, or what else was given, e.g. "message"
 	Path  string // where in the value, as in $.a[3].b
@@ -80,10 +80,10 @@ func (e *TypeError) Error() string {
 	return fmt.Sprintf("state: %q: %s: want %s, got %s", e.Field, e.Path, e.Want, e.Got)
 }
 
-// Is reports whether target is [ErrType].
-func (e *TypeError) Is(target error) bool { return target == ErrType }
+// Is reports whether target is [ErrWrongType].
+func (e *TypeError) Is(target error) bool { return target == ErrWrongType }
 
-// LimitError reports something larger than a limit. It is [ErrLimit].
+// LimitError reports something larger than a limit. It is [ErrLimitExceeded].
 type LimitError struct {
 	Name  string // the limit: a field of [Limits], MaxBytes of a field, or Bytes of a JSON text
 	Field string // the field's name, empty if it concerns none
@@ -98,8 +98,8 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("state: %q: limit %s: %d is more than %d", e.Field, e.Name, e.Got, e.Limit)
 }
 
-// Is reports whether target is [ErrLimit].
-func (e *LimitError) Is(target error) bool { return target == ErrLimit }
+// Is reports whether target is [ErrLimitExceeded].
+func (e *LimitError) Is(target error) bool { return target == ErrLimitExceeded }
 
 // ConflictError names the fields whose writes do not combine. It is
 // [ErrConflict].

@@ -63,7 +63,7 @@ func ExampleField_settings() {
 
 	fmt.Println(age.Set(st, -1))
 	err := bio.Set(st, strings.Repeat("long ", 10))
-	fmt.Println(err, errors.Is(err, state.ErrLimit))
+	fmt.Println(err, errors.Is(err, state.ErrLimitExceeded))
 	fmt.Println(choice.Set(st, 3), choice.Set(st, true) != nil)
 	// Output:
 	// state: "age": must not be negative
@@ -95,12 +95,12 @@ func ExampleKV() {
 func ExampleState_Patch() {
 	city := &state.Field[string]{Name: "city"}
 	guests := &state.Field[int]{Name: "guests"}
-	arrival := &state.Field[state.Date]{Name: "arrival"}
+	arrival := &state.Field[state.Time]{Name: "arrival"}
 	st := state.New(state.MustSchema(city, guests, arrival))
 
 	fmt.Println(st.Patch(map[string]any{"city": "Lisbon", "guests": 2.0, "arrival": "2027-03-01"}))
 	fmt.Println(st.Patch(map[string]any{"city": nil, "guests": 2.5, "pets": true}))
-	fmt.Println(city.Or(st, "-"), guests.Or(st, 0), arrival.Or(st, state.Date{}), "at version", st.Version())
+	fmt.Println(city.Or(st, "-"), guests.Or(st, 0), arrival.Or(st, state.Time{}), "at version", st.Version())
 	// Output:
 	// <nil>
 	// state: "guests": $: want integer, got a number it cannot hold
@@ -119,7 +119,7 @@ func ExampleGet() {
 	fmt.Println(err, err2, p.X+p.Y)
 	_, err = state.Get[bool](st, "at")
 	var wrong *state.TypeError
-	fmt.Println(errors.As(err, &wrong), wrong.Field, wrong.Want, wrong.Got, errors.Is(err, state.ErrType))
+	fmt.Println(errors.As(err, &wrong), wrong.Field, wrong.Want, wrong.Got, errors.Is(err, state.ErrWrongType))
 	// Output:
 	// <nil> <nil> 7
 	// true at boolean object true
@@ -173,7 +173,7 @@ func ExampleParseSchema() {
 		st.KV().Set("wishes", "sea view"),
 		st.KV().Set("wishes", "sea view"),
 	)
-	arrival, _ := state.Get[state.Date](st, "arrival")
+	arrival, _ := state.Get[state.Time](st, "arrival")
 	wishes, _ := st.KV().Get("wishes")
 	fmt.Println(err, arrival, wishes)
 	data, err := json.Marshal(schema)
@@ -197,12 +197,12 @@ func ExampleLimits() {
 	// true ValueBytes 100
 }
 
-func ExampleParseDate() {
-	day, err := state.ParseDate("2027-03-01")
-	moment, err2 := state.ParseDate("2027-03-01T01:00:00+01:00")
+func ExampleParseTime() {
+	day, err := state.ParseTime("2027-03-01")
+	moment, err2 := state.ParseTime("2027-03-01T01:00:00+01:00")
 	fmt.Println(err, err2, day, moment, day.Equal(moment))
-	fmt.Println(state.DateOf(day.Time().AddDate(0, 0, 7)))
-	_, err = state.ParseDate("next Friday")
+	fmt.Println(state.TimeOf(day.Time().AddDate(0, 0, 7)))
+	_, err = state.ParseTime("next Friday")
 	fmt.Println(err)
 	// Output:
 	// <nil> <nil> 2027-03-01 2027-03-01 true
@@ -448,7 +448,7 @@ func ExampleHistory_All() {
 	}
 	popped, ok, err := history.Pop()
 	first, _ := history.At(0)
-	fmt.Println(n, popped.Agent, ok, err, first.Agent, len(history.Since(-1)), len(history.Results()))
+	fmt.Println(n, popped.Agent, ok, err, first.Agent, len(history.From(-1)), len(history.Results()))
 	fmt.Println(history.Reset(nil), history.Len())
 	// Output:
 	// 0 writer

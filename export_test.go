@@ -48,7 +48,7 @@ type exportAll struct {
 	Colour  exportColour            `json:"colour"`
 	Ptr     *int                    `json:"ptr"`
 	Time    time.Time               `json:"time"`
-	Date    state.Date              `json:"date"`
+	Date    state.Time              `json:"date"`
 	Addr    netip.Addr              `json:"addr"`
 	Any     any                     `json:"any"`
 	Number  json.Number             `json:"number"`
@@ -95,7 +95,7 @@ func TestEveryTypeGoesThroughExportAndImport(t *testing.T) {
 	exportRoundTrip(t, &three, nil)
 	exportRoundTrip(t, &ruleDoc{"a", []string{"b"}}, nil)
 	exportRoundTrip(t, time.Time{}, time.Date(2024, 1, 2, 3, 4, 5, 6, time.FixedZone("x", 3600)).UTC(), time.Date(9999, 12, 31, 23, 59, 59, 999, time.UTC))
-	exportRoundTrip(t, state.Date{}, state.DateOf(time.Date(2024, 1, 2, 3, 4, 5, 6, time.UTC)))
+	exportRoundTrip(t, state.Time{}, state.TimeOf(time.Date(2024, 1, 2, 3, 4, 5, 6, time.UTC)))
 	exportRoundTrip(t, time.Second)
 	exportRoundTrip(t, exportColour(3))
 	exportRoundTrip(t, netip.MustParseAddr("::1"), netip.Addr{})
@@ -107,7 +107,7 @@ func TestEveryTypeGoesThroughExportAndImport(t *testing.T) {
 	exportRoundTrip[any](t, nil, true, "a", int64(1), uint64(math.MaxUint64), 1.5, 1e300, []any{int64(1)}, map[string]any{"a": nil})
 	exportRoundTrip(t, exportAll{
 		exportBase{"b"}, true, math.MinInt64, math.MaxUint64, 0.1, 0.1, "t", []byte{1}, []exportBase{{"l"}}, [2]int{1, 2}, map[string][]int{"a": {1}},
-		map[int]string{1: "a"}, map[exportColour]string{2: "c"}, 3, &three, time.Unix(1, 2).UTC(), state.DateOf(time.Unix(3, 0)), netip.MustParseAddr("1.2.3.4"),
+		map[int]string{1: "a"}, map[exportColour]string{2: "c"}, 3, &three, time.Unix(1, 2).UTC(), state.TimeOf(time.Unix(3, 0)), netip.MustParseAddr("1.2.3.4"),
 		[]any{int64(1)}, "1.0", `[1.0]`, state.UserText("m"), nil,
 	})
 }
@@ -195,7 +195,7 @@ func TestVersionsOfBoundHandlesSurviveExport(t *testing.T) {
 func TestImportConvertsToTheSchemasTypesWhenNothingIsLost(t *testing.T) {
 	old := ruleNew(t, state.MustSchema(&state.Field[int]{Name: "n"}, &state.Field[string]{Name: "s"}), map[string]any{"n": 3, "s": "2024-01-02"})
 	data := []byte(ruleExport(t, old))
-	wider := state.MustSchema(&state.Field[float64]{Name: "n"}, &state.Field[state.Date]{Name: "s"}, &state.Field[int]{Name: "new"})
+	wider := state.MustSchema(&state.Field[float64]{Name: "n"}, &state.Field[state.Time]{Name: "s"}, &state.Field[int]{Name: "new"})
 	back, err := state.Import(wider, data)
 	require.NoError(t, err)
 	n, _ := back.KV().Get("n")
@@ -274,7 +274,7 @@ func TestImportNamesWhatIsDamaged(t *testing.T) {
 func TestImportErrorsNeverHoldSecrets(t *testing.T) {
 	secret := &state.Field[int]{Name: "pin", Secret: true}
 	_, err := state.Import(state.MustSchema(secret), []byte(`{"format":1,"fields":[{"name":"pin","value":"hunter2!"}]}`))
-	require.ErrorIs(t, err, state.ErrType)
+	require.ErrorIs(t, err, state.ErrWrongType)
 	require.NotContains(t, err.Error(), "hunter2!")
 }
 

@@ -351,7 +351,7 @@ func TestJoinChecksLimitsAndValidation(t *testing.T) {
 		want  error
 	}{
 		"validation": {joinSet(odd, 1), errRuleEven},
-		"MaxBytes":   {joinSet(short, []string{"0123456789"}), state.ErrLimit},
+		"MaxBytes":   {joinSet(short, []string{"0123456789"}), state.ErrLimitExceeded},
 	} {
 		a, b := st.Fork(), st.Fork()
 		require.NoError(t, write.write(a))
@@ -361,7 +361,7 @@ func TestJoinChecksLimitsAndValidation(t *testing.T) {
 	a, b := st.Fork(), st.Fork()
 	require.NoError(t, joinDo(joinKey("1", 1), joinKey("2", 1))(a))
 	require.NoError(t, joinDo(joinKey("3", 1), joinKey("4", 1))(b))
-	ruleUnchanged(t, st, func() { require.ErrorIs(t, st.Join(a, b), state.ErrLimit, "keys") })
+	ruleUnchanged(t, st, func() { require.ErrorIs(t, st.Join(a, b), state.ErrLimitExceeded, "keys") })
 	require.NoError(t, st.Join(a))
 }
 

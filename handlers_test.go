@@ -143,7 +143,7 @@ func TestOwnHandlerRunsOnTheFirstWriteToo(t *testing.T) {
 	st := state.New(nil)
 	require.NoError(t, st.KV().SetWith("key", 4, h), "also on an undeclared key, converted to what it takes")
 	require.NoError(t, st.KV().SetWith("key", 5.0, h))
-	require.ErrorIs(t, st.KV().SetWith("key", "text", h), state.ErrType)
+	require.ErrorIs(t, st.KV().SetWith("key", "text", h), state.ErrWrongType)
 	v, _ := st.KV().Get("key")
 	require.Equal(t, int64(45), v)
 }

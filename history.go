@@ -32,12 +32,12 @@ type InferenceResult struct {
 	ID        string              `json:"id,omitempty"`
 	Agent     string              `json:"agent"`
 	Input     string              `json:"input"`
-	Prompt    []Message           `json:"prompt"`    // the agent's own instructions
-	History   []Message           `json:"history"`   // the conversation that was sent along
-	Output    []Message           `json:"output"`    // what the model answered
-	ToolCalls []ToolResultMessage `json:"toolCalls"` // the results of the calls in Output
-	Raw       string              `json:"raw"`       // the provider's response, byte for byte
-	CreatedAt time.Time           `json:"createdAt"`
+	Prompt    []Message           `json:"prompt"`     // the agent's own instructions
+	History   []Message           `json:"history"`    // the conversation that was sent along
+	Output    []Message           `json:"output"`     // what the model answered
+	ToolCalls []ToolResultMessage `json:"tool_calls"` // the results of the calls in Output
+	Raw       string              `json:"raw"`        // the provider's response, byte for byte
+	CreatedAt time.Time           `json:"created_at"`
 }
 
 // History is the stack of the inference results of a [State]. Whoever may not
@@ -165,10 +165,10 @@ func (hs *History) By(agent string) iter.Seq[InferenceResult] {
 }
 
 // Results returns a copy of the stack, oldest first.
-func (hs *History) Results() []InferenceResult { return hs.Since(0) }
+func (hs *History) Results() []InferenceResult { return hs.From(0) }
 
 // Since returns the results from place i on; a negative i counts from the end.
-func (hs *History) Since(i int) []InferenceResult {
+func (hs *History) From(i int) []InferenceResult {
 	h := hs.state.on()
 	st := h.results()
 	if i < 0 {
@@ -318,7 +318,7 @@ func (r *InferenceResult) UnmarshalJSON(data []byte) error {
 		Prompt    json.RawMessage `json:"prompt"`
 		History   json.RawMessage `json:"history"`
 		Output    json.RawMessage `json:"output"`
-		ToolCalls json.RawMessage `json:"toolCalls"`
+		ToolCalls json.RawMessage `json:"tool_calls"`
 	}
 	out := plain{}
 	in.plain = &out
@@ -330,7 +330,7 @@ func (r *InferenceResult) UnmarshalJSON(data []byte) error {
 		name string
 		data json.RawMessage
 		dst  *[]Message
-	}{{"prompt", in.Prompt, &out.Prompt}, {"history", in.History, &out.History}, {"output", in.Output, &out.Output}, {"toolCalls", in.ToolCalls, &called}} {
+	}{{"prompt", in.Prompt, &out.Prompt}, {"history", in.History, &out.History}, {"output", in.Output, &out.Output}, {"tool_calls", in.ToolCalls, &called}} {
 		if part.data == nil {
 			continue
 		}
@@ -343,7 +343,7 @@ func (r *InferenceResult) UnmarshalJSON(data []byte) error {
 	for i, m := range called {
 		called, ok := m.(ToolResultMessage)
 		if !ok {
-			return fmt.Errorf("state: result: toolCalls[%d]: %s is no tool result", i, m.Type())
+			return fmt.Errorf("state: result: tool_calls[%d]: %s is no tool result", i, m.Type())
 		}
 		out.ToolCalls = append(out.ToolCalls, called)
 	}
@@ -373,11 +373,11 @@ func (r *InferenceResult) check(lim Limits) error {
 	}
 	for i, m := range r.ToolCalls {
 		if m.messageBody == nil {
-			return &TypeError{Field: historyName, Path: fmt.Sprintf("$.toolCalls[%d]", i), Want: "a message", Got: "the zero message"}
+			return &TypeError{Field: historyName, Path: fmt.Sprintf("$.tool_calls[%d]", i), Want: "a message", Got: "the zero message"}
 		}
 	}
 	if y := r.CreatedAt.Year(); y < 0 || y > 9999 {
-		return &TypeError{Field: historyName, Path: "$.createdAt", Want: "a year from 0 to 9999", Got: strconv.Itoa(y)}
+		return &TypeError{Field: historyName, Path: "$.created_at", Want: "a year from 0 to 9999", Got: strconv.Itoa(y)}
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func TestAppendIsAllOrNothing(t *testing.T) {
 	st := state.New(state.MustSchema(state.Limits{ValueBytes: 500}))
 	require.NoError(t, st.History().Append(state.InferenceResult{Output: []state.Message{long}}))
 	ruleUnchanged(t, st, func() {
-		require.ErrorIs(t, st.History().Append(state.InferenceResult{Output: []state.Message{long}}), state.ErrLimit)
+		require.ErrorIs(t, st.History().Append(state.InferenceResult{Output: []state.Message{long}}), state.ErrLimitExceeded)
 	})
 	refuse := state.New(state.MustSchema(&state.Field[[]state.Message]{Name: "messages", Validate: func([]state.Message) error { return errRuleEven }}))
 	ruleUnchanged(t, refuse, func() {
@@ -88,14 +88,14 @@ func TestAppendIsAllOrNothing(t *testing.T) {
 func TestAppendRefusesWhatIsNoResult(t *testing.T) {
 	st := ruleHistory(t, "1")
 	for path, r := range map[string]state.InferenceResult{
-		"$.id":           {ID: "\xff"},
-		"$.agent":        {Agent: "\xff"},
-		"$.input":        {Input: "\xff"},
-		"$.prompt[0]":    {Prompt: []state.Message{nil}},
-		"$.history[1]":   {History: []state.Message{state.UserText("a"), state.TextMessage{}}},
-		"$.output[0]":    {Output: []state.Message{state.UnknownMessage{}}},
-		"$.toolCalls[0]": {ToolCalls: []state.ToolResultMessage{{}}},
-		"$.createdAt":    {CreatedAt: time.Date(10001, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"$.id":            {ID: "\xff"},
+		"$.agent":         {Agent: "\xff"},
+		"$.input":         {Input: "\xff"},
+		"$.prompt[0]":     {Prompt: []state.Message{nil}},
+		"$.history[1]":    {History: []state.Message{state.UserText("a"), state.TextMessage{}}},
+		"$.output[0]":     {Output: []state.Message{state.UnknownMessage{}}},
+		"$.tool_calls[0]": {ToolCalls: []state.ToolResultMessage{{}}},
+		"$.created_at":    {CreatedAt: time.Date(10001, 1, 1, 0, 0, 0, 0, time.UTC)},
 	} {
 		ruleUnchanged(t, st, func() {
 			for _, err := range []error{st.History().Append(r), st.History().Reset([]state.InferenceResult{r})} {
@@ -133,7 +133,7 @@ func TestHistoryReads(t *testing.T) {
 	require.Equal(t, 4, h.Len())
 	require.Equal(t, "0 1 2 3", ruleIDs(h.Results()))
 	for from, want := range map[int]string{0: "0 1 2 3", 2: "2 3", 4: "", 99: "", -1: "3", -4: "0 1 2 3", -99: "0 1 2 3"} {
-		got := h.Since(from)
+		got := h.From(from)
 		require.NotNil(t, got)
 		require.Equal(t, want, ruleIDs(got), "since %d", from)
 	}
@@ -231,10 +231,10 @@ func TestWhoMayNotReadMessagesSeesOnlyItsOwnResults(t *testing.T) {
 		}
 		_, ok := h.At(len(strings.Fields(want)))
 		require.False(t, ok)
-		require.Equal(t, want, ruleIDs(h.Since(0)))
+		require.Equal(t, want, ruleIDs(h.From(0)))
 		if agent == "b" {
 			require.Empty(t, slices.Collect(h.By("c")))
-			require.Equal(t, "3", ruleIDs(h.Since(-1)))
+			require.Equal(t, "3", ruleIDs(h.From(-1)))
 		}
 	}
 }
@@ -261,12 +261,12 @@ func TestResultsGoThroughJSON(t *testing.T) {
 	require.Empty(t, cmp.Diff(r, back))
 	data, err = json.Marshal(state.InferenceResult{})
 	require.NoError(t, err)
-	require.Contains(t, string(data), `"prompt":[],"history":[],"output":[],"toolCalls":[]`)
+	require.Contains(t, string(data), `"prompt":[],"history":[],"output":[],"tool_calls":[]`)
 	for text, want := range map[string]string{
-		`{"toolCalls":[{"type":"text","role":"user","content":"x"}]}`: "toolCalls[0]: text is no tool result",
-		`{"output":[{"type":"text"}]}`:                                "output",
-		`{"prompt":{}}`:                                               "prompt",
-		`{"agent":1}`:                                                 "agent",
+		`{"tool_calls":[{"type":"text","role":"user","content":"x"}]}`: "tool_calls[0]: text is no tool result",
+		`{"output":[{"type":"text"}]}`:                                 "output",
+		`{"prompt":{}}`:                                                "prompt",
+		`{"agent":1}`:                                                  "agent",
 	} {
 		got := ruleResult("kept", "a")
 		require.ErrorContains(t, json.Unmarshal([]byte(text), &got), want)
@@ -292,8 +292,8 @@ func TestAMessageIsStoredOnce(t *testing.T) {
 		data := ruleExport(t, st)
 		back, err := state.Import(nil, []byte(data))
 		require.NoError(t, err)
-		require.Empty(t, cmp.Diff(st.History().Since(-3), back.History().Since(-3)))
-		require.Len(t, back.History().Since(-1)[0].History, 2*n-1)
+		require.Empty(t, cmp.Diff(st.History().From(-3), back.History().From(-3)))
+		require.Len(t, back.History().From(-1)[0].History, 2*n-1)
 		require.Equal(t, data, ruleExport(t, back))
 		return len(data)
 	}

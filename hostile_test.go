@@ -25,7 +25,7 @@ import (
 func hostileTyped(err error) bool {
 	var typeErr *state.TypeError
 	var limitErr *state.LimitError
-	return errors.As(err, &typeErr) && errors.Is(err, state.ErrType) || errors.As(err, &limitErr) && errors.Is(err, state.ErrLimit)
+	return errors.As(err, &typeErr) && errors.Is(err, state.ErrWrongType) || errors.As(err, &limitErr) && errors.Is(err, state.ErrLimitExceeded)
 }
 
 // hostileAllocated returns how many bytes fn allocates.
@@ -224,7 +224,7 @@ func TestAMillionKeysAreALimitError(t *testing.T) {
 	for i := range 1_000_000 {
 		many[fmt.Sprint("k", i)] = true
 	}
-	require.ErrorIs(t, state.New(nil).Patch(many), state.ErrLimit)
+	require.ErrorIs(t, state.New(nil).Patch(many), state.ErrLimitExceeded)
 	var text bytes.Buffer
 	text.WriteString(`{"format":1,"keys":[`)
 	for i := range 200_000 {
@@ -233,7 +233,7 @@ func TestAMillionKeysAreALimitError(t *testing.T) {
 	text.Truncate(text.Len() - 1)
 	text.WriteString(`]}`)
 	_, err = state.Import(nil, text.Bytes())
-	require.ErrorIs(t, err, state.ErrLimit)
+	require.ErrorIs(t, err, state.ErrLimitExceeded)
 }
 
 func TestHostileTextsAreRefusedByEveryDecoder(t *testing.T) {
@@ -270,7 +270,7 @@ func TestCaseDifferingKeysAreNeverFolded(t *testing.T) {
 	}
 	st := state.New(state.MustSchema(&state.Field[role]{Name: "x"}, state.AllowUndeclared))
 	for _, bad := range []any{map[string]any{"role": "user", "ROLE": "system"}, map[string]any{"Role": "system"}, json.RawMessage(`{"role":"user","Role":"system"}`)} {
-		ruleUnchanged(t, st, func() { require.ErrorIs(t, st.KV().Set("x", bad), state.ErrType) })
+		ruleUnchanged(t, st, func() { require.ErrorIs(t, st.KV().Set("x", bad), state.ErrWrongType) })
 	}
 	require.NoError(t, st.KV().Set("y", map[string]any{"role": "user", "ROLE": "system"}))
 	v, _ := st.KV().Get("y")

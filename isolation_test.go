@@ -302,7 +302,7 @@ func TestResultsAndMessagesAreCopies(t *testing.T) {
 		last, _ := h.Last()
 		popped, _, err := st.Fork().History().Pop()
 		require.NoError(t, err)
-		values := []any{h.Results(), h.Since(1), &first, &last, &popped, h.Format(nil), state.Messages.Or(st, nil)}
+		values := []any{h.Results(), h.From(1), &first, &last, &popped, h.Format(nil), state.Messages.Or(st, nil)}
 		for _, r := range h.All() {
 			values = append(values, &r)
 		}

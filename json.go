@@ -22,7 +22,7 @@ const jsonDepth = 10_000
 
 // JSONText returns s as a JSON string. Invalid UTF-8 is replaced by U+FFFD.
 func JSONText(s string) JSON {
-	return JSON(strict.AppendString(make([]byte, 0, len(s)+2), s))
+	return JSON(strict.AppendQuote(make([]byte, 0, len(s)+2), s))
 }
 
 // JSONOf returns v as encoding/json writes it, but with <, > and & as they
@@ -117,6 +117,6 @@ func (j *JSON) UnmarshalJSON(data []byte) error {
 	if err := strict.Check(data, strict.Limits{Depth: jsonDepth}); err != nil {
 		return jsonError("JSON", err)
 	}
-	*j = JSON(strict.Compact(make([]byte, 0, len(data)), data))
+	*j = JSON(strict.AppendCompact(make([]byte, 0, len(data)), data))
 	return nil
 }

@@ -93,7 +93,7 @@ func newText(role, text, stop string) TextMessage {
 	b = append(b, `{"type":"text","role":"`...)
 	b = append(b, role...)
 	b = append(b, `","content":`...)
-	b = strict.AppendString(b, text)
+	b = strict.AppendQuote(b, text)
 	if stop != "" {
 		b = append(b, `,"stop_reason":"`...)
 		b = append(b, stop...)
@@ -236,7 +236,7 @@ func decodeMessages(data []byte) ([]Message, error) {
 
 // messageOf makes a message of a checked text.
 func messageOf(data []byte) (Message, error) {
-	body, err := newBody(strict.Compact(make([]byte, 0, len(data)), data))
+	body, err := newBody(strict.AppendCompact(make([]byte, 0, len(data)), data))
 	if err != nil {
 		return nil, err
 	}

@@ -550,8 +550,8 @@ func FuzzDecodeMessage(f *testing.F) {
 		m, err := state.DecodeMessage(data)
 		if err != nil {
 			require.Nil(t, m)
-			if !errors.Is(err, state.ErrLimit) {
-				require.ErrorIs(t, err, state.ErrType)
+			if !errors.Is(err, state.ErrLimitExceeded) {
+				require.ErrorIs(t, err, state.ErrWrongType)
 				require.ErrorContains(t, err, "state: \"message\": $")
 			}
 			return

@@ -245,7 +245,7 @@ func (r *bodyReader) call(tool []byte, path string) (ToolCall, error) {
 			} else {
 				extra = append(extra, ',')
 			}
-			extra = strict.AppendString(extra, m.Name)
+			extra = strict.AppendQuote(extra, m.Name)
 			extra = append(extra, ':')
 			extra = append(extra, m.Value...)
 		}
@@ -316,9 +316,9 @@ func appendCall(b []byte, call ToolCall, depth int) []byte {
 		b = append(b, `"type":"tool",`...)
 	}
 	b = append(b, `"id":`...)
-	b = strict.AppendString(b, call.ID)
+	b = strict.AppendQuote(b, call.ID)
 	b = append(b, `,"name":`...)
-	b = strict.AppendString(b, call.Name)
+	b = strict.AppendQuote(b, call.Name)
 	if call.Input != "" {
 		b = append(b, `,"input":`...)
 		b = appendJSON(b, call.Input, depth)
@@ -329,9 +329,9 @@ func appendCall(b []byte, call ToolCall, depth int) []byte {
 			continue
 		}
 		b = append(b, ',')
-		b = strict.AppendString(b, m.Name)
+		b = strict.AppendQuote(b, m.Name)
 		b = append(b, ':')
-		b = strict.Compact(b, m.Value)
+		b = strict.AppendCompact(b, m.Value)
 	}
 	return append(b, '}')
 }
@@ -340,7 +340,7 @@ func appendCall(b []byte, call ToolCall, depth int) []byte {
 func appendJSON(b []byte, j JSON, depth int) []byte {
 	data := []byte(j)
 	if strict.Check(data, strict.Limits{Depth: depth}) != nil {
-		return strict.AppendString(b, string(j))
+		return strict.AppendQuote(b, string(j))
 	}
-	return strict.Compact(b, data)
+	return strict.AppendCompact(b, data)
 }

@@ -280,7 +280,7 @@ func (r *spyRun) observe(st *state.State) {
 	last, ok := h.Last()
 	spyJSON(w, last)
 	_, at := h.At(1)
-	fmt.Fprintln(w, h.Len(), ok, at, len(h.Since(1)), len(h.Format(nil)))
+	fmt.Fprintln(w, h.Len(), ok, at, len(h.From(1)), len(h.Format(nil)))
 	for _, agent := range aclMembers {
 		for result := range h.By(agent) {
 			fmt.Fprintf(w, "%s %q\n", agent, result.Input)

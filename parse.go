@@ -211,7 +211,7 @@ var fieldTypes = map[string]func(fieldText, []AnyHandler) (Part, error){
 		return fieldOf(f, hs, Sum[int64](), Max[int64](), Min[int64]())
 	},
 	"boolean": func(f fieldText, hs []AnyHandler) (Part, error) { return fieldOf[bool](f, hs) },
-	"date":    func(f fieldText, hs []AnyHandler) (Part, error) { return fieldOf[Date](f, hs) },
+	"date":    func(f fieldText, hs []AnyHandler) (Part, error) { return fieldOf[Time](f, hs) },
 	"list": func(f fieldText, hs []AnyHandler) (Part, error) {
 		var n int
 		if _, err := fmt.Sscanf(f.Handler, "keep_last(%d)", &n); err == nil {
@@ -312,7 +312,7 @@ func (sp *spec) typeName() string {
 	switch {
 	case sp.slot == messagesSlot:
 		return "messages"
-	case sp.typ == reflect.TypeFor[Date](), sp.typ == reflect.TypeFor[time.Time]():
+	case sp.typ == reflect.TypeFor[Time](), sp.typ == reflect.TypeFor[time.Time]():
 		return "date"
 	case sp.any:
 		return "any"

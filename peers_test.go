@@ -30,14 +30,14 @@ func TestPeersHaystackWritesIntoTheCallersInitialData(t *testing.T) {
 
 func TestPeersHaystackDoesNotCheckInitialData(t *testing.T) {
 	st := state.New(ruleSchema)
-	require.ErrorIs(t, st.Patch(map[string]any{"count": "x"}), state.ErrType)
+	require.ErrorIs(t, st.Patch(map[string]any{"count": "x"}), state.ErrWrongType)
 	require.ErrorIs(t, st.Patch(map[string]any{"not in the schema": 1}), state.ErrUnknownField)
 	require.Zero(t, st.KV().Len())
 }
 
 func TestPeersHaystackDoesNotCheckTypesOnSet(t *testing.T) {
 	st := ruleNew(t, ruleSchema, map[string]any{"count": 1})
-	ruleUnchanged(t, st, func() { require.ErrorIs(t, st.KV().Set("count", "x"), state.ErrType) })
+	ruleUnchanged(t, st, func() { require.ErrorIs(t, st.KV().Set("count", "x"), state.ErrWrongType) })
 }
 
 func TestPeersHaystackErrorsPrintTheWholeSchema(t *testing.T) {
@@ -101,7 +101,7 @@ func TestPeersHaystackLosesAppendsOfThreads(t *testing.T) {
 
 func TestPeersHaystackAppendsNoneToLists(t *testing.T) {
 	st := ruleNew(t, ruleSchema, map[string]any{"tags": []string{"a"}})
-	ruleUnchanged(t, st, func() { require.ErrorIs(t, st.KV().Set("tags", []any{nil}), state.ErrType) })
+	ruleUnchanged(t, st, func() { require.ErrorIs(t, st.KV().Set("tags", []any{nil}), state.ErrWrongType) })
 	_ = st.KV().Set("tags", nil) // refused, or nothing appended
 	require.Equal(t, []string{"a"}, ruleTags.Or(st, nil))
 }
@@ -318,7 +318,7 @@ func TestPeersADKLosesNumbersOnReload(t *testing.T) {
 
 func TestPeersADKSwallowsNaN(t *testing.T) { // adk-go#1537
 	st := ruleNew(t, nil, map[string]any{"x": 1})
-	ruleUnchanged(t, st, func() { require.ErrorIs(t, st.KV().Set("x", math.NaN()), state.ErrType) })
+	ruleUnchanged(t, st, func() { require.ErrorIs(t, st.KV().Set("x", math.NaN()), state.ErrWrongType) })
 }
 
 func TestPeersADKCannotDeleteAKey(t *testing.T) { // adk-go#326

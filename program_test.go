@@ -227,7 +227,7 @@ func (m *model) step(s *modelState, o modelOp) {
 		if o.field == nil || o.field.name == "free" {
 			return
 		}
-		require.ErrorIs(m.t, s.st.KV().Set(o.name(), []bool{true, false}), state.ErrType, "%v", o)
+		require.ErrorIs(m.t, s.st.KV().Set(o.name(), []bool{true, false}), state.ErrWrongType, "%v", o)
 	case "patch":
 		m.patch(s, o)
 	case "endrun":
@@ -363,7 +363,7 @@ func (m *model) patch(s *modelState, o modelOp) {
 	}
 	want := s.ended
 	if want == nil && bad {
-		want = state.ErrType
+		want = state.ErrWrongType
 	} else if want == nil {
 		want = s.do(slices.Collect(maps.Values(assigned))...)
 	}

@@ -132,12 +132,12 @@ func TestEverySchemaHasMessages(t *testing.T) {
 	_, err = state.NewSchema(&state.Field[[]state.Message]{Name: "messages", Handler: own})
 	require.NoError(t, err, "one that keeps tool pairs whole")
 	st := state.New(nil)
-	require.ErrorIs(t, state.Messages.SetWith(st, said, state.KeepLast[[]state.Message](1)), state.ErrType)
-	require.ErrorIs(t, st.KV().SetWith("messages", said, state.KeepLast[[]state.Message](1)), state.ErrType)
+	require.ErrorIs(t, state.Messages.SetWith(st, said, state.KeepLast[[]state.Message](1)), state.ErrWrongType)
+	require.ErrorIs(t, st.KV().SetWith("messages", said, state.KeepLast[[]state.Message](1)), state.ErrWrongType)
 }
 
 func TestParseSchemaMakesEachType(t *testing.T) {
-	day, err := state.ParseDate("2024-01-02")
+	day, err := state.ParseTime("2024-01-02")
 	require.NoError(t, err)
 	for typ, tt := range map[string]struct {
 		set  any // by name, as it is decoded from JSON
@@ -161,7 +161,7 @@ func TestParseSchemaMakesEachType(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, tt.want, got, typ)
 		if typ != "list" { // one element becomes a list of one
-			require.ErrorIs(t, st.KV().Set("x", tt.bad), state.ErrType, typ)
+			require.ErrorIs(t, st.KV().Set("x", tt.bad), state.ErrWrongType, typ)
 		}
 	}
 	schema, err := state.ParseSchema([]byte(`{"fields":[{"name":"x","type":"list"}]}`))
@@ -238,7 +238,7 @@ func TestParseSchemaTakesHandlersByName(t *testing.T) {
 		"first": int64(1), "r": []any{int64(1)}, "o": map[string]any{"a": int64(1), "b": int64(2)},
 	}, st.KV().All())
 	_, err = state.ParseSchema([]byte(`{"fields":[{"name":"s","type":"number","handler":"twice"}]}`), twice)
-	require.ErrorIs(t, err, state.ErrType, "a handler of another type")
+	require.ErrorIs(t, err, state.ErrWrongType, "a handler of another type")
 }
 
 func TestSchemaMarshalsBackToTheSameJSON(t *testing.T) {
@@ -292,7 +292,7 @@ func TestParsedSchemaImportsWhatTheGoSchemaExported(t *testing.T) {
 		{&state.Field[map[int]string]{Name: "x"}, map[int]string{1: "a"}},
 		{&state.Field[ruleDoc]{Name: "x"}, ruleDoc{"t", nil}},
 		{&state.Field[*ruleDoc]{Name: "x"}, &ruleDoc{"t", nil}},
-		{&state.Field[state.Date]{Name: "x"}, state.DateOf(time.Now())},
+		{&state.Field[state.Time]{Name: "x"}, state.TimeOf(time.Now())},
 		{&state.Field[time.Time]{Name: "x"}, time.Now()},
 		{&state.Field[time.Duration]{Name: "x"}, time.Second},
 		{&state.Field[[]byte]{Name: "x"}, []byte("bytes")},
@@ -327,16 +327,16 @@ func TestDateTakesRFC3339AndDays(t *testing.T) {
 		"0000-01-01":                          "0000-01-01T00:00:00Z",
 		"9999-12-31T23:59:59.999999999+00:00": "9999-12-31T23:59:59.999999999Z",
 	} {
-		d, err := state.ParseDate(text)
+		d, err := state.ParseTime(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, d.Time().Format(time.RFC3339Nano), text)
 		require.Equal(t, time.UTC, d.Time().Location(), "keeps UTC")
 	}
 	for _, text := range []string{"", "2024", "2023-02-29", "2024-13-01", "2024-2-9", "29.02.2024", "2024-02-29 12:00:00Z", "2024-02-29T12:00:00", "2024-02-29T24:00:00Z", " 2024-02-29", "2024-02-29\n", "now"} {
-		_, err := state.ParseDate(text)
-		require.ErrorIs(t, err, state.ErrType, "%q", text)
-		require.Error(t, new(state.Date).UnmarshalText([]byte(text)))
-		require.ErrorIs(t, state.New(ruleSchema).KV().Set("day", text), state.ErrType, "%q", text)
+		_, err := state.ParseTime(text)
+		require.ErrorIs(t, err, state.ErrWrongType, "%q", text)
+		require.Error(t, new(state.Time).UnmarshalText([]byte(text)))
+		require.ErrorIs(t, state.New(ruleSchema).KV().Set("day", text), state.ErrWrongType, "%q", text)
 	}
 }
 
@@ -344,25 +344,25 @@ func TestDateComparesByInstantAndKeepsUTC(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		at := time.Unix(rapid.Int64Range(-62167219200, 253402300799).Draw(rt, "seconds"), rapid.Int64Range(0, 999999999).Draw(rt, "nanos"))
 		zone := time.FixedZone("zone", 60*rapid.IntRange(-23*60, 23*60).Draw(rt, "minutes"))
-		d := state.DateOf(at.In(zone))
-		require.True(rt, d.Equal(state.DateOf(at)))
-		require.Equal(rt, d, state.DateOf(at), "the same value, so that == works")
-		require.False(rt, d.Equal(state.DateOf(at.Add(1))))
+		d := state.TimeOf(at.In(zone))
+		require.True(rt, d.Equal(state.TimeOf(at)))
+		require.Equal(rt, d, state.TimeOf(at), "the same value, so that == works")
+		require.False(rt, d.Equal(state.TimeOf(at.Add(1))))
 		text, err := d.MarshalText()
 		require.NoError(rt, err)
-		back, err := state.ParseDate(string(text))
+		back, err := state.ParseTime(string(text))
 		require.NoError(rt, err)
 		require.Equal(rt, d, back)
 		st := state.New(ruleSchema)
 		require.NoError(rt, ruleDay.Set(st, d))
 		again, err := state.Import(ruleSchema, []byte(ruleExport(rt, st)))
 		require.NoError(rt, err)
-		require.Equal(rt, d, ruleDay.Or(again, state.Date{}))
+		require.Equal(rt, d, ruleDay.Or(again, state.Time{}))
 	})
-	_, err := state.DateOf(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)).MarshalText()
-	require.ErrorIs(t, err, state.ErrType)
-	require.ErrorIs(t, ruleDay.Set(state.New(ruleSchema), state.DateOf(time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC))), state.ErrType)
-	var zero state.Date
+	_, err := state.TimeOf(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)).MarshalText()
+	require.ErrorIs(t, err, state.ErrWrongType)
+	require.ErrorIs(t, ruleDay.Set(state.New(ruleSchema), state.TimeOf(time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC))), state.ErrWrongType)
+	var zero state.Time
 	require.True(t, zero.Time().IsZero())
 }
 
@@ -430,8 +430,8 @@ func TestByNameAValueIsConvertedWhenNothingIsLost(t *testing.T) {
 		{&state.Field[inner]{Name: "x"}, map[string]any{"n": 1, "more": 2}, nil, "$.more"},
 		{&state.Field[inner]{Name: "x"}, map[string]any{"list": []any{1, 2, "x"}}, nil, "$.list[2]"},
 		{&state.Field[*ruleDoc]{Name: "x"}, map[string]any{"title": "a", "tags": []any{}}, &ruleDoc{"a", []string{}}, ""},
-		{&state.Field[state.Date]{Name: "x"}, "2024-01-02", state.DateOf(time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)), ""},
-		{&state.Field[state.Date]{Name: "x"}, 3, nil, "$"},
+		{&state.Field[state.Time]{Name: "x"}, "2024-01-02", state.TimeOf(time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)), ""},
+		{&state.Field[state.Time]{Name: "x"}, 3, nil, "$"},
 		{&state.Field[[]byte]{Name: "x"}, "YWI=", []byte("ab"), ""},
 		{&state.Field[[]byte]{Name: "x"}, "no base64!", nil, "$"},
 		{&state.Field[[]state.Message]{Name: "messages"}, []any{map[string]any{"type": "text", "role": "user", "content": "hi"}}, []state.Message{state.UserText("hi")}, ""},
@@ -494,7 +494,7 @@ func TestUndeclaredValuesAreNormalisedWhenWrittenSoThatLiveEqualsReloaded(t *tes
 		{&ruleDoc{"t", []string{"x"}}, map[string]any{"title": "t", "tags": []any{"x"}}},
 		{(*ruleDoc)(nil), nil},
 		{time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC), "2024-01-02T03:04:05Z"},
-		{state.DateOf(time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)), "2024-01-02"},
+		{state.TimeOf(time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)), "2024-01-02"},
 		{state.JSON(`{"a":1.0}`), map[string]any{"a": int64(1)}},
 		{json.RawMessage(`[null]`), []any{nil}},
 		{[]any{map[string]any{"a": []any{int8(1)}}}, []any{map[string]any{"a": []any{int64(1)}}}},
@@ -528,7 +528,7 @@ func TestNilIsAValueOnlyWhereAnythingIs(t *testing.T) {
 		{&state.Field[string]{Name: "x"}, nil, nil, true},
 		{&state.Field[int]{Name: "x"}, nil, nil, true},
 		{&state.Field[ruleDoc]{Name: "x"}, nil, nil, true},
-		{&state.Field[state.Date]{Name: "x"}, nil, nil, true},
+		{&state.Field[state.Time]{Name: "x"}, nil, nil, true},
 		{&state.Field[[]string]{Name: "x"}, nil, nil, true},
 		{&state.Field[map[string]string]{Name: "x"}, nil, nil, true},
 		{&state.Field[[]byte]{Name: "x"}, nil, nil, true},
@@ -542,7 +542,7 @@ func TestNilIsAValueOnlyWhereAnythingIs(t *testing.T) {
 		st := state.New(schema)
 		err := st.KV().Set("x", tt.in)
 		if tt.refused {
-			require.ErrorIs(t, err, state.ErrType, what)
+			require.ErrorIs(t, err, state.ErrWrongType, what)
 			require.False(t, st.KV().Has("x"), what)
 			continue
 		}
@@ -596,7 +596,7 @@ func TestEachLimitIsALimitError(t *testing.T) {
 			err := tt.write()
 			var limit *state.LimitError
 			require.ErrorAs(t, err, &limit, name)
-			require.ErrorIs(t, err, state.ErrLimit, name)
+			require.ErrorIs(t, err, state.ErrLimitExceeded, name)
 			require.Equal(t, tt.want.Name, limit.Name, name)
 			require.Equal(t, tt.want.Field, limit.Field, name)
 			require.Equal(t, tt.want.Limit, limit.Limit, name)
@@ -647,7 +647,7 @@ func TestOneOfIsAUnion(t *testing.T) {
 		var typeErr *state.TypeError
 		require.ErrorAs(t, f.Set(st, bad), &typeErr, "%v", bad)
 		require.Equal(t, "x", typeErr.Field)
-		require.ErrorIs(t, st.KV().Set("x", bad), state.ErrType, "%v", bad)
+		require.ErrorIs(t, st.KV().Set("x", bad), state.ErrWrongType, "%v", bad)
 	}
 }
 
@@ -721,11 +721,11 @@ func TestNoCopyStoresWhatIsGiven(t *testing.T) {
 func TestDefaultLimits(t *testing.T) {
 	st := state.New(state.MustSchema(state.AllowUndeclared, ruleCount))
 	require.NoError(t, st.KV().Set("value", strings.Repeat("x", 16<<20-2)), "16 MiB with the quotes")
-	require.ErrorIs(t, st.KV().Set("value", strings.Repeat("x", 16<<20-1)), state.ErrLimit)
+	require.ErrorIs(t, st.KV().Set("value", strings.Repeat("x", 16<<20-1)), state.ErrLimitExceeded)
 	require.NoError(t, st.KV().Set("deep", hostileDeep(64)))
-	require.ErrorIs(t, st.KV().Set("deep", hostileDeep(65)), state.ErrLimit)
+	require.ErrorIs(t, st.KV().Set("deep", hostileDeep(65)), state.ErrLimitExceeded)
 	require.NoError(t, st.KV().Set(strings.Repeat("n", 256), 1))
-	require.ErrorIs(t, st.KV().Set(strings.Repeat("n", 257), 1), state.ErrLimit)
+	require.ErrorIs(t, st.KV().Set(strings.Repeat("n", 257), 1), state.ErrLimitExceeded)
 	for i := range 10_000 {
 		require.NoError(t, ruleCount.Set(st, i))
 	}

@@ -436,12 +436,12 @@ func TestSecretMapKeysAreNotInErrors(t *testing.T) {
 		"update":         v.byName.Update(st, func(map[string]string) (map[string]string, error) { return map[string]string{s: "\xff"}, nil }),
 		"typed":          v.byName.Set(st, map[string]string{s: "\xff"}),
 	} {
-		require.ErrorIs(t, err, state.ErrType, name)
+		require.ErrorIs(t, err, state.ErrWrongType, name)
 		require.NotContains(t, err.Error(), s, name)
 	}
 	require.NoError(t, v.byName.Set(st, map[string]string{s: "x"}))
 	_, err := state.Get[map[string]int](st, "by_name")
-	require.ErrorIs(t, err, state.ErrType)
+	require.ErrorIs(t, err, state.ErrWrongType)
 	require.NotContains(t, err.Error(), s)
 }
 

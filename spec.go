@@ -158,7 +158,7 @@ func (sp *spec) takeAny(v any, lim value.Limits) (any, int, error) {
 	for i, typ := range sp.oneOf {
 		plan, err := value.For(typ)
 		if v == nil && typ.Kind() != reflect.Pointer {
-			err = ErrType
+			err = ErrWrongType
 		}
 		var c reflect.Value
 		if err == nil {
@@ -355,7 +355,7 @@ func typeError(field string, err error) error {
 	if errors.As(err, &l) {
 		return &LimitError{Name: l.Name, Field: field, Limit: l.Limit, Got: l.Got}
 	}
-	if e := jsonError(field, err); errors.Is(e, ErrType) || errors.Is(e, ErrLimit) {
+	if e := jsonError(field, err); errors.Is(e, ErrWrongType) || errors.Is(e, ErrLimitExceeded) {
 		return e
 	}
 	return fieldError(field, err)

@@ -43,7 +43,7 @@ var (
 
 func init() {
 	registerMessages()
-	value.Name(reflect.TypeFor[Date](), "date")
+	value.Name(reflect.TypeFor[Time](), "date")
 	// What only stands for values or gives access to them is no value.
 	value.Refuse(reflect.TypeFor[Masked]())
 	value.Refuse(reflect.TypeFor[State]())

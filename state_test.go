@@ -31,7 +31,7 @@ var (
 	ruleTags  = &state.Field[[]string]{Name: "tags"}
 	ruleDocs  = &state.Field[[]ruleDoc]{Name: "docs"}
 	ruleMeta  = &state.Field[map[string]string]{Name: "meta", Handler: state.MergeMap[map[string]string]()}
-	ruleDay   = &state.Field[state.Date]{Name: "day"}
+	ruleDay   = &state.Field[state.Time]{Name: "day"}
 	ruleAny   = &state.Field[any]{Name: "anything"}
 	ruleMaybe = &state.Field[*ruleDoc]{Name: "maybe"}
 	ruleTemp  = &state.Field[string]{Name: "temp", Ephemeral: true}
@@ -142,7 +142,7 @@ func TestTypedAndNamedDoorKeepTheSameRules(t *testing.T) {
 			a, b := ruleNew(t, ruleSchema, before), ruleNew(t, ruleSchema, before)
 			errA, errB := tt.typed(a, a.KV()), tt.named(b, b.KV())
 			require.Equal(t, fmt.Sprint(errA), fmt.Sprint(errB))
-			require.Equal(t, errors.Is(errA, state.ErrType), errors.Is(errB, state.ErrType))
+			require.Equal(t, errors.Is(errA, state.ErrWrongType), errors.Is(errB, state.ErrWrongType))
 			require.Equal(t, ruleExport(t, a), ruleExport(t, b))
 			require.Equal(t, ruleChanges(t, a, 0), ruleChanges(t, b, 0))
 			for _, name := range a.KV().Keys() {
@@ -257,7 +257,7 @@ func TestOneFieldServesManySchemas(t *testing.T) {
 	for range 3 {
 		require.NoError(t, f.Set(one, 2))
 		require.NoError(t, f.Set(two, 2))
-		require.ErrorIs(t, f.Set(three, 2), state.ErrType)
+		require.ErrorIs(t, f.Set(three, 2), state.ErrWrongType)
 	}
 	require.Equal(t, 2, f.Or(one, 0))
 	require.Equal(t, 6, f.Or(two, 0), "what the state's schema declares counts")
@@ -293,7 +293,7 @@ func TestFieldUpdateIsReadModifyWrite(t *testing.T) {
 	ruleUnchanged(t, st, func() {
 		require.Equal(t, failed, ruleCost.Update(st, func(float64) (float64, error) { return 9, failed }))
 		require.ErrorIs(t, ruleOdd.Update(st, func(int) (int, error) { return 2, nil }), errRuleEven)
-		require.ErrorIs(t, ruleShort.Update(st, func(string) (string, error) { return "more than ten", nil }), state.ErrLimit)
+		require.ErrorIs(t, ruleShort.Update(st, func(string) (string, error) { return "more than ten", nil }), state.ErrLimitExceeded)
 		require.PanicsWithValue(t, "mine", func() {
 			_ = ruleCost.Update(st, func(float64) (float64, error) { panic("mine") })
 		})
@@ -320,9 +320,9 @@ func TestPatchNamesEveryBadFieldInFieldOrderAndChangesNothing(t *testing.T) {
 		err := st.Patch(map[string]any{
 			"count": "1", "text": 1, "nobody": 1, "odd": 2, "short": "more than ten", "docs": []any{map[string]any{"title": 1}}, "tags": []string{"fine"},
 		})
-		require.ErrorIs(t, err, state.ErrType)
+		require.ErrorIs(t, err, state.ErrWrongType)
 		require.ErrorIs(t, err, state.ErrUnknownField)
-		require.ErrorIs(t, err, state.ErrLimit)
+		require.ErrorIs(t, err, state.ErrLimitExceeded)
 		require.ErrorIs(t, err, errRuleEven)
 		joined, ok := err.(interface{ Unwrap() []error })
 		require.True(t, ok, "errors.Join")
@@ -450,7 +450,7 @@ func TestGetConvertsWithoutLoss(t *testing.T) {
 		"count": 7, "docs": []ruleDoc{{Title: "t"}}, "day": "2024-02-29",
 	})
 	require.NoError(t, st.KV().Set("null", nil))
-	day, err := state.ParseDate("2024-02-29")
+	day, err := state.ParseTime("2024-02-29")
 	require.NoError(t, err)
 	for _, tt := range []struct {
 		name string
@@ -461,34 +461,34 @@ func TestGetConvertsWithoutLoss(t *testing.T) {
 		{"int", ruleGet[int8](st), int8(3)},
 		{"int", ruleGet[uint](st), uint(3)},
 		{"int", ruleGet[float64](st), 3.0},
-		{"int", ruleGet[string](st), state.ErrType},
-		{"int", ruleGet[bool](st), state.ErrType},
+		{"int", ruleGet[string](st), state.ErrWrongType},
+		{"int", ruleGet[bool](st), state.ErrWrongType},
 		{"int", ruleGet[[]int](st), []int{3}},
 		{"int", ruleGet[*int](st), func() *int { n := 3; return &n }()},
 		{"whole", ruleGet[int](st), 3},
 		{"whole", ruleGet[any](st), int64(3)},
 		{"float", ruleGet[float64](st), 3.5},
-		{"float", ruleGet[int](st), state.ErrType},
+		{"float", ruleGet[int](st), state.ErrWrongType},
 		{"past2to53", ruleGet[int64](st), int64(9007199254740993)},
 		{"past2to53", ruleGet[json.Number](st), json.Number("9007199254740993")},
-		{"past2to53", ruleGet[float64](st), state.ErrType},
-		{"past2to53", ruleGet[int32](st), state.ErrType},
+		{"past2to53", ruleGet[float64](st), state.ErrWrongType},
+		{"past2to53", ruleGet[int32](st), state.ErrWrongType},
 		{"big", ruleGet[uint64](st), uint64(math.MaxUint64)},
-		{"big", ruleGet[int64](st), state.ErrType},
+		{"big", ruleGet[int64](st), state.ErrWrongType},
 		{"big", ruleGet[any](st), uint64(math.MaxUint64)},
 		{"text", ruleGet[string](st), "a"},
 		{"text", ruleGet[ruleNamed](st), ruleNamed("a")},
 		{"text", ruleGet[[]string](st), []string{"a"}},
-		{"text", ruleGet[int](st), state.ErrType},
+		{"text", ruleGet[int](st), state.ErrWrongType},
 		{"bool", ruleGet[bool](st), true},
-		{"bool", ruleGet[int](st), state.ErrType},
-		{"date", ruleGet[state.Date](st), day},
+		{"bool", ruleGet[int](st), state.ErrWrongType},
+		{"date", ruleGet[state.Time](st), day},
 		{"date", ruleGet[string](st), "2024-02-29"},
 		{"list", ruleGet[[]string](st), []string{"a", "b"}},
 		{"list", ruleGet[[2]string](st), [2]string{"a", "b"}},
-		{"list", ruleGet[[3]string](st), state.ErrType},
-		{"list", ruleGet[string](st), state.ErrType},
-		{"mixed", ruleGet[[]string](st), state.ErrType},
+		{"list", ruleGet[[3]string](st), state.ErrWrongType},
+		{"list", ruleGet[string](st), state.ErrWrongType},
+		{"mixed", ruleGet[[]string](st), state.ErrWrongType},
 		{"mixed", ruleGet[[]any](st), []any{"a", int64(1)}},
 		{"object", ruleGet[ruleDoc](st), ruleDoc{"t", []string{"x"}}},
 		{"object", ruleGet[*ruleDoc](st), &ruleDoc{"t", []string{"x"}}},
@@ -496,12 +496,12 @@ func TestGetConvertsWithoutLoss(t *testing.T) {
 		{"object", ruleGet[map[string]any](st), map[string]any{"title": "t", "tags": []any{"x"}}},
 		{"object", ruleGet[struct {
 			Title string `json:"title"`
-		}](st), state.ErrType}, // tags would be lost
-		{"object", ruleGet[chan int](st), state.ErrType},
-		{"object", ruleGet[fmt.Stringer](st), state.ErrType},
+		}](st), state.ErrWrongType}, // tags would be lost
+		{"object", ruleGet[chan int](st), state.ErrWrongType},
+		{"object", ruleGet[fmt.Stringer](st), state.ErrWrongType},
 		{"null", ruleGet[any](st), nil},
 		{"null", ruleGet[*int](st), (*int)(nil)},
-		{"null", ruleGet[int](st), state.ErrType},
+		{"null", ruleGet[int](st), state.ErrWrongType},
 		{"count", ruleGet[int](st), 7},
 		{"count", ruleGet[int64](st), int64(7)},
 		{"docs", ruleGet[[]any](st), []any{map[string]any{"title": "t", "tags": []any{}}}},

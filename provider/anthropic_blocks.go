@@ -36,7 +36,7 @@ func anthropicOutput(value []byte) []byte {
 	case "nothing", "null":
 		return nil
 	}
-	return strict.AppendString(nil, string(value))
+	return strict.AppendQuote(nil, string(value))
 }
 
 // anthropicText returns the block of a text that is a JSON string.

@@ -167,7 +167,7 @@ func (s *anthropicEntries) output(i int, m state.Message, array []byte) []byte {
 	_, responses := origin.Of(m, origin.OpenAIResponses)
 	blocks, unsaid := anthropicBlocks(array, true)
 	if !chat && !responses && (len(unsaid) > 0 || len(blocks) == 0) {
-		return strict.AppendString(nil, string(array))
+		return strict.AppendQuote(nil, string(array))
 	}
 	for _, what := range unsaid {
 		s.encoder.omit(i, what)

@@ -187,7 +187,7 @@ func (b *anthropicBlock) json() []byte {
 	if len(b.input) > 0 {
 		input := b.input
 		if strict.Check(input, strict.Limits{Depth: inputDepth - 3}) != nil {
-			input = strict.AppendString(nil, string(input))
+			input = strict.AppendQuote(nil, string(input))
 		}
 		b.member("input").value = input
 	}
@@ -196,7 +196,7 @@ func (b *anthropicBlock) json() []byte {
 		value := m.value
 		switch {
 		case m.text != nil:
-			value = strict.AppendString(nil, string(m.text))
+			value = strict.AppendQuote(nil, string(m.text))
 		case m.list != nil:
 			value = strict.Array(m.list)
 		}

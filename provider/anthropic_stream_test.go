@@ -76,16 +76,16 @@ func TestAnthropicStream(t *testing.T) {
 			`[{"type":"text","text":"a"}]`, "", failed, "event 2"},
 		{"an error at once", []string{`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`}, ``, "", failed, "event 0"},
 		{"events that are none", []string{`nonsense`, anthropicStart, `[]`, begins("0", `{"type":"text","text":"a"}`), `{}`, `{"type":"news"}`, anthropicStop},
-			`[{"type":"text","text":"a"}]`, "", state.ErrType, "event 0"},
+			`[{"type":"text","text":"a"}]`, "", state.ErrWrongType, "event 0"},
 		{"no beginning", []string{goesOn("0", `{"type":"text_delta","text":"a"}`), anthropicStop}, ``, "", provider.ErrIncomplete, "$.index: no block of that index has begun"},
-		{"a block without a message", []string{begins("0", `{}`)}, ``, "", state.ErrType, "$.type: no message has begun"},
-		{"a block that has not begun", []string{anthropicStart, goesOn("1", `{"type":"text_delta","text":"a"}`), anthropicStop}, `[]`, "", state.ErrType, "event 1: provider: Anthropic: $.index"},
-		{"a message that is none", []string{`{"type":"message_start"}`}, ``, "", state.ErrType, "$.message: want object"},
+		{"a block without a message", []string{begins("0", `{}`)}, ``, "", state.ErrWrongType, "$.type: no message has begun"},
+		{"a block that has not begun", []string{anthropicStart, goesOn("1", `{"type":"text_delta","text":"a"}`), anthropicStop}, `[]`, "", state.ErrWrongType, "event 1: provider: Anthropic: $.index"},
+		{"a message that is none", []string{`{"type":"message_start"}`}, ``, "", state.ErrWrongType, "$.message: want object"},
 		{"a message that began with a block that is none", []string{`{"type":"message_start","message":{"id":"msg_1","content":[{"type":"x"},1]}}`, anthropicStop},
-			`[{"type":"x"}]`, "", state.ErrType, "$.message.content[1]: want object"},
-		{"a block that is none", []string{anthropicStart, begins("0", `[]`), anthropicStop}, `[]`, "", state.ErrType, "$.content_block: want object"},
+			`[{"type":"x"}]`, "", state.ErrWrongType, "$.message.content[1]: want object"},
+		{"a block that is none", []string{anthropicStart, begins("0", `[]`), anthropicStop}, `[]`, "", state.ErrWrongType, "$.content_block: want object"},
 		{"a delta that is none", []string{anthropicStart, begins("0", `{"type":"tool_use"}`), goesOn("0", `{"type":"input_json_delta"}`), goesOn("0", `"a"`), goesOn("0", `{"type":"citations_delta"}`), anthropicStop},
-			`[{"type":"tool_use"}]`, "", state.ErrType, "event 2: provider: Anthropic: $.delta.partial_json: want string"},
+			`[{"type":"tool_use"}]`, "", state.ErrWrongType, "event 2: provider: Anthropic: $.delta.partial_json: want string"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -166,7 +166,7 @@ func TestAnthropicRefusesRequests(t *testing.T) {
 			var bad *provider.Error
 			require.ErrorAs(t, err, &bad)
 			require.True(t, strings.HasPrefix(bad.Path, test.path), bad.Path)
-			require.True(t, errors.Is(err, state.ErrType) || errors.Is(err, state.ErrLimit))
+			require.True(t, errors.Is(err, state.ErrWrongType) || errors.Is(err, state.ErrLimitExceeded))
 		})
 	}
 }

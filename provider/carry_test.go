@@ -155,7 +155,7 @@ func (c carryCase) String() string {
 var carryCases = func() (cases []carryCase) {
 	for _, from := range targets {
 		for _, to := range targets {
-			for _, policy := range []transcript.Policy{transcript.Drop, transcript.AnswerCalls | transcript.KeepResults} {
+			for _, policy := range []transcript.Policy{transcript.PolicyDrop, transcript.PolicyAnswerCalls | transcript.PolicyKeepResults} {
 				cases = append(cases, carryCase{from, to, policy})
 			}
 		}

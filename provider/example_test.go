@@ -25,7 +25,7 @@ func Example() {
 	for _, finding := range transcript.Check(request.Messages, transcript.Anthropic) {
 		fmt.Println(finding) // what Anthropic would refuse
 	}
-	msgs, changes := transcript.Repair(request.Messages, transcript.Anthropic, transcript.AnswerCalls)
+	msgs, changes := transcript.Repair(request.Messages, transcript.Anthropic, transcript.PolicyAnswerCalls)
 	fmt.Println(changes)
 	sent, omitted, err := provider.Anthropic.EncodeRequest(provider.Request{
 		Messages: msgs,

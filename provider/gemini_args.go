@@ -189,7 +189,7 @@ func (a *geminiArgs) append(b []byte) []byte {
 	case a.empty():
 		return append(b, "null"...)
 	case a.text != nil:
-		return strict.AppendString(b, string(a.text))
+		return strict.AppendQuote(b, string(a.text))
 	case a.value != nil:
 		return append(b, a.value...)
 	}
@@ -197,7 +197,7 @@ func (a *geminiArgs) append(b []byte) []byte {
 	b = append(b, '{')
 	for _, name := range a.names {
 		if child := a.members[name]; !child.empty() {
-			b = append(strict.AppendString(b, name), ':')
+			b = append(strict.AppendQuote(b, name), ':')
 			b = append(child.append(b), ',')
 		}
 	}

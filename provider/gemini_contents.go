@@ -348,7 +348,7 @@ func (w *geminiWriter) foreignResult(i int, m state.ToolResultMessage) []byte {
 	case "array":
 		text, files, ok := w.foreignParts(i, response)
 		if ok {
-			response, media = strict.AppendString(nil, text), files
+			response, media = strict.AppendQuote(nil, text), files
 		}
 		fallthrough
 	default:

@@ -144,7 +144,7 @@ func TestGeminiMalformed(t *testing.T) {
 		_, err := provider.Gemini.DecodeRequest([]byte(test.body))
 		var bad *provider.Error
 		require.ErrorAs(t, err, &bad, test.body)
-		require.ErrorIs(t, err, state.ErrType, test.body)
+		require.ErrorIs(t, err, state.ErrWrongType, test.body)
 		require.Equal(t, test.path, bad.Path, test.body)
 	}
 	for body, path := range map[string]string{

@@ -86,7 +86,7 @@ func (d *decoder) add(path string, m strict.Object) error {
 			}
 			return d.format.problem(path, "in the message made of it, "+bad.Path+": "+problem)
 		}
-		return &Error{d.format.name, path, "the message made of it is too deep or too large", state.ErrLimit}
+		return &Error{d.format.name, path, "the message made of it is too deep or too large", state.ErrLimitExceeded}
 	}
 	d.msgs = append(d.msgs, msg)
 	return nil
@@ -149,7 +149,7 @@ func arguments(text []byte) []byte {
 	if strict.Kind(inner) != "object" || strict.Check(inner, strict.Limits{Depth: inputDepth}) != nil {
 		return text
 	}
-	return strict.Compact(nil, inner)
+	return strict.AppendCompact(nil, inner)
 }
 
 // argumentsText returns the input of a call as a JSON string of its text, which
@@ -158,7 +158,7 @@ func argumentsText(input state.JSON) []byte {
 	if input == "" || input == "null" {
 		return []byte(`"{}"`)
 	}
-	return strict.AppendString(nil, input.Text())
+	return strict.AppendQuote(nil, input.Text())
 }
 
 // unix returns a time in UTC, the zero time for 0 and for what no time can be.

@@ -102,7 +102,7 @@ func chatInput(kind string, sent []byte) []byte {
 func chatFunction(kind, name string, input state.JSON) strict.Object {
 	text := argumentsText(input)
 	if kind == customCall {
-		text = strict.AppendString(nil, input.Text())
+		text = strict.AppendQuote(nil, input.Text())
 	}
 	return strict.Object{}.WithString("name", name).With(chatArguments(kind), text)
 }

@@ -34,7 +34,7 @@ func (e *encoder) chatOutput(i int, m state.ToolResultMessage) []byte {
 	}
 	elements, err := strict.Elements(content)
 	if err != nil || !isParts(m, elements) {
-		return strict.AppendString(nil, m.Text())
+		return strict.AppendQuote(nil, m.Text())
 	}
 	parts := e.chatParts(i, "tool", elements)
 	if len(parts) == 0 {

@@ -273,7 +273,7 @@ func TestResponsesMalformed(t *testing.T) {
 		var bad *provider.Error
 		require.ErrorAs(t, err, &bad, c.body)
 		require.Equal(t, c.path, bad.Path, c.body)
-		require.ErrorIs(t, err, state.ErrType)
+		require.ErrorIs(t, err, state.ErrWrongType)
 	}
 	for _, c := range []struct{ body, path string }{
 		{`{}`, "$.output"},
@@ -288,7 +288,7 @@ func TestResponsesMalformed(t *testing.T) {
 	}
 	deep := `{"input":[{"type":"x","y":` + strings.Repeat("[", 60) + strings.Repeat("]", 60) + `}]}`
 	_, err := provider.OpenAIResponses.DecodeRequest([]byte(deep))
-	require.ErrorIs(t, err, state.ErrLimit)
+	require.ErrorIs(t, err, state.ErrLimitExceeded)
 }
 
 func TestResponsesTraces(t *testing.T) {

@@ -140,7 +140,7 @@ func (w *itemWriter) result(i int, m state.ToolResultMessage) {
 	if !own {
 		typ = w.types[c.ID]
 	}
-	content, text := orNil(m.Content()), strict.AppendString(nil, m.Text())
+	content, text := orNil(m.Content()), strict.AppendQuote(nil, m.Text())
 	typ = resultType(typ)
 	switch typ {
 	case resultType(itemFunction), resultType(itemCustom):

@@ -150,7 +150,7 @@ func (m *chatMember) add(path string, sent strict.Member) error {
 // flush makes what has been said a part before other parts.
 func (m *chatMember) flush() {
 	if len(m.text) > 0 {
-		m.parts = append(m.parts, chatText(strict.AppendString(nil, string(m.text))).JSON())
+		m.parts = append(m.parts, chatText(strict.AppendQuote(nil, string(m.text))).JSON())
 	}
 	m.text = nil
 }
@@ -165,11 +165,11 @@ func (m *chatMember) json() []byte {
 	case m.parts != nil:
 		parts := m.parts
 		if len(m.text) > 0 {
-			parts = append(parts, chatText(strict.AppendString(nil, string(m.text))).JSON())
+			parts = append(parts, chatText(strict.AppendQuote(nil, string(m.text))).JSON())
 		}
 		return strict.Array(parts)
 	case m.text != nil:
-		return strict.AppendString(nil, string(m.text))
+		return strict.AppendQuote(nil, string(m.text))
 	}
 	return m.value
 }

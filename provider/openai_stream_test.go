@@ -63,7 +63,7 @@ func TestOpenAIMalformedResponses(t *testing.T) {
 		{``, `$: `},
 	} {
 		result, err := provider.OpenAI.DecodeResponse([]byte(test.body))
-		require.ErrorIs(t, err, state.ErrType)
+		require.ErrorIs(t, err, state.ErrWrongType)
 		require.ErrorContains(t, err, "provider: OpenAI: "+test.err)
 		require.Equal(t, test.body, result.Raw)
 		require.Empty(t, result.Output)

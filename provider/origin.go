@@ -30,7 +30,7 @@ func difference(sent, plain strict.Object) strict.Object {
 	}
 	for _, m := range plain {
 		if m.Value != nil && sent.Get(m.Name) == nil {
-			missing = append(missing, strict.AppendString(nil, m.Name))
+			missing = append(missing, strict.AppendQuote(nil, m.Name))
 		}
 	}
 	var kept strict.Object

@@ -117,7 +117,7 @@ type Omission struct {
 func (o Omission) String() string { return fmt.Sprintf("message %d: %s", o.Message, o.What) }
 
 // Error reports JSON that is not what the format has in its place. It is
-// [state.ErrType], or [state.ErrLimit] for what is too deep or too large. It
+// [state.ErrWrongType], or [state.ErrLimitExceeded] for what is too deep or too large. It
 // never holds a value.
 type Error struct {
 	Format  string // the format's name
@@ -131,7 +131,7 @@ func (e *Error) Error() string {
 	return "provider: " + e.Format + ": " + e.Path + ": " + e.Problem
 }
 
-// Unwrap returns [state.ErrType] or [state.ErrLimit].
+// Unwrap returns [state.ErrWrongType] or [state.ErrLimitExceeded].
 func (e *Error) Unwrap() error { return e.cause }
 
 // ResponseError is a body with which the provider refused the request. The
@@ -275,7 +275,7 @@ func (f *Format) object(body []byte) (strict.Object, error) {
 }
 
 func (f *Format) problem(path, problem string) *Error {
-	return &Error{f.name, path, problem, state.ErrType}
+	return &Error{f.name, path, problem, state.ErrWrongType}
 }
 
 // located returns an error of this package for one of package strict.
@@ -287,7 +287,7 @@ func (f *Format) located(err error) error {
 		return f.problem(bad.Path, bad.Problem)
 	case errors.As(err, &limit):
 		text := limit.Error()
-		return &Error{f.name, limit.Path, strings.TrimPrefix(text, limit.Path+": "), state.ErrLimit}
+		return &Error{f.name, limit.Path, strings.TrimPrefix(text, limit.Path+": "), state.ErrLimitExceeded}
 	}
 	return err
 }

@@ -143,7 +143,7 @@ func TestStreamGoesOnAfterABadEvent(t *testing.T) {
 	result, err := written(t, provider.OpenAI, body)
 	require.Equal(t, []string{`{"type":"text","role":"assistant","content":"ab","stop_reason":"stop"}`}, rawMessages(result.Output))
 	require.NotErrorIs(t, err, provider.ErrIncomplete)
-	require.ErrorIs(t, err, state.ErrType)
+	require.ErrorIs(t, err, state.ErrWrongType)
 	require.NotContains(t, err.Error(), "secret")
 	lines := strings.Split(err.Error(), "\n")
 	require.Len(t, lines, 3)

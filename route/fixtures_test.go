@@ -22,7 +22,7 @@ var (
 	serial = &state.Field[uint64]{Name: "serial", Owner: "support", Read: state.Public}
 	vip    = &state.Field[bool]{Name: "vip", Owner: "support", Read: state.Public}
 	temper = &state.Field[mood]{Name: "temper", Owner: "support", Read: state.Public}
-	due    = &state.Field[state.Date]{Name: "due", Owner: "support", Read: state.Public}
+	due    = &state.Field[state.Time]{Name: "due", Owner: "support", Read: state.Public}
 	seen   = &state.Field[time.Time]{Name: "seen", Owner: "support", Read: state.Public}
 	home   = &state.Field[place]{Name: "home", Owner: "support", Read: state.Public}
 	tags   = &state.Field[[]string]{Name: "tags", Owner: "support", Read: state.Public}

@@ -35,7 +35,7 @@ func (r *Router) MarshalJSON() ([]byte, error) {
 			dst = rule.when.appendJSON(dst)
 			dst = append(dst, `,"agent":`...)
 		}
-		dst = strict.AppendString(dst, rule.agent)
+		dst = strict.AppendQuote(dst, rule.agent)
 		dst = append(dst, '}')
 	}
 	return append(dst, "]}"...), nil
@@ -45,7 +45,7 @@ func (n *node) appendJSON(dst []byte) []byte {
 	switch n.op {
 	case opFunc:
 		dst = append(dst, `{"func":`...)
-		dst = strict.AppendString(dst, n.name)
+		dst = strict.AppendQuote(dst, n.name)
 	case opNot:
 		dst = append(dst, `{"not":`...)
 		dst = n.of[0].appendJSON(dst)
@@ -60,7 +60,7 @@ func (n *node) appendJSON(dst []byte) []byte {
 		dst = append(dst, ']')
 	default:
 		dst = append(dst, `{"field":`...)
-		dst = strict.AppendString(dst, n.name)
+		dst = strict.AppendQuote(dst, n.name)
 		dst = append(dst, `,"op":"`+n.op+`"`...)
 		if n.op != opHas {
 			dst = append(dst, `,"value":`...)

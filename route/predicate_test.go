@@ -32,7 +32,7 @@ func asked(t *testing.T, st *state.State, schema *state.Schema, p route.Predicat
 
 func TestPredicatesAnswerAboutTheValue(t *testing.T) {
 	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	day, err := state.ParseDate("2026-05-01")
+	day, err := state.ParseTime("2026-05-01")
 	require.NoError(t, err)
 	st := state.New(desk)
 	require.NoError(t, st.Patch(map[string]any{
@@ -53,7 +53,7 @@ func TestPredicatesAnswerAboutTheValue(t *testing.T) {
 		{"eq bool", route.Eq(vip, false), false},
 		{"eq above 2^53", route.Eq(serial, uint64(math.MaxUint64)), true},
 		{"eq above 2^53, next", route.Eq(serial, uint64(math.MaxUint64-1)), false},
-		{"eq date", route.Eq(due, state.DateOf(noon.Add(-12*time.Hour))), true},
+		{"eq date", route.Eq(due, state.TimeOf(noon.Add(-12*time.Hour))), true},
 		{"eq same instant elsewhere", route.Eq(seen, noon.In(time.FixedZone("x", 3600))), true},
 		{"eq struct", route.Eq(home, place{"Oslo", 150}), true},
 		{"eq struct, other", route.Eq(home, place{"Oslo", 151}), false},
@@ -169,7 +169,7 @@ func TestARuleOverAFieldThatTheStateDoesNotHaveNeverMatches(t *testing.T) {
 	require.NoError(t, err)
 	_, ok := r.Next(st)
 	require.False(t, ok)
-	require.ErrorIs(t, r.Check(desk, ""), state.ErrType)
+	require.ErrorIs(t, r.Check(desk, ""), state.ErrWrongType)
 }
 
 func TestAnyValuesAreComparedByWhatTheyAre(t *testing.T) {

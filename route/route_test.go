@@ -103,7 +103,7 @@ func TestCheckNamesEveryFieldThatKeepsARuleFromMatching(t *testing.T) {
 	err := router.Check(desk, "general")
 	require.ErrorIs(t, err, state.ErrDenied)
 	require.ErrorIs(t, err, state.ErrUnknownField)
-	require.ErrorIs(t, err, state.ErrType)
+	require.ErrorIs(t, err, state.ErrWrongType)
 	require.Equal(t, []string{
 		`route: $.rules[1].when.or[1].not.and[0]: the rule for "b" never matches: read "card": access denied to agent "general"`,
 		`route: $.rules[1].when.or[1].not.and[1]: the rule for "b" never matches: read "score": access denied to agent "general"`,

@@ -46,7 +46,7 @@ func (m *Memory) Open() *Memory {
 }
 
 // Durability returns [Process].
-func (m *Memory) Durability() Durability { return Process }
+func (m *Memory) Durability() Durability { return DurabilityProcess }
 
 // Close ends this handle and its watches. The entries stay for other handles.
 func (m *Memory) Close() error {

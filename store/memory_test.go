@@ -259,7 +259,7 @@ func TestMemoryHandlesShareEntriesAndCloseAlone(t *testing.T) {
 	keys, err := scan(bg, first.Open(), "", "")
 	require.NoError(t, err)
 	require.Equal(t, []string{"k", "l"}, keys)
-	require.Equal(t, store.Process, first.Durability())
+	require.Equal(t, store.DurabilityProcess, first.Durability())
 }
 
 // Random writes and scans agree with a map, over enough keys for many blocks.

@@ -168,24 +168,24 @@ type Durability int
 
 const (
 	// Process: nothing. It is in the memory of this process.
-	Process Durability = iota
+	DurabilityProcess Durability = iota
 	// Server: the end of this process. It is in the memory of a server.
-	Server
+	DurabilityServer
 	// Power: a loss of power. It is on the disk of one machine.
-	Power
+	DurabilityPower
 	// Failover: the loss of a machine. It is on the disks of several.
-	Failover
+	DurabilityFailover
 )
 
 func (d Durability) String() string {
 	switch d {
-	case Process:
+	case DurabilityProcess:
 		return "process"
-	case Server:
+	case DurabilityServer:
 		return "server"
-	case Power:
+	case DurabilityPower:
 		return "power"
-	case Failover:
+	case DurabilityFailover:
 		return "failover"
 	}
 	return "unknown"

@@ -124,7 +124,7 @@ func (a *objectArguments) set(p *param, m strict.Member) error {
 		return &value.Error{Path: "$", Want: strings.Join(p.types, " or "), Got: strict.Kind(m.Value)}
 	}
 	a.add(m.Name)
-	a.text = strict.Compact(a.text, m.Value)
+	a.text = strict.AppendCompact(a.text, m.Value)
 	return nil
 }
 
@@ -152,7 +152,7 @@ func (a *objectArguments) add(name string) {
 	if len(a.text) == 0 {
 		sep = '{'
 	}
-	a.text = append(strict.AppendString(append(a.text, sep), name), ':')
+	a.text = append(strict.AppendQuote(append(a.text, sep), name), ':')
 }
 
 func (a *objectArguments) value() any {

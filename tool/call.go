@@ -191,7 +191,7 @@ func (t *Tool) result(out state.JSON) (state.JSON, error) {
 	if err := strict.Check(data, strict.Limits{}); err != nil {
 		return "", errors.New("the result is no JSON")
 	}
-	return state.JSON(strict.Compact(data[:0:0], data)), nil
+	return state.JSON(strict.AppendCompact(data[:0:0], data)), nil
 }
 
 // merge writes the outputs as one version.

@@ -33,7 +33,7 @@ func (t *Tool) object() (state.JSON, error) {
 			return "", fmt.Errorf("parameter %q: %w", p.name, err)
 		}
 		if p.required {
-			required = strict.AppendString(append(required, ','), p.name)
+			required = strict.AppendQuote(append(required, ','), p.name)
 		}
 	}
 	b := append(append([]byte(`{"type":"object","properties":{`), properties...), '}')
@@ -54,7 +54,7 @@ func appendProperty(b []byte, name string, p property) ([]byte, error) {
 	if len(b) > 0 {
 		b = append(b, ',')
 	}
-	return append(append(strict.AppendString(b, name), ':'), text...), nil
+	return append(append(strict.AppendQuote(b, name), ':'), text...), nil
 }
 
 // property is the schema of a parameter.
@@ -110,7 +110,7 @@ func ownSchemas(t reflect.Type, own map[reflect.Type]*jsonschema.Schema) error {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		own[t] = &jsonschema.Schema{Type: "string", Format: "date-time"}
-	case t == reflect.TypeFor[state.Date]():
+	case t == reflect.TypeFor[state.Time]():
 		own[t] = &jsonschema.Schema{Type: "string", Description: "A date: 2006-01-02 or RFC 3339."}
 	case t == reflect.TypeFor[json.Number]():
 		own[t] = &jsonschema.Schema{Type: "number"}
@@ -279,7 +279,7 @@ func (s *rawSchema) without(out func(name string) bool) state.JSON {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(strict.AppendString(b, m.Name), ':')
+		b = append(strict.AppendQuote(b, m.Name), ':')
 		switch m.Name {
 		case "properties":
 			properties, _ := strict.Members(m.Value)
@@ -291,7 +291,7 @@ func (s *rawSchema) without(out func(name string) bool) state.JSON {
 				if b[len(b)-1] != '{' {
 					b = append(b, ',')
 				}
-				b = strict.Compact(append(strict.AppendString(b, p.Name), ':'), p.Value)
+				b = strict.AppendCompact(append(strict.AppendQuote(b, p.Name), ':'), p.Value)
 			}
 			b = append(b, '}')
 		case "required":
@@ -308,7 +308,7 @@ func (s *rawSchema) without(out func(name string) bool) state.JSON {
 			}
 			b = append(b, ']')
 		default:
-			b = strict.Compact(b, m.Value)
+			b = strict.AppendCompact(b, m.Value)
 		}
 	}
 	return state.JSON(append(b, '}'))

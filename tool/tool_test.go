@@ -23,7 +23,7 @@ type coreIn struct {
 	Query string         `json:"query" jsonschema:"what to look for"`
 	Limit int            `json:"limit,omitempty"`
 	Tags  []string       `json:"tags,omitempty"`
-	Since *state.Date    `json:"since,omitempty"`
+	Since *state.Time    `json:"since,omitempty"`
 	Any   any            `json:"any,omitempty"`
 	Meta  map[string]int `json:"meta,omitempty"`
 	coreBase
@@ -136,7 +136,7 @@ var coreMap = &state.Field[map[string]int]{Name: "map"}
 func coreRaw(_ context.Context, args state.JSON) (state.JSON, error) { return args, nil }
 
 func TestConvertibleTypesFit(t *testing.T) {
-	number, date, one := &state.Field[float64]{Name: "n"}, &state.Field[state.Date]{Name: "d"}, &state.Field[string]{Name: "one"}
+	number, date, one := &state.Field[float64]{Name: "n"}, &state.Field[state.Time]{Name: "d"}, &state.Field[string]{Name: "one"}
 	_, err := tool.New("x", "", coreFunc, tool.From(number, "limit"), tool.From(one, "tags"), tool.From(coreText, "since"),
 		tool.From(coreList, "any"), tool.To(date, "text"), tool.To(number, "count"), tool.To(coreAny, ""))
 	require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestSchema(t *testing.T) {
 	}
 	type all struct {
 		S  string           `json:"s" jsonschema:"a <text>"`
-		D  state.Date       `json:"d" jsonschema:"the day"`
+		D  state.Time       `json:"d" jsonschema:"the day"`
 		T  time.Time        `json:"t"`
 		P  *bool            `json:"p"`
 		J  *state.JSON      `json:"j,omitempty"`
@@ -263,7 +263,7 @@ func TestCallDecodes(t *testing.T) {
 	require.NoError(t, coreCount.Set(st, 9))
 	_, err := x.Call(t.Context(), st, `{"query":"a\u00e9\n","limit":2.0,"tags":"one","since":"2024-01-02","meta":{"k":1e2},"tenant":"t"}`)
 	require.NoError(t, err)
-	since, err := state.ParseDate("2024-01-02")
+	since, err := state.ParseTime("2024-01-02")
 	require.NoError(t, err)
 	require.Equal(t, coreIn{Query: "aé\n", Limit: 2, Tags: []string{"one"}, Since: &since, Any: int64(9), Meta: map[string]int{"k": 100}, coreBase: coreBase{"t"}}, got)
 }
@@ -350,7 +350,7 @@ func TestInjectionFails(t *testing.T) {
 		{"denied by name", `{}`, tool.FromName("private", "query"), state.ErrDenied, `tool "x": parameter "query": field "private": read: access denied to agent "support"`},
 		{"denied for an optional one", `{"query":"a"}`, tool.From(private, "tenant"), state.ErrDenied, `tool "x": parameter "tenant": field "private": read: access denied to agent "support"`},
 		{"unknown field", `{}`, tool.From(coreText, "query"), state.ErrUnknownField, `tool "x": parameter "query": field "text": unknown field`},
-		{"field of another type", `{}`, tool.From(&state.Field[string]{Name: "shared"}, "query"), state.ErrType, `tool "x": parameter "query": field "shared": want interface {}, got string`},
+		{"field of another type", `{}`, tool.From(&state.Field[string]{Name: "shared"}, "query"), state.ErrWrongType, `tool "x": parameter "query": field "shared": want interface {}, got string`},
 		{"value of another type", `{}`, tool.From(shared, "query"), nil, `tool "x": parameter "query": field "shared": want string, got object`},
 		{"a member of another type", `{"query":"a"}`, tool.From(shared, "meta"), nil, `tool "x": parameter "meta": field "shared": want integer, got string`},
 	}

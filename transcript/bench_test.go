@@ -49,7 +49,7 @@ func BenchmarkGoal(b *testing.B) {
 			return len(transcript.KeepTokens(len(msgs)*10, tokens)(msgs)) > 0
 		}},
 		{"transcript-repair", func(msgs []state.Message) bool {
-			_, changes := transcript.Repair(msgs, transcript.Anthropic, transcript.Drop)
+			_, changes := transcript.Repair(msgs, transcript.Anthropic, transcript.PolicyDrop)
 			return len(changes) == 0
 		}},
 	} {

@@ -30,7 +30,7 @@ func ExampleCheck() {
 }
 
 func ExampleRepair() {
-	msgs, changes := transcript.Repair(interrupted(), transcript.Anthropic, transcript.AnswerCalls)
+	msgs, changes := transcript.Repair(interrupted(), transcript.Anthropic, transcript.PolicyAnswerCalls)
 	for _, change := range changes {
 		fmt.Println(change)
 	}

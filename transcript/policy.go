@@ -10,14 +10,14 @@ type Policy uint8
 
 const (
 	// Drop drops calls without a result and results without a call.
-	Drop Policy = 0
+	PolicyDrop Policy = 0
 
 	// AnswerCalls keeps calls without a result, and answers each with an error.
-	AnswerCalls Policy = 1
+	PolicyAnswerCalls Policy = 1
 
 	// KeepResults keeps what results without a call say, as a text of the user's
 	// that quotes it; of content that is no string, parts among it, the JSON.
-	KeepResults Policy = 2
+	PolicyKeepResults Policy = 2
 )
 
 // Change is something that [Repair] did.

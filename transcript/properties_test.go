@@ -29,7 +29,7 @@ var propertyCases = func() (cases []propertyCase) {
 	for i, format := range histories.Formats {
 		profile := []transcript.Profile{transcript.OpenAI, transcript.OpenAIResponses, transcript.Anthropic, transcript.Gemini}[i]
 		for _, policy := range []transcript.Policy{
-			transcript.Drop, transcript.AnswerCalls, transcript.KeepResults, transcript.AnswerCalls | transcript.KeepResults,
+			transcript.PolicyDrop, transcript.PolicyAnswerCalls, transcript.PolicyKeepResults, transcript.PolicyAnswerCalls | transcript.PolicyKeepResults,
 		} {
 			plain := propertyCase{format, profile, policy}
 			cases = append(cases, plain, plain, propertyCase{format, profile.Continued(), policy})
@@ -285,7 +285,7 @@ func keepsCalls(msgs, repaired []state.Message, policy transcript.Policy) error 
 		}
 	}
 	for input, n := range made {
-		if left[input] < n && policy&transcript.AnswerCalls != 0 {
+		if left[input] < n && policy&transcript.PolicyAnswerCalls != 0 {
 			return errors.New("a call is missing")
 		}
 	}
@@ -324,11 +324,11 @@ func keepsResults(msgs, repaired []state.Message, policy transcript.Policy) erro
 		}
 		return nil
 	})["error"]
-	if madeUp > 0 && (policy&transcript.AnswerCalls == 0 || madeUp > errs) {
+	if madeUp > 0 && (policy&transcript.PolicyAnswerCalls == 0 || madeUp > errs) {
 		return errors.New("a result was made up")
 	}
 	for content, n := range returned {
-		if left[content] < n && policy&transcript.KeepResults != 0 && !strings.Contains(texts.String(), state.JSON(content).Text()) {
+		if left[content] < n && policy&transcript.PolicyKeepResults != 0 && !strings.Contains(texts.String(), state.JSON(content).Text()) {
 			return errors.New("a result is missing")
 		}
 	}

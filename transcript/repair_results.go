@@ -60,7 +60,7 @@ func (r *repairer) calls(e *entry, m state.ToolCallMessage, calls []call, added 
 	for k, c := range calls {
 		switch {
 		case c.result != none:
-		case r.policy&AnswerCalls != 0:
+		case r.policy&PolicyAnswerCalls != 0:
 			// No call of the message is dropped then, and k remains its number.
 			answer := state.ToolError(state.ToolCall{ID: c.ID, Name: c.Name}, noResult)
 			added[e] = append(added[e], &entry{m: answer, place: e.place, added: true, answers: e, call: k})
@@ -97,7 +97,7 @@ func toolsOf(m state.ToolCallMessage) [][]byte {
 func (r *repairer) orphan(e *entry, m state.ToolResultMessage) bool {
 	switch call := m.Call(); {
 	case r.profile.continued:
-	case r.policy&KeepResults != 0:
+	case r.policy&PolicyKeepResults != 0:
 		name := call.Name
 		if name == "" {
 			name = "a tool"

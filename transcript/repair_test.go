@@ -78,7 +78,7 @@ func TestRepairReplaces(t *testing.T) {
 		changes string
 	}{
 		{
-			"one call of several is dropped, the rest of the message stays", transcript.OpenAI, transcript.Drop,
+			"one call of several is dropped, the rest of the message stays", transcript.OpenAI, transcript.PolicyDrop,
 			`{"type":"text","role":"user","content":"go"}
 			{"type":"tool_call","role":"assistant","x":1,"tools":[{"id":"a","name":"f","y":2},{"id":"b","name":"g"}],"openai":{}}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"a","name":"f"},"content":"1.0"}`,
@@ -88,7 +88,7 @@ func TestRepairReplaces(t *testing.T) {
 			`message 1: unanswered-call: dropped call "b" of "g"`,
 		},
 		{
-			"or answered, after the results of the turn", transcript.OpenAI, transcript.AnswerCalls,
+			"or answered, after the results of the turn", transcript.OpenAI, transcript.PolicyAnswerCalls,
 			`{"type":"text","role":"user","content":"go"}
 			{"type":"tool_call","role":"assistant","tools":[{"id":"b","name":"g","input":{"n":1}},{"id":"a","name":"f"}]}
 			{"type":"text","role":"user","content":"more"}
@@ -102,7 +102,7 @@ func TestRepairReplaces(t *testing.T) {
 message 3: not-adjacent: moved call "a" of "f"`,
 		},
 		{
-			"a result without call becomes the user's", transcript.Anthropic, transcript.KeepResults,
+			"a result without call becomes the user's", transcript.Anthropic, transcript.PolicyKeepResults,
 			`{"type":"tool_result","role":"tool_result","tool":{"id":"a","name":"f"},"content":"1.0"}
 			{"type":"tool_result","role":"tool_result","tool":{},"content":{"n":1.0}}`,
 			`{"type":"text","role":"user","content":"Result of f: 1.0"}
@@ -111,7 +111,7 @@ message 3: not-adjacent: moved call "a" of "f"`,
 message 1: orphan-result: made a text of the user's: call "" of ""`,
 		},
 		{
-			"ids that are missing or there twice are replaced, in results too", transcript.Anthropic, transcript.Drop,
+			"ids that are missing or there twice are replaced, in results too", transcript.Anthropic, transcript.PolicyDrop,
 			`{"type":"text","role":"user","content":"go"}
 			{"type":"tool_call","role":"assistant","tools":[{"name":"f"},{"id":"a.b","name":"f"},{"id":"x","name":"f"}]}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"a.b","name":"f"},"content":"1"}
@@ -134,7 +134,7 @@ message 5: duplicate-id: now with the id "x_2": call "x" of "f"
 message 6: duplicate-id: now with the id "x_2": call "x" of "f"`,
 		},
 		{
-			"names that differ still do", transcript.Gemini, transcript.Drop,
+			"names that differ still do", transcript.Gemini, transcript.PolicyDrop,
 			`{"type":"text","role":"user","content":"go"}
 			{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"a b"},{"id":"2","name":"a/b"},{"id":"3","name":"a_b"},{"id":"4","name":"9"}]}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"a b"},"content":{}}
@@ -155,7 +155,7 @@ message 3: name: now with the name "a_b_3": call "2" of ""
 message 5: name: now with the name "_9": call "4" of "9"`,
 		},
 		{
-			"roles and the system in the middle", transcript.Gemini, transcript.Drop,
+			"roles and the system in the middle", transcript.Gemini, transcript.PolicyDrop,
 			`{"type":"text","role":"system","content":"a"}
 			{"type":"text","role":"WebSurfer (→ user)","content":"b"}
 			{"type":"text","role":"developer","content":"c"}
@@ -171,7 +171,7 @@ message 2: system: role "developer" is now "user"
 message 3: role: role "Coder" is now "assistant"`,
 		},
 		{
-			"what says nothing", transcript.Anthropic, transcript.Drop,
+			"what says nothing", transcript.Anthropic, transcript.PolicyDrop,
 			`{"type":"text","role":"user","content":[{"type":"text","text":" "},{"type":"image","source":{}}]}
 			{"type":"text","role":"assistant","content":"\n"}
 			{"type":"text","role":"user","content":null}
@@ -183,7 +183,7 @@ message 1: empty: dropped: it says nothing
 message 2: empty: dropped: it says nothing`,
 		},
 		{
-			"the user begins", transcript.Gemini, transcript.Drop,
+			"the user begins", transcript.Gemini, transcript.PolicyDrop,
 			`{"type":"text","role":"system","content":"a"}
 			{"type":"text","role":"assistant","content":"b"}`,
 			`{"type":"text","role":"system","content":"a"}
@@ -192,7 +192,7 @@ message 2: empty: dropped: it says nothing`,
 			`message 1: first: put a text of the user's before it`,
 		},
 		{
-			"and before calls", transcript.Gemini, transcript.Drop,
+			"and before calls", transcript.Gemini, transcript.PolicyDrop,
 			`{"type":"text","role":"assistant","content":"b","gemini":{"joined":true}}
 			{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f"}],"gemini":{"joined":true}}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":{}}`,
@@ -204,7 +204,7 @@ message 2: empty: dropped: it says nothing`,
 message 0: not-adjacent: no longer of one entry with the message before it`,
 		},
 		{
-			"results are of one content with nothing else", transcript.Gemini, transcript.Drop,
+			"results are of one content with nothing else", transcript.Gemini, transcript.PolicyDrop,
 			`{"type":"text","role":"user","content":"a","gemini":{}}
 			{"type":"tool_call","role":"assistant","tools":[{"name":"f"}],"gemini":{}}
 			{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":{},"gemini":{}}
@@ -216,7 +216,7 @@ message 0: not-adjacent: no longer of one entry with the message before it`,
 			`message 3: not-adjacent: no longer of one entry with the message before it`,
 		},
 		{
-			"results that were of one content with others are of their own", transcript.Gemini, transcript.Drop,
+			"results that were of one content with others are of their own", transcript.Gemini, transcript.PolicyDrop,
 			`{"type":"text","role":"user","content":"a","gemini":{}}
 			{"type":"tool_call","role":"assistant","tools":[{"name":"f"},{"name":"g"}],"gemini":{}}
 			{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":{},"gemini":{}}
@@ -231,7 +231,7 @@ message 0: not-adjacent: no longer of one entry with the message before it`,
 message 4: not-adjacent: moved call "" of "g"`,
 		},
 		{
-			"what comes after a dropped piece of an entry is not of the entry before it", transcript.OpenAI, transcript.Drop,
+			"what comes after a dropped piece of an entry is not of the entry before it", transcript.OpenAI, transcript.PolicyDrop,
 			`{"type":"text","role":"assistant","content":"a","openai":{}}
 			{"type":"text","role":"assistant","content":null,"openai":{"joined":false}}
 			{"type":"text","role":"assistant","content":"b","openai":{"joined":true}}`,
@@ -241,7 +241,7 @@ message 4: not-adjacent: moved call "" of "g"`,
 message 2: not-adjacent: no longer of one entry with the message before it`,
 		},
 		{
-			"an item's id that is there twice", transcript.OpenAIResponses, transcript.Drop,
+			"an item's id that is there twice", transcript.OpenAIResponses, transcript.PolicyDrop,
 			`{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","openai_responses":{"more":{"id":"fc_1","status":"completed"}}}]}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":""}
 			{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","openai_responses":{"more":{"id":"fc_1","status":"completed"}}},{"id":"2","name":"f"}]}
@@ -255,7 +255,7 @@ message 2: not-adjacent: no longer of one entry with the message before it`,
 			`message 2: duplicate-item: dropped the id of the item`,
 		},
 		{
-			"the provider's own tools", transcript.Anthropic, transcript.Drop,
+			"the provider's own tools", transcript.Anthropic, transcript.PolicyDrop,
 			`{"type":"text","role":"user","content":"a"}
 			{"type":"text","role":"assistant","content":[{"type":"text","text":"b"},{"type":"server_tool_use","id":"s1"}],"anthropic":{}}
 			{"type":"text","role":"user","content":"c"}
@@ -286,7 +286,7 @@ message 3: server-tool: dropped: it says nothing`,
 
 func TestRepairDropsWhatIsNoMessage(t *testing.T) {
 	user := state.UserText("a")
-	msgs, changes := transcript.Repair([]state.Message{nil, user, state.TextMessage{}}, transcript.OpenAI, transcript.Drop)
+	msgs, changes := transcript.Repair([]state.Message{nil, user, state.TextMessage{}}, transcript.OpenAI, transcript.PolicyDrop)
 	require.Equal(t, []state.Message{user}, msgs)
 	require.Equal(t, "0:message 2:message", ruled(changes))
 }
@@ -303,7 +303,7 @@ func TestRepairOfALongHistory(t *testing.T) {
 			msgs = append(msgs, m)
 		}
 	}
-	repaired, changes := transcript.Repair(msgs, transcript.Gemini, transcript.AnswerCalls)
+	repaired, changes := transcript.Repair(msgs, transcript.Gemini, transcript.PolicyAnswerCalls)
 	require.NotEmpty(t, changes)
 	require.Empty(t, transcript.Check(repaired, transcript.Gemini))
 }

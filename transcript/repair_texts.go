@@ -29,7 +29,7 @@ func (r *repairer) systems() {
 
 func (r *repairer) setRole(refused refusal, role string) {
 	r.changed(refused.entry, refused.rule, fmt.Sprintf("role %.60q is now %q", refused.m.Role(), role))
-	refused.replace(origin.With(refused.m, "role", strict.AppendString(nil, role)))
+	refused.replace(origin.With(refused.m, "role", strict.AppendQuote(nil, role)))
 }
 
 // texts drops the parts of texts that say nothing, and the texts that then are

@@ -6,7 +6,7 @@
 // conversation goes on with another provider.
 //
 //	if findings := transcript.Check(msgs, transcript.Anthropic); len(findings) > 0 {
-//		msgs, changes = transcript.Repair(msgs, transcript.Anthropic, transcript.AnswerCalls)
+//		msgs, changes = transcript.Repair(msgs, transcript.Anthropic, transcript.PolicyAnswerCalls)
 //	}
 //
 // [Check] tells what a provider would refuse, and [Repair] mends it and tells how.

@@ -53,10 +53,10 @@ func TestFieldsThatDoNotFit(t *testing.T) {
 	stored := contents(t, db)
 	other := open(t, db, workspace.Options{Schema: state.MustSchema(&state.Field[int]{Name: "notes"})})
 	_, err := other.View(t.Context(), "ann")
-	require.ErrorIs(t, err, state.ErrType)
+	require.ErrorIs(t, err, state.ErrWrongType)
 	require.ErrorContains(t, err, "notes")
 	require.ErrorContains(t, err, "ann")
-	require.ErrorIs(t, other.Update(t.Context(), "ann", func(*workspace.Workspace) error { return nil }), state.ErrType)
+	require.ErrorIs(t, other.Update(t.Context(), "ann", func(*workspace.Workspace) error { return nil }), state.ErrWrongType)
 	require.Equal(t, stored, contents(t, db))
 }
 
@@ -68,7 +68,7 @@ func TestNewerFormat(t *testing.T) {
 	m := open(t, db, workspace.Options{Run: nil})
 	_, err := m.View(t.Context(), "ann")
 	require.ErrorIs(t, err, workspace.ErrNewerFormat)
-	_, _, err = m.Begin(t.Context(), "ann", text("1"), workspace.Rollback)
+	_, _, err = m.Begin(t.Context(), "ann", text("1"), workspace.BusyRollback)
 	require.ErrorIs(t, err, workspace.ErrNewerFormat)
 	_, err = m.Reset(t.Context(), "ann")
 	require.ErrorIs(t, err, workspace.ErrNewerFormat)

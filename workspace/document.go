@@ -39,7 +39,7 @@ func decodeDocument(data []byte) (*document, error) {
 			return nil, corrupt("content", strict.Path("$", part.Name)+": want object, got "+strict.Kind(part.Value))
 		}
 		for _, f := range fields {
-			text := strict.Compact(make([]byte, 0, len(f.Value)), f.Value)
+			text := strict.AppendCompact(make([]byte, 0, len(f.Value)), f.Value)
 			d.put(part.Name, f.Name, &cell{text: state.JSON(text)})
 		}
 	}
@@ -58,12 +58,12 @@ func (d *document) encode() []byte {
 	b.WriteByte('{')
 	for i, part := range slices.Sorted(maps.Keys(d.parts)) {
 		separate(i)
-		b.Write(strict.AppendString(b.AvailableBuffer(), part))
+		b.Write(strict.AppendQuote(b.AvailableBuffer(), part))
 		b.WriteString(":{")
 		fields := d.parts[part]
 		for i, field := range slices.Sorted(maps.Keys(fields)) {
 			separate(i)
-			b.Write(strict.AppendString(b.AvailableBuffer(), field))
+			b.Write(strict.AppendQuote(b.AvailableBuffer(), field))
 			b.WriteByte(':')
 			b.WriteString(string(fields[field].json()))
 		}

@@ -104,7 +104,7 @@ func TestDiffOfListsIsSmall(t *testing.T) {
 		{"[1,2]", "[1,2,3,4]", []Effect{{Do: "append", Value: "[3,4]"}}},
 		{"[]", "[1]", []Effect{{Do: "append", Value: "[1]"}}},
 		{"[1]", "[]", []Effect{{Do: "truncate"}}},
-		{"[1,2,3]", "[3]", []Effect{{Do: "dropFirst", N: 2}}},
+		{"[1,2,3]", "[3]", []Effect{{Do: "drop_first", N: 2}}},
 		{"[1,2,3]", "[1,4]", []Effect{{Do: "truncate", N: 1}, {Do: "append", Value: "[4]"}}},
 		{"[1,2,1,2]", "[1,2]", []Effect{{Do: "truncate", N: 2}}},
 		{"[1,2]", "[3,2]", []Effect{{Do: "set", Value: "[3,2]"}}},
@@ -129,7 +129,7 @@ func FuzzDocument(f *testing.F) {
 		`"field":{"list":[1]},"key":{"a":{}}}`
 	f.Add([]byte(talk), []byte(`[{"part":"field","field":"list","do":"append","value":[2,{"a":1}]}]`))
 	f.Add([]byte(talk), []byte(`[{"part":"message","field":"3","do":"set","value":{}},{"part":"message","field":"1","do":"delete"},{"part":"talk","field":"conversation","do":"truncate","n":1}]`))
-	f.Add([]byte(`{"a":{"b":[]}}`), []byte(`[{"part":"a","field":"b","do":"insert","value":[1,2]},{"part":"a","field":"b","do":"removeAt","n":1},{"part":"a","field":"b","do":"dropFirst","n":1}]`))
+	f.Add([]byte(`{"a":{"b":[]}}`), []byte(`[{"part":"a","field":"b","do":"insert","value":[1,2]},{"part":"a","field":"b","do":"remove_at","n":1},{"part":"a","field":"b","do":"drop_first","n":1}]`))
 	f.Fuzz(func(t *testing.T, content, edits []byte) {
 		d, err := decodeDocument(content)
 		if err != nil {

@@ -24,9 +24,9 @@ const (
 	doSet       = "set"
 	doAppend    = "append"
 	doInsert    = "insert"
-	doDropFirst = "dropFirst"
+	doDropFirst = "drop_first"
 	doTruncate  = "truncate"
-	doRemoveAt  = "removeAt"
+	doRemoveAt  = "remove_at"
 	doDelete    = "delete"
 )
 
@@ -35,8 +35,8 @@ const (
 type Effect struct {
 	Part  string     `json:"part"` // "field", "key", "message", "talk", "memory", "setting", or what others know
 	Field string     `json:"field"`
-	Do    string     `json:"do"`              // set, append, insert, dropFirst, truncate, removeAt, delete
-	N     int        `json:"n,omitempty"`     // dropFirst: how many go; truncate: how many stay; insert, removeAt: the place
+	Do    string     `json:"do"`              // set, append, insert, drop_first, truncate, remove_at, delete
+	N     int        `json:"n,omitempty"`     // drop_first: how many go; truncate: how many stay; insert, remove_at: the place
 	Value state.JSON `json:"value,omitempty"` // of set; of append and insert an array of the elements; compact
 	Agent string     `json:"agent,omitempty"` // who did it
 	Cause string     `json:"cause,omitempty"`

@@ -52,11 +52,11 @@ func (n naive) apply(e Effect) bool {
 		return put(append(list, more...))
 	case e.Do == "insert":
 		return put(slices.Insert(list, e.N, more...))
-	case e.Do == "dropFirst":
+	case e.Do == "drop_first":
 		return put(list[e.N:])
 	case e.Do == "truncate":
 		return put(list[:e.N])
-	case e.Do == "removeAt" && e.N < len(list):
+	case e.Do == "remove_at" && e.N < len(list):
 		return put(slices.Delete(list, e.N, e.N+1))
 	}
 	return false
@@ -77,7 +77,7 @@ var (
 			Part:  rapid.SampledFrom([]string{partField, "other", partTalk}).Draw(t, "part"),
 			Field: rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "field"),
 			Do: rapid.SampledFrom([]string{
-				"set", "set", "set", "append", "append", "append", "insert", "dropFirst", "truncate", "removeAt", "delete",
+				"set", "set", "set", "append", "append", "append", "insert", "drop_first", "truncate", "remove_at", "delete",
 			}).Draw(t, "do"),
 			N: rapid.SampledFrom([]int{0, 0, 1, 1, 2, 3}).Draw(t, "n"),
 		}
@@ -131,10 +131,10 @@ func TestEffectsThatDoNotFit(t *testing.T) {
 		"append what is no list": {Field: "list", Do: "append", Value: `{"secret":1}`},
 		"insert behind the end":  {Field: "list", Do: "insert", N: 3, Value: "[1]"},
 		"insert before 0":        {Field: "list", Do: "insert", N: -1, Value: "[1]"},
-		"drop too many":          {Field: "list", Do: "dropFirst", N: 3},
-		"drop less than none":    {Field: "list", Do: "dropFirst", N: -1},
+		"drop too many":          {Field: "list", Do: "drop_first", N: 3},
+		"drop less than none":    {Field: "list", Do: "drop_first", N: -1},
 		"keep too many":          {Field: "list", Do: "truncate", N: 3},
-		"remove behind the last": {Field: "list", Do: "removeAt", N: 2},
+		"remove behind the last": {Field: "list", Do: "remove_at", N: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e.Part = partField
@@ -142,7 +142,7 @@ func TestEffectsThatDoNotFit(t *testing.T) {
 				{Part: "field", Field: "list", Do: "append", Value: "[3]"},
 				{Part: "field", Field: "text", Do: "delete"},
 				{Part: "message", Field: "1", Do: "set", Value: "{}"},
-				{Part: "field", Field: "list", Do: "dropFirst", N: 1},
+				{Part: "field", Field: "list", Do: "drop_first", N: 1},
 				e,
 			})
 			require.ErrorIs(t, err, ErrCorrupt)

@@ -24,13 +24,13 @@ var (
 	ErrNewerFormat = errors.New("workspace: newer format")
 	// ErrCorrupt is returned for what is damaged. It stays as it is.
 	ErrCorrupt = errors.New("workspace: corrupt")
-	// ErrKey is returned for what is sealed with a key that was not given, or is
+	// ErrInvalidKey is returned for what is sealed with a key that was not given, or is
 	// not sealed although keys were given.
-	ErrKey = errors.New("workspace: wrong key")
+	ErrInvalidKey = errors.New("workspace: wrong key")
 	// ErrInvalid is returned for arguments that are none.
 	ErrInvalid = errors.New("workspace: invalid")
-	// ErrEnded is returned by what a run does after its end.
-	ErrEnded = errors.New("workspace: run has ended")
+	// ErrRunEnded is returned by what a run does after its end.
+	ErrRunEnded = errors.New("workspace: run has ended")
 	// ErrClosed is returned by a Manager that was closed.
 	ErrClosed = errors.New("workspace: closed")
 )

@@ -237,8 +237,8 @@ func (a *actor) send(id string) {
 	var status Status
 	err := a.do(c, func(ctx context.Context, l *ledger) (err error) {
 		h, status, err = l.submit(ctx, o)
-		if err == nil && (status == Duplicate || status == Rejected) {
-			if a.x.count["duplicates"]++; status == Duplicate && !a.x.ghost.accepted[id] {
+		if err == nil && (status == StatusDuplicate || status == StatusRejected) {
+			if a.x.count["duplicates"]++; status == StatusDuplicate && !a.x.ghost.accepted[id] {
 				a.x.violated("%s is no duplicate", id)
 			}
 			err = errNothing
@@ -246,9 +246,9 @@ func (a *actor) send(id string) {
 		return err
 	})
 	switch {
-	case err == nil && status != Started && status != Queued:
+	case err == nil && status != StatusStarted && status != StatusQueued:
 		a.x.violated("%v is %q", c, status)
-	case err == nil && status == Started && a.run == nil:
+	case err == nil && status == StatusStarted && a.run == nil:
 		a.take(h, c.next.id)
 	}
 }

@@ -410,13 +410,13 @@ func (g *ghost) step(w *world, c *call) {
 		case w.run == nil:
 			begin(c.id)
 			return
-		case c.busy == Enqueue:
+		case c.busy == BusyEnqueue:
 			need(len(w.queue) < g.x.queue, "the queue is full")
 			w.queue = append(slices.Clone(w.queue), c.id)
 			return
-		case c.busy == Interrupt:
+		case c.busy == BusyInterrupt:
 			end(interrupted)
-		case c.busy == Rollback:
+		case c.busy == BusyRollback:
 			back()
 			end(rolledBack)
 		default:
@@ -446,7 +446,7 @@ func (g *ghost) step(w *world, c *call) {
 	case "takeOver":
 		need(w.run != nil && c.seen == pulse{w.run.lease, w.run.beat}, "the run was alive")
 		g.x.count["takeovers"]++
-		if c.how == Restart {
+		if c.how == TakeoverRestart {
 			back()
 			w.run.base, w.run.from = w.text, w.version
 		}

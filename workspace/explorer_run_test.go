@@ -132,8 +132,8 @@ func newExplorer(seed uint64, tracing bool) *explorer {
 		{(*actor).commit, 4 + w(8)}, {(*actor).finish, 2 + w(6)}, {(*actor).fail, w(2)}, {(*actor).renew, w(3)}, {(*actor).forget, w(1)},
 		{(*actor).submit, w(1)}, {(*actor).compact, w(3)}, {(*actor).collect, w(2)}, {(*actor).view, w(1)},
 	}
-	x.busies = [][]Busy{{Enqueue, Enqueue, Reject, Interrupt, Rollback}, {Enqueue}, {Enqueue, Interrupt, Rollback}}[x.rng.IntN(3)]
-	x.takeovers = []Takeover{Resume, Restart}
+	x.busies = [][]Busy{{BusyEnqueue, BusyEnqueue, BusyReject, BusyInterrupt, BusyRollback}, {BusyEnqueue}, {BusyEnqueue, BusyInterrupt, BusyRollback}}[x.rng.IntN(3)]
+	x.takeovers = []Takeover{TakeoverResume, TakeoverRestart}
 	x.store = newFaultyStore(x)
 	x.ghost = newGhost(x)
 	if x.variant.failover {

@@ -285,7 +285,7 @@ func (p port) Scan(_ context.Context, prefix, after string) iter.Seq2[store.Entr
 	}
 }
 
-func (p port) Durability() store.Durability { return store.Process }
+func (p port) Durability() store.Durability { return store.DurabilityProcess }
 func (p port) Close() error                 { return nil }
 
 func short(key string) string {

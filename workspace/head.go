@@ -90,7 +90,7 @@ const (
 	handled     = "handled"
 	failed      = "failed"
 	interrupted = "interrupted"
-	rolledBack  = "rolled back"
+	rolledBack  = "rolled_back"
 	reset       = "reset"
 )
 

@@ -71,7 +71,7 @@ func TestLateReset(t *testing.T) {
 	}
 	_, status, err := l.submit(t.Context(), offerOf("1", l))
 	require.NoError(t, err)
-	require.Equal(t, Started, status)
+	require.Equal(t, StatusStarted, status)
 	db.armed = true
 	_, ids, err := l.reset(t.Context())
 	require.NoError(t, err)
@@ -89,12 +89,12 @@ func TestRings(t *testing.T) {
 		o := offerOf(id(i), l)
 		h, status, err := l.submit(t.Context(), o)
 		require.NoError(t, err)
-		require.Equal(t, Started, status)
+		require.Equal(t, StatusStarted, status)
 		switch {
 		case i%2 == 0:
 			h, _, err = l.finish(t.Context(), h.Run.ID, id(i), h.now(), nil, false, l.tenure())
 		default:
-			h, err = l.takeOver(t.Context(), pulseOf(h), Resume, 1, l.tenure())
+			h, err = l.takeOver(t.Context(), pulseOf(h), TakeoverResume, 1, l.tenure())
 		}
 		require.NoError(t, err)
 		require.Nil(t, h.Run)

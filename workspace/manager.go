@@ -188,7 +188,7 @@ func (m *Manager) Handle(ctx context.Context, userID string, msg Message, busy .
 	if next != nil {
 		m.inBackground(next)
 	}
-	return Outcome{Status: status, RunID: run.work, Reply: run.Replied()}, about("handle", userID, err)
+	return Outcome{Status: status, RunID: run.work, Reply: run.Reply()}, about("handle", userID, err)
 }
 
 // Submit is Handle that does not wait for the message to be handled: when it
@@ -283,13 +283,13 @@ func (m *Manager) begin(ctx, lasting context.Context, userID string, msg Message
 	switch {
 	case err != nil:
 		if errors.Is(err, ErrQueueFull) {
-			out.Status = Rejected
+			out.Status = StatusRejected
 		}
 		return nil, out, err
-	case status == Queued:
+	case status == StatusQueued:
 		m.watch(userID, l)
 		return nil, out, nil
-	case status != Started:
+	case status != StatusStarted:
 		return nil, out, nil
 	}
 	if h.Run == nil || h.Run.ID != o.next.id {
@@ -317,7 +317,7 @@ func (m *Manager) offer(msg Message, busy []Busy) (offer, error) {
 	default:
 		return o, fmt.Errorf("%w: more than one Busy", ErrInvalid)
 	}
-	if o.busy < Enqueue || o.busy > Rollback {
+	if o.busy < BusyEnqueue || o.busy > BusyRollback {
 		return o, fmt.Errorf("%w: Busy is unknown", ErrInvalid)
 	}
 	if msg.ID == "" {
@@ -345,7 +345,7 @@ func (m *Manager) perform(run *Run) (next *Run, status Status, err error) {
 	switch {
 	case err == nil:
 		if next, err = run.Finish(ctx); err == nil {
-			return next, Done, nil
+			return next, StatusDone, nil
 		}
 		if !errors.As(err, new(*store.Error)) && run.lasts() {
 			break // there is something in it that cannot be stored
@@ -364,7 +364,7 @@ func (m *Manager) perform(run *Run) (next *Run, status Status, err error) {
 		run.abandon(lost)
 		return nil, "", errors.Join(lost, err)
 	}
-	return next, Failed, err
+	return next, StatusFailed, err
 }
 
 // call calls Options.Run. A panic is an error of the run.
@@ -433,7 +433,7 @@ func (m *Manager) update(ctx context.Context, userID string, fn func(w *Workspac
 		if err != nil || len(x.effects) == 0 {
 			return nil, err
 		}
-		c.end(ErrEnded)
+		c.end(ErrRunEnded)
 		h, err = l.update(ctx, h.now(), x.effects, x.purge)
 		if errors.Is(err, errMoved) {
 			continue

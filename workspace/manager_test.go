@@ -78,18 +78,18 @@ func TestHandle(t *testing.T) {
 		require.NoError(t, scratch.Set(st, "x"))
 		require.NoError(t, visits.Set(st, 1))
 		require.NoError(t, state.Messages.Set(st, []state.Message{state.AssistantText("answer")}))
-		run.Reply("reply to " + run.Message().ID)
+		run.SetReply("reply to " + run.Message().ID)
 		return nil
 	}})
 	out, err := m.Handle(t.Context(), "ann", text("1"))
 	require.NoError(t, err)
-	require.Equal(t, workspace.Done, out.Status)
+	require.Equal(t, workspace.StatusDone, out.Status)
 	require.Equal(t, "reply to 1", out.Reply)
 	require.NotEmpty(t, out.RunID)
 
 	out, err = m.Handle(t.Context(), "ann", text("1"))
 	require.NoError(t, err)
-	require.Equal(t, workspace.Outcome{Status: workspace.Duplicate}, out)
+	require.Equal(t, workspace.Outcome{Status: workspace.StatusDuplicate}, out)
 
 	_, err = m.Handle(t.Context(), "ann", workspace.Message{ChatID: "c", Platform: "p", Content: state.UserText("without an id")})
 	require.NoError(t, err)
@@ -112,7 +112,7 @@ func TestHandleInvalid(t *testing.T) {
 		"no user":    func() error { _, _, err := m.Begin(t.Context(), "", text("1")); return err },
 		"no content": func() error { _, _, err := m.Begin(t.Context(), "ann", workspace.Message{ID: "1"}); return err },
 		"two Busy": func() error {
-			_, _, err := m.Begin(t.Context(), "ann", text("1"), workspace.Reject, workspace.Enqueue)
+			_, _, err := m.Begin(t.Context(), "ann", text("1"), workspace.BusyReject, workspace.BusyEnqueue)
 			return err
 		},
 		"unknown Busy": func() error { _, _, err := m.Begin(t.Context(), "ann", text("1"), 9); return err },
@@ -166,11 +166,11 @@ func TestFailure(t *testing.T) {
 	}))
 	out, err := m.Handle(t.Context(), "ann", text("1"))
 	require.ErrorIs(t, err, broken)
-	require.Equal(t, workspace.Failed, out.Status)
+	require.Equal(t, workspace.StatusFailed, out.Status)
 	out, err = m.Handle(t.Context(), "ann", text("panic"))
 	require.ErrorContains(t, err, "panicked")
 	require.NotContains(t, err.Error(), "s3cret")
-	require.Equal(t, workspace.Failed, out.Status)
+	require.Equal(t, workspace.StatusFailed, out.Status)
 	v := view(t, m, "ann")
 	require.Equal(t, []string{"committed", "committed"}, notes.Or(v.State(), nil))
 	msgs := state.Messages.Or(v.State(), nil)
@@ -178,7 +178,7 @@ func TestFailure(t *testing.T) {
 	require.Empty(t, transcript.Pending(msgs))
 	out, err = m.Handle(t.Context(), "ann", text("1"))
 	require.NoError(t, err)
-	require.Equal(t, workspace.Duplicate, out.Status)
+	require.Equal(t, workspace.StatusDuplicate, out.Status)
 }
 
 // Messages that come while a run is under way are handled afterwards, in their
@@ -203,23 +203,23 @@ func TestEnqueue(t *testing.T) {
 		go func() {
 			out, err := m.Handle(t.Context(), "ann", text("1"))
 			require.NoError(t, err)
-			require.Equal(t, workspace.Done, out.Status)
+			require.Equal(t, workspace.StatusDone, out.Status)
 		}()
 		synctest.Wait()
 		for _, id := range []string{"2", "3", "4"} {
 			out, err := m.Handle(t.Context(), "ann", text(id))
 			require.NoError(t, err)
-			require.Equal(t, workspace.Queued, out.Status)
+			require.Equal(t, workspace.StatusQueued, out.Status)
 		}
 		out, err := m.Handle(t.Context(), "ann", text("3"))
 		require.NoError(t, err)
-		require.Equal(t, workspace.Duplicate, out.Status)
+		require.Equal(t, workspace.StatusDuplicate, out.Status)
 		out, err = m.Handle(t.Context(), "ann", text("5"))
 		require.ErrorIs(t, err, workspace.ErrQueueFull)
-		require.Equal(t, workspace.Rejected, out.Status)
-		out, err = m.Handle(t.Context(), "ann", text("5"), workspace.Reject)
+		require.Equal(t, workspace.StatusRejected, out.Status)
+		out, err = m.Handle(t.Context(), "ann", text("5"), workspace.BusyReject)
 		require.NoError(t, err)
-		require.Equal(t, workspace.Rejected, out.Status)
+		require.Equal(t, workspace.StatusRejected, out.Status)
 		require.ErrorIs(t, m.Update(t.Context(), "ann", func(*workspace.Workspace) error { return nil }), workspace.ErrBusy)
 
 		v := view(t, m, "ann")
@@ -241,12 +241,12 @@ func TestSubmitAndWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := open(t, store.NewMemory(), workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
 			time.Sleep(time.Minute)
-			run.Reply("reply")
+			run.SetReply("reply")
 			return notes.Set(run.State(), []string{run.Message().ID})
 		}})
 		require.NoError(t, m.Wait(t.Context()))
 		ctx, cancel := context.WithCancel(t.Context())
-		for i, want := range []workspace.Status{workspace.Started, workspace.Queued, workspace.Queued} {
+		for i, want := range []workspace.Status{workspace.StatusStarted, workspace.StatusQueued, workspace.StatusQueued} {
 			out, err := m.Submit(ctx, "ann", text(fmt.Sprint(i)))
 			require.NoError(t, err)
 			require.Equal(t, want, out.Status)
@@ -285,7 +285,7 @@ func TestCloseEndsRecover(t *testing.T) {
 }
 
 func TestInterruptAndRollback(t *testing.T) {
-	for _, busy := range []workspace.Busy{workspace.Interrupt, workspace.Rollback} {
+	for _, busy := range []workspace.Busy{workspace.BusyInterrupt, workspace.BusyRollback} {
 		synctest.Test(t, func(t *testing.T) {
 			db := store.NewMemory()
 			m, other := open(t, db, workspace.Options{}), open(t, db, workspace.Options{})
@@ -297,7 +297,7 @@ func TestInterruptAndRollback(t *testing.T) {
 
 			run, out, err := m.Begin(t.Context(), "ann", text("1"))
 			require.NoError(t, err)
-			require.Equal(t, workspace.Started, out.Status)
+			require.Equal(t, workspace.StatusStarted, out.Status)
 			require.NoError(t, notes.Set(run.State(), []string{"first"}))
 			require.NoError(t, run.Memory().Set("k", "v"))
 			call := state.ToolCalls(state.ToolCall{ID: "c", Name: "search", Input: "{}"})
@@ -324,7 +324,7 @@ func TestInterruptAndRollback(t *testing.T) {
 			msgs := state.Messages.Or(next.State(), nil)
 			require.Empty(t, transcript.Check(msgs, transcript.OpenAI))
 			_, remembered := next.Memory().Get("k")
-			if busy == workspace.Interrupt {
+			if busy == workspace.BusyInterrupt {
 				require.Equal(t, []string{"before", "first"}, notes.Or(next.State(), nil))
 				require.Len(t, msgs, 5, "two messages, call, result, message")
 				require.True(t, remembered)
@@ -339,7 +339,7 @@ func TestInterruptAndRollback(t *testing.T) {
 			require.ErrorIs(t, err, workspace.ErrInvalid)
 			_, out, err = m.Begin(t.Context(), "ann", text("1"))
 			require.NoError(t, err)
-			require.Equal(t, workspace.Duplicate, out.Status, "an interrupted message is done")
+			require.Equal(t, workspace.StatusDuplicate, out.Status, "an interrupted message is done")
 			view(t, m, "ann")
 		})
 	}
@@ -364,15 +364,15 @@ func TestInterruptedContext(t *testing.T) {
 		}()
 		synctest.Wait()
 		out, err := open(t, db, workspace.Options{Run: func(context.Context, *workspace.Run) error { return nil }}).
-			Handle(t.Context(), "ann", text("2"), workspace.Interrupt)
+			Handle(t.Context(), "ann", text("2"), workspace.BusyInterrupt)
 		require.NoError(t, err)
-		require.Equal(t, workspace.Done, out.Status)
+		require.Equal(t, workspace.StatusDone, out.Status)
 		require.ErrorIs(t, <-ended, workspace.ErrInterrupted)
 	})
 }
 
 func TestTakeover(t *testing.T) {
-	for _, how := range []workspace.Takeover{workspace.Resume, workspace.Restart} {
+	for _, how := range []workspace.Takeover{workspace.TakeoverResume, workspace.TakeoverRestart} {
 		synctest.Test(t, func(t *testing.T) {
 			db := store.NewMemory()
 			crashed := open(t, db, workspace.Options{})
@@ -384,7 +384,7 @@ func TestTakeover(t *testing.T) {
 			require.NoError(t, run.Commit(t.Context()))
 			_, out, err := crashed.Begin(t.Context(), "ann", text("2"))
 			require.NoError(t, err)
-			require.Equal(t, workspace.Queued, out.Status)
+			require.Equal(t, workspace.StatusQueued, out.Status)
 			time.Sleep(10 * time.Minute)
 			require.NoError(t, run.Context().Err(), "it shows signs of life")
 			require.NoError(t, crashed.Close())
@@ -405,7 +405,7 @@ func TestTakeover(t *testing.T) {
 			require.NoError(t, m.Recover(t.Context()))
 			require.InDelta(t, 45, time.Since(began).Seconds(), 1, "one and a half times the TTL")
 			require.NoError(t, m.Wait(t.Context()))
-			if how == workspace.Resume {
+			if how == workspace.TakeoverResume {
 				require.Equal(t, []string{"1[first] 3", "2[first again] 4"}, seen)
 			} else {
 				require.Equal(t, []string{"1[] 1", "2[again] 2"}, seen)
@@ -512,10 +512,10 @@ func TestReset(t *testing.T) {
 	}
 	_, out, err := m.Begin(t.Context(), "ann", text("2"))
 	require.NoError(t, err)
-	require.Equal(t, workspace.Duplicate, out.Status)
+	require.Equal(t, workspace.StatusDuplicate, out.Status)
 	_, out, err = m.Begin(t.Context(), "ann", text("3"))
 	require.NoError(t, err)
-	require.Equal(t, workspace.Started, out.Status)
+	require.Equal(t, workspace.StatusStarted, out.Status)
 }
 
 // contents returns all that is in a store.

@@ -33,7 +33,7 @@ const (
 type MemoryEntry struct {
 	Value     string    `json:"value"`
 	Secret    bool      `json:"secret,omitempty"`
-	CreatedAt time.Time `json:"createdAt"` // when this value was set
+	CreatedAt time.Time `json:"created_at"` // when this value was set
 }
 
 // String returns the value, or [SECRET].
@@ -304,7 +304,7 @@ func encodeEntry(e MemoryEntry, stored strict.Object) strict.Object {
 	if e.Secret {
 		stored = stored.With("secret", []byte("true"))
 	}
-	return stored.WithString("createdAt", e.CreatedAt.Format(time.RFC3339Nano))
+	return stored.WithString("created_at", e.CreatedAt.Format(time.RFC3339Nano))
 }
 
 func decodeEntry(data []byte) (MemoryEntry, strict.Object, error) {
@@ -316,15 +316,15 @@ func decodeEntry(data []byte) (MemoryEntry, strict.Object, error) {
 		return MemoryEntry{}, nil, err
 	}
 	stored := strict.Object(list)
-	for _, m := range []struct{ name, kind string }{{"value", "string"}, {"createdAt", "string"}, {"secret", "bool"}} {
+	for _, m := range []struct{ name, kind string }{{"value", "string"}, {"created_at", "string"}, {"secret", "bool"}} {
 		kind := strict.Kind(stored.Get(m.name))
 		if kind != m.kind && !(m.name == "secret" && kind == "nothing") {
 			return MemoryEntry{}, nil, &strict.Error{Path: strict.Path("$", m.name), Problem: "want " + m.kind + ", got " + kind}
 		}
 	}
-	at, err := time.Parse(time.RFC3339Nano, strict.Unquote(stored.Get("createdAt")))
+	at, err := time.Parse(time.RFC3339Nano, strict.Unquote(stored.Get("created_at")))
 	if err != nil {
-		return MemoryEntry{}, nil, &strict.Error{Path: "$.createdAt", Problem: "want a time"}
+		return MemoryEntry{}, nil, &strict.Error{Path: "$.created_at", Problem: "want a time"}
 	}
 	value, secret := strict.Unquote(stored.Get("value")), string(stored.Get("secret")) == "true"
 	return MemoryEntry{Value: value, Secret: secret, CreatedAt: at.UTC()}, stored, nil

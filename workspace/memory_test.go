@@ -160,9 +160,9 @@ func TestMemoryLimits(t *testing.T) {
 // What is stored is read as it is, even if it could not be set today.
 func TestMemoryReadsWhatIsStored(t *testing.T) {
 	fields := map[string][]byte{
-		"a\nb":   []byte(`{"value":"\u0000","createdAt":"2025-01-02T03:04:05+01:00"}`),
-		"":       []byte(`{"createdAt":"2025-01-02T02:04:05.000000001Z","secret":true,"value":"` + strings.Repeat("v", 70_000) + `"}`),
-		"public": []byte(`{"value":"x","secret":false,"createdAt":"2025-01-02T02:04:05Z"}`),
+		"a\nb":   []byte(`{"value":"\u0000","created_at":"2025-01-02T03:04:05+01:00"}`),
+		"":       []byte(`{"created_at":"2025-01-02T02:04:05.000000001Z","secret":true,"value":"` + strings.Repeat("v", 70_000) + `"}`),
+		"public": []byte(`{"value":"x","secret":false,"created_at":"2025-01-02T02:04:05Z"}`),
 	}
 	for i := range 1100 {
 		fields[fmt.Sprint(i)] = fields["public"]
@@ -178,12 +178,12 @@ func TestMemoryReadsWhatIsStored(t *testing.T) {
 
 func TestCorruptMemory(t *testing.T) {
 	for _, data := range []string{
-		``, `null`, `[]`, `"canary"`, `{}`, `{"value":"canary"}`, `{"createdAt":"2025-01-02T03:04:05Z"}`,
-		`{"value":null,"createdAt":"2025-01-02T03:04:05Z"}`, `{"value":1e999,"createdAt":"2025-01-02T03:04:05Z"}`,
-		`{"Value":"canary","createdAt":"2025-01-02T03:04:05Z"}`, `{"value":"canary","createdAt":"canary"}`, `{"value":"canary","createdAt":7}`,
-		`{"value":"canary","createdAt":"2025-01-02T03:04:05Z","secret":"canary"}`, `{"value":"canary","createdAt":"2025-01-02T03:04:05Z","secret":null}`,
-		`{"value":"canary","value":"canary","createdAt":"2025-01-02T03:04:05Z"}`, `{"value":"canary` + "\xff" + `","createdAt":"2025-01-02T03:04:05Z"}`,
-		`{"value":"canary","createdAt":"2025-01-02T03:04:05Z"`, `{"value":"canary","createdAt":"2025-01-02T03:04:05Z"}}`,
+		``, `null`, `[]`, `"canary"`, `{}`, `{"value":"canary"}`, `{"created_at":"2025-01-02T03:04:05Z"}`,
+		`{"value":null,"created_at":"2025-01-02T03:04:05Z"}`, `{"value":1e999,"created_at":"2025-01-02T03:04:05Z"}`,
+		`{"Value":"canary","created_at":"2025-01-02T03:04:05Z"}`, `{"value":"canary","created_at":"canary"}`, `{"value":"canary","created_at":7}`,
+		`{"value":"canary","created_at":"2025-01-02T03:04:05Z","secret":"canary"}`, `{"value":"canary","created_at":"2025-01-02T03:04:05Z","secret":null}`,
+		`{"value":"canary","value":"canary","created_at":"2025-01-02T03:04:05Z"}`, `{"value":"canary` + "\xff" + `","created_at":"2025-01-02T03:04:05Z"}`,
+		`{"value":"canary","created_at":"2025-01-02T03:04:05Z"`, `{"value":"canary","created_at":"2025-01-02T03:04:05Z"}}`,
 	} {
 		m, err := newMemory(map[string][]byte{"the\nkey": []byte(data)}, memoryClock())
 		require.Nil(t, m, data)
@@ -196,21 +196,21 @@ func TestCorruptMemory(t *testing.T) {
 // A binary that does not know some members takes them over when it replaces an
 // entry, and lets them go only with it.
 func TestMemoryKeepsUnknownMembers(t *testing.T) {
-	m := mustMemory(t, map[string][]byte{"k": []byte(`{"expires":[1,2.50],"value":"old","createdAt":"2025-01-02T03:04:05Z","x":{"y":null}}`)})
+	m := mustMemory(t, map[string][]byte{"k": []byte(`{"expires":[1,2.50],"value":"old","created_at":"2025-01-02T03:04:05Z","x":{"y":null}}`)})
 	base := m.snapshot()
 	require.NoError(t, m.SetSecret("k", "new"))
 	effects := m.snapshot().effectsSince(base)
 	require.Equal(t, []Effect{{Part: "memory", Field: "k", Do: "set",
-		Value: `{"expires":[1,2.50],"value":"new","createdAt":"2025-01-02T02:04:05.000000001Z","x":{"y":null},"secret":true}`}}, effects)
+		Value: `{"expires":[1,2.50],"value":"new","created_at":"2025-01-02T02:04:05.000000001Z","x":{"y":null},"secret":true}`}}, effects)
 
 	_, err := m.Delete("k")
 	require.NoError(t, err)
 	require.NoError(t, m.Set("k", "<&\u2028"))
-	require.Equal(t, state.JSON(`{"value":"<&`+"\u2028"+`","createdAt":"2025-01-02T02:04:05.000000002Z"}`), m.snapshot().effectsSince(nil)[0].Value)
+	require.Equal(t, state.JSON(`{"value":"<&`+"\u2028"+`","created_at":"2025-01-02T02:04:05.000000002Z"}`), m.snapshot().effectsSince(nil)[0].Value)
 }
 
 func TestMemoryEnds(t *testing.T) {
-	m := mustMemory(t, map[string][]byte{"k": []byte(`{"value":"v","createdAt":"2025-01-02T03:04:05Z"}`)})
+	m := mustMemory(t, map[string][]byte{"k": []byte(`{"value":"v","created_at":"2025-01-02T03:04:05Z"}`)})
 	m.end(state.ErrReadOnly)
 	m.end(ErrFenced)
 	require.Equal(t, state.ErrReadOnly, m.Set("k", "w"))
@@ -368,6 +368,6 @@ func TestMemoryShowsNoSecret(t *testing.T) {
 	require.Equal(t, "Oslo \"Oslo\"", fmt.Sprintf("%v %q", city, city))
 	data, err := json.Marshal(city)
 	require.NoError(t, err)
-	require.Equal(t, `{"value":"Oslo","createdAt":"`+city.CreatedAt.Format(time.RFC3339Nano)+`"}`, string(data))
+	require.Equal(t, `{"value":"Oslo","created_at":"`+city.CreatedAt.Format(time.RFC3339Nano)+`"}`, string(data))
 	require.Equal(t, "the [SECRET]b and [SECRET] of Oslo", m.redact("the "+secret+"b and "+fmt.Sprintf("%x", secret)+" of Oslo"))
 }

@@ -28,7 +28,7 @@ const maxID = 256
 
 type storedMessage struct {
 	ID       string          `json:"id"`
-	ChatID   string          `json:"chatId,omitempty"`
+	ChatID   string          `json:"chat_id,omitempty"`
 	Platform string          `json:"platform,omitempty"`
 	Content  json.RawMessage `json:"content"`
 }

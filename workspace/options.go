@@ -60,14 +60,14 @@ type Busy int
 
 const (
 	// Enqueue lets it wait. Whoever holds the run handles it afterwards.
-	Enqueue Busy = iota
+	BusyEnqueue Busy = iota
 	// Reject refuses it.
-	Reject
+	BusyReject
 	// Interrupt ends the run, keeps what it has committed and handles the message.
-	Interrupt
+	BusyInterrupt
 	// Rollback ends the run, takes back what it has committed and handles the
 	// message.
-	Rollback
+	BusyRollback
 )
 
 // Takeover says how a run goes on whose process has died.
@@ -75,21 +75,21 @@ type Takeover int
 
 const (
 	// Resume goes on with what was committed.
-	Resume Takeover = iota
+	TakeoverResume Takeover = iota
 	// Restart takes it back.
-	Restart
+	TakeoverRestart
 )
 
 // Status is what has become of a message.
 type Status string
 
 const (
-	Started   Status = "started"   // a run has begun
-	Done      Status = "done"      // it was handled
-	Queued    Status = "queued"    // it waits
-	Duplicate Status = "duplicate" // a message with its id was taken before
-	Rejected  Status = "rejected"  // a run is under way, and it was to be rejected then
-	Failed    Status = "failed"    // the run has failed
+	StatusStarted   Status = "started"   // a run has begun
+	StatusDone      Status = "done"      // it was handled
+	StatusQueued    Status = "queued"    // it waits
+	StatusDuplicate Status = "duplicate" // a message with its id was taken before
+	StatusRejected  Status = "rejected"  // a run is under way, and it was to be rejected then
+	StatusFailed    Status = "failed"    // the run has failed
 )
 
 // Outcome is what came of a message.
@@ -127,9 +127,9 @@ func (o *Options) complete() error {
 		return fmt.Errorf("%w: Queue and Attempts are not negative", ErrInvalid)
 	case o.TTL < 10*time.Millisecond:
 		return fmt.Errorf("%w: TTL is less than 10 ms", ErrInvalid)
-	case o.Busy < Enqueue || o.Busy > Rollback:
+	case o.Busy < BusyEnqueue || o.Busy > BusyRollback:
 		return fmt.Errorf("%w: Busy is unknown", ErrInvalid)
-	case o.Takeover < Resume || o.Takeover > Restart:
+	case o.Takeover < TakeoverResume || o.Takeover > TakeoverRestart:
 		return fmt.Errorf("%w: Takeover is unknown", ErrInvalid)
 	}
 	return nil

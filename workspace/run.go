@@ -117,14 +117,14 @@ func (r *Run) Store() *store.Manager { return r.m.Store(r.user) }
 
 // Reply says what Handle returns to the sender of the message. The last call
 // counts.
-func (r *Run) Reply(text string) {
+func (r *Run) SetReply(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reply = text
 }
 
 // Replied returns what Reply was given last.
-func (r *Run) Replied() string {
+func (r *Run) Reply() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.reply
@@ -224,7 +224,7 @@ func (r *Run) finish(ctx context.Context) (successor, []Effect, error) {
 	}
 	r.at = at
 	r.ledger.keep(at, doc)
-	r.over(ErrEnded)
+	r.over(ErrRunEnded)
 	return successor{h, t.id}, told, nil
 }
 
@@ -254,7 +254,7 @@ func (r *Run) fail(ctx context.Context) (successor, error) {
 	if err != nil {
 		return successor{}, r.lost(err)
 	}
-	r.over(ErrEnded)
+	r.over(ErrRunEnded)
 	return successor{h, t.id}, nil
 }
 

@@ -106,7 +106,7 @@ func (k Key) check() error {
 // sealHeader returns the line in front of what a key has sealed. The line and the
 // key of the store are authenticated with it.
 func sealHeader(id string) []byte {
-	return fmt.Appendf(nil, `{"format":%d,"key":%s,"sealed":true}`+"\n", sealFormat, strict.AppendString(nil, id))
+	return fmt.Appendf(nil, `{"format":%d,"key":%s,"sealed":true}`+"\n", sealFormat, strict.AppendQuote(nil, id))
 }
 
 // sealData returns what is authenticated. It is unambiguous, since a header has no
@@ -135,11 +135,11 @@ func (s *sealer) open(workspace, key string, data []byte) ([]byte, error) {
 	case !h.Sealed && s == nil:
 		return data, nil
 	case !h.Sealed:
-		return nil, fmt.Errorf("%w: %s: not sealed, although keys are given", ErrKey, key)
+		return nil, fmt.Errorf("%w: %s: not sealed, although keys are given", ErrInvalidKey, key)
 	case h.Format > sealFormat:
 		return nil, fmt.Errorf("%w: %s: seal of format %d", ErrNewerFormat, key, h.Format)
 	case s == nil || s.keys[h.Key] == nil:
-		return nil, fmt.Errorf("%w: %s: sealed with key %q, which is not given", ErrKey, key, clip(h.Key))
+		return nil, fmt.Errorf("%w: %s: sealed with key %q, which is not given", ErrInvalidKey, key, clip(h.Key))
 	}
 	plain, err := s.keys[h.Key](workspace).Open(nil, nil, box, sealData(key, line))
 	if err != nil {

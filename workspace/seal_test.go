@@ -81,16 +81,16 @@ func TestSealRefuses(t *testing.T) {
 		data      []byte
 		want      error
 	}{
-		"other key":                {[]Key{two}, sealHome, sealPlace, sealed, ErrKey},
-		"no key":                   {nil, sealHome, sealPlace, sealed, ErrKey},
+		"other key":                {[]Key{two}, sealHome, sealPlace, sealed, ErrInvalidKey},
+		"no key":                   {nil, sealHome, sealPlace, sealed, ErrInvalidKey},
 		"other secret":             {[]Key{{ID: "one", Secret: two.Secret}}, sealHome, sealPlace, sealed, ErrCorrupt},
 		"longer secret":            {[]Key{{ID: "one", Secret: append(one.Secret[:32:32], 0)}}, sealHome, sealPlace, sealed, ErrCorrupt},
 		"other place":              {[]Key{one}, sealHome, sealPlace + "0", sealed, ErrCorrupt},
 		"head":                     {[]Key{one}, sealHome, sealHome, sealed, ErrCorrupt},
 		"other workspace":          {[]Key{one}, sealHome + "1", sealPlace, sealed, ErrCorrupt},
 		"part of the key in front": {[]Key{one}, "agent:workspace:u", "1" + sealPlace, sealed, ErrCorrupt},
-		"not sealed":               {[]Key{one}, sealHome, sealPlace, []byte(`{"format":1}`), ErrKey},
-		"nothing":                  {[]Key{one}, sealHome, sealPlace, nil, ErrKey},
+		"not sealed":               {[]Key{one}, sealHome, sealPlace, []byte(`{"format":1}`), ErrInvalidKey},
+		"nothing":                  {[]Key{one}, sealHome, sealPlace, nil, ErrInvalidKey},
 		"header of another key":    {[]Key{one, two}, sealHome, sealPlace, other(`{"format":1,"key":"two","sealed":true}`), ErrCorrupt},
 		"its key under two IDs":    {[]Key{one, {ID: "two", Secret: one.Secret}}, sealHome, sealPlace, other(`{"format":1,"key":"two","sealed":true}`), ErrCorrupt},
 		"header with space":        {[]Key{one}, sealHome, sealPlace, other(`{"format":1,"key":"one","sealed":true} `), ErrCorrupt},
@@ -118,7 +118,7 @@ func TestSealNoticesDamage(t *testing.T) {
 		plain, err := s.open(sealHome, sealPlace, data)
 		require.Nil(t, plain)
 		if header {
-			requireOneOf(t, err, ErrCorrupt, ErrKey, ErrNewerFormat)
+			requireOneOf(t, err, ErrCorrupt, ErrInvalidKey, ErrNewerFormat)
 		} else {
 			require.ErrorIs(t, err, ErrCorrupt)
 		}
@@ -291,7 +291,7 @@ func FuzzOpen(f *testing.F) {
 				require.NoError(t, err)
 				require.Equal(t, once[1], string(plain))
 			} else {
-				requireOneOf(t, err, ErrCorrupt, ErrKey, ErrNewerFormat)
+				requireOneOf(t, err, ErrCorrupt, ErrInvalidKey, ErrNewerFormat)
 				require.Less(t, len(err.Error()), 1000)
 			}
 		}
@@ -300,7 +300,7 @@ func FuzzOpen(f *testing.F) {
 		require.True(t, bytes.Equal(data, plain))
 
 		if plain, err = none.open(sealHome, sealPlace, data); err != nil {
-			requireOneOf(t, err, ErrKey, ErrNewerFormat)
+			requireOneOf(t, err, ErrInvalidKey, ErrNewerFormat)
 		} else {
 			require.True(t, bytes.Equal(data, plain))
 		}

@@ -29,7 +29,7 @@ type settings struct {
 func newSettings(stored map[string][]byte) (*settings, error) {
 	s := &settings{stored: stored}
 	for name, dst := range map[string]any{
-		"chatId": &s.now.ChatID, "platform": &s.now.Platform, "mcpServers": &s.now.MCPServers, "debugMode": &s.now.DebugMode,
+		"chat_id": &s.now.ChatID, "platform": &s.now.Platform, "mcp_servers": &s.now.MCPServers, "debug_mode": &s.now.DebugMode,
 	} {
 		if data, ok := stored[name]; ok {
 			if err := json.Unmarshal(data, dst); err != nil {
@@ -78,9 +78,9 @@ func (s *settings) effects() ([]Effect, error) {
 		value any
 		unset bool
 	}{
-		{"chatId", c.ChatID, c.ChatID == ""},
-		{"debugMode", c.DebugMode, !c.DebugMode},
-		{"mcpServers", c.MCPServers, len(c.MCPServers) == 0},
+		{"chat_id", c.ChatID, c.ChatID == ""},
+		{"debug_mode", c.DebugMode, !c.DebugMode},
+		{"mcp_servers", c.MCPServers, len(c.MCPServers) == 0},
 		{"platform", c.Platform, c.Platform == ""},
 	} {
 		old, present := s.stored[f.name]

@@ -336,7 +336,7 @@ func (d *document) state(schema *state.Schema) (*state.State, error) {
 		return s, nil
 	}
 	err = fmt.Errorf("workspace: content: %w", err)
-	if _, other := imported(schema, &rest); other == nil && !errors.Is(err, state.ErrLimit) {
+	if _, other := imported(schema, &rest); other == nil && !errors.Is(err, state.ErrLimitExceeded) {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err) // it is the talk
 	}
 	return nil, err

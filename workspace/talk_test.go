@@ -161,7 +161,7 @@ func (t *talker) write(st *state.State, snapshot *state.State) {
 	case 18:
 		_, _, err = st.History().Pop()
 	case 19:
-		err = st.History().Reset(st.History().Since(1))
+		err = st.History().Reset(st.History().From(1))
 	case 20:
 		err = st.Revert(snapshot)
 	case 21:
@@ -218,7 +218,7 @@ func TestDocumentFollowsTheState(t *testing.T) {
 				require.NoError(t, d.apply(stored(t, effects)))
 				st = load(t, d)
 				if len(effects) > 0 {
-					want, _ := transcript.Repair(before, transcript.Profile{}, transcript.AnswerCalls)
+					want, _ := transcript.Repair(before, transcript.Profile{}, transcript.PolicyAnswerCalls)
 					require.Equal(t, raws(want), raws(state.Messages.Or(st, nil)))
 				}
 				snapshot = st.Snapshot()
@@ -441,14 +441,14 @@ func TestContentThatIsNoState(t *testing.T) {
 				require.ErrorIs(t, err, ErrCorrupt)
 			} else {
 				require.NotErrorIs(t, err, ErrCorrupt)
-				require.ErrorIs(t, err, state.ErrType)
+				require.ErrorIs(t, err, state.ErrWrongType)
 			}
 		})
 	}
 	few, err := decodeDocument([]byte(`{"talk":{"results":[{},{}]}}`))
 	require.NoError(t, err)
 	_, err = few.state(state.MustSchema(state.Limits{Results: 1}))
-	require.ErrorIs(t, err, state.ErrLimit)
+	require.ErrorIs(t, err, state.ErrLimitExceeded)
 	require.NotErrorIs(t, err, ErrCorrupt)
 }
 

@@ -97,9 +97,9 @@ func TestTampering(t *testing.T) {
 		for key, value := range whole {
 			edited := []byte(value)
 			edited[len(edited)/2] ^= 1
-			failing("edit of "+key, with(key, string(edited)), workspace.ErrKey)
-			failing("cut of "+key, with(key, value[:len(value)/2]), workspace.ErrKey)
-			failing("addition to "+key, with(key, value+" "), workspace.ErrKey)
+			failing("edit of "+key, with(key, string(edited)), workspace.ErrInvalidKey)
+			failing("cut of "+key, with(key, value[:len(value)/2]), workspace.ErrInvalidKey)
+			failing("addition to "+key, with(key, value+" "), workspace.ErrInvalidKey)
 			if key != annsHead {
 				failing("removal of "+key, with(key, ""))
 				if last != "" {
@@ -152,7 +152,7 @@ func TestSealed(t *testing.T) {
 	plain := store.NewMemory()
 	fill(t, plain)
 	_, err = open(t, plain, workspace.Options{Keys: []workspace.Key{key("a")}}).View(t.Context(), "ann")
-	require.ErrorIs(t, err, workspace.ErrKey)
+	require.ErrorIs(t, err, workspace.ErrInvalidKey)
 }
 
 // A new key comes into use with what is written, and compaction rewrites the rest.
@@ -168,7 +168,7 @@ func TestKeyRotation(t *testing.T) {
 		return report.Keys
 	}
 	require.Equal(t, []string{"a", "b"}, used(), "records of the run that is under way stay as they are")
-	run, _, err := m.Begin(t.Context(), "ann", text("9"), workspace.Interrupt)
+	run, _, err := m.Begin(t.Context(), "ann", text("9"), workspace.BusyInterrupt)
 	require.NoError(t, err)
 	next, err := run.Finish(t.Context())
 	require.NoError(t, err)

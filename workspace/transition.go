@@ -128,15 +128,15 @@ func (l *ledger) submit(ctx context.Context, o offer) (*head, Status, error) {
 	var status Status
 	h, err := l.transact(ctx, func(d *draft) error {
 		if d.fate(o.item.ID) != "" {
-			status = Duplicate
+			status = StatusDuplicate
 			return errNothing
 		}
 		i := o.item
-		if d.Run != nil && o.busy == Reject {
-			status = Rejected
+		if d.Run != nil && o.busy == BusyReject {
+			status = StatusRejected
 			return errNothing
 		}
-		if d.Run != nil && o.busy == Enqueue && len(d.Queue) >= o.queue {
+		if d.Run != nil && o.busy == BusyEnqueue && len(d.Queue) >= o.queue {
 			return ErrQueueFull
 		}
 		if o.body != nil {
@@ -146,15 +146,15 @@ func (l *ledger) submit(ctx context.Context, o offer) (*head, Status, error) {
 		switch {
 		case d.Run == nil:
 			d.begin(i, o.next)
-			status = Started
+			status = StatusStarted
 			return nil
-		case o.busy == Enqueue:
+		case o.busy == BusyEnqueue:
 			d.Queue = append(d.Queue, i)
-			status = Queued
+			status = StatusQueued
 			return nil
 		}
 		as, stop := interrupted, d.closeCalls
-		if o.busy == Rollback {
+		if o.busy == BusyRollback {
 			as, stop = rolledBack, d.takeBack
 		}
 		if err := stop(o.next.now); err != nil {
@@ -162,7 +162,7 @@ func (l *ledger) submit(ctx context.Context, o offer) (*head, Status, error) {
 		}
 		d.close(d.Run.Item, as)
 		d.begin(i, o.next)
-		status = Started
+		status = StatusStarted
 		return nil
 	})
 	if errors.Is(err, errNothing) {
@@ -279,13 +279,13 @@ func (l *ledger) takeOver(ctx context.Context, seen pulse, how Takeover, attempt
 			return errAlive
 		}
 		stop := d.closeCalls
-		if how == Restart {
+		if how == TakeoverRestart {
 			stop = d.takeBack
 		}
 		if err := stop(next.now); err != nil {
 			return err
 		}
-		if how == Restart {
+		if how == TakeoverRestart {
 			d.Run.Base = d.now()
 		}
 		if d.Run.Attempt+1 >= attempts {

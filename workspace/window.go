@@ -113,7 +113,7 @@ func (d *document) closePending() ([]Effect, error) {
 	if err != nil || len(transcript.Pending(msgs)) == 0 {
 		return nil, err
 	}
-	repaired, _ := transcript.Repair(msgs, transcript.Profile{}, transcript.AnswerCalls)
+	repaired, _ := transcript.Repair(msgs, transcript.Profile{}, transcript.PolicyAnswerCalls)
 	in := newInterner(t)
 	answered := in.again(numbers, msgs, repaired)
 	effects := append(in.effects, turn(partTalk, talkConversation, listOf(numbers), listOf(answered))...)

@@ -129,8 +129,8 @@ func TestWindowKeepsWhatResultsReferTo(t *testing.T) {
 	effects, err := d.window(1, 2)
 	require.NoError(t, err)
 	require.Equal(t, []Effect{
-		{Part: "talk", Field: "conversation", Do: "dropFirst", N: 2},
-		{Part: "talk", Field: "results", Do: "dropFirst", N: 1},
+		{Part: "talk", Field: "conversation", Do: "drop_first", N: 2},
+		{Part: "talk", Field: "results", Do: "drop_first", N: 1},
 		{Part: "talk", Field: "version", Do: "set", Value: "8"},
 		{Part: "message", Field: "2", Do: "delete"},
 	}, effects)

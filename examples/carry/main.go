@@ -61,7 +61,7 @@ func main() {
 		fmt.Println("refused:", finding)
 	}
 	msgs = transcript.KeepLast(7)(msgs)
-	msgs, changes := transcript.Repair(msgs, transcript.Anthropic, transcript.AnswerCalls)
+	msgs, changes := transcript.Repair(msgs, transcript.Anthropic, transcript.PolicyAnswerCalls)
 	for _, change := range changes {
 		fmt.Println("repaired:", change)
 	}

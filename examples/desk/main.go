@@ -76,14 +76,14 @@ func (d *desk) read(ctx context.Context, lines *bufio.Scanner, session string) b
 		case strings.HasPrefix(command, "/"):
 			complain(d.command(ctx, command, of))
 		case ok:
-			busy := workspace.Enqueue
+			busy := workspace.BusyEnqueue
 			if strings.HasPrefix(user, "!") {
-				user, busy = user[1:], workspace.Interrupt
+				user, busy = user[1:], workspace.BusyInterrupt
 			}
 			msg := workspace.Message{ID: fmt.Sprint(session, "/", n), Content: state.UserText(text)}
 			out, err := d.m.Submit(ctx, user, msg, busy)
 			complain(err)
-			if err == nil && out.Status != workspace.Started {
+			if err == nil && out.Status != workspace.StatusStarted {
 				say(user, "[%s]", out.Status)
 			}
 		default:

@@ -18,7 +18,7 @@ type Address struct {
 var (
 	Name = &state.Field[string]{Name: "name"}
 	Ship = &state.Field[Address]{Name: "ship_to"}
-	Due  = &state.Field[state.Date]{Name: "due"}
+	Due  = &state.Field[state.Time]{Name: "due"}
 	Tags = &state.Field[[]string]{Name: "tags"}
 	Qty  = &state.Field[int]{Name: "quantity", Validate: func(n int) error {
 		if n < 1 {
@@ -51,7 +51,7 @@ func main() {
 	}))
 	quantity, _ := st.KV().Get("quantity")
 	fmt.Printf("by name: %v (%T), %v\n", quantity, quantity, st.KV().Keys())
-	fmt.Println("both:   ", Ship.Or(st, Address{}).Street, Due.Or(st, state.Date{}))
+	fmt.Println("both:   ", Ship.Or(st, Address{}).Street, Due.Or(st, state.Time{}))
 
 	// What does not fit is an error, and nothing has changed.
 	fmt.Println("\nrefused:")

@@ -125,11 +125,11 @@ func Example() {
 	//   set field "order_id" = "#W1" by "desk"
 	//   set field "card" = "[SECRET]" by "desk"
 	//   set talk "version" = 4
-	//   set setting "chatId" = "7"
+	//   set setting "chat_id" = "7"
 	// 2 … update of ""
-	//   set memory "name" = {"value":"Ann\u001b[2J","createdAt":"…"}
-	//   set memory "token" = {"value":"[SECRET]","secret":true,"createdAt":"…"}
-	//   set setting "mcpServers" = …
+	//   set memory "name" = {"value":"Ann\u001b[2J","created_at":"…"}
+	//   set memory "token" = {"value":"[SECRET]","secret":true,"created_at":"…"}
+	//   set setting "mcp_servers" = …
 	// $ inspect -db desk.db -user ann -verify
 	// "ann" is in order: version 2, 2 records after version 0, 0 blobs, …, 0 blobs of garbage
 }

@@ -197,7 +197,7 @@ func (i inspector) changes(ctx context.Context, v *workspace.View) error {
 			fmt.Fprintf(i.out, "  %s %s %q", e.Do, e.Part, e.Field)
 			switch {
 			case e.Value == "":
-			case e.Part == "field" && !known[e.Field], e.Part == "setting" && e.Field == "mcpServers":
+			case e.Part == "field" && !known[e.Field], e.Part == "setting" && e.Field == "mcp_servers":
 				fmt.Fprint(i.out, " = …")
 			default:
 				fmt.Fprint(i.out, " = ", i.shown(string(e.Value), v.Redact))

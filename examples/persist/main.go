@@ -21,7 +21,7 @@ var (
 
 	// The next release has other types for two of the fields, and a new one.
 	Points  = &state.Field[float64]{Name: "score"}
-	DueDate = &state.Field[state.Date]{Name: "due"}
+	DueDate = &state.Field[state.Time]{Name: "due"}
 	Level   = &state.Field[string]{Name: "level"}
 	after   = state.MustSchema(Points, DueDate, Level, Scratch, Key)
 )
@@ -53,7 +53,7 @@ func main() {
 	key, err := Key.Get(back)
 	check(err)
 	last, _ := back.History().Last()
-	fmt.Println("imported:", Points.Or(back, 0), DueDate.Or(back, state.Date{}).Time().Weekday(), "at version", back.Version())
+	fmt.Println("imported:", Points.Or(back, 0), DueDate.Or(back, state.Time{}).Time().Weekday(), "at version", back.Version())
 	fmt.Println("history: ", last.Agent, last.Output)
 	fmt.Println("secret:  ", len(key), "characters; scratch is there:", Scratch.Has(back))
 

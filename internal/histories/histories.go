@@ -103,7 +103,7 @@ var texts = []string{
 	"line\r\nline\ttab", "<b>&amp;</b>", "\x1b[31mred", `quote " and \ backslash`, "Continue.", strings.Repeat("long ", 300),
 }
 
-func (w *writer) quoted() []byte { return strict.AppendString(nil, pick(w.Rand, texts...)) }
+func (w *writer) quoted() []byte { return strict.AppendQuote(nil, pick(w.Rand, texts...)) }
 
 func textPart(text []byte) []byte {
 	return strict.Object{}.WithString("type", "text").With("text", text).JSON()

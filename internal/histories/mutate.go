@@ -183,11 +183,11 @@ func (b *breaker) rename() {
 		return
 	}
 	if b.IntN(3) == 0 {
-		replace(call.With("name", strict.AppendString(nil, pick(b.Rand, "", "other", "with space", "日本", "1st", "a.b", strings.Repeat("x", 200)))))
+		replace(call.With("name", strict.AppendQuote(nil, pick(b.Rand, "", "other", "with space", "日本", "1st", "a.b", strings.Repeat("x", 200)))))
 		return
 	}
 	id := pick(b.Rand, "", "other", "call_1", "call_2", "call:1", "c d", "日本", strings.Repeat("x", 41), strings.Repeat("x", 65))
-	replace(call.With("id", strict.AppendString(nil, id)))
+	replace(call.With("id", strict.AppendQuote(nil, id)))
 }
 
 // dropCall removes a call from its message, or makes it twice.
@@ -210,7 +210,7 @@ func (b *breaker) recast() {
 		return
 	}
 	role := pick(b.Rand, "user", "assistant", "system", "developer", "tool", "model", "Orchestrator (-> WebSurfer)", "")
-	b.change(i, "role", string(strict.AppendString(nil, role)))
+	b.change(i, "role", string(strict.AppendQuote(nil, role)))
 }
 
 // rejoin changes what a message says of the one before it. The words of a message

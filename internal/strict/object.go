@@ -47,7 +47,7 @@ func (o Object) With(name string, value []byte) Object {
 
 // WithString is With for a text.
 func (o Object) WithString(name, text string) Object {
-	return o.With(name, AppendString(nil, text))
+	return o.With(name, AppendQuote(nil, text))
 }
 
 // JSON returns the object as text. Members without a value are left out.
@@ -64,7 +64,7 @@ func (o Object) JSON() []byte {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(AppendString(b, m.Name), ':')
+		b = append(AppendQuote(b, m.Name), ':')
 		b = append(b, m.Value...)
 	}
 	return append(b, '}')

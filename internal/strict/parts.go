@@ -213,7 +213,7 @@ const hexDigits = "0123456789abcdef"
 
 // AppendString appends s as a JSON string. Only what JSON forbids is escaped;
 // invalid UTF-8 is replaced by U+FFFD.
-func AppendString(dst []byte, s string) []byte {
+func AppendQuote(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	done := 0
 	for i := 0; ; {
@@ -260,7 +260,7 @@ func AppendString(dst []byte, s string) []byte {
 
 // Compact appends a checked text without the space between its tokens. The
 // spelling of numbers and strings and the order of members stay.
-func Compact(dst, src []byte) []byte {
+func AppendCompact(dst, src []byte) []byte {
 	s := scanner{data: src}
 	done := 0
 	for s.pos < len(src) {

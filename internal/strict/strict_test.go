@@ -205,15 +205,15 @@ func TestAppendString(t *testing.T) {
 		{"a\xffb\xed\xa0\x80", `"a` + "\uFFFDb\uFFFD\uFFFD\uFFFD" + `"`},
 		{"\uFFFD", "\"\uFFFD\""},
 	} {
-		require.Equal(t, tt.want, string(strict.AppendString(nil, tt.text)))
+		require.Equal(t, tt.want, string(strict.AppendQuote(nil, tt.text)))
 	}
-	require.Equal(t, `x"y"`, string(strict.AppendString([]byte("x"), "y")))
+	require.Equal(t, `x"y"`, string(strict.AppendQuote([]byte("x"), "y")))
 }
 
 func TestStringsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
-		raw := strict.AppendString(nil, text)
+		raw := strict.AppendQuote(nil, text)
 		require.NoError(t, strict.Check(raw, strict.Limits{}))
 		require.Equal(t, text, strict.Unquote(raw))
 		escaped, err := json.Marshal(text)
@@ -224,7 +224,7 @@ func TestStringsRoundTrip(t *testing.T) {
 
 func TestCompact(t *testing.T) {
 	src := " { \"a b\" : [ 1.0 ,\t-0 ] ,\r\n \"q\\\" \\\\\" : \" x \" } "
-	require.Equal(t, "p:{\"a b\":[1.0,-0],\"q\\\" \\\\\":\" x \"}", string(strict.Compact([]byte("p:"), []byte(src))))
+	require.Equal(t, "p:{\"a b\":[1.0,-0],\"q\\\" \\\\\":\" x \"}", string(strict.AppendCompact([]byte("p:"), []byte(src))))
 }
 
 func TestHashFollowsTheValue(t *testing.T) {
@@ -266,7 +266,7 @@ func FuzzStrictCheck(f *testing.F) {
 		require.Equal(t, err, checkErr)
 		_, _ = strict.Members(data) // of any text without a panic
 		_, _ = strict.Elements(data)
-		_ = strict.Compact(nil, data)
+		_ = strict.AppendCompact(nil, data)
 		strict.Kind(data)
 		if err != nil {
 			if json.Valid(data) {
@@ -286,7 +286,7 @@ func FuzzStrictCheck(f *testing.F) {
 
 		var compact bytes.Buffer
 		require.NoError(t, json.Compact(&compact, data))
-		require.Equal(t, compact.String(), string(strict.Compact(nil, data)))
+		require.Equal(t, compact.String(), string(strict.AppendCompact(nil, data)))
 
 		again, err := json.Marshal(want) // sorted and escaped otherwise: another text, the same value
 		require.NoError(t, err)

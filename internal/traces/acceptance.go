@@ -46,10 +46,10 @@ func (x *exchange) accept(stats *Stats) []error {
 		if w == x.wire {
 			profile = own
 		} else if len(asked) > 0 {
-			a.carry("", w, profile, asked, transcript.Drop)
+			a.carry("", w, profile, asked, transcript.PolicyDrop)
 		}
 		if x.answered {
-			a.carry("with the answer, ", w, profile, answered, transcript.AnswerCalls)
+			a.carry("with the answer, ", w, profile, answered, transcript.PolicyAnswerCalls)
 		}
 	}
 	return a.errs

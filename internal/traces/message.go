@@ -43,7 +43,7 @@ func takeText(o strict.Object, name string) (taken strict.Member, rest strict.Ob
 	case "nothing", "null", "string":
 		return strict.Member{Name: name, Value: raw}, o.Without(name)
 	}
-	return strict.Member{Name: name, Value: strict.AppendString(nil, string(raw))}, o
+	return strict.Member{Name: name, Value: strict.AppendQuote(nil, string(raw))}, o
 }
 
 // object returns an object of its own members and then of the rest, members of

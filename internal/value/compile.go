@@ -234,7 +234,7 @@ func (c *compiler) members(r *recordCodec, t reflect.Type, index []int) error {
 		if m.plan, err = c.at(strict.Path("$", name)[1:], f.Type); err != nil {
 			return err
 		}
-		m.label = append(strict.AppendString(nil, name), ':')
+		m.label = append(strict.AppendQuote(nil, name), ':')
 		r.members = append(r.members, m)
 	}
 	return nil

@@ -418,7 +418,7 @@ func (d *dictCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(strict.AppendString(dst, e.name), ':')
+		dst = append(strict.AppendQuote(dst, e.name), ':')
 		if dst, err = d.elem.codec.append(dst, v.MapIndex(e.key)); err != nil {
 			return dst, err
 		}

@@ -158,7 +158,7 @@ func (o *ownCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
 		return dst, err
 	}
 	if o.text {
-		return strict.AppendString(dst, string(out)), nil
+		return strict.AppendQuote(dst, string(out)), nil
 	}
 	return appendText(dst, out)
 }
@@ -167,7 +167,7 @@ func appendText(dst, text []byte) ([]byte, error) {
 	if err := strict.Check(text, strict.Limits{Depth: ceiling}); err != nil {
 		return dst, err
 	}
-	return strict.Compact(dst, text), nil
+	return strict.AppendCompact(dst, text), nil
 }
 
 func (o *ownCodec) equal(a, b reflect.Value) bool {

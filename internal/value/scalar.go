@@ -119,7 +119,7 @@ func (stringCodec) convert(dst reflect.Value, src any, w *walk) error {
 }
 
 func (stringCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
-	return strict.AppendString(dst, v.String()), nil
+	return strict.AppendQuote(dst, v.String()), nil
 }
 
 func (stringCodec) equal(a, b reflect.Value) bool { return a.String() == b.String() }

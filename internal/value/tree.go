@@ -232,7 +232,7 @@ func appendAny(dst []byte, x any) ([]byte, error) {
 	case nil:
 		return append(dst, "null"...), nil
 	case string:
-		return strict.AppendString(dst, x), nil
+		return strict.AppendQuote(dst, x), nil
 	case int64, json.Number:
 		return appendNumber(dst, x), nil
 	case []any:
@@ -252,7 +252,7 @@ func appendAny(dst []byte, x any) ([]byte, error) {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = append(strict.AppendString(dst, name), ':')
+			dst = append(strict.AppendQuote(dst, name), ':')
 			if dst, err = appendAny(dst, x[name]); err != nil {
 				return dst, err
 			}

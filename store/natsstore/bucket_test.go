@@ -69,7 +69,7 @@ func TestBucketsThatLoseEntriesAreRefused(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, store.Server, s.Durability())
+			require.Equal(t, store.DurabilityServer, s.Durability())
 			require.NoError(t, s.Close())
 		})
 	}
@@ -158,7 +158,7 @@ func TestFailover(t *testing.T) {
 		return err == nil
 	}, 30*time.Second, 100*time.Millisecond)
 	defer func() { _ = s.Close() }()
-	require.Equal(t, store.Failover, s.Durability())
+	require.Equal(t, store.DurabilityFailover, s.Durability())
 
 	// A cluster that has just begun or lost its leader may be too slow for a call.
 	var revision store.Revision

@@ -18,8 +18,8 @@
 // JetStream acknowledges a write when it was handed to the operating systems of
 // the majority of the replicas, and calls fsync every two minutes, unless the
 // server has sync_interval: always, which a client cannot see. So a bucket with
-// less than three replicas has the durability [store.Server], and one with three
-// or more, in files, [store.Failover]: it survives the loss of a machine. When
+// less than three replicas has the durability [store.DurabilityServer], and one with three
+// or more, in files, [store.DurabilityFailover]: it survives the loss of a machine. When
 // the majority loses its power at once, the writes since the last fsync are lost
 // also there. Let the replicas not share their power, or set sync_interval: always.
 //
@@ -105,9 +105,9 @@ func New(ctx context.Context, nc *nats.Conn, opts *Options) (*Store, error) {
 	if err != nil {
 		return nil, fail("open", "", err)
 	}
-	s := &Store{nc: nc, kv: kv, stream: stream, js: js, subject: "$KV." + o.Bucket + ".", durability: store.Server}
+	s := &Store{nc: nc, kv: kv, stream: stream, js: js, subject: "$KV." + o.Bucket + ".", durability: store.DurabilityServer}
 	if config := stream.CachedInfo().Config; config.Storage == jetstream.FileStorage && config.Replicas >= 3 {
-		s.durability = store.Failover
+		s.durability = store.DurabilityFailover
 	}
 	open, end := context.WithCancel(context.Background())
 	s.open = open
@@ -150,7 +150,7 @@ func connect(ctx context.Context, servers string) (*nats.Conn, error) {
 	}
 }
 
-// Durability is [store.Failover] for three replicas in files, and [store.Server]
+// Durability is [store.DurabilityFailover] for three replicas in files, and [store.DurabilityServer]
 // for all else.
 func (s *Store) Durability() store.Durability { return s.durability }
 

@@ -216,7 +216,7 @@ func TestKilledServer(t *testing.T) {
 	written := 0
 	for range 5 {
 		s := open(t, server.url, "")
-		require.Equal(t, store.Power, s.Durability())
+		require.Equal(t, store.DurabilityPower, s.Durability())
 		var writers sync.WaitGroup
 		for i, key := range keys {
 			writers.Go(func() {

@@ -103,8 +103,8 @@ func New(ctx context.Context, client redis.UniversalClient, opts *Options) (*Sto
 	return s, nil
 }
 
-// Durability is [store.Power] if the server had "appendonly yes" and "appendfsync
-// always" when the store was opened, and lets us read that, and [store.Server]
+// Durability is [store.DurabilityPower] if the server had "appendonly yes" and "appendfsync
+// always" when the store was opened, and lets us read that, and [store.DurabilityServer]
 // otherwise.
 func (s *Store) Durability() store.Durability { return s.server.durability }
 

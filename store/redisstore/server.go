@@ -38,7 +38,7 @@ func inspect(ctx context.Context, client redis.UniversalClient) (server, error) 
 			return server{}, fmt.Errorf("%w: the client reads from replicas", store.ErrInvalid)
 		}
 		var mu sync.Mutex
-		weakest := server{durability: store.Power, largest: defaultLargest}
+		weakest := server{durability: store.DurabilityPower, largest: defaultLargest}
 		err := client.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 			found, err := inspectNode(ctx, node, true)
 			mu.Lock()
@@ -68,7 +68,7 @@ func inspectNode(ctx context.Context, node *redis.Client, cluster bool) (server,
 		return server{}, errClusterNode
 	}
 
-	found := server{durability: store.Power, largest: defaultLargest}
+	found := server{durability: store.DurabilityPower, largest: defaultLargest}
 	for _, setting := range []struct{ name, want string }{
 		{"appendonly", "yes"},
 		{"appendfsync", "always"},
@@ -79,7 +79,7 @@ func inspectNode(ctx context.Context, node *redis.Client, cluster bool) (server,
 			return server{}, err
 		}
 		if value != setting.want {
-			found.durability = store.Server
+			found.durability = store.DurabilityServer
 		}
 	}
 	value, err := config(ctx, node, "proto-max-bulk-len")

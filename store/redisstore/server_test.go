@@ -104,12 +104,12 @@ func TestDurability(t *testing.T) {
 		args []string
 		want store.Durability
 	}{
-		{"in memory", nil, store.Server},
-		{"synced every second", []string{"--appendonly", "yes", "--appendfsync", "everysec"}, store.Server},
-		{"synced always", always, store.Power},
-		{"synced but in snapshots", append(always, "--no-appendfsync-on-rewrite", "yes"), store.Server},
-		{"does not tell", append(always, "--rename-command", "CONFIG", ""), store.Server},
-		{"off, with the policy set", []string{"--appendonly", "no", "--appendfsync", "always"}, store.Server},
+		{"in memory", nil, store.DurabilityServer},
+		{"synced every second", []string{"--appendonly", "yes", "--appendfsync", "everysec"}, store.DurabilityServer},
+		{"synced always", always, store.DurabilityPower},
+		{"synced but in snapshots", append(always, "--no-appendfsync-on-rewrite", "yes"), store.DurabilityServer},
+		{"does not tell", append(always, "--rename-command", "CONFIG", ""), store.DurabilityServer},
+		{"off, with the policy set", []string{"--appendonly", "no", "--appendfsync", "always"}, store.DurabilityServer},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			server := start(t, test.args...)

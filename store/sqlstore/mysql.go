@@ -122,11 +122,11 @@ func inspectMySQL(ctx context.Context, db *sql.DB) (store.Durability, int, error
 	if err != nil {
 		return 0, 0, fmt.Errorf("%w: the server does not tell max_allowed_packet", store.ErrInvalid)
 	}
-	durability := store.Power
+	durability := store.DurabilityPower
 	// With a binary log, what that has lost is rolled back after a crash.
 	if variables["innodb_flush_log_at_trx_commit"] != "1" || variables["innodb_flush_method"] == "nosync" ||
 		variables["log_bin"] != "OFF" && variables["sync_binlog"] != "1" {
-		durability = store.Server
+		durability = store.DurabilityServer
 	}
 	return durability, packet - packet/16, nil // a row and its key fit in a packet
 }

@@ -63,9 +63,9 @@ func postgresDurability(ctx context.Context, db *sql.DB) (store.Durability, erro
 		return 0, err
 	}
 	if fsync == "off" || commit == "off" {
-		return store.Server, nil
+		return store.DurabilityServer, nil
 	}
-	return store.Power, nil
+	return store.DurabilityPower, nil
 }
 
 // setupPostgres makes the table, or refuses one that is there but not ours. It

@@ -41,7 +41,7 @@ func TestPostgresTable(t *testing.T) {
 
 func TestPostgresDurability(t *testing.T) {
 	s := newServer(t, "postgres")
-	for commit, want := range map[string]store.Durability{"on": store.Power, "local": store.Power, "off": store.Server} {
+	for commit, want := range map[string]store.Durability{"on": store.DurabilityPower, "local": store.DurabilityPower, "off": store.DurabilityServer} {
 		require.Equal(t, want, s.open(t, s.with(t, "synchronous_commit", commit), s.table(t)).Durability(), commit)
 	}
 }

@@ -94,7 +94,7 @@ func create(path string) error {
 func sqliteDialect(table string, writer *sql.DB) dialect {
 	d := dialect{
 		name:       "sqlite",
-		durability: store.Power,
+		durability: store.DurabilityPower,
 		maxValue:   1_000_000_000 - 4096, // that is a row without the rest of it
 		get:        `select v, rev from T where k = ?1`,
 		scan:       `select k, v, rev from T where k >= ?1 and k < ?2 order by k limit ?3`,

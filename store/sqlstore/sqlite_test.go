@@ -114,7 +114,7 @@ func TestSQLiteNotOpened(t *testing.T) {
 func TestSQLiteFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a file?mode=memory#1%20.db")
 	s := openSQLite(t, path)
-	require.Equal(t, store.Power, s.Durability())
+	require.Equal(t, store.DurabilityPower, s.Durability())
 	_, err := s.Put(t.Context(), "k", []byte("v"), store.Always)
 	require.NoError(t, err)
 	for _, suffix := range []string{"", "-wal", "-shm"} {

@@ -134,7 +134,7 @@ var deletes = []test{
 
 var durability = []test{
 	{"IsOneOfTheConstants", func(f *fixture) {
-		all := []store.Durability{store.Process, store.Server, store.Power, store.Failover}
+		all := []store.Durability{store.DurabilityProcess, store.DurabilityServer, store.DurabilityPower, store.DurabilityFailover}
 		require.Contains(f, all, f.s.Durability())
 		require.Equal(f, f.s.Durability(), f.open().Durability())
 	}},

@@ -205,7 +205,7 @@ func readFaults() []fault {
 			}
 		}},
 		{"makes up a durability", "Durability/IsOneOfTheConstants", func(b *broken) {
-			b.durability = func() store.Durability { return store.Failover + 1 }
+			b.durability = func() store.Durability { return store.DurabilityFailover + 1 }
 		}},
 	}
 }

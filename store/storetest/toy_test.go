@@ -250,5 +250,5 @@ func (s *toy) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.En
 	}
 }
 
-func (s *toy) Durability() store.Durability { return store.Power }
+func (s *toy) Durability() store.Durability { return store.DurabilityPower }
 func (s *toy) Close() error                 { return nil }

@@ -69,7 +69,7 @@ func onSQLite(b *testing.B, run func(ctx context.Context, r *workspace.Run) erro
 // change their mind from second to second. The conversation is as long as it gets.
 func handleAgainstSyncs(b *testing.B) {
 	m, c, a := onSQLite(b, func(_ context.Context, r *workspace.Run) error {
-		r.Reply("Good evening, Ann.")
+		r.SetReply("Good evening, Ann.")
 		if err := r.State().KV().Set("mood", r.ID()); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func handleAgainstSyncs(b *testing.B) {
 	handle := func() {
 		out, err := m.Handle(b.Context(), "ann", workspace.Message{Content: state.UserText("Good evening! I have lost my key.")})
 		require.NoError(b, err)
-		require.Equal(b, workspace.Done, out.Status)
+		require.Equal(b, workspace.StatusDone, out.Status)
 	}
 	for range 60 {
 		handle()

@@ -34,7 +34,7 @@ func crowd(t *testing.T, db store.Store, n int) {
 	m, err := workspace.Open(t.Context(), db, &workspace.Options{
 		Schema: schema, Queue: n,
 		Run: func(_ context.Context, r *workspace.Run) error {
-			r.Reply("It is done.")
+			r.SetReply("It is done.")
 			return errors.Join(
 				log.Set(r.State(), []string{r.Message().ID}),
 				state.Messages.Set(r.State(), []state.Message{state.AssistantText("It is done.")}))
@@ -48,7 +48,7 @@ func crowd(t *testing.T, db store.Store, n int) {
 	handle := func(user, message string) error {
 		sent := time.Now()
 		out, err := m.Handle(t.Context(), user, workspace.Message{ID: message, Content: state.UserText("Do it, please.")})
-		if err == nil && out.Status != workspace.Done && out.Status != workspace.Queued {
+		if err == nil && out.Status != workspace.StatusDone && out.Status != workspace.StatusQueued {
 			err = fmt.Errorf("user %s: message %s is %s", user, message, out.Status)
 		}
 		mu.Lock()

@@ -112,7 +112,7 @@ func (f *fleet) check(user, token string) {
 		return
 	}
 	// A restart takes back what the run has committed, but not its end.
-	if f.task.Takeover == workspace.Restart && !strings.HasSuffix(stepOf(token), stepName("", steps-1)) {
+	if f.task.Takeover == workspace.TakeoverRestart && !strings.HasSuffix(stepOf(token), stepName("", steps-1)) {
 		return
 	}
 	f.fail(fmt.Errorf("user %s: the commit of %s was acknowledged, and is lost", user, token))
@@ -229,7 +229,7 @@ func (f *fleet) send(user, message string) error {
 			case r := <-answers:
 				switch r.Fate {
 				case made:
-					if s := r.Status; s != workspace.Done && s != workspace.Queued && s != workspace.Duplicate {
+					if s := r.Status; s != workspace.StatusDone && s != workspace.StatusQueued && s != workspace.StatusDuplicate {
 						return fmt.Errorf("user %s: message %s is %s", user, message, s)
 					}
 					return nil

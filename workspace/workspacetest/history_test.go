@@ -203,9 +203,9 @@ func (c *client) choose(p *process) input {
 		}
 		q.User = fmt.Sprint("user ", message%users)
 		q.Message = fmt.Sprint("m", message)
-		q.Busy = []workspace.Busy{workspace.Enqueue, workspace.Enqueue, workspace.Enqueue, workspace.Reject}[c.random.IntN(4)]
+		q.Busy = []workspace.Busy{workspace.BusyEnqueue, workspace.BusyEnqueue, workspace.BusyEnqueue, workspace.BusyReject}[c.random.IntN(4)]
 		if message%users == 0 && c.random.IntN(3) == 0 { // elsewhere runs live for longer, and are taken over
-			q.Busy = []workspace.Busy{workspace.Interrupt, workspace.Rollback}[c.random.IntN(2)]
+			q.Busy = []workspace.Busy{workspace.BusyInterrupt, workspace.BusyRollback}[c.random.IntN(2)]
 		}
 	}
 	return q
@@ -322,7 +322,7 @@ func tame(h []porcupine.Operation) (overlaps, refused int) {
 			}
 			end = max(end, op.Return)
 			a := op.Output.(output)
-			if a.Fate != made && a.Fate != unknown || a.Status == workspace.Rejected || a.Status == workspace.Duplicate {
+			if a.Fate != made && a.Fate != unknown || a.Status == workspace.StatusRejected || a.Status == workspace.StatusDuplicate {
 				refused++
 			}
 		}
@@ -395,22 +395,22 @@ func beginning(l lock, q input, a reply) (bool, any) {
 	fate, then := made, l
 	switch {
 	case l.knows(q.Message):
-		want = workspace.Duplicate
-	case l.holder == "" || q.Busy == workspace.Interrupt || q.Busy == workspace.Rollback:
-		want, then = workspace.Started, l.begin(q.Message).accept(q.Message)
-	case q.Busy == workspace.Reject:
-		want = workspace.Rejected
+		want = workspace.StatusDuplicate
+	case l.holder == "" || q.Busy == workspace.BusyInterrupt || q.Busy == workspace.BusyRollback:
+		want, then = workspace.StatusStarted, l.begin(q.Message).accept(q.Message)
+	case q.Busy == workspace.BusyReject:
+		want = workspace.StatusRejected
 	case length == queueMax:
-		want, fate = workspace.Rejected, full
+		want, fate = workspace.StatusRejected, full
 	default:
-		want, then = workspace.Queued, l.accept(q.Message)
+		want, then = workspace.StatusQueued, l.accept(q.Message)
 		then.queue = strings.TrimSpace(l.queue + " " + q.Message)
 	}
 	switch a.Fate {
 	case unknown:
 		return true, then
 	case fenced: // lost before it was known to have begun
-		return want == workspace.Started, then
+		return want == workspace.StatusStarted, then
 	}
 	return a.Status == want && a.Fate == fate, then
 }

@@ -25,9 +25,9 @@ func TestKill(t *testing.T) {
 		fleets = 1 // the processes do not see each other's races
 	}
 	for i := range fleets {
-		name, how := fmt.Sprint("sqlite", i), workspace.Resume
+		name, how := fmt.Sprint("sqlite", i), workspace.TakeoverResume
 		if i == 5 {
-			name, how = "sqlite-restart", workspace.Restart
+			name, how = "sqlite-restart", workspace.TakeoverRestart
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,7 +35,7 @@ func TestKill(t *testing.T) {
 		})
 	}
 	if !underRace() {
-		onServers(t, func(t *testing.T, fresh func() string) { killing(t, fresh(), workspace.Resume, (kills+9)/10) })
+		onServers(t, func(t *testing.T, fresh func() string) { killing(t, fresh(), workspace.TakeoverResume, (kills+9)/10) })
 	}
 }
 

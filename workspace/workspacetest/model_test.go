@@ -378,15 +378,15 @@ func (p *program) offer(msg workspace.Message, busy workspace.Busy) (workspace.S
 	switch {
 	case p.first == nil:
 		p.start(msg)
-		return workspace.Started, nil
-	case busy == workspace.Reject:
-		return workspace.Rejected, nil
-	case busy == workspace.Enqueue && len(p.queue) == 3:
-		return workspace.Rejected, workspace.ErrQueueFull
-	case busy == workspace.Enqueue:
+		return workspace.StatusStarted, nil
+	case busy == workspace.BusyReject:
+		return workspace.StatusRejected, nil
+	case busy == workspace.BusyEnqueue && len(p.queue) == 3:
+		return workspace.StatusRejected, workspace.ErrQueueFull
+	case busy == workspace.BusyEnqueue:
 		p.queue = append(p.queue, msg)
-		return workspace.Queued, nil
-	case busy == workspace.Rollback:
+		return workspace.StatusQueued, nil
+	case busy == workspace.BusyRollback:
 		p.now = p.base
 	}
 	queue := p.queue
@@ -394,7 +394,7 @@ func (p *program) offer(msg workspace.Message, busy workspace.Busy) (workspace.S
 	p.next(workspace.ErrInterrupted)
 	p.queue = queue
 	p.start(msg)
-	return workspace.Started, nil
+	return workspace.StatusStarted, nil
 }
 
 // begin sends a message and holds its run, if it has begun. Now and then the
@@ -403,9 +403,9 @@ func (p *program) begin() {
 	m, end := p.manager(nil)
 	if p.first != nil && p.random.IntN(5) == 0 {
 		defer end()
-		run, out, err := m.Begin(p.ctx, ann, p.first.message, workspace.Interrupt)
+		run, out, err := m.Begin(p.ctx, ann, p.first.message, workspace.BusyInterrupt)
 		require.NoError(p, err)
-		require.Equal(p, workspace.Outcome{Status: workspace.Duplicate}, out)
+		require.Equal(p, workspace.Outcome{Status: workspace.StatusDuplicate}, out)
 		require.Nil(p, run)
 		return
 	}
@@ -414,7 +414,7 @@ func (p *program) begin() {
 	run, out, err := m.Begin(p.ctx, ann, msg, busy)
 	require.ErrorIs(p, err, fails)
 	require.Equal(p, status, out.Status)
-	if status != workspace.Started {
+	if status != workspace.StatusStarted {
 		require.Nil(p, run)
 		end()
 		return
@@ -450,7 +450,7 @@ func (p *program) finish() {
 	run, err := h.run.Finish(p.ctx)
 	require.NoError(p, err)
 	p.stored(h.work, true)
-	p.next(workspace.ErrEnded)
+	p.next(workspace.ErrRunEnded)
 	p.goOn(run, h.die)
 }
 
@@ -462,7 +462,7 @@ func (p *program) fail() {
 	p.change(h)
 	run, err := h.run.Fail(p.ctx, errors.New("as it was told"))
 	require.NoError(p, err)
-	p.next(workspace.ErrEnded)
+	p.next(workspace.ErrRunEnded)
 	p.goOn(run, h.die)
 }
 
@@ -581,7 +581,7 @@ func (p *program) handle() {
 	if p.first != nil {
 		m, end := p.manager(p.unexpected)
 		defer end()
-		status, fails := p.offer(msg, workspace.Enqueue)
+		status, fails := p.offer(msg, workspace.BusyEnqueue)
 		out, err := m.Handle(p.ctx, ann, msg)
 		require.ErrorIs(p, err, fails)
 		require.Equal(p, status, out.Status)
@@ -591,8 +591,8 @@ func (p *program) handle() {
 	m, end := p.manager(p.script())
 	defer end()
 	out, err := m.Handle(p.ctx, ann, msg)
-	require.Equal(p, err == nil, out.Status == workspace.Done)
-	require.Equal(p, err != nil, out.Status == workspace.Failed)
+	require.Equal(p, err == nil, out.Status == workspace.StatusDone)
+	require.Equal(p, err != nil, out.Status == workspace.StatusFailed)
 }
 
 func (p *program) update() {

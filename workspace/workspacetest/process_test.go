@@ -278,7 +278,7 @@ func fateOf(err error) fate {
 		{workspace.ErrFenced, fenced},
 		{store.ErrUnknownOutcome, unknown},
 		{context.DeadlineExceeded, unknown}, // of a Finish on a slow machine: the run is taken over
-		{workspace.ErrEnded, ended},
+		{workspace.ErrRunEnded, ended},
 	} {
 		if errors.Is(err, known.err) {
 			return known.fate
