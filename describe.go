@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // Fields describes the fields that this handle may read, in the order of the
@@ -162,7 +162,7 @@ func quoteName(name string) string {
 		return name
 	}
 	var safe bytes.Buffer
-	json.HTMLEscape(&safe, strict.AppendQuote(nil, name))
+	json.HTMLEscape(&safe, jsontext.AppendQuote(nil, name))
 	return safe.String()
 }
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/agentstate/state/internal/list"
+	"github.com/agentstate/state/internal/persist"
 )
 
 // EffectKind names what an [Effect] does.
@@ -165,22 +165,22 @@ func (sp *spec) effects(from, to *entry) ([]Effect, error) {
 
 // sequence is a list as effects show it.
 type sequence struct {
-	*list.List
+	*persist.List
 	text func(i int) (JSON, error)           // is the same for equal elements only
 	put  func(e *Effect, from, to int) error // gives the effect elements
 	// same reports whether an element is the very same as one of another list; nil
 	// if only texts tell.
-	same func(i int, old *list.List, j int) bool
+	same func(i int, old *persist.List, j int) bool
 }
 
 // sequence returns a stored value of a list field.
 func (sp *spec) sequence(stored any) sequence {
-	l := bare(stored).(*list.List)
+	l := bare(stored).(*persist.List)
 	if sp.slot == messagesSlot {
 		return sequence{
 			List: l,
 			text: func(i int) (JSON, error) { return l.Index(i).Interface().(Message).Raw(), nil },
-			same: func(i int, old *list.List, j int) bool { return l.Index(i).Interface() == old.Index(j).Interface() },
+			same: func(i int, old *persist.List, j int) bool { return l.Index(i).Interface() == old.Index(j).Interface() },
 			put: func(e *Effect, from, to int) error {
 				e.Messages = l.Slice(from, to).Interface().([]Message)
 				return nil
@@ -222,7 +222,7 @@ func (st *stack) sequence() sequence {
 			data, err := JSONOf(r)
 			return data + JSON(raw), err
 		},
-		same: func(i int, old *list.List, j int) bool {
+		same: func(i int, old *persist.List, j int) bool {
 			return st.at(i) == old.Index(j).Interface().(*stackedResult)
 		},
 		put: func(e *Effect, from, to int) error {

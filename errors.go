@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
 )
 
 // The sentinels. Errors of this package match them with [errors.Is]; the types
@@ -136,19 +136,13 @@ func (e *aboutError) Error() string {
 
 func (e *aboutError) Unwrap() error { return e.err }
 
-// jsonError makes an error of package strict one of this package.
+// jsonError makes an error of package fault one of this package.
 func jsonError(what string, err error) error {
-	var limit *strict.LimitError
-	if errors.As(err, &limit) {
+	if limit := fault.AsLimit(err); limit != nil {
 		return &LimitError{Name: limit.Name, Field: what, Limit: limit.Limit, Got: limit.Got}
 	}
-	var wrong *strict.Error
-	if errors.As(err, &wrong) {
-		want, got, ok := strings.Cut(strings.TrimPrefix(wrong.Problem, "want "), ", got ")
-		if !ok {
-			want, got = "", wrong.Problem
-		}
-		return &TypeError{Field: what, Path: wrong.Path, Want: want, Got: got}
+	if wrong := fault.As(err); wrong != nil {
+		return &TypeError{Field: what, Path: wrong.Path, Want: wrong.Want, Got: wrong.Got}
 	}
 	return within(what, err)
 }

@@ -9,8 +9,9 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/form"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // Export returns the whole content as JSON, for [Import]: all fields but the
@@ -186,7 +187,7 @@ func (h *handle) load(in *form.State) error {
 			err = errors.New("messages are in conversation")
 		}
 		if err != nil {
-			return fieldError(clip(f.Name), err)
+			return fieldError(fault.Clip(f.Name), err)
 		}
 		seen[f.Name] = true
 		v, size, err := sp.imported(f.Value, h.schema.limits)
@@ -221,7 +222,7 @@ func (h *handle) load(in *form.State) error {
 // imported returns an exported value in stored form, and its size.
 func (sp *spec) imported(data []byte, lim Limits) (any, int, error) {
 	if sp.any {
-		tree, err := strict.Decode(data, strict.Limits{})
+		tree, err := jsontext.Decode(data, jsontext.Limits{})
 		if err != nil {
 			return nil, 0, jsonError(sp.name, err)
 		}
@@ -241,7 +242,7 @@ func (sp *spec) imported(data []byte, lim Limits) (any, int, error) {
 
 // decodeExport reads the format, strictly.
 func decodeExport(data []byte) (*form.State, error) {
-	if err := strict.Check(data, strict.Limits{Depth: 10_000}); err != nil {
+	if err := jsontext.Check(data, jsontext.Limits{Depth: 10_000}); err != nil {
 		return nil, err
 	}
 	var head struct {
@@ -304,7 +305,7 @@ func importStack(in *form.State, lim Limits) (st *stack, talk []run, err error) 
 	}
 	results := make([]*stackedResult, len(in.Results))
 	for i, e := range in.Results {
-		path := strict.Index("$.results", i)
+		path := jsontext.Index("$.results", i)
 		r := &stackedResult{id: e.ID, agent: e.Agent, input: e.Input, raw: e.Raw, created: e.CreatedAt}
 		for _, part := range []struct {
 			name string

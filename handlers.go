@@ -12,7 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/agentstate/state/internal/list"
+	"github.com/agentstate/state/internal/persist"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -283,9 +283,9 @@ func (h *handler) merge(sp *spec, current any, present bool, update any, size in
 		pushed, err := pushResult(current, present, update)
 		return pushed, 0, err
 	case (h.kind == appends || h.kind == keepsLast) && sp.list != nil:
-		l, _ := current.(*list.List)
+		l, _ := current.(*persist.List)
 		if !present {
-			l = list.New(sp.typ)
+			l = persist.NewList(sp.typ)
 		}
 		l, err := sp.appendTo(l, update, size, borrowed)
 		if err != nil {

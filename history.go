@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -63,7 +64,7 @@ func (hs *History) Append(r InferenceResult) error {
 	if h.rights != nil {
 		if !h.member() || r.Agent != "" && r.Agent != h.agent {
 			if r.Agent != "" && r.Agent != h.agent {
-				return h.denied(fmt.Sprintf("append a result of %q to", clip(r.Agent)), historyName)
+				return h.denied(fmt.Sprintf("append a result of %q to", fault.Clip(r.Agent)), historyName)
 			}
 			return h.denied(string(OpAppend), historyName)
 		}
@@ -269,7 +270,7 @@ func (hs *History) Reset(results []InferenceResult) error {
 	for i := range results {
 		r := results[i]
 		if h.rights != nil && r.Agent != h.agent && !slices.ContainsFunc(known[r.Agent+"\x00"+r.ID], r.equal) {
-			return h.denied(fmt.Sprintf("reset to a result of %q in", clip(r.Agent)), historyName)
+			return h.denied(fmt.Sprintf("reset to a result of %q in", fault.Clip(r.Agent)), historyName)
 		}
 		r.CreatedAt = r.CreatedAt.UTC().Round(0)
 		if err := r.check(h.schema.limits); err != nil {

@@ -4,7 +4,7 @@ import (
 	"iter"
 	"reflect"
 
-	"github.com/agentstate/state/internal/list"
+	"github.com/agentstate/state/internal/persist"
 )
 
 // Items yields the elements of a list field with their places, from place from
@@ -50,7 +50,7 @@ func Len[S ~[]E, E any](s *State, f *Field[S]) int {
 }
 
 // listOf returns the list that a field holds, or nil.
-func listOf[S any](h *handle, f *Field[S]) (*spec, *list.List) {
+func listOf[S any](h *handle, f *Field[S]) (*spec, *persist.List) {
 	sp, err := f.reader(h, "read")
 	if err != nil || sp.list == nil {
 		return nil, nil
@@ -59,5 +59,5 @@ func listOf[S any](h *handle, f *Field[S]) (*spec, *list.List) {
 	if e == nil {
 		return nil, nil
 	}
-	return sp, bare(e.value).(*list.List)
+	return sp, bare(e.value).(*persist.List)
 }

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // JSON is a JSON text that never changes: the arguments of a tool call, what a
@@ -22,7 +22,7 @@ const jsonDepth = 10_000
 
 // JSONText returns s as a JSON string. Invalid UTF-8 is replaced by U+FFFD.
 func JSONText(s string) JSON {
-	return JSON(strict.AppendQuote(make([]byte, 0, len(s)+2), s))
+	return JSON(jsontext.AppendQuote(make([]byte, 0, len(s)+2), s))
 }
 
 // JSONOf returns v as encoding/json writes it, but with <, > and & as they
@@ -36,7 +36,7 @@ func JSONOf(v any) (JSON, error) {
 		return "", jsonError("JSON", err)
 	}
 	data := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	if err := strict.Check(data, strict.Limits{Depth: jsonDepth}); err != nil {
+	if err := jsontext.Check(data, jsontext.Limits{Depth: jsonDepth}); err != nil {
 		return "", jsonError("JSON", err)
 	}
 	return JSON(data), nil
@@ -45,7 +45,7 @@ func JSONOf(v any) (JSON, error) {
 // Valid reports whether j is one JSON value in UTF-8 in which no object has a
 // member twice and no string has half a surrogate pair.
 func (j JSON) Valid() bool {
-	return strict.Check([]byte(j), strict.Limits{Depth: jsonDepth}) == nil
+	return jsontext.Check([]byte(j), jsontext.Limits{Depth: jsonDepth}) == nil
 }
 
 // Text returns the content if j is a JSON string, else j itself.
@@ -68,7 +68,7 @@ func (j JSON) text() string {
 	if strings.IndexByte(string(j), '\\') < 0 {
 		return string(j[1 : len(j)-1])
 	}
-	return strict.Unquote([]byte(j))
+	return jsontext.Unquote([]byte(j))
 }
 
 // Equal reports whether both are the same JSON value. Space, the order of
@@ -78,11 +78,11 @@ func (j JSON) Equal(other JSON) bool {
 	if j == other {
 		return true
 	}
-	a, err := strict.Decode([]byte(j), strict.Limits{Depth: jsonDepth})
+	a, err := jsontext.Decode([]byte(j), jsontext.Limits{Depth: jsonDepth})
 	if err != nil {
 		return false
 	}
-	b, err := strict.Decode([]byte(other), strict.Limits{Depth: jsonDepth})
+	b, err := jsontext.Decode([]byte(other), jsontext.Limits{Depth: jsonDepth})
 	return err == nil && reflect.DeepEqual(a, b)
 }
 
@@ -90,7 +90,7 @@ func (j JSON) Equal(other JSON) bool {
 // becomes a json.Number where dst leaves the type open, and that j must be
 // valid.
 func (j JSON) Decode(dst any) error {
-	if err := strict.Check([]byte(j), strict.Limits{Depth: jsonDepth}); err != nil {
+	if err := jsontext.Check([]byte(j), jsontext.Limits{Depth: jsonDepth}); err != nil {
 		return jsonError("JSON", err)
 	}
 	dec := json.NewDecoder(strings.NewReader(string(j)))
@@ -114,9 +114,9 @@ func (j JSON) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON copies data without the space between its tokens. It fails if
 // the text is not [JSON.Valid]. A null is kept: the JSON is "null", not "".
 func (j *JSON) UnmarshalJSON(data []byte) error {
-	if err := strict.Check(data, strict.Limits{Depth: jsonDepth}); err != nil {
+	if err := jsontext.Check(data, jsontext.Limits{Depth: jsonDepth}); err != nil {
 		return jsonError("JSON", err)
 	}
-	*j = JSON(strict.AppendCompact(make([]byte, 0, len(data)), data))
+	*j = JSON(jsontext.AppendCompact(make([]byte, 0, len(data)), data))
 	return nil
 }

@@ -1,13 +1,13 @@
 package state
 
 import (
-	"errors"
 	"hash/maphash"
 	"reflect"
 	"strconv"
 	"strings"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -93,7 +93,7 @@ func newText(role, text, stop string) TextMessage {
 	b = append(b, `{"type":"text","role":"`...)
 	b = append(b, role...)
 	b = append(b, `","content":`...)
-	b = strict.AppendQuote(b, text)
+	b = jsontext.AppendQuote(b, text)
 	if stop != "" {
 		b = append(b, `,"stop_reason":"`...)
 		b = append(b, stop...)
@@ -185,7 +185,7 @@ func registerMessages() {
 // It does not retain data. Constructors set no limit on size, so a message of
 // more than 64 MiB can be made but not decoded.
 func DecodeMessage(data []byte) (Message, error) {
-	if err := strict.Check(data, strict.Limits{Bytes: messageBytes, Depth: messageDepth}); err != nil {
+	if err := jsontext.Check(data, jsontext.Limits{Bytes: messageBytes, Depth: messageDepth}); err != nil {
 		return nil, jsonError("message", err)
 	}
 	m, err := messageOf(data)
@@ -207,28 +207,24 @@ func DecodeMessages(data []byte) ([]Message, error) {
 }
 
 func decodeMessages(data []byte) ([]Message, error) {
-	if err := strict.Check(data, strict.Limits{Depth: messageDepth + 1}); err != nil {
+	if err := jsontext.Check(data, jsontext.Limits{Depth: messageDepth + 1}); err != nil {
 		return nil, err
 	}
-	if strict.Kind(data) == "null" {
+	if jsontext.Kind(data) == "null" {
 		return nil, nil
 	}
-	elements, err := strict.Elements(data)
+	elements, err := jsontext.Elements(data)
 	if err != nil {
 		return nil, err
 	}
 	msgs := make([]Message, len(elements))
 	for i, element := range elements {
-		path := strict.Index("$", i)
+		path := jsontext.Index("$", i)
 		if len(element) > messageBytes {
-			return nil, &strict.LimitError{Path: path, Name: "Bytes", Limit: messageBytes, Got: len(element)}
+			return nil, &fault.LimitError{Path: path, Name: "Bytes", Limit: messageBytes, Got: len(element)}
 		}
 		if msgs[i], err = messageOf(element); err != nil {
-			var at *strict.Error
-			if errors.As(err, &at) {
-				err = &strict.Error{Path: path + at.Path[len("$"):], Problem: at.Problem}
-			}
-			return nil, err
+			return nil, fault.Under(path, err)
 		}
 	}
 	return msgs, nil
@@ -236,7 +232,7 @@ func decodeMessages(data []byte) ([]Message, error) {
 
 // messageOf makes a message of a checked text.
 func messageOf(data []byte) (Message, error) {
-	body, err := newBody(strict.AppendCompact(make([]byte, 0, len(data)), data))
+	body, err := newBody(jsontext.AppendCompact(make([]byte, 0, len(data)), data))
 	if err != nil {
 		return nil, err
 	}
@@ -268,11 +264,11 @@ func (m TextMessage) Text() string {
 	case content == "" || content[0] != '[':
 		return content.text()
 	}
-	parts, _ := strict.Elements([]byte(content)) // checked by newBody
+	parts, _ := jsontext.Elements([]byte(content)) // checked by newBody
 	var texts []string
 	for _, part := range parts {
-		if members, _ := strict.Members(part); isTextPart(members) {
-			texts = append(texts, strict.Unquote(member(members, "text")))
+		if members, _ := jsontext.Members(part); isTextPart(members) {
+			texts = append(texts, jsontext.Unquote(member(members, "text")))
 		}
 	}
 	return strings.Join(texts, "\n")

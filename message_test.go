@@ -200,8 +200,8 @@ func TestDecodeMessageRefuses(t *testing.T) {
 		{`{"type":"tool_call","role":"assistant","tools":[{"name":[]}]}`, "state: \"message\": $.tools[0].name: want string, got array"},
 		{`{"type":"tool_result","role":"tool_result","content":1}`, "state: \"message\": $.tool: want object, got nothing"},
 		{`{"type":"tool_result","role":"tool_result","tool":{"name":true}}`, "state: \"message\": $.tool.name: want string, got bool"},
-		{"{\"type\":\"text\",\"role\":\"user\",\"content\":\"\xff\"}", "state: \"message\": $.content: invalid UTF-8, at byte 40"},
-		{`{"type":"text","role":"user","content":"\ud800"}`, "state: \"message\": $.content: invalid escape, at byte 40"},
+		{"{\"type\":\"text\",\"role\":\"user\",\"content\":\"\xff\"}", "state: \"message\": $.content: invalid UTF-8 at byte 40"},
+		{`{"type":"text","role":"user","content":"\ud800"}`, "state: \"message\": $.content: invalid escape at byte 40"},
 		{`{"type":"x","a":` + deep + `}`, "state: \"message\": limit Depth: 65 is more than 64"},
 		{`{"type":"x"}` + strings.Repeat(" ", 64<<20), "state: \"message\": limit Bytes: 67108876 is more than 67108864"},
 	} {

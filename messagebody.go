@@ -1,10 +1,10 @@
 package state
 
 import (
-	"fmt"
 	"strings"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // messageBody is what the messages share. All of it is set before the message
@@ -104,12 +104,12 @@ func (b *messageBody) toolCalls() []ToolCall {
 
 // newBody makes the body of a checked, compact text.
 func newBody(data []byte) (*messageBody, error) {
-	members, err := strict.Members(data)
+	members, err := jsontext.Members(data)
 	if err != nil {
 		return nil, err
 	}
 	r := bodyReader{data: data, raw: string(data)}
-	b := &messageBody{raw: r.raw, sum: strict.Hash(messageSeed, data)}
+	b := &messageBody{raw: r.raw, sum: jsontext.Hash(messageSeed, data)}
 	if b.typ, err = r.text(member(members, "type"), "$.type"); err != nil {
 		return nil, err
 	}
@@ -161,13 +161,13 @@ func newBody(data []byte) (*messageBody, error) {
 func exactly(name, path string, known ...string) error {
 	for _, k := range known {
 		if name != k && strings.EqualFold(name, k) {
-			return &strict.Error{Path: strict.Path(path, name), Problem: fmt.Sprintf("want %s, got it in another case", k)}
+			return &fault.Error{Path: jsontext.Path(path, name), Want: k, Got: "it in another case"}
 		}
 	}
 	return nil
 }
 
-func member(members []strict.Member, name string) []byte {
+func member(members []jsontext.Member, name string) []byte {
 	for _, m := range members {
 		if m.Name == name {
 			return m.Value
@@ -202,13 +202,13 @@ func (r *bodyReader) calls(tools []byte) ([]ToolCall, error) {
 	if err := want("array", tools, "$.tools"); err != nil {
 		return nil, err
 	}
-	elements, err := strict.Elements(tools)
+	elements, err := jsontext.Elements(tools)
 	if err != nil {
 		return nil, err
 	}
 	calls := make([]ToolCall, len(elements))
 	for i, element := range elements {
-		if calls[i], err = r.call(element, strict.Index("$.tools", i)); err != nil {
+		if calls[i], err = r.call(element, jsontext.Index("$.tools", i)); err != nil {
 			return nil, err
 		}
 	}
@@ -222,7 +222,7 @@ func (r *bodyReader) call(tool []byte, path string) (ToolCall, error) {
 	if err := want("object", tool, path); err != nil {
 		return call, err
 	}
-	members, err := strict.Members(tool)
+	members, err := jsontext.Members(tool)
 	if err != nil {
 		return call, err
 	}
@@ -245,7 +245,7 @@ func (r *bodyReader) call(tool []byte, path string) (ToolCall, error) {
 			} else {
 				extra = append(extra, ',')
 			}
-			extra = strict.AppendQuote(extra, m.Name)
+			extra = jsontext.AppendQuote(extra, m.Name)
 			extra = append(extra, ':')
 			extra = append(extra, m.Value...)
 		}
@@ -262,23 +262,23 @@ func (r *bodyReader) call(tool []byte, path string) (ToolCall, error) {
 // checkContent checks the content of a text message: a string, null, or parts,
 // of which the ones of type text have a text.
 func checkContent(content []byte) error {
-	switch strict.Kind(content) {
+	switch jsontext.Kind(content) {
 	case "string", "null":
 		return nil
 	case "array":
 	default:
 		return want("string or array", content, "$.content")
 	}
-	parts, err := strict.Elements(content)
+	parts, err := jsontext.Elements(content)
 	if err != nil {
 		return err
 	}
 	for i, part := range parts {
-		path := strict.Index("$.content", i)
+		path := jsontext.Index("$.content", i)
 		if err := want("object", part, path); err != nil {
 			return err
 		}
-		members, err := strict.Members(part)
+		members, err := jsontext.Members(part)
 		if err != nil {
 			return err
 		}
@@ -291,15 +291,15 @@ func checkContent(content []byte) error {
 	return nil
 }
 
-func isTextPart(members []strict.Member) bool {
+func isTextPart(members []jsontext.Member) bool {
 	typ := member(members, "type")
-	return strict.Kind(typ) == "string" && strict.Unquote(typ) == typeText
+	return jsontext.Kind(typ) == "string" && jsontext.Unquote(typ) == typeText
 }
 
 // want returns an error unless part is of the kind.
 func want(kind string, part []byte, path string) error {
-	if got := strict.Kind(part); got != kind {
-		return &strict.Error{Path: path, Problem: "want " + kind + ", got " + got}
+	if got := jsontext.Kind(part); got != kind {
+		return &fault.Error{Path: path, Want: kind, Got: got}
 	}
 	return nil
 }
@@ -307,18 +307,18 @@ func want(kind string, part []byte, path string) error {
 // appendCall appends a call whose input and extra members may have depth
 // levels.
 func appendCall(b []byte, call ToolCall, depth int) []byte {
-	var extra []strict.Member
-	if data := []byte(call.Extra); strict.Check(data, strict.Limits{Depth: depth + 1}) == nil {
-		extra, _ = strict.Members(data) // none if it is no object
+	var extra []jsontext.Member
+	if data := []byte(call.Extra); jsontext.Check(data, jsontext.Limits{Depth: depth + 1}) == nil {
+		extra, _ = jsontext.Members(data) // none if it is no object
 	}
 	b = append(b, '{')
 	if member(extra, "type") == nil {
 		b = append(b, `"type":"tool",`...)
 	}
 	b = append(b, `"id":`...)
-	b = strict.AppendQuote(b, call.ID)
+	b = jsontext.AppendQuote(b, call.ID)
 	b = append(b, `,"name":`...)
-	b = strict.AppendQuote(b, call.Name)
+	b = jsontext.AppendQuote(b, call.Name)
 	if call.Input != "" {
 		b = append(b, `,"input":`...)
 		b = appendJSON(b, call.Input, depth)
@@ -329,9 +329,9 @@ func appendCall(b []byte, call ToolCall, depth int) []byte {
 			continue
 		}
 		b = append(b, ',')
-		b = strict.AppendQuote(b, m.Name)
+		b = jsontext.AppendQuote(b, m.Name)
 		b = append(b, ':')
-		b = strict.AppendCompact(b, m.Value)
+		b = jsontext.AppendCompact(b, m.Value)
 	}
 	return append(b, '}')
 }
@@ -339,8 +339,8 @@ func appendCall(b []byte, call ToolCall, depth int) []byte {
 // appendJSON appends j, or if it is no JSON of that depth its text.
 func appendJSON(b []byte, j JSON, depth int) []byte {
 	data := []byte(j)
-	if strict.Check(data, strict.Limits{Depth: depth}) != nil {
-		return strict.AppendQuote(b, string(j))
+	if jsontext.Check(data, jsontext.Limits{Depth: depth}) != nil {
+		return jsontext.AppendQuote(b, string(j))
 	}
-	return strict.AppendCompact(b, data)
+	return jsontext.AppendCompact(b, data)
 }

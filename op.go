@@ -3,7 +3,7 @@ package state
 import (
 	"errors"
 
-	"github.com/agentstate/state/internal/list"
+	"github.com/agentstate/state/internal/persist"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -26,7 +26,7 @@ type op struct {
 func (o *op) update() any {
 	v := bare(o.value)
 	if o.tail > 0 {
-		l := v.(*list.List)
+		l := v.(*persist.List)
 		return span{l, l.Len() - int(o.tail), l.Len()}
 	}
 	return v
@@ -123,7 +123,7 @@ func (o *op) settle(to *entry) {
 		case o.handler.overwrites():
 			o.value = to.value
 		case added == 0:
-			o.value = o.spec.hide(list.New(o.spec.typ))
+			o.value = o.spec.hide(persist.NewList(o.spec.typ))
 		default:
 			o.value, o.tail = to.value, int32(added)
 		}

@@ -12,7 +12,8 @@ import (
 
 	"golang.org/x/exp/maps"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // schemaText is a schema as data.
@@ -104,7 +105,7 @@ func ParseSchema(data []byte, handlers ...AnyHandler) (*Schema, error) {
 		if !ok {
 			names := maps.Keys(fieldTypes)
 			slices.Sort(names)
-			errs = append(errs, fmt.Errorf("state: schema: $.fields[%d].type: %q is none of %s", i, clip(f.Type), strings.Join(names, ", ")))
+			errs = append(errs, fmt.Errorf("state: schema: $.fields[%d].type: %q is none of %s", i, fault.Clip(f.Type), strings.Join(names, ", ")))
 			continue
 		}
 		part, err := declare(f, handlers)
@@ -132,7 +133,7 @@ func ParseSchema(data []byte, handlers ...AnyHandler) (*Schema, error) {
 
 // decodeSchema reads the text, strictly.
 func decodeSchema(data []byte) (*schemaText, error) {
-	if err := strict.Check(data, strict.Limits{Depth: 16, Bytes: 16 << 20}); err != nil {
+	if err := jsontext.Check(data, jsontext.Limits{Depth: 16, Bytes: 16 << 20}); err != nil {
 		return nil, err
 	}
 	var text schemaText
@@ -156,22 +157,22 @@ func exactMembers(data []byte, typ reflect.Type, inner map[string]reflect.Type) 
 }
 
 func exactAt(path string, data []byte, typ reflect.Type, inner map[string]reflect.Type) error {
-	if kind := strict.Kind(data); kind != "object" {
-		return &strict.Error{Path: path, Problem: "want object, got " + kind}
+	if kind := jsontext.Kind(data); kind != "object" {
+		return &fault.Error{Path: path, Want: "object", Got: kind}
 	}
-	ms, err := strict.Members(data)
+	ms, err := jsontext.Members(data)
 	if err != nil {
 		return err
 	}
 	for _, m := range ms {
-		at := strict.Path(path, clip(m.Name))
+		at := jsontext.Path(path, fault.Clip(m.Name))
 		known := false
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
 			known = known || name == m.Name
 		}
 		if !known {
-			return &strict.Error{Path: at, Problem: "unknown member"}
+			return &fault.Error{Path: at, Got: "unknown member"}
 		}
 		elem, ok := inner[m.Name]
 		if !ok || string(m.Value) == "null" {
@@ -183,15 +184,15 @@ func exactAt(path string, data []byte, typ reflect.Type, inner map[string]reflec
 			}
 			continue
 		}
-		if kind := strict.Kind(m.Value); kind != "array" {
-			return &strict.Error{Path: at, Problem: "want array, got " + kind}
+		if kind := jsontext.Kind(m.Value); kind != "array" {
+			return &fault.Error{Path: at, Want: "array", Got: kind}
 		}
-		elements, err := strict.Elements(m.Value)
+		elements, err := jsontext.Elements(m.Value)
 		if err != nil {
 			return err
 		}
 		for i, e := range elements {
-			if err := exactAt(strict.Index(at, i), e, elem, nil); err != nil {
+			if err := exactAt(jsontext.Index(at, i), e, elem, nil); err != nil {
 				return err
 			}
 		}
@@ -259,7 +260,7 @@ func fieldOf[T any](f fieldText, given []AnyHandler, shipped ...Handler[T]) (Par
 			return field, nil
 		}
 	}
-	return nil, fmt.Errorf("field %q: no handler %q for type %s", f.Name, clip(f.Handler), f.Type)
+	return nil, fmt.Errorf("field %q: no handler %q for type %s", f.Name, fault.Clip(f.Handler), f.Type)
 }
 
 // MarshalJSON returns the schema as ParseSchema reads it. Go types that it does

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -211,7 +212,7 @@ func (d *schemaDraft) finish() {
 		}
 		d.part = d.of[slot]
 		if err := checkName(sp.name, s.limits.NameBytes); err != nil {
-			d.fail(fmt.Errorf("state: field %q: %w", clip(sp.name), err))
+			d.fail(fmt.Errorf("state: field %q: %w", fault.Clip(sp.name), err))
 		}
 		d.checkAccess(sp, members)
 	}
@@ -380,27 +381,14 @@ func checkName(name string, limit int) error {
 	case name == "":
 		return &TypeError{Field: name, Path: "name", Want: "a name", Got: "nothing"}
 	case limit > 0 && len(name) > limit:
-		return &LimitError{Name: "NameBytes", Field: clip(name), Limit: limit, Got: len(name)}
+		return &LimitError{Name: "NameBytes", Field: fault.Clip(name), Limit: limit, Got: len(name)}
 	case !utf8.ValidString(name):
-		return &TypeError{Field: clip(name), Path: "name", Want: "valid UTF-8", Got: "other bytes"}
+		return &TypeError{Field: fault.Clip(name), Path: "name", Want: "valid UTF-8", Got: "other bytes"}
 	}
 	for _, r := range name {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r == '\ufeff' {
-			return &TypeError{Field: clip(name), Path: "name", Want: "one line of visible text", Got: fmt.Sprintf("%U", r)}
+			return &TypeError{Field: fault.Clip(name), Path: "name", Want: "one line of visible text", Got: fmt.Sprintf("%U", r)}
 		}
 	}
 	return nil
-}
-
-// clip shortens a name for an error.
-func clip(name string) string {
-	const most = 64
-	if len(name) <= most {
-		return name
-	}
-	n := most
-	for !utf8.RuneStart(name[n]) {
-		n--
-	}
-	return name[:n] + "…"
 }

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/exp/maps"
 
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/redact"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // mask is what is shown in place of a secret.
@@ -61,7 +61,7 @@ func (sp *spec) leaves(stored any) []string {
 	if err != nil {
 		return nil
 	}
-	tree, err := strict.Decode(data, strict.Limits{})
+	tree, err := jsontext.Decode(data, jsontext.Limits{})
 	if err != nil {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"unicode/utf8"
 
-	"github.com/agentstate/state/internal/list"
+	"github.com/agentstate/state/internal/persist"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -36,7 +36,7 @@ type spec struct {
 	validate func(any) error
 }
 
-// Values are stored in one of these forms: a *list.List where the field is a
+// Values are stored in one of these forms: a *persist.List where the field is a
 // list, the normalised value where it holds any type, else the value itself.
 // Those of secret fields sit inside a hidden. None is ever changed.
 
@@ -45,7 +45,7 @@ type hidden func() any
 
 // span is a part of a list: what one write appended.
 type span struct {
-	list     *list.List
+	list     *persist.List
 	from, to int
 }
 
@@ -202,7 +202,7 @@ func (sp *spec) slice(update any) reflect.Value {
 	switch u := update.(type) {
 	case span:
 		return u.list.Slice(u.from, u.to)
-	case *list.List:
+	case *persist.List:
 		return u.Slice(0, u.Len())
 	}
 	return reflect.ValueOf(update)
@@ -214,15 +214,15 @@ func (sp *spec) settle(v any, size int, borrowed bool) (any, error) {
 	if sp.list == nil {
 		return v, nil
 	}
-	if l, ok := v.(*list.List); ok {
+	if l, ok := v.(*persist.List); ok {
 		return l, nil
 	}
-	return sp.appendTo(list.New(sp.typ), v, size, borrowed)
+	return sp.appendTo(persist.NewList(sp.typ), v, size, borrowed)
 }
 
 // appendTo appends an update to a list. If it is borrowed, the elements are
 // copied.
-func (sp *spec) appendTo(l *list.List, update any, size int, borrowed bool) (*list.List, error) {
+func (sp *spec) appendTo(l *persist.List, update any, size int, borrowed bool) (*persist.List, error) {
 	from := l.Len()
 	l = l.Append(sp.slice(update), size)
 	if borrowed && !sp.noCopy && !sp.list.Immutable() {
@@ -242,7 +242,7 @@ func (sp *spec) share(stored any) any {
 		stored = h()
 	}
 	switch stored.(type) {
-	case span, *list.List:
+	case span, *persist.List:
 		return sp.slice(stored).Interface()
 	}
 	return stored
@@ -258,7 +258,7 @@ func (sp *spec) out(stored any) any {
 		return v
 	case sp.list != nil && sp.list.Immutable():
 		switch stored.(type) {
-		case span, *list.List: // share has made the slice
+		case span, *persist.List: // share has made the slice
 			return v
 		}
 	case sp.plan.Immutable():
@@ -307,7 +307,7 @@ func (sp *spec) equal(a, b any) bool {
 // sizeOf returns the size of a stored value.
 func (sp *spec) sizeOf(stored any) int {
 	stored = bare(stored)
-	if l, ok := stored.(*list.List); ok {
+	if l, ok := stored.(*persist.List); ok {
 		return l.Bytes()
 	}
 	v := sp.share(stored)
@@ -347,14 +347,6 @@ func (sp *spec) fault(err error) error {
 
 // typeError says which field an error of package value is about.
 func typeError(field string, err error) error {
-	var e *value.Error
-	if errors.As(err, &e) {
-		return &TypeError{Field: field, Path: e.Path, Want: e.Want, Got: e.Got}
-	}
-	var l *value.LimitError
-	if errors.As(err, &l) {
-		return &LimitError{Name: l.Name, Field: field, Limit: l.Limit, Got: l.Got}
-	}
 	if e := jsonError(field, err); errors.Is(e, ErrWrongType) || errors.Is(e, ErrLimitExceeded) {
 		return e
 	}

@@ -8,16 +8,15 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/agentstate/state/internal/hamt"
-	"github.com/agentstate/state/internal/list"
+	"github.com/agentstate/state/internal/persist"
 )
 
 // stack is an immutable stack of results. The messages of all results are in one
 // table, each once; a result refers to runs of it.
 type stack struct {
-	table   *list.List // []Message
-	results *list.List // []*stackedResult
-	index   hamt.Map[int]
+	table   *persist.List // []Message
+	results *persist.List // []*stackedResult
+	index   persist.Map[int]
 	popped  int // results popped since the table was made
 }
 
@@ -46,8 +45,8 @@ var emptyStack = newStack()
 
 func newStack() *stack {
 	return &stack{
-		table:   list.New(reflect.TypeFor[[]Message]()),
-		results: list.New(reflect.TypeFor[[]*stackedResult]()),
+		table:   persist.NewList(reflect.TypeFor[[]Message]()),
+		results: persist.NewList(reflect.TypeFor[[]*stackedResult]()),
 	}
 }
 

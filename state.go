@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/exp/maps"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -109,7 +110,7 @@ func (h *handle) named(name string) (*spec, string, error) {
 		return sp, "", nil
 	}
 	if !h.schema.open {
-		return nil, "", fieldError(clip(name), ErrUnknownField)
+		return nil, "", fieldError(fault.Clip(name), ErrUnknownField)
 	}
 	return undeclaredSpec, name, nil
 }
@@ -119,7 +120,7 @@ func (h *handle) named(name string) (*spec, string, error) {
 func (h *handle) may(op string, write bool, sp *spec, key string) error {
 	switch {
 	case sp.slot < 0 && !h.member():
-		return h.denied(op, clip(key))
+		return h.denied(op, fault.Clip(key))
 	case sp.slot >= 0 && !write && !h.mayRead(sp.slot), sp.slot >= 0 && write && !h.mayWrite(sp.slot):
 		return h.denied(op, sp.name)
 	}
@@ -192,14 +193,14 @@ func (o *op) about(err error) error {
 	}
 	switch e := err.(type) {
 	case *TypeError:
-		e.Field = clip(o.key)
+		e.Field = fault.Clip(o.key)
 	case *LimitError:
 		if e.Name != "Keys" {
-			e.Field = clip(o.key)
+			e.Field = fault.Clip(o.key)
 		}
 	case *aboutError:
 		if e.where == "" {
-			e.field = clip(o.key)
+			e.field = fault.Clip(o.key)
 		}
 	}
 	return err
@@ -350,13 +351,13 @@ func Get[T any](s *State, name string) (T, error) {
 	}
 	e := h.branch.get(sp, key)
 	if e == nil {
-		return zero, fieldError(clip(name), ErrNotFound)
+		return zero, fieldError(fault.Clip(name), ErrNotFound)
 	}
 	v := sp.out(e.value)
 	if t, ok := v.(T); ok {
 		return t, nil
 	}
-	to, err := newSpec(clip(name), reflect.TypeFor[T]())
+	to, err := newSpec(fault.Clip(name), reflect.TypeFor[T]())
 	if err != nil {
 		return zero, err
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/agentstate/state/internal/hamt"
+	"github.com/agentstate/state/internal/persist"
 )
 
 // entry is the value of a field as one write left it. It is immutable and
@@ -25,7 +25,7 @@ type entry struct {
 type tree struct {
 	owner uint64
 	pages []atomic.Pointer[page]
-	keys  hamt.Map[entry]
+	keys  persist.Map[entry]
 
 	// What follows is for writers and others who hold the branch's lock, and of
 	// a frozen branch for all.

@@ -2,7 +2,7 @@ package provider
 
 import (
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // anthropic is the codec of the Messages API. An entry of its conversation has a
@@ -18,13 +18,13 @@ import (
 //	joined  as in package origin
 type anthropic struct{}
 
-func (a anthropic) request(d *decoder, body strict.Object) (strict.Object, error) {
+func (a anthropic) request(d *decoder, body jsontext.Object) (jsontext.Object, error) {
 	settings := body.Without("messages")
-	if system := body.Get("system"); system != nil && strict.Kind(system) != "null" {
+	if system := body.Get("system"); system != nil && jsontext.Kind(system) != "null" {
 		if err := want("$.system", system, "string", "array"); err != nil {
 			return nil, err
 		}
-		if err := d.text("$.system", "system", system, strict.Object{}.WithString("in", "system")); err != nil {
+		if err := d.text("$.system", "system", system, jsontext.Object{}.WithString("in", "system")); err != nil {
 			return nil, err
 		}
 		settings = settings.Without("system")
@@ -32,12 +32,12 @@ func (a anthropic) request(d *decoder, body strict.Object) (strict.Object, error
 	if err := want("$.messages", body.Get("messages"), "array"); err != nil {
 		return nil, err
 	}
-	entries, err := strict.Elements(body.Get("messages"))
+	entries, err := jsontext.Elements(body.Get("messages"))
 	if err != nil {
 		return nil, err
 	}
 	for i, entry := range entries {
-		path := strict.Index("$.messages", i)
+		path := jsontext.Index("$.messages", i)
 		if err := want(path, entry, "object"); err != nil {
 			return nil, err
 		}
@@ -48,12 +48,12 @@ func (a anthropic) request(d *decoder, body strict.Object) (strict.Object, error
 	return settings, nil
 }
 
-func (a anthropic) response(d *decoder, body strict.Object) (string, []byte, int64, error) {
+func (a anthropic) response(d *decoder, body jsontext.Object) (string, []byte, int64, error) {
 	if err := want("$.content", body.Get("content"), "array", "string"); err != nil {
 		return "", nil, 0, err
 	}
-	entry := strict.Object{}.WithString("role", "assistant").With("content", body.Get("content"))
-	if role := body.Get("role"); strict.Kind(role) == "string" {
+	entry := jsontext.Object{}.WithString("role", "assistant").With("content", body.Get("content"))
+	if role := body.Get("role"); jsontext.Kind(role) == "string" {
 		entry = entry.With("role", role)
 	}
 	err := a.entry(d, "$", entry.JSON())
@@ -64,14 +64,14 @@ func (anthropic) assemble() assembler { return &anthropicStream{} }
 
 // entry adds the messages of an entry.
 func (a anthropic) entry(d *decoder, path string, raw []byte) error {
-	entry, err := strict.Members(raw)
+	entry, err := jsontext.Members(raw)
 	if err != nil {
 		return err
 	}
-	object := strict.Object(entry)
+	object := jsontext.Object(entry)
 	role, content := stringOf(object.Get("role")), object.Get("content")
 	pieces, ok := anthropicPieces(role, content)
-	if !ok || strict.Kind(object.Get("role")) != "string" {
+	if !ok || jsontext.Kind(object.Get("role")) != "string" {
 		return d.item(path, role, "message", raw)
 	}
 	kept := difference(object.Without("role", "content"), nil)
@@ -82,30 +82,30 @@ func (a anthropic) entry(d *decoder, path string, raw []byte) error {
 		if err := p.add(d, path+".content", role, kept); err != nil {
 			return err
 		}
-		kept = strict.Object{{Name: "joined", Value: []byte("true")}}
+		kept = jsontext.Object{{Name: "joined", Value: []byte("true")}}
 	}
 	return nil
 }
 
 // anthropicPiece is what of an entry becomes one message.
 type anthropicPiece struct {
-	kind   string          // "text", "tool_use" or "tool_result"
-	text   []byte          // content that is a string
-	raw    [][]byte        // the blocks
-	blocks []strict.Object // the same
+	kind   string            // "text", "tool_use" or "tool_result"
+	text   []byte            // content that is a string
+	raw    [][]byte          // the blocks
+	blocks []jsontext.Object // the same
 }
 
 // anthropicPieces splits content. It returns false if it is nothing that the
 // messages have.
 func anthropicPieces(role string, content []byte) ([]anthropicPiece, bool) {
-	switch strict.Kind(content) {
+	switch jsontext.Kind(content) {
 	case "string":
 		return []anthropicPiece{{kind: "text", text: content}}, true
 	case "array":
 	default:
 		return nil, false
 	}
-	raw, err := strict.Elements(content)
+	raw, err := jsontext.Elements(content)
 	if err != nil {
 		return nil, false
 	}
@@ -114,14 +114,14 @@ func anthropicPieces(role string, content []byte) ([]anthropicPiece, bool) {
 	}
 	var pieces []anthropicPiece
 	for _, r := range raw {
-		members, err := strict.Members(r)
-		block := strict.Object(members)
-		if err != nil || strict.Kind(block.Get("type")) != "string" {
+		members, err := jsontext.Members(r)
+		block := jsontext.Object(members)
+		if err != nil || jsontext.Kind(block.Get("type")) != "string" {
 			return nil, false
 		}
 		kind := stringOf(block.Get("type"))
 		switch {
-		case kind == "tool_use" && role != "assistant", kind == "text" && strict.Kind(block.Get("text")) != "string":
+		case kind == "tool_use" && role != "assistant", kind == "text" && jsontext.Kind(block.Get("text")) != "string":
 			return nil, false
 		case kind != "tool_use" && kind != "tool_result":
 			kind = "text"
@@ -152,7 +152,7 @@ func (p anthropicPiece) follows(msgs []state.Message, role string) bool {
 }
 
 // add adds the message of a piece.
-func (p anthropicPiece) add(d *decoder, path, role string, kept strict.Object) error {
+func (p anthropicPiece) add(d *decoder, path, role string, kept jsontext.Object) error {
 	switch p.kind {
 	case "tool_use":
 		calls := make([]call, len(p.blocks))
@@ -165,7 +165,7 @@ func (p anthropicPiece) add(d *decoder, path, role string, kept strict.Object) e
 	case "tool_result":
 		block := p.blocks[0]
 		id, content, isError := stringOf(block.Get("tool_use_id")), block.Get("content"), block.Get("is_error")
-		if strict.Kind(isError) != "bool" {
+		if jsontext.Kind(isError) != "bool" {
 			isError = nil
 		}
 		if of := difference(block, anthropicResult(id, anthropicOutput(content), isError)); of != nil {
@@ -181,7 +181,7 @@ func (p anthropicPiece) add(d *decoder, path, role string, kept strict.Object) e
 	}
 	content := p.text
 	if content == nil {
-		content = strict.Array(p.raw)
+		content = jsontext.Array(p.raw)
 	}
 	return d.text(path, role, content, kept)
 }

@@ -5,59 +5,59 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // anthropicCall returns the plain block of a call, whose input has to be an
 // object.
-func anthropicCall(id, name string, input []byte) strict.Object {
-	switch strict.Kind(input) {
+func anthropicCall(id, name string, input []byte) jsontext.Object {
+	switch jsontext.Kind(input) {
 	case "object":
 	case "nothing", "null":
 		input = []byte("{}")
 	default:
-		input = strict.Object{{Name: "arguments", Value: input}}.JSON()
+		input = jsontext.Object{{Name: "arguments", Value: input}}.JSON()
 	}
-	return strict.Object{}.WithString("type", "tool_use").WithString("id", id).WithString("name", name).With("input", input)
+	return jsontext.Object{}.WithString("type", "tool_use").WithString("id", id).WithString("name", name).With("input", input)
 }
 
 // anthropicResult returns the plain block of a result.
-func anthropicResult(id string, content, isError []byte) strict.Object {
-	return strict.Object{}.WithString("type", "tool_result").WithString("tool_use_id", id).
+func anthropicResult(id string, content, isError []byte) jsontext.Object {
+	return jsontext.Object{}.WithString("type", "tool_result").WithString("tool_use_id", id).
 		With("content", content).With("is_error", isError)
 }
 
 // anthropicOutput returns the content of a result: a text or blocks as they are,
 // the text of any other value.
 func anthropicOutput(value []byte) []byte {
-	switch strict.Kind(value) {
+	switch jsontext.Kind(value) {
 	case "string", "array":
 		return value
 	case "nothing", "null":
 		return nil
 	}
-	return strict.AppendQuote(nil, string(value))
+	return jsontext.AppendQuote(nil, string(value))
 }
 
 // anthropicText returns the block of a text that is a JSON string.
 func anthropicText(text []byte) []byte {
-	return strict.Object{}.WithString("type", "text").With("text", text).JSON()
+	return jsontext.Object{}.WithString("type", "text").With("text", text).JSON()
 }
 
 // anthropicBlocks returns the blocks for parts of another format, and what of
 // them the format cannot express. A text that is empty says nothing.
 func anthropicBlocks(parts []byte, media bool) (blocks [][]byte, unsaid []string) {
-	elements, _ := strict.Elements(parts) // checked by the message
+	elements, _ := jsontext.Elements(parts) // checked by the message
 	for _, element := range elements {
-		members, _ := strict.Members(element) // none if it is no object
-		part := strict.Object(members)
+		members, _ := jsontext.Members(element) // none if it is no object
+		part := jsontext.Object(members)
 		typ, text := stringOf(part.Get("type")), part.Get("text")
 		if typ == "refusal" {
 			text = part.Get("refusal")
 		}
 		switch typ {
 		case "text", "input_text", "output_text", "refusal":
-			if strict.Kind(text) == "string" {
+			if jsontext.Kind(text) == "string" {
 				if string(text) != `""` {
 					blocks = append(blocks, anthropicText(text))
 				}
@@ -81,17 +81,17 @@ func anthropicBlocks(parts []byte, media bool) (blocks [][]byte, unsaid []string
 
 // anthropicMedia returns the block of an image or a document, nil if the format
 // does not have such.
-func anthropicMedia(m media) strict.Object {
+func anthropicMedia(m media) jsontext.Object {
 	mime, _, _ := strings.Cut(strings.ToLower(m.mime), ";")
 	if mime == "image/jpg" {
 		mime = "image/jpeg"
 	}
-	source := strict.Object{}.WithString("type", "base64").WithString("media_type", mime).WithString("data", m.data)
+	source := jsontext.Object{}.WithString("type", "base64").WithString("media_type", mime).WithString("data", m.data)
 	if m.data == "" {
 		if !strings.HasPrefix(m.url, "https://") && !strings.HasPrefix(m.url, "http://") {
 			return nil
 		}
-		source = strict.Object{}.WithString("type", "url").WithString("url", m.url)
+		source = jsontext.Object{}.WithString("type", "url").WithString("url", m.url)
 	}
 	typ := "document"
 	kind, _, _ := strings.Cut(mime, "/")
@@ -105,11 +105,11 @@ func anthropicMedia(m media) strict.Object {
 		if err != nil || !utf8.Valid(text) {
 			return nil
 		}
-		source = strict.Object{}.WithString("type", "text").WithString("media_type", "text/plain").WithString("data", string(text))
+		source = jsontext.Object{}.WithString("type", "text").WithString("media_type", "text/plain").WithString("data", string(text))
 	default:
 		return nil
 	}
-	block := strict.Object{}.WithString("type", typ).With("source", source.JSON())
+	block := jsontext.Object{}.WithString("type", typ).With("source", source.JSON())
 	if typ == "document" && m.name != "" {
 		block = block.WithString("title", m.name)
 	}

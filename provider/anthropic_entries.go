@@ -2,11 +2,11 @@ package provider
 
 import (
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
-func (a anthropic) conversation(e *encoder, msgs []state.Message) (strict.Object, error) {
+func (a anthropic) conversation(e *encoder, msgs []state.Message) (jsontext.Object, error) {
 	var system anthropicContent
 	entries := anthropicEntries{encoder: e}
 	leading := true // as long as nothing has been said in the conversation
@@ -19,7 +19,7 @@ func (a anthropic) conversation(e *encoder, msgs []state.Message) (strict.Object
 		leading = leading && !entries.begun()
 	}
 	entries.end()
-	return strict.Object{}.With("system", system.json()).With("messages", strict.Array(entries.done)), nil
+	return jsontext.Object{}.With("system", system.json()).With("messages", jsontext.Array(entries.done)), nil
 }
 
 // leads reports whether a message at the beginning belongs to the system
@@ -45,7 +45,7 @@ type anthropicEntries struct {
 
 type anthropicEntry struct {
 	role    string
-	kept    strict.Object // of its first message
+	kept    jsontext.Object // of its first message
 	content anthropicContent
 }
 
@@ -82,7 +82,7 @@ func (s *anthropicEntries) add(i int, m state.Message) {
 // said.
 func (s *anthropicEntries) leftOut(i int, m state.TextMessage) bool {
 	content := []byte(m.Content())
-	if strict.Kind(content) != "array" {
+	if jsontext.Kind(content) != "array" {
 		return false
 	}
 	blocks, unsaid := anthropicBlocks(content, true)
@@ -107,7 +107,7 @@ func (s *anthropicEntries) end() {
 		return
 	}
 	if content := s.open.content.json(); content != nil {
-		entry := strict.Object{}.WithString("role", s.open.role).With("content", content)
+		entry := jsontext.Object{}.WithString("role", s.open.role).With("content", content)
 		s.done = append(s.done, restore(entry, s.open.kept).JSON())
 	}
 	s.open = nil
@@ -116,7 +116,7 @@ func (s *anthropicEntries) end() {
 // item adds an entry that was kept whole.
 func (s *anthropicEntries) item(i int, m state.UnknownMessage) {
 	item, _ := m.Extra(origin.Item)
-	if format, _ := origin.Unknown(m); format != origin.Anthropic || strict.Kind([]byte(item)) != "object" {
+	if format, _ := origin.Unknown(m); format != origin.Anthropic || jsontext.Kind([]byte(item)) != "object" {
 		s.encoder.omit(i, "message of type "+m.Type())
 		return
 	}
@@ -125,12 +125,12 @@ func (s *anthropicEntries) item(i int, m state.UnknownMessage) {
 }
 
 // role returns the role of the entry that a message belongs to.
-func (s *anthropicEntries) role(i int, m state.Message, kept strict.Object, own bool) string {
+func (s *anthropicEntries) role(i int, m state.Message, kept jsontext.Object, own bool) string {
 	role := m.Role()
 	switch m.(type) {
 	case state.ToolResultMessage:
-		if role := kept.Get("role"); strict.Kind(role) == "string" {
-			return strict.Unquote(role)
+		if role := kept.Get("role"); jsontext.Kind(role) == "string" {
+			return jsontext.Unquote(role)
 		}
 		return "user"
 	case state.ToolCallMessage:
@@ -147,13 +147,13 @@ func (s *anthropicEntries) role(i int, m state.Message, kept strict.Object, own 
 }
 
 // result returns the block of a result.
-func (s *anthropicEntries) result(i int, m state.ToolResultMessage, kept strict.Object, own bool) []byte {
+func (s *anthropicEntries) result(i int, m state.ToolResultMessage, kept jsontext.Object, own bool) []byte {
 	content := []byte(m.Content())
-	if strict.Kind(content) == "array" && !own {
+	if jsontext.Kind(content) == "array" && !own {
 		content = s.output(i, m, content)
 	}
 	var isError []byte
-	if flag, ok := m.Extra("is_error"); ok && strict.Kind([]byte(flag)) == "bool" {
+	if flag, ok := m.Extra("is_error"); ok && jsontext.Kind([]byte(flag)) == "bool" {
 		isError = []byte(flag)
 	}
 	return restore(anthropicResult(m.Call().ID, anthropicOutput(content), isError), inside(kept, "block")).JSON()
@@ -167,7 +167,7 @@ func (s *anthropicEntries) output(i int, m state.Message, array []byte) []byte {
 	_, responses := origin.Of(m, origin.OpenAIResponses)
 	blocks, unsaid := anthropicBlocks(array, true)
 	if !chat && !responses && (len(unsaid) > 0 || len(blocks) == 0) {
-		return strict.AppendQuote(nil, string(array))
+		return jsontext.AppendQuote(nil, string(array))
 	}
 	for _, what := range unsaid {
 		s.encoder.omit(i, what)
@@ -175,7 +175,7 @@ func (s *anthropicEntries) output(i int, m state.Message, array []byte) []byte {
 	if len(blocks) == 0 {
 		return nil
 	}
-	return strict.Array(blocks)
+	return jsontext.Array(blocks)
 }
 
 // anthropicTogether reports whether a message belongs to the same entry as the
@@ -218,12 +218,12 @@ func (c *anthropicContent) add(text []byte, blocks ...[]byte) {
 func (c *anthropicContent) addText(e *encoder, i int, m state.TextMessage, media bool) {
 	content := []byte(m.Content())
 	_, own := e.kept(m)
-	switch strict.Kind(content) {
+	switch jsontext.Kind(content) {
 	case "string":
 		c.add(content)
 	case "array":
 		if own {
-			blocks, _ := strict.Elements(content) // checked by the message
+			blocks, _ := jsontext.Elements(content) // checked by the message
 			c.own = true
 			c.add(nil, blocks...)
 			return
@@ -241,5 +241,5 @@ func (c *anthropicContent) json() []byte {
 	if c.text != nil || len(c.blocks) == 0 && !c.own {
 		return c.text
 	}
-	return strict.Array(c.blocks)
+	return jsontext.Array(c.blocks)
 }

@@ -3,14 +3,15 @@ package provider
 import (
 	"strconv"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // anthropicStream puts the events of a stream together. A stream can have
 // several messages: the response has the blocks of all of them, the identifier
 // of the first and the stop reason of the last.
 type anthropicStream struct {
-	first   strict.Object              // the first message, as it began
+	first   jsontext.Object            // the first message, as it began
 	stop    []byte                     // why the latest message stopped
 	blocks  []*anthropicBlock          // of all messages
 	current map[string]*anthropicBlock // of the latest message, by index; nil before it
@@ -18,11 +19,11 @@ type anthropicStream struct {
 }
 
 func (s *anthropicStream) event(data []byte) error {
-	members, err := strict.Members(data)
+	members, err := jsontext.Members(data)
 	if err != nil {
 		return err
 	}
-	event := strict.Object(members)
+	event := jsontext.Object(members)
 	index := string(event.Get("index"))
 	switch stringOf(event.Get("type")) {
 	case "message_start":
@@ -32,7 +33,7 @@ func (s *anthropicStream) event(data []byte) error {
 	case "content_block_delta":
 		block := s.current[index]
 		if block == nil {
-			return &strict.Error{Path: "$.index", Problem: "no block of that index has begun"}
+			return &fault.Error{Path: "$.index", Got: "no block of that index has begun"}
 		}
 		return block.add(event.Get("delta"))
 	case "message_delta":
@@ -50,18 +51,18 @@ func (s *anthropicStream) start(data []byte) error {
 	if err := want("$.message", data, "object"); err != nil {
 		return err
 	}
-	members, err := strict.Members(data)
+	members, err := jsontext.Members(data)
 	if err != nil {
 		return err
 	}
-	message := strict.Object(members)
+	message := jsontext.Object(members)
 	if s.current == nil {
 		s.first = message
 	}
 	s.current, s.stop, s.ended = map[string]*anthropicBlock{}, message.Get("stop_reason"), false
-	blocks, _ := strict.Elements(message.Get("content")) // none if it has none
+	blocks, _ := jsontext.Elements(message.Get("content")) // none if it has none
 	for i, block := range blocks {
-		if err := s.startBlock(strconv.Itoa(i), strict.Index("$.message.content", i), block); err != nil {
+		if err := s.startBlock(strconv.Itoa(i), jsontext.Index("$.message.content", i), block); err != nil {
 			return err
 		}
 	}
@@ -73,9 +74,9 @@ func (s *anthropicStream) startBlock(index, path string, data []byte) error {
 		return err
 	}
 	if s.current == nil {
-		return &strict.Error{Path: "$.type", Problem: "no message has begun"}
+		return &fault.Error{Path: "$.type", Got: "no message has begun"}
 	}
-	members, err := strict.Members(data)
+	members, err := jsontext.Members(data)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (s *anthropicStream) startBlock(index, path string, data []byte) error {
 	return nil
 }
 
-func (s *anthropicStream) result() (strict.Object, bool) {
+func (s *anthropicStream) result() (jsontext.Object, bool) {
 	if s.current == nil {
 		return nil, false
 	}
@@ -95,8 +96,8 @@ func (s *anthropicStream) result() (strict.Object, bool) {
 	for i, block := range s.blocks {
 		blocks[i] = block.json()
 	}
-	body := strict.Object{}.With("id", s.first.Get("id")).With("role", s.first.Get("role")).
-		With("content", strict.Array(blocks)).With("stop_reason", s.stop)
+	body := jsontext.Object{}.With("id", s.first.Get("id")).With("role", s.first.Get("role")).
+		With("content", jsontext.Array(blocks)).With("stop_reason", s.stop)
 	return body, s.ended
 }
 
@@ -133,17 +134,17 @@ func (b *anthropicBlock) add(data []byte) error {
 	if err := want("$.delta", data, "object"); err != nil {
 		return err
 	}
-	delta, err := strict.Members(data)
+	delta, err := jsontext.Members(data)
 	if err != nil {
 		return err
 	}
-	switch object := strict.Object(delta); stringOf(object.Get("type")) {
+	switch object := jsontext.Object(delta); stringOf(object.Get("type")) {
 	case "input_json_delta":
 		fragment := object.Get("partial_json")
 		if err := want("$.delta.partial_json", fragment, "string"); err != nil {
 			return err
 		}
-		b.input = append(b.input, strict.Unquote(fragment)...)
+		b.input = append(b.input, jsontext.Unquote(fragment)...)
 		return nil
 	case "citations_delta":
 		if err := want("$.delta.citation", object.Get("citation"), "object"); err != nil {
@@ -155,9 +156,9 @@ func (b *anthropicBlock) add(data []byte) error {
 	for _, d := range delta {
 		switch m := b.member(d.Name); {
 		case d.Name == "type":
-		case strict.Kind(d.Value) == "string":
-			m.goOn(strict.Unquote(d.Value))
-		case strict.Kind(d.Value) != "null" || m.value == nil && m.text == nil:
+		case jsontext.Kind(d.Value) == "string":
+			m.goOn(jsontext.Unquote(d.Value))
+		case jsontext.Kind(d.Value) != "null" || m.value == nil && m.text == nil:
 			m.value, m.text, m.list = d.Value, nil, nil
 		}
 	}
@@ -175,7 +176,7 @@ func (m *anthropicMember) goOn(text string) {
 // extend adds to a list.
 func (m *anthropicMember) extend(element []byte) {
 	if m.list == nil {
-		m.list, _ = strict.Elements(m.value) // none if it is no list
+		m.list, _ = jsontext.Elements(m.value) // none if it is no list
 	}
 	m.list = append(m.list, element)
 }
@@ -186,21 +187,21 @@ func (m *anthropicMember) extend(element []byte) {
 func (b *anthropicBlock) json() []byte {
 	if len(b.input) > 0 {
 		input := b.input
-		if strict.Check(input, strict.Limits{Depth: inputDepth - 3}) != nil {
-			input = strict.AppendQuote(nil, string(input))
+		if jsontext.Check(input, jsontext.Limits{Depth: inputDepth - 3}) != nil {
+			input = jsontext.AppendQuote(nil, string(input))
 		}
 		b.member("input").value = input
 	}
-	block := make(strict.Object, len(b.members))
+	block := make(jsontext.Object, len(b.members))
 	for i, m := range b.members {
 		value := m.value
 		switch {
 		case m.text != nil:
-			value = strict.AppendQuote(nil, string(m.text))
+			value = jsontext.AppendQuote(nil, string(m.text))
 		case m.list != nil:
-			value = strict.Array(m.list)
+			value = jsontext.Array(m.list)
 		}
-		block[i] = strict.Member{Name: m.name, Value: value}
+		block[i] = jsontext.Member{Name: m.name, Value: value}
 	}
 	return block.JSON()
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // gemini is the format of generateContent, of the Gemini API and of Vertex AI.
@@ -41,7 +41,7 @@ const (
 	inElement      = "message" // of contents
 )
 
-func (g gemini) request(d *decoder, body strict.Object) (strict.Object, error) {
+func (g gemini) request(d *decoder, body jsontext.Object) (jsontext.Object, error) {
 	for _, name := range []string{inInstruction, inInstruction2} {
 		if value := body.Get(name); value != nil {
 			if err := g.instruction(d, name, value); err != nil {
@@ -53,17 +53,17 @@ func (g gemini) request(d *decoder, body strict.Object) (strict.Object, error) {
 	if err := want("$.contents", contents, "array", "object"); err != nil {
 		return nil, err
 	}
-	if strict.Kind(contents) == "object" {
+	if jsontext.Kind(contents) == "object" {
 		if err := g.content(d, geminiPlace{"$.contents", inContents, "user"}, contents); err != nil {
 			return nil, err
 		}
 	} else {
-		elements, err := strict.Elements(contents)
+		elements, err := jsontext.Elements(contents)
 		if err != nil {
 			return nil, err
 		}
 		for i, element := range elements {
-			if err := g.content(d, geminiPlace{strict.Index("$.contents", i), inElement, "user"}, element); err != nil {
+			if err := g.content(d, geminiPlace{jsontext.Index("$.contents", i), inElement, "user"}, element); err != nil {
 				return nil, err
 			}
 		}
@@ -73,14 +73,14 @@ func (g gemini) request(d *decoder, body strict.Object) (strict.Object, error) {
 
 // instruction adds a system instruction: a content, or just a text.
 func (g gemini) instruction(d *decoder, name string, value []byte) error {
-	path := strict.Path("$", name)
+	path := jsontext.Path("$", name)
 	if err := want(path, value, "object", "string", "null"); err != nil {
 		return err
 	}
-	if strict.Kind(value) == "object" {
+	if jsontext.Kind(value) == "object" {
 		return g.content(d, geminiPlace{path, name, "system"}, value)
 	}
-	kept := strict.Object{}.WithString(keptIn, name).With(keptBare, []byte("true"))
+	kept := jsontext.Object{}.WithString(keptIn, name).With(keptBare, []byte("true"))
 	return d.text(path, "system", value, kept)
 }
 
@@ -95,10 +95,10 @@ type geminiPlace struct {
 type geminiPart struct {
 	path    string
 	raw     []byte
-	members strict.Object
-	typ     string        // of the message it becomes
-	as      string        // the member with the call or the result
-	inner   strict.Object // what is in that
+	members jsontext.Object
+	typ     string          // of the message it becomes
+	as      string          // the member with the call or the result
+	inner   jsontext.Object // what is in that
 }
 
 // content adds the messages of a content.
@@ -106,11 +106,11 @@ func (g gemini) content(d *decoder, place geminiPlace, value []byte) error {
 	if err := want(place.path, value, "object"); err != nil {
 		return err
 	}
-	sent, err := strict.Members(value)
+	sent, err := jsontext.Members(value)
 	if err != nil {
 		return err
 	}
-	entry := strict.Object(sent)
+	entry := jsontext.Object(sent)
 	role, err := g.role(place, entry)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (g gemini) content(d *decoder, place geminiPlace, value []byte) error {
 		}
 	}
 
-	var kept strict.Object
+	var kept jsontext.Object
 	if place.in != inElement {
 		kept = kept.WithString(keptIn, place.in)
 	}
@@ -133,7 +133,7 @@ func (g gemini) content(d *decoder, place geminiPlace, value []byte) error {
 	if len(parts) > 0 {
 		typ = parts[0].typ
 	}
-	var plain strict.Object
+	var plain jsontext.Object
 	if place.role != "system" {
 		plain = plain.WithString("role", geminiRole(typ, role))
 	}
@@ -162,7 +162,7 @@ func (g gemini) content(d *decoder, place geminiPlace, value []byte) error {
 			return err
 		}
 		if parts = parts[n:]; len(parts) > 0 {
-			kept = strict.Object{}.With(keptJoined, []byte("true"))
+			kept = jsontext.Object{}.With(keptJoined, []byte("true"))
 			if geminiRole(parts[0].typ, role) != of {
 				kept = kept.WithString(keptRole, of)
 			}
@@ -172,13 +172,13 @@ func (g gemini) content(d *decoder, place geminiPlace, value []byte) error {
 }
 
 // role returns the role of the messages of a content.
-func (gemini) role(place geminiPlace, entry strict.Object) (string, error) {
+func (gemini) role(place geminiPlace, entry jsontext.Object) (string, error) {
 	value := entry.Get("role")
-	if err := want(strict.Path(place.path, "role"), value, "string", "null", "nothing"); err != nil {
+	if err := want(jsontext.Path(place.path, "role"), value, "string", "null", "nothing"); err != nil {
 		return "", err
 	}
 	switch role := stringOf(value); {
-	case place.role == "system", strict.Kind(value) != "string":
+	case place.role == "system", jsontext.Kind(value) != "string":
 		return place.role, nil
 	case role == "model":
 		return "assistant", nil
@@ -189,19 +189,19 @@ func (gemini) role(place geminiPlace, entry strict.Object) (string, error) {
 
 // parts returns the parts of a content. Those of a system instruction are all
 // said, whatever they are.
-func (gemini) parts(place geminiPlace, entry strict.Object) ([]geminiPart, error) {
-	path := strict.Path(place.path, "parts")
+func (gemini) parts(place geminiPlace, entry jsontext.Object) ([]geminiPart, error) {
+	path := jsontext.Path(place.path, "parts")
 	value := entry.Get("parts")
-	if err := want(path, value, "array", "null", "nothing"); err != nil || strict.Kind(value) != "array" {
+	if err := want(path, value, "array", "null", "nothing"); err != nil || jsontext.Kind(value) != "array" {
 		return nil, err
 	}
-	elements, err := strict.Elements(value)
+	elements, err := jsontext.Elements(value)
 	if err != nil {
 		return nil, err
 	}
 	parts := make([]geminiPart, len(elements))
 	for i, element := range elements {
-		p, err := geminiPartOf(strict.Index(path, i), element)
+		p, err := geminiPartOf(jsontext.Index(path, i), element)
 		if err != nil {
 			return nil, err
 		}
@@ -219,7 +219,7 @@ func geminiPartOf(path string, value []byte) (geminiPart, error) {
 	if err := want(path, value, "object"); err != nil {
 		return p, err
 	}
-	members, err := strict.Members(value)
+	members, err := jsontext.Members(value)
 	if err != nil {
 		return p, err
 	}
@@ -228,7 +228,7 @@ func geminiPartOf(path string, value []byte) (geminiPart, error) {
 		typ := ""
 		switch m.Name {
 		case "text":
-			if err := want(strict.Path(path, m.Name), m.Value, "string", "null"); err != nil {
+			if err := want(jsontext.Path(path, m.Name), m.Value, "string", "null"); err != nil {
 				return p, err
 			}
 			continue
@@ -239,20 +239,20 @@ func geminiPartOf(path string, value []byte) (geminiPart, error) {
 		default:
 			continue
 		}
-		at := strict.Path(path, m.Name)
+		at := jsontext.Path(path, m.Name)
 		if err := want(at, m.Value, "object", "null"); err != nil {
 			return p, err
 		}
-		if strict.Kind(m.Value) == "null" || p.as != "" {
+		if jsontext.Kind(m.Value) == "null" || p.as != "" {
 			continue
 		}
-		inner, err := strict.Members(m.Value)
+		inner, err := jsontext.Members(m.Value)
 		if err != nil {
 			return p, err
 		}
 		p.typ, p.as, p.inner = typ, m.Name, inner
 		for _, name := range []string{"id", "name"} {
-			if err := want(strict.Path(at, name), p.inner.Get(name), "string", "null", "nothing"); err != nil {
+			if err := want(jsontext.Path(at, name), p.inner.Get(name), "string", "null", "nothing"); err != nil {
 				return p, err
 			}
 		}
@@ -262,9 +262,9 @@ func geminiPartOf(path string, value []byte) (geminiPart, error) {
 
 // text adds a run of what is said: its text if it is nothing but that, else the
 // parts as they are, where those with a text for the reader say so.
-func (g gemini) text(d *decoder, role string, parts []geminiPart, kept strict.Object) error {
+func (g gemini) text(d *decoder, role string, parts []geminiPart, kept jsontext.Object) error {
 	text := parts[0].members.Get("text")
-	if len(parts) == 1 && len(parts[0].members) == 1 && strict.Kind(text) == "string" {
+	if len(parts) == 1 && len(parts[0].members) == 1 && jsontext.Kind(text) == "string" {
 		if len(kept) == 0 && string(text) == `""` { // to tell it from what another format has beside calls
 			kept = kept.With(keptJoined, []byte("false"))
 		}
@@ -273,14 +273,14 @@ func (g gemini) text(d *decoder, role string, parts []geminiPart, kept strict.Ob
 	content := make([][]byte, len(parts))
 	for i, p := range parts {
 		content[i] = p.raw
-		if strict.Kind(p.members.Get("text")) == "string" && string(p.members.Get("thought")) != "true" {
-			content[i] = append(strict.Object{}.WithString("type", "text"), p.members...).JSON()
+		if jsontext.Kind(p.members.Get("text")) == "string" && string(p.members.Get("thought")) != "true" {
+			content[i] = append(jsontext.Object{}.WithString("type", "text"), p.members...).JSON()
 		}
 	}
-	return d.text(parts[0].path, role, strict.Array(content), kept)
+	return d.text(parts[0].path, role, jsontext.Array(content), kept)
 }
 
-func (g gemini) calls(d *decoder, role string, parts []geminiPart, kept strict.Object) error {
+func (g gemini) calls(d *decoder, role string, parts []geminiPart, kept jsontext.Object) error {
 	calls := make([]call, len(parts))
 	for i, p := range parts {
 		c := call{id: stringOf(p.inner.Get("id")), name: stringOf(p.inner.Get("name")), input: p.inner.Get("args")}
@@ -290,7 +290,7 @@ func (g gemini) calls(d *decoder, role string, parts []geminiPart, kept strict.O
 	return d.calls(parts[0].path, role, calls, kept)
 }
 
-func (g gemini) result(d *decoder, p geminiPart, kept strict.Object) error {
+func (g gemini) result(d *decoder, p geminiPart, kept jsontext.Object) error {
 	id, name, response := stringOf(p.inner.Get("id")), stringOf(p.inner.Get("name")), p.inner.Get("response")
 	if name == "" {
 		name = d.names[id]
@@ -300,7 +300,7 @@ func (g gemini) result(d *decoder, p geminiPart, kept strict.Object) error {
 
 // kept adds what has to be kept of a call or a result, whose plain encoding is
 // given.
-func (p geminiPart) kept(kept, plain strict.Object) strict.Object {
+func (p geminiPart) kept(kept, plain jsontext.Object) jsontext.Object {
 	switch p.as {
 	case "function_call", "function_response":
 		kept = kept.WithString(keptAs, p.as)
@@ -323,17 +323,17 @@ func geminiRole(typ, role string) string {
 }
 
 // call returns a functionCall.
-func (gemini) call(id, name string, args []byte) strict.Object {
+func (gemini) call(id, name string, args []byte) jsontext.Object {
 	return geminiNamed(id, name).With("args", args)
 }
 
 // reply returns a functionResponse.
-func (gemini) reply(id, name string, response []byte) strict.Object {
+func (gemini) reply(id, name string, response []byte) jsontext.Object {
 	return geminiNamed(id, name).With("response", response)
 }
 
-func geminiNamed(id, name string) strict.Object {
-	var o strict.Object
+func geminiNamed(id, name string) jsontext.Object {
+	var o jsontext.Object
 	if id != "" {
 		o = o.WithString("id", id)
 	}
@@ -341,34 +341,34 @@ func geminiNamed(id, name string) strict.Object {
 }
 
 // response reads the first candidate. There is none if the prompt was blocked.
-func (g gemini) response(d *decoder, body strict.Object) (id string, stop []byte, created int64, err error) {
+func (g gemini) response(d *decoder, body jsontext.Object) (id string, stop []byte, created int64, err error) {
 	id = stringOf(body.Get("responseId"))
 	if at, err := time.Parse(time.RFC3339, stringOf(body.Get("createTime"))); err == nil {
 		created = at.Unix()
 	}
 	value := body.Get("candidates")
-	if err := want("$.candidates", value, "array", "null", "nothing"); err != nil || strict.Kind(value) != "array" {
+	if err := want("$.candidates", value, "array", "null", "nothing"); err != nil || jsontext.Kind(value) != "array" {
 		return id, nil, created, err
 	}
-	candidates, err := strict.Elements(value)
+	candidates, err := jsontext.Elements(value)
 	if err != nil || len(candidates) == 0 {
 		return id, nil, created, err
 	}
-	path := strict.Index("$.candidates", 0)
+	path := jsontext.Index("$.candidates", 0)
 	if err := want(path, candidates[0], "object"); err != nil {
 		return id, nil, created, err
 	}
-	members, err := strict.Members(candidates[0])
+	members, err := jsontext.Members(candidates[0])
 	if err != nil {
 		return id, nil, created, err
 	}
-	first := strict.Object(members)
-	path = strict.Path(path, "content")
+	first := jsontext.Object(members)
+	path = jsontext.Path(path, "content")
 	content := first.Get("content")
 	if err := want(path, content, "object", "null", "nothing"); err != nil {
 		return id, nil, created, err
 	}
-	if strict.Kind(content) == "object" {
+	if jsontext.Kind(content) == "object" {
 		err = g.said(d, path, content)
 	}
 	return id, first.Get("finishReason"), created, err
@@ -377,11 +377,11 @@ func (g gemini) response(d *decoder, body strict.Object) (id string, stop []byte
 // said adds what a response has as content. In a request, one without a role would
 // be the user's.
 func (g gemini) said(d *decoder, path string, content []byte) error {
-	members, err := strict.Members(content)
+	members, err := jsontext.Members(content)
 	if err != nil {
 		return err
 	}
-	if o := strict.Object(members); strict.Kind(o.Get("role")) != "string" {
+	if o := jsontext.Object(members); jsontext.Kind(o.Get("role")) != "string" {
 		content = o.WithString("role", "model").JSON()
 	}
 	return g.content(d, geminiPlace{path, inElement, "assistant"}, content)

@@ -5,7 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 const (
@@ -26,9 +27,9 @@ type geminiArgs struct {
 
 // add takes pieces. One that has no place is an error, and the others count.
 func (a *geminiArgs) add(path string, partial []byte) error {
-	pieces, err := strict.Elements(partial)
+	pieces, err := jsontext.Elements(partial)
 	for i, piece := range pieces {
-		if bad := a.piece(strict.Index(path, i), piece); err == nil {
+		if bad := a.piece(jsontext.Index(path, i), piece); err == nil {
 			err = bad
 		}
 	}
@@ -39,7 +40,7 @@ func (a *geminiArgs) piece(path string, piece []byte) error {
 	if err := want(path, piece, "object"); err != nil {
 		return err
 	}
-	members, err := strict.Members(piece)
+	members, err := jsontext.Members(piece)
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (a *geminiArgs) piece(path string, piece []byte) error {
 		default:
 			continue
 		}
-		if err := want(strict.Path(path, m.Name), m.Value, kinds...); err != nil {
+		if err := want(jsontext.Path(path, m.Name), m.Value, kinds...); err != nil {
 			return err
 		}
 	}
@@ -76,7 +77,7 @@ func (a *geminiArgs) piece(path string, piece []byte) error {
 		}
 	}
 	if !ok || node.members != nil || node.elements != nil {
-		return &strict.Error{Path: strict.Path(path, "jsonPath"), Problem: "is no path to a place in the arguments"}
+		return &fault.Error{Path: jsontext.Path(path, "jsonPath"), Got: "is no path to a place in the arguments"}
 	}
 	if text == nil {
 		node.text, node.value = nil, value
@@ -85,7 +86,7 @@ func (a *geminiArgs) piece(path string, piece []byte) error {
 	if node.text == nil {
 		node.text = []byte{}
 	}
-	node.text, node.value = append(node.text, strict.Unquote(text)...), nil
+	node.text, node.value = append(node.text, jsontext.Unquote(text)...), nil
 	return nil
 }
 
@@ -160,10 +161,10 @@ func quotedName(rest string) (name, after string, ok bool) {
 		case c == quote:
 			text = append(text, '"')
 			after, ok = strings.CutPrefix(rest[i+1:], "]")
-			if !ok || strict.Check(text, strict.Limits{Depth: 1}) != nil {
+			if !ok || jsontext.Check(text, jsontext.Limits{Depth: 1}) != nil {
 				return "", "", false
 			}
-			return strict.Unquote(text), after, true
+			return jsontext.Unquote(text), after, true
 		case c == '"':
 			text = append(text, '\\', c)
 		case c == '\\' && i+1 < len(rest):
@@ -189,7 +190,7 @@ func (a *geminiArgs) append(b []byte) []byte {
 	case a.empty():
 		return append(b, "null"...)
 	case a.text != nil:
-		return strict.AppendQuote(b, string(a.text))
+		return jsontext.AppendQuote(b, string(a.text))
 	case a.value != nil:
 		return append(b, a.value...)
 	}
@@ -197,7 +198,7 @@ func (a *geminiArgs) append(b []byte) []byte {
 	b = append(b, '{')
 	for _, name := range a.names {
 		if child := a.members[name]; !child.empty() {
-			b = append(strict.AppendQuote(b, name), ':')
+			b = append(jsontext.AppendQuote(b, name), ':')
 			b = append(child.append(b), ',')
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // noSignature is what Google documents for calls that Gemini did not make: from
@@ -13,20 +13,20 @@ import (
 // https://ai.google.dev/gemini-api/docs/thought-signatures.
 const noSignature = `"skip_thought_signature_validator"`
 
-func (g gemini) conversation(e *encoder, msgs []state.Message) (strict.Object, error) {
+func (g gemini) conversation(e *encoder, msgs []state.Message) (jsontext.Object, error) {
 	w := geminiWriter{encoder: e}
 	for i, m := range msgs {
 		w.message(i, m, msgs[i+1:])
 	}
 	w.end()
-	var members strict.Object
+	var members jsontext.Object
 	for _, in := range w.instructions {
 		if in.value == nil {
 			in.value = geminiContent(nil, in.kept, nil, in.parts)
 		}
 		members = members.With(in.name, in.value)
 	}
-	contents := strict.Array(w.contents)
+	contents := jsontext.Array(w.contents)
 	if w.only && len(w.contents) == 1 {
 		contents = w.contents[0]
 	}
@@ -42,10 +42,10 @@ type geminiWriter struct {
 	only         bool // the content was no element of an array
 
 	// The content that has not ended yet.
-	before state.Message // its last message, nil if there is no content
-	head   strict.Object // its members but for the parts
-	rest   strict.Object // what was kept of it
-	fresh  []string      // members that are not as they were kept
+	before state.Message   // its last message, nil if there is no content
+	head   jsontext.Object // its members but for the parts
+	rest   jsontext.Object // what was kept of it
+	fresh  []string        // members that are not as they were kept
 	parts  [][]byte
 	called bool // there is a call among the parts
 }
@@ -54,7 +54,7 @@ type geminiWriter struct {
 type geminiInstruction struct {
 	name  string
 	value []byte // as it came, if nothing was added
-	kept  strict.Object
+	kept  jsontext.Object
 	parts [][]byte
 }
 
@@ -88,9 +88,9 @@ func (w *geminiWriter) message(i int, m state.Message, rest []state.Message) {
 		case !ok || format != origin.Gemini:
 			w.omit(i, "message of type "+m.Type())
 		case geminiInstructs(typ):
-			members, _ := strict.Members([]byte(item))
-			whole := strict.Object(members)
-			parts, _ := strict.Elements(whole.Get("parts"))
+			members, _ := jsontext.Members([]byte(item))
+			whole := jsontext.Object(members)
+			parts, _ := jsontext.Elements(whole.Get("parts"))
 			kept = kept.With(more, whole.Without("parts").JSON())
 			w.instruct(geminiInstruction{name: typ, kept: kept, parts: parts})
 		default:
@@ -181,10 +181,10 @@ func (w *geminiWriter) role(m state.Message) string {
 }
 
 // add adds parts to the content that has not ended, or begins one.
-func (w *geminiWriter) add(m state.Message, kept strict.Object, joined bool, parts [][]byte) {
+func (w *geminiWriter) add(m state.Message, kept jsontext.Object, joined bool, parts [][]byte) {
 	if !joined {
 		w.end()
-		w.head, w.rest, w.fresh = strict.Object{}.WithString("role", geminiRole(m.Type(), m.Role())), kept, nil
+		w.head, w.rest, w.fresh = jsontext.Object{}.WithString("role", geminiRole(m.Type(), m.Role())), kept, nil
 		if m.Type() != "tool_result" && m.Role() != geminiSaidAs(kept, m.Role()) {
 			w.fresh = []string{"role"}
 		}
@@ -210,35 +210,35 @@ func geminiInstructs(in string) bool { return in == inInstruction || in == inIns
 
 // geminiContent returns a content as it was kept, with parts; but for the members
 // in fresh, which have changed since.
-func geminiContent(head, kept strict.Object, fresh []string, parts [][]byte) []byte {
+func geminiContent(head, kept jsontext.Object, fresh []string, parts [][]byte) []byte {
 	if len(parts) == 0 {
 		return restore(head.With("parts", []byte("[]")), kept, fresh...).JSON()
 	}
-	return restore(head, kept, fresh...).With("parts", strict.Array(parts)).JSON()
+	return restore(head, kept, fresh...).With("parts", jsontext.Array(parts)).JSON()
 }
 
 // geminiSaidAs returns the role that a message got from a content of which the
 // role was kept, or else the other one.
-func geminiSaidAs(kept strict.Object, other string) string {
+func geminiSaidAs(kept jsontext.Object, other string) string {
 	role := inside(kept, more).Get("role")
 	switch {
 	case role == nil && !strings.Contains(string(kept.Get(without)), `"role"`):
 		return other
 	case stringOf(role) == "model":
 		return "assistant"
-	case strict.Kind(role) == "string":
+	case jsontext.Kind(role) == "string":
 		return stringOf(role)
 	}
 	return "user" // it was missing, or null
 }
 
 // geminiWrap returns a part with a call or a result, as it was kept.
-func geminiWrap(name string, inner, kept strict.Object) []byte {
+func geminiWrap(name string, inner, kept jsontext.Object) []byte {
 	if as := stringOf(kept.Get(keptAs)); as != "" {
 		name = as
 	}
 	inner = restore(inner, inside(kept, keptBlock))
-	return restore(strict.Object{}.With(name, inner.JSON()), inside(kept, keptPart)).JSON()
+	return restore(jsontext.Object{}.With(name, inner.JSON()), inside(kept, keptPart)).JSON()
 }
 
 // geminiValue returns nil for what is absent.
@@ -252,24 +252,24 @@ func geminiValue(value state.JSON) []byte {
 // said returns the parts of a text message.
 func (w *geminiWriter) said(i int, m state.TextMessage, own bool) [][]byte {
 	content := []byte(m.Content())
-	if strict.Kind(content) == "string" {
-		return [][]byte{strict.Object{}.With("text", content).JSON()}
+	if jsontext.Kind(content) == "string" {
+		return [][]byte{jsontext.Object{}.With("text", content).JSON()}
 	}
-	elements, err := strict.Elements(content)
+	elements, err := jsontext.Elements(content)
 	if err != nil {
 		return nil // null, or missing
 	}
 	parts := elements[:0]
 	for _, element := range elements {
-		members, _ := strict.Members(element) // they are objects
-		part := strict.Object(members)
+		members, _ := jsontext.Members(element) // they are objects
+		part := jsontext.Object(members)
 		typ := stringOf(part.Get("type"))
 		switch {
 		case own && typ == "text":
 			element = part.Without("type").JSON()
 		case own:
 		case typ == "text":
-			element = strict.Object{}.With("text", part.Get("text")).JSON()
+			element = jsontext.Object{}.With("text", part.Get("text")).JSON()
 		default:
 			if element = geminiMedia(part); element == nil {
 				w.omit(i, geminiOmitted(part))
@@ -282,7 +282,7 @@ func (w *geminiWriter) said(i int, m state.TextMessage, own bool) [][]byte {
 }
 
 // geminiOmitted says what a part is.
-func geminiOmitted(part strict.Object) string {
+func geminiOmitted(part jsontext.Object) string {
 	if typ := stringOf(part.Get("type")); typ != "" {
 		return "part of type " + typ
 	}
@@ -301,17 +301,17 @@ func geminiBlank(parts [][]byte) bool {
 
 // geminiMedia returns the part for one of another format, nil if there is none.
 // A file has to be what Gemini can fetch: a URL or a part's data with its type.
-func geminiMedia(part strict.Object) []byte {
+func geminiMedia(part jsontext.Object) []byte {
 	m, ok := mediaOf(part)
-	var held strict.Object
+	var held jsontext.Object
 	if m.mime != "" {
 		held = held.WithString("mimeType", m.mime)
 	}
 	switch {
 	case ok && m.data != "" && m.mime != "":
-		return strict.Object{}.With("inlineData", held.WithString("data", m.data).JSON()).JSON()
+		return jsontext.Object{}.With("inlineData", held.WithString("data", m.data).JSON()).JSON()
 	case ok && m.data == "":
-		return strict.Object{}.With("fileData", held.WithString("fileUri", m.url).JSON()).JSON()
+		return jsontext.Object{}.With("fileData", held.WithString("fileUri", m.url).JSON()).JSON()
 	}
 	return nil
 }
@@ -319,14 +319,14 @@ func geminiMedia(part strict.Object) []byte {
 // foreignCall returns the part for a call of another format.
 func (w *geminiWriter) foreignCall(c state.ToolCall, first bool) []byte {
 	args := []byte(c.Input)
-	switch strict.Kind(args) {
+	switch jsontext.Kind(args) {
 	case "object":
 	case "nothing", "null":
 		args = []byte("{}")
 	default:
-		args = strict.Object{}.With("arguments", args).JSON()
+		args = jsontext.Object{}.With("arguments", args).JSON()
 	}
-	part := strict.Object{}.With("functionCall", w.call(c.ID, c.Name, args).JSON())
+	part := jsontext.Object{}.With("functionCall", w.call(c.ID, c.Name, args).JSON())
 	if first {
 		part = part.With("thoughtSignature", []byte(noSignature))
 	}
@@ -341,42 +341,42 @@ func (w *geminiWriter) foreignResult(i int, m state.ToolResultMessage) []byte {
 		key = "error"
 	}
 	var media [][]byte
-	switch strict.Kind(response) {
+	switch jsontext.Kind(response) {
 	case "object":
 	case "nothing":
 		response = []byte("{}")
 	case "array":
 		text, files, ok := w.foreignParts(i, response)
 		if ok {
-			response, media = strict.AppendQuote(nil, text), files
+			response, media = jsontext.AppendQuote(nil, text), files
 		}
 		fallthrough
 	default:
-		response = strict.Object{}.With(key, response).JSON()
+		response = jsontext.Object{}.With(key, response).JSON()
 	}
 	inner := w.reply(c.ID, c.Name, response)
 	if len(media) > 0 {
-		inner = inner.With("parts", strict.Array(media))
+		inner = inner.With("parts", jsontext.Array(media))
 	}
-	return strict.Object{}.With("functionResponse", inner.JSON()).JSON()
+	return jsontext.Object{}.With("functionResponse", inner.JSON()).JSON()
 }
 
 // foreignParts returns what an array says if it consists of texts and media: a
 // list of anything else is a value like others.
 func (w *geminiWriter) foreignParts(i int, content []byte) (text string, media [][]byte, ok bool) {
-	elements, err := strict.Elements(content)
+	elements, err := jsontext.Elements(content)
 	if err != nil || len(elements) == 0 {
 		return "", nil, false
 	}
 	var texts, lost []string
 	for _, element := range elements {
-		members, err := strict.Members(element)
+		members, err := jsontext.Members(element)
 		if err != nil {
 			return "", nil, false
 		}
-		part := strict.Object(members)
-		if value := part.Get("text"); stringOf(part.Get("type")) == "text" && strict.Kind(value) == "string" {
-			texts = append(texts, strict.Unquote(value))
+		part := jsontext.Object(members)
+		if value := part.Get("text"); stringOf(part.Get("type")) == "text" && jsontext.Kind(value) == "string" {
+			texts = append(texts, jsontext.Unquote(value))
 			continue
 		}
 		if _, is := mediaOf(part); !is {

@@ -1,7 +1,7 @@
 package provider
 
 import (
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 func (gemini) assemble() assembler { return &geminiStream{} }
@@ -45,20 +45,20 @@ func (l *latest) set(name string, value []byte) {
 	l.values[name] = value
 }
 
-func (l *latest) object() strict.Object {
-	o := make(strict.Object, len(l.names), len(l.names)+1)
+func (l *latest) object() jsontext.Object {
+	o := make(jsontext.Object, len(l.names), len(l.names)+1)
 	for i, name := range l.names {
-		o[i] = strict.Member{Name: name, Value: l.values[name]}
+		o[i] = jsontext.Member{Name: name, Value: l.values[name]}
 	}
 	return o
 }
 
 func (s *geminiStream) event(data []byte) error {
-	members, err := strict.Members(data)
+	members, err := jsontext.Members(data)
 	if err != nil {
 		return err
 	}
-	candidates := strict.Object(members).Get("candidates")
+	candidates := jsontext.Object(members).Get("candidates")
 	if err := want("$.candidates", candidates, "array", "null", "nothing"); err != nil {
 		return err
 	}
@@ -68,23 +68,23 @@ func (s *geminiStream) event(data []byte) error {
 			s.response.set(m.Name, m.Value)
 		}
 	}
-	if strict.Kind(candidates) != "array" {
+	if jsontext.Kind(candidates) != "array" {
 		return nil
 	}
-	elements, err := strict.Elements(candidates)
+	elements, err := jsontext.Elements(candidates)
 	if err != nil {
 		return err
 	}
 	for i, element := range elements {
-		path := strict.Index("$.candidates", i)
+		path := jsontext.Index("$.candidates", i)
 		if err := want(path, element, "object"); err != nil {
 			return err
 		}
-		members, err := strict.Members(element)
+		members, err := jsontext.Members(element)
 		if err != nil {
 			return err
 		}
-		if index := strict.Object(members).Get("index"); index != nil && string(index) != "0" && string(index) != "null" {
+		if index := jsontext.Object(members).Get("index"); index != nil && string(index) != "0" && string(index) != "null" {
 			continue
 		}
 		if err := s.first(path, members); err != nil {
@@ -95,8 +95,8 @@ func (s *geminiStream) event(data []byte) error {
 }
 
 // first takes what is new of the first candidate.
-func (s *geminiStream) first(path string, members strict.Object) error {
-	path = strict.Path(path, "content")
+func (s *geminiStream) first(path string, members jsontext.Object) error {
+	path = jsontext.Path(path, "content")
 	content := members.Get("content")
 	if err := want(path, content, "object", "null", "nothing"); err != nil {
 		return err
@@ -106,10 +106,10 @@ func (s *geminiStream) first(path string, members strict.Object) error {
 			s.candidate.set(m.Name, m.Value)
 		}
 	}
-	if strict.Kind(content) != "object" {
+	if jsontext.Kind(content) != "object" {
 		return nil
 	}
-	held, err := strict.Members(content)
+	held, err := jsontext.Members(content)
 	if err != nil {
 		return err
 	}
@@ -119,19 +119,19 @@ func (s *geminiStream) first(path string, members strict.Object) error {
 			s.content.set(m.Name, m.Value)
 		}
 	}
-	path = strict.Path(path, "parts")
-	value := strict.Object(held).Get("parts")
-	if err := want(path, value, "array", "null", "nothing"); err != nil || strict.Kind(value) != "array" {
+	path = jsontext.Path(path, "parts")
+	value := jsontext.Object(held).Get("parts")
+	if err := want(path, value, "array", "null", "nothing"); err != nil || jsontext.Kind(value) != "array" {
 		return err
 	}
-	parts, err := strict.Elements(value)
+	parts, err := jsontext.Elements(value)
 	if err != nil {
 		return err
 	}
 	s.content.set("parts", []byte("[]")) // there will be some in the end
 	var bad error                        // the first problem; the other parts count
 	for i, part := range parts {
-		p, err := geminiPartOf(strict.Index(path, i), part)
+		p, err := geminiPartOf(jsontext.Index(path, i), part)
 		if err == nil {
 			err = s.part(p)
 		}
@@ -150,12 +150,12 @@ func (s *geminiStream) part(p geminiPart) error {
 		return s.call(p)
 	}
 	text, thought := p.members.Get("text"), string(p.members.Get("thought")) == "true"
-	plain := strict.Kind(text) == "string" && (len(p.members) == 1 || len(p.members) == 2 && thought)
+	plain := jsontext.Kind(text) == "string" && (len(p.members) == 1 || len(p.members) == 2 && thought)
 	if !plain {
 		s.add(p)
 		return nil
 	}
-	said := strict.Unquote(text)
+	said := jsontext.Unquote(text)
 	if said == "" {
 		s.said = true
 		return nil
@@ -175,7 +175,7 @@ func (s *geminiStream) part(p geminiPart) error {
 func (s *geminiStream) call(p geminiPart) error {
 	goesOn := string(p.inner.Get("willContinue")) == "true"
 	partial := p.inner.Get("partialArgs")
-	at := strict.Path(strict.Path(p.path, p.as), "partialArgs")
+	at := jsontext.Path(jsontext.Path(p.path, p.as), "partialArgs")
 	if err := want(at, partial, "array", "null", "nothing"); err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (s *geminiStream) call(p geminiPart) error {
 		return nil // the end of a call that has ended
 	}
 	if piece == nil || stringOf(p.inner.Get("name")) != "" {
-		if !goesOn && strict.Kind(partial) != "array" {
+		if !goesOn && jsontext.Kind(partial) != "array" {
 			s.open = nil
 			s.add(p)
 			return nil
@@ -206,7 +206,7 @@ func (s *geminiStream) call(p geminiPart) error {
 			piece.call.set(m.Name, m.Value)
 		}
 	}
-	if strict.Kind(partial) != "array" {
+	if jsontext.Kind(partial) != "array" {
 		return nil
 	}
 	return piece.args.add(at, partial)
@@ -228,10 +228,10 @@ func (p *geminiPiece) json() []byte {
 		if !p.args.empty() {
 			call = call.With("args", p.args.append(nil))
 		}
-		whole := strict.Object{}.With(p.as, call.JSON())
+		whole := jsontext.Object{}.With(p.as, call.JSON())
 		return append(whole, p.members.object()...).JSON()
 	case len(p.text) > 0:
-		whole := strict.Object{}.WithString("text", string(p.text))
+		whole := jsontext.Object{}.WithString("text", string(p.text))
 		if p.thought {
 			whole = whole.With("thought", []byte("true"))
 		}
@@ -242,7 +242,7 @@ func (p *geminiPiece) json() []byte {
 
 // result returns the response, which is complete if the model said why it
 // stopped, or the prompt was blocked.
-func (s *geminiStream) result() (strict.Object, bool) {
+func (s *geminiStream) result() (jsontext.Object, bool) {
 	if !s.began {
 		return nil, false
 	}
@@ -257,13 +257,13 @@ func (s *geminiStream) result() (strict.Object, bool) {
 		}
 		content := s.content.object()
 		if len(parts) > 0 {
-			content = content.With("parts", strict.Array(parts))
+			content = content.With("parts", jsontext.Array(parts))
 		}
 		candidate = candidate.With("content", content.JSON())
 	}
 	body := s.response.object()
 	if len(candidate) > 0 {
-		body = body.With("candidates", strict.Array([][]byte{candidate.JSON()}))
+		body = body.With("candidates", jsontext.Array([][]byte{candidate.JSON()}))
 	}
 	finish := candidate.Get("finishReason")
 	blocked := inside(body, "promptFeedback").Get("blockReason")

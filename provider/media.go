@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"strings"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // media is an image, a sound or a file in a part of a message, in no
@@ -20,7 +20,7 @@ type media struct {
 // mediaOf reads a part of any format's. It returns false for parts of other
 // kinds and for those that only the provider they came from can resolve, as by
 // the identifier of a file it holds.
-func mediaOf(part strict.Object) (media, bool) {
+func mediaOf(part jsontext.Object) (media, bool) {
 	var m media
 	switch typ := stringOf(part.Get("type")); typ {
 	case "image_url", "input_image": // OpenAI, where it is an object, and OpenAIResponses
@@ -56,7 +56,7 @@ func mediaOf(part strict.Object) (media, bool) {
 			m.data = base64.StdEncoding.EncodeToString([]byte(plainText(source.Get("content"))))
 		}
 	case "": // Gemini
-		var held strict.Object
+		var held jsontext.Object
 		for _, name := range []string{"inlineData", "inline_data", "fileData", "file_data"} {
 			if held == nil {
 				held = inside(part, name)
@@ -83,7 +83,7 @@ func mediaOf(part strict.Object) (media, bool) {
 
 // openAIFile reads the members that both formats of OpenAI have for a file. Its
 // data is a data URL, or just base64.
-func openAIFile(file strict.Object) media {
+func openAIFile(file jsontext.Object) media {
 	m := media{kind: "file", url: stringOf(file.Get("file_url")), name: stringOf(file.Get("filename"))}
 	if data := stringOf(file.Get("file_data")); strings.Contains(data, ":") {
 		m.url = data
@@ -96,18 +96,18 @@ func openAIFile(file strict.Object) media {
 // plainText returns the text of content that is a text or parts that all are,
 // "" for any other.
 func plainText(content []byte) string {
-	parts, err := strict.Elements(content)
+	parts, err := jsontext.Elements(content)
 	if err != nil {
 		return stringOf(content)
 	}
 	texts := make([]string, len(parts))
 	for i, part := range parts {
-		members, _ := strict.Members(part) // none if it is no object
-		text := strict.Object(members).Get("text")
-		if strict.Kind(text) != "string" {
+		members, _ := jsontext.Members(part) // none if it is no object
+		text := jsontext.Object(members).Get("text")
+		if jsontext.Kind(text) != "string" {
 			return ""
 		}
-		texts[i] = strict.Unquote(text)
+		texts[i] = jsontext.Unquote(text)
 	}
 	return strings.Join(texts, "\n")
 }
@@ -126,15 +126,15 @@ func (m media) dataURL() string {
 
 // stringOf returns the content of a JSON string, "" for anything else.
 func stringOf(value []byte) string {
-	if strict.Kind(value) != "string" {
+	if jsontext.Kind(value) != "string" {
 		return ""
 	}
-	return strict.Unquote(value)
+	return jsontext.Unquote(value)
 }
 
 // inside returns the members of a member that is an object.
-func inside(o strict.Object, name string) strict.Object {
-	members, err := strict.Members(o.Get(name))
+func inside(o jsontext.Object, name string) jsontext.Object {
+	members, err := jsontext.Members(o.Get(name))
 	if err != nil {
 		return nil
 	}
@@ -142,7 +142,7 @@ func inside(o strict.Object, name string) strict.Object {
 }
 
 // either returns the value of a member that has one of two spellings.
-func either(o strict.Object, name, other string) []byte {
+func either(o jsontext.Object, name, other string) []byte {
 	if value := o.Get(name); value != nil {
 		return value
 	}

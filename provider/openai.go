@@ -3,7 +3,7 @@ package provider
 import (
 	"strconv"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // openAI is the codec of Chat Completions. An entry of a tool is a result. Any
@@ -11,13 +11,13 @@ import (
 // message, one with calls, or one of each.
 type openAI struct{}
 
-func (c openAI) request(d *decoder, body strict.Object) (strict.Object, error) {
+func (c openAI) request(d *decoder, body jsontext.Object) (jsontext.Object, error) {
 	entries, err := elementsAt("$.messages", body.Get("messages"))
 	if err != nil {
 		return nil, err
 	}
 	for i, text := range entries {
-		path := strict.Index("$.messages", i)
+		path := jsontext.Index("$.messages", i)
 		entry, err := membersAt(path, text)
 		if err != nil {
 			return nil, err
@@ -29,7 +29,7 @@ func (c openAI) request(d *decoder, body strict.Object) (strict.Object, error) {
 	return body.Without("messages"), nil
 }
 
-func (c openAI) response(d *decoder, body strict.Object) (id string, stop []byte, created int64, err error) {
+func (c openAI) response(d *decoder, body jsontext.Object) (id string, stop []byte, created int64, err error) {
 	id = stringOf(body.Get("id"))
 	seconds, _ := strconv.ParseFloat(string(body.Get("created")), 64) // 0 for what is no number
 	if string(body.Get("choices")) == "null" {
@@ -45,7 +45,7 @@ func (c openAI) response(d *decoder, body strict.Object) (id string, stop []byte
 	}
 	stop = choice.Get("finish_reason")
 	text := choice.Get("message")
-	if kind := strict.Kind(text); kind == "nothing" || kind == "null" { // as when a filter took it
+	if kind := jsontext.Kind(text); kind == "nothing" || kind == "null" { // as when a filter took it
 		return id, stop, int64(seconds), nil
 	}
 	const path = "$.choices[0].message"
@@ -53,7 +53,7 @@ func (c openAI) response(d *decoder, body strict.Object) (id string, stop []byte
 	if err != nil {
 		return "", nil, 0, err
 	}
-	if strict.Kind(message.Get("role")) != "string" { // some leave it out, but none accept it so
+	if jsontext.Kind(message.Get("role")) != "string" { // some leave it out, but none accept it so
 		message = message.WithString("role", "assistant")
 		text = message.JSON()
 	}
@@ -61,16 +61,16 @@ func (c openAI) response(d *decoder, body strict.Object) (id string, stop []byte
 }
 
 // entry adds the messages of an entry.
-func (c openAI) entry(d *decoder, path string, text []byte, entry strict.Object) error {
+func (c openAI) entry(d *decoder, path string, text []byte, entry jsontext.Object) error {
 	role, content := stringOf(entry.Get("role")), entry.Get("content")
 	if role == "tool" || role == "function" && stringOf(entry.Get("name")) != "" {
 		return c.result(d, path, role, entry)
 	}
 	calls, rest, ok := chatCalls(entry)
-	if !ok || strict.Kind(entry.Get("role")) != "string" || role == "function" || !isContent(content) {
+	if !ok || jsontext.Kind(entry.Get("role")) != "string" || role == "function" || !isContent(content) {
 		return d.item(path, role, "message", text)
 	}
-	plain := strict.Object{}.WithString("role", role)
+	plain := jsontext.Object{}.WithString("role", role)
 	if len(calls) == 0 || !isEmpty(content) {
 		kept := difference(rest, plain.With("content", content))
 		if err := d.text(path, role, content, kept); err != nil || len(calls) == 0 {
@@ -87,7 +87,7 @@ func (c openAI) entry(d *decoder, path string, text []byte, entry strict.Object)
 
 // result adds the result of a tool, or of what was called function before there
 // were tools.
-func (openAI) result(d *decoder, path, role string, entry strict.Object) error {
+func (openAI) result(d *decoder, path, role string, entry jsontext.Object) error {
 	id, name, content := stringOf(entry.Get("tool_call_id")), stringOf(entry.Get("name")), entry.Get("content")
 	kind := ""
 	if role == "function" {
@@ -102,21 +102,21 @@ func (openAI) result(d *decoder, path, role string, entry strict.Object) error {
 
 // isContent reports whether a text message can have the content.
 func isContent(content []byte) bool {
-	switch strict.Kind(content) {
+	switch jsontext.Kind(content) {
 	case "nothing", "null", "string":
 		return true
 	case "array":
 	default:
 		return false
 	}
-	parts, err := strict.Elements(content)
+	parts, err := jsontext.Elements(content)
 	for _, part := range parts {
-		members, wrong := strict.Members(part)
+		members, wrong := jsontext.Members(part)
 		if wrong != nil {
 			return false
 		}
-		o := strict.Object(members)
-		if stringOf(o.Get("type")) == "text" && strict.Kind(o.Get("text")) != "string" {
+		o := jsontext.Object(members)
+		if stringOf(o.Get("type")) == "text" && jsontext.Kind(o.Get("text")) != "string" {
 			return false
 		}
 	}
@@ -125,13 +125,13 @@ func isContent(content []byte) bool {
 
 // isEmpty reports whether content says nothing.
 func isEmpty(content []byte) bool {
-	switch strict.Kind(content) {
+	switch jsontext.Kind(content) {
 	case "nothing", "null":
 		return true
 	case "string":
 		return len(content) == len(`""`)
 	case "array":
-		parts, err := strict.Elements(content)
+		parts, err := jsontext.Elements(content)
 		return err == nil && len(parts) == 0
 	}
 	return false
@@ -142,13 +142,13 @@ func elementsAt(path string, value []byte) ([][]byte, error) {
 	if err := want(path, value, "array"); err != nil {
 		return nil, err
 	}
-	return strict.Elements(value)
+	return jsontext.Elements(value)
 }
 
 // membersAt returns the members of an object.
-func membersAt(path string, value []byte) (strict.Object, error) {
+func membersAt(path string, value []byte) (jsontext.Object, error) {
 	if err := want(path, value, "object"); err != nil {
 		return nil, err
 	}
-	return strict.Members(value)
+	return jsontext.Members(value)
 }

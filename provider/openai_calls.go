@@ -2,7 +2,7 @@ package provider
 
 import (
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // The kinds of calls. A call that has another kind than that of a function
@@ -14,17 +14,17 @@ const (
 
 // chatCalls returns the calls of an entry and its other members. It returns
 // false for calls that are none of the known kinds.
-func chatCalls(entry strict.Object) (calls []call, rest strict.Object, ok bool) {
+func chatCalls(entry jsontext.Object) (calls []call, rest jsontext.Object, ok bool) {
 	rest = entry
-	switch list := entry.Get("tool_calls"); strict.Kind(list) {
+	switch list := entry.Get("tool_calls"); jsontext.Kind(list) {
 	case "nothing", "null":
 	case "array":
-		elements, err := strict.Elements(list)
+		elements, err := jsontext.Elements(list)
 		if err != nil {
 			return nil, nil, false
 		}
 		for _, element := range elements {
-			sent, err := strict.Members(element)
+			sent, err := jsontext.Members(element)
 			c, ok := chatCall(sent)
 			if err != nil || !ok {
 				return nil, nil, false
@@ -37,14 +37,14 @@ func chatCalls(entry strict.Object) (calls []call, rest strict.Object, ok bool) 
 	default:
 		return nil, nil, false
 	}
-	switch only := entry.Get("function_call"); strict.Kind(only) {
+	switch only := entry.Get("function_call"); jsontext.Kind(only) {
 	case "nothing", "null":
 	case "object":
-		function, err := strict.Members(only)
+		function, err := jsontext.Members(only)
 		if err != nil {
 			return nil, nil, false
 		}
-		c := call{kept: strict.Object{}.WithString("kind", legacyCall)}
+		c := call{kept: jsontext.Object{}.WithString("kind", legacyCall)}
 		c.setFunction(legacyCall, function)
 		if c.name != "" || c.input != nil { // or it is a zero value that some send
 			calls, rest = append(calls, c), rest.Without("function_call")
@@ -56,25 +56,25 @@ func chatCalls(entry strict.Object) (calls []call, rest strict.Object, ok bool) 
 }
 
 // chatCall reads an element of tool_calls.
-func chatCall(sent strict.Object) (c call, ok bool) {
+func chatCall(sent jsontext.Object) (c call, ok bool) {
 	kind, body := "", "function"
 	if stringOf(sent.Get("type")) == customCall {
 		kind, body = customCall, "custom"
 		c.kept = c.kept.WithString("kind", kind)
 	}
-	function, err := strict.Members(sent.Get(body))
+	function, err := jsontext.Members(sent.Get(body))
 	if err != nil {
 		return c, false
 	}
 	c.id = stringOf(sent.Get("id"))
-	plain := strict.Object{}.WithString("id", c.id).WithString("type", body)
+	plain := jsontext.Object{}.WithString("id", c.id).WithString("type", body)
 	c.kept = append(c.kept, difference(sent.Without(body), plain)...)
 	c.setFunction(kind, function)
 	return c, true
 }
 
 // setFunction sets what an object with a name and arguments says.
-func (c *call) setFunction(kind string, sent strict.Object) {
+func (c *call) setFunction(kind string, sent jsontext.Object) {
 	c.name = stringOf(sent.Get("name"))
 	c.input = chatInput(kind, sent.Get(chatArguments(kind)))
 	if d := difference(sent, chatFunction(kind, c.name, state.JSON(c.input))); d != nil {
@@ -99,17 +99,17 @@ func chatInput(kind string, sent []byte) []byte {
 }
 
 // chatFunction returns the plain object with the name and the arguments.
-func chatFunction(kind, name string, input state.JSON) strict.Object {
+func chatFunction(kind, name string, input state.JSON) jsontext.Object {
 	text := argumentsText(input)
 	if kind == customCall {
-		text = strict.AppendQuote(nil, input.Text())
+		text = jsontext.AppendQuote(nil, input.Text())
 	}
-	return strict.Object{}.WithString("name", name).With(chatArguments(kind), text)
+	return jsontext.Object{}.WithString("name", name).With(chatArguments(kind), text)
 }
 
 // chatCall returns a call and its kind: an element of tool_calls, or what
 // function_call is.
-func (e *encoder) chatCall(c state.ToolCall) (kind string, object strict.Object) {
+func (e *encoder) chatCall(c state.ToolCall) (kind string, object jsontext.Object) {
 	kept, _ := e.keptOf(c)
 	kind = chatKind(kept, c.ID)
 
@@ -127,13 +127,13 @@ func (e *encoder) chatCall(c state.ToolCall) (kind string, object strict.Object)
 	if kind == customCall {
 		body = "custom"
 	}
-	object = strict.Object{}.WithString("id", c.ID).WithString("type", body)
+	object = jsontext.Object{}.WithString("id", c.ID).WithString("type", body)
 	return kind, restore(object, kept, unlessEmpty(nil, "id", c.ID)...).With(body, function.JSON())
 }
 
 // chatKind returns the kind that is kept of a call or a result. A call that was
 // given an identifier since is one of a function.
-func chatKind(kept strict.Object, id string) string {
+func chatKind(kept jsontext.Object, id string) string {
 	kind := stringOf(kept.Get("kind"))
 	if kind == legacyCall && id != "" {
 		return ""
@@ -142,11 +142,11 @@ func chatKind(kept strict.Object, id string) string {
 }
 
 // chatResult returns the plain entry of a result.
-func chatResult(kind, id, name string, content []byte) strict.Object {
+func chatResult(kind, id, name string, content []byte) jsontext.Object {
 	if kind == legacyCall {
-		return strict.Object{}.WithString("role", "function").WithString("name", name).With("content", content)
+		return jsontext.Object{}.WithString("role", "function").WithString("name", name).With("content", content)
 	}
-	return strict.Object{}.WithString("role", "tool").WithString("tool_call_id", id).With("content", content)
+	return jsontext.Object{}.WithString("role", "tool").WithString("tool_call_id", id).With("content", content)
 }
 
 // unlessEmpty appends the name of a member that has a text. If it has none, what

@@ -2,13 +2,13 @@ package provider
 
 import (
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // conversation returns the entries. All results of what an assistant calls must
 // follow the entry with the calls, so what it says in between is in there too.
-func (c openAI) conversation(e *encoder, msgs []state.Message) (strict.Object, error) {
+func (c openAI) conversation(e *encoder, msgs []state.Message) (jsontext.Object, error) {
 	var entries [][]byte
 	var open chatEntry // that more may join
 	var before state.Message
@@ -58,11 +58,11 @@ func (c openAI) conversation(e *encoder, msgs []state.Message) (strict.Object, e
 		before = m
 	}
 	end()
-	return strict.Object{{Name: "messages", Value: strict.Array(entries)}}, nil
+	return jsontext.Object{{Name: "messages", Value: jsontext.Array(entries)}}, nil
 }
 
 // resultEntry returns the entry of a result.
-func (openAI) resultEntry(e *encoder, i int, m state.ToolResultMessage) strict.Object {
+func (openAI) resultEntry(e *encoder, i int, m state.ToolResultMessage) jsontext.Object {
 	call := m.Call()
 	kept, own := e.kept(m)
 	kind := chatKind(kept, call.ID)
@@ -90,8 +90,8 @@ func (openAI) resultEntry(e *encoder, i int, m state.ToolResultMessage) strict.O
 type chatEntry struct {
 	used   bool
 	role   string
-	kept   strict.Object // of the first message that keeps something
-	said   [][]byte      // content
+	kept   jsontext.Object // of the first message that keeps something
+	said   [][]byte        // content
 	calls  [][]byte
 	legacy []byte // for function_call
 }
@@ -125,24 +125,24 @@ func (entry *chatEntry) content() []byte {
 			continue
 		}
 		content = said
-		if said, err := strict.Elements(content); err == nil {
+		if said, err := jsontext.Elements(content); err == nil {
 			parts = append(parts, said...)
 		} else {
 			parts = append(parts, chatText(content).JSON())
 		}
 	}
 	if len(entry.said) > 1 && len(parts) > 1 {
-		return strict.Array(parts)
+		return jsontext.Array(parts)
 	}
 	return content
 }
 
 // object returns the entry, nil if there is nothing in it.
-func (entry *chatEntry) object() strict.Object {
+func (entry *chatEntry) object() jsontext.Object {
 	if entry.said == nil && entry.calls == nil && entry.legacy == nil {
 		return nil
 	}
-	plain := strict.Object{}.WithString("role", entry.role)
+	plain := jsontext.Object{}.WithString("role", entry.role)
 	var said []string
 	if entry.said != nil {
 		plain, said = plain.With("content", entry.content()), append(said, "content")
@@ -150,7 +150,7 @@ func (entry *chatEntry) object() strict.Object {
 		plain = plain.With("content", []byte("null"))
 	}
 	if entry.calls != nil {
-		plain, said = plain.With("tool_calls", strict.Array(entry.calls)), append(said, "tool_calls")
+		plain, said = plain.With("tool_calls", jsontext.Array(entry.calls)), append(said, "tool_calls")
 	}
 	if entry.legacy != nil {
 		plain, said = plain.With(legacyCall, entry.legacy), append(said, legacyCall)

@@ -4,14 +4,14 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // chatContent returns content that is in no provider's words, or in another's.
 // It returns false if nothing of it can be said.
 func (e *encoder) chatContent(i int, role string, content []byte) (value []byte, ok bool) {
-	elements, err := strict.Elements(content)
+	elements, err := jsontext.Elements(content)
 	if err != nil { // a string, null, or missing
 		return content, true
 	}
@@ -26,15 +26,15 @@ func (e *encoder) chatContent(i int, role string, content []byte) (value []byte,
 // in another's: text, or parts that are text.
 func (e *encoder) chatOutput(i int, m state.ToolResultMessage) []byte {
 	content := []byte(m.Content())
-	switch strict.Kind(content) {
+	switch jsontext.Kind(content) {
 	case "nothing", "null":
 		return []byte(`""`)
 	case "string":
 		return content
 	}
-	elements, err := strict.Elements(content)
+	elements, err := jsontext.Elements(content)
 	if err != nil || !isParts(m, elements) {
-		return strict.AppendQuote(nil, m.Text())
+		return jsontext.AppendQuote(nil, m.Text())
 	}
 	parts := e.chatParts(i, "tool", elements)
 	if len(parts) == 0 {
@@ -46,7 +46,7 @@ func (e *encoder) chatOutput(i int, m state.ToolResultMessage) []byte {
 // chatParts returns those of the parts that a role can say.
 func (e *encoder) chatParts(i int, role string, elements [][]byte) (parts [][]byte) {
 	for _, element := range elements {
-		part, _ := strict.Members(element)
+		part, _ := jsontext.Members(element)
 		if said := chatPart(role, part); said != nil {
 			parts = append(parts, said.JSON())
 		} else {
@@ -64,7 +64,7 @@ func isParts(m state.ToolResultMessage, elements [][]byte) bool {
 		}
 	}
 	for _, element := range elements {
-		part, err := strict.Members(element)
+		part, err := jsontext.Members(element)
 		if _, isMedia := mediaOf(part); err != nil || !isMedia && chatPart("tool", part) == nil {
 			return false
 		}
@@ -72,31 +72,31 @@ func isParts(m state.ToolResultMessage, elements [][]byte) bool {
 	return len(elements) > 0
 }
 
-func chatText(text []byte) strict.Object {
-	return strict.Object{}.WithString("type", "text").With("text", text)
+func chatText(text []byte) jsontext.Object {
+	return jsontext.Object{}.WithString("type", "text").With("text", text)
 }
 
 // chatJoined returns parts as content. A single text is a string, which more
 // providers take than they take parts.
 func chatJoined(parts [][]byte) []byte {
 	if len(parts) == 1 {
-		part, _ := strict.Members(parts[0])
-		if text := strict.Object(part).Get("text"); text != nil {
+		part, _ := jsontext.Members(parts[0])
+		if text := jsontext.Object(part).Get("text"); text != nil {
 			return text
 		}
 	}
-	return strict.Array(parts)
+	return jsontext.Array(parts)
 }
 
 // chatPart returns a part as a role can say it, nil if it cannot. Only users
 // send media.
-func chatPart(role string, part strict.Object) strict.Object {
+func chatPart(role string, part jsontext.Object) jsontext.Object {
 	typ, text := stringOf(part.Get("type")), part.Get("text")
 	switch {
-	case strict.Kind(text) == "string" && (typ == "text" || typ == "input_text" || typ == "output_text"):
+	case jsontext.Kind(text) == "string" && (typ == "text" || typ == "input_text" || typ == "output_text"):
 		return chatText(text)
-	case typ == "refusal" && role == "assistant" && strict.Kind(part.Get("refusal")) == "string":
-		return strict.Object{}.WithString("type", typ).With("refusal", part.Get("refusal"))
+	case typ == "refusal" && role == "assistant" && jsontext.Kind(part.Get("refusal")) == "string":
+		return jsontext.Object{}.WithString("type", typ).With("refusal", part.Get("refusal"))
 	case role != "user":
 		return nil
 	case typ == "image_url" || typ == "input_audio" || typ == "file":
@@ -107,14 +107,14 @@ func chatPart(role string, part strict.Object) strict.Object {
 	case !ok:
 		return nil
 	case m.kind == "image":
-		url := strict.Object{}.WithString("url", m.dataURL())
-		return strict.Object{}.WithString("type", "image_url").With("image_url", url.JSON())
+		url := jsontext.Object{}.WithString("url", m.dataURL())
+		return jsontext.Object{}.WithString("type", "image_url").With("image_url", url.JSON())
 	case m.kind == "audio" && m.data != "" && format != "":
-		audio := strict.Object{}.WithString("data", m.data).WithString("format", format)
-		return strict.Object{}.WithString("type", "input_audio").With("input_audio", audio.JSON())
+		audio := jsontext.Object{}.WithString("data", m.data).WithString("format", format)
+		return jsontext.Object{}.WithString("type", "input_audio").With("input_audio", audio.JSON())
 	case m.kind == "file" && m.data != "":
-		file := strict.Object{}.WithString("filename", m.fileName()).WithString("file_data", m.dataURL())
-		return strict.Object{}.WithString("type", "file").With("file", file.JSON())
+		file := jsontext.Object{}.WithString("filename", m.fileName()).WithString("file_data", m.dataURL())
+		return jsontext.Object{}.WithString("type", "file").With("file", file.JSON())
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (m media) fileName() string {
 
 // partType names the type of a part: where there is no member type, the first
 // member tells.
-func partType(part strict.Object) string {
+func partType(part jsontext.Object) string {
 	if typ := part.Get("type"); typ != nil || len(part) == 0 {
 		return stringOf(typ)
 	}

@@ -4,35 +4,35 @@ import (
 	"strconv"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // openAIResponses is the Responses API. A conversation is a text of the system,
 // the instructions, and the input: a text of the user or a list of items.
 type openAIResponses struct{}
 
-func (openAIResponses) request(d *decoder, body strict.Object) (strict.Object, error) {
+func (openAIResponses) request(d *decoder, body jsontext.Object) (jsontext.Object, error) {
 	instructions, input := body.Get("instructions"), body.Get("input")
 	if err := want("$.instructions", instructions, "string", "null", "nothing"); err != nil {
 		return nil, err
 	}
 	var taken []string
-	if strict.Kind(instructions) == "string" {
+	if jsontext.Kind(instructions) == "string" {
 		taken = append(taken, "instructions")
-		kept := strict.Object{}.WithString("in", "instructions")
+		kept := jsontext.Object{}.WithString("in", "instructions")
 		if err := d.text("$.instructions", "system", instructions, kept); err != nil {
 			return nil, err
 		}
 	}
-	switch strict.Kind(input) {
+	switch jsontext.Kind(input) {
 	case "string":
 		taken = append(taken, "input")
-		kept := strict.Object{}.With("input", []byte("true"))
+		kept := jsontext.Object{}.With("input", []byte("true"))
 		if err := d.text("$.input", "user", input, kept); err != nil {
 			return nil, err
 		}
 	case "array":
-		items, err := strict.Elements(input)
+		items, err := jsontext.Elements(input)
 		if err != nil {
 			return nil, err
 		}
@@ -50,13 +50,13 @@ func (openAIResponses) request(d *decoder, body strict.Object) (strict.Object, e
 	return body.Without(taken...), nil
 }
 
-func (openAIResponses) conversation(e *encoder, msgs []state.Message) (strict.Object, error) {
+func (openAIResponses) conversation(e *encoder, msgs []state.Message) (jsontext.Object, error) {
 	w := itemWriter{e: e, types: map[string]string{}}
-	var body strict.Object
+	var body jsontext.Object
 	var whole []byte // the input if it is just that text
 	for i, m := range msgs {
 		kept, _ := e.kept(m)
-		if m, ok := m.(state.TextMessage); ok && strict.Kind([]byte(m.Content())) == "string" {
+		if m, ok := m.(state.TextMessage); ok && jsontext.Kind([]byte(m.Content())) == "string" {
 			if stringOf(kept.Get("in")) == "instructions" && len(body)+len(w.items) == 0 {
 				body = body.With("instructions", []byte(m.Content()))
 				continue
@@ -71,19 +71,19 @@ func (openAIResponses) conversation(e *encoder, msgs []state.Message) (strict.Ob
 	case len(w.items) == 1 && whole != nil:
 		body = body.With("input", whole)
 	case len(w.items) > 0:
-		body = body.With("input", strict.Array(w.items))
+		body = body.With("input", jsontext.Array(w.items))
 	}
 	return body, nil
 }
 
-func (openAIResponses) response(d *decoder, body strict.Object) (string, []byte, int64, error) {
+func (openAIResponses) response(d *decoder, body jsontext.Object) (string, []byte, int64, error) {
 	output := body.Get("output")
 	if err := want("$.output", output, "array", "null"); err != nil {
 		return "", nil, 0, err
 	}
-	items, _ := strict.Elements(output) // none if it is null
+	items, _ := jsontext.Elements(output) // none if it is null
 	if len(items) == 0 {
-		if err := d.format.failure(strict.Object{}.With("error", body.Get("error"))); err != nil {
+		if err := d.format.failure(jsontext.Object{}.With("error", body.Get("error"))); err != nil {
 			return "", nil, 0, err
 		}
 	}
@@ -91,7 +91,7 @@ func (openAIResponses) response(d *decoder, body strict.Object) (string, []byte,
 		return "", nil, 0, err
 	}
 	stop := inside(body, "incomplete_details").Get("reason")
-	if strict.Kind(stop) != "string" {
+	if jsontext.Kind(stop) != "string" {
 		stop = body.Get("status")
 	}
 	if status := stringOf(stop); status == "in_progress" || status == "queued" {

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // The types of items with rules of their own. A tool that the client runs is
@@ -29,7 +29,7 @@ type itemReader struct {
 func decodeItems(d *decoder, path string, items [][]byte) error {
 	r := itemReader{d: d, hosted: map[string]bool{}}
 	for i, item := range items {
-		if err := r.item(strict.Index(path, i), item); err != nil {
+		if err := r.item(jsontext.Index(path, i), item); err != nil {
 			return err
 		}
 	}
@@ -50,11 +50,11 @@ func (r *itemReader) item(path string, data []byte) error {
 	if err := want(path, data, "object"); err != nil {
 		return err
 	}
-	members, err := strict.Members(data)
+	members, err := jsontext.Members(data)
 	if err != nil {
 		return err
 	}
-	item := strict.Object(members)
+	item := jsontext.Object(members)
 	typ, role := stringOf(item.Get("type")), stringOf(item.Get("role"))
 	id, hosted := stringOf(item.Get("call_id")), isHosted(typ, item)
 	if hosted && id != "" {
@@ -80,7 +80,7 @@ func (r *itemReader) item(path string, data []byte) error {
 	case typ == "":
 		typ = "item_reference" // whose type may be missing
 	case typ == itemSearchOutput, strings.HasSuffix(typ, "_call_output"):
-		if strict.Kind(item.Get("call_id")) == "string" && !hosted && !r.hosted[id] {
+		if jsontext.Kind(item.Get("call_id")) == "string" && !hosted && !r.hosted[id] {
 			return r.result(path, typ, item)
 		}
 	}
@@ -96,12 +96,12 @@ func (r *itemReader) item(path string, data []byte) error {
 // isHosted reports whether the provider itself runs the tool. Then the call, and
 // the output that the provider adds, are items as those of its other tools are:
 // a client must not run it again.
-func isHosted(typ string, item strict.Object) bool {
+func isHosted(typ string, item jsontext.Object) bool {
 	return typ != itemFunction && typ != itemCustom && (stringOf(item.Get("execution")) == "server" ||
 		strings.HasPrefix(stringOf(inside(item, "environment").Get("type")), "container"))
 }
 
-func (r *itemReader) result(path, typ string, item strict.Object) error {
+func (r *itemReader) result(path, typ string, item jsontext.Object) error {
 	id, content := stringOf(item.Get("call_id")), item.Get(resultMember(typ))
 	kept := difference(item, resultItem(typ, id, content))
 	if typ != itemFunction+"_output" {
@@ -111,7 +111,7 @@ func (r *itemReader) result(path, typ string, item strict.Object) error {
 }
 
 // itemCall returns the call that an item is, false if it is none.
-func itemCall(typ string, item strict.Object) (call, bool) {
+func itemCall(typ string, item jsontext.Object) (call, bool) {
 	id, name := item.Get("call_id"), item.Get("name")
 	c := call{id: stringOf(id), name: stringOf(name)}
 	if typ == itemFunction || typ == itemCustom {
@@ -127,13 +127,13 @@ func itemCall(typ string, item strict.Object) (call, bool) {
 		}
 		c.input = item.Get("input")
 		c.kept = difference(item, callItem(typ, c.id, c.name, state.JSON(c.input))).WithString("type", typ)
-		return c, strict.Kind(c.input) == "string"
+		return c, jsontext.Kind(c.input) == "string"
 	}
 	if c.id == "" || !strings.HasSuffix(typ, "_call") {
 		return c, false
 	}
 	c.name, c.input = typ, item.Without("type", "id", "call_id", "status").JSON()
-	state := strict.Object{}.With("id", item.Get("id")).With("status", item.Get("status"))
+	state := jsontext.Object{}.With("id", item.Get("id")).With("status", item.Get("status"))
 	if len(state) > 0 {
 		c.kept = c.kept.With(more, state.JSON())
 	}
@@ -142,24 +142,24 @@ func itemCall(typ string, item strict.Object) (call, bool) {
 }
 
 // callItem returns the plain item of a call.
-func callItem(typ, id, name string, input state.JSON) strict.Object {
-	item := strict.Object{}.WithString("type", typ).WithString("call_id", id)
+func callItem(typ, id, name string, input state.JSON) jsontext.Object {
+	item := jsontext.Object{}.WithString("type", typ).WithString("call_id", id)
 	switch typ {
 	case itemFunction:
 		return item.WithString("name", name).With("arguments", argumentsText(input))
 	case itemCustom:
 		return item.WithString("name", name).WithString("input", input.Text())
 	}
-	members, err := strict.Members([]byte(input))
+	members, err := jsontext.Members([]byte(input))
 	if err != nil { // the input was replaced by something else
 		return item
 	}
-	return append(item, strict.Object(members).Without("type", "id", "call_id", "status")...)
+	return append(item, jsontext.Object(members).Without("type", "id", "call_id", "status")...)
 }
 
 // resultItem returns the plain item of a result.
-func resultItem(typ, id string, content []byte) strict.Object {
-	return strict.Object{}.WithString("type", typ).WithString("call_id", id).With(resultMember(typ), content)
+func resultItem(typ, id string, content []byte) jsontext.Object {
+	return jsontext.Object{}.WithString("type", typ).WithString("call_id", id).With(resultMember(typ), content)
 }
 
 func resultMember(typ string) string {
@@ -184,21 +184,21 @@ func resultType(call string) string {
 // the type text there, whoever says it. It returns false for what no message
 // may have.
 func itemContent(role string, content []byte) ([]byte, bool) {
-	switch strict.Kind(content) {
+	switch jsontext.Kind(content) {
 	case "string", "null":
 		return content, true
 	case "array":
 	default:
 		return nil, false
 	}
-	parts, err := strict.Elements(content)
+	parts, err := jsontext.Elements(content)
 	for i, part := range parts {
-		members, bad := strict.Members(part)
+		members, bad := jsontext.Members(part)
 		if bad != nil {
 			return nil, false
 		}
-		object := strict.Object(members)
-		typ, isText := stringOf(object.Get("type")), strict.Kind(object.Get("text")) == "string"
+		object := jsontext.Object(members)
+		typ, isText := stringOf(object.Get("type")), jsontext.Kind(object.Get("text")) == "string"
 		if typ == "text" && !isText {
 			return nil, false
 		}
@@ -206,21 +206,21 @@ func itemContent(role string, content []byte) ([]byte, bool) {
 			parts[i] = object.WithString("type", "text").JSON()
 		}
 	}
-	return strict.Array(parts), err == nil
+	return jsontext.Array(parts), err == nil
 }
 
 // messageItem returns the plain item of a text, the reverse of itemContent.
-func messageItem(role string, content []byte) strict.Object {
-	if parts, err := strict.Elements(content); err == nil {
+func messageItem(role string, content []byte) jsontext.Object {
+	if parts, err := jsontext.Elements(content); err == nil {
 		for i, part := range parts {
-			members, _ := strict.Members(part) // of a checked part
-			if object := strict.Object(members); stringOf(object.Get("type")) == "text" {
+			members, _ := jsontext.Members(part) // of a checked part
+			if object := jsontext.Object(members); stringOf(object.Get("type")) == "text" {
 				parts[i] = object.WithString("type", itemTextType(role)).JSON()
 			}
 		}
-		content = strict.Array(parts)
+		content = jsontext.Array(parts)
 	}
-	return strict.Object{}.WithString("role", role).With("content", content)
+	return jsontext.Object{}.WithString("role", role).With("content", content)
 }
 
 // itemTextType returns the type of a text in what the role says.

@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // responsesStream puts the events of a Responses stream together. Its last event
@@ -15,7 +16,7 @@ import (
 // stream may break off. Then the items count as they came: whole when they are
 // done, and until then in streamedItem.
 type responsesStream struct {
-	body  strict.Object // the response as the latest event has it
+	body  jsontext.Object // the response as the latest event has it
 	items map[itemKey]*streamedItem
 	round int // counts the responses before this one
 	ended bool
@@ -27,7 +28,7 @@ type itemKey struct{ round, index int }
 
 // streamedItem is an item, or a part of one, as far as it has come.
 type streamedItem struct {
-	members strict.Object
+	members jsontext.Object
 	texts   map[string]*strings.Builder      // of members that grow
 	parts   map[string]map[int]*streamedItem // of members that are lists, by their place
 	done    bool
@@ -47,16 +48,16 @@ var itemTexts = map[string]struct{ list, typ, member string }{
 }
 
 func (s *responsesStream) event(data []byte) error {
-	members, err := strict.Members(data)
+	members, err := jsontext.Members(data)
 	if err != nil {
 		return err
 	}
-	event := strict.Object(members)
+	event := jsontext.Object(members)
 	typ := stringOf(event.Get("type"))
 	if typ == "error" {
-		return OpenAIResponses.failure(strict.Object{}.With("error", event.Without("type", "sequence_number").JSON()))
+		return OpenAIResponses.failure(jsontext.Object{}.With("error", event.Without("type", "sequence_number").JSON()))
 	}
-	if strict.Kind(event.Get("response")) == "object" {
+	if jsontext.Kind(event.Get("response")) == "object" {
 		s.respond(typ, inside(event, "response"))
 		return nil
 	}
@@ -100,7 +101,7 @@ func (s *responsesStream) event(data []byte) error {
 }
 
 // respond takes an event that has the response.
-func (s *responsesStream) respond(typ string, response strict.Object) {
+func (s *responsesStream) respond(typ string, response jsontext.Object) {
 	switch typ {
 	case "response.created":
 		if s.ended { // another response after the first
@@ -114,13 +115,13 @@ func (s *responsesStream) respond(typ string, response strict.Object) {
 }
 
 // grow takes the next piece of a text, or at the end all of it.
-func (p *streamedItem) grow(event strict.Object, list, typ, member, step string) error {
+func (p *streamedItem) grow(event jsontext.Object, list, typ, member, step string) error {
 	name := "delta"
 	if step == ".done" {
 		name = member
 	}
 	piece := event.Get(name)
-	if err := want(strict.Path("$", name), piece, "string"); err != nil {
+	if err := want(jsontext.Path("$", name), piece, "string"); err != nil {
 		return err
 	}
 	if list != "" {
@@ -129,7 +130,7 @@ func (p *streamedItem) grow(event strict.Object, list, typ, member, step string)
 			return err
 		}
 		if p = p.part(list, index); p.members == nil {
-			p.members = strict.Object{}.WithString("type", typ)
+			p.members = jsontext.Object{}.WithString("type", typ)
 		}
 	}
 	grown := p.texts[member]
@@ -144,7 +145,7 @@ func (p *streamedItem) grow(event strict.Object, list, typ, member, step string)
 	if step == ".done" {
 		grown.Reset()
 	}
-	grown.WriteString(strict.Unquote(piece))
+	grown.WriteString(jsontext.Unquote(piece))
 	return nil
 }
 
@@ -153,9 +154,9 @@ func (p *streamedItem) part(list string, index int) *streamedItem {
 	parts := p.parts[list]
 	if parts == nil {
 		parts = map[int]*streamedItem{}
-		sent, _ := strict.Elements(p.members.Get(list)) // none if it is no list
+		sent, _ := jsontext.Elements(p.members.Get(list)) // none if it is no list
 		for i, element := range sent {
-			members, _ := strict.Members(element)
+			members, _ := jsontext.Members(element)
 			parts[i] = &streamedItem{members: members}
 		}
 		if p.parts == nil {
@@ -180,17 +181,17 @@ func (p *streamedItem) json() []byte {
 		for _, index := range slices.Sorted(maps.Keys(parts)) {
 			elements = append(elements, parts[index].json())
 		}
-		members = members.With(name, strict.Array(elements))
+		members = members.With(name, jsontext.Array(elements))
 	}
 	return members.JSON()
 }
 
-func (s *responsesStream) result() (strict.Object, bool) {
+func (s *responsesStream) result() (jsontext.Object, bool) {
 	if s.body == nil && len(s.items) == 0 {
 		return nil, s.ended
 	}
 	// What the last event has is what the provider keeps, with its identifiers.
-	if sent, err := strict.Elements(s.body.Get("output")); err == nil && len(sent) >= len(s.items) {
+	if sent, err := jsontext.Elements(s.body.Get("output")); err == nil && len(sent) >= len(s.items) {
 		return s.body, s.ended
 	}
 	keys := slices.SortedFunc(maps.Keys(s.items), func(a, b itemKey) int {
@@ -200,14 +201,14 @@ func (s *responsesStream) result() (strict.Object, bool) {
 	for i, key := range keys {
 		items[i] = s.items[key].json()
 	}
-	return s.body.With("output", strict.Array(items)), s.ended
+	return s.body.With("output", jsontext.Array(items)), s.ended
 }
 
 // itemIndex returns a member that is a place in a list.
-func itemIndex(event strict.Object, name string) (int, error) {
+func itemIndex(event jsontext.Object, name string) (int, error) {
 	index, err := strconv.Atoi(string(event.Get(name)))
 	if err != nil || index < 0 {
-		return 0, &strict.Error{Path: strict.Path("$", name), Problem: "want the place of an item"}
+		return 0, &fault.Error{Path: jsontext.Path("$", name), Got: "want the place of an item"}
 	}
 	return index, nil
 }

@@ -2,8 +2,8 @@ package provider
 
 import (
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // itemWriter makes items of messages.
@@ -13,7 +13,7 @@ type itemWriter struct {
 	types map[string]string // of the calls so far by their id, unless they are functions
 }
 
-func (w *itemWriter) add(item strict.Object) { w.items = append(w.items, item.JSON()) }
+func (w *itemWriter) add(item jsontext.Object) { w.items = append(w.items, item.JSON()) }
 
 func (w *itemWriter) message(i int, m state.Message) {
 	kept, own := w.e.kept(m)
@@ -22,7 +22,7 @@ func (w *itemWriter) message(i int, m state.Message) {
 		if own {
 			w.text(m, kept)
 		} else if content := w.content(i, m); content != nil {
-			w.add(strict.Object{}.WithString("role", m.Role()).With("content", content))
+			w.add(jsontext.Object{}.WithString("role", m.Role()).With("content", content))
 		}
 	case state.ToolCallMessage:
 		for _, c := range m.Calls() {
@@ -48,7 +48,7 @@ func (w *itemWriter) message(i int, m state.Message) {
 	}
 }
 
-func (w *itemWriter) text(m state.TextMessage, kept strict.Object) {
+func (w *itemWriter) text(m state.TextMessage, kept jsontext.Object) {
 	said := orNil(m.Content())
 	plain := messageItem(m.Role(), said)
 	item := restore(plain, kept)
@@ -79,16 +79,16 @@ func (w *itemWriter) call(c state.ToolCall) {
 // content returns the content for a text of another origin, nil if there is none.
 func (w *itemWriter) content(i int, m state.TextMessage) []byte {
 	content := []byte(m.Content())
-	if strict.Kind(content) == "string" {
+	if jsontext.Kind(content) == "string" {
 		return content
 	}
-	elements, _ := strict.Elements(content)
+	elements, _ := jsontext.Elements(content)
 	if len(elements) == 0 {
 		w.e.omit(i, "text without content")
 		return nil
 	}
 	if parts := w.parts(i, m.Role(), elements); len(parts) > 0 {
-		return strict.Array(parts)
+		return jsontext.Array(parts)
 	}
 	return nil
 }
@@ -97,13 +97,13 @@ func (w *itemWriter) content(i int, m state.TextMessage) []byte {
 func (w *itemWriter) parts(i int, role string, elements [][]byte) [][]byte {
 	var parts [][]byte
 	for _, element := range elements {
-		members, _ := strict.Members(element) // of a checked part
-		part := strict.Object(members)
+		members, _ := jsontext.Members(element) // of a checked part
+		part := jsontext.Object(members)
 		typ := stringOf(part.Get("type"))
 		held, ok := mediaOf(part)
 		switch {
 		case typ == "text", typ == "" && part.Get("text") != nil && string(part.Get("thought")) != "true":
-			parts = append(parts, strict.Object{}.WithString("type", itemTextType(role)).With("text", part.Get("text")).JSON())
+			parts = append(parts, jsontext.Object{}.WithString("type", itemTextType(role)).With("text", part.Get("text")).JSON())
 		case typ == itemTextType(role), role == "assistant" && typ == "refusal",
 			role != "assistant" && (typ == "input_image" || typ == "input_file"):
 			parts = append(parts, element)
@@ -118,11 +118,11 @@ func (w *itemWriter) parts(i int, role string, elements [][]byte) [][]byte {
 	return parts
 }
 
-func mediaItem(m media) strict.Object {
+func mediaItem(m media) jsontext.Object {
 	if m.kind == "image" {
-		return strict.Object{}.WithString("type", "input_image").WithString("image_url", m.dataURL())
+		return jsontext.Object{}.WithString("type", "input_image").WithString("image_url", m.dataURL())
 	}
-	file := strict.Object{}.WithString("type", "input_file")
+	file := jsontext.Object{}.WithString("type", "input_file")
 	if m.data == "" {
 		return file.WithString("file_url", m.url)
 	}
@@ -140,16 +140,16 @@ func (w *itemWriter) result(i int, m state.ToolResultMessage) {
 	if !own {
 		typ = w.types[c.ID]
 	}
-	content, text := orNil(m.Content()), strict.AppendQuote(nil, m.Text())
+	content, text := orNil(m.Content()), jsontext.AppendQuote(nil, m.Text())
 	typ = resultType(typ)
 	switch typ {
 	case resultType(itemFunction), resultType(itemCustom):
-		elements, _ := strict.Elements(content)
+		elements, _ := jsontext.Elements(content)
 		if content = text; areItemParts(elements) {
-			content = strict.Array(w.parts(i, "user", elements))
+			content = jsontext.Array(w.parts(i, "user", elements))
 		}
 	case resultType("shell_call"):
-		if strict.Kind(content) != "array" {
+		if jsontext.Kind(content) != "array" {
 			content = shellOutput(m)
 		}
 	case resultType("apply_patch_call"):
@@ -160,7 +160,7 @@ func (w *itemWriter) result(i int, m state.ToolResultMessage) {
 		w.add(resultItem(typ, c.ID, text).WithString("status", status))
 		return
 	case itemSearchOutput:
-		if strict.Kind(content) != "array" {
+		if jsontext.Kind(content) != "array" {
 			w.e.omit(i, "result that is no list of tools")
 			content = []byte("[]")
 		}
@@ -179,12 +179,12 @@ func orNil(value state.JSON) []byte {
 // areItemParts reports whether the elements of a content are texts and media.
 func areItemParts(elements [][]byte) bool {
 	for _, element := range elements {
-		members, err := strict.Members(element)
+		members, err := jsontext.Members(element)
 		if err != nil {
 			return false
 		}
-		part := strict.Object(members)
-		if _, ok := mediaOf(part); !ok && (stringOf(part.Get("type")) != "text" || strict.Kind(part.Get("text")) != "string") {
+		part := jsontext.Object(members)
+		if _, ok := mediaOf(part); !ok && (stringOf(part.Get("type")) != "text" || jsontext.Kind(part.Get("text")) != "string") {
 			return false
 		}
 	}
@@ -197,7 +197,7 @@ func shellOutput(m state.ToolResultMessage) []byte {
 	if m.IsError() {
 		out, errors, code = "", m.Text(), "1"
 	}
-	outcome := strict.Object{}.WithString("type", "exit").With("exit_code", []byte(code))
-	run := strict.Object{}.WithString("stdout", out).WithString("stderr", errors).With("outcome", outcome.JSON())
-	return strict.Array([][]byte{run.JSON()})
+	outcome := jsontext.Object{}.WithString("type", "exit").With("exit_code", []byte(code))
+	run := jsontext.Object{}.WithString("stdout", out).WithString("stderr", errors).With("outcome", outcome.JSON())
+	return jsontext.Array([][]byte{run.JSON()})
 }

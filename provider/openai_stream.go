@@ -3,7 +3,7 @@ package provider
 import (
 	"slices"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 func (openAI) assemble() assembler { return &chatStream{} }
@@ -19,16 +19,16 @@ type chatStream struct {
 }
 
 func (s *chatStream) event(data []byte) error {
-	members, err := strict.Members(data)
+	members, err := jsontext.Members(data)
 	if err != nil {
 		return err
 	}
-	chunk := strict.Object(members)
+	chunk := jsontext.Object(members)
 	s.begun = true
 	setUnlessEmpty(&s.id, chunk.Get("id"))
 	setUnlessEmpty(&s.created, chunk.Get("created"))
 	list := chunk.Get("choices")
-	if kind := strict.Kind(list); kind == "nothing" || kind == "null" {
+	if kind := jsontext.Kind(list); kind == "nothing" || kind == "null" {
 		return nil
 	}
 	choices, err := elementsAt("$.choices", list)
@@ -36,12 +36,12 @@ func (s *chatStream) event(data []byte) error {
 		return err
 	}
 	for i, value := range choices {
-		path := strict.Index("$.choices", i)
+		path := jsontext.Index("$.choices", i)
 		choice, err := membersAt(path, value)
 		if err != nil {
 			return err
 		}
-		if index := choice.Get("index"); strict.Kind(index) == "number" && string(index) != "0" {
+		if index := choice.Get("index"); jsontext.Kind(index) == "number" && string(index) != "0" {
 			continue
 		}
 		s.choices = true
@@ -53,17 +53,17 @@ func (s *chatStream) event(data []byte) error {
 	return OpenAI.reported(chunk)
 }
 
-func (s *chatStream) result() (body strict.Object, complete bool) {
+func (s *chatStream) result() (body jsontext.Object, complete bool) {
 	if !s.begun {
 		return nil, false
 	}
-	body = strict.Object{}.WithString("object", "chat.completion").With("id", s.id).With("created", s.created)
+	body = jsontext.Object{}.WithString("object", "chat.completion").With("id", s.id).With("created", s.created)
 	if !s.choices {
 		return body.With("choices", []byte("[]")), false
 	}
-	choice := strict.Object{}.With("message", s.message.object().JSON()).With("finish_reason", s.finish)
+	choice := jsontext.Object{}.With("message", s.message.object().JSON()).With("finish_reason", s.finish)
 	complete = len(s.finish) > 0 && !isEmpty(s.finish)
-	return body.With("choices", strict.Array([][]byte{choice.JSON()})), complete
+	return body.With("choices", jsontext.Array([][]byte{choice.JSON()})), complete
 }
 
 // chatDelta is what the deltas of an object have come to: a message, a call of
@@ -84,7 +84,7 @@ type chatMember struct {
 
 // add adds a delta, which may be null or missing.
 func (d *chatDelta) add(path string, delta []byte) error {
-	if kind := strict.Kind(delta); kind == "nothing" || kind == "null" {
+	if kind := jsontext.Kind(delta); kind == "nothing" || kind == "null" {
 		return nil
 	}
 	members, err := membersAt(path, delta)
@@ -103,7 +103,7 @@ func (d *chatDelta) add(path string, delta []byte) error {
 			member = &chatMember{}
 			d.names, d.members[m.Name] = append(d.names, m.Name), member
 		}
-		if err := member.add(strict.Path(path, m.Name), m); err != nil {
+		if err := member.add(jsontext.Path(path, m.Name), m); err != nil {
 			return err
 		}
 	}
@@ -114,8 +114,8 @@ func (d *chatDelta) add(path string, delta []byte) error {
 // some providers repeat them.
 var pieces = []string{"content", "refusal", "reasoning", "reasoning_content", "reasoning_text", "arguments", "input", "transcript", "data"}
 
-func (m *chatMember) add(path string, sent strict.Member) error {
-	switch kind := strict.Kind(sent.Value); {
+func (m *chatMember) add(path string, sent jsontext.Member) error {
+	switch kind := jsontext.Kind(sent.Value); {
 	case kind == "array" && sent.Name == "tool_calls":
 		if m.calls == nil {
 			m.calls = &chatCallsDelta{}
@@ -127,7 +127,7 @@ func (m *chatMember) add(path string, sent strict.Member) error {
 		}
 		return m.inner.add(path, sent.Value)
 	case kind == "array":
-		elements, err := strict.Elements(sent.Value)
+		elements, err := jsontext.Elements(sent.Value)
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (m *chatMember) add(path string, sent strict.Member) error {
 		if m.text == nil {
 			m.text = []byte{}
 		}
-		m.text = append(m.text, strict.Unquote(sent.Value)...)
+		m.text = append(m.text, jsontext.Unquote(sent.Value)...)
 	case m.value == nil || !isEmpty(sent.Value):
 		m.value = sent.Value
 	}
@@ -150,7 +150,7 @@ func (m *chatMember) add(path string, sent strict.Member) error {
 // flush makes what has been said a part before other parts.
 func (m *chatMember) flush() {
 	if len(m.text) > 0 {
-		m.parts = append(m.parts, chatText(strict.AppendQuote(nil, string(m.text))).JSON())
+		m.parts = append(m.parts, chatText(jsontext.AppendQuote(nil, string(m.text))).JSON())
 	}
 	m.text = nil
 }
@@ -165,19 +165,19 @@ func (m *chatMember) json() []byte {
 	case m.parts != nil:
 		parts := m.parts
 		if len(m.text) > 0 {
-			parts = append(parts, chatText(strict.AppendQuote(nil, string(m.text))).JSON())
+			parts = append(parts, chatText(jsontext.AppendQuote(nil, string(m.text))).JSON())
 		}
-		return strict.Array(parts)
+		return jsontext.Array(parts)
 	case m.text != nil:
-		return strict.AppendQuote(nil, string(m.text))
+		return jsontext.AppendQuote(nil, string(m.text))
 	}
 	return m.value
 }
 
-func (d *chatDelta) object() strict.Object {
-	object := make(strict.Object, len(d.names))
+func (d *chatDelta) object() jsontext.Object {
+	object := make(jsontext.Object, len(d.names))
 	for i, name := range d.names {
-		object[i] = strict.Member{Name: name, Value: d.members[name].json()}
+		object[i] = jsontext.Member{Name: name, Value: d.members[name].json()}
 	}
 	return object
 }
@@ -196,12 +196,12 @@ type chatCallDelta struct {
 
 // add adds to the calls what elements of tool_calls say.
 func (c *chatCallsDelta) add(path string, list []byte) error {
-	elements, err := strict.Elements(list)
+	elements, err := jsontext.Elements(list)
 	if err != nil {
 		return err
 	}
 	for i, element := range elements {
-		at := strict.Index(path, i)
+		at := jsontext.Index(path, i)
 		delta, err := membersAt(at, element)
 		if err != nil {
 			return err
@@ -216,11 +216,11 @@ func (c *chatCallsDelta) add(path string, list []byte) error {
 // of returns the call that a delta is of. The index tells, but some providers
 // send none, and some send the same with every call: then a new identifier
 // tells, if it comes with a name.
-func (c *chatCallsDelta) of(delta strict.Object) *chatCallDelta {
+func (c *chatCallsDelta) of(delta jsontext.Object) *chatCallDelta {
 	index, id := string(delta.Get("index")), stringOf(delta.Get("id"))
 	var found *chatCallDelta
 	switch {
-	case strict.Kind([]byte(index)) == "number":
+	case jsontext.Kind([]byte(index)) == "number":
 		found = c.byIndex[index]
 		named := stringOf(inside(delta, "function").Get("name")) + stringOf(inside(delta, "custom").Get("name"))
 		if found != nil && id != "" && found.id != "" && found.id != id && named != "" {
@@ -250,7 +250,7 @@ func (c *chatCallsDelta) json() []byte {
 	for i, call := range c.calls {
 		calls[i] = call.object().JSON()
 	}
-	return strict.Array(calls)
+	return jsontext.Array(calls)
 }
 
 // setUnlessEmpty sets dst to a value that says something, or to the first.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // A decoder derives messages from what a provider sends, and an encoder derives
@@ -20,8 +20,8 @@ const (
 
 // difference returns what restore needs to make sent of plain: no members if
 // they are equal.
-func difference(sent, plain strict.Object) strict.Object {
-	var added strict.Object
+func difference(sent, plain jsontext.Object) jsontext.Object {
+	var added jsontext.Object
 	var missing [][]byte
 	for _, m := range sent {
 		if value := plain.Get(m.Name); value == nil || !equal(value, m.Value) {
@@ -30,15 +30,15 @@ func difference(sent, plain strict.Object) strict.Object {
 	}
 	for _, m := range plain {
 		if m.Value != nil && sent.Get(m.Name) == nil {
-			missing = append(missing, strict.AppendQuote(nil, m.Name))
+			missing = append(missing, jsontext.AppendQuote(nil, m.Name))
 		}
 	}
-	var kept strict.Object
+	var kept jsontext.Object
 	if added != nil {
 		kept = kept.With(more, added.JSON())
 	}
 	if missing != nil {
-		kept = kept.With(without, strict.Array(missing))
+		kept = kept.With(without, jsontext.Array(missing))
 	}
 	return kept
 }
@@ -46,22 +46,22 @@ func difference(sent, plain strict.Object) strict.Object {
 // restore returns plain with the difference that was kept. The members in said
 // are as plain has them nevertheless: a message that was changed since says
 // something else than what was kept.
-func restore(plain, kept strict.Object, said ...string) strict.Object {
-	members, _ := strict.Members(kept.Get(more)) // none of what is no object
-	var added strict.Object
+func restore(plain, kept jsontext.Object, said ...string) jsontext.Object {
+	members, _ := jsontext.Members(kept.Get(more)) // none of what is no object
+	var added jsontext.Object
 	for _, m := range members {
 		if !slices.Contains(said, m.Name) {
 			added = append(added, m)
 		}
 	}
 	var missing []string
-	names, _ := strict.Elements(kept.Get(without))
+	names, _ := jsontext.Elements(kept.Get(without))
 	for _, name := range names {
 		if name := stringOf(name); plain.Get(name) != nil && !slices.Contains(said, name) {
 			missing = append(missing, name)
 		}
 	}
-	restored := make(strict.Object, 0, len(plain)+len(added))
+	restored := make(jsontext.Object, 0, len(plain)+len(added))
 	for _, m := range plain {
 		if value := added.Get(m.Name); value != nil {
 			m.Value = value

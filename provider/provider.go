@@ -40,8 +40,9 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // The formats.
@@ -67,15 +68,15 @@ type Format struct {
 // codec is what differs between the formats.
 type codec interface {
 	// request adds the messages of a request and returns its other members.
-	request(d *decoder, body strict.Object) (settings strict.Object, err error)
+	request(d *decoder, body jsontext.Object) (settings jsontext.Object, err error)
 
 	// conversation returns the members of a request that hold the messages.
-	conversation(e *encoder, msgs []state.Message) (strict.Object, error)
+	conversation(e *encoder, msgs []state.Message) (jsontext.Object, error)
 
 	// response adds the messages of a response. It returns the identifier, the
 	// reason why the model stopped, as JSON, and the time in Unix seconds, as
 	// far as the response has them.
-	response(d *decoder, body strict.Object) (id string, stop []byte, created int64, err error)
+	response(d *decoder, body jsontext.Object) (id string, stop []byte, created int64, err error)
 
 	// assemble returns what puts the events of a stream together.
 	assemble() assembler
@@ -99,7 +100,7 @@ type Request struct {
 // beginning the provider holds, by previous_response_id or conversation. Its
 // first messages may then answer calls that are not in it.
 func (r Request) Continued() bool {
-	settings, _ := strict.Members([]byte(r.Settings)) // none if it is no object
+	settings, _ := jsontext.Members([]byte(r.Settings)) // none if it is no object
 	for _, m := range settings {
 		if (m.Name == "previous_response_id" || m.Name == "conversation") && string(m.Value) != "null" {
 			return true
@@ -171,7 +172,7 @@ func (f *Format) DecodeRequest(body []byte) (Request, error) {
 // settings, which have to be those of the format. What it cannot express is left
 // out, and reported.
 func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err error) {
-	var settings strict.Object
+	var settings jsontext.Object
 	if r.Settings != "" {
 		if settings, err = f.object([]byte(r.Settings)); err != nil {
 			var bad *Error
@@ -183,7 +184,7 @@ func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err 
 	}
 	for i, m := range r.Messages {
 		if m == nil || m.Raw() == "" {
-			return nil, nil, f.problem(strict.Index("$", i), "want a message, got none")
+			return nil, nil, f.problem(jsontext.Index("$", i), "want a message, got none")
 		}
 	}
 	e := encoder{format: f}
@@ -196,7 +197,7 @@ func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err 
 		case "", "null", "[]": // as in a request that had no messages yet
 			settings = settings.With(m.Name, m.Value)
 		default:
-			return nil, nil, f.problem(strict.Path("$", m.Name), "is in the settings, and the messages make one too")
+			return nil, nil, f.problem(jsontext.Path("$", m.Name), "is in the settings, and the messages make one too")
 		}
 	}
 	return settings.JSON(), e.omitted, nil
@@ -218,7 +219,7 @@ func (f *Format) DecodeResponse(body []byte) (state.InferenceResult, error) {
 }
 
 // respond sets what a response says.
-func (f *Format) respond(result *state.InferenceResult, members strict.Object) error {
+func (f *Format) respond(result *state.InferenceResult, members jsontext.Object) error {
 	if err := f.failure(members); err != nil {
 		return err
 	}
@@ -234,9 +235,9 @@ func (f *Format) respond(result *state.InferenceResult, members strict.Object) e
 
 // failure returns a ResponseError for a body that has an error and nothing
 // else to tell.
-func (f *Format) failure(members strict.Object) error {
+func (f *Format) failure(members jsontext.Object) error {
 	for _, name := range []string{"choices", "output", "content", "candidates"} {
-		if kind := strict.Kind(members.Get(name)); kind != "nothing" && kind != "null" {
+		if kind := jsontext.Kind(members.Get(name)); kind != "nothing" && kind != "null" {
 			return nil
 		}
 	}
@@ -244,18 +245,18 @@ func (f *Format) failure(members strict.Object) error {
 }
 
 // reported returns a ResponseError for a body, or an event, that has an error.
-func (f *Format) reported(members strict.Object) error {
+func (f *Format) reported(members jsontext.Object) error {
 	reported := members.Get("error")
-	if kind := strict.Kind(reported); kind == "nothing" || kind == "null" {
+	if kind := jsontext.Kind(reported); kind == "nothing" || kind == "null" {
 		return nil
 	}
 	e := &ResponseError{Format: f.name}
-	details, err := strict.Members(reported)
+	details, err := jsontext.Members(reported)
 	if err != nil { // just a text
 		e.Message = state.JSON(reported).Text()
 		return e
 	}
-	object := strict.Object(details)
+	object := jsontext.Object(details)
 	for _, name := range []string{"type", "status", "code"} {
 		if value := object.Get(name); e.Code == "" && value != nil && string(value) != "null" {
 			e.Code = state.JSON(value).Text()
@@ -266,11 +267,11 @@ func (f *Format) reported(members strict.Object) error {
 }
 
 // object returns the members of a checked body.
-func (f *Format) object(body []byte) (strict.Object, error) {
-	if err := strict.Check(body, strict.Limits{Depth: wireDepth}); err != nil {
+func (f *Format) object(body []byte) (jsontext.Object, error) {
+	if err := jsontext.Check(body, jsontext.Limits{Depth: wireDepth}); err != nil {
 		return nil, f.located(err)
 	}
-	members, err := strict.Members(body)
+	members, err := jsontext.Members(body)
 	return members, f.located(err)
 }
 
@@ -280,11 +281,11 @@ func (f *Format) problem(path, problem string) *Error {
 
 // located returns an error of this package for one of package strict.
 func (f *Format) located(err error) error {
-	var bad *strict.Error
-	var limit *strict.LimitError
+	var bad *fault.Error
+	var limit *fault.LimitError
 	switch {
 	case errors.As(err, &bad):
-		return f.problem(bad.Path, bad.Problem)
+		return f.problem(bad.Path, bad.Problem())
 	case errors.As(err, &limit):
 		text := limit.Error()
 		return &Error{f.name, limit.Path, strings.TrimPrefix(text, limit.Path+": "), state.ErrLimitExceeded}
@@ -295,11 +296,11 @@ func (f *Format) located(err error) error {
 // want returns an error unless value is of one of the kinds; "nothing" is what
 // is missing.
 func want(path string, value []byte, kinds ...string) error {
-	got := strict.Kind(value)
+	got := jsontext.Kind(value)
 	for _, kind := range kinds {
 		if kind == got {
 			return nil
 		}
 	}
-	return &strict.Error{Path: path, Problem: "want " + strings.Join(kinds, " or ") + ", got " + got}
+	return &fault.Error{Path: path, Want: strings.Join(kinds, " or "), Got: got}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // ErrIncomplete is returned for a stream that ended before the provider said
@@ -42,7 +42,7 @@ type assembler interface {
 
 	// result returns the response as if it had not been streamed, and whether
 	// its end has been seen.
-	result() (body strict.Object, complete bool)
+	result() (body jsontext.Object, complete bool)
 }
 
 // Stream returns a Stream for a response in the format.
@@ -180,12 +180,12 @@ func (s *Stream) Result() (state.InferenceResult, error) {
 // wholeResult reads a body that came as one JSON text.
 func (s *Stream) wholeResult(result state.InferenceResult) (state.InferenceResult, error) {
 	body := bytes.TrimPrefix(s.raw.Bytes(), []byte("\ufeff"))
-	broken := s.format.located(strict.Check(body, strict.Limits{Depth: wireDepth + 1}))
+	broken := s.format.located(jsontext.Check(body, jsontext.Limits{Depth: wireDepth + 1}))
 	var whole state.InferenceResult
 	var err error
 	switch {
-	case strict.Kind(body) == "array":
-		events, _ := strict.Elements(body) // those that are there
+	case jsontext.Kind(body) == "array":
+		events, _ := jsontext.Elements(body) // those that are there
 		parts := s.format.Stream()
 		for _, event := range events {
 			_ = parts.take(event) // reported by its Result

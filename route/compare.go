@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"regexp"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -112,7 +113,7 @@ func (c *comparison) operand(src any) (v reflect.Value, text []byte, err error) 
 		text, err = c.plan.AppendJSON(nil, v)
 	}
 	if err == nil && c.ordering() && !isOrdered(inner(v)) {
-		err = &value.Error{Path: "$", Want: "number or string", Got: "something else"}
+		err = &fault.Error{Path: "$", Want: "number or string", Got: "something else"}
 	}
 	return v, text, err
 }
@@ -123,7 +124,7 @@ func (c *comparison) ordering() bool {
 
 // locate returns the mistake that an operand is, with the path inside it.
 func (n *node) locate(at string, err error) (string, error) {
-	var wrong *value.Error
+	var wrong *fault.Error
 	if errors.As(err, &wrong) && len(wrong.Path) > 0 {
 		return at + wrong.Path[1:], fmt.Errorf("field %s: want %s, got %s", quote(n.name), wrong.Want, wrong.Got)
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/exp/maps"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // fieldOps are the predicates about one field, as errors list them.
@@ -35,7 +35,7 @@ func (r *Router) MarshalJSON() ([]byte, error) {
 			dst = rule.when.appendJSON(dst)
 			dst = append(dst, `,"agent":`...)
 		}
-		dst = strict.AppendQuote(dst, rule.agent)
+		dst = jsontext.AppendQuote(dst, rule.agent)
 		dst = append(dst, '}')
 	}
 	return append(dst, "]}"...), nil
@@ -45,7 +45,7 @@ func (n *node) appendJSON(dst []byte) []byte {
 	switch n.op {
 	case opFunc:
 		dst = append(dst, `{"func":`...)
-		dst = strict.AppendQuote(dst, n.name)
+		dst = jsontext.AppendQuote(dst, n.name)
 	case opNot:
 		dst = append(dst, `{"not":`...)
 		dst = n.of[0].appendJSON(dst)
@@ -60,7 +60,7 @@ func (n *node) appendJSON(dst []byte) []byte {
 		dst = append(dst, ']')
 	default:
 		dst = append(dst, `{"field":`...)
-		dst = strict.AppendQuote(dst, n.name)
+		dst = jsontext.AppendQuote(dst, n.name)
 		dst = append(dst, `,"op":"`+n.op+`"`...)
 		if n.op != opHas {
 			dst = append(dst, `,"value":`...)
@@ -96,7 +96,7 @@ func (r *Router) UnmarshalJSON([]byte) error {
 //
 // All mistakes are reported at once, each with its path.
 func Parse(schema *state.Schema, data []byte, funcs ...Predicate) (*Router, error) {
-	if err := strict.Check(data, strict.Limits{Depth: 256, Bytes: 16 << 20}); err != nil {
+	if err := jsontext.Check(data, jsontext.Limits{Depth: 256, Bytes: 16 << 20}); err != nil {
 		return nil, fmt.Errorf("route: %w", err)
 	}
 	p := &parser{st: state.New(schema), funcs: map[string]*node{}}
@@ -301,20 +301,20 @@ func (n *node) get(st *state.State) (any, error) {
 
 // has reports whether a text is an object with a member of that name.
 func has(data []byte, name string) bool {
-	if strict.Kind(data) != "object" {
+	if jsontext.Kind(data) != "object" {
 		return false
 	}
-	ms, err := strict.Members(data)
-	return err == nil && slices.ContainsFunc(ms, func(m strict.Member) bool { return m.Name == name })
+	ms, err := jsontext.Members(data)
+	return err == nil && slices.ContainsFunc(ms, func(m jsontext.Member) bool { return m.Name == name })
 }
 
 // object returns the members of an object, and what is wrong: it is nil if the
 // text is no object, and other members than the known ones are left out.
 func object(data []byte, known ...string) (map[string][]byte, []mistake) {
-	if kind := strict.Kind(data); kind != "object" {
+	if kind := jsontext.Kind(data); kind != "object" {
 		return nil, []mistake{{"", fmt.Errorf("want object, got %s", kind)}}
 	}
-	ms, err := strict.Members(data)
+	ms, err := jsontext.Members(data)
 	if err != nil {
 		return nil, []mistake{{"", err}}
 	}
@@ -322,7 +322,7 @@ func object(data []byte, known ...string) (map[string][]byte, []mistake) {
 	var wrong []mistake
 	for _, m := range ms {
 		if !slices.Contains(known, m.Name) {
-			wrong = append(wrong, mistake{strict.Path("", m.Name), fmt.Errorf("unknown member: want %s", strings.Join(known, ", "))})
+			wrong = append(wrong, mistake{jsontext.Path("", m.Name), fmt.Errorf("unknown member: want %s", strings.Join(known, ", "))})
 			continue
 		}
 		members[m.Name] = m.Value
@@ -332,16 +332,16 @@ func object(data []byte, known ...string) (map[string][]byte, []mistake) {
 
 // list returns the elements of an array.
 func list(data []byte) ([][]byte, error) {
-	if kind := strict.Kind(data); kind != "array" {
+	if kind := jsontext.Kind(data); kind != "array" {
 		return nil, fmt.Errorf("want array, got %s", kind)
 	}
-	return strict.Elements(data)
+	return jsontext.Elements(data)
 }
 
 // text returns the content of a string.
 func text(data []byte) (string, error) {
-	if kind := strict.Kind(data); kind != "string" {
+	if kind := jsontext.Kind(data); kind != "string" {
 		return "", fmt.Errorf("want string, got %s", kind)
 	}
-	return strict.Unquote(data), nil
+	return jsontext.Unquote(data), nil
 }

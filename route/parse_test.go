@@ -125,7 +125,7 @@ func TestParseSaysWhatIsWrongAndWhere(t *testing.T) {
 		{"function unknown", when(`{"func":"f"}`), `route: $.rules[0].when.func: no function "f" was given: there are ["weekend"]`},
 		{"function no string", when(`{"func":1}`), "route: $.rules[0].when.func: want string, got number"},
 		{"too deep", when(strings.Repeat(`{"not":`, 65) + `{"field":"vip","op":"has"}` + strings.Repeat(`}`, 65)), "route: $.rules[0].when: predicates are nested more than 64 deep"},
-		{"far too deep", strings.Repeat(`{"not":`, 100_000), "Depth is limited to 256"},
+		{"far too deep", strings.Repeat(`{"not":`, 100_000), "limit Depth: 257 is more than 256"},
 		{"a long op", when(`{"field":"vip","op":"` + strings.Repeat("é", 5000) + `"}`), strings.Repeat("é", 32) + `…": want one of`},
 		{"a long name", when(`{"field":"` + strings.Repeat("x", 5000) + `","op":"has"}`), `x…": unknown field`},
 	} {

@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -28,7 +29,7 @@ type param struct {
 type arguments interface {
 	// set takes an argument of the model. p is nil if the tool is open and does
 	// not declare it.
-	set(p *param, m strict.Member) error
+	set(p *param, m jsontext.Member) error
 	// inject takes the value of a field. p is nil as with set.
 	inject(p *param, name string, v any) error
 	// value returns what the function is given.
@@ -38,7 +39,7 @@ type arguments interface {
 // structArguments fill a struct.
 type structArguments struct{ in reflect.Value }
 
-func (a structArguments) set(p *param, m strict.Member) error {
+func (a structArguments) set(p *param, m jsontext.Member) error {
 	return decode(member(a.in, p.index), p.plan, m.Value)
 }
 
@@ -48,7 +49,7 @@ func decode(dst reflect.Value, plan *value.Plan, text []byte) error {
 	if plan.Scalar() {
 		switch kind := dst.Kind(); {
 		case kind == reflect.String && text[0] == '"':
-			dst.SetString(strict.Unquote(text))
+			dst.SetString(jsontext.Unquote(text))
 			return nil
 		case kind == reflect.Bool && (text[0] == 't' || text[0] == 'f'):
 			dst.SetBool(text[0] == 't')
@@ -101,7 +102,7 @@ type mapArguments map[string]any
 
 var anyPlan, _ = value.For(reflect.TypeFor[any]())
 
-func (a mapArguments) set(_ *param, m strict.Member) error {
+func (a mapArguments) set(_ *param, m jsontext.Member) error {
 	v, _, err := anyPlan.Decode(m.Value, value.Limits{})
 	if err == nil {
 		a[m.Name] = v.Interface()
@@ -119,12 +120,12 @@ func (a mapArguments) value() any { return map[string]any(a) }
 // objectArguments stay JSON.
 type objectArguments struct{ text []byte }
 
-func (a *objectArguments) set(p *param, m strict.Member) error {
+func (a *objectArguments) set(p *param, m jsontext.Member) error {
 	if p != nil && !p.allows(m.Value) {
-		return &value.Error{Path: "$", Want: strings.Join(p.types, " or "), Got: strict.Kind(m.Value)}
+		return &fault.Error{Path: "$", Want: strings.Join(p.types, " or "), Got: jsontext.Kind(m.Value)}
 	}
 	a.add(m.Name)
-	a.text = strict.AppendCompact(a.text, m.Value)
+	a.text = jsontext.AppendCompact(a.text, m.Value)
 	return nil
 }
 
@@ -140,7 +141,7 @@ func (a *objectArguments) inject(p *param, name string, v any) error {
 		}
 	}
 	if p != nil && !p.allows(text) {
-		return &value.Error{Path: "$", Want: strings.Join(p.types, " or "), Got: strict.Kind(text)}
+		return &fault.Error{Path: "$", Want: strings.Join(p.types, " or "), Got: jsontext.Kind(text)}
 	}
 	a.add(name)
 	a.text = append(a.text, text...)
@@ -152,7 +153,7 @@ func (a *objectArguments) add(name string) {
 	if len(a.text) == 0 {
 		sep = '{'
 	}
-	a.text = append(strict.AppendQuote(append(a.text, sep), name), ':')
+	a.text = append(jsontext.AppendQuote(append(a.text, sep), name), ':')
 }
 
 func (a *objectArguments) value() any {

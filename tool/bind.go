@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -89,7 +89,7 @@ func ToName(field, key string, h state.AnyHandler) Option {
 				_, err := st.KV().Delete(field)
 				return err
 			}
-			v, err := strict.Decode(text, strict.Limits{})
+			v, err := jsontext.Decode(text, jsontext.Limits{})
 			if err != nil {
 				return err
 			}

@@ -9,12 +9,12 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/value"
 )
 
 // argumentLimits bound what a model may send: what a message holds.
-var argumentLimits = strict.Limits{Bytes: 64 << 20, Depth: 64}
+var argumentLimits = jsontext.Limits{Bytes: 64 << 20, Depth: 64}
 
 // Call runs the tool: it checks the arguments, adds the fields that are injected,
 // as they are at one moment, calls the function, and writes its outputs as one
@@ -72,16 +72,16 @@ func (t *Tool) take(in arguments, args state.JSON) (errs []error) {
 		args = "{}"
 	}
 	data := []byte(args)
-	if err := strict.Check(data, argumentLimits); err != nil {
+	if err := jsontext.Check(data, argumentLimits); err != nil {
 		return []error{argumentError("arguments", err)}
 	}
-	if kind := strict.Kind(data); kind != "object" {
+	if kind := jsontext.Kind(data); kind != "object" {
 		if kind != "null" {
 			return []error{badArgument("arguments", "want an object, got "+kind)}
 		}
 		data = []byte("{}")
 	}
-	members, err := strict.Members(data)
+	members, err := jsontext.Members(data)
 	if err != nil {
 		return []error{argumentError("arguments", err)}
 	}
@@ -101,7 +101,7 @@ func (t *Tool) take(in arguments, args state.JSON) (errs []error) {
 	for i := range t.params {
 		p := &t.params[i]
 		if p.required && !t.injects(p.name) &&
-			!slices.ContainsFunc(members, func(m strict.Member) bool { return m.Name == p.name }) {
+			!slices.ContainsFunc(members, func(m jsontext.Member) bool { return m.Name == p.name }) {
 			errs = append(errs, badArgument(quote(p.name), "want "+p.kind+", got nothing"))
 		}
 	}
@@ -188,10 +188,10 @@ func (t *Tool) result(out state.JSON) (state.JSON, error) {
 		return "null", nil
 	}
 	data := []byte(out)
-	if err := strict.Check(data, strict.Limits{}); err != nil {
+	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
 		return "", errors.New("the result is no JSON")
 	}
-	return state.JSON(strict.AppendCompact(data[:0:0], data)), nil
+	return state.JSON(jsontext.AppendCompact(data[:0:0], data)), nil
 }
 
 // merge writes the outputs as one version.
@@ -200,11 +200,11 @@ func (t *Tool) merge(st *state.State, out state.JSON) error {
 		return nil
 	}
 	data := []byte(out)
-	var members []strict.Member
+	var members []jsontext.Member
 	if t.keyed {
 		var err error
-		if members, err = strict.Members(data); err != nil {
-			return t.fail("the result is no object but %s, its keys cannot be written to fields", strict.Kind(data))
+		if members, err = jsontext.Members(data); err != nil {
+			return t.fail("the result is no object but %s, its keys cannot be written to fields", jsontext.Kind(data))
 		}
 	}
 	if len(t.sinks) == 1 { // one write is one version
@@ -213,12 +213,12 @@ func (t *Tool) merge(st *state.State, out state.JSON) error {
 	return st.Update(func(tx *state.State) error { return t.write(tx, data, members) })
 }
 
-func (t *Tool) write(st *state.State, out []byte, members []strict.Member) error {
+func (t *Tool) write(st *state.State, out []byte, members []jsontext.Member) error {
 	for i := range t.sinks {
 		s := &t.sinks[i]
 		text := out
 		if s.key != "" {
-			place := slices.IndexFunc(members, func(m strict.Member) bool { return m.Name == s.key })
+			place := slices.IndexFunc(members, func(m jsontext.Member) bool { return m.Name == s.key })
 			if place < 0 {
 				continue
 			}

@@ -7,8 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
-	"github.com/agentstate/state/internal/value"
+	"github.com/agentstate/state/internal/fault"
 )
 
 // ArgumentError says what is wrong with the arguments of a call. Its text is for
@@ -70,7 +69,7 @@ func reason(err error) string {
 	var (
 		access *state.AccessError
 		wrong  *state.TypeError
-		other  *value.Error
+		other  *fault.Error
 	)
 	switch {
 	case errors.As(err, &access):
@@ -81,7 +80,7 @@ func reason(err error) string {
 		return mismatch(other.Want, other.Got)
 	}
 	var limit *state.LimitError
-	var size *value.LimitError
+	var size *fault.LimitError
 	switch {
 	case errors.As(err, &limit):
 		return "limit " + limit.Name + " exceeded"
@@ -105,21 +104,11 @@ func mismatch(want, got string) string {
 
 // argumentError says what is wrong with an argument.
 func argumentError(name string, err error) error {
-	var (
-		syntax *strict.Error
-		long   *strict.LimitError
-		wrong  *value.Error
-		size   *value.LimitError
-	)
-	switch {
-	case errors.As(err, &syntax):
-		return badArgument(name+syntax.Path[1:], syntax.Problem)
-	case errors.As(err, &long):
-		return badArgument(name+long.Path[1:], fmt.Sprintf("limit %s: more than %d", long.Name, long.Limit))
-	case errors.As(err, &wrong):
-		return badArgument(name+wrong.Path[1:], mismatch(wrong.Want, wrong.Got))
-	case errors.As(err, &size):
-		return badArgument(name+size.Path[1:], fmt.Sprintf("limit %s: more than %d", size.Name, size.Limit))
+	if wrong := fault.As(err); wrong != nil {
+		return badArgument(name+wrong.Path[1:], wrong.Problem())
+	}
+	if limit := fault.AsLimit(err); limit != nil {
+		return badArgument(name+limit.Path[1:], fmt.Sprintf("limit %s: more than %d", limit.Name, limit.Limit))
 	}
 	return badArgument(name, "cannot be read")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // object returns the schema of what the model may fill in.
@@ -33,7 +33,7 @@ func (t *Tool) object() (state.JSON, error) {
 			return "", fmt.Errorf("parameter %q: %w", p.name, err)
 		}
 		if p.required {
-			required = strict.AppendQuote(append(required, ','), p.name)
+			required = jsontext.AppendQuote(append(required, ','), p.name)
 		}
 	}
 	b := append(append([]byte(`{"type":"object","properties":{`), properties...), '}')
@@ -54,7 +54,7 @@ func appendProperty(b []byte, name string, p property) ([]byte, error) {
 	if len(b) > 0 {
 		b = append(b, ',')
 	}
-	return append(append(strict.AppendQuote(b, name), ':'), text...), nil
+	return append(append(jsontext.AppendQuote(b, name), ':'), text...), nil
 }
 
 // property is the schema of a parameter.
@@ -162,7 +162,7 @@ func tidy(s *jsonschema.Schema) {
 
 // rawSchema is a JSON Schema as it was given.
 type rawSchema struct {
-	members []strict.Member
+	members []jsontext.Member
 	params  []param
 	open    bool
 }
@@ -170,10 +170,10 @@ type rawSchema struct {
 // parseSchema reads from a JSON Schema what calls are checked for.
 func parseSchema(schema state.JSON) (*rawSchema, error) {
 	data := []byte(schema)
-	if err := strict.Check(data, argumentLimits); err != nil {
+	if err := jsontext.Check(data, argumentLimits); err != nil {
 		return nil, fmt.Errorf("the schema: %w", err)
 	}
-	members, err := strict.Members(data)
+	members, err := jsontext.Members(data)
 	if err != nil {
 		return nil, fmt.Errorf("the schema: %w", err)
 	}
@@ -187,9 +187,9 @@ func parseSchema(schema state.JSON) (*rawSchema, error) {
 		case "additionalProperties":
 			s.open = string(m.Value) != "false"
 		case "properties":
-			properties, err := strict.Members(m.Value)
+			properties, err := jsontext.Members(m.Value)
 			if err != nil {
-				return nil, fmt.Errorf("the schema: $.properties: want object, got %s", strict.Kind(m.Value))
+				return nil, fmt.Errorf("the schema: $.properties: want object, got %s", jsontext.Kind(m.Value))
 			}
 			for _, p := range properties {
 				s.params = append(s.params, rawParam(p))
@@ -200,15 +200,15 @@ func parseSchema(schema state.JSON) (*rawSchema, error) {
 		if m.Name != "required" {
 			continue
 		}
-		names, err := strict.Elements(m.Value)
+		names, err := jsontext.Elements(m.Value)
 		if err != nil {
-			return nil, fmt.Errorf("the schema: $.required: want array, got %s", strict.Kind(m.Value))
+			return nil, fmt.Errorf("the schema: $.required: want array, got %s", jsontext.Kind(m.Value))
 		}
 		for i, name := range names {
-			if strict.Kind(name) != "string" {
-				return nil, fmt.Errorf("the schema: $.required[%d]: want string, got %s", i, strict.Kind(name))
+			if jsontext.Kind(name) != "string" {
+				return nil, fmt.Errorf("the schema: $.required[%d]: want string, got %s", i, jsontext.Kind(name))
 			}
-			s.require(strict.Unquote(name))
+			s.require(jsontext.Unquote(name))
 		}
 	}
 	return s, nil
@@ -224,9 +224,9 @@ func (s *rawSchema) require(name string) {
 	s.params = append(s.params, param{name: name, kind: "any", required: true})
 }
 
-func rawParam(m strict.Member) param {
+func rawParam(m jsontext.Member) param {
 	p := param{name: m.Name, kind: "any"}
-	members, _ := strict.Members(m.Value) // true and false are schemas too
+	members, _ := jsontext.Members(m.Value) // true and false are schemas too
 	for _, m := range members {
 		if m.Name == "type" {
 			p.types = schemaTypes(m.Value)
@@ -242,12 +242,12 @@ func rawParam(m strict.Member) param {
 // schemaTypes reads the keyword type: a string or a list of such.
 func schemaTypes(text []byte) (types []string) {
 	list := [][]byte{text}
-	if strict.Kind(text) == "array" {
-		list, _ = strict.Elements(text)
+	if jsontext.Kind(text) == "array" {
+		list, _ = jsontext.Elements(text)
 	}
 	for _, t := range list {
-		if strict.Kind(t) == "string" {
-			types = append(types, strict.Unquote(t))
+		if jsontext.Kind(t) == "string" {
+			types = append(types, jsontext.Unquote(t))
 		}
 	}
 	return types
@@ -258,7 +258,7 @@ func (p *param) allows(text []byte) bool {
 	if len(p.types) == 0 {
 		return true
 	}
-	kind := strict.Kind(text)
+	kind := jsontext.Kind(text)
 	if kind == "bool" {
 		kind = "boolean"
 	}
@@ -279,10 +279,10 @@ func (s *rawSchema) without(out func(name string) bool) state.JSON {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(strict.AppendQuote(b, m.Name), ':')
+		b = append(jsontext.AppendQuote(b, m.Name), ':')
 		switch m.Name {
 		case "properties":
-			properties, _ := strict.Members(m.Value)
+			properties, _ := jsontext.Members(m.Value)
 			b = append(b, '{')
 			for _, p := range properties {
 				if out(p.Name) {
@@ -291,14 +291,14 @@ func (s *rawSchema) without(out func(name string) bool) state.JSON {
 				if b[len(b)-1] != '{' {
 					b = append(b, ',')
 				}
-				b = strict.AppendCompact(append(strict.AppendQuote(b, p.Name), ':'), p.Value)
+				b = jsontext.AppendCompact(append(jsontext.AppendQuote(b, p.Name), ':'), p.Value)
 			}
 			b = append(b, '}')
 		case "required":
-			names, _ := strict.Elements(m.Value)
+			names, _ := jsontext.Elements(m.Value)
 			b = append(b, '[')
 			for _, name := range names {
-				if out(strict.Unquote(name)) {
+				if out(jsontext.Unquote(name)) {
 					continue
 				}
 				if b[len(b)-1] != '[' {
@@ -308,7 +308,7 @@ func (s *rawSchema) without(out func(name string) bool) state.JSON {
 			}
 			b = append(b, ']')
 		default:
-			b = strict.AppendCompact(b, m.Value)
+			b = jsontext.AppendCompact(b, m.Value)
 		}
 	}
 	return state.JSON(append(b, '}'))

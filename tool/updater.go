@@ -10,8 +10,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
-	"github.com/agentstate/state/internal/value"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // Updater returns the tool update_state, with which a model keeps up to date the
@@ -96,8 +96,8 @@ type patchArguments struct {
 	names  []string // in the order of the model
 }
 
-func (a *patchArguments) set(_ *param, m strict.Member) error {
-	v, err := strict.Decode(m.Value, strict.Limits{})
+func (a *patchArguments) set(_ *param, m jsontext.Member) error {
+	v, err := jsontext.Decode(m.Value, jsontext.Limits{})
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (a *patchArguments) set(_ *param, m strict.Member) error {
 }
 
 func (a *patchArguments) inject(*param, string, any) error {
-	return &value.Error{Path: "$", Want: "an argument", Got: "a field"}
+	return &fault.Error{Path: "$", Want: "an argument", Got: "a field"}
 }
 
 func (a *patchArguments) value() any { return a }

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // checkAnthropic has the rules that only the Messages API has.
@@ -72,7 +72,7 @@ func emptyText(m state.TextMessage) string {
 // hasNothing reports whether a text message has neither a text nor parts.
 func hasNothing(m state.TextMessage) bool { return isMissing(m.Content()) || m.Content() == "[]" }
 
-func isTextPart(part strict.Object) bool { return textOf(part, "type") == "text" }
+func isTextPart(part jsontext.Object) bool { return textOf(part, "type") == "text" }
 
 // serverTools demands that the calls and the results of the provider's own tools
 // are complete:

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // checkOpenAI has the rules that only Chat Completions has.
@@ -31,7 +31,7 @@ func checkOpenAI(c *checker) {
 	}
 }
 
-func isUntyped(part strict.Object) bool { return textOf(part, "type") == "" }
+func isUntyped(part jsontext.Object) bool { return textOf(part, "type") == "" }
 
 // lacksContent reports whether a text message has no content, or a result that
 // came from the provider, to which it then goes back without one.
@@ -91,7 +91,7 @@ func checkOpenAIResponses(c *checker) {
 		switch m := c.msgs[i].(type) {
 		case state.ToolCallMessage:
 			for _, call := range c.of(i) {
-				extra, _ := strict.Members([]byte(call.Extra)) // none if there is no more
+				extra, _ := jsontext.Members([]byte(call.Extra)) // none if there is no more
 				once(i, textOf(inside(inside(extra, origin.OpenAIResponses), "more"), "id"))
 			}
 		case state.UnknownMessage:

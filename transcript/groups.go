@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // Groups returns the places of the messages that belong together: a provider
@@ -178,9 +178,9 @@ func (f forest) references(msgs []state.Message) {
 // code did. What is kept of the call says so.
 func callerOf(c state.ToolCall) []string {
 	var ids []string
-	extra, _ := strict.Members([]byte(c.Extra)) // none if there is no more
+	extra, _ := jsontext.Members([]byte(c.Extra)) // none if there is no more
 	for _, mark := range extra {
-		kept, _ := strict.Members(mark.Value) // none if it is no object
+		kept, _ := jsontext.Members(mark.Value) // none if it is no object
 		caller := inside(inside(kept, "more"), "caller")
 		ids = append(ids, textOf(caller, "tool_id"), textOf(caller, "caller_id"))
 	}

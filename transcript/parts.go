@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // isMessage reports whether m is a message, not nil and not a zero value.
@@ -36,7 +36,7 @@ func isSystems(m state.Message) bool {
 }
 
 // partsOf returns the parts of a text message, none if its content is a string.
-func partsOf(m state.Message) []strict.Object {
+func partsOf(m state.Message) []jsontext.Object {
 	text, ok := m.(state.TextMessage)
 	if !ok {
 		return nil
@@ -45,10 +45,10 @@ func partsOf(m state.Message) []strict.Object {
 	if content == "" || content[0] != '[' {
 		return nil
 	}
-	elements, _ := strict.Elements([]byte(content)) // checked when the message was made
-	parts := make([]strict.Object, len(elements))
+	elements, _ := jsontext.Elements([]byte(content)) // checked when the message was made
+	parts := make([]jsontext.Object, len(elements))
 	for i, element := range elements {
-		parts[i], _ = strict.Members(element)
+		parts[i], _ = jsontext.Members(element)
 	}
 	return parts
 }
@@ -68,7 +68,7 @@ func isReasoning(m state.Message) bool {
 	return len(parts) > 0
 }
 
-func isThought(part strict.Object) bool {
+func isThought(part jsontext.Object) bool {
 	switch textOf(part, "type") {
 	case "thinking", "redacted_thinking", "reasoning":
 		return true
@@ -78,7 +78,7 @@ func isThought(part strict.Object) bool {
 
 // serverTool returns the id of a tool call that the provider itself executes, if
 // the part is one, or the id that the part is the result of.
-func serverTool(part strict.Object) (call, result string) {
+func serverTool(part jsontext.Object) (call, result string) {
 	switch typ := textOf(part, "type"); {
 	case strings.HasSuffix(typ, "_tool_use"): // server_tool_use, mcp_tool_use
 		return textOf(part, "id"), ""
@@ -89,23 +89,23 @@ func serverTool(part strict.Object) (call, result string) {
 }
 
 // itemOf returns the entry that an unknown message of package provider holds.
-func itemOf(m state.Message) strict.Object {
+func itemOf(m state.Message) jsontext.Object {
 	item, _ := m.Extra(origin.Item)
-	members, _ := strict.Members([]byte(item)) // none if it is no object
+	members, _ := jsontext.Members([]byte(item)) // none if it is no object
 	return members
 }
 
 // textOf returns a member that is a string, "" if there is none.
-func textOf(o strict.Object, name string) string {
+func textOf(o jsontext.Object, name string) string {
 	value := o.Get(name)
-	if strict.Kind(value) != "string" {
+	if jsontext.Kind(value) != "string" {
 		return ""
 	}
-	return strict.Unquote(value)
+	return jsontext.Unquote(value)
 }
 
 // inside returns the members of a member that is an object.
-func inside(o strict.Object, name string) strict.Object {
-	members, _ := strict.Members(o.Get(name)) // none if it is no object
+func inside(o jsontext.Object, name string) jsontext.Object {
+	members, _ := jsontext.Members(o.Get(name)) // none if it is no object
 	return members
 }

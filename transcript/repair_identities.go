@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // What every provider takes, in bytes.
@@ -85,7 +85,7 @@ func (r *repairer) rename(e *entry, m state.ToolCallMessage, calls []state.ToolC
 		}
 	}
 	if changed {
-		e.replace(origin.With(m, "tools", strict.Array(tools)))
+		e.replace(origin.With(m, "tools", jsontext.Array(tools)))
 	}
 }
 
@@ -96,8 +96,8 @@ func (r *repairer) renameResult(e *entry, m state.ToolResultMessage, is state.To
 	if r.goodName(was.Name) && r.format != origin.Gemini {
 		is.Name = was.Name
 	}
-	members, _ := strict.Members([]byte(m.Raw())) // checked when the message was made
-	if tool, ok := r.renamed(e, strict.Object(members).Get("tool"), was, is); ok {
+	members, _ := jsontext.Members([]byte(m.Raw())) // checked when the message was made
+	if tool, ok := r.renamed(e, jsontext.Object(members).Get("tool"), was, is); ok {
 		e.replace(origin.With(m, "tool", tool))
 	}
 }
@@ -108,8 +108,8 @@ func (r *repairer) renamed(e *entry, tool []byte, was, is state.ToolCall) ([]byt
 	if was.ID == is.ID && was.Name == is.Name {
 		return nil, false
 	}
-	members, _ := strict.Members(tool) // checked when the message was made
-	object := strict.Object(members)
+	members, _ := jsontext.Members(tool) // checked when the message was made
+	object := jsontext.Object(members)
 	if was.ID != is.ID {
 		rule := ruleID
 		if r.goodID(was.ID) {

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // noResult is what an answer to a call without a result says.
@@ -82,14 +82,14 @@ func (r *repairer) calls(e *entry, m state.ToolCallMessage, calls []call, added 
 	for n, k := range left {
 		some[n] = tools[k]
 	}
-	e.replace(origin.With(m, "tools", strict.Array(some)))
+	e.replace(origin.With(m, "tools", jsontext.Array(some)))
 	return left
 }
 
 // toolsOf returns the calls of a message as they are in it.
 func toolsOf(m state.ToolCallMessage) [][]byte {
-	members, _ := strict.Members([]byte(m.Raw())) // checked when the message was made
-	tools, _ := strict.Elements(strict.Object(members).Get("tools"))
+	members, _ := jsontext.Members([]byte(m.Raw())) // checked when the message was made
+	tools, _ := jsontext.Elements(jsontext.Object(members).Get("tools"))
 	return tools
 }
 

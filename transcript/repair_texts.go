@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // roles gives roles that the provider knows.
@@ -29,7 +29,7 @@ func (r *repairer) systems() {
 
 func (r *repairer) setRole(refused refusal, role string) {
 	r.changed(refused.entry, refused.rule, fmt.Sprintf("role %.60q is now %q", refused.m.Role(), role))
-	refused.replace(origin.With(refused.m, "role", strict.AppendQuote(nil, role)))
+	refused.replace(origin.With(refused.m, "role", jsontext.AppendQuote(nil, role)))
 }
 
 // texts drops the parts of texts that say nothing, and the texts that then are
@@ -41,7 +41,7 @@ func (r *repairer) texts() {
 			refused.replace(origin.With(refused.m, "content", []byte(`""`)))
 			continue
 		}
-		r.keepParts(refused, func(part strict.Object) bool {
+		r.keepParts(refused, func(part jsontext.Object) bool {
 			if r.format == origin.OpenAI {
 				return !isUntyped(part)
 			}
@@ -77,7 +77,7 @@ func (r *repairer) serverTools() {
 		}
 	}
 	called := map[string]bool{"": true}
-	complete := func(part strict.Object) bool {
+	complete := func(part jsontext.Object) bool {
 		call, result := serverTool(part)
 		called[call] = true
 		return called[result] && (call == "" || answered[call])
@@ -95,11 +95,11 @@ func (r *repairer) serverTools() {
 
 // keepParts keeps the parts of a text for which it is true, and drops the text if
 // there are none.
-func (r *repairer) keepParts(refused refusal, is func(part strict.Object) bool) {
+func (r *repairer) keepParts(refused refusal, is func(part jsontext.Object) bool) {
 	var kept [][]byte
-	parts, _ := strict.Elements([]byte(refused.m.(state.TextMessage).Content())) // none if it is no array
+	parts, _ := jsontext.Elements([]byte(refused.m.(state.TextMessage).Content())) // none if it is no array
 	for _, part := range parts {
-		if members, _ := strict.Members(part); is(members) {
+		if members, _ := jsontext.Members(part); is(members) {
 			kept = append(kept, part)
 		}
 	}
@@ -108,5 +108,5 @@ func (r *repairer) keepParts(refused refusal, is func(part strict.Object) bool) 
 		return
 	}
 	r.changed(refused.entry, refused.rule, fmt.Sprintf("dropped %d of %d parts", len(parts)-len(kept), len(parts)))
-	refused.replace(origin.With(refused.m, "content", strict.Array(kept)))
+	refused.replace(origin.With(refused.m, "content", jsontext.Array(kept)))
 }

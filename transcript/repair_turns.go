@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // goOn is what the user says where the provider wants it to speak.
@@ -26,7 +26,7 @@ func (r *repairer) items() {
 			for i, tool := range tools {
 				tools[i] = withoutItemID(tool)
 			}
-			e.replace(origin.With(m, "tools", strict.Array(tools)))
+			e.replace(origin.With(m, "tools", jsontext.Array(tools)))
 			continue
 		}
 		e.replace(state.DecodeMessage(withoutItemID([]byte(e.m.Raw()))))
@@ -36,14 +36,14 @@ func (r *repairer) items() {
 // withoutItemID returns a message or a call without the id that is kept of its
 // item, if there is one.
 func withoutItemID(object []byte) []byte {
-	members, _ := strict.Members(object) // checked when the message was made
+	members, _ := jsontext.Members(object) // checked when the message was made
 	kept := inside(members, origin.OpenAIResponses)
 	more := inside(kept, "more")
 	if more.Get("id") == nil {
 		return object
 	}
 	kept = kept.With("more", more.Without("id").JSON())
-	return strict.Object(members).With(origin.OpenAIResponses, kept.JSON()).JSON()
+	return jsontext.Object(members).With(origin.OpenAIResponses, kept.JSON()).JSON()
 }
 
 // reasoning drops reasoning that led to nothing, and what was thought directly

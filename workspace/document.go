@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // document is the content of a workspace: parts, each with fields, each with a
@@ -25,21 +25,21 @@ func newDocument() *document {
 
 // decodeDocument reads what encode wrote.
 func decodeDocument(data []byte) (*document, error) {
-	if err := strict.Check(data, strict.Limits{}); err != nil {
+	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
 		return nil, fmt.Errorf("%w: content: %w", ErrCorrupt, err)
 	}
-	parts, err := strict.Members(data)
+	parts, err := jsontext.Members(data)
 	if err != nil {
 		return nil, fmt.Errorf("%w: content: %w", ErrCorrupt, err)
 	}
 	d := newDocument()
 	for _, part := range parts {
-		fields, err := strict.Members(part.Value)
+		fields, err := jsontext.Members(part.Value)
 		if err != nil {
-			return nil, corrupt("content", strict.Path("$", part.Name)+": want object, got "+strict.Kind(part.Value))
+			return nil, corrupt("content", jsontext.Path("$", part.Name)+": want object, got "+jsontext.Kind(part.Value))
 		}
 		for _, f := range fields {
-			text := strict.AppendCompact(make([]byte, 0, len(f.Value)), f.Value)
+			text := jsontext.AppendCompact(make([]byte, 0, len(f.Value)), f.Value)
 			d.put(part.Name, f.Name, &cell{text: state.JSON(text)})
 		}
 	}
@@ -58,12 +58,12 @@ func (d *document) encode() []byte {
 	b.WriteByte('{')
 	for i, part := range slices.Sorted(maps.Keys(d.parts)) {
 		separate(i)
-		b.Write(strict.AppendQuote(b.AvailableBuffer(), part))
+		b.Write(jsontext.AppendQuote(b.AvailableBuffer(), part))
 		b.WriteString(":{")
 		fields := d.parts[part]
 		for i, field := range slices.Sorted(maps.Keys(fields)) {
 			separate(i)
-			b.Write(strict.AppendQuote(b.AvailableBuffer(), field))
+			b.Write(jsontext.AppendQuote(b.AvailableBuffer(), field))
 			b.WriteByte(':')
 			b.WriteString(string(fields[field].json()))
 		}

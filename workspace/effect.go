@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/list"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/persist"
 )
 
 // The parts of the content that this package knows.
@@ -46,17 +46,17 @@ type Effect struct {
 // effect treats it as one, and then costs what is added to it.
 type cell struct {
 	text state.JSON
-	list *list.List // of state.JSON, instead of text
+	list *persist.List // of state.JSON, instead of text
 }
 
 var textsType = reflect.TypeFor[[]state.JSON]()
 
-func newList(texts []state.JSON) *list.List {
-	return list.New(textsType).Append(reflect.ValueOf(texts), 0)
+func newList(texts []state.JSON) *persist.List {
+	return persist.NewList(textsType).Append(reflect.ValueOf(texts), 0)
 }
 
 // elements returns the value as a list, and false if it is none.
-func (c *cell) elements() (*list.List, bool) {
+func (c *cell) elements() (*persist.List, bool) {
 	if c.list != nil {
 		return c.list, true
 	}
@@ -83,7 +83,7 @@ func (c *cell) json() state.JSON {
 
 // elementsOf returns the elements of an array, and false for any other text.
 func elementsOf(text state.JSON) ([]state.JSON, bool) {
-	raw, err := strict.Elements([]byte(text))
+	raw, err := jsontext.Elements([]byte(text))
 	if err != nil {
 		return nil, false
 	}

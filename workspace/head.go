@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // format is that of the heads, records and blobs that this package writes.
@@ -249,7 +249,7 @@ func (h *head) encode() ([]byte, error) {
 
 // decodeHead reads what encode wrote.
 func decodeHead(key string, data []byte) (*head, error) {
-	if err := strict.Check(data, strict.Limits{}); err != nil {
+	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, key, err)
 	}
 	body, sum, ok := cutLast(data, "sum")

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // members are the members of an object that this binary does not know. They are
 // written back as they came, so that an old binary takes nothing away from what a
 // newer one wrote.
-type members = strict.Object
+type members = jsontext.Object
 
 func (h head) MarshalJSON() ([]byte, error) { type known head; return open(known(h), h.rest) }
 func (h *head) UnmarshalJSON(data []byte) error {
@@ -39,7 +40,7 @@ func (d done) MarshalJSON() ([]byte, error) {
 }
 
 func (d *done) UnmarshalJSON(data []byte) error {
-	list, err := strict.Members(data)
+	list, err := jsontext.Members(data)
 	if err != nil {
 		return err
 	}
@@ -53,11 +54,11 @@ func (d *done) UnmarshalJSON(data []byte) error {
 		}
 		switch {
 		case known == nil:
-			d.rest = append(d.rest, strict.Member{Name: m.Name, Value: slices.Clone(m.Value)})
-		case strict.Kind(m.Value) != "string":
-			return &strict.Error{Path: "$." + m.Name, Problem: "want a string"}
+			d.rest = append(d.rest, jsontext.Member{Name: m.Name, Value: slices.Clone(m.Value)})
+		case jsontext.Kind(m.Value) != "string":
+			return &fault.Error{Path: "$." + m.Name, Want: "string", Got: jsontext.Kind(m.Value)}
 		default:
-			*known = strict.Unquote(m.Value)
+			*known = jsontext.Unquote(m.Value)
 		}
 	}
 	return nil
@@ -94,7 +95,7 @@ func open(known any, rest members) ([]byte, error) {
 // split decodes an object into a struct, by the exact names of its members, and
 // leaves those that the struct does not have to rest.
 func split(data []byte, known any, rest *members) error {
-	all, err := strict.Members(data)
+	all, err := jsontext.Members(data)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func split(data []byte, known any, rest *members) error {
 		if slices.Contains(names, m.Name) {
 			mine = append(mine, m)
 		} else {
-			*rest = append(*rest, strict.Member{Name: m.Name, Value: slices.Clone(m.Value)})
+			*rest = append(*rest, jsontext.Member{Name: m.Name, Value: slices.Clone(m.Value)})
 		}
 	}
 	if len(*rest) > 0 {

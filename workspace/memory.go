@@ -15,8 +15,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/redact"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // mask is what is shown in place of a secret.
@@ -90,7 +91,7 @@ type remembered struct {
 	key string
 	// load returns the entry, and the members of its stored form. It is a func, so
 	// that printers that use reflection do not reach a secret.
-	load func() (MemoryEntry, strict.Object)
+	load func() (MemoryEntry, jsontext.Object)
 }
 
 // newMemory returns the memory whose stored form is given by key.
@@ -107,8 +108,8 @@ func newMemory(fields map[string][]byte, now func() time.Time) (*Memory, error) 
 	return m, nil
 }
 
-func remember(key string, entry MemoryEntry, stored strict.Object) *remembered {
-	return &remembered{key, func() (MemoryEntry, strict.Object) { return entry, stored }}
+func remember(key string, entry MemoryEntry, stored jsontext.Object) *remembered {
+	return &remembered{key, func() (MemoryEntry, jsontext.Object) { return entry, stored }}
 }
 
 // Set remembers a value under a key, which is one line of visible text. An entry
@@ -299,7 +300,7 @@ func (s memorySnapshot) effectsSince(base memorySnapshot) []Effect {
 
 // encodeEntry returns the members of an entry's stored form. Those that are there
 // already and that this binary does not know stay.
-func encodeEntry(e MemoryEntry, stored strict.Object) strict.Object {
+func encodeEntry(e MemoryEntry, stored jsontext.Object) jsontext.Object {
 	stored = stored.WithString("value", e.Value)
 	if e.Secret {
 		stored = stored.With("secret", []byte("true"))
@@ -307,26 +308,26 @@ func encodeEntry(e MemoryEntry, stored strict.Object) strict.Object {
 	return stored.WithString("created_at", e.CreatedAt.Format(time.RFC3339Nano))
 }
 
-func decodeEntry(data []byte) (MemoryEntry, strict.Object, error) {
-	if err := strict.Check(data, strict.Limits{}); err != nil {
+func decodeEntry(data []byte) (MemoryEntry, jsontext.Object, error) {
+	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
 		return MemoryEntry{}, nil, err
 	}
-	list, err := strict.Members(data)
+	list, err := jsontext.Members(data)
 	if err != nil {
 		return MemoryEntry{}, nil, err
 	}
-	stored := strict.Object(list)
+	stored := jsontext.Object(list)
 	for _, m := range []struct{ name, kind string }{{"value", "string"}, {"created_at", "string"}, {"secret", "bool"}} {
-		kind := strict.Kind(stored.Get(m.name))
+		kind := jsontext.Kind(stored.Get(m.name))
 		if kind != m.kind && !(m.name == "secret" && kind == "nothing") {
-			return MemoryEntry{}, nil, &strict.Error{Path: strict.Path("$", m.name), Problem: "want " + m.kind + ", got " + kind}
+			return MemoryEntry{}, nil, &fault.Error{Path: jsontext.Path("$", m.name), Want: m.kind, Got: kind}
 		}
 	}
-	at, err := time.Parse(time.RFC3339Nano, strict.Unquote(stored.Get("created_at")))
+	at, err := time.Parse(time.RFC3339Nano, jsontext.Unquote(stored.Get("created_at")))
 	if err != nil {
-		return MemoryEntry{}, nil, &strict.Error{Path: "$.created_at", Problem: "want a time"}
+		return MemoryEntry{}, nil, &fault.Error{Path: "$.created_at", Want: "a time", Got: "other text"}
 	}
-	value, secret := strict.Unquote(stored.Get("value")), string(stored.Get("secret")) == "true"
+	value, secret := jsontext.Unquote(stored.Get("value")), string(stored.Get("secret")) == "true"
 	return MemoryEntry{Value: value, Secret: secret, CreatedAt: at.UTC()}, stored, nil
 }
 

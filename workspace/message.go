@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // Message is what a user has sent.
@@ -50,7 +50,7 @@ func decodeMessage(key string, data []byte) (Message, error) {
 	fail := func(err error) (Message, error) {
 		return Message{}, fmt.Errorf("%w: %s: message: %w", ErrCorrupt, key, err)
 	}
-	if err := strict.Check(data, strict.Limits{}); err != nil {
+	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
 		return fail(err)
 	}
 	var s storedMessage

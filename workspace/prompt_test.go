@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 func TestPrompt(t *testing.T) {
@@ -57,7 +57,7 @@ func TestPromptParses(t *testing.T) {
 			if secret {
 				want[key] = "secret"
 			}
-			fields[key] = fmt.Appendf(nil, `{"value":%s,"secret":%t,"created_at":"2025-01-02T03:04:05Z"}`, strict.AppendQuote(nil, value), secret)
+			fields[key] = fmt.Appendf(nil, `{"value":%s,"secret":%t,"created_at":"2025-01-02T03:04:05Z"}`, jsontext.AppendQuote(nil, value), secret)
 		}
 		m, err := newMemory(fields, memoryClock())
 		require.NoError(t, err)

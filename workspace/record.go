@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // Kind says what a Record comes from.
@@ -81,7 +81,7 @@ func (e *entry) record(key string, after point) (*Record, error) {
 	case hash([]byte(after.Chain), body) != e.chain:
 		return nil, corrupt(key, where+" does not fit the chain")
 	}
-	if err := strict.Check(body, strict.Limits{}); err != nil {
+	if err := jsontext.Check(body, jsontext.Limits{}); err != nil {
 		return nil, fmt.Errorf("%w: %s: %s: %w", ErrCorrupt, key, where, err)
 	}
 	r := &Record{}

@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // Key is a master key. Each workspace is sealed with a key of its own that is
@@ -106,7 +106,7 @@ func (k Key) check() error {
 // sealHeader returns the line in front of what a key has sealed. The line and the
 // key of the store are authenticated with it.
 func sealHeader(id string) []byte {
-	return fmt.Appendf(nil, `{"format":%d,"key":%s,"sealed":true}`+"\n", sealFormat, strict.AppendQuote(nil, id))
+	return fmt.Appendf(nil, `{"format":%d,"key":%s,"sealed":true}`+"\n", sealFormat, jsontext.AppendQuote(nil, id))
 }
 
 // sealData returns what is authenticated. It is unambiguous, since a header has no

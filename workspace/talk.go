@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/form"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // The fields of partTalk.
@@ -45,7 +45,7 @@ func (d *document) messages() (*table, error) {
 	for field, c := range fields {
 		n, ok := messageNumber(field)
 		if !ok {
-			return nil, corrupt("content", strict.Path("$.message", clip(field))+": not the number of a message")
+			return nil, corrupt("content", jsontext.Path("$.message", clip(field))+": not the number of a message")
 		}
 		t.add(n, c.json())
 	}
@@ -408,7 +408,7 @@ func (d *document) talk(out *form.State, conversation bool) error {
 	}
 	for i, text := range texts {
 		var r form.Result
-		path := strict.Index("$.talk.results", i)
+		path := jsontext.Index("$.talk.results", i)
 		if json.Unmarshal([]byte(text), &r) != nil {
 			return corrupt("content", path+": not a result")
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/form"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/transcript"
 )
 
@@ -66,7 +66,7 @@ func (d *document) window(n, m int) ([]Effect, error) {
 			ToolCalls []form.Run `json:"tool_calls"`
 		}
 		if json.Unmarshal([]byte(text), &r) != nil {
-			return nil, corrupt("content", strict.Index("$.talk.results", drop+i)+": not a result")
+			return nil, corrupt("content", jsontext.Index("$.talk.results", drop+i)+": not a result")
 		}
 		for _, runs := range [][]form.Run{r.Prompt, r.History, r.Output, r.ToolCalls} {
 			used = append(used, runs...)

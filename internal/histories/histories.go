@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // Everyone stands for all formats at once: what it accepts each of them does.
@@ -71,7 +71,7 @@ func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))]
 
 // add adds a message. What it is made of is right, so an error is one of this
 // package.
-func (w *writer) add(o strict.Object) {
+func (w *writer) add(o jsontext.Object) {
 	m, err := state.DecodeMessage(o.JSON())
 	if err != nil {
 		panic(fmt.Sprintf("histories: %v: %s", err, o.JSON()))
@@ -91,7 +91,7 @@ func (w *writer) mark() string {
 }
 
 // marked sets what a message holds for a format.
-func marked(o strict.Object, mark, held string) strict.Object {
+func marked(o jsontext.Object, mark, held string) jsontext.Object {
 	if mark == "" {
 		return o
 	}
@@ -103,15 +103,15 @@ var texts = []string{
 	"line\r\nline\ttab", "<b>&amp;</b>", "\x1b[31mred", `quote " and \ backslash`, "Continue.", strings.Repeat("long ", 300),
 }
 
-func (w *writer) quoted() []byte { return strict.AppendQuote(nil, pick(w.Rand, texts...)) }
+func (w *writer) quoted() []byte { return jsontext.AppendQuote(nil, pick(w.Rand, texts...)) }
 
 func textPart(text []byte) []byte {
-	return strict.Object{}.WithString("type", "text").With("text", text).JSON()
+	return jsontext.Object{}.WithString("type", "text").With("text", text).JSON()
 }
 
 // said returns a text message of a format.
-func (w *writer) said(role, mark string, content []byte) strict.Object {
-	o := strict.Object{}.WithString("type", "text").WithString("role", role).With("content", content)
+func (w *writer) said(role, mark string, content []byte) jsontext.Object {
+	o := jsontext.Object{}.WithString("type", "text").WithString("role", role).With("content", content)
 	if role == "assistant" && w.one(2) {
 		o = o.WithString("stop_reason", "stop")
 	}
@@ -126,7 +126,7 @@ func (w *writer) systems() {
 	for range pick(w.Rand, 0, 0, 1, 1, 2) {
 		content := w.quoted()
 		if w.one(4) {
-			content = strict.Array([][]byte{textPart(content), textPart(w.quoted())})
+			content = jsontext.Array([][]byte{textPart(content), textPart(w.quoted())})
 		}
 		w.add(w.said(pick(w.Rand, "system", "system", "developer"), "", content))
 	}
@@ -175,20 +175,20 @@ func (w *writer) parts(mark string) []byte {
 	image, other := []byte(images[mark]), []byte(others[mark])
 	switch w.IntN(4) {
 	case 0:
-		return strict.Array([][]byte{image})
+		return jsontext.Array([][]byte{image})
 	case 1:
-		return strict.Array([][]byte{textPart(w.quoted())})
+		return jsontext.Array([][]byte{textPart(w.quoted())})
 	case 2:
-		return strict.Array([][]byte{textPart(w.quoted()), image, textPart(w.quoted())})
+		return jsontext.Array([][]byte{textPart(w.quoted()), image, textPart(w.quoted())})
 	}
-	return strict.Array([][]byte{other, textPart(w.quoted())})
+	return jsontext.Array([][]byte{other, textPart(w.quoted())})
 }
 
 // foreign adds a message of a type that the format does not have, which it
 // leaves out.
 func (w *writer) foreign() {
 	if w.may(origin.OpenAIResponses, Everyone) || w.one(3) {
-		w.add(strict.Object{}.WithString("type", "note").WithString("role", pick(w.Rand, "user", "assistant")).WithString("text", "x"))
+		w.add(jsontext.Object{}.WithString("type", "note").WithString("role", pick(w.Rand, "user", "assistant")).WithString("text", "x"))
 		return
 	}
 	w.items()
@@ -225,7 +225,7 @@ func (w *writer) answer() {
 	case mark == origin.Anthropic && w.one(3):
 		content = w.served()
 	case w.one(5):
-		content = strict.Array([][]byte{textPart(w.quoted()), textPart(w.quoted())})
+		content = jsontext.Array([][]byte{textPart(w.quoted()), textPart(w.quoted())})
 	}
 	w.add(w.said("assistant", mark, content))
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // Mutate returns the history broken in some ways. msgs stays as it is.
@@ -120,10 +120,10 @@ func (b *breaker) insert() {
 
 // change sets a member of a message, or removes it if there is no value.
 func (b *breaker) change(i int, name, value string) {
-	members, _ := strict.Members([]byte(b.msgs[i].Raw()))
-	o := strict.Object(members).Without(name)
+	members, _ := jsontext.Members([]byte(b.msgs[i].Raw()))
+	o := jsontext.Object(members).Without(name)
 	if value != "" {
-		o = strict.Object(members).With(name, []byte(value))
+		o = jsontext.Object(members).With(name, []byte(value))
 	}
 	w := &writer{}
 	w.add(o)
@@ -146,33 +146,33 @@ func (b *breaker) hollow() {
 }
 
 // tool returns the call of a message and how to replace it.
-func (b *breaker) tool() (call strict.Object, replace func(...strict.Object)) {
+func (b *breaker) tool() (call jsontext.Object, replace func(...jsontext.Object)) {
 	i, ok := b.at(pick(b.Rand, "tool_call", "tool_result"))
 	if !ok {
 		return nil, nil
 	}
-	members, _ := strict.Members([]byte(b.msgs[i].Raw()))
-	o := strict.Object(members)
+	members, _ := jsontext.Members([]byte(b.msgs[i].Raw()))
+	o := jsontext.Object(members)
 	if held := o.Get("tool"); held != nil && b.msgs[i].Type() == "tool_result" {
-		call, _ := strict.Members(held)
-		return call, func(with ...strict.Object) {
+		call, _ := jsontext.Members(held)
+		return call, func(with ...jsontext.Object) {
 			if len(with) > 0 {
 				b.change(i, "tool", string(with[0].JSON()))
 			}
 		}
 	}
-	tools, _ := strict.Elements(o.Get("tools"))
+	tools, _ := jsontext.Elements(o.Get("tools"))
 	if len(tools) == 0 {
 		return nil, nil
 	}
 	n := b.IntN(len(tools))
-	call, _ = strict.Members(tools[n])
-	return call, func(with ...strict.Object) {
+	call, _ = jsontext.Members(tools[n])
+	return call, func(with ...jsontext.Object) {
 		var replaced [][]byte
 		for _, tool := range with {
 			replaced = append(replaced, tool.JSON())
 		}
-		b.change(i, "tools", string(strict.Array(slices.Replace(slices.Clone(tools), n, n+1, replaced...))))
+		b.change(i, "tools", string(jsontext.Array(slices.Replace(slices.Clone(tools), n, n+1, replaced...))))
 	}
 }
 
@@ -183,11 +183,11 @@ func (b *breaker) rename() {
 		return
 	}
 	if b.IntN(3) == 0 {
-		replace(call.With("name", strict.AppendQuote(nil, pick(b.Rand, "", "other", "with space", "日本", "1st", "a.b", strings.Repeat("x", 200)))))
+		replace(call.With("name", jsontext.AppendQuote(nil, pick(b.Rand, "", "other", "with space", "日本", "1st", "a.b", strings.Repeat("x", 200)))))
 		return
 	}
 	id := pick(b.Rand, "", "other", "call_1", "call_2", "call:1", "c d", "日本", strings.Repeat("x", 41), strings.Repeat("x", 65))
-	replace(call.With("id", strict.AppendQuote(nil, id)))
+	replace(call.With("id", jsontext.AppendQuote(nil, id)))
 }
 
 // dropCall removes a call from its message, or makes it twice.
@@ -210,7 +210,7 @@ func (b *breaker) recast() {
 		return
 	}
 	role := pick(b.Rand, "user", "assistant", "system", "developer", "tool", "model", "Orchestrator (-> WebSurfer)", "")
-	b.change(i, "role", string(strict.AppendQuote(nil, role)))
+	b.change(i, "role", string(jsontext.AppendQuote(nil, role)))
 }
 
 // rejoin changes what a message says of the one before it. The words of a message

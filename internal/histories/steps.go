@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/strict"
 )
 
 // step is a turn of the assistant's that calls tools, and what they return.
@@ -96,15 +96,15 @@ func (w *writer) items() {
 // search adds a call of another kind than function, whose result is like all.
 func (w *writer) search() {
 	search := state.ToolCall{ID: w.id("search_"), Name: "tool_search_call"}
-	tool := strict.Object{}.WithString("type", "tool").WithString("id", search.ID).WithString("name", search.Name).With("input", []byte(`{"arguments":{}}`))
+	tool := jsontext.Object{}.WithString("type", "tool").WithString("id", search.ID).WithString("name", search.Name).With("input", []byte(`{"arguments":{}}`))
 	tool = marked(tool, origin.OpenAIResponses, `{"type":"tool_search_call"}`)
-	o := strict.Object{}.WithString("type", "tool_call").WithString("role", "assistant").With("tools", strict.Array([][]byte{tool.JSON()}))
+	o := jsontext.Object{}.WithString("type", "tool_call").WithString("role", "assistant").With("tools", jsontext.Array([][]byte{tool.JSON()}))
 	w.add(marked(o, origin.OpenAIResponses, "{}"))
 	w.result(search, origin.OpenAIResponses, "{}")
 }
 
 func (w *writer) item(typ, item string) {
-	w.add(strict.Object{}.WithString("type", origin.OpenAIResponses+"."+typ).WithString("role", "assistant").With(origin.Item, []byte(item)))
+	w.add(jsontext.Object{}.WithString("type", origin.OpenAIResponses+"."+typ).WithString("role", "assistant").With(origin.Item, []byte(item)))
 }
 
 // calls adds one message with calls, or two that are one entry, and returns the
@@ -132,7 +132,7 @@ func (w *writer) calls(spoke bool) []state.ToolCall {
 		}
 		var tools [][]byte
 		for _, c := range part {
-			tool := strict.Object{}.WithString("type", "tool").WithString("id", c.ID).WithString("name", c.Name)
+			tool := jsontext.Object{}.WithString("type", "tool").WithString("id", c.ID).WithString("name", c.Name)
 			if c.Input != "" && (c.Input[0] == '{' || mark == "" || mark == origin.OpenAI || mark == origin.OpenAIResponses) {
 				tool = tool.With("input", []byte(c.Input))
 			} else if mark == origin.Anthropic {
@@ -140,14 +140,14 @@ func (w *writer) calls(spoke bool) []state.ToolCall {
 			}
 			tools = append(tools, w.kept(tool, mark).JSON())
 		}
-		o := strict.Object{}.WithString("type", "tool_call").WithString("role", "assistant").With("tools", strict.Array(tools))
+		o := jsontext.Object{}.WithString("type", "tool_call").WithString("role", "assistant").With("tools", jsontext.Array(tools))
 		w.add(marked(o, mark, held))
 	}
 	return calls
 }
 
 // kept adds what the format that a call came from keeps in it.
-func (w *writer) kept(tool strict.Object, mark string) strict.Object {
+func (w *writer) kept(tool jsontext.Object, mark string) jsontext.Object {
 	if w.one(2) {
 		return tool
 	}
@@ -222,11 +222,11 @@ func (w *writer) results(calls []state.ToolCall) {
 }
 
 func (w *writer) result(c state.ToolCall, mark, held string) {
-	tool := strict.Object{}.WithString("type", "tool").WithString("id", c.ID).WithString("name", c.Name)
+	tool := jsontext.Object{}.WithString("type", "tool").WithString("id", c.ID).WithString("name", c.Name)
 	if c.Input != "" && mark == "" && w.one(2) {
 		tool = tool.With("input", []byte(c.Input))
 	}
-	o := strict.Object{}.WithString("type", "tool_result").WithString("role", "tool_result").With("tool", tool.JSON())
+	o := jsontext.Object{}.WithString("type", "tool_result").WithString("role", "tool_result").With("tool", tool.JSON())
 	content := pick(w.Rand, `""`, `"299.0"`, `"true"`, `"{\"a\":1}"`, `"[{\"type\":\"text\",\"text\":\"x\"}]"`, `"Sunny, 22 °C"`, `"Error: no such city"`)
 	switch mark {
 	case "":

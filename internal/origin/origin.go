@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // The members, one for each format.
@@ -32,12 +32,12 @@ var formats = [...]string{OpenAI, OpenAIResponses, Anthropic, Gemini}
 
 // Of returns what the message holds for a format, and false if it did not come
 // from there.
-func Of(m state.Message, format string) (strict.Object, bool) {
+func Of(m state.Message, format string) (jsontext.Object, bool) {
 	held, ok := m.Extra(format)
 	if !ok {
 		return nil, false
 	}
-	members, err := strict.Members([]byte(held))
+	members, err := jsontext.Members([]byte(held))
 	return members, err == nil
 }
 
@@ -103,9 +103,9 @@ func Unknown(m state.Message) (format, typ string) {
 // With returns a message like m with a member set to value, in its place if m has
 // one. Everything else stays as it is.
 func With(m state.Message, name string, value []byte) (state.Message, error) {
-	members, err := strict.Members([]byte(m.Raw()))
+	members, err := jsontext.Members([]byte(m.Raw()))
 	if err != nil {
 		return nil, err
 	}
-	return state.DecodeMessage(strict.Object(members).With(name, value).JSON())
+	return state.DecodeMessage(jsontext.Object(members).With(name, value).JSON())
 }

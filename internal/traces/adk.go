@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // isSession tells an ADK session from other objects with events.
-func isSession(o strict.Object) bool {
+func isSession(o jsontext.Object) bool {
 	events := elements(o.Get("events"))
 	if len(events) == 0 {
 		return hasAny("app_name", "appName", "user_id", "userId")(o)
@@ -29,7 +29,7 @@ func isSession(o strict.Object) bool {
 // belong to the calls of the same name in their order. The first message of an
 // event has the event's other members. An event without parts, such as one that
 // only changes the session's state, passes through.
-func (c *conversation) event(e *entry, o strict.Object) error {
+func (c *conversation) event(e *entry, o jsontext.Object) error {
 	ev := event{author: text(o.Get("author")), rest: o.Without("content")}
 	ev.time = seconds(text(o.Get("timestamp")))
 	content := members(o.Get("content"))
@@ -45,13 +45,13 @@ func (c *conversation) event(e *entry, o strict.Object) error {
 	}
 	parts := elements(content.Get("parts"))
 	if len(parts) == 0 {
-		m, err := message("event", strict.Object{}.WithString("role", ev.role), o)
+		m, err := message("event", jsontext.Object{}.WithString("role", ev.role), o)
 		if err == nil {
 			c.say(e, m)
 		}
 		return err
 	}
-	if role := content.Get("role"); strict.Kind(role) == "string" && text(role) != "" {
+	if role := content.Get("role"); jsontext.Kind(role) == "string" && text(role) != "" {
 		content = content.Without("role")
 	}
 	ev.rest = append(ev.rest, content.Without("parts")...)
@@ -62,11 +62,11 @@ func (c *conversation) event(e *entry, o strict.Object) error {
 type event struct {
 	author, role string
 	time         time.Time
-	rest         strict.Object // for the first message
+	rest         jsontext.Object // for the first message
 }
 
 // take returns the members for the first message, once.
-func (ev *event) take() strict.Object {
+func (ev *event) take() jsontext.Object {
 	rest := ev.rest
 	ev.rest = nil
 	return rest
@@ -75,7 +75,7 @@ func (ev *event) take() strict.Object {
 // parts adds the parts of an event in their order: text and other parts that
 // follow one another as one message, and so calls; each result by itself.
 func (c *conversation) parts(e *entry, ev *event, parts [][]byte) error {
-	role := strict.Object{}.WithString("role", ev.role)
+	role := jsontext.Object{}.WithString("role", ev.role)
 	var output []state.Message
 	flush := func() {
 		switch {
@@ -108,7 +108,7 @@ func (c *conversation) parts(e *entry, ev *event, parts [][]byte) error {
 			for i, part := range group {
 				calls[i] = functionCall(part)
 			}
-			typ, own = "tool_call", role.With("tools", strict.Array(calls))
+			typ, own = "tool_call", role.With("tools", jsontext.Array(calls))
 		}
 		m, err := message(typ, own, ev.take())
 		if err != nil {
@@ -128,7 +128,7 @@ const (
 
 // kindOf says what a part is, and in which member. Members that are null do not
 // count: some writers put all that a part could have in each.
-func kindOf(part strict.Object) (kind, in string) {
+func kindOf(part jsontext.Object) (kind, in string) {
 	for _, m := range part {
 		switch m.Name {
 		case "function_call", "functionCall":
@@ -138,7 +138,7 @@ func kindOf(part strict.Object) (kind, in string) {
 		default:
 			continue
 		}
-		if strict.Kind(m.Value) == "object" {
+		if jsontext.Kind(m.Value) == "object" {
 			return kind, m.Name
 		}
 	}
@@ -161,18 +161,18 @@ func runOf(parts [][]byte) (kind string, n int) {
 func contentOf(parts [][]byte) []byte {
 	if len(parts) == 1 {
 		part := members(parts[0])
-		if len(part) == 1 && strict.Kind(part.Get("text")) == "string" {
+		if len(part) == 1 && jsontext.Kind(part.Get("text")) == "string" {
 			return part.Get("text")
 		}
 	}
 	content := make([][]byte, len(parts))
 	for i, raw := range parts {
 		content[i] = raw
-		if part := members(raw); strict.Kind(part.Get("text")) == "string" {
-			content[i] = object(strict.Object{}.WithString("type", "text"), part)
+		if part := members(raw); jsontext.Kind(part.Get("text")) == "string" {
+			content[i] = object(jsontext.Object{}.WithString("type", "text"), part)
 		}
 	}
-	return strict.Array(content)
+	return jsontext.Array(content)
 }
 
 // functionCall returns the call in a part as a message has it.
@@ -181,7 +181,7 @@ func functionCall(part []byte) []byte {
 	_, in := kindOf(outer)
 	id, rest := takeText(members(outer.Get(in)), "id")
 	name, rest := takeText(rest, "name")
-	own := strict.Object{id, name}.With("input", input(rest.Get("args")))
+	own := jsontext.Object{id, name}.With("input", input(rest.Get("args")))
 	return object(own, append(rest.Without("args"), outer.Without(in)...))
 }
 
@@ -190,10 +190,10 @@ func (c *conversation) functionResponse(e *entry, ev *event, part []byte) error 
 	outer := members(part)
 	_, in := kindOf(outer)
 	response := members(outer.Get(in))
-	own := strict.Object{}.WithString("role", ev.role).With("content", response.Get("response"))
+	own := jsontext.Object{}.WithString("role", ev.role).With("content", response.Get("response"))
 	rest := append(ev.take(), outer.Without(in)...)
 	if about := response.Without("response"); len(about) > 0 {
-		rest = append(rest, strict.Member{Name: "function_response", Value: about.JSON()})
+		rest = append(rest, jsontext.Member{Name: "function_response", Value: about.JSON()})
 	}
 	return c.answer(e, text(response.Get("id")), text(response.Get("name")), ev.author, own, rest)
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // chat reads a chat message as τ-bench has it in traj, SWE-agent in history and
@@ -15,7 +15,7 @@ import (
 //	{"role": "tool", "tool_call_id": "…", "content": "…"}
 //
 // What is said in any other role is taken as said to the model.
-func (c *conversation) chat(e *entry, o strict.Object) error {
+func (c *conversation) chat(e *entry, o jsontext.Object) error {
 	switch role := text(o.Get("role")); {
 	case role == "assistant":
 		return c.chatTurn(e, o)
@@ -34,23 +34,23 @@ func (c *conversation) chat(e *entry, o strict.Object) error {
 }
 
 // textMessage returns a text message with all members of a chat message.
-func textMessage(o strict.Object) (state.Message, error) {
+func textMessage(o jsontext.Object) (state.Message, error) {
 	own, rest := roleOf(o)
 	return message("text", own.With("content", o.Get("content")), rest.Without("content"))
 }
 
 // roleOf returns the role as a string, and the other members. A role that is no
 // string is among them.
-func roleOf(o strict.Object) (role, rest strict.Object) {
-	if raw := o.Get("role"); strict.Kind(raw) == "string" {
-		return strict.Object{}.With("role", raw), o.Without("role")
+func roleOf(o jsontext.Object) (role, rest jsontext.Object) {
+	if raw := o.Get("role"); jsontext.Kind(raw) == "string" {
+		return jsontext.Object{}.With("role", raw), o.Without("role")
 	}
-	return strict.Object{}.WithString("role", "unknown"), o
+	return jsontext.Object{}.WithString("role", "unknown"), o
 }
 
 // chatTurn reads an assistant's message. Text and calls become two messages; the
 // first of them has the other members.
-func (c *conversation) chatTurn(e *entry, o strict.Object) error {
+func (c *conversation) chatTurn(e *entry, o jsontext.Object) error {
 	agent := "assistant"
 	for _, name := range []string{"name", "agent"} {
 		if by := text(o.Get(name)); by != "" {
@@ -74,7 +74,7 @@ func (c *conversation) chatTurn(e *entry, o strict.Object) error {
 		if len(output) > 0 {
 			rest = nil
 		}
-		m, err := message("tool_call", own.With("tools", strict.Array(calls)), rest)
+		m, err := message("tool_call", own.With("tools", jsontext.Array(calls)), rest)
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (c *conversation) chatTurn(e *entry, o strict.Object) error {
 
 // saysSomething reports whether content is more than null, "" or [].
 func saysSomething(content []byte) bool {
-	switch strict.Kind(content) {
+	switch jsontext.Kind(content) {
 	case "nothing", "null":
 		return false
 	case "string":
@@ -100,7 +100,7 @@ func saysSomething(content []byte) bool {
 // chatCalls returns the calls in a message and the name of the member they are
 // in. That the member is there says nothing: it may be null, [], or a call
 // without a name.
-func chatCalls(o strict.Object) (calls [][]byte, from string) {
+func chatCalls(o jsontext.Object) (calls [][]byte, from string) {
 	for _, element := range elements(o.Get("tool_calls")) {
 		calls = append(calls, chatCall(element))
 	}
@@ -117,19 +117,19 @@ func chatCalls(o strict.Object) (calls [][]byte, from string) {
 
 // chatCall returns a call as a message has it.
 func chatCall(raw []byte) []byte {
-	o, err := strict.Members(raw)
+	o, err := jsontext.Members(raw)
 	if err != nil { // no object: a call of nothing
-		return strict.Object{}.With("value", raw).JSON()
+		return jsontext.Object{}.With("value", raw).JSON()
 	}
 	id, rest := takeText(o, "id")
-	fn, err := strict.Members(rest.Get("function"))
+	fn, err := jsontext.Members(rest.Get("function"))
 	if err != nil { // no object
 		name, rest := takeText(rest, "name")
-		own := strict.Object{id, name}.With("input", input(rest.Get("arguments")))
+		own := jsontext.Object{id, name}.With("input", input(rest.Get("arguments")))
 		return object(own, rest.Without("arguments"))
 	}
 	name, more := takeText(fn, "name")
-	own := strict.Object{id, name}.With("input", input(more.Get("arguments")))
+	own := jsontext.Object{id, name}.With("input", input(more.Get("arguments")))
 	rest = rest.Without("function")
 	if more = more.Without("arguments"); len(more) > 0 {
 		rest = rest.With("function", more.JSON())
@@ -139,7 +139,7 @@ func chatCall(raw []byte) []byte {
 
 // chatResult reads a tool's message. SWE-agent has a list of the calls that it
 // answers; each gets a result.
-func (c *conversation) chatResult(e *entry, o strict.Object) error {
+func (c *conversation) chatResult(e *entry, o jsontext.Object) error {
 	own, rest := roleOf(o)
 	own, rest = own.With("content", o.Get("content")), rest.Without("content")
 	for _, id := range answeredIDs(o) {
@@ -152,7 +152,7 @@ func (c *conversation) chatResult(e *entry, o strict.Object) error {
 
 // answeredIDs returns the ids of the calls that a tool's message answers, at
 // least one, which is "" if the message has none.
-func answeredIDs(o strict.Object) []string {
+func answeredIDs(o jsontext.Object) []string {
 	id := text(o.Get("tool_call_id"))
 	list := elements(o.Get("tool_call_ids"))
 	if id != "" || len(list) == 0 {

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // conversation collects the steps of a run as its entries are read, in order.
@@ -52,7 +52,7 @@ func (c *conversation) turn(e *entry, agent string, at time.Time, output ...stat
 // answer adds a tool result with the members of its message besides the call,
 // which it finds. What is known of the call is what the result says: an id, a
 // name, the agent who called, or nothing.
-func (c *conversation) answer(e *entry, id, name, agent string, own, rest strict.Object) error {
+func (c *conversation) answer(e *entry, id, name, agent string, own, rest jsontext.Object) error {
 	tool := toolOf(id, name)
 	answered := c.take(id, name, agent)
 	if answered != nil {
@@ -77,7 +77,7 @@ func (c *conversation) answer(e *entry, id, name, agent string, own, rest strict
 
 // toolOf returns what is known of a call that is not there.
 func toolOf(id, name string) []byte {
-	var tool strict.Object
+	var tool jsontext.Object
 	if id != "" {
 		tool = tool.WithString("id", id)
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/provider"
 )
 
@@ -48,9 +48,9 @@ func readExchanges(list []byte) (File, error) {
 	exchanges := elements(list)
 	for i, raw := range exchanges {
 		at := "/exchanges/" + strconv.Itoa(i)
-		o, err := strict.Members(raw)
+		o, err := jsontext.Members(raw)
 		if err != nil {
-			errs = append(errs, &Error{at, -1, errors.New("want an object, got " + strict.Kind(raw))})
+			errs = append(errs, &Error{at, -1, errors.New("want an object, got " + jsontext.Kind(raw))})
 			continue
 		}
 		x, other := exchangeOf(at, o)
@@ -72,7 +72,7 @@ func readExchanges(list []byte) (File, error) {
 }
 
 // exchangeOf returns a recorded exchange, or says what it is instead.
-func exchangeOf(at string, o strict.Object) (x *exchange, other string) {
+func exchangeOf(at string, o jsontext.Object) (x *exchange, other string) {
 	w, other := wireOf(text(o.Get("api")))
 	if w == nil {
 		return nil, other
@@ -96,8 +96,8 @@ func exchangeOf(at string, o strict.Object) (x *exchange, other string) {
 }
 
 // value returns the value of a member, nil if it is null.
-func value(o strict.Object, name string) []byte {
-	if v := o.Get(name); strict.Kind(v) != "null" {
+func value(o jsontext.Object, name string) []byte {
+	if v := o.Get(name); jsontext.Kind(v) != "null" {
 		return v
 	}
 	return nil
@@ -106,15 +106,15 @@ func value(o strict.Object, name string) []byte {
 // eventOf returns the data of an event. What was no JSON is in the file as a
 // string.
 func eventOf(raw []byte) []byte {
-	if strict.Kind(raw) == "string" {
-		return []byte(strict.Unquote(raw))
+	if jsontext.Kind(raw) == "string" {
+		return []byte(jsontext.Unquote(raw))
 	}
 	return raw
 }
 
 // bodyOf returns an exchange that has only the body of a response, nil if the
 // object is none.
-func bodyOf(o strict.Object, data []byte) *exchange {
+func bodyOf(o jsontext.Object, data []byte) *exchange {
 	for _, w := range wires {
 		if w.isResponse(o) {
 			return &exchange{wire: w, response: bytes.TrimSpace(data), accepted: true}
@@ -130,7 +130,7 @@ func streamOf(list [][]byte) *exchange {
 	for _, element := range list {
 		event := eventOf(element)
 		x.stream = append(x.stream, event)
-		o, err := strict.Members(event)
+		o, err := jsontext.Members(event)
 		for i := 0; err == nil && x.wire == nil && i < len(wires); i++ {
 			if wires[i].isEvent(o) {
 				x.wire = wires[i]

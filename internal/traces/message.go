@@ -2,12 +2,12 @@ package traces
 
 import (
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // members returns the members of an object, none if raw is no object.
-func members(raw []byte) strict.Object {
-	list, err := strict.Members(raw)
+func members(raw []byte) jsontext.Object {
+	list, err := jsontext.Members(raw)
 	if err != nil {
 		return nil
 	}
@@ -16,7 +16,7 @@ func members(raw []byte) strict.Object {
 
 // elements returns the elements of an array, none if raw is no array.
 func elements(raw []byte) [][]byte {
-	list, err := strict.Elements(raw)
+	list, err := jsontext.Elements(raw)
 	if err != nil {
 		return nil
 	}
@@ -26,33 +26,33 @@ func elements(raw []byte) [][]byte {
 // text returns the content of a string, "" for null and what is missing, and
 // the JSON of anything else.
 func text(raw []byte) string {
-	switch strict.Kind(raw) {
+	switch jsontext.Kind(raw) {
 	case "nothing", "null":
 		return ""
 	case "string":
-		return strict.Unquote(raw)
+		return jsontext.Unquote(raw)
 	}
 	return string(raw)
 }
 
 // takeText returns a member for which a message wants a string, and the others.
 // If it is no string, its JSON becomes one, and it stays among the others.
-func takeText(o strict.Object, name string) (taken strict.Member, rest strict.Object) {
+func takeText(o jsontext.Object, name string) (taken jsontext.Member, rest jsontext.Object) {
 	raw := o.Get(name)
-	switch strict.Kind(raw) {
+	switch jsontext.Kind(raw) {
 	case "nothing", "null", "string":
-		return strict.Member{Name: name, Value: raw}, o.Without(name)
+		return jsontext.Member{Name: name, Value: raw}, o.Without(name)
 	}
-	return strict.Member{Name: name, Value: strict.AppendQuote(nil, string(raw))}, o
+	return jsontext.Member{Name: name, Value: jsontext.AppendQuote(nil, string(raw))}, o
 }
 
 // object returns an object of its own members and then of the rest, members of
 // the file under their names there. If a name is taken, the file's member gets
 // another: it must not be lost.
-func object(own, rest strict.Object) []byte {
+func object(own, rest jsontext.Object) []byte {
 	taken := make(map[string]bool, len(own)+len(rest))
-	all := make(strict.Object, 0, len(own)+len(rest))
-	for _, list := range []strict.Object{own, rest} {
+	all := make(jsontext.Object, 0, len(own)+len(rest))
+	for _, list := range []jsontext.Object{own, rest} {
 		for _, m := range list {
 			if m.Value == nil { // missing
 				continue
@@ -69,9 +69,9 @@ func object(own, rest strict.Object) []byte {
 
 // message makes a message by decoding it, not with a constructor: so it keeps
 // null apart from missing, numbers as spelled, and all members of the file.
-func message(typ string, own, rest strict.Object) (state.Message, error) {
+func message(typ string, own, rest jsontext.Object) (state.Message, error) {
 	with := func(typ string) []byte {
-		return object(append(strict.Object{}.WithString("type", typ), own...), rest)
+		return object(append(jsontext.Object{}.WithString("type", typ), own...), rest)
 	}
 	m, err := state.DecodeMessage(with(typ))
 	if err != nil && typ == "text" {
@@ -89,11 +89,11 @@ const inputDepth = 56
 // input returns the arguments of a call: an object as it is, and so one that is
 // written as a string. Any other string stays a string.
 func input(arguments []byte) []byte {
-	if strict.Kind(arguments) != "string" {
+	if jsontext.Kind(arguments) != "string" {
 		return arguments
 	}
-	inner := []byte(strict.Unquote(arguments))
-	if strict.Kind(inner) != "object" || strict.Check(inner, strict.Limits{Depth: inputDepth}) != nil {
+	inner := []byte(jsontext.Unquote(arguments))
+	if jsontext.Kind(inner) != "object" || jsontext.Check(inner, jsontext.Limits{Depth: inputDepth}) != nil {
 		return arguments
 	}
 	return inner

@@ -4,25 +4,25 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // others are kinds of JSON that are no conversation of a known format. Several
 // come in arrays; these are told by the first element.
 var others = []struct {
 	what string
-	is   func(o strict.Object) bool
+	is   func(o jsontext.Object) bool
 }{
 	{"an evaluation set", hasAny("eval_cases", "expected_tool_use")},
-	{"a realtime session", func(o strict.Object) bool {
+	{"a realtime session", func(o jsontext.Object) bool {
 		events := elements(o.Get("events"))
 		return len(events) > 0 && members(events[0]).Get("direction") != nil
 	}},
-	{"a Gemini interaction", func(o strict.Object) bool {
+	{"a Gemini interaction", func(o jsontext.Object) bool {
 		return o.Get("steps") != nil && o.Get("status") != nil
 	}},
 	{"the stream of a Gemini interaction", hasAny("event_type")},
-	{"a Bedrock Converse response", func(o strict.Object) bool {
+	{"a Bedrock Converse response", func(o jsontext.Object) bool {
 		return o.Get("stopReason") != nil && members(o.Get("output")).Get("message") != nil
 	}},
 	{"the stream of a Bedrock Converse response", hasAny("messageStart", "contentBlockStart", "contentBlockDelta")},
@@ -31,7 +31,7 @@ var others = []struct {
 
 // otherOf says what an object is if it is of a kind that is known and no
 // conversation, "" if it is not.
-func otherOf(o strict.Object) string {
+func otherOf(o jsontext.Object) string {
 	for _, other := range others {
 		if other.is(o) {
 			return other.what
@@ -42,7 +42,7 @@ func otherOf(o strict.Object) string {
 
 // describe says what a JSON text is that is no trace.
 func describe(data []byte) string {
-	switch kind := strict.Kind(data); kind {
+	switch kind := jsontext.Kind(data); kind {
 	case "array":
 		list := elements(data)
 		if len(list) == 0 {

@@ -25,7 +25,8 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // File is what a file holds.
@@ -90,30 +91,30 @@ func (e *Error) Unwrap() error { return e.Err }
 type log struct {
 	kind string
 	list string // the member that holds the entries
-	is   func(o strict.Object) bool
-	read func(c *conversation, e *entry, o strict.Object) error
+	is   func(o jsontext.Object) bool
+	read func(c *conversation, e *entry, o jsontext.Object) error
 	sent func(run *Run, entries [][]byte) *exchange
 }
 
 var logs = []log{
-	{"τ-bench", "traj", func(strict.Object) bool { return true }, (*conversation).chat, chatSent},
+	{"τ-bench", "traj", func(jsontext.Object) bool { return true }, (*conversation).chat, chatSent},
 	{"SWE-agent", "history", hasAny("trajectory", "info", "environment"), (*conversation).chat, chatSent},
 	{"mini-swe-agent", "messages", hasAny("trajectory_format", "info"), (*conversation).chat, chatSent},
 	{"ADK session", "events", isSession, (*conversation).event, adkSent},
 }
 
 // logOf returns the kind of log that an object is, nil if it is none.
-func logOf(o strict.Object) *log {
+func logOf(o jsontext.Object) *log {
 	for i, l := range logs {
-		if strict.Kind(o.Get(l.list)) == "array" && l.is(o) {
+		if jsontext.Kind(o.Get(l.list)) == "array" && l.is(o) {
 			return &logs[i]
 		}
 	}
 	return nil
 }
 
-func hasAny(names ...string) func(strict.Object) bool {
-	return func(o strict.Object) bool {
+func hasAny(names ...string) func(jsontext.Object) bool {
+	return func(o jsontext.Object) bool {
 		for _, name := range names {
 			if o.Get(name) != nil {
 				return true
@@ -131,7 +132,7 @@ func Read(data []byte) (File, error) {
 	if err := syntax(data); err != nil {
 		return File{}, err
 	}
-	switch strict.Kind(data) {
+	switch jsontext.Kind(data) {
 	case "object":
 		return readObject(data)
 	case "array":
@@ -141,7 +142,7 @@ func Read(data []byte) (File, error) {
 }
 
 func readObject(data []byte) (File, error) {
-	o, err := strict.Members(data)
+	o, err := jsontext.Members(data)
 	if err != nil {
 		return File{}, &Error{"", -1, err}
 	}
@@ -152,7 +153,7 @@ func readObject(data []byte) (File, error) {
 		}
 		return File{Runs: []*Run{run}}, nil
 	}
-	if list := strict.Object(o).Get("exchanges"); strict.Kind(list) == "array" {
+	if list := jsontext.Object(o).Get("exchanges"); jsontext.Kind(list) == "array" {
 		return readExchanges(list)
 	}
 	if what := otherOf(o); what != "" {
@@ -167,7 +168,7 @@ func readObject(data []byte) (File, error) {
 // readArray reads the events of a stream, or logs. In an array that has a log
 // everything has to be one.
 func readArray(data []byte) (File, error) {
-	list, err := strict.Elements(data)
+	list, err := jsontext.Elements(data)
 	if err != nil {
 		return File{}, &Error{"", -1, err}
 	}
@@ -213,17 +214,17 @@ func syntax(data []byte) error {
 	if errors.As(err, &bad) {
 		found.Offset = bad.Offset
 	}
-	var at *strict.Error
-	if errors.As(strict.Check(data, strict.Limits{}), &at) {
+	var at *fault.Error
+	if errors.As(jsontext.Check(data, jsontext.Limits{}), &at) {
 		found.Pointer = pointerOf(at.Path)
 	}
 	return found
 }
 
 // run reads a log, which is a part of data.
-func (l *log) run(pointer string, data []byte, o strict.Object) (*Run, error) {
+func (l *log) run(pointer string, data []byte, o jsontext.Object) (*Run, error) {
 	pointer += "/" + l.list
-	entries, err := strict.Elements(o.Get(l.list))
+	entries, err := jsontext.Elements(o.Get(l.list))
 	if err != nil {
 		return nil, &Error{pointer, -1, err}
 	}
@@ -247,20 +248,18 @@ func (l *log) run(pointer string, data []byte, o strict.Object) (*Run, error) {
 // checkEntry returns an error unless raw, an entry that is a part of data, is an
 // object that messages can be made of without loss.
 func checkEntry(data []byte, pointer string, raw []byte) error {
-	if kind := strict.Kind(raw); kind != "object" {
+	if kind := jsontext.Kind(raw); kind != "object" {
 		return &Error{pointer, -1, errors.New("want an object, got " + kind)}
 	}
-	err := strict.Check(raw, strict.Limits{})
-	var at *strict.Error
+	err := jsontext.Check(raw, jsontext.Limits{})
+	var at *fault.Error
 	if !errors.As(err, &at) {
 		return err
 	}
-	found := &Error{pointer + pointerOf(at.Path), -1, errors.New(at.Problem)}
-	if problem, in, ok := strings.Cut(at.Problem, ", at byte "); ok {
-		if n, err := strconv.Atoi(in); err == nil {
-			// A part keeps the capacity of the whole, which tells where it is.
-			found.Offset, found.Err = int64(cap(data)-cap(raw)+n), errors.New(problem)
-		}
+	found := &Error{pointer + pointerOf(at.Path), -1, errors.New(at.Problem())}
+	if at.Offset > 0 {
+		// A part keeps the capacity of the whole, which tells where it is.
+		found.Offset = int64(cap(data) - cap(raw) + at.Offset)
 	}
 	return found
 }

@@ -4,16 +4,16 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // isResponse and isResponseResult tell what mini-swe-agent has recorded from the
 // Responses API. Neither has a role.
-func isResponse(o strict.Object) bool {
-	return text(o.Get("role")) == "" && strict.Kind(o.Get("output")) == "array"
+func isResponse(o jsontext.Object) bool {
+	return text(o.Get("role")) == "" && jsontext.Kind(o.Get("output")) == "array"
 }
 
-func isResponseResult(o strict.Object) bool {
+func isResponseResult(o jsontext.Object) bool {
 	return text(o.Get("role")) == "" && text(o.Get("type")) == "function_call_output"
 }
 
@@ -26,30 +26,30 @@ func isResponseResult(o strict.Object) bool {
 //
 // Calls that follow one another are one message. Items that are neither text nor
 // calls keep their type and pass through.
-func (c *conversation) response(e *entry, o strict.Object) error {
+func (c *conversation) response(e *entry, o jsontext.Object) error {
 	var output []state.Message
 	rest := o.Without("output") // goes to the first message
-	add := func(typ string, own, more strict.Object) error {
+	add := func(typ string, own, more jsontext.Object) error {
 		m, err := message(typ, own, append(more[:len(more):len(more)], rest...))
 		output, rest = append(output, m), nil
 		return err
 	}
-	assistant := strict.Object{}.WithString("role", "assistant")
+	assistant := jsontext.Object{}.WithString("role", "assistant")
 	var calls [][]byte
 	flush := func() error {
 		if len(calls) == 0 {
 			return nil
 		}
-		own := assistant.With("tools", strict.Array(calls))
+		own := assistant.With("tools", jsontext.Array(calls))
 		calls = nil
 		return add("tool_call", own, nil)
 	}
 	for _, raw := range elements(o.Get("output")) {
-		item, err := strict.Members(raw)
+		item, err := jsontext.Members(raw)
 		if err != nil {
-			item = strict.Object{}.With("value", raw)
+			item = jsontext.Object{}.With("value", raw)
 		}
-		typ := text(strict.Object(item).Get("type"))
+		typ := text(jsontext.Object(item).Get("type"))
 		if typ == "function_call" {
 			calls = append(calls, responseCall(item))
 			continue
@@ -81,16 +81,16 @@ func (c *conversation) response(e *entry, o strict.Object) error {
 
 // responseCall returns a call whose id is the one that results refer to. The
 // item has an id too, which stays beside it.
-func responseCall(item strict.Object) []byte {
+func responseCall(item jsontext.Object) []byte {
 	id, rest := takeText(item, "call_id")
 	name, rest := takeText(rest, "name")
 	id.Name = "id"
-	own := strict.Object{id, name}.With("input", input(rest.Get("arguments")))
+	own := jsontext.Object{id, name}.With("input", input(rest.Get("arguments")))
 	return object(own, rest.Without("arguments"))
 }
 
 // responseResult reads {"type": "function_call_output", "call_id": "…", "output": "…"}.
-func (c *conversation) responseResult(e *entry, o strict.Object) error {
-	own := strict.Object{}.WithString("role", "tool").With("content", o.Get("output"))
+func (c *conversation) responseResult(e *entry, o jsontext.Object) error {
+	own := jsontext.Object{}.WithString("role", "tool").With("content", o.Get("output"))
 	return c.answer(e, text(o.Get("call_id")), "", "", own, o.Without("output"))
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/provider"
 )
 
@@ -70,7 +70,7 @@ func (x *exchange) checkAnswer() {
 	}
 	body, err := x.encode(provider.Request{Messages: x.result.Output})
 	if err == nil && x.stream == nil {
-		err = same(strict.Array(x.wire.said(members(x.response))), strict.Array(elements(members(body).Get(x.wire.conversation))))
+		err = same(jsontext.Array(x.wire.said(members(x.response))), jsontext.Array(elements(members(body).Get(x.wire.conversation))))
 	}
 	var back provider.Request
 	if err == nil {
@@ -109,7 +109,7 @@ func same(want, got []byte) error {
 // difference returns the pointer to the first value that differs.
 func difference(pointer string, a, b []byte) string {
 	switch {
-	case strict.Kind(a) == "object" && strict.Kind(b) == "object":
+	case jsontext.Kind(a) == "object" && jsontext.Kind(b) == "object":
 		other := members(b)
 		for _, m := range members(a) {
 			if !state.JSON(m.Value).Equal(state.JSON(other.Get(m.Name))) {
@@ -120,7 +120,7 @@ func difference(pointer string, a, b []byte) string {
 		for _, m := range other {
 			return pointer + "/" + escaped(m.Name)
 		}
-	case strict.Kind(a) == "array" && strict.Kind(b) == "array":
+	case jsontext.Kind(a) == "array" && jsontext.Kind(b) == "array":
 		other := elements(b)
 		for i, element := range elements(a) {
 			at := pointer + "/" + strconv.Itoa(i)

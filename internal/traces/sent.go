@@ -1,7 +1,7 @@
 package traces
 
 import (
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // What a harness sent to a provider is not in its log, but can be told from it:
@@ -18,7 +18,7 @@ func chatSent(run *Run, entries [][]byte) *exchange {
 		}
 	}
 	var sent [][]byte
-	var last strict.Object
+	var last jsontext.Object
 	for _, raw := range entries {
 		o := members(raw)
 		switch text(o.Get("role")) {
@@ -40,8 +40,8 @@ func chatSent(run *Run, entries [][]byte) *exchange {
 	}
 	x := &exchange{wire: openAIChat, requestAt: run.Pointer, responseAt: run.Pointer, accepted: true}
 	if text(last.Get("role")) == "assistant" {
-		choice := strict.Object{}.With("message", sent[len(sent)-1]).JSON()
-		x.response = strict.Object{}.With("choices", strict.Array([][]byte{choice})).JSON()
+		choice := jsontext.Object{}.With("message", sent[len(sent)-1]).JSON()
+		x.response = jsontext.Object{}.With("choices", jsontext.Array([][]byte{choice})).JSON()
 		sent = sent[:len(sent)-1]
 	}
 	x.request = requestOf(openAIChat, sent)
@@ -94,8 +94,8 @@ func adkSent(run *Run, entries [][]byte) *exchange {
 		}
 	}
 	if answer {
-		candidate := strict.Object{}.With("content", sent[len(sent)-1]).JSON()
-		x.response = strict.Object{}.With("candidates", strict.Array([][]byte{candidate})).JSON()
+		candidate := jsontext.Object{}.With("content", sent[len(sent)-1]).JSON()
+		x.response = jsontext.Object{}.With("candidates", jsontext.Array([][]byte{candidate})).JSON()
 		sent = sent[:len(sent)-1]
 	}
 	x.request = requestOf(gemini, sent)
@@ -103,5 +103,5 @@ func adkSent(run *Run, entries [][]byte) *exchange {
 }
 
 func requestOf(w *wire, entries [][]byte) []byte {
-	return strict.Object{}.With(w.conversation, strict.Array(entries)).JSON()
+	return jsontext.Object{}.With(w.conversation, jsontext.Array(entries)).JSON()
 }

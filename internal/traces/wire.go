@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/transcript"
 )
@@ -21,43 +21,43 @@ type wire struct {
 
 	// isResponse and isEvent recognise the body of a response and an event of a
 	// streamed one.
-	isResponse, isEvent func(o strict.Object) bool
+	isResponse, isEvent func(o jsontext.Object) bool
 
 	// said returns the entries of a response that a later request repeats.
-	said func(body strict.Object) [][]byte
+	said func(body jsontext.Object) [][]byte
 }
 
 var (
 	openAIChat = &wire{
 		name: "OpenAI chat", api: "openai_chat", format: provider.OpenAI, profile: transcript.OpenAI,
 		conversation: "messages",
-		isResponse: func(o strict.Object) bool {
-			return strict.Kind(o.Get("choices")) == "array" || isFailure(o, "type", "param")
+		isResponse: func(o jsontext.Object) bool {
+			return jsontext.Kind(o.Get("choices")) == "array" || isFailure(o, "type", "param")
 		},
-		isEvent: func(o strict.Object) bool {
-			return strict.Kind(o.Get("choices")) == "array" && text(o.Get("object")) != "chat.completion"
+		isEvent: func(o jsontext.Object) bool {
+			return jsontext.Kind(o.Get("choices")) == "array" && text(o.Get("object")) != "chat.completion"
 		},
-		said: func(body strict.Object) [][]byte {
+		said: func(body jsontext.Object) [][]byte {
 			return spoken("assistant", first(body.Get("choices"), "message"))
 		},
 	}
 	openAIResponses = &wire{
 		name: "OpenAI Responses", api: "openai_responses", format: provider.OpenAIResponses, profile: transcript.OpenAIResponses,
 		conversation: "input",
-		isResponse: func(o strict.Object) bool {
-			return strict.Kind(o.Get("output")) == "array" && text(o.Get("object")) == "response"
+		isResponse: func(o jsontext.Object) bool {
+			return jsontext.Kind(o.Get("output")) == "array" && text(o.Get("object")) == "response"
 		},
-		isEvent: func(o strict.Object) bool { return strings.HasPrefix(text(o.Get("type")), "response.") },
-		said:    func(body strict.Object) [][]byte { return elements(body.Get("output")) },
+		isEvent: func(o jsontext.Object) bool { return strings.HasPrefix(text(o.Get("type")), "response.") },
+		said:    func(body jsontext.Object) [][]byte { return elements(body.Get("output")) },
 	}
 	anthropic = &wire{
 		name: "Anthropic", api: "anthropic_messages", format: provider.Anthropic, profile: transcript.Anthropic,
 		conversation: "messages",
-		isResponse: func(o strict.Object) bool {
-			return text(o.Get("type")) == "message" && strict.Kind(o.Get("content")) == "array" ||
+		isResponse: func(o jsontext.Object) bool {
+			return text(o.Get("type")) == "message" && jsontext.Kind(o.Get("content")) == "array" ||
 				text(o.Get("type")) == "error" && o.Get("error") != nil
 		},
-		isEvent: func(o strict.Object) bool {
+		isEvent: func(o jsontext.Object) bool {
 			switch text(o.Get("type")) {
 			case "message_start", "message_delta", "message_stop", "ping",
 				"content_block_start", "content_block_delta", "content_block_stop":
@@ -65,8 +65,8 @@ var (
 			}
 			return false
 		},
-		said: func(body strict.Object) [][]byte {
-			entry := strict.Object{}.With("role", body.Get("role")).With("content", body.Get("content"))
+		said: func(body jsontext.Object) [][]byte {
+			entry := jsontext.Object{}.With("role", body.Get("role")).With("content", body.Get("content"))
 			return spoken("assistant", [][]byte{entry.JSON()})
 		},
 	}
@@ -75,7 +75,7 @@ var (
 		conversation: "contents",
 		isResponse:   isGemini,
 		isEvent:      isGemini,
-		said: func(body strict.Object) [][]byte {
+		said: func(body jsontext.Object) [][]byte {
 			return spoken("model", first(body.Get("candidates"), "content"))
 		},
 	}
@@ -85,15 +85,15 @@ var (
 
 // isFailure reports whether a body is nothing but an error with one of the
 // members.
-func isFailure(o strict.Object, names ...string) bool {
+func isFailure(o jsontext.Object, names ...string) bool {
 	if len(o) != 1 {
 		return false
 	}
 	return hasAny(names...)(members(o.Get("error")))
 }
 
-func isGemini(o strict.Object) bool {
-	return strict.Kind(o.Get("candidates")) == "array" || o.Get("promptFeedback") != nil || isFailure(o, "status")
+func isGemini(o jsontext.Object) bool {
+	return jsontext.Kind(o.Get("candidates")) == "array" || o.Get("promptFeedback") != nil || isFailure(o, "status")
 }
 
 // first returns a member of the first element of an array, if it is there.
@@ -103,7 +103,7 @@ func first(list []byte, name string) [][]byte {
 		return nil
 	}
 	value := members(choices[0]).Get(name)
-	if strict.Kind(value) != "object" {
+	if jsontext.Kind(value) != "object" {
 		return nil
 	}
 	return [][]byte{value}
@@ -114,7 +114,7 @@ func spoken(role string, entries [][]byte) [][]byte {
 	var list [][]byte
 	for _, raw := range entries {
 		entry := members(raw)
-		if strict.Kind(entry.Get("role")) != "string" {
+		if jsontext.Kind(entry.Get("role")) != "string" {
 			entry = entry.WithString("role", role)
 		}
 		list = append(list, entry.JSON())

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 var (
@@ -35,7 +36,7 @@ type compiler struct {
 }
 
 func (c *compiler) fail(got string) error {
-	return &Error{Path: "$" + c.path, Want: "a type that can be stored", Got: got}
+	return &fault.Error{Path: "$" + c.path, Want: "a type that can be stored", Got: got}
 }
 
 // at compiles a part of a type, which has the given place in it.
@@ -231,10 +232,10 @@ func (c *compiler) members(r *recordCodec, t reflect.Type, index []int) error {
 			return c.fail(fmt.Sprintf("two fields of %s with the JSON name %q", r.typ, name))
 		}
 		var err error
-		if m.plan, err = c.at(strict.Path("$", name)[1:], f.Type); err != nil {
+		if m.plan, err = c.at(jsontext.Path("$", name)[1:], f.Type); err != nil {
 			return err
 		}
-		m.label = append(strict.AppendQuote(nil, name), ':')
+		m.label = append(jsontext.AppendQuote(nil, name), ':')
 		r.members = append(r.members, m)
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // bytesCodec is for []byte, which is base64 in JSON.
@@ -418,7 +418,7 @@ func (d *dictCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(strict.AppendQuote(dst, e.name), ':')
+		dst = append(jsontext.AppendQuote(dst, e.name), ':')
 		if dst, err = d.elem.codec.append(dst, v.MapIndex(e.key)); err != nil {
 			return dst, err
 		}

@@ -10,7 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // guarded calls code of a type and makes its panic an error, which does not
@@ -107,7 +108,7 @@ func (o *ownCodec) isolate(v reflect.Value, store bool) error {
 	case err == nil:
 		v.Set(c)
 	case store:
-		return &Error{Path: "$", Want: o.typ.String() + " that can be copied", Got: "an error of its method"}
+		return &fault.Error{Path: "$", Want: o.typ.String() + " that can be copied", Got: "an error of its method"}
 	}
 	return nil // a method that worked when the value was stored fails now: keep the value
 }
@@ -125,7 +126,7 @@ func (o *ownCodec) tree(v reflect.Value, w *walk) (any, error) {
 
 // decoded returns JSON as a tree.
 func decoded(text []byte, w *walk) (any, error) {
-	x, err := strict.Decode(text, strict.Limits{Depth: ceiling})
+	x, err := jsontext.Decode(text, jsontext.Limits{Depth: ceiling})
 	if err != nil || w.exact {
 		return x, err
 	}
@@ -158,16 +159,16 @@ func (o *ownCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
 		return dst, err
 	}
 	if o.text {
-		return strict.AppendQuote(dst, string(out)), nil
+		return jsontext.AppendQuote(dst, string(out)), nil
 	}
 	return appendText(dst, out)
 }
 
 func appendText(dst, text []byte) ([]byte, error) {
-	if err := strict.Check(text, strict.Limits{Depth: ceiling}); err != nil {
+	if err := jsontext.Check(text, jsontext.Limits{Depth: ceiling}); err != nil {
 		return dst, err
 	}
-	return strict.AppendCompact(dst, text), nil
+	return jsontext.AppendCompact(dst, text), nil
 }
 
 func (o *ownCodec) equal(a, b reflect.Value) bool {
@@ -177,8 +178,8 @@ func (o *ownCodec) equal(a, b reflect.Value) bool {
 		return errA == nil && errB == nil && bytes.Equal(x, y)
 	}
 	// The order of members may differ.
-	s, errA := strict.Decode(x, strict.Limits{Depth: ceiling})
-	t, errB := strict.Decode(y, strict.Limits{Depth: ceiling})
+	s, errA := jsontext.Decode(x, jsontext.Limits{Depth: ceiling})
+	t, errB := jsontext.Decode(y, jsontext.Limits{Depth: ceiling})
 	return errA == nil && errB == nil && reflect.DeepEqual(s, t)
 }
 

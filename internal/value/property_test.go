@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -263,7 +263,7 @@ func jsonOf(t require.TestingT, p *value.Plan, v reflect.Value) string {
 }
 
 func decode(t require.TestingT, text string) any {
-	x, err := strict.Decode([]byte(text), strict.Limits{})
+	x, err := jsontext.Decode([]byte(text), jsontext.Limits{})
 	require.NoError(t, err, "%s", text)
 	return x
 }
@@ -379,7 +379,7 @@ func FuzzConvert(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		x, err := strict.Decode(data, strict.Limits{Depth: 100})
+		x, err := jsontext.Decode(data, jsontext.Limits{Depth: 100})
 		if err != nil {
 			return
 		}

@@ -4,7 +4,8 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // plain is what the codecs of scalars have in common.
@@ -96,7 +97,7 @@ func (floatCodec) convert(dst reflect.Value, src any, w *walk) error {
 func (floatCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
 	f := v.Float()
 	if !finite(f) {
-		return dst, &Error{Path: "$", Want: "a finite number", Got: "NaN or infinity"}
+		return dst, &fault.Error{Path: "$", Want: "a finite number", Got: "NaN or infinity"}
 	}
 	return appendFloat(dst, f, v.Type().Bits()), nil
 }
@@ -119,7 +120,7 @@ func (stringCodec) convert(dst reflect.Value, src any, w *walk) error {
 }
 
 func (stringCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
-	return strict.AppendQuote(dst, v.String()), nil
+	return jsontext.AppendQuote(dst, v.String()), nil
 }
 
 func (stringCodec) equal(a, b reflect.Value) bool { return a.String() == b.String() }

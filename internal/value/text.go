@@ -3,7 +3,7 @@ package value
 import (
 	"reflect"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // text is JSON that has been checked, as a source of a conversion. It is taken
@@ -12,7 +12,7 @@ import (
 type text []byte
 
 func (t text) convert(p *Plan, dst reflect.Value, w *walk) error {
-	kind := strict.Kind(t)
+	kind := jsontext.Kind(t)
 	switch codec := p.codec.(type) {
 	case *pointerCodec:
 		if kind == "null" {
@@ -34,7 +34,7 @@ func (t text) convert(p *Plan, dst reflect.Value, w *walk) error {
 		}
 	case *listCodec:
 		if kind == "array" {
-			parts, err := strict.Elements(t)
+			parts, err := jsontext.Elements(t)
 			if err != nil {
 				return err
 			}
@@ -46,7 +46,7 @@ func (t text) convert(p *Plan, dst reflect.Value, w *walk) error {
 		}
 	case *recordCodec, *dictCodec:
 		if kind == "object" {
-			parts, err := strict.Members(t)
+			parts, err := jsontext.Members(t)
 			if err != nil {
 				return err
 			}
@@ -57,7 +57,7 @@ func (t text) convert(p *Plan, dst reflect.Value, w *walk) error {
 			return p.codec.convert(dst, object, w)
 		}
 	}
-	tree, err := strict.Decode(t, strict.Limits{})
+	tree, err := jsontext.Decode(t, jsontext.Limits{})
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // A tree is a value of JSON: nil, bool, string, int64, uint64, float64, []any,
@@ -110,7 +111,7 @@ func measure(x any, w *walk) error {
 	v := reflect.ValueOf(x)
 	p, err := source(v.Type())
 	if err != nil {
-		return w.fail("a value that can be stored", err.(*Error).Got)
+		return w.fail("a value that can be stored", err.(*fault.Error).Got)
 	}
 	before := w.size
 	if err := p.codec.check(v, w); err != nil || w.exact || !p.dynamic {
@@ -170,7 +171,7 @@ func tree(x any, w *walk) (any, error) {
 	v := reflect.ValueOf(x)
 	p, err := source(v.Type())
 	if err != nil {
-		return nil, w.fail("a value that can be stored", err.(*Error).Got)
+		return nil, w.fail("a value that can be stored", err.(*fault.Error).Got)
 	}
 	return p.codec.tree(v, w)
 }
@@ -232,7 +233,7 @@ func appendAny(dst []byte, x any) ([]byte, error) {
 	case nil:
 		return append(dst, "null"...), nil
 	case string:
-		return strict.AppendQuote(dst, x), nil
+		return jsontext.AppendQuote(dst, x), nil
 	case int64, json.Number:
 		return appendNumber(dst, x), nil
 	case []any:
@@ -252,7 +253,7 @@ func appendAny(dst []byte, x any) ([]byte, error) {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = append(strict.AppendQuote(dst, name), ':')
+			dst = append(jsontext.AppendQuote(dst, name), ':')
 			if dst, err = appendAny(dst, x[name]); err != nil {
 				return dst, err
 			}

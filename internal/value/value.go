@@ -7,38 +7,13 @@
 package value
 
 import (
-	"fmt"
 	"reflect"
 	"sync"
 	"unicode/utf8"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
-
-// Error says that a value or a type does not fit, and where. Got names a kind
-// or a short reason, never the content of the value; Path contains member names.
-type Error struct {
-	Path string // such as $.a[3].b
-	Want string
-	Got  string
-}
-
-func (e *Error) Error() string {
-	return fmt.Sprintf("%s: want %s, got %s", e.Path, e.Want, e.Got)
-}
-
-// LimitError says which limit a value exceeds and where. Got is the first
-// amount seen that is too much, so it may be less than the whole.
-type LimitError struct {
-	Name  string // "Depth" or "ValueBytes"
-	Path  string
-	Limit int
-	Got   int
-}
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s: %s is at least %d, the limit is %d", e.Path, e.Name, e.Got, e.Limit)
-}
 
 // Limits bound a value. A field that is 0 or negative sets no limit, but no
 // value may be nested more than 10 000 levels deep, so that cycles end.
@@ -94,7 +69,7 @@ var (
 	sources sync.Map // reflect.Type -> compiled, for types that are only read
 )
 
-// For returns the plan of a type. The error is an *Error that names the part
+// For returns the plan of a type. The error is an *fault.Error that names the part
 // of the type that cannot be stored. Answers are kept.
 func For(t reflect.Type) (*Plan, error) {
 	return cached(&targets, t, false)
@@ -111,7 +86,7 @@ func cached(cache *sync.Map, t reflect.Type, source bool) (*Plan, error) {
 		return c.(compiled).plan, c.(compiled).err
 	}
 	if t == nil {
-		return nil, &Error{Path: "$", Want: "a type that can be stored", Got: "no type"}
+		return nil, &fault.Error{Path: "$", Want: "a type that can be stored", Got: "no type"}
 	}
 	c := compiler{source: source, busy: map[reflect.Type]bool{}, plans: map[reflect.Type]*Plan{}}
 	plan, err := c.compile(t)
@@ -141,8 +116,8 @@ func (p *Plan) Methods() bool { return p.methods }
 // integer, number, boolean, date, list of X, object, any.
 func (p *Plan) Describe() string { return p.name }
 
-// Check returns the size of v, or what Copy would refuse: an *Error or a
-// *LimitError. It copies nothing.
+// Check returns the size of v, or what Copy would refuse: an *fault.Error or a
+// *fault.LimitError. It copies nothing.
 func (p *Plan) Check(v reflect.Value, lim Limits) (size int, err error) {
 	if p.fixed > 0 && (lim.Bytes <= 0 || p.fixed <= lim.Bytes) {
 		return p.fixed, nil
@@ -217,7 +192,7 @@ func (p *Plan) copied(v reflect.Value, store bool) (reflect.Value, error) {
 // that can hold them, a list of anything a list, a map or struct a struct with
 // those members, one element a list of one, a string a date or what the type
 // reads from a string. The limits hold for src and for the result. Other
-// errors are *Error.
+// errors are *fault.Error.
 func (p *Plan) Convert(src any, lim Limits) (v reflect.Value, size int, err error) {
 	if src != nil && reflect.TypeOf(src) == p.typ {
 		return p.Copy(reflect.ValueOf(src), lim)
@@ -251,7 +226,7 @@ func (p *Plan) Convert(src any, lim Limits) (v reflect.Value, size int, err erro
 // that the JSON is. Types with coding methods are given their part of the text as
 // it is. Errors are those of Convert, or of package strict.
 func (p *Plan) Decode(data []byte, lim Limits) (v reflect.Value, size int, err error) {
-	tree, err := strict.Decode(data, strict.Limits{})
+	tree, err := jsontext.Decode(data, jsontext.Limits{})
 	if err != nil {
 		return reflect.Value{}, 0, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -169,7 +170,7 @@ func TestTypesThatCannotBeStored(t *testing.T) {
 		{reflect.TypeFor[labelled](), "$", "other fields would be lost"},
 	} {
 		_, err := value.For(tt.typ)
-		var e *value.Error
+		var e *fault.Error
 		require.ErrorAs(t, err, &e, tt.typ)
 		require.Equal(t, tt.path, e.Path, tt.typ)
 		require.Contains(t, e.Got, tt.got)
@@ -274,8 +275,8 @@ func TestCheck(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			verify := func(err error) {
 				t.Helper()
-				var wrong *value.Error
-				var limit *value.LimitError
+				var wrong *fault.Error
+				var limit *fault.LimitError
 				switch {
 				case errors.As(err, &wrong):
 					require.Equal(t, tt.want, wrong.Want)
@@ -432,7 +433,7 @@ func TestConvertRefuses(t *testing.T) {
 		p, err := value.For(tt.to)
 		require.NoError(t, err)
 		_, _, err = p.Convert(tt.src, value.Limits{})
-		var e *value.Error
+		var e *fault.Error
 		require.ErrorAs(t, err, &e, "%T %v to %s", tt.src, tt.src, tt.to)
 		require.Equal(t, tt.path, e.Path, "%v to %s", tt.src, tt.to)
 		require.Equal(t, tt.got, e.Got, "%v to %s", tt.src, tt.to)
@@ -440,7 +441,7 @@ func TestConvertRefuses(t *testing.T) {
 }
 
 func TestConvertKeepsLimits(t *testing.T) {
-	var limit *value.LimitError
+	var limit *fault.LimitError
 	_, _, err := plan[[]int](t).Convert(make([]any, 1<<20), value.Limits{Bytes: 1 << 20})
 	require.ErrorAs(t, err, &limit)
 	_, _, err = plan[[]point](t).Convert([]any{map[string]any{}}, value.Limits{Bytes: 10})

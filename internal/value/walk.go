@@ -6,7 +6,8 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/agentstate/state/internal/strict"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // ceiling is how deep any value may be nested. What is deeper is a cycle, or
@@ -60,7 +61,7 @@ func walked(lim Limits, visit func(*walk) error) (int, error) {
 // add counts n bytes.
 func (w *walk) add(n int) error {
 	if w.size += n; w.lim.Bytes > 0 && w.size > w.lim.Bytes {
-		return &LimitError{Name: "ValueBytes", Path: w.path(), Limit: w.lim.Bytes, Got: w.size}
+		return &fault.LimitError{Name: "ValueBytes", Path: w.path(), Limit: w.lim.Bytes, Got: w.size}
 	}
 	return nil
 }
@@ -92,7 +93,7 @@ func (w *walk) enter(n int) error {
 	// Every element has a separator and at least one byte, so a container
 	// that is much too large is refused before anybody looks into it.
 	if most := w.lim.Bytes; most > 0 && n > most {
-		return &LimitError{Name: "ValueBytes", Path: w.path(), Limit: most, Got: n}
+		return &fault.LimitError{Name: "ValueBytes", Path: w.path(), Limit: most, Got: n}
 	}
 	w.steps = append(w.steps, step{index: inWhole})
 	return w.add(2)
@@ -107,7 +108,7 @@ func (w *walk) deeper(n int) error {
 		limit = ceiling
 	}
 	if depth+w.hops > ceiling || depth > limit {
-		return &LimitError{Name: "Depth", Path: w.path(), Limit: limit, Got: limit + 1}
+		return &fault.LimitError{Name: "Depth", Path: w.path(), Limit: limit, Got: limit + 1}
 	}
 	return nil
 }
@@ -115,7 +116,7 @@ func (w *walk) deeper(n int) error {
 // hop goes through a pointer; the caller decrements hops when it is back.
 func (w *walk) hop() error {
 	if len(w.steps)+w.hops >= ceiling {
-		return &LimitError{Name: "Depth", Path: w.path(), Limit: ceiling, Got: ceiling + 1}
+		return &fault.LimitError{Name: "Depth", Path: w.path(), Limit: ceiling, Got: ceiling + 1}
 	}
 	w.hops++
 	return nil
@@ -128,7 +129,7 @@ func (w *walk) member(name string) { w.steps[len(w.steps)-1] = step{member: name
 func (w *walk) whole() { w.steps[len(w.steps)-1] = step{index: inWhole} }
 
 func (w *walk) fail(want, got string) error {
-	return &Error{Path: w.path(), Want: want, Got: got}
+	return &fault.Error{Path: w.path(), Want: want, Got: got}
 }
 
 // shown is how many steps of a path are worth reading.
@@ -141,9 +142,9 @@ func (w *walk) path() string {
 		case i == shown:
 			return path + "…"
 		case s.index >= 0:
-			path = strict.Index(path, s.index)
+			path = jsontext.Index(path, s.index)
 		case s.index == inMember:
-			path = strict.Path(path, s.member)
+			path = jsontext.Path(path, s.member)
 		}
 	}
 	return path
@@ -160,14 +161,14 @@ func (w *walk) addText(text []byte, t reflect.Type) error {
 	}
 	if depth -= len(w.steps); depth <= 0 {
 		// For strict 0 is no limit: a scalar is what is left.
-		if kind := strict.Kind(text); kind == "object" || kind == "array" {
+		if kind := jsontext.Kind(text); kind == "object" || kind == "array" {
 			return w.deeper(1)
 		}
 	}
-	err := strict.Check(text, strict.Limits{Depth: depth})
-	if limit := (*strict.LimitError)(nil); errors.As(err, &limit) {
+	err := jsontext.Check(text, jsontext.Limits{Depth: depth})
+	if limit := (*fault.LimitError)(nil); errors.As(err, &limit) {
 		most := depth + len(w.steps)
-		return &LimitError{Name: "Depth", Path: w.path(), Limit: most, Got: most + 1}
+		return &fault.LimitError{Name: "Depth", Path: w.path(), Limit: most, Got: most + 1}
 	}
 	if err != nil {
 		return w.fail("JSON written by "+t.String(), "text that is not strict JSON")
@@ -175,23 +176,15 @@ func (w *walk) addText(text []byte, t reflect.Type) error {
 	return nil
 }
 
-// atRoot makes any error an *Error or a *LimitError.
+// atRoot makes any error an *fault.Error or a *fault.LimitError.
 func atRoot(err error) error {
-	var wrong *Error
-	var limit *LimitError
+	var wrong *fault.Error
+	var limit *fault.LimitError
 	if errors.As(err, &wrong) || errors.As(err, &limit) {
 		return err
 	}
-	return &Error{Path: "$", Want: "a value that can be coded", Got: "an error of its type"}
+	return &fault.Error{Path: "$", Want: "a value that can be coded", Got: "an error of its type"}
 }
 
 // under returns an error of a walk that began at the place of w as one of w.
-func (w *walk) under(err error) error {
-	switch e := err.(type) {
-	case *Error:
-		return &Error{Path: w.path() + e.Path[1:], Want: e.Want, Got: e.Got}
-	case *LimitError:
-		return &LimitError{Name: e.Name, Path: w.path() + e.Path[1:], Limit: e.Limit, Got: e.Got}
-	}
-	return err
-}
+func (w *walk) under(err error) error { return fault.Under(w.path(), err) }

@@ -1,10 +1,12 @@
-package strict
+package jsontext
 
 import (
 	"bytes"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/agentstate/state/internal/fault"
 )
 
 // Member is one member of an object: its unescaped name and the raw text of
@@ -15,18 +17,19 @@ type Member struct {
 }
 
 // Members returns the members of an object in their order. The text must have
-// passed Check; of other texts, what is found is returned or an *Error. The
+// passed Check; of other texts, what is found is returned or a
+// *fault.Error. The
 // values are sub-slices that keep the capacity of data.
 func Members(data []byte) ([]Member, error) {
 	s := scanner{data: data}
 	s.space()
 	if s.peek() != '{' {
-		return nil, &Error{Path: "$", Problem: "want object, got " + Kind(data)}
+		return nil, &fault.Error{Path: "$", Want: "object", Got: Kind(data)}
 	}
 	members := make([]Member, 0, 6) // what a message has
 	err := s.each('}', func() error {
 		if s.peek() != '"' {
-			return s.problem("want a member name")
+			return s.problem("a member name")
 		}
 		raw, escaped := s.skipString()
 		s.colon()
@@ -46,7 +49,7 @@ func Elements(data []byte) ([][]byte, error) {
 	s := scanner{data: data}
 	s.space()
 	if s.peek() != '[' {
-		return nil, &Error{Path: "$", Problem: "want array, got " + Kind(data)}
+		return nil, &fault.Error{Path: "$", Want: "array", Got: Kind(data)}
 	}
 	var elements [][]byte
 	err := s.each(']', func() error {
@@ -79,7 +82,7 @@ func (s *scanner) each(end byte, read func() error) error {
 		case end:
 			return nil
 		default:
-			return s.problem("want ',' or the end")
+			return s.problem("',' or the end")
 		}
 	}
 }
@@ -113,7 +116,7 @@ func (s *scanner) skip() error {
 		s.pos++
 	}
 	if depth > 0 {
-		return s.problem("want the end of the value")
+		return s.problem("the end of the value")
 	}
 	return s.someSince(start)
 }
@@ -153,7 +156,7 @@ func (s *scanner) skipString() (raw []byte, escaped bool) {
 
 func (s *scanner) someSince(start int) error {
 	if s.pos == start {
-		return s.problem("want a value")
+		return s.problem("a value")
 	}
 	return nil
 }

@@ -1,6 +1,4 @@
-// Package hamt is a persistent hash trie from strings to pointers. Maps share their nodes, so that a
-// copy costs one pointer, and a writer changes in place the nodes that it alone can reach.
-package hamt
+package persist
 
 import (
 	"hash/maphash"

@@ -1,4 +1,4 @@
-package strict
+package jsontext
 
 import (
 	"hash/maphash"

@@ -1,4 +1,4 @@
-package hamt
+package persist
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package strict
+package jsontext
 
 // Object is the members of an object in their order. The zero value is an
 // object without members.

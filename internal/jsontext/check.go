@@ -1,15 +1,17 @@
-// Package strict reads JSON the way a store of record must. What encoding/json
+// Package jsontext reads JSON the way a store of record must. What encoding/json
 // accepts and silently changes is an error here: members that occur twice,
 // bytes that are no UTF-8, halves of a surrogate pair. Numbers keep their
 // spelling, and hostile nesting or size costs neither stack nor surprise.
 //
 // All functions are safe for concurrent use; none changes its input.
-package strict
+package jsontext
 
 import (
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/agentstate/state/internal/fault"
 )
 
 // Limits bound what is read. A field that is 0 or negative sets no limit.
@@ -18,30 +20,10 @@ type Limits struct {
 	Depth int // arrays and objects inside one another; [] has depth 1
 }
 
-// Error says what is wrong and where. It never contains a value of the text,
-// but its path contains member names.
-type Error struct {
-	Path    string // such as $.a[3].b
-	Problem string
-}
-
-func (e *Error) Error() string { return e.Path + ": " + e.Problem }
-
-// LimitError says which limit the text exceeds and where.
-type LimitError struct {
-	Path  string
-	Name  string // "Bytes" or "Depth"
-	Limit int
-	Got   int // for Depth, the first depth that is too much
-}
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s: %s is limited to %d, got %d", e.Path, e.Name, e.Limit, e.Got)
-}
-
 // Check reports whether data is exactly one JSON value within lim: RFC 8259
 // grammar, UTF-8, every member name once per object (compared after
-// unescaping), no lone surrogates. The error is an *Error or a *LimitError.
+// unescaping), no lone surrogates. The error is a
+// *fault.Error or a *fault.LimitError.
 func Check(data []byte, lim Limits) error {
 	s := scanner{data: data, lim: lim}
 	_, err := s.run()
@@ -83,7 +65,7 @@ const manyNames = 8
 
 func (s *scanner) run() (any, error) {
 	if s.lim.Bytes > 0 && len(s.data) > s.lim.Bytes {
-		return nil, &LimitError{Path: "$", Name: "Bytes", Limit: s.lim.Bytes, Got: len(s.data)}
+		return nil, &fault.LimitError{Path: "$", Name: "Bytes", Limit: s.lim.Bytes, Got: len(s.data)}
 	}
 	s.space()
 	for {
@@ -95,7 +77,7 @@ func (s *scanner) run() (any, error) {
 			if len(s.stack) == 0 {
 				s.space()
 				if s.pos < len(s.data) {
-					return nil, s.problem("want nothing after the value")
+					return nil, s.problem("nothing after the value")
 				}
 				return value, nil
 			}
@@ -168,14 +150,14 @@ func (s *scanner) next() (value any, open bool, err error) {
 		s.pos++
 		return s.pop(), false, nil
 	case f.object:
-		return nil, false, s.problem("want ',' or '}' after it")
+		return nil, false, s.problem("',' or '}' after it")
 	}
-	return nil, false, s.problem("want ',' or ']' after it")
+	return nil, false, s.problem("',' or ']' after it")
 }
 
 func (s *scanner) push(object bool) error {
 	if s.lim.Depth > 0 && len(s.stack) >= s.lim.Depth {
-		return &LimitError{Path: s.path(), Name: "Depth", Limit: s.lim.Depth, Got: len(s.stack) + 1}
+		return &fault.LimitError{Path: s.path(), Name: "Depth", Limit: s.lim.Depth, Got: len(s.stack) + 1}
 	}
 	f := frame{object: object, base: len(s.names)}
 	if s.build && object {
@@ -218,7 +200,7 @@ func (s *scanner) add(value any) {
 func (s *scanner) name() error {
 	s.naming = true
 	if s.peek() != '"' {
-		return s.problem("want a member name")
+		return s.problem("a member name")
 	}
 	raw, escaped, err := s.string()
 	if err != nil {
@@ -233,11 +215,11 @@ func (s *scanner) name() error {
 	double := f.has(s.names[f.base:], name)
 	s.names = append(s.names, name)
 	if double {
-		return &Error{Path: s.path(), Problem: "the member occurs twice"}
+		return &fault.Error{Path: s.path(), Got: "the member occurs twice"}
 	}
 	s.space()
 	if s.peek() != ':' {
-		return s.problem("want ':' after the member name")
+		return s.problem("':' after the member name")
 	}
 	s.pos++
 	s.space()
@@ -285,7 +267,7 @@ func (s *scanner) string() (raw []byte, escaped bool, err error) {
 		}
 		s.pos = i
 		if i == len(data) {
-			return nil, false, s.problem("want the end of the string")
+			return nil, false, s.problem("the end of the string")
 		}
 		switch c := data[i]; {
 		case c == '"':
@@ -295,15 +277,15 @@ func (s *scanner) string() (raw []byte, escaped bool, err error) {
 			escaped = true
 			n := escape(data[i:])
 			if n == 0 {
-				return nil, false, s.problem("invalid escape")
+				return nil, false, s.invalid("invalid escape")
 			}
 			i += n
 		case c < 0x20:
-			return nil, false, s.problem("control character in a string")
+			return nil, false, s.invalid("control character in a string")
 		default:
 			r, n := utf8.DecodeRune(data[i:])
 			if r == utf8.RuneError && n == 1 {
-				return nil, false, s.problem("invalid UTF-8")
+				return nil, false, s.invalid("invalid UTF-8")
 			}
 			i += n
 		}
@@ -383,12 +365,12 @@ func (s *scanner) number() error {
 	if s.peek() == '0' {
 		s.pos++
 	} else if !s.digits() {
-		return s.problem("want a value")
+		return s.problem("a value")
 	}
 	if s.peek() == '.' {
 		s.pos++
 		if !s.digits() {
-			return s.problem("want a digit")
+			return s.problem("a digit")
 		}
 	}
 	if s.peek()|0x20 == 'e' {
@@ -397,7 +379,7 @@ func (s *scanner) number() error {
 			s.pos++
 		}
 		if !s.digits() {
-			return s.problem("want a digit")
+			return s.problem("a digit")
 		}
 	}
 	return nil
@@ -416,7 +398,7 @@ func (s *scanner) word(w string) error {
 		s.pos = end
 		return nil
 	}
-	return s.problem("want a value")
+	return s.problem("a value")
 }
 
 // peek returns the next byte, or 0 at the end; a NUL is valid nowhere.
@@ -438,11 +420,18 @@ func (s *scanner) space() {
 	}
 }
 
+// problem reports text that is not what the grammar wants.
 func (s *scanner) problem(want string) error {
-	if s.pos >= len(s.data) {
-		return &Error{Path: s.path(), Problem: want + ", got the end of the text"}
+	got := "the end of the text"
+	if s.pos < len(s.data) {
+		got = fmt.Sprintf("other text at byte %d", s.pos)
 	}
-	return &Error{Path: s.path(), Problem: fmt.Sprintf("%s, at byte %d", want, s.pos)}
+	return &fault.Error{Path: s.path(), Want: want, Got: got, Offset: s.pos}
+}
+
+// invalid reports text that is never valid where the scanner is.
+func (s *scanner) invalid(what string) error {
+	return &fault.Error{Path: s.path(), Got: fmt.Sprintf("%s at byte %d", what, s.pos), Offset: s.pos}
 }
 
 // shownLevels is how much of a path an error shows at either end.

@@ -1,4 +1,4 @@
-package list
+package persist
 
 import (
 	"reflect"
@@ -15,7 +15,7 @@ func contents(l *List) []int { return l.Slice(0, l.Len()).Interface().([]int) }
 
 func TestListsThatShareChunksStayAsTheyWere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		lists := []*List{New(ints)}
+		lists := []*List{NewList(ints)}
 		models := [][]int{{}}
 		next := 0
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
@@ -64,7 +64,7 @@ func TestListsThatShareChunksStayAsTheyWere(t *testing.T) {
 }
 
 func TestOneTailIsGivenToOneAppender(t *testing.T) {
-	base := New(ints).Append(reflect.ValueOf([]int{1, 2, 3}), 0)
+	base := NewList(ints).Append(reflect.ValueOf([]int{1, 2, 3}), 0)
 	var wg sync.WaitGroup
 	got := make([]*List, 8)
 	for i := range got {
@@ -87,7 +87,7 @@ func TestOneTailIsGivenToOneAppender(t *testing.T) {
 }
 
 func TestSlicesCannotReachTheTail(t *testing.T) {
-	l := New(ints).Append(reflect.ValueOf([]int{1, 2}), 0)
+	l := NewList(ints).Append(reflect.ValueOf([]int{1, 2}), 0)
 	for run := range l.Runs(0, 2) {
 		require.Equal(t, 2, run.Cap())
 	}
@@ -99,11 +99,11 @@ func TestSlicesCannotReachTheTail(t *testing.T) {
 func BenchmarkAppend(b *testing.B) {
 	one := reflect.ValueOf([]int{7})
 	b.ReportAllocs()
-	l := New(ints)
+	l := NewList(ints)
 	for b.Loop() {
 		l = l.Append(one, 8)
 		if l.Len() == 100_000 {
-			l = New(ints)
+			l = NewList(ints)
 		}
 	}
 }

@@ -1,12 +1,4 @@
-// Package list holds lists that share their elements: appending costs what was
-// added, and every earlier version of a list stays as it was.
-//
-// A list is a header on chunks of at most chunkLen elements. Headers share
-// chunks: each reads only the elements before its own end, and the places after
-// the last one are claimed by compare-and-swap, so that the first to append
-// writes in place and any other copies one chunk. The element type is known by
-// reflection only.
-package list
+package persist
 
 import (
 	"iter"
@@ -18,8 +10,14 @@ import (
 // branch appends to a list whose tail another branch has taken.
 const chunkLen = 256
 
-// List is an immutable list. All methods are safe for concurrent use, also
-// while other lists that share chunks with it grow.
+// List is an immutable list: a header on chunks of at most chunkLen elements.
+// Headers share chunks. Each reads only the elements before its own end, and the
+// places after the last one are claimed by compare-and-swap: the first to append
+// writes in place, and any other copies one chunk. The element type is known by
+// reflection only.
+//
+// All methods are safe for concurrent use, including while other lists that
+// share chunks with it grow.
 type List struct {
 	typ   reflect.Type // the slice type
 	full  []*chunk     // the chunks before the tail, chunkLen elements each
@@ -39,8 +37,8 @@ func newChunk(typ reflect.Type, n int) *chunk {
 	return &chunk{elems: reflect.MakeSlice(typ, n, n)}
 }
 
-// New returns the empty list of a slice type.
-func New(typ reflect.Type) *List { return &List{typ: typ} }
+// NewList returns the empty list of a slice type.
+func NewList(typ reflect.Type) *List { return &List{typ: typ} }
 
 // Len returns the number of elements.
 func (l *List) Len() int { return l.len }
@@ -105,7 +103,7 @@ func (l *List) DropFirst(n, size int) *List {
 		return l
 	}
 	if n >= l.len {
-		return New(l.typ)
+		return NewList(l.typ)
 	}
 	next := *l
 	next.first += n
@@ -124,7 +122,7 @@ func (l *List) Take(n, size int) *List {
 		return l
 	}
 	if n <= 0 {
-		return New(l.typ)
+		return NewList(l.typ)
 	}
 	next := *l
 	next.len, next.bytes = n, size

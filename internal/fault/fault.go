@@ -1,0 +1,101 @@
+// Package fault has the one error that says where a value does not fit and why,
+// and the forms in which errors show names.
+//
+// Parsers, codecs and the compilers of types return an [Error] or a
+// [LimitError]. A package that exports errors of its own makes them from these
+// at its boundary, with what it knows besides: the field, the tool, the format.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Error reports a part of a value, a type or a text that does not fit. It never
+// holds the content of a value, but Path contains member names.
+type Error struct {
+	Path string // where, such as $.a[3].b
+	Want string // empty if Got says what is wrong
+	Got  string // a kind or a short reason
+
+	Offset int // for JSON text that is not valid: the byte where reading failed
+}
+
+// Error returns "PATH: want WANT, got GOT", or "PATH: GOT".
+func (e *Error) Error() string { return e.Path + ": " + e.Problem() }
+
+// Problem returns the text of the error without the path.
+func (e *Error) Problem() string {
+	if e.Want == "" {
+		return e.Got
+	}
+	return "want " + e.Want + ", got " + e.Got
+}
+
+// LimitError reports a part that is larger than a limit.
+type LimitError struct {
+	Path  string // where
+	Name  string // the limit
+	Limit int
+	Got   int // what was counted when the limit was passed; the whole may be more
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%s: limit %s: %d is more than %d", e.Path, e.Name, e.Got, e.Limit)
+}
+
+// Under returns err with the path of an [Error] or a [LimitError], which begins
+// with $, moved below path. Any other error, including one that wraps these, is
+// returned as it is.
+func Under(path string, err error) error {
+	switch e := err.(type) {
+	case *Error:
+		moved := *e
+		moved.Path = path + strings.TrimPrefix(e.Path, "$")
+		return &moved
+	case *LimitError:
+		moved := *e
+		moved.Path = path + strings.TrimPrefix(e.Path, "$")
+		return &moved
+	}
+	return err
+}
+
+// As returns the Error that err is or wraps, or nil.
+func As(err error) *Error {
+	var e *Error
+	errors.As(err, &e)
+	return e
+}
+
+// AsLimit returns the LimitError that err is or wraps, or nil.
+func AsLimit(err error) *LimitError {
+	var e *LimitError
+	errors.As(err, &e)
+	return e
+}
+
+// shownBytes is how much of a name an error shows.
+const shownBytes = 64
+
+// Clip returns text, cut at the end of a rune if it is too long for an error.
+func Clip(text string) string { return ClipTo(text, shownBytes) }
+
+// ClipTo returns text, or its longest prefix of at most limit bytes that does
+// not end inside a rune, with an ellipsis.
+func ClipTo(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit] + "…"
+}
+
+// Quote returns the clipped text as a Go string literal: on one line, with
+// everything invisible escaped.
+func Quote(text string) string { return strconv.Quote(Clip(text)) }

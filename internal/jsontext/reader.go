@@ -1,0 +1,188 @@
+package jsontext
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agentstate/state/internal/fault"
+)
+
+// A Reader reads the members of one object by name and kind and collects what
+// does not fit. It reads the way a configuration or a stored record must be
+// read: names in their exact case, and no member that nobody asked for.
+//
+//	r := jsontext.ReadObject("$", data)
+//	name := r.String("name")
+//	limit := r.Int("limit")
+//	err := r.End()
+//
+// A missing member gives the zero value. So does null, which readers of optional
+// members take as missing; [Reader.Value] tells the two apart.
+//
+// A Reader is not safe for concurrent use.
+type Reader struct {
+	path    string
+	members Object
+	known   []string
+	faults  []*fault.Error
+}
+
+// ReadObject returns a reader of the object in data, which must have passed
+// [Check]. path is the place of the object in the whole text, for the errors. If
+// data is not an object, that is the reader's only fault, and all its members
+// are missing.
+func ReadObject(path string, data []byte) *Reader {
+	r := &Reader{path: path}
+	if kind := Kind(data); kind != "object" {
+		r.faults = []*fault.Error{{Path: path, Want: "object", Got: kind}}
+		return r
+	}
+	members, err := Members(data)
+	if err != nil {
+		r.faults = []*fault.Error{{Path: path, Want: "object", Got: "text that is not JSON"}}
+	}
+	r.members = members
+	return r
+}
+
+// Path returns the place of a member.
+func (r *Reader) Path(name string) string { return Path(r.path, name) }
+
+// Has reports whether the object has the member, null included.
+func (r *Reader) Has(name string) bool {
+	r.known = append(r.known, name)
+	return r.members.Get(name) != nil
+}
+
+// Value returns the text of a member, nil if it is missing.
+func (r *Reader) Value(name string) []byte {
+	r.known = append(r.known, name)
+	return r.members.Get(name)
+}
+
+// String returns the content of a string.
+func (r *Reader) String(name string) string {
+	if v := r.kind(name, "string"); v != nil {
+		return Unquote(v)
+	}
+	return ""
+}
+
+// Bool returns a boolean.
+func (r *Reader) Bool(name string) bool { return string(r.kind(name, "bool")) == "true" }
+
+// Int returns a number that is an integer in the range of int.
+func (r *Reader) Int(name string) int {
+	v := r.kind(name, "number")
+	if v == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(string(v))
+	if err != nil {
+		r.Fault(name, "an integer", "another number")
+	}
+	return n
+}
+
+// Strings returns the elements of an array of strings. A missing array is nil.
+func (r *Reader) Strings(name string) []string {
+	elements := r.Elements(name)
+	if elements == nil {
+		return nil
+	}
+	texts := make([]string, len(elements))
+	for i, e := range elements {
+		if kind := Kind(e); kind != "string" {
+			r.faults = append(r.faults, &fault.Error{Path: Index(r.Path(name), i), Want: "string", Got: kind})
+			continue
+		}
+		texts[i] = Unquote(e)
+	}
+	return texts
+}
+
+// Elements returns the texts of the elements of an array, nil if it is missing
+// and not nil if it is empty.
+func (r *Reader) Elements(name string) [][]byte {
+	v := r.kind(name, "array")
+	if v == nil {
+		return nil
+	}
+	elements, err := Elements(v)
+	if err != nil {
+		r.Fault(name, "array", "text that is not JSON")
+	}
+	if elements == nil {
+		elements = [][]byte{}
+	}
+	return elements
+}
+
+// Object returns a reader of an object, nil if it is missing. Its faults are its
+// own: end it too.
+func (r *Reader) Object(name string) *Reader {
+	v := r.Value(name)
+	if v == nil || string(v) == "null" {
+		return nil
+	}
+	return ReadObject(r.Path(name), v)
+}
+
+// Require notes a fault for each of these members that is missing.
+func (r *Reader) Require(names ...string) {
+	if r.members == nil && len(r.faults) > 0 {
+		return // not an object: that has been said
+	}
+	for _, name := range names {
+		if r.members.Get(name) == nil {
+			r.Fault(name, "a value", "nothing")
+		}
+	}
+}
+
+// Fault notes that a member does not fit.
+func (r *Reader) Fault(name, want, got string) {
+	r.faults = append(r.faults, &fault.Error{Path: r.Path(name), Want: want, Got: got})
+}
+
+// Rest returns the members that were not asked for, in their order.
+func (r *Reader) Rest() Object { return r.members.Without(r.known...) }
+
+// Faults returns what was found so far.
+func (r *Reader) Faults() []*fault.Error { return r.faults }
+
+// Unknown notes a fault for each member that was not asked for.
+func (r *Reader) Unknown() {
+	for _, m := range r.Rest() {
+		known := slices.Compact(slices.Sorted(slices.Values(r.known)))
+		r.faults = append(r.faults, &fault.Error{Path: Path(r.path, fault.Clip(m.Name)), Got: "unknown member: want " + strings.Join(known, ", ")})
+	}
+}
+
+// Err returns the first fault.
+func (r *Reader) Err() error {
+	if len(r.faults) == 0 {
+		return nil
+	}
+	return r.faults[0]
+}
+
+// End returns the first fault, a member that was not asked for being one.
+func (r *Reader) End() error {
+	r.Unknown()
+	return r.Err()
+}
+
+// kind returns the text of a member of a kind, nil if it is missing or null.
+func (r *Reader) kind(name, want string) []byte {
+	v := r.Value(name)
+	if v == nil || string(v) == "null" {
+		return nil
+	}
+	if got := Kind(v); got != want {
+		r.Fault(name, want, got)
+		return nil
+	}
+	return v
+}
