@@ -22,10 +22,15 @@ type Error struct {
 	Got  string // a kind or a short reason
 
 	Offset int // for JSON text that is not valid: the byte where reading failed
+
+	Cause error // what errors.Is and errors.As find behind it, or nil; not part of the text
 }
 
 // Error returns "PATH: want WANT, got GOT", or "PATH: GOT".
 func (e *Error) Error() string { return e.Path + ": " + e.Problem() }
+
+// Unwrap returns the Cause.
+func (e *Error) Unwrap() error { return e.Cause }
 
 // Problem returns the text of the error without the path.
 func (e *Error) Problem() string {

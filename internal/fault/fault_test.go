@@ -18,6 +18,29 @@ func TestErrorText(t *testing.T) {
 	require.EqualError(t, &fault.LimitError{Path: "$", Name: "Depth", Limit: 2, Got: 3}, "$: limit Depth: 3 is more than 2")
 }
 
+func TestCauseIsFoundButNotShown(t *testing.T) {
+	cause := errors.New("secret")
+	err := fault.Under("$.a", &fault.Error{Path: "$", Got: "x", Cause: cause})
+	require.ErrorIs(t, err, cause)
+	require.EqualError(t, err, "$.a: x")
+}
+
+func TestANameIsOneLineOfVisibleText(t *testing.T) {
+	for _, name := range []string{"a", "größe", "a b", "a\"b", "ready?"} {
+		require.Nil(t, fault.CheckName("name", name), "%q", name)
+	}
+	for name, want := range map[string]string{
+		"":         "name: want a name, got nothing",
+		"\xff":     "name: want valid UTF-8, got other bytes",
+		"a\nb":     "name: want one line of visible text, got U+000A",
+		"a\u202eb": "name: want one line of visible text, got U+202E",
+		"\u2028":   "name: want one line of visible text, got U+2028",
+		"\ufeffa":  "name: want one line of visible text, got U+FEFF",
+	} {
+		require.EqualError(t, fault.CheckName("name", name), want)
+	}
+}
+
 func TestUnderMovesThePath(t *testing.T) {
 	require.EqualError(t, fault.Under("$.list[3]", &fault.Error{Path: "$.a", Got: "x"}), "$.list[3].a: x")
 	require.EqualError(t, fault.Under("$[0]", &fault.LimitError{Path: "$", Name: "Bytes", Limit: 1, Got: 2}), "$[0]: limit Bytes: 2 is more than 1")

@@ -129,14 +129,14 @@ func (r *Reader) Object(name string) *Reader {
 	return ReadObject(r.Path(name), v)
 }
 
-// Require notes a fault for each of these members that is missing.
+// Require notes a fault for each of these members that is missing or null.
 func (r *Reader) Require(names ...string) {
 	if r.members == nil && len(r.faults) > 0 {
 		return // not an object: that has been said
 	}
 	for _, name := range names {
-		if r.members.Get(name) == nil {
-			r.Fault(name, "a value", "nothing")
+		if kind := Kind(r.members.Get(name)); kind == "nothing" || kind == "null" {
+			r.Fault(name, "a value", kind)
 		}
 	}
 }

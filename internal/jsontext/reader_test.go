@@ -40,6 +40,7 @@ func TestReaderCollectsWhatDoesNotFit(t *testing.T) {
 		{`{"a":{}}`, func(r *jsontext.Reader) { r.Elements("a") }, []string{`$.x.a: want array, got object`}},
 		{`{"a":["b",1]}`, func(r *jsontext.Reader) { r.Strings("a") }, []string{`$.x.a[1]: want string, got number`}},
 		{`{}`, func(r *jsontext.Reader) { r.Require("a", "b") }, []string{`$.x.a: want a value, got nothing`, `$.x.b: want a value, got nothing`}},
+		{`{"a":null}`, func(r *jsontext.Reader) { r.Require("a"); r.Int("a") }, []string{`$.x.a: want a value, got null`}},
 		{`{"a":1,"odd name":2}`, func(r *jsontext.Reader) { r.Int("a"); r.Int("b") }, []string{`$.x["odd name"]: unknown member: want a, b`}},
 	} {
 		r := jsontext.ReadObject("$.x", []byte(tt.text))
