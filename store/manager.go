@@ -6,8 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
+
+	"github.com/agentstate/state/internal/backoff"
 )
 
 // Manager keeps strings and JSON in a store, under keys of which all begin with
@@ -89,7 +90,8 @@ func (m *Manager) SetJSON(ctx context.Context, key string, v any) error {
 // ErrUnknownOutcome is returned too, for only the caller knows whether the update
 // may be made twice.
 func (m *Manager) Update(ctx context.Context, key string, fn func(value string, present bool) (string, error)) (string, error) {
-	for conflicts := 1; ; conflicts++ {
+	retry := backoff.Backoff{Min: 250 * time.Microsecond, Max: 128 * time.Millisecond}
+	for {
 		e, found, err := m.get(ctx, "update", key)
 		if err != nil {
 			return "", err
@@ -109,26 +111,9 @@ func (m *Manager) Update(ctx context.Context, key string, fn func(value string, 
 		if !errors.Is(err, ErrConflict) {
 			return "", err
 		}
-		if err := pause(ctx, conflicts); err != nil {
-			return "", m.fail("update", key, err)
+		if retry.Wait(ctx) != nil {
+			return "", m.fail("update", key, ctx.Err())
 		}
-	}
-}
-
-// pause waits after so many conflicts, so that of many writers some come through:
-// from the third on, for a random time whose limit doubles from 1 ms to 128 ms.
-func pause(ctx context.Context, conflicts int) error {
-	if conflicts < 3 {
-		return ctx.Err()
-	}
-	limit := time.Millisecond << min(conflicts-3, 7)
-	timer := time.NewTimer(rand.N(limit))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

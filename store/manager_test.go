@@ -261,16 +261,16 @@ func (s *contended) Put(ctx context.Context, key string, value []byte, cond stor
 	return r, err
 }
 
-func TestManagerUpdateWaitsFromTheThirdConflictOn(t *testing.T) {
+func TestManagerUpdateBacksOffAfterEachConflict(t *testing.T) {
 	for _, c := range []struct {
 		conflicts int
 		limit     time.Duration
 	}{
-		{0, 0}, {1, 0}, {2, 0},
-		{3, 1 * time.Millisecond},
-		{4, 3 * time.Millisecond},
-		{10, 255 * time.Millisecond},
-		{20, (255 + 10*128) * time.Millisecond},
+		{0, 0},
+		{1, 250 * time.Microsecond},
+		{2, 750 * time.Microsecond},
+		{10, 255750 * time.Microsecond},
+		{20, (255750 + 10*128000) * time.Microsecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			m := store.NewManager(&contended{Memory: store.NewMemory(), conflicts: c.conflicts}, "")

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
 
+	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/store"
 )
 
@@ -285,12 +287,13 @@ func (s *Store) page(ctx context.Context, from, to []byte, limit int) (page []st
 
 // retry calls f until it succeeds, or fails for good.
 func (d *dialect) retry(ctx context.Context, f func() error) error {
-	for n := 0; ; n++ {
+	delay := backoff.Backoff{Min: 500 * time.Microsecond, Max: 10 * time.Millisecond}
+	for {
 		err := f()
 		if err == nil || ctx.Err() != nil || !d.again(err) {
 			return err
 		}
-		if pause(ctx, n) != nil {
+		if delay.Wait(ctx) != nil {
 			return err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -73,18 +72,4 @@ func (d *dialect) rollback(conn *sql.Conn) {
 // discard keeps a connection from going back to the pool.
 func discard(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-}
-
-// pause waits before the nth retry, longer each time up to some milliseconds, and
-// each time differently, so that those who met do not meet again.
-func pause(ctx context.Context, n int) error {
-	most := min(time.Duration(1)<<min(n, 10)*250*time.Microsecond, 10*time.Millisecond)
-	timer := time.NewTimer(rand.N(most) + most/4)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }
