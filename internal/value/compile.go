@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsonstruct"
 	"github.com/agentstate/state/internal/jsontext"
 )
 
@@ -167,10 +167,25 @@ func (c *compiler) dict(p *Plan, t reflect.Type) error {
 }
 
 func (c *compiler) record(p *Plan, t reflect.Type) error {
-	r := &recordCodec{typ: t}
+	members, lost := jsonstruct.Members(t)
+	if lost != nil {
+		return c.fail(lost.Error())
+	}
+	r := &recordCodec{typ: t, members: make([]member, len(members))}
 	p.codec, p.flat = r, true
-	if err := c.members(r, t, nil); err != nil {
-		return err
+	for i := range t.NumField() {
+		if f := t.Field(i); jsonstruct.Promotes(f) {
+			if err := c.promoted(f.Type); err != nil {
+				return err
+			}
+		}
+	}
+	for i, m := range members {
+		plan, err := c.at(jsontext.Path("$", m.Name)[1:], m.Type)
+		if err != nil {
+			return err
+		}
+		r.members[i] = member{Member: m, label: append(jsontext.AppendQuote(nil, m.Name), ':'), plan: plan}
 	}
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -188,85 +203,18 @@ func (c *compiler) record(p *Plan, t reflect.Type) error {
 	return nil
 }
 
-// members collects the JSON members of t, which is embedded at index.
-func (c *compiler) members(r *recordCodec, t reflect.Type, index []int) error {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		at := append(slices.Clone(index), i)
-		tag := f.Tag.Get("json")
-		name, options, _ := strings.Cut(tag, ",")
-		if tag == "-" {
-			return c.fail(fmt.Sprintf("the field %s of %s, which has no JSON and would be lost", f.Name, t))
-		}
-		if f.Anonymous && name == "" {
-			if inner, ok, err := c.embedded(f); err != nil {
-				return err
-			} else if ok {
-				c.busy[inner] = true
-				err := c.members(r, inner, at)
-				delete(c.busy, inner)
-				if err != nil {
-					return err
-				}
-				continue
-			}
-		}
-		if !f.IsExported() {
-			return c.fail(fmt.Sprintf("the unexported field %s of %s, which has no JSON and would be lost", f.Name, t))
-		}
-		if name == "" || !validName(name) {
-			name = f.Name
-		}
-		m := member{name: name, index: at}
-		for option := range strings.SplitSeq(options, ",") {
-			switch option {
-			case "omitempty":
-				m.omitEmpty = true
-			case "omitzero":
-				m.omitZero = true
-			case "string":
-				return c.fail(fmt.Sprintf("the field %s of %s with the JSON option string", f.Name, t))
-			}
-		}
-		if _, double := r.member(name); double {
-			return c.fail(fmt.Sprintf("two fields of %s with the JSON name %q", r.typ, name))
-		}
-		var err error
-		if m.plan, err = c.at(jsontext.Path("$", name)[1:], f.Type); err != nil {
-			return err
-		}
-		m.label = append(jsontext.AppendQuote(nil, name), ':')
-		r.members = append(r.members, m)
-	}
-	return nil
-}
-
-// embedded returns the struct whose fields are promoted by an embedded field.
-func (c *compiler) embedded(f reflect.StructField) (reflect.Type, bool, error) {
-	t := f.Type
+// promoted checks the type of an embedded field whose members are promoted. It
+// must be a struct for its JSON, because its own coding methods would be those
+// of the outer struct as well.
+func (c *compiler) promoted(t reflect.Type) error {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
-		if !f.IsExported() {
-			return nil, false, c.fail(fmt.Sprintf("an embedded pointer to the unexported %s", t))
-		}
-	}
-	if t.Kind() != reflect.Struct {
-		return nil, false, nil
 	}
 	if opaqueOf(t) != nil || hasMethods(t) {
-		return nil, false, c.fail(fmt.Sprintf("%s embedded without a JSON name, which codes itself", t))
+		return c.fail(fmt.Sprintf("%s embedded without a JSON name, which codes itself", t))
 	}
-	if c.busy[t] {
-		return nil, false, c.fail(fmt.Sprintf("%s, which embeds itself", t))
-	}
-	return t, true, nil
-}
-
-// validName reports what encoding/json accepts as a name in a tag.
-func validName(name string) bool {
-	return !strings.ContainsFunc(name, func(r rune) bool {
-		return strings.ContainsRune("\\\"'`,", r) || r < ' '
-	}) && CheckString(name)
+	_, err := c.compile(t)
+	return err
 }
 
 func hasMethods(t reflect.Type) bool {
@@ -296,16 +244,16 @@ func (c *compiler) own(p *Plan, t reflect.Type) (bool, error) {
 	default:
 		return false, nil
 	}
-	if t.Kind() == reflect.Struct && t.NumField() > 1 && promoted(t, method) {
+	if t.Kind() == reflect.Struct && t.NumField() > 1 && methodPromoted(t, method) {
 		return true, c.fail(fmt.Sprintf("%s, whose %s is that of an embedded field: the other fields would be lost", t, method))
 	}
 	p.codec, p.flat, p.dynamic, p.methods = o, o.flat && !o.clone.IsValid(), c.source, true
 	return true, nil
 }
 
-// promoted reports whether a method comes from an embedded field: its code is
+// methodPromoted reports whether a method comes from an embedded field: its code is
 // a wrapper that the compiler made.
-func promoted(t reflect.Type, method string) bool {
+func methodPromoted(t reflect.Type, method string) bool {
 	m, ok := t.MethodByName(method)
 	if !ok {
 		m, _ = reflect.PointerTo(t).MethodByName(method)

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"github.com/agentstate/state/internal/jsonstruct"
 )
 
 // recordCodec is for structs.
@@ -16,12 +18,9 @@ type recordCodec struct {
 // A member is a field as JSON has it: promoted ones are members of the outer
 // struct.
 type member struct {
-	name      string
-	label     []byte // the name as JSON with its colon
-	index     []int  // where it is, through embedded structs
-	plan      *Plan
-	omitEmpty bool
-	omitZero  bool
+	jsonstruct.Member
+	label []byte // the name as JSON with its colon
+	plan  *Plan
 }
 
 // A part is a field as memory has it, which assignment does not copy.
@@ -32,7 +31,7 @@ type part struct {
 
 func (r *recordCodec) member(name string) (*member, bool) {
 	for i := range r.members {
-		if r.members[i].name == name {
+		if r.members[i].Name == name {
 			return &r.members[i], true
 		}
 	}
@@ -41,44 +40,13 @@ func (r *recordCodec) member(name string) (*member, bool) {
 
 // of returns the member's field of v, unless JSON leaves it out.
 func (m *member) of(v reflect.Value) (reflect.Value, bool) {
-	f, ok := m.field(v)
+	f, ok := m.FieldOf(v)
 	return f, ok && !m.omitted(f)
-}
-
-// field returns the field, unless it is in an embedded struct that is nil.
-func (m *member) field(v reflect.Value) (reflect.Value, bool) {
-	if len(m.index) == 1 {
-		return v.Field(m.index[0]), true
-	}
-	for i, n := range m.index {
-		if i > 0 && v.Kind() == reflect.Pointer {
-			if v.IsNil() {
-				return reflect.Value{}, false
-			}
-			v = v.Elem()
-		}
-		v = v.Field(n)
-	}
-	return v, true
-}
-
-// settable returns the field and makes the embedded structs it is in.
-func (m *member) settable(v reflect.Value) reflect.Value {
-	for i, n := range m.index {
-		if i > 0 && v.Kind() == reflect.Pointer {
-			if v.IsNil() {
-				v.Set(reflect.New(v.Type().Elem()))
-			}
-			v = v.Elem()
-		}
-		v = v.Field(n)
-	}
-	return v
 }
 
 // omitted reports what encoding/json leaves out.
 func (m *member) omitted(f reflect.Value) bool {
-	if m.omitEmpty {
+	if m.OmitEmpty {
 		switch f.Kind() {
 		case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
 			if f.Len() == 0 {
@@ -91,7 +59,7 @@ func (m *member) omitted(f reflect.Value) bool {
 			}
 		}
 	}
-	return m.omitZero && isZero(f)
+	return m.OmitZero && isZero(f)
 }
 
 // isZero asks a method IsZero, if there is one.
@@ -123,13 +91,13 @@ func (r *recordCodec) check(v reflect.Value, w *walk) error {
 		if !ok {
 			continue
 		}
-		if err := w.add(len(m.name) + 4 + m.plan.fixed); err != nil {
+		if err := w.add(len(m.Name) + 4 + m.plan.fixed); err != nil {
 			return err
 		}
 		if m.plan.fixed > 0 {
 			continue
 		}
-		w.member(m.name)
+		w.member(m.Name)
 		if err := m.plan.codec.check(f, w); err != nil {
 			return err
 		}
@@ -156,7 +124,7 @@ func (r *recordCodec) tree(v reflect.Value, w *walk) (any, error) {
 			continue
 		}
 		var err error
-		if object[m.name], err = m.plan.codec.tree(f, w); err != nil {
+		if object[m.Name], err = m.plan.codec.tree(f, w); err != nil {
 			return nil, err
 		}
 	}
@@ -175,13 +143,13 @@ func (r *recordCodec) convert(dst reflect.Value, src any, w *walk) error {
 	known := 0
 	for i := range r.members {
 		m := &r.members[i]
-		e, ok := object[m.name]
+		e, ok := object[m.Name]
 		if !ok {
 			continue
 		}
 		known++
-		w.member(m.name)
-		if err := convert(m.plan, m.settable(dst), e, w); err != nil {
+		w.member(m.Name)
+		if err := convert(m.plan, m.MakeField(dst), e, w); err != nil {
 			return err
 		}
 	}
