@@ -4,13 +4,14 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/agentstate/state/internal/listdiff"
 	"github.com/agentstate/state/internal/persist"
 )
 
 // EffectKind names what an [Effect] does.
 type EffectKind string
 
-// The kinds of [Effect]. The field is a list for all but set and delete.
+// The kinds of [Effect]. All but set and delete edit a list.
 const (
 	EffectSet       EffectKind = "set"        // gives the field a value
 	EffectAppend    EffectKind = "append"     // adds elements after all others
@@ -21,33 +22,43 @@ const (
 	EffectDelete    EffectKind = "delete"     // removes the field
 )
 
-// Effect is a part of what turns one state into a later one. It is data: no
-// handler has a part in doing it again.
+// The parts of a state that an [Effect] edits. Package workspace, which stores
+// effects, has parts of its own.
+const (
+	EffectPartField   = "field"   // a declared field
+	EffectPartKey     = "key"     // an undeclared key
+	EffectPartHistory = "history" // the history: one list, without a field name
+)
+
+// Effect is one edit of one field. Effects are data: applying them calls no
+// handler, so they can be stored and applied by a program that has none.
 type Effect struct {
-	Field    string // empty for the history, which is a list too
-	Declared bool   // false for an undeclared key
-	Secret   bool
-	Kind     EffectKind
-	N        int
+	Part  string     `json:"part"`
+	Field string     `json:"field"`
+	Kind  EffectKind `json:"kind"`
+	N     int        `json:"n,omitempty"` // see the kinds
 
-	// One of these is what is set, appended or inserted.
-	Value    JSON              // what a field is set to
-	Elements []JSON            // of a list, when they are added to it
-	Messages []Message         // of Messages
-	Results  []InferenceResult // of the history
+	// Exactly one of these is present if the effect sets, appends or inserts.
+	Value    JSON              `json:"value,omitempty"`    // the value; for append and insert, an array of the elements
+	Messages []Message         `json:"messages,omitempty"` // for the field messages, instead of Value
+	Results  []InferenceResult `json:"results,omitempty"`  // for the history, instead of Value
 
-	// Of the last write to the field since, as far as the journal reaches back.
-	Agent, Cause string
+	// Agent and Cause are those of the last write to the field in the interval,
+	// if the journal still has it.
+	Agent string `json:"agent,omitempty"`
+	Cause string `json:"cause,omitempty"`
+
+	Secret bool `json:"secret,omitempty"` // the field is secret; Value is not masked
 }
 
-// Effects returns what turns the content of since into that of s: effects that
-// are to be done in their order, in the order of the schema, then undeclared
-// keys, then the history. JSON is as [State.Export] writes it; secrets are in it
-// as they are, ephemeral fields are not.
+// Effects returns the edits that turn the content of from into that of s, to be
+// applied in their order: declared fields in the order of the schema, undeclared
+// keys by name, then the history. Values are encoded as [State.Export] encodes
+// them. Secrets are included unmasked; ephemeral fields are left out.
 //
-// since is usually an earlier snapshot of s. It then costs what was changed, not
-// what is held. It may be any state with the same schema, whose lists are then
-// compared element by element. It is the host's.
+// The cost is that of the changes, not of the content, if from is an earlier
+// snapshot of s. from may be any state with the same schema; its lists are then
+// compared element by element. Only the host may call Effects.
 func (s *State) Effects(from *State) ([]Effect, error) {
 	h, old := s.on(), from.on()
 	switch {
@@ -70,7 +81,7 @@ func (s *State) Effects(from *State) ([]Effect, error) {
 		}
 		o := op{spec: sp, key: key}
 		for _, e := range made {
-			e.Field, e.Declared, e.Secret = o.field(), sp.slot >= 0, sp.secret
+			e.Part, e.Field, e.Secret = sp.effectPart(), o.field(), sp.secret
 			if by := authors[fieldKey{sp.slot, key}]; by != nil {
 				e.Agent, e.Cause = by.agent, by.cause
 			}
@@ -94,11 +105,23 @@ func (s *State) Effects(from *State) ([]Effect, error) {
 			return nil, err
 		}
 	}
-	made, err := stackOf(now.load(historySlot)).sequence().effects(stackOf(past.load(historySlot)).sequence())
+	results, pastResults := stackOf(now.load(historySlot)).comparable(), stackOf(past.load(historySlot)).comparable()
+	made, err := results.effectsSince(pastResults)
 	if err := add(historySpec, "", made, err); err != nil {
 		return nil, err
 	}
 	return effects, nil
+}
+
+// effectPart returns the part of the state that the field belongs to.
+func (sp *spec) effectPart() string {
+	switch {
+	case sp.slot == historySlot:
+		return EffectPartHistory
+	case sp.slot >= 0:
+		return EffectPartField
+	}
+	return EffectPartKey
 }
 
 // keysSince returns the undeclared keys, sorted, whose entries differ between two
@@ -147,9 +170,12 @@ func (sp *spec) effects(from, to *entry) ([]Effect, error) {
 	case to == nil:
 		return []Effect{{Kind: EffectDelete}}, nil
 	case from != nil && sp.list != nil:
-		return sp.sequence(to.value).effects(sp.sequence(from.value))
+		return sp.comparable(to.value).effectsSince(sp.comparable(from.value))
 	case sp.slot == messagesSlot:
-		return sp.sequence(to.value).replaced()
+		set := Effect{Kind: EffectSet}
+		list := sp.comparable(to.value)
+		err := list.fill(&set, 0, list.Len())
+		return []Effect{set}, err
 	}
 	value, err := sp.appendJSON(nil, to.value)
 	if err != nil {
@@ -163,29 +189,25 @@ func (sp *spec) effects(from, to *entry) ([]Effect, error) {
 	return []Effect{{Kind: EffectSet, Value: JSON(value)}}, nil
 }
 
-// sequence is a list as effects show it.
-type sequence struct {
+// comparableList is a list whose elements can be compared with those of another
+// list of its kind.
+type comparableList struct {
 	*persist.List
-	text func(i int) (JSON, error)           // is the same for equal elements only
-	put  func(e *Effect, from, to int) error // gives the effect elements
-	// same reports whether an element is the very same as one of another list; nil
-	// if only texts tell.
-	same func(i int, old *persist.List, j int) bool
+	// text encodes an element. Different elements have different texts.
+	text func(i int) (JSON, error)
+	// identical reports whether an element is the same object as one of another
+	// list, which is quicker to find out than equality of the texts. It is nil
+	// for elements without identity.
+	identical func(i int, other *persist.List, j int) bool
+	// fill gives an effect the elements from one place to another.
+	fill func(e *Effect, from, to int) error
 }
 
-// sequence returns a stored value of a list field.
-func (sp *spec) sequence(stored any) sequence {
+// comparable returns a stored value of a list field.
+func (sp *spec) comparable(stored any) comparableList {
 	l := bare(stored).(*persist.List)
 	if sp.slot == messagesSlot {
-		return sequence{
-			List: l,
-			text: func(i int) (JSON, error) { return l.Index(i).Interface().(Message).Raw(), nil },
-			same: func(i int, old *persist.List, j int) bool { return l.Index(i).Interface() == old.Index(j).Interface() },
-			put: func(e *Effect, from, to int) error {
-				e.Messages = l.Slice(from, to).Interface().([]Message)
-				return nil
-			},
-		}
+		return comparableMessages(l)
 	}
 	text := func(i int) (JSON, error) {
 		data, err := sp.list.AppendJSON(nil, l.Index(i))
@@ -194,38 +216,52 @@ func (sp *spec) sequence(stored any) sequence {
 		}
 		return JSON(data), nil
 	}
-	return sequence{List: l, text: text, put: func(e *Effect, from, to int) error {
-		if e.Kind == EffectSet {
-			data, err := sp.appendJSON(nil, l)
-			e.Value = JSON(data)
-			return err
-		}
-		e.Elements = make([]JSON, to-from)
-		for i := range e.Elements {
+	return comparableList{List: l, text: text, fill: func(e *Effect, from, to int) error {
+		array := []byte{'['}
+		for i := from; i < to; i++ {
+			if i > from {
+				array = append(array, ',')
+			}
 			var err error
-			if e.Elements[i], err = text(from + i); err != nil {
-				return err
+			if array, err = sp.list.AppendJSON(array, l.Index(i)); err != nil {
+				return sp.fault(err)
 			}
 		}
+		e.Value = JSON(append(array, ']'))
 		return nil
 	}}
 }
 
-// sequence returns the results.
-func (st *stack) sequence() sequence {
-	return sequence{
+// comparableMessages returns the conversation.
+func comparableMessages(l *persist.List) comparableList {
+	return comparableList{
+		List: l,
+		text: func(i int) (JSON, error) { return l.Index(i).Interface().(Message).Raw(), nil },
+		identical: func(i int, other *persist.List, j int) bool {
+			return l.Index(i).Interface() == other.Index(j).Interface()
+		},
+		fill: func(e *Effect, from, to int) error {
+			e.Messages = l.Slice(from, to).Interface().([]Message)
+			return nil
+		},
+	}
+}
+
+// comparable returns the results.
+func (st *stack) comparable() comparableList {
+	return comparableList{
 		List: st.results,
 		text: func(i int) (JSON, error) {
 			r := st.result(st.at(i))
-			raw := r.Raw // which may be no UTF-8
+			raw := r.Raw // may not be UTF-8
 			r.Raw = ""
 			data, err := JSONOf(r)
 			return data + JSON(raw), err
 		},
-		same: func(i int, old *persist.List, j int) bool {
-			return st.at(i) == old.Index(j).Interface().(*stackedResult)
+		identical: func(i int, other *persist.List, j int) bool {
+			return st.at(i) == other.Index(j).Interface().(*stackedResult)
 		},
-		put: func(e *Effect, from, to int) error {
+		fill: func(e *Effect, from, to int) error {
 			e.Results = make([]InferenceResult, to-from)
 			for i := range e.Results {
 				e.Results[i] = st.result(st.at(from + i))
@@ -235,111 +271,55 @@ func (st *stack) sequence() sequence {
 	}
 }
 
-// rest returns the texts of the elements from a place on.
-func (s sequence) rest(from int) ([]JSON, error) {
-	texts := make([]JSON, s.Len()-from)
+// texts returns the texts of the elements from a place on.
+func (l comparableList) texts(from int) ([]JSON, error) {
+	texts := make([]JSON, l.Len()-from)
 	for i := range texts {
 		var err error
-		if texts[i], err = s.text(from + i); err != nil {
+		if texts[i], err = l.text(from + i); err != nil {
 			return nil, err
 		}
 	}
 	return texts, nil
 }
 
-// replaced returns the effect that sets the whole list.
-func (s sequence) replaced() ([]Effect, error) {
-	e := Effect{Kind: EffectSet}
-	err := s.put(&e, 0, s.Len())
-	return []Effect{e}, err
-}
-
-// effects returns what turns an old list into s. What changed is taken to be one
-// part of the list, in which elements were removed and others came.
-func (s sequence) effects(old sequence) ([]Effect, error) {
-	from, place := s.Shared(old.List)
-	// A list that was copied has the same elements, though it shares nothing.
-	for s.same != nil && place < min(s.Len(), old.Len()-from) && s.same(place, old.List, from+place) {
-		place++
-	}
-	gone, added := old.Len()-from-place, s.Len()-place
-	moved, end := 0, 0
-	if gone > 0 && added > 0 {
-		a, err := old.rest(from + place)
-		if err != nil {
-			return nil, err
-		}
-		b, err := s.rest(place)
-		if err != nil {
-			return nil, err
-		}
-		same := 0
-		for same < min(len(a), len(b)) && a[same] == b[same] {
-			same++
-		}
-		a, b = a[same:], b[same:]
-		for end < min(len(a), len(b)) && a[len(a)-1-end] == b[len(b)-1-end] {
-			end++
-		}
-		moved = overlap(a, b)
-		place, gone, added = place+same, len(a), len(b)
-	}
-	// Of the elements after place, either the last of old are followed by new ones,
-	// or new ones come before them.
-	after := max(moved, end)
-	gone, added = gone-after, added-after
-	kept := place + after
-	if old.Len() > 0 && s.Len() > 0 && kept == 0 || place > 0 && after > 0 && gone > kept {
-		return s.replaced()
+// effectsSince returns the edits that turn an old list into l. It encodes only
+// elements that the lists do not share.
+func (l comparableList) effectsSince(old comparableList) ([]Effect, error) {
+	change, err := l.changeSince(old)
+	if err != nil {
+		return nil, err
 	}
 	var effects []Effect
-	if from > 0 {
-		effects = append(effects, Effect{Kind: EffectDropFirst, N: from})
+	for _, edit := range change.Edits() {
+		e := Effect{Kind: EffectKind(edit.Kind), N: edit.N}
+		if edit.From < edit.To {
+			if err := l.fill(&e, edit.From, edit.To); err != nil {
+				return nil, err
+			}
+		}
+		effects = append(effects, e)
 	}
-	switch {
-	case gone == 0:
-	case after == 0:
-		effects = append(effects, Effect{Kind: EffectTruncate, N: place})
-	case place == 0:
-		effects = append(effects, Effect{Kind: EffectDropFirst, N: gone})
-	default:
-		effects = append(effects, slices.Repeat([]Effect{{Kind: EffectRemoveAt, N: place}}, gone)...)
-	}
-	if added == 0 {
-		return effects, nil
-	}
-	e := Effect{Kind: EffectAppend}
-	at := s.Len() - added
-	if end > moved {
-		e.Kind, e.N = EffectInsert, place
-		at = place
-	}
-	err := s.put(&e, at, at+added)
-	return append(effects, e), err
+	return effects, nil
 }
 
-// overlap returns how many of the last elements of a are the first of b. It takes
-// linear time, also if many are equal.
-func overlap(a, b []JSON) int {
-	most := min(len(a), len(b))
-	a, b = a[len(a)-most:], b[:most]
-	next := func(back []int, n int, x JSON) int {
-		for n > 0 && b[n] != x {
-			n = back[n-1]
+func (l comparableList) changeSince(old comparableList) (listdiff.Change, error) {
+	dropped, kept := l.Shared(old.List)
+	if l.identical != nil { // a copied list shares nothing but has the same elements
+		for kept < min(l.Len(), old.Len()-dropped) && l.identical(kept, old.List, dropped+kept) {
+			kept++
 		}
-		if b[n] == x {
-			n++
-		}
-		return n
 	}
-	back := make([]int, most) // how much of b's beginning ends at each place after the first
-	for i, n := 1, 0; i < most; i++ {
-		n = next(back, n, b[i])
-		back[i] = n
+	change := listdiff.Change{
+		Dropped: dropped, Kept: kept, Removed: old.Len() - dropped - kept, Added: l.Len() - kept,
 	}
-	n := 0
-	for _, x := range a {
-		n = next(back, n, x)
+	if change.Removed == 0 || change.Added == 0 {
+		return change, nil
 	}
-	return n
+	removed, err := old.texts(dropped + kept)
+	if err != nil {
+		return change, err
+	}
+	added, err := l.texts(kept)
+	return listdiff.Narrow(change, removed, added), err
 }

@@ -78,15 +78,15 @@ func effectResults(results []state.InferenceResult) []string {
 // do does an effect.
 func (d *effectDoc) do(t require.TestingT, e state.Effect) {
 	switch in := d.Keys; {
-	case e.Field == "":
+	case e.Part == state.EffectPartHistory:
 		d.Results = effectOn(t, d.Results, e, effectResults(e.Results))
 		if len(d.Results) == 0 {
 			d.Results = nil
 		}
-	case e.Declared && e.Field == "messages":
+	case e.Part == state.EffectPartField && e.Field == "messages":
 		d.Talk = effectOn(t, d.Talk, e, effectTexts(e.Messages))
 	default:
-		if e.Declared {
+		if e.Part == state.EffectPartField {
 			in = d.Fields
 		}
 		switch e.Kind {
@@ -101,8 +101,12 @@ func (d *effectDoc) do(t require.TestingT, e state.Effect) {
 			for _, element := range list {
 				texts = append(texts, string(element))
 			}
-			for _, element := range e.Elements {
-				with = append(with, string(element))
+			if e.Value != "" {
+				var elements []json.RawMessage
+				require.NoError(t, json.Unmarshal([]byte(e.Value), &elements))
+				for _, element := range elements {
+					with = append(with, string(element))
+				}
 			}
 			in[e.Field] = "[" + strings.Join(effectOn(t, texts, e, with), ",") + "]"
 		}
@@ -271,26 +275,26 @@ func TestEffectsAreTheLeastThatChanged(t *testing.T) {
 	}{
 		{"equal", set("a", "b"), set("a", "b"), nil},
 		{"an equal scalar", key("a"), key("a"), nil},
-		{"another scalar", key("a"), key("b"), []string{"set 0 []"}},
+		{"another scalar", key("a"), key("b"), []string{"set 0 \"b\""}},
 		{"the first", set(), set("a"), []string{"append 0 [\"a\"]"}},
 		{"one more", set("a"), set("a", "b"), []string{"append 0 [\"b\"]"}},
-		{"one less", set("a", "b"), set("a"), []string{"truncate 1 []"}},
-		{"none left", set("a", "b"), set(), []string{"truncate 0 []"}},
-		{"another last", set("a", "b"), set("a", "c"), []string{"truncate 1 []", "append 0 [\"c\"]"}},
-		{"a window that moved", set("a", "b", "c"), set("b", "c", "d"), []string{"drop_first 1 []", "append 0 [\"d\"]"}},
-		{"a window of equals that moved", set("a", "b", "a", "b"), set("b", "a", "b", "a", "a"), []string{"drop_first 1 []", "append 0 [\"a\" \"a\"]"}},
-		{"a window that only seems to have moved", set("x", "a", "a", "y"), set("a", "a", "b", "c"), []string{"set 0 []"}},
-		{"a window behind a first", set("s", "a", "b", "c"), set("s", "b", "c", "d"), []string{"remove_at 1 []", "append 0 [\"d\"]"}},
+		{"one less", set("a", "b"), set("a"), []string{"truncate 1 "}},
+		{"none left", set("a", "b"), set(), []string{"truncate 0 "}},
+		{"another last", set("a", "b"), set("a", "c"), []string{"truncate 1 ", "append 0 [\"c\"]"}},
+		{"a window that moved", set("a", "b", "c"), set("b", "c", "d"), []string{"drop_first 1 ", "append 0 [\"d\"]"}},
+		{"a window of equals that moved", set("a", "b", "a", "b"), set("b", "a", "b", "a", "a"), []string{"drop_first 1 ", "append 0 [\"a\",\"a\"]"}},
+		{"a window that only seems to have moved", set("x", "a", "a", "y"), set("a", "a", "b", "c"), []string{"set 0 [\"a\",\"a\",\"b\",\"c\"]"}},
+		{"a window behind a first", set("s", "a", "b", "c"), set("s", "b", "c", "d"), []string{"remove_at 1 ", "append 0 [\"d\"]"}},
 		{"one in the middle", set("a", "c"), set("a", "b", "c"), []string{"insert 1 [\"b\"]"}},
 		{"one before all", set("b"), set("a", "b"), []string{"insert 0 [\"a\"]"}},
-		{"one changed", set("a", "b", "c"), set("a", "x", "c"), []string{"remove_at 1 []", "insert 1 [\"x\"]"}},
-		{"all changed", set("a", "b"), set("c", "d"), []string{"set 0 []"}},
-		{"most changed", set("a", "b", "c", "d", "e"), set("a", "e"), []string{"set 0 []"}},
-		{"unset", set("a"), func(st *state.State) error { return st.Patch(map[string]any{"tags": nil}) }, []string{"delete 0 []"}},
-		{"the first result", results(), results("1"), []string{"append 0 []"}},
-		{"results that moved on", results("1", "2", "3"), results("2", "3", "4"), []string{"drop_first 1 []", "append 0 []"}},
-		{"a result of other bytes", raw("\xff"), raw("\xfe"), []string{"set 0 []"}},
-		{"no results", results("1"), results(), []string{"truncate 0 []"}},
+		{"one changed", set("a", "b", "c"), set("a", "x", "c"), []string{"remove_at 1 ", "insert 1 [\"x\"]"}},
+		{"all changed", set("a", "b"), set("c", "d"), []string{"set 0 [\"c\",\"d\"]"}},
+		{"most changed", set("a", "b", "c", "d", "e"), set("a", "e"), []string{"set 0 [\"a\",\"e\"]"}},
+		{"unset", set("a"), func(st *state.State) error { return st.Patch(map[string]any{"tags": nil}) }, []string{"delete 0 "}},
+		{"the first result", results(), results("1"), []string{"append 0 "}},
+		{"results that moved on", results("1", "2", "3"), results("2", "3", "4"), []string{"drop_first 1 ", "append 0 "}},
+		{"a result of other bytes", raw("\xff"), raw("\xfe"), []string{"set 0 "}},
+		{"no results", results("1"), results(), []string{"truncate 0 "}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -300,7 +304,7 @@ func TestEffectsAreTheLeastThatChanged(t *testing.T) {
 			require.NoError(t, test.to(st))
 			var got []string
 			for _, e := range effectsBetween(t, before, st) {
-				got = append(got, fmt.Sprint(e.Kind, " ", e.N, " ", e.Elements))
+				got = append(got, fmt.Sprint(e.Kind, " ", e.N, " ", e.Value))
 			}
 			require.Equal(t, test.want, got)
 		})
@@ -324,11 +328,11 @@ func TestEffectsSayWhatTheyAreOf(t *testing.T) {
 	require.Len(t, effects[4].Results, 1)
 	effects[0].Messages, effects[4].Results = nil, nil
 	require.Equal(t, []state.Effect{
-		{Field: "messages", Declared: true, Kind: state.EffectSet, Agent: "b", Cause: "call 1"},
-		{Field: "secret", Declared: true, Secret: true, Kind: state.EffectSet, Value: `"hush"`, Agent: "b", Cause: "call 1"},
-		{Field: "k", Kind: state.EffectSet, Value: "null", Agent: "b", Cause: "call 1"},
-		{Field: "z", Kind: state.EffectSet, Value: "1"},
-		{Declared: true, Kind: state.EffectAppend, Agent: "b", Cause: "call 1"},
+		{Part: "field", Field: "messages", Kind: state.EffectSet, Agent: "b", Cause: "call 1"},
+		{Part: "field", Field: "secret", Secret: true, Kind: state.EffectSet, Value: `"hush"`, Agent: "b", Cause: "call 1"},
+		{Part: "key", Field: "k", Kind: state.EffectSet, Value: "null", Agent: "b", Cause: "call 1"},
+		{Part: "key", Field: "z", Kind: state.EffectSet, Value: "1"},
+		{Part: "history", Kind: state.EffectAppend, Agent: "b", Cause: "call 1"},
 	}, effects)
 
 	back := st.Snapshot()

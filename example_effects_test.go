@@ -17,13 +17,13 @@ func ExampleState_Effects() {
 	fmt.Println(title.Set(st, "Refund"), notes.Set(st, []string{"sent back"}))
 	effects, err := st.Effects(before)
 	for _, e := range effects {
-		fmt.Println(e.Field, e.Kind, e.Value, e.Elements)
+		fmt.Println(e.Field, e.Kind, e.Value)
 	}
 	fmt.Println(err)
 	// Output:
 	// <nil> <nil>
 	// <nil> <nil>
-	// title set "Refund" []
-	// notes append  ["sent back"]
+	// title set "Refund"
+	// notes append ["sent back"]
 	// <nil>
 }

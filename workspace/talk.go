@@ -203,34 +203,31 @@ func (d *document) effects(from, to *state.State) ([]Effect, error) {
 	}
 	in := newInterner(t)
 	fresh := d.get(partTalk, talkConversation) == nil || !slices.ContainsFunc(made, func(e state.Effect) bool {
-		return e.Declared && e.Field == state.Messages.Name && e.Kind != state.EffectAppend && e.Kind != state.EffectDropFirst
+		return e.Part == state.EffectPartField && e.Field == state.Messages.Name && e.Kind != state.EffectAppend && e.Kind != state.EffectDropFirst
 	})
 	var effects []Effect
 	for i, e := range made {
 		x := Effect{Field: e.Field, Do: string(e.Kind), N: e.N, Agent: e.Agent, Cause: e.Cause}
-		texts := e.Elements
+		var texts []state.JSON
 		switch {
-		case e.Field == "":
+		case e.Part == state.EffectPartHistory:
 			x.Part, x.Field = partTalk, talkResults
 			texts, err = in.results(e.Results)
-		case e.Declared && e.Field == state.Messages.Name:
+		case e.Part == state.EffectPartField && e.Field == state.Messages.Name:
 			x.Part, x.Field = partTalk, talkConversation
 			texts = listOf(in.numbers(e.Messages, fresh))
-		case e.Declared:
-			x.Part = partField
 		default:
-			x.Part = partKey
+			x.Part = e.Part
 		}
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case x.Do == doAppend, x.Do == doInsert, x.Do == doSet && x.Part == partTalk:
+		if list := x.Do == doSet || x.Do == doAppend || x.Do == doInsert; list && x.Part == partTalk {
 			x.Value = arrayOf(texts)
-		case x.Do == doSet:
+		} else {
 			x.Value = e.Value
 		}
-		if i == 0 || made[i-1].Field != e.Field || made[i-1].Declared != e.Declared {
+		if i == 0 || made[i-1].Field != e.Field || made[i-1].Part != e.Part {
 			effects = append(effects, d.prepare(&x)...)
 		}
 		if x.Do != "" {
