@@ -205,7 +205,7 @@ type entrySpan struct {
 func (c *checker) opening() int {
 	for k, i := range c.sent {
 		m := c.msgs[i]
-		if kept, own := origin.Of(m, c.format); !isSystems(m) || own && !strings.HasPrefix(textOf(kept, "in"), "system") {
+		if kept, own := origin.Of(m, c.format); !isSystems(m) || own && !strings.HasPrefix(kept.String("in"), "system") {
 			return k
 		}
 	}

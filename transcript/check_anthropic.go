@@ -62,7 +62,7 @@ func emptyText(m state.TextMessage) string {
 		return "no text"
 	}
 	for i, part := range partsOf(m) {
-		if isTextPart(part) && strings.TrimSpace(textOf(part, "text")) == "" {
+		if isTextPart(part) && strings.TrimSpace(part.String("text")) == "" {
 			return fmt.Sprintf("no text in part %d", i)
 		}
 	}
@@ -72,7 +72,7 @@ func emptyText(m state.TextMessage) string {
 // hasNothing reports whether a text message has neither a text nor parts.
 func hasNothing(m state.TextMessage) bool { return isMissing(m.Content()) || m.Content() == "[]" }
 
-func isTextPart(part jsontext.Object) bool { return textOf(part, "type") == "text" }
+func isTextPart(part jsontext.Object) bool { return part.String("type") == "text" }
 
 // serverTools demands that the calls and the results of the provider's own tools
 // are complete:

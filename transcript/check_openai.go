@@ -31,7 +31,7 @@ func checkOpenAI(c *checker) {
 	}
 }
 
-func isUntyped(part jsontext.Object) bool { return textOf(part, "type") == "" }
+func isUntyped(part jsontext.Object) bool { return part.String("type") == "" }
 
 // lacksContent reports whether a text message has no content, or a result that
 // came from the provider, to which it then goes back without one.
@@ -54,7 +54,7 @@ func saysOtherwise(m state.Message) bool {
 		return false
 	}
 	kept, _ := origin.Of(m, origin.OpenAI)
-	for _, member := range inside(kept, "more") {
+	for _, member := range kept.Object("more") {
 		switch member.Name {
 		case "content", "role", "name", "type", "id", "annotations", "cache_control":
 			continue
@@ -92,10 +92,10 @@ func checkOpenAIResponses(c *checker) {
 		case state.ToolCallMessage:
 			for _, call := range c.of(i) {
 				extra, _ := jsontext.Members([]byte(call.Extra)) // none if there is no more
-				once(i, textOf(inside(inside(extra, origin.OpenAIResponses), "more"), "id"))
+				once(i, extra.Object(origin.OpenAIResponses).Object("more").String("id"))
 			}
 		case state.UnknownMessage:
-			id := textOf(itemOf(m), "id")
+			id := itemOf(m).String("id")
 			once(i, id)
 			// "Item 'rs_…' of type 'reasoning' was provided without its required
 			// following item" (vercel/ai#7099, openai-node#1567)
@@ -129,5 +129,5 @@ func (c *checker) goesOn(k int) bool {
 // has none.
 func itemID(m state.Message) string {
 	kept, _ := origin.Of(m, origin.OpenAIResponses)
-	return textOf(inside(kept, "more"), "id")
+	return kept.Object("more").String("id")
 }

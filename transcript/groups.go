@@ -130,7 +130,7 @@ func (f forest) systems(msgs []state.Message) {
 			continue
 		}
 		if isSystems(m) && before != none {
-			if kept, own := origin.Of(m, origin.Anthropic); own && textOf(kept, "in") != "system" {
+			if kept, own := origin.Of(m, origin.Anthropic); own && kept.String("in") != "system" {
 				f.union(before, i)
 			}
 		}
@@ -158,7 +158,7 @@ func (f forest) references(msgs []state.Message) {
 		switch m := m.(type) {
 		case state.UnknownMessage:
 			item := itemOf(m)
-			refer(i, textOf(item, "id"), textOf(item, "call_id"), textOf(item, "approval_request_id"))
+			refer(i, item.String("id"), item.String("call_id"), item.String("approval_request_id"))
 		case state.TextMessage:
 			for _, part := range partsOf(m) {
 				call, result := serverTool(part)
@@ -181,8 +181,8 @@ func callerOf(c state.ToolCall) []string {
 	extra, _ := jsontext.Members([]byte(c.Extra)) // none if there is no more
 	for _, mark := range extra {
 		kept, _ := jsontext.Members(mark.Value) // none if it is no object
-		caller := inside(inside(kept, "more"), "caller")
-		ids = append(ids, textOf(caller, "tool_id"), textOf(caller, "caller_id"))
+		caller := kept.Object("more").Object("caller")
+		ids = append(ids, caller.String("tool_id"), caller.String("caller_id"))
 	}
 	return ids
 }

@@ -69,7 +69,7 @@ func isReasoning(m state.Message) bool {
 }
 
 func isThought(part jsontext.Object) bool {
-	switch textOf(part, "type") {
+	switch part.String("type") {
 	case "thinking", "redacted_thinking", "reasoning":
 		return true
 	}
@@ -79,11 +79,11 @@ func isThought(part jsontext.Object) bool {
 // serverTool returns the id of a tool call that the provider itself executes, if
 // the part is one, or the id that the part is the result of.
 func serverTool(part jsontext.Object) (call, result string) {
-	switch typ := textOf(part, "type"); {
+	switch typ := part.String("type"); {
 	case strings.HasSuffix(typ, "_tool_use"): // server_tool_use, mcp_tool_use
-		return textOf(part, "id"), ""
+		return part.String("id"), ""
 	case strings.HasSuffix(typ, "_tool_result"): // web_search_tool_result …
-		return "", textOf(part, "tool_use_id")
+		return "", part.String("tool_use_id")
 	}
 	return "", ""
 }
@@ -92,20 +92,5 @@ func serverTool(part jsontext.Object) (call, result string) {
 func itemOf(m state.Message) jsontext.Object {
 	item, _ := m.Extra(origin.Item)
 	members, _ := jsontext.Members([]byte(item)) // none if it is no object
-	return members
-}
-
-// textOf returns a member that is a string, "" if there is none.
-func textOf(o jsontext.Object, name string) string {
-	value := o.Get(name)
-	if jsontext.Kind(value) != "string" {
-		return ""
-	}
-	return jsontext.Unquote(value)
-}
-
-// inside returns the members of a member that is an object.
-func inside(o jsontext.Object, name string) jsontext.Object {
-	members, _ := jsontext.Members(o.Get(name)) // none if it is no object
 	return members
 }

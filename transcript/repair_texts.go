@@ -45,7 +45,7 @@ func (r *repairer) texts() {
 			if r.format == origin.OpenAI {
 				return !isUntyped(part)
 			}
-			return !isTextPart(part) || strings.TrimSpace(textOf(part, "text")) != ""
+			return !isTextPart(part) || strings.TrimSpace(part.String("text")) != ""
 		})
 	}
 }

@@ -37,8 +37,8 @@ func (r *repairer) items() {
 // item, if there is one.
 func withoutItemID(object []byte) []byte {
 	members, _ := jsontext.Members(object) // checked when the message was made
-	kept := inside(members, origin.OpenAIResponses)
-	more := inside(kept, "more")
+	kept := members.Object(origin.OpenAIResponses)
+	more := kept.Object("more")
 	if more.Get("id") == nil {
 		return object
 	}

@@ -164,7 +164,7 @@ func TestMembersAndElements(t *testing.T) {
 	data := []byte(" { \"b\" : [1, {\"x\":\"]}\\\"\"}] ,\"\\u0061\":\"q\\\\\" , \"n\":-1.50 } ")
 	members, err := jsontext.Members(data)
 	require.NoError(t, err)
-	require.Equal(t, []jsontext.Member{
+	require.Equal(t, jsontext.Object{
 		{Name: "b", Value: []byte(`[1, {"x":"]}\""}]`)},
 		{Name: "a", Value: []byte(`"q\\"`)},
 		{Name: "n", Value: []byte(`-1.50`)},

@@ -1,5 +1,11 @@
 package jsontext
 
+import (
+	"strings"
+
+	"github.com/agentstate/state/internal/fault"
+)
+
 // Object is the members of an object in their order. The zero value is an
 // object without members.
 type Object []Member
@@ -12,6 +18,64 @@ func (o Object) Get(name string) []byte {
 		}
 	}
 	return nil
+}
+
+// String returns the content of a member that is a string, "" for any other.
+func (o Object) String(name string) string {
+	value := o.Get(name)
+	if Kind(value) != "string" {
+		return ""
+	}
+	return Unquote(value)
+}
+
+// Bool reports whether a member is true.
+func (o Object) Bool(name string) bool { return string(o.Get(name)) == "true" }
+
+// Object returns the members of a member that is an object, nil for any other.
+func (o Object) Object(name string) Object {
+	value := o.Get(name)
+	if Kind(value) != "object" {
+		return nil
+	}
+	members, _ := Members(value) // checked text
+	return members
+}
+
+// Elements returns the elements of a member that must be an array.
+func (o Object) Elements(name string) ([][]byte, error) {
+	elements, err := Elements(o.Get(name))
+	if err != nil {
+		return nil, fault.Under(Path("$", name), err)
+	}
+	return elements, nil
+}
+
+// Members returns the members of a member that must be an object.
+func (o Object) Members(name string) (Object, error) {
+	members, err := Members(o.Get(name))
+	if err != nil {
+		return nil, fault.Under(Path("$", name), err)
+	}
+	return members, nil
+}
+
+// Want returns a *fault.Error unless the member is of one of the kinds, of which
+// "nothing" is a missing member.
+func (o Object) Want(name string, kinds ...string) error {
+	got := Kind(o.Get(name))
+	for _, kind := range kinds {
+		if kind == got {
+			return nil
+		}
+	}
+	return &fault.Error{Path: Path("$", name), Want: strings.Join(kinds, " or "), Got: got}
+}
+
+// IsNull reports whether a value is missing or null.
+func IsNull(value []byte) bool {
+	kind := Kind(value)
+	return kind == "nothing" || kind == "null"
 }
 
 // Without returns the other members, in a slice of its own.

@@ -35,3 +35,26 @@ func TestArray(t *testing.T) {
 	require.Equal(t, `[]`, string(jsontext.Array(nil)))
 	require.Equal(t, `[1,"b",[]]`, string(jsontext.Array([][]byte{[]byte("1"), []byte(`"b"`), []byte("[]")})))
 }
+
+func TestReadingMembers(t *testing.T) {
+	o, err := jsontext.Members([]byte(`{"text":"a\n","flag":true,"object":{"x":1},"array":[1,2],"none":null}`))
+	require.NoError(t, err)
+	require.Equal(t, []string{"a\n", "", ""}, []string{o.String("text"), o.String("flag"), o.String("missing")})
+	require.Equal(t, []bool{true, false, false}, []bool{o.Bool("flag"), o.Bool("text"), o.Bool("missing")})
+	require.Equal(t, "1", string(o.Object("object").Get("x")))
+	require.Nil(t, o.Object("array"))
+	require.Equal(t, []bool{true, true, false}, []bool{jsontext.IsNull(o.Get("none")), jsontext.IsNull(nil), jsontext.IsNull(o.Get("flag"))})
+
+	elements, err := o.Elements("array")
+	require.NoError(t, err)
+	require.Len(t, elements, 2)
+	_, err = o.Elements("object")
+	require.EqualError(t, err, "$.object: want array, got object")
+	members, err := o.Members("object")
+	require.NoError(t, err)
+	require.Len(t, members, 1)
+	_, err = o.Members("missing")
+	require.EqualError(t, err, "$.missing: want object, got nothing")
+	require.NoError(t, o.Want("none", "array", "null"))
+	require.EqualError(t, o.Want("text", "array", "null"), "$.text: want array or null, got string")
+}

@@ -20,13 +20,13 @@ type Member struct {
 // passed Check; of other texts, what is found is returned or a
 // *fault.Error. The
 // values are sub-slices that keep the capacity of data.
-func Members(data []byte) ([]Member, error) {
+func Members(data []byte) (Object, error) {
 	s := scanner{data: data}
 	s.space()
 	if s.peek() != '{' {
 		return nil, &fault.Error{Path: "$", Want: "object", Got: Kind(data)}
 	}
-	members := make([]Member, 0, 6) // what a message has
+	members := make(Object, 0, 6) // what a message has
 	err := s.each('}', func() error {
 		if s.peek() != '"' {
 			return s.problem("a member name")
