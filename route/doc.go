@@ -1,6 +1,6 @@
-// Package route names the next agent by rules over a state.
+// Package route chooses the next agent by rules over a state.
 //
-// A [Router] is a list of rules. The first that matches says who is next:
+// A [Router] is a list of rules. The first rule that matches names the agent:
 //
 //	var router = route.Must(route.New(
 //		route.When(route.Has(OrderID), "billing"),
@@ -10,30 +10,30 @@
 //
 //	agent, ok := router.Next(st)
 //
-// Next reads one version of the state, changes nothing and gives the same answer
-// for the same content. [Router.Explain] says how it came about, without values.
+// Next reads one version of the state, changes nothing, and gives the same answer
+// for the same content. [Router.Explain] says how the answer came about, without
+// showing values.
 //
 // # Predicates
 //
-// Predicates are typed by the field that they ask about: [Has], [Eq], [Ne],
-// [In], [Gt], [Gte], [Lt], [Lte], [Match] and [Contains]. [And], [Or] and [Not]
-// combine them, and [Func] asks a Go function.
+// A predicate is typed by its field: [Has], [Eq], [Ne], [In], [Gt], [Gte], [Lt],
+// [Lte], [Match] and [Contains]. [And], [Or] and [Not] combine predicates, and
+// [Func] asks a Go function.
 //
-// Of a field that is unset no comparison holds, not even Ne; Not turns that
-// round, so Not(Eq(f, v)) holds if f is unset and Ne(f, v) does not.
+// No comparison matches an unset field, not even Ne. Not(Eq(f, v)) does.
 //
 // # Rights
 //
-// A router sees what the handle sees that it is given. A rule that mentions a
-// hidden field never matches: not under Not, nor where the other side of an Or
-// holds. So which agent is next does not depend on what the handle may not read.
-// The same goes for a field that the state does not have. [Router.Check] finds
-// such rules when a network is built.
+// A router reads what the handle that it is given may read. A rule that mentions a
+// hidden field never matches, neither under Not nor if the other side of an Or
+// holds. The choice of the next agent therefore reveals nothing about fields that
+// the handle may not read. A field that the state does not have is treated like a
+// hidden one. [Router.Check] finds such rules when a network is built.
 //
 // # Rules as data
 //
-// A router marshals to JSON and is read back with [Parse], which finds fields by
-// name and reports every mistake with its path:
+// A router marshals to JSON. [Parse] reads it back, finds fields by name, and
+// reports every mistake with its path:
 //
 //	{"rules": [
 //	  {"when": {"field": "order_id", "op": "has"}, "agent": "billing"},

@@ -8,22 +8,22 @@ import (
 	"github.com/agentstate/state"
 )
 
-// Explain returns, as text for people, which rules match and how each predicate
-// was answered, and so why [Router.Next] names the agent that it does. The text
-// holds names but no values, is the same for the same content, and reads one
-// version of the state. Rules after the one that decides are explained too, so
-// their functions are called.
+// Explain returns a text for people that says which rules match, how each
+// predicate was answered, and therefore why [Router.Next] names the agent that it
+// names. The text holds names but no values. It is the same for the same content.
+// Explain reads one version of the state. It explains the rules after the first
+// match too, and calls their functions.
 func (r *Router) Explain(st *state.State) string {
-	var b strings.Builder
-	next, found := "", false
 	if r == nil {
 		r = &Router{}
 	}
+	var b strings.Builder
+	next, found := "", false
 	st = st.Snapshot()
 	for i, rule := range r.rules {
 		var t trace
 		outcome := "does not match"
-		switch yes, err := rule.eval(st, &t); {
+		switch yes, err := rule.evaluate(st, &t); {
 		case err != nil:
 			outcome = "cannot match"
 		case yes && found:
@@ -32,12 +32,14 @@ func (r *Router) Explain(st *state.State) string {
 			outcome = "matches"
 			next, found = rule.agent, true
 		}
-		how := "when"
-		if rule.when == nil {
-			how = "otherwise"
+		keyword := "when"
+		if rule.otherwise {
+			keyword = "otherwise"
 		}
-		fmt.Fprintf(&b, "%d. %q %s: %s\n", i+1, rule.agent, how, outcome)
-		t.write(&b)
+		fmt.Fprintf(&b, "%d. %q %s: %s\n", i+1, rule.agent, keyword, outcome)
+		for _, line := range t.lines {
+			line.write(&b)
+		}
 	}
 	if !found {
 		return b.String() + "next: nobody\n"
@@ -45,63 +47,33 @@ func (r *Router) Explain(st *state.State) string {
 	return b.String() + fmt.Sprintf("next: %q\n", next)
 }
 
-// trace notes the answers of a rule's predicates, parents first.
-type trace struct {
-	lines []traceLine
-	depth int
-}
-
-type traceLine struct {
-	node   *node
-	depth  int
-	answer string
-}
-
-// begin makes a line for a node and returns its number.
-func (t *trace) begin(n *node) int {
-	if t == nil {
-		return 0
+// write writes the line as text, indented below its rule.
+func (l *traceLine) write(b *strings.Builder) {
+	b.WriteString(strings.Repeat("  ", l.depth+2) + l.node.op)
+	if l.node.parts == nil {
+		fmt.Fprintf(b, " %q", l.node.name)
 	}
-	t.lines = append(t.lines, traceLine{node: n, depth: t.depth})
-	t.depth++
-	return len(t.lines) - 1
+	fmt.Fprintf(b, ": %s\n", l.answer())
 }
 
-// end writes down the answer of the node on a line.
-func (t *trace) end(line int, yes, unset, skipped bool, err error) {
-	if t == nil {
-		return
-	}
-	t.depth--
-	answer := "no"
+func (l *traceLine) answer() string {
 	switch {
-	case t.lines[line].node.of != nil && err != nil:
-		answer = "no answer"
-	case errors.Is(err, state.ErrDenied):
-		answer = "hidden"
-	case errors.Is(err, state.ErrUnknownField):
-		answer = "no such field"
-	case errors.Is(err, errPanic):
-		answer = "panicked"
-	case err != nil:
-		answer = "a field of another type"
-	case skipped:
-		answer = "not asked"
-	case unset:
-		answer = "no, unset"
-	case yes:
-		answer = "yes"
+	case l.err != nil && l.node.parts != nil:
+		return "no answer"
+	case errors.Is(l.err, state.ErrDenied):
+		return "hidden"
+	case errors.Is(l.err, state.ErrUnknownField):
+		return "no such field"
+	case errors.Is(l.err, errPanic):
+		return "panicked"
+	case l.err != nil:
+		return "a field of another type"
+	case l.skipped:
+		return "not asked"
+	case l.unset:
+		return "no, unset"
+	case l.yes:
+		return "yes"
 	}
-	t.lines[line].answer = answer
-}
-
-func (t *trace) write(b *strings.Builder) {
-	for _, l := range t.lines {
-		b.WriteString(strings.Repeat("  ", l.depth+2))
-		b.WriteString(l.node.op)
-		if l.node.of == nil {
-			fmt.Fprintf(b, " %q", l.node.name)
-		}
-		fmt.Fprintf(b, ": %s\n", l.answer)
-	}
+	return "no"
 }

@@ -5,74 +5,73 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
-// maxDepth bounds how deep combinations are nested, so that Parse reads whatever
-// MarshalJSON writes.
+// maxDepth bounds how deep combinations are nested. Parse has to read whatever
+// MarshalJSON writes, and its own limit on nesting is larger.
 const maxDepth = 64
 
-// Rule names an agent and when it is next. It is made by [When] or [Otherwise];
-// the zero Rule is a mistake.
+// Rule names an agent and the condition under which it is next. [When] and
+// [Otherwise] make rules; the zero Rule is invalid.
 type Rule struct {
-	agent string
-	when  *node // nil for otherwise
-	made  bool
-	wrong []mistake
+	agent     string
+	when      *node // nil if the rule is an otherwise
+	otherwise bool
+	faults    []*fault.Error // with paths that begin at the rule
 }
 
 // When returns the rule that agent is next if p holds.
 func When(p Predicate, agent string) Rule {
-	if p.node == nil {
-		p = nothing()
-	}
-	r := Rule{agent: agent, when: p.node, made: true}
-	if err := checkName(agent); err != nil {
-		r.wrong = append(r.wrong, mistake{".agent", err})
-	}
+	r := Rule{agent: agent, when: p.nodeOrFault()}
+	r.checkAgent("$.agent")
 	return r
 }
 
-// Otherwise returns the rule that agent is next in any case. It comes last.
+// Otherwise returns the rule that agent is next unconditionally. It must be the
+// last rule.
 func Otherwise(agent string) Rule {
-	r := Rule{agent: agent, made: true}
-	if err := checkName(agent); err != nil {
-		r.wrong = append(r.wrong, mistake{".otherwise", err})
-	}
+	r := Rule{agent: agent, otherwise: true}
+	r.checkAgent("$.otherwise")
 	return r
+}
+
+func (r *Rule) checkAgent(path string) {
+	if e := fault.CheckName(path, r.agent); e != nil {
+		r.faults = append(r.faults, e)
+	}
 }
 
 // Router names the next agent by the first of its rules that matches. It is
 // immutable, safe for concurrent use, and serves any number of states.
 type Router struct{ rules []Rule }
 
-// New returns a router. What is wrong with its rules is reported at once, each
-// mistake with its path in the JSON form of the router. Predicates nest up to 64
-// deep. A router without rules never names an agent.
+// New returns a router. The error lists everything that is wrong with the rules,
+// each mistake with its path in the JSON form of the router. Predicates may be
+// nested up to 64 deep. A router without rules never names an agent.
 func New(rules ...Rule) (*Router, error) {
-	r := &Router{}
-	var errs []error
+	var faults []*fault.Error
 	for i, rule := range rules {
-		path := rulePath(i)
-		for _, err := range rule.mistakes() {
-			errs = append(errs, &pathError{path + err.at, err.err})
+		for _, e := range rule.allFaults() {
+			faults = append(faults, moveFault(rulePath(i), e))
 		}
-		if rule.made && rule.when == nil && i < len(rules)-1 {
-			errs = append(errs, &pathError{path, errors.New("otherwise must come last: no rule after it can match")})
+		if rule.otherwise && i < len(rules)-1 {
+			faults = append(faults, &fault.Error{
+				Path: rulePath(i), Got: "otherwise must come last: no rule after it can match",
+			})
 		}
-		r.rules = append(r.rules, rule)
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if err := joinFaults(faults); err != nil {
+		return nil, err
 	}
-	return r, nil
+	return &Router{rules: slices.Clone(rules)}, nil
 }
 
-// Must returns r, for package variables: it panics if err is not nil.
+// Must returns r and panics if err is not nil. It is for package variables.
 func Must(r *Router, err error) *Router {
 	if err != nil {
 		panic(err)
@@ -80,56 +79,60 @@ func Must(r *Router, err error) *Router {
 	return r
 }
 
-// mistakes returns all that is wrong with a rule.
-func (r *Rule) mistakes() []mistake {
-	if !r.made {
-		return []mistake{{"", errors.New("the rule is missing: use When or Otherwise")}}
-	}
-	wrong := slices.Clip(r.wrong)
+// allFaults returns the faults of the rule and of its predicates.
+func (r *Rule) allFaults() []*fault.Error {
 	if r.when == nil {
-		return wrong
+		if !r.otherwise && len(r.faults) == 0 {
+			return []*fault.Error{{Path: "$", Got: "the rule is missing: use When or Otherwise"}}
+		}
+		return r.faults
 	}
+	faults := slices.Clip(r.faults)
 	if r.when.depth() > maxDepth {
-		return append(wrong, mistake{".when", fmt.Errorf("predicates are nested more than %d deep", maxDepth)})
+		return append(faults, &fault.Error{
+			Path: "$.when", Got: fmt.Sprintf("predicates are nested more than %d deep", maxDepth),
+		})
 	}
-	r.when.each(".when", func(path string, n *node) {
-		for _, m := range n.wrong {
-			wrong = append(wrong, mistake{path + m.at, m.err})
+	r.when.visit("$.when", func(path string, n *node) {
+		for _, e := range n.faults {
+			faults = append(faults, moveFault(path, e))
 		}
 	})
-	return wrong
+	return faults
 }
 
-// Next returns the agent of the first rule that matches, and false if none does.
-// It reads one version of the state, with the rights of the handle: a rule that
-// mentions a field that is hidden from it does not match, however the field is
-// mentioned, nor does one with a field that the state does not have.
+// Next returns the agent of the first rule that matches, or false if no rule
+// matches. It reads one version of the state, with the rights of the handle. A
+// rule that mentions a field that is hidden from the handle does not match,
+// wherever in the rule the field occurs. The same applies to a field that the
+// state does not have.
 func (r *Router) Next(st *state.State) (agent string, ok bool) {
 	if r == nil {
 		return "", false
 	}
 	st = st.Snapshot()
 	for _, rule := range r.rules {
-		if yes, _ := rule.eval(st, nil); yes {
+		if yes, _ := rule.evaluate(st, nil); yes {
 			return rule.agent, true
 		}
 	}
 	return "", false
 }
 
-// eval reports whether the rule matches a snapshot. With an error it does not.
-func (r *Rule) eval(st *state.State, t *trace) (bool, error) {
+// evaluate reports whether the rule matches a snapshot. A rule with an error
+// does not match.
+func (r *Rule) evaluate(st *state.State, t *trace) (bool, error) {
 	if r.when == nil {
 		return true, nil
 	}
-	return r.when.eval(st, false, t)
+	return r.when.evaluate(st, false, t)
 }
 
-// Check returns an error for each field that keeps a rule from ever matching
-// when the router is asked with the handle of agent in a state with this schema:
-// the agent may not read it, or there is no field of that name and type. The
-// errors are those of [state.Field.Get], such as [state.ErrDenied]. The agent ""
-// is the host. What functions read is not known.
+// Check returns an error for each field that keeps a rule from ever matching if
+// agent is routed in a state with this schema: either agent may not read the
+// field, or the schema has no field of that name and type. The errors are those
+// of [state.Field.Get], such as [state.ErrDenied]. The agent "" is the host.
+// Check does not know what functions read.
 func (r *Router) Check(schema *state.Schema, agent string) error {
 	if r == nil {
 		return nil
@@ -139,25 +142,26 @@ func (r *Router) Check(schema *state.Schema, agent string) error {
 	if agent != "" {
 		st = st.As(agent)
 	}
-	var errs []error
+	var faults []*fault.Error
 	for i, rule := range r.rules {
 		if rule.when == nil {
 			continue
 		}
-		rule.when.each(rulePath(i)+".when", func(path string, n *node) {
-			if n.typ == nil {
+		rule.when.visit(rulePath(i)+".when", func(path string, n *node) {
+			if n.fieldType == nil {
 				return
 			}
 			_, err := n.ask(st)
-			if typ, ok := types[n.name]; ok && typ != n.typ {
-				err = &state.TypeError{Field: n.name, Path: "type", Want: typ.String(), Got: n.typ.String()}
+			if typ, ok := types[n.name]; ok && typ != n.fieldType {
+				err = &state.TypeError{Field: n.name, Path: "type", Want: typ.String(), Got: n.fieldType.String()}
 			}
 			if err != nil && !errors.Is(err, state.ErrNotFound) {
-				errs = append(errs, &pathError{path + ": the rule for " + quote(rule.agent) + " never matches", err})
+				problem := "the rule for " + fault.Quote(rule.agent) + " never matches: " + stateText(err)
+				faults = append(faults, &fault.Error{Path: path, Got: problem, Cause: err})
 			}
 		})
 	}
-	return errors.Join(errs...)
+	return joinFaults(faults)
 }
 
 // fieldTypes returns the types of the fields that a state's schema declares.
@@ -169,29 +173,21 @@ func fieldTypes(st *state.State) map[string]reflect.Type {
 	return types
 }
 
-func rulePath(i int) string { return "$.rules[" + strconv.Itoa(i) + "]" }
+func rulePath(i int) string { return jsontext.Index("$.rules", i) }
 
-// pathError says where in a router something is wrong.
-type pathError struct {
-	path string
-	err  error
+// moveFault returns e with its path below path.
+func moveFault(path string, e *fault.Error) *fault.Error {
+	return fault.As(fault.Under(path, e))
 }
 
-func (e *pathError) Error() string {
-	return "route: " + e.path + ": " + strings.TrimPrefix(e.err.Error(), "state: ")
-}
-
-func (e *pathError) Unwrap() error { return e.err }
-
-// quote returns a name for an error: quoted, and not too long.
-func quote(name string) string {
-	const most = 64
-	if len(name) > most {
-		n := most
-		for !utf8.RuneStart(name[n]) {
-			n--
-		}
-		name = name[:n] + "…"
+// joinFaults returns the faults as one error of this package, one on each line.
+func joinFaults(faults []*fault.Error) error {
+	errs := make([]error, len(faults))
+	for i, e := range faults {
+		errs[i] = fmt.Errorf("route: %w", e)
 	}
-	return strconv.Quote(name)
+	return errors.Join(errs...)
 }
+
+// stateText returns the text of an error of package state inside a longer text.
+func stateText(err error) string { return strings.TrimPrefix(err.Error(), "state: ") }

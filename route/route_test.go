@@ -71,15 +71,15 @@ func TestNewReportsEveryMistakeWithItsPath(t *testing.T) {
 		`route: $.rules[0]: the rule is missing: use When or Otherwise`,
 		`route: $.rules[1].agent: want a name, got nothing`,
 		`route: $.rules[1].when: the predicate is missing`,
-		"route: $.rules[2].when.value: bad pattern: error parsing regexp: missing closing ): `(`",
+		"route: $.rules[2].when.value: field \"intent\": bad pattern: error parsing regexp: missing closing ): `(`",
 		`route: $.rules[3].when.and[1].or[0].not.field: the field is nil`,
 		`route: $.rules[3].when.and[1].or[1]: the predicate is missing`,
 		`route: $.rules[4].when.and[0].and: want at least one predicate, got none`,
 		`route: $.rules[4].when.and[1].or: want at least one predicate, got none`,
-		`route: $.rules[4].when.and[2].value: want at least one value, got none`,
+		`route: $.rules[4].when.and[2].value: field "intent": want at least one value, got none`,
 		`route: $.rules[4].when.and[3].func: want a name, got nothing`,
 		`route: $.rules[4].when.and[3].func: the function is nil`,
-		`route: $.rules[5].agent: want a name in UTF-8, got other bytes`,
+		`route: $.rules[5].agent: want valid UTF-8, got other bytes`,
 		`route: $.rules[5].when.value: field "intent": want valid UTF-8, got other bytes`,
 		`route: $.rules[6].when.value: field "extra": want a value that can be stored, got chan int`,
 		`route: $.rules[7].when.field: want a name, got nothing`,
@@ -126,7 +126,7 @@ func TestExplainShowsEveryAnswerAndNoValue(t *testing.T) {
 		route.When(route.And(route.In(intent, "refund-me"), route.Not(route.Gte(amount, 77777)),
 			route.Func("no <b>", func(*state.State) bool { return false })), "manager"),
 		route.When(route.Or(route.Has(intent), route.Func("skipped", func(*state.State) bool { return true }),
-			route.Contains(tags, "hush-hush"), route.Eq(visits, 88888)), "a\n\"b"),
+			route.Contains(tags, "hush-hush"), route.Eq(visits, 88888)), "a\"b"),
 		route.When(route.Has(&state.Field[string]{Name: "nope"}), "c"),
 		route.When(route.Has(&state.Field[int]{Name: "intent"}), "d"),
 		route.Otherwise("general"),
@@ -143,7 +143,7 @@ func TestExplainShowsEveryAnswerAndNoValue(t *testing.T) {
       not: yes
         gte "amount": no, unset
       func "no <b>": no
-3. "a\n\"b" when: matches
+3. "a\"b" when: matches
     or: yes
       has "intent": yes
       func "skipped": not asked
@@ -154,7 +154,7 @@ func TestExplainShowsEveryAnswerAndNoValue(t *testing.T) {
 5. "d" when: cannot match
     has "intent": a field of another type
 6. "general" otherwise: matches too late
-next: "a\n\"b"
+next: "a\"b"
 `
 	for range 20 {
 		require.Equal(t, want, router.Explain(st.As("general")))
