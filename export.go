@@ -143,17 +143,13 @@ func Import(schema *Schema, data []byte) (*State, error) {
 }
 
 // importForm is Import of a decoded form. Package workspace, which has forms that
-// were never encoded, finds it in package form.
+// were never encoded, calls it as internal.ImportForm.
 func importForm(schema *Schema, in *form.State) (*State, error) {
 	s := New(schema)
 	if err := s.on().load(in); err != nil {
 		return nil, jsonError("import", err)
 	}
 	return s, nil
-}
-
-func init() {
-	form.Import = func(schema any, in *form.State) (any, error) { return importForm(schema.(*Schema), in) }
 }
 
 // load fills the empty branch of a handle that nobody else has seen.

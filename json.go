@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -29,13 +28,10 @@ func JSONText(s string) JSON {
 // are. It fails where encoding/json fails, and where a Marshaler or a
 // json.RawMessage inside v wrote what is not [JSON.Valid].
 func JSONOf(v any) (JSON, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	data, err := jsontext.Marshal(v)
+	if err != nil {
 		return "", jsonError("JSON", err)
 	}
-	data := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 	if err := jsontext.Check(data, jsontext.Limits{Depth: jsonDepth}); err != nil {
 		return "", jsonError("JSON", err)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
-	"github.com/agentstate/state/internal/value"
 )
 
 // Message is one message of a conversation: a [TextMessage], a
@@ -160,20 +159,6 @@ func isMessage(m Message) bool {
 		return m.messageBody != nil
 	}
 	return false
-}
-
-// registerMessages says how messages are stored: as they are, being immutable.
-func registerMessages() {
-	value.Name(reflect.TypeFor[Message](), "message")
-	value.Opaque(reflect.TypeFor[Message](),
-		func(m any) ([]byte, error) { return []byte(m.(Message).Raw()), nil },
-		func(data []byte) (any, error) { return DecodeMessage(data) },
-		func(m any) int {
-			if m := m.(Message); isMessage(m) {
-				return m.size()
-			}
-			return -1
-		})
 }
 
 // DecodeMessage reads one message. It is strict: member names in their exact

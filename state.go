@@ -9,7 +9,6 @@ import (
 	"golang.org/x/exp/maps"
 
 	"github.com/agentstate/state/internal/fault"
-	"github.com/agentstate/state/internal/value"
 )
 
 // State is a handle on what the agents, tools and routers of a network share.
@@ -43,11 +42,6 @@ var (
 )
 
 func init() {
-	registerMessages()
-	value.Name(reflect.TypeFor[Time](), "date")
-	// What only stands for values or gives access to them is no value.
-	value.Refuse(reflect.TypeFor[Masked]())
-	value.Refuse(reflect.TypeFor[State]())
 	openSchema = MustSchema(AllowUndeclared)
 	nothing = New(openSchema).Snapshot()
 }

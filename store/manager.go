@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/internal/backoff"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // Manager keeps strings and JSON in a store, under keys of which all begin with
@@ -72,13 +73,11 @@ func decode(data []byte, dst any) error {
 
 // SetJSON writes v as encoding/json encodes it, but with <, > and & as they are.
 func (m *Manager) SetJSON(ctx context.Context, key string, v any) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	data, err := jsontext.Marshal(v)
+	if err != nil {
 		return m.fail("set JSON", key, &jsonError{err})
 	}
-	return m.set(ctx, "set JSON", key, bytes.TrimSuffix(b.Bytes(), []byte("\n")), Always)
+	return m.set(ctx, "set JSON", key, data, Always)
 }
 
 // Update replaces the value of a key by what fn makes of it, and returns what it

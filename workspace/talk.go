@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/jsontext"
 )
@@ -340,7 +341,7 @@ func (d *document) state(schema *state.Schema) (*state.State, error) {
 }
 
 func imported(schema *state.Schema, f *form.State) (*state.State, error) {
-	s, err := form.Import(schema, f)
+	s, err := internal.ImportForm(schema, f)
 	if err != nil {
 		return nil, err
 	}

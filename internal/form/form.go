@@ -28,10 +28,6 @@ type State struct {
 	Messages     []json.RawMessage `json:"messages,omitempty"` // each is there once
 }
 
-// Import makes a *state.State of a form, for a *state.Schema. Package state sets it.
-// The JSON in the form has been checked.
-var Import func(schema any, s *State) (any, error)
-
 // Field is the value of a field or an undeclared key.
 type Field struct {
 	Name  string          `json:"name"`

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsonstruct"
 	"github.com/agentstate/state/internal/jsontext"
@@ -64,15 +65,15 @@ func (c *compiler) compile(t reflect.Type) (*Plan, error) {
 	if err := c.fill(p, t); err != nil {
 		return nil, err
 	}
-	if name, ok := names.Load(t); ok {
-		p.name = name.(string)
+	if name, ok := internal.TypeNames[t]; ok {
+		p.name = name
 	}
 	c.plans[t] = p
 	return p, nil
 }
 
 func (c *compiler) fill(p *Plan, t reflect.Type) error {
-	if _, ok := refused.Load(t); ok {
+	if internal.RefusedTypes[t] {
 		return c.fail("a " + t.String())
 	}
 	if o := opaqueOf(t); o != nil {

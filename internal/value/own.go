@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync"
 	"time"
 
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 )
@@ -236,36 +236,6 @@ func (timeCodec) equal(a, b reflect.Value) bool {
 	return a.Interface().(time.Time).Equal(b.Interface().(time.Time))
 }
 
-// opaque is a registered type.
-type opaque struct {
-	typ    reflect.Type
-	encode func(any) ([]byte, error)
-	decode func([]byte) (any, error)
-	size   func(any) int
-}
-
-var (
-	opaqueMu sync.RWMutex // guards opaques
-	opaques  []*opaque
-)
-
-// Opaque registers a type whose values are immutable, or an interface that
-// only such types have. They are never copied; the functions read and write
-// their JSON and say how much memory it takes, or that a value is not to be
-// stored by a negative number. A type is registered before For is called with
-// it, best at init.
-func Opaque(t reflect.Type, encode func(any) ([]byte, error), decode func([]byte) (any, error), size func(any) int) {
-	opaqueMu.Lock()
-	defer opaqueMu.Unlock()
-	opaques = append(opaques, &opaque{t, encode, decode, size})
-}
-
-// names holds what types are called that have a name of their own.
-var names sync.Map // reflect.Type -> string
-
-// Name says what a type is called in errors and by Describe.
-func Name(t reflect.Type, name string) { names.Store(t, name) }
-
 // nameOf returns what a type is called.
 func nameOf(t reflect.Type) string {
 	p, err := source(t)
@@ -275,23 +245,16 @@ func nameOf(t reflect.Type) string {
 	return p.name
 }
 
-// refused holds types that are not stored, although they could be.
-var refused sync.Map // reflect.Type -> true
-
-// Refuse registers a type that is not stored, nor pointers to it.
-func Refuse(t reflect.Type) { refused.Store(t, true) }
-
 // opaqueOf returns what t is registered as: itself or, unless it points to
 // memory that can change, as an interface that it implements.
-func opaqueOf(t reflect.Type) *opaque {
-	opaqueMu.RLock()
-	defer opaqueMu.RUnlock()
-	var found *opaque
-	for _, o := range opaques {
-		if o.typ == t {
+func opaqueOf(t reflect.Type) *internal.OpaqueType {
+	var found *internal.OpaqueType
+	for i := range internal.OpaqueTypes {
+		o := &internal.OpaqueTypes[i]
+		if o.Type == t {
 			return o
 		}
-		if o.typ.Kind() == reflect.Interface && t.Kind() != reflect.Pointer && t.Implements(o.typ) {
+		if o.Type.Kind() == reflect.Interface && t.Kind() != reflect.Pointer && t.Implements(o.Type) {
 			found = o
 		}
 	}
@@ -301,7 +264,7 @@ func opaqueOf(t reflect.Type) *opaque {
 // opaqueCodec is for opaque types.
 type opaqueCodec struct {
 	typ reflect.Type
-	*opaque
+	*internal.OpaqueType
 }
 
 // take sets dst to src if that is such a value.
@@ -324,7 +287,7 @@ func (o *opaqueCodec) check(v reflect.Value, w *walk) error {
 		}
 	}
 	size := 0
-	if err := guarded(func() error { size = o.size(v.Interface()); return nil }); err != nil {
+	if err := guarded(func() error { size = o.Size(v.Interface()); return nil }); err != nil {
 		return w.fail(o.typ.String()+" with a size", "an error of its function")
 	}
 	if size < 0 {
@@ -338,7 +301,7 @@ func (o *opaqueCodec) isolate(reflect.Value, bool) error { return nil }
 // text returns the JSON of a value.
 func (o *opaqueCodec) text(v reflect.Value) (text []byte, err error) {
 	err = guarded(func() (err error) {
-		text, err = o.encode(v.Interface())
+		text, err = o.Encode(v.Interface())
 		return err
 	})
 	return text, err
@@ -361,7 +324,7 @@ func (o *opaqueCodec) convert(dst reflect.Value, src any, w *walk) error {
 		return err
 	}
 	var x any
-	if err := guarded(func() (err error) { x, err = o.decode(text); return err }); err != nil || !o.take(dst, x) {
+	if err := guarded(func() (err error) { x, err = o.Decode(text); return err }); err != nil || !o.take(dst, x) {
 		return w.fail(nameOf(o.typ), "another "+kindOf(src))
 	}
 	return nil

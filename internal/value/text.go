@@ -21,7 +21,7 @@ func (t text) convert(p *Plan, dst reflect.Value, w *walk) error {
 		return codec.convert(dst, t, w)
 	case *opaqueCodec:
 		var x any
-		if err := guarded(func() (err error) { x, err = codec.decode(t); return err }); err != nil || !codec.take(dst, x) {
+		if err := guarded(func() (err error) { x, err = codec.Decode(t); return err }); err != nil || !codec.take(dst, x) {
 			return w.fail(nameOf(codec.typ), "another "+kind)
 		}
 		return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/value"
 )
@@ -109,16 +110,19 @@ type text []byte
 func (t *text) UnmarshalText(b []byte) error { *t = append((*t)[:0], b...); return nil }
 
 func init() {
-	value.Opaque(reflect.TypeFor[thing](),
-		func(x any) ([]byte, error) { return json.Marshal(map[string]string{"stone": x.(stone).text}) },
-		func(b []byte) (any, error) {
+	internal.OpaqueTypes = append(internal.OpaqueTypes, internal.OpaqueType{
+		Type:   reflect.TypeFor[thing](),
+		Encode: func(x any) ([]byte, error) { return json.Marshal(map[string]string{"stone": x.(stone).text}) },
+		Decode: func(b []byte) (any, error) {
 			var m map[string]string
 			if err := json.Unmarshal(b, &m); err != nil || m["stone"] == "" {
 				return nil, errors.New("no stone")
 			}
 			return stone{m["stone"]}, nil
 		},
-		func(x any) int { return len(x.(stone).text) })
+		Size: func(x any) int { return len(x.(stone).text) },
+	})
+	internal.RefusedTypes[reflect.TypeFor[standIn]()] = true
 }
 
 // twice is made here, since vet refuses to see it written down.
@@ -571,7 +575,6 @@ type standIn struct{}
 func (standIn) MarshalJSON() ([]byte, error) { return []byte(`"…"`), nil }
 
 func TestRefusedTypesAreNotStoredNorRead(t *testing.T) {
-	value.Refuse(reflect.TypeFor[standIn]())
 	for _, typ := range []reflect.Type{reflect.TypeFor[standIn](), reflect.TypeFor[*standIn](), reflect.TypeFor[[]standIn]()} {
 		_, err := value.For(typ)
 		require.Error(t, err, typ)

@@ -1,0 +1,38 @@
+package state
+
+import (
+	"reflect"
+
+	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/form"
+)
+
+// A variable initialiser runs before every init function and before the
+// packages that import this one are initialised, so that no plan of a type is
+// made too early.
+var _ = fillInternal()
+
+// fillInternal sets the variables of package internal.
+func fillInternal() bool {
+	internal.ImportForm = func(schema any, in *form.State) (any, error) { return importForm(schema.(*Schema), in) }
+	internal.OpaqueTypes = []internal.OpaqueType{{
+		Type:   reflect.TypeFor[Message](),
+		Encode: func(m any) ([]byte, error) { return []byte(m.(Message).Raw()), nil },
+		Decode: func(data []byte) (any, error) { return DecodeMessage(data) },
+		Size: func(m any) int {
+			if m := m.(Message); isMessage(m) {
+				return m.size()
+			}
+			return -1
+		},
+	}}
+	internal.TypeNames = map[reflect.Type]string{
+		reflect.TypeFor[Message](): "message",
+		reflect.TypeFor[Time]():    "date",
+	}
+	internal.RefusedTypes = map[reflect.Type]bool{
+		reflect.TypeFor[Masked](): true,
+		reflect.TypeFor[State]():  true,
+	}
+	return true
+}

@@ -1,0 +1,42 @@
+// Package internal holds what package state gives to other packages of this
+// module without exporting it. They cannot import what state does not export,
+// and internal/value cannot import state at all, because state imports it.
+//
+// Every variable is set once, while package state is initialised, and only read
+// afterwards. This is the only place for such variables.
+package internal
+
+import (
+	"reflect"
+
+	"github.com/agentstate/state/internal/form"
+)
+
+// ImportForm makes a *state.State with the content of a form, for a
+// *state.Schema, as state.Import does for the JSON of a form. Package workspace
+// has forms that were never encoded. The JSON inside the form must have been
+// checked.
+var ImportForm func(schema any, in *form.State) (any, error)
+
+// An OpaqueType is a type whose values internal/value stores as they are,
+// because they never change: it copies only the reference.
+type OpaqueType struct {
+	// Type is the type, or an interface that only such types implement.
+	Type reflect.Type
+	// Encode and Decode write and read the JSON of a value.
+	Encode func(v any) ([]byte, error)
+	Decode func(data []byte) (any, error)
+	// Size returns about the length of the JSON. A negative size means that the
+	// value must not be stored.
+	Size func(v any) int
+}
+
+// What internal/value knows about types beyond their structure.
+var (
+	OpaqueTypes []OpaqueType
+	// TypeNames are the names of types in errors and descriptions.
+	TypeNames = map[reflect.Type]string{}
+	// RefusedTypes only stand for a value or give access to one. They cannot be
+	// stored, although they have a JSON form.
+	RefusedTypes = map[reflect.Type]bool{}
+)
