@@ -9,13 +9,13 @@ import (
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 	"github.com/stretchr/testify/require"
 )
 
@@ -893,7 +893,7 @@ func TestACLABoundHandleJoinsOnlyWritesItCouldHaveMade(t *testing.T) {
 // names that were given to As: the rights are what every one of them may do.
 
 func TestACLNothingWidensRights(t *testing.T) {
-	for seed := range uint64(aclPrograms(2000)) {
+	for seed := range uint64(effort.Runs(500)) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		st := aclState(t, state.AllowUndeclared)
 		require.NoError(t, st.KV().Set("key", 1))
@@ -975,24 +975,6 @@ func (w *aclWalk) check(st *state.State, as []string) {
 	err = st.History().Append(state.InferenceResult{Agent: "nobody else", Raw: "x"})
 	require.Equal(w.t, len(as) > 0, errors.Is(err, state.ErrDenied) || errors.Is(err, state.ErrReadOnly) && len(as) > 0, "seed %d, %q: %v", w.seed, as, err)
 }
-
-// aclPrograms is how many random programs a property is tried on.
-func aclPrograms(n int) int {
-	switch {
-	case testing.Short():
-		return n / 10
-	case aclRace:
-		return n / 20
-	}
-	return n
-}
-
-// aclRace reports whether the race detector, which makes all this ten times as
-// slow, is on.
-var aclRace = func() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-}()
 
 // Non-interference: a program of operations is run twice on states that differ
 // only in what is written to fields that the observer cannot read. Everything

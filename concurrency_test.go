@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 	"github.com/stretchr/testify/require"
 )
 
@@ -225,10 +226,7 @@ var concMethods = []func(st *state.State, r *rand.Rand) error{
 func TestConcurrencyOfAllMethods(t *testing.T) {
 	st := state.New(concSchema)
 	handles := []*state.State{st, st, st.As("ann"), st.As("bob"), st.As("cleo"), st.As("stranger")}
-	rounds := 1000
-	if testing.Short() {
-		rounds = 100
-	}
+	rounds := min(effort.Runs(500), 5000)
 	concWithin(t, 5*time.Minute, func() {
 		concAtOnce(16, func(i int) {
 			r := rand.New(rand.NewPCG(1, uint64(i)))
@@ -259,9 +257,10 @@ func TestConcurrencyOfAllMethods(t *testing.T) {
 	require.Equal(t, st.Version(), again.Version())
 }
 
-// Every one of 8 × 10 000 writes counts, whichever door they come through.
+// Every one of the writes counts, whichever accessor they come through.
 func TestConcurrencyLosesNoUpdate(t *testing.T) {
-	const writers, each = 8, 10_000
+	const writers = 8
+	each := min(effort.Runs(2000), 10_000)
 	key := func(i, n int) string { return strconv.Itoa(i) + ":" + strconv.Itoa(n) }
 	appended := func(st *state.State) []string { return concLog.Or(st, nil) }
 	counted := func(st *state.State) int { return concTotal.Or(st, 0) }
@@ -451,7 +450,7 @@ func TestConcurrencyJoinDoesNotDependOnTiming(t *testing.T) {
 		return string(data)
 	}
 	want := run(0)
-	for seed := range uint64(20) {
+	for seed := range uint64(effort.Runs(20)) {
 		require.Equal(t, want, run(seed+1))
 	}
 }

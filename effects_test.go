@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/transcript"
 )
@@ -154,7 +155,7 @@ func effectsBetween(t require.TestingT, since, st *state.State) []state.Effect {
 }
 
 func TestEffectsTurnAnyStateOfAProgramIntoAnyOther(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		m := newModel(t)
 		kept := []*state.State{state.New(modelSchema)}
 		for _, o := range rapid.SliceOfN(modelOps(2), 0, 40).Draw(t, "program") {
@@ -236,7 +237,7 @@ var effectLists = []func(t *rapid.T, st *state.State) error{
 }
 
 func TestEffectsOfLists(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		st := state.New(effectSchema)
 		kept := []*state.State{st.Snapshot()}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {

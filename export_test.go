@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 )
 
 type exportColour int
@@ -170,7 +171,7 @@ func TestVersionsOfBoundHandlesSurviveExport(t *testing.T) {
 		parts = append(parts, fields[name])
 	}
 	schema := state.MustSchema(parts...)
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		st := state.New(schema)
 		for range rapid.IntRange(0, 20).Draw(rt, "writes") {
 			patch := map[string]any{}

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 )
 
 // ruleWrites sets the values one after the other on a field with a handler and
@@ -307,7 +308,7 @@ func TestSumOutOfRangeIsAnError(t *testing.T) {
 
 // Sum is checked against arithmetic that cannot overflow.
 func TestSumIsExactOrAnError(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		values := rapid.SliceOfN(rapid.Int8(), 1, 6).Draw(rt, "values")
 		want, inRange := 0, true
 		for _, v := range values {
@@ -327,7 +328,7 @@ func TestSumIsExactOrAnError(t *testing.T) {
 // is a join of two updates.
 func ruleLaws[T any](t *testing.T, name string, h state.Handler[T], draw *rapid.Generator[T], clone func(T) T, join func(T, T) T) {
 	t.Run(name, func(t *testing.T) {
-		rapid.Check(t, func(rt *rapid.T) {
+		property.Check(t, func(rt *rapid.T) {
 			base, xs, ys := draw.Draw(rt, "base"), draw.Draw(rt, "xs"), draw.Draw(rt, "ys")
 			b, x, y := clone(base), clone(xs), clone(ys)
 			got, err := ruleWrites(h, base, xs, ys)
@@ -434,7 +435,7 @@ func TestListHandlersMatchTheirModels(t *testing.T) {
 		}},
 	}
 	names := slices.SortedFunc(maps.Keys(models), cmp.Compare[string])
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		m := models[rapid.SampledFrom(names).Draw(rt, "handler")]
 		f := &state.Field[[]int]{Name: "x", Handler: m.h}
 		st := state.New(state.MustSchema(f))

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 )
 
 type isoInner struct {
@@ -337,7 +338,7 @@ func TestAppendingToAResultWritesIntoNobodysSlice(t *testing.T) {
 // Branches share the list they began with; what one appends is in no other, at
 // any length and whatever the capacity below is.
 func TestSiblingsNeverSeeEachOthersElements(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		type branch struct {
 			st       *state.State
 			tags     []string

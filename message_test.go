@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 )
 
 func decodeMessage(t require.TestingT, text string) state.Message {
@@ -503,7 +504,7 @@ func drawMessage(t *rapid.T) state.Message {
 }
 
 func TestMessageRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		m := drawMessage(t)
 		again := decodeMessage(t, string(m.Raw()))
 		require.Equal(t, m, again)

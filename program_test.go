@@ -2,11 +2,8 @@ package state_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -14,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -696,29 +694,20 @@ func modelProgram(t *rapid.T) {
 	}
 }
 
-// TestModel runs STATE_PROGRAMS random programs, or some. What fails is printed
-// with its seed.
+// TestModel runs 1000 random programs, multiplied by STATE_EFFORT, in ten checks
+// that run at the same time. A failure is printed with its seed.
 func TestModel(t *testing.T) {
-	programs := 1500
-	if n, err := strconv.Atoi(os.Getenv("STATE_PROGRAMS")); err == nil {
-		programs = n
-	}
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // there is little to keep, and much garbage
 	// A generator finds its name when it is first used, without a lock.
 	for _, f := range modelFields {
 		_ = f.values.String()
 	}
 	_ = modelAnything.String()
-	workers := runtime.GOMAXPROCS(0)
-	checks := flag.Lookup("rapid.checks")
-	before := checks.Value.String()
-	defer func() { require.NoError(t, checks.Value.Set(before)) }()
-	require.NoError(t, checks.Value.Set(strconv.Itoa((programs+workers-1)/workers)))
 	t.Run("programs", func(t *testing.T) {
-		for i := range workers {
+		for i := range 10 {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
-				rapid.Check(t, modelProgram)
+				property.Check(t, modelProgram)
 			})
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 )
 
 type ruleNode struct {
@@ -341,7 +342,7 @@ func TestDateTakesRFC3339AndDays(t *testing.T) {
 }
 
 func TestDateComparesByInstantAndKeepsUTC(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		at := time.Unix(rapid.Int64Range(-62167219200, 253402300799).Draw(rt, "seconds"), rapid.Int64Range(0, 999999999).Draw(rt, "nanos"))
 		zone := time.FixedZone("zone", 60*rapid.IntRange(-23*60, 23*60).Draw(rt, "minutes"))
 		d := state.TimeOf(at.In(zone))

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -344,7 +345,7 @@ func requireNoSecret(t *testing.T, where, text string, forms map[string]string) 
 }
 
 func TestSecretIsShownNowhere(t *testing.T) {
-	for seed := range uint64(aclPrograms(60)) {
+	for seed := range uint64(effort.Runs(6)) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		v := newVault(t)
 		old, s := secretValue(rng), secretValue(rng)
@@ -397,7 +398,7 @@ func TestSecretIsShownNowhere(t *testing.T) {
 		}
 		// Comparing costs more, so each program does it with one handle.
 		names := slices.Sorted(maps.Keys(handles))
-		name := names[seed%uint64(len(names))]
+		name := names[rng.IntN(len(names))]
 		for where, text := range differences(handles[name], other) {
 			requireNoSecret(t, name+": "+where, text, forms)
 		}
@@ -446,7 +447,7 @@ func TestSecretMapKeysAreNotInErrors(t *testing.T) {
 }
 
 func TestSecretIsExactForWhoMayReadIt(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(effort.Runs(200)) {
 		s := secretValue(rand.New(rand.NewPCG(seed, 5)))
 		v := newVault(t)
 		st := state.New(v.schema)
@@ -642,7 +643,7 @@ func TestSecretThatWasReplacedIsNotInTheJournal(t *testing.T) {
 // Redact.
 
 func TestSecretIsRedactedInEveryEncoding(t *testing.T) {
-	for seed := range uint64(aclPrograms(300)) {
+	for seed := range uint64(effort.Runs(30)) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		s := secretValue(rng)
 		if len(s) < 6 {
@@ -726,7 +727,7 @@ func TestSecretFreeTextIsNotChanged(t *testing.T) {
 	st := state.New(v.schema)
 	require.Equal(t, "no secrets [SECRET] \xff\x00", st.Redact("no secrets [SECRET] \xff\x00"))
 	v.fill(t, st, "sk-live-99887766", 987654321987)
-	for seed := range uint64(500) {
+	for seed := range uint64(effort.Runs(500)) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		text := secretValue(rng) + "%41\\u0041&#65;" + base64.StdEncoding.EncodeToString([]byte(secretValue(rng)))
 		if !slices.Contains([]string{"sk-live-99887766"}, text) {

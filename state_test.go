@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 )
 
 type ruleDoc struct {
@@ -663,7 +664,7 @@ func TestDescribeIsSafeAgainstValuesAndNames(t *testing.T) {
 		}),
 		rapid.String(),
 	)
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		value, key, inner := hostile.Draw(rt, "value"), hostile.Draw(rt, "key"), hostile.Draw(rt, "inner")
 		st := state.New(ruleOpen)
 		require.NoError(rt, ruleText.Set(st, value))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/provider"
 	"github.com/stretchr/testify/require"
 )
@@ -298,7 +299,7 @@ func TestAnthropicAnyRequest(t *testing.T) {
 		`{"type":"tool_result","content":{}}`}
 	contents := []string{`""`, `"a"`, `[]`, `null`, `[{}]`}
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 1000 {
+	for range effort.Runs(1000) {
 		var entries []string
 		for range random.IntN(6) {
 			content := contents[random.IntN(len(contents))]

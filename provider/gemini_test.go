@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/provider"
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -243,11 +244,7 @@ func TestGeminiAnything(t *testing.T) {
 		return `{` + one(r, `"role":"user",`, `"role":"model",`, ``, `"role":null,`, `"role":"function",`, `"role":"system",`, `"role":"assistant",`, `"role":"",`, `"role":"tool_result",`) +
 			one(r, ``, `"x":1,`, `"in":"contents","joined":true,`) + `"parts":[` + strings.Join(parts, ",") + `]}`
 	}
-	seeds := 20_000
-	if testing.Short() {
-		seeds = 2_000
-	}
-	for seed := range seeds {
+	for seed := range effort.Runs(2000) {
 		r := rand.New(rand.NewPCG(uint64(seed), 0))
 		contents := make([]string, r.IntN(5))
 		for i := range contents {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/store"
 	"github.com/stretchr/testify/require"
 )
@@ -264,7 +265,7 @@ func TestMemoryHandlesShareEntriesAndCloseAlone(t *testing.T) {
 
 // Random writes and scans agree with a map, over enough keys for many blocks.
 func TestMemoryAgreesWithAMap(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(effort.Runs(2)) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		s, want := store.NewMemory(), map[string]string{}
 		key := func() string { return strconv.FormatInt(r.Int64N(3000), 1+1+r.IntN(35)) }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/tool"
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -97,7 +98,7 @@ func TestPlanLeavesOutCallsWithoutATool(t *testing.T) {
 // TestPlanKeepsItsRules compares plans with what the rules say of each pair of
 // calls, from a transitive closure.
 func TestPlanKeepsItsRules(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		kind := rapid.Custom(func(t *rapid.T) string {
 			switch rapid.IntRange(0, 19).Draw(t, "kind") {
 			case 0:

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/tool"
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -638,8 +639,8 @@ func mixedStateful(t require.TestingT) *tool.Tool {
 // TestRunEqualsCallsOneByOne compares steps of 64 calls over 16 fields with the
 // same calls made one after the other, batch by batch.
 func TestRunEqualsCallsOneByOne(t *testing.T) {
-	const steps = 10 // of each of rapid's 100 checks
-	rapid.Check(t, func(t *rapid.T) {
+	const steps = 10 // of each of the checks
+	property.Check(t, func(t *rapid.T) {
 		tools := []*tool.Tool{mixedStateful(t)}
 		names := []string{"!", "?"}
 		kinds := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) string {

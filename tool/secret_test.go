@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/tool"
 )
 
@@ -50,7 +51,7 @@ func TestSecretsStayUnseen(t *testing.T) {
 	arguments := []state.JSON{``, `{}`, `{"text":"a"}`, `{"text":1,"number":"x","list":[true]}`, `{"map":{"a":"b"}}`, `{"any":1,"text":null}`, `{"Text":1}`, `[`, `{"any":{},"f_text":1}`}
 
 	outcomes := map[bool]int{}
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		st := state.New(schema)
 		require.NoError(rt, text.Set(st, canary))
 		require.NoError(rt, list.Set(st, []string{canary}))

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 )
 
 // allocated returns how many bytes fn allocates.
@@ -29,7 +30,7 @@ func someDocument(t *rapid.T, label string) *document {
 }
 
 func TestDocumentIsWhatItEncodes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		d := someDocument(t, "effects")
 		again, err := decodeDocument(d.encode())
 		require.NoError(t, err)
@@ -75,7 +76,7 @@ func withoutVersion(d *document) string {
 }
 
 func TestDiffTurnsOneDocumentIntoAnother(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		from := someDocument(t, "from")
 		to := from.clone()
 		if rapid.Bool().Draw(t, "other") {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 )
 
 // naive is what a document is, without anything that makes it fast.
@@ -90,7 +91,7 @@ var (
 
 // A document does what the naive one does, and a clone has no part in it.
 func TestEffectsDoWhatANaiveDocumentDoes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		d, model := newDocument(), naive{}
 		var clones []*document
 		var texts []string

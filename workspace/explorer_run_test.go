@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/store"
 	"github.com/stretchr/testify/require"
 )
@@ -336,22 +337,15 @@ func (x *explorer) final() {
 	}
 }
 
-// env returns a number from the environment.
-func env(name string, usually int) int {
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-		return n
-	}
-	return usually
-}
-
-// TestExplorer runs STATE_SCHEDULES schedules, from STATE_FIRST on, or the one of
-// STATE_SEED.
+// TestExplorer runs 1000 schedules, multiplied by STATE_EFFORT, from STATE_FIRST
+// on, or only the schedule STATE_SEED.
 func TestExplorer(t *testing.T) {
 	// So that a few writes reach what usually takes many.
 	lead, opsRing, tailBytes, fanout, partBytes = 4, 5, 1<<10, 2, 1<<10
 	t.Cleanup(func() { lead, opsRing, tailBytes, fanout, partBytes = 64, 32, 4<<10, 4, 256<<10 })
-	first, schedules := uint64(env("STATE_FIRST", 0)), env("STATE_SCHEDULES", 100)
-	if seed, err := strconv.ParseUint(os.Getenv("STATE_SEED"), 10, 64); err == nil {
+	first, _ := strconv.ParseUint(os.Getenv("STATE_FIRST"), 10, 64)
+	schedules := effort.Runs(1000)
+	if seed, set := effort.Seed(0); set {
 		first, schedules = seed, 1
 	}
 	var (

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -14,7 +15,7 @@ func TestUserEncoding(t *testing.T) {
 	} {
 		require.Equal(t, want, encodeUser(user))
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		a, b := rapid.String().Draw(t, "a"), rapid.String().Draw(t, "b")
 		if a == "" || b == "" {
 			return

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 )
 
 // memoryClock is a time that goes on by a nanosecond whenever it is read.
@@ -229,7 +230,7 @@ func TestMemoryEnds(t *testing.T) {
 // snapshot turn what was stored then into what is to be stored now and name only
 // what was touched; and reloaded it is the same.
 func TestMemoryModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		at := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
 		now := func() time.Time { at = at.Add(1); return at }
 		m, err := newMemory(nil, now)

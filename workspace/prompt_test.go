@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/jsontext"
 )
 
@@ -49,7 +50,7 @@ func TestPromptParses(t *testing.T) {
 	text := rapid.Custom(func(t *rapid.T) string {
 		return strings.Join(rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(hostile), rapid.String()), 0, 4).Draw(t, "parts"), "")
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		want, fields := map[string]string{}, map[string][]byte{}
 		for range rapid.IntRange(0, 5).Draw(t, "entries") {
 			key, value, secret := text.Draw(t, "key"), text.Draw(t, "value"), rapid.IntRange(0, 4).Draw(t, "secret") == 0

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/transcript"
 )
@@ -178,7 +179,7 @@ func (t *talker) write(st *state.State, snapshot *state.State) {
 // Whatever is written, the document of all effects is the state, and the content
 // that was rolled back or shortened is what it should be.
 func TestDocumentFollowsTheState(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		t := &talker{T: rt}
 		d := newDocument()
 		st := load(t, d)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/histories"
 	"github.com/agentstate/state/transcript"
@@ -71,7 +72,7 @@ func shorten(t require.TestingT, d *document, n, m int) {
 }
 
 func TestWindowKeepsGroups(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))
 		msgs := histories.Valid(rng, histories.Everyone)
 		if rapid.Bool().Draw(t, "broken") {

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/internal/histories"
 	"github.com/stretchr/testify/require"
 )
 
 func TestHistoriesAreReproducible(t *testing.T) {
-	for i := range uint64(300) {
+	for i := range uint64(effort.Runs(30)) {
 		for _, format := range append(slices.Clone(histories.Formats), histories.Everyone) {
 			history := func() string {
 				rng := rand.New(rand.NewPCG(1, i))

@@ -3,17 +3,16 @@ package histories
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 )
 
 // Law is what histories obey. Each history is made and judged for one of the
@@ -29,15 +28,13 @@ type Law[C any] struct {
 	Parts bool
 }
 
-// Hold makes STATE_HISTORIES histories, or some, and judges them; under the race
-// detector a tenth of them. The shortest that breaks the law is reported, with
-// the STATE_SEED that makes it again.
+// Hold makes 1000 histories, multiplied by STATE_EFFORT, and judges them. It
+// reports the shortest that breaks the law, with the STATE_SEED that makes it
+// again.
 func (l Law[C]) Hold(t *testing.T) {
 	t.Helper()
-	n, seed := number("STATE_HISTORIES", 2000), uint64(number("STATE_SEED", 1))
-	if underRace() {
-		n = (n + 9) / 10
-	}
+	n := effort.Runs(1000)
+	seed, _ := effort.Seed(1)
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // there is little to keep, and much garbage
 	var next atomic.Int64
 	var mu sync.Mutex
@@ -74,19 +71,6 @@ func (l Law[C]) Hold(t *testing.T) {
 	}
 	t.Errorf("%d of %d histories break the law; STATE_SEED=%d, history %d, case %v:\n%v\n%s",
 		failures, n, seed, at, of, l.broken(of, worst), Render(worst))
-}
-
-// underRace reports whether this was built with the race detector.
-func underRace() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-}
-
-func number(name string, otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-		return n
-	}
-	return otherwise
 }
 
 // broken returns why the history breaks the law. To panic is to break it.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 )
@@ -212,7 +213,7 @@ func TestAppendString(t *testing.T) {
 }
 
 func TestStringsRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
 		raw := jsontext.AppendQuote(nil, text)
 		require.NoError(t, jsontext.Check(raw, jsontext.Limits{}))

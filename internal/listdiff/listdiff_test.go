@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -41,7 +42,7 @@ func apply(t require.TestingT, edits []Edit, from, to []int) []int {
 }
 
 func TestEditsTurnOneListIntoAnother(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfN(rapid.IntRange(0, 3), 0, 12)
 		from, to := list.Draw(t, "from"), list.Draw(t, "to")
 		if rapid.Bool().Draw(t, "related") {
@@ -67,7 +68,7 @@ func TestEditsTurnOneListIntoAnother(t *testing.T) {
 // A list to which elements were added, or that lost some in one place, is not
 // set as a whole, and nothing that stays is written again.
 func TestEditsOfOneChangeWriteWhatWasAdded(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		from := rapid.SliceOfNDistinct(rapid.IntRange(0, 99), 1, 20, rapid.ID).Draw(t, "from")
 		added := make([]int, rapid.IntRange(0, 5).Draw(t, "added"))
 		for i := range added {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -14,7 +15,7 @@ var ints = reflect.TypeFor[[]int]()
 func contents(l *List) []int { return l.Slice(0, l.Len()).Interface().([]int) }
 
 func TestListsThatShareChunksStayAsTheyWere(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		lists := []*List{NewList(ints)}
 		models := [][]int{{}}
 		next := 0

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -52,7 +53,7 @@ func checkShape(t require.TestingT, m *Map[int]) {
 func TestMapIsABuiltinMap(t *testing.T) {
 	for name, hash := range hashes {
 		t.Run(name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
+			property.Check(t, func(t *rapid.T) {
 				type branch struct {
 					m     Map[int]
 					owner uint64

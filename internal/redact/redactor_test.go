@@ -14,6 +14,7 @@ import (
 	"unicode/utf16"
 	"unsafe"
 
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -257,7 +258,7 @@ var aSecret = rapid.OneOf(
 func isLong(secret string) bool { return len(secret) >= 6 }
 
 func TestRedactHidesEverySecret(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		secrets := rapid.SliceOfN(aSecret, 1, 4).Draw(t, "secrets")
 		r := New(secrets)
 		var long []string
@@ -336,7 +337,7 @@ func decodeAll(text string) string {
 }
 
 func TestRedactLeavesOtherText(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		// No text below decodes to a letter q, and every secret has one.
 		secrets := rapid.SliceOf(rapid.StringMatching(`[a-z]{3,5}q[a-z]{3,9}`)).Draw(t, "secrets")
 		text := rapid.StringMatching(`([a-p "{}:,é]|\\n|\\"|%20|&amp;|\[SECRET\]){0,60}`).Draw(t, "text")

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/value"
 )
@@ -269,7 +270,7 @@ func decode(t require.TestingT, text string) any {
 }
 
 func TestCopiesAreIsolated(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		p, v := drawn(t)
 		stored, _, err := p.Copy(v, value.Limits{})
 		require.NoError(t, err)
@@ -287,7 +288,7 @@ func TestCopiesAreIsolated(t *testing.T) {
 }
 
 func TestRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		p, v := drawn(t)
 		stored, size, err := p.Copy(v, value.Limits{})
 		require.NoError(t, err)
@@ -311,7 +312,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestConversionsAreIsolated(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		p, v := drawn(t)
 		for _, target := range []reflect.Type{p.Type(), reflect.PointerTo(p.Type()), reflect.SliceOf(p.Type()), reflect.TypeFor[any]()} {
 			to, err := value.For(target)
@@ -335,7 +336,7 @@ func TestConversionsAreIsolated(t *testing.T) {
 }
 
 func TestNormalisedIsStable(tb *testing.T) {
-	rapid.Check(tb, func(t *rapid.T) {
+	property.Check(tb, func(t *rapid.T) {
 		x, size, err := value.Normalise(normalised(t, 3), value.Limits{})
 		require.NoError(t, err)
 		again, sizeAgain, err := value.Normalise(x, value.Limits{})
@@ -354,7 +355,7 @@ func TestNormalisedIsStable(tb *testing.T) {
 
 // Every struct in an any field becomes what its JSON says.
 func TestNormalisedIsItsJSON(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		p, v := drawn(t)
 		if d, ok := v.Addr().Interface().(*document); ok {
 			d.Score = 0.1

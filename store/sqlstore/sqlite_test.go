@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlstore"
 	"github.com/agentstate/state/store/storetest"
@@ -59,15 +60,7 @@ func TestSQLiteProcesses(t *testing.T) { storetest.Processes(t, sqliteAddress(t)
 
 func TestSQLiteCounter(t *testing.T) { storetest.Counter(t, sqliteAddress(t)) }
 
-func TestSQLiteKill(t *testing.T) {
-	cycles := 20
-	if text := os.Getenv("STATE_KILLS"); text != "" {
-		var err error
-		cycles, err = strconv.Atoi(text)
-		require.NoError(t, err, "STATE_KILLS")
-	}
-	storetest.Kill(t, sqliteAddress(t), cycles)
-}
+func TestSQLiteKill(t *testing.T) { storetest.Kill(t, sqliteAddress(t), effort.Runs(15)) }
 
 func TestOpenRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")

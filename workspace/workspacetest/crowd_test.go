@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -19,7 +20,7 @@ import (
 // Many users come at once, with many messages each. Every message is handled once,
 // and those that a user sends one after the other are handled in that order.
 func TestCrowd(t *testing.T) {
-	n := max(6, number(t, "STATE_CROWD", 20))
+	n := min(100, max(20, effort.Runs(1)))
 	t.Run("memory", func(t *testing.T) { crowd(t, store.NewMemory(), n) })
 	t.Run("sqlite", func(t *testing.T) { crowd(t, open(t, sqlite(t)), n) })
 	for _, p := range servers {

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
@@ -26,7 +27,7 @@ import (
 // What random programs do to a workspace is what they do to a model of it. After
 // each step it is looked at by a new Manager on a new handle on the store.
 func TestModel(t *testing.T) {
-	n := number(t, "STATE_WORKSPACES", 100)
+	n := effort.Runs(20)
 	seed := seed(t)
 	t.Run("memory", func(t *testing.T) {
 		for i := range n {

@@ -290,23 +290,6 @@ func fateOf(err error) fate {
 	return failed
 }
 
-// number returns what an environment variable says, or else what is usual; under
-// the race detector a tenth of it.
-func number(t testing.TB, variable string, usual int) int {
-	t.Helper()
-	n := usual
-	if text := os.Getenv(variable); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil || n < 1 {
-			t.Fatalf("%s is no number of times: %q", variable, text)
-		}
-	}
-	if underRace() {
-		n = (n + 9) / 10
-	}
-	return n
-}
-
 // underRace reports whether this was built with the race detector.
 func underRace() bool {
 	info, ok := debug.ReadBuildInfo()

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -20,7 +21,7 @@ import (
 const stopTTL = 400 * time.Millisecond
 
 func TestStop(t *testing.T) {
-	stops := number(t, "STATE_STOPS", 5)
+	stops := effort.Runs(3)
 	const pairs = 4
 	for i := range min(pairs, stops) {
 		t.Run(fmt.Sprint("sqlite", i), func(t *testing.T) {

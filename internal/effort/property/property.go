@@ -1,0 +1,26 @@
+// Package property is rapid.Check with a number of cases that STATE_EFFORT
+// multiplies. Only tests import it.
+package property
+
+import (
+	"flag"
+	"strconv"
+
+	"github.com/agentstate/state/internal/effort"
+	"pgregory.net/rapid"
+)
+
+// Before the flags of the command line are parsed, so that -rapid.checks still
+// has the last word.
+func init() {
+	if err := flag.Set("rapid.checks", strconv.Itoa(effort.Runs(100))); err != nil {
+		panic(err)
+	}
+}
+
+// Check fails t with the smallest case that it finds for which holds fails. It
+// tries 100 cases, multiplied by STATE_EFFORT.
+func Check(t rapid.TB, holds func(*rapid.T)) {
+	t.Helper()
+	rapid.Check(t, holds)
+}
