@@ -68,7 +68,7 @@ func TestNewerFormat(t *testing.T) {
 	m := open(t, db, workspace.Options{Run: nil})
 	_, err := m.View(t.Context(), "ann")
 	require.ErrorIs(t, err, workspace.ErrNewerFormat)
-	_, _, err = m.Begin(t.Context(), "ann", text("1"), workspace.BusyRollback)
+	_, _, err = m.Begin(t.Context(), "ann", whenBusy(workspace.BusyRollback, text("1")))
 	require.ErrorIs(t, err, workspace.ErrNewerFormat)
 	_, err = m.Reset(t.Context(), "ann")
 	require.ErrorIs(t, err, workspace.ErrNewerFormat)

@@ -162,7 +162,7 @@ func (m *Manager) Store(userID string) *store.Manager {
 // the run with what that leaves behind. The outcome is Done, or Failed together
 // with the error of the run.
 //
-// If a run is under way, busy, or else Options.Busy, says what becomes of the
+// If a run is under way, msg.Busy determines what happens to the
 // message. Handle does not wait for a message that is Queued: who holds the run
 // handles it later. After the message a Manager goes on with those that wait, in
 // the background.
@@ -170,7 +170,7 @@ func (m *Manager) Store(userID string) *store.Manager {
 // When ctx ends, or the run loses its workspace, before the message is handled, the
 // message is not lost: the run is taken over, and Options.Run is called
 // again, unless it was the message of another, or a reset, that ended the run.
-func (m *Manager) Handle(ctx context.Context, userID string, msg Message, busy ...Busy) (Outcome, error) {
+func (m *Manager) Handle(ctx context.Context, userID string, msg Message) (Outcome, error) {
 	leave, err := m.enter()
 	if err != nil {
 		return Outcome{}, about("handle", userID, err)
@@ -179,7 +179,7 @@ func (m *Manager) Handle(ctx context.Context, userID string, msg Message, busy .
 	if m.opts.Run == nil {
 		return Outcome{}, about("handle", userID, fmt.Errorf("%w: Options has no Run", ErrInvalid))
 	}
-	run, out, err := m.Begin(ctx, userID, msg, busy...)
+	run, out, err := m.Begin(ctx, userID, msg)
 	if err != nil || run == nil {
 		return out, about("handle", userID, err)
 	}
@@ -195,7 +195,7 @@ func (m *Manager) Handle(ctx context.Context, userID string, msg Message, busy .
 // returns, the message is stored, and is handled in the background. The outcome
 // is Started, Queued, Duplicate or Rejected. The run does not end with ctx, but
 // with the context that Open was given.
-func (m *Manager) Submit(ctx context.Context, userID string, msg Message, busy ...Busy) (Outcome, error) {
+func (m *Manager) Submit(ctx context.Context, userID string, msg Message) (Outcome, error) {
 	leave, err := m.enter()
 	if err != nil {
 		return Outcome{}, about("submit", userID, err)
@@ -204,7 +204,7 @@ func (m *Manager) Submit(ctx context.Context, userID string, msg Message, busy .
 	if m.opts.Run == nil {
 		return Outcome{}, about("submit", userID, fmt.Errorf("%w: Options has no Run", ErrInvalid))
 	}
-	run, out, err := m.begin(ctx, m.ctx, userID, msg, busy)
+	run, out, err := m.begin(ctx, m.ctx, userID, msg)
 	if err == nil && run != nil {
 		m.inBackground(run)
 	}
@@ -262,14 +262,14 @@ func (m *Manager) inBackground(run *Run) {
 // Begin begins a run for those who do not want Handle to call Options.Run: call
 // Finish or Fail at the end. The run is nil if the outcome is not Started. The run
 // is kept alive until ctx ends; it is then taken over.
-func (m *Manager) Begin(ctx context.Context, userID string, msg Message, busy ...Busy) (*Run, Outcome, error) {
-	run, out, err := m.begin(ctx, ctx, userID, msg, busy)
+func (m *Manager) Begin(ctx context.Context, userID string, msg Message) (*Run, Outcome, error) {
+	run, out, err := m.begin(ctx, ctx, userID, msg)
 	return run, out, about("begin", userID, err)
 }
 
 // begin begins a run that lasts no longer than another context.
-func (m *Manager) begin(ctx, lasting context.Context, userID string, msg Message, busy []Busy) (*Run, Outcome, error) {
-	o, err := m.offer(msg, busy)
+func (m *Manager) begin(ctx, lasting context.Context, userID string, msg Message) (*Run, Outcome, error) {
+	o, err := m.offer(msg)
 	if err != nil {
 		return nil, Outcome{}, err
 	}
@@ -308,17 +308,13 @@ func (m *Manager) begin(ctx, lasting context.Context, userID string, msg Message
 }
 
 // offer checks a message.
-func (m *Manager) offer(msg Message, busy []Busy) (offer, error) {
-	o := offer{busy: m.opts.Busy, queue: m.opts.Queue}
-	switch len(busy) {
-	case 0:
-	case 1:
-		o.busy = busy[0]
-	default:
-		return o, fmt.Errorf("%w: more than one Busy", ErrInvalid)
+func (m *Manager) offer(msg Message) (offer, error) {
+	o := offer{busy: msg.Busy, queue: m.opts.Queue}
+	if !o.busy.valid() {
+		return o, fmt.Errorf("%w: message with an unknown Busy", ErrInvalid)
 	}
-	if o.busy < BusyEnqueue || o.busy > BusyRollback {
-		return o, fmt.Errorf("%w: Busy is unknown", ErrInvalid)
+	if o.busy == BusyDefault {
+		o.busy = m.opts.Busy
 	}
 	if msg.ID == "" {
 		msg.ID = newID()

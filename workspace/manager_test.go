@@ -30,6 +30,12 @@ func text(id string) workspace.Message {
 	return workspace.Message{ID: id, Content: state.UserText("text of " + id)}
 }
 
+// whenBusy returns the message with its own Busy.
+func whenBusy(busy workspace.Busy, msg workspace.Message) workspace.Message {
+	msg.Busy = busy
+	return msg
+}
+
 // open returns a Manager that is closed when the test ends.
 func open(t *testing.T, db store.Store, opts workspace.Options) *workspace.Manager {
 	t.Helper()
@@ -111,11 +117,7 @@ func TestHandleInvalid(t *testing.T) {
 		"no Run":     func() error { _, err := m.Handle(t.Context(), "ann", text("1")); return err },
 		"no user":    func() error { _, _, err := m.Begin(t.Context(), "", text("1")); return err },
 		"no content": func() error { _, _, err := m.Begin(t.Context(), "ann", workspace.Message{ID: "1"}); return err },
-		"two Busy": func() error {
-			_, _, err := m.Begin(t.Context(), "ann", text("1"), workspace.BusyReject, workspace.BusyEnqueue)
-			return err
-		},
-		"unknown Busy": func() error { _, _, err := m.Begin(t.Context(), "ann", text("1"), 9); return err },
+		"unknown Busy": func() error { _, _, err := m.Begin(t.Context(), "ann", whenBusy(9, text("1"))); return err },
 		"long id": func() error {
 			_, _, err := m.Begin(t.Context(), "ann", text(string(make([]byte, 300))))
 			return err
@@ -217,7 +219,7 @@ func TestEnqueue(t *testing.T) {
 		out, err = m.Handle(t.Context(), "ann", text("5"))
 		require.ErrorIs(t, err, workspace.ErrQueueFull)
 		require.Equal(t, workspace.StatusRejected, out.Status)
-		out, err = m.Handle(t.Context(), "ann", text("5"), workspace.BusyReject)
+		out, err = m.Handle(t.Context(), "ann", whenBusy(workspace.BusyReject, text("5")))
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusRejected, out.Status)
 		require.ErrorIs(t, m.Update(t.Context(), "ann", func(*workspace.Workspace) error { return nil }), workspace.ErrBusy)
@@ -284,6 +286,30 @@ func TestCloseEndsRecover(t *testing.T) {
 	})
 }
 
+// A message's own Busy goes before that of Options, and is not stored.
+func TestBusyOfMessageAndOptions(t *testing.T) {
+	for _, test := range []struct {
+		options, message workspace.Busy
+		want             workspace.Status
+	}{
+		{workspace.BusyDefault, workspace.BusyDefault, workspace.StatusQueued},
+		{workspace.BusyReject, workspace.BusyDefault, workspace.StatusRejected},
+		{workspace.BusyReject, workspace.BusyEnqueue, workspace.StatusQueued},
+		{workspace.BusyEnqueue, workspace.BusyReject, workspace.StatusRejected},
+	} {
+		m := open(t, store.NewMemory(), workspace.Options{Busy: test.options})
+		run, _, err := m.Begin(t.Context(), "ann", whenBusy(workspace.BusyInterrupt, text("1")))
+		require.NoError(t, err)
+		require.Equal(t, text("1"), run.Message())
+		_, out, err := m.Begin(t.Context(), "ann", whenBusy(test.message, text("2")))
+		require.NoError(t, err)
+		require.Equal(t, test.want, out.Status, test)
+		if test.want == workspace.StatusQueued {
+			require.Equal(t, []workspace.Message{text("2")}, view(t, m, "ann").Queue)
+		}
+	}
+}
+
 func TestInterruptAndRollback(t *testing.T) {
 	for _, busy := range []workspace.Busy{workspace.BusyInterrupt, workspace.BusyRollback} {
 		synctest.Test(t, func(t *testing.T) {
@@ -308,7 +334,7 @@ func TestInterruptAndRollback(t *testing.T) {
 			require.ErrorIs(t, err, workspace.ErrInvalid, "it has no Run")
 			require.Empty(t, out)
 
-			next, _, err := other.Begin(t.Context(), "ann", text("2"), busy)
+			next, _, err := other.Begin(t.Context(), "ann", whenBusy(busy, text("2")))
 			require.NoError(t, err)
 			require.ErrorIs(t, run.Commit(t.Context()), nil, "there is nothing to commit")
 			require.NoError(t, notes.Set(run.State(), []string{"late"}))
@@ -364,7 +390,7 @@ func TestInterruptedContext(t *testing.T) {
 		}()
 		synctest.Wait()
 		out, err := open(t, db, workspace.Options{Run: func(context.Context, *workspace.Run) error { return nil }}).
-			Handle(t.Context(), "ann", text("2"), workspace.BusyInterrupt)
+			Handle(t.Context(), "ann", whenBusy(workspace.BusyInterrupt, text("2")))
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusDone, out.Status)
 		require.ErrorIs(t, <-ended, workspace.ErrInterrupted)

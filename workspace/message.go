@@ -21,6 +21,9 @@ type Message struct {
 	ChatID, Platform string
 	// Content is appended to the conversation when the message is handled.
 	Content state.Message
+	// Busy determines what happens to the message if it arrives during a run.
+	// It is not stored.
+	Busy Busy
 }
 
 // maxID is how many bytes an id, a chat's id or a platform has at most.
@@ -61,7 +64,7 @@ func decodeMessage(key string, data []byte) (Message, error) {
 	if err != nil {
 		return fail(err)
 	}
-	return Message{s.ID, s.ChatID, s.Platform, content}, nil
+	return Message{ID: s.ID, ChatID: s.ChatID, Platform: s.Platform, Content: content}, nil
 }
 
 // message returns the message of an item.

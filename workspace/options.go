@@ -22,7 +22,8 @@ type Options struct {
 	// ends when the run has lost its workspace; context.Cause says why.
 	Run func(ctx context.Context, run *Run) error
 
-	// Busy says what becomes of a message that comes while a run is under way.
+	// Busy determines what happens to a message that arrives during a run and
+	// whose own Busy is BusyDefault (default BusyEnqueue).
 	Busy Busy
 
 	// Queue is how many messages may wait; 32.
@@ -55,20 +56,26 @@ type Options struct {
 	Hooks Hooks
 }
 
-// Busy says what becomes of a message that comes while a run is under way.
+// Busy determines what happens to a message that arrives during a run.
 type Busy int
 
 const (
-	// Enqueue lets it wait. Whoever holds the run handles it afterwards.
-	BusyEnqueue Busy = iota
-	// Reject refuses it.
+	// BusyDefault is Options.Busy in a Message, and BusyEnqueue in Options.
+	BusyDefault Busy = iota
+	// BusyEnqueue lets the message wait in a durable queue. The holder of the
+	// run handles it later.
+	BusyEnqueue
+	// BusyReject rejects the message.
 	BusyReject
-	// Interrupt ends the run, keeps what it has committed and handles the message.
+	// BusyInterrupt ends the run, keeps what it has committed and handles the
+	// message.
 	BusyInterrupt
-	// Rollback ends the run, takes back what it has committed and handles the
+	// BusyRollback ends the run, undoes what it has committed and handles the
 	// message.
 	BusyRollback
 )
+
+func (b Busy) valid() bool { return b >= BusyDefault && b <= BusyRollback }
 
 // Takeover says how a run goes on whose process has died.
 type Takeover int
@@ -122,12 +129,15 @@ func (o *Options) complete() error {
 	if o.TTL == 0 {
 		o.TTL = 30 * time.Second
 	}
+	if o.Busy == BusyDefault {
+		o.Busy = BusyEnqueue
+	}
 	switch {
 	case o.Queue < 0 || o.Attempts < 0:
 		return fmt.Errorf("%w: Queue and Attempts are not negative", ErrInvalid)
 	case o.TTL < 10*time.Millisecond:
 		return fmt.Errorf("%w: TTL is less than 10 ms", ErrInvalid)
-	case o.Busy < BusyEnqueue || o.Busy > BusyRollback:
+	case !o.Busy.valid():
 		return fmt.Errorf("%w: Busy is unknown", ErrInvalid)
 	case o.Takeover < TakeoverResume || o.Takeover > TakeoverRestart:
 		return fmt.Errorf("%w: Takeover is unknown", ErrInvalid)

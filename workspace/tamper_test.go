@@ -168,7 +168,7 @@ func TestKeyRotation(t *testing.T) {
 		return report.Keys
 	}
 	require.Equal(t, []string{"a", "b"}, used(), "records of the run that is under way stay as they are")
-	run, _, err := m.Begin(t.Context(), "ann", text("9"), workspace.BusyInterrupt)
+	run, _, err := m.Begin(t.Context(), "ann", whenBusy(workspace.BusyInterrupt, text("9")))
 	require.NoError(t, err)
 	next, err := run.Finish(t.Context())
 	require.NoError(t, err)

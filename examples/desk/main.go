@@ -76,12 +76,11 @@ func (d *desk) read(ctx context.Context, lines *bufio.Scanner, session string) b
 		case strings.HasPrefix(command, "/"):
 			complain(d.command(ctx, command, of))
 		case ok:
-			busy := workspace.BusyEnqueue
-			if strings.HasPrefix(user, "!") {
-				user, busy = user[1:], workspace.BusyInterrupt
-			}
 			msg := workspace.Message{ID: fmt.Sprint(session, "/", n), Content: state.UserText(text)}
-			out, err := d.m.Submit(ctx, user, msg, busy)
+			if strings.HasPrefix(user, "!") {
+				user, msg.Busy = user[1:], workspace.BusyInterrupt
+			}
+			out, err := d.m.Submit(ctx, user, msg)
 			complain(err)
 			if err == nil && out.Status != workspace.StatusStarted {
 				say(user, "[%s]", out.Status)

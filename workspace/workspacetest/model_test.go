@@ -404,15 +404,19 @@ func (p *program) begin() {
 	m, end := p.manager(nil)
 	if p.first != nil && p.random.IntN(5) == 0 {
 		defer end()
-		run, out, err := m.Begin(p.ctx, ann, p.first.message, workspace.BusyInterrupt)
+		again := p.first.message
+		again.Busy = workspace.BusyInterrupt
+		run, out, err := m.Begin(p.ctx, ann, again)
 		require.NoError(p, err)
 		require.Equal(p, workspace.Outcome{Status: workspace.StatusDuplicate}, out)
 		require.Nil(p, run)
 		return
 	}
-	msg, busy := p.message(), workspace.Busy(p.random.IntN(4))
+	msg, busy := p.message(), workspace.BusyEnqueue+workspace.Busy(p.random.IntN(4))
 	status, fails := p.offer(msg, busy)
-	run, out, err := m.Begin(p.ctx, ann, msg, busy)
+	sent := msg
+	sent.Busy = busy
+	run, out, err := m.Begin(p.ctx, ann, sent)
 	require.ErrorIs(p, err, fails)
 	require.Equal(p, status, out.Status)
 	if status != workspace.StatusStarted {

@@ -118,7 +118,7 @@ func (o *operator) do(q request) reply {
 
 func (o *operator) begin(q request) (reply, error) {
 	ctx, abandon := context.WithCancel(context.Background())
-	run, out, err := o.m.Begin(ctx, q.User, workspace.Message{ID: q.Message, Content: state.UserText("Go on.")}, q.Busy)
+	run, out, err := o.m.Begin(ctx, q.User, workspace.Message{ID: q.Message, Content: state.UserText("Go on."), Busy: q.Busy})
 	r := reply{Status: out.Status}
 	if run == nil {
 		abandon()
