@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 )
 
@@ -124,7 +125,7 @@ func (d *document) apply(effects []Effect) error {
 				d.put(effects[j].Part, effects[j].Field, before[j])
 			}
 			return fmt.Errorf("%w: effect %d, %q of %q in %q: %s",
-				ErrCorrupt, i, clip(e.Do), clip(e.Field), clip(e.Part), problem)
+				ErrCorrupt, i, fault.Clip(e.Do), fault.Clip(e.Field), fault.Clip(e.Part), problem)
 		}
 		d.put(e.Part, e.Field, after)
 	}

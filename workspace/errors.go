@@ -3,6 +3,8 @@ package workspace
 import (
 	"errors"
 	"fmt"
+
+	"github.com/agentstate/state/internal/fault"
 )
 
 var (
@@ -43,17 +45,10 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("workspace: %s for %q: %v", e.Op, clip(e.User), e.Err)
+	return fmt.Sprintf("workspace: %s for %s: %v", e.Op, fault.Quote(e.User), e.Err)
 }
 
 func (e *Error) Unwrap() error { return e.Err }
-
-func clip(text string) string {
-	if len(text) > 80 {
-		return text[:80] + "…"
-	}
-	return text
-}
 
 // about puts operation and user around an error.
 func about(op, user string, err error) error {

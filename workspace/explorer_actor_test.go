@@ -153,7 +153,7 @@ func (a *actor) do(c *call, fn func(ctx context.Context, l *ledger) error) error
 func (c *call) details() string {
 	switch c.kind {
 	case "submit":
-		return fmt.Sprintf(" %v", []string{"enqueue", "reject", "interrupt", "rollback"}[c.busy])
+		return fmt.Sprintf(" %v", []string{"default", "enqueue", "reject", "interrupt", "rollback"}[c.busy])
 	case "takeOver":
 		return fmt.Sprintf(" %v", []string{"resume", "restart"}[c.how])
 	}

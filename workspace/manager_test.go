@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -114,9 +116,9 @@ func TestHandle(t *testing.T) {
 func TestHandleInvalid(t *testing.T) {
 	m := open(t, store.NewMemory(), workspace.Options{})
 	for name, call := range map[string]func() error{
-		"no Run":     func() error { _, err := m.Handle(t.Context(), "ann", text("1")); return err },
-		"no user":    func() error { _, _, err := m.Begin(t.Context(), "", text("1")); return err },
-		"no content": func() error { _, _, err := m.Begin(t.Context(), "ann", workspace.Message{ID: "1"}); return err },
+		"no Run":       func() error { _, err := m.Handle(t.Context(), "ann", text("1")); return err },
+		"no user":      func() error { _, _, err := m.Begin(t.Context(), "", text("1")); return err },
+		"no content":   func() error { _, _, err := m.Begin(t.Context(), "ann", workspace.Message{ID: "1"}); return err },
 		"unknown Busy": func() error { _, _, err := m.Begin(t.Context(), "ann", whenBusy(9, text("1"))); return err },
 		"long id": func() error {
 			_, _, err := m.Begin(t.Context(), "ann", text(string(make([]byte, 300))))
@@ -763,4 +765,42 @@ func TestClosed(t *testing.T) {
 	require.ErrorIs(t, m.Update(t.Context(), "ann", nil), workspace.ErrClosed)
 	_, err = m.Reset(t.Context(), "ann")
 	require.ErrorIs(t, err, workspace.ErrClosed)
+}
+
+// Changes of the settings by concurrent goroutines are all kept, and a change
+// may read the settings.
+func TestSettingsAreNotLostToConcurrentChanges(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	run, _, err := m.Begin(t.Context(), "ann", text("1"))
+	require.NoError(t, err)
+	const writers, each = 8, 50
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			for j := range each {
+				err := run.SetSettings(func(s *workspace.Settings) {
+					if s.MCPServers == nil {
+						s.MCPServers = map[string]state.JSON{}
+					}
+					_ = run.Settings().ChatID
+					runtime.Gosched()
+					s.MCPServers[fmt.Sprint(i, "/", j)] = "{}"
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(t, run.Settings().MCPServers, writers*each)
+}
+
+// The user in an error is shortened between runes.
+func TestErrorShortensTheUser(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	user := "a" + strings.Repeat("é", 50)
+	_, err := m.ViewAt(t.Context(), user, 1)
+	require.ErrorContains(t, err, "é…")
+	require.NotContains(t, err.Error(), `\x`)
 }

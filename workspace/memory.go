@@ -100,7 +100,7 @@ func newMemory(fields map[string][]byte, now func() time.Time) (*Memory, error) 
 	for key, data := range fields {
 		entry, stored, err := decodeEntry(data)
 		if err != nil {
-			return nil, fmt.Errorf("%w: memory %q: %w", ErrCorrupt, clip(key), err)
+			return nil, fmt.Errorf("%w: memory %q: %w", ErrCorrupt, fault.Clip(key), err)
 		}
 		m.entries = append(m.entries, remember(key, entry, stored))
 	}
@@ -351,5 +351,5 @@ func checkMemory(key, value string) error {
 }
 
 func tooMuch(limit, key string, most, got int) error {
-	return fmt.Errorf("workspace: memory: %w", &state.LimitError{Name: limit, Field: clip(key), Limit: most, Got: got})
+	return fmt.Errorf("workspace: memory: %w", &state.LimitError{Name: limit, Field: fault.Clip(key), Limit: most, Got: got})
 }

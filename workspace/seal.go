@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 )
 
@@ -23,7 +24,7 @@ type Key struct {
 }
 
 // String returns the ID.
-func (k Key) String() string { return fmt.Sprintf("key %q %s", clip(k.ID), mask) }
+func (k Key) String() string { return fmt.Sprintf("key %q %s", fault.Clip(k.ID), mask) }
 
 // GoString returns String.
 func (k Key) GoString() string { return k.String() }
@@ -139,7 +140,7 @@ func (s *sealer) open(workspace, key string, data []byte) ([]byte, error) {
 	case h.Format > sealFormat:
 		return nil, fmt.Errorf("%w: %s: seal of format %d", ErrNewerFormat, key, h.Format)
 	case s == nil || s.keys[h.Key] == nil:
-		return nil, fmt.Errorf("%w: %s: sealed with key %q, which is not given", ErrInvalidKey, key, clip(h.Key))
+		return nil, fmt.Errorf("%w: %s: sealed with key %q, which is not given", ErrInvalidKey, key, fault.Clip(h.Key))
 	}
 	plain, err := s.keys[h.Key](workspace).Open(nil, nil, box, sealData(key, line))
 	if err != nil {

@@ -8,9 +8,10 @@ import (
 	"sync"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
 )
 
-// Settings are what a workspace knows about its user besides State and Memory.
+// Settings are the configuration of a user's workspace.
 type Settings struct {
 	ChatID     string
 	Platform   string
@@ -18,8 +19,10 @@ type Settings struct {
 	DebugMode  bool
 }
 
-// settings are the Settings of a workspace, for many goroutines.
+// settings holds the Settings of a workspace for concurrent use.
 type settings struct {
+	changing sync.Mutex // held during a change, so that no concurrent change is lost
+
 	mu     sync.Mutex
 	now    Settings
 	stored map[string][]byte
@@ -48,12 +51,16 @@ func (s *settings) get() Settings {
 	return c
 }
 
+// change lets fn change the settings. It does not hold mu while it calls fn, which
+// may read the settings.
 func (s *settings) change(fn func(*Settings)) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	c := s.get()
 	fn(&c)
 	for name, config := range c.MCPServers {
 		if !config.Valid() {
-			return fmt.Errorf("%w: configuration of the MCP server %q is no JSON", ErrInvalid, clip(name))
+			return fmt.Errorf("%w: configuration of the MCP server %q is no JSON", ErrInvalid, fault.Clip(name))
 		}
 	}
 	if len(c.ChatID) > maxID || len(c.Platform) > maxID {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/jsontext"
 )
@@ -46,7 +47,7 @@ func (d *document) messages() (*table, error) {
 	for field, c := range fields {
 		n, ok := messageNumber(field)
 		if !ok {
-			return nil, corrupt("content", jsontext.Path("$.message", clip(field))+": not the number of a message")
+			return nil, corrupt("content", jsontext.Path("$.message", fault.Clip(field))+": not the number of a message")
 		}
 		t.add(n, c.json())
 	}

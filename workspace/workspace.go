@@ -28,7 +28,9 @@ func (w *Workspace) Memory() *Memory { return w.memory }
 // Settings returns a copy of the settings.
 func (w *Workspace) Settings() Settings { return w.settings.get() }
 
-// SetSettings changes the settings that fn is given.
+// SetSettings calls fn with a copy of the settings and stores what fn made of it.
+// Concurrent changes wait for one another. fn may read the settings but must not
+// call SetSettings.
 func (w *Workspace) SetSettings(fn func(*Settings)) error { return w.settings.change(fn) }
 
 // Redact returns text with the values of all secrets replaced by [SECRET], those
