@@ -56,22 +56,6 @@ func concAtOnce(n int, fn func(i int)) {
 	wg.Wait()
 }
 
-// concWithin fails the test if fn hangs.
-func concWithin(t *testing.T, limit time.Duration, fn func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		fn()
-	}()
-	select {
-	case <-done:
-	case <-time.After(limit):
-		buf := make([]byte, 1<<16)
-		t.Fatalf("hangs:\n%s", buf[:runtime.Stack(buf, true)])
-	}
-}
-
 func concSaid(text string) state.InferenceResult {
 	return state.InferenceResult{ID: text, Output: []state.Message{state.AssistantText(text)}, CreatedAt: time.Unix(1, 0)}
 }
@@ -227,21 +211,19 @@ func TestConcurrencyOfAllMethods(t *testing.T) {
 	st := state.New(concSchema)
 	handles := []*state.State{st, st, st.As("ann"), st.As("bob"), st.As("cleo"), st.As("stranger")}
 	rounds := min(effort.Runs(500), 5000)
-	concWithin(t, 5*time.Minute, func() {
-		concAtOnce(16, func(i int) {
-			r := rand.New(rand.NewPCG(1, uint64(i)))
-			for range rounds {
-				err := concMethods[r.IntN(len(concMethods))](handles[r.IntN(len(handles))], r)
-				for _, known := range []error{state.ErrNotFound, state.ErrDenied, state.ErrConflict} {
-					if errors.Is(err, known) {
-						err = nil
-					}
-				}
-				if err != nil {
-					t.Errorf("unexpected: %v", err)
+	concAtOnce(16, func(i int) {
+		r := rand.New(rand.NewPCG(1, uint64(i)))
+		for range rounds {
+			err := concMethods[r.IntN(len(concMethods))](handles[r.IntN(len(handles))], r)
+			for _, known := range []error{state.ErrNotFound, state.ErrDenied, state.ErrConflict} {
+				if errors.Is(err, known) {
+					err = nil
 				}
 			}
-		})
+			if err != nil {
+				t.Errorf("unexpected: %v", err)
+			}
+		}
 	})
 	var last uint64
 	for c, err := range st.Changes(0) {
@@ -294,15 +276,13 @@ func TestConcurrencyLosesNoUpdate(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			st := state.New(concSchema)
-			concWithin(t, 3*time.Minute, func() {
-				concAtOnce(writers, func(i int) {
-					for n := range each {
-						if err := tt.write(st, i, n); err != nil {
-							t.Errorf("write %d of writer %d: %v", n, i, err)
-							return
-						}
+			concAtOnce(writers, func(i int) {
+				for n := range each {
+					if err := tt.write(st, i, n); err != nil {
+						t.Errorf("write %d of writer %d: %v", n, i, err)
+						return
 					}
-				})
+				}
 			})
 			require.EqualValues(t, writers*each, st.Version())
 			if tt.list == nil {
@@ -325,15 +305,13 @@ func TestConcurrencyLosesNoUpdate(t *testing.T) {
 
 func TestConcurrencyContentionAloneNeverFails(t *testing.T) {
 	st := state.New(concSchema)
-	concWithin(t, 5*time.Minute, func() {
-		concAtOnce(64, func(int) {
-			for range 1000 {
-				if err := concTotal.Update(st, func(n int) (int, error) { return n + 1, nil }); err != nil {
-					t.Error(err)
-					return
-				}
+	concAtOnce(64, func(int) {
+		for range 1000 {
+			if err := concTotal.Update(st, func(n int) (int, error) { return n + 1, nil }); err != nil {
+				t.Error(err)
+				return
 			}
-		})
+		}
 	})
 	require.Equal(t, 64_000, concTotal.Or(st, 0))
 	require.EqualValues(t, 64_000, st.Version())
@@ -603,32 +581,26 @@ func TestConcurrencyRevertInUpdateRunsAgain(t *testing.T) {
 func TestConcurrencyWatchHoldsNoLock(t *testing.T) {
 	st := state.New(concSchema)
 	before := runtime.NumGoroutine()
-	concWithin(t, time.Minute, func() {
-		n := 0
-		require.NoError(t, concTotal.Set(st, 1))
-		for c, err := range st.Watch(t.Context(), 0, "total") {
-			require.NoError(t, err)
-			if n++; n == 100 {
-				break
-			}
-			require.NoError(t, concTotal.Set(st, 1), "version %d", c.Version)
+	n := 0
+	require.NoError(t, concTotal.Set(st, 1))
+	for c, err := range st.Watch(t.Context(), 0, "total") {
+		require.NoError(t, err)
+		if n++; n == 100 {
+			break
 		}
-		require.EqualValues(t, 100, st.Version())
-		func() {
-			defer func() { require.Equal(t, "stop", recover()) }()
-			for range st.Watch(t.Context(), 0) {
-				panic("stop")
-			}
-		}()
-		require.NoError(t, concTotal.Set(st, 1))
-	})
-	for range 1000 {
-		if runtime.NumGoroutine() <= before {
-			return
+		require.NoError(t, concTotal.Set(st, 1), "version %d", c.Version)
+	}
+	require.EqualValues(t, 100, st.Version())
+	func() {
+		defer func() { require.Equal(t, "stop", recover()) }()
+		for range st.Watch(t.Context(), 0) {
+			panic("stop")
 		}
+	}()
+	require.NoError(t, concTotal.Set(st, 1))
+	for runtime.NumGoroutine() > before { // or go test ends it, with all goroutines
 		time.Sleep(time.Millisecond)
 	}
-	t.Errorf("%d goroutines before, %d after", before, runtime.NumGoroutine())
 }
 
 func TestConcurrencySlowWatchIsCompactedAndBounded(t *testing.T) {
@@ -735,15 +707,13 @@ func TestConcurrencyUpdateRunsAgain(t *testing.T) {
 				}
 				return concTotal.Set(tx, 1) // so that there is something to commit
 			}
-			concWithin(t, time.Minute, func() {
-				require.NoError(t, st.Update(func(tx *state.State) error {
-					err := fn(tx)
-					if runs == 1 {
-						require.NoError(t, tt.outer(st), "the handle outside works")
-					}
-					return err
-				}))
-			})
+			require.NoError(t, st.Update(func(tx *state.State) error {
+				err := fn(tx)
+				if runs == 1 {
+					require.NoError(t, tt.outer(st), "the handle outside works")
+				}
+				return err
+			}))
 			require.Equal(t, tt.runs, runs)
 			require.EqualValues(t, 4, st.Version(), "one version each")
 			// It is as if the one had come after the other.
@@ -802,13 +772,11 @@ func TestConcurrencyPanicInUpdateLeavesTheStateUsable(t *testing.T) {
 	require.PanicsWithValue(t, "oh", func() {
 		_ = concTitle.Update(st, func(string) (string, error) { panic("oh") })
 	})
-	concWithin(t, time.Minute, func() {
-		require.Equal(t, "before", concTitle.Or(st, ""))
-		require.EqualValues(t, 1, st.Version())
-		require.ErrorIs(t, concTitle.Set(kept, "late"), state.ErrReadOnly)
-		require.NoError(t, st.Update(func(tx *state.State) error { return concTitle.Set(tx, "after") }))
-		require.Equal(t, "after", concTitle.Or(st, ""))
-	})
+	require.Equal(t, "before", concTitle.Or(st, ""))
+	require.EqualValues(t, 1, st.Version())
+	require.ErrorIs(t, concTitle.Set(kept, "late"), state.ErrReadOnly)
+	require.NoError(t, st.Update(func(tx *state.State) error { return concTitle.Set(tx, "after") }))
+	require.Equal(t, "after", concTitle.Or(st, ""))
 }
 
 // concLoud is a value whose methods call the State.
@@ -882,7 +850,7 @@ func TestConcurrencyCallFromHandler(t *testing.T) {
 					require.JSONEq(t, string(before), string(after))
 					_, _, _, _ = st.Version(), st.KV().Len(), st.Describe(), st.Snapshot()
 				}
-				concWithin(t, time.Minute, func() { require.NoError(t, from.Set(st, "done")) })
+				require.NoError(t, from.Set(st, "done"))
 				require.True(t, ran)
 				require.Equal(t, "done", from.Or(st, ""))
 				call = func() {}
@@ -908,16 +876,14 @@ func TestConcurrencyHandlerHoldsNoLock(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- slow.Set(st, 1) }()
 	<-entered
-	concWithin(t, time.Minute, func() {
-		require.NoError(t, plain.Set(st, "x"))
-		require.NoError(t, slow.Set(st, 10), "even the same field")
-		require.NoError(t, st.Update(func(tx *state.State) error { return plain.Set(tx, "y") }))
-		require.NoError(t, st.History().Append(concSaid("hi")))
-		require.Equal(t, 10, slow.Or(st, 0))
-		f := st.Fork()
-		require.NoError(t, plain.Set(f, "z"))
-		require.NoError(t, st.Join(f))
-	})
+	require.NoError(t, plain.Set(st, "x"))
+	require.NoError(t, slow.Set(st, 10), "even the same field")
+	require.NoError(t, st.Update(func(tx *state.State) error { return plain.Set(tx, "y") }))
+	require.NoError(t, st.History().Append(concSaid("hi")))
+	require.Equal(t, 10, slow.Or(st, 0))
+	f := st.Fork()
+	require.NoError(t, plain.Set(f, "z"))
+	require.NoError(t, st.Join(f))
 	go func() { <-entered }() // it runs again, for slow has changed
 	close(leave)
 	require.NoError(t, <-done)
@@ -953,13 +919,11 @@ func TestConcurrencyValueMethodsHoldNoLock(t *testing.T) {
 	concLoudCall = func() { st.KV().Len() }
 	defer func() { concLoudCall = func() {} }()
 	for _, f := range []*state.Field[[]concLoud]{loud, list, last} {
-		concWithin(t, 10*time.Second, func() {
-			for n := range 4 {
-				require.NoError(t, f.Set(st, []concLoud{{n}, {1}}))
-				require.NoError(t, st.KV().Set(f.Name, []any{n}))
-			}
-			require.NoError(t, f.Replace(st, []concLoud{{1}}))
-			require.NoError(t, st.Revert(st.Snapshot()))
-		})
+		for n := range 4 {
+			require.NoError(t, f.Set(st, []concLoud{{n}, {1}}))
+			require.NoError(t, st.KV().Set(f.Name, []any{n}))
+		}
+		require.NoError(t, f.Replace(st, []concLoud{{1}}))
+		require.NoError(t, st.Revert(st.Snapshot()))
 	}
 }

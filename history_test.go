@@ -110,7 +110,7 @@ func TestAppendRefusesWhatIsNoResult(t *testing.T) {
 
 func TestAppendFillsInAgentAndTime(t *testing.T) {
 	st := state.New(state.MustSchema(state.Team{"a": {"b"}}))
-	before := time.Now().Add(-time.Second)
+	before := time.Now()
 	require.NoError(t, st.History().Append(state.InferenceResult{Agent: "anybody"}), "the host signs for all")
 	require.NoError(t, st.As("a").History().Append(state.InferenceResult{}))
 	require.NoError(t, st.As("a").History().Append(state.InferenceResult{Agent: "a"}))
@@ -121,7 +121,7 @@ func TestAppendFillsInAgentAndTime(t *testing.T) {
 	var agents []string
 	for _, r := range st.History().Results() {
 		agents = append(agents, r.Agent)
-		require.True(t, r.CreatedAt.After(before) && r.CreatedAt.Before(time.Now().Add(time.Second)))
+		require.False(t, r.CreatedAt.Before(before) || r.CreatedAt.After(time.Now()))
 		require.Equal(t, time.UTC, r.CreatedAt.Location())
 	}
 	require.Equal(t, []string{"anybody", "a", "a"}, agents)

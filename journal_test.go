@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -272,8 +273,6 @@ func TestRevertMakesAnOldContentTheNextVersion(t *testing.T) {
 
 func TestWatchIsChangesThatWaits(t *testing.T) {
 	st := ruleNew(t, ruleOpen, map[string]any{"text": "a"})
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
 	go func() {
 		for i := range 50 {
 			_ = ruleCount.Set(st, i)
@@ -285,7 +284,7 @@ func TestWatchIsChangesThatWaits(t *testing.T) {
 		}
 	}()
 	var got []state.Change
-	for c, err := range st.Watch(ctx, 0) {
+	for c, err := range st.Watch(t.Context(), 0) {
 		require.NoError(t, err)
 		require.NoError(t, st.As("x").KV().Set("seen", 1), "no lock is held")
 		if c.Field == "seen" {
@@ -329,39 +328,34 @@ func TestWatchOfNamesAndOfTheHistory(t *testing.T) {
 }
 
 func TestWatchEndsWithTheContext(t *testing.T) {
-	st := state.New(ruleSchema)
-	ctx, cancel := context.WithCancel(context.Background())
-	started, done := make(chan bool), make(chan int)
-	go func() {
-		n := 0
-		close(started)
+	synctest.Test(t, func(t *testing.T) {
+		st := state.New(ruleSchema)
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan int)
+		go func() {
+			n := 0
+			for range st.Watch(ctx, 0) {
+				n++
+			}
+			done <- n
+		}()
+		synctest.Wait()
+		cancel()
+		require.Zero(t, <-done)
+		require.NoError(t, ruleText.Set(st, "a"))
 		for range st.Watch(ctx, 0) {
-			n++
+			t.Fatal("an ended context yields nothing")
 		}
-		done <- n
-	}()
-	<-started
-	time.Sleep(5 * time.Millisecond)
-	cancel()
-	select {
-	case n := <-done:
-		require.Zero(t, n)
-	case <-time.After(10 * time.Second):
-		t.Fatal("still waiting")
-	}
-	require.NoError(t, ruleText.Set(st, "a"))
-	for range st.Watch(ctx, 0) {
-		t.Fatal("an ended context yields nothing")
-	}
-	require.NoError(t, ruleText.Set(st, "b"))
-	inside, leave := context.WithCancel(context.Background())
-	defer leave()
-	n := 0
-	for range st.Watch(inside, 0) {
-		n++
-		leave()
-	}
-	require.Equal(t, 1, n)
+		require.NoError(t, ruleText.Set(st, "b"))
+		inside, leave := context.WithCancel(context.Background())
+		defer leave()
+		n := 0
+		for range st.Watch(inside, 0) {
+			n++
+			leave()
+		}
+		require.Equal(t, 1, n)
+	})
 }
 
 func TestAWatchThatFallsBehindIsToldSo(t *testing.T) {
@@ -395,12 +389,8 @@ func TestWatchOfABranchEndsWhenItIsJoined(t *testing.T) {
 	}()
 	require.Equal(t, "text", (<-seen).Field)
 	require.NoError(t, st.Join(branch))
-	select {
-	case _, more := <-seen:
-		require.False(t, more)
-	case <-time.After(10 * time.Second):
-		t.Fatal("still waiting")
-	}
+	_, more := <-seen
+	require.False(t, more)
 }
 
 // Integers order everything: a clock that jumps decides nothing.

@@ -77,7 +77,8 @@ func ruleChanges(t require.TestingT, st *state.State, since uint64) []state.Chan
 	changes := []state.Change{}
 	for c, err := range st.Changes(since) {
 		require.NoError(t, err)
-		require.WithinDuration(t, time.Now(), c.Time, time.Minute)
+		require.NotZero(t, c.Time)
+		require.False(t, c.Time.After(time.Now()))
 		c.Time = time.Time{}
 		changes = append(changes, c)
 	}

@@ -639,7 +639,7 @@ func mixedStateful(t require.TestingT) *tool.Tool {
 // TestRunEqualsCallsOneByOne compares steps of 64 calls over 16 fields with the
 // same calls made one after the other, batch by batch.
 func TestRunEqualsCallsOneByOne(t *testing.T) {
-	const steps = 10 // of each of the checks
+	const steps = 3 // of each of the checks
 	property.Check(t, func(t *rapid.T) {
 		tools := []*tool.Tool{mixedStateful(t)}
 		names := []string{"!", "?"}
