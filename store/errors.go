@@ -2,36 +2,38 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
-	"unicode/utf8"
 )
 
 var (
-	// ErrNotFound is returned for a key that is not there.
+	// ErrNotFound reports a key that does not exist.
 	ErrNotFound = errors.New("store: not found")
-	// ErrConflict is returned for a write whose condition did not hold. It was
-	// certainly not made.
+	// ErrConflict reports a write whose condition did not hold. The write was not
+	// made.
 	ErrConflict = errors.New("store: conflict")
-	// ErrUnknownOutcome is returned for a write that may have been made or not.
+	// ErrUnknownOutcome reports a write that may have been made.
 	ErrUnknownOutcome = errors.New("store: unknown outcome")
-	// ErrInvalid is returned for keys and calls that no store takes.
-	ErrInvalid = errors.New("store: invalid")
-	// ErrTooLarge is returned for a value that the store cannot hold.
+	// ErrInvalid reports an invalid argument. ErrInvalidKey matches it, too.
+	ErrInvalid = errors.New("store: invalid argument")
+	// ErrInvalidKey reports a key that is not valid.
+	ErrInvalidKey error = invalidKey{}
+	// ErrTooLarge reports a write that is too large for the store.
 	ErrTooLarge = errors.New("store: too large")
-	// ErrClosed is returned by a store that was closed.
+	// ErrClosed reports the use of a closed store.
 	ErrClosed = errors.New("store: closed")
 )
 
-// MaxKey is how many bytes a key may have.
-const MaxKey = 512
+// invalidKey is the type of ErrInvalidKey.
+type invalidKey struct{}
 
-// Error says which operation of which store failed, for which key. It never holds
-// a value.
+func (invalidKey) Error() string { return "store: invalid key" }
+func (invalidKey) Unwrap() error { return ErrInvalid }
+
+// Error is the failure of one operation of a store. It never contains a value.
 type Error struct {
-	Store string // such as "sqlite"
-	Op    string // such as "put"
-	Key   string // "" if it is about no key
+	Store string // kind of store, such as "sqlite"
+	Op    string // operation, such as "put"
+	Key   string // "" if the error is not about one key
 	Err   error
 }
 
@@ -44,16 +46,3 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
-
-// CheckKey returns ErrInvalid for what is no key.
-func CheckKey(key string) error {
-	switch {
-	case key == "":
-		return fmt.Errorf("%w: the key is empty", ErrInvalid)
-	case len(key) > MaxKey:
-		return fmt.Errorf("%w: the key has %d bytes, more than %d", ErrInvalid, len(key), MaxKey)
-	case !utf8.ValidString(key):
-		return fmt.Errorf("%w: the key is not valid UTF-8", ErrInvalid)
-	}
-	return nil
-}

@@ -10,8 +10,8 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Visits that are counted at the same time are all counted. With a store on disk
-// or on a server, they may come from several processes.
+// Concurrent visits are all counted. With a store on disk or on a server, they can
+// come from several processes.
 func Example() {
 	ctx := context.Background()
 	state := store.NewManager(store.NewMemory(), "user:7/")
@@ -79,8 +79,8 @@ func ExampleManager_SetJSON() {
 	// {"name":"Ann <ann@example.com>","Tags":["new"]} true <nil>
 }
 
-// A write that names the revision it replaces overwrites nothing that its writer
-// has not seen.
+// A write that names the revision that it replaces does not overwrite a change that
+// its writer has not read.
 func ExampleNewMemory() {
 	ctx := context.Background()
 	s := store.NewMemory()

@@ -1,9 +1,7 @@
 package store
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -12,86 +10,78 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// Manager keeps strings and JSON in a store, under keys of which all begin with
-// one prefix. It is safe for concurrent use, and so are several on one store.
-// It does not close the store.
+// Manager keeps strings and JSON in a store under keys with a common prefix. It is
+// safe for concurrent use, and several Managers can share a store. A Manager does
+// not close its store.
 type Manager struct {
 	store  Store
 	prefix string
 }
 
 // NewManager returns a Manager that puts prefix, which may be empty, in front of
-// every key. Choose prefixes of which none begins with another, such as "user:7/"
-// and "user:71/".
+// every key. Prefixes must not begin with one another: choose "user:7/" and
+// "user:71/", not "user:7" and "user:71".
 func NewManager(s Store, prefix string) *Manager {
 	return &Manager{store: s, prefix: prefix}
 }
 
-// Get returns the value of a key, and whether there is one. That there is none is
-// no error.
+// Get returns the value of a key, and whether the key exists. A missing key is not
+// an error.
 func (m *Manager) Get(ctx context.Context, key string) (string, bool, error) {
-	e, found, err := m.get(ctx, "get", key)
+	e, found, err := m.getEntry(ctx, "get", key)
 	return string(e.Value), found, err
 }
 
-// Set writes a value, whatever is there. To change a value that others may be
+// Set writes a value unconditionally. To change a value that others may be
 // changing, use [Manager.Update].
 func (m *Manager) Set(ctx context.Context, key, value string) error {
-	return m.set(ctx, "set", key, []byte(value), Always)
+	return m.putValue(ctx, "set", key, []byte(value), Always)
 }
 
-// Delete removes a key. That it is not there is no error.
+// Delete removes a key. A missing key is not an error.
 func (m *Manager) Delete(ctx context.Context, key string) error {
-	if err := m.check("delete", key); err != nil {
+	if err := m.checkKey("delete", key); err != nil {
 		return err
 	}
 	return m.store.Delete(ctx, m.prefix+key, Always)
 }
 
 // GetJSON decodes the value of a key into dst, as encoding/json does, and reports
-// whether there is one; if not, dst is as it was. A number becomes a json.Number
-// where dst leaves the type open, so that large ones stay what they are.
+// whether the key exists. It does not change dst if the key is missing. Where dst
+// leaves the type open, a number is decoded as json.Number, which keeps large
+// numbers exact.
 func (m *Manager) GetJSON(ctx context.Context, key string, dst any) (bool, error) {
-	e, found, err := m.get(ctx, "get JSON", key)
+	e, found, err := m.getEntry(ctx, "get JSON", key)
 	if err != nil || !found {
 		return false, err
 	}
-	if err = decode(e.Value, dst); err != nil {
-		return true, m.fail("get JSON", key, &jsonError{err})
+	if err = decodeJSON(e.Value, dst); err != nil {
+		return true, m.newError("get JSON", key, err)
 	}
 	return true, nil
 }
 
-func decode(data []byte, dst any) error {
-	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
-		return err // a Decoder would stop at the end of the first value
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	return dec.Decode(dst)
-}
-
-// SetJSON writes v as encoding/json encodes it, but with <, > and & as they are.
+// SetJSON writes v as encoding/json encodes it, but does not escape <, > and &.
 func (m *Manager) SetJSON(ctx context.Context, key string, v any) error {
 	data, err := jsontext.Marshal(v)
 	if err != nil {
-		return m.fail("set JSON", key, &jsonError{err})
+		return m.newError("set JSON", key, &jsonError{err})
 	}
-	return m.set(ctx, "set JSON", key, data, Always)
+	return m.putValue(ctx, "set JSON", key, data, Always)
 }
 
-// Update replaces the value of a key by what fn makes of it, and returns what it
-// wrote. Nothing that others write at the same time, from whatever process, is
-// lost: if the value has changed meanwhile, fn is called again with the new one,
-// until ctx ends. So fn should do nothing but compute. An error of fn is returned
-// as it is, and nothing is written.
+// Update replaces the value of a key with the result of fn, and returns what it
+// wrote. It loses no concurrent change, by any process: if the value has changed
+// since it was read, Update calls fn again with the new value, until ctx ends. fn
+// should therefore have no side effects. If fn fails, Update writes nothing and
+// returns the error of fn.
 //
-// ErrUnknownOutcome is returned too, for only the caller knows whether the update
-// may be made twice.
+// Update does not retry after ErrUnknownOutcome, because only the caller knows
+// whether the change may be made twice.
 func (m *Manager) Update(ctx context.Context, key string, fn func(value string, present bool) (string, error)) (string, error) {
 	retry := backoff.Backoff{Min: 250 * time.Microsecond, Max: 128 * time.Millisecond}
 	for {
-		e, found, err := m.get(ctx, "update", key)
+		e, found, err := m.getEntry(ctx, "update", key)
 		if err != nil {
 			return "", err
 		}
@@ -103,7 +93,7 @@ func (m *Manager) Update(ctx context.Context, key string, fn func(value string, 
 		if err != nil {
 			return "", err
 		}
-		err = m.set(ctx, "update", key, []byte(value), cond)
+		err = m.putValue(ctx, "update", key, []byte(value), cond)
 		if err == nil {
 			return value, nil
 		}
@@ -111,13 +101,13 @@ func (m *Manager) Update(ctx context.Context, key string, fn func(value string, 
 			return "", err
 		}
 		if retry.Wait(ctx) != nil {
-			return "", m.fail("update", key, ctx.Err())
+			return "", m.newError("update", key, ctx.Err())
 		}
 	}
 }
 
-func (m *Manager) get(ctx context.Context, op, key string) (e Entry, found bool, err error) {
-	if err := m.check(op, key); err != nil {
+func (m *Manager) getEntry(ctx context.Context, op, key string) (e Entry, found bool, err error) {
+	if err := m.checkKey(op, key); err != nil {
 		return Entry{}, false, err
 	}
 	e, err = m.store.Get(ctx, m.prefix+key)
@@ -127,56 +117,31 @@ func (m *Manager) get(ctx context.Context, op, key string) (e Entry, found bool,
 	return e, err == nil, err
 }
 
-func (m *Manager) set(ctx context.Context, op, key string, value []byte, cond Condition) error {
-	if err := m.check(op, key); err != nil {
+func (m *Manager) putValue(ctx context.Context, op, key string, value []byte, cond Condition) error {
+	if err := m.checkKey(op, key); err != nil {
 		return err
 	}
 	_, err := m.store.Put(ctx, m.prefix+key, value, cond)
 	return err
 }
 
-// check returns ErrInvalid for what is no key, alone or behind the prefix.
-func (m *Manager) check(op, key string) error {
+// checkKey returns an error if key, alone or with the prefix, is not valid. A key
+// must be valid alone because two invalid halves can make valid UTF-8.
+func (m *Manager) checkKey(op, key string) error {
 	err := CheckKey(key)
 	if err == nil && len(m.prefix)+len(key) > MaxKey {
-		err = fmt.Errorf("%w: the key has %d bytes and the prefix %d, together more than %d",
-			ErrInvalid, len(key), len(m.prefix), MaxKey)
+		err = fmt.Errorf("%w: %d bytes with a prefix of %d bytes, more than %d",
+			ErrInvalidKey, len(m.prefix)+len(key), len(m.prefix), MaxKey)
 	}
 	if err == nil {
 		err = CheckKey(m.prefix + key)
 	}
 	if err != nil {
-		return m.fail(op, key, err)
+		return m.newError(op, key, err)
 	}
 	return nil
 }
 
-func (m *Manager) fail(op, key string, err error) error {
+func (m *Manager) newError(op, key string, err error) error {
 	return &Error{Store: "manager", Op: op, Key: m.prefix + key, Err: err}
-}
-
-// jsonError is an error of encoding/json, or of a method that it calls, with a
-// text of its own: theirs may hold what was to be encoded or decoded.
-type jsonError struct{ err error }
-
-func (e *jsonError) Unwrap() error { return e.err }
-
-func (e *jsonError) Error() string {
-	var (
-		syntax  *json.SyntaxError
-		misfit  *json.UnmarshalTypeError
-		notGo   *json.InvalidUnmarshalError
-		notJSON *json.UnsupportedTypeError
-	)
-	switch {
-	case errors.As(e.err, &syntax):
-		return fmt.Sprintf("not JSON, at byte %d", syntax.Offset)
-	case errors.As(e.err, &misfit):
-		return fmt.Sprintf("the JSON does not fit a Go %v, at byte %d", misfit.Type, misfit.Offset)
-	case errors.As(e.err, &notGo):
-		return "the destination is no pointer, or a nil one"
-	case errors.As(e.err, &notJSON):
-		return fmt.Sprintf("a Go %v cannot be JSON", notJSON.Type)
-	}
-	return "the value does not convert to or from JSON"
 }

@@ -22,7 +22,7 @@ func TestManagerStrings(t *testing.T) {
 	s := store.NewMemory()
 	m, other, all := store.NewManager(s, "a:"), store.NewManager(s, "b:"), store.NewManager(s, "")
 	for _, value := range []string{"v", "", "\x00\xff", `{"a":"b"}`, "é%_"} {
-		require.NoError(t, m.Delete(bg, "k"), "also of what is not there")
+		require.NoError(t, m.Delete(bg, "k"), "deleting a missing key")
 		got, found, err := m.Get(bg, "k")
 		require.Equal(t, []any{"", false, nil}, []any{got, found, err})
 
@@ -72,10 +72,10 @@ func TestManagerJSON(t *testing.T) {
 	require.Equal(t, int64(9007199254740993), typed.ID)
 	found, err = m.GetJSON(bg, "none", &typed)
 	require.Equal(t, []any{false, nil}, []any{found, err})
-	require.Equal(t, int64(9007199254740993), typed.ID, "is as it was")
+	require.Equal(t, int64(9007199254740993), typed.ID, "unchanged")
 }
 
-// leaky says what it is told, as time.Time and others do.
+// leaky fails with an error that contains the value, as time.Time and others do.
 type leaky struct{}
 
 var errLeaky = errors.New("bad: secret")
@@ -97,8 +97,8 @@ func TestManagerErrorsNameTheKeyAndNotTheValue(t *testing.T) {
 		{`"secret" "secret"`, &text, "not JSON, at byte 10"},
 		{`"secret"`, &number, "the JSON does not fit a Go int, at byte 8"},
 		{`99999999999999999999`, &number, "the JSON does not fit a Go int, at byte 20"},
-		{`"secret"`, nil, "the destination is no pointer, or a nil one"},
-		{`"secret"`, text, "the destination is no pointer, or a nil one"},
+		{`"secret"`, nil, "the destination is not a pointer, or is nil"},
+		{`"secret"`, text, "the destination is not a pointer, or is nil"},
 		{`"secret"`, &time.Time{}, "the value does not convert to or from JSON"},
 		{`"secret"`, &leaky{}, "the value does not convert to or from JSON"},
 	} {
@@ -114,7 +114,7 @@ func TestManagerErrorsNameTheKeyAndNotTheValue(t *testing.T) {
 		value any
 		want  string
 	}{
-		{make(chan int), "a Go chan int cannot be JSON"},
+		{make(chan int), "a Go chan int cannot be encoded as JSON"},
 		{math.NaN(), "the value does not convert to or from JSON"},
 		{json.Number("secret"), "the value does not convert to or from JSON"},
 		{leaky{}, "the value does not convert to or from JSON"},
@@ -124,11 +124,11 @@ func TestManagerErrorsNameTheKeyAndNotTheValue(t *testing.T) {
 	require.ErrorIs(t, m.SetJSON(bg, "k", leaky{}), errLeaky)
 	value, _, err := m.Get(bg, "k")
 	require.NoError(t, err)
-	require.Equal(t, `"secret"`, value, "is as it was")
+	require.Equal(t, `"secret"`, value, "unchanged")
 }
 
-// each calls every method for one key.
-func each(ctx context.Context, m *store.Manager, key string) map[string]error {
+// callAll calls every method with one key and returns their errors.
+func callAll(ctx context.Context, m *store.Manager, key string) map[string]error {
 	_, _, get := m.Get(ctx, key)
 	_, getJSON := m.GetJSON(ctx, key, new(string))
 	_, update := m.Update(ctx, key, func(string, bool) (string, error) { return "", nil })
@@ -142,25 +142,25 @@ func TestManagerChecksKeys(t *testing.T) {
 	for _, c := range []struct {
 		name, prefix, key, want string
 	}{
-		{"empty", "a:", "", "the key is empty"},
-		{"no UTF-8", "a:", "\xa9", "the key is not valid UTF-8"},
-		{"prefix is no UTF-8", "\xc3", "k", "the key is not valid UTF-8"},
-		{"too long", "a:", strings.Repeat("k", 513), "the key has 513 bytes, more than 512"},
-		{"too long behind the prefix", "a:", strings.Repeat("k", 511), "the key has 511 bytes and the prefix 2, together more than 512"},
+		{"empty", "a:", "", "empty"},
+		{"not UTF-8", "a:", "\xa9", "not UTF-8"},
+		{"prefix not UTF-8", "\xc3", "k", "not UTF-8"},
+		{"too long", "a:", strings.Repeat("k", 513), "513 bytes, more than 512"},
+		{"too long with the prefix", "a:", strings.Repeat("k", 511), "513 bytes with a prefix of 2 bytes, more than 512"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := store.NewMemory()
-			for op, err := range each(bg, store.NewManager(s, c.prefix), c.key) {
-				require.ErrorIs(t, err, store.ErrInvalid)
+			for op, err := range callAll(bg, store.NewManager(s, c.prefix), c.key) {
+				require.ErrorIs(t, err, store.ErrInvalidKey)
 				var e *store.Error
 				require.ErrorAs(t, err, &e)
 				require.Equal(t, store.Error{Store: "manager", Op: op, Key: c.prefix + c.key, Err: e.Err}, *e)
-				require.EqualError(t, e.Err, "store: invalid: "+c.want)
+				require.EqualError(t, e.Err, "store: invalid key: "+c.want)
 			}
 			require.Empty(t, dump(t, s))
 		})
 	}
-	for op, err := range each(bg, store.NewManager(store.NewMemory(), "a:"), strings.Repeat("k", 510)) {
+	for op, err := range callAll(bg, store.NewManager(store.NewMemory(), "a:"), strings.Repeat("k", 510)) {
 		require.NoError(t, err, op)
 	}
 }
@@ -170,17 +170,17 @@ func TestManagerReturnsTheErrorsOfTheStore(t *testing.T) {
 	m := store.NewManager(s, "a:")
 	ended, cancel := context.WithCancel(bg)
 	cancel()
-	for op, err := range each(ended, m, "k") {
+	for op, err := range callAll(ended, m, "k") {
 		require.ErrorIs(t, err, context.Canceled, op)
 	}
 	require.NoError(t, s.Close())
-	for op, err := range each(bg, m, "k") {
+	for op, err := range callAll(bg, m, "k") {
 		require.ErrorIs(t, err, store.ErrClosed, op)
 		require.Contains(t, err.Error(), `"a:k"`, op)
 	}
 }
 
-// The visits counter: none of many at once is lost.
+// TestManagerUpdateCountsVisits checks that no concurrent update is lost.
 func TestManagerUpdateCountsVisits(t *testing.T) {
 	const visitors, visits = 16, 250
 	s := store.NewMemory()
@@ -216,7 +216,7 @@ func TestManagerUpdateCountsVisits(t *testing.T) {
 			all[value] = true
 		}
 	}
-	require.Len(t, all, visitors*visits, "each was told its own count")
+	require.Len(t, all, visitors*visits, "each update returns a different count")
 	t.Logf("%d updates took %d calls", visitors*visits, calls.Load())
 }
 
@@ -231,7 +231,7 @@ func TestManagerUpdateReturnsTheErrorOfFn(t *testing.T) {
 				calls++
 				return "written", want
 			})
-			require.True(t, err == want, "as it is")
+			require.True(t, err == want, "the error is not wrapped")
 			require.Equal(t, []any{"", 1}, []any{value, calls})
 			require.Equal(t, before, dump(t, s))
 			require.NoError(t, m.Set(bg, "k", "there"))
@@ -240,11 +240,12 @@ func TestManagerUpdateReturnsTheErrorOfFn(t *testing.T) {
 	}
 }
 
-// contended is a store where others are faster, or whose connection breaks.
+// contended is a store with other writers that are faster, or with a connection
+// that breaks.
 type contended struct {
 	*store.Memory
-	conflicts int   // of the next puts
-	then      error // of those after, made all the same
+	conflicts int   // number of next puts that fail
+	then      error // returned by later puts, although they are made
 }
 
 func (s *contended) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
@@ -286,7 +287,7 @@ func TestManagerUpdateBacksOffAfterEachConflict(t *testing.T) {
 			for i := range c.conflicts {
 				want = append(want, strconv.Itoa(c.conflicts-1-i))
 			}
-			require.Equal(t, want, seen, "fn sees what others wrote")
+			require.Equal(t, want, seen, "fn sees the values of other writers")
 			require.Equal(t, want[c.conflicts]+"!", value)
 			took := time.Since(start)
 			require.LessOrEqual(t, took, c.limit)
@@ -312,7 +313,7 @@ func TestManagerUpdateEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestManagerUpdateDoesNotRepeatWhatMayHaveBeenMade(t *testing.T) {
+func TestManagerUpdateDoesNotRetryAnUnknownOutcome(t *testing.T) {
 	s := &contended{Memory: store.NewMemory(), then: &store.Error{Store: "far", Op: "put", Key: "k", Err: store.ErrUnknownOutcome}}
 	calls := 0
 	value, err := store.NewManager(s, "").Update(bg, "k", func(string, bool) (string, error) {

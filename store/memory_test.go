@@ -26,7 +26,7 @@ func put(t *testing.T, s store.Store, key, value string) store.Revision {
 	return r
 }
 
-// scan returns the keys that are yielded, and the error at the end.
+// scan returns the keys that a scan yields, and its error.
 func scan(ctx context.Context, s store.Store, prefix, after string) (keys []string, err error) {
 	for e, err := range s.Scan(ctx, prefix, after) {
 		if err != nil {
@@ -91,7 +91,7 @@ func TestMemoryConditions(t *testing.T) {
 	}
 }
 
-func TestMemoryErrorsNameTheCallAndChangeNothing(t *testing.T) {
+func TestMemoryErrorsNameTheOperationAndChangeNothing(t *testing.T) {
 	ended, cancel := context.WithCancel(bg)
 	cancel()
 	long := strings.Repeat("k", store.MaxKey+1)
@@ -102,10 +102,10 @@ func TestMemoryErrorsNameTheCallAndChangeNothing(t *testing.T) {
 		closed bool
 		want   error
 	}{
-		{"empty key", bg, "", false, store.ErrInvalid},
-		{"long key", bg, long, false, store.ErrInvalid},
-		{"no UTF-8", bg, "\xff", false, store.ErrInvalid},
-		{"no UTF-8, ended, closed", ended, "\xff", true, store.ErrInvalid},
+		{"empty key", bg, "", false, store.ErrInvalidKey},
+		{"long key", bg, long, false, store.ErrInvalidKey},
+		{"not UTF-8", bg, "\xff", false, store.ErrInvalidKey},
+		{"not UTF-8, ended, closed", ended, "\xff", true, store.ErrInvalidKey},
 		{"ended", ended, "a", false, context.Canceled},
 		{"ended, closed", ended, "a", true, context.Canceled},
 		{"closed", bg, "a", true, store.ErrClosed},
@@ -129,7 +129,7 @@ func TestMemoryErrorsNameTheCallAndChangeNothing(t *testing.T) {
 				require.Equal(t, store.Error{Store: "memory", Op: op, Key: c.key, Err: e.Err}, *e)
 				require.NotContains(t, err.Error(), "secret")
 			}
-			if c.want != store.ErrInvalid {
+			if c.want != store.ErrInvalidKey {
 				keys, err := scan(c.ctx, s, "", "")
 				require.ErrorIs(t, err, c.want)
 				require.Empty(t, keys)
@@ -149,7 +149,7 @@ func TestMemoryErrorsNameTheCallAndChangeNothing(t *testing.T) {
 func TestMemoryCopiesValues(t *testing.T) {
 	s := store.NewMemory()
 	events := s.Watch(bg, "")
-	also := s.Watch(bg, "")
+	second := s.Watch(bg, "")
 	given := []byte("value")
 	_, err := s.Put(bg, "a", given, store.Always)
 	require.NoError(t, err)
@@ -169,7 +169,7 @@ func TestMemoryCopiesValues(t *testing.T) {
 			clear(e.Value)
 		}
 		seen := 0
-		for e, err := range []func(func(store.Event, error) bool){events, also}[round] {
+		for e, err := range []func(func(store.Event, error) bool){events, second}[round] {
 			require.NoError(t, err)
 			require.Equal(t, "value", string(e.Value), round)
 			clear(e.Value)
@@ -180,7 +180,7 @@ func TestMemoryCopiesValues(t *testing.T) {
 	}
 }
 
-func TestMemoryTellsEmptyFromMissing(t *testing.T) {
+func TestMemoryDistinguishesEmptyFromMissing(t *testing.T) {
 	s := store.NewMemory()
 	for _, value := range [][]byte{nil, {}} {
 		_, err := s.Put(bg, "k", value, store.Always)
@@ -204,11 +204,11 @@ func TestMemoryBatchIsAllOrNothing(t *testing.T) {
 		want   error
 		key    string
 	}{
-		{"conflict at the end", []store.Write{{Key: "c"}, {Key: "a", Delete: true}, {Key: "b", Cond: store.IfAbsent}}, store.ErrConflict, "b"},
+		{"conflict of the last write", []store.Write{{Key: "c"}, {Key: "a", Delete: true}, {Key: "b", Cond: store.IfAbsent}}, store.ErrConflict, "b"},
 		{"conflict of a delete", []store.Write{{Key: "a"}, {Key: "x", Delete: true, Cond: store.IfRevision(a)}}, store.ErrConflict, "x"},
-		{"a key twice", []store.Write{{Key: "c"}, {Key: "d"}, {Key: "c", Delete: true}}, store.ErrInvalid, "c"},
-		{"a bad key", []store.Write{{Key: "c"}, {Key: ""}}, store.ErrInvalid, ""},
-		{"delete if absent", []store.Write{{Key: "c"}, {Key: "d", Delete: true, Cond: store.IfAbsent}}, store.ErrInvalid, "d"},
+		{"repeated key", []store.Write{{Key: "c"}, {Key: "d"}, {Key: "c", Delete: true}}, store.ErrInvalid, "c"},
+		{"invalid key", []store.Write{{Key: "c"}, {Key: ""}}, store.ErrInvalidKey, ""},
+		{"delete with IfAbsent", []store.Write{{Key: "c"}, {Key: "d", Delete: true, Cond: store.IfAbsent}}, store.ErrInvalid, "d"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			revisions, err := s.Batch(bg, c.writes)
@@ -249,7 +249,7 @@ func dump(t *testing.T, s store.Store) map[string]store.Entry {
 	return all
 }
 
-func TestMemoryHandlesShareEntriesAndCloseAlone(t *testing.T) {
+func TestMemoryHandlesShareEntriesAndCloseSeparately(t *testing.T) {
 	first := store.NewMemory()
 	second := first.Open()
 	put(t, first, "k", "v")
@@ -263,7 +263,8 @@ func TestMemoryHandlesShareEntriesAndCloseAlone(t *testing.T) {
 	require.Equal(t, store.DurabilityProcess, first.Durability())
 }
 
-// Random writes and scans agree with a map, over enough keys for many blocks.
+// TestMemoryAgreesWithAMap compares random writes and scans with a map. The keys
+// fill many blocks.
 func TestMemoryAgreesWithAMap(t *testing.T) {
 	for seed := range uint64(effort.Runs(2)) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -272,7 +273,7 @@ func TestMemoryAgreesWithAMap(t *testing.T) {
 		for step := range 20_000 {
 			k := key()
 			switch n := r.IntN(100); {
-			case n == 0: // empties blocks
+			case n == 0: // empty whole blocks
 				for _, e := range slices.Sorted(maps.Keys(want)) {
 					if strings.HasPrefix(e, k[:1]) {
 						require.NoError(t, s.Delete(bg, e, store.Always))
@@ -311,13 +312,14 @@ func TestMemoryAgreesWithAMap(t *testing.T) {
 	}
 }
 
-// Keys that stay are yielded once, in order, whatever comes and goes around them.
-func TestMemoryScanWhileOthersWrite(t *testing.T) {
+// TestMemoryScanYieldsStableKeysOnce scans while writers create and delete the keys
+// between the stable ones.
+func TestMemoryScanYieldsStableKeysOnce(t *testing.T) {
 	s := store.NewMemory()
-	var stay []string
+	var stable []string
 	for i := range 1000 {
-		stay = append(stay, fmt.Sprintf("k%04d", i))
-		put(t, s, stay[i], "stays")
+		stable = append(stable, fmt.Sprintf("k%04d", i))
+		put(t, s, stable[i], "")
 	}
 	ctx, cancel := context.WithCancel(bg)
 	var wg sync.WaitGroup
@@ -340,7 +342,7 @@ func TestMemoryScanWhileOthersWrite(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, slices.IsSorted(keys))
 		require.Equal(t, len(keys), len(slices.Compact(slices.Clone(keys))))
-		require.Equal(t, stay, slices.DeleteFunc(keys, func(k string) bool { return len(k) > len("k0000") }))
+		require.Equal(t, stable, slices.DeleteFunc(keys, func(k string) bool { return len(k) > len("k0000") }))
 	}
 	cancel()
 	wg.Wait()

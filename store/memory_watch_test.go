@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// next returns the first n events as text.
+// next returns the first n events in text form.
 func next(t *testing.T, events func(func(store.Event, error) bool), n int) (texts []string) {
 	t.Helper()
 	for e, err := range events {
@@ -38,31 +38,31 @@ func TestMemoryWatch(t *testing.T) {
 		do     func(s *store.Memory)
 		want   []string
 	}{
-		{"every kind of write, in order", "", func(s *store.Memory) {
+		{"all kinds of writes, in order", "", func(s *store.Memory) {
 			put(t, s, "a", "1")
 			_, _ = s.Batch(bg, []store.Write{{Key: "c", Value: []byte("2")}, {Key: "old", Delete: true}})
 			put(t, s, "b", "3")
 		}, []string{"a=1", "c=2", "old deleted", "b=3"}},
-		{"of one key the last", "", func(s *store.Memory) {
+		{"only the last change of a key", "", func(s *store.Memory) {
 			put(t, s, "a", "1")
 			put(t, s, "b", "2")
 			put(t, s, "a", "3")
 			_ = s.Delete(bg, "b", store.Always)
 		}, []string{"a=3", "b deleted"}},
-		{"only the prefix", "a%", func(s *store.Memory) {
+		{"only keys with the prefix", "a%", func(s *store.Memory) {
 			put(t, s, "a", "1")
 			put(t, s, "ab", "1")
 			put(t, s, "a%", "2")
 			put(t, s, "A%", "1")
 			put(t, s, "a%b", "3")
 		}, []string{"a%=2", "a%b=3"}},
-		{"nothing that was not made", "", func(s *store.Memory) {
+		{"no writes that were refused", "", func(s *store.Memory) {
 			_, _ = s.Put(bg, "old", nil, store.IfAbsent)
 			_ = s.Delete(bg, "none", store.Always)
 			_, _ = s.Batch(bg, []store.Write{{Key: "a"}, {Key: "old", Cond: store.IfAbsent}})
 			put(t, s, "z", "1")
 		}, []string{"z=1"}},
-		{"what other handles write", "", func(s *store.Memory) {
+		{"writes of other handles", "", func(s *store.Memory) {
 			put(t, s.Open(), "a", "1")
 		}, []string{"a=1"}},
 	} {
@@ -71,7 +71,7 @@ func TestMemoryWatch(t *testing.T) {
 			put(t, s, "old", "")
 			ctx, cancel := context.WithCancel(bg)
 			defer cancel()
-			events := s.Watch(ctx, c.prefix) // watches from here on
+			events := s.Watch(ctx, c.prefix) // observes changes from here on
 			c.do(s)
 			require.Equal(t, c.want, next(t, events, len(c.want)))
 		})
@@ -105,9 +105,9 @@ func TestMemoryWatchEnds(t *testing.T) {
 			require.ErrorIs(t, errs[0], store.ErrClosed)
 			require.EqualError(t, errs[0], "store: memory: watch: store: closed")
 		}
-		require.Equal(t, []string{"k="}, next(t, other, 1), "of another handle, it goes on")
+		require.Equal(t, []string{"k="}, next(t, other, 1), "the watch of another handle continues")
 		for _, err := range other {
-			require.ErrorIs(t, err, store.ErrInvalid, "it can be ranged over once")
+			require.ErrorIs(t, err, store.ErrInvalid, "a watch can be ranged over once")
 		}
 	})
 }
@@ -142,9 +142,9 @@ func TestMemoryWatchEndsBetweenEvents(t *testing.T) {
 	}
 }
 
-// A loop that does not come round holds up nobody, and then sees the last value
-// of each key.
-func TestMemoryWatchSlowly(t *testing.T) {
+// TestMemoryWatchSkipsReplacedChanges checks that a slow loop does not block writers
+// and then sees the last value of each key.
+func TestMemoryWatchSkipsReplacedChanges(t *testing.T) {
 	s := store.NewMemory()
 	ctx, cancel := context.WithCancel(bg)
 	defer cancel()
@@ -154,7 +154,7 @@ func TestMemoryWatchSlowly(t *testing.T) {
 	for e, err := range slow {
 		require.NoError(t, err)
 		if e.Key == "first" {
-			for i := range 10_000 { // while the loop is busy
+			for i := range 10_000 { // while the loop body runs
 				put(t, s, fmt.Sprint("k", i%10), strconv.Itoa(i))
 			}
 			continue
@@ -171,9 +171,9 @@ func TestMemoryWatchSlowly(t *testing.T) {
 	}
 }
 
-// However writes and watches meet, each watch arrives at what is stored, and sees
-// no key go back.
-func TestMemoryWatchArrivesAtTheLastWrites(t *testing.T) {
+// TestMemoryWatchConverges checks that concurrent watches end with the stored values
+// and never see a key go back to an older value.
+func TestMemoryWatchConverges(t *testing.T) {
 	s := store.NewMemory()
 	var watches, writers sync.WaitGroup
 	seen := make([]map[string]string, 4)

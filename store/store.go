@@ -1,192 +1,139 @@
-// Package store keeps bytes under keys, on whatever there is: in memory, in one
-// file, on a database server or a cluster. Each write names the revision that it
-// replaces, so that nobody overwrites what he has not seen.
+// Package store keeps values, as bytes, under keys: in memory, in a file, on a
+// database server or on a cluster. A write can name the revision that it
+// replaces, so that no writer overwrites a change that it has not read.
 //
-// This package has the interface, a store in memory and [Manager], which is what
-// most programs use: it keeps strings and JSON under keys with one prefix. To get
-// a value, change it and set it loses what others set in between;
-// [Manager.Update] does not.
+// The package contains the interface [Store], the in-memory store [Memory] and
+// [Manager], the type that most programs use: it keeps strings and JSON under
+// keys with a common prefix. A program that gets a value, changes it and sets it
+// loses the changes that other programs make in between. [Manager.Update] loses
+// none.
 //
-// The real stores are modules of their own:
+// The durable stores are separate modules:
 //
 //	store/sqlstore    SQLite in one file, PostgreSQL, MariaDB and MySQL
 //	store/redisstore  Redis
 //	store/natsstore   NATS JetStream
-//	store/storetest   the tests that every store passes, yours too
+//	store/storetest   the conformance tests for any implementation of Store
 package store
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"iter"
 )
 
-// Store keeps values under keys. All methods are safe for concurrent use, also
-// from several handles and processes on the same data. Errors are an [Error].
+// Store keeps values under keys. All methods are safe for concurrent use,
+// including by several handles and processes on the same data. Errors are of
+// type [*Error].
 //
-// Keys are valid UTF-8 of 1 to [MaxKey] bytes. They are compared and ordered byte
-// by byte: there is no case folding, no normalisation and no wildcard. Values are
-// any bytes; an empty value is a value. What a store cannot hold is ErrTooLarge
-// and changes nothing. No store keeps or changes the slices it is given, and what
-// it returns is the caller's.
+// A key is valid UTF-8 of 1 to [MaxKey] bytes. Keys are compared and ordered byte
+// by byte, without case folding, normalization or wildcards. A value is any
+// sequence of bytes; an empty value is a value. A write that is too large for the
+// store fails with ErrTooLarge and changes nothing. A store neither keeps nor
+// changes the slices that it is given. The caller owns what a store returns.
 //
-// A call ends when its ctx does. A call whose ctx has ended before it began has
-// changed nothing.
+// A call ends when its context ends. A call whose context has ended before it
+// began has changed nothing.
 type Store interface {
 	// Get returns the entry of a key, or ErrNotFound. It is linearizable: it sees
-	// every write that was acknowledged before it began, from whatever process.
+	// every write, by any process, that was acknowledged before it began.
 	Get(ctx context.Context, key string) (Entry, error)
 
 	// Put writes a value if the condition holds, and returns the revision of this
-	// write. It returns when the value has survived what Durability says.
+	// write. It returns once the value has the durability that Durability reports.
 	//
-	// ErrConflict means that the condition did not hold, and that the write was
-	// certainly not made. ErrUnknownOutcome means that it may have been made or
-	// not, or may still be: the connection broke, or ctx ended, before the answer.
-	// Any other error means that it was not made.
+	// ErrConflict means that the condition did not hold and that the value was
+	// not written. ErrUnknownOutcome means that the value may have been written
+	// or may yet be: the connection broke, or ctx ended, before the answer
+	// arrived. After any other error the value was not written.
 	Put(ctx context.Context, key string, value []byte, cond Condition) (Revision, error)
 
-	// Delete removes a key if the condition holds, with the errors of Put. A key
-	// that is not there is deleted already: that is no error if the condition is
-	// Always, and ErrConflict if it is IfRevision. IfAbsent is ErrInvalid here.
+	// Delete removes a key if the condition holds, with the same errors as Put.
+	// Deleting a missing key succeeds with Always and is ErrConflict with
+	// IfRevision. Deleting with IfAbsent is ErrInvalid.
 	Delete(ctx context.Context, key string, cond Condition) error
 
-	// Scan yields the entries whose keys begin with prefix and come after after,
-	// in the order of their keys. A key that exists, unchanged, during all of the
-	// scan is yielded exactly once, and no key twice. Beyond that a scan is no
-	// snapshot: of what is written meanwhile it may see any part. An error is the
-	// last that is yielded. An empty prefix is every key.
+	// Scan yields the entries whose keys begin with prefix and sort after after,
+	// in the order of their keys. An empty prefix matches every key. A key that
+	// exists and does not change during the scan is yielded exactly once, and no
+	// key is yielded twice. A scan is not a snapshot: it may see any part of the
+	// concurrent writes. An error is yielded last.
 	Scan(ctx context.Context, prefix, after string) iter.Seq2[Entry, error]
 
-	// Durability says what an acknowledged write has survived.
+	// Durability reports which failures an acknowledged write survives.
 	Durability() Durability
 
-	// Close frees what the store holds and deletes nothing. Calls that are under
-	// way end; calls after it return ErrClosed, but for Close, which then does
+	// Close releases the resources of the handle and deletes no data. It ends
+	// running calls. Later calls return ErrClosed, except Close, which does
 	// nothing.
 	Close() error
 }
 
-// Batcher is a Store that can make several writes at once.
+// Batcher is a Store with atomic batches.
 type Batcher interface {
 	Store
 
-	// Batch makes all writes or none: if one condition does not hold, none of
-	// them is made, and the error is ErrConflict and names the key. The revisions
-	// are those of the writes, in their order, empty for deletes. A key that is in
-	// two of them is ErrInvalid. No writes at all are made without an error.
+	// Batch makes all writes or none. If a condition does not hold, no write is
+	// made, and the error is ErrConflict and names the key. The returned revisions
+	// are in the order of the writes and empty for deletes. A batch with two
+	// writes of one key is ErrInvalid. An empty batch succeeds.
 	Batch(ctx context.Context, writes []Write) ([]Revision, error)
 }
 
 // Write is one write of a batch.
 type Write struct {
 	Key    string
-	Value  []byte // nil or empty is an empty value
-	Delete bool   // instead of writing Value
+	Value  []byte // nil is an empty value
+	Delete bool   // delete the key instead of writing Value
 	Cond   Condition
 }
 
-// Watcher is a Store that tells of changes.
+// Watcher is a Store that reports changes.
 type Watcher interface {
 	Store
 
-	// Watch yields the changes of keys that begin with prefix, from when it is
-	// called until ctx ends; then it just stops. Of several changes of a key in
-	// quick succession it may yield the last only; that one it does yield.
+	// Watch yields the changes of keys that begin with prefix, starting with the
+	// call of Watch, until ctx ends; then it stops without an error. If a key
+	// changes several times in quick succession, Watch may yield only the last
+	// change, but always yields that one.
 	Watch(ctx context.Context, prefix string) iter.Seq2[Event, error]
 }
 
-// Event is a change.
+// Event is a change of an entry.
 type Event struct {
-	Entry        // of a deleted key only the key
-	Deleted bool // the key is gone
+	Entry        // has only the key if Deleted is true
+	Deleted bool // the key was deleted
 }
 
-// Entry is what is stored under a key.
+// Entry is a key with its value and the revision of the write that set it.
 type Entry struct {
 	Key      string
 	Value    []byte
 	Revision Revision
 }
 
-// Revision names one write. Two writes never have the same one: not those of two
-// keys, not those before and after a delete, not those before and after a
-// failover. Only equality means anything.
-type Revision string
-
-// NewRevision returns a revision of 128 random bits, for stores whose own
-// numbering could begin again.
-func NewRevision() Revision {
-	var bits [16]byte
-	_, _ = rand.Read(bits[:]) // never fails
-	return Revision(hex.EncodeToString(bits[:]))
-}
-
-// Condition is what has to hold for a write to be made.
-type Condition struct {
-	absent   bool
-	revision Revision
-}
-
-var (
-	// Always is the zero Condition: whatever is there is overwritten.
-	Always Condition
-	// IfAbsent demands that there is no entry.
-	IfAbsent = Condition{absent: true}
-)
-
-// IfRevision demands that the entry is the one of the revision. An empty revision
-// is nobody's, and the condition never holds.
-func IfRevision(r Revision) Condition {
-	if r == "" {
-		r = "none"
-	}
-	return Condition{revision: r}
-}
-
-// Absent reports whether the condition is [IfAbsent].
-func (c Condition) Absent() bool { return c.absent }
-
-// Revision returns the revision of [IfRevision], and false for other conditions.
-func (c Condition) Revision() (Revision, bool) { return c.revision, c.revision != "" }
-
-// Holds reports whether the condition holds for an entry of the revision, or for
-// none if exists is false.
-func (c Condition) Holds(r Revision, exists bool) bool {
-	switch {
-	case c.absent:
-		return !exists
-	case c.revision != "":
-		return exists && c.revision == r
-	}
-	return true
-}
-
-// Durability is what an acknowledged write has survived.
+// Durability is the kind of failure that an acknowledged write survives. Each
+// constant includes the ones before it.
 type Durability int
 
 const (
-	// Process: nothing. It is in the memory of this process.
+	// DurabilityProcess means that a write is in the memory of this process and
+	// is lost with it.
 	DurabilityProcess Durability = iota
-	// Server: the end of this process. It is in the memory of a server.
+	// DurabilityServer means that a write is in the memory of a server and
+	// survives the end of this process.
 	DurabilityServer
-	// Power: a loss of power. It is on the disk of one machine.
+	// DurabilityPower means that a write is on the disk of one machine and
+	// survives a loss of power.
 	DurabilityPower
-	// Failover: the loss of a machine. It is on the disks of several.
+	// DurabilityFailover means that a write is on the disks of several machines
+	// and survives the loss of one.
 	DurabilityFailover
 )
 
 func (d Durability) String() string {
-	switch d {
-	case DurabilityProcess:
-		return "process"
-	case DurabilityServer:
-		return "server"
-	case DurabilityPower:
-		return "power"
-	case DurabilityFailover:
-		return "failover"
+	names := [...]string{"process", "server", "power", "failover"}
+	if d < 0 || int(d) >= len(names) {
+		return "unknown"
 	}
-	return "unknown"
+	return names[d]
 }

@@ -45,13 +45,13 @@ var keys = []test{
 		} {
 			f.sub(name, func(f *fixture) {
 				_, err := f.s.Get(f.ctx, key)
-				require.ErrorIs(f, err, store.ErrInvalid, "Get")
+				require.ErrorIs(f, err, store.ErrInvalidKey, "Get")
 				for _, cond := range []store.Condition{store.Always, store.IfAbsent, store.IfRevision("1")} {
 					_, err = f.s.Put(f.ctx, key, []byte("value"), cond)
-					require.ErrorIs(f, err, store.ErrInvalid, "Put")
+					require.ErrorIs(f, err, store.ErrInvalidKey, "Put")
 				}
 				for _, cond := range []store.Condition{store.Always, store.IfRevision("1")} {
-					require.ErrorIs(f, f.s.Delete(f.ctx, key, cond), store.ErrInvalid, "Delete")
+					require.ErrorIs(f, f.s.Delete(f.ctx, key, cond), store.ErrInvalidKey, "Delete")
 				}
 				require.Empty(f, f.scan("", ""))
 			})

@@ -6,23 +6,25 @@ import (
 	"strings"
 )
 
-// blocks are entries sorted by key. They are in slices of at most blockSize, none
-// of them empty, so that a write moves few of them.
-type blocks [][]Entry
+// entryBlocks is a list of entries sorted by key, split into blocks of at most
+// blockSize. No block is empty. A write shifts the entries of one block only.
+type entryBlocks [][]Entry
 
 const blockSize = 256
 
-// seek returns where the first entry is whose key is not less, and whether it is
-// the one of the key. At the end the first index is len(b).
-func (b blocks) seek(key string) (block, i int, found bool) {
+// seek returns the position of the first entry whose key is not less than key, and
+// whether that entry has the key. If all keys are less, block is len(b).
+func (b entryBlocks) seek(key string) (block, i int, found bool) {
 	block = sort.Search(len(b), func(n int) bool { return b[n][len(b[n])-1].Key >= key })
 	if block < len(b) {
-		i, found = slices.BinarySearchFunc(b[block], key, func(e Entry, key string) int { return strings.Compare(e.Key, key) })
+		i, found = slices.BinarySearchFunc(b[block], key, func(e Entry, key string) int {
+			return strings.Compare(e.Key, key)
+		})
 	}
 	return block, i, found
 }
 
-func (b blocks) get(key string) (Entry, bool) {
+func (b entryBlocks) get(key string) (Entry, bool) {
 	block, i, found := b.seek(key)
 	if !found {
 		return Entry{}, false
@@ -30,16 +32,16 @@ func (b blocks) get(key string) (Entry, bool) {
 	return b[block][i], true
 }
 
-func (b *blocks) put(e Entry) {
+func (b *entryBlocks) put(e Entry) {
 	block, i, found := b.seek(e.Key)
 	switch all := *b; {
 	case found:
 		all[block][i] = e
 		return
 	case len(all) == 0:
-		*b = blocks{{e}}
+		*b = entryBlocks{{e}}
 		return
-	case block == len(all): // behind the last one
+	case block == len(all): // after the last entry
 		block--
 		i = len(all[block])
 	}
@@ -52,8 +54,8 @@ func (b *blocks) put(e Entry) {
 	}
 }
 
-// remove reports whether the key was there.
-func (b *blocks) remove(key string) bool {
+// remove reports whether the key existed.
+func (b *entryBlocks) remove(key string) bool {
 	block, i, found := b.seek(key)
 	if !found {
 		return false
@@ -65,8 +67,8 @@ func (b *blocks) remove(key string) bool {
 	return true
 }
 
-// page returns up to n entries whose keys begin with prefix and come after after.
-func (b blocks) page(prefix, after string, n int) []Entry {
+// page returns up to n entries whose keys begin with prefix and sort after after.
+func (b entryBlocks) page(prefix, after string, n int) []Entry {
 	block, i, found := b.seek(max(prefix, after))
 	if found && b[block][i].Key == after {
 		i++
