@@ -3,77 +3,181 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
+	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/store"
 )
 
-// dialect is what one kind of database says differently. Keys, values and
-// revisions are []byte in all statements, and never nil. Each condition is evaluated by
-// the database within the statement that writes; the number of affected rows says
-// whether it held.
+// dialect is the part of a store that depends on the kind of database.
 type dialect struct {
+	statements
 	name       string // such as "postgres"
 	durability store.Durability
-	maxValue   int // bytes of a value; no larger one is sent
+	maxValue   int    // maximum size of a value in bytes
+	begin      string // begins a transaction that writes
 
-	get      string // of (k): v, rev
-	scan     string // of (from, to, limit): k, v, rev with from <= k < to by bytes, in the order of k
-	upsert   string // of (k, v, rev): Always
-	insert   string // of (k, v, rev): IfAbsent; affects one row, or none if the key is there
-	update   string // of (v, rev, k, old): IfRevision; affects one row, or none
-	remove   string // of (k): Always
-	removeIf string // of (k, old): IfRevision; affects one row, or none
-
-	begin string // begins a transaction that writes; "commit" and "rollback" end it
-
-	// setup makes the table if it is not there, and refuses a server that would
-	// not keep what it acknowledges.
+	// setup creates the table if it does not exist, and fails on a server that
+	// cannot keep the guarantees of a store.
 	setup func(ctx context.Context, db *sql.DB) error
-	// refused reports whether err is the database's definite answer that it did
-	// not make a write, or a commit. What is none is an unknown outcome.
+	// refused reports whether err is a definite answer of the database that it did
+	// not make a write or a commit. Any other error is an unknown outcome.
 	refused func(err error) bool
-	// again reports whether err is such an answer to something that can be tried
-	// again at once, such as a deadlock.
-	again func(err error) bool
-	// tooLarge reports whether err says that the value is too large.
+	// retryable reports whether err is such an answer and the statement can be
+	// retried at once, for example after a deadlock.
+	retryable func(err error) bool
+	// tooLarge reports whether err means that the value is too large.
 	tooLarge func(err error) bool
 }
 
-// statement returns the text and the arguments that make a write, and whether it
-// has a condition, so that affecting no row is a conflict.
-func (d *dialect) statement(w store.Write, rev store.Revision) (text string, args []any, conditional bool) {
+// statements are the SQL of a store. Keys, values and revisions are []byte, never
+// nil. The database evaluates the condition of a write within the statement; the
+// number of affected rows tells whether it held.
+type statements struct {
+	get      string // (k): v, rev
+	scan     string // (from, to, limit): k, v, rev with from <= k < to by bytes, ordered by k
+	upsert   string // (k, v, rev): Always
+	insert   string // (k, v, rev): IfAbsent; affects one row, or none if the key exists
+	update   string // (v, rev, k, old): IfRevision; affects one row, or none
+	remove   string // (k): Always
+	removeIf string // (k, old): IfRevision; affects one row, or none
+}
+
+// newStatements returns the statements for a quoted table name. The two clauses
+// complete an insert of a key that exists: one replaces the row, one keeps it.
+func newStatements(table, replaceClause, keepClause string) statements {
+	insert := "insert into " + table + " (k, v, rev) values (?, ?, ?) "
+	return statements{
+		get:      "select v, rev from " + table + " where k = ?",
+		scan:     "select k, v, rev from " + table + " where k >= ? and k < ? order by k limit ?",
+		upsert:   insert + replaceClause,
+		insert:   insert + keepClause,
+		update:   "update " + table + " set v = ?, rev = ? where k = ? and rev = ?",
+		remove:   "delete from " + table + " where k = ?",
+		removeIf: "delete from " + table + " where k = ? and rev = ?",
+	}
+}
+
+// The clauses of SQLite and PostgreSQL for newStatements.
+const (
+	onConflictReplace = "on conflict (k) do update set v = excluded.v, rev = excluded.rev"
+	onConflictKeep    = "on conflict (k) do nothing"
+)
+
+// numberParameters replaces each ? by $1, $2 and so on.
+func (s *statements) numberParameters() {
+	for _, text := range []*string{&s.get, &s.scan, &s.upsert, &s.insert, &s.update, &s.remove, &s.removeIf} {
+		for n := 1; strings.Contains(*text, "?"); n++ {
+			*text = strings.Replace(*text, "?", "$"+strconv.Itoa(n), 1)
+		}
+	}
+}
+
+// forWrite returns the statement and the arguments of a write, and whether the
+// write has a condition, which did not hold if no row is affected.
+func (s *statements) forWrite(w store.Write, rev store.Revision) (text string, args []any, conditional bool) {
 	key, value := []byte(w.Key), w.Value
 	if value == nil {
-		value = []byte{} // nil would be NULL
+		value = []byte{} // nil is NULL
 	}
 	old, ifRevision := w.Cond.Revision()
 	switch {
 	case w.Delete && ifRevision:
-		return d.removeIf, []any{key, []byte(old)}, true
+		return s.removeIf, []any{key, []byte(old)}, true
 	case w.Delete:
-		return d.remove, []any{key}, false
+		return s.remove, []any{key}, false
 	case ifRevision:
-		return d.update, []any{value, []byte(rev), key, []byte(old)}, true
+		return s.update, []any{value, []byte(rev), key, []byte(old)}, true
 	case w.Cond.Absent():
-		return d.insert, []any{key, value, []byte(rev)}, true
+		return s.insert, []any{key, value, []byte(rev)}, true
 	}
-	return d.upsert, []any{key, value, []byte(rev)}, false
+	return s.upsert, []any{key, value, []byte(rev)}, false
 }
 
-// bounds returns the range from <= k < to of the keys that begin with prefix and
-// come after after.
-func bounds(prefix, after string) (from, to []byte) {
-	from = []byte(prefix)
-	if after >= prefix {
-		from = append([]byte(after), 0) // nothing is between a key and this
+// execer is a connection that executes statements.
+type execer interface {
+	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
+}
+
+// makeWrite makes one write. It returns store.ErrConflict if the condition did not
+// hold.
+func (s *statements) makeWrite(ctx context.Context, conn execer, w store.Write, rev store.Revision) error {
+	text, args, conditional := s.forWrite(w, rev)
+	result, err := conn.ExecContext(ctx, text, args...)
+	if err != nil || !conditional {
+		return err
 	}
-	to = []byte(prefix)
-	for len(to) > 0 && to[len(to)-1] == 0xff {
-		to = to[:len(to)-1]
+	switch n, err := result.RowsAffected(); {
+	case err != nil:
+		return err
+	case n == 0:
+		return store.ErrConflict
 	}
-	if len(to) == 0 {
-		return from, []byte{0xff} // which begins no key, as it is no UTF-8
+	return nil
+}
+
+// checkWrites returns the error of the first write that cannot be made.
+func (d *dialect) checkWrites(writes []store.Write) error {
+	if key, err := store.CheckWrites(writes); err != nil {
+		return writeError{key, err}
 	}
-	to[len(to)-1]++
-	return from, to
+	for _, w := range writes {
+		if len(w.Value) > d.maxValue {
+			return writeError{w.Key, fmt.Errorf("%w: the value has %d bytes, more than %d",
+				store.ErrTooLarge, len(w.Value), d.maxValue)}
+		}
+	}
+	return nil
+}
+
+// writeError is the error of one of several writes. Its text does not contain the
+// key.
+type writeError struct {
+	key string
+	error
+}
+
+func (e writeError) Unwrap() error { return e.error }
+
+// classify adds store.ErrUnknownOutcome to the error of a write that may have been
+// made.
+func (d *dialect) classify(err error) error {
+	if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, driver.ErrBadConn) || d.refused(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
+}
+
+// retry calls f until it succeeds or returns an error that is not retryable.
+func (d *dialect) retry(ctx context.Context, f func() error) error {
+	delay := backoff.Backoff{Min: 500 * time.Microsecond, Max: 10 * time.Millisecond}
+	for {
+		err := f()
+		if err == nil || ctx.Err() != nil || !d.retryable(err) {
+			return err
+		}
+		if delay.Wait(ctx) != nil {
+			return err
+		}
+	}
+}
+
+// rollBack ends the transaction of a connection, even if the context of the caller
+// has ended. A connection that cannot roll back is closed.
+func rollBack(conn *sql.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if _, err := conn.ExecContext(ctx, "rollback"); err != nil {
+		discard(conn)
+	}
+}
+
+// discard closes a connection instead of returning it to the pool.
+func discard(conn *sql.Conn) {
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 }

@@ -12,49 +12,50 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// group makes the writes of a SQLite handle. A sync takes most of the time of a
-// write, and SQLite makes one write at a time. So the first writer to arrive leads:
-// it begins a transaction, takes all writes that wait by then, and commits them
-// with one sync, while those who come next wait for the next leader.
-type group struct {
+// groupWriter makes the writes of a SQLite handle with group commit. SQLite makes
+// one write at a time, and a sync takes most of the time of a write. The first job
+// to arrive therefore becomes the leader: it begins a transaction, takes all jobs
+// that are waiting by then and commits them with one sync. Jobs that arrive in the
+// meantime wait for the next leader.
+type groupWriter struct {
 	*dialect
 	db *sql.DB // has one connection
 
-	mu    sync.Mutex
-	led   bool
-	queue []*job // are waiting, in the order of arrival
+	mu        sync.Mutex
+	hasLeader bool
+	queue     []*writeJob // waiting, in the order of arrival
 
-	// Of the leader only:
+	// Used only by the leader:
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 }
 
-// job is the writes of one call.
-type job struct {
+// writeJob is the writes of one call.
+type writeJob struct {
 	writes []store.Write
 	revs   []store.Revision
 	err    error
-	turn   chan bool // gets true to lead, or false when the job is done and err is set
+	wake   chan bool // receives true to lead, or false when the job is done and err is set
 }
 
-func (g *group) write(ctx context.Context, writes []store.Write, revs []store.Revision) error {
-	// The caller may change his slices when he has left, although the leader has
-	// taken the job.
+func (g *groupWriter) write(ctx context.Context, writes []store.Write, revs []store.Revision) error {
+	// If ctx ends, the caller may change its slices while the leader still makes
+	// the writes.
 	writes = slices.Clone(writes)
 	for i := range writes {
 		writes[i].Value = bytes.Clone(writes[i].Value)
 	}
-	j := &job{writes: writes, revs: revs, turn: make(chan bool, 1)}
+	j := &writeJob{writes: writes, revs: revs, wake: make(chan bool, 1)}
 	g.mu.Lock()
 	g.queue = append(g.queue, j)
-	lead := !g.led
-	g.led = true
+	lead := !g.hasLeader
+	g.hasLeader = true
 	g.mu.Unlock()
 	if !lead {
 		select {
-		case lead = <-j.turn:
+		case lead = <-j.wake:
 		case <-ctx.Done():
-			return g.leave(ctx, j)
+			return g.abandon(ctx, j)
 		}
 	}
 	if lead {
@@ -63,8 +64,8 @@ func (g *group) write(ctx context.Context, writes []store.Write, revs []store.Re
 	return j.err
 }
 
-// leave ends the waiting of a job whose context has ended.
-func (g *group) leave(ctx context.Context, j *job) error {
+// abandon stops waiting for a job whose context has ended.
+func (g *groupWriter) abandon(ctx context.Context, j *writeJob) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := slices.Index(g.queue, j)
@@ -72,11 +73,11 @@ func (g *group) leave(ctx context.Context, j *job) error {
 		g.queue = slices.Delete(g.queue, i, i+1)
 	}
 	select {
-	case lead := <-j.turn:
+	case lead := <-j.wake:
 		if !lead {
 			return j.err
 		}
-		g.handOver()
+		g.passLead()
 	default:
 	}
 	if i < 0 {
@@ -85,24 +86,23 @@ func (g *group) leave(ctx context.Context, j *job) error {
 	return context.Cause(ctx)
 }
 
-// handOver lets the first who waits lead. It is called with mu held.
-func (g *group) handOver() {
-	g.led = len(g.queue) > 0
-	if g.led {
-		g.queue[0].turn <- true
+// passLead makes the first job of the queue the leader. The caller holds mu.
+func (g *groupWriter) passLead() {
+	g.hasLeader = len(g.queue) > 0
+	if g.hasLeader {
+		g.queue[0].wake <- true
 	}
 }
 
-// lead makes the job and those that wait with it. Once it has taken them, its
-// context counts no more: others depend on it, and what remains is a matter of the
-// local disk.
-func (g *group) lead(ctx context.Context, j *job) {
-	if err := g.start(ctx); err != nil {
+// lead makes the writes of j and of all waiting jobs. Once lead has taken the jobs,
+// it ignores ctx: the other jobs depend on it, and only local disk operations remain.
+func (g *groupWriter) lead(ctx context.Context, j *writeJob) {
+	if err := g.beginTransaction(ctx); err != nil {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.queue = slices.DeleteFunc(g.queue, func(other *job) bool { return other == j })
+		g.queue = slices.DeleteFunc(g.queue, func(other *writeJob) bool { return other == j })
 		j.err = err
-		g.handOver()
+		g.passLead()
 		return
 	}
 	g.mu.Lock()
@@ -110,21 +110,22 @@ func (g *group) lead(ctx context.Context, j *job) {
 	g.queue = nil
 	g.mu.Unlock()
 
-	if err := g.commit(jobs); err != nil {
+	if err := g.commitJobs(jobs); err != nil {
 		for _, j := range jobs {
 			j.err = err
 		}
 	}
 	for _, j := range jobs {
-		j.turn <- false
+		j.wake <- false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.handOver()
+	g.passLead()
 }
 
-// start begins a transaction. It waits until no other handle or process has one.
-func (g *group) start(ctx context.Context) error {
+// beginTransaction waits until no other handle or process has a transaction and
+// begins one.
+func (g *groupWriter) beginTransaction(ctx context.Context) error {
 	return g.retry(ctx, func() error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -137,21 +138,21 @@ func (g *group) start(ctx context.Context) error {
 			g.conn, g.stmts = conn, map[string]*sql.Stmt{}
 		}
 		_, err := g.ExecContext(context.Background(), g.begin)
-		if err != nil && !g.again(err) {
-			g.reset()
+		if err != nil && !g.retryable(err) {
+			g.closeConn()
 		}
 		return err
 	})
 }
 
-// commit makes the writes of the jobs in their order. Its error is that of all of
-// them; the errors of single jobs are set.
-func (g *group) commit(jobs []*job) error {
+// commitJobs makes the writes of the jobs in order. It sets the errors of single
+// jobs and returns an error that all jobs share.
+func (g *groupWriter) commitJobs(jobs []*writeJob) error {
 	ctx := context.Background()
 	for _, j := range jobs {
-		if j.err = g.make(ctx, j); j.err != nil && !g.harmless(j.err) {
+		if j.err = g.makeJob(ctx, j); j.err != nil && !g.keepsTransaction(j.err) {
 			err := j.err
-			g.rollback()
+			g.rollBack()
 			return err
 		}
 	}
@@ -159,32 +160,32 @@ func (g *group) commit(jobs []*job) error {
 	if err == nil {
 		return nil
 	}
-	g.rollback()
+	g.rollBack()
 	if g.refused(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
 }
 
-// harmless reports whether an error leaves the transaction as it was.
-func (g *group) harmless(err error) bool {
+// keepsTransaction reports whether an error leaves the transaction usable.
+func (g *groupWriter) keepsTransaction(err error) bool {
 	return errors.Is(err, store.ErrConflict) || g.tooLarge(err)
 }
 
-// make makes all writes of a job or none.
-func (g *group) make(ctx context.Context, j *job) error {
+// makeJob makes all writes of a job or none.
+func (g *groupWriter) makeJob(ctx context.Context, j *writeJob) error {
 	if len(j.writes) == 1 {
-		return g.run(ctx, g, j.writes[0], j.revs[0])
+		return g.makeWrite(ctx, g, j.writes[0], j.revs[0])
 	}
 	if _, err := g.ExecContext(ctx, "savepoint job"); err != nil {
 		return err
 	}
 	for i, w := range j.writes {
-		err := g.run(ctx, g, w, j.revs[i])
+		err := g.makeWrite(ctx, g, w, j.revs[i])
 		if err == nil {
 			continue
 		}
-		if g.harmless(err) {
+		if g.keepsTransaction(err) {
 			if _, undo := g.ExecContext(ctx, "rollback to job"); undo != nil {
 				return undo
 			}
@@ -192,14 +193,14 @@ func (g *group) make(ctx context.Context, j *job) error {
 				return undo
 			}
 		}
-		return keyError{w.Key, err}
+		return writeError{w.Key, err}
 	}
 	_, err := g.ExecContext(ctx, "release job")
 	return err
 }
 
-// ExecContext runs a statement on the connection, prepared once.
-func (g *group) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
+// ExecContext executes a statement on the connection. It prepares each text once.
+func (g *groupWriter) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
 	stmt := g.stmts[text]
 	if stmt == nil {
 		var err error
@@ -211,15 +212,15 @@ func (g *group) ExecContext(ctx context.Context, text string, args ...any) (sql.
 	return stmt.ExecContext(ctx, args...)
 }
 
-// rollback ends the transaction, and gives the connection up: after an error that
-// ended it nobody knows its state.
-func (g *group) rollback() {
+// rollBack ends the transaction and closes the connection, whose state is not known
+// after an error.
+func (g *groupWriter) rollBack() {
 	_, _ = g.ExecContext(context.Background(), "rollback")
-	g.reset()
+	g.closeConn()
 }
 
-// reset closes the connection. The next leader opens another.
-func (g *group) reset() {
+// closeConn closes the connection. The next leader opens another.
+func (g *groupWriter) closeConn() {
 	if g.conn == nil {
 		return
 	}
@@ -230,7 +231,7 @@ func (g *group) reset() {
 	g.conn = nil
 }
 
-func (g *group) close() error {
-	g.reset()
+func (g *groupWriter) close() error {
+	g.closeConn()
 	return g.db.Close()
 }

@@ -31,9 +31,9 @@ func TestMySQLTable(t *testing.T) {
 	s := newServer(t, "mysql")
 	s.openTogether(t)
 	const columns = "(k varbinary(512) primary key, v longblob not null, rev varbinary(64) not null)"
-	s.refuses(t, "create table TABLE (id int)", "another one")
-	s.refuses(t, strings.Replace("create table TABLE "+columns, "varbinary", "varchar", 1), "another one")
-	s.refuses(t, "create table TABLE "+columns+" engine = myisam", "no transactions")
+	s.refuses(t, "create table TABLE (id int)", "other columns")
+	s.refuses(t, strings.Replace("create table TABLE "+columns, "varbinary", "varchar", 1), "other columns")
+	s.refuses(t, "create table TABLE "+columns+" engine = myisam", "not InnoDB")
 }
 
 // What the store counts on holds whatever the server and the URL say.

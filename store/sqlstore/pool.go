@@ -11,27 +11,28 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// pool returns a database of a server, with few enough connections that many
-// processes can share it, which are kept between calls that come in a row.
-func pool(c driver.Connector) *sql.DB {
-	const most = 16
+// newPool returns a connection pool for a server. It is small enough that many
+// processes can share the server, and keeps idle connections for a minute.
+func newPool(c driver.Connector) *sql.DB {
+	const maxConns = 16
 	db := sql.OpenDB(connector{c})
-	db.SetMaxOpenConns(most)
-	db.SetMaxIdleConns(most)
+	db.SetMaxOpenConns(maxConns)
+	db.SetMaxIdleConns(maxConns)
 	db.SetConnMaxIdleTime(time.Minute)
 	return db
 }
 
-// connector opens connections. The network's own clock may end the opening a
-// moment before the context does, and then the error does not say why. That of
-// PostgreSQL's driver holds all of its configuration, with the password.
+// connector opens connections and repairs two kinds of errors. The error of pgx
+// contains its configuration, including the password. A network timeout that is
+// derived from the deadline of the context can expire a moment before the context,
+// and its error does not match context.DeadlineExceeded.
 type connector struct{ driver.Connector }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	var failed *pgconn.ConnectError
 	if errors.As(err, &failed) {
-		err = fmt.Errorf("no connection: %w", failed.Unwrap())
+		err = fmt.Errorf("cannot connect: %w", failed.Unwrap())
 	}
 	if deadline, ok := ctx.Deadline(); err != nil && ok && ctx.Err() == nil && !time.Now().Before(deadline) {
 		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)

@@ -8,54 +8,49 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentstate/state/store"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/agentstate/state/store"
 )
 
 // newPostgres opens a store in a table of a PostgreSQL server.
 func newPostgres(ctx context.Context, dsn, table string) (*Store, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		// The error would have the dsn in it, and so the password.
-		return nil, fmt.Errorf("%w: the dsn is no URL of a PostgreSQL server", store.ErrInvalid)
+		// The error contains the dsn, which may contain a password.
+		return nil, fmt.Errorf("%w: the dsn is not a URL of a PostgreSQL server", store.ErrInvalid)
 	}
-	// A standby takes no writes, and what it reads may be old.
+	// A standby accepts no writes, and its reads may be stale.
 	config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	if config.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
-		// There the driver takes a lost answer for a statement that was not sent.
+		// In this mode the driver reports a lost answer as a statement not sent.
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	db := pool(stdlib.GetConnector(*config))
+	db := newPool(stdlib.GetConnector(*config))
 	durability, err := postgresDurability(ctx, db)
 	if err != nil {
 		_ = db.Close()
 		return nil, err
 	}
-	t := pgx.Identifier{table}.Sanitize()
-	return newStore(ctx, db, dialect{
+	table = pgx.Identifier{table}.Sanitize()
+	d := dialect{
+		statements: newStatements(table, onConflictReplace, onConflictKeep),
 		name:       "postgres",
 		durability: durability,
-		maxValue:   1<<30 - 1<<16, // a message is less than 1 GiB
-
-		get:      `select v, rev from ` + t + ` where k = $1`,
-		scan:     `select k, v, rev from ` + t + ` where k >= $1 and k < $2 order by k limit $3`,
-		upsert:   `insert into ` + t + ` (k, v, rev) values ($1, $2, $3) on conflict (k) do update set v = excluded.v, rev = excluded.rev`,
-		insert:   `insert into ` + t + ` (k, v, rev) values ($1, $2, $3) on conflict (k) do nothing`,
-		update:   `update ` + t + ` set v = $1, rev = $2 where k = $3 and rev = $4`,
-		remove:   `delete from ` + t + ` where k = $1`,
-		removeIf: `delete from ` + t + ` where k = $1 and rev = $2`,
-		begin:    `begin`,
-
-		setup:    func(ctx context.Context, db *sql.DB) error { return setupPostgres(ctx, db, t) },
-		refused:  postgresRefused,
-		again:    func(err error) bool { return postgresCode(err, "40001", "40P01") },
-		tooLarge: func(err error) bool { return postgresCode(err, "54000") },
-	})
+		maxValue:   1<<30 - 1<<16, // a message is smaller than 1 GiB
+		begin:      "begin",
+		setup:      func(ctx context.Context, db *sql.DB) error { return setupPostgres(ctx, db, table) },
+		refused:    postgresRefused,
+		retryable:  func(err error) bool { return hasPostgresCode(err, "40001", "40P01") },
+		tooLarge:   func(err error) bool { return hasPostgresCode(err, "54000") },
+	}
+	d.numberParameters()
+	return newStore(ctx, db, d)
 }
 
-// postgresDurability returns what an acknowledged commit has survived.
+// postgresDurability returns the durability of an acknowledged commit.
 func postgresDurability(ctx context.Context, db *sql.DB) (store.Durability, error) {
 	var fsync, commit string
 	err := db.QueryRowContext(ctx, `select current_setting('fsync'), current_setting('synchronous_commit')`).Scan(&fsync, &commit)
@@ -68,8 +63,9 @@ func postgresDurability(ctx context.Context, db *sql.DB) (store.Durability, erro
 	return store.DurabilityPower, nil
 }
 
-// setupPostgres makes the table, or refuses one that is there but not ours. It
-// looks first, because that needs no right to make tables.
+// setupPostgres creates the table, or fails if a table of that name has other
+// columns. It looks first, because creating a table needs a privilege even if the
+// table exists.
 func setupPostgres(ctx context.Context, db *sql.DB, table string) error {
 	const (
 		columns = `select c.relpersistence::text, string_agg(a.attname || ' ' || format_type(a.atttypid, null), ', ' order by a.attname)
@@ -85,24 +81,24 @@ func setupPostgres(ctx context.Context, db *sql.DB, table string) error {
 		case err != nil:
 			return err
 		case found != "k bytea, rev bytea, v bytea":
-			return fmt.Errorf("%w: the table is another one: %s", store.ErrInvalid, found)
+			return fmt.Errorf("%w: a table of this name has other columns: %s", store.ErrInvalid, found)
 		case persistence != "p":
-			return fmt.Errorf("%w: the table is unlogged, and is emptied by a crash", store.ErrInvalid)
+			return fmt.Errorf("%w: the table is unlogged: a crash empties it", store.ErrInvalid)
 		default:
 			return nil
 		}
-		// Two that make the same table at once get in each other's way.
+		// These codes mean that another session created the table at the same time.
 		_, err = db.ExecContext(ctx, fmt.Sprintf(create, table))
-		if err != nil && !postgresCode(err, "23505", "42P07", "42710") {
+		if err != nil && !hasPostgresCode(err, "23505", "42P07", "42710") {
 			return err
 		}
 	}
 }
 
-// postgresRefused reports whether err says that a statement was not made. The
-// server aborts the transaction of an ERROR, and turns one that comes too late for
-// that into a PANIC. After FATAL and PANIC, the connection is gone. A pooler in
-// between may tell of a lost connection in an ERROR.
+// postgresRefused reports whether err means that a statement was not made. The
+// server aborts the transaction after an ERROR. An error that is too late for that
+// is a PANIC. FATAL and PANIC end the connection. A pooler between client and server
+// may report a lost connection as an ERROR; its codes are excluded.
 func postgresRefused(err error) bool {
 	var answer *pgconn.PgError
 	if !errors.As(err, &answer) {
@@ -116,12 +112,9 @@ func postgresRefused(err error) bool {
 		!strings.HasPrefix(answer.Code, "08") && !strings.HasPrefix(answer.Code, "57P")
 }
 
-// postgresCode reports whether err is an answer of the server with one of the
+// hasPostgresCode reports whether err is an answer of the server with one of the
 // codes.
-func postgresCode(err error, codes ...string) bool {
+func hasPostgresCode(err error, codes ...string) bool {
 	var answer *pgconn.PgError
-	if !errors.As(err, &answer) {
-		return false
-	}
-	return slices.Contains(codes, answer.Code)
+	return errors.As(err, &answer) && slices.Contains(codes, answer.Code)
 }

@@ -34,8 +34,8 @@ func BenchmarkPostgres(b *testing.B) {
 func TestPostgresTable(t *testing.T) {
 	s := newServer(t, "postgres")
 	s.openTogether(t)
-	s.refuses(t, "create table TABLE (id int)", "another one")
-	s.refuses(t, "create table TABLE (k text primary key, v bytea not null, rev bytea not null)", "another one")
+	s.refuses(t, "create table TABLE (id int)", "other columns")
+	s.refuses(t, "create table TABLE (k text primary key, v bytea not null, rev bytea not null)", "other columns")
 	s.refuses(t, "create unlogged table TABLE (k bytea primary key, v bytea not null, rev bytea not null)", "unlogged")
 }
 

@@ -1,0 +1,92 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/agentstate/state/store"
+)
+
+// serverWriter makes writes on a database server, which orders concurrent ones.
+type serverWriter struct {
+	*dialect
+	db *sql.DB
+}
+
+func (s *serverWriter) close() error { return nil }
+
+func (s *serverWriter) write(ctx context.Context, writes []store.Write, revs []store.Revision) error {
+	const maxBroken = 4 // broken connections that the pool may return
+	broken := 0
+	return s.retry(ctx, func() error {
+		for {
+			// Without a connection nothing is sent: the outcome is never unknown.
+			conn, err := s.db.Conn(ctx)
+			if err != nil {
+				return err
+			}
+			if len(writes) == 1 {
+				err = s.classify(s.makeWrite(ctx, conn, writes[0], revs[0]))
+			} else {
+				err = s.transact(ctx, conn, writes, revs)
+			}
+			_ = conn.Close()
+			// A driver returns ErrBadConn only if it did not send the statement.
+			if broken++; !errors.Is(err, driver.ErrBadConn) || broken == maxBroken {
+				return err
+			}
+		}
+	})
+}
+
+// transact makes several writes in a transaction. After an error before the commit,
+// no write was made.
+func (s *serverWriter) transact(ctx context.Context, conn *sql.Conn, writes []store.Write, revs []store.Revision) error {
+	if _, err := conn.ExecContext(ctx, s.begin); err != nil {
+		discard(conn) // the transaction may have begun
+		return err
+	}
+	if err := s.makeWrites(ctx, conn, writes, revs); err != nil {
+		rollBack(conn)
+		return err
+	}
+	if _, err := conn.ExecContext(ctx, "commit"); err != nil {
+		rollBack(conn)
+		if errors.Is(err, driver.ErrBadConn) {
+			// pgx returns ErrBadConn even if the connection broke after it sent the
+			// commit.
+			return fmt.Errorf("%w: %v", store.ErrUnknownOutcome, err)
+		}
+		return s.classify(err)
+	}
+	return nil
+}
+
+// makeWrites makes writes in the order of their keys, so that two batches lock the
+// keys in the same order.
+func (s *serverWriter) makeWrites(ctx context.Context, conn execer, writes []store.Write, revs []store.Revision) error {
+	order := make([]int, len(writes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(writes[a].Key, writes[b].Key) })
+	for _, i := range order {
+		w := writes[i]
+		if w.Delete && w.Cond == store.Always {
+			// A delete locks only a row that exists. If it locked none, another batch
+			// could put the key and come both before and after this batch.
+			if err := s.makeWrite(ctx, conn, store.Write{Key: w.Key}, store.NewRevision()); err != nil {
+				return writeError{w.Key, err}
+			}
+		}
+		if err := s.makeWrite(ctx, conn, w, revs[i]); err != nil {
+			return writeError{w.Key, err}
+		}
+	}
+	return nil
+}
