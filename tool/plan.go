@@ -3,166 +3,176 @@ package tool
 import "github.com/agentstate/state"
 
 // Plan returns the batches in which [Run] makes the calls of one step, as
-// indexes of calls. It looks at what the tools declare with From and To, and at
-// the order of the calls:
+// indexes of calls. It uses what the tools declare with From and To, and the
+// order of the calls:
 //
 //   - A call that reads a field comes after all calls that write it, wherever
-//     they stand in the step. That several calls write a field orders nothing,
-//     since Run merges in the order of the calls.
-//   - Calls that wait for each other are a cycle. The first of them goes before
-//     the others, and what then remains is looked at again.
-//   - A stateful tool may read and write anything, so it is alone in its batch,
-//     all calls in front of it come before it and all behind it after it.
+//     they are in the step. Calls that write the same field need no order between
+//     them, because Run writes outputs in the order of the calls.
+//   - Calls that wait for each other are a cycle. The first of them is made before
+//     the others. The rule then applies again to the calls that remain.
+//   - A stateful tool may read and write anything. It is alone in its batch, after
+//     all calls in front of it and before all calls behind it.
 //
-// Each call is in the earliest batch that this allows; calls of one batch do
-// not read what others of the batch write. Calls without a tool, of which Run
-// tells the model, are in no batch.
+// Each call is in the earliest batch that these rules allow. Calls of one batch
+// do not read what others of the batch write. Calls without a tool are in no
+// batch.
 func Plan(tools []*Tool, calls []state.ToolCall) [][]int {
-	return schedule(newToolbox(tools).pick(calls))
+	return planBatches(newToolbox(tools).toolsOf(calls))
 }
 
-// schedule is Plan with the tool of each call, or nil.
-func schedule(tools []*Tool) [][]int {
+// planBatches is Plan with the tool of each call, or nil.
+func planBatches(toolOf []*Tool) [][]int {
 	var batches [][]int
-	var free []int // the calls since the last barrier
-	for i, t := range tools {
+	var between []int // the calls since the last stateful one
+	for i, t := range toolOf {
 		switch {
 		case t == nil:
 		case t.Stateful():
-			batches = append(batches, arrange(tools, free)...)
+			batches = append(batches, layerCalls(toolOf, between)...)
 			batches = append(batches, []int{i})
-			free = free[:0]
+			between = between[:0]
 		default:
-			free = append(free, i)
+			between = append(between, i)
 		}
 	}
-	return append(batches, arrange(tools, free)...)
+	return append(batches, layerCalls(toolOf, between)...)
 }
 
-// arrange returns the batches of calls among which there is no stateful one.
-func arrange(tools []*Tool, calls []int) [][]int {
-	g := newGraph(tools, calls)
+// layerCalls returns the batches of calls of which none is stateful.
+func layerCalls(toolOf []*Tool, calls []int) [][]int {
+	g := newWaitGraph(toolOf, calls)
 	var batches [][]int
 	for v, call := range calls {
-		level := g.level(v)
-		for len(batches) < level {
+		layer := g.layerOf(v)
+		for len(batches) <= layer {
 			batches = append(batches, nil)
 		}
-		batches[level-1] = append(batches[level-1], call)
+		batches[layer] = append(batches[layer], call)
 	}
 	return batches
 }
 
-// graph says which of the calls 0, 1, … wait for which. Calls of one tool read
-// and write the same, so what feeds what is kept by tool: by kind of call.
-type graph struct {
-	kinds   []int // of each call
-	feeds   []set // of each kind, the kinds that read what it writes
-	last    []int // of each kind, its last call
-	waiting []set // what waitersOf returned for a call, or nil
-	levels  []int // what level returned for a call, or 0
+// waitGraph says which of the calls 0, 1, … n-1 waits for which. Call v precedes
+// call w if v < w.
+//
+// All calls of one tool read and write the same fields. Let tool a feed tool b if
+// a writes a field that b reads; a tool may feed itself. Let R(v) be the set of
+// tools that v's tool feeds, directly or through others, where every tool on the
+// way has a call behind v. Two calls v < w, of tools a and b, are ordered by these
+// rules:
+//
+//  1. If a feeds b, w waits for v.
+//  2. Otherwise, if b feeds a, v waits for w, unless b is in R(v): then the two
+//     are on a cycle whose first call is v, and w waits for v.
+//  3. Otherwise neither waits.
+//
+// These are the rules of [Plan]: a reader waits for each writer, unless it is the
+// first call of a cycle. R(v) looks only at calls behind v, since a cycle with a
+// call in front of v has another first call, at which rule 2 breaks it.
+//
+// The rules never make calls wait in a circle. Proof: assume a circle, and let v
+// be its first call. All others on the circle are behind v. Walk the circle from
+// v against the direction of waiting: each next call y waits for the call x before
+// it. The tool of each call y is in R(v):
+//
+//   - If x is v, then y waits for v by rule 1, so v's tool feeds y's, which has the
+//     call y behind v; or by rule 2, so y's tool is in R(v).
+//   - If x is not v, its tool is in R(v) by induction. If x's tool feeds y's, y's
+//     tool is in R(v) too, because y is behind v. Otherwise y waits for x by the
+//     exception in rule 2, so x < y and y's tool is in R(x). All calls behind x are
+//     behind v, so whatever R(x) reaches from x's tool, R(v) reaches too.
+//
+// The last call on the walk is the one that v waits for. Since it is behind v,
+// that is by rule 2, which demands that its tool is not in R(v): a contradiction.
+type waitGraph struct {
+	toolOf  []int    // of each call, the number of its tool
+	feeds   [][]bool // of each tool, which tools it feeds
+	last    []int    // of each tool, its last call
+	reached [][]bool // R(v) of a call, nil if it is not known yet
+	layers  []int    // of each call, 1 + its layer, 0 if it is not known yet
 }
 
-func newGraph(tools []*Tool, calls []int) *graph {
-	g := &graph{
-		kinds:   make([]int, len(calls)),
-		waiting: make([]set, len(calls)),
-		levels:  make([]int, len(calls)),
+func newWaitGraph(toolOf []*Tool, calls []int) *waitGraph {
+	g := &waitGraph{
+		toolOf:  make([]int, len(calls)),
+		reached: make([][]bool, len(calls)),
+		layers:  make([]int, len(calls)),
 	}
-	kinds := make([]*Tool, 0, len(calls))
-	kindOf := make(map[*Tool]int, len(calls))
+	var tools []*Tool
+	numbers := make(map[*Tool]int, len(calls))
 	for v, call := range calls {
-		t := tools[call]
-		k, ok := kindOf[t]
+		t := toolOf[call]
+		number, ok := numbers[t]
 		if !ok {
-			k = len(kinds)
-			kindOf[t] = k
-			kinds, g.last = append(kinds, t), append(g.last, v)
+			number = len(tools)
+			numbers[t] = number
+			tools, g.last = append(tools, t), append(g.last, v)
 		}
-		g.kinds[v], g.last[k] = k, v
+		g.toolOf[v], g.last[number] = number, v
 	}
-	readers := make(map[string]set, len(kinds))
-	for k, t := range kinds {
+	readers := make(map[string][]int, len(tools))
+	for b, t := range tools {
 		for _, s := range t.sources {
-			if readers[s.field] == nil {
-				readers[s.field] = newSet(len(kinds))
-			}
-			readers[s.field].add(k)
+			readers[s.field] = append(readers[s.field], b)
 		}
 	}
-	g.feeds = make([]set, len(kinds))
-	for k, t := range kinds {
-		g.feeds[k] = newSet(len(kinds))
+	g.feeds = make([][]bool, len(tools))
+	for a, t := range tools {
+		g.feeds[a] = make([]bool, len(tools))
 		for _, s := range t.sinks {
-			g.feeds[k].addAll(readers[s.field])
+			for _, b := range readers[s.field] {
+				g.feeds[a][b] = true
+			}
 		}
 	}
 	return g
 }
 
-// level returns the number of call v's batch, from 1: one more than that of the
-// last batch it waits for.
-func (g *graph) level(v int) int {
-	if g.levels[v] == 0 {
-		level := 1
-		for u := range g.kinds {
-			if u != v && g.waits(v, u) {
-				level = max(level, g.level(u)+1)
+// layerOf returns the number of call v's batch: the one after the last batch of a
+// call that it waits for.
+func (g *waitGraph) layerOf(v int) int {
+	if g.layers[v] == 0 {
+		layer := 0
+		for u := range g.toolOf {
+			if u != v && g.waitsFor(v, u) {
+				layer = max(layer, g.layerOf(u)+1)
 			}
 		}
-		g.levels[v] = level
+		g.layers[v] = layer + 1
 	}
-	return g.levels[v]
+	return g.layers[v] - 1
 }
 
-// waits reports whether call v comes after call u.
-func (g *graph) waits(v, u int) bool {
+// waitsFor reports whether call v comes after call u.
+func (g *waitGraph) waitsFor(v, u int) bool {
 	first, second := min(u, v), max(u, v)
-	switch a, b := g.kinds[first], g.kinds[second]; {
-	case g.feeds[a].has(b):
+	switch a, b := g.toolOf[first], g.toolOf[second]; {
+	case g.feeds[a][b]:
 		return v == second
-	case g.feeds[b].has(a):
-		// The first waits for the second, unless that would close a cycle.
-		return g.waitersOf(first).has(b) == (v == second)
+	case g.feeds[b][a]:
+		return g.reachedFrom(first)[b] == (v == second)
 	}
 	return false
 }
 
-// waitersOf returns the kinds whose calls behind v wait for it, if only through
-// others behind it. Calls in front of v have no part in this: they are not held
-// up by the calls behind them with which they are on a cycle, so that what is
-// left are the cycles of which v is the first call.
-func (g *graph) waitersOf(v int) set {
-	if found := g.waiting[v]; found != nil {
-		return found
+// reachedFrom returns R(v).
+func (g *waitGraph) reachedFrom(v int) []bool {
+	if g.reached[v] != nil {
+		return g.reached[v]
 	}
-	found := newSet(len(g.feeds))
-	todo := []int{g.kinds[v]}
+	reached := make([]bool, len(g.feeds))
+	todo := []int{g.toolOf[v]}
 	for len(todo) > 0 {
-		k := todo[len(todo)-1]
+		from := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		for next := range g.feeds {
-			if g.feeds[k].has(next) && g.last[next] > v && !found.has(next) {
-				found.add(next)
-				todo = append(todo, next)
+		for to, feeds := range g.feeds[from] {
+			if feeds && g.last[to] > v && !reached[to] {
+				reached[to] = true
+				todo = append(todo, to)
 			}
 		}
 	}
-	g.waiting[v] = found
-	return found
-}
-
-// set is a set of small numbers.
-type set []uint64
-
-func newSet(n int) set { return make(set, (n+63)/64) }
-
-func (s set) has(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
-
-func (s set) add(i int) { s[i/64] |= 1 << (i % 64) }
-
-func (s set) addAll(other set) {
-	for i := range other {
-		s[i] |= other[i]
-	}
+	g.reached[v] = reached
+	return reached
 }

@@ -3,54 +3,53 @@ package tool
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
-	"strings"
 
 	"github.com/agentstate/state"
 )
 
-// Result is what became of one call.
+// Result is the result of one call.
 type Result struct {
 	// Message answers the call: with what the function returned, or with
 	// [state.ToolError] and the text of Err. The model reads it.
 	Message state.ToolResultMessage
-	// Err says why the call failed. Nothing of a failed call was written
-	// through its To options; what a stateful tool wrote itself stays.
+	// Err is the reason why the call failed, or nil. The To options of a failed
+	// call have written nothing. What a stateful tool wrote itself stays.
 	Err error
 }
 
 // Run makes the calls of one step, which are those of one message of the model,
 // and returns a result for each, in the order of the calls.
 //
-// The calls are made in the batches of [Plan], those of a batch at the same
-// time. A batch reads the state as it is when it starts. When all its calls have
-// returned, their outputs are written in the order of the calls, each call as
-// one transaction whose cause is the call's ID.
+// The calls are made in the batches of [Plan], and those of one batch at the same
+// time. A batch reads the state as it is when the batch starts. When all calls of
+// the batch have returned, their outputs are written in the order of the calls.
+// Each call is one transaction, whose cause is the call's ID.
 //
-// A tool that does not exist, or twice, bad arguments, a missing field, an error
-// or a panic of the function and an output that st does not take fail that call
-// only; calls that wait for it are made all the same. A nil tool does not exist.
+// A call fails on its own if its tool does not exist or exists twice, if its
+// arguments are bad, if a field is missing, if the function returns an error or
+// panics, or if st refuses an output. Calls that wait for it are made regardless.
+// A nil tool does not exist.
 //
-// When ctx ends, Run writes the outputs of the calls that have returned and
-// fails the others, with an error that is ctx.Err(). It does not wait for
-// functions that go on: such a goroutine ends when its function does, and what
-// the function returns then is dropped. A stateful function should look at
-// its context before it writes.
+// When ctx ends, Run writes the outputs of the calls that have returned. The
+// others fail with an error that is ctx.Err(). Run does not wait for functions
+// that are still running: the goroutine of such a function ends when the function
+// returns, and its result is dropped. A stateful function should look at its
+// context before it writes.
 //
-// st may be used by others meanwhile, and Run may be called many times at once.
+// Others may use st at the same time, and Run may be called concurrently.
 func Run(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall) []Result {
 	box := newToolbox(tools)
-	picked := box.pick(calls)
+	toolOf := box.toolsOf(calls)
 	results := make([]Result, len(calls))
 	for i, call := range calls {
-		if picked[i] == nil {
-			results[i] = failure(call, box.missing(call.Name))
+		if toolOf[i] == nil {
+			results[i] = failedCall(call, box.missingTool(call.Name))
 		}
 	}
-	for _, batch := range schedule(picked) {
-		returned := runBatch(ctx, st, picked, calls, batch)
-		for _, i := range batch {
-			results[i] = conclude(st, picked[i], calls[i], returned[i])
+	for _, batch := range planBatches(toolOf) {
+		for n, o := range runBatch(ctx, st, toolOf, calls, batch) {
+			i := batch[n]
+			results[i] = finishCall(st, toolOf[i], calls[i], o)
 		}
 	}
 	return results
@@ -58,125 +57,80 @@ func Run(ctx context.Context, st *state.State, tools []*Tool, calls []state.Tool
 
 // outcome is what a call returned.
 type outcome struct {
-	call int // its index
-	out  state.JSON
-	err  error
+	out state.JSON
+	err error
 }
 
-// runBatch makes the calls of a batch at the same time and returns what they
-// returned, until ctx ends.
-func runBatch(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall, batch []int) map[int]outcome {
-	outcomes := make(map[int]outcome, len(batch))
+// runBatch makes the calls of a batch at the same time. It returns the outcome of
+// each when all have returned or ctx has ended.
+func runBatch(ctx context.Context, st *state.State, toolOf []*Tool, calls []state.ToolCall, batch []int) []outcome {
+	outcomes := make([]outcome, len(batch))
 	if err := ctx.Err(); err != nil {
-		for _, i := range batch {
-			outcomes[i] = outcome{i, "", fmt.Errorf("tool %q: not called: %w", calls[i].Name, err)}
+		for n, i := range batch {
+			outcomes[n].err = fmt.Errorf("tool %q: not called: %w", calls[i].Name, err)
 		}
 		return outcomes
 	}
+	type numbered struct {
+		n int
+		outcome
+	}
+	returned := make(chan numbered, len(batch)) // a call that returns late finds room and ends
 	start := st.Snapshot()
-	// There is room for all, so that nobody who comes late is stuck.
-	returned := make(chan outcome, len(batch))
-	for _, i := range batch {
+	for n, i := range batch {
 		go func() {
-			// Sent by defer, for a function may end its goroutine.
-			o := outcome{i, "", fmt.Errorf("tool %q: the function did not return", calls[i].Name)}
-			defer func() { returned <- o }()
-			o.out, o.err = attempt(tools[i], func() (state.JSON, error) {
-				in, err := tools[i].prepare(start, calls[i].Input)
-				if err != nil {
-					return "", err
-				}
-				return tools[i].invoke(ctx, st.WithCause(calls[i].ID), in)
-			})
+			// The function may end its goroutine; then this outcome is sent.
+			o := outcome{err: fmt.Errorf("tool %q: the function did not return", calls[i].Name)}
+			defer func() { returned <- numbered{n, o} }()
+			o.out, o.err = startCall(ctx, st, start, toolOf[i], calls[i])
 		}()
 	}
-	for len(outcomes) < len(batch) {
+	finished := make([]bool, len(batch))
+	take := func(o numbered) { outcomes[o.n], finished[o.n] = o.outcome, true }
+	for range batch {
 		select {
 		case o := <-returned:
-			outcomes[o.call] = o
+			take(o)
 			continue
 		case <-ctx.Done():
 		}
 		for len(returned) > 0 {
-			o := <-returned
-			outcomes[o.call] = o
+			take(<-returned)
 		}
-		for _, i := range batch {
-			if _, ok := outcomes[i]; !ok {
-				outcomes[i] = outcome{i, "", fmt.Errorf("tool %q: not finished: %w", calls[i].Name, ctx.Err())}
+		for n, i := range batch {
+			if !finished[n] {
+				outcomes[n].err = fmt.Errorf("tool %q: not finished: %w", calls[i].Name, ctx.Err())
 			}
 		}
+		break
 	}
 	return outcomes
 }
 
-// conclude writes what a call returned and makes its result.
-func conclude(st *state.State, t *Tool, call state.ToolCall, o outcome) Result {
+// startCall calls the function of a tool with the fields of start.
+func startCall(ctx context.Context, st, start *state.State, t *Tool, call state.ToolCall) (state.JSON, error) {
+	return t.recoverPanic(func() (state.JSON, error) {
+		input, err := t.prepare(start, call.Input)
+		if err != nil {
+			return "", err
+		}
+		return t.invoke(ctx, st.WithCause(call.ID), input)
+	})
+}
+
+// finishCall writes the outputs of a call that did not fail, and makes its result.
+func finishCall(st *state.State, t *Tool, call state.ToolCall, o outcome) Result {
 	if o.err == nil {
-		_, o.err = attempt(t, func() (state.JSON, error) {
-			return "", t.merge(st.WithCause(call.ID), o.out)
+		_, o.err = t.recoverPanic(func() (state.JSON, error) {
+			return "", t.writeOutputs(st.WithCause(call.ID), o.out)
 		})
 	}
 	if o.err != nil {
-		return failure(call, o.err)
+		return failedCall(call, o.err)
 	}
 	return Result{Message: state.ToolResult(call, o.out)}
 }
 
-// attempt calls fn, which may run methods of the types of parameters and
-// fields. A panic in one of them is an error as well.
-func attempt(t *Tool, fn func() (state.JSON, error)) (out state.JSON, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			out, err = "", &PanicError{Tool: t.Name(), Value: p, Stack: debug.Stack()}
-		}
-	}()
-	return fn()
-}
-
-func failure(call state.ToolCall, err error) Result {
+func failedCall(call state.ToolCall, err error) Result {
 	return Result{Message: state.ToolError(call, err.Error()), Err: err}
-}
-
-// toolbox finds tools by name.
-type toolbox struct {
-	tools map[string]*Tool // nil for a name that several have
-	names []string         // in the order of the tools
-}
-
-func newToolbox(tools []*Tool) toolbox {
-	box := toolbox{tools: make(map[string]*Tool, len(tools))}
-	for _, t := range tools {
-		if t == nil || t.Name() == "" {
-			continue
-		}
-		if _, twice := box.tools[t.Name()]; twice {
-			box.tools[t.Name()] = nil
-			continue
-		}
-		box.tools[t.Name()] = t
-		box.names = append(box.names, t.Name())
-	}
-	return box
-}
-
-// pick returns the tool of each call, or nil if it has none.
-func (box toolbox) pick(calls []state.ToolCall) []*Tool {
-	picked := make([]*Tool, len(calls))
-	for i, call := range calls {
-		picked[i] = box.tools[call.Name]
-	}
-	return picked
-}
-
-// missing says why there is no tool of a name.
-func (box toolbox) missing(name string) error {
-	if _, twice := box.tools[name]; twice {
-		return fmt.Errorf("there are several tools %q", name)
-	}
-	known := "none"
-	if len(box.names) > 0 {
-		known = strings.Join(box.names, ", ")
-	}
-	return fmt.Errorf("tool %q not found; there are %s", name, known)
 }

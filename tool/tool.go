@@ -2,92 +2,96 @@ package tool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/value"
 )
 
-// Tool is a function that a model can call, with what it reads from and writes
-// to a state. [New], [NewStateful], [Raw] and [Updater] make one. It is immutable
-// and safe for concurrent use, as far as its function is.
+// Tool is a function that a model can call, together with the fields that it
+// reads and writes. [New], [NewStateful], [Raw] and [Updater] make tools. A Tool
+// is immutable. It is safe for concurrent use if its function is.
 type Tool struct {
 	name        string
 	description string
 	schema      state.JSON
 	stateful    bool
-	params      []param // of the function, the injected ones too
-	open        bool    // arguments that are not among params are accepted
-	sources     []source
-	sinks       []sink
-	keyed       bool                                  // some sink takes a key of the result
-	receive     func() arguments                      // returns where the arguments of a call go
-	review      func(st *state.State, in any) []error // says what else is wrong with bad arguments; may be nil
-	run         func(ctx context.Context, st *state.State, in any) (state.JSON, error)
+	signature
+
+	newArguments func() arguments
+	call         func(ctx context.Context, st *state.State, input any) (state.JSON, error)
+	// review returns what else is wrong with arguments that have been refused. It
+	// may be nil.
+	review func(st *state.State, input any) []error
 }
 
-// New returns a tool that calls fn. In is a struct, or map[string]any where the
-// parameters are not known beforehand. Its JSON members are the parameters; those
-// without omitempty or omitzero are required, and the tag jsonschema describes
-// them to the model. Out is any type that a state can hold.
+// New returns a tool that calls fn. In is a struct, or map[string]any if the
+// parameters are not known in advance. The JSON members of the struct are the
+// parameters. A parameter is required unless its tag has omitempty or omitzero.
+// The tag jsonschema describes it to the model. Out is any type that a state can
+// hold.
 //
-// The options say which fields fn reads and writes. The context that it is given
-// carries no State. All mistakes are reported at once: an option for a parameter
-// or a key of the result that does not exist, types that do not convert, a
-// parameter that is injected twice, a field that is written twice from one key.
+// The options say which fields fn reads and writes. The context of fn carries no
+// State. The error lists all mistakes: an option for a parameter or a key of the
+// result that does not exist, types that do not convert, a parameter that is
+// injected twice, a field that is written twice from one key.
 func New[In, Out any](name, description string, fn func(ctx context.Context, in In) (Out, error), opts ...Option) (*Tool, error) {
 	t := &Tool{name: name, description: description}
 	if fn == nil {
-		return nil, t.fail("no function")
+		return nil, t.errorf("no function")
 	}
-	return typed(t, func(ctx context.Context, _ *state.State, in In) (Out, error) { return fn(ctx, in) }, opts)
+	return newTyped(t, func(ctx context.Context, _ *state.State, in In) (Out, error) { return fn(ctx, in) }, opts)
 }
 
 // NewStateful is [New] for a function that is also given the state, with the
 // rights of the handle that the tool is called with. The model does not see it.
-// Since the function may use any field, [Run] runs it apart from all others.
+// The function may use any field, and therefore [Run] never runs it at the same
+// time as another call.
 func NewStateful[In, Out any](name, description string, fn func(ctx context.Context, st *state.State, in In) (Out, error), opts ...Option) (*Tool, error) {
 	t := &Tool{name: name, description: description, stateful: true}
 	if fn == nil {
-		return nil, t.fail("no function")
+		return nil, t.errorf("no function")
 	}
-	return typed(t, fn, opts)
+	return newTyped(t, fn, opts)
 }
 
-// Raw returns a tool whose parameters are given as a JSON Schema of an object.
-// fn is given the arguments together with the injected ones, which are taken out
-// of the schema's properties and required, and returns JSON; "" is null.
+// Raw returns a tool whose parameters are given as the JSON Schema of an object.
+// fn is given the arguments of the model together with the injected ones, and
+// returns JSON; "" stands for null. Tool.Schema leaves the injected parameters
+// out of properties and required.
 //
-// A call is checked for the names of its arguments, for those that are required,
-// and for their type. The rest of the schema is for fn to check.
+// A call is checked for unknown and missing arguments and for their types. The
+// rest of the schema is for fn to check.
 func Raw(name, description string, schema state.JSON, fn func(ctx context.Context, args state.JSON) (state.JSON, error), opts ...Option) (*Tool, error) {
 	t := &Tool{name: name, description: description}
 	if fn == nil {
-		return nil, t.fail("no function")
+		return nil, t.errorf("no function")
 	}
-	object, err := parseSchema(schema)
+	parsed, err := parseSchema(schema)
 	if err != nil {
-		return nil, t.fail("%w", err)
+		return nil, t.errorf("%w", err)
 	}
-	t.params, t.open = object.params, object.open
-	t.receive = func() arguments { return &objectArguments{} }
-	t.run = func(ctx context.Context, _ *state.State, in any) (state.JSON, error) {
-		out, err := fn(ctx, in.(state.JSON))
+	t.params, t.open = parsed.params, parsed.open
+	t.newArguments = func() arguments { return &jsonArguments{} }
+	t.call = func(ctx context.Context, _ *state.State, input any) (state.JSON, error) {
+		out, err := fn(ctx, input.(state.JSON))
 		if err != nil {
 			return "", err
 		}
-		return t.result(out)
+		return compactResult(out)
 	}
 	if err := t.bind(opts, nil); err != nil {
 		return nil, err
 	}
-	t.schema = object.without(t.injects)
+	t.schema = parsed.without(t.injects)
 	return t, nil
 }
 
-// Must returns t, for package variables: it panics if there is an error.
+// Must returns t and panics if err is not nil. It is for package variables.
 func Must(t *Tool, err error) *Tool {
 	if err != nil {
 		panic(err)
@@ -95,42 +99,91 @@ func Must(t *Tool, err error) *Tool {
 	return t
 }
 
-// typed completes a tool with a function of Go types.
-func typed[In, Out any](t *Tool, fn func(ctx context.Context, st *state.State, in In) (Out, error), opts []Option) (*Tool, error) {
+// newTyped completes a tool with a function of Go types.
+func newTyped[In, Out any](t *Tool, fn func(ctx context.Context, st *state.State, in In) (Out, error), opts []Option) (*Tool, error) {
 	in, out := reflect.TypeFor[In](), reflect.TypeFor[Out]()
 	if in == reflect.TypeFor[map[string]any]() {
 		t.open = true
-		t.receive = func() arguments { return mapArguments{} }
+		t.newArguments = func() arguments { return mapArguments{} }
 	} else {
 		var err error
-		if t.params, err = parameters(in); err != nil {
-			return nil, t.fail("%w", err)
+		if t.params, err = structParams(in); err != nil {
+			return nil, t.errorf("%w", err)
 		}
-		t.receive = func() arguments { return structArguments{reflect.ValueOf(new(In)).Elem()} }
+		t.newArguments = func() arguments { return structArguments{reflect.ValueOf(new(In)).Elem()} }
 	}
 	plan, err := value.For(out)
 	if err != nil {
-		return nil, t.fail("the result: %w", err)
+		return nil, t.errorf("the result: %w", err)
 	}
-	t.run = func(ctx context.Context, st *state.State, in any) (state.JSON, error) {
-		arg, ok := in.(*In)
-		if !ok {
-			m := in.(In)
-			arg = &m
+	t.call = func(ctx context.Context, st *state.State, input any) (state.JSON, error) {
+		in, ok := input.(*In)
+		if !ok { // a map is not given by reference
+			m := input.(In)
+			in = &m
 		}
-		result, err := fn(ctx, st, *arg)
+		result, err := fn(ctx, st, *in)
 		if err != nil {
 			return "", err
 		}
-		return encode(plan, &result)
+		return encodeResult(plan, &result)
 	}
 	if err := t.bind(opts, out); err != nil {
 		return nil, err
 	}
-	if t.schema, err = t.object(); err != nil {
-		return nil, t.fail("%w", err)
+	schema := objectSchema{open: t.open}
+	for _, p := range t.params {
+		if t.injects(p.name) {
+			continue
+		}
+		s, err := schemaOf(p.plan.Type())
+		if err == nil {
+			err = schema.add(p.name, s, p.member.Tag.Get("jsonschema"), p.required)
+		}
+		if err != nil {
+			return nil, t.errorf("parameter %q: %w", p.name, err)
+		}
 	}
+	t.schema = schema.json()
 	return t, nil
+}
+
+// bind applies the options and returns all mistakes.
+func (t *Tool) bind(opts []Option, out reflect.Type) error {
+	var errs []error
+	if t.name == "" {
+		errs = append(errs, t.errorf("no name"))
+	}
+	for _, err := range t.bindOptions(opts, out) {
+		errs = append(errs, t.errorf("%w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// encodeResult returns the result of a Go function as JSON.
+func encodeResult[Out any](plan *value.Plan, result *Out) (state.JSON, error) {
+	v := reflect.ValueOf(result).Elem()
+	size, err := plan.Check(v, value.Limits{})
+	if err != nil {
+		return "", errors.New("the result is no JSON: " + publicReason(err))
+	}
+	data, err := plan.AppendJSON(make([]byte, 0, size), v)
+	if err != nil {
+		return "", errors.New("the result is no JSON: " + publicReason(err))
+	}
+	return state.JSON(data), nil
+}
+
+// compactResult checks the result of a raw function.
+func compactResult(out state.JSON) (state.JSON, error) {
+	if out == "" {
+		return "null", nil
+	}
+	data := []byte(out)
+	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
+		return "", errors.New("the result is no JSON")
+	}
+	return state.JSON(jsontext.AppendCompact(nil, data)), nil
 }
 
 // Name returns the name by which the model calls the tool.
@@ -139,8 +192,8 @@ func (t *Tool) Name() string { return t.name }
 // Description returns what the model is told about the tool.
 func (t *Tool) Description() string { return t.description }
 
-// Schema returns the JSON Schema of what the model may fill in. Injected
-// parameters and the state are not in it.
+// Schema returns the JSON Schema of what the model may fill in, without injected
+// parameters and without the state.
 func (t *Tool) Schema() state.JSON { return t.schema }
 
 // Reads returns the names of the fields that are injected, each once.
@@ -165,16 +218,11 @@ func (t *Tool) Writes() []string {
 	return names
 }
 
-// Stateful reports whether the function is given the state, so that it may read
-// and write more than Reads and Writes tell.
+// Stateful reports whether the function is given the state. Such a function may
+// read and write other fields than Reads and Writes return.
 func (t *Tool) Stateful() bool { return t.stateful }
 
-// injects reports whether a parameter is filled in from a field.
-func (t *Tool) injects(param string) bool {
-	return slices.ContainsFunc(t.sources, func(s source) bool { return s.param == param })
-}
-
-// fail returns an error about the tool.
-func (t *Tool) fail(format string, args ...any) error {
+// errorf returns an error about the tool.
+func (t *Tool) errorf(format string, args ...any) error {
 	return fmt.Errorf("tool %q: "+format, append([]any{t.name}, args...)...)
 }
