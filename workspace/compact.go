@@ -34,7 +34,7 @@ func (l *ledger) compact(ctx context.Context, force bool) error {
 			}
 		}
 		d.Snap = &snap{point: limit}
-		for part := range slices.Chunk(doc.encode(), partBytes) {
+		for part := range slices.Chunk(doc.Encode(), partBytes) {
 			d.Snap.Parts = append(d.Snap.Parts, d.blob(part))
 		}
 		old := 0

@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"context"
 	"iter"
+
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // cached is the content at a point.
 type cached struct {
 	point
-	doc *document
+	doc *document.Document
 }
 
 // content returns the content at a point that the head reaches, which is not
 // before its snapshot. It is the caller's own.
-func (l *ledger) content(ctx context.Context, h *head, at point) (*document, error) {
+func (l *ledger) content(ctx context.Context, h *head, at point) (*document.Document, error) {
 	from := l.kept()
 	if from.doc != nil && from.Version >= h.start().Version && from.Version <= at.Version {
 		doc, err := l.replay(ctx, h, from, at)
@@ -49,8 +52,8 @@ func (l *ledger) look(ctx context.Context, fn func(*head) error) (*head, error) 
 }
 
 // present returns the head and the content at it.
-func (l *ledger) present(ctx context.Context) (*head, *document, error) {
-	var doc *document
+func (l *ledger) present(ctx context.Context) (*head, *document.Document, error) {
+	var doc *document.Document
 	h, err := l.look(ctx, func(h *head) (err error) {
 		doc, err = l.content(ctx, h, h.now())
 		return err
@@ -65,13 +68,13 @@ func (l *ledger) kept() cached {
 	defer l.mu.Unlock()
 	c := l.cache
 	if c.doc != nil {
-		c.doc = c.doc.clone()
+		c.doc = c.doc.Clone()
 	}
 	return c
 }
 
 // keep remembers the content at a point, and has it for itself from now on.
-func (l *ledger) keep(at point, doc *document) {
+func (l *ledger) keep(at point, doc *document.Document) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cache = cached{at, doc}
@@ -85,9 +88,9 @@ func (l *ledger) forget() {
 }
 
 // snapshot returns the content at the head's start.
-func (l *ledger) snapshot(ctx context.Context, h *head) (*document, error) {
+func (l *ledger) snapshot(ctx context.Context, h *head) (*document.Document, error) {
 	if h.Snap == nil || len(h.Snap.Parts) == 0 {
-		return newDocument(), nil
+		return document.New(), nil
 	}
 	var data bytes.Buffer
 	for _, part := range h.Snap.Parts {
@@ -97,11 +100,11 @@ func (l *ledger) snapshot(ctx context.Context, h *head) (*document, error) {
 		}
 		data.Write(text)
 	}
-	return decodeDocument(data.Bytes())
+	return document.Decode(data.Bytes())
 }
 
 // replay returns the content at a point, which comes after, or is, that of from.
-func (l *ledger) replay(ctx context.Context, h *head, from cached, at point) (*document, error) {
+func (l *ledger) replay(ctx context.Context, h *head, from cached, at point) (*document.Document, error) {
 	doc, end := from.doc, from.point
 	for r, err := range l.records(ctx, h, from.point) {
 		if err != nil {
@@ -110,7 +113,7 @@ func (l *ledger) replay(ctx context.Context, h *head, from cached, at point) (*d
 		if r.Version > at.Version {
 			break
 		}
-		if err := doc.apply(r.Effects); err != nil {
+		if err := doc.Apply(r.Effects); err != nil {
 			return nil, err
 		}
 		end = point{r.Version, r.Chain}
@@ -118,7 +121,7 @@ func (l *ledger) replay(ctx context.Context, h *head, from cached, at point) (*d
 	if end != at {
 		return nil, corrupt(l.key, "records do not lead to the head")
 	}
-	l.keep(at, doc.clone())
+	l.keep(at, doc.Clone())
 	return doc, nil
 }
 
@@ -230,7 +233,7 @@ func (d *draft) append(e entry) error {
 	if n <= tailBytes {
 		return nil
 	}
-	data, err := encode(d.Tail)
+	data, err := jsontext.Marshal(d.Tail)
 	if err != nil {
 		return err
 	}
@@ -245,7 +248,7 @@ func (d *draft) append(e entry) error {
 			return nil
 		}
 		list := d.Segs[first:]
-		data, err := encode(list)
+		data, err := jsontext.Marshal(list)
 		if err != nil {
 			return err
 		}

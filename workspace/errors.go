@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 var (
@@ -25,7 +26,7 @@ var (
 	// It stays as it is.
 	ErrNewerFormat = errors.New("workspace: newer format")
 	// ErrCorrupt is returned for what is damaged. It stays as it is.
-	ErrCorrupt = errors.New("workspace: corrupt")
+	ErrCorrupt = document.ErrCorrupt
 	// ErrInvalidKey is returned for what is sealed with a key that was not given, or is
 	// not sealed although keys were given.
 	ErrInvalidKey = errors.New("workspace: wrong key")

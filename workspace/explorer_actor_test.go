@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // process is one life of a process: it has a ledger, which dies with it.
@@ -189,12 +191,12 @@ func (a *actor) take(h *head, lease string) {
 func bodyOf(id string) string { return `"body of ` + id + `"` }
 
 // known returns the text of what was read, which is what was written.
-func (a *actor) known(h *head, doc *document) text {
+func (a *actor) known(h *head, doc *document.Document) text {
 	want, known := a.x.ghost.texts[h.Chain]
 	if !known {
 		a.x.violated("%v: a head with a chain that nobody has written", a)
 	}
-	if got := string(doc.encode()); got != want.encode() {
+	if got := string(doc.Encode()); got != want.encode() {
 		a.x.violated("%v: version %d reads as %s, not %s", a, h.Version, brief(got), brief(want.encode()))
 	}
 	return want
@@ -273,8 +275,8 @@ func (a *actor) commit() {
 	}
 }
 
-func effectsOf(edits []edit) []Effect {
-	var effects []Effect
+func effectsOf(edits []edit) []state.Effect {
+	var effects []state.Effect
 	for _, e := range edits {
 		effects = append(effects, e.effect())
 	}
@@ -429,21 +431,21 @@ func (x *explorer) edit(t text) edit {
 	}
 	switch k := x.rng.IntN(12); {
 	case k < 2:
-		return edit{do: doSet, field: "count", more: []string{value}}
+		return edit{do: state.EffectSet, field: "count", more: []string{value}}
 	case k == 2 && t.values["count"] != "":
-		return edit{do: doDelete, field: "count"}
+		return edit{do: state.EffectDelete, field: "count"}
 	case !present:
-		return edit{do: doSet, field: field, n: 1, more: []string{value}}
+		return edit{do: state.EffectSet, field: field, n: 1, more: []string{value}}
 	case k == 3:
-		return edit{do: doDelete, field: field}
+		return edit{do: state.EffectDelete, field: field}
 	case k == 4 && len(list) > 0:
-		return edit{do: doDropFirst, field: field, n: n + 1}
+		return edit{do: state.EffectDropFirst, field: field, n: n + 1}
 	case k == 5:
-		return edit{do: doTruncate, field: field, n: n}
+		return edit{do: state.EffectTruncate, field: field, n: n}
 	case k == 6 && len(list) > 0:
-		return edit{do: doRemoveAt, field: field, n: n}
+		return edit{do: state.EffectRemoveAt, field: field, n: n}
 	case k == 7:
-		return edit{do: doInsert, field: field, n: n, more: []string{value}}
+		return edit{do: state.EffectInsert, field: field, n: n, more: []string{value}}
 	}
-	return edit{do: doAppend, field: field, more: []string{value}}
+	return edit{do: state.EffectAppend, field: field, more: []string{value}}
 }

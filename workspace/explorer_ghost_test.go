@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // world is what a workspace is to be, said again in the plainest way: it is
@@ -52,6 +53,12 @@ func (t text) encode() string {
 	}
 	var b strings.Builder
 	b.WriteString("{")
+	if t.undone > 0 {
+		fmt.Fprintf(&b, `"conversation":{"version":%d}`, t.undone)
+		if len(fields) > 0 {
+			b.WriteString(",")
+		}
+	}
 	if len(fields) > 0 {
 		b.WriteString(`"key":{`)
 	}
@@ -64,32 +71,27 @@ func (t text) encode() string {
 	if len(fields) > 0 {
 		b.WriteString("}")
 	}
-	if t.undone > 0 {
-		if len(fields) > 0 {
-			b.WriteString(",")
-		}
-		fmt.Fprintf(&b, `"talk":{"version":%d}`, t.undone)
-	}
 	b.WriteString("}")
 	return b.String()
 }
 
 // edit is an effect on a text.
 type edit struct {
-	do, field string
-	n         int
-	more      []string
+	do    state.EffectKind
+	field string
+	n     int
+	more  []string
 }
 
-func (e edit) effect() Effect {
-	x := Effect{Part: partKey, Field: e.field, Do: e.do, N: e.n}
+func (e edit) effect() state.Effect {
+	x := state.Effect{Part: document.PartKey, Field: e.field, Kind: e.do, N: e.n}
 	switch {
-	case e.do == doSet && e.n == 0:
+	case e.do == state.EffectSet && e.n == 0:
 		x.Value = state.JSON(e.more[0])
-	case e.do == doSet || e.do == doAppend || e.do == doInsert:
+	case e.do == state.EffectSet || e.do == state.EffectAppend || e.do == state.EffectInsert:
 		x.Value = state.JSON("[" + strings.Join(e.more, ",") + "]")
 	}
-	if e.do == doSet {
+	if e.do == state.EffectSet {
 		x.N = 0
 	}
 	return x
@@ -103,25 +105,25 @@ func (e edit) on(t text) text {
 	}
 	list := slices.Clone(t.lists[e.field])
 	switch e.do {
-	case doSet:
+	case state.EffectSet:
 		if e.n == 0 {
 			t.values[e.field] = e.more[0]
 			return t
 		}
 		list = slices.Clone(e.more)
-	case doDelete:
+	case state.EffectDelete:
 		delete(t.values, e.field)
 		delete(t.lists, e.field)
 		return t
-	case doAppend:
+	case state.EffectAppend:
 		list = append(list, e.more...)
-	case doInsert:
+	case state.EffectInsert:
 		list = slices.Insert(list, e.n, e.more...)
-	case doDropFirst:
+	case state.EffectDropFirst:
 		list = list[e.n:]
-	case doTruncate:
+	case state.EffectTruncate:
 		list = list[:e.n]
-	case doRemoveAt:
+	case state.EffectRemoveAt:
 		list = slices.Delete(list, e.n, e.n+1)
 	}
 	t.lists[e.field] = list
@@ -616,7 +618,7 @@ func (g *ghost) check(l *ledger, h *sight, at point, want text) {
 	if err != nil {
 		g.x.violated("the content at version %d cannot be read: %v", at.Version, err)
 	}
-	if got := string(doc.encode()); got != want.encode() {
+	if got := string(doc.Encode()); got != want.encode() {
 		g.x.violated("the content at version %d is %s, not %s", at.Version, brief(got), brief(want.encode()))
 	}
 }

@@ -314,14 +314,3 @@ func random(n int) []byte {
 
 // newID returns 128 random bits as text.
 func newID() string { return base64.RawURLEncoding.EncodeToString(random(16)) }
-
-// encode is json.Marshal without the escaping for HTML.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}

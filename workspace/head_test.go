@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentstate/state"
 	"github.com/stretchr/testify/require"
 )
 
@@ -11,8 +12,8 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // someHead is a head with everything that one can have.
 func someHead(t *testing.T) *head {
-	r := Record{Version: 7, Kind: KindStep, Time: began, RunID: "w", Lease: "r", Message: "m", Effects: []Effect{
-		{Part: "key", Field: "color", Do: "set", Value: `"<red>"`},
+	r := Record{Version: 7, Kind: KindStep, Time: began, RunID: "w", Lease: "r", Message: "m", Effects: []state.Effect{
+		{Part: "key", Field: "color", Kind: "set", Value: `"<red>"`},
 	}}
 	e, err := r.link("chain")
 	require.NoError(t, err)

@@ -1,6 +1,11 @@
 package workspace
 
-import "context"
+import (
+	"context"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/internal/document"
+)
 
 // Hooks are told what has happened. They are called after it was stored, without
 // any lock, and at most once: if the process dies in between, never. What they do
@@ -39,13 +44,13 @@ func (h *Hooks) completed(ctx context.Context, run *Run, err error) {
 }
 
 // remembered tells of what a record has changed in the memory.
-func (h *Hooks) remembered(ctx context.Context, user string, effects []Effect) {
+func (h *Hooks) remembered(ctx context.Context, user string, effects []state.Effect) {
 	for _, e := range effects {
 		switch {
-		case e.Part != partMemory:
-		case e.Do == doDelete && h.OnMemoryDelete != nil:
+		case e.Part != document.PartMemory:
+		case e.Kind == state.EffectDelete && h.OnMemoryDelete != nil:
 			h.OnMemoryDelete(ctx, user, e.Field)
-		case e.Do == doSet && h.OnMemorySet != nil:
+		case e.Kind == state.EffectSet && h.OnMemorySet != nil:
 			h.OnMemorySet(ctx, user, e.Field)
 		}
 	}

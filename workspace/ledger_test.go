@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // lateStore is a store of which one batch is late: its sender hears of nothing, and
@@ -66,7 +67,7 @@ func TestLateReset(t *testing.T) {
 		h, _, err := l.present(t.Context())
 		require.NoError(t, err)
 		text := state.JSONText(strings.Repeat("x", 2*tailBytes))
-		_, err = l.update(t.Context(), h.now(), []Effect{{Part: partKey, Field: fmt.Sprint(i), Do: doSet, Value: text}}, false)
+		_, err = l.update(t.Context(), h.now(), []state.Effect{{Part: document.PartKey, Field: fmt.Sprint(i), Kind: state.EffectSet, Value: text}}, false)
 		require.NoError(t, err)
 	}
 	_, status, err := l.submit(t.Context(), offerOf("1", l))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 )
 
@@ -400,7 +401,7 @@ func (m *Manager) Update(ctx context.Context, userID string, fn func(w *Workspac
 	return nil
 }
 
-func (m *Manager) update(ctx context.Context, userID string, fn func(w *Workspace) error) ([]Effect, error) {
+func (m *Manager) update(ctx context.Context, userID string, fn func(w *Workspace) error) ([]state.Effect, error) {
 	leave, err := m.enter()
 	if err != nil {
 		return nil, err

@@ -84,7 +84,7 @@ func (s *snap) UnmarshalJSON(data []byte) error {
 
 // open encodes a struct with the members that it does not know at the end.
 func open(known any, rest members) ([]byte, error) {
-	data, err := encode(known)
+	data, err := jsontext.Marshal(known)
 	if err != nil || len(rest) == 0 {
 		return data, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/redact"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // mask is what is shown in place of a secret.
@@ -270,8 +271,8 @@ func (s memorySnapshot) secret(key string) bool {
 
 // effectsSince returns what has turned an earlier snapshot of the same Memory into
 // this one, sorted by key.
-func (s memorySnapshot) effectsSince(base memorySnapshot) []Effect {
-	var effects []Effect
+func (s memorySnapshot) effectsSince(base memorySnapshot) []state.Effect {
+	var effects []state.Effect
 	for len(base) > 0 || len(s) > 0 {
 		order := 0
 		switch {
@@ -283,10 +284,10 @@ func (s memorySnapshot) effectsSince(base memorySnapshot) []Effect {
 			order = strings.Compare(base[0].key, s[0].key)
 		}
 		if order < 0 {
-			effects = append(effects, Effect{Part: partMemory, Field: base[0].key, Do: doDelete})
+			effects = append(effects, state.Effect{Part: document.PartMemory, Field: base[0].key, Kind: state.EffectDelete})
 		} else if order > 0 || s[0] != base[0] {
 			_, stored := s[0].load()
-			effects = append(effects, Effect{Part: partMemory, Field: s[0].key, Do: doSet, Value: state.JSON(stored.JSON())})
+			effects = append(effects, state.Effect{Part: document.PartMemory, Field: s[0].key, Kind: state.EffectSet, Value: state.JSON(stored.JSON())})
 		}
 		if order <= 0 {
 			base = base[1:]

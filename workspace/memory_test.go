@@ -201,7 +201,7 @@ func TestMemoryKeepsUnknownMembers(t *testing.T) {
 	base := m.snapshot()
 	require.NoError(t, m.SetSecret("k", "new"))
 	effects := m.snapshot().effectsSince(base)
-	require.Equal(t, []Effect{{Part: "memory", Field: "k", Do: "set",
+	require.Equal(t, []state.Effect{{Part: "memory", Field: "k", Kind: "set",
 		Value: `{"expires":[1,2.50],"value":"new","created_at":"2025-01-02T02:04:05.000000001Z","x":{"y":null},"secret":true}`}}, effects)
 
 	_, err := m.Delete("k")
@@ -270,10 +270,10 @@ func TestMemoryModel(t *testing.T) {
 					require.Greater(t, e.Field, last, "sorted, each once")
 					last = e.Field
 					switch _, present := stored[e.Field]; {
-					case e.Do == "set":
+					case e.Kind == "set":
 						stored[e.Field] = []byte(e.Value)
 					default:
-						require.Equal(t, "delete", e.Do)
+						require.Equal(t, state.EffectDelete, e.Kind)
 						require.True(t, present)
 						delete(stored, e.Field)
 					}

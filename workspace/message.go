@@ -46,7 +46,7 @@ func (m Message) encode() ([]byte, error) {
 	if m.Content == nil || m.Content.Raw() == "" {
 		return nil, fmt.Errorf("%w: message without content", ErrInvalid)
 	}
-	return encode(storedMessage{m.ID, m.ChatID, m.Platform, json.RawMessage(m.Content.Raw())})
+	return jsontext.Marshal(storedMessage{m.ID, m.ChatID, m.Platform, json.RawMessage(m.Content.Raw())})
 }
 
 func decodeMessage(key string, data []byte) (Message, error) {

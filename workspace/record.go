@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 )
 
@@ -23,14 +24,14 @@ const (
 // Record is one change of the content of a workspace: what Commit, Finish or
 // another operation has changed at once.
 type Record struct {
-	Version uint64    `json:"version"`
-	Kind    Kind      `json:"kind"`
-	Time    time.Time `json:"time"`
-	RunID   string    `json:"run,omitempty"`
-	Lease   string    `json:"lease,omitempty"` // the holder of the run
-	Message string    `json:"msg,omitempty"`   // the id of the message that the run handles
-	Effects []Effect  `json:"effects,omitempty"`
-	Chain   string    `json:"-"` // the hash of all records up to this one
+	Version uint64         `json:"version"`
+	Kind    Kind           `json:"kind"`
+	Time    time.Time      `json:"time"`
+	RunID   string         `json:"run,omitempty"`
+	Lease   string         `json:"lease,omitempty"` // the holder of the run
+	Message string         `json:"msg,omitempty"`   // the id of the message that the run handles
+	Effects []state.Effect `json:"effects,omitempty"`
+	Chain   string         `json:"-"` // the hash of all records up to this one
 }
 
 // entry is a record as it is stored and will always be: its JSON, with the hash of
@@ -43,7 +44,7 @@ type entry struct {
 
 // link returns the entry of a record that comes after a chain.
 func (r *Record) link(chain string) (entry, error) {
-	body, err := encode(r)
+	body, err := jsontext.Marshal(r)
 	if err != nil {
 		return entry{}, err
 	}

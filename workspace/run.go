@@ -143,7 +143,7 @@ func (r *Run) Commit(ctx context.Context) error {
 	return nil
 }
 
-func (r *Run) commit(ctx context.Context) ([]Effect, error) {
+func (r *Run) commit(ctx context.Context) ([]state.Effect, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended != nil {
@@ -194,7 +194,7 @@ func (r *Run) Finish(ctx context.Context) (*Run, error) {
 	return r.next(ctx, h), nil
 }
 
-func (r *Run) finish(ctx context.Context) (successor, []Effect, error) {
+func (r *Run) finish(ctx context.Context) (successor, []state.Effect, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended != nil {
@@ -205,15 +205,15 @@ func (r *Run) finish(ctx context.Context) (successor, []Effect, error) {
 		return successor{}, nil, err
 	}
 	told := x.effects
-	doc := r.doc.clone()
-	if err := doc.apply(x.effects); err != nil {
+	doc := r.doc.Clone()
+	if err := doc.Apply(x.effects); err != nil {
 		return successor{}, nil, err
 	}
-	window, err := doc.window(r.m.opts.Messages, r.m.opts.Results)
+	window, err := doc.Shorten(r.m.opts.Messages, r.m.opts.Results)
 	if err != nil {
 		return successor{}, nil, err
 	}
-	if err := doc.apply(window); err != nil {
+	if err := doc.Apply(window); err != nil {
 		return successor{}, nil, err
 	}
 	x.effects = append(x.effects, window...)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // Settings are the configuration of a user's workspace.
@@ -77,9 +79,9 @@ func (s *settings) change(fn func(*Settings)) error {
 }
 
 // effects returns what has to change in the document.
-func (s *settings) effects() ([]Effect, error) {
+func (s *settings) effects() ([]state.Effect, error) {
 	c := s.get()
-	var effects []Effect
+	var effects []state.Effect
 	for _, f := range []struct {
 		name  string
 		value any
@@ -91,21 +93,21 @@ func (s *settings) effects() ([]Effect, error) {
 		{"platform", c.Platform, c.Platform == ""},
 	} {
 		old, present := s.stored[f.name]
-		data, err := encode(f.value)
+		data, err := jsontext.Marshal(f.value)
 		switch {
 		case err != nil:
 			return nil, err
 		case f.unset && present:
-			effects = append(effects, Effect{Part: partSetting, Field: f.name, Do: doDelete})
+			effects = append(effects, state.Effect{Part: document.PartSetting, Field: f.name, Kind: state.EffectDelete})
 		case !f.unset && !bytes.Equal(old, data):
-			effects = append(effects, Effect{Part: partSetting, Field: f.name, Do: doSet, Value: state.JSON(data)})
+			effects = append(effects, state.Effect{Part: document.PartSetting, Field: f.name, Kind: state.EffectSet, Value: state.JSON(data)})
 		}
 	}
 	return effects, nil
 }
 
 // saved notes that effects are in the document now.
-func (s *settings) saved(effects []Effect) {
+func (s *settings) saved(effects []state.Effect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stored = maps.Clone(s.stored)
@@ -114,8 +116,8 @@ func (s *settings) saved(effects []Effect) {
 	}
 	for _, e := range effects {
 		switch {
-		case e.Part != partSetting:
-		case e.Do == doDelete:
+		case e.Part != document.PartSetting:
+		case e.Kind == state.EffectDelete:
 			delete(s.stored, e.Field)
 		default:
 			s.stored[e.Field] = []byte(e.Value)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/agentstate/state"
 )
 
 // Each method here is one change of the head, by one compare-and-set. There are no
@@ -90,7 +92,7 @@ func (d *draft) closeCalls(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	effects, err := doc.closePending()
+	effects, err := doc.AnswerPending()
 	if err != nil || len(effects) == 0 {
 		return err
 	}
@@ -108,7 +110,7 @@ func (d *draft) takeBack(now time.Time) error {
 		return err
 	}
 	// Nobody but the run has written since its base.
-	effects := doc.diff(base)
+	effects := doc.Revert(base)
 	if len(effects) == 0 {
 		return nil
 	}
@@ -116,7 +118,7 @@ func (d *draft) takeBack(now time.Time) error {
 }
 
 // record returns a record of the run.
-func (d *draft) record(kind Kind, now time.Time, effects []Effect) Record {
+func (d *draft) record(kind Kind, now time.Time, effects []state.Effect) Record {
 	return Record{
 		Kind: kind, Time: now, RunID: d.Run.Work, Lease: d.Run.ID, Message: d.Run.Item.ID, Effects: effects,
 	}
@@ -187,7 +189,7 @@ func (l *ledger) renew(ctx context.Context, lease, message string) (*head, error
 
 // commit adds a record of a run, and returns the point to which it leads. The
 // effects fit the content at a point, which is where the run has left it.
-func (l *ledger) commit(ctx context.Context, lease, message string, at point, effects []Effect, purge bool) (point, error) {
+func (l *ledger) commit(ctx context.Context, lease, message string, at point, effects []state.Effect, purge bool) (point, error) {
 	now := l.now()
 	var to point
 	_, err := l.transact(ctx, func(d *draft) error {
@@ -211,7 +213,7 @@ func (d *draft) behind() error {
 }
 
 // step adds a record to the point for which it was made.
-func (d *draft) step(kind Kind, at point, now time.Time, effects []Effect, purge bool) error {
+func (d *draft) step(kind Kind, at point, now time.Time, effects []state.Effect, purge bool) error {
 	if d.now() != at {
 		return d.behind()
 	}
@@ -226,7 +228,7 @@ func (d *draft) step(kind Kind, at point, now time.Time, effects []Effect, purge
 
 // finish adds the last record of a run, and begins the next run if a message
 // waits.
-func (l *ledger) finish(ctx context.Context, lease, message string, at point, effects []Effect, purge bool, next tenure) (*head, point, error) {
+func (l *ledger) finish(ctx context.Context, lease, message string, at point, effects []state.Effect, purge bool, next tenure) (*head, point, error) {
 	now := l.now()
 	var to point
 	h, err := l.transact(ctx, func(d *draft) error {
@@ -321,7 +323,7 @@ func pulseOf(h *head) pulse {
 var errMoved = errors.New("workspace: content has changed")
 
 // update adds a record while there is no run.
-func (l *ledger) update(ctx context.Context, at point, effects []Effect, purge bool) (*head, error) {
+func (l *ledger) update(ctx context.Context, at point, effects []state.Effect, purge bool) (*head, error) {
 	now := l.now()
 	return l.transact(ctx, func(d *draft) error {
 		if d.Run != nil {

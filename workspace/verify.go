@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // Report is what Verify has found in order.
@@ -82,7 +83,7 @@ func (m *Manager) verify(ctx context.Context, userID string) (Report, error) {
 		}
 		for r, err := range l.records(ctx, h, h.start()) {
 			if err == nil {
-				err = doc.apply(r.Effects)
+				err = doc.Apply(r.Effects)
 			}
 			if err != nil {
 				return err
@@ -139,9 +140,9 @@ func (m *Manager) masked(r Record) (Record, error) {
 		e := &r.Effects[i]
 		switch {
 		case e.Value == "":
-		case e.Part == partField && !open[e.Field], e.Part == partKey && secret[e.Field]:
+		case e.Part == document.PartField && !open[e.Field], e.Part == document.PartKey && secret[e.Field]:
 			e.Value = state.JSONText(mask)
-		case e.Part == partMemory:
+		case e.Part == document.PartMemory:
 			entry, _, err := decodeEntry([]byte(e.Value))
 			if err != nil {
 				return r, fmt.Errorf("%w: record %d: memory: %w", ErrCorrupt, r.Version, err)

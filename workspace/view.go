@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // View is what a workspace was at one moment. It does not change, and nothing of it
@@ -69,12 +69,11 @@ func (m *Manager) view(ctx context.Context, userID string, version *uint64) (*Vi
 		}
 		*v = View{Workspace: c.Workspace, Version: at.Version, Oldest: h.start().Version}
 		v.state = c.stored
-		for field := range doc.parts[partField] {
+		for _, field := range doc.Names(document.PartField) {
 			if !v.state.KV().Has(field) {
 				v.Unknown = append(v.Unknown, field)
 			}
 		}
-		slices.Sort(v.Unknown)
 		c.end(state.ErrReadOnly)
 		return v.waiting(ctx, l, h)
 	})

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // Workspace is what there is about one user, as a [Run], a [View] or
@@ -40,35 +41,35 @@ func (w *Workspace) Redact(text string) string { return w.memory.redact(w.state.
 // content is a workspace that can be changed, together with what is stored of it.
 type content struct {
 	Workspace
-	doc        *document // what is stored
+	doc        *document.Document // what is stored
 	at         point
 	stored     *state.State // a snapshot of the state as it is stored
 	remembered memorySnapshot
 }
 
 // newContent returns the content that a document has at a point.
-func newContent(user string, schema *state.Schema, doc *document, at point) (*content, error) {
-	s, err := doc.state(schema)
+func newContent(user string, schema *state.Schema, doc *document.Document, at point) (*content, error) {
+	s, err := doc.Load(schema)
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMemory(doc.fields(partMemory), now)
+	m, err := newMemory(doc.Fields(document.PartMemory), now)
 	if err != nil {
 		return nil, err
 	}
-	set, err := newSettings(doc.fields(partSetting))
+	set, err := newSettings(doc.Fields(document.PartSetting))
 	if err != nil {
 		return nil, err
 	}
 	return &content{
 		Workspace: Workspace{user, s, m, set},
-		doc:       doc.clone(), at: at, stored: s.Snapshot(), remembered: m.snapshot(),
+		doc:       doc.Clone(), at: at, stored: s.Snapshot(), remembered: m.snapshot(),
 	}, nil
 }
 
 // delta is what turns the stored content into the present one.
 type delta struct {
-	effects []Effect
+	effects []state.Effect
 	purge   bool // a secret is replaced or gone
 	state   *state.State
 	memory  memorySnapshot
@@ -77,7 +78,7 @@ type delta struct {
 // delta returns what was changed since the content was stored.
 func (c *content) delta() (delta, error) {
 	x := delta{state: c.state.Snapshot(), memory: c.Memory().snapshot()}
-	effects, err := c.doc.effects(c.stored, x.state)
+	effects, err := c.doc.Save(c.stored, x.state)
 	if err != nil {
 		return x, err
 	}
@@ -91,16 +92,16 @@ func (c *content) delta() (delta, error) {
 }
 
 // purges reports whether effects replace or delete a secret.
-func (c *content) purges(effects []Effect) bool {
+func (c *content) purges(effects []state.Effect) bool {
 	secret := map[string]bool{}
 	for _, f := range c.state.Fields() {
 		secret[f.Name] = f.Secret
 	}
-	return slices.ContainsFunc(effects, func(e Effect) bool {
+	return slices.ContainsFunc(effects, func(e state.Effect) bool {
 		switch e.Part {
-		case partField, partKey:
-			return secret[e.Field] && c.doc.get(e.Part, e.Field) != nil
-		case partMemory:
+		case document.PartField, document.PartKey:
+			return secret[e.Field] && c.doc.Has(e.Part, e.Field)
+		case document.PartMemory:
 			return c.remembered.secret(e.Field)
 		}
 		return false
@@ -109,7 +110,7 @@ func (c *content) purges(effects []Effect) bool {
 
 // saved notes that a delta is stored, at a point.
 func (c *content) saved(x delta, at point) error {
-	if err := c.doc.apply(x.effects); err != nil {
+	if err := c.doc.Apply(x.effects); err != nil {
 		return err
 	}
 	c.at, c.stored, c.remembered = at, x.state, x.memory

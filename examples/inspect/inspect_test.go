@@ -121,10 +121,10 @@ func Example() {
 	// 1 … finish of "m1"
 	//   set message "1" = {"type":"text","role":"user","content":"My token is [SECRET], my card [SECRET]."}
 	//   set message "2" = {"type":"text","role":"assistant","content":"Yes.","stop_reason":"stop"}
-	//   set talk "conversation" = [1,2] by "desk"
+	//   set conversation "entries" = [1,2] by "desk"
 	//   set field "order_id" = "#W1" by "desk"
 	//   set field "card" = "[SECRET]" by "desk"
-	//   set talk "version" = 4
+	//   set conversation "version" = 4
 	//   set setting "chat_id" = "7"
 	// 2 … update of ""
 	//   set memory "name" = {"value":"Ann\u001b[2J","created_at":"…"}

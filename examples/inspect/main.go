@@ -194,7 +194,7 @@ func (i inspector) changes(ctx context.Context, v *workspace.View) error {
 		}
 		fmt.Fprintf(i.out, "%d %s %s of %q\n", r.Version, stamp(r.Time), r.Kind, r.Message)
 		for _, e := range r.Effects {
-			fmt.Fprintf(i.out, "  %s %s %q", e.Do, e.Part, e.Field)
+			fmt.Fprintf(i.out, "  %s %s %q", e.Kind, e.Part, e.Field)
 			switch {
 			case e.Value == "":
 			case e.Part == "field" && !known[e.Field], e.Part == "setting" && e.Field == "mcp_servers":

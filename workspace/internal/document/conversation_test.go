@@ -1,4 +1,4 @@
-package workspace
+package document
 
 import (
 	"encoding/json"
@@ -15,6 +15,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/form"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/transcript"
 )
 
@@ -84,10 +85,10 @@ func plainOf(t require.TestingT, s *state.State) plainState {
 }
 
 // stored returns effects as they come out of a record.
-func stored(t require.TestingT, effects []Effect) []Effect {
-	data, err := encode(effects)
+func stored(t require.TestingT, effects []state.Effect) []state.Effect {
+	data, err := jsontext.Marshal(effects)
 	require.NoError(t, err)
-	var again []Effect
+	var again []state.Effect
 	require.NoError(t, json.Unmarshal(data, &again))
 	require.Empty(t, cmp.Diff(effects, again))
 	return again
@@ -181,42 +182,42 @@ func (t *talker) write(st *state.State, snapshot *state.State) {
 func TestDocumentFollowsTheState(t *testing.T) {
 	property.Check(t, func(rt *rapid.T) {
 		t := &talker{T: rt}
-		d := newDocument()
+		d := New()
 		st := load(t, d)
-		snapshot, base := st.Snapshot(), d.clone()
+		snapshot, base := st.Snapshot(), d.Clone()
 		for range rapid.IntRange(1, 12).Draw(rt, "commits") {
 			saved := st.Snapshot()
 			for range rapid.IntRange(0, 4).Draw(rt, "writes") {
 				t.write(st, snapshot)
 			}
-			effects, err := d.effects(saved, st.Snapshot())
+			effects, err := d.Save(saved, st.Snapshot())
 			require.NoError(t, err)
-			require.NoError(t, d.apply(stored(t, effects)))
+			require.NoError(t, d.Apply(stored(t, effects)))
 			again := load(t, d)
 			require.Empty(t, cmp.Diff(plainOf(t, st), plainOf(t, again)))
-			require.NotContains(t, string(d.encode()), "scratch")
+			require.NotContains(t, string(d.Encode()), "scratch")
 
 			switch rapid.IntRange(0, 7).Draw(rt, "then") {
 			case 0:
 				snapshot = st.Snapshot()
 			case 1: // another process goes on
-				d, err = decodeDocument(d.encode())
+				d, err = Decode(d.Encode())
 				require.NoError(t, err)
 				st = again
-				snapshot, base = st.Snapshot(), d.clone()
+				snapshot, base = st.Snapshot(), d.Clone()
 			case 2:
 				version := st.Version()
-				require.NoError(t, d.apply(stored(t, d.diff(base))))
+				require.NoError(t, d.Apply(stored(t, d.Revert(base))))
 				st = load(t, d)
 				require.GreaterOrEqual(t, st.Version(), version)
 				require.Equal(t, withoutVersion(base), withoutVersion(d))
 				snapshot = st.Snapshot()
 			case 3:
 				before := state.Messages.Or(st, nil)
-				effects, err := d.closePending()
+				effects, err := d.AnswerPending()
 				require.NoError(t, err)
 				require.Equal(t, len(transcript.Pending(before)) == 0, len(effects) == 0)
-				require.NoError(t, d.apply(stored(t, effects)))
+				require.NoError(t, d.Apply(stored(t, effects)))
 				st = load(t, d)
 				if len(effects) > 0 {
 					want, _ := transcript.Repair(before, transcript.Profile{}, transcript.PolicyAnswerCalls)
@@ -232,8 +233,8 @@ func TestDocumentFollowsTheState(t *testing.T) {
 	})
 }
 
-func load(t require.TestingT, d *document) *state.State {
-	s, err := d.state(talkSchema)
+func load(t require.TestingT, d *Document) *state.State {
+	s, err := d.Load(talkSchema)
 	require.NoError(t, err)
 	return s
 }
@@ -247,12 +248,12 @@ func raws(msgs []state.Message) []string {
 }
 
 // commit applies what was written to a state, and returns how many bytes that was.
-func commit(t require.TestingT, d *document, from, to *state.State) (bytes int, effects []Effect) {
-	effects, err := d.effects(from, to)
+func commit(t require.TestingT, d *Document, from, to *state.State) (bytes int, effects []state.Effect) {
+	effects, err := d.Save(from, to)
 	require.NoError(t, err)
-	data, err := encode(effects)
+	data, err := jsontext.Marshal(effects)
 	require.NoError(t, err)
-	require.NoError(t, d.apply(effects))
+	require.NoError(t, d.Apply(effects))
 	return len(data), effects
 }
 
@@ -260,7 +261,7 @@ func commit(t require.TestingT, d *document, from, to *state.State) (bytes int, 
 // though every result holds the whole conversation.
 func TestLongRunStaysCheap(t *testing.T) {
 	const steps = 10_000
-	d := newDocument()
+	d := New()
 	st := load(t, d)
 	size := map[int]int{}
 	var work uint64
@@ -292,7 +293,7 @@ func TestLongRunStaysCheap(t *testing.T) {
 	}
 	require.Less(t, float64(size[steps/1_000-1]), 1.2*float64(size[0]))
 	require.Less(t, work, uint64(32<<10))
-	require.Len(t, d.parts[partMessage], steps+1)
+	require.Len(t, d.parts[PartMessage], steps+1)
 	again := load(t, d)
 	require.Equal(t, raws(state.Messages.Or(st, nil)), raws(state.Messages.Or(again, nil)))
 	want, _ := st.History().Last()
@@ -301,7 +302,7 @@ func TestLongRunStaysCheap(t *testing.T) {
 }
 
 func TestMessagesOfResultsAreStoredOnce(t *testing.T) {
-	d := newDocument()
+	d := New()
 	st := load(t, d)
 	call := state.ToolCalls(state.ToolCall{ID: "1", Name: "f", Input: "{}"})
 	append1 := func() {
@@ -318,10 +319,10 @@ func TestMessagesOfResultsAreStoredOnce(t *testing.T) {
 	saved = st.Snapshot()
 	append1()
 	commit(t, d, saved, st.Snapshot())
-	require.Equal(t, `{"conversation":[1,2,3,4,5,8,9],"results":[`+
+	require.Equal(t, `{"entries":[1,2,3,4,5,8,9],"results":[`+
 		`{"prompt":[[6,8]],"history":[[1,4]],"output":[[4,5]],"tool_calls":[[5,6]],"created_at":"1970-01-01T00:00:00Z"},`+
 		`{"prompt":[[6,8]],"history":[[1,6]],"output":[[4,5]],"tool_calls":[[5,6]],"created_at":"1970-01-01T00:00:00Z"}],"version":3}`,
-		string(part(d, partTalk)))
+		string(part(d, PartConversation)))
 
 	// What was cut off and comes again is found.
 	saved = st.Snapshot()
@@ -329,33 +330,33 @@ func TestMessagesOfResultsAreStoredOnce(t *testing.T) {
 	msgs[1] = state.UserText("other")
 	require.NoError(t, state.Messages.Replace(st, msgs))
 	_, effects := commit(t, d, saved, st.Snapshot())
-	require.Equal(t, 1, len(slices.DeleteFunc(effects, func(e Effect) bool { return e.Part != partMessage })))
+	require.Equal(t, 1, len(slices.DeleteFunc(effects, func(e state.Effect) bool { return e.Part != PartMessage })))
 }
 
 // A number whose message is replaced does not stand for what it was.
 func TestNumbersStandForWhatIsThere(t *testing.T) {
-	d, err := decodeDocument([]byte(`{"message":{"1":{"type":"text","role":"user","content":"a"}},"talk":{"conversation":[]}}`))
+	d, err := Decode([]byte(`{"message":{"1":{"type":"text","role":"user","content":"a"}},"conversation":{"entries":[]}}`))
 	require.NoError(t, err)
 	st := load(t, d)
-	require.NoError(t, d.apply([]Effect{{Part: partMessage, Field: "1", Do: doSet, Value: state.UserText("b").Raw()}}))
+	require.NoError(t, d.Apply([]state.Effect{{Part: PartMessage, Field: "1", Kind: state.EffectSet, Value: state.UserText("b").Raw()}}))
 	saved := st.Snapshot()
 	require.NoError(t, st.History().Append(state.InferenceResult{Prompt: []state.Message{state.UserText("a")}, Output: []state.Message{state.UserText("b")}}))
 	commit(t, d, saved, st.Snapshot())
 	require.Equal(t, plainOf(t, st), plainOf(t, load(t, d)))
 }
 
-func part(d *document, name string) state.JSON {
-	c := newDocument()
+func part(d *Document, name string) state.JSON {
+	c := New()
 	c.parts[name] = d.parts[name]
-	text := string(c.encode())
+	text := string(c.Encode())
 	return state.JSON(text[len(`{"":`)+len(name) : len(text)-1])
 }
 
 // What a schema has no place for stays, whatever is done with the rest.
 func TestUnknownFieldsStay(t *testing.T) {
-	d, err := decodeDocument([]byte(`{"field":{"gone":[1,{"a":1.0}],"messages":[],"note":1,"scratch":["x"],"title":"t"},` +
+	d, err := Decode([]byte(`{"field":{"gone":[1,{"a":1.0}],"messages":[],"note":1,"scratch":["x"],"title":"t"},` +
 		`"key":{"":1,"a":null,"line\nbreak":2,"log":["l"],"messages":3,"note":2,"scratch":1,"total":"no number"},` +
-		`"new":{"x":{}},"message":{"7":{"type":"text","role":"user","content":"hi"}},"talk":{"other":1}}`))
+		`"new":{"x":{}},"message":{"7":{"type":"text","role":"user","content":"hi"}},"conversation":{"other":1}}`))
 	require.NoError(t, err)
 	st := load(t, d)
 	require.Equal(t, plainState{
@@ -372,10 +373,10 @@ func TestUnknownFieldsStay(t *testing.T) {
 	_, err = talkTitle.Delete(st)
 	require.NoError(t, err)
 	commit(t, d, saved, st.Snapshot())
-	require.Equal(t, `{"field":{"gone":[1,{"a":1.0}],"log":["l","m"],"messages":[],"note":1,"scratch":["x"],"total":2},`+
+	require.Equal(t, `{"conversation":{"entries":[8],"other":1,"version":4},"field":{"gone":[1,{"a":1.0}],"log":["l","m"],"messages":[],"note":1,"scratch":["x"],"total":2},`+
 		`"key":{"":1,"a":null,"line\nbreak":2,"messages":3,"note":2,"scratch":1},`+
 		`"message":{"7":{"type":"text","role":"user","content":"hi"},"8":{"type":"text","role":"user","content":"hi"}},`+
-		`"new":{"x":{}},"talk":{"conversation":[8],"other":1,"version":4}}`, string(d.encode()))
+		`"new":{"x":{}}}`, string(d.Encode()))
 }
 
 // A field that was an undeclared key moves when it is written.
@@ -385,23 +386,23 @@ func TestKeyThatIsDeclaredMoves(t *testing.T) {
 		write func(*state.State) error
 		want  string
 	}{
-		"appended":         {`["a"]`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"field":{"log":["a","b"]},"talk":{"version":1}}`},
-		"shortened":        {`["a","b"]`, func(s *state.State) error { return talkLog.Replace(s, []string{"b"}) }, `{"field":{"log":["b"]},"talk":{"version":1}}`},
-		"replaced":         {`["a"]`, func(s *state.State) error { return talkLog.Replace(s, []string{"b"}) }, `{"field":{"log":["b"]},"talk":{"version":1}}`},
-		"deleted":          {`["a"]`, func(s *state.State) error { _, err := talkLog.Delete(s); return err }, `{"talk":{"version":1}}`},
-		"not touched":      {`["a"]`, func(s *state.State) error { return talkTitle.Set(s, "t") }, `{"field":{"title":"t"},"key":{"log":["a"]},"talk":{"version":1}}`},
-		"of another type":  {`{"a":1}`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"field":{"log":["b"]},"talk":{"version":1}}`},
-		"null":             {`null`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"field":{"log":["b"]},"talk":{"version":1}}`},
-		"there as a field": {`["a"],"x":0},"field":{"log":["f"]},"y":{"z":0`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"field":{"log":["f","b"]},"key":{"x":0},"talk":{"version":1},"y":{"z":0}}`},
+		"appended":         {`["a"]`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["a","b"]}}`},
+		"shortened":        {`["a","b"]`, func(s *state.State) error { return talkLog.Replace(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["b"]}}`},
+		"replaced":         {`["a"]`, func(s *state.State) error { return talkLog.Replace(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["b"]}}`},
+		"deleted":          {`["a"]`, func(s *state.State) error { _, err := talkLog.Delete(s); return err }, `{"conversation":{"version":1}}`},
+		"not touched":      {`["a"]`, func(s *state.State) error { return talkTitle.Set(s, "t") }, `{"conversation":{"version":1},"field":{"title":"t"},"key":{"log":["a"]}}`},
+		"of another type":  {`{"a":1}`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["b"]}}`},
+		"null":             {`null`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["b"]}}`},
+		"there as a field": {`["a"],"x":0},"field":{"log":["f"]},"y":{"z":0`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["f","b"]},"key":{"x":0},"y":{"z":0}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := decodeDocument([]byte(`{"key":{"log":` + c.key + `}}`))
+			d, err := Decode([]byte(`{"key":{"log":` + c.key + `}}`))
 			require.NoError(t, err)
 			st := load(t, d)
 			saved := st.Snapshot()
 			require.NoError(t, c.write(st))
 			commit(t, d, saved, st.Snapshot())
-			require.Equal(t, c.want, string(d.encode()))
+			require.Equal(t, c.want, string(d.Encode()))
 			require.Equal(t, plainOf(t, st), plainOf(t, load(t, d)))
 		})
 	}
@@ -417,23 +418,23 @@ func TestContentThatIsNoState(t *testing.T) {
 		"null for a list's element": {`{"field":{"items":[{"id":"a","n":"hidden"}]}}`, `"items": $[0].n`, false},
 		"message without number":    {`{"message":{"01":{}}}`, `$.message["01"]`, true},
 		"message that is none":      {`{"message":{"1":{"type":"text","role":7,"content":"hidden"}}}`, "messages[0]", true},
-		"conversation is no list":   {`{"talk":{"conversation":{}}}`, "$.talk.conversation", true},
-		"conversation of texts":     {`{"talk":{"conversation":["1"]}}`, "$.talk.conversation", true},
-		"conversation of nothing":   {`{` + hi + `,"talk":{"conversation":[1,2,3]}}`, "$.talk.conversation: no messages from 1 to 4", true},
-		"results are no list":       {`{"talk":{"results":null}}`, "$.talk.results", true},
-		"result that is none":       {`{"talk":{"results":[{"created_at":"hidden"}]}}`, "$.talk.results[0]", true},
-		"run of nothing":            {`{` + hi + `,"talk":{"results":[{"prompt":[[1,1]]}]}}`, "$.talk.results[0]: no messages from 1 to 1", true},
-		"run back":                  {`{` + hi + `,"talk":{"results":[{"prompt":[[1,-9223372036854775808]]}]}}`, "$.talk.results[0]", true},
-		"run over a gap":            {`{` + hi + `,"talk":{"results":[{},{"history":[[1,3]]}]}}`, "$.talk.results[1]: no messages from 1 to 3", true},
-		"run into nowhere":          {`{` + hi + `,"talk":{"results":[{"history":[[3,9223372036854775807]]}]}}`, "$.talk.results[0]", true},
-		"text for a tool's result":  {`{` + hi + `,"talk":{"results":[{"tool_calls":[[1,2]]}]}}`, "tool_calls", true},
-		"version is none":           {`{"talk":{"version":-1}}`, "$.talk.version", true},
-		"version is too much":       {`{"talk":{"version":9223372036854775808}}`, "$.talk.version", true},
+		"conversation is no list":   {`{"conversation":{"entries":{}}}`, "$.conversation.entries", true},
+		"conversation of texts":     {`{"conversation":{"entries":["1"]}}`, "$.conversation.entries", true},
+		"conversation of nothing":   {`{` + hi + `,"conversation":{"entries":[1,2,3]}}`, "$.conversation.entries: no messages from 1 to 4", true},
+		"results are no list":       {`{"conversation":{"results":null}}`, "$.conversation.results", true},
+		"result that is none":       {`{"conversation":{"results":[{"created_at":"hidden"}]}}`, "$.conversation.results[0]", true},
+		"run of nothing":            {`{` + hi + `,"conversation":{"results":[{"prompt":[[1,1]]}]}}`, "$.conversation.results[0]: no messages from 1 to 1", true},
+		"run back":                  {`{` + hi + `,"conversation":{"results":[{"prompt":[[1,-9223372036854775808]]}]}}`, "$.conversation.results[0]", true},
+		"run over a gap":            {`{` + hi + `,"conversation":{"results":[{},{"history":[[1,3]]}]}}`, "$.conversation.results[1]: no messages from 1 to 3", true},
+		"run into nowhere":          {`{` + hi + `,"conversation":{"results":[{"history":[[3,9223372036854775807]]}]}}`, "$.conversation.results[0]", true},
+		"text for a tool's result":  {`{` + hi + `,"conversation":{"results":[{"tool_calls":[[1,2]]}]}}`, "tool_calls", true},
+		"version is none":           {`{"conversation":{"version":-1}}`, "$.conversation.version", true},
+		"version is too much":       {`{"conversation":{"version":9223372036854775808}}`, "$.conversation.version", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := decodeDocument([]byte(c.content))
+			d, err := Decode([]byte(c.content))
 			require.NoError(t, err)
-			st, err := d.state(talkSchema)
+			st, err := d.Load(talkSchema)
 			require.ErrorContains(t, err, c.says)
 			require.True(t, strings.HasPrefix(err.Error(), "workspace: "))
 			require.NotContains(t, err.Error(), "hidden")
@@ -446,57 +447,57 @@ func TestContentThatIsNoState(t *testing.T) {
 			}
 		})
 	}
-	few, err := decodeDocument([]byte(`{"talk":{"results":[{},{}]}}`))
+	few, err := Decode([]byte(`{"conversation":{"results":[{},{}]}}`))
 	require.NoError(t, err)
-	_, err = few.state(state.MustSchema(state.Limits{Results: 1}))
+	_, err = few.Load(state.MustSchema(state.Limits{Results: 1}))
 	require.ErrorIs(t, err, state.ErrLimitExceeded)
 	require.NotErrorIs(t, err, ErrCorrupt)
 }
 
 // An effect says who wrote, and secrets are in it as they are.
 func TestEffectsAreSigned(t *testing.T) {
-	d := newDocument()
+	d := New()
 	st := load(t, d)
 	saved := st.Snapshot()
 	require.NoError(t, talkToken.Set(st, "s3cret"))
 	_, effects := commit(t, d, saved, st.Snapshot())
-	require.Equal(t, []Effect{
-		{Part: "field", Field: "token", Do: "set", Value: `"s3cret"`},
-		{Part: "talk", Field: "version", Do: "set", Value: "1"},
+	require.Equal(t, []state.Effect{
+		{Part: "field", Field: "token", Kind: "set", Value: `"s3cret"`},
+		{Part: "conversation", Field: "version", Kind: "set", Value: "1"},
 	}, effects)
 
 	team := state.MustSchema(state.Team{"a": nil}, &state.Field[[]int]{Name: "n", Owner: "a"})
-	s, err := newDocument().state(team)
+	s, err := New().Load(team)
 	require.NoError(t, err)
 	saved = s.Snapshot()
 	require.NoError(t, s.As("a").KV().Set("n", []int{1}))
-	effects, err = newDocument().effects(saved, s.Snapshot())
+	effects, err = New().Save(saved, s.Snapshot())
 	require.NoError(t, err)
-	require.Equal(t, Effect{Part: "field", Field: "n", Do: "set", Value: "[1]", Agent: "a"}, effects[0])
-	_, err = newDocument().effects(saved, s.As("a"))
+	require.Equal(t, state.Effect{Part: "field", Field: "n", Kind: "set", Value: "[1]", Agent: "a"}, effects[0])
+	_, err = New().Save(saved, s.As("a"))
 	require.ErrorIs(t, err, state.ErrDenied)
 }
 
 // The document may be read by many.
 func TestDocumentIsReadByMany(t *testing.T) {
-	d := newDocument()
+	d := New()
 	st := load(t, d)
 	saved := st.Snapshot()
 	require.NoError(t, state.Messages.Set(st, []state.Message{state.ToolCalls(state.ToolCall{ID: "1", Name: "f"})}))
 	commit(t, d, saved, st.Snapshot())
-	d = d.clone()
+	d = d.Clone()
 	errs := make(chan error)
 	for range 4 {
 		go func() {
-			_, err := d.state(talkSchema)
+			_, err := d.Load(talkSchema)
 			if err == nil {
-				_, err = d.closePending()
+				_, err = d.AnswerPending()
 			}
 			if err == nil {
-				_, err = d.window(0, 0)
+				_, err = d.Shorten(0, 0)
 			}
 			if err == nil {
-				err = d.clone().apply(d.diff(newDocument()))
+				err = d.Clone().Apply(d.Revert(New()))
 			}
 			errs <- err
 		}()

@@ -1,4 +1,4 @@
-package workspace
+package document
 
 import (
 	"maps"
@@ -14,15 +14,16 @@ import (
 	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/histories"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/transcript"
 )
 
 // shorten applies a window and checks its laws.
-func shorten(t require.TestingT, d *document, n, m int) {
+func shorten(t require.TestingT, d *Document, n, m int) {
 	before := load(t, d)
-	effects, err := d.window(n, m)
+	effects, err := d.Shorten(n, m)
 	require.NoError(t, err)
-	require.NoError(t, d.apply(stored(t, effects)))
+	require.NoError(t, d.Apply(stored(t, effects)))
 	after := load(t, d)
 
 	a, b := plainOf(t, before), plainOf(t, after)
@@ -48,7 +49,7 @@ func shorten(t require.TestingT, d *document, n, m int) {
 	require.Equal(t, a.Conversation == nil, b.Conversation == nil)
 
 	used := map[string]bool{}
-	numbers, _, err := d.conversation()
+	numbers, _, err := d.entries()
 	require.NoError(t, err)
 	for _, n := range numbers {
 		used[strconv.Itoa(n)] = true
@@ -64,9 +65,9 @@ func shorten(t require.TestingT, d *document, n, m int) {
 			}
 		}
 	}
-	require.ElementsMatch(t, slices.Collect(maps.Keys(used)), slices.Collect(maps.Keys(d.parts[partMessage])))
+	require.ElementsMatch(t, slices.Collect(maps.Keys(used)), slices.Collect(maps.Keys(d.parts[PartMessage])))
 
-	again, err := d.window(n, m)
+	again, err := d.Shorten(n, m)
 	require.NoError(t, err)
 	require.Empty(t, again)
 }
@@ -79,7 +80,7 @@ func TestWindowKeepsGroups(t *testing.T) {
 			msgs = histories.Mutate(rng, msgs)
 		}
 		msgs = slices.DeleteFunc(msgs, func(m state.Message) bool { return m == nil || m.Raw() == "" })
-		d := newDocument()
+		d := New()
 		st := load(t, d)
 		saved := st.Snapshot()
 		require.NoError(t, state.Messages.Set(st, msgs))
@@ -95,7 +96,7 @@ func TestWindowKeepsGroups(t *testing.T) {
 
 // In one run after another, what is held does not grow, nor what is written.
 func TestWindowHoldsWhatIsHeld(t *testing.T) {
-	d := newDocument()
+	d := New()
 	var sizes, written []int
 	for i := range 60 {
 		st := load(t, d)
@@ -109,12 +110,12 @@ func TestWindowHoldsWhatIsHeld(t *testing.T) {
 			}))
 		}
 		n, _ := commit(t, d, saved, st.Snapshot())
-		effects, err := d.window(20, 10)
+		effects, err := d.Shorten(20, 10)
 		require.NoError(t, err)
-		data, err := encode(effects)
+		data, err := jsontext.Marshal(effects)
 		require.NoError(t, err)
-		require.NoError(t, d.apply(effects))
-		sizes, written = append(sizes, len(d.encode())), append(written, n+len(data))
+		require.NoError(t, d.Apply(effects))
+		sizes, written = append(sizes, len(d.Encode())), append(written, n+len(data))
 	}
 	require.Less(t, sizes[59], sizes[20]*5/4)
 	require.Less(t, written[59], written[20]*5/4)
@@ -122,26 +123,26 @@ func TestWindowHoldsWhatIsHeld(t *testing.T) {
 
 // A result keeps the messages that have left the conversation.
 func TestWindowKeepsWhatResultsReferTo(t *testing.T) {
-	d, err := decodeDocument([]byte(`{"message":{` +
+	d, err := Decode([]byte(`{"message":{` +
 		`"1":{"type":"text","role":"user","content":"a"},"2":{"type":"text","role":"user","content":"b"},` +
 		`"5":{"type":"text","role":"user","content":"c"},"9":{"type":"text","role":"user","content":"d"}},` +
-		`"talk":{"conversation":[1,5,9],"results":[{"history":[[2,3]]},{"history":[[1,2]]},{"history":[[1,2]],"output":[[5,6]]}],"version":7}}`))
+		`"conversation":{"entries":[1,5,9],"results":[{"history":[[2,3]]},{"history":[[1,2]]},{"history":[[1,2]],"output":[[5,6]]}],"version":7}}`))
 	require.NoError(t, err)
-	effects, err := d.window(1, 2)
+	effects, err := d.Shorten(1, 2)
 	require.NoError(t, err)
-	require.Equal(t, []Effect{
-		{Part: "talk", Field: "conversation", Do: "drop_first", N: 2},
-		{Part: "talk", Field: "results", Do: "drop_first", N: 1},
-		{Part: "talk", Field: "version", Do: "set", Value: "8"},
-		{Part: "message", Field: "2", Do: "delete"},
+	require.Equal(t, []state.Effect{
+		{Part: "conversation", Field: "entries", Kind: "drop_first", N: 2},
+		{Part: "conversation", Field: "results", Kind: "drop_first", N: 1},
+		{Part: "conversation", Field: "version", Kind: "set", Value: "8"},
+		{Part: "message", Field: "2", Kind: "delete"},
 	}, effects)
-	effects, err = d.window(-1, -1)
+	effects, err = d.Shorten(-1, -1)
 	require.NoError(t, err)
 	require.Empty(t, effects)
 
-	require.NoError(t, d.apply([]Effect{{Part: "message", Field: "5", Do: "set", Value: "{}"}}))
-	_, err = d.window(1, 2)
+	require.NoError(t, d.Apply([]state.Effect{{Part: "message", Field: "5", Kind: "set", Value: "{}"}}))
+	_, err = d.Shorten(1, 2)
 	require.ErrorIs(t, err, ErrCorrupt)
-	_, err = d.closePending()
+	_, err = d.AnswerPending()
 	require.ErrorIs(t, err, ErrCorrupt)
 }

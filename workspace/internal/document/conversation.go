@@ -1,0 +1,94 @@
+package document
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/form"
+	"github.com/agentstate/state/internal/jsontext"
+)
+
+// The fields of PartConversation.
+const (
+	fieldEntries = "entries" // the numbers of messages; missing if the field messages is unset
+	fieldResults = "results" // each a form.Result whose ranges are of message numbers
+	fieldVersion = "version" // of the state
+)
+
+// entries returns the numbers of the messages of the conversation, and false if
+// the field messages is unset.
+func (d *Document) entries() ([]int, bool, error) {
+	v := d.get(PartConversation, fieldEntries)
+	if v == nil {
+		return nil, false, nil
+	}
+	texts, ok := v.texts()
+	numbers := make([]int, len(texts))
+	for i := range texts {
+		if ok {
+			numbers[i], ok = messageNumber(string(texts[i]))
+		}
+	}
+	if !ok {
+		return nil, false, corrupt("$.conversation.entries", "not a list of messages")
+	}
+	return numbers, true, nil
+}
+
+// results returns the texts of the results.
+func (d *Document) results() ([]state.JSON, error) {
+	v := d.get(PartConversation, fieldResults)
+	if v == nil {
+		return nil, nil
+	}
+	texts, ok := v.texts()
+	if !ok {
+		return nil, corrupt("$.conversation.results", "not a list")
+	}
+	return texts, nil
+}
+
+// resultPath is the place of a result.
+func resultPath(i int) string { return jsontext.Index("$.conversation.results", i) }
+
+// decodeResult decodes the result with an index into v.
+func decodeResult(text state.JSON, i int, v any) error {
+	if json.Unmarshal([]byte(text), v) != nil {
+		return corrupt(resultPath(i), "not a result")
+	}
+	return nil
+}
+
+// resultRanges is the part of a form.Result that refers to messages.
+type resultRanges struct {
+	Prompt    []form.Run `json:"prompt"`
+	History   []form.Run `json:"history"`
+	Output    []form.Run `json:"output"`
+	ToolCalls []form.Run `json:"tool_calls"`
+}
+
+// version returns the version of the state.
+func (d *Document) version() (uint64, error) {
+	v := d.get(PartConversation, fieldVersion)
+	if v == nil {
+		return 0, nil
+	}
+	const most = 1 << 53 // JSON readers lose larger integers; no state counts that far
+	n, err := strconv.ParseUint(string(v.json()), 10, 64)
+	if err != nil || n > most {
+		return 0, corrupt("$.conversation.version", "not a version")
+	}
+	return n, nil
+}
+
+func versionEffect(n uint64) state.Effect {
+	return setEffect(PartConversation, fieldVersion, state.JSON(strconv.FormatUint(n, 10)))
+}
+
+// nextVersion returns the effect that counts effects of this package as a version
+// of the state.
+func (d *Document) nextVersion() (state.Effect, error) {
+	n, err := d.version()
+	return versionEffect(n + 1), err
+}

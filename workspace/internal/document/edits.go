@@ -1,0 +1,94 @@
+package document
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/listdiff"
+)
+
+// Apply applies all effects in their order. If one does not fit, it applies none
+// and returns ErrCorrupt.
+func (d *Document) Apply(effects []state.Effect) error {
+	before := make([]*fieldValue, len(effects))
+	for i := range effects {
+		e := &effects[i]
+		before[i] = d.get(e.Part, e.Field)
+		after, problem := before[i].edit(e)
+		if problem != "" {
+			for j := i - 1; j >= 0; j-- {
+				d.put(effects[j].Part, effects[j].Field, before[j])
+			}
+			return fmt.Errorf("%w: effect %d, %s of %s in %s: %s", ErrCorrupt, i,
+				fault.Quote(string(e.Kind)), fault.Quote(e.Field), fault.Quote(e.Part), problem)
+		}
+		d.put(e.Part, e.Field, after)
+	}
+	return nil
+}
+
+// Revert returns the effects that turn the content back into an earlier one. The
+// version of the state is not turned back: it counts the effects as a write.
+func (d *Document) Revert(to *Document) []state.Effect {
+	var effects []state.Effect
+	for _, part := range sortedUnion(d.parts, to.parts) {
+		for _, field := range sortedUnion(d.parts[part], to.parts[part]) {
+			if part == PartConversation && field == fieldVersion {
+				continue
+			}
+			effects = append(effects, valueEffects(part, field, d.get(part, field), to.get(part, field))...)
+		}
+	}
+	if next, err := d.nextVersion(); err == nil && len(effects) > 0 {
+		effects = append(effects, next)
+	}
+	return effects
+}
+
+// sortedUnion returns the keys of both maps, sorted.
+func sortedUnion[V any](a, b map[string]V) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// valueEffects returns the effects that turn one value of a field into another. A
+// nil value stands for an unset field.
+func valueEffects(part, field string, from, to *fieldValue) []state.Effect {
+	switch {
+	case from == to:
+		return nil
+	case to == nil:
+		return []state.Effect{{Part: part, Field: field, Kind: state.EffectDelete}}
+	case from == nil:
+	case from.list == nil && to.list == nil && from.text == to.text:
+		return nil
+	default:
+		a, isList := from.texts()
+		b, staysList := to.texts()
+		if isList && staysList {
+			return listEffects(part, field, a, b, arrayText)
+		}
+	}
+	return []state.Effect{setEffect(part, field, to.json())}
+}
+
+// listEffects returns the effects that turn one list into another.
+func listEffects[T comparable](part, field string, from, to []T, array func([]T) state.JSON) []state.Effect {
+	var effects []state.Effect
+	for _, edit := range listdiff.Between(from, to) {
+		e := state.Effect{Part: part, Field: field, Kind: state.EffectKind(edit.Kind), N: edit.N}
+		if edit.From < edit.To {
+			e.Value = array(to[edit.From:edit.To])
+		}
+		effects = append(effects, e)
+	}
+	return effects
+}
+
+func setEffect(part, field string, value state.JSON) state.Effect {
+	return state.Effect{Part: part, Field: field, Kind: state.EffectSet, Value: value}
+}
