@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentstate/state/store"
@@ -59,12 +60,18 @@ var closing = []test{
 	{"WritesUnderWay", func(f *fixture) {
 		const workers = 4
 		last := make([]int, workers) // the last write that was acknowledged
-		time.AfterFunc(20*time.Millisecond, func() { _ = f.s.Close() })
-		began := time.Now()
+		var closed atomic.Bool
+		time.AfterFunc(20*time.Millisecond, func() {
+			_ = f.s.Close()
+			closed.Store(true)
+		})
 		f.together(workers, func(worker int) error {
-			for i := 1; time.Since(began) < patience; i++ {
+			for i := 1; ; i++ {
+				late := closed.Load()
 				_, err := f.s.Put(f.ctx, fmt.Sprint(worker), []byte(fmt.Sprint(i)), store.Always)
 				switch {
+				case err == nil && late:
+					return errors.New("writes go on after Close")
 				case err == nil:
 					last[worker] = i
 				case errors.Is(err, store.ErrUnknownOutcome):
@@ -76,7 +83,6 @@ var closing = []test{
 					return err
 				}
 			}
-			return errors.New("writes go on after Close")
 		})
 		f.s = f.open()
 		for worker, i := range last {

@@ -31,7 +31,7 @@ func TestFaultsAreNoticed(t *testing.T) {
 		t.Run(strings.ReplaceAll(fault.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
 			pattern := "^" + strings.ReplaceAll("TestFaulty/"+fault.noticed, "/", "$/^") + "$"
-			child := exec.Command(os.Args[0], "-test.run="+pattern, "-test.timeout=2m")
+			child := exec.Command(os.Args[0], "-test.run="+pattern, "-test.timeout=10m")
 			child.Env = append(os.Environ(), faultVariable+"="+fault.name)
 			output, err := child.CombinedOutput()
 			var exit *exec.ExitError

@@ -56,7 +56,7 @@ func notices(t *testing.T, fault string, run func(address string), want ...strin
 	self, err := os.Executable()
 	require.NoError(t, err)
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+filepath.ToSlash(t.Name())+"$", "-test.timeout=2m")
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+filepath.ToSlash(t.Name())+"$", "-test.timeout=10m")
 	cmd.Env = append(os.Environ(), variable+"="+fault+":"+filepath.Join(dir, "toy"), "TMPDIR="+dir)
 	output, err := cmd.CombinedOutput()
 	var exit *exec.ExitError

@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/agentstate/state/store"
 	"github.com/anishathalye/porcupine"
@@ -91,7 +90,7 @@ func (h history) check() error {
 		return err
 	}
 	model := register(values)
-	result, info := porcupine.CheckOperationsVerbose(model, h, time.Minute)
+	result, info := porcupine.CheckOperationsVerbose(model, h, 0)
 	if result == porcupine.Ok {
 		return nil
 	}

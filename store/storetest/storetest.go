@@ -68,9 +68,7 @@ type fixture struct {
 }
 
 func newFixture(t *testing.T, open func() store.Store) *fixture {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	f := &fixture{T: t, ctx: ctx}
+	f := &fixture{T: t, ctx: t.Context()}
 	f.open = func() store.Store {
 		s := open()
 		t.Cleanup(func() { _ = s.Close() })
@@ -174,11 +172,26 @@ func (f *fixture) together(n int, work func(worker int) error) {
 	require.NoError(f, errors.Join(errs...))
 }
 
-// patience is how long a call may take that something should end.
-var patience = 10 * time.Second
+// patience, if it is set, limits how long a call may take that something should
+// end. Otherwise the limit is the -timeout of go test: a slow machine is no fault
+// of a store. Tests of stores that hang on purpose set it.
+var patience time.Duration
 
-// soon fails the test if a call does not end within a while. It is for calls that
-// a context, Close or another call should end.
+// hangs returns a channel that is ready when a call has to be given up, shortly
+// before go test would end the process without saying which call it was.
+func (f *fixture) hangs() <-chan time.Time {
+	if patience > 0 {
+		return time.After(patience)
+	}
+	if deadline, ok := f.Deadline(); ok {
+		left := time.Until(deadline)
+		return time.After(left - left/10)
+	}
+	return nil
+}
+
+// soon fails the test if a call hangs that a context, Close or another call
+// should end.
 func (f *fixture) soon(what string, call func()) {
 	f.Helper()
 	done := make(chan struct{})
@@ -188,8 +201,8 @@ func (f *fixture) soon(what string, call func()) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(patience):
-		f.Fatalf("%s did not end within %s", what, patience)
+	case <-f.hangs():
+		f.Fatalf("%s does not end", what)
 	}
 }
 

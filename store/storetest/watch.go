@@ -138,8 +138,8 @@ func (f *fixture) following(events iter.Seq2[store.Event, error]) func() store.E
 			require.True(f, ok, "the watch ended")
 			require.NoError(f, c.err)
 			return c.event
-		case <-time.After(patience):
-			f.Fatalf("no change came within %s", patience)
+		case <-f.hangs():
+			f.Fatal("no change comes")
 			return store.Event{}
 		}
 	}
