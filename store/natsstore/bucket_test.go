@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/store"
@@ -94,17 +93,15 @@ func TestOpen(t *testing.T) {
 		defer func() { _ = silent.Close() }()
 		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer cancel()
-		began := time.Now()
 		_, err = natsstore.Open(ctx, "nats://"+silent.Addr().String(), nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Less(t, time.Since(began), time.Second)
 	})
 	t.Run("without JetStream", func(t *testing.T) {
 		s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true})
 		require.NoError(t, err)
 		s.Start()
 		defer stop(s)
-		require.True(t, s.ReadyForConnections(10*time.Second))
+		require.True(t, s.ReadyForConnections(time.Hour))
 		_, err = natsstore.Open(ctx, s.ClientURL(), nil)
 		require.ErrorContains(t, err, "jetstream not enabled")
 	})
@@ -152,39 +149,40 @@ func TestFailover(t *testing.T) {
 	cluster := start(t, nodes...)
 	servers := cluster[0].ClientURL() + "," + cluster[1].ClientURL() + "," + cluster[2].ClientURL()
 	var s *natsstore.Store
-	require.Eventually(t, func() bool {
+	until(t, func() bool {
 		var err error
 		s, err = natsstore.Open(ctx, servers, &natsstore.Options{Replicas: 3})
 		return err == nil
-	}, 30*time.Second, 100*time.Millisecond)
+	})
 	defer func() { _ = s.Close() }()
 	require.Equal(t, store.DurabilityFailover, s.Durability())
 
 	// A cluster that has just begun or lost its leader may be too slow for a call.
 	var revision store.Revision
-	require.Eventually(t, func() bool {
+	until(t, func() bool {
 		var err error
 		revision, err = s.Put(ctx, "a", []byte("before"), store.Always)
 		return err == nil
-	}, 30*time.Second, 100*time.Millisecond)
+	})
 	for _, node := range cluster {
 		if node.JetStreamIsStreamLeader("$G", "KV_state") {
 			stop(node)
 		}
 	}
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		entry, err := s.Get(ctx, "a")
-		require.NoError(c, err)
-		require.Equal(c, store.Entry{Key: "a", Value: []byte("before"), Revision: revision}, entry)
-	}, 30*time.Second, 100*time.Millisecond)
+	var entry store.Entry
+	until(t, func() bool {
+		var err error
+		entry, err = s.Get(ctx, "a")
+		return err == nil
+	})
+	require.Equal(t, store.Entry{Key: "a", Value: []byte("before"), Revision: revision}, entry)
 	// ErrConflict: the write before, whose outcome was unknown, has been made.
-	require.Eventually(t, func() bool {
+	until(t, func() bool {
 		_, err := s.Put(ctx, "a", []byte("after"), store.IfRevision(revision))
 		return err == nil || errors.Is(err, store.ErrConflict)
-	}, 30*time.Second, 100*time.Millisecond)
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
+	})
+	until(t, func() bool {
 		entry, err := s.Get(ctx, "a")
-		require.NoError(c, err)
-		require.Equal(c, "after", string(entry.Value))
-	}, 30*time.Second, 100*time.Millisecond)
+		return err == nil && string(entry.Value) == "after"
+	})
 }

@@ -81,10 +81,10 @@ func TestRestartOfTheServer(t *testing.T) {
 	again := opts.Clone() // with the port
 	stop(node)
 	start(t, again)
-	require.Eventually(t, func() bool {
+	until(t, func() bool {
 		_, err := s.Get(ctx, "key/0")
 		return err == nil
-	}, 30*time.Second, 100*time.Millisecond)
+	})
 	gone := want["key/7"]
 	delete(want, "key/7")
 	have := map[string]store.Revision{}
@@ -166,14 +166,10 @@ func TestScanOfManyKeys(t *testing.T) {
 		js := streams(t, url)
 		const keys = 100_100
 		for i := range keys {
-			_, err := js.PublishAsync(fmt.Sprintf("$KV.%s.%d", name, 1_000_000+i), make([]byte, 16), jetstream.WithStallWait(time.Minute))
+			_, err := js.PublishAsync(fmt.Sprintf("$KV.%s.%d", name, 1_000_000+i), make([]byte, 16), jetstream.WithStallWait(time.Hour))
 			require.NoError(t, err)
 		}
-		select {
-		case <-js.PublishAsyncComplete():
-		case <-time.After(time.Minute):
-			t.Fatal("the keys could not be written")
-		}
+		<-js.PublishAsyncComplete()
 		next := 100_000 - 100
 		for entry, err := range s.Scan(ctx, "1", fmt.Sprint(1_000_000+next-1)) {
 			require.NoError(t, err)

@@ -48,9 +48,21 @@ func start(t testing.TB, nodes ...*server.Options) []*server.Server {
 		started = append(started, s)
 	}
 	for _, s := range started {
-		require.True(t, s.ReadyForConnections(20*time.Second))
+		require.True(t, s.ReadyForConnections(time.Hour))
 	}
 	return started
+}
+
+// until waits for done. If that never happens, the -timeout of go test ends it.
+func until(t testing.TB, done func() bool) {
+	t.Helper()
+	for !done() {
+		select {
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 func stop(s *server.Server) {
@@ -84,10 +96,10 @@ func local(t testing.TB) string {
 func anchor(t testing.TB, url string) {
 	name := bucket(t, url)
 	js := streams(t, url)
-	require.Eventually(t, func() bool {
+	until(t, func() bool {
 		_, err := js.CreateStream(context.Background(), jetstream.StreamConfig{Name: "KV_" + name, Subjects: []string{name}})
 		return err == nil
-	}, 10*time.Second, 10*time.Millisecond)
+	})
 }
 
 // bucket returns the name of a new bucket, which is deleted when the test ends.

@@ -173,17 +173,15 @@ func cutWrites(t *testing.T, proxy *proxy, client redis.UniversalClient, url, pr
 func TestServerThatHangs(t *testing.T) {
 	server := start(t)
 	s := open(t, server.url, "")
-	require.NoError(t, connect(t, server.url).ClientPause(t.Context(), 3*time.Second).Err())
+	require.NoError(t, connect(t, server.url).ClientPause(t.Context(), time.Hour).Err())
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	began := time.Now()
 	_, err := s.Put(ctx, "key", []byte("value"), store.Always)
 	require.ErrorIs(t, err, store.ErrUnknownOutcome)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	_, err = s.Get(ctx, "key")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NotErrorIs(t, err, store.ErrUnknownOutcome)
-	require.Less(t, time.Since(began), 2*time.Second)
 }
 
 // Nothing is sent to a server that is gone.

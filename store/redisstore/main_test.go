@@ -118,7 +118,19 @@ func (p *private) start(t testing.TB) {
 	t.Helper()
 	p.cmd = exec.Command("redis-server", p.args...)
 	require.NoError(t, p.cmd.Start())
-	require.Eventually(t, func() bool { return ping(t, p.url) == nil }, 20*time.Second, 20*time.Millisecond)
+	until(t, func() bool { return ping(t, p.url) == nil })
+}
+
+// until waits for done. If that never happens, the -timeout of go test ends it.
+func until(t testing.TB, done func() bool) {
+	t.Helper()
+	for !done() {
+		select {
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // kill ends the server as kill -9 does.

@@ -35,10 +35,10 @@ func cluster(t *testing.T) *private {
 	server := start(t, "--cluster-enabled", "yes")
 	client := connect(t, server.url)
 	require.NoError(t, client.ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
-	require.Eventually(t, func() bool {
+	until(t, func() bool {
 		info, err := client.ClusterInfo(t.Context()).Result()
 		return err == nil && strings.Contains(info, "cluster_state:ok")
-	}, waitLong, waitShort)
+	})
 	return server
 }
 

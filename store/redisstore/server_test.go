@@ -4,18 +4,12 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/redisstore"
-)
-
-const (
-	waitLong  = 20 * time.Second
-	waitShort = 20 * time.Millisecond
 )
 
 func TestServersThatAreRefused(t *testing.T) {

@@ -208,8 +208,6 @@ func (r *cutRound) prepare(t *testing.T, random *rand.Rand, direct store.Store, 
 }
 
 func (r *cutRound) make(ctx context.Context, s store.Batcher) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
 	w := r.writes[0]
 	switch {
 	case len(r.writes) > 1:

@@ -15,6 +15,13 @@ import (
 	"github.com/agentstate/state/store/sqlstore"
 )
 
+// waiting returns when n calls wait for a commit.
+func waiting(s *sqlstore.Store, n int) {
+	for sqlstore.Waiting(s) != n {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // onCommit, if set, is called within each commit to a file named hooked.db, and
 // makes the commit fail if it returns true.
 var onCommit atomic.Pointer[func() bool]
@@ -69,22 +76,22 @@ func TestSQLiteLeavesCommit(t *testing.T) {
 		<-end
 		return false
 	})
-	put := func(ctx context.Context, key string, value []byte) chan error {
+	put := func(ctx context.Context, key string, value []byte, n int) chan error {
 		result := make(chan error, 1)
 		go func() {
 			_, err := s.Put(ctx, key, value, store.Always)
 			result <- err
 		}()
-		time.Sleep(50 * time.Millisecond) // until it waits
+		waiting(s, n)
 		return result
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	value := []byte("value")
-	leader := put(t.Context(), "leader", nil)
-	follower := put(ctx, "follower", value)
+	leader := put(t.Context(), "leader", nil, 1)
+	follower := put(ctx, "follower", value, 2)
 	execute(t, conn, "rollback")
 	<-began
-	late := put(ctx, "late", nil)
+	late := put(ctx, "late", nil, 1)
 	cancel()
 	require.ErrorIs(t, <-follower, store.ErrUnknownOutcome)
 	err := <-late
@@ -112,9 +119,9 @@ func TestSQLiteLeaderGivesUp(t *testing.T) {
 		_, err := s.Put(ctx, "leader", nil, store.Always)
 		leader <- err
 	}()
-	time.Sleep(50 * time.Millisecond)
+	waiting(s, 1)
 	go func() { follower <- s.Delete(t.Context(), "follower", store.Always) }()
-	time.Sleep(50 * time.Millisecond)
+	waiting(s, 2)
 	cancel()
 	require.ErrorIs(t, <-leader, context.Canceled)
 	execute(t, conn, "rollback")

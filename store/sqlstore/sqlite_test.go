@@ -171,24 +171,24 @@ func TestSQLiteWaits(t *testing.T) {
 	execute(t, conn, "begin immediate")
 
 	const writers = 12
-	var wg sync.WaitGroup
+	var short, long sync.WaitGroup
 	errs := make([]error, writers)
 	for i := range errs {
-		wg.Go(func() {
-			ctx := t.Context()
-			if i%2 == 0 {
-				short, cancel := context.WithTimeout(ctx, time.Duration(20+5*i)*time.Millisecond)
-				defer cancel()
-				ctx = short
-			}
+		ctx, cancel, wait := t.Context(), func() {}, &long
+		if i%2 == 0 {
+			ctx, cancel = context.WithTimeout(ctx, time.Duration(20+5*i)*time.Millisecond)
+			wait = &short
+		}
+		wait.Go(func() {
+			defer cancel()
 			_, errs[i] = s.Put(ctx, strconv.Itoa(i), nil, store.Always)
 		})
 	}
 	_, err := s.Get(t.Context(), "k")
 	require.ErrorIs(t, err, store.ErrNotFound, "reads do not wait for writes")
-	time.Sleep(300 * time.Millisecond)
+	short.Wait()
 	execute(t, conn, "rollback")
-	wg.Wait()
+	long.Wait()
 	for i, err := range errs {
 		_, get := s.Get(t.Context(), strconv.Itoa(i))
 		if i%2 == 0 {
@@ -213,7 +213,7 @@ func TestSQLiteCloseEndsWaiting(t *testing.T) {
 			errs <- err
 		}()
 	}
-	time.Sleep(50 * time.Millisecond)
+	waiting(s, 5)
 	require.NoError(t, s.Close())
 	for range 5 {
 		err := <-errs
