@@ -2,23 +2,37 @@ package provider_test
 
 import (
 	"encoding/json"
+	"errors"
+	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/traces"
 	"github.com/stretchr/testify/require"
 )
+
+// ownRecordings is the folder of the small recordings that the project has made
+// itself. They need no provider and no network.
+var ownRecordings = filepath.Join("testdata", "recordings")
+
+// recordingsFolder is the folder that the tests read. Module lab runs them on a
+// folder of recordings of real providers.
+var recordingsFolder = flag.String("recordings", ownRecordings, "folder with recorded exchanges")
 
 // exchange is a request and the response to it, as they were recorded.
 type exchange struct {
 	file     string
 	index    int
+	name     string // empty in recordings of real providers
 	status   int    // 0 if not recorded
 	request  []byte // nil if not recorded
 	response []byte // nil if it was streamed
 	stream   [][]byte
+	broken   bool // the stream ends early or with a failure
 }
 
 // file is a recorded file.
@@ -27,16 +41,27 @@ type file struct {
 	data []byte
 }
 
-// exchanges returns what was recorded of an API, such as "openai_chat", in the
-// folder STATE_TRACES, whatever the names of its files.
+// exchanges returns the recorded exchanges of an API, such as "openai_chat",
+// without the streams that are broken.
 func exchanges(t *testing.T, api string) []exchange {
+	t.Helper()
+	whole := slices.DeleteFunc(allExchanges(t, api), func(e exchange) bool { return e.broken })
+	t.Logf("%d exchanges of %s", len(whole), api)
+	return whole
+}
+
+// allExchanges returns the recorded exchanges of an API, regardless of the names
+// of the files.
+func allExchanges(t *testing.T, api string) []exchange {
 	t.Helper()
 	var found []exchange
 	for _, f := range recordings(t, "") {
 		var recorded struct {
 			Exchanges []struct {
 				API      string
+				Name     string
 				Status   int
+				Broken   bool
 				Request  json.RawMessage
 				Response json.RawMessage
 				Stream   []struct{ Data json.RawMessage }
@@ -49,7 +74,7 @@ func exchanges(t *testing.T, api string) []exchange {
 			if r.API != api {
 				continue
 			}
-			e := exchange{file: f.name, index: i, status: r.Status, response: r.Response}
+			e := exchange{file: f.name, index: i, name: r.Name, status: r.Status, response: r.Response, broken: r.Broken}
 			if string(r.Request) != "null" {
 				e.request = r.Request
 			}
@@ -59,37 +84,32 @@ func exchanges(t *testing.T, api string) []exchange {
 			found = append(found, e)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(os.Getenv("STATE_TRACES"), "exchange_"+api)); err == nil {
-		require.NotEmpty(t, found, "there is a folder for exchanges of %s", api)
+	if len(found) == 0 && *recordingsFolder != ownRecordings {
+		t.Skipf("no exchange of %s in %s", api, *recordingsFolder)
 	}
-	t.Logf("%d exchanges of %s", len(found), api)
+	require.NotEmpty(t, found, "no exchange of %s", api)
 	return found
 }
 
-// recordings returns the files in the folder STATE_TRACES, or in the folder of
-// the name that is in there.
+// recordings returns the JSON files below a folder in the folder of recordings,
+// none if there is no such folder.
 func recordings(t *testing.T, folder string) []file {
 	t.Helper()
-	root := os.Getenv("STATE_TRACES")
-	if root == "" {
-		t.Skip("set STATE_TRACES to a folder with recorded requests and responses to read them")
-	}
-	path := filepath.Join(root, folder)
-	if _, err := os.Stat(path); folder != "" && os.IsNotExist(err) {
-		t.Logf("there is no folder %s in %s", folder, root)
+	var files []file
+	root := filepath.Join(*recordingsFolder, folder)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".json") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		files = append(files, file{filepath.Base(path), data})
+		return err
+	})
+	if folder != "" && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var files []file
-	for _, found := range traces.Find([]string{path}) {
-		require.NoError(t, found.Err)
-		if found.Skip != "" {
-			continue
-		}
-		data, err := os.ReadFile(found.Path)
-		require.NoError(t, err)
-		files = append(files, file{filepath.Base(found.Path), data})
-	}
-	require.NotEmpty(t, files, "no file in %s", path)
+	require.NoError(t, err)
+	require.NotEmpty(t, files, "no file in %s", root)
 	return files
 }
 
