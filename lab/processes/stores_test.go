@@ -1,4 +1,4 @@
-package workspacetest
+package processes
 
 import (
 	"context"
@@ -76,7 +76,7 @@ func (p *place) find(t testing.TB) {
 // test removes.
 func (p *place) fresh(t testing.TB) string {
 	t.Helper()
-	set := "workspacetest_" + strings.ToLower(rand.Text())
+	set := "processes_" + strings.ToLower(rand.Text())
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
@@ -165,7 +165,7 @@ func removeRedis(ctx context.Context, url, set string) error {
 // fails.
 func pingNATS(ctx context.Context, url string) error {
 	return withNATS(url, func(js jetstream.JetStream) error {
-		_, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: "workspacetest", Subjects: []string{"workspacetest"}})
+		_, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: "processes", Subjects: []string{"processes"}})
 		return err
 	})
 }

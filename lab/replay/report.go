@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/agentstate/state/internal/traces"
+	"github.com/agentstate/state/lab/traces"
 )
 
 // report collects what came of each file.

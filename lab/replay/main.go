@@ -35,7 +35,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentstate/state/internal/traces"
+	"github.com/agentstate/state/lab/traces"
 )
 
 func main() {

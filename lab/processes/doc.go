@@ -7,4 +7,4 @@
 //
 // STATE_EFFORT multiplies their sizes. The default, 1, kills 15 processes and
 // stops 3 on SQLite, and a tenth of that on each of the servers.
-package workspacetest
+package processes

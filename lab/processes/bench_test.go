@@ -1,6 +1,6 @@
 //go:build linux
 
-package workspacetest
+package processes
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 //go:build unix
 
-package workspacetest
+package processes
 
 import (
 	"context"

@@ -1,31 +1,50 @@
-package state_test
+package traces_test
 
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/agentstate/state/internal/traces"
+	"github.com/agentstate/state/lab/traces"
 	"github.com/stretchr/testify/require"
 )
 
-// TestTraces plays every recorded conversation in the folder, or file, that
-// STATE_TRACES names through a State, checks the State at every step, and puts
-// all that went over the wire through the packages provider and transcript.
-// Nothing may fail, and nothing that a provider accepted may be found wrong.
-func TestTraces(t *testing.T) {
-	root := os.Getenv("STATE_TRACES")
-	if root == "" {
-		t.Skip("set STATE_TRACES to a folder with recorded runs of agents or exchanges with providers to play them")
+// ownRecordings holds the small recordings that the project has made itself.
+const ownRecordings = "../../provider/testdata/recordings"
+
+// recordingFolders returns the folders with recordings: the project's own, and the
+// one that STATE_TRACES names, which has recordings of real agents and providers.
+func recordingFolders() []string {
+	if folder := os.Getenv("STATE_TRACES"); folder != "" {
+		return []string{ownRecordings, folder}
 	}
+	return []string{ownRecordings}
+}
+
+// TestRecordings plays every recorded conversation through a State, checks the
+// State at every step, and puts everything that went over the wire through the
+// packages provider and transcript. Nothing may fail, and nothing that a provider
+// accepted may be found wrong.
+func TestRecordings(t *testing.T) {
+	if os.Getenv("STATE_TRACES") == "" {
+		t.Log("STATE_TRACES is not set: only the project's own recordings are played")
+	}
+	for _, folder := range recordingFolders() {
+		t.Run(filepath.Base(folder), func(t *testing.T) { playFolder(t, folder) })
+	}
+}
+
+func playFolder(t *testing.T, folder string) {
 	played := map[string]*traces.Stats{}
 	found := recorded{}
-	for _, file := range traces.Find([]string{root}) {
+	for _, file := range traces.Find([]string{folder}) {
 		if file.Skip != "" {
 			continue
 		}
-		t.Run(file.Path, func(t *testing.T) {
+		t.Run(filepath.Base(file.Path), func(t *testing.T) {
 			require.NoError(t, file.Err)
 			data, err := os.ReadFile(file.Path)
 			require.NoError(t, err)
@@ -44,7 +63,7 @@ func TestTraces(t *testing.T) {
 			found.count(data)
 		})
 	}
-	require.NotEmpty(t, played, "no conversation in %q", root)
+	require.NotEmpty(t, played, "no conversation in %q", folder)
 	for kind, n := range found {
 		require.Contains(t, played, kind)
 		require.GreaterOrEqual(t, played[kind].Runs, n.files, kind)
@@ -55,13 +74,30 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// recorded is how much there is of each kind, found without the help of package
-// traces.
+// TestCodecs runs the tests of package provider on the recordings of STATE_TRACES.
+// These tests know what providers accept and how streams are put together, and
+// read the project's own recordings otherwise.
+func TestCodecs(t *testing.T) {
+	folder := os.Getenv("STATE_TRACES")
+	if folder == "" {
+		t.Skip("STATE_TRACES is not set: package provider tests its codecs on the project's own recordings")
+	}
+	folder, err := filepath.Abs(folder)
+	require.NoError(t, err)
+	cmd := exec.Command("go", "test", "-vet=off", "-run", "Traces|EqualsWhole", "./provider", "-v", "-recordings", folder)
+	cmd.Dir = filepath.Join("..", "..")
+	output, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	require.Contains(t, string(output), "--- PASS: TestTracesCarried", "%s", output)
+	require.NotContains(t, string(output), "--- SKIP", "%s", output)
+}
+
+// recorded counts the bodies of each kind, without the help of package traces.
 type recorded map[string]bodies
 
 type bodies struct{ files, requests, responses, streams int }
 
-// count counts what is in a file.
+// count adds the bodies in a file.
 func (r recorded) count(data []byte) {
 	var file any
 	if json.Unmarshal(data, &file) != nil {
@@ -96,7 +132,7 @@ func (r recorded) count(data []byte) {
 			}
 		}
 		if body, ok := x["response"].(map[string]any); ok && x["status"] == 200.0 && !isAnswer(body) {
-			n.responses = 0 // what answered was no provider
+			n.responses = 0 // the answer is not a provider's
 		}
 		kind := kinds[api]
 		if !seen[kind] {
@@ -115,7 +151,7 @@ func isAnswer(body map[string]any) bool {
 	return false
 }
 
-// add adds to a kind, "" being none.
+// add adds to the sum of a kind. It ignores the kind "".
 func (r recorded) add(kind string, n bodies) {
 	if kind == "" {
 		return

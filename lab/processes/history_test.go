@@ -1,4 +1,4 @@
-package workspacetest
+package processes
 
 import (
 	"context"
@@ -270,7 +270,7 @@ func (r *race) check(t *testing.T, enough int) error {
 	if result == porcupine.Ok {
 		return nil
 	}
-	file, err := os.CreateTemp("", "workspacetest-*.html")
+	file, err := os.CreateTemp("", "processes-*.html")
 	if err != nil {
 		return fmt.Errorf("the history is not linearizable: %s", result)
 	}
