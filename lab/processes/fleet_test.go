@@ -161,8 +161,9 @@ func (f *fleet) victim() (int, error) {
 // pause waits for a random time.
 func (f *fleet) pause(most time.Duration) error { return nap(f.ctx, most) }
 
-// patience is how long a process may be late on a busy machine.
-const patience = 5 * time.Second
+// patience ends a test that hangs. It says nothing about how fast a process has
+// to be: a busy machine passes.
+const patience = 3 * time.Minute
 
 // kill kills a process, starts another and waits until the runs that it held are
 // not its own any more. It returns how long that took for each.
@@ -262,7 +263,7 @@ func (f *fleet) drained(user string) (*workspace.View, error) {
 		if v.Run == nil && len(v.Queue) == 0 {
 			return v, nil
 		}
-		if time.Since(began) > 30*time.Second {
+		if time.Since(began) > patience {
 			return nil, fmt.Errorf("user %s: message %s is not handled, in attempt %d, and %d wait",
 				user, v.Run.Message.ID, v.Run.Attempt, len(v.Queue))
 		}

@@ -110,7 +110,7 @@ func (f *fleet) stop(db store.Store, user string, slot int) error {
 		return err
 	}
 	go holder.ask(request{User: user, Message: "m"})
-	err := f.until(func(u *heard) bool { return len(u.tokens) > 2 || len(u.refused) > 0 }, user, patience*4)
+	err := f.until(func(u *heard) bool { return len(u.tokens) > 2 || len(u.refused) > 0 }, user, patience)
 	if err == nil {
 		err = f.pause(30 * time.Millisecond)
 	}
@@ -125,14 +125,14 @@ func (f *fleet) stop(db store.Store, user string, slot int) error {
 	f.mu.Unlock()
 	taken := f.writable(db)
 	if taken == nil {
-		// Who has taken it over holds it meanwhile.
-		taken = f.until(func(u *heard) bool { return u.attempt > 0 }, user, 4*stopTTL+patience)
+		// Another process takes the run over. If it is too slow, the cycle is void.
+		taken = f.until(func(u *heard) bool { return u.attempt > 0 }, user, 4*stopTTL+5*time.Second)
 	}
 	if err := holder.signal(syscall.SIGCONT); err != nil {
 		return err
 	}
 	if taken == nil {
-		if err := f.until(func(u *heard) bool { return len(u.refused) > 0 }, user, patience*4); err != nil {
+		if err := f.until(func(u *heard) bool { return len(u.refused) > 0 }, user, patience); err != nil {
 			return fmt.Errorf("user %s: a holder that was stopped was not refused: %w", user, err)
 		}
 	}

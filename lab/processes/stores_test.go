@@ -62,7 +62,7 @@ func (p *place) find(t testing.TB) {
 	if url := os.Getenv(variable); url != "" {
 		p.url = url
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := p.ping(ctx, p.url); err != nil {
 		if slices.Contains(strings.Split(os.Getenv("STATE_TEST_REQUIRE"), ","), p.name) {
@@ -78,9 +78,7 @@ func (p *place) fresh(t testing.TB) string {
 	t.Helper()
 	set := "processes_" + strings.ToLower(rand.Text())
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		require.NoError(t, p.remove(ctx, p.url, set))
+		require.NoError(t, p.remove(context.Background(), p.url, set))
 	})
 	address := strings.Join([]string{p.name, set, p.url}, " ")
 	require.NoError(t, open(t, address).Close())
