@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// A goal is one line of the table: what is measured in the benchmarks BenchmarkGoal/<row>/…, and its limit.
+// A goal is a line of the table: a figure of the benchmarks BenchmarkGoal/<row>/…
+// and its limit. Several goals may share a row.
 type goal struct {
 	row     string
 	what    string
@@ -13,7 +14,7 @@ type goal struct {
 	measure measure
 }
 
-// goals is the table of speed goals.
+// goals is the table of speed goals. "The same" is the subject of the line above.
 var goals = []goal{
 	{"get-scalar", "typed get through an agent's handle / get from a map under RWMutex", atMost(0.5, "×"), ratio("subject", "baseline")},
 	{"get-scalar", "the same, allocations", atMost(0, "allocs"), worst("allocs/op", "subject")},
@@ -44,7 +45,8 @@ var goals = []goal{
 	{"transcript-repair", "Repair of a valid history, 10 × messages / messages, 100 … 100 000", atMost(12, "×"), stride(sizes(100, 100_000)...)},
 }
 
-// sizes names the variants of a subject that is measured at first, 10 × first, … last.
+// sizes returns the variants of a subject that is measured at the sizes first,
+// 10 × first, … last.
 func sizes(first, last int) []string {
 	var variants []string
 	for n := first; n <= last; n *= 10 {
@@ -53,7 +55,7 @@ func sizes(first, last int) []string {
 	return variants
 }
 
-// A limit is the figure to reach.
+// A limit is the largest figure that meets a goal, or the smallest.
 type limit struct {
 	value float64
 	unit  string
@@ -64,11 +66,11 @@ func atMost(value float64, unit string) limit { return limit{value: value, unit:
 
 func atLeast(value float64, unit string) limit { return limit{value: value, unit: unit, least: true} }
 
-func (l limit) met(value float64) bool {
+func (l limit) met(figure float64) bool {
 	if l.least {
-		return value >= l.value
+		return figure >= l.value
 	}
-	return value <= l.value
+	return figure <= l.value
 }
 
 func (l limit) String() string {
@@ -76,27 +78,28 @@ func (l limit) String() string {
 	if l.least {
 		sign = "≥ "
 	}
-	return sign + withUnit(strconv.FormatFloat(l.value, 'g', -1, 64), l.unit)
+	return sign + l.withUnit(strconv.FormatFloat(l.value, 'g', -1, 64))
 }
 
-// show prints a value with about three digits. It never rounds a missed goal to a met one.
-func (l limit) show(value float64) string {
+// show formats a figure with about three digits. It never rounds a missed goal to
+// a met one.
+func (l limit) show(figure float64) string {
 	digits := 0
 	for _, below := range []float64{100, 10, 0.1} {
-		if value != 0 && max(value, -value) < below {
+		if figure != 0 && max(figure, -figure) < below {
 			digits++
 		}
 	}
-	text := strconv.FormatFloat(value, 'f', digits, 64)
-	if rounded, err := strconv.ParseFloat(text, 64); err == nil && l.met(rounded) != l.met(value) {
-		text = fmt.Sprint(value)
+	text := strconv.FormatFloat(figure, 'f', digits, 64)
+	if rounded, err := strconv.ParseFloat(text, 64); err == nil && l.met(rounded) != l.met(figure) {
+		text = fmt.Sprint(figure)
 	}
-	return withUnit(text, l.unit)
+	return l.withUnit(text)
 }
 
-func withUnit(text, unit string) string {
-	if unit == "" {
+func (l limit) withUnit(text string) string {
+	if l.unit == "" {
 		return text
 	}
-	return text + " " + unit
+	return text + " " + l.unit
 }

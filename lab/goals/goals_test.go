@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,75 +13,71 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func parsed(t *testing.T, output string) measurements {
+func read(t *testing.T, output string) map[string]row {
 	t.Helper()
-	measured, err := parse(strings.NewReader(output))
+	rows, err := readRows(strings.NewReader(output), "bench.txt")
 	require.NoError(t, err)
-	return measured
+	return rows
 }
 
-func TestParseReadsResultLinesAndSkipsTheRest(t *testing.T) {
-	measured := parsed(t, `goos: linux
+func TestReadReadsResultLinesAndSkipsTheRest(t *testing.T) {
+	rows := read(t, `goos: linux
 pkg: github.com/agentstate/state
 BenchmarkGoal/get-scalar/baseline
 BenchmarkGoal/get-scalar/baseline-2         	 4917093	        12.31 ns/op	       0 B/op	       0 allocs/op
 BenchmarkGoal/get-scalar-2cpu/subject-par   	 4917093	        5.5 ns/op
+BenchmarkGoal/get-scalar-2cpu/subject-par   	 4917093	        5.7 ns/op
 BenchmarkGoal/get-scalar-2cpu/subject-par-2 	 4917093	        2.5 ns/op
 BenchmarkGoal/export/n=10-16                	     100	    31000 ns/op	       812.5 bytes/result
 BenchmarkGoal/export/subject/n=100-16       	     100	   310000 ns/op	       1e3 bytes/result
 BenchmarkOther/get-scalar/baseline-2        	       1	        99 ns/op
 PASS
 `)
-	require.Equal(t, measurements{
-		"get-scalar": {{"baseline", 2, map[string]float64{"ns/op": 12.31, "B/op": 0, "allocs/op": 0}}},
-		"get-scalar-2cpu": {
-			{"subject-par", 1, map[string]float64{"ns/op": 5.5}},
-			{"subject-par", 2, map[string]float64{"ns/op": 2.5}},
+	require.Equal(t, map[string]row{
+		"get-scalar": {
+			{"baseline", "-2", "ns/op"}: {12.31}, {"baseline", "-2", "B/op"}: {0}, {"baseline", "-2", "allocs/op"}: {0},
 		},
+		"get-scalar-2cpu": {{"subject-par", "", "ns/op"}: {5.5, 5.7}, {"subject-par", "-2", "ns/op"}: {2.5}},
 		"export": {
-			{"subject/n=10", 16, map[string]float64{"ns/op": 31000, "bytes/result": 812.5}},
-			{"subject/n=100", 16, map[string]float64{"ns/op": 310000, "bytes/result": 1000}},
+			{"subject/n=10", "-16", "ns/op"}: {31000}, {"subject/n=10", "-16", "bytes/result"}: {812.5},
+			{"subject/n=100", "-16", "ns/op"}: {310000}, {"subject/n=100", "-16", "bytes/result"}: {1000},
 		},
-	}, measured)
+	}, rows)
 }
 
-func TestParseNamesTheLineItCannotRead(t *testing.T) {
+func TestReadNamesTheLineItCannotRead(t *testing.T) {
 	for _, line := range []string{
+		"BenchmarkGoal 10 5 ns/op",
 		"BenchmarkGoal/fork-2 10 5 ns/op",
 		"BenchmarkGoal/fork/n=10-2 10 fast ns/op",
 		"BenchmarkGoal/fork/n=10-2 10 NaN ns/op",
 		"BenchmarkGoal/fork/n=10-2 10 5",
 	} {
-		_, err := parse(strings.NewReader("PASS\n" + line + "\n"))
-		require.ErrorContains(t, err, "line 2", line)
+		_, err := readRows(strings.NewReader("PASS\n"+line+"\n"), "bench.txt")
+		require.ErrorContains(t, err, "bench.txt:2", line)
 	}
 }
 
-// times are samples with only a time, one per variant and figure.
-func times(variant string, figures ...float64) samples {
-	var s samples
-	for _, figure := range figures {
-		s = append(s, sample{variant, 1, map[string]float64{"ns/op": figure, "allocs/op": 0}})
-	}
-	return s
+// times returns a row with measurements of the time of one variant.
+func times(variant string, figures ...float64) row {
+	return row{{variant, "", "ns/op"}: figures, {variant, "", "allocs/op"}: {0}}
 }
 
-func join(parts ...samples) samples {
-	var all samples
+func join(parts ...row) row {
+	all := row{}
 	for _, part := range parts {
-		all = append(all, part...)
+		maps.Copy(all, part)
 	}
 	return all
 }
 
 func TestMeasures(t *testing.T) {
 	twoSizes := []string{"subject/n=10", "subject/n=1000"}
-	onTwoCores := times("subject-par", 3)
-	onTwoCores[0].cores = 2
+	onTwoCores := row{{"subject-par", "-2", "ns/op"}: {3}}
 	tests := []struct {
 		name    string
 		measure measure
-		samples samples
+		row     row
 		want    float64
 	}{
 		{"ratio of medians, an outlier does not count", ratio("subject", "baseline"), join(times("subject", 900, 4, 6), times("baseline", 12, 1, 13)), 0.5},
@@ -97,17 +94,15 @@ func TestMeasures(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, ok := test.measure(test.samples)
-			require.True(t, ok)
-			require.InDelta(t, test.want, got, 1e-9)
+			require.InDelta(t, test.want, test.measure(test.row), 1e-9)
 		})
 	}
 }
 
-func TestMeasuresWithoutASampleAreMissing(t *testing.T) {
+func TestMeasuresWithoutAMeasurementAreMissing(t *testing.T) {
 	tests := map[string]struct {
 		measure measure
-		samples samples
+		row     row
 	}{
 		"ratio without baseline":      {ratio("subject", "baseline"), times("subject", 1)},
 		"ratio without subject":       {ratio("subject", "baseline"), times("baseline", 1)},
@@ -122,8 +117,8 @@ func TestMeasuresWithoutASampleAreMissing(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, ok := test.measure(test.samples)
-			require.False(t, ok)
+			got := test.measure(test.row)
+			require.True(t, math.IsNaN(got) || math.IsInf(got, 0), "%v", got)
 		})
 	}
 }
@@ -158,35 +153,35 @@ func TestReportStatus(t *testing.T) {
 	tests := []struct {
 		name     string
 		rows     string
-		measured measurements
+		measured map[string]row
 		status   int
 		want     string
 	}{
-		{"all met", "", measurements{"get": get, "clone": clone}, exitOK, `
+		{"all met", "", map[string]row{"get": get, "clone": clone}, exitOK, `
 row    what          goal     measured  
 get    get / map     ≤ 0.5 ×  0.40 ×    ok
 clone  clone / fork  ≥ 20 ×   30.0 ×    ok
 `},
-		{"one short", "", measurements{"get": slowGet, "clone": clone}, exitShort, `
+		{"one short", "", map[string]row{"get": slowGet, "clone": clone}, exitShort, `
 row    what          goal     measured  
 get    get / map     ≤ 0.5 ×  0.60 ×    short
 clone  clone / fork  ≥ 20 ×   30.0 ×    ok
 `},
-		{"missing weighs more than short", "", measurements{"get": slowGet}, exitMissing, `
+		{"missing weighs more than short", "", map[string]row{"get": slowGet}, exitMissing, `
 row    what          goal     measured  
 get    get / map     ≤ 0.5 ×  0.60 ×    short
 clone  clone / fork  ≥ 20 ×   -         not measured
 `},
-		{"short after missing", "", measurements{"clone": times("subject", 1), "get": slowGet}, exitMissing, `
+		{"short after missing", "", map[string]row{"clone": times("subject", 1), "get": slowGet}, exitMissing, `
 row    what          goal     measured  
 get    get / map     ≤ 0.5 ×  0.60 ×    short
 clone  clone / fork  ≥ 20 ×   -         not measured
 `},
-		{"a row that was not asked for is not missing", "^get$", measurements{"get": get}, exitOK, `
+		{"a row that was not asked for is not missing", "^get$", map[string]row{"get": get}, exitOK, `
 row  what       goal     measured  
 get  get / map  ≤ 0.5 ×  0.40 ×    ok
 `},
-		{"no such row", "nothing", measurements{"get": get}, exitMissing, `
+		{"no such row", "nothing", map[string]row{"get": get}, exitMissing, `
 row  what  goal  measured  
 no row matches "nothing"
 `},
@@ -228,10 +223,45 @@ func TestRunMeetsEveryGoal(t *testing.T) {
 func TestRunRefusesWhatItCannotRead(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bench.txt")
 	require.NoError(t, os.WriteFile(bad, []byte("BenchmarkGoal/fork/n=10 1 x ns/op\n"), 0o600))
-	for _, args := range [][]string{nil, {bad, "fork", "more"}, {bad, "("}, {bad + ".none"}, {bad}} {
+	for _, args := range [][]string{
+		nil, {bad, "fork", "more"}, {bad, "("}, {bad + ".none"}, {bad},
+		{"-base", bad, filepath.Join("testdata", "bench.txt")}, {"-base"},
+	} {
 		var out, errs bytes.Buffer
 		require.Equal(t, exitMissing, run(args, &out, &errs), args)
 		require.NotEmpty(t, errs.String(), args)
 		require.Empty(t, out.String(), args)
 	}
+}
+
+func TestCompare(t *testing.T) {
+	before := read(t, `
+BenchmarkGoal/get/subject 1 10 ns/op 0 allocs/op
+BenchmarkGoal/get/subject 1 11 ns/op 0 allocs/op
+BenchmarkGoal/get/subject 1 10 ns/op 0 allocs/op
+BenchmarkGoal/get/subject 1 11 ns/op 0 allocs/op
+BenchmarkGoal/get/gone 1 10 ns/op
+BenchmarkGoal/set/subject-2 1 100 ns/op 3 allocs/op
+BenchmarkGoal/put/subject-2 1 100 ns/op
+`)
+	after := read(t, `
+BenchmarkGoal/get/subject 1 21 ns/op 0 allocs/op
+BenchmarkGoal/get/subject 1 20 ns/op 0 allocs/op
+BenchmarkGoal/get/subject 1 22 ns/op 0 allocs/op
+BenchmarkGoal/get/subject 1 21 ns/op 0 allocs/op
+BenchmarkGoal/get/new 1 10 ns/op
+BenchmarkGoal/set/subject-2 1 90 ns/op 4 allocs/op
+BenchmarkGoal/put/subject-2 1 100 ns/op
+`)
+	var out bytes.Buffer
+	require.Equal(t, exitOK, compare(&out, regexp.MustCompile("et$"), before, after))
+	require.Equal(t, `row  variant    unit       base  now  now/base
+get  subject    ns/op      10.5  21   2.000
+set  subject-2  allocs/op  3     4    1.333 ~
+set  subject-2  ns/op      100   90   0.900 ~
+`, regexp.MustCompile(` +\n`).ReplaceAllString(out.String(), "\n"))
+
+	out.Reset()
+	require.Equal(t, exitMissing, compare(&out, regexp.MustCompile("none"), before, after))
+	require.Contains(t, out.String(), `no row that matches "none" was measured in both`)
 }

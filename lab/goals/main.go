@@ -1,14 +1,21 @@
-// Command goals reads the output of go test -bench and says which speed goals are met.
+// Command goals reads the output of go test -bench and prints which speed goals
+// are met.
 //
-//	go run ./internal/goals bench.txt [ROW]
+//	goals bench.txt [ROW]
+//	goals -base base.txt bench.txt [ROW]
 //
-// ROW is a regular expression that picks rows. The exit status is 1 when a row falls short of its goal
-// and 2 when a row was not measured: a missing benchmark is not a met goal.
+// ROW is a regular expression that picks rows. The exit status is 1 when a row
+// falls short of its goal and 2 when a row was not measured: a missing benchmark
+// is not a met goal.
+//
+// With -base it compares the measurements of two versions instead, row by row.
 package main
 
 import (
+	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"regexp"
 	"text/tabwriter"
@@ -26,57 +33,70 @@ func main() {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	if len(args) < 1 || len(args) > 2 {
-		fmt.Fprintln(stderr, "usage: goals FILE [ROW]")
+	flags := flag.NewFlagSet("goals", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	base := flags.String("base", "", "compare with the measurements in `FILE`")
+	flags.Usage = func() {
+		fmt.Fprintln(stderr, "usage: goals [-base FILE] FILE [ROW]")
+	}
+	if flags.Parse(args) != nil {
 		return exitMissing
 	}
-	pattern := ""
-	if len(args) == 2 {
-		pattern = args[1]
+	if n := flags.NArg(); n < 1 || n > 2 {
+		flags.Usage()
+		return exitMissing
 	}
-	rows, err := regexp.Compile(pattern)
-	if err != nil {
+	pattern, err := regexp.Compile(flags.Arg(1))
+	var rows, before map[string]row
+	if err == nil {
+		rows, err = readFile(flags.Arg(0))
+	}
+	if err == nil && *base != "" {
+		before, err = readFile(*base)
+	}
+	switch {
+	case err != nil:
 		fmt.Fprintln(stderr, "goals:", err)
 		return exitMissing
+	case *base != "":
+		return compare(stdout, pattern, before, rows)
 	}
-	file, err := os.Open(args[0])
-	if err != nil {
-		fmt.Fprintln(stderr, "goals:", err)
-		return exitMissing
-	}
-	defer file.Close()
-	measured, err := parse(file)
-	if err != nil {
-		fmt.Fprintf(stderr, "goals: %s: %v\n", args[0], err)
-		return exitMissing
-	}
-	return report(stdout, goals, rows, measured)
+	return report(stdout, goals, pattern, rows)
 }
 
-// report prints a line per goal in the rows that match and returns the exit status.
-// A pattern that matches no row has measured nothing.
-func report(w io.Writer, goals []goal, rows *regexp.Regexp, measured measurements) int {
+func readFile(name string) (map[string]row, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return readRows(file, name)
+}
+
+// report prints a line for each goal whose row matches and returns the exit
+// status. A pattern that matches no row counts as a missing measurement.
+func report(w io.Writer, goals []goal, pattern *regexp.Regexp, rows map[string]row) int {
 	status, lines := exitOK, 0
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "row\twhat\tgoal\tmeasured\t")
 	for _, g := range goals {
-		if !rows.MatchString(g.row) {
+		if !pattern.MatchString(g.row) {
 			continue
 		}
 		lines++
-		value, ok := g.measure(measured.row(g.row))
-		verdict, shown := "ok", g.limit.show(value)
+		figure := g.measure(rows[g.row])
+		verdict, shown := "ok", g.limit.show(figure)
 		switch {
-		case !ok:
+		case math.IsNaN(figure) || math.IsInf(figure, 0):
 			verdict, shown, status = "not measured", "-", exitMissing
-		case !g.limit.met(value):
+		case !g.limit.met(figure):
 			verdict, status = "short", max(status, exitShort)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", g.row, g.what, g.limit, shown, verdict)
 	}
 	table.Flush()
 	if lines == 0 {
-		fmt.Fprintf(w, "no row matches %q\n", rows)
+		fmt.Fprintf(w, "no row matches %q\n", pattern)
 		return exitMissing
 	}
 	return status
