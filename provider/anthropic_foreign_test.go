@@ -60,7 +60,7 @@ func TestAnthropicEncodesOthers(t *testing.T) {
 			[]provider.Omission{{Message: 3, What: "part of type input_file"}, {Message: 4, What: "part of type input_audio"}}},
 		{"parts: a refusal, thinking (trap 20), one without type", `[{"type":"text","role":"assistant","content":[{"type":"thinking","thinking":[]},{"type":"refusal","refusal":"No."},{"type":"output_text","text":""},{"text":"hm","thought":true}],"openai":{}}]`,
 			``, `[{"role":"assistant","content":[{"type":"text","text":"No."}]}]`,
-			[]provider.Omission{{Message: 0, What: "part of type thinking"}, {Message: 0, What: "part without a type"}}},
+			[]provider.Omission{{Message: 0, What: "part of type thinking"}, {Message: 0, What: "part of type thought"}}},
 		{"a message of which nothing is left", `[{"type":"text","role":"assistant","content":[{"type":"thinking","thinking":"hm"}],"openai":{}},{"type":"text","role":"user","content":"hi"}]`,
 			``, `[{"role":"user","content":"hi"}]`, []provider.Omission{{Message: 0, What: "part of type thinking"}}},
 		{"entries of other formats", `[` + call + `,{"type":"openai_responses.reasoning","role":"assistant","item":{"type":"reasoning"}},` + call + `,{"type":"anthropic.message","role":"user","item":1},

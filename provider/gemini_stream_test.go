@@ -207,9 +207,9 @@ func TestGeminiStreamTroubles(t *testing.T) {
 		{"failed", []string{geminiChunk(`{"text":"a"}`), `{"error":{"code":500,"message":"m","status":"INTERNAL"}}`}, []string{"a"}, []string{`the response is an error of type "INTERNAL"`}},
 		{"blocked", []string{`{"promptFeedback":{"blockReason":"SAFETY"},"responseId":"r"}`}, nil, nil},
 		{"nothing", nil, nil, []string{"provider: incomplete stream"}},
-		{"a path too far", []string{partial(`{"jsonPath":"$.b[99999999]","numberValue":1}`), geminiChunk(``, geminiStops)}, []string{`{"a":1}`}, []string{"parts[0].functionCall.partialArgs[0].jsonPath: is no path"}},
-		{"a path too deep", []string{partial(`{"jsonPath":"$` + strings.Repeat(".b", 41) + `","numberValue":1}`), geminiChunk(``, geminiStops)}, []string{`{"a":1}`}, []string{"partialArgs[0].jsonPath: is no path"}},
-		{"a value in two places", []string{geminiChunk(`{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$.a","numberValue":1},{"jsonPath":"$.a.b","numberValue":2},{"jsonPath":"$.a","stringValue":"c"},{"jsonPath":"$","stringValue":"c"}]}}`, geminiStops)}, []string{`{"a":"c"}`}, []string{"partialArgs[1].jsonPath: is no path"}},
+		{"a path too far", []string{partial(`{"jsonPath":"$.b[99999999]","numberValue":1}`), geminiChunk(``, geminiStops)}, []string{`{"a":1}`}, []string{"parts[0].functionCall.partialArgs[0].jsonPath: is not a path"}},
+		{"a path too deep", []string{partial(`{"jsonPath":"$` + strings.Repeat(".b", 41) + `","numberValue":1}`), geminiChunk(``, geminiStops)}, []string{`{"a":1}`}, []string{"partialArgs[0].jsonPath: is not a path"}},
+		{"a value in two places", []string{geminiChunk(`{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$.a","numberValue":1},{"jsonPath":"$.a.b","numberValue":2},{"jsonPath":"$.a","stringValue":"c"},{"jsonPath":"$","stringValue":"c"}]}}`, geminiStops)}, []string{`{"a":"c"}`}, []string{"partialArgs[1].jsonPath: is not a path"}},
 		{"values of other kinds", []string{partial(`{"jsonPath":"$.b","numberValue":"1"}`), geminiChunk(``, geminiStops)}, []string{`{"a":1}`}, []string{"partialArgs[0].numberValue: want number, got string"}},
 	}
 	for _, path := range []string{"", "a", "$", "$.", "$a", "$[", "$[]", "$[-1]", "$[a]", "$['a", "$['a'", "$['a']b", "$['\\x']", "$[0", "$..a"} {
@@ -218,7 +218,7 @@ func TestGeminiStreamTroubles(t *testing.T) {
 			events []string
 			output []string
 			errs   []string
-		}{"path " + path, []string{partial(`{"jsonPath":` + string(state.JSONText(path)) + `,"boolValue":true}`), geminiChunk(``, geminiStops)}, []string{`{"a":1}`}, []string{"jsonPath: is no path"}})
+		}{"path " + path, []string{partial(`{"jsonPath":` + string(state.JSONText(path)) + `,"boolValue":true}`), geminiChunk(``, geminiStops)}, []string{`{"a":1}`}, []string{"jsonPath: is not a path"}})
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -204,7 +204,7 @@ func TestGeminiFromOthers(t *testing.T) {
 			[]string{"message 0: part of type file"}},
 		{"media", []string{`{"type":"text","role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"data:image/png;base64,aQ=="}},{"type":"image_url","image_url":{"url":"https://x/y.png"}},{"type":"input_audio","input_audio":{"data":"aQ==","format":"wav"}},{"type":"file","file":{"file_id":"1"}},{"x":1}]}`},
 			`{"contents":[{"role":"user","parts":[{"text":"see"},{"inlineData":{"mimeType":"image/png","data":"aQ=="}},{"fileData":{"fileUri":"https://x/y.png"}},{"inlineData":{"mimeType":"audio/wav","data":"aQ=="}}]}]}`,
-			[]string{"message 0: part of type file", "message 0: part without a type"}},
+			[]string{"message 0: part of type file", "message 0: part of type x"}},
 		{"what only others have", []string{`{"type":"text","role":"Orchestrator (thought)","content":"a"}`, `{"type":"text","role":"assistant","content":[{"type":"thinking","thinking":"b"}],"anthropic":{}}`, `{"type":"openai_responses.reasoning","role":"assistant","item":{}}`, `{"type":"other"}`},
 			`{"contents":[{"role":"user","parts":[{"text":"a"}]}]}`,
 			[]string{"message 1: part of type thinking", "message 2: message of type openai_responses.reasoning", "message 3: message of type other"}},

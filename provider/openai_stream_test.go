@@ -55,8 +55,8 @@ func TestOpenAIResponse(t *testing.T) {
 
 func TestOpenAIMalformedResponses(t *testing.T) {
 	for _, test := range []struct{ body, err string }{
-		{`{}`, `$.choices: want array, got nothing`},
-		{`{"choices":{}}`, `$.choices: want array, got object`},
+		{`{}`, `$.choices: want array or null, got nothing`},
+		{`{"choices":{}}`, `$.choices: want array or null, got object`},
 		{`{"choices":[null]}`, `$.choices[0]: want object, got null`},
 		{`{"choices":[{"message":"secret"}]}`, `$.choices[0].message: want object, got string`},
 		{`<html>`, `$: `},

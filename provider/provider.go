@@ -1,7 +1,7 @@
-// Package provider reads and writes the JSON of model providers: what a request
-// says of the conversation becomes messages, a response becomes an
-// [state.InferenceResult], and messages become the conversation of a request,
-// for the provider they came from or for another.
+// Package provider reads and writes the JSON of model providers. It turns the
+// conversation of a request into messages, a response into an
+// [state.InferenceResult], and messages into the conversation of a request, for
+// the provider that they came from or for another.
 //
 //	request, err := provider.OpenAI.DecodeRequest(body)
 //	…
@@ -10,297 +10,199 @@
 //		Settings: `{"model":"…","max_tokens":1024}`,
 //	})
 //
-// There is no client here and no SDK: the package takes and returns bodies.
+// The package takes and returns bodies. It has no client and needs no SDK.
 //
-// # What becomes of what
+// # What becomes of an entry
 //
-// What anybody says becomes a [state.TextMessage], whose content is text or
-// parts, images and thinking among them, as the provider sent them. Calls and
-// results become a [state.ToolCallMessage] and [state.ToolResultMessage] each.
-// An entry of another type becomes a [state.UnknownMessage] that holds it
-// whole. So one entry of the provider's conversation may become several
-// messages, in its order, and these become one entry again.
+// What a participant says becomes a [state.TextMessage], whose content is text
+// or parts, as the provider sent them. Images and thinking are parts. Calls and
+// results become a [state.ToolCallMessage] and a [state.ToolResultMessage]. An
+// entry of another type becomes a [state.UnknownMessage] that holds the entry.
+// One entry of the provider's conversation may thus become several messages, in
+// its order, and these become one entry again.
 //
-// A message also holds, in a member named after the format, what of its entry
-// has no place in it: unknown members, null apart from missing, another
-// spelling. The same format gets all of it back: decoded and encoded, a request
-// is equal as JSON, and numbers are spelled as they were. Another format gets
-// what it can express, and [Omission] tells of the rest.
+// A message also keeps, in a member named after the format, what of its entry
+// has no place in it: unknown members, null as opposed to a missing member,
+// other spellings. The same format gets all of it back: a request that is
+// decoded and encoded is equal as JSON, with numbers spelled as they were.
+// Another format gets what it can express, and each [Omission] reports something
+// else.
 //
 // # What a provider accepts
 //
-// An encoder does not check. A conversation that was trimmed, broken off or
-// carried over may be one that the provider refuses: package transcript tells,
-// and repairs it.
+// An encoder does not check the conversation. After it was trimmed, broken off
+// or carried over, the provider may reject it. Package transcript finds out, and
+// repairs it.
 package provider
 
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/provider/internal/anthropic"
+	"github.com/agentstate/state/provider/internal/chat"
+	"github.com/agentstate/state/provider/internal/codec"
+	"github.com/agentstate/state/provider/internal/gemini"
+	"github.com/agentstate/state/provider/internal/responses"
 )
 
 // The formats.
 var (
-	// OpenAI is that of Chat Completions, by OpenAI and many others.
-	OpenAI = &Format{"OpenAI", origin.OpenAI, openAI{}}
-	// OpenAIResponses is that of the Responses API.
-	OpenAIResponses = &Format{"OpenAIResponses", origin.OpenAIResponses, openAIResponses{}}
-	// Anthropic is that of the Messages API.
-	Anthropic = &Format{"Anthropic", origin.Anthropic, anthropic{}}
-	// Gemini is that of generateContent and streamGenerateContent.
-	Gemini = &Format{"Gemini", origin.Gemini, gemini{}}
+	// OpenAI is the format of Chat Completions, which many providers have.
+	OpenAI = &Format{"OpenAI", origin.OpenAI, chat.Format{}}
+	// OpenAIResponses is the format of the Responses API.
+	OpenAIResponses = &Format{"OpenAIResponses", origin.OpenAIResponses, responses.Format{}}
+	// Anthropic is the format of the Messages API.
+	Anthropic = &Format{"Anthropic", origin.Anthropic, anthropic.Format{}}
+	// Gemini is the format of generateContent and streamGenerateContent.
+	Gemini = &Format{"Gemini", origin.Gemini, gemini.Format{}}
 )
+
+// readParts reads a part of a message in the words of any format.
+var readParts = []func(jsontext.Object) (codec.Part, bool){
+	chat.Format{}.ReadPart, responses.Format{}.ReadPart, anthropic.Format{}.ReadPart, gemini.Format{}.ReadPart,
+}
 
 // Format is the JSON format of a provider's API. Its methods are safe for
 // concurrent use.
 type Format struct {
 	name  string
-	mark  string // the member of a message that is the format's own
-	codec codec
-}
-
-// codec is what differs between the formats.
-type codec interface {
-	// request adds the messages of a request and returns its other members.
-	request(d *decoder, body jsontext.Object) (settings jsontext.Object, err error)
-
-	// conversation returns the members of a request that hold the messages.
-	conversation(e *encoder, msgs []state.Message) (jsontext.Object, error)
-
-	// response adds the messages of a response. It returns the identifier, the
-	// reason why the model stopped, as JSON, and the time in Unix seconds, as
-	// far as the response has them.
-	response(d *decoder, body jsontext.Object) (id string, stop []byte, created int64, err error)
-
-	// assemble returns what puts the events of a stream together.
-	assemble() assembler
+	mark  string // the member of a message that belongs to the format
+	codec codec.Format
 }
 
 // String returns the name of the format.
 func (f *Format) String() string { return f.name }
 
-// Request is what a request consists of.
+// Request is a conversation and the settings for the model's answer.
 type Request struct {
-	// Messages is the conversation, what the system says at its beginning
-	// included.
+	// Messages is the conversation, including the system prompt.
 	Messages []state.Message
 
-	// Settings is an object of the other members as they are: model, tools,
-	// temperature and so on. They are in the words of one format.
+	// Settings is an object of the other members: model, tools, temperature and
+	// so on. They are in the words of one format.
 	Settings state.JSON
 }
 
-// Continued reports whether the request goes on with a conversation whose
-// beginning the provider holds, by previous_response_id or conversation. Its
-// first messages may then answer calls that are not in it.
+// Continued reports whether the request continues a conversation whose beginning
+// the provider holds, by previous_response_id or conversation. Its first messages
+// may then answer calls that are not in it.
 func (r Request) Continued() bool {
-	settings, _ := jsontext.Members([]byte(r.Settings)) // none if it is no object
-	for _, m := range settings {
-		if (m.Name == "previous_response_id" || m.Name == "conversation") && string(m.Value) != "null" {
-			return true
-		}
-	}
-	return false
+	settings, _ := jsontext.Members([]byte(r.Settings)) // none if it is not an object
+	return !jsontext.IsNull(settings.Get("previous_response_id")) || !jsontext.IsNull(settings.Get("conversation"))
 }
 
-// Omission says what of a message a format cannot express.
+// Omission is a part of a message that a format cannot express.
 type Omission struct {
-	Message int    // its place
+	Message int    // the place of the message
 	What    string // such as "part of type thinking"
 }
 
 func (o Omission) String() string { return fmt.Sprintf("message %d: %s", o.Message, o.What) }
 
-// Error reports JSON that is not what the format has in its place. It is
-// [state.ErrWrongType], or [state.ErrLimitExceeded] for what is too deep or too large. It
-// never holds a value.
-type Error struct {
-	Format  string // the format's name
-	Path    string // where, as in $.messages[3].content
-	Problem string
-
-	cause error
-}
-
-func (e *Error) Error() string {
-	return "provider: " + e.Format + ": " + e.Path + ": " + e.Problem
-}
-
-// Unwrap returns [state.ErrWrongType] or [state.ErrLimitExceeded].
-func (e *Error) Unwrap() error { return e.cause }
-
-// ResponseError is a body with which the provider refused the request. The
-// provider's text is in Message only, since it may quote anything.
-type ResponseError struct {
-	Format  string // the format's name
-	Code    string // the provider's type or code of the error, such as "invalid_request_error"
-	Message string
-}
-
-func (e *ResponseError) Error() string {
-	return fmt.Sprintf("provider: %s: the response is an error of type %.60q", e.Format, e.Code)
-}
-
-const (
-	wireDepth  = 56 // of a body, whose messages add levels of their own up to 64
-	inputDepth = 56 // of arguments that are written as a string
-)
-
-// DecodeRequest reads the body of a request. It does not retain body. JSON that
-// the format does not have in that place is an [Error] which names the path;
-// what is unknown is none and is kept.
+// DecodeRequest reads the body of a request. It does not retain body. JSON of a
+// kind that the format does not have in its place is an [Error]. Unknown members
+// and types are kept.
 func (f *Format) DecodeRequest(body []byte) (Request, error) {
-	members, err := f.object(body)
+	members, err := f.readObject(body)
 	if err != nil {
 		return Request{}, err
 	}
-	d := decoder{format: f}
-	settings, err := f.codec.request(&d, members)
+	d := codec.NewDecoder(f.mark)
+	settings, err := f.codec.DecodeRequest(d, members)
 	if err != nil {
-		return Request{}, f.located(err)
+		return Request{}, f.wrapError(err)
 	}
-	return Request{d.msgs, state.JSON(settings.JSON())}, nil
+	return Request{d.Messages, state.JSON(settings.JSON())}, nil
 }
 
 // EncodeRequest returns the body of a request: the conversation, and the
-// settings, which have to be those of the format. What it cannot express is left
-// out, and reported.
+// settings, which must be in the words of the format. What the format cannot
+// express is left out and reported.
 func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err error) {
 	var settings jsontext.Object
 	if r.Settings != "" {
-		if settings, err = f.object([]byte(r.Settings)); err != nil {
-			var bad *Error
-			if errors.As(err, &bad) {
-				bad.Path = "settings: " + bad.Path
-			}
-			return nil, nil, err
+		if settings, err = f.readObject([]byte(r.Settings)); err != nil {
+			return nil, nil, inSettings(err)
 		}
 	}
 	for i, m := range r.Messages {
 		if m == nil || m.Raw() == "" {
-			return nil, nil, f.problem(jsontext.Index("$", i), "want a message, got none")
+			return nil, nil, f.newError(jsontext.Index("$", i), "want a message, got none")
 		}
 	}
-	e := encoder{format: f}
-	conversation, err := f.codec.conversation(&e, r.Messages)
-	if err != nil {
-		return nil, nil, f.located(err)
-	}
-	for _, m := range conversation {
+	e := codec.Encoder{Mark: f.mark, ReadParts: readParts, Omit: func(message int, what string) {
+		omitted = append(omitted, Omission{message, what})
+	}}
+	for _, m := range f.codec.EncodeMessages(&e, r.Messages) {
 		switch string(settings.Get(m.Name)) {
 		case "", "null", "[]": // as in a request that had no messages yet
 			settings = settings.With(m.Name, m.Value)
 		default:
-			return nil, nil, f.problem(jsontext.Path("$", m.Name), "is in the settings, and the messages make one too")
+			return nil, nil, f.newError(jsontext.Path("$", m.Name), "is in the settings and is also made of the messages")
 		}
 	}
-	return settings.JSON(), e.omitted, nil
+	return settings.JSON(), omitted, nil
 }
 
-// DecodeResponse reads the body of a response: Output is what the model said,
-// with its calls, and Raw is body, byte for byte. Of several choices or
-// candidates Output has the first. The other fields are for the caller to set,
-// but for ID and CreatedAt where the response has them. A body with which the
-// provider reports a failure is a [ResponseError].
+// DecodeResponse reads the body of a response. Output is what the model said,
+// with its calls, of the first choice or candidate if there are several. Raw is
+// body, byte for byte. ID and CreatedAt are set if the response has them. The
+// caller sets the other fields. A body that reports a failure is a
+// [ResponseError].
 func (f *Format) DecodeResponse(body []byte) (state.InferenceResult, error) {
 	result := state.InferenceResult{Raw: string(body)}
-	members, err := f.object(body)
+	members, err := f.readObject(body)
 	if err != nil {
 		return result, err
 	}
-	err = f.respond(&result, members)
+	err = f.setResponse(&result, members)
 	return result, err
 }
 
-// respond sets what a response says.
-func (f *Format) respond(result *state.InferenceResult, members jsontext.Object) error {
-	if err := f.failure(members); err != nil {
-		return err
+// setResponse sets what a response says.
+func (f *Format) setResponse(result *state.InferenceResult, body jsontext.Object) error {
+	if err := reportedFailure(body); err != nil {
+		return f.wrapError(err)
 	}
-	d := decoder{format: f}
-	id, stop, created, err := f.codec.response(&d, members)
+	d := codec.NewDecoder(f.mark)
+	response, err := f.codec.DecodeResponse(d, body)
 	if err != nil {
-		return f.located(err)
+		return f.wrapError(err)
 	}
-	d.stopped(stop)
-	result.ID, result.Output, result.CreatedAt = id, d.msgs, unix(created)
+	d.SetStopReason(response.Stop)
+	result.ID, result.Output, result.CreatedAt = response.ID, d.Messages, response.Created
 	return nil
 }
 
-// failure returns a ResponseError for a body that has an error and nothing
-// else to tell.
-func (f *Format) failure(members jsontext.Object) error {
+// reportedFailure returns the error of a body that has an error and no output.
+func reportedFailure(body jsontext.Object) error {
 	for _, name := range []string{"choices", "output", "content", "candidates"} {
-		if kind := jsontext.Kind(members.Get(name)); kind != "nothing" && kind != "null" {
+		if !jsontext.IsNull(body.Get(name)) {
 			return nil
 		}
 	}
-	return f.reported(members)
+	return codec.ReportedFailure(body)
 }
 
-// reported returns a ResponseError for a body, or an event, that has an error.
-func (f *Format) reported(members jsontext.Object) error {
-	reported := members.Get("error")
-	if kind := jsontext.Kind(reported); kind == "nothing" || kind == "null" {
-		return nil
+// readObject checks a text and returns its members.
+func (f *Format) readObject(text []byte) (jsontext.Object, error) {
+	err := jsontext.Check(text, jsontext.Limits{Depth: codec.BodyDepth})
+	if err != nil {
+		return nil, f.wrapError(err)
 	}
-	e := &ResponseError{Format: f.name}
-	details, err := jsontext.Members(reported)
-	if err != nil { // just a text
-		e.Message = state.JSON(reported).Text()
-		return e
-	}
-	object := jsontext.Object(details)
-	for _, name := range []string{"type", "status", "code"} {
-		if value := object.Get(name); e.Code == "" && value != nil && string(value) != "null" {
-			e.Code = state.JSON(value).Text()
-		}
-	}
-	e.Message = state.JSON(object.Get("message")).Text()
-	return e
+	members, err := jsontext.Members(text)
+	return members, f.wrapError(err)
 }
 
-// object returns the members of a checked body.
-func (f *Format) object(body []byte) (jsontext.Object, error) {
-	if err := jsontext.Check(body, jsontext.Limits{Depth: wireDepth}); err != nil {
-		return nil, f.located(err)
-	}
-	members, err := jsontext.Members(body)
-	return members, f.located(err)
-}
-
-func (f *Format) problem(path, problem string) *Error {
-	return &Error{f.name, path, problem, state.ErrWrongType}
-}
-
-// located returns an error of this package for one of package strict.
-func (f *Format) located(err error) error {
-	var bad *fault.Error
-	var limit *fault.LimitError
-	switch {
-	case errors.As(err, &bad):
-		return f.problem(bad.Path, bad.Problem())
-	case errors.As(err, &limit):
-		text := limit.Error()
-		return &Error{f.name, limit.Path, strings.TrimPrefix(text, limit.Path+": "), state.ErrLimitExceeded}
+// inSettings returns an error of the settings of a request.
+func inSettings(err error) error {
+	var wrong *Error
+	if errors.As(err, &wrong) {
+		wrong.Path = "settings: " + wrong.Path
 	}
 	return err
-}
-
-// want returns an error unless value is of one of the kinds; "nothing" is what
-// is missing.
-func want(path string, value []byte, kinds ...string) error {
-	got := jsontext.Kind(value)
-	for _, kind := range kinds {
-		if kind == got {
-			return nil
-		}
-	}
-	return &fault.Error{Path: path, Want: strings.Join(kinds, " or "), Got: got}
 }

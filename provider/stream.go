@@ -8,56 +8,46 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/provider/internal/codec"
 )
 
-// ErrIncomplete is returned for a stream that ended before the provider said
-// that it was done.
-var ErrIncomplete = errors.New("provider: incomplete stream")
-
-// Stream puts the events of a streamed response together to what the whole
-// response would have been. The body of the response is written to it, as by
-// io.Copy or through an io.TeeReader, or, where something else has split it
-// already, each event is given to Event. A Stream is for one response and one
-// goroutine.
+// Stream puts the events of a streamed response together, as the response would
+// have been without streaming. Write the body of the response to it, with
+// io.Copy or through an io.TeeReader. If something else splits the body, pass
+// each event to Event. A Stream is for one response and one goroutine.
 type Stream struct {
 	format    *Format
+	assembler codec.Assembler
 	raw       bytes.Buffer
-	line      []byte  // that has not ended yet
-	data      []byte  // of the event that has not ended yet
-	inEvent   bool    // data has been set
-	begun     bool    // a byte has been written that is no space
-	whole     bool    // the body is no server-sent events but JSON
-	cr        bool    // the last byte was a CR
-	count     int     // events so far
-	done      bool    // the event "[DONE]" has come
-	errs      []error // of events that could not be used
-	failed    error   // a ResponseError among the events
-	assembler assembler
-}
 
-// assembler puts events together.
-type assembler interface {
-	// event takes the next event, whose text is checked.
-	event(data []byte) error
+	// The body so far.
+	line    []byte // that has not ended
+	data    []byte // of the event that has not ended
+	inEvent bool   // data has been set
+	begun   bool   // a byte has been written that is not a space
+	whole   bool   // the body is JSON, not server-sent events
+	afterCR bool   // the last byte was a CR
 
-	// result returns the response as if it had not been streamed, and whether
-	// its end has been seen.
-	result() (body jsontext.Object, complete bool)
+	// The events so far.
+	count  int
+	done   bool    // one was "[DONE]"
+	failed bool    // one was a ResponseError
+	errs   []error // of events that could not be used
 }
 
 // Stream returns a Stream for a response in the format.
 func (f *Format) Stream() *Stream {
-	return &Stream{format: f, assembler: f.codec.assemble()}
+	return &Stream{format: f, assembler: f.codec.NewAssembler()}
 }
 
 // Write takes the next bytes of the body: server-sent events, as the HTML
 // standard defines text/event-stream, or the JSON array that Gemini sends unless
-// asked for events. It never fails: see [Stream.Result].
+// it is asked for events. It never fails: [Stream.Result] reports problems.
 func (s *Stream) Write(p []byte) (int, error) {
 	s.raw.Write(p)
 	rest := p
 	for !s.begun && len(rest) > 0 {
-		if strings.IndexByte(" \t\r\n\ufeff", rest[0]) >= 0 { // or a byte of the mark
+		if strings.IndexByte(" \t\r\n\ufeff", rest[0]) >= 0 { // a space, or a byte of the mark
 			rest = rest[1:]
 			continue
 		}
@@ -67,17 +57,17 @@ func (s *Stream) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	for len(rest) > 0 {
-		if s.cr && rest[0] == '\n' {
-			s.cr, rest = false, rest[1:]
+		if s.afterCR && rest[0] == '\n' {
+			s.afterCR, rest = false, rest[1:]
 			continue
 		}
-		s.cr = false
+		s.afterCR = false
 		n := bytes.IndexAny(rest, "\r\n")
 		if n < 0 {
 			s.line = append(s.line, rest...)
 			break
 		}
-		s.cr = rest[n] == '\r'
+		s.afterCR = rest[n] == '\r'
 		s.endLine(append(s.line, rest[:n]...))
 		s.line = s.line[:0]
 		rest = rest[n+1:]
@@ -85,8 +75,8 @@ func (s *Stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// endLine takes a line of text/event-stream. Only its data counts: all formats
-// repeat the type of the event there.
+// endLine takes a line of text/event-stream. Only data counts, because all
+// formats repeat the type of the event there.
 func (s *Stream) endLine(line []byte) {
 	if len(line) == 0 {
 		if s.inEvent {
@@ -106,9 +96,9 @@ func (s *Stream) endLine(line []byte) {
 	s.inEvent = true
 }
 
-// Event takes the data of the next event, a JSON object or "[DONE]". An event
-// that is no such thing is an [Error] that is also part of what Result returns;
-// the stream goes on. Raw has one line for each event.
+// Event takes the data of the next event, a JSON object or "[DONE]". For anything
+// else it returns an [Error], which is also part of what Result returns. The
+// stream goes on. Raw has one line for each event.
 func (s *Stream) Event(data []byte) error {
 	s.raw.Write(data)
 	s.raw.WriteByte('\n')
@@ -116,7 +106,7 @@ func (s *Stream) Event(data []byte) error {
 }
 
 func (s *Stream) take(data []byte) error {
-	at := s.count
+	index := s.count
 	s.count++
 	trimmed := bytes.TrimSpace(data)
 	if string(trimmed) == "[DONE]" {
@@ -126,52 +116,47 @@ func (s *Stream) take(data []byte) error {
 	if len(trimmed) == 0 {
 		return nil
 	}
-	err := s.use(bytes.Clone(trimmed))
+	err := s.addEvent(bytes.Clone(trimmed))
 	if err != nil {
 		var failed *ResponseError
-		if errors.As(err, &failed) {
-			s.failed = failed
-		}
-		err = fmt.Errorf("event %d: %w", at, s.format.located(err))
+		s.failed = s.failed || errors.As(err, &failed)
+		err = fmt.Errorf("event %d: %w", index, err)
 		s.errs = append(s.errs, err)
 	}
 	return err
 }
 
-func (s *Stream) use(data []byte) error {
-	members, err := s.format.object(data)
+func (s *Stream) addEvent(data []byte) error {
+	event, err := s.format.readObject(data)
 	if err != nil {
 		return err
 	}
-	if err := s.format.failure(members); err != nil {
-		return err
+	err = reportedFailure(event)
+	if err == nil {
+		err = s.assembler.Add(event)
 	}
-	return s.assembler.event(data)
+	return s.format.wrapError(err)
 }
 
-// Result returns what has come so far. The result is as [Format.DecodeResponse]
-// would return it for the whole response, but that Raw is what was written, byte
-// for byte. The error is [ErrIncomplete] if the end is missing, and joins what
-// was wrong with single events; the result then has what the others say.
+// Result returns what has come so far, as [Format.DecodeResponse] returns it for
+// the whole response. Raw is what was written, byte for byte. The error is
+// [ErrIncomplete] if the end is missing, joined with the errors of single events.
+// The result then has what the other events say.
 func (s *Stream) Result() (state.InferenceResult, error) {
 	result := state.InferenceResult{Raw: s.raw.String()}
-	errs := s.errs
-	body, complete := s.assembler.result()
-	complete = complete || s.done
-	switch {
-	case s.whole:
+	if s.whole {
 		return s.wholeResult(result)
-	case body == nil:
-		complete = false
-	default:
-		// What was put together is checked, as a body that came whole is.
-		checked, err := s.format.object(body.JSON())
+	}
+	errs := s.errs
+	body, complete := s.assembler.Result()
+	if body != nil { // it is checked, as a body that comes whole is
+		checked, err := s.format.readObject(body.JSON())
 		if err == nil {
-			err = s.format.respond(&result, checked)
+			err = s.format.setResponse(&result, checked)
 		}
 		errs = append(errs, err)
 	}
-	if !complete && s.failed == nil {
+	if !s.failed && (body == nil || !complete && !s.done) {
 		errs = append(errs, ErrIncomplete)
 	}
 	return result, errors.Join(errs...)
@@ -180,15 +165,15 @@ func (s *Stream) Result() (state.InferenceResult, error) {
 // wholeResult reads a body that came as one JSON text.
 func (s *Stream) wholeResult(result state.InferenceResult) (state.InferenceResult, error) {
 	body := bytes.TrimPrefix(s.raw.Bytes(), []byte("\ufeff"))
-	broken := s.format.located(jsontext.Check(body, jsontext.Limits{Depth: wireDepth + 1}))
+	broken := s.format.wrapError(jsontext.Check(body, jsontext.Limits{Depth: codec.BodyDepth + 1}))
 	var whole state.InferenceResult
 	var err error
 	switch {
 	case jsontext.Kind(body) == "array":
-		events, _ := jsontext.Elements(body) // those that are there
+		events, _ := jsontext.Elements(body) // those that have come
 		parts := s.format.Stream()
 		for _, event := range events {
-			_ = parts.take(event) // reported by its Result
+			_ = parts.take(event) // reported by Result
 		}
 		whole, err = parts.Result()
 	case broken == nil:

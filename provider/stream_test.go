@@ -105,7 +105,7 @@ func TestStreamOfWholeBodies(t *testing.T) {
 		{"an array of something else", "[1," + delta(`{"content":"a"},"finish_reason":"stop"`) + "]", []string{said}, "event 0: provider: OpenAI: $: want object, got number"},
 		{"an object that was broken off", whole[:40], []string{}, "provider: OpenAI: $.choices[0].message.role: want a value, got the end of the text\nprovider: incomplete stream"},
 		{"an error", `{"error":{"type":"invalid_request_error","message":"m"}}`, []string{}, `provider: OpenAI: the response is an error of type "invalid_request_error"`},
-		{"something else", `{"choices":7}`, []string{}, "provider: OpenAI: $.choices: want array, got number"},
+		{"something else", `{"choices":7}`, []string{}, "provider: OpenAI: $.choices: want array or null, got number"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			result, err := written(t, provider.OpenAI, test.body)

@@ -1,0 +1,66 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/provider/internal/codec"
+)
+
+// ErrIncomplete is returned for a stream that ended before the provider said
+// that the response was complete.
+var ErrIncomplete = errors.New("provider: incomplete stream")
+
+// Error reports JSON of a kind that the format does not have in its place. It is
+// [state.ErrWrongType], or [state.ErrLimitExceeded] for JSON that is too deep or
+// too large. It never holds a value.
+type Error struct {
+	Format  string // the name of the format
+	Path    string // such as $.messages[3].content
+	Problem string
+
+	cause error
+}
+
+func (e *Error) Error() string {
+	return "provider: " + e.Format + ": " + e.Path + ": " + e.Problem
+}
+
+// Unwrap returns [state.ErrWrongType] or [state.ErrLimitExceeded].
+func (e *Error) Unwrap() error { return e.cause }
+
+// ResponseError is a body with which the provider rejects the request. Only
+// Message has the provider's text, because it may quote anything.
+type ResponseError struct {
+	Format  string // the name of the format
+	Code    string // the provider's type or code of the error, such as "invalid_request_error"
+	Message string
+}
+
+func (e *ResponseError) Error() string {
+	return fmt.Sprintf("provider: %s: the response is an error of type %s", e.Format, fault.Quote(e.Code))
+}
+
+func (f *Format) newError(path, problem string) *Error {
+	return &Error{f.name, path, problem, state.ErrWrongType}
+}
+
+// wrapError returns the error of this package for one of package fault or codec,
+// and any other error as it is.
+func (f *Format) wrapError(err error) error {
+	if wrong := fault.As(err); wrong != nil {
+		return f.newError(wrong.Path, wrong.Problem())
+	}
+	if limit := fault.AsLimit(err); limit != nil {
+		problem := strings.TrimPrefix(limit.Error(), limit.Path+": ")
+		return &Error{f.name, limit.Path, problem, state.ErrLimitExceeded}
+	}
+	var failure *codec.Failure
+	if errors.As(err, &failure) {
+		return &ResponseError{f.name, failure.Code, failure.Message}
+	}
+	return err
+}

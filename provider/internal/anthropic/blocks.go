@@ -1,0 +1,144 @@
+package anthropic
+
+import (
+	"encoding/base64"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/provider/internal/codec"
+)
+
+// plainCall returns the plain block of a call.
+func plainCall(id, name string, input []byte) jsontext.Object {
+	return jsontext.Object{}.WithString("type", "tool_use").WithString("id", id).WithString("name", name).
+		With("input", codec.InputObject(input))
+}
+
+// plainResult returns the plain block of a result.
+func plainResult(id string, content, isError []byte) jsontext.Object {
+	return jsontext.Object{}.WithString("type", "tool_result").WithString("tool_use_id", id).
+		With("content", content).With("is_error", isError)
+}
+
+// outputContent returns the content of a result: a text or blocks as they are,
+// the text of any other value.
+func outputContent(value []byte) []byte {
+	switch jsontext.Kind(value) {
+	case "string", "array":
+		return value
+	case "nothing", "null":
+		return nil
+	}
+	return jsontext.AppendQuote(nil, string(value))
+}
+
+// textBlock returns the block of a text that is a JSON string.
+func textBlock(text []byte) []byte {
+	return jsontext.Object{}.WithString("type", "text").With("text", text).JSON()
+}
+
+// encodeBlocks returns the blocks for parts that do not come from the format,
+// and the parts that it cannot express. An empty text says nothing.
+func encodeBlocks(parts []codec.Part, media bool) (blocks [][]byte, omitted []codec.Part) {
+	for _, p := range parts {
+		var block []byte
+		switch {
+		case p.Kind == codec.PartText, p.Kind == codec.PartRefusal:
+			if string(p.Text) == `""` {
+				continue
+			}
+			block = textBlock(p.Text)
+		case p.IsMedia() && media:
+			block = mediaBlock(p)
+		}
+		if block == nil {
+			omitted = append(omitted, p)
+			continue
+		}
+		blocks = append(blocks, block)
+	}
+	return blocks, omitted
+}
+
+// mediaBlock returns the block of an image or a document, nil if the format
+// cannot express it.
+func mediaBlock(p codec.Part) []byte {
+	mime, _, _ := strings.Cut(strings.ToLower(p.MIME), ";")
+	if mime == "image/jpg" {
+		mime = "image/jpeg"
+	}
+	source := jsontext.Object{}.WithString("type", "base64").WithString("media_type", mime).WithString("data", p.Data)
+	if p.Data == "" {
+		if !strings.HasPrefix(p.URL, "https://") && !strings.HasPrefix(p.URL, "http://") {
+			return nil
+		}
+		source = jsontext.Object{}.WithString("type", "url").WithString("url", p.URL)
+	}
+	unknown := mime == "" && p.Data == "" // the provider finds out
+	typ := "document"
+	switch {
+	case mime == "image/png", mime == "image/jpeg", mime == "image/gif", mime == "image/webp",
+		unknown && p.Kind == codec.PartImage:
+		typ = "image"
+	case mime == "application/pdf", unknown && p.Kind == codec.PartFile:
+	case strings.HasPrefix(mime, "text/") && p.Data != "": // the format takes plain text only
+		text, err := base64.StdEncoding.DecodeString(p.Data)
+		if err != nil || !utf8.Valid(text) {
+			return nil
+		}
+		source = jsontext.Object{}.WithString("type", "text").WithString("media_type", "text/plain").WithString("data", string(text))
+	default:
+		return nil
+	}
+	block := jsontext.Object{}.WithString("type", typ).With("source", source.JSON())
+	if typ == "document" && p.Name != "" {
+		block = block.WithString("title", p.Name)
+	}
+	return block.JSON()
+}
+
+// ReadPart reads a part in the words of the format.
+func (Format) ReadPart(part jsontext.Object) (codec.Part, bool) {
+	p := codec.Part{Kind: codec.PartImage}
+	switch part.String("type") {
+	case "image":
+	case "document":
+		p.Kind = codec.PartFile
+	default:
+		return p, false
+	}
+	source := part.Object("source")
+	p.Name, p.MIME = part.String("title"), source.String("media_type")
+	switch source.String("type") {
+	case "base64":
+		p.Data = source.String("data")
+	case "url":
+		p.URL = source.String("url")
+	case "text":
+		p.Data = base64.StdEncoding.EncodeToString([]byte(source.String("data")))
+	case "content":
+		p.MIME = "text/plain"
+		p.Data = base64.StdEncoding.EncodeToString([]byte(plainText(source.Get("content"))))
+	}
+	return p.Media()
+}
+
+// plainText returns the text of content that is a text, or blocks that are all
+// texts, "" for any other.
+func plainText(content []byte) string {
+	if jsontext.Kind(content) == "string" {
+		return jsontext.Unquote(content)
+	}
+	blocks, _ := jsontext.Elements(content) // none if it is not an array
+	texts := make([]string, len(blocks))
+	for i, raw := range blocks {
+		block, _ := jsontext.Members(raw) // none if it is not an object
+		text := block.Get("text")
+		if jsontext.Kind(text) != "string" {
+			return ""
+		}
+		texts[i] = jsontext.Unquote(text)
+	}
+	return strings.Join(texts, "\n")
+}

@@ -1,0 +1,112 @@
+// Package codec holds what the formats of package provider share.
+//
+// A [Format] turns the JSON of one API into messages and back. It decodes into
+// a [Decoder], which makes messages, and encodes with an [Encoder], which knows
+// what a message keeps of the JSON it came from. [Difference] and [Restore] make
+// the round trip exact. A [Part] is a part of a message in no format's words.
+//
+// Data flows one way: a format uses this package, and no other format.
+package codec
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
+)
+
+// Depths of JSON. The messages made of a body add levels of their own, and a
+// message has at most 64.
+const (
+	BodyDepth  = 56
+	InputDepth = 56 // of arguments that are written as a string
+)
+
+// Format reads and writes the JSON of one API. Its errors are faults, whose
+// paths begin at the body or the event, or a [Failure].
+type Format interface {
+	// DecodeRequest adds the messages of a request to d. It returns the other
+	// members.
+	DecodeRequest(d *Decoder, body jsontext.Object) (settings jsontext.Object, err error)
+
+	// EncodeMessages returns the members of a request that hold the messages.
+	EncodeMessages(e *Encoder, msgs []state.Message) jsontext.Object
+
+	// DecodeResponse adds the messages of a response to d.
+	DecodeResponse(d *Decoder, body jsontext.Object) (Response, error)
+
+	// NewAssembler returns an assembler for one streamed response.
+	NewAssembler() Assembler
+
+	// ReadPart reads a part of a message's content that is in the words of the
+	// format. It returns false for any other part, and for one that only its
+	// provider can resolve, such as a file that the provider stores.
+	ReadPart(part jsontext.Object) (Part, bool)
+}
+
+// Response is what a response says besides its messages.
+type Response struct {
+	ID      string
+	Stop    []byte // why the model stopped, as JSON
+	Created time.Time
+}
+
+// Assembler puts the events of a streamed response together.
+type Assembler interface {
+	// Add takes the next event, which is checked JSON.
+	Add(event jsontext.Object) error
+
+	// Result returns the response as if it had not been streamed, nil if nothing
+	// has come, and reports whether its end has been seen.
+	Result() (body jsontext.Object, complete bool)
+}
+
+// Failure is an error that the provider reports in a body or an event.
+type Failure struct {
+	Code    string // the provider's type or code of the error
+	Message string
+}
+
+func (f *Failure) Error() string {
+	return "the provider reports an error of type " + fault.Quote(f.Code)
+}
+
+// ReportedFailure returns a *Failure if a body, or an event, has an error.
+func ReportedFailure(body jsontext.Object) error {
+	reported := body.Get("error")
+	if jsontext.IsNull(reported) {
+		return nil
+	}
+	if jsontext.Kind(reported) != "object" {
+		return &Failure{Message: state.JSON(reported).Text()}
+	}
+	details := body.Object("error")
+	failure := &Failure{Message: state.JSON(details.Get("message")).Text()}
+	for _, name := range []string{"type", "status", "code"} {
+		if code := details.Get(name); failure.Code == "" && !jsontext.IsNull(code) {
+			failure.Code = state.JSON(code).Text()
+		}
+	}
+	return failure
+}
+
+// UnixTime returns the time of a JSON number of seconds, which some providers
+// send with a fraction. It returns the zero time for any other value.
+func UnixTime(value []byte) time.Time {
+	seconds, err := strconv.ParseFloat(string(value), 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return UnixSeconds(seconds)
+}
+
+// UnixSeconds returns a time in UTC, the zero time if JSON cannot express it.
+func UnixSeconds(seconds float64) time.Time {
+	const year9999 = 253402300799
+	if seconds < 1 || seconds > year9999 {
+		return time.Time{}
+	}
+	return time.Unix(int64(seconds), 0).UTC()
+}

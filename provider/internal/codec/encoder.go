@@ -1,0 +1,72 @@
+package codec
+
+import (
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/origin"
+)
+
+// Encoder gives a format what it needs to write messages.
+type Encoder struct {
+	Mark      string                                    // of the format
+	Omit      func(message int, what string)            // reports what the format cannot express
+	ReadParts []func(part jsontext.Object) (Part, bool) // one for each format
+}
+
+// Kept returns what the message keeps for the format. own is false for a message
+// that did not come from the format. Its content is not in the format's words.
+func (e *Encoder) Kept(m state.Message) (kept jsontext.Object, own bool) {
+	return origin.Of(m, e.Mark)
+}
+
+// KeptOfCall is [Encoder.Kept] for a call.
+func (e *Encoder) KeptOfCall(c state.ToolCall) (kept jsontext.Object, own bool) {
+	if c.Extra == "" {
+		return nil, false
+	}
+	extra, _ := jsontext.Members([]byte(c.Extra)) // checked with the message
+	kept, err := jsontext.Members(extra.Get(e.Mark))
+	return kept, err == nil
+}
+
+// Item returns the entry that an unknown message of the format holds, and the
+// type of the entry. Other unknown messages are reported.
+func (e *Encoder) Item(i int, m state.UnknownMessage) (item []byte, typ string, ok bool) {
+	format, typ := origin.Unknown(m)
+	held, _ := m.Extra(origin.Item)
+	if format != e.Mark || jsontext.Kind([]byte(held)) != "object" {
+		e.Omit(i, "message of type "+m.Type())
+		return nil, "", false
+	}
+	return []byte(held), typ, true
+}
+
+// Parts returns the parts of a content, none if it is not an array.
+func (e *Encoder) Parts(content []byte) []Part {
+	elements, err := jsontext.Elements(content)
+	if err != nil {
+		return nil
+	}
+	parts := make([]Part, len(elements))
+	for i, element := range elements {
+		parts[i] = e.part(element)
+	}
+	return parts
+}
+
+func (e *Encoder) part(element []byte) Part {
+	members, err := jsontext.Members(element)
+	if err != nil {
+		return Part{}
+	}
+	for _, read := range e.ReadParts {
+		if part, ok := read(members); ok {
+			part.Members = members
+			return part
+		}
+	}
+	return Part{Members: members}
+}
+
+// OmitPart reports a part that the format cannot express.
+func (e *Encoder) OmitPart(i int, p Part) { e.Omit(i, "part of type "+p.typeName()) }

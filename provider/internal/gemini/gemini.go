@@ -1,0 +1,128 @@
+// Package gemini is the format of generateContent and streamGenerateContent, of
+// the Gemini API and of Vertex AI. Both take the names of members in camel case
+// and in snake case, so the spelling is kept.
+//
+// Of a content, each run of parts that say something becomes a text message,
+// each run of calls a message with calls, and each result a message. What is
+// kept is the difference of the content; besides
+//
+//	in      the place of a content that is not an element of contents
+//	bare    true for a system instruction that is its text, or null
+//	joined  as in package origin
+//	role    of the content, unless it is what such a message has
+//	as      the member that holds a call or a result, in snake case
+//	block   the difference of what is in that member
+//	part    the difference of the part with that member
+package gemini
+
+import (
+	"time"
+
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/provider/internal/codec"
+)
+
+// What a message keeps.
+const (
+	keptIn     = "in"
+	keptBare   = "bare"
+	keptJoined = "joined"
+	keptRole   = "role"
+	keptAs     = "as"
+	keptBlock  = "block"
+	keptPart   = "part"
+)
+
+// The places of a content.
+const (
+	inElement          = "message"  // an element of contents
+	inContents         = "contents" // the only content, not in an array
+	inInstruction      = "systemInstruction"
+	inSnakeInstruction = "system_instruction"
+)
+
+// Format is the format of generateContent.
+type Format struct{}
+
+// DecodeRequest adds the messages of a request.
+func (Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (jsontext.Object, error) {
+	for _, name := range []string{inInstruction, inSnakeInstruction} {
+		if body.Get(name) == nil {
+			continue
+		}
+		if err := body.Want(name, "object", "string", "null"); err != nil {
+			return nil, err
+		}
+		if err := decodeInstruction(d, name, body.Get(name)); err != nil {
+			return nil, fault.Under(jsontext.Path("$", name), err)
+		}
+	}
+	if err := body.Want("contents", "array", "object"); err != nil {
+		return nil, err
+	}
+	contents := body.Get("contents")
+	settings := body.Without(inInstruction, inSnakeInstruction, "contents")
+	if jsontext.Kind(contents) == "object" {
+		err := decodeContent(d, place{inContents, "user"}, contents)
+		return settings, fault.Under("$.contents", err)
+	}
+	elements, err := body.Elements("contents")
+	for i, element := range elements {
+		if err := decodeContent(d, place{inElement, "user"}, element); err != nil {
+			return nil, fault.Under(jsontext.Index("$.contents", i), err)
+		}
+	}
+	return settings, err
+}
+
+// decodeInstruction adds a system instruction: a content, or just a text.
+func decodeInstruction(d *codec.Decoder, name string, value []byte) error {
+	if jsontext.Kind(value) == "object" {
+		return decodeContent(d, place{name, "system"}, value)
+	}
+	kept := jsontext.Object{}.WithString(keptIn, name).With(keptBare, []byte("true"))
+	return d.AddText("system", value, kept)
+}
+
+// DecodeResponse adds the messages of the first candidate. There is none if the
+// prompt was blocked.
+func (Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Response, error) {
+	r := codec.Response{ID: body.String("responseId")}
+	if at, err := time.Parse(time.RFC3339, body.String("createTime")); err == nil {
+		r.Created = codec.UnixSeconds(float64(at.Unix()))
+	}
+	if err := body.Want("candidates", "array", "null", "nothing"); err != nil {
+		return r, err
+	}
+	candidates, _ := body.Elements("candidates") // none if it is null or missing
+	if len(candidates) == 0 {
+		return r, nil
+	}
+	candidate, err := jsontext.Members(candidates[0])
+	if err == nil {
+		r.Stop = candidate.Get("finishReason")
+		err = decodeCandidate(d, candidate)
+	}
+	return r, fault.Under("$.candidates[0]", err)
+}
+
+// decodeCandidate adds the content of a candidate. In a response, a content
+// without a role is the model's. In a request it would be the user's.
+func decodeCandidate(d *codec.Decoder, candidate jsontext.Object) error {
+	if err := candidate.Want("content", "object", "null", "nothing"); err != nil {
+		return err
+	}
+	raw := candidate.Get("content")
+	if jsontext.IsNull(raw) {
+		return nil
+	}
+	content, err := jsontext.Members(raw)
+	if err == nil {
+		if jsontext.Kind(content.Get("role")) != "string" {
+			raw = content.WithString("role", "model").JSON()
+		}
+		err = decodeContent(d, place{inElement, "assistant"}, raw)
+	}
+	return fault.Under("$.content", err)
+}

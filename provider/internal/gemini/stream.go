@@ -1,0 +1,245 @@
+package gemini
+
+import (
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/provider/internal/codec"
+)
+
+// NewAssembler returns an assembler for a streamed response.
+func (Format) NewAssembler() codec.Assembler { return &assembler{} }
+
+// assembler puts chunks together: each is a response with the parts that are
+// new. Of several candidates it takes the one that a whole response has first.
+type assembler struct {
+	response, candidate, content latest
+
+	parts       []*streamedPart
+	open        *streamedPart // a call whose arguments go on
+	hasEmpty    bool          // there was an empty text
+	begun       bool
+	hasContents bool
+}
+
+// streamedPart is a part as far as it has come: a text, a call whose arguments
+// are streamed, or any other part.
+type streamedPart struct {
+	members latest
+	text    []byte // of a run of texts
+	thought bool   // the text is a thought
+	as      string // the member with the call, if its arguments are streamed
+	call    latest
+	args    arguments
+}
+
+// latest is an object whose members are replaced by later ones.
+type latest struct {
+	names  []string
+	values map[string][]byte
+}
+
+// set sets the members, except those of the names. A member that has a value
+// does not become null.
+func (l *latest) set(members jsontext.Object, except ...string) {
+	if l.values == nil {
+		l.values = make(map[string][]byte, len(members))
+	}
+next:
+	for _, m := range members {
+		for _, name := range except {
+			if m.Name == name {
+				continue next
+			}
+		}
+		if _, ok := l.values[m.Name]; !ok {
+			l.names = append(l.names, m.Name)
+		} else if string(m.Value) == "null" {
+			continue
+		}
+		l.values[m.Name] = m.Value
+	}
+}
+
+func (l *latest) object() jsontext.Object {
+	o := make(jsontext.Object, len(l.names), len(l.names)+1)
+	for i, name := range l.names {
+		o[i] = jsontext.Member{Name: name, Value: l.values[name]}
+	}
+	return o
+}
+
+// Add takes a chunk.
+func (a *assembler) Add(chunk jsontext.Object) error {
+	if err := chunk.Want("candidates", "array", "null", "nothing"); err != nil {
+		return err
+	}
+	a.begun = true
+	a.response.set(chunk, "candidates")
+	candidates, _ := chunk.Elements("candidates") // none if it is null or missing
+	for i, raw := range candidates {
+		candidate, err := jsontext.Members(raw)
+		if err == nil {
+			err = a.addCandidate(candidate)
+		}
+		if err != nil {
+			return fault.Under(jsontext.Index("$.candidates", i), err)
+		}
+	}
+	return nil
+}
+
+// addCandidate takes what is new of the first candidate.
+func (a *assembler) addCandidate(candidate jsontext.Object) error {
+	if index := candidate.Get("index"); !jsontext.IsNull(index) && string(index) != "0" {
+		return nil
+	}
+	if err := candidate.Want("content", "object", "null", "nothing"); err != nil {
+		return err
+	}
+	a.candidate.set(candidate, "content")
+	if jsontext.IsNull(candidate.Get("content")) {
+		return nil
+	}
+	content := candidate.Object("content")
+	a.hasContents = true
+	a.content.set(content, "parts")
+	err := content.Want("parts", "array", "null", "nothing")
+	if err == nil && !jsontext.IsNull(content.Get("parts")) {
+		a.content.set(jsontext.Object{{Name: "parts", Value: []byte("[]")}}) // Result sets those that have come
+		err = a.addParts(content)
+	}
+	return fault.Under("$.content", err)
+}
+
+// addParts takes the parts of a content. It returns the first problem: the other
+// parts count.
+func (a *assembler) addParts(content jsontext.Object) (first error) {
+	elements, _ := content.Elements("parts")
+	for i, raw := range elements {
+		p, err := readPart(raw)
+		switch {
+		case err != nil:
+		case p.typ == codec.TypeCall:
+			err = a.addCall(p)
+		default:
+			a.addText(p)
+		}
+		if first == nil && err != nil {
+			first = fault.Under(jsontext.Index("$.parts", i), err)
+		}
+	}
+	return first
+}
+
+// addText takes a part that is not a call. Texts that follow each other are one,
+// as in a whole response, unless they have a signature: Google warns against
+// joining parts that have one with others.
+func (a *assembler) addText(p part) {
+	text, thought := p.members.Get("text"), p.members.Bool("thought")
+	isPlain := jsontext.Kind(text) == "string" && (len(p.members) == 1 || len(p.members) == 2 && thought)
+	if !isPlain {
+		a.addWhole(p)
+		return
+	}
+	said := jsontext.Unquote(text)
+	if said == "" {
+		a.hasEmpty = true
+		return
+	}
+	if n := len(a.parts); n > 0 {
+		if last := a.parts[n-1]; len(last.text) > 0 && last.thought == thought {
+			last.text = append(last.text, said...)
+			return
+		}
+	}
+	a.parts = append(a.parts, &streamedPart{text: []byte(said), thought: thought})
+}
+
+// addCall takes a part of a call. A call whose arguments are streamed begins with
+// its name. The parts that follow have none, up to the one that does not say
+// that the call will continue.
+func (a *assembler) addCall(p part) error {
+	if err := p.inner.Want("partialArgs", "array", "null", "nothing"); err != nil {
+		return fault.Under(jsontext.Path("$", p.as), err)
+	}
+	goesOn := p.inner.Bool("willContinue")
+	pieces, _ := p.inner.Elements("partialArgs") // none if it is null or missing
+	call := a.open
+	if call == nil && len(p.inner) == 0 && len(p.members) == 1 {
+		return nil // the end of a call that has ended
+	}
+	if call == nil || p.inner.String("name") != "" {
+		if !goesOn && jsontext.IsNull(p.inner.Get("partialArgs")) {
+			a.open = nil
+			a.addWhole(p)
+			return nil
+		}
+		call = &streamedPart{as: p.as}
+		a.parts = append(a.parts, call)
+	}
+	a.open = nil
+	if goesOn {
+		a.open = call
+	}
+	call.members.set(p.members, p.as)
+	call.call.set(p.inner, "willContinue", "partialArgs")
+	return fault.Under(jsontext.Path("$", p.as), call.args.add(pieces))
+}
+
+func (a *assembler) addWhole(p part) {
+	whole := &streamedPart{}
+	whole.members.set(p.members)
+	a.parts = append(a.parts, whole)
+}
+
+func (p *streamedPart) json() []byte {
+	switch {
+	case p.as != "":
+		call := p.call.object()
+		if !p.args.isEmpty() {
+			call = call.With("args", p.args.appendJSON(nil))
+		}
+		whole := jsontext.Object{}.With(p.as, call.JSON())
+		return append(whole, p.members.object()...).JSON()
+	case len(p.text) > 0:
+		whole := jsontext.Object{}.WithString("text", string(p.text))
+		if p.thought {
+			whole = whole.With("thought", []byte("true"))
+		}
+		return whole.JSON()
+	}
+	return p.members.object().JSON()
+}
+
+// Result returns the response, which is complete if the model said why it
+// stopped, or the prompt was blocked.
+func (a *assembler) Result() (jsontext.Object, bool) {
+	if !a.begun {
+		return nil, false
+	}
+	candidate := a.candidate.object()
+	if a.hasContents {
+		candidate = candidate.With("content", a.contentJSON())
+	}
+	body := a.response.object()
+	if len(candidate) > 0 {
+		body = body.With("candidates", jsontext.Array([][]byte{candidate.JSON()}))
+	}
+	blocked := body.Object("promptFeedback").String("blockReason")
+	return body, candidate.String("finishReason") != "" || blocked != ""
+}
+
+func (a *assembler) contentJSON() []byte {
+	parts := make([][]byte, len(a.parts), len(a.parts)+1)
+	for i, p := range a.parts {
+		parts[i] = p.json()
+	}
+	if len(parts) == 0 && a.hasEmpty {
+		parts = append(parts, []byte(`{"text":""}`))
+	}
+	content := a.content.object()
+	if len(parts) > 0 {
+		content = content.With("parts", jsontext.Array(parts))
+	}
+	return content.JSON()
+}
