@@ -1,47 +1,81 @@
 package value
 
 import (
-	"encoding"
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsonstruct"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/value/walk"
 )
 
 var (
 	anyType    = reflect.TypeFor[any]()
 	timeType   = reflect.TypeFor[time.Time]()
 	numberType = reflect.TypeFor[json.Number]()
-
-	marshaler       = reflect.TypeFor[json.Marshaler]()
-	unmarshaler     = reflect.TypeFor[json.Unmarshaler]()
-	textMarshaler   = reflect.TypeFor[encoding.TextMarshaler]()
-	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
+
+// compiled is a cached answer of the compiler.
+type compiled struct {
+	plan *Plan
+	err  error
+}
+
+// A planCache holds the plans of types for one purpose.
+type planCache struct {
+	plans sync.Map // reflect.Type -> compiled
+	// source is set for types that are only read: their interfaces may be any,
+	// they may contain themselves, and their coding methods need no counterpart.
+	source bool
+	values *dynamicCodec
+}
+
+// newSourceCache returns the cache of types that are only read. Values of such
+// types may be inside each other, so it finds the plans of parts itself.
+func newSourceCache() *planCache {
+	c := &planCache{source: true}
+	c.values = &dynamicCodec{c.planOf}
+	return c
+}
+
+// planOf returns the plan of a type.
+func (c *planCache) planOf(t reflect.Type) (*Plan, error) {
+	if known, ok := c.plans.Load(t); ok {
+		return known.(compiled).plan, known.(compiled).err
+	}
+	if t == nil {
+		return nil, &fault.Error{Path: "$", Want: "a type that can be stored", Got: "no type"}
+	}
+	run := compiler{source: c.source, values: c.values, busy: map[reflect.Type]bool{}, plans: map[reflect.Type]*Plan{}}
+	plan, err := run.compile(t)
+	if err != nil {
+		plan = nil
+	}
+	answer, _ := c.plans.LoadOrStore(t, compiled{plan, err})
+	return answer.(compiled).plan, answer.(compiled).err
+}
 
 // A compiler makes the plan of one type and of its parts.
 type compiler struct {
-	// A source is only read: its interfaces may be any, its types may contain
-	// themselves, and its coding methods need not have a counterpart.
 	source bool
+	values *dynamicCodec
 	busy   map[reflect.Type]bool // a type found here contains itself
 	plans  map[reflect.Type]*Plan
 	path   string
 }
 
-func (c *compiler) fail(got string) error {
-	return &fault.Error{Path: "$" + c.path, Want: "a type that can be stored", Got: got}
+func (c *compiler) fail(format string, args ...any) error {
+	return &fault.Error{Path: "$" + c.path, Want: "a type that can be stored", Got: fmt.Sprintf(format, args...)}
 }
 
-// at compiles a part of a type, which has the given place in it.
-func (c *compiler) at(place string, t reflect.Type) (*Plan, error) {
+// compilePart compiles a part of a type, which has the given place in it.
+func (c *compiler) compilePart(place string, t reflect.Type) (*Plan, error) {
 	outer := c.path
 	c.path += place
 	p, err := c.compile(t)
@@ -51,219 +85,249 @@ func (c *compiler) at(place string, t reflect.Type) (*Plan, error) {
 
 func (c *compiler) compile(t reflect.Type) (*Plan, error) {
 	if c.busy[t] && !c.source {
-		return nil, c.fail(fmt.Sprintf("%s, which contains itself", t))
+		return nil, c.fail("%s, which contains itself", t)
 	}
 	if p, ok := c.plans[t]; ok {
 		return p, nil
 	}
-	p := &Plan{typ: t, name: "object"}
+	p := &Plan{typ: t, values: c.values}
+	p.setName("object")
 	c.busy[t] = true
 	defer delete(c.busy, t)
 	if c.source {
-		c.plans[t] = p // for the type itself
+		c.plans[t] = p // for parts that refer to the type itself
 	}
-	if err := c.fill(p, t); err != nil {
+	if err := c.chooseCodec(p, t); err != nil {
 		return nil, err
 	}
-	if name, ok := internal.TypeNames[t]; ok {
-		p.name = name
-	}
+	p.text, _ = p.codec.(textConverter)
+	p.source, _ = p.codec.(sourceConverter)
 	c.plans[t] = p
 	return p, nil
 }
 
-func (c *compiler) fill(p *Plan, t reflect.Type) error {
-	if internal.RefusedTypes[t] {
-		return c.fail("a " + t.String())
+// setName sets the name of the type, unless it has one of its own.
+func (p *Plan) setName(name string) {
+	p.name = name
+	if own, ok := internal.TypeNames[p.typ]; ok {
+		p.name = own
 	}
-	if o := opaqueOf(t); o != nil {
-		p.codec, p.flat, p.dynamic = &opaqueCodec{t, o}, true, c.source
+}
+
+// setParts sets what a plan has from that of its only part.
+func (p *Plan) setParts(part *Plan) {
+	p.treeDiffers, p.callsCode = part.treeDiffers, part.callsCode
+}
+
+// chooseCodec fills the plan. What a type says about itself goes before what its
+// kind says.
+func (c *compiler) chooseCodec(p *Plan, t reflect.Type) error {
+	if internal.RefusedTypes[t] {
+		return c.fail("a %s", t)
+	}
+	if o := opaqueTypeOf(t); o != nil {
+		p.codec = &opaqueCodec{OpaqueType: o, typ: t, name: p.name, values: c.values}
+		p.flat, p.treeDiffers = true, c.source
 		return nil
 	}
 	switch t {
 	case timeType:
-		p.codec, p.flat, p.dynamic, p.name = timeCodec{}, true, c.source, "date"
+		p.setName("date")
+		p.codec, p.flat, p.treeDiffers = timeCodec{scalarCodec{"time.Time"}}, true, c.source
 		return nil
 	case numberType:
-		p.codec, p.flat, p.dynamic, p.name = numberCodec{}, true, c.source, "number"
+		p.setName("number")
+		p.codec, p.flat, p.treeDiffers = numberCodec{scalarCodec{p.name}}, true, c.source
 		return nil
 	case anyType:
-		p.codec, p.dynamic, p.name = anyCodec{}, true, "any"
+		c.setDynamic(p)
 		return nil
 	}
 	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface {
-		own, err := c.own(p, t)
-		if own || err != nil {
+		if done, err := c.setMethods(p, t); done || err != nil {
 			return err
 		}
 	}
 	switch t.Kind() {
-	case reflect.Bool:
-		p.codec, p.scalar, p.flat, p.fixed, p.name = boolCodec{}, true, true, scalarSize, "boolean"
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		p.codec, p.scalar, p.flat, p.fixed, p.name = intCodec{}, true, true, scalarSize, "integer"
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		p.codec, p.scalar, p.flat, p.fixed, p.name = uintCodec{}, true, true, scalarSize, "integer"
-	case reflect.Float32, reflect.Float64:
-		p.codec, p.scalar, p.flat, p.name = floatCodec{}, true, true, "number"
-	case reflect.String:
-		p.codec, p.scalar, p.flat, p.name = stringCodec{}, true, true, "string"
 	case reflect.Slice, reflect.Array:
-		return c.list(p, t)
+		return c.setList(p, t)
 	case reflect.Map:
-		return c.dict(p, t)
+		return c.setMap(p, t)
 	case reflect.Struct:
-		return c.record(p, t)
+		return c.setRecord(p, t)
 	case reflect.Pointer:
 		elem, err := c.compile(t.Elem())
 		if err != nil {
 			return err
 		}
-		p.codec, p.dynamic, p.methods, p.name = &pointerCodec{elem}, elem.dynamic, elem.methods, elem.name
+		p.setName(elem.name)
+		p.setParts(elem)
+		p.codec = &pointerCodec{elem}
+		return nil
 	case reflect.Interface:
 		if !c.source {
-			return c.fail(fmt.Sprintf("the interface %s", t))
+			return c.fail("the interface %s", t)
 		}
-		p.codec, p.dynamic, p.name = anyCodec{}, true, "any"
-	default:
-		return c.fail(t.String())
+		c.setDynamic(p)
+		return nil
+	}
+	if !p.setScalar(t.Kind()) {
+		return c.fail("%s", t)
 	}
 	return nil
 }
 
-func (c *compiler) list(p *Plan, t reflect.Type) error {
-	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 && !hasMethods(t.Elem()) {
-		p.codec, p.name = bytesCodec{}, "string"
+func (p *Plan) setScalar(kind reflect.Kind) bool {
+	p.scalar, p.flat = true, true
+	switch {
+	case kind == reflect.Bool:
+		p.setName("boolean")
+		p.codec, p.fixedSize = boolCodec{scalarCodec{p.name}}, walk.ScalarSize
+	case reflect.Int <= kind && kind <= reflect.Int64:
+		p.setName("integer")
+		p.codec, p.fixedSize = intCodec{scalarCodec{p.name}}, walk.ScalarSize
+	case reflect.Uint <= kind && kind <= reflect.Uint64:
+		p.setName("integer")
+		p.codec, p.fixedSize = uintCodec{scalarCodec{p.name}}, walk.ScalarSize
+	case kind == reflect.Float32 || kind == reflect.Float64:
+		p.setName("number")
+		p.codec = floatCodec{scalarCodec{p.name}}
+	case kind == reflect.String:
+		p.setName("string")
+		p.codec = stringCodec{scalarCodec{p.name}}
+	default:
+		return false
+	}
+	return true
+}
+
+func (c *compiler) setDynamic(p *Plan) {
+	p.setName("any")
+	p.codec, p.treeDiffers = c.values, true
+}
+
+func (c *compiler) setList(p *Plan, t reflect.Type) error {
+	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 && !hasCodingMethods(t.Elem()) {
+		p.setName("string")
+		p.codec = bytesCodec{scalarCodec{p.name}}
 		return nil
 	}
-	elem, err := c.at("[]", t.Elem())
+	elem, err := c.compilePart("[]", t.Elem())
 	if err != nil {
 		return err
 	}
-	p.codec, p.dynamic, p.methods, p.name = &listCodec{t, elem}, elem.dynamic, elem.methods, "list of "+elem.name
+	p.setName("list of " + elem.name)
+	p.setParts(elem)
+	p.codec = &listCodec{t, p.name, elem}
 	p.flat = t.Kind() == reflect.Array && (elem.flat || t.Len() == 0)
 	return nil
 }
 
-func (c *compiler) dict(p *Plan, t reflect.Type) error {
+func (c *compiler) setMap(p *Plan, t reflect.Type) error {
 	key := t.Key()
-	d := &dictCodec{typ: t}
+	m := &mapCodec{typ: t, name: p.name, keyName: "string"}
 	switch kind := key.Kind(); {
 	case kind == reflect.String:
 	case kind == reflect.Pointer || kind == reflect.Interface:
-		return c.fail(fmt.Sprintf("a map with keys of type %s", key))
-	case key.Implements(textMarshaler) && (c.source || reflect.PointerTo(key).Implements(textUnmarshaler)):
-		d.text = true
+		return c.fail("a map with keys of type %s", key)
+	case key.Implements(textMarshalerType) && (c.source || reflect.PointerTo(key).Implements(textUnmarshalerType)):
+		m.textKeys = true
 	case reflect.Int <= kind && kind <= reflect.Uint64:
+		m.keyName = "integer"
 	default:
-		return c.fail(fmt.Sprintf("a map with keys of type %s", key))
+		return c.fail("a map with keys of type %s", key)
 	}
-	elem, err := c.at("[]", t.Elem())
-	if err != nil {
+	var err error
+	if m.elem, err = c.compilePart("[]", t.Elem()); err != nil {
 		return err
 	}
-	d.elem = elem
-	p.codec, p.dynamic, p.methods = d, elem.dynamic, d.text || elem.methods
+	p.setParts(m.elem)
+	p.codec, p.callsCode = m, p.callsCode || m.textKeys
 	return nil
 }
 
-func (c *compiler) record(p *Plan, t reflect.Type) error {
+func (c *compiler) setRecord(p *Plan, t reflect.Type) error {
 	members, lost := jsonstruct.Members(t)
 	if lost != nil {
-		return c.fail(lost.Error())
+		return c.fail("%s", lost)
 	}
-	r := &recordCodec{typ: t, members: make([]member, len(members))}
+	r := &recordCodec{name: p.name, members: make([]structMember, len(members))}
 	p.codec, p.flat = r, true
 	for i := range t.NumField() {
 		if f := t.Field(i); jsonstruct.Promotes(f) {
-			if err := c.promoted(f.Type); err != nil {
+			if err := c.checkEmbedded(f.Type); err != nil {
 				return err
 			}
 		}
 	}
 	for i, m := range members {
-		plan, err := c.at(jsontext.Path("$", m.Name)[1:], m.Type)
+		plan, err := c.compilePart(jsontext.Path("", m.Name), m.Type)
 		if err != nil {
 			return err
 		}
-		r.members[i] = member{Member: m, label: append(jsontext.AppendQuote(nil, m.Name), ':'), plan: plan}
+		r.members[i] = structMember{Member: m, label: append(jsontext.AppendQuote(nil, m.Name), ':'), plan: plan}
 	}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		plan, err := c.compile(f.Type) // embedded structs too: they are copied as one part
+		plan, err := c.compile(f.Type)
 		if err != nil {
 			return err
 		}
-		p.dynamic = p.dynamic || plan.dynamic
-		p.methods = p.methods || plan.methods || strings.Contains(f.Tag.Get("json"), "omitzero")
+		p.treeDiffers = p.treeDiffers || plan.treeDiffers
+		p.callsCode = p.callsCode || plan.callsCode || strings.Contains(f.Tag.Get("json"), "omitzero")
 		if !plan.flat {
 			p.flat = false
-			r.shared = append(r.shared, part{i, plan})
+			r.shared = append(r.shared, sharedField{i, plan})
 		}
 	}
 	return nil
 }
 
-// promoted checks the type of an embedded field whose members are promoted. It
-// must be a struct for its JSON, because its own coding methods would be those
-// of the outer struct as well.
-func (c *compiler) promoted(t reflect.Type) error {
+// checkEmbedded checks the type of a field whose members are promoted. It must
+// not code itself: Go promotes its methods as well, so that the other fields of
+// the outer struct would be lost.
+func (c *compiler) checkEmbedded(t reflect.Type) error {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if opaqueOf(t) != nil || hasMethods(t) {
-		return c.fail(fmt.Sprintf("%s embedded without a JSON name, which codes itself", t))
+	if opaqueTypeOf(t) != nil || hasCodingMethods(t) {
+		return c.fail("%s embedded without a JSON name, which codes itself", t)
 	}
 	_, err := c.compile(t)
 	return err
 }
 
-func hasMethods(t reflect.Type) bool {
+// setMethods fills the plan of a type with coding methods of its own and reports
+// whether it has any. The rules are those of encoding/json: MarshalJSON goes
+// before MarshalText.
+func (c *compiler) setMethods(p *Plan, t reflect.Type) (bool, error) {
 	pt := reflect.PointerTo(t)
-	return pt.Implements(marshaler) || pt.Implements(unmarshaler) ||
-		pt.Implements(textMarshaler) || pt.Implements(textUnmarshaler)
-}
-
-// own fills the plan of a type with coding methods of its own.
-func (c *compiler) own(p *Plan, t reflect.Type) (bool, error) {
-	pt := reflect.PointerTo(t)
-	writes, reads := pt.Implements(marshaler), pt.Implements(unmarshaler)
-	textWrites, textReads := pt.Implements(textMarshaler), pt.Implements(textUnmarshaler)
-	o := &ownCodec{typ: t, clone: cloneMethod(t), flat: flatMemory(t), reads: reads}
+	writes, reads := pt.Implements(marshalerType), pt.Implements(unmarshalerType)
+	textWrites, textReads := pt.Implements(textMarshalerType), pt.Implements(textUnmarshalerType)
+	m := &methodCodec{typ: t, values: c.values, clone: cloneMethod(t), reads: reads}
 	method := "MarshalJSON"
 	switch {
 	case writes && (reads || c.source):
-		p.name = "any"
+		p.setName("any")
 	case !writes && textWrites && (c.source || !reads && textReads):
-		o.text, o.reads, p.name, method = true, textReads, "string", "MarshalText"
+		m.text, m.reads, method = true, textReads, "MarshalText"
+		p.setName("string")
 	case c.source && !writes:
 		return false, nil // encoding/json writes it like any other
 	case writes || reads:
-		return true, c.fail(fmt.Sprintf("%s, which has only one of MarshalJSON and UnmarshalJSON", t))
+		return true, c.fail("%s, which has only one of MarshalJSON and UnmarshalJSON", t)
 	case textWrites || textReads:
-		return true, c.fail(fmt.Sprintf("%s, which has only one of MarshalText and UnmarshalText", t))
+		return true, c.fail("%s, which has only one of MarshalText and UnmarshalText", t)
 	default:
 		return false, nil
 	}
-	if t.Kind() == reflect.Struct && t.NumField() > 1 && methodPromoted(t, method) {
-		return true, c.fail(fmt.Sprintf("%s, whose %s is that of an embedded field: the other fields would be lost", t, method))
+	if t.Kind() == reflect.Struct && t.NumField() > 1 && m.writesOnlyEmbedded() {
+		return true, c.fail("%s, whose %s is that of an embedded field: the other fields would be lost", t, method)
 	}
-	p.codec, p.flat, p.dynamic, p.methods = o, o.flat && !o.clone.IsValid(), c.source, true
+	m.name = p.name
+	p.codec, p.callsCode, p.treeDiffers = m, true, c.source
+	p.flat = !m.clone.IsValid() && hasFlatMemory(t)
 	return true, nil
-}
-
-// methodPromoted reports whether a method comes from an embedded field: its code is
-// a wrapper that the compiler made.
-func methodPromoted(t reflect.Type, method string) bool {
-	m, ok := t.MethodByName(method)
-	if !ok {
-		m, _ = reflect.PointerTo(t).MethodByName(method)
-	}
-	file := ""
-	if f := runtime.FuncForPC(m.Func.Pointer()); f != nil {
-		file, _ = f.FileLine(f.Entry())
-	}
-	return file == "<autogenerated>"
 }
 
 // cloneMethod returns the function Clone of *t that returns a t or a *t, or
@@ -279,19 +343,20 @@ func cloneMethod(t reflect.Type) reflect.Value {
 	return m.Func
 }
 
-// flatMemory reports whether no memory of a t can be shared after assignment,
-// unexported fields included.
-func flatMemory(t reflect.Type) bool {
+// hasFlatMemory reports whether two values of t never share memory after an
+// assignment, unexported fields included. A time.Time points to its zone, which
+// never changes.
+func hasFlatMemory(t reflect.Type) bool {
 	switch kind := t.Kind(); {
 	case t == timeType || kind == reflect.String:
 		return true
 	case reflect.Bool <= kind && kind <= reflect.Complex128:
 		return true
 	case kind == reflect.Array:
-		return flatMemory(t.Elem())
+		return hasFlatMemory(t.Elem())
 	case kind == reflect.Struct:
 		for i := range t.NumField() {
-			if !flatMemory(t.Field(i).Type) {
+			if !hasFlatMemory(t.Field(i).Type) {
 				return false
 			}
 		}

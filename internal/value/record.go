@@ -6,46 +6,39 @@ import (
 	"slices"
 
 	"github.com/agentstate/state/internal/jsonstruct"
+	"github.com/agentstate/state/internal/value/walk"
 )
 
-// recordCodec is for structs.
+// recordCodec is for structs. JSON and memory divide a struct differently: the
+// members of an embedded struct are members of the outer one, but a copy takes
+// the embedded struct as one field.
 type recordCodec struct {
-	typ     reflect.Type
-	members []member
-	shared  []part
+	name    string // in errors
+	members []structMember
+	shared  []sharedField
 }
 
-// A member is a field as JSON has it: promoted ones are members of the outer
-// struct.
-type member struct {
+// A structMember is a field as JSON has it.
+type structMember struct {
 	jsonstruct.Member
 	label []byte // the name as JSON with its colon
 	plan  *Plan
 }
 
-// A part is a field as memory has it, which assignment does not copy.
-type part struct {
-	field int
+// A sharedField is a field as memory has it, which assignment does not copy.
+type sharedField struct {
+	index int
 	plan  *Plan
 }
 
-func (r *recordCodec) member(name string) (*member, bool) {
-	for i := range r.members {
-		if r.members[i].Name == name {
-			return &r.members[i], true
-		}
-	}
-	return nil, false
-}
-
-// of returns the member's field of v, unless JSON leaves it out.
-func (m *member) of(v reflect.Value) (reflect.Value, bool) {
+// written returns the member's field of v, unless JSON leaves it out.
+func (m *structMember) written(v reflect.Value) (reflect.Value, bool) {
 	f, ok := m.FieldOf(v)
-	return f, ok && !m.omitted(f)
+	return f, ok && !m.isOmitted(f)
 }
 
-// omitted reports what encoding/json leaves out.
-func (m *member) omitted(f reflect.Value) bool {
+// isOmitted reports whether encoding/json leaves the field out.
+func (m *structMember) isOmitted(f reflect.Value) bool {
 	if m.OmitEmpty {
 		switch f.Kind() {
 		case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
@@ -59,97 +52,103 @@ func (m *member) omitted(f reflect.Value) bool {
 			}
 		}
 	}
-	return m.OmitZero && isZero(f)
+	return m.OmitZero && isZeroValue(f)
 }
 
-// isZero asks a method IsZero, if there is one.
-func isZero(f reflect.Value) bool {
+type zeroer interface{ IsZero() bool }
+
+// isZeroValue asks the field's method IsZero, if it has one.
+func isZeroValue(f reflect.Value) bool {
 	if nilable := f.Kind() == reflect.Pointer || f.Kind() == reflect.Interface; nilable && f.IsNil() {
 		return true
 	}
-	z, ok := f.Interface().(interface{ IsZero() bool })
-	if !ok && reflect.PointerTo(f.Type()).Implements(reflect.TypeFor[interface{ IsZero() bool }]()) {
-		c := reflect.New(f.Type())
+	z, ok := f.Interface().(zeroer)
+	if !ok && reflect.PointerTo(f.Type()).Implements(reflect.TypeFor[zeroer]()) {
+		c := reflect.New(f.Type()) // the field itself may not be addressable
 		c.Elem().Set(f)
-		z, ok = c.Interface().(interface{ IsZero() bool })
+		z, ok = c.Interface().(zeroer)
 	}
 	if !ok {
 		return f.IsZero()
 	}
 	zero := false
-	_ = guarded(func() error { zero = z.IsZero(); return nil })
+	_ = callGuarded(func() error { zero = z.IsZero(); return nil })
 	return zero
 }
 
-func (r *recordCodec) check(v reflect.Value, w *walk) error {
-	if err := w.enter(0); err != nil {
+func (r *recordCodec) addSize(v reflect.Value, w *walk.Walk) error {
+	if err := w.Enter(0); err != nil {
 		return err
 	}
 	for i := range r.members {
 		m := &r.members[i]
-		f, ok := m.of(v)
+		f, ok := m.written(v)
 		if !ok {
 			continue
 		}
-		if err := w.add(len(m.Name) + 4 + m.plan.fixed); err != nil {
+		if err := w.Add(len(m.Name) + 4 + m.plan.fixedSize); err != nil {
 			return err
 		}
-		if m.plan.fixed > 0 {
+		if m.plan.fixedSize > 0 {
 			continue
 		}
-		w.member(m.Name)
-		if err := m.plan.codec.check(f, w); err != nil {
+		w.Member(m.Name)
+		if err := m.plan.codec.addSize(f, w); err != nil {
 			return err
 		}
 	}
-	w.leave()
+	w.Leave()
 	return nil
 }
 
-func (r *recordCodec) isolate(v reflect.Value, store bool) error {
-	for _, p := range r.shared {
-		if err := p.plan.codec.isolate(v.Field(p.field), store); err != nil {
+func (r *recordCodec) copyInPlace(v reflect.Value, normalize bool) error {
+	for _, s := range r.shared {
+		if err := s.plan.codec.copyInPlace(v.Field(s.index), normalize); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *recordCodec) tree(v reflect.Value, w *walk) (any, error) {
+func (r *recordCodec) makeTree(v reflect.Value, w *walk.Walk) (any, error) {
 	object := make(map[string]any, len(r.members))
 	for i := range r.members {
 		m := &r.members[i]
-		f, ok := m.of(v)
+		f, ok := m.written(v)
 		if !ok {
 			continue
 		}
 		var err error
-		if object[m.Name], err = m.plan.codec.tree(f, w); err != nil {
+		if object[m.Name], err = m.plan.codec.makeTree(f, w); err != nil {
 			return nil, err
 		}
 	}
 	return object, nil
 }
 
-func (r *recordCodec) convert(dst reflect.Value, src any, w *walk) error {
+func (r *recordCodec) convertText(dst reflect.Value, src jsonText, w *walk.Walk) (bool, error) {
+	return convertObjectText(r, dst, src, w)
+}
+
+func (r *recordCodec) convert(dst reflect.Value, src any, w *walk.Walk) error {
 	object, ok := src.(map[string]any)
 	if !ok {
-		return w.fail(nameOf(r.typ), kindOf(src))
+		return w.Fail(r.name, kindOf(src))
 	}
-	if err := w.enter(0); err != nil {
+	if err := w.Enter(0); err != nil {
 		return err
 	}
-	defer w.leave()
+	defer w.Leave()
 	known := 0
 	for i := range r.members {
 		m := &r.members[i]
-		e, ok := object[m.Name]
+		x, ok := object[m.Name]
 		if !ok {
 			continue
 		}
 		known++
-		w.member(m.Name)
-		if err := convert(m.plan, m.MakeField(dst), e, w); err != nil {
+		w.Member(m.Name)
+		if err := m.plan.convertFrom(m.MakeField(dst), x, w); err != nil {
 			return err
 		}
 	}
@@ -157,20 +156,20 @@ func (r *recordCodec) convert(dst reflect.Value, src any, w *walk) error {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if _, ok := r.member(name); !ok {
-			w.member(name)
-			return w.fail("a known member", "an unknown one")
+		if !slices.ContainsFunc(r.members, func(m structMember) bool { return m.Name == name }) {
+			w.Member(name)
+			return w.Fail("a known member", "an unknown one")
 		}
 	}
 	return nil
 }
 
-func (r *recordCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
+func (r *recordCodec) appendJSON(dst []byte, v reflect.Value) ([]byte, error) {
 	dst = append(dst, '{')
 	first := true
 	for i := range r.members {
 		m := &r.members[i]
-		f, ok := m.of(v)
+		f, ok := m.written(v)
 		if !ok {
 			continue
 		}
@@ -179,19 +178,19 @@ func (r *recordCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
 		}
 		first = false
 		var err error
-		if dst, err = m.plan.codec.append(append(dst, m.label...), f); err != nil {
+		if dst, err = m.plan.codec.appendJSON(append(dst, m.label...), f); err != nil {
 			return dst, err
 		}
 	}
 	return append(dst, '}'), nil
 }
 
-func (r *recordCodec) equal(a, b reflect.Value) bool {
+func (r *recordCodec) isEqual(a, b reflect.Value) bool {
 	for i := range r.members {
 		m := &r.members[i]
-		x, inA := m.of(a)
-		y, inB := m.of(b)
-		if inA != inB || inA && !m.plan.codec.equal(x, y) {
+		x, inA := m.written(a)
+		y, inB := m.written(b)
+		if inA != inB || inA && !m.plan.codec.isEqual(x, y) {
 			return false
 		}
 	}

@@ -1,23 +1,36 @@
-package value
+// Package number converts between the number types of Go and the numbers of
+// JSON, and reports when that would change a value.
+//
+// A normalised number is an int64 if it is an integer that int64 holds, a uint64
+// if only that holds it, and a float64 otherwise. A source is one of these types
+// or a json.Number.
+package number
 
 import (
 	"encoding/json"
 	"math"
 	"math/big"
-	"reflect"
 	"strconv"
 	"strings"
 )
 
-// A decimal is the exact value of a number's text: ±0.digits × 10^exp. There
-// are no zeros at the ends of digits; zero has no digits.
+// A decimal is the exact value of the text of a number: ±0.digits × 10^exp.
+// digits neither begins nor ends with a zero, and is empty for zero, so that
+// equal numbers are equal decimals.
 type decimal struct {
 	negative bool
 	digits   string
 	exp      int
 }
 
-// parseDecimal reads a JSON number. Exponents beyond any float's are cut off.
+// IsValid reports whether text is a JSON number, or empty as the zero json.Number.
+func IsValid(text string) bool {
+	_, ok := parseDecimal(text)
+	return ok || text == ""
+}
+
+// parseDecimal reads a JSON number. It cuts exponents to 29 bits: those are far
+// beyond the range of any float, and sums of them do not overflow.
 func parseDecimal(s string) (d decimal, ok bool) {
 	s, d.negative = strings.CutPrefix(s, "-")
 	mantissa, exponent := s, "0"
@@ -59,8 +72,9 @@ func isDigits(s string) bool {
 	return s != ""
 }
 
-// integer returns the digits of a whole number of at most 20 digits.
-func (d decimal) integer() (string, bool) {
+// integerDigits returns the digits of an integer of at most 20 digits, which is
+// the length of the largest uint64.
+func (d decimal) integerDigits() (string, bool) {
 	if d.exp < len(d.digits) || d.exp > 20 {
 		return "", false
 	}
@@ -68,7 +82,7 @@ func (d decimal) integer() (string, bool) {
 }
 
 func (d decimal) int64() (int64, bool) {
-	s, ok := d.integer()
+	s, ok := d.integerDigits()
 	if !ok || s == "" {
 		return 0, ok
 	}
@@ -80,7 +94,7 @@ func (d decimal) int64() (int64, bool) {
 }
 
 func (d decimal) uint64() (uint64, bool) {
-	s, ok := d.integer()
+	s, ok := d.integerDigits()
 	if !ok || s == "" {
 		return 0, ok
 	}
@@ -88,9 +102,10 @@ func (d decimal) uint64() (uint64, bool) {
 	return n, err == nil && !d.negative
 }
 
-// float returns the float that text spells. A fraction is rounded, as JSON's
-// numbers are; a whole number must be the float's, or how the float is spelled.
-func float(text string, bits int) (float64, bool) {
+// floatOf returns the float that text spells. A fraction is rounded, because
+// decimal fractions are rarely exact. An integer must be exactly the float, or
+// its shortest spelling: 1e23 is a float, 100000000000000000000001 is not.
+func floatOf(text string, bits int) (float64, bool) {
 	d, ok := parseDecimal(text)
 	if !ok {
 		return 0, false
@@ -114,9 +129,10 @@ func float(text string, bits int) (float64, bool) {
 	return f, whole.Cmp(exact) == 0
 }
 
-// normalNumber returns the int64, uint64 or float64 that the text spells.
-func normalNumber(n json.Number) (any, bool) {
-	if n == "" { // what encoding/json writes as 0
+// Normalize returns the number that the text spells. It reports false if no
+// int64, uint64 or float64 holds it.
+func Normalize(n json.Number) (any, bool) {
+	if n == "" { // encoding/json writes it as 0
 		return int64(0), true
 	}
 	d, ok := parseDecimal(string(n))
@@ -129,12 +145,12 @@ func normalNumber(n json.Number) (any, bool) {
 	if u, ok := d.uint64(); ok {
 		return u, true
 	}
-	f, ok := float(string(n), 64)
-	return normalFloat(f), ok
+	f, ok := floatOf(string(n), 64)
+	return NormalizeFloat(f), ok
 }
 
-// normalFloat returns an integer as int64 or, if only that holds it, as uint64.
-func normalFloat(f float64) any {
+// NormalizeFloat returns the normalised number of a float.
+func NormalizeFloat(f float64) any {
 	switch {
 	case f != math.Trunc(f):
 	case f >= -(1<<63) && f < 1<<63:
@@ -145,18 +161,20 @@ func normalFloat(f float64) any {
 	return f
 }
 
-func normalUint(u uint64) any {
+// NormalizeUint returns the normalised number of an unsigned integer.
+func NormalizeUint(u uint64) any {
 	if u <= math.MaxInt64 {
 		return int64(u)
 	}
 	return u
 }
 
-func finite(f float64) bool { return f-f == 0 }
+// IsFinite reports whether f is neither NaN nor infinite.
+func IsFinite(f float64) bool { return f-f == 0 }
 
-// toInt, toUint and toFloat return what src is as such a number if that is
-// exact. src is an int64, uint64, float64 or json.Number.
-func toInt(src any) (int64, bool) {
+// ToInt returns a source as an int64. It reports false if that is not exact, or
+// src is not a number.
+func ToInt(src any) (int64, bool) {
 	switch n := src.(type) {
 	case int64:
 		return n, true
@@ -172,7 +190,8 @@ func toInt(src any) (int64, bool) {
 	return 0, false
 }
 
-func toUint(src any) (uint64, bool) {
+// ToUint returns a source as a uint64, as [ToInt] does.
+func ToUint(src any) (uint64, bool) {
 	switch n := src.(type) {
 	case int64:
 		return uint64(n), n >= 0
@@ -188,7 +207,9 @@ func toUint(src any) (uint64, bool) {
 	return 0, false
 }
 
-func toFloat(src any, bits int) (float64, bool) {
+// ToFloat returns a source as a float of 32 or 64 bits, as [ToInt] does. Text is
+// rounded to the float that it spells.
+func ToFloat(src any, bits int) (float64, bool) {
 	switch n := src.(type) {
 	case int64:
 		return wholeFloat(strconv.FormatInt(n, 10), float64(n), bits)
@@ -199,15 +220,16 @@ func toFloat(src any, bits int) (float64, bool) {
 		if bits == 64 || f == n {
 			return n, true
 		}
-		// 0.1 is the spelling of two different floats.
-		return f, finite(f) && strconv.FormatFloat(n, 'g', -1, 64) == strconv.FormatFloat(f, 'g', -1, 32)
+		// 0.1 spells a float32 and another float64: nothing is lost for a reader.
+		return f, IsFinite(f) && strconv.FormatFloat(n, 'g', -1, 64) == strconv.FormatFloat(f, 'g', -1, 32)
 	case json.Number:
-		return float(string(n), bits)
+		return floatOf(string(n), bits)
 	}
 	return 0, false
 }
 
-// wholeFloat is exact: a number kept as an integer is no spelling of a float.
+// wholeFloat returns f, the float nearest to an integer, and whether it is exactly
+// the integer. A number that was kept as an integer does not spell a float.
 func wholeFloat(text string, f float64, bits int) (float64, bool) {
 	if bits == 32 {
 		f = float64(float32(f))
@@ -215,8 +237,8 @@ func wholeFloat(text string, f float64, bits int) (float64, bool) {
 	return f, strconv.FormatFloat(f, 'f', 0, 64) == text
 }
 
-// appendFloat spells a float as encoding/json does.
-func appendFloat(dst []byte, f float64, bits int) []byte {
+// AppendFloat appends a float in the spelling of encoding/json.
+func AppendFloat(dst []byte, f float64, bits int) []byte {
 	format := byte('f')
 	abs := math.Abs(f)
 	small, large := abs < 1e-6, abs >= 1e21
@@ -234,41 +256,8 @@ func appendFloat(dst []byte, f float64, bits int) []byte {
 	return dst
 }
 
-// numberCodec is for json.Number, which stays the text it is.
-type numberCodec struct{}
-
-func (numberCodec) check(v reflect.Value, w *walk) error {
-	s := v.String()
-	if err := w.add(max(len(s), scalarSize)); err != nil {
-		return err
-	}
-	if s != "" {
-		if _, ok := parseDecimal(s); !ok {
-			return w.fail("a number", "other text")
-		}
-	}
-	return nil
-}
-
-func (numberCodec) isolate(reflect.Value, bool) error { return nil }
-
-func (numberCodec) tree(v reflect.Value, w *walk) (any, error) {
-	return tree(json.Number(v.String()), w)
-}
-
-func (numberCodec) convert(dst reflect.Value, src any, w *walk) error {
-	switch n := src.(type) {
-	case int64, uint64, float64:
-		dst.SetString(string(appendNumber(nil, n)))
-	case json.Number:
-		dst.SetString(string(n))
-	default:
-		return w.fail("number", kindOf(src))
-	}
-	return nil
-}
-
-func appendNumber(dst []byte, n any) []byte {
+// Append appends an int64, uint64, float64 or json.Number as JSON.
+func Append(dst []byte, n any) []byte {
 	switch n := n.(type) {
 	case int64:
 		return strconv.AppendInt(dst, n, 10)
@@ -280,14 +269,5 @@ func appendNumber(dst []byte, n any) []byte {
 		}
 		return append(dst, n...)
 	}
-	return appendFloat(dst, n.(float64), 64)
-}
-
-func (numberCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
-	return appendNumber(dst, json.Number(v.String())), nil
-}
-
-func (numberCodec) equal(a, b reflect.Value) bool {
-	x, y := a.String(), b.String()
-	return x == y || x == "" && y == "0" || x == "0" && y == ""
+	return AppendFloat(dst, n.(float64), 64)
 }
