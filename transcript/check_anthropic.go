@@ -5,27 +5,26 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
 
 // checkAnthropic has the rules that only the Messages API has.
 func checkAnthropic(c *checker) {
 	// "Each tool_use block must have a corresponding tool_result block in the next
-	// message", where entries of the same role in a row are one message.
-	results, tools, opening := c.adjacency(isAssistantsTurn), c.serverTools(), c.opening()
-	after := false // the user's turn
+	// message". Consecutive entries of one role are one message.
+	results, tools, prompt := c.newAdjacency(isAssistantTurn), c.newServerTools(), c.systemPromptLength()
+	afterUser := false
 	for k, i := range c.sent {
-		results.next(i)
-		tools.next(i)
-		// "role 'system' is not supported on this model" (claude-code#61412); the
-		// models that have it want it after a user's turn (pydantic-ai#6765), several
-		// in a row as well.
-		if m := c.msgs[i]; !isSystems(m) {
-			after = isUsers(m)
-		} else if k >= opening && !(after && c.isOwn(m) && m.Role() == "system") {
-			c.add(i, ruleSystem, "in the middle")
-			after = false
+		results.addMessage(i)
+		tools.addMessage(i)
+		// "role 'system' is not supported on this model" (claude-code#61412). Models
+		// that support it demand a user turn in front of it (pydantic-ai#6765), and
+		// accept several system messages in a row.
+		if m := c.msgs[i]; !isSystem(m) {
+			afterUser = isUserTurn(m)
+		} else if k >= prompt && !(afterUser && c.isOwn(m) && m.Role() == "system") {
+			c.addFinding(i, ruleSystem, "in the middle")
+			afterUser = false
 		}
 		m, ok := c.msgs[i].(state.TextMessage)
 		if !ok {
@@ -35,33 +34,23 @@ func checkAnthropic(c *checker) {
 		// non-whitespace text", "all messages must have non-empty content except for
 		// the optional final assistant message"
 		last := k == len(c.sent)-1 && origin.IsAssistants(m)
-		blank := hasNothing(m) || m.Content() == `""` // beside calls it is left out
-		if what := emptyText(m); what != "" && !(what == noContent && last) && !(blank && c.besideCalls(k, origin.Joins)) {
-			c.add(i, ruleEmpty, what)
+		leftOut := isBlank(m) || m.Content() == `""` // if there are calls in the entry
+		if problem := emptyText(m); problem != "" && !(problem == noContent && last) && !(leftOut && c.besideCalls(k, origin.Joins)) {
+			c.addFinding(i, ruleEmpty, problem)
 		}
 	}
-	tools.end()
+	tools.finish()
 }
 
-// isAssistantsTurn reports whether both messages are of one turn of the assistant's.
-func isAssistantsTurn(before, m state.Message) bool {
-	return origin.IsAssistants(before) && origin.IsAssistants(m)
-}
-
-// isUsers reports whether it is of the user's turn, as results are.
-func isUsers(m state.Message) bool { return !origin.IsAssistants(m) && !isSystems(m) }
-
-const noContent = "no content"
-
-// emptyText tells what a text message lacks, "" if it says something.
+// emptyText returns what a text message lacks, "" if it lacks nothing.
 func emptyText(m state.TextMessage) string {
 	switch content := m.Content(); {
-	case hasNothing(m):
+	case isBlank(m):
 		return noContent
 	case content[0] == '"' && strings.TrimSpace(content.Text()) == "":
 		return "no text"
 	}
-	for i, part := range partsOf(m) {
+	for i, part := range textParts(m) {
 		if isTextPart(part) && strings.TrimSpace(part.String("text")) == "" {
 			return fmt.Sprintf("no text in part %d", i)
 		}
@@ -69,26 +58,21 @@ func emptyText(m state.TextMessage) string {
 	return ""
 }
 
-// hasNothing reports whether a text message has neither a text nor parts.
-func hasNothing(m state.TextMessage) bool { return isMissing(m.Content()) || m.Content() == "[]" }
-
-func isTextPart(part jsontext.Object) bool { return part.String("type") == "text" }
-
 // serverTools demands that the calls and the results of the provider's own tools
 // are complete:
 //
 //   - "Each advisor_tool_result block must have a corresponding server_tool_use
 //     block before it" (claude-code#95406)
 //   - "web_search tool use with id … was found without a corresponding
-//     web_search_tool_result block" (anthropic-sdk-python#961, #1339); while its turn
-//     is the last one, the provider goes on with it.
+//     web_search_tool_result block" (anthropic-sdk-python#961, #1339). In the last
+//     turn the result may be missing, because the provider continues that turn.
 //
-// It is told of each message that is sent, and of the end.
+// It is given each message that is sent, and then told that there are no more.
 type serverTools struct {
 	*checker
 	calls    []serverCall
 	answered map[string]bool // of the calls so far
-	user     int             // the last text of the user's
+	lastUser int             // the last text of the user
 }
 
 type serverCall struct {
@@ -96,20 +80,20 @@ type serverCall struct {
 	message int
 }
 
-func (c *checker) serverTools() *serverTools {
-	return &serverTools{checker: c, answered: map[string]bool{}, user: none}
+func (c *checker) newServerTools() *serverTools {
+	return &serverTools{checker: c, answered: map[string]bool{}, lastUser: none}
 }
 
-func (t *serverTools) next(i int) {
+func (t *serverTools) addMessage(i int) {
 	m := t.msgs[i]
 	if m.Role() == "user" {
-		t.user = i
+		t.lastUser = i
 	}
 	if !t.isOwn(m) {
 		return
 	}
-	for _, part := range partsOf(m) {
-		call, result := serverTool(part)
+	for _, part := range textParts(m) {
+		call, result := serverToolIDs(part)
 		_, called := t.answered[result]
 		switch {
 		case call != "":
@@ -117,15 +101,15 @@ func (t *serverTools) next(i int) {
 		case called:
 			t.answered[result] = true
 		case result != "":
-			t.add(i, ruleServerTool, fmt.Sprintf("no call %.60q", result))
+			t.addFinding(i, ruleServerTool, fmt.Sprintf("no call %.60q", result))
 		}
 	}
 }
 
-func (t *serverTools) end() {
+func (t *serverTools) finish() {
 	for _, call := range t.calls {
-		if !t.answered[call.id] && call.message < t.user {
-			t.add(call.message, ruleServerTool, fmt.Sprintf("no result of call %.60q", call.id))
+		if !t.answered[call.id] && call.message < t.lastUser {
+			t.addFinding(call.message, ruleServerTool, fmt.Sprintf("no result of call %.60q", call.id))
 		}
 	}
 }

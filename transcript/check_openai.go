@@ -14,42 +14,38 @@ import (
 func checkOpenAI(c *checker) {
 	// "An assistant message with 'tool_calls' must be followed by tool messages":
 	// directly, whatever else there is.
-	results := c.adjacency(origin.Joins)
+	results := c.newAdjacency(origin.Joins)
 	for k, i := range c.sent {
-		results.next(i)
+		results.addMessage(i)
+		m := c.msgs[i]
 		// "Invalid value for 'content': expected a string, got null"; "Invalid
 		// 'messages[0].content': empty array"
-		text, ok := c.msgs[i].(state.TextMessage)
-		if lacks := c.lacksContent(i) || ok && text.Content() == "[]"; lacks && !c.besideCalls(k, origin.Joins) && !saysOtherwise(c.msgs[i]) {
-			c.add(i, ruleContent, noContent)
+		if c.lacksContent(m) && !c.besideCalls(k, origin.Joins) && !hasSubstitute(m) {
+			c.addFinding(i, ruleContent, noContent)
 		}
-		// "Missing required parameter: 'messages[0].content[0].type'". Of what came
-		// from elsewhere such parts are not sent.
-		if n := slices.IndexFunc(partsOf(c.msgs[i]), isUntyped); n >= 0 && c.isOwn(c.msgs[i]) {
-			c.add(i, ruleContent, fmt.Sprintf("part %d has no type", n))
+		// "Missing required parameter: 'messages[0].content[0].type'". Such parts of
+		// other providers are not sent.
+		if n := slices.IndexFunc(textParts(m), isUntypedPart); n >= 0 && c.isOwn(m) {
+			c.addFinding(i, ruleContent, fmt.Sprintf("part %d has no type", n))
 		}
 	}
 }
 
-func isUntyped(part jsontext.Object) bool { return part.String("type") == "" }
-
-// lacksContent reports whether a text message has no content, or a result that
-// came from the provider, to which it then goes back without one.
-func (c *checker) lacksContent(i int) bool {
-	switch m := c.msgs[i].(type) {
+// lacksContent reports whether m is a text without content, or a result without
+// content that came from the provider. Such a result is sent back as it is.
+func (r *rules) lacksContent(m state.Message) bool {
+	switch m := m.(type) {
 	case state.TextMessage:
-		return isMissing(m.Content())
+		return isBlank(m)
 	case state.ToolResultMessage:
-		return isMissing(m.Content()) && c.isOwn(m)
+		return isMissing(m.Content()) && r.isOwn(m)
 	}
 	return false
 }
 
-func isMissing(content state.JSON) bool { return content == "" || content == "null" }
-
-// saysOtherwise reports whether a text of the assistant's without content has
-// another member that stands for it, such as a refusal.
-func saysOtherwise(m state.Message) bool {
+// hasSubstitute reports whether a text of the assistant has another member that
+// stands for its content, such as a refusal.
+func hasSubstitute(m state.Message) bool {
 	if !origin.IsAssistants(m) {
 		return false
 	}
@@ -72,12 +68,12 @@ func saysOtherwise(m state.Message) bool {
 // be anywhere after their calls.
 func checkOpenAIResponses(c *checker) {
 	seen := map[string]bool{}
-	once := func(i int, id string) {
+	checkItemID := func(i int, id string) {
 		// "Duplicate item found with id …" (vercel/ai#7883, vercel/ai#13307)
 		switch {
 		case id == "":
 		case seen[id]:
-			c.add(i, ruleDuplicateItem, fmt.Sprintf("id %.60q", id))
+			c.addFinding(i, ruleDuplicateItem, fmt.Sprintf("id %.60q", id))
 		default:
 			seen[id] = true
 		}
@@ -85,36 +81,36 @@ func checkOpenAIResponses(c *checker) {
 	for k, i := range c.sent {
 		// "Invalid type for 'input[0].content': expected one of an array of objects or
 		// string, but got null", "Missing required parameter: 'input[0].output'"
-		if text, ok := c.msgs[i].(state.TextMessage); c.lacksContent(i) || ok && text.Content() == "[]" {
-			c.add(i, ruleContent, noContent)
+		if c.lacksContent(c.msgs[i]) {
+			c.addFinding(i, ruleContent, noContent)
 		}
 		switch m := c.msgs[i].(type) {
 		case state.ToolCallMessage:
-			for _, call := range c.of(i) {
-				extra, _ := jsontext.Members([]byte(call.Extra)) // none if there is no more
-				once(i, extra.Object(origin.OpenAIResponses).Object("more").String("id"))
+			for _, call := range c.callsOf(i) {
+				extra, _ := jsontext.Members([]byte(call.Extra)) // none if Extra is empty
+				kept := jsontext.Object(extra).Object(origin.OpenAIResponses)
+				checkItemID(i, kept.Object("more").String("id"))
 			}
 		case state.UnknownMessage:
-			id := itemOf(m).String("id")
-			once(i, id)
+			id := providerItem(m).String("id")
+			checkItemID(i, id)
 			// "Item 'rs_…' of type 'reasoning' was provided without its required
-			// following item" (vercel/ai#7099, openai-node#1567)
-			// It is OpenAI that keeps track; other servers of the format name their ids
-			// otherwise.
-			if _, typ := origin.Unknown(m); typ == "reasoning" && strings.HasPrefix(id, "rs_") && !c.goesOn(k) {
-				c.add(i, ruleReasoning, fmt.Sprintf("id %.60q, what followed it does not follow", id))
+			// following item" (vercel/ai#7099, openai-node#1567). Only OpenAI checks
+			// this; the ids of other servers with this format begin otherwise.
+			if _, typ := origin.Unknown(m); typ == "reasoning" && strings.HasPrefix(id, "rs_") && !c.reasoningContinues(k) {
+				c.addFinding(i, ruleReasoning, fmt.Sprintf("id %.60q, what followed it does not follow", id))
 			}
 		default:
-			once(i, itemID(m))
+			checkItemID(i, itemID(m))
 		}
 	}
 }
 
-// goesOn reports whether what is sent after the k-th message can be what followed
-// it when the model made it: something of the assistant's, and if that is a text,
-// the very item. Calls are taken without the item's id, texts are not
+// reasoningContinues reports whether the message that is sent after the k-th can be
+// the one that followed it when the model made it. It has to be the assistant's. A
+// text has to be the very item; calls are accepted without the id of the item
 // (software-agent-sdk#1754).
-func (c *checker) goesOn(k int) bool {
+func (c *checker) reasoningContinues(k int) bool {
 	if k+1 == len(c.sent) {
 		return false
 	}

@@ -8,17 +8,22 @@ import (
 	"github.com/agentstate/state/internal/origin"
 )
 
-// Groups returns the places of the messages that belong together: a provider
-// takes all of a group or nothing of it. A group's places are in order, the groups
-// are in the order of their first places, and each message is in one group.
+// Groups returns the indexes of the messages that belong together: a provider
+// accepts all messages of a group or none of them. The indexes of a group are in
+// order, the groups are in the order of their first indexes, and each message is
+// in one group.
 //
-// These belong together: calls and their results, wherever they are; the calls of
-// one turn; what the assistant said or thought in the same entry, and reasoning
-// with what it led to; the items of a provider's own tools that refer to each
-// other; and what Anthropic's system says in the middle with what is before it.
+// These belong together:
+//   - calls and their results, wherever they are,
+//   - the calls of one turn,
+//   - what the assistant said or thought in the same entry,
+//   - reasoning and what it led to,
+//   - items of a provider's own tools that refer to each other,
+//   - a system message of Anthropic in the middle, and the message before it.
+//
 // Every other message is a group of its own.
 func Groups(msgs []state.Message) [][]int {
-	p := pair(msgs)
+	p := pairCalls(msgs)
 	return p.groups(msgs)
 }
 
@@ -26,24 +31,24 @@ func (p *pairing) groups(msgs []state.Message) [][]int {
 	f := newForest(len(msgs))
 	for _, c := range p.calls {
 		if c.result != none {
-			f.union(c.message, c.result)
+			f.unite(c.message, c.result)
 		}
 	}
-	f.entries(msgs)
-	f.turns(msgs)
-	f.systems(msgs)
-	f.references(msgs)
+	f.uniteEntries(msgs)
+	f.uniteTurns(msgs)
+	f.uniteSystems(msgs)
+	f.uniteReferences(msgs)
 	return f.groups()
 }
 
-// entries unites what a provider has in one entry: all of what an assistant said
-// if that is more than text, and all results of one entry.
-func (f forest) entries(msgs []state.Message) {
-	before, start, whole, result := none, none, false, none
-	end := func(next int) {
-		for i := start; whole && i < next; i++ {
+// uniteEntries unites what is in one entry of a provider: all of an assistant's
+// entry if that is more than text, and all results of an entry.
+func (f forest) uniteEntries(msgs []state.Message) {
+	before, start, united, result := none, none, false, none
+	endEntry := func(end int) {
+		for i := start; united && i < end; i++ {
 			if isMessage(msgs[i]) {
-				f.union(start, i)
+				f.unite(start, i)
 			}
 		}
 	}
@@ -52,23 +57,23 @@ func (f forest) entries(msgs []state.Message) {
 			continue
 		}
 		if before == none || !origin.Joins(msgs[before], m) {
-			end(i)
-			start, whole, result = i, false, none
+			endEntry(i)
+			start, united, result = i, false, none
 		}
 		before = i
-		if _, ok := m.(state.ToolResultMessage); ok {
+		if isResult(m) {
 			if result != none {
-				f.union(result, i)
+				f.unite(result, i)
 			}
 			result = i
 		}
-		whole = whole || isMoreThanText(m)
+		united = united || isMoreThanText(m)
 	}
-	end(len(msgs))
+	endEntry(len(msgs))
 }
 
-// isMoreThanText reports whether a message of an assistant's has calls, reasoning
-// or the provider's own tools.
+// isMoreThanText reports whether a message of the assistant has calls, reasoning
+// or tools of the provider.
 func isMoreThanText(m state.Message) bool {
 	if _, ok := m.(state.ToolCallMessage); ok {
 		return true
@@ -79,116 +84,116 @@ func isMoreThanText(m state.Message) bool {
 	if isReasoning(m) {
 		return true
 	}
-	for _, part := range partsOf(m) {
-		if call, result := serverTool(part); call != "" || result != "" || isThought(part) {
+	for _, part := range textParts(m) {
+		if call, result := serverToolIDs(part); call != "" || result != "" || isReasoningPart(part) {
 			return true
 		}
 	}
 	return false
 }
 
-// turns unites calls with those that the assistant makes before any of them is
-// answered, and reasoning with what the assistant does next, or if that is
-// nothing with the calls before it.
-func (f forest) turns(msgs []state.Message) {
-	before, called, thought := none, none, none
+// uniteTurns unites calls with the calls that the assistant makes before any of
+// them is answered. It unites reasoning with what the assistant does next, or with
+// the calls before it if there is nothing next.
+func (f forest) uniteTurns(msgs []state.Message) {
+	before, calls, reasoning := none, none, none
 	for i, m := range msgs {
 		if !isMessage(m) {
 			continue
 		}
-		if thought != none && origin.IsAssistants(m) {
-			f.union(thought, i)
-		} else if thought != none && called != none {
-			f.union(called, thought)
+		if reasoning != none && origin.IsAssistants(m) {
+			f.unite(reasoning, i)
+		} else if reasoning != none && calls != none {
+			f.unite(calls, reasoning)
 		}
-		thought = none
+		reasoning = none
 		switch _, isCall := m.(state.ToolCallMessage); {
 		case isCall:
-			if called != none {
-				f.union(called, i)
+			if calls != none {
+				f.unite(calls, i)
 			}
-			called = i
+			calls = i
 		case origin.IsAssistants(m) && isReasoning(m):
-			thought = i
+			reasoning = i
 		case origin.IsAssistants(m) && before != none && origin.Joins(msgs[before], m):
 		default:
-			called = none
+			calls = none
 		}
 		before = i
 	}
-	if thought != none && called != none {
-		f.union(called, thought)
+	if reasoning != none && calls != none {
+		f.unite(calls, reasoning)
 	}
 }
 
-// systems unites what the system says in the middle of a conversation of
-// Anthropic's with what is before it: it has to follow the user's turn.
-func (f forest) systems(msgs []state.Message) {
+// uniteSystems unites a system message in the middle of a conversation of
+// Anthropic with the message before it, because it must follow the user's turn.
+func (f forest) uniteSystems(msgs []state.Message) {
 	before := none
 	for i, m := range msgs {
 		if !isMessage(m) {
 			continue
 		}
-		if isSystems(m) && before != none {
+		if isSystem(m) && before != none {
 			if kept, own := origin.Of(m, origin.Anthropic); own && kept.String("in") != "system" {
-				f.union(before, i)
+				f.unite(before, i)
 			}
 		}
 		before = i
 	}
 }
 
-// references unites the items and parts of a provider's own tools that have an
-// id in common, and the calls that such a tool makes.
-func (f forest) references(msgs []state.Message) {
-	places := map[string]int{}
-	refer := func(i int, ids ...string) {
+// uniteReferences unites items and parts of a provider's own tools that share an
+// id, and the calls that such a tool makes.
+func (f forest) uniteReferences(msgs []state.Message) {
+	firstUse := map[string]int{}
+	addIDs := func(i int, ids ...string) {
 		for _, id := range ids {
 			if id == "" {
 				continue
 			}
-			if place, ok := places[id]; ok {
-				f.union(place, i)
+			if first, ok := firstUse[id]; ok {
+				f.unite(first, i)
 			} else {
-				places[id] = i
+				firstUse[id] = i
 			}
 		}
 	}
 	for i, m := range msgs {
 		switch m := m.(type) {
 		case state.UnknownMessage:
-			item := itemOf(m)
-			refer(i, item.String("id"), item.String("call_id"), item.String("approval_request_id"))
+			item := providerItem(m)
+			addIDs(i, item.String("id"), item.String("call_id"), item.String("approval_request_id"))
 		case state.TextMessage:
-			for _, part := range partsOf(m) {
-				call, result := serverTool(part)
-				refer(i, call, result)
+			for _, part := range textParts(m) {
+				call, result := serverToolIDs(part)
+				addIDs(i, call, result)
 			}
 		case state.ToolCallMessage:
 			if strings.Contains(string(m.Raw()), `"caller"`) {
 				for _, c := range m.Calls() {
-					refer(i, callerOf(c)...)
+					addIDs(i, callerIDs(c)...)
 				}
 			}
 		}
 	}
 }
 
-// callerOf returns the ids of the provider's own tool that made the call, as its
-// code did. What is kept of the call says so.
-func callerOf(c state.ToolCall) []string {
+// callerIDs returns the ids of the provider's own tool whose code made the call.
+func callerIDs(c state.ToolCall) []string {
 	var ids []string
-	extra, _ := jsontext.Members([]byte(c.Extra)) // none if there is no more
-	for _, mark := range extra {
-		kept, _ := jsontext.Members(mark.Value) // none if it is no object
-		caller := kept.Object("more").Object("caller")
+	extra, _ := jsontext.Members([]byte(c.Extra)) // none if Extra is empty
+	for _, format := range extra {
+		kept, _ := jsontext.Members(format.Value) // none if it is no object
+		caller := jsontext.Object(kept).Object("more").Object("caller")
 		ids = append(ids, caller.String("tool_id"), caller.String("caller_id"))
 	}
 	return ids
 }
 
-// forest holds of each place another one of the same set, or the place itself if
-// it is the first of its set.
+// forest is a set of disjoint sets of indexes, with union and find. It holds for
+// each index another one of the same set, or the index itself if it is the root:
+// the first of its set.
 type forest []int
 
 func newForest(n int) forest {
@@ -199,8 +204,7 @@ func newForest(n int) forest {
 	return f
 }
 
-// first returns the first place of the set.
-func (f forest) first(i int) int {
+func (f forest) root(i int) int {
 	for f[i] != i {
 		f[i] = f[f[i]]
 		i = f[i]
@@ -208,32 +212,31 @@ func (f forest) first(i int) int {
 	return i
 }
 
-func (f forest) union(i, j int) {
-	i, j = f.first(i), f.first(j)
+func (f forest) unite(i, j int) {
+	i, j = f.root(i), f.root(j)
 	f[max(i, j)] = min(i, j)
 }
 
-// groups returns the sets.
+// groups returns the sets, in three allocations.
 func (f forest) groups() [][]int {
 	sizes := make([]int, len(f))
 	n := 0
 	for i := range f {
-		first := f.first(i)
-		if sizes[first]++; first == i {
+		root := f.root(i)
+		if sizes[root]++; root == i {
 			n++
 		}
 	}
-	groups, places := make([][]int, 0, n), make([]int, 0, len(f))
-	numbers := sizes // of a first place, from when its group is made
+	groups, room := make([][]int, 0, n), make([]int, len(f))
+	numbers := sizes // once a root has its group, its size is not needed any more
 	for i := range f {
-		if f[i] == i {
+		root := f.root(i)
+		if root == i {
 			size := sizes[i]
 			numbers[i] = len(groups)
-			at := len(places)
-			places = places[:at+size]
-			groups = append(groups, places[at:at:at+size])
+			groups, room = append(groups, room[:0:size]), room[size:]
 		}
-		group := &groups[numbers[f.first(i)]]
+		group := &groups[numbers[root]]
 		*group = append(*group, i)
 	}
 	return groups

@@ -2,53 +2,62 @@ package transcript
 
 import "github.com/agentstate/state"
 
+// Pending returns the calls that have no result, in their order. They have to be
+// answered before the model is asked again.
+func Pending(msgs []state.Message) []state.ToolCall {
+	var pending []state.ToolCall
+	for _, c := range pairCalls(msgs).calls {
+		if c.result == none {
+			pending = append(pending, *c.ToolCall)
+		}
+	}
+	return pending
+}
+
 // none stands for no message and no call.
 const none = -1
 
-// pairing tells which result answers which call.
+// pairing says which result answers which call.
 type pairing struct {
-	calls   []call // of all messages, in order
-	first   []int  // of each message, the number of its first call; and the number of all
-	answers []int  // of each message that is a result, the number of the call it answers, or none
-	keys    int    // how many there are
+	calls     []pairedCall // of all messages, in order
+	firstCall []int        // of each message, the number of its first call; then the number of all calls
+	answers   []int        // of each message, the number of the call it answers, or none
+	keys      int          // the number of different keys of calls and results
 }
 
-// call is a call and where it is.
-type call struct {
+// pairedCall is a call and the messages that it connects.
+type pairedCall struct {
 	*state.ToolCall
 	message int
-	result  int // the message that answers it, or none
+	result  int // the message that answers the call, or none
 	key     int // the number of its key
 }
 
-// of returns the calls of a message.
-func (p *pairing) of(message int) []call {
-	return p.calls[p.first[message]:p.first[message+1]]
+// callsOf returns the calls of a message.
+func (p *pairing) callsOf(message int) []pairedCall {
+	return p.calls[p.firstCall[message]:p.firstCall[message+1]]
 }
 
-// use is one use, by a call or by a result, of a key: of the id that they have in
-// common.
-type use struct { // small, as there are many
+// keyUse is the use of a key by a call or a result. The key is the id that a call
+// and its result have in common. The type is small because there are many.
+type keyUse struct {
 	key     int32 // its number
-	call    int32 // its number, or none
+	call    int32 // the number of the call, or none for a result
 	message int32
 }
 
-// pair finds the calls that results answer, by their place and their ids: one
-// id may be used again and again. A result answers a call that comes before it,
-// wherever what lies between them.
-func pair(msgs []state.Message) pairing {
+// pairCalls finds the call that each result answers, by place and key: a result
+// answers a call in front of it, and a key may be used again and again.
+func pairCalls(msgs []state.Message) pairing {
 	p := pairing{
-		calls:   make([]call, 0, len(msgs)/2),
-		first:   make([]int, 0, len(msgs)+1),
-		answers: make([]int, len(msgs)),
+		calls:     make([]pairedCall, 0, len(msgs)/2),
+		firstCall: make([]int, 0, len(msgs)+1),
+		answers:   make([]int, len(msgs)),
 	}
 	ids, names := make(map[string]int, len(msgs)/2), map[string]int{}
-	uses := make([]use, 0, len(msgs))
-	add := func(c *state.ToolCall, u use) int {
-		// Some providers give calls no id; then it is the name that counts.
+	keyOf := func(c *state.ToolCall) int {
 		numbers, key := ids, c.ID
-		if key == "" {
+		if key == "" { // of a provider that gives calls no ids
 			numbers, key = names, c.Name
 		}
 		number, ok := numbers[key]
@@ -56,112 +65,113 @@ func pair(msgs []state.Message) pairing {
 			number = len(ids) + len(names)
 			numbers[key] = number
 		}
-		u.key = int32(number)
-		uses = append(uses, u)
 		return number
 	}
+	uses := make([]keyUse, 0, len(msgs))
 	for i, m := range msgs {
-		p.first, p.answers[i] = append(p.first, len(p.calls)), none
+		p.firstCall, p.answers[i] = append(p.firstCall, len(p.calls)), none
 		switch m := m.(type) {
 		case state.ToolCallMessage:
 			calls := m.Calls()
 			for n := range calls {
 				c := &calls[n]
-				key := add(c, use{call: int32(len(p.calls)), message: int32(i)})
-				p.calls = append(p.calls, call{c, i, none, key})
+				key := keyOf(c)
+				uses = append(uses, keyUse{int32(key), int32(len(p.calls)), int32(i)})
+				p.calls = append(p.calls, pairedCall{c, i, none, key})
 			}
 		case state.ToolResultMessage:
-			if m.Raw() != "" {
+			if isMessage(m) {
 				c := m.Call()
-				add(&c, use{call: none, message: int32(i)})
+				uses = append(uses, keyUse{int32(keyOf(&c)), none, int32(i)})
 			}
 		}
 	}
-	p.first, p.keys = append(p.first, len(p.calls)), len(ids)+len(names)
+	p.firstCall, p.keys = append(p.firstCall, len(p.calls)), len(ids)+len(names)
 
-	for _, same := range byKey(uses, p.keys) {
-		for len(same) > 0 {
-			calls := span(same, func(u use) bool { return u.call != none })
-			same = same[len(calls):]
-			results := span(same, func(u use) bool { return u.call == none })
-			same = same[len(results):]
-			p.match(msgs, calls, results)
+	// The uses of one key alternate between calls and results. The results of a
+	// round answer its calls.
+	for _, rest := range groupByKey(uses, p.keys) {
+		for len(rest) > 0 {
+			var calls, results []keyUse
+			calls, rest = cutWhile(rest, func(u keyUse) bool { return u.call != none })
+			results, rest = cutWhile(rest, func(u keyUse) bool { return u.call == none })
+			p.matchRound(msgs, calls, results)
 		}
 	}
 	return p
 }
 
-// byKey returns the uses of each key, in their order.
-func byKey(uses []use, keys int) [][]use {
+// groupByKey returns the uses of each key in their order. It sorts by counting,
+// in two allocations.
+func groupByKey(uses []keyUse, keys int) [][]keyUse {
 	sizes := make([]int32, keys)
 	for _, u := range uses {
 		sizes[u.key]++
 	}
-	all, sorted := make([]use, len(uses)), make([][]use, keys)
-	for k, size := range sizes {
-		sorted[k], all = all[:0:size], all[size:]
+	room, groups := make([]keyUse, len(uses)), make([][]keyUse, keys)
+	for key, size := range sizes {
+		groups[key], room = room[:0:size], room[size:]
 	}
 	for _, u := range uses {
-		sorted[u.key] = append(sorted[u.key], u)
+		groups[u.key] = append(groups[u.key], u)
 	}
-	return sorted
+	return groups
 }
 
-// span returns the longest beginning of which all are so.
-func span(uses []use, so func(use) bool) []use {
-	for i, u := range uses {
-		if !so(u) {
-			return uses[:i]
-		}
+// cutWhile cuts the uses before the first for which is returns false.
+func cutWhile(uses []keyUse, is func(keyUse) bool) (head, tail []keyUse) {
+	n := 0
+	for n < len(uses) && is(uses[n]) {
+		n++
 	}
-	return uses
+	return uses[:n], uses[n:]
 }
 
-// match pairs calls of one key, none of them answered, with the results that
-// follow until the key is used for a call again. If there are fewer results
-// than calls, it is open which calls they answer, and they answer none, unless
-// the names tell.
-func (p *pairing) match(msgs []state.Message, calls, results []use) {
+// matchRound pairs calls of one key with the results that follow before the key is
+// used for a call again.
+//
+//   - One call is answered by the first result, whatever its name.
+//   - Several calls are paired by name. A name decides if it has at least as many
+//     results as calls.
+//   - If some name does not decide, but there are enough results for all calls,
+//     names are useless and the order decides.
+//   - Otherwise it is unknown which of the remaining calls are answered: none.
+func (p *pairing) matchRound(msgs []state.Message, calls, results []keyUse) {
 	if len(calls) == 0 || len(results) == 0 {
 		return
 	}
 	if len(calls) == 1 {
-		p.answer(calls[0].call, results[0].message)
+		p.setAnswer(calls[0], results[0])
 		return
 	}
-	name := func(result use) string {
-		return msgs[result.message].(state.ToolResultMessage).Call().Name
-	}
-	open := map[string]int{} // calls of a name that have no result of that name
+	callName := func(c keyUse) string { return p.calls[c.call].Name }
+	missing := map[string]int{} // by name: calls without a result of that name
+	queues := map[string][]keyUse{}
 	for _, c := range calls {
-		open[p.calls[c.call].Name]++
+		missing[callName(c)]++
 	}
 	for _, r := range results {
-		open[name(r)]--
+		name := msgs[r.message].(state.ToolResultMessage).Call().Name
+		missing[name]--
+		queues[name] = append(queues[name], r)
 	}
-	told := true
+	decided := true
 	for _, c := range calls {
-		told = told && open[p.calls[c.call].Name] <= 0
+		decided = decided && missing[callName(c)] <= 0
 	}
-	if !told && len(results) >= len(calls) { // the names are of no use
-		for i, c := range calls {
-			p.answer(c.call, results[i].message)
-		}
-		return
-	}
-	queues := map[string][]use{}
-	for _, r := range results {
-		queues[name(r)] = append(queues[name(r)], r)
-	}
-	for _, c := range calls {
-		called := p.calls[c.call].Name
-		if queue := queues[called]; open[called] <= 0 && len(queue) > 0 {
-			p.answer(c.call, queue[0].message)
-			queues[called] = queue[1:]
+	for i, c := range calls {
+		name := callName(c)
+		switch {
+		case !decided && len(results) >= len(calls):
+			p.setAnswer(c, results[i])
+		case missing[name] <= 0:
+			p.setAnswer(c, queues[name][0])
+			queues[name] = queues[name][1:]
 		}
 	}
 }
 
-func (p *pairing) answer(number, result int32) {
-	p.calls[number].result, p.answers[result] = int(result), int(number)
+func (p *pairing) setAnswer(call, result keyUse) {
+	p.calls[call.call].result = int(result.message)
+	p.answers[result.message] = int(call.call)
 }

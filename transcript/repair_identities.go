@@ -9,18 +9,19 @@ import (
 	"github.com/agentstate/state/internal/origin"
 )
 
-// What every provider takes, in bytes.
+// The longest ids and names that every provider accepts, in bytes.
 const (
-	maxFitID   = 40
-	maxFitName = 64
+	maxNewID   = 40
+	maxNewName = 64
 )
 
-// identities gives calls ids and names that the provider takes, and results
-// those of their calls. Calls that had the same name still have, and no others.
-func (r *repairer) identities() {
-	ids, names := newLabels(maxFitID), newLabels(maxFitName)
-	for _, e := range r.list {
-		switch m := e.m.(type) {
+// repairIdentities gives calls ids and names that the provider accepts, and
+// results those of their calls. Calls have equal names afterwards if and only if
+// they had before.
+func (r *repairer) repairIdentities() {
+	ids, names := newLabels(maxNewID), newLabels(maxNewName)
+	for _, e := range r.entries {
+		switch m := e.message.(type) {
 		case state.ToolCallMessage:
 			for _, c := range m.Calls() {
 				ids.taken[c.ID], names.taken[c.Name] = true, true
@@ -29,111 +30,110 @@ func (r *repairer) identities() {
 			ids.taken[m.Call().ID] = true
 		}
 	}
-	given := map[*entry][]state.ToolCall{} // ids and names, by the message with the calls
-	used := map[string]bool{}              // ids of the calls so far, true while no other call may have them
-	fit := map[string]string{}             // names by those that did not fit
-	for _, e := range r.list {
-		switch m := e.m.(type) {
+	renamed := map[*entry][]state.ToolCall{} // by message, its calls with their new ids and names
+	waiting := map[string]bool{}             // ids of the calls so far, and whether one of them waits for its result
+	newNames := map[string]string{}          // by names that were not accepted
+	for _, e := range r.entries {
+		switch m := e.message.(type) {
 		case state.ToolCallMessage:
 			calls := m.Calls()
-			_, own := origin.Of(m, r.format)
 			for i := range calls {
 				c := &calls[i]
-				waits, again := used[c.ID]
-				again = again && r.ids == idsUnique && !own
-				if c.Name = r.fitName(c.Name, fit, names); !r.goodID(c.ID) || r.ids != idsFree && (waits || again) {
-					c.ID = ids.next(fitting(c.ID, "call"))
+				waits, used := waiting[c.ID]
+				mustBeNew := waits || used && r.ids == idsUnique && !r.isOwn(m)
+				c.Name = r.acceptedName(c.Name, newNames, names)
+				if !r.acceptsID(c.ID) || r.ids != idsFree && mustBeNew {
+					c.ID = ids.unique(sanitizeLabel(c.ID, "call"))
 				}
-				used[c.ID] = true
+				waiting[c.ID] = true
 			}
-			given[e] = calls
-			r.rename(e, m, calls)
+			renamed[e] = calls
+			r.renameCalls(e, m, calls)
 		case state.ToolResultMessage:
 			if e.answers == nil {
 				continue
 			}
-			c := given[e.answers][e.call]
+			c := renamed[e.answers][e.call]
 			r.renameResult(e, m, c)
-			used[c.ID] = false
+			waiting[c.ID] = false
 		}
 	}
 }
 
-// fitName returns the name that the provider takes for one that a call has.
-func (r *repairer) fitName(name string, fit map[string]string, names labels) string {
-	if r.goodName(name) {
+// acceptedName returns the name that the provider accepts for the name of a call.
+func (r *repairer) acceptedName(name string, newNames map[string]string, names labels) string {
+	if r.acceptsName(name) {
 		return name
 	}
-	if _, ok := fit[name]; !ok {
-		good := fitting(name, "unnamed")
-		if !r.goodName(good) { // it begins with what a name cannot
-			good = "_" + good[:min(len(good), maxFitName-1)]
+	if _, ok := newNames[name]; !ok {
+		label := sanitizeLabel(name, "unnamed")
+		if !r.acceptsName(label) { // because of its first character
+			label = "_" + label[:min(len(label), maxNewName-1)]
 		}
-		fit[name] = names.next(good)
+		newNames[name] = names.unique(label)
 	}
-	return fit[name]
+	return newNames[name]
 }
 
-// rename gives the calls of a message the ids and names that they do not have
-// yet.
-func (r *repairer) rename(e *entry, m state.ToolCallMessage, calls []state.ToolCall) {
-	tools := toolsOf(m)
+// renameCalls gives the calls of a message their new ids and names.
+func (r *repairer) renameCalls(e *entry, m state.ToolCallMessage, calls []state.ToolCall) {
+	texts := callTexts(m)
 	changed := false
-	for i, was := range m.Calls() {
-		if tool, ok := r.renamed(e, tools[i], was, calls[i]); ok {
-			tools[i], changed = tool, true
+	for i, old := range m.Calls() {
+		if text, ok := r.renamedCall(e, texts[i], old, calls[i]); ok {
+			texts[i], changed = text, true
 		}
 	}
 	if changed {
-		e.replace(origin.With(m, "tools", jsontext.Array(tools)))
+		e.replaceMessage(origin.With(m, "tools", jsontext.Array(texts)))
 	}
 }
 
-// renameResult does the same for the result of a call. Only Gemini demands that
-// it has the name of the call.
-func (r *repairer) renameResult(e *entry, m state.ToolResultMessage, is state.ToolCall) {
-	was := m.Call()
-	if r.goodName(was.Name) && r.format != origin.Gemini {
-		is.Name = was.Name
+// renameResult gives a result the id and the name of its call. Only Gemini demands
+// the name of the call.
+func (r *repairer) renameResult(e *entry, m state.ToolResultMessage, call state.ToolCall) {
+	old := m.Call()
+	if r.acceptsName(old.Name) && r.format != origin.Gemini {
+		call.Name = old.Name
 	}
 	members, _ := jsontext.Members([]byte(m.Raw())) // checked when the message was made
-	if tool, ok := r.renamed(e, jsontext.Object(members).Get("tool"), was, is); ok {
-		e.replace(origin.With(m, "tool", tool))
+	if text, ok := r.renamedCall(e, jsontext.Object(members).Get("tool"), old, call); ok {
+		e.replaceMessage(origin.With(m, "tool", text))
 	}
 }
 
-// renamed returns a call as it is in a message with the id and the name of
-// another, and whether that is a change.
-func (r *repairer) renamed(e *entry, tool []byte, was, is state.ToolCall) ([]byte, bool) {
-	if was.ID == is.ID && was.Name == is.Name {
+// renamedCall returns the JSON of a call with the id and the name of another, and
+// whether that is a change.
+func (r *repairer) renamedCall(e *entry, text []byte, old, call state.ToolCall) ([]byte, bool) {
+	if old.ID == call.ID && old.Name == call.Name {
 		return nil, false
 	}
-	members, _ := jsontext.Members(tool) // checked when the message was made
+	members, _ := jsontext.Members(text) // checked when the message was made
 	object := jsontext.Object(members)
-	if was.ID != is.ID {
+	if old.ID != call.ID {
 		rule := ruleID
-		if r.goodID(was.ID) {
+		if r.acceptsID(old.ID) {
 			rule = ruleDuplicateID
 		}
-		object = object.WithString("id", is.ID)
-		r.changed(e, rule, "now with the id "+strconv.Quote(is.ID)+": "+describe(was))
+		object = object.WithString("id", call.ID)
+		r.reportChange(e, rule, "now with the id "+strconv.Quote(call.ID)+": "+describeCall(old))
 	}
-	if was.Name != is.Name {
-		object = object.WithString("name", is.Name)
-		r.changed(e, ruleName, "now with the name "+strconv.Quote(is.Name)+": "+describe(was))
+	if old.Name != call.Name {
+		object = object.WithString("name", call.Name)
+		r.reportChange(e, ruleName, "now with the name "+strconv.Quote(call.Name)+": "+describeCall(old))
 	}
 	return object.JSON(), true
 }
 
-// fitting returns a text of letters and digits, "_" and "-" that looks like the
-// one given, or the other one if that is empty.
-func fitting(text, other string) string {
+// sanitizeLabel returns text with every character replaced by "_" that is no
+// ASCII letter or digit, "_" or "-". For an empty text it returns other.
+func sanitizeLabel(text, other string) string {
 	var b strings.Builder
 	for _, c := range text {
-		if b.Len() == maxFitName {
+		if b.Len() == maxNewName {
 			break
 		}
-		if c > 127 || !madeOf(string(c), 1, false, "_-") {
+		if c > 127 || !consistsOf(string(c), 1, "_-") {
 			c = '_'
 		}
 		b.WriteRune(c)
@@ -144,25 +144,25 @@ func fitting(text, other string) string {
 	return b.String()
 }
 
-// labels are ids or names of which no two are the same.
+// labels are ids or names that are unique.
 type labels struct {
-	taken map[string]bool
-	last  map[string]int // the number that was added to a text last
-	max   int            // bytes
+	taken    map[string]bool
+	last     map[string]int // by text, the number that was last appended to it
+	maxBytes int
 }
 
-func newLabels(max int) labels {
-	return labels{map[string]bool{}, map[string]int{}, max}
+func newLabels(maxBytes int) labels {
+	return labels{map[string]bool{}, map[string]int{}, maxBytes}
 }
 
-// next returns the text, or if it is taken one made of it that is not.
-func (l labels) next(text string) string {
-	text = text[:min(len(text), l.max)]
+// unique returns text if it is not taken, or else text with a number.
+func (l labels) unique(text string) string {
+	text = text[:min(len(text), l.maxBytes)]
 	label := text
 	for l.taken[label] {
 		l.last[text] = max(l.last[text], 1) + 1
 		number := "_" + strconv.Itoa(l.last[text])
-		label = text[:min(len(text), l.max-len(number))] + number
+		label = text[:min(len(text), l.maxBytes-len(number))] + number
 	}
 	l.taken[label] = true
 	return label

@@ -8,65 +8,74 @@ import (
 	"github.com/agentstate/state/internal/origin"
 )
 
-// noResult is what an answer to a call without a result says.
+// noResult is the content of an answer to a call without a result.
 const noResult = "There is no result: the call was not completed."
 
-// results brings calls and results together: what has no counterpart goes or is
-// given one, and results go where the provider wants them.
-func (r *repairer) results() {
-	p := pair(r.messages())
-	answers := r.pairUp(&p)
-	r.place(answers)
+// repairResults gives calls and results their counterparts, or drops them, and
+// moves results to where the provider wants them.
+func (r *repairer) repairResults() {
+	p := pairCalls(r.messages())
+	added := r.pairEntries(&p)
+	r.placeResults(added)
 }
 
-// pairUp drops or mends what has no counterpart, and tells of each result which
-// call it answers. It returns the answers to put in, by the message they are for.
-func (r *repairer) pairUp(p *pairing) map[*entry][]*entry {
+// pairEntries drops or mends what has no counterpart, and notes in each result
+// which call it answers. It returns the answers to insert, by the message with
+// their calls.
+func (r *repairer) pairEntries(p *pairing) map[*entry][]*entry {
 	added := map[*entry][]*entry{}
 	owners := make([]*entry, len(p.calls)) // of the calls, nil if dropped
 	numbers := make([]int, len(p.calls))   // of the calls within their messages
-	list := r.list[:0:0]
-	for i, e := range r.list {
-		switch m := e.m.(type) {
+	kept := r.entries[:0:0]
+	for i, e := range r.entries {
+		switch m := e.message.(type) {
 		case state.ToolCallMessage:
-			left := r.calls(e, m, p.of(i), added)
+			left := r.repairCalls(e, m, p.callsOf(i), added)
 			if left == nil {
-				for k := len(list) - 1; k >= 0 && !list[k].tied && origin.IsAssistants(list[k].m) && isReasoning(list[k].m); k-- {
-					list[k].tied = true
-				}
+				markIdleReasoning(kept)
 				continue
 			}
 			for n, k := range left {
-				owners[p.first[i]+k], numbers[p.first[i]+k] = e, n
+				owners[p.firstCall[i]+k], numbers[p.firstCall[i]+k] = e, n
 			}
 		case state.ToolResultMessage:
 			e.answers = nil
 			if number := p.answers[i]; number != none {
 				e.answers, e.call = owners[number], numbers[number]
-			} else if !r.orphan(e, m) {
+			} else if !r.repairOrphan(e, m) {
 				continue
 			}
 		}
-		list = append(list, e)
+		kept = append(kept, e)
 	}
-	r.list = list
+	r.entries = kept
 	return added
 }
 
-// calls mends a message with calls. It returns which of the calls are left, nil
-// if the message is to be dropped.
-func (r *repairer) calls(e *entry, m state.ToolCallMessage, calls []call, added map[*entry][]*entry) []int {
+// markIdleReasoning marks the reasoning at the end, which led to a dropped call.
+func markIdleReasoning(entries []*entry) {
+	for _, e := range slices.Backward(entries) {
+		if e.idle || !origin.IsAssistants(e.message) || !isReasoning(e.message) {
+			return
+		}
+		e.idle = true
+	}
+}
+
+// repairCalls mends a message with calls. It returns which of the calls are left,
+// nil if the message is to be dropped.
+func (r *repairer) repairCalls(e *entry, m state.ToolCallMessage, calls []pairedCall, added map[*entry][]*entry) []int {
 	left := make([]int, 0, len(calls))
 	for k, c := range calls {
 		switch {
 		case c.result != none:
 		case r.policy&PolicyAnswerCalls != 0:
-			// No call of the message is dropped then, and k remains its number.
+			// This policy drops no call of the message, so k remains its number.
 			answer := state.ToolError(state.ToolCall{ID: c.ID, Name: c.Name}, noResult)
-			added[e] = append(added[e], &entry{m: answer, place: e.place, added: true, answers: e, call: k})
-			r.change(e.place, ruleUnanswered, "answered "+describe(*c.ToolCall))
+			added[e] = append(added[e], &entry{message: answer, original: e.original, added: true, answers: e, call: k})
+			r.addChange(e.original, ruleUnanswered, "answered "+describeCall(*c.ToolCall))
 		default:
-			r.change(e.place, ruleUnanswered, "dropped "+describe(*c.ToolCall))
+			r.addChange(e.original, ruleUnanswered, "dropped "+describeCall(*c.ToolCall))
 			continue
 		}
 		left = append(left, k)
@@ -77,24 +86,17 @@ func (r *repairer) calls(e *entry, m state.ToolCallMessage, calls []call, added 
 	case len(left) == 0:
 		return nil
 	}
-	tools := toolsOf(m)
-	some := make([][]byte, len(left))
+	texts := callTexts(m)
+	leftTexts := make([][]byte, len(left))
 	for n, k := range left {
-		some[n] = tools[k]
+		leftTexts[n] = texts[k]
 	}
-	e.replace(origin.With(m, "tools", jsontext.Array(some)))
+	e.replaceMessage(origin.With(m, "tools", jsontext.Array(leftTexts)))
 	return left
 }
 
-// toolsOf returns the calls of a message as they are in it.
-func toolsOf(m state.ToolCallMessage) [][]byte {
-	members, _ := jsontext.Members([]byte(m.Raw())) // checked when the message was made
-	tools, _ := jsontext.Elements(jsontext.Object(members).Get("tools"))
-	return tools
-}
-
-// orphan mends a result without a call. It reports whether the entry stays.
-func (r *repairer) orphan(e *entry, m state.ToolResultMessage) bool {
+// repairOrphan mends a result without a call. It reports whether the entry stays.
+func (r *repairer) repairOrphan(e *entry, m state.ToolResultMessage) bool {
 	switch call := m.Call(); {
 	case r.profile.continued:
 	case r.policy&PolicyKeepResults != 0:
@@ -102,104 +104,132 @@ func (r *repairer) orphan(e *entry, m state.ToolResultMessage) bool {
 		if name == "" {
 			name = "a tool"
 		}
-		e.m = state.UserText("Result of " + name + ": " + m.Text())
-		r.change(e.place, ruleOrphan, "made a text of the user's: "+describe(call))
+		e.message = state.UserText("Result of " + name + ": " + m.Text())
+		r.addChange(e.original, ruleOrphan, "made a user text: "+describeCall(call))
 	default:
-		r.change(e.place, ruleOrphan, "dropped "+describe(call))
+		r.addChange(e.original, ruleOrphan, "dropped "+describeCall(call))
 		return false
 	}
 	return true
 }
 
-// place puts results directly after the turn with their calls, and the answers
-// that were added too. Results that are there already keep their order; so do
-// all other messages.
-func (r *repairer) place(added map[*entry][]*entry) {
-	c := checker{rules: r.rules}
-	sent := make([]bool, len(r.list))
-	for i, e := range r.list {
-		sent[i] = c.isSent(e.m)
-	}
-	places := map[*entry][]int{} // of the results, by the message with the calls
-	for i, e := range r.list {
-		if e.answers != nil {
-			places[e.answers] = append(places[e.answers], i)
-		}
-	}
-	list := make([]*entry, 0, len(r.list))
-	done := make([]bool, len(r.list))
-	put := func(i int) {
-		if !done[i] {
-			list, done[i] = append(list, r.list[i]), true
-		}
-	}
-	for i := 0; i < len(r.list); i++ {
-		if done[i] || isResult(r.list[i].m) || !sent[i] {
-			put(i)
+// placeResults puts results, and the answers that were added, directly behind the
+// turn with their calls. Results that are there already keep their order, and so
+// do all other messages.
+func (r *repairer) placeResults(added map[*entry][]*entry) {
+	p := newPlacement(r)
+	for i, e := range r.entries {
+		if p.done[i] || !p.sent[i] || isResult(e.message) {
+			p.place(i, i+1)
 			continue
 		}
-		end := r.turnEnd(i, sent, done)
-		turn := map[*entry]bool{}
-		var results []int
-		var answers []*entry
-		for ; i < end; i++ {
-			put(i)
-			e := r.list[i]
-			turn[e] = true
-			results = append(results, places[e]...)
-			answers = append(answers, added[e]...)
+		end := p.turnEnd(i)
+		p.place(i, end)
+		p.place(end, p.resultsEnd(i, end))
+		if r.wantsAdjacent() {
+			p.moveResults(i, end)
 		}
-		// What is in its place already, and what does not count.
-		for k := end; k < len(r.list) && (done[k] || !sent[k] || isResult(r.list[k].m)); k++ {
-			if e := r.list[k]; e.answers != nil && !done[k] && !turn[e.answers] {
-				break
-			} else if turn[e.answers] || e.answers == nil && isResult(r.list[k].m) {
-				for ; i <= k; i++ {
-					put(i)
-				}
-			}
+		for _, caller := range r.entries[i:end] {
+			p.placed = append(p.placed, added[caller]...)
 		}
-		if r.adjacent() {
-			slices.Sort(results)
-			for _, k := range results {
-				if !done[k] {
-					put(k)
-					r.change(r.list[k].place, ruleNotAdjacent, "moved "+describe(r.list[k].m.(state.ToolResultMessage).Call()))
-				}
-			}
-		}
-		list = append(list, answers...)
-		i--
 	}
-	r.list = list
+	r.entries = p.placed
 }
 
-// turnEnd returns where the turn ends that begins at i: at a result, or at what
-// is of another turn.
-func (r *repairer) turnEnd(i int, sent, done []bool) int {
-	end, before := i+1, r.list[i].m
-	for k := i + 1; k < len(r.list); k++ {
-		switch {
-		case done[k] || !sent[k]:
+// wantsAdjacent reports whether the provider wants results directly behind their
+// calls.
+func (r *repairer) wantsAdjacent() bool {
+	return r.format == origin.OpenAI || r.format == origin.Anthropic || r.format == origin.Gemini
+}
+
+// placement is a new order of the entries of a repairer. Indexes are those of the
+// old order.
+type placement struct {
+	*repairer
+	sent    []bool  // of each entry, whether the provider is sent it
+	owner   []int   // of each result, the entry with its call, or none
+	results [][]int // of each entry, the results of its calls
+	done    []bool  // of each entry, whether it has been placed
+	placed  []*entry
+}
+
+func newPlacement(r *repairer) *placement {
+	n := len(r.entries)
+	p := &placement{
+		repairer: r,
+		sent:     make([]bool, n),
+		owner:    make([]int, n),
+		results:  make([][]int, n),
+		done:     make([]bool, n),
+		placed:   make([]*entry, 0, n),
+	}
+	indexes := make(map[*entry]int, n)
+	for i, e := range r.entries {
+		p.sent[i], indexes[e] = r.isSent(e.message), i
+	}
+	for i, e := range r.entries {
+		owner, ok := indexes[e.answers]
+		if !ok {
+			p.owner[i] = none
 			continue
-		case isResult(r.list[k].m) || !r.sameTurn(before, r.list[k].m):
-			return end
 		}
-		end, before = k+1, r.list[k].m
+		p.owner[i], p.results[owner] = owner, append(p.results[owner], i)
+	}
+	return p
+}
+
+// place places the entries from start to end that have not been placed.
+func (p *placement) place(start, end int) {
+	for i := start; i < end; i++ {
+		if !p.done[i] {
+			p.placed, p.done[i] = append(p.placed, p.entries[i]), true
+		}
+	}
+}
+
+// turnEnd returns the end of the turn that begins at start. It ends in front of a
+// result, or of a message of another turn.
+func (p *placement) turnEnd(start int) int {
+	end, before := start+1, p.entries[start].message
+	for i := start + 1; i < len(p.entries); i++ {
+		m := p.entries[i].message
+		if p.done[i] || !p.sent[i] {
+			continue
+		}
+		if isResult(m) || !p.sameTurn(before, m) {
+			break
+		}
+		end, before = i+1, m
 	}
 	return end
 }
 
-// adjacent reports whether the provider wants results directly after their
-// calls.
-func (r *repairer) adjacent() bool {
-	return r.format == origin.OpenAI || r.format == origin.Anthropic || r.format == origin.Gemini
+// resultsEnd returns the end of the results behind a turn that are in their place
+// already: those of the turn, and those without a call. Between them may be entries
+// that are not sent or that have been placed.
+func (p *placement) resultsEnd(start, end int) int {
+	resultsEnd := end
+	for i := end; i < len(p.entries); i++ {
+		ownResult := p.owner[i] >= start && p.owner[i] < end
+		orphan := p.owner[i] == none && isResult(p.entries[i].message)
+		if ownResult || orphan {
+			resultsEnd = i + 1
+		} else if !p.done[i] && p.sent[i] {
+			break
+		}
+	}
+	return resultsEnd
 }
 
-// sameTurn reports whether a message is of one turn with the one before it.
-func (r *repairer) sameTurn(before, m state.Message) bool {
-	if r.format == origin.Anthropic || r.format == origin.Gemini {
-		return isAssistantsTurn(before, m)
+// moveResults places the results of a turn that are not in their place.
+func (p *placement) moveResults(start, end int) {
+	results := slices.Sorted(slices.Values(slices.Concat(p.results[start:end]...)))
+	for _, i := range results {
+		if p.done[i] {
+			continue
+		}
+		p.place(i, i+1)
+		e := p.entries[i]
+		p.addChange(e.original, ruleNotAdjacent, "moved "+describeCall(e.message.(state.ToolResultMessage).Call()))
 	}
-	return origin.Joins(before, m)
 }

@@ -107,8 +107,8 @@ message 3: not-adjacent: moved call "a" of "f"`,
 			{"type":"tool_result","role":"tool_result","tool":{},"content":{"n":1.0}}`,
 			`{"type":"text","role":"user","content":"Result of f: 1.0"}
 			{"type":"text","role":"user","content":"Result of a tool: {\"n\":1.0}"}`,
-			`message 0: orphan-result: made a text of the user's: call "a" of "f"
-message 1: orphan-result: made a text of the user's: call "" of ""`,
+			`message 0: orphan-result: made a user text: call "a" of "f"
+message 1: orphan-result: made a user text: call "" of ""`,
 		},
 		{
 			"ids that are missing or there twice are replaced, in results too", transcript.Anthropic, transcript.PolicyDrop,
@@ -189,7 +189,7 @@ message 2: empty: dropped: it says nothing`,
 			`{"type":"text","role":"system","content":"a"}
 			{"type":"text","role":"user","content":"Continue."}
 			{"type":"text","role":"assistant","content":"b"}`,
-			`message 1: first: put a text of the user's before it`,
+			`message 1: first: put a user text before it`,
 		},
 		{
 			"and before calls", transcript.Gemini, transcript.PolicyDrop,
@@ -200,8 +200,8 @@ message 2: empty: dropped: it says nothing`,
 			{"type":"text","role":"assistant","content":"b","gemini":{"joined":false}}
 			{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f"}],"gemini":{"joined":true}}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":{}}`,
-			`message 0: first: put a text of the user's before it
-message 0: not-adjacent: no longer of one entry with the message before it`,
+			`message 0: first: put a user text before it
+message 0: not-adjacent: no longer in one entry with the message before it`,
 		},
 		{
 			"results are of one content with nothing else", transcript.Gemini, transcript.PolicyDrop,
@@ -213,7 +213,7 @@ message 0: not-adjacent: no longer of one entry with the message before it`,
 			{"type":"tool_call","role":"assistant","tools":[{"name":"f"}],"gemini":{}}
 			{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":{},"gemini":{}}
 			{"type":"text","role":"user","content":"b","gemini":{"joined":false}}`,
-			`message 3: not-adjacent: no longer of one entry with the message before it`,
+			`message 3: not-adjacent: no longer in one entry with the message before it`,
 		},
 		{
 			"results that were of one content with others are of their own", transcript.Gemini, transcript.PolicyDrop,
@@ -227,7 +227,7 @@ message 0: not-adjacent: no longer of one entry with the message before it`,
 			{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":{},"gemini":{}}
 			{"type":"tool_result","role":"tool_result","tool":{"name":"g"},"content":{},"gemini":{"joined":true}}
 			{"type":"text","role":"user","content":"b","gemini":{"joined":false}}`,
-			`message 3: not-adjacent: no longer of one entry with the message before it
+			`message 3: not-adjacent: no longer in one entry with the message before it
 message 4: not-adjacent: moved call "" of "g"`,
 		},
 		{
@@ -238,7 +238,7 @@ message 4: not-adjacent: moved call "" of "g"`,
 			`{"type":"text","role":"assistant","content":"a","openai":{}}
 			{"type":"text","role":"assistant","content":"b","openai":{"joined":false}}`,
 			`message 1: content: dropped: it says nothing
-message 2: not-adjacent: no longer of one entry with the message before it`,
+message 2: not-adjacent: no longer in one entry with the message before it`,
 		},
 		{
 			"an item's id that is there twice", transcript.OpenAIResponses, transcript.PolicyDrop,

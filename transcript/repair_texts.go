@@ -9,52 +9,53 @@ import (
 	"github.com/agentstate/state/internal/origin"
 )
 
-// roles gives roles that the provider knows.
-func (r *repairer) roles() {
-	for _, refused := range r.refused(ruleRole) {
+// repairRoles gives messages a role that the provider knows.
+func (r *repairer) repairRoles() {
+	for _, refused := range r.refusals(ruleRole) {
 		role := "user"
-		if _, ok := refused.m.(state.ToolCallMessage); ok {
+		if _, ok := refused.message.(state.ToolCallMessage); ok {
 			role = "assistant"
 		}
 		r.setRole(refused, role)
 	}
 }
 
-// systems makes the user say what the system says where it cannot.
-func (r *repairer) systems() {
-	for _, refused := range r.refused(ruleSystem) {
+// repairSystems makes system messages user messages where the provider accepts no
+// system message.
+func (r *repairer) repairSystems() {
+	for _, refused := range r.refusals(ruleSystem) {
 		r.setRole(refused, "user")
 	}
 }
 
 func (r *repairer) setRole(refused refusal, role string) {
-	r.changed(refused.entry, refused.rule, fmt.Sprintf("role %.60q is now %q", refused.m.Role(), role))
-	refused.replace(origin.With(refused.m, "role", jsontext.AppendQuote(nil, role)))
+	r.reportChange(refused.entry, refused.rule, fmt.Sprintf("role %.60q is now %q", refused.message.Role(), role))
+	refused.replaceMessage(origin.With(refused.message, "role", jsontext.AppendQuote(nil, role)))
 }
 
-// texts drops the parts of texts that say nothing, and the texts that then are
-// empty. A result without content stays, with an empty text.
-func (r *repairer) texts() {
-	for _, refused := range r.refused(ruleContent, ruleEmpty) {
-		if isResult(refused.m) {
-			r.changed(refused.entry, refused.rule, "now an empty text")
-			refused.replace(origin.With(refused.m, "content", []byte(`""`)))
+// repairTexts drops the empty parts of texts, and texts that are empty then. A
+// result without content stays, with an empty text.
+func (r *repairer) repairTexts() {
+	for _, refused := range r.refusals(ruleContent, ruleEmpty) {
+		if isResult(refused.message) {
+			r.reportChange(refused.entry, refused.rule, "now an empty text")
+			refused.replaceMessage(origin.With(refused.message, "content", []byte(`""`)))
 			continue
 		}
-		r.keepParts(refused, func(part jsontext.Object) bool {
+		r.filterParts(refused, func(part jsontext.Object) bool {
 			if r.format == origin.OpenAI {
-				return !isUntyped(part)
+				return !isUntypedPart(part)
 			}
 			return !isTextPart(part) || strings.TrimSpace(part.String("text")) != ""
 		})
 	}
 }
 
-// serverTools drops calls and results of Anthropic's own tools that lack their
-// counterpart.
-func (r *repairer) serverTools() {
+// repairServerTools drops calls and results of Anthropic's own tools that lack
+// their counterpart.
+func (r *repairer) repairServerTools() {
 	refused := map[*entry]bool{}
-	for _, one := range r.refused(ruleServerTool) {
+	for _, one := range r.refusals(ruleServerTool) {
 		refused[one.entry] = true
 	}
 	if len(refused) == 0 {
@@ -62,13 +63,13 @@ func (r *repairer) serverTools() {
 	}
 	answered := map[string]bool{} // of the calls
 	var own []*entry
-	for _, e := range r.list {
-		if _, ok := origin.Of(e.m, r.format); !ok {
+	for _, e := range r.entries {
+		if !r.isOwn(e.message) {
 			continue
 		}
 		own = append(own, e)
-		for _, part := range partsOf(e.m) {
-			call, result := serverTool(part)
+		for _, part := range textParts(e.message) {
+			call, result := serverToolIDs(part)
 			if _, called := answered[result]; called {
 				answered[result] = true
 			} else if call != "" {
@@ -76,37 +77,37 @@ func (r *repairer) serverTools() {
 			}
 		}
 	}
-	called := map[string]bool{"": true}
-	complete := func(part jsontext.Object) bool {
-		call, result := serverTool(part)
+	called := map[string]bool{"": true} // so far
+	isComplete := func(part jsontext.Object) bool {
+		call, result := serverToolIDs(part)
 		called[call] = true
 		return called[result] && (call == "" || answered[call])
 	}
 	for _, e := range own {
 		if refused[e] {
-			r.keepParts(refusal{e, ruleServerTool}, complete)
+			r.filterParts(refusal{e, ruleServerTool}, isComplete)
 			continue
 		}
-		for _, part := range partsOf(e.m) {
-			complete(part)
+		for _, part := range textParts(e.message) {
+			isComplete(part)
 		}
 	}
 }
 
-// keepParts keeps the parts of a text for which it is true, and drops the text if
-// there are none.
-func (r *repairer) keepParts(refused refusal, is func(part jsontext.Object) bool) {
+// filterParts keeps the parts of a text for which keep returns true. It drops the
+// text if none is left.
+func (r *repairer) filterParts(refused refusal, keep func(part jsontext.Object) bool) {
 	var kept [][]byte
-	parts, _ := jsontext.Elements([]byte(refused.m.(state.TextMessage).Content())) // none if it is no array
+	parts, _ := jsontext.Elements([]byte(refused.message.(state.TextMessage).Content())) // none if it is no array
 	for _, part := range parts {
-		if members, _ := jsontext.Members(part); is(members) {
+		if members, _ := jsontext.Members(part); keep(members) {
 			kept = append(kept, part)
 		}
 	}
 	if len(kept) == 0 {
-		r.drop(refused.entry, refused.rule, "it says nothing")
+		r.dropEntry(refused.entry, refused.rule, "it says nothing")
 		return
 	}
-	r.changed(refused.entry, refused.rule, fmt.Sprintf("dropped %d of %d parts", len(parts)-len(kept), len(parts)))
-	refused.replace(origin.With(refused.m, "content", jsontext.Array(kept)))
+	r.reportChange(refused.entry, refused.rule, fmt.Sprintf("dropped %d of %d parts", len(parts)-len(kept), len(parts)))
+	refused.replaceMessage(origin.With(refused.message, "content", jsontext.Array(kept)))
 }

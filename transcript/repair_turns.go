@@ -8,138 +8,135 @@ import (
 	"github.com/agentstate/state/internal/origin"
 )
 
-// goOn is what the user says where the provider wants it to speak.
-const goOn = "Continue."
+// continueText is what the user says where the provider wants the user to speak.
+const continueText = "Continue."
 
-// items makes the ids of items unique: an item that is there again is dropped,
-// and texts and calls, which can be something new, lose the id.
-func (r *repairer) items() {
-	for _, refused := range r.refused(ruleDuplicateItem) {
+// repairItems makes the ids of items unique. It drops an item that is there
+// already. Texts and calls, which may be new, lose the id.
+func (r *repairer) repairItems() {
+	for _, refused := range r.refusals(ruleDuplicateItem) {
 		e := refused.entry
-		if _, ok := e.m.(state.UnknownMessage); ok {
-			r.drop(e, ruleDuplicateItem, "it is there already")
+		if _, ok := e.message.(state.UnknownMessage); ok {
+			r.dropEntry(e, ruleDuplicateItem, "it is there already")
 			continue
 		}
-		r.changed(e, ruleDuplicateItem, "dropped the id of the item")
-		if m, ok := e.m.(state.ToolCallMessage); ok {
-			tools := toolsOf(m)
-			for i, tool := range tools {
-				tools[i] = withoutItemID(tool)
+		r.reportChange(e, ruleDuplicateItem, "dropped the id of the item")
+		if m, ok := e.message.(state.ToolCallMessage); ok {
+			calls := callTexts(m)
+			for i, call := range calls {
+				calls[i] = withoutItemID(call)
 			}
-			e.replace(origin.With(m, "tools", jsontext.Array(tools)))
+			e.replaceMessage(origin.With(m, "tools", jsontext.Array(calls)))
 			continue
 		}
-		e.replace(state.DecodeMessage(withoutItemID([]byte(e.m.Raw()))))
+		e.replaceMessage(state.DecodeMessage(withoutItemID([]byte(e.message.Raw()))))
 	}
 }
 
-// withoutItemID returns a message or a call without the id that is kept of its
-// item, if there is one.
-func withoutItemID(object []byte) []byte {
-	members, _ := jsontext.Members(object) // checked when the message was made
-	kept := members.Object(origin.OpenAIResponses)
+// withoutItemID returns a message or a call without the id of its item.
+func withoutItemID(text []byte) []byte {
+	members, _ := jsontext.Members(text) // checked when the message was made
+	kept := jsontext.Object(members).Object(origin.OpenAIResponses)
 	more := kept.Object("more")
 	if more.Get("id") == nil {
-		return object
+		return text
 	}
 	kept = kept.With("more", more.Without("id").JSON())
 	return jsontext.Object(members).With(origin.OpenAIResponses, kept.JSON()).JSON()
 }
 
-// reasoning drops reasoning that led to nothing, and what was thought directly
+// repairReasoning drops reasoning that led to nothing, and the reasoning directly
 // before it.
-func (r *repairer) reasoning() {
-	idle := map[*entry]bool{}
-	for _, refused := range r.refused(ruleReasoning) {
-		idle[refused.entry] = true
+func (r *repairer) repairReasoning() {
+	refused := map[*entry]bool{}
+	for _, one := range r.refusals(ruleReasoning) {
+		refused[one.entry] = true
 	}
-	followed := false // by something else of the assistant's
-	before := false   // what was dropped
-	for k := len(r.list) - 1; k >= 0; k-- {
-		e := r.list[k]
-		if idle[e] || (before || e.tied && !followed) && origin.IsAssistants(e.m) && isReasoning(e.m) {
-			r.drop(e, ruleReasoning, "nothing follows from it")
-			before = true
+	followed := false    // by another message of the assistant
+	droppedNext := false // the next message
+	for k := len(r.entries) - 1; k >= 0; k-- {
+		e := r.entries[k]
+		if refused[e] || (droppedNext || e.idle && !followed) && origin.IsAssistants(e.message) && isReasoning(e.message) {
+			r.dropEntry(e, ruleReasoning, "nothing follows from it")
+			droppedNext = true
 			continue
 		}
-		before, followed = false, origin.IsAssistants(e.m)
+		droppedNext, followed = false, origin.IsAssistants(e.message)
 	}
 }
 
-// joined sets right what messages say of the one before them, where that is
-// another one now: results of one turn are of one entry, and else nothing is that
-// was not.
-func (r *repairer) joined() {
-	for k := 1; k < len(r.list); k++ {
-		before, e := r.list[k-1], r.list[k]
-		joined, said := origin.Joined(e.m)
-		if !said || before.place == e.place-1 && !before.added || r.together(before, e) {
+// repairJoined corrects what messages say about being in one entry with the
+// message before them, if that is another message now. Results of one turn are in
+// one entry. Other messages are in one entry only if they were.
+func (r *repairer) repairJoined() {
+	for k := 1; k < len(r.entries); k++ {
+		before, e := r.entries[k-1], r.entries[k]
+		joined, said := origin.Joined(e.message)
+		if !said || before.original == e.original-1 && !before.added || r.wereJoined(before, e) {
 			continue
 		}
-		if one := isResult(before.m) && isResult(e.m); one != joined {
-			r.setJoined(e, one)
+		if both := isResult(before.message) && isResult(e.message); both != joined {
+			r.setJoined(e, both)
 		}
 	}
-	// What is left is of one entry with results though it is none.
-	for _, refused := range r.refused(ruleNotAdjacent) {
-		if joined, _ := origin.Joined(refused.m); joined {
+	// The remaining messages are no results, but in one entry with results.
+	for _, refused := range r.refusals(ruleNotAdjacent) {
+		if joined, _ := origin.Joined(refused.message); joined {
 			r.setJoined(refused.entry, false)
 		}
 	}
 }
 
-// together reports whether both were of one entry, in this order.
-func (r *repairer) together(before, e *entry) bool {
-	return !before.added && before.place < e.place && r.given[before.place] == r.given[e.place]
+// wereJoined reports whether both were in one entry, in this order.
+func (r *repairer) wereJoined(before, e *entry) bool {
+	return !before.added && before.original < e.original && r.joined[before.original] == r.joined[e.original]
 }
 
 func (r *repairer) setJoined(e *entry, joined bool) {
 	for _, format := range []string{origin.OpenAI, origin.OpenAIResponses, origin.Anthropic, origin.Gemini} {
-		if kept, _ := origin.Of(e.m, format); kept.Get("joined") != nil {
-			e.replace(origin.With(e.m, format, kept.With("joined", fmt.Appendf(nil, "%t", joined)).JSON()))
+		if kept, _ := origin.Of(e.message, format); kept.Get("joined") != nil {
+			e.replaceMessage(origin.With(e.message, format, kept.With("joined", fmt.Appendf(nil, "%t", joined)).JSON()))
 		}
 	}
-	detail := "no longer of one entry with the message before it"
+	detail := "no longer in one entry with the message before it"
 	if joined {
-		detail = "now of one entry with the message before it"
+		detail = "now in one entry with the message before it"
 	}
-	r.changed(e, ruleNotAdjacent, detail)
+	r.reportChange(e, ruleNotAdjacent, detail)
 }
 
-// userTurns puts a text of the user's where the user has to speak: before the
-// turn that is refused.
-func (r *repairer) userTurns() {
-	rules := map[*entry]string{} // by what is refused
-	for _, refused := range r.refused(ruleFirst, ruleCallTurn) {
+// repairUserTurns inserts a text of the user before a turn that must follow one.
+func (r *repairer) repairUserTurns() {
+	rules := map[*entry]string{} // by refused entry
+	for _, refused := range r.refusals(ruleFirst, ruleCallTurn) {
 		rules[refused.entry] = refused.rule
 	}
 	if len(rules) == 0 {
 		return
 	}
-	c := checker{rules: r.rules}
-	spoken := map[*entry]*entry{} // by what follows
+	inserted := map[*entry]*entry{} // by the entry that begins the turn
 	var before, start *entry
-	for _, e := range r.list {
-		if !c.isSent(e.m) {
+	for _, e := range r.entries {
+		if !r.isSent(e.message) {
 			continue
 		}
-		if before == nil || !r.sameTurn(before.m, e.m) {
+		if before == nil || !r.sameTurn(before.message, e.message) {
 			start = e
 		}
-		if before = e; rules[e] != "" && spoken[start] == nil {
-			spoken[start] = &entry{m: state.UserText(goOn), place: start.place, added: true}
-			r.change(start.place, rules[e], "put a text of the user's before it")
+		if before = e; rules[e] != "" && inserted[start] == nil {
+			inserted[start] = &entry{message: state.UserText(continueText), original: start.original, added: true}
+			r.addChange(start.original, rules[e], "put a user text before it")
 		}
 	}
-	list := make([]*entry, 0, len(r.list)+len(spoken))
-	for _, e := range r.list {
-		if text := spoken[e]; text != nil {
-			list = append(list, text)
-			if joined, _ := origin.Joined(e.m); joined {
+	entries := make([]*entry, 0, len(r.entries)+len(inserted))
+	for _, e := range r.entries {
+		if text := inserted[e]; text != nil {
+			entries = append(entries, text)
+			if joined, _ := origin.Joined(e.message); joined {
 				r.setJoined(e, false)
 			}
 		}
-		list = append(list, e)
+		entries = append(entries, e)
 	}
-	r.list = list
+	r.entries = entries
 }

@@ -7,35 +7,33 @@ import (
 	"github.com/agentstate/state"
 )
 
-// Trim shortens a conversation. It returns some of the messages, the very same
-// ones in their order, in a slice of its own, and leaves the one it gets as it
-// is. It may be called by many goroutines.
+// Trim shortens a conversation. It returns some of the messages, unchanged and in
+// their order, in a new slice. It does not change its argument and is safe for
+// concurrent use.
 //
-// A Trim of this package drops the oldest groups, as [Groups] has them, and
-// keeps the latest, so that a call never loses its result nor a result its call.
-// Whatever its limit, it keeps, and counts:
-//   - what the system says before anybody else does,
-//   - calls that have no result yet, with their group: a result that comes later
-//     finds them,
+// A Trim of this package drops the oldest groups, as defined by [Groups], and
+// keeps the latest. A call never loses its result, and a result never loses its
+// call. Whatever the limit, these messages are kept, and count:
+//   - the system prompt at the beginning,
+//   - calls without a result, with their group, so that a later result finds them,
 //   - the latest group,
-//   - what the user said last before any other message that is kept: the request
-//     that it is about.
+//   - the last request of the user before any other message that is kept.
 //
-// What a provider accepts it accepts after the Trim too: if [Check] finds nothing
-// in the conversation, it finds nothing in what is left of it.
+// A Trim preserves validity: if [Check] finds nothing in the conversation, it
+// finds nothing in the result.
 type Trim func([]state.Message) []state.Message
 
-// KeepLast returns the Trim that keeps at most n messages, as long as those that
-// are always kept are not more. A negative n is as 0.
+// KeepLast returns the Trim that keeps at most n messages. It keeps more only if
+// the messages that are always kept are more. A negative n counts as 0.
 func KeepLast(n int) Trim {
-	return keep(n, func(state.Message) int { return 1 })
+	return newTrim(n, func(state.Message) int { return 1 })
 }
 
-// KeepTokens returns the Trim that keeps messages of at most max tokens in all,
-// as long as those that are always kept are not more. It calls count at most
-// once for each message; a negative count is as 0, and so is a negative max.
-// Without a count it takes a token for every four bytes of a message's JSON,
-// which is about what English text has.
+// KeepTokens returns the Trim that keeps messages of at most max tokens in total.
+// It keeps more only if the messages that are always kept have more. It calls
+// count at most once for each message. A negative count and a negative max count
+// as 0. If count is nil, four bytes of a message's JSON count as one token, which
+// is about right for English text.
 func KeepTokens(max int, count func(state.Message) int) Trim {
 	if count == nil {
 		count = func(m state.Message) int {
@@ -45,19 +43,19 @@ func KeepTokens(max int, count func(state.Message) int) Trim {
 			return len(m.Raw())/4 + 1
 		}
 	}
-	return keep(max, count)
+	return newTrim(max, count)
 }
 
 // Handler returns the handler that appends messages and then trims, for the
 // field of the messages. Unlike the default handler, which only appends, it
-// copies what is kept with each write.
+// copies the messages that are kept with each write.
 func (t Trim) Handler() state.Handler[[]state.Message] {
 	return state.NewHandler("trim", func(current []state.Message, _ bool, update []state.Message) ([]state.Message, error) {
 		return t(slices.Concat(current, update)), nil
 	})
 }
 
-func keep(limit int, count func(state.Message) int) Trim {
+func newTrim(limit int, count func(state.Message) int) Trim {
 	return func(msgs []state.Message) []state.Message {
 		w := newWindow(msgs, count)
 		w.keepAlways()
@@ -72,60 +70,61 @@ func keep(limit int, count func(state.Message) int) Trim {
 	}
 }
 
-// window is what a Trim keeps of a conversation.
+// window is the part of a conversation that a Trim keeps.
 type window struct {
 	pairing
 	msgs    []state.Message
 	count   func(state.Message) int
 	groups  [][]int
-	group   []int  // of each message, the number of its group
-	request []int  // of each message, the last the user said before it, or none
-	kept    []bool // each message
+	groupOf []int  // of each message, the number of its group
+	request []int  // of each message, the request before it, or none
+	kept    []bool // of each message
 	counts  []int  // of each message, none if not counted yet
-	total   int    // of what is kept
+	total   int    // the count of the kept messages
 }
 
 func newWindow(msgs []state.Message, count func(state.Message) int) *window {
-	n, p := len(msgs), pair(msgs)
+	n, p := len(msgs), pairCalls(msgs)
 	w := &window{
 		pairing: p,
 		msgs:    msgs,
 		count:   count,
 		groups:  p.groups(msgs),
-		group:   make([]int, n),
+		groupOf: make([]int, n),
 		request: make([]int, n),
 		kept:    make([]bool, n),
 		counts:  make([]int, n),
 	}
 	for number, group := range w.groups {
 		for _, i := range group {
-			w.group[i], w.counts[i] = number, none
+			w.groupOf[i], w.counts[i] = number, none
 		}
 	}
 	last, best := none, 1
 	for i := range msgs {
 		w.request[i] = last
-		if rank := w.asks(i); rank >= best {
+		if rank := w.requestRank(i); rank >= best {
 			last, best = i, rank
 		}
 	}
 	return w
 }
 
-// isRequest reports whether a message is what the user asked for, and its group
-// begins with that.
-func (w *window) isRequest(i int) bool { return w.asks(i) == asked }
+// rankRequest is the rank of a request of the user.
+const rankRequest = 3
 
-// asks ranks a message as what can stand before others: a request; before there
-// is one a result whose call the provider holds; or else an item of the user's.
-func (w *window) asks(i int) int {
-	if w.groups[w.group[i]][0] != i {
+// requestRank ranks a message as the request that messages behind it are about.
+// The best is a text of the user. Before the first of these, it is a result whose
+// call the provider holds, and before the first of these an item of the user. The
+// message must begin its group.
+func (w *window) requestRank(i int) int {
+	if w.groups[w.groupOf[i]][0] != i {
 		return 0
 	}
 	switch m := w.msgs[i].(type) {
 	case state.TextMessage:
 		if m.Role() == "user" && !isReasoning(m) {
-			return asked
+			return rankRequest
 		}
 	case state.ToolResultMessage:
 		if w.answers[i] == none {
@@ -139,85 +138,79 @@ func (w *window) asks(i int) int {
 	return 0
 }
 
-// asked is the rank of what the user asked for.
-const asked = 3
-
-// keepAlways keeps what the system says first, and the calls that wait for their
-// results, with what the user asked for before.
+// keepAlways keeps the system prompt, and the calls that wait for their results
+// with their requests.
 func (w *window) keepAlways() {
 	for i, m := range w.msgs {
-		if !isSystems(m) {
+		if !isSystem(m) {
 			break
 		}
-		w.keep(i)
+		w.keepMessages(i)
 	}
 	for _, c := range w.calls {
 		if c.result == none {
-			w.keep(w.withRequests(w.groups[w.group[c.message]])...)
+			w.keepMessages(w.withRequests(w.groups[w.groupOf[c.message]])...)
 		}
 	}
 }
 
-// keepLatest keeps groups from the end, those that end last first, each with what
-// the user asked for before, as long as the total is within the limit.
+// keepLatest keeps groups with their requests while the total is within the limit,
+// those that end last first.
 func (w *window) keepLatest(limit int) {
 	latest := len(w.msgs) - 1
 	for i := latest; i >= 0; i-- {
-		group := w.groups[w.group[i]]
+		group := w.groups[w.groupOf[i]]
 		if w.kept[i] || group[len(group)-1] != i {
 			continue
 		}
 		more := w.withRequests(group)
-		if i < latest && w.with(more) > limit {
+		if i < latest && w.totalWith(more) > limit {
 			return
 		}
-		w.keep(more...)
+		w.keepMessages(more...)
 	}
 }
 
-// withRequests returns the messages of a group, and the requests before them
-// with their groups.
+// withRequests returns the messages of a group and of the groups of the requests
+// before them.
 func (w *window) withRequests(group []int) []int {
 	more, last := slices.Clip(group), none
 	for _, i := range group {
 		request := w.request[i]
-		if w.isRequest(i) || request == last || request == none {
+		if request == none || request == last || w.requestRank(i) == rankRequest {
 			continue
 		}
-		if last = request; w.group[request] != w.group[i] {
-			more = append(more, w.groups[w.group[request]]...)
+		if last = request; w.groupOf[request] != w.groupOf[i] {
+			more = append(more, w.groups[w.groupOf[request]]...)
 		}
 	}
 	return more
 }
 
-// with returns the total if the messages were kept too.
-func (w *window) with(messages []int) int {
+// totalWith returns the total if the messages were kept as well.
+func (w *window) totalWith(messages []int) int {
 	total := w.total
 	for _, i := range messages {
-		if !w.kept[i] {
-			total = sum(total, w.countOf(i))
+		if w.kept[i] {
+			continue
 		}
+		if w.counts[i] == none {
+			w.counts[i] = max(w.count(w.msgs[i]), 0)
+		}
+		total = addCounts(total, w.counts[i])
 	}
 	return total
 }
 
-func (w *window) keep(messages ...int) {
-	w.total = w.with(messages)
+func (w *window) keepMessages(messages ...int) {
+	w.total = w.totalWith(messages)
 	for _, i := range messages {
 		w.kept[i] = true
 	}
 }
 
-func (w *window) countOf(i int) int {
-	if w.counts[i] == none {
-		w.counts[i] = max(w.count(w.msgs[i]), 0)
-	}
-	return w.counts[i]
-}
-
-// sum adds two counts, and stays at the greatest where they are too much.
-func sum(a, b int) int {
+// addCounts adds two counts. The sum saturates instead of overflowing.
+func addCounts(a, b int) int {
 	if a > math.MaxInt-b {
 		return math.MaxInt
 	}

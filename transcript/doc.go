@@ -1,0 +1,35 @@
+// Package transcript keeps conversations in a shape that providers accept.
+//
+// A provider rejects a request if a tool call has no result, if a result has no
+// call, or if either is in the wrong place. This happens easily: a run stops
+// between a call and its result, the oldest messages are cut off, or a
+// conversation continues with another provider.
+//
+//	if findings := transcript.Check(msgs, transcript.Anthropic); len(findings) > 0 {
+//		msgs, changes = transcript.Repair(msgs, transcript.Anthropic, transcript.PolicyAnswerCalls)
+//	}
+//
+// [Check] returns what a provider would reject. [Repair] mends it and returns what
+// it changed. [KeepLast] and [KeepTokens] shorten a conversation without
+// separating messages that belong together; [Groups] returns these. [Pending]
+// returns the calls that wait for a result.
+//
+// # Calls and results
+//
+// A result answers a call in front of it that has its id, or its name if the
+// provider gives calls no ids. Other messages may be between the two. Models reuse
+// ids, and therefore the position counts: a result answers the call that waits for
+// one, and a second result answers nothing. If several calls with one id wait and
+// there are fewer results, it is unknown which calls they answer. They answer none
+// of them then, unless their names decide it.
+//
+// # Providers
+//
+// A [Profile] has the rules of a provider's API, taken from the errors of the
+// provider. They change when the provider changes. They are about the conversation
+// only: not about settings, sizes, or the content of images and schemas.
+//
+// All functions take messages of any origin, decoded by package provider or made
+// otherwise, and change none of them. Their time is proportional to the messages.
+// They are safe for concurrent use.
+package transcript

@@ -1,0 +1,111 @@
+package transcript
+
+import (
+	"slices"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/origin"
+)
+
+// repairer mends a conversation.
+type repairer struct {
+	*rules
+	profile Profile
+	policy  Policy
+	entries []*entry // the conversation so far
+	joined  []int    // of each original message, the number of the provider's entry it is in
+	changes []Change
+}
+
+// entry is a message of the conversation that is being repaired.
+type entry struct {
+	message  state.Message
+	original int  // the index of the original message, or of the one that it was added for
+	added    bool // by the repair
+	idle     bool // reasoning that led to a call that was dropped
+	dropped  bool
+
+	answers *entry // of a result, the message with its call; nil if there is none
+	call    int    // which call of that message
+}
+
+func newRepairer(msgs []state.Message, profile Profile, policy Policy) *repairer {
+	r := &repairer{
+		rules:   profile.rulesOrCommon(),
+		profile: profile,
+		policy:  policy,
+		joined:  make([]int, len(msgs)),
+	}
+	var before state.Message
+	number := 0
+	for i, m := range msgs {
+		if !isMessage(m) {
+			r.addChange(i, ruleMessage, "dropped")
+			continue
+		}
+		if before != nil && !origin.Joins(before, m) {
+			number++
+		}
+		before, r.joined[i] = m, number
+		r.entries = append(r.entries, &entry{message: m, original: i})
+	}
+	return r
+}
+
+func (r *repairer) addChange(original int, rule, detail string) {
+	r.changes = append(r.changes, Change{original, rule, detail})
+}
+
+// reportChange reports a change of an entry, unless the repair added the entry.
+func (r *repairer) reportChange(e *entry, rule, detail string) {
+	if !e.added {
+		r.addChange(e.original, rule, detail)
+	}
+}
+
+func (r *repairer) dropEntry(e *entry, rule, why string) {
+	e.dropped = true
+	r.reportChange(e, rule, "dropped: "+why)
+}
+
+// replaceMessage replaces the message of an entry. No error is expected, because
+// the repair puts only valid JSON into messages.
+func (e *entry) replaceMessage(m state.Message, err error) {
+	if err == nil {
+		e.message = m
+	}
+}
+
+func (r *repairer) messages() []state.Message {
+	msgs := make([]state.Message, len(r.entries))
+	for i, e := range r.entries {
+		msgs[i] = e.message
+	}
+	return msgs
+}
+
+// refusal is a finding in an entry.
+type refusal struct {
+	*entry
+	rule string
+}
+
+// refusals returns what Check finds now of the rules, once for each entry.
+func (r *repairer) refusals(rules ...string) []refusal {
+	var found []refusal
+	for _, finding := range Check(r.messages(), r.profile) {
+		e := r.entries[finding.Message]
+		if slices.Contains(rules, finding.Rule) && (len(found) == 0 || found[len(found)-1].entry != e) {
+			found = append(found, refusal{e, finding.Rule})
+		}
+	}
+	return found
+}
+
+// sameTurn reports whether a message is in one turn with the message before it.
+func (r *repairer) sameTurn(before, m state.Message) bool {
+	if r.format == origin.Anthropic || r.format == origin.Gemini {
+		return isAssistantTurn(before, m)
+	}
+	return origin.Joins(before, m)
+}
