@@ -80,10 +80,7 @@ func (a *assembler) startBlock(index string, members jsontext.Object) error {
 	if a.current == nil {
 		return &fault.Error{Path: "$.type", Got: "no message has begun"}
 	}
-	block := &streamedBlock{byName: map[string]*streamedMember{}}
-	for _, m := range members {
-		block.member(m.Name).value = m.Value
-	}
+	block := &streamedBlock{Growing: codec.NewGrowing(members)}
 	a.blocks, a.current[index] = append(a.blocks, block), block
 	return nil
 }
@@ -104,28 +101,8 @@ func (a *assembler) Result() (jsontext.Object, bool) {
 
 // streamedBlock is a block as far as it has come.
 type streamedBlock struct {
-	members []*streamedMember
-	byName  map[string]*streamedMember
-	input   []byte // of a call, the fragments of its JSON
-}
-
-// streamedMember is a member of a block: a value, or a text or a list that grows.
-type streamedMember struct {
-	name  string
-	value []byte
-	text  []byte   // nil unless it has grown
-	list  [][]byte // nil unless it has grown
-}
-
-// member returns the member of a name, a new one without a value if there is
-// none.
-func (b *streamedBlock) member(name string) *streamedMember {
-	m := b.byName[name]
-	if m == nil {
-		m = &streamedMember{name: name}
-		b.members, b.byName[name] = append(b.members, m), m
-	}
-	return m
+	*codec.Growing
+	input []byte // of a call, the fragments of its JSON
 }
 
 // add takes a delta. The input of a call and citations have deltas of their own.
@@ -143,38 +120,19 @@ func (b *streamedBlock) add(delta jsontext.Object) error {
 		if err := delta.Want("citation", "object"); err != nil {
 			return err
 		}
-		b.member("citations").appendElement(delta.Get("citation"))
+		b.Member("citations").Append(delta.Get("citation"))
 		return nil
 	}
-	for _, d := range delta {
-		if d.Name == "type" {
-			continue
-		}
-		switch m := b.member(d.Name); {
-		case jsontext.Kind(d.Value) == "string":
-			m.appendText(jsontext.Unquote(d.Value))
-		case jsontext.Kind(d.Value) != "null" || m.value == nil && m.text == nil:
-			m.value, m.text, m.list = d.Value, nil, nil
+	for _, m := range delta {
+		switch {
+		case m.Name == "type":
+		case jsontext.Kind(m.Value) == "string":
+			b.Member(m.Name).AppendText(jsontext.Unquote(m.Value))
+		default:
+			b.SetMembers(jsontext.Object{m})
 		}
 	}
 	return nil
-}
-
-func (m *streamedMember) appendText(text string) {
-	if m.text == nil {
-		m.text = []byte{}
-		if jsontext.Kind(m.value) == "string" {
-			m.text = append(m.text, jsontext.Unquote(m.value)...)
-		}
-	}
-	m.text = append(m.text, text...)
-}
-
-func (m *streamedMember) appendElement(element []byte) {
-	if m.list == nil {
-		m.list, _ = jsontext.Elements(m.value) // none if it is not a list
-	}
-	m.list = append(m.list, element)
 }
 
 // json returns the block as it would have come whole. The input of a call is
@@ -186,18 +144,7 @@ func (b *streamedBlock) json() []byte {
 		if jsontext.Check(input, jsontext.Limits{Depth: codec.InputDepth - 3}) != nil {
 			input = jsontext.AppendQuote(nil, string(input))
 		}
-		b.member("input").value = input
+		b.Member("input").Set(input)
 	}
-	block := make(jsontext.Object, len(b.members))
-	for i, m := range b.members {
-		value := m.value
-		switch {
-		case m.text != nil:
-			value = jsontext.AppendQuote(nil, string(m.text))
-		case m.list != nil:
-			value = jsontext.Array(m.list)
-		}
-		block[i] = jsontext.Member{Name: m.name, Value: value}
-	}
-	return block.JSON()
+	return b.JSON()
 }

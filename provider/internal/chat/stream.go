@@ -18,7 +18,8 @@ type assembler struct {
 	id, created []byte
 	choices     bool // there has been a chunk of the choice
 	finish      []byte
-	message     delta
+	message     codec.Growing
+	calls       callFinder
 }
 
 // Add takes a chunk.
@@ -58,7 +59,7 @@ func (a *assembler) addChoice(choice jsontext.Object) error {
 	if err != nil {
 		return err
 	}
-	return fault.Under("$.delta", a.message.add(members))
+	return fault.Under("$.delta", a.addDelta(&a.message, members))
 }
 
 // Result returns the response.
@@ -70,7 +71,7 @@ func (a *assembler) Result() (body jsontext.Object, complete bool) {
 	if !a.choices {
 		return body.With("choices", []byte("[]")), false
 	}
-	choice := jsontext.Object{}.With("message", a.message.json()).With("finish_reason", a.finish)
+	choice := jsontext.Object{}.With("message", a.message.Object().JSON()).With("finish_reason", a.finish)
 	return body.With("choices", jsontext.Array([][]byte{choice.JSON()})), !isEmpty(a.finish)
 }
 
@@ -81,50 +82,6 @@ func setUnlessEmpty(dst *[]byte, value []byte) {
 	}
 }
 
-// delta is what the deltas of an object have come to: of a message, of a call,
-// or of an object in one of these.
-type delta struct {
-	names   []string
-	members map[string]*deltaMember
-}
-
-// deltaMember is a member that comes in pieces. It is one of these.
-type deltaMember struct {
-	value []byte   // the latest
-	text  []byte   // all texts, after the parts
-	parts [][]byte // all elements
-	inner *delta   // an object
-	calls *callsDelta
-}
-
-func (d *delta) add(members jsontext.Object) error {
-	if d.members == nil {
-		d.members = map[string]*deltaMember{}
-	}
-	for _, m := range members {
-		if m.Name == "index" { // only streams have it
-			continue
-		}
-		member := d.members[m.Name]
-		if member == nil {
-			member = &deltaMember{}
-			d.names, d.members[m.Name] = append(d.names, m.Name), member
-		}
-		if err := member.add(m); err != nil {
-			return fault.Under(jsontext.Path("$", m.Name), err)
-		}
-	}
-	return nil
-}
-
-func (d *delta) json() []byte {
-	object := make(jsontext.Object, len(d.names))
-	for i, name := range d.names {
-		object[i] = jsontext.Member{Name: name, Value: d.members[name].json()}
-	}
-	return object.JSON()
-}
-
 // Texts of the members in pieces come piece by piece. Any other text comes
 // whole, and some providers repeat it. The members in objects are objects whose
 // own members come in pieces.
@@ -133,88 +90,86 @@ var (
 	objects = []string{"function", "custom", legacyCall, "audio"}
 )
 
-func (m *deltaMember) add(sent jsontext.Member) error {
+// addDelta adds the delta of a message, of a call, or of an object in one of
+// these.
+func (a *assembler) addDelta(object *codec.Growing, delta jsontext.Object) error {
+	for _, m := range delta {
+		if m.Name == "index" { // only streams have it
+			continue
+		}
+		if err := a.addMember(object.Member(m.Name), m); err != nil {
+			return fault.Under(jsontext.Path("$", m.Name), err)
+		}
+	}
+	return nil
+}
+
+func (a *assembler) addMember(member *codec.Growing, sent jsontext.Member) error {
 	switch kind := jsontext.Kind(sent.Value); {
 	case kind == "array" && sent.Name == "tool_calls":
-		if m.calls == nil {
-			m.calls = &callsDelta{}
-		}
-		return m.calls.add(sent.Value)
+		return a.addCalls(member.AsList(), sent.Value)
 	case kind == "object" && slices.Contains(objects, sent.Name):
-		if m.inner == nil {
-			m.inner = &delta{}
-		}
-		members, err := jsontext.Members(sent.Value)
+		delta, err := jsontext.Members(sent.Value)
 		if err != nil {
 			return err
 		}
-		return m.inner.add(members)
+		return a.addDelta(member.AsObject(), delta)
 	case kind == "array":
 		elements, err := jsontext.Elements(sent.Value)
 		if err != nil {
 			return err
 		}
-		m.parts, m.text = append(m.allParts(), elements...), nil
+		appendParts(member, elements)
 	case kind == "string" && slices.Contains(pieces, sent.Name):
-		if m.text == nil {
-			m.text = []byte{}
-		}
-		m.text = append(m.text, jsontext.Unquote(sent.Value)...)
-	case m.value == nil || !isEmpty(sent.Value):
-		m.value = sent.Value
+		appendText(member, jsontext.Unquote(sent.Value))
+	case member.IsEmpty(), member.IsWhole() && !isEmpty(sent.Value):
+		member.Set(sent.Value)
 	}
 	return nil
 }
 
-// allParts returns the parts, with the text after them as the last. It is not
-// nil.
-func (m *deltaMember) allParts() [][]byte {
-	parts := m.parts
-	if parts == nil {
-		parts = [][]byte{}
+// appendParts appends parts. A text before them becomes a part.
+func appendParts(member *codec.Growing, parts [][]byte) {
+	if member.IsText() {
+		text := member.JSON()
+		member.Set([]byte("[]"))
+		if !isEmpty(text) {
+			member.Append(textPart(text).JSON())
+		}
 	}
-	if len(m.text) > 0 {
-		parts = append(parts, textPart(jsontext.AppendQuote(nil, string(m.text))).JSON())
+	member.Append(parts...)
+}
+
+// appendText appends to a text. After parts, the text is one of them.
+func appendText(member *codec.Growing, text string) {
+	if !member.IsList() {
+		member.AppendText(text)
+		return
 	}
-	return parts
-}
-
-func (m *deltaMember) json() []byte {
-	switch {
-	case m.calls != nil:
-		return m.calls.json()
-	case m.inner != nil:
-		return m.inner.json()
-	case m.parts != nil:
-		return jsontext.Array(m.allParts())
-	case m.text != nil:
-		return jsontext.AppendQuote(nil, string(m.text))
+	if text == "" {
+		return
 	}
-	return m.value
+	n := member.Len()
+	if n > 0 && !member.Element(n-1).IsWhole() {
+		n--
+	}
+	part := member.Element(n)
+	if part.IsEmpty() {
+		part.Member("type").Set([]byte(`"text"`))
+	}
+	part.Member("text").AppendText(text)
 }
 
-// callsDelta is the calls so far, in the order in which they began.
-type callsDelta struct {
-	calls   []*callDelta
-	byIndex map[string]*callDelta // the latest of each
-	byID    map[string]*callDelta
-}
-
-type callDelta struct {
-	id string
-	delta
-}
-
-// add takes the elements of tool_calls.
-func (c *callsDelta) add(list []byte) error {
+// addCalls takes the elements of tool_calls.
+func (a *assembler) addCalls(calls *codec.Growing, list []byte) error {
 	elements, err := jsontext.Elements(list)
 	if err != nil {
 		return err
 	}
 	for i, element := range elements {
-		members, err := jsontext.Members(element)
+		delta, err := jsontext.Members(element)
 		if err == nil {
-			err = c.callOf(members).add(members)
+			err = a.addDelta(a.calls.find(calls, delta), delta)
 		}
 		if err != nil {
 			return fault.Under(jsontext.Index("$", i), err)
@@ -223,45 +178,49 @@ func (c *callsDelta) add(list []byte) error {
 	return nil
 }
 
-// callOf returns the call to which an element belongs. The index tells. Some
-// providers send no index, and some send the same one with every call: then a
-// new id tells, if it comes with a name.
-func (c *callsDelta) callOf(element jsontext.Object) *callDelta {
-	index, id := string(element.Get("index")), element.String("id")
-	var found *callDelta
+// callFinder finds the call to which a delta belongs.
+type callFinder struct {
+	last    *streamedCall
+	byIndex map[string]*streamedCall // the latest of each
+	byID    map[string]*streamedCall
+}
+
+type streamedCall struct {
+	id string
+	*codec.Growing
+}
+
+// find returns the call of a delta, a new one if there is none. The index tells.
+// Some providers send no index, and some send the same one with every call: then
+// a new id tells, if it comes with a name.
+func (f *callFinder) find(calls *codec.Growing, delta jsontext.Object) *codec.Growing {
+	index, id := string(delta.Get("index")), delta.String("id")
+	var found *streamedCall
 	switch {
 	case jsontext.Kind([]byte(index)) == "number":
-		found = c.byIndex[index]
-		if found != nil && id != "" && found.id != "" && found.id != id && isNamed(element) {
+		found = f.byIndex[index]
+		if found != nil && id != "" && found.id != "" && found.id != id && isNamed(delta) {
 			found = nil
 		}
 	case id != "":
-		found = c.byID[id]
-	case len(c.calls) > 0:
-		found = c.calls[len(c.calls)-1]
+		found = f.byID[id]
+	default:
+		found = f.last
 	}
 	if found == nil {
-		found = &callDelta{}
-		c.calls = append(c.calls, found)
+		found = &streamedCall{Growing: calls.Element(calls.Len()).AsObject()}
+		f.last = found
 	}
-	if c.byID == nil {
-		c.byIndex, c.byID = map[string]*callDelta{}, map[string]*callDelta{}
+	if f.byID == nil {
+		f.byIndex, f.byID = map[string]*streamedCall{}, map[string]*streamedCall{}
 	}
-	c.byIndex[index] = found
+	f.byIndex[index] = found
 	if id != "" {
-		found.id, c.byID[id] = id, found
+		found.id, f.byID[id] = id, found
 	}
-	return found
+	return found.Growing
 }
 
-func isNamed(element jsontext.Object) bool {
-	return element.Object("function").String("name") != "" || element.Object("custom").String("name") != ""
-}
-
-func (c *callsDelta) json() []byte {
-	calls := make([][]byte, len(c.calls))
-	for i, call := range c.calls {
-		calls[i] = call.delta.json()
-	}
-	return jsontext.Array(calls)
+func isNamed(delta jsontext.Object) bool {
+	return delta.Object("function").String("name") != "" || delta.Object("custom").String("name") != ""
 }

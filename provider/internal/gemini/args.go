@@ -1,12 +1,12 @@
 package gemini
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/provider/internal/codec"
 )
 
 const (
@@ -14,24 +14,14 @@ const (
 	maxGap   = 4  // elements that may be missing before one that comes; they become null
 )
 
-// arguments is a value in the arguments of a call that are streamed. They come
-// as pieces of strings and as other values, each with its JSON path, as RFC 9535
-// defines it.
-type arguments struct {
-	names    []string // of members, in their order
-	members  map[string]*arguments
-	elements []*arguments
-	text     []byte // of a string, nil if it is not one
-	value    []byte // of any other value
-}
-
-// add takes the pieces of partialArgs. It returns the first problem: the other
-// pieces count.
-func (a *arguments) add(pieces [][]byte) (first error) {
+// addArguments takes the pieces of partialArgs. The arguments of a streamed call
+// come as pieces of strings and as other values, each with its JSON path, as RFC
+// 9535 defines it. It returns the first problem: the other pieces count.
+func addArguments(args *codec.Growing, pieces [][]byte) (first error) {
 	for i, raw := range pieces {
 		piece, err := jsontext.Members(raw)
 		if err == nil {
-			err = a.addPiece(piece)
+			err = addPiece(args, piece)
 		}
 		if first == nil && err != nil {
 			first = fault.Under(jsontext.Index("$.partialArgs", i), err)
@@ -40,7 +30,7 @@ func (a *arguments) add(pieces [][]byte) (first error) {
 	return first
 }
 
-func (a *arguments) addPiece(piece jsontext.Object) error {
+func addPiece(args *codec.Growing, piece jsontext.Object) error {
 	var text, value []byte
 	for _, m := range piece {
 		var err error
@@ -63,30 +53,41 @@ func (a *arguments) addPiece(piece jsontext.Object) error {
 	if text == nil && value == nil {
 		return nil
 	}
-	node, ok := a.at(piece.String("jsonPath"))
-	if !ok || node.members != nil || node.elements != nil {
+	place, ok := placeIn(args, piece.String("jsonPath"))
+	if !ok {
 		return &fault.Error{Path: "$.jsonPath", Got: "is not a path to a place in the arguments"}
 	}
 	if text == nil {
-		node.text, node.value = nil, value
-		return nil
+		place.Set(value)
+	} else {
+		place.AppendText(jsontext.Unquote(text))
 	}
-	if node.text == nil {
-		node.text = []byte{}
-	}
-	node.text, node.value = append(node.text, jsontext.Unquote(text)...), nil
 	return nil
 }
 
-// at returns the value at a path, a new one if there is none.
-func (a *arguments) at(path string) (*arguments, bool) {
+// placeIn returns the place of a path, a new one if there is none. It returns
+// false for a path that is not valid, and for one through or to a value of
+// another kind.
+func placeIn(args *codec.Growing, path string) (*codec.Growing, bool) {
 	steps, ok := parsePath(path)
+	if !ok {
+		return nil, false
+	}
+	place := args
 	for _, s := range steps {
-		if ok {
-			a, ok = a.child(s)
+		switch {
+		case s.isIndex && (place.IsEmpty() || place.IsList()) && s.index <= place.Len()+maxGap:
+			for i := place.Len(); i < s.index; i++ {
+				place.Element(i)
+			}
+			place = place.Element(s.index)
+		case !s.isIndex && (place.IsEmpty() || place.IsObject()):
+			place = place.Member(s.name)
+		default:
+			return nil, false
 		}
 	}
-	return a, ok
+	return place, !place.IsList() && !place.IsObject()
 }
 
 // step is a step of a path: a name, or an index.
@@ -94,33 +95,6 @@ type step struct {
 	name    string
 	index   int
 	isIndex bool
-}
-
-// child returns the value that a step leads to, a new one if there is none.
-func (a *arguments) child(s step) (*arguments, bool) {
-	switch {
-	case a.text != nil, a.value != nil,
-		s.isIndex && (a.members != nil || s.index > len(a.elements)+maxGap),
-		!s.isIndex && a.elements != nil:
-		return nil, false
-	case s.isIndex:
-		for len(a.elements) <= s.index {
-			a.elements = append(a.elements, nil)
-		}
-		if a.elements[s.index] == nil {
-			a.elements[s.index] = &arguments{}
-		}
-		return a.elements[s.index], true
-	}
-	child := a.members[s.name]
-	if child == nil {
-		if a.members == nil {
-			a.members = map[string]*arguments{}
-		}
-		child = &arguments{}
-		a.names, a.members[s.name] = append(a.names, s.name), child
-	}
-	return child, true
 }
 
 // parsePath reads a path such as $.places[0].name or $['places'][0]['name'].
@@ -177,37 +151,4 @@ func parseQuotedName(rest string) (name, after string, ok bool) {
 		}
 	}
 	return "", "", false
-}
-
-// isEmpty reports whether nothing has come.
-func (a *arguments) isEmpty() bool {
-	return a == nil || a.text == nil && a.value == nil && a.members == nil && a.elements == nil
-}
-
-// appendJSON appends the value as JSON.
-func (a *arguments) appendJSON(b []byte) []byte {
-	switch {
-	case a.isEmpty():
-		return append(b, "null"...)
-	case a.text != nil:
-		return jsontext.AppendQuote(b, string(a.text))
-	case a.value != nil:
-		return append(b, a.value...)
-	}
-	begin := len(b)
-	b = append(b, '{')
-	for _, name := range a.names {
-		if child := a.members[name]; !child.isEmpty() {
-			b = append(jsontext.AppendQuote(b, name), ':')
-			b = append(child.appendJSON(b), ',')
-		}
-	}
-	if a.elements != nil {
-		b[begin] = '['
-	}
-	for _, element := range a.elements {
-		b = append(element.appendJSON(b), ',')
-	}
-	b = bytes.TrimSuffix(b, []byte(","))
-	return append(b, b[begin]+2) // the closing bracket is two after the opening one
 }

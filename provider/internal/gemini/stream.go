@@ -12,7 +12,7 @@ func (Format) NewAssembler() codec.Assembler { return &assembler{} }
 // assembler puts chunks together: each is a response with the parts that are
 // new. Of several candidates it takes the one that a whole response has first.
 type assembler struct {
-	response, candidate, content latest
+	response, candidate, content codec.Growing // without the candidates, the content, the parts
 
 	parts       []*streamedPart
 	open        *streamedPart // a call whose arguments go on
@@ -24,48 +24,12 @@ type assembler struct {
 // streamedPart is a part as far as it has come: a text, a call whose arguments
 // are streamed, or any other part.
 type streamedPart struct {
-	members latest
+	members codec.Growing
 	text    []byte // of a run of texts
 	thought bool   // the text is a thought
 	as      string // the member with the call, if its arguments are streamed
-	call    latest
-	args    arguments
-}
-
-// latest is an object whose members are replaced by later ones.
-type latest struct {
-	names  []string
-	values map[string][]byte
-}
-
-// set sets the members, except those of the names. A member that has a value
-// does not become null.
-func (l *latest) set(members jsontext.Object, except ...string) {
-	if l.values == nil {
-		l.values = make(map[string][]byte, len(members))
-	}
-next:
-	for _, m := range members {
-		for _, name := range except {
-			if m.Name == name {
-				continue next
-			}
-		}
-		if _, ok := l.values[m.Name]; !ok {
-			l.names = append(l.names, m.Name)
-		} else if string(m.Value) == "null" {
-			continue
-		}
-		l.values[m.Name] = m.Value
-	}
-}
-
-func (l *latest) object() jsontext.Object {
-	o := make(jsontext.Object, len(l.names), len(l.names)+1)
-	for i, name := range l.names {
-		o[i] = jsontext.Member{Name: name, Value: l.values[name]}
-	}
-	return o
+	call    codec.Growing
+	args    codec.Growing
 }
 
 // Add takes a chunk.
@@ -74,7 +38,7 @@ func (a *assembler) Add(chunk jsontext.Object) error {
 		return err
 	}
 	a.begun = true
-	a.response.set(chunk, "candidates")
+	a.response.SetMembers(chunk, "candidates")
 	candidates, _ := chunk.Elements("candidates") // none if it is null or missing
 	for i, raw := range candidates {
 		candidate, err := jsontext.Members(raw)
@@ -96,16 +60,16 @@ func (a *assembler) addCandidate(candidate jsontext.Object) error {
 	if err := candidate.Want("content", "object", "null", "nothing"); err != nil {
 		return err
 	}
-	a.candidate.set(candidate, "content")
+	a.candidate.SetMembers(candidate, "content")
 	if jsontext.IsNull(candidate.Get("content")) {
 		return nil
 	}
 	content := candidate.Object("content")
 	a.hasContents = true
-	a.content.set(content, "parts")
+	a.content.SetMembers(content, "parts")
 	err := content.Want("parts", "array", "null", "nothing")
 	if err == nil && !jsontext.IsNull(content.Get("parts")) {
-		a.content.set(jsontext.Object{{Name: "parts", Value: []byte("[]")}}) // Result sets those that have come
+		a.content.Member("parts").Set([]byte("[]")) // Result sets those that have come
 		err = a.addParts(content)
 	}
 	return fault.Under("$.content", err)
@@ -181,26 +145,26 @@ func (a *assembler) addCall(p part) error {
 	if goesOn {
 		a.open = call
 	}
-	call.members.set(p.members, p.as)
-	call.call.set(p.inner, "willContinue", "partialArgs")
-	return fault.Under(jsontext.Path("$", p.as), call.args.add(pieces))
+	call.members.SetMembers(p.members, p.as)
+	call.call.SetMembers(p.inner, "willContinue", "partialArgs")
+	return fault.Under(jsontext.Path("$", p.as), addArguments(&call.args, pieces))
 }
 
 func (a *assembler) addWhole(p part) {
 	whole := &streamedPart{}
-	whole.members.set(p.members)
+	whole.members.Set(p.raw)
 	a.parts = append(a.parts, whole)
 }
 
 func (p *streamedPart) json() []byte {
 	switch {
 	case p.as != "":
-		call := p.call.object()
-		if !p.args.isEmpty() {
-			call = call.With("args", p.args.appendJSON(nil))
+		call := p.call.Object()
+		if !p.args.IsEmpty() {
+			call = call.With("args", p.args.JSON())
 		}
 		whole := jsontext.Object{}.With(p.as, call.JSON())
-		return append(whole, p.members.object()...).JSON()
+		return append(whole, p.members.Object()...).JSON()
 	case len(p.text) > 0:
 		whole := jsontext.Object{}.WithString("text", string(p.text))
 		if p.thought {
@@ -208,7 +172,7 @@ func (p *streamedPart) json() []byte {
 		}
 		return whole.JSON()
 	}
-	return p.members.object().JSON()
+	return p.members.JSON()
 }
 
 // Result returns the response, which is complete if the model said why it
@@ -217,11 +181,11 @@ func (a *assembler) Result() (jsontext.Object, bool) {
 	if !a.begun {
 		return nil, false
 	}
-	candidate := a.candidate.object()
+	candidate := a.candidate.Object()
 	if a.hasContents {
 		candidate = candidate.With("content", a.contentJSON())
 	}
-	body := a.response.object()
+	body := a.response.Object()
 	if len(candidate) > 0 {
 		body = body.With("candidates", jsontext.Array([][]byte{candidate.JSON()}))
 	}
@@ -237,7 +201,7 @@ func (a *assembler) contentJSON() []byte {
 	if len(parts) == 0 && a.hasEmpty {
 		parts = append(parts, []byte(`{"text":""}`))
 	}
-	content := a.content.object()
+	content := a.content.Object()
 	if len(parts) > 0 {
 		content = content.With("parts", jsontext.Array(parts))
 	}

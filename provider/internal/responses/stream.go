@@ -30,13 +30,14 @@ type assembler struct {
 // change it from event to event.
 type itemKey struct{ round, index int }
 
-// streamedItem is an item, or a part of one, as far as it has come.
+// streamedItem is an item as far as it has come.
 type streamedItem struct {
-	members jsontext.Object
-	texts   map[string]*strings.Builder      // of members that grow
-	parts   map[string]map[int]*streamedItem // of members that are lists, by their place
-	done    bool
+	codec.Growing
+	done bool
 }
+
+// maxGap is the number of parts that may be missing before one that comes.
+const maxGap = 100
 
 // textPlace says where a text belongs: to a member of the item, or to a member of
 // a part, whose type is typ, in a list of the item.
@@ -106,11 +107,12 @@ func (a *assembler) setItem(event jsontext.Object, done bool) error {
 	if err != nil {
 		return err
 	}
-	members, err := event.Members("item")
-	if err != nil {
+	if err := event.Want("item", "object"); err != nil {
 		return err
 	}
-	a.items[itemKey{a.round, index}] = &streamedItem{members: members, done: done}
+	item := &streamedItem{done: done}
+	item.Set(event.Get("item"))
+	a.items[itemKey{a.round, index}] = item
 	return nil
 }
 
@@ -120,15 +122,14 @@ func (a *assembler) setPart(event jsontext.Object, list string) error {
 	if item == nil || err != nil {
 		return err
 	}
-	index, err := indexMember(event, list+"_index")
+	if err := event.Want("part", "object"); err != nil {
+		return err
+	}
+	part, err := item.part(event, list)
 	if err != nil {
 		return err
 	}
-	members, err := event.Members("part")
-	if err != nil {
-		return err
-	}
-	*item.part(list, index) = streamedItem{members: members}
+	part.Set(event.Get("part"))
 	return nil
 }
 
@@ -154,66 +155,36 @@ func (p *streamedItem) grow(event jsontext.Object, place textPlace, done bool) e
 	if err := event.Want(name, "string"); err != nil {
 		return err
 	}
+	target := &p.Growing
 	if place.list != "" {
-		index, err := indexMember(event, place.list+"_index")
+		part, err := p.part(event, place.list)
 		if err != nil {
 			return err
 		}
-		if p = p.part(place.list, index); p.members == nil {
-			p.members = jsontext.Object{}.WithString("type", place.typ)
+		if target = part; target.IsEmpty() {
+			target.Member("type").Set(jsontext.AppendQuote(nil, place.typ))
 		}
 	}
-	text := p.texts[place.member]
-	if text == nil {
-		text = &strings.Builder{}
-		text.WriteString(p.members.String(place.member))
-		if p.texts == nil {
-			p.texts = map[string]*strings.Builder{}
-		}
-		p.texts[place.member] = text
+	if text := target.Member(place.member); done {
+		text.Set(event.Get(name))
+	} else {
+		text.AppendText(event.String(name))
 	}
-	if done {
-		text.Reset()
-	}
-	text.WriteString(event.String(name))
 	return nil
 }
 
-// part returns the part at a place of a list, a new one if there is none.
-func (p *streamedItem) part(list string, index int) *streamedItem {
-	parts := p.parts[list]
-	if parts == nil {
-		parts = map[int]*streamedItem{}
-		sent, _ := p.members.Elements(list) // none if it is not a list
-		for i, element := range sent {
-			members, _ := jsontext.Members(element)
-			parts[i] = &streamedItem{members: members}
-		}
-		if p.parts == nil {
-			p.parts = map[string]map[int]*streamedItem{}
-		}
-		p.parts[list] = parts
+// part returns the part of a list that an event is about, a new one if there is
+// none.
+func (p *streamedItem) part(event jsontext.Object, list string) (*codec.Growing, error) {
+	index, err := indexMember(event, list+"_index")
+	if err != nil {
+		return nil, err
 	}
-	if parts[index] == nil {
-		parts[index] = &streamedItem{}
+	parts := p.Member(list).AsList()
+	if index > parts.Len()+maxGap {
+		return nil, &fault.Error{Path: jsontext.Path("$", list+"_index"), Got: "is too far behind the other parts"}
 	}
-	return parts[index]
-}
-
-func (p *streamedItem) json() []byte {
-	members := p.members
-	for _, name := range slices.Sorted(maps.Keys(p.texts)) {
-		members = members.WithString(name, p.texts[name].String())
-	}
-	for _, name := range slices.Sorted(maps.Keys(p.parts)) {
-		parts := p.parts[name]
-		elements := make([][]byte, 0, len(parts))
-		for _, index := range slices.Sorted(maps.Keys(parts)) {
-			elements = append(elements, parts[index].json())
-		}
-		members = members.With(name, jsontext.Array(elements))
-	}
-	return members.JSON()
+	return parts.Element(index), nil
 }
 
 // Result returns the response.
@@ -230,7 +201,7 @@ func (a *assembler) Result() (jsontext.Object, bool) {
 	})
 	items := make([][]byte, len(keys))
 	for i, key := range keys {
-		items[i] = a.items[key].json()
+		items[i] = a.items[key].JSON()
 	}
 	return a.body.With("output", jsontext.Array(items)), a.ended
 }
