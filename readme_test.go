@@ -1,13 +1,19 @@
 package state_test
 
 import (
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// The tests of this file prove that the README and CONTRIBUTING.md say what is
+// so: their code is the code of Examples, their output is what the Examples and
+// the quickstart print, and their links and commands name files that exist.
 
 func readFile(t *testing.T, name string) string {
 	t.Helper()
@@ -16,37 +22,65 @@ func readFile(t *testing.T, name string) string {
 	return string(data)
 }
 
-// The README opens with Example, and says truly what the commands print.
-func TestReadmeIsTrue(t *testing.T) {
-	readme, example := readFile(t, "README.md"), readFile(t, "example_quick_test.go")
+// goBlocks returns the blocks of Go code in a text.
+func goBlocks(text string) []string {
+	var blocks []string
+	for _, match := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		blocks = append(blocks, match[1])
+	}
+	return blocks
+}
 
-	code := regexp.MustCompile("(?s)```go\n(.*?)```").FindStringSubmatch(readme)
-	require.NotNil(t, code, "the README has no code")
+func TestReadmeOpensWithExample(t *testing.T) {
+	readme, example := readFile(t, "README.md"), readFile(t, "example_quick_test.go")
 	source, output, found := strings.Cut(example, "\t// Output:\n")
 	require.True(t, found)
 	source = strings.NewReplacer("package state_test", "package main", "func Example()", "func main()").Replace(source) + "}\n"
-	require.Equal(t, source, code[1])
-
+	require.Equal(t, source, goBlocks(readme)[0])
 	output = strings.ReplaceAll(strings.TrimSuffix(output, "}\n"), "\t// ", "")
 	require.Contains(t, readme, "It prints\n\n```\n"+output+"```\n")
+}
 
+func TestReadmeShowsTheOutputOfTheQuickstart(t *testing.T) {
 	first, _, _ := strings.Cut(readFile(t, "examples/quickstart/testdata/output.txt"), "\n")
-	require.Contains(t, readme, "\n"+first+"\n")
-	require.Contains(t, readme, "scripts/test: every module is vetted and tested\n")
-	require.Contains(t, readFile(t, "scripts/test"), `echo "scripts/test: every module is vetted and tested"`)
+	require.Contains(t, readFile(t, "README.md"), "```sh\ngo run ./examples/quickstart\n```\n")
+	require.Contains(t, readFile(t, "README.md"), "```\n"+first+"\n```\n")
+}
 
-	// The other blocks of code are parts of Examples.
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readme, -1)
-	require.Len(t, blocks, 6)
-	for i, file := range []string{"tool/example_quick_test.go", "route/example_test.go", "provider/example_test.go", "store/example_test.go", "workspace/example_test.go"} {
-		block := "\t" + strings.ReplaceAll(strings.TrimSuffix(blocks[i+1][1], "\n"), "\n", "\n\t") + "\n"
-		require.Contains(t, readFile(t, file), block)
+func TestCodeOfTheReadmeIsTested(t *testing.T) {
+	var examples strings.Builder
+	for _, pattern := range []string{"*/example_test.go", "*/example_*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, file := range files {
+			examples.WriteString(readFile(t, file))
+		}
 	}
+	blocks := goBlocks(readFile(t, "README.md"))[1:]
+	require.NotEmpty(t, blocks)
+	for _, block := range blocks {
+		indented := "\t" + strings.ReplaceAll(strings.TrimSuffix(block, "\n"), "\n", "\n\t") + "\n"
+		indented = strings.ReplaceAll(indented, "\t\n", "\n")
+		require.True(t, strings.Contains(examples.String(), indented), "no Example has this code:\n%s", block)
+	}
+}
 
-	// Every example is in the table.
-	dirs, err := os.ReadDir("examples")
+func TestReadmeListsEveryExample(t *testing.T) {
+	dirs, err := fs.ReadDir(os.DirFS("examples"), ".")
 	require.NoError(t, err)
 	for _, dir := range dirs {
-		require.Contains(t, readme, "(examples/"+dir.Name()+")")
+		require.Contains(t, readFile(t, "README.md"), "(examples/"+dir.Name()+")")
+	}
+}
+
+func TestLinksAndFilesOfTheGuidesExist(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^):#]+)\)`)
+	file := regexp.MustCompile("`((?:[a-z_.]+/)*[a-z_]+\\.(?:go|md|mod)|(?:scripts|lab|\\.ci)/[a-z]+)`")
+	for _, guide := range []string{"README.md"} {
+		text := readFile(t, guide)
+		for _, name := range append(link.FindAllStringSubmatch(text, -1), file.FindAllStringSubmatch(text, -1)...) {
+			_, err := os.Stat(name[1])
+			require.NoError(t, err, "%s names %s", guide, name[1])
+		}
 	}
 }
