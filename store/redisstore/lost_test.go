@@ -13,105 +13,43 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/redisstore"
 )
 
-// proxy passes bytes between clients and a server until it cuts a connection.
-type proxy struct {
-	net.Listener
-	mu       sync.Mutex
-	up, down int // after how many bytes to or from the server a connection is cut; -1 is never
-}
-
-func newProxy(t *testing.T, target string) *proxy {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	p := &proxy{Listener: listener, up: -1, down: -1}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", target)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			go p.pass(client, server, &p.up)
-			go p.pass(server, client, &p.down)
-		}
-	}()
-	return p
-}
-
-// dial connects to the proxy, whatever the address.
-func (p *proxy) dial(ctx context.Context, network, _ string) (net.Conn, error) {
-	var dialer net.Dialer
-	return dialer.DialContext(ctx, network, p.Addr().String())
-}
-
-// cut cuts connections after so many more bytes to the server or from it.
-func (p *proxy) cut(up, down int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.up, p.down = up, down
-}
-
-// take returns how many of n bytes still pass, and whether the connection is cut then.
-func (p *proxy) take(left *int, n int) (int, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if *left < 0 || n < *left {
-		if *left >= 0 {
-			*left -= n
-		}
-		return n, false
-	}
-	n, *left = *left, -1
-	return n, true
-}
-
-func (p *proxy) pass(from, to net.Conn, left *int) {
-	defer from.Close()
-	defer to.Close()
-	buffer := make([]byte, 4096)
-	for {
-		n, err := from.Read(buffer)
-		n, cut := p.take(left, n)
-		if _, failed := to.Write(buffer[:n]); failed != nil || err != nil || cut {
-			return
-		}
+// dialer returns a dial function that connects to the proxy, whatever the address.
+func dialer(proxy *testkit.Proxy) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		var dialer net.Dialer
+		return dialer.DialContext(ctx, network, proxy.Addr())
 	}
 }
 
-// A connection is cut somewhere in a write. Whatever Put says then has to be true: nil
-// means made, unknown means made or not, and anything else means not made. The clients
-// try again by themselves, a cluster client even if it is told not to; that must not
-// reach a write.
+// TestCutConnection cuts connections during writes and checks the result of Put: nil
+// means made, ErrUnknownOutcome means made or not, any other error means not made. The
+// clients resend commands, a cluster client even with MaxRetries -1; the store must
+// prevent this for writes.
 func TestCutConnection(t *testing.T) {
 	t.Run("server", func(t *testing.T) {
 		url := shared(t)
 		opts, err := redis.ParseURL(url)
 		require.NoError(t, err)
-		proxy := newProxy(t, opts.Addr)
-		opts.Dialer, opts.PoolSize, opts.MaxRetries = proxy.dial, 1, 3
+		proxy := testkit.NewProxy(t, opts.Addr)
+		opts.Dialer, opts.PoolSize, opts.MaxRetries = dialer(proxy), 1, 3
 		cutWrites(t, proxy, redis.NewClient(opts), url, fresh(t, url))
 	})
 	t.Run("cluster", func(t *testing.T) {
 		url := cluster(t).url
 		opts, err := redis.ParseClusterURL(url)
 		require.NoError(t, err)
-		proxy := newProxy(t, opts.Addrs[0])
-		opts.Dialer, opts.PoolSize, opts.MaxRetries = proxy.dial, 1, -1
+		proxy := testkit.NewProxy(t, opts.Addrs[0])
+		opts.Dialer, opts.PoolSize, opts.MaxRetries = dialer(proxy), 1, -1
 		cutWrites(t, proxy, redis.NewClusterClient(opts), url, "state:")
 	})
 }
 
-func cutWrites(t *testing.T, proxy *proxy, client redis.UniversalClient, url, prefix string) {
+func cutWrites(t *testing.T, proxy *testkit.Proxy, client redis.UniversalClient, url, prefix string) {
 	t.Helper()
 	defer client.Close()
 	s, err := redisstore.New(t.Context(), client, &redisstore.Options{Prefix: prefix})
@@ -126,18 +64,16 @@ func cutWrites(t *testing.T, proxy *proxy, client redis.UniversalClient, url, pr
 			cond = store.IfRevision(before)
 		}
 		value := fmt.Sprint(i)
-		_, err := s.Get(t.Context(), "ready") // the connection is there, so that it is the write that is cut
+		_, err := s.Get(t.Context(), "ready") // connects, so that the cut hits the write
 		require.ErrorIs(t, err, store.ErrNotFound)
 		switch i % 3 {
 		case 0:
-			proxy.cut(rand.IntN(300), -1) // in the middle of the command
+			proxy.CutAfter(testkit.ToServer, rand.IntN(300)) // within the command
 		case 1:
-			proxy.cut(-1, 0) // before the answer
-		case 2:
-			proxy.cut(-1, -1)
+			proxy.CutAfter(testkit.ToClient, 0) // before the reply
 		}
 		revision, err := s.Put(t.Context(), "key", []byte(value), cond)
-		proxy.cut(-1, -1)
+		proxy.Disarm()
 
 		entry, found := direct.Get(t.Context(), "key")
 		if errors.Is(found, store.ErrNotFound) {
@@ -159,7 +95,7 @@ func cutWrites(t *testing.T, proxy *proxy, client redis.UniversalClient, url, pr
 				outcomes["unknown and not made"]++
 			}
 		default:
-			require.NoError(t, err, "an idle server and a condition that holds leave only those two")
+			require.NoError(t, err, "the server is idle and the condition holds")
 		}
 		before = entry.Revision
 	}
@@ -169,8 +105,9 @@ func cutWrites(t *testing.T, proxy *proxy, client redis.UniversalClient, url, pr
 	}
 }
 
-// A server that hangs does not hold the caller longer than its context.
-func TestServerThatHangs(t *testing.T) {
+// TestPausedServer checks that a server that hangs does not delay a call beyond its
+// context. Without the context, the calls would succeed after the pause.
+func TestPausedServer(t *testing.T) {
 	server := start(t)
 	s := open(t, server.url, "")
 	require.NoError(t, connect(t, server.url).ClientPause(t.Context(), time.Hour).Err())
@@ -184,8 +121,8 @@ func TestServerThatHangs(t *testing.T) {
 	require.NotErrorIs(t, err, store.ErrUnknownOutcome)
 }
 
-// Nothing is sent to a server that is gone.
-func TestServerThatIsGone(t *testing.T) {
+// TestDeadServer checks that the outcome is known if nothing was sent.
+func TestDeadServer(t *testing.T) {
 	server := start(t)
 	opts, err := redis.ParseURL(server.url)
 	require.NoError(t, err)
@@ -195,14 +132,14 @@ func TestServerThatIsGone(t *testing.T) {
 	s, err := redisstore.New(t.Context(), client, nil)
 	require.NoError(t, err)
 	server.kill()
-	_, err = s.Put(t.Context(), "key", nil, store.Always) // on a connection from before
+	_, err = s.Put(t.Context(), "key", nil, store.Always) // on the old connection
 	require.Error(t, err)
 	_, err = s.Put(t.Context(), "key", nil, store.Always)
 	require.Error(t, err)
 	require.NotErrorIs(t, err, store.ErrUnknownOutcome)
 }
 
-// A server with "appendfsync always" is killed while clients write.
+// TestKilledServer kills a server with "appendfsync always" while clients write.
 func TestKilledServer(t *testing.T) {
 	server := start(t, "--appendonly", "yes", "--appendfsync", "always")
 	keys := make([]string, 8)
@@ -227,14 +164,14 @@ func TestKilledServer(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(100*time.Millisecond + rand.N(200*time.Millisecond))
+		time.Sleep(100*time.Millisecond + rand.N(200*time.Millisecond)) // at a random moment
 		server.kill()
 		writers.Wait()
 		server.start(t)
 
-		again := open(t, server.url, "")
+		reopened := open(t, server.url, "")
 		for i, key := range keys {
-			entry, err := again.Get(t.Context(), key)
+			entry, err := reopened.Get(t.Context(), key)
 			require.NoError(t, err)
 			require.Contains(t, []string{fmt.Sprint(state[i].acknowledged), fmt.Sprint(state[i].last)}, string(entry.Value))
 			written = max(written, state[i].acknowledged)

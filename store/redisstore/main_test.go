@@ -9,27 +9,29 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/redisstore"
 	"github.com/agentstate/state/store/storetest"
 )
 
-// An address is a URL and a prefix.
+// TestMain is also the main function of worker processes. An address is a URL, # and
+// a prefix.
 func TestMain(m *testing.M) {
-	logging.Disable() // servers that are not there yet, or no longer
+	logging.Disable() // tests use servers that have not started or have stopped
 	os.Exit(storetest.Main(m, func(address string) (store.Store, error) {
 		url, prefix, _ := strings.Cut(address, "#")
 		return redisstore.Open(context.Background(), url, &redisstore.Options{Prefix: prefix})
 	}))
 }
 
-// missing skips a test for what it needs, or fails it where that must be there.
+// missing skips a test whose requirement is missing, or fails it if STATE_TEST_REQUIRE
+// demands it.
 func missing(t testing.TB, what string) {
 	t.Helper()
 	if slices.Contains(strings.Split(os.Getenv("STATE_TEST_REQUIRE"), ","), "redis") {
@@ -57,7 +59,7 @@ func ping(t testing.TB, url string) error {
 	return client.Ping(t.Context()).Err()
 }
 
-// connect returns a client of the driver, for what a store does not do.
+// connect returns a client of the driver.
 func connect(t testing.TB, url string) *redis.Client {
 	t.Helper()
 	opts, err := redis.ParseURL(url)
@@ -87,7 +89,7 @@ func open(t testing.TB, url, prefix string) *redisstore.Store {
 	return s
 }
 
-// private is a server of one test.
+// private is a server that one test uses.
 type private struct {
 	url  string
 	args []string
@@ -98,7 +100,7 @@ type private struct {
 func start(t testing.TB, args ...string) *private {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
-		missing(t, "there is no redis-server to start")
+		missing(t, "redis-server is not installed")
 	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -118,22 +120,10 @@ func (p *private) start(t testing.TB) {
 	t.Helper()
 	p.cmd = exec.Command("redis-server", p.args...)
 	require.NoError(t, p.cmd.Start())
-	until(t, func() bool { return ping(t, p.url) == nil })
+	testkit.Until(func() bool { return ping(t, p.url) == nil })
 }
 
-// until waits for done. If that never happens, the -timeout of go test ends it.
-func until(t testing.TB, done func() bool) {
-	t.Helper()
-	for !done() {
-		select {
-		case <-t.Context().Done():
-			t.Fatal(t.Context().Err())
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-// kill ends the server as kill -9 does.
+// kill ends the server with SIGKILL.
 func (p *private) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()

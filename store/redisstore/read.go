@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	pageKeys  = 256     // how many keys a scan asks for at once
-	pageBytes = 4 << 20 // how many bytes of values, but for a value that has more
+	pageKeys  = 256     // keys that a scan requests at once
+	pageBytes = 4 << 20 // bytes of values that a scan requests at once, or one larger value
 )
 
-var errReply = errors.New("the server answered something else")
+var errReply = errors.New("unexpected reply of the server")
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
-		return store.Entry{}, failed("get", key, err)
+		return store.Entry{}, newError("get", key, err)
 	}
-	if err := s.begin(ctx); err != nil {
-		return store.Entry{}, failed("get", key, err)
+	if err := s.checkUsable(ctx); err != nil {
+		return store.Entry{}, newError("get", key, err)
 	}
-	found, err := s.load(ctx, []string{key})
+	found, err := s.loadEntries(ctx, []string{key})
 	if err == nil && len(found) == 0 {
 		err = store.ErrNotFound
 	}
 	if err != nil {
-		return store.Entry{}, failed("get", key, err)
+		return store.Entry{}, newError("get", key, err)
 	}
 	return found[0], nil
 }
@@ -38,16 +38,16 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 // Scan implements [store.Store].
 func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
-		from, to := bounds(prefix, after)
+		from, to := keyRange(prefix, after)
 		for {
-			keys, lengths, err := s.page(ctx, from, to)
+			keys, lengths, err := s.readPage(ctx, from, to)
 			for begin := 0; err == nil && begin < len(keys); {
 				end, size := begin+1, lengths[begin]
 				for ; end < len(keys) && size+lengths[end] <= pageBytes; end++ {
 					size += lengths[end]
 				}
 				var found []store.Entry
-				found, err = s.load(ctx, keys[begin:end])
+				found, err = s.loadEntries(ctx, keys[begin:end])
 				for _, entry := range found {
 					if !yield(entry, nil) {
 						return
@@ -56,7 +56,7 @@ func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.
 				begin = end
 			}
 			if err != nil {
-				yield(store.Entry{}, failed("scan", "", err))
+				yield(store.Entry{}, newError("scan", "", err))
 				return
 			}
 			if len(keys) < pageKeys {
@@ -67,9 +67,9 @@ func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.
 	}
 }
 
-// bounds returns the range of the keys that begin with prefix and come after after, as
-// ZRANGEBYLEX takes it.
-func bounds(prefix, after string) (from, to string) {
+// keyRange returns the arguments of ZRANGEBYLEX for the keys that begin with prefix
+// and sort after after.
+func keyRange(prefix, after string) (from, to string) {
 	from, to = "["+prefix, "+"
 	if after >= prefix {
 		from = "(" + after
@@ -83,12 +83,12 @@ func bounds(prefix, after string) (from, to string) {
 	return from, to
 }
 
-// page returns the first keys of a range and how long their values are.
-func (s *Store) page(ctx context.Context, from, to string) ([]string, []int64, error) {
-	if err := s.begin(ctx); err != nil {
+// readPage returns the first keys of a range and the sizes of their values.
+func (s *Store) readPage(ctx context.Context, from, to string) ([]string, []int64, error) {
+	if err := s.checkUsable(ctx); err != nil {
 		return nil, nil, err
 	}
-	reply, err := s.run(ctx, pageScript, []any{from, to, pageKeys})
+	reply, err := s.runScript(ctx, pageScript, []any{from, to, pageKeys})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,9 +113,9 @@ func (s *Store) page(ctx context.Context, from, to string) ([]string, []int64, e
 	return keys, lengths, nil
 }
 
-// load returns the entries of those keys that are there.
-func (s *Store) load(ctx context.Context, keys []string) ([]store.Entry, error) {
-	if err := s.begin(ctx); err != nil {
+// loadEntries returns the entries of the keys that exist.
+func (s *Store) loadEntries(ctx context.Context, keys []string) ([]store.Entry, error) {
+	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 	args := make([]any, 0, 2+2*len(keys))

@@ -1,13 +1,13 @@
-// Package redisstore is a [store.Store] on a Redis server or cluster, and on what
-// speaks like one (Valkey, KeyDB).
+// Package redisstore implements [store.Store] on a Redis server or cluster, or on a
+// compatible server such as Valkey or KeyDB.
 //
-// All entries of a prefix are in two keys, "{state:}entries", a hash with the value
-// and the revision of each entry, and "{state:}keys", a sorted set with their order.
-// In a cluster they are on one node.
+// The entries of a prefix are in two Redis keys. "{state:}entries" is a hash with the
+// value and the revision of each entry, "{state:}keys" a sorted set that orders the
+// keys. In a cluster, both are on one node.
 //
-// Redis replicates after it has answered. A failover, by a cluster or by Sentinel,
-// may lose what the old master has acknowledged; demand "min-replicas-to-write" or
-// take another store where that matters.
+// Redis replicates a write after it has acknowledged it. A failover, by a cluster or
+// by Sentinel, may lose writes that the old master has acknowledged. Where that
+// matters, set "min-replicas-to-write" or use another store.
 package redisstore
 
 import (
@@ -22,70 +22,72 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Options are the options of a store. Nil is the defaults.
+// Options are the settings of [Open] and [New].
 type Options struct {
-	// Prefix begins the names of the keys that the store uses, "state:" if it is
-	// empty. It has no braces. Stores of different prefixes share nothing.
+	// Prefix begins the names of the Redis keys that the store uses (default
+	// "state:"). It must not contain braces. Stores with different prefixes share no
+	// entries.
 	Prefix string
 }
 
 // Store is a [store.Batcher] on Redis.
 type Store struct {
-	client   redis.UniversalClient
-	owned    bool
-	entries  string // a hash: "r"+key is the revision, "v"+key the value
-	keys     string // a sorted set of the keys, all with the score 0
-	server   server
-	closing  sync.Once
-	closed   chan struct{}
-	closeErr error
+	client    redis.UniversalClient
+	ownClient bool   // close the client in Close
+	entries   string // hash: field "r"+key is the revision, "v"+key the value
+	keys      string // sorted set of the keys, all with the score 0
+	server    serverInfo
+	closing   sync.Once
+	closed    chan struct{}
+	closeErr  error
 }
 
 var _ store.Batcher = (*Store)(nil)
 
-// Open connects to the server of a URL such as "redis://localhost:6379/0", with the
-// options of [redis.ParseURL], or to the cluster that this server belongs to.
+// Open connects to the server of a URL such as "redis://localhost:6379/0", which may
+// contain the options of [redis.ParseURL], or to the cluster that the server belongs
+// to. Options may be nil.
 func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	single, err := redis.ParseURL(url)
 	if err != nil {
-		// The cause may quote the password.
-		return nil, opening(fmt.Errorf("%w: not a URL like redis://user:password@host:6379/0", store.ErrInvalid))
+		// The error of the driver may quote the password.
+		return nil, openError(fmt.Errorf("%w: not a URL like redis://user:password@host:6379/0", store.ErrInvalid))
 	}
-	s, err := own(ctx, redis.NewClient(single), opts)
+	s, err := openOwn(ctx, redis.NewClient(single), opts)
 	if !errors.Is(err, errClusterNode) {
 		return s, err
 	}
 	many, err := redis.ParseClusterURL(url)
 	if err != nil {
-		return nil, opening(fmt.Errorf("%w: the URL has an option that a cluster does not", store.ErrInvalid))
+		return nil, openError(fmt.Errorf("%w: the URL has an option that a cluster does not support", store.ErrInvalid))
 	}
-	return own(ctx, redis.NewClusterClient(many), opts)
+	return openOwn(ctx, redis.NewClusterClient(many), opts)
 }
 
-// own returns a store that closes its client.
-func own(ctx context.Context, client redis.UniversalClient, opts *Options) (*Store, error) {
+// openOwn returns a store that closes its client.
+func openOwn(ctx context.Context, client redis.UniversalClient, opts *Options) (*Store, error) {
 	s, err := New(ctx, client, opts)
 	if err != nil {
 		_ = client.Close()
 		return nil, err
 	}
-	s.owned = true
+	s.ownClient = true
 	return s, nil
 }
 
-// New returns a store on a client, a [*redis.Client] or [*redis.ClusterClient], that
-// the caller closes after the store. The client must not cache and must not read
-// from replicas.
+// New returns a store on a [*redis.Client] or [*redis.ClusterClient]. The caller
+// closes the client after the store. The client must not have a cache and must not
+// read from replicas. Options may be nil.
 func New(ctx context.Context, client redis.UniversalClient, opts *Options) (*Store, error) {
 	prefix := "state:"
 	if opts != nil && opts.Prefix != "" {
 		prefix = opts.Prefix
 	}
 	if strings.ContainsAny(prefix, "{}") {
-		return nil, opening(fmt.Errorf("%w: a prefix has no braces", store.ErrInvalid))
+		return nil, openError(fmt.Errorf("%w: the prefix contains braces", store.ErrInvalid))
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, opening(err)
+		return nil, openError(err)
 	}
 	s := &Store{
 		client:  client,
@@ -93,34 +95,34 @@ func New(ctx context.Context, client redis.UniversalClient, opts *Options) (*Sto
 		keys:    "{" + prefix + "}keys",
 		closed:  make(chan struct{}),
 	}
-	err := s.await(ctx, func() (err error) {
-		s.server, err = inspect(ctx, client)
+	err := s.awaitReply(ctx, func() (err error) {
+		s.server, err = inspectServer(ctx, client)
 		return err
 	})
 	if err != nil {
-		return nil, opening(err)
+		return nil, openError(err)
 	}
 	return s, nil
 }
 
-// Durability is [store.DurabilityPower] if the server had "appendonly yes" and "appendfsync
-// always" when the store was opened, and lets us read that, and [store.DurabilityServer]
-// otherwise.
+// Durability returns [store.DurabilityPower] if the server had "appendonly yes" and
+// "appendfsync always" when the store was opened and allows clients to read these
+// settings, and [store.DurabilityServer] otherwise.
 func (s *Store) Durability() store.Durability { return s.server.durability }
 
-// Close ends all calls, and the client if [Open] made it.
+// Close ends running calls. It closes the client if [Open] created it.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.closed)
-		if s.owned {
+		if s.ownClient {
 			s.closeErr = s.client.Close()
 		}
 	})
 	return s.closeErr
 }
 
-// begin returns why an operation cannot begin.
-func (s *Store) begin(ctx context.Context) error {
+// checkUsable returns an error if ctx has ended or the store is closed.
+func (s *Store) checkUsable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -139,21 +141,21 @@ func (s *Store) isClosed() bool {
 	}
 }
 
-// process runs a command. The command must not have slices of the caller, because it
-// may outlive the call.
+// process executes a command. The command must not contain slices of the caller,
+// because it may outlive the call.
 func (s *Store) process(ctx context.Context, command redis.Cmder) error {
-	return s.await(ctx, func() error { return s.client.Process(ctx, command) })
+	return s.awaitReply(ctx, func() error { return s.client.Process(ctx, command) })
 }
 
-// await runs what asks the server, and ends when ctx or the store does. The client
-// alone would not: it waits for an answer until its own timeout.
-func (s *Store) await(ctx context.Context, ask func() error) error {
+// awaitReply calls send and returns when send, ctx or the store ends. The client
+// alone ignores ctx while it waits for a reply.
+func (s *Store) awaitReply(ctx context.Context, send func() error) error {
 	done := make(chan error, 1)
-	go func() { done <- ask() }()
+	go func() { done <- send() }()
 	select {
 	case err := <-done:
 		if err != nil && !isRefused(err) && s.isClosed() {
-			return store.ErrClosed // what the client says about it depends on the moment
+			return store.ErrClosed // the error of the client depends on timing
 		}
 		return err
 	case <-ctx.Done():
@@ -163,8 +165,8 @@ func (s *Store) await(ctx context.Context, ask func() error) error {
 	}
 }
 
-func opening(err error) error { return failed("open", "", err) }
+func openError(err error) error { return newError("open", "", err) }
 
-func failed(op, key string, err error) error {
+func newError(op, key string, err error) error {
 	return &store.Error{Store: "redis", Op: op, Key: key, Err: err}
 }

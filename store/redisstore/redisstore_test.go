@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/redisstore"
 	"github.com/agentstate/state/store/storetest"
@@ -21,7 +22,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// A cluster of one node routes as a large one does.
+// TestCluster uses a cluster of one node, which routes as a larger one does.
 func TestCluster(t *testing.T) {
 	server := cluster(t)
 	storetest.Run(t, func(t *testing.T) func() store.Store {
@@ -35,7 +36,7 @@ func cluster(t *testing.T) *private {
 	server := start(t, "--cluster-enabled", "yes")
 	client := connect(t, server.url)
 	require.NoError(t, client.ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
-	until(t, func() bool {
+	testkit.Until(func() bool {
 		info, err := client.ClusterInfo(t.Context()).Result()
 		return err == nil && strings.Contains(info, "cluster_state:ok")
 	})
@@ -50,7 +51,7 @@ func TestProcesses(t *testing.T) {
 	t.Run("killed clients", func(t *testing.T) { storetest.Kill(t, address, 20) })
 }
 
-func TestPrefixesShareNothing(t *testing.T) {
+func TestPrefixesAreSeparate(t *testing.T) {
 	url := shared(t)
 	one, two := open(t, url, fresh(t, url)), open(t, url, fresh(t, url))
 	_, err := one.Put(t.Context(), "key", []byte("value"), store.Always)
@@ -62,7 +63,7 @@ func TestPrefixesShareNothing(t *testing.T) {
 	}
 }
 
-func TestCloseLeavesTheClientOfTheCaller(t *testing.T) {
+func TestCloseKeepsTheClientOfTheCaller(t *testing.T) {
 	url := shared(t)
 	client := connect(t, url)
 	s, err := redisstore.New(t.Context(), client, &redisstore.Options{Prefix: fresh(t, url)})
@@ -75,8 +76,8 @@ func TestCloseLeavesTheClientOfTheCaller(t *testing.T) {
 	require.NoError(t, client.Ping(t.Context()).Err())
 }
 
-// A server forgets scripts when it is restarted or told to.
-func TestForgottenScripts(t *testing.T) {
+// TestFlushedScripts flushes the script cache of the server, as a restart does.
+func TestFlushedScripts(t *testing.T) {
 	server := start(t)
 	s, client := open(t, server.url, ""), connect(t, server.url)
 	for range 3 {
@@ -91,7 +92,8 @@ func TestForgottenScripts(t *testing.T) {
 	}
 }
 
-// If something else has one of our names, the other one stays as it is.
+// TestForeignKeys stores a foreign value under one of the two Redis keys of a store,
+// and checks that failed writes do not change the other.
 func TestForeignKeys(t *testing.T) {
 	for foreign, other := range map[string]string{
 		"{state:}entries": "{state:}keys",
@@ -102,7 +104,7 @@ func TestForeignKeys(t *testing.T) {
 			s, client := open(t, server.url, ""), connect(t, server.url)
 			_, err := s.Put(t.Context(), "key", []byte("value"), store.Always)
 			require.NoError(t, err)
-			require.NoError(t, client.Set(t.Context(), foreign, "not ours", 0).Err())
+			require.NoError(t, client.Set(t.Context(), foreign, "foreign", 0).Err())
 			before, err := client.Dump(t.Context(), other).Result()
 			require.NoError(t, err)
 
@@ -118,7 +120,7 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-func TestValuesThatTheServerCannotHold(t *testing.T) {
+func TestTooLargeValues(t *testing.T) {
 	server := start(t, "--proto-max-bulk-len", "1mb")
 	s := open(t, server.url, "")
 	_, err := s.Put(t.Context(), "key", make([]byte, 1<<20), store.Always)
@@ -131,7 +133,7 @@ func TestValuesThatTheServerCannotHold(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-// A full server refuses writes and keeps what it has.
+// TestFullServer checks that a full server refuses writes and keeps its entries.
 func TestFullServer(t *testing.T) {
 	server := start(t, "--maxmemory", "8mb", "--maxmemory-policy", "noeviction")
 	s := open(t, server.url, "")

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// script is Lua that the server runs at once, undisturbed by other commands.
+// script is a Lua script. The server executes it atomically.
 type script struct{ source, hash string }
 
 func newScript(source string) script {
@@ -16,14 +16,15 @@ func newScript(source string) script {
 	return script{source: source, hash: hex.EncodeToString(sum[:])}
 }
 
-// writeScript makes all writes or none. Each is four arguments: the key, the
+// writeScript makes all writes or none. A write is four arguments: the key, the
 // condition ("any", "absent" or "=" and a revision), the new revision, which is empty
-// for a delete, and the value. It returns 0, or the number of the first write whose
-// condition does not hold.
+// for a delete, and the value. The script returns 0, or the number of the first write
+// whose condition does not hold.
 //
-// Redis does not undo what a script has done before an error. So everything that can
-// fail is tried by reading first, and a key is in the index before its value is there
-// and after it is gone: a key in the index without a value is nothing.
+// Redis does not roll a script back after an error. The script therefore tries first
+// whether all reads succeed. It adds a key to the index before it writes the value,
+// and removes the key after it has removed the value: readers ignore a key in the
+// index that has no value.
 var writeScript = newScript(`
 redis.call('ZCARD', KEYS[2])
 for i = 1, #ARGV, 4 do
@@ -46,8 +47,7 @@ end
 return 0
 `)
 
-// pageScript returns the keys of a range, at most ARGV[3] of them, and how long their
-// values are.
+// pageScript returns at most ARGV[3] keys of a range, and the sizes of their values.
 var pageScript = newScript(`
 local keys = redis.call('ZRANGEBYLEX', KEYS[2], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])
 local lengths = {}
@@ -57,15 +57,14 @@ end
 return {keys, lengths}
 `)
 
-// once is a command that the client sends only once. By itself it sends a command
-// again when it got no answer; a write that was made then meets itself, and a
-// conflict is reported for what has happened.
+// once is a command that the client sends only once. By default, the client resends a
+// command that got no reply. A write that was made would then conflict with itself
+// and be reported as not made.
 type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }
 
-// run runs a script.
-func (s *Store) run(ctx context.Context, script script, args []any) (any, error) {
+func (s *Store) runScript(ctx context.Context, script script, args []any) (any, error) {
 	send := func(name, text string) (any, error) {
 		command := once{redis.NewCmd(ctx, append([]any{name, text, 2, s.entries, s.keys}, args...)...)}
 		if err := s.process(ctx, command); err != nil {

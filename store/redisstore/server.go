@@ -13,87 +13,88 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// errClusterNode is returned for a plain client of a node of a cluster.
+// errClusterNode reports a single-server client for a node of a cluster.
 var errClusterNode = fmt.Errorf("%w: the server is a node of a cluster and needs a cluster client", store.ErrInvalid)
 
-// defaultLargest is the default of "proto-max-bulk-len".
-const defaultLargest = 512 << 20
+// defaultMaxValue is the default of "proto-max-bulk-len".
+const defaultMaxValue = 512 << 20
 
-// server is what we know of a server, or of the weakest node of a cluster.
-type server struct {
+// serverInfo describes a server, or the weakest node of a cluster.
+type serverInfo struct {
 	durability store.Durability
-	largest    int // bytes that a value may have
+	maxValue   int // maximum size of a value in bytes
 }
 
-// inspect refuses clients and servers that would break the promises of a store.
-func inspect(ctx context.Context, client redis.UniversalClient) (server, error) {
+// inspectServer returns an error for clients and servers that cannot keep the
+// guarantees of a store.
+func inspectServer(ctx context.Context, client redis.UniversalClient) (serverInfo, error) {
 	switch client := client.(type) {
 	case *redis.Client:
 		if o := client.Options(); o.ClientSideCache != nil || o.ClientSideCacheConfig != nil {
-			return server{}, fmt.Errorf("%w: the client caches", store.ErrInvalid)
+			return serverInfo{}, fmt.Errorf("%w: the client has a cache", store.ErrInvalid)
 		}
 		return inspectNode(ctx, client, false)
 	case *redis.ClusterClient:
 		if client.Options().ReadOnly {
-			return server{}, fmt.Errorf("%w: the client reads from replicas", store.ErrInvalid)
+			return serverInfo{}, fmt.Errorf("%w: the client reads from replicas", store.ErrInvalid)
 		}
 		var mu sync.Mutex
-		weakest := server{durability: store.DurabilityPower, largest: defaultLargest}
+		weakest := serverInfo{durability: store.DurabilityPower, maxValue: defaultMaxValue}
 		err := client.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 			found, err := inspectNode(ctx, node, true)
 			mu.Lock()
 			defer mu.Unlock()
 			weakest.durability = min(weakest.durability, found.durability)
-			weakest.largest = min(weakest.largest, found.largest)
+			weakest.maxValue = min(weakest.maxValue, found.maxValue)
 			return err
 		})
 		return weakest, err
 	}
-	return server{}, fmt.Errorf("%w: a %T is no client of a server or a cluster", store.ErrInvalid, client)
+	return serverInfo{}, fmt.Errorf("%w: a %T is not a client of a server or a cluster", store.ErrInvalid, client)
 }
 
-func inspectNode(ctx context.Context, node *redis.Client, cluster bool) (server, error) {
+func inspectNode(ctx context.Context, node *redis.Client, cluster bool) (serverInfo, error) {
 	text, err := node.Info(ctx).Result()
 	if err != nil {
-		return server{}, err
+		return serverInfo{}, err
 	}
-	info := fields(text)
+	info := infoFields(text)
 	switch {
 	case info["role"] != "master":
-		return server{}, fmt.Errorf("%w: the server is a replica", store.ErrInvalid)
+		return serverInfo{}, fmt.Errorf("%w: the server is a replica", store.ErrInvalid)
 	case info["maxmemory"] != "0" && info["maxmemory_policy"] != "noeviction":
-		return server{}, fmt.Errorf("%w: the server evicts keys, its maxmemory-policy is %q and not noeviction",
+		return serverInfo{}, fmt.Errorf("%w: the server evicts keys: its maxmemory-policy is %q, not noeviction",
 			store.ErrInvalid, info["maxmemory_policy"])
 	case info["cluster_enabled"] == "1" && !cluster:
-		return server{}, errClusterNode
+		return serverInfo{}, errClusterNode
 	}
 
-	found := server{durability: store.DurabilityPower, largest: defaultLargest}
+	found := serverInfo{durability: store.DurabilityPower, maxValue: defaultMaxValue}
 	for _, setting := range []struct{ name, want string }{
 		{"appendonly", "yes"},
 		{"appendfsync", "always"},
-		{"no-appendfsync-on-rewrite", "no"}, // or a snapshot suspends "always"
+		{"no-appendfsync-on-rewrite", "no"}, // "yes" suspends "always" during a snapshot
 	} {
-		value, err := config(ctx, node, setting.name)
+		value, err := readSetting(ctx, node, setting.name)
 		if err != nil {
-			return server{}, err
+			return serverInfo{}, err
 		}
 		if value != setting.want {
 			found.durability = store.DurabilityServer
 		}
 	}
-	value, err := config(ctx, node, "proto-max-bulk-len")
+	value, err := readSetting(ctx, node, "proto-max-bulk-len")
 	if err != nil {
-		return server{}, err
+		return serverInfo{}, err
 	}
-	if largest, err := strconv.Atoi(value); err == nil {
-		found.largest = min(found.largest, largest)
+	if maxValue, err := strconv.Atoi(value); err == nil {
+		found.maxValue = min(found.maxValue, maxValue)
 	}
 	return found, nil
 }
 
-// config returns a setting, "" if the server does not tell.
-func config(ctx context.Context, node *redis.Client, name string) (string, error) {
+// readSetting returns a setting, or "" if the server does not allow reading it.
+func readSetting(ctx context.Context, node *redis.Client, name string) (string, error) {
 	values, err := node.ConfigGet(ctx, name).Result()
 	if isRefused(err) {
 		return "", nil
@@ -101,14 +102,14 @@ func config(ctx context.Context, node *redis.Client, name string) (string, error
 	return values[name], err
 }
 
-// isRefused reports whether an error is the answer of a server.
+// isRefused reports whether an error is a reply of the server.
 func isRefused(err error) bool {
 	var answer redis.Error
 	return errors.As(err, &answer)
 }
 
-// fields returns the lines "name:value" of INFO.
-func fields(info string) map[string]string {
+// infoFields returns the lines "name:value" of a reply to INFO.
+func infoFields(info string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(info) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {

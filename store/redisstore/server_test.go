@@ -12,7 +12,7 @@ import (
 	"github.com/agentstate/state/store/redisstore"
 )
 
-func TestServersThatAreRefused(t *testing.T) {
+func TestUnsuitableServers(t *testing.T) {
 	t.Run("evicts", func(t *testing.T) {
 		for _, policy := range []string{"allkeys-lru", "allkeys-random", "volatile-ttl"} {
 			server := start(t, "--maxmemory", "64mb", "--maxmemory-policy", policy)
@@ -38,7 +38,7 @@ func TestServersThatAreRefused(t *testing.T) {
 		require.ErrorContains(t, err, "READONLY")
 		require.NotErrorIs(t, err, store.ErrUnknownOutcome)
 	})
-	t.Run("does not answer", func(t *testing.T) {
+	t.Run("not running", func(t *testing.T) {
 		server := start(t)
 		server.kill()
 		_, err := redisstore.Open(t.Context(), server.url, nil)
@@ -46,14 +46,14 @@ func TestServersThatAreRefused(t *testing.T) {
 	})
 }
 
-func TestClientsThatAreRefused(t *testing.T) {
+func TestUnsuitableClients(t *testing.T) {
 	url := shared(t)
 	opts, err := redis.ParseURL(url)
 	require.NoError(t, err)
 	caching := *opts
 	caching.ClientSideCacheConfig = &redis.ClientSideCacheConfig{}
 	for name, client := range map[string]redis.UniversalClient{
-		"caches":        redis.NewClient(&caching),
+		"cache":         redis.NewClient(&caching),
 		"ring":          redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": opts.Addr}}),
 		"read replicas": redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{opts.Addr}, RouteRandomly: true}),
 	} {
@@ -65,7 +65,7 @@ func TestClientsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenInvalidArguments(t *testing.T) {
 	for name, url := range map[string]string{
 		"scheme":   "http://user:secret@localhost",
 		"port":     "redis://user:secret@localhost:port",
@@ -101,8 +101,8 @@ func TestDurability(t *testing.T) {
 		{"in memory", nil, store.DurabilityServer},
 		{"synced every second", []string{"--appendonly", "yes", "--appendfsync", "everysec"}, store.DurabilityServer},
 		{"synced always", always, store.DurabilityPower},
-		{"synced but in snapshots", append(always, "--no-appendfsync-on-rewrite", "yes"), store.DurabilityServer},
-		{"does not tell", append(always, "--rename-command", "CONFIG", ""), store.DurabilityServer},
+		{"synced except during snapshots", append(always, "--no-appendfsync-on-rewrite", "yes"), store.DurabilityServer},
+		{"hidden settings", append(always, "--rename-command", "CONFIG", ""), store.DurabilityServer},
 		{"off, with the policy set", []string{"--appendonly", "no", "--appendfsync", "always"}, store.DurabilityServer},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -26,21 +26,22 @@ func (s *Store) Delete(ctx context.Context, key string, cond store.Condition) er
 	return err
 }
 
-// Batch implements [store.Batcher]. The values together may be as large as one alone.
+// Batch implements [store.Batcher]. The limit on the size of a value applies to all
+// values of the batch together.
 func (s *Store) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 	return s.write(ctx, "batch", writes)
 }
 
 func (s *Store) write(ctx context.Context, op string, writes []store.Write) ([]store.Revision, error) {
-	if key, err := check(writes); err != nil {
-		return nil, failed(op, key, err)
+	if key, err := store.CheckWrites(writes); err != nil {
+		return nil, newError(op, key, err)
 	}
-	key := "" // what an error about all of the writes names
+	key := "" // of an error about all writes
 	if len(writes) == 1 {
 		key = writes[0].Key
 	}
-	if err := s.begin(ctx); err != nil {
-		return nil, failed(op, key, err)
+	if err := s.checkUsable(ctx); err != nil {
+		return nil, newError(op, key, err)
 	}
 	if len(writes) == 0 {
 		return nil, nil
@@ -50,49 +51,31 @@ func (s *Store) write(ctx context.Context, op string, writes []store.Write) ([]s
 	revisions := make([]store.Revision, len(writes))
 	args := make([]any, 0, 4*len(writes))
 	for i, w := range writes {
-		if size += len(w.Value); size > s.server.largest {
-			return nil, failed(op, w.Key, fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, s.server.largest))
+		if size += len(w.Value); size > s.server.maxValue {
+			return nil, newError(op, w.Key, fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, s.server.maxValue))
 		}
 		value := ""
 		if !w.Delete {
 			revisions[i], value = store.NewRevision(), string(w.Value)
 		}
-		args = append(args, w.Key, condition(w.Cond), string(revisions[i]), value)
+		args = append(args, w.Key, conditionArgument(w.Cond), string(revisions[i]), value)
 	}
 
-	reply, err := s.run(ctx, writeScript, args)
+	reply, err := s.runScript(ctx, writeScript, args)
 	if err != nil {
-		return nil, failed(op, key, outcome(err))
+		return nil, newError(op, key, classify(err))
 	}
 	switch failing, ok := reply.(int64); {
 	case !ok || failing < 0 || failing > int64(len(writes)):
-		return nil, failed(op, key, fmt.Errorf("%w: the server answered something else", store.ErrUnknownOutcome))
+		return nil, newError(op, key, fmt.Errorf("%w: unexpected reply of the server", store.ErrUnknownOutcome))
 	case failing > 0:
-		return nil, failed(op, writes[failing-1].Key, store.ErrConflict)
+		return nil, newError(op, writes[failing-1].Key, store.ErrConflict)
 	}
 	return revisions, nil
 }
 
-// check returns why the writes are none that a store makes, and the key at fault.
-func check(writes []store.Write) (string, error) {
-	seen := make(map[string]bool, len(writes))
-	for _, w := range writes {
-		if err := store.CheckKey(w.Key); err != nil {
-			return w.Key, err
-		}
-		if seen[w.Key] {
-			return w.Key, fmt.Errorf("%w: the key is in the batch twice", store.ErrInvalid)
-		}
-		seen[w.Key] = true
-		if w.Delete && w.Cond.Absent() {
-			return w.Key, fmt.Errorf("%w: a delete cannot demand that there is no entry", store.ErrInvalid)
-		}
-	}
-	return "", nil
-}
-
-// condition writes a condition as the script reads it.
-func condition(cond store.Condition) string {
+// conditionArgument returns the argument of writeScript for a condition.
+func conditionArgument(cond store.Condition) string {
 	if revision, ok := cond.Revision(); ok {
 		return "=" + string(revision)
 	}
@@ -102,9 +85,9 @@ func condition(cond store.Condition) string {
 	return "any"
 }
 
-// outcome adds that a write may have been made, unless the error says that it was not:
-// the server refused it, or it was never sent.
-func outcome(err error) error {
+// classify adds store.ErrUnknownOutcome to the error of a write that may have been
+// made: one that was sent and that the server did not refuse.
+func classify(err error) error {
 	var network *net.OpError
 	if isRefused(err) || errors.As(err, &network) && network.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) {
 		return err

@@ -29,7 +29,7 @@ func BenchmarkGoal(b *testing.B) {
 	b.Run("sqlite-writers", func(b *testing.B) { b.Run("subject", putsAgainstSyncs) })
 }
 
-// appender is what a write to disk costs at least: it appends to a file and syncs.
+// appender appends to a file and syncs it: the minimum cost of a durable write.
 type appender struct {
 	mu sync.Mutex
 	f  *os.File
@@ -51,9 +51,9 @@ func (a *appender) append(value []byte) error {
 	return syscall.Fdatasync(int(a.f.Fd()))
 }
 
-// putAgainstSync measures the median of a Put of 1 KB and of appending 1 KB with a
-// sync, in turns, as disks change their mind from second to second. The keys are
-// there before, as those of sessions mostly are.
+// putAgainstSync measures the medians of a Put of 1 KB and of an append of 1 KB with a
+// sync, in turns, because the speed of a disk varies from second to second. The keys
+// exist before, as those of most sessions do.
 func putAgainstSync(b *testing.B) {
 	s := openSQLite(b, filepath.Join(b.TempDir(), "state.db"))
 	a := newAppender(b)
@@ -82,8 +82,8 @@ func putAgainstSync(b *testing.B) {
 	b.ReportMetric(float64(put)/float64(sync), "put/sync")
 }
 
-// putsAgainstSyncs measures the time of 16 writers that put 1 KB, and of as many
-// that append it with a sync each, in turns.
+// putsAgainstSyncs measures the time of 16 writers that put 1 KB and of 16 writers
+// that append 1 KB with a sync each, in turns.
 func putsAgainstSyncs(b *testing.B) {
 	const writers, each = 16, 20
 	s := openSQLite(b, filepath.Join(b.TempDir(), "state.db"))

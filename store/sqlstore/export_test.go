@@ -1,7 +1,8 @@
 package sqlstore
 
-// Waiting returns the number of calls that wait for a commit of SQLite.
-func Waiting(s *Store) int {
+// WaitingWrites returns the number of writes of a SQLite store that wait for a leader.
+// A leader that waits for the lock of the file is one of them.
+func WaitingWrites(s *Store) int {
 	g := s.writer.(*groupWriter)
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -6,24 +6,17 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"modernc.org/sqlite"
 
+	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlstore"
 )
 
-// waiting returns when n calls wait for a commit.
-func waiting(s *sqlstore.Store, n int) {
-	for sqlstore.Waiting(s) != n {
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// onCommit, if set, is called within each commit to a file named hooked.db, and
-// makes the commit fail if it returns true.
+// onCommit, if set, is called within each commit to a file named hooked.db. The commit
+// fails if it returns true.
 var onCommit atomic.Pointer[func() bool]
 
 func init() {
@@ -40,15 +33,16 @@ func init() {
 	})
 }
 
-// openHooked opens a store whose commits call the function that it may be given.
+// openHooked opens a store. Its commits call the function that the test gives to hook.
 func openHooked(t *testing.T) (s *sqlstore.Store, path string, hook func(func() bool)) {
 	path = filepath.Join(t.TempDir(), "hooked.db")
 	t.Cleanup(func() { onCommit.Store(nil) })
 	return openSQLite(t, path), path, func(f func() bool) { onCommit.Store(&f) }
 }
 
-// What became of a commit that failed is unknown, and said so. The store goes on.
-func TestSQLiteCommitFails(t *testing.T) {
+// TestSQLiteFailedCommit checks that a failed commit has an unknown outcome and that
+// the store remains usable.
+func TestSQLiteFailedCommit(t *testing.T) {
 	s, _, hook := openHooked(t)
 	hook(func() bool { return true })
 	_, err := s.Put(t.Context(), "k", nil, store.Always)
@@ -63,10 +57,10 @@ func TestSQLiteCommitFails(t *testing.T) {
 	}
 }
 
-// Two writes are in one commit. A caller who does not wait for its end does not
-// know what becomes of his write, and may change his slice; the other is not
-// disturbed. One who has not been taken into it knows that his was not made.
-func TestSQLiteLeavesCommit(t *testing.T) {
+// TestSQLiteCancelDuringCommit cancels two of three writes. The follower is part of the
+// running commit: its outcome is unknown, and its caller may change the value without
+// an effect. The late write is not part of the commit: it is certainly not made.
+func TestSQLiteCancelDuringCommit(t *testing.T) {
 	s, path, hook := openHooked(t)
 	conn := foreign(t, path)
 	execute(t, conn, "begin immediate")
@@ -76,13 +70,13 @@ func TestSQLiteLeavesCommit(t *testing.T) {
 		<-end
 		return false
 	})
-	put := func(ctx context.Context, key string, value []byte, n int) chan error {
+	put := func(ctx context.Context, key string, value []byte, waiting int) chan error {
 		result := make(chan error, 1)
 		go func() {
 			_, err := s.Put(ctx, key, value, store.Always)
 			result <- err
 		}()
-		waiting(s, n)
+		testkit.Until(func() bool { return sqlstore.WaitingWrites(s) == waiting })
 		return result
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -108,8 +102,9 @@ func TestSQLiteLeavesCommit(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-// A leader that gives up before its turn lets the next one lead.
-func TestSQLiteLeaderGivesUp(t *testing.T) {
+// TestSQLiteCancelledLeader checks that the next write leads if the context of the
+// leader ends.
+func TestSQLiteCancelledLeader(t *testing.T) {
 	s, path, _ := openHooked(t)
 	conn := foreign(t, path)
 	execute(t, conn, "begin immediate")
@@ -119,9 +114,9 @@ func TestSQLiteLeaderGivesUp(t *testing.T) {
 		_, err := s.Put(ctx, "leader", nil, store.Always)
 		leader <- err
 	}()
-	waiting(s, 1)
+	testkit.Until(func() bool { return sqlstore.WaitingWrites(s) == 1 })
 	go func() { follower <- s.Delete(t.Context(), "follower", store.Always) }()
-	waiting(s, 2)
+	testkit.Until(func() bool { return sqlstore.WaitingWrites(s) == 2 })
 	cancel()
 	require.ErrorIs(t, <-leader, context.Canceled)
 	execute(t, conn, "rollback")

@@ -2,6 +2,8 @@ package sqlstore_test
 
 import (
 	"bytes"
+	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -13,7 +15,7 @@ import (
 	"github.com/agentstate/state/store/storetest"
 )
 
-func TestMySQL(t *testing.T) { newServer(t, "mysql").run(t) }
+func TestMySQL(t *testing.T) { newServer(t, "mysql").runAll(t) }
 
 func TestMySQLProcesses(t *testing.T) { storetest.Processes(t, newServer(t, "mysql").address(t)) }
 
@@ -29,14 +31,14 @@ func BenchmarkMySQL(b *testing.B) {
 
 func TestMySQLTable(t *testing.T) {
 	s := newServer(t, "mysql")
-	s.openTogether(t)
+	s.testConcurrentOpen(t)
 	const columns = "(k varbinary(512) primary key, v longblob not null, rev varbinary(64) not null)"
-	s.refuses(t, "create table TABLE (id int)", "other columns")
-	s.refuses(t, strings.Replace("create table TABLE "+columns, "varbinary", "varchar", 1), "other columns")
-	s.refuses(t, "create table TABLE "+columns+" engine = myisam", "not InnoDB")
+	s.testForeignTable(t, "create table TABLE (id int)", "other columns")
+	s.testForeignTable(t, strings.Replace("create table TABLE "+columns, "varbinary", "varchar", 1), "other columns")
+	s.testForeignTable(t, "create table TABLE "+columns+" engine = myisam", "not InnoDB")
 }
 
-// What the store counts on holds whatever the server and the URL say.
+// TestMySQLSettings checks that the store overrides settings of the server and the URL.
 func TestMySQLSettings(t *testing.T) {
 	s := newServer(t, "mysql")
 	table := s.table(t)
@@ -44,10 +46,10 @@ func TestMySQLSettings(t *testing.T) {
 	require.NoError(t, err)
 	dsn := fmt.Sprintf("%s@tcp(%s)%s", u.User, u.Host, u.Path)
 	for i, dsn := range []string{
-		s.with(t, "autocommit", "0"),
-		s.with(t, "clientFoundRows", "true"),
-		s.with(t, "sql_mode", "''"),
-		s.with(t, "maxAllowedPacket", "2000000000"),
+		s.withParameter(t, "autocommit", "0"),
+		s.withParameter(t, "clientFoundRows", "true"),
+		s.withParameter(t, "sql_mode", "''"),
+		s.withParameter(t, "maxAllowedPacket", "2000000000"),
 		dsn,
 		dsn + "?autocommit=0&clientFoundRows=true",
 	} {
@@ -64,7 +66,7 @@ func TestMySQLSettings(t *testing.T) {
 }
 
 func TestMySQLPassword(t *testing.T) {
-	newServer(t, "mysql").keepsPassword(t,
+	newServer(t, "mysql").testPasswords(t,
 		"mysql://user:hunter2@127.0.0.1:1/database",
 		"mysql://user:hunter2@127.0.0.1:port/database",
 		"mysql://user:hunter2@127.0.0.1/database?tls=hunter2",
@@ -99,11 +101,17 @@ func TestMySQLInterrupted(t *testing.T) {
 	for _, kill := range []string{"kill query", "kill connection"} {
 		table := s.table(t)
 		opened := s.open(t, s.url, table)
-		err := s.blocked(t, opened, table, func() {
+		err := s.interruptPut(t, opened, table, func() bool {
 			var id int
-			require.NoError(t, s.db.QueryRowContext(t.Context(),
-				"select id from information_schema.processlist where info like 'insert into `"+table+"`%'").Scan(&id))
+			err := s.db.QueryRowContext(t.Context(), "select p.id from information_schema.processlist p"+
+				" join information_schema.innodb_trx x on x.trx_mysql_thread_id = p.id where x.trx_state = 'LOCK WAIT'"+
+				" and p.info like 'insert into `"+table+"`%'").Scan(&id)
+			if errors.Is(err, sql.ErrNoRows) {
+				return false
+			}
+			require.NoError(t, err)
 			s.exec(t, fmt.Sprint(kill, " ", id))
+			return true
 		})
 		require.ErrorIs(t, err, store.ErrUnknownOutcome, kill)
 		entry, err := opened.Get(t.Context(), "locked")

@@ -1,6 +1,8 @@
 package sqlstore_test
 
 import (
+	"database/sql"
+	"errors"
 	"sync"
 	"testing"
 
@@ -11,7 +13,7 @@ import (
 	"github.com/agentstate/state/store/storetest"
 )
 
-func TestPostgres(t *testing.T) { newServer(t, "postgres").run(t) }
+func TestPostgres(t *testing.T) { newServer(t, "postgres").runAll(t) }
 
 func TestPostgresProcesses(t *testing.T) {
 	storetest.Processes(t, newServer(t, "postgres").address(t))
@@ -33,27 +35,27 @@ func BenchmarkPostgres(b *testing.B) {
 
 func TestPostgresTable(t *testing.T) {
 	s := newServer(t, "postgres")
-	s.openTogether(t)
-	s.refuses(t, "create table TABLE (id int)", "other columns")
-	s.refuses(t, "create table TABLE (k text primary key, v bytea not null, rev bytea not null)", "other columns")
-	s.refuses(t, "create unlogged table TABLE (k bytea primary key, v bytea not null, rev bytea not null)", "unlogged")
+	s.testConcurrentOpen(t)
+	s.testForeignTable(t, "create table TABLE (id int)", "other columns")
+	s.testForeignTable(t, "create table TABLE (k text primary key, v bytea not null, rev bytea not null)", "other columns")
+	s.testForeignTable(t, "create unlogged table TABLE (k bytea primary key, v bytea not null, rev bytea not null)", "unlogged")
 }
 
 func TestPostgresDurability(t *testing.T) {
 	s := newServer(t, "postgres")
 	for commit, want := range map[string]store.Durability{"on": store.DurabilityPower, "local": store.DurabilityPower, "off": store.DurabilityServer} {
-		require.Equal(t, want, s.open(t, s.with(t, "synchronous_commit", commit), s.table(t)).Durability(), commit)
+		require.Equal(t, want, s.open(t, s.withParameter(t, "synchronous_commit", commit), s.table(t)).Durability(), commit)
 	}
 }
 
 func TestPostgresReadOnly(t *testing.T) {
 	s := newServer(t, "postgres")
-	_, err := sqlstore.Open(t.Context(), "postgres", s.with(t, "default_transaction_read_only", "on"), nil)
+	_, err := sqlstore.Open(t.Context(), "postgres", s.withParameter(t, "default_transaction_read_only", "on"), nil)
 	require.ErrorContains(t, err, "read only")
 }
 
 func TestPostgresPassword(t *testing.T) {
-	newServer(t, "postgres").keepsPassword(t,
+	newServer(t, "postgres").testPasswords(t,
 		"postgres://user:hunter2@127.0.0.1:1/database",
 		"postgres://user:hunter2@127.0.0.1:port/database",
 		"postgres://user:hunter2@[127.0.0.1/database",
@@ -72,11 +74,11 @@ func TestPostgresTooLarge(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-// A server may have an isolation in which writers to one row fail.
+// TestPostgresIsolation uses isolation levels in which concurrent writers to a row fail.
 func TestPostgresIsolation(t *testing.T) {
 	s := newServer(t, "postgres")
 	for _, isolation := range []string{"repeatable read", "serializable"} {
-		opened := s.open(t, s.with(t, "default_transaction_isolation", isolation), s.table(t))
+		opened := s.open(t, s.withParameter(t, "default_transaction_isolation", isolation), s.table(t))
 		errs := make([]error, 8)
 		var wg sync.WaitGroup
 		for i := range errs {
@@ -100,11 +102,11 @@ func TestPostgresInterrupted(t *testing.T) {
 	for function, unknown := range map[string]bool{"pg_cancel_backend": false, "pg_terminate_backend": true} {
 		table := s.table(t)
 		opened := s.open(t, s.url, table)
-		err := s.blocked(t, opened, table, func() {
-			var hit bool
-			require.NoError(t, s.db.QueryRowContext(t.Context(), "select "+function+
-				"(pid) from pg_stat_activity where wait_event_type = 'Lock' and query like '%"+table+"%'").Scan(&hit))
-			require.True(t, hit)
+		err := s.interruptPut(t, opened, table, func() (done bool) {
+			err := s.db.QueryRowContext(t.Context(), "select "+function+
+				"(pid) from pg_stat_activity where wait_event_type = 'Lock' and query like '%"+table+"%'").Scan(&done)
+			require.True(t, err == nil || errors.Is(err, sql.ErrNoRows), err)
+			return done
 		})
 		require.Error(t, err, function)
 		require.NotErrorIs(t, err, store.ErrConflict)

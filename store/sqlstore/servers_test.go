@@ -11,27 +11,28 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlstore"
 	"github.com/agentstate/state/store/storetest"
 )
 
-// server is a database server that tests run against.
+// server is a database server for tests.
 type server struct {
 	driver string
 	url    string
-	db     *sql.DB // for what tests do beside the store
+	db     *sql.DB // for statements of the tests
 }
 
-// newServer returns the server at its environment variable or its standard local
-// port. Without one the test is skipped, or fails if STATE_TEST_REQUIRE names it.
+// newServer returns the server that the environment variable names, or the one on the
+// standard local port. Without a server, the test is skipped, or fails if
+// STATE_TEST_REQUIRE contains the driver.
 func newServer(t testing.TB, driver string) *server {
 	t.Helper()
 	variable := "STATE_TEST_" + strings.ToUpper(driver)
@@ -43,11 +44,9 @@ func newServer(t testing.TB, driver string) *server {
 		}[driver]
 	}
 	s.db = s.connect(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := s.db.PingContext(ctx); err != nil {
+	if err := s.db.PingContext(t.Context()); err != nil {
 		if slices.Contains(strings.Split(os.Getenv("STATE_TEST_REQUIRE"), ","), driver) {
-			t.Fatalf("no %s server, and STATE_TEST_REQUIRE names it: %v", driver, err)
+			t.Fatalf("no %s server, but STATE_TEST_REQUIRE demands it: %v", driver, err)
 		}
 		t.Skipf("NOT TESTED: no %s server at its standard local port; set %s to the URL of one: %v", driver, variable, err)
 	}
@@ -72,7 +71,7 @@ func (s *server) connect(t testing.TB) *sql.DB {
 	return db
 }
 
-// table returns the name of a table that is not there, and is dropped in the end.
+// table returns the name of a new table, which is dropped when the test ends.
 func (s *server) table(t testing.TB) string {
 	t.Helper()
 	name := "state_test_" + strings.ToLower(rand.Text())
@@ -83,14 +82,14 @@ func (s *server) table(t testing.TB) string {
 	return name
 }
 
-// with returns the URL with a parameter.
-func (s *server) with(t testing.TB, name, value string) string {
+// withParameter returns the URL with a parameter.
+func (s *server) withParameter(t testing.TB, name, value string) string {
 	t.Helper()
 	u, err := url.Parse(s.url)
 	require.NoError(t, err)
 	query := u.Query()
 	query.Set(name, value)
-	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // pgx takes a + for what it is
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // pgx does not decode +
 	return u.String()
 }
 
@@ -108,23 +107,23 @@ func (s *server) open(t testing.TB, dsn, table string) *sqlstore.Store {
 	return opened
 }
 
-// run runs the tests that every store passes.
-func (s *server) run(t *testing.T) {
+// runAll runs the conformance tests.
+func (s *server) runAll(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) func() store.Store {
 		table := s.table(t)
 		return func() store.Store { return s.open(t, s.url, table) }
 	})
 }
 
-// address returns an address for the tests with processes.
+// address returns the address of a new table for the tests with processes.
 func (s *server) address(t *testing.T) string {
 	table := s.table(t)
 	s.open(t, s.url, table)
 	return address(s.driver, table, s.url)
 }
 
-// openTogether makes a table from several handles at once.
-func (s *server) openTogether(t *testing.T) {
+// testConcurrentOpen creates tables from several handles at once.
+func (s *server) testConcurrentOpen(t *testing.T) {
 	for range 5 {
 		table := s.table(t)
 		errs := make([]error, 8)
@@ -145,8 +144,8 @@ func (s *server) openTogether(t *testing.T) {
 	}
 }
 
-// refuses opens a table that is not the store's own.
-func (s *server) refuses(t *testing.T, create, message string) {
+// testForeignTable checks that Open fails for a table that the store has not created.
+func (s *server) testForeignTable(t *testing.T, create, message string) {
 	table := s.table(t)
 	s.exec(t, strings.ReplaceAll(create, "TABLE", table))
 	_, err := sqlstore.Open(t.Context(), s.driver, s.url, &sqlstore.Options{Table: table})
@@ -154,8 +153,8 @@ func (s *server) refuses(t *testing.T, create, message string) {
 	require.ErrorContains(t, err, message)
 }
 
-// keepsPassword opens what cannot be opened.
-func (s *server) keepsPassword(t *testing.T, dsns ...string) {
+// testPasswords checks that failures of Open do not contain the password.
+func (s *server) testPasswords(t *testing.T, dsns ...string) {
 	for _, dsn := range dsns {
 		_, err := sqlstore.Open(t.Context(), s.driver, dsn, nil)
 		var about *store.Error
@@ -163,13 +162,13 @@ func (s *server) keepsPassword(t *testing.T, dsns ...string) {
 		require.Equal(t, s.driver, about.Store)
 		require.NotContains(t, err.Error(), "hunter2")
 		var connecting *pgconn.ConnectError
-		require.False(t, errors.As(err, &connecting), "it holds the configuration")
+		require.False(t, errors.As(err, &connecting), "the error contains the configuration")
 	}
 }
 
-// blocked puts a key that another transaction has locked, calls meanwhile, and
-// returns the error of the put. The other transaction is rolled back in the end.
-func (s *server) blocked(t *testing.T, opened store.Store, table string, meanwhile func()) error {
+// interruptPut puts a key that another transaction has locked, calls interrupt until
+// it reports success, and returns the error of the put.
+func (s *server) interruptPut(t *testing.T, opened store.Store, table string, interrupt func() bool) error {
 	t.Helper()
 	_, err := opened.Put(t.Context(), "locked", []byte("before"), store.Always)
 	require.NoError(t, err)
@@ -183,7 +182,6 @@ func (s *server) blocked(t *testing.T, opened store.Store, table string, meanwhi
 		_, err := opened.Put(t.Context(), "locked", []byte("after"), store.Always)
 		result <- err
 	}()
-	time.Sleep(200 * time.Millisecond) // until it waits for the lock
-	meanwhile()
+	testkit.Until(interrupt)
 	return <-result
 }

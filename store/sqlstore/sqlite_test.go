@@ -9,12 +9,14 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlstore"
 	"github.com/agentstate/state/store/storetest"
@@ -28,7 +30,7 @@ func openSQLite(t testing.TB, path string) *sqlstore.Store {
 	return s
 }
 
-// foreign opens a file as a program would that knows nothing of this package.
+// foreign opens a file as a program would that does not use this package.
 func foreign(t *testing.T, path string) *sql.Conn {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -62,10 +64,10 @@ func TestSQLiteCounter(t *testing.T) { storetest.Counter(t, sqliteAddress(t)) }
 
 func TestSQLiteKill(t *testing.T) { storetest.Kill(t, sqliteAddress(t), effort.Runs(15)) }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenInvalidArguments(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	for name, test := range map[string]struct{ driver, dsn, table string }{
-		"no driver":        {"oracle", path, ""},
+		"unknown driver":   {"oracle", path, ""},
 		"memory":           {"sqlite", ":memory:", ""},
 		"no path":          {"sqlite", "", ""},
 		"URI":              {"sqlite", "file:x?mode=memory", ""},
@@ -81,14 +83,14 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-func TestSQLiteNotOpened(t *testing.T) {
+func TestSQLiteOpenFailures(t *testing.T) {
 	folder := t.TempDir()
 	text := filepath.Join(folder, "text")
-	require.NoError(t, os.WriteFile(text, []byte("This is no database, and it stays as it is."), 0o600))
+	require.NoError(t, os.WriteFile(text, []byte("This is not a database."), 0o600))
 	for name, path := range map[string]string{
-		"folder is missing": filepath.Join(folder, "missing", "state.db"),
-		"is a folder":       folder,
-		"is no database":    text,
+		"missing folder": filepath.Join(folder, "missing", "state.db"),
+		"folder":         folder,
+		"not a database": text,
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := sqlstore.Open(t.Context(), "sqlite", path, nil)
@@ -99,11 +101,11 @@ func TestSQLiteNotOpened(t *testing.T) {
 	}
 	content, err := os.ReadFile(text)
 	require.NoError(t, err)
-	require.Equal(t, "This is no database, and it stays as it is.", string(content))
+	require.Equal(t, "This is not a database.", string(content))
 }
 
-// The file is the owner's alone, its name is taken as it is, and it keeps what was
-// written in the way that survives a loss of power.
+// TestSQLiteFile checks that only the owner can read the file, that its name is taken
+// literally, and that its durability is that of synced writes.
 func TestSQLiteFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a file?mode=memory#1%20.db")
 	s := openSQLite(t, path)
@@ -135,8 +137,8 @@ func TestSQLiteTables(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-// Many open a file that is not there yet, at the same time.
-func TestSQLiteOpenTogether(t *testing.T) {
+// TestSQLiteConcurrentOpen opens a file that does not exist from many handles at once.
+func TestSQLiteConcurrentOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	var wg sync.WaitGroup
 	errs := make([]error, 16)
@@ -162,33 +164,35 @@ func TestSQLiteOpenTogether(t *testing.T) {
 	require.Equal(t, len(errs), n)
 }
 
-// While another program writes, writes wait as long as their contexts let them.
-// Those that gave up were not made, and do not keep the others from it.
-func TestSQLiteWaits(t *testing.T) {
+// TestSQLiteWaitsForLock checks that writes wait for the lock of another program until
+// their contexts end. Writes whose context ended are not made and do not block others.
+func TestSQLiteWaitsForLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := openSQLite(t, path)
 	conn := foreign(t, path)
 	execute(t, conn, "begin immediate")
 
 	const writers = 12
-	var short, long sync.WaitGroup
+	var wg sync.WaitGroup
+	var ended atomic.Int32
 	errs := make([]error, writers)
 	for i := range errs {
-		ctx, cancel, wait := t.Context(), func() {}, &long
-		if i%2 == 0 {
-			ctx, cancel = context.WithTimeout(ctx, time.Duration(20+5*i)*time.Millisecond)
-			wait = &short
-		}
-		wait.Go(func() {
-			defer cancel()
+		wg.Go(func() {
+			ctx := t.Context()
+			if i%2 == 0 {
+				short, cancel := context.WithTimeout(ctx, time.Duration(20+5*i)*time.Millisecond)
+				defer cancel()
+				ctx = short
+			}
 			_, errs[i] = s.Put(ctx, strconv.Itoa(i), nil, store.Always)
+			ended.Add(1)
 		})
 	}
 	_, err := s.Get(t.Context(), "k")
 	require.ErrorIs(t, err, store.ErrNotFound, "reads do not wait for writes")
-	short.Wait()
+	testkit.Until(func() bool { return sqlstore.WaitingWrites(s) == writers/2 && ended.Load() == writers/2 })
 	execute(t, conn, "rollback")
-	long.Wait()
+	wg.Wait()
 	for i, err := range errs {
 		_, get := s.Get(t.Context(), strconv.Itoa(i))
 		if i%2 == 0 {
@@ -202,7 +206,7 @@ func TestSQLiteWaits(t *testing.T) {
 	}
 }
 
-func TestSQLiteCloseEndsWaiting(t *testing.T) {
+func TestSQLiteCloseEndsWaitingWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := openSQLite(t, path)
 	execute(t, foreign(t, path), "begin immediate")
@@ -213,7 +217,7 @@ func TestSQLiteCloseEndsWaiting(t *testing.T) {
 			errs <- err
 		}()
 	}
-	waiting(s, 5)
+	testkit.Until(func() bool { return sqlstore.WaitingWrites(s) == 5 })
 	require.NoError(t, s.Close())
 	for range 5 {
 		err := <-errs
@@ -222,8 +226,8 @@ func TestSQLiteCloseEndsWaiting(t *testing.T) {
 	}
 }
 
-// Contexts that end at any moment leave neither a writer that waits for ever nor a
-// write that was made although its error says that it was not.
+// TestSQLiteContexts ends contexts at many different moments. No writer may wait
+// indefinitely, and no write may be made if its error says that it was not.
 func TestSQLiteContexts(t *testing.T) {
 	s := openSQLite(t, filepath.Join(t.TempDir(), "state.db"))
 	var wg sync.WaitGroup
@@ -248,7 +252,8 @@ func TestSQLiteContexts(t *testing.T) {
 	wg.Wait()
 }
 
-// After an error that concerns all, the store works again when its cause is gone.
+// TestSQLiteRecovers checks that the store works again after the cause of an error is
+// removed.
 func TestSQLiteRecovers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := openSQLite(t, path)
@@ -261,7 +266,8 @@ func TestSQLiteRecovers(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A batch that fails leaves those alone that are committed with it.
+// TestSQLiteBatchAmongOthers checks that a batch that fails does not affect the writes
+// that are committed with it.
 func TestSQLiteBatchAmongOthers(t *testing.T) {
 	s := openSQLite(t, filepath.Join(t.TempDir(), "state.db"))
 	ctx := t.Context()
@@ -281,7 +287,7 @@ func TestSQLiteBatchAmongOthers(t *testing.T) {
 		})
 		wg.Go(func() {
 			if _, err := s.Put(ctx, "put"+strconv.Itoa(i), nil, store.IfAbsent); err != nil {
-				t.Errorf("a put beside it: %v", err)
+				t.Errorf("a put in the same commit: %v", err)
 			}
 		})
 	}

@@ -1,0 +1,130 @@
+package testkit
+
+import (
+	"net"
+	"sync"
+	"testing"
+)
+
+// Direction is a direction in which bytes pass a Proxy.
+type Direction int
+
+const (
+	ToServer Direction = iota
+	ToClient
+)
+
+// Proxy is a TCP proxy between clients and a server. It loses the bytes and the
+// connections that a test wants to lose.
+type Proxy struct {
+	listener net.Listener
+	target   string
+
+	mu        sync.Mutex
+	armed     bool // cut a connection after remaining bytes in direction
+	direction Direction
+	remaining int
+	dropping  [2]bool
+	conns     []net.Conn
+}
+
+// NewProxy returns a proxy for the server at a TCP address. It is closed when the
+// test ends.
+func NewProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{listener: listener, target: target}
+	t.Cleanup(p.Close)
+	go p.accept()
+	return p
+}
+
+// Addr returns the TCP address of the proxy.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// CutAfter closes the next connection that passes n more bytes in a direction, after
+// these n bytes.
+func (p *Proxy) CutAfter(direction Direction, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.armed, p.direction, p.remaining = true, direction, n
+}
+
+// Disarm cancels CutAfter and reports whether it has cut a connection.
+func (p *Proxy) Disarm() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	cut := !p.armed
+	p.armed = false
+	return cut
+}
+
+// Drop reads and discards all bytes in a direction from now on.
+func (p *Proxy) Drop(direction Direction) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dropping[direction] = true
+}
+
+// Close closes all connections and accepts no more.
+func (p *Proxy) Close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range p.conns {
+		_ = conn.Close()
+	}
+	p.conns = nil
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns = append(p.conns, client, server)
+		p.mu.Unlock()
+		go p.forward(server, client, ToServer)
+		go p.forward(client, server, ToClient)
+	}
+}
+
+func (p *Proxy) forward(to, from net.Conn, direction Direction) {
+	defer to.Close()
+	defer from.Close()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		n, cut := p.admit(direction, n)
+		if _, failed := to.Write(buffer[:n]); failed != nil || err != nil || cut {
+			return
+		}
+	}
+}
+
+// admit returns how many of n bytes pass, and whether the connection is then cut.
+func (p *Proxy) admit(direction Direction, n int) (int, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.dropping[direction]:
+		return 0, false
+	case !p.armed || p.direction != direction:
+		return n, false
+	case n < p.remaining:
+		p.remaining -= n
+		return n, false
+	}
+	p.armed = false
+	return p.remaining, true
+}
