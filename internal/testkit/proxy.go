@@ -25,6 +25,7 @@ type Proxy struct {
 	direction Direction
 	remaining int
 	dropping  [2]bool
+	dropped   int
 	conns     []net.Conn
 }
 
@@ -67,6 +68,13 @@ func (p *Proxy) Drop(direction Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dropping[direction] = true
+}
+
+// Dropped returns the number of bytes that Drop has discarded so far.
+func (p *Proxy) Dropped() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dropped
 }
 
 // Close closes all connections and accepts no more.
@@ -118,6 +126,7 @@ func (p *Proxy) admit(direction Direction, n int) (int, bool) {
 	defer p.mu.Unlock()
 	switch {
 	case p.dropping[direction]:
+		p.dropped += n
 		return 0, false
 	case !p.armed || p.direction != direction:
 		return n, false

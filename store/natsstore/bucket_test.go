@@ -13,11 +13,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/natsstore"
 )
 
-func TestBucketsThatLoseEntriesAreRefused(t *testing.T) {
+func TestUnsuitableBuckets(t *testing.T) {
 	ctx := t.Context()
 	url := embedded(t).ClientURL()
 	js := streams(t, url)
@@ -25,9 +26,9 @@ func TestBucketsThatLoseEntriesAreRefused(t *testing.T) {
 		name   string
 		change func(*jetstream.StreamConfig)
 		opts   natsstore.Options
-		want   string // "" if it is taken
+		want   string // "" if the bucket is suitable
 	}{
-		{name: "as it should be", change: func(*jetstream.StreamConfig) {}},
+		{name: "suitable", change: func(*jetstream.StreamConfig) {}},
 		{name: "in memory", change: func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }},
 		{name: "full", change: func(c *jetstream.StreamConfig) { c.MaxBytes = 64 << 20 }},
 		{name: "expires", change: func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, want: "expire after 1h0m0s"},
@@ -42,7 +43,7 @@ func TestBucketsThatLoseEntriesAreRefused(t *testing.T) {
 		{name: "first value only", change: func(c *jetstream.StreamConfig) {
 			c.DiscardNewPerSubject = true
 		}, want: "refuses to replace"},
-		{name: "queue", change: func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy }, want: "that were read"},
+		{name: "queue", change: func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy }, want: "after they are read"},
 		{name: "sealed", change: func(c *jetstream.StreamConfig) { c.Sealed = true }, want: "cannot be written"},
 		{name: "replicas", change: func(*jetstream.StreamConfig) {}, opts: natsstore.Options{Replicas: 3}, want: "1 replicas, not 3"},
 	} {
@@ -76,18 +77,18 @@ func TestBucketsThatLoseEntriesAreRefused(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	ctx := t.Context()
-	t.Run("nobody is there", func(t *testing.T) {
+	t.Run("no server", func(t *testing.T) {
 		_, err := natsstore.Open(ctx, "nats://127.0.0.1:1", nil)
 		require.ErrorIs(t, err, nats.ErrNoServers)
 	})
-	t.Run("errors hold no password", func(t *testing.T) {
+	t.Run("errors contain no password", func(t *testing.T) {
 		for _, bad := range []string{"nats://me:se%cret@127.0.0.1:1", "nats://me:secret@127.0.0.1:1", "nats://me:sec/ret@h"} {
 			_, err := natsstore.Open(ctx, bad, nil)
 			require.Error(t, err)
 			require.NotRegexp(t, "se%?c", err.Error())
 		}
 	})
-	t.Run("ctx ends it", func(t *testing.T) {
+	t.Run("context ends", func(t *testing.T) {
 		silent, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		defer func() { _ = silent.Close() }()
@@ -101,7 +102,7 @@ func TestOpen(t *testing.T) {
 		require.NoError(t, err)
 		s.Start()
 		defer stop(s)
-		require.True(t, s.ReadyForConnections(time.Hour))
+		testkit.Until(func() bool { return s.ReadyForConnections(time.Second) })
 		_, err = natsstore.Open(ctx, s.ClientURL(), nil)
 		require.ErrorContains(t, err, "jetstream not enabled")
 	})
@@ -109,7 +110,7 @@ func TestOpen(t *testing.T) {
 		_, err := natsstore.Open(ctx, embedded(t).ClientURL(), &natsstore.Options{Bucket: "a.b"})
 		require.ErrorIs(t, err, jetstream.ErrInvalidBucketName)
 	})
-	t.Run("the connection of New stays open", func(t *testing.T) {
+	t.Run("New does not close its connection", func(t *testing.T) {
 		nc, err := nats.Connect(embedded(t).ClientURL())
 		require.NoError(t, err)
 		defer nc.Close()
@@ -128,7 +129,7 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-// A cluster keeps what it has acknowledged when its leader is lost.
+// TestFailover checks that a cluster keeps acknowledged writes when its leader is lost.
 func TestFailover(t *testing.T) {
 	ctx := t.Context()
 	var routes []*url.URL
@@ -149,7 +150,7 @@ func TestFailover(t *testing.T) {
 	cluster := start(t, nodes...)
 	servers := cluster[0].ClientURL() + "," + cluster[1].ClientURL() + "," + cluster[2].ClientURL()
 	var s *natsstore.Store
-	until(t, func() bool {
+	testkit.Until(func() bool {
 		var err error
 		s, err = natsstore.Open(ctx, servers, &natsstore.Options{Replicas: 3})
 		return err == nil
@@ -157,9 +158,9 @@ func TestFailover(t *testing.T) {
 	defer func() { _ = s.Close() }()
 	require.Equal(t, store.DurabilityFailover, s.Durability())
 
-	// A cluster that has just begun or lost its leader may be too slow for a call.
+	// A call may fail while the cluster elects a leader.
 	var revision store.Revision
-	until(t, func() bool {
+	testkit.Until(func() bool {
 		var err error
 		revision, err = s.Put(ctx, "a", []byte("before"), store.Always)
 		return err == nil
@@ -169,19 +170,16 @@ func TestFailover(t *testing.T) {
 			stop(node)
 		}
 	}
-	var entry store.Entry
-	until(t, func() bool {
-		var err error
-		entry, err = s.Get(ctx, "a")
-		return err == nil
+	testkit.Until(func() bool {
+		entry, err := s.Get(ctx, "a")
+		return err == nil && string(entry.Value) == "before" && entry.Revision == revision
 	})
-	require.Equal(t, store.Entry{Key: "a", Value: []byte("before"), Revision: revision}, entry)
-	// ErrConflict: the write before, whose outcome was unknown, has been made.
-	until(t, func() bool {
+	// ErrConflict means that an earlier attempt of unknown outcome was made.
+	testkit.Until(func() bool {
 		_, err := s.Put(ctx, "a", []byte("after"), store.IfRevision(revision))
 		return err == nil || errors.Is(err, store.ErrConflict)
 	})
-	until(t, func() bool {
+	testkit.Until(func() bool {
 		entry, err := s.Get(ctx, "a")
 		return err == nil && string(entry.Value) == "after"
 	})

@@ -14,47 +14,48 @@ import (
 )
 
 const (
-	// A value is stored after the bits of its revision. The sequence numbers of
-	// a bucket are no revisions: one that is made again or restored has them again.
+	// revisionSize is the number of bytes of a revision, which precede each value.
+	// Sequence numbers are not used as revisions: a bucket that is created again or
+	// restored reuses them.
 	revisionSize = 16
-	// headerSize is more than the headers of a write have.
+	// headerSize is the maximum size of the headers of a write.
 	headerSize = 256
 
-	operation      = "KV-Operation"
-	markerReason   = "Nats-Marker-Reason"
-	expectSequence = "Nats-Expected-Last-Subject-Sequence"
+	operationHeader = "KV-Operation"
+	markerHeader    = "Nats-Marker-Reason"
+	expectedHeader  = "Nats-Expected-Last-Subject-Sequence"
 
 	codeTooLarge = 10054
 )
 
-// found is the last message of a key.
-type found struct {
+// lastMessage is the last message of a key.
+type lastMessage struct {
 	store.Entry
-	exists   bool   // false if it is a marker, or there is none
-	sequence uint64 // 0 if there is none
+	exists   bool   // false if the message is a marker or the key has no message
+	sequence uint64 // 0 if the key has no message
 }
 
-// Get returns the entry of a key, or ErrNotFound.
+// Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
-	entry, err := s.get(ctx, key)
+	entry, err := s.getEntry(ctx, key)
 	if err != nil {
-		return store.Entry{}, fail("get", key, err)
+		return store.Entry{}, newError("get", key, err)
 	}
 	return entry, nil
 }
 
-func (s *Store) get(ctx context.Context, key string) (store.Entry, error) {
+func (s *Store) getEntry(ctx context.Context, key string) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Entry{}, err
 	}
-	ctx, end, err := s.begin(ctx)
+	ctx, endCall, err := s.beginCall(ctx)
 	if err != nil {
 		return store.Entry{}, err
 	}
-	defer end()
-	last, err := s.last(ctx, key)
+	defer endCall()
+	last, err := s.readLast(ctx, key)
 	if err != nil {
-		return store.Entry{}, s.ended(err)
+		return store.Entry{}, s.withClosed(err)
 	}
 	if !last.exists {
 		return store.Entry{}, store.ErrNotFound
@@ -62,7 +63,7 @@ func (s *Store) get(ctx context.Context, key string) (store.Entry, error) {
 	return last.Entry, nil
 }
 
-// Put writes a value if the condition holds.
+// Put implements [store.Store].
 func (s *Store) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
 	revision := store.NewRevision()
 	err := store.CheckKey(key)
@@ -71,69 +72,69 @@ func (s *Store) Put(ctx context.Context, key string, value []byte, cond store.Co
 	}
 	if err == nil {
 		data := make([]byte, 0, revisionSize+len(value))
-		data, _ = hex.AppendDecode(data, []byte(revision)) // is hexadecimal
+		data, _ = hex.AppendDecode(data, []byte(revision)) // never fails
 		err = s.write(ctx, key, nats.Header{}, append(data, value...), cond)
 	}
 	if err != nil {
-		return "", fail("put", key, err)
+		return "", newError("put", key, err)
 	}
 	return revision, nil
 }
 
-// Delete removes a key if the condition holds.
+// Delete implements [store.Store].
 func (s *Store) Delete(ctx context.Context, key string, cond store.Condition) error {
 	err := store.CheckKey(key)
 	if err == nil && cond.Absent() {
-		err = fmt.Errorf("%w: delete if absent", store.ErrInvalid)
+		err = fmt.Errorf("%w: a delete with IfAbsent", store.ErrInvalid)
 	}
 	if err == nil {
-		err = s.write(ctx, key, nats.Header{operation: {"DEL"}}, nil, cond)
+		err = s.write(ctx, key, nats.Header{operationHeader: {"DEL"}}, nil, cond)
 	}
 	if err != nil {
-		return fail("delete", key, err)
+		return newError("delete", key, err)
 	}
 	return nil
 }
 
 // write publishes the next message of a key if the condition holds for the last
-// one. The server makes it only if that still is the last one then.
+// message. The server accepts it only if no other message has been added since.
 func (s *Store) write(ctx context.Context, key string, header nats.Header, data []byte, cond store.Condition) error {
-	ctx, end, err := s.begin(ctx)
+	ctx, endCall, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer endCall()
 	for {
 		if cond != store.Always {
-			last, err := s.last(ctx, key)
+			last, err := s.readLast(ctx, key)
 			if err != nil {
-				return s.ended(err)
+				return s.withClosed(err)
 			}
 			if !cond.Holds(last.Revision, last.exists) {
 				return store.ErrConflict
 			}
-			header[expectSequence] = []string{strconv.FormatUint(last.sequence, 10)}
+			header[expectedHeader] = []string{strconv.FormatUint(last.sequence, 10)}
 		}
 		if s.nc.IsClosed() {
-			return s.ended(nats.ErrConnectionClosed)
+			return s.withClosed(nats.ErrConnectionClosed)
 		}
 		_, err := s.js.PublishMsg(ctx, &nats.Msg{Subject: s.subject + encodeKey(key), Header: header, Data: data})
-		// There is a newer message, or may be one soon: the condition decides again.
-		if cond == store.Always || !overtaken(err) {
-			return s.outcome(err)
+		// After a newer message, the condition must be checked again.
+		if cond == store.Always || !isWrongSequence(err) {
+			return s.classify(err)
 		}
 	}
 }
 
-func overtaken(err error) bool {
+func isWrongSequence(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) &&
 		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// outcome says what the error of a write means. What fails in a server may have
-// been made by its peers before.
-func (s *Store) outcome(err error) error {
+// classify adds store.ErrTooLarge or store.ErrUnknownOutcome to the error of a write.
+// A write that failed on one server may have been made by its peers.
+func (s *Store) classify(err error) error {
 	var api *jetstream.APIError
 	switch {
 	case err == nil:
@@ -147,27 +148,27 @@ func (s *Store) outcome(err error) error {
 		errors.Is(err, nats.ErrReconnectBufExceeded):
 		return err
 	}
-	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, s.ended(err))
+	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, s.withClosed(err))
 }
 
-// last reads the last message of a key from the leader.
-func (s *Store) last(ctx context.Context, key string) (found, error) {
+// readLast reads the last message of a key from the leader.
+func (s *Store) readLast(ctx context.Context, key string) (lastMessage, error) {
 	msg, err := s.stream.GetLastMsgForSubject(ctx, s.subject+encodeKey(key))
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return found{}, nil
+		return lastMessage{}, nil
 	case err != nil:
-		return found{}, err
-	case msg.Header.Get(operation) != "" || msg.Header.Get(markerReason) != "":
-		return found{sequence: msg.Sequence}, nil
+		return lastMessage{}, err
+	case msg.Header.Get(operationHeader) != "" || msg.Header.Get(markerHeader) != "":
+		return lastMessage{sequence: msg.Sequence}, nil
 	}
 	entry, err := decodeEntry(key, msg.Data)
-	return found{entry, true, msg.Sequence}, err
+	return lastMessage{entry, true, msg.Sequence}, err
 }
 
 func decodeEntry(key string, data []byte) (store.Entry, error) {
 	if len(data) < revisionSize {
-		return store.Entry{}, errors.New("the entry was written by something else")
+		return store.Entry{}, errors.New("the entry was not written by this package")
 	}
 	return store.Entry{
 		Key:      key,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/store"
 )
 
@@ -19,24 +21,30 @@ func TestLostConnection(t *testing.T) {
 	servers(t, func(t *testing.T, url string) {
 		for _, test := range []struct {
 			name string
-			lose func(p *proxy)
+			drop testkit.Direction
 			made bool
 		}{
-			{"before the server has the write", func(p *proxy) { p.loseRequests.Store(true) }, false},
-			{"before its answer", func(p *proxy) { p.loseAnswers.Store(true) }, true},
+			{"before the request", testkit.ToServer, false},
+			{"before the answer", testkit.ToClient, true},
 		} {
 			t.Run(test.name, func(t *testing.T) {
 				ctx := t.Context()
-				p, name := newProxy(t, url), bucket(t, url)
-				s, direct := open(t, p.url(), name), open(t, url, name)
+				proxy, name := testkit.NewProxy(t, strings.TrimPrefix(url, "nats://")), bucket(t, url)
+				s, direct := open(t, "nats://"+proxy.Addr(), name), open(t, url, name)
 				_, err := s.Put(ctx, "gone", nil, store.Always)
 				require.NoError(t, err)
 
-				test.lose(p)
-				time.AfterFunc(100*time.Millisecond, p.close)
-				short, cancel := context.WithTimeout(ctx, time.Second)
-				defer cancel()
-				_, err = s.Put(short, "a", []byte("value"), store.Always)
+				proxy.Drop(test.drop)
+				result := make(chan error, 1)
+				put, cancel := context.WithCancel(ctx)
+				go func() {
+					_, err := s.Put(put, "a", []byte("value"), store.Always)
+					result <- err
+				}()
+				testkit.Until(func() bool { return proxy.Dropped() > 0 })
+				proxy.Close()
+				cancel()
+				err = <-result
 				require.ErrorIs(t, err, store.ErrUnknownOutcome)
 				require.ErrorContains(t, err, `store: nats: put "a"`)
 				require.NotContains(t, err.Error(), "value")
@@ -48,7 +56,7 @@ func TestLostConnection(t *testing.T) {
 					require.ErrorIs(t, err, store.ErrNotFound)
 				}
 
-				// The connection is down now: nothing is sent, not even later.
+				// The connection is lost: nothing is sent, not even after it is restored.
 				_, err = s.Put(ctx, "b", nil, store.Always)
 				require.ErrorIs(t, err, nats.ErrReconnectBufExceeded)
 				require.NotErrorIs(t, err, store.ErrUnknownOutcome)
@@ -63,7 +71,7 @@ func TestLostConnection(t *testing.T) {
 	})
 }
 
-func TestRestartOfTheServer(t *testing.T) {
+func TestServerRestart(t *testing.T) {
 	ctx := t.Context()
 	opts := &server.Options{Host: "127.0.0.1", Port: -1, StoreDir: t.TempDir()}
 	node := start(t, opts)[0]
@@ -78,13 +86,10 @@ func TestRestartOfTheServer(t *testing.T) {
 	require.NoError(t, s.Delete(ctx, "key/7", store.IfRevision(want["key/7"])))
 	changes := s.Watch(ctx, "key/")
 
-	again := opts.Clone() // with the port
+	again := opts.Clone() // has the port of node
 	stop(node)
 	start(t, again)
-	until(t, func() bool {
-		_, err := s.Get(ctx, "key/0")
-		return err == nil
-	})
+	testkit.Until(func() bool { _, err := s.Get(ctx, "key/0"); return err == nil })
 	gone := want["key/7"]
 	delete(want, "key/7")
 	have := map[string]store.Revision{}
@@ -98,7 +103,7 @@ func TestRestartOfTheServer(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrConflict)
 	last, err := s.Put(ctx, "key/8", nil, store.IfRevision(want["key/8"]))
 	require.NoError(t, err)
-	for event, err := range changes { // the watch goes on
+	for event, err := range changes { // the watch continues
 		require.NoError(t, err)
 		if event.Revision == last {
 			break
@@ -106,8 +111,9 @@ func TestRestartOfTheServer(t *testing.T) {
 	}
 }
 
-// A bucket that is made again counts from 1 again.
-func TestRevisionsOfAnotherBucket(t *testing.T) {
+// TestRevisionsOfRecreatedBucket deletes and creates a bucket, whose sequence numbers
+// start again at 1.
+func TestRevisionsOfRecreatedBucket(t *testing.T) {
 	servers(t, func(t *testing.T, url string) {
 		ctx, name := t.Context(), bucket(t, url)
 		s := open(t, url, name)
@@ -158,7 +164,7 @@ func TestSizes(t *testing.T) {
 	})
 }
 
-// The server tells of 100 000 subjects at a time.
+// TestScanOfManyKeys scans more keys than the 100 000 that a server lists at a time.
 func TestScanOfManyKeys(t *testing.T) {
 	servers(t, func(t *testing.T, url string) {
 		ctx, name := t.Context(), bucket(t, url)
@@ -180,7 +186,7 @@ func TestScanOfManyKeys(t *testing.T) {
 	})
 }
 
-func TestEntriesOfOthers(t *testing.T) {
+func TestForeignEntries(t *testing.T) {
 	ctx := t.Context()
 	url := embedded(t).ClientURL()
 	s := open(t, url, "")
@@ -189,15 +195,15 @@ func TestEntriesOfOthers(t *testing.T) {
 	_, err = kv.Put(ctx, "no/key", []byte("secret"))
 	require.NoError(t, err)
 	for entry, err := range s.Scan(ctx, "", "") {
-		t.Fatal("what is under no key is no entry", entry.Key, err)
+		t.Fatal("yields a message whose subject is not that of a key", entry.Key, err)
 	}
 	_, err = kv.Put(ctx, "key", []byte("secret"))
 	require.NoError(t, err)
 	_, err = s.Get(ctx, "key")
-	require.ErrorContains(t, err, "written by something else")
+	require.ErrorContains(t, err, "not written by this package")
 	require.NotContains(t, err.Error(), "secret")
 	for _, err := range s.Scan(ctx, "", "") {
-		require.ErrorContains(t, err, "written by something else")
+		require.ErrorContains(t, err, "not written by this package")
 	}
 	_, err = s.Put(ctx, "key", []byte("ours"), store.Always)
 	require.NoError(t, err)

@@ -7,13 +7,13 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// A key is written as a subject: slashes divide it into tokens, which is what a
-// server can filter by, and what no token may hold is written as = and two
-// hexadecimal digits. So a list of the bucket can be read, and no two keys have
-// the same subject.
-const digits = "0123456789ABCDEF"
+// hexDigits are the digits of escaped bytes in subjects.
+const hexDigits = "0123456789ABCDEF"
 
-// encodeKey returns the subject of a key, below that of the bucket.
+// encodeKey returns the subject of a key, without the prefix of the bucket. Slashes
+// separate the tokens of the subject, by which a server can filter. A byte that a token
+// must not contain is encoded as = and two hexadecimal digits. No two keys have the
+// same subject, and subjects remain readable.
 func encodeKey(key string) string {
 	var subject strings.Builder
 	for i, token := range strings.Split(key, "/") {
@@ -21,20 +21,20 @@ func encodeKey(key string) string {
 			subject.WriteByte('.')
 		}
 		if token == "" {
-			subject.WriteByte('=') // a subject has no empty tokens
+			subject.WriteByte('=') // a token must not be empty
 		}
 		for _, c := range []byte(token) {
-			if plain(c) {
+			if isTokenByte(c) {
 				subject.WriteByte(c)
 			} else {
-				subject.Write([]byte{'=', digits[c>>4], digits[c&15]})
+				subject.Write([]byte{'=', hexDigits[c>>4], hexDigits[c&15]})
 			}
 		}
 	}
 	return subject.String()
 }
 
-// decodeKey returns the key of a subject, and false for a subject of no key.
+// decodeKey returns the key of a subject, or false if encodeKey never returns subject.
 func decodeKey(subject string) (string, bool) {
 	var key strings.Builder
 	for i, token := range strings.Split(subject, ".") {
@@ -60,15 +60,16 @@ func decodeKey(subject string) (string, bool) {
 			i += 2
 		}
 	}
-	// Others may have written into the bucket: one key has one subject.
+	// Other programs may write to the bucket. A key has exactly one subject.
 	if encodeKey(key.String()) != subject || store.CheckKey(key.String()) != nil {
 		return "", false
 	}
 	return key.String(), true
 }
 
-// filter returns a filter that matches all keys with the prefix, and maybe others.
-func filter(prefix string) string {
+// subjectFilter returns a filter that matches all keys with the prefix and possibly
+// others.
+func subjectFilter(prefix string) string {
 	prefix = prefix[:min(len(prefix), store.MaxKey)]
 	slash := strings.LastIndexByte(prefix, '/')
 	if slash < 0 {
@@ -77,6 +78,6 @@ func filter(prefix string) string {
 	return encodeKey(prefix[:slash]) + ".>"
 }
 
-func plain(c byte) bool {
+func isTokenByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }

@@ -42,6 +42,6 @@ func FuzzKey(f *testing.F) {
 		require.True(t, ok)
 		require.Equal(t, key, decoded)
 		prefix := key[:uint(cut)%uint(len(key)+1)]
-		require.True(t, strings.HasPrefix(subject, strings.TrimSuffix(filter(prefix), ">")), "%q for %q", filter(prefix), prefix)
+		require.True(t, strings.HasPrefix(subject, strings.TrimSuffix(subjectFilter(prefix), ">")), "%q for %q", subjectFilter(prefix), prefix)
 	})
 }

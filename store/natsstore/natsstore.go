@@ -1,32 +1,32 @@
-// Package natsstore is a [store.Store] in a bucket of the key-value store of NATS
-// JetStream. It is a [store.Watcher].
+// Package natsstore implements [store.Store] and [store.Watcher] on a bucket of the
+// key-value store of NATS JetStream.
 //
 // # Buckets
 //
-// The bucket is made if it is not there: in files, without limits, one value per
-// key and no direct gets, so that each read is answered by the leader. A bucket
-// that expires or evicts entries is refused, and so is one that allows direct
-// gets, as those that other tools make do. A deleted key leaves a marker in the
-// bucket, which costs a scan as much as an entry.
+// Open creates the bucket if it does not exist: in files, without limits, with one
+// value per key and without direct gets, so that the leader answers each read. Open
+// fails for a bucket that expires or evicts entries, and for one that allows direct
+// gets, which is the default of other tools. A deleted key leaves a marker in the
+// bucket. A scan reads it like an entry.
 //
-// In a cluster, a leader that is cut off from the others may answer reads with old
-// entries until it notices. Writes need the majority, and no condition holds for
-// what is old.
+// In a cluster, a leader that is partitioned from the other servers may answer reads
+// with stale entries until it notices. Writes need a majority, so that no condition
+// holds for a stale entry.
 //
 // # Durability
 //
-// JetStream acknowledges a write when it was handed to the operating systems of
-// the majority of the replicas, and calls fsync every two minutes, unless the
-// server has sync_interval: always, which a client cannot see. So a bucket with
-// less than three replicas has the durability [store.DurabilityServer], and one with three
-// or more, in files, [store.DurabilityFailover]: it survives the loss of a machine. When
-// the majority loses its power at once, the writes since the last fsync are lost
-// also there. Let the replicas not share their power, or set sync_interval: always.
+// JetStream acknowledges a write when a majority of the replicas has passed it to the
+// operating system. It calls fsync every two minutes, unless the server has
+// sync_interval: always, which a client cannot read. A bucket with fewer than three
+// replicas therefore has [store.DurabilityServer]. A bucket in files with three or
+// more replicas has [store.DurabilityFailover]: it survives the loss of a machine. If
+// a majority loses power at the same time, the writes since the last fsync are lost
+// even there. Give the replicas separate power supplies, or set sync_interval: always.
 //
 // # Sizes
 //
-// A value has at most the max_payload of the server, 1 MiB unless it is set, less
-// 272 bytes. Larger ones are [store.ErrTooLarge].
+// The maximum size of a value is the max_payload of the server (default 1 MiB) minus
+// 272 bytes.
 package natsstore
 
 import (
@@ -34,7 +34,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -42,53 +41,55 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Options is what can be chosen. The zero value is good.
+// Options are the settings of [Open] and [New].
 type Options struct {
-	// Bucket is the name of the bucket, "state" if empty.
+	// Bucket is the name of the bucket (default "state").
 	Bucket string
-	// Replicas is on how many servers of a cluster the bucket is. 0 is 1 for a
-	// new bucket and any for one that is there.
+	// Replicas is the number of servers of a cluster that keep the bucket (default 1
+	// for a new bucket). Opening an existing bucket with another number fails, unless
+	// Replicas is 0.
 	Replicas int
 }
 
-// Store is a bucket.
+// Store is a [store.Watcher] on a bucket.
 type Store struct {
 	nc         *nats.Conn
 	kv         jetstream.KeyValue
 	stream     jetstream.Stream
 	js         jetstream.JetStream
-	subject    string // what the subjects of all keys begin with
+	subject    string // prefix of the subjects of all keys
 	durability store.Durability
-	open       context.Context // ends with Close
+	lifetime   context.Context // ends with Close
 	close      func() error
 }
 
 var _ store.Watcher = (*Store)(nil)
 
-// Open connects to a server, or to one of several whose URLs are divided by
-// commas, and opens the bucket. While the connection is lost, calls fail at once;
-// it is restored in the background.
+// Open connects to the server of a URL, or to one of several URLs that are separated
+// by commas, and opens the bucket. While the connection is lost, calls fail at once.
+// The store reconnects in the background. Options may be nil.
 //
-// A call whose ctx has no deadline waits 5 seconds for the server.
+// A call whose context has no deadline waits 5 seconds for the server.
 func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	nc, err := connect(ctx, url)
 	if err != nil {
-		return nil, fail("open", "", err)
+		return nil, newError("open", "", err)
 	}
 	s, err := New(ctx, nc, opts)
 	if err != nil {
 		nc.Close()
 		return nil, err
 	}
-	end := s.close
+	endCalls := s.close
 	s.close = func() error {
 		defer nc.Close()
-		return end()
+		return endCalls()
 	}
 	return s, nil
 }
 
-// New opens the bucket on a connection, which Close does not close.
+// New opens the bucket on a connection. Close does not close the connection. Options
+// may be nil.
 func New(ctx context.Context, nc *nats.Conn, opts *Options) (*Store, error) {
 	var o Options
 	if opts != nil {
@@ -99,26 +100,30 @@ func New(ctx context.Context, nc *nats.Conn, opts *Options) (*Store, error) {
 	}
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return nil, fail("open", "", err)
+		return nil, newError("open", "", err)
 	}
-	kv, stream, err := bucket(ctx, js, o)
+	kv, stream, err := openBucket(ctx, js, o.Bucket, o.Replicas)
 	if err != nil {
-		return nil, fail("open", "", err)
+		return nil, newError("open", "", err)
 	}
-	s := &Store{nc: nc, kv: kv, stream: stream, js: js, subject: "$KV." + o.Bucket + ".", durability: store.DurabilityServer}
+	s := &Store{
+		nc: nc, kv: kv, stream: stream, js: js,
+		subject:    "$KV." + o.Bucket + ".",
+		durability: store.DurabilityServer,
+	}
 	if config := stream.CachedInfo().Config; config.Storage == jetstream.FileStorage && config.Replicas >= 3 {
 		s.durability = store.DurabilityFailover
 	}
-	open, end := context.WithCancel(context.Background())
-	s.open = open
-	s.close = sync.OnceValue(func() error {
-		end()
+	lifetime, cancel := context.WithCancel(context.Background())
+	s.lifetime = lifetime
+	s.close = func() error {
+		cancel()
 		return nil
-	})
+	}
 	return s, nil
 }
 
-// connect connects until ctx ends.
+// connect returns a connection. The client alone ignores ctx while it connects.
 func connect(ctx context.Context, servers string) (*nats.Conn, error) {
 	type result struct {
 		nc  *nats.Conn
@@ -129,15 +134,16 @@ func connect(ctx context.Context, servers string) (*nats.Conn, error) {
 		nc, err := nats.Connect(servers,
 			nats.Name("state"),
 			nats.MaxReconnects(-1),
-			nats.ReconnectBufSize(-1), // what is kept for later could overwrite what is newer then
-			nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the default prints
+			nats.ReconnectBufSize(-1), // a buffered write could overwrite a newer one later
+			nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the default handler prints
 		)
 		done <- result{nc, err}
 	}()
 	select {
 	case r := <-done:
 		if bad := (*url.Error)(nil); errors.As(r.err, &bad) {
-			return nil, fmt.Errorf("%w: the URL cannot be parsed", store.ErrInvalid) // it may hold a password
+			// The error of the parser contains the URL, which may contain a password.
+			return nil, fmt.Errorf("%w: the URL cannot be parsed", store.ErrInvalid)
 		}
 		return r.nc, r.err
 	case <-ctx.Done():
@@ -150,34 +156,35 @@ func connect(ctx context.Context, servers string) (*nats.Conn, error) {
 	}
 }
 
-// Durability is [store.DurabilityFailover] for three replicas in files, and [store.DurabilityServer]
-// for all else.
+// Durability returns [store.DurabilityFailover] for three or more replicas in files,
+// and [store.DurabilityServer] otherwise.
 func (s *Store) Durability() store.Durability { return s.durability }
 
-// Close ends all calls, and closes the connection if Open made it.
+// Close ends running calls. It closes the connection if [Open] created it.
 func (s *Store) Close() error { return s.close() }
 
-// begin returns a context that ends with ctx, with the store and with end.
-func (s *Store) begin(ctx context.Context) (_ context.Context, end func(), err error) {
+// beginCall returns a context that ends with ctx or when the store is closed, and a
+// function that the caller calls at the end of the call.
+func (s *Store) beginCall(ctx context.Context) (_ context.Context, endCall func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	if s.open.Err() != nil {
+	if s.lifetime.Err() != nil {
 		return nil, nil, store.ErrClosed
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.open, cancel)
+	stop := context.AfterFunc(s.lifetime, cancel)
 	return ctx, func() { stop(); cancel() }, nil
 }
 
-// ended adds ErrClosed to the error of a call that Close ended.
-func (s *Store) ended(err error) error {
-	if s.open.Err() != nil && !errors.Is(err, store.ErrClosed) {
+// withClosed adds ErrClosed to the error of a call that Close has ended.
+func (s *Store) withClosed(err error) error {
+	if s.lifetime.Err() != nil && !errors.Is(err, store.ErrClosed) {
 		return fmt.Errorf("%w: %w", store.ErrClosed, err)
 	}
 	return err
 }
 
-func fail(op, key string, err error) error {
+func newError(op, key string, err error) error {
 	return &store.Error{Store: "nats", Op: op, Key: key, Err: err}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/agentstate/state/store/storetest"
 )
 
-// servers runs a test on a server in this process and on one of this machine.
+// servers runs a test on a server in this process and on one that runs on this machine.
 func servers(t *testing.T, test func(t *testing.T, url string)) {
 	t.Run("embedded", func(t *testing.T) { test(t, embedded(t).ClientURL()) })
 	t.Run("local", func(t *testing.T) { test(t, local(t)) })

@@ -13,22 +13,22 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Scan yields the entries whose keys begin with prefix and come after after. It
-// holds all these keys in memory, and reads one entry at a time.
+// Scan implements [store.Store]. It holds all matching keys in memory and reads one
+// entry at a time.
 func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
-		keys, err := s.keys(ctx, prefix, after)
+		keys, err := s.listKeys(ctx, prefix, after)
 		if err != nil {
-			yield(store.Entry{}, fail("scan", "", err))
+			yield(store.Entry{}, newError("scan", "", err))
 			return
 		}
 		for _, key := range keys {
-			entry, err := s.get(ctx, key)
+			entry, err := s.getEntry(ctx, key)
 			if errors.Is(err, store.ErrNotFound) {
 				continue
 			}
 			if err != nil {
-				yield(store.Entry{}, fail("scan", key, err))
+				yield(store.Entry{}, newError("scan", key, err))
 				return
 			}
 			if !yield(entry, nil) {
@@ -38,21 +38,21 @@ func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.
 	}
 }
 
-// keys returns the keys in their order, deleted ones too. The leader knows all of
-// them; a consumer may be on a replica that does not yet.
-func (s *Store) keys(ctx context.Context, prefix, after string) ([]string, error) {
-	ctx, end, err := s.begin(ctx)
+// listKeys returns the matching keys in order, including deleted ones. It asks the
+// leader, because a consumer may be on a stale replica.
+func (s *Store) listKeys(ctx context.Context, prefix, after string) ([]string, error) {
+	ctx, endCall, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
+	defer endCall()
 	var keys []string
-	// A page counts from the first subject, and none but the owner of the bucket
-	// removes any: with new ones a page repeats keys, and leaves out none.
+	// The server counts the offset of a page from the first subject. Subjects are added
+	// but never removed, so that pages may repeat keys but miss none.
 	for offset := 0; ; {
-		subjects, total, err := s.subjects(ctx, filter(prefix), offset)
+		subjects, total, err := s.listSubjects(ctx, subjectFilter(prefix), offset)
 		if err != nil {
-			return nil, s.ended(err)
+			return nil, s.withClosed(err)
 		}
 		for subject := range subjects {
 			key, ok := decodeKey(strings.TrimPrefix(subject, s.subject))
@@ -69,9 +69,9 @@ func (s *Store) keys(ctx context.Context, prefix, after string) ([]string, error
 	return slices.Compact(keys), nil
 }
 
-// subjects asks the leader for a page of the subjects of the bucket. The client
-// has a method for this, which does not end when keys are added between pages.
-func (s *Store) subjects(ctx context.Context, filter string, offset int) (page map[string]uint64, total int, err error) {
+// listSubjects asks the leader for a page of the subjects of the bucket. The method of
+// the client for this does not end if keys are added between pages.
+func (s *Store) listSubjects(ctx context.Context, filter string, offset int) (page map[string]uint64, total int, err error) {
 	request, err := json.Marshal(map[string]any{"subjects_filter": s.subject + filter, "offset": offset})
 	if err != nil {
 		return nil, 0, err
@@ -98,33 +98,32 @@ func (s *Store) subjects(ctx context.Context, filter string, offset int) (page m
 	return response.State.Subjects, response.Total, nil
 }
 
-// Watch yields the changes of keys that begin with prefix. It can be ranged over
-// once, and just ends when ctx does.
+// Watch implements [store.Watcher]. The returned sequence can be ranged over once.
 func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
-	watching, end, err := s.begin(ctx)
+	watching, endCall, err := s.beginCall(ctx)
 	var watcher jetstream.KeyWatcher
 	if err == nil {
-		watcher, err = s.kv.Watch(watching, filter(prefix), jetstream.UpdatesOnly())
+		watcher, err = s.kv.Watch(watching, subjectFilter(prefix), jetstream.UpdatesOnly())
 		if err != nil {
-			end()
-			err = s.ended(err)
+			endCall()
+			err = s.withClosed(err)
 		}
 	}
 	if err != nil {
 		return func(yield func(store.Event, error) bool) {
 			if ctx.Err() == nil {
-				yield(store.Event{}, fail("watch", "", err))
+				yield(store.Event{}, newError("watch", "", err))
 			}
 		}
 	}
 	context.AfterFunc(watching, func() {
 		_ = watcher.Stop() // fails if it has ended
 		for range watcher.Updates() {
-			// It blocks while there is something to take.
+			// Drain the channel: the watcher ends only when it can send.
 		}
 	})
 	return func(yield func(store.Event, error) bool) {
-		defer end()
+		defer endCall()
 		for update := range watcher.Updates() {
 			key, ok := decodeKey(update.Key())
 			if !ok || !strings.HasPrefix(key, prefix) {
@@ -132,7 +131,7 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[store.Event,
 			}
 			event, err := decodeEvent(key, update)
 			if err != nil {
-				yield(store.Event{}, fail("watch", key, err))
+				yield(store.Event{}, newError("watch", key, err))
 				return
 			}
 			if !yield(event, nil) {
@@ -140,7 +139,7 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[store.Event,
 			}
 		}
 		if ctx.Err() == nil {
-			yield(store.Event{}, fail("watch", "", s.ended(errors.New("the subscription has ended"))))
+			yield(store.Event{}, newError("watch", "", s.withClosed(errors.New("the subscription has ended"))))
 		}
 	}
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/nats-io/nuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/natsstore"
 	"github.com/agentstate/state/store/storetest"
 )
 
-// TestMain also runs the workers of Processes, whose address is a URL, a space and
-// a bucket.
+// TestMain is also the main function of worker processes. An address is a URL, a space
+// and a bucket.
 func TestMain(m *testing.M) {
 	os.Exit(storetest.Main(m, func(address string) (store.Store, error) {
 		url, bucket, _ := strings.Cut(address, " ")
@@ -28,14 +29,14 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// embedded starts a server in this process that ends with the test.
+// embedded starts a server in this process. It ends with the test.
 func embedded(t testing.TB) *server.Server {
 	s := start(t, &server.Options{Host: "127.0.0.1", Port: -1, StoreDir: t.TempDir()})[0]
 	anchor(t, s.ClientURL())
 	return s
 }
 
-// start starts servers, which find each other if they are a cluster.
+// start starts servers. Their options make them a cluster or not.
 func start(t testing.TB, nodes ...*server.Options) []*server.Server {
 	t.Helper()
 	var started []*server.Server
@@ -48,21 +49,9 @@ func start(t testing.TB, nodes ...*server.Options) []*server.Server {
 		started = append(started, s)
 	}
 	for _, s := range started {
-		require.True(t, s.ReadyForConnections(time.Hour))
+		testkit.Until(func() bool { return s.ReadyForConnections(time.Second) })
 	}
 	return started
-}
-
-// until waits for done. If that never happens, the -timeout of go test ends it.
-func until(t testing.TB, done func() bool) {
-	t.Helper()
-	for !done() {
-		select {
-		case <-t.Context().Done():
-			t.Fatal(t.Context().Err())
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }
 
 func stop(s *server.Server) {
@@ -70,7 +59,7 @@ func stop(s *server.Server) {
 	s.WaitForShutdown()
 }
 
-// local returns the URL of the server that runs on this machine.
+// local returns the URL of a server that runs on this machine.
 func local(t testing.TB) string {
 	t.Helper()
 	url := os.Getenv("STATE_TEST_NATS")
@@ -91,12 +80,12 @@ func local(t testing.TB) string {
 	return ""
 }
 
-// anchor keeps a stream on a server. When the last one is deleted, the server
-// removes its folder in the background, and making a stream meanwhile fails.
+// anchor keeps a stream on a server. When the last stream is deleted, the server
+// removes its folder in the background, and creating a stream fails until then.
 func anchor(t testing.TB, url string) {
 	name := bucket(t, url)
 	js := streams(t, url)
-	until(t, func() bool {
+	testkit.Until(func() bool {
 		_, err := js.CreateStream(context.Background(), jetstream.StreamConfig{Name: "KV_" + name, Subjects: []string{name}})
 		return err == nil
 	})
@@ -114,7 +103,7 @@ func bucket(t testing.TB, url string) string {
 	return name
 }
 
-// streams returns what manages the streams of a server.
+// streams returns a client for the streams of a server.
 func streams(t testing.TB, url string) jetstream.JetStream {
 	nc, err := nats.Connect(url)
 	require.NoError(t, err)
