@@ -179,8 +179,8 @@ func TestParseTakesFunctionsMadeWithFunc(t *testing.T) {
 	require.EqualError(t, err, `route: $.rules[0].when.func: the function is nil`)
 }
 
-// FuzzParse reads any text: it is refused, or it is a router that marshals to
-// what reads back as the same and that answers without a panic.
+// FuzzParse parses any text. Parse returns an error, or a router that marshals to a
+// text that parses to the same router. The router answers without a panic.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `null`, `{"rules":[]}`, `{"rules":[{"otherwise":"a"}]}`,

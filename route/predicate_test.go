@@ -13,8 +13,8 @@ import (
 	"github.com/agentstate/state/route"
 )
 
-// asked returns what a predicate answers, and checks that the same predicate by
-// name, read from its JSON, and its negation agree.
+// asked returns the answer of a predicate. It checks that the same predicate, read
+// from its JSON, and its negation agree.
 func asked(t *testing.T, st *state.State, schema *state.Schema, p route.Predicate) bool {
 	t.Helper()
 	typed := route.Must(route.New(route.When(p, "a")))
@@ -95,7 +95,7 @@ func TestPredicatesAnswerAboutTheValue(t *testing.T) {
 	}
 }
 
-// Each kind of predicate, about one field or another that general may not read.
+// comparisons returns each kind of predicate about these fields.
 func comparisons(text *state.Field[string], n *state.Field[int], list *state.Field[[]string]) map[string]route.Predicate {
 	return map[string]route.Predicate{
 		"has": route.Has(text), "has list": route.Has(list),
@@ -109,7 +109,7 @@ func TestNoComparisonHoldsForAnUnsetField(t *testing.T) {
 	st := state.New(desk)
 	for name, p := range comparisons(intent, visits, tags) {
 		t.Run(name, func(t *testing.T) {
-			require.False(t, asked(t, st, desk, p)) // and asked checks that Not does
+			require.False(t, asked(t, st, desk, p)) // asked checks that Not does hold
 			require.False(t, asked(t, st.As("general"), desk, p))
 		})
 	}
@@ -164,7 +164,7 @@ func TestARuleOverAFieldThatTheStateDoesNotHaveNeverMatches(t *testing.T) {
 			require.Error(t, r.Check(desk, ""))
 		}
 	}
-	// By name, in a state with another schema than that of Parse.
+	// A parsed router finds fields by name, here in a state with another schema.
 	r, err := route.Parse(state.MustSchema(retyped), []byte(`{"rules":[{"when":{"not":{"field":"intent","op":"eq","value":1}},"agent":"next"}]}`))
 	require.NoError(t, err)
 	_, ok := r.Next(st)
@@ -212,7 +212,8 @@ func TestAnyValuesAreComparedByWhatTheyAre(t *testing.T) {
 	}
 }
 
-// A router that was parsed for any schema meets states that declare the name.
+// A router that was parsed without a schema is used with states that declare the
+// field.
 func TestUndeclaredNamesInADeclaredState(t *testing.T) {
 	st := state.New(desk)
 	require.NoError(t, st.Patch(map[string]any{"intent": "a", "due": "2026-05-01", "home": place{}, "tags": []string{"a"}, "visits": 1}))

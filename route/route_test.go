@@ -167,8 +167,7 @@ next: "a\"b"
 	}
 }
 
-// What is hidden does not show in any answer: two states that differ only in it
-// are routed and explained alike.
+// Two states that differ only in hidden fields are routed and explained alike.
 func TestHiddenFieldsDoNotShow(t *testing.T) {
 	router := route.Must(route.New(
 		route.When(route.Not(route.Has(card)), "a"),
@@ -192,8 +191,8 @@ func mustNext(t *testing.T, r *route.Router, st *state.State) string {
 	return agent
 }
 
-// Two fields are always written together, so a router that read them at two
-// moments would find them different.
+// Two fields are always written together. A router that read them from two versions
+// would find them different.
 func TestNextReadsOneVersion(t *testing.T) {
 	st := state.New(desk)
 	router := route.Must(route.New(
@@ -224,8 +223,8 @@ func TestNextReadsOneVersion(t *testing.T) {
 	wg.Wait()
 }
 
-// What is written while the rules are asked does not show, in this case by one
-// of their functions, which should not.
+// A write during the evaluation is not visible to it, here by a function of a rule,
+// which should not write.
 func TestWritesInBetweenDoNotShow(t *testing.T) {
 	st := state.New(desk)
 	router := route.Must(route.New(
@@ -240,8 +239,8 @@ func TestWritesInBetweenDoNotShow(t *testing.T) {
 	require.True(t, intent.Has(st))
 }
 
-// Inside a transaction the router reads what the transaction reads, and what it
-// has read counts as read.
+// Inside a transaction the router reads what the transaction reads, and its reads
+// are reads of the transaction.
 func TestNextInATransaction(t *testing.T) {
 	st := state.New(desk)
 	router := route.Must(route.New(route.When(route.Has(intent), "a"), route.Otherwise("b")))

@@ -8,8 +8,8 @@ import (
 	"github.com/agentstate/state/tool"
 )
 
-// A tool reads the user's name from the state, unseen by the model, and appends
-// what it finds to the notes.
+// A tool reads the user's name from the state, hidden from the model, and appends
+// its result to the notes.
 func Example() {
 	var (
 		UserName = &state.Field[string]{Name: "user_name"}
@@ -25,11 +25,11 @@ func Example() {
 		}) ([]string, error) {
 			return []string{"about " + in.Query + ", for " + in.User}, nil
 		},
-		tool.From(UserName, "user"), // injected: not in the schema, not for the model to set
+		tool.From(UserName, "user"), // injected: the model neither sees nor sets it
 		tool.To(Notes, ""),          // the result is appended to the notes
 	))
 	calls := []state.ToolCall{{ID: "c1", Name: "search", Input: `{"query":"refunds"}`}}
-	results := tool.Run(ctx, st, []*tool.Tool{search}, calls) // a step's calls, in a safe order
+	results := tool.Run(ctx, st, []*tool.Tool{search}, calls) // the calls of one step, in a safe order
 	fmt.Println(search.Schema())
 	fmt.Println(results[0].Message.Text(), Notes.Or(st, nil))
 	// Output:

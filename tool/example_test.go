@@ -81,7 +81,8 @@ func ExampleTo_wholeResult() {
 	// Output: map[email:ada@example.com name:Ada] <nil>
 }
 
-// What one tool reads another may have written, or the same one before.
+// A tool may read what another tool, or an earlier call of the same tool, has
+// written.
 func ExampleNew() {
 	name := &state.Field[string]{Name: "user_name"}
 	documents := &state.Field[[]string]{Name: "documents"}
@@ -115,7 +116,7 @@ func ExampleNew() {
 	// [user_name documents] [documents]
 }
 
-// A function that needs more than mappings say is given the state itself.
+// A function that needs more than bindings can express is given the state itself.
 func ExampleNewStateful() {
 	notes := &state.Field[[]string]{Name: "notes", Owner: "support"}
 	st := state.New(state.MustSchema(state.Team{"support": nil}, notes))
@@ -168,7 +169,7 @@ func ExampleTo_deduplicate() {
 	// Output: [a b c]
 }
 
-// A handler for one tool only: what this one finds replaces what others found.
+// With a handler for this tool only, its result replaces the results of others.
 func ExampleToWith() {
 	documents := &state.Field[[]string]{Name: "documents"}
 	st := state.New(state.MustSchema(documents))
@@ -183,7 +184,7 @@ func ExampleToWith() {
 	// Output: [fresh.md] <nil>
 }
 
-// A coding agent's files live in the state: each call sets some of them.
+// The files of a coding agent are in the state. Each call sets some of them.
 func ExampleToWith_writeFiles() {
 	files := &state.Field[map[string]string]{Name: "files"}
 	st := state.New(state.MustSchema(files))
@@ -217,8 +218,8 @@ func ExampleToWith_writeFiles() {
 	// Output: map[go.mod:module b main.go:package main]
 }
 
-// Raw takes tools of other systems, whose schema is data, and so may the
-// mappings be.
+// Raw takes tools of other systems, whose schema is data. The bindings may be data
+// as well.
 func ExampleRaw() {
 	st := state.New(nil)
 	_ = st.KV().Set("token", "tok-1")
@@ -240,7 +241,7 @@ func ExampleRaw() {
 	// Hello
 }
 
-// The model keeps the fields of an agent up to date.
+// The model maintains the fields of an agent.
 func ExampleUpdater() {
 	schema := state.MustSchema(
 		state.Team{"support": {"billing"}},

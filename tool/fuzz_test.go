@@ -14,9 +14,9 @@ import (
 	"github.com/agentstate/state/tool"
 )
 
-// FuzzCall sends any text as arguments. Whatever is accepted, encoding/json reads
-// to the same arguments; whatever is not is an ArgumentError, and nothing
-// is written.
+// FuzzCall sends any text as arguments. If the call accepts it, encoding/json reads
+// the same arguments from it. If not, the error is an ArgumentError and nothing is
+// written.
 func FuzzCall(f *testing.F) {
 	for _, args := range []string{
 		``, `null`, `{}`, ` {} `, `[]`, `"{}"`, `{"query":"a"}`, `{"query":"a","limit":3,"tags":["x",null],"any":{"a":[1,2.5,null]},"meta":{"k":-0}}`,

@@ -16,9 +16,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// stepCases are steps with the batches they take. A call is written as what its
-// tool reads and writes, one letter a field: "ab>c". "!" is a stateful tool and
-// "?" one that does not exist.
+// stepCases are steps with their batches. A call is written as the fields that its
+// tool reads and writes, one letter for each: "ab>c". "!" is a stateful tool, and
+// "?" a tool that does not exist.
 var stepCases = []struct {
 	name  string
 	calls string
@@ -95,8 +95,8 @@ func TestPlanLeavesOutCallsWithoutATool(t *testing.T) {
 	require.Empty(t, tool.Plan([]*tool.Tool{a}, nil))
 }
 
-// TestPlanKeepsItsRules compares plans with what the rules say of each pair of
-// calls, from a transitive closure.
+// TestPlanKeepsItsRules checks plans against the rules for each pair of calls,
+// which it evaluates with a transitive closure.
 func TestPlanKeepsItsRules(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
 		kind := rapid.Custom(func(t *rapid.T) string {
@@ -123,7 +123,7 @@ func TestPlanKeepsItsRules(t *testing.T) {
 			}
 		}
 		isBarrier := func(v int) bool { return notation[v] == "!" }
-		reads := func(v, u int) bool { // what u writes, or might write
+		reads := func(v, u int) bool { // whether v reads a field that u writes
 			from, _, _ := strings.Cut(notation[v], ">")
 			_, to, _ := strings.Cut(notation[u], ">")
 			return u != v && strings.ContainsAny(from, to)
@@ -181,7 +181,7 @@ func TestPlanKeepsItsRules(t *testing.T) {
 	})
 }
 
-// drawFields draws a set of few fields.
+// drawFields draws a set of at most two fields.
 func drawFields(t *rapid.T, label string) uint16 {
 	var set uint16
 	for _, i := range rapid.SliceOfN(rapid.IntRange(0, 7), 0, 2).Draw(t, label) {

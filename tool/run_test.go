@@ -25,8 +25,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// stepFunc is what a tool of a step does: it gets the id of the call, and the
-// injected fields by name.
+// stepFunc is the function of a tool in a step. It is given the id of the call and
+// the injected fields by name.
 type stepFunc func(ctx context.Context, id string, fields map[string]any) (map[string]any, error)
 
 // stepTool returns a tool from what it reads and writes, as in stepCases. The
@@ -94,7 +94,7 @@ func stepState() *state.State {
 	return state.New(state.MustSchema(parts...))
 }
 
-// texts returns what the model reads of each result.
+// texts returns the text of each result that the model reads.
 func texts(results []tool.Result) []string {
 	var all []string
 	for _, r := range results {
@@ -164,8 +164,8 @@ func TestRunMakesTheCallsOfABatchAtTheSameTime(t *testing.T) {
 	}
 }
 
-// TestRunShowsCallsWhatOthersWrote has calls append their ids to what they
-// write, and answer with what they read.
+// TestRunShowsCallsWhatOthersWrote makes calls that append their ids to the fields
+// they write, and return the fields they read.
 func TestRunShowsCallsWhatOthersWrote(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -317,8 +317,8 @@ func TestRunSetsAStatefulToolApart(t *testing.T) {
 	})
 }
 
-// TestRunFailsOneCallOnly has one call fail between two that do not, and one
-// that waits for it.
+// TestRunFailsOneCallOnly makes a call that fails between two that succeed, and
+// one that waits for it.
 func TestRunFailsOneCallOnly(t *testing.T) {
 	number := &state.Field[int]{Name: "number", Read: state.Public, Validate: func(n int) error {
 		if n < 0 {
@@ -523,7 +523,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// lateContext is slow to say when it is done, and has ended by then.
+// lateContext has ended some time before its Done channel is closed.
 type lateContext struct {
 	context.Context
 	cancel context.CancelFunc
@@ -586,8 +586,8 @@ var mixedFields, mixedSchema = func() ([]string, *state.Schema) {
 	return names, state.MustSchema(append(parts, state.Limits{Journal: -1})...)
 }()
 
-// mixedFunc returns a function whose result depends on all that it is given.
-// Some calls fail.
+// mixedFunc returns a function whose result depends on its whole input. Some calls
+// fail.
 func mixedFunc(notation string) stepFunc {
 	return func(_ context.Context, id string, fields map[string]any) (map[string]any, error) {
 		runtime.Gosched()
@@ -691,7 +691,7 @@ func drawFewOf16(t *rapid.T, label string) uint16 {
 	return 1<<(n/16) | 1<<(n%16)
 }
 
-// TestRunManyAtOnce has several steps run on one state, and counts what they add.
+// TestRunManyAtOnce runs several steps on one state and counts what they add.
 func TestRunManyAtOnce(t *testing.T) {
 	total := &state.Field[int]{Name: "total", Handler: state.Sum[int]()}
 	st := state.New(state.MustSchema(total))

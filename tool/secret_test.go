@@ -15,8 +15,8 @@ import (
 	"github.com/agentstate/state/tool"
 )
 
-// canary is in every injected and every hidden value, and in every name of a
-// member and text of a validation error that such a value has.
+// canary is in every injected or hidden value, in the names of its members, and in
+// the texts of validation errors about it.
 const canary = "Xq7canaryZ"
 
 type secretIn struct {
@@ -27,8 +27,8 @@ type secretIn struct {
 	Any    any            `json:"any"`
 }
 
-// No byte of an injected value or of a hidden field is in a schema, a result or
-// an error, whatever is mapped to what and whatever the model sends.
+// No byte of an injected value or of a hidden field is in a schema, a result or an
+// error, for all bindings and all arguments of the model.
 func TestSecretsStayUnseen(t *testing.T) {
 	validate := func(v any) error {
 		if s := fmt.Sprint(v); strings.Contains(s, "refuse") {

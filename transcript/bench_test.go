@@ -31,8 +31,8 @@ func conversation(n int) []state.Message {
 	return msgs
 }
 
-// BenchmarkGoal measures the speed goals of this package: what is done before
-// every request is linear in the messages.
+// BenchmarkGoal measures the speed goals of this package: the work before each
+// request is linear in the messages.
 func BenchmarkGoal(b *testing.B) {
 	tokens := func(m state.Message) int { return len(m.Raw())/4 + 1 }
 	for _, row := range []struct {

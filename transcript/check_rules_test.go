@@ -19,7 +19,7 @@ func TestCheckOpenAI(t *testing.T) {
 		{"a result after another entry", "u c1,2 r1 a r2", "4:not-adjacent"},
 		{"an id twice at once", "u c1 c1 r1 r1", "2:duplicate-id"},
 		{"an id used again", "u c1 r1 c1 r1", ""},
-		{"an id that waits for ever", "u c1 u c1 r1 r1", "3:duplicate-id 4:not-adjacent"},
+		{"an id that waits indefinitely", "u c1 u c1 r1 r1", "3:duplicate-id 4:not-adjacent"},
 		{"the assistant begins", "a c1 r1", ""},
 		{"the system in the middle", "u a s d u", ""},
 	})
@@ -99,7 +99,7 @@ func TestCheckGemini(t *testing.T) {
 	})
 }
 
-// Gemini takes responses in several contents, but with nothing else in theirs.
+// Gemini accepts responses in several contents, but nothing else in these contents.
 func TestCheckResponsesOfGemini(t *testing.T) {
 	const calls = `{"type":"tool_call","role":"assistant","tools":[{"name":"f"},{"name":"g"}]}`
 	const first = `{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":{}}`
@@ -123,7 +123,8 @@ func TestCheckResponsesOfGemini(t *testing.T) {
 	}
 }
 
-// withContent returns messages of which the second of the role has the content.
+// withContent returns messages in which the second message of the role has the
+// content.
 func withContent(role, content string, rest ...string) []string {
 	m := `{"type":"text","role":"` + role + `","content":` + content + `}`
 	if content == "" {
@@ -170,7 +171,7 @@ func TestCheckContent(t *testing.T) {
 	}
 }
 
-// A result that came from the provider goes back as it is.
+// A result that came from the provider is sent back unchanged.
 func TestCheckContentOfResults(t *testing.T) {
 	for mark, from := range map[string]transcript.Profile{"openai": transcript.OpenAI, "openai_responses": transcript.OpenAIResponses} {
 		own := decodeAll(t, user, `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f"}]}`,
@@ -185,8 +186,8 @@ func TestCheckContentOfResults(t *testing.T) {
 	}
 }
 
-// Some models of Anthropic's take what the system says between turns. Other
-// providers' conversations do not tell that the model is one of these.
+// Some models of Anthropic accept system messages between turns. A conversation
+// with another provider does not tell whether the model is one of these.
 func TestCheckSystemOfAnthropic(t *testing.T) {
 	const system = `{"type":"text","role":"system","content":"Be brief.","anthropic":{}}`
 	for _, row := range []struct {
@@ -227,8 +228,8 @@ func TestCheckServerTools(t *testing.T) {
 	}
 }
 
-// Anthropic has taken an id again after its answer. That all of its models do is
-// not known, so calls that come from elsewhere get other ids.
+// Anthropic has accepted an id again after its answer. It is unknown whether all of
+// its models do. Therefore calls from other providers get other ids.
 func TestCheckIDsOfAnthropic(t *testing.T) {
 	call := func(mark string) string {
 		return `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f"}]` + mark + `}`

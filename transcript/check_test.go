@@ -12,7 +12,7 @@ import (
 
 var everyProfile = []transcript.Profile{transcript.OpenAI, transcript.OpenAIResponses, transcript.Anthropic, transcript.Gemini}
 
-// refused returns the findings in short: the place and the rule of each.
+// refused returns the index and the rule of each finding.
 func refused(findings []transcript.Finding) string {
 	var short []string
 	for _, f := range findings {
@@ -40,7 +40,7 @@ func checkScripts(t *testing.T, profile transcript.Profile, rows []checkRow) {
 	}
 }
 
-// What all providers refuse.
+// All providers reject these.
 func TestCheckCallsAndResults(t *testing.T) {
 	for _, profile := range append(everyProfile, transcript.Profile{}) {
 		checkScripts(t, profile, []checkRow{
@@ -138,8 +138,8 @@ func TestCheckWhatIsNoMessage(t *testing.T) {
 	}
 }
 
-// What is not sent is not there: other providers' items and reasoning, calls of
-// nothing.
+// Messages that are not sent count as absent: items and reasoning of other
+// providers, and messages with no calls.
 func TestCheckPassesOverWhatIsNotSent(t *testing.T) {
 	for _, between := range []string{
 		`{"type":"openai_responses.web_search_call","role":"assistant","item":{"type":"web_search_call","id":"ws_1"}}`,
@@ -165,8 +165,7 @@ func TestProfiles(t *testing.T) {
 	require.Equal(t, "Gemini", transcript.Gemini.Continued().String())
 }
 
-// A finding tells the id and the name, in quotes, not at any length, and nothing
-// of the content.
+// A finding quotes the id and the name, cut to a limit, and none of the content.
 func TestFindingString(t *testing.T) {
 	call := state.ToolCall{ID: strings.Repeat("\n", 100), Name: "f", Input: `{"password":"hunter2"}`}
 	findings := transcript.Check([]state.Message{state.ToolCalls(call)}, transcript.Profile{})

@@ -7,8 +7,8 @@ import (
 	"github.com/agentstate/state/transcript"
 )
 
-// interrupted returns a conversation that broke off while a tool ran, and went
-// on.
+// interrupted returns a conversation that was interrupted while a tool ran, and
+// then continued.
 func interrupted() []state.Message {
 	search := state.ToolCall{ID: "call_1", Name: "search", Input: `{"query":"flights to Rome"}`}
 	book := state.ToolCall{ID: "call_2", Name: "book", Input: `{"flight":"DY1872"}`}
@@ -66,7 +66,7 @@ func ExampleKeepLast() {
 		state.ToolCalls(call),
 		state.ToolResult(call, `["DY1872"]`),
 	}
-	// The last two are one group. What the user asked for goes with them.
+	// The last two are one group. The request of the user is kept with them.
 	for _, m := range transcript.KeepLast(4)(msgs) {
 		fmt.Println(m)
 	}
@@ -78,7 +78,7 @@ func ExampleKeepLast() {
 }
 
 func ExampleKeepTokens() {
-	// Where no tokenizer is at hand, four bytes are about one token.
+	// Without a tokenizer, four bytes count as one token.
 	trim := transcript.KeepTokens(100, func(m state.Message) int { return len(m.Raw()) / 4 })
 	var msgs []state.Message
 	for i := range 50 {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The numbers are those of the cases that Microsoft's Agent Framework has for the
-// grouping of calls and results.
+// The numbers are those of the cases for grouping calls and results in Microsoft's
+// Agent Framework.
 func TestGroups(t *testing.T) {
 	for _, row := range []struct {
 		name   string

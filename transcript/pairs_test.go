@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is paired shows in the groups: a call and its result are of one.
+// The groups show what is paired: a call and its result are in one group.
 func TestCallsAndResultsArePaired(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -52,7 +52,7 @@ func TestCallsAndResultsArePaired(t *testing.T) {
 	}
 }
 
-// The role of a result differs between providers and means nothing.
+// The role of a result differs between providers and has no meaning.
 func TestTheRoleOfAResultDoesNotMatter(t *testing.T) {
 	call := state.ToolCall{ID: "1", Name: "f"}
 	for _, role := range []string{"user", "tool", "function", "anything"} {

@@ -23,8 +23,8 @@ type propertyCase struct {
 
 func (c propertyCase) String() string { return fmt.Sprintf("%v, policy %d", c.profile, c.policy) }
 
-// propertyCases are all providers with all policies; every now and then the
-// beginning of the conversation is the provider's.
+// propertyCases are all providers with all policies. In one of three cases the
+// provider holds the beginning of the conversation.
 var propertyCases = func() (cases []propertyCase) {
 	for i, format := range histories.Formats {
 		profile := []transcript.Profile{transcript.OpenAI, transcript.OpenAIResponses, transcript.Anthropic, transcript.Gemini}[i]
@@ -38,7 +38,7 @@ var propertyCases = func() (cases []propertyCase) {
 	return cases
 }()
 
-// validFor makes histories that the provider accepts, and now and then everybody.
+// validFor makes histories that the provider accepts, or all providers.
 func validFor(rng *rand.Rand, c propertyCase) []state.Message {
 	if rng.IntN(4) == 0 {
 		return histories.Valid(rng, histories.Everyone)
@@ -46,7 +46,7 @@ func validFor(rng *rand.Rand, c propertyCase) []state.Message {
 	return histories.Valid(rng, c.format)
 }
 
-// brokenFor makes histories that were accepted once, mostly by the provider.
+// brokenFor changes histories that were accepted, mostly by the provider.
 func brokenFor(rng *rand.Rand, c propertyCase) []state.Message {
 	if rng.IntN(2) == 0 {
 		c.format = histories.Formats[rng.IntN(len(histories.Formats))]
@@ -61,8 +61,8 @@ func TestHistoriesCheck(t *testing.T) {
 	}.Hold(t)
 }
 
-// TestHistoriesBreakEveryRule shows that the laws below have something to hold
-// against.
+// TestHistoriesBreakEveryRule checks that the histories of the laws below break
+// each rule.
 func TestHistoriesBreakEveryRule(t *testing.T) {
 	broken := map[string]bool{}
 	for i := range 4000 {
@@ -93,8 +93,8 @@ func TestHistoriesTrim(t *testing.T) {
 	}.Hold(t)
 }
 
-// trims holds the trims of a history to the laws. What the profile accepts before
-// it has to accept after.
+// trims holds the trims of a history to the laws. If the profile accepts the
+// history, it has to accept the trimmed one.
 func trims(msgs []state.Message, profile transcript.Profile) error {
 	sound := accepted(msgs, profile) == nil
 	sizes, all := map[state.Message]int{}, 0
@@ -223,7 +223,7 @@ func repairs(msgs []state.Message, profile transcript.Profile, policy transcript
 		}
 		reported[change.Message] = true
 	}
-	var others []state.Message // of which no change is reported
+	var others []state.Message // without a reported change
 	for i, m := range msgs {
 		if !reported[i] {
 			others = append(others, m)
@@ -245,7 +245,7 @@ func repairs(msgs []state.Message, profile transcript.Profile, policy transcript
 	return nil
 }
 
-// keepsTexts returns an error if what somebody said is missing.
+// keepsTexts returns an error if a text is missing.
 func keepsTexts(msgs, repaired []state.Message) error {
 	said := counts(repaired, spoken)
 	for text, n := range counts(msgs, spoken) {
@@ -266,9 +266,9 @@ func spoken(m state.Message) []string {
 	return nil
 }
 
-// keepsCalls returns an error if there is a call that nobody made, or if calls are
-// to be answered and one is missing. What a call is known by is its input: its
-// id and its name may have been changed.
+// keepsCalls returns an error if there is a new call, or if calls are to be
+// answered and one is missing. A call is identified by its input, because its id
+// and its name may have been changed.
 func keepsCalls(msgs, repaired []state.Message, policy transcript.Policy) error {
 	inputs := func(m state.Message) (inputs []string) {
 		if m, ok := m.(state.ToolCallMessage); ok {
@@ -353,8 +353,7 @@ func accepted(msgs []state.Message, profile transcript.Profile) error {
 	return nil
 }
 
-// within reports whether the messages are the very same as some of those in
-// all, in the same order.
+// within reports whether the messages are a subsequence of all, unchanged.
 func within(some, all []state.Message) bool {
 	for _, m := range all {
 		if len(some) > 0 && some[0] == m {
@@ -364,5 +363,5 @@ func within(some, all []state.Message) bool {
 	return len(some) == 0
 }
 
-// same reports whether both have the very same messages.
+// same reports whether both have identical messages.
 func same(a, b []state.Message) bool { return slices.Equal(a, b) }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// short describes messages and changes, one a line.
+// short describes messages and changes, each on a line.
 func short[T interface{ String() string }](list []T) string {
 	var lines []string
 	for _, one := range list {
@@ -23,8 +23,8 @@ type repairRow struct {
 	profile transcript.Profile
 	policy  transcript.Policy
 	script  string
-	want    string // places of the messages that stay as they are, in their order
-	changes string // places and rules
+	want    string // indexes of the messages that stay unchanged, in their order
+	changes string // indexes and rules
 }
 
 func TestRepairDropsAndMoves(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// script returns the messages of a conversation in short:
+// script returns the messages of a conversation that is written in short:
 //
 //	s d u a     a text of the system, the developer, the user, an assistant
 //	c1 c1,2     calls of f, one for each id
@@ -19,8 +19,8 @@ import (
 //	rs1         a reasoning item of the Responses API
 //	msg1        an assistant's text that is an item of the Responses API
 //
-// A + before it says that the message is of one entry with the one before, a -
-// that it is not.
+// A + in front says that the message is in one entry with the message before it,
+// and a - that it is not.
 func script(t testing.TB, text string) []state.Message {
 	t.Helper()
 	var msgs []state.Message

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// places returns where the messages are in all.
+// places returns the indexes of the messages in all.
 func places(some, all []state.Message) string {
 	var found []string
 	for i, m := range all {
