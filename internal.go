@@ -15,6 +15,7 @@ var _ = fillInternal()
 // fillInternal sets the variables of package internal.
 func fillInternal() bool {
 	internal.ImportForm = func(schema any, in *form.State) (any, error) { return importForm(schema.(*Schema), in) }
+	internal.DecodeChecked = func(data []byte) (any, error) { return decodeChecked(data) }
 	internal.OpaqueTypes = []internal.OpaqueType{{
 		Type:   reflect.TypeFor[Message](),
 		Encode: func(m any) ([]byte, error) { return []byte(m.(Message).Raw()), nil },

@@ -173,6 +173,16 @@ func DecodeMessage(data []byte) (Message, error) {
 	if err := jsontext.Check(data, jsontext.Limits{Bytes: messageBytes, Depth: messageDepth}); err != nil {
 		return nil, jsonError("message", err)
 	}
+	return decodeChecked(data)
+}
+
+// decodeChecked is DecodeMessage for checked JSON. Only the size is checked
+// again, because the text may have been made of parts of other texts.
+func decodeChecked(data []byte) (Message, error) {
+	if len(data) > messageBytes {
+		limit := &fault.LimitError{Path: "$", Name: "Bytes", Limit: messageBytes, Got: len(data)}
+		return nil, jsonError("message", limit)
+	}
 	m, err := messageOf(data)
 	if err != nil {
 		return nil, jsonError("message", err)

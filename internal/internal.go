@@ -18,6 +18,12 @@ import (
 // checked.
 var ImportForm func(schema any, in *form.State) (any, error)
 
+// DecodeChecked makes a state.Message of JSON as state.DecodeMessage does. The
+// JSON must have been checked, by jsontext.Check or because it was made of parts
+// that were. Package provider makes messages of a body that is checked as a
+// whole.
+var DecodeChecked func(data []byte) (any, error)
+
 // An OpaqueType is a type whose values internal/value stores as they are,
 // because they never change: it copies only the reference.
 type OpaqueType struct {

@@ -330,12 +330,14 @@ func FuzzDecodeAnthropic(f *testing.F) {
 		"\n\ndata: " + goesOn("0", `{"type":"input_json_delta","partial_json":"{\"a\":1}"}`) + "\n\ndata: " + anthropicEnd + "\n\ndata: " + anthropicStop + "\n\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if request, err := provider.Anthropic.DecodeRequest(data); err == nil {
+			requireDecodable(t, request.Messages)
 			encoded, omitted, err := provider.Anthropic.EncodeRequest(request)
 			require.NoError(t, err)
 			require.Empty(t, omitted)
 			require.True(t, state.JSON(data).Equal(state.JSON(encoded)), "%s", encoded)
 		}
 		result, err := provider.Anthropic.DecodeResponse(data)
+		requireDecodable(t, result.Output)
 		require.Equal(t, string(data), result.Raw)
 		if err == nil {
 			_, omitted, err := provider.Anthropic.EncodeRequest(provider.Request{Messages: result.Output})

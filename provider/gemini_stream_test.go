@@ -262,12 +262,14 @@ func FuzzDecodeGemini(f *testing.F) {
 	f.Add([]byte("data: " + geminiChunk(`{"text":"t"}`, geminiStops) + "\n\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if request, err := provider.Gemini.DecodeRequest(body); err == nil {
+			requireDecodable(t, request.Messages)
 			encoded, omitted, err := provider.Gemini.EncodeRequest(request)
 			require.NoError(t, err)
 			require.Empty(t, omitted)
 			jsonEqual(t, body, encoded)
 		}
 		result, _ := provider.Gemini.DecodeResponse(body)
+		requireDecodable(t, result.Output)
 		require.Equal(t, string(body), result.Raw)
 		stream := provider.Gemini.Stream()
 		_, _ = stream.Write(body)

@@ -240,12 +240,14 @@ func FuzzDecodeOpenAIResponses(f *testing.F) {
 		"data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"content_index\":1,\"delta\":\"a\"}\n\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if request, err := provider.OpenAIResponses.DecodeRequest(data); err == nil {
+			requireDecodable(t, request.Messages)
 			body, omitted, err := provider.OpenAIResponses.EncodeRequest(request)
 			require.NoError(t, err)
 			require.Empty(t, omitted)
 			require.True(t, state.JSON(data).Equal(state.JSON(body)), "got %s", body)
 		}
 		result, _ := provider.OpenAIResponses.DecodeResponse(data)
+		requireDecodable(t, result.Output)
 		require.Equal(t, string(data), result.Raw)
 		_, omitted, err := provider.OpenAIResponses.EncodeRequest(provider.Request{Messages: result.Output})
 		require.NoError(t, err)

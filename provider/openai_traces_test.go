@@ -146,6 +146,7 @@ func FuzzDecodeOpenAI(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if request, err := provider.OpenAI.DecodeRequest(data); err == nil {
+			requireDecodable(t, request.Messages)
 			again, omitted, err := provider.OpenAI.EncodeRequest(request)
 			require.NoError(t, err)
 			require.Empty(t, omitted)
@@ -154,6 +155,7 @@ func FuzzDecodeOpenAI(f *testing.F) {
 			typed(t, err)
 		}
 		result, err := provider.OpenAI.DecodeResponse(data)
+		requireDecodable(t, result.Output)
 		typed(t, err)
 		require.Equal(t, string(data), result.Raw)
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
@@ -117,13 +118,15 @@ func (d *Decoder) SetStopReason(reason []byte) {
 	}
 }
 
+// add adds a message of members that are parts of the checked body, or were made
+// of such parts.
 func (d *Decoder) add(typ, role string, members ...jsontext.Member) error {
 	object := append(make(jsontext.Object, 0, 2+len(members)), text("type", typ), text("role", role))
-	msg, err := state.DecodeMessage(append(object, members...).JSON())
+	msg, err := internal.DecodeChecked(append(object, members...).JSON())
 	if err != nil {
 		return messageFault(err)
 	}
-	d.Messages = append(d.Messages, msg)
+	d.Messages = append(d.Messages, msg.(state.Message))
 	return nil
 }
 
