@@ -893,7 +893,7 @@ func TestACLABoundHandleJoinsOnlyWritesItCouldHaveMade(t *testing.T) {
 // names that were given to As: the rights are what every one of them may do.
 
 func TestACLNothingWidensRights(t *testing.T) {
-	for seed := range uint64(effort.Runs(500)) {
+	for seed := range uint64(effort.Runs(250)) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		st := aclState(t, state.AllowUndeclared)
 		require.NoError(t, st.KV().Set("key", 1))

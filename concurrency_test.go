@@ -428,7 +428,7 @@ func TestConcurrencyJoinDoesNotDependOnTiming(t *testing.T) {
 		return string(data)
 	}
 	want := run(0)
-	for seed := range uint64(effort.Runs(20)) {
+	for seed := range uint64(effort.Runs(10)) {
 		require.Equal(t, want, run(seed+1))
 	}
 }

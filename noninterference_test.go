@@ -394,7 +394,7 @@ func (p *spyProgram) run(t *testing.T, seed uint64) *spyRun {
 }
 
 func TestACLWhatAnAgentObservesDoesNotDependOnWhatItCannotRead(t *testing.T) {
-	programs, incomparable := effort.Runs(1000), 0
+	programs, incomparable := effort.Runs(300), 0
 	for seed := range uint64(programs) {
 		p := spyDraw(rand.New(rand.NewPCG(seed, 3)))
 		a, b := p.run(t, 2*seed), p.run(t, 2*seed+1)

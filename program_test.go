@@ -694,7 +694,7 @@ func modelProgram(t *rapid.T) {
 	}
 }
 
-// TestModel runs 1000 random programs, multiplied by STATE_EFFORT, in ten checks
+// TestModel runs 500 random programs, multiplied by STATE_EFFORT, in ten checks
 // that run at the same time. A failure is printed with its seed.
 func TestModel(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // there is little to keep, and much garbage

@@ -345,7 +345,7 @@ func requireNoSecret(t *testing.T, where, text string, forms map[string]string) 
 }
 
 func TestSecretIsShownNowhere(t *testing.T) {
-	for seed := range uint64(effort.Runs(6)) {
+	for seed := range uint64(effort.Runs(3)) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		v := newVault(t)
 		old, s := secretValue(rng), secretValue(rng)
@@ -447,7 +447,7 @@ func TestSecretMapKeysAreNotInErrors(t *testing.T) {
 }
 
 func TestSecretIsExactForWhoMayReadIt(t *testing.T) {
-	for seed := range uint64(effort.Runs(200)) {
+	for seed := range uint64(effort.Runs(100)) {
 		s := secretValue(rand.New(rand.NewPCG(seed, 5)))
 		v := newVault(t)
 		st := state.New(v.schema)
@@ -643,7 +643,7 @@ func TestSecretThatWasReplacedIsNotInTheJournal(t *testing.T) {
 // Redact.
 
 func TestSecretIsRedactedInEveryEncoding(t *testing.T) {
-	for seed := range uint64(effort.Runs(30)) {
+	for seed := range uint64(effort.Runs(10)) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		s := secretValue(rng)
 		if len(s) < 6 {
@@ -727,7 +727,7 @@ func TestSecretFreeTextIsNotChanged(t *testing.T) {
 	st := state.New(v.schema)
 	require.Equal(t, "no secrets [SECRET] \xff\x00", st.Redact("no secrets [SECRET] \xff\x00"))
 	v.fill(t, st, "sk-live-99887766", 987654321987)
-	for seed := range uint64(effort.Runs(500)) {
+	for seed := range uint64(effort.Runs(100)) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		text := secretValue(rng) + "%41\\u0041&#65;" + base64.StdEncoding.EncodeToString([]byte(secretValue(rng)))
 		if !slices.Contains([]string{"sk-live-99887766"}, text) {

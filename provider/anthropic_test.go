@@ -299,7 +299,7 @@ func TestAnthropicAnyRequest(t *testing.T) {
 		`{"type":"tool_result","content":{}}`}
 	contents := []string{`""`, `"a"`, `[]`, `null`, `[{}]`}
 	random := rand.New(rand.NewPCG(1, 2))
-	for range effort.Runs(1000) {
+	for range effort.Runs(500) {
 		var entries []string
 		for range random.IntN(6) {
 			content := contents[random.IntN(len(contents))]

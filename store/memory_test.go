@@ -266,7 +266,7 @@ func TestMemoryHandlesShareEntriesAndCloseSeparately(t *testing.T) {
 // TestMemoryAgreesWithAMap compares random writes and scans with a map. The keys
 // fill many blocks.
 func TestMemoryAgreesWithAMap(t *testing.T) {
-	for seed := range uint64(effort.Runs(2)) {
+	for seed := range uint64(effort.Runs(1)) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		s, want := store.NewMemory(), map[string]string{}
 		key := func() string { return strconv.FormatInt(r.Int64N(3000), 1+1+r.IntN(35)) }

@@ -337,14 +337,14 @@ func (x *explorer) final() {
 	}
 }
 
-// TestExplorer runs 1000 schedules, multiplied by STATE_EFFORT, from STATE_FIRST
+// TestExplorer runs 500 schedules, multiplied by STATE_EFFORT, from STATE_FIRST
 // on, or only the schedule STATE_SEED.
 func TestExplorer(t *testing.T) {
 	// So that a few writes reach what usually takes many.
 	lead, opsRing, tailBytes, fanout, partBytes = 4, 5, 1<<10, 2, 1<<10
 	t.Cleanup(func() { lead, opsRing, tailBytes, fanout, partBytes = 64, 32, 4<<10, 4, 256<<10 })
 	first, _ := strconv.ParseUint(os.Getenv("STATE_FIRST"), 10, 64)
-	schedules := effort.Runs(1000)
+	schedules := effort.Runs(500)
 	if seed, set := effort.Seed(0); set {
 		first, schedules = seed, 1
 	}

@@ -194,7 +194,7 @@ func (m *mutant) test(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 
 	cmd := exec.Command(program, "-test.run=^TestExplorer$", "-test.v")
-	cmd.Env = append(os.Environ(), "STATE_VARIANT="+m.variant, "STATE_FAULT="+m.fault, "STATE_SEED=", "STATE_EFFORT=5")
+	cmd.Env = append(os.Environ(), "STATE_VARIANT="+m.variant, "STATE_FAULT="+m.fault, "STATE_SEED=", "STATE_EFFORT=10")
 	out, err = cmd.CombinedOutput()
 	found := finding.Find(out)
 	require.Error(t, err, "the explorer has not found it")

@@ -28,12 +28,12 @@ type Law[C any] struct {
 	Parts bool
 }
 
-// Hold makes 1000 histories, multiplied by STATE_EFFORT, and judges them. It
+// Hold makes 500 histories, multiplied by STATE_EFFORT, and judges them. It
 // reports the shortest that breaks the law, with the STATE_SEED that makes it
 // again.
 func (l Law[C]) Hold(t *testing.T) {
 	t.Helper()
-	n := effort.Runs(1000)
+	n := effort.Runs(500)
 	seed, _ := effort.Seed(1)
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // there is little to keep, and much garbage
 	var next atomic.Int64

@@ -20,7 +20,7 @@ import (
 // Many users come at once, with many messages each. Every message is handled once,
 // and those that a user sends one after the other are handled in that order.
 func TestCrowd(t *testing.T) {
-	n := min(100, max(20, effort.Runs(1)))
+	n := min(100, max(20, effort.Runs(1)/2))
 	t.Run("memory", func(t *testing.T) { crowd(t, store.NewMemory(), n) })
 	t.Run("sqlite", func(t *testing.T) { crowd(t, open(t, sqlite(t)), n) })
 	for _, p := range servers {

@@ -5,6 +5,6 @@
 // STATE_TEST_POSTGRES, STATE_TEST_REDIS and STATE_TEST_NATS or at their standard
 // ports of this machine. Those that STATE_TEST_REQUIRE names have to.
 //
-// STATE_EFFORT multiplies their sizes. The default, 1, kills 15 processes and
-// stops 3 on SQLite, and a tenth of that on each of the servers.
+// STATE_EFFORT multiplies their sizes. The default, 1, kills 8 processes and
+// stops 2 on SQLite, and a tenth of that on each of the servers.
 package processes

@@ -20,7 +20,7 @@ const (
 )
 
 func TestKill(t *testing.T) {
-	kills := effort.Runs(15)
+	kills := effort.Runs(8)
 	fleets := min(6, kills)
 	if underRace() {
 		kills, fleets = min(3, kills), 1 // the processes do not see each other's races

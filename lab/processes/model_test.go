@@ -27,7 +27,7 @@ import (
 // What random programs do to a workspace is what they do to a model of it. After
 // each step it is looked at by a new Manager on a new handle on the store.
 func TestModel(t *testing.T) {
-	n := effort.Runs(20)
+	n := effort.Runs(10)
 	seed := seed(t)
 	t.Run("memory", func(t *testing.T) {
 		for i := range n {

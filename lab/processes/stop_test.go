@@ -21,7 +21,7 @@ import (
 const stopTTL = 400 * time.Millisecond
 
 func TestStop(t *testing.T) {
-	stops := effort.Runs(3)
+	stops := effort.Runs(2)
 	const pairs = 4
 	for i := range min(pairs, stops) {
 		t.Run(fmt.Sprint("sqlite", i), func(t *testing.T) {

@@ -62,7 +62,7 @@ func TestSQLiteProcesses(t *testing.T) { storetest.Processes(t, sqliteAddress(t)
 
 func TestSQLiteCounter(t *testing.T) { storetest.Counter(t, sqliteAddress(t)) }
 
-func TestSQLiteKill(t *testing.T) { storetest.Kill(t, sqliteAddress(t), effort.Runs(15)) }
+func TestSQLiteKill(t *testing.T) { storetest.Kill(t, sqliteAddress(t), effort.Runs(8)) }
 
 func TestOpenInvalidArguments(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")

@@ -13,13 +13,13 @@ import (
 // Before the flags of the command line are parsed, so that -rapid.checks still
 // has the last word.
 func init() {
-	if err := flag.Set("rapid.checks", strconv.Itoa(effort.Runs(100))); err != nil {
+	if err := flag.Set("rapid.checks", strconv.Itoa(effort.Runs(50))); err != nil {
 		panic(err)
 	}
 }
 
 // Check fails t with the smallest case that it finds for which holds fails. It
-// tries 100 cases, multiplied by STATE_EFFORT.
+// tries 50 cases, multiplied by STATE_EFFORT.
 func Check(t rapid.TB, holds func(*rapid.T)) {
 	t.Helper()
 	rapid.Check(t, holds)
