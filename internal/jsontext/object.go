@@ -60,6 +60,29 @@ func (o Object) Members(name string) (Object, error) {
 	return members, nil
 }
 
+// EachObject calls read with each element of a member that is an array of
+// objects, and stops at the first error. A member that is null or missing has no
+// elements.
+func (o Object) EachObject(name string, read func(raw []byte, element Object) error) error {
+	if IsNull(o.Get(name)) {
+		return nil
+	}
+	elements, err := o.Elements(name)
+	if err != nil {
+		return err
+	}
+	for i, raw := range elements {
+		element, err := Members(raw)
+		if err == nil {
+			err = read(raw, element)
+		}
+		if err != nil {
+			return fault.Under(Index(Path("$", name), i), err)
+		}
+	}
+	return nil
+}
+
 // Want returns a *fault.Error unless the member is of one of the kinds, of which
 // "nothing" is a missing member.
 func (o Object) Want(name string, kinds ...string) error {

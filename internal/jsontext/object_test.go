@@ -58,3 +58,21 @@ func TestReadingMembers(t *testing.T) {
 	require.NoError(t, o.Want("none", "array", "null"))
 	require.EqualError(t, o.Want("text", "array", "null"), "$.text: want array or null, got string")
 }
+
+func TestEachObject(t *testing.T) {
+	o, err := jsontext.Members([]byte(`{"objects":[{"a":1},{"a":2},{"a":3}],"mixed":[{"a":1},7],"empty":null,"object":{}}`))
+	require.NoError(t, err)
+	var seen []string
+	read := func(raw []byte, element jsontext.Object) error {
+		seen = append(seen, string(raw)+string(element.Get("a")))
+		return element.Want("a", "number")
+	}
+	require.NoError(t, o.EachObject("objects", read))
+	require.Equal(t, []string{`{"a":1}1`, `{"a":2}2`, `{"a":3}3`}, seen)
+	require.NoError(t, o.EachObject("empty", read))
+	require.NoError(t, o.EachObject("missing", read))
+	require.EqualError(t, o.EachObject("mixed", read), "$.mixed[1]: want object, got number")
+	require.EqualError(t, o.EachObject("object", read), "$.object: want array, got object")
+	err = o.EachObject("objects", func(_ []byte, element jsontext.Object) error { return element.Want("b", "string") })
+	require.EqualError(t, err, "$.objects[0].b: want string, got nothing")
+}

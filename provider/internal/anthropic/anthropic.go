@@ -34,20 +34,13 @@ func (Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (jsontext.Ob
 		}
 		settings = settings.Without("system")
 	}
-	entries, err := body.Elements("messages")
-	if err != nil {
+	if err := body.Want("messages", "array"); err != nil {
 		return nil, err
 	}
-	for i, raw := range entries {
-		entry, err := jsontext.Members(raw)
-		if err == nil {
-			err = decodeEntry(d, raw, entry)
-		}
-		if err != nil {
-			return nil, fault.Under(jsontext.Index("$.messages", i), err)
-		}
-	}
-	return settings, nil
+	err := body.EachObject("messages", func(raw []byte, entry jsontext.Object) error {
+		return decodeEntry(d, raw, entry)
+	})
+	return settings, err
 }
 
 // DecodeResponse adds the messages of a response.

@@ -21,20 +21,13 @@ type Format struct{}
 
 // DecodeRequest adds the messages of a request.
 func (Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (jsontext.Object, error) {
-	entries, err := body.Elements("messages")
-	if err != nil {
+	if err := body.Want("messages", "array"); err != nil {
 		return nil, err
 	}
-	for i, raw := range entries {
-		entry, err := jsontext.Members(raw)
-		if err == nil {
-			err = decodeEntry(d, raw, entry)
-		}
-		if err != nil {
-			return nil, fault.Under(jsontext.Index("$.messages", i), err)
-		}
-	}
-	return body.Without("messages"), nil
+	err := body.EachObject("messages", func(raw []byte, entry jsontext.Object) error {
+		return decodeEntry(d, raw, entry)
+	})
+	return body.Without("messages"), err
 }
 
 // DecodeResponse adds the messages of the first choice.

@@ -27,26 +27,13 @@ func (a *assembler) Add(chunk jsontext.Object) error {
 	a.begun = true
 	setUnlessEmpty(&a.id, chunk.Get("id"))
 	setUnlessEmpty(&a.created, chunk.Get("created"))
-	if jsontext.IsNull(chunk.Get("choices")) {
-		return nil
-	}
-	choices, err := chunk.Elements("choices")
-	if err != nil {
+	if err := chunk.EachObject("choices", a.addChoice); err != nil {
 		return err
-	}
-	for i, value := range choices {
-		choice, err := jsontext.Members(value)
-		if err == nil {
-			err = a.addChoice(choice)
-		}
-		if err != nil {
-			return fault.Under(jsontext.Index("$.choices", i), err)
-		}
 	}
 	return codec.ReportedFailure(chunk)
 }
 
-func (a *assembler) addChoice(choice jsontext.Object) error {
+func (a *assembler) addChoice(_ []byte, choice jsontext.Object) error {
 	if index := choice.Get("index"); jsontext.Kind(index) == "number" && string(index) != "0" {
 		return nil
 	}
@@ -97,28 +84,26 @@ func (a *assembler) addDelta(object *codec.Growing, delta jsontext.Object) error
 		if m.Name == "index" { // only streams have it
 			continue
 		}
-		if err := a.addMember(object.Member(m.Name), m); err != nil {
-			return fault.Under(jsontext.Path("$", m.Name), err)
+		if err := a.addMember(object.Member(m.Name), delta, m); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (a *assembler) addMember(member *codec.Growing, sent jsontext.Member) error {
+// addMember adds a member of a delta.
+func (a *assembler) addMember(member *codec.Growing, delta jsontext.Object, sent jsontext.Member) error {
 	switch kind := jsontext.Kind(sent.Value); {
 	case kind == "array" && sent.Name == "tool_calls":
-		return a.addCalls(member.AsList(), sent.Value)
+		calls := member.AsList()
+		return delta.EachObject(sent.Name, func(_ []byte, call jsontext.Object) error {
+			return a.addDelta(a.calls.find(calls, call), call)
+		})
 	case kind == "object" && slices.Contains(objects, sent.Name):
-		delta, err := jsontext.Members(sent.Value)
-		if err != nil {
-			return err
-		}
-		return a.addDelta(member.AsObject(), delta)
+		err := a.addDelta(member.AsObject(), delta.Object(sent.Name))
+		return fault.Under(jsontext.Path("$", sent.Name), err)
 	case kind == "array":
-		elements, err := jsontext.Elements(sent.Value)
-		if err != nil {
-			return err
-		}
+		elements, _ := delta.Elements(sent.Name)
 		appendParts(member, elements)
 	case kind == "string" && slices.Contains(pieces, sent.Name):
 		appendText(member, jsontext.Unquote(sent.Value))
@@ -158,24 +143,6 @@ func appendText(member *codec.Growing, text string) {
 		part.Member("type").Set([]byte(`"text"`))
 	}
 	part.Member("text").AppendText(text)
-}
-
-// addCalls takes the elements of tool_calls.
-func (a *assembler) addCalls(calls *codec.Growing, list []byte) error {
-	elements, err := jsontext.Elements(list)
-	if err != nil {
-		return err
-	}
-	for i, element := range elements {
-		delta, err := jsontext.Members(element)
-		if err == nil {
-			err = a.addDelta(a.calls.find(calls, delta), delta)
-		}
-		if err != nil {
-			return fault.Under(jsontext.Index("$", i), err)
-		}
-	}
-	return nil
 }
 
 // callFinder finds the call to which a delta belongs.

@@ -14,23 +14,10 @@ const (
 	maxGap   = 4  // elements that may be missing before one that comes; they become null
 )
 
-// addArguments takes the pieces of partialArgs. The arguments of a streamed call
+// addArgument adds an element of partialArgs. The arguments of a streamed call
 // come as pieces of strings and as other values, each with its JSON path, as RFC
-// 9535 defines it. It returns the first problem: the other pieces count.
-func addArguments(args *codec.Growing, pieces [][]byte) (first error) {
-	for i, raw := range pieces {
-		piece, err := jsontext.Members(raw)
-		if err == nil {
-			err = addPiece(args, piece)
-		}
-		if first == nil && err != nil {
-			first = fault.Under(jsontext.Index("$.partialArgs", i), err)
-		}
-	}
-	return first
-}
-
-func addPiece(args *codec.Growing, piece jsontext.Object) error {
+// 9535 defines it.
+func addArgument(args *codec.Growing, piece jsontext.Object) error {
 	var text, value []byte
 	for _, m := range piece {
 		var err error

@@ -13,11 +13,7 @@ type place struct {
 }
 
 // decodeContent adds the messages of a content.
-func decodeContent(d *codec.Decoder, at place, raw []byte) error {
-	content, err := jsontext.Members(raw)
-	if err != nil {
-		return err
-	}
+func decodeContent(d *codec.Decoder, at place, raw []byte, content jsontext.Object) error {
 	role, err := at.messageRole(content)
 	if err != nil {
 		return err
@@ -92,22 +88,16 @@ func contentRole(typ, role string) string {
 // readParts reads the parts of a content. Those of a system instruction are all
 // said, whatever they are.
 func (at place) readParts(content jsontext.Object) ([]part, error) {
-	if err := content.Want("parts", "array", "null", "nothing"); err != nil {
-		return nil, err
-	}
-	elements, _ := content.Elements("parts") // none if it is null or missing
-	parts := make([]part, len(elements))
-	for i, raw := range elements {
-		p, err := readPart(raw)
-		if err != nil {
-			return nil, fault.Under(jsontext.Index("$.parts", i), err)
-		}
+	var parts []part
+	err := content.EachObject("parts", func(raw []byte, members jsontext.Object) error {
+		p, err := readPart(raw, members)
 		if at.role == "system" {
 			p.typ = codec.TypeText
 		}
-		parts[i] = p
-	}
-	return parts, nil
+		parts = append(parts, p)
+		return err
+	})
+	return parts, err
 }
 
 // endOfRun returns the end of the parts that become one message.

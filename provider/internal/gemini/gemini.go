@@ -54,35 +54,31 @@ func (Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (jsontext.Ob
 		if err := body.Want(name, "object", "string", "null"); err != nil {
 			return nil, err
 		}
-		if err := decodeInstruction(d, name, body.Get(name)); err != nil {
+		if err := decodeInstruction(d, name, body); err != nil {
 			return nil, fault.Under(jsontext.Path("$", name), err)
 		}
 	}
 	if err := body.Want("contents", "array", "object"); err != nil {
 		return nil, err
 	}
-	contents := body.Get("contents")
 	settings := body.Without(inInstruction, inSnakeInstruction, "contents")
-	if jsontext.Kind(contents) == "object" {
-		err := decodeContent(d, place{inContents, "user"}, contents)
+	if only := body.Object("contents"); only != nil {
+		err := decodeContent(d, place{inContents, "user"}, body.Get("contents"), only)
 		return settings, fault.Under("$.contents", err)
 	}
-	elements, err := body.Elements("contents")
-	for i, element := range elements {
-		if err := decodeContent(d, place{inElement, "user"}, element); err != nil {
-			return nil, fault.Under(jsontext.Index("$.contents", i), err)
-		}
-	}
+	err := body.EachObject("contents", func(raw []byte, content jsontext.Object) error {
+		return decodeContent(d, place{inElement, "user"}, raw, content)
+	})
 	return settings, err
 }
 
 // decodeInstruction adds a system instruction: a content, or just a text.
-func decodeInstruction(d *codec.Decoder, name string, value []byte) error {
-	if jsontext.Kind(value) == "object" {
-		return decodeContent(d, place{name, "system"}, value)
+func decodeInstruction(d *codec.Decoder, name string, body jsontext.Object) error {
+	if content := body.Object(name); content != nil {
+		return decodeContent(d, place{name, "system"}, body.Get(name), content)
 	}
 	kept := jsontext.Object{}.WithString(keptIn, name).With(keptBare, []byte("true"))
-	return d.AddText("system", value, kept)
+	return d.AddText("system", body.Get(name), kept)
 }
 
 // DecodeResponse adds the messages of the first candidate. There is none if the
@@ -113,16 +109,14 @@ func decodeCandidate(d *codec.Decoder, candidate jsontext.Object) error {
 	if err := candidate.Want("content", "object", "null", "nothing"); err != nil {
 		return err
 	}
-	raw := candidate.Get("content")
-	if jsontext.IsNull(raw) {
+	raw, content := candidate.Get("content"), candidate.Object("content")
+	if content == nil {
 		return nil
 	}
-	content, err := jsontext.Members(raw)
-	if err == nil {
-		if jsontext.Kind(content.Get("role")) != "string" {
-			raw = content.WithString("role", "model").JSON()
-		}
-		err = decodeContent(d, place{inElement, "assistant"}, raw)
+	if jsontext.Kind(content.Get("role")) != "string" {
+		content = content.WithString("role", "model")
+		raw = content.JSON()
 	}
+	err := decodeContent(d, place{inElement, "assistant"}, raw, content)
 	return fault.Under("$.content", err)
 }

@@ -18,12 +18,8 @@ type part struct {
 }
 
 // readPart reads a part. A member that is null counts as missing.
-func readPart(raw []byte) (part, error) {
-	members, err := jsontext.Members(raw)
+func readPart(raw []byte, members jsontext.Object) (part, error) {
 	p := part{raw: raw, members: members, typ: codec.TypeText}
-	if err != nil {
-		return p, err
-	}
 	for _, m := range members {
 		typ := ""
 		switch m.Name {

@@ -39,21 +39,11 @@ func (a *assembler) Add(chunk jsontext.Object) error {
 	}
 	a.begun = true
 	a.response.SetMembers(chunk, "candidates")
-	candidates, _ := chunk.Elements("candidates") // none if it is null or missing
-	for i, raw := range candidates {
-		candidate, err := jsontext.Members(raw)
-		if err == nil {
-			err = a.addCandidate(candidate)
-		}
-		if err != nil {
-			return fault.Under(jsontext.Index("$.candidates", i), err)
-		}
-	}
-	return nil
+	return chunk.EachObject("candidates", a.addCandidate)
 }
 
 // addCandidate takes what is new of the first candidate.
-func (a *assembler) addCandidate(candidate jsontext.Object) error {
+func (a *assembler) addCandidate(_ []byte, candidate jsontext.Object) error {
 	if index := candidate.Get("index"); !jsontext.IsNull(index) && string(index) != "0" {
 		return nil
 	}
@@ -67,32 +57,42 @@ func (a *assembler) addCandidate(candidate jsontext.Object) error {
 	content := candidate.Object("content")
 	a.hasContents = true
 	a.content.SetMembers(content, "parts")
-	err := content.Want("parts", "array", "null", "nothing")
-	if err == nil && !jsontext.IsNull(content.Get("parts")) {
-		a.content.Member("parts").Set([]byte("[]")) // Result sets those that have come
-		err = a.addParts(content)
+	if err := content.Want("parts", "array", "null", "nothing"); err != nil {
+		return fault.Under("$.content", err)
 	}
-	return fault.Under("$.content", err)
+	if jsontext.IsNull(content.Get("parts")) {
+		return nil
+	}
+	a.content.Member("parts").Set([]byte("[]")) // Result sets those that have come
+	elements, _ := content.Elements("parts")
+	return fault.Under("$.content.parts", eachPiece(elements, a.addPart))
 }
 
-// addParts takes the parts of a content. It returns the first problem: the other
-// parts count.
-func (a *assembler) addParts(content jsontext.Object) (first error) {
-	elements, _ := content.Elements("parts")
+// eachPiece calls add with the members of each element. It returns the first
+// problem: the other elements count.
+func eachPiece(elements [][]byte, add func(raw []byte, piece jsontext.Object) error) (first error) {
 	for i, raw := range elements {
-		p, err := readPart(raw)
-		switch {
-		case err != nil:
-		case p.typ == codec.TypeCall:
-			err = a.addCall(p)
-		default:
-			a.addText(p)
+		piece, err := jsontext.Members(raw)
+		if err == nil {
+			err = add(raw, piece)
 		}
 		if first == nil && err != nil {
-			first = fault.Under(jsontext.Index("$.parts", i), err)
+			first = fault.Under(jsontext.Index("$", i), err)
 		}
 	}
 	return first
+}
+
+func (a *assembler) addPart(raw []byte, members jsontext.Object) error {
+	p, err := readPart(raw, members)
+	switch {
+	case err != nil:
+		return err
+	case p.typ == codec.TypeCall:
+		return a.addCall(p)
+	}
+	a.addText(p)
+	return nil
 }
 
 // addText takes a part that is not a call. Texts that follow each other are one,
@@ -147,7 +147,8 @@ func (a *assembler) addCall(p part) error {
 	}
 	call.members.SetMembers(p.members, p.as)
 	call.call.SetMembers(p.inner, "willContinue", "partialArgs")
-	return fault.Under(jsontext.Path("$", p.as), addArguments(&call.args, pieces))
+	err := eachPiece(pieces, func(_ []byte, piece jsontext.Object) error { return addArgument(&call.args, piece) })
+	return fault.Under(jsontext.Path("$", p.as)+".partialArgs", err)
 }
 
 func (a *assembler) addWhole(p part) {
