@@ -13,8 +13,10 @@ package effort
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"strconv"
+	"testing"
 )
 
 var factor = readFactor()
@@ -34,6 +36,14 @@ func Seed(usual uint64) (seed uint64, set bool) {
 		panic(fmt.Sprintf("effort: STATE_SEED=%q is not a number of 64 bits", text))
 	}
 	return seed, true
+}
+
+// LogSeed returns STATE_SEED, or a random number if it is not set, and logs it.
+func LogSeed(t testing.TB) uint64 {
+	t.Helper()
+	seed, _ := Seed(rand.Uint64())
+	t.Logf("STATE_SEED=%d", seed)
+	return seed
 }
 
 func readFactor() float64 {

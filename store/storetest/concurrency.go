@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/store"
 	"github.com/anishathalye/porcupine"
 	"github.com/stretchr/testify/require"
@@ -79,7 +80,7 @@ var concurrency = []test{
 	}},
 	{"Linearizable", func(f *fixture) {
 		r := &race{ctx: f.ctx, began: time.Now()}
-		n := seed(f.T)
+		n := effort.LogSeed(f.T)
 		handles := f.handles(4)
 		f.together(8, func(worker int) error {
 			c := &racer{race: r, number: worker, random: rand.New(rand.NewPCG(n, uint64(worker)))}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/worker"
 	"github.com/agentstate/state/store"
 )
 
@@ -23,7 +25,7 @@ import (
 // acknowledged has to be there, and whole; the one that was under way may be
 // there, whole, or not. See [Main].
 func Kill(t *testing.T, address string, cycles int) {
-	n := seed(t)
+	n := effort.LogSeed(t)
 	random := rand.New(rand.NewPCG(n, 0))
 	var before *victim // is looked at once more, after it was overtaken
 	for cycle := range cycles {
@@ -85,7 +87,6 @@ func write(s store.Store, t task) error {
 	ctx := context.Background()
 	batcher, ok := s.(store.Batcher)
 	revisions := map[string]store.Revision{}
-	var p printer
 	for number := 1; ; number++ {
 		c := t.plan(number, ok)
 		writes := make([]store.Write, len(c.keys))
@@ -110,7 +111,7 @@ func write(s store.Store, t task) error {
 		if err != nil {
 			return fmt.Errorf("change %d: %w", number, err)
 		}
-		if err := p.print(number); err != nil {
+		if err := worker.Print(number); err != nil {
 			return err
 		}
 		for i, key := range c.keys {
@@ -130,15 +131,15 @@ type victim struct {
 
 // run starts the process and kills it some time after its first change.
 func (v *victim) run(ctx context.Context, life time.Duration) error {
-	p, err := start(ctx, v.task)
+	p, err := v.start(ctx)
 	if err != nil {
 		return err
 	}
-	defer p.stop()
+	defer p.Stop()
 	var timer *time.Timer
 	for {
 		var number int
-		ok, err := p.read(&number)
+		ok, err := p.Read(&number)
 		if err != nil {
 			return err
 		}
@@ -149,12 +150,12 @@ func (v *victim) run(ctx context.Context, life time.Duration) error {
 			return fmt.Errorf("change %d came after change %d", number, v.acked-1)
 		}
 		if number == 1 {
-			timer = time.AfterFunc(life, p.kill)
+			timer = time.AfterFunc(life, p.Kill)
 			defer timer.Stop()
 		}
 	}
-	err = p.wait()
-	if timer == nil || timer.Stop() || p.cmd.ProcessState.Exited() {
+	err = p.Wait()
+	if timer == nil || timer.Stop() || p.Exited() {
 		return fmt.Errorf("the process ended by itself after %d changes: %w", v.acked, err)
 	}
 	return nil

@@ -1,20 +1,19 @@
 package storetest
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/worker"
 	"github.com/agentstate/state/store"
 )
 
@@ -34,7 +33,7 @@ func Processes(t *testing.T, address string) {
 	ctx := t.Context()
 	r := &race{ctx: ctx, task: task{Job: "serve", Address: address, Prefix: newPrefix("processes")}, began: time.Now()}
 	defer r.stop()
-	n := seed(t)
+	n := effort.LogSeed(t)
 	var wg sync.WaitGroup
 	errs := make([]error, workers*clients)
 	slots := make([]slot, workers)
@@ -63,13 +62,16 @@ func Processes(t *testing.T, address string) {
 
 // race is one run of Processes.
 type race struct {
-	ctx       context.Context
-	task      task
-	began     time.Time
-	mu        sync.Mutex
-	history   history
-	processes []*served
+	ctx     context.Context
+	task    task
+	began   time.Time
+	mu      sync.Mutex
+	history history
+	clients []*client
 }
+
+// client is a worker that does the job serve.
+type client = worker.Client[request, reply]
 
 func (r *race) now() int64       { return int64(time.Since(r.began)) }
 func (r *race) key(i int) string { return r.task.Prefix + strconv.Itoa(i) }
@@ -77,110 +79,54 @@ func (r *race) key(i int) string { return r.task.Prefix + strconv.Itoa(i) }
 // finish lets the workers end by themselves.
 func (r *race) finish() error {
 	var errs []error
-	for _, p := range r.processes {
-		_ = p.close()
-		<-p.done
-		if !p.killed.Load() {
-			errs = append(errs, p.problem, p.wait())
-		}
+	for _, c := range r.clients {
+		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
 }
 
 func (r *race) stop() {
-	for _, p := range r.processes {
-		p.kill()
-		<-p.done
-		p.stop()
+	for _, c := range r.clients {
+		c.Kill()
+		<-c.Done()
 	}
 }
 
-// slot is where a worker is, and after it was killed, another.
+// slot is the place of a worker, and of another after that was killed.
 type slot struct {
 	mu sync.Mutex
-	p  *served
+	c  *client
 }
 
-func (s *slot) process(r *race) (*served, error) {
+// client returns a worker that runs.
+func (s *slot) client(r *race) (*client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.p != nil {
+	if s.c != nil {
 		select {
-		case <-s.p.done:
-			if !s.p.killed.Load() {
-				return nil, errors.Join(errors.New("a worker ended by itself"), s.p.problem, s.p.wait())
+		case <-s.c.Done():
+			if err := s.c.Problem(); err != nil {
+				return nil, err
 			}
 		default:
-			return s.p, nil
+			return s.c, nil
 		}
 	}
-	p, err := start(r.ctx, r.task)
+	p, err := r.task.start(r.ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.p = &served{process: p, calls: map[int]chan<- answered{}, done: make(chan struct{})}
-	go s.p.receive(r)
+	s.c = worker.NewClient(p, func(*client, reply) {})
 	r.mu.Lock()
-	r.processes = append(r.processes, s.p)
+	r.clients = append(r.clients, s.c)
 	r.mu.Unlock()
-	return s.p, nil
+	return s.c, nil
 }
 
-// served is a worker that does what it is told.
-type served struct {
-	*process
-	mu      sync.Mutex
-	last    int
-	calls   map[int]chan<- answered
-	killed  atomic.Bool
-	done    chan struct{} // closed when it has answered all that it will
-	problem error         // set before
-}
-
-type answered struct {
-	reply reply
-	at    int64
-}
-
-func (p *served) receive(r *race) {
-	defer close(p.done)
-	for {
-		var a reply
-		ok, err := p.read(&a)
-		if !ok {
-			p.problem = err
-			if err != nil {
-				p.kill()
-			}
-			return
-		}
-		at := r.now()
-		p.mu.Lock()
-		if c, ok := p.calls[a.ID]; ok {
-			c <- answered{a, at}
-			delete(p.calls, a.ID)
-		}
-		p.mu.Unlock()
-	}
-}
-
-// send tells the worker to do something. What it answers comes through the
-// channel, unless it is killed before.
-func (p *served) send(q request) <-chan answered {
-	c := make(chan answered, 1)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last++
-	q.ID = p.last
-	p.calls[q.ID] = c
-	_ = p.in.Encode(q) // fails if it was killed, and then done tells
-	return c
-}
-
-// racer is one of those who operate at the same time. It lives in the process of
-// the test and operates through a worker, so that there is one clock: it looks at
-// it before it tells the worker, and when it has heard from it. The operation took
-// place in between, whatever the processes' own clocks say.
+// racer operates at the same time as others. It lives in the process of the test
+// and operates through a worker, so that there is one clock: it reads the clock
+// before it sends a request and when the answer comes. The operation took place in
+// between, whatever the clocks of the processes say.
 type racer struct {
 	race   *race
 	slot   *slot
@@ -189,37 +135,31 @@ type racer struct {
 	seen   [5]store.Revision
 }
 
-// run takes the turns of a racer, which in the middle of one kills the worker if
-// it is the killer.
+// run takes the turns of a racer. The killer kills its worker in the middle of
+// one.
 func (c *racer) run(killer bool) error {
 	for turn := range turns {
-		p, err := c.slot.process(c.race)
+		w, err := c.slot.client(c.race)
 		if err != nil {
 			return err
 		}
 		i := c.random.IntN(len(c.seen))
 		q := c.choose(i, turn)
 		call := c.race.now()
-		answers := p.send(q)
+		answers := w.Send(q)
 		if killer && turn == turns/2 {
-			p.killed.Store(true)
-			p.kill()
+			w.Kill()
 		}
-		a := answered{reply: reply{Outcome: unknown}}
-		select {
-		case a = <-answers:
-		case <-p.done:
-			select {
-			case a = <-answers:
-			default:
-			}
+		a, ok := w.Await(answers)
+		if !ok {
+			a.Reply.Outcome = unknown
 		}
-		if a.reply.Outcome == failed {
-			return fmt.Errorf("%s: %s", q.Op, a.reply.Problem)
+		if a.Reply.Outcome == failed {
+			return fmt.Errorf("%s: %s", q.Op, a.Reply.Problem)
 		}
-		c.learn(i, q, a.reply)
+		c.learn(i, q, a.Reply)
 		c.race.mu.Lock()
-		c.race.history.add(c.number, q, call, a.reply, a.at)
+		c.race.history.add(c.number, q, call, a.Reply, int64(a.At.Sub(c.race.began)))
 		c.race.mu.Unlock()
 	}
 	return nil
@@ -243,8 +183,8 @@ func (c *racer) choose(i, turn int) request {
 	return q
 }
 
-// learn keeps the revision that the racer knows, also after a conflict: old
-// revisions must not come true again.
+// learn keeps the revision that the racer knows, even after a conflict: an old
+// revision must never match again.
 func (c *racer) learn(i int, q request, a reply) {
 	if a.Revision != "" {
 		c.seen[i] = a.Revision
@@ -256,25 +196,12 @@ func (c *racer) learn(i int, q request, a reply) {
 
 // serve is the job of a worker of Processes.
 func serve(s store.Store, _ task) error {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	var p printer
-	in := bufio.NewScanner(os.Stdin)
-	for in.Scan() {
-		var q request
-		if err := json.Unmarshal(in.Bytes(), &q); err != nil {
-			return err
-		}
-		wg.Go(func() {
-			_ = p.print(answer(context.Background(), s, q)) // fails if nobody listens any more
-		})
-	}
-	return in.Err()
+	return worker.Serve(func(q request) reply { return answer(context.Background(), s, q) })
 }
 
-// answer does what a request wants.
+// answer executes a request.
 func answer(ctx context.Context, s store.Store, q request) reply {
-	a := reply{ID: q.ID}
+	var a reply
 	var err error
 	switch q.Op {
 	case "get":
@@ -295,8 +222,8 @@ func answer(ctx context.Context, s store.Store, q request) reply {
 	return a
 }
 
-// Counter tests that the visits counter counts right that four processes with
-// sixteen goroutines each share through [store.Manager.Update]. See [Main].
+// Counter tests that four processes with sixteen goroutines each can share a
+// counter through [store.Manager.Update] without losing a visit. See [Main].
 func Counter(t *testing.T, address string) {
 	s := open(t, address)
 	defer func() { _ = s.Close() }()
@@ -324,19 +251,19 @@ func Counter(t *testing.T, address string) {
 	}
 }
 
-// collect returns the counts that a worker says.
+// collect returns the counts that a worker prints.
 func collect(ctx context.Context, job task) ([]int, error) {
-	p, err := start(ctx, job)
+	p, err := job.start(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer p.stop()
+	defer p.Stop()
 	var counts []int
 	for {
 		var n int
-		ok, err := p.read(&n)
+		ok, err := p.Read(&n)
 		if !ok {
-			return counts, errors.Join(err, p.wait())
+			return counts, errors.Join(err, p.Wait())
 		}
 		counts = append(counts, n)
 	}
@@ -351,7 +278,6 @@ const (
 func count(s store.Store, job task) error {
 	manager := store.NewManager(s, job.Prefix)
 	ctx := context.Background() // the parent kills this process if it hangs
-	var p printer
 	var wg sync.WaitGroup
 	errs := make([]error, visitors)
 	for i := range errs {
@@ -359,7 +285,7 @@ func count(s store.Store, job task) error {
 			for range visits {
 				value, err := manager.Update(ctx, "visits", visit)
 				if err == nil {
-					err = p.print(json.RawMessage(value))
+					err = worker.Print(json.RawMessage(value))
 				}
 				if err != nil {
 					errs[i] = err

@@ -15,7 +15,6 @@ import (
 // request is an operation that a client wants. Values are never empty, and no two
 // are alike.
 type request struct {
-	ID       int            `json:"id"`
 	Op       string         `json:"op"` // "get", "put" or "delete"
 	Key      string         `json:"key"`
 	Value    string         `json:"value,omitempty"`
@@ -35,7 +34,6 @@ func (q request) cond() store.Condition {
 
 // reply is what came of it.
 type reply struct {
-	ID       int            `json:"id"`
 	Outcome  outcome        `json:"outcome"`
 	Value    string         `json:"value,omitempty"`
 	Revision store.Revision `json:"revision,omitempty"`
