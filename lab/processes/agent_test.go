@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/worker"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
@@ -61,7 +62,6 @@ func acceptable(msgs []state.Message) error {
 
 // agent is a worker that handles messages.
 type agent struct {
-	printer
 	m      *workspace.Manager
 	db     store.Store
 	tokens sync.Map    // of the last step, by *workspace.Run
@@ -80,7 +80,7 @@ func newAgent(t task, run func(a *agent, ctx context.Context, r *workspace.Run) 
 		Run: func(ctx context.Context, r *workspace.Run) error { return run(a, ctx, r) },
 		Hooks: workspace.Hooks{
 			OnRunStart: func(_ context.Context, r *workspace.Run) {
-				a.print(reply{Event: began, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt()})
+				say(reply{Event: began, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt()})
 			},
 			OnRunComplete: func(_ context.Context, r *workspace.Run, err error) {
 				if err != nil {
@@ -89,7 +89,7 @@ func newAgent(t task, run func(a *agent, ctx context.Context, r *workspace.Run) 
 				}
 				token, _ := a.tokens.LoadAndDelete(r)
 				text, _ := token.(string) // a holder has committed it before
-				a.print(reply{Event: completed, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Token: text})
+				say(reply{Event: completed, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Token: text})
 			},
 		},
 	})
@@ -97,7 +97,7 @@ func newAgent(t task, run func(a *agent, ctx context.Context, r *workspace.Run) 
 }
 
 func (a *agent) complain(r *workspace.Run, err error) {
-	a.print(reply{Event: wrong, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Problem: err.Error()})
+	say(reply{Event: wrong, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Problem: err.Error()})
 }
 
 // serve is the job of a worker that handles messages and takes over the runs of
@@ -108,7 +108,7 @@ func serve(t task) error {
 		return err
 	}
 	go recovering(a.m, t.TTL)
-	return requests(&a.printer, a.answer)
+	return worker.Serve(a.answer)
 }
 
 // answer handles a message.
@@ -147,11 +147,11 @@ func (a *agent) handle(ctx context.Context, r *workspace.Run) error {
 		}
 		if err := r.Commit(ctx); err != nil {
 			if errors.Is(err, workspace.ErrFenced) {
-				a.print(reply{Event: lost, User: r.UserID(), Message: id, Attempt: r.Attempt()})
+				say(reply{Event: lost, User: r.UserID(), Message: id, Attempt: r.Attempt()})
 			}
 			return err
 		}
-		a.print(reply{Event: committed, User: r.UserID(), Message: id, Attempt: r.Attempt(), Token: token})
+		say(reply{Event: committed, User: r.UserID(), Message: id, Attempt: r.Attempt(), Token: token})
 	}
 	return errors.New("the message was handled before")
 }

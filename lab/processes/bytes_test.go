@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -19,7 +20,7 @@ import (
 // A step of a run writes what it has changed and not much more, however long the
 // run is.
 func TestBytes(t *testing.T) {
-	few, many := 1000, 10_000
+	few, many := 1000, min(10_000, max(1000, effort.Runs(1000)))
 	if underRace() {
 		few, many = 300, 500
 	}
@@ -34,7 +35,7 @@ func TestBytes(t *testing.T) {
 	onServers(t, func(t *testing.T, fresh func() string) { counting(t, open(t, fresh()), few) })
 }
 
-// counter is a store that counts the bytes of the values that it is given.
+// counter is a store that counts the bytes of the values that are put.
 type counter struct {
 	store.Store
 	bytes atomic.Int64
@@ -61,7 +62,7 @@ func counting(t *testing.T, db store.Store, commits int) {
 	if _, ok := c.Store.(store.Batcher); ok {
 		db = batchCounter{c}
 	}
-	m, err := workspace.Open(t.Context(), db, &workspace.Options{TTL: time.Hour}) // no sign of life in between
+	m, err := workspace.Open(t.Context(), db, &workspace.Options{TTL: time.Hour}) // no renewal of the lease in between
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	run, _, err := m.Begin(t.Context(), "ann", workspace.Message{Content: state.UserText("Write a book, please.")})
@@ -93,12 +94,12 @@ func counting(t *testing.T, db store.Store, commits int) {
 	require.NoError(t, err)
 }
 
-// step is what an agent does between two commits: it calls the model, and sets
-// three fields.
+// step does what an agent does between two commits: it appends the result of a
+// call of the model and sets three fields.
 func step(st *state.State, i int) error {
 	err := st.History().Append(state.InferenceResult{
 		Agent: "writer", Prompt: prompt, History: state.Messages.Or(st, nil),
-		Output: []state.Message{state.AssistantText(fmt.Sprintf("Chapter %d. %s", i, strings.Repeat("And so on. ", 44)))},
+		Output: []state.Message{state.AssistantText(fmt.Sprintf("Chapter %d. %s", i, strings.Repeat("And so on. ", 40)))},
 	})
 	for _, key := range []string{"chapter", "page", "mood"} {
 		if err == nil {

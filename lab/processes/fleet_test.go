@@ -58,8 +58,8 @@ func newFleet(t *testing.T, processes int, job task) *fleet {
 	t.Cleanup(func() {
 		f.fail(nil)
 		for _, p := range f.slots {
-			p.kill()
-			<-p.done
+			p.Kill()
+			<-p.Done()
 		}
 		_ = f.m.Close()
 	})
@@ -132,7 +132,7 @@ func (f *fleet) any() (*process, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.slots[rand.IntN(len(f.slots))]
-	if err := p.problem(); err != nil {
+	if err := p.Problem(); err != nil {
 		f.fail(err)
 	}
 	return p, context.Cause(f.ctx)
@@ -176,9 +176,9 @@ func (f *fleet) kill() ([]time.Duration, error) {
 		return nil, err
 	}
 	victim := f.slots[i]
-	victim.kill()
+	victim.Kill()
 	killed := time.Now()
-	<-victim.done
+	<-victim.Done()
 	if err := f.fill(i); err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (f *fleet) send(user, message string) error {
 		}
 		answers := make(chan reply, 1)
 		go func() {
-			r, _ := p.ask(request{User: user, Message: message})
+			r, _ := p.Ask(request{User: user, Message: message})
 			answers <- r
 		}()
 		for asked := true; asked; {

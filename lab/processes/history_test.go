@@ -15,6 +15,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -40,7 +41,7 @@ func operating(t *testing.T, address string) {
 	if underRace() {
 		turns = 20
 	}
-	n := seed(t)
+	n := effort.LogSeed(t)
 	r := &race{ctx: t.Context(), task: task{Job: "operate", Address: address, TTL: historyTTL}, began: time.Now(),
 		slots: make([]*process, 4), pools: map[*process][]handle{}, calls: map[lease]int64{}}
 	defer r.stop()
@@ -112,8 +113,8 @@ func (r *race) fill(slot int) error {
 
 func (r *race) stop() {
 	for _, p := range r.all {
-		p.kill()
-		<-p.done
+		p.Kill()
+		<-p.Done()
 	}
 }
 
@@ -157,10 +158,10 @@ func (c *client) run(turns int, killer bool) error {
 		call := c.now()
 		c.mu.Unlock()
 		if killer && turn == turns/2 {
-			time.AfterFunc(time.Millisecond, p.kill)
+			time.AfterFunc(time.Millisecond, p.Kill)
 		}
-		a, ok := p.ask(q.request)
-		if err := p.problem(); err != nil {
+		a, ok := p.Ask(q.request)
+		if err := p.Problem(); err != nil {
 			return err
 		}
 		if !ok {
@@ -171,7 +172,7 @@ func (c *client) run(turns int, killer bool) error {
 		}
 		c.note(p, q, call, a)
 		if killer && turn == turns/2 {
-			<-p.done
+			<-p.Done()
 			if err := c.fill(c.slot); err != nil {
 				return err
 			}

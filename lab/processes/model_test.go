@@ -28,7 +28,7 @@ import (
 // each step it is looked at by a new Manager on a new handle on the store.
 func TestModel(t *testing.T) {
 	n := effort.Runs(10)
-	seed := seed(t)
+	seed := effort.LogSeed(t)
 	t.Run("memory", func(t *testing.T) {
 		for i := range n {
 			synctest.Test(t, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/worker"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -18,7 +19,6 @@ const queueMax = 4
 // operator is a worker that does what it is told, one operation of package
 // workspace at a time.
 type operator struct {
-	printer
 	m *workspace.Manager
 
 	mu      sync.Mutex
@@ -46,13 +46,13 @@ func operate(t task) error {
 		return err
 	}
 	go recovering(o.m, t.TTL)
-	return requests(&o.printer, o.do)
+	return worker.Serve(o.do)
 }
 
 // taken is called with a run that was taken over, and keeps it for those who
 // operate.
 func (o *operator) taken(ctx context.Context, r *workspace.Run) error {
-	o.print(reply{Event: began, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Steps: r.Step(), Handle: o.keep(r, nil)})
+	say(reply{Event: began, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Steps: r.Step(), Handle: o.keep(r, nil)})
 	<-ctx.Done() // its end is one of the operations
 	return context.Cause(ctx)
 }

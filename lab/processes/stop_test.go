@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/worker"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -40,7 +41,7 @@ func hold(t task) error {
 		return err
 	}
 	go recovering(a.m, t.TTL)
-	return requests(&a.printer, func(q request) reply {
+	return worker.Serve(func(q request) reply {
 		if q.Op != "" {
 			a.enough.Store(q.Op == "enough")
 			return reply{}
@@ -60,10 +61,10 @@ func (a *agent) keep(ctx context.Context, r *workspace.Run) error {
 			if _, err := r.Finish(context.WithoutCancel(ctx)); err == nil {
 				said.Fate, said.Problem = failed, "after a commit that failed, Finish did not"
 			}
-			a.print(said)
+			say(said)
 			return err
 		}
-		a.print(reply{Event: committed, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Token: token})
+		say(reply{Event: committed, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Token: token})
 		if a.enough.Load() {
 			return nil
 		}
@@ -109,13 +110,13 @@ func (f *fleet) stop(db store.Store, user string, slot int) error {
 	if err := f.tell("more"); err != nil {
 		return err
 	}
-	go holder.ask(request{User: user, Message: "m"})
+	go holder.Ask(request{User: user, Message: "m"})
 	err := f.until(func(u *heard) bool { return len(u.tokens) > 2 || len(u.refused) > 0 }, user, patience)
 	if err == nil {
 		err = f.pause(30 * time.Millisecond)
 	}
 	if err == nil {
-		err = holder.signal(syscall.SIGSTOP)
+		err = holder.Signal(syscall.SIGSTOP)
 	}
 	if err != nil {
 		return err
@@ -128,7 +129,7 @@ func (f *fleet) stop(db store.Store, user string, slot int) error {
 		// Another process takes the run over. If it is too slow, the cycle is void.
 		taken = f.until(func(u *heard) bool { return u.attempt > 0 }, user, 4*stopTTL+5*time.Second)
 	}
-	if err := holder.signal(syscall.SIGCONT); err != nil {
+	if err := holder.Signal(syscall.SIGCONT); err != nil {
 		return err
 	}
 	if taken == nil {
@@ -155,8 +156,8 @@ func (f *fleet) stop(db store.Store, user string, slot int) error {
 // tell tells all processes something.
 func (f *fleet) tell(op string) error {
 	for _, p := range f.slots {
-		if _, ok := p.ask(request{Op: op}); !ok {
-			return p.problem()
+		if _, ok := p.Ask(request{Op: op}); !ok {
+			return p.Problem()
 		}
 	}
 	return nil
