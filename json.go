@@ -8,12 +8,12 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// JSON is a JSON text that never changes: the arguments of a tool call, what a
-// tool returned, a member this library does not know. Numbers keep their
-// spelling, so that 9007199254740993 and 1.0 stay what they are. "" is no JSON
-// and stands for absent; it marshals as null.
+// JSON is a JSON text that never changes: the arguments of a tool call, the
+// result of a tool, a member that this library does not know. Numbers keep their
+// spelling, so that 9007199254740993 and 1.0 stay what they are. The empty string
+// is not JSON. It stands for an absent value and marshals as null.
 //
-// Any string can be converted to JSON; [JSON.Valid] tells whether it is one.
+// Any string can be converted to JSON. [JSON.Valid] tells whether it is JSON.
 type JSON string
 
 // jsonDepth is the nesting up to which a JSON is valid, as in encoding/json.
@@ -24,9 +24,9 @@ func JSONText(s string) JSON {
 	return JSON(jsontext.AppendQuote(make([]byte, 0, len(s)+2), s))
 }
 
-// JSONOf returns v as encoding/json writes it, but with <, > and & as they
-// are. It fails where encoding/json fails, and where a Marshaler or a
-// json.RawMessage inside v wrote what is not [JSON.Valid].
+// JSONOf returns v as encoding/json writes it, but does not escape <, > and &.
+// It fails if encoding/json fails, and if a Marshaler or a json.RawMessage inside
+// v writes text that is not [JSON.Valid].
 func JSONOf(v any) (JSON, error) {
 	data, err := jsontext.Marshal(v)
 	if err != nil {
@@ -44,7 +44,7 @@ func (j JSON) Valid() bool {
 	return jsontext.Check([]byte(j), jsontext.Limits{Depth: jsonDepth}) == nil
 }
 
-// Text returns the content if j is a JSON string, else j itself.
+// Text returns the content of j if j is a JSON string, and j itself otherwise.
 func (j JSON) Text() string {
 	if n := len(j); n >= 2 && j[0] == '"' && strings.IndexByte(string(j[1:]), '"') == n-2 && strings.IndexByte(string(j), '\\') < 0 {
 		return string(j[1 : n-1])
@@ -55,8 +55,8 @@ func (j JSON) Text() string {
 	return j.text()
 }
 
-// text is Text of a valid JSON without space around it. It allocates only if
-// there are escapes.
+// text is Text of a valid j without space around it. It allocates only if there
+// are escapes.
 func (j JSON) text() string {
 	if j == "" || j[0] != '"' {
 		return string(j)
@@ -68,8 +68,8 @@ func (j JSON) text() string {
 }
 
 // Equal reports whether both are the same JSON value. Space, the order of
-// members and escapes in strings do not count; numbers are the same only if
-// they are spelled the same. Texts that are not valid equal only themselves.
+// members and escapes in strings do not count. Numbers are the same only if they
+// are spelled the same. A text that is not valid equals only itself.
 func (j JSON) Equal(other JSON) bool {
 	if j == other {
 		return true
@@ -82,9 +82,8 @@ func (j JSON) Equal(other JSON) bool {
 	return err == nil && reflect.DeepEqual(a, b)
 }
 
-// Decode stores the value in dst, as json.Unmarshal does, except that a number
-// becomes a json.Number where dst leaves the type open, and that j must be
-// valid.
+// Decode stores the value in dst as json.Unmarshal does, with two differences:
+// a number becomes a json.Number if dst leaves its type open, and j must be valid.
 func (j JSON) Decode(dst any) error {
 	if err := jsontext.Check([]byte(j), jsontext.Limits{Depth: jsonDepth}); err != nil {
 		return jsonError("JSON", err)
@@ -97,9 +96,8 @@ func (j JSON) Decode(dst any) error {
 	return nil
 }
 
-// MarshalJSON returns the text, or null for "". The error for a text that is
-// no JSON comes from encoding/json, which also compacts it and escapes <, >
-// and & unless told otherwise.
+// MarshalJSON returns the text, or null for "". It does not check the text:
+// encoding/json does, and also removes space and, by default, escapes <, > and &.
 func (j JSON) MarshalJSON() ([]byte, error) {
 	if j == "" {
 		return []byte("null"), nil

@@ -12,15 +12,16 @@ import (
 
 // Message is one message of a conversation: a [TextMessage], a
 // [ToolCallMessage], a [ToolResultMessage], or an [UnknownMessage] for a type
-// this library passes through. No other type implements it.
+// that this library passes through. No other type is accepted as a message.
 //
-// A message is an immutable value. It holds its JSON once, compact and
-// otherwise as it came: members and parts nobody knows, numbers as spelled,
-// null apart from missing. The accessors read from that text. Messages may be
-// copied, kept and used by many goroutines.
+// A message is an immutable value. It holds its JSON once, without space between
+// the tokens and otherwise as it came: it keeps unknown members and parts, the
+// spelling of numbers, and the difference between null and a missing member. The
+// accessors read from that text. Messages may be copied, kept and used by many
+// goroutines.
 type Message interface {
-	Type() string // "text", "tool_call", "tool_result", or what an UnknownMessage says
-	Role() string // "user", "assistant" …; any text, since multi-agent logs have any
+	Type() string // "text", "tool_call", "tool_result", or the type of an UnknownMessage
+	Role() string // "user", "assistant", or any other text: multi-agent logs have more roles
 
 	// Raw returns the whole message, compact, without HTML escaping. Decoding
 	// it gives an equal message with the same Raw.
@@ -30,12 +31,12 @@ type Message interface {
 	// accessor, and false if there is none.
 	Extra(name string) (JSON, bool)
 
-	// Equal reports whether both have the same type and the same JSON value,
-	// as [JSON.Equal] has it.
+	// Equal reports whether both have the same type and the same JSON value in
+	// the sense of [JSON.Equal].
 	Equal(Message) bool
 
 	// MarshalJSON returns Raw, and null for the zero value. json.Marshal
-	// escapes <, > and & in it; the decoded message is Equal all the same.
+	// escapes <, > and & in it, but the decoded message is still Equal.
 	MarshalJSON() ([]byte, error)
 
 	// String describes the message in one short quoted line, for debugging.
@@ -45,16 +46,16 @@ type Message interface {
 	size() int    // bytes of JSON
 }
 
-// TextMessage is what the system, the user or an assistant said.
+// TextMessage is a message that the system, the user or an assistant wrote.
 type TextMessage struct{ *messageBody }
 
 // ToolCallMessage is an assistant's request to call tools.
 type ToolCallMessage struct{ *messageBody }
 
-// ToolResultMessage is what a tool returned.
+// ToolResultMessage is the result of one tool call.
 type ToolResultMessage struct{ *messageBody }
 
-// UnknownMessage is a message of another type, kept as it came.
+// UnknownMessage is a message of any other type, kept as it came.
 type UnknownMessage struct{ *messageBody }
 
 // ToolCall is one call of a tool.
@@ -104,8 +105,8 @@ func newText(role, text, stop string) TextMessage {
 
 // ToolCalls returns an assistant's message that calls tools. An Input that is
 // not [JSON.Valid], or nested too deep for a message (64 levels in all),
-// becomes a JSON string with that text. Of Extra, members called id, name or
-// input are left out, and so is all of it if it is no object.
+// becomes a JSON string with that text. Members of Extra called id, name or
+// input are left out. An Extra that is not an object is left out as a whole.
 func ToolCalls(calls ...ToolCall) ToolCallMessage {
 	b := []byte(`{"type":"tool_call","role":"assistant","tools":[`)
 	for i, call := range calls {
@@ -118,15 +119,14 @@ func ToolCalls(calls ...ToolCall) ToolCallMessage {
 	return ToolCallMessage{body}
 }
 
-// ToolResult returns the result of a call. The call and the content are
-// treated as the calls of [ToolCalls]; the content "" becomes null.
+// ToolResult returns the result of a call. It treats the call and the content as
+// [ToolCalls] treats a call and its Input. The content "" becomes null.
 func ToolResult(call ToolCall, content JSON) ToolResultMessage {
 	return newResult(call, content, "")
 }
 
-// ToolError returns the result of a call that failed, with a text for the
-// model to read. What makes it an error is its member "is_error":true, never
-// the text.
+// ToolError returns the result of a call that failed, with a text for the model
+// to read. Only its member "is_error":true makes it an error, never the text.
 func ToolError(call ToolCall, text string) ToolResultMessage {
 	return newResult(call, JSONText(text), `,"is_error":true`)
 }
@@ -147,6 +147,8 @@ func newResult(call ToolCall, content JSON, flag string) ToolResultMessage {
 }
 
 // isMessage reports whether m is one of the four types, and not its zero value.
+// A type that embeds a message implements Message as well, but its value could
+// change.
 func isMessage(m Message) bool {
 	switch m := m.(type) {
 	case TextMessage:
@@ -167,8 +169,8 @@ func isMessage(m Message) bool {
 // JSON path. It is lossless: Raw is data without the space between tokens. A
 // type other than text, tool_call and tool_result gives an [UnknownMessage].
 //
-// It does not retain data. Constructors set no limit on size, so a message of
-// more than 64 MiB can be made but not decoded.
+// It does not retain data. The constructors have no limit on size: they can make
+// a message of more than 64 MiB, which cannot be decoded.
 func DecodeMessage(data []byte) (Message, error) {
 	if err := jsontext.Check(data, jsontext.Limits{Bytes: messageBytes, Depth: messageDepth}); err != nil {
 		return nil, jsonError("message", err)
@@ -190,9 +192,9 @@ func decodeChecked(data []byte) (Message, error) {
 	return m, nil
 }
 
-// DecodeMessages reads an array of messages as [DecodeMessage] reads each;
-// null gives none. An error names the place in the array, as in
-// $[3].content, and no message is returned.
+// DecodeMessages reads an array of messages as [DecodeMessage] reads each. It
+// returns no messages for null. An error names the place in the array, as in
+// $[3].content, and then no message is returned.
 func DecodeMessages(data []byte) ([]Message, error) {
 	msgs, err := decodeMessages(data)
 	if err != nil {
@@ -225,9 +227,12 @@ func decodeMessages(data []byte) ([]Message, error) {
 	return msgs, nil
 }
 
-// messageOf makes a message of a checked text.
+// messageOf returns the message in a checked text.
 func messageOf(data []byte) (Message, error) {
-	body, err := newBody(jsontext.AppendCompact(make([]byte, 0, len(data)), data))
+	if !jsontext.IsCompact(data) {
+		data = jsontext.AppendCompact(make([]byte, 0, len(data)), data)
+	}
+	body, err := newBody(data)
 	if err != nil {
 		return nil, err
 	}
@@ -259,18 +264,18 @@ func (m TextMessage) Text() string {
 	case content == "" || content[0] != '[':
 		return content.text()
 	}
-	parts, _ := jsontext.Elements([]byte(content)) // checked by newBody
+	parts, _ := jsontext.Elements([]byte(content)) // newBody has checked them
 	var texts []string
-	for _, part := range parts {
-		if members, _ := jsontext.Members(part); isTextPart(members) {
-			texts = append(texts, jsontext.Unquote(member(members, "text")))
+	for _, element := range parts {
+		if part, _ := jsontext.Members(element); isTextPart(part) {
+			texts = append(texts, part.String("text"))
 		}
 	}
 	return strings.Join(texts, "\n")
 }
 
-// StopReason returns why the model stopped: "stop", "tool" or what the
-// provider said, the JSON text if that is no string, and "" if it is missing
+// StopReason returns why the model stopped: "stop", "tool" or a word of the
+// provider. It is the JSON text if that is not a string, and "" if it is missing
 // or null.
 func (m TextMessage) StopReason() string { return m.stopReason() }
 
@@ -281,7 +286,7 @@ func (m TextMessage) Equal(other Message) bool {
 }
 
 func (m TextMessage) String() string {
-	return "text " + quoted(m.Role()) + ": " + quoted(m.Text())
+	return "text " + quoteASCII(m.Role()) + ": " + quoteASCII(m.Text())
 }
 
 // UnmarshalJSON reads a message as [DecodeMessage] does. A message of another
@@ -294,8 +299,8 @@ func (m ToolCallMessage) Type() string { return typeToolCall }
 // Calls returns the calls in their order, in a slice of the caller's own.
 func (m ToolCallMessage) Calls() []ToolCall { return append([]ToolCall(nil), m.toolCalls()...) }
 
-// StopReason is as in [TextMessage.StopReason]. That there are calls to answer
-// does not depend on it: providers also say "stop" here.
+// StopReason is as in [TextMessage.StopReason]. It does not tell whether there
+// are calls to answer: some providers say "stop" here.
 func (m ToolCallMessage) StopReason() string { return m.stopReason() }
 
 // Equal reports whether other is a ToolCallMessage of the same JSON value.
@@ -306,12 +311,12 @@ func (m ToolCallMessage) Equal(other Message) bool {
 
 func (m ToolCallMessage) String() string {
 	calls := m.toolCalls()
-	s := "tool_call " + quoted(m.Role()) + ":"
+	s := "tool_call " + quoteASCII(m.Role()) + ":"
 	for i, call := range calls {
 		if i == shownCalls {
 			return s + " and " + strconv.Itoa(len(calls)-i) + " more"
 		}
-		s += " " + quoted(call.Name) + " id " + quoted(call.ID)
+		s += " " + quoteASCII(call.Name) + " id " + quoteASCII(call.ID)
 	}
 	return s
 }
@@ -331,15 +336,15 @@ func (m ToolResultMessage) Call() ToolCall {
 	return ToolCall{}
 }
 
-// Content returns what the tool returned, and "" if it is missing.
+// Content returns the JSON that the tool returned, and "" if it is missing.
 func (m ToolResultMessage) Content() JSON { return m.contentJSON() }
 
-// Text returns the content if it is a string, else its JSON. A string that
-// looks like a number stays what it is.
+// Text returns the content if it is a string, and its JSON otherwise. A string
+// that looks like a number is returned as it is.
 func (m ToolResultMessage) Text() string { return m.Content().text() }
 
-// IsError reports whether the message says that the call failed, by its
-// member "is_error":true. The content says nothing about it.
+// IsError reports whether the call failed: whether the message has the member
+// "is_error":true. The content does not count.
 func (m ToolResultMessage) IsError() bool {
 	flag, _ := m.Extra("is_error")
 	return flag == "true"
@@ -360,14 +365,14 @@ func (m ToolResultMessage) String() string {
 		s = "tool_result (error)"
 	}
 	call := m.Call()
-	return s + " " + quoted(call.Name) + " id " + quoted(call.ID) + ": " + quoted(m.Text())
+	return s + " " + quoteASCII(call.Name) + " id " + quoteASCII(call.ID) + ": " + quoteASCII(m.Text())
 }
 
 // UnmarshalJSON reads a message as [DecodeMessage] does. A message of another
 // type is an error.
 func (m *ToolResultMessage) UnmarshalJSON(data []byte) error { return unmarshalMessage(m, data) }
 
-// Type returns what the message says, and "" for the zero value.
+// Type returns the type in the message, and "" for the zero value.
 func (m UnknownMessage) Type() string {
 	if m.messageBody == nil {
 		return ""
@@ -382,7 +387,7 @@ func (m UnknownMessage) Equal(other Message) bool {
 }
 
 func (m UnknownMessage) String() string {
-	return "unknown " + quoted(m.Type()) + " " + quoted(m.Role()) + ": " + strconv.Itoa(m.size()) + " bytes"
+	return "unknown " + quoteASCII(m.Type()) + " " + quoteASCII(m.Role()) + ": " + strconv.Itoa(m.size()) + " bytes"
 }
 
 // UnmarshalJSON reads a message as [DecodeMessage] does. A message of a known
@@ -396,24 +401,16 @@ func unmarshalMessage[M Message](dst *M, data []byte) error {
 	}
 	m, ok := decoded.(M)
 	if !ok {
-		return &TypeError{Field: "message", Path: "$.type", Want: "that of a " + reflect.TypeFor[M]().Name(), Got: quoted(decoded.Type())}
+		return &TypeError{Field: "message", Path: "$.type", Want: "that of a " + reflect.TypeFor[M]().Name(), Got: fault.Quote(decoded.Type())}
 	}
 	*dst = m
 	return nil
 }
 
-const (
-	shownCalls = 4  // of a message with many
-	shownRunes = 60 // of a long text
-)
+// shownCalls is the number of calls that String shows.
+const shownCalls = 4
 
-// quoted returns the beginning of s in quotes, in printable ASCII.
-func quoted(s string) string {
-	n := 0
-	for i := range s {
-		if n++; n > shownRunes {
-			return strconv.QuoteToASCII(s[:i]) + "…"
-		}
-	}
-	return strconv.QuoteToASCII(s)
-}
+// quoteASCII returns text as fault.Quote does, in ASCII: a message holds text of
+// strangers, and letters such as those written from right to left change how a
+// terminal shows the rest of the line.
+func quoteASCII(text string) string { return strconv.QuoteToASCII(fault.Clip(text)) }

@@ -1,26 +1,28 @@
 package state
 
 import (
-	"strings"
+	"bytes"
+	"slices"
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// messageBody is what the messages share. All of it is set before the message
-// is seen by anyone. The strings are parts of raw, unless they have escapes.
+// messageBody is what the four types of messages share. It is complete before
+// anyone else sees the message, and never changes. The strings are parts of raw,
+// unless they have escapes: a message holds its text once.
 type messageBody struct {
 	raw     string
-	sum     uint64
+	sum     uint64 // the hash of the JSON value
 	typ     string
 	role    string
-	content JSON // text and tool_result
+	content JSON // of a text or tool_result
 	stop    JSON
-	more    *messageMore // nil for a text message with nothing special
+	more    *messageMore // nil for most text messages
 }
 
 type messageMore struct {
-	calls []ToolCall // of a tool_call; of a tool_result the one it answers
+	calls []ToolCall // of a tool_call; of a tool_result the one that it answers
 	extra []messageMember
 }
 
@@ -86,8 +88,8 @@ func (b *messageBody) contentJSON() JSON {
 	return b.content
 }
 
-// stopReason returns the text of a string and the JSON of anything else: one
-// provider sends a number.
+// stopReason returns the content of a string, and the JSON of anything else: one
+// provider sends numbers.
 func (b *messageBody) stopReason() string {
 	if b == nil || b.stop == "null" {
 		return ""
@@ -102,53 +104,49 @@ func (b *messageBody) toolCalls() []ToolCall {
 	return b.more.calls
 }
 
-// newBody makes the body of a checked, compact text.
+// newBody returns the body of a checked, compact text.
 func newBody(data []byte) (*messageBody, error) {
-	members, err := jsontext.Members(data)
+	r := bodyReader{data: data, raw: string(data)}
+	var typ, role, tool, tools jsontext.Span
+	if err := jsontext.EachMember(data, func(name []byte, value jsontext.Span) error {
+		switch string(name) {
+		case "type":
+			typ = value
+		case "role":
+			role = value
+		case "tool":
+			tool = value
+		case "tools":
+			tools = value
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	b := &messageBody{raw: r.raw, sum: jsontext.Hash(messageSeed, data)}
+	var err error
+	if b.typ, err = r.text(typ, "$.type"); err != nil {
+		return nil, err
+	}
+	if b.role, err = r.text(role, "$.role"); err != nil {
+		if b.isKnown() {
+			return nil, err
+		}
+		err = nil // an unknown type need not have a role
+	}
+	var more messageMore
+	switch b.typ {
+	case typeToolCall:
+		more.calls, err = r.toolCalls(tools, "$.tools")
+	case typeToolResult:
+		more.calls = make([]ToolCall, 1)
+		more.calls[0], err = r.toolCall(tool, "$.tool")
+	}
 	if err != nil {
 		return nil, err
 	}
-	r := bodyReader{data: data, raw: string(data)}
-	b := &messageBody{raw: r.raw, sum: jsontext.Hash(messageSeed, data)}
-	if b.typ, err = r.text(member(members, "type"), "$.type"); err != nil {
+	if more.extra, err = r.otherMembers(b); err != nil {
 		return nil, err
-	}
-	known := b.typ == typeText || b.typ == typeToolCall || b.typ == typeToolResult
-	if b.role, err = r.text(member(members, "role"), "$.role"); err != nil && known {
-		return nil, err
-	}
-	var more messageMore
-	if b.typ == typeToolResult {
-		call, err := r.call(member(members, "tool"), "$.tool")
-		if err != nil {
-			return nil, err
-		}
-		more.calls = []ToolCall{call}
-	}
-	if tools := member(members, "tools"); b.typ == typeToolCall {
-		if more.calls, err = r.calls(tools); err != nil {
-			return nil, err
-		}
-	}
-	for _, m := range members {
-		if err := exactly(m.Name, "$", "type", "role", "content", "tools", "tool", "stop_reason", "is_error"); err != nil {
-			return nil, err
-		}
-		switch {
-		case m.Name == "type", m.Name == "role":
-		case m.Name == "stop_reason" && known:
-			b.stop = r.json(m.Value)
-		case m.Name == "content" && b.typ == typeText:
-			if err := checkContent(m.Value); err != nil {
-				return nil, err
-			}
-			b.content = r.json(m.Value)
-		case m.Name == "content" && b.typ == typeToolResult:
-			b.content = r.json(m.Value)
-		case m.Name == "tools" && b.typ == typeToolCall, m.Name == "tool" && b.typ == typeToolResult:
-		default:
-			more.extra = append(more.extra, messageMember{m.Name, r.json(m.Value)})
-		}
 	}
 	if more.calls != nil || more.extra != nil {
 		b.more = &more
@@ -156,163 +154,176 @@ func newBody(data []byte) (*messageBody, error) {
 	return b, nil
 }
 
-// exactly returns an error for a member whose name differs from one that counts
-// only in case: other readers would take it for that one.
-func exactly(name, path string, known ...string) error {
-	for _, k := range known {
-		if name != k && strings.EqualFold(name, k) {
-			return &fault.Error{Path: jsontext.Path(path, name), Want: k, Got: "it in another case"}
-		}
-	}
-	return nil
+// isKnown reports whether the type is one with accessors of its own.
+func (b *messageBody) isKnown() bool {
+	return b.typ == typeText || b.typ == typeToolCall || b.typ == typeToolResult
 }
 
-func member(members []jsontext.Member, name string) []byte {
-	for _, m := range members {
-		if m.Name == name {
-			return m.Value
-		}
-	}
-	return nil
-}
-
-// bodyReader reads the parts of a message. What it returns shares memory with
-// raw where possible.
+// A bodyReader reads the parts of a message. A part is a place in the text: what
+// is read shares the memory of raw where possible.
 type bodyReader struct {
 	data []byte
 	raw  string // the same text
 }
 
-// json returns a part of data as the same part of raw. A part keeps the
-// capacity of the whole, which tells where it is.
-func (r *bodyReader) json(part []byte) JSON {
-	at := cap(r.data) - cap(part)
-	return JSON(r.raw[at : at+len(part)])
-}
+// json returns a part as it is.
+func (r *bodyReader) json(part jsontext.Span) JSON { return JSON(r.raw[part.From:part.To]) }
 
-// text returns the content of a JSON string.
-func (r *bodyReader) text(part []byte, path string) (string, error) {
-	if err := want("string", part, path); err != nil {
-		return "", err
-	}
-	return r.json(part).text(), nil
-}
-
-func (r *bodyReader) calls(tools []byte) ([]ToolCall, error) {
-	if err := want("array", tools, "$.tools"); err != nil {
-		return nil, err
-	}
-	elements, err := jsontext.Elements(tools)
-	if err != nil {
-		return nil, err
-	}
-	calls := make([]ToolCall, len(elements))
-	for i, element := range elements {
-		if calls[i], err = r.call(element, jsontext.Index("$.tools", i)); err != nil {
-			return nil, err
-		}
-	}
-	return calls, nil
-}
-
-// call reads a call. Its id and name may be missing or null: some providers
-// send no id.
-func (r *bodyReader) call(tool []byte, path string) (ToolCall, error) {
-	var call ToolCall
-	if err := want("object", tool, path); err != nil {
-		return call, err
-	}
-	members, err := jsontext.Members(tool)
-	if err != nil {
-		return call, err
-	}
-	var extra []byte
-	for _, m := range members {
-		if err := exactly(m.Name, path, "type", "id", "name", "input"); err != nil {
-			return call, err
-		}
-		switch {
-		case m.Name == "id" && string(m.Value) != "null":
-			call.ID, err = r.text(m.Value, path+".id")
-		case m.Name == "name" && string(m.Value) != "null":
-			call.Name, err = r.text(m.Value, path+".name")
-		case m.Name == "input":
-			call.Input = r.json(m.Value)
-		case m.Name == "id", m.Name == "name", m.Name == "type" && string(m.Value) == `"tool"`:
-		default:
-			if extra == nil {
-				extra = []byte{'{'}
-			} else {
-				extra = append(extra, ',')
-			}
-			extra = jsontext.AppendQuote(extra, m.Name)
-			extra = append(extra, ':')
-			extra = append(extra, m.Value...)
-		}
-		if err != nil {
-			return call, err
-		}
-	}
-	if extra != nil {
-		call.Extra = JSON(append(extra, '}'))
-	}
-	return call, nil
-}
-
-// checkContent checks the content of a text message: a string, null, or parts,
-// of which the ones of type text have a text.
-func checkContent(content []byte) error {
-	switch jsontext.Kind(content) {
-	case "string", "null":
-		return nil
-	case "array":
-	default:
-		return want("string or array", content, "$.content")
-	}
-	parts, err := jsontext.Elements(content)
-	if err != nil {
-		return err
-	}
-	for i, part := range parts {
-		path := jsontext.Index("$.content", i)
-		if err := want("object", part, path); err != nil {
-			return err
-		}
-		members, err := jsontext.Members(part)
-		if err != nil {
-			return err
-		}
-		if isTextPart(members) {
-			if err := want("string", member(members, "text"), path+".text"); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func isTextPart(members []jsontext.Member) bool {
-	typ := member(members, "type")
-	return jsontext.Kind(typ) == "string" && jsontext.Unquote(typ) == typeText
-}
-
-// want returns an error unless part is of the kind.
-func want(kind string, part []byte, path string) error {
-	if got := jsontext.Kind(part); got != kind {
+// want returns an error unless a part is of the kind. The zero Span is a missing
+// part.
+func (r *bodyReader) want(kind string, part jsontext.Span, path string) error {
+	if got := jsontext.Kind(part.In(r.data)); got != kind {
 		return &fault.Error{Path: path, Want: kind, Got: got}
 	}
 	return nil
 }
 
-// appendCall appends a call whose input and extra members may have depth
+// text returns the content of a string.
+func (r *bodyReader) text(part jsontext.Span, path string) (string, error) {
+	if err := r.want("string", part, path); err != nil {
+		return "", err
+	}
+	return r.json(part).text(), nil
+}
+
+// otherMembers reads the content and the stop reason into b, and returns the
+// members without an accessor. What an unknown type means by its members is not
+// known either, so that all but type and role are without.
+func (r *bodyReader) otherMembers(b *messageBody) (extra []messageMember, err error) {
+	err = jsontext.EachMember(r.data, func(name []byte, value jsontext.Span) error {
+		if err := checkCase(name, "$", "type", "role", "content", "tools", "tool", "stop_reason", "is_error"); err != nil {
+			return err
+		}
+		hasAccessor := false
+		switch string(name) {
+		case "type", "role":
+			hasAccessor = true
+		case "tools":
+			hasAccessor = b.typ == typeToolCall
+		case "tool":
+			hasAccessor = b.typ == typeToolResult
+		case "stop_reason":
+			if hasAccessor = b.isKnown(); hasAccessor {
+				b.stop = r.json(value)
+			}
+		case "content":
+			if hasAccessor = b.typ == typeText || b.typ == typeToolResult; hasAccessor {
+				b.content = r.json(value)
+			}
+			if b.typ == typeText {
+				return checkContent(value.In(r.data))
+			}
+		}
+		if !hasAccessor {
+			extra = append(extra, messageMember{string(name), r.json(value)})
+		}
+		return nil
+	})
+	return extra, err
+}
+
+// checkCase returns an error for a member whose name differs only in case from
+// one that counts: readers that ignore case would take it for that one.
+func checkCase(name []byte, path string, known ...string) error {
+	if slices.Contains(known, string(name)) {
+		return nil
+	}
+	for _, k := range known {
+		if bytes.EqualFold(name, []byte(k)) {
+			return &fault.Error{Path: jsontext.Path(path, string(name)), Want: k, Got: "it in another case"}
+		}
+	}
+	return nil
+}
+
+func (r *bodyReader) toolCalls(tools jsontext.Span, path string) ([]ToolCall, error) {
+	if err := r.want("array", tools, path); err != nil {
+		return nil, err
+	}
+	calls := []ToolCall{} // not nil, even if there are none
+	err := jsontext.EachElement(tools.In(r.data), func(element jsontext.Span) error {
+		call, err := r.toolCall(element.Within(tools), jsontext.Index(path, len(calls)))
+		calls = append(calls, call)
+		return err
+	})
+	return calls, err
+}
+
+// toolCall reads a call. Its id and name may be missing or null: some providers
+// send no id.
+func (r *bodyReader) toolCall(tool jsontext.Span, path string) (call ToolCall, err error) {
+	if err := r.want("object", tool, path); err != nil {
+		return call, err
+	}
+	var extra jsontext.Object
+	err = jsontext.EachMember(tool.In(r.data), func(name []byte, value jsontext.Span) error {
+		if err := checkCase(name, path, "type", "id", "name", "input"); err != nil {
+			return err
+		}
+		value = value.Within(tool)
+		text := r.json(value)
+		var err error
+		switch string(name) {
+		case "input":
+			call.Input = text
+			return nil
+		case "id":
+			if text != "null" {
+				call.ID, err = r.text(value, path+".id")
+			}
+			return err
+		case "name":
+			if text != "null" {
+				call.Name, err = r.text(value, path+".name")
+			}
+			return err
+		case "type":
+			if text == `"tool"` {
+				return nil // as in every message that this library makes
+			}
+		}
+		extra = append(extra, jsontext.Member{Name: string(name), Value: value.In(r.data)})
+		return nil
+	})
+	if extra != nil {
+		call.Extra = JSON(extra.JSON())
+	}
+	return call, err
+}
+
+// checkContent checks the content of a text message: a string, null, or parts.
+// The parts of type text must have a text.
+func checkContent(content []byte) error {
+	switch kind := jsontext.Kind(content); kind {
+	case "string", "null":
+		return nil
+	case "array":
+	default:
+		return &fault.Error{Path: "$.content", Want: "string or array", Got: kind}
+	}
+	i := 0
+	return jsontext.EachElement(content, func(element jsontext.Span) error {
+		part, err := jsontext.Members(element.In(content))
+		if err == nil && isTextPart(part) {
+			err = part.Want("text", "string")
+		}
+		err = fault.Under(jsontext.Index("$.content", i), err)
+		i++
+		return err
+	})
+}
+
+func isTextPart(part jsontext.Object) bool { return part.String("type") == typeText }
+
+// appendCall appends a call. Its input and its extra members may have so many
 // levels.
 func appendCall(b []byte, call ToolCall, depth int) []byte {
-	var extra []jsontext.Member
+	var extra jsontext.Object
 	if data := []byte(call.Extra); jsontext.Check(data, jsontext.Limits{Depth: depth + 1}) == nil {
-		extra, _ = jsontext.Members(data) // none if it is no object
+		extra, _ = jsontext.Members(data) // none if it is not an object
 	}
 	b = append(b, '{')
-	if member(extra, "type") == nil {
+	if extra.Get("type") == nil {
 		b = append(b, `"type":"tool",`...)
 	}
 	b = append(b, `"id":`...)
@@ -323,11 +334,7 @@ func appendCall(b []byte, call ToolCall, depth int) []byte {
 		b = append(b, `,"input":`...)
 		b = appendJSON(b, call.Input, depth)
 	}
-	for _, m := range extra {
-		switch m.Name {
-		case "id", "name", "input":
-			continue
-		}
+	for _, m := range extra.Without("id", "name", "input") {
 		b = append(b, ',')
 		b = jsontext.AppendQuote(b, m.Name)
 		b = append(b, ':')
@@ -336,7 +343,8 @@ func appendCall(b []byte, call ToolCall, depth int) []byte {
 	return append(b, '}')
 }
 
-// appendJSON appends j, or if it is no JSON of that depth its text.
+// appendJSON appends j, or its text as a string if j is not JSON of at most that
+// depth.
 func appendJSON(b []byte, j JSON, depth int) []byte {
 	data := []byte(j)
 	if jsontext.Check(data, jsontext.Limits{Depth: depth}) != nil {

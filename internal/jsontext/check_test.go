@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
+	"io"
 	"strings"
 	"testing"
 
@@ -170,7 +171,21 @@ func TestMembersAndElements(t *testing.T) {
 		{Name: "a", Value: []byte(`"q\\"`)},
 		{Name: "n", Value: []byte(`-1.50`)},
 	}, members)
-	require.Equal(t, cap(data)-cap(members[1].Value), bytes.Index(data, []byte(`"q`)), "a value tells where it is")
+	var spans []jsontext.Span
+	require.NoError(t, jsontext.EachMember(data, func(name []byte, value jsontext.Span) error {
+		require.Equal(t, members[len(spans)].Name, string(name))
+		require.Equal(t, members[len(spans)].Value, value.In(data))
+		spans = append(spans, value)
+		return nil
+	}))
+	require.Equal(t, bytes.Index(data, []byte(`"q`)), spans[1].From)
+	var inner []string
+	require.NoError(t, jsontext.EachElement(spans[0].In(data), func(element jsontext.Span) error {
+		inner = append(inner, string(element.Within(spans[0]).In(data)))
+		return nil
+	}))
+	require.Equal(t, []string{`1`, `{"x":"]}\""}`}, inner)
+	require.ErrorIs(t, jsontext.EachMember(data, func([]byte, jsontext.Span) error { return io.EOF }), io.EOF)
 
 	elements, err := jsontext.Elements(members[0].Value)
 	require.NoError(t, err)

@@ -17,50 +17,80 @@ type Member struct {
 }
 
 // Members returns the members of an object in their order. The text must have
-// passed Check; of other texts, what is found is returned or a
-// *fault.Error. The
-// values are sub-slices that keep the capacity of data.
+// passed [Check]. Of other texts it returns what it finds, or a *fault.Error.
+// The values are parts of data.
 func Members(data []byte) (Object, error) {
-	s := scanner{data: data}
-	s.space()
-	if s.peek() != '{' {
-		return nil, &fault.Error{Path: "$", Want: "object", Got: Kind(data)}
-	}
-	members := make(Object, 0, 6) // what a message has
-	err := s.each('}', func() error {
-		if s.peek() != '"' {
-			return s.problem("a member name")
-		}
-		raw, escaped := s.skipString()
-		s.colon()
-		start := s.pos
-		if err := s.skip(); err != nil {
-			return err
-		}
-		members = append(members, Member{Name: text(raw, escaped), Value: data[start:s.pos]})
+	members := make(Object, 0, 6) // a message has 4 to 6
+	err := EachMember(data, func(name []byte, value Span) error {
+		members = append(members, Member{Name: string(name), Value: value.In(data)})
 		return nil
 	})
 	return members, err
 }
 
-// Elements returns the raw texts of the elements of an array, sub-slices that
-// keep the capacity of data. The text must have passed Check, as with [Members].
+// Elements returns the texts of the elements of an array, which are parts of
+// data. The text must have passed [Check], as with [Members].
 func Elements(data []byte) ([][]byte, error) {
+	var elements [][]byte
+	err := EachElement(data, func(element Span) error {
+		elements = append(elements, element.In(data))
+		return nil
+	})
+	return elements, err
+}
+
+// A Span is the place of a value in a text.
+type Span struct{ From, To int }
+
+// Within returns the place in the text that outer is a part of, if s is a place
+// in that part.
+func (s Span) Within(outer Span) Span { return Span{outer.From + s.From, outer.From + s.To} }
+
+// In returns the value's text.
+func (s Span) In(data []byte) []byte { return data[s.From:s.To:s.To] }
+
+// EachMember calls visit for the members of an object in their order, until one
+// returns an error. The name is unescaped and valid during the call only. The
+// text must have passed [Check], as with [Members].
+func EachMember(data []byte, visit func(name []byte, value Span) error) error {
 	s := scanner{data: data}
 	s.space()
-	if s.peek() != '[' {
-		return nil, &fault.Error{Path: "$", Want: "array", Got: Kind(data)}
+	if s.peek() != '{' {
+		return &fault.Error{Path: "$", Want: "object", Got: Kind(data)}
 	}
-	var elements [][]byte
-	err := s.each(']', func() error {
+	return s.each('}', func() error {
+		if s.peek() != '"' {
+			return s.problem("a member name")
+		}
+		raw, escaped := s.skipString()
+		name := raw[1 : len(raw)-1]
+		if escaped {
+			name = appendUnquoted(nil, name)
+		}
+		s.colon()
 		start := s.pos
 		if err := s.skip(); err != nil {
 			return err
 		}
-		elements = append(elements, data[start:s.pos])
-		return nil
+		return visit(name, Span{start, s.pos})
 	})
-	return elements, err
+}
+
+// EachElement calls visit for the elements of an array in their order, until one
+// returns an error. The text must have passed [Check], as with [Members].
+func EachElement(data []byte, visit func(element Span) error) error {
+	s := scanner{data: data}
+	s.space()
+	if s.peek() != '[' {
+		return &fault.Error{Path: "$", Want: "array", Got: Kind(data)}
+	}
+	return s.each(']', func() error {
+		start := s.pos
+		if err := s.skip(); err != nil {
+			return err
+		}
+		return visit(Span{start, s.pos})
+	})
 }
 
 // each calls read at the start of every element of the container at s.pos.
@@ -261,25 +291,39 @@ func AppendQuote(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// Compact appends a checked text without the space between its tokens. The
+// AppendCompact appends a checked text without the space between its tokens. The
 // spelling of numbers and strings and the order of members stay.
 func AppendCompact(dst, src []byte) []byte {
 	s := scanner{data: src}
 	done := 0
-	for s.pos < len(src) {
-		switch src[s.pos] {
+	for s.skipToSpace() {
+		dst = append(dst, src[done:s.pos]...)
+		s.space()
+		done = s.pos
+	}
+	return append(dst, src[done:]...)
+}
+
+// IsCompact reports whether a checked text has no space between its tokens.
+func IsCompact(data []byte) bool {
+	s := scanner{data: data}
+	return !s.skipToSpace()
+}
+
+// skipToSpace moves to the next space between the tokens of a checked text, and
+// reports whether there is one.
+func (s *scanner) skipToSpace() bool {
+	for s.pos < len(s.data) {
+		switch s.data[s.pos] {
 		case '"':
 			s.skipString()
 			continue
 		case ' ', '\t', '\n', '\r':
-			dst = append(dst, src[done:s.pos]...)
-			s.space()
-			done = s.pos
-			continue
+			return true
 		}
 		s.pos++
 	}
-	return append(dst, src[done:]...)
+	return false
 }
 
 // shownName is how much of a member name a path shows.
