@@ -276,7 +276,9 @@ func (n *node) isSet(st *state.State) (bool, error) {
 func (n *node) fieldValue(st *state.State) (any, error) {
 	v, err := state.Get[any](st, n.name)
 	if err == nil && n.fieldType != anyType && reflect.TypeOf(v) != n.fieldType {
-		return nil, &state.TypeError{Field: n.name, Path: "type", Want: fmt.Sprintf("%T", v), Got: n.fieldType.String()}
+		return nil, &state.TypeError{
+			Field: n.name, Path: "type", Want: fmt.Sprintf("%T", v), Got: n.fieldType.String(),
+		}
 	}
 	return v, err
 }

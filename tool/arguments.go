@@ -74,6 +74,11 @@ func (p *param) checkType(text []byte) error {
 	return &fault.Error{Path: "$", Want: strings.Join(p.types, " or "), Got: kind}
 }
 
+// accepts reports whether some value of a Go type converts to the parameter.
+func (p *param) accepts(typ reflect.Type) bool {
+	return p.plan != nil && p.plan.Type() == typ || kindFits(describeType(typ), p.kind)
+}
+
 // describeType returns the kind of a type, for people and models.
 func describeType(t reflect.Type) string {
 	plan, err := value.For(t)

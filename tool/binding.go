@@ -30,9 +30,8 @@ func From[T any](f *state.Field[T], param string) Option {
 			b.fail("From: parameter %q: no field", param)
 			return
 		}
-		b.addSource("From", reflect.TypeFor[T](), source{field: f.Name, param: param, read: func(st *state.State) (any, error) {
-			return f.Get(st)
-		}})
+		read := func(st *state.State) (any, error) { return f.Get(st) }
+		b.addSource("From", reflect.TypeFor[T](), source{field: f.Name, param: param, read: read})
 	})
 }
 
@@ -40,9 +39,8 @@ func From[T any](f *state.Field[T], param string) Option {
 // fit is found by the call.
 func FromName(field, param string) Option {
 	return option(func(b *binder) {
-		b.addSource("FromName", nil, source{field: field, param: param, read: func(st *state.State) (any, error) {
-			return state.Get[any](st, field)
-		}})
+		read := func(st *state.State) (any, error) { return state.Get[any](st, field) }
+		b.addSource("FromName", nil, source{field: field, param: param, read: read})
 	})
 }
 
@@ -67,7 +65,7 @@ func ToWith[T any](f *state.Field[T], key string, h state.Handler[T]) Option {
 			return
 		}
 		nullDeletes := typ != reflect.TypeFor[any]()
-		b.addSink("To", typ, sink{field: f.Name, key: key, write: func(st *state.State, text []byte) error {
+		write := func(st *state.State, text []byte) error {
 			if nullDeletes && string(text) == "null" {
 				_, err := f.Delete(st)
 				return err
@@ -77,7 +75,8 @@ func ToWith[T any](f *state.Field[T], key string, h state.Handler[T]) Option {
 				return err
 			}
 			return f.SetWith(st, v, h)
-		}})
+		}
+		b.addSink("To", typ, sink{field: f.Name, key: key, write: write})
 	})
 }
 
@@ -85,7 +84,7 @@ func ToWith[T any](f *state.Field[T], key string, h state.Handler[T]) Option {
 // the field's handler. A type that does not fit is found by the call.
 func ToName(field, key string, h state.AnyHandler) Option {
 	return option(func(b *binder) {
-		b.addSink("ToName", nil, sink{field: field, key: key, write: func(st *state.State, text []byte) error {
+		write := func(st *state.State, text []byte) error {
 			if string(text) == "null" && !holdsNil(st, field) {
 				_, err := st.KV().Delete(field)
 				return err
@@ -95,7 +94,8 @@ func ToName(field, key string, h state.AnyHandler) Option {
 				return err
 			}
 			return st.KV().SetWith(field, v, h)
-		}})
+		}
+		b.addSink("ToName", nil, sink{field: field, key: key, write: write})
 	})
 }
 
@@ -203,7 +203,7 @@ func (b *binder) addSource(option string, typ reflect.Type, s source) {
 		b.fail("%s: the function has no such parameter", where)
 	case b.injects(s.param):
 		b.fail("%s: the parameter is injected twice", where)
-	case p != nil && typ != nil && (p.plan == nil || p.plan.Type() != typ) && !kindFits(describeType(typ), p.kind):
+	case p != nil && typ != nil && !p.accepts(typ):
 		b.fail("%s: want %s, got %s", where, p.kind, describeType(typ))
 	default:
 		b.sources = append(b.sources, s)
@@ -213,7 +213,9 @@ func (b *binder) addSource(option string, typ reflect.Type, s source) {
 // addSink adds a field to write. typ is nil if it is not known.
 func (b *binder) addSink(option string, typ reflect.Type, s sink) {
 	where := fmt.Sprintf("%s: field %q, key %q", option, s.field, s.key)
-	twice := slices.ContainsFunc(b.sinks, func(other sink) bool { return other.field == s.field && other.key == s.key })
+	twice := slices.ContainsFunc(b.sinks, func(other sink) bool {
+		return other.field == s.field && other.key == s.key
+	})
 	got, err := b.resultType(s.key)
 	switch {
 	case twice:

@@ -67,6 +67,11 @@ func fieldFault(path string, err error) error {
 	return &fault.Error{Path: path, Got: publicReason(err), Cause: err}
 }
 
+// publicErrors are the errors of a state that say nothing about values.
+var publicErrors = []error{
+	state.ErrNotFound, state.ErrUnknownField, state.ErrReadOnly, state.ErrConflict, state.ErrJoined,
+}
+
 // publicReason returns the part of err that a model may read. It leaves out
 // paths: they contain names of members, which are part of the value.
 func publicReason(err error) string {
@@ -87,7 +92,7 @@ func publicReason(err error) string {
 	if e := fault.AsLimit(err); e != nil {
 		return "limit " + e.Name + " exceeded"
 	}
-	for _, known := range []error{state.ErrNotFound, state.ErrUnknownField, state.ErrReadOnly, state.ErrConflict, state.ErrJoined} {
+	for _, known := range publicErrors {
 		if errors.Is(err, known) {
 			return strings.TrimPrefix(known.Error(), "state: ")
 		}

@@ -36,6 +36,9 @@ func parseSchema(schema state.JSON) (*rawSchema, error) {
 			s.params = append(s.params, schemaParam(m))
 		}
 	}
+	if reader.Has("required") {
+		reader.Require("required") // null is not a list
+	}
 	for _, name := range reader.Strings("required") {
 		i := slices.IndexFunc(s.params, func(p param) bool { return p.name == name })
 		if i < 0 {

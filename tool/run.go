@@ -63,7 +63,9 @@ type outcome struct {
 
 // runBatch makes the calls of a batch at the same time. It returns the outcome of
 // each when all have returned or ctx has ended.
-func runBatch(ctx context.Context, st *state.State, toolOf []*Tool, calls []state.ToolCall, batch []int) []outcome {
+func runBatch(
+	ctx context.Context, st *state.State, toolOf []*Tool, calls []state.ToolCall, batch []int,
+) []outcome {
 	outcomes := make([]outcome, len(batch))
 	if err := ctx.Err(); err != nil {
 		for n, i := range batch {
@@ -108,7 +110,9 @@ func runBatch(ctx context.Context, st *state.State, toolOf []*Tool, calls []stat
 }
 
 // startCall calls the function of a tool with the fields of start.
-func startCall(ctx context.Context, st, start *state.State, t *Tool, call state.ToolCall) (state.JSON, error) {
+func startCall(
+	ctx context.Context, st, start *state.State, t *Tool, call state.ToolCall,
+) (state.JSON, error) {
 	return t.recoverPanic(func() (state.JSON, error) {
 		input, err := t.prepare(start, call.Input)
 		if err != nil {

@@ -39,19 +39,24 @@ type Tool struct {
 // State. The error lists all mistakes: an option for a parameter or a key of the
 // result that does not exist, types that do not convert, a parameter that is
 // injected twice, a field that is written twice from one key.
-func New[In, Out any](name, description string, fn func(ctx context.Context, in In) (Out, error), opts ...Option) (*Tool, error) {
+func New[In, Out any](
+	name, description string, fn func(ctx context.Context, in In) (Out, error), opts ...Option,
+) (*Tool, error) {
 	t := &Tool{name: name, description: description}
 	if fn == nil {
 		return nil, t.errorf("no function")
 	}
-	return newTyped(t, func(ctx context.Context, _ *state.State, in In) (Out, error) { return fn(ctx, in) }, opts)
+	withState := func(ctx context.Context, _ *state.State, in In) (Out, error) { return fn(ctx, in) }
+	return newTyped(t, withState, opts)
 }
 
 // NewStateful is [New] for a function that is also given the state, with the
 // rights of the handle that the tool is called with. The model does not see it.
 // The function may use any field, and therefore [Run] never runs it at the same
 // time as another call.
-func NewStateful[In, Out any](name, description string, fn func(ctx context.Context, st *state.State, in In) (Out, error), opts ...Option) (*Tool, error) {
+func NewStateful[In, Out any](
+	name, description string, fn func(ctx context.Context, st *state.State, in In) (Out, error), opts ...Option,
+) (*Tool, error) {
 	t := &Tool{name: name, description: description, stateful: true}
 	if fn == nil {
 		return nil, t.errorf("no function")
@@ -66,7 +71,10 @@ func NewStateful[In, Out any](name, description string, fn func(ctx context.Cont
 //
 // A call is checked for unknown and missing arguments and for their types. The
 // rest of the schema is for fn to check.
-func Raw(name, description string, schema state.JSON, fn func(ctx context.Context, args state.JSON) (state.JSON, error), opts ...Option) (*Tool, error) {
+func Raw(
+	name, description string, schema state.JSON,
+	fn func(ctx context.Context, args state.JSON) (state.JSON, error), opts ...Option,
+) (*Tool, error) {
 	t := &Tool{name: name, description: description}
 	if fn == nil {
 		return nil, t.errorf("no function")
@@ -100,7 +108,9 @@ func Must(t *Tool, err error) *Tool {
 }
 
 // newTyped completes a tool with a function of Go types.
-func newTyped[In, Out any](t *Tool, fn func(ctx context.Context, st *state.State, in In) (Out, error), opts []Option) (*Tool, error) {
+func newTyped[In, Out any](
+	t *Tool, fn func(ctx context.Context, st *state.State, in In) (Out, error), opts []Option,
+) (*Tool, error) {
 	in, out := reflect.TypeFor[In](), reflect.TypeFor[Out]()
 	if in == reflect.TypeFor[map[string]any]() {
 		t.open = true

@@ -112,6 +112,8 @@ func TestNewRefuses(t *testing.T) {
 		{"schema of another type", func() (*tool.Tool, error) { return tool.Raw("x", "", `{"type":"string"}`, coreRaw) }, `$.type: want object`},
 		{"schema with bad properties", func() (*tool.Tool, error) { return tool.Raw("x", "", `{"properties":[]}`, coreRaw) }, `$.properties: want object, got array`},
 		{"schema with bad required", func() (*tool.Tool, error) { return tool.Raw("x", "", `{"required":{}}`, coreRaw) }, `$.required: want array, got object`},
+		{"schema with null required", func() (*tool.Tool, error) { return tool.Raw("x", "", `{"required":null}`, coreRaw) }, `$.required: want a value, got null`},
+		{"schema with null properties", func() (*tool.Tool, error) { return tool.Raw("x", "", `{"properties":null}`, coreRaw) }, `$.properties: want object, got null`},
 		{"schema with a bad name required", func() (*tool.Tool, error) { return tool.Raw("x", "", `{"required":[1]}`, coreRaw) }, `$.required[0]: want string`},
 	}
 	for _, tt := range tests {

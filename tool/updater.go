@@ -113,10 +113,12 @@ func splitPatchError(err error) (bad []error, other error) {
 	if !ok {
 		return nil, err
 	}
-	for _, e := range joined.Unwrap() {
-		if errors.Is(e, state.ErrDenied) || errors.Is(e, state.ErrUnknownField) || errors.Is(e, state.ErrReadOnly) {
+	for _, sentinel := range []error{state.ErrDenied, state.ErrUnknownField, state.ErrReadOnly} {
+		if errors.Is(err, sentinel) {
 			return nil, err
 		}
+	}
+	for _, e := range joined.Unwrap() {
 		if mismatch, ok := e.(*state.TypeError); ok {
 			path := fault.Quote(mismatch.Field) + strings.TrimPrefix(mismatch.Path, "$")
 			bad = append(bad, &fault.Error{Path: path, Want: mismatch.Want, Got: mismatch.Got})

@@ -12,7 +12,8 @@ import (
 func checkAnthropic(c *checker) {
 	// "Each tool_use block must have a corresponding tool_result block in the next
 	// message". Consecutive entries of one role are one message.
-	results, tools, prompt := c.newAdjacency(isAssistantTurn), c.newServerTools(), c.systemPromptLength()
+	results, tools := c.newAdjacency(isAssistantTurn), c.newServerTools()
+	prompt := c.systemPromptLength()
 	afterUser := false
 	for k, i := range c.sent {
 		results.addMessage(i)
@@ -34,10 +35,14 @@ func checkAnthropic(c *checker) {
 		// non-whitespace text", "all messages must have non-empty content except for
 		// the optional final assistant message"
 		last := k == len(c.sent)-1 && origin.IsAssistants(m)
-		leftOut := isBlank(m) || m.Content() == `""` // if there are calls in the entry
-		if problem := emptyText(m); problem != "" && !(problem == noContent && last) && !(leftOut && c.besideCalls(k, origin.Joins)) {
-			c.addFinding(i, ruleEmpty, problem)
+		problem := emptyText(m)
+		if problem == "" || problem == noContent && last {
+			continue
 		}
+		if empty := isBlank(m) || m.Content() == `""`; empty && c.besideCalls(k, origin.Joins) {
+			continue // not sent
+		}
+		c.addFinding(i, ruleEmpty, problem)
 	}
 	tools.finish()
 }

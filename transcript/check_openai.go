@@ -97,7 +97,8 @@ func checkOpenAIResponses(c *checker) {
 			// "Item 'rs_…' of type 'reasoning' was provided without its required
 			// following item" (vercel/ai#7099, openai-node#1567). Only OpenAI checks
 			// this; the ids of other servers with this format begin otherwise.
-			if _, typ := origin.Unknown(m); typ == "reasoning" && strings.HasPrefix(id, "rs_") && !c.reasoningContinues(k) {
+			_, typ := origin.Unknown(m)
+			if typ == "reasoning" && strings.HasPrefix(id, "rs_") && !c.reasoningContinues(k) {
 				c.addFinding(i, ruleReasoning, fmt.Sprintf("id %.60q, what followed it does not follow", id))
 			}
 		default:

@@ -254,7 +254,8 @@ func (c *checker) besideCalls(k int, joins func(before, m state.Message) bool) b
 func (c *checker) systemPromptLength() int {
 	for k, i := range c.sent {
 		m := c.msgs[i]
-		if kept, own := origin.Of(m, c.format); !isSystem(m) || own && !strings.HasPrefix(kept.String("in"), "system") {
+		kept, own := origin.Of(m, c.format)
+		if !isSystem(m) || own && !strings.HasPrefix(kept.String("in"), "system") {
 			return k
 		}
 	}

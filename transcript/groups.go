@@ -41,35 +41,26 @@ func (p *pairing) groups(msgs []state.Message) [][]int {
 	return f.groups()
 }
 
-// uniteEntries unites what is in one entry of a provider: all of an assistant's
-// entry if that is more than text, and all results of an entry.
+// uniteEntries unites what is in one entry of a provider: all results, and all
+// messages if they are more than text.
 func (f forest) uniteEntries(msgs []state.Message) {
-	before, start, united, result := none, none, false, none
-	endEntry := func(end int) {
-		for i := start; united && i < end; i++ {
-			if isMessage(msgs[i]) {
-				f.unite(start, i)
+	for entry := range providerEntries(msgs) {
+		result, united := none, false
+		for _, i := range entry {
+			united = united || isMoreThanText(msgs[i])
+			if isResult(msgs[i]) {
+				if result != none {
+					f.unite(result, i)
+				}
+				result = i
+			}
+		}
+		for _, i := range entry {
+			if united {
+				f.unite(entry[0], i)
 			}
 		}
 	}
-	for i, m := range msgs {
-		if !isMessage(m) {
-			continue
-		}
-		if before == none || !origin.Joins(msgs[before], m) {
-			endEntry(i)
-			start, united, result = i, false, none
-		}
-		before = i
-		if isResult(m) {
-			if result != none {
-				f.unite(result, i)
-			}
-			result = i
-		}
-		united = united || isMoreThanText(m)
-	}
-	endEntry(len(msgs))
 }
 
 // isMoreThanText reports whether a message of the assistant has calls, reasoning

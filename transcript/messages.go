@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/agentstate/state"
@@ -113,6 +114,29 @@ func callTexts(m state.ToolCallMessage) [][]byte {
 	members, _ := jsontext.Members([]byte(m.Raw())) // checked when the message was made
 	calls, _ := jsontext.Elements(jsontext.Object(members).Get("tools"))
 	return calls
+}
+
+// providerEntries yields the indexes of the messages of each entry of the
+// provider's conversation. It uses one slice for all of them.
+func providerEntries(msgs []state.Message) iter.Seq[[]int] {
+	return func(yield func([]int) bool) {
+		var entry []int
+		for i, m := range msgs {
+			if !isMessage(m) {
+				continue
+			}
+			if len(entry) > 0 && !origin.Joins(msgs[entry[len(entry)-1]], m) {
+				if !yield(entry) {
+					return
+				}
+				entry = entry[:0]
+			}
+			entry = append(entry, i)
+		}
+		if len(entry) > 0 {
+			yield(entry)
+		}
+	}
 }
 
 // describeCall names a call in a Detail.

@@ -31,7 +31,7 @@ func (r *repairer) repairIdentities() {
 		}
 	}
 	renamed := map[*entry][]state.ToolCall{} // by message, its calls with their new ids and names
-	waiting := map[string]bool{}             // ids of the calls so far, and whether one of them waits for its result
+	waiting := map[string]bool{}             // by id of the calls so far, whether one waits for its result
 	newNames := map[string]string{}          // by names that were not accepted
 	for _, e := range r.entries {
 		switch m := e.message.(type) {

@@ -64,7 +64,9 @@ func markIdleReasoning(entries []*entry) {
 
 // repairCalls mends a message with calls. It returns which of the calls are left,
 // nil if the message is to be dropped.
-func (r *repairer) repairCalls(e *entry, m state.ToolCallMessage, calls []pairedCall, added map[*entry][]*entry) []int {
+func (r *repairer) repairCalls(
+	e *entry, m state.ToolCallMessage, calls []pairedCall, added map[*entry][]*entry,
+) []int {
 	left := make([]int, 0, len(calls))
 	for k, c := range calls {
 		switch {
@@ -72,7 +74,9 @@ func (r *repairer) repairCalls(e *entry, m state.ToolCallMessage, calls []paired
 		case r.policy&PolicyAnswerCalls != 0:
 			// This policy drops no call of the message, so k remains its number.
 			answer := state.ToolError(state.ToolCall{ID: c.ID, Name: c.Name}, noResult)
-			added[e] = append(added[e], &entry{message: answer, original: e.original, added: true, answers: e, call: k})
+			added[e] = append(added[e], &entry{
+				message: answer, original: e.original, added: true, answers: e, call: k,
+			})
 			r.addChange(e.original, ruleUnanswered, "answered "+describeCall(*c.ToolCall))
 		default:
 			r.addChange(e.original, ruleUnanswered, "dropped "+describeCall(*c.ToolCall))
@@ -229,7 +233,7 @@ func (p *placement) moveResults(start, end int) {
 			continue
 		}
 		p.place(i, i+1)
-		e := p.entries[i]
-		p.addChange(e.original, ruleNotAdjacent, "moved "+describeCall(e.message.(state.ToolResultMessage).Call()))
+		call := p.entries[i].message.(state.ToolResultMessage).Call()
+		p.addChange(p.entries[i].original, ruleNotAdjacent, "moved "+describeCall(call))
 	}
 }

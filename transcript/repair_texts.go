@@ -29,7 +29,8 @@ func (r *repairer) repairSystems() {
 }
 
 func (r *repairer) setRole(refused refusal, role string) {
-	r.reportChange(refused.entry, refused.rule, fmt.Sprintf("role %.60q is now %q", refused.message.Role(), role))
+	detail := fmt.Sprintf("role %.60q is now %q", refused.message.Role(), role)
+	r.reportChange(refused.entry, refused.rule, detail)
 	refused.replaceMessage(origin.With(refused.message, "role", jsontext.AppendQuote(nil, role)))
 }
 
@@ -98,7 +99,8 @@ func (r *repairer) repairServerTools() {
 // text if none is left.
 func (r *repairer) filterParts(refused refusal, keep func(part jsontext.Object) bool) {
 	var kept [][]byte
-	parts, _ := jsontext.Elements([]byte(refused.message.(state.TextMessage).Content())) // none if it is no array
+	content := refused.message.(state.TextMessage).Content()
+	parts, _ := jsontext.Elements([]byte(content)) // none if it is no array
 	for _, part := range parts {
 		if members, _ := jsontext.Members(part); keep(members) {
 			kept = append(kept, part)
@@ -108,6 +110,7 @@ func (r *repairer) filterParts(refused refusal, keep func(part jsontext.Object) 
 		r.dropEntry(refused.entry, refused.rule, "it says nothing")
 		return
 	}
-	r.reportChange(refused.entry, refused.rule, fmt.Sprintf("dropped %d of %d parts", len(parts)-len(kept), len(parts)))
+	detail := fmt.Sprintf("dropped %d of %d parts", len(parts)-len(kept), len(parts))
+	r.reportChange(refused.entry, refused.rule, detail)
 	refused.replaceMessage(origin.With(refused.message, "content", jsontext.Array(kept)))
 }

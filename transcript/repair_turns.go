@@ -1,7 +1,7 @@
 package transcript
 
 import (
-	"fmt"
+	"strconv"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
@@ -56,7 +56,8 @@ func (r *repairer) repairReasoning() {
 	droppedNext := false // the next message
 	for k := len(r.entries) - 1; k >= 0; k-- {
 		e := r.entries[k]
-		if refused[e] || (droppedNext || e.idle && !followed) && origin.IsAssistants(e.message) && isReasoning(e.message) {
+		idle := droppedNext || e.idle && !followed
+		if refused[e] || idle && origin.IsAssistants(e.message) && isReasoning(e.message) {
 			r.dropEntry(e, ruleReasoning, "nothing follows from it")
 			droppedNext = true
 			continue
@@ -89,13 +90,15 @@ func (r *repairer) repairJoined() {
 
 // wereJoined reports whether both were in one entry, in this order.
 func (r *repairer) wereJoined(before, e *entry) bool {
-	return !before.added && before.original < e.original && r.joined[before.original] == r.joined[e.original]
+	return !before.added && before.original < e.original &&
+		r.joinedFrom[before.original] == r.joinedFrom[e.original]
 }
 
 func (r *repairer) setJoined(e *entry, joined bool) {
 	for _, format := range []string{origin.OpenAI, origin.OpenAIResponses, origin.Anthropic, origin.Gemini} {
 		if kept, _ := origin.Of(e.message, format); kept.Get("joined") != nil {
-			e.replaceMessage(origin.With(e.message, format, kept.With("joined", fmt.Appendf(nil, "%t", joined)).JSON()))
+			kept = kept.With("joined", strconv.AppendBool(nil, joined))
+			e.replaceMessage(origin.With(e.message, format, kept.JSON()))
 		}
 	}
 	detail := "no longer in one entry with the message before it"
@@ -124,7 +127,8 @@ func (r *repairer) repairUserTurns() {
 			start = e
 		}
 		if before = e; rules[e] != "" && inserted[start] == nil {
-			inserted[start] = &entry{message: state.UserText(continueText), original: start.original, added: true}
+			text := state.UserText(continueText)
+			inserted[start] = &entry{message: text, original: start.original, added: true}
 			r.addChange(start.original, rules[e], "put a user text before it")
 		}
 	}

@@ -42,8 +42,9 @@ type repairer struct {
 	profile Profile
 	policy  Policy
 	entries []*entry // the conversation so far
-	joined  []int    // of each original message, the number of the provider's entry it is in
 	changes []Change
+
+	joinedFrom []int // of each original message, the first one of its provider's entry
 }
 
 // entry is a message of the conversation that is being repaired.
@@ -63,20 +64,20 @@ func newRepairer(msgs []state.Message, profile Profile, policy Policy) *repairer
 		rules:   profile.rulesOrCommon(),
 		profile: profile,
 		policy:  policy,
-		joined:  make([]int, len(msgs)),
+
+		joinedFrom: make([]int, len(msgs)),
 	}
-	var before state.Message
-	number := 0
 	for i, m := range msgs {
 		if !isMessage(m) {
 			r.addChange(i, ruleMessage, "dropped")
 			continue
 		}
-		if before != nil && !origin.Joins(before, m) {
-			number++
-		}
-		before, r.joined[i] = m, number
 		r.entries = append(r.entries, &entry{message: m, original: i})
+	}
+	for joined := range providerEntries(msgs) {
+		for _, i := range joined {
+			r.joinedFrom[i] = joined[0]
+		}
 	}
 	return r
 }

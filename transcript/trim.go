@@ -50,9 +50,10 @@ func KeepTokens(max int, count func(state.Message) int) Trim {
 // field of the messages. Unlike the default handler, which only appends, it
 // copies the messages that are kept with each write.
 func (t Trim) Handler() state.Handler[[]state.Message] {
-	return state.NewHandler("trim", func(current []state.Message, _ bool, update []state.Message) ([]state.Message, error) {
+	trim := func(current []state.Message, _ bool, update []state.Message) ([]state.Message, error) {
 		return t(slices.Concat(current, update)), nil
-	})
+	}
+	return state.NewHandler("trim", trim)
 }
 
 func newTrim(limit int, count func(state.Message) int) Trim {
