@@ -1,6 +1,6 @@
-// Carry takes a conversation that began with OpenAI to Anthropic in mid-course:
-// the process died while a tool was running, the beginning of the history is trimmed away,
-// and yet the next provider gets a request that it accepts.
+// Carry continues with Anthropic a conversation that began with OpenAI. The process
+// died while a tool was running, and the beginning of the history is trimmed. The
+// request to Anthropic is valid nevertheless.
 package main
 
 import (
@@ -48,7 +48,7 @@ func main() {
 	check(state.Messages.Set(st, begun.Messages))
 	check(st.History().Append(result))
 
-	// One fare is known when the process dies. The next one finds the state as it was.
+	// The process dies after the first of two results. The next process finds this state.
 	calls := transcript.Pending(result.Output)
 	check(state.Messages.Set(st, []state.Message{state.ToolResult(calls[0], state.JSONText("99.00"))}))
 	msgs := state.Messages.Or(st, nil)
@@ -56,7 +56,7 @@ func main() {
 		fmt.Printf("not answered: %s(%s)\n", call.Name, call.Input)
 	}
 
-	// What would Anthropic say?
+	// What would Anthropic reject?
 	for _, finding := range transcript.Check(msgs, transcript.Anthropic) {
 		fmt.Println("refused:", finding)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The test program is the desk too, so that none has to be built.
+// TestMain lets the test binary be the desk, so that nothing else has to be built.
 func TestMain(m *testing.M) {
 	if os.Getenv("DESK") != "" {
 		main()
@@ -51,7 +51,7 @@ func (p *terminal) says(line string) {
 	require.NoError(p.t, err)
 }
 
-// next returns the next line.
+// next returns the next line of the output.
 func (p *terminal) next() string {
 	line, err := p.out.ReadString('\n')
 	require.NoError(p.t, err)
@@ -88,13 +88,13 @@ func TestGoesOnAfterAKill(t *testing.T) {
 
 	p = start(t, "-db", file, "-ttl", "1s", "-slow", "0")
 	require.Equal(t, []string{
-		"alice: [goes on after a crash]",
+		"alice: [continues after a crash]",
 		"shop: has refunded #W1",
 		`alice: {"order":"#W1","refunded":30}`,
 		`alice: {"order":"#W2"}`,
 	}, p.rest())
 
-	// Whoever is not sure what has arrived sends it again.
+	// A user who does not know what has arrived sends it again.
 	p = start(t, "-db", file, "-session", "monday")
 	for _, line := range lines {
 		p.says(line)
@@ -145,10 +145,10 @@ func TestInterruptAndReset(t *testing.T) {
 	p.says("/memory alice")
 	p.reads("alice: [remembers token: [SECRET]]")
 	p.says("/queue alice")
-	p.reads("alice: [is answered: refund it]")
-	p.reads("alice: [waits: my token is [SECRET]]")
+	p.reads("alice: [running: refund it]")
+	p.reads("alice: [waiting: my token is [SECRET]]")
 	p.says("/reset alice")
-	require.ElementsMatch(t, []string{"alice: [messages that were not handled: 2]", "alice: [interrupted]"}, p.rest())
+	require.ElementsMatch(t, []string{"alice: [dropped messages: 2]", "alice: [interrupted]"}, p.rest())
 	v = view(t, file, "alice")
 	require.False(t, state.Messages.Has(v.State()))
 	require.Empty(t, v.Memory().List())

@@ -1,5 +1,5 @@
-// Desk is a support desk in a terminal, for several users at once. All that it
-// knows is in a SQLite file: kill it whenever you like, start it again, and it goes on
+// Desk is a support desk in a terminal, for several users at once. All of its state
+// is in a SQLite file. You can kill it at any moment and start it again; it continues
 // where it was.
 //
 //	go run . -db desk.db
@@ -9,9 +9,10 @@
 //	!alice: stop
 //	/queue alice
 //
-// What a user says while an answer is under way waits; with an exclamation mark it
-// interrupts. The other commands are /memory USER, /reset USER and /quit, which leaves
-// everything as a kill would. At the end of the input the desk answers what waits.
+// A message that arrives during a run waits in the queue. A message with an
+// exclamation mark interrupts the run. The other commands are /memory USER, /reset USER
+// and /quit, which leaves everything as a kill would. At the end of the input, the desk
+// answers the waiting messages and ends.
 package main
 
 import (
@@ -35,8 +36,8 @@ import (
 func main() {
 	file := flag.String("db", "desk.db", "the SQLite `file`")
 	slow := flag.Duration("slow", 300*time.Millisecond, "how long a refund takes")
-	ttl := flag.Duration("ttl", 2*time.Second, "how long a process may be silent")
-	session := flag.String("session", time.Now().Format(time.RFC3339Nano), "the `name` of the input: lines are not taken twice under one name")
+	ttl := flag.Duration("ttl", 2*time.Second, "how long a lease lasts that is not renewed")
+	session := flag.String("session", time.Now().Format(time.RFC3339Nano), "the `name` of the input; a line is handled once for each name")
 	flag.Parse()
 
 	ctx := context.Background()
@@ -66,7 +67,7 @@ type desk struct {
 	shop *shop
 }
 
-// read takes lines until there are no more, and returns false if it is to quit.
+// read submits lines until the input ends. It returns false for /quit.
 func (d *desk) read(ctx context.Context, lines *bufio.Scanner, session string) bool {
 	for n := 1; lines.Scan(); n++ {
 		user, text, ok := strings.Cut(lines.Text(), ": ")
@@ -93,7 +94,7 @@ func (d *desk) read(ctx context.Context, lines *bufio.Scanner, session string) b
 	return true
 }
 
-// answer has the message of a run answered.
+// answer handles the message of a run.
 func (d *desk) answer(ctx context.Context, run *workspace.Run) error {
 	err := d.shop.answer(ctx, run)
 	if errors.Is(context.Cause(ctx), workspace.ErrInterrupted) {
@@ -102,14 +103,14 @@ func (d *desk) answer(ctx context.Context, run *workspace.Run) error {
 	return err
 }
 
-// started is told of every run, also of those that other processes have begun.
+// started is called for each run, including those that this process takes over.
 func (d *desk) started(_ context.Context, run *workspace.Run) {
 	if run.Attempt() > 0 {
-		say(run.UserID(), "[goes on after a crash]")
+		say(run.UserID(), "[continues after a crash]")
 	}
 }
 
-// completed prints the answer, which is stored by now.
+// completed prints the answer. It is stored before completed is called.
 func (d *desk) completed(_ context.Context, run *workspace.Run, err error) {
 	if err != nil {
 		say(run.UserID(), "[failed: %s]", run.Redact(err.Error()))
@@ -123,7 +124,7 @@ func (d *desk) completed(_ context.Context, run *workspace.Run, err error) {
 func (d *desk) command(ctx context.Context, command, user string) error {
 	if command == "/reset" {
 		dropped, err := d.m.Reset(ctx, user)
-		say(user, "[messages that were not handled: %d]", len(dropped))
+		say(user, "[dropped messages: %d]", len(dropped))
 		return err
 	}
 	v, err := d.m.View(ctx, user)
@@ -133,14 +134,14 @@ func (d *desk) command(ctx context.Context, command, user string) error {
 	switch command {
 	case "/memory":
 		for key, entry := range v.Memory().All() {
-			say(user, "[remembers %s: %v]", key, entry) // which masks itself
+			say(user, "[remembers %s: %v]", key, entry) // a secret entry prints its mask
 		}
 	case "/queue":
 		if v.Run != nil {
-			say(user, "[is answered: %s]", v.Redact(text(v.Run.Message.Content)))
+			say(user, "[running: %s]", v.Redact(text(v.Run.Message.Content)))
 		}
 		for _, msg := range v.Queue {
-			say(user, "[waits: %s]", v.Redact(text(msg.Content)))
+			say(user, "[waiting: %s]", v.Redact(text(msg.Content)))
 		}
 	default:
 		return errors.New("desk: no such command")
@@ -148,7 +149,7 @@ func (d *desk) command(ctx context.Context, command, user string) error {
 	return nil
 }
 
-// say prints a line. Those of several users come as they come.
+// say prints a line. The lines of several users are not ordered.
 func say(user, format string, args ...any) {
 	fmt.Printf("%s: %s\n", user, fmt.Sprintf(format, args...))
 }

@@ -17,7 +17,7 @@ var (
 	schema   = state.MustSchema(OrderID, Refunded)
 )
 
-// shop stands for the world outside, which knows nothing of runs.
+// shop stands for an external system that knows nothing of runs.
 type shop struct {
 	orders *store.Manager
 	slow   time.Duration
@@ -47,8 +47,8 @@ func (s *shop) tools() []*tool.Tool {
 	}
 }
 
-// refund refunds an order once. Who asks again with the same key, since it has died
-// before it had the answer, gets the same answer.
+// refund refunds an order once. A repeated request with the same key, for example after
+// a crash before the answer, gets the same answer.
 func (s *shop) refund(ctx context.Context, order, key string) error {
 	did := "refunds "
 	_, err := s.orders.Update(ctx, order, func(by string, refunded bool) (string, error) {

@@ -25,7 +25,7 @@ var (
 	schema = state.MustSchema(state.Team{"desk": {}}, order, card)
 )
 
-// secrets are what must not be shown.
+// secrets are the texts that must not be shown.
 var secrets = []string{"4242-4242-4242", "tok-4711-abc", "key-of-the-server"}
 
 // database makes a database with two workspaces, and with their schema if declare is
@@ -68,7 +68,7 @@ func database(dir string, declare bool) (file string, err error) {
 	return file, errors.Join(err, busy, waits, other, m.Close(), db.Close())
 }
 
-// varying is what the output has of the time, which is not always of the same length.
+// varying matches the parts of the output that differ between runs.
 var varying = regexp.MustCompile(`\d+ bytes|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 
 func Example() {
@@ -131,7 +131,7 @@ func Example() {
 	//   set memory "token" = {"value":"[SECRET]","secret":true,"created_at":"…"}
 	//   set setting "mcp_servers" = …
 	// $ inspect -db desk.db -user ann -verify
-	// "ann" is in order: version 2, 2 records after version 0, 0 blobs, …, 0 blobs of garbage
+	// "ann" is intact: version 2, 2 records after version 0, 0 blobs, …, 0 blobs of garbage
 }
 
 func check(err error) {

@@ -1,18 +1,17 @@
-// Inspect shows the workspaces in a SQLite file, also of a program that runs:
+// Inspect shows the workspaces in a SQLite file, even while a program uses it:
 //
 //	go run . -db desk.db                    all workspaces
-//	go run . -db desk.db -user alice        what is in one, and what waits
-//	go run . -db desk.db -user alice -at 7  what was in it at version 7
-//	go run . -db desk.db -user alice -log   who has changed what, and when
+//	go run . -db desk.db -user alice        the content of one, and its queue
+//	go run . -db desk.db -user alice -at 7  its content at version 7
+//	go run . -db desk.db -user alice -log   who changed what, and when
 //	go run . -db desk.db -user alice -verify
 //
-// Only the schema tells what the fields are and which of them are secrets. It is
-// looked for under the key "schema" of the database, where a program that wants to be
-// inspected puts it:
+// The schema tells what the fields are and which of them are secrets. Inspect reads it
+// from the key "schema" of the database. A program that can be inspected stores it there:
 //
 //	err := store.NewManager(db, "").SetJSON(ctx, "schema", schema)
 //
-// If it is not there, no values are shown.
+// Without a schema, inspect shows no values.
 package main
 
 import (
@@ -47,17 +46,17 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("inspect", flag.ContinueOnError)
 	file := flags.String("db", "", "the SQLite `file`")
-	user := flags.String("user", "", "whose workspace")
-	changes := flags.Bool("log", false, "show what has changed it")
-	version := flags.Uint64("at", 0, "show what was in it at this `version`")
-	verify := flags.Bool("verify", false, "check that it is what was written")
+	user := flags.String("user", "", "the user of the workspace")
+	changes := flags.Bool("log", false, "show the changes")
+	version := flags.Uint64("at", 0, "show its content at this `version`")
+	verify := flags.Bool("verify", false, "check that it is intact")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *file == "" {
 		return errors.New("inspect: -db is missing")
 	}
-	// Opening a store would make the file.
+	// Open would create the file.
 	if _, err := os.Stat(*file); err != nil {
 		return fmt.Errorf("inspect: %w", err)
 	}
@@ -97,7 +96,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// declared returns the schema that is in the database, or nil.
+// declared returns the schema that the database contains, or nil.
 func declared(ctx context.Context, db store.Store) (*state.Schema, error) {
 	var data json.RawMessage
 	found, err := store.NewManager(db, "").GetJSON(ctx, "schema", &data)
@@ -109,7 +108,7 @@ func declared(ctx context.Context, db store.Store) (*state.Schema, error) {
 
 type inspector struct {
 	m     *workspace.Manager
-	blind bool // nobody knows what the secrets are
+	blind bool // there is no schema, so that any value may be a secret
 	out   io.Writer
 }
 
@@ -121,7 +120,7 @@ func (i inspector) list(ctx context.Context) error {
 			return errors.Join(t.Flush(), err)
 		}
 		v, err := i.m.View(ctx, user)
-		if err != nil { // the others may be in order
+		if err != nil { // the others may be intact
 			fmt.Fprintf(t, "%q\t%v\n", user, err)
 			continue
 		}
@@ -145,7 +144,7 @@ func (i inspector) past(ctx context.Context, now *workspace.View, version uint64
 		return err
 	}
 	i.title(v)
-	// What was said then may have become a secret later.
+	// A text of the past may contain what became a secret later.
 	i.content(v, func(text string) string { return now.Redact(v.Redact(text)) })
 	return nil
 }
@@ -154,7 +153,7 @@ func (i inspector) content(v *workspace.View, redact func(string) string) {
 	fmt.Fprint(i.out, "fields:\n", redact(v.State().Describe()))
 	s := v.Settings()
 	fmt.Fprintf(i.out, "settings:\n- chat %q, platform %q, debug %t, MCP servers %q\nmemory:\n",
-		s.ChatID, s.Platform, s.DebugMode, slices.Sorted(maps.Keys(s.MCPServers))) // their configurations hold keys
+		s.ChatID, s.Platform, s.DebugMode, slices.Sorted(maps.Keys(s.MCPServers))) // their configurations contain keys
 	for key, entry := range v.Memory().All() {
 		fmt.Fprintf(i.out, "- %q: %s, since %s\n", key, i.shown(entry.String(), redact), stamp(entry.CreatedAt))
 	}
@@ -219,12 +218,12 @@ func (i inspector) verify(ctx context.Context, user string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(i.out, "%q is in order: version %d, %d records after version %d, %d blobs, %d bytes, %d blobs of garbage\n",
+	fmt.Fprintf(i.out, "%q is intact: version %d, %d records after version %d, %d blobs, %d bytes, %d blobs of garbage\n",
 		user, r.Version, r.Records, r.Oldest, r.Blobs, r.Bytes, r.Garbage)
 	return nil
 }
 
-// shown returns what may be shown of a text.
+// shown returns the part of a text that may be shown.
 func (i inspector) shown(text string, redact func(string) string) string {
 	if i.blind {
 		return "…"
@@ -232,8 +231,7 @@ func (i inspector) shown(text string, redact func(string) string) string {
 	return clip(redact(text))
 }
 
-// clip shortens a text in which secrets are masked already, and leaves nothing in it
-// that a terminal would obey.
+// clip shortens a redacted text and replaces characters that control a terminal.
 func clip(text string) string {
 	r := []rune(text)
 	if len(r) > 200 {

@@ -1,6 +1,6 @@
-// Loop is an agent loop: a router that is data says who is next, the agent's
-// model fills in the fields that the agent may write, and the loop ends when no
-// rule of the router matches. The model is scripted; it makes one mistake.
+// Loop is an agent loop. A router, which is JSON, selects the next agent. The
+// agent's model fills in the fields that the agent may write. The loop ends when
+// no rule of the router matches. The model is scripted and makes one mistake.
 package main
 
 import (
@@ -37,7 +37,7 @@ const rules = `{"rules": [
 // Model answers a prompt with calls of the tools that it is offered.
 type Model func(agent, prompt string, tools ...*tool.Tool) state.ToolCallMessage
 
-// Run lets agents take turns until the router names nobody.
+// Run lets agents take turns until the router selects none.
 func Run(ctx context.Context, st *state.State, router *route.Router, model Model) error {
 	for step := 1; step <= 10; step++ {
 		agent, ok := router.Next(st)
@@ -82,7 +82,7 @@ func main() {
 	}
 }
 
-// script returns a model that gives its answers one after the other.
+// script returns a model that gives these answers, one for each call.
 func script(answers ...string) Model {
 	turn := 0
 	return func(_, _ string, tools ...*tool.Tool) state.ToolCallMessage {

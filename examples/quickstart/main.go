@@ -1,5 +1,5 @@
-// Quickstart is a support desk: four agents work a customer's case on one
-// shared state. It needs no network and no key, because the model is scripted.
+// Quickstart is a support desk: four agents work on a customer's case and share
+// one state. It needs no network and no key, because the model is scripted.
 //
 //	go run ./examples/quickstart
 package main
@@ -16,14 +16,15 @@ import (
 	"github.com/agentstate/state"
 )
 
-// Document is something that was found about the case.
+// Document is a search result about the case.
 type Document struct {
 	Source string `json:"source"`
 	Text   string `json:"text"`
 }
 
-// The fields: what the agents know, and who may read and write it. A field is
-// written by its owner unless Write says more; without an owner it is the host's.
+// The fields declare what the agents know, and which agents may read and write
+// it. Only the owner writes a field unless Write admits more agents. A field
+// without an owner belongs to the host.
 var (
 	OrderID = &state.Field[string]{
 		Name:        "order_id",
@@ -52,7 +53,7 @@ func main() {
 	}
 }
 
-// run works the case and writes down what happened.
+// run handles the case and prints what happened.
 func run(w io.Writer) error {
 	st := state.New(schema)
 	p := &page{w: w, st: st}
@@ -83,7 +84,7 @@ func run(w io.Writer) error {
 	return p.secrecy()
 }
 
-// next is the router. It says who works next, and why.
+// next is the router. It returns the agent that works next, and the reason.
 func next(st *state.State) (agent, why string) {
 	last, _ := st.History().Last()
 	switch {
@@ -99,13 +100,13 @@ func next(st *state.State) (agent, why string) {
 	return "", ""
 }
 
-// desk is the host: it holds the state with all rights, and the model.
+// desk is the host. It holds the model and a handle with all rights.
 type desk struct {
 	st    *state.State
 	model *script
 }
 
-// turn lets an agent's model answer once and runs the tools that it calls.
+// turn asks an agent's model for one answer and runs the tools that it calls.
 func (d *desk) turn(agent string) (state.InferenceResult, error) {
 	me := d.st.As(agent) // reads, writes and signs with the agent's rights
 	prompt := []state.Message{state.SystemText("You are " + agent + ". The state:\n" + me.Describe())}
@@ -120,14 +121,14 @@ func (d *desk) turn(agent string) (state.InferenceResult, error) {
 			return result, err
 		}
 	}
-	// What was said and what it cost are one version.
+	// The result and its cost are committed as one version.
 	return result, me.Update(func(tx *state.State) error {
 		return errors.Join(tx.History().Append(result), Cost.Set(tx, 0.002))
 	})
 }
 
-// callAll runs the calls of one step in parallel, each in a branch of its own,
-// and joins the branches in the order of the calls.
+// callAll runs the calls of one step in parallel, each in its own branch, and
+// joins the branches in the order of the calls.
 func (d *desk) callAll(me *state.State, calls []state.ToolCall) ([]state.ToolResultMessage, error) {
 	results := make([]state.ToolResultMessage, len(calls))
 	branches := make([]*state.State, len(calls))
@@ -140,7 +141,7 @@ func (d *desk) callAll(me *state.State, calls []state.ToolCall) ([]state.ToolRes
 	return results, me.Join(branches...)
 }
 
-// page prints what happened. Nothing reaches w that has not gone through Redact.
+// page prints what happened. Everything that it writes to w goes through Redact.
 type page struct {
 	w       io.Writer
 	st      *state.State
@@ -209,7 +210,7 @@ func (p *page) history() {
 	}
 }
 
-// past prints what the documents did to the state, and how it was before them.
+// past prints which writes added the documents, and the state before them.
 func (p *page) past() error {
 	p.line("\nA LOOK BACK              the journal knows who wrote what, and for which tool call")
 	var found uint64
@@ -233,7 +234,7 @@ func (p *page) past() error {
 	return nil
 }
 
-// secrecy tries to print the token and checks that nothing above holds it.
+// secrecy tries to print the token and checks that no line above contains it.
 func (p *page) secrecy() error {
 	p.line("\nTHE SECRET               is masked wherever it turns up")
 	p.line("  in a log line          POST /refunds?token=%s", secret)

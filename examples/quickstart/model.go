@@ -8,14 +8,14 @@ import (
 	"github.com/agentstate/state"
 )
 
-// script is a model that answers by the book. A real one is called over HTTP
-// with the same prompt and conversation.
+// script is a model with prepared answers. A real model is called over HTTP with
+// the same prompt and conversation.
 type script struct {
 	answers []answer
 }
 
-// answer is what the model says to an agent whose prompt or conversation holds a
-// certain text.
+// answer is what the model says to an agent whose prompt or conversation
+// contains the text reads.
 type answer struct {
 	agent, reads string
 	says         state.Message
@@ -61,8 +61,8 @@ func call(id, name, input string) state.ToolCall {
 	return state.ToolCall{ID: id, Name: name, Input: state.JSON(input)}
 }
 
-// tools are what the agents can call. Each gets the state with the rights of
-// the agent that calls it.
+// tools are the functions that the agents can call. Each gets a handle with the
+// rights of the agent that calls it.
 var tools = map[string]func(me *state.State, args map[string]any) (string, error){
 	"set_fields": func(me *state.State, args map[string]any) (string, error) {
 		return "ok", me.Patch(args)
@@ -78,7 +78,7 @@ var tools = map[string]func(me *state.State, args map[string]any) (string, error
 		if err != nil {
 			return "", err
 		}
-		// The payment provider's answer repeats the token, as such answers do.
+		// Like many responses of payment providers, this one repeats the token.
 		return "refunded to " + token, me.KV().Set(Refund.Name, args["amount"])
 	},
 	"read_field": func(me *state.State, args map[string]any) (string, error) {
@@ -87,8 +87,9 @@ var tools = map[string]func(me *state.State, args map[string]any) (string, error
 	},
 }
 
-// call runs one call, with the rights of me. An error is a result too, for the
-// model to read. The desk masks secrets, for it knows more of them than the agent.
+// call runs one call with the rights of me. An error becomes a result that the
+// model reads. The desk redacts results, because it knows secrets that the agent
+// may not read.
 func (d *desk) call(me *state.State, call state.ToolCall) state.ToolResultMessage {
 	tool, ok := tools[call.Name]
 	if !ok {

@@ -1,7 +1,7 @@
-// Stores counts the visits of a user and keeps a list of notes, twice over: what
-// the first session left behind, the second finds, if the store is a durable one.
-// Without arguments it does so in memory and in a SQLite file, with an argument
-// wherever that says:
+// Stores counts the visits of a user and keeps a list of notes, in two sessions.
+// The second session finds what the first one stored, if the store is durable.
+// Without arguments, it uses memory and a SQLite file. An argument names another
+// store:
 //
 //	go run . desk.db
 //	go run . postgres://postgres@127.0.0.1/test
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// embedded is what needs no server.
+// embedded runs the sessions on the stores that need no server.
 func embedded(ctx context.Context) {
 	dir, err := os.MkdirTemp("", "stores")
 	check(err)
@@ -46,7 +46,8 @@ func embedded(ctx context.Context) {
 	check(os.RemoveAll(dir))
 }
 
-// open takes a URL, the name of a SQLite file, or "memory".
+// open opens the store at an address, which is a URL, the name of a SQLite file,
+// or "memory".
 func open(ctx context.Context, address string) (store.Store, error) {
 	scheme, _, _ := strings.Cut(address, ":")
 	switch scheme {
@@ -71,12 +72,12 @@ func run(ctx context.Context, address string) {
 		}
 		desk := store.NewManager(s, "desk/")
 
-		// Ada comes in by eight doors at once. None of her visits is lost.
-		var doors sync.WaitGroup
+		// Eight visits at the same time are eight visits.
+		var visitors sync.WaitGroup
 		for range 8 {
-			doors.Go(func() { check(visit(ctx, desk, "ada")) })
+			visitors.Go(func() { check(visit(ctx, desk, "ada")) })
 		}
-		doors.Wait()
+		visitors.Wait()
 		check(note(ctx, desk, "ada", fmt.Sprint("note ", session+1)))
 
 		visits, _, err := desk.Get(ctx, "visits/ada")
@@ -89,7 +90,7 @@ func run(ctx context.Context, address string) {
 	}
 }
 
-// visit adds one to what is there, whoever else is about to.
+// visit adds one visit. Concurrent visits, also of other processes, are not lost.
 func visit(ctx context.Context, desk *store.Manager, user string) error {
 	_, err := desk.Update(ctx, "visits/"+user, func(value string, present bool) (string, error) {
 		if !present {
