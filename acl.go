@@ -6,17 +6,20 @@ import (
 	"strings"
 
 	"golang.org/x/exp/maps"
+
+	"github.com/agentstate/state/internal/engine"
 )
 
 // Team lists the agents that share a state, as a hierarchy: each name with the
-// agents below it. A name that is below nobody is at the top. Being above
-// somebody gives no rights by itself. A schema with a Team has access control.
+// agents below it. A name that is below no other is at the top. Being above
+// another agent gives no rights by itself. A schema with a Team has access
+// control.
 type Team map[string][]string
 
-// Scope says who may read or write a field. The zero value is Private.
+// Scope says which agents may read or write a field. The zero value is Private.
 type Scope struct {
 	public bool
-	only   string // the names, each between NULs; a string keeps Scope comparable
+	only   string // the names, each after a NUL; a string keeps Scope comparable
 }
 
 var (
@@ -47,15 +50,7 @@ func (s Scope) agents() []string {
 	if s.only == "" {
 		return nil
 	}
-	var names []string
-	start := 1
-	for i := 1; i <= len(s.only); i++ {
-		if i == len(s.only) || s.only[i] == 0 {
-			names = append(names, s.only[start:i])
-			start = i + 1
-		}
-	}
-	return names
+	return strings.Split(s.only[1:], "\x00")
 }
 
 // String returns "private", "public" or the names given to Only.
@@ -115,43 +110,14 @@ func (t Team) check() []error {
 	return errs
 }
 
-// bits is a set of small numbers: slots of fields, or read classes.
-type bits []uint64
-
-func (b bits) has(i int) bool { return b[i>>6]>>(i&63)&1 != 0 }
-
-func (b bits) with(i int) bits {
-	for len(b) <= i>>6 {
-		b = append(b, 0)
-	}
-	b[i>>6] |= 1 << (i & 63)
-	return b
-}
-
-func (b bits) and(c bits) bits {
-	out := make(bits, len(b))
-	for i := range out {
-		out[i] = b[i] & c[i]
-	}
-	return out
-}
-
-func (b bits) within(c bits) bool {
-	for i := range b {
-		if b[i]&^c[i] != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// rights is what the holder of a handle may do, compiled from the schema. The
-// host has none of these: its handles hold a nil *rights.
+// rights is what a bound handle may do. The host's handles have nil rights, which
+// allow everything.
 type rights struct {
-	member  bool // in the team, or there is no team
-	read    bits // by slot
-	write   bits // by slot
-	classes bits // read classes whose changes it may see
+	member bool        // in the team, or there is no team
+	write  engine.Bits // the slots that it may write
+	// classes are the visibility classes that it sees. It may read the fields of
+	// these classes.
+	classes engine.Bits
 }
 
 // and returns the rights that both grant.
@@ -161,9 +127,8 @@ func (r *rights) and(o *rights) *rights {
 	}
 	return &rights{
 		member:  r.member && o.member,
-		read:    r.read.and(o.read),
-		write:   r.write.and(o.write),
-		classes: r.classes.and(o.classes),
+		write:   r.write.And(o.write),
+		classes: r.classes.And(o.classes),
 	}
 }
 
@@ -175,36 +140,111 @@ func (r *rights) within(o *rights) bool {
 	case r == nil:
 		return false
 	}
-	return (!r.member || o.member) && r.read.within(o.read) && r.write.within(o.write) && r.classes.within(o.classes)
+	return (!r.member || o.member) && r.write.Within(o.write) && r.classes.Within(o.classes)
 }
 
-// As returns a handle on the same data with the rights of agent, which signs
-// its writes. On a handle that is already bound to an agent it narrows to what
-// both may do, and the first goes on signing. An agent outside the team, and
-// "", have no rights at all. It costs little; call it wherever a handle is
-// passed on.
-func (s *State) As(agent string) *State {
-	h := *s.on()
-	if h.rights == nil {
-		h.signature = &signature{agent, h.cause}
+// access is the access control of a schema, compiled from its team and the
+// scopes of its fields.
+//
+// The fields that the same agents may read make up a visibility class. Whatever
+// is counted or logged is kept by class, so that an agent observes nothing of the
+// classes that it does not see. An agent may read a field if it sees its class.
+type access struct {
+	noTeam  bool
+	team    []string // sorted
+	members map[string]*rights
+	all     *rights // of every named agent, if there is no team
+	none    *rights // of "" and of agents outside the team
+
+	readers    [][]string     // the readers of each class, sorted
+	classIndex map[string]int // the class of readers, by classKey
+}
+
+// newAccess returns the access control for a number of slots.
+func newAccess(team Team, slots int) *access {
+	a := &access{
+		noTeam:     team == nil,
+		team:       team.members(),
+		members:    map[string]*rights{},
+		all:        &rights{member: true, write: engine.NewBits(slots)},
+		none:       &rights{write: engine.NewBits(slots)},
+		classIndex: map[string]int{},
 	}
-	h.rights = h.rights.and(h.schema.rightsOf(agent))
-	return &State{handle: h}
+	for _, agent := range a.team {
+		a.members[agent] = &rights{member: true, write: engine.NewBits(slots)}
+	}
+	return a
 }
 
-// denied returns the error for an operation that the handle has no right to.
-func (h *handle) denied(op, field string) error {
-	return &AccessError{Op: op, Field: field, Agent: h.agent, stranger: h.rights != nil && h.schema.team != nil && !h.schema.rightsOf(h.agent).member}
+// add takes account of the scopes of a field and returns its class.
+func (a *access) add(slot int, owner string, read, write Scope) int {
+	a.all.write.Add(slot)
+	var readers []string
+	for _, agent := range a.team {
+		if read.admits(agent, owner) {
+			readers = append(readers, agent)
+		}
+		if write.admits(agent, owner) {
+			a.members[agent].write.Add(slot)
+		}
+	}
+	return a.class(readers)
 }
 
-// mayRead reports whether the handle may read the field of a slot.
-func (h *handle) mayRead(slot int) bool { return h.rights == nil || h.rights.read.has(slot) }
+// resultClasses returns the classes of the results of those agents that may not
+// read the messages: they and the readers of the messages see these results.
+func (a *access) resultClasses(messagesClass int) map[string]int {
+	classes := map[string]int{}
+	readers := a.readers[messagesClass]
+	for _, agent := range a.team {
+		if !slices.Contains(readers, agent) {
+			own := append(slices.Clone(readers), agent)
+			slices.Sort(own)
+			classes[agent] = a.class(own)
+		}
+	}
+	return classes
+}
 
-// mayWrite reports whether the handle may write the field of a slot.
-func (h *handle) mayWrite(slot int) bool { return h.rights == nil || h.rights.write.has(slot) }
+// class returns the class of sorted readers.
+func (a *access) class(readers []string) int {
+	key := classKey(readers)
+	class, ok := a.classIndex[key]
+	if !ok {
+		class = len(a.readers)
+		a.readers = append(a.readers, readers)
+		a.classIndex[key] = class
+	}
+	return class
+}
 
-// sees reports whether changes of a read class show to the handle.
-func (h *handle) sees(class int) bool { return h.rights == nil || h.rights.classes.has(class) }
+// classKey returns a string that no other readers have: names contain no NUL.
+func classKey(readers []string) string { return strings.Join(readers, "\x00") }
 
-// member reports whether the handle may use undeclared keys, which are public.
-func (h *handle) member() bool { return h.rights == nil || h.rights.member }
+// finish gives all agents the classes that they see.
+func (a *access) finish() {
+	n := len(a.readers)
+	a.all.classes, a.none.classes = engine.NewBits(n), engine.NewBits(n)
+	for _, r := range a.members {
+		r.classes = engine.NewBits(n)
+	}
+	for class, readers := range a.readers {
+		a.all.classes.Add(class)
+		for _, agent := range readers {
+			a.members[agent].classes.Add(class)
+		}
+	}
+}
+
+// of returns what an agent may do.
+func (a *access) of(agent string) *rights {
+	switch r, ok := a.members[agent]; {
+	case agent == "":
+		return a.none
+	case ok:
+		return r
+	case a.noTeam:
+		return a.all
+	}
+	return a.none
+}

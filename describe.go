@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,111 +15,59 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
+// FieldInfo describes a field to a handle that may read it.
+type FieldInfo struct {
+	Name        string
+	Type        string // for people and models: string, list of integer, …
+	GoType      reflect.Type
+	OneOf       []reflect.Type // as declared
+	Description string
+	UpdateRules string
+	Owner       string
+	Handler     string // the name of the handler
+	Secret      bool
+	Ephemeral   bool
+	Writable    bool // this handle may write it
+	Set         bool // it has a value
+}
+
 // Fields describes the fields that this handle may read, in the order of the
 // schema, and after them the undeclared keys that are set, sorted.
 func (s *State) Fields() []FieldInfo {
 	h := s.on()
-	f := h.freeze()
-	t := f.tree.Load()
+	f := h.branch.Scan()
 	infos := []FieldInfo{}
-	for slot, sp := range h.schema.specs {
-		if slot == historySlot || !h.mayRead(slot) {
-			continue
-		}
-		info := sp.info()
-		info.Writable = h.mayWrite(slot)
-		info.Set = t.slot(slot) != nil
-		infos = append(infos, info)
-	}
-	if h.member() {
-		for _, key := range f.keys() {
-			info := undeclaredSpec.info()
-			info.Name, info.Writable, info.Set = key, true, true
-			infos = append(infos, info)
-		}
+	for sp, at := range h.readable(f) {
+		infos = append(infos, FieldInfo{
+			Name:        addressName(at),
+			Type:        sp.form.Plan.Describe(),
+			GoType:      sp.form.Type,
+			OneOf:       slices.Clone(sp.form.OneOf),
+			Description: sp.description,
+			UpdateRules: sp.updateRules,
+			Owner:       sp.owner,
+			Handler:     sp.handler.name,
+			Secret:      sp.form.Secret,
+			Ephemeral:   sp.ephemeral,
+			Writable:    h.mayWrite(sp),
+			Set:         f.Peek(at) != nil,
+		})
 	}
 	return infos
 }
 
-func (sp *spec) info() FieldInfo {
-	return FieldInfo{
-		Name:        sp.name,
-		Type:        sp.plan.Describe(),
-		GoType:      sp.typ,
-		OneOf:       slices.Clone(sp.oneOf),
-		Description: sp.description,
-		UpdateRules: sp.updateRules,
-		Owner:       sp.owner,
-		Handler:     sp.handler.name,
-		Secret:      sp.secret,
-		Ephemeral:   sp.ephemeral,
-	}
-}
-
-// freeze returns a frozen branch of the handle's present content.
-func (h *handle) freeze() *branch {
-	if h.branch.reads != nil {
-		h.branch.reads.list()
-	}
-	return h.branch.freeze()
-}
-
-// keys returns the undeclared keys of a frozen branch, sorted.
-func (b *branch) keys() []string {
-	t := b.tree.Load()
-	keys := make([]string, 0, t.classes[undeclaredClass].set)
-	for key := range t.keys.All() {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// each calls fn for everything that is set and that the handle may read, as it
-// is at one moment: fields in the order of the schema, then undeclared keys.
-func (h *handle) each(fn func(sp *spec, name string, e *entry)) {
-	h.list(func(sp *spec, name string, e *entry) {
-		if h.branch.reads != nil {
-			key := ""
-			if sp.slot < 0 {
-				key = name
-			}
-			h.branch.reads.add(fieldKey{sp.slot, key})
-		}
-		fn(sp, name, e)
-	})
-}
-
-// list is each for those who look at names only: for a transaction that is not
-// a read of the values.
-func (h *handle) list(fn func(sp *spec, name string, e *entry)) {
-	f := h.freeze()
-	t := f.tree.Load()
-	for slot, sp := range h.schema.specs {
-		if slot == historySlot || !h.mayRead(slot) {
-			continue
-		}
-		if e := t.slot(slot); e != nil {
-			fn(sp, sp.name, e)
-		}
-	}
-	if !h.member() {
-		return
-	}
-	for _, key := range f.keys() {
-		fn(undeclaredSpec, key, t.keys.Get(key))
-	}
-}
-
-// Describe returns the fields that this handle may read as text for a prompt:
-// for each its name, type, description, update rules if it may write it, and
-// value. The text is the same for the same content. Values are JSON on one line,
-// with the characters of markup escaped, so that no value can pass for anything
-// else; secrets are masked. The messages are left out.
+// Describe returns the fields that this handle may read as text for a prompt. For
+// each field it gives the name, the type, the value, the description and, if the
+// handle may write it, the update rules. The same content gives the same text.
+// Values are JSON on one line with the characters of markup escaped: no value can
+// imitate another part of the prompt. Secrets are masked and the messages are left
+// out.
 func (s *State) Describe() string {
 	h := s.on()
 	values := map[string]string{}
-	h.each(func(sp *spec, name string, e *entry) { values[name] = sp.render(e) })
+	for v := range h.values() {
+		values[v.name] = v.render()
+	}
 	var b strings.Builder
 	for _, info := range s.Fields() {
 		if info.Name == messagesName {
@@ -140,12 +89,12 @@ func (s *State) Describe() string {
 	return b.String()
 }
 
-// render returns a value as JSON that is safe in HTML, or the mask.
-func (sp *spec) render(e *entry) string {
-	if sp.secret {
+// render returns the value as JSON that is safe in HTML, or the mask.
+func (v storedValue) render() string {
+	if v.spec.form.Secret {
 		return mask
 	}
-	data, err := sp.appendJSON(nil, e.value)
+	data, err := v.spec.appendJSON(nil, v.at, v.cell.Value)
 	if err != nil {
 		return "(" + err.Error() + ")"
 	}
@@ -156,7 +105,7 @@ func (sp *spec) render(e *entry) string {
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_.:/@-]+$`)
 
-// quoteName returns a name that cannot pass for anything else in a text.
+// quoteName returns a name so that it cannot imitate other parts of a text.
 func quoteName(name string) string {
 	if plainName.MatchString(name) {
 		return name
@@ -168,14 +117,15 @@ func quoteName(name string) string {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// String returns one line that says how much the handle sees, but no values.
+// String returns one line with the amount of content that the handle sees, without
+// values.
 func (s *State) String() string {
 	h := s.on()
-	who := ""
+	reader := ""
 	if h.rights != nil {
-		who = " as " + strconv.Quote(h.agent)
+		reader = " as " + strconv.Quote(h.agent())
 	}
-	return fmt.Sprintf("state%s: version %d, %d set, %d results", who, s.Version(), s.KV().Len(), s.History().Len())
+	return fmt.Sprintf("state%s: version %d, %d set, %d results", reader, s.Version(), s.KV().Len(), s.History().Len())
 }
 
 // GoString returns String.
@@ -197,42 +147,38 @@ func (s *State) Format(f fmt.State, verb rune) {
 func (s *State) LogValue() slog.Value {
 	h := s.on()
 	return slog.GroupValue(
-		slog.String("agent", h.agent),
+		slog.String("agent", h.agent()),
 		slog.Uint64("version", s.Version()),
 		slog.Int("set", s.KV().Len()),
 		slog.Int("results", s.History().Len()),
 	)
 }
 
-// MarshalJSON returns a view of what the handle may read, with secrets masked.
-// It is for people and logs and cannot be read back; see [State.Export].
+// MarshalJSON returns a view of what the handle may read, with secrets masked. It
+// is for people and logs. To read a state back, use [State.Export].
 func (s *State) MarshalJSON() ([]byte, error) {
 	h := s.on()
 	values := map[string]json.RawMessage{}
-	var failed error
-	h.each(func(sp *spec, name string, e *entry) {
-		if sp.secret {
-			values[name] = strconv.AppendQuote(nil, mask)
-			return
+	for v := range h.values() {
+		if v.spec.form.Secret {
+			values[v.name] = strconv.AppendQuote(nil, mask)
+			continue
 		}
-		data, err := sp.appendJSON(nil, e.value)
-		if err != nil && failed == nil {
-			failed = err
+		data, err := v.spec.appendJSON(nil, v.at, v.cell.Value)
+		if err != nil {
+			return nil, err
 		}
-		values[name] = data
-	})
-	if failed != nil {
-		return nil, failed
+		values[v.name] = data
 	}
 	return json.Marshal(struct {
 		Agent   string                     `json:"agent,omitempty"`
 		Version uint64                     `json:"version"`
 		Values  map[string]json.RawMessage `json:"values"`
 		Results int                        `json:"results"`
-	}{h.agent, s.Version(), values, s.History().Len()})
+	}{h.agent(), s.Version(), values, s.History().Len()})
 }
 
-// UnmarshalJSON always fails: a State is restored with [Import].
+// UnmarshalJSON always fails. To restore a State, use [Import].
 func (s *State) UnmarshalJSON([]byte) error { return errNotImport }
 
 var errNotImport = errors.New("state: a State is restored with Import, not from its JSON view")

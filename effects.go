@@ -2,8 +2,9 @@ package state
 
 import (
 	"errors"
-	"slices"
 
+	"github.com/agentstate/state/internal/cell"
+	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/listdiff"
 	"github.com/agentstate/state/internal/persist"
 )
@@ -69,120 +70,87 @@ func (s *State) Effects(from *State) ([]Effect, error) {
 	case old.schema != h.schema:
 		return nil, errors.New("state: effects: since a state with another schema")
 	}
-	now, past := h.freeze(), old.freeze()
-	var effects []Effect
-	var authors map[fieldKey]*signature
-	add := func(sp *spec, key string, made []Effect, err error) error {
-		if err != nil || len(made) == 0 {
-			return err
-		}
-		if authors == nil {
-			authors = h.authors(now, past.version.Load())
-		}
-		o := op{spec: sp, key: key}
-		for _, e := range made {
-			e.Part, e.Field, e.Secret = sp.effectPart(), o.field(), sp.secret
-			if by := authors[fieldKey{sp.slot, key}]; by != nil {
-				e.Agent, e.Cause = by.agent, by.cause
-			}
-			effects = append(effects, e)
-		}
-		return nil
-	}
-	for slot, sp := range h.schema.specs {
-		if slot == historySlot || sp.ephemeral {
+	d := effectsDraft{now: h.branch.Scan(), past: old.branch.Scan()}
+	for _, sp := range h.schema.fields {
+		if sp.ephemeral {
 			continue
 		}
-		made, err := sp.effects(past.load(slot), now.load(slot))
-		if err := add(sp, "", made, err); err != nil {
+		if err := d.addField(EffectPartField, sp, sp.address()); err != nil {
 			return nil, err
 		}
 	}
-	for _, key := range now.keysSince(past) {
-		made, err := undeclaredSpec.effects(past.get(undeclaredSpec, key), now.get(undeclaredSpec, key))
-		o := op{spec: undeclaredSpec, key: key}
-		if err := add(undeclaredSpec, key, made, o.about(err)); err != nil {
+	keys := h.schema.keys
+	for _, key := range d.now.ChangedKeys(d.past) {
+		at := engine.Address{Slot: &keys.slot, Key: key}
+		if err := d.addField(EffectPartKey, keys, at); err != nil {
 			return nil, err
 		}
 	}
-	results, pastResults := stackOf(now.load(historySlot)).comparable(), stackOf(past.load(historySlot)).comparable()
+	at := h.schema.history.address()
+	results, pastResults := stackOf(d.now.Get(at)).comparable(), stackOf(d.past.Get(at)).comparable()
 	made, err := results.effectsSince(pastResults)
-	if err := add(historySpec, "", made, err); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return effects, nil
+	d.add(EffectPartHistory, at, made)
+	return d.effects, nil
 }
 
-// effectPart returns the part of the state that the field belongs to.
-func (sp *spec) effectPart() string {
-	switch {
-	case sp.slot == historySlot:
-		return EffectPartHistory
-	case sp.slot >= 0:
-		return EffectPartField
-	}
-	return EffectPartKey
+// effectsDraft collects the effects between two frozen branches.
+type effectsDraft struct {
+	now, past *engine.Branch
+	effects   []Effect
+	authors   map[engine.Address]*engine.Author // nil until there is an effect
 }
 
-// keysSince returns the undeclared keys, sorted, whose entries differ between two
-// frozen branches.
-func (b *branch) keysSince(past *branch) []string {
-	now, then := b.tree.Load(), past.tree.Load()
-	if now == then {
-		return nil
+// addField adds the effects on a field or an undeclared key.
+func (d *effectsDraft) addField(part string, sp *fieldSpec, at engine.Address) error {
+	made, err := sp.effects(at, d.past.Get(at), d.now.Get(at))
+	if err != nil {
+		return err
 	}
-	var keys []string
-	for key, e := range now.keys.All() {
-		if then.keys.Get(key) != e {
-			keys = append(keys, key)
+	d.add(part, at, made)
+	return nil
+}
+
+// add adds effects at an address, with the author of its last write.
+func (d *effectsDraft) add(part string, at engine.Address, made []Effect) {
+	if len(made) == 0 {
+		return
+	}
+	if d.authors == nil {
+		d.authors = d.now.Authors(d.past.Version(engine.View{}))
+	}
+	for _, e := range made {
+		e.Part, e.Field, e.Secret = part, fieldName(at), at.Slot.Secret
+		if by := d.authors[at]; by != nil {
+			e.Agent, e.Cause = by.Agent, by.Cause
 		}
+		d.effects = append(d.effects, e)
 	}
-	for key := range then.keys.All() {
-		if now.keys.Get(key) == nil {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
 }
 
-// authors returns who wrote each field last, after a version, of what the journal
-// of a frozen branch holds.
-func (h *handle) authors(now *branch, version uint64) map[fieldKey]*signature {
-	if version >= now.version.Load() {
-		version = 0 // it is no earlier state
-	}
-	frozen := *h
-	frozen.branch = now
-	c := frozen.look()
-	authors := map[fieldKey]*signature{}
-	for r := range c.after(version) {
-		authors[fieldKey{r.op.spec.slot, r.op.key}] = r.op.by
-	}
-	return authors
-}
-
-// effects returns what turns one entry of a field into another.
-func (sp *spec) effects(from, to *entry) ([]Effect, error) {
+// effects returns the edits that turn one cell of the field into another.
+func (sp *fieldSpec) effects(at engine.Address, from, to *engine.Cell) ([]Effect, error) {
 	switch {
 	case from == to:
 		return nil, nil
 	case to == nil:
 		return []Effect{{Kind: EffectDelete}}, nil
-	case from != nil && sp.list != nil:
-		return sp.comparable(to.value).effectsSince(sp.comparable(from.value))
-	case sp.slot == messagesSlot:
+	case from != nil && sp.form.Elem != nil:
+		return sp.comparable(to.Value).effectsSince(sp.comparable(from.Value))
+	case sp.name == messagesName:
 		set := Effect{Kind: EffectSet}
-		list := sp.comparable(to.value)
+		list := sp.comparable(to.Value)
 		err := list.fill(&set, 0, list.Len())
 		return []Effect{set}, err
 	}
-	value, err := sp.appendJSON(nil, to.value)
+	value, err := sp.appendJSON(nil, at, to.Value)
 	if err != nil {
 		return nil, err
 	}
 	if from != nil {
-		if old, err := sp.appendJSON(nil, from.value); err == nil && string(old) == string(value) {
+		if old, err := sp.appendJSON(nil, at, from.Value); err == nil && string(old) == string(value) {
 			return nil, nil
 		}
 	}
@@ -204,15 +172,15 @@ type comparableList struct {
 }
 
 // comparable returns a stored value of a list field.
-func (sp *spec) comparable(stored any) comparableList {
-	l := bare(stored).(*persist.List)
-	if sp.slot == messagesSlot {
+func (sp *fieldSpec) comparable(stored any) comparableList {
+	l := cell.Bare(stored).(*persist.List)
+	if sp.name == messagesName {
 		return comparableMessages(l)
 	}
 	text := func(i int) (JSON, error) {
-		data, err := sp.list.AppendJSON(nil, l.Index(i))
+		data, err := sp.form.Elem.AppendJSON(nil, l.Index(i))
 		if err != nil {
-			return "", sp.fault(err)
+			return "", sp.valueError(sp.address(), err)
 		}
 		return JSON(data), nil
 	}
@@ -223,8 +191,8 @@ func (sp *spec) comparable(stored any) comparableList {
 				array = append(array, ',')
 			}
 			var err error
-			if array, err = sp.list.AppendJSON(array, l.Index(i)); err != nil {
-				return sp.fault(err)
+			if array, err = sp.form.Elem.AppendJSON(array, l.Index(i)); err != nil {
+				return sp.valueError(sp.address(), err)
 			}
 		}
 		e.Value = JSON(append(array, ']'))
@@ -248,7 +216,7 @@ func comparableMessages(l *persist.List) comparableList {
 }
 
 // comparable returns the results.
-func (st *stack) comparable() comparableList {
+func (st *resultStack) comparable() comparableList {
 	return comparableList{
 		List: st.results,
 		text: func(i int) (JSON, error) {

@@ -7,41 +7,48 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/fault"
 )
 
-// The sentinels. Errors of this package match them with [errors.Is]; the types
-// below carry the detail and are found with [errors.As].
+// The sentinels. Errors of this package match them with [errors.Is]. The types
+// below carry the details and are found with [errors.As].
 var (
 	// ErrNotFound is returned by a read of a field that has no value.
 	ErrNotFound = errors.New("state: no value")
-	// ErrDenied is returned when the agent has no right to what it asks for.
+	// ErrDenied is returned when the agent has no right to an operation.
 	ErrDenied = errors.New("state: access denied")
 	// ErrUnknownField is returned for a name that the schema does not declare.
 	ErrUnknownField = errors.New("state: unknown field")
 	// ErrReadOnly is returned by a write to a snapshot, a view of the past, or
 	// a transaction that has ended.
-	ErrReadOnly = errors.New("state: read-only")
-	// ErrConflict is returned when writes that do not combine met each other.
-	ErrConflict = errors.New("state: conflict")
+	ErrReadOnly = engine.ErrReadOnly
+	// ErrConflict is returned when writes collide that do not combine.
+	ErrConflict = engine.ErrConflict
 	// ErrCompacted is returned for versions that the journal no longer holds.
-	ErrCompacted = errors.New("state: compacted")
+	ErrCompacted = engine.ErrCompacted
 	// ErrJoined is returned by a write to, or a second join of, a branch that
 	// has been joined.
-	ErrJoined = errors.New("state: branch is joined")
-	// ErrLimitExceeded is returned when something is larger than the schema's [Limits]
-	// or a field's MaxBytes allow.
+	ErrJoined = engine.ErrJoined
+	// ErrLimitExceeded is returned when something is larger than the schema's
+	// [Limits] or a field's MaxBytes allow.
 	ErrLimitExceeded = errors.New("state: limit exceeded")
 	// ErrWrongType is returned when a value does not fit the field.
 	ErrWrongType = errors.New("state: wrong type")
+)
+
+// The names of what every state has.
+const (
+	messagesName = "messages"
+	historyName  = "history" // in errors; it is not a field
 )
 
 // AccessError reports an operation that the agent has no right to. It is
 // [ErrDenied] and [fs.ErrPermission].
 type AccessError struct {
 	Op    string // what was tried, e.g. "read", "set", "export"
-	Field string // the field's name, empty if it concerns none
-	Agent string // who tried
+	Field string // the field's name, empty if the operation concerns none
+	Agent string // the agent that tried
 
 	stranger bool // the agent is not in the team
 }
@@ -54,7 +61,7 @@ func (e *AccessError) Error() string {
 	}
 	fmt.Fprintf(&b, ": access denied to agent %q", e.Agent)
 	if e.stranger {
-		b.WriteString(", who is not in the team")
+		b.WriteString(", which is not in the team")
 	}
 	return b.String()
 }
@@ -64,12 +71,12 @@ func (e *AccessError) Is(target error) bool {
 	return target == ErrDenied || target == fs.ErrPermission
 }
 
-// TypeError reports a value that does not fit where it was to go. It is
+// TypeError reports a value that does not fit its destination. It is
 // [ErrWrongType] and never holds the value.
 type TypeError struct {
 	Field string // the field's name, or what else was given, e.g. "message"
-	Path  string // where in the value, as in $.a[3].b
-	Want  string // empty where Got says what is wrong
+	Path  string // the place in the value, as in $.a[3].b
+	Want  string // empty if Got says what is wrong
 	Got   string
 }
 
@@ -86,7 +93,7 @@ func (e *TypeError) Is(target error) bool { return target == ErrWrongType }
 // LimitError reports something larger than a limit. It is [ErrLimitExceeded].
 type LimitError struct {
 	Name  string // the limit: a field of [Limits], MaxBytes of a field, or Bytes of a JSON text
-	Field string // the field's name, empty if it concerns none
+	Field string // the field's name, empty if the limit concerns none
 	Limit int
 	Got   int // what was counted when the limit was passed; the whole may be more
 }
@@ -101,48 +108,70 @@ func (e *LimitError) Error() string {
 // Is reports whether target is [ErrLimitExceeded].
 func (e *LimitError) Is(target error) bool { return target == ErrLimitExceeded }
 
-// ConflictError names the fields whose writes do not combine. It is
-// [ErrConflict].
+// ConflictError names the fields whose writes do not combine, or the field for
+// which a write got no turn. It is [ErrConflict].
 type ConflictError struct {
-	Fields []string // in the schema's order; "history" stands for the results
+	Fields []string // in the order of the schema; "history" stands for the results
+
+	handler string // of a write that got no turn: the field's handler
 }
 
 func (e *ConflictError) Error() string {
+	if e.handler != "" {
+		return fmt.Sprintf("state: %q: no turn to write within %v: "+
+			"does the handler %s, Validate or a function given to Update write the field itself?",
+			e.Fields[0], engine.MaxWait, e.handler)
+	}
 	return fmt.Sprintf("state: conflicting writes to %q", e.Fields)
 }
 
 // Is reports whether target is [ErrConflict].
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// fieldError says which field an error is about.
-func fieldError(name string, err error) error { return &aboutError{field: name, err: err} }
-
-// within says in what an error occurred.
-func within(where string, err error) error { return &aboutError{where: where, err: err} }
-
-type aboutError struct {
-	field string // the name of a field
-	where string // or else what it is about
+// placedError is an error with the place where it occurred.
+type placedError struct {
+	place string // as it is printed
 	err   error
 }
 
-func (e *aboutError) Error() string {
-	where := e.where
-	if where == "" {
-		where = strconv.Quote(e.field)
-	}
-	return "state: " + where + ": " + strings.TrimPrefix(e.err.Error(), "state: ")
+func (e *placedError) Error() string {
+	return "state: " + e.place + ": " + strings.TrimPrefix(e.err.Error(), "state: ")
 }
 
-func (e *aboutError) Unwrap() error { return e.err }
+func (e *placedError) Unwrap() error { return e.err }
 
-// jsonError makes an error of package fault one of this package.
-func jsonError(what string, err error) error {
+// within says in what operation or text an error occurred.
+func within(place string, err error) error { return &placedError{place, err} }
+
+// fieldError says which field an error is about.
+func fieldError(name string, err error) error { return &placedError{strconv.Quote(name), err} }
+
+// jsonError is within for an error of reading what place names. It makes a fault
+// a [TypeError] or a [LimitError].
+func jsonError(place string, err error) error {
+	if e := typedError(place, err); e != nil {
+		return e
+	}
+	return within(place, err)
+}
+
+// valueError is fieldError for an error of the field's value. It makes a fault a
+// [TypeError] or a [LimitError].
+func valueError(name string, err error) error {
+	if e := typedError(name, err); e != nil {
+		return e
+	}
+	return fieldError(name, err)
+}
+
+// typedError returns the exported error that says the same as a fault, or nil if
+// err is not a fault.
+func typedError(name string, err error) error {
 	if limit := fault.AsLimit(err); limit != nil {
-		return &LimitError{Name: limit.Name, Field: what, Limit: limit.Limit, Got: limit.Got}
+		return &LimitError{Name: limit.Name, Field: name, Limit: limit.Limit, Got: limit.Got}
 	}
 	if wrong := fault.As(err); wrong != nil {
-		return &TypeError{Field: what, Path: wrong.Path, Want: wrong.Want, Got: wrong.Got}
+		return &TypeError{Field: name, Path: wrong.Path, Want: wrong.Want, Got: wrong.Got}
 	}
-	return within(what, err)
+	return nil
 }

@@ -1,64 +1,55 @@
 package state
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
 
+	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/persist"
 )
 
-// Export returns the whole content as JSON, for [Import]: all fields but the
-// ephemeral ones, undeclared keys, the conversation, the results and the
-// version, as they are at one moment. Secrets are in it as they are. The journal
-// is not. The size is linear in what is held. It is the host's.
+// Export returns the whole content as JSON, for [Import]: all fields except the
+// ephemeral ones, undeclared keys, the conversation, the results and the version,
+// as they are at one moment. Secrets are included unmasked. The journal is not
+// included. The size is linear in the content. Only the host may call it.
 func (s *State) Export() ([]byte, error) {
 	h := s.on()
 	if h.rights != nil {
 		return nil, h.denied("export", "")
 	}
-	f := h.freeze()
-	t := f.tree.Load()
-	st := stackOf(t.slot(historySlot))
-	table := &stack{table: st.table, results: st.results}
-	st.index.Share(&table.index)
-	out := form.State{Format: form.Format, Version: f.version.Load(), Counts: t.counts(h.schema)}
-	for slot, sp := range h.schema.specs {
-		e := f.load(slot)
+	f := h.branch.Scan()
+	st := stackOf(f.Peek(h.schema.history.address()))
+	table := st.clone()
+	out := form.State{Format: form.Format, Version: f.Version(engine.View{}), Counts: h.schema.exportCounts(f)}
+	for sp, at := range h.readable(f) {
+		c := f.Get(at)
 		switch {
-		case slot == historySlot || e == nil || sp.ephemeral:
-		case slot == messagesSlot:
-			runs := append([]form.Run{}, formed(table.intern(lastOwner.Add(1), sp.share(e.value).([]Message)))...)
+		case c == nil || sp.ephemeral:
+		case sp == h.schema.messages():
+			msgs := sp.form.Share(c.Value).([]Message)
+			runs := append([]form.Run{}, exportRuns(table.intern(persist.NewOwner(), msgs))...)
 			out.Conversation = &runs
 		default:
-			data, err := sp.appendJSON(nil, e.value)
+			data, err := sp.appendJSON(nil, at, c.Value)
 			if err != nil {
 				return nil, err
 			}
-			out.Fields = append(out.Fields, form.Field{Name: sp.name, Value: data})
+			field := form.Field{Name: addressName(at), Value: data}
+			if sp.slot.Keyed {
+				out.Keys = append(out.Keys, field)
+			} else {
+				out.Fields = append(out.Fields, field)
+			}
 		}
 	}
-	for _, key := range f.keys() {
-		data, err := undeclaredSpec.appendJSON(nil, f.get(undeclaredSpec, key).value)
-		if err != nil {
-			return nil, err
-		}
-		out.Keys = append(out.Keys, form.Field{Name: key, Value: data})
-	}
-	for i := range st.results.Len() {
-		r := st.at(i)
-		e := form.Result{
-			ID: r.id, Agent: r.agent, Input: r.input, CreatedAt: r.created,
-			Prompt: formed(r.prompt), History: formed(r.history), Output: formed(r.output), ToolCalls: formed(r.called),
-		}
-		e.SetRaw(r.raw)
-		out.Results = append(out.Results, e)
+	for r := range st.all() {
+		out.Results = append(out.Results, exportResult(r))
 	}
 	for i := range table.table.Len() {
 		out.Messages = append(out.Messages, json.RawMessage(table.message(i).Raw()))
@@ -67,8 +58,17 @@ func (s *State) Export() ([]byte, error) {
 	return []byte(data), err
 }
 
-// formed returns runs as they are exported.
-func formed(runs []run) []form.Run {
+func exportResult(r *stackedResult) form.Result {
+	out := form.Result{
+		ID: r.id, Agent: r.agent, Input: r.input, CreatedAt: r.created,
+		Prompt: exportRuns(r.prompt), History: exportRuns(r.history),
+		Output: exportRuns(r.output), ToolCalls: exportRuns(r.called),
+	}
+	out.SetRaw(r.raw)
+	return out
+}
+
+func exportRuns(runs []messageRun) []form.Run {
 	if len(runs) == 0 {
 		return nil
 	}
@@ -79,63 +79,51 @@ func formed(runs []run) []form.Run {
 	return out
 }
 
-// counts returns the tree's counts of versions, from which the versions of bound
-// handles follow. Without a team the version alone says it.
-func (t *tree) counts(s *Schema) []form.Count {
+// exportCounts returns the counts of versions, from which the versions of bound
+// handles follow. Without a team the version alone is enough.
+func (s *Schema) exportCounts(f *engine.Branch) []form.Count {
 	if s.team == nil {
 		return nil
 	}
 	var counts []form.Count
-	for class := range t.classes {
-		if n := t.classes[class].versions; n > 0 {
-			counts = append(counts, form.Count{Classes: [][]string{s.readers(class)}, Versions: n})
+	for _, c := range f.VersionCounts() {
+		out := form.Count{Versions: c.Versions}
+		for _, class := range c.Classes {
+			out.Classes = append(out.Classes, s.access.readers[class])
 		}
-	}
-	for _, m := range t.mixed {
-		if m.versions == 0 {
-			continue
-		}
-		c := form.Count{Versions: m.versions}
-		for class := range t.classes {
-			if m.classes.has(class) {
-				c.Classes = append(c.Classes, s.readers(class))
-			}
-		}
-		counts = append(counts, c)
+		counts = append(counts, out)
 	}
 	return counts
 }
 
-// recount takes over exported counts. Classes that the schema no longer has
-// count for nobody but the host.
-func (t *tree) recount(s *Schema, in *form.State) {
+// importCounts takes over exported counts. Classes that the schema no longer has
+// count for the host only.
+func (s *Schema) importCounts(l *engine.Loader, in *form.State) {
 	if s.team == nil {
-		t.classes[undeclaredClass].versions = in.Version
+		l.Count(engine.VersionCount{Classes: []int{s.keys.slot.Class}, Versions: in.Version})
 		return
 	}
 	for _, c := range in.Counts {
-		touched := make(bits, len(t.classes)>>6+1)
-		known := false
+		count := engine.VersionCount{Versions: c.Versions}
 		for _, readers := range c.Classes {
 			slices.Sort(readers)
-			if class := slices.Index(s.classes, classKey(readers)); class >= 0 {
-				touched.with(class)
-				known = true
+			if class, ok := s.access.classIndex[classKey(readers)]; ok {
+				count.Classes = append(count.Classes, class)
 			}
 		}
-		if known && c.Versions <= in.Version {
-			t.count(touched, int(c.Versions))
+		if len(count.Classes) > 0 && c.Versions <= in.Version {
+			l.Count(count)
 		}
 	}
 }
 
-// Import returns a state with the content that Export wrote, converted to the
-// schema's types if nothing is lost. A nil schema stands for one that accepts any
-// name. Data that is damaged, of a newer format, or does not fit the schema is an
-// error that says where; validation is not asked again. The journal begins
-// after the imported version.
+// Import returns a state with the content that Export has written, converted to
+// the schema's types if nothing is lost. A nil schema accepts any name. If the
+// data is damaged, has a newer format, or does not fit the schema, the error says
+// where. Validation is not run again. The journal begins after the imported
+// version.
 func Import(schema *Schema, data []byte) (*State, error) {
-	in, err := decodeExport(data)
+	in, err := form.Decode(data)
 	if err != nil {
 		return nil, jsonError("import", err)
 	}
@@ -154,178 +142,145 @@ func importForm(schema *Schema, in *form.State) (*State, error) {
 
 // load fills the empty branch of a handle that nobody else has seen.
 func (h *handle) load(in *form.State) error {
-	b := h.branch
-	t := b.tree.Load().clone()
-	put := func(sp *spec, key string, v any, size int) {
-		e := &entry{value: sp.hide(v), size: size, version: in.Version, born: in.Version}
-		t.put(sp, key, e)
-		t.member(sp, nil, e)
-	}
-	st, talk, err := importStack(in, h.schema.limits)
+	l := engine.NewLoader(h.branch, in.Version)
+	st, conversation, err := importResults(in, h.schema.limits.Results)
 	if err != nil {
 		return err
 	}
-	if st.results.Len() > 0 {
-		t.put(historySpec, "", &entry{value: st, version: in.Version, born: in.Version})
+	if st.len() > 0 {
+		l.Put(h.schema.history.address(), engine.Merged{Value: st})
 	}
 	seen := map[string]bool{}
 	for i, f := range append(slices.Clone(in.Fields), in.Keys...) {
-		declared := i < len(in.Fields)
-		sp, key, err := h.named(f.Name)
-		switch {
-		case seen[f.Name]:
+		sp, at, err := h.locate(f.Name)
+		if err == nil {
+			err = h.schema.mayImport(sp, f.Name, i < len(in.Fields))
+		}
+		if seen[f.Name] {
 			err = errors.New("given twice")
-		case declared && err == nil && sp.slot < 0:
-			err = ErrUnknownField
-		case err == nil && sp.slot < 0:
-			err = checkName(f.Name, h.schema.limits.NameBytes)
-		case err == nil && sp.slot == messagesSlot:
-			err = errors.New("messages are in conversation")
 		}
 		if err != nil {
 			return fieldError(fault.Clip(f.Name), err)
 		}
 		seen[f.Name] = true
-		v, size, err := sp.imported(f.Value, h.schema.limits)
+		v, size, err := sp.form.Decode(f.Value)
+		m, err := sp.stored(at, v, size, err)
 		if err != nil {
-			o := op{spec: sp, key: key}
-			return o.about(err)
+			return err
 		}
-		put(sp, key, v, size)
+		l.Put(at, m)
 	}
 	if most := h.schema.limits.Keys; most > 0 && len(seen) > most {
 		return &LimitError{Name: "Keys", Limit: most, Got: len(seen)}
 	}
 	if in.Conversation != nil {
-		sp := h.schema.specs[messagesSlot]
-		v, size, err := sp.take(st.messages(talk), h.schema.limits.value(), true)
+		sp := h.schema.messages()
+		u, err := sp.store(sp.address(), st.messages(conversation), true)
 		if err != nil {
 			return err
 		}
-		if v, err = sp.settle(v, size, false); err != nil {
+		u.Borrowed = false // the list was made here
+		m, err := replaceHandler.Merge(sp.address(), nil, u)
+		if err != nil {
 			return err
 		}
-		put(sp, "", v, size)
+		l.Put(sp.address(), m)
 	}
-	t.recount(h.schema, in)
-	b.forked = in.Version
-	b.version.Store(in.Version)
-	b.tree.Store(t)
-	b.owned = true
+	h.schema.importCounts(l, in)
+	l.Done()
 	return nil
 }
 
-// imported returns an exported value in stored form, and its size.
-func (sp *spec) imported(data []byte, lim Limits) (any, int, error) {
-	if sp.any {
-		tree, err := jsontext.Decode(data, jsontext.Limits{})
-		if err != nil {
-			return nil, 0, jsonError(sp.name, err)
-		}
-		return sp.takeAny(tree, lim.value())
+// mayImport returns an error if a form may not have a name among its fields or
+// keys.
+func (s *Schema) mayImport(sp *fieldSpec, name string, declared bool) error {
+	switch {
+	case sp == s.messages():
+		return errors.New("messages are in conversation")
+	case sp.slot.Keyed && declared:
+		return ErrUnknownField
+	case sp.slot.Keyed:
+		return checkName(name, s.limits.NameBytes)
 	}
-	c, size, err := sp.plan.Decode(data, lim.value())
-	if err != nil {
-		return nil, 0, sp.fault(err)
-	}
-	v := c.Interface()
-	if sp.maxBytes > 0 && size > sp.maxBytes {
-		return nil, 0, &LimitError{Name: "MaxBytes", Field: sp.name, Limit: sp.maxBytes, Got: size}
-	}
-	v, err = sp.settle(v, size, false)
-	return v, size, err
+	return nil
 }
 
-// decodeExport reads the format, strictly.
-func decodeExport(data []byte) (*form.State, error) {
-	if err := jsontext.Check(data, jsontext.Limits{Depth: 10_000}); err != nil {
-		return nil, err
-	}
-	var head struct {
-		Format int `json:"format"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, err
-	}
-	if head.Format != form.Format {
-		return nil, fmt.Errorf("format %d; this package reads format %d", head.Format, form.Format)
-	}
-	in := &form.State{}
-	if err := exactMembers(data, reflect.TypeOf(*in), map[string]reflect.Type{
-		"fields": reflect.TypeFor[form.Field](), "keys": reflect.TypeFor[form.Field](),
-		"results": reflect.TypeFor[form.Result](), "counts": reflect.TypeFor[form.Count](),
-	}); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(data, in); err != nil {
-		return nil, err
-	}
-	if in.Version > math.MaxInt64 {
-		return nil, errors.New("$.version: out of range")
-	}
-	return in, nil
-}
-
-// importStack returns the results with their table of messages, and the
+// importResults returns the results with their table of messages, and the
 // conversation as runs of it.
-func importStack(in *form.State, lim Limits) (st *stack, talk []run, err error) {
-	if lim.Results > 0 && len(in.Results) > lim.Results {
-		return nil, nil, &LimitError{Name: "Results", Limit: lim.Results, Got: len(in.Results)}
+func importResults(in *form.State, limit int) (st *resultStack, conversation []messageRun, err error) {
+	if limit > 0 && len(in.Results) > limit {
+		return nil, nil, &LimitError{Name: "Results", Limit: limit, Got: len(in.Results)}
 	}
-	msgs := make([]Message, len(in.Messages))
-	for i, data := range in.Messages {
-		m, err := DecodeMessage(data)
-		if err != nil {
-			return nil, nil, fmt.Errorf("$.messages[%d]: %w", i, err)
-		}
-		msgs[i] = m
-	}
-	st = newStack()
-	if runs := st.intern(lastOwner.Add(1), msgs); len(msgs) > 0 && (len(runs) != 1 || st.table.Len() != len(msgs)) {
-		return nil, nil, errors.New("$.messages: a message is there twice")
-	}
-	take := func(path string, in []form.Run) ([]run, error) {
-		runs := make([]run, len(in))
-		for i, r := range in {
-			if r.From < 0 || r.To <= r.From || r.To > len(msgs) {
-				return nil, fmt.Errorf("%s: no messages from %d to %d", path, r.From, r.To)
-			}
-			runs[i] = run{r.From, r.To}
-		}
-		return runs, nil
+	st = newResultStack()
+	if err := st.importTable(in.Messages); err != nil {
+		return nil, nil, err
 	}
 	if in.Conversation != nil {
-		if talk, err = take("$.conversation", *in.Conversation); err != nil {
+		if conversation, err = st.importRuns("$.conversation", *in.Conversation); err != nil {
 			return nil, nil, err
 		}
 	}
 	results := make([]*stackedResult, len(in.Results))
-	for i, e := range in.Results {
-		path := jsontext.Index("$.results", i)
-		r := &stackedResult{id: e.ID, agent: e.Agent, input: e.Input, raw: e.Raw, created: e.CreatedAt}
-		for _, part := range []struct {
-			name string
-			runs []form.Run
-			to   *[]run
-		}{{"prompt", e.Prompt, &r.prompt}, {"history", e.History, &r.history}, {"output", e.Output, &r.output}, {"tool_calls", e.ToolCalls, &r.called}} {
-			if *part.to, err = take(path+"."+part.name, part.runs); err != nil {
-				return nil, nil, err
-			}
+	for i := range in.Results {
+		if results[i], err = st.importResult(jsontext.Index("$.results", i), &in.Results[i]); err != nil {
+			return nil, nil, err
 		}
-		for _, m := range st.messages(r.called) {
-			if _, ok := m.(ToolResultMessage); !ok {
-				return nil, nil, fmt.Errorf("%s.tool_calls: %q is no tool result", path, m.Type())
-			}
-		}
-		if e.RawBytes != "" {
-			raw, err := base64.StdEncoding.DecodeString(e.RawBytes)
-			if err != nil || e.Raw != "" {
-				return nil, nil, fmt.Errorf("%s.raw_base64: not base64, or beside raw", path)
-			}
-			r.raw = string(raw)
-		}
-		results[i] = r
 	}
 	st.results = st.results.Append(reflect.ValueOf(results), 0)
-	return st, talk, nil
+	return st, conversation, nil
+}
+
+// importTable fills the table of a new stack.
+func (st *resultStack) importTable(texts []json.RawMessage) error {
+	msgs := make([]Message, len(texts))
+	for i, data := range texts {
+		m, err := DecodeMessage(data)
+		if err != nil {
+			return fmt.Errorf("$.messages[%d]: %w", i, err)
+		}
+		msgs[i] = m
+	}
+	st.intern(persist.NewOwner(), msgs)
+	if st.table.Len() != len(msgs) {
+		return errors.New("$.messages: a message is there twice")
+	}
+	return nil
+}
+
+func (st *resultStack) importResult(path string, in *form.Result) (*stackedResult, error) {
+	raw, ok := in.GetRaw()
+	if !ok {
+		return nil, fmt.Errorf("%s.raw_base64: not base64, or together with raw", path)
+	}
+	r := &stackedResult{id: in.ID, agent: in.Agent, input: in.Input, raw: raw, created: in.CreatedAt}
+	for _, part := range []struct {
+		name string
+		runs []form.Run
+		to   *[]messageRun
+	}{
+		{"prompt", in.Prompt, &r.prompt}, {"history", in.History, &r.history},
+		{"output", in.Output, &r.output}, {"tool_calls", in.ToolCalls, &r.called},
+	} {
+		var err error
+		if *part.to, err = st.importRuns(path+"."+part.name, part.runs); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range st.messages(r.called) {
+		if _, ok := m.(ToolResultMessage); !ok {
+			return nil, fmt.Errorf("%s.tool_calls: %q is not a tool result", path, m.Type())
+		}
+	}
+	return r, nil
+}
+
+func (st *resultStack) importRuns(path string, in []form.Run) ([]messageRun, error) {
+	runs := make([]messageRun, len(in))
+	for i, r := range in {
+		if r.From < 0 || r.To <= r.From || r.To > st.table.Len() {
+			return nil, fmt.Errorf("%s: no messages from %d to %d", path, r.From, r.To)
+		}
+		runs[i] = messageRun{r.From, r.To}
+	}
+	return runs, nil
 }

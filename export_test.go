@@ -216,7 +216,7 @@ func TestImportNamesWhatIsDamaged(t *testing.T) {
 	const user = `{"type":"text","role":"user","content":"a"}`
 	for text, want := range map[string]string{
 		``:                                    "$",
-		`null`:                                "format 0",
+		`null`:                                "$: want object, got null",
 		`[]`:                                  "",
 		`{}`:                                  "format 0",
 		`{"format":"1"}`:                      "format",

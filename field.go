@@ -2,48 +2,49 @@ package state
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"sync/atomic"
 
 	"github.com/agentstate/state/internal/value"
 )
 
-// Field declares a field of type T and is the typed door to it: pass it to
-// [NewSchema] by address, and use the same value to read and write the field in
-// any [State] whose schema has a field of that name and type.
+// Field declares a field of type T and is its accessor: pass it to [NewSchema] by
+// address, and use the same value to read and write the field in any [State]
+// whose schema has a field of that name and type.
 //
-// The exported members are settings. They are read once, by NewSchema; what
-// counts afterwards is what the state's schema declares under the name. All
-// methods are safe for concurrent use. A Field must not be copied.
+// The exported members are settings. NewSchema reads them once; after that, only
+// what the state's schema declares under the name counts. All methods are safe
+// for concurrent use. A Field must not be copied.
 type Field[T any] struct {
 	// Name identifies the field: one line of visible text.
 	Name string
-	// Description says what the field holds, for people and models.
+	// Description explains the content of the field to people and models.
 	Description string
-	// UpdateRules says when and how a model should fill the field in.
+	// UpdateRules tells a model when and how to fill in the field.
 	UpdateRules string
-	// Owner is the agent the field belongs to; empty means the host.
+	// Owner is the agent that the field belongs to; empty means the host.
 	Owner string
-	// Read and Write say who may use the field. Writing needs reading.
+	// Read and Write are the agents that may use the field. An agent that may
+	// write it must be able to read it.
 	Read, Write Scope
-	// Handler says how Set combines a value with what is there. By default a
-	// list appends and all else replaces.
+	// Handler combines a value that is Set with the current one. By default lists
+	// append, and everything else is replaced.
 	Handler Handler[T]
 	// Secret masks the value in everything that is rendered.
 	Secret bool
 	// Ephemeral fields are never exported, and EndRun deletes them.
 	Ephemeral bool
-	// NoCopy stores and returns values without copying them. The caller
-	// promises that nobody changes them.
+	// NoCopy stores and returns values without copying them. The caller must not
+	// change them.
 	NoCopy bool
-	// MaxBytes bounds the size of the value, about its length as JSON. Zero
-	// means [Limits].ValueBytes.
+	// MaxBytes is the largest size of the value, about its length as JSON
+	// (default [Limits].ValueBytes).
 	MaxBytes int
-	// Validate is asked before a value is stored. It gets a copy of the result
-	// of the merge. It must not call the State.
+	// Validate accepts or refuses a value before it is stored. It gets a copy of
+	// the result of the merge. Calls for the same field take turns, as those of a
+	// handler do: see [NewHandler].
 	Validate func(T) error
-	// OneOf lists the types that a Field[any] accepts; empty means all.
+	// OneOf lists the types that a Field[any] accepts; empty accepts all.
 	OneOf []reflect.Type
 
 	_     noCopy
@@ -53,76 +54,65 @@ type Field[T any] struct {
 // binding remembers where the last schema keeps the field.
 type binding struct {
 	schema *Schema
-	spec   *spec
+	spec   *fieldSpec
 }
 
-// noCopy makes go vet report copies of what contains it.
-type noCopy struct{}
-
-func (*noCopy) Lock()   {}
-func (*noCopy) Unlock() {}
-
 func (f *Field[T]) declare(d *schemaDraft) {
-	fail := func(format string, args ...any) {
-		d.fail(fmt.Errorf("state: field %q: "+format, append([]any{f.Name}, args...)...))
-	}
 	if f.Name == "" {
 		d.fail(errors.New("state: a field has no Name"))
 		return
 	}
 	typ := reflect.TypeFor[T]()
-	if f.Name == messagesName && typ != reflect.TypeFor[[]Message]() {
-		fail("must be a Field[[]state.Message], not %v", typ)
+	switch {
+	case f.Name == messagesName && typ != reflect.TypeFor[[]Message]():
+		d.failField(f.Name, "must be a Field[[]state.Message], not %v", typ)
+		return
+	case f.Name == messagesName && f.Secret:
+		d.failField(f.Name, "cannot be Secret: the history shows the conversation; use Read")
 		return
 	}
-	if f.Name == messagesName && f.Secret {
-		fail("cannot be Secret: the history shows what was said; use Read")
-		return
-	}
-	sp, err := newSpec(f.Name, typ)
+	sp, err := newFieldSpec(f.Name, typ)
 	if err != nil {
 		d.fail(err)
 		return
 	}
 	sp.description, sp.updateRules, sp.owner = f.Description, f.UpdateRules, f.Owner
 	sp.read, sp.write = f.Read, f.Write
-	sp.secret, sp.ephemeral, sp.noCopy, sp.maxBytes = f.Secret, f.Ephemeral, f.NoCopy, f.MaxBytes
-	sp.direct = sp.direct && !f.Secret || f.NoCopy && sp.list == nil && !sp.any && !f.Secret
+	sp.ephemeral, sp.maxBytes = f.Ephemeral, f.MaxBytes
+	sp.form.Secret, sp.form.NoCopy = f.Secret, f.NoCopy
 	if f.MaxBytes < 0 {
-		fail("MaxBytes is negative")
+		d.failField(f.Name, "MaxBytes is negative")
 	}
 	if h := f.Handler.h; h != nil {
 		if f.Name == messagesName && !h.keepsPairs() {
-			fail("handler %s can part tool calls from their results", h.name)
+			d.failField(f.Name, "handler %s can separate tool calls from their results", h.name)
 		}
 		sp.handler = h
 	}
 	if validate := f.Validate; validate != nil {
 		sp.validate = func(v any) error { return validate(as[T](v)) }
 	}
-	for i, one := range f.OneOf {
-		if !sp.any {
-			fail("OneOf is for a Field[any]")
-			break
-		}
-		if one == nil {
-			fail("OneOf[%d] is nil", i)
-		} else if _, err := value.For(one); err != nil {
-			fail("OneOf[%d]: %w", i, typeError(f.Name, err))
-		}
-		sp.oneOf = append(sp.oneOf, one)
-	}
+	f.declareOneOf(d, sp)
 	d.add(sp)
 }
 
-// as converts a stored or merged value to T. A nil is the zero T.
-func as[T any](v any) T {
-	t, _ := v.(T)
-	return t
+func (f *Field[T]) declareOneOf(d *schemaDraft, sp *fieldSpec) {
+	if len(f.OneOf) > 0 && !sp.form.Any {
+		d.failField(f.Name, "OneOf is for a Field[any]")
+		return
+	}
+	for i, typ := range f.OneOf {
+		if typ == nil {
+			d.failField(f.Name, "OneOf[%d] is nil", i)
+		} else if _, err := value.For(typ); err != nil {
+			d.failField(f.Name, "OneOf[%d]: %w", i, valueError(f.Name, err))
+		}
+		sp.form.OneOf = append(sp.form.OneOf, typ)
+	}
 }
 
-// in returns the field's spec in the schema of a handle.
-func (f *Field[T]) in(h *handle) (*spec, error) {
+// spec returns the field's spec in the schema of a handle.
+func (f *Field[T]) spec(h *handle) (*fieldSpec, error) {
 	if b := f.bound.Load(); b != nil && b.schema == h.schema {
 		return b.spec, nil
 	}
@@ -130,56 +120,49 @@ func (f *Field[T]) in(h *handle) (*spec, error) {
 	if !ok {
 		return nil, fieldError(f.Name, ErrUnknownField)
 	}
-	if typ := reflect.TypeFor[T](); sp.typ != typ {
-		return nil, &TypeError{Field: f.Name, Path: "type", Want: sp.typ.String(), Got: typ.String()}
+	if typ := reflect.TypeFor[T](); sp.form.Type != typ {
+		return nil, &TypeError{Field: f.Name, Path: "type", Want: sp.form.Type.String(), Got: typ.String()}
 	}
 	f.bound.Store(&binding{schema: h.schema, spec: sp})
 	return sp, nil
 }
 
-// reader returns the spec if the handle may read the field.
-func (f *Field[T]) reader(h *handle, op string) (*spec, error) {
-	sp, err := f.in(h)
-	if err != nil {
-		return nil, err
+// toRead returns the spec if the handle may read the field.
+func (f *Field[T]) toRead(h *handle) (*fieldSpec, error) {
+	sp, err := f.spec(h)
+	if err == nil && !h.mayRead(sp) {
+		err = h.denied("read", sp.name)
 	}
-	if !h.mayRead(sp.slot) {
-		return nil, h.denied(op, sp.name)
-	}
-	return sp, nil
+	return sp, err
 }
 
-// writer returns the spec if the handle may write the field.
-func (f *Field[T]) writer(h *handle, op Op) (*spec, error) {
-	sp, err := f.in(h)
-	if err != nil {
-		return nil, err
+// toWrite returns the spec if the handle may write the field.
+func (f *Field[T]) toWrite(h *handle, op Op) (*fieldSpec, error) {
+	sp, err := f.spec(h)
+	if err == nil && !h.mayWrite(sp) {
+		err = h.denied(string(op), sp.name)
 	}
-	if !h.mayWrite(sp.slot) {
-		return nil, h.denied(string(op), sp.name)
-	}
-	return sp, nil
+	return sp, err
 }
 
-// Get returns a copy of the value. It is [ErrNotFound] if the field is unset,
-// [ErrDenied] if the handle may not read it, [ErrUnknownField] if the schema has
-// no such field and a [TypeError] if it has one of another type.
+// Get returns a copy of the value. The error is [ErrNotFound] if the field is
+// unset, [ErrDenied] if the handle may not read it, [ErrUnknownField] if the
+// schema has no such field and a [TypeError] if it has one of another type.
 func (f *Field[T]) Get(st *State) (T, error) {
+	var zero T
 	h := st.on()
-	sp, err := f.reader(h, "read")
+	sp, err := f.toRead(h)
 	if err != nil {
-		var zero T
 		return zero, err
 	}
-	e := h.branch.load(sp.slot)
-	if e == nil {
-		var zero T
+	c := h.branch.Slot(&sp.slot)
+	if c == nil {
 		return zero, fieldError(sp.name, ErrNotFound)
 	}
 	if sp.direct {
-		return e.value.(T), nil
+		return c.Value.(T), nil
 	}
-	return as[T](sp.out(e.value)), nil
+	return as[T](sp.form.Load(c.Value)), nil
 }
 
 // Or returns a copy of the value, or def if Get would return an error.
@@ -193,88 +176,71 @@ func (f *Field[T]) Or(st *State, def T) T {
 // Has reports whether the field is set and the handle may read it.
 func (f *Field[T]) Has(st *State) bool {
 	h := st.on()
-	sp, err := f.reader(h, "read")
-	return err == nil && h.branch.load(sp.slot) != nil
+	sp, err := f.toRead(h)
+	return err == nil && h.branch.Slot(&sp.slot) != nil
 }
 
-// Set combines v with the value that is there, by the schema's handler: lists
-// append by default, all else is replaced. v is copied.
+// Set combines v with the current value, by the schema's handler: by default
+// lists append, and everything else is replaced. v is copied.
 //
-// To change a list that was read before, use Update or Replace: a Get, an append
-// and a Set would add the whole list to itself.
+// To change a list that was read before, use Update or Replace: Get, append and
+// Set would add the whole list to itself.
 func (f *Field[T]) Set(st *State, v T) error {
 	h := st.on()
-	sp, err := f.writer(h, OpSet)
+	sp, err := f.toWrite(h, OpSet)
 	if err != nil {
 		return err
 	}
-	return h.put(op{kind: OpSet, spec: sp, handler: sp.handler}, v)
+	return h.put(sp, sp.onSet, v)
 }
 
 // SetWith is Set with another handler, for this call only.
 func (f *Field[T]) SetWith(st *State, v T, handler Handler[T]) error {
 	h := st.on()
-	sp, err := f.writer(h, OpSet)
+	sp, err := f.toWrite(h, OpSet)
 	if err != nil {
 		return err
 	}
 	if handler.h == nil {
-		return h.put(op{kind: OpSet, spec: sp, handler: sp.handler}, v)
+		return h.put(sp, sp.onSet, v)
 	}
 	if err := sp.accepts(handler.h); err != nil {
 		return err
 	}
-	return h.put(op{kind: OpSet, spec: sp, handler: handler.h}, v)
+	return h.put(sp, sp.newOp(OpSet, handler.h), v)
 }
 
 // Replace stores a copy of v, whatever the handler is.
 func (f *Field[T]) Replace(st *State, v T) error {
 	h := st.on()
-	sp, err := f.writer(h, OpReplace)
+	sp, err := f.toWrite(h, OpReplace)
 	if err != nil {
 		return err
 	}
-	return h.put(op{kind: OpReplace, spec: sp}, v)
+	return h.put(sp, sp.onReplace, v)
 }
 
 // Update stores what fn makes of the current value, or of the zero value if the
-// field is unset; the handler has no part in it. No write of others in between
-// is lost: fn runs again if the field changed meanwhile, so it must have no
-// other effects. It runs without a lock. An error of fn is returned as it is and
-// nothing is stored.
+// field is unset. The handler is not called. No other write in between is lost:
+// fn runs again if the field has changed meanwhile, so it must have no other
+// effects. fn runs without a lock, in turns with other functions of users for the
+// same field: see [NewHandler]. If fn returns an error, Update returns it as it
+// is and stores nothing.
 func (f *Field[T]) Update(st *State, fn func(T) (T, error)) error {
 	h := st.on()
-	sp, err := f.writer(h, OpUpdate)
+	sp, err := f.toWrite(h, OpUpdate)
 	if err != nil {
 		return err
 	}
-	return h.rewrite(op{kind: OpUpdate, spec: sp, computed: true}, func(current any, _ bool) (any, error) {
-		return fn(as[T](current))
-	})
+	return h.rewrite(sp, func(current any) (any, error) { return fn(as[T](current)) })
 }
 
 // Delete makes the field unset and reports whether it was set.
 func (f *Field[T]) Delete(st *State) (bool, error) {
 	h := st.on()
-	sp, err := f.writer(h, OpDelete)
+	sp, err := f.toWrite(h, OpDelete)
 	if err != nil {
 		return false, err
 	}
-	return h.delete(sp, "")
-}
-
-// FieldInfo describes a field to whoever may read it.
-type FieldInfo struct {
-	Name        string
-	Type        string // for people and models: string, list of integer, …
-	GoType      reflect.Type
-	OneOf       []reflect.Type // as the field has it
-	Description string
-	UpdateRules string
-	Owner       string
-	Handler     string // the name of the handler
-	Secret      bool
-	Ephemeral   bool
-	Writable    bool // this handle may write it
-	Set         bool // it has a value
+	return h.delete(sp, sp.address())
 }

@@ -8,8 +8,13 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -252,31 +257,137 @@ func TestAHandlerThatFailsOrPanicsChangesNothing(t *testing.T) {
 	require.Equal(t, []string{"kept"}, f.Or(st, nil))
 }
 
-func TestAHandlerThatCallsBackGetsAnErrorNeverADeadlock(t *testing.T) {
-	var st *state.State
-	var errs []error
-	var f *state.Field[int]
-	f = &state.Field[int]{Name: "x", Handler: state.NewHandler("own", func(_ int, _ bool, update int) (int, error) {
-		errs = []error{
-			f.Set(st, 1), f.Replace(st, 1), f.Update(st, func(int) (int, error) { return 1, nil }), st.KV().Set("text", "a"),
-			st.Patch(map[string]any{"text": "a"}), st.EndRun(), st.Update(func(*state.State) error { return nil }), st.Join(),
-			st.History().Append(state.InferenceResult{}), st.History().Reset(nil), st.Revert(st.Snapshot()),
-		}
-		_, err := f.Delete(st)
-		errs = append(errs, err)
-		_, _, err = st.History().Pop()
-		errs = append(errs, err)
-		return update, nil
-	})}
-	st = state.New(state.MustSchema(f, ruleText, ruleTemp))
-	require.NoError(t, st.Patch(map[string]any{"temp": "x"}))
-	require.NoError(t, st.History().Append(state.InferenceResult{}))
-	require.NoError(t, f.Set(st, 7))
-	for i, err := range errs {
-		require.Error(t, err, "call %d", i)
+func TestAHandlerThatWritesItsOwnFieldGetsAnErrorNeverADeadlock(t *testing.T) {
+	for name, write := range map[string]func(*state.State, *state.Field[int]) error{
+		"Set":    func(st *state.State, f *state.Field[int]) error { return f.Set(st, 1) },
+		"KV.Set": func(st *state.State, f *state.Field[int]) error { return st.KV().Set("x", 1) },
+		"Update": func(st *state.State, f *state.Field[int]) error {
+			return f.Update(st, func(int) (int, error) { return 1, nil })
+		},
+		"a joined branch": func(st *state.State, f *state.Field[int]) error {
+			branch := st.Fork()
+			if err := f.SetWith(branch, 1, state.NewHandler("other", func(int, bool, int) (int, error) { return 1, nil })); err != nil {
+				return err
+			}
+			return st.Join(branch)
+		},
+		"a transaction": func(st *state.State, f *state.Field[int]) error {
+			return st.Update(func(tx *state.State) error {
+				return f.SetWith(tx, 1, state.NewHandler("other", func(int, bool, int) (int, error) { return 1, nil }))
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var st *state.State
+				var f *state.Field[int]
+				calls := 0
+				f = &state.Field[int]{Name: "x", Handler: state.NewHandler("own", func(_ int, _ bool, update int) (int, error) {
+					calls++
+					err := write(st, f)
+					require.ErrorIs(t, err, state.ErrConflict)
+					require.EqualError(t, err, `state: "x": no turn to write within 1s: `+
+						`does the handler own, Validate or a function given to Update write the field itself?`)
+					var conflict *state.ConflictError
+					require.ErrorAs(t, err, &conflict)
+					require.Equal(t, []string{"x"}, conflict.Fields)
+					return update, nil
+				})}
+				st = state.New(state.MustSchema(f))
+				start := time.Now()
+				require.NoError(t, f.Set(st, 7))
+				require.Equal(t, time.Second, time.Since(start))
+				require.Equal(t, 1, calls)
+				require.Equal(t, 7, f.Or(st, 0))
+				require.EqualValues(t, 1, st.Version(), "no other write")
+				require.NoError(t, f.Replace(st, 8), "afterwards all is as before")
+			})
+		})
 	}
-	require.Equal(t, uint64(3), st.Version(), "none of them wrote")
-	require.NoError(t, f.Replace(st, 8), "afterwards it is as before")
+}
+
+// A write that needs no turn overtakes the handler that makes it, each time.
+func TestAHandlerThatReplacesItsOwnFieldFailsAfterASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var st *state.State
+		var f *state.Field[int]
+		f = &state.Field[int]{Name: "x", Handler: state.NewHandler("own", func(current int, _ bool, update int) (int, error) {
+			return update, f.Replace(st, current+1)
+		})}
+		st = state.New(state.MustSchema(f))
+		start := time.Now()
+		err := f.Set(st, 7)
+		require.ErrorIs(t, err, state.ErrConflict)
+		require.ErrorContains(t, err, `"x"`)
+		require.InDelta(t, time.Second, time.Since(start), float64(100*time.Millisecond))
+	})
+}
+
+// Two handlers that write the field of each other do not wait forever.
+func TestHandlersThatWriteTheFieldsOfEachOtherFailAfterASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var st *state.State
+		fields := make([]*state.Field[int], 2)
+		var entered atomic.Int32
+		for i := range fields {
+			fields[i] = &state.Field[int]{
+				Name: "f" + strconv.Itoa(i),
+				Handler: state.NewHandler("other", func(_ int, _ bool, update int) (int, error) {
+					entered.Add(1)
+					for entered.Load() < 2 {
+						time.Sleep(time.Millisecond)
+					}
+					return update, fields[1-i].Set(st, update)
+				}),
+			}
+		}
+		st = state.New(state.MustSchema(fields[0], fields[1]))
+		start := time.Now()
+		errs := make(chan error)
+		for _, f := range fields {
+			go func() { errs <- f.Set(st, 1) }()
+		}
+		require.ErrorIs(t, <-errs, state.ErrConflict)
+		<-errs
+		require.Less(t, time.Since(start), 2100*time.Millisecond)
+	})
+}
+
+// Code of users for one field takes turns, in the order of the writes, and delays
+// nothing else.
+func TestHandlersOfOneFieldTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		running, most := 0, 0
+		f := &state.Field[[]int]{Name: "x", Handler: state.NewHandler("slow", func(current []int, _ bool, update []int) ([]int, error) {
+			running++
+			most = max(most, running)
+			time.Sleep(100 * time.Millisecond)
+			running--
+			return append(current, update...), nil
+		})}
+		plain := &state.Field[int]{Name: "plain"}
+		st := state.New(state.MustSchema(f, plain))
+		branch := st.Fork()
+		start := time.Now()
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() { require.NoError(t, f.Set(st, []int{i})) })
+			synctest.Wait()
+		}
+		require.NoError(t, plain.Set(st, 1))
+		require.Empty(t, f.Or(st, nil))
+		require.Zero(t, time.Since(start), "another field, and reads, do not wait")
+		require.Zero(t, most-1)
+		wg.Wait()
+		require.Equal(t, 500*time.Millisecond, time.Since(start))
+		require.Equal(t, []int{0, 1, 2, 3, 4}, f.Or(st, nil))
+		require.Equal(t, 1, most)
+		start = time.Now()
+		wg.Go(func() { require.NoError(t, f.Set(st, []int{5})) })
+		wg.Go(func() { require.NoError(t, f.Set(branch, []int{6})) })
+		wg.Wait()
+		require.Equal(t, 100*time.Millisecond, time.Since(start), "branches do not wait for each other")
+	})
 }
 
 func TestSumOutOfRangeIsAnError(t *testing.T) {

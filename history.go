@@ -1,149 +1,148 @@
 package state
 
 import (
-	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"time"
-	"unicode/utf8"
 
+	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/fault"
-	"github.com/agentstate/state/internal/value"
-)
-
-const (
-	messagesName = "messages"
-	historyName  = "history" // in errors; it is no field
 )
 
 // Messages is the conversation, a field that every schema has: a list that
-// appends and that everybody may use, unless the schema declares it otherwise.
+// appends and that every agent may use, unless the schema declares it otherwise.
 // The user's turn is added with Messages.Set, an agent's with [History.Append].
 var Messages = &Field[[]Message]{
 	Name:        messagesName,
-	Description: "The conversation.",
+	Description: messagesDescription,
 	Read:        Public,
 	Write:       Public,
 }
 
-// InferenceResult is one call of a model by an agent, with what came of it.
-type InferenceResult struct {
-	ID        string              `json:"id,omitempty"`
-	Agent     string              `json:"agent"`
-	Input     string              `json:"input"`
-	Prompt    []Message           `json:"prompt"`     // the agent's own instructions
-	History   []Message           `json:"history"`    // the conversation that was sent along
-	Output    []Message           `json:"output"`     // what the model answered
-	ToolCalls []ToolResultMessage `json:"tool_calls"` // the results of the calls in Output
-	Raw       string              `json:"raw"`        // the provider's response, byte for byte
-	CreatedAt time.Time           `json:"created_at"`
-}
-
-// History is the stack of the inference results of a [State]. Whoever may not
-// read [Messages] sees only the results he appended himself. All methods are
-// safe for concurrent use.
+// History is the stack of the inference results of a [State]. An agent that may
+// not read [Messages] sees only the results that it has appended itself. All
+// methods are safe for concurrent use.
 //
 // A message is held once, however many results refer to it.
 type History struct{ state *State }
 
+// History returns the stack of inference results. It is cheap.
+func (s *State) History() *History { return &History{s} }
+
+// read returns the results, and what the handle sees of them.
+func (hs *History) read() (*resultStack, *historyForm, engine.View) {
+	h := hs.state.on()
+	form := h.schema.history
+	return stackOf(h.branch.Slot(&form.slot)), form, h.view()
+}
+
 // Append pushes a copy of r, and in the same version appends its Output and then
-// its ToolCalls to Messages, so that stack and conversation agree; an agent that
-// may not write Messages pushes the result only. On a bound handle an empty
-// Agent becomes the handle's, and another name is [ErrDenied]. An empty
-// CreatedAt becomes the present time.
+// its ToolCalls to Messages. For an agent that may not write Messages it only
+// pushes the result. On a bound handle an empty Agent becomes the handle's, and
+// another name is [ErrDenied]. A zero CreatedAt becomes the present time.
 func (hs *History) Append(r InferenceResult) error {
 	h := hs.state.on()
-	if reentered() {
-		return errReentered
-	}
-	if err := h.branch.alive(); err != nil {
+	if err := h.branch.Alive(); err != nil {
 		return err
 	}
-	if h.rights != nil {
-		if !h.member() || r.Agent != "" && r.Agent != h.agent {
-			if r.Agent != "" && r.Agent != h.agent {
-				return h.denied(fmt.Sprintf("append a result of %q to", fault.Clip(r.Agent)), historyName)
-			}
-			return h.denied(string(OpAppend), historyName)
-		}
-		r.Agent = h.agent
+	if err := h.mayAppend(&r); err != nil {
+		return err
 	}
 	if r.CreatedAt.IsZero() {
 		r.CreatedAt = time.Now()
 	}
 	r.CreatedAt = r.CreatedAt.UTC().Round(0)
-	if err := r.check(h.schema.limits); err != nil {
+	if err := r.check(h.schema.limits.ValueBytes); err != nil {
 		return err
 	}
-	push := op{kind: OpAppend, spec: historySpec, handler: pushing, value: r, size: r.size(), borrowed: true, by: h.signature}
-	push.class = int16(h.schema.resultClass(r.Agent) + 1)
-	turn, err := h.turn(&r)
+	ops := make([]engine.Op, 1, 2)
+	ops[0] = h.schema.history.appendOp(r, h.author)
+	ops, err := h.addConversation(ops, &r)
 	if err != nil {
 		return err
 	}
-	user := turn != nil && turn.runsUserCode()
-	return h.transact(user, func(t *tree) ([]edit, error) {
-		cur := t.slot(historySlot)
-		pushed, err := push.step(cur, value.Limits{})
-		if err != nil {
-			return nil, err
-		}
-		edits := []edit{{spec: historySpec, from: cur, to: &pushed, ops: []op{push}}}
-		if turn == nil {
-			return edits, nil
-		}
-		cur = t.slot(messagesSlot)
-		said, err := turn.step(cur, h.schema.limits.value())
-		if err == nil {
-			err = turn.spec.check(said)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return append(edits, edit{spec: turn.spec, from: cur, to: &said, ops: []op{*turn}}), nil
-	})
+	plan := func(t *engine.Tree) ([]engine.Edit, error) { return mergeOps(t, ops) }
+	if last := ops[len(ops)-1]; last.Callback {
+		err = h.branch.Transact(h.view(), []engine.Address{last.Address}, plan)
+	} else {
+		err = h.branch.Commit(h.view(), plan)
+	}
+	return h.explain(err)
 }
 
-// turn returns the op that adds what a result says to the conversation, or nil
-// if there is none.
-func (h *handle) turn(r *InferenceResult) (*op, error) {
-	if len(r.Output)+len(r.ToolCalls) == 0 || !h.mayWrite(messagesSlot) {
-		return nil, nil
+// mayAppend returns an error if the handle may not append a result, and otherwise
+// gives the result its agent.
+func (h *handle) mayAppend(r *InferenceResult) error {
+	switch {
+	case h.rights == nil:
+		return nil
+	case r.Agent != "" && r.Agent != h.agent():
+		return h.denied(fmt.Sprintf("append a result of %q to", fault.Clip(r.Agent)), historyName)
+	case !h.rights.member:
+		return h.denied(string(OpAppend), historyName)
 	}
-	sp := h.schema.specs[messagesSlot]
-	o := op{kind: OpSet, spec: sp, handler: sp.handler, by: h.signature}
-	if o.handler.overwrites() {
-		o.handler = appending
+	r.Agent = h.agent()
+	return nil
+}
+
+// addConversation adds the op that appends what a result says to the
+// conversation, if there is something and the handle may write it.
+func (h *handle) addConversation(ops []engine.Op, r *InferenceResult) ([]engine.Op, error) {
+	sp := h.schema.messages()
+	if len(r.Output)+len(r.ToolCalls) == 0 || !h.mayWrite(sp) {
+		return ops, nil
+	}
+	o := sp.onSet
+	if o.Overwrites {
+		o = sp.newOp(OpSet, appendHandler)
 	}
 	said := make([]Message, 0, len(r.Output)+len(r.ToolCalls))
 	said = append(said, r.Output...)
 	for _, m := range r.ToolCalls {
 		said = append(said, m)
 	}
-	v, size, err := sp.take(said, h.schema.limits.value(), true)
-	if err != nil {
+	var err error
+	if o.Update, err = sp.store(o.Address, said, true); err != nil {
 		return nil, err
 	}
-	o.value, o.size = sp.hide(v), size
-	return &o, nil
+	o.Borrowed = false // the list was made here
+	o.Author = h.author
+	return append(ops, o), nil
 }
 
-// Len returns how many results there are.
+// mergeOps returns the edits that apply ops to a tree, each to an address of its
+// own.
+func mergeOps(t *engine.Tree, ops []engine.Op) ([]engine.Edit, error) {
+	edits := make([]engine.Edit, len(ops))
+	for i := range ops {
+		o := &ops[i]
+		from := t.Get(o.Address)
+		to, err := o.Apply(from)
+		if err == nil {
+			err = o.Slot.Form.Check(to)
+		}
+		if err != nil {
+			return nil, err
+		}
+		edits[i] = engine.Edit{Address: o.Address, From: from, To: &to, Ops: ops[i : i+1]}
+	}
+	return edits, nil
+}
+
+// Len returns the number of results.
 func (hs *History) Len() int {
-	h := hs.state.on()
-	return h.results().count(h)
+	st, form, view := hs.read()
+	return form.count(view, st)
 }
 
-// All yields the results with their places, oldest first, as they are at one
+// All yields the results with their indexes, oldest first, as they are at one
 // moment.
 func (hs *History) All() iter.Seq2[int, InferenceResult] {
 	return func(yield func(int, InferenceResult) bool) {
-		h := hs.state.on()
-		st := h.results()
+		st, form, view := hs.read()
 		n := 0
-		for r := range st.seen(h) {
+		for r := range form.seen(view, st) {
 			if !yield(n, st.result(r)) {
 				return
 			}
@@ -155,9 +154,8 @@ func (hs *History) All() iter.Seq2[int, InferenceResult] {
 // By yields the results of one agent, oldest first.
 func (hs *History) By(agent string) iter.Seq[InferenceResult] {
 	return func(yield func(InferenceResult) bool) {
-		h := hs.state.on()
-		st := h.results()
-		for r := range st.seen(h) {
+		st, form, view := hs.read()
+		for r := range form.seen(view, st) {
 			if r.agent == agent && !yield(st.result(r)) {
 				return
 			}
@@ -165,19 +163,18 @@ func (hs *History) By(agent string) iter.Seq[InferenceResult] {
 	}
 }
 
-// Results returns a copy of the stack, oldest first.
+// Results returns a copy of all results, oldest first.
 func (hs *History) Results() []InferenceResult { return hs.From(0) }
 
-// Since returns the results from place i on; a negative i counts from the end.
+// From returns the results from index i on. A negative i counts from the end.
 func (hs *History) From(i int) []InferenceResult {
-	h := hs.state.on()
-	st := h.results()
+	st, form, view := hs.read()
 	if i < 0 {
-		i = max(0, st.count(h)+i)
+		i = max(0, form.count(view, st)+i)
 	}
 	results := []InferenceResult{}
 	n := 0
-	for r := range st.seen(h) {
+	for r := range form.seen(view, st) {
 		if n >= i {
 			results = append(results, st.result(r))
 		}
@@ -186,20 +183,16 @@ func (hs *History) From(i int) []InferenceResult {
 	return results
 }
 
-// At returns the result at place i, if there is one.
+// At returns the result at index i, if there is one.
 func (hs *History) At(i int) (InferenceResult, bool) {
-	h := hs.state.on()
-	st := h.results()
-	if i < 0 {
+	st, form, view := hs.read()
+	if i < 0 || i >= st.len() {
 		return InferenceResult{}, false
 	}
-	if h.mayRead(messagesSlot) {
-		if i >= st.results.Len() {
-			return InferenceResult{}, false
-		}
+	if view.Sees(form.messagesClass) {
 		return st.result(st.at(i)), true
 	}
-	for r := range st.seen(h) {
+	for r := range form.seen(view, st) {
 		if i == 0 {
 			return st.result(r), true
 		}
@@ -210,79 +203,90 @@ func (hs *History) At(i int) (InferenceResult, bool) {
 
 // Last returns the latest result, if there is one.
 func (hs *History) Last() (InferenceResult, bool) {
-	h := hs.state.on()
-	st := h.results()
-	for i := st.results.Len() - 1; i >= 0; i-- {
-		if r := st.at(i); h.seesResult(r) {
+	st, form, view := hs.read()
+	for i := st.len() - 1; i >= 0; i-- {
+		if r := st.at(i); form.sees(view, r) {
 			return st.result(r), true
 		}
 	}
 	return InferenceResult{}, false
 }
 
-// Pop removes the latest result and returns it. Messages stay as they are. It
-// needs the right to write Messages.
+// Pop removes the latest result and returns it. Messages do not change. Pop needs
+// the right to write Messages.
 func (hs *History) Pop() (InferenceResult, bool, error) {
 	h := hs.state.on()
-	if !h.mayWrite(messagesSlot) {
+	if !h.mayWrite(h.schema.messages()) {
 		return InferenceResult{}, false, h.denied(string(OpPop), historyName)
-	}
-	if reentered() {
-		return InferenceResult{}, false, errReentered
 	}
 	var popped InferenceResult
 	found := false
-	err := h.transact(true, func(t *tree) ([]edit, error) {
-		h.branch.load(historySlot) // what is popped depends on what is there
-		cur := t.slot(historySlot)
-		st := stackOf(cur)
-		if found = st.results.Len() > 0; !found {
+	form := h.schema.history
+	err := h.branch.Transact(h.view(), nil, func(t *engine.Tree) ([]engine.Edit, error) {
+		h.branch.Get(form.address()) // what is popped depends on what is there
+		from := t.Get(form.address())
+		st := stackOf(from)
+		if found = st.len() > 0; !found {
 			return nil, nil
 		}
-		last := st.at(st.results.Len() - 1)
+		last := st.at(st.len() - 1)
 		popped = st.result(last)
-		rest := st.without()
-		o := op{kind: OpPop, spec: historySpec, value: resultRef{st, last}, class: messagesClass(h.schema), computed: true, by: h.signature}
-		return []edit{{spec: historySpec, from: cur, to: &result{rest, 0}, ops: []op{o}, effect: effect{over: true, computed: true}}}, nil
+		e := form.overwriteEdit(OpPop, from, st.pop(), resultRef{st, last}, h.author)
+		e.Computed, e.Ops[0].Computed = true, true
+		return []engine.Edit{e}, nil
 	})
-	return popped, found && err == nil, err
+	return popped, found && err == nil, h.explain(err)
 }
 
-// Reset replaces the stack by copies of results. Messages stay as they are. It
-// needs the right to write Messages; results that bear another agent's name must
-// then be on the stack already, unless it is the host who resets it.
+// Reset replaces the results by copies of others. Messages do not change. Reset
+// needs the right to write Messages. On a bound handle, a result with the name of
+// another agent must be on the stack already.
 func (hs *History) Reset(results []InferenceResult) error {
 	h := hs.state.on()
-	if reentered() {
-		return errReentered
+	if err := h.branch.Alive(); err != nil {
+		return err
 	}
-	if !h.mayWrite(messagesSlot) {
+	if !h.mayWrite(h.schema.messages()) {
 		return h.denied(string(OpReset), historyName)
 	}
-	var known map[string][]InferenceResult
-	if h.rights != nil {
-		known = map[string][]InferenceResult{}
-		for _, r := range hs.All() {
-			known[r.Agent+"\x00"+r.ID] = append(known[r.Agent+"\x00"+r.ID], r)
-		}
+	if err := hs.mayReset(results); err != nil {
+		return err
 	}
-	st := newStack()
+	st := newResultStack()
 	for i := range results {
 		r := results[i]
-		if h.rights != nil && r.Agent != h.agent && !slices.ContainsFunc(known[r.Agent+"\x00"+r.ID], r.equal) {
-			return h.denied(fmt.Sprintf("reset to a result of %q in", fault.Clip(r.Agent)), historyName)
-		}
 		r.CreatedAt = r.CreatedAt.UTC().Round(0)
-		if err := r.check(h.schema.limits); err != nil {
+		if err := r.check(h.schema.limits.ValueBytes); err != nil {
 			return within(fmt.Sprintf("results[%d]", i), err)
 		}
 		st = st.push(&r)
 	}
-	return h.transact(false, func(t *tree) ([]edit, error) {
-		cur := t.slot(historySlot)
-		o := op{kind: OpReset, spec: historySpec, value: st, class: messagesClass(h.schema), by: h.signature}
-		return []edit{{spec: historySpec, from: cur, to: &result{st, 0}, ops: []op{o}, effect: effect{over: true}}}, nil
+	form := h.schema.history
+	err := h.branch.Commit(h.view(), func(t *engine.Tree) ([]engine.Edit, error) {
+		return []engine.Edit{form.overwriteEdit(OpReset, t.Get(form.address()), st, st, h.author)}, nil
 	})
+	return h.explain(err)
+}
+
+// mayReset returns an error if the handle may not put one of the results on the
+// stack.
+func (hs *History) mayReset(results []InferenceResult) error {
+	h := hs.state.on()
+	if h.rights == nil {
+		return nil
+	}
+	type origin struct{ agent, id string }
+	known := map[origin][]InferenceResult{}
+	for _, r := range hs.All() {
+		key := origin{r.Agent, r.ID}
+		known[key] = append(known[key], r)
+	}
+	for _, r := range results {
+		if r.Agent != h.agent() && !slices.ContainsFunc(known[origin{r.Agent, r.ID}], r.equal) {
+			return h.denied(fmt.Sprintf("reset to a result of %q in", fault.Clip(r.Agent)), historyName)
+		}
+	}
+	return nil
 }
 
 // Format returns what fn makes of each result, one after the other, as the
@@ -301,96 +305,4 @@ func (hs *History) Format(fn func(InferenceResult) []Message) []Message {
 		msgs = append(msgs, fn(r)...)
 	}
 	return msgs
-}
-
-// MarshalJSON encodes the result; absent messages are empty lists.
-func (r InferenceResult) MarshalJSON() ([]byte, error) {
-	type plain InferenceResult
-	r.Prompt, r.History = append([]Message{}, r.Prompt...), append([]Message{}, r.History...)
-	r.Output, r.ToolCalls = append([]Message{}, r.Output...), append([]ToolResultMessage{}, r.ToolCalls...)
-	return json.Marshal(plain(r))
-}
-
-// UnmarshalJSON decodes a result as MarshalJSON has written it.
-func (r *InferenceResult) UnmarshalJSON(data []byte) error {
-	type plain InferenceResult
-	var in struct {
-		*plain
-		Prompt    json.RawMessage `json:"prompt"`
-		History   json.RawMessage `json:"history"`
-		Output    json.RawMessage `json:"output"`
-		ToolCalls json.RawMessage `json:"tool_calls"`
-	}
-	out := plain{}
-	in.plain = &out
-	if err := json.Unmarshal(data, &in); err != nil {
-		return within("result", err)
-	}
-	var called []Message
-	for _, part := range []struct {
-		name string
-		data json.RawMessage
-		dst  *[]Message
-	}{{"prompt", in.Prompt, &out.Prompt}, {"history", in.History, &out.History}, {"output", in.Output, &out.Output}, {"tool_calls", in.ToolCalls, &called}} {
-		if part.data == nil {
-			continue
-		}
-		msgs, err := DecodeMessages(part.data)
-		if err != nil {
-			return within("result: "+part.name, err)
-		}
-		*part.dst = msgs
-	}
-	for i, m := range called {
-		called, ok := m.(ToolResultMessage)
-		if !ok {
-			return fmt.Errorf("state: result: tool_calls[%d]: %s is no tool result", i, m.Type())
-		}
-		out.ToolCalls = append(out.ToolCalls, called)
-	}
-	*r = InferenceResult(out)
-	return nil
-}
-
-// check returns what is wrong with a result.
-func (r *InferenceResult) check(lim Limits) error {
-	for _, text := range []struct{ name, text string }{{"id", r.ID}, {"agent", r.Agent}, {"input", r.Input}} {
-		if !utf8.ValidString(text.text) {
-			return &TypeError{Field: historyName, Path: "$." + text.name, Want: "valid UTF-8", Got: "other bytes"}
-		}
-	}
-	if size := r.size(); lim.ValueBytes > 0 && size > lim.ValueBytes {
-		return &LimitError{Name: "ValueBytes", Field: historyName, Limit: lim.ValueBytes, Got: size}
-	}
-	for _, part := range []struct {
-		name string
-		msgs []Message
-	}{{"prompt", r.Prompt}, {"history", r.History}, {"output", r.Output}} {
-		for i, m := range part.msgs {
-			if !isMessage(m) {
-				return &TypeError{Field: historyName, Path: fmt.Sprintf("$.%s[%d]", part.name, i), Want: "a message", Got: fmt.Sprintf("%T", m)}
-			}
-		}
-	}
-	for i, m := range r.ToolCalls {
-		if m.messageBody == nil {
-			return &TypeError{Field: historyName, Path: fmt.Sprintf("$.tool_calls[%d]", i), Want: "a message", Got: "the zero message"}
-		}
-	}
-	if y := r.CreatedAt.Year(); y < 0 || y > 9999 {
-		return &TypeError{Field: historyName, Path: "$.created_at", Want: "a year from 0 to 9999", Got: strconv.Itoa(y)}
-	}
-	return nil
-}
-
-// size is what a result counts for beside its messages, which are held once.
-func (r *InferenceResult) size() int {
-	n := len(r.ID) + len(r.Agent) + len(r.Input) + len(r.Raw)
-	for _, m := range r.Output {
-		n += m.size()
-	}
-	for _, m := range r.ToolCalls {
-		n += m.size()
-	}
-	return n
 }

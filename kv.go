@@ -1,137 +1,169 @@
 package state
 
 import (
+	"reflect"
 	"slices"
+
+	"github.com/agentstate/state/internal/cell"
+	"github.com/agentstate/state/internal/engine"
+	"github.com/agentstate/state/internal/fault"
 )
 
-// KV is the door by name to the fields of a [State]. It keeps the same rules as
-// the typed handles: rights, types, handlers and limits. All methods are safe
-// for concurrent use.
+// KV gives access by name to the fields of a [State]. It follows the same rules
+// as a [Field]: rights, types, handlers and limits. All methods are safe for
+// concurrent use.
 type KV struct{ state *State }
 
-// Get returns a copy of the value under a name. It reports false if there is
-// none, the schema does not have the name, or the handle may not read it; the
-// function [Get] tells which. A secret is returned as it is, to those who may
-// read it. The value of an undeclared name, and of a field of any type, is a nil, bool,
-// string, int64, uint64, float64, []any or map[string]any; read it as another
-// type with [Get].
+// KV returns the access by name. It is cheap.
+func (s *State) KV() *KV { return &KV{s} }
+
+// Get returns a copy of the value under a name. It reports false if there is no
+// value, the schema does not have the name, or the handle may not read it; the
+// function [Get] tells these apart. A secret is returned unmasked.
+//
+// The value of an undeclared name, and of a Field[any], is nil or a bool, string,
+// int64, uint64, float64, []any or map[string]any. To read it as another type, use
+// [Get].
 func (kv *KV) Get(name string) (any, bool) {
-	sp, e := kv.find(name)
-	if e == nil {
+	sp, c := kv.find(name)
+	if c == nil {
 		return nil, false
 	}
 	if sp.direct {
-		return e.value, true
+		return c.Value, true
 	}
-	return sp.out(e.value), true
+	return sp.form.Load(c.Value), true
 }
 
-// find returns the entry under a name if there is one that may be read.
-func (kv *KV) find(name string) (*spec, *entry) {
+// find returns the cell under a name if there is one that the handle may read.
+func (kv *KV) find(name string) (*fieldSpec, *engine.Cell) {
 	h := kv.state.on()
-	sp, key, err := h.named(name)
-	if err != nil || h.may("read", false, sp, key) != nil {
+	sp, at, err := h.toRead(name)
+	if err != nil {
 		return nil, nil
 	}
-	return sp, h.branch.get(sp, key)
+	return sp, h.branch.Get(at)
 }
 
 // Has reports whether Get would find a value.
 func (kv *KV) Has(name string) bool {
-	_, e := kv.find(name)
-	return e != nil
+	_, c := kv.find(name)
+	return c != nil
 }
 
-// Set combines v with the value under a name, by the schema's handler: lists
-// append by default, all else is replaced, and so is an undeclared name. v is
-// copied, and converted to the field's type if nothing is lost; else it is a
-// [TypeError].
-func (kv *KV) Set(name string, v any) error {
-	return kv.put(OpSet, name, v, func(sp *spec) (*handler, error) { return sp.handler, nil })
-}
+// Set combines v with the value under a name, by the schema's handler: by default
+// lists append, and everything else is replaced, undeclared names included. v is
+// copied. A value of another type is converted to the field's if nothing is lost.
+// Otherwise Set returns a [TypeError].
+func (kv *KV) Set(name string, v any) error { return kv.put(OpSet, name, v, nil) }
 
 // SetWith is Set with another handler, for this call only.
 func (kv *KV) SetWith(name string, v any, by AnyHandler) error {
-	return kv.put(OpSet, name, v, func(sp *spec) (*handler, error) {
-		if by == nil || by.erased() == nil {
-			return sp.handler, nil
-		}
-		return by.erased(), sp.accepts(by.erased())
-	})
+	if by == nil {
+		return kv.put(OpSet, name, v, nil)
+	}
+	return kv.put(OpSet, name, v, by.erased())
 }
 
 // Replace stores v under a name, whatever the handler is.
 func (kv *KV) Replace(name string, v any) error {
-	return kv.put(OpReplace, name, v, func(*spec) (*handler, error) { return nil, nil })
+	return kv.put(OpReplace, name, v, replaceHandler)
 }
 
-// put writes v under a name through the handler that pick returns.
-func (kv *KV) put(kind Op, name string, v any, pick func(*spec) (*handler, error)) error {
+// put writes v under a name through a handler, nil for the schema's.
+func (kv *KV) put(op Op, name string, v any, by *handler) error {
 	h := kv.state.on()
-	sp, key, err := h.named(name)
-	if err == nil {
-		err = h.may(string(kind), true, sp, key)
-	}
-	if err == nil && sp.slot < 0 {
+	sp, at, err := h.toWrite(string(op), name)
+	if err == nil && sp.slot.Keyed {
 		err = checkName(name, h.schema.limits.NameBytes)
+	}
+	if err == nil && by != nil {
+		err = sp.accepts(by)
 	}
 	if err != nil {
 		return err
 	}
-	o := op{kind: kind, spec: sp, key: key}
-	if o.handler, err = pick(sp); err != nil {
+	o := sp.onSet
+	if by != nil {
+		o = sp.newOp(op, by)
+	}
+	o.Address = at
+	if o.Update, err = sp.store(at, v, false); err != nil {
 		return err
 	}
-	if v, o.size, err = sp.convert(v, h.schema.limits.value()); err != nil {
-		return o.about(err)
-	}
-	o.value = sp.hide(v)
-	return o.about(h.write(o))
+	return h.write(&o)
 }
 
 // Delete removes the value under a name and reports whether there was one.
 func (kv *KV) Delete(name string) (bool, error) {
 	h := kv.state.on()
-	sp, key, err := h.named(name)
-	if err == nil {
-		err = h.may(string(OpDelete), true, sp, key)
-	}
+	sp, at, err := h.toWrite(string(OpDelete), name)
 	if err != nil {
 		return false, err
 	}
-	return h.delete(sp, key)
+	return h.delete(sp, at)
 }
 
 // All returns copies of all values that the handle may read, by name, as they
-// are at one moment. In place of a secret it holds [Masked].
+// are at one moment. Secrets are replaced by [Masked].
 func (kv *KV) All() map[string]any {
 	all := map[string]any{}
-	kv.state.on().each(func(sp *spec, name string, e *entry) {
-		if sp.secret {
-			all[name] = Masked{}
-			return
+	for v := range kv.state.on().values() {
+		if v.spec.form.Secret {
+			all[v.name] = Masked{}
+		} else {
+			all[v.name] = v.spec.form.Load(v.cell.Value)
 		}
-		all[name] = sp.out(e.value)
-	})
+	}
 	return all
 }
 
 // Keys returns the names that have a value the handle may read, sorted.
 func (kv *KV) Keys() []string {
+	h := kv.state.on()
+	f := h.branch.Scan()
 	keys := []string{}
-	kv.state.on().list(func(_ *spec, name string, _ *entry) { keys = append(keys, name) })
+	for _, at := range h.readable(f) {
+		if f.Peek(at) != nil {
+			keys = append(keys, addressName(at))
+		}
+	}
 	slices.Sort(keys)
 	return keys
 }
 
-// Len returns how many names have a value that the handle may read.
+// Len returns the number of names that have a value the handle may read.
 func (kv *KV) Len() int {
 	h := kv.state.on()
-	b := h.branch
-	if b.reads != nil {
-		b.reads.list()
+	return h.branch.CountSet(h.view())
+}
+
+// Get returns the value under a name, converted to T if nothing is lost. It
+// returns the errors of [Field.Get], and a [TypeError] for a value that cannot be
+// converted.
+func Get[T any](s *State, name string) (T, error) {
+	var zero T
+	h := s.on()
+	sp, at, err := h.toRead(name)
+	if err != nil {
+		return zero, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.tree.Load().set(h)
+	c := h.branch.Get(at)
+	if c == nil {
+		return zero, fieldError(fault.Clip(name), ErrNotFound)
+	}
+	v := sp.form.Load(c.Value)
+	if t, ok := v.(T); ok {
+		return t, nil
+	}
+	to, err := cell.New(reflect.TypeFor[T]())
+	if err != nil {
+		return zero, valueError(fault.Clip(name), err)
+	}
+	to.Limits = h.schema.limits.value()
+	converted, _, err := to.Store(v, false)
+	if err != nil {
+		return zero, sp.valueError(at, err)
+	}
+	return as[T](converted), nil
 }

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -188,10 +189,10 @@ func TestParseSchemaNamesEachWrongMember(t *testing.T) {
 		`{"fields":[{"name":"a","type":"string"},{"name":"b","type":"int"}]}`:    `$.fields[1].type: "int" is none of any, boolean`,
 		`{"fields":[{"name":"a","type":"string","Secret":true}]}`:                "$.fields[0].Secret: unknown member",
 		`{"fields":[{"name":"a","type":"string","validate":"x"}]}`:               "$.fields[0].validate: unknown member",
-		`{"fields":[{"name":"a","type":"string","handler":"sum"}]}`:              `$.fields[0]: field "a": no handler "sum" for type string`,
-		`{"fields":[{"name":"a","type":"list","handler":"mine"}]}`:               `$.fields[0]: field "a": no handler "mine" for type list`,
-		`{"fields":[{"name":"a","type":"string","read":"everyone"}]}`:            `a scope is "private", "public" or a list of names`,
-		`{"fields":[{"name":"a","type":"string","read":[]}]}`:                    `a scope is`,
+		`{"fields":[{"name":"a","type":"string","handler":"sum"}]}`:              `$.fields[0].handler: no handler "sum" for type string`,
+		`{"fields":[{"name":"a","type":"list","handler":"mine"}]}`:               `$.fields[0].handler: no handler "mine" for type list`,
+		`{"fields":[{"name":"a","type":"string","read":"everyone"}]}`:            `$.fields[0].read: want "private", "public" or a list of names`,
+		`{"fields":[{"name":"a","type":"string","read":[]}]}`:                    `$.fields[0].read: want "private"`,
 		`{"fields":[{"name":"a","type":"string","secret":1}]}`:                   "secret",
 		`{"fields":[{"type":"string"}]}`:                                         "no Name",
 		`{"fields":[{"name":"a","type":"string"},{"name":"a","type":"number"}]}`: `"a": declared twice`,
@@ -694,20 +695,34 @@ func TestValidateGetsTheResultOfTheMerge(t *testing.T) {
 	require.NoError(t, err, "a deletion has no result to validate")
 }
 
-func TestValidatePanicAndReentranceAreErrors(t *testing.T) {
-	var st *state.State
-	other := &state.Field[int]{Name: "other"}
-	f := &state.Field[string]{Name: "x", Validate: func(s string) error {
-		if s == "panic" {
-			panic(s)
-		}
-		return other.Set(st, 1)
-	}}
-	st = state.New(state.MustSchema(f, other))
+func TestValidatePanicIsAnError(t *testing.T) {
+	f := &state.Field[string]{Name: "x", Validate: func(s string) error { panic(s) }}
+	st := state.New(state.MustSchema(f))
 	ruleUnchanged(t, st, func() {
-		err := f.Set(st, "panic")
-		require.ErrorContains(t, err, `"x": validation panicked`)
-		require.Error(t, f.Set(st, "call"))
+		require.ErrorContains(t, f.Set(st, "panic"), `"x": validation panicked`)
+	})
+}
+
+func TestValidateMayWriteOtherFieldsButNotItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var st *state.State
+		var f *state.Field[string]
+		other := &state.Field[int]{Name: "other"}
+		f = &state.Field[string]{Name: "x", Validate: func(s string) error {
+			if s == "own" {
+				return f.Set(st, "again")
+			}
+			return other.Set(st, 1)
+		}}
+		st = state.New(state.MustSchema(f, other))
+		require.NoError(t, f.Set(st, "other"))
+		require.Equal(t, 1, other.Or(st, 0))
+		start := time.Now()
+		err := f.Set(st, "own")
+		require.ErrorIs(t, err, state.ErrConflict)
+		require.ErrorContains(t, err, `"x"`)
+		require.Equal(t, time.Second, time.Since(start))
+		require.Equal(t, "other", f.Or(st, ""))
 	})
 }
 

@@ -1,354 +1,293 @@
 package state
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
-	"unicode/utf8"
 
+	"github.com/agentstate/state/internal/cell"
+	"github.com/agentstate/state/internal/engine"
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/persist"
-	"github.com/agentstate/state/internal/value"
 )
 
-// spec is a field as a schema has compiled it.
-type spec struct {
-	slot        int
-	name        string
+// fieldSpec is a field as a schema has compiled it. It is the [engine.Form] of
+// its slot. Undeclared keys have one spec in common.
+type fieldSpec struct {
+	slot engine.Slot
+	form cell.Form
+
+	name        string // empty for undeclared keys
 	description string
 	updateRules string
 	owner       string
 	read, write Scope
-	class       int // the read class
-	secret      bool
 	ephemeral   bool
-	noCopy      bool
 	maxBytes    int
-	oneOf       []reflect.Type
 
-	typ      reflect.Type
-	plan     *value.Plan
-	list     *value.Plan // the plan of the elements of a list, else nil
-	any      bool        // holds normalised values of any type
-	methods  bool        // the type, or a part of it, has coding methods of its own
-	direct   bool        // a stored value needs no copying on the way out
+	direct   bool // form.Direct
 	handler  *handler
 	validate func(any) error
+
+	onSet, onReplace engine.Op // as newOp makes them
 }
 
-// Values are stored in one of these forms: a *persist.List where the field is a
-// list, the normalised value where it holds any type, else the value itself.
-// Those of secret fields sit inside a hidden. None is ever changed.
-
-// hidden keeps a secret where printers that use reflection do not reach it.
-type hidden func() any
-
-// span is a part of a list: what one write appended.
-type span struct {
-	list     *persist.List
-	from, to int
-}
-
-// undeclaredSpec stands for every key that the schema does not declare.
-var undeclaredSpec = func() *spec {
-	sp, err := newSpec("", reflect.TypeFor[any]())
+// newFieldSpec returns the spec of a field of a type with default settings.
+func newFieldSpec(name string, typ reflect.Type) (*fieldSpec, error) {
+	form, err := cell.New(typ)
 	if err != nil {
-		panic(err)
+		return nil, valueError(name, err)
 	}
-	sp.slot, sp.class = -1, undeclaredClass
-	return sp
-}()
-
-// newSpec returns the spec of a field of a type with default settings.
-func newSpec(name string, typ reflect.Type) (*spec, error) {
-	plan, err := value.For(typ)
-	if err != nil {
-		return nil, typeError(name, err)
-	}
-	sp := &spec{name: name, typ: typ, plan: plan, methods: plan.Methods(), handler: replace}
-	switch {
-	case typ == reflect.TypeFor[any]():
-		sp.any = true
-	case isList(typ):
-		if sp.list, err = value.For(typ.Elem()); err != nil {
-			return nil, typeError(name, err)
-		}
-		sp.handler = appending
-	default:
-		sp.direct = plan.Immutable()
+	sp := &fieldSpec{name: name, form: form, handler: replaceHandler}
+	if form.Elem != nil {
+		sp.handler = appendHandler
 	}
 	return sp, nil
 }
 
-// isList reports whether a type appends by default: a slice that is not stored
-// as a text, as bytes and types with their own JSON are.
-func isList(typ reflect.Type) bool {
-	return typ.Kind() == reflect.Slice && typ.Elem().Kind() != reflect.Uint8 &&
-		!typ.Implements(reflect.TypeFor[json.Marshaler]()) && !reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Marshaler]())
+// finish completes the spec when its settings and limits are known.
+func (sp *fieldSpec) finish(number, class int, limits Limits) {
+	sp.form.Limits = limits.value()
+	sp.direct = sp.form.Direct()
+	sp.slot.Number, sp.slot.Class = number, class
+	sp.slot.Counted, sp.slot.Secret = true, sp.form.Secret
+	sp.slot.Policy, sp.slot.Form = sp.handler.policy, sp
+	sp.onSet = sp.newOp(OpSet, sp.handler)
+	sp.onReplace = sp.newOp(OpReplace, replaceHandler)
+}
+
+// newOp returns an op on the field through a handler, nil for a deletion. Its
+// Borrowed says whether the value may be borrowed.
+func (sp *fieldSpec) newOp(op Op, h *handler) engine.Op {
+	o := engine.Op{Address: sp.address(), Kind: op.kind(), Overwrites: true}
+	if h == nil {
+		return o
+	}
+	o.Merger = h
+	o.Overwrites, o.Shares = h.kind == replaces, h.shares()
+	// Merging compares and measures, which may call methods of the type.
+	o.Callback = sp.validate != nil || h.user || sp.form.Methods && h.kind != replaces && h.kind != appends
+	o.Borrowed = sp.form.CanBorrow() && !o.Callback && (h.kind == replaces || h.kind == appends)
+	return o
+}
+
+// address returns the address of a declared field.
+func (sp *fieldSpec) address() engine.Address { return engine.Address{Slot: &sp.slot} }
+
+// nameAt returns the name of the field, or of an undeclared key, for errors.
+func (sp *fieldSpec) nameAt(at engine.Address) string {
+	if sp.slot.Keyed {
+		return fault.Clip(at.Key)
+	}
+	return sp.name
 }
 
 // accepts returns an error if a handler is not for this field.
-func (sp *spec) accepts(h *handler) error {
-	if h.typ != nil && h.typ != sp.typ && sp.slot >= 0 {
-		return &TypeError{Field: sp.name, Path: "handler", Want: sp.typ.String(), Got: h.typ.String()}
+func (sp *fieldSpec) accepts(h *handler) error {
+	if h.typ != nil && h.typ != sp.form.Type && !sp.slot.Keyed {
+		return &TypeError{Field: sp.name, Path: "handler", Want: sp.form.Type.String(), Got: h.typ.String()}
 	}
-	if sp.slot == messagesSlot && !h.keepsPairs() {
+	if sp.name == messagesName && !h.keepsPairs() {
 		return &TypeError{Field: sp.name, Path: "handler", Want: "one that keeps tool calls with their results", Got: h.name}
 	}
 	return nil
 }
 
-// take returns a value of the field's type as it is stored, checked and copied,
-// and its size. If borrow is set, a list is only checked: the caller copies it
-// before it returns to the user.
-func (sp *spec) take(v any, lim value.Limits, borrow bool) (stored any, size int, err error) {
-	switch t := v.(type) {
-	case string:
-		if !sp.any {
-			if !utf8.ValidString(t) {
-				return nil, 0, &TypeError{Field: sp.name, Path: "$", Want: "valid UTF-8", Got: "other bytes"}
-			}
-			return sp.sized(v, len(t)+2, lim)
-		}
-	case bool, int, int64:
-		if !sp.any {
-			return v, 8, nil
-		}
+// store returns a value as an update of the field.
+func (sp *fieldSpec) store(at engine.Address, v any, borrow bool) (engine.Update, error) {
+	stored, size, err := sp.form.Store(v, borrow)
+	if err != nil {
+		return engine.Update{}, sp.valueError(at, err)
 	}
-	if sp.any {
-		return sp.takeAny(v, lim)
-	}
-	rv := reflect.ValueOf(v)
-	if !rv.IsValid() {
-		return nil, 0, &TypeError{Field: sp.name, Path: "$", Want: sp.plan.Describe(), Got: "null"}
-	}
-	if sp.noCopy || sp.plan.Immutable() || borrow && sp.list != nil {
-		size, err = sp.plan.Check(rv, lim)
-	} else {
-		var c reflect.Value
-		if c, size, err = sp.plan.Copy(rv, lim); err == nil {
-			v = c.Interface()
-		}
+	return engine.Update{Value: sp.form.Hide(stored), Size: size, Borrowed: borrow}, nil
+}
+
+// stored returns a checked value as the content of a cell.
+func (sp *fieldSpec) stored(at engine.Address, v any, size int, err error) (engine.Merged, error) {
+	if err == nil {
+		err = sp.checkSize(size)
 	}
 	if err != nil {
-		return nil, 0, sp.fault(err)
+		return engine.Merged{}, sp.valueError(at, err)
 	}
-	return v, size, nil
+	return engine.Merged{Value: sp.form.Hide(v), Size: size}, nil
 }
 
-func (sp *spec) sized(v any, size int, lim value.Limits) (any, int, error) {
-	if lim.Bytes > 0 && size > lim.Bytes {
-		return nil, 0, &LimitError{Name: "ValueBytes", Field: sp.name, Limit: lim.Bytes, Got: size}
+// checkSize returns an error if a value is larger than a limit.
+func (sp *fieldSpec) checkSize(size int) error {
+	if sp.maxBytes > 0 && size > sp.maxBytes {
+		return &fault.LimitError{Path: "$", Name: "MaxBytes", Limit: sp.maxBytes, Got: size}
 	}
-	return v, size, nil
-}
-
-// takeAny is take for fields that hold any type.
-func (sp *spec) takeAny(v any, lim value.Limits) (any, int, error) {
-	if sp.oneOf == nil { // what is already normalised
-		switch t := v.(type) {
-		case string:
-			if utf8.ValidString(t) {
-				return sp.sized(v, len(t)+2, lim)
-			}
-		case bool, int64:
-			return sp.sized(v, 8, lim)
-		}
+	if limit := sp.form.Limits.Bytes; limit > 0 && size > limit {
+		return &fault.LimitError{Path: "$", Name: "ValueBytes", Limit: limit, Got: size}
 	}
-	for i, typ := range sp.oneOf {
-		plan, err := value.For(typ)
-		if v == nil && typ.Kind() != reflect.Pointer {
-			err = ErrWrongType
-		}
-		var c reflect.Value
-		if err == nil {
-			c, _, err = plan.Convert(v, lim)
-		}
-		if err == nil {
-			v = c.Interface()
-			break
-		}
-		if i == len(sp.oneOf)-1 {
-			return nil, 0, &TypeError{Field: sp.name, Path: "$", Want: fmt.Sprintf("one of %v", sp.oneOf), Got: fmt.Sprintf("%T", v)}
-		}
-	}
-	n, size, err := value.Normalise(v, lim)
-	if err != nil {
-		return nil, 0, sp.fault(err)
-	}
-	return n, size, nil
-}
-
-// convert is take for a value of another type, as it comes by name.
-func (sp *spec) convert(v any, lim value.Limits) (any, int, error) {
-	if sp.any {
-		return sp.takeAny(v, lim)
-	}
-	switch {
-	case v == nil && sp.typ.Kind() != reflect.Pointer:
-		return nil, 0, &TypeError{Field: sp.name, Path: "$", Want: sp.plan.Describe(), Got: "null"}
-	case v != nil && reflect.TypeOf(v) == sp.typ:
-		return sp.take(v, lim, false)
-	}
-	c, size, err := sp.plan.Convert(v, lim)
-	if err != nil {
-		return nil, 0, sp.fault(err)
-	}
-	return c.Interface(), size, nil
-}
-
-// slice returns an update of a list field as a slice.
-func (sp *spec) slice(update any) reflect.Value {
-	switch u := update.(type) {
-	case span:
-		return u.list.Slice(u.from, u.to)
-	case *persist.List:
-		return u.Slice(0, u.Len())
-	}
-	return reflect.ValueOf(update)
-}
-
-// settle returns the form in which a value of the field's type is stored. If it
-// is a borrowed list, the elements are copied.
-func (sp *spec) settle(v any, size int, borrowed bool) (any, error) {
-	if sp.list == nil {
-		return v, nil
-	}
-	if l, ok := v.(*persist.List); ok {
-		return l, nil
-	}
-	return sp.appendTo(persist.NewList(sp.typ), v, size, borrowed)
-}
-
-// appendTo appends an update to a list. If it is borrowed, the elements are
-// copied.
-func (sp *spec) appendTo(l *persist.List, update any, size int, borrowed bool) (*persist.List, error) {
-	from := l.Len()
-	l = l.Append(sp.slice(update), size)
-	if borrowed && !sp.noCopy && !sp.list.Immutable() {
-		for i := from; i < l.Len(); i++ {
-			if err := sp.list.Isolate(l.Index(i)); err != nil {
-				return nil, sp.fault(err)
-			}
-		}
-	}
-	return l, nil
-}
-
-// share returns a stored value, or an update, as one of the field's type, whose
-// inner parts are the state's own.
-func (sp *spec) share(stored any) any {
-	if h, ok := stored.(hidden); ok {
-		stored = h()
-	}
-	switch stored.(type) {
-	case span, *persist.List:
-		return sp.slice(stored).Interface()
-	}
-	return stored
-}
-
-// out returns a copy of a stored value, or of an update, for the caller to keep.
-func (sp *spec) out(stored any) any {
-	v := sp.share(stored)
-	switch {
-	case sp.noCopy || v == nil:
-		return v
-	case sp.any && !isContainer(v):
-		return v
-	case sp.list != nil && sp.list.Immutable():
-		switch stored.(type) {
-		case span, *persist.List: // share has made the slice
-			return v
-		}
-	case sp.plan.Immutable():
-		return v
-	}
-	return sp.plan.Clone(reflect.ValueOf(v)).Interface()
-}
-
-// isContainer reports whether a normalised value has parts.
-func isContainer(v any) bool {
-	switch v.(type) {
-	case []any, map[string]any:
-		return true
-	}
-	return false
-}
-
-// hide wraps a value if the field is secret.
-func (sp *spec) hide(v any) any {
-	if !sp.secret {
-		return v
-	}
-	if _, ok := v.(hidden); ok {
-		return v
-	}
-	return hidden(func() any { return v })
-}
-
-// bare undoes hide.
-func bare(v any) any {
-	if h, ok := v.(hidden); ok {
-		return h()
-	}
-	return v
-}
-
-// equal reports whether two stored values are the same to a reader.
-func (sp *spec) equal(a, b any) bool {
-	va, vb := sp.share(a), sp.share(b)
-	if va == nil || vb == nil {
-		return va == nil && vb == nil
-	}
-	return sp.plan.Equal(reflect.ValueOf(va), reflect.ValueOf(vb))
-}
-
-// sizeOf returns the size of a stored value.
-func (sp *spec) sizeOf(stored any) int {
-	stored = bare(stored)
-	if l, ok := stored.(*persist.List); ok {
-		return l.Bytes()
-	}
-	v := sp.share(stored)
-	if v == nil {
-		return 8
-	}
-	size, err := sp.plan.Check(reflect.ValueOf(v), value.Limits{})
-	if err != nil {
-		return 0 // it was checked when it was stored
-	}
-	return size
+	return nil
 }
 
 // appendJSON appends a stored value as JSON.
-func (sp *spec) appendJSON(dst []byte, stored any) ([]byte, error) {
-	v := sp.share(stored)
-	if v == nil {
-		return append(dst, "null"...), nil
-	}
-	dst, err := sp.plan.AppendJSON(dst, reflect.ValueOf(v))
+func (sp *fieldSpec) appendJSON(dst []byte, at engine.Address, stored any) ([]byte, error) {
+	dst, err := sp.form.AppendJSON(dst, stored)
 	if err != nil {
-		return dst, sp.fault(err)
+		err = sp.valueError(at, err)
 	}
-	return dst, nil
+	return dst, err
 }
 
-// fault is typeError for the values of a field. Of a secret it does not say where
-// in the value: the names of its members are a part of it.
-func (sp *spec) fault(err error) error {
-	err = typeError(sp.name, err)
-	var wrong *TypeError
-	if sp.secret && errors.As(err, &wrong) {
+// valueError is [valueError] for a value of the field. For a secret it does not
+// say where in the value: the names of its members are part of the secret.
+func (sp *fieldSpec) valueError(at engine.Address, err error) error {
+	if user, ok := err.(*userError); ok {
+		return fieldError(sp.nameAt(at), user.err)
+	}
+	err = valueError(sp.nameAt(at), err)
+	if wrong, ok := err.(*TypeError); ok && sp.form.Secret {
 		wrong.Path = "$"
 	}
 	return err
 }
 
-// typeError says which field an error of package value is about.
-func typeError(field string, err error) error {
-	if e := jsonError(field, err); errors.Is(e, ErrWrongType) || errors.Is(e, ErrLimitExceeded) {
-		return e
+// update returns what an op writes, without the wrapper of secrets.
+func (sp *fieldSpec) update(u engine.Update) any {
+	v := cell.Bare(u.Value)
+	if u.Tail > 0 {
+		l := v.(*persist.List)
+		return cell.Span{List: l, From: l.Len() - int(u.Tail), To: l.Len()}
 	}
-	return fieldError(field, err)
+	return v
+}
+
+// Same implements [engine.Form].
+func (sp *fieldSpec) Same(a, b *engine.Cell) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a == b || sp.form.Same(a.Value, b.Value)
+}
+
+// Keep implements [engine.Form]. The elements of a borrowed list were copied into
+// the stored list, whose last elements they are.
+func (sp *fieldSpec) Keep(u engine.Update, stored *engine.Cell, overwrites bool) engine.Update {
+	added := sp.form.Slice(cell.Bare(u.Value)).Len()
+	switch {
+	case overwrites:
+		u.Value = stored.Value
+	case added == 0:
+		u.Value = sp.form.Hide(persist.NewList(sp.form.Type))
+	default:
+		u.Value, u.Tail = stored.Value, int32(added)
+	}
+	u.Borrowed = false
+	return u
+}
+
+// Check implements [engine.Form]: it runs the field's validation.
+func (sp *fieldSpec) Check(m engine.Merged) (err error) {
+	if sp.validate == nil {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fieldError(sp.name, errors.New("validation panicked"))
+		}
+	}()
+	err = sp.validate(sp.form.Load(m.Value))
+	if err != nil && sp.form.Secret {
+		err = errors.New("validation refused the value")
+	}
+	if err != nil {
+		return fieldError(sp.name, err)
+	}
+	return nil
+}
+
+// Merge implements [engine.Merger] for a slot whose form is a *fieldSpec.
+func (h *handler) Merge(at engine.Address, current *engine.Cell, u engine.Update) (engine.Merged, error) {
+	sp := at.Slot.Form.(*fieldSpec)
+	v, size, err := h.merge(&sp.form, current, sp.update(u), u.Size, u.Borrowed)
+	return sp.stored(at, v, size, err)
+}
+
+// merge combines an update with the current cell. The update and the result are
+// in stored form, without the wrapper of secrets. The elements of a borrowed
+// update belong to the caller.
+func (h *handler) merge(f *cell.Form, current *engine.Cell, update any, size int, borrowed bool) (any, int, error) {
+	switch {
+	case h.kind == replaces:
+		v, err := f.Settle(update, size, borrowed)
+		return v, size, err
+	case h.shares() && f.Elem != nil:
+		l := persist.NewList(f.Type)
+		if current != nil {
+			l = cell.Bare(current.Value).(*persist.List)
+		}
+		l, err := f.Append(l, update, size, borrowed)
+		if err != nil {
+			return nil, 0, err
+		}
+		if h.kind == keepsLast {
+			l = f.KeepLast(l, h.keep)
+		}
+		return l, l.Bytes(), nil
+	}
+	var now any
+	if current != nil {
+		now = h.load(f, current.Value)
+	}
+	result, err := h.call(f, now, current != nil, h.load(f, update))
+	if err != nil {
+		return nil, 0, err
+	}
+	if !h.user {
+		return f.Accept(result)
+	}
+	if result, size, err = f.Store(result, false); err == nil {
+		result, err = f.Settle(result, size, false)
+	}
+	return result, size, err
+}
+
+// load returns a stored value for fn: a copy if fn may change it.
+func (h *handler) load(f *cell.Form, stored any) any {
+	if h.user {
+		return f.Load(stored)
+	}
+	return f.Share(stored)
+}
+
+// userError is an error of a handler. It may wrap a fault, which then is not one
+// of the field's value.
+type userError struct{ err error }
+
+func (e *userError) Error() string { return e.err.Error() }
+
+// call runs fn. For an undeclared key it converts the values to the type that the
+// handler takes.
+func (h *handler) call(f *cell.Form, current any, present bool, update any) (result any, err error) {
+	if h.typ != nil && h.typ != f.Type {
+		form, err := cell.New(h.typ)
+		if err != nil {
+			return nil, err
+		}
+		if present {
+			if current, err = form.Convert(current); err != nil {
+				return nil, err
+			}
+		}
+		if update, err = form.Convert(update); err != nil {
+			return nil, err
+		}
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			// The value that a handler panics with may contain the values it got.
+			result, err = nil, &userError{fmt.Errorf("handler %s panicked with a %T", h.name, r)}
+		}
+	}()
+	if result, err = h.fn(current, present, update); err != nil {
+		if f.Secret {
+			return nil, &userError{fmt.Errorf("handler %s failed on a secret", h.name)}
+		}
+		return nil, &userError{fmt.Errorf("handler %s: %w", h.name, err)}
+	}
+	return result, nil
 }

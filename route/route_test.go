@@ -111,7 +111,7 @@ func TestCheckNamesEveryFieldThatKeepsARuleFromMatching(t *testing.T) {
 		`route: $.rules[3].when: the rule for "d" never matches: "intent": type: want string, got int`,
 	}, strings.Split(err.Error(), "\n"))
 	err = router.Check(desk, "stranger")
-	require.ErrorContains(t, err, `$.rules[0].when: the rule for "a" never matches: read "intent": access denied to agent "stranger", who is not in the team`)
+	require.ErrorContains(t, err, `$.rules[0].when: the rule for "a" never matches: read "intent": access denied to agent "stranger", which is not in the team`)
 	require.NotErrorIs(t, router.Check(desk, ""), state.ErrDenied)
 
 	open, err := route.Parse(nil, []byte(`{"rules":[{"when":{"field":"free","op":"has"},"agent":"a"}]}`))

@@ -63,6 +63,16 @@ func (r *Result) SetRaw(raw string) {
 	}
 }
 
+// GetRaw returns what SetRaw was given. It reports false if the form has both
+// members or RawBytes is not base64.
+func (r *Result) GetRaw() (string, bool) {
+	if r.RawBytes == "" {
+		return r.Raw, true
+	}
+	raw, err := base64.StdEncoding.DecodeString(r.RawBytes)
+	return string(raw), err == nil && r.Raw == ""
+}
+
 // Run is a part of the messages: from the first place to the one after the last.
 type Run struct{ From, To int }
 

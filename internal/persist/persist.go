@@ -5,3 +5,10 @@
 // header on chunks of elements: appending costs what is added, and every earlier
 // version stays as it was.
 package persist
+
+import "sync/atomic"
+
+var lastOwner atomic.Uint64
+
+// NewOwner returns an owner number for writers of maps that nobody else has.
+func NewOwner() uint64 { return lastOwner.Add(1) }

@@ -4,17 +4,18 @@ import (
 	"iter"
 	"reflect"
 
+	"github.com/agentstate/state/internal/cell"
 	"github.com/agentstate/state/internal/persist"
 )
 
-// Items yields the elements of a list field with their places, from place from
-// on; a negative from counts from the end. It walks one version of the list
-// without copying the whole; each element is a copy. It yields nothing if the
-// field is unset or the handle may not read it.
+// Items yields the elements of a list field and their indexes, from index from
+// on. A negative from counts from the end. Items walks one version of the list
+// and copies only the elements that it yields. It yields nothing if the field is
+// unset or the handle may not read it.
 func Items[S ~[]E, E any](s *State, f *Field[S], from int) iter.Seq2[int, E] {
 	h := *s.on()
 	return func(yield func(int, E) bool) {
-		sp, l := listOf(&h, f)
+		form, l := listOf(&h, f)
 		if l == nil {
 			return
 		}
@@ -25,11 +26,11 @@ func Items[S ~[]E, E any](s *State, f *Field[S], from int) iter.Seq2[int, E] {
 		if i >= l.Len() {
 			return
 		}
-		share := sp.noCopy || sp.list.Immutable()
+		share := form.NoCopy || form.Elem.Immutable()
 		for run := range l.Runs(i, l.Len()) {
 			for _, e := range run.Interface().(S) {
 				if !share {
-					e = sp.list.Clone(reflect.ValueOf(&e).Elem()).Interface().(E)
+					e = form.Elem.Clone(reflect.ValueOf(&e).Elem()).Interface().(E)
 				}
 				if !yield(i, e) {
 					return
@@ -50,14 +51,14 @@ func Len[S ~[]E, E any](s *State, f *Field[S]) int {
 }
 
 // listOf returns the list that a field holds, or nil.
-func listOf[S any](h *handle, f *Field[S]) (*spec, *persist.List) {
-	sp, err := f.reader(h, "read")
-	if err != nil || sp.list == nil {
+func listOf[S any](h *handle, f *Field[S]) (*cell.Form, *persist.List) {
+	sp, err := f.toRead(h)
+	if err != nil || sp.form.Elem == nil {
 		return nil, nil
 	}
-	e := h.branch.load(sp.slot)
-	if e == nil {
+	c := h.branch.Slot(&sp.slot)
+	if c == nil {
 		return nil, nil
 	}
-	return sp, bare(e.value).(*persist.List)
+	return &sp.form, cell.Bare(c.Value).(*persist.List)
 }

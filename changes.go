@@ -1,0 +1,127 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/agentstate/state/internal/engine"
+)
+
+// Change is one write to one field. A version that wrote several fields has as
+// many changes, with one Version.
+type Change struct {
+	Version uint64
+	Time    time.Time
+	Agent   string // the agent that wrote; empty for the host
+	Cause   string // as given to WithCause
+	Op      Op
+	Field   string // empty for the history
+	// Value is a copy of what was written, before it was merged: the update, an
+	// [InferenceResult], or [Masked] if the field is secret. It is nil if the
+	// field was deleted.
+	Value any
+}
+
+// Version returns the number of the last version. On a bound handle it is the
+// number of versions that changed something the handle may read.
+func (s *State) Version() uint64 {
+	h := s.on()
+	return h.branch.Version(h.view())
+}
+
+// change returns an entry of the journal as the handle sees it.
+func (h *handle) change(e engine.Entry) Change {
+	return Change{
+		Version: e.Version,
+		Time:    e.Time,
+		Agent:   e.Author.Agent,
+		Cause:   e.Author.Cause,
+		Op:      opKinds[e.Kind],
+		Field:   fieldName(e.Address),
+		Value:   h.written(&e.Op),
+	}
+}
+
+// fieldName is addressName, but empty for the history.
+func fieldName(at engine.Address) string {
+	if _, ok := at.Slot.Form.(*fieldSpec); !ok {
+		return ""
+	}
+	return addressName(at)
+}
+
+// written returns a copy of what an op has written, as the handle sees it.
+func (h *handle) written(o *engine.Op) any {
+	sp, isField := o.Slot.Form.(*fieldSpec)
+	switch {
+	case opKinds[o.Kind] == OpDelete:
+		return nil
+	case o.Slot.Secret:
+		return Masked{}
+	case !isField:
+		return h.schema.history.written(h.view(), o.Value)
+	case o.Value == nil:
+		return nil
+	}
+	return sp.form.Load(sp.update(o.Update))
+}
+
+// Changes yields what was written after a version, oldest first, as of the time
+// of the call. A bound handle sees the changes to what it may read, numbered
+// without gaps. If the journal no longer reaches back that far, Changes yields
+// only an error that is [ErrCompacted].
+func (s *State) Changes(since uint64) iter.Seq2[Change, error] {
+	h := *s.on()
+	return func(yield func(Change, error) bool) {
+		err := h.branch.Entries(h.view(), since, func(e engine.Entry) bool { return yield(h.change(e), nil) })
+		if err != nil {
+			yield(Change{}, within("the journal", err))
+		}
+	}
+}
+
+// Watch yields what was written after a version and then waits for more, until
+// ctx ends or the loop is left. If there are names, it yields only the changes to
+// these fields; the empty name stands for the history. Watch holds no lock while
+// the body of the loop runs, and keeps only its position in between: a loop that
+// falls behind the journal gets an error that is [ErrCompacted], and ends. On
+// a state that no longer changes, such as a snapshot, the loop ends after the last
+// change.
+func (s *State) Watch(ctx context.Context, since uint64, names ...string) iter.Seq2[Change, error] {
+	h := *s.on()
+	names = slices.Clone(names)
+	return func(yield func(Change, error) bool) {
+		err := h.branch.Watch(ctx, h.view(), since, func(e engine.Entry) bool {
+			if len(names) > 0 && !slices.Contains(names, fieldName(e.Address)) {
+				return true
+			}
+			return yield(h.change(e), nil)
+		})
+		if err != nil {
+			yield(Change{}, within("the journal", err))
+		}
+	}
+}
+
+// At returns a frozen view of a past version, as far as the journal reaches. The
+// cost is that of the changes since. The journal does not hold secrets, so Secret
+// fields have their present values. The view has no journal of its own. Only the
+// host may call it.
+func (s *State) At(version uint64) (*State, error) {
+	h := s.on()
+	if h.rights != nil {
+		return nil, h.denied("look at a past version", "")
+	}
+	past, err := h.branch.At(version)
+	if errors.Is(err, engine.ErrNoVersion) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, within(fmt.Sprintf("version %d", version), err)
+	}
+	return s.with(past), nil
+}

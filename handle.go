@@ -1,0 +1,215 @@
+package state
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/agentstate/state/internal/engine"
+	"github.com/agentstate/state/internal/fault"
+)
+
+// handle is what a State consists of: rights to a branch, and a signature.
+type handle struct {
+	branch *engine.Branch
+	schema *Schema
+	rights *rights // nil: the host's
+	author *engine.Author
+}
+
+// hostAuthor signs the writes of the host.
+var hostAuthor = &engine.Author{}
+
+// agent returns the name that signs the writes.
+func (h *handle) agent() string { return h.author.Agent }
+
+// view returns what the handle sees.
+func (h *handle) view() engine.View {
+	if h.rights == nil {
+		return engine.View{}
+	}
+	return engine.View{Classes: h.rights.classes}
+}
+
+// denied returns the error for an operation that the handle has no right to.
+func (h *handle) denied(op, field string) error {
+	stranger := h.rights != nil && h.schema.team != nil && !h.schema.access.of(h.agent()).member
+	return &AccessError{Op: op, Field: field, Agent: h.agent(), stranger: stranger}
+}
+
+// mayRead reports whether the handle may read a field.
+func (h *handle) mayRead(sp *fieldSpec) bool {
+	return h.rights == nil || h.rights.classes.Has(sp.slot.Class)
+}
+
+// mayWrite reports whether the handle may write a field.
+func (h *handle) mayWrite(sp *fieldSpec) bool {
+	return h.rights == nil || h.rights.write.Has(sp.slot.Number)
+}
+
+// locate returns the spec and the address of a name.
+func (h *handle) locate(name string) (*fieldSpec, engine.Address, error) {
+	if sp, ok := h.schema.byName[name]; ok {
+		return sp, sp.address(), nil
+	}
+	if !h.schema.open {
+		return nil, engine.Address{}, fieldError(fault.Clip(name), ErrUnknownField)
+	}
+	sp := h.schema.keys
+	return sp, engine.Address{Slot: &sp.slot, Key: name}, nil
+}
+
+// toRead is locate for a name that the handle may read.
+func (h *handle) toRead(name string) (*fieldSpec, engine.Address, error) {
+	sp, at, err := h.locate(name)
+	if err == nil && !h.mayRead(sp) {
+		err = h.denied("read", sp.nameAt(at))
+	}
+	return sp, at, err
+}
+
+// toWrite is locate for a name that the handle may write.
+func (h *handle) toWrite(op, name string) (*fieldSpec, engine.Address, error) {
+	sp, at, err := h.locate(name)
+	if err == nil && !h.mayWrite(sp) {
+		err = h.denied(op, sp.nameAt(at))
+	}
+	return sp, at, err
+}
+
+// put commits an op that writes a value to a declared field.
+func (h *handle) put(sp *fieldSpec, o engine.Op, v any) (err error) {
+	if o.Update, err = sp.store(o.Address, v, o.Borrowed); err != nil {
+		return err
+	}
+	return h.write(&o)
+}
+
+// rewrite commits a value of a declared field that compute makes of the current
+// one, nil if there is none.
+func (h *handle) rewrite(sp *fieldSpec, compute func(current any) (any, error)) error {
+	o := sp.newOp(OpUpdate, replaceHandler)
+	o.Author, o.Computed = h.author, true
+	err := h.branch.Rewrite(h.view(), o, func(c *engine.Cell) (engine.Update, error) {
+		var current any
+		if c != nil {
+			current = sp.form.Load(c.Value)
+		}
+		v, err := compute(current)
+		if err != nil {
+			return engine.Update{}, err
+		}
+		return sp.store(o.Address, v, false)
+	})
+	return h.explain(err)
+}
+
+// write signs and commits one op.
+func (h *handle) write(o *engine.Op) error {
+	o.Author = h.author
+	if err := h.branch.Write(h.view(), o); err != nil {
+		return h.explain(err)
+	}
+	return nil
+}
+
+// delete commits the deletion of an address and reports whether it was set.
+func (h *handle) delete(sp *fieldSpec, at engine.Address) (bool, error) {
+	o := sp.newOp(OpDelete, nil)
+	o.Address, o.Author = at, h.author
+	done, err := h.branch.Delete(h.view(), &o)
+	return done, h.explain(err)
+}
+
+// explain returns an error of the engine in the terms of the schema.
+func (h *handle) explain(err error) error {
+	switch e := err.(type) {
+	case *engine.FullError:
+		return &LimitError{Name: "Keys", Limit: e.Limit, Got: e.Got}
+	case *engine.TurnError:
+		sp := e.Slot.Form.(*fieldSpec) // appending to the history runs no code of users
+		return &ConflictError{Fields: []string{sp.nameAt(e.Address)}, handler: sp.handler.name}
+	case *engine.OverlapError:
+		conflict := &ConflictError{}
+		for _, at := range e.Addresses {
+			conflict.Fields = append(conflict.Fields, addressName(at))
+		}
+		return conflict
+	}
+	return err
+}
+
+// addressName returns the name of a field, of an undeclared key or of the history.
+func addressName(at engine.Address) string {
+	if sp, ok := at.Slot.Form.(*fieldSpec); ok {
+		if sp.slot.Keyed {
+			return at.Key
+		}
+		return sp.name
+	}
+	return historyName
+}
+
+// readable yields the addresses in a frozen branch that the handle may read:
+// fields in the order of the schema, then the undeclared keys that are set.
+func (h *handle) readable(f *engine.Branch) iter.Seq2[*fieldSpec, engine.Address] {
+	return func(yield func(*fieldSpec, engine.Address) bool) {
+		for _, sp := range h.schema.fields {
+			if h.mayRead(sp) && !yield(sp, sp.address()) {
+				return
+			}
+		}
+		keys := h.schema.keys
+		if !h.mayRead(keys) {
+			return
+		}
+		for _, key := range f.Keys() {
+			if !yield(keys, engine.Address{Slot: &keys.slot, Key: key}) {
+				return
+			}
+		}
+	}
+}
+
+// storedValue is a value that is set.
+type storedValue struct {
+	spec *fieldSpec
+	at   engine.Address
+	name string
+	cell *engine.Cell
+}
+
+// values yields all values that the handle may read, as they are at one moment:
+// fields in the order of the schema, then undeclared keys.
+func (h *handle) values() iter.Seq[storedValue] {
+	return func(yield func(storedValue) bool) {
+		f := h.branch.Scan()
+		for sp, at := range h.readable(f) {
+			if c := f.Get(at); c != nil && !yield(storedValue{sp, at, addressName(at), c}) {
+				return
+			}
+		}
+	}
+}
+
+// sortNames sorts names in the order of the schema, and undeclared ones after
+// that.
+func (h *handle) sortNames(names []string) []string {
+	slot := func(name string) int {
+		if sp, ok := h.schema.byName[name]; ok {
+			return sp.slot.Number
+		}
+		return h.schema.keys.slot.Number
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		switch c := slot(a) - slot(b); {
+		case c != 0:
+			return c
+		case a < b:
+			return -1
+		case a > b:
+			return 1
+		}
+		return 0
+	})
+	return names
+}

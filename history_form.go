@@ -1,0 +1,173 @@
+package state
+
+import (
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/agentstate/state/internal/engine"
+)
+
+// historyForm is the history as the engine sees it: the [engine.Form] of its
+// slot, the [engine.Merger] that appends results, and the [engine.Gate] that keeps
+// the results of one agent from others.
+type historyForm struct {
+	slot engine.Slot
+	// messagesClass is the visibility class of results, unless their agent may
+	// not read the messages: classes has the classes of those.
+	messagesClass int
+	classes       map[string]int
+	maxResults    int // 0 is no limit
+}
+
+// newHistoryForm returns the form of the history in a slot.
+func newHistoryForm(slot, messagesClass int, classes map[string]int, maxResults int) *historyForm {
+	hf := &historyForm{messagesClass: messagesClass, classes: classes, maxResults: maxResults}
+	hf.slot = engine.Slot{Number: slot, Form: hf, Gate: hf}
+	return hf
+}
+
+func (hf *historyForm) address() engine.Address { return engine.Address{Slot: &hf.slot} }
+
+// stackOf returns the results in a cell.
+func stackOf(c *engine.Cell) *resultStack {
+	if c == nil {
+		return emptyStack
+	}
+	return c.Value.(*resultStack)
+}
+
+// class returns the visibility class of the results of an agent.
+func (hf *historyForm) class(agent string) int {
+	if class, ok := hf.classes[agent]; ok {
+		return class
+	}
+	return hf.messagesClass
+}
+
+// sees reports whether a view includes a result.
+func (hf *historyForm) sees(v engine.View, r *stackedResult) bool { return v.Sees(hf.class(r.agent)) }
+
+// seen yields the results that a view includes.
+func (hf *historyForm) seen(v engine.View, st *resultStack) iter.Seq[*stackedResult] {
+	return func(yield func(*stackedResult) bool) {
+		for r := range st.all() {
+			if hf.sees(v, r) && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// count returns the number of results that a view includes.
+func (hf *historyForm) count(v engine.View, st *resultStack) int {
+	if v.Sees(hf.messagesClass) {
+		return st.len() // a reader of the messages sees all results
+	}
+	n := 0
+	for range hf.seen(v, st) {
+		n++
+	}
+	return n
+}
+
+// appendOp returns the op that appends a result.
+func (hf *historyForm) appendOp(r InferenceResult, author *engine.Author) engine.Op {
+	return engine.Op{
+		Address:    hf.address(),
+		Update:     engine.Update{Value: r, Size: r.size(), Borrowed: true},
+		Merger:     hf,
+		Author:     author,
+		Kind:       OpAppend.kind(),
+		ClassPlus1: int16(hf.class(r.Agent) + 1),
+		Shares:     true,
+	}
+}
+
+// overwriteEdit returns the edit that replaces the results, of the cell from, by
+// others. value is what the op has written.
+func (hf *historyForm) overwriteEdit(op Op, from *engine.Cell, to *resultStack, value any, author *engine.Author) engine.Edit {
+	o := engine.Op{
+		Address: hf.address(), Update: engine.Update{Value: value}, Author: author, Kind: op.kind(),
+		ClassPlus1: int16(hf.messagesClass + 1), Overwrites: true,
+	}
+	return engine.Edit{
+		Address: hf.address(), From: from, To: &engine.Merged{Value: to}, Ops: []engine.Op{o}, Overwrites: true,
+	}
+}
+
+// written returns what an op has written, as a view sees it.
+func (hf *historyForm) written(v engine.View, value any) any {
+	switch value := value.(type) {
+	case resultRef:
+		if hf.sees(v, value.result) {
+			return value.stack.result(value.result)
+		}
+	case *resultStack:
+		results := []InferenceResult{}
+		for r := range hf.seen(v, value) {
+			results = append(results, value.result(r))
+		}
+		return results
+	}
+	return nil
+}
+
+var errNotAResult = errors.New("state: not a result")
+
+// Merge implements [engine.Merger]: it appends a result.
+func (hf *historyForm) Merge(_ engine.Address, current *engine.Cell, u engine.Update) (engine.Merged, error) {
+	var r InferenceResult
+	switch v := u.Value.(type) {
+	case InferenceResult:
+		r = v
+	case resultRef:
+		r = v.stack.result(v.result)
+	default:
+		return engine.Merged{}, errNotAResult
+	}
+	return engine.Merged{Value: stackOf(current).push(&r)}, nil
+}
+
+// Same implements [engine.Form]. No results are the same as no history.
+func (hf *historyForm) Same(a, b *engine.Cell) bool { return stackOf(a).equal(stackOf(b)) }
+
+// Check implements [engine.Form].
+func (hf *historyForm) Check(engine.Merged) error { return nil }
+
+// Keep implements [engine.Form]. The result is the last one of the stored stack.
+func (hf *historyForm) Keep(u engine.Update, stored *engine.Cell, _ bool) engine.Update {
+	st := stackOf(stored)
+	u.Value, u.Borrowed = resultRef{st, st.at(st.len() - 1)}, false
+	return u
+}
+
+// Admit implements [engine.Gate]: the results that the view includes must not
+// become more than the limit.
+func (hf *historyForm) Admit(v engine.View, from *engine.Cell, to *engine.Merged) error {
+	if hf.maxResults == 0 || to == nil {
+		return nil
+	}
+	n := hf.count(v, to.Value.(*resultStack))
+	if n > hf.maxResults && n > hf.count(v, stackOf(from)) {
+		return &LimitError{Name: "Results", Limit: hf.maxResults, Got: n}
+	}
+	return nil
+}
+
+// Classes implements [engine.Gate].
+func (hf *historyForm) Classes(from, to *engine.Cell) []int {
+	a, b := stackOf(from), stackOf(to)
+	common := 0
+	for common < min(a.len(), b.len()) && a.at(common) == b.at(common) {
+		common++
+	}
+	classes := map[int]bool{}
+	for _, st := range []*resultStack{a, b} {
+		for i := common; i < st.len(); i++ {
+			classes[hf.class(st.at(i).agent)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(classes))
+}

@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The errors of writes and looks back.
+var (
+	ErrReadOnly  = errors.New("state: read-only")
+	ErrJoined    = errors.New("state: branch is joined")
+	ErrConflict  = errors.New("state: conflict")
+	ErrCompacted = errors.New("state: compacted")
+)
+
+// Branch is one line of versions: a state, a fork, a transaction or, frozen, a
+// snapshot. All methods are safe for concurrent use.
+type Branch struct {
+	layout *Layout
+	tree   atomic.Pointer[Tree]
+
+	mu      sync.Mutex // guards what follows, and all writing to the tree
+	version atomic.Uint64
+	owned   bool          // the tree may be changed in place
+	joining bool          // a Join is at work on it
+	frozen  bool          // it is a snapshot
+	ended   error         // what every write fails with
+	wake    chan struct{} // the next commit closes it; nil while nobody waits
+
+	starved atomic.Int32 // the writers that have been overtaken too often
+	turns   turns
+
+	origin time.Time // times in the journal count from here
+	forked uint64    // the version it began with; the journal begins after it
+
+	// Of a fork or a transaction:
+	parent *Branch
+	base   *Tree // of the parent, when it was forked
+	nets   netWrites
+	reads  *readSet // of the transaction that it is, or is a fork of
+}
+
+// New returns an empty branch.
+func New(layout *Layout) *Branch {
+	b := &Branch{layout: layout, origin: time.Now()}
+	b.tree.Store(newTree(layout))
+	return b
+}
+
+// Freeze returns a snapshot of the branch. The cost does not depend on the size.
+func (b *Branch) Freeze() *Branch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.frozen {
+		return b
+	}
+	b.owned = false
+	return b.frozenAt(b.tree.Load(), b.version.Load(), b.forked)
+}
+
+// frozenAt returns a frozen branch with a tree, as of a version of this branch.
+func (b *Branch) frozenAt(t *Tree, version, forked uint64) *Branch {
+	f := &Branch{layout: b.layout, origin: b.origin, frozen: true, ended: ErrReadOnly, forked: forked, reads: b.reads}
+	f.tree.Store(t)
+	f.version.Store(version)
+	return f
+}
+
+// Scan is Freeze for a reader that lists which addresses are set, which a
+// transaction notes.
+func (b *Branch) Scan() *Branch {
+	b.reads.list()
+	return b.Freeze()
+}
+
+// Fork returns a branch that begins with the content of this one. The cost does
+// not depend on the size.
+func (b *Branch) Fork() *Branch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.tree.Load()
+	b.owned = false
+	f := &Branch{
+		layout: b.layout,
+		origin: b.origin,
+		parent: b,
+		base:   t,
+		forked: b.version.Load(),
+		reads:  b.reads,
+	}
+	f.tree.Store(t)
+	f.version.Store(f.forked)
+	return f
+}
+
+// isTransaction reports whether Update made the branch. Forks of a transaction
+// note their reads in its read set, but are plain branches.
+func (b *Branch) isTransaction() bool {
+	return b.parent != nil && b.reads != nil && b.reads != b.parent.reads
+}
+
+// ForkOf reports whether b is a fork, and not a transaction, and of parent.
+func (b *Branch) ForkOf(parent *Branch) (fork, ofParent bool) {
+	return b.parent != nil && !b.isTransaction(), b.parent == parent
+}
+
+// end makes every later write fail with err.
+func (b *Branch) end(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended, b.joining = err, false
+	b.wakeWatchers()
+}
+
+// Slot returns the cell of a slot that is not keyed, or nil.
+func (b *Branch) Slot(s *Slot) *Cell {
+	if b.reads != nil {
+		b.reads.add(Address{Slot: s})
+	}
+	return b.tree.Load().slot(s.Number)
+}
+
+// Get returns the cell at an address, or nil.
+func (b *Branch) Get(a Address) *Cell {
+	if b.reads != nil {
+		b.reads.add(a)
+	}
+	return b.tree.Load().Get(a)
+}
+
+// Peek is Get for a caller that only asks whether the address is set, having
+// listed all: a transaction does not note it as a read.
+func (b *Branch) Peek(a Address) *Cell { return b.tree.Load().Get(a) }
+
+// Keys returns the keys that are set in a frozen branch, sorted.
+func (b *Branch) Keys() []string {
+	t := b.tree.Load()
+	keys := make([]string, 0, t.classes[b.layout.Keys.Class].set)
+	for key := range t.keys.All() {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// ChangedKeys returns the keys, sorted, under which two frozen branches have
+// different cells.
+func (b *Branch) ChangedKeys(past *Branch) []string {
+	now, then := b.tree.Load(), past.tree.Load()
+	if now == then {
+		return nil
+	}
+	var keys []string
+	for key, cell := range now.keys.All() {
+		if then.keys.Get(key) != cell {
+			keys = append(keys, key)
+		}
+	}
+	for key := range then.keys.All() {
+		if now.keys.Get(key) == nil {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// CountSet returns the number of set addresses that a view sees. A transaction
+// notes it as a listing.
+func (b *Branch) CountSet(v View) int {
+	b.reads.list()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tree.Load().countSet(v)
+}
+
+// Version returns the number of versions in which a view sees a change.
+func (b *Branch) Version(v View) uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.seenVersion(v)
+}
+
+// seenVersion is Version on a locked branch.
+func (b *Branch) seenVersion(v View) uint64 {
+	if v.Classes == nil {
+		return b.version.Load()
+	}
+	return b.tree.Load().versions(v)
+}
+
+// Alive returns the error that a write would get.
+func (b *Branch) Alive() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.refusal()
+}
+
+// refusal is Alive on a locked branch.
+func (b *Branch) refusal() error {
+	if b.joining {
+		return ErrJoined
+	}
+	return b.ended
+}
+
+// publish makes a tree the present one. The branch is locked.
+func (b *Branch) publish(t *Tree, version uint64) {
+	b.owned = true
+	b.tree.Store(t)
+	b.version.Store(version)
+	b.wakeWatchers()
+}
+
+// wakeWatchers lets all that wait for a version look again. The branch is locked.
+func (b *Branch) wakeWatchers() {
+	if b.wake != nil {
+		close(b.wake)
+		b.wake = nil
+	}
+}

@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+)
+
+// FullError reports a write that would set more addresses than [Layout].MaxKeys,
+// as far as the writer sees them.
+type FullError struct{ Limit, Got int }
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("state: %d addresses are more than %d", e.Got, e.Limit)
+}
+
+// Write commits one op as the next version.
+func (b *Branch) Write(v View, o *Op) error {
+	if o.Callback {
+		return b.writeInTurn(v, *o, nil)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	current := b.tree.Load().Get(o.Address)
+	m, err := o.Apply(current)
+	if err != nil {
+		return err
+	}
+	return b.commitOne(v, o, current, &m)
+}
+
+// Rewrite commits an op whose update is computed from the current cell, which is
+// nil if the address is not set. compute runs without the lock, and again if the
+// cell changes meanwhile.
+func (b *Branch) Rewrite(v View, o Op, compute func(current *Cell) (Update, error)) error {
+	return b.writeInTurn(v, o, compute)
+}
+
+// writeInTurn commits an op that calls code of the user. The code runs without
+// the lock; the turn of the address keeps other code for it away.
+func (b *Branch) writeInTurn(v View, o Op, compute func(current *Cell) (Update, error)) error {
+	if err := b.Alive(); err != nil {
+		return err
+	}
+	if err := b.turns.take(o.Address); err != nil {
+		return err
+	}
+	defer b.turns.release(o.Address)
+	err := b.retry(MaxWait, func() (bool, error) {
+		if err := b.Alive(); err != nil {
+			return false, err
+		}
+		current := b.Peek(o.Address)
+		if compute != nil {
+			current = b.Get(o.Address)
+			var err error
+			if o.Update, err = compute(current); err != nil {
+				return false, err
+			}
+		}
+		m, err := o.Apply(current)
+		if err == nil {
+			err = o.Slot.Form.Check(m)
+		}
+		if err != nil {
+			return false, err
+		}
+		return b.commitIf(v, &o, current, &m)
+	})
+	if err == ErrConflict {
+		return &TurnError{o.Address}
+	}
+	return err
+}
+
+// Delete commits a deletion, if the address is set, and reports whether it was.
+func (b *Branch) Delete(v View, o *Op) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.refusal(); err != nil {
+		return false, err
+	}
+	current := b.Get(o.Address)
+	if current == nil {
+		return false, nil
+	}
+	return true, b.commitOne(v, o, current, nil)
+}
+
+// commitIf is commitOne if the cell is still current, and reports whether it is.
+func (b *Branch) commitIf(v View, o *Op, current *Cell, to *Merged) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.tree.Load().Get(o.Address) != current {
+		return false, b.refusal()
+	}
+	return true, b.commitOne(v, o, current, to)
+}
+
+// commitOne commits one op, in place if it can. The branch is locked.
+func (b *Branch) commitOne(v View, o *Op, current *Cell, to *Merged) error {
+	if err := b.refusal(); err != nil {
+		return err
+	}
+	if current == nil {
+		if err := b.room(v, 1); err != nil {
+			return err
+		}
+	}
+	t := b.tree.Load()
+	if !b.owned {
+		t = b.copyTree()
+	}
+	c := committer{branch: b, tree: t, version: b.version.Load() + 1}
+	t.classes[o.Class()].versions++
+	now := c.put(o.Address, current, to, o.Overwrites, o.Computed)
+	c.note(*o, current, now, nil)
+	b.publish(t, c.version)
+	return nil
+}
+
+// commit makes edits the next version, and reports whether every cell that they
+// build on is still there. The branch is locked.
+func (b *Branch) commit(v View, edits []Edit) (bool, error) {
+	if err := b.refusal(); err != nil {
+		return false, err
+	}
+	old := b.tree.Load()
+	writes, created := 0, 0
+	for i := range edits {
+		e := &edits[i]
+		if old.Get(e.Address) != e.From {
+			return false, nil
+		}
+		if len(e.Ops) == 0 {
+			continue
+		}
+		writes++
+		if gate := e.Slot.Gate; gate != nil {
+			if err := gate.Admit(v, e.From, e.To); err != nil {
+				return false, err
+			}
+		}
+		if e.Slot.Counted && e.From == nil && e.To != nil {
+			created++
+		}
+	}
+	if writes == 0 {
+		return true, nil
+	}
+	if err := b.room(v, created); err != nil {
+		return false, err
+	}
+	// Readers take no lock. A tree of its own lets them see all edits or none.
+	c := committer{branch: b, tree: b.copyTree(), version: b.version.Load() + 1}
+	touched := NewBits(b.layout.Classes)
+	for i := range edits {
+		if len(edits[i].Ops) > 0 {
+			c.edit(&edits[i], touched)
+		}
+	}
+	c.tree.countVersions(touched, 1)
+	b.publish(c.tree, c.version)
+	return true, nil
+}
+
+// room returns an error if n more set addresses would exceed the limit. The
+// branch is locked.
+func (b *Branch) room(v View, n int) error {
+	limit := b.layout.MaxKeys
+	if n == 0 || limit == 0 {
+		return nil
+	}
+	if set := b.tree.Load().countSet(v); set+n > limit {
+		return &FullError{Limit: limit, Got: set + n}
+	}
+	return nil
+}
+
+// copyTree returns a copy of the present tree for the branch to change.
+func (b *Branch) copyTree() *Tree {
+	old := b.tree.Load()
+	t := old.clone()
+	if old == b.base {
+		// Only the parent may append to the open segments of its journals.
+		for class := range t.classes {
+			t.classes[class].journal = journal{start: b.forked}
+		}
+	}
+	return t
+}
+
+// committer makes one version in a tree that its branch owns.
+type committer struct {
+	branch  *Branch
+	tree    *Tree
+	version uint64
+	seq     int // the number of ops noted so far
+}
+
+// edit puts the result of an edit into the tree and notes its ops. It adds the
+// visibility classes that the edit touches.
+func (c *committer) edit(e *Edit, touched Bits) {
+	now := c.put(e.Address, e.From, e.To, e.Overwrites, e.Computed)
+	var parts []int
+	if e.Overwrites && e.Slot.Gate != nil {
+		parts = e.Slot.Gate.Classes(e.From, now)
+	}
+	for _, class := range parts {
+		touched.Add(class)
+	}
+	for _, o := range e.Ops {
+		touched.Add(o.Class())
+		c.note(o, e.From, now, parts)
+	}
+}
+
+// put replaces a cell and returns the new one, nil if there is none.
+func (c *committer) put(a Address, from *Cell, to *Merged, overwrites, computed bool) *Cell {
+	var now *Cell
+	if to != nil {
+		now = &Cell{Value: to.Value, Size: to.Size, born: c.version}
+		if from != nil {
+			now.born, now.overwritten, now.computed = from.born, from.overwritten, from.computed
+		}
+		if overwrites {
+			now.overwritten, now.computed = c.version, 0
+			if computed {
+				now.computed = c.version
+			}
+		}
+	}
+	c.tree.put(a, now)
+	c.tree.noteSet(a.Slot, from, now)
+	return now
+}
+
+// note adds an op to the journal of its class, and to those of the parts that it
+// overwrites. In a fork it is kept for the join.
+func (c *committer) note(o Op, from, now *Cell, parts []int) {
+	b := c.branch
+	if o.Borrowed && now != nil {
+		o.Update = o.Slot.Form.Keep(o.Update, now, o.Overwrites)
+	}
+	r := Record{Op: o, version: c.version, seq: c.seq, at: time.Since(b.origin)}
+	if o.Slot.Secret {
+		r.Value, r.Size = nil, 0
+	} else {
+		r.Old, r.New = from, now
+	}
+	class := o.Class()
+	c.tree.classes[class].journal.add(r, b.layout.Journal)
+	if o.Overwrites {
+		for _, part := range parts {
+			if part != class {
+				c.tree.classes[part].journal.add(r, b.layout.Journal)
+			}
+		}
+	}
+	if b.parent != nil {
+		// What a transaction overwrites may depend on anything that it has read.
+		o.Computed = o.Computed || o.Overwrites && b.isTransaction()
+		b.nets.note(o)
+	}
+	c.seq++
+}

@@ -1,0 +1,122 @@
+package engine
+
+// Layout describes the addresses of a state. It is immutable.
+type Layout struct {
+	Slots   []*Slot // of single cells; each has its index as Number
+	Keys    *Slot   // of the cells that have a key; the last Number
+	Classes int     // the number of visibility classes
+	MaxKeys int     // the most addresses that may be set; 0 is no limit
+	Journal int     // the most records of one visibility class; 0 is no limit
+}
+
+// Slot is a place for one cell, or for one cell under each key.
+type Slot struct {
+	Number int // the order of slots in conflicts and logs
+	Keyed  bool
+	Class  int  // the visibility class: who sees that something changed here
+	Secret bool // the journal holds no values of it
+	// Counted slots count towards MaxKeys and are listed.
+	Counted bool
+	Policy  Policy
+	Form    Form
+	Gate    Gate // nil unless parts of the value have classes of their own
+}
+
+// Policy says what a join makes of overwrites that meet other writes.
+type Policy uint8
+
+// The policies. They belong to the slot and not to an op: a join follows what
+// was declared, whatever a single write chose.
+const (
+	PolicyConflict  Policy = iota // they are a conflict
+	PolicyFirstWins               // the earliest writer in the order of the join wins
+	PolicyLastWins                // the last one wins
+)
+
+// Address identifies a cell. It is comparable.
+type Address struct {
+	Slot *Slot
+	Key  string // empty unless Slot is keyed
+}
+
+// compare orders addresses by slot, and then by key.
+func (a Address) compare(b Address) int {
+	switch {
+	case a.Slot.Number != b.Slot.Number:
+		return a.Slot.Number - b.Slot.Number
+	case a.Key < b.Key:
+		return -1
+	case a.Key > b.Key:
+		return 1
+	}
+	return 0
+}
+
+// Form knows the values of a slot.
+type Form interface {
+	// Same reports whether a reader can tell two cells apart. Either may be nil,
+	// which is an address that is not set.
+	//
+	// It is not named Equal: go-cmp would call such a method.
+	Same(a, b *Cell) bool
+	// Check validates a result. It may call code of the user.
+	Check(m Merged) error
+	// Keep returns the update as the journal may keep it: stored is the cell that
+	// the op has made, overwrites whether it took no account of the cell before.
+	// It is called for borrowed updates only, under the lock of the branch.
+	Keep(u Update, stored *Cell, overwrites bool) Update
+}
+
+// Merger combines an update with the current cell, which is nil if the address
+// is not set. The update is passed by value: passed by address, the op that
+// contains it would be allocated.
+type Merger interface {
+	Merge(at Address, current *Cell, u Update) (Merged, error)
+}
+
+// Gate is for a slot whose value has parts of several visibility classes.
+type Gate interface {
+	// Admit returns an error if a view may not replace the content of a cell.
+	// Either may be nil.
+	Admit(v View, from *Cell, to *Merged) error
+	// Classes returns the classes of the parts in which two cells differ.
+	Classes(from, to *Cell) []int
+}
+
+// View is the set of visibility classes that a reader sees. The zero View sees
+// all.
+type View struct{ Classes Bits }
+
+// Sees reports whether the view includes a class.
+func (v View) Sees(class int) bool { return v.Classes == nil || v.Classes.Has(class) }
+
+// Bits is a set of small numbers. Sets that are combined have the same length.
+type Bits []uint64
+
+// NewBits returns an empty set for the numbers below n.
+func NewBits(n int) Bits { return make(Bits, n>>6+1) }
+
+// Has reports whether the set contains i.
+func (b Bits) Has(i int) bool { return b[i>>6]>>(i&63)&1 != 0 }
+
+// Add adds i to the set.
+func (b Bits) Add(i int) { b[i>>6] |= 1 << (i & 63) }
+
+// And returns the numbers that are in both sets.
+func (b Bits) And(c Bits) Bits {
+	both := make(Bits, len(b))
+	for i := range both {
+		both[i] = b[i] & c[i]
+	}
+	return both
+}
+
+// Within reports whether c contains all of b.
+func (b Bits) Within(c Bits) bool {
+	for i := range b {
+		if b[i]&^c[i] != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,79 @@
+package engine
+
+import "slices"
+
+// NetWrite is what a branch has done to one cell since it was forked. If
+// Overwrites is set, the result takes no account of the cell at the fork, and Ops
+// begin with the op that made it so.
+type NetWrite struct {
+	Address
+	Overwrites bool
+	Computed   bool // that op was computed from a read
+	Ops        []Op
+
+	oneOp [1]Op // the array of most Ops
+}
+
+// callback reports whether doing the ops again calls code of the user.
+func (n *NetWrite) callback() bool {
+	return slices.ContainsFunc(n.Ops, func(o Op) bool { return o.Callback })
+}
+
+// netWrites holds the net writes of a branch. Most branches have few, which are
+// searched one by one.
+type netWrites struct {
+	list  []*NetWrite
+	index map[Address]*NetWrite // nil while there are few
+}
+
+const fewNetWrites = 8
+
+// get returns the net write of an address, or nil.
+func (ns *netWrites) get(a Address) *NetWrite {
+	if ns.index != nil {
+		return ns.index[a]
+	}
+	for _, n := range ns.list {
+		if n.Address == a {
+			return n
+		}
+	}
+	return nil
+}
+
+// note adds an op to the net write of its address.
+func (ns *netWrites) note(o Op) {
+	n := ns.get(o.Address)
+	if n == nil {
+		n = ns.add(o.Address)
+	}
+	if o.Overwrites {
+		n.Overwrites, n.Computed = true, o.Computed
+		clear(n.Ops)
+		n.Ops = n.Ops[:0]
+	}
+	n.Ops = append(n.Ops, o)
+}
+
+func (ns *netWrites) add(a Address) *NetWrite {
+	n := &NetWrite{Address: a}
+	n.Ops = n.oneOp[:0]
+	ns.list = append(ns.list, n)
+	switch {
+	case ns.index != nil:
+		ns.index[a] = n
+	case len(ns.list) > fewNetWrites:
+		ns.index = map[Address]*NetWrite{}
+		for _, n := range ns.list {
+			ns.index[n.Address] = n
+		}
+	}
+	return n
+}
+
+// sorted returns the net writes in the order of their addresses.
+func (ns *netWrites) sorted() []*NetWrite {
+	list := slices.Clone(ns.list)
+	slices.SortFunc(list, func(x, y *NetWrite) int { return x.compare(y.Address) })
+	return list
+}

@@ -1,0 +1,51 @@
+package engine
+
+// Op is one write to one address.
+type Op struct {
+	Address
+	Update
+	Merger Merger  // nil in a deletion, which cannot be merged
+	Author *Author // who wrote
+	Kind   uint8   // the caller's; the engine does not read it
+	// ClassPlus1 is the visibility class of this op plus 1, or 0 for the class of
+	// the slot.
+	ClassPlus1 int16
+
+	// What a Merger does is noted when an op is made: a join asks it of ops whose
+	// Merger is no longer the slot's, and under the lock.
+
+	Overwrites bool // the result takes no account of the current cell
+	Shares     bool // the result shares memory with the current cell
+	Computed   bool // the update was computed from a read
+	Callback   bool // merging or checking it calls code of the user
+}
+
+// Author signs ops. The engine carries it and does not read it.
+type Author struct{ Agent, Cause string }
+
+// Class returns the visibility class of the op.
+func (o *Op) Class() int {
+	if o.ClassPlus1 > 0 {
+		return int(o.ClassPlus1) - 1
+	}
+	return o.Slot.Class
+}
+
+// Apply returns what the op makes of the current cell. It does not check the
+// result.
+func (o *Op) Apply(current *Cell) (Merged, error) {
+	return o.Merger.Merge(o.Address, current, o.Update)
+}
+
+// Edit is what a commit does to one cell: replace From by To, as the ops say. A
+// nil cell is an address that is not set. Without ops, an edit only requires that
+// the cell is still From.
+type Edit struct {
+	Address
+	From *Cell
+	To   *Merged
+	Ops  []Op
+
+	Overwrites bool // To takes no account of From
+	Computed   bool // To was computed from a read
+}

@@ -1,0 +1,96 @@
+package state
+
+import (
+	"encoding/json"
+	"log/slog"
+	"reflect"
+	"strconv"
+
+	"golang.org/x/exp/maps"
+
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/redact"
+)
+
+// mask is shown in place of a secret.
+const mask = "[SECRET]"
+
+// Masked stands for the value of a Secret field where values are listed. It does
+// not hold the value, and every write refuses it.
+type Masked struct{}
+
+// String returns "[SECRET]".
+func (Masked) String() string { return mask }
+
+// GoString returns "[SECRET]".
+func (Masked) GoString() string { return mask }
+
+// LogValue returns "[SECRET]".
+func (Masked) LogValue() slog.Value { return slog.StringValue(mask) }
+
+// MarshalJSON returns "[SECRET]" as a JSON string.
+func (Masked) MarshalJSON() ([]byte, error) { return strconv.AppendQuote(nil, mask), nil }
+
+// Redact returns text with every value of a Secret field that this handle may
+// read replaced by [SECRET]. Use the host's handle, which knows all secrets: an
+// agent's handle leaves secrets that the agent may not read, although a tool may
+// have put them into the text.
+//
+// A value is also found if it is JSON-escaped or URL-, base64- or hex-encoded. Of
+// a list or an object, every string and number in it is masked, and the keys of a
+// map. A value of less than 6 bytes is masked only where it stands alone.
+func (s *State) Redact(text string) string {
+	h := s.on()
+	var secrets []string
+	for _, sp := range h.schema.fields {
+		if !sp.form.Secret || !h.mayRead(sp) {
+			continue
+		}
+		if c := h.branch.Slot(&sp.slot); c != nil {
+			secrets = append(secrets, sp.leaves(c.Value)...)
+		}
+	}
+	if len(secrets) == 0 {
+		return text
+	}
+	return redact.New(secrets).Redact(text)
+}
+
+// leaves returns the texts of which a stored value consists.
+func (sp *fieldSpec) leaves(stored any) []string {
+	data, err := sp.form.AppendJSON(nil, stored)
+	if err != nil {
+		return nil
+	}
+	tree, err := jsontext.Decode(data, jsontext.Limits{})
+	if err != nil {
+		return nil
+	}
+	texts := appendLeaves(nil, tree)
+	if object, ok := tree.(map[string]any); ok && sp.form.Type.Kind() == reflect.Map {
+		texts = append(texts, maps.Keys(object)...)
+	}
+	if b, ok := sp.form.Share(stored).([]byte); ok {
+		texts = append(texts, string(b))
+	}
+	return texts
+}
+
+// appendLeaves appends the strings and numbers in a JSON value.
+func appendLeaves(texts []string, v any) []string {
+	switch v := v.(type) {
+	case string:
+		texts = append(texts, v)
+	case json.Number:
+		texts = append(texts, v.String())
+	case []any:
+		for _, e := range v {
+			texts = appendLeaves(texts, e)
+		}
+	case map[string]any:
+		for _, e := range v {
+			texts = appendLeaves(texts, e)
+		}
+	}
+	return texts
+}

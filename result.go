@@ -1,0 +1,130 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// InferenceResult is one call of a model by an agent, with what came of it.
+type InferenceResult struct {
+	ID        string              `json:"id,omitempty"`
+	Agent     string              `json:"agent"`
+	Input     string              `json:"input"`
+	Prompt    []Message           `json:"prompt"`     // the agent's own instructions
+	History   []Message           `json:"history"`    // the conversation that was sent along
+	Output    []Message           `json:"output"`     // what the model answered
+	ToolCalls []ToolResultMessage `json:"tool_calls"` // the results of the calls in Output
+	Raw       string              `json:"raw"`        // the provider's response, byte for byte
+	CreatedAt time.Time           `json:"created_at"`
+}
+
+// MarshalJSON encodes the result; absent messages are empty lists.
+func (r InferenceResult) MarshalJSON() ([]byte, error) {
+	type plain InferenceResult
+	r.Prompt, r.History = append([]Message{}, r.Prompt...), append([]Message{}, r.History...)
+	r.Output, r.ToolCalls = append([]Message{}, r.Output...), append([]ToolResultMessage{}, r.ToolCalls...)
+	return json.Marshal(plain(r))
+}
+
+// UnmarshalJSON decodes a result as MarshalJSON has written it.
+func (r *InferenceResult) UnmarshalJSON(data []byte) error {
+	type plain InferenceResult
+	var in struct {
+		*plain
+		Prompt    json.RawMessage `json:"prompt"`
+		History   json.RawMessage `json:"history"`
+		Output    json.RawMessage `json:"output"`
+		ToolCalls json.RawMessage `json:"tool_calls"`
+	}
+	out := plain{}
+	in.plain = &out
+	if err := json.Unmarshal(data, &in); err != nil {
+		return within("result", err)
+	}
+	var called []Message
+	for _, part := range []struct {
+		name string
+		data json.RawMessage
+		dst  *[]Message
+	}{
+		{"prompt", in.Prompt, &out.Prompt}, {"history", in.History, &out.History},
+		{"output", in.Output, &out.Output}, {"tool_calls", in.ToolCalls, &called},
+	} {
+		if part.data == nil {
+			continue
+		}
+		msgs, err := DecodeMessages(part.data)
+		if err != nil {
+			return within("result: "+part.name, err)
+		}
+		*part.dst = msgs
+	}
+	for i, m := range called {
+		called, ok := m.(ToolResultMessage)
+		if !ok {
+			return fmt.Errorf("state: result: tool_calls[%d]: %s is not a tool result", i, m.Type())
+		}
+		out.ToolCalls = append(out.ToolCalls, called)
+	}
+	*r = InferenceResult(out)
+	return nil
+}
+
+// check returns what is wrong with a result, which may have maxBytes; 0 is no
+// limit.
+func (r *InferenceResult) check(maxBytes int) error {
+	for _, text := range []struct{ name, text string }{{"id", r.ID}, {"agent", r.Agent}, {"input", r.Input}} {
+		if !utf8.ValidString(text.text) {
+			return &TypeError{Field: historyName, Path: "$." + text.name, Want: "valid UTF-8", Got: "other bytes"}
+		}
+	}
+	if size := r.size(); maxBytes > 0 && size > maxBytes {
+		return &LimitError{Name: "ValueBytes", Field: historyName, Limit: maxBytes, Got: size}
+	}
+	for _, part := range []struct {
+		name string
+		msgs []Message
+	}{{"prompt", r.Prompt}, {"history", r.History}, {"output", r.Output}} {
+		for i, m := range part.msgs {
+			if !isMessage(m) {
+				return &TypeError{Field: historyName, Path: fmt.Sprintf("$.%s[%d]", part.name, i), Want: "a message", Got: fmt.Sprintf("%T", m)}
+			}
+		}
+	}
+	for i, m := range r.ToolCalls {
+		if m.messageBody == nil {
+			return &TypeError{Field: historyName, Path: fmt.Sprintf("$.tool_calls[%d]", i), Want: "a message", Got: "the zero message"}
+		}
+	}
+	if y := r.CreatedAt.Year(); y < 0 || y > 9999 {
+		return &TypeError{Field: historyName, Path: "$.created_at", Want: "a year from 0 to 9999", Got: strconv.Itoa(y)}
+	}
+	return nil
+}
+
+// size is what a result counts for towards limits.
+func (r *InferenceResult) size() int {
+	n := len(r.ID) + len(r.Agent) + len(r.Input) + len(r.Raw)
+	for _, m := range r.Output {
+		n += m.size()
+	}
+	for _, m := range r.ToolCalls {
+		n += m.size()
+	}
+	return n
+}
+
+// equal reports whether two results are the same. Messages are compared by their
+// text.
+func (r InferenceResult) equal(o InferenceResult) bool {
+	return r.ID == o.ID && r.Agent == o.Agent && r.Input == o.Input && r.Raw == o.Raw && r.CreatedAt.Equal(o.CreatedAt) &&
+		slices.EqualFunc(r.Prompt, o.Prompt, sameMessage) && slices.EqualFunc(r.History, o.History, sameMessage) &&
+		slices.EqualFunc(r.Output, o.Output, sameMessage) &&
+		slices.EqualFunc(r.ToolCalls, o.ToolCalls, func(a, b ToolResultMessage) bool { return sameMessage(a, b) })
+}
+
+func sameMessage(a, b Message) bool { return a == b || a.hash() == b.hash() && a.Raw() == b.Raw() }

@@ -1,0 +1,180 @@
+package state
+
+import (
+	"errors"
+	"slices"
+
+	"golang.org/x/exp/maps"
+
+	"github.com/agentstate/state/internal/engine"
+)
+
+// Update commits everything that fn writes to tx as one version. If fn returns an
+// error, Update returns it and nothing changes. fn reads one consistent state and
+// its own writes. If a field that it has read or overwritten changes before it
+// returns, or the set of keys if it has listed them, fn runs again, so it must
+// have no other effects. Writes through handlers, without reading, never
+// conflict. fn runs without a lock. It may use s, which is not part of the
+// transaction.
+//
+// tx is no longer writable when fn has returned. Branches of tx must be joined to
+// tx before that. Update on tx nests. Update returns [ErrConflict] if fn is
+// overtaken again and again, such as by its own writes through s to what it reads
+// through tx.
+func (s *State) Update(fn func(tx *State) error) error {
+	h := s.on()
+	err := h.branch.Update(h.view(), func(tx *engine.Branch) error { return fn(s.with(tx)) })
+	return h.explain(err)
+}
+
+// Patch assigns values by name, all as one version. Names that are absent are
+// left alone, nil deletes, and no handler is called. Values are converted if
+// nothing is lost. If any value is refused, nothing changes and Patch returns the
+// joined errors of all bad fields, in the order of the schema and then by name.
+func (s *State) Patch(values map[string]any) error {
+	h := s.on()
+	if err := h.branch.Alive(); err != nil {
+		return err
+	}
+	var errs []error
+	var ops []engine.Op
+	for _, name := range h.sortNames(maps.Keys(values)) {
+		o, err := h.assignment(name, values[name])
+		if err != nil {
+			errs = append(errs, err)
+		}
+		ops = append(ops, o)
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return h.overwriteAll(ops)
+}
+
+// assignment returns the op that assigns a value to a name, validated.
+func (h *handle) assignment(name string, v any) (engine.Op, error) {
+	sp, at, err := h.toWrite("patch", name)
+	if err == nil && sp.slot.Keyed {
+		err = checkName(name, h.schema.limits.NameBytes)
+	}
+	if err != nil {
+		return engine.Op{}, err
+	}
+	o := sp.onReplace
+	if v == nil {
+		o = sp.newOp(OpDelete, nil)
+	}
+	o.Address, o.Author = at, h.author
+	if v == nil {
+		return o, nil
+	}
+	if o.Update, err = sp.store(at, v, false); err != nil {
+		return o, err
+	}
+	m, err := o.Apply(nil)
+	if err != nil {
+		return o, err
+	}
+	o.Value = m.Value
+	return o, sp.Check(m)
+}
+
+// overwriteAll commits ops that do not depend on the current values, as one
+// version. Deletions of what is not set are left out.
+func (h *handle) overwriteAll(ops []engine.Op) error {
+	err := h.branch.Commit(h.view(), func(t *engine.Tree) ([]engine.Edit, error) {
+		edits := make([]engine.Edit, 0, len(ops))
+		for _, o := range ops {
+			e := engine.Edit{Address: o.Address, From: t.Get(o.Address), Ops: []engine.Op{o}, Overwrites: true}
+			if o.Merger != nil {
+				e.To = &engine.Merged{Value: o.Value, Size: o.Size}
+			} else if h.branch.Get(o.Address) == nil {
+				continue // which counts as a read
+			}
+			edits = append(edits, e)
+		}
+		return edits, nil
+	})
+	return h.explain(err)
+}
+
+// EndRun ends a run: it deletes all Ephemeral fields, as one version.
+func (s *State) EndRun() error {
+	h := s.on()
+	if err := h.branch.Alive(); err != nil {
+		return err
+	}
+	var ops []engine.Op
+	for _, sp := range h.schema.fields {
+		if !sp.ephemeral {
+			continue
+		}
+		if !h.mayWrite(sp) {
+			return h.denied("end run", sp.name)
+		}
+		o := sp.newOp(OpDelete, nil)
+		o.Author = h.author
+		ops = append(ops, o)
+	}
+	return h.overwriteAll(ops)
+}
+
+// Revert makes the content of a snapshot, or of any other frozen state with the
+// same schema, the next version. Earlier versions stay as they are, and so do
+// Secret fields. Only the host may call it.
+func (s *State) Revert(to *State) error {
+	h, past := s.on(), to.on()
+	switch {
+	case h.rights != nil:
+		return h.denied("revert", "")
+	case past.rights != nil:
+		return past.denied("revert", "")
+	case past.schema != h.schema:
+		return errors.New("state: revert: to a state with another schema")
+	case past.branch.Alive() == nil:
+		return errors.New("state: revert: not to a snapshot")
+	}
+	// Comparing takes time and may call methods of the fields' types.
+	err := h.branch.Transact(h.view(), nil, func(*engine.Tree) ([]engine.Edit, error) {
+		return h.reverting(h.branch.Scan(), past.branch), nil
+	})
+	return h.explain(err)
+}
+
+// reverting returns the edits that turn a frozen branch into another one.
+func (h *handle) reverting(now, past *engine.Branch) []engine.Edit {
+	var edits []engine.Edit
+	for _, at := range h.schema.addresses(now, past) {
+		from, old := now.Get(at), past.Peek(at)
+		if at.Slot.Secret || at.Slot.Form.Same(from, old) {
+			continue
+		}
+		o := engine.Op{Address: at, Author: h.author, Kind: OpRevert.kind(), Overwrites: true}
+		if at.Slot == &h.schema.history.slot {
+			o.ClassPlus1 = int16(h.schema.history.messagesClass + 1)
+		}
+		e := engine.Edit{Address: at, From: from, Overwrites: true}
+		if old != nil {
+			o.Value, o.Size = old.Value, old.Size
+			e.To = &engine.Merged{Value: old.Value, Size: old.Size}
+		}
+		e.Ops = []engine.Op{o}
+		edits = append(edits, e)
+	}
+	return edits
+}
+
+// addresses returns all addresses of a schema that may be set in one of two frozen
+// branches, in their order.
+func (s *Schema) addresses(a, b *engine.Branch) []engine.Address {
+	var all []engine.Address
+	for _, slot := range s.layout.Slots {
+		all = append(all, engine.Address{Slot: slot})
+	}
+	keys := append(a.Keys(), b.Keys()...)
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		all = append(all, engine.Address{Slot: &s.keys.slot, Key: key})
+	}
+	return all
+}
