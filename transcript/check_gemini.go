@@ -9,15 +9,11 @@ import (
 
 // checkGemini has the rules that only generateContent has.
 func checkGemini(c *checker) {
-	// "Please ensure that the number of function response parts is equal to the
-	// number of function call parts of the function call turn" (gemini-cli#4217).
-	// Consecutive contents of one role are one turn.
-	results, prompt := c.newAdjacency(isAssistantTurn), c.systemPromptLength()
 	c.checkResponses()
 	c.checkUserFirst()
 	c.checkCallTurns()
+	prompt := c.systemPromptLength()
 	for k, i := range c.sent {
-		results.addMessage(i)
 		m, ok := c.msgs[i].(state.TextMessage)
 		if !ok {
 			continue

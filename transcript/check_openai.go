@@ -12,11 +12,7 @@ import (
 
 // checkOpenAI has the rules that only Chat Completions has.
 func checkOpenAI(c *checker) {
-	// "An assistant message with 'tool_calls' must be followed by tool messages":
-	// directly, whatever else there is.
-	results := c.newAdjacency(origin.Joins)
 	for k, i := range c.sent {
-		results.addMessage(i)
 		m := c.msgs[i]
 		// "Invalid value for 'content': expected a string, got null"; "Invalid
 		// 'messages[0].content': empty array"

@@ -18,6 +18,8 @@ type rules struct {
 	maxIDBytes  int    // 0 for no limit
 	idChars     string // accepted besides letters and digits; "" for any
 	acceptsName func(string) bool
+	sameTurn    func(before, m state.Message) bool
+	adjacent    bool           // results come directly after the turn with their calls
 	check       func(*checker) // the rules that only this provider has; may be nil
 }
 
@@ -89,6 +91,9 @@ func checkAll(msgs []state.Message, r *rules, continued bool) []Finding {
 	}
 	c.checkPairs(continued)
 	c.checkCalls()
+	if c.adjacent {
+		c.checkAdjacency()
+	}
 	if c.check != nil {
 		c.check(&c)
 	}
@@ -192,33 +197,26 @@ func (c *checker) checkRole(i int) {
 	}
 }
 
-// adjacency demands that results come directly after the turn with their calls,
-// before anything else. It is given each message that is sent.
-type adjacency struct {
-	*checker
-	sameTurn  func(before, m state.Message) bool
-	turnStart []int // of each message
-	turn      int   // the start of the current turn
-	before    state.Message
-}
-
-func (c *checker) newAdjacency(sameTurn func(before, m state.Message) bool) *adjacency {
-	return &adjacency{checker: c, sameTurn: sameTurn, turnStart: make([]int, len(c.msgs)), turn: none}
-}
-
-func (a *adjacency) addMessage(i int) {
-	m := a.msgs[i]
-	if result, ok := m.(state.ToolResultMessage); ok {
-		if number := a.answers[i]; number != none && a.turnStart[a.calls[number].message] != a.turn {
-			a.addFinding(i, ruleNotAdjacent, describeCall(result.Call()))
+// checkAdjacency demands that results come directly after the turn with their
+// calls, before anything else.
+func (c *checker) checkAdjacency() {
+	turnStart := make([]int, len(c.msgs)) // of each message
+	turn := none                          // the start of the current turn
+	var before state.Message
+	for _, i := range c.sent {
+		m := c.msgs[i]
+		if result, ok := m.(state.ToolResultMessage); ok {
+			if number := c.answers[i]; number != none && turnStart[c.calls[number].message] != turn {
+				c.addFinding(i, ruleNotAdjacent, describeCall(result.Call()))
+			}
+		} else {
+			if before == nil || !c.sameTurn(before, m) {
+				turn = i
+			}
+			turnStart[i] = turn
 		}
-	} else {
-		if a.before == nil || !a.sameTurn(a.before, m) {
-			a.turn = i
-		}
-		a.turnStart[i] = a.turn
+		before = m
 	}
-	a.before = m
 }
 
 // entrySpan is an entry of the provider's conversation: where it ends in

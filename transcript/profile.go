@@ -22,7 +22,10 @@ var (
 		ids:         idsPending,
 		maxIDBytes:  64, // OpenAI itself accepts only 40 at times (autogen#6377), others with the format more
 		acceptsName: func(name string) bool { return consistsOf(name, 64, "_-") },
-		check:       checkOpenAI,
+		// "An assistant message with 'tool_calls' must be followed by tool messages":
+		// directly, whatever else there is.
+		sameTurn: origin.Joins, adjacent: true,
+		check: checkOpenAI,
 	}}
 
 	// OpenAIResponses is the profile of the Responses API.
@@ -32,6 +35,7 @@ var (
 		ids:         idsPending,
 		maxIDBytes:  64, // "string too long. Expected a string with maximum length 64"
 		acceptsName: func(name string) bool { return consistsOf(name, 64, "_-") },
+		sameTurn:    origin.Joins,
 		check:       checkOpenAIResponses,
 	}}
 
@@ -42,7 +46,10 @@ var (
 		ids:         idsUnique,
 		idChars:     "_-", // "String should match pattern '^[a-zA-Z0-9_-]+$'"
 		acceptsName: func(name string) bool { return consistsOf(name, 128, "_-") },
-		check:       checkAnthropic,
+		// "Each tool_use block must have a corresponding tool_result block in the next
+		// message". Consecutive entries of one role are one message.
+		sameTurn: isAssistantTurn, adjacent: true,
+		check: checkAnthropic,
 	}}
 
 	// Gemini is the profile of generateContent.
@@ -53,13 +60,21 @@ var (
 		acceptsName: func(name string) bool {
 			return consistsOf(name, 64, "_.:-") && (name[0] == '_' || isASCIILetter(name[0]))
 		},
+		// "Please ensure that the number of function response parts is equal to the
+		// number of function call parts of the function call turn" (gemini-cli#4217).
+		// Consecutive contents of one role are one turn.
+		sameTurn: isAssistantTurn, adjacent: true,
 		check: checkGemini,
 	}}
 
 	knownRoles = []string{"system", "developer", "user", "assistant"}
 
 	// commonRules are those of the zero Profile.
-	commonRules = &rules{name: "none", acceptsName: func(name string) bool { return name != "" }}
+	commonRules = &rules{
+		name:        "none",
+		acceptsName: func(name string) bool { return name != "" },
+		sameTurn:    origin.Joins,
+	}
 )
 
 // String returns the name of the format.

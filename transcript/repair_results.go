@@ -130,7 +130,7 @@ func (r *repairer) placeResults(added map[*entry][]*entry) {
 		end := p.turnEnd(i)
 		p.place(i, end)
 		p.place(end, p.resultsEnd(i, end))
-		if r.wantsAdjacent() {
+		if r.adjacent {
 			p.moveResults(i, end)
 		}
 		for _, caller := range r.entries[i:end] {
@@ -138,12 +138,6 @@ func (r *repairer) placeResults(added map[*entry][]*entry) {
 		}
 	}
 	r.entries = p.placed
-}
-
-// wantsAdjacent reports whether the provider wants results directly behind their
-// calls.
-func (r *repairer) wantsAdjacent() bool {
-	return r.format == origin.OpenAI || r.format == origin.Anthropic || r.format == origin.Gemini
 }
 
 // placement is a new order of the entries of a repairer. Indexes are those of the

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/origin"
 )
 
 // Policy says what [Repair] does with calls and results that have no counterpart.
@@ -130,12 +129,4 @@ func (r *repairer) refusals(rules ...string) []refusal {
 		}
 	}
 	return found
-}
-
-// sameTurn reports whether a message is in one turn with the message before it.
-func (r *repairer) sameTurn(before, m state.Message) bool {
-	if r.format == origin.Anthropic || r.format == origin.Gemini {
-		return isAssistantTurn(before, m)
-	}
-	return origin.Joins(before, m)
 }
