@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var batches = []test{
-	{"AllWrites", batching(func(f *fixture, b store.Batcher) {
+var batchTests = []storeTest{
+	{"AllWrites", forBatcher(func(f *fixture, b store.Batcher) {
 		f.put("deleted", "value", store.Always)
 		old := f.put("replaced", "old", store.Always)
 		revisions, err := b.Batch(f.ctx, []store.Write{
@@ -25,30 +25,30 @@ var batches = []test{
 		})
 		require.NoError(f, err)
 		require.Len(f, revisions, 6)
-		require.Empty(f, revisions[1], "the revision of a delete")
-		require.Empty(f, revisions[3], "the revision of a delete")
-		f.has("new", "1", revisions[0])
-		f.hasNot("deleted")
-		f.has("replaced", "2", revisions[2])
-		f.hasNot("never")
-		f.has("empty", "", revisions[4])
-		f.has("O'Brien's \x00%", "\x00\xff", revisions[5])
+		require.Empty(f, revisions[1], "revision of a delete")
+		require.Empty(f, revisions[3], "revision of a delete")
+		f.requireEntry("new", "1", revisions[0])
+		f.requireMissing("deleted")
+		f.requireEntry("replaced", "2", revisions[2])
+		f.requireMissing("never")
+		f.requireEntry("empty", "", revisions[4])
+		f.requireEntry("O'Brien's \x00%", "\x00\xff", revisions[5])
 	})},
-	{"RevisionsAreNew", batching(func(f *fixture, b store.Batcher) {
+	{"RevisionsAreNew", forBatcher(func(f *fixture, b store.Batcher) {
 		seen := map[store.Revision]bool{}
 		for range 10 {
 			revisions, err := b.Batch(f.ctx, []store.Write{{Key: "a"}, {Key: "b"}, {Key: "c"}})
 			require.NoError(f, err)
 			for _, revision := range revisions {
 				require.NotEmpty(f, revision)
-				require.False(f, seen[revision], "the revision %q came again", revision)
+				require.False(f, seen[revision], "the revision %q is reused", revision)
 				seen[revision] = true
 			}
 			_, err = b.Batch(f.ctx, []store.Write{{Key: "a", Delete: true}, {Key: "b", Delete: true}, {Key: "c", Delete: true}})
 			require.NoError(f, err)
 		}
 	})},
-	{"NoneIfOneConflicts", batching(func(f *fixture, b store.Batcher) {
+	{"ConflictChangesNothing", forBatcher(func(f *fixture, b store.Batcher) {
 		stale := f.put("stale", "first", store.Always)
 		current := f.put("stale", "second", store.Always)
 		there := f.put("there", "value", store.Always)
@@ -60,20 +60,20 @@ var batches = []test{
 			"DeleteIfRevision":        {Key: "stale", Delete: true, Cond: store.IfRevision(stale)},
 			"DeleteIfRevisionMissing": {Key: "missing", Delete: true, Cond: store.IfRevision(stale)},
 		} {
-			f.sub(name, func(f *fixture) {
+			f.subtest(name, func(f *fixture) {
 				others := []store.Write{{Key: "new", Value: []byte("lost"), Cond: store.IfAbsent}, {Key: "there", Delete: true, Cond: store.IfRevision(there)}}
 				for place := range 3 {
 					writes := append(append(append([]store.Write{}, others[:place]...), conflict), others[place:]...)
 					_, err := b.Batch(f.ctx, writes)
-					f.refused(err, store.ErrConflict, "stale", "second", current)
-					f.has("there", "value", there)
-					f.hasNot("new")
-					f.hasNot("missing")
+					f.requireRefused(err, store.ErrConflict, "stale", "second", current)
+					f.requireEntry("there", "value", there)
+					f.requireMissing("new")
+					f.requireMissing("missing")
 				}
 			})
 		}
 	})},
-	{"ConflictNamesTheKey", batching(func(f *fixture, b store.Batcher) {
+	{"ConflictNamesTheKey", forBatcher(func(f *fixture, b store.Batcher) {
 		f.put("guilty", "value", store.Always)
 		_, err := b.Batch(f.ctx, []store.Write{{Key: "innocent"}, {Key: "guilty", Cond: store.IfAbsent}, {Key: "last"}})
 		require.ErrorIs(f, err, store.ErrConflict)
@@ -81,7 +81,7 @@ var batches = []test{
 		require.ErrorAs(f, err, &named)
 		require.Equal(f, "guilty", named.Key)
 	})},
-	{"InvalidChangesNothing", batching(func(f *fixture, b store.Batcher) {
+	{"InvalidChangesNothing", forBatcher(func(f *fixture, b store.Batcher) {
 		revision := f.put("key", "value", store.Always)
 		for name, writes := range map[string][]store.Write{
 			"KeyTwice":             {{Key: "key", Value: []byte("1")}, {Key: "other"}, {Key: "key", Value: []byte("2")}},
@@ -92,52 +92,52 @@ var batches = []test{
 			"LongKey":              {{Key: strings.Repeat("k", store.MaxKey+1)}, {Key: "key", Value: []byte("1")}},
 			"KeyNotUTF8":           {{Key: "key", Value: []byte("1")}, {Key: "a\xff"}},
 		} {
-			f.sub(name, func(f *fixture) {
+			f.subtest(name, func(f *fixture) {
 				_, err := b.Batch(f.ctx, writes)
-				f.refused(err, store.ErrInvalid, "key", "value", revision)
-				f.hasNot("other")
+				f.requireRefused(err, store.ErrInvalid, "key", "value", revision)
+				f.requireMissing("other")
 			})
 		}
 	})},
-	{"Empty", batching(func(f *fixture, b store.Batcher) {
+	{"Empty", forBatcher(func(f *fixture, b store.Batcher) {
 		revisions, err := b.Batch(f.ctx, nil)
 		require.NoError(f, err)
 		require.Empty(f, revisions)
 	})},
-	{"Many", batching(func(f *fixture, b store.Batcher) {
+	{"Many", forBatcher(func(f *fixture, b store.Batcher) {
 		var writes []store.Write
 		for i := range 200 {
 			writes = append(writes, store.Write{Key: fmt.Sprintf("key %03d", i), Value: []byte(fmt.Sprint(i)), Cond: store.IfAbsent})
 		}
 		revisions, err := b.Batch(f.ctx, writes)
 		require.NoError(f, err)
-		entries := f.scan("", "")
+		entries := f.scanAll("", "")
 		require.Len(f, entries, len(writes))
 		for i, entry := range entries {
-			require.Equal(f, readable{writes[i].Key, string(writes[i].Value), revisions[i]}, text(entry))
+			require.Equal(f, printableEntry{writes[i].Key, string(writes[i].Value), revisions[i]}, printable(entry))
 		}
 	})},
-	{"GivenBytes", batching(func(f *fixture, b store.Batcher) {
+	{"GivenBytes", forBatcher(func(f *fixture, b store.Batcher) {
 		given := []byte("value")
 		revisions, err := b.Batch(f.ctx, []store.Write{{Key: "key", Value: given}, {Key: "other", Value: given}})
 		require.NoError(f, err)
-		scribble(given)
-		f.has("key", "value", revisions[0])
-		f.has("other", "value", revisions[1])
+		overwriteBytes(given)
+		f.requireEntry("key", "value", revisions[0])
+		f.requireEntry("other", "value", revisions[1])
 	})},
-	{"CancelledChangesNothing", batching(func(f *fixture, b store.Batcher) {
+	{"CancelledChangesNothing", forBatcher(func(f *fixture, b store.Batcher) {
 		revision := f.put("key", "value", store.Always)
 		ctx, cancel := context.WithCancel(f.ctx)
 		cancel()
 		_, err := b.Batch(ctx, []store.Write{{Key: "key", Value: []byte("lost")}, {Key: "other"}})
-		f.refused(err, context.Canceled, "key", "value", revision)
-		f.hasNot("other")
+		f.requireRefused(err, context.Canceled, "key", "value", revision)
+		f.requireMissing("other")
 	})},
-	{"NothingInBetween", batching(func(f *fixture, _ store.Batcher) {
+	{"Isolated", forBatcher(func(f *fixture, _ store.Batcher) {
 		const workers, rounds = 4, 15
-		handles := f.handles(workers)
-		f.fill([]string{"a", "b"})
-		f.together(workers, func(worker int) error {
+		handles := f.openHandles(workers)
+		f.putKeys([]string{"a", "b"})
+		f.runWorkers(workers, func(worker int) error {
 			b := handles[worker].(store.Batcher)
 			for round := range rounds {
 				value := []byte(fmt.Sprintf("%d.%d", worker, round))
@@ -150,8 +150,8 @@ var batches = []test{
 					if err != nil {
 						return err
 					}
-					// In the other order for every other worker: a store that locks one
-					// key after the other must not lock up.
+					// Half of the workers use the other order: a store that locks one key
+					// after the other must not deadlock.
 					writes := []store.Write{
 						{Key: "a", Value: append(first.Value, '+'), Cond: store.IfRevision(first.Revision)},
 						{Key: "b", Value: append(second.Value, '+'), Cond: store.IfRevision(second.Revision)},
@@ -179,12 +179,12 @@ var batches = []test{
 	})},
 }
 
-// batching is a test of what only a Batcher promises.
-func batching(run func(f *fixture, b store.Batcher)) func(f *fixture) {
+// forBatcher returns a test that is skipped if the store is not a Batcher.
+func forBatcher(run func(f *fixture, b store.Batcher)) func(f *fixture) {
 	return func(f *fixture) {
 		b, ok := f.s.(store.Batcher)
 		if !ok {
-			f.Skip("the store is no Batcher")
+			f.Skip("the store is not a Batcher")
 		}
 		run(f, b)
 	}

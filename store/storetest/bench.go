@@ -13,11 +13,11 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Bench measures a store: reading and writing one key, writing by compare-and-set
-// with one writer and with sixteen, to one key and to a key of each, and scanning.
-// A compare-and-set that loses is tried again and counts once; losses/op says how
-// often. The median is p50-ns. open is called once for each benchmark; Bench closes
-// what it returns and deletes what it wrote.
+// Bench measures a store: reads and writes of one key; compare-and-set by one writer,
+// by sixteen writers of one key and by sixteen writers with a key each; and scans. A
+// compare-and-set that conflicts is retried and counts once; losses/op is the number
+// of conflicts. The metric p50-ns is the median. Bench calls open once for each
+// benchmark, deletes the entries that it wrote and closes the store.
 func Bench(b *testing.B, open func() store.Store) {
 	for _, bench := range []struct {
 		name string
@@ -86,7 +86,7 @@ func (m *meter) put(size int) {
 	})
 }
 
-// each measures an operation, and its median.
+// each measures an operation and reports its median.
 func (m *meter) each(run func() error) {
 	var times []time.Duration
 	for m.Loop() {
@@ -121,8 +121,8 @@ func (m *meter) cas(writers, keys int) {
 	m.ReportMetric(float64(losses.Load())/float64(m.N), "losses/op")
 }
 
-// replace writes if nobody else did since the condition was true, and otherwise
-// looks and tries again. It returns the condition of the next write.
+// replace writes a value by compare-and-set and returns the condition of the next
+// write. After a conflict, it reads the key and tries again.
 func (m *meter) replace(key string, value []byte, cond store.Condition) (store.Condition, int64, error) {
 	for lost := int64(0); ; lost++ {
 		if cond == store.Always || lost > 0 {
@@ -169,7 +169,7 @@ func (m *meter) fill(n int) {
 	m.write(writes)
 }
 
-// write makes writes that are not measured, several at a time where it can.
+// write makes writes that are not measured, in batches if the store has them.
 func (m *meter) write(writes []store.Write) {
 	if batcher, ok := m.s.(store.Batcher); ok {
 		for some := range slices.Chunk(writes, 100) {

@@ -7,7 +7,7 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// broken is a store in memory some of whose methods are replaced by wrong ones.
+// broken is a store in memory. A fault replaces some of its methods.
 type broken struct {
 	*store.Memory
 	get        func(ctx context.Context, key string) (store.Entry, error)
@@ -63,7 +63,7 @@ func (b *broken) onKeys(replace func(key string) string) {
 	}
 }
 
-// onPut replaces what is given to Put.
+// onPut replaces the arguments of Put.
 func (b *broken) onPut(replace func(key string, value []byte, cond store.Condition) ([]byte, store.Condition)) {
 	b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
 		value, cond = replace(key, value, cond)
@@ -71,8 +71,8 @@ func (b *broken) onPut(replace func(key string, value []byte, cond store.Conditi
 	}
 }
 
-// onScan replaces the entries of a scan of all keys, of which the ones with the
-// prefix and after after are to be yielded.
+// onScan replaces Scan: replace receives the entries of all keys and returns those that
+// Scan yields.
 func (b *broken) onScan(replace func(entries []store.Entry, prefix, after string) []store.Entry) {
 	b.scan = func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
 		return func(yield func(store.Entry, error) bool) {
@@ -108,7 +108,7 @@ func (b *broken) onErrors(replace func(err error, value []byte) error) {
 	}
 }
 
-// exists reports whether a key is there.
+// exists reports whether a key exists.
 func (b *broken) exists(key string) bool {
 	_, err := b.Memory.Get(context.Background(), key)
 	return err == nil

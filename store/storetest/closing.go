@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var closing = []test{
-	{"CallsAfterIt", func(f *fixture) {
+var closeTests = []storeTest{
+	{"CallsAfterClose", func(f *fixture) {
 		f.put("key", "value", store.Always)
 		require.NoError(f, f.s.Close())
 		_, err := f.s.Get(f.ctx, "key")
@@ -33,7 +33,7 @@ var closing = []test{
 			require.ErrorIs(f, err, store.ErrClosed, "Batch")
 		}
 		if w, ok := f.s.(store.Watcher); ok {
-			f.soon("Watch after Close", func() {
+			f.mustEnd("Watch after Close", func() {
 				for _, err = range w.Watch(f.ctx, "") {
 				}
 			})
@@ -45,33 +45,33 @@ var closing = []test{
 		require.NoError(f, f.s.Close())
 		require.NoError(f, f.s.Close())
 	}},
-	{"DataStays", func(f *fixture) {
+	{"DataRemains", func(f *fixture) {
 		revision := f.put("key", "value", store.Always)
 		require.NoError(f, f.s.Close())
 		f.s = f.open()
-		f.has("key", "value", revision)
+		f.requireEntry("key", "value", revision)
 	}},
-	{"OtherHandlesStayOpen", func(f *fixture) {
+	{"OtherHandlesRemainOpen", func(f *fixture) {
 		other := f.open()
 		require.NoError(f, f.s.Close())
 		f.s = other
-		f.has("key", "value", f.put("key", "value", store.Always))
+		f.requireEntry("key", "value", f.put("key", "value", store.Always))
 	}},
-	{"WritesUnderWay", func(f *fixture) {
+	{"DuringWrites", func(f *fixture) {
 		const workers = 4
-		last := make([]int, workers) // the last write that was acknowledged
+		last := make([]int, workers) // the last acknowledged write
 		var closed atomic.Bool
 		time.AfterFunc(20*time.Millisecond, func() {
 			_ = f.s.Close()
 			closed.Store(true)
 		})
-		f.together(workers, func(worker int) error {
+		f.runWorkers(workers, func(worker int) error {
 			for i := 1; ; i++ {
 				late := closed.Load()
 				_, err := f.s.Put(f.ctx, fmt.Sprint(worker), []byte(fmt.Sprint(i)), store.Always)
 				switch {
 				case err == nil && late:
-					return errors.New("writes go on after Close")
+					return errors.New("a write succeeds after Close")
 				case err == nil:
 					last[worker] = i
 				case errors.Is(err, store.ErrUnknownOutcome):
@@ -91,12 +91,12 @@ var closing = []test{
 			}
 			entry, err := f.s.Get(f.ctx, fmt.Sprint(worker))
 			require.NoError(f, err)
-			require.Equal(f, fmt.Sprint(i), string(entry.Value), "the last write that was acknowledged")
+			require.Equal(f, fmt.Sprint(i), string(entry.Value), "the last acknowledged write")
 		}
 	}},
-	{"ScanUnderWay", func(f *fixture) {
-		f.fill([]string{"a", "b", "c"})
-		f.soon("a scan while the store is closed", func() {
+	{"DuringScan", func(f *fixture) {
+		f.putKeys([]string{"a", "b", "c"})
+		f.mustEnd("a scan while the store is closed", func() {
 			for _, err := range f.s.Scan(f.ctx, "", "") {
 				if err == nil {
 					_ = f.s.Close()
@@ -104,10 +104,10 @@ var closing = []test{
 			}
 		})
 	}},
-	{"WatchUnderWay", watching(func(f *fixture, w store.Watcher) {
+	{"DuringWatch", forWatcher(func(f *fixture, w store.Watcher) {
 		events := w.Watch(f.ctx, "")
 		time.AfterFunc(20*time.Millisecond, func() { _ = f.s.Close() })
-		f.soon("a watch while the store is closed", func() {
+		f.mustEnd("a watch while the store is closed", func() {
 			for range events {
 			}
 		})

@@ -7,37 +7,37 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// strangers are revisions that no write has.
-var strangers = []store.Revision{
+// foreignRevisions are revisions that no write has.
+var foreignRevisions = []store.Revision{
 	"", "0", "1", "-1", "none", "null", "*", "%", "' OR '1'='1", "18446744073709551616", "9223372036854775808", "1.5", "1 ", "ключ", "a\x00", "\xff",
 	"00000000000000000000000000000000", store.Revision(strings.Repeat("f", 600)),
 }
 
-var conditions = []test{
+var conditionTests = []storeTest{
 	{"AlwaysWritesAndOverwrites", func(f *fixture) {
-		f.has("key", "first", f.put("key", "first", store.Always))
-		f.has("key", "second", f.put("key", "second", store.Always))
+		f.requireEntry("key", "first", f.put("key", "first", store.Always))
+		f.requireEntry("key", "second", f.put("key", "second", store.Always))
 	}},
 	{"IfAbsentCreates", func(f *fixture) {
-		f.has("key", "first", f.put("key", "first", store.IfAbsent))
+		f.requireEntry("key", "first", f.put("key", "first", store.IfAbsent))
 	}},
-	{"IfAbsentKeepsWhatIsThere", func(f *fixture) {
+	{"IfAbsentRefusesExisting", func(f *fixture) {
 		revision := f.put("key", "first", store.Always)
 		_, err := f.s.Put(f.ctx, "key", []byte("second"), store.IfAbsent)
-		f.refused(err, store.ErrConflict, "key", "first", revision)
+		f.requireRefused(err, store.ErrConflict, "key", "first", revision)
 		_, err = f.s.Put(f.ctx, "key", []byte("first"), store.IfAbsent)
-		f.refused(err, store.ErrConflict, "key", "first", revision)
+		f.requireRefused(err, store.ErrConflict, "key", "first", revision)
 	}},
 	{"IfAbsentAfterDelete", func(f *fixture) {
 		f.put("key", "first", store.IfAbsent)
 		require.NoError(f, f.s.Delete(f.ctx, "key", store.Always))
-		f.has("key", "second", f.put("key", "second", store.IfAbsent))
+		f.requireEntry("key", "second", f.put("key", "second", store.IfAbsent))
 	}},
 	{"IfRevisionOverwrites", func(f *fixture) {
 		revision := f.put("key", "0", store.IfAbsent)
 		for _, value := range []string{"1", "2", "2", ""} {
 			revision = f.put("key", value, store.IfRevision(revision))
-			f.has("key", value, revision)
+			f.requireEntry("key", value, revision)
 		}
 	}},
 	{"IfRevisionRefusesStale", func(f *fixture) {
@@ -45,12 +45,12 @@ var conditions = []test{
 		current := f.put("key", "second", store.IfRevision(stale))
 		for range 2 {
 			_, err := f.s.Put(f.ctx, "key", []byte("third"), store.IfRevision(stale))
-			f.refused(err, store.ErrConflict, "key", "second", current)
+			f.requireRefused(err, store.ErrConflict, "key", "second", current)
 		}
-		// The value is that of the stale revision again, the revision is not.
+		// A write of the old value does not restore the old revision.
 		current = f.put("key", "first", store.IfRevision(current))
 		_, err := f.s.Put(f.ctx, "key", []byte("third"), store.IfRevision(stale))
-		f.refused(err, store.ErrConflict, "key", "first", current)
+		f.requireRefused(err, store.ErrConflict, "key", "first", current)
 	}},
 	{"IfRevisionRefusesMissing", func(f *fixture) {
 		revision := f.put("key", "first", store.IfAbsent)
@@ -59,24 +59,24 @@ var conditions = []test{
 			_, err := f.s.Put(f.ctx, key, []byte("second"), store.IfRevision(revision))
 			require.ErrorIs(f, err, store.ErrConflict)
 			require.NotErrorIs(f, err, store.ErrUnknownOutcome)
-			f.hasNot(key)
+			f.requireMissing(key)
 		}
 	}},
-	{"IfRevisionOfAnotherKey", func(f *fixture) {
+	{"IfRevisionRefusesOtherKey", func(f *fixture) {
 		one, two := f.put("one", "value", store.IfAbsent), f.put("two", "value", store.IfAbsent)
 		_, err := f.s.Put(f.ctx, "one", []byte("lost"), store.IfRevision(two))
-		f.refused(err, store.ErrConflict, "one", "value", one)
-		f.refused(f.s.Delete(f.ctx, "one", store.IfRevision(two)), store.ErrConflict, "one", "value", one)
+		f.requireRefused(err, store.ErrConflict, "one", "value", one)
+		f.requireRefused(f.s.Delete(f.ctx, "one", store.IfRevision(two)), store.ErrConflict, "one", "value", one)
 	}},
-	{"IfRevisionOfNoWrite", func(f *fixture) {
+	{"IfRevisionRefusesForeign", func(f *fixture) {
 		revision := f.put("key", "value", store.IfAbsent)
-		for _, stranger := range append(strangers, revision+"0", " "+revision) {
-			_, err := f.s.Put(f.ctx, "key", []byte("lost"), store.IfRevision(stranger))
-			f.refused(err, store.ErrConflict, "key", "value", revision)
-			_, err = f.s.Put(f.ctx, "never", []byte("lost"), store.IfRevision(stranger))
+		for _, foreign := range append(foreignRevisions, revision+"0", " "+revision) {
+			_, err := f.s.Put(f.ctx, "key", []byte("lost"), store.IfRevision(foreign))
+			f.requireRefused(err, store.ErrConflict, "key", "value", revision)
+			_, err = f.s.Put(f.ctx, "never", []byte("lost"), store.IfRevision(foreign))
 			require.ErrorIs(f, err, store.ErrConflict)
-			f.hasNot("never")
-			f.refused(f.s.Delete(f.ctx, "key", store.IfRevision(stranger)), store.ErrConflict, "key", "value", revision)
+			f.requireMissing("never")
+			f.requireRefused(f.s.Delete(f.ctx, "key", store.IfRevision(foreign)), store.ErrConflict, "key", "value", revision)
 		}
 	}},
 	{"ConflictChangesNothing", func(f *fixture) {
@@ -84,39 +84,39 @@ var conditions = []test{
 		current := f.put("key", "second", store.Always)
 		other := f.put("other", "value", store.Always)
 		_, err := f.s.Put(f.ctx, "key", []byte("lost"), store.IfRevision(stale))
-		f.refused(err, store.ErrConflict, "key", "second", current)
+		f.requireRefused(err, store.ErrConflict, "key", "second", current)
 		_, err = f.s.Put(f.ctx, "key", []byte("lost"), store.IfAbsent)
-		f.refused(err, store.ErrConflict, "key", "second", current)
+		f.requireRefused(err, store.ErrConflict, "key", "second", current)
 		_, err = f.s.Put(f.ctx, "never", []byte("lost"), store.IfRevision(stale))
 		require.ErrorIs(f, err, store.ErrConflict)
-		f.has("other", "value", other)
-		require.Equal(f, []string{"key", "other"}, f.keys("", ""))
+		f.requireEntry("other", "value", other)
+		require.Equal(f, []string{"key", "other"}, f.scanKeys("", ""))
 	}},
 }
 
-var deletes = []test{
+var deleteTests = []storeTest{
 	{"Existing", func(f *fixture) {
 		f.put("key", "value", store.Always)
 		other := f.put("key 2", "value", store.Always)
 		require.NoError(f, f.s.Delete(f.ctx, "key", store.Always))
-		f.hasNot("key")
-		f.has("key 2", "value", other)
-		require.NoError(f, f.s.Delete(f.ctx, "key", store.Always), "a second time")
-		f.has("key", "again", f.put("key", "again", store.IfAbsent))
+		f.requireMissing("key")
+		f.requireEntry("key 2", "value", other)
+		require.NoError(f, f.s.Delete(f.ctx, "key", store.Always), "second delete")
+		f.requireEntry("key", "again", f.put("key", "again", store.IfAbsent))
 	}},
 	{"Missing", func(f *fixture) {
 		require.NoError(f, f.s.Delete(f.ctx, "never", store.Always))
-		f.hasNot("never")
+		f.requireMissing("never")
 	}},
 	{"IfRevision", func(f *fixture) {
 		revision := f.put("key", "value", store.Always)
 		require.NoError(f, f.s.Delete(f.ctx, "key", store.IfRevision(revision)))
-		f.hasNot("key")
+		f.requireMissing("key")
 	}},
 	{"IfRevisionRefusesStale", func(f *fixture) {
 		stale := f.put("key", "first", store.Always)
 		current := f.put("key", "second", store.Always)
-		f.refused(f.s.Delete(f.ctx, "key", store.IfRevision(stale)), store.ErrConflict, "key", "second", current)
+		f.requireRefused(f.s.Delete(f.ctx, "key", store.IfRevision(stale)), store.ErrConflict, "key", "second", current)
 	}},
 	{"IfRevisionRefusesMissing", func(f *fixture) {
 		revision := f.put("key", "value", store.Always)
@@ -127,12 +127,12 @@ var deletes = []test{
 	}},
 	{"IfAbsentIsInvalid", func(f *fixture) {
 		revision := f.put("key", "value", store.Always)
-		f.refused(f.s.Delete(f.ctx, "key", store.IfAbsent), store.ErrInvalid, "key", "value", revision)
+		f.requireRefused(f.s.Delete(f.ctx, "key", store.IfAbsent), store.ErrInvalid, "key", "value", revision)
 		require.ErrorIs(f, f.s.Delete(f.ctx, "never", store.IfAbsent), store.ErrInvalid)
 	}},
 }
 
-var durability = []test{
+var durabilityTests = []storeTest{
 	{"IsOneOfTheConstants", func(f *fixture) {
 		all := []store.Durability{store.DurabilityProcess, store.DurabilityServer, store.DurabilityPower, store.DurabilityFailover}
 		require.Contains(f, all, f.s.Durability())

@@ -10,49 +10,49 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var contexts = []test{
-	{"CancelledGet", ended(func(f *fixture, ctx context.Context) error {
+var contextTests = []storeTest{
+	{"CancelledGet", endedContext(func(f *fixture, ctx context.Context) error {
 		entry, err := f.s.Get(ctx, "key")
 		require.Zero(f, entry)
 		return err
 	})},
-	{"CancelledPut", ended(func(f *fixture, ctx context.Context) error {
+	{"CancelledPut", endedContext(func(f *fixture, ctx context.Context) error {
 		_, err := f.s.Put(ctx, "key", []byte("lost"), store.Always)
 		return err
 	})},
-	{"CancelledPutOfNewKey", ended(func(f *fixture, ctx context.Context) error {
+	{"CancelledPutOfNewKey", endedContext(func(f *fixture, ctx context.Context) error {
 		_, err := f.s.Put(ctx, "new", []byte("lost"), store.IfAbsent)
-		f.hasNot("new")
+		f.requireMissing("new")
 		return err
 	})},
-	{"CancelledDelete", ended(func(f *fixture, ctx context.Context) error {
+	{"CancelledDelete", endedContext(func(f *fixture, ctx context.Context) error {
 		return f.s.Delete(ctx, "key", store.Always)
 	})},
-	{"CancelledScan", ended(func(f *fixture, ctx context.Context) error {
+	{"CancelledScan", endedContext(func(f *fixture, ctx context.Context) error {
 		var last error
 		for entry, err := range f.s.Scan(ctx, "", "") {
 			require.Error(f, err, "%q is yielded", entry.Key)
-			require.NoError(f, last, "something is yielded after the error")
+			require.NoError(f, last, "Scan yields after an error")
 			last = err
 		}
 		return last
 	})},
 	{"DeadlineWhileWriting", func(f *fixture) {
-		value := random(300 << 10)
-		current, exists := "", false // what was certainly written last
+		value := randomBytes(300 << 10)
+		current, exists := "", false // the last write that was certainly made
 		for i := range 40 {
 			key := "key"
 			value := append([]byte(fmt.Sprintf("%02d", i)), value...)
 			ctx, cancel := context.WithTimeout(f.ctx, time.Duration(i*i)*5*time.Microsecond)
 			var err error
-			f.soon("a put whose context has a deadline", func() { _, err = f.s.Put(ctx, key, value, store.Always) })
+			f.mustEnd("a put whose context has a deadline", func() { _, err = f.s.Put(ctx, key, value, store.Always) })
 			cancel()
 			entry, lookErr := f.s.Get(f.ctx, key)
 			if errors.Is(lookErr, store.ErrNotFound) {
-				require.False(f, exists, "the entry is gone")
+				require.False(f, exists, "the entry is missing")
 			} else {
 				require.NoError(f, lookErr)
-				require.Len(f, entry.Value, len(value), "half a value")
+				require.Len(f, entry.Value, len(value), "part of a value")
 			}
 			is := ""
 			if len(entry.Value) > 0 {
@@ -62,27 +62,27 @@ var contexts = []test{
 			case err == nil:
 				require.Equal(f, string(value[:2]), is, "the write was acknowledged")
 			case errors.Is(err, store.ErrUnknownOutcome):
-				// It may still be made, so this key says nothing any more.
+				// The write may still be made: this key proves nothing from now on.
 				require.ErrorIs(f, err, context.DeadlineExceeded)
 				require.NoError(f, f.s.Delete(f.ctx, key, store.Always))
 				return
 			default:
 				require.ErrorIs(f, err, context.DeadlineExceeded)
-				require.Equal(f, current, is, "the write was not made, says its error")
+				require.Equal(f, current, is, "the error says that the write was not made")
 			}
 			current, exists = is, is != ""
 		}
 	}},
 	{"DeadlineWhileScanning", func(f *fixture) {
 		for i := range 5 {
-			_, err := f.s.Put(f.ctx, fmt.Sprint(i), random(100<<10), store.Always)
+			_, err := f.s.Put(f.ctx, fmt.Sprint(i), randomBytes(100<<10), store.Always)
 			require.NoError(f, err)
 		}
 		for i := range 20 {
 			ctx, cancel := context.WithTimeout(f.ctx, time.Duration(i*i)*5*time.Microsecond)
 			var last error
 			n := 0
-			f.soon("a scan whose context has a deadline", func() {
+			f.mustEnd("a scan whose context has a deadline", func() {
 				for _, err := range f.s.Scan(ctx, "", "") {
 					if last = err; err == nil {
 						n++
@@ -91,13 +91,13 @@ var contexts = []test{
 			})
 			cancel()
 			if last == nil {
-				require.Equal(f, 5, n, "a scan that was cut short says nothing of it")
+				require.Equal(f, 5, n, "a scan that was cut short yields no error")
 			} else {
 				require.ErrorIs(f, last, context.DeadlineExceeded)
 			}
 		}
 	}},
-	{"NothingIsBrokenAfter", func(f *fixture) {
+	{"StoreRemainsUsable", func(f *fixture) {
 		for i := range 50 {
 			ctx, cancel := context.WithTimeout(f.ctx, time.Duration(i)*20*time.Microsecond)
 			_, _ = f.s.Get(ctx, "key")
@@ -107,21 +107,21 @@ var contexts = []test{
 			cancel()
 		}
 		revision := f.put("key", "value", store.IfAbsent)
-		f.has("key", "value", revision)
+		f.requireEntry("key", "value", revision)
 		require.NoError(f, f.s.Delete(f.ctx, "key", store.IfRevision(revision)))
 	}},
 }
 
-// ended is a test that a call whose context has ended before says so and changes
+// endedContext tests that a call with an ended context returns its error and changes
 // nothing.
-func ended(call func(f *fixture, ctx context.Context) error) func(f *fixture) {
+func endedContext(call func(f *fixture, ctx context.Context) error) func(f *fixture) {
 	return func(f *fixture) {
 		revision := f.put("key", "value", store.Always)
 		ctx, cancel := context.WithCancel(f.ctx)
 		cancel()
-		f.refused(call(f, ctx), context.Canceled, "key", "value", revision)
+		f.requireRefused(call(f, ctx), context.Canceled, "key", "value", revision)
 		ctx, cancel = context.WithDeadline(f.ctx, time.Now().Add(-time.Hour))
 		defer cancel()
-		f.refused(call(f, ctx), context.DeadlineExceeded, "key", "value", revision)
+		f.requireRefused(call(f, ctx), context.DeadlineExceeded, "key", "value", revision)
 	}
 }

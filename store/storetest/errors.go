@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// secret is a value that no error may hold.
+// secret is a value that no error may contain.
 const secret = "hunter2"
 
-var failures = []test{
-	{"NameStoreAndKey", failing(func(f *fixture, key string, err error) {
+var errorTests = []storeTest{
+	{"NameStoreAndKey", forEachError(func(f *fixture, key string, err error) {
 		var named *store.Error
 		require.ErrorAs(f, err, &named)
 		require.NotEmpty(f, named.Store)
@@ -22,14 +22,14 @@ var failures = []test{
 		require.Contains(f, err.Error(), named.Store)
 		require.Contains(f, err.Error(), key)
 	})},
-	{"HoldNoValue", failing(func(f *fixture, _ string, err error) {
+	{"ContainNoValue", forEachError(func(f *fixture, _ string, err error) {
 		for ; err != nil; err = errors.Unwrap(err) {
 			for _, verb := range []string{"%v", "%+v", "%#v", "%q"} {
 				require.NotContains(f, fmt.Sprintf(verb, err), secret)
 			}
 		}
 	})},
-	{"MatchOneSentinel", failing(func(f *fixture, _ string, err error) {
+	{"MatchOneSentinel", forEachError(func(f *fixture, _ string, err error) {
 		var matched []error
 		for _, sentinel := range []error{store.ErrNotFound, store.ErrConflict, store.ErrUnknownOutcome, store.ErrInvalid, store.ErrTooLarge,
 			store.ErrClosed, context.Canceled} {
@@ -41,9 +41,8 @@ var failures = []test{
 	})},
 }
 
-// failing is a test of the errors of all calls, whatever they are for. The key that
-// an error is about may be "".
-func failing(check func(f *fixture, key string, err error)) func(f *fixture) {
+// forEachError tests the errors of all methods. The key of an error may be "".
+func forEachError(check func(f *fixture, key string, err error)) func(f *fixture) {
 	return func(f *fixture) {
 		value := []byte(secret)
 		stale := f.put("there", secret, store.Always)
@@ -76,7 +75,7 @@ func failing(check func(f *fixture, key string, err error)) func(f *fixture) {
 			}
 			err := call.err()
 			require.Error(f, err, call.name)
-			f.sub(call.name, func(f *fixture) { check(f, call.key, err) })
+			f.subtest(call.name, func(f *fixture) { check(f, call.key, err) })
 		}
 	}
 }

@@ -15,22 +15,22 @@ import (
 // faultVariable names the fault of the store that a child process tests.
 const faultVariable = "STORETEST_FAULT"
 
-// fault is what a broken store does, and the test that has to notice.
+// fault is a fault of a store and the test that must detect it.
 type fault struct {
-	name    string
-	noticed string
-	seed    func(b *broken)
+	name     string
+	detector string // name of the test
+	inject   func(b *broken)
 }
 
 var failed = regexp.MustCompile(`--- FAIL: TestFaulty/(\S+)`)
 
-// The test that has to notice is run on each of the broken stores, in a process of
-// its own, because there it has to fail.
-func TestFaultsAreNoticed(t *testing.T) {
+// TestFaultsAreDetected runs the detecting test on each broken store. The test must
+// fail, and therefore runs in a process of its own.
+func TestFaultsAreDetected(t *testing.T) {
 	for _, fault := range faults() {
 		t.Run(strings.ReplaceAll(fault.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
-			pattern := "^" + strings.ReplaceAll("TestFaulty/"+fault.noticed, "/", "$/^") + "$"
+			pattern := "^" + strings.ReplaceAll("TestFaulty/"+fault.detector, "/", "$/^") + "$"
 			child := exec.Command(os.Args[0], "-test.run="+pattern, "-test.timeout=10m")
 			child.Env = append(os.Environ(), faultVariable+"="+fault.name)
 			output, err := child.CombinedOutput()
@@ -40,27 +40,27 @@ func TestFaultsAreNoticed(t *testing.T) {
 			for _, match := range failed.FindAllStringSubmatch(string(output), -1) {
 				tests = append(tests, match[1])
 			}
-			require.Contains(t, tests, fault.noticed, "%s", output)
+			require.Contains(t, tests, fault.detector, "%s", output)
 		})
 	}
 }
 
-// TestFaulty is what runs in the child process.
+// TestFaulty runs in the child process.
 func TestFaulty(t *testing.T) {
 	name := os.Getenv(faultVariable)
 	for _, fault := range faults() {
 		if fault.name == name {
 			storetest.Run(t, func(*testing.T) func() store.Store {
 				memory := store.NewMemory()
-				return func() store.Store { return newBroken(memory.Open(), fault.seed) }
+				return func() store.Store { return newBroken(memory.Open(), fault.inject) }
 			})
 			return
 		}
 	}
-	require.Empty(t, name, "no such fault")
+	require.Empty(t, name, "unknown fault")
 }
 
-// The wrappers themselves change nothing.
+// TestBrokenWithoutFault checks that the wrapper itself is not a fault.
 func TestBrokenWithoutFault(t *testing.T) {
 	storetest.Run(t, func(*testing.T) func() store.Store {
 		memory := store.NewMemory()

@@ -13,15 +13,15 @@ func TestKill(t *testing.T) {
 	storetest.Kill(t, ":"+filepath.Join(t.TempDir(), "toy"), 20)
 }
 
-func TestKillNotices(t *testing.T) {
+func TestKillDetectsFaults(t *testing.T) {
 	for fault, want := range map[string]string{
 		"forgets": "the write is lost",
 		"tears":   "a torn value",
 		"dies":    "the process ended by itself",
-		"half":    "half of a batch is there",
+		"half":    "only a part of a batch is there",
 	} {
 		t.Run(fault, func(t *testing.T) {
-			notices(t, fault, func(address string) { storetest.Kill(t, address, 60) }, want, "STATE_SEED=")
+			requireDetected(t, fault, func(address string) { storetest.Kill(t, address, 60) }, want, "STATE_SEED=")
 		})
 	}
 }

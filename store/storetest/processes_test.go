@@ -26,27 +26,27 @@ func TestCounter(t *testing.T) {
 	storetest.Counter(t, ":"+filepath.Join(t.TempDir(), "toy"))
 }
 
-func TestProcessesNotice(t *testing.T) {
+func TestProcessesDetectFaults(t *testing.T) {
 	for fault, want := range map[string]string{
 		"races": "the history is not linearizable",
 		"stale": "the history is not linearizable",
 		"lies":  "the history is not linearizable",
 		"dies":  "a worker ended by itself",
-		"reuse": "names two writes",
+		"reuse": "identifies two writes",
 	} {
 		t.Run(fault, func(t *testing.T) {
-			notices(t, fault, func(address string) { storetest.Processes(t, address) }, want, "STATE_SEED=")
+			requireDetected(t, fault, func(address string) { storetest.Processes(t, address) }, want, "STATE_SEED=")
 		})
 	}
 }
 
-func TestCounterNotices(t *testing.T) {
-	notices(t, "races", func(address string) { storetest.Counter(t, address) }, "was counted as")
+func TestCounterDetectsFaults(t *testing.T) {
+	requireDetected(t, "races", func(address string) { storetest.Counter(t, address) }, "was counted as")
 }
 
-// notices runs a test of a faulty store, which has to fail and say what is wanted.
-// As it fails the test that it runs in, this runs in a process of its own.
-func notices(t *testing.T, fault string, run func(address string), want ...string) {
+// requireDetected runs a test of a faulty store in a process of its own. The test must
+// fail and print the wanted texts.
+func requireDetected(t *testing.T, fault string, run func(address string), want ...string) {
 	t.Helper()
 	const variable = "STORETEST_FAULTY"
 	if address := os.Getenv(variable); address != "" {

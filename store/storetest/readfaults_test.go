@@ -37,7 +37,7 @@ func readFaults() []fault {
 				return key
 			})
 		}},
-		{"mends keys that are not valid", "Keys/Invalid", func(b *broken) {
+		{"repairs invalid keys", "Keys/Invalid", func(b *broken) {
 			b.onKeys(func(key string) string { return strings.ToValidUTF8(key, "?") })
 		}},
 		{"cuts long keys", "Keys/Length512", func(b *broken) {
@@ -48,7 +48,7 @@ func readFaults() []fault {
 				return key
 			})
 		}},
-		{"takes an empty value for a missing one", "Values/EmptyIsNotMissing", func(b *broken) {
+		{"confuses an empty value with a missing one", "Values/EmptyIsNotMissing", func(b *broken) {
 			b.get = func(ctx context.Context, key string) (store.Entry, error) {
 				entry, err := b.Memory.Get(ctx, key)
 				if err == nil && len(entry.Value) == 0 {
@@ -57,7 +57,7 @@ func readFaults() []fault {
 				return entry, err
 			}
 		}},
-		{"returns the bytes it keeps", "Aliasing/BytesOfGet", func(b *broken) {
+		{"returns the slice that it keeps", "Aliasing/BytesOfGet", func(b *broken) {
 			kept := map[store.Revision][]byte{}
 			b.get = func(ctx context.Context, key string) (store.Entry, error) {
 				entry, err := b.Memory.Get(ctx, key)
@@ -68,7 +68,7 @@ func readFaults() []fault {
 				return entry, err
 			}
 		}},
-		{"yields the same bytes for each entry", "Aliasing/BytesOfScanStay", func(b *broken) {
+		{"yields the same slice for each entry", "Aliasing/BytesOfScanStay", func(b *broken) {
 			b.scan = func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
 				return func(yield func(store.Entry, error) bool) {
 					var buffer []byte
@@ -82,13 +82,13 @@ func readFaults() []fault {
 			}
 		}},
 		{"reads from a cache", "Concurrency/AllHandlesSeeAWrite", func(b *broken) { b.cached(20 * time.Millisecond) }},
-		{"reads what was there a moment ago", "Concurrency/Linearizable", func(b *broken) { b.cached(5 * time.Millisecond) }},
-		{"reads though the context has ended", "Contexts/CancelledGet", func(b *broken) {
+		{"reads stale entries", "Concurrency/Linearizable", func(b *broken) { b.cached(5 * time.Millisecond) }},
+		{"reads although the context has ended", "Contexts/CancelledGet", func(b *broken) {
 			b.get = func(ctx context.Context, key string) (store.Entry, error) {
 				return b.Memory.Get(context.WithoutCancel(ctx), key)
 			}
 		}},
-		{"scans though the context has ended", "Contexts/CancelledScan", func(b *broken) {
+		{"scans although the context has ended", "Contexts/CancelledScan", func(b *broken) {
 			b.scan = func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
 				return b.Memory.Scan(context.WithoutCancel(ctx), prefix, after)
 			}
@@ -104,7 +104,7 @@ func readFaults() []fault {
 				}
 			}
 		}},
-		{"takes a prefix for a LIKE pattern", "Scan/PrefixIsLiteral", func(b *broken) {
+		{"treats a prefix as a LIKE pattern", "Scan/PrefixIsLiteral", func(b *broken) {
 			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
 				pattern := strings.NewReplacer("%", ".*", "_", ".").Replace(regexp.QuoteMeta(prefix))
 				like := regexp.MustCompile("(?s)^" + pattern)
@@ -118,7 +118,7 @@ func readFaults() []fault {
 				})
 			})
 		}},
-		{"takes a prefix for a folder", "Scan/PrefixStopsAtItsEnd", func(b *broken) {
+		{"treats a prefix as a folder", "Scan/PrefixIsNotFolder", func(b *broken) {
 			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
 				return slices.DeleteFunc(wanted(entries, prefix, after), func(e store.Entry) bool {
 					rest := strings.TrimPrefix(e.Key, prefix)
@@ -126,7 +126,7 @@ func readFaults() []fault {
 				})
 			})
 		}},
-		{"ends a prefix at the highest rune", "Scan/PrefixOfHighestBytes", func(b *broken) {
+		{"ends a prefix at the highest rune", "Scan/PrefixOfHighestRunes", func(b *broken) {
 			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
 				return slices.DeleteFunc(wanted(entries, prefix, after), func(e store.Entry) bool { return e.Key >= prefix+"\U0010ffff" })
 			})
@@ -151,7 +151,7 @@ func readFaults() []fault {
 				return entries
 			})
 		}},
-		{"yields the last key of a page again", "Scan/Pages/NoKeyTwice", func(b *broken) {
+		{"repeats the last key of a page", "Scan/Pages/NoKeyTwice", func(b *broken) {
 			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
 				if entries = wanted(entries, prefix, after); len(entries) > 256 {
 					entries = slices.Insert(entries, 256, entries[255])
@@ -159,7 +159,7 @@ func readFaults() []fault {
 				return entries
 			})
 		}},
-		{"pages by number while others write", "Scan/WhileOthersWrite", func(b *broken) { b.scan = b.scanByNumber }},
+		{"pages by number while others write", "Scan/ConcurrentWrites", func(b *broken) { b.scan = b.scanByNumber }},
 		{"yields deleted keys", "Scan/DeletedKeysAreGone", func(b *broken) {
 			var gone []store.Entry
 			b.del = func(ctx context.Context, key string, cond store.Condition) error {
@@ -170,7 +170,7 @@ func readFaults() []fault {
 				return wanted(append(entries, gone...), prefix, after)
 			})
 		}},
-		{"holds a lock during a scan", "Scan/CallsInsideTheLoop", func(b *broken) {
+		{"holds a lock during a scan", "Scan/CallsInsideLoop", func(b *broken) {
 			var mu sync.RWMutex
 			b.scan = func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
 				return func(yield func(store.Entry, error) bool) {
@@ -185,10 +185,10 @@ func readFaults() []fault {
 				return b.Memory.Put(ctx, key, value, cond)
 			}
 		}},
-		{"loses changes when many come", "Watch/TheLastChangeIsSeen", func(b *broken) {
+		{"loses some of many events", "Watch/LastChangeIsYielded", func(b *broken) {
 			b.onWatch(func(_ store.Event, n int) bool { return n < 15 })
 		}},
-		{"begins to watch late", "Watch/FromTheCall", func(b *broken) {
+		{"starts to watch late", "Watch/StartsWithCall", func(b *broken) {
 			b.watch = func(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
 				return func(yield func(store.Event, error) bool) { b.Memory.Watch(ctx, prefix)(yield) }
 			}
@@ -196,15 +196,15 @@ func readFaults() []fault {
 		{"watches all keys", "Watch/PrefixIsLiteral", func(b *broken) {
 			b.watch = func(ctx context.Context, _ string) iter.Seq2[store.Event, error] { return b.Memory.Watch(ctx, "") }
 		}},
-		{"does not tell of deletes", "Watch/PutAndDelete", func(b *broken) {
+		{"does not report deletes", "Watch/PutAndDelete", func(b *broken) {
 			b.onWatch(func(event store.Event, _ int) bool { return !event.Deleted })
 		}},
-		{"watches though the context has ended", "Watch/EndsWithItsContext", func(b *broken) {
+		{"watches although the context has ended", "Watch/EndsWithContext", func(b *broken) {
 			b.watch = func(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
 				return b.Memory.Watch(context.WithoutCancel(ctx), prefix)
 			}
 		}},
-		{"makes up a durability", "Durability/IsOneOfTheConstants", func(b *broken) {
+		{"invents a durability", "Durability/IsOneOfTheConstants", func(b *broken) {
 			b.durability = func() store.Durability { return store.DurabilityFailover + 1 }
 		}},
 	}
@@ -217,14 +217,14 @@ func trimmed(key string) string {
 	return key
 }
 
-// wanted returns the entries that a scan has to yield, in order.
+// wanted returns the entries that a scan must yield, in order.
 func wanted(entries []store.Entry, prefix, after string) []store.Entry {
 	entries = slices.DeleteFunc(entries, func(e store.Entry) bool { return !strings.HasPrefix(e.Key, prefix) || e.Key <= after })
 	slices.SortFunc(entries, func(x, y store.Entry) int { return cmp.Compare(x.Key, y.Key) })
 	return entries
 }
 
-// cached makes Get return what it returned before, for a while.
+// cached makes Get return earlier results for a while.
 func (b *broken) cached(while time.Duration) {
 	type read struct {
 		entry store.Entry
@@ -247,8 +247,8 @@ func (b *broken) cached(while time.Duration) {
 	}
 }
 
-// scanByNumber reads pages of ten entries, each from the number where the last one
-// ended.
+// scanByNumber reads pages of ten entries. A page begins at the position at which the
+// previous one ended.
 func (b *broken) scanByNumber(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		for from := 0; ; from += 10 {
@@ -271,7 +271,8 @@ func (b *broken) scanByNumber(ctx context.Context, prefix, after string) iter.Se
 	}
 }
 
-// onWatch yields the changes that it keeps, of which it is told the number.
+// onWatch replaces Watch: keep receives each event and its number and decides whether
+// Watch yields it.
 func (b *broken) onWatch(keep func(event store.Event, n int) bool) {
 	b.watch = func(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
 		events := b.Memory.Watch(ctx, prefix)

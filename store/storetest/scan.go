@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,72 +11,72 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var scans = []test{
+var scanTests = []storeTest{
 	{"EmptyStore", func(f *fixture) {
-		require.Empty(f, f.scan("", ""))
-		require.Empty(f, f.scan("a", "b"))
+		require.Empty(f, f.scanAll("", ""))
+		require.Empty(f, f.scanAll("a", "b"))
 	}},
 	{"ByteOrder", func(f *fixture) {
 		keys := []string{"a", "B", "b", "A", "aa", "ab", "a\x00", "a ", "a!", "a-", "a_", "Z", "z", "ä", "é", "e", "f", "0", "10", "2", "\x01",
 			"\uffff", "\U00010000", "\U0010ffff", "~", "ß", "ss", "鍵"}
-		f.fill(keys)
-		require.Equal(f, slices.Sorted(slices.Values(keys)), f.keys("", ""))
+		f.putKeys(keys)
+		require.Equal(f, slices.Sorted(slices.Values(keys)), f.scanKeys("", ""))
 	}},
-	{"PrefixStopsAtItsEnd", func(f *fixture) {
+	{"PrefixIsNotFolder", func(f *fixture) {
 		keys := []string{"foo", "foo/child", "foo/child/deep", "foobar", "foo2", "fo", "f", "fop", "fon", "FOO", "Foo/child", "xfoo", "foo\x00", "foo\U0010ffff"}
-		f.prefixes(keys, "", "f", "fo", "foo", "foo/", "foo/child", "foo/child/deep", "foo/child/deep/", "foob", "fooz", "x", "F", "oo", "child")
+		f.testPrefixes(keys, "", "f", "fo", "foo", "foo/", "foo/child", "foo/child/deep", "foo/child/deep/", "foob", "fooz", "x", "F", "oo", "child")
 	}},
 	{"PrefixIsLiteral", func(f *fixture) {
 		keys := []string{"user_1", "userX1", "a%b", "axxb", "ab", "star*", "starX", "q?m", "qXm", "br[ack]et", "bracket", "bra", "plus+", "plusX",
 			`back\slash`, `back\\slash`, "backslash", "a.b", "a.c", "axb", "it's", "its", "$1", ".", ".*", "*", ">", "^a", "[", "[^a]", "%", "_"}
-		f.prefixes(keys, "user_", "a%", "star*", "q?", "br[", "br[ack]", "plus+", `back\`, `back\\`, "a.", "it'", "it''", "$", ".", ".*", "*", ">",
+		f.testPrefixes(keys, "user_", "a%", "star*", "q?", "br[", "br[ack]", "plus+", `back\`, `back\\`, "a.", "it'", "it''", "$", ".", ".*", "*", ">",
 			"^", "[", "[^", "%", "_", "%%", "__", "?", "' OR '1'='1", "a%' OR 1=1 --")
 	}},
-	{"PrefixOfHighestBytes", func(f *fixture) {
+	{"PrefixOfHighestRunes", func(f *fixture) {
 		keys := []string{"\U0010ffff", "\U0010ffff\U0010ffff", "\U0010ffffa", "a\U0010ffff", "a\U0010ffffz", "b", "\x7f", "\x7f\x7f", "\u0080", "a\x7f", "a\u0080", "\uffff", "\ud7ff", "\ue000"}
-		f.prefixes(keys, "\U0010ffff", "\U0010ffff\U0010ffff", "a\U0010ffff", "\x7f", "a\x7f", "\uffff", "\ud7ff", "a")
+		f.testPrefixes(keys, "\U0010ffff", "\U0010ffff\U0010ffff", "a\U0010ffff", "\x7f", "a\x7f", "\uffff", "\ud7ff", "a")
 	}},
 	{"PrefixIsCaseSensitive", func(f *fixture) {
-		f.prefixes([]string{"foo/1", "Foo/2", "FOO/3", "ä/1", "Ä/1"}, "foo/", "Foo/", "FOO/", "fOO/", "ä", "Ä")
+		f.testPrefixes([]string{"foo/1", "Foo/2", "FOO/3", "ä/1", "Ä/1"}, "foo/", "Foo/", "FOO/", "fOO/", "ä", "Ä")
 	}},
-	{"PrefixIsNotNormalised", func(f *fixture) {
-		f.prefixes([]string{"caf\u00e9/1", "cafe\u0301/1", "cafe/1"}, "caf\u00e9", "cafe\u0301", "cafe", "caf")
+	{"PrefixIsNotNormalized", func(f *fixture) {
+		f.testPrefixes([]string{"caf\u00e9/1", "cafe\u0301/1", "cafe/1"}, "caf\u00e9", "cafe\u0301", "cafe", "caf")
 	}},
 	{"LongPrefix", func(f *fixture) {
 		long := strings.Repeat("k", store.MaxKey)
-		f.prefixes([]string{long, long[1:], long[2:]}, long, long[1:], long[2:], "k")
+		f.testPrefixes([]string{long, long[1:], long[2:]}, long, long[1:], long[2:], "k")
 	}},
 	{"After", func(f *fixture) {
 		keys := []string{"a", "a\x00", "ab", "b", "b/1", "b/2", "b/3", "c", "B", "z", "ä"}
-		f.fill(keys)
+		f.putKeys(keys)
 		sorted := slices.Sorted(slices.Values(keys))
 		for _, prefix := range []string{"", "a", "b", "b/", "zz"} {
 			for _, after := range append(keys, "", "0", "aa", "b/", "b/2\x00", "b/25", "b/9", "zzz", "\U0010ffff", "'", "%") {
-				require.Equal(f, matching(sorted, prefix, after), f.keys(prefix, after), "prefix %q, after %q", prefix, after)
+				require.Equal(f, keysInRange(sorted, prefix, after), f.scanKeys(prefix, after), "prefix %q, after %q", prefix, after)
 			}
 		}
 	}},
 	{"EntriesAreWhole", func(f *fixture) {
-		want := []readable{}
+		want := []printableEntry{}
 		for i := range 5 {
 			key, value := fmt.Sprintf("key %d", i), strings.Repeat("v", i*1000)
-			want = append(want, readable{key, value, f.put(key, value, store.Always)})
+			want = append(want, printableEntry{key, value, f.put(key, value, store.Always)})
 		}
-		got := []readable{}
-		for _, entry := range f.scan("key", "") {
-			got = append(got, text(entry))
+		got := []printableEntry{}
+		for _, entry := range f.scanAll("key", "") {
+			got = append(got, printable(entry))
 		}
 		require.Equal(f, want, got)
 	}},
 	{"DeletedKeysAreGone", func(f *fixture) {
-		f.fill([]string{"a", "b", "c"})
+		f.putKeys([]string{"a", "b", "c"})
 		require.NoError(f, f.s.Delete(f.ctx, "b", store.Always))
-		require.Equal(f, []string{"a", "c"}, f.keys("", ""))
+		require.Equal(f, []string{"a", "c"}, f.scanKeys("", ""))
 		f.put("b", "again", store.Always)
-		require.Equal(f, []string{"a", "b", "c"}, f.keys("", ""))
+		require.Equal(f, []string{"a", "b", "c"}, f.scanKeys("", ""))
 	}},
-	{"RangedOverTwice", func(f *fixture) {
-		f.fill([]string{"a", "b", "c"})
+	{"RepeatedRange", func(f *fixture) {
+		f.putKeys([]string{"a", "b", "c"})
 		scan := f.s.Scan(f.ctx, "", "")
 		for range 2 {
 			keys := []string{}
@@ -86,10 +87,10 @@ var scans = []test{
 			require.Equal(f, []string{"a", "b", "c"}, keys)
 		}
 	}},
-	{"CallsInsideTheLoop", func(f *fixture) {
-		f.fill([]string{"a", "b", "c"})
+	{"CallsInsideLoop", func(f *fixture) {
+		f.putKeys([]string{"a", "b", "c"})
 		keys := []string{}
-		f.soon("a loop that reads and writes", func() {
+		f.mustEnd("a loop that reads and writes", func() {
 			for entry, err := range f.s.Scan(f.ctx, "", "") {
 				if err != nil {
 					break
@@ -98,7 +99,7 @@ var scans = []test{
 				if _, err := f.s.Get(f.ctx, entry.Key); err != nil {
 					break
 				}
-				if _, err := f.s.Put(f.ctx, "0", []byte("behind the scan"), store.Always); err != nil {
+				if _, err := f.s.Put(f.ctx, "0", []byte("before the position of the scan"), store.Always); err != nil {
 					break
 				}
 				if err := f.s.Delete(f.ctx, entry.Key, store.IfRevision(entry.Revision)); err != nil {
@@ -107,61 +108,61 @@ var scans = []test{
 			}
 		})
 		require.Equal(f, []string{"a", "b", "c"}, keys)
-		require.Equal(f, []string{"0"}, f.keys("", ""))
+		require.Equal(f, []string{"0"}, f.scanKeys("", ""))
 	}},
-	{"WhileOthersWrite", whileOthersWrite},
-	{"Pages", pages},
+	{"ConcurrentWrites", testConcurrentWrites},
+	{"Pages", testPages},
 }
 
-// prefixes demands that scans yield the keys that begin with a prefix, and no other.
-func (f *fixture) prefixes(keys []string, prefixes ...string) {
+// testPrefixes requires that scans yield exactly the keys that begin with a prefix.
+func (f *fixture) testPrefixes(keys []string, prefixes ...string) {
 	f.Helper()
-	f.fill(keys)
+	f.putKeys(keys)
 	sorted := slices.Sorted(slices.Values(keys))
 	for _, prefix := range prefixes {
-		require.Equal(f, matching(sorted, prefix, ""), f.keys(prefix, ""), "prefix %q", prefix)
+		require.Equal(f, keysInRange(sorted, prefix, ""), f.scanKeys(prefix, ""), "prefix %q", prefix)
 	}
 }
 
-// pages tests scans of more keys than a store reads at once.
-func pages(f *fixture) {
+// testPages tests scans of more keys than a store reads at once.
+func testPages(f *fixture) {
 	keys := make([]string, 1025)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("page/%05d", i)
 	}
-	f.fill(keys)
+	f.putKeys(keys)
 	f.put("pag", "before", store.Always)
-	f.put("page0", "behind", store.Always)
+	f.put("page0", "after", store.Always)
 
-	f.sub("Complete", func(f *fixture) {
+	f.subtest("Complete", func(f *fixture) {
 		seen := map[string]bool{}
-		for _, key := range f.keys("page/", "") {
+		for _, key := range f.scanKeys("page/", "") {
 			seen[key] = true
 		}
 		for _, key := range keys {
-			require.True(f, seen[key], "%q is missed", key)
+			require.True(f, seen[key], "%q is missing", key)
 		}
-		require.Len(f, seen, len(keys), "keys that were not asked for")
+		require.Len(f, seen, len(keys), "unexpected keys")
 	})
-	f.sub("NoKeyTwice", func(f *fixture) {
+	f.subtest("NoKeyTwice", func(f *fixture) {
 		seen := map[string]bool{}
-		for _, key := range f.keys("page/", "") {
+		for _, key := range f.scanKeys("page/", "") {
 			require.False(f, seen[key], "%q is yielded twice", key)
 			seen[key] = true
 		}
 	})
-	f.sub("InOrder", func(f *fixture) {
-		require.True(f, slices.IsSorted(f.keys("page/", "")))
+	f.subtest("InOrder", func(f *fixture) {
+		require.True(f, slices.IsSorted(f.scanKeys("page/", "")))
 	})
-	f.sub("AfterAnyKey", func(f *fixture) {
+	f.subtest("AfterAnyKey", func(f *fixture) {
 		for _, left := range []int{0, 1, 2, 99, 100, 101, 127, 128, 129, 255, 256, 257, 499, 500, 501, 511, 512, 513, 999, 1000, 1001, 1023, 1024} {
 			after := keys[len(keys)-left-1]
-			got := f.keys("page/", after)
+			got := f.scanKeys("page/", after)
 			require.Equal(f, left, len(got), "after %q", after)
 			require.True(f, slices.Equal(keys[len(keys)-left:], got), "after %q", after)
 		}
 	})
-	f.sub("BreakEarly", func(f *fixture) {
+	f.subtest("BreakEarly", func(f *fixture) {
 		for _, n := range []int{1, 2, 256, 257, 1000} {
 			var got []string
 			for entry, err := range f.s.Scan(f.ctx, "page/", "") {
@@ -173,25 +174,25 @@ func pages(f *fixture) {
 			}
 			require.True(f, slices.Equal(keys[:n], got), "the first %d", n)
 		}
-		// Nothing is held by the loops that were left: no lock, no connection.
+		// A loop that breaks must release its locks and connections.
 		for range 50 {
 			for range f.s.Scan(f.ctx, "page/", "") {
 				break
 			}
 		}
 		var err error
-		f.soon("a write after loops that were left", func() {
+		f.mustEnd("a write after scans that were not finished", func() {
 			_, err = f.s.Put(f.ctx, "page0", []byte("again"), store.Always)
 		})
 		require.NoError(f, err)
 	})
-	f.sub("CancelledInTheMiddle", func(f *fixture) {
+	f.subtest("CancelledInTheMiddle", func(f *fixture) {
 		ctx, cancel := context.WithCancel(f.ctx)
 		defer cancel()
 		n := 0
 		var last error
 		for _, err := range f.s.Scan(ctx, "page/", "") {
-			require.NoError(f, last, "something is yielded after the error")
+			require.NoError(f, last, "Scan yields after an error")
 			if last = err; err == nil {
 				n++
 			}
@@ -202,18 +203,18 @@ func pages(f *fixture) {
 	})
 }
 
-// whileOthersWrite demands that a scan yields each key that nobody writes exactly
-// once, while others around it come, change and go.
-func whileOthersWrite(f *fixture) {
+// testConcurrentWrites requires that a scan yields each unchanged key exactly once while
+// writers create, change and delete keys between them.
+func testConcurrentWrites(f *fixture) {
 	var stable []string
 	for i := range 300 {
 		stable = append(stable, fmt.Sprintf("key/%04d/stable", i))
 	}
-	f.fill(stable)
+	f.putKeys(stable)
 	ctx, stop := context.WithCancel(f.ctx)
 	defer stop()
 	writers := []store.Store{nil, f.open(), f.open()}
-	f.together(3, func(worker int) error {
+	f.runWorkers(3, func(worker int) error {
 		if worker == 0 {
 			defer stop()
 			for range 10 {
@@ -228,10 +229,10 @@ func whileOthersWrite(f *fixture) {
 					}
 				}
 				if !slices.Equal(stable, got) {
-					return fmt.Errorf("of %d keys that nobody writes, %d are yielded", len(stable), len(got))
+					return fmt.Errorf("of %d unchanged keys, %d are yielded", len(stable), len(got))
 				}
 				if !slices.IsSorted(all) || len(slices.Compact(all)) != len(all) {
-					return fmt.Errorf("a key is yielded twice, or not in order")
+					return errors.New("a key is yielded twice or out of order")
 				}
 			}
 			return nil

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// toy is a store that is right because it is simple: a file with everything in it
-// that is locked, read and replaced each time. A fault makes it wrong.
+// toy is a simple store: each call locks, reads and replaces one file with all
+// entries. A fault makes it wrong.
 type toy struct {
 	path, fault string
 
@@ -44,7 +44,7 @@ type record struct {
 	Revision store.Revision
 }
 
-// change gives the data to a function and keeps what it makes of it.
+// change calls a function that changes the data, and saves the data.
 func (s *toy) change(change func(map[string]record) error) error {
 	lock, err := os.OpenFile(s.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *toy) Delete(_ context.Context, key string, cond store.Condition) error 
 	return err
 }
 
-// Batch makes the writes one after the other if that is the fault.
+// Batch makes the writes one after the other if the fault is "half".
 func (s *toy) Batch(_ context.Context, writes []store.Write) ([]store.Revision, error) {
 	if s.fault != "half" {
 		return s.write(writes)
@@ -175,7 +175,7 @@ func (s *toy) write(writes []store.Write) ([]store.Revision, error) {
 	return revisions, s.apply(check, apply)
 }
 
-// apply makes a write as the fault wants it.
+// apply makes a write in the way of the fault.
 func (s *toy) apply(check func(map[string]record) error, apply func(map[string]record)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,14 +187,14 @@ func (s *toy) apply(check func(map[string]record) error, apply func(map[string]r
 		return err
 	}
 	switch {
-	case s.fault == "forgets": // what was acknowledged is on disk after the next write only
+	case s.fault == "forgets": // an acknowledged write is on disk only after the next write
 		data, err := s.load()
 		if err := errors.Join(err, s.save(data)); err != nil {
 			return err
 		}
 		s.memory = data
 		return right(data)
-	case s.fault == "tears": // a value is written in two halves
+	case s.fault == "tears": // writes a value in two halves
 		return s.change(func(data map[string]record) error {
 			whole := maps.Clone(data)
 			if err := right(whole); err != nil {
@@ -211,7 +211,7 @@ func (s *toy) apply(check func(map[string]record) error, apply func(map[string]r
 			maps.DeleteFunc(data, func(key string, _ record) bool { _, ok := whole[key]; return !ok })
 			return errors.Join(err, s.save(data))
 		})
-	case s.fault == "races": // the condition is checked before the lock
+	case s.fault == "races": // checks the condition before it takes the lock
 		data, err := s.load()
 		if err == nil {
 			err = check(data)
@@ -220,10 +220,10 @@ func (s *toy) apply(check func(map[string]record) error, apply func(map[string]r
 			return err
 		}
 		return s.change(func(data map[string]record) error { apply(data); return nil })
-	case s.fault == "lies" && rand.IntN(20) == 0: // a write is made and said not to be
+	case s.fault == "lies" && rand.IntN(20) == 0: // makes a write and reports a conflict
 		_ = s.change(right)
 		return store.ErrConflict
-	case s.fault == "unsure" && rand.IntN(40) == 0: // no fault: it says that it does not know
+	case s.fault == "unsure" && rand.IntN(40) == 0: // not a fault: the outcome is unknown
 		if rand.IntN(2) == 0 {
 			_ = s.change(right)
 		}

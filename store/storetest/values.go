@@ -10,61 +10,61 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var values = []test{
+var valueTests = []storeTest{
 	{"EmptyIsNotMissing", func(f *fixture) {
 		for name, value := range map[string][]byte{"Nil": nil, "Empty": {}} {
-			f.sub(name, func(f *fixture) {
+			f.subtest(name, func(f *fixture) {
 				revision, err := f.s.Put(f.ctx, name, value, store.IfAbsent)
 				require.NoError(f, err)
-				f.has(name, "", revision)
+				f.requireEntry(name, "", revision)
 				_, err = f.s.Put(f.ctx, name, []byte("second"), store.IfAbsent)
-				f.refused(err, store.ErrConflict, name, "", revision)
-				f.has(name, "full", f.put(name, "full", store.IfRevision(revision)))
+				f.requireRefused(err, store.ErrConflict, name, "", revision)
+				f.requireEntry(name, "full", f.put(name, "full", store.IfRevision(revision)))
 				revision = f.put(name, "", store.Always)
-				f.has(name, "", revision)
+				f.requireEntry(name, "", revision)
 				require.NoError(f, f.s.Delete(f.ctx, name, store.IfRevision(revision)))
-				f.hasNot(name)
+				f.requireMissing(name)
 			})
 		}
 	}},
-	same("AllBytes", func() []byte {
+	roundTrip("AllBytes", func() []byte {
 		var all []byte
 		for b := range 256 {
 			all = append(all, byte(b))
 		}
 		return append(all, all...)
 	}()),
-	same("NUL", []byte("\x00"), []byte("\x00\x00"), []byte("a\x00b"), []byte("a\x00")),
-	same("TrailingSpace", []byte("a "), []byte("a\n"), []byte("a\r\n"), []byte(" a"), []byte(" "), []byte("\n"), []byte("\ufeffa")),
-	same("NotUTF8", []byte("\xff\xfe"), []byte("caf\xc3"), []byte("\xed\xa0\x80")),
-	same("JSONText", []byte(`{"a":"b"}`), []byte(`{ "b" : 1.0, "a" : 1e2, "a" : 12345678901234567890 }`), []byte(`"text"`), []byte("123"), []byte("1.0"),
+	roundTrip("NUL", []byte("\x00"), []byte("\x00\x00"), []byte("a\x00b"), []byte("a\x00")),
+	roundTrip("TrailingSpace", []byte("a "), []byte("a\n"), []byte("a\r\n"), []byte(" a"), []byte(" "), []byte("\n"), []byte("\ufeffa")),
+	roundTrip("NotUTF8", []byte("\xff\xfe"), []byte("caf\xc3"), []byte("\xed\xa0\x80")),
+	roundTrip("JSONText", []byte(`{"a":"b"}`), []byte(`{ "b" : 1.0, "a" : 1e2, "a" : 12345678901234567890 }`), []byte(`"text"`), []byte("123"), []byte("1.0"),
 		[]byte("true"), []byte("null"), []byte("[]"), []byte(`{"__overwrite__":1}`)),
-	same("LooksEncoded", []byte("aGVsbG8="), []byte("%41"), []byte(`\x41`), []byte(`\\x41`), []byte("0x41"), []byte("NULL"), []byte("\x1f\x8b\x08")),
-	same("300KB", random(300<<10)),
-	same("900KB", random(900<<10)),
+	roundTrip("LooksEncoded", []byte("aGVsbG8="), []byte("%41"), []byte(`\x41`), []byte(`\\x41`), []byte("0x41"), []byte("NULL"), []byte("\x1f\x8b\x08")),
+	roundTrip("300KB", randomBytes(300<<10)),
+	roundTrip("900KB", randomBytes(900<<10)),
 	{"ShorterOverLonger", func(f *fixture) {
 		for _, value := range []string{strings.Repeat("long", 30000), "short", "", "s"} {
-			f.has("key", value, f.put("key", value, store.Always))
+			f.requireEntry("key", value, f.put("key", value, store.Always))
 		}
 	}},
 	{"HugeIsWholeOrTooLarge", func(f *fixture) {
-		huge := random(20 << 20)
+		huge := randomBytes(20 << 20)
 		before := f.put("key", "before", store.Always)
 		revision, err := f.s.Put(f.ctx, "key", huge, store.IfRevision(before))
 		if err != nil {
-			f.refused(err, store.ErrTooLarge, "key", "before", before)
+			f.requireRefused(err, store.ErrTooLarge, "key", "before", before)
 			return
 		}
 		entry, err := f.s.Get(f.ctx, "key")
 		require.NoError(f, err)
 		require.Equal(f, revision, entry.Revision)
-		require.True(f, bytes.Equal(huge, entry.Value), "the value came back changed: %d bytes of %d", len(entry.Value), len(huge))
+		require.True(f, bytes.Equal(huge, entry.Value), "the store changed the value: %d of %d bytes", len(entry.Value), len(huge))
 	}},
 }
 
-// same is a test that values come back as they were, by whatever way.
-func same(name string, values ...[]byte) test {
-	return test{name, func(f *fixture) {
+// roundTrip tests that Get and Scan return values unchanged.
+func roundTrip(name string, values ...[]byte) storeTest {
+	return storeTest{name, func(f *fixture) {
 		for _, value := range values {
 			shown := value[:min(len(value), 32)]
 			revision, err := f.s.Put(f.ctx, "key", value, store.Always)
@@ -75,16 +75,16 @@ func same(name string, values ...[]byte) test {
 			entry, err := f.s.Get(f.ctx, "key")
 			require.NoError(f, err)
 			require.Equal(f, revision, entry.Revision)
-			require.True(f, bytes.Equal(value, entry.Value), "Get changed %q…: %d bytes of %d", shown, len(entry.Value), len(value))
-			entries := f.scan("", "")
+			require.True(f, bytes.Equal(value, entry.Value), "Get changed %q…: %d of %d bytes", shown, len(entry.Value), len(value))
+			entries := f.scanAll("", "")
 			require.Len(f, entries, 1)
-			require.True(f, bytes.Equal(value, entries[0].Value), "Scan changed %q…: %d bytes of %d", shown, len(entries[0].Value), len(value))
+			require.True(f, bytes.Equal(value, entries[0].Value), "Scan changed %q…: %d of %d bytes", shown, len(entries[0].Value), len(value))
 		}
 	}}
 }
 
-// random returns n bytes that do not compress, the same each time.
-func random(n int) []byte {
+// randomBytes returns n bytes that do not compress. They are the same in each call.
+func randomBytes(n int) []byte {
 	value := make([]byte, n)
 	source := rand.NewChaCha8([32]byte{1})
 	_, _ = source.Read(value) // never fails

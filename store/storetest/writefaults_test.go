@@ -61,7 +61,7 @@ func writeFaults() []fault {
 				return value, cond
 			})
 		}},
-		{"takes the empty revision for no condition", "Conditions/IfRevisionOfNoWrite", func(b *broken) {
+		{"treats the empty revision as no condition", "Conditions/IfRevisionRefusesForeign", func(b *broken) {
 			b.onPut(func(_ string, value []byte, cond store.Condition) ([]byte, store.Condition) {
 				if cond == store.IfRevision("") {
 					cond = store.Always
@@ -69,7 +69,7 @@ func writeFaults() []fault {
 				return value, cond
 			})
 		}},
-		{"overwrites if absent", "Conditions/IfAbsentKeepsWhatIsThere", func(b *broken) {
+		{"overwrites if absent", "Conditions/IfAbsentRefusesExisting", func(b *broken) {
 			b.onPut(func(_ string, value []byte, cond store.Condition) ([]byte, store.Condition) {
 				if cond.Absent() {
 					cond = store.Always
@@ -86,7 +86,7 @@ func writeFaults() []fault {
 				return revision, err
 			}
 		}},
-		{"deletes whatever the revision", "Delete/IfRevisionRefusesStale", func(b *broken) {
+		{"ignores the revision of a delete", "Delete/IfRevisionRefusesStale", func(b *broken) {
 			b.del = func(ctx context.Context, key string, cond store.Condition) error {
 				if _, ok := cond.Revision(); ok && b.exists(key) {
 					cond = store.Always
@@ -94,7 +94,7 @@ func writeFaults() []fault {
 				return b.Memory.Delete(ctx, key, cond)
 			}
 		}},
-		{"deletes a missing key with success whatever the revision", "Delete/IfRevisionRefusesMissing", func(b *broken) {
+		{"ignores the revision of a delete of a missing key", "Delete/IfRevisionRefusesMissing", func(b *broken) {
 			b.del = func(ctx context.Context, key string, cond store.Condition) error {
 				if _, ok := cond.Revision(); ok && !b.exists(key) {
 					return nil
@@ -133,7 +133,7 @@ func writeFaults() []fault {
 				return bytes.ToValidUTF8(value, []byte("\ufffd")), cond
 			})
 		}},
-		{"keeps the bytes it was given", "Aliasing/GivenBytes", func(b *broken) {
+		{"keeps the slice that it receives", "Aliasing/GivenBytes", func(b *broken) {
 			given := map[store.Revision][]byte{}
 			b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
 				revision, err := b.Memory.Put(ctx, key, value, cond)
@@ -157,18 +157,18 @@ func writeFaults() []fault {
 				return b.Memory.Put(ctx, key, value, cond)
 			}
 		}},
-		{"counts from one again after a delete", "Revisions/NeverReturnAfterDelete", func(b *broken) {
+		{"reuses revisions after a delete", "Revisions/NotReusedAfterDelete", func(b *broken) {
 			b.counting(func(key string, n int) string { return key + strconv.Itoa(n) })
 		}},
-		{"counts the writes of each key", "Revisions/NotSharedByKeys", func(b *broken) {
+		{"counts revisions per key", "Revisions/NotSharedByKeys", func(b *broken) {
 			b.counting(func(_ string, n int) string { return strconv.Itoa(n) })
 		}},
-		{"writes though the context has ended", "Contexts/CancelledPut", func(b *broken) {
+		{"writes although the context has ended", "Contexts/CancelledPut", func(b *broken) {
 			b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
 				return b.Memory.Put(context.WithoutCancel(ctx), key, value, cond)
 			}
 		}},
-		{"writes and says that the context has ended", "Contexts/CancelledPutOfNewKey", func(b *broken) {
+		{"writes and returns the error of the context", "Contexts/CancelledPutOfNewKey", func(b *broken) {
 			b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
 				revision, err := b.Memory.Put(context.WithoutCancel(ctx), key, value, cond)
 				if ctx.Err() != nil {
@@ -177,12 +177,12 @@ func writeFaults() []fault {
 				return revision, err
 			}
 		}},
-		{"deletes though the context has ended", "Contexts/CancelledDelete", func(b *broken) {
+		{"deletes although the context has ended", "Contexts/CancelledDelete", func(b *broken) {
 			b.del = func(ctx context.Context, key string, cond store.Condition) error {
 				return b.Memory.Delete(context.WithoutCancel(ctx), key, cond)
 			}
 		}},
-		{"makes the writes of a batch one by one", "Batch/NoneIfOneConflicts", func(b *broken) {
+		{"makes the writes of a batch one by one", "Batch/ConflictChangesNothing", func(b *broken) {
 			b.batch = func(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 				var revisions []store.Revision
 				for _, write := range writes {
@@ -204,7 +204,7 @@ func writeFaults() []fault {
 				return revisions, err
 			}
 		}},
-		{"takes a key twice in a batch", "Batch/InvalidChangesNothing", func(b *broken) {
+		{"accepts a key twice in a batch", "Batch/InvalidChangesNothing", func(b *broken) {
 			b.batch = func(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 				if n := len(writes); n > 1 && writes[0].Key == writes[n-1].Key {
 					writes = writes[1:]
@@ -212,7 +212,7 @@ func writeFaults() []fault {
 				return b.Memory.Batch(ctx, writes)
 			}
 		}},
-		{"tells the value in an error", "Errors/HoldNoValue", func(b *broken) {
+		{"puts the value into an error", "Errors/ContainNoValue", func(b *broken) {
 			b.onErrors(func(err error, value []byte) error {
 				var named *store.Error
 				if errors.As(err, &named) {
@@ -224,7 +224,7 @@ func writeFaults() []fault {
 		{"returns bare errors", "Errors/NameStoreAndKey", func(b *broken) {
 			b.onErrors(func(err error, _ []byte) error { return errors.Unwrap(err) })
 		}},
-		{"says that a conflict has an unknown outcome", "Errors/MatchOneSentinel", func(b *broken) {
+		{"reports a conflict as an unknown outcome", "Errors/MatchOneSentinel", func(b *broken) {
 			b.onErrors(func(err error, _ []byte) error {
 				if errors.Is(err, store.ErrConflict) {
 					err = fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
@@ -232,7 +232,7 @@ func writeFaults() []fault {
 				return err
 			})
 		}},
-		{"goes on after Close", "Closing/CallsAfterIt", func(b *broken) { b.close = func() error { return nil } }},
+		{"continues after Close", "Closing/CallsAfterClose", func(b *broken) { b.close = func() error { return nil } }},
 		{"fails to close twice", "Closing/Twice", func(b *broken) {
 			closed := false
 			b.close = func() error {
@@ -243,7 +243,7 @@ func writeFaults() []fault {
 				return b.Memory.Close()
 			}
 		}},
-		{"loses what is there on Close", "Closing/DataStays", func(b *broken) {
+		{"deletes the entries on Close", "Closing/DataRemains", func(b *broken) {
 			b.close = func() error {
 				for entry := range b.Memory.Scan(context.Background(), "", "") {
 					_ = b.Memory.Delete(context.Background(), entry.Key, store.Always)
@@ -254,8 +254,8 @@ func writeFaults() []fault {
 	}
 }
 
-// counting makes the store name revisions by how many writes there were of a key
-// since it was created. It keeps that count before each value.
+// counting makes the store derive revisions from the number of writes of a key since
+// it was created. The store keeps the number in front of each value.
 func (b *broken) counting(name func(key string, n int) string) {
 	read := func(entry store.Entry) (store.Entry, int) {
 		count, value, _ := strings.Cut(string(entry.Value), " ")

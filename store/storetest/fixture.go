@@ -1,0 +1,175 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentstate/state/store"
+	"github.com/stretchr/testify/require"
+)
+
+// storeTest is one test of a store, on its own data set.
+type storeTest struct {
+	name string
+	run  func(f *fixture)
+}
+
+// fixture is the data set of a test. It is empty when the test begins.
+type fixture struct {
+	*testing.T
+	ctx  context.Context
+	s    store.Store        // the first handle
+	open func() store.Store // opens another handle
+}
+
+func newFixture(t *testing.T, open func() store.Store) *fixture {
+	f := &fixture{T: t, ctx: t.Context()}
+	f.open = func() store.Store {
+		s := open()
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	f.s = f.open()
+	return f
+}
+
+// subtest runs a part of a test on the same data.
+func (f *fixture) subtest(name string, run func(f *fixture)) {
+	f.Run(name, func(t *testing.T) { run(&fixture{T: t, ctx: f.ctx, s: f.s, open: f.open}) })
+}
+
+// put writes a value and requires that this succeeds.
+func (f *fixture) put(key, value string, cond store.Condition) store.Revision {
+	f.Helper()
+	revision, err := f.s.Put(f.ctx, key, []byte(value), cond)
+	require.NoError(f, err)
+	require.NotEmpty(f, revision, "empty revision")
+	return revision
+}
+
+// requireEntry requires that Get and Scan return an entry.
+func (f *fixture) requireEntry(key, value string, revision store.Revision) {
+	f.Helper()
+	want := store.Entry{Key: key, Value: []byte(value), Revision: revision}
+	entry, err := f.s.Get(f.ctx, key)
+	require.NoError(f, err)
+	require.Equal(f, printable(want), printable(entry), "Get")
+	entries := f.scanAll(key, "")
+	require.NotEmpty(f, entries, "Scan does not yield %q", key)
+	require.Equal(f, printable(want), printable(entries[0]), "Scan")
+}
+
+// requireMissing requires that neither Get nor Scan return a key.
+func (f *fixture) requireMissing(key string) {
+	f.Helper()
+	entry, err := f.s.Get(f.ctx, key)
+	require.ErrorIs(f, err, store.ErrNotFound)
+	require.Zero(f, entry)
+	require.NotContains(f, f.scanKeys(key, ""), key)
+}
+
+// requireRefused requires that a write failed with an error and did not change the
+// entry.
+func (f *fixture) requireRefused(err, sentinel error, key, value string, revision store.Revision) {
+	f.Helper()
+	require.ErrorIs(f, err, sentinel)
+	require.NotErrorIs(f, err, store.ErrUnknownOutcome)
+	f.requireEntry(key, value, revision)
+}
+
+// scanAll returns the entries that a scan yields.
+func (f *fixture) scanAll(prefix, after string) []store.Entry {
+	f.Helper()
+	var entries []store.Entry
+	for entry, err := range f.s.Scan(f.ctx, prefix, after) {
+		require.NoError(f, err)
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+// scanKeys returns the keys that a scan yields.
+func (f *fixture) scanKeys(prefix, after string) []string {
+	f.Helper()
+	return keysOf(f.scanAll(prefix, after))
+}
+
+func keysOf(entries []store.Entry) []string {
+	var keys []string
+	for _, entry := range entries {
+		keys = append(keys, entry.Key)
+	}
+	return keys
+}
+
+// putKeys writes keys concurrently. The value of each key is the key.
+func (f *fixture) putKeys(keys []string) {
+	f.Helper()
+	f.runWorkers(8, func(worker int) error {
+		for i := worker; i < len(keys); i += 8 {
+			if _, err := f.s.Put(f.ctx, keys[i], []byte(keys[i]), store.IfAbsent); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// runWorkers runs n workers concurrently and requires that all succeed.
+func (f *fixture) runWorkers(n int, work func(worker int) error) {
+	f.Helper()
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for worker := range n {
+		wg.Go(func() { errs[worker] = work(worker) })
+	}
+	wg.Wait()
+	require.NoError(f, errors.Join(errs...))
+}
+
+// patience, if not zero, limits the duration of a call that should end. Only tests of
+// stores that hang on purpose set it. For others, the limit depends on the -timeout of
+// go test, because a slow machine is not a fault of the store.
+var patience time.Duration
+
+// hangLimit returns a channel that receives when a call has to be abandoned. Without
+// patience, this is shortly before go test would end the process without the name of
+// the call.
+func (f *fixture) hangLimit() <-chan time.Time {
+	if patience > 0 {
+		return time.After(patience)
+	}
+	if deadline, ok := f.Deadline(); ok {
+		left := time.Until(deadline)
+		return time.After(left - left/10)
+	}
+	return nil
+}
+
+// mustEnd fails the test if a call hangs.
+func (f *fixture) mustEnd(what string, call func()) {
+	f.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
+	}()
+	select {
+	case <-done:
+	case <-f.hangLimit():
+		f.Fatalf("%s does not end", what)
+	}
+}
+
+// printableEntry is an entry in a form that a failed comparison prints well.
+type printableEntry struct {
+	Key, Value string
+	Revision   store.Revision
+}
+
+func printable(entry store.Entry) printableEntry {
+	return printableEntry{entry.Key, string(entry.Value), entry.Revision}
+}
