@@ -1,9 +1,14 @@
-// Package jsontext reads JSON the way a store of record must. What encoding/json
-// accepts and silently changes is an error here: members that occur twice,
-// bytes that are no UTF-8, halves of a surrogate pair. Numbers keep their
-// spelling, and hostile nesting or size costs neither stack nor surprise.
+// Package jsontext reads JSON for a store of record. It refuses what encoding/json
+// accepts and silently changes: members that occur twice, invalid UTF-8, halves
+// of a surrogate pair. Numbers keep their spelling. Deep nesting takes no stack.
 //
-// All functions are safe for concurrent use; none changes its input.
+// [Check] and [Decode] read any text. The other functions read texts that have
+// passed Check, which is faster: they find a value's end by its brackets and
+// quotes. On other texts they return an error or a part of the text, but they do
+// not panic. The package uses the words of encoding/json/jsontext, which may
+// replace most of it when it is part of Go.
+//
+// All functions are safe for concurrent use. They do not change their input.
 package jsontext
 
 import (
@@ -20,40 +25,39 @@ type Limits struct {
 	Depth int // arrays and objects inside one another; [] has depth 1
 }
 
-// Check reports whether data is exactly one JSON value within lim: RFC 8259
-// grammar, UTF-8, every member name once per object (compared after
-// unescaping), no lone surrogates. The error is a
-// *fault.Error or a *fault.LimitError.
-func Check(data []byte, lim Limits) error {
-	s := scanner{data: data, lim: lim}
-	_, err := s.run()
+// Check returns nil if data is exactly one JSON value within the limits: the
+// grammar of RFC 8259, UTF-8, every member name once per object (compared after
+// unescaping), no lone surrogates. The error is a *fault.Error or a
+// *fault.LimitError.
+func Check(data []byte, limits Limits) error {
+	s := checker{cursor: cursor{data: data}, limits: limits}
+	_, err := s.readText()
 	return err
 }
 
 // Decode checks data and returns its value as nil, bool, string, json.Number
 // (as spelled), []any or map[string]any. The value shares no memory with data.
-func Decode(data []byte, lim Limits) (any, error) {
-	s := scanner{data: data, lim: lim, build: true}
-	return s.run()
+func Decode(data []byte, limits Limits) (any, error) {
+	s := checker{cursor: cursor{data: data}, limits: limits, build: true}
+	return s.readText()
 }
 
-// scanner walks a text once, without recursion. The open arrays and objects
-// are its stack.
-type scanner struct {
-	data   []byte
-	pos    int
-	lim    Limits
+// A checker reads a text once, without recursion: the depth of a text is chosen
+// by its author. The open arrays and objects are its stack.
+type checker struct {
+	cursor
+	limits Limits
 	build  bool // whether to make the values, or only to check
 	stack  []frame
 	names  [][]byte // member names of the open objects, unescaped
 	naming bool     // whether it is in a member name
 }
 
-// frame is an open array or object.
+// A frame is an open array or object.
 type frame struct {
 	object bool
 	count  int // elements or members before the current one
-	base   int // where its names begin in scanner.names
+	base   int // where its names begin in checker.names
 	seen   map[string]struct{}
 	list   []any
 	dict   map[string]any
@@ -63,67 +67,67 @@ type frame struct {
 // than comparing names one by one.
 const manyNames = 8
 
-func (s *scanner) run() (any, error) {
-	if s.lim.Bytes > 0 && len(s.data) > s.lim.Bytes {
-		return nil, &fault.LimitError{Path: "$", Name: "Bytes", Limit: s.lim.Bytes, Got: len(s.data)}
+func (s *checker) readText() (any, error) {
+	if s.limits.Bytes > 0 && len(s.data) > s.limits.Bytes {
+		return nil, &fault.LimitError{Path: "$", Name: "Bytes", Limit: s.limits.Bytes, Got: len(s.data)}
 	}
-	s.space()
+	s.skipSpace()
 	for {
-		value, open, err := s.value()
+		value, open, err := s.startValue()
 		if err != nil {
 			return nil, err
 		}
 		for !open {
 			if len(s.stack) == 0 {
-				s.space()
+				s.skipSpace()
 				if s.pos < len(s.data) {
 					return nil, s.problem("nothing after the value")
 				}
 				return value, nil
 			}
 			if s.build {
-				s.add(value)
+				s.addPart(value)
 			}
-			if value, open, err = s.next(); err != nil {
+			if value, open, err = s.readNext(); err != nil {
 				return nil, err
 			}
 		}
 	}
 }
 
-// value reads a scalar or an empty array or object, or opens one that is not
-// empty and stops at its first element.
-func (s *scanner) value() (value any, open bool, err error) {
+// startValue reads a scalar or an empty container, or opens a container that is
+// not empty and stops at its first part.
+func (s *checker) startValue() (value any, open bool, err error) {
 	switch c := s.peek(); c {
 	case '{', '[':
-		if err := s.push(c == '{'); err != nil {
+		if err := s.openContainer(c == '{'); err != nil {
 			return nil, false, err
 		}
 		s.pos++
-		s.space()
+		s.skipSpace()
 		if s.peek() == c+2 { // '{'+2 is '}', '['+2 is ']'
 			s.pos++
-			return s.pop(), false, nil
+			return s.closeContainer(), false, nil
 		}
 		if c == '{' {
-			err = s.name()
+			err = s.readName()
 		}
 		return nil, true, err
 	case '"':
-		raw, escaped, err := s.string()
+		raw, escaped, err := s.readString()
 		if err == nil && s.build {
-			value = text(raw, escaped)
+			value = unquoteRaw(raw, escaped)
 		}
 		return value, false, err
 	case 't':
-		return true, false, s.word("true")
+		return true, false, s.readWord("true")
 	case 'f':
-		return false, false, s.word("false")
+		return false, false, s.readWord("false")
 	case 'n':
-		return nil, false, s.word("null")
+		return nil, false, s.readWord("null")
 	}
 	start := s.pos
-	if err := s.number(); err != nil {
+	if err := s.readNumber(); err != nil {
 		return nil, false, err
 	}
 	if s.build {
@@ -132,32 +136,32 @@ func (s *scanner) value() (value any, open bool, err error) {
 	return value, false, nil
 }
 
-// next reads what follows an element: a comma, and the next one begins, or
-// the end, and the container is the value that is complete.
-func (s *scanner) next() (value any, open bool, err error) {
-	s.space()
+// readNext reads what follows a part of a container: a comma and the start of the
+// next part, or the end, which makes the container the value that is complete.
+func (s *checker) readNext() (value any, open bool, err error) {
+	s.skipSpace()
 	f := &s.stack[len(s.stack)-1]
 	switch c := s.peek(); {
 	case c == ',':
 		s.pos++
-		s.space()
+		s.skipSpace()
 		f.count++
 		if f.object {
-			err = s.name()
+			err = s.readName()
 		}
 		return nil, true, err
 	case c == '}' && f.object, c == ']' && !f.object:
 		s.pos++
-		return s.pop(), false, nil
+		return s.closeContainer(), false, nil
 	case f.object:
 		return nil, false, s.problem("',' or '}' after it")
 	}
 	return nil, false, s.problem("',' or ']' after it")
 }
 
-func (s *scanner) push(object bool) error {
-	if s.lim.Depth > 0 && len(s.stack) >= s.lim.Depth {
-		return &fault.LimitError{Path: s.path(), Name: "Depth", Limit: s.lim.Depth, Got: len(s.stack) + 1}
+func (s *checker) openContainer(object bool) error {
+	if s.limits.Depth > 0 && len(s.stack) >= s.limits.Depth {
+		return &fault.LimitError{Path: s.path(), Name: "Depth", Limit: s.limits.Depth, Got: len(s.stack) + 1}
 	}
 	f := frame{object: object, base: len(s.names)}
 	if s.build && object {
@@ -165,7 +169,7 @@ func (s *scanner) push(object bool) error {
 	} else if s.build {
 		f.list = []any{}
 	}
-	if s.stack == nil { // most texts need no more
+	if s.stack == nil { // the sizes that most texts need
 		s.stack = make([]frame, 0, 4)
 		s.names = make([][]byte, 0, 8)
 	}
@@ -173,7 +177,7 @@ func (s *scanner) push(object bool) error {
 	return nil
 }
 
-func (s *scanner) pop() any {
+func (s *checker) closeContainer() any {
 	f := &s.stack[len(s.stack)-1]
 	var value any
 	if f.object && s.build {
@@ -187,7 +191,7 @@ func (s *scanner) pop() any {
 	return value
 }
 
-func (s *scanner) add(value any) {
+func (s *checker) addPart(value any) {
 	f := &s.stack[len(s.stack)-1]
 	if f.object {
 		f.dict[string(s.names[len(s.names)-1])] = value
@@ -196,13 +200,13 @@ func (s *scanner) add(value any) {
 	}
 }
 
-// name reads a member's name up to its value.
-func (s *scanner) name() error {
+// readName reads a member's name up to its value.
+func (s *checker) readName() error {
 	s.naming = true
 	if s.peek() != '"' {
 		return s.problem("a member name")
 	}
-	raw, escaped, err := s.string()
+	raw, escaped, err := s.readString()
 	if err != nil {
 		return err
 	}
@@ -212,22 +216,23 @@ func (s *scanner) name() error {
 	if escaped {
 		name = appendUnquoted(make([]byte, 0, len(raw)), name)
 	}
-	double := f.has(s.names[f.base:], name)
+	double := f.noteName(s.names[f.base:], name)
 	s.names = append(s.names, name)
 	if double {
 		return &fault.Error{Path: s.path(), Got: "the member occurs twice"}
 	}
-	s.space()
+	s.skipSpace()
 	if s.peek() != ':' {
 		return s.problem("':' after the member name")
 	}
 	s.pos++
-	s.space()
+	s.skipSpace()
 	return nil
 }
 
-// has reports whether name is among the names already read, and remembers it.
-func (f *frame) has(names [][]byte, name []byte) bool {
+// noteName adds name to names, which the frame has already, and reports whether
+// it was among them.
+func (f *frame) noteName(names [][]byte, name []byte) bool {
 	if len(names) < manyNames {
 		for _, n := range names {
 			if string(n) == string(name) {
@@ -249,20 +254,12 @@ func (f *frame) has(names [][]byte, name []byte) bool {
 	return false
 }
 
-// plain marks the bytes that stand for themselves inside a string.
-var plain = func() (t [256]bool) {
-	for c := 0x20; c < utf8.RuneSelf; c++ {
-		t[c] = c != '"' && c != '\\'
-	}
-	return t
-}()
-
-// string reads a string and returns it with its quotes.
-func (s *scanner) string() (raw []byte, escaped bool, err error) {
+// readString reads a string and returns it with its quotes.
+func (s *checker) readString() (raw []byte, escaped bool, err error) {
 	start := s.pos
 	data, i := s.data, s.pos+1
 	for {
-		for i < len(data) && plain[data[i]] {
+		for i < len(data) && plainBytes[data[i]] {
 			i++
 		}
 		s.pos = i
@@ -275,7 +272,7 @@ func (s *scanner) string() (raw []byte, escaped bool, err error) {
 			return data[start:s.pos], escaped, nil
 		case c == '\\':
 			escaped = true
-			n := escape(data[i:])
+			n := escapeLen(data[i:])
 			if n == 0 {
 				return nil, false, s.invalid("invalid escape")
 			}
@@ -292,84 +289,18 @@ func (s *scanner) string() (raw []byte, escaped bool, err error) {
 	}
 }
 
-// escape returns the length of the escape that b begins with, a surrogate
-// pair counting as one, or 0 if it is none.
-func escape(b []byte) int {
-	if len(b) < 2 {
-		return 0
-	}
-	if b[1] != 'u' {
-		if unescaped(b[1]) == 0 {
-			return 0
-		}
-		return 2
-	}
-	switch u := hex4(b[2:]); {
-	case u < 0, u >= 0xDC00 && u <= 0xDFFF:
-		return 0
-	case u >= 0xD800 && u < 0xDC00:
-		if len(b) < 8 || b[6] != '\\' || b[7] != 'u' {
-			return 0
-		}
-		if low := hex4(b[8:]); low < 0xDC00 || low > 0xDFFF {
-			return 0
-		}
-		return 12
-	}
-	return 6
-}
-
-// unescaped returns what an escape of one letter stands for, or 0.
-func unescaped(c byte) byte {
-	switch c {
-	case '"', '\\', '/':
-		return c
-	case 'b':
-		return '\b'
-	case 'f':
-		return '\f'
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	}
-	return 0
-}
-
-// hex4 returns the value of four hexadecimal digits, or -1.
-func hex4(b []byte) rune {
-	if len(b) < 4 {
-		return -1
-	}
-	var r rune
-	for _, c := range b[:4] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			return -1
-		}
-		r = r<<4 | rune(c)
-	}
-	return r
-}
-
-func (s *scanner) number() error {
+func (s *checker) readNumber() error {
 	if s.peek() == '-' {
 		s.pos++
 	}
 	if s.peek() == '0' {
 		s.pos++
-	} else if !s.digits() {
+	} else if !s.readDigits() {
 		return s.problem("a value")
 	}
 	if s.peek() == '.' {
 		s.pos++
-		if !s.digits() {
+		if !s.readDigits() {
 			return s.problem("a digit")
 		}
 	}
@@ -378,14 +309,14 @@ func (s *scanner) number() error {
 		if c := s.peek(); c == '+' || c == '-' {
 			s.pos++
 		}
-		if !s.digits() {
+		if !s.readDigits() {
 			return s.problem("a digit")
 		}
 	}
 	return nil
 }
 
-func (s *scanner) digits() bool {
+func (s *checker) readDigits() bool {
 	start := s.pos
 	for s.pos < len(s.data) && s.data[s.pos]-'0' <= 9 {
 		s.pos++
@@ -393,7 +324,7 @@ func (s *scanner) digits() bool {
 	return s.pos > start
 }
 
-func (s *scanner) word(w string) error {
+func (s *checker) readWord(w string) error {
 	if end := s.pos + len(w); end <= len(s.data) && string(s.data[s.pos:end]) == w {
 		s.pos = end
 		return nil
@@ -401,45 +332,20 @@ func (s *scanner) word(w string) error {
 	return s.problem("a value")
 }
 
-// peek returns the next byte, or 0 at the end; a NUL is valid nowhere.
-func (s *scanner) peek() byte {
-	if s.pos < len(s.data) {
-		return s.data[s.pos]
-	}
-	return 0
-}
-
-func (s *scanner) space() {
-	for s.pos < len(s.data) {
-		switch s.data[s.pos] {
-		case ' ', '\t', '\n', '\r':
-			s.pos++
-		default:
-			return
-		}
-	}
-}
-
 // problem reports text that is not what the grammar wants.
-func (s *scanner) problem(want string) error {
-	got := "the end of the text"
-	if s.pos < len(s.data) {
-		got = fmt.Sprintf("other text at byte %d", s.pos)
-	}
-	return &fault.Error{Path: s.path(), Want: want, Got: got, Offset: s.pos}
-}
+func (s *checker) problem(want string) error { return s.problemAt(s.path(), want) }
 
-// invalid reports text that is never valid where the scanner is.
-func (s *scanner) invalid(what string) error {
+// invalid reports text that no grammar rule allows in a string.
+func (s *checker) invalid(what string) error {
 	return &fault.Error{Path: s.path(), Got: fmt.Sprintf("%s at byte %d", what, s.pos), Offset: s.pos}
 }
 
-// shownLevels is how much of a path an error shows at either end.
+// shownLevels is the number of levels that an error shows at either end of a path.
 const shownLevels = 32
 
-// path returns where the scanner is: at a value, or while it reads a member
-// name at the object.
-func (s *scanner) path() string {
+// path returns the place of the value that is being read. While a member's name
+// is being read, that is the object.
+func (s *checker) path() string {
 	levels := len(s.stack)
 	if s.naming {
 		levels--
@@ -462,18 +368,9 @@ func (s *scanner) path() string {
 }
 
 // namesEnd returns where the names of frame i end.
-func (s *scanner) namesEnd(i int) int {
+func (s *checker) namesEnd(i int) int {
 	if i+1 < len(s.stack) {
 		return s.stack[i+1].base
 	}
 	return len(s.names)
-}
-
-// text returns what a checked string with quotes stands for.
-func text(raw []byte, escaped bool) string {
-	raw = raw[1 : len(raw)-1]
-	if !escaped {
-		return string(raw)
-	}
-	return string(appendUnquoted(make([]byte, 0, len(raw)), raw))
 }

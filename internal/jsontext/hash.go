@@ -5,23 +5,24 @@ import (
 	"math/bits"
 )
 
-// Hash returns a hash of the value in a checked text. Texts of the same value
-// have the same hash: space, the order of members and the spelling of strings
-// do not count, the spelling of numbers does. It recurses once per level, so
-// the text should have been checked with a depth limit.
+// Hash returns a hash of the value in a checked text. Texts of the same value have
+// the same hash: space, the order of members and escapes do not count, but the
+// spelling of numbers does. It recurses once per level: the caller must have
+// checked the text with a depth limit.
 func Hash(seed maphash.Seed, data []byte) uint64 {
-	h := hasher{scanner: scanner{data: data}, seed: seed}
-	h.space()
-	return h.value()
+	h := hasher{cursor: cursor{data: data}, seed: seed}
+	h.skipSpace()
+	return h.hashValue()
 }
 
+// A hasher reads one text.
 type hasher struct {
-	scanner
+	cursor
 	seed maphash.Seed
-	buf  []byte // a string with escapes, unescaped
+	buf  []byte // for strings with escapes
 }
 
-// A kind is mixed into every hash, so that "1", 1 and [1] differ.
+// One of these kinds is mixed into every hash, so that "1", 1 and [1] differ.
 const (
 	scalarKind = 0x9e3779b97f4a7c15
 	stringKind = 0xc2b2ae3d27d4eb4f
@@ -29,48 +30,50 @@ const (
 	objectKind = 0xd6e8feb86659fd93
 )
 
-func (h *hasher) value() uint64 {
+func (h *hasher) hashValue() uint64 {
 	switch h.peek() {
 	case '"':
-		return h.string()
+		return h.hashString()
 	case '[':
 		sum := uint64(arrayKind)
-		_ = h.each(']', func() error { // the text is checked: no errors
-			sum = mix(sum, h.value())
+		_ = h.eachPart(']', func() error { // the text is checked: no errors
+			sum = mixHashes(sum, h.hashValue())
 			return nil
 		})
 		h.pos++
 		return sum
 	case '{':
 		sum := uint64(0)
-		_ = h.each('}', func() error {
-			name := h.string()
-			h.colon()
-			sum += mix(name, h.value()) // a sum, since order does not count
+		_ = h.eachPart('}', func() error {
+			name := h.hashString()
+			h.skipColon()
+			sum += mixHashes(name, h.hashValue()) // a sum: order does not count
 			return nil
 		})
 		h.pos++
-		return mix(sum, objectKind)
+		return mixHashes(sum, objectKind)
 	}
 	start := h.pos
-	if h.skip() != nil {
+	if h.skipValue() != nil {
 		h.pos = len(h.data)
 	}
-	return mix(maphash.Bytes(h.seed, h.data[start:h.pos]), scalarKind)
+	return mixHashes(maphash.Bytes(h.seed, h.data[start:h.pos]), scalarKind)
 }
 
-func (h *hasher) string() uint64 {
+func (h *hasher) hashString() uint64 {
 	raw, escaped := h.skipString()
 	content := raw[1 : len(raw)-1]
 	if escaped {
 		h.buf = appendUnquoted(h.buf[:0], content)
 		content = h.buf
 	}
-	return mix(maphash.Bytes(h.seed, content), stringKind)
+	return mixHashes(maphash.Bytes(h.seed, content), stringKind)
 }
 
-func mix(a, b uint64) uint64 {
-	// Constants other than the kinds: a factor of zero would lose the other.
+// mixHashes returns a hash of two hashes, the order of which counts.
+func mixHashes(a, b uint64) uint64 {
+	// The constants differ from the kinds. Otherwise a kind could make one factor
+	// zero, and the product would not depend on the other.
 	hi, lo := bits.Mul64(a^0xa0761d6478bd642f, b^0xe7037ed1a0b428db)
 	return hi ^ lo
 }

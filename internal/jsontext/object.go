@@ -6,11 +6,40 @@ import (
 	"github.com/agentstate/state/internal/fault"
 )
 
-// Object is the members of an object in their order. The zero value is an
-// object without members.
+// A Member is a member of an object: its unescaped name and the text of its
+// value, which is a part of the object's text.
+type Member struct {
+	Name  string
+	Value []byte
+}
+
+// An Object is the members of an object in their order. The zero value has none.
 type Object []Member
 
-// Get returns the value of a member, nil if there is none of that name.
+// Members returns the members of an object in their order. The text must have
+// passed [Check]. Of other texts it returns what it finds, or a *fault.Error.
+// The values are parts of data.
+func Members(data []byte) (Object, error) {
+	members := make(Object, 0, 6) // a message has 4 to 6
+	err := EachMember(data, func(name []byte, value Span) error {
+		members = append(members, Member{Name: string(name), Value: value.In(data)})
+		return nil
+	})
+	return members, err
+}
+
+// Elements returns the texts of the elements of an array, which are parts of
+// data. The text must have passed [Check], as with [Members].
+func Elements(data []byte) ([][]byte, error) {
+	var elements [][]byte
+	err := EachElement(data, func(element Span) error {
+		elements = append(elements, element.In(data))
+		return nil
+	})
+	return elements, err
+}
+
+// Get returns the value of a member, or nil if it is missing.
 func (o Object) Get(name string) []byte {
 	for _, m := range o {
 		if m.Name == name {
@@ -20,7 +49,7 @@ func (o Object) Get(name string) []byte {
 	return nil
 }
 
-// String returns the content of a member that is a string, "" for any other.
+// String returns the content of a member that is a string, and "" otherwise.
 func (o Object) String(name string) string {
 	value := o.Get(name)
 	if Kind(value) != "string" {
@@ -32,7 +61,7 @@ func (o Object) String(name string) string {
 // Bool reports whether a member is true.
 func (o Object) Bool(name string) bool { return string(o.Get(name)) == "true" }
 
-// Object returns the members of a member that is an object, nil for any other.
+// Object returns the members of a member that is an object, and nil otherwise.
 func (o Object) Object(name string) Object {
 	value := o.Get(name)
 	if Kind(value) != "object" {
@@ -101,7 +130,7 @@ func IsNull(value []byte) bool {
 	return kind == "nothing" || kind == "null"
 }
 
-// Without returns the other members, in a slice of its own.
+// Without returns a new Object without these members.
 func (o Object) Without(names ...string) Object {
 	kept := make(Object, 0, len(o))
 next:
@@ -116,8 +145,8 @@ next:
 	return kept
 }
 
-// With returns the object with the member set to value: in its place if there
-// is one, else at the end. A nil value leaves the object as it is.
+// With returns a new Object with the member set to value: in its place, or at the
+// end if it is missing. It returns o itself if value is nil.
 func (o Object) With(name string, value []byte) Object {
 	if value == nil {
 		return o

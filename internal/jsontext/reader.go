@@ -8,17 +8,17 @@ import (
 	"github.com/agentstate/state/internal/fault"
 )
 
-// A Reader reads the members of one object by name and kind and collects what
-// does not fit. It reads the way a configuration or a stored record must be
-// read: names in their exact case, and no member that nobody asked for.
+// A Reader reads the members of one object by name and kind, and collects a fault
+// for each that does not fit. It is strict, as for a configuration or a stored
+// record: names count in their exact case, and unknown members are faults.
 //
 //	r := jsontext.ReadObject("$", data)
 //	name := r.String("name")
 //	limit := r.Int("limit")
 //	err := r.End()
 //
-// A missing member gives the zero value. So does null, which readers of optional
-// members take as missing; [Reader.Value] tells the two apart.
+// A missing member and null give the zero value. [Reader.Value] tells the two
+// apart.
 //
 // A Reader is not safe for concurrent use.
 type Reader struct {
@@ -30,8 +30,7 @@ type Reader struct {
 
 // ReadObject returns a reader of the object in data, which must have passed
 // [Check]. path is the place of the object in the whole text, for the errors. If
-// data is not an object, that is the reader's only fault, and all its members
-// are missing.
+// data is not an object, that is the only fault, and all members are missing.
 func ReadObject(path string, data []byte) *Reader {
 	r := &Reader{path: path}
 	if kind := Kind(data); kind != "object" {
@@ -119,8 +118,8 @@ func (r *Reader) Elements(name string) [][]byte {
 	return elements
 }
 
-// Object returns a reader of an object, nil if it is missing. Its faults are its
-// own: end it too.
+// Object returns a reader of an object, nil if it is missing. The caller must call
+// End on it as well: r does not collect its faults.
 func (r *Reader) Object(name string) *Reader {
 	v := r.Value(name)
 	if v == nil || string(v) == "null" {
@@ -132,7 +131,7 @@ func (r *Reader) Object(name string) *Reader {
 // Require notes a fault for each of these members that is missing or null.
 func (r *Reader) Require(names ...string) {
 	if r.members == nil && len(r.faults) > 0 {
-		return // not an object: that has been said
+		return // the only fault is that it is not an object
 	}
 	for _, name := range names {
 		if kind := Kind(r.members.Get(name)); kind == "nothing" || kind == "null" {
@@ -149,7 +148,7 @@ func (r *Reader) Fault(name, want, got string) {
 // Rest returns the members that were not asked for, in their order.
 func (r *Reader) Rest() Object { return r.members.Without(r.known...) }
 
-// Faults returns what was found so far.
+// Faults returns the faults found so far.
 func (r *Reader) Faults() []*fault.Error { return r.faults }
 
 // Unknown notes a fault for each member that was not asked for.
@@ -168,7 +167,7 @@ func (r *Reader) Err() error {
 	return r.faults[0]
 }
 
-// End returns the first fault, a member that was not asked for being one.
+// End adds the faults of [Reader.Unknown] and returns the first fault.
 func (r *Reader) End() error {
 	r.Unknown()
 	return r.Err()
