@@ -167,7 +167,7 @@ func (t *Tool) writeOutputs(st *state.State, out state.JSON) error {
 	if t.keyed {
 		var err error
 		if members, err = jsontext.Members(data); err != nil {
-			return t.errorf("the result is no object but %s, its keys cannot be written to fields", jsontext.Kind(data))
+			return t.errorf("the result is not an object but %s: its keys cannot be written to fields", jsontext.Kind(data))
 		}
 	}
 	write := func(st *state.State) error {

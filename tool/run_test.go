@@ -377,7 +377,7 @@ func TestRunFailsOneCallOnly(t *testing.T) {
 		{name: "an unknown tool", call: "x", text: `tool "x" not found; there are write, read`},
 		{name: "a tool without a name", call: "\x00", text: `tool "" not found; there are write, read`},
 		{name: "a tool that is there twice", tool: tool.Must(tool.New("write", "", takesOne)), call: "write", text: `there are several tools "write"`},
-		{name: "arguments that are no JSON", tool: tool.Must(tool.New("fail", "", takesOne)), input: `{"n":`, text: `fail`, asArgs: true},
+		{name: "arguments that are not JSON", tool: tool.Must(tool.New("fail", "", takesOne)), input: `{"n":`, text: `fail`, asArgs: true},
 		{name: "a bad argument", tool: tool.Must(tool.New("fail", "", takesOne)), input: `{"n":"1"}`, text: `n`, asArgs: true},
 		{name: "an argument for an injected parameter", tool: tool.Must(tool.New("fail", "", takesOne, tool.From(number, "n"))), input: `{"n":1}`, text: `n`, asArgs: true},
 		{name: "a field that is unset", tool: tool.Must(tool.New("fail", "", takesOne, tool.From(unset, "n"))), text: `unset`, is: state.ErrNotFound},

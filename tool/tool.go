@@ -175,11 +175,11 @@ func encodeResult[Out any](plan *value.Plan, result *Out) (state.JSON, error) {
 	v := reflect.ValueOf(result).Elem()
 	size, err := plan.Check(v, value.Limits{})
 	if err != nil {
-		return "", errors.New("the result is no JSON: " + publicReason(err))
+		return "", errors.New("the result cannot be encoded: " + publicReason(err))
 	}
 	data, err := plan.AppendJSON(make([]byte, 0, size), v)
 	if err != nil {
-		return "", errors.New("the result is no JSON: " + publicReason(err))
+		return "", errors.New("the result cannot be encoded: " + publicReason(err))
 	}
 	return state.JSON(data), nil
 }
@@ -191,7 +191,7 @@ func compactResult(out state.JSON) (state.JSON, error) {
 	}
 	data := []byte(out)
 	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
-		return "", errors.New("the result is no JSON")
+		return "", errors.New("the result is not valid JSON")
 	}
 	return state.JSON(jsontext.AppendCompact(nil, data)), nil
 }

@@ -63,7 +63,7 @@ func TestNewRefuses(t *testing.T) {
 		{"no raw function", func() (*tool.Tool, error) { return tool.Raw("x", "", `{}`, nil) }, `no function`},
 		{"no name", func() (*tool.Tool, error) { return tool.New("", "", coreFunc) }, `tool "": no name`},
 		{"nil option", func() (*tool.Tool, error) { return tool.New("x", "", coreFunc, nil) }, `option 0 is nil`},
-		{"arguments that are no struct", func() (*tool.Tool, error) {
+		{"arguments that are not a struct", func() (*tool.Tool, error) {
 			return tool.New("x", "", func(context.Context, string) (int, error) { return 0, nil })
 		}, `must be a struct`},
 		{"arguments that code themselves", func() (*tool.Tool, error) {
@@ -106,9 +106,9 @@ func TestNewRefuses(t *testing.T) {
 		{"field twice", func() (*tool.Tool, error) {
 			return tool.New("x", "", coreFunc, tool.To(coreText, "text"), tool.ToName("text", "text", nil))
 		}, `written twice`},
-		{"schema that is no JSON", func() (*tool.Tool, error) { return tool.Raw("x", "", `{`, coreRaw) }, `the schema: `},
+		{"schema that is not JSON", func() (*tool.Tool, error) { return tool.Raw("x", "", `{`, coreRaw) }, `the schema: `},
 		{"schema that is absent", func() (*tool.Tool, error) { return tool.Raw("x", "", ``, coreRaw) }, `the schema: `},
-		{"schema that is no object", func() (*tool.Tool, error) { return tool.Raw("x", "", `true`, coreRaw) }, `want object`},
+		{"schema that is not an object", func() (*tool.Tool, error) { return tool.Raw("x", "", `true`, coreRaw) }, `want object`},
 		{"schema of another type", func() (*tool.Tool, error) { return tool.Raw("x", "", `{"type":"string"}`, coreRaw) }, `$.type: want object`},
 		{"schema with bad properties", func() (*tool.Tool, error) { return tool.Raw("x", "", `{"properties":[]}`, coreRaw) }, `$.properties: want object, got array`},
 		{"schema with bad required", func() (*tool.Tool, error) { return tool.Raw("x", "", `{"required":{}}`, coreRaw) }, `$.required: want array, got object`},
@@ -214,7 +214,7 @@ func TestArguments(t *testing.T) {
 		{"absent", ``, `"query": want string, got nothing`},
 		{"null", `null`, `"query": want string, got nothing`},
 		{"null with space", ` null `, `"query": want string, got nothing`},
-		{"no JSON", `{"query":`, `arguments`},
+		{"not JSON", `{"query":`, `arguments`},
 		{"no object", `[]`, `arguments: want an object, got array`},
 		{"trailing text", `{} {}`, `arguments`},
 		{"too deep", `{"any":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, `limit Depth`},
@@ -330,7 +330,7 @@ func TestRawArguments(t *testing.T) {
 	for _, bad := range []state.JSON{`{`, `{"a":1,"a":2}`, `1 2`} {
 		broken := tool.Must(tool.Raw("x", "", `{}`, func(context.Context, state.JSON) (state.JSON, error) { return bad, nil }))
 		_, err = broken.Call(t.Context(), st, "")
-		require.EqualError(t, err, `tool "x": the result is no JSON`)
+		require.EqualError(t, err, `tool "x": the result is not valid JSON`)
 	}
 }
 
@@ -433,8 +433,8 @@ func TestFailedCallWritesNothing(t *testing.T) {
 		{"error", func(context.Context, state.JSON) (state.JSON, error) { return `{"a":"x","n":1}`, boom }, `tool "x": boom`},
 		{"panic", func(context.Context, state.JSON) (state.JSON, error) { panic("hidden-value") }, `tool "x": the function panicked`},
 		{"nil dereference", func(context.Context, state.JSON) (state.JSON, error) { var p *state.JSON; return *p, nil }, `tool "x": the function panicked`},
-		{"no object", func(context.Context, state.JSON) (state.JSON, error) { return `["x"]`, nil }, `tool "x": the result is no object but array, its keys cannot be written to fields`},
-		{"null", func(context.Context, state.JSON) (state.JSON, error) { return "", nil }, `tool "x": the result is no object but null, its keys cannot be written to fields`},
+		{"no object", func(context.Context, state.JSON) (state.JSON, error) { return `["x"]`, nil }, `tool "x": the result is not an object but array: its keys cannot be written to fields`},
+		{"null", func(context.Context, state.JSON) (state.JSON, error) { return "", nil }, `tool "x": the result is not an object but null: its keys cannot be written to fields`},
 		{"wrong type", func(context.Context, state.JSON) (state.JSON, error) { return `{"a":"x","n":"y"}`, nil }, `tool "x": field "count": want integer, got string`},
 		{"validation", func(context.Context, state.JSON) (state.JSON, error) { return `{"a":"x","n":1}`, nil }, `tool "x": field "count": refused by its handler or validation`},
 	}
@@ -462,7 +462,7 @@ func TestErrorsKeepWhatIsBehindThem(t *testing.T) {
 
 	y := tool.Must(tool.New("y", "", func(context.Context, struct{}) (float64, error) { return math.NaN(), nil }))
 	_, err = y.Call(t.Context(), coreState(t), "")
-	require.ErrorContains(t, err, `tool "y": the result is no JSON`)
+	require.ErrorContains(t, err, `tool "y": the result cannot be encoded`)
 
 	z := tool.Must(tool.New("z", "", func(context.Context, struct{}) (int, error) { return 7, nil }, tool.To(coreCount, "")))
 	for st, want := range map[*state.State]error{
@@ -553,7 +553,7 @@ func TestResultIsStrictJSON(t *testing.T) {
 	require.Equal(t, state.JSON(`{"text":"<é>","count":0,"maybe":null}`), out)
 	bad := tool.Must(tool.New("x", "", func(context.Context, struct{}) (string, error) { return "\xff", nil }))
 	_, err = bad.Call(t.Context(), coreState(t), "")
-	require.ErrorContains(t, err, "no JSON")
+	require.ErrorContains(t, err, "the result cannot be encoded")
 }
 
 func TestCallsInParallel(t *testing.T) {

@@ -175,7 +175,7 @@ func callerIDs(c state.ToolCall) []string {
 	var ids []string
 	extra, _ := jsontext.Members([]byte(c.Extra)) // none if Extra is empty
 	for _, format := range extra {
-		kept, _ := jsontext.Members(format.Value) // none if it is no object
+		kept, _ := jsontext.Members(format.Value) // none if it is not an object
 		caller := jsontext.Object(kept).Object("more").Object("caller")
 		ids = append(ids, caller.String("tool_id"), caller.String("caller_id"))
 	}

@@ -105,7 +105,7 @@ func serverToolIDs(part jsontext.Object) (call, result string) {
 // holds.
 func providerItem(m state.Message) jsontext.Object {
 	item, _ := m.Extra(origin.Item)
-	members, _ := jsontext.Members([]byte(item)) // none if it is no object
+	members, _ := jsontext.Members([]byte(item)) // none if it is not an object
 	return members
 }
 

@@ -36,7 +36,7 @@ func TestCallsAndResultsArePaired(t *testing.T) {
 		{"by name without ids", "c=g,=h r=h r=g", [][]int{{0, 1, 2}}, ""},
 		{"by order without ids", "c=g,=g r=g u r=g", [][]int{{0, 1, 3}, {2}}, ""},
 		{"without id and of another name", "c=g r=h", [][]int{{0}, {1}}, "g"},
-		{"an id is no name", "c1=g r=g", [][]int{{0}, {1}}, "g1"},
+		{"an id is not a name", "c1=g r=g", [][]int{{0}, {1}}, "g1"},
 		{"several calls unanswered", "u c1=g,2=h r1=g c3", [][]int{{0}, {1, 2}, {3}}, "h2 f3"},
 		{"nothing", "", [][]int{}, ""},
 	} {

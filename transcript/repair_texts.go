@@ -100,7 +100,7 @@ func (r *repairer) repairServerTools() {
 func (r *repairer) filterParts(refused refusal, keep func(part jsontext.Object) bool) {
 	var kept [][]byte
 	content := refused.message.(state.TextMessage).Content()
-	parts, _ := jsontext.Elements([]byte(content)) // none if it is no array
+	parts, _ := jsontext.Elements([]byte(content)) // none if it is not an array
 	for _, part := range parts {
 		if members, _ := jsontext.Members(part); keep(members) {
 			kept = append(kept, part)

@@ -80,7 +80,7 @@ func (r *repairer) repairJoined() {
 			r.setJoined(e, both)
 		}
 	}
-	// The remaining messages are no results, but in one entry with results.
+	// The remaining messages are not results, but are in one entry with results.
 	for _, refused := range r.refusals(ruleNotAdjacent) {
 		if joined, _ := origin.Joined(refused.message); joined {
 			r.setJoined(refused.entry, false)
