@@ -124,7 +124,7 @@ func TestAnthropicRequest(t *testing.T) {
 			{"type":"text","role":"system","content":[{"type":"tool_addition","tool":{}}],"anthropic":{"in":"messages"}}]`},
 		{"empty content (trap 21)", ``, `[{"role":"assistant","content":[]},{"role":"assistant","content":[{"type":"text","text":""}]}]`,
 			`[{"type":"text","role":"assistant","content":[],"anthropic":{}},{"type":"text","role":"assistant","content":[{"type":"text","text":""}],"anthropic":{}}]`},
-		{"entries that are none are kept whole", ``,
+		{"invalid entries are kept whole", ``,
 			`[{"role":"user","content":null},{"role":"assistant"},{"role":1,"content":"a"},{"role":"user","content":[{"type":"tool_use"}]},{"role":"user","content":["a"]},
 			{"role":"user","content":[{"text":"a"}]},{"role":"user","content":[{"type":"text","text":null}]},{}]`,
 			`[{"type":"anthropic.message","role":"user","item":{"role":"user","content":null}},{"type":"anthropic.message","role":"assistant","item":{"role":"assistant"}},
@@ -182,7 +182,7 @@ func TestAnthropicResponse(t *testing.T) {
 		{"nothing (trap 21)", `[]`, `"refusal"`,
 			`[{"type":"text","role":"assistant","content":[],"anthropic":{},"stop_reason":"refusal"}]`},
 		{"no reason", `[]`, `null`, `[{"type":"text","role":"assistant","content":[],"anthropic":{}}]`},
-		{"what is none", `[null]`, `"max_tokens"`,
+		{"an entry of another kind", `[null]`, `"max_tokens"`,
 			`[{"type":"anthropic.message","role":"assistant","item":{"role":"assistant","content":[null]},"stop_reason":"max_tokens"}]`},
 	}
 	for _, test := range tests {

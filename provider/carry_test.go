@@ -96,7 +96,7 @@ func alike(sent, arrived []state.Message, omitted []provider.Omission) error {
 				}
 			}
 		case state.UnknownMessage:
-			if format, _ := origin.Unknown(m); format == "" && !reported {
+			if format, _ := origin.ItemType(m); format == "" && !reported {
 				return fmt.Errorf("message %d is left out without a report", i)
 			}
 		}

@@ -68,7 +68,7 @@ func TestGeminiContents(t *testing.T) {
 		{"text and calls", `[{"role":"model","parts":[{"text":"I look"},{"functionCall":{"name":"f","args":{"n":1.0}},"thoughtSignature":"cw=="},{"functionCall":{"id":"","name":"g"}}]}]`, []string{
 			`{"type":"text","role":"assistant","content":"I look"}`,
 			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"","name":"f","input":{"n":1.0},"gemini":{"part":{"more":{"thoughtSignature":"cw=="}}}},{"type":"tool","id":"","name":"g","gemini":{"block":{"more":{"id":""}}}}],"gemini":{"joined":true}}`}},
-		{"calls of their own content", `[{"role":"model","parts":[{"text":"I look"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":null}}]}]`, []string{
+		{"calls in another content", `[{"role":"model","parts":[{"text":"I look"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":null}}]}]`, []string{
 			`{"type":"text","role":"assistant","content":"I look"}`,
 			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"","name":"f","input":null}],"gemini":{"joined":false}}`}},
 		{"snake case", `[{"role":"model","parts":[{"function_call":{"name":"f","id":"1","args":{}},"thought_signature":"cw=="}]},{"role":"user","parts":[{"function_response":{"name":"f","id":"1","response":{"output":1}}}]}]`, []string{
@@ -82,7 +82,7 @@ func TestGeminiContents(t *testing.T) {
 		{"results of several contents", `[{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"g","response":{}}}]}]`, []string{
 			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"f"},"content":{},"gemini":{}}`,
 			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"g"},"content":{},"gemini":{"joined":false}}`}},
-		{"empty text beside a call", `[{"role":"model","parts":[{"text":""},{"functionCall":{"name":"f"}},{"text":""}]}]`, []string{
+		{"empty text next to a call", `[{"role":"model","parts":[{"text":""},{"functionCall":{"name":"f"}},{"text":""}]}]`, []string{
 			`{"type":"text","role":"assistant","content":"","gemini":{"joined":false}}`,
 			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"","name":"f"}],"gemini":{"joined":true}}`,
 			`{"type":"text","role":"assistant","content":"","gemini":{"joined":true}}`}},
@@ -91,7 +91,7 @@ func TestGeminiContents(t *testing.T) {
 			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"f"},"content":{},"gemini":{"joined":true,"role":"model"}}`}},
 		{"a part with a type", `[{"role":"model","parts":[{"type":"text","text":"a"}]}]`, []string{
 			`{"type":"gemini.message","role":"assistant","item":{"role":"model","parts":[{"type":"text","text":"a"}]}}`}},
-		{"calls that are none", `[{"role":"model","parts":[{"functionCall":null,"text":"a"},{"toolCall":{"id":"1"}}]}]`, []string{
+		{"invalid calls", `[{"role":"model","parts":[{"functionCall":null,"text":"a"},{"toolCall":{"id":"1"}}]}]`, []string{
 			`{"type":"text","role":"assistant","content":[{"type":"text","functionCall":null,"text":"a"},{"toolCall":{"id":"1"}}],"gemini":{}}`}},
 		{"the name of the result is that of the call", `[{"role":"model","parts":[{"functionCall":{"id":"1","name":"f"}}]},{"role":"user","parts":[{"functionResponse":{"id":"1","response":{}}}]}]`, []string{
 			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"1","name":"f"}],"gemini":{}}`,
@@ -175,18 +175,18 @@ func TestGeminiFromOthers(t *testing.T) {
 	}{
 		{"system", []string{`{"type":"text","role":"system","content":"a"}`, `{"type":"text","role":"developer","content":[{"type":"text","text":"b","cache_control":{}}]}`, user, `{"type":"text","role":"system","content":"c"}`},
 			`{"systemInstruction":{"parts":[{"text":"a"},{"text":"b"}]},"contents":[` + said + `,{"role":"user","parts":[{"text":"c"}]}]}`, nil},
-		{"system beside Gemini's", []string{`{"type":"text","role":"system","content":"a"}`, `{"type":"text","role":"system","content":"s","gemini":{"in":"system_instruction","bare":true}}`, `{"type":"text","role":"system","content":"b"}`, user},
+		{"system next to Gemini's", []string{`{"type":"text","role":"system","content":"a"}`, `{"type":"text","role":"system","content":"s","gemini":{"in":"system_instruction","bare":true}}`, `{"type":"text","role":"system","content":"b"}`, user},
 			`{"systemInstruction":{"parts":[{"text":"a"},{"text":"b"}]},"system_instruction":"s","contents":[` + said + `]}`, nil},
 		{"system after what is left out", []string{`{"type":"openai_responses.reasoning","role":"assistant","item":{}}`, `{"type":"text","role":"assistant","content":[{"type":"thinking","thinking":"b"}]}`, `{"type":"text","role":"developer","content":"a"}`, user},
 			`{"systemInstruction":{"parts":[{"text":"a"}]},"contents":[` + said + `]}`,
 			[]string{"message 0: message of type openai_responses.reasoning", "message 1: part of type thinking"}},
-		{"system beside Gemini's that is kept whole", []string{`{"type":"gemini.system_instruction","role":"system","item":{"role":"x","parts":[{"type":"y"}]}}`, `{"type":"text","role":"system","content":"a"}`, user},
+		{"system next to Gemini's that is kept whole", []string{`{"type":"gemini.system_instruction","role":"system","item":{"role":"x","parts":[{"type":"y"}]}}`, `{"type":"text","role":"system","content":"a"}`, user},
 			`{"system_instruction":{"role":"x","parts":[{"type":"y"},{"text":"a"}]},"contents":[` + said + `]}`, nil},
 		{"Gemini's system elsewhere", []string{user, `{"type":"text","role":"system","content":"s","gemini":{"in":"system_instruction","more":{"role":"x"}}}`},
 			`{"contents":[` + said + `,{"role":"user","parts":[{"text":"s"}]}]}`, nil},
 		{"text and calls", []string{user, `{"type":"text","role":"assistant","content":"I look"}`, `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","input":{"a":1.0}},{"id":"","name":"g"},{"id":"3","name":"h","input":"no object"},{"name":"i","input":null}]}`},
 			`{"contents":[` + said + `,{"role":"model","parts":[{"text":"I look"},{"functionCall":{"id":"1","name":"f","args":{"a":1.0}},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"name":"g","args":{}}},{"functionCall":{"id":"3","name":"h","args":{"arguments":"no object"}}},{"functionCall":{"name":"i","args":{}}}]}]}`, nil},
-		{"nothing to say beside calls", []string{user, `{"type":"text","role":"assistant","content":"","openai":{}}`, `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","input":{}}]}`, `{"type":"text","role":"assistant","content":null,"openai":{}}`, `{"type":"tool_call","role":"assistant","tools":[{"id":"2","name":"g"}],"openai":{}}`, `{"type":"text","role":"assistant","content":[{"type":"text","text":""}],"anthropic":{"joined":true}}`},
+		{"nothing to say next to calls", []string{user, `{"type":"text","role":"assistant","content":"","openai":{}}`, `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","input":{}}]}`, `{"type":"text","role":"assistant","content":null,"openai":{}}`, `{"type":"tool_call","role":"assistant","tools":[{"id":"2","name":"g"}],"openai":{}}`, `{"type":"text","role":"assistant","content":[{"type":"text","text":""}],"anthropic":{"joined":true}}`},
 			`{"contents":[` + said + `,{"role":"model","parts":[{"functionCall":{"id":"1","name":"f","args":{}},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"id":"2","name":"g","args":{}}}]}]}`, nil},
 		{"calls of several entries", []string{user, `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f"}]}`, `{"type":"tool_call","role":"assistant","tools":[{"id":"2","name":"f"}],"openai":{"joined":false}}`},
 			`{"contents":[` + said + `,{"role":"model","parts":[{"functionCall":{"id":"1","name":"f","args":{}},"thoughtSignature":"skip_thought_signature_validator"}]},{"role":"model","parts":[{"functionCall":{"id":"2","name":"f","args":{}},"thoughtSignature":"skip_thought_signature_validator"}]}]}`, nil},

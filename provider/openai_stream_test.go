@@ -35,7 +35,7 @@ func TestOpenAIResponse(t *testing.T) {
 		{"null choices", `{"choices":null}`, "", 0, []string{}},
 		{"a choice without a message", `{"choices":[{"finish_reason":"content_filter"}],"error":null}`, "", 0, []string{}},
 		{"a null message", `{"choices":[{"message":null}]}`, "", 0, []string{}},
-		{"an error beside the answer", `{"choices":[{"message":{"role":"assistant","content":"a"}}],"error":{"code":1}}`, "", 0, []string{
+		{"an error next to the answer", `{"choices":[{"message":{"role":"assistant","content":"a"}}],"error":{"code":1}}`, "", 0, []string{
 			`{"type":"text","role":"assistant","content":"a"}`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestOpenAIBrokenStreams(t *testing.T) {
 		{"no choice", []string{`{"choices":[]}`}, []string{}, []string{"provider: incomplete stream"}},
 		{"an error", []string{delta(`{"content":"a"}`), `{"error":{"code":400,"message":"m"}}`, `[DONE]`}, []string{said}, []string{`event 1: provider: OpenAI: the response is an error of type "400"`}},
 		{"an error in a chunk", []string{`{"error":{"code":400},"choices":[{"index":0,"delta":{"content":"a"}}]}`}, []string{said}, []string{`event 0: provider: OpenAI: the response is an error of type "400"`}},
-		{"events that are none", []string{`oops`, `7`, delta(`{"content":"a"}`), `{"choices":{}}`, `{"choices":[7]}`, delta(`"a"`), delta(`{"tool_calls":[7]}`), delta(`{"function_call":{},"audio":{"id":null}},"finish_reason":"stop"`)},
+		{"invalid events", []string{`oops`, `7`, delta(`{"content":"a"}`), `{"choices":{}}`, `{"choices":[7]}`, delta(`"a"`), delta(`{"tool_calls":[7]}`), delta(`{"function_call":{},"audio":{"id":null}},"finish_reason":"stop"`)},
 			[]string{`{"type":"text","role":"assistant","content":"a","openai":{"more":{"tool_calls":[],"function_call":{},"audio":{"id":null}}},"stop_reason":"stop"}`}, []string{
 				"event 0: provider: OpenAI: $: ", "event 1: provider: OpenAI: $: want object, got number", "event 3: provider: OpenAI: $.choices: want array, got object", "event 4: provider: OpenAI: $.choices[0]: want object, got number",
 				"event 5: provider: OpenAI: $.choices[0].delta: want object, got string", "event 6: provider: OpenAI: $.choices[0].delta.tool_calls[0]: want object, got number"}},

@@ -100,7 +100,7 @@ func TestOpenAIEntries(t *testing.T) {
 			`{"type":"text","role":"assistant","content":"a","openai":{"more":{"reasoning_content":"r"}}}`, callsMsg}},
 		{"parts and calls", []string{`{"role":"assistant","content":[{"type":"text","text":"a"}],"tool_calls":[` + call + `]}`}, []string{
 			`{"type":"text","role":"assistant","content":[{"type":"text","text":"a"}],"openai":{}}`, callsMsg}},
-		{"text, then calls of an entry of their own", []string{`{"role":"assistant","content":"a"}`, calls, calls}, []string{calledText,
+		{"text, then calls in another entry", []string{`{"role":"assistant","content":"a"}`, calls, calls}, []string{calledText,
 			`{"type":"tool_call","role":"assistant","tools":[` + tool + `],"openai":{"joined":false}}`,
 			`{"type":"tool_call","role":"assistant","tools":[` + tool + `],"openai":{"joined":false}}`}},
 		{"text of another role before calls", []string{`{"role":"user","content":"a"}`, calls}, []string{

@@ -125,7 +125,7 @@ func refusedByOpenAI(body jsonObject, _ bool) error {
 				return breaks(i, "content", "must be text or parts")
 			}
 		default:
-			return breaks(i, "role", "is none that the API knows")
+			return breaks(i, "role", "is not known to the API")
 		}
 		for _, call := range calls {
 			id := textIn(call["id"])
@@ -207,7 +207,7 @@ func refusedByOpenAIResponses(body jsonObject, continued bool) error {
 		case "message":
 			switch {
 			case !slices.Contains([]string{"user", "assistant", "system", "developer"}, role):
-				return breaks(i, "role", "is none that the API knows")
+				return breaks(i, "role", "is not known to the API")
 			case !responsesContent(item["content"], role):
 				return breaks(i, "content", "must be text or parts")
 			}
@@ -274,7 +274,7 @@ func refusedByAnthropic(body jsonObject, _ bool) error {
 		role := textIn(entry["role"])
 		switch {
 		case !slices.Contains([]string{"user", "assistant", "system"}, role):
-			return breaks(i, "role", "is none that the API knows")
+			return breaks(i, "role", "is not known to the API")
 		case role == "system" && (len(turns) == 0 || turns[len(turns)-1].role == "assistant"):
 			return breaks(i, "system", "is only supported after the user's turn")
 		}

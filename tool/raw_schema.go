@@ -57,7 +57,7 @@ func parseSchema(schema state.JSON) (*rawSchema, error) {
 func schemaParam(property jsontext.Member) param {
 	p := param{name: property.Name, kind: "any"}
 	members, _ := jsontext.Members(property.Value) // none: true and false are schemas too
-	p.types = schemaTypes(jsontext.Object(members).Get("type"))
+	p.types = schemaTypes(members.Get("type"))
 	notNull := slices.DeleteFunc(slices.Clone(p.types), func(t string) bool { return t == "null" })
 	if len(notNull) == 1 {
 		p.kind = notNull[0]

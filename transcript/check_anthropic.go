@@ -30,7 +30,7 @@ func checkAnthropic(c *checker) {
 		// "text content blocks must be non-empty", "text content blocks must contain
 		// non-whitespace text", "all messages must have non-empty content except for
 		// the optional final assistant message"
-		last := k == len(c.sent)-1 && origin.IsAssistants(m)
+		last := k == len(c.sent)-1 && origin.FromAssistant(m)
 		problem := emptyText(m)
 		if problem == "" || problem == noContent && last {
 			continue

@@ -87,7 +87,7 @@ func (c *checker) checkCallTurns() {
 func (c *checker) checkUserFirst() {
 	for _, i := range c.sent {
 		if m := c.msgs[i]; !isSystem(m) {
-			if origin.IsAssistants(m) {
+			if origin.FromAssistant(m) {
 				c.addFinding(i, ruleFirst, "the assistant begins")
 			}
 			return

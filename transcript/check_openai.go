@@ -42,7 +42,7 @@ func (r *rules) lacksContent(m state.Message) bool {
 // hasSubstitute reports whether a text of the assistant has another member that
 // stands for its content, such as a refusal.
 func hasSubstitute(m state.Message) bool {
-	if !origin.IsAssistants(m) {
+	if !origin.FromAssistant(m) {
 		return false
 	}
 	kept, _ := origin.Of(m, origin.OpenAI)
@@ -84,7 +84,7 @@ func checkOpenAIResponses(c *checker) {
 		case state.ToolCallMessage:
 			for _, call := range c.callsOf(i) {
 				extra, _ := jsontext.Members([]byte(call.Extra)) // none if Extra is empty
-				kept := jsontext.Object(extra).Object(origin.OpenAIResponses)
+				kept := extra.Object(origin.OpenAIResponses)
 				checkItemID(i, kept.Object("more").String("id"))
 			}
 		case state.UnknownMessage:
@@ -93,7 +93,7 @@ func checkOpenAIResponses(c *checker) {
 			// "Item 'rs_…' of type 'reasoning' was provided without its required
 			// following item" (vercel/ai#7099, openai-node#1567). Only OpenAI checks
 			// this; the ids of other servers with this format begin otherwise.
-			_, typ := origin.Unknown(m)
+			_, typ := origin.ItemType(m)
 			if typ == "reasoning" && strings.HasPrefix(id, "rs_") && !c.reasoningContinues(k) {
 				c.addFinding(i, ruleReasoning, fmt.Sprintf("id %.60q, what followed it does not follow", id))
 			}
@@ -115,7 +115,7 @@ func (c *checker) reasoningContinues(k int) bool {
 	if _, ok := next.(state.TextMessage); ok && itemID(next) == "" {
 		return false
 	}
-	return origin.IsAssistants(next)
+	return origin.FromAssistant(next)
 }
 
 // itemID returns the id of the item that a text or a result came from, "" if it

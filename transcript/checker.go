@@ -110,7 +110,7 @@ func (c *checker) addFinding(message int, rule, detail string) {
 func (r *rules) isSent(m state.Message) bool {
 	switch m := m.(type) {
 	case state.UnknownMessage:
-		format, _ := origin.Unknown(m)
+		format, _ := origin.ItemType(m)
 		return format == r.format
 	case state.TextMessage:
 		return !isReasoning(m) || r.isOwn(m)

@@ -69,7 +69,7 @@ func isMoreThanText(m state.Message) bool {
 	if _, ok := m.(state.ToolCallMessage); ok {
 		return true
 	}
-	if !origin.IsAssistants(m) {
+	if !origin.FromAssistant(m) {
 		return false
 	}
 	if isReasoning(m) {
@@ -92,7 +92,7 @@ func (f forest) uniteTurns(msgs []state.Message) {
 		if !isMessage(m) {
 			continue
 		}
-		if reasoning != none && origin.IsAssistants(m) {
+		if reasoning != none && origin.FromAssistant(m) {
 			f.unite(reasoning, i)
 		} else if reasoning != none && calls != none {
 			f.unite(calls, reasoning)
@@ -104,9 +104,9 @@ func (f forest) uniteTurns(msgs []state.Message) {
 				f.unite(calls, i)
 			}
 			calls = i
-		case origin.IsAssistants(m) && isReasoning(m):
+		case origin.FromAssistant(m) && isReasoning(m):
 			reasoning = i
-		case origin.IsAssistants(m) && before != none && origin.Joins(msgs[before], m):
+		case origin.FromAssistant(m) && before != none && origin.Joins(msgs[before], m):
 		default:
 			calls = none
 		}

@@ -31,11 +31,11 @@ func isSystem(m state.Message) bool {
 }
 
 // isUserTurn reports whether m is in the user's turn. Results are.
-func isUserTurn(m state.Message) bool { return !origin.IsAssistants(m) && !isSystem(m) }
+func isUserTurn(m state.Message) bool { return !origin.FromAssistant(m) && !isSystem(m) }
 
 // isAssistantTurn reports whether both messages are in one turn of the assistant.
 func isAssistantTurn(before, m state.Message) bool {
-	return origin.IsAssistants(before) && origin.IsAssistants(m)
+	return origin.FromAssistant(before) && origin.FromAssistant(m)
 }
 
 // isReasoning reports whether a message contains only reasoning of the model.
@@ -112,7 +112,7 @@ func providerItem(m state.Message) jsontext.Object {
 // callTexts returns the JSON of each call of a message.
 func callTexts(m state.ToolCallMessage) [][]byte {
 	members, _ := jsontext.Members([]byte(m.Raw())) // checked when the message was made
-	calls, _ := jsontext.Elements(jsontext.Object(members).Get("tools"))
+	calls, _ := jsontext.Elements(members.Get("tools"))
 	return calls
 }
 

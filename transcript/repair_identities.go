@@ -85,7 +85,7 @@ func (r *repairer) renameCalls(e *entry, m state.ToolCallMessage, calls []state.
 		}
 	}
 	if changed {
-		e.replaceMessage(origin.With(m, "tools", jsontext.Array(texts)))
+		e.replaceMessage(origin.WithMember(m, "tools", jsontext.Array(texts)))
 	}
 }
 
@@ -97,8 +97,8 @@ func (r *repairer) renameResult(e *entry, m state.ToolResultMessage, call state.
 		call.Name = old.Name
 	}
 	members, _ := jsontext.Members([]byte(m.Raw())) // checked when the message was made
-	if text, ok := r.renamedCall(e, jsontext.Object(members).Get("tool"), old, call); ok {
-		e.replaceMessage(origin.With(m, "tool", text))
+	if text, ok := r.renamedCall(e, members.Get("tool"), old, call); ok {
+		e.replaceMessage(origin.WithMember(m, "tool", text))
 	}
 }
 

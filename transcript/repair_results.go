@@ -55,7 +55,7 @@ func (r *repairer) pairEntries(p *pairing) map[*entry][]*entry {
 // markIdleReasoning marks the reasoning at the end, which led to a dropped call.
 func markIdleReasoning(entries []*entry) {
 	for _, e := range slices.Backward(entries) {
-		if e.idle || !origin.IsAssistants(e.message) || !isReasoning(e.message) {
+		if e.idle || !origin.FromAssistant(e.message) || !isReasoning(e.message) {
 			return
 		}
 		e.idle = true
@@ -95,7 +95,7 @@ func (r *repairer) repairCalls(
 	for n, k := range left {
 		leftTexts[n] = texts[k]
 	}
-	e.replaceMessage(origin.With(m, "tools", jsontext.Array(leftTexts)))
+	e.replaceMessage(origin.WithMember(m, "tools", jsontext.Array(leftTexts)))
 	return left
 }
 

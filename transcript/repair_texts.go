@@ -31,7 +31,7 @@ func (r *repairer) repairSystems() {
 func (r *repairer) setRole(refused refusal, role string) {
 	detail := fmt.Sprintf("role %.60q is now %q", refused.message.Role(), role)
 	r.reportChange(refused.entry, refused.rule, detail)
-	refused.replaceMessage(origin.With(refused.message, "role", jsontext.AppendQuote(nil, role)))
+	refused.replaceMessage(origin.WithMember(refused.message, "role", jsontext.AppendQuote(nil, role)))
 }
 
 // repairTexts drops the empty parts of texts, and texts that are empty then. A
@@ -40,7 +40,7 @@ func (r *repairer) repairTexts() {
 	for _, refused := range r.refusals(ruleContent, ruleEmpty) {
 		if isResult(refused.message) {
 			r.reportChange(refused.entry, refused.rule, "now an empty text")
-			refused.replaceMessage(origin.With(refused.message, "content", []byte(`""`)))
+			refused.replaceMessage(origin.WithMember(refused.message, "content", []byte(`""`)))
 			continue
 		}
 		r.filterParts(refused, func(part jsontext.Object) bool {
@@ -112,5 +112,5 @@ func (r *repairer) filterParts(refused refusal, keep func(part jsontext.Object) 
 	}
 	detail := fmt.Sprintf("dropped %d of %d parts", len(parts)-len(kept), len(parts))
 	r.reportChange(refused.entry, refused.rule, detail)
-	refused.replaceMessage(origin.With(refused.message, "content", jsontext.Array(kept)))
+	refused.replaceMessage(origin.WithMember(refused.message, "content", jsontext.Array(kept)))
 }

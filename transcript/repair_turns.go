@@ -26,7 +26,7 @@ func (r *repairer) repairItems() {
 			for i, call := range calls {
 				calls[i] = withoutItemID(call)
 			}
-			e.replaceMessage(origin.With(m, "tools", jsontext.Array(calls)))
+			e.replaceMessage(origin.WithMember(m, "tools", jsontext.Array(calls)))
 			continue
 		}
 		e.replaceMessage(state.DecodeMessage(withoutItemID([]byte(e.message.Raw()))))
@@ -36,13 +36,13 @@ func (r *repairer) repairItems() {
 // withoutItemID returns a message or a call without the id of its item.
 func withoutItemID(text []byte) []byte {
 	members, _ := jsontext.Members(text) // checked when the message was made
-	kept := jsontext.Object(members).Object(origin.OpenAIResponses)
+	kept := members.Object(origin.OpenAIResponses)
 	more := kept.Object("more")
 	if more.Get("id") == nil {
 		return text
 	}
 	kept = kept.With("more", more.Without("id").JSON())
-	return jsontext.Object(members).With(origin.OpenAIResponses, kept.JSON()).JSON()
+	return members.With(origin.OpenAIResponses, kept.JSON()).JSON()
 }
 
 // repairReasoning drops reasoning that led to nothing, and the reasoning directly
@@ -57,12 +57,12 @@ func (r *repairer) repairReasoning() {
 	for k := len(r.entries) - 1; k >= 0; k-- {
 		e := r.entries[k]
 		idle := droppedNext || e.idle && !followed
-		if refused[e] || idle && origin.IsAssistants(e.message) && isReasoning(e.message) {
+		if refused[e] || idle && origin.FromAssistant(e.message) && isReasoning(e.message) {
 			r.dropEntry(e, ruleReasoning, "nothing follows from it")
 			droppedNext = true
 			continue
 		}
-		droppedNext, followed = false, origin.IsAssistants(e.message)
+		droppedNext, followed = false, origin.FromAssistant(e.message)
 	}
 }
 
@@ -98,7 +98,7 @@ func (r *repairer) setJoined(e *entry, joined bool) {
 	for _, format := range []string{origin.OpenAI, origin.OpenAIResponses, origin.Anthropic, origin.Gemini} {
 		if kept, _ := origin.Of(e.message, format); kept.Get("joined") != nil {
 			kept = kept.With("joined", strconv.AppendBool(nil, joined))
-			e.replaceMessage(origin.With(e.message, format, kept.JSON()))
+			e.replaceMessage(origin.WithMember(e.message, format, kept.JSON()))
 		}
 	}
 	detail := "no longer in one entry with the message before it"

@@ -121,9 +121,9 @@ func (b *breaker) insert() {
 // change sets a member of a message, or removes it if there is no value.
 func (b *breaker) change(i int, name, value string) {
 	members, _ := jsontext.Members([]byte(b.msgs[i].Raw()))
-	o := jsontext.Object(members).Without(name)
+	o := members.Without(name)
 	if value != "" {
-		o = jsontext.Object(members).With(name, []byte(value))
+		o = members.With(name, []byte(value))
 	}
 	w := &writer{}
 	w.add(o)

@@ -1,11 +1,11 @@
-// Package origin reads what a message tells of the provider it came from.
+// Package origin reads what a message keeps of the provider's JSON that it came
+// from.
 //
-// A message that package provider decoded has a member with the name of the
-// provider's format. It holds whatever of the provider's JSON has no place in
-// the message, so that the format gets all of it back and others see none of
-// it. Two of the things it may say concern every reader: that the message
-// was part of the same entry of the provider's conversation as the one before
-// it, or was not.
+// Package provider gives each message that it decodes a member with the name of
+// the format. The member holds what of the provider's JSON has no place in the
+// message. The same format gets all of it back, and other formats see none of
+// it. One fact concerns every reader: whether the message was part of the same
+// entry of the provider's conversation as the message before it.
 package origin
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// The members, one for each format.
+// The names of the formats, and of the members.
 const (
 	OpenAI          = "openai"
 	OpenAIResponses = "openai_responses"
@@ -23,15 +23,15 @@ const (
 	Gemini          = "gemini"
 )
 
-// Item is the member of an unknown message that holds an entry of the
-// provider's as it came. The type of the message is the format, a dot and the
-// entry's own type.
+// Item is the member of an unknown message that holds an entry of the provider's
+// conversation as it came. The type of the message is the format, a dot and the
+// type of the entry.
 const Item = "item"
 
 var formats = [...]string{OpenAI, OpenAIResponses, Anthropic, Gemini}
 
-// Of returns what the message holds for a format, and false if it did not come
-// from there.
+// Of returns what the message keeps for a format. It returns false if the message
+// did not come from the format.
 func Of(m state.Message, format string) (jsontext.Object, bool) {
 	held, ok := m.Extra(format)
 	if !ok {
@@ -41,9 +41,9 @@ func Of(m state.Message, format string) (jsontext.Object, bool) {
 	return members, err == nil
 }
 
-// Joined reports whether the message says that it is of one entry with the
-// message before it, and whether it says anything about that. If not, the
-// format that it is encoded for decides.
+// Joined reports whether the message says that it belongs to the entry of the
+// message before it. said is false for a message that does not say: then the
+// format for which it is encoded decides.
 func Joined(m state.Message) (joined, said bool) {
 	for _, format := range formats {
 		if held, ok := Of(m, format); ok {
@@ -58,16 +58,16 @@ func Joined(m state.Message) (joined, said bool) {
 	return false, false
 }
 
-// Joins reports whether a message belongs to the same entry of the provider's
-// conversation as the one before it. It does if it says so; if it does not say,
-// calls go with the text or the calls that the same role said just before. An
-// assistant and others never have an entry in common.
+// Joins reports whether a message belongs to the entry of the message before it.
+// It does if it says so. Calls that do not say belong to the text or the calls
+// of the same role before them. What an assistant and others say is never one
+// entry.
 func Joins(before, m state.Message) bool {
 	if before == nil {
 		return false
 	}
 	if joined, said := Joined(m); said {
-		return joined && IsAssistants(before) == IsAssistants(m)
+		return joined && FromAssistant(before) == FromAssistant(m)
 	}
 	if _, ok := m.(state.ToolCallMessage); !ok || before.Role() != m.Role() {
 		return false
@@ -75,8 +75,9 @@ func Joins(before, m state.Message) bool {
 	return before.Type() == "text" || before.Type() == "tool_call"
 }
 
-// IsAssistants reports whether an assistant said it, or called.
-func IsAssistants(m state.Message) bool {
+// FromAssistant reports whether an assistant says the message, or calls tools in
+// it.
+func FromAssistant(m state.Message) bool {
 	switch m.(type) {
 	case state.ToolCallMessage:
 		return true
@@ -86,10 +87,11 @@ func IsAssistants(m state.Message) bool {
 	return m.Role() == "assistant"
 }
 
-// Unknown splits the type of an unknown message: "openai_responses.reasoning"
-// is an entry of type reasoning of the format openai_responses. Both are empty
-// for types that package provider does not make.
-func Unknown(m state.Message) (format, typ string) {
+// ItemType returns the format and the type of the entry that an unknown message
+// holds: openai_responses and reasoning for the type
+// "openai_responses.reasoning". Both are empty for a message that package
+// provider does not make.
+func ItemType(m state.Message) (format, typ string) {
 	if m, ok := m.(state.UnknownMessage); ok {
 		for _, format := range formats {
 			if typ, ok := strings.CutPrefix(m.Type(), format+"."); ok {
@@ -100,12 +102,12 @@ func Unknown(m state.Message) (format, typ string) {
 	return "", ""
 }
 
-// With returns a message like m with a member set to value, in its place if m has
-// one. Everything else stays as it is.
-func With(m state.Message, name string, value []byte) (state.Message, error) {
+// WithMember returns the message with a member set to value, in its place if the
+// message has the member.
+func WithMember(m state.Message, name string, value []byte) (state.Message, error) {
 	members, err := jsontext.Members([]byte(m.Raw()))
 	if err != nil {
 		return nil, err
 	}
-	return state.DecodeMessage(jsontext.Object(members).With(name, value).JSON())
+	return state.DecodeMessage(members.With(name, value).JSON())
 }

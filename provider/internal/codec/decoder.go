@@ -113,7 +113,7 @@ func (d *Decoder) SetStopReason(reason []byte) {
 		reason = []byte(`"tool"`)
 	}
 	last := len(d.Messages) - 1
-	if m, err := origin.With(d.Messages[last], "stop_reason", reason); err == nil {
+	if m, err := origin.WithMember(d.Messages[last], "stop_reason", reason); err == nil {
 		d.Messages[last] = m
 	}
 }

@@ -32,7 +32,7 @@ func (e *Encoder) KeptOfCall(c state.ToolCall) (kept jsontext.Object, own bool) 
 // Item returns the entry that an unknown message of the format holds, and the
 // type of the entry. Other unknown messages are reported.
 func (e *Encoder) Item(i int, m state.UnknownMessage) (item []byte, typ string, ok bool) {
-	format, typ := origin.Unknown(m)
+	format, typ := origin.ItemType(m)
 	held, _ := m.Extra(origin.Item)
 	if format != e.Mark || jsontext.Kind([]byte(held)) != "object" {
 		e.Omit(i, "message of type "+m.Type())

@@ -4,7 +4,7 @@
 //
 // Of a content, each run of parts that say something becomes a text message,
 // each run of calls a message with calls, and each result a message. What is
-// kept is the difference of the content; besides
+// kept is the difference of the content, and also
 //
 //	in      the place of a content that is not an element of contents
 //	bare    true for a system instruction that is its text, or null
