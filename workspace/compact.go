@@ -14,10 +14,10 @@ import (
 // constant share of what was written, or where a secret is to go. With force it does
 // so in any case, and writes the bodies of messages again too.
 func (l *ledger) compact(ctx context.Context, force bool) error {
-	_, err := l.transact(ctx, func(d *draft) error {
-		limit := d.settled()
-		if d.Seq == 0 || !force && (limit.Version <= d.start().Version || !d.due(l.history)) {
-			return errNothing
+	_, err := l.commitHead(ctx, func(d *transition) error {
+		limit := d.settledPosition()
+		if d.Seq == 0 || !force && (limit.Version <= d.snapshotPosition().Version || !d.compactionDue(l.minHistory)) {
+			return errNoChange
 		}
 		if force {
 			if err := d.rewriteBodies(); err != nil {
@@ -28,76 +28,76 @@ func (l *ledger) compact(ctx context.Context, force bool) error {
 		if err != nil {
 			return err
 		}
-		if d.Snap != nil {
-			for _, part := range d.Snap.Parts {
-				d.drop(part)
+		if d.Snapshot != nil {
+			for _, part := range d.Snapshot.Parts {
+				d.dropBlob(part)
 			}
 		}
-		d.Snap = &snap{point: limit}
-		for part := range slices.Chunk(doc.Encode(), partBytes) {
-			d.Snap.Parts = append(d.Snap.Parts, d.blob(part))
+		d.Snapshot = &snapshot{position: limit}
+		for part := range slices.Chunk(doc.Encode(), snapshotPartBytes) {
+			d.Snapshot.Parts = append(d.Snapshot.Parts, d.addBlob(part))
 		}
 		old := 0
-		for old < len(d.Segs) && d.Segs[old].To <= limit.Version {
+		for old < len(d.Segments) && d.Segments[old].To <= limit.Version {
 			old++
 		}
-		if err := d.dropRecords(d.Segs[:old]); err != nil {
+		if err := d.dropSegments(d.Segments[:old]); err != nil {
 			return err
 		}
-		d.Segs = slices.Clone(d.Segs[old:])
-		d.Tail = slices.DeleteFunc(d.Tail, func(e entry) bool { return e.version <= limit.Version })
+		d.Segments = slices.Clone(d.Segments[old:])
+		d.Tail = slices.DeleteFunc(d.Tail, func(e storedRecord) bool { return e.version <= limit.Version })
 		if d.Purge <= limit.Version {
 			d.Purge = 0
 		}
 		return nil
 	})
-	if errors.Is(err, errNothing) {
+	if errors.Is(err, errNoChange) {
 		return nil
 	}
 	return err
 }
 
 // rewriteBodies writes the messages that lie in blobs to new ones.
-func (d *draft) rewriteBodies() error {
-	items := make([]*item, 0, 1+len(d.Queue)+len(d.Dead))
+func (d *transition) rewriteBodies() error {
+	items := make([]*pendingMessage, 0, 1+len(d.Queue)+len(d.DeadLetters))
 	if d.Run != nil {
-		items = append(items, &d.Run.Item)
+		items = append(items, &d.Run.Message)
 	}
 	for i := range d.Queue {
 		items = append(items, &d.Queue[i])
 	}
-	for i := range d.Dead {
-		items = append(items, &d.Dead[i].Item)
+	for i := range d.DeadLetters {
+		items = append(items, &d.DeadLetters[i].Message)
 	}
 	for _, i := range items {
-		if i.Body == nil {
+		if i.BodyBlob == nil {
 			continue
 		}
-		data, err := d.ledger.fetch(d.ctx, *i.Body)
+		data, err := d.ledger.fetchBlob(d.ctx, *i.BodyBlob)
 		if err != nil {
 			return err
 		}
-		d.drop(*i.Body)
-		body := d.blob(data)
-		i.Body = &body
+		d.dropBlob(*i.BodyBlob)
+		body := d.addBlob(data)
+		i.BodyBlob = &body
 	}
 	return nil
 }
 
 // due reports whether the head is to be compacted, which it is not, but to get rid
 // of a secret, before there are so many bytes of records.
-func (h *head) due(history int) bool {
-	if h.Purge != 0 && h.Purge <= h.settled().Version {
+func (h *head) compactionDue(history int) bool {
+	if h.Purge != 0 && h.Purge <= h.settledPosition().Version {
 		return true
 	}
 	records, whole := 0, 0
-	for _, r := range h.Segs {
+	for _, r := range h.Segments {
 		records += r.Bytes
 	}
-	if h.Snap != nil {
-		whole = h.Snap.bytes()
+	if h.Snapshot != nil {
+		whole = h.Snapshot.bytes()
 	}
-	return len(h.Segs) > 0 && records >= max(whole, history)
+	return len(h.Segments) > 0 && records >= max(whole, history)
 }
 
 // collect deletes blobs to which no head refers, and none will: what was written
@@ -105,8 +105,8 @@ func (h *head) due(history int) bool {
 func (l *ledger) collect(ctx context.Context) error {
 	if l.batch == nil {
 		var garbage []string
-		_, err := l.look(ctx, func(h *head) (err error) {
-			garbage, err = l.garbage(ctx, h)
+		_, err := l.readStable(ctx, func(h *head) (err error) {
+			garbage, err = l.findGarbage(ctx, h)
 			return err
 		})
 		for _, name := range garbage {
@@ -114,18 +114,18 @@ func (l *ledger) collect(ctx context.Context) error {
 		}
 		return err
 	}
-	_, err := l.transact(ctx, func(d *draft) error {
-		garbage, err := l.garbage(ctx, d.head)
+	_, err := l.commitHead(ctx, func(d *transition) error {
+		garbage, err := l.findGarbage(ctx, d.head)
 		if err != nil {
 			return err
 		}
 		if len(garbage) == 0 {
-			return errNothing
+			return errNoChange
 		}
-		d.dropped = garbage
+		d.droppedBlobs = garbage
 		return nil
 	})
-	if errors.Is(err, errNothing) {
+	if errors.Is(err, errNoChange) {
 		return nil
 	}
 	return err
@@ -133,12 +133,12 @@ func (l *ledger) collect(ctx context.Context) error {
 
 // garbage returns the blobs that a head does not refer to and that are too old for
 // another to begin to.
-func (l *ledger) garbage(ctx context.Context, h *head) ([]string, error) {
+func (l *ledger) findGarbage(ctx context.Context, h *head) ([]string, error) {
 	live := map[string]bool{}
-	for _, r := range h.refs() {
+	for _, r := range h.blobRefs() {
 		live[r.Name] = true
 	}
-	for r, err := range l.below(ctx, h.Segs, 0) {
+	for r, err := range l.walkSegments(ctx, h.Segments, 0) {
 		if err != nil {
 			return nil, err
 		}
@@ -150,7 +150,7 @@ func (l *ledger) garbage(ctx context.Context, h *head) ([]string, error) {
 			return nil, err
 		}
 		name := strings.TrimPrefix(e.Key, l.blobKey(""))
-		if exp, ok := expiry(name); ok && exp <= h.Seq && !live[name] {
+		if exp, ok := blobExpiry(name); ok && exp <= h.Seq && !live[name] {
 			names = append(names, name)
 		}
 	}

@@ -50,14 +50,14 @@ func TestFieldsThatDoNotFit(t *testing.T) {
 	db := store.NewMemory()
 	m := open(t, db, workspace.Options{})
 	require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return notes.Set(w.State(), []string{"x"}) }))
-	stored := contents(t, db)
+	stored := maxCachedContents(t, db)
 	other := open(t, db, workspace.Options{Schema: state.MustSchema(&state.Field[int]{Name: "notes"})})
 	_, err := other.View(t.Context(), "ann")
 	require.ErrorIs(t, err, state.ErrWrongType)
 	require.ErrorContains(t, err, "notes")
 	require.ErrorContains(t, err, "ann")
 	require.ErrorIs(t, other.Update(t.Context(), "ann", func(*workspace.Workspace) error { return nil }), state.ErrWrongType)
-	require.Equal(t, stored, contents(t, db))
+	require.Equal(t, stored, maxCachedContents(t, db))
 }
 
 // What a newer version of the format wrote is left alone.
@@ -74,7 +74,7 @@ func TestNewerFormat(t *testing.T) {
 	require.ErrorIs(t, err, workspace.ErrNewerFormat)
 	require.ErrorIs(t, m.Compact(t.Context(), "ann"), workspace.ErrNewerFormat)
 	require.ErrorIs(t, m.Recover(t.Context()), workspace.ErrNewerFormat)
-	require.Equal(t, map[string]string{annsHead: newer}, contents(t, db))
+	require.Equal(t, map[string]string{annsHead: newer}, maxCachedContents(t, db))
 }
 
 // Fields for one run only do not reach the store, whatever becomes of it.
@@ -88,7 +88,7 @@ func TestEphemeralFieldsAreNotStored(t *testing.T) {
 	require.Equal(t, "ephemeral value", scratch.Or(run.State(), ""), "within the run it stays")
 	_, err = run.Finish(t.Context())
 	require.NoError(t, err)
-	for key, value := range contents(t, db) {
+	for key, value := range maxCachedContents(t, db) {
 		require.NotContains(t, value, "scratch", key)
 		require.NotContains(t, value, "ephemeral", key)
 	}

@@ -52,7 +52,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // about puts operation and user around an error.
-func about(op, user string, err error) error {
+func wrapError(op, user string, err error) error {
 	var e *Error
 	if err == nil || errors.As(err, &e) {
 		return err

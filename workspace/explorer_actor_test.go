@@ -44,14 +44,14 @@ type actor struct {
 
 	call  *call // that is under way
 	run   *held
-	pulse pulse
+	pulse leaseState
 	since time.Duration
 }
 
 // held is a run that an actor believes to be its own.
 type held struct {
 	id, lease string
-	at        point
+	at        position
 	text      text
 }
 
@@ -139,8 +139,8 @@ func (a *actor) do(c *call, fn func(ctx context.Context, l *ledger) error) error
 	case errors.Is(err, store.ErrUnknownOutcome):
 		c.result = unsure
 		x.count["unsure"]++
-	case errors.Is(err, ErrFenced), errors.Is(err, ErrBusy), errors.Is(err, ErrQueueFull), errors.Is(err, errAlive),
-		errors.Is(err, errMoved), errors.Is(err, errLost), errors.Is(err, errNothing), strings.Contains(err.Error(), ": not written: "):
+	case errors.Is(err, ErrFenced), errors.Is(err, ErrBusy), errors.Is(err, ErrQueueFull), errors.Is(err, errLeaseRenewed),
+		errors.Is(err, errContentChanged), errors.Is(err, errLost), errors.Is(err, errNoChange), strings.Contains(err.Error(), ": not written: "):
 		c.result = refused
 	case errors.Is(err, ErrRolledBack) && x.variant.failover:
 		c.result = refused
@@ -165,22 +165,22 @@ func (c *call) details() string {
 // take makes a run the actor's if the head says so.
 func (a *actor) take(h *head, lease string) {
 	a.run = nil
-	if h == nil || h.Run == nil || h.Run.ID != lease {
+	if h == nil || h.Run == nil || h.Run.LeaseID != lease {
 		return
 	}
-	r := &held{id: h.Run.Item.ID, lease: lease, at: h.now()}
-	body := []byte(h.Run.Item.Message)
+	r := &held{id: h.Run.Message.ID, lease: lease, at: h.position()}
+	body := []byte(h.Run.Message.Body)
 	l, ctx := a.process.ledger, context.Background()
-	if h.Run.Item.Body != nil {
+	if h.Run.Message.BodyBlob != nil {
 		var err error
-		if body, err = l.fetch(ctx, *h.Run.Item.Body); err != nil {
+		if body, err = l.fetchBlob(ctx, *h.Run.Message.BodyBlob); err != nil {
 			return // it is taken over by others
 		}
 	}
 	if string(body) != bodyOf(r.id) {
 		a.x.violated("message %s is %s", r.id, body)
 	}
-	doc, err := l.content(ctx, h, h.now())
+	doc, err := l.content(ctx, h, h.position())
 	if err != nil {
 		return
 	}
@@ -228,12 +228,12 @@ func (a *actor) resend() {
 }
 
 func (a *actor) send(id string) {
-	c := &call{kind: "submit", id: id, busy: a.x.busies[a.x.rng.IntN(len(a.x.busies))], next: a.process.ledger.tenure()}
-	o := offer{item: item{ID: id, At: a.process.ledger.now()}, busy: c.busy, queue: a.x.queue, next: c.next}
+	c := &call{kind: "submit", id: id, busy: a.x.busies[a.x.rng.IntN(len(a.x.busies))], next: a.process.ledger.newLease()}
+	o := submission{message: pendingMessage{ID: id, At: a.process.ledger.now()}, busy: c.busy, maxQueue: a.x.queue, lease: c.next}
 	if a.x.chance(0.3) {
 		o.body = []byte(bodyOf(id))
 	} else {
-		o.item.Message = []byte(bodyOf(id))
+		o.message.Body = []byte(bodyOf(id))
 	}
 	var h *head
 	var status Status
@@ -243,7 +243,7 @@ func (a *actor) send(id string) {
 			if a.x.count["duplicates"]++; status == StatusDuplicate && !a.x.ghost.accepted[id] {
 				a.x.violated("%s is no duplicate", id)
 			}
-			err = errNothing
+			err = errNoChange
 		}
 		return err
 	})
@@ -251,14 +251,14 @@ func (a *actor) send(id string) {
 	case err == nil && status != StatusStarted && status != StatusQueued:
 		a.x.violated("%v is %q", c, status)
 	case err == nil && status == StatusStarted && a.run == nil:
-		a.take(h, c.next.id)
+		a.take(h, c.next.leaseID)
 	}
 }
 
 func (a *actor) commit() {
 	r := a.run
 	c := &call{kind: "commit", id: r.id, lease: r.lease, at: r.at, edits: a.x.edits(r.text), purge: a.x.chance(0.1)}
-	var to point
+	var to position
 	err := a.do(c, func(ctx context.Context, l *ledger) (err error) {
 		to, err = l.commit(ctx, r.lease, r.id, r.at, effectsOf(c.edits), c.purge)
 		return err
@@ -285,7 +285,7 @@ func effectsOf(edits []edit) []state.Effect {
 
 func (a *actor) finish() {
 	r := a.run
-	c := &call{kind: "finish", id: r.id, lease: r.lease, at: r.at, next: a.process.ledger.tenure(), purge: a.x.chance(0.1)}
+	c := &call{kind: "finish", id: r.id, lease: r.lease, at: r.at, next: a.process.ledger.newLease(), purge: a.x.chance(0.1)}
 	if a.x.chance(a.x.rates.last) {
 		c.edits = a.x.edits(r.text)
 	}
@@ -294,18 +294,18 @@ func (a *actor) finish() {
 		h, _, err = l.finish(ctx, r.lease, r.id, r.at, effectsOf(c.edits), c.purge, c.next)
 		return err
 	})
-	a.after(h, c.next.id, err)
+	a.after(h, c.next.leaseID, err)
 }
 
 func (a *actor) fail() {
 	r := a.run
-	c := &call{kind: "fail", id: r.id, lease: r.lease, at: r.at, next: a.process.ledger.tenure()}
+	c := &call{kind: "fail", id: r.id, lease: r.lease, at: r.at, next: a.process.ledger.newLease()}
 	var h *head
 	err := a.do(c, func(ctx context.Context, l *ledger) (err error) {
 		h, err = l.fail(ctx, r.lease, r.id, r.at, c.next)
 		return err
 	})
-	a.after(h, c.next.id, err)
+	a.after(h, c.next.leaseID, err)
 }
 
 func (a *actor) renew() {
@@ -324,33 +324,33 @@ func (a *actor) forget() { a.run = nil }
 
 // watch looks whether a run lives, and takes it over if it does not.
 func (a *actor) watch() {
-	h, _, err := a.process.ledger.read(context.Background())
+	h, _, err := a.process.ledger.readHead(context.Background())
 	if err != nil {
 		a.failed(err)
 		return
 	}
-	switch p := pulseOf(h); {
+	switch p := leaseStateOf(h); {
 	case h.Run == nil, p != a.pulse:
 		a.pulse, a.since = p, a.x.clock(a.process)
-	case a.x.clock(a.process)-a.since >= h.Run.ttl()*3/2:
+	case a.x.clock(a.process)-a.since >= h.Run.duration()*3/2:
 		a.takeOver(p)
 	}
 }
 
-func (a *actor) takeOver(p pulse) {
-	c := &call{kind: "takeOver", seen: p, how: a.x.takeovers[a.x.rng.IntN(len(a.x.takeovers))], next: a.process.ledger.tenure()}
+func (a *actor) takeOver(p leaseState) {
+	c := &call{kind: "takeOver", seen: p, how: a.x.takeovers[a.x.rng.IntN(len(a.x.takeovers))], next: a.process.ledger.newLease()}
 	var h *head
 	err := a.do(c, func(ctx context.Context, l *ledger) (err error) {
 		h, err = l.takeOver(ctx, p, c.how, a.x.attempts, c.next)
 		return err
 	})
 	if err == nil && a.run == nil {
-		a.take(h, c.next.id)
+		a.take(h, c.next.leaseID)
 	}
 }
 
 func (a *actor) view() {
-	h, doc, err := a.process.ledger.present(context.Background())
+	h, doc, err := a.process.ledger.readPresent(context.Background())
 	if err != nil {
 		a.failed(err)
 		return
@@ -368,12 +368,12 @@ func (a *actor) failed(err error) {
 }
 
 func (a *actor) update() {
-	h, doc, err := a.process.ledger.present(context.Background())
+	h, doc, err := a.process.ledger.readPresent(context.Background())
 	if err != nil {
 		a.failed(err)
 		return
 	}
-	at := h.now()
+	at := h.position()
 	c := &call{kind: "update", at: at, edits: a.x.edits(a.known(h, doc)), purge: a.x.chance(0.1)}
 	_ = a.do(c, func(ctx context.Context, l *ledger) error {
 		_, err := l.update(ctx, at, effectsOf(c.edits), c.purge)
@@ -387,7 +387,7 @@ func (a *actor) reset() {
 	err := a.do(c, func(ctx context.Context, l *ledger) error {
 		h, ids, err := l.reset(ctx)
 		if err == nil && h == nil {
-			return errNothing // there is no workspace yet
+			return errNoChange // there is no workspace yet
 		}
 		dropped = ids
 		return err

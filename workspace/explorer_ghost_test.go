@@ -24,7 +24,7 @@ type world struct {
 	dead                       []string
 	text                       text
 	nonce, chain               string
-	ops                        []did
+	ops                        []appliedOp
 	calls                      []*call // that have taken effect
 }
 
@@ -140,10 +140,10 @@ type call struct {
 	id    string // of the message
 	busy  Busy
 	lease string
-	next  tenure
-	seen  pulse
+	next  runLease
+	seen  leaseState
 	how   Takeover
-	at    point
+	at    position
 	edits []edit
 	purge bool
 
@@ -216,19 +216,19 @@ type sight struct {
 		Token, Beat uint64
 		Attempt     int
 		Msg         sightItem
-		Base        point
+		Base        position
 	}
 	Queue []sightItem
 	Done  []struct{ ID, As string }
 	Dead  []struct{ Msg sightItem }
-	Ops   []did
+	Ops   []appliedOp
 	Snap  *struct {
 		Version uint64
 		Chain   string
 		Parts   []sightRef
 	}
 	Segs []sightRef
-	Tail []entry
+	Tail []storedRecord
 }
 
 type sightItem struct {
@@ -255,27 +255,27 @@ func (g *ghost) decode(value []byte) *sight {
 	return s
 }
 
-func (s *sight) now() point { return point{s.Version, s.Chain} }
+func (s *sight) now() position { return position{s.Version, s.Chain} }
 
 // start returns where the records begin.
-func (s *sight) start() point {
+func (s *sight) start() position {
 	if s.Snap == nil {
-		return point{}
+		return position{}
 	}
-	return point{s.Snap.Version, s.Snap.Chain}
+	return position{s.Snap.Version, s.Snap.Chain}
 }
 
 // head returns as much of the head as is needed to read the content.
 func (s *sight) head() *head {
 	h := &head{Version: s.Version, Chain: s.Chain, Tail: s.Tail}
-	refs := func(list []sightRef) (refs []ref) {
+	refs := func(list []sightRef) (refs []blobRef) {
 		for _, r := range list {
-			refs = append(refs, ref{Name: r.Name, Hash: r.Hash, Level: r.Level, From: r.From, To: r.To})
+			refs = append(refs, blobRef{Name: r.Name, Hash: r.Hash, Level: r.Level, From: r.From, To: r.To})
 		}
 		return refs
 	}
-	if h.Segs = refs(s.Segs); s.Snap != nil {
-		h.Snap = &snap{point: s.start(), Parts: refs(s.Snap.Parts)}
+	if h.Segments = refs(s.Segs); s.Snap != nil {
+		h.Snapshot = &snapshot{position: s.start(), Parts: refs(s.Snap.Parts)}
 	}
 	return h
 }
@@ -319,7 +319,7 @@ func (g *ghost) saw(r request) {
 		if !w.Delete {
 			continue
 		}
-		if g.live[strings.TrimPrefix(w.Key, headOf+blobs)] {
+		if g.live[strings.TrimPrefix(w.Key, headOf+blobInfix)] {
 			g.x.violated("I2: a blob was deleted to which the head refers: %s", short(w.Key))
 		}
 		if r.call.kind == "collect" {
@@ -371,7 +371,7 @@ func (g *ghost) step(w *world, c *call) {
 	}
 	begin := func(id string) {
 		w.token++
-		w.run = &period{id: id, lease: c.next.id, token: w.token, base: w.text, from: w.version}
+		w.run = &period{id: id, lease: c.next.leaseID, token: w.token, base: w.text, from: w.version}
 	}
 	next := func() {
 		w.run = nil
@@ -417,10 +417,10 @@ func (g *ghost) step(w *world, c *call) {
 			w.queue = append(slices.Clone(w.queue), c.id)
 			return
 		case c.busy == BusyInterrupt:
-			end(interrupted)
+			end(finishedInterrupted)
 		case c.busy == BusyRollback:
 			back()
-			end(rolledBack)
+			end(finishedRolledBack)
 		default:
 			need(false, "it was to be rejected")
 		}
@@ -438,15 +438,15 @@ func (g *ghost) step(w *world, c *call) {
 		if len(c.edits) > 0 {
 			edits()
 		}
-		end(handled)
+		end(finishedHandled)
 		next()
 	case "fail":
 		mine()
 		need(w.chain == c.at.Chain, "what the run has committed before is lost")
-		end(failed)
+		end(finishedFailed)
 		next()
 	case "takeOver":
-		need(w.run != nil && c.seen == pulse{w.run.lease, w.run.beat}, "the run was alive")
+		need(w.run != nil && c.seen == leaseState{w.run.lease, w.run.beat}, "the run was alive")
 		g.x.count["takeovers"]++
 		if c.how == TakeoverRestart {
 			back()
@@ -459,7 +459,7 @@ func (g *ghost) step(w *world, c *call) {
 			return
 		}
 		w.token++
-		w.run.lease, w.run.token, w.run.beat = c.next.id, w.token, 0
+		w.run.lease, w.run.token, w.run.beat = c.next.leaseID, w.token, 0
 		w.run.attempt++
 	case "update":
 		need(w.run == nil, "a run was under way")
@@ -471,7 +471,7 @@ func (g *ghost) step(w *world, c *call) {
 		}
 		c.dropped = append(append(c.dropped, w.queue...), w.dead...)
 		for _, id := range c.dropped {
-			w.done = append(slices.Clip(w.done), struct{ ID, As string }{id, reset})
+			w.done = append(slices.Clip(w.done), struct{ ID, As string }{id, finishedReset})
 		}
 		w.epoch++
 		w.token++
@@ -525,7 +525,7 @@ func (g *ghost) compare(w, old *world, h *sight) {
 		g.x.violated("the head is not signed by its write")
 	}
 	rest := h.Ops[:len(h.Ops)-1]
-	if len(rest) > len(old.ops) || !slices.Equal(rest, old.ops[len(old.ops)-len(rest):]) || len(rest) < min(len(old.ops), opsRing-1) {
+	if len(rest) > len(old.ops) || !slices.Equal(rest, old.ops[len(old.ops)-len(rest):]) || len(rest) < min(len(old.ops), maxOps-1) {
 		g.x.violated("the head does not follow the one that it replaces")
 	}
 	switch {
@@ -570,7 +570,7 @@ func (g *ghost) refer(h *sight) {
 	walk = func(refs []sightRef) {
 		for _, r := range refs {
 			g.live[r.Name] = true
-			key := headOf + blobs + r.Name
+			key := headOf + blobInfix + r.Name
 			e, found := g.x.store.entries[key]
 			if !found {
 				g.x.violated("I2: the head refers to a blob that is not there: %s", short(key))
@@ -613,7 +613,7 @@ func (g *ghost) read(h *sight, old *world, c *call) {
 	}
 }
 
-func (g *ghost) check(l *ledger, h *sight, at point, want text) {
+func (g *ghost) check(l *ledger, h *sight, at position, want text) {
 	doc, err := l.content(context.Background(), h.head(), at)
 	if err != nil {
 		g.x.violated("the content at version %d cannot be read: %v", at.Version, err)

@@ -25,7 +25,7 @@ import (
 // ghost watches what is written.
 
 // headOf is the key of the workspace.
-const headOf = prefix + "u"
+const headOf = headPrefix + "u"
 
 // variant is what kind of store there is.
 type variant struct {
@@ -272,7 +272,7 @@ func (x *explorer) drain() {
 	a := &actor{x: x, process: p, healthy: true}
 	x.running = a
 	for range 100 {
-		h, _, err := p.ledger.read(context.Background())
+		h, _, err := p.ledger.readHead(context.Background())
 		switch {
 		case err != nil:
 			x.violated("the last one cannot read: %v", err)
@@ -285,7 +285,7 @@ func (x *explorer) drain() {
 			a.view()
 			return
 		}
-		a.takeOver(pulseOf(h))
+		a.takeOver(leaseStateOf(h))
 		for a.run != nil {
 			a.finish()
 		}
@@ -330,8 +330,8 @@ func (x *explorer) final() {
 	h := g.decode(x.store.entries[headOf].value)
 	g.check(g.freshReader(), h, h.now(), w.text)
 	for key := range x.store.entries {
-		name, blob := strings.CutPrefix(key, headOf+blobs)
-		if exp, _ := expiry(name); blob && exp < h.Seq && !g.live[name] {
+		name, blob := strings.CutPrefix(key, headOf+blobInfix)
+		if exp, _ := blobExpiry(name); blob && exp < h.Seq && !g.live[name] {
 			x.violated("a blob was not collected: %s", short(key))
 		}
 	}
@@ -341,8 +341,8 @@ func (x *explorer) final() {
 // on, or only the schedule STATE_SEED.
 func TestExplorer(t *testing.T) {
 	// So that a few writes reach what usually takes many.
-	lead, opsRing, tailBytes, fanout, partBytes = 4, 5, 1<<10, 2, 1<<10
-	t.Cleanup(func() { lead, opsRing, tailBytes, fanout, partBytes = 64, 32, 4<<10, 4, 256<<10 })
+	blobLead, maxOps, maxTailBytes, segmentFanout, snapshotPartBytes = 4, 5, 1<<10, 2, 1<<10
+	t.Cleanup(func() { blobLead, maxOps, maxTailBytes, segmentFanout, snapshotPartBytes = 64, 32, 4<<10, 4, 256<<10 })
 	first, _ := strconv.ParseUint(os.Getenv("STATE_FIRST"), 10, 64)
 	schedules := effort.Runs(500)
 	if seed, set := effort.Seed(0); set {

@@ -292,7 +292,7 @@ func short(key string) string {
 	if key == headOf {
 		return "head"
 	}
-	name := strings.TrimPrefix(key, headOf+blobs)
+	name := strings.TrimPrefix(key, headOf+blobInfix)
 	return "blob " + name[12:min(len(name), 21)]
 }
 

@@ -18,107 +18,107 @@ const format = 1
 
 // How many entries the rings of a head have.
 const (
-	doneRing = 64
-	deadRing = 16
+	maxFinished    = 64
+	maxDeadLetters = 16
 )
 
 // opsRing is how many operations a head remembers.
-var opsRing = 32
+var maxOps = 32
 
 // head is what there is to know about a workspace, but for what it refers to in
 // blobs. It is one value of the store, and is only replaced as a whole, by who has
 // read it.
 type head struct {
-	Format  int     `json:"format"`
-	Nonce   string  `json:"nonce"` // new with every write
-	Epoch   uint64  `json:"epoch"` // resets
-	Seq     uint64  `json:"seq"`   // writes
-	Token   uint64  `json:"token"` // runs that began or changed hands
-	Version uint64  `json:"version"`
-	Chain   string  `json:"chain"` // the hash of all records up to Version
-	Run     *lease  `json:"run,omitempty"`
-	Queue   []item  `json:"queue,omitempty"`
-	Done    []done  `json:"done,omitempty"`
-	Dead    []dead  `json:"dead,omitempty"`
-	Ops     []did   `json:"ops,omitempty"`
-	Snap    *snap   `json:"snap,omitempty"`
-	Segs    []ref   `json:"segs,omitempty"`
-	Tail    []entry `json:"tail,omitempty"`
+	Format      int               `json:"format"`
+	Nonce       string            `json:"nonce"` // new with every write
+	Epoch       uint64            `json:"epoch"` // resets
+	Seq         uint64            `json:"seq"`   // writes
+	Token       uint64            `json:"token"` // runs that began or changed hands
+	Version     uint64            `json:"version"`
+	Chain       string            `json:"chain"` // the hash of all records up to Version
+	Run         *activeRun        `json:"run,omitempty"`
+	Queue       []pendingMessage  `json:"queue,omitempty"`
+	Finished    []finishedMessage `json:"done,omitempty"`
+	DeadLetters []deadLetter      `json:"dead,omitempty"`
+	Ops         []appliedOp       `json:"ops,omitempty"`
+	Snapshot    *snapshot         `json:"snap,omitempty"`
+	Segments    []blobRef         `json:"segs,omitempty"`
+	Tail        []storedRecord    `json:"tail,omitempty"`
 	// Purge is the version that replaced or deleted a secret: what is older is to
 	// be compacted away.
 	Purge uint64 `json:"purge,omitempty"`
 
-	rest members // of whoever writes newer heads of this format
+	unknownMembers unknownMembers // of whoever writes newer heads of this format
 }
 
 // lease is the run that is under way, and whose it is.
-type lease struct {
-	ID      string    `json:"id"`   // of this holder of the run; another who takes it over has another
-	Work    string    `json:"work"` // of the run, whoever holds it
-	Token   uint64    `json:"token"`
-	TTL     int64     `json:"ttl"`  // milliseconds
-	Beat    uint64    `json:"beat"` // signs of life
-	Attempt int       `json:"attempt"`
-	Item    item      `json:"msg"`
-	Base    point     `json:"base"` // where the run began
-	Began   time.Time `json:"began"`
+type activeRun struct {
+	LeaseID  string         `json:"id"`   // of this holder of the run; another who takes it over has another
+	RunID    string         `json:"work"` // of the run, whoever holds it
+	Token    uint64         `json:"token"`
+	TTL      int64          `json:"ttl"`  // milliseconds
+	Renewals uint64         `json:"beat"` // signs of life
+	Attempt  int            `json:"attempt"`
+	Message  pendingMessage `json:"msg"`
+	Base     position       `json:"base"` // where the run began
+	Begun    time.Time      `json:"began"`
 
-	rest members
+	unknownMembers unknownMembers
 }
 
-func (l *lease) ttl() time.Duration { return time.Duration(l.TTL) * time.Millisecond }
+func (l *activeRun) duration() time.Duration { return time.Duration(l.TTL) * time.Millisecond }
 
 // point is a version and the chain up to it.
-type point struct {
+type position struct {
 	Version uint64 `json:"version"`
 	Chain   string `json:"chain"`
 }
 
 // item is a message that waits or is being handled. Its body is a blob if it is
 // large.
-type item struct {
-	ID      string          `json:"id"`
-	At      time.Time       `json:"at"`
-	Message json.RawMessage `json:"message,omitempty"`
-	Body    *ref            `json:"body,omitempty"`
+type pendingMessage struct {
+	ID       string          `json:"id"`
+	At       time.Time       `json:"at"`
+	Body     json.RawMessage `json:"message,omitempty"`
+	BodyBlob *blobRef        `json:"body,omitempty"`
 
-	rest members
+	unknownMembers unknownMembers
 }
 
 // How a message has ended.
 const (
-	handled     = "handled"
-	failed      = "failed"
-	interrupted = "interrupted"
-	rolledBack  = "rolled_back"
-	reset       = "reset"
+	finishedHandled     = "handled"
+	finishedFailed      = "failed"
+	finishedInterrupted = "interrupted"
+	finishedRolledBack  = "rolled_back"
+	finishedReset       = "reset"
 )
 
 // done is a message that was handled, one way or another.
-type done struct {
-	ID string `json:"id"`
-	As string `json:"as"`
+type finishedMessage struct {
+	ID      string `json:"id"`
+	Outcome string `json:"as"`
 
-	rest members
+	unknownMembers unknownMembers
 }
 
 // dead is a message that was tried too often.
-type dead struct {
-	Item    item `json:"msg"`
-	Attempt int  `json:"attempt"`
+type deadLetter struct {
+	Message pendingMessage `json:"msg"`
+	Attempt int            `json:"attempt"`
 
-	rest members
+	unknownMembers unknownMembers
 }
 
 // did is an operation that has taken effect.
-type did struct {
-	Op  string `json:"op"`
+type appliedOp struct {
+	ID  string `json:"op"`
 	Seq uint64 `json:"seq"`
 }
 
 // ref refers to a blob: the records from one version to another, a list of such
 // refs if its level is not 0, or something else, without versions.
-type ref struct {
+type blobRef struct {
 	Name  string `json:"name"`
 	Hash  string `json:"sha256"`
 	Bytes int    `json:"bytes"` // of all records below it
@@ -126,18 +126,18 @@ type ref struct {
 	From  uint64 `json:"from,omitempty"`
 	To    uint64 `json:"to,omitempty"`
 
-	rest members
+	unknownMembers unknownMembers
 }
 
 // snap is the whole content at a version, cut into parts.
-type snap struct {
-	point
-	Parts []ref `json:"parts,omitempty"`
+type snapshot struct {
+	position
+	Parts []blobRef `json:"parts,omitempty"`
 
-	rest members
+	unknownMembers unknownMembers
 }
 
-func (s *snap) bytes() int {
+func (s *snapshot) bytes() int {
 	n := 0
 	for _, p := range s.Parts {
 		n += p.Bytes
@@ -146,26 +146,26 @@ func (s *snap) bytes() int {
 }
 
 // start returns where the records of the head begin.
-func (h *head) start() point {
-	if h.Snap == nil {
-		return point{}
+func (h *head) snapshotPosition() position {
+	if h.Snapshot == nil {
+		return position{}
 	}
-	return h.Snap.point
+	return h.Snapshot.position
 }
 
-func (h *head) now() point { return point{h.Version, h.Chain} }
+func (h *head) position() position { return position{h.Version, h.Chain} }
 
 // settled returns the point up to which nothing can be taken back any more.
-func (h *head) settled() point {
+func (h *head) settledPosition() position {
 	if h.Run != nil {
 		return h.Run.Base
 	}
-	return h.now()
+	return h.position()
 }
 
 // fate says what has become of a message: "" if the head does not know it.
-func (h *head) fate(id string) string {
-	if h.Run != nil && h.Run.Item.ID == id {
+func (h *head) messageState(id string) string {
+	if h.Run != nil && h.Run.Message.ID == id {
 		return "running"
 	}
 	for _, q := range h.Queue {
@@ -173,54 +173,54 @@ func (h *head) fate(id string) string {
 			return "queued"
 		}
 	}
-	for _, d := range h.Done {
+	for _, d := range h.Finished {
 		if d.ID == id {
-			return d.As
+			return d.Outcome
 		}
 	}
-	for _, d := range h.Dead {
-		if d.Item.ID == id {
+	for _, d := range h.DeadLetters {
+		if d.Message.ID == id {
 			return "dead"
 		}
 	}
 	return ""
 }
 
-func (h *head) end(id, as string) {
-	h.Done = append(h.Done, done{ID: id, As: as})
-	h.Done = h.Done[max(0, len(h.Done)-doneRing):]
+func (h *head) markFinished(id, as string) {
+	h.Finished = append(h.Finished, finishedMessage{ID: id, Outcome: as})
+	h.Finished = h.Finished[max(0, len(h.Finished)-maxFinished):]
 }
 
 // knows reports whether an operation has taken effect.
-func (h *head) knows(op string) bool {
-	return slices.ContainsFunc(h.Ops, func(d did) bool { return d.Op == op })
+func (h *head) hasOp(op string) bool {
+	return slices.ContainsFunc(h.Ops, func(d appliedOp) bool { return d.ID == op })
 }
 
 // recalls reports whether the head knows every operation from a seq on.
-func (h *head) recalls(seq uint64) bool {
+func (h *head) hasOpsSince(seq uint64) bool {
 	return len(h.Ops) > 0 && h.Ops[0].Seq <= seq
 }
 
 // refs returns the refs to all blobs that the head itself names.
-func (h *head) refs() []ref {
-	var refs []ref
-	if h.Snap != nil {
-		refs = append(refs, h.Snap.Parts...)
+func (h *head) blobRefs() []blobRef {
+	var refs []blobRef
+	if h.Snapshot != nil {
+		refs = append(refs, h.Snapshot.Parts...)
 	}
-	refs = append(refs, h.Segs...)
-	body := func(i item) {
-		if i.Body != nil {
-			refs = append(refs, *i.Body)
+	refs = append(refs, h.Segments...)
+	body := func(i pendingMessage) {
+		if i.BodyBlob != nil {
+			refs = append(refs, *i.BodyBlob)
 		}
 	}
 	if h.Run != nil {
-		body(h.Run.Item)
+		body(h.Run.Message)
 	}
 	for _, i := range h.Queue {
 		body(i)
 	}
-	for _, d := range h.Dead {
-		body(d.Item)
+	for _, d := range h.DeadLetters {
+		body(d.Message)
 	}
 	return refs
 }
@@ -232,8 +232,8 @@ func (h *head) clone() *head {
 		run := *h.Run
 		c.Run = &run
 	}
-	c.Queue, c.Done, c.Dead, c.Ops = slices.Clone(h.Queue), slices.Clone(h.Done), slices.Clone(h.Dead), slices.Clone(h.Ops)
-	c.Segs, c.Tail = slices.Clone(h.Segs), slices.Clone(h.Tail)
+	c.Queue, c.Finished, c.DeadLetters, c.Ops = slices.Clone(h.Queue), slices.Clone(h.Finished), slices.Clone(h.DeadLetters), slices.Clone(h.Ops)
+	c.Segments, c.Tail = slices.Clone(h.Segments), slices.Clone(h.Tail)
 	return &c
 }
 
@@ -244,7 +244,7 @@ func (h *head) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return withLast(data, "sum", hash(data)), nil
+	return appendHash(data, "sum", hash(data)), nil
 }
 
 // decodeHead reads what encode wrote.
@@ -252,7 +252,7 @@ func decodeHead(key string, data []byte) (*head, error) {
 	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, key, err)
 	}
-	body, sum, ok := cutLast(data, "sum")
+	body, sum, ok := cutHash(data, "sum")
 	if !ok || sum != hash(body) {
 		// A newer format may have its checksum elsewhere.
 		var f struct {
@@ -278,12 +278,12 @@ func decodeHead(key string, data []byte) (*head, error) {
 
 // withLast returns an object with one more member at its end, whose value is a
 // hash.
-func withLast(object []byte, name, sum string) []byte {
+func appendHash(object []byte, name, sum string) []byte {
 	return fmt.Appendf(object[:len(object)-1:len(object)-1], `,"%s":"%s"}`, name, sum)
 }
 
 // cutLast takes the last member off again.
-func cutLast(object []byte, name string) (rest []byte, sum string, ok bool) {
+func cutHash(object []byte, name string) (rest []byte, sum string, ok bool) {
 	i := len(object) - len(name) - len(`,"":""}`) - hashLen
 	if i < 1 {
 		return nil, "", false
@@ -306,11 +306,11 @@ func hash(parts ...[]byte) string {
 	return base64.RawURLEncoding.EncodeToString(d.Sum(nil))
 }
 
-func random(n int) []byte {
+func randomBytes(n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails
 	return b
 }
 
 // newID returns 128 random bits as text.
-func newID() string { return base64.RawURLEncoding.EncodeToString(random(16)) }
+func newID() string { return base64.RawURLEncoding.EncodeToString(randomBytes(16)) }

@@ -15,22 +15,22 @@ func someHead(t *testing.T) *head {
 	r := Record{Version: 7, Kind: KindStep, Time: began, RunID: "w", Lease: "r", Message: "m", Effects: []state.Effect{
 		{Part: "key", Field: "color", Kind: "set", Value: `"<red>"`},
 	}}
-	e, err := r.link("chain")
+	e, err := r.chainAfter("chain")
 	require.NoError(t, err)
 	return &head{
 		Format: 1, Nonce: "n", Epoch: 1, Seq: 12, Token: 3, Version: 7, Chain: e.chain,
-		Run: &lease{
-			ID: "r", Work: "w", Token: 3, TTL: 30_000, Beat: 4, Attempt: 1, Began: began,
-			Item: item{ID: "m", At: began, Message: []byte(`{"id":"m","content":{}}`)}, Base: point{6, "chain"},
+		Run: &activeRun{
+			LeaseID: "r", RunID: "w", Token: 3, TTL: 30_000, Renewals: 4, Attempt: 1, Begun: began,
+			Message: pendingMessage{ID: "m", At: began, Body: []byte(`{"id":"m","content":{}}`)}, Base: position{6, "chain"},
 		},
-		Queue: []item{{ID: "q", At: began, Body: &ref{Name: "b", Hash: "h", Bytes: 9}}},
-		Done:  []done{{ID: "d", As: handled}},
-		Dead:  []dead{{Item: item{ID: "x", At: began, Message: []byte(`{}`)}, Attempt: 3}},
-		Ops:   []did{{"o", 12}},
-		Snap:  &snap{point: point{6, "chain"}, Parts: []ref{{Name: "p", Hash: "h", Bytes: 3}}},
-		Segs:  []ref{{Name: "s", Hash: "h", Bytes: 5, Level: 1, From: 1, To: 6}},
-		Tail:  []entry{e},
-		Purge: 5,
+		Queue:       []pendingMessage{{ID: "q", At: began, BodyBlob: &blobRef{Name: "b", Hash: "h", Bytes: 9}}},
+		Finished:    []finishedMessage{{ID: "d", Outcome: finishedHandled}},
+		DeadLetters: []deadLetter{{Message: pendingMessage{ID: "x", At: began, Body: []byte(`{}`)}, Attempt: 3}},
+		Ops:         []appliedOp{{"o", 12}},
+		Snapshot:    &snapshot{position: position{6, "chain"}, Parts: []blobRef{{Name: "p", Hash: "h", Bytes: 3}}},
+		Segments:    []blobRef{{Name: "s", Hash: "h", Bytes: 5, Level: 1, From: 1, To: 6}},
+		Tail:        []storedRecord{e},
+		Purge:       5,
 	}
 }
 
@@ -54,12 +54,12 @@ func TestHeadKeepsUnknownMembers(t *testing.T) {
 		`"ops":[{"op":"o","seq":2}],` +
 		`"snap":{"version":0,"chain":"","parts":[{"name":"p","sha256":"h","bytes":3,"g":[]}],"h":{}},` +
 		`"Seq":9007199254740993,"i":0.10}`
-	h, err := decodeHead("k", withLast([]byte(text), "sum", hash([]byte(text))))
+	h, err := decodeHead("k", appendHash([]byte(text), "sum", hash([]byte(text))))
 	require.NoError(t, err)
 	require.EqualValues(t, 2, h.Seq, "members are known by their exact names")
 	data, err := h.encode()
 	require.NoError(t, err)
-	body, _, ok := cutLast(data, "sum")
+	body, _, ok := cutHash(data, "sum")
 	require.True(t, ok)
 	require.Equal(t, text, string(body))
 }
@@ -95,29 +95,29 @@ func TestHeadFormat(t *testing.T) {
 		require.ErrorContains(t, err, "k", text)
 	}
 	for _, text := range []string{`{"format":2}`, `{"format":1,"seq":-1}`, `{"format":1,"format":1}`, `{"format":1,"run":7}`, `{"format":1,"tail":[{"version":1}]}`} {
-		_, err := decodeHead("k", withLast([]byte(text), "sum", hash([]byte(text))))
+		_, err := decodeHead("k", appendHash([]byte(text), "sum", hash([]byte(text))))
 		require.Error(t, err, text)
 	}
 }
 
 func TestRecordChain(t *testing.T) {
 	var chain string
-	var list []entry
+	var list []storedRecord
 	for v := range uint64(3) {
 		r := Record{Version: v + 1, Kind: KindUpdate, Time: began}
-		e, err := r.link(chain)
+		e, err := r.chainAfter(chain)
 		require.NoError(t, err)
 		chain, list = e.chain, append(list, e)
 	}
-	at := point{}
+	at := position{}
 	for i := range list {
-		r, err := list[i].record("k", at)
+		r, err := list[i].decode("k", at)
 		require.NoError(t, err)
 		require.EqualValues(t, i+1, r.Version)
-		at = list[i].point()
+		at = list[i].position()
 	}
-	_, err := list[1].record("k", point{})
+	_, err := list[1].decode("k", position{})
 	require.ErrorIs(t, err, ErrCorrupt, "the first is missing")
-	_, err = list[1].record("k", point{1, "another"})
+	_, err = list[1].decode("k", position{1, "another"})
 	require.ErrorIs(t, err, ErrCorrupt, "after another")
 }

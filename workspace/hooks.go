@@ -28,13 +28,13 @@ type Hooks struct {
 	OnMemoryDelete func(ctx context.Context, userID, key string)
 }
 
-func (h *Hooks) started(ctx context.Context, run *Run) {
+func (h *Hooks) runStarted(ctx context.Context, run *Run) {
 	if h.OnRunStart != nil {
 		h.OnRunStart(ctx, run)
 	}
 }
 
-func (h *Hooks) completed(ctx context.Context, run *Run, err error) {
+func (h *Hooks) runCompleted(ctx context.Context, run *Run, err error) {
 	if h.OnRunComplete != nil {
 		h.OnRunComplete(ctx, run, err)
 	}
@@ -44,7 +44,7 @@ func (h *Hooks) completed(ctx context.Context, run *Run, err error) {
 }
 
 // remembered tells of what a record has changed in the memory.
-func (h *Hooks) remembered(ctx context.Context, user string, effects []state.Effect) {
+func (h *Hooks) memoryChanged(ctx context.Context, user string, effects []state.Effect) {
 	for _, e := range effects {
 		switch {
 		case e.Part != document.PartMemory:

@@ -12,32 +12,32 @@ import (
 )
 
 // prefix is that of all keys of workspaces.
-const prefix = "agent:workspace:"
+const headPrefix = "agent:workspace:"
 
 // blobs is what stands between the key of a head and the names of its blobs. No
 // encoded user has it, and all heads of users who begin with this one are sorted
 // before or after all of this one's blobs.
-const blobs = "/b/"
+const blobInfix = "/b/"
 
 // headKey returns the key of a user's head.
 func headKey(user string) (string, error) {
 	if user == "" || !utf8.ValidString(user) {
 		return "", fmt.Errorf("%w: a user is named by text", ErrInvalid)
 	}
-	key := prefix + encodeUser(user)
-	if len(key)+len(blobs)+len(blobName(0)) > store.MaxKey {
+	key := headPrefix + encodeUser(user)
+	if len(key)+len(blobInfix)+len(blobName(0)) > store.MaxKey {
 		return "", fmt.Errorf("%w: name of the user is too long", ErrInvalid)
 	}
 	return key, nil
 }
 
-const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+const plainBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 // encodeUser writes everything but letters, digits, _ and - as %XX.
 func encodeUser(user string) string {
 	var b strings.Builder
 	for _, c := range []byte(user) {
-		if strings.IndexByte(plain, c) >= 0 {
+		if strings.IndexByte(plainBytes, c) >= 0 {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "%%%02X", c)
@@ -46,7 +46,7 @@ func encodeUser(user string) string {
 	return b.String()
 }
 
-var errName = errors.New("not the name of a workspace")
+var errUserName = errors.New("not the name of a workspace")
 
 // decodeUser is the inverse of encodeUser.
 func decodeUser(text string) (string, error) {
@@ -57,11 +57,11 @@ func decodeUser(text string) (string, error) {
 			continue
 		}
 		if i+3 > len(text) {
-			return "", errName
+			return "", errUserName
 		}
 		c, err := hex.DecodeString(text[i+1 : i+3])
 		if err != nil {
-			return "", errName
+			return "", errUserName
 		}
 		b = append(b, c[0])
 		i += 2
@@ -69,21 +69,21 @@ func decodeUser(text string) (string, error) {
 	if user := string(b); user != "" && utf8.ValidString(user) && encodeUser(user) == text {
 		return user, nil
 	}
-	return "", errName
+	return "", errUserName
 }
 
 // lead is how far a blob's expiry is ahead of the head that its writer read. It is a
 // variable, like opsRing and tailBytes, so that tests get there with a few writes.
-var lead uint64 = 64
+var blobLead uint64 = 64
 
 // blobName returns a name that no blob has had. A head refers to the blob for the
 // first time at the logical time exp or never.
 func blobName(exp uint64) string {
-	return fmt.Sprintf("%016x-%s", exp, hex.EncodeToString(random(16)))
+	return fmt.Sprintf("%016x-%s", exp, hex.EncodeToString(randomBytes(16)))
 }
 
 // expiry returns the logical time in a blob's name.
-func expiry(name string) (uint64, bool) {
+func blobExpiry(name string) (uint64, bool) {
 	text, _, ok := strings.Cut(name, "-")
 	if !ok || len(text) != 16 {
 		return 0, false

@@ -24,7 +24,7 @@ func TestUserEncoding(t *testing.T) {
 		if err != nil || again != a {
 			t.Fatalf("%q became %q: %v", a, again, err)
 		}
-		if a != b && encodeUser(a)+blobs == encodeUser(b)+blobs {
+		if a != b && encodeUser(a)+blobInfix == encodeUser(b)+blobInfix {
 			t.Fatalf("%q and %q have the same key", a, b)
 		}
 	})
@@ -41,16 +41,16 @@ func TestHeadKeyLimits(t *testing.T) {
 	}
 	key, err := headKey(strings.Repeat("x", 400))
 	require.NoError(t, err)
-	require.Equal(t, prefix+strings.Repeat("x", 400), key)
+	require.Equal(t, headPrefix+strings.Repeat("x", 400), key)
 }
 
 func TestBlobNames(t *testing.T) {
-	exp, ok := expiry(blobName(77))
+	exp, ok := blobExpiry(blobName(77))
 	require.True(t, ok)
 	require.EqualValues(t, 77, exp)
 	require.NotEqual(t, blobName(1), blobName(1))
 	for _, name := range []string{"", "x", "1-2", "000000000000000g-aa"} {
-		_, ok := expiry(name)
+		_, ok := blobExpiry(name)
 		require.False(t, ok, name)
 	}
 }

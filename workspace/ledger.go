@@ -25,14 +25,14 @@ type ledger struct {
 	ttl    time.Duration
 	now    func() time.Time
 	// history is how many bytes of records there have to be before they are compacted.
-	history int
+	minHistory int
 
-	mu    sync.Mutex
-	known bool // the anchor was asked
-	seen  Mark // the latest head that was seen
-	cache cached
-	last  *head          // as it was read or written last
-	rev   store.Revision // of last
+	mu            sync.Mutex
+	anchorRead    bool // the anchor was asked
+	seen          Mark // the latest head that was seen
+	cachedContent contentAt
+	lastHead      *head          // as it was read or written last
+	lastRevision  store.Revision // of last
 }
 
 // Mark names one state of a workspace: how often it was written, and the last
@@ -43,32 +43,32 @@ type Mark struct {
 }
 
 // patience is how often something is read again that ought to be there.
-const patience = 4
+const maxRereads = 4
 
 // goneError reports a blob that is not there: the head that refers to it may have
 // been replaced, and is read again.
-type goneError struct{ key string }
+type missingBlobError struct{ key string }
 
-func (e *goneError) Error() string { return ErrCorrupt.Error() + ": " + e.key + ": missing" }
-func (e *goneError) Unwrap() error { return ErrCorrupt }
+func (e *missingBlobError) Error() string { return ErrCorrupt.Error() + ": " + e.key + ": missing" }
+func (e *missingBlobError) Unwrap() error { return ErrCorrupt }
 
-var errNothing = errors.New("workspace: nothing to do")
+var errNoChange = errors.New("workspace: nothing to do")
 
 // read returns the head, and the condition under which it is replaced.
-func (l *ledger) read(ctx context.Context) (*head, store.Condition, error) {
-	if err := l.recall(ctx); err != nil {
+func (l *ledger) readHead(ctx context.Context) (*head, store.Condition, error) {
+	if err := l.readAnchor(ctx); err != nil {
 		return nil, store.Always, err
 	}
 	for try := 0; ; try++ {
-		before := l.mark()
-		h, cond, err := l.get(ctx)
+		before := l.seenMark()
+		h, cond, err := l.fetchHead(ctx)
 		if err != nil {
 			return nil, cond, err
 		}
-		if l.fresh(h, before) {
+		if l.noteSeen(h, before) {
 			return h, cond, nil
 		}
-		if try == patience {
+		if try == maxRereads {
 			return nil, cond, fmt.Errorf("%w: %s", ErrRolledBack, l.key)
 		}
 		if err := l.pause(ctx, backoff(try)); err != nil {
@@ -78,10 +78,10 @@ func (l *ledger) read(ctx context.Context) (*head, store.Condition, error) {
 }
 
 // recall learns from the anchor what was seen by others.
-func (l *ledger) recall(ctx context.Context) error {
+func (l *ledger) readAnchor(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.known || l.anchor == nil {
+	if l.anchorRead || l.anchor == nil {
 		return nil
 	}
 	m, err := l.anchor.Load(ctx, l.user)
@@ -91,11 +91,11 @@ func (l *ledger) recall(ctx context.Context) error {
 	if m.Seq > l.seen.Seq {
 		l.seen = m
 	}
-	l.known = true
+	l.anchorRead = true
 	return nil
 }
 
-func (l *ledger) get(ctx context.Context) (*head, store.Condition, error) {
+func (l *ledger) fetchHead(ctx context.Context) (*head, store.Condition, error) {
 	e, err := l.db.Get(ctx, l.key)
 	if errors.Is(err, store.ErrNotFound) {
 		return &head{Format: format}, store.IfAbsent, nil
@@ -104,7 +104,7 @@ func (l *ledger) get(ctx context.Context) (*head, store.Condition, error) {
 		return nil, store.Always, err
 	}
 	cond := store.IfRevision(e.Revision)
-	if h := l.recent(e.Revision); h != nil {
+	if h := l.cachedHead(e.Revision); h != nil {
 		return h, cond, nil
 	}
 	data, err := l.sealer.open(l.key, l.key, e.Value)
@@ -113,31 +113,31 @@ func (l *ledger) get(ctx context.Context) (*head, store.Condition, error) {
 	}
 	h, err := decodeHead(l.key, data)
 	if err == nil {
-		l.decoded(h, e.Revision)
+		l.cacheHead(h, e.Revision)
 	}
 	return h, cond, err
 }
 
 // recent returns the head of a revision, if it is the one that was read or written
 // last. A revision names one write, so it need not be decoded again.
-func (l *ledger) recent(rev store.Revision) *head {
+func (l *ledger) cachedHead(rev store.Revision) *head {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.last == nil || l.rev != rev {
+	if l.lastHead == nil || l.lastRevision != rev {
 		return nil
 	}
-	return l.last.clone()
+	return l.lastHead.clone()
 }
 
-func (l *ledger) decoded(h *head, rev store.Revision) {
+func (l *ledger) cacheHead(h *head, rev store.Revision) {
 	c := h.clone()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last, l.rev = c, rev
+	l.lastHead, l.lastRevision = c, rev
 }
 
 // mark returns the latest head that was seen.
-func (l *ledger) mark() Mark {
+func (l *ledger) seenMark() Mark {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.seen
@@ -145,7 +145,7 @@ func (l *ledger) mark() Mark {
 
 // fresh notes that a head was seen, and reports whether it is not older than what
 // was seen before it was asked for. Meanwhile others may have seen newer ones.
-func (l *ledger) fresh(h *head, before Mark) bool {
+func (l *ledger) noteSeen(h *head, before Mark) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if h.Seq < before.Seq || h.Seq == l.seen.Seq && h.Nonce != l.seen.Nonce {
@@ -160,58 +160,58 @@ func (l *ledger) fresh(h *head, before Mark) bool {
 // transition changes the head of a draft, or refuses to. It depends on nothing but
 // the draft and what was settled before, since it may be asked again, for another
 // head.
-type transition func(d *draft) error
+type transitionFunc func(d *transition) error
 
 // draft is the next head of a workspace, with what is written along with it.
-type draft struct {
+type transition struct {
 	*head
-	ctx     context.Context
-	ledger  *ledger
-	read    point            // of the head that is replaced
-	ready   map[string]ready // blobs that are in the store already, by hash
-	missing []blob           // blobs that have to be
-	dropped []string         // names of blobs to which no head will refer again
+	ctx          context.Context
+	ledger       *ledger
+	base         position                // of the head that is replaced
+	prepared     map[string]preparedBlob // blobs that are in the store already, by hash
+	newBlobs     []newBlob               // blobs that have to be
+	droppedBlobs []string                // names of blobs to which no head will refer again
 }
 
 // blob is one that is to be written, and ready one that was.
-type blob struct {
+type newBlob struct {
 	name string
 	data []byte
 }
 
-type ready struct {
-	ref  ref
-	exp  uint64
-	made string // the chain of the head for which it was made
+type preparedBlob struct {
+	ref    blobRef
+	expiry uint64
+	chain  string // the chain of the head for which it was made
 }
 
 // blob returns a ref to data, which is written before the head is.
-func (d *draft) blob(data []byte) ref {
+func (d *transition) addBlob(data []byte) blobRef {
 	sum := hash(data)
-	if r, ok := d.ready[sum]; ok && d.Seq < r.exp && r.made == d.read.Chain {
+	if r, ok := d.prepared[sum]; ok && d.Seq < r.expiry && r.chain == d.base.Chain {
 		return r.ref
 	}
-	name := blobName(d.Seq + lead)
-	d.missing = append(d.missing, blob{name, data})
-	return ref{Name: name, Hash: sum, Bytes: len(data)}
+	name := blobName(d.Seq + blobLead)
+	d.newBlobs = append(d.newBlobs, newBlob{name, data})
+	return blobRef{Name: name, Hash: sum, Bytes: len(data)}
 }
 
 // drop says that no head will refer to a blob any more.
-func (d *draft) drop(r ref) { d.dropped = append(d.dropped, r.Name) }
+func (d *transition) dropBlob(r blobRef) { d.droppedBlobs = append(d.droppedBlobs, r.Name) }
 
 // tries is how often transact begins again after an unknown outcome.
-const tries = 12
+const maxUnknown = 12
 
 // transact replaces the head by what f makes of it, once. An error means that
 // nothing was changed, unless it is store.ErrUnknownOutcome.
-func (l *ledger) transact(ctx context.Context, f transition) (*head, error) {
+func (l *ledger) commitHead(ctx context.Context, f transitionFunc) (*head, error) {
 	var (
 		op        = newID()
 		doubts    []uint64 // the seqs read by attempts of unknown outcome
-		made      = map[string]ready{}
+		made      = map[string]preparedBlob{}
 		conflicts int
 		unknown   int
-		gone      absence
+		gone      absentHead
 	)
 	// doubt returns err, unless an attempt may still take effect.
 	doubt := func(err error) error {
@@ -221,11 +221,11 @@ func (l *ledger) transact(ctx context.Context, f transition) (*head, error) {
 		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
 	}
 	for {
-		h, cond, err := l.read(ctx)
+		h, cond, err := l.readHead(ctx)
 		if err != nil {
 			return nil, doubt(err)
 		}
-		if h.knows(op) {
+		if h.hasOp(op) {
 			return h, nil
 		}
 		// An attempt that replaces an earlier head fails from now on.
@@ -234,16 +234,16 @@ func (l *ledger) transact(ctx context.Context, f transition) (*head, error) {
 			switch {
 			case base == h.Seq:
 				open = append(open, base)
-			case !h.recalls(base + 1):
+			case !h.hasOpsSince(base + 1):
 				return nil, fmt.Errorf("%w: %s: too many others wrote since", store.ErrUnknownOutcome, l.key)
 			}
 		}
 		doubts = open
 
-		d := &draft{head: h, ctx: ctx, ledger: l, read: h.now(), ready: made}
+		d := &transition{head: h, ctx: ctx, ledger: l, base: h.position(), prepared: made}
 		base := h.Seq
 		if err := f(d); err != nil {
-			if !gone.moved(err, h) {
+			if !gone.changed(err, h) {
 				return nil, doubt(err)
 			}
 			if err := l.pause(ctx, backoff(gone.times)); err != nil {
@@ -251,17 +251,17 @@ func (l *ledger) transact(ctx context.Context, f transition) (*head, error) {
 			}
 			continue
 		}
-		if l.batch == nil && len(d.missing) > 0 {
-			if err := l.put(ctx, d.missing); err != nil {
+		if l.batch == nil && len(d.newBlobs) > 0 {
+			if err := l.putBlobs(ctx, d.newBlobs); err != nil {
 				return nil, doubt(err)
 			}
-			for _, b := range d.missing {
-				r := ref{Name: b.name, Hash: hash(b.data), Bytes: len(b.data)}
-				made[r.Hash] = ready{r, base + lead, d.read.Chain}
+			for _, b := range d.newBlobs {
+				r := blobRef{Name: b.name, Hash: hash(b.data), Bytes: len(b.data)}
+				made[r.Hash] = preparedBlob{r, base + blobLead, d.base.Chain}
 			}
 			continue
 		}
-		if l.mark().Seq > base { // others of this process have seen a newer head meanwhile
+		if l.seenMark().Seq > base { // others of this process have seen a newer head meanwhile
 			if err := l.pause(ctx, backoff(conflicts)); err != nil {
 				return nil, doubt(err)
 			}
@@ -270,13 +270,13 @@ func (l *ledger) transact(ctx context.Context, f transition) (*head, error) {
 		}
 		h.Seq++
 		h.Nonce = newID()
-		h.Ops = append(h.Ops, did{op, h.Seq})
-		h.Ops = h.Ops[max(0, len(h.Ops)-opsRing):]
-		rev, err := l.replace(ctx, d, cond)
+		h.Ops = append(h.Ops, appliedOp{op, h.Seq})
+		h.Ops = h.Ops[max(0, len(h.Ops)-maxOps):]
+		rev, err := l.replaceHead(ctx, d, cond)
 		switch {
 		case err == nil:
-			l.decoded(h, rev)
-			l.wrote(ctx, d)
+			l.cacheHead(h, rev)
+			l.headWritten(ctx, d)
 			return h, nil
 		case errors.Is(err, store.ErrConflict):
 			conflicts++
@@ -285,7 +285,7 @@ func (l *ledger) transact(ctx context.Context, f transition) (*head, error) {
 			}
 		case errors.Is(err, store.ErrUnknownOutcome):
 			doubts = append(doubts, base)
-			if unknown++; unknown == tries {
+			if unknown++; unknown == maxUnknown {
 				return nil, err
 			}
 		default:
@@ -298,26 +298,26 @@ func (l *ledger) transact(ctx context.Context, f transition) (*head, error) {
 }
 
 // absence is how often something was not there to which the same head refers.
-type absence struct {
+type absentHead struct {
 	seq   uint64
 	times int
 }
 
 // moved reports whether err is about a blob that may be gone since another head
 // has replaced the one that was read.
-func (a *absence) moved(err error, h *head) bool {
-	if gone := (*goneError)(nil); !errors.As(err, &gone) {
+func (a *absentHead) changed(err error, h *head) bool {
+	if gone := (*missingBlobError)(nil); !errors.As(err, &gone) {
 		return false
 	}
 	if h.Seq != a.seq {
-		*a = absence{seq: h.Seq}
+		*a = absentHead{seq: h.Seq}
 	}
 	a.times++
-	return a.times <= patience
+	return a.times <= maxRereads
 }
 
 // replace writes the draft's head, and with a Batcher all that belongs to it.
-func (l *ledger) replace(ctx context.Context, d *draft, cond store.Condition) (store.Revision, error) {
+func (l *ledger) replaceHead(ctx context.Context, d *transition, cond store.Condition) (store.Revision, error) {
 	data, err := d.encode()
 	if err != nil {
 		return "", err
@@ -327,27 +327,27 @@ func (l *ledger) replace(ctx context.Context, d *draft, cond store.Condition) (s
 		return l.db.Put(ctx, l.key, data, cond)
 	}
 	var writes []store.Write
-	for _, b := range d.missing {
+	for _, b := range d.newBlobs {
 		key := l.blobKey(b.name)
 		writes = append(writes, store.Write{Key: key, Value: l.sealer.seal(l.key, key, b.data), Cond: store.IfAbsent})
 	}
 	writes = append(writes, store.Write{Key: l.key, Value: data, Cond: cond})
-	for _, name := range d.dropped {
+	for _, name := range d.droppedBlobs {
 		writes = append(writes, store.Write{Key: l.blobKey(name), Delete: true})
 	}
 	revs, err := l.batch.Batch(ctx, writes)
 	if err != nil {
 		return "", err
 	}
-	return revs[len(d.missing)], nil
+	return revs[len(d.newBlobs)], nil
 }
 
 // wrote does what is to be done after a head was written: nothing of it can make
 // the write undone.
-func (l *ledger) wrote(ctx context.Context, d *draft) {
-	l.fresh(d.head, Mark{})
+func (l *ledger) headWritten(ctx context.Context, d *transition) {
+	l.noteSeen(d.head, Mark{})
 	if l.batch == nil {
-		for _, name := range d.dropped {
+		for _, name := range d.droppedBlobs {
 			_ = l.db.Delete(ctx, l.blobKey(name), store.Always) // collect finds it
 		}
 	}
@@ -356,10 +356,10 @@ func (l *ledger) wrote(ctx context.Context, d *draft) {
 	}
 }
 
-func (l *ledger) blobKey(name string) string { return l.key + blobs + name }
+func (l *ledger) blobKey(name string) string { return l.key + blobInfix + name }
 
 // put writes blobs, which nobody else has the names of.
-func (l *ledger) put(ctx context.Context, list []blob) error {
+func (l *ledger) putBlobs(ctx context.Context, list []newBlob) error {
 	for _, b := range list {
 		key := l.blobKey(b.name)
 		data := l.sealer.seal(l.key, key, b.data)
@@ -369,7 +369,7 @@ func (l *ledger) put(ctx context.Context, list []blob) error {
 				break
 			}
 			// Until a head refers to it, it is as good as not written.
-			if !errors.Is(err, store.ErrUnknownOutcome) || try == tries {
+			if !errors.Is(err, store.ErrUnknownOutcome) || try == maxUnknown {
 				return fmt.Errorf("%s: not written: %v", l.key, err)
 			}
 			if err := l.pause(ctx, backoff(try)); err != nil {
@@ -382,11 +382,11 @@ func (l *ledger) put(ctx context.Context, list []blob) error {
 
 // fetch returns the content of a blob. A blob that is not there is a
 // goneError.
-func (l *ledger) fetch(ctx context.Context, r ref) ([]byte, error) {
+func (l *ledger) fetchBlob(ctx context.Context, r blobRef) ([]byte, error) {
 	key := l.blobKey(r.Name)
 	e, err := l.db.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, &goneError{key}
+		return nil, &missingBlobError{key}
 	}
 	if err != nil {
 		return nil, err
@@ -402,9 +402,9 @@ func (l *ledger) fetch(ctx context.Context, r ref) ([]byte, error) {
 }
 
 // fetchJSON decodes a blob.
-func fetchJSON[T any](ctx context.Context, l *ledger, r ref) (T, error) {
+func fetchBlobJSON[T any](ctx context.Context, l *ledger, r blobRef) (T, error) {
 	var v T
-	data, err := l.fetch(ctx, r)
+	data, err := l.fetchBlob(ctx, r)
 	if err == nil {
 		if err = json.Unmarshal(data, &v); err != nil {
 			err = fmt.Errorf("%w: %s: %w", ErrCorrupt, l.blobKey(r.Name), err)

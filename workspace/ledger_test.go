@@ -32,7 +32,7 @@ func (s *lateStore) Batch(ctx context.Context, writes []store.Write) ([]store.Re
 }
 
 func (s *lateStore) Get(ctx context.Context, key string) (store.Entry, error) {
-	if s.late != nil && strings.Contains(key, blobs) {
+	if s.late != nil && strings.Contains(key, blobInfix) {
 		late := s.late
 		s.late = nil
 		if _, err := s.Memory.Batch(ctx, late); err != nil {
@@ -45,18 +45,18 @@ func (s *lateStore) Get(ctx context.Context, key string) (store.Entry, error) {
 func newLedger(db store.Store) *ledger {
 	batch, _ := db.(store.Batcher)
 	return &ledger{
-		db: db, batch: batch, user: "ann", key: prefix + "ann", now: now, ttl: time.Second,
+		db: db, batch: batch, user: "ann", key: headPrefix + "ann", now: currentTime, ttl: time.Second,
 		pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	}
 }
 
-func offerOf(id string, l *ledger) offer {
+func offerOf(id string, l *ledger) submission {
 	msg := Message{ID: id, Content: state.UserText("text of " + id)}
 	data, err := msg.encode()
 	if err != nil {
 		panic(err)
 	}
-	return offer{item: item{ID: id, At: began}, body: data, queue: 100, next: l.tenure()}
+	return submission{message: pendingMessage{ID: id, At: began}, body: data, maxQueue: 100, lease: l.newLease()}
 }
 
 // A reset that takes effect while it is tried again says what it has dropped.
@@ -64,10 +64,10 @@ func TestLateReset(t *testing.T) {
 	db := &lateStore{Memory: store.NewMemory()}
 	l := newLedger(db)
 	for i := range 10 {
-		h, _, err := l.present(t.Context())
+		h, _, err := l.readPresent(t.Context())
 		require.NoError(t, err)
-		text := state.JSONText(strings.Repeat("x", 2*tailBytes))
-		_, err = l.update(t.Context(), h.now(), []state.Effect{{Part: document.PartKey, Field: fmt.Sprint(i), Kind: state.EffectSet, Value: text}}, false)
+		text := state.JSONText(strings.Repeat("x", 2*maxTailBytes))
+		_, err = l.update(t.Context(), h.position(), []state.Effect{{Part: document.PartKey, Field: fmt.Sprint(i), Kind: state.EffectSet, Value: text}}, false)
 		require.NoError(t, err)
 	}
 	_, status, err := l.submit(t.Context(), offerOf("1", l))
@@ -93,28 +93,28 @@ func TestRings(t *testing.T) {
 		require.Equal(t, StatusStarted, status)
 		switch {
 		case i%2 == 0:
-			h, _, err = l.finish(t.Context(), h.Run.ID, id(i), h.now(), nil, false, l.tenure())
+			h, _, err = l.finish(t.Context(), h.Run.LeaseID, id(i), h.position(), nil, false, l.newLease())
 		default:
-			h, err = l.takeOver(t.Context(), pulseOf(h), TakeoverResume, 1, l.tenure())
+			h, err = l.takeOver(t.Context(), leaseStateOf(h), TakeoverResume, 1, l.newLease())
 		}
 		require.NoError(t, err)
 		require.Nil(t, h.Run)
 	}
-	h, _, err := l.read(t.Context())
+	h, _, err := l.readHead(t.Context())
 	require.NoError(t, err)
-	require.Len(t, h.Done, doneRing)
-	require.Len(t, h.Dead, deadRing)
-	require.Len(t, h.Ops, opsRing)
-	require.Equal(t, id(99), h.Dead[deadRing-1].Item.ID)
-	for i, want := range map[int]string{99: "dead", 98: handled, 67: failed, 0: ""} {
-		require.Equal(t, want, h.fate(id(i)), id(i))
+	require.Len(t, h.Finished, maxFinished)
+	require.Len(t, h.DeadLetters, maxDeadLetters)
+	require.Len(t, h.Ops, maxOps)
+	require.Equal(t, id(99), h.DeadLetters[maxDeadLetters-1].Message.ID)
+	for i, want := range map[int]string{99: "dead", 98: finishedHandled, 67: finishedFailed, 0: ""} {
+		require.Equal(t, want, h.messageState(id(i)), id(i))
 	}
 	n := 0
-	for _, err := range db.Scan(t.Context(), prefix, "") {
+	for _, err := range db.Scan(t.Context(), headPrefix, "") {
 		require.NoError(t, err)
 		n++
 	}
-	require.Equal(t, 1+deadRing, n, "the head, and the bodies of the dead")
+	require.Equal(t, 1+maxDeadLetters, n, "the head, and the bodies of the dead")
 }
 
 // A holder whose commits were lost, as by a failover, does not go on, although the
@@ -123,18 +123,18 @@ func TestLostCommits(t *testing.T) {
 	l := newLedger(store.NewMemory())
 	h, _, err := l.submit(t.Context(), offerOf("1", l))
 	require.NoError(t, err)
-	lost := point{h.Version + 1, "chain of a commit that is gone"}
+	lost := position{h.Version + 1, "chain of a commit that is gone"}
 	for name, call := range map[string]func() error{
-		"commit": func() error { _, err := l.commit(t.Context(), h.Run.ID, "1", lost, nil, false); return err },
+		"commit": func() error { _, err := l.commit(t.Context(), h.Run.LeaseID, "1", lost, nil, false); return err },
 		"finish": func() error {
-			_, _, err := l.finish(t.Context(), h.Run.ID, "1", lost, nil, false, l.tenure())
+			_, _, err := l.finish(t.Context(), h.Run.LeaseID, "1", lost, nil, false, l.newLease())
 			return err
 		},
-		"fail": func() error { _, err := l.fail(t.Context(), h.Run.ID, "1", lost, l.tenure()); return err },
+		"fail": func() error { _, err := l.fail(t.Context(), h.Run.LeaseID, "1", lost, l.newLease()); return err },
 	} {
 		require.ErrorIs(t, call(), ErrRolledBack, name)
 	}
-	now, _, err := l.read(t.Context())
+	now, _, err := l.readHead(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, h, now)
 }
@@ -146,16 +146,16 @@ func TestUnknownOutcome(t *testing.T) {
 	_, _, err := l.submit(t.Context(), offerOf("1", l))
 	require.NoError(t, err)
 	db.deaf = true
-	_, err = l.transact(t.Context(), func(d *draft) error { d.Epoch++; return nil })
+	_, err = l.commitHead(t.Context(), func(d *transition) error { d.Epoch++; return nil })
 	require.ErrorIs(t, err, store.ErrUnknownOutcome)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	l.pause = func(context.Context, time.Duration) error { cancel(); return ctx.Err() }
-	_, err = l.transact(ctx, func(d *draft) error { d.Epoch++; return nil })
+	_, err = l.commitHead(ctx, func(d *transition) error { d.Epoch++; return nil })
 	require.ErrorIs(t, err, store.ErrUnknownOutcome, "an attempt may still be made")
 	require.ErrorIs(t, err, context.Canceled)
 	db.deaf = false
-	_, err = l.transact(ctx, func(d *draft) error { d.Epoch++; return nil })
+	_, err = l.commitHead(ctx, func(d *transition) error { d.Epoch++; return nil })
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, errors.Is(err, store.ErrUnknownOutcome), "no attempt was begun")
 }

@@ -14,31 +14,31 @@ import (
 
 // Manager keeps the workspaces in a store. It is safe for concurrent use.
 type Manager struct {
-	db      store.Store
-	opts    Options
-	sealer  *sealer
-	ctx     context.Context // of what goes on in the background
-	cancel  context.CancelCauseFunc
-	working sync.WaitGroup
+	db         store.Store
+	opts       Options
+	sealer     *sealer
+	ctx        context.Context // of what goes on in the background
+	cancel     context.CancelCauseFunc
+	goroutines sync.WaitGroup
 
-	mu      sync.Mutex
-	closed  bool
-	ledgers map[string]*ledger // of all workspaces that were used: they remember how far these have come
-	recent  []*ledger          // those that may keep content, the latest last
-	held    map[string]*Run    // by lease
-	runs    int                // chains of runs that are being worked off
-	idle    chan struct{}      // closed when there are none; nil if nobody waits
-	watched map[string]bool    // users for whose run a goroutine looks
+	mu            sync.Mutex
+	closed        bool
+	ledgers       map[string]*ledger // of all workspaces that were used: they remember how far these have come
+	recentLedgers []*ledger          // those that may keep content, the latest last
+	heldRuns      map[string]*Run    // by lease
+	activeRuns    int                // chains of runs that are being worked off
+	idle          chan struct{}      // closed when there are none; nil if nobody waits
+	watched       map[string]bool    // users for whose run a goroutine looks
 }
 
 // contents is how many workspaces' contents a Manager keeps in memory.
-const contents = 128
+const maxCachedContents = 128
 
 // Open returns a Manager of the workspaces in a store. It writes nothing. The
 // Manager does not close the store. ctx is that of the runs that go on when Handle
 // has returned; when it ends, they end.
 func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) {
-	m := &Manager{db: db, ledgers: map[string]*ledger{}, held: map[string]*Run{}, watched: map[string]bool{}}
+	m := &Manager{db: db, ledgers: map[string]*ledger{}, heldRuns: map[string]*Run{}, watched: map[string]bool{}}
 	if opts != nil {
 		m.opts = *opts
 	}
@@ -65,7 +65,7 @@ func (m *Manager) Close() error {
 	m.closed = true
 	m.mu.Unlock()
 	m.cancel(ErrClosed)
-	m.working.Wait()
+	m.goroutines.Wait()
 	return nil
 }
 
@@ -76,8 +76,8 @@ func (m *Manager) enter() (leave func(), err error) {
 	if m.closed {
 		return nil, ErrClosed
 	}
-	m.working.Add(1)
-	return m.working.Done, nil
+	m.goroutines.Add(1)
+	return m.goroutines.Done, nil
 }
 
 // background runs fn in a goroutine that Close waits for, unless it is too late.
@@ -109,15 +109,15 @@ func (m *Manager) ledger(user string) (*ledger, error) {
 		batch, _ := m.db.(store.Batcher)
 		l = &ledger{
 			db: m.db, batch: batch, user: user, key: key, sealer: m.sealer, anchor: m.opts.Anchor,
-			pause: sleep, ttl: m.opts.TTL, now: now, history: historyBytes,
+			pause: sleep, ttl: m.opts.TTL, now: currentTime, minHistory: minHistoryBytes,
 		}
 		m.ledgers[user] = l
 	}
-	if n := len(m.recent); n == 0 || m.recent[n-1] != l {
-		m.recent = append(slices.DeleteFunc(m.recent, func(r *ledger) bool { return r == l }), l)
-		if n := len(m.recent) - contents; n > 0 {
-			m.recent[0].forget()
-			m.recent = slices.Delete(m.recent, 0, n)
+	if n := len(m.recentLedgers); n == 0 || m.recentLedgers[n-1] != l {
+		m.recentLedgers = append(slices.DeleteFunc(m.recentLedgers, func(r *ledger) bool { return r == l }), l)
+		if n := len(m.recentLedgers) - maxCachedContents; n > 0 {
+			m.recentLedgers[0].dropCaches()
+			m.recentLedgers = slices.Delete(m.recentLedgers, 0, n)
 		}
 	}
 	return l, nil
@@ -125,28 +125,28 @@ func (m *Manager) ledger(user string) (*ledger, error) {
 
 // historyBytes is of how much of the newest records there are at least, for those
 // who want to know what has happened.
-const historyBytes = 64 << 10
+const minHistoryBytes = 64 << 10
 
-func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+func currentTime() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-func (m *Manager) hold(r *Run) {
+func (m *Manager) holdRun(r *Run) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.held[r.lease] = r
+	m.heldRuns[r.leaseID] = r
 }
 
-func (m *Manager) release(r *Run) {
+func (m *Manager) releaseRun(r *Run) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.held, r.lease)
+	delete(m.heldRuns, r.leaseID)
 }
 
 // dismiss tells the runs of a user that are held here, but for one, that they were
 // interrupted. Those that are held elsewhere find out by themselves.
-func (m *Manager) dismiss(user, but string) {
+func (m *Manager) endLocalRuns(user, but string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for lease, r := range m.held {
+	for lease, r := range m.heldRuns {
 		if r.user == user && lease != but {
 			r.cancel(fmt.Errorf("%w: %w", ErrFenced, ErrInterrupted))
 		}
@@ -174,22 +174,22 @@ func (m *Manager) Store(userID string) *store.Manager {
 func (m *Manager) Handle(ctx context.Context, userID string, msg Message) (Outcome, error) {
 	leave, err := m.enter()
 	if err != nil {
-		return Outcome{}, about("handle", userID, err)
+		return Outcome{}, wrapError("handle", userID, err)
 	}
 	defer leave()
 	if m.opts.Run == nil {
-		return Outcome{}, about("handle", userID, fmt.Errorf("%w: Options has no Run", ErrInvalid))
+		return Outcome{}, wrapError("handle", userID, fmt.Errorf("%w: Options has no Run", ErrInvalid))
 	}
 	run, out, err := m.Begin(ctx, userID, msg)
 	if err != nil || run == nil {
-		return out, about("handle", userID, err)
+		return out, wrapError("handle", userID, err)
 	}
-	defer m.busy()()
-	next, status, err := m.perform(run)
+	defer m.trackRun()()
+	next, status, err := m.performRun(run)
 	if next != nil {
-		m.inBackground(next)
+		m.drainInBackground(next)
 	}
-	return Outcome{Status: status, RunID: run.work, Reply: run.Reply()}, about("handle", userID, err)
+	return Outcome{Status: status, RunID: run.runID, Reply: run.Reply()}, wrapError("handle", userID, err)
 }
 
 // Submit is Handle that does not wait for the message to be handled: when it
@@ -199,17 +199,17 @@ func (m *Manager) Handle(ctx context.Context, userID string, msg Message) (Outco
 func (m *Manager) Submit(ctx context.Context, userID string, msg Message) (Outcome, error) {
 	leave, err := m.enter()
 	if err != nil {
-		return Outcome{}, about("submit", userID, err)
+		return Outcome{}, wrapError("submit", userID, err)
 	}
 	defer leave()
 	if m.opts.Run == nil {
-		return Outcome{}, about("submit", userID, fmt.Errorf("%w: Options has no Run", ErrInvalid))
+		return Outcome{}, wrapError("submit", userID, fmt.Errorf("%w: Options has no Run", ErrInvalid))
 	}
 	run, out, err := m.begin(ctx, m.ctx, userID, msg)
 	if err == nil && run != nil {
-		m.inBackground(run)
+		m.drainInBackground(run)
 	}
-	return out, about("submit", userID, err)
+	return out, wrapError("submit", userID, err)
 }
 
 // Wait waits until this Manager works on no run that Handle, Submit, Recover or a
@@ -217,7 +217,7 @@ func (m *Manager) Submit(ctx context.Context, userID string, msg Message) (Outco
 // then Close.
 func (m *Manager) Wait(ctx context.Context) error {
 	m.mu.Lock()
-	if m.runs == 0 {
+	if m.activeRuns == 0 {
 		m.mu.Unlock()
 		return nil
 	}
@@ -235,14 +235,14 @@ func (m *Manager) Wait(ctx context.Context) error {
 }
 
 // busy makes Wait wait until done is called.
-func (m *Manager) busy() (done func()) {
+func (m *Manager) trackRun() (done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.runs++
+	m.activeRuns++
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.runs--; m.runs == 0 && m.idle != nil {
+		if m.activeRuns--; m.activeRuns == 0 && m.idle != nil {
 			close(m.idle)
 			m.idle = nil
 		}
@@ -250,11 +250,11 @@ func (m *Manager) busy() (done func()) {
 }
 
 // inBackground works a run off in a goroutine.
-func (m *Manager) inBackground(run *Run) {
-	done := m.busy()
+func (m *Manager) drainInBackground(run *Run) {
+	done := m.trackRun()
 	if !m.background(func() {
 		defer done()
-		m.workOff(run)
+		m.drain(run)
 	}) {
 		done()
 	}
@@ -265,12 +265,12 @@ func (m *Manager) inBackground(run *Run) {
 // is kept alive until ctx ends; it is then taken over.
 func (m *Manager) Begin(ctx context.Context, userID string, msg Message) (*Run, Outcome, error) {
 	run, out, err := m.begin(ctx, ctx, userID, msg)
-	return run, out, about("begin", userID, err)
+	return run, out, wrapError("begin", userID, err)
 }
 
 // begin begins a run that lasts no longer than another context.
 func (m *Manager) begin(ctx, lasting context.Context, userID string, msg Message) (*Run, Outcome, error) {
-	o, err := m.offer(msg)
+	o, err := m.newSubmission(msg)
 	if err != nil {
 		return nil, Outcome{}, err
 	}
@@ -278,7 +278,7 @@ func (m *Manager) begin(ctx, lasting context.Context, userID string, msg Message
 	if err != nil {
 		return nil, Outcome{}, err
 	}
-	o.next = l.tenure()
+	o.lease = l.newLease()
 	h, status, err := l.submit(ctx, o)
 	out := Outcome{Status: status}
 	switch {
@@ -288,29 +288,29 @@ func (m *Manager) begin(ctx, lasting context.Context, userID string, msg Message
 		}
 		return nil, out, err
 	case status == StatusQueued:
-		m.watch(userID, l)
+		m.watchRun(userID, l)
 		return nil, out, nil
 	case status != StatusStarted:
 		return nil, out, nil
 	}
-	if h.Run == nil || h.Run.ID != o.next.id {
+	if h.Run == nil || h.Run.LeaseID != o.lease.leaseID {
 		// It was lost before it was known to have begun.
 		return nil, out, fmt.Errorf("begin: %w", ErrFenced)
 	}
-	m.dismiss(userID, h.Run.ID)
-	out.RunID = h.Run.Work
+	m.endLocalRuns(userID, h.Run.LeaseID)
+	out.RunID = h.Run.RunID
 	run, err := m.newRun(lasting, l, h)
 	if err != nil {
-		m.watch(userID, l)
+		m.watchRun(userID, l)
 		return nil, out, err
 	}
-	m.opts.Hooks.started(run.ctx, run)
+	m.opts.Hooks.runStarted(run.ctx, run)
 	return run, out, nil
 }
 
 // offer checks a message.
-func (m *Manager) offer(msg Message) (offer, error) {
-	o := offer{busy: msg.Busy, queue: m.opts.Queue}
+func (m *Manager) newSubmission(msg Message) (submission, error) {
+	o := submission{busy: msg.Busy, maxQueue: m.opts.Queue}
 	if !o.busy.valid() {
 		return o, fmt.Errorf("%w: message with an unknown Busy", ErrInvalid)
 	}
@@ -324,18 +324,18 @@ func (m *Manager) offer(msg Message) (offer, error) {
 	if err != nil {
 		return o, err
 	}
-	o.item = item{ID: msg.ID, At: now()}
-	if len(data) > bodyBytes {
+	o.message = pendingMessage{ID: msg.ID, At: currentTime()}
+	if len(data) > maxInlineBody {
 		o.body = data
 	} else {
-		o.item.Message = data
+		o.message.Body = data
 	}
 	return o, nil
 }
 
 // perform calls Options.Run and ends the run.
-func (m *Manager) perform(run *Run) (next *Run, status Status, err error) {
-	err = m.call(run)
+func (m *Manager) performRun(run *Run) (next *Run, status Status, err error) {
+	err = m.callRun(run)
 	// What was done is stored even if ctx has ended in between.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(run.ctx), run.ttl)
 	defer cancel()
@@ -344,7 +344,7 @@ func (m *Manager) perform(run *Run) (next *Run, status Status, err error) {
 		if next, err = run.Finish(ctx); err == nil {
 			return next, StatusDone, nil
 		}
-		if !errors.As(err, new(*store.Error)) && run.lasts() {
+		if !errors.As(err, new(*store.Error)) && run.leaseValid() {
 			break // there is something in it that cannot be stored
 		}
 		fallthrough
@@ -365,7 +365,7 @@ func (m *Manager) perform(run *Run) (next *Run, status Status, err error) {
 }
 
 // call calls Options.Run. A panic is an error of the run.
-func (m *Manager) call(run *Run) (err error) {
+func (m *Manager) callRun(run *Run) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("workspace: run panicked: %s", run.Redact(fmt.Sprint(p)))
@@ -375,15 +375,15 @@ func (m *Manager) call(run *Run) (err error) {
 }
 
 // workOff performs a run and those after it.
-func (m *Manager) workOff(run *Run) {
+func (m *Manager) drain(run *Run) {
 	for run != nil {
-		run, _, _ = m.perform(run) // the hooks have heard of it
+		run, _, _ = m.performRun(run) // the hooks have heard of it
 	}
 }
 
 // tidy does what is due when a run has ended. If it fails it is done next time.
-func (m *Manager) tidy(ctx context.Context, l *ledger, h *head) {
-	if h.due(l.history) && l.compact(ctx, false) == nil {
+func (m *Manager) compactIfDue(ctx context.Context, l *ledger, h *head) {
+	if h.compactionDue(l.minHistory) && l.compact(ctx, false) == nil {
 		_ = l.collect(ctx)
 	}
 }
@@ -395,9 +395,9 @@ func (m *Manager) tidy(ctx context.Context, l *ledger, h *head) {
 func (m *Manager) Update(ctx context.Context, userID string, fn func(w *Workspace) error) error {
 	effects, err := m.update(ctx, userID, fn)
 	if err != nil {
-		return about("update", userID, err)
+		return wrapError("update", userID, err)
 	}
-	m.opts.Hooks.remembered(ctx, userID, effects)
+	m.opts.Hooks.memoryChanged(ctx, userID, effects)
 	return nil
 }
 
@@ -412,14 +412,14 @@ func (m *Manager) update(ctx context.Context, userID string, fn func(w *Workspac
 		return nil, err
 	}
 	for {
-		h, doc, err := l.present(ctx)
+		h, doc, err := l.readPresent(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if h.Run != nil {
 			return nil, ErrBusy
 		}
-		c, err := newContent(userID, m.opts.Schema, doc, h.now())
+		c, err := newLiveContent(userID, m.opts.Schema, doc, h.position())
 		if err != nil {
 			return nil, err
 		}
@@ -430,13 +430,13 @@ func (m *Manager) update(ctx context.Context, userID string, fn func(w *Workspac
 		if err != nil || len(x.effects) == 0 {
 			return nil, err
 		}
-		c.end(ErrRunEnded)
-		h, err = l.update(ctx, h.now(), x.effects, x.purge)
-		if errors.Is(err, errMoved) {
+		c.endWrites(ErrRunEnded)
+		h, err = l.update(ctx, h.position(), x.effects, x.purge)
+		if errors.Is(err, errContentChanged) {
 			continue
 		}
 		if err == nil {
-			m.tidy(ctx, l, h)
+			m.compactIfDue(ctx, l, h)
 		}
 		return x.effects, err
 	}
@@ -448,14 +448,14 @@ func (m *Manager) update(ctx context.Context, userID string, fn func(w *Workspac
 func (m *Manager) Reset(ctx context.Context, userID string) ([]string, error) {
 	l, err := m.ledger(userID)
 	if err != nil {
-		return nil, about("reset", userID, err)
+		return nil, wrapError("reset", userID, err)
 	}
 	_, ids, err := l.reset(ctx)
 	if err == nil {
-		m.dismiss(userID, "")
+		m.endLocalRuns(userID, "")
 		_ = l.collect(ctx) // what is left is collected later
 	}
-	return ids, about("reset", userID, err)
+	return ids, wrapError("reset", userID, err)
 }
 
 // Compact stores the content of a workspace anew, as one snapshot, and deletes what
@@ -470,5 +470,5 @@ func (m *Manager) Compact(ctx context.Context, userID string) error {
 	if err == nil {
 		err = l.collect(ctx)
 	}
-	return about("compact", userID, err)
+	return wrapError("compact", userID, err)
 }

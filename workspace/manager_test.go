@@ -533,7 +533,7 @@ func TestReset(t *testing.T) {
 	v := view(t, m, "ann")
 	require.Zero(t, v.State().KV().Len())
 	require.Empty(t, v.Memory().List())
-	keys := contents(t, db)
+	keys := maxCachedContents(t, db)
 	require.Len(t, keys, 1, "only the head is left")
 	for _, value := range keys {
 		require.NotContains(t, value, "hunter2")
@@ -547,7 +547,7 @@ func TestReset(t *testing.T) {
 }
 
 // contents returns all that is in a store.
-func contents(t *testing.T, db store.Store) map[string]string {
+func maxCachedContents(t *testing.T, db store.Store) map[string]string {
 	t.Helper()
 	values := map[string]string{}
 	for e, err := range db.Scan(context.Background(), "", "") {
@@ -662,7 +662,7 @@ func TestSecretsGo(t *testing.T) {
 		_, err := m.Handle(t.Context(), "ann", text([]string{"set", "change", "delete"}[i]))
 		require.NoError(t, err)
 		view(t, m, "ann")
-		for key, value := range contents(t, db) {
+		for key, value := range maxCachedContents(t, db) {
 			for _, secret := range gone {
 				require.NotContains(t, value, secret, key)
 			}
@@ -684,7 +684,7 @@ func TestSecretsThatWereNone(t *testing.T) {
 		require.Equal(t, "old-token", token.Or(w.State(), ""))
 		return token.Set(w.State(), "new-token")
 	}))
-	for key, value := range contents(t, db) {
+	for key, value := range maxCachedContents(t, db) {
 		require.NotContains(t, value, "old-token", key)
 	}
 	for r, err := range before.Records(t.Context(), "ann", view(t, before, "ann").Oldest) {
@@ -731,7 +731,7 @@ func TestHooks(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, "v", value)
-	for key := range contents(t, db) {
+	for key := range maxCachedContents(t, db) {
 		require.Regexp(t, `^agent:(workspace:ann|data:ann:k)`, key)
 	}
 }

@@ -14,32 +14,38 @@ import (
 // members are the members of an object that this binary does not know. They are
 // written back as they came, so that an old binary takes nothing away from what a
 // newer one wrote.
-type members = jsontext.Object
+type unknownMembers = jsontext.Object
 
-func (h head) MarshalJSON() ([]byte, error) { type known head; return open(known(h), h.rest) }
+func (h head) MarshalJSON() ([]byte, error) { type known head; return open(known(h), h.unknownMembers) }
 func (h *head) UnmarshalJSON(data []byte) error {
 	type known head
-	return split(data, (*known)(h), &h.rest)
+	return split(data, (*known)(h), &h.unknownMembers)
 }
 
-func (l lease) MarshalJSON() ([]byte, error) { type known lease; return open(known(l), l.rest) }
-func (l *lease) UnmarshalJSON(data []byte) error {
-	type known lease
-	return split(data, (*known)(l), &l.rest)
+func (l activeRun) MarshalJSON() ([]byte, error) {
+	type known activeRun
+	return open(known(l), l.unknownMembers)
+}
+func (l *activeRun) UnmarshalJSON(data []byte) error {
+	type known activeRun
+	return split(data, (*known)(l), &l.unknownMembers)
 }
 
-func (i item) MarshalJSON() ([]byte, error) { type known item; return open(known(i), i.rest) }
-func (i *item) UnmarshalJSON(data []byte) error {
-	type known item
-	return split(data, (*known)(i), &i.rest)
+func (i pendingMessage) MarshalJSON() ([]byte, error) {
+	type known pendingMessage
+	return open(known(i), i.unknownMembers)
+}
+func (i *pendingMessage) UnmarshalJSON(data []byte) error {
+	type known pendingMessage
+	return split(data, (*known)(i), &i.unknownMembers)
 }
 
 // A head has many of these, so they are read and written without reflection.
-func (d done) MarshalJSON() ([]byte, error) {
-	return append(members{}.WithString("id", d.ID).WithString("as", d.As), d.rest...).JSON(), nil
+func (d finishedMessage) MarshalJSON() ([]byte, error) {
+	return append(unknownMembers{}.WithString("id", d.ID).WithString("as", d.Outcome), d.unknownMembers...).JSON(), nil
 }
 
-func (d *done) UnmarshalJSON(data []byte) error {
+func (d *finishedMessage) UnmarshalJSON(data []byte) error {
 	list, err := jsontext.Members(data)
 	if err != nil {
 		return err
@@ -50,11 +56,11 @@ func (d *done) UnmarshalJSON(data []byte) error {
 		case "id":
 			known = &d.ID
 		case "as":
-			known = &d.As
+			known = &d.Outcome
 		}
 		switch {
 		case known == nil:
-			d.rest = append(d.rest, jsontext.Member{Name: m.Name, Value: slices.Clone(m.Value)})
+			d.unknownMembers = append(d.unknownMembers, jsontext.Member{Name: m.Name, Value: slices.Clone(m.Value)})
 		case jsontext.Kind(m.Value) != "string":
 			return &fault.Error{Path: "$." + m.Name, Want: "string", Got: jsontext.Kind(m.Value)}
 		default:
@@ -64,26 +70,35 @@ func (d *done) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func (d dead) MarshalJSON() ([]byte, error) { type known dead; return open(known(d), d.rest) }
-func (d *dead) UnmarshalJSON(data []byte) error {
-	type known dead
-	return split(data, (*known)(d), &d.rest)
+func (d deadLetter) MarshalJSON() ([]byte, error) {
+	type known deadLetter
+	return open(known(d), d.unknownMembers)
+}
+func (d *deadLetter) UnmarshalJSON(data []byte) error {
+	type known deadLetter
+	return split(data, (*known)(d), &d.unknownMembers)
 }
 
-func (r ref) MarshalJSON() ([]byte, error) { type known ref; return open(known(r), r.rest) }
-func (r *ref) UnmarshalJSON(data []byte) error {
-	type known ref
-	return split(data, (*known)(r), &r.rest)
+func (r blobRef) MarshalJSON() ([]byte, error) {
+	type known blobRef
+	return open(known(r), r.unknownMembers)
+}
+func (r *blobRef) UnmarshalJSON(data []byte) error {
+	type known blobRef
+	return split(data, (*known)(r), &r.unknownMembers)
 }
 
-func (s snap) MarshalJSON() ([]byte, error) { type known snap; return open(known(s), s.rest) }
-func (s *snap) UnmarshalJSON(data []byte) error {
-	type known snap
-	return split(data, (*known)(s), &s.rest)
+func (s snapshot) MarshalJSON() ([]byte, error) {
+	type known snapshot
+	return open(known(s), s.unknownMembers)
+}
+func (s *snapshot) UnmarshalJSON(data []byte) error {
+	type known snapshot
+	return split(data, (*known)(s), &s.unknownMembers)
 }
 
 // open encodes a struct with the members that it does not know at the end.
-func open(known any, rest members) ([]byte, error) {
+func open(known any, rest unknownMembers) ([]byte, error) {
 	data, err := jsontext.Marshal(known)
 	if err != nil || len(rest) == 0 {
 		return data, err
@@ -94,13 +109,13 @@ func open(known any, rest members) ([]byte, error) {
 
 // split decodes an object into a struct, by the exact names of its members, and
 // leaves those that the struct does not have to rest.
-func split(data []byte, known any, rest *members) error {
+func split(data []byte, known any, rest *unknownMembers) error {
 	all, err := jsontext.Members(data)
 	if err != nil {
 		return err
 	}
 	names := namesOf(reflect.TypeOf(known).Elem())
-	var mine members
+	var mine unknownMembers
 	for _, m := range all {
 		if slices.Contains(names, m.Name) {
 			mine = append(mine, m)

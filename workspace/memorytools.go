@@ -33,7 +33,7 @@ func (m *Memory) Tools() []*tool.Tool {
 				return "remembered", nil
 			})),
 		tool.Must(tool.New("memory_get",
-			"Get what is remembered under a key: null if nothing is, "+mask+" in place of a secret.",
+			"Get what is remembered under a key: null if nothing is, "+masked+" in place of a secret.",
 			func(_ context.Context, in key) (*string, error) {
 				entry, found := m.Get(in.Key)
 				if !found {

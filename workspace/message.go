@@ -68,13 +68,13 @@ func decodeMessage(key string, data []byte) (Message, error) {
 }
 
 // message returns the message of an item.
-func (l *ledger) message(ctx context.Context, i item) (Message, error) {
-	if i.Body == nil {
-		return decodeMessage(l.key, i.Message)
+func (l *ledger) readMessage(ctx context.Context, i pendingMessage) (Message, error) {
+	if i.BodyBlob == nil {
+		return decodeMessage(l.key, i.Body)
 	}
-	data, err := l.fetch(ctx, *i.Body)
+	data, err := l.fetchBlob(ctx, *i.BodyBlob)
 	if err != nil {
 		return Message{}, err
 	}
-	return decodeMessage(l.blobKey(i.Body.Name), data)
+	return decodeMessage(l.blobKey(i.BodyBlob.Name), data)
 }

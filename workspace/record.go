@@ -36,29 +36,29 @@ type Record struct {
 
 // entry is a record as it is stored and will always be: its JSON, with the hash of
 // the chain up to it at the end.
-type entry struct {
+type storedRecord struct {
 	text    json.RawMessage
 	version uint64
 	chain   string
 }
 
 // link returns the entry of a record that comes after a chain.
-func (r *Record) link(chain string) (entry, error) {
+func (r *Record) chainAfter(chain string) (storedRecord, error) {
 	body, err := jsontext.Marshal(r)
 	if err != nil {
-		return entry{}, err
+		return storedRecord{}, err
 	}
-	e := entry{version: r.Version, chain: hash([]byte(chain), body)}
-	e.text = withLast(body, "chain", e.chain)
+	e := storedRecord{version: r.Version, chain: hash([]byte(chain), body)}
+	e.text = appendHash(body, "chain", e.chain)
 	return e, nil
 }
 
 // MarshalJSON returns the text.
-func (e entry) MarshalJSON() ([]byte, error) { return e.text, nil }
+func (e storedRecord) MarshalJSON() ([]byte, error) { return e.text, nil }
 
 // UnmarshalJSON keeps the text.
-func (e *entry) UnmarshalJSON(data []byte) error {
-	_, chain, ok := cutLast(data, "chain")
+func (e *storedRecord) UnmarshalJSON(data []byte) error {
+	_, chain, ok := cutHash(data, "chain")
 	if !ok {
 		return fmt.Errorf("a record has no chain")
 	}
@@ -68,14 +68,14 @@ func (e *entry) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &head); err != nil {
 		return err
 	}
-	*e = entry{text: append([]byte(nil), data...), version: head.Version, chain: chain}
+	*e = storedRecord{text: append([]byte(nil), data...), version: head.Version, chain: chain}
 	return nil
 }
 
 // record returns what the entry says, if it is the one that comes after a point.
-func (e *entry) record(key string, after point) (*Record, error) {
+func (e *storedRecord) decode(key string, after position) (*Record, error) {
 	where := fmt.Sprintf("record %d", e.version)
-	body, _, _ := cutLast(e.text, "chain")
+	body, _, _ := cutHash(e.text, "chain")
 	switch {
 	case e.version != after.Version+1:
 		return nil, corrupt(key, fmt.Sprintf("%s comes after version %d", where, after.Version))
@@ -92,4 +92,4 @@ func (e *entry) record(key string, after point) (*Record, error) {
 	return r, nil
 }
 
-func (e *entry) point() point { return point{e.version, e.chain} }
+func (e *storedRecord) position() position { return position{e.version, e.chain} }

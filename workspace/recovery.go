@@ -13,7 +13,7 @@ import (
 
 // watch looks after the run of a workspace, in the background, until there is none:
 // if its holder dies, it is taken over.
-func (m *Manager) watch(user string, l *ledger) {
+func (m *Manager) watchRun(user string, l *ledger) {
 	if m.opts.Run == nil {
 		return
 	}
@@ -32,7 +32,7 @@ func (m *Manager) watch(user string, l *ledger) {
 	if !m.background(func() {
 		defer forget()
 		for {
-			found, err := m.rescue(m.ctx, l)
+			found, err := m.takeOverIfExpired(m.ctx, l)
 			if m.ctx.Err() != nil || err == nil && !found {
 				return
 			}
@@ -48,58 +48,58 @@ func (m *Manager) watch(user string, l *ledger) {
 // rescue looks at the run of a workspace until it shows a sign of life or ends, or,
 // if it does neither for long enough, takes it over, to be worked off in the
 // background. It returns whether it has found a run.
-func (m *Manager) rescue(ctx context.Context, l *ledger) (found bool, err error) {
-	h, _, err := l.read(ctx)
+func (m *Manager) takeOverIfExpired(ctx context.Context, l *ledger) (found bool, err error) {
+	h, _, err := l.readHead(ctx)
 	if err != nil || h.Run == nil {
 		return false, err
 	}
-	seen, since, silence := pulseOf(h), time.Now(), h.Run.ttl()*3/2
+	seen, since, silence := leaseStateOf(h), time.Now(), h.Run.duration()*3/2
 	for time.Since(since) < silence {
 		if err := l.pause(ctx, min(silence/6, silence-time.Since(since))); err != nil {
 			return true, err
 		}
-		if h, _, err = l.read(ctx); err != nil {
+		if h, _, err = l.readHead(ctx); err != nil {
 			return true, err
 		}
-		if pulseOf(h) != seen {
+		if leaseStateOf(h) != seen {
 			return true, nil
 		}
 	}
-	defer m.busy()()
-	next := l.tenure()
-	lost := h.Run.Item
+	defer m.trackRun()()
+	next := l.newLease()
+	lost := h.Run.Message
 	h, err = l.takeOver(ctx, seen, m.opts.Takeover, m.opts.Attempts, next)
 	switch {
-	case errors.Is(err, errAlive):
+	case errors.Is(err, errLeaseRenewed):
 		return true, nil
 	case err != nil:
 		return true, err
 	}
-	m.buried(ctx, l, h, lost)
-	if h.Run == nil || h.Run.ID != next.id {
+	m.reportDeadLetter(ctx, l, h, lost)
+	if h.Run == nil || h.Run.LeaseID != next.leaseID {
 		return true, nil
 	}
 	run, err := m.newRun(m.ctx, l, h)
 	if err != nil {
 		return true, err
 	}
-	m.opts.Hooks.started(run.ctx, run)
-	m.inBackground(run)
+	m.opts.Hooks.runStarted(run.ctx, run)
+	m.drainInBackground(run)
 	return true, nil
 }
 
 // buried tells of a message that was given up, if it was.
-func (m *Manager) buried(ctx context.Context, l *ledger, h *head, lost item) {
-	if m.opts.Hooks.OnMessageDead == nil || h.fate(lost.ID) != "dead" {
+func (m *Manager) reportDeadLetter(ctx context.Context, l *ledger, h *head, lost pendingMessage) {
+	if m.opts.Hooks.OnMessageDead == nil || h.messageState(lost.ID) != "dead" {
 		return
 	}
-	if msg, err := l.message(ctx, lost); err == nil {
+	if msg, err := l.readMessage(ctx, lost); err == nil {
 		m.opts.Hooks.OnMessageDead(ctx, l.user, msg)
 	}
 }
 
 // rescuers is how many workspaces Recover looks at at the same time.
-const rescuers = 64
+const maxRecoveries = 64
 
 // Recover looks for runs whose process has died, takes them over and works off, in
 // the background, what waits behind them; see Wait. It takes longer than the TTL, for
@@ -110,7 +110,7 @@ const rescuers = 64
 func (m *Manager) Recover(ctx context.Context) error {
 	leave, err := m.enter()
 	if err != nil {
-		return about("recover", "", err)
+		return wrapError("recover", "", err)
 	}
 	defer leave()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -120,12 +120,12 @@ func (m *Manager) Recover(ctx context.Context) error {
 		wg   sync.WaitGroup
 		mu   sync.Mutex
 		errs []error
-		free = make(chan struct{}, rescuers)
+		free = make(chan struct{}, maxRecoveries)
 	)
 	fail := func(user string, err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		errs = append(errs, about("recover", user, err))
+		errs = append(errs, wrapError("recover", user, err))
 	}
 	for user, err := range m.List(ctx) {
 		if err != nil {
@@ -140,7 +140,7 @@ func (m *Manager) Recover(ctx context.Context) error {
 		free <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-free }()
-			if _, err := m.rescue(ctx, l); err != nil {
+			if _, err := m.takeOverIfExpired(ctx, l); err != nil {
 				fail(user, err)
 			}
 		})
@@ -155,9 +155,9 @@ func (m *Manager) List(ctx context.Context) iter.Seq2[string, error] {
 		after := ""
 		for {
 			var next *store.Entry
-			for e, err := range m.db.Scan(ctx, prefix, after) {
+			for e, err := range m.db.Scan(ctx, headPrefix, after) {
 				if err != nil {
-					yield("", about("list", "", err))
+					yield("", wrapError("list", "", err))
 					return
 				}
 				next = &e
@@ -166,9 +166,9 @@ func (m *Manager) List(ctx context.Context) iter.Seq2[string, error] {
 			if next == nil {
 				return
 			}
-			name, _, blob := strings.Cut(strings.TrimPrefix(next.Key, prefix), blobs)
+			name, _, blob := strings.Cut(strings.TrimPrefix(next.Key, headPrefix), blobInfix)
 			if blob { // after those of this workspace
-				after = prefix + name + "/b0"
+				after = headPrefix + name + "/b0"
 				continue
 			}
 			after = next.Key
@@ -176,7 +176,7 @@ func (m *Manager) List(ctx context.Context) iter.Seq2[string, error] {
 			if err != nil {
 				err = corrupt(next.Key, err.Error())
 			}
-			if !yield(user, about("list", user, err)) || err != nil {
+			if !yield(user, wrapError("list", user, err)) || err != nil {
 				return
 			}
 		}

@@ -14,11 +14,11 @@ import (
 // Run is the handling of one message, by who holds the workspace. While it is under
 // way nobody else changes the workspace. All methods are safe for concurrent use.
 type Run struct {
-	content
+	liveContent
 	m       *Manager
 	ledger  *ledger
-	lease   string
-	work    string
+	leaseID string
+	runID   string
 	attempt int
 	ttl     time.Duration
 	base    uint64 // the version at which the run began
@@ -30,45 +30,45 @@ type Run struct {
 	ended error
 	reply string
 
-	beats sync.Mutex
-	alive time.Time // when the last sign of life was asked for that was given
+	renewal   sync.Mutex
+	renewedAt time.Time // when the last sign of life was asked for that was given
 }
 
 // newRun returns the run that a head says to be ours.
 func (m *Manager) newRun(ctx context.Context, l *ledger, h *head) (*Run, error) {
-	msg, err := l.message(ctx, h.Run.Item)
+	msg, err := l.readMessage(ctx, h.Run.Message)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := l.content(ctx, h, h.now())
+	doc, err := l.content(ctx, h, h.position())
 	if err != nil {
 		return nil, err
 	}
-	c, err := newContent(l.user, m.opts.Schema, doc, h.now())
+	c, err := newLiveContent(l.user, m.opts.Schema, doc, h.position())
 	if err != nil {
 		return nil, err
 	}
 	r := &Run{
-		content: *c, m: m, ledger: l, lease: h.Run.ID, work: h.Run.Work, attempt: h.Run.Attempt, ttl: h.Run.ttl(),
-		base: h.Run.Base.Version, message: msg, alive: time.Now(),
+		liveContent: *c, m: m, ledger: l, leaseID: h.Run.LeaseID, runID: h.Run.RunID, attempt: h.Run.Attempt, ttl: h.Run.duration(),
+		base: h.Run.Base.Version, message: msg, renewedAt: time.Now(),
 	}
-	if r.at.Version == r.base { // else it is there
-		if err := r.receive(); err != nil {
+	if r.position.Version == r.base { // else it is there
+		if err := r.receiveMessage(); err != nil {
 			return nil, err
 		}
 	}
 	ctx, r.cancel = context.WithCancelCause(ctx)
 	r.ctx = state.NewContext(NewContext(ctx, r), r.state)
-	if !m.background(r.keepAlive) {
+	if !m.background(r.renewLoop) {
 		r.cancel(ErrClosed)
 		return nil, ErrClosed
 	}
-	m.hold(r)
+	m.holdRun(r)
 	return r, nil
 }
 
 // receive puts the message into the conversation.
-func (r *Run) receive() error {
+func (r *Run) receiveMessage() error {
 	if err := state.Messages.Set(r.state, []state.Message{r.message.Content}); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (r *Run) receive() error {
 // what a tool is to do, such as the order that it refunds, ID is a key by which those
 // who do it can tell that it was done. Together with Step it is a key for what is
 // done between two commits.
-func (r *Run) ID() string { return r.work }
+func (r *Run) ID() string { return r.runID }
 
 // Step returns how many records there are of the run. It is where the run goes on
 // when it is taken over, unless calls of tools were committed without a result: the
@@ -95,7 +95,7 @@ func (r *Run) ID() string { return r.work }
 func (r *Run) Step() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return int(r.at.Version - r.base)
+	return int(r.position.Version - r.base)
 }
 
 // Attempt returns how often the run was taken over because its process had died.
@@ -137,9 +137,9 @@ func (r *Run) Reply() string {
 func (r *Run) Commit(ctx context.Context) error {
 	effects, err := r.commit(ctx)
 	if err != nil {
-		return about("commit", r.user, err)
+		return wrapError("commit", r.user, err)
 	}
-	r.m.opts.Hooks.remembered(ctx, r.user, effects)
+	r.m.opts.Hooks.memoryChanged(ctx, r.user, effects)
 	return nil
 }
 
@@ -154,29 +154,29 @@ func (r *Run) commit(ctx context.Context) ([]state.Effect, error) {
 		return nil, err
 	}
 	asked := time.Now()
-	at, err := r.ledger.commit(ctx, r.lease, r.message.ID, r.at, x.effects, x.purge)
+	at, err := r.ledger.commit(ctx, r.leaseID, r.message.ID, r.position, x.effects, x.purge)
 	if err != nil {
-		return nil, r.lost(err)
+		return nil, r.endIfLost(err)
 	}
-	r.lives(asked)
-	return x.effects, r.saved(x, at)
+	r.renewed(asked)
+	return x.effects, r.noteStored(x, at)
 }
 
 // lost ends the run if err says that it is not the holder's any more.
-func (r *Run) lost(err error) error {
+func (r *Run) endIfLost(err error) error {
 	if errors.Is(err, ErrFenced) || errors.Is(err, ErrRolledBack) || errors.Is(err, store.ErrUnknownOutcome) {
-		r.over(err)
+		r.end(err)
 	}
 	return err
 }
 
 // over ends the run. It is called with the lock.
-func (r *Run) over(err error) {
+func (r *Run) end(err error) {
 	if r.ended == nil {
 		r.ended = err
-		r.end(err)
+		r.endWrites(err)
 		r.cancel(err)
-		r.m.release(r)
+		r.m.releaseRun(r)
 	}
 }
 
@@ -187,11 +187,11 @@ func (r *Run) over(err error) {
 func (r *Run) Finish(ctx context.Context) (*Run, error) {
 	h, effects, err := r.finish(ctx)
 	if err != nil {
-		return nil, about("finish", r.user, err)
+		return nil, wrapError("finish", r.user, err)
 	}
-	r.m.opts.Hooks.remembered(ctx, r.user, effects)
-	r.m.opts.Hooks.completed(ctx, r, nil)
-	return r.next(ctx, h), nil
+	r.m.opts.Hooks.memoryChanged(ctx, r.user, effects)
+	r.m.opts.Hooks.runCompleted(ctx, r, nil)
+	return r.nextRun(ctx, h), nil
 }
 
 func (r *Run) finish(ctx context.Context) (successor, []state.Effect, error) {
@@ -217,15 +217,15 @@ func (r *Run) finish(ctx context.Context) (successor, []state.Effect, error) {
 		return successor{}, nil, err
 	}
 	x.effects = append(x.effects, window...)
-	t := r.ledger.tenure()
-	h, at, err := r.ledger.finish(ctx, r.lease, r.message.ID, r.at, x.effects, x.purge, t)
+	t := r.ledger.newLease()
+	h, at, err := r.ledger.finish(ctx, r.leaseID, r.message.ID, r.position, x.effects, x.purge, t)
 	if err != nil {
-		return successor{}, nil, r.lost(err)
+		return successor{}, nil, r.endIfLost(err)
 	}
-	r.at = at
-	r.ledger.keep(at, doc)
-	r.over(ErrRunEnded)
-	return successor{h, t.id}, told, nil
+	r.position = at
+	r.ledger.cacheContent(at, doc)
+	r.end(ErrRunEnded)
+	return successor{h, t.leaseID}, told, nil
 }
 
 // Fail ends the run without storing what was not committed, and marks the message
@@ -233,14 +233,14 @@ func (r *Run) finish(ctx context.Context) (successor, []state.Effect, error) {
 // returns the next run, as Finish does.
 func (r *Run) Fail(ctx context.Context, reason error) (*Run, error) {
 	if reason == nil {
-		return nil, about("fail", r.user, fmt.Errorf("%w: no reason", ErrInvalid))
+		return nil, wrapError("fail", r.user, fmt.Errorf("%w: no reason", ErrInvalid))
 	}
 	h, err := r.fail(ctx)
 	if err != nil {
-		return nil, about("fail", r.user, err)
+		return nil, wrapError("fail", r.user, err)
 	}
-	r.m.opts.Hooks.completed(ctx, r, reason)
-	return r.next(ctx, h), nil
+	r.m.opts.Hooks.runCompleted(ctx, r, reason)
+	return r.nextRun(ctx, h), nil
 }
 
 func (r *Run) fail(ctx context.Context) (successor, error) {
@@ -249,48 +249,48 @@ func (r *Run) fail(ctx context.Context) (successor, error) {
 	if r.ended != nil {
 		return successor{}, r.ended
 	}
-	t := r.ledger.tenure()
-	h, err := r.ledger.fail(ctx, r.lease, r.message.ID, r.at, t)
+	t := r.ledger.newLease()
+	h, err := r.ledger.fail(ctx, r.leaseID, r.message.ID, r.position, t)
 	if err != nil {
-		return successor{}, r.lost(err)
+		return successor{}, r.endIfLost(err)
 	}
-	r.over(ErrRunEnded)
-	return successor{h, t.id}, nil
+	r.end(ErrRunEnded)
+	return successor{h, t.leaseID}, nil
 }
 
 // successor is what a run has left behind.
 type successor struct {
-	head  *head
-	lease string // of the next run, if there is one
+	head    *head
+	leaseID string // of the next run, if there is one
 }
 
 // next returns the run that has begun at the end of this one.
-func (r *Run) next(ctx context.Context, s successor) *Run {
-	r.m.tidy(ctx, r.ledger, s.head)
-	if s.head.Run == nil || s.head.Run.ID != s.lease {
+func (r *Run) nextRun(ctx context.Context, s successor) *Run {
+	r.m.compactIfDue(ctx, r.ledger, s.head)
+	if s.head.Run == nil || s.head.Run.LeaseID != s.leaseID {
 		return nil
 	}
 	// The next run is not part of the call that had begun this one.
 	next, err := r.m.newRun(r.m.ctx, r.ledger, s.head)
 	if err != nil {
-		r.m.watch(r.user, r.ledger) // it is nobody's now
+		r.m.watchRun(r.user, r.ledger) // it is nobody's now
 		return nil
 	}
-	r.m.opts.Hooks.started(next.ctx, next)
+	r.m.opts.Hooks.runStarted(next.ctx, next)
 	return next
 }
 
 // abandon gives no more signs of life, so that the run is taken over.
 func (r *Run) abandon(err error) {
 	r.mu.Lock()
-	r.over(fmt.Errorf("%w: its end was not stored: %v", ErrFenced, err))
+	r.end(fmt.Errorf("%w: its end was not stored: %v", ErrFenced, err))
 	r.mu.Unlock()
-	r.m.watch(r.user, r.ledger)
+	r.m.watchRun(r.user, r.ledger)
 }
 
 // keepAlive shows that the holder lives, until the run ends.
-func (r *Run) keepAlive() {
-	defer r.m.release(r)
+func (r *Run) renewLoop() {
+	defer r.m.releaseRun(r)
 	beat := time.NewTicker(r.ttl / 3)
 	defer beat.Stop()
 	for {
@@ -303,43 +303,43 @@ func (r *Run) keepAlive() {
 		case <-beat.C:
 		}
 		// Before others can think that it is dead, the run gives up by itself.
-		ctx, cancel := context.WithTimeout(r.ctx, r.left())
+		ctx, cancel := context.WithTimeout(r.ctx, r.leaseLeft())
 		asked := time.Now()
-		_, err := r.ledger.renew(ctx, r.lease, r.message.ID)
+		_, err := r.ledger.renew(ctx, r.leaseID, r.message.ID)
 		cancel()
 		switch {
 		case err == nil:
-			r.lives(asked)
+			r.renewed(asked)
 			continue
 		case errors.Is(err, ErrFenced), errors.Is(err, ErrRolledBack):
-		case r.left() <= 0:
+		case r.leaseLeft() <= 0:
 			err = fmt.Errorf("%w: no sign of life for too long: %v", ErrFenced, err)
 		default:
 			continue
 		}
 		r.cancel(err) // lets go who holds the lock
 		r.mu.Lock()
-		r.over(err)
+		r.end(err)
 		r.mu.Unlock()
 		return
 	}
 }
 
 // left returns for how long the run may go on without a sign of life.
-func (r *Run) left() time.Duration {
-	r.beats.Lock()
-	defer r.beats.Unlock()
-	return r.ttl*3/4 - time.Since(r.alive)
+func (r *Run) leaseLeft() time.Duration {
+	r.renewal.Lock()
+	defer r.renewal.Unlock()
+	return r.ttl*3/4 - time.Since(r.renewedAt)
 }
 
-func (r *Run) lives(at time.Time) {
-	r.beats.Lock()
-	defer r.beats.Unlock()
-	r.alive = at
+func (r *Run) renewed(at time.Time) {
+	r.renewal.Lock()
+	defer r.renewal.Unlock()
+	r.renewedAt = at
 }
 
 // lasts reports whether the run can still be ended by its holder.
-func (r *Run) lasts() bool {
+func (r *Run) leaseValid() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ended == nil

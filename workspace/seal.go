@@ -24,7 +24,7 @@ type Key struct {
 }
 
 // String returns the ID.
-func (k Key) String() string { return fmt.Sprintf("key %q %s", fault.Clip(k.ID), mask) }
+func (k Key) String() string { return fmt.Sprintf("key %q %s", fault.Clip(k.ID), masked) }
 
 // GoString returns String.
 func (k Key) GoString() string { return k.String() }

@@ -22,7 +22,7 @@ type Settings struct {
 }
 
 // settings holds the Settings of a workspace for concurrent use.
-type settings struct {
+type sharedSettings struct {
 	changing sync.Mutex // held during a change, so that no concurrent change is lost
 
 	mu     sync.Mutex
@@ -31,8 +31,8 @@ type settings struct {
 	ended  error
 }
 
-func newSettings(stored map[string][]byte) (*settings, error) {
-	s := &settings{stored: stored}
+func decodeSettings(stored map[string][]byte) (*sharedSettings, error) {
+	s := &sharedSettings{stored: stored}
 	for name, dst := range map[string]any{
 		"chat_id": &s.now.ChatID, "platform": &s.now.Platform, "mcp_servers": &s.now.MCPServers, "debug_mode": &s.now.DebugMode,
 	} {
@@ -45,7 +45,7 @@ func newSettings(stored map[string][]byte) (*settings, error) {
 	return s, nil
 }
 
-func (s *settings) get() Settings {
+func (s *sharedSettings) get() Settings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.now
@@ -55,7 +55,7 @@ func (s *settings) get() Settings {
 
 // change lets fn change the settings. It does not hold mu while it calls fn, which
 // may read the settings.
-func (s *settings) change(fn func(*Settings)) error {
+func (s *sharedSettings) change(fn func(*Settings)) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	c := s.get()
@@ -79,7 +79,7 @@ func (s *settings) change(fn func(*Settings)) error {
 }
 
 // effects returns what has to change in the document.
-func (s *settings) effects() ([]state.Effect, error) {
+func (s *sharedSettings) effects() ([]state.Effect, error) {
 	c := s.get()
 	var effects []state.Effect
 	for _, f := range []struct {
@@ -107,7 +107,7 @@ func (s *settings) effects() ([]state.Effect, error) {
 }
 
 // saved notes that effects are in the document now.
-func (s *settings) saved(effects []state.Effect) {
+func (s *sharedSettings) saved(effects []state.Effect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stored = maps.Clone(s.stored)
@@ -125,7 +125,7 @@ func (s *settings) saved(effects []state.Effect) {
 	}
 }
 
-func (s *settings) end(err error) {
+func (s *sharedSettings) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = err

@@ -66,7 +66,7 @@ func TestTampering(t *testing.T) {
 	for _, keys := range [][]workspace.Key{nil, {key("a")}} {
 		db := store.NewMemory()
 		fill(t, db, keys...)
-		whole := contents(t, db)
+		whole := maxCachedContents(t, db)
 		require.Greater(t, len(whole), 10)
 		failing := func(what string, values map[string]string, want ...error) {
 			t.Helper()
@@ -79,7 +79,7 @@ func TestTampering(t *testing.T) {
 				ok = ok || errIs(err, w)
 			}
 			require.True(t, ok, "%s, sealed %t: %v", what, keys != nil, err)
-			require.Equal(t, values, contents(t, db), "%s: nothing is written to what is damaged", what)
+			require.Equal(t, values, maxCachedContents(t, db), "%s: nothing is written to what is damaged", what)
 		}
 		with := func(key, value string) map[string]string {
 			values := map[string]string{}
@@ -122,12 +122,12 @@ func errIs(err, want error) bool { return err != nil && strings.Contains(err.Err
 func TestSealed(t *testing.T) {
 	db := store.NewMemory()
 	fill(t, db, key("a"))
-	for key, value := range contents(t, db) {
+	for key, value := range maxCachedContents(t, db) {
 		for _, plain := range []string{"large", "notes", "000000", "nonce"} {
 			require.NotContains(t, value, plain, key)
 		}
 	}
-	sealed := contents(t, db)
+	sealed := maxCachedContents(t, db)
 	for name, keys := range map[string][]workspace.Key{
 		"none": nil, "another": {key("b")}, "another of its name": {{ID: "a", Secret: bytes.Repeat([]byte("x"), 32)}},
 	} {
@@ -138,7 +138,7 @@ func TestSealed(t *testing.T) {
 		require.Error(t, err, name)
 		_, err = m.Reset(t.Context(), "ann")
 		require.Error(t, err, name)
-		require.Equal(t, sealed, contents(t, db), name)
+		require.Equal(t, sealed, maxCachedContents(t, db), name)
 	}
 	// The values of one workspace are none of another's.
 	moved := map[string]string{}
@@ -211,14 +211,14 @@ func TestRolledBack(t *testing.T) {
 	}
 	m := open(t, db, opts)
 	require.NoError(t, set(m))
-	older := contents(t, db)
+	older := maxCachedContents(t, db)
 	require.NoError(t, set(m))
 	write(t, db, older)
 	for name, m := range map[string]*workspace.Manager{"who has seen it": m, "who has the anchor": open(t, db, opts)} {
 		require.ErrorIs(t, set(m), workspace.ErrRolledBack, name)
 		_, err := m.View(t.Context(), "ann")
 		require.ErrorIs(t, err, workspace.ErrRolledBack, name)
-		require.Equal(t, older, contents(t, db))
+		require.Equal(t, older, maxCachedContents(t, db))
 	}
 	write(t, db, nil)
 	_, err := open(t, db, opts).View(t.Context(), "ann")

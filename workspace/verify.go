@@ -36,7 +36,7 @@ type Report struct {
 // Options.Anchor.
 func (m *Manager) Verify(ctx context.Context, userID string) (Report, error) {
 	report, err := m.verify(ctx, userID)
-	return report, about("verify", userID, err)
+	return report, wrapError("verify", userID, err)
 }
 
 func (m *Manager) verify(ctx context.Context, userID string) (Report, error) {
@@ -45,15 +45,15 @@ func (m *Manager) verify(ctx context.Context, userID string) (Report, error) {
 	if err != nil {
 		return report, err
 	}
-	_, err = l.look(ctx, func(h *head) error {
+	_, err = l.readStable(ctx, func(h *head) error {
 		data, err := h.encode()
 		if err != nil {
 			return err
 		}
-		report = Report{Version: h.Version, Oldest: h.start().Version, Bytes: len(data)}
+		report = Report{Version: h.Version, Oldest: h.snapshotPosition().Version, Bytes: len(data)}
 		seen := map[string]bool{}
-		check := func(r ref) error {
-			data, err := l.fetch(ctx, r)
+		check := func(r blobRef) error {
+			data, err := l.fetchBlob(ctx, r)
 			if err == nil && seen[r.Name] {
 				err = corrupt(l.blobKey(r.Name), "is there twice")
 			}
@@ -62,14 +62,14 @@ func (m *Manager) verify(ctx context.Context, userID string) (Report, error) {
 			report.Bytes += len(data)
 			return err
 		}
-		for _, r := range h.refs() {
+		for _, r := range h.blobRefs() {
 			if r.To == 0 { // records come below
 				if err := check(r); err != nil {
 					return err
 				}
 			}
 		}
-		for r, err := range l.below(ctx, h.Segs, 0) {
+		for r, err := range l.walkSegments(ctx, h.Segments, 0) {
 			if err == nil {
 				err = check(r)
 			}
@@ -77,11 +77,11 @@ func (m *Manager) verify(ctx context.Context, userID string) (Report, error) {
 				return err
 			}
 		}
-		doc, err := l.snapshot(ctx, h)
+		doc, err := l.readSnapshot(ctx, h)
 		if err != nil {
 			return err
 		}
-		for r, err := range l.records(ctx, h, h.start()) {
+		for r, err := range l.records(ctx, h, h.snapshotPosition()) {
 			if err == nil {
 				err = doc.Apply(r.Effects)
 			}
@@ -90,19 +90,19 @@ func (m *Manager) verify(ctx context.Context, userID string) (Report, error) {
 			}
 			report.Records++
 		}
-		if _, err := newContent(userID, m.opts.Schema, doc, h.now()); err != nil {
+		if _, err := newLiveContent(userID, m.opts.Schema, doc, h.position()); err != nil {
 			return err
 		}
-		if err := (&View{}).waiting(ctx, l, h); err != nil {
+		if err := (&View{}).addMessages(ctx, l, h); err != nil {
 			return err
 		}
-		return l.survey(ctx, seen, &report)
+		return l.surveyBlobs(ctx, seen, &report)
 	})
 	return report, err
 }
 
 // survey looks at the values as they are stored.
-func (l *ledger) survey(ctx context.Context, live map[string]bool, report *Report) error {
+func (l *ledger) surveyBlobs(ctx context.Context, live map[string]bool, report *Report) error {
 	keys := map[string]bool{}
 	note := func(e store.Entry) {
 		if _, _, h := cutSealHeader(e.Value); h.Sealed {
@@ -131,7 +131,7 @@ func (l *ledger) survey(ctx context.Context, live map[string]bool, report *Repor
 
 // masked returns a record in which the values of secrets are masked, and those of
 // fields that the schema does not have, since they may be.
-func (m *Manager) masked(r Record) (Record, error) {
+func (m *Manager) maskRecord(r Record) (Record, error) {
 	open, secret := map[string]bool{}, map[string]bool{}
 	for _, f := range state.New(m.opts.Schema).Fields() {
 		open[f.Name], secret[f.Name] = !f.Secret, f.Secret
@@ -141,7 +141,7 @@ func (m *Manager) masked(r Record) (Record, error) {
 		switch {
 		case e.Value == "":
 		case e.Part == document.PartField && !open[e.Field], e.Part == document.PartKey && secret[e.Field]:
-			e.Value = state.JSONText(mask)
+			e.Value = state.JSONText(masked)
 		case e.Part == document.PartMemory:
 			entry, _, err := decodeEntry([]byte(e.Value))
 			if err != nil {

@@ -34,7 +34,7 @@ type RunInfo struct {
 // is empty.
 func (m *Manager) View(ctx context.Context, userID string) (*View, error) {
 	v, err := m.view(ctx, userID, nil)
-	return v, about("view", userID, err)
+	return v, wrapError("view", userID, err)
 }
 
 // ViewAt returns the content of a workspace at an earlier version, with the run and
@@ -42,7 +42,7 @@ func (m *Manager) View(ctx context.Context, userID string) (*View, error) {
 // Oldest.
 func (m *Manager) ViewAt(ctx context.Context, userID string, version uint64) (*View, error) {
 	v, err := m.view(ctx, userID, &version)
-	return v, about("view", userID, err)
+	return v, wrapError("view", userID, err)
 }
 
 func (m *Manager) view(ctx context.Context, userID string, version *uint64) (*View, error) {
@@ -51,11 +51,11 @@ func (m *Manager) view(ctx context.Context, userID string, version *uint64) (*Vi
 		return nil, err
 	}
 	v := &View{}
-	_, err = l.look(ctx, func(h *head) error {
-		at := h.now()
+	_, err = l.readStable(ctx, func(h *head) error {
+		at := h.position()
 		if version != nil {
 			var err error
-			if at, err = l.pointAt(ctx, h, *version); err != nil {
+			if at, err = l.positionAt(ctx, h, *version); err != nil {
 				return err
 			}
 		}
@@ -63,19 +63,19 @@ func (m *Manager) view(ctx context.Context, userID string, version *uint64) (*Vi
 		if err != nil {
 			return err
 		}
-		c, err := newContent(userID, m.opts.Schema, doc, at)
+		c, err := newLiveContent(userID, m.opts.Schema, doc, at)
 		if err != nil {
 			return err
 		}
-		*v = View{Workspace: c.Workspace, Version: at.Version, Oldest: h.start().Version}
-		v.state = c.stored
+		*v = View{Workspace: c.Workspace, Version: at.Version, Oldest: h.snapshotPosition().Version}
+		v.state = c.storedState
 		for _, field := range doc.Names(document.PartField) {
 			if !v.state.KV().Has(field) {
 				v.Unknown = append(v.Unknown, field)
 			}
 		}
-		c.end(state.ErrReadOnly)
-		return v.waiting(ctx, l, h)
+		c.endWrites(state.ErrReadOnly)
+		return v.addMessages(ctx, l, h)
 	})
 	if err != nil {
 		return nil, err
@@ -84,23 +84,23 @@ func (m *Manager) view(ctx context.Context, userID string, version *uint64) (*Vi
 }
 
 // waiting adds the messages that are not done.
-func (v *View) waiting(ctx context.Context, l *ledger, h *head) error {
+func (v *View) addMessages(ctx context.Context, l *ledger, h *head) error {
 	if h.Run != nil {
-		msg, err := l.message(ctx, h.Run.Item)
+		msg, err := l.readMessage(ctx, h.Run.Message)
 		if err != nil {
 			return err
 		}
-		v.Run = &RunInfo{h.Run.Work, msg, h.Run.Began, h.Run.Attempt}
+		v.Run = &RunInfo{h.Run.RunID, msg, h.Run.Begun, h.Run.Attempt}
 	}
 	for _, i := range h.Queue {
-		msg, err := l.message(ctx, i)
+		msg, err := l.readMessage(ctx, i)
 		if err != nil {
 			return err
 		}
 		v.Queue = append(v.Queue, msg)
 	}
-	for _, d := range h.Dead {
-		msg, err := l.message(ctx, d.Item)
+	for _, d := range h.DeadLetters {
+		msg, err := l.readMessage(ctx, d.Message)
 		if err != nil {
 			return err
 		}
@@ -110,22 +110,22 @@ func (v *View) waiting(ctx context.Context, l *ledger, h *head) error {
 }
 
 // pointAt returns the point of a version.
-func (l *ledger) pointAt(ctx context.Context, h *head, version uint64) (point, error) {
-	switch start := h.start(); {
+func (l *ledger) positionAt(ctx context.Context, h *head, version uint64) (position, error) {
+	switch start := h.snapshotPosition(); {
 	case version > h.Version:
-		return point{}, fmt.Errorf("%w: there is no version %d yet", ErrInvalid, version)
+		return position{}, fmt.Errorf("%w: there is no version %d yet", ErrInvalid, version)
 	case version < start.Version:
-		return point{}, fmt.Errorf("version %d: %w", version, state.ErrCompacted)
+		return position{}, fmt.Errorf("version %d: %w", version, state.ErrCompacted)
 	case version == start.Version:
 		return start, nil
 	}
 	for e, err := range l.entries(ctx, h, version-1) {
 		if err != nil {
-			return point{}, err
+			return position{}, err
 		}
-		return e.point(), nil // replay checks that it fits
+		return e.position(), nil // replay checks that it fits
 	}
-	return point{}, corrupt(l.key, "records do not lead to the head")
+	return position{}, corrupt(l.key, "records do not lead to the head")
 }
 
 // Records yields what has changed the content of a workspace after a version, the
@@ -135,16 +135,16 @@ func (l *ledger) pointAt(ctx context.Context, h *head, version uint64) (point, e
 // [Workspace.Redact].
 func (m *Manager) Records(ctx context.Context, userID string, after uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		fail := func(err error) { yield(Record{}, about("records", userID, err)) }
+		fail := func(err error) { yield(Record{}, wrapError("records", userID, err)) }
 		l, err := m.ledger(userID)
 		if err != nil {
 			fail(err)
 			return
 		}
 		var list []Record
-		_, err = l.look(ctx, func(h *head) error {
+		_, err = l.readStable(ctx, func(h *head) error {
 			list = nil
-			at, err := l.pointAt(ctx, h, after)
+			at, err := l.positionAt(ctx, h, after)
 			if err != nil {
 				return err
 			}
@@ -152,7 +152,7 @@ func (m *Manager) Records(ctx context.Context, userID string, after uint64) iter
 				if err != nil {
 					return err
 				}
-				shown, err := m.masked(*r)
+				shown, err := m.maskRecord(*r)
 				if err != nil {
 					return err
 				}

@@ -13,7 +13,7 @@ type Workspace struct {
 	user     string
 	state    *state.State
 	memory   *Memory
-	settings *settings
+	settings *sharedSettings
 }
 
 // UserID returns the user whose workspace it is.
@@ -39,36 +39,36 @@ func (w *Workspace) SetSettings(fn func(*Settings)) error { return w.settings.ch
 func (w *Workspace) Redact(text string) string { return w.memory.redact(w.state.Redact(text)) }
 
 // content is a workspace that can be changed, together with what is stored of it.
-type content struct {
+type liveContent struct {
 	Workspace
-	doc        *document.Document // what is stored
-	at         point
-	stored     *state.State // a snapshot of the state as it is stored
-	remembered memorySnapshot
+	doc          *document.Document // what is stored
+	position     position
+	storedState  *state.State // a snapshot of the state as it is stored
+	storedMemory memorySnapshot
 }
 
 // newContent returns the content that a document has at a point.
-func newContent(user string, schema *state.Schema, doc *document.Document, at point) (*content, error) {
+func newLiveContent(user string, schema *state.Schema, doc *document.Document, at position) (*liveContent, error) {
 	s, err := doc.Load(schema)
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMemory(doc.Fields(document.PartMemory), now)
+	m, err := newMemory(doc.Fields(document.PartMemory), currentTime)
 	if err != nil {
 		return nil, err
 	}
-	set, err := newSettings(doc.Fields(document.PartSetting))
+	set, err := decodeSettings(doc.Fields(document.PartSetting))
 	if err != nil {
 		return nil, err
 	}
-	return &content{
+	return &liveContent{
 		Workspace: Workspace{user, s, m, set},
-		doc:       doc.Clone(), at: at, stored: s.Snapshot(), remembered: m.snapshot(),
+		doc:       doc.Clone(), position: at, storedState: s.Snapshot(), storedMemory: m.snapshot(),
 	}, nil
 }
 
 // delta is what turns the stored content into the present one.
-type delta struct {
+type contentDelta struct {
 	effects []state.Effect
 	purge   bool // a secret is replaced or gone
 	state   *state.State
@@ -76,9 +76,9 @@ type delta struct {
 }
 
 // delta returns what was changed since the content was stored.
-func (c *content) delta() (delta, error) {
-	x := delta{state: c.state.Snapshot(), memory: c.Memory().snapshot()}
-	effects, err := c.doc.Save(c.stored, x.state)
+func (c *liveContent) delta() (contentDelta, error) {
+	x := contentDelta{state: c.state.Snapshot(), memory: c.Memory().snapshot()}
+	effects, err := c.doc.Save(c.storedState, x.state)
 	if err != nil {
 		return x, err
 	}
@@ -86,13 +86,13 @@ func (c *content) delta() (delta, error) {
 	if err != nil {
 		return x, err
 	}
-	x.effects = append(append(effects, x.memory.effectsSince(c.remembered)...), set...)
+	x.effects = append(append(effects, x.memory.effectsSince(c.storedMemory)...), set...)
 	x.purge = c.purges(x.effects)
 	return x, nil
 }
 
 // purges reports whether effects replace or delete a secret.
-func (c *content) purges(effects []state.Effect) bool {
+func (c *liveContent) purges(effects []state.Effect) bool {
 	secret := map[string]bool{}
 	for _, f := range c.state.Fields() {
 		secret[f.Name] = f.Secret
@@ -102,24 +102,24 @@ func (c *content) purges(effects []state.Effect) bool {
 		case document.PartField, document.PartKey:
 			return secret[e.Field] && c.doc.Has(e.Part, e.Field)
 		case document.PartMemory:
-			return c.remembered.secret(e.Field)
+			return c.storedMemory.secret(e.Field)
 		}
 		return false
 	})
 }
 
 // saved notes that a delta is stored, at a point.
-func (c *content) saved(x delta, at point) error {
+func (c *liveContent) noteStored(x contentDelta, at position) error {
 	if err := c.doc.Apply(x.effects); err != nil {
 		return err
 	}
-	c.at, c.stored, c.remembered = at, x.state, x.memory
+	c.position, c.storedState, c.storedMemory = at, x.state, x.memory
 	c.settings.saved(x.effects)
 	return nil
 }
 
 // end makes further writes to memory and settings fail.
-func (c *content) end(err error) {
+func (c *liveContent) endWrites(err error) {
 	c.Memory().end(err)
 	c.settings.end(err)
 }
