@@ -9,47 +9,23 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// compact puts the settled content into a snapshot and drops what it makes
-// needless: where the records are more than the last snapshot, so that it costs a
-// constant share of what was written, or where a secret is to go. With force it does
-// so in any case, and writes the bodies of messages again too.
+var snapshotPartBytes = 256 << 10 // the maximum length of a part of a snapshot
+
+// compact writes a snapshot of the content that cannot be rolled back, and drops the
+// records up to it. It does nothing unless compaction is due, or force is set. With
+// force it also writes the bodies of messages again.
 func (l *ledger) compact(ctx context.Context, force bool) error {
-	_, err := l.commitHead(ctx, func(d *transition) error {
-		limit := d.settledPosition()
-		if d.Seq == 0 || !force && (limit.Version <= d.snapshotPosition().Version || !d.compactionDue(l.minHistory)) {
+	_, err := l.commitHead(ctx, func(t *transition) error {
+		limit := t.settled()
+		if t.Seq == 0 || !force && (limit.Version <= t.oldest().Version || !t.compactionDue(l.minHistory)) {
 			return errNoChange
 		}
 		if force {
-			if err := d.rewriteBodies(); err != nil {
+			if err := t.rewriteBodies(); err != nil {
 				return err
 			}
 		}
-		doc, err := l.content(ctx, d.head, limit)
-		if err != nil {
-			return err
-		}
-		if d.Snapshot != nil {
-			for _, part := range d.Snapshot.Parts {
-				d.dropBlob(part)
-			}
-		}
-		d.Snapshot = &snapshot{position: limit}
-		for part := range slices.Chunk(doc.Encode(), snapshotPartBytes) {
-			d.Snapshot.Parts = append(d.Snapshot.Parts, d.addBlob(part))
-		}
-		old := 0
-		for old < len(d.Segments) && d.Segments[old].To <= limit.Version {
-			old++
-		}
-		if err := d.dropSegments(d.Segments[:old]); err != nil {
-			return err
-		}
-		d.Segments = slices.Clone(d.Segments[old:])
-		d.Tail = slices.DeleteFunc(d.Tail, func(e storedRecord) bool { return e.version <= limit.Version })
-		if d.Purge <= limit.Version {
-			d.Purge = 0
-		}
-		return nil
+		return t.compact(limit)
 	})
 	if errors.Is(err, errNoChange) {
 		return nil
@@ -57,51 +33,55 @@ func (l *ledger) compact(ctx context.Context, force bool) error {
 	return err
 }
 
-// rewriteBodies writes the messages that lie in blobs to new ones.
-func (d *transition) rewriteBodies() error {
-	items := make([]*pendingMessage, 0, 1+len(d.Queue)+len(d.DeadLetters))
-	if d.Run != nil {
-		items = append(items, &d.Run.Message)
+func (t *transition) compact(limit position) error {
+	doc, err := t.reader.content(t.ctx, t.head, limit)
+	if err != nil {
+		return err
 	}
-	for i := range d.Queue {
-		items = append(items, &d.Queue[i])
-	}
-	for i := range d.DeadLetters {
-		items = append(items, &d.DeadLetters[i].Message)
-	}
-	for _, i := range items {
-		if i.BodyBlob == nil {
-			continue
+	if t.Snapshot != nil {
+		for _, part := range t.Snapshot.Parts {
+			t.dropBlob(part)
 		}
-		data, err := d.ledger.fetchBlob(d.ctx, *i.BodyBlob)
-		if err != nil {
-			return err
-		}
-		d.dropBlob(*i.BodyBlob)
-		body := d.addBlob(data)
-		i.BodyBlob = &body
+	}
+	t.Snapshot = &snapshot{position: limit}
+	for part := range slices.Chunk(doc.Encode(), snapshotPartBytes) {
+		t.Snapshot.Parts = append(t.Snapshot.Parts, t.addBlob(part))
+	}
+	// A segment that the limit cuts in two stays: its older records are skipped.
+	old := 0
+	for old < len(t.Segments) && t.Segments[old].To <= limit.Version {
+		old++
+	}
+	if err := t.dropSegments(t.Segments[:old]); err != nil {
+		return err
+	}
+	t.Segments = slices.Clone(t.Segments[old:])
+	t.Tail = slices.DeleteFunc(t.Tail, func(s storedRecord) bool { return s.version <= limit.Version })
+	if t.Purge <= limit.Version {
+		t.Purge = 0
 	}
 	return nil
 }
 
-// due reports whether the head is to be compacted, which it is not, but to get rid
-// of a secret, before there are so many bytes of records.
-func (h *head) compactionDue(history int) bool {
-	if h.Purge != 0 && h.Purge <= h.settledPosition().Version {
-		return true
+// rewriteBodies writes the bodies of messages that are blobs to new blobs.
+func (t *transition) rewriteBodies() error {
+	for _, m := range t.pending() {
+		if m.BodyBlob == nil {
+			continue
+		}
+		data, err := t.reader.fetchBlob(t.ctx, *m.BodyBlob)
+		if err != nil {
+			return err
+		}
+		t.dropBlob(*m.BodyBlob)
+		body := t.addBlob(data)
+		m.BodyBlob = &body
 	}
-	records, whole := 0, 0
-	for _, r := range h.Segments {
-		records += r.Bytes
-	}
-	if h.Snapshot != nil {
-		whole = h.Snapshot.bytes()
-	}
-	return len(h.Segments) > 0 && records >= max(whole, history)
+	return nil
 }
 
-// collect deletes blobs to which no head refers, and none will: what was written
-// for heads that lost, and what crashes left behind.
+// collect deletes blobs to which neither this nor any later head refers: those of
+// writers that lost a race or crashed.
 func (l *ledger) collect(ctx context.Context) error {
 	if l.batch == nil {
 		var garbage []string
@@ -114,16 +94,13 @@ func (l *ledger) collect(ctx context.Context) error {
 		}
 		return err
 	}
-	_, err := l.commitHead(ctx, func(d *transition) error {
-		garbage, err := l.findGarbage(ctx, d.head)
-		if err != nil {
-			return err
+	// With a Batcher, a failover that loses the head restores the blobs too.
+	_, err := l.commitHead(ctx, func(t *transition) (err error) {
+		t.droppedBlobs, err = t.reader.findGarbage(ctx, t.head)
+		if err == nil && len(t.droppedBlobs) == 0 {
+			err = errNoChange
 		}
-		if len(garbage) == 0 {
-			return errNoChange
-		}
-		d.droppedBlobs = garbage
-		return nil
+		return err
 	})
 	if errors.Is(err, errNoChange) {
 		return nil
@@ -131,26 +108,26 @@ func (l *ledger) collect(ctx context.Context) error {
 	return err
 }
 
-// garbage returns the blobs that a head does not refer to and that are too old for
-// another to begin to.
-func (l *ledger) findGarbage(ctx context.Context, h *head) ([]string, error) {
+// findGarbage returns the blobs to which the head does not refer and whose expiry
+// has passed, so that no later head may refer to them for the first time.
+func (c *contentReader) findGarbage(ctx context.Context, h *head) ([]string, error) {
 	live := map[string]bool{}
 	for _, r := range h.blobRefs() {
 		live[r.Name] = true
 	}
-	for r, err := range l.walkSegments(ctx, h.Segments, 0) {
+	for r, err := range c.walkSegments(ctx, h.Segments, 0) {
 		if err != nil {
 			return nil, err
 		}
 		live[r.Name] = true
 	}
 	var names []string
-	for e, err := range l.db.Scan(ctx, l.blobKey(""), "") {
+	for e, err := range c.db.Scan(ctx, c.blobKey(""), "") {
 		if err != nil {
 			return nil, err
 		}
-		name := strings.TrimPrefix(e.Key, l.blobKey(""))
-		if exp, ok := blobExpiry(name); ok && exp <= h.Seq && !live[name] {
+		name := strings.TrimPrefix(e.Key, c.blobKey(""))
+		if expiry, ok := blobExpiry(name); ok && expiry <= h.Seq && !live[name] {
 			names = append(names, name)
 		}
 	}

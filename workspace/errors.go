@@ -9,36 +9,36 @@ import (
 )
 
 var (
-	// ErrBusy is returned for what cannot be done while a run is under way.
+	// ErrBusy is returned for an operation that is not possible during a run.
 	ErrBusy = errors.New("workspace: a run is under way")
-	// ErrQueueFull is returned for a message for which the queue has no place.
+	// ErrQueueFull is returned for a message that the queue has no room for.
 	ErrQueueFull = errors.New("workspace: queue is full")
-	// ErrFenced is returned by what a run does after it has lost its workspace:
-	// somebody else has taken it over.
+	// ErrFenced is returned by the methods of a run that has lost its lease: another
+	// holder has taken the run over, or the run was ended by someone else.
 	ErrFenced = errors.New("workspace: run has lost its workspace")
-	// ErrInterrupted is returned by what a run does after another message, or a
-	// reset, has ended it. It comes together with ErrFenced.
+	// ErrInterrupted is returned, together with ErrFenced, by the methods of a run
+	// that another message or a reset has ended.
 	ErrInterrupted = errors.New("workspace: run was interrupted")
-	// ErrRolledBack is returned for a workspace that is older than it was seen to
-	// be before, as after the restore of a backup. Nothing is written to it.
+	// ErrRolledBack is returned for a workspace that is older than it was seen
+	// before, for example after the restore of a backup. Nothing is written to it.
 	ErrRolledBack = errors.New("workspace: older than it was")
-	// ErrNewerFormat is returned for what a newer version of this package wrote.
-	// It stays as it is.
+	// ErrNewerFormat is returned for data that a newer version of this package
+	// wrote. The data stays as it is.
 	ErrNewerFormat = errors.New("workspace: newer format")
-	// ErrCorrupt is returned for what is damaged. It stays as it is.
+	// ErrCorrupt is returned for damaged data. The data stays as it is.
 	ErrCorrupt = document.ErrCorrupt
-	// ErrInvalidKey is returned for what is sealed with a key that was not given, or is
-	// not sealed although keys were given.
+	// ErrInvalidKey is returned for data that is sealed with a key that was not
+	// given, or that is not sealed although keys were given.
 	ErrInvalidKey = errors.New("workspace: wrong key")
-	// ErrInvalid is returned for arguments that are none.
+	// ErrInvalid is returned for an invalid argument.
 	ErrInvalid = errors.New("workspace: invalid")
-	// ErrRunEnded is returned by what a run does after its end.
+	// ErrRunEnded is returned by the methods of a run that has ended.
 	ErrRunEnded = errors.New("workspace: run has ended")
 	// ErrClosed is returned by a Manager that was closed.
 	ErrClosed = errors.New("workspace: closed")
 )
 
-// Error says which operation failed for the workspace of which user.
+// Error is an error of an operation on the workspace of a user.
 type Error struct {
 	Op   string // such as "handle"
 	User string
@@ -51,7 +51,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// about puts operation and user around an error.
+// wrapError makes err an *Error, unless it is one or is nil.
 func wrapError(op, user string, err error) error {
 	var e *Error
 	if err == nil || errors.As(err, &e) {
@@ -60,7 +60,7 @@ func wrapError(op, user string, err error) error {
 	return &Error{Op: op, User: user, Err: err}
 }
 
-// corrupt is ErrCorrupt for what is stored under a key.
+// corrupt returns ErrCorrupt for the data under a key of the store.
 func corrupt(key, problem string) error {
 	return fmt.Errorf("%w: %s: %s", ErrCorrupt, key, problem)
 }

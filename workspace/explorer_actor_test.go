@@ -332,7 +332,7 @@ func (a *actor) watch() {
 	switch p := leaseStateOf(h); {
 	case h.Run == nil, p != a.pulse:
 		a.pulse, a.since = p, a.x.clock(a.process)
-	case a.x.clock(a.process)-a.since >= h.Run.duration()*3/2:
+	case a.x.clock(a.process)-a.since >= h.Run.ttl()*3/2:
 		a.takeOver(p)
 	}
 }

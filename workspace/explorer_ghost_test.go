@@ -190,10 +190,9 @@ func newGhost(x *explorer) *ghost {
 }
 
 func (g *ghost) freshReader() *ledger {
-	return &ledger{
-		db: calm{port{g.x.store}}, key: headOf, sealer: g.x.sealer, now: func() time.Time { return time.Time{} },
-		pause: func(context.Context, time.Duration) error { return errLost },
-	}
+	l := newLedger(calm{port{g.x.store}}, "u", headOf, g.x.sealer)
+	l.pause = func(context.Context, time.Duration) error { return errLost }
+	return l
 }
 
 // back goes back to an earlier world.
@@ -212,28 +211,29 @@ type sight struct {
 	Nonce, Chain               string
 	Epoch, Seq, Token, Version uint64
 	Run                        *struct {
-		ID          string
-		Token, Beat uint64
-		Attempt     int
-		Msg         sightItem
-		Base        position
+		LeaseID  string `json:"lease_id"`
+		Token    uint64
+		Renewals uint64
+		Attempt  int
+		Message  sightMessage
+		Base     position
 	}
-	Queue []sightItem
-	Done  []struct{ ID, As string }
-	Dead  []struct{ Msg sightItem }
-	Ops   []appliedOp
-	Snap  *struct {
+	Queue       []sightMessage
+	Finished    []struct{ ID, As string }
+	DeadLetters []struct{ Message sightMessage } `json:"dead_letters"`
+	Ops         []appliedOp
+	Snapshot    *struct {
 		Version uint64
 		Chain   string
 		Parts   []sightRef
 	}
-	Segs []sightRef
-	Tail []storedRecord
+	Segments []sightRef
+	Tail     []storedRecord
 }
 
-type sightItem struct {
+type sightMessage struct {
 	ID   string
-	Body *sightRef
+	Body *sightRef `json:"body_blob"`
 }
 
 type sightRef struct {
@@ -259,10 +259,10 @@ func (s *sight) now() position { return position{s.Version, s.Chain} }
 
 // start returns where the records begin.
 func (s *sight) start() position {
-	if s.Snap == nil {
+	if s.Snapshot == nil {
 		return position{}
 	}
-	return position{s.Snap.Version, s.Snap.Chain}
+	return position{s.Snapshot.Version, s.Snapshot.Chain}
 }
 
 // head returns as much of the head as is needed to read the content.
@@ -274,24 +274,24 @@ func (s *sight) head() *head {
 		}
 		return refs
 	}
-	if h.Segments = refs(s.Segs); s.Snap != nil {
-		h.Snapshot = &snapshot{position: s.start(), Parts: refs(s.Snap.Parts)}
+	if h.Segments = refs(s.Segments); s.Snapshot != nil {
+		h.Snapshot = &snapshot{position: s.start(), Parts: refs(s.Snapshot.Parts)}
 	}
 	return h
 }
 
 // refs returns what the head itself refers to.
 func (s *sight) refs() []sightRef {
-	refs := slices.Clone(s.Segs)
-	if s.Snap != nil {
-		refs = append(refs, s.Snap.Parts...)
+	refs := slices.Clone(s.Segments)
+	if s.Snapshot != nil {
+		refs = append(refs, s.Snapshot.Parts...)
 	}
 	items := slices.Clone(s.Queue)
 	if s.Run != nil {
-		items = append(items, s.Run.Msg)
+		items = append(items, s.Run.Message)
 	}
-	for _, d := range s.Dead {
-		items = append(items, d.Msg)
+	for _, d := range s.DeadLetters {
+		items = append(items, d.Message)
 	}
 	for _, i := range items {
 		if i.Body != nil {
@@ -533,10 +533,10 @@ func (g *ghost) compare(w, old *world, h *sight) {
 		g.x.violated("the head has a run: %v", h.Run != nil)
 	case h.Run != nil:
 		r := h.Run
-		if r.Msg.ID != w.run.id || r.ID != w.run.lease || r.Token != w.run.token || r.Beat != w.run.beat ||
+		if r.Message.ID != w.run.id || r.LeaseID != w.run.lease || r.Token != w.run.token || r.Renewals != w.run.beat ||
 			r.Attempt != w.run.attempt || r.Base.Version != w.run.from {
 			g.x.violated("the run is %s %s, token %d, beat %d, attempt %d, from %d, not %+v",
-				r.Msg.ID, r.ID, r.Token, r.Beat, r.Attempt, r.Base.Version, w.run)
+				r.Message.ID, r.LeaseID, r.Token, r.Renewals, r.Attempt, r.Base.Version, w.run)
 		}
 		if h.start().Version > r.Base.Version {
 			g.x.violated("I6: the snapshot is at %d, past the base of the run, %d", h.start().Version, r.Base.Version)
@@ -552,14 +552,14 @@ func (g *ghost) compare(w, old *world, h *sight) {
 		equal("queue", w.queue, ids)
 	}
 	ids = ids[:0]
-	for _, d := range h.Dead {
-		ids = append(ids, d.Msg.ID)
+	for _, d := range h.DeadLetters {
+		ids = append(ids, d.Message.ID)
 	}
 	if !slices.Equal(ids, w.dead) {
 		equal("dead", w.dead, ids)
 	}
-	if !slices.Equal(h.Done, w.done) {
-		equal("done", w.done, h.Done)
+	if !slices.Equal(h.Finished, w.done) {
+		equal("done", w.done, h.Finished)
 	}
 }
 

@@ -175,17 +175,16 @@ func (x *explorer) start(actors int) {
 }
 
 func (x *explorer) ledger(p *process) *ledger {
-	l := &ledger{
-		key: headOf, user: "u", sealer: x.sealer, ttl: x.ttl, db: port{x.store},
-		now: func() time.Time { return time.Unix(1e9, 0).UTC().Add(x.clock(p)).Truncate(time.Millisecond) },
-		pause: func(context.Context, time.Duration) error {
-			x.running.point()
-			return nil
-		},
-	}
+	var db store.Store = port{x.store}
 	if x.variant.batch {
-		l.batch = batchPort{port{x.store}}
-		l.db = l.batch
+		db = batchPort{port{x.store}}
+	}
+	l := newLedger(db, "u", headOf, x.sealer)
+	l.ttl, l.minHistory = x.ttl, 0
+	l.now = func() time.Time { return time.Unix(1e9, 0).UTC().Add(x.clock(p)).Truncate(time.Millisecond) }
+	l.pause = func(context.Context, time.Duration) error {
+		x.running.point()
+		return nil
 	}
 	return l
 }

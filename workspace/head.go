@@ -1,91 +1,98 @@
 package workspace
 
 import (
-	"bytes"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
-
-	"github.com/agentstate/state/internal/jsontext"
 )
 
-// format is that of the heads, records and blobs that this package writes.
-const format = 1
+// headFormat is the version of the heads, records and blobs that this package
+// writes.
+const headFormat = 1
 
-// How many entries the rings of a head have.
+// Limits of the lists of a head. Their oldest elements go first.
 const (
 	maxFinished    = 64
 	maxDeadLetters = 16
 )
 
-// opsRing is how many operations a head remembers.
 var maxOps = 32
 
-// head is what there is to know about a workspace, but for what it refers to in
-// blobs. It is one value of the store, and is only replaced as a whole, by who has
-// read it.
+// head is the state of a workspace, except for the blobs that it refers to. It is
+// one value of the store, and is only replaced as a whole, by compare-and-set. It
+// authenticates everything else: it refers to blobs by their hashes, and to records
+// by a chain of hashes.
 type head struct {
 	Format      int               `json:"format"`
 	Nonce       string            `json:"nonce"` // new with every write
-	Epoch       uint64            `json:"epoch"` // resets
-	Seq         uint64            `json:"seq"`   // writes
-	Token       uint64            `json:"token"` // runs that began or changed hands
+	Epoch       uint64            `json:"epoch"` // the number of resets
+	Seq         uint64            `json:"seq"`   // the number of writes
+	Token       uint64            `json:"token"` // the fencing token of the last lease
 	Version     uint64            `json:"version"`
 	Chain       string            `json:"chain"` // the hash of all records up to Version
 	Run         *activeRun        `json:"run,omitempty"`
 	Queue       []pendingMessage  `json:"queue,omitempty"`
-	Finished    []finishedMessage `json:"done,omitempty"`
-	DeadLetters []deadLetter      `json:"dead,omitempty"`
+	Finished    []finishedMessage `json:"finished,omitempty"`
+	DeadLetters []deadLetter      `json:"dead_letters,omitempty"`
 	Ops         []appliedOp       `json:"ops,omitempty"`
-	Snapshot    *snapshot         `json:"snap,omitempty"`
-	Segments    []blobRef         `json:"segs,omitempty"`
-	Tail        []storedRecord    `json:"tail,omitempty"`
-	// Purge is the version that replaced or deleted a secret: what is older is to
-	// be compacted away.
+	Snapshot    *snapshot         `json:"snapshot,omitempty"`
+	Segments    []blobRef         `json:"segments,omitempty"`
+	Tail        []storedRecord    `json:"tail,omitempty"` // the newest records, after the segments
+	// Purge is the version that replaced or deleted a secret, or 0. Older records
+	// are to be compacted away.
 	Purge uint64 `json:"purge,omitempty"`
 
-	unknownMembers unknownMembers // of whoever writes newer heads of this format
+	unknownMembers unknownMembers
 }
 
-// lease is the run that is under way, and whose it is.
+// activeRun is the run that is under way, with the lease of its holder.
 type activeRun struct {
-	LeaseID  string         `json:"id"`   // of this holder of the run; another who takes it over has another
-	RunID    string         `json:"work"` // of the run, whoever holds it
-	Token    uint64         `json:"token"`
-	TTL      int64          `json:"ttl"`  // milliseconds
-	Renewals uint64         `json:"beat"` // signs of life
+	LeaseID  string         `json:"lease_id"` // changes when another holder takes over
+	RunID    string         `json:"run_id"`   // stays when another holder takes over
+	Token    uint64         `json:"token"`    // the fencing token of the lease
+	TTL      int64          `json:"ttl_ms"`
+	Renewals uint64         `json:"renewals"` // heartbeats of the holder
 	Attempt  int            `json:"attempt"`
-	Message  pendingMessage `json:"msg"`
+	Message  pendingMessage `json:"message"`
 	Base     position       `json:"base"` // where the run began
 	Begun    time.Time      `json:"began"`
 
 	unknownMembers unknownMembers
 }
 
-func (l *activeRun) duration() time.Duration { return time.Duration(l.TTL) * time.Millisecond }
+func (r *activeRun) ttl() time.Duration { return time.Duration(r.TTL) * time.Millisecond }
 
-// point is a version and the chain up to it.
+// leaseState identifies a heartbeat: as long as it stays the same, the holder has
+// not renewed its lease.
+type leaseState struct {
+	leaseID  string
+	renewals uint64
+}
+
+func leaseStateOf(h *head) leaseState {
+	if h.Run == nil {
+		return leaseState{}
+	}
+	return leaseState{h.Run.LeaseID, h.Run.Renewals}
+}
+
+// position is a version and the hash of the chain of records up to it.
 type position struct {
 	Version uint64 `json:"version"`
 	Chain   string `json:"chain"`
 }
 
-// item is a message that waits or is being handled. Its body is a blob if it is
-// large.
+// pendingMessage is a message that waits or is being handled.
 type pendingMessage struct {
 	ID       string          `json:"id"`
 	At       time.Time       `json:"at"`
-	Body     json.RawMessage `json:"message,omitempty"`
-	BodyBlob *blobRef        `json:"body,omitempty"`
+	Body     json.RawMessage `json:"body,omitempty"`
+	BodyBlob *blobRef        `json:"body_blob,omitempty"` // takes the place of a large Body
 
 	unknownMembers unknownMembers
 }
 
-// How a message has ended.
+// The outcomes of a message.
 const (
 	finishedHandled     = "handled"
 	finishedFailed      = "failed"
@@ -94,7 +101,7 @@ const (
 	finishedReset       = "reset"
 )
 
-// done is a message that was handled, one way or another.
+// finishedMessage is a message that will not be handled again.
 type finishedMessage struct {
 	ID      string `json:"id"`
 	Outcome string `json:"as"`
@@ -102,22 +109,22 @@ type finishedMessage struct {
 	unknownMembers unknownMembers
 }
 
-// dead is a message that was tried too often.
+// deadLetter is a message whose run was begun too often.
 type deadLetter struct {
-	Message pendingMessage `json:"msg"`
+	Message pendingMessage `json:"message"`
 	Attempt int            `json:"attempt"`
 
 	unknownMembers unknownMembers
 }
 
-// did is an operation that has taken effect.
+// appliedOp is an operation that has taken effect.
 type appliedOp struct {
 	ID  string `json:"op"`
 	Seq uint64 `json:"seq"`
 }
 
-// ref refers to a blob: the records from one version to another, a list of such
-// refs if its level is not 0, or something else, without versions.
+// blobRef refers to a blob. A segment holds the records of a range of versions, or,
+// on a higher level, refs to segments. Other blobs have no versions.
 type blobRef struct {
 	Name  string `json:"name"`
 	Hash  string `json:"sha256"`
@@ -129,7 +136,10 @@ type blobRef struct {
 	unknownMembers unknownMembers
 }
 
-// snap is the whole content at a version, cut into parts.
+// isSegment reports whether the blob has records.
+func (r *blobRef) isSegment() bool { return r.To > 0 }
+
+// snapshot is the whole content at a position, cut into blobs.
 type snapshot struct {
 	position
 	Parts []blobRef `json:"parts,omitempty"`
@@ -137,180 +147,131 @@ type snapshot struct {
 	unknownMembers unknownMembers
 }
 
-func (s *snapshot) bytes() int {
-	n := 0
-	for _, p := range s.Parts {
-		n += p.Bytes
-	}
-	return n
-}
+// position returns the newest position.
+func (h *head) position() position { return position{h.Version, h.Chain} }
 
-// start returns where the records of the head begin.
-func (h *head) snapshotPosition() position {
+// oldest returns the position after which the head has records.
+func (h *head) oldest() position {
 	if h.Snapshot == nil {
 		return position{}
 	}
 	return h.Snapshot.position
 }
 
-func (h *head) position() position { return position{h.Version, h.Chain} }
-
-// settled returns the point up to which nothing can be taken back any more.
-func (h *head) settledPosition() position {
+// settled returns the position up to which nothing can be rolled back.
+func (h *head) settled() position {
 	if h.Run != nil {
 		return h.Run.Base
 	}
 	return h.position()
 }
 
-// fate says what has become of a message: "" if the head does not know it.
+// The states of a message that has no outcome yet.
+const (
+	messageRunning = "running"
+	messageQueued  = "queued"
+	messageDead    = "dead"
+)
+
+// messageState returns the state or the outcome of a message, or "" if the head
+// does not know it.
 func (h *head) messageState(id string) string {
 	if h.Run != nil && h.Run.Message.ID == id {
-		return "running"
+		return messageRunning
 	}
-	for _, q := range h.Queue {
-		if q.ID == id {
-			return "queued"
+	for i := range h.Queue {
+		if h.Queue[i].ID == id {
+			return messageQueued
 		}
 	}
-	for _, d := range h.Finished {
-		if d.ID == id {
-			return d.Outcome
+	for i := range h.Finished {
+		if h.Finished[i].ID == id {
+			return h.Finished[i].Outcome
 		}
 	}
-	for _, d := range h.DeadLetters {
-		if d.Message.ID == id {
-			return "dead"
+	for i := range h.DeadLetters {
+		if h.DeadLetters[i].Message.ID == id {
+			return messageDead
 		}
 	}
 	return ""
 }
 
-func (h *head) markFinished(id, as string) {
-	h.Finished = append(h.Finished, finishedMessage{ID: id, Outcome: as})
-	h.Finished = h.Finished[max(0, len(h.Finished)-maxFinished):]
+// pending returns the messages that have no outcome: that of the run, those that
+// wait and the dead letters.
+func (h *head) pending() []*pendingMessage {
+	var list []*pendingMessage
+	if h.Run != nil {
+		list = append(list, &h.Run.Message)
+	}
+	for i := range h.Queue {
+		list = append(list, &h.Queue[i])
+	}
+	for i := range h.DeadLetters {
+		list = append(list, &h.DeadLetters[i].Message)
+	}
+	return list
 }
 
-// knows reports whether an operation has taken effect.
-func (h *head) hasOp(op string) bool {
-	return slices.ContainsFunc(h.Ops, func(d appliedOp) bool { return d.ID == op })
+// hasOp reports whether an operation has taken effect.
+func (h *head) hasOp(id string) bool {
+	return slices.ContainsFunc(h.Ops, func(op appliedOp) bool { return op.ID == id })
 }
 
-// recalls reports whether the head knows every operation from a seq on.
+// hasOpsSince reports whether the head knows all operations from a Seq on.
 func (h *head) hasOpsSince(seq uint64) bool {
 	return len(h.Ops) > 0 && h.Ops[0].Seq <= seq
 }
 
-// refs returns the refs to all blobs that the head itself names.
+// blobRefs returns the refs in the head itself, without those in segments.
 func (h *head) blobRefs() []blobRef {
 	var refs []blobRef
 	if h.Snapshot != nil {
 		refs = append(refs, h.Snapshot.Parts...)
 	}
 	refs = append(refs, h.Segments...)
-	body := func(i pendingMessage) {
-		if i.BodyBlob != nil {
-			refs = append(refs, *i.BodyBlob)
+	for _, m := range h.pending() {
+		if m.BodyBlob != nil {
+			refs = append(refs, *m.BodyBlob)
 		}
-	}
-	if h.Run != nil {
-		body(h.Run.Message)
-	}
-	for _, i := range h.Queue {
-		body(i)
-	}
-	for _, d := range h.DeadLetters {
-		body(d.Message)
 	}
 	return refs
 }
 
-// clone returns a head that can be changed without changing h.
+// compactionDue reports whether the head is to be compacted: because a secret is to
+// go, or because there are more bytes of records than minHistory and than the
+// snapshot has. So compaction costs a constant share of what is written.
+func (h *head) compactionDue(minHistory int) bool {
+	if h.Purge != 0 && h.Purge <= h.settled().Version {
+		return true
+	}
+	return len(h.Segments) > 0 && totalBytes(h.Segments) >= max(h.snapshotBytes(), minHistory)
+}
+
+func (h *head) snapshotBytes() int {
+	if h.Snapshot == nil {
+		return 0
+	}
+	return totalBytes(h.Snapshot.Parts)
+}
+
+func totalBytes(refs []blobRef) int {
+	n := 0
+	for i := range refs {
+		n += refs[i].Bytes
+	}
+	return n
+}
+
+// clone returns a copy that can be changed without changing h.
 func (h *head) clone() *head {
 	c := *h
 	if h.Run != nil {
 		run := *h.Run
 		c.Run = &run
 	}
-	c.Queue, c.Finished, c.DeadLetters, c.Ops = slices.Clone(h.Queue), slices.Clone(h.Finished), slices.Clone(h.DeadLetters), slices.Clone(h.Ops)
+	c.Queue, c.Finished = slices.Clone(h.Queue), slices.Clone(h.Finished)
+	c.DeadLetters, c.Ops = slices.Clone(h.DeadLetters), slices.Clone(h.Ops)
 	c.Segments, c.Tail = slices.Clone(h.Segments), slices.Clone(h.Tail)
 	return &c
 }
-
-// encode returns the head as it is stored: its JSON with a checksum at the end, so
-// that no damage passes for another head.
-func (h *head) encode() ([]byte, error) {
-	data, err := h.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	return appendHash(data, "sum", hash(data)), nil
-}
-
-// decodeHead reads what encode wrote.
-func decodeHead(key string, data []byte) (*head, error) {
-	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, key, err)
-	}
-	body, sum, ok := cutHash(data, "sum")
-	if !ok || sum != hash(body) {
-		// A newer format may have its checksum elsewhere.
-		var f struct {
-			Format int `json:"format"`
-		}
-		if json.Unmarshal(data, &f) == nil && f.Format > format {
-			return nil, fmt.Errorf("%w: %s: format %d", ErrNewerFormat, key, f.Format)
-		}
-		return nil, corrupt(key, "the checksum does not fit")
-	}
-	h := &head{}
-	if err := json.Unmarshal(body, h); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, key, err)
-	}
-	switch {
-	case h.Format > format:
-		return nil, fmt.Errorf("%w: %s: format %d", ErrNewerFormat, key, h.Format)
-	case h.Format != format:
-		return nil, corrupt(key, "no format")
-	}
-	return h, nil
-}
-
-// withLast returns an object with one more member at its end, whose value is a
-// hash.
-func appendHash(object []byte, name, sum string) []byte {
-	return fmt.Appendf(object[:len(object)-1:len(object)-1], `,"%s":"%s"}`, name, sum)
-}
-
-// cutLast takes the last member off again.
-func cutHash(object []byte, name string) (rest []byte, sum string, ok bool) {
-	i := len(object) - len(name) - len(`,"":""}`) - hashLen
-	if i < 1 {
-		return nil, "", false
-	}
-	last, ok := bytes.CutPrefix(object[i:], []byte(`,"`+name+`":"`))
-	if !ok || !bytes.HasSuffix(last, []byte(`"}`)) {
-		return nil, "", false
-	}
-	return append(object[:i:i], '}'), string(last[:hashLen]), true
-}
-
-const hashLen = 43
-
-// hash returns SHA-256 in 43 characters.
-func hash(parts ...[]byte) string {
-	d := sha256.New()
-	for _, p := range parts {
-		d.Write(p)
-	}
-	return base64.RawURLEncoding.EncodeToString(d.Sum(nil))
-}
-
-func randomBytes(n int) []byte {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails
-	return b
-}
-
-// newID returns 128 random bits as text.
-func newID() string { return base64.RawURLEncoding.EncodeToString(randomBytes(16)) }

@@ -46,13 +46,13 @@ func TestHeadRoundTrip(t *testing.T) {
 // What a newer binary of the same format has added stays.
 func TestHeadKeepsUnknownMembers(t *testing.T) {
 	text := `{"format":1,"nonce":"n","epoch":0,"seq":2,"token":1,"version":0,"chain":"",` +
-		`"run":{"id":"r","work":"w","token":1,"ttl":1000,"beat":0,"attempt":0,"msg":{"id":"m","at":"2026-01-02T03:04:05Z","message":{"id":"m","new":[1.0]},"a":1},` +
+		`"run":{"lease_id":"r","run_id":"w","token":1,"ttl_ms":1000,"renewals":0,"attempt":0,"message":{"id":"m","at":"2026-01-02T03:04:05Z","body":{"id":"m","new":[1.0]},"a":1},` +
 		`"base":{"version":0,"chain":""},"began":"2026-01-02T03:04:05Z","b":{"c":null}},` +
-		`"queue":[{"id":"q","at":"2026-01-02T03:04:05Z","body":{"name":"b","sha256":"h","bytes":9,"d":1e400},"SEQ":7}],` +
-		`"done":[{"id":"d","as":"handled","e":"<&>"}],` +
-		`"dead":[{"msg":{"id":"x","at":"2026-01-02T03:04:05Z","message":{}},"attempt":3,"f":true}],` +
+		`"queue":[{"id":"q","at":"2026-01-02T03:04:05Z","body_blob":{"name":"b","sha256":"h","bytes":9,"d":1e400},"SEQ":7}],` +
+		`"finished":[{"id":"d","as":"handled","e":"<&>"}],` +
+		`"dead_letters":[{"message":{"id":"x","at":"2026-01-02T03:04:05Z","body":{}},"attempt":3,"f":true}],` +
 		`"ops":[{"op":"o","seq":2}],` +
-		`"snap":{"version":0,"chain":"","parts":[{"name":"p","sha256":"h","bytes":3,"g":[]}],"h":{}},` +
+		`"snapshot":{"version":0,"chain":"","parts":[{"name":"p","sha256":"h","bytes":3,"g":[]}],"h":{}},` +
 		`"Seq":9007199254740993,"i":0.10}`
 	h, err := decodeHead("k", appendHash([]byte(text), "sum", hash([]byte(text))))
 	require.NoError(t, err)

@@ -7,20 +7,20 @@ import (
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
-// Hooks are told what has happened. They are called after it was stored, without
-// any lock, and at most once: if the process dies in between, never. What they do
-// does not undo anything. Those that are nil are not called. They should return
-// soon, since the run waits for them.
+// Hooks observe what a Manager does. Each hook is called after the change was
+// stored, without any lock, and at most once: it is not called if the process dies
+// in between. The run waits for its hooks, so they should return soon. A nil hook is
+// not called.
 type Hooks struct {
 	// OnRunStart is called when a run begins, and again when it is taken over.
 	OnRunStart func(ctx context.Context, run *Run)
-	// OnRunComplete is called when a run has ended: with nil if it is finished,
-	// else with the error with which it has failed.
+	// OnRunComplete is called when a run has ended. err is nil if the run is
+	// finished, and otherwise the error with which it has failed.
 	OnRunComplete func(ctx context.Context, run *Run, err error)
-	// OnRunFailed is called when a run has failed, after OnRunComplete.
+	// OnRunFailed is called after OnRunComplete when a run has failed.
 	OnRunFailed func(ctx context.Context, run *Run, err error)
-	// OnMessageDead is called when a message was given up, since the processes that
-	// handled it have died too often.
+	// OnMessageDead is called when a message becomes a dead letter because the
+	// processes that handled it have died too often.
 	OnMessageDead func(ctx context.Context, userID string, msg Message)
 	// OnMemorySet is called when an entry of the memory was set.
 	OnMemorySet func(ctx context.Context, userID, key string)
@@ -43,7 +43,7 @@ func (h *Hooks) runCompleted(ctx context.Context, run *Run, err error) {
 	}
 }
 
-// remembered tells of what a record has changed in the memory.
+// memoryChanged calls the hooks for the effects on the memory.
 func (h *Hooks) memoryChanged(ctx context.Context, user string, effects []state.Effect) {
 	for _, e := range effects {
 		switch {

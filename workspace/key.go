@@ -11,29 +11,29 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// prefix is that of all keys of workspaces.
+// headPrefix begins the keys of all workspaces.
 const headPrefix = "agent:workspace:"
 
-// blobs is what stands between the key of a head and the names of its blobs. No
-// encoded user has it, and all heads of users who begin with this one are sorted
-// before or after all of this one's blobs.
+// blobInfix stands between the key of a head and the name of a blob. It contains a
+// character that encodeUser escapes, so no head has the key of another's blob, and
+// the blobs of a workspace are adjacent in the order of the keys.
 const blobInfix = "/b/"
 
 // headKey returns the key of a user's head.
 func headKey(user string) (string, error) {
 	if user == "" || !utf8.ValidString(user) {
-		return "", fmt.Errorf("%w: a user is named by text", ErrInvalid)
+		return "", fmt.Errorf("%w: the name of a user must be non-empty UTF-8", ErrInvalid)
 	}
 	key := headPrefix + encodeUser(user)
-	if len(key)+len(blobInfix)+len(blobName(0)) > store.MaxKey {
-		return "", fmt.Errorf("%w: name of the user is too long", ErrInvalid)
+	if len(key)+len(blobInfix)+len(newBlobName(0)) > store.MaxKey {
+		return "", fmt.Errorf("%w: the name of the user is too long", ErrInvalid)
 	}
 	return key, nil
 }
 
 const plainBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
-// encodeUser writes everything but letters, digits, _ and - as %XX.
+// encodeUser writes all bytes except letters, digits, _ and - as %XX.
 func encodeUser(user string) string {
 	var b strings.Builder
 	for _, c := range []byte(user) {
@@ -72,22 +72,23 @@ func decodeUser(text string) (string, error) {
 	return "", errUserName
 }
 
-// lead is how far a blob's expiry is ahead of the head that its writer read. It is a
-// variable, like opsRing and tailBytes, so that tests get there with a few writes.
+// blobLead is the distance between the Seq of the head that a writer has read and
+// the expiry of the blobs that it prepares. It is a variable, like maxOps and
+// maxTailBytes, so that tests reach it with few writes.
 var blobLead uint64 = 64
 
-// blobName returns a name that no blob has had. A head refers to the blob for the
-// first time at the logical time exp or never.
-func blobName(exp uint64) string {
-	return fmt.Sprintf("%016x-%s", exp, hex.EncodeToString(randomBytes(16)))
+// newBlobName returns a name that no blob has had. Only a head whose Seq is at most
+// expiry may be the first to refer to the blob.
+func newBlobName(expiry uint64) string {
+	return fmt.Sprintf("%016x-%s", expiry, hex.EncodeToString(randomBytes(16)))
 }
 
-// expiry returns the logical time in a blob's name.
+// blobExpiry returns the expiry in the name of a blob.
 func blobExpiry(name string) (uint64, bool) {
 	text, _, ok := strings.Cut(name, "-")
 	if !ok || len(text) != 16 {
 		return 0, false
 	}
-	exp, err := strconv.ParseUint(text, 16, 64)
-	return exp, err == nil
+	expiry, err := strconv.ParseUint(text, 16, 64)
+	return expiry, err == nil
 }

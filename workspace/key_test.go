@@ -45,10 +45,10 @@ func TestHeadKeyLimits(t *testing.T) {
 }
 
 func TestBlobNames(t *testing.T) {
-	exp, ok := blobExpiry(blobName(77))
+	exp, ok := blobExpiry(newBlobName(77))
 	require.True(t, ok)
 	require.EqualValues(t, 77, exp)
-	require.NotEqual(t, blobName(1), blobName(1))
+	require.NotEqual(t, newBlobName(1), newBlobName(1))
 	for _, name := range []string{"", "x", "1-2", "000000000000000g-aa"} {
 		_, ok := blobExpiry(name)
 		require.False(t, ok, name)

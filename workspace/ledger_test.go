@@ -42,12 +42,11 @@ func (s *lateStore) Get(ctx context.Context, key string) (store.Entry, error) {
 	return s.Memory.Get(ctx, key)
 }
 
-func newLedger(db store.Store) *ledger {
-	batch, _ := db.(store.Batcher)
-	return &ledger{
-		db: db, batch: batch, user: "ann", key: headPrefix + "ann", now: currentTime, ttl: time.Second,
-		pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-	}
+func testLedger(db store.Store) *ledger {
+	l := newLedger(db, "ann", headPrefix+"ann", nil)
+	l.ttl, l.minHistory = time.Second, 0
+	l.pause = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	return l
 }
 
 func offerOf(id string, l *ledger) submission {
@@ -62,7 +61,7 @@ func offerOf(id string, l *ledger) submission {
 // A reset that takes effect while it is tried again says what it has dropped.
 func TestLateReset(t *testing.T) {
 	db := &lateStore{Memory: store.NewMemory()}
-	l := newLedger(db)
+	l := testLedger(db)
 	for i := range 10 {
 		h, _, err := l.readPresent(t.Context())
 		require.NoError(t, err)
@@ -84,7 +83,7 @@ func TestLateReset(t *testing.T) {
 // behind.
 func TestRings(t *testing.T) {
 	db := store.NewMemory()
-	l := newLedger(db)
+	l := testLedger(db)
 	id := func(i int) string { return fmt.Sprintf("%03d", i) }
 	for i := range 100 {
 		o := offerOf(id(i), l)
@@ -120,7 +119,7 @@ func TestRings(t *testing.T) {
 // A holder whose commits were lost, as by a failover, does not go on, although the
 // lease is still his.
 func TestLostCommits(t *testing.T) {
-	l := newLedger(store.NewMemory())
+	l := testLedger(store.NewMemory())
 	h, _, err := l.submit(t.Context(), offerOf("1", l))
 	require.NoError(t, err)
 	lost := position{h.Version + 1, "chain of a commit that is gone"}
@@ -142,7 +141,7 @@ func TestLostCommits(t *testing.T) {
 // As long as nobody knows whether a write was made, that is what its caller hears.
 func TestUnknownOutcome(t *testing.T) {
 	db := &deafStore{Memory: store.NewMemory()}
-	l := newLedger(db)
+	l := testLedger(db)
 	_, _, err := l.submit(t.Context(), offerOf("1", l))
 	require.NoError(t, err)
 	db.deaf = true

@@ -202,7 +202,7 @@ func TestMemoryKeepsUnknownMembers(t *testing.T) {
 	require.NoError(t, m.SetSecret("k", "new"))
 	effects := m.snapshot().effectsSince(base)
 	require.Equal(t, []state.Effect{{Part: "memory", Field: "k", Kind: "set",
-		Value: `{"expires":[1,2.50],"value":"new","created_at":"2025-01-02T02:04:05.000000001Z","x":{"y":null},"secret":true}`}}, effects)
+		Value: `{"value":"new","secret":true,"created_at":"2025-01-02T02:04:05.000000001Z","expires":[1,2.50],"x":{"y":null}}`}}, effects)
 
 	_, err := m.Delete("k")
 	require.NoError(t, err)

@@ -10,23 +10,24 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// Message is what a user has sent.
+// Message is a message of a user.
 type Message struct {
-	// ID tells a message from one that is sent again: of two with the same id only
-	// the first is handled, as long as a workspace remembers it, which is for at
-	// least the last 64 messages. Without an id a message gets one of its own.
+	// ID identifies the message if it is sent again: a workspace handles only the
+	// first of several messages with one id, as long as it remembers the id, which
+	// it does for at least the last 64 messages. A message without an id gets a
+	// random one.
 	ID string
-	// ChatID and Platform say where it came from. If they are not empty, the
-	// workspace's settings take them over when the message is handled.
+	// ChatID and Platform say where the message comes from. If they are not empty,
+	// they are copied to the settings when the message is handled.
 	ChatID, Platform string
 	// Content is appended to the conversation when the message is handled.
 	Content state.Message
-	// Busy determines what happens to the message if it arrives during a run.
-	// It is not stored.
+	// Busy determines what happens to the message if it arrives during a run. It is
+	// not stored.
 	Busy Busy
 }
 
-// maxID is how many bytes an id, a chat's id or a platform has at most.
+// maxID is the maximum length, in bytes, of an id, a chat id and a platform.
 const maxID = 256
 
 type storedMessage struct {
@@ -40,7 +41,7 @@ type storedMessage struct {
 func (m Message) encode() ([]byte, error) {
 	for _, text := range []string{m.ID, m.ChatID, m.Platform} {
 		if len(text) > maxID || !utf8.ValidString(text) {
-			return nil, fmt.Errorf("%w: ids of a message are text of at most %d bytes", ErrInvalid, maxID)
+			return nil, fmt.Errorf("%w: the ids of a message must be UTF-8 of at most %d bytes", ErrInvalid, maxID)
 		}
 	}
 	if m.Content == nil || m.Content.Raw() == "" {
@@ -49,32 +50,31 @@ func (m Message) encode() ([]byte, error) {
 	return jsontext.Marshal(storedMessage{m.ID, m.ChatID, m.Platform, json.RawMessage(m.Content.Raw())})
 }
 
+// decodeMessage is the inverse of encode. key is for errors.
 func decodeMessage(key string, data []byte) (Message, error) {
-	fail := func(err error) (Message, error) {
-		return Message{}, fmt.Errorf("%w: %s: message: %w", ErrCorrupt, key, err)
-	}
-	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
-		return fail(err)
-	}
 	var s storedMessage
-	if err := json.Unmarshal(data, &s); err != nil {
-		return fail(err)
+	err := jsontext.Check(data, jsontext.Limits{})
+	if err == nil {
+		err = json.Unmarshal(data, &s)
 	}
-	content, err := state.DecodeMessage(s.Content)
+	var content state.Message
+	if err == nil {
+		content, err = state.DecodeMessage(s.Content)
+	}
 	if err != nil {
-		return fail(err)
+		return Message{}, fmt.Errorf("%w: %s: message: %w", ErrCorrupt, key, err)
 	}
 	return Message{ID: s.ID, ChatID: s.ChatID, Platform: s.Platform, Content: content}, nil
 }
 
-// message returns the message of an item.
-func (l *ledger) readMessage(ctx context.Context, i pendingMessage) (Message, error) {
-	if i.BodyBlob == nil {
-		return decodeMessage(l.key, i.Body)
+// readMessage returns a pending message.
+func (s *blobStore) readMessage(ctx context.Context, m pendingMessage) (Message, error) {
+	if m.BodyBlob == nil {
+		return decodeMessage(s.key, m.Body)
 	}
-	data, err := l.fetchBlob(ctx, *i.BodyBlob)
+	data, err := s.fetchBlob(ctx, *m.BodyBlob)
 	if err != nil {
 		return Message{}, err
 	}
-	return decodeMessage(l.blobKey(i.BodyBlob.Name), data)
+	return decodeMessage(s.blobKey(m.BodyBlob.Name), data)
 }

@@ -8,49 +8,51 @@ import (
 	"github.com/agentstate/state"
 )
 
-// Options says how a Manager works. Managers of one workspace, in whatever
-// process, should be given the same.
+// Options configures a Manager. All Managers of one workspace, in all processes,
+// should have the same Options.
 type Options struct {
-	// Schema is that of the State; nil accepts any name.
+	// Schema is the schema of the State (default: any name is accepted).
 	Schema *state.Schema
 
-	// Run handles a message. When it returns nil, the run is finished: what it
-	// has left in the State is stored, and the message is done. When it returns an
-	// error, what it has not committed is gone and the message has failed, unless
-	// ctx has ended: then the run goes on elsewhere, or later. It is called
-	// again with what was committed when its process has died. ctx
-	// ends when the run has lost its workspace; context.Cause says why.
+	// Run handles a message. If it returns nil, the run is finished: the changes of
+	// the State are stored, and the message is done. If it returns an error, the
+	// uncommitted changes are lost and the message has failed; but if ctx has ended,
+	// another holder continues the run. After the death of a process, Run is called
+	// again with the committed changes. ctx ends when the run loses its lease;
+	// context.Cause says why.
 	Run func(ctx context.Context, run *Run) error
 
 	// Busy determines what happens to a message that arrives during a run and
 	// whose own Busy is BusyDefault (default BusyEnqueue).
 	Busy Busy
 
-	// Queue is how many messages may wait; 32.
+	// Queue is the maximum number of waiting messages (default 32).
 	Queue int
 
-	// TTL is for how long the holder of a run may be silent until others think
-	// that it has died; 30 seconds. They wait for half as long again.
+	// TTL is the lifetime of a lease that is not renewed (default 30 s). A run is
+	// taken over 1.5 × TTL after the last heartbeat of its holder.
 	TTL time.Duration
 
-	// Takeover says what becomes of what a run has committed when it is taken
-	// over.
+	// Takeover determines what happens to the committed changes of a run that is
+	// taken over (default TakeoverResume).
 	Takeover Takeover
 
-	// Attempts is how often a run is begun before its message is given up and goes
-	// to the dead; 3.
+	// Attempts is the maximum number of times that a run is begun (default 3). After
+	// that, its message becomes a dead letter.
 	Attempts int
 
-	// Messages is how many messages of the conversation a finished run leaves, as
-	// transcript.KeepLast does; 50. Results is how many results of the history; 50.
-	// A negative number keeps all.
+	// Messages is the number of messages of the conversation that a finished run
+	// keeps, as transcript.KeepLast does (default 50). Results is the number of
+	// results of the history that it keeps (default 50). A negative number keeps
+	// all.
 	Messages, Results int
 
-	// Keys, if there are any, seal what is stored: the first seals, all open.
+	// Keys seal the stored data (default: not sealed). The first key seals, and all
+	// of them open.
 	Keys []Key
 
-	// Anchor, if there is one, remembers outside the store how far workspaces have
-	// come.
+	// Anchor remembers the newest state of each workspace outside the store
+	// (default: none).
 	Anchor Anchor
 
 	Hooks Hooks
@@ -77,53 +79,59 @@ const (
 
 func (b Busy) valid() bool { return b >= BusyDefault && b <= BusyRollback }
 
-// Takeover says how a run goes on whose process has died.
+// Takeover determines how a run continues whose holder has died.
 type Takeover int
 
 const (
-	// Resume goes on with what was committed.
+	// TakeoverResume keeps what the run has committed.
 	TakeoverResume Takeover = iota
-	// Restart takes it back.
+	// TakeoverRestart undoes what the run has committed.
 	TakeoverRestart
 )
 
 // Status is what has become of a message.
 type Status string
 
+// The statuses of messages.
 const (
-	StatusStarted   Status = "started"   // a run has begun
+	StatusStarted   Status = "started"   // its run has begun
 	StatusDone      Status = "done"      // it was handled
 	StatusQueued    Status = "queued"    // it waits
-	StatusDuplicate Status = "duplicate" // a message with its id was taken before
-	StatusRejected  Status = "rejected"  // a run is under way, and it was to be rejected then
-	StatusFailed    Status = "failed"    // the run has failed
+	StatusDuplicate Status = "duplicate" // a message with its id was accepted before
+	StatusRejected  Status = "rejected"  // it was not accepted because of a run
+	StatusFailed    Status = "failed"    // its run has failed
 )
 
-// Outcome is what came of a message.
+// Outcome is the result of handing over a message.
 type Outcome struct {
 	Status Status
-	RunID  string // of the run that handled it
-	Reply  string // what the run replied
+	RunID  string // of the run that handled the message
+	Reply  string // set by Run.SetReply
 }
 
-// Anchor remembers, in a place that is not restored together with the store, how
-// far workspaces have come.
+// Mark identifies one write of a workspace.
+type Mark struct {
+	Seq   uint64 // the number of writes so far
+	Nonce string
+}
+
+// Anchor remembers the newest state of each workspace in a place that is not
+// restored together with the store.
 type Anchor interface {
-	// Load returns the mark of a user's workspace, and the zero Mark if there is
-	// none.
+	// Load returns the mark of a user's workspace, or the zero Mark.
 	Load(ctx context.Context, user string) (Mark, error)
-	// Advance sets the mark, unless there is one with a higher Seq.
+	// Advance sets the mark, unless the present one has a higher Seq.
 	Advance(ctx context.Context, user string, to Mark) error
 }
 
-// complete fills in what is usual, and checks the rest.
+// complete sets the defaults and checks the options.
 func (o *Options) complete() error {
 	for _, d := range []struct {
-		n       *int
-		usually int
+		n     *int
+		value int
 	}{{&o.Queue, 32}, {&o.Attempts, 3}, {&o.Messages, 50}, {&o.Results, 50}} {
 		if *d.n == 0 {
-			*d.n = d.usually
+			*d.n = d.value
 		}
 	}
 	if o.TTL == 0 {
@@ -134,7 +142,7 @@ func (o *Options) complete() error {
 	}
 	switch {
 	case o.Queue < 0 || o.Attempts < 0:
-		return fmt.Errorf("%w: Queue and Attempts are not negative", ErrInvalid)
+		return fmt.Errorf("%w: Queue and Attempts must not be negative", ErrInvalid)
 	case o.TTL < 10*time.Millisecond:
 		return fmt.Errorf("%w: TTL is less than 10 ms", ErrInvalid)
 	case !o.Busy.valid():

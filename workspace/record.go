@@ -2,94 +2,101 @@ package workspace
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// Kind says what a Record comes from.
+// Kind is the kind of operation that a Record comes from.
 type Kind string
 
 // The kinds of records.
 const (
-	KindStep      Kind = "step"      // a Commit of a run
-	KindFinish    Kind = "finish"    // the end of a run
-	KindInterrupt Kind = "interrupt" // calls of tools that the end of a run left open were closed
-	KindRollback  Kind = "rollback"  // what a run had committed was taken back
+	KindStep      Kind = "step"      // Run.Commit
+	KindFinish    Kind = "finish"    // Run.Finish
+	KindInterrupt Kind = "interrupt" // answers tool calls that a run left without a result
+	KindRollback  Kind = "rollback"  // undoes what a run has committed
 	KindUpdate    Kind = "update"    // Manager.Update
 )
 
-// Record is one change of the content of a workspace: what Commit, Finish or
-// another operation has changed at once.
+// Record is one change of the content of a workspace.
+//
+// Its effects edit the stored content, so their parts are "field", "key",
+// "message", "conversation", "memory" and "setting", or such as a newer version of
+// this package knows. The part "message" holds each message once, under a number;
+// "conversation" refers to messages by their numbers.
 type Record struct {
 	Version uint64         `json:"version"`
 	Kind    Kind           `json:"kind"`
 	Time    time.Time      `json:"time"`
-	RunID   string         `json:"run,omitempty"`
-	Lease   string         `json:"lease,omitempty"` // the holder of the run
-	Message string         `json:"msg,omitempty"`   // the id of the message that the run handles
+	RunID   string         `json:"run_id,omitempty"`
+	Lease   string         `json:"lease_id,omitempty"`   // of the holder of the run
+	Message string         `json:"message_id,omitempty"` // of the message that the run handles
 	Effects []state.Effect `json:"effects,omitempty"`
 	Chain   string         `json:"-"` // the hash of all records up to this one
 }
 
-// entry is a record as it is stored and will always be: its JSON, with the hash of
-// the chain up to it at the end.
+// storedRecord is the text of a record, which never changes. Its last member is the
+// hash of the chain up to it.
 type storedRecord struct {
 	text    json.RawMessage
 	version uint64
 	chain   string
 }
 
-// link returns the entry of a record that comes after a chain.
+// chainAfter returns the stored form of a record that follows a chain.
 func (r *Record) chainAfter(chain string) (storedRecord, error) {
 	body, err := jsontext.Marshal(r)
 	if err != nil {
 		return storedRecord{}, err
 	}
-	e := storedRecord{version: r.Version, chain: hash([]byte(chain), body)}
-	e.text = appendHash(body, "chain", e.chain)
-	return e, nil
+	s := storedRecord{version: r.Version, chain: hash([]byte(chain), body)}
+	s.text = appendHash(body, "chain", s.chain)
+	return s, nil
 }
 
 // MarshalJSON returns the text.
-func (e storedRecord) MarshalJSON() ([]byte, error) { return e.text, nil }
+func (s storedRecord) MarshalJSON() ([]byte, error) { return s.text, nil }
 
 // UnmarshalJSON keeps the text.
-func (e *storedRecord) UnmarshalJSON(data []byte) error {
+func (s *storedRecord) UnmarshalJSON(data []byte) error {
 	_, chain, ok := cutHash(data, "chain")
 	if !ok {
-		return fmt.Errorf("a record has no chain")
+		return errors.New("a record has no chain")
 	}
-	var head struct {
+	var known struct {
 		Version uint64 `json:"version"`
 	}
-	if err := json.Unmarshal(data, &head); err != nil {
+	if err := json.Unmarshal(data, &known); err != nil {
 		return err
 	}
-	*e = storedRecord{text: append([]byte(nil), data...), version: head.Version, chain: chain}
+	*s = storedRecord{text: slices.Clone(data), version: known.Version, chain: chain}
 	return nil
 }
 
-// record returns what the entry says, if it is the one that comes after a point.
-func (e *storedRecord) decode(key string, after position) (*Record, error) {
-	where := fmt.Sprintf("record %d", e.version)
-	body, _, _ := cutHash(e.text, "chain")
+// decode returns the record, if it is the one that follows a position.
+func (s *storedRecord) decode(key string, after position) (*Record, error) {
+	where := fmt.Sprintf("record %d", s.version)
+	body, _, _ := cutHash(s.text, "chain")
 	switch {
-	case e.version != after.Version+1:
-		return nil, corrupt(key, fmt.Sprintf("%s comes after version %d", where, after.Version))
-	case hash([]byte(after.Chain), body) != e.chain:
-		return nil, corrupt(key, where+" does not fit the chain")
+	case s.version != after.Version+1:
+		return nil, corrupt(key, fmt.Sprintf("%s follows version %d", where, after.Version))
+	case hash([]byte(after.Chain), body) != s.chain:
+		return nil, corrupt(key, where+" does not match the chain")
 	}
-	if err := jsontext.Check(body, jsontext.Limits{}); err != nil {
-		return nil, fmt.Errorf("%w: %s: %s: %w", ErrCorrupt, key, where, err)
+	err := jsontext.Check(body, jsontext.Limits{})
+	r := &Record{Chain: s.chain}
+	if err == nil {
+		err = json.Unmarshal(body, r)
 	}
-	r := &Record{}
-	if err := json.Unmarshal(body, r); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %s: %w", ErrCorrupt, key, where, err)
 	}
 	return r, nil
 }
 
-func (e *storedRecord) position() position { return position{e.version, e.chain} }
+func (s *storedRecord) position() position { return position{s.version, s.chain} }

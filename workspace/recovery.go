@@ -11,26 +11,14 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// watch looks after the run of a workspace, in the background, until there is none:
-// if its holder dies, it is taken over.
+// watchRun watches the run of a workspace in the background until there is none, and
+// takes it over if its holder dies.
 func (m *Manager) watchRun(user string, l *ledger) {
-	if m.opts.Run == nil {
+	if m.opts.Run == nil || !m.markWatched(user) {
 		return
 	}
-	m.mu.Lock()
-	twice := m.watched[user]
-	m.watched[user] = true
-	m.mu.Unlock()
-	if twice {
-		return
-	}
-	forget := func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.watched, user)
-	}
-	if !m.background(func() {
-		defer forget()
+	started := m.background(func() {
+		defer m.unmarkWatched(user)
 		for {
 			found, err := m.takeOverIfExpired(m.ctx, l)
 			if m.ctx.Err() != nil || err == nil && !found {
@@ -40,42 +28,44 @@ func (m *Manager) watchRun(user string, l *ledger) {
 				return
 			}
 		}
-	}) {
-		forget()
+	})
+	if !started {
+		m.unmarkWatched(user)
 	}
 }
 
-// rescue looks at the run of a workspace until it shows a sign of life or ends, or,
-// if it does neither for long enough, takes it over, to be worked off in the
-// background. It returns whether it has found a run.
+// takeOverIfExpired observes the run of a workspace until its lease is renewed or it
+// ends. If neither happens for 1.5 × TTL, it takes the run over and handles it in the
+// background. The time is measured by this process alone. found reports whether there
+// was a run.
 func (m *Manager) takeOverIfExpired(ctx context.Context, l *ledger) (found bool, err error) {
 	h, _, err := l.readHead(ctx)
 	if err != nil || h.Run == nil {
 		return false, err
 	}
-	seen, since, silence := leaseStateOf(h), time.Now(), h.Run.duration()*3/2
-	for time.Since(since) < silence {
-		if err := l.pause(ctx, min(silence/6, silence-time.Since(since))); err != nil {
+	observed, since, timeout := leaseStateOf(h), time.Now(), h.Run.ttl()*3/2
+	for time.Since(since) < timeout {
+		if err := l.pause(ctx, min(timeout/6, timeout-time.Since(since))); err != nil {
 			return true, err
 		}
 		if h, _, err = l.readHead(ctx); err != nil {
 			return true, err
 		}
-		if leaseStateOf(h) != seen {
+		if leaseStateOf(h) != observed {
 			return true, nil
 		}
 	}
 	defer m.trackRun()()
 	next := l.newLease()
-	lost := h.Run.Message
-	h, err = l.takeOver(ctx, seen, m.opts.Takeover, m.opts.Attempts, next)
+	expired := h.Run.Message
+	h, err = l.takeOver(ctx, observed, m.opts.Takeover, m.opts.Attempts, next)
 	switch {
 	case errors.Is(err, errLeaseRenewed):
 		return true, nil
 	case err != nil:
 		return true, err
 	}
-	m.reportDeadLetter(ctx, l, h, lost)
+	m.reportDeadLetter(ctx, l, h, expired)
 	if h.Run == nil || h.Run.LeaseID != next.leaseID {
 		return true, nil
 	}
@@ -88,25 +78,25 @@ func (m *Manager) takeOverIfExpired(ctx context.Context, l *ledger) (found bool,
 	return true, nil
 }
 
-// buried tells of a message that was given up, if it was.
-func (m *Manager) reportDeadLetter(ctx context.Context, l *ledger, h *head, lost pendingMessage) {
-	if m.opts.Hooks.OnMessageDead == nil || h.messageState(lost.ID) != "dead" {
+// reportDeadLetter calls OnMessageDead if the message is a dead letter.
+func (m *Manager) reportDeadLetter(ctx context.Context, l *ledger, h *head, p pendingMessage) {
+	if m.opts.Hooks.OnMessageDead == nil || h.messageState(p.ID) != messageDead {
 		return
 	}
-	if msg, err := l.readMessage(ctx, lost); err == nil {
+	if msg, err := l.readMessage(ctx, p); err == nil {
 		m.opts.Hooks.OnMessageDead(ctx, l.user, msg)
 	}
 }
 
-// rescuers is how many workspaces Recover looks at at the same time.
+// maxRecoveries is the number of workspaces that Recover observes concurrently.
 const maxRecoveries = 64
 
-// Recover looks for runs whose process has died, takes them over and works off, in
-// the background, what waits behind them; see Wait. It takes longer than the TTL, for
-// it has to see that they are silent, and returns when every run that it has found
-// has shown a sign of life, has ended or was taken over. Call it when a process starts, and from time to time
-// in one that always runs: a message whose sender went away with the process that
-// had taken it is found by nothing else.
+// Recover finds the runs whose holder has died, takes them over and drains their
+// queues in the background; see Wait. It returns when every run that it has found has
+// renewed its lease, has ended or was taken over, which takes more than 1.5 × TTL if a
+// holder has died. Call it when a process starts, and from time to time in a process
+// that runs permanently: nothing else finds a message whose sender and whose holder
+// have both died.
 func (m *Manager) Recover(ctx context.Context) error {
 	leave, err := m.enter()
 	if err != nil {
@@ -149,26 +139,22 @@ func (m *Manager) Recover(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// List yields the users who have a workspace, in the order of their keys.
+// List yields the users that have a workspace, in the order of the keys in the store.
 func (m *Manager) List(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		after := ""
 		for {
-			var next *store.Entry
-			for e, err := range m.db.Scan(ctx, headPrefix, after) {
-				if err != nil {
-					yield("", wrapError("list", "", err))
-					return
-				}
-				next = &e
-				break
+			next, err := m.nextEntry(ctx, after)
+			if err != nil {
+				yield("", wrapError("list", "", err))
+				return
 			}
 			if next == nil {
 				return
 			}
-			name, _, blob := strings.Cut(strings.TrimPrefix(next.Key, headPrefix), blobInfix)
-			if blob { // after those of this workspace
-				after = headPrefix + name + "/b0"
+			name, _, isBlob := strings.Cut(strings.TrimPrefix(next.Key, headPrefix), blobInfix)
+			if isBlob {
+				after = headPrefix + name + "/b0" // follows all blobs of this workspace
 				continue
 			}
 			after = next.Key
@@ -181,4 +167,12 @@ func (m *Manager) List(ctx context.Context) iter.Seq2[string, error] {
 			}
 		}
 	}
+}
+
+// nextEntry returns the first entry of a workspace after a key, or nil.
+func (m *Manager) nextEntry(ctx context.Context, after string) (*store.Entry, error) {
+	for e, err := range m.db.Scan(ctx, headPrefix, after) {
+		return &e, err
+	}
+	return nil, nil
 }

@@ -15,16 +15,15 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// Key is a master key. Each workspace is sealed with a key of its own that is
-// derived from it. No form in which a Key is printed, logged or marshalled has the
-// Secret.
+// Key is a master key, from which a key for each workspace is derived. A Key that
+// is printed, logged or marshalled never shows the Secret.
 type Key struct {
-	ID     string // what is written next to what the key has sealed: up to 64 visible ASCII characters
-	Secret []byte // 32 bytes or more, random
+	ID     string // stored next to sealed data: 1 to 64 visible ASCII characters
+	Secret []byte // at least 32 random bytes
 }
 
 // String returns the ID.
-func (k Key) String() string { return fmt.Sprintf("key %q %s", fault.Clip(k.ID), masked) }
+func (k Key) String() string { return fmt.Sprintf("key %s %s", fault.Quote(k.ID), masked) }
 
 // GoString returns String.
 func (k Key) GoString() string { return k.String() }
@@ -42,25 +41,25 @@ const (
 	keyIDBytes     = 64
 	keySecretBytes = 32
 	sealFormat     = 1
-	// sealLabel is in every derived key, so that it is of no use for anything else.
+	// sealLabel separates the derived keys from those of other uses of a Secret.
 	sealLabel = "agentstate workspace seal 1 "
-	// sealHeaderBytes is within what the header of a sealed value ends, also that of
-	// a newer format.
+	// sealHeaderBytes is the maximum length of the header of a sealed value, in this
+	// format and in newer ones.
 	sealHeaderBytes = 1 << 10
 )
 
-// sealer encrypts what is stored, so that it can only be read, and not be changed,
-// by who has the key, and bound to the key of the store under which it lies. A nil
-// sealer leaves everything as it is.
+// sealer encrypts and authenticates stored values. Each value is bound to its key
+// in the store, so that values cannot be swapped. A nil sealer leaves values as they
+// are.
 type sealer struct {
 	first string // the ID of the key that seals
-	// keys derive, by ID. They are funcs, so that printers that use reflection do
-	// not reach a secret.
+	// keys derive the key of a workspace, by ID. They are functions so that printers
+	// that use reflection do not reach a secret.
 	keys map[string]func(workspace string) cipher.AEAD
 }
 
-// newSealer returns a sealer that seals with the first key and opens with all; nil
-// without keys.
+// newSealer returns a sealer that seals with the first key and opens with all of
+// them, or nil if there are no keys.
 func newSealer(keys []Key) (*sealer, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -71,15 +70,15 @@ func newSealer(keys []Key) (*sealer, error) {
 			return nil, fmt.Errorf("%w: key %d: %w", ErrInvalid, i, err)
 		}
 		if s.keys[k.ID] != nil {
-			return nil, fmt.Errorf("%w: key %d: another key has its ID", ErrInvalid, i)
+			return nil, fmt.Errorf("%w: key %d: another key has the same ID", ErrInvalid, i)
 		}
 		master, err := hkdf.Extract(sha256.New, k.Secret, nil)
 		if err != nil {
 			return nil, fmt.Errorf("workspace: key %d: %w", i, err)
 		}
 		s.keys[k.ID] = func(workspace string) cipher.AEAD {
-			// None of these fails with keys of 32 bytes. Deriving takes
-			// microseconds, so nothing is kept.
+			// None of these fails for keys of 32 bytes. Deriving a key takes
+			// microseconds, which is not worth a cache.
 			key, _ := hkdf.Expand(sha256.New, master, sealLabel+workspace, 32)
 			block, _ := aes.NewCipher(key)
 			aead, _ := cipher.NewGCMWithRandomNonce(block)
@@ -91,7 +90,7 @@ func newSealer(keys []Key) (*sealer, error) {
 
 func (k Key) check() error {
 	if k.ID == "" || len(k.ID) > keyIDBytes {
-		return fmt.Errorf("the ID has %d bytes, not 1 to %d", len(k.ID), keyIDBytes)
+		return fmt.Errorf("the ID has %d bytes: want 1 to %d", len(k.ID), keyIDBytes)
 	}
 	for _, c := range []byte(k.ID) {
 		if c <= ' ' || c > '~' {
@@ -99,25 +98,25 @@ func (k Key) check() error {
 		}
 	}
 	if len(k.Secret) < keySecretBytes {
-		return fmt.Errorf("the Secret has %d bytes, fewer than %d", len(k.Secret), keySecretBytes)
+		return fmt.Errorf("the Secret has %d bytes: want at least %d", len(k.Secret), keySecretBytes)
 	}
 	return nil
 }
 
-// sealHeader returns the line in front of what a key has sealed. The line and the
-// key of the store are authenticated with it.
+// sealHeader returns the line before a value that a key has sealed. The line and
+// the value's key in the store are authenticated together with the value.
 func sealHeader(id string) []byte {
 	return fmt.Appendf(nil, `{"format":%d,"key":%s,"sealed":true}`+"\n", sealFormat, jsontext.AppendQuote(nil, id))
 }
 
-// sealData returns what is authenticated. It is unambiguous, since a header has no
-// other line end than its last byte.
-func sealData(key string, header []byte) []byte {
+// additionalData returns what is authenticated but not encrypted. It is unambiguous
+// because the only line end of a header is its last byte.
+func additionalData(key string, header []byte) []byte {
 	return append([]byte(key+"\n"), header...)
 }
 
-// seal returns what is to be stored under a key of a workspace, which is named by
-// the key of its head.
+// seal returns the value to be stored under a key. workspace is the key of the head
+// of the workspace.
 func (s *sealer) seal(workspace, key string, plain []byte) []byte {
 	if s == nil {
 		return plain
@@ -125,11 +124,11 @@ func (s *sealer) seal(workspace, key string, plain []byte) []byte {
 	aead := s.keys[s.first](workspace)
 	header := sealHeader(s.first)
 	sealed := make([]byte, 0, len(header)+len(plain)+aead.Overhead())
-	return aead.Seal(append(sealed, header...), nil, plain, sealData(key, header))
+	return aead.Seal(append(sealed, header...), nil, plain, additionalData(key, header))
 }
 
-// open returns what seal was given. What is not sealed is compact JSON, so it has
-// no line end and does not pass for sealed.
+// open is the inverse of seal. A value that is not sealed is compact JSON, which has
+// no line end and cannot be taken for a sealed one.
 func (s *sealer) open(workspace, key string, data []byte) ([]byte, error) {
 	line, box, h := cutSealHeader(data)
 	switch {
@@ -140,23 +139,24 @@ func (s *sealer) open(workspace, key string, data []byte) ([]byte, error) {
 	case h.Format > sealFormat:
 		return nil, fmt.Errorf("%w: %s: seal of format %d", ErrNewerFormat, key, h.Format)
 	case s == nil || s.keys[h.Key] == nil:
-		return nil, fmt.Errorf("%w: %s: sealed with key %q, which is not given", ErrInvalidKey, key, fault.Clip(h.Key))
+		return nil, fmt.Errorf("%w: %s: sealed with key %s, which is not given", ErrInvalidKey, key, fault.Quote(h.Key))
 	}
-	plain, err := s.keys[h.Key](workspace).Open(nil, nil, box, sealData(key, line))
+	plain, err := s.keys[h.Key](workspace).Open(nil, nil, box, additionalData(key, line))
 	if err != nil {
-		return nil, corrupt(key, "the seal does not fit")
+		return nil, corrupt(key, "authentication failed")
 	}
 	return plain, nil
 }
 
+// sealHead is the content of a seal header.
 type sealHead struct {
 	Format int    `json:"format"`
 	Key    string `json:"key"`
 	Sealed bool   `json:"sealed"`
 }
 
-// cutSealHeader returns the header of a sealed value, what comes after it, and
-// what it says: nothing if the value is not sealed.
+// cutSealHeader splits a sealed value into header and box, and decodes the header.
+// For a value that is not sealed, all results are zero.
 func cutSealHeader(data []byte) (line, box []byte, h sealHead) {
 	end := 1 + bytes.IndexByte(data[:min(len(data), sealHeaderBytes)], '\n')
 	if end == 0 || json.Unmarshal(data[:end], &h) != nil {

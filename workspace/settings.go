@@ -21,16 +21,17 @@ type Settings struct {
 	DebugMode  bool
 }
 
-// settings holds the Settings of a workspace for concurrent use.
+// sharedSettings holds the Settings of a workspace for concurrent use.
 type sharedSettings struct {
 	changing sync.Mutex // held during a change, so that no concurrent change is lost
 
 	mu     sync.Mutex
 	now    Settings
 	stored map[string][]byte
-	ended  error
+	ended  error // why the settings can no longer be changed
 }
 
+// decodeSettings returns the settings with the stored form of each.
 func decodeSettings(stored map[string][]byte) (*sharedSettings, error) {
 	s := &sharedSettings{stored: stored}
 	for name, dst := range map[string]any{
@@ -62,23 +63,23 @@ func (s *sharedSettings) change(fn func(*Settings)) error {
 	fn(&c)
 	for name, config := range c.MCPServers {
 		if !config.Valid() {
-			return fmt.Errorf("%w: configuration of the MCP server %q is no JSON", ErrInvalid, fault.Clip(name))
+			return fmt.Errorf("%w: the configuration of the MCP server %s is not JSON", ErrInvalid, fault.Quote(name))
 		}
 	}
 	if len(c.ChatID) > maxID || len(c.Platform) > maxID {
-		return fmt.Errorf("%w: ChatID and Platform have at most %d bytes", ErrInvalid, maxID)
+		return fmt.Errorf("%w: ChatID and Platform must have at most %d bytes", ErrInvalid, maxID)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended != nil {
 		return s.ended
 	}
-	c.MCPServers = maps.Clone(c.MCPServers)
+	c.MCPServers = maps.Clone(c.MCPServers) // fn may have kept the map
 	s.now = c
 	return nil
 }
 
-// effects returns what has to change in the document.
+// effects returns the effects that store the settings.
 func (s *sharedSettings) effects() ([]state.Effect, error) {
 	c := s.get()
 	var effects []state.Effect
@@ -92,39 +93,42 @@ func (s *sharedSettings) effects() ([]state.Effect, error) {
 		{"mcp_servers", c.MCPServers, len(c.MCPServers) == 0},
 		{"platform", c.Platform, c.Platform == ""},
 	} {
+		e := state.Effect{Part: document.PartSetting, Field: f.name}
 		old, present := s.stored[f.name]
 		data, err := jsontext.Marshal(f.value)
 		switch {
 		case err != nil:
 			return nil, err
 		case f.unset && present:
-			effects = append(effects, state.Effect{Part: document.PartSetting, Field: f.name, Kind: state.EffectDelete})
+			e.Kind = state.EffectDelete
+			effects = append(effects, e)
 		case !f.unset && !bytes.Equal(old, data):
-			effects = append(effects, state.Effect{Part: document.PartSetting, Field: f.name, Kind: state.EffectSet, Value: state.JSON(data)})
+			e.Kind, e.Value = state.EffectSet, state.JSON(data)
+			effects = append(effects, e)
 		}
 	}
 	return effects, nil
 }
 
-// saved notes that effects are in the document now.
-func (s *sharedSettings) saved(effects []state.Effect) {
+// noteStored notes that effects are stored.
+func (s *sharedSettings) noteStored(effects []state.Effect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stored = maps.Clone(s.stored)
-	if s.stored == nil {
-		s.stored = map[string][]byte{}
-	}
+	stored := map[string][]byte{}
+	maps.Copy(stored, s.stored)
 	for _, e := range effects {
 		switch {
 		case e.Part != document.PartSetting:
 		case e.Kind == state.EffectDelete:
-			delete(s.stored, e.Field)
+			delete(stored, e.Field)
 		default:
-			s.stored[e.Field] = []byte(e.Value)
+			stored[e.Field] = []byte(e.Value)
 		}
 	}
+	s.stored = stored
 }
 
+// end makes further changes fail with err.
 func (s *sharedSettings) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,37 +3,32 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/workspace/internal/document"
 )
 
-// Report is what Verify has found in order.
+// Report is the result of Verify.
 type Report struct {
 	Version uint64   // of the content
-	Oldest  uint64   // of the snapshot, from which on the records are held
+	Oldest  uint64   // of the snapshot, after which the records are held
 	Records int      // after the snapshot
 	Blobs   int      // to which the head refers
-	Bytes   int      // of the head and these blobs, as they were before they were sealed
-	Garbage int      // blobs to which the head does not refer; they are harmless
-	Keys    []string // the ids of the keys with which it is sealed, sorted
+	Bytes   int      // of the head and these blobs, before they were sealed
+	Garbage int      // blobs to which the head does not refer; they do no harm
+	Keys    []string // the ids of the keys with which the values are sealed, sorted
 }
 
-// Verify reads everything that a workspace consists of and checks that it is what
-// was written: each record by the chain of hashes that leads from the snapshot to
-// the head, and each blob by the hash that refers to it. A record or blob that was
-// edited, removed, moved, inserted, cut or swapped is ErrCorrupt, and the error names
-// the key.
+// Verify reads all data of a workspace and checks that it is authentic: each record
+// by the chain of hashes that leads from the snapshot to the head, and each blob by
+// the hash in the ref to it. It returns ErrCorrupt, with the key, for a record or blob
+// that was edited, removed, moved, inserted, truncated or swapped.
 //
-// The head itself vouches for all else. Without keys a checksum guards it, which
-// finds damage but not an edit by somebody who makes the checksum anew; with keys
-// it cannot be made without them. That the whole workspace is an older one, put back
-// with its blobs, shows only if this Manager has seen a newer one, or by
-// Options.Anchor.
+// The head authenticates everything else. Without keys it has a checksum, which finds
+// damage but not an edit that also updates the checksum. With keys it cannot be forged
+// without a key. Verify finds that a whole workspace was replaced by an older one, with
+// its blobs, only if this Manager has seen a newer one, or by Options.Anchor.
 func (m *Manager) Verify(ctx context.Context, userID string) (Report, error) {
 	report, err := m.verify(ctx, userID)
 	return report, wrapError("verify", userID, err)
@@ -46,111 +41,120 @@ func (m *Manager) verify(ctx context.Context, userID string) (Report, error) {
 		return report, err
 	}
 	_, err = l.readStable(ctx, func(h *head) error {
-		data, err := h.encode()
-		if err != nil {
-			return err
+		v := verification{ledger: l, head: h, live: map[string]bool{}}
+		v.report.Version, v.report.Oldest = h.Version, h.oldest().Version
+		err := v.checkBlobs(ctx)
+		if err == nil {
+			err = m.checkContent(ctx, &v)
 		}
-		report = Report{Version: h.Version, Oldest: h.snapshotPosition().Version, Bytes: len(data)}
-		seen := map[string]bool{}
-		check := func(r blobRef) error {
-			data, err := l.fetchBlob(ctx, r)
-			if err == nil && seen[r.Name] {
-				err = corrupt(l.blobKey(r.Name), "is there twice")
-			}
-			seen[r.Name] = true
-			report.Blobs++
-			report.Bytes += len(data)
-			return err
+		if err == nil {
+			err = v.survey(ctx)
 		}
-		for _, r := range h.blobRefs() {
-			if r.To == 0 { // records come below
-				if err := check(r); err != nil {
-					return err
-				}
-			}
-		}
-		for r, err := range l.walkSegments(ctx, h.Segments, 0) {
-			if err == nil {
-				err = check(r)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		doc, err := l.readSnapshot(ctx, h)
-		if err != nil {
-			return err
-		}
-		for r, err := range l.records(ctx, h, h.snapshotPosition()) {
-			if err == nil {
-				err = doc.Apply(r.Effects)
-			}
-			if err != nil {
-				return err
-			}
-			report.Records++
-		}
-		if _, err := newLiveContent(userID, m.opts.Schema, doc, h.position()); err != nil {
-			return err
-		}
-		if err := (&View{}).addMessages(ctx, l, h); err != nil {
-			return err
-		}
-		return l.surveyBlobs(ctx, seen, &report)
+		report = v.report
+		return err
 	})
 	return report, err
 }
 
-// survey looks at the values as they are stored.
-func (l *ledger) surveyBlobs(ctx context.Context, live map[string]bool, report *Report) error {
+// verification is one attempt to verify a workspace.
+type verification struct {
+	*ledger
+	head   *head
+	live   map[string]bool // the names of the blobs to which the head refers
+	report Report
+}
+
+// checkBlobs checks the hashes of all blobs.
+func (v *verification) checkBlobs(ctx context.Context) error {
+	data, err := v.head.encode()
+	if err != nil {
+		return err
+	}
+	v.report.Bytes = len(data)
+	for _, r := range v.head.blobRefs() {
+		if r.isSegment() {
+			continue // walkSegments yields it
+		}
+		if err := v.checkBlob(ctx, r); err != nil {
+			return err
+		}
+	}
+	for r, err := range v.walkSegments(ctx, v.head.Segments, 0) {
+		if err == nil {
+			err = v.checkBlob(ctx, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verification) checkBlob(ctx context.Context, r blobRef) error {
+	data, err := v.fetchBlob(ctx, r)
+	if err != nil {
+		return err
+	}
+	if v.live[r.Name] {
+		return corrupt(v.blobKey(r.Name), "two refs to one blob")
+	}
+	v.live[r.Name] = true
+	v.report.Blobs++
+	v.report.Bytes += len(data)
+	return nil
+}
+
+// checkContent checks that the records lead from the snapshot to a content that can
+// be used.
+func (m *Manager) checkContent(ctx context.Context, v *verification) error {
+	doc, err := v.readSnapshot(ctx, v.head)
+	if err != nil {
+		return err
+	}
+	for r, err := range v.records(ctx, v.head, v.head.oldest()) {
+		if err == nil {
+			err = doc.Apply(r.Effects)
+		}
+		if err != nil {
+			return err
+		}
+		v.report.Records++
+	}
+	if _, err := newLiveContent(v.user, m.opts.Schema, doc, v.head.position()); err != nil {
+		return err
+	}
+	for _, p := range v.head.pending() {
+		if _, err := v.readMessage(ctx, *p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// survey counts garbage, and collects the keys with which values are sealed.
+func (v *verification) survey(ctx context.Context) error {
 	keys := map[string]bool{}
 	note := func(e store.Entry) {
 		if _, _, h := cutSealHeader(e.Value); h.Sealed {
 			keys[h.Key] = true
 		}
 	}
-	e, err := l.db.Get(ctx, l.key)
+	e, err := v.db.Get(ctx, v.key)
 	if err == nil {
 		note(e)
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	for e, err := range l.db.Scan(ctx, l.blobKey(""), "") {
+	for e, err := range v.db.Scan(ctx, v.blobKey(""), "") {
 		switch {
 		case err != nil:
 			return err
-		case live[e.Key[len(l.blobKey("")):]]:
+		case v.live[e.Key[len(v.blobKey("")):]]:
 			note(e)
 		default:
-			report.Garbage++
+			v.report.Garbage++
 		}
 	}
-	report.Keys = slices.Sorted(maps.Keys(keys))
+	v.report.Keys = slices.Sorted(maps.Keys(keys))
 	return nil
-}
-
-// masked returns a record in which the values of secrets are masked, and those of
-// fields that the schema does not have, since they may be.
-func (m *Manager) maskRecord(r Record) (Record, error) {
-	open, secret := map[string]bool{}, map[string]bool{}
-	for _, f := range state.New(m.opts.Schema).Fields() {
-		open[f.Name], secret[f.Name] = !f.Secret, f.Secret
-	}
-	for i := range r.Effects {
-		e := &r.Effects[i]
-		switch {
-		case e.Value == "":
-		case e.Part == document.PartField && !open[e.Field], e.Part == document.PartKey && secret[e.Field]:
-			e.Value = state.JSONText(masked)
-		case e.Part == document.PartMemory:
-			entry, _, err := decodeEntry([]byte(e.Value))
-			if err != nil {
-				return r, fmt.Errorf("%w: record %d: memory: %w", ErrCorrupt, r.Version, err)
-			}
-			if e.Value, err = state.JSONOf(entry); err != nil { // a MemoryEntry masks itself
-				return r, err
-			}
-		}
-	}
-	return r, nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
-// Workspace is what there is about one user, as a [Run], a [View] or
-// [Manager.Update] has it.
+// Workspace is the content of a user's workspace, as a [Run], a [View] or
+// [Manager.Update] provides it.
 type Workspace struct {
 	user     string
 	state    *state.State
@@ -19,11 +19,11 @@ type Workspace struct {
 // UserID returns the user whose workspace it is.
 func (w *Workspace) UserID() string { return w.user }
 
-// State returns the host's handle on the state. Give agents and tools handles of
-// their own, with its As.
+// State returns the host's handle on the state. Give agents and tools narrower
+// handles, which its method As returns.
 func (w *Workspace) State() *state.State { return w.state }
 
-// Memory returns what is to be remembered about the user.
+// Memory returns what is remembered about the user.
 func (w *Workspace) Memory() *Memory { return w.memory }
 
 // Settings returns a copy of the settings.
@@ -34,20 +34,21 @@ func (w *Workspace) Settings() Settings { return w.settings.get() }
 // call SetSettings.
 func (w *Workspace) SetSettings(fn func(*Settings)) error { return w.settings.change(fn) }
 
-// Redact returns text with the values of all secrets replaced by [SECRET], those
-// of the state and those of the memory.
+// Redact returns text in which the values of all secrets of the state and of the
+// memory are replaced by [SECRET].
 func (w *Workspace) Redact(text string) string { return w.memory.redact(w.state.Redact(text)) }
 
-// content is a workspace that can be changed, together with what is stored of it.
+// liveContent is a Workspace that can be changed, with the stored content that it was
+// made from.
 type liveContent struct {
 	Workspace
-	doc          *document.Document // what is stored
-	position     position
-	storedState  *state.State // a snapshot of the state as it is stored
+	doc          *document.Document
+	position     position     // of doc
+	storedState  *state.State // a snapshot of the state in doc
 	storedMemory memorySnapshot
 }
 
-// newContent returns the content that a document has at a point.
+// newLiveContent returns the content that a document has at a position.
 func newLiveContent(user string, schema *state.Schema, doc *document.Document, at position) (*liveContent, error) {
 	s, err := doc.Load(schema)
 	if err != nil {
@@ -67,28 +68,28 @@ func newLiveContent(user string, schema *state.Schema, doc *document.Document, a
 	}, nil
 }
 
-// delta is what turns the stored content into the present one.
+// contentDelta turns the stored content into the present one.
 type contentDelta struct {
 	effects []state.Effect
-	purge   bool // a secret is replaced or gone
+	purge   bool // a secret is replaced or deleted
 	state   *state.State
 	memory  memorySnapshot
 }
 
-// delta returns what was changed since the content was stored.
+// delta returns what has changed since the content was stored.
 func (c *liveContent) delta() (contentDelta, error) {
-	x := contentDelta{state: c.state.Snapshot(), memory: c.Memory().snapshot()}
-	effects, err := c.doc.Save(c.storedState, x.state)
+	d := contentDelta{state: c.state.Snapshot(), memory: c.memory.snapshot()}
+	effects, err := c.doc.Save(c.storedState, d.state)
 	if err != nil {
-		return x, err
+		return d, err
 	}
-	set, err := c.settings.effects()
+	settings, err := c.settings.effects()
 	if err != nil {
-		return x, err
+		return d, err
 	}
-	x.effects = append(append(effects, x.memory.effectsSince(c.storedMemory)...), set...)
-	x.purge = c.purges(x.effects)
-	return x, nil
+	d.effects = slices.Concat(effects, d.memory.effectsSince(c.storedMemory), settings)
+	d.purge = c.purges(d.effects)
+	return d, nil
 }
 
 // purges reports whether effects replace or delete a secret.
@@ -108,18 +109,18 @@ func (c *liveContent) purges(effects []state.Effect) bool {
 	})
 }
 
-// saved notes that a delta is stored, at a point.
-func (c *liveContent) noteStored(x contentDelta, at position) error {
-	if err := c.doc.Apply(x.effects); err != nil {
+// noteStored notes that a delta is stored, and at which position.
+func (c *liveContent) noteStored(d contentDelta, at position) error {
+	if err := c.doc.Apply(d.effects); err != nil {
 		return err
 	}
-	c.position, c.storedState, c.storedMemory = at, x.state, x.memory
-	c.settings.saved(x.effects)
+	c.position, c.storedState, c.storedMemory = at, d.state, d.memory
+	c.settings.noteStored(d.effects)
 	return nil
 }
 
-// end makes further writes to memory and settings fail.
+// endWrites makes further writes to memory and settings fail with err.
 func (c *liveContent) endWrites(err error) {
-	c.Memory().end(err)
+	c.memory.end(err)
 	c.settings.end(err)
 }

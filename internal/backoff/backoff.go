@@ -27,8 +27,15 @@ func (b *Backoff) Delay() time.Duration {
 }
 
 // Wait waits for the next delay. If ctx ends first, Wait returns the cause.
-func (b *Backoff) Wait(ctx context.Context) error {
-	timer := time.NewTimer(b.Delay())
+func (b *Backoff) Wait(ctx context.Context) error { return Sleep(ctx, b.Delay()) }
+
+// Reset makes the next delay as short as the first. Call it when an attempt has
+// made progress.
+func (b *Backoff) Reset() { b.limit = 0 }
+
+// Sleep waits for d. If ctx ends first, Sleep returns the cause.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -37,7 +44,3 @@ func (b *Backoff) Wait(ctx context.Context) error {
 	// With both ready, select picks either: a context that has ended wins.
 	return context.Cause(ctx)
 }
-
-// Reset makes the next delay as short as the first. Call it when an attempt has
-// made progress.
-func (b *Backoff) Reset() { b.limit = 0 }
