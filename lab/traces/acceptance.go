@@ -91,7 +91,7 @@ func (a *acceptance) none(where string, findings []transcript.Finding) bool {
 }
 
 func (a *acceptance) fail(err error) {
-	a.errs = append(a.errs, &Error{a.exchange.at(), -1, err})
+	a.errs = append(a.errs, at(a.exchange.path(), err))
 }
 
 // carry repairs a conversation for a provider, encodes it and reads it back.

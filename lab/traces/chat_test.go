@@ -70,7 +70,7 @@ func TestChatMessages(t *testing.T) {
 			require.Len(t, run.Steps, 1)
 			require.Equal(t, test.out, raws(run.Steps[0].Output))
 			require.Equal(t, test.in, run.Steps[0].Raw)
-			require.Equal(t, "/traj/0", run.Steps[0].Pointer)
+			require.Equal(t, "$.traj[0]", run.Steps[0].Path)
 		})
 	}
 }

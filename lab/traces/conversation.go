@@ -32,7 +32,7 @@ func (c *conversation) say(e *entry, m state.Message) {
 func (c *conversation) turn(e *entry, agent string, at time.Time, output ...state.Message) {
 	step := len(c.run.Steps)
 	c.run.Steps = append(c.run.Steps, Step{
-		Pointer: e.pointer, Said: c.said, Agent: agent, Output: output, Raw: string(e.raw), Time: at,
+		Path: e.path, Said: c.said, Agent: agent, Output: output, Raw: string(e.raw), Time: at,
 	})
 	c.said = nil
 	e.step = step
@@ -121,8 +121,8 @@ func (c *conversation) take(id, name, agent string) *call {
 
 // read adds what one entry holds. The entry belongs to the step that is next, if
 // it is not part of the last one.
-func (c *conversation) read(pointer string, raw []byte, f *log) error {
-	e := entry{pointer: pointer, raw: raw, step: len(c.run.Steps)}
+func (c *conversation) read(path string, raw []byte, f *log) error {
+	e := entry{path: path, raw: raw, step: len(c.run.Steps)}
 	if err := f.read(c, &e, members(raw)); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/provider"
 )
@@ -15,12 +16,12 @@ import (
 // exchange is one call of a model as it was recorded: what was asked, and what
 // the provider answered, whole or as a stream. One of both may be missing.
 type exchange struct {
-	wire       *wire
-	requestAt  string // where it is in the file, a JSON pointer
-	responseAt string
-	request    []byte
-	response   []byte
-	stream     [][]byte // the data of its events
+	wire         *wire
+	requestPath  string // in the file, empty if there is only a response
+	responsePath string
+	request      []byte
+	response     []byte
+	stream       [][]byte // the data of its events
 
 	// accepted is true if the provider took the request. If it did not, or if
 	// the file does not hold just what was sent, nothing follows from what
@@ -47,13 +48,13 @@ func readExchanges(list []byte) (File, error) {
 	var errs []error
 	exchanges := elements(list)
 	for i, raw := range exchanges {
-		at := "/exchanges/" + strconv.Itoa(i)
+		path := jsontext.Index("$.exchanges", i)
 		o, err := jsontext.Members(raw)
 		if err != nil {
-			errs = append(errs, &Error{at, -1, errors.New("want an object, got " + jsontext.Kind(raw))})
+			errs = append(errs, &fault.Error{Path: path, Want: "object", Got: jsontext.Kind(raw)})
 			continue
 		}
-		x, other := exchangeOf(at, o)
+		x, other := exchangeOf(path, o)
 		if other != "" {
 			file.Others = append(file.Others, other)
 			continue
@@ -72,19 +73,19 @@ func readExchanges(list []byte) (File, error) {
 }
 
 // exchangeOf returns a recorded exchange, or says what it is instead.
-func exchangeOf(at string, o jsontext.Object) (x *exchange, other string) {
+func exchangeOf(path string, o jsontext.Object) (x *exchange, other string) {
 	w, other := wireOf(text(o.Get("api")))
 	if w == nil {
 		return nil, other
 	}
 	status, err := strconv.Atoi(text(o.Get("status")))
 	x = &exchange{
-		wire: w, requestAt: at + "/request", responseAt: at + "/response",
+		wire: w, requestPath: path + ".request", responsePath: path + ".response",
 		request: value(o, "request"), response: value(o, "response"),
 		accepted: err != nil || status/100 == 2,
 	}
 	if events := value(o, "stream"); x.response == nil && events != nil {
-		x.responseAt = at + "/stream"
+		x.responsePath = path + ".stream"
 		x.stream = [][]byte{}
 		for _, event := range elements(events) {
 			if data := members(event).Get("data"); data != nil {
@@ -117,7 +118,7 @@ func eventOf(raw []byte) []byte {
 func bodyOf(o jsontext.Object, data []byte) *exchange {
 	for _, w := range wires {
 		if w.isResponse(o) {
-			return &exchange{wire: w, response: bytes.TrimSpace(data), accepted: true}
+			return &exchange{wire: w, responsePath: "$", response: bytes.TrimSpace(data), accepted: true}
 		}
 	}
 	return nil
@@ -126,7 +127,7 @@ func bodyOf(o jsontext.Object, data []byte) *exchange {
 // streamOf returns an exchange that has only the events of a streamed response,
 // nil if the elements of the array are none. Not all of them have to be JSON.
 func streamOf(list [][]byte) *exchange {
-	x := &exchange{stream: [][]byte{}, accepted: true}
+	x := &exchange{responsePath: "$", stream: [][]byte{}, accepted: true}
 	for _, element := range list {
 		event := eventOf(element)
 		x.stream = append(x.stream, event)
@@ -146,7 +147,7 @@ func streamOf(list [][]byte) *exchange {
 // kind is what the exchange is in the report.
 func (x *exchange) kind() string {
 	switch {
-	case x.requestAt != "":
+	case x.requestPath != "":
 		return x.wire.name + " exchange"
 	case x.stream != nil:
 		return x.wire.name + " stream"
@@ -175,7 +176,7 @@ func (x *exchange) decode() {
 			x.accepted = false
 		case !x.accepted: // what comes with a refusal may be anything
 		case x.wire.isResponse(members(x.response)):
-			x.failAnswer("", err)
+			x.failAnswer("$", err)
 		default:
 			x.other = "an answer that is no response of " + x.wire.name
 			x.response, x.result, x.accepted = nil, state.InferenceResult{}, false
@@ -193,7 +194,7 @@ func (x *exchange) decodeStream() {
 	for i, event := range x.stream {
 		err := stream.Event(event)
 		if err != nil && !errors.As(err, &reported) && json.Valid(event) {
-			x.failAnswer("/"+strconv.Itoa(i), err)
+			x.failAnswer(jsontext.Index("$", i), err)
 		}
 		known = append(known, err)
 	}
@@ -204,7 +205,7 @@ func (x *exchange) decodeStream() {
 		case errors.Is(err, provider.ErrIncomplete):
 			x.cut = true
 		case !slices.Contains(known, err) && !errors.As(err, &reported):
-			x.failAnswer("", err)
+			x.failAnswer("$", err)
 		}
 	}
 	x.answered = x.accepted && len(x.result.Output) > 0
@@ -221,18 +222,19 @@ func split(err error) []error {
 	return []error{err}
 }
 
-// at is where the exchange begins in the file.
-func (x *exchange) at() string {
+// path returns the place of the exchange in the file.
+func (x *exchange) path() string {
 	if x.request != nil {
-		return x.requestAt
+		return x.requestPath
 	}
-	return x.responseAt
+	return x.responsePath
 }
 
 func (x *exchange) failRequest(err error) {
-	x.requestErrs = append(x.requestErrs, &Error{x.requestAt, -1, err})
+	x.requestErrs = append(x.requestErrs, at(x.requestPath, err))
 }
 
-func (x *exchange) failAnswer(at string, err error) {
-	x.answerErrs = append(x.answerErrs, &Error{x.responseAt + at, -1, err})
+// failAnswer notes an error of the answer, or of the part of it at path.
+func (x *exchange) failAnswer(path string, err error) {
+	x.answerErrs = append(x.answerErrs, at(x.responsePath, at(path, err)))
 }

@@ -89,7 +89,7 @@ func TestStreamsThatAreNotWhole(t *testing.T) {
 			require.Equal(t, test.failed, stats.Failures)
 			require.Equal(t, 1, stats.Messages)
 			if test.failed > 0 {
-				require.ErrorContains(t, played.Err, "/1: event 1: provider: OpenAI")
+				require.ErrorContains(t, played.Err, "$[1]: event 1: provider: OpenAI")
 			}
 		})
 	}
@@ -103,9 +103,9 @@ func TestErrorsOfExchangesSayWhere(t *testing.T) {
 		`{"api":"openai_chat","status":200,"request":{"messages":[]},"response":{"choices":[7]}}`,
 		`7`)), Options{Verify: true})
 	for _, where := range []string{
-		"/exchanges/1/request: provider: OpenAI: $.messages[1]",
-		"/exchanges/2/response: provider: OpenAI: $.choices[0]",
-		"/exchanges/3: want an object, got number",
+		"$.exchanges[1].request: provider: OpenAI: $.messages[1]",
+		"$.exchanges[2].response: provider: OpenAI: $.choices[0]",
+		"$.exchanges[3]: want object, got number",
 	} {
 		require.ErrorContains(t, played.Err, where)
 	}
@@ -132,15 +132,15 @@ func TestChecksOfExchangesFindWhatIsWrong(t *testing.T) {
 		problem string
 		spoil   func(x *exchange)
 	}{
-		{`/exchanges/0/request: encoded again: it differs at "/messages/0/n"`, func(x *exchange) { x.request = []byte(strings.Replace(string(x.request), "1.0", "1.00", 1)) }},
-		{`/exchanges/0/request: encoded again: it differs at "/temperature"`, func(x *exchange) { x.asked.Settings = `{"model":"m","temperature":1}` }},
-		{`/exchanges/0/request: encoded again: it differs at "/messages/1"`, func(x *exchange) { x.asked.Messages = append(x.asked.Messages, x.result.Output...) }},
-		{`/exchanges/0/response: the raw text of the result is not what came`, func(x *exchange) { x.result.Raw += " " }},
-		{`/exchanges/0/response: encoded for a request: it differs at "/0/content"`, func(x *exchange) {
+		{`$.exchanges[0].request: encoded again: it differs at $.messages[0].n`, func(x *exchange) { x.request = []byte(strings.Replace(string(x.request), "1.0", "1.00", 1)) }},
+		{`$.exchanges[0].request: encoded again: it differs at $.temperature`, func(x *exchange) { x.asked.Settings = `{"model":"m","temperature":1}` }},
+		{`$.exchanges[0].request: encoded again: it differs at $.messages[1]`, func(x *exchange) { x.asked.Messages = append(x.asked.Messages, x.result.Output...) }},
+		{`$.exchanges[0].response: the raw text of the result is not what came`, func(x *exchange) { x.result.Raw += " " }},
+		{`$.exchanges[0].response: encoded for a request: it differs at $[0].content`, func(x *exchange) {
 			x.result.Output[0], _ = decodeOne(`{"role":"assistant","content":"b"}`)
 		}},
-		{`/exchanges/0/response: encoded for a request: it differs at "/0"`, func(x *exchange) { x.result.Output = nil }},
-		{`/exchanges/0/request: as it was sent: a false finding: message 1: orphan-result`, func(x *exchange) {
+		{`$.exchanges[0].response: encoded for a request: it differs at $[0]`, func(x *exchange) { x.result.Output = nil }},
+		{`$.exchanges[0].request: as it was sent: a false finding: message 1: orphan-result`, func(x *exchange) {
 			x.request = []byte(`{"model":"m","messages":[` + user + `,` + orphan + `]}`)
 			x.asked, _ = provider.OpenAI.DecodeRequest(x.request)
 		}},

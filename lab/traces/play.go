@@ -90,8 +90,8 @@ type Options struct {
 	Progress func(done int) // is called after every step, if it is not nil
 }
 
-// Play writes a run to a new State, step by step. An error is an [Error] that
-// says which turn it is about.
+// Play writes a run to a new State, step by step. The error has
+// the path of the turn that it is about.
 func Play(run *Run, opts Options) (Stats, error) {
 	st := state.New(schema)
 	stats := Stats{Runs: 1, Entries: run.Entries, Agents: map[string]int{}}
@@ -107,11 +107,13 @@ func Play(run *Run, opts Options) (Stats, error) {
 		stats.Time += time.Since(start)
 		talk = said
 		stats.Agents[step.Agent]++
-		if err == nil && check != nil {
-			err = check.after(i)
-		}
 		if err != nil {
-			return stats, located(err, step.Pointer)
+			return stats, at(step.Path, err)
+		}
+		if check != nil {
+			if err := check.after(i); err != nil {
+				return stats, err
+			}
 		}
 		if opts.Progress != nil {
 			opts.Progress(i + 1)
@@ -119,7 +121,7 @@ func Play(run *Run, opts Options) (Stats, error) {
 	}
 	if len(run.Rest) > 0 {
 		if err := state.Messages.Set(st, run.Rest); err != nil {
-			return stats, &Error{run.Pointer, -1, fmt.Errorf("what follows the last turn: %w", err)}
+			return stats, at(run.Path, fmt.Errorf("what follows the last turn: %w", err))
 		}
 		talk = append(talk, run.Rest...)
 	}
@@ -131,15 +133,6 @@ func Play(run *Run, opts Options) (Stats, error) {
 	}
 	stats.count(st)
 	return stats, nil
-}
-
-// located returns an error that says where it is.
-func located(err error, pointer string) error {
-	var at *Error
-	if errors.As(err, &at) {
-		return err
-	}
-	return &Error{pointer, -1, err}
 }
 
 // play writes one step and returns the conversation after it.
@@ -157,7 +150,7 @@ func play(st *state.State, step *Step, talk []state.Message) ([]state.Message, e
 		}
 	}
 	err := agent.History().Append(state.InferenceResult{
-		ID:        step.Pointer,
+		ID:        step.Path,
 		Agent:     step.Agent,
 		Input:     step.input(),
 		History:   talk,

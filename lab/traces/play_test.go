@@ -43,7 +43,7 @@ func TestPlayedResult(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "u", first.Input)
 	require.Equal(t, "assistant", first.Agent)
-	require.Equal(t, "/traj/2", first.ID)
+	require.Equal(t, "$.traj[2]", first.ID)
 	require.Equal(t, calls("1", "f"), first.Raw)
 	require.Equal(t, raws(talk[:2]), raws(first.History))
 	require.Equal(t, raws(talk[2:3]), raws(first.Output))
@@ -66,18 +66,18 @@ func TestVerifyFindsWhatIsWrong(t *testing.T) {
 		problem string
 		spoil   func(v *verifier)
 	}{
-		{"/traj/0: its messages lack a value", func(v *verifier) { v.run.entries[0].raw = []byte(`{"role":"user","content":"u","n":1}`) }},
-		{"/traj/1: its messages lack a value", func(v *verifier) { v.run.entries[1].msgs = nil }},
-		{"/traj/2: Raw is not", func(v *verifier) { v.run.Steps[1].Raw += " " }},
-		{"/traj/1: the agent is", func(v *verifier) { v.run.Steps[0].Agent = "other" }},
-		{"/traj/1: History is not", func(v *verifier) { v.run.Steps[0].Said = nil }},
-		{"/traj/2: the result has not", func(v *verifier) { v.run.Steps[1].Output = nil }},
+		{"$.traj[0]: its messages lack a value", func(v *verifier) { v.run.entries[0].raw = []byte(`{"role":"user","content":"u","n":1}`) }},
+		{"$.traj[1]: its messages lack a value", func(v *verifier) { v.run.entries[1].msgs = nil }},
+		{"$.traj[2]: Raw is not", func(v *verifier) { v.run.Steps[1].Raw += " " }},
+		{"$.traj[1]: the agent is", func(v *verifier) { v.run.Steps[0].Agent = "other" }},
+		{"$.traj[1]: History is not", func(v *verifier) { v.run.Steps[0].Said = nil }},
+		{"$.traj[2]: the result has not", func(v *verifier) { v.run.Steps[1].Output = nil }},
 		{"the history has 2 results, want 1", func(v *verifier) { v.run.Steps = v.run.Steps[:1] }},
 		{"the conversation has 4 messages, want 3", func(v *verifier) {
 			v.state = v.state.Fork()
 			_ = state.Messages.Set(v.state, []state.Message{state.UserText("more")})
 		}},
-		{"/traj/1: a fork taken after this step was changed", func(v *verifier) {
+		{"$.traj[1]: a fork taken after this step was changed", func(v *verifier) {
 			_ = state.Messages.Set(v.forks[0].state, []state.Message{state.UserText("more")})
 		}},
 		{"writes to forks have changed the state", func(v *verifier) { v.forks[1].state = v.state }},

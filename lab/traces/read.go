@@ -20,8 +20,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/agentstate/state"
@@ -38,7 +36,7 @@ type File struct {
 // Run is one recorded conversation.
 type Run struct {
 	Kind    string          // such as "τ-bench" or "Anthropic exchange"
-	Pointer string          // where its entries are in the file, as in "/traj" or "/3/traj"
+	Path    string          // of its entries in the file, such as $.traj or $[3].traj
 	Entries int             // how many messages, events or exchanges there are
 	Steps   []Step          // the turns, in order
 	Rest    []state.Message // what came after the last turn and its results
@@ -49,7 +47,7 @@ type Run struct {
 
 // Step is one turn of a model, and what came before and of it.
 type Step struct {
-	Pointer string                    // where the turn is in the file
+	Path    string                    // of the turn in the file
 	Said    []state.Message           // what others said since the step before
 	Agent   string                    // whose turn it is
 	Output  []state.Message           // what the model said
@@ -60,32 +58,11 @@ type Step struct {
 
 // entry is a message or event of a log and the messages that it became.
 type entry struct {
-	pointer string
-	raw     []byte
-	step    int // the step that it belongs to, len(Steps) for what is in Rest
-	msgs    []state.Message
+	path string
+	raw  []byte
+	step int // the step that it belongs to, len(Steps) for what is in Rest
+	msgs []state.Message
 }
-
-// Error says where in a file something could not be read or played, or is not
-// as it should be.
-type Error struct {
-	Pointer string // JSON pointer
-	Offset  int64  // the byte at which reading stopped, -1 if all could be read
-	Err     error
-}
-
-func (e *Error) Error() string {
-	pointer := e.Pointer
-	if pointer == "" {
-		pointer = "top level"
-	}
-	if e.Offset >= 0 {
-		return fmt.Sprintf("%s (byte %d): %v", pointer, e.Offset, e.Err)
-	}
-	return pointer + ": " + e.Err.Error()
-}
-
-func (e *Error) Unwrap() error { return e.Err }
 
 // log tells one kind of log from all others and reads it.
 type log struct {
@@ -129,7 +106,7 @@ func hasAny(names ...string) func(jsontext.Object) bool {
 // returns an [Error] for each part that cannot be read, joined; what is beside it
 // is returned all the same.
 func Read(data []byte) (File, error) {
-	if err := syntax(data); err != nil {
+	if err := checkSyntax(data); err != nil {
 		return File{}, err
 	}
 	switch jsontext.Kind(data) {
@@ -144,16 +121,16 @@ func Read(data []byte) (File, error) {
 func readObject(data []byte) (File, error) {
 	o, err := jsontext.Members(data)
 	if err != nil {
-		return File{}, &Error{"", -1, err}
+		return File{}, at("$", err)
 	}
 	if l := logOf(o); l != nil {
-		run, err := l.run("", data, o)
+		run, err := l.run("$", o)
 		if err != nil {
 			return File{}, err
 		}
 		return File{Runs: []*Run{run}}, nil
 	}
-	if list := jsontext.Object(o).Get("exchanges"); jsontext.Kind(list) == "array" {
+	if list := o.Get("exchanges"); jsontext.Kind(list) == "array" {
 		return readExchanges(list)
 	}
 	if what := otherOf(o); what != "" {
@@ -170,21 +147,21 @@ func readObject(data []byte) (File, error) {
 func readArray(data []byte) (File, error) {
 	list, err := jsontext.Elements(data)
 	if err != nil {
-		return File{}, &Error{"", -1, err}
+		return File{}, at("$", err)
 	}
 	var file File
 	var errs []error
 	isLog := false
 	for i, element := range list {
-		pointer := "/" + strconv.Itoa(i)
+		path := jsontext.Index("$", i)
 		o := members(element)
 		l := logOf(o)
 		if l == nil {
-			errs = append(errs, &Error{pointer, -1, errors.New("not a trace: " + describe(element))})
+			errs = append(errs, &fault.Error{Path: path, Got: "not a trace: " + describe(element)})
 			continue
 		}
 		isLog = true
-		run, err := l.run(pointer, data, o)
+		run, err := l.run(path, o)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -200,42 +177,43 @@ func readArray(data []byte) (File, error) {
 	return File{Others: []string{describe(data)}}, nil
 }
 
-// syntax returns an error if data is not JSON at all. What encoding/json accepts
-// and a message does not, such as a member that is there twice, is found later,
-// and only in the parts that are read.
-func syntax(data []byte) error {
+// checkSyntax returns an error if data is not JSON. What encoding/json accepts
+// and a message does not, such as a member that occurs twice, is found later, and
+// only in the parts that are read.
+func checkSyntax(data []byte) error {
 	var ignored json.RawMessage
 	err := json.Unmarshal(data, &ignored)
 	if err == nil {
 		return nil
 	}
-	found := &Error{Offset: int64(len(data)), Err: err}
+	offset := int64(len(data))
 	var bad *json.SyntaxError
 	if errors.As(err, &bad) {
-		found.Offset = bad.Offset
+		offset = bad.Offset
 	}
-	var at *fault.Error
-	if errors.As(jsontext.Check(data, jsontext.Limits{}), &at) {
-		found.Pointer = pointerOf(at.Path)
+	path := "$"
+	if found := fault.As(jsontext.Check(data, jsontext.Limits{})); found != nil {
+		path = found.Path
 	}
-	return found
+	return at(path, fmt.Errorf("%w (byte %d)", err, offset))
 }
 
-// run reads a log, which is a part of data.
-func (l *log) run(pointer string, data []byte, o jsontext.Object) (*Run, error) {
-	pointer += "/" + l.list
+// run reads a log, the value at path.
+func (l *log) run(path string, o jsontext.Object) (*Run, error) {
+	path = jsontext.Path(path, l.list)
 	entries, err := jsontext.Elements(o.Get(l.list))
 	if err != nil {
-		return nil, &Error{pointer, -1, err}
+		return nil, at(path, err)
 	}
-	c := conversation{run: &Run{Kind: l.kind, Pointer: pointer, Entries: len(entries)}}
+	c := conversation{run: &Run{Kind: l.kind, Path: path, Entries: len(entries)}}
 	for i, raw := range entries {
-		at := pointer + "/" + strconv.Itoa(i)
-		if err := checkEntry(data, at, raw); err != nil {
-			return nil, err
+		entry := jsontext.Index(path, i)
+		err := checkEntry(raw)
+		if err == nil {
+			err = c.read(entry, raw, l)
 		}
-		if err := c.read(at, raw, l); err != nil {
-			return nil, &Error{at, -1, err}
+		if err != nil {
+			return nil, at(entry, err)
 		}
 	}
 	run := c.end()
@@ -245,50 +223,29 @@ func (l *log) run(pointer string, data []byte, o jsontext.Object) (*Run, error) 
 	return run, nil
 }
 
-// checkEntry returns an error unless raw, an entry that is a part of data, is an
-// object that messages can be made of without loss.
-func checkEntry(data []byte, pointer string, raw []byte) error {
+// checkEntry returns an error unless raw is an object that messages can be made of
+// without loss.
+func checkEntry(raw []byte) error {
 	if kind := jsontext.Kind(raw); kind != "object" {
-		return &Error{pointer, -1, errors.New("want an object, got " + kind)}
+		return &fault.Error{Path: "$", Want: "object", Got: kind}
 	}
 	err := jsontext.Check(raw, jsontext.Limits{})
-	var at *fault.Error
-	if !errors.As(err, &at) {
-		return err
+	if found := fault.As(err); found != nil && found.Offset > 0 {
+		// The text is JSON: what is left is an invalid escape or character, whose
+		// text ends with the byte.
+		placed := *found
+		placed.Got += " of the entry"
+		return &placed
 	}
-	found := &Error{pointer + pointerOf(at.Path), -1, errors.New(at.Problem())}
-	if at.Offset > 0 {
-		// A part keeps the capacity of the whole, which tells where it is.
-		found.Offset = int64(cap(data) - cap(raw) + at.Offset)
-	}
-	return found
+	return err
 }
 
-// pointerOf returns the JSON pointer for a path such as $.a[3]["odd name"].
-func pointerOf(path string) string {
-	var b strings.Builder
-	rest := strings.TrimPrefix(path, "$")
-	for rest != "" {
-		name := ""
-		switch {
-		case strings.HasPrefix(rest, `["`):
-			quoted, err := strconv.QuotedPrefix(rest[1:])
-			if err != nil {
-				return b.String()
-			}
-			name, _ = strconv.Unquote(quoted)
-			rest = strings.TrimPrefix(rest[1+len(quoted):], "]")
-		case rest[0] == '[':
-			name, rest, _ = strings.Cut(rest[1:], "]")
-		default:
-			rest = strings.TrimPrefix(rest, ".")
-			n := strings.IndexAny(rest, ".[")
-			if n < 0 {
-				n = len(rest)
-			}
-			name, rest = rest[:n], rest[n:]
-		}
-		b.WriteString("/" + escaped(name))
+// at returns err as the error of a place in a file. An error of a part of that
+// place gets the path of the part.
+func at(path string, err error) error {
+	switch err.(type) {
+	case *fault.Error, *fault.LimitError:
+		return fault.Under(path, err)
 	}
-	return b.String()
+	return &fault.Error{Path: path, Got: err.Error(), Cause: err}
 }

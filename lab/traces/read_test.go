@@ -1,12 +1,13 @@
 package traces
 
 import (
-	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
 	"github.com/stretchr/testify/require"
 )
 
@@ -104,26 +105,26 @@ func TestOtherKindsAreNamed(t *testing.T) {
 
 func TestErrorsSayWhere(t *testing.T) {
 	deep := strings.Repeat(`[`, 70) + strings.Repeat(`]`, 70)
-	for _, test := range []struct{ name, data, pointer, problem string }{
-		{"cut off", `{"traj":[{"role":"user"`, "/traj/0", "byte 23"},
-		{"no JSON", `{"traj":[{"role":nil}]}`, "/traj/0/role", "byte 19"},
-		{"nothing", ``, "top level", "byte 0"},
-		{"no object", tau(`{"role":"user","content":""}`, `7`), "/traj/1", "want an object, got number"},
-		{"twice", tau(`{"role":"user","x":[{"a/b":1,"a/b":2}]}`), "/traj/0/x/0/a~1b", ""},
-		{"half a character", tau(`{"role":"user","content":"\ud83d"}`), "/traj/0/content (byte 47)", "invalid escape"},
-		{"no UTF-8", tau("{\"role\":\"user\",\"content\":\"\xff\"}"), "/traj/0/content (byte 47)", "UTF-8"},
-		{"too deep", tau(`{"role":"user","content":` + deep + `}`), "/traj/0", "Depth"},
-		{"in an array", `[` + tau() + `,` + tau(`null`) + `]`, "/1/traj/0", "got null"},
+	for _, test := range []struct{ name, data, path, problem string }{
+		{"cut off", `{"traj":[{"role":"user"`, "$.traj[0]", "byte 23"},
+		{"no JSON", `{"traj":[{"role":nil}]}`, "$.traj[0].role", "byte 19"},
+		{"nothing", ``, "$:", "byte 0"},
+		{"no object", tau(`{"role":"user","content":""}`, `7`), "$.traj[1]", "want object, got number"},
+		{"twice", tau(`{"role":"user","x":[{"a/b":1,"a/b":2}]}`), `$.traj[0].x[0]["a/b"]`, ""},
+		{"half a character", tau(`{"role":"user","content":"\ud83d"}`), "$.traj[0].content: invalid escape", "byte 26 of the entry"},
+		{"no UTF-8", tau("{\"role\":\"user\",\"content\":\"\xff\"}"), "$.traj[0].content", "UTF-8 at byte 26 of the entry"},
+		{"too deep", tau(`{"role":"user","content":` + deep + `}`), "$.traj[0]", "Depth"},
+		{"in an array", `[` + tau() + `,` + tau(`null`) + `]`, "$[1].traj[0]", "got null"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Read([]byte(test.data))
-			require.ErrorContains(t, err, test.pointer)
+			require.ErrorContains(t, err, test.path)
 			require.ErrorContains(t, err, test.problem)
 		})
 	}
 }
 
-// What is wrong where nobody reads does not matter.
+// Errors in parts that are not read do not matter.
 func TestUnreadPartsMayBeAnything(t *testing.T) {
 	run := one(t, `{"x":"\ud83d","x":1,"info":{"a":1,"a":2},"traj":[{"role":"assistant","content":"a"}]}`)
 	require.Len(t, run.Steps, 1)
@@ -136,37 +137,26 @@ func TestArrayOfRuns(t *testing.T) {
 	for _, err := range err.(interface{ Unwrap() []error }).Unwrap() {
 		failed = append(failed, err.Error())
 	}
-	require.Equal(t, []string{`/1: not a trace: an object with "error"`, "/3/traj/1: want an object, got number"}, failed)
+	require.Equal(t, []string{`$[1]: not a trace: an object with "error"`, "$[3].traj[1]: want object, got number"}, failed)
 	var got []string
 	for _, run := range file.Runs {
-		got = append(got, fmt.Sprint(run.Pointer, " ", len(run.Steps)))
+		got = append(got, fmt.Sprint(run.Path, " ", len(run.Steps)))
 	}
-	require.Equal(t, []string{"/0/traj 1", "/2/traj 0", "/4/traj 2"}, got)
+	require.Equal(t, []string{"$[0].traj 1", "$[2].traj 0", "$[4].traj 2"}, got)
 
 	played := PlayFile([]byte(`[`+tau(a)+`,{"error":"x"},`+tau(a, b)+`]`), Options{})
-	require.ErrorContains(t, played.Err, "/1: not a trace")
+	require.ErrorContains(t, played.Err, "$[1]: not a trace")
 	stats := played.Kinds["τ-bench"]
 	require.Equal(t, 3, stats.Results)
 	require.Equal(t, 2, stats.Runs)
 }
 
-func TestPointerOf(t *testing.T) {
-	for path, want := range map[string]string{
-		"$":                   "",
-		"$.a.b":               "/a/b",
-		"$.a[12].b":           "/a/12/b",
-		`$["odd ]name"][0].x`: "/odd ]name/0/x",
-		`$["a~/b\"c"]`:        `/a~0~1b"c`,
-		`$.a["unfinished`:     "/a",
-	} {
-		require.Equal(t, want, pointerOf(path), path)
-	}
-}
-
-func TestErrorText(t *testing.T) {
-	err := error(&Error{"/a", -1, errors.New("no")})
-	require.EqualError(t, err, "/a: no")
-	require.EqualError(t, &Error{"", 3, errors.New("no")}, "top level (byte 3): no")
+func TestErrorsOfAPartGetItsPath(t *testing.T) {
+	require.EqualError(t, at("$[1]", &fault.Error{Path: "$.a", Got: "no"}), "$[1].a: no")
+	require.EqualError(t, at("$[1]", &fault.LimitError{Path: "$.a", Name: "Depth", Limit: 1, Got: 2}), "$[1].a: limit Depth: 2 is more than 1")
+	err := at("$[1]", io.ErrUnexpectedEOF)
+	require.EqualError(t, err, "$[1]: unexpected EOF")
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
 // FuzzRead checks that whatever can be read can be played with all checks, and is

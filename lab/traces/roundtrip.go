@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
@@ -63,7 +61,7 @@ func (x *exchange) checkAnswer() {
 		raw.WriteByte('\n')
 	}
 	if x.result.Raw != raw.String() {
-		x.failAnswer("", errors.New("the raw text of the result is not what came"))
+		x.failAnswer("$", errors.New("the raw text of the result is not what came"))
 	}
 	if x.answerErrs != nil || !x.answered {
 		return
@@ -83,7 +81,7 @@ func (x *exchange) checkAnswer() {
 		}
 	}
 	if err != nil {
-		x.failAnswer("", fmt.Errorf("encoded for a request: %w", err))
+		x.failAnswer("$", fmt.Errorf("encoded for a request: %w", err))
 	}
 }
 
@@ -103,27 +101,27 @@ func same(want, got []byte) error {
 	if state.JSON(want).Equal(state.JSON(got)) {
 		return nil
 	}
-	return fmt.Errorf("it differs at %q", difference("", want, got))
+	return fmt.Errorf("it differs at %s", difference("$", want, got))
 }
 
-// difference returns the pointer to the first value that differs.
-func difference(pointer string, a, b []byte) string {
+// difference returns the path of the first value that differs.
+func difference(path string, a, b []byte) string {
 	switch {
 	case jsontext.Kind(a) == "object" && jsontext.Kind(b) == "object":
 		other := members(b)
 		for _, m := range members(a) {
 			if !state.JSON(m.Value).Equal(state.JSON(other.Get(m.Name))) {
-				return difference(pointer+"/"+escaped(m.Name), m.Value, other.Get(m.Name))
+				return difference(jsontext.Path(path, m.Name), m.Value, other.Get(m.Name))
 			}
 			other = other.Without(m.Name)
 		}
 		for _, m := range other {
-			return pointer + "/" + escaped(m.Name)
+			return jsontext.Path(path, m.Name)
 		}
 	case jsontext.Kind(a) == "array" && jsontext.Kind(b) == "array":
 		other := elements(b)
 		for i, element := range elements(a) {
-			at := pointer + "/" + strconv.Itoa(i)
+			at := jsontext.Index(path, i)
 			if i >= len(other) {
 				return at
 			}
@@ -131,12 +129,7 @@ func difference(pointer string, a, b []byte) string {
 				return difference(at, element, other[i])
 			}
 		}
-		return pointer + "/" + strconv.Itoa(len(elements(a)))
+		return jsontext.Index(path, len(elements(a)))
 	}
-	return pointer
-}
-
-// escaped returns the name of a member as a JSON pointer has it.
-func escaped(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	return path
 }

@@ -38,7 +38,7 @@ func chatSent(run *Run, entries [][]byte) *exchange {
 		}
 		last = o
 	}
-	x := &exchange{wire: openAIChat, requestAt: run.Pointer, responseAt: run.Pointer, accepted: true}
+	x := &exchange{wire: openAIChat, requestPath: run.Path, responsePath: run.Path, accepted: true}
 	if text(last.Get("role")) == "assistant" {
 		choice := jsontext.Object{}.With("message", sent[len(sent)-1]).JSON()
 		x.response = jsontext.Object{}.With("choices", jsontext.Array([][]byte{choice})).JSON()
@@ -51,7 +51,7 @@ func chatSent(run *Run, entries [][]byte) *exchange {
 // responsesSent is chatSent for the Responses API, whose turns are lists of items
 // that are sent again.
 func responsesSent(run *Run, entries [][]byte) *exchange {
-	x := &exchange{wire: openAIResponses, requestAt: run.Pointer, responseAt: run.Pointer, accepted: true}
+	x := &exchange{wire: openAIResponses, requestPath: run.Path, responsePath: run.Path, accepted: true}
 	var sent, turn [][]byte
 	for _, raw := range entries {
 		o := members(raw)
@@ -75,7 +75,7 @@ func responsesSent(run *Run, entries [][]byte) *exchange {
 // took part, each was sent what the others said in other words, so that what is
 // in the session was sent to none.
 func adkSent(run *Run, entries [][]byte) *exchange {
-	x := &exchange{wire: gemini, requestAt: run.Pointer, responseAt: run.Pointer, accepted: true}
+	x := &exchange{wire: gemini, requestPath: run.Path, responsePath: run.Path, accepted: true}
 	agent := ""
 	var sent [][]byte
 	answer := false // the last one is

@@ -25,7 +25,7 @@ func (ts *threads) add(x *exchange) {
 			return
 		}
 	}
-	t := &thread{run: &Run{Kind: x.kind(), Pointer: x.at()}}
+	t := &thread{run: &Run{Kind: x.kind(), Path: x.path()}}
 	t.add(x, x.asked.Messages)
 	*ts = append(*ts, t)
 }
@@ -132,7 +132,7 @@ func (t *thread) add(x *exchange, news []state.Message) {
 	t.said = append(t.said, news...)
 	if x.answered {
 		t.run.Steps = append(t.run.Steps, Step{
-			Pointer: x.responseAt, Said: t.said, Agent: "assistant",
+			Path: x.responsePath, Said: t.said, Agent: "assistant",
 			Output: x.result.Output, Raw: x.result.Raw, Time: x.result.CreatedAt,
 		})
 		t.said = nil

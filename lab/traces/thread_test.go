@@ -115,7 +115,7 @@ func TestExchangeInTheHistory(t *testing.T) {
 	require.NoError(t, err)
 	step := file.Runs[0].Steps[0]
 	require.Equal(t, body, step.Raw)
-	require.Equal(t, "/exchanges/0/response", step.Pointer)
+	require.Equal(t, "$.exchanges[0].response", step.Path)
 	require.Equal(t, int64(1700000000), step.Time.Unix())
 	require.Equal(t, "u", step.input())
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
 )
 
 // checkedSteps is how many steps of a run are checked one by one. Of what comes
@@ -27,9 +28,9 @@ type verifier struct {
 
 // fork is a branch taken after a step, and what it was then.
 type fork struct {
-	pointer string
-	state   *state.State
-	sum     [sha256.Size]byte // of its export
+	path  string
+	state *state.State
+	sum   [sha256.Size]byte // of its export
 }
 
 func newVerifier(run *Run, st *state.State) *verifier {
@@ -50,11 +51,12 @@ func (v *verifier) after(i int) error {
 	if !v.checks(i) {
 		return nil
 	}
+	path := v.run.Steps[i].Path
 	sum, err := roundTrip(v.state)
 	if err != nil {
-		return err
+		return at(path, err)
 	}
-	v.forks = append(v.forks, fork{v.run.Steps[i].Pointer, v.state.Fork(), sum})
+	v.forks = append(v.forks, fork{path, v.state.Fork(), sum})
 	return nil
 }
 
@@ -63,7 +65,7 @@ func (v *verifier) entries(step int) error {
 	for ; v.next < len(v.run.entries) && v.run.entries[v.next].step <= step; v.next++ {
 		e := &v.run.entries[v.next]
 		if err := e.verify(); err != nil {
-			return &Error{e.pointer, -1, err}
+			return at(e.path, err)
 		}
 	}
 	return nil
@@ -197,7 +199,7 @@ func (v *verifier) end(talk []state.Message) error {
 	}
 	sum, err := roundTrip(v.state)
 	if err != nil {
-		return &Error{v.run.Pointer, -1, err}
+		return at(v.run.Path, err)
 	}
 	for _, f := range v.forks {
 		now, err := f.sumNow()
@@ -208,7 +210,7 @@ func (v *verifier) end(talk []state.Message) error {
 			err = state.Messages.Set(f.state, []state.Message{state.UserText("written to the fork")})
 		}
 		if err != nil {
-			return &Error{f.pointer, -1, err}
+			return at(f.path, err)
 		}
 	}
 	now, err := (&fork{state: v.state}).sumNow()
@@ -216,7 +218,7 @@ func (v *verifier) end(talk []state.Message) error {
 		err = errors.New("writes to forks have changed the state")
 	}
 	if err != nil {
-		return &Error{v.run.Pointer, -1, err}
+		return at(v.run.Path, err)
 	}
 	return nil
 }
@@ -229,16 +231,16 @@ func (f *fork) sumNow() (sum [sha256.Size]byte, err error) {
 // holds checks that the state holds the whole conversation in its order, and
 // every turn as it is in the file with the conversation before it.
 func (v *verifier) holds(talk []state.Message) error {
-	fail := func(pointer, problem string) error { return &Error{pointer, -1, errors.New(problem)} }
+	fail := func(path, problem string) error { return &fault.Error{Path: path, Got: problem} }
 	n := 0
 	for i, m := range state.Items(v.state, state.Messages, 0) {
 		if i >= len(talk) || m.Raw() != talk[i].Raw() {
-			return fail(v.run.Pointer, fmt.Sprintf("message %d of the conversation is another one", i))
+			return fail(v.run.Path, fmt.Sprintf("message %d of the conversation is another one", i))
 		}
 		n++
 	}
 	if n != len(talk) {
-		return fail(v.run.Pointer, fmt.Sprintf("the conversation has %d messages, want %d", n, len(talk)))
+		return fail(v.run.Path, fmt.Sprintf("the conversation has %d messages, want %d", n, len(talk)))
 	}
 	n = 0
 	before := 0 // messages before the turn
@@ -250,19 +252,19 @@ func (v *verifier) holds(talk []state.Message) error {
 		before += len(step.Said)
 		switch {
 		case r.Raw != step.Raw:
-			return fail(step.Pointer, "Raw is not the turn in the file")
+			return fail(step.Path, "Raw is not the turn in the file")
 		case r.Agent != step.Agent:
-			return fail(step.Pointer, fmt.Sprintf("the agent is %q, want %q", r.Agent, step.Agent))
+			return fail(step.Path, fmt.Sprintf("the agent is %q, want %q", r.Agent, step.Agent))
 		case len(r.History) != before || before > 0 && r.History[before-1].Raw() != talk[before-1].Raw():
-			return fail(step.Pointer, "History is not the conversation before the turn")
+			return fail(step.Path, "History is not the conversation before the turn")
 		case len(r.Output) != len(step.Output) || len(r.ToolCalls) != len(step.Results):
-			return fail(step.Pointer, "the result has not the messages of the turn")
+			return fail(step.Path, "the result has not the messages of the turn")
 		}
 		before += len(step.Output) + len(step.Results)
 		n++
 	}
 	if n != len(v.run.Steps) || v.state.History().Len() != n {
-		return fail(v.run.Pointer, fmt.Sprintf("the history has %d results, want %d", v.state.History().Len(), len(v.run.Steps)))
+		return fail(v.run.Path, fmt.Sprintf("the history has %d results, want %d", v.state.History().Len(), len(v.run.Steps)))
 	}
 	return nil
 }
