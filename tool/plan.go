@@ -91,30 +91,30 @@ func layerCalls(toolOf []*Tool, calls []int) [][]int {
 // The last call on the walk is the one that v waits for. Since it is behind v,
 // that is by rule 2, which demands that its tool is not in R(v): a contradiction.
 type waitGraph struct {
-	toolOf  []int    // of each call, the number of its tool
-	feeds   [][]bool // of each tool, which tools it feeds
-	last    []int    // of each tool, its last call
-	reached [][]bool // R(v) of a call, nil if it is not known yet
-	layers  []int    // of each call, 1 + its layer, 0 if it is not known yet
+	toolIndex []int    // of each call
+	feeds     [][]bool // of each tool, the tools that it feeds
+	last      []int    // of each tool, its last call
+	reached   [][]bool // R(v) of a call, nil if it is not known yet
+	layers    []int    // of each call, 1 + its layer, 0 if it is not known yet
 }
 
 func newWaitGraph(toolOf []*Tool, calls []int) *waitGraph {
 	g := &waitGraph{
-		toolOf:  make([]int, len(calls)),
-		reached: make([][]bool, len(calls)),
-		layers:  make([]int, len(calls)),
+		toolIndex: make([]int, len(calls)),
+		reached:   make([][]bool, len(calls)),
+		layers:    make([]int, len(calls)),
 	}
 	var tools []*Tool
-	numbers := make(map[*Tool]int, len(calls))
+	indexOf := make(map[*Tool]int, len(calls))
 	for v, call := range calls {
 		t := toolOf[call]
-		number, ok := numbers[t]
+		index, ok := indexOf[t]
 		if !ok {
-			number = len(tools)
-			numbers[t] = number
+			index = len(tools)
+			indexOf[t] = index
 			tools, g.last = append(tools, t), append(g.last, v)
 		}
-		g.toolOf[v], g.last[number] = number, v
+		g.toolIndex[v], g.last[index] = index, v
 	}
 	readers := make(map[string][]int, len(tools))
 	for b, t := range tools {
@@ -139,7 +139,7 @@ func newWaitGraph(toolOf []*Tool, calls []int) *waitGraph {
 func (g *waitGraph) layerOf(v int) int {
 	if g.layers[v] == 0 {
 		layer := 0
-		for u := range g.toolOf {
+		for u := range g.toolIndex {
 			if u != v && g.waitsFor(v, u) {
 				layer = max(layer, g.layerOf(u)+1)
 			}
@@ -152,13 +152,11 @@ func (g *waitGraph) layerOf(v int) int {
 // waitsFor reports whether call v comes after call u.
 func (g *waitGraph) waitsFor(v, u int) bool {
 	first, second := min(u, v), max(u, v)
-	switch a, b := g.toolOf[first], g.toolOf[second]; {
-	case g.feeds[a][b]:
+	a, b := g.toolIndex[first], g.toolIndex[second]
+	if g.feeds[a][b] || g.feeds[b][a] && g.reachedFrom(first)[b] {
 		return v == second
-	case g.feeds[b][a]:
-		return g.reachedFrom(first)[b] == (v == second)
 	}
-	return false
+	return g.feeds[b][a] && v == first
 }
 
 // reachedFrom returns R(v).
@@ -167,7 +165,7 @@ func (g *waitGraph) reachedFrom(v int) []bool {
 		return g.reached[v]
 	}
 	reached := make([]bool, len(g.feeds))
-	todo := []int{g.toolOf[v]}
+	todo := []int{g.toolIndex[v]}
 	for len(todo) > 0 {
 		from := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
