@@ -1,33 +1,38 @@
 package redact
 
-// automaton finds all of many patterns in one pass over a text (Aho and Corasick's method). Patterns
-// are added first, then linked; after that it does not change.
+// An automaton finds all of many patterns in one pass over a text, by the method
+// of Aho and Corasick. First all patterns are added, then the states are linked.
+// After that it does not change.
+//
+// A state stands for the longest beginning of a pattern that ends where the text
+// has been read. The states form a tree by the bytes of the patterns. A state
+// without a child for the next byte falls back to that of a shorter beginning.
 type automaton struct {
-	states []state // states[0] is the root
+	states []state // states[0] is the root: no pattern has begun
 	first  [256]int32
-	pairs  [1 << 16 / 64]uint64 // the two bytes with which a pattern may begin
+	pairs  [1 << 16 / 64]uint64 // a bit for each two bytes with which a pattern may begin
 }
 
-// state stands for the longest beginning of a pattern that the text read so far ends with. Links to
-// other states are indexes; 0 is none.
+// A state refers to other states by index. No link leads to the root, so that 0
+// means none.
 type state struct {
-	child, sibling int32 // the states one byte further on are a list
-	fail           int32 // for the next shorter beginning
-	match          int32 // the state of the longest pattern that the text read so far ends with
-	length         int32 // of the pattern that ends here, or 0
-	b              byte
-	token          bool // the pattern that ends here counts as a whole token only
+	child, sibling int32 // the children of a state are a list
+	fallback       int32 // the state of the next shorter beginning
+	match          int32 // the state of the longest pattern that ends here
+	length         int32 // of the pattern that this state completes, or 0
+	b              byte  // with which the state is reached
+	token          bool  // the pattern counts only as a whole token
 }
 
-// add makes pattern one of those to look for. A pattern that is added twice is a token only if it is
-// one both times.
-func (a *automaton) add(pattern string, token bool) {
+// addPattern adds a pattern. One that is added twice counts as a token only if it
+// was one both times.
+func (a *automaton) addPattern(pattern string, token bool) {
 	if len(a.states) == 0 {
 		a.states = make([]state, 1)
 	}
 	at := int32(0)
 	for i := range len(pattern) {
-		next := a.child(at, pattern[i])
+		next := a.childOf(at, pattern[i])
 		if next == 0 {
 			next = int32(len(a.states))
 			a.states = append(a.states, state{b: pattern[i], sibling: a.states[at].child})
@@ -41,20 +46,26 @@ func (a *automaton) add(pattern string, token bool) {
 	end := &a.states[at]
 	end.token = token && (end.length == 0 || end.token)
 	end.length = int32(len(pattern))
+	a.addPair(pattern)
+}
 
-	head := int(pattern[0]) << 8
+// addPair notes how the pattern begins. A pattern of one byte begins with that
+// byte and any other.
+func (a *automaton) addPair(pattern string) {
+	pair := int(pattern[0]) << 8
 	if len(pattern) > 1 {
-		head |= int(pattern[1])
-		a.pairs[head/64] |= 1 << (head % 64)
+		pair |= int(pattern[1])
+		a.pairs[pair/64] |= 1 << (pair % 64)
 		return
 	}
 	for i := range 256 / 64 {
-		a.pairs[head/64+i] = ^uint64(0)
+		a.pairs[pair/64+i] = ^uint64(0)
 	}
 }
 
-// link completes the automaton, from the root down.
-func (a *automaton) link() {
+// linkStates completes the automaton. It goes from the root down, because the
+// links of a state depend on those of shorter beginnings.
+func (a *automaton) linkStates() {
 	if len(a.states) == 0 {
 		return
 	}
@@ -65,9 +76,9 @@ func (a *automaton) link() {
 		for c := a.states[at].child; c != 0; c = a.states[c].sibling {
 			s := &a.states[c]
 			if at != 0 {
-				s.fail = a.next(a.states[at].fail, s.b)
+				s.fallback = a.nextState(a.states[at].fallback, s.b)
 			}
-			s.match = a.states[s.fail].match
+			s.match = a.states[s.fallback].match
 			if s.length > 0 {
 				s.match = c
 			}
@@ -76,7 +87,7 @@ func (a *automaton) link() {
 	}
 }
 
-func (a *automaton) child(at int32, b byte) int32 {
+func (a *automaton) childOf(at int32, b byte) int32 {
 	if at == 0 {
 		return a.first[b]
 	}
@@ -87,29 +98,31 @@ func (a *automaton) child(at int32, b byte) int32 {
 	return c
 }
 
-func (a *automaton) next(at int32, b byte) int32 {
+// nextState returns the state after one more byte of the text.
+func (a *automaton) nextState(at int32, b byte) int32 {
 	for {
-		if c := a.child(at, b); c != 0 || at == 0 {
+		if c := a.childOf(at, b); c != 0 || at == 0 {
 			return c
 		}
-		at = a.states[at].fail
+		at = a.states[at].fallback
 	}
 }
 
-// each calls accept for the patterns that end at each place of text, the longest first, until accept
-// reports true: what ends at the same place and is shorter lies inside.
-func (a *automaton) each(text []byte, accept func(from, to int, token bool) bool) {
+// eachMatch calls accept for the patterns that end at each place of text, the
+// longest first, until accept reports true: a shorter pattern that ends at the
+// same place lies inside the longer one.
+func (a *automaton) eachMatch(text []byte, accept func(from, to int, token bool) bool) {
 	at := int32(0)
 	for i := 0; i < len(text); i++ {
-		if at == 0 {
+		if at == 0 { // skip the text in which no pattern can begin, which is most
 			for ; i+1 < len(text); i++ {
-				if head := int(text[i])<<8 | int(text[i+1]); a.pairs[head/64]&(1<<(head%64)) != 0 {
+				if pair := int(text[i])<<8 | int(text[i+1]); a.pairs[pair/64]&(1<<(pair%64)) != 0 {
 					break
 				}
 			}
 		}
-		at = a.next(at, text[i])
-		for m := a.states[at].match; m != 0; m = a.states[a.states[m].fail].match {
+		at = a.nextState(at, text[i])
+		for m := a.states[at].match; m != 0; m = a.states[a.states[m].fallback].match {
 			if s := &a.states[m]; accept(i+1-int(s.length), i+1, s.token) {
 				break
 			}
