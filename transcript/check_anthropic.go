@@ -11,25 +11,37 @@ import (
 // checkAnthropic has the rules that only the Messages API has.
 func checkAnthropic(c *checker) {
 	c.checkServerTools()
+	c.checkMiddleSystems()
+	c.checkEmptyTexts()
+}
+
+// checkMiddleSystems demands that system messages are at the beginning: "role
+// 'system' is not supported on this model" (claude-code#61412). Models that support
+// it demand a user turn in front of it (pydantic-ai#6765), and accept several
+// system messages in a row.
+func (c *checker) checkMiddleSystems() {
 	prompt := c.systemPromptLength()
 	afterUser := false
 	for k, i := range c.sent {
-		// "role 'system' is not supported on this model" (claude-code#61412). Models
-		// that support it demand a user turn in front of it (pydantic-ai#6765), and
-		// accept several system messages in a row.
-		if m := c.msgs[i]; !isSystem(m) {
+		m := c.msgs[i]
+		if !isSystem(m) {
 			afterUser = isUserTurn(m)
 		} else if k >= prompt && !(afterUser && c.isOwn(m) && m.Role() == "system") {
 			c.addFinding(i, ruleSystem, "in the middle")
 			afterUser = false
 		}
+	}
+}
+
+// checkEmptyTexts demands content: "text content blocks must be non-empty", "text
+// content blocks must contain non-whitespace text", "all messages must have
+// non-empty content except for the optional final assistant message".
+func (c *checker) checkEmptyTexts() {
+	for k, i := range c.sent {
 		m, ok := c.msgs[i].(state.TextMessage)
 		if !ok {
 			continue
 		}
-		// "text content blocks must be non-empty", "text content blocks must contain
-		// non-whitespace text", "all messages must have non-empty content except for
-		// the optional final assistant message"
 		last := k == len(c.sent)-1 && origin.FromAssistant(m)
 		problem := emptyText(m)
 		if problem == "" || problem == noContent && last {
