@@ -16,6 +16,7 @@ var _ = fillInternal()
 func fillInternal() bool {
 	internal.ImportForm = func(schema any, in *form.State) (any, error) { return importForm(schema.(*Schema), in) }
 	internal.DecodeChecked = func(data []byte) (any, error) { return decodeChecked(data) }
+	internal.IsMessage = func(m any) bool { message, ok := m.(Message); return ok && isMessage(message) }
 	internal.OpaqueTypes = []internal.OpaqueType{{
 		Type:   reflect.TypeFor[Message](),
 		Encode: func(m any) ([]byte, error) { return []byte(m.(Message).Raw()), nil },

@@ -150,15 +150,9 @@ func newResult(call ToolCall, content JSON, flag string) ToolResultMessage {
 // A type that embeds a message implements Message as well, but its value could
 // change.
 func isMessage(m Message) bool {
-	switch m := m.(type) {
-	case TextMessage:
-		return m.messageBody != nil
-	case ToolCallMessage:
-		return m.messageBody != nil
-	case ToolResultMessage:
-		return m.messageBody != nil
-	case UnknownMessage:
-		return m.messageBody != nil
+	switch m.(type) {
+	case TextMessage, ToolCallMessage, ToolResultMessage, UnknownMessage:
+		return m.Raw() != ""
 	}
 	return false
 }

@@ -24,6 +24,10 @@ var ImportForm func(schema any, in *form.State) (any, error)
 // whole.
 var DecodeChecked func(data []byte) (any, error)
 
+// IsMessage reports whether m is a state.Message that may be stored: one of the
+// four types, and not nil or its zero value.
+var IsMessage func(m any) bool
+
 // An OpaqueType is a type whose values internal/value stores as they are,
 // because they never change: it copies only the reference.
 type OpaqueType struct {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/origin"
 )
 
@@ -82,7 +83,7 @@ func checkAll(msgs []state.Message, r *rules, continued bool) []Finding {
 	for i, m := range msgs {
 		_, isCall := m.(state.ToolCallMessage) // its calls are known already
 		switch {
-		case !isMessage(m):
+		case !internal.IsMessage(m):
 			c.addFinding(i, ruleMessage, "nil or a zero value")
 		case isCall && len(c.callsOf(i)) > 0, !isCall && c.isSent(m):
 			c.sent = append(c.sent, i)
@@ -147,7 +148,7 @@ func (c *checker) checkPairs(continued bool) {
 		return
 	}
 	for i, number := range c.answers {
-		if result, ok := c.msgs[i].(state.ToolResultMessage); ok && number == none && isMessage(result) {
+		if result, ok := c.msgs[i].(state.ToolResultMessage); ok && number == none && internal.IsMessage(result) {
 			c.addFinding(i, ruleOrphan, describeCall(result.Call()))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
@@ -89,7 +90,7 @@ func isMoreThanText(m state.Message) bool {
 func (f forest) uniteTurns(msgs []state.Message) {
 	before, calls, reasoning := none, none, none
 	for i, m := range msgs {
-		if !isMessage(m) {
+		if !internal.IsMessage(m) {
 			continue
 		}
 		if reasoning != none && origin.FromAssistant(m) {
@@ -122,7 +123,7 @@ func (f forest) uniteTurns(msgs []state.Message) {
 func (f forest) uniteSystems(msgs []state.Message) {
 	before := none
 	for i, m := range msgs {
-		if !isMessage(m) {
+		if !internal.IsMessage(m) {
 			continue
 		}
 		if isSystem(m) && before != none {

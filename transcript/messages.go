@@ -6,18 +6,10 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
-
-// isMessage reports whether m is a message, and neither nil nor a zero value.
-func isMessage(m state.Message) bool {
-	switch m.(type) {
-	case state.TextMessage, state.ToolCallMessage, state.ToolResultMessage, state.UnknownMessage:
-		return m.Raw() != ""
-	}
-	return false
-}
 
 func isResult(m state.Message) bool {
 	_, ok := m.(state.ToolResultMessage)
@@ -122,7 +114,7 @@ func providerEntries(msgs []state.Message) iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		var entry []int
 		for i, m := range msgs {
-			if !isMessage(m) {
+			if !internal.IsMessage(m) {
 				continue
 			}
 			if len(entry) > 0 && !origin.Joins(msgs[entry[len(entry)-1]], m) {

@@ -1,6 +1,9 @@
 package transcript
 
-import "github.com/agentstate/state"
+import (
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
+)
 
 // Pending returns the calls that have no result, in their order. They have to be
 // answered before the model is asked again.
@@ -80,7 +83,7 @@ func pairCalls(msgs []state.Message) pairing {
 				p.calls = append(p.calls, pairedCall{c, i, none, key})
 			}
 		case state.ToolResultMessage:
-			if isMessage(m) {
+			if internal.IsMessage(m) {
 				c := m.Call()
 				uses = append(uses, keyUse{int32(keyOf(&c)), none, int32(i)})
 			}

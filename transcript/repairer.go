@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 )
 
 // Policy says what [Repair] does with calls and results that have no counterpart.
@@ -67,7 +68,7 @@ func newRepairer(msgs []state.Message, profile Profile, policy Policy) *repairer
 		joinedFrom: make([]int, len(msgs)),
 	}
 	for i, m := range msgs {
-		if !isMessage(m) {
+		if !internal.IsMessage(m) {
 			r.addChange(i, ruleMessage, "dropped")
 			continue
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
@@ -265,16 +264,16 @@ func (c *compiler) setRecord(p *Plan, t reflect.Type) error {
 		if err != nil {
 			return err
 		}
+		p.callsCode = p.callsCode || m.OmitZero // which may call IsZero
 		r.members[i] = structMember{Member: m, label: append(jsontext.AppendQuote(nil, m.Name), ':'), plan: plan}
 	}
 	for i := range t.NumField() {
-		f := t.Field(i)
-		plan, err := c.compile(f.Type)
+		plan, err := c.compile(t.Field(i).Type)
 		if err != nil {
 			return err
 		}
 		p.treeDiffers = p.treeDiffers || plan.treeDiffers
-		p.callsCode = p.callsCode || plan.callsCode || strings.Contains(f.Tag.Get("json"), "omitzero")
+		p.callsCode = p.callsCode || plan.callsCode
 		if !plan.flat {
 			p.flat = false
 			r.shared = append(r.shared, sharedField{i, plan})
