@@ -129,7 +129,9 @@ type signature struct {
 	open    bool    // arguments that are not among params are accepted
 	sources []source
 	sinks   []sink
-	keyed   bool // some sink takes a key of the result
+	keyed   bool     // some sink takes a key of the result
+	reads   []string // the fields of the sources, each once
+	writes  []string // the fields of the sinks, each once
 }
 
 // param returns the parameter of a name, or nil.
@@ -207,6 +209,7 @@ func (b *binder) addSource(option string, typ reflect.Type, s source) {
 		b.fail("%s: want %s, got %s", where, p.kind, describeType(typ))
 	default:
 		b.sources = append(b.sources, s)
+		b.reads = appendOnce(b.reads, s.field)
 	}
 }
 
@@ -229,7 +232,15 @@ func (b *binder) addSink(option string, typ reflect.Type, s sink) {
 	default:
 		b.sinks = append(b.sinks, s)
 		b.keyed = b.keyed || s.key != ""
+		b.writes = appendOnce(b.writes, s.field)
 	}
+}
+
+func appendOnce(names []string, name string) []string {
+	if slices.Contains(names, name) {
+		return names
+	}
+	return append(names, name)
 }
 
 // resultType returns the type of the result under a key, or nil if it is not

@@ -118,15 +118,15 @@ func newWaitGraph(toolOf []*Tool, calls []int) *waitGraph {
 	}
 	readers := make(map[string][]int, len(tools))
 	for b, t := range tools {
-		for _, s := range t.sources {
-			readers[s.field] = append(readers[s.field], b)
+		for _, field := range t.reads {
+			readers[field] = append(readers[field], b)
 		}
 	}
 	g.feeds = make([][]bool, len(tools))
 	for a, t := range tools {
 		g.feeds[a] = make([]bool, len(tools))
-		for _, s := range t.sinks {
-			for _, b := range readers[s.field] {
+		for _, field := range t.writes {
+			for _, b := range readers[field] {
 				g.feeds[a][b] = true
 			}
 		}

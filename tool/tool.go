@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
@@ -207,26 +206,10 @@ func (t *Tool) Description() string { return t.description }
 func (t *Tool) Schema() state.JSON { return t.schema }
 
 // Reads returns the names of the fields that are injected, each once.
-func (t *Tool) Reads() []string {
-	names := []string{}
-	for _, s := range t.sources {
-		if !slices.Contains(names, s.field) {
-			names = append(names, s.field)
-		}
-	}
-	return names
-}
+func (t *Tool) Reads() []string { return append([]string{}, t.reads...) }
 
 // Writes returns the names of the fields that results are written to, each once.
-func (t *Tool) Writes() []string {
-	names := []string{}
-	for _, s := range t.sinks {
-		if !slices.Contains(names, s.field) {
-			names = append(names, s.field)
-		}
-	}
-	return names
-}
+func (t *Tool) Writes() []string { return append([]string{}, t.writes...) }
 
 // Stateful reports whether the function is given the state. Such a function may
 // read and write other fields than Reads and Writes return.
