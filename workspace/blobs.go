@@ -12,7 +12,8 @@ import (
 )
 
 // blobStore reads and writes the blobs of one workspace. Blobs never change and
-// never have the same name twice. With the key of the workspace they are sealed.
+// never have the same name twice. With the key of the workspace they are
+// sealed.
 type blobStore struct {
 	db     store.Store
 	key    string // of the head
@@ -28,8 +29,8 @@ func newBackoff() backoff.Backoff {
 // maxUnknown is the number of attempts that may have an unknown outcome.
 const maxUnknown = 12
 
-// missingBlobError reports a blob that does not exist. The head that refers to it
-// may have been replaced since it was read.
+// missingBlobError reports a blob that does not exist. The head that refers to
+// it may have been replaced since it was read.
 type missingBlobError struct{ key string }
 
 func (e *missingBlobError) Error() string { return ErrCorrupt.Error() + ": " + e.key + ": missing" }
@@ -64,8 +65,8 @@ func (s *blobStore) putBlob(ctx context.Context, key string, data []byte) error 
 		if err == nil || errors.Is(err, store.ErrConflict) { // written now, or by an earlier attempt
 			return nil
 		}
-		// A blob that may have been written is garbage until a head refers to it.
-		// So the error must not say that the outcome is unknown.
+		// A blob that may have been written is garbage until a head refers to
+		// it. So the error must not say that the outcome is unknown.
 		if !errors.Is(err, store.ErrUnknownOutcome) || attempt == maxUnknown {
 			return fmt.Errorf("%s: not written: %v", s.key, err)
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// commitHead replaces the head by what apply makes of it, exactly once. It is the
-// only way to write a head. An error means that nothing was changed, unless it is
-// store.ErrUnknownOutcome.
+// commitHead replaces the head by what apply makes of it, exactly once. It is
+// the only way to write a head. An error means that nothing was changed, unless
+// it is store.ErrUnknownOutcome.
 func (l *ledger) commitHead(ctx context.Context, apply transitionFunc) (*head, error) {
 	c := commit{ledger: l, op: newID(), prepared: map[string]preparedBlob{}, delay: newBackoff()}
 	for {
@@ -39,7 +39,8 @@ type commit struct {
 }
 
 // attempt reads the head and tries to replace it. It returns the head that the
-// operation has written, or neither a head nor an error if it is to be tried again.
+// operation has written, or neither a head nor an error if it is to be tried
+// again.
 func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*head, error) {
 	h, cond, err := c.readHead(ctx)
 	if err != nil {
@@ -92,9 +93,9 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*head, erro
 	return nil, c.wait(ctx)
 }
 
-// closeAttempts forgets the attempts that can no longer take effect because the head
-// that they replace is gone. They did not take effect, since h does not have the
-// operation, if h would still know it.
+// closeAttempts forgets the attempts that can no longer take effect because the
+// head that they replace is gone. They did not take effect, since h does not
+// have the operation, if h would still know it.
 func (c *commit) closeAttempts(h *head) error {
 	var open []uint64
 	for _, seq := range c.openSeqs {
@@ -109,7 +110,8 @@ func (c *commit) closeAttempts(h *head) error {
 	return nil
 }
 
-// inDoubt returns err, as store.ErrUnknownOutcome if an attempt may still take effect.
+// inDoubt returns err, as store.ErrUnknownOutcome if an attempt may still take
+// effect.
 func (c *commit) inDoubt(err error) error {
 	if len(c.openSeqs) == 0 || errors.Is(err, store.ErrUnknownOutcome) {
 		return err
@@ -131,8 +133,8 @@ func (c *commit) prepareBlobs(ctx context.Context, t *transition) error {
 	return nil
 }
 
-// replaceHead writes the head of a transition. If the store is a Batcher, the blobs
-// are written and deleted with it.
+// replaceHead writes the head of a transition. If the store is a Batcher, the
+// blobs are written and deleted with it.
 func (l *ledger) replaceHead(ctx context.Context, t *transition, cond store.Condition) (store.Revision, error) {
 	data, err := t.encode()
 	if err != nil {
@@ -158,8 +160,8 @@ func (l *ledger) replaceHead(ctx context.Context, t *transition, cond store.Cond
 	return revs[len(t.newBlobs)], nil
 }
 
-// headWritten does what follows the write of a head. Its errors do not matter: the
-// write has taken effect.
+// headWritten does what follows the write of a head. Its errors do not matter:
+// the write has taken effect.
 func (l *ledger) headWritten(ctx context.Context, t *transition) {
 	l.noteSeen(t.head, Mark{})
 	if l.batch == nil {

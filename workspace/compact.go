@@ -11,9 +11,9 @@ import (
 
 var snapshotPartBytes = 256 << 10 // the maximum length of a part of a snapshot
 
-// compact writes a snapshot of the content that cannot be rolled back, and drops the
-// records up to it. It does nothing unless compaction is due, or force is set. With
-// force it also writes the bodies of messages again.
+// compact writes a snapshot of the content that cannot be rolled back, and
+// drops the records up to it. It does nothing unless compaction is due, or
+// force is set. With force it also writes the bodies of messages again.
 func (l *ledger) compact(ctx context.Context, force bool) error {
 	_, err := l.commitHead(ctx, func(t *transition) error {
 		limit := t.settled()
@@ -47,7 +47,8 @@ func (t *transition) compact(limit position) error {
 	for part := range slices.Chunk(doc.Encode(), snapshotPartBytes) {
 		t.Snapshot.Parts = append(t.Snapshot.Parts, t.addBlob(part))
 	}
-	// A segment that the limit cuts in two stays: its older records are skipped.
+	// A segment that the limit cuts in two stays: its older records are
+	// skipped.
 	old := 0
 	for old < len(t.Segments) && t.Segments[old].To <= limit.Version {
 		old++
@@ -80,8 +81,8 @@ func (t *transition) rewriteBodies() error {
 	return nil
 }
 
-// collect deletes blobs to which neither this nor any later head refers: those of
-// writers that lost a race or crashed.
+// collect deletes blobs to which neither this nor any later head refers: those
+// of writers that lost a race or crashed.
 func (l *ledger) collect(ctx context.Context) error {
 	if l.batch == nil {
 		var garbage []string
@@ -108,8 +109,9 @@ func (l *ledger) collect(ctx context.Context) error {
 	return err
 }
 
-// findGarbage returns the blobs to which the head does not refer and whose expiry
-// has passed, so that no later head may refer to them for the first time.
+// findGarbage returns the blobs to which the head does not refer and whose
+// expiry has passed, so that no later head may refer to them for the first
+// time.
 func (c *contentReader) findGarbage(ctx context.Context, h *head) ([]string, error) {
 	live := map[string]bool{}
 	for _, r := range h.blobRefs() {

@@ -11,7 +11,7 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// An old binary keeps what a newer one has stored, also when it compacts.
+// An old program preserves what a newer one has stored, even when it compacts.
 func TestUnknownFieldsStay(t *testing.T) {
 	db := store.NewMemory()
 	mood := &state.Field[string]{Name: "mood"}
@@ -45,7 +45,8 @@ func TestUnknownFieldsStay(t *testing.T) {
 	require.Equal(t, map[string]state.JSON{"m": `{"a":1.0}`}, v.Settings().MCPServers)
 }
 
-// A field whose type has changed is an error that names it, and nothing is lost.
+// A field whose type has changed is an error that names the field; nothing is
+// lost.
 func TestFieldsThatDoNotFit(t *testing.T) {
 	db := store.NewMemory()
 	m := open(t, db, workspace.Options{})
@@ -60,7 +61,7 @@ func TestFieldsThatDoNotFit(t *testing.T) {
 	require.Equal(t, stored, maxCachedContents(t, db))
 }
 
-// What a newer version of the format wrote is left alone.
+// Data of a newer format stays as it is.
 func TestNewerFormat(t *testing.T) {
 	db := store.NewMemory()
 	newer := `{"format":2,"content":"of which nobody here knows"}`
@@ -77,7 +78,7 @@ func TestNewerFormat(t *testing.T) {
 	require.Equal(t, map[string]string{annsHead: newer}, maxCachedContents(t, db))
 }
 
-// Fields for one run only do not reach the store, whatever becomes of it.
+// Ephemeral fields never reach the store.
 func TestEphemeralFieldsAreNotStored(t *testing.T) {
 	db := store.NewMemory()
 	m := open(t, db, workspace.Options{})

@@ -11,9 +11,9 @@ import (
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
-// contentReader reads what heads of one workspace refer to: snapshots, segments and
-// records. It caches the newest content that it has read. It is safe for concurrent
-// use.
+// contentReader reads what heads of one workspace refer to: snapshots, segments
+// and records. It caches the newest content that it has read. It is safe for
+// concurrent use.
 type contentReader struct {
 	blobStore
 
@@ -44,7 +44,8 @@ func (c *contentReader) content(ctx context.Context, h *head, at position) (*doc
 	return c.replay(ctx, h, contentAt{h.oldest(), doc}, at)
 }
 
-// cached returns a copy of the cached content, without a document if there is none.
+// cached returns a copy of the cached content, without a document if there is
+// none.
 func (c *contentReader) cached() contentAt {
 	c.cacheMu.Lock()
 	defer c.cacheMu.Unlock()
@@ -55,8 +56,8 @@ func (c *contentReader) cached() contentAt {
 	return copied
 }
 
-// cacheContent caches the content at a position. The caller must not change doc any
-// more.
+// cacheContent caches the content at a position. The caller must not change doc
+// any more.
 func (c *contentReader) cacheContent(at position, doc *document.Document) {
 	c.cacheMu.Lock()
 	defer c.cacheMu.Unlock()
@@ -105,8 +106,8 @@ func (c *contentReader) errBrokenChain() error {
 	return corrupt(c.key, "the records do not lead to the head")
 }
 
-// records yields the records of a head after a position, and checks that the head
-// authenticates them.
+// records yields the records of a head after a position, and checks that the
+// head authenticates them.
 func (c *contentReader) records(ctx context.Context, h *head, after position) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		end := after
@@ -159,8 +160,8 @@ func (c *contentReader) storedRecords(ctx context.Context, h *head, after uint64
 	}
 }
 
-// walkSegments yields the refs that have records after a version, and all refs below
-// them. A ref comes after those below it.
+// walkSegments yields the refs that have records after a version, and all refs
+// below them. A ref comes after those below it.
 func (c *contentReader) walkSegments(ctx context.Context, refs []blobRef, after uint64) iter.Seq2[blobRef, error] {
 	return func(yield func(blobRef, error) bool) {
 		for _, r := range refs {

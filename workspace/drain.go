@@ -8,8 +8,8 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// performRun calls Options.Run and ends the run. It returns the next run, if a message
-// waits. The status is "" if the run is left to be taken over.
+// performRun calls Options.Run and ends the run. It returns the next run, if a
+// message waits. The status is "" if the run is left to be taken over.
 func (m *Manager) performRun(run *Run) (next *Run, status Status, err error) {
 	err = m.callRun(run)
 	// What the run did is stored even if its context has ended.
@@ -35,7 +35,8 @@ func (m *Manager) performRun(run *Run) (next *Run, status Status, err error) {
 	return next, StatusFailed, err
 }
 
-// leaveRun abandons a run, and returns err with the reason why its context has ended.
+// leaveRun abandons a run, and returns err with the reason why its context has
+// ended.
 func (m *Manager) leaveRun(run *Run, err error) error {
 	m.abandonRun(run, err)
 	if cause := context.Cause(run.ctx); cause != nil && !errors.Is(err, cause) {

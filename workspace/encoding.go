@@ -53,8 +53,8 @@ func decodeHead(key string, data []byte) (*head, error) {
 	return h, nil
 }
 
-// appendHash returns an object with one more member at its end, whose value is a
-// hash.
+// appendHash returns an object with one more member at its end, whose value is
+// a hash.
 func appendHash(object []byte, name, sum string) []byte {
 	return fmt.Appendf(object[:len(object)-1:len(object)-1], `,"%s":"%s"}`, name, sum)
 }
@@ -92,9 +92,9 @@ func randomBytes(n int) []byte {
 // newID returns 128 random bits as text.
 func newID() string { return base64.RawURLEncoding.EncodeToString(randomBytes(16)) }
 
-// unknownMembers are members of a stored object that this program does not know.
-// It writes them back unchanged, so that it loses nothing that a newer program has
-// written.
+// unknownMembers are members of a stored object that this program does not
+// know. It writes them back unchanged, so that it loses nothing that a newer
+// program has written.
 type unknownMembers = jsontext.Object
 
 func (h head) MarshalJSON() ([]byte, error) {
@@ -198,8 +198,8 @@ func unmarshalKnown(data []byte, known any, unknown *unknownMembers) error {
 	return json.Unmarshal(data, known)
 }
 
-// cloneMembers returns members that do not keep the text in memory from which they
-// were read; nil if there are none.
+// cloneMembers returns members that do not keep the text in memory from which
+// they were read; nil if there are none.
 func cloneMembers(members unknownMembers) unknownMembers {
 	var c unknownMembers
 	for _, m := range members {

@@ -13,14 +13,16 @@ var (
 	ErrBusy = errors.New("workspace: a run is under way")
 	// ErrQueueFull is returned for a message that the queue has no room for.
 	ErrQueueFull = errors.New("workspace: queue is full")
-	// ErrFenced is returned by the methods of a run that has lost its lease: another
-	// holder has taken the run over, or the run was ended by someone else.
+	// ErrFenced is returned by the methods of a run that has lost its lease:
+	// another holder has taken the run over, or the run was ended by someone
+	// else.
 	ErrFenced = errors.New("workspace: run has lost its workspace")
-	// ErrInterrupted is returned, together with ErrFenced, by the methods of a run
-	// that another message or a reset has ended.
+	// ErrInterrupted is returned, together with ErrFenced, by the methods of a
+	// run that another message or a reset has ended.
 	ErrInterrupted = errors.New("workspace: run was interrupted")
 	// ErrRolledBack is returned for a workspace that is older than it was seen
-	// before, for example after the restore of a backup. Nothing is written to it.
+	// before, for example after the restore of a backup. Nothing is written to
+	// it.
 	ErrRolledBack = errors.New("workspace: older than it was")
 	// ErrNewerFormat is returned for data that a newer version of this package
 	// wrote. The data stays as it is.

@@ -13,13 +13,13 @@ import (
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
-// process is one life of a process: it has a ledger, which dies with it.
+// process is one incarnation of a process. Its ledger dies with it.
 type process struct {
 	name   string
 	ledger *ledger
 	dead   bool
 	rate   float64 // of its clock
-	seen   mark    // the latest head that it was shown
+	seen   mark    // the newest head that it has read
 }
 
 // sees notes that a process was shown a head.
@@ -29,7 +29,7 @@ func (p *process) sees(e revised) {
 	}
 }
 
-// actor does one thing after the other in a process, in a coroutine.
+// actor performs operations one by one in a process, as a coroutine.
 type actor struct {
 	x       *explorer
 	name    string
@@ -37,9 +37,9 @@ type actor struct {
 	yield   func(struct{}) bool
 	next    func() (struct{}, bool)
 	stop    func()
-	wake    int // not before this step
+	wake    int // the step before which it sleeps
 	healthy bool
-	stale   int  // stale reads without a good one in between
+	stale   int  // consecutive stale reads
 	behind  bool // the head that it has read is older than what its process has seen
 
 	call  *call // that is under way
@@ -48,7 +48,7 @@ type actor struct {
 	since time.Duration
 }
 
-// held is a run that an actor believes to be its own.
+// held is a run whose lease an actor believes to hold.
 type held struct {
 	id, lease string
 	at        position
@@ -57,7 +57,8 @@ type held struct {
 
 type crashed struct{}
 
-// point lets others go on, or the process crash.
+// point is a scheduling point: other actors may continue, or the process may
+// crash.
 func (a *actor) point() {
 	if a.healthy {
 		a.x.step++
@@ -89,7 +90,7 @@ func (a *actor) crash() {
 
 func (a *actor) String() string { return a.process.name + a.name }
 
-// live is the life of an actor.
+// live performs random operations until the process crashes.
 func (a *actor) live(yield func(struct{}) bool) {
 	defer func() {
 		if p := recover(); p != nil && p != (crashed{}) {
@@ -122,7 +123,7 @@ func (a *actor) act() {
 	}
 }
 
-// do makes a call and judges what comes of it.
+// do makes a call and judges its result.
 func (a *actor) do(c *call, fn func(ctx context.Context, l *ledger) error) error {
 	x := a.x
 	c.n, c.by = len(x.calls), a.String()
@@ -162,7 +163,7 @@ func (c *call) details() string {
 	return ""
 }
 
-// take makes a run the actor's if the head says so.
+// take takes the run of a head if the actor has its lease.
 func (a *actor) take(h *head, lease string) {
 	a.run = nil
 	if h == nil || h.Run == nil || h.Run.LeaseID != lease {
@@ -174,7 +175,7 @@ func (a *actor) take(h *head, lease string) {
 	if h.Run.Message.BodyBlob != nil {
 		var err error
 		if body, err = l.fetchBlob(ctx, *h.Run.Message.BodyBlob); err != nil {
-			return // it is taken over by others
+			return // another actor takes it over
 		}
 	}
 	if string(body) != bodyOf(r.id) {
@@ -190,7 +191,7 @@ func (a *actor) take(h *head, lease string) {
 
 func bodyOf(id string) string { return `"body of ` + id + `"` }
 
-// known returns the text of what was read, which is what was written.
+// known returns the text of a document and checks that it is the one written.
 func (a *actor) known(h *head, doc *document.Document) text {
 	want, known := a.x.ghost.texts[h.Chain]
 	if !known {
@@ -202,7 +203,7 @@ func (a *actor) known(h *head, doc *document.Document) text {
 	return want
 }
 
-// after looks at what a call has returned that ended a run, or began one.
+// after handles the result of a call that has ended or begun a run.
 func (a *actor) after(h *head, lease string, err error) {
 	switch {
 	case err == nil:
@@ -213,7 +214,7 @@ func (a *actor) after(h *head, lease string, err error) {
 }
 
 func (a *actor) submit() {
-	if len(a.x.sent) == 50 { // no more than are remembered
+	if len(a.x.sent) == 50 { // fewer than maxFinished
 		return
 	}
 	id := fmt.Sprint("m", len(a.x.sent))
@@ -319,10 +320,10 @@ func (a *actor) renew() {
 	}
 }
 
-// forget leaves a run alone, as a process does that hangs.
+// forget abandons a run, as a process that hangs does.
 func (a *actor) forget() { a.run = nil }
 
-// watch looks whether a run lives, and takes it over if it does not.
+// watch takes a run over if its lease has expired.
 func (a *actor) watch() {
 	h, _, err := a.process.ledger.readHead(context.Background())
 	if err != nil {
@@ -359,7 +360,7 @@ func (a *actor) view() {
 	a.x.count["views"]++
 }
 
-// failed judges the error of what writes nothing.
+// failed judges the error of a read.
 func (a *actor) failed(err error) {
 	a.x.logf("%v: %v", a, err)
 	if !errors.Is(err, errLost) && !(errors.Is(err, ErrRolledBack) && a.x.variant.failover) {
@@ -387,7 +388,7 @@ func (a *actor) reset() {
 	err := a.do(c, func(ctx context.Context, l *ledger) error {
 		h, ids, err := l.reset(ctx)
 		if err == nil && h == nil {
-			return errNoChange // there is no workspace yet
+			return errNoChange // the workspace does not exist yet
 		}
 		dropped = ids
 		return err
@@ -406,7 +407,7 @@ func (a *actor) collect() {
 	_ = a.do(&call{kind: "collect"}, func(ctx context.Context, l *ledger) error { return l.collect(ctx) })
 }
 
-// edits returns some that fit a text.
+// edits returns random edits that fit a text.
 func (x *explorer) edits(t text) []edit {
 	var edits []edit
 	for range 1 + x.rng.IntN(2) {

@@ -13,8 +13,8 @@ import (
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
-// world is what a workspace is to be, said again in the plainest way: it is
-// compared with each head that is written. It does not change; each write makes
+// world is the expected state of a workspace in the plainest form. It is
+// compared with each head that is written. It never changes; each write makes
 // the next one.
 type world struct {
 	seq, epoch, token, version uint64
@@ -38,11 +38,12 @@ type period struct {
 	from      uint64 // the version of base
 }
 
-// text is the content of a world: lists and values by field. It does not change.
+// text is the content of a world: lists and values by field. It does not
+// change.
 type text struct {
 	lists  map[string][]string
 	values map[string]string
-	undone int // how often something was taken back, which the state counts as versions
+	undone int // the number of rollbacks, each of which is a version of the state
 }
 
 func (t text) encode() string {
@@ -97,7 +98,7 @@ func (e edit) effect() state.Effect {
 	return x
 }
 
-// on returns the text after the edit. A set with n of 1 is one of a list.
+// on returns the text after the edit. A set whose n is 1 sets a list.
 func (e edit) on(t text) text {
 	t = text{maps.Clone(t.lists), maps.Clone(t.values), t.undone}
 	if t.lists == nil {
@@ -130,8 +131,7 @@ func (e edit) on(t text) text {
 	return t
 }
 
-// call is one call of a method of a ledger by an actor: what it is to do, and
-// what it has said to have done.
+// call is one call of a method of a ledger by an actor, with its result.
 type call struct {
 	n    int
 	by   string
@@ -147,7 +147,7 @@ type call struct {
 	edits []edit
 	purge bool
 
-	applied int // how often, on whatever line
+	applied int // how often it has taken effect, failovers included
 	result  result
 	err     error
 	dropped []string // by reset
@@ -156,9 +156,9 @@ type call struct {
 type result int
 
 const (
-	pending result = iota // or its process has crashed
+	pending result = iota // under way, or its process has crashed
 	made                  // acknowledged
-	refused               // certainly not made
+	refused               // certainly without effect
 	unsure
 )
 
@@ -169,12 +169,12 @@ func (c *call) String() string {
 	return fmt.Sprintf("%d %s %s", c.n, c.kind, c.id)
 }
 
-// ghost watches everything that is written.
+// ghost observes all writes.
 type ghost struct {
 	x        *explorer
 	world    *world
 	texts    map[string]text // by chain
-	accepted map[string]bool // on whatever line
+	accepted map[string]bool // failovers included
 	live     map[string]bool // blobs to which the head refers
 	lists    map[string][]sightRef
 	reader   *ledger // reads without faults
@@ -195,7 +195,7 @@ func (g *ghost) freshReader() *ledger {
 	return l
 }
 
-// back goes back to an earlier world.
+// back returns to an earlier world after a failover.
 func (g *ghost) back(w *world) {
 	g.world = w
 	if e, found := g.x.store.entries[headOf]; found {
@@ -205,8 +205,7 @@ func (g *ghost) back(w *world) {
 	}
 }
 
-// sight is a head as the ghost sees it: decoded without the code that it watches,
-// and faster.
+// sight is a head that is decoded without the code under test, and faster.
 type sight struct {
 	Nonce, Chain               string
 	Epoch, Seq, Token, Version uint64
@@ -257,7 +256,7 @@ func (g *ghost) decode(value []byte) *sight {
 
 func (s *sight) now() position { return position{s.Version, s.Chain} }
 
-// start returns where the records begin.
+// start returns the position after which there are records.
 func (s *sight) start() position {
 	if s.Snapshot == nil {
 		return position{}
@@ -265,7 +264,7 @@ func (s *sight) start() position {
 	return position{s.Snapshot.Version, s.Snapshot.Chain}
 }
 
-// head returns as much of the head as is needed to read the content.
+// head returns the part of the head that is needed to read the content.
 func (s *sight) head() *head {
 	h := &head{Version: s.Version, Chain: s.Chain, Tail: s.Tail}
 	refs := func(list []sightRef) (refs []blobRef) {
@@ -280,7 +279,7 @@ func (s *sight) head() *head {
 	return h
 }
 
-// refs returns what the head itself refers to.
+// refs returns the refs in the head itself.
 func (s *sight) refs() []sightRef {
 	refs := slices.Clone(s.Segments)
 	if s.Snapshot != nil {
@@ -301,7 +300,7 @@ func (s *sight) refs() []sightRef {
 	return refs
 }
 
-// saw is called after writes were made.
+// saw is called after each write.
 func (g *ghost) saw(r request) {
 	wrote := false
 	for _, w := range r.writes {
@@ -359,7 +358,7 @@ func (g *ghost) wrote(c *call) {
 	}
 }
 
-// step does to a world what a call is to do.
+// step applies the effect of a call to a world.
 func (g *ghost) step(w *world, c *call) {
 	need := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -486,7 +485,7 @@ func (g *ghost) step(w *world, c *call) {
 	}
 }
 
-// where says what has become of a message.
+// where returns the state or outcome of a message.
 func (g *ghost) where(w *world, id string) string {
 	var places []string
 	if w.run != nil && w.run.id == id {
@@ -563,7 +562,7 @@ func (g *ghost) compare(w, old *world, h *sight) {
 	}
 }
 
-// refer notes to which blobs a head refers. They are there.
+// refer notes the blobs to which a head refers, and checks that they exist.
 func (g *ghost) refer(h *sight) {
 	g.live = map[string]bool{}
 	var walk func(refs []sightRef)
@@ -595,14 +594,14 @@ func (g *ghost) refer(h *sight) {
 	walk(h.refs())
 }
 
-// read compares what the head leads to with the world.
+// read compares the content at the head with the world.
 func (g *ghost) read(h *sight, old *world, c *call) {
 	w := g.world
 	if w.version == old.version && c.kind != "compact" {
 		return
 	}
 	if c.kind != "commit" && c.kind != "finish" && c.kind != "update" {
-		g.reader = g.freshReader() // without what it remembers
+		g.reader = g.freshReader() // with empty caches
 	}
 	g.check(g.reader, h, h.now(), w.text)
 	if c.kind == "compact" || c.kind == "takeOver" {

@@ -20,14 +20,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The explorer runs what changes a workspace, as it is, in a few processes on a
-// store that goes wrong in every way, in an order that only depends on a seed. A
-// ghost watches what is written.
+// The explorer runs the operations on a workspace in a few processes on a
+// faulty store, in an order that depends only on a seed. A ghost observes all
+// writes.
 
 // headOf is the key of the workspace.
 const headOf = headPrefix + "u"
 
-// variant is what kind of store there is.
+// variant is a kind of store.
 type variant struct {
 	name                    string
 	batch, failover, sealed bool
@@ -44,11 +44,11 @@ var variants = []variant{
 	{name: "sealed batch", sealed: true, batch: true},
 }
 
-// rates are how often things go wrong.
+// rates are the probabilities of faults.
 type rates struct {
 	crash, lostReply, drop, late, stale, pause, lostRead, missed float64
 	failover                                                     float64
-	big, last                                                    float64 // how often a value is large, and a finish adds a record
+	big, last                                                    float64 // the probability that a value is large, and that a finish adds a record
 }
 
 type act struct {
@@ -62,8 +62,8 @@ type explorer struct {
 	rng     *rand.Rand
 	variant variant
 	rates   rates
-	acts    []act // of those who hold no run
-	acts2   []act // of those who hold one
+	acts    []act // of an actor without a run
+	acts2   []act // of an actor with a run
 	fault   string
 
 	queue, attempts int
@@ -90,8 +90,8 @@ type explorer struct {
 	problem string
 }
 
-// happenings are what has to happen, or a test with some hundreds of schedules has
-// tested nothing.
+// happenings are the events that must occur in some hundreds of schedules:
+// without them, the test has tested nothing.
 var happenings = []string{
 	"steps", "writes", "views", "crashes", "takeovers", "rollbacks", "resets", "compactions", "dead", "conflicts", "unknown", "unsure",
 	"duplicates", "stale", "landed", "failovers", "rolledBack",
@@ -113,8 +113,8 @@ func newExplorer(seed uint64, tracing bool) *explorer {
 	if x.variant.sealed {
 		x.sealer = explorerSealer
 	}
-	// Each schedule has its own habits, so that what is rare together is not rare in
-	// all of them.
+	// Each schedule has rates of its own, so that combinations of rare events
+	// are frequent in some of them.
 	r := func(rate float64) float64 { return rate * []float64{0, 1, 1, 3}[x.rng.IntN(4)] }
 	x.rates = rates{
 		crash: r(0.006), lostReply: r(0.03), drop: r(0.02), late: r(0.03), stale: r(0.05), pause: r(0.01),
@@ -162,7 +162,7 @@ func (x *explorer) violated(format string, args ...any) {
 	panic(violated{})
 }
 
-// start begins the life of a process with some actors, who share its ledger.
+// start starts a process with some actors, which share its ledger.
 func (x *explorer) start(actors int) {
 	x.lives++
 	p := &process{name: fmt.Sprint("P", x.lives), rate: 0.5 + 1.5*x.rng.Float64()}
@@ -189,12 +189,12 @@ func (x *explorer) ledger(p *process) *ledger {
 	return l
 }
 
-// clock is what a process takes the time to be.
+// clock returns the time by the clock of a process.
 func (x *explorer) clock(p *process) time.Duration {
 	return time.Duration(float64(x.step)*p.rate) * time.Millisecond
 }
 
-// run runs the schedule, and returns what is wrong.
+// run runs the schedule and returns the violation, or "".
 func (x *explorer) run() (problem string) {
 	defer func() {
 		if p := recover(); p != nil && p != (violated{}) {
@@ -218,7 +218,7 @@ func (x *explorer) run() (problem string) {
 	return ""
 }
 
-// next lets something happen.
+// next makes one step.
 func (x *explorer) next() {
 	x.step++
 	if len(x.store.late) > 0 && x.chance(0.03) {
@@ -242,13 +242,13 @@ func (x *explorer) next() {
 	if _, lives := a.next(); lives {
 		return
 	}
-	// All of a process dies together, and comes back as another.
+	// All actors of a process die together, and a new process starts.
 	before := len(x.actors)
 	x.halt(func(b *actor) bool { return b.process == a.process })
 	x.start(before - len(x.actors))
 }
 
-// halt ends the life of actors.
+// halt ends actors.
 func (x *explorer) halt(who func(*actor) bool) {
 	x.actors = slices.DeleteFunc(x.actors, func(a *actor) bool {
 		if !who(a) {
@@ -261,7 +261,7 @@ func (x *explorer) halt(who func(*actor) bool) {
 	})
 }
 
-// drain has one process that works do all that is left to do.
+// drain lets one process without faults finish all work.
 func (x *explorer) drain() {
 	x.logf("the others are gone")
 	x.rates = rates{}
@@ -292,7 +292,7 @@ func (x *explorer) drain() {
 	x.violated("the last one does not come to an end")
 }
 
-// judge compares what a call has returned with what was written.
+// judge compares the result of a call with what was written.
 func (x *explorer) judge(c *call) {
 	switch now := slices.Contains(x.ghost.world.calls, c); {
 	case c.result == made && c.applied == 0 && c.kind != "compact" && c.kind != "collect":
@@ -302,7 +302,7 @@ func (x *explorer) judge(c *call) {
 	}
 }
 
-// final checks what is left in the end.
+// final checks the final state.
 func (x *explorer) final() {
 	for _, c := range x.calls {
 		x.judge(c)
@@ -339,7 +339,7 @@ func (x *explorer) final() {
 // TestExplorer runs 500 schedules, multiplied by STATE_EFFORT, from STATE_FIRST
 // on, or only the schedule STATE_SEED.
 func TestExplorer(t *testing.T) {
-	// So that a few writes reach what usually takes many.
+	// Small limits are reached with few writes.
 	blobLead, maxOps, maxTailBytes, segmentFanout, snapshotPartBytes = 4, 5, 1<<10, 2, 1<<10
 	t.Cleanup(func() { blobLead, maxOps, maxTailBytes, segmentFanout, snapshotPartBytes = 64, 32, 4<<10, 4, 256<<10 })
 	first, _ := strconv.ParseUint(os.Getenv("STATE_FIRST"), 10, 64)
@@ -355,7 +355,7 @@ func TestExplorer(t *testing.T) {
 		wg    sync.WaitGroup
 	)
 	start := time.Now()
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // much garbage, little to keep
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // much garbage, little live data
 	for range 2 {
 		wg.Go(func() {
 			for bad.Load() == nil {

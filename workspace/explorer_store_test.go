@@ -13,32 +13,32 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// faultyStore is a store in memory that goes wrong in every way that a store may.
-// Each call is a scheduling point.
+// faultyStore is a store in memory with all faults that a store may have. Each
+// call is a scheduling point.
 type faultyStore struct {
 	x         *explorer
 	entries   map[string]revised
-	old       map[string][]revised // what was replaced or deleted, by key
+	old       map[string][]revised // replaced and deleted values, by key
 	revisions int
-	late      []request // under way, to be made any time or never
+	late      []request // requests that may take effect at any time, or never
 	past      []photo   // of the whole store, after each write of the head
 }
 
 type revised struct {
 	value    []byte
 	revision store.Revision
-	step     int // when it was written, or when it ceased to be
+	step     int // when it was written, or deleted
 	absent   bool
 	mark     mark // of a head
 }
 
-// mark is which head it is.
+// mark identifies a head.
 type mark struct {
 	seq   uint64
 	nonce string
 }
 
-// request is some writes, and the call of the ledger that makes them.
+// request is a batch of writes, with the call that makes them.
 type request struct {
 	writes []store.Write
 	call   *call
@@ -59,7 +59,7 @@ func newFaultyStore(x *explorer) *faultyStore {
 	return &faultyStore{x: x, entries: map[string]revised{}, old: map[string][]revised{}}
 }
 
-// make makes writes, or none, as a store does that works.
+// make makes all writes or none, as a store without faults does.
 func (s *faultyStore) make(r request) error {
 	for _, w := range r.writes {
 		if e, found := s.entries[w.Key]; !w.Cond.Holds(e.revision, found) {
@@ -93,7 +93,7 @@ func (s *faultyStore) make(r request) error {
 	return nil
 }
 
-// failOver loses the latest writes, all or none of what was made at once.
+// failOver loses the latest requests as a whole.
 func (s *faultyStore) failOver() {
 	if len(s.past) < 2 {
 		return
@@ -102,7 +102,7 @@ func (s *faultyStore) failOver() {
 	to := s.past[n]
 	s.past = s.past[:n+1]
 	s.entries = maps.Clone(to.entries)
-	s.late = nil // connections do not survive it
+	s.late = nil // connections do not survive a failover
 	if s.x.fault == "again" {
 		s.revisions = to.revisions
 	}
@@ -115,7 +115,7 @@ func (s *faultyStore) photograph(w *world) {
 	s.past = append(s.past, photo{maps.Clone(s.entries), s.revisions, w})
 }
 
-// land makes one of the late requests.
+// land lets one of the late requests take effect.
 func (s *faultyStore) land() {
 	i := s.x.rng.IntN(len(s.late))
 	r := s.late[i]
@@ -127,15 +127,15 @@ func (s *faultyStore) land() {
 	}
 }
 
-// sign notes which head it is that was written.
+// sign notes the mark of the head that was written.
 func (s *faultyStore) sign(seq uint64, nonce string) {
 	e := s.entries[headOf]
 	e.mark = mark{seq, nonce}
 	s.entries[headOf] = e
 }
 
-// names returns the keys in the order in which they came, so that a schedule does
-// not depend on random names.
+// names returns the keys in the order of their creation, so that a schedule
+// does not depend on random names.
 func (s *faultyStore) names() []string {
 	return slices.SortedFunc(maps.Keys(s.entries), func(a, b string) int {
 		return cmp.Compare(s.entries[a].number(), s.entries[b].number())
@@ -147,7 +147,7 @@ func (e revised) number() (n int) {
 	return n
 }
 
-// port is the store as processes have it.
+// port is the store as a process sees it.
 type port struct{ *faultyStore }
 
 var (
@@ -163,7 +163,7 @@ func (p batchPort) Batch(_ context.Context, writes []store.Write) ([]store.Revis
 	}
 	revisions := make([]store.Revision, len(writes))
 	for i, w := range writes {
-		revisions[i] = p.entries[w.Key].revision // none of what was deleted
+		revisions[i] = p.entries[w.Key].revision // "" for a deletion
 	}
 	return revisions, nil
 }
@@ -191,8 +191,8 @@ func (p port) Get(_ context.Context, key string) (store.Entry, error) {
 	return store.Entry{Key: key, Value: slices.Clone(e.value), Revision: e.revision}, nil
 }
 
-// staleRead returns what was under a key a while ago. A ledger reads a few times
-// what it does not find, so that a stale read must not come every time.
+// staleRead returns an earlier value of a key. A ledger reads missing data
+// again a few times, so stale reads must not follow one another for long.
 func (p port) staleRead(key string, found bool) (revised, bool) {
 	old := p.old[key]
 	if p.x.variant.failover || len(old) == 0 || !p.x.chance(p.x.rates.stale) {

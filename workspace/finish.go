@@ -7,10 +7,11 @@ import (
 	"github.com/agentstate/state"
 )
 
-// Finish stores the changes since the last commit, marks the message as done and
-// begins the next run if messages wait, all in one write. It returns the next run, or
-// nil. The conversation and the history are shortened to Options.Messages and
-// Options.Results. Concurrent writes to the run's State are not stored.
+// Finish stores the changes since the last commit, marks the message as done
+// and begins the next run if messages wait, all in one write. It returns the
+// next run, or nil. The conversation and the history are shortened to
+// Options.Messages and Options.Results. Concurrent writes to the run's State
+// are not stored.
 func (r *Run) Finish(ctx context.Context) (*Run, error) {
 	next, effects, err := r.finish(ctx)
 	if err != nil {
@@ -27,7 +28,8 @@ type successor struct {
 	leaseID string // of the next run, if there is one
 }
 
-// finish also returns the effects of the run, without those that shorten the content.
+// finish also returns the effects of the run, without those that shorten the
+// content.
 func (r *Run) finish(ctx context.Context) (successor, []state.Effect, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,9 +63,9 @@ func (r *Run) finish(ctx context.Context) (successor, []state.Effect, error) {
 	return successor{h, next.leaseID}, d.effects, nil
 }
 
-// Fail ends the run without storing the changes since the last commit, and marks the
-// message as failed. Committed tool calls without a result are answered. It returns
-// the next run, as Finish does.
+// Fail ends the run without storing the changes since the last commit, and
+// marks the message as failed. Committed tool calls without a result are
+// answered. It returns the next run, as Finish does.
 func (r *Run) Fail(ctx context.Context, reason error) (*Run, error) {
 	if reason == nil {
 		return nil, wrapError("fail", r.user, fmt.Errorf("%w: no reason", ErrInvalid))
@@ -107,8 +109,8 @@ func (r *Run) nextRun(ctx context.Context, s successor) *Run {
 	return next
 }
 
-// abandon ends the run here without storing its end. Its lease is no longer renewed,
-// so that it is taken over.
+// abandon ends the run here without storing its end. Its lease is no longer
+// renewed, so that it is taken over.
 func (r *Run) abandon(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,18 +6,18 @@ import (
 	"fmt"
 )
 
-// Handle begins the run of a message, calls Options.Run and finishes the run. The
-// status of the outcome is StatusDone, or StatusFailed together with the error of the
-// run.
+// Handle begins the run of a message, calls Options.Run and finishes the run.
+// The status of the outcome is StatusDone, or StatusFailed together with the
+// error of the run.
 //
 // If another run is under way, msg.Busy determines what happens to the message.
-// Handle does not wait for a message that is queued: the holder of the run handles it
-// later. After the message, the Manager handles the messages in the queue in the
-// background.
+// Handle does not wait for a message that is queued: the holder of the run
+// handles it later. After the message, the Manager handles the messages in the
+// queue in the background.
 //
-// If ctx ends, or the run loses its lease, before the message is handled, the message
-// is not lost: another holder takes the run over and calls Options.Run again, unless
-// another message or a reset has ended the run.
+// If ctx ends, or the run loses its lease, before the message is handled, the
+// message is not lost: another holder takes the run over and calls Options.Run
+// again, unless another message or a reset has ended the run.
 func (m *Manager) Handle(ctx context.Context, userID string, msg Message) (Outcome, error) {
 	leave, err := m.enterHandling()
 	if err != nil {
@@ -36,10 +36,10 @@ func (m *Manager) Handle(ctx context.Context, userID string, msg Message) (Outco
 	return Outcome{Status: status, RunID: run.runID, Reply: run.Reply()}, wrapError("handle", userID, err)
 }
 
-// Submit is Handle without waiting until the message is handled. When Submit returns,
-// the message is stored; it is handled in the background. The status of the outcome
-// is StatusStarted, StatusQueued, StatusDuplicate or StatusRejected. The run ends
-// with the context of Open, not with ctx.
+// Submit is Handle without waiting until the message is handled. When Submit
+// returns, the message is stored; it is handled in the background. The status
+// of the outcome is StatusStarted, StatusQueued, StatusDuplicate or
+// StatusRejected. The run ends with the context of Open, not with ctx.
 func (m *Manager) Submit(ctx context.Context, userID string, msg Message) (Outcome, error) {
 	leave, err := m.enterHandling()
 	if err != nil {
@@ -53,10 +53,10 @@ func (m *Manager) Submit(ctx context.Context, userID string, msg Message) (Outco
 	return out, wrapError("submit", userID, err)
 }
 
-// Begin begins the run of a message for a caller that does not use Options.Run. The
-// caller must end the run with Finish or Fail. The run is nil unless the status of
-// the outcome is StatusStarted. Its lease is renewed until ctx ends; after that, it is
-// taken over.
+// Begin begins the run of a message for a caller that does not use Options.Run.
+// The caller must end the run with Finish or Fail. The run is nil unless the
+// status of the outcome is StatusStarted. Its lease is renewed until ctx ends;
+// after that, it is taken over.
 func (m *Manager) Begin(ctx context.Context, userID string, msg Message) (*Run, Outcome, error) {
 	run, out, err := m.begin(ctx, ctx, userID, msg)
 	return run, out, wrapError("begin", userID, err)

@@ -18,10 +18,10 @@ const (
 
 var maxOps = 32
 
-// head is the state of a workspace, except for the blobs that it refers to. It is
-// one value of the store, and is only replaced as a whole, by compare-and-set. It
-// authenticates everything else: it refers to blobs by their hashes, and to records
-// by a chain of hashes.
+// head is the state of a workspace, except for the blobs that it refers to. It
+// is one value of the store, and is only replaced as a whole, by
+// compare-and-set. It authenticates everything else: it refers to blobs by
+// their hashes, and to records by a chain of hashes.
 type head struct {
 	Format      int               `json:"format"`
 	Nonce       string            `json:"nonce"` // new with every write
@@ -38,8 +38,8 @@ type head struct {
 	Snapshot    *snapshot         `json:"snapshot,omitempty"`
 	Segments    []blobRef         `json:"segments,omitempty"`
 	Tail        []storedRecord    `json:"tail,omitempty"` // the newest records, after the segments
-	// Purge is the version that replaced or deleted a secret, or 0. Older records
-	// are to be compacted away.
+	// Purge is the version that replaced or deleted a secret, or 0. Older
+	// records are to be compacted away.
 	Purge uint64 `json:"purge,omitempty"`
 
 	unknownMembers unknownMembers
@@ -62,8 +62,8 @@ type activeRun struct {
 
 func (r *activeRun) ttl() time.Duration { return time.Duration(r.TTL) * time.Millisecond }
 
-// leaseState identifies a heartbeat: as long as it stays the same, the holder has
-// not renewed its lease.
+// leaseState identifies a heartbeat: as long as it stays the same, the holder
+// has not renewed its lease.
 type leaseState struct {
 	leaseID  string
 	renewals uint64
@@ -123,8 +123,8 @@ type appliedOp struct {
 	Seq uint64 `json:"seq"`
 }
 
-// blobRef refers to a blob. A segment holds the records of a range of versions, or,
-// on a higher level, refs to segments. Other blobs have no versions.
+// blobRef refers to a blob. A segment holds the records of a range of versions,
+// or, on a higher level, refs to segments. Other blobs have no versions.
 type blobRef struct {
 	Name  string `json:"name"`
 	Hash  string `json:"sha256"`
@@ -197,8 +197,8 @@ func (h *head) messageState(id string) string {
 	return ""
 }
 
-// pending returns the messages that have no outcome: that of the run, those that
-// wait and the dead letters.
+// pending returns the messages that have no outcome: that of the run, those
+// that wait and the dead letters.
 func (h *head) pending() []*pendingMessage {
 	var list []*pendingMessage
 	if h.Run != nil {
@@ -238,9 +238,9 @@ func (h *head) blobRefs() []blobRef {
 	return refs
 }
 
-// compactionDue reports whether the head is to be compacted: because a secret is to
-// go, or because there are more bytes of records than minHistory and than the
-// snapshot has. So compaction costs a constant share of what is written.
+// compactionDue reports whether the head is to be compacted: because a secret
+// is to go, or because there are more bytes of records than minHistory and than
+// the snapshot has. So compaction costs a constant share of what is written.
 func (h *head) compactionDue(minHistory int) bool {
 	if h.Purge != 0 && h.Purge <= h.settled().Version {
 		return true

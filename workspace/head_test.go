@@ -10,7 +10,7 @@ import (
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// someHead is a head with everything that one can have.
+// someHead returns a head in which all members are set.
 func someHead(t *testing.T) *head {
 	r := Record{Version: 7, Kind: KindStep, Time: began, RunID: "w", Lease: "r", Message: "m", Effects: []state.Effect{
 		{Part: "key", Field: "color", Kind: "set", Value: `"<red>"`},
@@ -43,7 +43,7 @@ func TestHeadRoundTrip(t *testing.T) {
 	require.Equal(t, h, again)
 }
 
-// What a newer binary of the same format has added stays.
+// Members that a newer program of the same format has added stay.
 func TestHeadKeepsUnknownMembers(t *testing.T) {
 	text := `{"format":1,"nonce":"n","epoch":0,"seq":2,"token":1,"version":0,"chain":"",` +
 		`"run":{"lease_id":"r","run_id":"w","token":1,"ttl_ms":1000,"renewals":0,"attempt":0,"message":{"id":"m","at":"2026-01-02T03:04:05Z","body":{"id":"m","new":[1.0]},"a":1},` +

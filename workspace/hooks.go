@@ -8,9 +8,9 @@ import (
 )
 
 // Hooks observe what a Manager does. Each hook is called after the change was
-// stored, without any lock, and at most once: it is not called if the process dies
-// in between. The run waits for its hooks, so they should return soon. A nil hook is
-// not called.
+// stored, without any lock, and at most once: it is not called if the process
+// dies in between. The run waits for its hooks, so they should return soon. A
+// nil hook is not called.
 type Hooks struct {
 	// OnRunStart is called when a run begins, and again when it is taken over.
 	OnRunStart func(ctx context.Context, run *Run)

@@ -14,9 +14,10 @@ import (
 // headPrefix begins the keys of all workspaces.
 const headPrefix = "agent:workspace:"
 
-// blobInfix stands between the key of a head and the name of a blob. It contains a
-// character that encodeUser escapes, so no head has the key of another's blob, and
-// the blobs of a workspace are adjacent in the order of the keys.
+// blobInfix stands between the key of a head and the name of a blob. It
+// contains a character that encodeUser escapes, so no head has the key of
+// another's blob, and the blobs of a workspace are adjacent in the order of the
+// keys.
 const blobInfix = "/b/"
 
 // headKey returns the key of a user's head.
@@ -72,13 +73,13 @@ func decodeUser(text string) (string, error) {
 	return "", errUserName
 }
 
-// blobLead is the distance between the Seq of the head that a writer has read and
-// the expiry of the blobs that it prepares. It is a variable, like maxOps and
-// maxTailBytes, so that tests reach it with few writes.
+// blobLead is the distance between the Seq of the head that a writer has read
+// and the expiry of the blobs that it prepares. It is a variable, like maxOps
+// and maxTailBytes, so that tests reach it with few writes.
 var blobLead uint64 = 64
 
-// newBlobName returns a name that no blob has had. Only a head whose Seq is at most
-// expiry may be the first to refer to the blob.
+// newBlobName returns a name that no blob has had. Only a head whose Seq is at
+// most expiry may be the first to refer to the blob.
 func newBlobName(expiry uint64) string {
 	return fmt.Sprintf("%016x-%s", expiry, hex.EncodeToString(randomBytes(16)))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
-// ledger is one workspace in a store. It is safe for concurrent use. The ledgers of
-// one workspace in all processes share nothing but the store.
+// ledger is one workspace in a store. It is safe for concurrent use. The
+// ledgers of one workspace in all processes share nothing but the store.
 type ledger struct {
 	contentReader
 	batch  store.Batcher // nil if the store is not a Batcher
@@ -47,8 +47,8 @@ func currentTime() time.Time { return time.Now().UTC().Truncate(time.Millisecond
 // maxRereads is the number of times that stale data is read again.
 const maxRereads = 4
 
-// readHead returns the head and the condition under which it may be replaced. The
-// head of a workspace that does not exist has Seq 0.
+// readHead returns the head and the condition under which it may be replaced.
+// The head of a workspace that does not exist has Seq 0.
 func (l *ledger) readHead(ctx context.Context) (*head, store.Condition, error) {
 	if err := l.readAnchor(ctx); err != nil {
 		return nil, store.Always, err
@@ -113,8 +113,8 @@ func (l *ledger) fetchHead(ctx context.Context) (*head, store.Condition, error) 
 	return h, cond, err
 }
 
-// cachedHead returns a copy of the head with a revision, if it is the last one. A
-// revision names one write, so its head need not be decoded again.
+// cachedHead returns a copy of the head with a revision, if it is the last one.
+// A revision names one write, so its head need not be decoded again.
 func (l *ledger) cachedHead(rev store.Revision) *head {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,9 +145,9 @@ func (l *ledger) seenMark() Mark {
 	return l.seen
 }
 
-// noteSeen notes that a head was seen. It reports false if the head is older than
-// the newest one seen before the read began. A newer one that another goroutine has
-// seen since does not count.
+// noteSeen notes that a head was seen. It reports false if the head is older
+// than the newest one seen before the read began. A newer one that another
+// goroutine has seen since does not count.
 func (l *ledger) noteSeen(h *head, before Mark) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,8 +160,8 @@ func (l *ledger) noteSeen(h *head, before Mark) bool {
 	return true
 }
 
-// readStable reads the head and calls fn, which reads what the head refers to. It
-// begins again if a blob is missing because the head was replaced meanwhile.
+// readStable reads the head and calls fn, which reads what the head refers to.
+// It begins again if a blob is missing because the head was replaced meanwhile.
 func (l *ledger) readStable(ctx context.Context, fn func(*head) error) (*head, error) {
 	var missing missingBlobs
 	delay := newBackoff()
@@ -189,14 +189,15 @@ func (l *ledger) readPresent(ctx context.Context) (*head, *document.Document, er
 	return h, doc, err
 }
 
-// missingBlobs counts how often a blob was missing to which the same head refers.
+// missingBlobs counts how often a blob was missing to which the same head
+// refers.
 type missingBlobs struct {
 	seq   uint64
 	times int
 }
 
-// retry reports whether err, from reading what h refers to, may be gone when the
-// head is read again.
+// retry reports whether err, from reading what h refers to, may be gone when
+// the head is read again.
 func (m *missingBlobs) retry(err error, h *head) bool {
 	if missing := (*missingBlobError)(nil); !errors.As(err, &missing) {
 		return false

@@ -15,8 +15,8 @@ import (
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
-// lateStore is a store of which one batch is late: its sender hears of nothing, and
-// it is made when a blob is read the next time.
+// lateStore delays one batch: the sender gets an unknown outcome, and the batch
+// takes effect when a blob is read the next time.
 type lateStore struct {
 	*store.Memory
 	armed bool
@@ -58,7 +58,8 @@ func offerOf(id string, l *ledger) submission {
 	return submission{message: pendingMessage{ID: id, At: began}, body: data, maxQueue: 100, lease: l.newLease()}
 }
 
-// A reset that takes effect while it is tried again says what it has dropped.
+// A reset that takes effect while it is tried again returns the dropped
+// messages.
 func TestLateReset(t *testing.T) {
 	db := &lateStore{Memory: store.NewMemory()}
 	l := testLedger(db)
@@ -79,8 +80,8 @@ func TestLateReset(t *testing.T) {
 	require.Nil(t, db.late)
 }
 
-// The rings of a head forget the oldest, and the messages that go leave nothing
-// behind.
+// The lists of a head drop their oldest elements, together with the blobs of
+// messages that are dropped.
 func TestRings(t *testing.T) {
 	db := store.NewMemory()
 	l := testLedger(db)
@@ -113,11 +114,11 @@ func TestRings(t *testing.T) {
 		require.NoError(t, err)
 		n++
 	}
-	require.Equal(t, 1+maxDeadLetters, n, "the head, and the bodies of the dead")
+	require.Equal(t, 1+maxDeadLetters, n, "the head, and the bodies of the dead letters")
 }
 
-// A holder whose commits were lost, as by a failover, does not go on, although the
-// lease is still his.
+// A holder whose commits were lost, for example by a failover, does not
+// continue, although it still has the lease.
 func TestLostCommits(t *testing.T) {
 	l := testLedger(store.NewMemory())
 	h, _, err := l.submit(t.Context(), offerOf("1", l))
@@ -138,7 +139,8 @@ func TestLostCommits(t *testing.T) {
 	require.Equal(t, h, now)
 }
 
-// As long as nobody knows whether a write was made, that is what its caller hears.
+// As long as it is unknown whether a write took effect, its caller gets
+// store.ErrUnknownOutcome.
 func TestUnknownOutcome(t *testing.T) {
 	db := &deafStore{Memory: store.NewMemory()}
 	l := testLedger(db)
@@ -159,7 +161,7 @@ func TestUnknownOutcome(t *testing.T) {
 	require.False(t, errors.Is(err, store.ErrUnknownOutcome), "no attempt was begun")
 }
 
-// deafStore does not answer writes, and does not make them.
+// deafStore neither makes writes nor answers them.
 type deafStore struct {
 	*store.Memory
 	deaf bool

@@ -7,10 +7,10 @@ import (
 	"github.com/agentstate/state"
 )
 
-// Update changes a workspace without a message: it calls fn and stores what fn has
-// changed. If the workspace changes meanwhile, Update calls fn again, so fn should
-// have no other effect. During a run, Update returns ErrBusy. An error of fn is
-// returned, and nothing is stored.
+// Update changes a workspace without a message: it calls fn and stores what fn
+// has changed. If the workspace changes meanwhile, Update calls fn again, so fn
+// should have no other effect. During a run, Update returns ErrBusy. An error
+// of fn is returned, and nothing is stored.
 func (m *Manager) Update(ctx context.Context, userID string, fn func(w *Workspace) error) error {
 	effects, err := m.update(ctx, userID, fn)
 	if err != nil {
@@ -66,8 +66,9 @@ func (m *Manager) tryUpdate(ctx context.Context, l *ledger, fn func(w *Workspace
 	return d.effects, err
 }
 
-// Reset empties a workspace and ends its run. It returns the ids of the messages that
-// were not handled. It deletes the stored data, as far as the store deletes.
+// Reset empties a workspace and ends its run. It returns the ids of the
+// messages that were not handled. It deletes the stored data, as far as the
+// store deletes.
 func (m *Manager) Reset(ctx context.Context, userID string) ([]string, error) {
 	l, err := m.ledger(userID)
 	if err != nil {
@@ -81,10 +82,10 @@ func (m *Manager) Reset(ctx context.Context, userID string) ([]string, error) {
 	return ids, wrapError("reset", userID, err)
 }
 
-// Compact writes the content of a workspace as one snapshot and deletes the data that
-// the snapshot replaces. A Manager compacts by itself when that is due. Call Compact
-// after a change of keys: it seals everything with the first of Options.Keys, except
-// for the records of a run that is under way.
+// Compact writes the content of a workspace as one snapshot and deletes the
+// data that the snapshot replaces. A Manager compacts by itself when that is
+// due. Call Compact after a change of keys: it seals everything with the first
+// of Options.Keys, except for the records of a run that is under way.
 func (m *Manager) Compact(ctx context.Context, userID string) error {
 	l, err := m.ledger(userID)
 	if err == nil {
@@ -96,7 +97,8 @@ func (m *Manager) Compact(ctx context.Context, userID string) error {
 	return wrapError("compact", userID, err)
 }
 
-// compactIfDue compacts after a write. If that fails, it is done after the next.
+// compactIfDue compacts after a write. If that fails, it is done after the
+// next.
 func (m *Manager) compactIfDue(ctx context.Context, l *ledger, h *head) {
 	if h.compactionDue(l.minHistory) && l.compact(ctx, false) == nil {
 		_ = l.collect(ctx)

@@ -28,7 +28,8 @@ type Manager struct {
 	watched       map[string]bool // the users whose run a goroutine watches
 }
 
-// localRun is a run that is held by this Manager. The keys of localRuns are leases.
+// localRun is a run that is held by this Manager. The keys of localRuns are
+// leases.
 type localRun struct {
 	user   string
 	cancel context.CancelCauseFunc
@@ -38,8 +39,8 @@ type localRun struct {
 const maxCachedContents = 128
 
 // Open returns a Manager of the workspaces in a store. It writes nothing. The
-// Manager does not close the store. Runs that continue after Handle has returned end
-// with ctx.
+// Manager does not close the store. Runs that continue after Handle has
+// returned end with ctx.
 func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) {
 	m := &Manager{db: db, ledgers: map[string]*ledger{}, localRuns: map[string]localRun{}, watched: map[string]bool{}}
 	if opts != nil {
@@ -60,9 +61,9 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	return m, nil
 }
 
-// Close ends the runs that this Manager holds as the death of its process would:
-// other Managers, or the next one, continue them. It waits until the functions in
-// Options have returned. For a graceful shutdown, call Wait first.
+// Close ends the runs that this Manager holds as the death of its process
+// would: other Managers, or the next one, continue them. It waits until the
+// functions in Options have returned. For a graceful shutdown, call Wait first.
 func (m *Manager) Close() error {
 	m.mu.Lock()
 	m.closed = true
@@ -72,9 +73,9 @@ func (m *Manager) Close() error {
 	return nil
 }
 
-// Wait waits until this Manager handles no run that Handle, Submit, Recover or the
-// queue has begun, or until ctx ends. For a graceful shutdown, stop sending messages,
-// Wait, and then Close.
+// Wait waits until this Manager handles no run that Handle, Submit, Recover or
+// the queue has begun, or until ctx ends. For a graceful shutdown, stop sending
+// messages, Wait, and then Close.
 func (m *Manager) Wait(ctx context.Context) error {
 	m.mu.Lock()
 	if m.activeRuns == 0 {
@@ -94,8 +95,8 @@ func (m *Manager) Wait(ctx context.Context) error {
 	}
 }
 
-// Store returns a store for a user's data outside the workspace. Its keys are never
-// those of a workspace.
+// Store returns a store for a user's data outside the workspace. Its keys are
+// never those of a workspace.
 func (m *Manager) Store(userID string) *store.Manager {
 	return store.NewManager(m.db, "agent:data:"+encodeUser(userID)+":")
 }
@@ -111,8 +112,8 @@ func (m *Manager) enter() (leave func(), err error) {
 	return m.goroutines.Done, nil
 }
 
-// background calls fn in a goroutine that Close waits for. It reports false if the
-// Manager is closed.
+// background calls fn in a goroutine that Close waits for. It reports false if
+// the Manager is closed.
 func (m *Manager) background(fn func()) bool {
 	leave, err := m.enter()
 	if err != nil {
@@ -179,9 +180,9 @@ func (m *Manager) deleteLocalRun(leaseID string) {
 	delete(m.localRuns, leaseID)
 }
 
-// interruptLocalRuns tells the runs of a user that are held here, except for one,
-// that they were interrupted. Runs that are held elsewhere find out when they renew
-// their lease.
+// interruptLocalRuns tells the runs of a user that are held here, except for
+// one, that they were interrupted. Runs that are held elsewhere find out when
+// they renew their lease.
 func (m *Manager) interruptLocalRuns(user, exceptLease string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -192,8 +193,8 @@ func (m *Manager) interruptLocalRuns(user, exceptLease string) {
 	}
 }
 
-// markWatched reports whether the caller has to watch the run of a user: no other
-// goroutine does.
+// markWatched reports whether the caller has to watch the run of a user: no
+// other goroutine does.
 func (m *Manager) markWatched(user string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -50,7 +50,7 @@ func open(t *testing.T, db store.Store, opts workspace.Options) *workspace.Manag
 	return m
 }
 
-// view returns a workspace and checks that it is in order.
+// view returns a workspace after verifying it.
 func view(t *testing.T, m *workspace.Manager, user string) *workspace.View {
 	t.Helper()
 	v, err := m.View(context.Background(), user)
@@ -185,8 +185,8 @@ func TestFailure(t *testing.T) {
 	require.Equal(t, workspace.StatusDuplicate, out.Status)
 }
 
-// Messages that come while a run is under way are handled afterwards, in their
-// order and one at a time.
+// Messages that arrive during a run are handled after it, in their order and
+// one at a time.
 func TestEnqueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -240,7 +240,8 @@ func TestEnqueue(t *testing.T) {
 	})
 }
 
-// Submit returns when a message is stored, and Wait when all were handled.
+// Submit returns when a message is stored, and Wait when all messages are
+// handled.
 func TestSubmitAndWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := open(t, store.NewMemory(), workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
@@ -269,7 +270,7 @@ func TestSubmitAndWait(t *testing.T) {
 	})
 }
 
-// Close does not wait for what Recover waits for.
+// Close ends a Recover that is under way.
 func TestCloseEndsRecover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := store.NewMemory()
@@ -373,7 +374,7 @@ func TestInterruptAndRollback(t *testing.T) {
 	}
 }
 
-// A holder notices by itself that it has lost its workspace.
+// A holder finds out by itself that it has lost its lease.
 func TestInterruptedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := store.NewMemory()
@@ -414,7 +415,7 @@ func TestTakeover(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, workspace.StatusQueued, out.Status)
 			time.Sleep(10 * time.Minute)
-			require.NoError(t, run.Context().Err(), "it shows signs of life")
+			require.NoError(t, run.Context().Err(), "its lease is renewed")
 			require.NoError(t, crashed.Close())
 			require.ErrorIs(t, context.Cause(run.Context()), workspace.ErrClosed)
 
@@ -446,8 +447,8 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// A message that every process dies of is given up, and those behind it are
-// handled.
+// A message whose holders all die becomes a dead letter, and the messages
+// behind it are handled.
 func TestDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := store.NewMemory()
@@ -489,7 +490,7 @@ func TestDead(t *testing.T) {
 	})
 }
 
-// A message whose sender goes away is handled all the same.
+// A message is handled even if its sender has gone.
 func TestHandleCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
@@ -546,7 +547,7 @@ func TestReset(t *testing.T) {
 	require.Equal(t, workspace.StatusStarted, out.Status)
 }
 
-// contents returns all that is in a store.
+// contents returns all entries of a store.
 func maxCachedContents(t *testing.T, db store.Store) map[string]string {
 	t.Helper()
 	values := map[string]string{}
@@ -643,7 +644,7 @@ func TestViewAtAndRecords(t *testing.T) {
 	require.EqualValues(t, 5-v.Oldest, n)
 }
 
-// What was a secret is nowhere in the store any more once it was changed.
+// After a secret was changed, the store no longer contains it.
 func TestSecretsGo(t *testing.T) {
 	db := store.NewMemory()
 	m := open(t, db, workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
@@ -670,7 +671,8 @@ func TestSecretsGo(t *testing.T) {
 	}
 }
 
-// A field that was no secret when it was written is one as soon as it is declared.
+// A field is treated as secret from the moment on that the schema declares it
+// so.
 func TestSecretsThatWereNone(t *testing.T) {
 	db := store.NewMemory()
 	before := open(t, db, workspace.Options{Schema: state.MustSchema(state.AllowUndeclared)})

@@ -30,8 +30,8 @@ const (
 	memoryEntries    = 1000
 )
 
-// MemoryEntry is one remembered value. A secret entry that is printed, logged or
-// marshalled does not show its value; code reads it from Value.
+// MemoryEntry is one remembered value. A secret entry that is printed, logged
+// or marshalled does not show its value; code reads it from Value.
 type MemoryEntry struct {
 	Value     string    `json:"value"`
 	Secret    bool      `json:"secret,omitempty"`
@@ -64,17 +64,17 @@ func (e MemoryEntry) LogValue() slog.Value { return slog.StringValue(e.String())
 // MarshalText returns String.
 func (e MemoryEntry) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-// MarshalJSON returns the entry with String as its value. A secret cannot be read
-// back from it.
+// MarshalJSON returns the entry with String as its value. A secret cannot be
+// read back from it.
 func (e MemoryEntry) MarshalJSON() ([]byte, error) {
 	type view MemoryEntry
 	e.Value = e.String()
 	return json.Marshal(view(e))
 }
 
-// Memory holds the values that are remembered about a user, under keys. It is safe
-// for concurrent use. What a run writes to it is stored with the next commit of the
-// run.
+// Memory holds the values that are remembered about a user, under keys. It is
+// safe for concurrent use. What a run writes to it is stored with the next
+// commit of the run.
 type Memory struct {
 	now func() time.Time
 
@@ -83,16 +83,16 @@ type Memory struct {
 	ended   error // why the memory can no longer be changed
 }
 
-// memorySnapshot is the content of a Memory at one moment, sorted by key. It never
-// changes.
+// memorySnapshot is the content of a Memory at one moment, sorted by key. It
+// never changes.
 type memorySnapshot []*memoryItem
 
 // memoryItem is an entry under its key.
 type memoryItem struct {
 	key string
-	// load returns the entry, and the members of its stored form that this program
-	// does not know. It is a function so that printers that use reflection do not
-	// reach a secret.
+	// load returns the entry, and the members of its stored form that this
+	// program does not know. It is a function so that printers that use
+	// reflection do not reach a secret.
 	load func() (MemoryEntry, unknownMembers)
 }
 
@@ -115,8 +115,8 @@ func newMemoryItem(key string, entry MemoryEntry, unknown unknownMembers) *memor
 }
 
 // Set remembers a value under a key, which must be one line of visible text. It
-// replaces an entry that exists, with a new CreatedAt. A secret entry stays secret
-// until it is deleted.
+// replaces an entry that exists, with a new CreatedAt. A secret entry stays
+// secret until it is deleted.
 func (m *Memory) Set(key, value string) error { return m.set(key, value, false) }
 
 // SetSecret is Set for a value that is masked wherever it is shown.
@@ -182,8 +182,8 @@ func (m *Memory) List() []string {
 	return keys
 }
 
-// All yields the entries, sorted by key. Changes during the iteration have no effect
-// on it.
+// All yields the entries, sorted by key. Changes during the iteration have no
+// effect on it.
 func (m *Memory) All() iter.Seq2[string, MemoryEntry] {
 	return func(yield func(string, MemoryEntry) bool) {
 		for _, r := range m.snapshot() {
@@ -194,10 +194,10 @@ func (m *Memory) All() iter.Seq2[string, MemoryEntry] {
 	}
 }
 
-// Prompt returns the memory as a section of a system prompt, or "" if the memory is
-// empty. Each entry has a line, sorted by key. Keys and values are JSON in which
-// markup and invisible characters are escaped, so that they cannot be taken for
-// other parts of the prompt. Secrets are masked.
+// Prompt returns the memory as a section of a system prompt, or "" if the
+// memory is empty. Each entry has a line, sorted by key. Keys and values are
+// JSON in which markup and invisible characters are escaped, so that they
+// cannot be taken for other parts of the prompt. Secrets are masked.
 func (m *Memory) Prompt() string {
 	var b strings.Builder
 	for key, entry := range m.All() {
@@ -213,7 +213,8 @@ func (m *Memory) Prompt() string {
 	return b.String()
 }
 
-// quoteVisible returns a text as JSON that is visible, on one line and safe in HTML.
+// quoteVisible returns a text as JSON that is visible, on one line and safe in
+// HTML.
 func quoteVisible(text string) string {
 	data, _ := json.Marshal(text) // never fails for text
 	var b strings.Builder
@@ -269,8 +270,9 @@ func (s memorySnapshot) secret(key string) bool {
 	return entry.Secret
 }
 
-// effectsSince returns the effects that turn an earlier snapshot of the same Memory
-// into this one, sorted by key. Both are sorted, so one pass compares them.
+// effectsSince returns the effects that turn an earlier snapshot of the same
+// Memory into this one, sorted by key. Both are sorted, so one pass compares
+// them.
 func (s memorySnapshot) effectsSince(base memorySnapshot) []state.Effect {
 	var effects []state.Effect
 	for len(base) > 0 || len(s) > 0 {
@@ -303,8 +305,8 @@ func encodeMemoryEntry(e MemoryEntry, unknown unknownMembers) []byte {
 	return append(known, unknown...).JSON()
 }
 
-// decodeMemoryEntry is the inverse of encodeMemoryEntry. Its errors do not show the
-// value.
+// decodeMemoryEntry is the inverse of encodeMemoryEntry. Its errors do not show
+// the value.
 func decodeMemoryEntry(data []byte) (MemoryEntry, unknownMembers, error) {
 	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
 		return MemoryEntry{}, nil, err
@@ -323,8 +325,8 @@ func decodeMemoryEntry(data []byte) (MemoryEntry, unknownMembers, error) {
 	return e, r.Rest(), r.Err()
 }
 
-// checkMemoryEntry checks an entry that is to be set. Entries that are stored already
-// are not checked.
+// checkMemoryEntry checks an entry that is to be set. Entries that are stored
+// already are not checked.
 func checkMemoryEntry(key, value string) error {
 	if len(key) > memoryKeyBytes {
 		return memoryLimitError("NameBytes", key, memoryKeyBytes, len(key))

@@ -21,7 +21,7 @@ import (
 	"github.com/agentstate/state/internal/effort/property"
 )
 
-// memoryClock is a time that goes on by a nanosecond whenever it is read.
+// memoryClock returns a clock that advances by a nanosecond with each reading.
 func memoryClock() func() time.Time {
 	var mu sync.Mutex
 	at := time.Date(2025, 1, 2, 3, 4, 5, 0, time.FixedZone("east", 3600))
@@ -158,7 +158,7 @@ func TestMemoryLimits(t *testing.T) {
 	require.NoError(t, m.Set("1000", "v"))
 }
 
-// What is stored is read as it is, even if it could not be set today.
+// Stored entries are read even if Set would refuse them.
 func TestMemoryReadsWhatIsStored(t *testing.T) {
 	fields := map[string][]byte{
 		"a\nb":   []byte(`{"value":"\u0000","created_at":"2025-01-02T03:04:05+01:00"}`),
@@ -194,8 +194,8 @@ func TestCorruptMemory(t *testing.T) {
 	}
 }
 
-// A binary that does not know some members takes them over when it replaces an
-// entry, and lets them go only with it.
+// Unknown members of an entry stay when it is replaced, and go when it is
+// deleted.
 func TestMemoryKeepsUnknownMembers(t *testing.T) {
 	m := mustMemory(t, map[string][]byte{"k": []byte(`{"expires":[1,2.50],"value":"old","created_at":"2025-01-02T03:04:05Z","x":{"y":null}}`)})
 	base := m.snapshot()
@@ -226,9 +226,9 @@ func TestMemoryEnds(t *testing.T) {
 	require.Equal(t, "v", entry.Value)
 }
 
-// Whatever is done: the memory is what a map would be; the effects since a
-// snapshot turn what was stored then into what is to be stored now and name only
-// what was touched; and reloaded it is the same.
+// After random operations, the memory equals a map; the effects since a
+// snapshot turn the content stored then into the present one, and name only
+// changed entries; and a memory that is loaded again is equal.
 func TestMemoryModel(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
 		at := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -293,7 +293,7 @@ func TestMemoryModel(t *testing.T) {
 	})
 }
 
-// readEntry reads the stored form as anybody would.
+// readEntry reads the stored form independently.
 func readEntry(t require.TestingT, data []byte) MemoryEntry {
 	var e MemoryEntry
 	require.NoError(t, json.Unmarshal(data, &e))
@@ -332,8 +332,8 @@ type failures struct{ strings.Builder }
 
 func (f *failures) Errorf(format string, args ...any) { fmt.Fprintf(f, format, args...) }
 
-// No form in which the memory reaches people or the model has a secret; code and
-// the stored form have it.
+// No form that is shown to people or to the model contains a secret; the API
+// and the stored form do.
 func TestMemoryShowsNoSecret(t *testing.T) {
 	const secret = "Xq7canaryZ \"é</x>\n"
 	m := mustMemory(t, nil)

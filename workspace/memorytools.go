@@ -7,12 +7,13 @@ import (
 	"github.com/agentstate/state/tool"
 )
 
-// Tools returns the tools by which a model uses the memory: memory_set, memory_get,
-// memory_delete and memory_list. They do not show secrets to the model; but a secret
-// that the model sets itself is in the conversation, as an argument of its call.
+// Tools returns the tools by which a model uses the memory: memory_set,
+// memory_get, memory_delete and memory_list. They do not show secrets to the
+// model; but a secret that the model sets itself is in the conversation, as an
+// argument of its call.
 //
-// The calls of one step take effect in their order: package tool makes calls that
-// write separately from all others.
+// The calls of one step take effect in their order: package tool makes calls
+// that write separately from all others.
 func (m *Memory) Tools() []*tool.Tool {
 	type key struct {
 		Key string `json:"key" jsonschema:"what it is about, e.g. favourite_colour"`

@@ -12,18 +12,18 @@ import (
 
 // Message is a message of a user.
 type Message struct {
-	// ID identifies the message if it is sent again: a workspace handles only the
-	// first of several messages with one id, as long as it remembers the id, which
-	// it does for at least the last 64 messages. A message without an id gets a
-	// random one.
+	// ID identifies the message if it is sent again: a workspace handles only
+	// the first of several messages with one id, as long as it remembers the
+	// id, which it does for at least the last 64 messages. A message without an
+	// id gets a random one.
 	ID string
-	// ChatID and Platform say where the message comes from. If they are not empty,
-	// they are copied to the settings when the message is handled.
+	// ChatID and Platform say where the message comes from. If they are not
+	// empty, they are copied to the settings when the message is handled.
 	ChatID, Platform string
 	// Content is appended to the conversation when the message is handled.
 	Content state.Message
-	// Busy determines what happens to the message if it arrives during a run. It is
-	// not stored.
+	// Busy determines what happens to the message if it arrives during a run.
+	// It is not stored.
 	Busy Busy
 }
 

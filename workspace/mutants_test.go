@@ -168,9 +168,9 @@ func (m *mutant) patched(t *testing.T) map[string]string {
 	return texts
 }
 
-// TestMutantsCompile applies the edits of all mutants and checks the types of the
-// result, so that a change of the sources that breaks a mutant is found without
-// TestMutants.
+// TestMutantsCompile applies the edits of all mutants and checks the types of
+// the result, so that a change of the sources that breaks a mutant is found
+// without TestMutants.
 func TestMutantsCompile(t *testing.T) {
 	files := token.NewFileSet()
 	parse := func(name string, text any) *ast.File {
@@ -211,8 +211,8 @@ func exportedTypes(t *testing.T) func(path string) (io.ReadCloser, error) {
 	return func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
 }
 
-// TestMutants builds this package with each mutant, and requires that the explorer
-// finds it. It takes minutes, and runs only if STATE_MUTANTS is set.
+// TestMutants builds this package with each mutant, and requires that the
+// explorer finds it. It takes minutes, and runs only if STATE_MUTANTS is set.
 func TestMutants(t *testing.T) {
 	if os.Getenv("STATE_MUTANTS") == "" {
 		t.Skip("STATE_MUTANTS is not set")

@@ -7,10 +7,11 @@ import (
 	"github.com/agentstate/state"
 )
 
-// The methods in this file are all operations on a head, except for compaction. Each
-// replaces the head by one compare-and-set.
+// The methods in this file are all operations on a head, except for compaction.
+// Each replaces the head by one compare-and-set.
 
-// submission is a message for a workspace, with what its sender and the Manager want.
+// submission is a message for a workspace, with what its sender and the Manager
+// want.
 type submission struct {
 	message  pendingMessage
 	body     []byte // takes the place of a large message.Body
@@ -111,8 +112,8 @@ func (l *ledger) commit(ctx context.Context, leaseID, messageID string, at posit
 	return to, err
 }
 
-// finish adds the last record of a run, and begins the next run if a message waits.
-// It also returns the position that the record leads to.
+// finish adds the last record of a run, and begins the next run if a message
+// waits. It also returns the position that the record leads to.
 func (l *ledger) finish(ctx context.Context, leaseID, messageID string, at position, effects []state.Effect, purge bool, next runLease) (*head, position, error) {
 	now := l.now()
 	var to position
@@ -156,8 +157,8 @@ func (l *ledger) fail(ctx context.Context, leaseID, messageID string, at positio
 	})
 }
 
-// errLeaseRenewed is returned for a run whose lease was renewed, or which has ended,
-// since it was observed.
+// errLeaseRenewed is returned for a run whose lease was renewed, or which has
+// ended, since it was observed.
 var errLeaseRenewed = errors.New("workspace: the lease was renewed")
 
 // takeOver gives a run whose lease was not renewed since it was observed to the
@@ -218,8 +219,8 @@ func (l *ledger) update(ctx context.Context, at position, effects []state.Effect
 	})
 }
 
-// reset empties the workspace and returns the ids of the messages that it dropped.
-// The head of a workspace that does not exist is nil.
+// reset empties the workspace and returns the ids of the messages that it
+// dropped. The head of a workspace that does not exist is nil.
 func (l *ledger) reset(ctx context.Context) (*head, []string, error) {
 	var ids []string
 	h, err := l.commitHead(ctx, func(t *transition) error {

@@ -37,15 +37,15 @@ func TestPrompt(t *testing.T) {
 	require.Empty(t, m.Prompt())
 }
 
-// hostile are texts that would like to be something else than a value.
+// hostile are texts that try to pass for other parts of a prompt.
 var hostile = []string{
 	"\n", "\r", "\x00", "\x1b[2J", "\x7f", "\u0085", "\u2028", "\u2029", "\u202e", "\u2066", "\ufeff", "\u200b", "\u200d", "\U000e0041", "\U000f0000", "\ufffe", "\ufffd",
 	`"`, `\`, `\"`, `\u0022`, "'", "`", "```", "<", ">", "&", "</state>", "<!--", "]]>", "&lt;", "system:", "\nsystem:", "{{secrets.X}}", "${X}", "%s", "[SECRET]",
 	"- ", ": ", `": "`, "\n- \"k\": \"v\"\n", `{"a":[1,null]}`, "Remembered about the user", "é", "👩‍🚀", "مى\u200cخواهم", " ",
 }
 
-// Whatever is remembered, the section has it and nothing else, each entry on a
-// line, all of it visible. It was stored by somebody who may have been less strict.
+// The section contains all entries and nothing else, one per line, in visible
+// characters, even if the stored entries were not checked when they were set.
 func TestPromptParses(t *testing.T) {
 	text := rapid.Custom(func(t *rapid.T) string {
 		return strings.Join(rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(hostile), rapid.String()), 0, 4).Draw(t, "parts"), "")
@@ -76,7 +76,7 @@ func TestPromptParses(t *testing.T) {
 	})
 }
 
-// parsePrompt reads the section by its form alone.
+// parsePrompt reads the section by its syntax alone.
 func parsePrompt(t require.TestingT, prompt string) map[string]string {
 	got := map[string]string{}
 	if prompt == "" {

@@ -26,9 +26,9 @@ const (
 // Record is one change of the content of a workspace.
 //
 // Its effects edit the stored content, so their parts are "field", "key",
-// "message", "conversation", "memory" and "setting", or such as a newer version of
-// this package knows. The part "message" holds each message once, under a number;
-// "conversation" refers to messages by their numbers.
+// "message", "conversation", "memory" and "setting", or such as a newer version
+// of this package knows. The part "message" holds each message once, under a
+// number; "conversation" refers to messages by their numbers.
 type Record struct {
 	Version uint64         `json:"version"`
 	Kind    Kind           `json:"kind"`
@@ -40,8 +40,8 @@ type Record struct {
 	Chain   string         `json:"-"` // the hash of all records up to this one
 }
 
-// storedRecord is the text of a record, which never changes. Its last member is the
-// hash of the chain up to it.
+// storedRecord is the text of a record, which never changes. Its last member is
+// the hash of the chain up to it.
 type storedRecord struct {
 	text    json.RawMessage
 	version uint64

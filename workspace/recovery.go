@@ -11,8 +11,8 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// watchRun watches the run of a workspace in the background until there is none, and
-// takes it over if its holder dies.
+// watchRun watches the run of a workspace in the background until there is
+// none, and takes it over if its holder dies.
 func (m *Manager) watchRun(user string, l *ledger) {
 	if m.opts.Run == nil || !m.markWatched(user) {
 		return
@@ -34,10 +34,10 @@ func (m *Manager) watchRun(user string, l *ledger) {
 	}
 }
 
-// takeOverIfExpired observes the run of a workspace until its lease is renewed or it
-// ends. If neither happens for 1.5 × TTL, it takes the run over and handles it in the
-// background. The time is measured by this process alone. found reports whether there
-// was a run.
+// takeOverIfExpired observes the run of a workspace until its lease is renewed
+// or it ends. If neither happens for 1.5 × TTL, it takes the run over and
+// handles it in the background. The time is measured by this process alone.
+// found reports whether there was a run.
 func (m *Manager) takeOverIfExpired(ctx context.Context, l *ledger) (found bool, err error) {
 	h, _, err := l.readHead(ctx)
 	if err != nil || h.Run == nil {
@@ -91,12 +91,12 @@ func (m *Manager) reportDeadLetter(ctx context.Context, l *ledger, h *head, p pe
 // maxRecoveries is the number of workspaces that Recover observes concurrently.
 const maxRecoveries = 64
 
-// Recover finds the runs whose holder has died, takes them over and drains their
-// queues in the background; see Wait. It returns when every run that it has found has
-// renewed its lease, has ended or was taken over, which takes more than 1.5 × TTL if a
-// holder has died. Call it when a process starts, and from time to time in a process
-// that runs permanently: nothing else finds a message whose sender and whose holder
-// have both died.
+// Recover finds the runs whose holder has died, takes them over and drains
+// their queues in the background; see Wait. It returns when every run that it
+// has found has renewed its lease, has ended or was taken over, which takes
+// more than 1.5 × TTL if a holder has died. Call it when a process starts, and
+// from time to time in a process that runs permanently: nothing else finds a
+// message whose sender and whose holder have both died.
 func (m *Manager) Recover(ctx context.Context) error {
 	leave, err := m.enter()
 	if err != nil {
@@ -139,7 +139,8 @@ func (m *Manager) Recover(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// List yields the users that have a workspace, in the order of the keys in the store.
+// List yields the users that have a workspace, in the order of the keys in the
+// store.
 func (m *Manager) List(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		after := ""

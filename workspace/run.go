@@ -11,8 +11,9 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Run is the handling of one message by the holder of the workspace. Nothing else
-// changes the workspace during a run. All methods are safe for concurrent use.
+// Run is the handling of one message by the holder of the workspace. Nothing
+// else changes the workspace during a run. All methods are safe for concurrent
+// use.
 type Run struct {
 	liveContent
 	m       *Manager
@@ -34,8 +35,8 @@ type Run struct {
 	renewedAt time.Time // when the last renewal that succeeded was begun
 }
 
-// newRun returns the run of a head, whose lease this Manager has taken, and begins to
-// renew the lease.
+// newRun returns the run of a head, whose lease this Manager has taken, and
+// begins to renew the lease.
 func (m *Manager) newRun(ctx context.Context, l *ledger, h *head) (*Run, error) {
 	msg, err := l.readMessage(ctx, h.Run.Message)
 	if err != nil {
@@ -83,14 +84,16 @@ func (r *Run) receiveMessage() error {
 	})
 }
 
-// ID returns the id of the run. It stays the same when another process takes the run
-// over, which may make tool calls again that were made before. Together with what a
-// call does, such as the order that it refunds, ID is an idempotency key. Together
-// with Step, it is one for everything between two commits.
+// ID returns the id of the run. It stays the same when another process takes
+// the run over, which may make tool calls again that were made before. Together
+// with what a call does, such as the order that it refunds, ID is an
+// idempotency key. Together with Step, it is one for everything between two
+// commits.
 func (r *Run) ID() string { return r.runID }
 
-// Step returns the number of records of the run. A run that is taken over continues
-// at the same step, except that a record that answers pending tool calls counts too.
+// Step returns the number of records of the run. A run that is taken over
+// continues at the same step, except that a record that answers pending tool
+// calls counts too.
 func (r *Run) Step() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,18 +106,18 @@ func (r *Run) Attempt() int { return r.attempt }
 // Message returns the message that is being handled. It is in the conversation.
 func (r *Run) Message() Message { return r.message }
 
-// Context returns a context that ends when the run loses its lease. context.Cause is
-// then ErrFenced, together with ErrInterrupted if another message or a reset has
-// ended the run. The context carries the run, for FromContext, and the state, for
-// state.FromContext.
+// Context returns a context that ends when the run loses its lease.
+// context.Cause is then ErrFenced, together with ErrInterrupted if another
+// message or a reset has ended the run. The context carries the run, for
+// FromContext, and the state, for state.FromContext.
 func (r *Run) Context() context.Context { return r.ctx }
 
-// Store returns a store for the user's data outside the workspace. Writes to it take
-// effect at once, whatever happens to the run.
+// Store returns a store for the user's data outside the workspace. Writes to it
+// take effect at once, whatever happens to the run.
 func (r *Run) Store() *store.Manager { return r.m.Store(r.user) }
 
-// SetReply sets the reply that Handle returns to the sender of the message. The last
-// call counts.
+// SetReply sets the reply that Handle returns to the sender of the message. The
+// last call counts.
 func (r *Run) SetReply(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,10 +131,11 @@ func (r *Run) Reply() string {
 	return r.reply
 }
 
-// Commit stores the changes since the last commit. Committed changes survive the
-// process: a holder that takes the run over continues with them. If Commit returns an
-// error, nothing was stored, unless the error is store.ErrUnknownOutcome. In that
-// case the run has ended here, and the holder that takes it over sees what was stored.
+// Commit stores the changes since the last commit. Committed changes survive
+// the process: a holder that takes the run over continues with them. If Commit
+// returns an error, nothing was stored, unless the error is
+// store.ErrUnknownOutcome. In that case the run has ended here, and the holder
+// that takes it over sees what was stored.
 func (r *Run) Commit(ctx context.Context) error {
 	effects, err := r.commit(ctx)
 	if err != nil {
@@ -160,8 +164,8 @@ func (r *Run) commit(ctx context.Context) ([]state.Effect, error) {
 	return d.effects, r.noteStored(d, at)
 }
 
-// endIfLost ends the run if err says that its lease may be lost. It returns err. The
-// caller holds mu.
+// endIfLost ends the run if err says that its lease may be lost. It returns
+// err. The caller holds mu.
 func (r *Run) endIfLost(err error) error {
 	if errors.Is(err, ErrFenced) || errors.Is(err, ErrRolledBack) || errors.Is(err, store.ErrUnknownOutcome) {
 		r.end(err)
@@ -230,9 +234,9 @@ func (r *Run) renew() error {
 	return err
 }
 
-// leaseLeft returns the time for which the run may continue without a renewal. It is
-// half of the time after which another holder may take it over, so that clocks may
-// differ in speed.
+// leaseLeft returns the time for which the run may continue without a renewal.
+// It is half of the time after which another holder may take it over, so that
+// clocks may differ in speed.
 func (r *Run) leaseLeft() time.Duration {
 	r.renewal.Lock()
 	defer r.renewal.Unlock()

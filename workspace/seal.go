@@ -15,8 +15,8 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// Key is a master key, from which a key for each workspace is derived. A Key that
-// is printed, logged or marshalled never shows the Secret.
+// Key is a master key, from which a key for each workspace is derived. A Key
+// that is printed, logged or marshalled never shows the Secret.
 type Key struct {
 	ID     string // stored next to sealed data: 1 to 64 visible ASCII characters
 	Secret []byte // at least 32 random bytes
@@ -41,25 +41,26 @@ const (
 	keyIDBytes     = 64
 	keySecretBytes = 32
 	sealFormat     = 1
-	// sealLabel separates the derived keys from those of other uses of a Secret.
+	// sealLabel separates the derived keys from those of other uses of a
+	// Secret.
 	sealLabel = "agentstate workspace seal 1 "
-	// sealHeaderBytes is the maximum length of the header of a sealed value, in this
-	// format and in newer ones.
+	// sealHeaderBytes is the maximum length of the header of a sealed value, in
+	// this format and in newer ones.
 	sealHeaderBytes = 1 << 10
 )
 
-// sealer encrypts and authenticates stored values. Each value is bound to its key
-// in the store, so that values cannot be swapped. A nil sealer leaves values as they
-// are.
+// sealer encrypts and authenticates stored values. Each value is bound to its
+// key in the store, so that values cannot be swapped. A nil sealer leaves
+// values as they are.
 type sealer struct {
 	first string // the ID of the key that seals
-	// keys derive the key of a workspace, by ID. They are functions so that printers
-	// that use reflection do not reach a secret.
+	// keys derive the key of a workspace, by ID. They are functions so that
+	// printers that use reflection do not reach a secret.
 	keys map[string]func(workspace string) cipher.AEAD
 }
 
-// newSealer returns a sealer that seals with the first key and opens with all of
-// them, or nil if there are no keys.
+// newSealer returns a sealer that seals with the first key and opens with all
+// of them, or nil if there are no keys.
 func newSealer(keys []Key) (*sealer, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -103,20 +104,20 @@ func (k Key) check() error {
 	return nil
 }
 
-// sealHeader returns the line before a value that a key has sealed. The line and
-// the value's key in the store are authenticated together with the value.
+// sealHeader returns the line before a value that a key has sealed. The line
+// and the value's key in the store are authenticated together with the value.
 func sealHeader(id string) []byte {
 	return fmt.Appendf(nil, `{"format":%d,"key":%s,"sealed":true}`+"\n", sealFormat, jsontext.AppendQuote(nil, id))
 }
 
-// additionalData returns what is authenticated but not encrypted. It is unambiguous
-// because the only line end of a header is its last byte.
+// additionalData returns what is authenticated but not encrypted. It is
+// unambiguous because the only line end of a header is its last byte.
 func additionalData(key string, header []byte) []byte {
 	return append([]byte(key+"\n"), header...)
 }
 
-// seal returns the value to be stored under a key. workspace is the key of the head
-// of the workspace.
+// seal returns the value to be stored under a key. workspace is the key of the
+// head of the workspace.
 func (s *sealer) seal(workspace, key string, plain []byte) []byte {
 	if s == nil {
 		return plain
@@ -127,8 +128,8 @@ func (s *sealer) seal(workspace, key string, plain []byte) []byte {
 	return aead.Seal(append(sealed, header...), nil, plain, additionalData(key, header))
 }
 
-// open is the inverse of seal. A value that is not sealed is compact JSON, which has
-// no line end and cannot be taken for a sealed one.
+// open is the inverse of seal. A value that is not sealed is compact JSON,
+// which has no line end and cannot be taken for a sealed one.
 func (s *sealer) open(workspace, key string, data []byte) ([]byte, error) {
 	line, box, h := cutSealHeader(data)
 	switch {
@@ -155,8 +156,8 @@ type sealHead struct {
 	Sealed bool   `json:"sealed"`
 }
 
-// cutSealHeader splits a sealed value into header and box, and decodes the header.
-// For a value that is not sealed, all results are zero.
+// cutSealHeader splits a sealed value into header and box, and decodes the
+// header. For a value that is not sealed, all results are zero.
 func cutSealHeader(data []byte) (line, box []byte, h sealHead) {
 	end := 1 + bytes.IndexByte(data[:min(len(data), sealHeaderBytes)], '\n')
 	if end == 0 || json.Unmarshal(data[:end], &h) != nil {

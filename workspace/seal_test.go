@@ -46,8 +46,8 @@ func TestSealOpens(t *testing.T) {
 	}
 }
 
-// What is stored can be opened by what its description says, and will be: neither
-// the label nor what is authenticated may change.
+// Sealed values can be opened by an independent implementation of the format.
+// So neither the label nor the additional data may change.
 func TestSealIsAsDescribed(t *testing.T) {
 	k := sealKey("k", 1)
 	sealed := mustSealer(t, k).seal(sealHome, sealPlace, []byte("plain"))
@@ -56,7 +56,7 @@ func TestSealIsAsDescribed(t *testing.T) {
 		h.Write([]byte(text))
 		return h.Sum(nil)
 	}
-	// HKDF of RFC 5869, without salt, for as many bytes as the hash has.
+	// HKDF of RFC 5869, without salt, for one block of the hash.
 	derived := mac(mac(make([]byte, sha256.Size), string(k.Secret)), "agentstate workspace seal 1 "+sealHome+"\x01")
 	block, err := aes.NewCipher(derived)
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestSealRefuses(t *testing.T) {
 	}
 }
 
-// Every bit counts, and so does every byte at the end.
+// Every flipped bit and every truncation is found.
 func TestSealNoticesDamage(t *testing.T) {
 	s := mustSealer(t, sealKey("k", 1))
 	sealed := s.seal(sealHome, sealPlace, []byte("a small value"))
@@ -197,7 +197,7 @@ func TestKeysThatAreRefused(t *testing.T) {
 	}
 }
 
-// The caller may wipe a secret that it has handed over.
+// The caller may wipe a secret after Open.
 func TestSealerKeepsItsKeys(t *testing.T) {
 	k := sealKey("k", 1)
 	s := mustSealer(t, k)
@@ -217,7 +217,7 @@ func TestKeyShowsNoSecret(t *testing.T) {
 	require.Equal(t, `key "2025" [SECRET]`, k.String())
 }
 
-// shownForms returns all forms in which values reach people.
+// shownForms returns all forms in which values are shown.
 func shownForms(t testing.TB, values ...any) []string {
 	var outs []string
 	for _, v := range values {
@@ -240,7 +240,7 @@ func shownForms(t testing.TB, values ...any) []string {
 	return outs
 }
 
-// requireHidden looks for a secret as it is and in its usual encodings.
+// requireHidden searches for a secret as it is and in its usual encodings.
 func requireHidden(t testing.TB, secret string, outs ...string) {
 	t.Helper()
 	numbers := fmt.Sprint([]byte(secret))
@@ -259,7 +259,7 @@ func requireHidden(t testing.TB, secret string, outs ...string) {
 	}
 }
 
-// Sealed once, with the keys of FuzzOpen, for places and what is in them.
+// Values that were sealed once with the keys of FuzzOpen, by key in the store.
 var sealedOnce = map[string][2]string{
 	`{"format":1,"key":"k","sealed":true}` + "\n" + unhex("f548cbcf4ff7d0103e9146a95e0562181a0ff28e13197208ba91abc70055dbf3962366"): {sealPlace, `{"a":1}`},
 	`{"format":1,"key":"k","sealed":true}` + "\n" + unhex("fa8a03244be34743534a4882c6736ded91739eba7ac785491b9d1e30"):               {sealHome, ""},
@@ -270,8 +270,8 @@ func unhex(text string) string {
 	return string(data)
 }
 
-// FuzzOpen opens anything. Only what was sealed opens, and what was sealed before
-// opens for ever.
+// FuzzOpen opens arbitrary data. Only sealed values can be opened, and values
+// sealed by earlier versions still can.
 func FuzzOpen(f *testing.F) {
 	for data := range sealedOnce {
 		f.Add([]byte(data))

@@ -54,8 +54,8 @@ func (s *sharedSettings) get() Settings {
 	return c
 }
 
-// change lets fn change the settings. It does not hold mu while it calls fn, which
-// may read the settings.
+// change lets fn change the settings. It does not hold mu while it calls fn,
+// which may read the settings.
 func (s *sharedSettings) change(fn func(*Settings)) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()

@@ -19,8 +19,8 @@ func key(id string) workspace.Key {
 	return workspace.Key{ID: id, Secret: bytes.Repeat([]byte(id[:1]), 32)}
 }
 
-// fill makes a workspace that has everything: a snapshot, segments on several levels, a
-// tail, a run, a queue, and large messages in both.
+// fill makes a workspace with a snapshot, segments on several levels, a tail, a
+// run, a queue, and large messages in both.
 func fill(t *testing.T, db store.Store, keys ...workspace.Key) {
 	t.Helper()
 	m := open(t, db, workspace.Options{Keys: keys})
@@ -44,7 +44,7 @@ func fill(t *testing.T, db store.Store, keys ...workspace.Key) {
 	require.NoError(t, m.Close())
 }
 
-// write puts values as they are, or deletes what has none.
+// write puts values into the store; an empty value deletes the key.
 func write(t *testing.T, db store.Store, values map[string]string) {
 	t.Helper()
 	for e, err := range db.Scan(t.Context(), "", "") {
@@ -61,7 +61,7 @@ func write(t *testing.T, db store.Store, values map[string]string) {
 
 const annsHead = "agent:workspace:ann"
 
-// Whatever is done to a stored value shows.
+// Every manipulation of a stored value is found.
 func TestTampering(t *testing.T) {
 	for _, keys := range [][]workspace.Key{nil, {key("a")}} {
 		db := store.NewMemory()
@@ -140,7 +140,7 @@ func TestSealed(t *testing.T) {
 		require.Error(t, err, name)
 		require.Equal(t, sealed, maxCachedContents(t, db), name)
 	}
-	// The values of one workspace are none of another's.
+	// A value of one workspace is refused in another.
 	moved := map[string]string{}
 	for key, value := range sealed {
 		moved[strings.Replace(key, annsHead, "agent:workspace:bob", 1)] = value
@@ -148,14 +148,14 @@ func TestSealed(t *testing.T) {
 	write(t, db, moved)
 	_, err := open(t, db, workspace.Options{Keys: []workspace.Key{key("a")}}).View(t.Context(), "bob")
 	require.ErrorIs(t, err, workspace.ErrCorrupt)
-	// What is not sealed is not taken for sealed.
+	// A value that is not sealed is refused.
 	plain := store.NewMemory()
 	fill(t, plain)
 	_, err = open(t, plain, workspace.Options{Keys: []workspace.Key{key("a")}}).View(t.Context(), "ann")
 	require.ErrorIs(t, err, workspace.ErrInvalidKey)
 }
 
-// A new key comes into use with what is written, and compaction rewrites the rest.
+// New values are sealed with a new key, and compaction seals the rest with it.
 func TestKeyRotation(t *testing.T) {
 	db := store.NewMemory()
 	fill(t, db, key("a"))
@@ -201,7 +201,8 @@ func (a *anchor) Advance(_ context.Context, user string, to workspace.Mark) erro
 	return nil
 }
 
-// An older whole is valid in itself: only who has seen the newer one can tell.
+// An older state is valid in itself: only a Manager or an Anchor that has seen
+// a newer one finds the rollback.
 func TestRolledBack(t *testing.T) {
 	db := store.NewMemory()
 	remembering := &anchor{marks: map[string]workspace.Mark{}}
@@ -214,7 +215,7 @@ func TestRolledBack(t *testing.T) {
 	older := maxCachedContents(t, db)
 	require.NoError(t, set(m))
 	write(t, db, older)
-	for name, m := range map[string]*workspace.Manager{"who has seen it": m, "who has the anchor": open(t, db, opts)} {
+	for name, m := range map[string]*workspace.Manager{"has seen it": m, "has the anchor": open(t, db, opts)} {
 		require.ErrorIs(t, set(m), workspace.ErrRolledBack, name)
 		_, err := m.View(t.Context(), "ann")
 		require.ErrorIs(t, err, workspace.ErrRolledBack, name)

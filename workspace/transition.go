@@ -11,8 +11,8 @@ import (
 )
 
 // transition is a change of the head that is being made: the head read, which
-// becomes the next head, and the blobs that are written and deleted with it. Its
-// methods are the steps of which the operations consist.
+// becomes the next head, and the blobs that are written and deleted with it.
+// Its methods are the steps of which the operations consist.
 type transition struct {
 	*head
 	ctx      context.Context
@@ -25,9 +25,9 @@ type transition struct {
 	droppedBlobs []string  // names of blobs to which no head will refer again
 }
 
-// transitionFunc changes the head of a transition, or refuses to. It depends only on
-// the transition and on its arguments, because it is called again for another head if
-// its result was not committed.
+// transitionFunc changes the head of a transition, or refuses to. It depends
+// only on the transition and on its arguments, because it is called again for
+// another head if its result was not committed.
 type transitionFunc func(t *transition) error
 
 // errNoChange is returned by a transitionFunc that leaves the head as it is.
@@ -72,8 +72,8 @@ func (t *transition) beginRun(m pendingMessage, lease runLease) {
 	}
 }
 
-// beginNextRun ends the run and begins that of the first message in the queue, if
-// there is one.
+// beginNextRun ends the run and begins that of the first message in the queue,
+// if there is one.
 func (t *transition) beginNextRun(lease runLease) {
 	t.Run = nil
 	if len(t.Queue) == 0 {
@@ -95,8 +95,8 @@ func (t *transition) finishMessage(m pendingMessage, outcome string) {
 	}
 }
 
-// checkLease returns ErrFenced unless the run has the lease. A holder is fenced by the
-// random id of its lease, not by a clock.
+// checkLease returns ErrFenced unless the run has the lease. A holder is fenced
+// by the random id of its lease, not by a clock.
 func (t *transition) checkLease(leaseID, messageID string) error {
 	if t.Run != nil && t.Run.LeaseID == leaseID {
 		return nil
@@ -108,8 +108,9 @@ func (t *transition) checkLease(leaseID, messageID string) error {
 	return ErrFenced
 }
 
-// checkPosition returns ErrRolledBack unless the head is where the run has left it.
-// Only the run adds records, so if the head is elsewhere, records of the run are lost.
+// checkPosition returns ErrRolledBack unless the head is where the run has left
+// it. Only the run adds records, so if the head is elsewhere, records of the
+// run are lost.
 func (t *transition) checkPosition(at position) error {
 	if t.position() == at {
 		return nil
@@ -150,8 +151,8 @@ func (t *transition) answerPendingCalls(now time.Time) error {
 	return t.addRunRecord(KindInterrupt, now, effects)
 }
 
-// undoRun adds a record that undoes what the run has committed. Nothing else has
-// changed the content since the base of the run.
+// undoRun adds a record that undoes what the run has committed. Nothing else
+// has changed the content since the base of the run.
 func (t *transition) undoRun(now time.Time) error {
 	doc, err := t.reader.content(t.ctx, t.head, t.position())
 	if err != nil {
@@ -180,9 +181,9 @@ var (
 	segmentFanout = 4       // the number of refs to segments of one level that move to a blob
 )
 
-// moveTail moves the tail to a segment if it is too long, and refs to segments to a
-// segment of a higher level if there are too many, so that the head does not grow
-// with the length of a run.
+// moveTail moves the tail to a segment if it is too long, and refs to segments
+// to a segment of a higher level if there are too many, so that the head does
+// not grow with the length of a run.
 func (t *transition) moveTail() error {
 	size := 0
 	for i := range t.Tail {

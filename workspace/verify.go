@@ -20,15 +20,17 @@ type Report struct {
 	Keys    []string // the ids of the keys with which the values are sealed, sorted
 }
 
-// Verify reads all data of a workspace and checks that it is authentic: each record
-// by the chain of hashes that leads from the snapshot to the head, and each blob by
-// the hash in the ref to it. It returns ErrCorrupt, with the key, for a record or blob
-// that was edited, removed, moved, inserted, truncated or swapped.
+// Verify reads all data of a workspace and checks that it is authentic: each
+// record by the chain of hashes that leads from the snapshot to the head, and
+// each blob by the hash in the ref to it. It returns ErrCorrupt, with the key,
+// for a record or blob that was edited, removed, moved, inserted, truncated or
+// swapped.
 //
-// The head authenticates everything else. Without keys it has a checksum, which finds
-// damage but not an edit that also updates the checksum. With keys it cannot be forged
-// without a key. Verify finds that a whole workspace was replaced by an older one, with
-// its blobs, only if this Manager has seen a newer one, or by Options.Anchor.
+// The head authenticates everything else. Without keys it has a checksum, which
+// finds damage but not an edit that also updates the checksum. With keys it
+// cannot be forged without a key. Verify finds that a whole workspace was
+// replaced by an older one, with its blobs, only if this Manager has seen a
+// newer one, or by Options.Anchor.
 func (m *Manager) Verify(ctx context.Context, userID string) (Report, error) {
 	report, err := m.verify(ctx, userID)
 	return report, wrapError("verify", userID, err)
@@ -104,8 +106,8 @@ func (v *verification) checkBlob(ctx context.Context, r blobRef) error {
 	return nil
 }
 
-// checkContent checks that the records lead from the snapshot to a content that can
-// be used.
+// checkContent checks that the records lead from the snapshot to a content that
+// can be used.
 func (m *Manager) checkContent(ctx context.Context, v *verification) error {
 	doc, err := v.readSnapshot(ctx, v.head)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
-// View is a workspace at one moment. It does not change, and it cannot be changed.
+// View is a workspace at one moment. It does not change, and it cannot be
+// changed.
 type View struct {
 	Workspace
 	Version uint64 // of the content
@@ -29,14 +30,16 @@ type RunInfo struct {
 	Attempt int // the number of times that it was taken over
 }
 
-// View returns the workspace of a user. A workspace that does not exist is empty.
+// View returns the workspace of a user. A workspace that does not exist is
+// empty.
 func (m *Manager) View(ctx context.Context, userID string) (*View, error) {
 	v, err := m.view(ctx, userID, func(h *head, _ *ledger) (position, error) { return h.position(), nil })
 	return v, wrapError("view", userID, err)
 }
 
-// ViewAt returns the content of a workspace at an earlier version, with the present
-// run and queue. It returns state.ErrCompacted if the version is older than Oldest.
+// ViewAt returns the content of a workspace at an earlier version, with the
+// present run and queue. It returns state.ErrCompacted if the version is older
+// than Oldest.
 func (m *Manager) ViewAt(ctx context.Context, userID string, version uint64) (*View, error) {
 	v, err := m.view(ctx, userID, func(h *head, l *ledger) (position, error) { return l.positionAt(ctx, h, version) })
 	return v, wrapError("view", userID, err)
@@ -97,9 +100,10 @@ func (v *View) addMessages(ctx context.Context, l *ledger, h *head) error {
 }
 
 // Records yields the changes of the content of a workspace after a version, the
-// oldest first. It yields state.ErrCompacted if there are records that are no longer
-// held. The values of secret fields, and of fields that the schema does not have, are
-// masked. A message that repeats a secret is not; see [Workspace.Redact].
+// oldest first. It yields state.ErrCompacted if there are records that are no
+// longer held. The values of secret fields, and of fields that the schema does
+// not have, are masked. A message that repeats a secret is not; see
+// [Workspace.Redact].
 func (m *Manager) Records(ctx context.Context, userID string, after uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		list, err := m.readRecords(ctx, userID, after)
@@ -141,8 +145,8 @@ func (m *Manager) readRecords(ctx context.Context, userID string, after uint64) 
 	return list, err
 }
 
-// maskRecord masks the values of secrets, and of fields that the schema does not have
-// because they may be secret.
+// maskRecord masks the values of secrets, and of fields that the schema does
+// not have because they may be secret.
 func (m *Manager) maskRecord(r *Record) error {
 	open, secret := map[string]bool{}, map[string]bool{}
 	for _, f := range state.New(m.opts.Schema).Fields() {

@@ -29,17 +29,17 @@ func (w *Workspace) Memory() *Memory { return w.memory }
 // Settings returns a copy of the settings.
 func (w *Workspace) Settings() Settings { return w.settings.get() }
 
-// SetSettings calls fn with a copy of the settings and stores what fn made of it.
-// Concurrent changes wait for one another. fn may read the settings but must not
-// call SetSettings.
+// SetSettings calls fn with a copy of the settings and stores what fn made of
+// it. Concurrent changes wait for one another. fn may read the settings but
+// must not call SetSettings.
 func (w *Workspace) SetSettings(fn func(*Settings)) error { return w.settings.change(fn) }
 
-// Redact returns text in which the values of all secrets of the state and of the
-// memory are replaced by [SECRET].
+// Redact returns text in which the values of all secrets of the state and of
+// the memory are replaced by [SECRET].
 func (w *Workspace) Redact(text string) string { return w.memory.redact(w.state.Redact(text)) }
 
-// liveContent is a Workspace that can be changed, with the stored content that it was
-// made from.
+// liveContent is a Workspace that can be changed, with the stored content that
+// it was made from.
 type liveContent struct {
 	Workspace
 	doc          *document.Document

@@ -86,8 +86,8 @@ func versionEffect(n uint64) state.Effect {
 	return setEffect(PartConversation, fieldVersion, state.JSON(strconv.FormatUint(n, 10)))
 }
 
-// nextVersion returns the effect that counts effects of this package as a version
-// of the state.
+// nextVersion returns the effect that counts effects of this package as a
+// version of the state.
 func (d *Document) nextVersion() (state.Effect, error) {
 	n, err := d.version()
 	return versionEffect(n + 1), err

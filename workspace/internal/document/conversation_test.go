@@ -19,27 +19,27 @@ import (
 	"github.com/agentstate/state/transcript"
 )
 
-type talkItem struct {
+type docItem struct {
 	ID string `json:"id"`
 	N  int    `json:"n"`
 }
 
 var (
-	talkTitle   = &state.Field[string]{Name: "title"}
-	talkTotal   = &state.Field[int]{Name: "total", Handler: state.Sum[int]()}
-	talkLog     = &state.Field[[]string]{Name: "log"}
-	talkRecent  = &state.Field[[]string]{Name: "recent", Handler: state.KeepLast[[]string](3)}
-	talkItems   = &state.Field[[]talkItem]{Name: "items", Handler: state.MergeByID[[]talkItem](func(i talkItem) string { return i.ID })}
-	talkLabels  = &state.Field[map[string]string]{Name: "labels", Handler: state.MergeMap[map[string]string]()}
-	talkToken   = &state.Field[string]{Name: "token", Secret: true}
-	talkScratch = &state.Field[[]string]{Name: "scratch", Ephemeral: true}
-	talkNote    = &state.Field[any]{Name: "note"}
-	talkSchema  = state.MustSchema(state.AllowUndeclared, talkTitle, talkTotal, talkLog, talkRecent, talkItems, talkLabels, talkToken, talkNote, talkScratch)
+	docTitle   = &state.Field[string]{Name: "title"}
+	docTotal   = &state.Field[int]{Name: "total", Handler: state.Sum[int]()}
+	docLog     = &state.Field[[]string]{Name: "log"}
+	docRecent  = &state.Field[[]string]{Name: "recent", Handler: state.KeepLast[[]string](3)}
+	docItems   = &state.Field[[]docItem]{Name: "items", Handler: state.MergeByID[[]docItem](func(i docItem) string { return i.ID })}
+	docLabels  = &state.Field[map[string]string]{Name: "labels", Handler: state.MergeMap[map[string]string]()}
+	docToken   = &state.Field[string]{Name: "token", Secret: true}
+	docScratch = &state.Field[[]string]{Name: "scratch", Ephemeral: true}
+	docNote    = &state.Field[any]{Name: "note"}
+	docSchema  = state.MustSchema(state.AllowUndeclared, docTitle, docTotal, docLog, docRecent, docItems, docLabels, docToken, docNote, docScratch)
 
-	talkTrim = transcript.KeepLast(4).Handler()
+	docTrim = transcript.KeepLast(4).Handler()
 )
 
-// plainState is what Export says, without regard to how messages are stored.
+// plainState is an exported state, without regard to how messages are stored.
 type plainState struct {
 	Version      uint64
 	Fields, Keys map[string]string
@@ -84,7 +84,7 @@ func plainOf(t require.TestingT, s *state.State) plainState {
 	return p
 }
 
-// stored returns effects as they come out of a record.
+// stored returns effects as a record stores them.
 func stored(t require.TestingT, effects []state.Effect) []state.Effect {
 	data, err := jsontext.Marshal(effects)
 	require.NoError(t, err)
@@ -94,25 +94,25 @@ func stored(t require.TestingT, effects []state.Effect) []state.Effect {
 	return again
 }
 
-// talker writes at random.
-type talker struct {
+// stateWriter makes random writes.
+type stateWriter struct {
 	*rapid.T
 	calls int
 }
 
-var talkWords = rapid.SampledFrom([]string{"a", "b", "c", "", "<&>\u00e9"})
+var docWords = rapid.SampledFrom([]string{"a", "b", "c", "", "<&>\u00e9"})
 
-func (t *talker) message() state.Message {
+func (t *stateWriter) message() state.Message {
 	if rapid.IntRange(0, 3).Draw(t.T, "call") == 0 {
 		t.calls++
 		return state.ToolCalls(state.ToolCall{ID: fmt.Sprint("call", t.calls), Name: "f", Input: "{}"})
 	}
-	return state.UserText(talkWords.Draw(t.T, "text"))
+	return state.UserText(docWords.Draw(t.T, "text"))
 }
 
-func (t *talker) result(st *state.State) state.InferenceResult {
+func (t *stateWriter) result(st *state.State) state.InferenceResult {
 	r := state.InferenceResult{
-		ID: talkWords.Draw(t.T, "id"), Input: "in", Prompt: []state.Message{state.SystemText("You help.")},
+		ID: docWords.Draw(t.T, "id"), Input: "in", Prompt: []state.Message{state.SystemText("You help.")},
 		Output: []state.Message{t.message()}, Raw: rapid.SampledFrom([]string{"", "{}", "\xff"}).Draw(t.T, "raw"),
 		CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600)),
 	}
@@ -123,28 +123,28 @@ func (t *talker) result(st *state.State) state.InferenceResult {
 	return r
 }
 
-func (t *talker) write(st *state.State, snapshot *state.State) {
-	word := talkWords.Draw(t.T, "word")
+func (t *stateWriter) write(st *state.State, snapshot *state.State) {
+	word := docWords.Draw(t.T, "word")
 	var err error
 	switch rapid.IntRange(0, 22).Draw(t.T, "op") {
 	case 0:
-		err = talkTitle.Set(st, word)
+		err = docTitle.Set(st, word)
 	case 1:
-		err = talkTotal.Set(st, 1)
+		err = docTotal.Set(st, 1)
 	case 2:
-		err = talkLog.Set(st, []string{word, word})
+		err = docLog.Set(st, []string{word, word})
 	case 3:
-		err = talkLog.SetWith(st, []string{word}, state.Union[[]string]())
+		err = docLog.SetWith(st, []string{word}, state.Union[[]string]())
 	case 4:
-		err = talkRecent.Set(st, []string{word})
+		err = docRecent.Set(st, []string{word})
 	case 5:
-		err = talkItems.Set(st, []talkItem{{word, t.calls}})
+		err = docItems.Set(st, []docItem{{word, t.calls}})
 	case 6:
-		err = talkLabels.Set(st, map[string]string{word: "x"})
+		err = docLabels.Set(st, map[string]string{word: "x"})
 	case 7:
-		err = talkToken.Set(st, word+"secret")
+		err = docToken.Set(st, word+"secret")
 	case 8:
-		err = talkScratch.Set(st, []string{word})
+		err = docScratch.Set(st, []string{word})
 	case 9:
 		err = st.KV().Set("key "+word, []any{word, nil})
 	case 10:
@@ -152,7 +152,7 @@ func (t *talker) write(st *state.State, snapshot *state.State) {
 	case 11, 12:
 		err = state.Messages.Set(st, []state.Message{t.message(), t.message()})
 	case 13:
-		err = state.Messages.SetWith(st, []state.Message{t.message()}, talkTrim)
+		err = state.Messages.SetWith(st, []state.Message{t.message()}, docTrim)
 	case 14:
 		err = state.Messages.Update(st, func(msgs []state.Message) ([]state.Message, error) {
 			at := rapid.IntRange(0, len(msgs)).Draw(t.T, "at")
@@ -170,18 +170,18 @@ func (t *talker) write(st *state.State, snapshot *state.State) {
 		err = state.Messages.Replace(st, nil)
 	case 22:
 		branch := st.Fork()
-		if err = talkLog.Set(branch, []string{"branch"}); err == nil {
+		if err = docLog.Set(branch, []string{"branch"}); err == nil {
 			err = st.Join(branch)
 		}
 	}
 	require.NoError(t, err)
 }
 
-// Whatever is written, the document of all effects is the state, and the content
-// that was rolled back or shortened is what it should be.
+// After random writes, the document of all effects equals the state, also after
+// a rollback and after it was shortened.
 func TestDocumentFollowsTheState(t *testing.T) {
 	property.Check(t, func(rt *rapid.T) {
-		t := &talker{T: rt}
+		t := &stateWriter{T: rt}
 		d := New()
 		st := load(t, d)
 		snapshot, base := st.Snapshot(), d.Clone()
@@ -200,7 +200,7 @@ func TestDocumentFollowsTheState(t *testing.T) {
 			switch rapid.IntRange(0, 7).Draw(rt, "then") {
 			case 0:
 				snapshot = st.Snapshot()
-			case 1: // another process goes on
+			case 1: // another process continues
 				d, err = Decode(d.Encode())
 				require.NoError(t, err)
 				st = again
@@ -234,7 +234,7 @@ func TestDocumentFollowsTheState(t *testing.T) {
 }
 
 func load(t require.TestingT, d *Document) *state.State {
-	s, err := d.Load(talkSchema)
+	s, err := d.Load(docSchema)
 	require.NoError(t, err)
 	return s
 }
@@ -247,7 +247,8 @@ func raws(msgs []state.Message) []string {
 	return texts
 }
 
-// commit applies what was written to a state, and returns how many bytes that was.
+// commit stores what was written to a state. It also returns the size of the
+// effects.
 func commit(t require.TestingT, d *Document, from, to *state.State) (bytes int, effects []state.Effect) {
 	effects, err := d.Save(from, to)
 	require.NoError(t, err)
@@ -257,8 +258,9 @@ func commit(t require.TestingT, d *Document, from, to *state.State) (bytes int, 
 	return len(data), effects
 }
 
-// A commit costs what it adds, in bytes and in work, however long the run is, and
-// though every result holds the whole conversation.
+// The cost of a commit, in bytes and in work, is that of what it adds. It
+// depends neither on the length of the run nor on results that hold the whole
+// conversation.
 func TestLongRunStaysCheap(t *testing.T) {
 	const steps = 10_000
 	d := New()
@@ -269,7 +271,7 @@ func TestLongRunStaysCheap(t *testing.T) {
 		saved := st.Snapshot()
 		text := "It is " + fmt.Sprintf("%05d", i)
 		if i%500 == 7 {
-			text = "ok" // as was said before
+			text = "ok" // a text that was used before
 		}
 		if i%100 == 0 {
 			require.NoError(t, st.History().Append(state.InferenceResult{
@@ -324,7 +326,7 @@ func TestMessagesOfResultsAreStoredOnce(t *testing.T) {
 		`{"prompt":[[6,8]],"history":[[1,6]],"output":[[4,5]],"tool_calls":[[5,6]],"created_at":"1970-01-01T00:00:00Z"}],"version":3}`,
 		string(part(d, PartConversation)))
 
-	// What was cut off and comes again is found.
+	// A message that was cut off and comes back gets its old number.
 	saved = st.Snapshot()
 	msgs := state.Messages.Or(st, nil)
 	msgs[1] = state.UserText("other")
@@ -333,7 +335,7 @@ func TestMessagesOfResultsAreStoredOnce(t *testing.T) {
 	require.Equal(t, 1, len(slices.DeleteFunc(effects, func(e state.Effect) bool { return e.Part != PartMessage })))
 }
 
-// A number whose message is replaced does not stand for what it was.
+// A number whose message is replaced stands for the new message.
 func TestNumbersStandForWhatIsThere(t *testing.T) {
 	d, err := Decode([]byte(`{"message":{"1":{"type":"text","role":"user","content":"a"}},"conversation":{"entries":[]}}`))
 	require.NoError(t, err)
@@ -352,7 +354,8 @@ func part(d *Document, name string) state.JSON {
 	return state.JSON(text[len(`{"":`)+len(name) : len(text)-1])
 }
 
-// What a schema has no place for stays, whatever is done with the rest.
+// Content for which the schema has no place stays when other content is
+// changed.
 func TestUnknownFieldsStay(t *testing.T) {
 	d, err := Decode([]byte(`{"field":{"gone":[1,{"a":1.0}],"messages":[],"note":1,"scratch":["x"],"title":"t"},` +
 		`"key":{"":1,"a":null,"line\nbreak":2,"log":["l"],"messages":3,"note":2,"scratch":1,"total":"no number"},` +
@@ -362,15 +365,15 @@ func TestUnknownFieldsStay(t *testing.T) {
 	require.Equal(t, plainState{
 		Fields: map[string]string{"title": `"t"`, "log": `["l"]`, "note": "1"}, Keys: map[string]string{"a": "null"},
 	}, plainOf(t, st))
-	require.False(t, talkScratch.Has(st))
+	require.False(t, docScratch.Has(st))
 
 	saved := st.Snapshot()
-	require.NoError(t, talkLog.Set(st, []string{"m"}))
-	require.NoError(t, talkTotal.Set(st, 2))
+	require.NoError(t, docLog.Set(st, []string{"m"}))
+	require.NoError(t, docTotal.Set(st, 2))
 	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("hi")}))
 	commit(t, d, saved, st.Snapshot())
 	saved = st.Snapshot()
-	_, err = talkTitle.Delete(st)
+	_, err = docTitle.Delete(st)
 	require.NoError(t, err)
 	commit(t, d, saved, st.Snapshot())
 	require.Equal(t, `{"conversation":{"entries":[8],"other":1,"version":4},"field":{"gone":[1,{"a":1.0}],"log":["l","m"],"messages":[],"note":1,"scratch":["x"],"total":2},`+
@@ -386,14 +389,14 @@ func TestKeyThatIsDeclaredMoves(t *testing.T) {
 		write func(*state.State) error
 		want  string
 	}{
-		"appended":         {`["a"]`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["a","b"]}}`},
-		"shortened":        {`["a","b"]`, func(s *state.State) error { return talkLog.Replace(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["b"]}}`},
-		"replaced":         {`["a"]`, func(s *state.State) error { return talkLog.Replace(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["b"]}}`},
-		"deleted":          {`["a"]`, func(s *state.State) error { _, err := talkLog.Delete(s); return err }, `{"conversation":{"version":1}}`},
-		"not touched":      {`["a"]`, func(s *state.State) error { return talkTitle.Set(s, "t") }, `{"conversation":{"version":1},"field":{"title":"t"},"key":{"log":["a"]}}`},
-		"of another type":  {`{"a":1}`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["b"]}}`},
-		"null":             {`null`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["b"]}}`},
-		"there as a field": {`["a"],"x":0},"field":{"log":["f"]},"y":{"z":0`, func(s *state.State) error { return talkLog.Set(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["f","b"]},"key":{"x":0},"y":{"z":0}}`},
+		"appended":         {`["a"]`, func(s *state.State) error { return docLog.Set(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["a","b"]}}`},
+		"shortened":        {`["a","b"]`, func(s *state.State) error { return docLog.Replace(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["b"]}}`},
+		"replaced":         {`["a"]`, func(s *state.State) error { return docLog.Replace(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["b"]}}`},
+		"deleted":          {`["a"]`, func(s *state.State) error { _, err := docLog.Delete(s); return err }, `{"conversation":{"version":1}}`},
+		"not touched":      {`["a"]`, func(s *state.State) error { return docTitle.Set(s, "t") }, `{"conversation":{"version":1},"field":{"title":"t"},"key":{"log":["a"]}}`},
+		"of another type":  {`{"a":1}`, func(s *state.State) error { return docLog.Set(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["b"]}}`},
+		"null":             {`null`, func(s *state.State) error { return docLog.Set(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["b"]}}`},
+		"there as a field": {`["a"],"x":0},"field":{"log":["f"]},"y":{"z":0`, func(s *state.State) error { return docLog.Set(s, []string{"b"}) }, `{"conversation":{"version":1},"field":{"log":["f","b"]},"key":{"x":0},"y":{"z":0}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := Decode([]byte(`{"key":{"log":` + c.key + `}}`))
@@ -434,7 +437,7 @@ func TestContentThatIsNoState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, err := Decode([]byte(c.content))
 			require.NoError(t, err)
-			st, err := d.Load(talkSchema)
+			st, err := d.Load(docSchema)
 			require.ErrorContains(t, err, c.says)
 			require.True(t, strings.HasPrefix(err.Error(), "workspace: "))
 			require.NotContains(t, err.Error(), "hidden")
@@ -454,12 +457,12 @@ func TestContentThatIsNoState(t *testing.T) {
 	require.NotErrorIs(t, err, ErrCorrupt)
 }
 
-// An effect says who wrote, and secrets are in it as they are.
+// Effects have the agent that wrote; secrets are not masked.
 func TestEffectsAreSigned(t *testing.T) {
 	d := New()
 	st := load(t, d)
 	saved := st.Snapshot()
-	require.NoError(t, talkToken.Set(st, "s3cret"))
+	require.NoError(t, docToken.Set(st, "s3cret"))
 	_, effects := commit(t, d, saved, st.Snapshot())
 	require.Equal(t, []state.Effect{
 		{Part: "field", Field: "token", Kind: "set", Value: `"s3cret"`},
@@ -478,7 +481,7 @@ func TestEffectsAreSigned(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrDenied)
 }
 
-// The document may be read by many.
+// Concurrent goroutines may read a document.
 func TestDocumentIsReadByMany(t *testing.T) {
 	d := New()
 	st := load(t, d)
@@ -489,7 +492,7 @@ func TestDocumentIsReadByMany(t *testing.T) {
 	errs := make(chan error)
 	for range 4 {
 		go func() {
-			_, err := d.Load(talkSchema)
+			_, err := d.Load(docSchema)
 			if err == nil {
 				_, err = d.AnswerPending()
 			}

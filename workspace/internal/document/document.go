@@ -36,8 +36,8 @@ const (
 	PartSetting      = "setting"
 )
 
-// Document is the content of a workspace. Concurrent goroutines may read it, but
-// not while it is changed.
+// Document is the content of a workspace. Concurrent goroutines may read it,
+// but not while it is changed.
 type Document struct {
 	parts map[string]map[string]*fieldValue // no part is empty
 	// table is the index of PartMessage, or nil if it has to be built.
@@ -98,8 +98,8 @@ func (d *Document) Encode() []byte {
 	return b.Bytes()
 }
 
-// Clone returns a document with the same content. The two share the values, which
-// never change.
+// Clone returns a document with the same content. The two share the values,
+// which never change.
 func (d *Document) Clone() *Document {
 	c := New()
 	for part, fields := range d.parts {

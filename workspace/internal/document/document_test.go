@@ -12,7 +12,7 @@ import (
 	"github.com/agentstate/state/internal/effort/property"
 )
 
-// allocated returns how many bytes fn allocates.
+// allocated returns the number of bytes that fn allocates.
 func allocated(fn func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -68,7 +68,7 @@ func TestCorruptDocuments(t *testing.T) {
 	}
 }
 
-// withoutVersion returns the document's JSON but for the version.
+// withoutVersion returns the document's JSON without the version.
 func withoutVersion(d *Document) string {
 	c := d.Clone()
 	c.put(PartConversation, fieldVersion, nil)
@@ -122,15 +122,15 @@ func TestDiffOfListsIsSmall(t *testing.T) {
 	}
 }
 
-// FuzzDocument applies any effects to any content. Whatever is refused changes
-// nothing; whatever is not is what the naive document does. No content makes the
-// rest of the package fail otherwise than with an error.
+// FuzzDocument applies arbitrary effects to arbitrary content. Refused effects
+// change nothing, and others do what the naive document does. For arbitrary
+// content, the rest of the package returns an error or works.
 func FuzzDocument(f *testing.F) {
-	talk := `{"message":{"1":{"type":"text","role":"user","content":"a"},"2":{"type":"text","role":"user","content":"a"}},` +
+	content := `{"message":{"1":{"type":"text","role":"user","content":"a"},"2":{"type":"text","role":"user","content":"a"}},` +
 		`"conversation":{"entries":[1,2],"results":[{"history":[[1,2]],"output":[[2,3]],"raw_base64":"/w==","created_at":"2026-01-02T03:04:05Z"}],"version":3},` +
 		`"field":{"list":[1]},"key":{"a":{}}}`
-	f.Add([]byte(talk), []byte(`[{"part":"field","field":"list","kind":"append","value":[2,{"a":1}]}]`))
-	f.Add([]byte(talk), []byte(`[{"part":"message","field":"3","kind":"set","value":{}},{"part":"message","field":"1","kind":"delete"},{"part":"conversation","field":"entries","kind":"truncate","n":1}]`))
+	f.Add([]byte(content), []byte(`[{"part":"field","field":"list","kind":"append","value":[2,{"a":1}]}]`))
+	f.Add([]byte(content), []byte(`[{"part":"message","field":"3","kind":"set","value":{}},{"part":"message","field":"1","kind":"delete"},{"part":"conversation","field":"entries","kind":"truncate","n":1}]`))
 	f.Add([]byte(`{"a":{"b":[]}}`), []byte(`[{"part":"a","field":"b","kind":"insert","value":[1,2]},{"part":"a","field":"b","kind":"remove_at","n":1},{"part":"a","field":"b","kind":"drop_first","n":1}]`))
 	f.Fuzz(func(t *testing.T, content, edits []byte) {
 		d, err := Decode(content)

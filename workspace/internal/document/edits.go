@@ -10,8 +10,8 @@ import (
 	"github.com/agentstate/state/internal/listdiff"
 )
 
-// Apply applies all effects in their order. If one does not fit, it applies none
-// and returns ErrCorrupt.
+// Apply applies all effects in their order. If one does not fit, it applies
+// none and returns ErrCorrupt.
 func (d *Document) Apply(effects []state.Effect) error {
 	before := make([]*fieldValue, len(effects))
 	for i := range effects {
@@ -30,8 +30,9 @@ func (d *Document) Apply(effects []state.Effect) error {
 	return nil
 }
 
-// Revert returns the effects that turn the content back into an earlier one. The
-// version of the state is not turned back: it counts the effects as a write.
+// Revert returns the effects that turn the content back into an earlier one.
+// The version of the state is not turned back: it counts the effects as a
+// write.
 func (d *Document) Revert(to *Document) []state.Effect {
 	var effects []state.Effect
 	for _, part := range sortedUnion(d.parts, to.parts) {
@@ -55,8 +56,8 @@ func sortedUnion[V any](a, b map[string]V) []string {
 	return slices.Compact(keys)
 }
 
-// valueEffects returns the effects that turn one value of a field into another. A
-// nil value stands for an unset field.
+// valueEffects returns the effects that turn one value of a field into another.
+// A nil value stands for an unset field.
 func valueEffects(part, field string, from, to *fieldValue) []state.Effect {
 	switch {
 	case from == to:

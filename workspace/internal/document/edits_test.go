@@ -14,7 +14,7 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// naive is what a document is, without anything that makes it fast.
+// naive is a document without optimizations.
 type naive map[string]map[string]json.RawMessage
 
 func (n naive) apply(e state.Effect) bool {
@@ -90,7 +90,7 @@ var (
 	})
 )
 
-// A document does what the naive one does, and a clone has no part in it.
+// A document does what the naive one does, and its clones do not change.
 func TestEffectsDoWhatANaiveDocumentDoes(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
 		d, model := New(), naive{}
@@ -155,7 +155,7 @@ func TestEffectsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// What was appended one by one costs no more at the end than at the beginning.
+// Appending elements one by one costs no more at the end than at the beginning.
 func TestAppendCostsWhatIsAdded(t *testing.T) {
 	d := New()
 	require.NoError(t, d.Apply([]state.Effect{{Part: PartField, Field: "list", Kind: state.EffectSet, Value: "[]"}}))

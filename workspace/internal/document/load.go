@@ -63,8 +63,8 @@ func importForm(schema *state.Schema, f *form.State) (*state.State, error) {
 	return s.(*state.State), nil
 }
 
-// declaredValue returns the value of a declared field: what is stored for it, or
-// what is stored under an undeclared key of its name, if that fits.
+// declaredValue returns the value of a declared field: what is stored for it,
+// or what is stored under an undeclared key of its name, if that fits.
 func (d *Document) declaredValue(schema *state.Schema, name string) *fieldValue {
 	v, key := d.get(PartField, name), d.get(PartKey, name)
 	if v != nil || key == nil {
@@ -143,7 +143,8 @@ func newFormPlaces(t *messageTable) *formPlaces {
 	return p
 }
 
-// ranges returns ranges of places for ranges of numbers. path is where they are.
+// ranges returns ranges of places for ranges of numbers. path is where they
+// are.
 func (p *formPlaces) ranges(path string, numbers []form.Run) ([]form.Run, error) {
 	var places []form.Run
 	for _, r := range numbers {

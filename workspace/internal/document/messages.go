@@ -40,8 +40,8 @@ func (t *messageTable) add(n int, text state.JSON) {
 	t.last = max(t.last, n)
 }
 
-// set notes that a field of PartMessage is set. It reports false if the table has
-// to be built again, which is the case unless the message is new.
+// set notes that a field of PartMessage is set. It reports false if the table
+// has to be built again, which is the case unless the message is new.
 func (t *messageTable) set(field string, v *fieldValue) bool {
 	n, ok := messageNumber(field)
 	if !ok || v == nil || t.texts[n] != "" {

@@ -49,8 +49,8 @@ func isConversation(e state.Effect) bool {
 	return e.Part == state.EffectPartField && e.Field == state.Messages.Name
 }
 
-// entriesEdited reports whether changes do more with the conversation than to add
-// messages at its end and to drop them at its beginning.
+// entriesEdited reports whether changes do more with the conversation than to
+// add messages at its end and to drop them at its beginning.
 func entriesEdited(changes []state.Effect) bool {
 	return slices.ContainsFunc(changes, func(e state.Effect) bool {
 		return isConversation(e) && e.Kind != state.EffectAppend && e.Kind != state.EffectDropFirst
@@ -131,8 +131,8 @@ func (d *Document) prepareField(e state.Effect) (before []state.Effect, needed b
 	case e.Kind == state.EffectDelete:
 		return before, !moves
 	case value == nil || !value.isList():
-		// The stored value is null if the field had another type, and missing if
-		// the state has no results.
+		// The stored value is null if the field had another type, and missing
+		// if the state has no results.
 		before = append(before, setEffect(e.Part, e.Field, "[]"))
 	case moves:
 		before = append(before, setEffect(e.Part, e.Field, value.json()))

@@ -9,14 +9,15 @@ import (
 )
 
 // fieldValue is the value of a field. It never changes. A value that an effect
-// edits as a list becomes a persistent list, so that the next edit costs what it
-// adds and not what the list holds.
+// edits as a list becomes a persistent list, so that the next edit costs what
+// it adds and not what the list holds.
 type fieldValue struct {
 	text state.JSON
 	list *persist.List // of state.JSON; takes the place of text
 }
 
-// elements returns the value as a persistent list, or false if it is not a list.
+// elements returns the value as a persistent list, or false if it is not a
+// list.
 func (v *fieldValue) elements() (*persist.List, bool) {
 	if v.list != nil {
 		return v.list, true

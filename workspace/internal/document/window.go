@@ -11,9 +11,10 @@ import (
 	"github.com/agentstate/state/transcript"
 )
 
-// Shorten returns the effects that shorten the conversation to its last messages,
-// by whole groups, and the history to its last results, and that delete the
-// messages to which nothing refers any more. A negative limit shortens nothing.
+// Shorten returns the effects that shorten the conversation to its last
+// messages, by whole groups, and the history to its last results, and that
+// delete the messages to which nothing refers any more. A negative limit
+// shortens nothing.
 func (d *Document) Shorten(maxMessages, maxResults int) ([]state.Effect, error) {
 	entries, effects, err := d.shortenEntries(maxMessages)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/agentstate/state/transcript"
 )
 
-// shorten applies a window and checks its laws.
+// shorten applies Shorten and checks its laws.
 func shorten(t require.TestingT, d *Document, n, m int) {
 	before := load(t, d)
 	effects, err := d.Shorten(n, m)
@@ -94,7 +94,7 @@ func TestWindowKeepsGroups(t *testing.T) {
 	})
 }
 
-// In one run after another, what is held does not grow, nor what is written.
+// From run to run, neither the document nor the effects grow.
 func TestWindowHoldsWhatIsHeld(t *testing.T) {
 	d := New()
 	var sizes, written []int
@@ -121,7 +121,7 @@ func TestWindowHoldsWhatIsHeld(t *testing.T) {
 	require.Less(t, written[59], written[20]*5/4)
 }
 
-// A result keeps the messages that have left the conversation.
+// A result keeps messages that have left the conversation.
 func TestWindowKeepsWhatResultsReferTo(t *testing.T) {
 	d, err := Decode([]byte(`{"message":{` +
 		`"1":{"type":"text","role":"user","content":"a"},"2":{"type":"text","role":"user","content":"b"},` +
