@@ -128,8 +128,11 @@ func (s *Store) write(ctx context.Context, key string, header nats.Header, data 
 
 func isWrongSequence(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) &&
-		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+	if !errors.As(err, &api) {
+		return false
+	}
+	return api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
+		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
 // classify adds store.ErrTooLarge or store.ErrUnknownOutcome to the error of a write.

@@ -14,7 +14,7 @@ import (
 )
 
 // errClusterNode reports a single-server client for a node of a cluster.
-var errClusterNode = fmt.Errorf("%w: the server is a node of a cluster and needs a cluster client", store.ErrInvalid)
+var errClusterNode = fmt.Errorf("%w: a node of a cluster needs a cluster client", store.ErrInvalid)
 
 // defaultMaxValue is the default of "proto-max-bulk-len".
 const defaultMaxValue = 512 << 20

@@ -89,7 +89,8 @@ func conditionArgument(cond store.Condition) string {
 // made: one that was sent and that the server did not refuse.
 func classify(err error) error {
 	var network *net.OpError
-	if isRefused(err) || errors.As(err, &network) && network.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) {
+	notSent := errors.As(err, &network) && network.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout)
+	if notSent || isRefused(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)

@@ -35,14 +35,11 @@ var batchTests = []storeTest{
 		f.requireEntry("O'Brien's \x00%", "\x00\xff", revisions[5])
 	})},
 	{"RevisionsAreNew", forBatcher(func(f *fixture, b store.Batcher) {
-		seen := map[store.Revision]bool{}
 		for range 10 {
 			revisions, err := b.Batch(f.ctx, []store.Write{{Key: "a"}, {Key: "b"}, {Key: "c"}})
 			require.NoError(f, err)
 			for _, revision := range revisions {
-				require.NotEmpty(f, revision)
-				require.False(f, seen[revision], "the revision %q is reused", revision)
-				seen[revision] = true
+				f.requireNew(revision)
 			}
 			_, err = b.Batch(f.ctx, []store.Write{{Key: "a", Delete: true}, {Key: "b", Delete: true}, {Key: "c", Delete: true}})
 			require.NoError(f, err)
@@ -61,7 +58,10 @@ var batchTests = []storeTest{
 			"DeleteIfRevisionMissing": {Key: "missing", Delete: true, Cond: store.IfRevision(stale)},
 		} {
 			f.subtest(name, func(f *fixture) {
-				others := []store.Write{{Key: "new", Value: []byte("lost"), Cond: store.IfAbsent}, {Key: "there", Delete: true, Cond: store.IfRevision(there)}}
+				others := []store.Write{
+					{Key: "new", Value: []byte("lost"), Cond: store.IfAbsent},
+					{Key: "there", Delete: true, Cond: store.IfRevision(there)},
+				}
 				for place := range 3 {
 					writes := append(append(append([]store.Write{}, others[:place]...), conflict), others[place:]...)
 					_, err := b.Batch(f.ctx, writes)

@@ -31,8 +31,10 @@ var errorTests = []storeTest{
 	})},
 	{"MatchOneSentinel", forEachError(func(f *fixture, _ string, err error) {
 		var matched []error
-		for _, sentinel := range []error{store.ErrNotFound, store.ErrConflict, store.ErrUnknownOutcome, store.ErrInvalid, store.ErrTooLarge,
-			store.ErrClosed, context.Canceled} {
+		for _, sentinel := range []error{
+			store.ErrNotFound, store.ErrConflict, store.ErrUnknownOutcome, store.ErrInvalid,
+			store.ErrTooLarge, store.ErrClosed, context.Canceled,
+		} {
 			if errors.Is(err, sentinel) {
 				matched = append(matched, sentinel)
 			}
@@ -44,29 +46,36 @@ var errorTests = []storeTest{
 // forEachError tests the errors of all methods. The key of an error may be "".
 func forEachError(check func(f *fixture, key string, err error)) func(f *fixture) {
 	return func(f *fixture) {
-		value := []byte(secret)
-		stale := f.put("there", secret, store.Always)
+		stale := store.IfRevision(f.put("there", secret, store.Always))
 		f.put("there", secret, store.Always)
 		cancelled, cancel := context.WithCancel(f.ctx)
 		cancel()
+		get := func(ctx context.Context, key string) error {
+			_, err := f.s.Get(ctx, key)
+			return err
+		}
+		put := func(ctx context.Context, key string, cond store.Condition) error {
+			_, err := f.s.Put(ctx, key, []byte(secret), cond)
+			return err
+		}
 		for _, call := range []struct {
 			name, key string
 			closed    bool
 			err       func() error
 		}{
-			{"GetMissing", "missing", false, func() error { _, err := f.s.Get(f.ctx, "missing"); return err }},
-			{"GetCancelled", "there", false, func() error { _, err := f.s.Get(cancelled, "there"); return err }},
-			{"PutIfAbsent", "there", false, func() error { _, err := f.s.Put(f.ctx, "there", value, store.IfAbsent); return err }},
-			{"PutStale", "there", false, func() error { _, err := f.s.Put(f.ctx, "there", value, store.IfRevision(stale)); return err }},
-			{"PutMissing", "missing", false, func() error { _, err := f.s.Put(f.ctx, "missing", value, store.IfRevision(stale)); return err }},
-			{"PutInvalid", "", false, func() error { _, err := f.s.Put(f.ctx, "", value, store.Always); return err }},
-			{"PutCancelled", "there", false, func() error { _, err := f.s.Put(cancelled, "there", value, store.Always); return err }},
-			{"DeleteStale", "there", false, func() error { return f.s.Delete(f.ctx, "there", store.IfRevision(stale)) }},
+			{"GetMissing", "missing", false, func() error { return get(f.ctx, "missing") }},
+			{"GetCancelled", "there", false, func() error { return get(cancelled, "there") }},
+			{"PutIfAbsent", "there", false, func() error { return put(f.ctx, "there", store.IfAbsent) }},
+			{"PutStale", "there", false, func() error { return put(f.ctx, "there", stale) }},
+			{"PutMissing", "missing", false, func() error { return put(f.ctx, "missing", stale) }},
+			{"PutInvalid", "", false, func() error { return put(f.ctx, "", store.Always) }},
+			{"PutCancelled", "there", false, func() error { return put(cancelled, "there", store.Always) }},
+			{"DeleteStale", "there", false, func() error { return f.s.Delete(f.ctx, "there", stale) }},
 			{"DeleteIfAbsent", "there", false, func() error { return f.s.Delete(f.ctx, "there", store.IfAbsent) }},
 			{"DeleteCancelled", "there", false, func() error { return f.s.Delete(cancelled, "there", store.Always) }},
 			{"ScanCancelled", "", false, func() error { return scanError(cancelled, f.s) }},
-			{"GetClosed", "there", true, func() error { _, err := f.s.Get(f.ctx, "there"); return err }},
-			{"PutClosed", "there", true, func() error { _, err := f.s.Put(f.ctx, "there", value, store.Always); return err }},
+			{"GetClosed", "there", true, func() error { return get(f.ctx, "there") }},
+			{"PutClosed", "there", true, func() error { return put(f.ctx, "there", store.Always) }},
 			{"DeleteClosed", "there", true, func() error { return f.s.Delete(f.ctx, "there", store.Always) }},
 			{"ScanClosed", "", true, func() error { return scanError(f.ctx, f.s) }},
 		} {

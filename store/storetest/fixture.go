@@ -23,10 +23,12 @@ type fixture struct {
 	ctx  context.Context
 	s    store.Store        // the first handle
 	open func() store.Store // opens another handle
+
+	revisions map[store.Revision]bool // of earlier writes
 }
 
 func newFixture(t *testing.T, open func() store.Store) *fixture {
-	f := &fixture{T: t, ctx: t.Context()}
+	f := &fixture{T: t, ctx: t.Context(), revisions: map[store.Revision]bool{}}
 	f.open = func() store.Store {
 		s := open()
 		t.Cleanup(func() { _ = s.Close() })
@@ -38,16 +40,28 @@ func newFixture(t *testing.T, open func() store.Store) *fixture {
 
 // subtest runs a part of a test on the same data.
 func (f *fixture) subtest(name string, run func(f *fixture)) {
-	f.Run(name, func(t *testing.T) { run(&fixture{T: t, ctx: f.ctx, s: f.s, open: f.open}) })
+	f.Run(name, func(t *testing.T) {
+		part := *f
+		part.T = t
+		run(&part)
+	})
 }
 
-// put writes a value and requires that this succeeds.
+// put writes a value and requires that this succeeds and returns a new revision.
 func (f *fixture) put(key, value string, cond store.Condition) store.Revision {
 	f.Helper()
 	revision, err := f.s.Put(f.ctx, key, []byte(value), cond)
 	require.NoError(f, err)
-	require.NotEmpty(f, revision, "empty revision")
+	f.requireNew(revision)
 	return revision
+}
+
+// requireNew requires that no earlier write has a revision.
+func (f *fixture) requireNew(revision store.Revision) {
+	f.Helper()
+	require.NotEmpty(f, revision, "empty revision")
+	require.False(f, f.revisions[revision], "the revision %q is reused", revision)
+	f.revisions[revision] = true
 }
 
 // requireEntry requires that Get and Scan return an entry.
