@@ -23,19 +23,21 @@ type methodCodec struct {
 
 // encode returns what the type writes: JSON, or the content of a string. The
 // methods may have a pointer as receiver.
-func (m *methodCodec) encode(v reflect.Value) (out []byte, err error) {
+func (m *methodCodec) encode(v reflect.Value) ([]byte, error) {
 	if v.CanAddr() {
-		v = v.Addr()
-	} else {
-		p := reflect.New(v.Type())
-		p.Elem().Set(v)
-		v = p
+		return m.encodePointer(v.Addr())
 	}
+	p := reflect.New(v.Type())
+	p.Elem().Set(v)
+	return m.encodePointer(p)
+}
+
+func (m *methodCodec) encodePointer(p reflect.Value) (out []byte, err error) {
 	err = callGuarded(func() (err error) {
 		if m.text {
-			out, err = v.Interface().(encoding.TextMarshaler).MarshalText()
+			out, err = p.Interface().(encoding.TextMarshaler).MarshalText()
 		} else {
-			out, err = v.Interface().(json.Marshaler).MarshalJSON()
+			out, err = p.Interface().(json.Marshaler).MarshalJSON()
 		}
 		return err
 	})

@@ -5,6 +5,10 @@ import (
 	"reflect"
 )
 
+// sampleLevels is the nesting up to which a sample is filled. It ends the
+// recursion in types that contain themselves.
+const sampleLevels = 8
+
 // writesOnlyEmbedded reports whether the coding method of a struct type writes
 // nothing but an embedded field. That is the case if the method is promoted from
 // the field, and then all other fields of the struct would be lost.
@@ -16,28 +20,27 @@ import (
 // refusing a type.
 func (m *methodCodec) writesOnlyEmbedded() bool {
 	for i := range m.typ.NumField() {
-		f := m.typ.Field(i)
-		if !f.Anonymous {
-			continue
+		inner := methodCodec{typ: m.typ.Field(i).Type, text: m.text}
+		if inner.typ.Kind() == reflect.Pointer {
+			inner.typ = inner.typ.Elem()
 		}
-		inner := methodCodec{typ: f.Type, text: m.text}
-		if f.Type.Kind() == reflect.Pointer {
-			inner.typ = f.Type.Elem()
-		}
-		if !inner.canEncode() {
+		if !m.typ.Field(i).Anonymous || !inner.canEncode() {
 			continue
 		}
 		sample := reflect.New(m.typ).Elem()
 		for j := range m.typ.NumField() {
 			if j != i {
-				fillSample(sample.Field(j), 4)
+				fillSample(sample.Field(j), sampleLevels)
 			}
 		}
-		if pointer := sample.Field(i); pointer.Kind() == reflect.Pointer && pointer.CanSet() {
-			pointer.Set(reflect.New(inner.typ))
+		embedded := reflect.New(inner.typ)
+		if f := sample.Field(i); f.Kind() == reflect.Pointer && f.CanSet() {
+			f.Set(embedded)
+		} else if f.Kind() == reflect.Pointer {
+			embedded = reflect.Zero(f.Type()) // it stays nil in the sample
 		}
 		whole, wholeErr := m.encode(sample)
-		part, partErr := inner.encode(reflect.New(inner.typ).Elem())
+		part, partErr := inner.encodePointer(embedded)
 		if (wholeErr == nil) == (partErr == nil) && bytes.Equal(whole, part) {
 			return true
 		}
@@ -53,8 +56,8 @@ func (m *methodCodec) canEncode() bool {
 	return m.typ.Implements(method) || reflect.PointerTo(m.typ).Implements(method)
 }
 
-// fillSample sets v, as far as it can be set, to a value other than zero. levels
-// ends the recursion in types that contain themselves.
+// fillSample sets v, as far as it can be set, to a value other than zero, with at
+// most so many levels.
 func fillSample(v reflect.Value, levels int) {
 	if !v.CanSet() || levels == 0 {
 		return
