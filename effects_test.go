@@ -16,6 +16,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/form"
+	"github.com/agentstate/state/internal/statemodel"
 	"github.com/agentstate/state/transcript"
 )
 
@@ -156,15 +157,13 @@ func effectsBetween(t require.TestingT, since, st *state.State) []state.Effect {
 
 func TestEffectsTurnAnyStateOfAProgramIntoAnyOther(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
-		m := newModel(t)
-		kept := []*state.State{state.New(modelSchema)}
-		for _, o := range rapid.SliceOfN(modelOps(2), 0, 40).Draw(t, "program") {
-			s := m.pick(o)
-			before := s.st.Snapshot()
-			m.step(s, o)
-			effectsBetween(t, before, s.st)
-			kept = append(kept, s.st.Snapshot())
-		}
+		kept := []*state.State{state.New(statemodel.Schema)}
+		statemodel.Walk(t, func(st *state.State, step func()) {
+			before := st.Snapshot()
+			step()
+			effectsBetween(t, before, st)
+			kept = append(kept, st.Snapshot())
+		})
 		for range 4 {
 			effectsBetween(t, rapid.SampledFrom(kept).Draw(t, "since"), rapid.SampledFrom(kept).Draw(t, "state"))
 		}

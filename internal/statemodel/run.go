@@ -1,0 +1,474 @@
+package statemodel
+
+import (
+	"errors"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort/property"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// programRun is a program that runs: the states that it has made and still compares.
+type programRun struct {
+	t      *rapid.T
+	states []*stateModel
+	ids    int // of results
+}
+
+const maxStates = 9 // states
+
+func newRun(t *rapid.T) *programRun {
+	root := &stateModel{
+		st: state.New(Schema), content: stateContent{fields: map[string]any{}},
+		past: map[uint64]stateContent{}, changes: map[uint64][]fieldWrite{},
+	}
+	root.past[0] = root.content
+	return &programRun{t: t, states: []*stateModel{root}}
+}
+
+// add looks at one more state, and no longer at the oldest that has ended.
+func (m *programRun) add(s *stateModel) {
+	if len(m.states) >= maxStates {
+		at := 1 + slices.IndexFunc(m.states[1:], func(o *stateModel) bool { return o.ended != nil })
+		at = max(at, 1)
+		m.states = slices.Delete(slices.Clone(m.states), at, at+1)
+	}
+	m.states = append(m.states, s)
+}
+
+// agree checks what a call returned against what the model expects.
+func (m *programRun) agree(o programStep, want, got error) {
+	switch {
+	case want == nil:
+		require.NoError(m.t, got, "%v", o)
+	case errors.Is(want, errAny):
+		require.Error(m.t, got, "%v", o)
+	default:
+		require.ErrorIs(m.t, got, want, "%v", o)
+	}
+}
+
+// step does an operation on a state and on its model.
+func (m *programRun) step(s *stateModel, o programStep) {
+	before := s.version
+	switch o.kind {
+	case "set", "setwith":
+		w := fieldWrite{op: state.OpSet, field: o.name(), value: o.value, by: o.by}
+		if o.by == "" && o.field != nil {
+			w.by = o.field.handler
+		}
+		m.agree(o, s.do(w), m.set(s, o))
+	case "replace":
+		w := fieldWrite{op: state.OpReplace, field: o.name(), value: o.value}
+		var err error
+		if o.named {
+			err = s.st.KV().Replace(o.name(), o.given())
+		} else {
+			err = o.field.replace(s.st, o.value)
+		}
+		m.agree(o, s.do(w), err)
+	case "update":
+		m.update(s, o)
+	case "delete":
+		m.delete(s, o)
+	case "bad":
+		if o.field == nil || o.field.name == "free" {
+			return
+		}
+		require.ErrorIs(m.t, s.st.KV().Set(o.name(), []bool{true, false}), state.ErrWrongType, "%v", o)
+	case "patch":
+		m.patch(s, o)
+	case "endrun":
+		var writes []fieldWrite
+		for _, f := range allFields {
+			if _, set := s.content.get(f.name); set && f.ephemeral {
+				writes = append(writes, fieldWrite{op: state.OpDelete, field: f.name, gone: true})
+			}
+		}
+		m.agree(o, s.do(writes...), s.st.EndRun())
+	case "append":
+		r := m.result(o.text)
+		writes := []fieldWrite{{op: state.OpAppend, field: historyName, value: r, by: "push"}}
+		if said := saidIn(r); len(said) > 0 {
+			writes = append(writes, fieldWrite{op: state.OpSet, field: "messages", value: said, by: "append"})
+		}
+		m.agree(o, s.do(writes...), s.st.History().Append(r))
+	case "pop":
+		m.pop(s, o)
+	case "reset":
+		results := append([]state.InferenceResult{}, s.content.results[:min(o.at, len(s.content.results))]...)
+		if o.text != "" {
+			results = append(results, m.result(o.text))
+		}
+		w := fieldWrite{op: state.OpReset, field: historyName, value: results}
+		m.agree(o, s.do(w), s.st.History().Reset(results))
+	case "fork":
+		m.add(s.fork(s.st.Fork()))
+	case "snapshot":
+		m.add(s.frozen(s.st.Snapshot()))
+	case "at":
+		m.lookBack(s, o)
+	case "join":
+		m.join(s, o)
+	case "race":
+		m.race(s, o)
+		return
+	case "revert":
+		m.revert(s, o)
+	case "tx":
+		m.transaction(s, o)
+	case "reload":
+		data, err := s.st.Export()
+		require.NoError(m.t, err)
+		st, err := state.Import(Schema, data)
+		require.NoError(m.t, err)
+		m.add(s.reloaded(st))
+	}
+	require.LessOrEqual(m.t, s.version, before+1)
+}
+
+func (m *programRun) set(s *stateModel, o programStep) error {
+	switch {
+	case o.field == nil && o.by != "":
+		return s.st.KV().SetWith(o.key, o.given(), state.Sum[int64]())
+	case o.named && o.by != "":
+		return s.st.KV().SetWith(o.name(), o.given(), o.field.byName(o.by))
+	case o.named:
+		return s.st.KV().Set(o.name(), o.given())
+	case o.by != "":
+		return o.field.setWith(s.st, o.value, o.by)
+	}
+	return o.field.set(s.st.As("bob"), o.value)
+}
+
+func (m *programRun) update(s *stateModel, o programStep) {
+	if o.field == nil {
+		return // Field.Update has no twin by name
+	}
+	cur, set := s.content.get(o.field.name)
+	if !set {
+		cur = o.field.zero
+	}
+	want := s.ended
+	if want == nil && o.fail {
+		want = errUpdate
+	} else if want == nil {
+		want = s.do(fieldWrite{op: state.OpUpdate, field: o.field.name, value: touchValue(cur), computed: true})
+	}
+	got := o.field.update(s.st, func(v any) (any, error) {
+		require.True(m.t, equalValues(v, cur), "%v: fn got %v, want %v", o, v, cur)
+		if o.fail {
+			return v, errUpdate
+		}
+		return touchValue(v), nil
+	})
+	m.agree(o, want, got)
+}
+
+func (m *programRun) delete(s *stateModel, o programStep) {
+	_, set := s.content.get(o.name())
+	want := s.ended
+	if want == nil && set {
+		want = s.do(fieldWrite{op: state.OpDelete, field: o.name(), gone: true})
+	}
+	var deleted bool
+	var err error
+	if o.named {
+		deleted, err = s.st.KV().Delete(o.name())
+	} else {
+		deleted, err = o.field.remove(s.st)
+	}
+	m.agree(o, want, err)
+	require.Equal(m.t, set && want == nil, deleted, "%v", o)
+}
+
+func (m *programRun) patch(s *stateModel, o programStep) {
+	values := map[string]any{}
+	assigned := map[string]fieldWrite{}
+	bad := false
+	for _, p := range o.patch {
+		if p.kind == "!" {
+			values["total"], bad = "no number", true
+			continue
+		}
+		_, set := s.content.get(p.name())
+		values[p.name()] = p.given()
+		w := fieldWrite{op: state.OpReplace, field: p.name(), value: p.value}
+		if p.fail {
+			values[p.name()] = nil
+		}
+		if values[p.name()] == nil {
+			w.op, w.gone, w.value = state.OpDelete, true, nil
+			if !set {
+				delete(assigned, p.name())
+				continue
+			}
+		}
+		assigned[p.name()] = w
+	}
+	if p, ok := values["total"]; bad && ok && p != "no number" {
+		bad = false // a later assignment made it good
+	}
+	want := s.ended
+	if want == nil && bad {
+		want = state.ErrWrongType
+	} else if want == nil {
+		want = s.do(slices.Collect(maps.Values(assigned))...)
+	}
+	m.agree(o, want, s.st.Patch(values))
+}
+
+func (m *programRun) result(text string) state.InferenceResult {
+	m.ids++
+	r := state.InferenceResult{
+		ID: strconv.Itoa(m.ids), Agent: "bob", Input: "go on", CreatedAt: time.Unix(int64(m.ids), 0),
+		Prompt: []state.Message{state.SystemText("be kind")},
+	}
+	call := state.ToolCall{ID: r.ID, Name: "look", Input: `{}`}
+	switch text {
+	case "tool":
+		r.Output = []state.Message{state.ToolCalls(call)}
+		r.ToolCalls = []state.ToolResultMessage{state.ToolResult(call, "1")}
+	case "hi":
+		r.Output = []state.Message{state.AssistantText("hi")}
+	}
+	return r
+}
+
+func saidIn(r state.InferenceResult) []state.Message {
+	said := slices.Clone(r.Output)
+	for _, m := range r.ToolCalls {
+		said = append(said, m)
+	}
+	return said
+}
+
+func (m *programRun) pop(s *stateModel, o programStep) {
+	results := s.content.results
+	want := s.ended
+	if want == nil && len(results) > 0 {
+		want = s.do(fieldWrite{op: state.OpPop, field: historyName, value: results[:len(results)-1], computed: true})
+	}
+	r, ok, err := s.st.History().Pop()
+	m.agree(o, want, err)
+	require.Equal(m.t, err == nil && len(results) > 0, ok, "%v", o)
+	if ok {
+		require.True(m.t, equalValues(results[len(results)-1], r), "%v: %v", o, r)
+	}
+}
+
+func (m *programRun) lookBack(s *stateModel, o programStep) {
+	version := s.version + 1 - min(uint64(o.at), s.version+1)
+	past, err := s.st.At(version)
+	switch {
+	case version > s.version:
+		require.ErrorIs(m.t, err, state.ErrNotFound)
+	case version < s.from:
+		require.ErrorIs(m.t, err, state.ErrCompacted)
+	default:
+		require.NoError(m.t, err)
+		// Secrets are as they are now.
+		now, ok := s.content.get("secret")
+		content := s.past[version].put("secret", now, ok)
+		m.add(&stateModel{
+			st: past, content: content, version: version, ended: state.ErrReadOnly, from: version,
+			past: map[uint64]stateContent{version: content}, changes: map[uint64][]fieldWrite{},
+		})
+	}
+}
+
+// join joins, in any order, some of the state's branches, and sometimes others.
+func (m *programRun) join(s *stateModel, o programStep) {
+	var own []*stateModel
+	for _, b := range m.states {
+		if b.parent == s && b.ended == nil || o.fail {
+			own = append(own, b)
+		}
+	}
+	var branches []*stateModel
+	for _, at := range o.with {
+		if len(own) > 0 {
+			b := own[at%len(own)]
+			branches = append(branches, b)
+			if !o.fail {
+				own = slices.DeleteFunc(own, func(x *stateModel) bool { return x == b })
+			}
+		}
+	}
+	handles := make([]*state.State, len(branches))
+	for i, b := range branches {
+		handles[i] = b.st
+	}
+	m.agree(o, s.join(branches), s.st.Join(handles...))
+}
+
+// race writes a field in branches of the state, and in the state itself, and
+// joins them.
+func (m *programRun) race(s *stateModel, o programStep) {
+	sides := []*stateModel{}
+	for range o.at {
+		sides = append(sides, s.fork(s.st.Fork()))
+	}
+	sides = append(sides, s)
+	for _, w := range o.inner {
+		m.step(sides[w.on], w)
+	}
+	var branches []*stateModel
+	var handles []*state.State
+	for _, i := range o.with {
+		m.compare(sides[i])
+		branches, handles = append(branches, sides[i]), append(handles, sides[i].st)
+	}
+	m.agree(o, s.join(branches), s.st.Join(handles...))
+	for _, b := range branches { // joined or not, they stay what they were
+		m.compare(b)
+	}
+}
+
+func (m *programRun) revert(s *stateModel, o programStep) {
+	to := m.states[o.at%len(m.states)]
+	want := s.ended
+	switch {
+	case to.ended == nil:
+		want = errAny
+	case want == nil:
+		var writes []fieldWrite
+		for _, field := range append(s.content.names(), to.content.names()...) {
+			v, set := to.content.get(field)
+			w := fieldWrite{op: state.OpRevert, field: field, value: v, gone: !set}
+			seen := slices.ContainsFunc(writes, func(w fieldWrite) bool { return w.field == field })
+			if field != "secret" && !seen && !s.content.same(to.content, field) {
+				writes = append(writes, w)
+			}
+		}
+		// Validation was asked when the values were written.
+		if len(writes) > 0 {
+			next := s.content
+			for _, w := range writes {
+				next, _ = w.on(next)
+			}
+			s.commit(next, writes, writes)
+		}
+	}
+	m.agree(o, want, s.st.Revert(to.st))
+}
+
+func (m *programRun) transaction(s *stateModel, o programStep) {
+	runs := 0
+	var tx *stateModel
+	got := s.st.Update(func(st *state.State) error {
+		runs++
+		require.Equal(m.t, 1, runs, "%v: nothing makes fn run again", o)
+		tx = s.fork(st)
+		tx.parent = nil // it cannot be joined
+		m.states = append(m.states, tx)
+		for _, in := range o.inner {
+			m.step(tx, in)
+			m.compare(tx)
+		}
+		if o.fail {
+			return errUpdate
+		}
+		return nil
+	})
+	want := s.ended
+	if want == nil {
+		require.Equal(m.t, 1, runs)
+		tx.ended = state.ErrReadOnly
+		switch {
+		case o.fail:
+			want = errUpdate
+		case len(tx.writes) > 0 || tx.version > tx.from:
+			writes := slices.Clone(tx.writes)
+			for i := range writes {
+				writes[i].computed = writes[i].computed || writes[i].overwrites()
+			}
+			var changes []fieldWrite
+			for v := tx.from + 1; v <= tx.version; v++ {
+				changes = append(changes, tx.changes[v]...)
+			}
+			s.commit(tx.content, writes, changes)
+		}
+	} else {
+		require.Zero(m.t, runs)
+	}
+	m.agree(o, want, got)
+}
+
+// pick returns the state that a step is for: mostly one that can be written.
+func (m *programRun) pick(o programStep) *stateModel {
+	var live []*stateModel
+	for _, s := range m.states {
+		forked := func(b *stateModel) bool { return b.parent == s && b.ended == nil }
+		if s.ended == nil && (o.kind != "join" || slices.ContainsFunc(m.states, forked)) {
+			live = append(live, s)
+		}
+	}
+	if o.on < 7 && len(live) > 0 {
+		return live[o.on%len(live)]
+	}
+	return m.states[o.on%len(m.states)]
+}
+
+// Check runs 500 random programs, multiplied by STATE_EFFORT, in ten checks at the
+// same time. A failure prints the program and its seed.
+func Check(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // there is little to keep, and much garbage
+	// A generator computes its name when it is first used, without a lock.
+	for _, f := range allFields {
+		_ = f.values.String()
+	}
+	_ = anyValues.String()
+	t.Run("programs", func(t *testing.T) {
+		for i := range 10 {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				t.Parallel()
+				property.Check(t, checkProgram)
+			})
+		}
+	})
+}
+
+// Walk draws a program and calls visit for each of its steps, with the State that
+// the step is for and a function that does the step.
+func Walk(t *rapid.T, visit func(st *state.State, step func())) {
+	m := newRun(t)
+	for _, o := range rapid.SliceOfN(drawStep(2), 0, 40).Draw(t, "program") {
+		s := m.pick(o)
+		visit(s.st, func() { m.step(s, o) })
+	}
+}
+
+// checkProgram draws a program and compares all states after each of its steps.
+func checkProgram(t *rapid.T) {
+	m := newRun(t)
+	var program []programStep
+	for range 5 { // one slice would be short most of the time
+		program = append(program, rapid.SliceOfN(drawStep(2), 0, 16).Draw(t, "program")...)
+	}
+	for _, o := range program {
+		s := m.pick(o)
+		before := s.version
+		m.step(s, o)
+		for _, s := range m.states {
+			m.compare(s)
+		}
+		m.replay(s, before)
+		if s.version != before || o.kind == "revert" {
+			m.reload(s)
+		}
+	}
+	for _, s := range m.states {
+		m.replay(s, s.from)
+		if s.from > 0 {
+			m.replay(s, s.from-1)
+		}
+	}
+}
