@@ -195,7 +195,10 @@ func (f *Format) readObject(text []byte) (jsontext.Object, error) {
 		return nil, f.wrapError(err)
 	}
 	members, err := jsontext.Members(text)
-	return members, f.wrapError(err)
+	if err != nil {
+		return nil, f.wrapError(err)
+	}
+	return members, nil
 }
 
 // inSettings returns an error of the settings of a request.
