@@ -61,10 +61,8 @@ var (
 	Gemini = &Format{"Gemini", origin.Gemini, gemini.Format{}}
 )
 
-// readParts reads a part of a message in the words of any format.
-var readParts = []func(jsontext.Object) (codec.Part, bool){
-	chat.Format{}.ReadPart, responses.Format{}.ReadPart, anthropic.Format{}.ReadPart, gemini.Format{}.ReadPart,
-}
+// partReaders read a part of a message in the words of any format.
+var partReaders = []codec.PartReader{chat.ReadPart, responses.ReadPart, anthropic.ReadPart, gemini.ReadPart}
 
 // Format is the JSON format of a provider's API. Its methods are safe for
 // concurrent use.
@@ -92,7 +90,8 @@ type Request struct {
 // may then answer calls that are not in it.
 func (r Request) Continued() bool {
 	settings, _ := jsontext.Members([]byte(r.Settings)) // none if it is not an object
-	return !jsontext.IsNull(settings.Get("previous_response_id")) || !jsontext.IsNull(settings.Get("conversation"))
+	return !jsontext.IsNull(settings.Get("previous_response_id")) ||
+		!jsontext.IsNull(settings.Get("conversation"))
 }
 
 // Omission is a part of a message that a format cannot express.
@@ -134,15 +133,15 @@ func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err 
 			return nil, nil, f.newError(jsontext.Index("$", i), "want a message, got none")
 		}
 	}
-	e := codec.Encoder{Mark: f.mark, ReadParts: readParts, Omit: func(message int, what string) {
-		omitted = append(omitted, Omission{message, what})
-	}}
+	omit := func(message int, what string) { omitted = append(omitted, Omission{message, what}) }
+	e := codec.Encoder{Mark: f.mark, Omit: omit, PartReaders: partReaders}
 	for _, m := range f.codec.EncodeMessages(&e, r.Messages) {
 		switch string(settings.Get(m.Name)) {
 		case "", "null", "[]": // as in a request that had no messages yet
 			settings = settings.With(m.Name, m.Value)
 		default:
-			return nil, nil, f.newError(jsontext.Path("$", m.Name), "is in the settings and is also made of the messages")
+			path := jsontext.Path("$", m.Name)
+			return nil, nil, f.newError(path, "is in the settings and is also made of the messages")
 		}
 	}
 	return settings.JSON(), omitted, nil

@@ -11,13 +11,13 @@ import (
 
 // plainCall returns the plain block of a call.
 func plainCall(id, name string, input []byte) jsontext.Object {
-	return jsontext.Object{}.WithString("type", "tool_use").WithString("id", id).WithString("name", name).
+	return codec.TypedObject("tool_use").WithString("id", id).WithString("name", name).
 		With("input", codec.InputObject(input))
 }
 
 // plainResult returns the plain block of a result.
 func plainResult(id string, content, isError []byte) jsontext.Object {
-	return jsontext.Object{}.WithString("type", "tool_result").WithString("tool_use_id", id).
+	return codec.TypedObject("tool_result").WithString("tool_use_id", id).
 		With("content", content).With("is_error", isError)
 }
 
@@ -35,7 +35,7 @@ func outputContent(value []byte) []byte {
 
 // textBlock returns the block of a text that is a JSON string.
 func textBlock(text []byte) []byte {
-	return jsontext.Object{}.WithString("type", "text").With("text", text).JSON()
+	return codec.TypedObject("text").With("text", text).JSON()
 }
 
 // encodeBlocks returns the blocks for parts that do not come from the format,
@@ -68,12 +68,12 @@ func mediaBlock(p codec.Part) []byte {
 	if mime == "image/jpg" {
 		mime = "image/jpeg"
 	}
-	source := jsontext.Object{}.WithString("type", "base64").WithString("media_type", mime).WithString("data", p.Data)
+	source := codec.TypedObject("base64").WithString("media_type", mime).WithString("data", p.Data)
 	if p.Data == "" {
 		if !strings.HasPrefix(p.URL, "https://") && !strings.HasPrefix(p.URL, "http://") {
 			return nil
 		}
-		source = jsontext.Object{}.WithString("type", "url").WithString("url", p.URL)
+		source = codec.TypedObject("url").WithString("url", p.URL)
 	}
 	unknown := mime == "" && p.Data == "" // the provider finds out
 	typ := "document"
@@ -87,11 +87,12 @@ func mediaBlock(p codec.Part) []byte {
 		if err != nil || !utf8.Valid(text) {
 			return nil
 		}
-		source = jsontext.Object{}.WithString("type", "text").WithString("media_type", "text/plain").WithString("data", string(text))
+		source = codec.TypedObject("text").WithString("media_type", "text/plain")
+		source = source.WithString("data", string(text))
 	default:
 		return nil
 	}
-	block := jsontext.Object{}.WithString("type", typ).With("source", source.JSON())
+	block := codec.TypedObject(typ).With("source", source.JSON())
 	if typ == "document" && p.Name != "" {
 		block = block.WithString("title", p.Name)
 	}
@@ -99,7 +100,7 @@ func mediaBlock(p codec.Part) []byte {
 }
 
 // ReadPart reads a part in the words of the format.
-func (Format) ReadPart(part jsontext.Object) (codec.Part, bool) {
+func ReadPart(part jsontext.Object) (codec.Part, bool) {
 	p := codec.Part{Kind: codec.PartImage}
 	switch part.String("type") {
 	case "image":
@@ -121,7 +122,7 @@ func (Format) ReadPart(part jsontext.Object) (codec.Part, bool) {
 		p.MIME = "text/plain"
 		p.Data = base64.StdEncoding.EncodeToString([]byte(plainText(source.Get("content"))))
 	}
-	return p.Media()
+	return p.AsMedia()
 }
 
 // plainText returns the text of content that is a text, or blocks that are all

@@ -49,7 +49,7 @@ type entry struct {
 func (w *entryWriter) add(i int, m state.Message) {
 	switch m := m.(type) {
 	case state.UnknownMessage:
-		if item, _, ok := w.Item(i, m); ok {
+		if item, _, ok := w.KeptItem(i, m); ok {
 			w.endEntry()
 			w.entries = append(w.entries, item)
 		}
@@ -80,7 +80,7 @@ func (w *entryWriter) isOmitted(i int, m state.TextMessage) bool {
 	if jsontext.Kind(content) != "array" {
 		return false
 	}
-	blocks, omitted := encodeBlocks(w.Parts(content), true)
+	blocks, omitted := encodeBlocks(w.ReadParts(content), true)
 	if len(blocks) > 0 {
 		return false
 	}
@@ -171,7 +171,7 @@ func (w *entryWriter) foreignOutput(i int, m state.ToolResultMessage) []byte {
 	_, ofChat := origin.Of(m, origin.OpenAI)
 	_, ofResponses := origin.Of(m, origin.OpenAIResponses)
 	array := []byte(m.Content())
-	blocks, omitted := encodeBlocks(w.Parts(array), true)
+	blocks, omitted := encodeBlocks(w.ReadParts(array), true)
 	if !ofChat && !ofResponses && (len(omitted) > 0 || len(blocks) == 0) {
 		return jsontext.AppendQuote(nil, string(array))
 	}
@@ -217,7 +217,7 @@ func (c *content) addText(e *codec.Encoder, i int, m state.TextMessage, media bo
 			c.add(nil, blocks...)
 			return
 		}
-		blocks, omitted := encodeBlocks(e.Parts(value), media)
+		blocks, omitted := encodeBlocks(e.ReadParts(value), media)
 		for _, p := range omitted {
 			e.OmitPart(i, p)
 		}

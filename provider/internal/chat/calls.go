@@ -112,7 +112,8 @@ func encodeCall(e *codec.Encoder, c state.ToolCall) (kind string, object jsontex
 	spelling := kept.Object("function")
 	changed := unlessEmpty(nil, "name", c.Name)
 	arguments := argumentsMember(kind)
-	if sent, _ := codec.Sent(spelling, arguments); !codec.Equal(callInput(kind, sent), []byte(c.Input)) {
+	sent, _ := codec.SentMember(spelling, arguments)
+	if !codec.EqualJSON(callInput(kind, sent), []byte(c.Input)) {
 		changed = append(changed, arguments)
 	}
 	function := codec.Restore(plainFunction(kind, c.Name, c.Input), spelling, changed...)
@@ -140,9 +141,11 @@ func keptKind(kept jsontext.Object, id string) string {
 // plainResult returns the plain entry of a result.
 func plainResult(kind, id, name string, content []byte) jsontext.Object {
 	if kind == legacyCall {
-		return jsontext.Object{}.WithString("role", "function").WithString("name", name).With("content", content)
+		plain := jsontext.Object{}.WithString("role", "function").WithString("name", name)
+		return plain.With("content", content)
 	}
-	return jsontext.Object{}.WithString("role", "tool").WithString("tool_call_id", id).With("content", content)
+	plain := jsontext.Object{}.WithString("role", "tool").WithString("tool_call_id", id)
+	return plain.With("content", content)
 }
 
 // unlessEmpty appends the name of a member, unless its text is empty. What was

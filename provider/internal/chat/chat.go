@@ -51,7 +51,8 @@ func (Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Resp
 	}
 	message, err := jsontext.Members(raw)
 	if err == nil {
-		if jsontext.Kind(message.Get("role")) != "string" { // some providers leave it out, but none accept it so
+		if jsontext.Kind(message.Get("role")) != "string" {
+			// Some providers leave it out, but none accepts an entry without it.
 			message = message.WithString("role", "assistant")
 			raw = message.JSON()
 		}

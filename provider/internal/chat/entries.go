@@ -38,7 +38,7 @@ type entry struct {
 func (w *entryWriter) add(i int, m state.Message) {
 	switch m := m.(type) {
 	case state.UnknownMessage:
-		item, _, ok := w.Item(i, m)
+		item, _, ok := w.KeptItem(i, m)
 		if !ok {
 			return
 		}
@@ -48,9 +48,9 @@ func (w *entryWriter) add(i int, m state.Message) {
 		w.endEntry()
 		w.entries = append(w.entries, w.result(i, m).JSON())
 	case state.TextMessage:
-		content := codec.OrNil(m.Content())
+		content := codec.ValueOrNil(m.Content())
 		if _, own := w.Kept(m); !own && jsontext.Kind(content) == "array" {
-			if content = w.foreignContent(i, m.Role(), content); content == nil {
+			if content = foreignContent(w.Encoder, i, m.Role(), content); content == nil {
 				return
 			}
 		}
@@ -85,10 +85,10 @@ func (w *entryWriter) endEntry() {
 func (w *entryWriter) result(i int, m state.ToolResultMessage) jsontext.Object {
 	call := m.Call()
 	kept, own := w.Kept(m)
-	kind, content := keptKind(kept, call.ID), codec.OrNil(m.Content())
+	kind, content := keptKind(kept, call.ID), codec.ValueOrNil(m.Content())
 	if !own {
 		keptOfCall, _ := w.KeptOfCall(call)
-		kind, content = keptKind(keptOfCall, call.ID), w.foreignOutput(i, m)
+		kind, content = keptKind(keptOfCall, call.ID), foreignOutput(w.Encoder, i, m)
 	}
 	if m.IsError() {
 		w.Omit(i, "is_error")

@@ -10,7 +10,7 @@ import (
 )
 
 // ReadPart reads a part in the words of the format.
-func (Format) ReadPart(part jsontext.Object) (codec.Part, bool) {
+func ReadPart(part jsontext.Object) (codec.Part, bool) {
 	switch part.String("type") {
 	case "text":
 		return codec.TextPart(codec.PartText, part.Get("text"))
@@ -26,24 +26,24 @@ func (Format) ReadPart(part jsontext.Object) (codec.Part, bool) {
 		if format := audio.String("format"); format != "" {
 			p.MIME = "audio/" + format
 		}
-		return p.Media()
+		return p.AsMedia()
 	}
 	return codec.Part{}, false
 }
 
 // foreignContent returns the content for parts that are not in the words of the
 // format, nil if it can express none of them.
-func (w *entryWriter) foreignContent(i int, role string, content []byte) []byte {
-	parts := w.Parts(content)
+func foreignContent(e *codec.Encoder, i int, role string, content []byte) []byte {
+	parts := e.ReadParts(content)
 	if len(parts) == 0 {
-		w.Omit(i, "message without content")
+		e.Omit(i, "message without content")
 	}
-	return joinParts(w.encodeParts(i, role, parts))
+	return joinParts(encodeParts(e, i, role, parts))
 }
 
 // foreignOutput returns the content for a result that does not come from the
 // format: a text, or parts that are texts.
-func (w *entryWriter) foreignOutput(i int, m state.ToolResultMessage) []byte {
+func foreignOutput(e *codec.Encoder, i int, m state.ToolResultMessage) []byte {
 	content := []byte(m.Content())
 	switch jsontext.Kind(content) {
 	case "nothing", "null":
@@ -53,11 +53,11 @@ func (w *entryWriter) foreignOutput(i int, m state.ToolResultMessage) []byte {
 	case "array":
 		_, ofAnthropic := origin.Of(m, origin.Anthropic)
 		_, ofResponses := origin.Of(m, origin.OpenAIResponses)
-		parts := w.Parts(content)
+		parts := e.ReadParts(content)
 		if !ofAnthropic && !ofResponses && !codec.AreParts(parts) {
 			break
 		}
-		if encoded := w.encodeParts(i, "tool", parts); len(encoded) > 0 {
+		if encoded := encodeParts(e, i, "tool", parts); len(encoded) > 0 {
 			return joinParts(encoded)
 		}
 		return []byte(`""`)
@@ -66,13 +66,13 @@ func (w *entryWriter) foreignOutput(i int, m state.ToolResultMessage) []byte {
 }
 
 // encodeParts returns the parts that a role can say.
-func (w *entryWriter) encodeParts(i int, role string, parts []codec.Part) []jsontext.Object {
+func encodeParts(e *codec.Encoder, i int, role string, parts []codec.Part) []jsontext.Object {
 	var encoded []jsontext.Object
 	for _, p := range parts {
 		if object := encodePart(role, p); object != nil {
 			encoded = append(encoded, object)
 		} else {
-			w.OmitPart(i, p)
+			e.OmitPart(i, p)
 		}
 	}
 	return encoded
@@ -104,7 +104,7 @@ func encodePart(role string, p codec.Part) jsontext.Object {
 		return textPart(p.Text)
 	case codec.PartRefusal:
 		if role == "assistant" {
-			return jsontext.Object{}.WithString("type", "refusal").With("refusal", p.Text)
+			return codec.TypedObject("refusal").With("refusal", p.Text)
 		}
 	}
 	if role != "user" {
@@ -116,19 +116,19 @@ func encodePart(role string, p codec.Part) jsontext.Object {
 		return p.Members // the words of the format
 	case p.Kind == codec.PartImage:
 		url := jsontext.Object{}.WithString("url", p.DataURL())
-		return jsontext.Object{}.WithString("type", "image_url").With("image_url", url.JSON())
+		return codec.TypedObject("image_url").With("image_url", url.JSON())
 	case p.Kind == codec.PartAudio && p.Data != "" && format != "":
 		audio := jsontext.Object{}.WithString("data", p.Data).WithString("format", format)
-		return jsontext.Object{}.WithString("type", "input_audio").With("input_audio", audio.JSON())
+		return codec.TypedObject("input_audio").With("input_audio", audio.JSON())
 	case p.Kind == codec.PartFile && p.Data != "":
 		file := jsontext.Object{}.WithString("filename", fileName(p)).WithString("file_data", p.DataURL())
-		return jsontext.Object{}.WithString("type", "file").With("file", file.JSON())
+		return codec.TypedObject("file").With("file", file.JSON())
 	}
 	return nil
 }
 
 func textPart(text []byte) jsontext.Object {
-	return jsontext.Object{}.WithString("type", "text").With("text", text)
+	return codec.TypedObject("text").With("text", text)
 }
 
 // audioFormat returns OpenAI's name for a format, "" if it has none.

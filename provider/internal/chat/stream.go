@@ -54,7 +54,8 @@ func (a *assembler) Result() (body jsontext.Object, complete bool) {
 	if !a.begun {
 		return nil, false
 	}
-	body = jsontext.Object{}.WithString("object", "chat.completion").With("id", a.id).With("created", a.created)
+	body = jsontext.Object{}.WithString("object", "chat.completion").
+		With("id", a.id).With("created", a.created)
 	if !a.choices {
 		return body.With("choices", []byte("[]")), false
 	}
@@ -73,7 +74,10 @@ func setUnlessEmpty(dst *[]byte, value []byte) {
 // whole, and some providers repeat it. The members in objects are objects whose
 // own members come in pieces.
 var (
-	pieces  = []string{"content", "refusal", "reasoning", "reasoning_content", "reasoning_text", "arguments", "input", "transcript", "data"}
+	pieces = []string{
+		"content", "refusal", "reasoning", "reasoning_content", "reasoning_text",
+		"arguments", "input", "transcript", "data",
+	}
 	objects = []string{"function", "custom", legacyCall, "audio"}
 )
 

@@ -39,11 +39,6 @@ type Format interface {
 
 	// NewAssembler returns an assembler for one streamed response.
 	NewAssembler() Assembler
-
-	// ReadPart reads a part of a message's content that is in the words of the
-	// format. It returns false for any other part, and for one that only its
-	// provider can resolve, such as a file that the provider stores.
-	ReadPart(part jsontext.Object) (Part, bool)
 }
 
 // Response is what a response says besides its messages.

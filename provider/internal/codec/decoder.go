@@ -51,7 +51,7 @@ func (d *Decoder) AddText(role string, content []byte, kept jsontext.Object) err
 	if kind := jsontext.Kind(content); kind != "string" && kind != "nothing" {
 		held.Value = kept.JSON() // parts are in the words of the format, even if nothing is kept
 	}
-	return d.add(TypeText, role, member("content", content), held)
+	return d.add(TypeText, role, newMember("content", content), held)
 }
 
 // AddCalls adds a message with calls.
@@ -61,10 +61,10 @@ func (d *Decoder) AddCalls(role string, calls []Call, kept jsontext.Object) erro
 	}
 	tools := make([][]byte, len(calls))
 	for i, c := range calls {
-		tools[i] = toolJSON(c.ID, c.Name, member("input", c.Input), d.kept(c.Kept))
+		tools[i] = toolJSON(c.ID, c.Name, newMember("input", c.Input), d.kept(c.Kept))
 		d.names[c.ID] = c.Name
 	}
-	return d.add(TypeCall, role, member("tools", jsontext.Array(tools)), member(d.mark, kept.JSON()))
+	return d.add(TypeCall, role, newMember("tools", jsontext.Array(tools)), newMember(d.mark, kept.JSON()))
 }
 
 // CallName returns the name of the latest call that has the id.
@@ -75,13 +75,13 @@ func (d *Decoder) AddResult(r Result) error {
 	if r.Name == "" {
 		r.Name = d.CallName(r.ID)
 	}
-	return d.add(TypeResult, TypeResult, member("tool", toolJSON(r.ID, r.Name)),
-		member("content", r.Content), member("is_error", r.IsError), member(d.mark, r.Kept.JSON()))
+	return d.add(TypeResult, TypeResult, newMember("tool", toolJSON(r.ID, r.Name)),
+		newMember("content", r.Content), newMember("is_error", r.IsError), newMember(d.mark, r.Kept.JSON()))
 }
 
 // AddItem adds an entry of a type that no other message has, as it was sent.
 func (d *Decoder) AddItem(role, typ string, entry []byte) error {
-	return d.add(d.mark+"."+typ, role, member(origin.Item, entry))
+	return d.add(d.mark+"."+typ, role, newMember(origin.Item, entry))
 }
 
 // WouldJoin reports whether an encoder would write a message of this type and
@@ -121,7 +121,8 @@ func (d *Decoder) SetStopReason(reason []byte) {
 // add adds a message of members that are parts of the checked body, or were made
 // of such parts.
 func (d *Decoder) add(typ, role string, members ...jsontext.Member) error {
-	object := append(make(jsontext.Object, 0, 2+len(members)), text("type", typ), text("role", role))
+	object := make(jsontext.Object, 0, 2+len(members))
+	object = append(object, textMember("type", typ), textMember("role", role))
 	msg, err := internal.DecodeChecked(append(object, members...).JSON())
 	if err != nil {
 		return messageFault(err)
@@ -148,21 +149,22 @@ func messageFault(err error) error {
 // nothing.
 func (d *Decoder) kept(kept jsontext.Object) jsontext.Member {
 	if len(kept) == 0 {
-		return member(d.mark, nil)
+		return newMember(d.mark, nil)
 	}
-	return member(d.mark, kept.JSON())
+	return newMember(d.mark, kept.JSON())
 }
 
 func toolJSON(id, name string, members ...jsontext.Member) []byte {
-	tool := append(make(jsontext.Object, 0, 3+len(members)), text("type", "tool"), text("id", id), text("name", name))
+	tool := make(jsontext.Object, 0, 3+len(members))
+	tool = append(tool, textMember("type", "tool"), textMember("id", id), textMember("name", name))
 	return append(tool, members...).JSON()
 }
 
-// member returns a member. One without a value is left out of the JSON.
-func member(name string, value []byte) jsontext.Member {
+// newMember returns a member. One without a value is left out of the JSON.
+func newMember(name string, value []byte) jsontext.Member {
 	return jsontext.Member{Name: name, Value: value}
 }
 
-func text(name, content string) jsontext.Member {
-	return member(name, jsontext.AppendQuote(nil, content))
+func textMember(name, content string) jsontext.Member {
+	return newMember(name, jsontext.AppendQuote(nil, content))
 }

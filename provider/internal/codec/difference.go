@@ -26,7 +26,7 @@ func Difference(sent, plain jsontext.Object) jsontext.Object {
 	var added jsontext.Object
 	var missing [][]byte
 	for _, m := range sent {
-		if value := plain.Get(m.Name); value == nil || !Equal(value, m.Value) {
+		if value := plain.Get(m.Name); value == nil || !EqualJSON(value, m.Value) {
 			added = append(added, m)
 		}
 	}
@@ -73,9 +73,9 @@ func Restore(plain, kept jsontext.Object, changed ...string) jsontext.Object {
 	return restored
 }
 
-// Sent returns the value of a member as it was sent, nil if it was missing. It
+// SentMember returns the value of a member as it was sent, nil if it was missing. It
 // returns false if the member does not differ from the plain one.
-func Sent(kept jsontext.Object, name string) (value []byte, differs bool) {
+func SentMember(kept jsontext.Object, name string) (value []byte, differs bool) {
 	value = kept.Object(more).Get(name)
 	return value, value != nil || slices.Contains(missingNames(kept), name)
 }
@@ -94,8 +94,8 @@ func missingNames(kept jsontext.Object) []string {
 	return names
 }
 
-// Equal reports whether two checked texts have the same value.
-func Equal(a, b []byte) bool {
+// EqualJSON reports whether two checked texts have the same value.
+func EqualJSON(a, b []byte) bool {
 	return bytes.Equal(a, b) || state.JSON(a).Equal(state.JSON(b))
 }
 
@@ -110,7 +110,8 @@ func ArgumentsInput(arguments []byte) []byte {
 	if len(inner) == 0 {
 		return nil
 	}
-	if jsontext.Kind(inner) != "object" || jsontext.Check(inner, jsontext.Limits{Depth: InputDepth}) != nil {
+	limits := jsontext.Limits{Depth: InputDepth}
+	if jsontext.Kind(inner) != "object" || jsontext.Check(inner, limits) != nil {
 		return arguments
 	}
 	return jsontext.AppendCompact(inner[:0], inner)
@@ -138,8 +139,8 @@ func InputObject(input []byte) []byte {
 	return jsontext.Object{{Name: "arguments", Value: input}}.JSON()
 }
 
-// OrNil returns a value, nil if it is missing.
-func OrNil(value state.JSON) []byte {
+// ValueOrNil returns a value, nil if it is missing.
+func ValueOrNil(value state.JSON) []byte {
 	if value == "" {
 		return nil
 	}

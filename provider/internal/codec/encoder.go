@@ -8,9 +8,9 @@ import (
 
 // Encoder gives a format what it needs to write messages.
 type Encoder struct {
-	Mark      string                                    // of the format
-	Omit      func(message int, what string)            // reports what the format cannot express
-	ReadParts []func(part jsontext.Object) (Part, bool) // one for each format
+	Mark        string                         // of the format
+	Omit        func(message int, what string) // reports what the format cannot express
+	PartReaders []PartReader                   // one for each format
 }
 
 // Kept returns what the message keeps for the format. own is false for a message
@@ -29,9 +29,9 @@ func (e *Encoder) KeptOfCall(c state.ToolCall) (kept jsontext.Object, own bool) 
 	return kept, err == nil
 }
 
-// Item returns the entry that an unknown message of the format holds, and the
+// KeptItem returns the entry that an unknown message of the format holds, and the
 // type of the entry. Other unknown messages are reported.
-func (e *Encoder) Item(i int, m state.UnknownMessage) (item []byte, typ string, ok bool) {
+func (e *Encoder) KeptItem(i int, m state.UnknownMessage) (item []byte, typ string, ok bool) {
 	format, typ := origin.ItemType(m)
 	held, _ := m.Extra(origin.Item)
 	if format != e.Mark || jsontext.Kind([]byte(held)) != "object" {
@@ -41,8 +41,8 @@ func (e *Encoder) Item(i int, m state.UnknownMessage) (item []byte, typ string, 
 	return []byte(held), typ, true
 }
 
-// Parts returns the parts of a content, none if it is not an array.
-func (e *Encoder) Parts(content []byte) []Part {
+// ReadParts returns the parts of a content, none if it is not an array.
+func (e *Encoder) ReadParts(content []byte) []Part {
 	elements, err := jsontext.Elements(content)
 	if err != nil {
 		return nil
@@ -59,7 +59,7 @@ func (e *Encoder) part(element []byte) Part {
 	if err != nil {
 		return Part{}
 	}
-	for _, read := range e.ReadParts {
+	for _, read := range e.PartReaders {
 		if part, ok := read(members); ok {
 			part.Members = members
 			return part

@@ -31,6 +31,11 @@ type Part struct {
 	Name    string // of a file, "" if unknown
 }
 
+// A PartReader reads a part in the words of one format. It returns false for any
+// other part, and for one that only its provider can resolve, such as a file that
+// the provider stores.
+type PartReader func(part jsontext.Object) (Part, bool)
+
 // IsMedia reports whether the part is an image, a sound or a file.
 func (p Part) IsMedia() bool { return p.Kind >= PartImage }
 
@@ -45,14 +50,19 @@ func AreParts(parts []Part) bool {
 	return len(parts) > 0
 }
 
+// TypedObject returns an object with the member type, as parts and entries are.
+func TypedObject(typ string) jsontext.Object {
+	return jsontext.Object{textMember("type", typ)}
+}
+
 // TextPart returns the part of a member that is a text, false if it is not.
 func TextPart(kind PartKind, text []byte) (Part, bool) {
 	return Part{Kind: kind, Text: text}, jsontext.Kind(text) == "string"
 }
 
-// Media returns the part, and whether it has data or a URL. A data URL with
+// AsMedia returns the part, and whether it has data or a URL. A data URL with
 // base64 becomes data.
-func (p Part) Media() (Part, bool) {
+func (p Part) AsMedia() (Part, bool) {
 	if rest, ok := strings.CutPrefix(p.URL, "data:"); ok {
 		if mime, data, ok := strings.Cut(rest, ";base64,"); ok {
 			p.URL, p.Data, p.MIME = "", data, mime
@@ -80,7 +90,7 @@ func OpenAIImage(part jsontext.Object) (Part, bool) {
 	if url == "" {
 		url = part.Object("image_url").String("url")
 	}
-	return Part{Kind: PartImage, URL: url}.Media()
+	return Part{Kind: PartImage, URL: url}.AsMedia()
 }
 
 // OpenAIFile reads the members that both formats of OpenAI have for a file,
@@ -92,7 +102,7 @@ func OpenAIFile(file jsontext.Object) (Part, bool) {
 	} else {
 		p.Data = data
 	}
-	return p.Media()
+	return p.AsMedia()
 }
 
 // typeName names the type of the part: that of a part without the member type is

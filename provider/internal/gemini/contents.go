@@ -115,14 +115,14 @@ func addRun(d *codec.Decoder, role string, parts []part, kept jsontext.Object) e
 	case codec.TypeCall:
 		calls := make([]codec.Call, len(parts))
 		for i, p := range parts {
-			c := codec.Call{ID: p.inner.String("id"), Name: p.inner.String("name"), Input: p.inner.Get("args")}
+			c := codec.Call{ID: p.id(), Name: p.name(), Input: p.inner.Get("args")}
 			c.Kept = p.appendKept(nil, plainCall(c.ID, c.Name, c.Input))
 			calls[i] = c
 		}
 		return d.AddCalls(role, calls, kept)
 	case codec.TypeResult:
 		p := parts[0]
-		r := codec.Result{ID: p.inner.String("id"), Name: p.inner.String("name"), Content: p.inner.Get("response")}
+		r := codec.Result{ID: p.id(), Name: p.name(), Content: p.inner.Get("response")}
 		if r.Name == "" {
 			r.Name = d.CallName(r.ID)
 		}
@@ -135,8 +135,10 @@ func addRun(d *codec.Decoder, role string, parts []part, kept jsontext.Object) e
 // addText adds a text message. Its content is a text if that is all, else the
 // parts, where the type text marks those that readers see.
 func addText(d *codec.Decoder, role string, parts []part, kept jsontext.Object) error {
-	if text := parts[0].members.Get("text"); len(parts) == 1 && len(parts[0].members) == 1 && jsontext.Kind(text) == "string" {
-		if len(kept) == 0 && string(text) == `""` { // tells it from the empty text that other formats have next to calls
+	text := parts[0].members.Get("text")
+	if len(parts) == 1 && len(parts[0].members) == 1 && jsontext.Kind(text) == "string" {
+		if len(kept) == 0 && string(text) == `""` {
+			// Other formats have an empty text next to calls, which is left out.
 			kept = kept.With(keptJoined, []byte("false"))
 		}
 		return d.AddText(role, text, kept)
@@ -145,7 +147,7 @@ func addText(d *codec.Decoder, role string, parts []part, kept jsontext.Object) 
 	for i, p := range parts {
 		content[i] = p.raw
 		if jsontext.Kind(p.members.Get("text")) == "string" && !p.members.Bool("thought") {
-			content[i] = append(jsontext.Object{}.WithString("type", "text"), p.members...).JSON()
+			content[i] = append(codec.TypedObject("text"), p.members...).JSON()
 		}
 	}
 	return d.AddText(role, jsontext.Array(content), kept)

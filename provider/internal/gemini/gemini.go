@@ -23,25 +23,6 @@ import (
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
-// What a message keeps.
-const (
-	keptIn     = "in"
-	keptBare   = "bare"
-	keptJoined = "joined"
-	keptRole   = "role"
-	keptAs     = "as"
-	keptBlock  = "block"
-	keptPart   = "part"
-)
-
-// The places of a content.
-const (
-	inElement          = "message"  // an element of contents
-	inContents         = "contents" // the only content, not in an array
-	inInstruction      = "systemInstruction"
-	inSnakeInstruction = "system_instruction"
-)
-
 // Format is the format of generateContent.
 type Format struct{}
 

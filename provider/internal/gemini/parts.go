@@ -8,6 +8,25 @@ import (
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
+// What a message keeps.
+const (
+	keptIn     = "in"
+	keptBare   = "bare"
+	keptJoined = "joined"
+	keptRole   = "role"
+	keptAs     = "as"
+	keptBlock  = "block"
+	keptPart   = "part"
+)
+
+// The places of a content.
+const (
+	inElement          = "message"  // an element of contents
+	inContents         = "contents" // the only content, not in an array
+	inInstruction      = "systemInstruction"
+	inSnakeInstruction = "system_instruction"
+)
+
 // part is a part of a content.
 type part struct {
 	raw     []byte
@@ -49,6 +68,10 @@ func readPart(raw []byte, members jsontext.Object) (part, error) {
 	}
 	return p, nil
 }
+
+// id and name return those of a call or a result.
+func (p part) id() string   { return p.inner.String("id") }
+func (p part) name() string { return p.inner.String("name") }
 
 // appendKept appends what has to be kept of a call or a result with this plain
 // encoding.
@@ -111,7 +134,7 @@ func mediaPart(p codec.Part) []byte {
 }
 
 // ReadPart reads a part in the words of the format, which has no types.
-func (Format) ReadPart(part jsontext.Object) (codec.Part, bool) {
+func ReadPart(part jsontext.Object) (codec.Part, bool) {
 	if part.String("type") != "" || part.Bool("thought") {
 		return codec.Part{}, false
 	}
@@ -137,7 +160,7 @@ func (Format) ReadPart(part jsontext.Object) (codec.Part, bool) {
 	case "audio":
 		p.Kind = codec.PartAudio
 	}
-	return p.Media()
+	return p.AsMedia()
 }
 
 // eitherMember returns the text of a member that has two spellings.

@@ -132,7 +132,7 @@ func (a *assembler) addCall(p part) error {
 	if call == nil && len(p.inner) == 0 && len(p.members) == 1 {
 		return nil // the end of a call that has ended
 	}
-	if call == nil || p.inner.String("name") != "" {
+	if call == nil || p.name() != "" {
 		if !goesOn && jsontext.IsNull(p.inner.Get("partialArgs")) {
 			a.open = nil
 			a.addWhole(p)
@@ -147,7 +147,9 @@ func (a *assembler) addCall(p part) error {
 	}
 	call.members.SetMembers(p.members, p.as)
 	call.call.SetMembers(p.inner, "willContinue", "partialArgs")
-	err := eachPiece(pieces, func(_ []byte, piece jsontext.Object) error { return addArgument(&call.args, piece) })
+	err := eachPiece(pieces, func(_ []byte, piece jsontext.Object) error {
+		return addArgument(&call.args, piece)
+	})
 	return fault.Under(jsontext.Path("$", p.as)+".partialArgs", err)
 }
 

@@ -79,7 +79,7 @@ func (c *content) json() []byte {
 
 // addItem adds a content that was kept whole.
 func (w *contentWriter) addItem(i int, m state.UnknownMessage) {
-	item, in, ok := w.Item(i, m)
+	item, in, ok := w.KeptItem(i, m)
 	switch {
 	case !ok:
 	case isInstruction(in):
@@ -152,7 +152,7 @@ func (w *contentWriter) addCalls(m state.ToolCallMessage) {
 	for _, call := range calls {
 		if own {
 			kept, _ := w.KeptOfCall(call)
-			plain := plainCall(call.ID, call.Name, codec.OrNil(call.Input))
+			plain := plainCall(call.ID, call.Name, codec.ValueOrNil(call.Input))
 			c.parts = append(c.parts, restorePart("functionCall", plain, kept))
 		} else {
 			c.parts = append(c.parts, foreignCall(call, !c.hasCall))
@@ -176,7 +176,7 @@ func (w *contentWriter) addResult(i int, m state.ToolResultMessage) {
 	joined := w.isJoined(w.before, m)
 	var part []byte
 	if call := m.Call(); own {
-		plain := plainResponse(call.ID, call.Name, codec.OrNil(m.Content()))
+		plain := plainResponse(call.ID, call.Name, codec.ValueOrNil(m.Content()))
 		part = restorePart("functionResponse", plain, kept)
 	} else {
 		part = w.foreignResponse(i, m)
@@ -196,7 +196,7 @@ func (w *contentWriter) foreignResponse(i int, m state.ToolResultMessage) []byte
 	case "nothing":
 		response = []byte("{}")
 	default:
-		if parts := w.Parts(response); codec.AreParts(parts) {
+		if parts := w.ReadParts(response); codec.AreParts(parts) {
 			response, files = w.textAndFiles(i, parts)
 		}
 		name := "output"
@@ -236,7 +236,7 @@ func (w *contentWriter) encodeParts(i int, m state.TextMessage, own bool) [][]by
 		return ownParts(content)
 	}
 	var encoded [][]byte
-	for _, p := range w.Parts(content) {
+	for _, p := range w.ReadParts(content) {
 		var part []byte
 		switch {
 		case p.Kind == codec.PartText:
@@ -344,7 +344,7 @@ func isInstruction(in string) bool { return in == inInstruction || in == inSnake
 // decodedRole returns the role that a message got when it was decoded, or other
 // if the role of its content was not kept.
 func decodedRole(kept jsontext.Object, other string) string {
-	sent, differs := codec.Sent(kept, "role")
+	sent, differs := codec.SentMember(kept, "role")
 	switch {
 	case !differs:
 		return other

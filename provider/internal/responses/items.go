@@ -132,7 +132,8 @@ func callOf(item jsontext.Object) (codec.Call, bool) {
 			return c, true
 		}
 		c.Input = item.Get("input")
-		c.Kept = codec.Difference(item, plainCall(typ, c.ID, c.Name, state.JSON(c.Input))).WithString("type", typ)
+		c.Kept = codec.Difference(item, plainCall(typ, c.ID, c.Name, state.JSON(c.Input)))
+		c.Kept = c.Kept.WithString("type", typ)
 		return c, jsontext.Kind(c.Input) == "string"
 	case c.ID == "" || !strings.HasSuffix(typ, "_call"):
 		return c, false
@@ -145,7 +146,7 @@ func callOf(item jsontext.Object) (codec.Call, bool) {
 
 // plainCall returns the plain item of a call.
 func plainCall(typ, id, name string, input state.JSON) jsontext.Object {
-	item := jsontext.Object{}.WithString("type", typ).WithString("call_id", id)
+	item := codec.TypedObject(typ).WithString("call_id", id)
 	switch typ {
 	case functionCall:
 		return item.WithString("name", name).With("arguments", codec.InputArguments(input))
@@ -158,7 +159,7 @@ func plainCall(typ, id, name string, input state.JSON) jsontext.Object {
 
 // plainOutput returns the plain item of a result.
 func plainOutput(typ, id string, content []byte) jsontext.Object {
-	return jsontext.Object{}.WithString("type", typ).WithString("call_id", id).With(outputMember(typ), content)
+	return codec.TypedObject(typ).WithString("call_id", id).With(outputMember(typ), content)
 }
 
 func outputMember(typ string) string {

@@ -105,7 +105,7 @@ func (Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Resp
 }
 
 // ReadPart reads a part in the words of the format.
-func (Format) ReadPart(part jsontext.Object) (codec.Part, bool) {
+func ReadPart(part jsontext.Object) (codec.Part, bool) {
 	switch part.String("type") {
 	case "input_text", "output_text":
 		return codec.TextPart(codec.PartText, part.Get("text"))

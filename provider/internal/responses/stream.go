@@ -60,7 +60,8 @@ var textPlaces = map[string]textPlace{
 func (a *assembler) Add(event jsontext.Object) error {
 	typ := event.String("type")
 	if typ == "error" {
-		return codec.ReportedFailure(jsontext.Object{}.With("error", event.Without("type", "sequence_number").JSON()))
+		details := event.Without("type", "sequence_number").JSON()
+		return codec.ReportedFailure(jsontext.Object{}.With("error", details))
 	}
 	if jsontext.Kind(event.Get("response")) == "object" {
 		a.setResponse(typ, event.Object("response"))
@@ -182,7 +183,8 @@ func (p *streamedItem) part(event jsontext.Object, list string) (*codec.Growing,
 	}
 	parts := p.Member(list).AsList()
 	if index > parts.Len()+maxGap {
-		return nil, &fault.Error{Path: jsontext.Path("$", list+"_index"), Got: "is too far behind the other parts"}
+		path := jsontext.Path("$", list+"_index")
+		return nil, &fault.Error{Path: path, Got: "is too far behind the other parts"}
 	}
 	return parts.Element(index), nil
 }

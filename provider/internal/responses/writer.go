@@ -35,9 +35,9 @@ func (w *itemWriter) add(i int, m state.Message) {
 		if typ == "" {
 			typ = outputType(functionCall)
 		}
-		w.addItem(codec.Restore(plainOutput(typ, m.Call().ID, codec.OrNil(m.Content())), kept))
+		w.addItem(codec.Restore(plainOutput(typ, m.Call().ID, codec.ValueOrNil(m.Content())), kept))
 	case state.UnknownMessage:
-		if item, _, ok := w.Item(i, m); ok {
+		if item, _, ok := w.KeptItem(i, m); ok {
 			w.items = append(w.items, item)
 		}
 	}
@@ -46,10 +46,11 @@ func (w *itemWriter) add(i int, m state.Message) {
 func (w *itemWriter) addItem(item jsontext.Object) { w.items = append(w.items, item.JSON()) }
 
 func textItem(m state.TextMessage, kept jsontext.Object) jsontext.Object {
-	content := codec.OrNil(m.Content())
+	content := codec.ValueOrNil(m.Content())
 	plain := plainMessage(m.Role(), content)
 	item := codec.Restore(plain, kept)
-	if sent, _ := messageContent(m.Role(), item.Get("content")); !codec.Equal(sent, content) { // it was changed since
+	if sent, _ := messageContent(m.Role(), item.Get("content")); !codec.EqualJSON(sent, content) {
+		// The message was changed since.
 		item = codec.Restore(plain, kept, "content")
 	}
 	return item
@@ -66,7 +67,9 @@ func (w *itemWriter) addCall(c state.ToolCall) {
 	}
 	plain := plainCall(typ, c.ID, c.Name, c.Input)
 	item := codec.Restore(plain, kept)
-	if sent, _ := callOf(item); sent.ID != c.ID || sent.Name != c.Name || !codec.Equal(sent.Input, codec.OrNil(c.Input)) { // it was changed since
+	sent, _ := callOf(item)
+	if sent.ID != c.ID || sent.Name != c.Name || !codec.EqualJSON(sent.Input, codec.ValueOrNil(c.Input)) {
+		// The call was changed since.
 		item = codec.Restore(plain, kept, "call_id", "name", "arguments", "input")
 	}
 	w.addItem(item)
@@ -79,7 +82,7 @@ func (w *itemWriter) foreignContent(i int, m state.TextMessage) []byte {
 	if jsontext.Kind(content) == "string" {
 		return content
 	}
-	parts := w.Parts(content)
+	parts := w.ReadParts(content)
 	if len(parts) == 0 {
 		w.Omit(i, "text without content")
 		return nil
@@ -99,7 +102,8 @@ func (w *itemWriter) encodeParts(i int, role string, parts []codec.Part) [][]byt
 			role != "assistant" && (typ == "input_image" || typ == "input_file"):
 			encoded = append(encoded, p.Members.JSON()) // the words of the format
 		case p.Kind == codec.PartText:
-			encoded = append(encoded, jsontext.Object{}.WithString("type", textType(role)).With("text", p.Text).JSON())
+			text := codec.TypedObject(textType(role)).With("text", p.Text)
+			encoded = append(encoded, text.JSON())
 		case p.IsMedia() && p.Kind != codec.PartAudio && role != "assistant":
 			encoded = append(encoded, mediaPart(p).JSON())
 		default:
@@ -111,9 +115,9 @@ func (w *itemWriter) encodeParts(i int, role string, parts []codec.Part) [][]byt
 
 func mediaPart(p codec.Part) jsontext.Object {
 	if p.Kind == codec.PartImage {
-		return jsontext.Object{}.WithString("type", "input_image").WithString("image_url", p.DataURL())
+		return codec.TypedObject("input_image").WithString("image_url", p.DataURL())
 	}
-	file := jsontext.Object{}.WithString("type", "input_file")
+	file := codec.TypedObject("input_file")
 	if p.Data == "" {
 		return file.WithString("file_url", p.URL)
 	}
@@ -133,10 +137,10 @@ func (w *itemWriter) addForeignResult(i int, m state.ToolResultMessage) {
 		typ = w.types[c.ID]
 	}
 	typ = outputType(typ)
-	content, text := codec.OrNil(m.Content()), jsontext.AppendQuote(nil, m.Text())
+	content, text := codec.ValueOrNil(m.Content()), jsontext.AppendQuote(nil, m.Text())
 	switch typ {
 	case outputType(functionCall), outputType(customCall):
-		if parts := w.Parts(content); codec.AreParts(parts) {
+		if parts := w.ReadParts(content); codec.AreParts(parts) {
 			content = jsontext.Array(w.encodeParts(i, "user", parts))
 		} else {
 			content = text
@@ -168,7 +172,7 @@ func shellOutput(m state.ToolResultMessage) []byte {
 	if m.IsError() {
 		stdout, stderr, code = "", m.Text(), "1"
 	}
-	outcome := jsontext.Object{}.WithString("type", "exit").With("exit_code", []byte(code))
-	run := jsontext.Object{}.WithString("stdout", stdout).WithString("stderr", stderr).With("outcome", outcome.JSON())
-	return jsontext.Array([][]byte{run.JSON()})
+	outcome := codec.TypedObject("exit").With("exit_code", []byte(code))
+	run := jsontext.Object{}.WithString("stdout", stdout).WithString("stderr", stderr)
+	return jsontext.Array([][]byte{run.With("outcome", outcome.JSON()).JSON()})
 }
