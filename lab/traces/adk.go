@@ -5,17 +5,19 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/agentstate/state/lab/traces/loose"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 )
 
 // isSession tells an ADK session from other objects with events.
 func isSession(o jsontext.Object) bool {
-	events := elements(o.Get("events"))
+	events := loose.Elements(o.Get("events"))
 	if len(events) == 0 {
-		return hasAny("app_name", "appName", "user_id", "userId")(o)
+		return loose.Has("app_name", "appName", "user_id", "userId")(o)
 	}
-	return members(events[0]).Get("author") != nil
+	return loose.Members(events[0]).Get("author") != nil
 }
 
 // event reads an event of an ADK session, in snake or in camel case:
@@ -30,10 +32,10 @@ func isSession(o jsontext.Object) bool {
 // event has the event's other members. An event without parts, such as one that
 // only changes the session's state, passes through.
 func (c *conversation) event(e *entry, o jsontext.Object) error {
-	ev := event{author: text(o.Get("author")), rest: o.Without("content")}
-	ev.time = seconds(text(o.Get("timestamp")))
-	content := members(o.Get("content"))
-	ev.role = text(content.Get("role"))
+	ev := event{author: loose.Text(o.Get("author")), rest: o.Without("content")}
+	ev.time = seconds(loose.Text(o.Get("timestamp")))
+	content := loose.Members(o.Get("content"))
+	ev.role = loose.Text(content.Get("role"))
 	if ev.role == "" {
 		ev.role = "model"
 		if ev.author == "user" {
@@ -43,7 +45,7 @@ func (c *conversation) event(e *entry, o jsontext.Object) error {
 	if ev.author == "" {
 		ev.author = ev.role
 	}
-	parts := elements(content.Get("parts"))
+	parts := loose.Elements(content.Get("parts"))
 	if len(parts) == 0 {
 		m, err := message("event", jsontext.Object{}.WithString("role", ev.role), o)
 		if err == nil {
@@ -51,7 +53,7 @@ func (c *conversation) event(e *entry, o jsontext.Object) error {
 		}
 		return err
 	}
-	if role := content.Get("role"); jsontext.Kind(role) == "string" && text(role) != "" {
+	if role := content.Get("role"); jsontext.Kind(role) == "string" && loose.Text(role) != "" {
 		content = content.Without("role")
 	}
 	ev.rest = append(ev.rest, content.Without("parts")...)
@@ -147,9 +149,9 @@ func kindOf(part jsontext.Object) (kind, in string) {
 
 // runOf returns how many parts at the start are of one kind.
 func runOf(parts [][]byte) (kind string, n int) {
-	kind, _ = kindOf(members(parts[0]))
+	kind, _ = kindOf(loose.Members(parts[0]))
 	for n = 1; n < len(parts); n++ {
-		if next, _ := kindOf(members(parts[n])); next != kind {
+		if next, _ := kindOf(loose.Members(parts[n])); next != kind {
 			break
 		}
 	}
@@ -160,7 +162,7 @@ func runOf(parts [][]byte) (kind string, n int) {
 // with nothing but text, else the parts.
 func contentOf(parts [][]byte) []byte {
 	if len(parts) == 1 {
-		part := members(parts[0])
+		part := loose.Members(parts[0])
 		if len(part) == 1 && jsontext.Kind(part.Get("text")) == "string" {
 			return part.Get("text")
 		}
@@ -168,8 +170,8 @@ func contentOf(parts [][]byte) []byte {
 	content := make([][]byte, len(parts))
 	for i, raw := range parts {
 		content[i] = raw
-		if part := members(raw); jsontext.Kind(part.Get("text")) == "string" {
-			content[i] = object(jsontext.Object{}.WithString("type", "text"), part)
+		if part := loose.Members(raw); jsontext.Kind(part.Get("text")) == "string" {
+			content[i] = loose.Join(jsontext.Object{}.WithString("type", "text"), part)
 		}
 	}
 	return jsontext.Array(content)
@@ -177,25 +179,25 @@ func contentOf(parts [][]byte) []byte {
 
 // functionCall returns the call in a part as a message has it.
 func functionCall(part []byte) []byte {
-	outer := members(part)
+	outer := loose.Members(part)
 	_, in := kindOf(outer)
-	id, rest := takeText(members(outer.Get(in)), "id")
-	name, rest := takeText(rest, "name")
+	id, rest := loose.TakeText(loose.Members(outer.Get(in)), "id")
+	name, rest := loose.TakeText(rest, "name")
 	own := jsontext.Object{id, name}.With("input", input(rest.Get("args")))
-	return object(own, append(rest.Without("args"), outer.Without(in)...))
+	return loose.Join(own, append(rest.Without("args"), outer.Without(in)...))
 }
 
 // functionResponse adds the result in a part.
 func (c *conversation) functionResponse(e *entry, ev *event, part []byte) error {
-	outer := members(part)
+	outer := loose.Members(part)
 	_, in := kindOf(outer)
-	response := members(outer.Get(in))
+	response := loose.Members(outer.Get(in))
 	own := jsontext.Object{}.WithString("role", ev.role).With("content", response.Get("response"))
 	rest := append(ev.take(), outer.Without(in)...)
 	if about := response.Without("response"); len(about) > 0 {
 		rest = append(rest, jsontext.Member{Name: "function_response", Value: about.JSON()})
 	}
-	return c.answer(e, text(response.Get("id")), text(response.Get("name")), ev.author, own, rest)
+	return c.answer(e, loose.Text(response.Get("id")), loose.Text(response.Get("name")), ev.author, own, rest)
 }
 
 // seconds returns the time of a number of seconds, to the microsecond, which is

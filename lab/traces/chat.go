@@ -3,6 +3,8 @@ package traces
 import (
 	"time"
 
+	"github.com/agentstate/state/lab/traces/loose"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 )
@@ -16,7 +18,7 @@ import (
 //
 // What is said in any other role is taken as said to the model.
 func (c *conversation) chat(e *entry, o jsontext.Object) error {
-	switch role := text(o.Get("role")); {
+	switch role := loose.Text(o.Get("role")); {
 	case role == "assistant":
 		return c.chatTurn(e, o)
 	case role == "tool", role == "function":
@@ -53,7 +55,7 @@ func roleOf(o jsontext.Object) (role, rest jsontext.Object) {
 func (c *conversation) chatTurn(e *entry, o jsontext.Object) error {
 	agent := "assistant"
 	for _, name := range []string{"name", "agent"} {
-		if by := text(o.Get(name)); by != "" {
+		if by := loose.Text(o.Get(name)); by != "" {
 			agent = by
 		}
 	}
@@ -90,9 +92,9 @@ func saysSomething(content []byte) bool {
 	case "nothing", "null":
 		return false
 	case "string":
-		return text(content) != ""
+		return loose.Text(content) != ""
 	case "array":
-		return len(elements(content)) > 0
+		return len(loose.Elements(content)) > 0
 	}
 	return true
 }
@@ -101,7 +103,7 @@ func saysSomething(content []byte) bool {
 // in. That the member is there says nothing: it may be null, [], or a call
 // without a name.
 func chatCalls(o jsontext.Object) (calls [][]byte, from string) {
-	for _, element := range elements(o.Get("tool_calls")) {
+	for _, element := range loose.Elements(o.Get("tool_calls")) {
 		calls = append(calls, chatCall(element))
 	}
 	if len(calls) > 0 {
@@ -109,7 +111,7 @@ func chatCalls(o jsontext.Object) (calls [][]byte, from string) {
 	}
 	// What there was before tool_calls.
 	old := o.Get("function_call")
-	if text(members(old).Get("name")) != "" {
+	if loose.Text(loose.Members(old).Get("name")) != "" {
 		return [][]byte{chatCall(old)}, "function_call"
 	}
 	return nil, ""
@@ -121,20 +123,20 @@ func chatCall(raw []byte) []byte {
 	if err != nil { // no object: a call of nothing
 		return jsontext.Object{}.With("value", raw).JSON()
 	}
-	id, rest := takeText(o, "id")
+	id, rest := loose.TakeText(o, "id")
 	fn, err := jsontext.Members(rest.Get("function"))
 	if err != nil { // no object
-		name, rest := takeText(rest, "name")
+		name, rest := loose.TakeText(rest, "name")
 		own := jsontext.Object{id, name}.With("input", input(rest.Get("arguments")))
-		return object(own, rest.Without("arguments"))
+		return loose.Join(own, rest.Without("arguments"))
 	}
-	name, more := takeText(fn, "name")
+	name, more := loose.TakeText(fn, "name")
 	own := jsontext.Object{id, name}.With("input", input(more.Get("arguments")))
 	rest = rest.Without("function")
 	if more = more.Without("arguments"); len(more) > 0 {
 		rest = rest.With("function", more.JSON())
 	}
-	return object(own, rest)
+	return loose.Join(own, rest)
 }
 
 // chatResult reads a tool's message. SWE-agent has a list of the calls that it
@@ -143,7 +145,7 @@ func (c *conversation) chatResult(e *entry, o jsontext.Object) error {
 	own, rest := roleOf(o)
 	own, rest = own.With("content", o.Get("content")), rest.Without("content")
 	for _, id := range answeredIDs(o) {
-		if err := c.answer(e, id, text(o.Get("name")), text(o.Get("agent")), own, rest); err != nil {
+		if err := c.answer(e, id, loose.Text(o.Get("name")), loose.Text(o.Get("agent")), own, rest); err != nil {
 			return err
 		}
 	}
@@ -153,14 +155,14 @@ func (c *conversation) chatResult(e *entry, o jsontext.Object) error {
 // answeredIDs returns the ids of the calls that a tool's message answers, at
 // least one, which is "" if the message has none.
 func answeredIDs(o jsontext.Object) []string {
-	id := text(o.Get("tool_call_id"))
-	list := elements(o.Get("tool_call_ids"))
+	id := loose.Text(o.Get("tool_call_id"))
+	list := loose.Elements(o.Get("tool_call_ids"))
 	if id != "" || len(list) == 0 {
 		return []string{id}
 	}
 	ids := make([]string, len(list))
 	for i, element := range list {
-		ids[i] = text(element)
+		ids[i] = loose.Text(element)
 	}
 	return ids
 }

@@ -3,6 +3,8 @@ package traces
 import (
 	"time"
 
+	"github.com/agentstate/state/lab/traces/loose"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 )
@@ -42,7 +44,7 @@ func (c *conversation) turn(e *entry, agent string, at time.Time, output ...stat
 		if !ok {
 			continue
 		}
-		tools := elements(members([]byte(m.Raw())).Get("tools"))
+		tools := loose.Elements(loose.Members([]byte(m.Raw())).Get("tools"))
 		for i, tc := range calls.Calls() {
 			c.unanswered = append(c.unanswered, &call{tc, tools[i], step, agent})
 		}
@@ -123,7 +125,7 @@ func (c *conversation) take(id, name, agent string) *call {
 // it is not part of the last one.
 func (c *conversation) read(path string, raw []byte, f *log) error {
 	e := entry{path: path, raw: raw, step: len(c.run.Steps)}
-	if err := f.read(c, &e, members(raw)); err != nil {
+	if err := f.read(c, &e, loose.Members(raw)); err != nil {
 		return err
 	}
 	c.run.entries = append(c.run.entries, e)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/agentstate/state/lab/traces/loose"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
@@ -46,7 +48,7 @@ func readExchanges(list []byte) (File, error) {
 	var file File
 	var talks threads
 	var errs []error
-	exchanges := elements(list)
+	exchanges := loose.Elements(list)
 	for i, raw := range exchanges {
 		path := jsontext.Index("$.exchanges", i)
 		o, err := jsontext.Members(raw)
@@ -74,11 +76,11 @@ func readExchanges(list []byte) (File, error) {
 
 // exchangeOf returns a recorded exchange, or says what it is instead.
 func exchangeOf(path string, o jsontext.Object) (x *exchange, other string) {
-	w, other := wireOf(text(o.Get("api")))
+	w, other := wireOf(loose.Text(o.Get("api")))
 	if w == nil {
 		return nil, other
 	}
-	status, err := strconv.Atoi(text(o.Get("status")))
+	status, err := strconv.Atoi(loose.Text(o.Get("status")))
 	x = &exchange{
 		wire: w, requestPath: path + ".request", responsePath: path + ".response",
 		request: value(o, "request"), response: value(o, "response"),
@@ -87,8 +89,8 @@ func exchangeOf(path string, o jsontext.Object) (x *exchange, other string) {
 	if events := value(o, "stream"); x.response == nil && events != nil {
 		x.responsePath = path + ".stream"
 		x.stream = [][]byte{}
-		for _, event := range elements(events) {
-			if data := members(event).Get("data"); data != nil {
+		for _, event := range loose.Elements(events) {
+			if data := loose.Members(event).Get("data"); data != nil {
 				x.stream = append(x.stream, eventOf(data))
 			}
 		}
@@ -175,7 +177,7 @@ func (x *exchange) decode() {
 		case errors.As(err, &refused):
 			x.accepted = false
 		case !x.accepted: // what comes with a refusal may be anything
-		case x.wire.isResponse(members(x.response)):
+		case x.wire.isResponse(loose.Members(x.response)):
 			x.failAnswer("$", err)
 		default:
 			x.other = "an answer that is no response of " + x.wire.name

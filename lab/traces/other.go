@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/agentstate/state/lab/traces/loose"
+
 	"github.com/agentstate/state/internal/jsontext"
 )
 
@@ -13,20 +15,20 @@ var others = []struct {
 	what string
 	is   func(o jsontext.Object) bool
 }{
-	{"an evaluation set", hasAny("eval_cases", "expected_tool_use")},
+	{"an evaluation set", loose.Has("eval_cases", "expected_tool_use")},
 	{"a realtime session", func(o jsontext.Object) bool {
-		events := elements(o.Get("events"))
-		return len(events) > 0 && members(events[0]).Get("direction") != nil
+		events := loose.Elements(o.Get("events"))
+		return len(events) > 0 && loose.Members(events[0]).Get("direction") != nil
 	}},
 	{"a Gemini interaction", func(o jsontext.Object) bool {
 		return o.Get("steps") != nil && o.Get("status") != nil
 	}},
-	{"the stream of a Gemini interaction", hasAny("event_type")},
+	{"the stream of a Gemini interaction", loose.Has("event_type")},
 	{"a Bedrock Converse response", func(o jsontext.Object) bool {
-		return o.Get("stopReason") != nil && members(o.Get("output")).Get("message") != nil
+		return o.Get("stopReason") != nil && loose.Members(o.Get("output")).Get("message") != nil
 	}},
-	{"the stream of a Bedrock Converse response", hasAny("messageStart", "contentBlockStart", "contentBlockDelta")},
-	{"JSON-RPC frames", hasAny("jsonrpc")},
+	{"the stream of a Bedrock Converse response", loose.Has("messageStart", "contentBlockStart", "contentBlockDelta")},
+	{"JSON-RPC frames", loose.Has("jsonrpc")},
 }
 
 // otherOf says what an object is if it is of a kind that is known and no
@@ -44,11 +46,11 @@ func otherOf(o jsontext.Object) string {
 func describe(data []byte) string {
 	switch kind := jsontext.Kind(data); kind {
 	case "array":
-		list := elements(data)
+		list := loose.Elements(data)
 		if len(list) == 0 {
 			return "an empty array"
 		}
-		if what := otherOf(members(list[0])); what != "" {
+		if what := otherOf(loose.Members(list[0])); what != "" {
 			return what
 		}
 		return "an array, and its first element is " + describe(list[0])
@@ -56,7 +58,7 @@ func describe(data []byte) string {
 	default:
 		return "JSON of type " + kind
 	}
-	o := members(data)
+	o := loose.Members(data)
 	if what := otherOf(o); what != "" {
 		return what
 	}

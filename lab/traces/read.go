@@ -22,6 +22,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agentstate/state/lab/traces/loose"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
@@ -75,8 +77,8 @@ type log struct {
 
 var logs = []log{
 	{"τ-bench", "traj", func(jsontext.Object) bool { return true }, (*conversation).chat, chatSent},
-	{"SWE-agent", "history", hasAny("trajectory", "info", "environment"), (*conversation).chat, chatSent},
-	{"mini-swe-agent", "messages", hasAny("trajectory_format", "info"), (*conversation).chat, chatSent},
+	{"SWE-agent", "history", loose.Has("trajectory", "info", "environment"), (*conversation).chat, chatSent},
+	{"mini-swe-agent", "messages", loose.Has("trajectory_format", "info"), (*conversation).chat, chatSent},
 	{"ADK session", "events", isSession, (*conversation).event, adkSent},
 }
 
@@ -88,17 +90,6 @@ func logOf(o jsontext.Object) *log {
 		}
 	}
 	return nil
-}
-
-func hasAny(names ...string) func(jsontext.Object) bool {
-	return func(o jsontext.Object) bool {
-		for _, name := range names {
-			if o.Get(name) != nil {
-				return true
-			}
-		}
-		return false
-	}
 }
 
 // Read returns what is in a file, told by its shape: a log, an array of logs,
@@ -154,7 +145,7 @@ func readArray(data []byte) (File, error) {
 	isLog := false
 	for i, element := range list {
 		path := jsontext.Index("$", i)
-		o := members(element)
+		o := loose.Members(element)
 		l := logOf(o)
 		if l == nil {
 			errs = append(errs, &fault.Error{Path: path, Got: "not a trace: " + describe(element)})

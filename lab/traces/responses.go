@@ -3,6 +3,8 @@ package traces
 import (
 	"time"
 
+	"github.com/agentstate/state/lab/traces/loose"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 )
@@ -10,11 +12,11 @@ import (
 // isResponse and isResponseResult tell what mini-swe-agent has recorded from the
 // Responses API. Neither has a role.
 func isResponse(o jsontext.Object) bool {
-	return text(o.Get("role")) == "" && jsontext.Kind(o.Get("output")) == "array"
+	return loose.Text(o.Get("role")) == "" && jsontext.Kind(o.Get("output")) == "array"
 }
 
 func isResponseResult(o jsontext.Object) bool {
-	return text(o.Get("role")) == "" && text(o.Get("type")) == "function_call_output"
+	return loose.Text(o.Get("role")) == "" && loose.Text(o.Get("type")) == "function_call_output"
 }
 
 // response reads a turn. Its output is a list of items:
@@ -44,12 +46,12 @@ func (c *conversation) response(e *entry, o jsontext.Object) error {
 		calls = nil
 		return add("tool_call", own, nil)
 	}
-	for _, raw := range elements(o.Get("output")) {
+	for _, raw := range loose.Elements(o.Get("output")) {
 		item, err := jsontext.Members(raw)
 		if err != nil {
 			item = jsontext.Object{}.With("value", raw)
 		}
-		typ := text(jsontext.Object(item).Get("type"))
+		typ := loose.Text(jsontext.Object(item).Get("type"))
 		if typ == "function_call" {
 			calls = append(calls, responseCall(item))
 			continue
@@ -82,15 +84,15 @@ func (c *conversation) response(e *entry, o jsontext.Object) error {
 // responseCall returns a call whose id is the one that results refer to. The
 // item has an id too, which stays beside it.
 func responseCall(item jsontext.Object) []byte {
-	id, rest := takeText(item, "call_id")
-	name, rest := takeText(rest, "name")
+	id, rest := loose.TakeText(item, "call_id")
+	name, rest := loose.TakeText(rest, "name")
 	id.Name = "id"
 	own := jsontext.Object{id, name}.With("input", input(rest.Get("arguments")))
-	return object(own, rest.Without("arguments"))
+	return loose.Join(own, rest.Without("arguments"))
 }
 
 // responseResult reads {"type": "function_call_output", "call_id": "…", "output": "…"}.
 func (c *conversation) responseResult(e *entry, o jsontext.Object) error {
 	own := jsontext.Object{}.WithString("role", "tool").With("content", o.Get("output"))
-	return c.answer(e, text(o.Get("call_id")), "", "", own, o.Without("output"))
+	return c.answer(e, loose.Text(o.Get("call_id")), "", "", own, o.Without("output"))
 }

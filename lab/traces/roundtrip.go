@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/agentstate/state/lab/traces/loose"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/provider"
@@ -68,7 +70,7 @@ func (x *exchange) checkAnswer() {
 	}
 	body, err := x.encode(provider.Request{Messages: x.result.Output})
 	if err == nil && x.stream == nil {
-		err = same(jsontext.Array(x.wire.said(members(x.response))), jsontext.Array(elements(members(body).Get(x.wire.conversation))))
+		err = same(jsontext.Array(x.wire.said(loose.Members(x.response))), jsontext.Array(loose.Elements(loose.Members(body).Get(x.wire.conversation))))
 	}
 	var back provider.Request
 	if err == nil {
@@ -108,8 +110,8 @@ func same(want, got []byte) error {
 func difference(path string, a, b []byte) string {
 	switch {
 	case jsontext.Kind(a) == "object" && jsontext.Kind(b) == "object":
-		other := members(b)
-		for _, m := range members(a) {
+		other := loose.Members(b)
+		for _, m := range loose.Members(a) {
 			if !state.JSON(m.Value).Equal(state.JSON(other.Get(m.Name))) {
 				return difference(jsontext.Path(path, m.Name), m.Value, other.Get(m.Name))
 			}
@@ -119,8 +121,8 @@ func difference(path string, a, b []byte) string {
 			return jsontext.Path(path, m.Name)
 		}
 	case jsontext.Kind(a) == "array" && jsontext.Kind(b) == "array":
-		other := elements(b)
-		for i, element := range elements(a) {
+		other := loose.Elements(b)
+		for i, element := range loose.Elements(a) {
 			at := jsontext.Index(path, i)
 			if i >= len(other) {
 				return at
@@ -129,7 +131,7 @@ func difference(path string, a, b []byte) string {
 				return difference(at, element, other[i])
 			}
 		}
-		return jsontext.Index(path, len(elements(a)))
+		return jsontext.Index(path, len(loose.Elements(a)))
 	}
 	return path
 }

@@ -2,6 +2,7 @@ package traces
 
 import (
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/lab/traces/loose"
 )
 
 // What a harness sent to a provider is not in its log, but can be told from it:
@@ -13,17 +14,17 @@ import (
 // not send.
 func chatSent(run *Run, entries [][]byte) *exchange {
 	for _, raw := range entries {
-		if isResponse(members(raw)) {
+		if isResponse(loose.Members(raw)) {
 			return responsesSent(run, entries)
 		}
 	}
 	var sent [][]byte
 	var last jsontext.Object
 	for _, raw := range entries {
-		o := members(raw)
-		switch text(o.Get("role")) {
+		o := loose.Members(raw)
+		switch loose.Text(o.Get("role")) {
 		case "tool":
-			if text(o.Get("tool_call_id")) != "" {
+			if loose.Text(o.Get("tool_call_id")) != "" {
 				sent = append(sent, raw)
 				break
 			}
@@ -39,7 +40,7 @@ func chatSent(run *Run, entries [][]byte) *exchange {
 		last = o
 	}
 	x := &exchange{wire: openAIChat, requestPath: run.Path, responsePath: run.Path, accepted: true}
-	if text(last.Get("role")) == "assistant" {
+	if loose.Text(last.Get("role")) == "assistant" {
 		choice := jsontext.Object{}.With("message", sent[len(sent)-1]).JSON()
 		x.response = jsontext.Object{}.With("choices", jsontext.Array([][]byte{choice})).JSON()
 		sent = sent[:len(sent)-1]
@@ -54,12 +55,12 @@ func responsesSent(run *Run, entries [][]byte) *exchange {
 	x := &exchange{wire: openAIResponses, requestPath: run.Path, responsePath: run.Path, accepted: true}
 	var sent, turn [][]byte
 	for _, raw := range entries {
-		o := members(raw)
-		role := text(o.Get("role"))
+		o := loose.Members(raw)
+		role := loose.Text(o.Get("role"))
 		switch {
 		case isResponse(o):
 			sent = append(sent, turn...)
-			turn, x.response = elements(o.Get("output")), raw
+			turn, x.response = loose.Elements(o.Get("output")), raw
 			continue
 		case isResponseResult(o), role == "system", role == "developer", role == "user", role == "assistant":
 			sent = append(append(sent, turn...), raw)
@@ -80,17 +81,17 @@ func adkSent(run *Run, entries [][]byte) *exchange {
 	var sent [][]byte
 	answer := false // the last one is
 	for _, raw := range entries {
-		o := members(raw)
-		content := members(o.Get("content"))
-		if parts := elements(content.Get("parts")); len(parts) == 0 || string(o.Get("partial")) == "true" {
+		o := loose.Members(raw)
+		content := loose.Members(o.Get("content"))
+		if parts := loose.Elements(content.Get("parts")); len(parts) == 0 || string(o.Get("partial")) == "true" {
 			continue
 		}
 		sent = append(sent, o.Get("content"))
 		answer = false
-		if author := text(o.Get("author")); author != "user" {
+		if author := loose.Text(o.Get("author")); author != "user" {
 			x.accepted = x.accepted && (agent == "" || agent == author)
 			agent = author
-			answer = text(content.Get("role")) == "model"
+			answer = loose.Text(content.Get("role")) == "model"
 		}
 	}
 	if answer {

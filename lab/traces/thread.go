@@ -2,6 +2,7 @@ package traces
 
 import (
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/lab/traces/loose"
 )
 
 // threads puts exchanges in conversations. An application sends the whole
@@ -45,7 +46,7 @@ func (t *thread) continued(x *exchange) (news []state.Message, ok bool) {
 		return nil, false
 	}
 	msgs := x.asked.Messages
-	if after := text(members([]byte(x.asked.Settings)).Get("previous_response_id")); after != "" {
+	if after := loose.Text(loose.Members([]byte(x.asked.Settings)).Get("previous_response_id")); after != "" {
 		return msgs, after == t.last.result.ID
 	}
 	before := t.last.asked.Messages

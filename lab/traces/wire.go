@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/agentstate/state/lab/traces/loose"
+
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/transcript"
@@ -35,7 +37,7 @@ var (
 			return jsontext.Kind(o.Get("choices")) == "array" || isFailure(o, "type", "param")
 		},
 		isEvent: func(o jsontext.Object) bool {
-			return jsontext.Kind(o.Get("choices")) == "array" && text(o.Get("object")) != "chat.completion"
+			return jsontext.Kind(o.Get("choices")) == "array" && loose.Text(o.Get("object")) != "chat.completion"
 		},
 		said: func(body jsontext.Object) [][]byte {
 			return spoken("assistant", first(body.Get("choices"), "message"))
@@ -45,20 +47,20 @@ var (
 		name: "OpenAI Responses", api: "openai_responses", format: provider.OpenAIResponses, profile: transcript.OpenAIResponses,
 		conversation: "input",
 		isResponse: func(o jsontext.Object) bool {
-			return jsontext.Kind(o.Get("output")) == "array" && text(o.Get("object")) == "response"
+			return jsontext.Kind(o.Get("output")) == "array" && loose.Text(o.Get("object")) == "response"
 		},
-		isEvent: func(o jsontext.Object) bool { return strings.HasPrefix(text(o.Get("type")), "response.") },
-		said:    func(body jsontext.Object) [][]byte { return elements(body.Get("output")) },
+		isEvent: func(o jsontext.Object) bool { return strings.HasPrefix(loose.Text(o.Get("type")), "response.") },
+		said:    func(body jsontext.Object) [][]byte { return loose.Elements(body.Get("output")) },
 	}
 	anthropic = &wire{
 		name: "Anthropic", api: "anthropic_messages", format: provider.Anthropic, profile: transcript.Anthropic,
 		conversation: "messages",
 		isResponse: func(o jsontext.Object) bool {
-			return text(o.Get("type")) == "message" && jsontext.Kind(o.Get("content")) == "array" ||
-				text(o.Get("type")) == "error" && o.Get("error") != nil
+			return loose.Text(o.Get("type")) == "message" && jsontext.Kind(o.Get("content")) == "array" ||
+				loose.Text(o.Get("type")) == "error" && o.Get("error") != nil
 		},
 		isEvent: func(o jsontext.Object) bool {
-			switch text(o.Get("type")) {
+			switch loose.Text(o.Get("type")) {
 			case "message_start", "message_delta", "message_stop", "ping",
 				"content_block_start", "content_block_delta", "content_block_stop":
 				return true
@@ -89,7 +91,7 @@ func isFailure(o jsontext.Object, names ...string) bool {
 	if len(o) != 1 {
 		return false
 	}
-	return hasAny(names...)(members(o.Get("error")))
+	return loose.Has(names...)(loose.Members(o.Get("error")))
 }
 
 func isGemini(o jsontext.Object) bool {
@@ -98,11 +100,11 @@ func isGemini(o jsontext.Object) bool {
 
 // first returns a member of the first element of an array, if it is there.
 func first(list []byte, name string) [][]byte {
-	choices := elements(list)
+	choices := loose.Elements(list)
 	if len(choices) == 0 {
 		return nil
 	}
-	value := members(choices[0]).Get(name)
+	value := loose.Members(choices[0]).Get(name)
 	if jsontext.Kind(value) != "object" {
 		return nil
 	}
@@ -113,7 +115,7 @@ func first(list []byte, name string) [][]byte {
 func spoken(role string, entries [][]byte) [][]byte {
 	var list [][]byte
 	for _, raw := range entries {
-		entry := members(raw)
+		entry := loose.Members(raw)
 		if jsontext.Kind(entry.Get("role")) != "string" {
 			entry = entry.WithString("role", role)
 		}
