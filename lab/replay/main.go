@@ -1,28 +1,27 @@
-// Replay plays recorded runs of agents through a State: τ-bench, SWE-agent and
-// mini-swe-agent trajectories, sessions of the ADK, recorded exchanges with
-// providers, and bodies and streams of their responses.
+// Command replay plays recordings of agents through a State: trajectories of
+// τ-bench, SWE-agent and mini-swe-agent, ADK sessions, exchanges with providers, and
+// the bodies and streams of their responses.
 //
-//	go run ./examples/replay [-verify] [-files] PATH…
+//	go -C lab run ./replay [-verify] [-files] PATH…
 //
-// A PATH is a file, or a folder in which all .json and .traj files are tried.
-// Each turn of a model becomes an InferenceResult with the conversation that it
-// was given, what it said, the tool results that followed, and the turn as it is
-// in the file, byte for byte. How traces are read and played is in
-// internal/traces; begin with its play.go.
+// A PATH is a file, or a folder whose .json and .traj files are read. Each turn of a
+// model becomes an InferenceResult with the conversation before it, the output, the
+// tool results that followed, and the turn in the file byte for byte. Package
+// lab/traces does the reading and playing. Its play.go is the place to begin.
 //
-// With -verify the state is checked after every step: messages decode and encode
-// without loss and hold all that the file had, Export and Import give the same
-// state, and a fork taken there is not changed by any later step. What went over
-// the wire is encoded again and has to be the same. What a provider accepted has
-// to pass transcript.Check, and so has what is left of it when it is trimmed to
-// any length. Repaired for any other provider it has to pass, too, and so once
-// the model's answer is added.
+// With -verify, the command checks the following. After every step, messages decode
+// and encode without loss and hold everything in the file, Export and Import restore
+// the State, and later steps do not change a fork. Every request and response is
+// equal after it was decoded and encoded. A conversation that a provider accepted
+// passes transcript.Check, also after it was trimmed to any length. Every
+// conversation passes after it was repaired for any provider, with and without the
+// answer of the model.
 //
-// The report has a row for each kind of trace, and with -files one for each file.
-// JSON of other kinds in a folder is named and counted.
+// The report has a row for each kind of recording, and with -files a row for each
+// file. It names and counts other JSON in folders.
 //
-// It exits with 1 if anything could not be read or played or failed a check, and
-// if there was nothing to play.
+// The exit status is 1 if something could not be read or played, if a check failed,
+// or if there was nothing to play.
 package main
 
 import (
@@ -47,7 +46,7 @@ func main() {
 	}
 	flag.Parse()
 	var paths []string
-	for flag.NArg() > 0 { // a flag may also come after a path
+	for flag.NArg() > 0 { // flags may follow paths
 		paths = append(paths, flag.Arg(0))
 		_ = flag.CommandLine.Parse(flag.Args()[1:]) // exits on an error
 	}
@@ -86,7 +85,7 @@ func (r *report) replay(paths []string, progress io.Writer) {
 		played := traces.PlayFile(data, traces.Options{Verify: r.verify, Progress: p.step})
 		if len(played.Kinds) > 0 {
 			r.played(file.Path, len(data), played)
-		} else if file.Given && played.Err == nil { // somebody thinks that it is a trace
+		} else if file.Given && played.Err == nil { // the caller takes it for a recording
 			r.failed(file.Path, errors.New("not a trace: "+strings.Join(slices.Compact(played.Others), ", ")))
 			continue
 		}
@@ -99,13 +98,13 @@ func (r *report) replay(paths []string, progress io.Writer) {
 	}
 }
 
-// progress says on a long run how far it is. A terminal gets one line that is
-// written over; anything else gets lines, seldom, and none if the run is short.
+// progress prints the file and the step of a long run. On a terminal it overwrites
+// one line. Elsewhere it prints a line every two seconds, none for a short run.
 type progress struct {
 	to       io.Writer
 	terminal bool
 	files    int
-	at       string // which file
+	at       string // the file
 	next     time.Time
 	shown    bool
 }
@@ -153,7 +152,7 @@ func (p *progress) show(more string) {
 	}
 }
 
-// end removes the line.
+// end removes the line on a terminal.
 func (p *progress) end() {
 	if p.terminal && p.shown {
 		fmt.Fprint(p.to, "\r\x1b[K")

@@ -12,12 +12,12 @@ import (
 	"github.com/agentstate/state/lab/traces"
 )
 
-// report collects what came of each file.
+// report collects the outcome of each file.
 type report struct {
 	verify   bool
-	perFile  bool // print also what came of each file
+	perFile  bool // print a row for each file
 	rows     []row
-	others   []remark // what is no conversation
+	others   []remark // files and parts that are not conversations
 	failures []remark
 }
 
@@ -29,19 +29,19 @@ type row struct {
 	ok    bool
 }
 
-// remark is a file and what there is to say about it.
+// remark is a note about a file.
 type remark struct{ file, text string }
 
 func (r *report) played(file string, bytes int, p traces.Played) {
 	r.rows = append(r.rows, row{shown(file), bytes, p.Kinds, p.Total(), p.Err == nil})
 }
 
-// other notes what a file, or an exchange in one, is instead of a conversation.
+// other notes what a file, or a part of it, is if it is not a conversation.
 func (r *report) other(file, what string) {
 	r.others = append(r.others, remark{file, what})
 }
 
-// failed notes an error, or each of several that are joined.
+// failed notes an error, or each of several joined errors.
 func (r *report) failed(file string, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {
@@ -54,8 +54,8 @@ func (r *report) failed(file string, err error) {
 
 func (r *report) ok() bool { return len(r.failures) == 0 && len(r.rows) > 0 }
 
-// print writes a row for each kind of conversation with their total, what is no
-// conversation, and last what failed.
+// print writes a row for each kind of conversation with their total, then the parts
+// that are not conversations, and last the failures.
 func (r *report) print(out io.Writer) {
 	if len(r.rows) == 0 {
 		fmt.Fprintln(out, "no conversation was found")
@@ -80,7 +80,7 @@ func remarks(out io.Writer, list []remark) {
 	}
 }
 
-// kindRow is what was played of one kind.
+// kindRow counts what was played of one kind.
 type kindRow struct {
 	files int
 	stats traces.Stats
@@ -129,7 +129,7 @@ func (r *report) kind(w io.Writer, name string, k *kindRow) {
 	fmt.Fprintf(w, "  %s\n", name)
 }
 
-// legend says what the columns are.
+// legend explains the columns.
 func (r *report) legend(out io.Writer, total traces.Stats) {
 	what := "decoded"
 	if r.verify {
@@ -157,8 +157,8 @@ func tally(t traces.Tally) string {
 	return fmt.Sprintf("%d/%d", t.Good, t.All)
 }
 
-// notConversations writes how much there was of everything else, and with perFile
-// where.
+// notConversations writes the number of other parts by kind, and with perFile their
+// places.
 func (r *report) notConversations(out io.Writer) {
 	counts := map[string]int{}
 	for _, m := range r.others {

@@ -10,17 +10,17 @@ import (
 	"github.com/agentstate/state/transcript"
 )
 
-// What a provider took, it has to take: whatever package transcript finds in it
-// is found falsely. The same holds for what is left of it when it is trimmed, and
-// for everything that has been repaired.
+// A conversation that a provider has accepted is valid, so any finding of package
+// transcript in it is false. The same holds for the conversation after it was
+// trimmed, and for every conversation after its repair.
 
-// trimmedLengths is up to which length a conversation is trimmed to every length.
-// Of longer ones as many more are tried, at even distances, and the whole one.
+// trimmedLengths limits the work for long conversations. A conversation is trimmed
+// to every length up to this one, and to as many larger lengths at even distances,
+// the whole conversation included.
 const trimmedLengths = 200
 
 // accept checks the conversation as it was sent, trimmed, and carried over to
-// the other providers, with and without the answer. It returns what was found
-// falsely.
+// the other providers, with and without the answer. It returns the false findings.
 func (x *exchange) accept(stats *Stats) []error {
 	if x.requestErrs != nil {
 		return nil
@@ -32,10 +32,10 @@ func (x *exchange) accept(stats *Stats) []error {
 	}
 	asked := x.asked.Messages
 	if x.request != nil && x.accepted {
-		a.none("as it was sent", transcript.Check(asked, own))
-		for _, n := range lengths(len(asked)) {
+		a.requireNone("as it was sent", transcript.Check(asked, own))
+		for _, n := range trimLengths(len(asked)) {
 			stats.Trims++
-			if !a.none(fmt.Sprintf("trimmed to %d of %d messages", n, len(asked)), transcript.Check(transcript.KeepLast(n)(asked), own)) {
+			if !a.requireNone(fmt.Sprintf("trimmed to %d of %d messages", n, len(asked)), transcript.Check(transcript.KeepLast(n)(asked), own)) {
 				break
 			}
 		}
@@ -55,8 +55,8 @@ func (x *exchange) accept(stats *Stats) []error {
 	return a.errs
 }
 
-// lengths returns the lengths to which a conversation of n messages is trimmed.
-func lengths(n int) []int {
+// trimLengths returns the lengths to which a conversation of n messages is trimmed.
+func trimLengths(n int) []int {
 	var list []int
 	for i := 0; i <= min(n, trimmedLengths); i++ {
 		list = append(list, i)
@@ -68,16 +68,16 @@ func lengths(n int) []int {
 	return list
 }
 
-// acceptance collects what is found falsely in an exchange.
+// acceptance collects the false findings in an exchange.
 type acceptance struct {
 	exchange *exchange
 	stats    *Stats
 	errs     []error
 }
 
-// none notes findings where there must be none, and reports whether there are
-// none.
-func (a *acceptance) none(where string, findings []transcript.Finding) bool {
+// requireNone notes the findings in a conversation that is valid, and reports
+// whether there are none.
+func (a *acceptance) requireNone(where string, findings []transcript.Finding) bool {
 	if len(findings) == 0 {
 		return true
 	}
@@ -91,17 +91,16 @@ func (a *acceptance) none(where string, findings []transcript.Finding) bool {
 }
 
 func (a *acceptance) fail(err error) {
-	a.errs = append(a.errs, at(a.exchange.path(), err))
+	a.errs = append(a.errs, atPath(a.exchange.path(), err))
 }
 
 // carry repairs a conversation for a provider, encodes it and reads it back.
-// Nothing may be found in it before and after, and its calls and results have to
-// be there.
+// Neither form may have findings, and both must have the same calls and results.
 func (a *acceptance) carry(what string, w *wire, profile transcript.Profile, msgs []state.Message, policy transcript.Policy) {
 	a.stats.Carried++
 	where := what + "repaired for " + w.name
 	repaired, _ := transcript.Repair(msgs, profile, policy)
-	if !a.none(where, transcript.Check(repaired, profile)) {
+	if !a.requireNone(where, transcript.Check(repaired, profile)) {
 		return
 	}
 	body, _, err := w.format.EncodeRequest(provider.Request{Messages: repaired})
@@ -109,19 +108,19 @@ func (a *acceptance) carry(what string, w *wire, profile transcript.Profile, msg
 	if err == nil {
 		back, err = w.format.DecodeRequest(body)
 	}
-	if err == nil && !slices.Equal(steps(repaired), steps(back.Messages)) {
-		err = errors.New("its calls and results are not those it had")
+	if err == nil && !slices.Equal(callsAndResults(repaired), callsAndResults(back.Messages)) {
+		err = errors.New("its calls and results have changed")
 	}
 	if err != nil {
 		a.fail(fmt.Errorf("%s and encoded: %w", where, err))
 		return
 	}
-	a.none(where+" and encoded", transcript.Check(back.Messages, profile))
+	a.requireNone(where+" and encoded", transcript.Check(back.Messages, profile))
 }
 
-// steps returns the calls of a conversation by their names, and "" for each
-// result.
-func steps(msgs []state.Message) []string {
+// callsAndResults returns the name of each call of a conversation and "" for each
+// result, in their order.
+func callsAndResults(msgs []state.Message) []string {
 	var list []string
 	for _, m := range msgs {
 		switch m := m.(type) {

@@ -11,7 +11,7 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// isSession tells an ADK session from other objects with events.
+// isSession reports whether an object with events is an ADK session.
 func isSession(o jsontext.Object) bool {
 	events := loose.Elements(o.Get("events"))
 	if len(events) == 0 {
@@ -27,13 +27,13 @@ func isSession(o jsontext.Object) bool {
 //	{"author": "planner", "content": {"role": "user", "parts": [
 //		{"function_response": {"name": "…", "response": {…}}}]}}
 //
-// What an agent says is a turn of that agent. Results have no id as a rule and
+// The parts of an agent are a turn of that agent. Results usually have no id and
 // belong to the calls of the same name in their order. The first message of an
-// event has the event's other members. An event without parts, such as one that
-// only changes the session's state, passes through.
+// event gets the event's other members. An event without parts, such as one that
+// only changes the state of the session, becomes a message of type event.
 func (c *conversation) event(e *entry, o jsontext.Object) error {
 	ev := event{author: loose.Text(o.Get("author")), rest: o.Without("content")}
-	ev.time = seconds(loose.Text(o.Get("timestamp")))
+	ev.time = unixSeconds(loose.Text(o.Get("timestamp")))
 	content := loose.Members(o.Get("content"))
 	ev.role = loose.Text(content.Get("role"))
 	if ev.role == "" {
@@ -47,9 +47,9 @@ func (c *conversation) event(e *entry, o jsontext.Object) error {
 	}
 	parts := loose.Elements(content.Get("parts"))
 	if len(parts) == 0 {
-		m, err := message("event", jsontext.Object{}.WithString("role", ev.role), o)
+		m, err := newMessage("event", jsontext.Object{}.WithString("role", ev.role), o)
 		if err == nil {
-			c.say(e, m)
+			c.addMessage(e, m)
 		}
 		return err
 	}
@@ -60,22 +60,23 @@ func (c *conversation) event(e *entry, o jsontext.Object) error {
 	return c.parts(e, &ev, parts)
 }
 
-// event is what the messages of an event share.
+// event holds what the messages of an event share.
 type event struct {
 	author, role string
 	time         time.Time
 	rest         jsontext.Object // for the first message
 }
 
-// take returns the members for the first message, once.
-func (ev *event) take() jsontext.Object {
+// takeRest returns the members for the first message, the first time.
+func (ev *event) takeRest() jsontext.Object {
 	rest := ev.rest
 	ev.rest = nil
 	return rest
 }
 
-// parts adds the parts of an event in their order: text and other parts that
-// follow one another as one message, and so calls; each result by itself.
+// parts adds the parts of an event in their order. Adjacent calls become one
+// message, and so do adjacent parts that are neither calls nor results. Each
+// result becomes a message of its own.
 func (c *conversation) parts(e *entry, ev *event, parts [][]byte) error {
 	role := jsontext.Object{}.WithString("role", ev.role)
 	var output []state.Message
@@ -84,15 +85,15 @@ func (c *conversation) parts(e *entry, ev *event, parts [][]byte) error {
 		case len(output) == 0:
 		case ev.author == "user":
 			for _, m := range output {
-				c.say(e, m)
+				c.addMessage(e, m)
 			}
 		default:
-			c.turn(e, ev.author, ev.time, output...)
+			c.addTurn(e, ev.author, ev.time, output...)
 		}
 		output = nil
 	}
 	for len(parts) > 0 {
-		kind, n := runOf(parts)
+		kind, n := leadingRun(parts)
 		group := parts[:n]
 		parts = parts[n:]
 		if kind == responsePart {
@@ -104,7 +105,7 @@ func (c *conversation) parts(e *entry, ev *event, parts [][]byte) error {
 			}
 			continue
 		}
-		typ, own := "text", role.With("content", contentOf(group))
+		typ, own := "text", role.With("content", partsContent(group))
 		if kind == callPart {
 			calls := make([][]byte, n)
 			for i, part := range group {
@@ -112,7 +113,7 @@ func (c *conversation) parts(e *entry, ev *event, parts [][]byte) error {
 			}
 			typ, own = "tool_call", role.With("tools", jsontext.Array(calls))
 		}
-		m, err := message(typ, own, ev.take())
+		m, err := newMessage(typ, own, ev.takeRest())
 		if err != nil {
 			return err
 		}
@@ -128,9 +129,9 @@ const (
 	otherPart    = ""
 )
 
-// kindOf says what a part is, and in which member. Members that are null do not
-// count: some writers put all that a part could have in each.
-func kindOf(part jsontext.Object) (kind, in string) {
+// partKind returns the kind of a part and the member that holds it. Members that
+// are null do not count: some writers put every possible member in each part.
+func partKind(part jsontext.Object) (kind, in string) {
 	for _, m := range part {
 		switch m.Name {
 		case "function_call", "functionCall":
@@ -147,20 +148,21 @@ func kindOf(part jsontext.Object) (kind, in string) {
 	return otherPart, ""
 }
 
-// runOf returns how many parts at the start are of one kind.
-func runOf(parts [][]byte) (kind string, n int) {
-	kind, _ = kindOf(loose.Members(parts[0]))
+// leadingRun returns the kind of the first part and the number of parts of that
+// kind at the start.
+func leadingRun(parts [][]byte) (kind string, n int) {
+	kind, _ = partKind(loose.Members(parts[0]))
 	for n = 1; n < len(parts); n++ {
-		if next, _ := kindOf(loose.Members(parts[n])); next != kind {
+		if next, _ := partKind(loose.Members(parts[n])); next != kind {
 			break
 		}
 	}
 	return kind, n
 }
 
-// contentOf returns the content of a text message: a string if there is one part
-// with nothing but text, else the parts.
-func contentOf(parts [][]byte) []byte {
+// partsContent returns the content of a text message: a string for a single part
+// that has only text, and otherwise the parts.
+func partsContent(parts [][]byte) []byte {
 	if len(parts) == 1 {
 		part := loose.Members(parts[0])
 		if len(part) == 1 && jsontext.Kind(part.Get("text")) == "string" {
@@ -177,32 +179,32 @@ func contentOf(parts [][]byte) []byte {
 	return jsontext.Array(content)
 }
 
-// functionCall returns the call in a part as a message has it.
+// functionCall returns the call in a part in the form of a message.
 func functionCall(part []byte) []byte {
 	outer := loose.Members(part)
-	_, in := kindOf(outer)
+	_, in := partKind(outer)
 	id, rest := loose.TakeText(loose.Members(outer.Get(in)), "id")
 	name, rest := loose.TakeText(rest, "name")
-	own := jsontext.Object{id, name}.With("input", input(rest.Get("args")))
+	own := jsontext.Object{id, name}.With("input", callInput(rest.Get("args")))
 	return loose.Join(own, append(rest.Without("args"), outer.Without(in)...))
 }
 
 // functionResponse adds the result in a part.
 func (c *conversation) functionResponse(e *entry, ev *event, part []byte) error {
 	outer := loose.Members(part)
-	_, in := kindOf(outer)
+	_, in := partKind(outer)
 	response := loose.Members(outer.Get(in))
 	own := jsontext.Object{}.WithString("role", ev.role).With("content", response.Get("response"))
-	rest := append(ev.take(), outer.Without(in)...)
+	rest := append(ev.takeRest(), outer.Without(in)...)
 	if about := response.Without("response"); len(about) > 0 {
 		rest = append(rest, jsontext.Member{Name: "function_response", Value: about.JSON()})
 	}
-	return c.answer(e, loose.Text(response.Get("id")), loose.Text(response.Get("name")), ev.author, own, rest)
+	return c.addResult(e, loose.Text(response.Get("id")), loose.Text(response.Get("name")), ev.author, own, rest)
 }
 
-// seconds returns the time of a number of seconds, to the microsecond, which is
-// what a float64 holds of it. It is zero if there is none.
-func seconds(number string) time.Time {
+// unixSeconds returns the time of a number of seconds, rounded to a microsecond,
+// the precision of a float64. It returns the zero time if number is not a time.
+func unixSeconds(number string) time.Time {
 	f, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(f > 0 && f < 1e11) {
 		return time.Time{}

@@ -9,14 +9,14 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// chat reads a chat message as τ-bench has it in traj, SWE-agent in history and
-// mini-swe-agent in messages:
+// chat reads a chat message, as in the member traj of τ-bench, history of SWE-agent
+// and messages of mini-swe-agent:
 //
 //	{"role": "user", "content": "…"}
 //	{"role": "assistant", "content": null, "tool_calls": [{"id": "…", "function": {"name": "…", "arguments": "{…}"}}]}
 //	{"role": "tool", "tool_call_id": "…", "content": "…"}
 //
-// What is said in any other role is taken as said to the model.
+// A message with any other role counts as input of the model.
 func (c *conversation) chat(e *entry, o jsontext.Object) error {
 	switch role := loose.Text(o.Get("role")); {
 	case role == "assistant":
@@ -30,7 +30,7 @@ func (c *conversation) chat(e *entry, o jsontext.Object) error {
 	}
 	m, err := textMessage(o)
 	if err == nil {
-		c.say(e, m)
+		c.addMessage(e, m)
 	}
 	return err
 }
@@ -38,11 +38,11 @@ func (c *conversation) chat(e *entry, o jsontext.Object) error {
 // textMessage returns a text message with all members of a chat message.
 func textMessage(o jsontext.Object) (state.Message, error) {
 	own, rest := roleOf(o)
-	return message("text", own.With("content", o.Get("content")), rest.Without("content"))
+	return newMessage("text", own.With("content", o.Get("content")), rest.Without("content"))
 }
 
-// roleOf returns the role as a string, and the other members. A role that is no
-// string is among them.
+// roleOf returns the role as a string, and the other members. A role that is not a
+// string stays among them.
 func roleOf(o jsontext.Object) (role, rest jsontext.Object) {
 	if raw := o.Get("role"); jsontext.Kind(raw) == "string" {
 		return jsontext.Object{}.With("role", raw), o.Without("role")
@@ -50,8 +50,8 @@ func roleOf(o jsontext.Object) (role, rest jsontext.Object) {
 	return jsontext.Object{}.WithString("role", "unknown"), o
 }
 
-// chatTurn reads an assistant's message. Text and calls become two messages; the
-// first of them has the other members.
+// chatTurn reads an assistant's message. Text and calls become two messages. The
+// first one gets the other members.
 func (c *conversation) chatTurn(e *entry, o jsontext.Object) error {
 	agent := "assistant"
 	for _, name := range []string{"name", "agent"} {
@@ -64,7 +64,7 @@ func (c *conversation) chatTurn(e *entry, o jsontext.Object) error {
 	if len(calls) > 0 {
 		o = o.Without(from)
 	}
-	if len(calls) == 0 || saysSomething(o.Get("content")) {
+	if len(calls) == 0 || isContent(o.Get("content")) {
 		m, err := textMessage(o)
 		if err != nil {
 			return err
@@ -76,18 +76,18 @@ func (c *conversation) chatTurn(e *entry, o jsontext.Object) error {
 		if len(output) > 0 {
 			rest = nil
 		}
-		m, err := message("tool_call", own.With("tools", jsontext.Array(calls)), rest)
+		m, err := newMessage("tool_call", own.With("tools", jsontext.Array(calls)), rest)
 		if err != nil {
 			return err
 		}
 		output = append(output, m)
 	}
-	c.turn(e, agent, time.Time{}, output...)
+	c.addTurn(e, agent, time.Time{}, output...)
 	return nil
 }
 
-// saysSomething reports whether content is more than null, "" or [].
-func saysSomething(content []byte) bool {
+// isContent reports whether content is more than null, "" or [].
+func isContent(content []byte) bool {
 	switch jsontext.Kind(content) {
 	case "nothing", "null":
 		return false
@@ -99,9 +99,9 @@ func saysSomething(content []byte) bool {
 	return true
 }
 
-// chatCalls returns the calls in a message and the name of the member they are
-// in. That the member is there says nothing: it may be null, [], or a call
-// without a name.
+// chatCalls returns the calls in a message and the name of the member that holds
+// them. The member may exist without a call: it may be null, [], or a call without
+// a name.
 func chatCalls(o jsontext.Object) (calls [][]byte, from string) {
 	for _, element := range loose.Elements(o.Get("tool_calls")) {
 		calls = append(calls, chatCall(element))
@@ -109,7 +109,7 @@ func chatCalls(o jsontext.Object) (calls [][]byte, from string) {
 	if len(calls) > 0 {
 		return calls, "tool_calls"
 	}
-	// What there was before tool_calls.
+	// The predecessor of tool_calls.
 	old := o.Get("function_call")
 	if loose.Text(loose.Members(old).Get("name")) != "" {
 		return [][]byte{chatCall(old)}, "function_call"
@@ -117,21 +117,21 @@ func chatCalls(o jsontext.Object) (calls [][]byte, from string) {
 	return nil, ""
 }
 
-// chatCall returns a call as a message has it.
+// chatCall returns a call in the form of a message.
 func chatCall(raw []byte) []byte {
 	o, err := jsontext.Members(raw)
-	if err != nil { // no object: a call of nothing
+	if err != nil { // not an object
 		return jsontext.Object{}.With("value", raw).JSON()
 	}
 	id, rest := loose.TakeText(o, "id")
 	fn, err := jsontext.Members(rest.Get("function"))
-	if err != nil { // no object
+	if err != nil { // not an object
 		name, rest := loose.TakeText(rest, "name")
-		own := jsontext.Object{id, name}.With("input", input(rest.Get("arguments")))
+		own := jsontext.Object{id, name}.With("input", callInput(rest.Get("arguments")))
 		return loose.Join(own, rest.Without("arguments"))
 	}
 	name, more := loose.TakeText(fn, "name")
-	own := jsontext.Object{id, name}.With("input", input(more.Get("arguments")))
+	own := jsontext.Object{id, name}.With("input", callInput(more.Get("arguments")))
 	rest = rest.Without("function")
 	if more = more.Without("arguments"); len(more) > 0 {
 		rest = rest.With("function", more.JSON())
@@ -139,21 +139,21 @@ func chatCall(raw []byte) []byte {
 	return loose.Join(own, rest)
 }
 
-// chatResult reads a tool's message. SWE-agent has a list of the calls that it
-// answers; each gets a result.
+// chatResult reads a tool's message. One message of SWE-agent may answer a list of
+// calls. Each of them gets a result.
 func (c *conversation) chatResult(e *entry, o jsontext.Object) error {
 	own, rest := roleOf(o)
 	own, rest = own.With("content", o.Get("content")), rest.Without("content")
 	for _, id := range answeredIDs(o) {
-		if err := c.answer(e, id, loose.Text(o.Get("name")), loose.Text(o.Get("agent")), own, rest); err != nil {
+		if err := c.addResult(e, id, loose.Text(o.Get("name")), loose.Text(o.Get("agent")), own, rest); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// answeredIDs returns the ids of the calls that a tool's message answers, at
-// least one, which is "" if the message has none.
+// answeredIDs returns the ids of the calls that a tool's message answers. It is a
+// single "" if the message has no id.
 func answeredIDs(o jsontext.Object) []string {
 	id := loose.Text(o.Get("tool_call_id"))
 	list := loose.Elements(o.Get("tool_call_ids"))

@@ -9,29 +9,29 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// conversation collects the steps of a run as its entries are read, in order.
+// conversation collects the steps of a run while its entries are read in order.
 type conversation struct {
 	run        *Run
 	said       []state.Message // since the last turn and its results
-	unanswered []*call         // in the order in which they were called
+	unanswered []*call         // in the order of the calls
 }
 
-// call is a call without a result so far.
+// call is a call that has no result yet.
 type call struct {
 	state.ToolCall
-	raw   []byte // as it is in the message
+	raw   []byte // the JSON in the message
 	step  int
 	agent string
 }
 
-// say adds a message of somebody who is no model.
-func (c *conversation) say(e *entry, m state.Message) {
+// addMessage adds a message that is not a model's.
+func (c *conversation) addMessage(e *entry, m state.Message) {
 	c.said = append(c.said, m)
 	e.msgs = append(e.msgs, m)
 }
 
-// turn adds what a model said: a step of its own.
-func (c *conversation) turn(e *entry, agent string, at time.Time, output ...state.Message) {
+// addTurn adds the output of a model, as a new step.
+func (c *conversation) addTurn(e *entry, agent string, at time.Time, output ...state.Message) {
 	step := len(c.run.Steps)
 	c.run.Steps = append(c.run.Steps, Step{
 		Path: e.path, Said: c.said, Agent: agent, Output: output, Raw: string(e.raw), Time: at,
@@ -51,24 +51,24 @@ func (c *conversation) turn(e *entry, agent string, at time.Time, output ...stat
 	}
 }
 
-// answer adds a tool result with the members of its message besides the call,
-// which it finds. What is known of the call is what the result says: an id, a
-// name, the agent who called, or nothing.
-func (c *conversation) answer(e *entry, id, name, agent string, own, rest jsontext.Object) error {
+// addResult adds a tool result and finds its call. The result may give an id, a
+// name and the agent that called, or none of them. own and rest are the members of
+// the message apart from the call.
+func (c *conversation) addResult(e *entry, id, name, agent string, own, rest jsontext.Object) error {
 	tool := toolOf(id, name)
-	answered := c.take(id, name, agent)
+	answered := c.takeCall(id, name, agent)
 	if answered != nil {
 		tool = answered.raw
 	}
 	own = append(own[:1:1].With("tool", tool), own[1:]...)
-	m, err := message("tool_result", own, rest)
+	m, err := newMessage("tool_result", own, rest)
 	if err != nil {
 		return err
 	}
 	last := len(c.run.Steps) - 1
 	if answered == nil || answered.step != last || len(c.said) > 0 {
-		// Not a result of the turn before it. The conversation keeps its order.
-		c.say(e, m)
+		// It is not a result of the last turn. The conversation keeps its order.
+		c.addMessage(e, m)
 		return nil
 	}
 	c.run.Steps[last].Results = append(c.run.Steps[last].Results, m.(state.ToolResultMessage))
@@ -77,7 +77,7 @@ func (c *conversation) answer(e *entry, id, name, agent string, own, rest jsonte
 	return nil
 }
 
-// toolOf returns what is known of a call that is not there.
+// toolOf returns the call of a result whose call is not in the recording.
 func toolOf(id, name string) []byte {
 	var tool jsontext.Object
 	if id != "" {
@@ -89,11 +89,11 @@ func toolOf(id, name string) []byte {
 	return tool.JSON()
 }
 
-// take removes the call that a result answers and returns it, nil if there is
-// none. An id says little: models give one to several calls, and some give
-// none. So it is the call that fits best, in the latest turn that has one as
-// good, and there the first.
-func (c *conversation) take(id, name, agent string) *call {
+// takeCall removes the call that a result answers and returns it, nil if there is
+// none. An id is not enough: some models give the same id to several calls, and
+// some give none. takeCall therefore takes the call that matches best. Among equal
+// matches it takes the first one of the latest turn.
+func (c *conversation) takeCall(id, name, agent string) *call {
 	best, bestScore := -1, -1
 	for i, u := range c.unanswered {
 		if id != "" && u.ID != "" && u.ID != id || name != "" && u.Name != "" && u.Name != name && u.ID != id {
@@ -121,9 +121,9 @@ func (c *conversation) take(id, name, agent string) *call {
 	return found
 }
 
-// read adds what one entry holds. The entry belongs to the step that is next, if
-// it is not part of the last one.
-func (c *conversation) read(path string, raw []byte, f *log) error {
+// read adds an entry. An entry that is not part of the last step belongs to the
+// next one.
+func (c *conversation) read(path string, raw []byte, f *logFormat) error {
 	e := entry{path: path, raw: raw, step: len(c.run.Steps)}
 	if err := f.read(c, &e, loose.Members(raw)); err != nil {
 		return err

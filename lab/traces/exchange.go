@@ -15,8 +15,8 @@ import (
 	"github.com/agentstate/state/provider"
 )
 
-// exchange is one call of a model as it was recorded: what was asked, and what
-// the provider answered, whole or as a stream. One of both may be missing.
+// exchange is a recorded call of a model: the request, and the answer, which is a
+// response or a stream. Either may be missing.
 type exchange struct {
 	wire         *wire
 	requestPath  string // in the file, empty if there is only a response
@@ -25,18 +25,18 @@ type exchange struct {
 	response     []byte
 	stream       [][]byte // the data of its events
 
-	// accepted is true if the provider took the request. If it did not, or if
-	// the file does not hold just what was sent, nothing follows from what
-	// package transcript finds in it.
+	// accepted reports that the provider accepted the request. Findings of package
+	// transcript prove nothing if it did not, or if the file does not hold exactly
+	// what was sent.
 	accepted bool
 
 	asked    provider.Request
 	result   state.InferenceResult
-	answered bool   // result is what a model said
+	answered bool   // result is the output of a model
 	cut      bool   // the stream ended before its end
-	other    string // what was answered instead of a response
+	other    string // the kind of an answer that is not a response
 
-	requestErrs, answerErrs []error // what was wrong with either
+	requestErrs, answerErrs []error // of the request and of the answer
 }
 
 // readExchanges reads a recording of HTTP exchanges:
@@ -74,7 +74,8 @@ func readExchanges(list []byte) (File, error) {
 	return file, errors.Join(errs...)
 }
 
-// exchangeOf returns a recorded exchange, or says what it is instead.
+// exchangeOf returns a recorded exchange, or the kind of one that package provider
+// does not read.
 func exchangeOf(path string, o jsontext.Object) (x *exchange, other string) {
 	w, other := wireOf(loose.Text(o.Get("api")))
 	if w == nil {
@@ -83,10 +84,10 @@ func exchangeOf(path string, o jsontext.Object) (x *exchange, other string) {
 	status, err := strconv.Atoi(loose.Text(o.Get("status")))
 	x = &exchange{
 		wire: w, requestPath: path + ".request", responsePath: path + ".response",
-		request: value(o, "request"), response: value(o, "response"),
+		request: nonNull(o, "request"), response: nonNull(o, "response"),
 		accepted: err != nil || status/100 == 2,
 	}
-	if events := value(o, "stream"); x.response == nil && events != nil {
+	if events := nonNull(o, "stream"); x.response == nil && events != nil {
 		x.responsePath = path + ".stream"
 		x.stream = [][]byte{}
 		for _, event := range loose.Elements(events) {
@@ -98,16 +99,16 @@ func exchangeOf(path string, o jsontext.Object) (x *exchange, other string) {
 	return x, ""
 }
 
-// value returns the value of a member, nil if it is null.
-func value(o jsontext.Object, name string) []byte {
+// nonNull returns the value of a member, nil if it is null.
+func nonNull(o jsontext.Object, name string) []byte {
 	if v := o.Get(name); jsontext.Kind(v) != "null" {
 		return v
 	}
 	return nil
 }
 
-// eventOf returns the data of an event. What was no JSON is in the file as a
-// string.
+// eventOf returns the data of an event. Data that is not JSON is a string in the
+// file.
 func eventOf(raw []byte) []byte {
 	if jsontext.Kind(raw) == "string" {
 		return []byte(jsontext.Unquote(raw))
@@ -115,8 +116,8 @@ func eventOf(raw []byte) []byte {
 	return raw
 }
 
-// bodyOf returns an exchange that has only the body of a response, nil if the
-// object is none.
+// bodyOf returns an exchange that has only a response, nil if the object is not the
+// body of one.
 func bodyOf(o jsontext.Object, data []byte) *exchange {
 	for _, w := range wires {
 		if w.isResponse(o) {
@@ -126,8 +127,8 @@ func bodyOf(o jsontext.Object, data []byte) *exchange {
 	return nil
 }
 
-// streamOf returns an exchange that has only the events of a streamed response,
-// nil if the elements of the array are none. Not all of them have to be JSON.
+// streamOf returns an exchange that has only a stream, nil if list does not hold
+// its events. Some of the events may not be JSON.
 func streamOf(list [][]byte) *exchange {
 	x := &exchange{responsePath: "$", stream: [][]byte{}, accepted: true}
 	for _, element := range list {
@@ -146,7 +147,7 @@ func streamOf(list [][]byte) *exchange {
 	return x
 }
 
-// kind is what the exchange is in the report.
+// kind returns the name of the exchange in the report.
 func (x *exchange) kind() string {
 	switch {
 	case x.requestPath != "":
@@ -157,7 +158,7 @@ func (x *exchange) kind() string {
 	return x.wire.name + " response"
 }
 
-// decode reads what was asked and what was answered.
+// decode decodes the request and the answer.
 func (x *exchange) decode() {
 	var err error
 	if x.request != nil {
@@ -176,19 +177,19 @@ func (x *exchange) decode() {
 			x.answered = x.accepted
 		case errors.As(err, &refused):
 			x.accepted = false
-		case !x.accepted: // what comes with a refusal may be anything
+		case !x.accepted: // the body of a refusal may be anything
 		case x.wire.isResponse(loose.Members(x.response)):
 			x.failAnswer("$", err)
 		default:
-			x.other = "an answer that is no response of " + x.wire.name
+			x.other = "an answer that is not a response of " + x.wire.name
 			x.response, x.result, x.accepted = nil, state.InferenceResult{}, false
 		}
 	}
 }
 
-// decodeStream gives the events to a stream one by one. That an event is no
-// JSON, or is the provider's report of a failure, or that the end is missing,
-// are things that a stream has to say: recordings have them.
+// decodeStream gives the events to a stream one by one. Recordings contain events
+// that are not JSON, reports of failures and streams without an end. The stream
+// must report these, and they are not errors of the codec.
 func (x *exchange) decodeStream() {
 	stream := x.wire.format.Stream()
 	var known []error
@@ -202,7 +203,7 @@ func (x *exchange) decodeStream() {
 	}
 	var err error
 	x.result, err = stream.Result()
-	for _, err := range split(err) {
+	for _, err := range splitErrors(err) {
 		switch {
 		case errors.Is(err, provider.ErrIncomplete):
 			x.cut = true
@@ -213,8 +214,8 @@ func (x *exchange) decodeStream() {
 	x.answered = x.accepted && len(x.result.Output) > 0
 }
 
-// split returns the errors that are joined in one.
-func split(err error) []error {
+// splitErrors returns the errors that errors.Join has joined.
+func splitErrors(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
 	}
@@ -233,10 +234,10 @@ func (x *exchange) path() string {
 }
 
 func (x *exchange) failRequest(err error) {
-	x.requestErrs = append(x.requestErrs, at(x.requestPath, err))
+	x.requestErrs = append(x.requestErrs, atPath(x.requestPath, err))
 }
 
 // failAnswer notes an error of the answer, or of the part of it at path.
 func (x *exchange) failAnswer(path string, err error) {
-	x.answerErrs = append(x.answerErrs, at(x.responsePath, at(path, err)))
+	x.answerErrs = append(x.answerErrs, atPath(x.responsePath, atPath(path, err)))
 }

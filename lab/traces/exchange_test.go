@@ -119,7 +119,7 @@ func TestErrorsOfExchangesSayWhere(t *testing.T) {
 func TestAnswersOfAnotherKind(t *testing.T) {
 	played := PlayFile([]byte(recording(`{"api":"openai_chat","status":200,"request":{"messages":[{"role":"user","content":"u"}]},"response":{"pathname":"/"}}`)), Options{Verify: true})
 	require.NoError(t, played.Err)
-	require.Equal(t, []string{"an answer that is no response of OpenAI chat"}, played.Others)
+	require.Equal(t, []string{"an answer that is not a response of OpenAI chat"}, played.Others)
 	stats := played.Total()
 	require.Equal(t, Stats{Runs: 1, Entries: 1, Messages: 1, Carried: 3, Requests: Tally{1, 1}, Agents: map[string]int{}}, stats)
 }
@@ -135,7 +135,7 @@ func TestChecksOfExchangesFindWhatIsWrong(t *testing.T) {
 		{`$.exchanges[0].request: encoded again: it differs at $.messages[0].n`, func(x *exchange) { x.request = []byte(strings.Replace(string(x.request), "1.0", "1.00", 1)) }},
 		{`$.exchanges[0].request: encoded again: it differs at $.temperature`, func(x *exchange) { x.asked.Settings = `{"model":"m","temperature":1}` }},
 		{`$.exchanges[0].request: encoded again: it differs at $.messages[1]`, func(x *exchange) { x.asked.Messages = append(x.asked.Messages, x.result.Output...) }},
-		{`$.exchanges[0].response: the raw text of the result is not what came`, func(x *exchange) { x.result.Raw += " " }},
+		{`$.exchanges[0].response: the raw text of the result is not the answer`, func(x *exchange) { x.result.Raw += " " }},
 		{`$.exchanges[0].response: encoded for a request: it differs at $[0].content`, func(x *exchange) {
 			x.result.Output[0], _ = decodeOne(`{"role":"assistant","content":"b"}`)
 		}},
@@ -164,12 +164,12 @@ func TestChecksOfExchangesFindWhatIsWrong(t *testing.T) {
 }
 
 func TestTrimmedLengths(t *testing.T) {
-	require.Equal(t, []int{0}, lengths(0))
-	require.Equal(t, []int{0, 1, 2, 3}, lengths(3))
-	require.Len(t, lengths(trimmedLengths), trimmedLengths+1)
-	long := lengths(trimmedLengths + 3)
+	require.Equal(t, []int{0}, trimLengths(0))
+	require.Equal(t, []int{0, 1, 2, 3}, trimLengths(3))
+	require.Len(t, trimLengths(trimmedLengths), trimmedLengths+1)
+	long := trimLengths(trimmedLengths + 3)
 	require.Equal(t, []int{trimmedLengths, trimmedLengths + 1, trimmedLengths + 2, trimmedLengths + 3}, long[trimmedLengths:])
-	long = lengths(100_000)
+	long = trimLengths(100_000)
 	require.Len(t, long, 2*trimmedLengths+1)
 	require.Equal(t, 100_000, long[len(long)-1])
 }

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Found is a file among the paths that Find was given.
+// Found is a file that Find has found.
 type Found struct {
 	Path  string
-	Given bool   // it was named itself, so it has to be a trace
-	Skip  string // why it is not to be read, if it is not
-	Err   error  // what kept Find from looking
+	Given bool   // named by the caller, and not only in a folder
+	Skip  string // why it must not be read, empty if it may be
+	Err   error  // Find could not look at it
 }
 
-// Find returns the files that are named and those in the folders that are named,
-// in the order of their names. In folders, files named neither .json nor .traj
-// are to be skipped. Symbolic links to files are followed.
+// Find returns the files among paths and those in the folders among paths, in the
+// order of their names. A file in a folder has Skip set unless its name ends with
+// .json or .traj. Find follows symbolic links to files.
 func Find(paths []string) []Found {
 	var found []Found
 	for _, name := range paths {
@@ -43,7 +43,7 @@ func walk(dir string) []Found {
 		switch {
 		case err != nil:
 			found = append(found, f)
-			return nil // and go on with the others
+			return nil // continue with the others
 		case d.IsDir():
 			return nil
 		}
@@ -53,7 +53,7 @@ func walk(dir string) []Found {
 		} else if info, err := fs.Stat(files, name); err != nil {
 			f.Err = err
 		} else if !info.Mode().IsRegular() {
-			f.Skip = "no file"
+			f.Skip = "not a regular file"
 		}
 		found = append(found, f)
 		return nil

@@ -9,9 +9,9 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// others are kinds of JSON that are no conversation of a known format. Several
-// come in arrays; these are told by the first element.
-var others = []struct {
+// foreignKinds are the known kinds of JSON that package traces does not play. An
+// array is recognised by its first element.
+var foreignKinds = []struct {
 	what string
 	is   func(o jsontext.Object) bool
 }{
@@ -31,10 +31,9 @@ var others = []struct {
 	{"JSON-RPC frames", loose.Has("jsonrpc")},
 }
 
-// otherOf says what an object is if it is of a kind that is known and no
-// conversation, "" if it is not.
-func otherOf(o jsontext.Object) string {
-	for _, other := range others {
+// foreignKind returns the foreign kind of an object, "" if it has none.
+func foreignKind(o jsontext.Object) string {
+	for _, other := range foreignKinds {
 		if other.is(o) {
 			return other.what
 		}
@@ -42,7 +41,7 @@ func otherOf(o jsontext.Object) string {
 	return ""
 }
 
-// describe says what a JSON text is that is no trace.
+// describe returns a short description of JSON that is not a recording.
 func describe(data []byte) string {
 	switch kind := jsontext.Kind(data); kind {
 	case "array":
@@ -50,7 +49,7 @@ func describe(data []byte) string {
 		if len(list) == 0 {
 			return "an empty array"
 		}
-		if what := otherOf(loose.Members(list[0])); what != "" {
+		if what := foreignKind(loose.Members(list[0])); what != "" {
 			return what
 		}
 		return "an array, and its first element is " + describe(list[0])
@@ -59,7 +58,7 @@ func describe(data []byte) string {
 		return "JSON of type " + kind
 	}
 	o := loose.Members(data)
-	if what := otherOf(o); what != "" {
+	if what := foreignKind(o); what != "" {
 		return what
 	}
 	const most = 4

@@ -9,17 +9,17 @@ import (
 	"github.com/agentstate/state"
 )
 
-// active is the agent whose turn was the last. A transfer is a write to it.
-var active = &state.Field[string]{
+// activeAgent is the agent of the last turn. A transfer is a write to it.
+var activeAgent = &state.Field[string]{
 	Name:        "active_agent",
 	Description: "The agent whose turn was the last.",
 }
 
-// schema has no team: any agent that a trace names may take part. Traces may be
-// longer than what one would let an agent write.
-var schema = state.MustSchema(active, state.Limits{ValueBytes: -1, Results: -1})
+// schema has no team: any agent that a recording names may take part. It has no
+// limits, because recordings may be longer than an application allows.
+var schema = state.MustSchema(activeAgent, state.Limits{ValueBytes: -1, Results: -1})
 
-// Stats is what was played.
+// Stats counts what was played.
 type Stats struct {
 	Runs     int
 	Entries  int // messages, events or exchanges in the file
@@ -28,21 +28,21 @@ type Stats struct {
 	Calls    int // tool calls
 	Answers  int // tool results
 	Agents   map[string]int
-	Time     time.Duration // that the State took, without loading and checking
-	Checked  int           // steps after which the whole state was checked
+	Time     time.Duration // spent in the State, without reading and checking
+	Checked  int           // steps after which the whole State was checked
 
-	Requests  Tally // to providers
-	Responses Tally // of providers, that came whole
-	Streams   Tally // of providers
-	Cut       int   // streams that ended before their end
-	Trims     int   // conversations that were shortened and checked again
-	Carried   int   // conversations that were carried over to a provider and checked there
-	False     int   // findings in what a provider accepted, or would
-	Failures  int   // of any kind, what is false included
+	Requests  Tally
+	Responses Tally // that are not streamed
+	Streams   Tally
+	Cut       int // streams that ended before their end
+	Trims     int // conversations that were trimmed and checked
+	Carried   int // conversations that were repaired for a provider and checked
+	False     int // findings in valid conversations
+	Failures  int // of any kind, false findings included
 }
 
-// Tally is how many bodies there were, and how many of them went well: they were
-// read, and if they were encoded again, they were the same.
+// Tally counts bodies. A body is good if it was decoded, and with Options.Verify if
+// it is equal after it was encoded again.
 type Tally struct{ All, Good int }
 
 func (t *Tally) add(o Tally) {
@@ -50,7 +50,7 @@ func (t *Tally) add(o Tally) {
 	t.Good += o.Good
 }
 
-// count counts a body with what was wrong with it.
+// count counts a body, which is good if it has no errors.
 func (t *Tally) count(errs []error) {
 	t.All++
 	if len(errs) == 0 {
@@ -58,7 +58,7 @@ func (t *Tally) count(errs []error) {
 	}
 }
 
-// Add adds what another run or file had.
+// Add adds the counts of another run or file.
 func (s *Stats) Add(o Stats) {
 	s.Runs += o.Runs
 	s.Entries += o.Entries
@@ -84,14 +84,14 @@ func (s *Stats) Add(o Stats) {
 	s.Failures += o.Failures
 }
 
-// Options says how to play.
+// Options are the options of [Play].
 type Options struct {
-	Verify   bool           // check the state as it grows, and at the end
-	Progress func(done int) // is called after every step, if it is not nil
+	Verify   bool           // check the State after every step and at the end
+	Progress func(done int) // called after every step (default: none)
 }
 
-// Play writes a run to a new State, step by step. The error has
-// the path of the turn that it is about.
+// Play writes a run to a new State, step by step. Its error has the path of the
+// turn that failed.
 func Play(run *Run, opts Options) (Stats, error) {
 	st := state.New(schema)
 	stats := Stats{Runs: 1, Entries: run.Entries, Agents: map[string]int{}}
@@ -103,15 +103,15 @@ func Play(run *Run, opts Options) (Stats, error) {
 	for i := range run.Steps {
 		step := &run.Steps[i]
 		start := time.Now()
-		said, err := play(st, step, talk)
+		said, err := playStep(st, step, talk)
 		stats.Time += time.Since(start)
 		talk = said
 		stats.Agents[step.Agent]++
 		if err != nil {
-			return stats, at(step.Path, err)
+			return stats, atPath(step.Path, err)
 		}
 		if check != nil {
-			if err := check.after(i); err != nil {
+			if err := check.afterStep(i); err != nil {
 				return stats, err
 			}
 		}
@@ -121,7 +121,7 @@ func Play(run *Run, opts Options) (Stats, error) {
 	}
 	if len(run.Rest) > 0 {
 		if err := state.Messages.Set(st, run.Rest); err != nil {
-			return stats, at(run.Path, fmt.Errorf("what follows the last turn: %w", err))
+			return stats, atPath(run.Path, fmt.Errorf("what follows the last turn: %w", err))
 		}
 		talk = append(talk, run.Rest...)
 	}
@@ -135,8 +135,8 @@ func Play(run *Run, opts Options) (Stats, error) {
 	return stats, nil
 }
 
-// play writes one step and returns the conversation after it.
-func play(st *state.State, step *Step, talk []state.Message) ([]state.Message, error) {
+// playStep writes one step and returns the conversation after it.
+func playStep(st *state.State, step *Step, talk []state.Message) ([]state.Message, error) {
 	if len(step.Said) > 0 {
 		if err := state.Messages.Set(st, step.Said); err != nil {
 			return talk, err
@@ -144,8 +144,8 @@ func play(st *state.State, step *Step, talk []state.Message) ([]state.Message, e
 		talk = append(talk, step.Said...)
 	}
 	agent := st.As(step.Agent)
-	if active.Or(agent, "") != step.Agent {
-		if err := active.Set(agent, step.Agent); err != nil {
+	if activeAgent.Or(agent, "") != step.Agent {
+		if err := activeAgent.Set(agent, step.Agent); err != nil {
 			return talk, err
 		}
 	}
@@ -166,8 +166,8 @@ func play(st *state.State, step *Step, talk []state.Message) ([]state.Message, e
 	return talk, err
 }
 
-// input returns what the user said before the step. It is empty if the model
-// goes on after a tool result.
+// input returns the text of the user before the step. It is empty if the model
+// continues after a tool result.
 func (step *Step) input() string {
 	var texts []string
 	for _, m := range step.Said {
@@ -178,7 +178,7 @@ func (step *Step) input() string {
 	return strings.Join(texts, "\n")
 }
 
-// count counts what is in the state, not what was meant to be.
+// count counts the content of the State, which may differ from the recording.
 func (s *Stats) count(st *state.State) {
 	s.Results = st.History().Len()
 	for _, m := range state.Items(st, state.Messages, 0) {
@@ -192,11 +192,11 @@ func (s *Stats) count(st *state.State) {
 	}
 }
 
-// Played is what came of a file.
+// Played is the outcome of a file.
 type Played struct {
-	Kinds  map[string]*Stats // by the kind of what was played
-	Others []string          // what in it is no conversation of a known format
-	Err    error             // all that failed, joined
+	Kinds  map[string]*Stats // by Run.Kind
+	Others []string          // descriptions of the parts that were not played
+	Err    error             // all failures, joined
 }
 
 // Total returns the sum of all kinds.
@@ -208,8 +208,8 @@ func (p *Played) Total() Stats {
 	return total
 }
 
-// PlayFile reads data and plays all runs in it. What can be read is played even
-// if there are errors.
+// PlayFile reads data and plays all runs in it. Errors in one part do not stop the
+// others.
 func PlayFile(data []byte, opts Options) Played {
 	file, err := Read(data)
 	errs := []error{err}
@@ -222,7 +222,7 @@ func PlayFile(data []byte, opts Options) Played {
 			o.Progress = func(n int) { opts.Progress(before + n) }
 		}
 		stats, err := Play(run, o)
-		failed := split(err)
+		failed := splitErrors(err)
 		for _, x := range run.exchanges {
 			failed = append(failed, x.check(&stats, opts.Verify)...)
 		}

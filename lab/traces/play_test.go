@@ -36,7 +36,7 @@ func TestPlayedResult(t *testing.T) {
 	var talk []state.Message
 	var err error
 	for i := range run.Steps {
-		talk, err = play(st, &run.Steps[i], talk)
+		talk, err = playStep(st, &run.Steps[i], talk)
 		require.NoError(t, err)
 	}
 	first, ok := st.History().At(0)
@@ -56,7 +56,7 @@ func TestPlayedResult(t *testing.T) {
 	msgs, err := state.Messages.Get(st)
 	require.NoError(t, err)
 	require.Equal(t, raws(talk), raws(msgs))
-	require.Equal(t, "assistant", active.Or(st, ""))
+	require.Equal(t, "assistant", activeAgent.Or(st, ""))
 }
 
 // A check that never fails is none: each row spoils something that it must find.
@@ -71,7 +71,7 @@ func TestVerifyFindsWhatIsWrong(t *testing.T) {
 		{"$.traj[2]: Raw is not", func(v *verifier) { v.run.Steps[1].Raw += " " }},
 		{"$.traj[1]: the agent is", func(v *verifier) { v.run.Steps[0].Agent = "other" }},
 		{"$.traj[1]: History is not", func(v *verifier) { v.run.Steps[0].Said = nil }},
-		{"$.traj[2]: the result has not", func(v *verifier) { v.run.Steps[1].Output = nil }},
+		{"$.traj[2]: the result does not have", func(v *verifier) { v.run.Steps[1].Output = nil }},
 		{"the history has 2 results, want 1", func(v *verifier) { v.run.Steps = v.run.Steps[:1] }},
 		{"the conversation has 4 messages, want 3", func(v *verifier) {
 			v.state = v.state.Fork()
@@ -90,15 +90,15 @@ func TestVerifyFindsWhatIsWrong(t *testing.T) {
 			v := newVerifier(run, st)
 			var talk []state.Message
 			for i := range run.Steps {
-				talk, err = play(st, &run.Steps[i], talk)
+				talk, err = playStep(st, &run.Steps[i], talk)
 				require.NoError(t, err)
-				require.NoError(t, v.after(i))
+				require.NoError(t, v.afterStep(i))
 			}
 			v.next = 0
 			test.spoil(v)
 			err = v.end(talk)
 			if strings.HasPrefix(test.problem, "the conversation") {
-				require.ErrorContains(t, err, "message 3 of the conversation is another one")
+				require.ErrorContains(t, err, "message 3 of the conversation differs")
 				return
 			}
 			require.ErrorContains(t, err, test.problem)
@@ -112,12 +112,12 @@ func TestLongRunsAreSampled(t *testing.T) {
 		v := newVerifier(&Run{Steps: make([]Step, steps)}, nil)
 		checked := 0
 		for i := range steps {
-			if v.checks(i) {
+			if v.checksStep(i) {
 				checked++
 			}
 		}
 		require.InDelta(t, want, checked, 1, steps)
-		require.True(t, v.checks(steps-1))
+		require.True(t, v.checksStep(steps-1))
 	}
 }
 

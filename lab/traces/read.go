@@ -1,19 +1,20 @@
-// Package traces loads recorded runs of agents and plays them through a State.
+// Package traces reads recordings of agents and plays them through a State.
 //
-// There are two kinds of recordings. Logs have what was said, in the words of a
-// harness: chat messages as τ-bench and SWE-agent write them (chat.go, and
-// responses.go for the shape that mini-swe-agent takes over from another API), and
-// the events of an ADK session (adk.go). Each entry becomes messages that hold
-// all the entry held, under the names this library uses; conversation.go puts
-// them in steps, one for each turn of a model, and pairs tool results with their
-// calls. Recordings of the other kind have what went over the wire to a provider
-// and back (exchange.go), in formats that package provider reads (wire.go);
-// thread.go puts them in steps.
+// There are two kinds of recordings. A log holds a conversation in the form of an
+// agent program: chat messages of τ-bench and SWE-agent (chat.go), the variant of
+// mini-swe-agent (responses.go), and the events of an ADK session (adk.go). Each
+// entry becomes messages that hold everything the entry held. conversation.go puts
+// them in steps, one for each turn of a model, and pairs results with calls.
 //
-// play.go is what an application would do: it writes the steps to a State.
-// verify.go checks that nothing was lost or changed on the way. roundtrip.go and
-// acceptance.go put what went over the wire, and what a log says was sent
-// (sent.go), through the packages provider and transcript.
+// An exchange holds the request to a provider and its response (exchange.go), in a
+// format of package provider (wire.go). thread.go puts exchanges in steps.
+//
+// play.go does what an application would do: it writes the steps to a State.
+// verify.go checks that nothing was lost or changed. roundtrip.go and acceptance.go
+// put every exchange through the packages provider and transcript. sent.go derives
+// an exchange from a log.
+//
+// Errors are [fault.Error]s whose Path is the place in the file.
 package traces
 
 import (
@@ -29,45 +30,46 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// File is what a file holds.
+// File is the content of a file.
 type File struct {
 	Runs   []*Run
-	Others []string // what in it is no conversation of a known format
+	Others []string // descriptions of the parts that are not conversations
 }
 
 // Run is one recorded conversation.
 type Run struct {
 	Kind    string          // such as "τ-bench" or "Anthropic exchange"
 	Path    string          // of its entries in the file, such as $.traj or $[3].traj
-	Entries int             // how many messages, events or exchanges there are
+	Entries int             // number of messages, events or exchanges
 	Steps   []Step          // the turns, in order
-	Rest    []state.Message // what came after the last turn and its results
+	Rest    []state.Message // after the last turn and its results
 
 	entries   []entry     // of a log
 	exchanges []*exchange // with the provider
 }
 
-// Step is one turn of a model, and what came before and of it.
+// Step is one turn of a model with the messages before it and the results after
+// it.
 type Step struct {
 	Path    string                    // of the turn in the file
-	Said    []state.Message           // what others said since the step before
-	Agent   string                    // whose turn it is
-	Output  []state.Message           // what the model said
-	Results []state.ToolResultMessage // the results that follow, of the calls in Output
-	Raw     string                    // the turn as it is in the file
-	Time    time.Time                 // when it was, zero if the trace does not say
+	Said    []state.Message           // messages of others since the step before
+	Agent   string                    // that took the turn
+	Output  []state.Message           // of the model
+	Results []state.ToolResultMessage // of the calls in Output
+	Raw     string                    // the turn in the file, byte for byte
+	Time    time.Time                 // zero if the recording has none
 }
 
-// entry is a message or event of a log and the messages that it became.
+// entry is a message or event of a log with the messages made of it.
 type entry struct {
 	path string
 	raw  []byte
-	step int // the step that it belongs to, len(Steps) for what is in Rest
+	step int // its step, len(Steps) for a message in Rest
 	msgs []state.Message
 }
 
-// log tells one kind of log from all others and reads it.
-type log struct {
+// logFormat recognises one kind of log and reads it.
+type logFormat struct {
 	kind string
 	list string // the member that holds the entries
 	is   func(o jsontext.Object) bool
@@ -75,27 +77,26 @@ type log struct {
 	sent func(run *Run, entries [][]byte) *exchange
 }
 
-var logs = []log{
+var logFormats = []logFormat{
 	{"τ-bench", "traj", func(jsontext.Object) bool { return true }, (*conversation).chat, chatSent},
 	{"SWE-agent", "history", loose.Has("trajectory", "info", "environment"), (*conversation).chat, chatSent},
 	{"mini-swe-agent", "messages", loose.Has("trajectory_format", "info"), (*conversation).chat, chatSent},
 	{"ADK session", "events", isSession, (*conversation).event, adkSent},
 }
 
-// logOf returns the kind of log that an object is, nil if it is none.
-func logOf(o jsontext.Object) *log {
-	for i, l := range logs {
+// logOf returns the format of a log, nil if the object is not a log.
+func logOf(o jsontext.Object) *logFormat {
+	for i, l := range logFormats {
 		if jsontext.Kind(o.Get(l.list)) == "array" && l.is(o) {
-			return &logs[i]
+			return &logFormats[i]
 		}
 	}
 	return nil
 }
 
-// Read returns what is in a file, told by its shape: a log, an array of logs,
-// recorded exchanges, the body of a response or the events of a stream. It
-// returns an [Error] for each part that cannot be read, joined; what is beside it
-// is returned all the same.
+// Read recognises a recording by its shape: a log, an array of logs, exchanges, the
+// body of a response, or the events of a stream. It returns the joined errors of
+// the parts that it could not read, and everything else.
 func Read(data []byte) (File, error) {
 	if err := checkSyntax(data); err != nil {
 		return File{}, err
@@ -112,7 +113,7 @@ func Read(data []byte) (File, error) {
 func readObject(data []byte) (File, error) {
 	o, err := jsontext.Members(data)
 	if err != nil {
-		return File{}, at("$", err)
+		return File{}, atPath("$", err)
 	}
 	if l := logOf(o); l != nil {
 		run, err := l.run("$", o)
@@ -124,21 +125,21 @@ func readObject(data []byte) (File, error) {
 	if list := o.Get("exchanges"); jsontext.Kind(list) == "array" {
 		return readExchanges(list)
 	}
-	if what := otherOf(o); what != "" {
+	if what := foreignKind(o); what != "" {
 		return File{Others: []string{what}}, nil
 	}
 	if x := bodyOf(o, data); x != nil {
-		return File{Runs: []*Run{alone(x)}}, nil
+		return File{Runs: []*Run{singleRun(x)}}, nil
 	}
 	return File{Others: []string{describe(data)}}, nil
 }
 
-// readArray reads the events of a stream, or logs. In an array that has a log
-// everything has to be one.
+// readArray reads the events of a stream, or logs. If one element is a log, all
+// must be logs.
 func readArray(data []byte) (File, error) {
 	list, err := jsontext.Elements(data)
 	if err != nil {
-		return File{}, at("$", err)
+		return File{}, atPath("$", err)
 	}
 	var file File
 	var errs []error
@@ -163,13 +164,13 @@ func readArray(data []byte) (File, error) {
 		return file, errors.Join(errs...)
 	}
 	if x := streamOf(list); x != nil {
-		return File{Runs: []*Run{alone(x)}}, nil
+		return File{Runs: []*Run{singleRun(x)}}, nil
 	}
 	return File{Others: []string{describe(data)}}, nil
 }
 
 // checkSyntax returns an error if data is not JSON. What encoding/json accepts
-// and a message does not, such as a member that occurs twice, is found later, and
+// and a message refuses, such as a member that occurs twice, is found later, and
 // only in the parts that are read.
 func checkSyntax(data []byte) error {
 	var ignored json.RawMessage
@@ -186,15 +187,15 @@ func checkSyntax(data []byte) error {
 	if found := fault.As(jsontext.Check(data, jsontext.Limits{})); found != nil {
 		path = found.Path
 	}
-	return at(path, fmt.Errorf("%w (byte %d)", err, offset))
+	return atPath(path, fmt.Errorf("%w (byte %d)", err, offset))
 }
 
 // run reads a log, the value at path.
-func (l *log) run(path string, o jsontext.Object) (*Run, error) {
+func (l *logFormat) run(path string, o jsontext.Object) (*Run, error) {
 	path = jsontext.Path(path, l.list)
 	entries, err := jsontext.Elements(o.Get(l.list))
 	if err != nil {
-		return nil, at(path, err)
+		return nil, atPath(path, err)
 	}
 	c := conversation{run: &Run{Kind: l.kind, Path: path, Entries: len(entries)}}
 	for i, raw := range entries {
@@ -204,7 +205,7 @@ func (l *log) run(path string, o jsontext.Object) (*Run, error) {
 			err = c.read(entry, raw, l)
 		}
 		if err != nil {
-			return nil, at(entry, err)
+			return nil, atPath(entry, err)
 		}
 	}
 	run := c.end()
@@ -222,8 +223,8 @@ func checkEntry(raw []byte) error {
 	}
 	err := jsontext.Check(raw, jsontext.Limits{})
 	if found := fault.As(err); found != nil && found.Offset > 0 {
-		// The text is JSON: what is left is an invalid escape or character, whose
-		// text ends with the byte.
+		// The entry is JSON, so the fault is an invalid escape or character. Its
+		// text ends with the number of the byte.
 		placed := *found
 		placed.Got += " of the entry"
 		return &placed
@@ -231,9 +232,9 @@ func checkEntry(raw []byte) error {
 	return err
 }
 
-// at returns err as the error of a place in a file. An error of a part of that
+// atPath returns err as the error of a place in a file. An error of a part of that
 // place gets the path of the part.
-func at(path string, err error) error {
+func atPath(path string, err error) error {
 	switch err.(type) {
 	case *fault.Error, *fault.LimitError:
 		return fault.Under(path, err)

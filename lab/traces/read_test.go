@@ -152,9 +152,9 @@ func TestArrayOfRuns(t *testing.T) {
 }
 
 func TestErrorsOfAPartGetItsPath(t *testing.T) {
-	require.EqualError(t, at("$[1]", &fault.Error{Path: "$.a", Got: "no"}), "$[1].a: no")
-	require.EqualError(t, at("$[1]", &fault.LimitError{Path: "$.a", Name: "Depth", Limit: 1, Got: 2}), "$[1].a: limit Depth: 2 is more than 1")
-	err := at("$[1]", io.ErrUnexpectedEOF)
+	require.EqualError(t, atPath("$[1]", &fault.Error{Path: "$.a", Got: "no"}), "$[1].a: no")
+	require.EqualError(t, atPath("$[1]", &fault.LimitError{Path: "$.a", Name: "Depth", Limit: 1, Got: 2}), "$[1].a: limit Depth: 2 is more than 1")
+	err := atPath("$[1]", io.ErrUnexpectedEOF)
 	require.EqualError(t, err, "$[1]: unexpected EOF")
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }

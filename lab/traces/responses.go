@@ -9,8 +9,8 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// isResponse and isResponseResult tell what mini-swe-agent has recorded from the
-// Responses API. Neither has a role.
+// isResponse and isResponseResult recognise the entries that mini-swe-agent records
+// from the Responses API. Neither has a role.
 func isResponse(o jsontext.Object) bool {
 	return loose.Text(o.Get("role")) == "" && jsontext.Kind(o.Get("output")) == "array"
 }
@@ -26,13 +26,13 @@ func isResponseResult(o jsontext.Object) bool {
 //		{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "…"}]},
 //		{"type": "function_call", "call_id": "…", "name": "…", "arguments": "{…}"}]}
 //
-// Calls that follow one another are one message. Items that are neither text nor
-// calls keep their type and pass through.
+// Adjacent calls become one message. An item that is neither text nor a call keeps
+// its type.
 func (c *conversation) response(e *entry, o jsontext.Object) error {
 	var output []state.Message
-	rest := o.Without("output") // goes to the first message
+	rest := o.Without("output") // for the first message
 	add := func(typ string, own, more jsontext.Object) error {
-		m, err := message(typ, own, append(more[:len(more):len(more)], rest...))
+		m, err := newMessage(typ, own, append(more[:len(more):len(more)], rest...))
 		output, rest = append(output, m), nil
 		return err
 	}
@@ -77,22 +77,22 @@ func (c *conversation) response(e *entry, o jsontext.Object) error {
 			return err
 		}
 	}
-	c.turn(e, "assistant", time.Time{}, output...)
+	c.addTurn(e, "assistant", time.Time{}, output...)
 	return nil
 }
 
-// responseCall returns a call whose id is the one that results refer to. The
-// item has an id too, which stays beside it.
+// responseCall returns a call with the id that results refer to. The id of the item
+// stays in a member of its own.
 func responseCall(item jsontext.Object) []byte {
 	id, rest := loose.TakeText(item, "call_id")
 	name, rest := loose.TakeText(rest, "name")
 	id.Name = "id"
-	own := jsontext.Object{id, name}.With("input", input(rest.Get("arguments")))
+	own := jsontext.Object{id, name}.With("input", callInput(rest.Get("arguments")))
 	return loose.Join(own, rest.Without("arguments"))
 }
 
 // responseResult reads {"type": "function_call_output", "call_id": "…", "output": "…"}.
 func (c *conversation) responseResult(e *entry, o jsontext.Object) error {
 	own := jsontext.Object{}.WithString("role", "tool").With("content", o.Get("output"))
-	return c.answer(e, loose.Text(o.Get("call_id")), "", "", own, o.Without("output"))
+	return c.addResult(e, loose.Text(o.Get("call_id")), "", "", own, o.Without("output"))
 }

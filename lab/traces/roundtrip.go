@@ -12,9 +12,8 @@ import (
 	"github.com/agentstate/state/provider"
 )
 
-// check counts what went over the wire and returns what failed. With verify,
-// both bodies are encoded again, and the conversation goes through package
-// transcript.
+// check counts the bodies of an exchange and returns what failed. With verify it
+// encodes both bodies again and checks the conversation with package transcript.
 func (x *exchange) check(stats *Stats, verify bool) []error {
 	var findings []error
 	if verify {
@@ -37,24 +36,24 @@ func (x *exchange) check(stats *Stats, verify bool) []error {
 	return append(append(x.requestErrs, x.answerErrs...), findings...)
 }
 
-// checkRequest checks that the request encoded again is equal as JSON, with
-// numbers as they were spelled.
+// checkRequest checks that the request is equal as JSON after it was encoded again,
+// including the spelling of numbers.
 func (x *exchange) checkRequest() {
 	if x.request == nil || x.requestErrs != nil {
 		return
 	}
 	body, err := x.encode(x.asked)
 	if err == nil {
-		err = same(x.request, body)
+		err = compareJSON(x.request, body)
 	}
 	if err != nil {
 		x.failRequest(fmt.Errorf("encoded again: %w", err))
 	}
 }
 
-// checkAnswer checks that Raw is what came, byte for byte, and that the messages
-// encoded again are what a later request would repeat of it. For a stream there
-// is nothing to compare these with but themselves, decoded again.
+// checkAnswer checks that Raw is the answer byte for byte, and that the encoded
+// messages are what a later request repeats of the response. The messages of a
+// stream can only be compared with themselves, decoded again.
 func (x *exchange) checkAnswer() {
 	var raw bytes.Buffer
 	raw.Write(x.response)
@@ -63,14 +62,14 @@ func (x *exchange) checkAnswer() {
 		raw.WriteByte('\n')
 	}
 	if x.result.Raw != raw.String() {
-		x.failAnswer("$", errors.New("the raw text of the result is not what came"))
+		x.failAnswer("$", errors.New("the raw text of the result is not the answer"))
 	}
 	if x.answerErrs != nil || !x.answered {
 		return
 	}
 	body, err := x.encode(provider.Request{Messages: x.result.Output})
 	if err == nil && x.stream == nil {
-		err = same(jsontext.Array(x.wire.said(loose.Members(x.response))), jsontext.Array(loose.Elements(loose.Members(body).Get(x.wire.conversation))))
+		err = compareJSON(jsontext.Array(x.wire.repeated(loose.Members(x.response))), jsontext.Array(loose.Elements(loose.Members(body).Get(x.wire.conversation))))
 	}
 	var back provider.Request
 	if err == nil {
@@ -79,7 +78,7 @@ func (x *exchange) checkAnswer() {
 	if err == nil {
 		var again []byte
 		if again, err = x.encode(back); err == nil {
-			err = same(body, again)
+			err = compareJSON(body, again)
 		}
 	}
 	if err != nil {
@@ -87,8 +86,8 @@ func (x *exchange) checkAnswer() {
 	}
 }
 
-// encode encodes messages for the format they came from, which can express all
-// of them.
+// encode encodes messages for the format that they came from. It must not omit
+// anything.
 func (x *exchange) encode(r provider.Request) ([]byte, error) {
 	body, omitted, err := x.wire.format.EncodeRequest(r)
 	if err == nil && len(omitted) > 0 {
@@ -97,9 +96,9 @@ func (x *exchange) encode(r provider.Request) ([]byte, error) {
 	return body, err
 }
 
-// same returns an error that says where two JSON texts differ in value, or in
-// how numbers are spelled.
-func same(want, got []byte) error {
+// compareJSON returns an error with the path where two JSON texts differ in value
+// or in the spelling of a number.
+func compareJSON(want, got []byte) error {
 	if state.JSON(want).Equal(state.JSON(got)) {
 		return nil
 	}

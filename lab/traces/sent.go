@@ -5,13 +5,13 @@ import (
 	"github.com/agentstate/state/lab/traces/loose"
 )
 
-// What a harness sent to a provider is not in its log, but can be told from it:
-// the entries in the provider's words. A log that ends with a model's turn ends
-// with a response. So the checks of exchanges are for logs, too.
+// A log does not contain the requests of the agent program, but its entries are in
+// the format of the provider, so the last request can be rebuilt. If the log ends
+// with a turn of the model, that turn is the response. The checks of exchanges
+// therefore apply to logs.
 
-// chatSent returns the request and the response of a log of chat messages. The
-// roles that the API does not have are for notes of the harness, which it does
-// not send.
+// chatSent returns the exchange of a log of chat messages. Entries with a role that
+// the API does not have are notes of the agent program, which it does not send.
 func chatSent(run *Run, entries [][]byte) *exchange {
 	for _, raw := range entries {
 		if isResponse(loose.Members(raw)) {
@@ -28,7 +28,7 @@ func chatSent(run *Run, entries [][]byte) *exchange {
 				sent = append(sent, raw)
 				break
 			}
-			// SWE-agent has a list of the calls that it sends the result of.
+			// One entry of SWE-agent may be the result of several calls.
 			for _, id := range answeredIDs(o) {
 				sent = append(sent, o.Without("tool_call_ids", "tool_call_id").WithString("tool_call_id", id).JSON())
 			}
@@ -49,8 +49,8 @@ func chatSent(run *Run, entries [][]byte) *exchange {
 	return x
 }
 
-// responsesSent is chatSent for the Responses API, whose turns are lists of items
-// that are sent again.
+// responsesSent is chatSent for the Responses API. Its turns are lists of items,
+// which later requests repeat.
 func responsesSent(run *Run, entries [][]byte) *exchange {
 	x := &exchange{wire: openAIResponses, requestPath: run.Path, responsePath: run.Path, accepted: true}
 	var sent, turn [][]byte
@@ -71,15 +71,15 @@ func responsesSent(run *Run, entries [][]byte) *exchange {
 	return x
 }
 
-// adkSent returns the last request and response of an ADK session: the contents
-// of its events, but for parts of events that came as a stream. If several agents
-// took part, each was sent what the others said in other words, so that what is
-// in the session was sent to none.
+// adkSent returns the exchange of an ADK session: the contents of its events,
+// without partial events of a stream. If several agents took part, each was sent
+// the output of the others in a different form, so no provider has accepted
+// exactly this request.
 func adkSent(run *Run, entries [][]byte) *exchange {
 	x := &exchange{wire: gemini, requestPath: run.Path, responsePath: run.Path, accepted: true}
 	agent := ""
 	var sent [][]byte
-	answer := false // the last one is
+	answer := false // whether the last content is the model's
 	for _, raw := range entries {
 		o := loose.Members(raw)
 		content := loose.Members(o.Get("content"))

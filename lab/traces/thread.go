@@ -5,20 +5,20 @@ import (
 	"github.com/agentstate/state/lab/traces/loose"
 )
 
-// threads puts exchanges in conversations. An application sends the whole
-// conversation again with every request, or says which response it goes on from;
-// of several agents each has a conversation of its own.
+// threads groups exchanges into conversations. Each request repeats the whole
+// conversation or names the response that it continues. If several agents take
+// part, each has its own conversation.
 type threads []*thread
 
-// thread is a conversation as it grows.
+// thread is a conversation.
 type thread struct {
 	run  *Run
 	last *exchange
 	said []state.Message // since the last step
 }
 
-// add adds an exchange to the latest conversation that it continues, or begins
-// a new one.
+// add adds an exchange to the latest conversation that it continues, or to a new
+// one.
 func (ts *threads) add(x *exchange) {
 	for i := len(*ts) - 1; i >= 0; i-- {
 		if news, ok := (*ts)[i].continued(x); ok {
@@ -40,7 +40,8 @@ func (ts threads) end() []*Run {
 	return runs
 }
 
-// continued returns what is new in a request since the exchange before it.
+// continued returns the messages that a request adds to the thread. It returns
+// false if the request does not continue the thread.
 func (t *thread) continued(x *exchange) (news []state.Message, ok bool) {
 	if t.last.wire != x.wire || t.last.request == nil || x.request == nil || t.last.requestErrs != nil || x.requestErrs != nil {
 		return nil, false
@@ -58,21 +59,21 @@ func (t *thread) continued(x *exchange) (news []state.Message, ok bool) {
 			return nil, false
 		}
 	}
-	return after(msgs[len(before):], t.last.result.Output)
+	return afterOutput(msgs[len(before):], t.last.result.Output)
 }
 
-// after returns the messages that follow what a model said, if they begin with
-// it. Applications seldom repeat all that was in a response, so what counts is
-// the text and the calls.
-func after(msgs, output []state.Message) (rest []state.Message, ok bool) {
+// afterOutput returns the messages that follow the output of a model, if msgs begin
+// with it. It compares only text and calls, because applications seldom repeat
+// everything in a response.
+func afterOutput(msgs, output []state.Message) (rest []state.Message, ok bool) {
 	for _, m := range output {
-		if !speaks(m) {
+		if !hasContent(m) {
 			continue
 		}
-		for len(msgs) > 0 && !speaks(msgs[0]) && msgs[0].Type() != "tool_result" {
+		for len(msgs) > 0 && !hasContent(msgs[0]) && msgs[0].Type() != "tool_result" {
 			msgs = msgs[1:]
 		}
-		if len(msgs) == 0 || !saysTheSame(m, msgs[0]) {
+		if len(msgs) == 0 || !sameContent(m, msgs[0]) {
 			return nil, false
 		}
 		msgs = msgs[1:]
@@ -80,8 +81,8 @@ func after(msgs, output []state.Message) (rest []state.Message, ok bool) {
 	return msgs, true
 }
 
-// speaks reports whether there is text or a call in a message.
-func speaks(m state.Message) bool {
+// hasContent reports whether a message has text or a call.
+func hasContent(m state.Message) bool {
 	switch m := m.(type) {
 	case state.TextMessage:
 		return m.Text() != ""
@@ -91,7 +92,7 @@ func speaks(m state.Message) bool {
 	return false
 }
 
-func saysTheSame(a, b state.Message) bool {
+func sameContent(a, b state.Message) bool {
 	switch a := a.(type) {
 	case state.TextMessage:
 		b, ok := b.(state.TextMessage)
@@ -112,9 +113,9 @@ func saysTheSame(a, b state.Message) bool {
 	return false
 }
 
-// add adds an exchange with what is new in its request: results of the calls
-// before it, what others said, and the model's turn. A request that brought no
-// turn leaves what it said to the next.
+// add adds an exchange with the new messages of its request: the results of the
+// calls before it, messages of others, and the turn of the model. Without a turn,
+// the messages belong to the next exchange.
 func (t *thread) add(x *exchange, news []state.Message) {
 	if n := len(t.run.Steps); n > 0 && len(t.said) == 0 {
 		step := &t.run.Steps[n-1]
@@ -140,8 +141,8 @@ func (t *thread) add(x *exchange, news []state.Message) {
 	}
 }
 
-// alone returns the run of an exchange that is all there is.
-func alone(x *exchange) *Run {
+// singleRun returns a run of one exchange.
+func singleRun(x *exchange) *Run {
 	x.decode()
 	var ts threads
 	ts.add(x)

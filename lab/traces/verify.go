@@ -12,21 +12,21 @@ import (
 	"github.com/agentstate/state/internal/fault"
 )
 
-// checkedSteps is how many steps of a run are checked one by one. Of what comes
-// after them as many again are, at even distances, and the last one: to export
-// the state after every step of a very long run would take the square of it.
+// checkedSteps limits the work for long runs: an export after every step takes
+// quadratic time. The State is checked after each of the first checkedSteps steps,
+// after as many of the others at even distances, and after the last one.
 const checkedSteps = 500
 
-// verifier checks a state while a run is played to it.
+// verifier checks a State while a run is played to it.
 type verifier struct {
 	run    *Run
 	state  *state.State
-	stride int // between the steps that are checked, after the first ones
+	stride int // between checked steps after the first checkedSteps
 	next   int // the entry to check next
 	forks  []fork
 }
 
-// fork is a branch taken after a step, and what it was then.
+// fork is a branch that was taken after a step, with the hash of its content then.
 type fork struct {
 	path  string
 	state *state.State
@@ -38,53 +38,53 @@ func newVerifier(run *Run, st *state.State) *verifier {
 	return &verifier{run: run, state: st, stride: max(1, (more+checkedSteps-1)/checkedSteps)}
 }
 
-// checks reports whether the state is checked after a step.
-func (v *verifier) checks(step int) bool {
+// checksStep reports whether the State is checked after a step.
+func (v *verifier) checksStep(step int) bool {
 	return step < checkedSteps || (step-checkedSteps)%v.stride == 0 || step == len(v.run.Steps)-1
 }
 
-// after checks what step i has added, and then the state as a whole.
-func (v *verifier) after(i int) error {
-	if err := v.entries(i); err != nil {
+// afterStep checks the messages that step i has added, and then the whole State.
+func (v *verifier) afterStep(i int) error {
+	if err := v.checkEntries(i); err != nil {
 		return err
 	}
-	if !v.checks(i) {
+	if !v.checksStep(i) {
 		return nil
 	}
 	path := v.run.Steps[i].Path
 	sum, err := roundTrip(v.state)
 	if err != nil {
-		return at(path, err)
+		return atPath(path, err)
 	}
 	v.forks = append(v.forks, fork{path, v.state.Fork(), sum})
 	return nil
 }
 
-// entries checks the messages of all entries up to those of a step.
-func (v *verifier) entries(step int) error {
+// checkEntries checks the messages of all entries up to those of a step.
+func (v *verifier) checkEntries(step int) error {
 	for ; v.next < len(v.run.entries) && v.run.entries[v.next].step <= step; v.next++ {
 		e := &v.run.entries[v.next]
 		if err := e.verify(); err != nil {
-			return at(e.path, err)
+			return atPath(e.path, err)
 		}
 	}
 	return nil
 }
 
-// verify checks that every message of the entry survives encoding, and that
-// together they hold every scalar that the entry had, as it was spelled.
+// verify checks that every message of the entry survives encoding, and that the
+// messages together hold every scalar of the entry in its spelling.
 func (e *entry) verify() error {
 	held := map[string]int{}
 	for i, m := range e.msgs {
 		if err := sameMessage(m); err != nil {
 			return fmt.Errorf("message %d of it: %w", i, err)
 		}
-		if err := scalars([]byte(m.Raw()), held); err != nil {
+		if err := countScalars([]byte(m.Raw()), held); err != nil {
 			return err
 		}
 	}
 	had := map[string]int{}
-	if err := scalars(e.raw, had); err != nil {
+	if err := countScalars(e.raw, had); err != nil {
 		return err
 	}
 	for scalar, n := range had {
@@ -116,10 +116,10 @@ func sameMessage(m state.Message) error {
 	return nil
 }
 
-// scalars counts each string, number, bool and null in a JSON text, member
-// names aside. A string that holds an object counts as what is in it, so that
-// arguments are the same as text and as JSON.
-func scalars(data []byte, counts map[string]int) error {
+// countScalars counts the strings, numbers, bools and nulls in a JSON text, without
+// member names. A string that holds an object counts as the scalars in the object,
+// because arguments may be text or JSON.
+func countScalars(data []byte, counts map[string]int) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	var open []bool // for each open array or object, whether it is an object
@@ -149,7 +149,7 @@ func scalars(data []byte, counts map[string]int) error {
 		}
 		named = false
 		if s, ok := token.(string); ok && len(s) > 0 && s[0] == '{' && state.JSON(s).Valid() {
-			if err := scalars([]byte(s), counts); err != nil {
+			if err := countScalars([]byte(s), counts); err != nil {
 				return err
 			}
 			continue
@@ -158,8 +158,8 @@ func scalars(data []byte, counts map[string]int) error {
 	}
 }
 
-// roundTrip checks that Import makes the same state of what Export returns, and
-// returns the hash of that.
+// roundTrip checks that Import restores what Export returns, and returns the hash of
+// the export.
 func roundTrip(st *state.State) (sum [sha256.Size]byte, err error) {
 	data, err := st.Export()
 	if err != nil {
@@ -187,19 +187,19 @@ func firstDifference(a, b []byte) int {
 	return n
 }
 
-// end checks what came after the last turn, that the state holds the run, and
+// end checks the messages after the last turn, that the State holds the run, and
 // that no fork has changed since it was taken. Then it writes to all forks, which
-// must not change the state.
+// must not change the State.
 func (v *verifier) end(talk []state.Message) error {
-	if err := v.entries(len(v.run.Steps)); err != nil {
+	if err := v.checkEntries(len(v.run.Steps)); err != nil {
 		return err
 	}
-	if err := v.holds(talk); err != nil {
+	if err := v.holdsRun(talk); err != nil {
 		return err
 	}
 	sum, err := roundTrip(v.state)
 	if err != nil {
-		return at(v.run.Path, err)
+		return atPath(v.run.Path, err)
 	}
 	for _, f := range v.forks {
 		now, err := f.sumNow()
@@ -210,7 +210,7 @@ func (v *verifier) end(talk []state.Message) error {
 			err = state.Messages.Set(f.state, []state.Message{state.UserText("written to the fork")})
 		}
 		if err != nil {
-			return at(f.path, err)
+			return atPath(f.path, err)
 		}
 	}
 	now, err := (&fork{state: v.state}).sumNow()
@@ -218,7 +218,7 @@ func (v *verifier) end(talk []state.Message) error {
 		err = errors.New("writes to forks have changed the state")
 	}
 	if err != nil {
-		return at(v.run.Path, err)
+		return atPath(v.run.Path, err)
 	}
 	return nil
 }
@@ -228,14 +228,14 @@ func (f *fork) sumNow() (sum [sha256.Size]byte, err error) {
 	return sha256.Sum256(data), err
 }
 
-// holds checks that the state holds the whole conversation in its order, and
-// every turn as it is in the file with the conversation before it.
-func (v *verifier) holds(talk []state.Message) error {
+// holdsRun checks that the State holds the whole conversation in its order, and
+// every turn with the conversation before it.
+func (v *verifier) holdsRun(talk []state.Message) error {
 	fail := func(path, problem string) error { return &fault.Error{Path: path, Got: problem} }
 	n := 0
 	for i, m := range state.Items(v.state, state.Messages, 0) {
 		if i >= len(talk) || m.Raw() != talk[i].Raw() {
-			return fail(v.run.Path, fmt.Sprintf("message %d of the conversation is another one", i))
+			return fail(v.run.Path, fmt.Sprintf("message %d of the conversation differs", i))
 		}
 		n++
 	}
@@ -258,7 +258,7 @@ func (v *verifier) holds(talk []state.Message) error {
 		case len(r.History) != before || before > 0 && r.History[before-1].Raw() != talk[before-1].Raw():
 			return fail(step.Path, "History is not the conversation before the turn")
 		case len(r.Output) != len(step.Output) || len(r.ToolCalls) != len(step.Results):
-			return fail(step.Path, "the result has not the messages of the turn")
+			return fail(step.Path, "the result does not have the messages of the turn")
 		}
 		before += len(step.Output) + len(step.Results)
 		n++

@@ -11,8 +11,8 @@ import (
 	"github.com/agentstate/state/transcript"
 )
 
-// wire is a format of package provider: how recordings name it, and how its
-// bodies are told from those of others.
+// wire is a format of package provider with its name in recordings and the functions
+// that recognise its bodies.
 type wire struct {
 	name    string // in the report
 	api     string // in recorded exchanges
@@ -25,8 +25,8 @@ type wire struct {
 	// streamed one.
 	isResponse, isEvent func(o jsontext.Object) bool
 
-	// said returns the entries of a response that a later request repeats.
-	said func(body jsontext.Object) [][]byte
+	// repeated returns the entries that a later request repeats of a response.
+	repeated func(body jsontext.Object) [][]byte
 }
 
 var (
@@ -39,8 +39,8 @@ var (
 		isEvent: func(o jsontext.Object) bool {
 			return jsontext.Kind(o.Get("choices")) == "array" && loose.Text(o.Get("object")) != "chat.completion"
 		},
-		said: func(body jsontext.Object) [][]byte {
-			return spoken("assistant", first(body.Get("choices"), "message"))
+		repeated: func(body jsontext.Object) [][]byte {
+			return withRole("assistant", firstChoice(body.Get("choices"), "message"))
 		},
 	}
 	openAIResponses = &wire{
@@ -49,8 +49,8 @@ var (
 		isResponse: func(o jsontext.Object) bool {
 			return jsontext.Kind(o.Get("output")) == "array" && loose.Text(o.Get("object")) == "response"
 		},
-		isEvent: func(o jsontext.Object) bool { return strings.HasPrefix(loose.Text(o.Get("type")), "response.") },
-		said:    func(body jsontext.Object) [][]byte { return loose.Elements(body.Get("output")) },
+		isEvent:  func(o jsontext.Object) bool { return strings.HasPrefix(loose.Text(o.Get("type")), "response.") },
+		repeated: func(body jsontext.Object) [][]byte { return loose.Elements(body.Get("output")) },
 	}
 	anthropic = &wire{
 		name: "Anthropic", api: "anthropic_messages", format: provider.Anthropic, profile: transcript.Anthropic,
@@ -67,9 +67,9 @@ var (
 			}
 			return false
 		},
-		said: func(body jsontext.Object) [][]byte {
+		repeated: func(body jsontext.Object) [][]byte {
 			entry := jsontext.Object{}.With("role", body.Get("role")).With("content", body.Get("content"))
-			return spoken("assistant", [][]byte{entry.JSON()})
+			return withRole("assistant", [][]byte{entry.JSON()})
 		},
 	}
 	gemini = &wire{
@@ -77,15 +77,15 @@ var (
 		conversation: "contents",
 		isResponse:   isGemini,
 		isEvent:      isGemini,
-		said: func(body jsontext.Object) [][]byte {
-			return spoken("model", first(body.Get("candidates"), "content"))
+		repeated: func(body jsontext.Object) [][]byte {
+			return withRole("model", firstChoice(body.Get("candidates"), "content"))
 		},
 	}
 
 	wires = []*wire{openAIChat, openAIResponses, anthropic, gemini}
 )
 
-// isFailure reports whether a body is nothing but an error with one of the
+// isFailure reports whether a body has only an error, and the error has one of the
 // members.
 func isFailure(o jsontext.Object, names ...string) bool {
 	if len(o) != 1 {
@@ -98,8 +98,9 @@ func isGemini(o jsontext.Object) bool {
 	return jsontext.Kind(o.Get("candidates")) == "array" || o.Get("promptFeedback") != nil || isFailure(o, "status")
 }
 
-// first returns a member of the first element of an array, if it is there.
-func first(list []byte, name string) [][]byte {
+// firstChoice returns an object that is a member of the first element of list, none
+// if it is missing.
+func firstChoice(list []byte, name string) [][]byte {
 	choices := loose.Elements(list)
 	if len(choices) == 0 {
 		return nil
@@ -111,8 +112,8 @@ func first(list []byte, name string) [][]byte {
 	return [][]byte{value}
 }
 
-// spoken returns entries with the role that goes without saying in a response.
-func spoken(role string, entries [][]byte) [][]byte {
+// withRole returns entries with a role, which a response may leave out.
+func withRole(role string, entries [][]byte) [][]byte {
 	var list [][]byte
 	for _, raw := range entries {
 		entry := loose.Members(raw)
@@ -124,8 +125,8 @@ func spoken(role string, entries [][]byte) [][]byte {
 	return list
 }
 
-// wireOf returns what the api of a recorded exchange speaks, and what the
-// exchange is if package provider does not read it.
+// wireOf returns the format of a recorded exchange, or the kind of one that package
+// provider does not read.
 func wireOf(api string) (w *wire, other string) {
 	for _, w := range wires {
 		if w.api == api {
