@@ -62,7 +62,8 @@ func (g *Growing) SetMembers(members jsontext.Object, except ...string) {
 	}
 }
 
-// AsObject makes it an object, without members if it is of another kind.
+// AsObject makes it an object. A value of another kind becomes an object without
+// members.
 func (g *Growing) AsObject() *Growing {
 	if !g.IsObject() {
 		members, _ := jsontext.Members(g.whole) // none if it is not an object
@@ -82,7 +83,7 @@ func (g *Growing) Member(name string) *Growing {
 	return member
 }
 
-// AsList makes it a list, without elements if it is of another kind.
+// AsList makes it a list. A value of another kind becomes a list without elements.
 func (g *Growing) AsList() *Growing {
 	if !g.IsList() {
 		elements, _ := jsontext.Elements(g.whole) // none if it is not an array
@@ -113,7 +114,8 @@ func (g *Growing) Append(elements ...[]byte) {
 	}
 }
 
-// AppendText appends to a text, an empty one if it is of another kind.
+// AppendText appends to a text. A value of another kind becomes an empty text
+// first.
 func (g *Growing) AppendText(text string) {
 	if !g.IsText() {
 		begin := []byte{}

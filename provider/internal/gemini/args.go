@@ -40,41 +40,41 @@ func addArgument(args *codec.Growing, piece jsontext.Object) error {
 	if text == nil && value == nil {
 		return nil
 	}
-	place, ok := placeIn(args, piece.String("jsonPath"))
+	node, ok := nodeAt(args, piece.String("jsonPath"))
 	if !ok {
 		return &fault.Error{Path: "$.jsonPath", Got: "is not a path to a place in the arguments"}
 	}
 	if text == nil {
-		place.Set(value)
+		node.Set(value)
 	} else {
-		place.AppendText(jsontext.Unquote(text))
+		node.AppendText(jsontext.Unquote(text))
 	}
 	return nil
 }
 
-// placeIn returns the place of a path, a new one if there is none. It returns
+// nodeAt returns the value at a path, a new one if there is none. It returns
 // false for a path that is not valid, and for one through or to a value of
 // another kind.
-func placeIn(args *codec.Growing, path string) (*codec.Growing, bool) {
+func nodeAt(args *codec.Growing, path string) (*codec.Growing, bool) {
 	steps, ok := parsePath(path)
 	if !ok {
 		return nil, false
 	}
-	place := args
+	node := args
 	for _, s := range steps {
 		switch {
-		case s.isIndex && (place.IsEmpty() || place.IsList()) && s.index <= place.Len()+maxGap:
-			for i := place.Len(); i < s.index; i++ {
-				place.Element(i)
+		case s.isIndex && (node.IsEmpty() || node.IsList()) && s.index <= node.Len()+maxGap:
+			for i := node.Len(); i < s.index; i++ {
+				node.Element(i)
 			}
-			place = place.Element(s.index)
-		case !s.isIndex && (place.IsEmpty() || place.IsObject()):
-			place = place.Member(s.name)
+			node = node.Element(s.index)
+		case !s.isIndex && (node.IsEmpty() || node.IsObject()):
+			node = node.Member(s.name)
 		default:
 			return nil, false
 		}
 	}
-	return place, !place.IsList() && !place.IsObject()
+	return node, !node.IsList() && !node.IsObject()
 }
 
 // step is a step of a path: a name, or an index.
