@@ -55,6 +55,8 @@ type held struct {
 	text      text
 }
 
+func (r *held) holder() holder { return holder{r.lease, r.id, r.at} }
+
 type crashed struct{}
 
 // point is a scheduling point: other actors may continue, or the process may
@@ -261,7 +263,7 @@ func (a *actor) commit() {
 	c := &call{kind: "commit", id: r.id, lease: r.lease, at: r.at, edits: a.x.edits(r.text), purge: a.x.chance(0.1)}
 	var to position
 	err := a.do(c, func(ctx context.Context, l *ledger) (err error) {
-		to, err = l.commit(ctx, r.lease, r.id, r.at, effectsOf(c.edits), c.purge)
+		to, err = l.commit(ctx, r.holder(), change{effectsOf(c.edits), c.purge})
 		return err
 	})
 	if err != nil {
@@ -292,7 +294,7 @@ func (a *actor) finish() {
 	}
 	var h *head
 	err := a.do(c, func(ctx context.Context, l *ledger) (err error) {
-		h, _, err = l.finish(ctx, r.lease, r.id, r.at, effectsOf(c.edits), c.purge, c.next)
+		h, _, err = l.finish(ctx, r.holder(), change{effectsOf(c.edits), c.purge}, c.next)
 		return err
 	})
 	a.after(h, c.next.leaseID, err)
@@ -303,7 +305,7 @@ func (a *actor) fail() {
 	c := &call{kind: "fail", id: r.id, lease: r.lease, at: r.at, next: a.process.ledger.newLease()}
 	var h *head
 	err := a.do(c, func(ctx context.Context, l *ledger) (err error) {
-		h, err = l.fail(ctx, r.lease, r.id, r.at, c.next)
+		h, err = l.fail(ctx, r.holder(), c.next)
 		return err
 	})
 	a.after(h, c.next.leaseID, err)
@@ -312,7 +314,7 @@ func (a *actor) fail() {
 func (a *actor) renew() {
 	r := a.run
 	err := a.do(&call{kind: "renew", id: r.id, lease: r.lease}, func(ctx context.Context, l *ledger) error {
-		_, err := l.renew(ctx, r.lease, r.id)
+		_, err := l.renew(ctx, r.holder())
 		return err
 	})
 	if err != nil {
@@ -377,7 +379,7 @@ func (a *actor) update() {
 	at := h.position()
 	c := &call{kind: "update", at: at, edits: a.x.edits(a.known(h, doc)), purge: a.x.chance(0.1)}
 	_ = a.do(c, func(ctx context.Context, l *ledger) error {
-		_, err := l.update(ctx, at, effectsOf(c.edits), c.purge)
+		_, err := l.update(ctx, at, change{effectsOf(c.edits), c.purge})
 		return err
 	})
 }

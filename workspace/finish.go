@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/agentstate/state"
 )
@@ -51,9 +52,9 @@ func (r *Run) finish(ctx context.Context) (successor, []state.Effect, error) {
 	if err := doc.Apply(shorten); err != nil {
 		return successor{}, nil, err
 	}
-	all := append(d.effects[:len(d.effects):len(d.effects)], shorten...)
+	all := change{slices.Concat(d.effects, shorten), d.purge}
 	next := r.ledger.newLease()
-	h, at, err := r.ledger.finish(ctx, r.leaseID, r.message.ID, r.position, all, d.purge, next)
+	h, at, err := r.ledger.finish(ctx, r.holder(), all, next)
 	if err != nil {
 		return successor{}, nil, r.endIfLost(err)
 	}
@@ -85,7 +86,7 @@ func (r *Run) fail(ctx context.Context) (successor, error) {
 		return successor{}, r.ended
 	}
 	next := r.ledger.newLease()
-	h, err := r.ledger.fail(ctx, r.leaseID, r.message.ID, r.position, next)
+	h, err := r.ledger.fail(ctx, r.holder(), next)
 	if err != nil {
 		return successor{}, r.endIfLost(err)
 	}

@@ -74,7 +74,7 @@ func (m *Manager) enterHandling() (leave func(), err error) {
 
 // begin is Begin for a run that ends with runCtx.
 func (m *Manager) begin(ctx, runCtx context.Context, userID string, msg Message) (*Run, Outcome, error) {
-	s, err := m.newSubmission(msg)
+	s, err := newSubmission(msg, m.opts.Busy, m.opts.Queue)
 	if err != nil {
 		return nil, Outcome{}, err
 	}
@@ -109,32 +109,4 @@ func (m *Manager) begin(ctx, runCtx context.Context, userID string, msg Message)
 	}
 	m.opts.Hooks.runStarted(run.ctx, run)
 	return run, out, nil
-}
-
-// maxInlineBody is the maximum length of a message in the head.
-var maxInlineBody = 1 << 10
-
-// newSubmission checks a message. The submission has no lease yet.
-func (m *Manager) newSubmission(msg Message) (submission, error) {
-	s := submission{busy: msg.Busy, maxQueue: m.opts.Queue}
-	if !s.busy.valid() {
-		return s, fmt.Errorf("%w: message with an unknown Busy", ErrInvalid)
-	}
-	if s.busy == BusyDefault {
-		s.busy = m.opts.Busy
-	}
-	if msg.ID == "" {
-		msg.ID = newID()
-	}
-	data, err := msg.encode()
-	if err != nil {
-		return s, err
-	}
-	s.message = pendingMessage{ID: msg.ID, At: currentTime()}
-	if len(data) > maxInlineBody {
-		s.body = data
-	} else {
-		s.message.Body = data
-	}
-	return s, nil
 }

@@ -76,12 +76,6 @@ func leaseStateOf(h *head) leaseState {
 	return leaseState{h.Run.LeaseID, h.Run.Renewals}
 }
 
-// position is a version and the hash of the chain of records up to it.
-type position struct {
-	Version uint64 `json:"version"`
-	Chain   string `json:"chain"`
-}
-
 // pendingMessage is a message that waits or is being handled.
 type pendingMessage struct {
 	ID       string          `json:"id"`

@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -13,12 +12,6 @@ import (
 
 // headPrefix begins the keys of all workspaces.
 const headPrefix = "agent:workspace:"
-
-// blobInfix stands between the key of a head and the name of a blob. It
-// contains a character that encodeUser escapes, so no head has the key of
-// another's blob, and the blobs of a workspace are adjacent in the order of the
-// keys.
-const blobInfix = "/b/"
 
 // headKey returns the key of a user's head.
 func headKey(user string) (string, error) {
@@ -71,25 +64,4 @@ func decodeUser(text string) (string, error) {
 		return user, nil
 	}
 	return "", errUserName
-}
-
-// blobLead is the distance between the Seq of the head that a writer has read
-// and the expiry of the blobs that it prepares. It is a variable, like maxOps
-// and maxTailBytes, so that tests reach it with few writes.
-var blobLead uint64 = 64
-
-// newBlobName returns a name that no blob has had. Only a head whose Seq is at
-// most expiry may be the first to refer to the blob.
-func newBlobName(expiry uint64) string {
-	return fmt.Sprintf("%016x-%s", expiry, hex.EncodeToString(randomBytes(16)))
-}
-
-// blobExpiry returns the expiry in the name of a blob.
-func blobExpiry(name string) (uint64, bool) {
-	text, _, ok := strings.Cut(name, "-")
-	if !ok || len(text) != 16 {
-		return 0, false
-	}
-	expiry, err := strconv.ParseUint(text, 16, 64)
-	return expiry, err == nil
 }

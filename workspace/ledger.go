@@ -42,8 +42,6 @@ func newLedger(db store.Store, user, key string, s *sealer) *ledger {
 	}
 }
 
-func currentTime() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
-
 // maxRereads is the number of times that stale data is read again.
 const maxRereads = 4
 

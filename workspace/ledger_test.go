@@ -67,7 +67,7 @@ func TestLateReset(t *testing.T) {
 		h, _, err := l.readPresent(t.Context())
 		require.NoError(t, err)
 		text := state.JSONText(strings.Repeat("x", 2*maxTailBytes))
-		_, err = l.update(t.Context(), h.position(), []state.Effect{{Part: document.PartKey, Field: fmt.Sprint(i), Kind: state.EffectSet, Value: text}}, false)
+		_, err = l.update(t.Context(), h.position(), change{effects: []state.Effect{{Part: document.PartKey, Field: fmt.Sprint(i), Kind: state.EffectSet, Value: text}}})
 		require.NoError(t, err)
 	}
 	_, status, err := l.submit(t.Context(), offerOf("1", l))
@@ -93,7 +93,7 @@ func TestRings(t *testing.T) {
 		require.Equal(t, StatusStarted, status)
 		switch {
 		case i%2 == 0:
-			h, _, err = l.finish(t.Context(), h.Run.LeaseID, id(i), h.position(), nil, false, l.newLease())
+			h, _, err = l.finish(t.Context(), holder{h.Run.LeaseID, id(i), h.position()}, change{}, l.newLease())
 		default:
 			h, err = l.takeOver(t.Context(), leaseStateOf(h), TakeoverResume, 1, l.newLease())
 		}
@@ -123,14 +123,14 @@ func TestLostCommits(t *testing.T) {
 	l := testLedger(store.NewMemory())
 	h, _, err := l.submit(t.Context(), offerOf("1", l))
 	require.NoError(t, err)
-	lost := position{h.Version + 1, "chain of a commit that is gone"}
+	by := holder{h.Run.LeaseID, "1", position{h.Version + 1, "chain of a commit that is gone"}}
 	for name, call := range map[string]func() error{
-		"commit": func() error { _, err := l.commit(t.Context(), h.Run.LeaseID, "1", lost, nil, false); return err },
+		"commit": func() error { _, err := l.commit(t.Context(), by, change{}); return err },
 		"finish": func() error {
-			_, _, err := l.finish(t.Context(), h.Run.LeaseID, "1", lost, nil, false, l.newLease())
+			_, _, err := l.finish(t.Context(), by, change{}, l.newLease())
 			return err
 		},
-		"fail": func() error { _, err := l.fail(t.Context(), h.Run.LeaseID, "1", lost, l.newLease()); return err },
+		"fail": func() error { _, err := l.fail(t.Context(), by, l.newLease()); return err },
 	} {
 		require.ErrorIs(t, call(), ErrRolledBack, name)
 	}

@@ -59,7 +59,7 @@ func (m *Manager) tryUpdate(ctx context.Context, l *ledger, fn func(w *Workspace
 		return nil, err
 	}
 	c.endWrites(ErrRunEnded)
-	h, err = l.update(ctx, c.position, d.effects, d.purge)
+	h, err = l.update(ctx, c.position, d.change)
 	if err == nil {
 		m.compactIfDue(ctx, l, h)
 	}

@@ -27,6 +27,26 @@ type Message struct {
 	Busy Busy
 }
 
+// Status is what has become of a message.
+type Status string
+
+// The statuses of messages.
+const (
+	StatusStarted   Status = "started"   // its run has begun
+	StatusDone      Status = "done"      // it was handled
+	StatusQueued    Status = "queued"    // it waits
+	StatusDuplicate Status = "duplicate" // a message with its id was accepted before
+	StatusRejected  Status = "rejected"  // it was not accepted because of a run
+	StatusFailed    Status = "failed"    // its run has failed
+)
+
+// Outcome is the result of handing over a message.
+type Outcome struct {
+	Status Status
+	RunID  string // of the run that handled the message
+	Reply  string // set by Run.SetReply
+}
+
 // maxID is the maximum length, in bytes, of an id, a chat id and a platform.
 const maxID = 256
 

@@ -34,7 +34,7 @@ type textEdit struct{ file, old, new string }
 
 var mutants = []mutant{
 	{name: "a commit does not check the lease", edits: []textEdit{
-		{"transition.go", "if t.Run != nil && t.Run.LeaseID == leaseID {", "if t.Run != nil {"},
+		{"transition.go", "if t.Run != nil && t.Run.LeaseID == by.leaseID {", "if t.Run != nil {"},
 	}},
 	{name: "collect does not wait for the expiry", edits: []textEdit{
 		{"compact.go", "expiry <= h.Seq && ", "expiry > 0 && "},
@@ -56,10 +56,10 @@ var mutants = []mutant{
 	}},
 	{name: "a message is finished before its record", edits: []textEdit{
 		{"operations.go", "	var to position\n	h, err := l.commitHead(ctx, func(t *transition) error {", `	_, _ = l.commitHead(ctx, func(t *transition) error {
-		if err := t.checkLease(leaseID, messageID); err != nil {
+		if err := t.checkLease(by); err != nil {
 			return err
 		}
-		t.finishMessage(pendingMessage{ID: messageID}, finishedHandled)
+		t.finishMessage(pendingMessage{ID: by.messageID}, finishedHandled)
 		return nil
 	})
 	var to position
@@ -99,7 +99,7 @@ var mutants = []mutant{
 		l.tokens[t.Run.LeaseID] = t.Run.Token
 	}
 	if l.batch == nil {`},
-		{"transition.go", "t.Run.LeaseID == leaseID {", "(t.Run.LeaseID == leaseID || t.Run.Token == t.reader.tokens[leaseID]) {"},
+		{"transition.go", "t.Run.LeaseID == by.leaseID {", "(t.Run.LeaseID == by.leaseID || t.Run.Token == t.reader.tokens[by.leaseID]) {"},
 	}},
 	{name: "a prepared blob is known by the version", variant: "plain", edits: []textEdit{
 		{"transition.go", "	sum := hash(data)\n	if p, ok := t.prepared[sum]; ok && t.Seq < p.expiry && p.chain == t.base.Chain {",
@@ -143,7 +143,7 @@ var mutants = []mutant{
 		{"ledger.go", "return l.lastHead.clone()", "return l.lastHead"},
 	}},
 	{name: "a finish does not check what was lost", variant: "failover", edits: []textEdit{
-		{"operations.go", "		if err := t.checkPosition(at); err != nil {\n			return err\n		}\n		if len(effects)", "		if len(effects)"},
+		{"operations.go", "		if err := t.checkHolder(by); err != nil {\n			return err\n		}\n		if len(c.effects)", "		if err := t.checkLease(by); err != nil {\n			return err\n		}\n		if len(c.effects)"},
 	}},
 }
 

@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/agentstate/state"
 )
@@ -18,6 +19,34 @@ type submission struct {
 	busy     Busy
 	maxQueue int
 	lease    runLease // of the run that may begin
+}
+
+// maxInlineBody is the maximum length of a message in the head.
+var maxInlineBody = 1 << 10
+
+// newSubmission checks a message. The submission has no lease yet.
+func newSubmission(msg Message, defaultBusy Busy, maxQueue int) (submission, error) {
+	s := submission{busy: msg.Busy, maxQueue: maxQueue}
+	if !s.busy.valid() {
+		return s, fmt.Errorf("%w: message with an unknown Busy", ErrInvalid)
+	}
+	if s.busy == BusyDefault {
+		s.busy = defaultBusy
+	}
+	if msg.ID == "" {
+		msg.ID = newID()
+	}
+	data, err := msg.encode()
+	if err != nil {
+		return s, err
+	}
+	s.message = pendingMessage{ID: msg.ID, At: currentTime()}
+	if len(data) > maxInlineBody {
+		s.body = data
+	} else {
+		s.message.Body = data
+	}
+	return s, nil
 }
 
 func (l *ledger) newLease() runLease {
@@ -77,10 +106,16 @@ func (t *transition) submit(s submission) (Status, error) {
 	return StatusStarted, nil
 }
 
+// change is a change of the content.
+type change struct {
+	effects []state.Effect
+	purge   bool // a secret is replaced or deleted
+}
+
 // renew renews the lease of a run: it is the heartbeat of its holder.
-func (l *ledger) renew(ctx context.Context, leaseID, messageID string) (*head, error) {
+func (l *ledger) renew(ctx context.Context, by holder) (*head, error) {
 	return l.commitHead(ctx, func(t *transition) error {
-		if err := t.checkLease(leaseID, messageID); err != nil {
+		if err := t.checkLease(by); err != nil {
 			return err
 		}
 		t.Run.Renewals++
@@ -88,24 +123,20 @@ func (l *ledger) renew(ctx context.Context, leaseID, messageID string) (*head, e
 	})
 }
 
-// commit adds a record of a run and returns the position that it leads to. The
-// effects fit the content at a position, which is where the run has left it. A
-// commit renews the lease.
-func (l *ledger) commit(ctx context.Context, leaseID, messageID string, at position, effects []state.Effect, purge bool) (position, error) {
+// commit adds a record of a run and returns the position that it leads to. It
+// renews the lease.
+func (l *ledger) commit(ctx context.Context, by holder, c change) (position, error) {
 	now := l.now()
 	var to position
 	_, err := l.commitHead(ctx, func(t *transition) error {
-		if err := t.checkLease(leaseID, messageID); err != nil {
-			return err
-		}
-		if err := t.checkPosition(at); err != nil {
+		if err := t.checkHolder(by); err != nil {
 			return err
 		}
 		t.Run.Renewals++
-		if err := t.addRunRecord(KindStep, now, effects); err != nil {
+		if err := t.addRunRecord(KindStep, now, c.effects); err != nil {
 			return err
 		}
-		t.markPurge(purge)
+		t.markPurge(c.purge)
 		to = t.position()
 		return nil
 	})
@@ -114,21 +145,18 @@ func (l *ledger) commit(ctx context.Context, leaseID, messageID string, at posit
 
 // finish adds the last record of a run, and begins the next run if a message
 // waits. It also returns the position that the record leads to.
-func (l *ledger) finish(ctx context.Context, leaseID, messageID string, at position, effects []state.Effect, purge bool, next runLease) (*head, position, error) {
+func (l *ledger) finish(ctx context.Context, by holder, c change, next runLease) (*head, position, error) {
 	now := l.now()
 	var to position
 	h, err := l.commitHead(ctx, func(t *transition) error {
-		if err := t.checkLease(leaseID, messageID); err != nil {
+		if err := t.checkHolder(by); err != nil {
 			return err
 		}
-		if err := t.checkPosition(at); err != nil {
-			return err
-		}
-		if len(effects) > 0 {
-			if err := t.addRunRecord(KindFinish, now, effects); err != nil {
+		if len(c.effects) > 0 {
+			if err := t.addRunRecord(KindFinish, now, c.effects); err != nil {
 				return err
 			}
-			t.markPurge(purge)
+			t.markPurge(c.purge)
 		}
 		to = t.position()
 		t.finishMessage(t.Run.Message, finishedHandled)
@@ -139,13 +167,10 @@ func (l *ledger) finish(ctx context.Context, leaseID, messageID string, at posit
 }
 
 // fail ends a run whose message cannot be handled. What it has committed stays.
-func (l *ledger) fail(ctx context.Context, leaseID, messageID string, at position, next runLease) (*head, error) {
+func (l *ledger) fail(ctx context.Context, by holder, next runLease) (*head, error) {
 	now := l.now()
 	return l.commitHead(ctx, func(t *transition) error {
-		if err := t.checkLease(leaseID, messageID); err != nil {
-			return err
-		}
-		if err := t.checkPosition(at); err != nil {
+		if err := t.checkHolder(by); err != nil {
 			return err
 		}
 		if err := t.answerPendingCalls(now); err != nil {
@@ -163,7 +188,9 @@ var errLeaseRenewed = errors.New("workspace: the lease was renewed")
 
 // takeOver gives a run whose lease was not renewed since it was observed to the
 // caller. A run that was begun too often becomes a dead letter.
-func (l *ledger) takeOver(ctx context.Context, observed leaseState, how Takeover, maxAttempts int, next runLease) (*head, error) {
+func (l *ledger) takeOver(
+	ctx context.Context, observed leaseState, how Takeover, maxAttempts int, next runLease,
+) (*head, error) {
 	return l.commitHead(ctx, func(t *transition) error {
 		if leaseStateOf(t.head) != observed {
 			return errLeaseRenewed
@@ -201,8 +228,9 @@ func (t *transition) addDeadLetter(d deadLetter) {
 // errContentChanged is returned for effects that fit an earlier content.
 var errContentChanged = errors.New("workspace: content has changed")
 
-// update adds a record without a run.
-func (l *ledger) update(ctx context.Context, at position, effects []state.Effect, purge bool) (*head, error) {
+// update adds a record without a run. The change fits the content at a
+// position.
+func (l *ledger) update(ctx context.Context, at position, c change) (*head, error) {
 	now := l.now()
 	return l.commitHead(ctx, func(t *transition) error {
 		if t.Run != nil {
@@ -211,10 +239,10 @@ func (l *ledger) update(ctx context.Context, at position, effects []state.Effect
 		if t.position() != at {
 			return errContentChanged
 		}
-		if err := t.addRecord(Record{Kind: KindUpdate, Time: now, Effects: effects}); err != nil {
+		if err := t.addRecord(Record{Kind: KindUpdate, Time: now, Effects: c.effects}); err != nil {
 			return err
 		}
-		t.markPurge(purge)
+		t.markPurge(c.purge)
 		return nil
 	})
 }

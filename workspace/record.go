@@ -40,6 +40,12 @@ type Record struct {
 	Chain   string         `json:"-"` // the hash of all records up to this one
 }
 
+// position is a version and the hash of the chain of records up to it.
+type position struct {
+	Version uint64 `json:"version"`
+	Chain   string `json:"chain"`
+}
+
 // storedRecord is the text of a record, which never changes. Its last member is
 // the hash of the chain up to it.
 type storedRecord struct {
@@ -100,3 +106,6 @@ func (s *storedRecord) decode(key string, after position) (*Record, error) {
 }
 
 func (s *storedRecord) position() position { return position{s.version, s.chain} }
+
+// currentTime returns the time with the precision of records.
+func currentTime() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }

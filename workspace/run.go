@@ -156,13 +156,16 @@ func (r *Run) commit(ctx context.Context) ([]state.Effect, error) {
 		return nil, err
 	}
 	begun := time.Now()
-	at, err := r.ledger.commit(ctx, r.leaseID, r.message.ID, r.position, d.effects, d.purge)
+	at, err := r.ledger.commit(ctx, r.holder(), d.change)
 	if err != nil {
 		return nil, r.endIfLost(err)
 	}
 	r.noteRenewed(begun)
 	return d.effects, r.noteStored(d, at)
 }
+
+// holder identifies the run. The caller holds mu.
+func (r *Run) holder() holder { return holder{r.leaseID, r.message.ID, r.position} }
 
 // endIfLost ends the run if err says that its lease may be lost. It returns
 // err. The caller holds mu.
@@ -227,7 +230,7 @@ func (r *Run) renew() error {
 	ctx, cancel := context.WithTimeout(r.ctx, r.leaseLeft())
 	defer cancel()
 	begun := time.Now()
-	_, err := r.ledger.renew(ctx, r.leaseID, r.message.ID)
+	_, err := r.ledger.renew(ctx, holder{leaseID: r.leaseID, messageID: r.message.ID})
 	if err == nil {
 		r.noteRenewed(begun)
 	}
@@ -247,4 +250,18 @@ func (r *Run) noteRenewed(begun time.Time) {
 	r.renewal.Lock()
 	defer r.renewal.Unlock()
 	r.renewedAt = begun
+}
+
+type contextKey struct{}
+
+// NewContext returns a context that carries a run.
+func NewContext(ctx context.Context, r *Run) context.Context {
+	return context.WithValue(ctx, contextKey{}, r)
+}
+
+// FromContext returns the run that ctx carries, if any. The contexts of
+// Options.Run and of Run.Context carry one.
+func FromContext(ctx context.Context) (*Run, bool) {
+	r, ok := ctx.Value(contextKey{}).(*Run)
+	return r, ok && r != nil
 }

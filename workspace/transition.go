@@ -95,27 +95,37 @@ func (t *transition) finishMessage(m pendingMessage, outcome string) {
 	}
 }
 
-// checkLease returns ErrFenced unless the run has the lease. A holder is fenced
-// by the random id of its lease, not by a clock.
-func (t *transition) checkLease(leaseID, messageID string) error {
-	if t.Run != nil && t.Run.LeaseID == leaseID {
+// holder identifies a run for its holder.
+type holder struct {
+	leaseID   string
+	messageID string
+	at        position // where the run has left the content
+}
+
+// checkLease returns ErrFenced unless the holder has the lease of the run. A
+// holder is fenced by the random id of its lease, not by a clock.
+func (t *transition) checkLease(by holder) error {
+	if t.Run != nil && t.Run.LeaseID == by.leaseID {
 		return nil
 	}
-	switch t.messageState(messageID) {
+	switch t.messageState(by.messageID) {
 	case finishedInterrupted, finishedRolledBack, finishedReset:
 		return fmt.Errorf("%w: %w", ErrFenced, ErrInterrupted)
 	}
 	return ErrFenced
 }
 
-// checkPosition returns ErrRolledBack unless the head is where the run has left
-// it. Only the run adds records, so if the head is elsewhere, records of the
-// run are lost.
-func (t *transition) checkPosition(at position) error {
-	if t.position() == at {
-		return nil
+// checkHolder also returns ErrRolledBack unless the head is where the run has
+// left it. Only the run adds records, so if the head is elsewhere, records are
+// lost.
+func (t *transition) checkHolder(by holder) error {
+	if err := t.checkLease(by); err != nil {
+		return err
 	}
-	return fmt.Errorf("%w: %s: records of the run are lost", ErrRolledBack, t.reader.key)
+	if t.position() != by.at {
+		return fmt.Errorf("%w: %s: records of the run are lost", ErrRolledBack, t.reader.key)
+	}
+	return nil
 }
 
 // addRecord adds a record, whose effects must fit the content at the head.

@@ -70,10 +70,9 @@ func newLiveContent(user string, schema *state.Schema, doc *document.Document, a
 
 // contentDelta turns the stored content into the present one.
 type contentDelta struct {
-	effects []state.Effect
-	purge   bool // a secret is replaced or deleted
-	state   *state.State
-	memory  memorySnapshot
+	change
+	state  *state.State
+	memory memorySnapshot
 }
 
 // delta returns what has changed since the content was stored.
