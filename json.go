@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/agentstate/state/internal/jsontext"
 )
@@ -46,14 +47,21 @@ func (j JSON) Valid() bool {
 
 // Text returns the content of j if j is a JSON string, and j itself otherwise.
 func (j JSON) Text() string {
-	if n := len(j); n >= 2 && j[0] == '"' && strings.IndexByte(string(j[1:]), '"') == n-2 && strings.IndexByte(string(j), '\\') < 0 {
-		return string(j[1 : n-1])
+	trimmed := JSON(strings.Trim(string(j), " \t\r\n"))
+	if n := len(trimmed); n >= 2 && trimmed[0] == '"' && trimmed[n-1] == '"' {
+		// Most strings have no escapes. They are checked without a copy.
+		if content := string(trimmed[1 : n-1]); utf8.ValidString(content) && !strings.ContainsFunc(content, isEscaped) {
+			return content
+		}
+		if trimmed.Valid() {
+			return trimmed.text()
+		}
 	}
-	if j == "" || j[0] != '"' || !j.Valid() {
-		return string(j)
-	}
-	return j.text()
+	return string(j)
 }
+
+// isEscaped reports whether a JSON string must escape r.
+func isEscaped(r rune) bool { return r < ' ' || r == '"' || r == '\\' }
 
 // text is Text of a valid j without space around it. It allocates only if there
 // are escapes.

@@ -1,9 +1,9 @@
-// Package fault has the one error that says where a value does not fit and why,
-// and the forms in which errors show names.
+// Package fault has the error that says where a value does not fit and why, and
+// the forms in which errors show names.
 //
 // Parsers, codecs and the compilers of types return an [Error] or a
-// [LimitError]. A package that exports errors of its own makes them from these
-// at its boundary, with what it knows besides: the field, the tool, the format.
+// [LimitError]. A package with exported errors makes them from these at its
+// boundary, and adds what only it knows: the field, the tool, the format.
 package fault
 
 import (
@@ -21,9 +21,9 @@ type Error struct {
 	Want string // empty if Got says what is wrong
 	Got  string // a kind or a short reason
 
-	Offset int // for JSON text that is not valid: the byte where reading failed
+	Offset int // in JSON text that is not valid: the byte at which reading failed
 
-	Cause error // what errors.Is and errors.As find behind it, or nil; not part of the text
+	Cause error // the error that Unwrap returns, or nil; it is not part of the text
 }
 
 // Error returns "PATH: want WANT, got GOT", or "PATH: GOT".
@@ -45,16 +45,15 @@ type LimitError struct {
 	Path  string // where
 	Name  string // the limit
 	Limit int
-	Got   int // what was counted when the limit was passed; the whole may be more
+	Got   int // the count when the limit was passed; the whole may be larger
 }
 
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("%s: limit %s: %d is more than %d", e.Path, e.Name, e.Got, e.Limit)
 }
 
-// Under returns err with the path of an [Error] or a [LimitError], which begins
-// with $, moved below path. Any other error, including one that wraps these, is
-// returned as it is.
+// Under moves the path of an [Error] or a [LimitError], which begins with $, below
+// path. It returns any other error as it is, even one that wraps these.
 func Under(path string, err error) error {
 	switch e := err.(type) {
 	case *Error:
@@ -83,7 +82,7 @@ func AsLimit(err error) *LimitError {
 	return e
 }
 
-// shownBytes is how much of a name an error shows.
+// shownBytes is the number of bytes of a name that an error shows.
 const shownBytes = 64
 
 // Clip returns text, cut at the end of a rune if it is too long for an error.
@@ -101,6 +100,6 @@ func ClipTo(text string, limit int) string {
 	return text[:limit] + "…"
 }
 
-// Quote returns the clipped text as a Go string literal: on one line, with
-// everything invisible escaped.
+// Quote returns the clipped text as a Go string literal: one line, in which
+// everything invisible is escaped.
 func Quote(text string) string { return strconv.Quote(Clip(text)) }

@@ -2,7 +2,8 @@ package jsontext
 
 import (
 	"strconv"
-	"unicode/utf8"
+
+	"github.com/agentstate/state/internal/fault"
 )
 
 // shownName is the number of bytes of a member name that a path shows.
@@ -28,14 +29,7 @@ func appendMember(path []byte, name string) []byte {
 		return append(append(path, '.'), name...)
 	}
 	path = append(path, '[')
-	if len(name) > shownName {
-		cut := shownName
-		for cut > 0 && !utf8.RuneStart(name[cut]) {
-			cut--
-		}
-		name = name[:cut] + "…"
-	}
-	return append(strconv.AppendQuote(path, name), ']')
+	return append(strconv.AppendQuote(path, fault.ClipTo(name, shownName)), ']')
 }
 
 func identifier(name string) bool {

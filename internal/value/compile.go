@@ -60,13 +60,15 @@ func (c *planCache) planOf(t reflect.Type) (*Plan, error) {
 	return answer.(compiled).plan, answer.(compiled).err
 }
 
-// A compiler makes the plan of one type and of its parts.
+// A compiler makes the plan of one type and of its parts. It has its own plans
+// until it is done: a part of a type that is refused may be a valid type, and
+// other goroutines must not see a plan that is not complete.
 type compiler struct {
 	source bool
 	values *dynamicCodec
 	busy   map[reflect.Type]bool // a type found here contains itself
 	plans  map[reflect.Type]*Plan
-	path   string
+	path   string // to the part that is compiled, for errors
 }
 
 func (c *compiler) fail(format string, args ...any) error {
@@ -226,7 +228,7 @@ func (c *compiler) setMap(p *Plan, t reflect.Type) error {
 	key := t.Key()
 	m := &mapCodec{typ: t, name: p.name, keyName: "string"}
 	switch kind := key.Kind(); {
-	case kind == reflect.String:
+	case kind == reflect.String: // goes before methods, as in encoding/json
 	case kind == reflect.Pointer || kind == reflect.Interface:
 		return c.fail("a map with keys of type %s", key)
 	case key.Implements(textMarshalerType) && (c.source || reflect.PointerTo(key).Implements(textUnmarshalerType)):
@@ -252,6 +254,7 @@ func (c *compiler) setRecord(p *Plan, t reflect.Type) error {
 	}
 	r := &recordCodec{name: p.name, members: make([]structMember, len(members))}
 	p.codec, p.flat = r, true
+	// A type that embeds itself is found before its members are compiled.
 	for i := range t.NumField() {
 		if f := t.Field(i); jsonstruct.Promotes(f) {
 			if err := c.checkEmbedded(f.Type); err != nil {
@@ -267,7 +270,7 @@ func (c *compiler) setRecord(p *Plan, t reflect.Type) error {
 		p.callsCode = p.callsCode || m.OmitZero // which may call IsZero
 		r.members[i] = structMember{Member: m, label: append(jsontext.AppendQuote(nil, m.Name), ':'), plan: plan}
 	}
-	for i := range t.NumField() {
+	for i := range t.NumField() { // an embedded struct is copied as one field
 		plan, err := c.compile(t.Field(i).Type)
 		if err != nil {
 			return err

@@ -20,7 +20,7 @@ func (l *listCodec) addSize(v reflect.Value, w *walk.Walk) error {
 	if err := w.Enter(n); err != nil {
 		return err
 	}
-	if l.elem.fixedSize > 0 {
+	if l.elem.fixedSize > 0 { // no element needs a check of its own
 		w.Leave()
 		return w.Add(n * (l.elem.fixedSize + 1))
 	}
@@ -31,7 +31,7 @@ func (l *listCodec) addSize(v reflect.Value, w *walk.Walk) error {
 		}
 	}
 	w.Leave()
-	return w.Add(n)
+	return w.Add(n) // the separators
 }
 
 func (l *listCodec) copyInPlace(v reflect.Value, normalize bool) error {
@@ -39,6 +39,7 @@ func (l *listCodec) copyInPlace(v reflect.Value, normalize bool) error {
 		if v.IsNil() {
 			return nil
 		}
+		// The capacity is exact: memory behind the end could be shared by an append.
 		c := reflect.MakeSlice(l.typ, v.Len(), v.Len())
 		reflect.Copy(c, v)
 		v.Set(c)
@@ -172,7 +173,7 @@ func (p *pointerCodec) addSize(v reflect.Value, w *walk.Walk) error {
 	if v.IsNil() {
 		return w.Add(walk.ScalarSize)
 	}
-	if err := w.FollowPointer(); err != nil {
+	if err := w.FollowPointer(); err != nil { // ends cycles of pointers alone
 		return err
 	}
 	err := p.elem.codec.addSize(v.Elem(), w)
@@ -191,7 +192,7 @@ func (p *pointerCodec) copyInPlace(v reflect.Value, normalize bool) error {
 			return err
 		}
 	}
-	v.Set(c.Convert(v.Type()))
+	v.Set(c.Convert(v.Type())) // the pointer's type may have a name
 	return nil
 }
 

@@ -12,7 +12,8 @@ import (
 	"github.com/agentstate/state/internal/value/walk"
 )
 
-// mapCodec is for maps. A nil map is an empty object.
+// mapCodec is for maps. A nil map is an empty object. The keys are names of
+// members: strings, integers, or what their own methods write.
 type mapCodec struct {
 	typ      reflect.Type
 	name     string // in errors
@@ -112,6 +113,7 @@ func (m *mapCodec) addSize(v reflect.Value, w *walk.Walk) error {
 		}
 		return nil
 	}
+	// SetIterKey and SetIterValue do not allocate, unlike Key and Value.
 	key, elem := reflect.New(m.typ.Key()).Elem(), reflect.New(m.typ.Elem()).Elem()
 	for iter := v.MapRange(); iter.Next(); {
 		key.SetIterKey(iter)
@@ -209,7 +211,7 @@ func (m *mapCodec) convert(dst reflect.Value, src any, w *walk.Walk) error {
 		if !m.setKey(key, name) {
 			return w.Fail("a key of type "+m.keyName, "another")
 		}
-		if converted.MapIndex(key).IsValid() {
+		if converted.MapIndex(key).IsValid() { // different texts, such as 1 and 01, for one key
 			return w.Fail("different keys", "the same key again")
 		}
 		if err := m.elem.convertFrom(elem, x, w); err != nil {

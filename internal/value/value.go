@@ -119,7 +119,7 @@ func (p *Plan) Clone(v reflect.Value) reflect.Value {
 
 func (p *Plan) copyValue(v reflect.Value, normalize bool) (reflect.Value, error) {
 	if p.flat && !v.CanAddr() {
-		return v, nil // no variable that could be assigned to
+		return v, nil // not a variable: nobody can assign to it
 	}
 	c := reflect.New(p.typ).Elem()
 	if v.IsValid() { // else a nil of type any

@@ -3,7 +3,6 @@
 package walk
 
 import (
-	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -125,8 +124,8 @@ func (w *Walk) AddJSON(text []byte, t reflect.Type) error {
 		}
 	}
 	err := jsontext.Check(text, jsontext.Limits{Depth: rest})
-	if deep := (*fault.LimitError)(nil); errors.As(err, &deep) {
-		return w.tooDeep(rest + len(w.steps))
+	if fault.AsLimit(err) != nil {
+		return w.tooDeep(limit)
 	}
 	if err != nil {
 		return w.Fail("JSON written by "+t.String(), "text that is not strict JSON")
