@@ -76,7 +76,7 @@ func TestReadmeListsEveryExample(t *testing.T) {
 func TestLinksAndFilesOfTheGuidesExist(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^):#]+)\)`)
 	file := regexp.MustCompile("`((?:[a-z_.]+/)*[a-z_]+\\.(?:go|md|mod)|(?:scripts|lab|\\.ci)/[a-z]+)`")
-	for _, guide := range []string{"README.md"} {
+	for _, guide := range []string{"README.md", "CONTRIBUTING.md"} {
 		text := readFile(t, guide)
 		for _, name := range append(link.FindAllStringSubmatch(text, -1), file.FindAllStringSubmatch(text, -1)...) {
 			_, err := os.Stat(name[1])

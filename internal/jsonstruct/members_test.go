@@ -1,5 +1,7 @@
 package jsonstruct_test
 
+//lint:file-ignore SA5008,U1000 The tests are about odd tags and fields that nothing uses.
+
 import (
 	"encoding/json"
 	"reflect"

@@ -1,5 +1,7 @@
 package value_test
 
+//lint:file-ignore U1000 The tests are about fields that nothing uses.
+
 import (
 	"encoding/json"
 	"net/netip"
