@@ -3,6 +3,7 @@ package provider_test
 import (
 	"testing"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
 	"github.com/stretchr/testify/require"
 )
@@ -90,6 +91,27 @@ func TestMediaThroughFormats(t *testing.T) {
 			_, there := through(other, request)
 			back, _ := through(one, there)
 			require.JSONEq(t, string(body), string(back), "%s, %s and back", one, other)
+		}
+	}
+}
+
+// A text is a text in every format, whichever format the part is from.
+func TestTextsForEveryFormat(t *testing.T) {
+	for _, part := range []string{
+		`{"type":"text","text":"hello"}`,
+		`{"type":"input_text","text":"hello"}`,
+		`{"type":"output_text","text":"hello","annotations":[]}`,
+		`{"text":"hello"}`,
+		`{"text":"hello","thought":false}`,
+	} {
+		for _, format := range []*provider.Format{provider.OpenAI, provider.OpenAIResponses, provider.Anthropic, provider.Gemini} {
+			msgs := messagesOf(t, `[{"type":"text","role":"user","content":[`+part+`]}]`)
+			body, omitted, err := format.EncodeRequest(provider.Request{Messages: msgs})
+			require.NoError(t, err)
+			require.Empty(t, omitted, "%s for %s", part, format)
+			decoded, err := format.DecodeRequest(body)
+			require.NoError(t, err)
+			require.Equal(t, "hello", decoded.Messages[0].(state.TextMessage).Text(), "%s for %s", part, format)
 		}
 	}
 }

@@ -260,3 +260,13 @@ func FuzzDecodeOpenAIResponses(f *testing.F) {
 		require.Equal(t, string(data), result.Raw)
 	})
 }
+
+// A part may come before others, but a place that no list has costs no memory.
+func TestResponsesStreamWithDistantParts(t *testing.T) {
+	added := `{"type":"response.output_item.added","output_index":0,"item":{"type":"message","role":"assistant","content":[]}}`
+	delta := `{"type":"response.output_text.delta","output_index":0,"content_index":%d,"delta":"a"}`
+	result, err := streamed(added, fmt.Sprintf(delta, 3), fmt.Sprintf(delta, 1_000_000), completed)
+	require.ErrorContains(t, err, "event 2: provider: OpenAIResponses: $.content_index: is too far behind the other parts")
+	require.ErrorIs(t, err, state.ErrWrongType)
+	require.Equal(t, "a", result.Output[0].(state.TextMessage).Text())
+}
