@@ -13,7 +13,7 @@ func (Format) EncodeMessages(e *codec.Encoder, msgs []state.Message) jsontext.Ob
 	w := entryWriter{Encoder: e}
 	for i, m := range msgs {
 		if text, ok := m.(state.TextMessage); ok && !w.begun() && isSystemPrompt(e, text) {
-			system.addText(e, i, text, false)
+			system.add(encodeText(e, i, text, false))
 			continue
 		}
 		w.add(i, m)
@@ -54,14 +54,16 @@ func (w *entryWriter) add(i int, m state.Message) {
 			w.entries = append(w.entries, item)
 		}
 	case state.TextMessage:
-		if _, own := w.Kept(m); own || !w.isOmitted(i, m) {
-			w.contentFor(m, w.textRole(i, m)).addText(w.Encoder, i, m, true)
+		added := encodeText(w.Encoder, i, m, true)
+		if added.isEmpty() && jsontext.Kind([]byte(m.Content())) == "array" {
+			return // the format can express none of its parts
 		}
+		w.contentFor(m, w.textRole(i, m)).add(added)
 	case state.ToolCallMessage:
 		content := w.contentFor(m, "assistant")
 		for _, c := range m.Calls() {
 			kept, _ := w.KeptOfCall(c)
-			content.add(nil, codec.Restore(plainCall(c.ID, c.Name, []byte(c.Input)), kept).JSON())
+			content.addBlock(codec.Restore(plainCall(c.ID, c.Name, []byte(c.Input)), kept))
 		}
 	case state.ToolResultMessage:
 		kept, own := w.Kept(m)
@@ -69,28 +71,7 @@ func (w *entryWriter) add(i int, m state.Message) {
 		if jsontext.Kind(kept.Get("role")) == "string" {
 			role = kept.String("role")
 		}
-		w.contentFor(m, role).add(nil, w.result(i, m, kept, own))
-	}
-}
-
-// isOmitted reports whether a text that does not come from the format has parts
-// of which none can be expressed. It is then left out.
-func (w *entryWriter) isOmitted(i int, m state.TextMessage) bool {
-	content := []byte(m.Content())
-	if jsontext.Kind(content) != "array" {
-		return false
-	}
-	blocks, omitted := encodeBlocks(w.ReadParts(content), true)
-	if len(blocks) > 0 {
-		return false
-	}
-	w.omitParts(i, omitted)
-	return true
-}
-
-func (w *entryWriter) omitParts(i int, parts []codec.Part) {
-	for _, p := range parts {
-		w.OmitPart(i, p)
+		w.contentFor(m, role).addBlock(w.result(i, m, kept, own))
 	}
 }
 
@@ -151,7 +132,7 @@ func (w *entryWriter) endEntry() {
 }
 
 // result returns the block of a result.
-func (w *entryWriter) result(i int, m state.ToolResultMessage, kept jsontext.Object, own bool) []byte {
+func (w *entryWriter) result(i int, m state.ToolResultMessage, kept jsontext.Object, own bool) jsontext.Object {
 	content := []byte(m.Content())
 	if jsontext.Kind(content) == "array" && !own {
 		content = w.foreignOutput(i, m)
@@ -161,7 +142,7 @@ func (w *entryWriter) result(i int, m state.ToolResultMessage, kept jsontext.Obj
 		isError = []byte(flag)
 	}
 	plain := plainResult(m.Call().ID, outputContent(content), isError)
-	return codec.Restore(plain, kept.Object("block")).JSON()
+	return codec.Restore(plain, kept.Object("block"))
 }
 
 // foreignOutput returns the content for an array that does not come from the
@@ -175,7 +156,7 @@ func (w *entryWriter) foreignOutput(i int, m state.ToolResultMessage) []byte {
 	if !ofChat && !ofResponses && (len(omitted) > 0 || len(blocks) == 0) {
 		return jsontext.AppendQuote(nil, string(array))
 	}
-	w.omitParts(i, omitted)
+	omitParts(w.Encoder, i, omitted)
 	if len(blocks) == 0 {
 		return nil
 	}
@@ -189,40 +170,53 @@ type content struct {
 	isBlank bool // an array without blocks is content
 }
 
-// add adds a text that is a JSON string, or blocks. A text that is not the only
-// content becomes a block, unless it is empty.
-func (c *content) add(text []byte, blocks ...[]byte) {
-	if text != nil && c.text == nil && c.blocks == nil {
-		c.text = text
-		return
-	}
-	for _, t := range [][]byte{c.text, text} {
-		if t != nil && string(t) != `""` {
-			c.blocks = append(c.blocks, textBlock(t))
-		}
-	}
-	c.text, c.blocks = nil, append(c.blocks, blocks...)
-}
-
-// addText adds what a text message says, as far as the format can express it.
-func (c *content) addText(e *codec.Encoder, i int, m state.TextMessage, media bool) {
+// encodeText returns the content of a text message, as far as the format can
+// express it.
+func encodeText(e *codec.Encoder, i int, m state.TextMessage, media bool) content {
 	value := []byte(m.Content())
 	switch jsontext.Kind(value) {
 	case "string":
-		c.add(value)
+		return content{text: value}
 	case "array":
 		if _, own := e.Kept(m); own {
 			blocks, _ := jsontext.Elements(value) // checked with the message
-			c.isBlank = true
-			c.add(nil, blocks...)
-			return
+			return content{blocks: blocks, isBlank: true}
 		}
 		blocks, omitted := encodeBlocks(e.ReadParts(value), media)
-		for _, p := range omitted {
-			e.OmitPart(i, p)
-		}
-		c.add(nil, blocks...)
+		omitParts(e, i, omitted)
+		return content{blocks: blocks}
 	}
+	return content{}
+}
+
+func omitParts(e *codec.Encoder, i int, parts []codec.Part) {
+	for _, p := range parts {
+		e.OmitPart(i, p)
+	}
+}
+
+// add adds content. A text that is not the only content becomes a block, unless
+// it is empty.
+func (c *content) add(added content) {
+	switch {
+	case added.isEmpty():
+		return
+	case c.isEmpty():
+		*c = added
+		return
+	}
+	var blocks [][]byte
+	for _, text := range [][]byte{c.text, added.text} {
+		if text != nil && string(text) != `""` {
+			blocks = append(blocks, textBlock(text))
+		}
+	}
+	blocks = append(append(c.blocks, blocks...), added.blocks...)
+	*c = content{blocks: blocks, isBlank: c.isBlank || added.isBlank}
+}
+
+func (c *content) addBlock(block jsontext.Object) {
+	c.add(content{blocks: [][]byte{block.JSON()}})
 }
 
 func (c *content) isEmpty() bool { return c.text == nil && len(c.blocks) == 0 && !c.isBlank }
