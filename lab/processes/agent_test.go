@@ -20,26 +20,26 @@ import (
 )
 
 var (
-	// log has a token for each step of each message that was made.
+	// log has a token for each step of a message that was made.
 	log    = &state.Field[[]string]{Name: "log"}
 	schema = state.MustSchema(log)
 )
 
-// steps is how many steps a message takes: the call of a tool, its result, and the
+// steps is the number of steps of a message: the call of a tool, its result, and the
 // answer.
 const steps = 3
 
-// newToken returns a token of a step that no other attempt to make it has.
+// newToken returns a token of a step that is unique to this attempt to make it.
 func newToken(message string, step int) string {
 	return fmt.Sprintf("%s/%d/%s", message, step, rand.Text()[:10])
 }
 
-// stepOf returns the token without what is the attempt's own.
+// stepOf returns the step of a token.
 func stepOf(token string) string { return token[:strings.LastIndexByte(token, '/')] }
 
 func stepName(message string, step int) string { return message + "/" + strconv.Itoa(step) }
 
-// madeSteps returns how many steps of a message are in the log.
+// madeSteps returns the number of steps of a message in the log.
 func madeSteps(st *state.State, message string) int {
 	n := 0
 	for _, token := range log.Or(st, nil) {
@@ -88,7 +88,7 @@ func newAgent(t task, run func(a *agent, ctx context.Context, r *workspace.Run) 
 					return
 				}
 				token, _ := a.tokens.LoadAndDelete(r)
-				text, _ := token.(string) // a holder has committed it before
+				text, _ := token.(string) // empty if keep has committed it
 				say(reply{Event: completed, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Token: text})
 			},
 		},
@@ -100,8 +100,7 @@ func (a *agent) complain(r *workspace.Run, err error) {
 	say(reply{Event: wrong, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Problem: err.Error()})
 }
 
-// serve is the job of a worker that handles messages and takes over the runs of
-// others.
+// serve is the job of a worker that handles messages and takes over runs.
 func serve(t task) error {
 	a, err := newAgent(t, (*agent).handle)
 	if err != nil {
@@ -122,7 +121,7 @@ func (a *agent) answer(q request) reply {
 	return r
 }
 
-// handle makes the steps of a message that are not made yet.
+// handle makes the remaining steps of a message.
 func (a *agent) handle(ctx context.Context, r *workspace.Run) error {
 	st := r.State()
 	if err := acceptable(state.Messages.Or(st, nil)); err != nil {
@@ -156,7 +155,7 @@ func (a *agent) handle(ctx context.Context, r *workspace.Run) error {
 	return errors.New("the message was handled before")
 }
 
-// perform does what a step does to the conversation.
+// perform applies a step to the conversation.
 func perform(r *workspace.Run, step int, call state.ToolCall) error {
 	st := r.State()
 	msgs := state.Messages.Or(st, nil)
@@ -166,7 +165,7 @@ func perform(r *workspace.Run, step int, call state.ToolCall) error {
 		result.Output = []state.Message{state.ToolCalls(call)}
 	case 1:
 		if len(transcript.Pending(msgs)) == 0 {
-			return nil // it was answered when the run was taken over
+			return nil // the takeover has answered it
 		}
 		return state.Messages.Set(st, []state.Message{state.ToolResult(call, `"done"`)})
 	default:

@@ -26,7 +26,7 @@ func BenchmarkGoal(b *testing.B) {
 	b.Run("workspace-run", func(b *testing.B) { b.Run("subject", runAgainstSyncs) })
 }
 
-// appender is what a write to disk costs at least: it appends to a file and syncs.
+// appender measures the minimal cost of a write to disk: an append and a sync.
 type appender struct{ f *os.File }
 
 func newAppender(b *testing.B, folder string) appender {
@@ -36,7 +36,7 @@ func newAppender(b *testing.B, folder string) appender {
 	return appender{f}
 }
 
-// append makes some writes of as many bytes in all, and returns how long it took.
+// append makes writes with the given total of bytes, and returns the time they took.
 func (a appender) append(b *testing.B, writes int, bytes int64) time.Duration {
 	value := make([]byte, bytes/int64(writes))
 	began := time.Now()
@@ -48,8 +48,8 @@ func (a appender) append(b *testing.B, writes int, bytes int64) time.Duration {
 	return time.Since(began)
 }
 
-// onSQLite opens a Manager on a file, and an appender beside it. The counter
-// counts what the Manager writes.
+// onSQLite opens a Manager on a file and an appender in the same folder. The counter
+// counts the bytes that the Manager writes.
 func onSQLite(b *testing.B, run func(ctx context.Context, r *workspace.Run) error) (*workspace.Manager, *counter, appender) {
 	folder := b.TempDir()
 	s, err := openAddress("sqlite - " + filepath.Join(folder, "state.db"))
@@ -64,9 +64,10 @@ func onSQLite(b *testing.B, run func(ctx context.Context, r *workspace.Run) erro
 	return m, c, newAppender(b, folder)
 }
 
-// handleAgainstSyncs measures the median of handling a message, which is two
-// writes, and of two appends with a sync each that are as long, in turns, as disks
-// change their mind from second to second. The conversation is as long as it gets.
+// handleAgainstSyncs measures the median time of handling a message, which makes two
+// writes, and of two appends of the same size with a sync each. It takes turns,
+// because the speed of disks changes from second to second. The conversation has
+// its maximal length.
 func handleAgainstSyncs(b *testing.B) {
 	m, c, a := onSQLite(b, func(_ context.Context, r *workspace.Run) error {
 		r.SetReply("Good evening, Ann.")
@@ -96,8 +97,8 @@ func handleAgainstSyncs(b *testing.B) {
 	report(b, "handle", median(handles), "syncs", median(syncs))
 }
 
-// runAgainstSyncs measures the time of a run with 200 commits, and of as many
-// appends with a sync that are as long, in turns.
+// runAgainstSyncs measures the time of a run with 200 commits, and of as many appends
+// of the same size with a sync, in turns.
 func runAgainstSyncs(b *testing.B) {
 	const commits = 200
 	m, c, a := onSQLite(b, nil)
@@ -134,8 +135,7 @@ func median(times []time.Duration) time.Duration {
 	return times[len(times)/2]
 }
 
-// BenchmarkLoad measures how long it takes to look at a workspace with so many
-// messages for the first time.
+// BenchmarkLoad measures the first view of a workspace by its number of messages.
 func BenchmarkLoad(b *testing.B) {
 	for _, n := range []int{100, 10_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {

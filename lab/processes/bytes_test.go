@@ -17,8 +17,8 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// A step of a run writes what it has changed and not much more, however long the
-// run is.
+// The bytes that a step writes depend on its changes and not on the length of the
+// run.
 func TestBytes(t *testing.T) {
 	few, many := 1000, min(10_000, max(1000, effort.Runs(1000)))
 	if underRace() {

@@ -17,8 +17,8 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// Many users come at once, with many messages each. Every message is handled once,
-// and those that a user sends one after the other are handled in that order.
+// Many users send many messages each at the same time. Every message is handled
+// once, and messages that a user sends in sequence are handled in that sequence.
 func TestCrowd(t *testing.T) {
 	n := min(100, max(20, effort.Runs(1)/2))
 	t.Run("memory", func(t *testing.T) { crowd(t, store.NewMemory(), n) })
@@ -66,7 +66,7 @@ func crowd(t *testing.T, db store.Store, n int) {
 	began := time.Now()
 	for u := range n {
 		user := fmt.Sprint("user ", u)
-		// Every other user has four windows open, and the messages come from all.
+		// Every other user sends from four windows.
 		windows := 1 + 3*(u%2)
 		for w := range windows {
 			wg.Go(func() {

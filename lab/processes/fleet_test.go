@@ -13,35 +13,35 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// fleet is processes that share a data set, as their parent sees them.
+// fleet is a group of processes that share a data set, as their parent sees them.
 type fleet struct {
 	ctx  context.Context
 	fail context.CancelCauseFunc
 	task task
-	m    *workspace.Manager // looks only
+	m    *workspace.Manager // only reads
 
 	mu    sync.Mutex
 	slots []*process
-	holds map[*process]map[lease]bool // what they have said
+	holds map[*process]map[lease]bool // the runs that they have reported
 	users map[string]*heard
 }
 
-// lease is a run in the hands of one process.
+// lease is an attempt of a run, which one process holds.
 type lease struct {
 	user, message string
 	attempt       int
 }
 
-// heard is what was heard of a user's workspace.
+// heard collects the reports about a user's workspace.
 type heard struct {
-	accepted map[string]bool // messages of which a run has begun
-	tokens   []string        // that were acknowledged
-	refused  []reply         // of a holder's last commits
-	attempt  int             // the last that has begun
-	there    map[string]bool // the tokens that are there in the end
+	accepted map[string]bool // messages whose run has begun
+	tokens   []string        // acknowledged
+	refused  []reply         // the last commits of holders
+	attempt  int             // the last one that has begun
+	there    map[string]bool // the tokens at the end, nil before
 }
 
-// newFleet starts processes, which end with the test.
+// newFleet starts processes that end with the test.
 func newFleet(t *testing.T, processes int, job task) *fleet {
 	t.Helper()
 	f := &fleet{task: job, slots: make([]*process, processes), holds: map[*process]map[lease]bool{}, users: map[string]*heard{}}
@@ -78,7 +78,7 @@ func (f *fleet) fill(slot int) error {
 	return err
 }
 
-// hear notes what a process says.
+// hear notes a report of a process.
 func (f *fleet) hear(p *process, r reply) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,13 +105,14 @@ func (f *fleet) hear(p *process, r reply) {
 	}
 }
 
-// check checks that what was acknowledged is there in the end, if that has come.
+// check checks that an acknowledged token is there at the end. Before the end it
+// does nothing.
 func (f *fleet) check(user, token string) {
 	u := f.user(user)
 	if u.there == nil || u.there[token] {
 		return
 	}
-	// A restart takes back what the run has committed, but not its end.
+	// A restart discards the commits of the run, but not its end.
 	if f.task.Takeover == workspace.TakeoverRestart && !strings.HasSuffix(stepOf(token), stepName("", steps-1)) {
 		return
 	}
@@ -161,12 +162,11 @@ func (f *fleet) victim() (int, error) {
 // pause waits for a random time.
 func (f *fleet) pause(most time.Duration) error { return nap(f.ctx, most) }
 
-// patience ends a test that hangs. It says nothing about how fast a process has
-// to be: a busy machine passes.
+// patience ends a test that hangs. It does not require any speed of the machine.
 const patience = 3 * time.Minute
 
-// kill kills a process, starts another and waits until the runs that it held are
-// not its own any more. It returns how long that took for each.
+// kill kills a process, starts another and waits until other processes have taken
+// over its runs. It returns the time that each takeover took.
 func (f *fleet) kill() ([]time.Duration, error) {
 	i, err := f.victim()
 	if err != nil {
@@ -183,7 +183,7 @@ func (f *fleet) kill() ([]time.Duration, error) {
 		return nil, err
 	}
 	f.mu.Lock()
-	held := f.holds[victim] // nobody adds to it any more
+	held := f.holds[victim] // complete: the process is dead
 	delete(f.holds, victim)
 	f.mu.Unlock()
 	var times []time.Duration
@@ -194,12 +194,12 @@ func (f *fleet) kill() ([]time.Duration, error) {
 				return nil, err
 			}
 			if v.Run == nil || v.Run.Message.ID != of.message || v.Run.Attempt != of.attempt {
-				if looks > 0 { // else it had ended before
+				if looks > 0 { // otherwise it had ended before
 					times = append(times, time.Since(killed))
 				}
 				break
 			}
-			// Others look twice in a TTL, and then see it silent for one and a half.
+			// Others look twice in a TTL, and take over 1.5 × TTL after the last renewal.
 			if late := time.Since(killed) - 2*f.task.TTL; late > patience {
 				return nil, fmt.Errorf("user %s: the run of message %s was not taken over within %s of the kill",
 					of.user, of.message, time.Since(killed))
@@ -212,8 +212,8 @@ func (f *fleet) kill() ([]time.Duration, error) {
 	return times, nil
 }
 
-// send has a message accepted by one of the processes: until then it is sent again
-// and again, as by somebody who does not know whether it was.
+// send sends a message to the processes until one has accepted it, as a client does
+// that does not know the outcome of its last try.
 func (f *fleet) send(user, message string) error {
 	for {
 		p, err := f.any()
@@ -253,7 +253,7 @@ func (f *fleet) send(user, message string) error {
 	}
 }
 
-// drained waits until nothing waits, and returns what there is then.
+// drained waits until no message of the user waits, and returns the view.
 func (f *fleet) drained(user string) (*workspace.View, error) {
 	for began := time.Now(); ; {
 		v, err := f.m.View(f.ctx, user)
@@ -273,8 +273,8 @@ func (f *fleet) drained(user string) (*workspace.View, error) {
 	}
 }
 
-// together runs functions at the same time and waits for them. The first error
-// ends the others.
+// together runs functions concurrently and waits for them. The first error cancels
+// the others.
 func (f *fleet) together(fns ...func() error) error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(fns))

@@ -32,9 +32,9 @@ func TestHistory(t *testing.T) {
 	onServers(t, func(t *testing.T, fresh func() string) { operating(t, fresh()) })
 }
 
-// operating tests that what four processes do at the same time, one of
-// which is killed in the middle, has an order in which it could
-// have been done one after the other: begin, commit and end runs, look and update.
+// operating tests that concurrent operations of four processes are linearizable:
+// begin, commit and end of runs, views and updates. One process is killed in the
+// middle.
 func operating(t *testing.T, address string) {
 	const clients = 4 // of each process
 	turns := 80
@@ -75,14 +75,14 @@ type race struct {
 
 	mu      sync.Mutex
 	slots   []*process
-	pools   map[*process][]handle // what each holds, or has held lately
+	pools   map[*process][]handle // the runs that each holds or has held
 	history []porcupine.Operation
-	calls   map[lease]int64 // when the operations were called by which they came
-	last    int             // message
+	calls   map[lease]int64 // the times of the calls that began them
+	last    int             // number of the last message
 	all     []*process
 }
 
-// handle is a run in the hands of a process.
+// handle is a run that a process holds.
 type handle struct {
 	number  int
 	user    string
@@ -90,7 +90,7 @@ type handle struct {
 	attempt int
 }
 
-// input is an operation, and output what came of it.
+// input is an operation, and output its outcome.
 type input struct {
 	request
 	attempt int // of the run of Message
@@ -118,8 +118,8 @@ func (r *race) stop() {
 	}
 }
 
-// hear notes that a run was taken over. When is known roughly: after the operation
-// was called with which it came to who has lost it.
+// hear notes a takeover. Its time is only known roughly: it came after the call that
+// gave the run to the holder before.
 func (r *race) hear(p *process, a reply) {
 	now := r.now()
 	r.mu.Lock()
@@ -131,16 +131,16 @@ func (r *race) hear(p *process, a reply) {
 	})
 }
 
-// pool keeps a handle among the last ones of a process. It has come by an operation
-// that was called at a time.
+// pool keeps a handle among the last ones of a process. call is the time of the call
+// that the handle came from.
 func (r *race) pool(p *process, h handle, call int64) {
 	r.calls[lease{h.user, h.message, h.attempt}] = call
 	r.pools[p] = append(r.pools[p], h)
 	r.pools[p] = r.pools[p][max(0, len(r.pools[p])-4):]
 }
 
-// client is one of those who operate at the same time, through a process, so that
-// there is one clock, that of the test.
+// client operates through a process, concurrently with others. All times are read
+// from one clock, that of the test.
 type client struct {
 	*race
 	slot   int
@@ -148,8 +148,7 @@ type client struct {
 	random *rand.Rand
 }
 
-// run takes the turns of a client, which in the middle of one kills the process if
-// it is the killer.
+// run takes the turns of a client. The killer kills its process in the middle.
 func (c *client) run(turns int, killer bool) error {
 	for turn := range turns {
 		c.mu.Lock()
@@ -184,7 +183,7 @@ func (c *client) run(turns int, killer bool) error {
 	return nil
 }
 
-// choose returns what to do next.
+// choose returns the next operation.
 func (c *client) choose(p *process) input {
 	q := input{request: request{User: fmt.Sprint("user ", c.random.IntN(users))}}
 	if pool := c.pools[p]; len(pool) > 0 && c.random.IntN(2) == 0 {
@@ -198,19 +197,19 @@ func (c *client) choose(p *process) input {
 		c.last++
 		message := c.last
 		if c.random.IntN(6) == 0 {
-			message = max(1, c.last-c.random.IntN(20)) // sent before, to somebody
+			message = max(1, c.last-c.random.IntN(20)) // sent before, to any user
 		}
 		q.User = fmt.Sprint("user ", message%users)
 		q.Message = fmt.Sprint("m", message)
 		q.Busy = []workspace.Busy{workspace.BusyEnqueue, workspace.BusyEnqueue, workspace.BusyEnqueue, workspace.BusyReject}[c.random.IntN(4)]
-		if message%users == 0 && c.random.IntN(3) == 0 { // elsewhere runs live for longer, and are taken over
+		if message%users == 0 && c.random.IntN(3) == 0 { // runs of other users last longer and are taken over
 			q.Busy = []workspace.Busy{workspace.BusyInterrupt, workspace.BusyRollback}[c.random.IntN(2)]
 		}
 	}
 	return q
 }
 
-// oneOf returns one of the names, each as often as the weight after it says.
+// oneOf returns one of the names at random, with the weight after each.
 func (c *client) oneOf(weights ...any) string {
 	var all []string
 	for i := 0; i < len(weights); i += 2 {
@@ -233,23 +232,23 @@ func (c *client) note(p *process, q input, call int64, a reply) {
 	end := c.now()
 	switch {
 	case q.Op == "abandon":
-		return // changes nothing, for now
+		return // has changed nothing yet
 	case a.Fate == unknown && q.Op == "view":
-		return // tells nothing
+		return // the outcome tells nothing
 	case a.Fate == unknown:
-		end = math.MaxInt64 // it may still be made
+		end = math.MaxInt64 // it may still take effect
 	}
 	c.history = append(c.history, porcupine.Operation{ClientId: c.number, Input: q, Call: call, Output: output{a}, Return: end})
 }
 
-// check returns an error if there is no such order, or if too little has happened
-// for that to mean anything.
+// check returns an error if the history is not linearizable, or if too little has
+// happened for that to mean anything.
 func (r *race) check(t *testing.T, enough int) error {
 	r.mu.Lock()
 	h := append(slices.Clone(r.history), r.silently()...)
 	for i, op := range h {
 		if q := op.Input.(input); q.Op == "take over" {
-			h[i].Call = r.calls[lease{q.User, q.Message, q.attempt - 1}] // 0 if nobody knows
+			h[i].Call = r.calls[lease{q.User, q.Message, q.attempt - 1}] // 0 if it is not known
 		}
 	}
 	r.mu.Unlock()
@@ -277,8 +276,8 @@ func (r *race) check(t *testing.T, enough int) error {
 	return errors.Join(fmt.Errorf("the history is not linearizable: %s: see %s", result, file.Name()), porcupine.Visualize(model, info, file))
 }
 
-// silently returns the takeovers of which nobody has told, as their process was
-// killed, but whose attempts somebody has seen.
+// silently returns the takeovers that were not reported because their process was
+// killed, but whose attempts later operations have seen.
 func (r *race) silently() []porcupine.Operation {
 	told, seen := map[handle]bool{}, map[handle]bool{}
 	for _, op := range r.history {
@@ -309,8 +308,8 @@ func (r *race) silently() []porcupine.Operation {
 	return ops
 }
 
-// tame returns how many operations met another one in the same workspace, and how
-// many were refused.
+// tame returns the number of operations that met another one in the same workspace,
+// and the number that were refused.
 func tame(h []porcupine.Operation) (overlaps, refused int) {
 	for _, part := range partition(h) {
 		slices.SortFunc(part, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
@@ -342,7 +341,7 @@ func partition(h []porcupine.Operation) [][]porcupine.Operation {
 	return parts
 }
 
-// model is that of one workspace.
+// model returns the sequential model of a workspace.
 var model = porcupine.Model{
 	Partition: partition,
 	Init:      func() any { return lock{} },

@@ -15,7 +15,7 @@ import (
 
 const (
 	killTTL = 400 * time.Millisecond
-	// lot is how many messages a user sends before another takes his place.
+	// lot is the number of messages of a user.
 	lot = 12
 )
 
@@ -40,9 +40,9 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killing kills one of four processes that handle the messages of some users, many
-// times, and checks that each message has its effects once, that what was
-// acknowledged is there, and that each prompt is one that providers accept.
+// killing kills one of four processes that handle messages, many times. It checks
+// that each message takes effect once, that no acknowledged commit is lost, and
+// that providers accept each prompt.
 func killing(t *testing.T, address string, how workspace.Takeover, kills int) {
 	f := newFleet(t, 4, task{"serve", address, killTTL, how})
 	var over atomic.Bool
@@ -86,8 +86,8 @@ func killing(t *testing.T, address string, how workspace.Takeover, kills int) {
 		times[len(times)/2].Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond), messages.Load())
 }
 
-// lot sends the messages of a user, each when the one before is accepted, and
-// checks what has come of them.
+// lot sends the messages of a user, each after the one before was accepted, and
+// checks their effects.
 func (f *fleet) lot(user string) error {
 	var want []string
 	for n := range lot {
@@ -98,7 +98,7 @@ func (f *fleet) lot(user string) error {
 		if err := f.pause(60 * time.Millisecond); err != nil {
 			return err
 		}
-		// Now and then twice, as by somebody who has not heard that it was accepted.
+		// Sometimes twice, as a client does that missed the answer.
 		for again := true; again; again = rand.IntN(4) == 0 {
 			if err := f.send(user, message); err != nil {
 				return err

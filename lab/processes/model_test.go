@@ -24,8 +24,8 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// What random programs do to a workspace is what they do to a model of it. After
-// each step it is looked at by a new Manager on a new handle on the store.
+// A random program has the same effect on a workspace as on a model of it. After
+// each step, a new Manager on a new handle on the store reads the workspace.
 func TestModel(t *testing.T) {
 	n := effort.Runs(10)
 	seed := effort.LogSeed(t)
@@ -63,7 +63,7 @@ const (
 	attempts     = 2
 )
 
-// content is what the model has of the content of a workspace.
+// content is the model of the content of a workspace.
 type content struct {
 	Keys     map[string]any
 	Messages []state.Message
@@ -81,7 +81,7 @@ func (c content) clone() content {
 	return c
 }
 
-// contentOf returns what is in a workspace.
+// contentOf returns the content of a workspace.
 func contentOf(w *workspace.Workspace) content {
 	c := content{Keys: w.State().KV().All(), Memory: map[string]string{}}
 	delete(c.Keys, state.Messages.Name)
@@ -100,7 +100,7 @@ func contentOf(w *workspace.Workspace) content {
 	return c
 }
 
-// edit is a change of the content, and the same of the model.
+// edit is a change of the content and of the model.
 type edit struct {
 	name  string
 	make  func(w *workspace.Workspace) error
@@ -113,11 +113,11 @@ type program struct {
 	ctx    context.Context
 	random *rand.Rand
 	open   func() store.Store
-	last   int // number of what was made up
+	last   int // number of the last generated name
 	trace  []string
 
-	now   content // what is stored
-	base  content // when the run began
+	now   content // the stored content
+	base  content // the content when the run began
 	first *turn   // the run
 	queue []workspace.Message
 	dead  []string
@@ -132,12 +132,12 @@ type turn struct {
 	holder    *holder // nil if its Manager was closed
 }
 
-// holder is a run that the program holds, and what is in it.
+// holder is a run that the program holds, with its content.
 type holder struct {
 	run  *workspace.Run
 	die  func() // closes its Manager
 	work content
-	end  error // what it gets for a commit after its end
+	end  error // the error of a commit after its end
 }
 
 func newProgram(t *testing.T, seed uint64, i int, open func() store.Store) *program {
@@ -158,8 +158,8 @@ func (p *program) run() {
 	}
 }
 
-// manager returns a new Manager on a new handle, which the end of the test closes
-// at the latest.
+// manager returns a new Manager on a new handle. The end of the test closes it, if
+// nothing has before.
 func (p *program) manager(run func(ctx context.Context, r *workspace.Run) error) (m *workspace.Manager, end func()) {
 	db := p.open()
 	m, err := workspace.Open(p.ctx, db, &workspace.Options{
@@ -174,7 +174,7 @@ func (p *program) manager(run func(ctx context.Context, r *workspace.Run) error)
 	return m, end
 }
 
-// look compares what is stored, and what is in the run, with the model.
+// look compares the stored content and the content of the run with the model.
 func (p *program) look() {
 	m, end := p.manager(nil)
 	defer end()
@@ -217,7 +217,7 @@ func idsOf(msgs []workspace.Message) []string {
 	return ids
 }
 
-// step does something.
+// step executes a random operation.
 func (p *program) step() {
 	steps := []struct {
 		name string
@@ -235,7 +235,7 @@ func (p *program) step() {
 	steps[n].do()
 }
 
-// message makes up a message.
+// message returns a new message.
 func (p *program) message() workspace.Message {
 	p.last++
 	msg := workspace.Message{ID: fmt.Sprint("m", p.last), Content: state.UserText(fmt.Sprint("This is message ", p.last, "."))}
@@ -248,7 +248,7 @@ func (p *program) message() workspace.Message {
 	return msg
 }
 
-// edits makes up some changes.
+// edits returns random changes.
 func (p *program) edits() []edit {
 	edits := make([]edit, p.random.IntN(4))
 	for i := range edits {
@@ -324,7 +324,7 @@ func (p *program) edit() edit {
 	}
 }
 
-// change makes up changes of a run that is held, and makes them.
+// change makes random changes in the run.
 func (p *program) change(h *holder) {
 	for _, e := range p.edits() {
 		require.NoError(p, e.make(&h.run.Workspace))
@@ -332,7 +332,7 @@ func (p *program) change(h *holder) {
 	}
 }
 
-// working returns what is in a run when it begins, or is taken over.
+// working returns the content of a run when it begins or is taken over.
 func (p *program) working() content {
 	c := p.now.clone()
 	if t := p.first; !t.committed {
@@ -363,7 +363,7 @@ func (p *program) next(end error) {
 	}
 }
 
-// stored notes that a run has stored what it has left.
+// stored notes that a run has stored its content.
 func (p *program) stored(c content, finished bool) {
 	c = c.clone()
 	if finished {
@@ -374,7 +374,7 @@ func (p *program) stored(c content, finished bool) {
 	p.first.committed = true
 }
 
-// offer returns what has to become of a message, and makes it so in the model.
+// offer returns the expected status of a message and applies it to the model.
 func (p *program) offer(msg workspace.Message, busy workspace.Busy) (workspace.Status, error) {
 	switch {
 	case p.first == nil:
@@ -398,8 +398,8 @@ func (p *program) offer(msg workspace.Message, busy workspace.Busy) (workspace.S
 	return workspace.StatusStarted, nil
 }
 
-// begin sends a message and holds its run, if it has begun. Now and then the
-// message was sent before.
+// begin sends a message and holds its run, if one has begun. Sometimes the message
+// was sent before.
 func (p *program) begin() {
 	m, end := p.manager(nil)
 	if p.first != nil && p.random.IntN(5) == 0 {
@@ -471,7 +471,7 @@ func (p *program) fail() {
 	p.goOn(run, h.die)
 }
 
-// goOn holds the next run, if there is one.
+// goOn holds the next run, if any.
 func (p *program) goOn(run *workspace.Run, die func()) {
 	require.Equal(p, p.first == nil, run == nil)
 	if run != nil {
@@ -489,8 +489,8 @@ func (p *program) crash() {
 	p.first.holder = nil
 }
 
-// recover has a new Manager take the run over, if it has no holder, and work off
-// all that waits. Now and then it dies in the first run.
+// recover lets a new Manager take over a run without a holder and handle all waiting
+// messages. Sometimes it dies in the first run.
 func (p *program) recover() {
 	if p.first == nil || p.first.holder != nil {
 		m, end := p.manager(p.unexpected)
@@ -527,8 +527,8 @@ func (p *program) unexpected(_ context.Context, r *workspace.Run) error {
 	return fmt.Errorf("message %s was handled", r.Message().ID)
 }
 
-// script makes up what handles the run and all that waits, and does it in the
-// model.
+// script returns random handlers for the run and all waiting messages, and applies
+// them to the model.
 func (p *program) script() func(ctx context.Context, r *workspace.Run) error {
 	type part struct {
 		before, after []edit
@@ -542,7 +542,7 @@ func (p *program) script() func(ctx context.Context, r *workspace.Run) error {
 		for _, e := range x.before {
 			e.model(&work)
 		}
-		p.stored(work, false) // the message, if nothing else
+		p.stored(work, false) // at least the message
 		for _, e := range x.after {
 			e.model(&work)
 		}
@@ -580,7 +580,7 @@ func (p *program) script() func(ctx context.Context, r *workspace.Run) error {
 	}
 }
 
-// handle has a message handled.
+// handle handles a message.
 func (p *program) handle() {
 	msg := p.message()
 	if p.first != nil {
@@ -622,7 +622,7 @@ func (p *program) update() {
 	}
 }
 
-// stale lets a run write that has ended.
+// stale writes with a run that has ended.
 func (p *program) stale() {
 	if p.old == nil {
 		return

@@ -13,11 +13,10 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// queueMax is how many messages may wait.
+// queueMax is the maximum number of waiting messages.
 const queueMax = 4
 
-// operator is a worker that does what it is told, one operation of package
-// workspace at a time.
+// operator is a worker that executes single operations of package workspace.
 type operator struct {
 	m *workspace.Manager
 
@@ -27,7 +26,7 @@ type operator struct {
 
 // held is a run that a worker holds, or has held.
 type held struct {
-	mu      sync.Mutex // so that a commit has something to commit
+	mu      sync.Mutex // a change and its commit are one step
 	run     *workspace.Run
 	abandon context.CancelFunc
 }
@@ -49,11 +48,10 @@ func operate(t task) error {
 	return worker.Serve(o.do)
 }
 
-// taken is called with a run that was taken over, and keeps it for those who
-// operate.
+// taken keeps a run that was taken over, for later operations.
 func (o *operator) taken(ctx context.Context, r *workspace.Run) error {
 	say(reply{Event: began, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Steps: r.Step(), Handle: o.keep(r, nil)})
-	<-ctx.Done() // its end is one of the operations
+	<-ctx.Done() // an operation ends it
 	return context.Cause(ctx)
 }
 
@@ -107,9 +105,6 @@ func (o *operator) do(q request) reply {
 		}
 	}
 	r.Fate = fateOf(err)
-	if r.Fate == fenced && strings.Contains(err.Error(), "no sign of life") {
-		r.Fate = silent
-	}
 	if r.Fate == failed {
 		r.Problem = err.Error()
 	}
@@ -128,7 +123,7 @@ func (o *operator) begin(q request) (reply, error) {
 	return r, err
 }
 
-// snapshot returns what a view shows of the run and the queue.
+// snapshot returns the run and the queue of a view.
 func snapshot(v *workspace.View) string {
 	s := lock{}
 	if v.Run != nil {
@@ -142,10 +137,10 @@ func snapshot(v *workspace.View) string {
 	return s.String()
 }
 
-// lock is what the model has of a workspace: who holds it and who waits.
+// lock is the model of a workspace: its holder and the messages that wait.
 type lock struct {
 	holder  string    // the message of the run; a message has one run only
-	attempt int       // how often it was taken over: with the message, the identity of the lease
+	attempt int       // number of takeovers; with the message, it identifies the lease
 	steps   int       // its commits
 	queue   string    // of messages
 	known   [8]uint64 // the numbers of the messages that were accepted, as a set
@@ -166,7 +161,7 @@ func messageNumber(message string) int {
 	return n
 }
 
-// begin makes a message the run.
+// begin makes the message the current run.
 func (l lock) begin(message string) lock {
 	l.holder, l.attempt, l.steps = message, 0, 0
 	return l
@@ -178,7 +173,7 @@ func (l lock) accept(message string) lock {
 	return l
 }
 
-// next ends the run and begins the one of the message that waits longest.
+// next ends the run and begins that of the message that has waited longest.
 func (l lock) next() lock {
 	first, rest, _ := strings.Cut(l.queue, " ")
 	l.queue = rest

@@ -33,8 +33,8 @@ func TestStop(t *testing.T) {
 	onServers(t, func(t *testing.T, fresh func() string) { stopping(t, fresh(), (stops+9)/10) })
 }
 
-// hold is the job of a worker that keeps a run and commits until it cannot, or has
-// done enough.
+// hold is the job of a worker that keeps a run and commits until a commit fails or
+// the parent ends it.
 func hold(t task) error {
 	a, err := newAgent(t, (*agent).keep)
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *agent) keep(ctx context.Context, r *workspace.Run) error {
 }
 
 // stopping stops a process that holds a run until another has taken it over, and
-// then lets it go on, many times: nothing that it writes afterwards is there.
+// then continues it, many times. None of its later writes may take effect.
 func stopping(t *testing.T, address string, stops int) {
 	f := newFleet(t, 2, task{Job: "hold", Address: address, TTL: stopTTL})
 	db := open(t, address)
@@ -84,7 +84,7 @@ func stopping(t *testing.T, address string, stops int) {
 		switch {
 		case err == nil:
 			n++
-			if !strings.Contains(f.users[user].refused[0].Problem, "no sign of life") {
+			if f.users[user].refused[0].Fate == fenced {
 				byStore++
 			}
 		case !errors.Is(err, errVoid):
@@ -99,9 +99,9 @@ func stopping(t *testing.T, address string, stops int) {
 		stops, byStore, void)
 }
 
-// errVoid is about a cycle in which a stop had no consequence: the process was
-// stopped in the middle of a write, so that nobody else could write either, or the
-// machine was so slow that it had lost its run before.
+// errVoid reports a cycle in which the stop had no effect: the process was stopped
+// in the middle of a write, so that no other process could write, or it had lost
+// its run before because the machine was slow.
 var errVoid = errors.New("nobody could take over")
 
 // stop is one cycle, in which the holder is in a slot.
@@ -144,7 +144,7 @@ func (f *fleet) stop(db store.Store, user string, slot int) error {
 	if err != nil {
 		return err
 	}
-	if err := f.tell("enough"); err != nil { // when they have answered, all they have said was heard
+	if err := f.tell("enough"); err != nil { // their answers come after all their reports
 		return err
 	}
 	if taken != nil || before {
@@ -153,7 +153,7 @@ func (f *fleet) stop(db store.Store, user string, slot int) error {
 	return f.refused(user, log.Or(v.State(), nil))
 }
 
-// tell tells all processes something.
+// tell sends an operation to all processes.
 func (f *fleet) tell(op string) error {
 	for _, p := range f.slots {
 		if _, ok := p.Ask(request{Op: op}); !ok {
@@ -163,7 +163,7 @@ func (f *fleet) tell(op string) error {
 	return nil
 }
 
-// writable returns an error if nobody can write to the store.
+// writable returns an error if the store refuses a write.
 func (f *fleet) writable(db store.Store) error {
 	ctx, cancel := context.WithTimeout(f.ctx, stopTTL)
 	defer cancel()
@@ -171,13 +171,13 @@ func (f *fleet) writable(db store.Store) error {
 	return err
 }
 
-// refused checks that the commits that are there are those of the holder that was
-// stopped, and then those of the other.
+// refused checks that the stored commits are those of the stopped holder, followed
+// by those of the other.
 func (f *fleet) refused(user string, tokens []string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	u := f.user(user)
-	if r := u.refused[0]; r.Fate != fenced {
+	if r := u.refused[0]; r.Fate != fenced && r.Fate != silent {
 		return fmt.Errorf("user %s: a holder that was stopped got for its commit: %s", user, r.Problem)
 	}
 	for _, token := range u.tokens {
@@ -185,7 +185,7 @@ func (f *fleet) refused(user string, tokens []string) error {
 			return fmt.Errorf("user %s: the commit of %s was acknowledged, and is lost", user, token)
 		}
 	}
-	// A step is named after the attempt.
+	// The name of a step is the number of the attempt.
 	inOrder := slices.IsSortedFunc(tokens, func(a, b string) int { return strings.Compare(stepOf(a), stepOf(b)) })
 	if unheard := len(tokens) - len(u.tokens); unheard > 1 || !inOrder {
 		return fmt.Errorf("user %s: the commits are %q, of which %q were acknowledged", user, tokens, u.tokens)
@@ -193,7 +193,7 @@ func (f *fleet) refused(user string, tokens []string) error {
 	return nil
 }
 
-// until waits until what was heard about a user is as wanted.
+// until waits until the reports about a user are as wanted.
 func (f *fleet) until(wanted func(u *heard) bool, user string, most time.Duration) error {
 	for began := time.Now(); time.Since(began) < most; {
 		f.mu.Lock()

@@ -25,13 +25,13 @@ import (
 	"github.com/agentstate/state/store/sqlstore"
 )
 
-func init() { logging.Disable() } // a Redis that is not there is no news
+func init() { logging.Disable() } // a missing Redis is expected
 
-// place is a kind of store, with the data sets that tests make there.
+// place is a kind of store in which tests make data sets.
 type place struct {
 	name string
 	url  string
-	// ping returns an error if nothing answers.
+	// ping returns an error if no server answers.
 	ping func(ctx context.Context, url string) error
 	// remove removes a data set.
 	remove func(ctx context.Context, url, set string) error
@@ -43,7 +43,7 @@ var servers = []place{
 	{"nats", "nats://127.0.0.1:4222", pingNATS, removeNATS},
 }
 
-// onServers runs a test on each server, beside each other.
+// onServers runs a test on each server, in parallel.
 func onServers(t *testing.T, test func(t *testing.T, fresh func() string)) {
 	for _, p := range servers {
 		t.Run(p.name, func(t *testing.T) {
@@ -54,8 +54,8 @@ func onServers(t *testing.T, test func(t *testing.T, fresh func() string)) {
 	}
 }
 
-// find finds the server. Without one the test is skipped, or fails if
-// STATE_TEST_REQUIRE names it.
+// find finds the server. Without one it skips the test, or fails it if
+// STATE_TEST_REQUIRE names the server.
 func (p *place) find(t testing.TB) {
 	t.Helper()
 	variable := "STATE_TEST_" + strings.ToUpper(p.name)
@@ -72,8 +72,7 @@ func (p *place) find(t testing.TB) {
 	}
 }
 
-// fresh returns the address of a data set without entries, which the end of the
-// test removes.
+// fresh returns the address of an empty data set. The end of the test removes it.
 func (p *place) fresh(t testing.TB) string {
 	t.Helper()
 	set := "processes_" + strings.ToLower(rand.Text())
@@ -85,7 +84,7 @@ func (p *place) fresh(t testing.TB) string {
 	return address
 }
 
-// sqlite returns the address of a file that is not there yet.
+// sqlite returns the address of a file that does not exist yet.
 func sqlite(t testing.TB) string {
 	t.Helper()
 	address := "sqlite - " + filepath.Join(t.TempDir(), "state.db")
@@ -158,9 +157,9 @@ func removeRedis(ctx context.Context, url, set string) error {
 	return client.Unlink(ctx, "{"+set+"}entries", "{"+set+"}keys").Err()
 }
 
-// pingNATS also leaves a stream on the server: when the last one is deleted, the
-// server removes its folder in the background, and making a stream meanwhile
-// fails.
+// pingNATS also leaves a stream on the server. When the last stream is deleted, the
+// server removes its folder in the background, and creating a stream fails during
+// that time.
 func pingNATS(ctx context.Context, url string) error {
 	return withNATS(url, func(js jetstream.JetStream) error {
 		_, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: "processes", Subjects: []string{"processes"}})

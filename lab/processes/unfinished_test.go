@@ -15,7 +15,7 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// A run whose end could not be stored is taken over, although its process lives.
+// A run whose end could not be stored is taken over even if its process lives.
 func TestRunNotFinished(t *testing.T) {
 	for name, end := range map[string]error{"finish": nil, "fail": errors.New("as it was told")} {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestRunNotFinished(t *testing.T) {
 				_, err = m.Handle(t.Context(), "ann", workspace.Message{Content: state.UserText("Hello!")})
 				require.ErrorIs(t, err, errRefused)
 				db.refuses.Store(false)
-				time.Sleep(5 * time.Minute) // of the bubble's own
+				time.Sleep(5 * time.Minute) // in the fake time of the bubble
 				v, err := m.View(t.Context(), "ann")
 				require.NoError(t, err)
 				require.Nil(t, v.Run, "the run is kept alive by nobody who works on it")
@@ -44,7 +44,7 @@ func TestRunNotFinished(t *testing.T) {
 	}
 }
 
-// refusing is a store that refuses all writes at times.
+// refusing is a store that can refuse all writes.
 type refusing struct {
 	store.Batcher
 	refuses atomic.Bool
