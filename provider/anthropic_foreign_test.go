@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Messages of other formats, and those that were made by hand, are said in the
-// words of Anthropic.
+// Messages of other formats, and messages made by hand, are encoded in the words
+// of Anthropic.
 func TestAnthropicEncodesOthers(t *testing.T) {
 	const call = `{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"a","name":"f","input":{"k":1}}]}`
 	const use = `{"type":"tool_use","id":"a","name":"f","input":{"k":1}}`
@@ -79,14 +79,14 @@ func TestAnthropicEncodesOthers(t *testing.T) {
 			}
 			jsonEqual(t, []byte(`{"model":"m"`+system+`,"messages":`+test.want+`}`), encoded)
 			require.Equal(t, test.omitted, omitted)
-			if test.name != "entries of other formats" { // whose entry is none
+			if test.name != "entries of other formats" { // one of them is not an object
 				roundTrip(t, provider.Anthropic, encoded)
 			}
 		})
 	}
 }
 
-// What is left out does not keep the system prompt from being the first.
+// A system prompt stays the first entry when messages before it are left out.
 func TestAnthropicSystemBehindWhatIsLeftOut(t *testing.T) {
 	reasoning, err := state.DecodeMessage([]byte(`{"type":"openai_responses.reasoning","role":"assistant","item":{"type":"reasoning"}}`))
 	require.NoError(t, err)

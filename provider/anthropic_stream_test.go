@@ -33,7 +33,7 @@ func TestAnthropicStream(t *testing.T) {
 	tests := []struct {
 		name    string
 		events  []string
-		content string // nothing if there is no output
+		content string // empty if there is no output
 		stop    string
 		err     error  // among others
 		problem string // in the error
@@ -91,7 +91,7 @@ func TestAnthropicStream(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			stream := provider.Anthropic.Stream()
 			for _, event := range test.events {
-				_ = stream.Event([]byte(event)) // Result has it
+				_ = stream.Event([]byte(event)) // Result returns it
 			}
 			result, err := stream.Result()
 			require.Equal(t, strings.Join(test.events, "\n")+"\n", result.Raw)
@@ -242,7 +242,7 @@ func blocksOf(t *testing.T, events [][]byte) []jsonObject {
 	return blocks
 }
 
-// A recorded response that is cut into a stream gives what it gives whole.
+// A recorded response that is cut into a stream has the same result as the whole.
 func TestAnthropicStreamEqualsWhole(t *testing.T) {
 	var wholes [][]byte
 	for _, e := range exchanges(t, "anthropic_messages") {

@@ -253,7 +253,7 @@ func TestAnthropicTraces(t *testing.T) {
 	t.Logf("%d requests with %d messages, %d responses, %d refused, %d streamed", requests, messages, responses, failures, streams)
 }
 
-// A history that lost messages, or got others, is still encoded as entries of one
+// A history with messages removed or added is still encoded as entries of one
 // role each.
 func TestAnthropicEditedHistory(t *testing.T) {
 	body := `{"messages":[{"role":"user","content":"go"},
@@ -290,7 +290,7 @@ func TestAnthropicEditedHistory(t *testing.T) {
 	}
 }
 
-// Whatever entries follow each other, they are encoded as they were.
+// Entries in any order are encoded as they were.
 func TestAnthropicAnyRequest(t *testing.T) {
 	roles := []string{"user", "assistant", "assistant", "user", "system", "developer", "?"}
 	blocks := []string{`{"type":"text","text":"a"}`, `{"type":"text","text":""}`, `{"type":"thinking","thinking":"a","signature":"b"}`, `{"type":"image","source":{}}`,

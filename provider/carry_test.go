@@ -71,8 +71,8 @@ func sent(msgs []state.Message, to target) error {
 	return nil
 }
 
-// alike returns an error if something of what was sent did not arrive, and no
-// omission tells of it.
+// alike returns an error if something of what was sent did not arrive and no
+// omission reports it.
 func alike(sent, arrived []state.Message, omitted []provider.Omission) error {
 	var said strings.Builder
 	for _, m := range arrived {
@@ -102,7 +102,7 @@ func alike(sent, arrived []state.Message, omitted []provider.Omission) error {
 		}
 	}
 	if !slices.EqualFunc(callsIn(sent), callsIn(arrived), func(a, b state.ToolCall) bool {
-		named := a.Name == b.Name || b.Name == "tool_search_call" // which has no name but its type
+		named := a.Name == b.Name || b.Name == "tool_search_call" // its type is its name
 		return a.ID == b.ID && named && (a.Input.Equal(b.Input) || !strings.HasPrefix(string(a.Input), "{"))
 	}) {
 		return errors.New("the calls are others")
@@ -131,8 +131,8 @@ func resultsIn(msgs []state.Message) (results []state.ToolResultMessage) {
 	return results
 }
 
-// says reports whether a content is a text, or an object that has it where a
-// provider takes nothing else. Content that is no text may have become anything.
+// says reports whether a content is a text, or an object that holds the text for a
+// provider that takes only objects. Any other content may have become anything.
 func says(content, text state.JSON) bool {
 	if !strings.HasPrefix(string(text), `"`) || content.Equal(text) {
 		return true
@@ -174,7 +174,8 @@ func carryEverywhere(msgs []state.Message) error {
 	return errors.Join(errs...)
 }
 
-// maybeBroken makes a history that the provider accepts, or did once.
+// maybeBroken makes a history that the provider accepts, or accepted before it was
+// broken.
 func maybeBroken(rng *rand.Rand, c carryCase) []state.Message {
 	msgs := histories.Valid(rng, c.from.mark)
 	if rng.IntN(2) == 0 {
@@ -196,12 +197,12 @@ func TestHistoriesChecked(t *testing.T) {
 	}.Hold(t)
 }
 
-// What was made for one provider, or made and broken, is carried to another.
+// A history made for one provider, and perhaps broken, is carried to another.
 func TestHistoriesCarried(t *testing.T) {
 	histories.Law[carryCase]{Cases: carryCases, History: maybeBroken, Parts: true, Obeys: carried}.Hold(t)
 }
 
-// What was read from a provider is carried to another, also if it was broken.
+// A history read from one provider, and perhaps broken, is carried to another.
 func TestHistoriesReadAndCarried(t *testing.T) {
 	histories.Law[carryCase]{
 		Cases: carryCases, Parts: true, Obeys: carried,
@@ -219,8 +220,8 @@ func TestHistoriesReadAndCarried(t *testing.T) {
 	}.Hold(t)
 }
 
-// What was recorded is accepted by the provider it was sent to, and is carried to
-// all, as it was and with the answer to it.
+// A recorded conversation is accepted by its provider, and is carried to all, with
+// and without the answer to it.
 func TestTracesCarried(t *testing.T) {
 	for _, from := range targets {
 		recorded := exchanges(t, from.api)
@@ -253,7 +254,7 @@ func TestTracesCarried(t *testing.T) {
 	}
 }
 
-// runs returns the recorded conversations that are no exchanges.
+// runs returns the recorded conversations that are not exchanges.
 func runs(t *testing.T) (found []exchange) {
 	for _, f := range recordings(t, "tau_airline") {
 		var run struct{ Traj json.RawMessage }

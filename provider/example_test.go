@@ -9,7 +9,7 @@ import (
 	"github.com/agentstate/state/transcript"
 )
 
-// A conversation that OpenAI began goes on with Anthropic. The process had died
+// A conversation that began with OpenAI continues with Anthropic. The process died
 // before the tool answered.
 func Example() {
 	body := []byte(`{"model": "gpt-4o", "messages": [
@@ -23,7 +23,7 @@ func Example() {
 	request, err := provider.OpenAI.DecodeRequest(body) // messages, and settings as they were
 	fmt.Println(err)
 	for _, finding := range transcript.Check(request.Messages, transcript.Anthropic) {
-		fmt.Println(finding) // what Anthropic would refuse
+		fmt.Println(finding) // what Anthropic would reject
 	}
 	msgs, changes := transcript.Repair(request.Messages, transcript.Anthropic, transcript.PolicyAnswerCalls)
 	fmt.Println(changes)

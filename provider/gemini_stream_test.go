@@ -198,7 +198,7 @@ func TestGeminiStreamTroubles(t *testing.T) {
 	tests := []struct {
 		name   string
 		events []string
-		output []string // of each message, as String has it, or the input of a call
+		output []string // of each message, its String, or the input of a call
 		errs   []string
 	}{
 		{"broken off", []string{geminiChunk(`{"text":"a"}`)}, []string{"a"}, []string{"provider: incomplete stream"}},
@@ -224,7 +224,7 @@ func TestGeminiStreamTroubles(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			stream := provider.Gemini.Stream()
 			for _, event := range test.events {
-				_ = stream.Event([]byte(event)) // is part of the result's
+				_ = stream.Event([]byte(event)) // Result returns it
 			}
 			result, err := stream.Result()
 			var output []string

@@ -163,7 +163,7 @@ func TestGeminiMalformed(t *testing.T) {
 	}
 }
 
-// What other formats say is said with what Gemini has for it.
+// Messages of other formats are encoded in the words of Gemini.
 func TestGeminiFromOthers(t *testing.T) {
 	const user = `{"type":"text","role":"user","content":"hi"}`
 	const said = `{"role":"user","parts":[{"text":"hi"}]}`
@@ -230,7 +230,7 @@ func TestGeminiTrimmed(t *testing.T) {
 	jsonEqual(t, []byte(`{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"g","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"g","response":{}}}]}]}`), body)
 }
 
-// Whatever parts follow each other in whatever contents, all of it comes back.
+// Parts in any order, in any contents, are encoded as they were.
 func TestGeminiAnything(t *testing.T) {
 	one := func(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
 	content := func(r *rand.Rand) string {
@@ -261,7 +261,7 @@ func TestGeminiAnything(t *testing.T) {
 	}
 }
 
-// A role that was changed since is not what was kept of it.
+// The role of a message that was changed replaces the role that was kept.
 func TestGeminiRoleChanged(t *testing.T) {
 	for sent, again := range map[string]string{
 		`{"parts":[{"functionCall":{"name":"f"}}]}`:                   `{"role":"model","parts":[{"functionCall":{"name":"f"}}]}`,

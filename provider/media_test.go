@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Images, sounds and files have a shape in each format. Of all of them Anthropic
-// gets what it can take, in what is said and in results.
+// Images, sounds and files of every format are encoded for Anthropic, in texts and
+// in results, as far as it can express them.
 func TestMediaForAnthropic(t *testing.T) {
 	const png = `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}`
 	const pdf = `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"aGk="},"title":"a.pdf"}`

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each row is messages from anywhere, and the entries and omissions they give.
+// Each row is messages of any origin, with their entries and omissions.
 func TestOpenAIConversation(t *testing.T) {
 	const (
 		callF = `{"type":"tool","id":"1","name":"f","input":{"a":1.0}}`
@@ -100,7 +100,7 @@ func TestOpenAIConversation(t *testing.T) {
 	}
 }
 
-// The result of a call is said in the words of the call.
+// The result of a call has the kind of the call.
 func TestOpenAIAnswersToCalls(t *testing.T) {
 	for _, test := range []struct{ name, entry, answer string }{
 		{"of a function", `{"role":"assistant","content":null,"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}`, `{"role":"tool","tool_call_id":"1","content":"r"}`},

@@ -17,7 +17,7 @@ import (
 func streamed(events ...string) (state.InferenceResult, error) {
 	s := provider.OpenAIResponses.Stream()
 	for _, event := range events {
-		_ = s.Event([]byte(event)) // Result has it, too
+		_ = s.Event([]byte(event)) // Result returns it
 	}
 	return s.Result()
 }
@@ -34,7 +34,7 @@ func TestResponsesStream(t *testing.T) {
 		events []string
 		output string // as the items of an input
 		stop   string
-		err    string // of which Result's has to hold each line
+		err    string // each of its lines is in the error of Result
 	}{
 		{"nothing", nil, ``, "", "incomplete stream"},
 		{"no item", []string{created, completed}, ``, "", ""},
@@ -145,8 +145,8 @@ func TestResponsesStreamSplit(t *testing.T) {
 	}
 }
 
-// What a stream is put together to is what its last event has, and if that had no
-// items, still the same but for what the provider itself says differently there.
+// The result of a stream is what its last event has. Without the items of that
+// event it is the same, except for what the provider writes differently there.
 func TestResponsesStreamTraces(t *testing.T) {
 	streams := map[string][][]byte{}
 	for _, e := range exchanges(t, "openai_responses") {
@@ -178,7 +178,7 @@ func TestResponsesStreamTraces(t *testing.T) {
 			unnamed[i] = string(data)
 		}
 		result, err := streamed(all...)
-		if whole == nil { // its last event is no JSON
+		if whole == nil { // its last event is not JSON
 			require.ErrorIs(t, err, provider.ErrIncomplete, name)
 			require.NotEmpty(t, result.Output, name)
 			broken++
@@ -216,14 +216,14 @@ func raws(msgs []state.Message) []state.JSON {
 	return texts
 }
 
-// withoutIdentity returns items without what providers write anew each time.
+// withoutIdentity returns items without what differs from event to event.
 func withoutIdentity(t *testing.T, items []byte) []byte {
 	t.Helper()
 	var list []map[string]any
 	require.NoError(t, json.Unmarshal(items, &list))
 	for _, item := range list {
 		maps.DeleteFunc(item, func(name string, _ any) bool {
-			return name == "id" || name == "encrypted_content" || name == "tools" && item["type"] == "mcp_list_tools" // known only in the end
+			return name == "id" || name == "encrypted_content" || name == "tools" && item["type"] == "mcp_list_tools" // known only at the end
 		})
 	}
 	data, err := json.Marshal(list)
@@ -261,7 +261,8 @@ func FuzzDecodeOpenAIResponses(f *testing.F) {
 	})
 }
 
-// A part may come before others, but a place that no list has costs no memory.
+// Parts may come out of order. A place far behind them is an error, because it
+// would cost memory.
 func TestResponsesStreamWithDistantParts(t *testing.T) {
 	added := `{"type":"response.output_item.added","output_index":0,"item":{"type":"message","role":"assistant","content":[]}}`
 	delta := `{"type":"response.output_text.delta","output_index":0,"content_index":%d,"delta":"a"}`

@@ -124,8 +124,8 @@ func TestResponsesCallInput(t *testing.T) {
 	}
 }
 
-// What is said in a message that was changed after it had been decoded counts,
-// not how it once was spelled.
+// The content of a message that was changed after decoding replaces the spelling
+// that was kept.
 func TestResponsesChangedMessages(t *testing.T) {
 	request, err := provider.OpenAIResponses.DecodeRequest([]byte(`{"input":[{"type":"function_call","id":"fc_1","name":"f","arguments":"{ }"}]}`))
 	require.NoError(t, err)
@@ -329,7 +329,7 @@ func TestResponsesTraces(t *testing.T) {
 		}
 	}
 	for _, f := range recordings(t, "raw_openai_responses") {
-		if strings.Contains(f.name, "deepseek-reasoning") { // recorded of another API
+		if strings.Contains(f.name, "deepseek-reasoning") { // recorded from another API
 			_, err := provider.OpenAIResponses.DecodeResponse(f.data)
 			require.ErrorContains(t, err, "$.output: want array or null, got nothing")
 			continue

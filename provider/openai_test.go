@@ -38,8 +38,7 @@ func chatEntries(t *testing.T, msgs []state.Message) (entries []string, omitted 
 	return entries, omitted
 }
 
-// Each row is what a request may hold, and the messages that become of it. What
-// becomes of these again is the same.
+// Each row is a request and its messages, which are encoded as the same request.
 func TestOpenAIEntries(t *testing.T) {
 	const (
 		call       = `{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\":1.0}"}}`
@@ -168,8 +167,7 @@ func TestOpenAIEntries(t *testing.T) {
 	}
 }
 
-// Members that a message says itself are not taken from what was kept of its
-// entry.
+// A member that a message determines is not taken from what was kept of its entry.
 func TestOpenAIChangedMessages(t *testing.T) {
 	change := func(old, new string) func(string) string {
 		return func(raw string) string { return strings.Replace(raw, old, new, 1) }

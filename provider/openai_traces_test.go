@@ -58,7 +58,7 @@ func TestOpenAITraces(t *testing.T) {
 		}
 		var failed *provider.ResponseError
 		var body struct{ Error, Choices json.RawMessage }
-		_ = json.Unmarshal(e.response, &body) // a stream has none
+		_ = json.Unmarshal(e.response, &body) // fails for a stream
 		switch {
 		case e.stream != nil:
 			s := provider.OpenAI.Stream()
@@ -77,7 +77,7 @@ func TestOpenAITraces(t *testing.T) {
 			}
 			streams++
 			messages += len(result.Output)
-		case e.status >= 400 || body.Error != nil && body.Choices == nil: // some servers answer 200 nevertheless
+		case e.status >= 400 || body.Error != nil && body.Choices == nil: // some servers answer 200
 			_, err := provider.OpenAI.DecodeResponse(e.response)
 			require.ErrorAs(t, err, &failed, "%s %d", e.file, e.index)
 			require.NotEmpty(t, failed.Code)
@@ -169,7 +169,7 @@ func FuzzDecodeOpenAI(f *testing.F) {
 	})
 }
 
-// typed requires an error, if it is one, to be one of the package's.
+// typed requires that an error is of a type of the package.
 func typed(t *testing.T, err error) {
 	t.Helper()
 	var bad *provider.Error

@@ -11,7 +11,7 @@ import (
 // oracleRow is what is wrong with a conversation, "" if nothing is.
 type oracleRow struct{ rule, entries string }
 
-// TestOracle shows each oracle what its provider refuses, a body a rule.
+// TestOracle shows each oracle a body for each rule of its provider.
 func TestOracle(t *testing.T) {
 	for _, table := range []struct {
 		format *provider.Format

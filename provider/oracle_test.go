@@ -74,7 +74,7 @@ func openAIContent(content any) bool {
 			_, is := part["text"].(string)
 			ok = ok && is
 		case "image_url", "input_audio", "file", "refusal":
-		case "thinking", "document_url", "video_url": // of others who have the format
+		case "thinking", "document_url", "video_url": // of other providers with the format
 		default:
 			return false
 		}
@@ -138,7 +138,7 @@ func refusedByOpenAI(body jsonObject, _ bool) error {
 			switch {
 			case !ok || !is:
 				return breaks(i, "shape", "a call needs a function with arguments that are a string")
-			case id == "" || len(id) > 64: // OpenAI itself takes 40, others who have the format more
+			case id == "" || len(id) > 64: // OpenAI takes 40, other providers with the format more
 				return breaks(i, "id", "must have 1 to 64 characters")
 			case !openAIName.MatchString(textIn(function["name"])):
 				return breaks(i, "name", "does not match the pattern")
@@ -200,7 +200,7 @@ func refusedByOpenAIResponses(body jsonObject, continued bool) error {
 			return breaks(i, "duplicate-item", "duplicate item found")
 		}
 		seen[own] = own != "" && typ != "item_reference"
-		thought = typ == "reasoning" && strings.HasPrefix(own, "rs_") // others who have the format do not mind
+		thought = typ == "reasoning" && strings.HasPrefix(own, "rs_") // other providers with the format do not mind
 		switch typ {
 		case "":
 			return breaks(i, "shape", "type must be a string")
@@ -301,7 +301,7 @@ func refusedByAnthropic(body jsonObject, _ bool) error {
 func anthropicTurns(turns []anthropicTurn) error {
 	served := map[string]bool{}
 	waiting := map[string]bool{} // the calls of the turn before
-	unserved := map[string]int{} // the turns of the provider's own calls so far without result
+	unserved := map[string]int{} // the turns of the provider's own calls without a result
 	spoke := 0                   // the last turn of the user's that is more than results
 	for _, turn := range turns {
 		calls := map[string]bool{}
@@ -322,7 +322,7 @@ func anthropicTurns(turns []anthropicTurn) error {
 					return breaks(turn.at, "id", "does not match the pattern")
 				case !anthropicName.MatchString(textIn(block["name"])):
 					return breaks(turn.at, "name", "does not match the pattern")
-				case calls[id]: // in another turn it is taken
+				case calls[id]: // in another turn it is accepted
 					return breaks(turn.at, "duplicate-id", "tool_use ids must be unique")
 				}
 				calls[id] = true
@@ -370,7 +370,7 @@ func anthropicTurns(turns []anthropicTurn) error {
 	return nil
 }
 
-// anthropicResult reports whether the members of a result are as the API has them.
+// anthropicResult reports whether the API takes the members of a result.
 func anthropicResult(block jsonObject) bool {
 	_, flag := block["is_error"].(bool)
 	if block["is_error"] != nil && !flag {

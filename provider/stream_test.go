@@ -28,7 +28,7 @@ func outcome(result state.InferenceResult, err error) string {
 	return fmt.Sprintf("%q %q %q %v", result.Raw, result.ID, rawMessages(result.Output), err)
 }
 
-// Each body has the two deltas "é " and "b" and the end, whatever is around them.
+// Each body has the two deltas "é " and "b" and the end.
 func TestStreamOfEvents(t *testing.T) {
 	first, second, end := delta(`{"content":"é "}`), delta(`{"content":"b"}`), delta(`{},"finish_reason":"stop"`)
 	lines := func(newline string, lines ...string) string { return strings.Join(lines, newline) + newline }
@@ -68,7 +68,7 @@ func TestStreamOfEvents(t *testing.T) {
 	}
 }
 
-// A stream that broke off anywhere says so, and has what came before.
+// A stream that broke off returns ErrIncomplete, and what came before.
 func TestStreamBrokenOffAnywhere(t *testing.T) {
 	body := "data: " + delta(`{"content":"a"}`) + "\n\ndata: " + delta(`{"content":"b"}`) + "\n\ndata: " + delta(`{"content":"c"},"finish_reason":"stop"`) + "\n\n"
 	texts := map[string]bool{}
@@ -85,7 +85,7 @@ func TestStreamBrokenOffAnywhere(t *testing.T) {
 	require.Equal(t, map[string]bool{"": true, "a": true, "ab": true}, texts)
 }
 
-// A body that is no stream is read as what it is, however it is split.
+// A body that is not a stream is read as a whole, however it is split.
 func TestStreamOfWholeBodies(t *testing.T) {
 	const whole = `{"id":"x","choices":[{"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}]}`
 	const said = `{"type":"text","role":"assistant","content":"a","stop_reason":"stop"}`
@@ -152,7 +152,7 @@ func TestStreamGoesOnAfterABadEvent(t *testing.T) {
 	}
 }
 
-// A provider that fails within a stream is not one that broke off.
+// A failure that the provider reports within a stream is not ErrIncomplete.
 func TestStreamWithAnError(t *testing.T) {
 	for _, end := range []string{"", "data: [DONE]\n\n"} {
 		_, err := written(t, provider.OpenAI, "data: "+delta(`{"content":"a"}`)+"\n\nevent: error\ndata: {\"error\":{\"type\":\"overloaded\",\"message\":\"m\"}}\n\n"+end)
@@ -163,7 +163,7 @@ func TestStreamWithAnError(t *testing.T) {
 	}
 }
 
-// Event returns what is wrong with the event, and takes it as Write would.
+// Event returns what is wrong with an event, and otherwise does what Write does.
 func TestStreamEvents(t *testing.T) {
 	s := provider.OpenAI.Stream()
 	require.NoError(t, s.Event([]byte(" "+delta(`{"content":"a"}`)+"\n")))
@@ -177,7 +177,7 @@ func TestStreamEvents(t *testing.T) {
 	require.Equal(t, " "+delta(`{"content":"a"}`)+"\n\n\noops\n[DONE]\n", result.Raw)
 }
 
-// A caller may use its buffer again.
+// A caller may reuse its buffer.
 func TestStreamDoesNotRetainWhatItIsGiven(t *testing.T) {
 	event := []byte(delta(`{"role":"assistant","refusal":"r"},"finish_reason":"stop"`))
 	s := provider.OpenAI.Stream()
@@ -188,7 +188,7 @@ func TestStreamDoesNotRetainWhatItIsGiven(t *testing.T) {
 	require.Equal(t, []string{`{"type":"text","role":"assistant","openai":{"more":{"refusal":"r"}},"stop_reason":"stop"}`}, rawMessages(result.Output))
 }
 
-// What is allocated on the way is bounded by what came.
+// Memory is bounded by the size of the body.
 func TestStreamMemoryIsBoundedByInput(t *testing.T) {
 	const n = 30_000
 	wide := make([]string, n)
