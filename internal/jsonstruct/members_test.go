@@ -1,3 +1,5 @@
+//lint:file-ignore SA5008,ST1003,U1000 The types of this test are odd on purpose.
+
 package jsonstruct_test
 
 //lint:file-ignore SA5008,U1000 The tests are about odd tags and fields that nothing uses.

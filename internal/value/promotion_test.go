@@ -1,3 +1,5 @@
+//lint:file-ignore U1000 Fields that cannot be set need not be used.
+
 package value_test
 
 //lint:file-ignore U1000 The tests are about fields that nothing uses.

@@ -37,9 +37,6 @@ func For(t reflect.Type) (*Plan, error) { return targets.planOf(t) }
 // shares no memory with src.
 func Normalise(src any, limits Limits) (any, int, error) { return dynamic.normalize(src, limits) }
 
-// CheckString reports whether s can be stored: it is valid UTF-8.
-func CheckString(s string) bool { return utf8.ValidString(s) }
-
 // Type returns the type the plan is for.
 func (p *Plan) Type() reflect.Type { return p.typ }
 
