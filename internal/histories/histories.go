@@ -1,5 +1,5 @@
-// Package histories makes conversations for tests: such as providers accept, of
-// every shape they come in, and such as nobody accepts.
+// Package histories generates conversations for tests: valid ones of every shape
+// that providers accept, and invalid ones. Only tests import it.
 package histories
 
 import (
@@ -13,15 +13,14 @@ import (
 	"github.com/agentstate/state/internal/origin"
 )
 
-// Everyone stands for all formats at once: what it accepts each of them does.
+// Everyone stands for all formats at once. Every format accepts its histories.
 const Everyone = ""
 
-// Formats are the formats that histories are made for, by the names that package
-// origin has for them.
+// Formats are the formats of histories, by their names in package origin.
 var Formats = []string{origin.OpenAI, origin.OpenAIResponses, origin.Anthropic, origin.Gemini}
 
-// Valid returns a history that the provider with the format accepts. Some of its
-// messages come from there, some from others, some from nowhere.
+// Valid returns a history that the provider with the format accepts. Its messages
+// come from that format, from other formats, or from none.
 func Valid(rng *rand.Rand, format string) []state.Message {
 	w := &writer{Rand: rng, format: format}
 	w.systems()
@@ -40,7 +39,7 @@ func Valid(rng *rand.Rand, format string) []state.Message {
 		w.assistant()
 	}
 	if w.may(origin.Anthropic) && turns > 0 && w.one(20) {
-		// Only the last message may say nothing.
+		// Only the last message may be empty.
 		w.add(w.said("assistant", origin.Anthropic, []byte("[]")))
 	}
 	return w.msgs
@@ -54,10 +53,10 @@ type writer struct {
 	count  int // of ids
 }
 
-// one is true once in n times.
+// one returns true with a probability of 1/n.
 func (w *writer) one(n int) bool { return w.IntN(n) == 0 }
 
-// may reports whether the history is for one of the formats and for no other.
+// may reports whether the history is for one of these formats.
 func (w *writer) may(formats ...string) bool {
 	for _, format := range formats {
 		if format == w.format {
@@ -69,8 +68,7 @@ func (w *writer) may(formats ...string) bool {
 
 func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
 
-// add adds a message. What it is made of is right, so an error is one of this
-// package.
+// add adds a message. It panics on an error, which is a fault of this package.
 func (w *writer) add(o jsontext.Object) {
 	m, err := state.DecodeMessage(o.JSON())
 	if err != nil {
@@ -90,7 +88,7 @@ func (w *writer) mark() string {
 	return pick(w.Rand, Formats...)
 }
 
-// marked sets what a message holds for a format.
+// marked sets the member of a message that belongs to a format.
 func marked(o jsontext.Object, mark, held string) jsontext.Object {
 	if mark == "" {
 		return o
@@ -109,7 +107,7 @@ func textPart(text []byte) []byte {
 	return jsontext.Object{}.WithString("type", "text").With("text", text).JSON()
 }
 
-// said returns a text message of a format.
+// said returns a text message that comes from a format.
 func (w *writer) said(role, mark string, content []byte) jsontext.Object {
 	o := jsontext.Object{}.WithString("type", "text").WithString("role", role).With("content", content)
 	if role == "assistant" && w.one(2) {
@@ -132,7 +130,7 @@ func (w *writer) systems() {
 	}
 }
 
-// user says something, or several things in a row.
+// user adds one or several messages of the user.
 func (w *writer) user() {
 	for range pick(w.Rand, 1, 1, 1, 2, 3) {
 		mark := w.mark()
@@ -155,7 +153,7 @@ func (w *writer) user() {
 	}
 }
 
-// parts returns content in the words of a format, or in anybody's.
+// parts returns content in the form of one format, or in the common form.
 func (w *writer) parts(mark string) []byte {
 	images := map[string]string{
 		origin.OpenAI:          `{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}}`,
@@ -184,8 +182,7 @@ func (w *writer) parts(mark string) []byte {
 	return jsontext.Array([][]byte{other, textPart(w.quoted())})
 }
 
-// foreign adds a message of a type that the format does not have, which it
-// leaves out.
+// foreign adds a message of a type that the format does not have and omits.
 func (w *writer) foreign() {
 	if w.may(origin.OpenAIResponses, Everyone) || w.one(3) {
 		w.add(jsontext.Object{}.WithString("type", "note").WithString("role", pick(w.Rand, "user", "assistant")).WithString("text", "x"))
@@ -194,7 +191,7 @@ func (w *writer) foreign() {
 	w.items()
 }
 
-// assistant works on what the user said, and answers or not.
+// assistant adds steps of the assistant, with or without an answer at the end.
 func (w *writer) assistant() {
 	for range pick(w.Rand, 0, 0, 1, 1, 2, 4) {
 		w.step()

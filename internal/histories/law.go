@@ -15,16 +15,15 @@ import (
 	"github.com/agentstate/state/internal/effort"
 )
 
-// Law is what histories obey. Each history is made and judged for one of the
-// cases, in turn: providers, policies and the like.
+// Law is a property of histories. Each history is made and judged for one of the
+// cases in turn, such as a provider or a policy.
 type Law[C any] struct {
 	Cases   []C
 	History func(*rand.Rand, C) []state.Message
-	Obeys   func(C, []state.Message) error // why not
+	Obeys   func(C, []state.Message) error // nil if it obeys
 
-	// Parts says that a part of a history obeys too, if only since nothing is
-	// demanded of it. Then of a history that does not the smallest part is
-	// reported that does not either.
+	// Parts says that every part of a history obeys. Hold then shrinks a history
+	// that does not obey to a smallest part that does not.
 	Parts bool
 }
 
@@ -35,7 +34,7 @@ func (l Law[C]) Hold(t *testing.T) {
 	t.Helper()
 	n := effort.Runs(500)
 	seed, _ := effort.Seed(1)
-	defer debug.SetGCPercent(debug.SetGCPercent(800)) // there is little to keep, and much garbage
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // little live data and much garbage
 	var next atomic.Int64
 	var mu sync.Mutex
 	var worst []state.Message
@@ -73,7 +72,7 @@ func (l Law[C]) Hold(t *testing.T) {
 		failures, n, seed, at, of, l.broken(of, worst), Render(worst))
 }
 
-// broken returns why the history breaks the law. To panic is to break it.
+// broken returns why the history breaks the law. A panic breaks it.
 func (l Law[C]) broken(of C, msgs []state.Message) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -84,8 +83,8 @@ func (l Law[C]) broken(of C, msgs []state.Message) (err error) {
 	return l.Obeys(of, msgs)
 }
 
-// shrink returns the history without the messages that it does not take to break
-// the law.
+// shrink returns the history without the messages that are not needed to break the
+// law.
 func (l Law[C]) shrink(of C, msgs []state.Message) []state.Message {
 	for size := (len(msgs) + 1) / 2; size > 0; {
 		removed := false
@@ -104,7 +103,7 @@ func (l Law[C]) shrink(of C, msgs []state.Message) []state.Message {
 	return msgs
 }
 
-// Render shows a history, a message a line.
+// Render returns a history with one message per line.
 func Render(msgs []state.Message) string {
 	var b strings.Builder
 	for i, m := range msgs {

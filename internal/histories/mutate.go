@@ -10,7 +10,7 @@ import (
 	"github.com/agentstate/state/internal/origin"
 )
 
-// Mutate returns the history broken in some ways. msgs stays as it is.
+// Mutate returns a copy of the history with random faults.
 func Mutate(rng *rand.Rand, msgs []state.Message) []state.Message {
 	b := &breaker{rng, slices.Clone(msgs)}
 	for range pick(rng, 1, 1, 2, 3, 5) {
@@ -19,7 +19,7 @@ func Mutate(rng *rand.Rand, msgs []state.Message) []state.Message {
 	return b.msgs
 }
 
-// breaker breaks a history.
+// breaker puts faults into a history.
 type breaker struct {
 	*rand.Rand
 	msgs []state.Message
@@ -31,8 +31,8 @@ var breaks = []func(*breaker){
 	(*breaker).rename, (*breaker).rename, (*breaker).dropCall, (*breaker).recast, (*breaker).rejoin, (*breaker).nothing, (*breaker).append,
 }
 
-// at returns a place of a message that is one of the type, of any if typ is "",
-// and false if there is none.
+// at returns the index of a random message of the type, or of any type if typ is "".
+// It returns false if there is none.
 func (b *breaker) at(typ string) (int, bool) {
 	var places []int
 	for i, m := range b.msgs {
@@ -76,7 +76,7 @@ func (b *breaker) move() {
 	}
 }
 
-// cut removes the beginning, the end, or what is between.
+// cut removes the beginning, the end or the middle.
 func (b *breaker) cut() {
 	i, j := b.IntN(len(b.msgs)+1), b.IntN(len(b.msgs)+1)
 	i, j = min(i, j), max(i, j)
@@ -90,7 +90,8 @@ func (b *breaker) cut() {
 	}
 }
 
-// insert puts a message somewhere, as between a call and its result.
+// insert inserts a message at a random place, such as between a call and its
+// result.
 func (b *breaker) insert() {
 	w := &writer{Rand: b.Rand, format: pick(b.Rand, append(Formats, Everyone)...), count: b.IntN(20)}
 	switch b.IntN(9) {
@@ -130,7 +131,7 @@ func (b *breaker) change(i int, name, value string) {
 	b.msgs[i] = w.msgs[0]
 }
 
-// hollow takes the content of a message, or some of it.
+// hollow removes the content of a message or a part of it.
 func (b *breaker) hollow() {
 	i, ok := b.at(pick(b.Rand, "text", "text", "tool_result"))
 	if !ok {
@@ -140,12 +141,12 @@ func (b *breaker) hollow() {
 	if b.msgs[i].Type() == "text" {
 		empty = append(empty, `[]`, `" \n"`, `[{"type":"text","text":""}]`, `[{"type":"text","text":""},{"type":"text","text":"x"}]`)
 	} else if _, ok := origin.Of(b.msgs[i], origin.Gemini); ok {
-		return // there is nothing but an object there
+		return // it must be an object
 	}
 	b.change(i, "content", pick(b.Rand, empty...))
 }
 
-// tool returns the call of a message and how to replace it.
+// tool returns the call of a message and a function that replaces it.
 func (b *breaker) tool() (call jsontext.Object, replace func(...jsontext.Object)) {
 	i, ok := b.at(pick(b.Rand, "tool_call", "tool_result"))
 	if !ok {
@@ -190,7 +191,7 @@ func (b *breaker) rename() {
 	replace(call.With("id", jsontext.AppendQuote(nil, id)))
 }
 
-// dropCall removes a call from its message, or makes it twice.
+// dropCall removes a call from its message or duplicates it.
 func (b *breaker) dropCall() {
 	call, replace := b.tool()
 	switch {
@@ -202,8 +203,7 @@ func (b *breaker) dropCall() {
 	}
 }
 
-// recast gives what somebody said to somebody else, unless nobody else has such
-// parts.
+// recast changes the role of a message, unless its parts belong to one role only.
 func (b *breaker) recast() {
 	i, ok := b.at(pick(b.Rand, "text", "text", "tool_call"))
 	if !ok || strings.Contains(string(b.msgs[i].Raw()), `"srvtoolu_`) || strings.Contains(string(b.msgs[i].Raw()), `"thinking"`) {
@@ -213,8 +213,8 @@ func (b *breaker) recast() {
 	b.change(i, "role", string(jsontext.AppendQuote(nil, role)))
 }
 
-// rejoin changes what a message says of the one before it. The words of a message
-// are those of the format that it comes from, so it stays with that.
+// rejoin changes whether a message is joined to the one before it. The message keeps
+// the format that it comes from, because its members are in the form of that format.
 func (b *breaker) rejoin() {
 	i, ok := b.at(b.typ())
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/agentstate/state/internal/origin"
 )
 
-// step is a turn of the assistant's that calls tools, and what they return.
+// step adds a turn of the assistant that calls tools, and their results.
 func (w *writer) step() {
 	before := len(w.msgs)
 	if w.may(origin.OpenAIResponses) && w.one(3) {
@@ -26,7 +26,7 @@ func (w *writer) step() {
 	calls := w.calls(len(w.msgs) > before)
 	served := ""
 	if w.may(origin.Anthropic) && w.one(8) {
-		served = w.id("srvtoolu_") // is called together with the others, and answered after them
+		served = w.id("srvtoolu_") // called together with the others, and answered after them
 		w.own(origin.Anthropic, "assistant", `[{"type":"server_tool_use","id":"`+served+`","name":"web_search","input":{}}]`, `{"joined":true}`)
 	}
 	w.between(calls)
@@ -44,8 +44,7 @@ func (w *writer) own(format, role, content, held string) {
 	w.add(marked(w.said(role, "", []byte(content)), format, held))
 }
 
-// thought adds what the model thought before it called. Others than the one it
-// thought for leave it out.
+// thought adds the thinking of the model before its calls. Other formats omit it.
 func (w *writer) thought() {
 	switch w.IntN(4) {
 	case 0:
@@ -64,12 +63,12 @@ func (w *writer) served() []byte {
 		`{"type":"web_search_tool_result","tool_use_id":"` + id + `","content":[]},{"type":"text","text":"Found."}]`)
 }
 
-// reasoning adds an item that has to be followed by what the model did next.
+// reasoning adds an item that must be followed by the next output of the model.
 func (w *writer) reasoning() {
 	w.item("reasoning", `{"type":"reasoning","id":"`+w.id("rs_")+`","summary":[],"encrypted_content":"c2ln"}`)
 }
 
-// output adds a text that came with its id, as what follows reasoning does.
+// output adds a text with the id of its item, as texts after reasoning have it.
 func (w *writer) output() {
 	w.own(origin.OpenAIResponses, "assistant", string(w.quoted()), `{"more":{"type":"message","id":"`+w.id("msg_")+`","status":"completed"}}`)
 }
@@ -89,11 +88,11 @@ func (w *writer) items() {
 		w.reasoning()
 		w.item("mcp_call", `{"type":"mcp_call","id":"`+w.id("mcp_")+`","server_label":"s","name":"n","arguments":"{}","output":"","error":null}`)
 	case 3:
-		w.item("reasoning", `{"type":"reasoning","summary":[],"encrypted_content":"c2ln"}`) // without an id nothing is tied to it
+		w.item("reasoning", `{"type":"reasoning","summary":[],"encrypted_content":"c2ln"}`) // without an id, no other item depends on it
 	}
 }
 
-// search adds a call of another kind than function, whose result is like all.
+// search adds a call that is not a function call, with a common result.
 func (w *writer) search() {
 	search := state.ToolCall{ID: w.id("search_"), Name: "tool_search_call"}
 	tool := jsontext.Object{}.WithString("type", "tool").WithString("id", search.ID).WithString("name", search.Name).With("input", []byte(`{"arguments":{}}`))
@@ -107,8 +106,8 @@ func (w *writer) item(typ, item string) {
 	w.add(jsontext.Object{}.WithString("type", origin.OpenAIResponses+"."+typ).WithString("role", "assistant").With(origin.Item, []byte(item)))
 }
 
-// calls adds one message with calls, or two that are one entry, and returns the
-// calls. spoke is true if a text comes right before.
+// calls adds one message with calls, or two that form one entry, and returns the
+// calls. spoke is true if a text precedes them.
 func (w *writer) calls(spoke bool) []state.ToolCall {
 	var calls []state.ToolCall
 	for range pick(w.Rand, 1, 1, 1, 1, 2, 2, 3, 5) {
@@ -146,7 +145,7 @@ func (w *writer) calls(spoke bool) []state.ToolCall {
 	return calls
 }
 
-// kept adds what the format that a call came from keeps in it.
+// kept adds the members that the format of a call keeps in it.
 func (w *writer) kept(tool jsontext.Object, mark string) jsontext.Object {
 	if w.one(2) {
 		return tool
@@ -173,7 +172,7 @@ func (w *writer) call(others []state.ToolCall) state.ToolCall {
 		c.Name = pick(w.Rand, c.Name, c.Name, "1st", "-")
 		c.ID = pick(w.Rand, c.ID, c.ID, "functions.search:"+c.ID, c.ID+strings.Repeat("x", 64-len(c.ID)))
 		if w.one(3) {
-			c.ID = "call_again" + pick(w.Rand, "", "_2", "_3") // once its call is answered, an id is free
+			c.ID = "call_again" + pick(w.Rand, "", "_2", "_3") // an id is free once its call is answered
 		}
 	case w.may(origin.Anthropic):
 		c.Name = pick(w.Rand, c.Name, c.Name, strings.Repeat("n", 128))
@@ -188,7 +187,7 @@ func (w *writer) call(others []state.ToolCall) state.ToolCall {
 	return c
 }
 
-// between adds what may come between calls and their results.
+// between adds messages that may stand between calls and their results.
 func (w *writer) between(calls []state.ToolCall) {
 	if w.one(12) {
 		w.foreign()
@@ -206,7 +205,7 @@ func (w *writer) between(calls []state.ToolCall) {
 	}
 }
 
-// results adds what the calls return, in any order.
+// results adds the results of the calls in any order.
 func (w *writer) results(calls []state.ToolCall) {
 	order := w.Perm(len(calls))
 	for i, n := range order {
