@@ -135,7 +135,9 @@ func (c *commit) prepareBlobs(ctx context.Context, t *transition) error {
 
 // replaceHead writes the head of a transition. If the store is a Batcher, the
 // blobs are written and deleted with it.
-func (l *ledger) replaceHead(ctx context.Context, t *transition, cond store.Condition) (store.Revision, error) {
+func (l *ledger) replaceHead(
+	ctx context.Context, t *transition, cond store.Condition,
+) (store.Revision, error) {
 	data, err := t.encode()
 	if err != nil {
 		return "", err
@@ -147,7 +149,8 @@ func (l *ledger) replaceHead(ctx context.Context, t *transition, cond store.Cond
 	var writes []store.Write
 	for _, b := range t.newBlobs {
 		key := l.blobKey(b.name)
-		writes = append(writes, store.Write{Key: key, Value: l.sealer.seal(l.key, key, b.data), Cond: store.IfAbsent})
+		sealed := l.sealer.seal(l.key, key, b.data)
+		writes = append(writes, store.Write{Key: key, Value: sealed, Cond: store.IfAbsent})
 	}
 	writes = append(writes, store.Write{Key: l.key, Value: data, Cond: cond})
 	for _, name := range t.droppedBlobs {

@@ -81,7 +81,9 @@ func (c *contentReader) readSnapshot(ctx context.Context, h *head) (*document.Do
 }
 
 // replay applies the records from one position to another.
-func (c *contentReader) replay(ctx context.Context, h *head, from contentAt, at position) (*document.Document, error) {
+func (c *contentReader) replay(
+	ctx context.Context, h *head, from contentAt, at position,
+) (*document.Document, error) {
 	doc, end := from.doc, from.position
 	for r, err := range c.records(ctx, h, from.position) {
 		if err != nil {
@@ -132,7 +134,9 @@ func (c *contentReader) records(ctx context.Context, h *head, after position) it
 }
 
 // storedRecords yields the records after a version without decoding them.
-func (c *contentReader) storedRecords(ctx context.Context, h *head, after uint64) iter.Seq2[*storedRecord, error] {
+func (c *contentReader) storedRecords(
+	ctx context.Context, h *head, after uint64,
+) iter.Seq2[*storedRecord, error] {
 	return func(yield func(*storedRecord, error) bool) {
 		for r, err := range c.walkSegments(ctx, h.Segments, after) {
 			if err == nil && r.Level > 0 {
@@ -162,7 +166,9 @@ func (c *contentReader) storedRecords(ctx context.Context, h *head, after uint64
 
 // walkSegments yields the refs that have records after a version, and all refs
 // below them. A ref comes after those below it.
-func (c *contentReader) walkSegments(ctx context.Context, refs []blobRef, after uint64) iter.Seq2[blobRef, error] {
+func (c *contentReader) walkSegments(
+	ctx context.Context, refs []blobRef, after uint64,
+) iter.Seq2[blobRef, error] {
 	return func(yield func(blobRef, error) bool) {
 		for _, r := range refs {
 			if r.To <= after {

@@ -76,12 +76,15 @@ func unmarshalKnown(data []byte, known any, unknown *unknownMembers) error {
 		return err
 	}
 	members, _ := jsonstruct.Members(reflect.TypeOf(known).Elem())
-	isUnknown := func(m jsontext.Member) bool {
-		return !slices.ContainsFunc(members, func(k jsonstruct.Member) bool { return k.Name == m.Name })
+	names := make([]string, len(members))
+	for i := range members {
+		names[i] = members[i].Name
 	}
-	if slices.ContainsFunc(all, isUnknown) {
-		*unknown = cloneMembers(slices.DeleteFunc(slices.Clone(all), func(m jsontext.Member) bool { return !isUnknown(m) }))
-		data = jsontext.Object(slices.DeleteFunc(all, isUnknown)).JSON()
+	if others := jsontext.Object(all).Without(names...); len(others) > 0 {
+		*unknown = cloneMembers(others)
+		data = jsontext.Object(slices.DeleteFunc(all, func(m jsontext.Member) bool {
+			return !slices.Contains(names, m.Name)
+		})).JSON()
 	}
 	return json.Unmarshal(data, known)
 }

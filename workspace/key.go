@@ -1,9 +1,9 @@
 package workspace
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -44,24 +44,9 @@ var errUserName = errors.New("not the name of a workspace")
 
 // decodeUser is the inverse of encodeUser.
 func decodeUser(text string) (string, error) {
-	var b []byte
-	for i := 0; i < len(text); i++ {
-		if text[i] != '%' {
-			b = append(b, text[i])
-			continue
-		}
-		if i+3 > len(text) {
-			return "", errUserName
-		}
-		c, err := hex.DecodeString(text[i+1 : i+3])
-		if err != nil {
-			return "", errUserName
-		}
-		b = append(b, c[0])
-		i += 2
+	user, err := url.PathUnescape(text)
+	if err != nil || user == "" || !utf8.ValidString(user) || encodeUser(user) != text {
+		return "", errUserName
 	}
-	if user := string(b); user != "" && utf8.ValidString(user) && encodeUser(user) == text {
-		return user, nil
-	}
-	return "", errUserName
+	return user, nil
 }

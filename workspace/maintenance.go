@@ -20,7 +20,9 @@ func (m *Manager) Update(ctx context.Context, userID string, fn func(w *Workspac
 	return nil
 }
 
-func (m *Manager) update(ctx context.Context, userID string, fn func(w *Workspace) error) ([]state.Effect, error) {
+func (m *Manager) update(
+	ctx context.Context, userID string, fn func(w *Workspace) error,
+) ([]state.Effect, error) {
 	leave, err := m.enter()
 	if err != nil {
 		return nil, err
@@ -39,7 +41,9 @@ func (m *Manager) update(ctx context.Context, userID string, fn func(w *Workspac
 }
 
 // tryUpdate returns errContentChanged if the workspace has changed meanwhile.
-func (m *Manager) tryUpdate(ctx context.Context, l *ledger, fn func(w *Workspace) error) ([]state.Effect, error) {
+func (m *Manager) tryUpdate(
+	ctx context.Context, l *ledger, fn func(w *Workspace) error,
+) ([]state.Effect, error) {
 	h, doc, err := l.readPresent(ctx)
 	if err != nil {
 		return nil, err

@@ -42,7 +42,9 @@ const maxCachedContents = 128
 // Manager does not close the store. Runs that continue after Handle has
 // returned end with ctx.
 func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) {
-	m := &Manager{db: db, ledgers: map[string]*ledger{}, localRuns: map[string]localRun{}, watched: map[string]bool{}}
+	m := &Manager{
+		db: db, ledgers: map[string]*ledger{}, localRuns: map[string]localRun{}, watched: map[string]bool{},
+	}
 	if opts != nil {
 		m.opts = *opts
 	}

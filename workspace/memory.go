@@ -257,7 +257,9 @@ func (m *Memory) snapshot() memorySnapshot {
 }
 
 func (s memorySnapshot) find(key string) (int, bool) {
-	return slices.BinarySearchFunc(s, key, func(r *memoryItem, key string) int { return strings.Compare(r.key, key) })
+	return slices.BinarySearchFunc(s, key, func(m *memoryItem, key string) int {
+		return strings.Compare(m.key, key)
+	})
 }
 
 // secret reports whether there is a secret entry under a key.
@@ -275,17 +277,20 @@ func (s memorySnapshot) secret(key string) bool {
 // them.
 func (s memorySnapshot) effectsSince(base memorySnapshot) []state.Effect {
 	var effects []state.Effect
+	add := func(kind state.EffectKind, key string, value []byte) {
+		e := state.Effect{Part: document.PartMemory, Field: key, Kind: kind, Value: state.JSON(value)}
+		effects = append(effects, e)
+	}
 	for len(base) > 0 || len(s) > 0 {
 		switch {
 		case len(s) == 0 || len(base) > 0 && base[0].key < s[0].key:
-			effects = append(effects, state.Effect{Part: document.PartMemory, Field: base[0].key, Kind: state.EffectDelete})
+			add(state.EffectDelete, base[0].key, nil)
 			base = base[1:]
 			continue
 		case len(base) > 0 && base[0] == s[0]: // not changed
 			base = base[1:]
 		default:
-			value := state.JSON(encodeMemoryEntry(s[0].load()))
-			effects = append(effects, state.Effect{Part: document.PartMemory, Field: s[0].key, Kind: state.EffectSet, Value: value})
+			add(state.EffectSet, s[0].key, encodeMemoryEntry(s[0].load()))
 			if len(base) > 0 && base[0].key == s[0].key {
 				base = base[1:]
 			}
@@ -344,5 +349,6 @@ func checkMemoryEntry(key, value string) error {
 }
 
 func memoryLimitError(limit, key string, most, got int) error {
-	return fmt.Errorf("workspace: memory: %w", &state.LimitError{Name: limit, Field: fault.Clip(key), Limit: most, Got: got})
+	err := &state.LimitError{Name: limit, Field: fault.Clip(key), Limit: most, Got: got}
+	return fmt.Errorf("workspace: memory: %w", err)
 }

@@ -51,8 +51,9 @@ func (m *Manager) newRun(ctx context.Context, l *ledger, h *head) (*Run, error) 
 		return nil, err
 	}
 	r := &Run{
-		liveContent: *c, m: m, ledger: l, leaseID: h.Run.LeaseID, runID: h.Run.RunID, attempt: h.Run.Attempt, ttl: h.Run.ttl(),
-		base: h.Run.Base.Version, message: msg, renewedAt: time.Now(),
+		liveContent: *c, m: m, ledger: l, message: msg, renewedAt: time.Now(),
+		leaseID: h.Run.LeaseID, runID: h.Run.RunID, attempt: h.Run.Attempt, ttl: h.Run.ttl(),
+		base: h.Run.Base.Version,
 	}
 	if r.position.Version == r.base { // otherwise a commit of the run has stored it
 		if err := r.receiveMessage(); err != nil {

@@ -35,7 +35,8 @@ type sharedSettings struct {
 func decodeSettings(stored map[string][]byte) (*sharedSettings, error) {
 	s := &sharedSettings{stored: stored}
 	for name, dst := range map[string]any{
-		"chat_id": &s.now.ChatID, "platform": &s.now.Platform, "mcp_servers": &s.now.MCPServers, "debug_mode": &s.now.DebugMode,
+		"chat_id": &s.now.ChatID, "platform": &s.now.Platform,
+		"mcp_servers": &s.now.MCPServers, "debug_mode": &s.now.DebugMode,
 	} {
 		if data, ok := stored[name]; ok {
 			if err := json.Unmarshal(data, dst); err != nil {

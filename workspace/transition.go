@@ -143,7 +143,8 @@ func (t *transition) addRecord(r Record) error {
 // addRunRecord adds a record of the run.
 func (t *transition) addRunRecord(kind Kind, now time.Time, effects []state.Effect) error {
 	return t.addRecord(Record{
-		Kind: kind, Time: now, RunID: t.Run.RunID, Lease: t.Run.LeaseID, Message: t.Run.Message.ID, Effects: effects,
+		Kind: kind, Time: now, Effects: effects,
+		RunID: t.Run.RunID, Lease: t.Run.LeaseID, Message: t.Run.Message.ID,
 	})
 }
 

@@ -33,7 +33,7 @@ type RunInfo struct {
 // View returns the workspace of a user. A workspace that does not exist is
 // empty.
 func (m *Manager) View(ctx context.Context, userID string) (*View, error) {
-	v, err := m.view(ctx, userID, func(h *head, _ *ledger) (position, error) { return h.position(), nil })
+	v, err := m.view(ctx, userID, nil)
 	return v, wrapError("view", userID, err)
 }
 
@@ -41,20 +41,24 @@ func (m *Manager) View(ctx context.Context, userID string) (*View, error) {
 // present run and queue. It returns state.ErrCompacted if the version is older
 // than Oldest.
 func (m *Manager) ViewAt(ctx context.Context, userID string, version uint64) (*View, error) {
-	v, err := m.view(ctx, userID, func(h *head, l *ledger) (position, error) { return l.positionAt(ctx, h, version) })
+	v, err := m.view(ctx, userID, &version)
 	return v, wrapError("view", userID, err)
 }
 
-func (m *Manager) view(ctx context.Context, userID string, choose func(*head, *ledger) (position, error)) (*View, error) {
+// view shows the newest version if version is nil.
+func (m *Manager) view(ctx context.Context, userID string, version *uint64) (*View, error) {
 	l, err := m.ledger(userID)
 	if err != nil {
 		return nil, err
 	}
 	v := &View{}
 	_, err = l.readStable(ctx, func(h *head) error {
-		at, err := choose(h, l)
-		if err != nil {
-			return err
+		at := h.position()
+		if version != nil {
+			var err error
+			if at, err = l.positionAt(ctx, h, *version); err != nil {
+				return err
+			}
 		}
 		doc, err := l.content(ctx, h, at)
 		if err != nil {

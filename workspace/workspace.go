@@ -49,7 +49,9 @@ type liveContent struct {
 }
 
 // newLiveContent returns the content that a document has at a position.
-func newLiveContent(user string, schema *state.Schema, doc *document.Document, at position) (*liveContent, error) {
+func newLiveContent(
+	user string, schema *state.Schema, doc *document.Document, at position,
+) (*liveContent, error) {
 	s, err := doc.Load(schema)
 	if err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ func valueEffects(part, field string, from, to *fieldValue) []state.Effect {
 	case from == to:
 		return nil
 	case to == nil:
-		return []state.Effect{{Part: part, Field: field, Kind: state.EffectDelete}}
+		return []state.Effect{deleteEffect(part, field)}
 	case from == nil:
 	case from.list == nil && to.list == nil && from.text == to.text:
 		return nil
@@ -78,7 +78,9 @@ func valueEffects(part, field string, from, to *fieldValue) []state.Effect {
 }
 
 // listEffects returns the effects that turn one list into another.
-func listEffects[T comparable](part, field string, from, to []T, array func([]T) state.JSON) []state.Effect {
+func listEffects[T comparable](
+	part, field string, from, to []T, array func([]T) state.JSON,
+) []state.Effect {
 	var effects []state.Effect
 	for _, edit := range listdiff.Between(from, to) {
 		e := state.Effect{Part: part, Field: field, Kind: state.EffectKind(edit.Kind), N: edit.N}
@@ -88,6 +90,10 @@ func listEffects[T comparable](part, field string, from, to []T, array func([]T)
 		effects = append(effects, e)
 	}
 	return effects
+}
+
+func deleteEffect(part, field string) state.Effect {
+	return state.Effect{Part: part, Field: field, Kind: state.EffectDelete}
 }
 
 func setEffect(part, field string, value state.JSON) state.Effect {

@@ -48,7 +48,8 @@ func (d *Document) Load(schema *state.Schema) (*state.State, error) {
 		return s, nil
 	}
 	err = fmt.Errorf("workspace: content: %w", err)
-	if _, fieldsErr := importForm(schema, &fields); fieldsErr == nil && !errors.Is(err, state.ErrLimitExceeded) {
+	_, fieldsErr := importForm(schema, &fields)
+	if fieldsErr == nil && !errors.Is(err, state.ErrLimitExceeded) {
 		// The fault is in the conversation, which no schema shapes.
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}

@@ -20,7 +20,10 @@ func (d *Document) Save(from, to *state.State) ([]state.Effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := saver{interner: newInterner(t), reuse: d.Has(PartConversation, fieldEntries) && entriesEdited(changes)}
+	s := saver{
+		interner: newInterner(t),
+		reuse:    d.Has(PartConversation, fieldEntries) && entriesEdited(changes),
+	}
 	var effects []state.Effect
 	for i, change := range changes {
 		e, err := s.stored(change)
@@ -69,7 +72,8 @@ type saver struct {
 
 // stored returns the effect on the document that does what e does to the state.
 func (s *saver) stored(e state.Effect) (state.Effect, error) {
-	x := state.Effect{Part: e.Part, Field: e.Field, Kind: e.Kind, N: e.N, Value: e.Value, Agent: e.Agent, Cause: e.Cause}
+	x := e
+	x.Messages, x.Results, x.Secret = nil, nil, false
 	adds := e.Kind == state.EffectSet || e.Kind == state.EffectAppend || e.Kind == state.EffectInsert
 	switch {
 	case e.Part == state.EffectPartHistory:
@@ -103,7 +107,8 @@ func (s *saver) results(results []state.InferenceResult) ([]state.JSON, error) {
 		}
 		f := form.Result{
 			ID: r.ID, Agent: r.Agent, Input: r.Input, CreatedAt: r.CreatedAt,
-			Prompt: ranges(r.Prompt), History: ranges(r.History), Output: ranges(r.Output), ToolCalls: ranges(answers),
+			Prompt: ranges(r.Prompt), History: ranges(r.History),
+			Output: ranges(r.Output), ToolCalls: ranges(answers),
 		}
 		f.SetRaw(r.Raw)
 		data, err := jsontext.Marshal(f)
@@ -121,7 +126,7 @@ func (s *saver) results(results []state.InferenceResult) ([]state.JSON, error) {
 func (d *Document) prepareField(e state.Effect) (before []state.Effect, needed bool) {
 	value, moves := d.get(e.Part, e.Field), false
 	if key := d.get(PartKey, e.Field); key != nil && e.Part == PartField {
-		before = append(before, state.Effect{Part: PartKey, Field: e.Field, Kind: state.EffectDelete})
+		before = append(before, deleteEffect(PartKey, e.Field))
 		if value == nil {
 			value, moves = key, true
 		}

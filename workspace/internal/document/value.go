@@ -89,7 +89,8 @@ func (v *fieldValue) edit(e *state.Effect) (after *fieldValue, problem string) {
 			return nil, "the field is not set"
 		}
 		return nil, ""
-	case state.EffectAppend, state.EffectInsert, state.EffectDropFirst, state.EffectTruncate, state.EffectRemoveAt:
+	case state.EffectAppend, state.EffectInsert,
+		state.EffectDropFirst, state.EffectTruncate, state.EffectRemoveAt:
 		return v.editList(e)
 	}
 	return nil, "not a known effect"

@@ -84,7 +84,7 @@ func (d *Document) deleteUnused(used []form.Run) ([]state.Effect, error) {
 			used = used[1:]
 		}
 		if n >= end {
-			effects = append(effects, state.Effect{Part: PartMessage, Field: strconv.Itoa(n), Kind: state.EffectDelete})
+			effects = append(effects, deleteEffect(PartMessage, strconv.Itoa(n)))
 		}
 	}
 	return effects, nil
@@ -108,7 +108,7 @@ func (d *Document) AnswerPending() ([]state.Effect, error) {
 	repaired, _ := transcript.Repair(msgs, transcript.Profile{}, transcript.PolicyAnswerCalls)
 	in := newInterner(t)
 	answered := in.renumber(entries, msgs, repaired)
-	effects := append(in.effects, listEffects(PartConversation, fieldEntries, entries, answered, numberArray)...)
+	edits := listEffects(PartConversation, fieldEntries, entries, answered, numberArray)
 	next, err := d.nextVersion()
-	return append(effects, next), err
+	return append(append(in.effects, edits...), next), err
 }
