@@ -166,9 +166,9 @@ func (s *server) testPasswords(t *testing.T, dsns ...string) {
 	}
 }
 
-// interruptPut puts a key that another transaction has locked, calls interrupt until
-// it reports success, and returns the error of the put.
-func (s *server) interruptPut(t *testing.T, opened store.Store, table string, interrupt func() bool) error {
+// interruptPut puts a key that another transaction has locked, calls interrupt until the
+// put ends, and returns its error.
+func (s *server) interruptPut(t *testing.T, opened store.Store, table string, interrupt func()) error {
 	t.Helper()
 	_, err := opened.Put(t.Context(), "locked", []byte("before"), store.Always)
 	require.NoError(t, err)
@@ -182,6 +182,9 @@ func (s *server) interruptPut(t *testing.T, opened store.Store, table string, in
 		_, err := opened.Put(t.Context(), "locked", []byte("after"), store.Always)
 		result <- err
 	}()
-	testkit.Until(interrupt)
+	testkit.Until(func() bool {
+		interrupt()
+		return len(result) > 0
+	})
 	return <-result
 }
