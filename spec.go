@@ -216,9 +216,11 @@ func (h *handler) merge(f *cell.Form, current *engine.Cell, update any, size int
 		v, err := f.Settle(update, size, borrowed)
 		return v, size, err
 	case h.shares() && f.Elem != nil:
-		l := persist.NewList(f.Type)
+		var l *persist.List
 		if current != nil {
 			l = cell.Bare(current.Value).(*persist.List)
+		} else {
+			l = persist.NewList(f.Type)
 		}
 		l, err := f.Append(l, update, size, borrowed)
 		if err != nil {

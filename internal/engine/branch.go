@@ -22,16 +22,19 @@ type Branch struct {
 	layout *Layout
 	tree   atomic.Pointer[Tree]
 
-	mu      sync.Mutex // guards what follows, and all writing to the tree
-	version atomic.Uint64
+	starved atomic.Int32 // the writers that have been overtaken too often
+
+	mu      sync.Mutex    // guards what follows, and all writing to the tree
 	owned   bool          // the tree may be changed in place
 	joining bool          // a Join is at work on it
 	frozen  bool          // it is a snapshot
 	ended   error         // what every write fails with
 	wake    chan struct{} // the next commit closes it; nil while nobody waits
+	version atomic.Uint64
 
-	starved atomic.Int32 // the writers that have been overtaken too often
-	turns   turns
+	// turns holds, for each address whose turn is taken, those that wait for it,
+	// first come first served. A send to its channel gives one the turn.
+	turns map[Address][]chan struct{}
 
 	origin time.Time // times in the journal count from here
 	forked uint64    // the version it began with; the journal begins after it

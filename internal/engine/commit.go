@@ -41,10 +41,10 @@ func (b *Branch) writeInTurn(v View, o Op, compute func(current *Cell) (Update, 
 	if err := b.Alive(); err != nil {
 		return err
 	}
-	if err := b.turns.take(o.Address); err != nil {
+	if err := b.takeTurn(o.Address); err != nil {
 		return err
 	}
-	defer b.turns.release(o.Address)
+	defer b.releaseTurn(o.Address)
 	err := b.retry(MaxWait, func() (bool, error) {
 		if err := b.Alive(); err != nil {
 			return false, err
@@ -161,6 +161,42 @@ func (b *Branch) commit(v View, edits []Edit) (bool, error) {
 	c.tree.countVersions(touched, 1)
 	b.publish(c.tree, c.version)
 	return true, nil
+}
+
+// Commit commits the edits that plan makes of the present tree. plan is called
+// under the lock: it must be quick and must not call code of the user.
+func (b *Branch) Commit(v View, plan func(*Tree) ([]Edit, error)) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	edits, err := plan(b.tree.Load())
+	if err != nil {
+		return err
+	}
+	_, err = b.commit(v, edits)
+	return err
+}
+
+// Transact is Commit for a plan that takes time or calls code of the user, which
+// is done in the turns of the given addresses. plan is called without the lock,
+// and again if a cell that it builds on changes meanwhile.
+func (b *Branch) Transact(v View, callbacks []Address, plan func(*Tree) ([]Edit, error)) error {
+	releaseTurns, err := b.takeTurns(callbacks)
+	if err != nil {
+		return err
+	}
+	defer releaseTurns()
+	return b.retry(0, func() (bool, error) {
+		if err := b.Alive(); err != nil {
+			return false, err
+		}
+		edits, err := plan(b.tree.Load())
+		if err != nil {
+			return false, err
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.commit(v, edits)
+	})
 }
 
 // room returns an error if n more set addresses would exceed the limit. The

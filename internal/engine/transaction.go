@@ -32,7 +32,7 @@ func (b *Branch) finish(v View, tx *Branch) (bool, error) {
 		return true, nil // a transaction that has only read
 	}
 	r := newRebase(tx)
-	releaseTurns, err := b.turns.takeAll(r.callbacks())
+	releaseTurns, err := b.takeTurns(r.callbacks())
 	if err != nil {
 		return false, err
 	}
@@ -122,40 +122,4 @@ func (r *rebase) edits(t *Tree) ([]Edit, error) {
 		edits = append(edits, e)
 	}
 	return edits, nil
-}
-
-// Commit commits the edits that plan makes of the present tree. plan is called
-// under the lock: it must be quick and must not call code of the user.
-func (b *Branch) Commit(v View, plan func(*Tree) ([]Edit, error)) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	edits, err := plan(b.tree.Load())
-	if err != nil {
-		return err
-	}
-	_, err = b.commit(v, edits)
-	return err
-}
-
-// Transact is Commit for a plan that takes time or calls code of the user, which
-// is done in the turns of the given addresses. plan is called without the lock,
-// and again if a cell that it builds on changes meanwhile.
-func (b *Branch) Transact(v View, callbacks []Address, plan func(*Tree) ([]Edit, error)) error {
-	releaseTurns, err := b.turns.takeAll(callbacks)
-	if err != nil {
-		return err
-	}
-	defer releaseTurns()
-	return b.retry(0, func() (bool, error) {
-		if err := b.Alive(); err != nil {
-			return false, err
-		}
-		edits, err := plan(b.tree.Load())
-		if err != nil {
-			return false, err
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.commit(v, edits)
-	})
 }
