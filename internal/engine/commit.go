@@ -38,21 +38,18 @@ func (b *Branch) Rewrite(v View, o Op, compute func(current *Cell) (Update, erro
 // writeInTurn commits an op that calls code of the user. The code runs without
 // the lock; the turn of the address keeps other code for it away.
 func (b *Branch) writeInTurn(v View, o Op, compute func(current *Cell) (Update, error)) error {
-	if err := b.Alive(); err != nil {
-		return err
-	}
 	if err := b.takeTurn(o.Address); err != nil {
 		return err
 	}
 	defer b.releaseTurn(o.Address)
 	err := b.retry(MaxWait, func() (bool, error) {
-		if err := b.Alive(); err != nil {
-			return false, err
-		}
 		current := b.Peek(o.Address)
 		if compute != nil {
+			err := b.Alive()
+			if err != nil {
+				return false, err
+			}
 			current = b.Get(o.Address)
-			var err error
 			if o.Update, err = compute(current); err != nil {
 				return false, err
 			}
