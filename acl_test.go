@@ -19,6 +19,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// The tests of this file prove the rules of access: who may read, write and list
+// each field through every accessor, that no derived handle has more rights than
+// the one it comes from, and that versions, journals and errors tell an agent
+// nothing about fields that it may not read. noninterference_test.go tries the
+// last with random programs.
+
 // aclField is a list field that one rule of access is tried on, with the agents
 // that the rule lets in.
 type aclField struct {
@@ -975,10 +981,6 @@ func (w *aclWalk) check(st *state.State, as []string) {
 	err = st.History().Append(state.InferenceResult{Agent: "nobody else", Raw: "x"})
 	require.Equal(w.t, len(as) > 0, errors.Is(err, state.ErrDenied) || errors.Is(err, state.ErrReadOnly) && len(as) > 0, "seed %d, %q: %v", w.seed, as, err)
 }
-
-// Non-interference: a program of operations is run twice on states that differ
-// only in what is written to fields that the observer cannot read. Everything
-// that the observer sees must be the same, byte by byte.
 
 func TestACLUpdateRunsAgainOnlyForWhatItReadOrListed(t *testing.T) {
 	hidden, public := aclFields[1].field, aclFields[3].field

@@ -21,6 +21,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// The tests of this file prove what a State promises to many goroutines: no write
+// is lost, readers see whole versions, user code runs without a lock, a
+// transaction runs again if what it has read has changed and for no other reason,
+// and Join does not depend on timing. They are meant for the race detector.
+
 var (
 	concTitle = &state.Field[string]{Name: "title", Owner: "ann", Read: state.Public, Write: state.Public}
 	concFirst = &state.Field[int]{Name: "first", Read: state.Public, Write: state.Public}

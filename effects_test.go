@@ -20,6 +20,11 @@ import (
 	"github.com/agentstate/state/transcript"
 )
 
+// The tests of this file prove that Effects returns what turns one state into
+// another: applied to a plain copy of the earlier content, the effects give the
+// later one, for any two states of random programs. They also prove that the
+// effects are not more than what changed.
+
 // effectDoc is the content of a state as nothing but texts.
 type effectDoc struct {
 	Fields, Keys map[string]string // JSON

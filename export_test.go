@@ -18,6 +18,10 @@ import (
 	"github.com/agentstate/state/internal/effort/property"
 )
 
+// The tests of this file prove that Import restores what Export wrote, for values
+// of every type, that ephemeral fields are left out, and that damaged or foreign
+// documents are errors which change nothing.
+
 type exportColour int
 
 func (c exportColour) MarshalText() ([]byte, error) {

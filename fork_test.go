@@ -12,6 +12,10 @@ import (
 	"github.com/agentstate/state"
 )
 
+// The tests of this file prove how branches and transactions combine: which writes
+// merge, which conflict, in which order, and that a refused Join leaves parent and
+// branches as they were.
+
 // The form of the tests of Join: a field of each way to combine.
 var (
 	joinPlain = &state.Field[string]{Name: "plain"}

@@ -24,6 +24,10 @@ import (
 	"github.com/agentstate/state/internal/effort/property"
 )
 
+// The tests of this file prove what each handler does with the first and with
+// later writes, the laws that handlers keep, and that a handler that fails,
+// panics or changes its input harms nothing.
+
 // ruleWrites sets the values one after the other on a field with a handler and
 // returns the result, or the first error.
 func ruleWrites[T any](h state.Handler[T], values ...T) (T, error) {

@@ -14,6 +14,10 @@ import (
 	"github.com/agentstate/state"
 )
 
+// The tests of this file prove the rules of the history: appending results and
+// their messages in one version, who may sign and read them, and the sequences
+// that At, By, From, Pop and Reset give.
+
 var ruleCall = state.ToolCall{ID: "c1", Name: "search", Input: `{"q":1.0}`}
 
 // ruleResult returns a result in which every member is set.

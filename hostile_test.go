@@ -21,6 +21,10 @@ import (
 	"github.com/agentstate/state"
 )
 
+// The tests of this file prove that input from models and networks, however large,
+// deep or malformed, is refused with a typed error, at a bounded cost, and changes
+// nothing.
+
 // hostileTyped reports whether an error says what was wrong in a type or a
 // sentinel of the package.
 func hostileTyped(err error) bool {

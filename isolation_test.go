@@ -13,6 +13,9 @@ import (
 	"github.com/agentstate/state/internal/effort/property"
 )
 
+// The tests of this file prove that values are isolated: nobody can change the
+// content of a State through a value that was given to it or got from it.
+
 type isoInner struct {
 	Tags []string          `json:"tags"`
 	Meta map[string][]int  `json:"meta"`

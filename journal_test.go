@@ -14,6 +14,10 @@ import (
 	"github.com/agentstate/state"
 )
 
+// The tests of this file prove the rules of the journal: what a Change contains,
+// what Changes, Watch and At return and for how long, that its memory is bounded,
+// and that Revert adds a version.
+
 func TestAChangeHoldsTheUpdateNotTheResult(t *testing.T) {
 	st := ruleNew(t, ruleOpen, map[string]any{"text": "a", "tags": []string{"x"}, "key": 1})
 	v := st.Version()

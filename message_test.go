@@ -16,6 +16,9 @@ import (
 	"github.com/agentstate/state/internal/effort/property"
 )
 
+// The tests of this file prove that messages keep every member of the JSON that
+// they came as, that accessors agree with it, and which messages are refused.
+
 func decodeMessage(t require.TestingT, text string) state.Message {
 	m, err := state.DecodeMessage([]byte(text))
 	require.NoError(t, err, text)

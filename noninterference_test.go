@@ -17,6 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// The test of this file proves non-interference. A random program runs twice, on
+// states that differ only in values that the observer may not read. Everything
+// that the observer sees must be the same, byte by byte.
+
 // spyField is a field of the schema that the programs run on.
 type spyField struct {
 	name string

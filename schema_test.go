@@ -20,6 +20,9 @@ import (
 	"github.com/agentstate/state/internal/effort/property"
 )
 
+// The tests of this file prove which schemas and types are accepted, which values
+// a field takes and converts, and that a schema survives its JSON form.
+
 type ruleNode struct {
 	Name string    `json:"name"`
 	Next *ruleNode `json:"next"`

@@ -30,6 +30,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// The tests of this file prove that the value of a secret field is in nothing that
+// is printed, logged, listed or returned as an error, that its readers get it
+// exactly, and that Redact finds it in every encoding that it promises.
+
 // vaultLogin is a secret with a structure.
 type vaultLogin struct {
 	User  string   `json:"user"`

@@ -19,6 +19,10 @@ import (
 	"github.com/agentstate/state/internal/effort/property"
 )
 
+// The tests of this file prove the rules of reading and writing single fields, by
+// type and by name: the same rules for both, atomic patches, versions, narrowing
+// handles and contexts. The helpers that begin with rule serve several files.
+
 type ruleDoc struct {
 	Title string   `json:"title"`
 	Tags  []string `json:"tags"`
