@@ -12,8 +12,8 @@ import (
 )
 
 // Schema declares the fields of a state: their types, how their values combine,
-// and who may use them. It is immutable and safe for concurrent use; any number
-// of states can share one.
+// and which agents may use them. It is immutable and safe for concurrent use. Any
+// number of states can share one.
 type Schema struct {
 	fields  []*fieldSpec // in the order of their slots; messages come first
 	byName  map[string]*fieldSpec
@@ -76,7 +76,7 @@ func (l Limits) declare(d *schemaDraft) {
 	d.schema.limits = l
 }
 
-// effective returns the limits with defaults filled in; 0 is none.
+// effective returns the limits with defaults filled in, where 0 is no limit.
 func (l Limits) effective() Limits {
 	def := func(n *int, d int) {
 		switch {
@@ -253,7 +253,7 @@ func (d *schemaDraft) checkAccess(sp *fieldSpec, members []string) {
 	}
 }
 
-// compile gives the fields their slots and works out who may do what.
+// compile gives the fields their slots and compiles the access control.
 func (s *Schema) compile() {
 	slots := firstSlot + len(s.fields) - 1
 	s.access = newAccess(s.team, slots+1)

@@ -13,7 +13,7 @@ type Layout struct {
 type Slot struct {
 	Number int // the order of slots in conflicts and logs
 	Keyed  bool
-	Class  int  // the visibility class: who sees that something changed here
+	Class  int  // the visibility class: which views see changes here
 	Secret bool // the journal holds no values of it
 	// Counted slots count towards MaxKeys and are listed.
 	Counted bool

@@ -4,9 +4,9 @@ package engine
 type Op struct {
 	Address
 	Update
-	Merger Merger  // nil in a deletion, which cannot be merged
-	Author *Author // who wrote
-	Kind   uint8   // the caller's; the engine does not read it
+	Merger Merger // nil in a deletion, which cannot be merged
+	Author *Author
+	Kind   uint8 // the caller's; the engine does not read it
 	// ClassPlus1 is the visibility class of this op plus 1, or 0 for the class of
 	// the slot.
 	ClassPlus1 int16

@@ -15,17 +15,17 @@ import (
 // Format is the version of the form.
 const Format = 1
 
-// State is a whole state. Messages are written once; whatever refers to them
-// holds runs.
+// State is a whole state. Each message is written once, and the conversation and
+// the results refer to runs of messages.
 type State struct {
 	Format       int               `json:"format"`
 	Version      uint64            `json:"version"`
 	Counts       []Count           `json:"counts,omitempty"`
-	Fields       []Field           `json:"fields,omitempty"`       // those that are declared, but the conversation
-	Keys         []Field           `json:"keys,omitempty"`         // those that are not
+	Fields       []Field           `json:"fields,omitempty"`       // the declared fields, except the conversation
+	Keys         []Field           `json:"keys,omitempty"`         // the undeclared keys
 	Conversation *[]Run            `json:"conversation,omitempty"` // the field messages
 	Results      []Result          `json:"results,omitempty"`
-	Messages     []json.RawMessage `json:"messages,omitempty"` // each is there once
+	Messages     []json.RawMessage `json:"messages,omitempty"` // each occurs once
 }
 
 // Field is the value of a field or an undeclared key.
@@ -34,8 +34,8 @@ type Field struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// Count is how many versions changed fields of certain classes and no others. A
-// class is given by its readers.
+// Count is the number of versions that changed fields of certain classes and no
+// others. A class is given by its readers.
 type Count struct {
 	Classes  [][]string `json:"classes"`
 	Versions uint64     `json:"versions"`
