@@ -55,7 +55,7 @@ type activeRun struct {
 	Attempt  int            `json:"attempt"`
 	Message  pendingMessage `json:"message"`
 	Base     position       `json:"base"` // where the run began
-	Begun    time.Time      `json:"began"`
+	Began    time.Time      `json:"began"`
 
 	unknownMembers unknownMembers
 }

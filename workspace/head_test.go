@@ -20,7 +20,7 @@ func someHead(t *testing.T) *head {
 	return &head{
 		Format: 1, Nonce: "n", Epoch: 1, Seq: 12, Token: 3, Version: 7, Chain: e.chain,
 		Run: &activeRun{
-			LeaseID: "r", RunID: "w", Token: 3, TTL: 30_000, Renewals: 4, Attempt: 1, Begun: began,
+			LeaseID: "r", RunID: "w", Token: 3, TTL: 30_000, Renewals: 4, Attempt: 1, Began: began,
 			Message: pendingMessage{ID: "m", At: began, Body: []byte(`{"id":"m","content":{}}`)}, Base: position{6, "chain"},
 		},
 		Queue:       []pendingMessage{{ID: "q", At: began, BodyBlob: &blobRef{Name: "b", Hash: "h", Bytes: 9}}},

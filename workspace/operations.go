@@ -50,7 +50,7 @@ func newSubmission(msg Message, defaultBusy Busy, maxQueue int) (submission, err
 }
 
 func (l *ledger) newLease() runLease {
-	return runLease{leaseID: newID(), runID: newID(), ttl: l.ttl, begun: l.now()}
+	return runLease{leaseID: newID(), runID: newID(), ttl: l.ttl, began: l.now()}
 }
 
 // submit hands over a message. The status is StatusStarted, StatusQueued,
@@ -97,7 +97,7 @@ func (t *transition) submit(s submission) (Status, error) {
 		if s.busy == BusyRollback {
 			outcome, stop = finishedRolledBack, t.undoRun
 		}
-		if err := stop(s.lease.begun); err != nil {
+		if err := stop(s.lease.began); err != nil {
 			return "", err
 		}
 		t.finishMessage(t.Run.Message, outcome)
@@ -199,7 +199,7 @@ func (l *ledger) takeOver(
 		if how == TakeoverRestart {
 			stop = t.undoRun
 		}
-		if err := stop(next.begun); err != nil {
+		if err := stop(next.began); err != nil {
 			return err
 		}
 		if how == TakeoverRestart {

@@ -60,7 +60,7 @@ func (t *transition) dropBlob(r blobRef) { t.droppedBlobs = append(t.droppedBlob
 type runLease struct {
 	leaseID, runID string
 	ttl            time.Duration
-	begun          time.Time
+	began          time.Time
 }
 
 // beginRun begins the run of a message.
@@ -68,7 +68,7 @@ func (t *transition) beginRun(m pendingMessage, lease runLease) {
 	t.Token++
 	t.Run = &activeRun{
 		LeaseID: lease.leaseID, RunID: lease.runID, Token: t.Token, TTL: lease.ttl.Milliseconds(),
-		Message: m, Base: t.position(), Begun: lease.begun,
+		Message: m, Base: t.position(), Began: lease.began,
 	}
 }
 

@@ -93,7 +93,7 @@ func (v *View) addMessages(ctx context.Context, l *ledger, h *head) error {
 		}
 		switch h.messageState(p.ID) {
 		case messageRunning:
-			v.Run = &RunInfo{h.Run.RunID, msg, h.Run.Begun, h.Run.Attempt}
+			v.Run = &RunInfo{h.Run.RunID, msg, h.Run.Began, h.Run.Attempt}
 		case messageQueued:
 			v.Queue = append(v.Queue, msg)
 		case messageDead:
