@@ -179,7 +179,7 @@ func newAccess(team Team, slots int) *access {
 // add takes account of the scopes of a field and returns its class.
 func (a *access) add(slot int, owner string, read, write Scope) int {
 	a.all.write.Add(slot)
-	var readers []string
+	readers := []string{} // which Export writes, so not null
 	for _, agent := range a.team {
 		if read.admits(agent, owner) {
 			readers = append(readers, agent)

@@ -24,7 +24,7 @@ func (s *State) Export() ([]byte, error) {
 		return nil, h.denied("export", "")
 	}
 	f := h.branch.Scan()
-	st := stackOf(f.Peek(h.schema.history.address()))
+	st := stackOf(f.Get(h.schema.history.address()))
 	table := st.clone()
 	out := form.State{Format: form.Format, Version: f.Version(engine.View{}), Counts: h.schema.exportCounts(f)}
 	for sp, at := range h.readable(f) {

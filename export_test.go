@@ -197,6 +197,30 @@ func TestVersionsOfBoundHandlesSurviveExport(t *testing.T) {
 	})
 }
 
+func TestAClassWithoutReadersIsExportedAsAnEmptyList(t *testing.T) {
+	private := &state.Field[int]{Name: "private"}
+	st := state.New(state.MustSchema(state.Team{"a": nil}, private))
+	require.NoError(t, private.Set(st, 1))
+	require.Contains(t, ruleExport(t, st), `"counts":[{"classes":[[]],"versions":1}]`)
+}
+
+func TestATransactionThatExportsHasReadTheHistory(t *testing.T) {
+	st := state.New(ruleSchema)
+	runs := 0
+	var exported []byte
+	require.NoError(t, st.Update(func(tx *state.State) (err error) {
+		if runs++; runs == 1 {
+			defer func() { require.NoError(t, st.History().Append(state.InferenceResult{ID: "new"})) }()
+		}
+		if exported, err = tx.Export(); err != nil {
+			return err
+		}
+		return ruleText.Set(tx, "exported")
+	}))
+	require.Equal(t, 2, runs)
+	require.Contains(t, string(exported), `"id":"new"`)
+}
+
 func TestImportConvertsToTheSchemasTypesWhenNothingIsLost(t *testing.T) {
 	old := ruleNew(t, state.MustSchema(&state.Field[int]{Name: "n"}, &state.Field[string]{Name: "s"}), map[string]any{"n": 3, "s": "2024-01-02"})
 	data := []byte(ruleExport(t, old))
