@@ -98,6 +98,7 @@ func TestAppendRefusesWhatIsNoResult(t *testing.T) {
 		"$.prompt[0]":     {Prompt: []state.Message{nil}},
 		"$.history[1]":    {History: []state.Message{state.UserText("a"), state.TextMessage{}}},
 		"$.output[0]":     {Output: []state.Message{state.UnknownMessage{}}},
+		"$.output[1]":     {Output: []state.Message{state.UserText("a"), nil}},
 		"$.tool_calls[0]": {ToolCalls: []state.ToolResultMessage{{}}},
 		"$.created_at":    {CreatedAt: time.Date(10001, 1, 1, 0, 0, 0, 0, time.UTC)},
 	} {

@@ -350,6 +350,13 @@ func TestWatchEndsWithTheContext(t *testing.T) {
 		for range st.Watch(ctx, 0) {
 			t.Fatal("an ended context yields nothing")
 		}
+		bounded := state.New(state.MustSchema(state.AllowUndeclared, state.Limits{Journal: 1}))
+		for i := range 10 {
+			require.NoError(t, bounded.KV().Set("n", i))
+		}
+		for range bounded.Watch(ctx, 0) {
+			t.Fatal("not even that the journal is compacted")
+		}
 		require.NoError(t, ruleText.Set(st, "b"))
 		inside, leave := context.WithCancel(context.Background())
 		defer leave()

@@ -30,7 +30,7 @@ func Items[S ~[]E, E any](s *State, f *Field[S], from int) iter.Seq2[int, E] {
 		for run := range l.Runs(i, l.Len()) {
 			for _, e := range run.Interface().(S) {
 				if !share {
-					e = form.Elem.Clone(reflect.ValueOf(&e).Elem()).Interface().(E)
+					e = as[E](form.Elem.Clone(reflect.ValueOf(&e).Elem()).Interface())
 				}
 				if !yield(i, e) {
 					return

@@ -82,9 +82,6 @@ func (r *InferenceResult) check(maxBytes int) error {
 			return &TypeError{Field: historyName, Path: "$." + text.name, Want: "valid UTF-8", Got: "other bytes"}
 		}
 	}
-	if size := r.size(); maxBytes > 0 && size > maxBytes {
-		return &LimitError{Name: "ValueBytes", Field: historyName, Limit: maxBytes, Got: size}
-	}
 	for _, part := range []struct {
 		name string
 		msgs []Message
@@ -102,6 +99,9 @@ func (r *InferenceResult) check(maxBytes int) error {
 	}
 	if y := r.CreatedAt.Year(); y < 0 || y > 9999 {
 		return &TypeError{Field: historyName, Path: "$.created_at", Want: "a year from 0 to 9999", Got: strconv.Itoa(y)}
+	}
+	if size := r.size(); maxBytes > 0 && size > maxBytes {
+		return &LimitError{Name: "ValueBytes", Field: historyName, Limit: maxBytes, Got: size}
 	}
 	return nil
 }

@@ -569,6 +569,17 @@ func TestItemsWalkOneVersionWithoutCopyingTheList(t *testing.T) {
 	}
 }
 
+func TestItemsYieldsNil(t *testing.T) {
+	f := &state.Field[[]any]{Name: "x"}
+	st := state.New(state.MustSchema(f))
+	require.NoError(t, f.Set(st, []any{nil, "a"}))
+	var items []any
+	for _, item := range state.Items(st, f, 0) {
+		items = append(items, item)
+	}
+	require.Equal(t, []any{nil, "a"}, items)
+}
+
 func TestLenCopiesNothing(t *testing.T) {
 	st := ruleNew(t, ruleSchema, map[string]any{"tags": make([]string, 100_000)})
 	require.Zero(t, testing.AllocsPerRun(100, func() { state.Len(st, ruleTags) }))

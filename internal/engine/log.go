@@ -157,9 +157,12 @@ func (b *Branch) Entries(v View, since uint64, yield func(Entry) bool) error {
 // Watch is Entries that then waits for more, until ctx ends, yield returns false
 // or the branch ends. It returns ErrCompacted if it falls behind the journals.
 func (b *Branch) Watch(ctx context.Context, v View, since uint64, yield func(Entry) bool) error {
+	if ctx.Err() != nil {
+		return nil
+	}
 	l := b.Log(v)
 	at, err := l.find(since)
-	if err != nil || ctx.Err() != nil {
+	if err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
