@@ -28,8 +28,9 @@ func (s *State) Fork() *State { return s.with(s.on().branch.Fork()) }
 //   - all sides overwrote it with equal values and none computed it with Update, or
 //   - the handler of the field is FirstWins or LastWins.
 //
-// If there is an error, nothing is applied and every branch stays usable. A branch
-// can be joined once, and its own branches before it.
+// If there is an error, nothing is applied and every branch stays usable. A
+// branch can be joined once. Its own branches can be joined to it only before
+// that.
 //
 // A bound handle joins only branches whose rights do not exceed its own and whose
 // writes it could have made itself.

@@ -107,9 +107,9 @@ func (s *State) Watch(ctx context.Context, since uint64, names ...string) iter.S
 	}
 }
 
-// At returns a frozen view of a past version, as far as the journal reaches. The
-// cost is that of the changes since. The journal does not hold secrets, so Secret
-// fields have their present values. The view has no journal of its own. Only the
+// At returns a frozen view of a past version, as far as the journal reaches.
+// The cost is that of the changes since. The journal does not hold secrets, so
+// Secret fields have their present values. The view has no journal. Only the
 // host may call it.
 func (s *State) At(version uint64) (*State, error) {
 	h := s.on()

@@ -16,7 +16,7 @@
 //
 // # Fields
 //
-// A field is declared as a package variable, which then is its accessor:
+// A field is declared as a package variable, which is then its accessor:
 //
 //	var OrderID = &state.Field[string]{
 //		Name:        "order_id",
@@ -37,18 +37,20 @@
 //
 // # Handlers
 //
-// Set goes through the schema: the field's [Handler] combines the value with the
-// current one. Lists append, and everything else is replaced, unless the field
-// declares another handler ([Sum], [Union], [MergeByID], [MergeMap], [KeepLast],
-// your own with [NewHandler], …). Replace overwrites whatever the handler is. To
-// change a value that was read before, use Update: it loses no write in between.
+// Set goes through the schema: the field's [Handler] combines the value with
+// the current one. Lists append, and everything else is replaced, unless the
+// field declares another handler ([Sum], [Union], [MergeByID], [MergeMap],
+// [KeepLast], your own with [NewHandler], …). Replace overwrites the value,
+// whatever the handler is. To change a value that was read before, use Update:
+// it loses no write in between.
 //
 // # Copies
 //
-// Values are copied on the way in and on the way out: nobody can change the stored
-// value past a lock or a right. Scalars and strings cost nothing, and a list costs
-// only the elements that are added to it. [Items] and [Len] read a list without
-// copying it. A field with NoCopy leaves this to its users.
+// Values are copied on the way in and on the way out: no caller can bypass a
+// lock or a right and change the stored value. Scalars and strings cost
+// nothing, and a list costs only the elements that are added to it. [Items] and
+// [Len] read a list without copying it. A field with NoCopy leaves this to its
+// users.
 //
 // # Access
 //

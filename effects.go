@@ -24,7 +24,7 @@ const (
 )
 
 // The parts of a state that an [Effect] edits. Package workspace, which stores
-// effects, has parts of its own.
+// effects, has additional parts.
 const (
 	EffectPartField   = "field"   // a declared field
 	EffectPartKey     = "key"     // an undeclared key

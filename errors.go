@@ -23,7 +23,7 @@ var (
 	// ErrReadOnly is returned by a write to a snapshot, a view of the past, or
 	// a transaction that has ended.
 	ErrReadOnly = engine.ErrReadOnly
-	// ErrConflict is returned when writes collide that do not combine.
+	// ErrConflict is returned when conflicting writes cannot be merged.
 	ErrConflict = engine.ErrConflict
 	// ErrCompacted is returned for versions that the journal no longer holds.
 	ErrCompacted = engine.ErrCompacted
@@ -47,7 +47,7 @@ const (
 // [ErrDenied] and [fs.ErrPermission].
 type AccessError struct {
 	Op    string // what was tried, e.g. "read", "set", "export"
-	Field string // the field's name, empty if the operation concerns none
+	Field string // the field's name, empty if the operation concerns no field
 	Agent string // the agent that tried
 
 	stranger bool // the agent is not in the team
@@ -93,7 +93,7 @@ func (e *TypeError) Is(target error) bool { return target == ErrWrongType }
 // LimitError reports something larger than a limit. It is [ErrLimitExceeded].
 type LimitError struct {
 	Name  string // the limit: a field of [Limits], MaxBytes of a field, or Bytes of a JSON text
-	Field string // the field's name, empty if the limit concerns none
+	Field string // the field's name, empty if the limit concerns no field
 	Limit int
 	Got   int // what was counted when the limit was passed; the whole may be more
 }
@@ -108,8 +108,8 @@ func (e *LimitError) Error() string {
 // Is reports whether target is [ErrLimitExceeded].
 func (e *LimitError) Is(target error) bool { return target == ErrLimitExceeded }
 
-// ConflictError names the fields whose writes do not combine, or the field for
-// which a write got no turn. It is [ErrConflict].
+// ConflictError names the fields whose writes cannot be merged, or the field
+// for which a write waited too long for its turn. It is [ErrConflict].
 type ConflictError struct {
 	Fields []string // in the order of the schema; "history" stands for the results
 

@@ -49,7 +49,7 @@ func ExampleParseSchema() {
 	// Output:
 	// <nil> 2027-03-01T09:00:00Z [sea view]
 	// <nil> {"fields":[{"name":"city","type":"string","description":"Where to."},{"name":"arrival","type":"date"},{"name":"wishes","type":"list","handler":"union"}]}
-	// state: "schema": $.fields[0].type: "int" is none of any, boolean, date, integer, list, number, object, string
+	// state: "schema": $.fields[0].type: "int" is not one of any, boolean, date, integer, list, number, object, string
 	// state: "schema": $.fields[1].handler: no handler "sum" for type list
 }
 

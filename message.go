@@ -27,8 +27,8 @@ type Message interface {
 	// it gives an equal message with the same Raw.
 	Raw() JSON
 
-	// Extra returns a member of the message for which its type has no
-	// accessor, and false if there is none.
+	// Extra returns a member of the message for which its type has no accessor.
+	// It returns false if the message has no such member.
 	Extra(name string) (JSON, bool)
 
 	// Equal reports whether both have the same type and the same JSON value in
@@ -290,7 +290,7 @@ func (m *TextMessage) UnmarshalJSON(data []byte) error { return unmarshalMessage
 // Type returns "tool_call".
 func (m ToolCallMessage) Type() string { return typeToolCall }
 
-// Calls returns the calls in their order, in a slice of the caller's own.
+// Calls returns the calls in their order, in a new slice.
 func (m ToolCallMessage) Calls() []ToolCall { return append([]ToolCall(nil), m.toolCalls()...) }
 
 // StopReason is as in [TextMessage.StopReason]. It does not tell whether there

@@ -36,9 +36,9 @@ func (Masked) MarshalJSON() ([]byte, error) { return strconv.AppendQuote(nil, ma
 // agent's handle leaves secrets that the agent may not read, although a tool may
 // have put them into the text.
 //
-// A value is also found if it is JSON-escaped or URL-, base64- or hex-encoded. Of
-// a list or an object, every string and number in it is masked, and the keys of a
-// map. A value of less than 6 bytes is masked only where it stands alone.
+// A value is also found if it is JSON-escaped or URL-, base64- or hex-encoded.
+// Every string and number in a list or an object is masked, and so is every key
+// of a map. A value of less than 6 bytes is masked only where it stands alone.
 func (s *State) Redact(text string) string {
 	h := s.on()
 	var secrets []string

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// InferenceResult is one call of a model by an agent, with what came of it.
+// InferenceResult is one call of a model by an agent, and its outcome.
 type InferenceResult struct {
 	ID        string              `json:"id,omitempty"`
 	Agent     string              `json:"agent"`
@@ -22,7 +22,7 @@ type InferenceResult struct {
 	CreatedAt time.Time           `json:"created_at"`
 }
 
-// MarshalJSON encodes the result; absent messages are empty lists.
+// MarshalJSON encodes the result. Absent messages are empty lists.
 func (r InferenceResult) MarshalJSON() ([]byte, error) {
 	type plain InferenceResult
 	r.Prompt, r.History = append([]Message{}, r.Prompt...), append([]Message{}, r.History...)

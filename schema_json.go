@@ -71,10 +71,10 @@ func (s scopeText) MarshalJSON() ([]byte, error) {
 //	  "allow_undeclared": false
 //	}
 //
-// The types string, number, integer, boolean, date, list, object and any are the
-// Go types string, float64, int64, bool, [Time], []any, map[string]any and any.
-// A handler is one of those given, or is named as Handler.Name names those of
-// this package. For anything that is not known, the error says where it stands.
+// The types string, number, integer, boolean, date, list, object and any are
+// the Go types string, float64, int64, bool, [Time], []any, map[string]any and
+// any. A handler is one of those given, or is named as Handler.Name names those
+// of this package. The error gives the place of everything that is not known.
 func ParseSchema(data []byte, handlers ...AnyHandler) (*Schema, error) {
 	text, err := decodeSchema(data)
 	if err != nil {
@@ -205,7 +205,7 @@ func (f fieldText) part(handlers []AnyHandler) (Part, error) {
 	names := maps.Keys(fieldTypes)
 	slices.Sort(names)
 	return nil, &fault.Error{
-		Path: "$.type", Got: fmt.Sprintf("%s is none of %s", fault.Quote(f.Type), strings.Join(names, ", ")),
+		Path: "$.type", Got: fmt.Sprintf("%s is not one of %s", fault.Quote(f.Type), strings.Join(names, ", ")),
 	}
 }
 

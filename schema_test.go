@@ -189,7 +189,7 @@ func TestParseSchemaNamesEachWrongMember(t *testing.T) {
 		`{"limits":1}`:              "$.limits: want object, got number",
 		`{"limits":{"k":1}}`:        "$.limits.k: unknown member",
 		`{"fields":[],"fields":[]}`: "$.fields",
-		`{"fields":[{"name":"a","type":"string"},{"name":"b","type":"int"}]}`:    `$.fields[1].type: "int" is none of any, boolean`,
+		`{"fields":[{"name":"a","type":"string"},{"name":"b","type":"int"}]}`:    `$.fields[1].type: "int" is not one of any, boolean`,
 		`{"fields":[{"name":"a","type":"string","Secret":true}]}`:                "$.fields[0].Secret: unknown member",
 		`{"fields":[{"name":"a","type":"string","validate":"x"}]}`:               "$.fields[0].validate: unknown member",
 		`{"fields":[{"name":"a","type":"string","handler":"sum"}]}`:              `$.fields[0].handler: no handler "sum" for type string`,

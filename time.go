@@ -50,7 +50,7 @@ func (t Time) MarshalText() ([]byte, error) {
 	return []byte(t.String()), nil
 }
 
-// UnmarshalText sets d to the instant that [ParseTime] reads from text.
+// UnmarshalText sets t to the instant that [ParseTime] reads from text.
 func (t *Time) UnmarshalText(text []byte) error {
 	parsed, err := ParseTime(string(text))
 	if err == nil {

@@ -14,9 +14,9 @@ import (
 // that the response was complete.
 var ErrIncomplete = errors.New("provider: incomplete stream")
 
-// Error reports JSON of a kind that the format does not have in its place. It is
-// [state.ErrWrongType], or [state.ErrLimitExceeded] for JSON that is too deep or
-// too large. It never holds a value.
+// Error reports JSON of a kind that the format does not allow at Path. It is
+// [state.ErrWrongType], or [state.ErrLimitExceeded] for JSON that is too deep
+// or too large. It never holds a value.
 type Error struct {
 	Format  string // the name of the format
 	Path    string // such as $.messages[3].content

@@ -12,27 +12,27 @@
 //
 // The package takes and returns bodies. It has no client and needs no SDK.
 //
-// # What becomes of an entry
+// # Entries and messages
 //
-// What a participant says becomes a [state.TextMessage], whose content is text
-// or parts, as the provider sent them. Images and thinking are parts. Calls and
-// results become a [state.ToolCallMessage] and a [state.ToolResultMessage]. An
-// entry of another type becomes a [state.UnknownMessage] that holds the entry.
-// One entry of the provider's conversation may thus become several messages, in
-// its order, and these become one entry again.
+// Text and parts that a participant wrote become a [state.TextMessage], in the
+// form that the provider sent. Images and thinking are parts. Calls and results
+// become a [state.ToolCallMessage] and a [state.ToolResultMessage]. An entry of
+// another type becomes a [state.UnknownMessage] that holds the entry. One entry
+// of the provider's conversation may thus become several messages, in its
+// order, and these become one entry again.
 //
-// A message also keeps, in a member named after the format, what of its entry
-// has no place in it: unknown members, null as opposed to a missing member,
-// other spellings. The same format gets all of it back: a request that is
-// decoded and encoded is equal as JSON, with numbers spelled as they were.
-// Another format gets what it can express, and each [Omission] reports something
-// else.
+// A message keeps the rest of its entry in a member named after the format:
+// unknown members, null as opposed to a missing member, other spellings. The
+// same format gets all of it back: a request that is decoded and encoded is
+// equal as JSON, with numbers spelled as they were. Another format gets what it
+// can express, and each [Omission] reports something that it cannot express.
 //
-// # What a provider accepts
+// # Validity
 //
-// An encoder does not check the conversation. After it was trimmed, broken off
-// or carried over, the provider may reject it. Package transcript finds out, and
-// repairs it.
+// An encoder does not check the conversation. The provider may reject a
+// conversation that was trimmed, interrupted or carried over from another
+// provider. Package transcript finds and repairs what the provider would
+// reject.
 package provider
 
 import (
@@ -49,9 +49,9 @@ import (
 	"github.com/agentstate/state/provider/internal/responses"
 )
 
-// The formats.
+// The formats of model providers.
 var (
-	// OpenAI is the format of Chat Completions, which many providers have.
+	// OpenAI is the format of Chat Completions, which many providers offer.
 	OpenAI = &Format{"OpenAI", origin.OpenAI, chat.Format{}}
 	// OpenAIResponses is the format of the Responses API.
 	OpenAIResponses = &Format{"OpenAIResponses", origin.OpenAIResponses, responses.Format{}}
@@ -81,7 +81,7 @@ type Request struct {
 	Messages []state.Message
 
 	// Settings is an object of the other members: model, tools, temperature and
-	// so on. They are in the words of one format.
+	// so on. They use the names of one format.
 	Settings state.JSON
 }
 
@@ -96,15 +96,15 @@ func (r Request) Continued() bool {
 
 // Omission is a part of a message that a format cannot express.
 type Omission struct {
-	Message int    // the place of the message
+	Message int    // the index of the message
 	What    string // such as "part of type thinking"
 }
 
 func (o Omission) String() string { return fmt.Sprintf("message %d: %s", o.Message, o.What) }
 
 // DecodeRequest reads the body of a request. It does not retain body. JSON of a
-// kind that the format does not have in its place is an [Error]. Unknown members
-// and types are kept.
+// kind that the format does not allow in its place is an [Error]. Unknown
+// members and types are kept.
 func (f *Format) DecodeRequest(body []byte) (Request, error) {
 	members, err := f.readObject(body)
 	if err != nil {
@@ -119,7 +119,7 @@ func (f *Format) DecodeRequest(body []byte) (Request, error) {
 }
 
 // EncodeRequest returns the body of a request: the conversation, and the
-// settings, which must be in the words of the format. What the format cannot
+// settings, which must use the names of the format. What the format cannot
 // express is left out and reported.
 func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err error) {
 	var settings jsontext.Object

@@ -11,10 +11,10 @@ import (
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
-// Stream puts the events of a streamed response together, as the response would
-// have been without streaming. Write the body of the response to it, with
-// io.Copy or through an io.TeeReader. If something else splits the body, pass
-// each event to Event. A Stream is for one response and one goroutine.
+// Stream assembles the events of a streamed response into the response that
+// would have been sent without streaming. Write the body of the response to it,
+// with io.Copy or through an io.TeeReader. If something else splits the body,
+// pass each event to Event. A Stream is for one response and one goroutine.
 type Stream struct {
 	format    *Format
 	assembler codec.Assembler
@@ -138,10 +138,10 @@ func (s *Stream) addEvent(data []byte) error {
 	return s.format.wrapError(err)
 }
 
-// Result returns what has come so far, as [Format.DecodeResponse] returns it for
-// the whole response. Raw is what was written, byte for byte. The error is
-// [ErrIncomplete] if the end is missing, joined with the errors of single events.
-// The result then has what the other events say.
+// Result returns what has come so far, as [Format.DecodeResponse] returns it
+// for the whole response. Raw is what was written, byte for byte. The error is
+// [ErrIncomplete] if the end is missing, joined with the errors of single
+// events. The result then contains the data of the other events.
 func (s *Stream) Result() (state.InferenceResult, error) {
 	result := state.InferenceResult{Raw: s.raw.String()}
 	if s.whole {

@@ -13,7 +13,8 @@ var (
 	ErrConflict = errors.New("store: conflict")
 	// ErrUnknownOutcome reports a write that may have been made.
 	ErrUnknownOutcome = errors.New("store: unknown outcome")
-	// ErrInvalid reports an invalid argument. ErrInvalidKey matches it, too.
+	// ErrInvalid reports an invalid argument. An error that matches
+	// ErrInvalidKey also matches ErrInvalid.
 	ErrInvalid = errors.New("store: invalid argument")
 	// ErrInvalidKey reports a key that is not valid.
 	ErrInvalidKey error = invalidKey{}

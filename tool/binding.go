@@ -35,8 +35,8 @@ func From[T any](f *state.Field[T], param string) Option {
 	})
 }
 
-// FromName is [From] for tools that are configured as data. A type that does not
-// fit is found by the call.
+// FromName is [From] for tools that are configured as data. The call reports a
+// type that does not fit.
 func FromName(field, param string) Option {
 	return option(func(b *binder) {
 		read := func(st *state.State) (any, error) { return state.Get[any](st, field) }
@@ -81,7 +81,7 @@ func ToWith[T any](f *state.Field[T], key string, h state.Handler[T]) Option {
 }
 
 // ToName is [ToWith] for tools that are configured as data. A nil h stands for
-// the field's handler. A type that does not fit is found by the call.
+// the field's handler. The call reports a type that does not fit.
 func ToName(field, key string, h state.AnyHandler) Option {
 	return option(func(b *binder) {
 		write := func(st *state.State, text []byte) error {

@@ -68,8 +68,8 @@ func NewStateful[In, Out any](
 // returns JSON; "" stands for null. Tool.Schema leaves the injected parameters
 // out of properties and required.
 //
-// A call is checked for unknown and missing arguments and for their types. The
-// rest of the schema is for fn to check.
+// A call is checked for unknown and missing arguments and for their types. fn
+// must check the rest of the schema.
 func Raw(
 	name, description string, schema state.JSON,
 	fn func(ctx context.Context, args state.JSON) (state.JSON, error), opts ...Option,

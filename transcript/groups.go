@@ -22,7 +22,7 @@ import (
 //   - items of a provider's own tools that refer to each other,
 //   - a system message of Anthropic in the middle, and the message before it.
 //
-// Every other message is a group of its own.
+// Every other message is a separate group.
 func Groups(msgs []state.Message) [][]int {
 	p := pairCalls(msgs)
 	return p.groups(msgs)

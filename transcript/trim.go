@@ -23,17 +23,17 @@ import (
 // finds nothing in the result.
 type Trim func([]state.Message) []state.Message
 
-// KeepLast returns the Trim that keeps at most n messages. It keeps more only if
-// the messages that are always kept are more. A negative n counts as 0.
+// KeepLast returns the Trim that keeps at most n messages. It keeps more than n
+// only if more messages must always be kept. A negative n counts as 0.
 func KeepLast(n int) Trim {
 	return newTrim(n, func(state.Message) int { return 1 })
 }
 
-// KeepTokens returns the Trim that keeps messages of at most max tokens in total.
-// It keeps more only if the messages that are always kept have more. It calls
-// count at most once for each message. A negative count and a negative max count
-// as 0. If count is nil, four bytes of a message's JSON count as one token, which
-// is about right for English text.
+// KeepTokens returns the Trim that keeps messages of at most max tokens in
+// total. It keeps more than max only if the messages that must always be kept
+// have more. It calls count at most once for each message. A negative count and
+// a negative max count as 0. If count is nil, four bytes of a message's JSON
+// count as one token, which is about right for English text.
 func KeepTokens(max int, count func(state.Message) int) Trim {
 	if count == nil {
 		count = func(m state.Message) int {

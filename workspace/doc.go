@@ -48,8 +48,8 @@
 //
 // The key agent:workspace:USER has the head: the run with its lease, the queue,
 // and the newest records of changes. It is replaced by compare-and-set only.
-// Older records and snapshots are immutable values of their own. All of them
-// are JSON. The effects in records are edits of JSON values, so that reading a
+// Older records and snapshots are separate immutable values. All of them are
+// JSON. The effects in records are edits of JSON values, so that reading a
 // workspace calls no handler, and a program preserves fields that it does not
 // know. Ephemeral fields and the journal of the State are not stored.
 //

@@ -16,14 +16,14 @@ var (
 	// ErrFenced is returned by the methods of a run that has lost its lease:
 	// another holder has taken the run over, or the run was ended by someone
 	// else.
-	ErrFenced = errors.New("workspace: run has lost its workspace")
+	ErrFenced = errors.New("workspace: run has lost its lease")
 	// ErrInterrupted is returned, together with ErrFenced, by the methods of a
 	// run that another message or a reset has ended.
 	ErrInterrupted = errors.New("workspace: run was interrupted")
 	// ErrRolledBack is returned for a workspace that is older than it was seen
 	// before, for example after the restore of a backup. Nothing is written to
 	// it.
-	ErrRolledBack = errors.New("workspace: older than it was")
+	ErrRolledBack = errors.New("workspace: rolled back")
 	// ErrNewerFormat is returned for data that a newer version of this package
 	// wrote. The data stays as it is.
 	ErrNewerFormat = errors.New("workspace: newer format")
@@ -33,7 +33,7 @@ var (
 	// given, or that is not sealed although keys were given.
 	ErrInvalidKey = errors.New("workspace: wrong key")
 	// ErrInvalid is returned for an invalid argument.
-	ErrInvalid = errors.New("workspace: invalid")
+	ErrInvalid = errors.New("workspace: invalid argument")
 	// ErrRunEnded is returned by the methods of a run that has ended.
 	ErrRunEnded = errors.New("workspace: run has ended")
 	// ErrClosed is returned by a Manager that was closed.

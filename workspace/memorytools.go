@@ -9,8 +9,8 @@ import (
 
 // Tools returns the tools by which a model uses the memory: memory_set,
 // memory_get, memory_delete and memory_list. They do not show secrets to the
-// model; but a secret that the model sets itself is in the conversation, as an
-// argument of its call.
+// model. A secret that the model sets itself is, however, in the conversation,
+// as an argument of its call.
 //
 // The calls of one step take effect in their order: package tool makes calls
 // that write separately from all others.

@@ -27,7 +27,7 @@ type Message struct {
 	Busy Busy
 }
 
-// Status is what has become of a message.
+// Status says what happened to a message.
 type Status string
 
 // The statuses of messages.

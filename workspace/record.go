@@ -26,9 +26,9 @@ const (
 // Record is one change of the content of a workspace.
 //
 // Its effects edit the stored content, so their parts are "field", "key",
-// "message", "conversation", "memory" and "setting", or such as a newer version
-// of this package knows. The part "message" holds each message once, under a
-// number; "conversation" refers to messages by their numbers.
+// "message", "conversation", "memory" and "setting", or parts that a newer
+// version of this package defines. The part "message" holds each message once,
+// under a number; "conversation" refers to messages by their numbers.
 type Record struct {
 	Version uint64         `json:"version"`
 	Kind    Kind           `json:"kind"`
