@@ -472,7 +472,6 @@ func TestModel(t *testing.T) {
 				deltas[i] += n
 			}
 		}
-		deltas := make([]int, len(addresses))
 		for range rapid.IntRange(1, 12).Draw(t, "rounds") {
 			// A branch and its parent write, and the branch is joined.
 			for i := range cells {
@@ -480,7 +479,7 @@ func TestModel(t *testing.T) {
 			}
 			base, theirs := slices.Clone(cells), slices.Clone(cells)
 			fork := b.Fork()
-			deltas = make([]int, len(addresses))
+			deltas := make([]int, len(addresses))
 			for range rapid.IntRange(0, 4).Draw(t, "writes of the parent") {
 				before := b.Version(everything)
 				write(b, cells, make([]int, len(addresses)))
