@@ -763,6 +763,43 @@ func TestConcurrencyUpdateThatConflictsWithItselfGivesUp(t *testing.T) {
 	}
 }
 
+// The inner Update must not let the outer one go first at each attempt.
+func TestConcurrencyUpdateInsideWhatItOvertakesGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := state.New(concSchema)
+		start := time.Now()
+		err := st.Update(func(tx *state.State) error {
+			n := concTotal.Or(tx, 0)
+			require.NoError(t, concTotal.Update(st, func(n int) (int, error) { return n + 1, nil }))
+			return concTotal.Set(tx, n)
+		})
+		require.ErrorIs(t, err, state.ErrConflict)
+		require.Less(t, time.Since(start), 5*time.Second)
+	})
+}
+
+func TestConcurrencyGoexitInJoinLeavesTheBranchUsable(t *testing.T) {
+	exit := false
+	f := &state.Field[int]{Name: "x", Handler: state.NewHandler("exits", func(current int, _ bool, update int) (int, error) {
+		if exit {
+			runtime.Goexit()
+		}
+		return current + update, nil
+	})}
+	st := state.New(state.MustSchema(f))
+	branch := st.Fork()
+	require.NoError(t, f.Set(branch, 1))
+	require.NoError(t, f.Set(st, 2))
+	exit = true
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = st.Join(branch) })
+	wg.Wait()
+	exit = false
+	require.NoError(t, f.Set(branch, 3))
+	require.NoError(t, st.Join(branch))
+	require.Equal(t, 6, f.Or(st, 0))
+}
+
 func TestConcurrencyPanicInUpdateLeavesTheStateUsable(t *testing.T) {
 	st := state.New(concSchema)
 	require.NoError(t, concTitle.Set(st, "before"))

@@ -394,6 +394,40 @@ func TestHandlersOfOneFieldTakeTurns(t *testing.T) {
 	})
 }
 
+func TestATransactionWaitsASecondForAllItsTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fields := make([]*state.Field[time.Duration], 3)
+		var parts []state.Part
+		for i := range fields {
+			fields[i] = &state.Field[time.Duration]{
+				Name: "f" + strconv.Itoa(i),
+				Handler: state.NewHandler("slow", func(_ time.Duration, _ bool, update time.Duration) (time.Duration, error) {
+					time.Sleep(update)
+					return update, nil
+				}),
+			}
+			parts = append(parts, fields[i])
+		}
+		st := state.New(state.MustSchema(parts...))
+		var wg sync.WaitGroup
+		for i, f := range fields {
+			wg.Go(func() { require.NoError(t, f.Set(st, time.Duration(i+1)*900*time.Millisecond)) })
+		}
+		synctest.Wait()
+		start := time.Now()
+		require.ErrorIs(t, st.Update(func(tx *state.State) error {
+			for _, f := range fields {
+				if err := f.Set(tx, 0); err != nil {
+					return err
+				}
+			}
+			return nil
+		}), state.ErrConflict)
+		require.Equal(t, time.Second, time.Since(start))
+		wg.Wait()
+	})
+}
+
 func TestSumOutOfRangeIsAnError(t *testing.T) {
 	check := func(name string, err error) {
 		t.Helper()

@@ -297,7 +297,10 @@ func TestFieldUpdateIsReadModifyWrite(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, ruleTags.Or(st, nil), "get, append and store does not double the list")
 	failed := errors.New("failed")
 	ruleUnchanged(t, st, func() {
-		require.Equal(t, failed, ruleCost.Update(st, func(float64) (float64, error) { return 9, failed }))
+		for _, failed := range []error{failed, state.ErrConflict, state.ErrReadOnly} {
+			require.Equal(t, failed, ruleCost.Update(st, func(float64) (float64, error) { return 9, failed }))
+			require.Equal(t, failed, st.Update(func(*state.State) error { return failed }))
+		}
 		require.ErrorIs(t, ruleOdd.Update(st, func(int) (int, error) { return 2, nil }), errRuleEven)
 		require.ErrorIs(t, ruleShort.Update(st, func(string) (string, error) { return "more than ten", nil }), state.ErrLimitExceeded)
 		require.PanicsWithValue(t, "mine", func() {

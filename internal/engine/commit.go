@@ -38,7 +38,7 @@ func (b *Branch) Rewrite(v View, o Op, compute func(current *Cell) (Update, erro
 // writeInTurn commits an op that calls code of the user. The code runs without
 // the lock; the turn of the address keeps other code for it away.
 func (b *Branch) writeInTurn(v View, o Op, compute func(current *Cell) (Update, error)) error {
-	if err := b.takeTurn(o.Address); err != nil {
+	if err := b.takeTurn(o.Address, MaxWait); err != nil {
 		return err
 	}
 	defer b.releaseTurn(o.Address)
@@ -63,7 +63,7 @@ func (b *Branch) writeInTurn(v View, o Op, compute func(current *Cell) (Update, 
 		}
 		return b.commitIf(v, &o, current, &m)
 	})
-	if err == ErrConflict {
+	if err == errOvertaken {
 		return &TurnError{o.Address}
 	}
 	return err
@@ -182,7 +182,7 @@ func (b *Branch) Transact(v View, callbacks []Address, plan func(*Tree) ([]Edit,
 		return err
 	}
 	defer releaseTurns()
-	return b.retry(0, func() (bool, error) {
+	err = b.retry(0, func() (bool, error) {
 		if err := b.Alive(); err != nil {
 			return false, err
 		}
@@ -194,6 +194,10 @@ func (b *Branch) Transact(v View, callbacks []Address, plan func(*Tree) ([]Edit,
 		defer b.mu.Unlock()
 		return b.commit(v, edits)
 	})
+	if err == errOvertaken {
+		return ErrConflict
+	}
+	return err
 }
 
 // room returns an error if n more set addresses would exceed the limit. The

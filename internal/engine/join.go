@@ -28,10 +28,16 @@ func (b *Branch) Join(v View, branches []*Branch, allow func(*NetWrite) error) (
 			return i, err
 		}
 	}
+	joined := false
+	defer func() {
+		if !joined { // an error, or code of the user that panics or calls Goexit
+			release(branches)
+		}
+	}()
 	if err := b.join(v, branches, allow); err != nil {
-		release(branches)
 		return -1, err
 	}
+	joined = true
 	for _, branch := range branches {
 		branch.end(ErrJoined)
 	}

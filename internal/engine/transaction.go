@@ -6,7 +6,7 @@ import "errors"
 // What fn writes is committed as one version, unless fn returns an error. If a
 // cell that fn has read or overwritten changes meanwhile, fn runs again.
 func (b *Branch) Update(v View, fn func(tx *Branch) error) error {
-	return b.retry(0, func() (bool, error) {
+	err := b.retry(0, func() (bool, error) {
 		if err := b.Alive(); err != nil {
 			return false, err
 		}
@@ -17,6 +17,10 @@ func (b *Branch) Update(v View, fn func(tx *Branch) error) error {
 		}
 		return b.finish(v, tx)
 	})
+	if err == errOvertaken {
+		return ErrConflict
+	}
+	return err
 }
 
 // run calls fn with the transaction, which has ended when run returns.

@@ -24,9 +24,9 @@ func (e *TurnError) Error() string {
 // may wait for each other. The engine does not detect either: the wait ends with a
 // [TurnError].
 
-// takeTurn waits for the turn of an address. If it returns nil, the caller must
-// release the turn.
-func (b *Branch) takeTurn(a Address) error {
+// takeTurn waits for the turn of an address, for at most the given time. If it
+// returns nil, the caller must release the turn.
+func (b *Branch) takeTurn(a Address, wait time.Duration) error {
 	b.mu.Lock()
 	queue, taken := b.turns[a]
 	if !taken {
@@ -41,7 +41,7 @@ func (b *Branch) takeTurn(a Address) error {
 	b.turns[a] = append(queue, given)
 	b.mu.Unlock()
 
-	timer := time.NewTimer(MaxWait)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-given:
@@ -73,13 +73,15 @@ func (b *Branch) releaseTurn(a Address) {
 }
 
 // takeTurns takes the turns of several addresses, in their order: writers that
-// need some of the same turns do not wait for each other in a circle.
+// need some of the same turns do not wait for each other in a circle. All waits
+// together take at most MaxWait.
 func (b *Branch) takeTurns(addresses []Address) (release func(), err error) {
 	addresses = slices.Clone(addresses)
 	slices.SortFunc(addresses, Address.compare)
 	addresses = slices.Compact(addresses)
+	start := time.Now()
 	for i, a := range addresses {
-		if err := b.takeTurn(a); err != nil {
+		if err := b.takeTurn(a, MaxWait-time.Since(start)); err != nil {
 			for _, taken := range addresses[:i] {
 				b.releaseTurn(taken)
 			}
