@@ -85,7 +85,7 @@ func (h *handle) put(sp *fieldSpec, o engine.Op, v any) (err error) {
 }
 
 // rewrite commits a value of a declared field that compute makes of the current
-// one, nil if there is none.
+// one, or nil.
 func (h *handle) rewrite(sp *fieldSpec, compute func(current any) (any, error)) error {
 	o := sp.newOp(OpUpdate, replaceHandler)
 	o.Author, o.Computed = h.author, true

@@ -154,7 +154,7 @@ func newBody(data []byte) (*messageBody, error) {
 	return b, nil
 }
 
-// isKnown reports whether the type is one with accessors of its own.
+// isKnown reports whether the type has accessors.
 func (b *messageBody) isKnown() bool {
 	return b.typ == typeText || b.typ == typeToolCall || b.typ == typeToolResult
 }
@@ -187,8 +187,8 @@ func (r *bodyReader) text(part jsontext.Span, path string) (string, error) {
 }
 
 // otherMembers reads the content and the stop reason into b, and returns the
-// members without an accessor. What an unknown type means by its members is not
-// known either, so that all but type and role are without.
+// members without an accessor. The members of an unknown type have an unknown
+// meaning: only type and role have accessors there.
 func (r *bodyReader) otherMembers(b *messageBody) (extra []messageMember, err error) {
 	err = jsontext.EachMember(r.data, func(name []byte, value jsontext.Span) error {
 		if err := checkCase(name, "$", "type", "role", "content", "tools", "tool", "stop_reason", "is_error"); err != nil {

@@ -17,10 +17,10 @@ import (
 // conflict. fn runs without a lock. It may use s, which is not part of the
 // transaction.
 //
-// tx is no longer writable when fn has returned. Branches of tx must be joined to
-// tx before that. Update on tx nests. Update returns [ErrConflict] if fn is
-// overtaken again and again, such as by its own writes through s to what it reads
-// through tx.
+// tx is no longer writable when fn has returned. Branches of tx must be joined
+// to tx before that. Update on tx nests. Update returns [ErrConflict] if other
+// writes overtake fn again and again, for example its own writes through s to
+// what it reads through tx.
 func (s *State) Update(fn func(tx *State) error) error {
 	h := s.on()
 	err := h.branch.Update(h.view(), func(tx *engine.Branch) error { return fn(s.with(tx)) })

@@ -41,7 +41,7 @@ type OpaqueType struct {
 	Size func(v any) int
 }
 
-// What internal/value knows about types beyond their structure.
+// The facts about types that internal/value cannot derive from their structure.
 var (
 	OpaqueTypes []OpaqueType
 	// TypeNames are the names of types in errors and descriptions.

@@ -25,11 +25,12 @@ type param struct {
 	kind     string // its type in the words of value.Plan.Describe
 	required bool
 
-	// Of a struct.
+	// Set for a member of a struct.
 	member jsonstruct.Member
 	plan   *value.Plan // of the member's type
 
-	// Of a raw schema: the JSON types that it allows. Nothing allows all.
+	// Set for a raw schema: the JSON types that it allows. An empty list allows
+	// all.
 	types []string
 }
 

@@ -36,7 +36,7 @@ func (o *objectSchema) add(name string, s *jsonschema.Schema, about string, requ
 	return nil
 }
 
-// joinLines returns two texts on lines of their own. Each may be empty.
+// joinLines returns two texts on separate lines. Each may be empty.
 func joinLines(a, b string) string {
 	if a != "" && b != "" {
 		a += "\n"

@@ -12,7 +12,7 @@ import (
 // message waits. The status is "" if the run is left to be taken over.
 func (m *Manager) performRun(run *Run) (next *Run, status Status, err error) {
 	err = m.callRun(run)
-	// What the run did is stored even if its context has ended.
+	// The result of the run is stored even if its context has ended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(run.ctx), run.ttl)
 	defer cancel()
 	if err == nil {

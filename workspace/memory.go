@@ -73,8 +73,7 @@ func (e MemoryEntry) MarshalJSON() ([]byte, error) {
 }
 
 // Memory holds the values that are remembered about a user, under keys. It is
-// safe for concurrent use. What a run writes to it is stored with the next
-// commit of the run.
+// safe for concurrent use. The writes of a run are stored with its next commit.
 type Memory struct {
 	now func() time.Time
 

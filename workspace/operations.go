@@ -166,7 +166,7 @@ func (l *ledger) finish(ctx context.Context, by holder, c change, next runLease)
 	return h, to, err
 }
 
-// fail ends a run whose message cannot be handled. What it has committed stays.
+// fail ends a run whose message cannot be handled. Its committed changes stay.
 func (l *ledger) fail(ctx context.Context, by holder, next runLease) (*head, error) {
 	now := l.now()
 	return l.commitHead(ctx, func(t *transition) error {

@@ -48,7 +48,7 @@ func New(typ reflect.Type) (Form, error) {
 }
 
 // isList reports whether a type is stored as a list: a slice that is not stored
-// as a text, as bytes and types with a JSON of their own are.
+// as a text, unlike bytes and types with methods for JSON.
 func isList(typ reflect.Type) bool {
 	marshaler := reflect.TypeFor[json.Marshaler]()
 	return typ.Kind() == reflect.Slice && typ.Elem().Kind() != reflect.Uint8 &&

@@ -39,7 +39,7 @@ type Branch struct {
 	origin time.Time // times in the journal count from here
 	forked uint64    // the version it began with; the journal begins after it
 
-	// Of a fork or a transaction:
+	// Set in a fork or a transaction:
 	parent *Branch
 	base   *Tree // of the parent, when it was forked
 	nets   netWrites

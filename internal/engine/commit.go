@@ -147,7 +147,8 @@ func (b *Branch) commit(v View, edits []Edit) (bool, error) {
 	if err := b.room(v, created); err != nil {
 		return false, err
 	}
-	// Readers take no lock. A tree of its own lets them see all edits or none.
+	// Readers take no lock. The commit edits a copy of the tree, so that they
+	// see all edits or none.
 	c := committer{branch: b, tree: b.copyTree(), version: b.version.Load() + 1}
 	touched := NewBits(b.layout.Classes)
 	for i := range edits {
@@ -251,7 +252,7 @@ func (c *committer) edit(e *Edit, touched Bits) {
 	}
 }
 
-// put replaces a cell and returns the new one, nil if there is none.
+// put replaces a cell and returns the new one, or nil if the cell is now unset.
 func (c *committer) put(a Address, from *Cell, to *Merged, overwrites, computed bool) *Cell {
 	var now *Cell
 	if to != nil {
@@ -294,7 +295,8 @@ func (c *committer) note(o Op, from, now *Cell, parts []int) {
 		}
 	}
 	if b.parent != nil {
-		// What a transaction overwrites may depend on anything that it has read.
+		// The value that a transaction writes may depend on anything that it
+		// has read.
 		o.Computed = o.Computed || o.Overwrites && b.isTransaction()
 		b.nets.note(o)
 	}

@@ -3,8 +3,8 @@
 //
 // It knows cells at addresses, and the visibility classes that divide the
 // addresses among readers. It knows neither fields nor schemas, agents, JSON or
-// messages. What a value is, how two of them merge and which of them a reader may
-// see is behind three interfaces: [Form], [Merger] and [Gate].
+// messages. Three interfaces say what a value is, how two values merge and
+// which values a reader may see: [Form], [Merger] and [Gate].
 //
 // The nouns, each in a file that uses only the files named before it:
 //

@@ -21,7 +21,7 @@ func (r *Record) before(o *Record) bool {
 }
 
 // journal keeps the latest records of one visibility class, oldest first. Each
-// class has a journal with limits of its own: with a shared limit, the records
+// class has a journal with separate limits: with a shared limit, the records
 // that remain would reveal how much other classes wrote.
 //
 // Copies of the header share records. Each copy reads only up to its own end.

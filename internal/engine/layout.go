@@ -19,10 +19,10 @@ type Slot struct {
 	Counted bool
 	Policy  Policy
 	Form    Form
-	Gate    Gate // nil unless parts of the value have classes of their own
+	Gate    Gate // nil unless parts of the value have separate classes
 }
 
-// Policy says what a join makes of overwrites that meet other writes.
+// Policy says what a join does with overwrites that meet other writes.
 type Policy uint8
 
 // The policies. They belong to the slot and not to an op: a join follows what

@@ -63,7 +63,7 @@ func (l *Log) After(version uint64) iter.Seq[*Record] {
 			}
 			r := earliest.head()
 			earliest.record++
-			// What shows to several classes is in the journal of each.
+			// A record that several classes see is in the journal of each.
 			if last == nil || last.before(r) {
 				last = r
 				if !yield(r) {
@@ -224,7 +224,7 @@ func (b *Branch) At(version uint64) (*Branch, error) {
 	return b.frozenAt(past, version, version), nil
 }
 
-// rewind undoes, in a tree of its own, what was done after a version.
+// rewind undoes what was done after a version. No other goroutine may use t.
 func (t *Tree) rewind(l *Log, version uint64) {
 	seen := map[Address]bool{}
 	touched := NewBits(len(t.classes))

@@ -11,8 +11,8 @@ type Op struct {
 	// the slot.
 	ClassPlus1 int16
 
-	// What a Merger does is noted when an op is made: a join asks it of ops whose
-	// Merger is no longer the slot's, and under the lock.
+	// The properties of the Merger are noted when an op is made: a join needs
+	// them under the lock, and for ops whose Merger is no longer the slot's.
 
 	Overwrites bool // the result takes no account of the current cell
 	Shares     bool // the result shares memory with the current cell

@@ -3,8 +3,8 @@ package engine
 import "errors"
 
 // Update calls fn with a transaction: a branch that notes what is read from it.
-// What fn writes is committed as one version, unless fn returns an error. If a
-// cell that fn has read or overwritten changes meanwhile, fn runs again.
+// The writes of fn are committed as one version, unless fn returns an error. If
+// a cell that fn has read or overwritten changes meanwhile, fn runs again.
 func (b *Branch) Update(v View, fn func(tx *Branch) error) error {
 	err := b.retry(0, func() (bool, error) {
 		if err := b.Alive(); err != nil {

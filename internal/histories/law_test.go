@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a law reports cannot be seen from outside: it fails the test.
+// The report of a law cannot be seen from outside, because it fails the test.
 func TestShrink(t *testing.T) {
 	system := func(msgs []state.Message) (n int) {
 		for _, m := range msgs {

@@ -17,8 +17,9 @@ var seed = maphash.MakeSeed()
 
 // Map maps strings to pointers. The zero Map is empty. A Map must not be copied; see Share.
 //
-// One goroutine at a time may call Set, Delete or Share on a Map. Get may run beside it, and sees each
-// key as it was before or after the write. Maps that share nodes are independent of one another.
+// One goroutine at a time may call Set, Delete or Share on a Map. Get may run
+// at the same time, and sees each key as it was before or after the write. Maps
+// that share nodes are independent of one another.
 type Map[V any] struct {
 	root atomic.Pointer[node[V]]
 }

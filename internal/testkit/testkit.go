@@ -4,8 +4,8 @@ package testkit
 
 import "time"
 
-// Until waits until ready returns true. It has no deadline of its own: the -timeout
-// of go test ends a test that hangs, and prints where it waits.
+// Until waits until ready returns true. It has no deadline: the -timeout of go
+// test ends a test that hangs, and prints where it waits.
 func Until(ready func() bool) {
 	for !ready() {
 		time.Sleep(5 * time.Millisecond)

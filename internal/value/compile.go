@@ -107,7 +107,7 @@ func (c *compiler) compile(t reflect.Type) (*Plan, error) {
 	return p, nil
 }
 
-// setName sets the name of the type, unless it has one of its own.
+// setName sets the name of the type, unless it has one already.
 func (p *Plan) setName(name string) {
 	p.name = name
 	if own, ok := internal.TypeNames[p.typ]; ok {
@@ -299,9 +299,9 @@ func (c *compiler) checkEmbedded(t reflect.Type) error {
 	return err
 }
 
-// setMethods fills the plan of a type with coding methods of its own and reports
-// whether it has any. The rules are those of encoding/json: MarshalJSON goes
-// before MarshalText.
+// setMethods fills the plan of a type with coding methods and reports whether
+// it has any. The rules are those of encoding/json: MarshalJSON goes before
+// MarshalText.
 func (c *compiler) setMethods(p *Plan, t reflect.Type) (bool, error) {
 	pt := reflect.PointerTo(t)
 	writes, reads := pt.Implements(marshalerType), pt.Implements(unmarshalerType)

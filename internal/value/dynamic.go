@@ -143,7 +143,7 @@ func (d *dynamicCodec) addObject(object map[string]any, w *walk.Walk) error {
 	return nil
 }
 
-// addTyped counts and checks a value that has a plan of its own.
+// addTyped counts and checks a value whose type has a plan.
 func (d *dynamicCodec) addTyped(v reflect.Value, w *walk.Walk) error {
 	p, err := d.planOf(v.Type())
 	if err != nil {

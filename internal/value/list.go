@@ -20,7 +20,7 @@ func (l *listCodec) addSize(v reflect.Value, w *walk.Walk) error {
 	if err := w.Enter(n); err != nil {
 		return err
 	}
-	if l.elem.fixedSize > 0 { // no element needs a check of its own
+	if l.elem.fixedSize > 0 { // no element needs a separate check
 		w.Leave()
 		return w.Add(n * (l.elem.fixedSize + 1))
 	}

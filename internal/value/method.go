@@ -11,7 +11,7 @@ import (
 	"github.com/agentstate/state/internal/value/walk"
 )
 
-// methodCodec is for types with coding methods of their own.
+// methodCodec is for types with coding methods.
 type methodCodec struct {
 	typ    reflect.Type
 	name   string // in errors

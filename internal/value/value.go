@@ -41,7 +41,7 @@ func Normalise(src any, limits Limits) (any, int, error) { return dynamic.normal
 func (p *Plan) Type() reflect.Type { return p.typ }
 
 // Scalar reports whether the type is a bool, a number, a string, or a named
-// type of such a kind without coding methods of its own.
+// type of such a kind without coding methods.
 func (p *Plan) Scalar() bool { return p.scalar }
 
 // Immutable reports whether assignment is a copy: scalars, structs and arrays

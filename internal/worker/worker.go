@@ -70,7 +70,7 @@ func printLine(id int, body any) error {
 	return err
 }
 
-// Serve calls answer for each request of a [Client], in a goroutine of its own,
+// Serve calls answer for each request of a [Client], in a separate goroutine,
 // and prints what it returns. It returns when the client closes.
 func Serve[Request, Reply any](answer func(Request) Reply) error {
 	var calls sync.WaitGroup

@@ -76,7 +76,7 @@ func (ev *event) takeRest() jsontext.Object {
 
 // parts adds the parts of an event in their order. Adjacent calls become one
 // message, and so do adjacent parts that are neither calls nor results. Each
-// result becomes a message of its own.
+// result becomes a separate message.
 func (c *conversation) parts(e *entry, ev *event, parts [][]byte) error {
 	role := jsontext.Object{}.WithString("role", ev.role)
 	var output []state.Message

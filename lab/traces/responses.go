@@ -81,8 +81,8 @@ func (c *conversation) response(e *entry, o jsontext.Object) error {
 	return nil
 }
 
-// responseCall returns a call with the id that results refer to. The id of the item
-// stays in a member of its own.
+// responseCall returns a call with the id that results refer to. The id of the
+// item stays in a separate member.
 func responseCall(item jsontext.Object) []byte {
 	id, rest := loose.TakeText(item, "call_id")
 	name, rest := loose.TakeText(rest, "name")

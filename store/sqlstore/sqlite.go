@@ -118,8 +118,9 @@ func sqliteDialect(table string, writer *sql.DB) dialect {
 // setupSQLite creates the table. SQLite reports no error if it does not apply a
 // pragma, so that setupSQLite reads each one back.
 //
-// Column rev precedes v, so that a comparison of revisions does not read a large
-// value. The primary key is an index of its own: without v, its pages hold more keys.
+// Column rev precedes v, so that a comparison of revisions does not read a
+// large value. The primary key is a separate index: without v, its pages hold
+// more keys.
 func setupSQLite(ctx context.Context, db *sql.DB, table string) error {
 	for _, pragma := range []struct{ text, want string }{
 		{"pragma journal_mode = wal", "wal"},

@@ -24,8 +24,8 @@ type fault struct {
 
 var failed = regexp.MustCompile(`--- FAIL: TestFaulty/(\S+)`)
 
-// TestFaultsAreDetected runs the detecting test on each broken store. The test must
-// fail, and therefore runs in a process of its own.
+// TestFaultsAreDetected runs the detecting test on each broken store. The test
+// must fail, and therefore runs in a separate process.
 func TestFaultsAreDetected(t *testing.T) {
 	for _, fault := range faults() {
 		t.Run(strings.ReplaceAll(fault.name, " ", "_"), func(t *testing.T) {

@@ -44,8 +44,8 @@ func TestCounterDetectsFaults(t *testing.T) {
 	requireDetected(t, "races", func(address string) { storetest.Counter(t, address) }, "was counted as")
 }
 
-// requireDetected runs a test of a faulty store in a process of its own. The test must
-// fail and print the wanted texts.
+// requireDetected runs a test of a faulty store in a separate process. The test
+// must fail and print the wanted texts.
 func requireDetected(t *testing.T, fault string, run func(address string), want ...string) {
 	t.Helper()
 	const variable = "STORETEST_FAULTY"

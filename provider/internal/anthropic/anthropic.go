@@ -2,8 +2,8 @@
 //
 // An entry of the conversation has a role and content, a text or blocks. Each
 // run of blocks that are neither calls nor results becomes one text message,
-// each run of calls one message with calls, and each result a message. The first
-// message of an entry keeps the difference of the entry, and also
+// each run of calls one message with calls, and each result a message. The
+// first message of an entry keeps the difference of the entry, and
 //
 //	in      "system" for the system prompt, "messages" for a text of the
 //	        conversation whose role does not tell that it is one

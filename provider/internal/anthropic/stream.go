@@ -105,8 +105,8 @@ type streamedBlock struct {
 	input []byte // of a call, the fragments of its JSON
 }
 
-// add takes a delta. The input of a call and citations have deltas of their own.
-// In any other delta, known or not, a text continues that of the member, and
+// add takes a delta. The input of a call and citations have separate deltas. In
+// any other delta, known or not, a text continues that of the member, and
 // anything else is the member's new value.
 func (b *streamedBlock) add(delta jsontext.Object) error {
 	switch delta.String("type") {

@@ -1,10 +1,10 @@
 // Package chat is the format of OpenAI's Chat Completions, which many other
-// providers have.
+// providers offer.
 //
 // An entry of a tool becomes a result. Any other entry says something, calls
 // tools, or does both, and becomes a text message, a message with calls, or one
-// of each. What is kept is the difference of the entry, of a call and of its
-// function, and also
+// of each. A message keeps the difference of the entry, of a call and of its
+// function, and
 //
 //	kind    of a call or a result that is not of a function
 //	joined  as in package origin

@@ -78,7 +78,7 @@ func encodeParts(e *codec.Encoder, i int, role string, parts []codec.Part) []jso
 	return encoded
 }
 
-// joinParts returns parts as content, nil if there are none. A single text is a
+// joinParts returns parts as content, or nil without parts. A single text is a
 // string, which more providers accept than accept parts.
 func joinParts(parts []jsontext.Object) []byte {
 	switch len(parts) {

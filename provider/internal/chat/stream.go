@@ -161,9 +161,9 @@ type streamedCall struct {
 	*codec.Growing
 }
 
-// find returns the call of a delta, a new one if there is none. The index
-// identifies a call. Some providers send no index, and some send the same one
-// with every call: then a new id begins a call, if it comes with a name.
+// find returns the call of a delta, or a new call. The index identifies a call.
+// Some providers send no index, and some send the same one with every call:
+// then a new id begins a call, if it comes with a name.
 func (f *callFinder) find(calls *codec.Growing, delta jsontext.Object) *codec.Growing {
 	index, id := string(delta.Get("index")), delta.String("id")
 	var found *streamedCall

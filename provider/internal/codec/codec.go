@@ -17,8 +17,8 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// Depths of JSON. The messages made of a body add levels of their own, and a
-// message has at most 64.
+// Depths of JSON. The messages made of a body add levels to it, and a message
+// has at most 64.
 const (
 	BodyDepth  = 56
 	InputDepth = 56 // of arguments that are written as a string

@@ -52,9 +52,8 @@ func addArgument(args *codec.Growing, piece jsontext.Object) error {
 	return nil
 }
 
-// nodeAt returns the value at a path, a new one if there is none. It returns
-// false for a path that is not valid, and for one through or to a value of
-// another kind.
+// nodeAt returns the value at a path, or a new value. It returns false for a
+// path that is not valid, and for one through or to a value of another kind.
 func nodeAt(args *codec.Growing, path string) (*codec.Growing, bool) {
 	steps, ok := parsePath(path)
 	if !ok {

@@ -2,9 +2,9 @@
 // the Gemini API and of Vertex AI. Both take the names of members in camel case
 // and in snake case, so the spelling is kept.
 //
-// Of a content, each run of parts that say something becomes a text message,
-// each run of calls a message with calls, and each result a message. What is
-// kept is the difference of the content, and also
+// Each run of parts of a content that are neither calls nor results becomes a
+// text message, each run of calls a message with calls, and each result a
+// message. A message keeps the difference of the content, and
 //
 //	in      the place of a content that is not an element of contents
 //	bare    true for a system instruction that is its text, or null

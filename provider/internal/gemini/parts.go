@@ -8,7 +8,7 @@ import (
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
-// What a message keeps.
+// The names of the members that a message keeps.
 const (
 	keptIn     = "in"
 	keptBare   = "bare"

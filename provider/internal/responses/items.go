@@ -9,9 +9,9 @@ import (
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
-// The types of items with rules of their own. An item of type X_call with a
-// call_id calls a tool that the client runs, and an item of type X_call_output
-// answers it. The output of the search for tools has another type.
+// The types of items with special rules. An item of type X_call with a call_id
+// calls a tool that the client runs, and an item of type X_call_output answers
+// it. The output of the search for tools has another type.
 const (
 	functionCall = "function_call"
 	customCall   = "custom_tool_call"

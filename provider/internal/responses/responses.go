@@ -1,9 +1,9 @@
 // Package responses is the format of OpenAI's Responses API.
 //
-// The instructions are a text of the system, and the input is a text of the user
-// or a list of items. A message item becomes a text message, an item that calls
-// a tool which the client runs a call, and its output a result. Any other item
-// is kept whole. What is kept is the difference of the item, and also
+// The instructions are a text of the system, and the input is a text of the
+// user or a list of items. A message item becomes a text message, an item that
+// calls a tool which the client runs a call, and its output a result. Any other
+// item is kept whole. A message keeps the difference of the item, and
 //
 //	in     "instructions" for a text that is not an item
 //	input  true for a text that was the whole input
