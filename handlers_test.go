@@ -394,6 +394,28 @@ func TestHandlersOfOneFieldTakeTurns(t *testing.T) {
 	})
 }
 
+func TestValidationsOfOneFieldTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		running, most := 0, 0
+		f := &state.Field[int]{Name: "x", Validate: func(int) error {
+			running++
+			most = max(most, running)
+			time.Sleep(10 * time.Millisecond)
+			running--
+			return nil
+		}}
+		st := state.New(state.MustSchema(f))
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() { require.NoError(t, f.Set(st, i)) })
+			wg.Go(func() { require.NoError(t, st.Patch(map[string]any{"x": i})) })
+			wg.Go(func() { require.NoError(t, f.Update(st, func(n int) (int, error) { return n + 1, nil })) })
+		}
+		wg.Wait()
+		require.Equal(t, 1, most)
+	})
+}
+
 func TestATransactionWaitsASecondForAllItsTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fields := make([]*state.Field[time.Duration], 3)

@@ -36,6 +36,11 @@ func (s *State) Patch(values map[string]any) error {
 	if err := h.branch.Alive(); err != nil {
 		return err
 	}
+	releaseTurns, err := h.branch.TakeTurns(h.validated(values))
+	if err != nil {
+		return h.explain(err)
+	}
+	defer releaseTurns()
 	var errs []error
 	var ops []engine.Op
 	for _, name := range h.sortNames(maps.Keys(values)) {
@@ -49,6 +54,18 @@ func (s *State) Patch(values map[string]any) error {
 		return errors.Join(errs...)
 	}
 	return h.overwriteAll(ops)
+}
+
+// validated returns the addresses of the values that have a validation.
+func (h *handle) validated(values map[string]any) []engine.Address {
+	var addresses []engine.Address
+	for name, v := range values {
+		sp, at, err := h.toWrite("patch", name)
+		if err == nil && v != nil && sp.validate != nil {
+			addresses = append(addresses, at)
+		}
+	}
+	return addresses
 }
 
 // assignment returns the op that assigns a value to a name, validated.

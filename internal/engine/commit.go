@@ -178,7 +178,7 @@ func (b *Branch) Commit(v View, plan func(*Tree) ([]Edit, error)) error {
 // is done in the turns of the given addresses. plan is called without the lock,
 // and again if a cell that it builds on changes meanwhile.
 func (b *Branch) Transact(v View, callbacks []Address, plan func(*Tree) ([]Edit, error)) error {
-	releaseTurns, err := b.takeTurns(callbacks)
+	releaseTurns, err := b.TakeTurns(callbacks)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (b *Branch) finish(v View, tx *Branch) (bool, error) {
 		return true, nil // a transaction that has only read
 	}
 	r := newRebase(tx)
-	releaseTurns, err := b.takeTurns(r.callbacks())
+	releaseTurns, err := b.TakeTurns(r.callbacks())
 	if err != nil {
 		return false, err
 	}

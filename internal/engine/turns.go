@@ -72,10 +72,10 @@ func (b *Branch) releaseTurn(a Address) {
 	b.turns[a] = queue[1:]
 }
 
-// takeTurns takes the turns of several addresses, in their order: writers that
+// TakeTurns takes the turns of several addresses, in their order: writers that
 // need some of the same turns do not wait for each other in a circle. All waits
 // together take at most MaxWait.
-func (b *Branch) takeTurns(addresses []Address) (release func(), err error) {
+func (b *Branch) TakeTurns(addresses []Address) (release func(), err error) {
 	addresses = slices.Clone(addresses)
 	slices.SortFunc(addresses, Address.compare)
 	addresses = slices.Compact(addresses)
