@@ -103,8 +103,8 @@ func (r aclRole) among(agents []string) bool {
 	return true
 }
 
-// aclReads are the doors that give a value, or say that there is one. They
-// report whether they did, and the error if the door has one.
+// aclReads are the accessors that give a value, or say that there is one. They
+// report whether they did, and the error if the accessor has one.
 var aclReads = []struct {
 	name  string
 	loud  bool // says ErrDenied instead of behaving as if the field was unset
@@ -121,7 +121,7 @@ var aclReads = []struct {
 	{"KV.Get", false, func(st *state.State, f *state.Field[[]string]) (bool, error) {
 		v, ok := st.KV().Get(f.Name)
 		if !ok && v != nil {
-			return true, errors.New("a value although there is none")
+			return true, errors.New("an unset field has a value")
 		}
 		return ok, nil
 	}},
@@ -198,7 +198,7 @@ var aclReads = []struct {
 	}},
 }
 
-// aclWrites are the doors that write a value.
+// aclWrites are the accessors that write a value.
 var aclWrites = []struct {
 	name   string
 	writes func(st *state.State, f *state.Field[[]string]) error
@@ -240,15 +240,15 @@ var aclWrites = []struct {
 	}},
 }
 
-func TestACLEveryDoorKeepsTheScopes(t *testing.T) {
+func TestACLEveryAccessorKeepsTheScopes(t *testing.T) {
 	for _, role := range aclRoles {
 		for _, f := range aclFields {
-			for _, door := range aclReads {
-				t.Run(role.name+"/"+f.field.Name+"/"+door.name, func(t *testing.T) {
+			for _, accessor := range aclReads {
+				t.Run(role.name+"/"+f.field.Name+"/"+accessor.name, func(t *testing.T) {
 					st := role.of(aclState(t))
-					got, err := door.reads(st, f.field)
+					got, err := accessor.reads(st, f.field)
 					require.Equal(t, role.among(f.readers), got)
-					if got || !door.loud {
+					if got || !accessor.loud {
 						require.NoError(t, err)
 						return
 					}
@@ -258,11 +258,11 @@ func TestACLEveryDoorKeepsTheScopes(t *testing.T) {
 					require.Equal(t, st.Agent(), denied.Agent)
 				})
 			}
-			for _, door := range aclWrites {
-				t.Run(role.name+"/"+f.field.Name+"/"+door.name, func(t *testing.T) {
+			for _, accessor := range aclWrites {
+				t.Run(role.name+"/"+f.field.Name+"/"+accessor.name, func(t *testing.T) {
 					st := aclState(t)
 					before, version := aclExport(t, st), st.Version()
-					err := door.writes(role.of(st), f.field)
+					err := accessor.writes(role.of(st), f.field)
 					if role.among(f.writers) {
 						require.NoError(t, err)
 						require.Equal(t, version+1, st.Version())
@@ -635,7 +635,7 @@ func TestACLRedactMasksOnlyWhatTheHandleMayRead(t *testing.T) {
 	require.Equal(t, "pay with [SECRET] now", st.Redact(text))
 	require.Equal(t, "pay with [SECRET] now", st.As("ann").Redact(text))
 	for _, agent := range []string{"ben", "mallory", ""} {
-		require.Equal(t, text, st.As(agent).Redact(text), "or Redact would tell who guesses")
+		require.Equal(t, text, st.As(agent).Redact(text), "otherwise Redact would confirm a guess")
 		require.Equal(t, text, st.As("ann").As(agent).Redact(text))
 	}
 }
@@ -858,7 +858,7 @@ func TestACLABoundHandleJoinsOnlyWritesItCouldHaveMade(t *testing.T) {
 	}{
 		{"host joins anything", set(private), nil, nil, false},
 		{"host joins what an agent holds", set(private), nil, []string{"ann"}, false},
-		{"the owner joins what the host wrote to his field", set(private), []string{"ann"}, []string{"ann"}, false},
+		{"the owner joins what the host wrote to the owner's field", set(private), []string{"ann"}, []string{"ann"}, false},
 		{"a wider handle is refused", set(public), []string{"ann"}, nil, true},
 		{"a narrower handle is fine", set(public), []string{"ann"}, []string{"ann", "cyd"}, false},
 		{"other rights are refused", set(public), []string{"ann"}, []string{"ben"}, true},
@@ -967,7 +967,7 @@ func (w *aclWalk) check(st *state.State, as []string) {
 		if kv.Has(name) != role.among(f.readers) || f.field.Has(st) != role.among(f.readers) {
 			require.Failf(w.t, "reads", "seed %d, %q: %s", w.seed, as, name)
 		}
-		// A value that does not fit tells who may write without writing.
+		// A value that does not fit tests the right to write, without writing.
 		err := kv.Set(name, 3.5)
 		if errors.Is(err, state.ErrDenied) == role.among(f.writers) || err == nil {
 			require.Failf(w.t, "writes", "seed %d, %q: %s: %v", w.seed, as, name, err)

@@ -226,7 +226,7 @@ func benchAppend(b *testing.B) {
 		one := newDocument(0)
 		b.ReportAllocs()
 		for b.Loop() {
-			// What isolation costs with values that are copied whole: a copy
+			// This is the cost of isolation if values are copied whole: a copy
 			// out, the append, a copy in.
 			m.set("documents", append(cloneDocuments(cloneDocuments(docs)), one.clone()))
 		}

@@ -396,7 +396,7 @@ func TestConcurrencyShowsWholeVersions(t *testing.T) {
 	}
 }
 
-// What a Join makes depends on the order of its arguments, not on who was first.
+// The result of a Join depends on the order of its arguments, not on timing.
 func TestConcurrencyJoinDoesNotDependOnTiming(t *testing.T) {
 	run := func(seed uint64) string {
 		st := state.New(concSchema)
@@ -438,7 +438,7 @@ func TestConcurrencyJoinDoesNotDependOnTiming(t *testing.T) {
 	}
 }
 
-// A branch can be joined once, also when many try at once.
+// A branch can be joined once, even if many goroutines try at the same time.
 func TestConcurrencyJoinsABranchOnce(t *testing.T) {
 	for range 200 {
 		st := state.New(concSchema)
@@ -566,7 +566,7 @@ func TestConcurrencyWatchOutlivesAJoinThatFails(t *testing.T) {
 	})
 }
 
-// What Revert finds as it should be is part of what it decides.
+// A value that Revert leaves as it is is one of the reads that it depends on.
 func TestConcurrencyRevertInUpdateRunsAgain(t *testing.T) {
 	st := state.New(concSchema)
 	require.NoError(t, concFirst.Set(st, 1))
@@ -833,8 +833,8 @@ func (l concLoud) MarshalJSON() ([]byte, error) {
 
 func (l *concLoud) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &l.N) }
 
-// A handler or a Validate may call everything but a write of its own field, which
-// fails after a second.
+// A handler or a Validate may call everything but a write of the same field,
+// which fails after a second.
 func TestConcurrencyCallFromHandler(t *testing.T) {
 	var call func()
 	wild := &state.Field[string]{Name: "wild", Handler: state.NewHandler("wild", func(_ string, _ bool, upd string) (string, error) {
@@ -906,7 +906,7 @@ func TestConcurrencyCallFromHandler(t *testing.T) {
 	}
 }
 
-// While a handler takes its time, nobody else has to wait.
+// A slow handler delays no other caller.
 func TestConcurrencyHandlerHoldsNoLock(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	slow := &state.Field[int]{Name: "slow", Handler: state.NewHandler("slow", func(cur int, _ bool, upd int) (int, error) {

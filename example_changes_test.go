@@ -73,7 +73,7 @@ func ExampleState_At() {
 	// state: version 99: no value true
 }
 
-// What a run did is written down as effects, which are plain data.
+// Effects record the changes of a run as plain data.
 func ExampleState_Effects() {
 	title := &state.Field[string]{Name: "title"}
 	notes := &state.Field[[]string]{Name: "notes"}

@@ -140,7 +140,7 @@ func importForm(schema *Schema, in *form.State) (*State, error) {
 	return s, nil
 }
 
-// load fills the empty branch of a handle that nobody else has seen.
+// load fills the empty branch of a handle that no caller has seen.
 func (h *handle) load(in *form.State) error {
 	l := engine.NewLoader(h.branch, in.Version)
 	st, conversation, err := importResults(in, h.schema.limits.Results)

@@ -130,7 +130,7 @@ func TestJoinMergesOverwritesOrConflictsPerField(t *testing.T) {
 		{"an Update and an equal Replace", both, joinNothing, joinReplace(joinSum, 2), joinUpdate(joinSum, 2), []string{"sum"}, nil},
 		{"a parent's Update and an equal Replace", both, joinUpdate(joinSum, 2), joinReplace(joinSum, 2), joinNothing, []string{"sum"}, nil},
 		{"a parent's Replace and an equal Update", both, joinReplace(joinSum, 2), joinUpdate(joinSum, 2), joinNothing, []string{"sum"}, nil},
-		{"a Replace after the Update is none", both, joinReplace(joinSum, 2), joinDo(joinUpdate(joinSum, 9), joinReplace(joinSum, 2)), joinNothing, nil, map[string]any{"sum": 2}},
+		{"a Replace after the Update cancels it", both, joinReplace(joinSum, 2), joinDo(joinUpdate(joinSum, 9), joinReplace(joinSum, 2)), joinNothing, nil, map[string]any{"sum": 2}},
 		{"a read-modify-write in a transaction", both, joinNothing,
 			func(st *state.State) error {
 				return st.Update(func(tx *state.State) error { return joinSum.Replace(tx, joinSum.Or(tx, 0)+1) })
@@ -302,7 +302,7 @@ func TestGrandchildrenJoinFirst(t *testing.T) {
 	require.Error(t, st.Join(late))
 }
 
-// What a grandchild overwrote is an overwrite of its parent's.
+// An overwrite by a grandchild counts as an overwrite by its parent.
 func TestAnOverwriteOfAGrandchildConflictsAboveToo(t *testing.T) {
 	for name, tt := range map[string]struct {
 		grand    joinStep

@@ -223,7 +223,7 @@ func (hs *History) Pop() (InferenceResult, bool, error) {
 	found := false
 	form := h.schema.history
 	err := h.branch.Transact(h.view(), nil, func(t *engine.Tree) ([]engine.Edit, error) {
-		h.branch.Get(form.address()) // what is popped depends on what is there
+		h.branch.Get(form.address()) // the popped result depends on the current ones
 		from := t.Get(form.address())
 		st := stackOf(from)
 		if found = st.len() > 0; !found {

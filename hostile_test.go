@@ -82,7 +82,7 @@ func hostileValues() map[string]any {
 		"1e400": json.Number("1e400"), "no number": json.Number("1_000"), "an endless exponent": json.Number("1e999999999999999999999"),
 		"invalid UTF-8": "a\xffb", "an invalid key": map[string]any{"a\xff": 1}, "half a surrogate": string([]byte{0xed, 0xa0, 0x80}), "invalid UTF-8 inside": []string{"a", "\xc0\x80"},
 		"a chan": make(chan int), "a func": func() {}, "a chan inside": []any{map[string]any{"x": make(chan int)}}, "a complex": complex(1, 2),
-		"64 MiB": strings.Repeat("x", 64<<20), "64 MiB in parts": slices.Repeat([]string{strings.Repeat("x", 1<<20)}, 64), "64 Mi elements": make([]bool, 64<<20), "raw that is no JSON": json.RawMessage(`{"a":`),
+		"64 MiB": strings.Repeat("x", 64<<20), "64 MiB in parts": slices.Repeat([]string{strings.Repeat("x", 1<<20)}, 64), "64 Mi elements": make([]bool, 64<<20), "raw that is not JSON": json.RawMessage(`{"a":`),
 		"raw with a double key": json.RawMessage(`{"a":1,"a":2}`), "raw with half a surrogate": json.RawMessage(`"\ud800"`), "raw of depth 100 000": json.RawMessage(strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)),
 		"a method that panics": hostilePanic{}, "a method that lies": hostileLiar{},
 	}
@@ -104,7 +104,7 @@ func TestHostileValuesAreTypedErrorsAndChangeNothing(t *testing.T) {
 	for name, v := range hostileValues() {
 		t.Run(name, func(t *testing.T) {
 			ruleUnchanged(t, st, func() {
-				for door, write := range map[string]func() error{
+				for access, write := range map[string]func() error{
 					"Field.Set":     func() error { return anything.Set(st, v) },
 					"Field.Update":  func() error { return anything.Update(st, func(any) (any, error) { return v, nil }) },
 					"list element":  func() error { return list.Set(st, []any{v}) },
@@ -123,11 +123,11 @@ func TestHostileValuesAreTypedErrorsAndChangeNothing(t *testing.T) {
 				} {
 					var err error
 					allocated := hostileAllocated(func() { err = write() })
-					require.Error(t, err, door)
-					require.True(t, hostileTyped(err), "%s: %T %v", door, err, err)
-					require.Less(t, len(err.Error()), 2000, door)
-					require.NotContains(t, err.Error(), "hunter2!", door)
-					require.Less(t, allocated, uint64(64<<20), "%s: bounded memory", door)
+					require.Error(t, err, access)
+					require.True(t, hostileTyped(err), "%s: %T %v", access, err, err)
+					require.Less(t, len(err.Error()), 2000, access)
+					require.NotContains(t, err.Error(), "hunter2!", access)
+					require.Less(t, allocated, uint64(64<<20), "%s: bounded memory", access)
 				}
 			})
 		})
@@ -267,7 +267,7 @@ func TestHostileTextsAreRefusedByEveryDecoder(t *testing.T) {
 	}
 }
 
-// Keys that differ in case only are different keys, also in structs.
+// Keys that differ only in case are different keys, in structs as well.
 func TestCaseDifferingKeysAreNeverFolded(t *testing.T) {
 	type role struct {
 		Role string `json:"role"`
@@ -416,7 +416,7 @@ func FuzzName(f *testing.F) {
 		}
 		err := st.KV().Set(name, name)
 		_, schemaErr := state.NewSchema(&state.Field[int]{Name: name})
-		require.Equal(t, err == nil || !utf8.ValidString(name), schemaErr == nil || !utf8.ValidString(name), "both doors know the same names")
+		require.Equal(t, err == nil || !utf8.ValidString(name), schemaErr == nil || !utf8.ValidString(name), "both accept the same names")
 		if err != nil {
 			require.True(t, hostileTyped(err), "%v", err)
 			require.Zero(t, st.Version())

@@ -13,8 +13,8 @@ import (
 	"github.com/agentstate/state/internal/effort/property"
 )
 
-// The tests of this file prove that values are isolated: nobody can change the
-// content of a State through a value that was given to it or got from it.
+// The tests of this file prove that values are isolated: no caller can change
+// the content of a State through a value that was given to it or got from it.
 
 type isoInner struct {
 	Tags []string          `json:"tags"`
@@ -140,9 +140,9 @@ func TestSpoilReachesEverything(t *testing.T) {
 	require.Equal(t, "spoilt", list[0])
 }
 
-// isoDoors writes v through every door that takes a T and spoils it, then reads
-// through every door and spoils what came out.
-func isoDoors[T any](t *testing.T, handler state.Handler[T], make func() T) {
+// isoAccessors writes v through every accessor that takes a T and spoils it, then reads
+// through every accessor and spoils what came out.
+func isoAccessors[T any](t *testing.T, handler state.Handler[T], make func() T) {
 	t.Run(fmt.Sprintf("%T %s", make(), handler.Name()), func(t *testing.T) {
 		own := state.NewHandler("spoiler", func(current T, _ bool, update T) (T, error) {
 			result := make()
@@ -186,7 +186,7 @@ func isoDoors[T any](t *testing.T, handler state.Handler[T], make func() T) {
 			st := state.New(schema)
 			require.NoError(t, f.Set(st, make()))
 			require.NoError(t, plain.Set(st, make()))
-			// The same by values that nobody spoils.
+			// The twin gets equal values, which are not spoilt.
 			twin, err := state.Import(schema, []byte(ruleExport(t, st)))
 			require.NoError(t, err)
 			require.NoError(t, write(twin, make()), name)
@@ -233,32 +233,32 @@ func isoDoors[T any](t *testing.T, handler state.Handler[T], make func() T) {
 	})
 }
 
-var kept []any // what the own handler of isoDoors has seen and returned
+var kept []any // what the own handler of isoAccessors has seen and returned
 
 func TestWhatGoesInIsCopiedAndWhatComesOutIsACopy(t *testing.T) {
 	three := func() *int { n := 3; return &n }
-	isoDoors(t, state.Handler[[]string]{}, func() []string { return append(make([]string, 0, 10), "a", "b") })
-	isoDoors(t, state.Union[[]string](), func() []string { return []string{"a", "b"} })
-	isoDoors(t, state.KeepLast[[]string](1), func() []string { return []string{"a", "b"} })
-	isoDoors(t, state.LastWins[[]string](), func() []string { return []string{"a", "b"} })
-	isoDoors(t, state.FirstWins[[]string](), func() []string { return []string{"a", "b"} })
-	isoDoors(t, state.UnionBy[[]isoInner](func(v isoInner) string { return v.Tags[0] }), func() []isoInner { return []isoInner{isoInnerOf("a")} })
-	isoDoors(t, state.MergeByID[[]*isoInnerMost](func(v *isoInnerMost) string { return v.Names[0] }), func() []*isoInnerMost { return []*isoInnerMost{{[]string{"a"}}} })
-	isoDoors(t, state.Handler[[]isoInner]{}, func() []isoInner { return append(make([]isoInner, 0, 4), isoInnerOf("a")) })
-	isoDoors(t, state.Union[[]isoInner](), func() []isoInner { return []isoInner{isoInnerOf("a")} })
-	isoDoors(t, state.KeepLast[[]isoInner](1), func() []isoInner { return []isoInner{isoInnerOf("a")} })
-	isoDoors(t, state.Handler[isoInner]{}, func() isoInner { return isoInnerOf("a") })
-	isoDoors(t, state.Handler[*isoInner]{}, func() *isoInner { v := isoInnerOf("a"); return &v })
-	isoDoors(t, state.MergeMap[map[string]isoInner](), func() map[string]isoInner { return map[string]isoInner{"a": isoInnerOf("a")} })
-	isoDoors(t, state.Handler[map[string]any]{}, func() map[string]any { return map[string]any{"a": []any{map[string]any{"b": "c"}}} })
-	isoDoors(t, state.Handler[any]{}, func() any { return []any{map[string]any{"b": []any{"c"}}} })
-	isoDoors(t, state.Handler[any]{}, func() any { return isoInnerOf("a") })
-	isoDoors(t, state.Handler[[]any]{}, func() []any { return []any{[]any{"a"}, map[string]any{"b": "c"}} })
-	isoDoors(t, state.Handler[[][]string]{}, func() [][]string { return [][]string{{"a"}, {"b"}} })
-	isoDoors(t, state.Handler[[]byte]{}, func() []byte { return []byte("bytes") })
-	isoDoors(t, state.Handler[[2][]string]{}, func() [2][]string { return [2][]string{{"a"}, {"b"}} })
-	isoDoors(t, state.Handler[*int]{}, three)
-	isoDoors(t, state.Handler[[]*int]{}, func() []*int { return []*int{three(), three()} })
+	isoAccessors(t, state.Handler[[]string]{}, func() []string { return append(make([]string, 0, 10), "a", "b") })
+	isoAccessors(t, state.Union[[]string](), func() []string { return []string{"a", "b"} })
+	isoAccessors(t, state.KeepLast[[]string](1), func() []string { return []string{"a", "b"} })
+	isoAccessors(t, state.LastWins[[]string](), func() []string { return []string{"a", "b"} })
+	isoAccessors(t, state.FirstWins[[]string](), func() []string { return []string{"a", "b"} })
+	isoAccessors(t, state.UnionBy[[]isoInner](func(v isoInner) string { return v.Tags[0] }), func() []isoInner { return []isoInner{isoInnerOf("a")} })
+	isoAccessors(t, state.MergeByID[[]*isoInnerMost](func(v *isoInnerMost) string { return v.Names[0] }), func() []*isoInnerMost { return []*isoInnerMost{{[]string{"a"}}} })
+	isoAccessors(t, state.Handler[[]isoInner]{}, func() []isoInner { return append(make([]isoInner, 0, 4), isoInnerOf("a")) })
+	isoAccessors(t, state.Union[[]isoInner](), func() []isoInner { return []isoInner{isoInnerOf("a")} })
+	isoAccessors(t, state.KeepLast[[]isoInner](1), func() []isoInner { return []isoInner{isoInnerOf("a")} })
+	isoAccessors(t, state.Handler[isoInner]{}, func() isoInner { return isoInnerOf("a") })
+	isoAccessors(t, state.Handler[*isoInner]{}, func() *isoInner { v := isoInnerOf("a"); return &v })
+	isoAccessors(t, state.MergeMap[map[string]isoInner](), func() map[string]isoInner { return map[string]isoInner{"a": isoInnerOf("a")} })
+	isoAccessors(t, state.Handler[map[string]any]{}, func() map[string]any { return map[string]any{"a": []any{map[string]any{"b": "c"}}} })
+	isoAccessors(t, state.Handler[any]{}, func() any { return []any{map[string]any{"b": []any{"c"}}} })
+	isoAccessors(t, state.Handler[any]{}, func() any { return isoInnerOf("a") })
+	isoAccessors(t, state.Handler[[]any]{}, func() []any { return []any{[]any{"a"}, map[string]any{"b": "c"}} })
+	isoAccessors(t, state.Handler[[][]string]{}, func() [][]string { return [][]string{{"a"}, {"b"}} })
+	isoAccessors(t, state.Handler[[]byte]{}, func() []byte { return []byte("bytes") })
+	isoAccessors(t, state.Handler[[2][]string]{}, func() [2][]string { return [2][]string{{"a"}, {"b"}} })
+	isoAccessors(t, state.Handler[*int]{}, three)
+	isoAccessors(t, state.Handler[[]*int]{}, func() []*int { return []*int{three(), three()} })
 }
 
 func TestATypeWithItsOwnTextIsCopiedToo(t *testing.T) {

@@ -53,7 +53,7 @@ var spyFields = []spyField{
 	spyOf("int", []string{}, &state.Field[int]{Name: "run", Ephemeral: true}),
 }
 
-// spyOp is one operation. It is drawn before the program runs; only the values
+// spyOp is one operation. It is drawn before the program runs. Only the values
 // of fields that the observer cannot read are drawn while it runs.
 type spyOp struct {
 	kind   string
@@ -334,7 +334,7 @@ func (p *spyProgram) draw(rng *rand.Rand, within *spyOp, depth int) spyOp {
 		op.kind = "patch"
 	}
 	if p.presence && slices.Contains([]string{"join", "pop", "reset"}, op.kind) {
-		op.kind = "set" // how these end depends on what is there, for whoever sees it
+		op.kind = "set" // their outcome depends on the content that the actor sees
 	}
 	switch {
 	case within != nil:
@@ -403,7 +403,7 @@ func TestACLWhatAnAgentObservesDoesNotDependOnWhatItCannotRead(t *testing.T) {
 		p := spyDraw(rand.New(rand.NewPCG(seed, 3)))
 		a, b := p.run(t, 2*seed), p.run(t, 2*seed+1)
 		if !slices.Equal(a.done, b.done) {
-			// The limits of a writer who sees more may be met in one run only.
+			// A writer that sees more may reach its limits in one run only.
 			require.True(t, p.presence, "program %d: other operations succeed", seed)
 			incomparable++
 			continue

@@ -76,7 +76,7 @@ func TestNewSchemaFindsEachMistake(t *testing.T) {
 		{"reader outside the team", []state.Part{team, &state.Field[int]{Name: "x", Read: state.Only("a", "z")}}, `"x": agent "z" is not in the team`},
 		{"writer outside the team", []state.Part{team, &state.Field[int]{Name: "x", Read: state.Public, Write: state.Only("z")}}, `"x": agent "z" is not in the team`},
 		{"Write wider than Read", []state.Part{team, &state.Field[int]{Name: "x", Write: state.Public}}, `"x": agent "a" may write but not read it`},
-		{"Write beside Read", []state.Part{team, &state.Field[int]{Name: "x", Read: state.Only("b"), Write: state.Only("c")}}, `"x": agent "c" may write but not read it`},
+		{"Write outside Read", []state.Part{team, &state.Field[int]{Name: "x", Read: state.Only("b"), Write: state.Only("c")}}, `"x": agent "c" may write but not read it`},
 		{"agent below two", []state.Part{state.Team{"a": {"x"}, "b": {"x"}}}, `agent "x" is below "a" and "b"`},
 		{"agent below itself", []state.Part{state.Team{"a": {"b"}, "b": {"a"}}}, `agent "a" is below itself`},
 		{"agent without a name", []state.Part{state.Team{"": nil}}, `team: `},
@@ -447,12 +447,12 @@ func TestByNameAValueIsConvertedWhenNothingIsLost(t *testing.T) {
 		if _, ok := tt.field.(*state.Field[[]state.Message]); ok {
 			name = "messages"
 		}
-		for door, set := range map[string]func(*state.State) error{
+		for access, set := range map[string]func(*state.State) error{
 			"Set":     func(st *state.State) error { return st.KV().Set(name, tt.in) },
 			"Replace": func(st *state.State) error { return st.KV().Replace(name, tt.in) },
 			"Patch":   func(st *state.State) error { return st.Patch(map[string]any{name: tt.in}) },
 		} {
-			what := fmt.Sprintf("%s of %T(%v) into %T", door, tt.in, tt.in, tt.field)
+			what := fmt.Sprintf("%s of %T(%v) into %T", access, tt.in, tt.in, tt.field)
 			st := state.New(state.MustSchema(tt.field))
 			err := set(st)
 			got, set := st.KV().Get(name)
@@ -504,14 +504,14 @@ func TestUndeclaredValuesAreNormalisedWhenWrittenSoThatLiveEqualsReloaded(t *tes
 		{json.RawMessage(`[null]`), []any{nil}},
 		{[]any{map[string]any{"a": []any{int8(1)}}}, []any{map[string]any{"a": []any{int64(1)}}}},
 	} {
-		for door, st := range map[string]*state.State{"undeclared": state.New(nil), "any field": state.New(state.MustSchema(&state.Field[any]{Name: "x"}))} {
-			what := fmt.Sprintf("%s: %T(%v)", door, tt.in, tt.in)
+		for access, st := range map[string]*state.State{"undeclared": state.New(nil), "any field": state.New(state.MustSchema(&state.Field[any]{Name: "x"}))} {
+			what := fmt.Sprintf("%s: %T(%v)", access, tt.in, tt.in)
 			require.NoError(t, st.KV().Set("x", tt.in), what)
 			got, ok := st.KV().Get("x")
 			require.True(t, ok)
 			require.Equal(t, tt.want, got, what)
 			var schema *state.Schema
-			if door == "any field" {
+			if access == "any field" {
 				schema = state.MustSchema(&state.Field[any]{Name: "x"})
 			}
 			back, err := state.Import(schema, []byte(ruleExport(t, st)))

@@ -563,7 +563,7 @@ func TestSecretExportHoldsItAndMarshalJSONDoesNot(t *testing.T) {
 	}
 }
 
-// What cannot be imported is not quoted.
+// An error of Import does not quote the data.
 func TestSecretIsNotInTheErrorsOfImport(t *testing.T) {
 	const s = "sk-live-99887766"
 	v := newVault(t)
@@ -607,8 +607,7 @@ func TestSecretIsNotInTheErrorsOfImport(t *testing.T) {
 	}
 }
 
-// The journal never holds a secret: who looks back, or goes back, finds the
-// present one.
+// The journal never holds a secret: At and Revert find the present value.
 func TestSecretIsLeftAsItIsByRevert(t *testing.T) {
 	v := newVault(t)
 	st := state.New(v.schema)
@@ -716,7 +715,7 @@ func TestSecretUnderSixBytesIsRedactedAsAWholeTokenOnly(t *testing.T) {
 		{"pässe", "xpässex", "x[SECRET]x"},       // 6 bytes
 		{"12345", "x12345x", "x12345x"},          // 5 bytes
 		{"123456", "x123456x", "x[SECRET]x"},     // 6 bytes
-		{"é", "é né", "[SECRET] né"},             // letters beside it are any letters
+		{"é", "é né", "[SECRET] né"},             // any letters may be next to it
 		{"", "nothing is set", "nothing is set"}, // the empty secret
 	} {
 		f := &state.Field[string]{Name: "f", Secret: true}

@@ -413,7 +413,8 @@ func TestNilAndZeroStateAreAnEmptySnapshot(t *testing.T) {
 }
 
 func TestVetReportsCopiesOfStateAndField(t *testing.T) {
-	// What go vet's copylocks looks for: somewhere inside, *T has Lock and Unlock.
+	// The copylocks check of go vet looks for a type inside T whose pointer has
+	// Lock and Unlock.
 	var locks func(reflect.Type) bool
 	locks = func(typ reflect.Type) bool {
 		_, lock := reflect.PointerTo(typ).MethodByName("Lock")
@@ -447,7 +448,7 @@ func TestContextCarriesTheHandleWithItsRights(t *testing.T) {
 	_, ok = state.FromContext(context.Background())
 	require.False(t, ok)
 	_, ok = state.FromContext(state.NewContext(context.Background(), nil))
-	require.False(t, ok, "a nil State is none")
+	require.False(t, ok, "a nil State does not count")
 }
 
 type ruleNamed string

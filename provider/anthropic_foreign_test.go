@@ -41,7 +41,7 @@ func TestAnthropicEncodesOthers(t *testing.T) {
 		{"a text that belongs to the results before it", `[{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"a","name":"f"},"content":{"output":"1"},"gemini":{}},
 			{"type":"text","role":"user","content":[{"type":"text","text":"so?"}],"gemini":{"joined":true}}]`,
 			``, `[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"{\"output\":\"1\"}"},{"type":"text","text":"so?"}]}]`, nil},
-		{"input that is no object", `[{"type":"tool_call","role":"agent","tools":[{"type":"tool","id":"a","name":"f","input":"{\"k"},{"type":"tool","id":"b","name":"f","input":[1.0]},{"type":"tool","id":"c","name":"f","input":null}]}]`,
+		{"input that is not an object", `[{"type":"tool_call","role":"agent","tools":[{"type":"tool","id":"a","name":"f","input":"{\"k"},{"type":"tool","id":"b","name":"f","input":[1.0]},{"type":"tool","id":"c","name":"f","input":null}]}]`,
 			``, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"arguments":"{\"k"}},{"type":"tool_use","id":"b","name":"f","input":{"arguments":[1.0]}},{"type":"tool_use","id":"c","name":"f","input":{}}]}]`, nil},
 		{"results are one entry, and text is another", `[{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"a","name":"f"},"content":"299.0","is_error":true},
 			{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"b","name":"f"},"content":1.50,"is_error":"no"},

@@ -21,8 +21,8 @@ func requireDecodable(t *testing.T, msgs []state.Message) {
 	}
 }
 
-// The messages of the deepest body that a format accepts are not too deep, though
-// messages add levels of their own.
+// The messages of the deepest body that a format accepts are not too deep,
+// although messages add levels.
 func TestMessagesOfDeepBodies(t *testing.T) {
 	for _, c := range []struct {
 		format *provider.Format

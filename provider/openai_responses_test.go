@@ -188,7 +188,7 @@ func TestResponsesFromOthers(t *testing.T) {
 			{"type":"function_call_output","call_id":"c","output":""},{"type":"function_call_output","call_id":"c","output":""},{"type":"function_call_output","call_id":"c","output":"[]"},
 			{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"https://i"}]},
 			{"type":"function_call_output","call_id":"c","output":"[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"tool_reference\"}]"},{"type":"function_call_output","call_id":"c","output":"failed"}]`, nil},
-		{"results of its own calls", []state.Message{state.ToolResult(shell, `"a"`), state.ToolError(shell, "b"), state.ToolResult(shell, `[{"stdout":"c"}]`), state.ToolResult(patch, `"d"`), state.ToolError(patch, "e"),
+		{"results of calls of the same format", []state.Message{state.ToolResult(shell, `"a"`), state.ToolError(shell, "b"), state.ToolResult(shell, `[{"stdout":"c"}]`), state.ToolResult(patch, `"d"`), state.ToolError(patch, "e"),
 			state.ToolResult(search, `[{"name":"f"}]`), state.ToolError(search, "g"), state.ToolResult(custom, `{"h":1}`)},
 			`[{"type":"shell_call_output","call_id":"s","output":[{"stdout":"a","stderr":"","outcome":{"type":"exit","exit_code":0}}]},{"type":"shell_call_output","call_id":"s","output":[{"stdout":"","stderr":"b","outcome":{"type":"exit","exit_code":1}}]},
 			{"type":"shell_call_output","call_id":"s","output":[{"stdout":"c"}]},{"type":"apply_patch_call_output","call_id":"p","output":"d","status":"completed"},{"type":"apply_patch_call_output","call_id":"p","output":"e","status":"failed"},

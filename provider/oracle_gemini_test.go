@@ -68,7 +68,7 @@ func refusedByGemini(body jsonObject, _ bool) error {
 			return err
 		}
 	}
-	// Contents of one role in a row are one turn.
+	// Consecutive contents of one role are one turn.
 	var waiting, called []jsonObject // the calls of the model's turn before, and of this one
 	before, talked := "", false      // the role of the content before; whether the user's turn has more than responses
 	for i, content := range contents {
@@ -95,7 +95,7 @@ func refusedByGemini(body jsonObject, _ bool) error {
 		case role == "user" && len(calls) > 0 || role == "model" && len(responses) > 0:
 			return breaks(i, "shape", "calls are the model's, responses the user's")
 		case len(responses) > 0 && (others > 0 || talked):
-			return breaks(i, "not-adjacent", "function responses come before anything else, in contents of their own")
+			return breaks(i, "not-adjacent", "function responses come before anything else, in separate contents")
 		}
 		before, talked = role, talked || others > 0
 		called = append(called, calls...)

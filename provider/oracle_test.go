@@ -248,7 +248,7 @@ func refusedByOpenAIResponses(body jsonObject, continued bool) error {
 	return nil
 }
 
-// anthropicTurn is what one side says in a row; the API merges its entries.
+// anthropicTurn is a sequence of entries of one side, which the API merges.
 type anthropicTurn struct {
 	at     int
 	role   string

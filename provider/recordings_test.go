@@ -125,8 +125,8 @@ func events(t *testing.T, f file) [][]byte {
 	return found
 }
 
-// eventOf returns the data of an event: what is no object was recorded as the
-// text of a string.
+// eventOf returns the data of an event. Data that is not an object was recorded
+// as the text of a string.
 func eventOf(t *testing.T, recorded []byte) []byte {
 	t.Helper()
 	if len(recorded) == 0 || recorded[0] != '"' {

@@ -16,9 +16,9 @@ func checkAnthropic(c *checker) {
 }
 
 // checkMiddleSystems demands that system messages are at the beginning: "role
-// 'system' is not supported on this model" (claude-code#61412). Models that support
-// it demand a user turn in front of it (pydantic-ai#6765), and accept several
-// system messages in a row.
+// 'system' is not supported on this model" (claude-code#61412). Models that
+// support it demand a user turn in front of it (pydantic-ai#6765), and accept
+// several consecutive system messages.
 func (c *checker) checkMiddleSystems() {
 	prompt := c.systemPromptLength()
 	afterUser := false

@@ -215,8 +215,8 @@ func TestCheckServerTools(t *testing.T) {
 		want string
 	}{
 		{"a call and its result", []string{user, serverUse, serverResult, say}, ""},
-		{"a call that goes on", []string{user, serverUse}, ""},
-		{"with calls of its own", []string{user, serverUse, callByServer, resultOfIt}, ""},
+		{"a call that continues", []string{user, serverUse}, ""},
+		{"with calls by the server", []string{user, serverUse, callByServer, resultOfIt}, ""},
 		{"a call that was given up", []string{user, serverUse, user}, "1:server-tool"},
 		{"a result later", []string{user, serverUse, user, serverResult}, ""},
 		{"a result without call", []string{user, serverResult, say}, "1:server-tool"},

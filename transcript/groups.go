@@ -220,7 +220,7 @@ func (f forest) groups() [][]int {
 		}
 	}
 	groups, room := make([][]int, 0, n), make([]int, len(f))
-	numbers := sizes // once a root has its group, its size is not needed any more
+	numbers := sizes // once a root has its group, its size is no longer needed
 	for i := range f {
 		root := f.root(i)
 		if root == i {

@@ -216,7 +216,7 @@ message 0: not-adjacent: no longer in one entry with the message before it`,
 			`message 3: not-adjacent: no longer in one entry with the message before it`,
 		},
 		{
-			"results that were of one content with others are of their own", transcript.Gemini, transcript.PolicyDrop,
+			"results that were in one content with others are in a separate one", transcript.Gemini, transcript.PolicyDrop,
 			`{"type":"text","role":"user","content":"a","gemini":{}}
 			{"type":"tool_call","role":"assistant","tools":[{"name":"f"},{"name":"g"}],"gemini":{}}
 			{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":{},"gemini":{}}

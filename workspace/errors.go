@@ -14,8 +14,7 @@ var (
 	// ErrQueueFull is returned for a message that the queue has no room for.
 	ErrQueueFull = errors.New("workspace: queue is full")
 	// ErrFenced is returned by the methods of a run that has lost its lease:
-	// another holder has taken the run over, or the run was ended by someone
-	// else.
+	// another holder has taken the run over, or another caller ended the run.
 	ErrFenced = errors.New("workspace: run has lost its lease")
 	// ErrInterrupted is returned, together with ErrFenced, by the methods of a
 	// run that another message or a reset has ended.

@@ -113,7 +113,7 @@ func newExplorer(seed uint64, tracing bool) *explorer {
 	if x.variant.sealed {
 		x.sealer = explorerSealer
 	}
-	// Each schedule has rates of its own, so that combinations of rare events
+	// Each schedule has different rates, so that combinations of rare events
 	// are frequent in some of them.
 	r := func(rate float64) float64 { return rate * []float64{0, 1, 1, 3}[x.rng.IntN(4)] }
 	x.rates = rates{

@@ -13,7 +13,7 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// What the model remembers is in the prompt of the next run.
+// The entries that the model sets are in the prompt of the next run.
 func ExampleMemory_Tools() {
 	calls := []state.ToolCall{
 		{ID: "c1", Name: "memory_set", Input: `{"key":"diet","value":"vegan"}`},

@@ -90,7 +90,8 @@ func run(ctx context.Context, address string) {
 	}
 }
 
-// visit adds one visit. Concurrent visits, also of other processes, are not lost.
+// visit adds one visit. Concurrent visits, by this or other processes, are not
+// lost.
 func visit(ctx context.Context, desk *store.Manager, user string) error {
 	_, err := desk.Update(ctx, "visits/"+user, func(value string, present bool) (string, error) {
 		if !present {

@@ -29,7 +29,7 @@ type Branch struct {
 	joining bool          // a Join is at work on it
 	frozen  bool          // it is a snapshot
 	ended   error         // what every write fails with
-	wake    chan struct{} // the next commit closes it; nil while nobody waits
+	wake    chan struct{} // the next commit closes it; nil while no goroutine waits
 	version atomic.Uint64
 
 	// turns holds, for each address whose turn is taken, those that wait for it,

@@ -21,7 +21,7 @@ var errOverlap = errors.New("state: writes overlap")
 // error, nothing is applied; side is then the index of the branch that could not
 // be joined, or -1.
 func (b *Branch) Join(v View, branches []*Branch, allow func(*NetWrite) error) (side int, err error) {
-	// Until they are released, nobody may write to the branches.
+	// Until they are released, no other goroutine may write to the branches.
 	for i, branch := range branches {
 		if err := branch.claim(); err != nil {
 			release(branches[:i])

@@ -31,8 +31,8 @@ func (b *Branch) VersionCounts() []VersionCount {
 	return counts
 }
 
-// Loader fills a new branch, which nobody else uses, with the content of a
-// version.
+// Loader fills a new branch, which no other goroutine uses, with the content of
+// a version.
 type Loader struct {
 	branch *Branch
 	tree   *Tree

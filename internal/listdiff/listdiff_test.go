@@ -55,7 +55,7 @@ func TestEditsTurnOneListIntoAnother(t *testing.T) {
 		require.Equal(t, append([]int{}, to...), append([]int{}, apply(t, edits, from, to)...))
 		require.Equal(t, slices.Equal(from, to), len(edits) == 0)
 
-		// What is known already changes nothing about that.
+		// Known equal elements do not change the result.
 		kept := 0
 		for kept < min(len(from), len(to)) && from[kept] == to[kept] && rapid.Bool().Draw(t, "known") {
 			kept++

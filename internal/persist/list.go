@@ -67,8 +67,8 @@ func (l *List) Append(v reflect.Value, size int) *List {
 	return &next
 }
 
-// claim gives the list, a header nobody else has seen yet, the next k places of
-// its tail, which begin at index at; 1 ≤ k ≤ want.
+// claim gives the list, a header that no other code has seen yet, the next k
+// places of its tail, which begin at index at; 1 ≤ k ≤ want.
 func (l *List) claim(want int) (at, k int) {
 	at = l.first + l.len - len(l.full)*chunkLen
 	if l.tail != nil {

@@ -284,8 +284,9 @@ func fragment(hash uint64) uint32 { return 1 << (hash & (1<<levelBits - 1)) }
 // index returns the place of bit among the bits of set.
 func index(set, bit uint32) int { return bits.OnesCount32(set & (bit - 1)) }
 
-// Nodes are copied by plain loads and stores of their atomic pointers: only the writer that makes the
-// copy could change the original, and nobody has seen the copy yet.
+// Nodes are copied by plain loads and stores of their atomic pointers: only the
+// writer that makes the copy could change the original, and no other code has
+// seen the copy yet.
 
 // insert returns a copy of s with a zero element at i.
 func insert[E any](s []E, i int) []E {

@@ -10,5 +10,5 @@ import "sync/atomic"
 
 var lastOwner atomic.Uint64
 
-// NewOwner returns an owner number for writers of maps that nobody else has.
+// NewOwner returns a unique owner number for writers of maps.
 func NewOwner() uint64 { return lastOwner.Add(1) }

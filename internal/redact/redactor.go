@@ -1,4 +1,4 @@
-// Package redact masks secret values in text, also where they are escaped or
+// Package redact masks secret values in text, even where they are escaped or
 // encoded.
 //
 // An automaton finds the spellings of all secrets in one pass. It runs over the

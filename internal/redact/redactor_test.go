@@ -146,7 +146,7 @@ func TestRedact(t *testing.T) {
 		{"a short one before an escaped letter", []string{"1234"}, `%201234%20`, `%20[SECRET]%20`},
 		{"a short one in base64", []string{"1234", "hunter"}, "MTIzNA== MTIzNA MTIzNAx aHR0cDoxMjM0", "[SECRET] [SECRET] MTIzNAx aHR0cDoxMjM0"},
 		{"a short one in hex", []string{"jkl"}, "6a6b6c 6A6B6C a6a6b6c", "[SECRET] [SECRET] a6a6b6c"},
-		{"a token at the end of what is none", []string{"a-b", "b"}, "xa-b", "xa-[SECRET]"},
+		{"a token at the end of a longer word", []string{"a-b", "b"}, "xa-b", "xa-[SECRET]"},
 		{"six bytes are not short", []string{"123456"}, "x1234567", "x[SECRET]7"},
 		{"five bytes are", []string{"12345"}, "x123456", "x123456"},
 		{"a long one that is hex of a short one", []string{"616161", "aaa"}, "x616161x", "x[SECRET]x"},
@@ -157,7 +157,7 @@ func TestRedact(t *testing.T) {
 		{"a secret over the end of a mask", []string{"RET]abc"}, "[SECRET]abcd", "[SECRET]d"},
 
 		{"JSON stays JSON", []string{"nabcdef"}, `{"a":"\nabcdef"}`, `{"a":"[SECRET]"}`},
-		{"after a backslash that is none", []string{"secret-path"}, `C:\secret-path`, `C:\[SECRET]`},
+		{"after a backslash that escapes nothing", []string{"secret-path"}, `C:\secret-path`, `C:\[SECRET]`},
 		{"after half an escape", []string{`\nfoo"bar`}, `\` + inJSON(`\nfoo"bar`), `[SECRET]`},
 		{"escapes are masked whole", []string{`pass"w/ö`}, `{"a":"\u0070ass\"w\/\u00F6"}`, `{"a":"[SECRET]"}`},
 		{"not decoded to a secret", []string{"pass+word"}, "pass%20word pass word", "pass%20word pass word"},

@@ -398,7 +398,7 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
-// Of any text that strict takes for a number, the integers are exact.
+// Integers are exact in any text that jsontext accepts as a number.
 func FuzzNumber(f *testing.F) {
 	for _, seed := range []string{"0", "-0", "1e2", "9007199254740993.0", "18446744073709551616", "0.00001e5", "1e-400", "1E+5", "01", "1.", "-", "1e", "1e+-5", "123e-2"} {
 		f.Add(seed)
@@ -414,7 +414,7 @@ func FuzzNumber(f *testing.F) {
 		}
 		exact, ok := new(big.Rat).SetString(text)
 		if !ok {
-			return // an exponent nobody wants to expand
+			return // an exponent too large to expand
 		}
 		ints, err := value.For(reflect.TypeFor[int64]())
 		require.NoError(t, err)

@@ -116,7 +116,7 @@ func (p *Plan) Clone(v reflect.Value) reflect.Value {
 
 func (p *Plan) copyValue(v reflect.Value, normalize bool) (reflect.Value, error) {
 	if p.flat && !v.CanAddr() {
-		return v, nil // not a variable: nobody can assign to it
+		return v, nil // not a variable: no code can assign to it
 	}
 	c := reflect.New(p.typ).Elem()
 	if v.IsValid() { // else a nil of type any

@@ -116,7 +116,7 @@ func (c *Client[Request, Reply]) Ask(request Request) (Reply, bool) {
 // Done is closed when the worker has ended and everything it printed was read.
 func (c *Client[Request, Reply]) Done() <-chan struct{} { return c.done }
 
-// Problem returns why the worker has ended, if nobody killed or closed it.
+// Problem returns why the worker has ended, unless it was killed or closed.
 func (c *Client[Request, Reply]) Problem() error {
 	select {
 	case <-c.done:

@@ -9,13 +9,13 @@
 // tool results that followed, and the turn in the file byte for byte. Package
 // lab/traces does the reading and playing. Its play.go is the place to begin.
 //
-// With -verify, the command checks the following. After every step, messages decode
-// and encode without loss and hold everything in the file, Export and Import restore
-// the State, and later steps do not change a fork. Every request and response is
-// equal after it was decoded and encoded. A conversation that a provider accepted
-// passes transcript.Check, also after it was trimmed to any length. Every
-// conversation passes after it was repaired for any provider, with and without the
-// answer of the model.
+// With -verify, the command checks the following. After every step, messages
+// decode and encode without loss and hold everything in the file, Export and
+// Import restore the State, and later steps do not change a fork. Every request
+// and response is equal after it was decoded and encoded. A conversation that a
+// provider accepted passes transcript.Check, even after it was trimmed to any
+// length. Every conversation passes after it was repaired for any provider,
+// with and without the answer of the model.
 //
 // The report has a row for each kind of recording, and with -files a row for each
 // file. It names and counts other JSON in folders.

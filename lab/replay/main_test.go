@@ -41,7 +41,7 @@ func TestReplay(t *testing.T) {
 			[]string{"total of 1 file", "1 failure", "b.json: not a trace: MCP frames\n"}, []string{"not a conversation"}},
 		{"a broken file in a folder", map[string]string{"a.json": broken, "b.json": run}, nil, false,
 			[]string{"total of 1 file", "1 failure", "a.json: $.traj[0].role: unexpected end of JSON input (byte 23)"}, []string{"not a conversation"}},
-		{"a run that is no run in an array", map[string]string{"a.json": "[" + run + "," + other + ",7]"}, nil, false,
+		{"an array with an element that is not a run", map[string]string{"a.json": "[" + run + "," + other + ",7]"}, nil, false,
 			[]string{"FAILED", "2 failures", "$[1]: not a trace", "$[2]: not a trace"}, nil},
 		{"a false finding", map[string]string{"a.json": call, "b.json": orphan}, nil, false,
 			[]string{"FAILED", "b.json: $.exchanges[0].request: as it was sent: a false finding: message 1: orphan-result"}, []string{"a.json: $"}},

@@ -56,7 +56,7 @@ func TestResponsesBelongToCalls(t *testing.T) {
 	}, raws(run.Steps[0].Results))
 }
 
-// Of agents that work at once, each gets the results of its own calls.
+// Each of several concurrent agents gets the results of its own calls.
 func TestResponsesBelongToTheirAgent(t *testing.T) {
 	run := one(t, adk(
 		said("a", `{"function_call":{"name":"f","args":{"by":"a"}}}`),

@@ -50,8 +50,8 @@ func TestBodiesAndStreams(t *testing.T) {
 	}
 }
 
-// What a model said is in the state, and a body with which a provider refused is
-// not.
+// The state contains the output of a model, but not a body with which a
+// provider refused.
 func TestAnswersArePlayed(t *testing.T) {
 	for data, messages := range map[string]int{
 		chatBody: 1, responseBody: 1, anthropicBody: 1, geminiBody: 1, `[` + geminiBody + `]`: 1,
@@ -78,7 +78,7 @@ func TestStreamsThatAreNotWhole(t *testing.T) {
 	}{
 		{"whole", start + `,` + delta + `,"[DONE]"`, 0, 0},
 		{"broken off", start, 1, 0},
-		{"a line that is no JSON", start + `,"{\"id\":",` + delta + `,"[DONE]"`, 0, 0},
+		{"a line that is not JSON", start + `,"{\"id\":",` + delta + `,"[DONE]"`, 0, 0},
 		{"a failure", start + `,{"error":{"code":502,"message":"m"}}`, 0, 0},
 		{"something else", start + `,[1],` + delta, 0, 1},
 	} {
@@ -124,7 +124,8 @@ func TestAnswersOfAnotherKind(t *testing.T) {
 	require.Equal(t, Stats{Runs: 1, Entries: 1, Messages: 1, Carried: 3, Requests: Tally{1, 1}, Agents: map[string]int{}}, stats)
 }
 
-// A check that never fails is none: each row spoils something that it must find.
+// A check that never fails is useless: each row breaks something that it must
+// find.
 func TestChecksOfExchangesFindWhatIsWrong(t *testing.T) {
 	orphan := `{"role":"tool","tool_call_id":"9","content":"a"}`
 	user := `{"role":"user","content":"u","n":1.0}`

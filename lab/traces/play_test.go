@@ -29,7 +29,7 @@ func TestPlayCounts(t *testing.T) {
 	require.Equal(t, []int{1, 2}, progress)
 }
 
-// What a state holds after a run is what an application would have written.
+// After a run, the state holds what an application would have written.
 func TestPlayedResult(t *testing.T) {
 	run := one(t, tau(`{"role":"system","content":"s"}`, `{"role":"user","content":"u"}`, calls("1", "f"), result("1", "x"), `{"role":"assistant","content":"b"}`))
 	st := state.New(schema)
@@ -59,7 +59,8 @@ func TestPlayedResult(t *testing.T) {
 	require.Equal(t, "assistant", activeAgent.Or(st, ""))
 }
 
-// A check that never fails is none: each row spoils something that it must find.
+// A check that never fails is useless: each row breaks something that it must
+// find.
 func TestVerifyFindsWhatIsWrong(t *testing.T) {
 	data := []byte(tau(`{"role":"user","content":"u","n":1.0}`, `{"role":"assistant","content":"a"}`, `{"role":"assistant","content":"b"}`))
 	for _, test := range []struct {
@@ -106,7 +107,8 @@ func TestVerifyFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Of long runs a sample is checked: always the same one, with the last step.
+// A long run is checked at a sample of its steps: always the same one, with the
+// last step.
 func TestLongRunsAreSampled(t *testing.T) {
 	for steps, want := range map[int]int{1: 1, checkedSteps: checkedSteps, checkedSteps + 3: checkedSteps + 3, 1200: 851, 100_000: 1000} {
 		v := newVerifier(&Run{Steps: make([]Step, steps)}, nil)

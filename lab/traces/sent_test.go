@@ -37,8 +37,8 @@ func TestSent(t *testing.T) {
 	}
 }
 
-// Of several agents each was sent the session in words of its own, so nothing
-// follows from what is in it.
+// Each of several agents was sent the session in a different form, so nothing
+// follows from its content.
 func TestSessionsOfSeveralAgentsWereSentToNone(t *testing.T) {
 	run := one(t, adk(`{"author":"user","content":{"role":"user","parts":[{"text":"hi"}]}}`, said("x", `{"text":"a"}`), said("y", `{"function_call":{"name":"f"}}`)))
 	require.False(t, run.exchanges[0].accepted)

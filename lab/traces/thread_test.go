@@ -108,7 +108,7 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// What is in the history after an exchange is the response as it is in the file.
+// After an exchange, the history has the response as it is in the file.
 func TestExchangeInTheHistory(t *testing.T) {
 	body := "{ \"choices\" : [ {\"message\":{\"role\":\"assistant\",\"content\":\"\\u0061\"}} ], \"created\": 1700000000, \"n\": 1.0 }"
 	file, err := Read([]byte(recording(`{"api":"openai_chat","status":200,"request":{"messages":[{"role":"user","content":"u"}]},"response":` + body + `}`)))

@@ -84,7 +84,7 @@ func missingNames(kept jsontext.Object) []string {
 	if kept.Get(without) == nil {
 		return nil
 	}
-	elements, _ := kept.Elements(without) // none if somebody else wrote the member
+	elements, _ := kept.Elements(without) // none if another program wrote the member
 	names := make([]string, 0, len(elements))
 	for _, element := range elements {
 		if jsontext.Kind(element) == "string" {

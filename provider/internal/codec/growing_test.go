@@ -39,8 +39,8 @@ func TestGrowingChangesKind(t *testing.T) {
 	require.Equal(t, `{}`, string(g.JSON()))
 }
 
-// Elements that nobody asked for are left out; an element that is there but has
-// not come is null.
+// Elements that were not requested are left out. An element that was requested
+// but has not arrived is null.
 func TestGrowingListWithGaps(t *testing.T) {
 	var g codec.Growing
 	g.Element(3).AppendText("d")

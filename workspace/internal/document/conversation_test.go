@@ -177,7 +177,7 @@ func (t *stateWriter) write(st *state.State, snapshot *state.State) {
 	require.NoError(t, err)
 }
 
-// After random writes, the document of all effects equals the state, also after
+// After random writes, the document of all effects equals the state, even after
 // a rollback and after it was shortened.
 func TestDocumentFollowsTheState(t *testing.T) {
 	property.Check(t, func(rt *rapid.T) {
@@ -420,18 +420,18 @@ func TestContentThatIsNoState(t *testing.T) {
 		"field of another type":     {`{"field":{"total":"hidden"}}`, `"total": $: want int`, false},
 		"null for a list's element": {`{"field":{"items":[{"id":"a","n":"hidden"}]}}`, `"items": $[0].n`, false},
 		"message without number":    {`{"message":{"01":{}}}`, `$.message["01"]`, true},
-		"message that is none":      {`{"message":{"1":{"type":"text","role":7,"content":"hidden"}}}`, "messages[0]", true},
-		"conversation is no list":   {`{"conversation":{"entries":{}}}`, "$.conversation.entries", true},
+		"invalid message":           {`{"message":{"1":{"type":"text","role":7,"content":"hidden"}}}`, "messages[0]", true},
+		"conversation not a list":   {`{"conversation":{"entries":{}}}`, "$.conversation.entries", true},
 		"conversation of texts":     {`{"conversation":{"entries":["1"]}}`, "$.conversation.entries", true},
 		"conversation of nothing":   {`{` + hi + `,"conversation":{"entries":[1,2,3]}}`, "$.conversation.entries: no messages from 1 to 4", true},
-		"results are no list":       {`{"conversation":{"results":null}}`, "$.conversation.results", true},
-		"result that is none":       {`{"conversation":{"results":[{"created_at":"hidden"}]}}`, "$.conversation.results[0]", true},
+		"results not a list":        {`{"conversation":{"results":null}}`, "$.conversation.results", true},
+		"invalid result":            {`{"conversation":{"results":[{"created_at":"hidden"}]}}`, "$.conversation.results[0]", true},
 		"run of nothing":            {`{` + hi + `,"conversation":{"results":[{"prompt":[[1,1]]}]}}`, "$.conversation.results[0]: no messages from 1 to 1", true},
 		"run back":                  {`{` + hi + `,"conversation":{"results":[{"prompt":[[1,-9223372036854775808]]}]}}`, "$.conversation.results[0]", true},
 		"run over a gap":            {`{` + hi + `,"conversation":{"results":[{},{"history":[[1,3]]}]}}`, "$.conversation.results[1]: no messages from 1 to 3", true},
 		"run into nowhere":          {`{` + hi + `,"conversation":{"results":[{"history":[[3,9223372036854775807]]}]}}`, "$.conversation.results[0]", true},
 		"text for a tool's result":  {`{` + hi + `,"conversation":{"results":[{"tool_calls":[[1,2]]}]}}`, "tool_calls", true},
-		"version is none":           {`{"conversation":{"version":-1}}`, "$.conversation.version", true},
+		"negative version":          {`{"conversation":{"version":-1}}`, "$.conversation.version", true},
 		"version is too much":       {`{"conversation":{"version":9223372036854775808}}`, "$.conversation.version", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -130,7 +130,7 @@ func TestEffectsThatDoNotFit(t *testing.T) {
 		"append to a text":       {Field: "text", Kind: "append", Value: "[1]"},
 		"append to null":         {Field: "none", Kind: "append", Value: "[1]"},
 		"append nothing":         {Field: "list", Kind: "append"},
-		"append what is no list": {Field: "list", Kind: "append", Value: `{"secret":1}`},
+		"append an object":       {Field: "list", Kind: "append", Value: `{"secret":1}`},
 		"insert behind the end":  {Field: "list", Kind: "insert", N: 3, Value: "[1]"},
 		"insert before 0":        {Field: "list", Kind: "insert", N: -1, Value: "[1]"},
 		"drop too many":          {Field: "list", Kind: "drop_first", N: 3},

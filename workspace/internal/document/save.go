@@ -64,7 +64,7 @@ func entriesEdited(changes []state.Effect) bool {
 type saver struct {
 	*interner
 	// reuse says that messages of the conversation may have been in it before.
-	// Otherwise they get new numbers, also if an equal message has one: the
+	// Otherwise they get new numbers, even if an equal message has one: the
 	// conversation stays a range of consecutive numbers, and so do the results
 	// that hold all of it.
 	reuse bool
