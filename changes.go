@@ -46,14 +46,6 @@ func (h *handle) change(e engine.Entry) Change {
 	}
 }
 
-// fieldName is addressName, but empty for the history.
-func fieldName(at engine.Address) string {
-	if _, ok := at.Slot.Form.(*fieldSpec); !ok {
-		return ""
-	}
-	return addressName(at)
-}
-
 // written returns a copy of what an op has written, as the handle sees it.
 func (h *handle) written(o *engine.Op) any {
 	sp, isField := o.Slot.Form.(*fieldSpec)

@@ -175,3 +175,14 @@ func typedError(name string, err error) error {
 	}
 	return nil
 }
+
+// checkName returns what is wrong with the name of a field or agent.
+func checkName(name string, limit int) error {
+	if limit > 0 && len(name) > limit {
+		return &LimitError{Name: "NameBytes", Field: fault.Clip(name), Limit: limit, Got: len(name)}
+	}
+	if wrong := fault.CheckName("name", name); wrong != nil {
+		return &TypeError{Field: fault.Clip(name), Path: wrong.Path, Want: wrong.Want, Got: wrong.Got}
+	}
+	return nil
+}

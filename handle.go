@@ -149,6 +149,14 @@ func addressName(at engine.Address) string {
 	return historyName
 }
 
+// fieldName is addressName, but empty for the history.
+func fieldName(at engine.Address) string {
+	if _, ok := at.Slot.Form.(*fieldSpec); !ok {
+		return ""
+	}
+	return addressName(at)
+}
+
 // readable yields the addresses in a frozen branch that the handle may read:
 // fields in the order of the schema, then the undeclared keys that are set.
 func (h *handle) readable(f *engine.Branch) iter.Seq2[*fieldSpec, engine.Address] {

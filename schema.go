@@ -288,14 +288,3 @@ func newKeysSpec(slot, class int, limits Limits) *fieldSpec {
 	sp.finish(slot, class, limits)
 	return sp
 }
-
-// checkName returns what is wrong with the name of a field or agent.
-func checkName(name string, limit int) error {
-	if limit > 0 && len(name) > limit {
-		return &LimitError{Name: "NameBytes", Field: fault.Clip(name), Limit: limit, Got: len(name)}
-	}
-	if wrong := fault.CheckName("name", name); wrong != nil {
-		return &TypeError{Field: fault.Clip(name), Path: wrong.Path, Want: wrong.Want, Got: wrong.Got}
-	}
-	return nil
-}
