@@ -127,7 +127,7 @@ func (h *handle) explain(err error) error {
 		return &LimitError{Name: "Keys", Limit: e.Limit, Got: e.Got}
 	case *engine.TurnError:
 		sp := e.Slot.Form.(*fieldSpec) // appending to the history runs no code of users
-		return &ConflictError{Fields: []string{sp.nameAt(e.Address)}, handler: sp.handler.name}
+		return &ConflictError{Fields: []string{addressName(e.Address)}, handler: sp.handler.name}
 	case *engine.OverlapError:
 		conflict := &ConflictError{}
 		for _, at := range e.Addresses {

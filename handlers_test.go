@@ -310,6 +310,22 @@ func TestAHandlerThatWritesItsOwnFieldGetsAnErrorNeverADeadlock(t *testing.T) {
 	}
 }
 
+func TestAConflictNamesTheWholeKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := state.New(nil)
+		key := strings.Repeat("k", 200)
+		var err error
+		outer := state.NewHandler("outer", func(current any, _ bool, _ any) (any, error) {
+			err = st.KV().SetWith(key, 1, state.NewHandler("inner", func(any, bool, any) (any, error) { return 1, nil }))
+			return current, nil
+		})
+		require.NoError(t, st.KV().SetWith(key, 0, outer))
+		var conflict *state.ConflictError
+		require.ErrorAs(t, err, &conflict)
+		require.Equal(t, []string{key}, conflict.Fields)
+	})
+}
+
 // A write that needs no turn overtakes the handler that makes it, each time.
 func TestAHandlerThatReplacesItsOwnFieldFailsAfterASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

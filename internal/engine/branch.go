@@ -135,7 +135,7 @@ func (b *Branch) Get(a Address) *Cell {
 }
 
 // Peek is Get for a caller that only asks whether the address is set, having
-// listed all: a transaction does not note it as a read.
+// listed all, or merges into the cell: a transaction does not note it as a read.
 func (b *Branch) Peek(a Address) *Cell { return b.tree.Load().Get(a) }
 
 // Keys returns the keys that are set in a frozen branch, sorted.
