@@ -938,7 +938,7 @@ func (w *aclWalk) walk(st *state.State, as []string, depth int) {
 				return nil
 			})
 			require.True(w.t, err == nil || errors.Is(err, state.ErrReadOnly), "%v", err)
-		case 7: // a branch of its own, joined back
+		case 7: // a new branch, joined back
 			fork := st.Fork()
 			w.walk(fork.As("ann"), append(slices.Clone(as), "ann"), depth+3)
 			_ = st.Join(fork)

@@ -220,12 +220,12 @@ func (f *Field[T]) Replace(st *State, v T) error {
 	return h.put(sp, sp.onReplace, v)
 }
 
-// Update stores what fn makes of the current value, or of the zero value if the
-// field is unset. The handler is not called. No other write in between is lost:
-// fn runs again if the field has changed meanwhile, so it must have no other
-// effects. fn runs without a lock, in turns with other functions of users for the
-// same field: see [NewHandler]. If fn returns an error, Update returns it as it
-// is and stores nothing.
+// Update calls fn with the current value, or with the zero value if the field
+// is unset, and stores the result. The handler is not called. No other write in
+// between is lost: fn runs again if the field has changed meanwhile, so it must
+// have no other effects. fn runs without a lock, in turns with other functions
+// of users for the same field: see [NewHandler]. If fn returns an error, Update
+// returns it as it is and stores nothing.
 func (f *Field[T]) Update(st *State, fn func(T) (T, error)) error {
 	h := st.on()
 	sp, err := f.toWrite(h, OpUpdate)

@@ -84,8 +84,8 @@ func (h *handle) put(sp *fieldSpec, o engine.Op, v any) (err error) {
 	return h.write(&o)
 }
 
-// rewrite commits a value of a declared field that compute makes of the current
-// one, or nil.
+// rewrite commits a value of a declared field that compute derives from the
+// current one, or nil.
 func (h *handle) rewrite(sp *fieldSpec, compute func(current any) (any, error)) error {
 	o := sp.newOp(OpUpdate, replaceHandler)
 	o.Author, o.Computed = h.author, true

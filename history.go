@@ -289,8 +289,9 @@ func (hs *History) mayReset(results []InferenceResult) error {
 	return nil
 }
 
-// Format returns what fn makes of each result, one after the other, as the
-// conversation for a prompt. A nil fn stands for Output and then ToolCalls.
+// Format returns the messages that fn returns for each result, one after the
+// other, as the conversation for a prompt. A nil fn stands for Output and then
+// ToolCalls.
 func (hs *History) Format(fn func(InferenceResult) []Message) []Message {
 	if fn == nil {
 		fn = func(r InferenceResult) []Message {

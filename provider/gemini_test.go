@@ -163,7 +163,7 @@ func TestGeminiMalformed(t *testing.T) {
 	}
 }
 
-// Messages of other formats are encoded in the words of Gemini.
+// Messages of other formats are encoded in the notation of Gemini.
 func TestGeminiFromOthers(t *testing.T) {
 	const user = `{"type":"text","role":"user","content":"hi"}`
 	const said = `{"role":"user","parts":[{"text":"hi"}]}`

@@ -61,7 +61,7 @@ var (
 	Gemini = &Format{"Gemini", origin.Gemini, gemini.Format{}}
 )
 
-// partReaders read a part of a message in the words of any format.
+// partReaders read a part of a message, in the notation of each format.
 var partReaders = []codec.PartReader{chat.ReadPart, responses.ReadPart, anthropic.ReadPart, gemini.ReadPart}
 
 // Format is the JSON format of a provider's API. Its methods are safe for

@@ -22,7 +22,7 @@ var argumentLimits = jsontext.Limits{Bytes: 64 << 20, Depth: 64}
 // property of the schema given to [Raw].
 type param struct {
 	name     string
-	kind     string // its type in the words of value.Plan.Describe
+	kind     string // its type, as value.Plan.Describe names it
 	required bool
 
 	// Set for a member of a struct.

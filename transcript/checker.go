@@ -284,7 +284,7 @@ const (
 	ruleID            = "id"              // of a call: missing, or not accepted
 	ruleDuplicateID   = "duplicate-id"    // another call has the id
 	ruleUnanswered    = "unanswered-call" // a call has no result
-	ruleOrphan        = "orphan-result"   // a result has no call in front of it
+	ruleOrphan        = "orphan-result"   // a result has no earlier call
 	ruleNotAdjacent   = "not-adjacent"    // a result is in the wrong place
 	ruleCallTurn      = "call-turn"       // calls are in the wrong place
 	ruleContent       = "content"         // a text has no content

@@ -16,12 +16,12 @@
 //
 // # Calls and results
 //
-// A result answers a call in front of it that has its id, or its name if the
-// provider gives calls no ids. Other messages may be between the two. Models reuse
-// ids, and therefore the position counts: a result answers the call that waits for
-// one, and a second result answers nothing. If several calls with one id wait and
-// there are fewer results, it is unknown which calls they answer. They answer none
-// of them then, unless their names decide it.
+// A result answers an earlier call that has its id, or its name if the provider
+// gives calls no ids. Other messages may be between the two. Models reuse ids,
+// and therefore the position counts: a result answers the call that waits for
+// one, and a second result answers nothing. If several calls with one id wait
+// and there are fewer results, it is unknown which calls they answer. They
+// answer none of them then, unless their names decide it.
 //
 // # Providers
 //

@@ -50,7 +50,7 @@ type keyUse struct {
 }
 
 // pairCalls finds the call that each result answers, by place and key: a result
-// answers a call in front of it, and a key may be used again and again.
+// answers an earlier call, and a key may be used repeatedly.
 func pairCalls(msgs []state.Message) pairing {
 	p := pairing{
 		calls:     make([]pairedCall, 0, len(msgs)/2),

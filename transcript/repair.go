@@ -11,7 +11,7 @@ import (
 // and no changes. Repair replaces messages and does not modify them. Messages
 // without a reported change are in the result, unchanged and in their order.
 //
-//   - Results move to where the provider wants them, directly behind their calls.
+//   - Results move to where the provider wants them, directly after their calls.
 //   - Calls and results without a counterpart are treated as policy says.
 //     Reasoning that led only to dropped calls is dropped too.
 //   - Ids and names that the provider does not accept are replaced, in a call and

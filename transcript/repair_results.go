@@ -117,9 +117,9 @@ func (r *repairer) repairOrphan(e *entry, m state.ToolResultMessage) bool {
 	return true
 }
 
-// placeResults puts results, and the answers that were added, directly behind the
-// turn with their calls. Results that are there already keep their order, and so
-// do all other messages.
+// placeResults puts results, and the answers that were added, directly after
+// the turn with their calls. Results that are there already keep their order,
+// and so do all other messages.
 func (r *repairer) placeResults(added map[*entry][]*entry) {
 	p := newPlacement(r)
 	for i, e := range r.entries {

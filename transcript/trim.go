@@ -114,10 +114,10 @@ func newWindow(msgs []state.Message, count func(state.Message) int) *window {
 // rankRequest is the rank of a request of the user.
 const rankRequest = 3
 
-// requestRank ranks a message as the request that messages behind it are about.
-// The best is a text of the user. Before the first of these, it is a result whose
-// call the provider holds, and before the first of these an item of the user. The
-// message must begin its group.
+// requestRank ranks a message as the request that later messages are about. The
+// best is a text of the user. Before the first of these, it is a result whose
+// call the provider holds, and before the first of these an item of the user.
+// The message must begin its group.
 func (w *window) requestRank(i int) int {
 	if w.groups[w.groupOf[i]][0] != i {
 		return 0

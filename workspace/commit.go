@@ -9,9 +9,9 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// commitHead replaces the head by what apply makes of it, exactly once. It is
-// the only way to write a head. An error means that nothing was changed, unless
-// it is store.ErrUnknownOutcome.
+// commitHead replaces the head by the result of apply, exactly once. It is the
+// only way to write a head. An error means that nothing was changed, unless it
+// is store.ErrUnknownOutcome.
 func (l *ledger) commitHead(ctx context.Context, apply transitionFunc) (*head, error) {
 	c := commit{ledger: l, op: newID(), prepared: map[string]preparedBlob{}, delay: newBackoff()}
 	for {

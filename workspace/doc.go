@@ -24,7 +24,7 @@
 //
 // A workspace has one run at a time. Busy determines what happens to a message
 // that arrives during a run: it waits in a durable queue, is rejected,
-// interrupts the run, or interrupts the run and undoes what it has committed. A
+// interrupts the run, or interrupts the run and undoes its committed changes. A
 // message whose id the workspace knows is not handled twice.
 //
 // # When a process dies

@@ -11,10 +11,10 @@ const (
 	BusyEnqueue
 	// BusyReject rejects the message.
 	BusyReject
-	// BusyInterrupt ends the run, keeps what it has committed and handles the
+	// BusyInterrupt ends the run, keeps its committed changes and handles the
 	// message.
 	BusyInterrupt
-	// BusyRollback ends the run, undoes what it has committed and handles the
+	// BusyRollback ends the run, undoes its committed changes and handles the
 	// message.
 	BusyRollback
 )
@@ -25,8 +25,8 @@ func (b Busy) valid() bool { return b >= BusyDefault && b <= BusyRollback }
 type Takeover int
 
 const (
-	// TakeoverResume keeps what the run has committed.
+	// TakeoverResume keeps the committed changes of the run.
 	TakeoverResume Takeover = iota
-	// TakeoverRestart undoes what the run has committed.
+	// TakeoverRestart undoes the committed changes of the run.
 	TakeoverRestart
 )

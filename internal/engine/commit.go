@@ -161,8 +161,8 @@ func (b *Branch) commit(v View, edits []Edit) (bool, error) {
 	return true, nil
 }
 
-// Commit commits the edits that plan makes of the present tree. plan is called
-// under the lock: it must be quick and must not call code of the user.
+// Commit commits the edits that plan returns for the present tree. plan is
+// called under the lock: it must be quick and must not call code of the user.
 func (b *Branch) Commit(v View, plan func(*Tree) ([]Edit, error)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

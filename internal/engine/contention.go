@@ -28,7 +28,7 @@ const (
 )
 
 // errOvertaken reports a write that was overtaken too often. It does not leave
-// the package: code of the user may return ErrConflict for reasons of its own.
+// the package: code of the user may return ErrConflict for other reasons.
 var errOvertaken = errors.New("state: overtaken")
 
 // retry calls try until it is done or fails. If there is a limit, it gives up

@@ -31,7 +31,7 @@ func (o *Op) Class() int {
 	return o.Slot.Class
 }
 
-// Apply returns what the op makes of the current cell. It does not check the
+// Apply returns the result of the op on the current cell. It does not check the
 // result.
 func (o *Op) Apply(current *Cell) (Merged, error) {
 	return o.Merger.Merge(o.Address, current, o.Update)

@@ -125,7 +125,7 @@ func (w *writer) calls(spoke bool) []state.ToolCall {
 		held := "{}"
 		switch {
 		case i == 0 && spoke && w.one(6), i > 0 && w.one(6) && w.may(origin.Anthropic, origin.Gemini):
-			held = `{"joined":false}` // than the text or the calls before, an entry of its own
+			held = `{"joined":false}` // than the text or the calls before, a separate entry
 		case i == 0 && w.may(origin.Anthropic) && mark == origin.Anthropic && w.one(4):
 			part[0].ID = "toolu_again" // which it takes from its own model
 		}

@@ -15,7 +15,8 @@ const (
 
 var seed = maphash.MakeSeed()
 
-// Map maps strings to pointers. The zero Map is empty. A Map must not be copied; see Share.
+// Map maps strings to pointers. The zero Map is empty. A Map must not be
+// copied; see Share.
 //
 // One goroutine at a time may call Set, Delete or Share on a Map. Get may run
 // at the same time, and sees each key as it was before or after the write. Maps
@@ -24,11 +25,13 @@ type Map[V any] struct {
 	root atomic.Pointer[node[V]]
 }
 
-// node has a leaf or a child for each hash fragment whose bit is set in leafSet or childSet, in order
-// of the fragment. What can change is only where an atomic pointer points, and only by the writer that
-// owns the node; to gain or lose a leaf or child, a node is replaced by another one.
+// node has a leaf or a child for each hash fragment whose bit is set in leafSet
+// or childSet, in order of the fragment. What can change is only where an
+// atomic pointer points, and only by the writer that owns the node; to gain or
+// lose a leaf or child, a node is replaced by another one.
 //
-// A node below the last bit of the hash has both sets empty and any number of leaves, in no order.
+// A node below the last bit of the hash has both sets empty and any number of
+// leaves, in no order.
 type node[V any] struct {
 	owner    uint64
 	leafSet  uint32
@@ -46,25 +49,30 @@ type leaf[V any] struct {
 // Get returns the value of key, or nil if m has none. It takes no lock.
 func (m *Map[V]) Get(key string) *V { return m.get(maphash.String(seed, key), key) }
 
-// Set gives key the value v, which must not be nil, and returns the value it replaces, or nil.
+// Set gives key the value v, which must not be nil, and returns the value it
+// replaces, or nil.
 //
-// Nodes that were made with the same owner are changed in place; all others on the way to key are
-// copied. Owner must not be zero, nor be a number that was used on any map that shares nodes with m,
-// except by m itself since it last took part in a Share.
+// Nodes that were made with the same owner are changed in place; all others on
+// the way to key are copied. Owner must not be zero, nor be a number that was
+// used on any map that shares nodes with m, except by m itself since it last
+// took part in a Share.
 func (m *Map[V]) Set(owner uint64, key string, v *V) (old *V) {
 	return m.set(owner, maphash.String(seed, key), key, v)
 }
 
-// Delete removes key and returns its value, or nil if m has none. For owner see Set.
+// Delete removes key and returns its value, or nil if m has none. For owner see
+// Set.
 func (m *Map[V]) Delete(owner uint64, key string) (old *V) {
 	return m.delete(owner, maphash.String(seed, key), key)
 }
 
-// Share makes dst, whatever it held, an independent map with the content of m, in constant time.
-// Afterwards the writers of m and of dst must each use an owner that has never been used before.
+// Share makes dst, whatever it held, an independent map with the content of m,
+// in constant time. Afterwards the writers of m and of dst must each use an
+// owner that has never been used before.
 func (m *Map[V]) Share(dst *Map[V]) { dst.root.Store(m.root.Load()) }
 
-// All yields each key and its value, in no particular order. The map must not change meanwhile.
+// All yields each key and its value, in no particular order. The map must not
+// change meanwhile.
 func (m *Map[V]) All() iter.Seq2[string, *V] {
 	return func(yield func(string, *V) bool) {
 		if root := m.root.Load(); root != nil {
@@ -108,7 +116,8 @@ func (m *Map[V]) set(owner, hash uint64, key string, v *V) (old *V) {
 		if shift < hashBits {
 			bit = fragment(hash >> shift)
 			if n.childSet&bit != 0 {
-				// A copy says the same as the original, so it may be published before the write.
+				// A copy says the same as the original, so it may be published
+				// before the write.
 				n = n.own(owner, slot)
 				slot = &n.children[index(n.childSet, bit)]
 				continue
@@ -146,8 +155,8 @@ func (m *Map[V]) delete(owner, hash uint64, key string) (old *V) {
 	return old
 }
 
-// without returns what takes the place of n once key is gone: n itself if there is nothing to replace,
-// nil if nothing is left.
+// without returns what takes the place of n once key is gone: n itself if there
+// is nothing to replace, nil if nothing is left.
 func (n *node[V]) without(owner uint64, shift int, hash uint64, key string) (next *node[V], old *V) {
 	i, bit := -1, uint32(0)
 	if shift < hashBits {
@@ -188,7 +197,8 @@ func (n *node[V]) without(owner uint64, shift int, hash uint64, key string) (nex
 	return next, old
 }
 
-// own returns n if owner may change it, and otherwise a copy, which it stores in slot.
+// own returns n if owner may change it, and otherwise a copy, which it stores
+// in slot.
 func (n *node[V]) own(owner uint64, slot *atomic.Pointer[node[V]]) *node[V] {
 	if n.owner != owner {
 		n = n.clone(owner)
@@ -204,7 +214,8 @@ func (n *node[V]) clone(owner uint64) *node[V] {
 	}
 }
 
-// withLeaf returns a copy of n that has one more leaf: at bit, or at the end if bit is zero.
+// withLeaf returns a copy of n that has one more leaf: at bit, or at the end if
+// bit is zero.
 func (n *node[V]) withLeaf(owner uint64, bit uint32, hash uint64, key string, v *V) *node[V] {
 	i := len(n.leaves)
 	if bit != 0 {
@@ -235,7 +246,8 @@ func (n *node[V]) withLeafForChild(owner uint64, bit uint32, l *leaf[V]) *node[V
 	return rest.withLeaf(owner, bit, l.hash, l.key, l.value.Load())
 }
 
-// pair returns a subtree for the level at shift with two leaves: a copy of l, and that of key.
+// pair returns a subtree for the level at shift with two leaves: a copy of l,
+// and that of key.
 func pair[V any](owner uint64, shift int, l *leaf[V], hash uint64, key string, v *V) *node[V] {
 	if shift < hashBits {
 		bit := fragment(hash >> shift)

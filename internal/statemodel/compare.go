@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// reloaded is what Import makes of the state's Export.
+// reloaded is the state that Import reads from the Export of the state.
 func (s *stateModel) reloaded(st *state.State) *stateModel {
 	c := s.content
 	for _, f := range allFields {

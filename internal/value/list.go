@@ -39,7 +39,8 @@ func (l *listCodec) copyInPlace(v reflect.Value, normalize bool) error {
 		if v.IsNil() {
 			return nil
 		}
-		// The capacity is exact: memory behind the end could be shared by an append.
+		// The capacity is exact: memory after the end could be shared by an
+		// append.
 		c := reflect.MakeSlice(l.typ, v.Len(), v.Len())
 		reflect.Copy(c, v)
 		v.Set(c)

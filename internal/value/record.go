@@ -18,14 +18,14 @@ type recordCodec struct {
 	shared  []sharedField
 }
 
-// A structMember is a field as JSON has it.
+// A structMember is a field as a member of the JSON object.
 type structMember struct {
 	jsonstruct.Member
 	label []byte // the name as JSON with its colon
 	plan  *Plan
 }
 
-// A sharedField is a field as memory has it, which assignment does not copy.
+// A sharedField is a field in memory that assignment does not copy.
 type sharedField struct {
 	index int
 	plan  *Plan

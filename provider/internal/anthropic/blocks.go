@@ -99,7 +99,7 @@ func mediaBlock(p codec.Part) []byte {
 	return block.JSON()
 }
 
-// ReadPart reads a part in the words of the format.
+// ReadPart reads a part in the notation of the format.
 func ReadPart(part jsontext.Object) (codec.Part, bool) {
 	p := codec.Part{Kind: codec.PartImage}
 	switch part.String("type") {

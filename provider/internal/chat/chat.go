@@ -120,7 +120,7 @@ func isContent(content []byte) bool {
 	return true
 }
 
-// isEmpty reports whether content says nothing.
+// isEmpty reports whether content has no text and no parts.
 func isEmpty(content []byte) bool {
 	switch jsontext.Kind(content) {
 	case "nothing", "null":

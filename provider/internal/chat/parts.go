@@ -9,7 +9,7 @@ import (
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
-// ReadPart reads a part in the words of the format.
+// ReadPart reads a part in the notation of the format.
 func ReadPart(part jsontext.Object) (codec.Part, bool) {
 	switch part.String("type") {
 	case "text":
@@ -31,8 +31,8 @@ func ReadPart(part jsontext.Object) (codec.Part, bool) {
 	return codec.Part{}, false
 }
 
-// foreignContent returns the content for parts that are not in the words of the
-// format, nil if it can express none of them.
+// foreignContent returns the content for parts that are not in the notation of
+// the format, nil if it can express none of them.
 func foreignContent(e *codec.Encoder, i int, role string, content []byte) []byte {
 	parts := e.ReadParts(content)
 	if len(parts) == 0 {

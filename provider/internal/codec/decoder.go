@@ -29,14 +29,14 @@ type Decoder struct {
 // NewDecoder returns a decoder for the format of the mark.
 func NewDecoder(mark string) *Decoder { return &Decoder{mark: mark} }
 
-// Call is a call as a format has it.
+// Call is a call in the notation of a format.
 type Call struct {
 	ID, Name string
 	Input    []byte          // nil if missing
 	Kept     jsontext.Object // for the format
 }
 
-// Result is the result of a call as a format has it.
+// Result is the result of a call in the notation of a format.
 type Result struct {
 	ID      string
 	Name    string          // empty for the name of the call
@@ -49,7 +49,7 @@ type Result struct {
 func (d *Decoder) AddText(role string, content []byte, kept jsontext.Object) error {
 	held := d.kept(kept)
 	if kind := jsontext.Kind(content); kind != "string" && kind != "nothing" {
-		held.Value = kept.JSON() // parts are in the words of the format, even if nothing is kept
+		held.Value = kept.JSON() // parts are in the notation of the format, even if nothing is kept
 	}
 	return d.add(TypeText, role, newMember("content", content), held)
 }

@@ -31,9 +31,9 @@ type Part struct {
 	Name    string // of a file, "" if unknown
 }
 
-// A PartReader reads a part in the words of one format. It returns false for any
-// other part, and for one that only its provider can resolve, such as a file that
-// the provider stores.
+// A PartReader reads a part in the notation of one format. It returns false for
+// any other part, and for one that only its provider can resolve, such as a
+// file that the provider stores.
 type PartReader func(part jsontext.Object) (Part, bool)
 
 // IsMedia reports whether the part is an image, a sound or a file.

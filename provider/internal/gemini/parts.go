@@ -133,7 +133,7 @@ func mediaPart(p codec.Part) []byte {
 	return nil
 }
 
-// ReadPart reads a part in the words of the format, which has no types.
+// ReadPart reads a part in the notation of the format, which has no types.
 func ReadPart(part jsontext.Object) (codec.Part, bool) {
 	if part.String("type") != "" || part.Bool("thought") {
 		return codec.Part{}, false

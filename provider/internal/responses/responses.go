@@ -104,7 +104,7 @@ func (Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Resp
 	return r, nil
 }
 
-// ReadPart reads a part in the words of the format.
+// ReadPart reads a part in the notation of the format.
 func ReadPart(part jsontext.Object) (codec.Part, bool) {
 	switch part.String("type") {
 	case "input_text", "output_text":

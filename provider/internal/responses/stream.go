@@ -20,7 +20,7 @@ func (Format) NewAssembler() codec.Assembler { return &assembler{items: map[item
 // then the items count as they came, whole when they are done, and until then as
 // far as they have come.
 type assembler struct {
-	body  jsontext.Object // the response as the latest event has it
+	body  jsontext.Object // the response in the latest event
 	items map[itemKey]*streamedItem
 	round int // counts the responses before this one
 	ended bool

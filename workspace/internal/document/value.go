@@ -75,8 +75,8 @@ func arrayText(texts []state.JSON) state.JSON {
 	return state.JSON(append(b, ']'))
 }
 
-// edit returns what an effect makes of a value, or why the effect does not fit.
-// A nil value stands for an unset field.
+// edit returns the result of an effect on a value, or why the effect does not
+// fit. A nil value stands for an unset field.
 func (v *fieldValue) edit(e *state.Effect) (after *fieldValue, problem string) {
 	switch e.Kind {
 	case state.EffectSet:
