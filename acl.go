@@ -30,7 +30,8 @@ var (
 	Public = Scope{public: true}
 )
 
-// Only returns the scope of a field that the named agents and its owner may use.
+// Only returns the scope of a field that the named agents and its owner may
+// use.
 func Only(agents ...string) Scope {
 	names := slices.Clone(agents)
 	for i, name := range names {
@@ -110,13 +111,13 @@ func (t Team) check() []error {
 	return errs
 }
 
-// rights is what a bound handle may do. The host's handles have nil rights, which
-// allow everything.
+// rights is what a bound handle may do. The host's handles have nil rights,
+// which allow everything.
 type rights struct {
 	member bool        // in the team, or there is no team
 	write  engine.Bits // the slots that it may write
-	// classes are the visibility classes that it sees. It may read the fields of
-	// these classes.
+	// classes are the visibility classes that it sees. It may read the fields
+	// of these classes.
 	classes engine.Bits
 }
 
@@ -147,8 +148,9 @@ func (r *rights) within(o *rights) bool {
 // scopes of its fields.
 //
 // The fields that the same agents may read make up a visibility class. Whatever
-// is counted or logged is kept by class, so that an agent observes nothing of the
-// classes that it does not see. An agent may read a field if it sees its class.
+// is counted or logged is kept by class, so that an agent observes nothing of
+// the classes that it does not see. An agent may read a field if it sees its
+// class.
 type access struct {
 	noTeam  bool
 	team    []string // sorted

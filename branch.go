@@ -9,10 +9,10 @@ import (
 )
 
 // Fork returns a branch: a separate state that starts with the content and the
-// version of s. The cost does not depend on the size of the state. Writes to the
-// branch show in s only when it is joined, and writes to s never show in the
-// branch. A branch keeps its writes until then, so a branch that is never joined
-// grows with them: to only look back, use Snapshot.
+// version of s. The cost does not depend on the size of the state. Writes to
+// the branch show in s only when it is joined, and writes to s never show in
+// the branch. A branch keeps its writes until then, so a branch that is never
+// joined grows with them: to only look back, use Snapshot.
 func (s *State) Fork() *State { return s.with(s.on().branch.Fork()) }
 
 // Join applies what branches of this state have done since they were forked, in
@@ -32,8 +32,8 @@ func (s *State) Fork() *State { return s.with(s.on().branch.Fork()) }
 // branch can be joined once. Its own branches can be joined to it only before
 // that.
 //
-// A bound handle joins only branches whose rights do not exceed its own and whose
-// writes it could have made itself.
+// A bound handle joins only branches whose rights do not exceed its own and
+// whose writes it could have made itself.
 func (s *State) Join(branches ...*State) error {
 	h := s.on()
 	sides := make([]*engine.Branch, len(branches))
@@ -70,7 +70,8 @@ func (h *handle) joinable(st *State) (*engine.Branch, error) {
 	return o.branch, nil
 }
 
-// mayApply returns an error if the handle could not have made a write of a branch.
+// mayApply returns an error if the handle could not have made a write of a
+// branch.
 func (h *handle) mayApply(n *engine.NetWrite) error {
 	if h.rights == nil {
 		return nil

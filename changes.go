@@ -77,12 +77,12 @@ func (s *State) Changes(since uint64) iter.Seq2[Change, error] {
 }
 
 // Watch yields what was written after a version and then waits for more, until
-// ctx ends or the loop is left. If there are names, it yields only the changes to
-// these fields; the empty name stands for the history. Watch holds no lock while
-// the body of the loop runs, and keeps only its position in between: a loop that
-// falls behind the journal gets an error that is [ErrCompacted], and ends. On
-// a state that no longer changes, such as a snapshot, the loop ends after the last
-// change.
+// ctx ends or the loop is left. If there are names, it yields only the changes
+// to these fields; the empty name stands for the history. Watch holds no lock
+// while the body of the loop runs, and keeps only its position in between: a
+// loop that falls behind the journal gets an error that is [ErrCompacted], and
+// ends. On a state that no longer changes, such as a snapshot, the loop ends
+// after the last change.
 func (s *State) Watch(ctx context.Context, since uint64, names ...string) iter.Seq2[Change, error] {
 	h := *s.on()
 	names = slices.Clone(names)

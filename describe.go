@@ -56,12 +56,12 @@ func (s *State) Fields() []FieldInfo {
 	return infos
 }
 
-// Describe returns the fields that this handle may read as text for a prompt. For
-// each field it gives the name, the type, the value, the description and, if the
-// handle may write it, the update rules. The same content gives the same text.
-// Values are JSON on one line with the characters of markup escaped: no value can
-// imitate another part of the prompt. Secrets are masked and the messages are left
-// out.
+// Describe returns the fields that this handle may read as text for a prompt.
+// For each field it gives the name, the type, the value, the description and,
+// if the handle may write it, the update rules. The same content gives the same
+// text. Values are JSON on one line with the characters of markup escaped: no
+// value can imitate another part of the prompt. Secrets are masked and the
+// messages are left out.
 func (s *State) Describe() string {
 	h := s.on()
 	values := map[string]string{}
@@ -117,8 +117,8 @@ func quoteName(name string) string {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// String returns one line with the amount of content that the handle sees, without
-// values.
+// String returns one line with the amount of content that the handle sees,
+// without values.
 func (s *State) String() string {
 	h := s.on()
 	reader := ""
@@ -154,8 +154,8 @@ func (s *State) LogValue() slog.Value {
 	)
 }
 
-// MarshalJSON returns a view of what the handle may read, with secrets masked. It
-// is for people and logs. To read a state back, use [State.Export].
+// MarshalJSON returns a view of what the handle may read, with secrets masked.
+// It is for people and logs. To read a state back, use [State.Export].
 func (s *State) MarshalJSON() ([]byte, error) {
 	h := s.on()
 	values := map[string]json.RawMessage{}

@@ -1,6 +1,6 @@
-// Package state holds the state of AI agents: the data that the agents, tools and
-// routers of one network share while they work. It does no I/O and starts no
-// goroutines.
+// Package state holds the state of AI agents: the data that the agents, tools
+// and routers of one network share while they work. It does no I/O and starts
+// no goroutines.
 //
 // There is one type, [State], a handle on shared data. As, Fork, Snapshot, At,
 // WithCause and Update each return or pass another *State: code that takes a
@@ -29,11 +29,11 @@
 //	err := OrderID.Set(st, "#W2378156")
 //	id, err := OrderID.Get(st)
 //
-// An unset field has no value, which is different from holding the zero value. Get
-// returns [ErrNotFound]; Or returns a default. Access by name converts a value of
-// another type if the conversion is lossless. Otherwise it returns a [TypeError]
-// with the path of the part that does not fit. Without a schema, New(nil), any
-// name is accepted.
+// An unset field has no value, which is different from holding the zero value.
+// Get returns [ErrNotFound]; Or returns a default. Access by name converts a
+// value of another type if the conversion is lossless. Otherwise it returns a
+// [TypeError] with the path of the part that does not fit. Without a schema,
+// New(nil), any name is accepted.
 //
 // # Handlers
 //
@@ -61,26 +61,26 @@
 //	token, err := PaymentToken.Get(billing)
 //
 // A handle can be narrowed but never widened. What an agent observes (values,
-// names, counts, versions, errors, texts) does not depend on the values of fields
-// that it may not read. Reading a hidden field returns [ErrDenied] through a Field
-// and nothing through KV. Writing one returns an [AccessError].
+// names, counts, versions, errors, texts) does not depend on the values of
+// fields that it may not read. Reading a hidden field returns [ErrDenied]
+// through a Field and nothing through KV. Writing one returns an [AccessError].
 //
 // # Transactions, branches, versions
 //
-// Every write is atomic and takes the next version. [State.Update] commits several
-// writes as one version, after reading one consistent state. [State.Fork] starts a
-// branch and [State.Join] applies it: writes through handlers merge, in the order
-// of Join's arguments whatever the timing, and overwrites that collide are a
-// [ConflictError]. The cost of Fork and [State.Snapshot] does not depend on the
-// size of the state. [State.At] shows a past version and [State.Revert] makes one
-// the next.
+// Every write is atomic and takes the next version. [State.Update] commits
+// several writes as one version, after reading one consistent state.
+// [State.Fork] starts a branch and [State.Join] applies it: writes through
+// handlers merge, in the order of Join's arguments whatever the timing, and
+// overwrites that collide are a [ConflictError]. The cost of Fork and
+// [State.Snapshot] does not depend on the size of the state. [State.At] shows a
+// past version and [State.Revert] makes one the next.
 //
 // # Conversation and history
 //
-// [History.Append] records one call of a model, an [InferenceResult], and appends
-// what it said to Messages in the same version. A [Message] is immutable and keeps
-// every member that it came with. It is held once, however many results refer to
-// it.
+// [History.Append] records one call of a model, an [InferenceResult], and
+// appends what it said to Messages in the same version. A [Message] is
+// immutable and keeps every member that it came with. It is held once, however
+// many results refer to it.
 //
 // # Secrets
 //
@@ -91,20 +91,21 @@
 //
 // # Text, export
 //
-// [State.Describe] renders what a handle may read for a prompt. [State.Export] and
-// [Import] carry the whole state, secrets included, between processes. The JSON of
-// a State itself is a masked view that cannot be read back.
+// [State.Describe] renders what a handle may read for a prompt. [State.Export]
+// and [Import] carry the whole state, secrets included, between processes. The
+// JSON of a State itself is a masked view that cannot be read back.
 //
 // # Concurrency and errors
 //
 // Everything in this package is safe for concurrent use. Functions given to
-// Update, handlers and validation run without a lock and may run more than once.
-// Those for one field of one state or branch take turns. They may read the state
-// and write other fields; a write of the field itself fails after a second with a
-// [ConflictError]. No failed operation changes anything. Errors match the
-// sentinels of this package with [errors.Is] and hold no values.
+// Update, handlers and validation run without a lock and may run more than
+// once. Those for one field of one state or branch take turns. They may read
+// the state and write other fields; a write of the field itself fails after a
+// second with a [ConflictError]. No failed operation changes anything. Errors
+// match the sentinels of this package with [errors.Is] and hold no values.
 //
 // # What this is not
 //
-// This is not an agent runtime or a model client, and it stores nothing by itself.
+// This is not an agent runtime or a model client, and it stores nothing by
+// itself.
 package state

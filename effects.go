@@ -53,9 +53,10 @@ type Effect struct {
 }
 
 // Effects returns the edits that turn the content of from into that of s, to be
-// applied in their order: declared fields in the order of the schema, undeclared
-// keys by name, then the history. Values are encoded as [State.Export] encodes
-// them. Secrets are included unmasked; ephemeral fields are left out.
+// applied in their order: declared fields in the order of the schema,
+// undeclared keys by name, then the history. Values are encoded as
+// [State.Export] encodes them. Secrets are included unmasked; ephemeral fields
+// are left out.
 //
 // The cost is that of the changes, not of the content, if from is an earlier
 // snapshot of s. from may be any state with the same schema; its lists are then

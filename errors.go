@@ -146,8 +146,8 @@ func within(place string, err error) error { return &placedError{place, err} }
 // fieldError says which field an error is about.
 func fieldError(name string, err error) error { return &placedError{strconv.Quote(name), err} }
 
-// jsonError is within for an error of reading what place names. It makes a fault
-// a [TypeError] or a [LimitError].
+// jsonError is within for an error of reading what place names. It makes a
+// fault a [TypeError] or a [LimitError].
 func jsonError(place string, err error) error {
 	if e := typedError(place, err); e != nil {
 		return e
@@ -155,8 +155,8 @@ func jsonError(place string, err error) error {
 	return within(place, err)
 }
 
-// valueError is fieldError for an error of the field's value. It makes a fault a
-// [TypeError] or a [LimitError].
+// valueError is fieldError for an error of the field's value. It makes a fault
+// a [TypeError] or a [LimitError].
 func valueError(name string, err error) error {
 	if e := typedError(name, err); e != nil {
 		return e
@@ -164,8 +164,8 @@ func valueError(name string, err error) error {
 	return fieldError(name, err)
 }
 
-// typedError returns the exported error that says the same as a fault, or nil if
-// err is not a fault.
+// typedError returns the exported error that says the same as a fault, or nil
+// if err is not a fault.
 func typedError(name string, err error) error {
 	if limit := fault.AsLimit(err); limit != nil {
 		return &LimitError{Name: limit.Name, Field: name, Limit: limit.Limit, Got: limit.Got}

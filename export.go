@@ -15,9 +15,10 @@ import (
 )
 
 // Export returns the whole content as JSON, for [Import]: all fields except the
-// ephemeral ones, undeclared keys, the conversation, the results and the version,
-// as they are at one moment. Secrets are included unmasked. The journal is not
-// included. The size is linear in the content. Only the host may call it.
+// ephemeral ones, undeclared keys, the conversation, the results and the
+// version, as they are at one moment. Secrets are included unmasked. The
+// journal is not included. The size is linear in the content. Only the host may
+// call it.
 func (s *State) Export() ([]byte, error) {
 	h := s.on()
 	if h.rights != nil {
@@ -96,8 +97,8 @@ func (s *Schema) exportCounts(f *engine.Branch) []form.Count {
 	return counts
 }
 
-// importCounts takes over exported counts. Classes that the schema no longer has
-// count for the host only.
+// importCounts takes over exported counts. Classes that the schema no longer
+// has count for the host only.
 func (s *Schema) importCounts(l *engine.Loader, in *form.State) {
 	if s.team == nil {
 		l.Count(engine.VersionCount{Classes: []int{s.keys.slot.Class}, Versions: in.Version})
@@ -119,9 +120,9 @@ func (s *Schema) importCounts(l *engine.Loader, in *form.State) {
 
 // Import returns a state with the content that Export has written, converted to
 // the schema's types if nothing is lost. A nil schema accepts any name. If the
-// data is damaged, has a newer format, or does not fit the schema, the error says
-// where. Validation is not run again. The journal begins after the imported
-// version.
+// data is damaged, has a newer format, or does not fit the schema, the error
+// says where. Validation is not run again. The journal begins after the
+// imported version.
 func Import(schema *Schema, data []byte) (*State, error) {
 	in, err := form.Decode(data)
 	if err != nil {
@@ -130,8 +131,8 @@ func Import(schema *Schema, data []byte) (*State, error) {
 	return importForm(schema, in)
 }
 
-// importForm is Import of a decoded form. Package workspace, which has forms that
-// were never encoded, calls it as internal.ImportForm.
+// importForm is Import of a decoded form. Package workspace, which has forms
+// that were never encoded, calls it as internal.ImportForm.
 func importForm(schema *Schema, in *form.State) (*State, error) {
 	s := New(schema)
 	if err := s.on().load(in); err != nil {

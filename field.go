@@ -8,13 +8,13 @@ import (
 	"github.com/agentstate/state/internal/value"
 )
 
-// Field declares a field of type T and is its accessor: pass it to [NewSchema] by
-// address, and use the same value to read and write the field in any [State]
+// Field declares a field of type T and is its accessor: pass it to [NewSchema]
+// by address, and use the same value to read and write the field in any [State]
 // whose schema has a field of that name and type.
 //
-// The exported members are settings. NewSchema reads them once; after that, only
-// what the state's schema declares under the name counts. All methods are safe
-// for concurrent use. A Field must not be copied.
+// The exported members are settings. NewSchema reads them once; after that,
+// only what the state's schema declares under the name counts. All methods are
+// safe for concurrent use. A Field must not be copied.
 type Field[T any] struct {
 	// Name identifies the field: one line of visible text.
 	Name string
@@ -27,22 +27,22 @@ type Field[T any] struct {
 	// Read and Write are the agents that may use the field. An agent that may
 	// write it must be able to read it.
 	Read, Write Scope
-	// Handler combines a value that is Set with the current one. By default lists
-	// append, and everything else is replaced.
+	// Handler combines a value that is Set with the current one. By default
+	// lists append, and everything else is replaced.
 	Handler Handler[T]
 	// Secret masks the value in everything that is rendered.
 	Secret bool
 	// Ephemeral fields are never exported, and EndRun deletes them.
 	Ephemeral bool
-	// NoCopy stores and returns values without copying them. The caller must not
-	// change them.
+	// NoCopy stores and returns values without copying them. The caller must
+	// not change them.
 	NoCopy bool
 	// MaxBytes is the largest size of the value, about its length as JSON
 	// (default [Limits].ValueBytes).
 	MaxBytes int
-	// Validate accepts or refuses a value before it is stored. It gets a copy of
-	// the result of the merge. Calls for the same field take turns, as those of a
-	// handler do: see [NewHandler].
+	// Validate accepts or refuses a value before it is stored. It gets a copy
+	// of the result of the merge. Calls for the same field take turns, as those
+	// of a handler do: see [NewHandler].
 	Validate func(T) error
 	// OneOf lists the types that a Field[any] accepts; empty accepts all.
 	OneOf []reflect.Type

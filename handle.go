@@ -138,7 +138,8 @@ func (h *handle) explain(err error) error {
 	return err
 }
 
-// addressName returns the name of a field, of an undeclared key or of the history.
+// addressName returns the name of a field, of an undeclared key or of the
+// history.
 func addressName(at engine.Address) string {
 	if sp, ok := at.Slot.Form.(*fieldSpec); ok {
 		if sp.slot.Keyed {

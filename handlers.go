@@ -13,8 +13,8 @@ import (
 
 // Handler says how a value that is written combines with the current value of a
 // field of type T. The zero Handler is the default of the field: lists append,
-// and everything else is replaced. Handlers are immutable and safe for concurrent
-// use.
+// and everything else is replaced. Handlers are immutable and safe for
+// concurrent use.
 type Handler[T any] struct{ h *handler }
 
 // AnyHandler is a Handler of any type, for writes by name.
@@ -42,8 +42,8 @@ type handler struct {
 	typ    reflect.Type  // nil: any
 	keep   int           // the number of elements that keepsLast keeps
 
-	// fn merges two values of typ. Unless user is set it changes neither, and its
-	// result may share parts with both.
+	// fn merges two values of typ. Unless user is set it changes neither, and
+	// its result may share parts with both.
 	fn   func(current any, present bool, update any) (any, error)
 	user bool // fn calls code of the user
 }
@@ -62,19 +62,20 @@ var (
 	appendHandler  = &handler{name: "append", kind: appends}
 )
 
-// shares reports whether the result of the handler shares memory with the current
-// value.
+// shares reports whether the result of the handler shares memory with the
+// current value.
 func (h *handler) shares() bool { return h.kind == appends || h.kind == keepsLast }
 
 // keepsPairs reports whether the handler can be used for messages: it must not
-// separate a tool call from its result. A handler of the user is trusted not to.
+// separate a tool call from its result. A handler of the user is trusted not
+// to.
 func (h *handler) keepsPairs() bool {
 	return h.kind == replaces || h.kind == appends || h.kind == merges && h.user
 }
 
-// NewHandler returns a handler that calls fn with copies of the current value and
-// the update. If the field is unset, present is false and current is the zero T.
-// If fn fails or panics, nothing changes.
+// NewHandler returns a handler that calls fn with copies of the current value
+// and the update. If the field is unset, present is false and current is the
+// zero T. If fn fails or panics, nothing changes.
 //
 // fn must be pure: it may run more than once, while others use the State. Calls
 // of fn for the same field of the same State or branch take turns. fn may read
@@ -111,8 +112,8 @@ func Append[S ~[]E, E any]() Handler[S] {
 }
 
 // KeepLast returns the handler that appends the elements of the update and then
-// drops all but the last n. It is refused for messages, where it could separate a
-// tool call from its result.
+// drops all but the last n. It is refused for messages, where it could separate
+// a tool call from its result.
 func KeepLast[S ~[]E, E any](n int) Handler[S] {
 	n = max(n, 0)
 	h := newHandler(fmt.Sprintf("keep_last(%d)", n), false, func(current S, _ bool, update S) (S, error) {
@@ -164,8 +165,8 @@ func union[S ~[]E, E any, K comparable](current, update S, key func(E) (K, error
 	return out, nil
 }
 
-// MergeByID returns the handler that replaces elements by those of the update with
-// the same id, and appends the others.
+// MergeByID returns the handler that replaces elements by those of the update
+// with the same id, and appends the others.
 func MergeByID[S ~[]E, E any](id func(E) string) Handler[S] {
 	return newHandler("merge_by_id", true, func(current S, _ bool, update S) (S, error) {
 		at := make(map[string]int, len(current)+len(update))
@@ -240,8 +241,8 @@ func Min[T cmp.Ordered]() Handler[T] {
 }
 
 // FirstWins returns the handler that keeps the first value written. In a
-// [State.Join] the earliest writer wins, in the order: the state itself, then the
-// branches in the order of the arguments.
+// [State.Join] the earliest writer wins, in the order: the state itself, then
+// the branches in the order of the arguments.
 func FirstWins[T any]() Handler[T] {
 	h := newHandler("first_wins", false, func(current T, present bool, update T) (T, error) {
 		if present {

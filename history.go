@@ -11,8 +11,9 @@ import (
 )
 
 // Messages is the conversation, a field that every schema has: a list that
-// appends and that every agent may use, unless the schema declares it otherwise.
-// The user's turn is added with Messages.Set, an agent's with [History.Append].
+// appends and that every agent may use, unless the schema declares it
+// otherwise. The user's turn is added with Messages.Set, an agent's with
+// [History.Append].
 var Messages = &Field[[]Message]{
 	Name:        messagesName,
 	Description: messagesDescription,
@@ -37,10 +38,11 @@ func (hs *History) read() (*resultStack, *historyForm, engine.View) {
 	return stackOf(h.branch.Slot(&form.slot)), form, h.view()
 }
 
-// Append pushes a copy of r, and in the same version appends its Output and then
-// its ToolCalls to Messages. For an agent that may not write Messages it only
-// pushes the result. On a bound handle an empty Agent becomes the handle's, and
-// another name is [ErrDenied]. A zero CreatedAt becomes the present time.
+// Append pushes a copy of r, and in the same version appends its Output and
+// then its ToolCalls to Messages. For an agent that may not write Messages it
+// only pushes the result. On a bound handle an empty Agent becomes the
+// handle's, and another name is [ErrDenied]. A zero CreatedAt becomes the
+// present time.
 func (hs *History) Append(r InferenceResult) error {
 	h := hs.state.on()
 	if err := h.branch.Alive(); err != nil {
@@ -71,8 +73,8 @@ func (hs *History) Append(r InferenceResult) error {
 	return h.explain(err)
 }
 
-// mayAppend returns an error if the handle may not append a result, and otherwise
-// gives the result its agent.
+// mayAppend returns an error if the handle may not append a result, and
+// otherwise gives the result its agent.
 func (h *handle) mayAppend(r *InferenceResult) error {
 	switch {
 	case h.rights == nil:
@@ -111,8 +113,8 @@ func (h *handle) addConversation(ops []engine.Op, r *InferenceResult) ([]engine.
 	return append(ops, o), nil
 }
 
-// mergeOps returns the edits that apply ops to a tree, each to an address of its
-// own.
+// mergeOps returns the edits that apply ops to a tree, each to an address of
+// its own.
 func mergeOps(t *engine.Tree, ops []engine.Op) ([]engine.Edit, error) {
 	edits := make([]engine.Edit, len(ops))
 	for i := range ops {
@@ -212,8 +214,8 @@ func (hs *History) Last() (InferenceResult, bool) {
 	return InferenceResult{}, false
 }
 
-// Pop removes the latest result and returns it. Messages do not change. Pop needs
-// the right to write Messages.
+// Pop removes the latest result and returns it. Messages do not change. Pop
+// needs the right to write Messages.
 func (hs *History) Pop() (InferenceResult, bool, error) {
 	h := hs.state.on()
 	if !h.mayWrite(h.schema.messages()) {
@@ -239,8 +241,8 @@ func (hs *History) Pop() (InferenceResult, bool, error) {
 }
 
 // Reset replaces the results by copies of others. Messages do not change. Reset
-// needs the right to write Messages. On a bound handle, a result with the name of
-// another agent must be on the stack already.
+// needs the right to write Messages. On a bound handle, a result with the name
+// of another agent must be on the stack already.
 func (hs *History) Reset(results []InferenceResult) error {
 	h := hs.state.on()
 	if err := h.branch.Alive(); err != nil {

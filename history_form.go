@@ -10,8 +10,8 @@ import (
 )
 
 // historyForm is the history as the engine sees it: the [engine.Form] of its
-// slot, the [engine.Merger] that appends results, and the [engine.Gate] that keeps
-// the results of one agent from others.
+// slot, the [engine.Merger] that appends results, and the [engine.Gate] that
+// keeps the results of one agent from others.
 type historyForm struct {
 	slot engine.Slot
 	// messagesClass is the visibility class of results, unless their agent may
@@ -85,8 +85,8 @@ func (hf *historyForm) appendOp(r InferenceResult, author *engine.Author) engine
 	}
 }
 
-// overwriteEdit returns the edit that replaces the results, of the cell from, by
-// others. value is what the op has written.
+// overwriteEdit returns the edit that replaces the results, of the cell from,
+// by others. value is what the op has written.
 func (hf *historyForm) overwriteEdit(op Op, from *engine.Cell, to *resultStack, value any, author *engine.Author) engine.Edit {
 	o := engine.Op{
 		Address: hf.address(), Update: engine.Update{Value: value}, Author: author, Kind: op.kind(),
@@ -136,7 +136,8 @@ func (hf *historyForm) Same(a, b *engine.Cell) bool { return stackOf(a).equal(st
 // Check implements [engine.Form].
 func (hf *historyForm) Check(engine.Merged) error { return nil }
 
-// Keep implements [engine.Form]. The result is the last one of the stored stack.
+// Keep implements [engine.Form]. The result is the last one of the stored
+// stack.
 func (hf *historyForm) Keep(u engine.Update, stored *engine.Cell, _ bool) engine.Update {
 	st := stackOf(stored)
 	u.Value, u.Borrowed = resultRef{st, st.at(st.len() - 1)}, false

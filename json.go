@@ -10,9 +10,9 @@ import (
 )
 
 // JSON is a JSON text that never changes: the arguments of a tool call, the
-// result of a tool, a member that this library does not know. Numbers keep their
-// spelling, so that 9007199254740993 and 1.0 stay what they are. The empty string
-// is not JSON. It stands for an absent value and marshals as null.
+// result of a tool, a member that this library does not know. Numbers keep
+// their spelling, so that 9007199254740993 and 1.0 stay what they are. The
+// empty string is not JSON. It stands for an absent value and marshals as null.
 //
 // Any string can be converted to JSON. [JSON.Valid] tells whether it is JSON.
 type JSON string
@@ -26,8 +26,8 @@ func JSONText(s string) JSON {
 }
 
 // JSONOf returns v as encoding/json writes it, but does not escape <, > and &.
-// It fails if encoding/json fails, and if a Marshaler or a json.RawMessage inside
-// v writes text that is not [JSON.Valid].
+// It fails if encoding/json fails, and if a Marshaler or a json.RawMessage
+// inside v writes text that is not [JSON.Valid].
 func JSONOf(v any) (JSON, error) {
 	data, err := jsontext.Marshal(v)
 	if err != nil {
@@ -76,8 +76,8 @@ func (j JSON) text() string {
 }
 
 // Equal reports whether both are the same JSON value. Space, the order of
-// members and escapes in strings do not count. Numbers are the same only if they
-// are spelled the same. A text that is not valid equals only itself.
+// members and escapes in strings do not count. Numbers are the same only if
+// they are spelled the same. A text that is not valid equals only itself.
 func (j JSON) Equal(other JSON) bool {
 	if j == other {
 		return true
@@ -91,7 +91,8 @@ func (j JSON) Equal(other JSON) bool {
 }
 
 // Decode stores the value in dst as json.Unmarshal does, with two differences:
-// a number becomes a json.Number if dst leaves its type open, and j must be valid.
+// a number becomes a json.Number if dst leaves its type open, and j must be
+// valid.
 func (j JSON) Decode(dst any) error {
 	if err := jsontext.Check([]byte(j), jsontext.Limits{Depth: jsonDepth}); err != nil {
 		return jsonError("JSON", err)
@@ -105,7 +106,8 @@ func (j JSON) Decode(dst any) error {
 }
 
 // MarshalJSON returns the text, or null for "". It does not check the text:
-// encoding/json does, and also removes space and, by default, escapes <, > and &.
+// encoding/json does, and also removes space and, by default, escapes <, > and
+// &.
 func (j JSON) MarshalJSON() ([]byte, error) {
 	if j == "" {
 		return []byte("null"), nil

@@ -21,9 +21,9 @@ func (s *State) KV() *KV { return &KV{s} }
 // value, the schema does not have the name, or the handle may not read it; the
 // function [Get] tells these apart. A secret is returned unmasked.
 //
-// The value of an undeclared name, and of a Field[any], is nil or a bool, string,
-// int64, uint64, float64, []any or map[string]any. To read it as another type, use
-// [Get].
+// The value of an undeclared name, and of a Field[any], is nil or a bool,
+// string, int64, uint64, float64, []any or map[string]any. To read it as
+// another type, use [Get].
 func (kv *KV) Get(name string) (any, bool) {
 	sp, c := kv.find(name)
 	if c == nil {
@@ -51,10 +51,10 @@ func (kv *KV) Has(name string) bool {
 	return c != nil
 }
 
-// Set combines v with the value under a name, by the schema's handler: by default
-// lists append, and everything else is replaced, undeclared names included. v is
-// copied. A value of another type is converted to the field's if nothing is lost.
-// Otherwise Set returns a [TypeError].
+// Set combines v with the value under a name, by the schema's handler: by
+// default lists append, and everything else is replaced, undeclared names
+// included. v is copied. A value of another type is converted to the field's if
+// nothing is lost. Otherwise Set returns a [TypeError].
 func (kv *KV) Set(name string, v any) error { return kv.put(OpSet, name, v, nil) }
 
 // SetWith is Set with another handler, for this call only.
@@ -139,8 +139,8 @@ func (kv *KV) Len() int {
 }
 
 // Get returns the value under a name, converted to T if nothing is lost. It
-// returns the errors of [Field.Get], and a [TypeError] for a value that cannot be
-// converted.
+// returns the errors of [Field.Get], and a [TypeError] for a value that cannot
+// be converted.
 func Get[T any](s *State, name string) (T, error) {
 	var zero T
 	h := s.on()

@@ -10,8 +10,8 @@ import (
 
 // Items yields the elements of a list field and their indexes, from index from
 // on. A negative from counts from the end. Items walks one version of the list
-// and copies only the elements that it yields. It yields nothing if the field is
-// unset or the handle may not read it.
+// and copies only the elements that it yields. It yields nothing if the field
+// is unset or the handle may not read it.
 func Items[S ~[]E, E any](s *State, f *Field[S], from int) iter.Seq2[int, E] {
 	h := *s.on()
 	return func(yield func(int, E) bool) {

@@ -8,8 +8,8 @@ import (
 // mask is shown in place of a secret.
 const mask = "[SECRET]"
 
-// Masked stands for the value of a Secret field where values are listed. It does
-// not hold the value, and every write refuses it.
+// Masked stands for the value of a Secret field where values are listed. It
+// does not hold the value, and every write refuses it.
 type Masked struct{}
 
 // String returns "[SECRET]".

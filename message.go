@@ -14,11 +14,11 @@ import (
 // [ToolCallMessage], a [ToolResultMessage], or an [UnknownMessage] for a type
 // that this library passes through. No other type is accepted as a message.
 //
-// A message is an immutable value. It holds its JSON once, without space between
-// the tokens and otherwise as it came: it keeps unknown members and parts, the
-// spelling of numbers, and the difference between null and a missing member. The
-// accessors read from that text. Messages may be copied, kept and used by many
-// goroutines.
+// A message is an immutable value. It holds its JSON once, without space
+// between the tokens and otherwise as it came: it keeps unknown members and
+// parts, the spelling of numbers, and the difference between null and a missing
+// member. The accessors read from that text. Messages may be copied, kept and
+// used by many goroutines.
 type Message interface {
 	Type() string // "text", "tool_call", "tool_result", or the type of an UnknownMessage
 	Role() string // "user", "assistant", or any other text: multi-agent logs have more roles
@@ -119,8 +119,8 @@ func ToolCalls(calls ...ToolCall) ToolCallMessage {
 	return ToolCallMessage{body}
 }
 
-// ToolResult returns the result of a call. It treats the call and the content as
-// [ToolCalls] treats a call and its Input. The content "" becomes null.
+// ToolResult returns the result of a call. It treats the call and the content
+// as [ToolCalls] treats a call and its Input. The content "" becomes null.
 func ToolResult(call ToolCall, content JSON) ToolResultMessage {
 	return newResult(call, content, "")
 }
@@ -163,8 +163,8 @@ func isMessage(m Message) bool {
 // JSON path. It is lossless: Raw is data without the space between tokens. A
 // type other than text, tool_call and tool_result gives an [UnknownMessage].
 //
-// It does not retain data. The constructors have no limit on size: they can make
-// a message of more than 64 MiB, which cannot be decoded.
+// It does not retain data. The constructors have no limit on size: they can
+// make a message of more than 64 MiB, which cannot be decoded.
 func DecodeMessage(data []byte) (Message, error) {
 	if err := jsontext.Check(data, jsontext.Limits{Bytes: messageBytes, Depth: messageDepth}); err != nil {
 		return nil, jsonError("message", err)
@@ -269,8 +269,8 @@ func (m TextMessage) Text() string {
 }
 
 // StopReason returns why the model stopped: "stop", "tool" or a word of the
-// provider. It is the JSON text if that is not a string, and "" if it is missing
-// or null.
+// provider. It is the JSON text if that is not a string, and "" if it is
+// missing or null.
 func (m TextMessage) StopReason() string { return m.stopReason() }
 
 // Equal reports whether other is a TextMessage of the same JSON value.
@@ -404,7 +404,7 @@ func unmarshalMessage[M Message](dst *M, data []byte) error {
 // shownCalls is the number of calls that String shows.
 const shownCalls = 4
 
-// quoteASCII returns text as fault.Quote does, in ASCII: a message holds text of
-// strangers, and letters such as those written from right to left change how a
-// terminal shows the rest of the line.
+// quoteASCII returns text as fault.Quote does, in ASCII: a message holds text
+// of strangers, and letters such as those written from right to left change how
+// a terminal shows the rest of the line.
 func quoteASCII(text string) string { return strconv.QuoteToASCII(fault.Clip(text)) }

@@ -9,8 +9,8 @@ import (
 )
 
 // messageBody is what the four types of messages share. It is complete before
-// anyone else sees the message, and never changes. The strings are parts of raw,
-// unless they have escapes: a message holds its text once.
+// anyone else sees the message, and never changes. The strings are parts of
+// raw, unless they have escapes: a message holds its text once.
 type messageBody struct {
 	raw     string
 	sum     uint64 // the hash of the JSON value
@@ -88,8 +88,8 @@ func (b *messageBody) contentJSON() JSON {
 	return b.content
 }
 
-// stopReason returns the content of a string, and the JSON of anything else: one
-// provider sends numbers.
+// stopReason returns the content of a string, and the JSON of anything else:
+// one provider sends numbers.
 func (b *messageBody) stopReason() string {
 	if b == nil || b.stop == "null" {
 		return ""
@@ -159,8 +159,8 @@ func (b *messageBody) isKnown() bool {
 	return b.typ == typeText || b.typ == typeToolCall || b.typ == typeToolResult
 }
 
-// A bodyReader reads the parts of a message. A part is a place in the text: what
-// is read shares the memory of raw where possible.
+// A bodyReader reads the parts of a message. A part is a place in the text:
+// what is read shares the memory of raw where possible.
 type bodyReader struct {
 	data []byte
 	raw  string // the same text
@@ -169,8 +169,8 @@ type bodyReader struct {
 // json returns a part as it is.
 func (r *bodyReader) json(part jsontext.Span) JSON { return JSON(r.raw[part.From:part.To]) }
 
-// want returns an error unless a part is of the kind. The zero Span is a missing
-// part.
+// want returns an error unless a part is of the kind. The zero Span is a
+// missing part.
 func (r *bodyReader) want(kind string, part jsontext.Span, path string) error {
 	if got := jsontext.Kind(part.In(r.data)); got != kind {
 		return &fault.Error{Path: path, Want: kind, Got: got}
@@ -343,8 +343,8 @@ func appendCall(b []byte, call ToolCall, depth int) []byte {
 	return append(b, '}')
 }
 
-// appendJSON appends j, or its text as a string if j is not JSON of at most that
-// depth.
+// appendJSON appends j, or its text as a string if j is not JSON of at most
+// that depth.
 func appendJSON(b []byte, j JSON, depth int) []byte {
 	data := []byte(j)
 	if jsontext.Check(data, jsontext.Limits{Depth: depth}) != nil {

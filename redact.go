@@ -12,8 +12,8 @@ import (
 
 // Redact returns text with every value of a Secret field that this handle may
 // read replaced by [SECRET]. Use the host's handle, which knows all secrets: an
-// agent's handle leaves secrets that the agent may not read, although a tool may
-// have put them into the text.
+// agent's handle leaves secrets that the agent may not read, although a tool
+// may have put them into the text.
 //
 // A value is also found if it is JSON-escaped or URL-, base64- or hex-encoded.
 // Every string and number in a list or an object is masked, and so is every key

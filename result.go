@@ -118,8 +118,8 @@ func (r *InferenceResult) size() int {
 	return n
 }
 
-// equal reports whether two results are the same. Messages are compared by their
-// text.
+// equal reports whether two results are the same. Messages are compared by
+// their text.
 func (r InferenceResult) equal(o InferenceResult) bool {
 	return r.ID == o.ID && r.Agent == o.Agent && r.Input == o.Input && r.Raw == o.Raw && r.CreatedAt.Equal(o.CreatedAt) &&
 		slices.EqualFunc(r.Prompt, o.Prompt, sameMessage) && slices.EqualFunc(r.History, o.History, sameMessage) &&

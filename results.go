@@ -10,8 +10,8 @@ import (
 )
 
 // resultStack is an immutable stack of results. The messages of all results are
-// in one table, in which each message occurs once. A result refers to runs of the
-// table.
+// in one table, in which each message occurs once. A result refers to runs of
+// the table.
 type resultStack struct {
 	table   *persist.List // []Message
 	results *persist.List // []*stackedResult
@@ -25,7 +25,8 @@ type stackedResult struct {
 	created                         time.Time
 }
 
-// messageRun is a part of the table: from one index up to, not including, another.
+// messageRun is a part of the table: from one index up to, not including,
+// another.
 type messageRun struct{ from, to int }
 
 // resultRef is a result on a stack.
@@ -110,8 +111,8 @@ func (st *resultStack) intern(owner uint64, msgs []Message) []messageRun {
 	return runs
 }
 
-// find returns the index of a message in the table, to which it adds the message
-// if it is not in it.
+// find returns the index of a message in the table, to which it adds the
+// message if it is not in it.
 func (st *resultStack) find(owner uint64, m Message) int {
 	key := strconv.FormatUint(m.hash(), 36)
 	if i := st.index.Get(key); i != nil && sameMessage(st.message(*i), m) {
@@ -124,8 +125,8 @@ func (st *resultStack) find(owner uint64, m Message) int {
 }
 
 // pop returns the stack without its last result. When more results have been
-// popped than remain, it makes a new table: the messages of popped results do not
-// stay permanently.
+// popped than remain, it makes a new table: the messages of popped results do
+// not stay permanently.
 func (st *resultStack) pop() *resultStack {
 	n := st.len() - 1
 	next := st.clone()

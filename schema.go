@@ -12,8 +12,8 @@ import (
 )
 
 // Schema declares the fields of a state: their types, how their values combine,
-// and which agents may use them. It is immutable and safe for concurrent use. Any
-// number of states can share one.
+// and which agents may use them. It is immutable and safe for concurrent use.
+// Any number of states can share one.
 type Schema struct {
 	fields  []*fieldSpec // in the order of their slots; messages come first
 	byName  map[string]*fieldSpec
@@ -277,8 +277,8 @@ func (s *Schema) compile() {
 	s.layout.Classes = len(s.access.readers)
 }
 
-// newKeysSpec returns the spec of the keys that a schema does not declare, which
-// are public.
+// newKeysSpec returns the spec of the keys that a schema does not declare,
+// which are public.
 func newKeysSpec(slot, class int, limits Limits) *fieldSpec {
 	sp, err := newFieldSpec("", reflect.TypeFor[any]())
 	if err != nil {

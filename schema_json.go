@@ -242,8 +242,9 @@ func fieldOf[T any](f fieldText, given []AnyHandler, shipped ...Handler[T]) (Par
 	}
 }
 
-// MarshalJSON returns the schema as ParseSchema reads it. Go types that ParseSchema
-// does not know become list, object or any. Validate and OneOf are left out.
+// MarshalJSON returns the schema as ParseSchema reads it. Go types that
+// ParseSchema does not know become list, object or any. Validate and OneOf are
+// left out.
 func (s *Schema) MarshalJSON() ([]byte, error) {
 	text := schemaText{Fields: []fieldText{}, Team: s.team, AllowUndeclared: s.open}
 	if s.given != (Limits{}) {
@@ -266,8 +267,8 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 	return json.Marshal(text)
 }
 
-// isDefaultMessages reports whether the spec is the one that a schema adds if the
-// messages are not declared.
+// isDefaultMessages reports whether the spec is the one that a schema adds if
+// the messages are not declared.
 func (sp *fieldSpec) isDefaultMessages() bool {
 	return sp.name == messagesName && sp.description == messagesDescription && sp.updateRules == "" &&
 		sp.owner == "" && sp.read == Public && sp.write == Public && sp.handler == appendHandler &&

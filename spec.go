@@ -164,8 +164,8 @@ func (sp *fieldSpec) Same(a, b *engine.Cell) bool {
 	return a == b || sp.form.Same(a.Value, b.Value)
 }
 
-// Keep implements [engine.Form]. The elements of a borrowed list were copied into
-// the stored list, whose last elements they are.
+// Keep implements [engine.Form]. The elements of a borrowed list were copied
+// into the stored list, whose last elements they are.
 func (sp *fieldSpec) Keep(u engine.Update, stored *engine.Cell, overwrites bool) engine.Update {
 	added := sp.form.Slice(cell.Bare(u.Value)).Len()
 	switch {
@@ -256,14 +256,14 @@ func (h *handler) load(f *cell.Form, stored any) any {
 	return f.Share(stored)
 }
 
-// userError is an error of a handler. It may wrap a fault, which then is not one
-// of the field's value.
+// userError is an error of a handler. It may wrap a fault, which then is not
+// one of the field's value.
 type userError struct{ err error }
 
 func (e *userError) Error() string { return e.err.Error() }
 
-// call runs fn. For an undeclared key it converts the values to the type that the
-// handler takes.
+// call runs fn. For an undeclared key it converts the values to the type that
+// the handler takes.
 func (h *handler) call(f *cell.Form, current any, present bool, update any) (result any, err error) {
 	if h.typ != nil && h.typ != f.Type {
 		form, err := cell.New(h.typ)
@@ -281,7 +281,8 @@ func (h *handler) call(f *cell.Form, current any, present bool, update any) (res
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			// The value that a handler panics with may contain the values it got.
+			// The value that a handler panics with may contain the values it
+			// got.
 			result, err = nil, &userError{fmt.Errorf("handler %s panicked with a %T", h.name, r)}
 		}
 	}()

@@ -11,8 +11,8 @@ import (
 // others, which can be used wherever a *State can. All methods are safe for
 // concurrent use. Values are copied on the way in and on the way out.
 //
-// A nil *State, and the zero State, is an empty snapshot: reads find nothing and
-// writes fail with [ErrReadOnly].
+// A nil *State, and the zero State, is an empty snapshot: reads find nothing
+// and writes fail with [ErrReadOnly].
 type State struct {
 	_ noCopy
 	handle
@@ -58,10 +58,10 @@ func (s *State) with(b *engine.Branch) *State {
 	return &State{handle: h}
 }
 
-// As returns a handle on the same data with the rights of agent, which signs its
-// writes. A handle that is already bound to an agent is narrowed to what both may
-// do, and the first agent signs. An agent outside the team, and "", have no
-// rights. As is cheap: call it wherever a handle is passed on.
+// As returns a handle on the same data with the rights of agent, which signs
+// its writes. A handle that is already bound to an agent is narrowed to what
+// both may do, and the first agent signs. An agent outside the team, and "",
+// have no rights. As is cheap: call it wherever a handle is passed on.
 func (s *State) As(agent string) *State {
 	h := *s.on()
 	if h.rights == nil {
@@ -71,11 +71,12 @@ func (s *State) As(agent string) *State {
 	return &State{handle: h}
 }
 
-// Agent returns the name that signs the writes of this handle, empty for the host.
+// Agent returns the name that signs the writes of this handle, empty for the
+// host.
 func (s *State) Agent() string { return s.on().agent() }
 
-// WithCause returns a handle whose writes have cause in the journal, such as the
-// id of the tool call that they come from.
+// WithCause returns a handle whose writes have cause in the journal, such as
+// the id of the tool call that they come from.
 func (s *State) WithCause(cause string) *State {
 	h := *s.on()
 	h.author = &engine.Author{Agent: h.agent(), Cause: cause}

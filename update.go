@@ -9,13 +9,13 @@ import (
 	"github.com/agentstate/state/internal/engine"
 )
 
-// Update commits everything that fn writes to tx as one version. If fn returns an
-// error, Update returns it and nothing changes. fn reads one consistent state and
-// its own writes. If a field that it has read or overwritten changes before it
-// returns, or the set of keys if it has listed them, fn runs again, so it must
-// have no other effects. Writes through handlers, without reading, never
-// conflict. fn runs without a lock. It may use s, which is not part of the
-// transaction.
+// Update commits everything that fn writes to tx as one version. If fn returns
+// an error, Update returns it and nothing changes. fn reads one consistent
+// state and its own writes. If a field that it has read or overwritten changes
+// before it returns, or the set of keys if it has listed them, fn runs again,
+// so it must have no other effects. Writes through handlers, without reading,
+// never conflict. fn runs without a lock. It may use s, which is not part of
+// the transaction.
 //
 // tx is no longer writable when fn has returned. Branches of tx must be joined
 // to tx before that. Update on tx nests. Update returns [ErrConflict] if other
@@ -29,8 +29,9 @@ func (s *State) Update(fn func(tx *State) error) error {
 
 // Patch assigns values by name, all as one version. Names that are absent are
 // left alone, nil deletes, and no handler is called. Values are converted if
-// nothing is lost. If any value is refused, nothing changes and Patch returns the
-// joined errors of all bad fields, in the order of the schema and then by name.
+// nothing is lost. If any value is refused, nothing changes and Patch returns
+// the joined errors of all bad fields, in the order of the schema and then by
+// name.
 func (s *State) Patch(values map[string]any) error {
 	h := s.on()
 	if err := h.branch.Alive(); err != nil {
@@ -181,8 +182,8 @@ func (h *handle) reverting(now, past *engine.Branch) []engine.Edit {
 	return edits
 }
 
-// addresses returns all addresses of a schema that may be set in one of two frozen
-// branches, in their order.
+// addresses returns all addresses of a schema that may be set in one of two
+// frozen branches, in their order.
 func (s *Schema) addresses(a, b *engine.Branch) []engine.Address {
 	var all []engine.Address
 	for _, slot := range s.layout.Slots {

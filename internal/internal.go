@@ -19,9 +19,9 @@ import (
 var ImportForm func(schema any, in *form.State) (any, error)
 
 // DecodeChecked makes a state.Message of JSON as state.DecodeMessage does. The
-// JSON must have been checked, by jsontext.Check or because it was made of parts
-// that were. Package provider makes messages of a body that is checked as a
-// whole.
+// JSON must have been checked, by jsontext.Check or because it was made of
+// parts that were. Package provider makes messages of a body that is checked as
+// a whole.
 var DecodeChecked func(data []byte) (any, error)
 
 // IsMessage reports whether m is a state.Message that may be stored: one of the

@@ -48,8 +48,8 @@ func (f *Format) newError(path, problem string) *Error {
 	return &Error{f.name, path, problem, state.ErrWrongType}
 }
 
-// wrapError returns the error of this package for one of package fault or codec,
-// and any other error as it is.
+// wrapError returns the error of this package for one of package fault or
+// codec, and any other error as it is.
 func (f *Format) wrapError(err error) error {
 	if wrong := fault.As(err); wrong != nil {
 		return f.newError(wrong.Path, wrong.Problem())

@@ -85,9 +85,9 @@ type Request struct {
 	Settings state.JSON
 }
 
-// Continued reports whether the request continues a conversation whose beginning
-// the provider holds, by previous_response_id or conversation. Its first messages
-// may then answer calls that are not in it.
+// Continued reports whether the request continues a conversation whose
+// beginning the provider holds, by previous_response_id or conversation. Its
+// first messages may then answer calls that are not in it.
 func (r Request) Continued() bool {
 	settings, _ := jsontext.Members([]byte(r.Settings)) // none if it is not an object
 	return !jsontext.IsNull(settings.Get("previous_response_id")) ||

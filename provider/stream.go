@@ -41,8 +41,9 @@ func (f *Format) Stream() *Stream {
 }
 
 // Write takes the next bytes of the body: server-sent events, as the HTML
-// standard defines text/event-stream, or the JSON array that Gemini sends unless
-// it is asked for events. It never fails: [Stream.Result] reports problems.
+// standard defines text/event-stream, or the JSON array that Gemini sends
+// unless it is asked for events. It never fails: [Stream.Result] reports
+// problems.
 func (s *Stream) Write(p []byte) (int, error) {
 	s.raw.Write(p)
 	rest := p
@@ -96,9 +97,9 @@ func (s *Stream) endLine(line []byte) {
 	s.inEvent = true
 }
 
-// Event takes the data of the next event, a JSON object or "[DONE]". For anything
-// else it returns an [Error], which is also part of what Result returns. The
-// stream goes on. Raw has one line for each event.
+// Event takes the data of the next event, a JSON object or "[DONE]". For
+// anything else it returns an [Error], which is also part of what Result
+// returns. The stream goes on. Raw has one line for each event.
 func (s *Stream) Event(data []byte) error {
 	s.raw.Write(data)
 	s.raw.WriteByte('\n')

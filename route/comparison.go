@@ -20,8 +20,8 @@ var anyType = reflect.TypeFor[any]()
 // operandLimits bound what a field is compared with.
 var operandLimits = value.Limits{Bytes: 1 << 20, Depth: 64}
 
-// comparison compares values of a field with operands. It does not depend on how
-// the field is read.
+// comparison compares values of a field with operands. It does not depend on
+// how the field is read.
 type comparison struct {
 	op       string
 	plan     *value.Plan // of the operands
@@ -193,8 +193,8 @@ func isOrdered(v reflect.Value) bool {
 	return v.IsValid() && (v.Kind() == reflect.String || v.CanInt() || v.CanUint() || v.CanFloat())
 }
 
-// compareOrdered compares two strings, or two numbers of any types without loss.
-// Other pairs have no order.
+// compareOrdered compares two strings, or two numbers of any types without
+// loss. Other pairs have no order.
 func compareOrdered(a, b reflect.Value) (order int, ok bool) {
 	switch {
 	case !isOrdered(a) || !isOrdered(b):

@@ -10,25 +10,26 @@
 //
 //	agent, ok := router.Next(st)
 //
-// Next reads one version of the state, changes nothing, and gives the same answer
-// for the same content. [Router.Explain] says how the answer came about, without
-// showing values.
+// Next reads one version of the state, changes nothing, and gives the same
+// answer for the same content. [Router.Explain] says how the answer came about,
+// without showing values.
 //
 // # Predicates
 //
-// A predicate is typed by its field: [Has], [Eq], [Ne], [In], [Gt], [Gte], [Lt],
-// [Lte], [Match] and [Contains]. [And], [Or] and [Not] combine predicates, and
-// [Func] asks a Go function.
+// A predicate is typed by its field: [Has], [Eq], [Ne], [In], [Gt], [Gte],
+// [Lt], [Lte], [Match] and [Contains]. [And], [Or] and [Not] combine
+// predicates, and [Func] asks a Go function.
 //
 // No comparison matches an unset field, not even Ne. Not(Eq(f, v)) does.
 //
 // # Rights
 //
-// A router reads what the handle that it is given may read. A rule that mentions a
-// hidden field never matches, neither under Not nor if the other side of an Or
-// holds. The choice of the next agent therefore reveals nothing about fields that
-// the handle may not read. A field that the state does not have is treated like a
-// hidden one. [Router.Check] finds such rules when a network is built.
+// A router reads what the handle that it is given may read. A rule that
+// mentions a hidden field never matches, neither under Not nor if the other
+// side of an Or holds. The choice of the next agent therefore reveals nothing
+// about fields that the handle may not read. A field that the state does not
+// have is treated like a hidden one. [Router.Check] finds such rules when a
+// network is built.
 //
 // # Rules as data
 //

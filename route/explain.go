@@ -9,10 +9,10 @@ import (
 )
 
 // Explain returns a text for people that says which rules match, how each
-// predicate was answered, and therefore why [Router.Next] names the agent that it
-// names. The text holds names but no values. It is the same for the same content.
-// Explain reads one version of the state. It explains the rules after the first
-// match too, and calls their functions.
+// predicate was answered, and therefore why [Router.Next] names the agent that
+// it names. The text holds names but no values. It is the same for the same
+// content. Explain reads one version of the state. It explains the rules after
+// the first match too, and calls their functions.
 func (r *Router) Explain(st *state.State) string {
 	if r == nil {
 		r = &Router{}

@@ -58,9 +58,9 @@ func (n *node) addFault(path, problem string) {
 }
 
 // evaluate answers for a snapshot. An error means that something that the node
-// mentions has no answer. The node then has no answer either, whatever its other
-// parts say. That is why evaluate visits all parts: if one decisive part were
-// enough, the result would depend on what the handle may not read.
+// mentions has no answer. The node then has no answer either, whatever its
+// other parts say. That is why evaluate visits all parts: if one decisive part
+// were enough, the result would depend on what the handle may not read.
 //
 // If skip is set, the answer is known to make no difference, and functions are
 // not called. The trace records each step; it may be nil.

@@ -9,10 +9,10 @@ import (
 	"github.com/agentstate/state/internal/fault"
 )
 
-// Predicate is a yes-or-no question about a state. The functions of this package
-// make predicates. A Predicate is immutable and safe for concurrent use, and may
-// be part of several rules. [New] reports what is wrong with it, such as a bad
-// pattern. The zero Predicate is invalid.
+// Predicate is a yes-or-no question about a state. The functions of this
+// package make predicates. A Predicate is immutable and safe for concurrent
+// use, and may be part of several rules. [New] reports what is wrong with it,
+// such as a bad pattern. The zero Predicate is invalid.
 type Predicate struct{ node *node }
 
 // Has asks whether a field is set.
@@ -89,9 +89,9 @@ func And(ps ...Predicate) Predicate { return combine(opAnd, ps) }
 // Or asks whether at least one of the predicates holds.
 func Or(ps ...Predicate) Predicate { return combine(opOr, ps) }
 
-// Not asks whether a predicate does not hold. A predicate that mentions a hidden
-// field holds neither as it is nor under Not: no rule that mentions the field
-// matches.
+// Not asks whether a predicate does not hold. A predicate that mentions a
+// hidden field holds neither as it is nor under Not: no rule that mentions the
+// field matches.
 func Not(p Predicate) Predicate { return combine(opNot, []Predicate{p}) }
 
 // Func asks a Go function, which is given a snapshot with the rights of the
@@ -100,8 +100,8 @@ func Not(p Predicate) Predicate { return combine(opNot, []Predicate{p}) }
 // fn may be called from any goroutine. It must depend on nothing but the
 // snapshot, otherwise [Router.Explain] may differ from [Router.Next]. Hidden
 // fields look unset to fn, and do not keep its rule from matching, because the
-// rule does not know what fn reads. If fn panics, the rule does not match. fn is
-// not called if its answer makes no difference.
+// rule does not know what fn reads. If fn panics, the rule does not match. fn
+// is not called if its answer makes no difference.
 func Func(name string, fn func(*state.State) bool) Predicate {
 	n := &node{op: opFunc, name: name}
 	n.checkName("$.func")

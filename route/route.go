@@ -50,10 +50,10 @@ func (r *Rule) checkAgent(path string) {
 // immutable, safe for concurrent use, and serves any number of states.
 type Router struct{ rules []Rule }
 
-// New returns a router. The error lists everything that is wrong with the rules,
-// each mistake with its path in the JSON form of the router. Names of agents and
-// functions must be one line of visible text. Predicates may be nested up to 64
-// deep. A router without rules never names an agent.
+// New returns a router. The error lists everything that is wrong with the
+// rules, each mistake with its path in the JSON form of the router. Names of
+// agents and functions must be one line of visible text. Predicates may be
+// nested up to 64 deep. A router without rules never names an agent.
 func New(rules ...Rule) (*Router, error) {
 	var faults []*fault.Error
 	for i, rule := range rules {

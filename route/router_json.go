@@ -14,8 +14,8 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// parseLimits bound the JSON of a router. Depth allows for nested predicates and
-// for their operands.
+// parseLimits bound the JSON of a router. Depth allows for nested predicates
+// and for their operands.
 var parseLimits = jsontext.Limits{Depth: 256, Bytes: 16 << 20}
 
 // MarshalJSON returns the router as JSON that [Parse] reads. A function is
@@ -73,9 +73,9 @@ func (r *Router) UnmarshalJSON([]byte) error {
 //	  {"otherwise": "general"}
 //	]}
 //
-// The ops are has, eq, ne, in, gt, gte, lt, lte, match and contains; "and", "or"
-// and "not" combine predicates. A value is converted to the type of the field if
-// the conversion is lossless. The value of in is a list. If schema has
+// The ops are has, eq, ne, in, gt, gte, lt, lte, match and contains; "and",
+// "or" and "not" combine predicates. A value is converted to the type of the
+// field if the conversion is lossless. The value of in is a list. If schema has
 // [state.AllowUndeclared] or is nil, any name is a field of any type. funcs are
 // the functions that data may name; [Func] makes them.
 //
@@ -109,8 +109,8 @@ func Parse(schema *state.Schema, data []byte, funcs ...Predicate) (*Router, erro
 	return router, nil
 }
 
-// parser reads rules about the fields of a schema. It leaves faults in the rules
-// and nodes, and New reports them.
+// parser reads rules about the fields of a schema. It leaves faults in the
+// rules and nodes, and New reports them.
 type parser struct {
 	empty *state.State
 	types map[string]reflect.Type
@@ -235,8 +235,8 @@ func (p *parser) parseOperands(n *node, reader *jsontext.Reader) {
 	}
 }
 
-// readName returns a member that has to be a name. If it is not, ok is false and
-// the reader has the fault.
+// readName returns a member that has to be a name. If it is not, ok is false
+// and the reader has the fault.
 func readName(reader *jsontext.Reader, member string) (name string, ok bool) {
 	before := len(reader.Faults())
 	name = reader.String(member)

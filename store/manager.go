@@ -10,23 +10,23 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// Manager keeps strings and JSON in a store under keys with a common prefix. It is
-// safe for concurrent use, and several Managers can share a store. A Manager does
-// not close its store.
+// Manager keeps strings and JSON in a store under keys with a common prefix. It
+// is safe for concurrent use, and several Managers can share a store. A Manager
+// does not close its store.
 type Manager struct {
 	store  Store
 	prefix string
 }
 
-// NewManager returns a Manager that puts prefix, which may be empty, in front of
-// every key. Prefixes must not begin with one another: choose "user:7/" and
+// NewManager returns a Manager that puts prefix, which may be empty, in front
+// of every key. Prefixes must not begin with one another: choose "user:7/" and
 // "user:71/", not "user:7" and "user:71".
 func NewManager(s Store, prefix string) *Manager {
 	return &Manager{store: s, prefix: prefix}
 }
 
-// Get returns the value of a key, and whether the key exists. A missing key is not
-// an error.
+// Get returns the value of a key, and whether the key exists. A missing key is
+// not an error.
 func (m *Manager) Get(ctx context.Context, key string) (string, bool, error) {
 	e, found, err := m.getEntry(ctx, "get", key)
 	return string(e.Value), found, err
@@ -46,10 +46,10 @@ func (m *Manager) Delete(ctx context.Context, key string) error {
 	return m.store.Delete(ctx, m.prefix+key, Always)
 }
 
-// GetJSON decodes the value of a key into dst, as encoding/json does, and reports
-// whether the key exists. It does not change dst if the key is missing. Where dst
-// leaves the type open, a number is decoded as json.Number, which keeps large
-// numbers exact.
+// GetJSON decodes the value of a key into dst, as encoding/json does, and
+// reports whether the key exists. It does not change dst if the key is missing.
+// Where dst leaves the type open, a number is decoded as json.Number, which
+// keeps large numbers exact.
 func (m *Manager) GetJSON(ctx context.Context, key string, dst any) (bool, error) {
 	e, found, err := m.getEntry(ctx, "get JSON", key)
 	if err != nil || !found {
@@ -71,10 +71,10 @@ func (m *Manager) SetJSON(ctx context.Context, key string, v any) error {
 }
 
 // Update replaces the value of a key with the result of fn, and returns what it
-// wrote. It loses no concurrent change, by any process: if the value has changed
-// since it was read, Update calls fn again with the new value, until ctx ends. fn
-// should therefore have no side effects. If fn fails, Update writes nothing and
-// returns the error of fn.
+// wrote. It loses no concurrent change, by any process: if the value has
+// changed since it was read, Update calls fn again with the new value, until
+// ctx ends. fn should therefore have no side effects. If fn fails, Update
+// writes nothing and returns the error of fn.
 //
 // Update does not retry after ErrUnknownOutcome, because only the caller knows
 // whether the change may be made twice.
@@ -125,8 +125,8 @@ func (m *Manager) putValue(ctx context.Context, op, key string, value []byte, co
 	return err
 }
 
-// checkKey returns an error if key, alone or with the prefix, is not valid. A key
-// must be valid alone because two invalid halves can make valid UTF-8.
+// checkKey returns an error if key, alone or with the prefix, is not valid. A
+// key must be valid alone because two invalid halves can make valid UTF-8.
 func (m *Manager) checkKey(op, key string) error {
 	err := CheckKey(key)
 	if err == nil && len(m.prefix)+len(key) > MaxKey {

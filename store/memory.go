@@ -9,15 +9,15 @@ import (
 )
 
 // Memory is a store in the memory of this process, for tests and for data that
-// need not outlive the process. It is a [Batcher] and a [Watcher] and has no limit
-// on the size of a value. Create it with [NewMemory].
+// need not outlive the process. It is a [Batcher] and a [Watcher] and has no
+// limit on the size of a value. Create it with [NewMemory].
 type Memory struct {
 	data   *memoryData
 	closed chan struct{} // closed by Close, with data.mu held
 }
 
-// memoryData is the data that all handles share. The bytes of a stored value never
-// change, so that readers copy them after they have released the lock.
+// memoryData is the data that all handles share. The bytes of a stored value
+// never change, so that readers copy them after they have released the lock.
 type memoryData struct {
 	mu      sync.RWMutex
 	entries entryBlocks

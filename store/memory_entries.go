@@ -12,8 +12,8 @@ type entryBlocks [][]Entry
 
 const blockSize = 256
 
-// seek returns the position of the first entry whose key is not less than key, and
-// whether that entry has the key. If all keys are less, block is len(b).
+// seek returns the position of the first entry whose key is not less than key,
+// and whether that entry has the key. If all keys are less, block is len(b).
 func (b entryBlocks) seek(key string) (block, i int, found bool) {
 	block = sort.Search(len(b), func(n int) bool { return b[n][len(b[n])-1].Key >= key })
 	if block < len(b) {
@@ -67,7 +67,8 @@ func (b *entryBlocks) remove(key string) bool {
 	return true
 }
 
-// page returns up to n entries whose keys begin with prefix and sort after after.
+// page returns up to n entries whose keys begin with prefix and sort after
+// after.
 func (b entryBlocks) page(prefix, after string, n int) []Entry {
 	block, i, found := b.seek(max(prefix, after))
 	if found && b[block][i].Key == after {

@@ -27,10 +27,10 @@ type numberedEvent struct {
 }
 
 // Watch implements [Watcher]. It yields changes in the order in which they were
-// made. A loop that is slower than the writers skips changes that later changes of
-// the same key replace, and does not delay the writers. Watch ends without an error
-// when ctx ends, and with ErrClosed when the handle is closed. The returned
-// sequence can be ranged over once.
+// made. A loop that is slower than the writers skips changes that later changes
+// of the same key replace, and does not delay the writers. Watch ends without
+// an error when ctx ends, and with ErrClosed when the handle is closed. The
+// returned sequence can be ranged over once.
 func (m *Memory) Watch(ctx context.Context, prefix string) iter.Seq2[Event, error] {
 	w := &memoryWatch{
 		handle:  m,
@@ -92,8 +92,8 @@ func (w *memoryWatch) notify(write uint64, e Event) {
 	}
 }
 
-// takePending removes the pending changes and returns them in the order of their
-// writes.
+// takePending removes the pending changes and returns them in the order of
+// their writes.
 func (w *memoryWatch) takePending() []numberedEvent {
 	w.handle.data.mu.Lock()
 	pending := w.pending

@@ -5,9 +5,10 @@ import (
 	"encoding/hex"
 )
 
-// Revision identifies one write. No two writes have the same revision, including
-// writes of different keys, writes before and after a delete, and writes before
-// and after a failover. Revisions can only be compared for equality.
+// Revision identifies one write. No two writes have the same revision,
+// including writes of different keys, writes before and after a delete, and
+// writes before and after a failover. Revisions can only be compared for
+// equality.
 type Revision string
 
 // NewRevision returns a revision of 128 random bits. It is for stores without a
@@ -18,8 +19,8 @@ func NewRevision() Revision {
 	return Revision(hex.EncodeToString(bits[:]))
 }
 
-// Condition is the precondition of a write: a compare-and-set on the revision of
-// the entry.
+// Condition is the precondition of a write: a compare-and-set on the revision
+// of the entry.
 type Condition struct {
 	absent   bool
 	revision Revision
@@ -47,8 +48,8 @@ func (c Condition) Absent() bool { return c.absent }
 // Revision returns the revision of [IfRevision], or false for other conditions.
 func (c Condition) Revision() (Revision, bool) { return c.revision, c.revision != "" }
 
-// Holds reports whether the condition holds for an entry with the revision r, or
-// for a missing entry if exists is false.
+// Holds reports whether the condition holds for an entry with the revision r,
+// or for a missing entry if exists is false.
 func (c Condition) Holds(r Revision, exists bool) bool {
 	switch {
 	case c.absent:

@@ -4,9 +4,9 @@
 //
 // The package contains the interface [Store], the in-memory store [Memory] and
 // [Manager], the type that most programs use: it keeps strings and JSON under
-// keys with a common prefix. A program that gets a value, changes it and sets it
-// loses the changes that other programs make in between. [Manager.Update] loses
-// none.
+// keys with a common prefix. A program that gets a value, changes it and sets
+// it loses the changes that other programs make in between. [Manager.Update]
+// loses none.
 //
 // The durable stores are separate modules:
 //
@@ -25,21 +25,23 @@ import (
 // including by several handles and processes on the same data. Errors are of
 // type [*Error].
 //
-// A key is valid UTF-8 of 1 to [MaxKey] bytes. Keys are compared and ordered byte
-// by byte, without case folding, normalization or wildcards. A value is any
-// sequence of bytes; an empty value is a value. A write that is too large for the
-// store fails with ErrTooLarge and changes nothing. A store neither keeps nor
-// changes the slices that it is given. The caller owns what a store returns.
+// A key is valid UTF-8 of 1 to [MaxKey] bytes. Keys are compared and ordered
+// byte by byte, without case folding, normalization or wildcards. A value is
+// any sequence of bytes; an empty value is a value. A write that is too large
+// for the store fails with ErrTooLarge and changes nothing. A store neither
+// keeps nor changes the slices that it is given. The caller owns what a store
+// returns.
 //
 // A call ends when its context ends. A call whose context has ended before it
 // began has changed nothing.
 type Store interface {
-	// Get returns the entry of a key, or ErrNotFound. It is linearizable: it sees
-	// every write, by any process, that was acknowledged before it began.
+	// Get returns the entry of a key, or ErrNotFound. It is linearizable: it
+	// sees every write, by any process, that was acknowledged before it began.
 	Get(ctx context.Context, key string) (Entry, error)
 
-	// Put writes a value if the condition holds, and returns the revision of this
-	// write. It returns once the value has the durability that Durability reports.
+	// Put writes a value if the condition holds, and returns the revision of
+	// this write. It returns once the value has the durability that Durability
+	// reports.
 	//
 	// ErrConflict means that the condition did not hold and that the value was
 	// not written. ErrUnknownOutcome means that the value may have been written
@@ -52,11 +54,11 @@ type Store interface {
 	// IfRevision. Deleting with IfAbsent is ErrInvalid.
 	Delete(ctx context.Context, key string, cond Condition) error
 
-	// Scan yields the entries whose keys begin with prefix and sort after after,
-	// in the order of their keys. An empty prefix matches every key. A key that
-	// exists and does not change during the scan is yielded exactly once, and no
-	// key is yielded twice. A scan is not a snapshot: it may see any part of the
-	// concurrent writes. An error is yielded last.
+	// Scan yields the entries whose keys begin with prefix and sort after
+	// after, in the order of their keys. An empty prefix matches every key. A
+	// key that exists and does not change during the scan is yielded exactly
+	// once, and no key is yielded twice. A scan is not a snapshot: it may see
+	// any part of the concurrent writes. An error is yielded last.
 	Scan(ctx context.Context, prefix, after string) iter.Seq2[Entry, error]
 
 	// Durability reports which failures an acknowledged write survives.
@@ -73,9 +75,9 @@ type Batcher interface {
 	Store
 
 	// Batch makes all writes or none. If a condition does not hold, no write is
-	// made, and the error is ErrConflict and names the key. The returned revisions
-	// are in the order of the writes and empty for deletes. A batch with two
-	// writes of one key is ErrInvalid. An empty batch succeeds.
+	// made, and the error is ErrConflict and names the key. The returned
+	// revisions are in the order of the writes and empty for deletes. A batch
+	// with two writes of one key is ErrInvalid. An empty batch succeeds.
 	Batch(ctx context.Context, writes []Write) ([]Revision, error)
 }
 
@@ -91,10 +93,10 @@ type Write struct {
 type Watcher interface {
 	Store
 
-	// Watch yields the changes of keys that begin with prefix, starting with the
-	// call of Watch, until ctx ends; then it stops without an error. If a key
-	// changes several times in quick succession, Watch may yield only the last
-	// change, but always yields that one.
+	// Watch yields the changes of keys that begin with prefix, starting with
+	// the call of Watch, until ctx ends; then it stops without an error. If a
+	// key changes several times in quick succession, Watch may yield only the
+	// last change, but always yields that one.
 	Watch(ctx context.Context, prefix string) iter.Seq2[Event, error]
 }
 

@@ -57,8 +57,8 @@ func structParams(in reflect.Type) ([]param, error) {
 	return params, nil
 }
 
-// checkType returns an error if the parameter of a raw schema does not allow the
-// type of a JSON value.
+// checkType returns an error if the parameter of a raw schema does not allow
+// the type of a JSON value.
 func (p *param) checkType(text []byte) error {
 	kind := jsontext.Kind(text)
 	if kind == "bool" {

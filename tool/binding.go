@@ -20,10 +20,10 @@ type option func(b *binder)
 
 func (o option) bind(b *binder) { o(b) }
 
-// From injects a field as a parameter, which the model neither sees nor fills in.
-// A call fails before the function runs if the caller may not read the field, or
-// if the field has no value and the parameter is required. A parameter that is
-// not required is left out if the field has no value.
+// From injects a field as a parameter, which the model neither sees nor fills
+// in. A call fails before the function runs if the caller may not read the
+// field, or if the field has no value and the parameter is required. A
+// parameter that is not required is left out if the field has no value.
 func From[T any](f *state.Field[T], param string) Option {
 	return option(func(b *binder) {
 		if f == nil {
@@ -45,8 +45,9 @@ func FromName(field, param string) Option {
 }
 
 // To writes the member of the result named key to a field, with the field's
-// handler. If key is "", it writes the whole result. A missing member is skipped.
-// A null deletes the field, unless the field is of type any, which stores nil.
+// handler. If key is "", it writes the whole result. A missing member is
+// skipped. A null deletes the field, unless the field is of type any, which
+// stores nil.
 func To[T any](f *state.Field[T], key string) Option {
 	return ToWith(f, key, state.Handler[T]{})
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// Call runs the tool. It checks the arguments, adds the injected fields, all from
-// one version of the state, calls the function, and writes the outputs as one
-// version. It returns the whole result as JSON. Missing arguments, "" and null,
-// count as {}.
+// Call runs the tool. It checks the arguments, adds the injected fields, all
+// from one version of the state, calls the function, and writes the outputs as
+// one version. It returns the whole result as JSON. Missing arguments, "" and
+// null, count as {}.
 //
 // If there is an error, nothing is written. The error is an [*ArgumentError] if
-// the arguments are wrong, a [*PanicError] if the function panicked, and otherwise
-// the error of the function or of a read or write of the state. The text of an
-// error contains no injected value unless the function put it there.
+// the arguments are wrong, a [*PanicError] if the function panicked, and
+// otherwise the error of the function or of a read or write of the state. The
+// text of an error contains no injected value unless the function put it there.
 //
-// st has the rights of the caller. The outputs are journalled with its agent and
-// cause, see [state.State.WithCause].
+// st has the rights of the caller. The outputs are journalled with its agent
+// and cause, see [state.State.WithCause].
 func (t *Tool) Call(ctx context.Context, st *state.State, args state.JSON) (state.JSON, error) {
 	input, err := t.prepare(st, args)
 	if err != nil {
@@ -38,8 +38,8 @@ func (t *Tool) Call(ctx context.Context, st *state.State, args state.JSON) (stat
 	return out, nil
 }
 
-// prepare checks the arguments, reads the injected fields, and returns the input
-// of the function.
+// prepare checks the arguments, reads the injected fields, and returns the
+// input of the function.
 func (t *Tool) prepare(st *state.State, args state.JSON) (any, error) {
 	in := t.newArguments()
 	if errs := t.readArguments(in, args); len(errs) > 0 {

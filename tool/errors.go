@@ -30,7 +30,8 @@ func (e *ArgumentError) Error() string {
 func (e *ArgumentError) Unwrap() []error { return e.Errs }
 
 // PanicError reports that the function of a tool panicked. Its text does not
-// include the value of the panic, which may contain what the model must not see.
+// include the value of the panic, which may contain what the model must not
+// see.
 type PanicError struct {
 	Tool  string
 	Value any    // the argument of panic
@@ -50,8 +51,8 @@ func badArgument(name, problem string) error {
 	return &fault.Error{Path: fault.Quote(name), Got: problem}
 }
 
-// argumentFault returns err, which reading an argument has returned, as an entry
-// of an [ArgumentError]. path takes the place of the $ in its path.
+// argumentFault returns err, which reading an argument has returned, as an
+// entry of an [ArgumentError]. path takes the place of the $ in its path.
 func argumentFault(path string, err error) error {
 	switch err.(type) {
 	case *fault.Error, *fault.LimitError:
@@ -60,9 +61,9 @@ func argumentFault(path string, err error) error {
 	return &fault.Error{Path: path, Got: "cannot be read"}
 }
 
-// fieldFault reports that a field could not be read or written. Its text contains
-// nothing that comes from a value, or from the code of a handler or a validation.
-// Its cause may.
+// fieldFault reports that a field could not be read or written. Its text
+// contains nothing that comes from a value, or from the code of a handler or a
+// validation. Its cause may.
 func fieldFault(path string, err error) error {
 	return &fault.Error{Path: path, Got: publicReason(err), Cause: err}
 }

@@ -58,28 +58,28 @@ func layerCalls(toolOf []*Tool, calls []int) [][]int {
 	return batches
 }
 
-// waitGraph says which of the calls 0, 1, … n-1 waits for which. Call v precedes
-// call w if v < w.
+// waitGraph says which of the calls 0, 1, … n-1 waits for which. Call v
+// precedes call w if v < w.
 //
-// All calls of one tool read and write the same fields. Let tool a feed tool b if
-// a writes a field that b reads; a tool may feed itself. Let R(v) be the set of
-// tools that v's tool feeds, directly or through others, where every tool on the
-// way has a call behind v. Two calls v < w, of tools a and b, are ordered by these
-// rules:
+// All calls of one tool read and write the same fields. Let tool a feed tool b
+// if a writes a field that b reads; a tool may feed itself. Let R(v) be the set
+// of tools that v's tool feeds, directly or through others, where every tool on
+// the way has a call behind v. Two calls v < w, of tools a and b, are ordered
+// by these rules:
 //
 //  1. If a feeds b, w waits for v.
 //  2. Otherwise, if b feeds a, v waits for w, unless b is in R(v): then the two
 //     are on a cycle whose first call is v, and w waits for v.
 //  3. Otherwise neither waits.
 //
-// These are the rules of [Plan]: a reader waits for each writer, unless it is the
-// first call of a cycle. R(v) looks only at calls behind v, since a cycle with a
-// call in front of v has another first call, at which rule 2 breaks it.
+// These are the rules of [Plan]: a reader waits for each writer, unless it is
+// the first call of a cycle. R(v) looks only at calls behind v, since a cycle
+// with a call in front of v has another first call, at which rule 2 breaks it.
 //
-// The rules never make calls wait in a circle. Proof: assume a circle, and let v
-// be its first call. All others on the circle are behind v. Walk the circle from
-// v against the direction of waiting: each next call y waits for the call x before
-// it. The tool of each call y is in R(v):
+// The rules never make calls wait in a circle. Proof: assume a circle, and let
+// v be its first call. All others on the circle are behind v. Walk the circle
+// from v against the direction of waiting: each next call y waits for the call
+// x before it. The tool of each call y is in R(v):
 //
 //   - If x is v, then y waits for v by rule 1, so v's tool feeds y's, which has the
 //     call y behind v; or by rule 2, so y's tool is in R(v).
@@ -89,7 +89,8 @@ func layerCalls(toolOf []*Tool, calls []int) [][]int {
 //     behind v, so whatever R(x) reaches from x's tool, R(v) reaches too.
 //
 // The last call on the walk is the one that v waits for. Since it is behind v,
-// that is by rule 2, which demands that its tool is not in R(v): a contradiction.
+// that is by rule 2, which demands that its tool is not in R(v): a
+// contradiction.
 type waitGraph struct {
 	toolIndex []int    // of each call
 	feeds     [][]bool // of each tool, the tools that it feeds
@@ -134,8 +135,8 @@ func newWaitGraph(toolOf []*Tool, calls []int) *waitGraph {
 	return g
 }
 
-// layerOf returns the number of call v's batch: the one after the last batch of a
-// call that it waits for.
+// layerOf returns the number of call v's batch: the one after the last batch of
+// a call that it waits for.
 func (g *waitGraph) layerOf(v int) int {
 	if g.layers[v] == 0 {
 		layer := 0

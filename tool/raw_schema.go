@@ -8,8 +8,8 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// rawSchema is a JSON Schema as it was given to [Raw], and what calls are checked
-// for.
+// rawSchema is a JSON Schema as it was given to [Raw], and what calls are
+// checked for.
 type rawSchema struct {
 	members jsontext.Object
 	params  []param

@@ -20,21 +20,21 @@ type Result struct {
 // Run makes the calls of one step, which are those of one message of the model,
 // and returns a result for each, in the order of the calls.
 //
-// The calls are made in the batches of [Plan], and those of one batch at the same
-// time. A batch reads the state as it is when the batch starts. When all calls of
-// the batch have returned, their outputs are written in the order of the calls.
-// Each call is one transaction, whose cause is the call's ID.
+// The calls are made in the batches of [Plan], and those of one batch at the
+// same time. A batch reads the state as it is when the batch starts. When all
+// calls of the batch have returned, their outputs are written in the order of
+// the calls. Each call is one transaction, whose cause is the call's ID.
 //
 // A call fails on its own if its tool does not exist or exists twice, if its
 // arguments are bad, if a field is missing, if the function returns an error or
-// panics, or if st refuses an output. Calls that wait for it are made regardless.
-// A nil tool does not exist.
+// panics, or if st refuses an output. Calls that wait for it are made
+// regardless. A nil tool does not exist.
 //
 // When ctx ends, Run writes the outputs of the calls that have returned. The
 // others fail with an error that is ctx.Err(). Run does not wait for functions
-// that are still running: the goroutine of such a function ends when the function
-// returns, and its result is dropped. A stateful function should look at its
-// context before it writes.
+// that are still running: the goroutine of such a function ends when the
+// function returns, and its result is dropped. A stateful function should look
+// at its context before it writes.
 //
 // Others may use st at the same time, and Run may be called concurrently.
 func Run(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall) []Result {
@@ -61,8 +61,8 @@ type outcome struct {
 	err error
 }
 
-// runBatch makes the calls of a batch at the same time. It returns the outcome of
-// each when all have returned or ctx has ended.
+// runBatch makes the calls of a batch at the same time. It returns the outcome
+// of each when all have returned or ctx has ended.
 func runBatch(
 	ctx context.Context, st *state.State, toolOf []*Tool, calls []state.ToolCall, batch []int,
 ) []outcome {
@@ -122,7 +122,8 @@ func startCall(
 	})
 }
 
-// finishCall writes the outputs of a call that did not fail, and makes its result.
+// finishCall writes the outputs of a call that did not fail, and makes its
+// result.
 func finishCall(st *state.State, t *Tool, call state.ToolCall, o outcome) Result {
 	if o.err == nil {
 		_, o.err = t.recoverPanic(func() (state.JSON, error) {

@@ -12,8 +12,8 @@ import (
 )
 
 // Tool is a function that a model can call, together with the fields that it
-// reads and writes. [New], [NewStateful], [Raw] and [Updater] make tools. A Tool
-// is immutable. It is safe for concurrent use if its function is.
+// reads and writes. [New], [NewStateful], [Raw] and [Updater] make tools. A
+// Tool is immutable. It is safe for concurrent use if its function is.
 type Tool struct {
 	name        string
 	description string
@@ -23,21 +23,21 @@ type Tool struct {
 
 	newArguments func() arguments
 	call         func(ctx context.Context, st *state.State, input any) (state.JSON, error)
-	// review returns what else is wrong with arguments that have been refused. It
-	// may be nil.
+	// review returns what else is wrong with arguments that have been refused.
+	// It may be nil.
 	review func(st *state.State, input any) []error
 }
 
 // New returns a tool that calls fn. In is a struct, or map[string]any if the
 // parameters are not known in advance. The JSON members of the struct are the
 // parameters. A parameter is required unless its tag has omitempty or omitzero.
-// The tag jsonschema describes it to the model. Out is any type that a state can
-// hold.
+// The tag jsonschema describes it to the model. Out is any type that a state
+// can hold.
 //
-// The options say which fields fn reads and writes. The context of fn carries no
-// State. The error lists all mistakes: an option for a parameter or a key of the
-// result that does not exist, types that do not convert, a parameter that is
-// injected twice, a field that is written twice from one key.
+// The options say which fields fn reads and writes. The context of fn carries
+// no State. The error lists all mistakes: an option for a parameter or a key of
+// the result that does not exist, types that do not convert, a parameter that
+// is injected twice, a field that is written twice from one key.
 func New[In, Out any](
 	name, description string, fn func(ctx context.Context, in In) (Out, error), opts ...Option,
 ) (*Tool, error) {
@@ -63,10 +63,10 @@ func NewStateful[In, Out any](
 	return newTyped(t, fn, opts)
 }
 
-// Raw returns a tool whose parameters are given as the JSON Schema of an object.
-// fn is given the arguments of the model together with the injected ones, and
-// returns JSON; "" stands for null. Tool.Schema leaves the injected parameters
-// out of properties and required.
+// Raw returns a tool whose parameters are given as the JSON Schema of an
+// object. fn is given the arguments of the model together with the injected
+// ones, and returns JSON; "" stands for null. Tool.Schema leaves the injected
+// parameters out of properties and required.
 //
 // A call is checked for unknown and missing arguments and for their types. fn
 // must check the rest of the schema.
@@ -201,14 +201,15 @@ func (t *Tool) Name() string { return t.name }
 // Description returns what the model is told about the tool.
 func (t *Tool) Description() string { return t.description }
 
-// Schema returns the JSON Schema of what the model may fill in, without injected
-// parameters and without the state.
+// Schema returns the JSON Schema of what the model may fill in, without
+// injected parameters and without the state.
 func (t *Tool) Schema() state.JSON { return t.schema }
 
 // Reads returns the names of the fields that are injected, each once.
 func (t *Tool) Reads() []string { return append([]string{}, t.reads...) }
 
-// Writes returns the names of the fields that results are written to, each once.
+// Writes returns the names of the fields that results are written to, each
+// once.
 func (t *Tool) Writes() []string { return append([]string{}, t.writes...) }
 
 // Stateful reports whether the function is given the state. Such a function may

@@ -12,14 +12,15 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// Updater returns the tool update_state, with which a model maintains the fields
-// that agent may write. Its parameters are these fields without the messages. Each
-// is described by its Description and UpdateRules, and may be left out or null.
+// Updater returns the tool update_state, with which a model maintains the
+// fields that agent may write. Its parameters are these fields without the
+// messages. Each is described by its Description and UpdateRules, and may be
+// left out or null.
 //
-// A call assigns its arguments with [state.State.Patch], with the rights of agent
-// and as one version. A null deletes the field. Handlers are not used. If any
-// value is bad, nothing is written and the error is an [*ArgumentError] that lists
-// every bad field. The result names the fields that were assigned.
+// A call assigns its arguments with [state.State.Patch], with the rights of
+// agent and as one version. A null deletes the field. Handlers are not used. If
+// any value is bad, nothing is written and the error is an [*ArgumentError]
+// that lists every bad field. The result names the fields that were assigned.
 func Updater(schema *state.Schema, agent string) (*Tool, error) {
 	t := &Tool{
 		name:         "update_state",
@@ -106,8 +107,8 @@ func (a *patchArguments) addField(*param, string, any) error {
 
 func (a *patchArguments) input() any { return a }
 
-// splitPatchError returns the error of a Patch as entries of an ArgumentError if
-// the values are wrong, and as it is if something else is.
+// splitPatchError returns the error of a Patch as entries of an ArgumentError
+// if the values are wrong, and as it is if something else is.
 func splitPatchError(err error) (bad []error, other error) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

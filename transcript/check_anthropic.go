@@ -33,9 +33,9 @@ func (c *checker) checkMiddleSystems() {
 	}
 }
 
-// checkEmptyTexts demands content: "text content blocks must be non-empty", "text
-// content blocks must contain non-whitespace text", "all messages must have
-// non-empty content except for the optional final assistant message".
+// checkEmptyTexts demands content: "text content blocks must be non-empty",
+// "text content blocks must contain non-whitespace text", "all messages must
+// have non-empty content except for the optional final assistant message".
 func (c *checker) checkEmptyTexts() {
 	for k, i := range c.sent {
 		m, ok := c.msgs[i].(state.TextMessage)

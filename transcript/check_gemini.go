@@ -18,8 +18,9 @@ func checkGemini(c *checker) {
 		if !ok {
 			continue
 		}
-		// "contents.parts must not be empty" (vercel/ai#3775), "must include at least
-		// one parts field" (genkit#3690). A part with an empty text is accepted.
+		// "contents.parts must not be empty" (vercel/ai#3775), "must include at
+		// least one parts field" (genkit#3690). A part with an empty text is
+		// accepted.
 		if isBlank(m) && !c.besideCalls(k, sameContent) {
 			c.addFinding(i, ruleEmpty, noContent)
 		}
@@ -32,8 +33,8 @@ func checkGemini(c *checker) {
 
 // sameContent reports whether a message is in one content of Gemini with the
 // message before it. A message that came from Gemini says so itself. Otherwise
-// results share a content with nothing but results, and the rest is as for other
-// providers.
+// results share a content with nothing but results, and the rest is as for
+// other providers.
 func sameContent(before, m state.Message) bool {
 	if _, said := origin.Joined(m); said {
 		if _, own := origin.Of(m, origin.Gemini); own {
@@ -82,8 +83,8 @@ func (c *checker) checkCallTurns() {
 	}
 }
 
-// checkUserFirst demands that the user begins: "first content should be with role
-// 'user'".
+// checkUserFirst demands that the user begins: "first content should be with
+// role 'user'".
 func (c *checker) checkUserFirst() {
 	for _, i := range c.sent {
 		if m := c.msgs[i]; !isSystem(m) {

@@ -19,8 +19,8 @@ func checkOpenAI(c *checker) {
 		if c.lacksContent(m) && !c.besideCalls(k, origin.Joins) && !hasSubstitute(m) {
 			c.addFinding(i, ruleContent, noContent)
 		}
-		// "Missing required parameter: 'messages[0].content[0].type'". Such parts of
-		// other providers are not sent.
+		// "Missing required parameter: 'messages[0].content[0].type'". Such
+		// parts of other providers are not sent.
 		if n := slices.IndexFunc(textParts(m), isUntypedPart); n >= 0 && c.isOwn(m) {
 			c.addFinding(i, ruleContent, fmt.Sprintf("part %d has no type", n))
 		}
@@ -60,8 +60,8 @@ func hasSubstitute(m state.Message) bool {
 	return false
 }
 
-// checkOpenAIResponses has the rules that only the Responses API has. Outputs may
-// be anywhere after their calls.
+// checkOpenAIResponses has the rules that only the Responses API has. Outputs
+// may be anywhere after their calls.
 func checkOpenAIResponses(c *checker) {
 	seen := map[string]bool{}
 	checkItemID := func(i int, id string) {
@@ -75,8 +75,9 @@ func checkOpenAIResponses(c *checker) {
 		}
 	}
 	for k, i := range c.sent {
-		// "Invalid type for 'input[0].content': expected one of an array of objects or
-		// string, but got null", "Missing required parameter: 'input[0].output'"
+		// "Invalid type for 'input[0].content': expected one of an array of
+		// objects or string, but got null", "Missing required parameter:
+		// 'input[0].output'"
 		if c.lacksContent(c.msgs[i]) {
 			c.addFinding(i, ruleContent, noContent)
 		}
@@ -90,9 +91,10 @@ func checkOpenAIResponses(c *checker) {
 		case state.UnknownMessage:
 			id := providerItem(m).String("id")
 			checkItemID(i, id)
-			// "Item 'rs_…' of type 'reasoning' was provided without its required
-			// following item" (vercel/ai#7099, openai-node#1567). Only OpenAI checks
-			// this; the ids of other servers with this format begin otherwise.
+			// "Item 'rs_…' of type 'reasoning' was provided without its
+			// required following item" (vercel/ai#7099, openai-node#1567). Only
+			// OpenAI checks this; the ids of other servers with this format
+			// begin otherwise.
 			_, typ := origin.ItemType(m)
 			if typ == "reasoning" && strings.HasPrefix(id, "rs_") && !c.reasoningContinues(k) {
 				c.addFinding(i, ruleReasoning, fmt.Sprintf("id %.60q, what followed it does not follow", id))
@@ -103,10 +105,10 @@ func checkOpenAIResponses(c *checker) {
 	}
 }
 
-// reasoningContinues reports whether the message that is sent after the k-th can be
-// the one that followed it when the model made it. It has to be the assistant's. A
-// text has to be the very item; calls are accepted without the id of the item
-// (software-agent-sdk#1754).
+// reasoningContinues reports whether the message that is sent after the k-th
+// can be the one that followed it when the model made it. It has to be the
+// assistant's. A text has to be the very item; calls are accepted without the
+// id of the item (software-agent-sdk#1754).
 func (c *checker) reasoningContinues(k int) bool {
 	if k+1 == len(c.sent) {
 		return false

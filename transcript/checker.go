@@ -106,8 +106,8 @@ func (c *checker) addFinding(message int, rule, detail string) {
 	c.findings = append(c.findings, Finding{message, rule, detail})
 }
 
-// isSent reports whether the provider is sent anything of the message. It is not
-// sent the items and the reasoning of other providers.
+// isSent reports whether the provider is sent anything of the message. It is
+// not sent the items and the reasoning of other providers.
 func (r *rules) isSent(m state.Message) bool {
 	switch m := m.(type) {
 	case state.UnknownMessage:
@@ -168,10 +168,10 @@ func (c *checker) checkCalls() {
 		if call.ID == "" || c.ids == idsFree {
 			continue
 		}
-		// OpenAI, OpenAIResponses: "Duplicate value for 'tool_call_id'" (agno#5116,
-		// openclaw#47136). Anthropic: "tool_use ids must be unique"
-		// (claude-code#20901). It has accepted an id again after the answer, but not
-		// all of its models may.
+		// OpenAI, OpenAIResponses: "Duplicate value for 'tool_call_id'"
+		// (agno#5116, openclaw#47136). Anthropic: "tool_use ids must be unique"
+		// (claude-code#20901). It has accepted an id again after the answer,
+		// but not all of its models may.
 		mustBeNew := c.ids == idsUnique && !c.isOwn(c.msgs[call.message])
 		if used[call.key] && (mustBeNew || usedUntil[call.key] > call.message) {
 			c.addFinding(call.message, ruleDuplicateID, describeCall(*call.ToolCall))

@@ -9,8 +9,8 @@
 //		msgs, changes = transcript.Repair(msgs, transcript.Anthropic, transcript.PolicyAnswerCalls)
 //	}
 //
-// [Check] returns what a provider would reject. [Repair] mends it and returns what
-// it changed. [KeepLast] and [KeepTokens] shorten a conversation without
+// [Check] returns what a provider would reject. [Repair] mends it and returns
+// what it changed. [KeepLast] and [KeepTokens] shorten a conversation without
 // separating messages that belong together; [Groups] returns these. [Pending]
 // returns the calls that wait for a result.
 //
@@ -26,10 +26,11 @@
 // # Providers
 //
 // A [Profile] has the rules of a provider's API, taken from the errors of the
-// provider. They change when the provider changes. They are about the conversation
-// only: not about settings, sizes, or the content of images and schemas.
+// provider. They change when the provider changes. They are about the
+// conversation only: not about settings, sizes, or the content of images and
+// schemas.
 //
-// All functions take messages of any origin, decoded by package provider or made
-// otherwise, and change none of them. Their time is proportional to the messages.
-// They are safe for concurrent use.
+// All functions take messages of any origin, decoded by package provider or
+// made otherwise, and change none of them. Their time is proportional to the
+// messages. They are safe for concurrent use.
 package transcript

@@ -10,9 +10,9 @@ import (
 )
 
 // Groups returns the indexes of the messages that belong together: a provider
-// accepts all messages of a group or none of them. The indexes of a group are in
-// order, the groups are in the order of their first indexes, and each message is
-// in one group.
+// accepts all messages of a group or none of them. The indexes of a group are
+// in order, the groups are in the order of their first indexes, and each
+// message is in one group.
 //
 // These belong together:
 //   - calls and their results, wherever they are,
@@ -64,8 +64,8 @@ func (f forest) uniteEntries(msgs []state.Message) {
 	}
 }
 
-// isMoreThanText reports whether a message of the assistant has calls, reasoning
-// or tools of the provider.
+// isMoreThanText reports whether a message of the assistant has calls,
+// reasoning or tools of the provider.
 func isMoreThanText(m state.Message) bool {
 	if _, ok := m.(state.ToolCallMessage); ok {
 		return true
@@ -85,8 +85,8 @@ func isMoreThanText(m state.Message) bool {
 }
 
 // uniteTurns unites calls with the calls that the assistant makes before any of
-// them is answered. It unites reasoning with what the assistant does next, or with
-// the calls before it if there is nothing next.
+// them is answered. It unites reasoning with what the assistant does next, or
+// with the calls before it if there is nothing next.
 func (f forest) uniteTurns(msgs []state.Message) {
 	before, calls, reasoning := none, none, none
 	for i, m := range msgs {
@@ -135,8 +135,8 @@ func (f forest) uniteSystems(msgs []state.Message) {
 	}
 }
 
-// uniteReferences unites items and parts of a provider's own tools that share an
-// id, and the calls that such a tool makes.
+// uniteReferences unites items and parts of a provider's own tools that share
+// an id, and the calls that such a tool makes.
 func (f forest) uniteReferences(msgs []state.Message) {
 	firstUse := map[string]int{}
 	addIDs := func(i int, ids ...string) {
@@ -171,7 +171,8 @@ func (f forest) uniteReferences(msgs []state.Message) {
 	}
 }
 
-// callerIDs returns the ids of the provider's own tool whose code made the call.
+// callerIDs returns the ids of the provider's own tool whose code made the
+// call.
 func callerIDs(c state.ToolCall) []string {
 	var ids []string
 	extra, _ := jsontext.Members([]byte(c.Extra)) // none if Extra is empty
@@ -183,9 +184,9 @@ func callerIDs(c state.ToolCall) []string {
 	return ids
 }
 
-// forest is a set of disjoint sets of indexes, with union and find. It holds for
-// each index another one of the same set, or the index itself if it is the root:
-// the first of its set.
+// forest is a set of disjoint sets of indexes, with union and find. It holds
+// for each index another one of the same set, or the index itself if it is the
+// root: the first of its set.
 type forest []int
 
 func newForest(n int) forest {

@@ -25,7 +25,8 @@ func isSystem(m state.Message) bool {
 // isUserTurn reports whether m is in the user's turn. Results are.
 func isUserTurn(m state.Message) bool { return !origin.FromAssistant(m) && !isSystem(m) }
 
-// isAssistantTurn reports whether both messages are in one turn of the assistant.
+// isAssistantTurn reports whether both messages are in one turn of the
+// assistant.
 func isAssistantTurn(before, m state.Message) bool {
 	return origin.FromAssistant(before) && origin.FromAssistant(m)
 }
@@ -50,8 +51,8 @@ func isMissing(content state.JSON) bool { return content == "" || content == "nu
 // isBlank reports whether a text message has neither a text nor parts.
 func isBlank(m state.TextMessage) bool { return isMissing(m.Content()) || m.Content() == "[]" }
 
-// textParts returns the parts of a text message. There are none if its content is
-// a string.
+// textParts returns the parts of a text message. There are none if its content
+// is a string.
 func textParts(m state.Message) []jsontext.Object {
 	text, ok := m.(state.TextMessage)
 	if !ok {

@@ -5,8 +5,8 @@ import (
 	"github.com/agentstate/state/internal"
 )
 
-// Pending returns the calls that have no result, in their order. They have to be
-// answered before the model is asked again.
+// Pending returns the calls that have no result, in their order. They have to
+// be answered before the model is asked again.
 func Pending(msgs []state.Message) []state.ToolCall {
 	var pending []state.ToolCall
 	for _, c := range pairCalls(msgs).calls {
@@ -41,8 +41,8 @@ func (p *pairing) callsOf(message int) []pairedCall {
 	return p.calls[p.firstCall[message]:p.firstCall[message+1]]
 }
 
-// keyUse is the use of a key by a call or a result. The key is the id that a call
-// and its result have in common. The type is small because there are many.
+// keyUse is the use of a key by a call or a result. The key is the id that a
+// call and its result have in common. The type is small because there are many.
 type keyUse struct {
 	key     int32 // its number
 	call    int32 // the number of the call, or none for a result
@@ -130,8 +130,8 @@ func cutWhile(uses []keyUse, is func(keyUse) bool) (head, tail []keyUse) {
 	return uses[:n], uses[n:]
 }
 
-// matchRound pairs calls of one key with the results that follow before the key is
-// used for a call again.
+// matchRound pairs calls of one key with the results that follow before the key
+// is used for a call again.
 //
 //   - One call is answered by the first result, whatever its name.
 //   - Several calls are paired by name. A name decides if it has at least as many

@@ -6,8 +6,8 @@ import (
 )
 
 // Profile is what a provider demands of a conversation. Profiles are compared
-// with ==. The zero Profile has the rules that all providers have in common: calls
-// and results belong together.
+// with ==. The zero Profile has the rules that all providers have in common:
+// calls and results belong together.
 type Profile struct {
 	rules     *rules
 	continued bool
@@ -22,8 +22,8 @@ var (
 		ids:         idsPending,
 		maxIDBytes:  64, // OpenAI itself accepts only 40 at times (autogen#6377), others with the format more
 		acceptsName: func(name string) bool { return consistsOf(name, 64, "_-") },
-		// "An assistant message with 'tool_calls' must be followed by tool messages":
-		// directly, whatever else there is.
+		// "An assistant message with 'tool_calls' must be followed by tool
+		// messages": directly, whatever else there is.
 		sameTurn: origin.Joins, adjacent: true,
 		check: checkOpenAI,
 	}}
@@ -46,8 +46,8 @@ var (
 		ids:         idsUnique,
 		idChars:     "_-", // "String should match pattern '^[a-zA-Z0-9_-]+$'"
 		acceptsName: func(name string) bool { return consistsOf(name, 128, "_-") },
-		// "Each tool_use block must have a corresponding tool_result block in the next
-		// message". Consecutive entries of one role are one message.
+		// "Each tool_use block must have a corresponding tool_result block in
+		// the next message". Consecutive entries of one role are one message.
 		sameTurn: isAssistantTurn, adjacent: true,
 		check: checkAnthropic,
 	}}
@@ -60,9 +60,9 @@ var (
 		acceptsName: func(name string) bool {
 			return consistsOf(name, 64, "_.:-") && (name[0] == '_' || isASCIILetter(name[0]))
 		},
-		// "Please ensure that the number of function response parts is equal to the
-		// number of function call parts of the function call turn" (gemini-cli#4217).
-		// Consecutive contents of one role are one turn.
+		// "Please ensure that the number of function response parts is equal to
+		// the number of function call parts of the function call turn"
+		// (gemini-cli#4217). Consecutive contents of one role are one turn.
 		sameTurn: isAssistantTurn, adjacent: true,
 		check: checkGemini,
 	}}
@@ -94,9 +94,9 @@ func (p Profile) rulesOrCommon() *rules {
 	return p.rules
 }
 
-// Check returns what the provider would reject in a conversation, in the order of
-// the messages. It returns nothing if the provider accepts the conversation. Items
-// of other providers count as absent, because they are not sent.
+// Check returns what the provider would reject in a conversation, in the order
+// of the messages. It returns nothing if the provider accepts the conversation.
+// Items of other providers count as absent, because they are not sent.
 func Check(msgs []state.Message, profile Profile) []Finding {
 	return checkAll(msgs, profile.rulesOrCommon(), profile.continued)
 }

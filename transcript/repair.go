@@ -6,10 +6,11 @@ import (
 	"github.com/agentstate/state"
 )
 
-// Repair returns a conversation that the provider accepts, and what it changed, in
-// the order of the messages. If [Check] finds nothing, Repair returns msgs itself
-// and no changes. Repair replaces messages and does not modify them. Messages
-// without a reported change are in the result, unchanged and in their order.
+// Repair returns a conversation that the provider accepts, and what it changed,
+// in the order of the messages. If [Check] finds nothing, Repair returns msgs
+// itself and no changes. Repair replaces messages and does not modify them.
+// Messages without a reported change are in the result, unchanged and in their
+// order.
 //
 //   - Results move to where the provider wants them, directly after their calls.
 //   - Calls and results without a counterpart are treated as policy says.
@@ -42,8 +43,8 @@ func Repair(msgs []state.Message, profile Profile, policy Policy) ([]state.Messa
 }
 
 // repairSteps each mend one kind of findings. A step builds on those before it:
-// roles and groups decide where results go, results decide which text is dropped,
-// and all of these decide whose turn it is.
+// roles and groups decide where results go, results decide which text is
+// dropped, and all of these decide whose turn it is.
 var repairSteps = []func(*repairer){
 	(*repairer).repairRoles,
 	(*repairer).repairResults,
@@ -57,7 +58,7 @@ var repairSteps = []func(*repairer){
 	(*repairer).repairUserTurns,
 }
 
-// repairRounds is how often the steps are taken. A step may cause a finding that
-// an earlier step mends: another message may depend on a text that is dropped or
-// becomes the user's.
+// repairRounds is how often the steps are taken. A step may cause a finding
+// that an earlier step mends: another message may depend on a text that is
+// dropped or becomes the user's.
 const repairRounds = 3

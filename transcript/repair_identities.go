@@ -16,8 +16,8 @@ const (
 )
 
 // repairIdentities gives calls ids and names that the provider accepts, and
-// results those of their calls. Calls have equal names afterwards if and only if
-// they had before.
+// results those of their calls. Calls have equal names afterwards if and only
+// if they had before.
 func (r *repairer) repairIdentities() {
 	ids, names := newLabels(maxNewID), newLabels(maxNewName)
 	for _, e := range r.entries {
@@ -60,7 +60,8 @@ func (r *repairer) repairIdentities() {
 	}
 }
 
-// acceptedName returns the name that the provider accepts for the name of a call.
+// acceptedName returns the name that the provider accepts for the name of a
+// call.
 func (r *repairer) acceptedName(name string, newNames map[string]string, names labels) string {
 	if r.acceptsName(name) {
 		return name
@@ -89,8 +90,8 @@ func (r *repairer) renameCalls(e *entry, m state.ToolCallMessage, calls []state.
 	}
 }
 
-// renameResult gives a result the id and the name of its call. Only Gemini demands
-// the name of the call.
+// renameResult gives a result the id and the name of its call. Only Gemini
+// demands the name of the call.
 func (r *repairer) renameResult(e *entry, m state.ToolResultMessage, call state.ToolCall) {
 	old := m.Call()
 	if r.acceptsName(old.Name) && r.format != origin.Gemini {
@@ -102,8 +103,8 @@ func (r *repairer) renameResult(e *entry, m state.ToolResultMessage, call state.
 	}
 }
 
-// renamedCall returns the JSON of a call with the id and the name of another, and
-// whether that is a change.
+// renamedCall returns the JSON of a call with the id and the name of another,
+// and whether that is a change.
 func (r *repairer) renamedCall(e *entry, text []byte, old, call state.ToolCall) ([]byte, bool) {
 	if old.ID == call.ID && old.Name == call.Name {
 		return nil, false

@@ -52,7 +52,8 @@ func (r *repairer) pairEntries(p *pairing) map[*entry][]*entry {
 	return added
 }
 
-// markIdleReasoning marks the reasoning at the end, which led to a dropped call.
+// markIdleReasoning marks the reasoning at the end, which led to a dropped
+// call.
 func markIdleReasoning(entries []*entry) {
 	for _, e := range slices.Backward(entries) {
 		if e.idle || !origin.FromAssistant(e.message) || !isReasoning(e.message) {
@@ -62,8 +63,8 @@ func markIdleReasoning(entries []*entry) {
 	}
 }
 
-// repairCalls mends a message with calls. It returns which of the calls are left,
-// nil if the message is to be dropped.
+// repairCalls mends a message with calls. It returns which of the calls are
+// left, nil if the message is to be dropped.
 func (r *repairer) repairCalls(
 	e *entry, m state.ToolCallMessage, calls []pairedCall, added map[*entry][]*entry,
 ) []int {
@@ -72,7 +73,8 @@ func (r *repairer) repairCalls(
 		switch {
 		case c.result != none:
 		case r.policy&PolicyAnswerCalls != 0:
-			// This policy drops no call of the message, so k remains its number.
+			// This policy drops no call of the message, so k remains its
+			// number.
 			answer := state.ToolError(state.ToolCall{ID: c.ID, Name: c.Name}, noResult)
 			added[e] = append(added[e], &entry{
 				message: answer, original: e.original, added: true, answers: e, call: k,
@@ -99,7 +101,8 @@ func (r *repairer) repairCalls(
 	return left
 }
 
-// repairOrphan mends a result without a call. It reports whether the entry stays.
+// repairOrphan mends a result without a call. It reports whether the entry
+// stays.
 func (r *repairer) repairOrphan(e *entry, m state.ToolResultMessage) bool {
 	switch call := m.Call(); {
 	case r.profile.continued:
@@ -140,8 +143,8 @@ func (r *repairer) placeResults(added map[*entry][]*entry) {
 	r.entries = p.placed
 }
 
-// placement is a new order of the entries of a repairer. Indexes are those of the
-// old order.
+// placement is a new order of the entries of a repairer. Indexes are those of
+// the old order.
 type placement struct {
 	*repairer
 	sent    []bool  // of each entry, whether the provider is sent it
@@ -185,8 +188,8 @@ func (p *placement) place(start, end int) {
 	}
 }
 
-// turnEnd returns the end of the turn that begins at start. It ends in front of a
-// result, or of a message of another turn.
+// turnEnd returns the end of the turn that begins at start. It ends in front of
+// a result, or of a message of another turn.
 func (p *placement) turnEnd(start int) int {
 	end, before := start+1, p.entries[start].message
 	for i := start + 1; i < len(p.entries); i++ {
@@ -202,9 +205,9 @@ func (p *placement) turnEnd(start int) int {
 	return end
 }
 
-// resultsEnd returns the end of the results behind a turn that are in their place
-// already: those of the turn, and those without a call. Between them may be entries
-// that are not sent or that have been placed.
+// resultsEnd returns the end of the results behind a turn that are in their
+// place already: those of the turn, and those without a call. Between them may
+// be entries that are not sent or that have been placed.
 func (p *placement) resultsEnd(start, end int) int {
 	resultsEnd := end
 	for i := end; i < len(p.entries); i++ {

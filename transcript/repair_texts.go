@@ -20,8 +20,8 @@ func (r *repairer) repairRoles() {
 	}
 }
 
-// repairSystems makes system messages user messages where the provider accepts no
-// system message.
+// repairSystems makes system messages user messages where the provider accepts
+// no system message.
 func (r *repairer) repairSystems() {
 	for _, refused := range r.refusals(ruleSystem) {
 		r.setRole(refused, "user")
@@ -95,8 +95,8 @@ func (r *repairer) repairServerTools() {
 	}
 }
 
-// filterParts keeps the parts of a text for which keep returns true. It drops the
-// text if none is left.
+// filterParts keeps the parts of a text for which keep returns true. It drops
+// the text if none is left.
 func (r *repairer) filterParts(refused refusal, keep func(part jsontext.Object) bool) {
 	var kept [][]byte
 	content := refused.message.(state.TextMessage).Content()

@@ -8,7 +8,8 @@ import (
 	"github.com/agentstate/state/internal/origin"
 )
 
-// continueText is what the user says where the provider wants the user to speak.
+// continueText is what the user says where the provider wants the user to
+// speak.
 const continueText = "Continue."
 
 // repairItems makes the ids of items unique. It drops an item that is there
@@ -45,8 +46,8 @@ func withoutItemID(text []byte) []byte {
 	return members.With(origin.OpenAIResponses, kept.JSON()).JSON()
 }
 
-// repairReasoning drops reasoning that led to nothing, and the reasoning directly
-// before it.
+// repairReasoning drops reasoning that led to nothing, and the reasoning
+// directly before it.
 func (r *repairer) repairReasoning() {
 	refused := map[*entry]bool{}
 	for _, one := range r.refusals(ruleReasoning) {
@@ -67,8 +68,8 @@ func (r *repairer) repairReasoning() {
 }
 
 // repairJoined corrects what messages say about being in one entry with the
-// message before them, if that is another message now. Results of one turn are in
-// one entry. Other messages are in one entry only if they were.
+// message before them, if that is another message now. Results of one turn are
+// in one entry. Other messages are in one entry only if they were.
 func (r *repairer) repairJoined() {
 	for k := 1; k < len(r.entries); k++ {
 		before, e := r.entries[k-1], r.entries[k]
@@ -80,7 +81,8 @@ func (r *repairer) repairJoined() {
 			r.setJoined(e, both)
 		}
 	}
-	// The remaining messages are not results, but are in one entry with results.
+	// The remaining messages are not results, but are in one entry with
+	// results.
 	for _, refused := range r.refusals(ruleNotAdjacent) {
 		if joined, _ := origin.Joined(refused.message); joined {
 			r.setJoined(refused.entry, false)
@@ -108,7 +110,8 @@ func (r *repairer) setJoined(e *entry, joined bool) {
 	r.reportChange(e, ruleNotAdjacent, detail)
 }
 
-// repairUserTurns inserts a text of the user before a turn that must follow one.
+// repairUserTurns inserts a text of the user before a turn that must follow
+// one.
 func (r *repairer) repairUserTurns() {
 	rules := map[*entry]string{} // by refused entry
 	for _, refused := range r.refusals(ruleFirst, ruleCallTurn) {

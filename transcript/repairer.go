@@ -8,8 +8,8 @@ import (
 	"github.com/agentstate/state/internal"
 )
 
-// Policy says what [Repair] does with calls and results that have no counterpart.
-// Policies can be combined.
+// Policy says what [Repair] does with calls and results that have no
+// counterpart. Policies can be combined.
 type Policy uint8
 
 const (
@@ -20,8 +20,9 @@ const (
 	// error.
 	PolicyAnswerCalls Policy = 1
 
-	// PolicyKeepResults keeps the content of results without a call, as a text of
-	// the user that quotes it. Content that is not a string is quoted as JSON.
+	// PolicyKeepResults keeps the content of results without a call, as a text
+	// of the user that quotes it. Content that is not a string is quoted as
+	// JSON.
 	PolicyKeepResults Policy = 2
 )
 
@@ -98,8 +99,8 @@ func (r *repairer) dropEntry(e *entry, rule, why string) {
 	r.reportChange(e, rule, "dropped: "+why)
 }
 
-// replaceMessage replaces the message of an entry. No error is expected, because
-// the repair puts only valid JSON into messages.
+// replaceMessage replaces the message of an entry. No error is expected,
+// because the repair puts only valid JSON into messages.
 func (e *entry) replaceMessage(m state.Message, err error) {
 	if err == nil {
 		e.message = m

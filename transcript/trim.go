@@ -7,9 +7,9 @@ import (
 	"github.com/agentstate/state"
 )
 
-// Trim shortens a conversation. It returns some of the messages, unchanged and in
-// their order, in a new slice. It does not change its argument and is safe for
-// concurrent use.
+// Trim shortens a conversation. It returns some of the messages, unchanged and
+// in their order, in a new slice. It does not change its argument and is safe
+// for concurrent use.
 //
 // A Trim of this package drops the oldest groups, as defined by [Groups], and
 // keeps the latest. A call never loses its result, and a result never loses its
@@ -155,8 +155,8 @@ func (w *window) keepAlways() {
 	}
 }
 
-// keepLatest keeps groups with their requests while the total is within the limit,
-// those that end last first.
+// keepLatest keeps groups with their requests while the total is within the
+// limit, those that end last first.
 func (w *window) keepLatest(limit int) {
 	latest := len(w.msgs) - 1
 	for i := latest; i >= 0; i-- {
@@ -172,8 +172,8 @@ func (w *window) keepLatest(limit int) {
 	}
 }
 
-// withRequests returns the messages of a group and of the groups of the requests
-// before them.
+// withRequests returns the messages of a group and of the groups of the
+// requests before them.
 func (w *window) withRequests(group []int) []int {
 	more, last := slices.Clip(group), none
 	for _, i := range group {

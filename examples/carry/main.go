@@ -1,6 +1,6 @@
-// Carry continues with Anthropic a conversation that began with OpenAI. The process
-// died while a tool was running, and the beginning of the history is trimmed. The
-// request to Anthropic is valid nevertheless.
+// Carry continues with Anthropic a conversation that began with OpenAI. The
+// process died while a tool was running, and the beginning of the history is
+// trimmed. The request to Anthropic is valid nevertheless.
 package main
 
 import (
@@ -48,7 +48,8 @@ func main() {
 	check(state.Messages.Set(st, begun.Messages))
 	check(st.History().Append(result))
 
-	// The process dies after the first of two results. The next process finds this state.
+	// The process dies after the first of two results. The next process finds
+	// this state.
 	calls := transcript.Pending(result.Output)
 	check(state.Messages.Set(st, []state.Message{state.ToolResult(calls[0], state.JSONText("99.00"))}))
 	msgs := state.Messages.Or(st, nil)

@@ -1,6 +1,6 @@
-// Desk is a support desk in a terminal, for several users at once. All of its state
-// is in a SQLite file. You can kill it at any moment and start it again; it continues
-// where it was.
+// Desk is a support desk in a terminal, for several users at once. All of its
+// state is in a SQLite file. You can kill it at any moment and start it again;
+// it continues where it was.
 //
 //	go run . -db desk.db
 //	alice: where is my order #W1?
@@ -10,9 +10,9 @@
 //	/queue alice
 //
 // A message that arrives during a run waits in the queue. A message with an
-// exclamation mark interrupts the run. The other commands are /memory USER, /reset USER
-// and /quit, which leaves everything as a kill would. At the end of the input, the desk
-// answers the waiting messages and ends.
+// exclamation mark interrupts the run. The other commands are /memory USER,
+// /reset USER and /quit, which leaves everything as a kill would. At the end of
+// the input, the desk answers the waiting messages and ends.
 package main
 
 import (

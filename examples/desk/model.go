@@ -11,9 +11,10 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// answer handles a message: it asks the model and makes the calls that the model wants,
-// until the model answers with text. Calls are stored before they are made, so that the
-// run that continues after a crash knows which calls were not completed.
+// answer handles a message: it asks the model and makes the calls that the
+// model wants, until the model answers with text. Calls are stored before they
+// are made, so that the run that continues after a crash knows which calls were
+// not completed.
 func (s *shop) answer(ctx context.Context, run *workspace.Run) error {
 	st := run.State().As("desk")
 	tools := append(s.tools(), run.Memory().Tools()...)
@@ -55,7 +56,8 @@ var intents = []struct {
 	{regexp.MustCompile(`what is my (\w+)`), "memory_get", `{"key":"$1"}`},
 }
 
-// model stands for a language model. It returns the next message of a conversation.
+// model stands for a language model. It returns the next message of a
+// conversation.
 func model(history []state.Message) state.Message {
 	id := fmt.Sprint("call_", len(history))
 	switch m := history[len(history)-1].(type) {

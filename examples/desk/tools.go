@@ -47,8 +47,8 @@ func (s *shop) tools() []*tool.Tool {
 	}
 }
 
-// refund refunds an order once. A repeated request with the same key, for example after
-// a crash before the answer, gets the same answer.
+// refund refunds an order once. A repeated request with the same key, for
+// example after a crash before the answer, gets the same answer.
 func (s *shop) refund(ctx context.Context, order, key string) error {
 	did := "refunds "
 	_, err := s.orders.Update(ctx, order, func(by string, refunded bool) (string, error) {

@@ -6,8 +6,9 @@
 //	go run . -db desk.db -user alice -log   who changed what, and when
 //	go run . -db desk.db -user alice -verify
 //
-// The schema tells what the fields are and which of them are secrets. Inspect reads it
-// from the key "schema" of the database. A program that can be inspected stores it there:
+// The schema tells what the fields are and which of them are secrets. Inspect
+// reads it from the key "schema" of the database. A program that can be
+// inspected stores it there:
 //
 //	err := store.NewManager(db, "").SetJSON(ctx, "schema", schema)
 //
@@ -231,7 +232,8 @@ func (i inspector) shown(text string, redact func(string) string) string {
 	return clip(redact(text))
 }
 
-// clip shortens a redacted text and replaces characters that control a terminal.
+// clip shortens a redacted text and replaces characters that control a
+// terminal.
 func clip(text string) string {
 	r := []rune(text)
 	if len(r) > 200 {

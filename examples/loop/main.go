@@ -1,6 +1,7 @@
 // Loop is an agent loop. A router, which is JSON, selects the next agent. The
-// agent's model fills in the fields that the agent may write. The loop ends when
-// no rule of the router matches. The model is scripted and makes one mistake.
+// agent's model fills in the fields that the agent may write. The loop ends
+// when no rule of the router matches. The model is scripted and makes one
+// mistake.
 package main
 
 import (

@@ -141,7 +141,8 @@ func (d *desk) callAll(me *state.State, calls []state.ToolCall) ([]state.ToolRes
 	return results, me.Join(branches...)
 }
 
-// page prints what happened. Everything that it writes to w goes through Redact.
+// page prints what happened. Everything that it writes to w goes through
+// Redact.
 type page struct {
 	w       io.Writer
 	st      *state.State

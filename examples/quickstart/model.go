@@ -8,8 +8,8 @@ import (
 	"github.com/agentstate/state"
 )
 
-// script is a model with prepared answers. A real model is called over HTTP with
-// the same prompt and conversation.
+// script is a model with prepared answers. A real model is called over HTTP
+// with the same prompt and conversation.
 type script struct {
 	answers []answer
 }
@@ -88,8 +88,8 @@ var tools = map[string]func(me *state.State, args map[string]any) (string, error
 }
 
 // call runs one call with the rights of me. An error becomes a result that the
-// model reads. The desk redacts results, because it knows secrets that the agent
-// may not read.
+// model reads. The desk redacts results, because it knows secrets that the
+// agent may not read.
 func (d *desk) call(me *state.State, call state.ToolCall) state.ToolResultMessage {
 	tool, ok := tools[call.Name]
 	if !ok {

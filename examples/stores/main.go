@@ -1,7 +1,7 @@
-// Stores counts the visits of a user and keeps a list of notes, in two sessions.
-// The second session finds what the first one stored, if the store is durable.
-// Without arguments, it uses memory and a SQLite file. An argument names another
-// store:
+// Stores counts the visits of a user and keeps a list of notes, in two
+// sessions. The second session finds what the first one stored, if the store is
+// durable. Without arguments, it uses memory and a SQLite file. An argument
+// names another store:
 //
 //	go run . desk.db
 //	go run . postgres://postgres@127.0.0.1/test
@@ -46,8 +46,8 @@ func embedded(ctx context.Context) {
 	check(os.RemoveAll(dir))
 }
 
-// open opens the store at an address, which is a URL, the name of a SQLite file,
-// or "memory".
+// open opens the store at an address, which is a URL, the name of a SQLite
+// file, or "memory".
 func open(ctx context.Context, address string) (store.Store, error) {
 	scheme, _, _ := strings.Cut(address, ":")
 	switch scheme {

@@ -4,8 +4,8 @@
 // type is open (any), and otherwise as it is. The value of a secret is wrapped.
 // A stored value never changes.
 //
-// [Form.Store] brings a value into this form and [Form.Load] returns a copy of it.
-// Errors are those of packages fault and value and name no field.
+// [Form.Store] brings a value into this form and [Form.Load] returns a copy of
+// it. Errors are those of packages fault and value and name no field.
 package cell
 
 import (
@@ -231,8 +231,9 @@ func (f *Form) Decode(data []byte) (any, int, error) {
 	return v, size, err
 }
 
-// Settle returns the list that a slice of the form's type is stored as. Any other
-// value is returned as it is. If the slice is borrowed, its elements are copied.
+// Settle returns the list that a slice of the form's type is stored as. Any
+// other value is returned as it is. If the slice is borrowed, its elements are
+// copied.
 func (f *Form) Settle(v any, size int, borrowed bool) (any, error) {
 	if f.Elem == nil {
 		return v, nil
@@ -269,8 +270,8 @@ func (f *Form) Slice(update any) reflect.Value {
 	return reflect.ValueOf(update)
 }
 
-// Share returns a stored value, or an update, as a value of the form's type. Its
-// parts belong to the state and must not be changed.
+// Share returns a stored value, or an update, as a value of the form's type.
+// Its parts belong to the state and must not be changed.
 func (f *Form) Share(stored any) any {
 	stored = Bare(stored)
 	switch stored.(type) {

@@ -2,9 +2,10 @@
 // share: how many cases they try, and with which seed they begin. Only tests
 // import it.
 //
-// STATE_EFFORT is a factor on the number of cases of every random test: programs,
-// histories, schedules, killed and stopped processes, and the checks of package
-// rapid. The default, 1, is for go test ./... on a laptop. CI sets a larger one.
+// STATE_EFFORT is a factor on the number of cases of every random test:
+// programs, histories, schedules, killed and stopped processes, and the checks
+// of package rapid. The default, 1, is for go test ./... on a laptop. CI sets a
+// larger one.
 //
 // STATE_SEED makes the cases of an earlier run again. A random test that fails
 // prints it.
@@ -21,8 +22,8 @@ import (
 
 var factor = readFactor()
 
-// Runs returns the number of cases that a random test tries: base, multiplied by
-// STATE_EFFORT, and at least 1.
+// Runs returns the number of cases that a random test tries: base, multiplied
+// by STATE_EFFORT, and at least 1.
 func Runs(base int) int { return max(1, int(math.Round(float64(base)*factor))) }
 
 // Seed returns STATE_SEED. If it is not set, Seed returns usual and false.

@@ -32,8 +32,8 @@ type Branch struct {
 	wake    chan struct{} // the next commit closes it; nil while no goroutine waits
 	version atomic.Uint64
 
-	// turns holds, for each address whose turn is taken, those that wait for it,
-	// first come first served. A send to its channel gives one the turn.
+	// turns holds, for each address whose turn is taken, those that wait for
+	// it, first come first served. A send to its channel gives one the turn.
 	turns map[Address][]chan struct{}
 
 	origin time.Time // times in the journal count from here
@@ -53,7 +53,8 @@ func New(layout *Layout) *Branch {
 	return b
 }
 
-// Freeze returns a snapshot of the branch. The cost does not depend on the size.
+// Freeze returns a snapshot of the branch. The cost does not depend on the
+// size.
 func (b *Branch) Freeze() *Branch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,7 +136,8 @@ func (b *Branch) Get(a Address) *Cell {
 }
 
 // Peek is Get for a caller that only asks whether the address is set, having
-// listed all, or merges into the cell: a transaction does not note it as a read.
+// listed all, or merges into the cell: a transaction does not note it as a
+// read.
 func (b *Branch) Peek(a Address) *Cell { return b.tree.Load().Get(a) }
 
 // Keys returns the keys that are set in a frozen branch, sorted.
@@ -218,7 +220,8 @@ func (b *Branch) publish(t *Tree, version uint64) {
 	b.wakeWatchers()
 }
 
-// wakeWatchers lets all that wait for a version look again. The branch is locked.
+// wakeWatchers lets all that wait for a version look again. The branch is
+// locked.
 func (b *Branch) wakeWatchers() {
 	if b.wake != nil {
 		close(b.wake)

@@ -26,8 +26,8 @@ type Update struct {
 	// Tail is greater than 0 if the update is only the last Tail elements of
 	// the list in Value.
 	Tail int32
-	// Borrowed is set while Value belongs to the caller. [Form.Keep] replaces it
-	// before the op is kept.
+	// Borrowed is set while Value belongs to the caller. [Form.Keep] replaces
+	// it before the op is kept.
 	Borrowed bool
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// FullError reports a write that would set more addresses than [Layout].MaxKeys,
-// as far as the writer sees them.
+// FullError reports a write that would set more addresses than
+// [Layout].MaxKeys, as far as the writer sees them.
 type FullError struct{ Limit, Got int }
 
 func (e *FullError) Error() string {
@@ -28,9 +28,9 @@ func (b *Branch) Write(v View, o *Op) error {
 	return b.commitOne(v, o, current, &m)
 }
 
-// Rewrite commits an op whose update is computed from the current cell, which is
-// nil if the address is not set. compute runs without the lock, and again if the
-// cell changes meanwhile.
+// Rewrite commits an op whose update is computed from the current cell, which
+// is nil if the address is not set. compute runs without the lock, and again if
+// the cell changes meanwhile.
 func (b *Branch) Rewrite(v View, o Op, compute func(current *Cell) (Update, error)) error {
 	return b.writeInTurn(v, o, compute)
 }
@@ -83,7 +83,8 @@ func (b *Branch) Delete(v View, o *Op) (bool, error) {
 	return true, b.commitOne(v, o, current, nil)
 }
 
-// commitIf is commitOne if the cell is still current, and reports whether it is.
+// commitIf is commitOne if the cell is still current, and reports whether it
+// is.
 func (b *Branch) commitIf(v View, o *Op, current *Cell, to *Merged) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -174,9 +175,9 @@ func (b *Branch) Commit(v View, plan func(*Tree) ([]Edit, error)) error {
 	return err
 }
 
-// Transact is Commit for a plan that takes time or calls code of the user, which
-// is done in the turns of the given addresses. plan is called without the lock,
-// and again if a cell that it builds on changes meanwhile.
+// Transact is Commit for a plan that takes time or calls code of the user,
+// which is done in the turns of the given addresses. plan is called without the
+// lock, and again if a cell that it builds on changes meanwhile.
 func (b *Branch) Transact(v View, callbacks []Address, plan func(*Tree) ([]Edit, error)) error {
 	releaseTurns, err := b.TakeTurns(callbacks)
 	if err != nil {
@@ -272,8 +273,8 @@ func (c *committer) put(a Address, from *Cell, to *Merged, overwrites, computed 
 	return now
 }
 
-// note adds an op to the journal of its class, and to those of the parts that it
-// overwrites. In a fork it is kept for the join.
+// note adds an op to the journal of its class, and to those of the parts that
+// it overwrites. In a fork it is kept for the join.
 func (c *committer) note(o Op, from, now *Cell, parts []int) {
 	b := c.branch
 	if o.Borrowed && now != nil {

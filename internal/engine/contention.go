@@ -19,11 +19,12 @@ const (
 	// starved writer may be waiting for them: a transaction may use the handle
 	// that it was started from.
 	yieldFor = 100 * time.Millisecond
-	// starvedFor is the longest time for which a writer is starved. It is bounded
-	// since the starved writer may be waiting for its own writes again and again.
+	// starvedFor is the longest time for which a writer is starved. It is
+	// bounded since the starved writer may be waiting for its own writes again
+	// and again.
 	starvedFor = time.Second
-	// limitAfter is the number of attempts that a time limit leaves: the code of
-	// the user may take longer than the limit, and be overtaken by chance.
+	// limitAfter is the number of attempts that a time limit leaves: the code
+	// of the user may take longer than the limit, and be overtaken by chance.
 	limitAfter = 8
 )
 
@@ -86,7 +87,8 @@ func (s *starvation) lasted() time.Duration {
 	return time.Since(s.since)
 }
 
-// yieldToStarved waits, for at most yieldFor, while a starved writer is at work.
+// yieldToStarved waits, for at most yieldFor, while a starved writer is at
+// work.
 func (b *Branch) yieldToStarved() {
 	if b.starved.Load() == 0 {
 		return

@@ -17,9 +17,9 @@ func (e *OverlapError) Error() string {
 var errOverlap = errors.New("state: writes overlap")
 
 // Join applies what branches have done since they were forked from b, as one
-// version and in their order. allow is asked for every net write. If there is an
-// error, nothing is applied; side is then the index of the branch that could not
-// be joined, or -1.
+// version and in their order. allow is asked for every net write. If there is
+// an error, nothing is applied; side is then the index of the branch that could
+// not be joined, or -1.
 func (b *Branch) Join(v View, branches []*Branch, allow func(*NetWrite) error) (side int, err error) {
 	// Until they are released, no other goroutine may write to the branches.
 	for i, branch := range branches {
@@ -86,7 +86,8 @@ func (b *Branch) join(v View, branches []*Branch, allow func(*NetWrite) error) e
 	})
 }
 
-// mergeBranches returns the edits that join branches into a tree of their parent.
+// mergeBranches returns the edits that join branches into a tree of their
+// parent.
 func mergeBranches(t *Tree, addresses []Address, branches []*Branch) ([]Edit, error) {
 	var edits []Edit
 	var overlap OverlapError
@@ -148,8 +149,8 @@ func (m *mergeCell) add(branch *Branch) {
 	}
 }
 
-// sinceFork returns what the parent has done to a cell since the version at which
-// it was base, if it has done anything.
+// sinceFork returns what the parent has done to a cell since the version at
+// which it was base, if it has done anything.
 func sinceFork(form Form, base, now *Cell, version uint64) (w writer, ok bool) {
 	if base == now {
 		return w, false
@@ -180,8 +181,8 @@ func (m *mergeCell) edit() (Edit, error) {
 		return e, err
 	}
 	e.To = winner.cell.merged()
-	// The cell counts as overwritten in this version, even if the parent had the
-	// same value before.
+	// The cell counts as overwritten in this version, even if the parent had
+	// the same value before.
 	e.Overwrites = slices.ContainsFunc(e.Ops, func(o Op) bool { return o.Overwrites })
 	e.Computed = e.Overwrites && winner.computed
 	return e, nil

@@ -93,7 +93,8 @@ type journalCursor struct {
 	record  int
 }
 
-// after returns a cursor at the first record of a version greater than this one.
+// after returns a cursor at the first record of a version greater than this
+// one.
 func (j *journal) after(version uint64) journalCursor {
 	c := journalCursor{journal: j}
 	c.segment = sort.Search(len(j.closed), func(i int) bool { return j.closed[i].last() > version })

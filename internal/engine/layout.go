@@ -54,16 +54,17 @@ func (a Address) compare(b Address) int {
 
 // Form knows the values of a slot.
 type Form interface {
-	// Same reports whether a reader can tell two cells apart. Either may be nil,
-	// which is an address that is not set.
+	// Same reports whether a reader can tell two cells apart. Either may be
+	// nil, which is an address that is not set.
 	//
 	// It is not named Equal: go-cmp would call such a method.
 	Same(a, b *Cell) bool
 	// Check validates a result. It may call code of the user.
 	Check(m Merged) error
-	// Keep returns the update as the journal may keep it: stored is the cell that
-	// the op has made, overwrites whether it took no account of the cell before.
-	// It is called for borrowed updates only, under the lock of the branch.
+	// Keep returns the update as the journal may keep it: stored is the cell
+	// that the op has made, overwrites whether it took no account of the cell
+	// before. It is called for borrowed updates only, under the lock of the
+	// branch.
 	Keep(u Update, stored *Cell, overwrites bool) Update
 }
 

@@ -1,7 +1,7 @@
 package engine
 
-// VersionCount is the number of versions that changed addresses of exactly these
-// visibility classes. The versions of all views follow from these counts.
+// VersionCount is the number of versions that changed addresses of exactly
+// these visibility classes. The versions of all views follow from these counts.
 type VersionCount struct {
 	Classes  []int
 	Versions uint64
@@ -36,8 +36,8 @@ func (b *Branch) VersionCounts() []VersionCount {
 type Loader struct {
 	branch *Branch
 	tree   *Tree
-	// Version is the version that the branch is to have. Its journals begin after
-	// it.
+	// Version is the version that the branch is to have. Its journals begin
+	// after it.
 	Version uint64
 }
 

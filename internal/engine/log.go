@@ -47,8 +47,8 @@ func (b *Branch) lockedLog(v View) Log {
 	return l
 }
 
-// After yields the records of versions of the branch after this one, in the order
-// in which they were written.
+// After yields the records of versions of the branch after this one, in the
+// order in which they were written.
 func (l *Log) After(version uint64) iter.Seq[*Record] {
 	return func(yield func(*Record) bool) {
 		cursors := make([]journalCursor, len(l.journals))
@@ -100,8 +100,8 @@ func (b *Branch) Authors(version uint64) map[Address]*Author {
 	return authors
 }
 
-// position is a place in a log: after a version of the branch, which has a number
-// among the versions of the view.
+// position is a place in a log: after a version of the branch, which has a
+// number among the versions of the view.
 type position struct{ branch, view uint64 }
 
 // find returns the position after a version of the view.
@@ -154,8 +154,9 @@ func (b *Branch) Entries(v View, since uint64, yield func(Entry) bool) error {
 	return err
 }
 
-// Watch is Entries that then waits for more, until ctx ends, yield returns false
-// or the branch ends. It returns ErrCompacted if it falls behind the journals.
+// Watch is Entries that then waits for more, until ctx ends, yield returns
+// false or the branch ends. It returns ErrCompacted if it falls behind the
+// journals.
 func (b *Branch) Watch(ctx context.Context, v View, since uint64, yield func(Entry) bool) error {
 	if ctx.Err() != nil {
 		return nil
@@ -190,8 +191,8 @@ func (b *Branch) Watch(ctx context.Context, v View, since uint64, yield func(Ent
 }
 
 // await returns what a view sees of the journals. If a watch that is at a
-// position has seen all of it, and the branch has not ended, it returns a channel
-// that the next commit closes.
+// position has seen all of it, and the branch has not ended, it returns a
+// channel that the next commit closes.
 func (b *Branch) await(v View, at position) (Log, chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -205,8 +206,8 @@ func (b *Branch) await(v View, at position) (Log, chan struct{}) {
 }
 
 // At returns a frozen branch with the content of a past version, as far as the
-// journals reach. Secret slots have their present content, which the journals do
-// not hold. The branch has no journals.
+// journals reach. Secret slots have their present content, which the journals
+// do not hold. The branch has no journals.
 func (b *Branch) At(version uint64) (*Branch, error) {
 	b.mu.Lock()
 	l := b.lockedLog(View{})

@@ -3,8 +3,8 @@ package engine
 import "slices"
 
 // NetWrite is what a branch has done to one cell since it was forked. If
-// Overwrites is set, the result takes no account of the cell at the fork, and Ops
-// begin with the op that made it so.
+// Overwrites is set, the result takes no account of the cell at the fork, and
+// Ops begin with the op that made it so.
 type NetWrite struct {
 	Address
 	Overwrites bool

@@ -7,8 +7,8 @@ type Op struct {
 	Merger Merger // nil in a deletion, which cannot be merged
 	Author *Author
 	Kind   uint8 // the caller's; the engine does not read it
-	// ClassPlus1 is the visibility class of this op plus 1, or 0 for the class of
-	// the slot.
+	// ClassPlus1 is the visibility class of this op plus 1, or 0 for the class
+	// of the slot.
 	ClassPlus1 int16
 
 	// The properties of the Merger are noted when an op is made: a join needs
@@ -38,8 +38,8 @@ func (o *Op) Apply(current *Cell) (Merged, error) {
 }
 
 // Edit is what a commit does to one cell: replace From by To, as the ops say. A
-// nil cell is an address that is not set. Without ops, an edit only requires that
-// the cell is still From.
+// nil cell is an address that is not set. Without ops, an edit only requires
+// that the cell is still From.
 type Edit struct {
 	Address
 	From *Cell

@@ -53,13 +53,14 @@ func (b *Branch) finish(v View, tx *Branch) (bool, error) {
 		if done || overtaken || err != nil {
 			return done, err
 		}
-		// If only cells have changed that tx merges into, it can be rebased again.
+		// If only cells have changed that tx merges into, it can be rebased
+		// again.
 	}
 }
 
-// commitRebased commits the edits of a rebase, and reports whether the cells that
-// they build on are still there. overtaken is set if the transaction must run
-// again since it listed the set addresses and they have changed.
+// commitRebased commits the edits of a rebase, and reports whether the cells
+// that they build on are still there. overtaken is set if the transaction must
+// run again since it listed the set addresses and they have changed.
 func (b *Branch) commitRebased(v View, r *rebase, edits []Edit) (done, overtaken bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

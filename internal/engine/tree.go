@@ -7,10 +7,11 @@ import (
 	"github.com/agentstate/state/internal/persist"
 )
 
-// Tree holds the cells of one version of a branch: single cells on pages by slot
-// number, and cells with a key in a map. Reading takes no lock. A writer changes
-// in place what bears the owner number of its tree and copies everything else:
-// giving a branch a new owner number makes what it has a snapshot.
+// Tree holds the cells of one version of a branch: single cells on pages by
+// slot number, and cells with a key in a map. Reading takes no lock. A writer
+// changes in place what bears the owner number of its tree and copies
+// everything else: giving a branch a new owner number makes what it has a
+// snapshot.
 type Tree struct {
 	owner uint64
 	pages []atomic.Pointer[page]
@@ -147,8 +148,8 @@ func (t *Tree) noteSet(s *Slot, from, to *Cell) {
 	}
 }
 
-// sameSet reports whether the same addresses are set as in the tree that this one
-// comes from, as far as a view sees them.
+// sameSet reports whether the same addresses are set as in the tree that this
+// one comes from, as far as a view sees them.
 func (t *Tree) sameSet(base *Tree, v View) bool {
 	for class := range t.classes {
 		if v.Sees(class) && t.classes[class].changes != base.classes[class].changes {

@@ -17,12 +17,12 @@ func (e *TurnError) Error() string {
 }
 
 // Code of users that writes call for one address takes turns, in the order in
-// which the writes came. Without turns, writes of one address that run at the same
-// time would overtake each other and run again.
+// which the writes came. Without turns, writes of one address that run at the
+// same time would overtake each other and run again.
 //
 // Code that writes its own address waits for itself, and code of two addresses
-// may wait for each other. The engine does not detect either: the wait ends with a
-// [TurnError].
+// may wait for each other. The engine does not detect either: the wait ends
+// with a [TurnError].
 
 // takeTurn waits for the turn of an address, for at most the given time. If it
 // returns nil, the caller must release the turn.

@@ -52,8 +52,8 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%s: limit %s: %d is more than %d", e.Path, e.Name, e.Got, e.Limit)
 }
 
-// Under moves the path of an [Error] or a [LimitError], which begins with $, below
-// path. It returns any other error as it is, even one that wraps these.
+// Under moves the path of an [Error] or a [LimitError], which begins with $,
+// below path. It returns any other error as it is, even one that wraps these.
 func Under(path string, err error) error {
 	switch e := err.(type) {
 	case *Error:

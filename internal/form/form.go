@@ -15,8 +15,8 @@ import (
 // Format is the version of the form.
 const Format = 1
 
-// State is a whole state. Each message is written once, and the conversation and
-// the results refer to runs of messages.
+// State is a whole state. Each message is written once, and the conversation
+// and the results refer to runs of messages.
 type State struct {
 	Format       int               `json:"format"`
 	Version      uint64            `json:"version"`
@@ -73,7 +73,8 @@ func (r *Result) GetRaw() (string, bool) {
 	return string(raw), err == nil && r.Raw == ""
 }
 
-// Run is a part of the messages: from the first place to the one after the last.
+// Run is a part of the messages: from the first place to the one after the
+// last.
 type Run struct{ From, To int }
 
 // MarshalJSON writes the run as a pair.

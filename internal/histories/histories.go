@@ -1,5 +1,5 @@
-// Package histories generates conversations for tests: valid ones of every shape
-// that providers accept, and invalid ones. Only tests import it.
+// Package histories generates conversations for tests: valid ones of every
+// shape that providers accept, and invalid ones. Only tests import it.
 package histories
 
 import (
@@ -19,8 +19,8 @@ const Everyone = ""
 // Formats are the formats of histories, by their names in package origin.
 var Formats = []string{origin.OpenAI, origin.OpenAIResponses, origin.Anthropic, origin.Gemini}
 
-// Valid returns a history that the provider with the format accepts. Its messages
-// come from that format, from other formats, or from none.
+// Valid returns a history that the provider with the format accepts. Its
+// messages come from that format, from other formats, or from none.
 func Valid(rng *rand.Rand, format string) []state.Message {
 	w := &writer{Rand: rng, format: format}
 	w.systems()

@@ -15,15 +15,15 @@ import (
 	"github.com/agentstate/state/internal/effort"
 )
 
-// Law is a property of histories. Each history is made and judged for one of the
-// cases in turn, such as a provider or a policy.
+// Law is a property of histories. Each history is made and judged for one of
+// the cases in turn, such as a provider or a policy.
 type Law[C any] struct {
 	Cases   []C
 	History func(*rand.Rand, C) []state.Message
 	Obeys   func(C, []state.Message) error // nil if it obeys
 
-	// Parts says that every part of a history obeys. Hold then shrinks a history
-	// that does not obey to a smallest part that does not.
+	// Parts says that every part of a history obeys. Hold then shrinks a
+	// history that does not obey to a smallest part that does not.
 	Parts bool
 }
 
@@ -83,8 +83,8 @@ func (l Law[C]) broken(of C, msgs []state.Message) (err error) {
 	return l.Obeys(of, msgs)
 }
 
-// shrink returns the history without the messages that are not needed to break the
-// law.
+// shrink returns the history without the messages that are not needed to break
+// the law.
 func (l Law[C]) shrink(of C, msgs []state.Message) []state.Message {
 	for size := (len(msgs) + 1) / 2; size > 0; {
 		removed := false

@@ -31,8 +31,8 @@ var breaks = []func(*breaker){
 	(*breaker).rename, (*breaker).rename, (*breaker).dropCall, (*breaker).recast, (*breaker).rejoin, (*breaker).nothing, (*breaker).append,
 }
 
-// at returns the index of a random message of the type, or of any type if typ is "".
-// It returns false if there is none.
+// at returns the index of a random message of the type, or of any type if typ
+// is "". It returns false if there is none.
 func (b *breaker) at(typ string) (int, bool) {
 	var places []int
 	for i, m := range b.msgs {
@@ -203,7 +203,8 @@ func (b *breaker) dropCall() {
 	}
 }
 
-// recast changes the role of a message, unless its parts belong to one role only.
+// recast changes the role of a message, unless its parts belong to one role
+// only.
 func (b *breaker) recast() {
 	i, ok := b.at(pick(b.Rand, "text", "text", "tool_call"))
 	if !ok || strings.Contains(string(b.msgs[i].Raw()), `"srvtoolu_`) || strings.Contains(string(b.msgs[i].Raw()), `"thinking"`) {
@@ -213,8 +214,9 @@ func (b *breaker) recast() {
 	b.change(i, "role", string(jsontext.AppendQuote(nil, role)))
 }
 
-// rejoin changes whether a message is joined to the one before it. The message keeps
-// the format that it comes from, because its members are in the form of that format.
+// rejoin changes whether a message is joined to the one before it. The message
+// keeps the format that it comes from, because its members are in the form of
+// that format.
 func (b *breaker) rejoin() {
 	i, ok := b.at(b.typ())
 	if !ok {

@@ -44,7 +44,8 @@ func (w *writer) own(format, role, content, held string) {
 	w.add(marked(w.said(role, "", []byte(content)), format, held))
 }
 
-// thought adds the thinking of the model before its calls. Other formats omit it.
+// thought adds the thinking of the model before its calls. Other formats omit
+// it.
 func (w *writer) thought() {
 	switch w.IntN(4) {
 	case 0:
@@ -106,8 +107,8 @@ func (w *writer) item(typ, item string) {
 	w.add(jsontext.Object{}.WithString("type", origin.OpenAIResponses+"."+typ).WithString("role", "assistant").With(origin.Item, []byte(item)))
 }
 
-// calls adds one message with calls, or two that form one entry, and returns the
-// calls. spoke is true if a text precedes them.
+// calls adds one message with calls, or two that form one entry, and returns
+// the calls. spoke is true if a text precedes them.
 func (w *writer) calls(spoke bool) []state.ToolCall {
 	var calls []state.ToolCall
 	for range pick(w.Rand, 1, 1, 1, 1, 2, 2, 3, 5) {

@@ -1,11 +1,12 @@
-// Package jsontext reads JSON for a store of record. It refuses what encoding/json
-// accepts and silently changes: members that occur twice, invalid UTF-8, halves
-// of a surrogate pair. Numbers keep their spelling. Deep nesting takes no stack.
+// Package jsontext reads JSON for a store of record. It refuses what
+// encoding/json accepts and silently changes: members that occur twice, invalid
+// UTF-8, halves of a surrogate pair. Numbers keep their spelling. Deep nesting
+// takes no stack.
 //
 // [Check] and [Decode] read any text. The other functions read texts that have
 // passed Check, which is faster: they find a value's end by its brackets and
-// quotes. On other texts they return an error or a part of the text, but they do
-// not panic. The package uses the words of encoding/json/jsontext, which may
+// quotes. On other texts they return an error or a part of the text, but they
+// do not panic. The package uses the words of encoding/json/jsontext, which may
 // replace most of it when it is part of Go.
 //
 // All functions are safe for concurrent use. They do not change their input.
@@ -136,8 +137,9 @@ func (s *checker) startValue() (value any, open bool, err error) {
 	return value, false, nil
 }
 
-// readNext reads what follows a part of a container: a comma and the start of the
-// next part, or the end, which makes the container the value that is complete.
+// readNext reads what follows a part of a container: a comma and the start of
+// the next part, or the end, which makes the container the value that is
+// complete.
 func (s *checker) readNext() (value any, open bool, err error) {
 	s.skipSpace()
 	f := &s.stack[len(s.stack)-1]
@@ -340,7 +342,8 @@ func (s *checker) invalid(what string) error {
 	return &fault.Error{Path: s.path(), Got: fmt.Sprintf("%s at byte %d", what, s.pos), Offset: s.pos}
 }
 
-// shownLevels is the number of levels that an error shows at either end of a path.
+// shownLevels is the number of levels that an error shows at either end of a
+// path.
 const shownLevels = 32
 
 // path returns the place of the value that is being read. While a member's name

@@ -7,8 +7,8 @@ import (
 	"github.com/agentstate/state/internal/fault"
 )
 
-// A cursor moves through a text that has been checked. It looks only at the bytes
-// that it needs to find the next part.
+// A cursor moves through a text that has been checked. It looks only at the
+// bytes that it needs to find the next part.
 type cursor struct {
 	data []byte
 	pos  int
@@ -100,8 +100,8 @@ func (s *cursor) skipColon() {
 	s.skipSpace()
 }
 
-// skipString moves past a string and returns it with its quotes. It searches for
-// the quote and the backslash, which is faster than to look at every byte.
+// skipString moves past a string and returns it with its quotes. It searches
+// for the quote and the backslash, which is faster than to look at every byte.
 func (s *cursor) skipString() (raw []byte, escaped bool) {
 	start, quote := s.pos, -1
 	for i := s.pos + 1; ; {

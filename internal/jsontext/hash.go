@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// Hash returns a hash of the value in a checked text. Texts of the same value have
-// the same hash: space, the order of members and escapes do not count, but the
-// spelling of numbers does. It recurses once per level: the caller must have
-// checked the text with a depth limit.
+// Hash returns a hash of the value in a checked text. Texts of the same value
+// have the same hash: space, the order of members and escapes do not count, but
+// the spelling of numbers does. It recurses once per level: the caller must
+// have checked the text with a depth limit.
 func Hash(seed maphash.Seed, data []byte) uint64 {
 	h := hasher{cursor: cursor{data: data}, seed: seed}
 	h.skipSpace()
@@ -72,8 +72,8 @@ func (h *hasher) hashString() uint64 {
 
 // mixHashes returns a hash of two hashes, the order of which counts.
 func mixHashes(a, b uint64) uint64 {
-	// The constants differ from the kinds. Otherwise a kind could make one factor
-	// zero, and the product would not depend on the other.
+	// The constants differ from the kinds. Otherwise a kind could make one
+	// factor zero, and the product would not depend on the other.
 	hi, lo := bits.Mul64(a^0xa0761d6478bd642f, b^0xe7037ed1a0b428db)
 	return hi ^ lo
 }

@@ -13,7 +13,8 @@ type Member struct {
 	Value []byte
 }
 
-// An Object is the members of an object in their order. The zero value has none.
+// An Object is the members of an object in their order. The zero value has
+// none.
 type Object []Member
 
 // Members returns the members of an object in their order. The text must have
@@ -90,8 +91,8 @@ func (o Object) Members(name string) (Object, error) {
 }
 
 // EachObject calls read with each element of a member that is an array of
-// objects, and stops at the first error. A member that is null or missing has no
-// elements.
+// objects, and stops at the first error. A member that is null or missing has
+// no elements.
 func (o Object) EachObject(name string, read func(raw []byte, element Object) error) error {
 	if IsNull(o.Get(name)) {
 		return nil
@@ -112,8 +113,8 @@ func (o Object) EachObject(name string, read func(raw []byte, element Object) er
 	return nil
 }
 
-// Want returns a *fault.Error unless the member is of one of the kinds, of which
-// "nothing" is a missing member.
+// Want returns a *fault.Error unless the member is of one of the kinds, of
+// which "nothing" is a missing member.
 func (o Object) Want(name string, kinds ...string) error {
 	got := Kind(o.Get(name))
 	for _, kind := range kinds {
@@ -145,8 +146,8 @@ next:
 	return kept
 }
 
-// With returns a new Object with the member set to value: in its place, or at the
-// end if it is missing. It returns o itself if value is nil.
+// With returns a new Object with the member set to value: in its place, or at
+// the end if it is missing. It returns o itself if value is nil.
 func (o Object) With(name string, value []byte) Object {
 	if value == nil {
 		return o

@@ -41,8 +41,8 @@ func EachMember(data []byte, visit func(name []byte, value Span) error) error {
 	})
 }
 
-// EachElement calls visit for the elements of an array in their order, until one
-// returns an error. The text must have passed [Check].
+// EachElement calls visit for the elements of an array in their order, until
+// one returns an error. The text must have passed [Check].
 func EachElement(data []byte, visit func(element Span) error) error {
 	s := cursor{data: data}
 	s.skipSpace()
@@ -80,8 +80,8 @@ func Kind(data []byte) string {
 	return "nothing"
 }
 
-// AppendCompact appends a checked text without the space between its tokens. The
-// spelling of numbers and strings and the order of members stay.
+// AppendCompact appends a checked text without the space between its tokens.
+// The spelling of numbers and strings and the order of members stay.
 func AppendCompact(dst, src []byte) []byte {
 	s := cursor{data: src}
 	done := 0

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// plainBytes marks the ASCII bytes that stand for themselves inside a string. Most
-// text consists of them, and a table is the fastest test.
+// plainBytes marks the ASCII bytes that stand for themselves inside a string.
+// Most text consists of them, and a table is the fastest test.
 var plainBytes = func() (t [256]bool) {
 	for c := 0x20; c < utf8.RuneSelf; c++ {
 		t[c] = c != '"' && c != '\\'
@@ -46,8 +46,8 @@ func appendUnquoted(dst, content []byte) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendQuote appends s as a JSON string. It escapes only what JSON requires, and
-// replaces invalid UTF-8 by U+FFFD.
+// AppendQuote appends s as a JSON string. It escapes only what JSON requires,
+// and replaces invalid UTF-8 by U+FFFD.
 func AppendQuote(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	done := 0
@@ -102,8 +102,8 @@ func unquoteRaw(raw []byte, escaped bool) string {
 	return string(appendUnquoted(make([]byte, 0, len(raw)), raw))
 }
 
-// escapeLen returns the length of the escape at the start of b, or 0 if it is not
-// valid. A surrogate pair is one escape.
+// escapeLen returns the length of the escape at the start of b, or 0 if it is
+// not valid. A surrogate pair is one escape.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 0

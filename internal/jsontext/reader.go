@@ -8,9 +8,10 @@ import (
 	"github.com/agentstate/state/internal/fault"
 )
 
-// A Reader reads the members of one object by name and kind, and collects a fault
-// for each that does not fit. It is strict, as for a configuration or a stored
-// record: names count in their exact case, and unknown members are faults.
+// A Reader reads the members of one object by name and kind, and collects a
+// fault for each that does not fit. It is strict, as for a configuration or a
+// stored record: names count in their exact case, and unknown members are
+// faults.
 //
 //	r := jsontext.ReadObject("$", data)
 //	name := r.String("name")
@@ -29,8 +30,9 @@ type Reader struct {
 }
 
 // ReadObject returns a reader of the object in data, which must have passed
-// [Check]. path is the place of the object in the whole text, for the errors. If
-// data is not an object, that is the only fault, and all members are missing.
+// [Check]. path is the place of the object in the whole text, for the errors.
+// If data is not an object, that is the only fault, and all members are
+// missing.
 func ReadObject(path string, data []byte) *Reader {
 	r := &Reader{path: path}
 	if kind := Kind(data); kind != "object" {
@@ -118,8 +120,8 @@ func (r *Reader) Elements(name string) [][]byte {
 	return elements
 }
 
-// Object returns a reader of an object, nil if it is missing. The caller must call
-// End on it as well: r does not collect its faults.
+// Object returns a reader of an object, nil if it is missing. The caller must
+// call End on it as well: r does not collect its faults.
 func (r *Reader) Object(name string) *Reader {
 	v := r.Value(name)
 	if v == nil || string(v) == "null" {

@@ -1,9 +1,9 @@
 // Package number converts between the number types of Go and the numbers of
 // JSON, and reports when that would change a value.
 //
-// A normalised number is an int64 if it is an integer that int64 holds, a uint64
-// if only that holds it, and a float64 otherwise. A source is one of these types
-// or a json.Number.
+// A normalised number is an int64 if it is an integer that int64 holds, a
+// uint64 if only that holds it, and a float64 otherwise. A source is one of
+// these types or a json.Number.
 package number
 
 import (
@@ -23,7 +23,8 @@ type decimal struct {
 	exp      int
 }
 
-// IsValid reports whether text is a JSON number, or empty as the zero json.Number.
+// IsValid reports whether text is a JSON number, or empty as the zero
+// json.Number.
 func IsValid(text string) bool {
 	_, ok := parseDecimal(text)
 	return ok || text == ""
@@ -207,8 +208,8 @@ func ToUint(src any) (uint64, bool) {
 	return 0, false
 }
 
-// ToFloat returns a source as a float of 32 or 64 bits, as [ToInt] does. Text is
-// rounded to the float that it spells.
+// ToFloat returns a source as a float of 32 or 64 bits, as [ToInt] does. Text
+// is rounded to the float that it spells.
 func ToFloat(src any, bits int) (float64, bool) {
 	switch n := src.(type) {
 	case int64:
@@ -228,8 +229,9 @@ func ToFloat(src any, bits int) (float64, bool) {
 	return 0, false
 }
 
-// wholeFloat returns f, the float nearest to an integer, and whether it is exactly
-// the integer. A number that was kept as an integer does not spell a float.
+// wholeFloat returns f, the float nearest to an integer, and whether it is
+// exactly the integer. A number that was kept as an integer does not spell a
+// float.
 func wholeFloat(text string, f float64, bits int) (float64, bool) {
 	if bits == 32 {
 		f = float64(float32(f))

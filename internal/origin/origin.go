@@ -23,15 +23,15 @@ const (
 	Gemini          = "gemini"
 )
 
-// Item is the member of an unknown message that holds an entry of the provider's
-// conversation as it came. The type of the message is the format, a dot and the
-// type of the entry.
+// Item is the member of an unknown message that holds an entry of the
+// provider's conversation as it came. The type of the message is the format, a
+// dot and the type of the entry.
 const Item = "item"
 
 var formats = [...]string{OpenAI, OpenAIResponses, Anthropic, Gemini}
 
-// Of returns what the message keeps for a format. It returns false if the message
-// did not come from the format.
+// Of returns what the message keeps for a format. It returns false if the
+// message did not come from the format.
 func Of(m state.Message, format string) (jsontext.Object, bool) {
 	held, ok := m.Extra(format)
 	if !ok {
@@ -58,10 +58,10 @@ func Joined(m state.Message) (joined, said bool) {
 	return false, false
 }
 
-// Joins reports whether a message belongs to the entry of the message before it.
-// It does if it says so. Calls that do not say belong to the text or the calls
-// of the same role before them. What an assistant and others say is never one
-// entry.
+// Joins reports whether a message belongs to the entry of the message before
+// it. It does if it says so. Calls that do not say belong to the text or the
+// calls of the same role before them. What an assistant and others say is never
+// one entry.
 func Joins(before, m state.Message) bool {
 	if before == nil {
 		return false
@@ -75,8 +75,8 @@ func Joins(before, m state.Message) bool {
 	return before.Type() == "text" || before.Type() == "tool_call"
 }
 
-// FromAssistant reports whether an assistant says the message, or calls tools in
-// it.
+// FromAssistant reports whether an assistant says the message, or calls tools
+// in it.
 func FromAssistant(m state.Message) bool {
 	switch m.(type) {
 	case state.ToolCallMessage:
@@ -102,8 +102,8 @@ func ItemType(m state.Message) (format, typ string) {
 	return "", ""
 }
 
-// WithMember returns the message with a member set to value, in its place if the
-// message has the member.
+// WithMember returns the message with a member set to value, in its place if
+// the message has the member.
 func WithMember(m state.Message, name string, value []byte) (state.Message, error) {
 	members, err := jsontext.Members([]byte(m.Raw()))
 	if err != nil {

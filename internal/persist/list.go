@@ -11,10 +11,10 @@ import (
 const chunkLen = 256
 
 // List is an immutable list: a header on chunks of at most chunkLen elements.
-// Headers share chunks. Each reads only the elements before its own end, and the
-// places after the last one are claimed by compare-and-swap: the first to append
-// writes in place, and any other copies one chunk. The element type is known by
-// reflection only.
+// Headers share chunks. Each reads only the elements before its own end, and
+// the places after the last one are claimed by compare-and-swap: the first to
+// append writes in place, and any other copies one chunk. The element type is
+// known by reflection only.
 //
 // All methods are safe for concurrent use, including while other lists that
 // share chunks with it grow.
@@ -145,8 +145,8 @@ func (l *List) chunk(i int) *chunk {
 	return l.tail
 }
 
-// Shared reports which elements the list has from an earlier one, as far as both
-// share chunks: its first n are those of old from index from on.
+// Shared reports which elements the list has from an earlier one, as far as
+// both share chunks: its first n are those of old from index from on.
 func (l *List) Shared(old *List) (from, n int) {
 	for c := range old.chunks() {
 		if old.chunk(c) != l.chunk(0) {

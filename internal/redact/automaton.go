@@ -1,12 +1,13 @@
 package redact
 
-// An automaton finds all of many patterns in one pass over a text, by the method
-// of Aho and Corasick. First all patterns are added, then the states are linked.
-// After that it does not change.
+// An automaton finds all of many patterns in one pass over a text, by the
+// method of Aho and Corasick. First all patterns are added, then the states are
+// linked. After that it does not change.
 //
-// A state stands for the longest beginning of a pattern that ends where the text
-// has been read. The states form a tree by the bytes of the patterns. A state
-// without a child for the next byte falls back to that of a shorter beginning.
+// A state stands for the longest beginning of a pattern that ends where the
+// text has been read. The states form a tree by the bytes of the patterns. A
+// state without a child for the next byte falls back to that of a shorter
+// beginning.
 type automaton struct {
 	states []state // states[0] is the root: no pattern has begun
 	first  [256]int32
@@ -24,8 +25,8 @@ type state struct {
 	token          bool  // the pattern counts only as a whole token
 }
 
-// addPattern adds a pattern. One that is added twice counts as a token only if it
-// was one both times.
+// addPattern adds a pattern. One that is added twice counts as a token only if
+// it was one both times.
 func (a *automaton) addPattern(pattern string, token bool) {
 	if len(a.states) == 0 {
 		a.states = make([]state, 1)

@@ -17,8 +17,8 @@ var (
 	hexText    = newEncoding(4, 2, "0123456789abcdef", "ABCDEF")
 )
 
-// newEncoding returns the encoding with the characters of alphabet for the values
-// from 0 up. The characters in last stand for the last values as well.
+// newEncoding returns the encoding with the characters of alphabet for the
+// values from 0 up. The characters in last stand for the last values as well.
 func newEncoding(bits, phases int, alphabet, last string) *encoding {
 	e := &encoding{bits: bits, phases: phases}
 	for i := range e.values {
@@ -55,13 +55,13 @@ func (e *encoding) appendDecoded(dst, chars []byte) []byte {
 	return dst
 }
 
-// eachRun yields the parts of text that consist of the encoding's characters and
-// have at least so many.
+// eachRun yields the parts of text that consist of the encoding's characters
+// and have at least so many.
 func (e *encoding) eachRun(text []byte, least int) iter.Seq[span] {
 	return func(yield func(span) bool) {
 		// A run that covers a window of that length has the window's last
-		// character. The test begins there, and skips the whole window if it fails,
-		// so that most of the text is not looked at.
+		// character. The test begins there, and skips the whole window if it
+		// fails, so that most of the text is not looked at.
 		for from := 0; from+least <= len(text); {
 			to := from + least
 			k := to - 1

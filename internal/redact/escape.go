@@ -24,7 +24,8 @@ var (
 	unescapeHTML      = unescaper{`&`, entityUnit}
 )
 
-// nextLead returns the place of the next byte with which a sequence may begin, or
+// nextLead returns the place of the next byte with which a sequence may begin,
+// or
 // -1.
 func (u unescaper) nextLead(src []byte) int {
 	if len(u.leads) == 1 {
@@ -83,8 +84,8 @@ func backslashUnit(dst, src []byte) ([]byte, int) {
 	return dst, 0
 }
 
-// percentUnit decodes the escape sequences of URLs. Its src begins with "+" only
-// if that stands for a space.
+// percentUnit decodes the escape sequences of URLs. Its src begins with "+"
+// only if that stands for a space.
 func percentUnit(dst, src []byte) ([]byte, int) {
 	if src[0] == '+' {
 		return append(dst, ' '), 1
@@ -129,8 +130,8 @@ func entityUnit(dst, src []byte) ([]byte, int) {
 	}
 }
 
-// parseHex returns the value of the first n bytes of src, if they are hexadecimal
-// digits.
+// parseHex returns the value of the first n bytes of src, if they are
+// hexadecimal digits.
 func parseHex(src []byte, n int) (value rune, ok bool) {
 	if len(src) < n {
 		return 0, false
@@ -148,9 +149,9 @@ func parseHex(src []byte, n int) (value rune, ok bool) {
 	return value, true
 }
 
-// escapeStart returns the start of the backslash escape that at is inside of, or
-// at itself. A mask in place of half an escape would leave a backslash before the
-// mask, which is not valid JSON.
+// escapeStart returns the start of the backslash escape that at is inside of,
+// or at itself. A mask in place of half an escape would leave a backslash
+// before the mask, which is not valid JSON.
 func escapeStart(text string, at int) int {
 	for start := max(0, at-maxEscape); start < at; start++ {
 		if !beginsEscape(text, start) {

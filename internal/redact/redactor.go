@@ -23,8 +23,8 @@ const (
 	// accident. It is masked only as a whole token.
 	shortBytes = 6
 
-	// escapeLayers is the number of ways to escape that are undone one after the
-	// other: JSON inside a string of JSON is usual.
+	// escapeLayers is the number of ways to escape that are undone one after
+	// the other: JSON inside a string of JSON is usual.
 	escapeLayers = 2
 )
 
@@ -58,22 +58,23 @@ func New(secrets []string) *Redactor {
 	return r
 }
 
-// Redact returns text with "[SECRET]" in place of each secret. It finds a secret as
-// it is, escaped as in JSON (once or twice), in Go, in a URL or in HTML, and
-// encoded in hexadecimal or in base64, at any place of a larger encoded text. Line
-// ends may be "\n" or "\r\n". It masks matches that overlap together. It masks
-// secrets of less than 6 bytes where no letter, digit or underscore is next to
-// them, and in base64 or hexadecimal only on their own.
+// Redact returns text with "[SECRET]" in place of each secret. It finds a
+// secret as it is, escaped as in JSON (once or twice), in Go, in a URL or in
+// HTML, and encoded in hexadecimal or in base64, at any place of a larger
+// encoded text. Line ends may be "\n" or "\r\n". It masks matches that overlap
+// together. It masks secrets of less than 6 bytes where no letter, digit or
+// underscore is next to them, and in base64 or hexadecimal only on their own.
 //
-// A mask that is already in text stays as it is: to redact a text twice is the same
-// as once. If there is nothing to mask, Redact returns text itself.
+// A mask that is already in text stays as it is: to redact a text twice is the
+// same as once. If there is nothing to mask, Redact returns text itself.
 func (r *Redactor) Redact(text string) string {
 	if len(r.automaton.states) <= 1 {
 		return text
 	}
 	s := r.searches.Get().(*search)
 	defer r.searches.Put(s)
-	// A mask ends the token after it, so that there can be more to mask than before.
+	// A mask ends the token after it, so that there can be more to mask than
+	// before.
 	for {
 		s.found = s.found[:0]
 		s.views[0].text = append(s.views[0].text[:0], text...)
@@ -97,9 +98,9 @@ type search struct {
 	found []span // in the text itself
 }
 
-// searchView finds the secrets in the view at depth, and in what it decodes to in
-// up to so many layers. binary is set for bytes that were base64 or hexadecimal:
-// there, tokens are not secrets, and nothing is decoded again.
+// searchView finds the secrets in the view at depth, and in what it decodes to
+// in up to so many layers. binary is set for bytes that were base64 or
+// hexadecimal: there, tokens are not secrets, and nothing is decoded again.
 func (r *Redactor) searchView(s *search, depth, layers int, binary bool) {
 	v := &s.views[depth]
 	r.automaton.eachMatch(v.text, func(from, to int, token bool) bool {
@@ -124,9 +125,9 @@ func (r *Redactor) searchView(s *search, depth, layers int, binary bool) {
 	}
 }
 
-// searchEncoded finds the secrets in what the view at depth says in an encoding. A
-// secret may begin inside a byte of the encoded text, in as many ways as the
-// encoding has phases.
+// searchEncoded finds the secrets in what the view at depth says in an
+// encoding. A secret may begin inside a byte of the encoded text, in as many
+// ways as the encoding has phases.
 func (r *Redactor) searchEncoded(s *search, depth int, e *encoding) {
 	v := &s.views[depth]
 	for run := range e.eachRun(v.text, e.encodedLen(r.longBytes)) {
@@ -150,9 +151,10 @@ func (s *search) addFound(depth int, at span) {
 	s.found = append(s.found, at)
 }
 
-// maskFound returns text with a mask for each group of overlapping spans that were
-// found. The masks that are there already take part: a span inside one changes
-// nothing, and a span that overlaps with one makes it part of its group.
+// maskFound returns text with a mask for each group of overlapping spans that
+// were found. The masks that are there already take part: a span inside one
+// changes nothing, and a span that overlaps with one makes it part of its
+// group.
 func (s *search) maskFound(text string) string {
 	for i := range s.found {
 		s.found[i].from = escapeStart(text, s.found[i].from)
@@ -183,7 +185,8 @@ func (s *search) maskFound(text string) string {
 	return b.String()
 }
 
-// isToken reports whether no letter, digit or underscore is next to text[from:to].
+// isToken reports whether no letter, digit or underscore is next to
+// text[from:to].
 func isToken(text []byte, from, to int) bool {
 	before, _ := utf8.DecodeLastRune(text[:from])
 	after, _ := utf8.DecodeRune(text[to:])

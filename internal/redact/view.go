@@ -19,7 +19,8 @@ type view struct {
 	start    int
 }
 
-// A jump is a unit of the view that stands for an escape sequence of the source.
+// A jump is a unit of the view that stands for an escape sequence of the
+// source.
 type jump struct {
 	at, n  int // the unit
 	source span

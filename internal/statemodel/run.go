@@ -15,7 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// programRun is a program that runs: the states that it has made and still compares.
+// programRun is a program that runs: the states that it has made and still
+// compares.
 type programRun struct {
 	t      *rapid.T
 	states []*stateModel
@@ -417,8 +418,8 @@ func (m *programRun) pick(o programStep) *stateModel {
 	return m.states[o.on%len(m.states)]
 }
 
-// Check runs 500 random programs, multiplied by STATE_EFFORT, in ten checks at the
-// same time. A failure prints the program and its seed.
+// Check runs 500 random programs, multiplied by STATE_EFFORT, in ten checks at
+// the same time. A failure prints the program and its seed.
 func Check(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // there is little to keep, and much garbage
 	// A generator computes its name when it is first used, without a lock.
@@ -436,8 +437,8 @@ func Check(t *testing.T) {
 	})
 }
 
-// Walk draws a program and calls visit for each of its steps, with the State that
-// the step is for and a function that does the step.
+// Walk draws a program and calls visit for each of its steps, with the State
+// that the step is for and a function that does the step.
 func Walk(t *rapid.T, visit func(st *state.State, step func())) {
 	m := newRun(t)
 	for _, o := range rapid.SliceOfN(drawStep(2), 0, 40).Draw(t, "program") {

@@ -6,7 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// programStep is one step of a program, as data, so that a step can be repeated.
+// programStep is one step of a program, as data, so that a step can be
+// repeated.
 type programStep struct {
 	kind  string
 	on    int // which state

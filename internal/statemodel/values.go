@@ -10,8 +10,8 @@ import (
 	"github.com/agentstate/state"
 )
 
-// The model says again, with maps, slices and copies of everything, what a State
-// does. Random programs run on both, and both must always look the same.
+// The model says again, with maps, slices and copies of everything, what a
+// State does. Random programs run on both, and both must always look the same.
 
 type item struct {
 	ID string `json:"id"`

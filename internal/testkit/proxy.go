@@ -29,8 +29,8 @@ type Proxy struct {
 	conns     []net.Conn
 }
 
-// NewProxy returns a proxy for the server at a TCP address. It is closed when the
-// test ends.
+// NewProxy returns a proxy for the server at a TCP address. It is closed when
+// the test ends.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -46,8 +46,8 @@ func NewProxy(t testing.TB, target string) *Proxy {
 // Addr returns the TCP address of the proxy.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// CutAfter closes the next connection that passes n more bytes in a direction, after
-// these n bytes.
+// CutAfter closes the next connection that passes n more bytes in a direction,
+// after these n bytes.
 func (p *Proxy) CutAfter(direction Direction, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,8 @@ func (p *Proxy) forward(to, from net.Conn, direction Direction) {
 	}
 }
 
-// admit returns how many of n bytes pass, and whether the connection is then cut.
+// admit returns how many of n bytes pass, and whether the connection is then
+// cut.
 func (p *Proxy) admit(direction Direction, n int) (int, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

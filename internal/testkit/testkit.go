@@ -1,5 +1,5 @@
-// Package testkit contains helpers that the tests of several modules share. Only
-// tests import it.
+// Package testkit contains helpers that the tests of several modules share.
+// Only tests import it.
 package testkit
 
 import "time"

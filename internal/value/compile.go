@@ -30,7 +30,8 @@ type compiled struct {
 type planCache struct {
 	plans sync.Map // reflect.Type -> compiled
 	// source is set for types that are only read: their interfaces may be any,
-	// they may contain themselves, and their coding methods need no counterpart.
+	// they may contain themselves, and their coding methods need no
+	// counterpart.
 	source bool
 	values *dynamicCodec
 }
@@ -120,8 +121,8 @@ func (p *Plan) setParts(part *Plan) {
 	p.treeDiffers, p.callsCode = part.treeDiffers, part.callsCode
 }
 
-// chooseCodec fills the plan. What a type says about itself goes before what its
-// kind says.
+// chooseCodec fills the plan. What a type says about itself goes before what
+// its kind says.
 func (c *compiler) chooseCodec(p *Plan, t reflect.Type) error {
 	if internal.RefusedTypes[t] {
 		return c.fail("a %s", t)

@@ -8,8 +8,8 @@ import (
 )
 
 // DecodeInto stores JSON in dst, a settable value of the plan's type, as Decode
-// returns it without limits. data must have passed [jsontext.Check] and must not
-// begin with space.
+// returns it without limits. data must have passed [jsontext.Check] and must
+// not begin with space.
 //
 // Most arguments and outputs of tools are scalars. Those in the spelling that
 // AppendJSON uses are stored directly, without a tree and without a copy.

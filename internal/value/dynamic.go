@@ -16,8 +16,9 @@ import (
 // value is known at run time only. It works on trees.
 //
 // A tree is a value of JSON: nil, bool, string, int64, uint64, float64, []any,
-// map[string]any, and json.Number where a walk is exact. A normalised value is a
-// tree without json.Number, whose numbers are as package number normalises them.
+// map[string]any, and json.Number where a walk is exact. A normalised value is
+// a tree without json.Number, whose numbers are as package number normalises
+// them.
 type dynamicCodec struct {
 	// planOf returns the plan of a type that is only read.
 	planOf func(reflect.Type) (*Plan, error)
@@ -75,8 +76,8 @@ func (d *dynamicCodec) addSize(v reflect.Value, w *walk.Walk) error {
 	return d.addValue(dynamicValue(v), w)
 }
 
-// addValue counts the size of any value as that of its tree, and checks it. What
-// JSON made, which is most, takes no reflection.
+// addValue counts the size of any value as that of its tree, and checks it.
+// What JSON made, which is most, takes no reflection.
 func (d *dynamicCodec) addValue(x any, w *walk.Walk) error {
 	switch x := x.(type) {
 	case string:
@@ -98,8 +99,8 @@ func (d *dynamicCodec) addValue(x any, w *walk.Walk) error {
 	return d.addTyped(reflect.ValueOf(x), w)
 }
 
-// addDynamicNumber counts and checks a json.Number. Unless the walk is exact, it
-// is going to be a number of Go.
+// addDynamicNumber counts and checks a json.Number. Unless the walk is exact,
+// it is going to be a number of Go.
 func addDynamicNumber(n json.Number, w *walk.Walk) error {
 	if w.Exact {
 		return addNumber(n, w)
@@ -341,8 +342,8 @@ func (d *dynamicCodec) equalValues(a, b any) bool {
 	return err == nil && d.equalValues(x, y)
 }
 
-// isNormal reports whether x is what normalising returns, as far as its own type
-// says.
+// isNormal reports whether x is what normalising returns, as far as its own
+// type says.
 func isNormal(x any) bool {
 	switch x := x.(type) {
 	case nil, bool, string, int64, []any, map[string]any:

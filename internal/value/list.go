@@ -237,8 +237,8 @@ func (p *pointerCodec) isEqual(a, b reflect.Value) bool {
 	return p.isNull(a) && p.isNull(b)
 }
 
-// isNull reports whether a reader sees null, which is also the JSON of a pointer
-// to a nil pointer.
+// isNull reports whether a reader sees null, which is also the JSON of a
+// pointer to a nil pointer.
 func (p *pointerCodec) isNull(v reflect.Value) bool {
 	if v.IsNil() {
 		return true

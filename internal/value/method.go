@@ -98,8 +98,8 @@ func (m *methodCodec) copyInPlace(v reflect.Value, normalize bool) error {
 	case normalize:
 		return &fault.Error{Path: "$", Want: m.typ.String() + " that can be copied", Got: "an error of its method"}
 	}
-	// The method worked when the value was stored and fails now. The reader gets
-	// the stored value itself rather than none.
+	// The method worked when the value was stored and fails now. The reader
+	// gets the stored value itself rather than none.
 	return nil
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/agentstate/state/internal/value/walk"
 )
 
-// opaqueTypeOf returns the entry of internal.OpaqueTypes for t, or nil. A pointer
-// must be listed itself: it may implement a listed interface and still point to
-// memory that changes.
+// opaqueTypeOf returns the entry of internal.OpaqueTypes for t, or nil. A
+// pointer must be listed itself: it may implement a listed interface and still
+// point to memory that changes.
 func opaqueTypeOf(t reflect.Type) *internal.OpaqueType {
 	var found *internal.OpaqueType
 	for i := range internal.OpaqueTypes {

@@ -109,8 +109,8 @@ func (p *Plan) convertFrom(dst reflect.Value, src any, w *walk.Walk) error {
 	return p.codec.convert(dst, tree, w)
 }
 
-// convertObjectText converts the text of an object with the texts of its members as
-// parts.
+// convertObjectText converts the text of an object with the texts of its
+// members as parts.
 func convertObjectText(c codec, dst reflect.Value, src jsonText, w *walk.Walk) (bool, error) {
 	if jsontext.Kind(src) != "object" {
 		return false, nil
@@ -150,7 +150,8 @@ var (
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// hasCodingMethods reports whether encoding/json would call a method of t or *t.
+// hasCodingMethods reports whether encoding/json would call a method of t or
+// *t.
 func hasCodingMethods(t reflect.Type) bool {
 	pt := reflect.PointerTo(t)
 	return pt.Implements(marshalerType) || pt.Implements(unmarshalerType) ||
@@ -185,8 +186,8 @@ func appendChecked(dst, text []byte) ([]byte, error) {
 	return jsontext.AppendCompact(dst, text), nil
 }
 
-// asFault returns err if it is a fault or a limit, and otherwise a fault without
-// the text of err, which may quote a part of the value.
+// asFault returns err if it is a fault or a limit, and otherwise a fault
+// without the text of err, which may quote a part of the value.
 func asFault(err error) error {
 	if fault.As(err) != nil || fault.AsLimit(err) != nil {
 		return err

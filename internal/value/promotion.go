@@ -10,14 +10,14 @@ import (
 const sampleLevels = 8
 
 // writesOnlyEmbedded reports whether the coding method of a struct type writes
-// nothing but an embedded field. That is the case if the method is promoted from
-// the field, and then all other fields of the struct would be lost.
+// nothing but an embedded field. That is the case if the method is promoted
+// from the field, and then all other fields of the struct would be lost.
 //
 // Reflection does not tell a promoted method from one that the struct declares:
-// the method sets are the same. Only if an embedded type has the method as well,
-// the two are compared by what they write of a struct whose other fields are
-// set. If neither can write it, the answer is true: losing fields is worse than
-// refusing a type.
+// the method sets are the same. Only if an embedded type has the method as
+// well, the two are compared by what they write of a struct whose other fields
+// are set. If neither can write it, the answer is true: losing fields is worse
+// than refusing a type.
 func (m *methodCodec) writesOnlyEmbedded() bool {
 	for i := range m.typ.NumField() {
 		inner := methodCodec{typ: m.typ.Field(i).Type, text: m.text}
@@ -56,8 +56,8 @@ func (m *methodCodec) canEncode() bool {
 	return m.typ.Implements(method) || reflect.PointerTo(m.typ).Implements(method)
 }
 
-// fillSample sets v, as far as it can be set, to a value other than zero, with at
-// most so many levels.
+// fillSample sets v, as far as it can be set, to a value other than zero, with
+// at most so many levels.
 func fillSample(v reflect.Value, levels int) {
 	if !v.CanSet() || levels == 0 {
 		return

@@ -86,7 +86,8 @@ func (r *recordCodec) addSize(v reflect.Value, w *walk.Walk) error {
 		if !ok {
 			continue
 		}
-		// Quotes, colon and comma take 4. A member of fixed size is counted at once.
+		// Quotes, colon and comma take 4. A member of fixed size is counted at
+		// once.
 		if err := w.Add(len(m.Name) + 4 + m.plan.fixedSize); err != nil {
 			return err
 		}
@@ -156,7 +157,8 @@ func (r *recordCodec) convert(dst reflect.Value, src any, w *walk.Walk) error {
 	if known == len(object) {
 		return nil
 	}
-	// The first unknown member in order, so that the error is the same each time.
+	// The first unknown member in order, so that the error is the same each
+	// time.
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if !slices.ContainsFunc(r.members, func(m structMember) bool { return m.Name == name }) {
 			w.Member(name)

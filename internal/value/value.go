@@ -5,10 +5,11 @@
 //
 // There is one type to know, [Plan]: what [For] found out about a type, once.
 //
-// The files depend on each other in one direction. plan.go declares Plan and the
-// codec that does its work. The codecs, one for each kind of type, know only
-// their parts' Plans; dynamic.go has the one for values whose types are known at
-// run time. compile.go chooses a codec for a type, and this file is the API.
+// The files depend on each other in one direction. plan.go declares Plan and
+// the codec that does its work. The codecs, one for each kind of type, know
+// only their parts' Plans; dynamic.go has the one for values whose types are
+// known at run time. compile.go chooses a codec for a type, and this file is
+// the API.
 package value
 
 import (
@@ -26,8 +27,8 @@ var (
 	dynamic = sources.values
 )
 
-// For returns the plan of a type. The error is an *fault.Error that names the part
-// of the type that cannot be stored. Answers are cached.
+// For returns the plan of a type. The error is an *fault.Error that names the
+// part of the type that cannot be stored. Answers are cached.
 func For(t reflect.Type) (*Plan, error) { return targets.planOf(t) }
 
 // Normalise returns src as a field of type any stores it, and its size: nil,
@@ -48,8 +49,8 @@ func (p *Plan) Scalar() bool { return p.scalar }
 // of such, time.Time, opaque types.
 func (p *Plan) Immutable() bool { return p.flat }
 
-// Methods reports whether the methods of the plan may call coding methods of the
-// type, or of a part of it.
+// Methods reports whether the methods of the plan may call coding methods of
+// the type, or of a part of it.
 func (p *Plan) Methods() bool { return p.callsCode }
 
 // Describe returns a short name of the type for people and models: string,
@@ -150,9 +151,9 @@ func (p *Plan) Convert(src any, limits Limits) (v reflect.Value, size int, err e
 	return p.convertMeasured(src, src, limits)
 }
 
-// Decode returns JSON as a value of the plan's type, as Convert returns the tree
-// of the JSON. Types with coding methods get their part of the text as it is
-// spelled. Errors are those of Convert, or of jsontext.Check.
+// Decode returns JSON as a value of the plan's type, as Convert returns the
+// tree of the JSON. Types with coding methods get their part of the text as it
+// is spelled. Errors are those of Convert, or of jsontext.Check.
 func (p *Plan) Decode(data []byte, limits Limits) (v reflect.Value, size int, err error) {
 	tree, err := jsontext.Decode(data, jsontext.Limits{})
 	if err != nil {

@@ -2,9 +2,9 @@
 // worker processes. Only tests import it.
 //
 // TestMain calls [Main]. A process that [Start] has started does its task there
-// and runs no test. Workers and the test exchange lines of JSON: a worker prints
-// with [Print], and the test reads with [Process.Read]. A worker that calls
-// [Serve] answers the requests of a [Client].
+// and runs no test. Workers and the test exchange lines of JSON: a worker
+// prints with [Print], and the test reads with [Process.Read]. A worker that
+// calls [Serve] answers the requests of a [Client].
 package worker
 
 import (
@@ -25,8 +25,8 @@ import (
 // variable holds the task of a worker, as JSON. Other processes do not have it.
 const variable = "STATE_WORKER"
 
-// Main runs the tests. In a worker it calls do with the task instead. It returns
-// the exit code of the process.
+// Main runs the tests. In a worker it calls do with the task instead. It
+// returns the exit code of the process.
 func Main[Task any](m *testing.M, do func(Task) error) int {
 	text := os.Getenv(variable)
 	if text == "" {
@@ -57,8 +57,8 @@ var output sync.Mutex
 // reading.
 func Print(body any) error { return printLine(0, body) }
 
-// printLine writes each line in one system call, so that a kill never leaves half
-// a line.
+// printLine writes each line in one system call, so that a kill never leaves
+// half a line.
 func printLine(id int, body any) error {
 	text, err := json.Marshal(line[any]{id, body})
 	if err != nil {
@@ -98,8 +98,8 @@ type Process struct {
 	killed atomic.Bool
 }
 
-// Start starts a worker that is killed when ctx ends, if not earlier. The caller
-// must call Wait or Stop.
+// Start starts a worker that is killed when ctx ends, if not earlier. The
+// caller must call Wait or Stop.
 func Start(ctx context.Context, task any) (*Process, error) {
 	text, err := json.Marshal(task)
 	if err != nil {
@@ -109,8 +109,8 @@ func Start(ctx context.Context, task any) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without tests to run, a package whose TestMain does not call Main starts no
-	// processes without end.
+	// Without tests to run, a package whose TestMain does not call Main starts
+	// no processes without end.
 	cmd := exec.CommandContext(ctx, self, "-test.run=^$")
 	cmd.Env = append(os.Environ(), variable+"="+string(text))
 	cmd.WaitDelay = 5 * time.Second
@@ -134,8 +134,8 @@ func Start(ctx context.Context, task any) (*Process, error) {
 	return p, cmd.Start()
 }
 
-// Read reads the next line into body, a pointer. It returns false when the worker
-// has closed its output.
+// Read reads the next line into body, a pointer. It returns false when the
+// worker has closed its output.
 func (p *Process) Read(body any) (bool, error) {
 	_, ok, err := p.readLine(body)
 	return ok, err
@@ -161,12 +161,12 @@ func (p *Process) Kill() {
 // Signal sends a signal to the worker.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
-// Wait waits for the end of a worker that was killed or whose output was read to
-// its end, and returns what went wrong in it.
+// Wait waits for the end of a worker that was killed or whose output was read
+// to its end, and returns what went wrong in it.
 func (p *Process) Wait() error { return p.wait() }
 
-// Exited reports whether the worker ended by itself and not by a signal. It may be
-// called after Wait.
+// Exited reports whether the worker ended by itself and not by a signal. It may
+// be called after Wait.
 func (p *Process) Exited() bool { return p.cmd.ProcessState.Exited() }
 
 // Stop kills the worker, if it still runs, and waits for its end.

@@ -13,8 +13,8 @@ import (
 )
 
 // compare prints the medians before and after and their ratio, for the time of
-// each variant of the rows that match and for any other figure that has changed.
-// It returns exitMissing if nothing was measured in both.
+// each variant of the rows that match and for any other figure that has
+// changed. It returns exitMissing if nothing was measured in both.
 func compare(w io.Writer, pattern *regexp.Regexp, before, after map[string]row) int {
 	lines := 0
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -49,8 +49,8 @@ func inOrder(a, b series) int {
 	return cmp.Or(cmp.Compare(a.variant, b.variant), cmp.Compare(a.cores, b.cores), cmp.Compare(a.unit, b.unit))
 }
 
-// change returns the ratio of the medians, marked with a ~ if it may be chance: a
-// U test at 5 % finds no difference.
+// change returns the ratio of the medians, marked with a ~ if it may be chance:
+// a U test at 5 % finds no difference.
 func change(old, now []float64) string {
 	before, after := median(old), median(now)
 	if before == after {

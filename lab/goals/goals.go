@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// A goal is a line of the table: a figure of the benchmarks BenchmarkGoal/<row>/…
-// and its limit. Several goals may share a row.
+// A goal is a line of the table: a figure of the benchmarks
+// BenchmarkGoal/<row>/… and its limit. Several goals may share a row.
 type goal struct {
 	row     string
 	what    string
@@ -14,7 +14,8 @@ type goal struct {
 	measure measure
 }
 
-// goals is the table of speed goals. "The same" is the subject of the line above.
+// goals is the table of speed goals. "The same" is the subject of the line
+// above.
 var goals = []goal{
 	{"get-scalar", "typed get through an agent's handle / get from a map under RWMutex", atMost(0.5, "×"), ratio("subject", "baseline")},
 	{"get-scalar", "the same, allocations", atMost(0, "allocs"), worst("allocs/op", "subject")},
@@ -81,8 +82,8 @@ func (l limit) String() string {
 	return sign + l.withUnit(strconv.FormatFloat(l.value, 'g', -1, 64))
 }
 
-// show formats a figure with about three digits. It never rounds a missed goal to
-// a met one.
+// show formats a figure with about three digits. It never rounds a missed goal
+// to a met one.
 func (l limit) show(figure float64) string {
 	digits := 0
 	for _, below := range []float64{100, 10, 0.1} {

@@ -5,8 +5,8 @@
 //	goals -base base.txt bench.txt [ROW]
 //
 // ROW is a regular expression that picks rows. The exit status is 1 when a row
-// falls short of its goal and 2 when a row was not measured: a missing benchmark
-// is not a met goal.
+// falls short of its goal and 2 when a row was not measured: a missing
+// benchmark is not a met goal.
 //
 // With -base it compares the measurements of two versions instead, row by row.
 package main

@@ -112,8 +112,8 @@ func difference(of, than string) measure {
 	return func(r row) float64 { return r.median(of, "ns/op") - r.median(than, "ns/op") }
 }
 
-// secondCore is the time of a parallel variant with two cores in units of its time
-// with one.
+// secondCore is the time of a parallel variant with two cores in units of its
+// time with one.
 func secondCore(variant string) measure {
 	return func(r row) float64 {
 		return median(r[series{variant, "-2", "ns/op"}]) / median(r[series{variant, "", "ns/op"}])
@@ -145,8 +145,9 @@ func stride(variants ...string) measure {
 	}
 }
 
-// growth is the exponent e of time ~ n^e, fitted by least squares to the variants
-// …n=<n>. It is 0 for a cost that does not depend on n and 1 for a linear one.
+// growth is the exponent e of time ~ n^e, fitted by least squares to the
+// variants …n=<n>. It is 0 for a cost that does not depend on n and 1 for a
+// linear one.
 func growth(variants ...string) measure {
 	return func(r row) float64 {
 		var sumX, sumY, sumXX, sumXY float64

@@ -1,13 +1,14 @@
 // Command replay plays recordings of agents through a State: trajectories of
-// τ-bench, SWE-agent and mini-swe-agent, ADK sessions, exchanges with providers, and
-// the bodies and streams of their responses.
+// τ-bench, SWE-agent and mini-swe-agent, ADK sessions, exchanges with
+// providers, and the bodies and streams of their responses.
 //
 //	go -C lab run ./replay [-verify] [-files] PATH…
 //
-// A PATH is a file, or a folder whose .json and .traj files are read. Each turn of a
-// model becomes an InferenceResult with the conversation before it, the output, the
-// tool results that followed, and the turn in the file byte for byte. Package
-// lab/traces does the reading and playing. Its play.go is the place to begin.
+// A PATH is a file, or a folder whose .json and .traj files are read. Each turn
+// of a model becomes an InferenceResult with the conversation before it, the
+// output, the tool results that followed, and the turn in the file byte for
+// byte. Package lab/traces does the reading and playing. Its play.go is the
+// place to begin.
 //
 // With -verify, the command checks the following. After every step, messages
 // decode and encode without loss and hold everything in the file, Export and
@@ -17,11 +18,11 @@
 // length. Every conversation passes after it was repaired for any provider,
 // with and without the answer of the model.
 //
-// The report has a row for each kind of recording, and with -files a row for each
-// file. It names and counts other JSON in folders.
+// The report has a row for each kind of recording, and with -files a row for
+// each file. It names and counts other JSON in folders.
 //
-// The exit status is 1 if something could not be read or played, if a check failed,
-// or if there was nothing to play.
+// The exit status is 1 if something could not be read or played, if a check
+// failed, or if there was nothing to play.
 package main
 
 import (
@@ -98,8 +99,9 @@ func (r *report) replay(paths []string, progress io.Writer) {
 	}
 }
 
-// progress prints the file and the step of a long run. On a terminal it overwrites
-// one line. Elsewhere it prints a line every two seconds, none for a short run.
+// progress prints the file and the step of a long run. On a terminal it
+// overwrites one line. Elsewhere it prints a line every two seconds, none for a
+// short run.
 type progress struct {
 	to       io.Writer
 	terminal bool

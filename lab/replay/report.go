@@ -54,8 +54,8 @@ func (r *report) failed(file string, err error) {
 
 func (r *report) ok() bool { return len(r.failures) == 0 && len(r.rows) > 0 }
 
-// print writes a row for each kind of conversation with their total, then the parts
-// that are not conversations, and last the failures.
+// print writes a row for each kind of conversation with their total, then the
+// parts that are not conversations, and last the failures.
 func (r *report) print(out io.Writer) {
 	if len(r.rows) == 0 {
 		fmt.Fprintln(out, "no conversation was found")
@@ -157,8 +157,8 @@ func tally(t traces.Tally) string {
 	return fmt.Sprintf("%d/%d", t.Good, t.All)
 }
 
-// notConversations writes the number of other parts by kind, and with perFile their
-// places.
+// notConversations writes the number of other parts by kind, and with perFile
+// their places.
 func (r *report) notConversations(out io.Writer) {
 	counts := map[string]int{}
 	for _, m := range r.others {

@@ -10,17 +10,18 @@ import (
 	"github.com/agentstate/state/transcript"
 )
 
-// A conversation that a provider has accepted is valid, so any finding of package
-// transcript in it is false. The same holds for the conversation after it was
-// trimmed, and for every conversation after its repair.
+// A conversation that a provider has accepted is valid, so any finding of
+// package transcript in it is false. The same holds for the conversation after
+// it was trimmed, and for every conversation after its repair.
 
-// trimmedLengths limits the work for long conversations. A conversation is trimmed
-// to every length up to this one, and to as many larger lengths at even distances,
-// the whole conversation included.
+// trimmedLengths limits the work for long conversations. A conversation is
+// trimmed to every length up to this one, and to as many larger lengths at even
+// distances, the whole conversation included.
 const trimmedLengths = 200
 
 // accept checks the conversation as it was sent, trimmed, and carried over to
-// the other providers, with and without the answer. It returns the false findings.
+// the other providers, with and without the answer. It returns the false
+// findings.
 func (x *exchange) accept(stats *Stats) []error {
 	if x.requestErrs != nil {
 		return nil
@@ -55,7 +56,8 @@ func (x *exchange) accept(stats *Stats) []error {
 	return a.errs
 }
 
-// trimLengths returns the lengths to which a conversation of n messages is trimmed.
+// trimLengths returns the lengths to which a conversation of n messages is
+// trimmed.
 func trimLengths(n int) []int {
 	var list []int
 	for i := 0; i <= min(n, trimmedLengths); i++ {
@@ -95,7 +97,8 @@ func (a *acceptance) fail(err error) {
 }
 
 // carry repairs a conversation for a provider, encodes it and reads it back.
-// Neither form may have findings, and both must have the same calls and results.
+// Neither form may have findings, and both must have the same calls and
+// results.
 func (a *acceptance) carry(what string, w *wire, profile transcript.Profile, msgs []state.Message, policy transcript.Policy) {
 	a.stats.Carried++
 	where := what + "repaired for " + w.name
@@ -118,8 +121,8 @@ func (a *acceptance) carry(what string, w *wire, profile transcript.Profile, msg
 	a.requireNone(where+" and encoded", transcript.Check(back.Messages, profile))
 }
 
-// callsAndResults returns the name of each call of a conversation and "" for each
-// result, in their order.
+// callsAndResults returns the name of each call of a conversation and "" for
+// each result, in their order.
 func callsAndResults(msgs []state.Message) []string {
 	var list []string
 	for _, m := range msgs {

@@ -27,10 +27,10 @@ func isSession(o jsontext.Object) bool {
 //	{"author": "planner", "content": {"role": "user", "parts": [
 //		{"function_response": {"name": "…", "response": {…}}}]}}
 //
-// The parts of an agent are a turn of that agent. Results usually have no id and
-// belong to the calls of the same name in their order. The first message of an
-// event gets the event's other members. An event without parts, such as one that
-// only changes the state of the session, becomes a message of type event.
+// The parts of an agent are a turn of that agent. Results usually have no id
+// and belong to the calls of the same name in their order. The first message of
+// an event gets the event's other members. An event without parts, such as one
+// that only changes the state of the session, becomes a message of type event.
 func (c *conversation) event(e *entry, o jsontext.Object) error {
 	ev := event{author: loose.Text(o.Get("author")), rest: o.Without("content")}
 	ev.time = unixSeconds(loose.Text(o.Get("timestamp")))
@@ -129,8 +129,9 @@ const (
 	otherPart    = ""
 )
 
-// partKind returns the kind of a part and the member that holds it. Members that
-// are null do not count: some writers put every possible member in each part.
+// partKind returns the kind of a part and the member that holds it. Members
+// that are null do not count: some writers put every possible member in each
+// part.
 func partKind(part jsontext.Object) (kind, in string) {
 	for _, m := range part {
 		switch m.Name {
@@ -160,8 +161,8 @@ func leadingRun(parts [][]byte) (kind string, n int) {
 	return kind, n
 }
 
-// partsContent returns the content of a text message: a string for a single part
-// that has only text, and otherwise the parts.
+// partsContent returns the content of a text message: a string for a single
+// part that has only text, and otherwise the parts.
 func partsContent(parts [][]byte) []byte {
 	if len(parts) == 1 {
 		part := loose.Members(parts[0])
@@ -202,8 +203,9 @@ func (c *conversation) functionResponse(e *entry, ev *event, part []byte) error 
 	return c.addResult(e, loose.Text(response.Get("id")), loose.Text(response.Get("name")), ev.author, own, rest)
 }
 
-// unixSeconds returns the time of a number of seconds, rounded to a microsecond,
-// the precision of a float64. It returns the zero time if number is not a time.
+// unixSeconds returns the time of a number of seconds, rounded to a
+// microsecond, the precision of a float64. It returns the zero time if number
+// is not a time.
 func unixSeconds(number string) time.Time {
 	f, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(f > 0 && f < 1e11) {

@@ -9,8 +9,8 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// chat reads a chat message, as in the member traj of τ-bench, history of SWE-agent
-// and messages of mini-swe-agent:
+// chat reads a chat message, as in the member traj of τ-bench, history of
+// SWE-agent and messages of mini-swe-agent:
 //
 //	{"role": "user", "content": "…"}
 //	{"role": "assistant", "content": null, "tool_calls": [{"id": "…", "function": {"name": "…", "arguments": "{…}"}}]}
@@ -41,8 +41,8 @@ func textMessage(o jsontext.Object) (state.Message, error) {
 	return newMessage("text", own.With("content", o.Get("content")), rest.Without("content"))
 }
 
-// roleOf returns the role as a string, and the other members. A role that is not a
-// string stays among them.
+// roleOf returns the role as a string, and the other members. A role that is
+// not a string stays among them.
 func roleOf(o jsontext.Object) (role, rest jsontext.Object) {
 	if raw := o.Get("role"); jsontext.Kind(raw) == "string" {
 		return jsontext.Object{}.With("role", raw), o.Without("role")
@@ -50,8 +50,8 @@ func roleOf(o jsontext.Object) (role, rest jsontext.Object) {
 	return jsontext.Object{}.WithString("role", "unknown"), o
 }
 
-// chatTurn reads an assistant's message. Text and calls become two messages. The
-// first one gets the other members.
+// chatTurn reads an assistant's message. Text and calls become two messages.
+// The first one gets the other members.
 func (c *conversation) chatTurn(e *entry, o jsontext.Object) error {
 	agent := "assistant"
 	for _, name := range []string{"name", "agent"} {
@@ -99,9 +99,9 @@ func isContent(content []byte) bool {
 	return true
 }
 
-// chatCalls returns the calls in a message and the name of the member that holds
-// them. The member may exist without a call: it may be null, [], or a call without
-// a name.
+// chatCalls returns the calls in a message and the name of the member that
+// holds them. The member may exist without a call: it may be null, [], or a
+// call without a name.
 func chatCalls(o jsontext.Object) (calls [][]byte, from string) {
 	for _, element := range loose.Elements(o.Get("tool_calls")) {
 		calls = append(calls, chatCall(element))
@@ -139,8 +139,8 @@ func chatCall(raw []byte) []byte {
 	return loose.Join(own, rest)
 }
 
-// chatResult reads a tool's message. One message of SWE-agent may answer a list of
-// calls. Each of them gets a result.
+// chatResult reads a tool's message. One message of SWE-agent may answer a list
+// of calls. Each of them gets a result.
 func (c *conversation) chatResult(e *entry, o jsontext.Object) error {
 	own, rest := roleOf(o)
 	own, rest = own.With("content", o.Get("content")), rest.Without("content")
@@ -152,8 +152,8 @@ func (c *conversation) chatResult(e *entry, o jsontext.Object) error {
 	return nil
 }
 
-// answeredIDs returns the ids of the calls that a tool's message answers. It is a
-// single "" if the message has no id.
+// answeredIDs returns the ids of the calls that a tool's message answers. It is
+// a single "" if the message has no id.
 func answeredIDs(o jsontext.Object) []string {
 	id := loose.Text(o.Get("tool_call_id"))
 	list := loose.Elements(o.Get("tool_call_ids"))

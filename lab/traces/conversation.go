@@ -52,8 +52,8 @@ func (c *conversation) addTurn(e *entry, agent string, at time.Time, output ...s
 }
 
 // addResult adds a tool result and finds its call. The result may give an id, a
-// name and the agent that called, or none of them. own and rest are the members of
-// the message apart from the call.
+// name and the agent that called, or none of them. own and rest are the members
+// of the message apart from the call.
 func (c *conversation) addResult(e *entry, id, name, agent string, own, rest jsontext.Object) error {
 	tool := toolOf(id, name)
 	answered := c.takeCall(id, name, agent)
@@ -67,7 +67,8 @@ func (c *conversation) addResult(e *entry, id, name, agent string, own, rest jso
 	}
 	last := len(c.run.Steps) - 1
 	if answered == nil || answered.step != last || len(c.said) > 0 {
-		// It is not a result of the last turn. The conversation keeps its order.
+		// It is not a result of the last turn. The conversation keeps its
+		// order.
 		c.addMessage(e, m)
 		return nil
 	}
@@ -89,10 +90,10 @@ func toolOf(id, name string) []byte {
 	return tool.JSON()
 }
 
-// takeCall removes the call that a result answers and returns it, nil if there is
-// none. An id is not enough: some models give the same id to several calls, and
-// some give none. takeCall therefore takes the call that matches best. Among equal
-// matches it takes the first one of the latest turn.
+// takeCall removes the call that a result answers and returns it, nil if there
+// is none. An id is not enough: some models give the same id to several calls,
+// and some give none. takeCall therefore takes the call that matches best.
+// Among equal matches it takes the first one of the latest turn.
 func (c *conversation) takeCall(id, name, agent string) *call {
 	best, bestScore := -1, -1
 	for i, u := range c.unanswered {

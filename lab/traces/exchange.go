@@ -15,8 +15,8 @@ import (
 	"github.com/agentstate/state/provider"
 )
 
-// exchange is a recorded call of a model: the request, and the answer, which is a
-// response or a stream. Either may be missing.
+// exchange is a recorded call of a model: the request, and the answer, which is
+// a response or a stream. Either may be missing.
 type exchange struct {
 	wire         *wire
 	requestPath  string // in the file, empty if there is only a response
@@ -25,9 +25,9 @@ type exchange struct {
 	response     []byte
 	stream       [][]byte // the data of its events
 
-	// accepted reports that the provider accepted the request. Findings of package
-	// transcript prove nothing if it did not, or if the file does not hold exactly
-	// what was sent.
+	// accepted reports that the provider accepted the request. Findings of
+	// package transcript prove nothing if it did not, or if the file does not
+	// hold exactly what was sent.
 	accepted bool
 
 	asked    provider.Request
@@ -74,8 +74,8 @@ func readExchanges(list []byte) (File, error) {
 	return file, errors.Join(errs...)
 }
 
-// exchangeOf returns a recorded exchange, or the kind of one that package provider
-// does not read.
+// exchangeOf returns a recorded exchange, or the kind of one that package
+// provider does not read.
 func exchangeOf(path string, o jsontext.Object) (x *exchange, other string) {
 	w, other := wireOf(loose.Text(o.Get("api")))
 	if w == nil {
@@ -107,8 +107,8 @@ func nonNull(o jsontext.Object, name string) []byte {
 	return nil
 }
 
-// eventOf returns the data of an event. Data that is not JSON is a string in the
-// file.
+// eventOf returns the data of an event. Data that is not JSON is a string in
+// the file.
 func eventOf(raw []byte) []byte {
 	if jsontext.Kind(raw) == "string" {
 		return []byte(jsontext.Unquote(raw))
@@ -116,8 +116,8 @@ func eventOf(raw []byte) []byte {
 	return raw
 }
 
-// bodyOf returns an exchange that has only a response, nil if the object is not the
-// body of one.
+// bodyOf returns an exchange that has only a response, nil if the object is not
+// the body of one.
 func bodyOf(o jsontext.Object, data []byte) *exchange {
 	for _, w := range wires {
 		if w.isResponse(o) {
@@ -127,8 +127,8 @@ func bodyOf(o jsontext.Object, data []byte) *exchange {
 	return nil
 }
 
-// streamOf returns an exchange that has only a stream, nil if list does not hold
-// its events. Some of the events may not be JSON.
+// streamOf returns an exchange that has only a stream, nil if list does not
+// hold its events. Some of the events may not be JSON.
 func streamOf(list [][]byte) *exchange {
 	x := &exchange{responsePath: "$", stream: [][]byte{}, accepted: true}
 	for _, element := range list {
@@ -187,9 +187,9 @@ func (x *exchange) decode() {
 	}
 }
 
-// decodeStream gives the events to a stream one by one. Recordings contain events
-// that are not JSON, reports of failures and streams without an end. The stream
-// must report these, and they are not errors of the codec.
+// decodeStream gives the events to a stream one by one. Recordings contain
+// events that are not JSON, reports of failures and streams without an end. The
+// stream must report these, and they are not errors of the codec.
 func (x *exchange) decodeStream() {
 	stream := x.wire.format.Stream()
 	var known []error

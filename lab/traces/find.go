@@ -16,9 +16,9 @@ type Found struct {
 	Err   error  // Find could not look at it
 }
 
-// Find returns the files among paths and those in the folders among paths, in the
-// order of their names. A file in a folder has Skip set unless its name ends with
-// .json or .traj. Find follows symbolic links to files.
+// Find returns the files among paths and those in the folders among paths, in
+// the order of their names. A file in a folder has Skip set unless its name
+// ends with .json or .traj. Find follows symbolic links to files.
 func Find(paths []string) []Found {
 	var found []Found
 	for _, name := range paths {

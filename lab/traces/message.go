@@ -7,8 +7,8 @@ import (
 )
 
 // newMessage makes a message by decoding its JSON. A constructor would lose the
-// difference between null and missing, the spelling of numbers, and members that it
-// does not know.
+// difference between null and missing, the spelling of numbers, and members
+// that it does not know.
 func newMessage(typ string, own, rest jsontext.Object) (state.Message, error) {
 	with := func(typ string) []byte {
 		return loose.Join(append(jsontext.Object{}.WithString("type", typ), own...), rest)
@@ -21,12 +21,12 @@ func newMessage(typ string, own, rest jsontext.Object) (state.Message, error) {
 	return m, err
 }
 
-// inputDepth is the depth up to which arguments become JSON in a message. Deeper
-// arguments stay text.
+// inputDepth is the depth up to which arguments become JSON in a message.
+// Deeper arguments stay text.
 const inputDepth = 56
 
-// callInput returns the arguments of a call. A string that holds an object becomes
-// the object. Anything else stays as it is.
+// callInput returns the arguments of a call. A string that holds an object
+// becomes the object. Anything else stays as it is.
 func callInput(arguments []byte) []byte {
 	if jsontext.Kind(arguments) != "string" {
 		return arguments

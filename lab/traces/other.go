@@ -9,8 +9,8 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// foreignKinds are the known kinds of JSON that package traces does not play. An
-// array is recognised by its first element.
+// foreignKinds are the known kinds of JSON that package traces does not play.
+// An array is recognised by its first element.
 var foreignKinds = []struct {
 	what string
 	is   func(o jsontext.Object) bool

@@ -41,8 +41,8 @@ type Stats struct {
 	Failures  int // of any kind, false findings included
 }
 
-// Tally counts bodies. A body is good if it was decoded, and with Options.Verify if
-// it is equal after it was encoded again.
+// Tally counts bodies. A body is good if it was decoded, and with
+// Options.Verify if it is equal after it was encoded again.
 type Tally struct{ All, Good int }
 
 func (t *Tally) add(o Tally) {
@@ -208,8 +208,8 @@ func (p *Played) Total() Stats {
 	return total
 }
 
-// PlayFile reads data and plays all runs in it. Errors in one part do not stop the
-// others.
+// PlayFile reads data and plays all runs in it. Errors in one part do not stop
+// the others.
 func PlayFile(data []byte, opts Options) Played {
 	file, err := Read(data)
 	errs := []error{err}

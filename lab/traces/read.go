@@ -1,18 +1,19 @@
 // Package traces reads recordings of agents and plays them through a State.
 //
-// There are two kinds of recordings. A log holds a conversation in the form of an
-// agent program: chat messages of τ-bench and SWE-agent (chat.go), the variant of
-// mini-swe-agent (responses.go), and the events of an ADK session (adk.go). Each
-// entry becomes messages that hold everything the entry held. conversation.go puts
-// them in steps, one for each turn of a model, and pairs results with calls.
+// There are two kinds of recordings. A log holds a conversation in the form of
+// an agent program: chat messages of τ-bench and SWE-agent (chat.go), the
+// variant of mini-swe-agent (responses.go), and the events of an ADK session
+// (adk.go). Each entry becomes messages that hold everything the entry held.
+// conversation.go puts them in steps, one for each turn of a model, and pairs
+// results with calls.
 //
-// An exchange holds the request to a provider and its response (exchange.go), in a
-// format of package provider (wire.go). thread.go puts exchanges in steps.
+// An exchange holds the request to a provider and its response (exchange.go),
+// in a format of package provider (wire.go). thread.go puts exchanges in steps.
 //
 // play.go does what an application would do: it writes the steps to a State.
-// verify.go checks that nothing was lost or changed. roundtrip.go and acceptance.go
-// put every exchange through the packages provider and transcript. sent.go derives
-// an exchange from a log.
+// verify.go checks that nothing was lost or changed. roundtrip.go and
+// acceptance.go put every exchange through the packages provider and
+// transcript. sent.go derives an exchange from a log.
 //
 // Errors are [fault.Error]s whose Path is the place in the file.
 package traces
@@ -94,9 +95,9 @@ func logOf(o jsontext.Object) *logFormat {
 	return nil
 }
 
-// Read recognises a recording by its shape: a log, an array of logs, exchanges, the
-// body of a response, or the events of a stream. It returns the joined errors of
-// the parts that it could not read, and everything else.
+// Read recognises a recording by its shape: a log, an array of logs, exchanges,
+// the body of a response, or the events of a stream. It returns the joined
+// errors of the parts that it could not read, and everything else.
 func Read(data []byte) (File, error) {
 	if err := checkSyntax(data); err != nil {
 		return File{}, err
@@ -170,8 +171,8 @@ func readArray(data []byte) (File, error) {
 }
 
 // checkSyntax returns an error if data is not JSON. What encoding/json accepts
-// and a message refuses, such as a member that occurs twice, is found later, and
-// only in the parts that are read.
+// and a message refuses, such as a member that occurs twice, is found later,
+// and only in the parts that are read.
 func checkSyntax(data []byte) error {
 	var ignored json.RawMessage
 	err := json.Unmarshal(data, &ignored)
@@ -215,16 +216,16 @@ func (l *logFormat) run(path string, o jsontext.Object) (*Run, error) {
 	return run, nil
 }
 
-// checkEntry returns an error unless raw is an object that messages can be made of
-// without loss.
+// checkEntry returns an error unless raw is an object that messages can be made
+// of without loss.
 func checkEntry(raw []byte) error {
 	if kind := jsontext.Kind(raw); kind != "object" {
 		return &fault.Error{Path: "$", Want: "object", Got: kind}
 	}
 	err := jsontext.Check(raw, jsontext.Limits{})
 	if found := fault.As(err); found != nil && found.Offset > 0 {
-		// The entry is JSON, so the fault is an invalid escape or character. Its
-		// text ends with the number of the byte.
+		// The entry is JSON, so the fault is an invalid escape or character.
+		// Its text ends with the number of the byte.
 		placed := *found
 		placed.Got += " of the entry"
 		return &placed
@@ -232,8 +233,8 @@ func checkEntry(raw []byte) error {
 	return err
 }
 
-// atPath returns err as the error of a place in a file. An error of a part of that
-// place gets the path of the part.
+// atPath returns err as the error of a place in a file. An error of a part of
+// that place gets the path of the part.
 func atPath(path string, err error) error {
 	switch err.(type) {
 	case *fault.Error, *fault.LimitError:

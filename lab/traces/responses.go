@@ -9,8 +9,8 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// isResponse and isResponseResult recognise the entries that mini-swe-agent records
-// from the Responses API. Neither has a role.
+// isResponse and isResponseResult recognise the entries that mini-swe-agent
+// records from the Responses API. Neither has a role.
 func isResponse(o jsontext.Object) bool {
 	return loose.Text(o.Get("role")) == "" && jsontext.Kind(o.Get("output")) == "array"
 }
@@ -26,8 +26,8 @@ func isResponseResult(o jsontext.Object) bool {
 //		{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "…"}]},
 //		{"type": "function_call", "call_id": "…", "name": "…", "arguments": "{…}"}]}
 //
-// Adjacent calls become one message. An item that is neither text nor a call keeps
-// its type.
+// Adjacent calls become one message. An item that is neither text nor a call
+// keeps its type.
 func (c *conversation) response(e *entry, o jsontext.Object) error {
 	var output []state.Message
 	rest := o.Without("output") // for the first message
@@ -91,7 +91,8 @@ func responseCall(item jsontext.Object) []byte {
 	return loose.Join(own, rest.Without("arguments"))
 }
 
-// responseResult reads {"type": "function_call_output", "call_id": "…", "output": "…"}.
+// responseResult reads {"type": "function_call_output", "call_id": "…",
+// "output": "…"}.
 func (c *conversation) responseResult(e *entry, o jsontext.Object) error {
 	own := jsontext.Object{}.WithString("role", "tool").With("content", o.Get("output"))
 	return c.addResult(e, loose.Text(o.Get("call_id")), "", "", own, o.Without("output"))

@@ -12,8 +12,9 @@ import (
 	"github.com/agentstate/state/provider"
 )
 
-// check counts the bodies of an exchange and returns what failed. With verify it
-// encodes both bodies again and checks the conversation with package transcript.
+// check counts the bodies of an exchange and returns what failed. With verify
+// it encodes both bodies again and checks the conversation with package
+// transcript.
 func (x *exchange) check(stats *Stats, verify bool) []error {
 	var findings []error
 	if verify {
@@ -36,8 +37,8 @@ func (x *exchange) check(stats *Stats, verify bool) []error {
 	return append(append(x.requestErrs, x.answerErrs...), findings...)
 }
 
-// checkRequest checks that the request is equal as JSON after it was encoded again,
-// including the spelling of numbers.
+// checkRequest checks that the request is equal as JSON after it was encoded
+// again, including the spelling of numbers.
 func (x *exchange) checkRequest() {
 	if x.request == nil || x.requestErrs != nil {
 		return
@@ -96,8 +97,8 @@ func (x *exchange) encode(r provider.Request) ([]byte, error) {
 	return body, err
 }
 
-// compareJSON returns an error with the path where two JSON texts differ in value
-// or in the spelling of a number.
+// compareJSON returns an error with the path where two JSON texts differ in
+// value or in the spelling of a number.
 func compareJSON(want, got []byte) error {
 	if state.JSON(want).Equal(state.JSON(got)) {
 		return nil

@@ -5,13 +5,14 @@ import (
 	"github.com/agentstate/state/lab/traces/loose"
 )
 
-// A log does not contain the requests of the agent program, but its entries are in
-// the format of the provider, so the last request can be rebuilt. If the log ends
-// with a turn of the model, that turn is the response. The checks of exchanges
-// therefore apply to logs.
+// A log does not contain the requests of the agent program, but its entries are
+// in the format of the provider, so the last request can be rebuilt. If the log
+// ends with a turn of the model, that turn is the response. The checks of
+// exchanges therefore apply to logs.
 
-// chatSent returns the exchange of a log of chat messages. Entries with a role that
-// the API does not have are notes of the agent program, which it does not send.
+// chatSent returns the exchange of a log of chat messages. Entries with a role
+// that the API does not have are notes of the agent program, which it does not
+// send.
 func chatSent(run *Run, entries [][]byte) *exchange {
 	for _, raw := range entries {
 		if isResponse(loose.Members(raw)) {
@@ -49,8 +50,8 @@ func chatSent(run *Run, entries [][]byte) *exchange {
 	return x
 }
 
-// responsesSent is chatSent for the Responses API. Its turns are lists of items,
-// which later requests repeat.
+// responsesSent is chatSent for the Responses API. Its turns are lists of
+// items, which later requests repeat.
 func responsesSent(run *Run, entries [][]byte) *exchange {
 	x := &exchange{wire: openAIResponses, requestPath: run.Path, responsePath: run.Path, accepted: true}
 	var sent, turn [][]byte
@@ -72,9 +73,9 @@ func responsesSent(run *Run, entries [][]byte) *exchange {
 }
 
 // adkSent returns the exchange of an ADK session: the contents of its events,
-// without partial events of a stream. If several agents took part, each was sent
-// the output of the others in a different form, so no provider has accepted
-// exactly this request.
+// without partial events of a stream. If several agents took part, each was
+// sent the output of the others in a different form, so no provider has
+// accepted exactly this request.
 func adkSent(run *Run, entries [][]byte) *exchange {
 	x := &exchange{wire: gemini, requestPath: run.Path, responsePath: run.Path, accepted: true}
 	agent := ""

@@ -17,8 +17,8 @@ type thread struct {
 	said []state.Message // since the last step
 }
 
-// add adds an exchange to the latest conversation that it continues, or to a new
-// one.
+// add adds an exchange to the latest conversation that it continues, or to a
+// new one.
 func (ts *threads) add(x *exchange) {
 	for i := len(*ts) - 1; i >= 0; i-- {
 		if news, ok := (*ts)[i].continued(x); ok {
@@ -62,9 +62,9 @@ func (t *thread) continued(x *exchange) (news []state.Message, ok bool) {
 	return afterOutput(msgs[len(before):], t.last.result.Output)
 }
 
-// afterOutput returns the messages that follow the output of a model, if msgs begin
-// with it. It compares only text and calls, because applications seldom repeat
-// everything in a response.
+// afterOutput returns the messages that follow the output of a model, if msgs
+// begin with it. It compares only text and calls, because applications seldom
+// repeat everything in a response.
 func afterOutput(msgs, output []state.Message) (rest []state.Message, ok bool) {
 	for _, m := range output {
 		if !hasContent(m) {
@@ -114,8 +114,8 @@ func sameContent(a, b state.Message) bool {
 }
 
 // add adds an exchange with the new messages of its request: the results of the
-// calls before it, messages of others, and the turn of the model. Without a turn,
-// the messages belong to the next exchange.
+// calls before it, messages of others, and the turn of the model. Without a
+// turn, the messages belong to the next exchange.
 func (t *thread) add(x *exchange, news []state.Message) {
 	if n := len(t.run.Steps); n > 0 && len(t.said) == 0 {
 		step := &t.run.Steps[n-1]

@@ -13,8 +13,8 @@ import (
 )
 
 // checkedSteps limits the work for long runs: an export after every step takes
-// quadratic time. The State is checked after each of the first checkedSteps steps,
-// after as many of the others at even distances, and after the last one.
+// quadratic time. The State is checked after each of the first checkedSteps
+// steps, after as many of the others at even distances, and after the last one.
 const checkedSteps = 500
 
 // verifier checks a State while a run is played to it.
@@ -26,7 +26,8 @@ type verifier struct {
 	forks  []fork
 }
 
-// fork is a branch that was taken after a step, with the hash of its content then.
+// fork is a branch that was taken after a step, with the hash of its content
+// then.
 type fork struct {
 	path  string
 	state *state.State
@@ -43,7 +44,8 @@ func (v *verifier) checksStep(step int) bool {
 	return step < checkedSteps || (step-checkedSteps)%v.stride == 0 || step == len(v.run.Steps)-1
 }
 
-// afterStep checks the messages that step i has added, and then the whole State.
+// afterStep checks the messages that step i has added, and then the whole
+// State.
 func (v *verifier) afterStep(i int) error {
 	if err := v.checkEntries(i); err != nil {
 		return err
@@ -116,9 +118,9 @@ func sameMessage(m state.Message) error {
 	return nil
 }
 
-// countScalars counts the strings, numbers, bools and nulls in a JSON text, without
-// member names. A string that holds an object counts as the scalars in the object,
-// because arguments may be text or JSON.
+// countScalars counts the strings, numbers, bools and nulls in a JSON text,
+// without member names. A string that holds an object counts as the scalars in
+// the object, because arguments may be text or JSON.
 func countScalars(data []byte, counts map[string]int) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -158,8 +160,8 @@ func countScalars(data []byte, counts map[string]int) error {
 	}
 }
 
-// roundTrip checks that Import restores what Export returns, and returns the hash of
-// the export.
+// roundTrip checks that Import restores what Export returns, and returns the
+// hash of the export.
 func roundTrip(st *state.State) (sum [sha256.Size]byte, err error) {
 	data, err := st.Export()
 	if err != nil {
@@ -187,9 +189,9 @@ func firstDifference(a, b []byte) int {
 	return n
 }
 
-// end checks the messages after the last turn, that the State holds the run, and
-// that no fork has changed since it was taken. Then it writes to all forks, which
-// must not change the State.
+// end checks the messages after the last turn, that the State holds the run,
+// and that no fork has changed since it was taken. Then it writes to all forks,
+// which must not change the State.
 func (v *verifier) end(talk []state.Message) error {
 	if err := v.checkEntries(len(v.run.Steps)); err != nil {
 		return err

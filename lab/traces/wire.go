@@ -11,8 +11,8 @@ import (
 	"github.com/agentstate/state/transcript"
 )
 
-// wire is a format of package provider with its name in recordings and the functions
-// that recognise its bodies.
+// wire is a format of package provider with its name in recordings and the
+// functions that recognise its bodies.
 type wire struct {
 	name    string // in the report
 	api     string // in recorded exchanges
@@ -85,8 +85,8 @@ var (
 	wires = []*wire{openAIChat, openAIResponses, anthropic, gemini}
 )
 
-// isFailure reports whether a body has only an error, and the error has one of the
-// members.
+// isFailure reports whether a body has only an error, and the error has one of
+// the members.
 func isFailure(o jsontext.Object, names ...string) bool {
 	if len(o) != 1 {
 		return false
@@ -98,8 +98,8 @@ func isGemini(o jsontext.Object) bool {
 	return jsontext.Kind(o.Get("candidates")) == "array" || o.Get("promptFeedback") != nil || isFailure(o, "status")
 }
 
-// firstChoice returns an object that is a member of the first element of list, none
-// if it is missing.
+// firstChoice returns an object that is a member of the first element of list,
+// none if it is missing.
 func firstChoice(list []byte, name string) [][]byte {
 	choices := loose.Elements(list)
 	if len(choices) == 0 {
@@ -125,8 +125,8 @@ func withRole(role string, entries [][]byte) [][]byte {
 	return list
 }
 
-// wireOf returns the format of a recorded exchange, or the kind of one that package
-// provider does not read.
+// wireOf returns the format of a recorded exchange, or the kind of one that
+// package provider does not read.
 func wireOf(api string) (w *wire, other string) {
 	for _, w := range wires {
 		if w.api == api {

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// openBucket returns a bucket and its stream. It creates the bucket if it does not
-// exist and fails for a bucket that loses entries.
+// openBucket returns a bucket and its stream. It creates the bucket if it does
+// not exist and fails for a bucket that loses entries.
 func openBucket(ctx context.Context, js jetstream.JetStream, bucket string, replicas int) (jetstream.KeyValue, jetstream.Stream, error) {
 	name := "KV_" + bucket
 	kv, err := js.KeyValue(ctx, bucket)
@@ -52,7 +52,8 @@ func openBucket(ctx context.Context, js jetstream.JetStream, bucket string, repl
 	return kv, stream, nil
 }
 
-// checkBucket returns an error if a bucket cannot keep the guarantees of a store.
+// checkBucket returns an error if a bucket cannot keep the guarantees of a
+// store.
 func checkBucket(config jetstream.StreamConfig, replicas int) error {
 	switch {
 	case config.MaxAge != 0:

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// revisionSize is the number of bytes of a revision, which precede each value.
-	// Sequence numbers are not used as revisions: a bucket that is created again or
-	// restored reuses them.
+	// revisionSize is the number of bytes of a revision, which precede each
+	// value. Sequence numbers are not used as revisions: a bucket that is
+	// created again or restored reuses them.
 	revisionSize = 16
 	// headerSize is the maximum size of the headers of a write.
 	headerSize = 256
@@ -135,8 +135,8 @@ func isWrongSequence(err error) bool {
 		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
-// classify adds store.ErrTooLarge or store.ErrUnknownOutcome to the error of a write.
-// A write that failed on one server may have been made by its peers.
+// classify adds store.ErrTooLarge or store.ErrUnknownOutcome to the error of a
+// write. A write that failed on one server may have been made by its peers.
 func (s *Store) classify(err error) error {
 	var api *jetstream.APIError
 	switch {

@@ -10,10 +10,10 @@ import (
 // hexDigits are the digits of escaped bytes in subjects.
 const hexDigits = "0123456789ABCDEF"
 
-// encodeKey returns the subject of a key, without the prefix of the bucket. Slashes
-// separate the tokens of the subject, by which a server can filter. A byte that a token
-// must not contain is encoded as = and two hexadecimal digits. No two keys have the
-// same subject, and subjects remain readable.
+// encodeKey returns the subject of a key, without the prefix of the bucket.
+// Slashes separate the tokens of the subject, by which a server can filter. A
+// byte that a token must not contain is encoded as = and two hexadecimal
+// digits. No two keys have the same subject, and subjects remain readable.
 func encodeKey(key string) string {
 	var subject strings.Builder
 	for i, token := range strings.Split(key, "/") {
@@ -34,7 +34,8 @@ func encodeKey(key string) string {
 	return subject.String()
 }
 
-// decodeKey returns the key of a subject, or false if encodeKey never returns subject.
+// decodeKey returns the key of a subject, or false if encodeKey never returns
+// subject.
 func decodeKey(subject string) (string, bool) {
 	var key strings.Builder
 	for i, token := range strings.Split(subject, ".") {
@@ -67,8 +68,8 @@ func decodeKey(subject string) (string, bool) {
 	return key.String(), true
 }
 
-// subjectFilter returns a filter that matches all keys with the prefix and possibly
-// others.
+// subjectFilter returns a filter that matches all keys with the prefix and
+// possibly others.
 func subjectFilter(prefix string) string {
 	prefix = prefix[:min(len(prefix), store.MaxKey)]
 	slash := strings.LastIndexByte(prefix, '/')

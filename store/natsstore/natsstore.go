@@ -1,32 +1,33 @@
-// Package natsstore implements [store.Store] and [store.Watcher] on a bucket of the
-// key-value store of NATS JetStream.
+// Package natsstore implements [store.Store] and [store.Watcher] on a bucket of
+// the key-value store of NATS JetStream.
 //
 // # Buckets
 //
-// Open creates the bucket if it does not exist: in files, without limits, with one
-// value per key and without direct gets, so that the leader answers each read. Open
-// fails for a bucket that expires or evicts entries, and for one that allows direct
-// gets, which is the default of other tools. A deleted key leaves a marker in the
-// bucket. A scan reads it like an entry.
+// Open creates the bucket if it does not exist: in files, without limits, with
+// one value per key and without direct gets, so that the leader answers each
+// read. Open fails for a bucket that expires or evicts entries, and for one
+// that allows direct gets, which is the default of other tools. A deleted key
+// leaves a marker in the bucket. A scan reads it like an entry.
 //
-// In a cluster, a leader that is partitioned from the other servers may answer reads
-// with stale entries until it notices. Writes need a majority, so that no condition
-// holds for a stale entry.
+// In a cluster, a leader that is partitioned from the other servers may answer
+// reads with stale entries until it notices. Writes need a majority, so that no
+// condition holds for a stale entry.
 //
 // # Durability
 //
-// JetStream acknowledges a write when a majority of the replicas has passed it to the
-// operating system. It calls fsync every two minutes, unless the server has
-// sync_interval: always, which a client cannot read. A bucket with fewer than three
-// replicas therefore has [store.DurabilityServer]. A bucket in files with three or
-// more replicas has [store.DurabilityFailover]: it survives the loss of a machine. If
-// a majority loses power at the same time, the writes since the last fsync are lost
-// even there. Give the replicas separate power supplies, or set sync_interval: always.
+// JetStream acknowledges a write when a majority of the replicas has passed it
+// to the operating system. It calls fsync every two minutes, unless the server
+// has sync_interval: always, which a client cannot read. A bucket with fewer
+// than three replicas therefore has [store.DurabilityServer]. A bucket in files
+// with three or more replicas has [store.DurabilityFailover]: it survives the
+// loss of a machine. If a majority loses power at the same time, the writes
+// since the last fsync are lost even there. Give the replicas separate power
+// supplies, or set sync_interval: always.
 //
 // # Sizes
 //
-// The maximum size of a value is the max_payload of the server (default 1 MiB) minus
-// 272 bytes.
+// The maximum size of a value is the max_payload of the server (default 1 MiB)
+// minus 272 bytes.
 package natsstore
 
 import (
@@ -45,9 +46,9 @@ import (
 type Options struct {
 	// Bucket is the name of the bucket (default "state").
 	Bucket string
-	// Replicas is the number of servers of a cluster that keep the bucket (default 1
-	// for a new bucket). Opening an existing bucket with another number fails, unless
-	// Replicas is 0.
+	// Replicas is the number of servers of a cluster that keep the bucket
+	// (default 1 for a new bucket). Opening an existing bucket with another
+	// number fails, unless Replicas is 0.
 	Replicas int
 }
 
@@ -65,9 +66,10 @@ type Store struct {
 
 var _ store.Watcher = (*Store)(nil)
 
-// Open connects to the server of a URL, or to one of several URLs that are separated
-// by commas, and opens the bucket. While the connection is lost, calls fail at once.
-// The store reconnects in the background. Options may be nil.
+// Open connects to the server of a URL, or to one of several URLs that are
+// separated by commas, and opens the bucket. While the connection is lost,
+// calls fail at once. The store reconnects in the background. Options may be
+// nil.
 //
 // A call whose context has no deadline waits 5 seconds for the server.
 func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
@@ -88,8 +90,8 @@ func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	return s, nil
 }
 
-// New opens the bucket on a connection. Close does not close the connection. Options
-// may be nil.
+// New opens the bucket on a connection. Close does not close the connection.
+// Options may be nil.
 func New(ctx context.Context, nc *nats.Conn, opts *Options) (*Store, error) {
 	var o Options
 	if opts != nil {
@@ -142,7 +144,8 @@ func connect(ctx context.Context, servers string) (*nats.Conn, error) {
 	select {
 	case r := <-done:
 		if bad := (*url.Error)(nil); errors.As(r.err, &bad) {
-			// The error of the parser contains the URL, which may contain a password.
+			// The error of the parser contains the URL, which may contain a
+			// password.
 			return nil, fmt.Errorf("%w: the URL cannot be parsed", store.ErrInvalid)
 		}
 		return r.nc, r.err
@@ -156,15 +159,15 @@ func connect(ctx context.Context, servers string) (*nats.Conn, error) {
 	}
 }
 
-// Durability returns [store.DurabilityFailover] for three or more replicas in files,
-// and [store.DurabilityServer] otherwise.
+// Durability returns [store.DurabilityFailover] for three or more replicas in
+// files, and [store.DurabilityServer] otherwise.
 func (s *Store) Durability() store.Durability { return s.durability }
 
 // Close ends running calls. It closes the connection if [Open] created it.
 func (s *Store) Close() error { return s.close() }
 
-// beginCall returns a context that ends with ctx or when the store is closed, and a
-// function that the caller calls at the end of the call.
+// beginCall returns a context that ends with ctx or when the store is closed,
+// and a function that the caller calls at the end of the call.
 func (s *Store) beginCall(ctx context.Context) (_ context.Context, endCall func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err

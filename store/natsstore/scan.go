@@ -13,8 +13,8 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Scan implements [store.Store]. It holds all matching keys in memory and reads one
-// entry at a time.
+// Scan implements [store.Store]. It holds all matching keys in memory and reads
+// one entry at a time.
 func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		keys, err := s.listKeys(ctx, prefix, after)
@@ -38,8 +38,8 @@ func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.
 	}
 }
 
-// listKeys returns the matching keys in order, including deleted ones. It asks the
-// leader, because a consumer may be on a stale replica.
+// listKeys returns the matching keys in order, including deleted ones. It asks
+// the leader, because a consumer may be on a stale replica.
 func (s *Store) listKeys(ctx context.Context, prefix, after string) ([]string, error) {
 	ctx, endCall, err := s.beginCall(ctx)
 	if err != nil {
@@ -47,8 +47,8 @@ func (s *Store) listKeys(ctx context.Context, prefix, after string) ([]string, e
 	}
 	defer endCall()
 	var keys []string
-	// The server counts the offset of a page from the first subject. Subjects are added
-	// but never removed, so that pages may repeat keys but miss none.
+	// The server counts the offset of a page from the first subject. Subjects
+	// are added but never removed, so that pages may repeat keys but miss none.
 	for offset := 0; ; {
 		subjects, total, err := s.listSubjects(ctx, subjectFilter(prefix), offset)
 		if err != nil {
@@ -69,8 +69,8 @@ func (s *Store) listKeys(ctx context.Context, prefix, after string) ([]string, e
 	return slices.Compact(keys), nil
 }
 
-// listSubjects asks the leader for a page of the subjects of the bucket. The method of
-// the client for this does not end if keys are added between pages.
+// listSubjects asks the leader for a page of the subjects of the bucket. The
+// method of the client for this does not end if keys are added between pages.
 func (s *Store) listSubjects(ctx context.Context, filter string, offset int) (page map[string]uint64, total int, err error) {
 	request, err := json.Marshal(map[string]any{"subjects_filter": s.subject + filter, "offset": offset})
 	if err != nil {
@@ -98,7 +98,8 @@ func (s *Store) listSubjects(ctx context.Context, filter string, offset int) (pa
 	return response.State.Subjects, response.Total, nil
 }
 
-// Watch implements [store.Watcher]. The returned sequence can be ranged over once.
+// Watch implements [store.Watcher]. The returned sequence can be ranged over
+// once.
 func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
 	watching, endCall, err := s.beginCall(ctx)
 	var watcher jetstream.KeyWatcher

@@ -67,8 +67,8 @@ func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.
 	}
 }
 
-// keyRange returns the arguments of ZRANGEBYLEX for the keys that begin with prefix
-// and sort after after.
+// keyRange returns the arguments of ZRANGEBYLEX for the keys that begin with
+// prefix and sort after after.
 func keyRange(prefix, after string) (from, to string) {
 	from, to = "["+prefix, "+"
 	if after >= prefix {

@@ -1,13 +1,13 @@
-// Package redisstore implements [store.Store] on a Redis server or cluster, or on a
-// compatible server such as Valkey or KeyDB.
+// Package redisstore implements [store.Store] on a Redis server or cluster, or
+// on a compatible server such as Valkey or KeyDB.
 //
-// The entries of a prefix are in two Redis keys. "{state:}entries" is a hash with the
-// value and the revision of each entry, "{state:}keys" a sorted set that orders the
-// keys. In a cluster, both are on one node.
+// The entries of a prefix are in two Redis keys. "{state:}entries" is a hash
+// with the value and the revision of each entry, "{state:}keys" a sorted set
+// that orders the keys. In a cluster, both are on one node.
 //
-// Redis replicates a write after it has acknowledged it. A failover, by a cluster or
-// by Sentinel, may lose writes that the old master has acknowledged. Where that
-// matters, set "min-replicas-to-write" or use another store.
+// Redis replicates a write after it has acknowledged it. A failover, by a
+// cluster or by Sentinel, may lose writes that the old master has acknowledged.
+// Where that matters, set "min-replicas-to-write" or use another store.
 package redisstore
 
 import (
@@ -25,8 +25,8 @@ import (
 // Options are the settings of [Open] and [New].
 type Options struct {
 	// Prefix begins the names of the Redis keys that the store uses (default
-	// "state:"). It must not contain braces. Stores with different prefixes share no
-	// entries.
+	// "state:"). It must not contain braces. Stores with different prefixes
+	// share no entries.
 	Prefix string
 }
 
@@ -44,9 +44,9 @@ type Store struct {
 
 var _ store.Batcher = (*Store)(nil)
 
-// Open connects to the server of a URL such as "redis://localhost:6379/0", which may
-// contain the options of [redis.ParseURL], or to the cluster that the server belongs
-// to. Options may be nil.
+// Open connects to the server of a URL such as "redis://localhost:6379/0",
+// which may contain the options of [redis.ParseURL], or to the cluster that the
+// server belongs to. Options may be nil.
 func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	single, err := redis.ParseURL(url)
 	if err != nil {
@@ -75,9 +75,9 @@ func openOwn(ctx context.Context, client redis.UniversalClient, opts *Options) (
 	return s, nil
 }
 
-// New returns a store on a [*redis.Client] or [*redis.ClusterClient]. The caller
-// closes the client after the store. The client must not have a cache and must not
-// read from replicas. Options may be nil.
+// New returns a store on a [*redis.Client] or [*redis.ClusterClient]. The
+// caller closes the client after the store. The client must not have a cache
+// and must not read from replicas. Options may be nil.
 func New(ctx context.Context, client redis.UniversalClient, opts *Options) (*Store, error) {
 	prefix := "state:"
 	if opts != nil && opts.Prefix != "" {
@@ -105,9 +105,9 @@ func New(ctx context.Context, client redis.UniversalClient, opts *Options) (*Sto
 	return s, nil
 }
 
-// Durability returns [store.DurabilityPower] if the server had "appendonly yes" and
-// "appendfsync always" when the store was opened and allows clients to read these
-// settings, and [store.DurabilityServer] otherwise.
+// Durability returns [store.DurabilityPower] if the server had "appendonly yes"
+// and "appendfsync always" when the store was opened and allows clients to read
+// these settings, and [store.DurabilityServer] otherwise.
 func (s *Store) Durability() store.Durability { return s.server.durability }
 
 // Close ends running calls. It closes the client if [Open] created it.
@@ -141,14 +141,14 @@ func (s *Store) isClosed() bool {
 	}
 }
 
-// process executes a command. The command must not contain slices of the caller,
-// because it may outlive the call.
+// process executes a command. The command must not contain slices of the
+// caller, because it may outlive the call.
 func (s *Store) process(ctx context.Context, command redis.Cmder) error {
 	return s.awaitReply(ctx, func() error { return s.client.Process(ctx, command) })
 }
 
-// awaitReply calls send and returns when send, ctx or the store ends. The client
-// alone ignores ctx while it waits for a reply.
+// awaitReply calls send and returns when send, ctx or the store ends. The
+// client alone ignores ctx while it waits for a reply.
 func (s *Store) awaitReply(ctx context.Context, send func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- send() }()

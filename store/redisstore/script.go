@@ -17,14 +17,14 @@ func newScript(source string) script {
 }
 
 // writeScript makes all writes or none. A write is four arguments: the key, the
-// condition ("any", "absent" or "=" and a revision), the new revision, which is empty
-// for a delete, and the value. The script returns 0, or the number of the first write
-// whose condition does not hold.
+// condition ("any", "absent" or "=" and a revision), the new revision, which is
+// empty for a delete, and the value. The script returns 0, or the number of the
+// first write whose condition does not hold.
 //
-// Redis does not roll a script back after an error. The script therefore tries first
-// whether all reads succeed. It adds a key to the index before it writes the value,
-// and removes the key after it has removed the value: readers ignore a key in the
-// index that has no value.
+// Redis does not roll a script back after an error. The script therefore tries
+// first whether all reads succeed. It adds a key to the index before it writes
+// the value, and removes the key after it has removed the value: readers ignore
+// a key in the index that has no value.
 var writeScript = newScript(`
 redis.call('ZCARD', KEYS[2])
 for i = 1, #ARGV, 4 do
@@ -47,7 +47,8 @@ end
 return 0
 `)
 
-// pageScript returns at most ARGV[3] keys of a range, and the sizes of their values.
+// pageScript returns at most ARGV[3] keys of a range, and the sizes of their
+// values.
 var pageScript = newScript(`
 local keys = redis.call('ZRANGEBYLEX', KEYS[2], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])
 local lengths = {}
@@ -57,9 +58,9 @@ end
 return {keys, lengths}
 `)
 
-// once is a command that the client sends only once. By default, the client resends a
-// command that got no reply. A write that was made would then conflict with itself
-// and be reported as not made.
+// once is a command that the client sends only once. By default, the client
+// resends a command that got no reply. A write that was made would then
+// conflict with itself and be reported as not made.
 type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }

@@ -26,8 +26,8 @@ func (s *Store) Delete(ctx context.Context, key string, cond store.Condition) er
 	return err
 }
 
-// Batch implements [store.Batcher]. The limit on the size of a value applies to all
-// values of the batch together.
+// Batch implements [store.Batcher]. The limit on the size of a value applies to
+// all values of the batch together.
 func (s *Store) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 	return s.write(ctx, "batch", writes)
 }
@@ -85,8 +85,8 @@ func conditionArgument(cond store.Condition) string {
 	return "any"
 }
 
-// classify adds store.ErrUnknownOutcome to the error of a write that may have been
-// made: one that was sent and that the server did not refuse.
+// classify adds store.ErrUnknownOutcome to the error of a write that may have
+// been made: one that was sent and that the server did not refuse.
 func classify(err error) error {
 	var network *net.OpError
 	notSent := errors.As(err, &network) && network.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout)

@@ -25,8 +25,8 @@ type dialect struct {
 	// setup creates the table if it does not exist, and fails on a server that
 	// cannot keep the guarantees of a store.
 	setup func(ctx context.Context, db *sql.DB) error
-	// refused reports whether err is a definite answer of the database that it did
-	// not make a write or a commit. Any other error is an unknown outcome.
+	// refused reports whether err is a definite answer of the database that it
+	// did not make a write or a commit. Any other error is an unknown outcome.
 	refused func(err error) bool
 	// retryable reports whether err is such an answer and the statement can be
 	// retried at once, for example after a deadlock.
@@ -35,9 +35,9 @@ type dialect struct {
 	tooLarge func(err error) bool
 }
 
-// statements are the SQL of a store. Keys, values and revisions are []byte, never
-// nil. The database evaluates the condition of a write within the statement; the
-// number of affected rows tells whether it held.
+// statements are the SQL of a store. Keys, values and revisions are []byte,
+// never nil. The database evaluates the condition of a write within the
+// statement; the number of affected rows tells whether it held.
 type statements struct {
 	get      string // (k): v, rev
 	scan     string // (from, to, limit): k, v, rev with from <= k < to by bytes, ordered by k
@@ -104,8 +104,8 @@ type execer interface {
 	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
 }
 
-// makeWrite makes one write. It returns store.ErrConflict if the condition did not
-// hold.
+// makeWrite makes one write. It returns store.ErrConflict if the condition did
+// not hold.
 func (s *statements) makeWrite(ctx context.Context, conn execer, w store.Write, rev store.Revision) error {
 	text, args, conditional := s.forWrite(w, rev)
 	result, err := conn.ExecContext(ctx, text, args...)
@@ -135,8 +135,8 @@ func (d *dialect) checkWrites(writes []store.Write) error {
 	return nil
 }
 
-// writeError is the error of one of several writes. Its text does not contain the
-// key.
+// writeError is the error of one of several writes. Its text does not contain
+// the key.
 type writeError struct {
 	key string
 	error
@@ -144,8 +144,8 @@ type writeError struct {
 
 func (e writeError) Unwrap() error { return e.error }
 
-// classify adds store.ErrUnknownOutcome to the error of a write that may have been
-// made.
+// classify adds store.ErrUnknownOutcome to the error of a write that may have
+// been made.
 func (d *dialect) classify(err error) error {
 	if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, driver.ErrBadConn) || d.refused(err) {
 		return err
@@ -167,8 +167,8 @@ func (d *dialect) retry(ctx context.Context, f func() error) error {
 	}
 }
 
-// rollBack ends the transaction of a connection, even if the context of the caller
-// has ended. A connection that cannot roll back is closed.
+// rollBack ends the transaction of a connection, even if the context of the
+// caller has ended. A connection that cannot roll back is closed.
 func rollBack(conn *sql.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -12,11 +12,11 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// groupWriter makes the writes of a SQLite handle with group commit. SQLite makes
-// one write at a time, and a sync takes most of the time of a write. The first job
-// to arrive therefore becomes the leader: it begins a transaction, takes all jobs
-// that are waiting by then and commits them with one sync. Jobs that arrive in the
-// meantime wait for the next leader.
+// groupWriter makes the writes of a SQLite handle with group commit. SQLite
+// makes one write at a time, and a sync takes most of the time of a write. The
+// first job to arrive therefore becomes the leader: it begins a transaction,
+// takes all jobs that are waiting by then and commits them with one sync. Jobs
+// that arrive in the meantime wait for the next leader.
 type groupWriter struct {
 	*dialect
 	db *sql.DB // has one connection
@@ -39,8 +39,8 @@ type writeJob struct {
 }
 
 func (g *groupWriter) write(ctx context.Context, writes []store.Write, revs []store.Revision) error {
-	// If ctx ends, the caller may change its slices while the leader still makes
-	// the writes.
+	// If ctx ends, the caller may change its slices while the leader still
+	// makes the writes.
 	writes = slices.Clone(writes)
 	for i := range writes {
 		writes[i].Value = bytes.Clone(writes[i].Value)
@@ -94,8 +94,9 @@ func (g *groupWriter) passLead() {
 	}
 }
 
-// lead makes the writes of j and of all waiting jobs. Once lead has taken the jobs,
-// it ignores ctx: the other jobs depend on it, and only local disk operations remain.
+// lead makes the writes of j and of all waiting jobs. Once lead has taken the
+// jobs, it ignores ctx: the other jobs depend on it, and only local disk
+// operations remain.
 func (g *groupWriter) lead(ctx context.Context, j *writeJob) {
 	if err := g.beginTransaction(ctx); err != nil {
 		g.mu.Lock()
@@ -145,8 +146,8 @@ func (g *groupWriter) beginTransaction(ctx context.Context) error {
 	})
 }
 
-// commitJobs makes the writes of the jobs in order. It sets the errors of single
-// jobs and returns an error that all jobs share.
+// commitJobs makes the writes of the jobs in order. It sets the errors of
+// single jobs and returns an error that all jobs share.
 func (g *groupWriter) commitJobs(jobs []*writeJob) error {
 	ctx := context.Background()
 	for _, j := range jobs {
@@ -199,7 +200,8 @@ func (g *groupWriter) makeJob(ctx context.Context, j *writeJob) error {
 	return err
 }
 
-// ExecContext executes a statement on the connection. It prepares each text once.
+// ExecContext executes a statement on the connection. It prepares each text
+// once.
 func (g *groupWriter) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
 	stmt := g.stmts[text]
 	if stmt == nil {
@@ -212,8 +214,8 @@ func (g *groupWriter) ExecContext(ctx context.Context, text string, args ...any)
 	return stmt.ExecContext(ctx, args...)
 }
 
-// rollBack ends the transaction and closes the connection, whose state is not known
-// after an error.
+// rollBack ends the transaction and closes the connection, whose state is not
+// known after an error.
 func (g *groupWriter) rollBack() {
 	_, _ = g.ExecContext(context.Background(), "rollback")
 	g.closeConn()

@@ -55,9 +55,9 @@ func newMySQL(ctx context.Context, dsn, table string) (*Store, error) {
 	})
 }
 
-// mysqlConfig returns the configuration of a dsn, with the settings that the store
-// needs. The dsn is mysql://user:password@host:port/database or in the format of the
-// driver.
+// mysqlConfig returns the configuration of a dsn, with the settings that the
+// store needs. The dsn is mysql://user:password@host:port/database or in the
+// format of the driver.
 func mysqlConfig(dsn string) (*mysql.Config, error) {
 	var config *mysql.Config
 	var err error
@@ -93,8 +93,9 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 	return config, nil
 }
 
-// inspectMySQL returns the durability of an acknowledged commit and the maximum size
-// of a value. It fails on servers that cannot keep the guarantees of a store.
+// inspectMySQL returns the durability of an acknowledged commit and the maximum
+// size of a value. It fails on servers that cannot keep the guarantees of a
+// store.
 func inspectMySQL(ctx context.Context, db *sql.DB) (store.Durability, int, error) {
 	rows, err := db.QueryContext(ctx, `show variables where variable_name in ('innodb_flush_log_at_trx_commit',
 		'innodb_flush_method', 'log_bin', 'sync_binlog', 'max_allowed_packet', 'read_only', 'tx_isolation', 'transaction_isolation')`)
@@ -124,7 +125,8 @@ func inspectMySQL(ctx context.Context, db *sql.DB) (store.Durability, int, error
 		return 0, 0, fmt.Errorf("%w: the server does not report max_allowed_packet", store.ErrInvalid)
 	}
 	durability := store.DurabilityPower
-	// With a binary log, a crash rolls back the transactions that the log has lost.
+	// With a binary log, a crash rolls back the transactions that the log has
+	// lost.
 	if variables["innodb_flush_log_at_trx_commit"] != "1" || variables["innodb_flush_method"] == "nosync" ||
 		variables["log_bin"] != "OFF" && variables["sync_binlog"] != "1" {
 		durability = store.DurabilityServer
@@ -132,9 +134,9 @@ func inspectMySQL(ctx context.Context, db *sql.DB) (store.Durability, int, error
 	return durability, packet - packet/16, nil // a packet holds the value and the rest of the row
 }
 
-// setupMySQL creates the table, or fails if a table of that name has other columns.
-// It looks first, because creating a table needs a privilege even if the table
-// exists.
+// setupMySQL creates the table, or fails if a table of that name has other
+// columns. It looks first, because creating a table needs a privilege even if
+// the table exists.
 func setupMySQL(ctx context.Context, db *sql.DB, table string) error {
 	const (
 		columns = `select t.engine, group_concat(c.column_name, ' ', c.data_type order by c.column_name separator ', ')
@@ -163,9 +165,9 @@ func setupMySQL(ctx context.Context, db *sql.DB, table string) error {
 	}
 }
 
-// mysqlRefused reports whether err means that a statement was not made. Every answer
-// of the server means this, except those about the end of the server or of the
-// connection, and about a commit that failed.
+// mysqlRefused reports whether err means that a statement was not made. Every
+// answer of the server means this, except those about the end of the server or
+// of the connection, and about a commit that failed.
 func mysqlRefused(err error) bool {
 	var answer *mysql.MySQLError
 	if !errors.As(err, &answer) {

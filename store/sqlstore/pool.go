@@ -24,8 +24,8 @@ func newPool(c driver.Connector) *sql.DB {
 
 // connector opens connections and repairs two kinds of errors. The error of pgx
 // contains its configuration, including the password. A network timeout that is
-// derived from the deadline of the context can expire a moment before the context,
-// and its error does not match context.DeadlineExceeded.
+// derived from the deadline of the context can expire a moment before the
+// context, and its error does not match context.DeadlineExceeded.
 type connector struct{ driver.Connector }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {

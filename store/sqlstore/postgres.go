@@ -25,7 +25,8 @@ func newPostgres(ctx context.Context, dsn, table string) (*Store, error) {
 	// A standby accepts no writes, and its reads may be stale.
 	config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	if config.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
-		// In this mode the driver reports a lost answer as a statement not sent.
+		// In this mode the driver reports a lost answer as a statement not
+		// sent.
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
 	db := newPool(stdlib.GetConnector(*config))
@@ -64,8 +65,8 @@ func postgresDurability(ctx context.Context, db *sql.DB) (store.Durability, erro
 }
 
 // setupPostgres creates the table, or fails if a table of that name has other
-// columns. It looks first, because creating a table needs a privilege even if the
-// table exists.
+// columns. It looks first, because creating a table needs a privilege even if
+// the table exists.
 func setupPostgres(ctx context.Context, db *sql.DB, table string) error {
 	const (
 		columns = `select c.relpersistence::text, string_agg(a.attname || ' ' || format_type(a.atttypid, null), ', ' order by a.attname)
@@ -87,7 +88,8 @@ func setupPostgres(ctx context.Context, db *sql.DB, table string) error {
 		default:
 			return nil
 		}
-		// These codes mean that another session created the table at the same time.
+		// These codes mean that another session created the table at the same
+		// time.
 		_, err = db.ExecContext(ctx, fmt.Sprintf(create, table))
 		if err != nil && !hasPostgresCode(err, "23505", "42P07", "42710") {
 			return err
@@ -96,9 +98,9 @@ func setupPostgres(ctx context.Context, db *sql.DB, table string) error {
 }
 
 // postgresRefused reports whether err means that a statement was not made. The
-// server aborts the transaction after an ERROR. An error that is too late for that
-// is a PANIC. FATAL and PANIC end the connection. A pooler between client and server
-// may report a lost connection as an ERROR; its codes are excluded.
+// server aborts the transaction after an ERROR. An error that is too late for
+// that is a PANIC. FATAL and PANIC end the connection. A pooler between client
+// and server may report a lost connection as an ERROR; its codes are excluded.
 func postgresRefused(err error) bool {
 	var answer *pgconn.PgError
 	if !errors.As(err, &answer) {
@@ -112,8 +114,8 @@ func postgresRefused(err error) bool {
 		!strings.HasPrefix(answer.Code, "08") && !strings.HasPrefix(answer.Code, "57P")
 }
 
-// hasPostgresCode reports whether err is an answer of the server with one of the
-// codes.
+// hasPostgresCode reports whether err is an answer of the server with one of
+// the codes.
 func hasPostgresCode(err error, codes ...string) bool {
 	var answer *pgconn.PgError
 	return errors.As(err, &answer) && slices.Contains(codes, answer.Code)

@@ -25,7 +25,8 @@ func (s *serverWriter) write(ctx context.Context, writes []store.Write, revs []s
 	broken := 0
 	return s.retry(ctx, func() error {
 		for {
-			// Without a connection nothing is sent: the outcome is never unknown.
+			// Without a connection nothing is sent: the outcome is never
+			// unknown.
 			conn, err := s.db.Conn(ctx)
 			if err != nil {
 				return err
@@ -36,7 +37,8 @@ func (s *serverWriter) write(ctx context.Context, writes []store.Write, revs []s
 				err = s.transact(ctx, conn, writes, revs)
 			}
 			_ = conn.Close()
-			// A driver returns ErrBadConn only if it did not send the statement.
+			// A driver returns ErrBadConn only if it did not send the
+			// statement.
 			if broken++; !errors.Is(err, driver.ErrBadConn) || broken == maxBroken {
 				return err
 			}
@@ -44,8 +46,8 @@ func (s *serverWriter) write(ctx context.Context, writes []store.Write, revs []s
 	})
 }
 
-// transact makes several writes in a transaction. After an error before the commit,
-// no write was made.
+// transact makes several writes in a transaction. After an error before the
+// commit, no write was made.
 func (s *serverWriter) transact(ctx context.Context, conn *sql.Conn, writes []store.Write, revs []store.Revision) error {
 	if _, err := conn.ExecContext(ctx, s.begin); err != nil {
 		discard(conn) // the transaction may have begun
@@ -58,8 +60,8 @@ func (s *serverWriter) transact(ctx context.Context, conn *sql.Conn, writes []st
 	if _, err := conn.ExecContext(ctx, "commit"); err != nil {
 		rollBack(conn)
 		if errors.Is(err, driver.ErrBadConn) {
-			// pgx returns ErrBadConn even if the connection broke after it sent the
-			// commit.
+			// pgx returns ErrBadConn even if the connection broke after it sent
+			// the commit.
 			return fmt.Errorf("%w: %v", store.ErrUnknownOutcome, err)
 		}
 		return s.classify(err)
@@ -67,8 +69,8 @@ func (s *serverWriter) transact(ctx context.Context, conn *sql.Conn, writes []st
 	return nil
 }
 
-// makeWrites makes writes in the order of their keys, so that two batches lock the
-// keys in the same order.
+// makeWrites makes writes in the order of their keys, so that two batches lock
+// the keys in the same order.
 func (s *serverWriter) makeWrites(ctx context.Context, conn execer, writes []store.Write, revs []store.Revision) error {
 	order := make([]int, len(writes))
 	for i := range order {
@@ -78,8 +80,9 @@ func (s *serverWriter) makeWrites(ctx context.Context, conn execer, writes []sto
 	for _, i := range order {
 		w := writes[i]
 		if w.Delete && w.Cond == store.Always {
-			// A delete locks only a row that exists. If it locked none, another batch
-			// could put the key and come both before and after this batch.
+			// A delete locks only a row that exists. If it locked none, another
+			// batch could put the key and come both before and after this
+			// batch.
 			if err := s.makeWrite(ctx, conn, store.Write{Key: w.Key}, store.NewRevision()); err != nil {
 				return writeError{w.Key, err}
 			}

@@ -30,9 +30,9 @@ func newSQLite(ctx context.Context, path, table string) (*Store, error) {
 	if err := createFile(path); err != nil {
 		return nil, err
 	}
-	// The busy timeout is short because SQLite ignores contexts while it waits for a
-	// lock; dialect.retry waits for longer. On macOS, only a full fsync survives a
-	// loss of power.
+	// The busy timeout is short because SQLite ignores contexts while it waits
+	// for a lock; dialect.retry waits for longer. On macOS, only a full fsync
+	// survives a loss of power.
 	pragmas := url.Values{
 		"mode":    {"rw"},
 		"_pragma": {"busy_timeout(10)", "synchronous(full)", "fullfsync(1)", "checkpoint_fullfsync(1)"},
@@ -63,11 +63,12 @@ func newSQLite(ctx context.Context, path, table string) (*Store, error) {
 }
 
 // creating serializes createFile. Closing any descriptor of a file releases all
-// locks that the process has on the file, so that no other handle may open it in the
-// meantime.
+// locks that the process has on the file, so that no other handle may open it
+// in the meantime.
 var creating sync.Mutex
 
-// createFile creates the file, readable only by its owner, if it does not exist.
+// createFile creates the file, readable only by its owner, if it does not
+// exist.
 func createFile(path string) error {
 	creating.Lock()
 	defer creating.Unlock()
@@ -100,8 +101,8 @@ func sqliteDialect(table string, writer *sql.DB) dialect {
 		maxValue:   1_000_000_000 - 4096, // the maximum of a row, minus the other columns
 		begin:      "begin immediate",
 		refused: func(err error) bool {
-			// An I/O error is not definite: the sync may have failed after the commit
-			// was written, and a recovery may find the commit.
+			// An I/O error is not definite: the sync may have failed after the
+			// commit was written, and a recovery may find the commit.
 			code := sqliteCode(err)
 			return code == codes.SQLITE_BUSY || code == codes.SQLITE_FULL
 		},

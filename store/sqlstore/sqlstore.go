@@ -1,12 +1,12 @@
-// Package sqlstore implements [store.Store] on a table of a SQL database: SQLite in
-// one file, PostgreSQL, MariaDB and MySQL.
+// Package sqlstore implements [store.Store] on a table of a SQL database:
+// SQLite in one file, PostgreSQL, MariaDB and MySQL.
 //
 //	s, err := sqlstore.Open(ctx, "sqlite", "state.db", nil)
 //	s, err := sqlstore.Open(ctx, "postgres", "postgres://user@host/database", nil)
 //	s, err := sqlstore.Open(ctx, "mysql", "mysql://user@host/database", nil)
 //
-// SQLite needs no cgo. Several handles and processes of one machine can have the
-// same file open. The file must not be on a network file system.
+// SQLite needs no cgo. Several handles and processes of one machine can have
+// the same file open. The file must not be on a network file system.
 package sqlstore
 
 import (
@@ -19,17 +19,17 @@ import (
 
 // Options are the settings of [Open].
 type Options struct {
-	// Table is the name of the table (default "state_entries"): up to 63 lower-case
-	// letters, digits and underscores, not beginning with a digit.
+	// Table is the name of the table (default "state_entries"): up to 63
+	// lower-case letters, digits and underscores, not beginning with a digit.
 	Table string
 }
 
 var tableName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
-// Open opens a store in a table of a database, and creates the table if it does not
-// exist. The driver is "sqlite", "postgres" or "mysql", which includes MariaDB. The
-// dsn of "sqlite" is the path of the file; the other drivers take a URL or the
-// driver's own format. Options may be nil.
+// Open opens a store in a table of a database, and creates the table if it does
+// not exist. The driver is "sqlite", "postgres" or "mysql", which includes
+// MariaDB. The dsn of "sqlite" is the path of the file; the other drivers take
+// a URL or the driver's own format. Options may be nil.
 //
 // The store is a [store.Batcher].
 func Open(ctx context.Context, driver, dsn string, opts *Options) (*Store, error) {

@@ -28,8 +28,8 @@ type Store struct {
 var _ store.Batcher = (*Store)(nil)
 
 // writer makes all writes of a call or none. An error is ErrConflict,
-// ErrUnknownOutcome or the reason why no write was made. It is a writeError if it is
-// about one of several writes.
+// ErrUnknownOutcome or the reason why no write was made. It is a writeError if
+// it is about one of several writes.
 type writer interface {
 	write(ctx context.Context, writes []store.Write, revs []store.Revision) error
 	close() error
@@ -57,8 +57,8 @@ func newStore(ctx context.Context, db *sql.DB, d dialect) (*Store, error) {
 	return s, nil
 }
 
-// Durability implements [store.Store]. It depends on the settings that the server
-// had when the store was opened.
+// Durability implements [store.Store]. It depends on the settings that the
+// server had when the store was opened.
 func (s *Store) Durability() store.Durability { return s.durability }
 
 // Close ends running calls and closes the connections.
@@ -78,8 +78,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// beginCall returns a context that ends with ctx or when the store is closed, and a
-// function that the caller calls at the end of the call.
+// beginCall returns a context that ends with ctx or when the store is closed,
+// and a function that the caller calls at the end of the call.
 func (s *Store) beginCall(ctx context.Context) (context.Context, func(), error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -110,8 +110,8 @@ func (s *Store) newError(op, key string, err error) error {
 	return &store.Error{Store: s.name, Op: op, Key: key, Err: err}
 }
 
-// withCause adds the cause to an error of a call whose context has ended. Drivers
-// report it in different ways.
+// withCause adds the cause to an error of a call whose context has ended.
+// Drivers report it in different ways.
 func withCause(ctx context.Context, err error) error {
 	if ctx.Err() == nil || errors.Is(err, store.ErrConflict) {
 		return err
@@ -253,8 +253,8 @@ func (s *Store) readPage(ctx context.Context, from, to []byte, limit int) (page 
 	return page, nil
 }
 
-// keyRange returns the range from <= k < to of the keys that begin with prefix and
-// sort after after.
+// keyRange returns the range from <= k < to of the keys that begin with prefix
+// and sort after after.
 func keyRange(prefix, after string) (from, to []byte) {
 	from = []byte(prefix)
 	if after >= prefix {

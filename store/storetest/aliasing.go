@@ -5,7 +5,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A store neither keeps the slices that it receives nor returns slices that it keeps.
+// A store neither keeps the slices that it receives nor returns slices that it
+// keeps.
 var aliasingTests = []storeTest{
 	{"GivenBytes", func(f *fixture) {
 		given := []byte("value")

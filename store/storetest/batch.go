@@ -150,8 +150,8 @@ var batchTests = []storeTest{
 					if err != nil {
 						return err
 					}
-					// Half of the workers use the other order: a store that locks one key
-					// after the other must not deadlock.
+					// Half of the workers use the other order: a store that
+					// locks one key after the other must not deadlock.
 					writes := []store.Write{
 						{Key: "a", Value: append(first.Value, '+'), Cond: store.IfRevision(first.Revision)},
 						{Key: "b", Value: append(second.Value, '+'), Cond: store.IfRevision(second.Revision)},

@@ -13,11 +13,12 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Bench measures a store: reads and writes of one key; compare-and-set by one writer,
-// by sixteen writers of one key and by sixteen writers with a key each; and scans. A
-// compare-and-set that conflicts is retried and counts once; losses/op is the number
-// of conflicts. The metric p50-ns is the median. Bench calls open once for each
-// benchmark, deletes the entries that it wrote and closes the store.
+// Bench measures a store: reads and writes of one key; compare-and-set by one
+// writer, by sixteen writers of one key and by sixteen writers with a key each;
+// and scans. A compare-and-set that conflicts is retried and counts once;
+// losses/op is the number of conflicts. The metric p50-ns is the median. Bench
+// calls open once for each benchmark, deletes the entries that it wrote and
+// closes the store.
 func Bench(b *testing.B, open func() store.Store) {
 	for _, bench := range []struct {
 		name string
@@ -121,8 +122,8 @@ func (m *meter) cas(writers, keys int) {
 	m.ReportMetric(float64(losses.Load())/float64(m.N), "losses/op")
 }
 
-// replace writes a value by compare-and-set and returns the condition of the next
-// write. After a conflict, it reads the key and tries again.
+// replace writes a value by compare-and-set and returns the condition of the
+// next write. After a conflict, it reads the key and tries again.
 func (m *meter) replace(key string, value []byte, cond store.Condition) (store.Condition, int64, error) {
 	for lost := int64(0); ; lost++ {
 		if cond == store.Always || lost > 0 {

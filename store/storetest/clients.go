@@ -13,7 +13,8 @@ import (
 // clientKeys is the number of keys that concurrent clients share.
 const clientKeys = 5
 
-// recorder records the operations of concurrent clients with the times of one clock.
+// recorder records the operations of concurrent clients with the times of one
+// clock.
 type recorder struct {
 	prefix string // of all keys
 	began  time.Time
@@ -46,8 +47,8 @@ func newClient(r *recorder, number int, seed uint64) *client {
 	return &client{recorder: r, number: number, random: rand.New(rand.NewPCG(seed, uint64(number)))}
 }
 
-// run performs as many operations as turns says. perform returns the result of an
-// operation and the time at which the result was known.
+// run performs as many operations as turns says. perform returns the result of
+// an operation and the time at which the result was known.
 func (c *client) run(turns int, perform func(turn int, o operation) (operationResult, int64, error)) error {
 	for turn := range turns {
 		i := c.random.IntN(clientKeys)
@@ -85,8 +86,8 @@ func (c *client) choose(i, turn int) operation {
 	return o
 }
 
-// learn updates the revision that the client knows of a key. After a conflict, the
-// client often keeps a stale revision: its condition must never hold again.
+// learn updates the revision that the client knows of a key. After a conflict,
+// the client often keeps a stale revision: its condition must never hold again.
 func (c *client) learn(i int, result operationResult) {
 	if result.Revision != "" {
 		c.seen[i] = result.Revision

@@ -102,8 +102,8 @@ func (f *fixture) openHandles(n int) []store.Store {
 	return handles
 }
 
-// testOneWinner lets eight writers with four handles write with the same condition and
-// requires that exactly one write is made, in each of ten rounds.
+// testOneWinner lets eight writers with four handles write with the same
+// condition and requires that exactly one write is made, in each of ten rounds.
 func (f *fixture) testOneWinner(condition func(key string) store.Condition) {
 	f.Helper()
 	handles := f.openHandles(4)
@@ -122,7 +122,8 @@ func (f *fixture) testOneWinner(condition func(key string) store.Condition) {
 	}
 }
 
-// allowConflict sets won if err is nil, and returns err unless it is a conflict.
+// allowConflict sets won if err is nil, and returns err unless it is a
+// conflict.
 func allowConflict(won *bool, err error) error {
 	*won = err == nil
 	if errors.Is(err, store.ErrConflict) {

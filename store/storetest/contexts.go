@@ -62,7 +62,8 @@ var contextTests = []storeTest{
 			case err == nil:
 				require.Equal(f, string(value[:2]), is, "the write was acknowledged")
 			case errors.Is(err, store.ErrUnknownOutcome):
-				// The write may still be made: this key proves nothing from now on.
+				// The write may still be made: this key proves nothing from now
+				// on.
 				require.ErrorIs(f, err, context.DeadlineExceeded)
 				require.NoError(f, f.s.Delete(f.ctx, key, store.Always))
 				return
@@ -112,8 +113,8 @@ var contextTests = []storeTest{
 	}},
 }
 
-// endedContext tests that a call with an ended context returns its error and changes
-// nothing.
+// endedContext tests that a call with an ended context returns its error and
+// changes nothing.
 func endedContext(call func(f *fixture, ctx context.Context) error) func(f *fixture) {
 	return func(f *fixture) {
 		revision := f.put("key", "value", store.Always)

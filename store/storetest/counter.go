@@ -18,8 +18,8 @@ const (
 	visits   = 8  // updates of each goroutine
 )
 
-// Counter tests a counter of visits that four processes with sixteen goroutines each
-// increment through [store.Manager.Update]. See [Main].
+// Counter tests a counter of visits that four processes with sixteen goroutines
+// each increment through [store.Manager.Update]. See [Main].
 func Counter(t *testing.T, address string) {
 	s := open(t, address)
 	defer func() { _ = s.Close() }()
@@ -64,7 +64,8 @@ func collectCounts(ctx context.Context, job task) ([]int, error) {
 	}
 }
 
-// count is the job of a worker of Counter. The test kills the worker if it hangs.
+// count is the job of a worker of Counter. The test kills the worker if it
+// hangs.
 func count(s store.Store, job task) error {
 	manager := store.NewManager(s, job.Prefix)
 	var wg sync.WaitGroup

@@ -47,7 +47,8 @@ func (f *fixture) subtest(name string, run func(f *fixture)) {
 	})
 }
 
-// put writes a value and requires that this succeeds and returns a new revision.
+// put writes a value and requires that this succeeds and returns a new
+// revision.
 func (f *fixture) put(key, value string, cond store.Condition) store.Revision {
 	f.Helper()
 	revision, err := f.s.Put(f.ctx, key, []byte(value), cond)
@@ -85,8 +86,8 @@ func (f *fixture) requireMissing(key string) {
 	require.NotContains(f, f.scanKeys(key, ""), key)
 }
 
-// requireRefused requires that a write failed with an error and did not change the
-// entry.
+// requireRefused requires that a write failed with an error and did not change
+// the entry.
 func (f *fixture) requireRefused(err, sentinel error, key, value string, revision store.Revision) {
 	f.Helper()
 	require.ErrorIs(f, err, sentinel)
@@ -144,14 +145,14 @@ func (f *fixture) runWorkers(n int, work func(worker int) error) {
 	require.NoError(f, errors.Join(errs...))
 }
 
-// patience, if not zero, limits the duration of a call that should end. Only tests of
-// stores that hang on purpose set it. For others, the limit depends on the -timeout of
-// go test, because a slow machine is not a fault of the store.
+// patience, if not zero, limits the duration of a call that should end. Only
+// tests of stores that hang on purpose set it. For others, the limit depends on
+// the -timeout of go test, because a slow machine is not a fault of the store.
 var patience time.Duration
 
-// hangLimit returns a channel that receives when a call has to be abandoned. Without
-// patience, this is shortly before go test would end the process without the name of
-// the call.
+// hangLimit returns a channel that receives when a call has to be abandoned.
+// Without patience, this is shortly before go test would end the process
+// without the name of the call.
 func (f *fixture) hangLimit() <-chan time.Time {
 	if patience > 0 {
 		return time.After(patience)

@@ -25,8 +25,8 @@ func (h *history) addOperation(client int, q operation, call int64, r operationR
 	*h = append(*h, porcupine.Operation{ClientId: client, Input: q, Call: call, Output: r, Return: end})
 }
 
-// check returns an error if the history is not linearizable, or if it contains too
-// little contention to prove anything.
+// check returns an error if the history is not linearizable, or if it contains
+// too little contention to prove anything.
 func (h history) check() error {
 	values, err := h.revisionValues()
 	if err != nil {
@@ -51,8 +51,8 @@ func (h history) check() error {
 	return fmt.Errorf("the history is not linearizable: see %s", file.Name())
 }
 
-// revisionValues returns the value that each revision identifies. It returns an error
-// if a revision identifies two writes, or if a write has two revisions.
+// revisionValues returns the value that each revision identifies. It returns an
+// error if a revision identifies two writes, or if a write has two revisions.
 func (h history) revisionValues() (map[store.Revision]string, error) {
 	values, revisions := map[store.Revision]string{}, map[string]store.Revision{}
 	for _, op := range h {
@@ -105,8 +105,9 @@ func (h history) checkContention() error {
 	return nil
 }
 
-// registerModel returns the model of one key. Its state is the value, or "" if the key
-// does not exist. Values never repeat, so that a value also stands for its revision.
+// registerModel returns the model of one key. Its state is the value, or "" if
+// the key does not exist. Values never repeat, so that a value also stands for
+// its revision.
 func registerModel(values map[store.Revision]string) porcupine.Model {
 	return porcupine.Model{
 		Partition: partitionByKey,
@@ -148,8 +149,8 @@ func stepRegister(values map[store.Revision]string, value string, q operation, r
 	case holds:
 		return true, q.Value // empty for a delete
 	}
-	// A write of unknown outcome may never be made. In the model, it then comes last,
-	// or at a time at which its condition does not hold.
+	// A write of unknown outcome may never be made. In the model, it then comes
+	// last, or at a time at which its condition does not hold.
 	return r.Outcome == unknown, value
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each list contains keys that a careless store confuses with each other or interprets
-// as a pattern or a command.
+// Each list contains keys that a careless store confuses with each other or
+// interprets as a pattern or a command.
 var keyTests = []storeTest{
 	distinctKeys("Case", "Foo", "foo", "FOO", "fOO", "ÄRGER", "Ärger", "ärger", "ß", "ss", "ſ", "s", "İ", "i", "I"),
 	distinctKeys("TrailingSpace", "alice", "alice ", "alice  ", "alice\t", "alice\u00a0"),

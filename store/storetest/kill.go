@@ -18,11 +18,12 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Kill tests that acknowledged writes survive the death of their process. In each
-// cycle, it starts a process that writes to the data set at an address, which must
-// exist, kills it with SIGKILL within 30 ms of its first write, opens the data set
-// again and compares. Each acknowledged write must be there. The write that was in
-// flight must be there completely or not at all. See [Main].
+// Kill tests that acknowledged writes survive the death of their process. In
+// each cycle, it starts a process that writes to the data set at an address,
+// which must exist, kills it with SIGKILL within 30 ms of its first write,
+// opens the data set again and compares. Each acknowledged write must be there.
+// The write that was in flight must be there completely or not at all. See
+// [Main].
 func Kill(t *testing.T, address string, cycles int) {
 	n := effort.LogSeed(t)
 	random := rand.New(rand.NewPCG(n, 0))
@@ -48,8 +49,8 @@ type plannedChange struct {
 	number int
 }
 
-// plan returns the change with a number. It depends on the seed only, so that the test
-// knows from a number what the process did.
+// plan returns the change with a number. It depends on the seed only, so that
+// the test knows from a number what the process did.
 func (t task) plan(number int, batcher bool) plannedChange {
 	random := rand.New(rand.NewPCG(t.Seed, uint64(number)))
 	c := plannedChange{keys: t.keys(), cond: random.IntN(2) == 0, number: number}
@@ -63,8 +64,8 @@ func (t task) plan(number int, batcher bool) plannedChange {
 
 func (t task) keys() []string { return []string{t.Prefix + "a", t.Prefix + "b", t.Prefix + "c"} }
 
-// valueOf returns the value that a change writes to a key: 1 B to 20 KB. A value of at
-// least 8 bytes contains its checksum and the number of the change.
+// valueOf returns the value that a change writes to a key: 1 B to 20 KB. A
+// value of at least 8 bytes contains its checksum and the number of the change.
 func (t task) valueOf(number int, key string) []byte {
 	sum := crc32.ChecksumIEEE([]byte(key))
 	random := rand.New(rand.NewPCG(t.Seed, uint64(sum)<<32|uint64(number)))
@@ -79,8 +80,8 @@ func (t task) valueOf(number int, key string) []byte {
 	return value
 }
 
-// write is the job of a worker of Kill: it writes until it is killed, and prints the
-// number of each acknowledged change.
+// write is the job of a worker of Kill: it writes until it is killed, and
+// prints the number of each acknowledged change.
 func write(s store.Store, t task) error {
 	ctx := context.Background()
 	batcher, ok := s.(store.Batcher)
@@ -162,8 +163,8 @@ func (v *killedProcess) run(ctx context.Context, life time.Duration) error {
 // errPartialBatch reports that only some writes of a batch are there.
 var errPartialBatch = errors.New("only a part of a batch is there")
 
-// checkStore opens the data set and compares it with the changes of the process and of
-// the process before it. It then deletes the keys of the latter.
+// checkStore opens the data set and compares it with the changes of the process
+// and of the process before it. It then deletes the keys of the latter.
 func (v *killedProcess) checkStore(t *testing.T, before *killedProcess) error {
 	s := open(t, v.Address)
 	defer func() { _ = s.Close() }()
@@ -185,9 +186,9 @@ func (v *killedProcess) checkStore(t *testing.T, before *killedProcess) error {
 	return nil
 }
 
-// compare compares the entries with the changes. A server may make the change that was
-// in flight after the process has died. If this happens between two Gets, compareOnce
-// sees a part of a batch. It cannot happen twice.
+// compare compares the entries with the changes. A server may make the change
+// that was in flight after the process has died. If this happens between two
+// Gets, compareOnce sees a part of a batch. It cannot happen twice.
 func (v *killedProcess) compare(ctx context.Context, s store.Store) error {
 	err := v.compareOnce(ctx, s)
 	if errors.Is(err, errPartialBatch) {

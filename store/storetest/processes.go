@@ -17,14 +17,15 @@ const (
 	turns   = 100 // operations of each client
 )
 
-// Processes tests that processes can share the data set at an address, which must
-// exist. Four processes read, write and delete five keys concurrently, with and
-// without conditions. One of them is killed. The history of all operations must be
-// linearizable. See [Main].
+// Processes tests that processes can share the data set at an address, which
+// must exist. Four processes read, write and delete five keys concurrently,
+// with and without conditions. One of them is killed. The history of all
+// operations must be linearizable. See [Main].
 //
-// The clients are goroutines of the test. A client sends its operations to a process
-// and reads the clock before it sends one and after it receives the result. The
-// operation took place in between, whatever the clock of the process says.
+// The clients are goroutines of the test. A client sends its operations to a
+// process and reads the clock before it sends one and after it receives the
+// result. The operation took place in between, whatever the clock of the
+// process says.
 func Processes(t *testing.T, address string) {
 	s := open(t, address)
 	defer func() { _ = s.Close() }()
@@ -82,8 +83,8 @@ type processSlot struct {
 	all []*processClient // the last one may be running
 }
 
-// perform sends an operation to the process and waits for the result. It kills the
-// process after it has sent the operation if kill is true.
+// perform sends an operation to the process and waits for the result. It kills
+// the process after it has sent the operation if kill is true.
 func (s *processSlot) perform(o operation, kill bool) (operationResult, int64, error) {
 	c, err := s.client()
 	if err != nil {
@@ -100,7 +101,8 @@ func (s *processSlot) perform(o operation, kill bool) (operationResult, int64, e
 	return a.Reply, s.recorder.timeOf(a.At), nil
 }
 
-// client returns a client of the running process. It starts a process if none runs.
+// client returns a client of the running process. It starts a process if none
+// runs.
 func (s *processSlot) client() (*processClient, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

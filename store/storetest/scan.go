@@ -114,7 +114,8 @@ var scanTests = []storeTest{
 	{"Pages", testPages},
 }
 
-// testPrefixes requires that scans yield exactly the keys that begin with a prefix.
+// testPrefixes requires that scans yield exactly the keys that begin with a
+// prefix.
 func (f *fixture) testPrefixes(keys []string, prefixes ...string) {
 	f.Helper()
 	f.putKeys(keys)
@@ -203,8 +204,8 @@ func testPages(f *fixture) {
 	})
 }
 
-// testConcurrentWrites requires that a scan yields each unchanged key exactly once while
-// writers create, change and delete keys between them.
+// testConcurrentWrites requires that a scan yields each unchanged key exactly
+// once while writers create, change and delete keys between them.
 func testConcurrentWrites(f *fixture) {
 	var stable []string
 	for i := range 300 {

@@ -17,9 +17,9 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Run tests a store. It calls fresh for each of its tests. Each call of fresh creates
-// an empty data set; each call of the function that fresh returns opens another handle
-// on that data set. Run closes the handles.
+// Run tests a store. It calls fresh for each of its tests. Each call of fresh
+// creates an empty data set; each call of the function that fresh returns opens
+// another handle on that data set. Run closes the handles.
 func Run(t *testing.T, fresh func(t *testing.T) (open func() store.Store)) {
 	for _, group := range []struct {
 		name  string

@@ -83,7 +83,8 @@ func roundTrip(name string, values ...[]byte) storeTest {
 	}}
 }
 
-// randomBytes returns n bytes that do not compress. They are the same in each call.
+// randomBytes returns n bytes that do not compress. They are the same in each
+// call.
 func randomBytes(n int) []byte {
 	value := make([]byte, n)
 	source := rand.NewChaCha8([32]byte{1})

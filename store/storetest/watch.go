@@ -109,7 +109,8 @@ func forWatcher(run func(f *fixture, w store.Watcher)) func(f *fixture) {
 	}
 }
 
-// watchEvents starts a watch and returns a function that waits for the next event.
+// watchEvents starts a watch and returns a function that waits for the next
+// event.
 func (f *fixture) watchEvents(w store.Watcher, prefix string) func() store.Event {
 	return f.nextEvent(w.Watch(f.ctx, prefix))
 }

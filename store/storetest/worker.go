@@ -18,10 +18,10 @@ var opener func(address string) (store.Store, error)
 //
 //	func TestMain(m *testing.M) { os.Exit(storetest.Main(m, open)) }
 //
-// These tests start the test binary again, several times, and Main is where such
-// a process becomes a worker instead of running the tests. It returns the exit
-// code. open opens a handle on the data set at an address, whose form is up to
-// the package. The tests leave some entries there.
+// These tests start the test binary again, several times, and Main is where
+// such a process becomes a worker instead of running the tests. It returns the
+// exit code. open opens a handle on the data set at an address, whose form is
+// up to the package. The tests leave some entries there.
 func Main(m *testing.M, open func(address string) (store.Store, error)) int {
 	opener = open
 	return worker.Main(m, task.do)

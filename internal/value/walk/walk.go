@@ -20,8 +20,8 @@ type Limits struct {
 	Depth int // containers inside one another: a scalar has 0, a []int 1
 }
 
-// MaxDepth is the nesting up to which any value is accepted, as in encoding/json.
-// It ends the walk through a cycle.
+// MaxDepth is the nesting up to which any value is accepted, as in
+// encoding/json. It ends the walk through a cycle.
 const MaxDepth = 10_000
 
 // ScalarSize is the size of a null, a bool or a number.
@@ -152,8 +152,8 @@ func (w *Walk) Enter(n int) error {
 	if err := w.checkDepth(len(w.steps) + 1); err != nil {
 		return err
 	}
-	// Every element takes a separator and at least one byte. A container that is
-	// much too large is refused before its elements are visited.
+	// Every element takes a separator and at least one byte. A container that
+	// is much too large is refused before its elements are visited.
 	if w.limits.Bytes > 0 && n > w.limits.Bytes {
 		return w.tooLarge(n)
 	}

@@ -1,5 +1,5 @@
-// Package loose reads JSON whose shape is not known: a part that is missing, or is
-// not what the reader expects, is empty.
+// Package loose reads JSON whose shape is not known: a part that is missing, or
+// is not what the reader expects, is empty.
 package loose
 
 import "github.com/agentstate/state/internal/jsontext"
@@ -22,8 +22,8 @@ func Elements(raw []byte) [][]byte {
 	return list
 }
 
-// Text returns the content of a string, "" for null and a missing value, and the
-// JSON of any other value.
+// Text returns the content of a string, "" for null and a missing value, and
+// the JSON of any other value.
 func Text(raw []byte) string {
 	switch jsontext.Kind(raw) {
 	case "nothing", "null":
@@ -35,8 +35,8 @@ func Text(raw []byte) string {
 }
 
 // TakeText returns a member that must become a string, and the other members. A
-// member that is not a string becomes the string of its JSON and also stays among
-// the others.
+// member that is not a string becomes the string of its JSON and also stays
+// among the others.
 func TakeText(o jsontext.Object, name string) (taken jsontext.Member, rest jsontext.Object) {
 	raw := o.Get(name)
 	switch jsontext.Kind(raw) {
@@ -58,9 +58,9 @@ func Has(names ...string) func(jsontext.Object) bool {
 	}
 }
 
-// Join returns an object of the members own and then rest, without those that are
-// missing. A member of rest whose name is taken gets another name, because it must
-// not be lost.
+// Join returns an object of the members own and then rest, without those that
+// are missing. A member of rest whose name is taken gets another name, because
+// it must not be lost.
 func Join(own, rest jsontext.Object) []byte {
 	taken := make(map[string]bool, len(own)+len(rest))
 	all := make(jsontext.Object, 0, len(own)+len(rest))

@@ -88,8 +88,8 @@ func (w *entryWriter) textRole(i int, m state.TextMessage) string {
 	return "user"
 }
 
-// contentFor returns the content of the entry for a message: the open one if the
-// message joins it.
+// contentFor returns the content of the entry for a message: the open one if
+// the message joins it.
 func (w *entryWriter) contentFor(m state.Message, role string) *content {
 	if w.open == nil || w.open.role != role || !isJoined(w.before, m) {
 		w.endEntry()
@@ -118,8 +118,8 @@ func (w *entryWriter) begun() bool {
 	return w.entries != nil || w.open != nil && !w.open.content.isEmpty()
 }
 
-// endEntry ends the open entry. An entry that says nothing is left out; what was
-// left out of it has been reported.
+// endEntry ends the open entry. An entry that says nothing is left out; what
+// was left out of it has been reported.
 func (w *entryWriter) endEntry() {
 	if w.open == nil {
 		return

@@ -136,8 +136,8 @@ func (b *streamedBlock) add(delta jsontext.Object) error {
 }
 
 // json returns the block as it would have come whole. The input of a call is
-// what the fragments make. If that is not JSON, as when the model was cut short,
-// it is their text.
+// what the fragments make. If that is not JSON, as when the model was cut
+// short, it is their text.
 func (b *streamedBlock) json() []byte {
 	if len(b.input) > 0 {
 		input := b.input

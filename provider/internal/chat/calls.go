@@ -102,8 +102,8 @@ func plainFunction(kind, name string, input state.JSON) jsontext.Object {
 	return jsontext.Object{}.WithString("name", name).With(argumentsMember(kind), arguments)
 }
 
-// encodeCall returns a call and its kind: an element of tool_calls, or the value
-// of function_call.
+// encodeCall returns a call and its kind: an element of tool_calls, or the
+// value of function_call.
 func encodeCall(e *codec.Encoder, c state.ToolCall) (kind string, object jsontext.Object) {
 	kept, _ := e.KeptOfCall(c)
 	kind = keptKind(kept, c.ID)

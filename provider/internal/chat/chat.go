@@ -52,7 +52,8 @@ func (Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Resp
 	message, err := jsontext.Members(raw)
 	if err == nil {
 		if jsontext.Kind(message.Get("role")) != "string" {
-			// Some providers leave it out, but none accepts an entry without it.
+			// Some providers leave it out, but none accepts an entry without
+			// it.
 			message = message.WithString("role", "assistant")
 			raw = message.JSON()
 		}

@@ -62,7 +62,8 @@ func (w *entryWriter) add(i int, m state.Message) {
 	w.before = m
 }
 
-// entryFor returns the entry for a message: the open one if the message joins it.
+// entryFor returns the entry for a message: the open one if the message joins
+// it.
 func (w *entryWriter) entryFor(m state.Message) *entry {
 	if w.open == nil || w.open.role != m.Role() || !origin.Joins(w.before, m) {
 		w.endEntry()
@@ -134,8 +135,8 @@ func (en *entry) object() jsontext.Object {
 	return codec.Restore(plain, en.kept, changed...)
 }
 
-// content returns the content of the texts: parts, if more than one of them says
-// something.
+// content returns the content of the texts: parts, if more than one of them
+// says something.
 func (en *entry) content() []byte {
 	content := en.contents[0]
 	if len(en.contents) == 1 {

@@ -2,8 +2,9 @@
 //
 // A [Format] turns the JSON of one API into messages and back. It decodes into
 // a [Decoder], which makes messages, and encodes with an [Encoder], which knows
-// what a message keeps of the JSON it came from. [Difference] and [Restore] make
-// the round trip exact. A [Part] is a part of a message in no format's words.
+// what a message keeps of the JSON it came from. [Difference] and [Restore]
+// make the round trip exact. A [Part] is a part of a message in no format's
+// words.
 //
 // Data flows one way: a format uses this package, and no other format.
 package codec
@@ -53,8 +54,8 @@ type Assembler interface {
 	// Add takes the next event, which is checked JSON.
 	Add(event jsontext.Object) error
 
-	// Result returns the response as if it had not been streamed, nil if nothing
-	// has come, and reports whether its end has been seen.
+	// Result returns the response as if it had not been streamed, nil if
+	// nothing has come, and reports whether its end has been seen.
 	Result() (body jsontext.Object, complete bool)
 }
 

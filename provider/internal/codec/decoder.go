@@ -17,8 +17,8 @@ const (
 	TypeResult = "tool_result"
 )
 
-// Decoder makes the messages of a body. The faults that it returns have the path
-// $: the caller knows where the JSON of the message is.
+// Decoder makes the messages of a body. The faults that it returns have the
+// path $: the caller knows where the JSON of the message is.
 type Decoder struct {
 	Messages []state.Message
 
@@ -100,8 +100,8 @@ func (d *Decoder) WouldJoin(typ, role string) bool {
 	return false
 }
 
-// SetStopReason sets on the last message why the model stopped. Reasons that all
-// providers have get one name.
+// SetStopReason sets on the last message why the model stopped. Reasons that
+// all providers have get one name.
 func (d *Decoder) SetStopReason(reason []byte) {
 	if jsontext.IsNull(reason) || len(d.Messages) == 0 {
 		return
@@ -118,8 +118,8 @@ func (d *Decoder) SetStopReason(reason []byte) {
 	}
 }
 
-// add adds a message of members that are parts of the checked body, or were made
-// of such parts.
+// add adds a message of members that are parts of the checked body, or were
+// made of such parts.
 func (d *Decoder) add(typ, role string, members ...jsontext.Member) error {
 	object := make(jsontext.Object, 0, 2+len(members))
 	object = append(object, textMember("type", typ), textMember("role", role))

@@ -46,8 +46,8 @@ func Difference(sent, plain jsontext.Object) jsontext.Object {
 }
 
 // Restore returns plain with the difference that was kept. The members named in
-// changed stay as plain has them: what was kept of them no longer holds, because
-// the message says something else since.
+// changed stay as plain has them: what was kept of them no longer holds,
+// because the message says something else since.
 func Restore(plain, kept jsontext.Object, changed ...string) jsontext.Object {
 	var added jsontext.Object
 	for _, m := range kept.Object(more) {
@@ -73,8 +73,8 @@ func Restore(plain, kept jsontext.Object, changed ...string) jsontext.Object {
 	return restored
 }
 
-// SentMember returns the value of a member as it was sent, nil if it was missing. It
-// returns false if the member does not differ from the plain one.
+// SentMember returns the value of a member as it was sent, nil if it was
+// missing. It returns false if the member does not differ from the plain one.
 func SentMember(kept jsontext.Object, name string) (value []byte, differs bool) {
 	value = kept.Object(more).Get(name)
 	return value, value != nil || slices.Contains(missingNames(kept), name)

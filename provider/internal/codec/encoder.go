@@ -13,8 +13,9 @@ type Encoder struct {
 	PartReaders []PartReader                   // one for each format
 }
 
-// Kept returns what the message keeps for the format. own is false for a message
-// that did not come from the format. Its content is not in the format's words.
+// Kept returns what the message keeps for the format. own is false for a
+// message that did not come from the format. Its content is not in the format's
+// words.
 func (e *Encoder) Kept(m state.Message) (kept jsontext.Object, own bool) {
 	return origin.Of(m, e.Mark)
 }
@@ -29,8 +30,8 @@ func (e *Encoder) KeptOfCall(c state.ToolCall) (kept jsontext.Object, own bool) 
 	return kept, err == nil
 }
 
-// KeptItem returns the entry that an unknown message of the format holds, and the
-// type of the entry. Other unknown messages are reported.
+// KeptItem returns the entry that an unknown message of the format holds, and
+// the type of the entry. Other unknown messages are reported.
 func (e *Encoder) KeptItem(i int, m state.UnknownMessage) (item []byte, typ string, ok bool) {
 	format, typ := origin.ItemType(m)
 	held, _ := m.Extra(origin.Item)

@@ -49,8 +49,8 @@ func (g *Growing) Len() int { return len(g.elements) }
 // Set makes it a value that came whole.
 func (g *Growing) Set(value []byte) { *g = Growing{whole: value} }
 
-// SetMembers sets members of an object, except those of the names. A member that
-// has a value does not become null.
+// SetMembers sets members of an object, except those of the names. A member
+// that has a value does not become null.
 func (g *Growing) SetMembers(members jsontext.Object, except ...string) {
 	for _, m := range members {
 		if slices.Contains(except, m.Name) {
@@ -62,8 +62,8 @@ func (g *Growing) SetMembers(members jsontext.Object, except ...string) {
 	}
 }
 
-// AsObject makes it an object. A value of another kind becomes an object without
-// members.
+// AsObject makes it an object. A value of another kind becomes an object
+// without members.
 func (g *Growing) AsObject() *Growing {
 	if !g.IsObject() {
 		members, _ := jsontext.Members(g.whole) // none if it is not an object
@@ -83,7 +83,8 @@ func (g *Growing) Member(name string) *Growing {
 	return member
 }
 
-// AsList makes it a list. A value of another kind becomes a list without elements.
+// AsList makes it a list. A value of another kind becomes a list without
+// elements.
 func (g *Growing) AsList() *Growing {
 	if !g.IsList() {
 		elements, _ := jsontext.Elements(g.whole) // none if it is not an array
@@ -127,9 +128,9 @@ func (g *Growing) AppendText(text string) {
 	g.text = append(g.text, text...)
 }
 
-// JSON returns the value as if it had come whole. Elements that were skipped are
-// left out, and so are members that have not come. Another value that has not
-// come is null.
+// JSON returns the value as if it had come whole. Elements that were skipped
+// are left out, and so are members that have not come. Another value that has
+// not come is null.
 func (g *Growing) JSON() []byte {
 	switch {
 	case g.IsWhole():

@@ -83,8 +83,8 @@ func (p Part) DataURL() string {
 	return "data:" + mime + ";base64," + p.Data
 }
 
-// OpenAIImage reads the member image_url. Both formats of OpenAI have it: a URL,
-// or an object with one.
+// OpenAIImage reads the member image_url. Both formats of OpenAI have it: a
+// URL, or an object with one.
 func OpenAIImage(part jsontext.Object) (Part, bool) {
 	url := part.String("image_url")
 	if url == "" {
@@ -105,8 +105,8 @@ func OpenAIFile(file jsontext.Object) (Part, bool) {
 	return p.AsMedia()
 }
 
-// typeName names the type of the part: that of a part without the member type is
-// its first member.
+// typeName names the type of the part: that of a part without the member type
+// is its first member.
 func (p Part) typeName() string {
 	switch {
 	case p.Members.Get("type") != nil:

@@ -15,8 +15,8 @@ const (
 )
 
 // addArgument adds an element of partialArgs. The arguments of a streamed call
-// come as pieces of strings and as other values, each with its JSON path, as RFC
-// 9535 defines it.
+// come as pieces of strings and as other values, each with its JSON path, as
+// RFC 9535 defines it.
 func addArgument(args *codec.Growing, piece jsontext.Object) error {
 	var text, value []byte
 	for _, m := range piece {

@@ -138,7 +138,8 @@ func addText(d *codec.Decoder, role string, parts []part, kept jsontext.Object) 
 	text := parts[0].members.Get("text")
 	if len(parts) == 1 && len(parts[0].members) == 1 && jsontext.Kind(text) == "string" {
 		if len(kept) == 0 && string(text) == `""` {
-			// Other formats have an empty text next to calls, which is left out.
+			// Other formats have an empty text next to calls, which is left
+			// out.
 			kept = kept.With(keptJoined, []byte("false"))
 		}
 		return d.AddText(role, text, kept)

@@ -95,9 +95,9 @@ func (a *assembler) addPart(raw []byte, members jsontext.Object) error {
 	return nil
 }
 
-// addText takes a part that is not a call. Texts that follow each other are one,
-// as in a whole response, unless they have a signature: Google warns against
-// joining parts that have one with others.
+// addText takes a part that is not a call. Texts that follow each other are
+// one, as in a whole response, unless they have a signature: Google warns
+// against joining parts that have one with others.
 func (a *assembler) addText(p part) {
 	text, thought := p.members.Get("text"), p.members.Bool("thought")
 	isPlain := jsontext.Kind(text) == "string" && (len(p.members) == 1 || len(p.members) == 2 && thought)
@@ -119,9 +119,9 @@ func (a *assembler) addText(p part) {
 	a.parts = append(a.parts, &streamedPart{text: []byte(said), thought: thought})
 }
 
-// addCall takes a part of a call. A call whose arguments are streamed begins with
-// its name. The parts that follow have none, up to the one that does not say
-// that the call will continue.
+// addCall takes a part of a call. A call whose arguments are streamed begins
+// with its name. The parts that follow have none, up to the one that does not
+// say that the call will continue.
 func (a *assembler) addCall(p part) error {
 	if err := p.inner.Want("partialArgs", "array", "null", "nothing"); err != nil {
 		return fault.Under(jsontext.Path("$", p.as), err)

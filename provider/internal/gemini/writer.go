@@ -277,8 +277,8 @@ func isBlank(parts [][]byte) bool {
 }
 
 // isJoined reports whether a message belongs to the content of the message
-// before it. Results always do, because Gemini requires the results of all calls
-// in one content, with nothing else.
+// before it. Results always do, because Gemini requires the results of all
+// calls in one content, with nothing else.
 func (w *contentWriter) isJoined(before, m state.Message) bool {
 	if before == nil {
 		return false

@@ -63,9 +63,9 @@ func (r *itemReader) endCalls() error {
 	return fault.Under(jsontext.Index("$", r.first), err)
 }
 
-// isHosted reports whether the provider itself runs the tool. Its calls, and the
-// outputs that the provider adds, are kept whole, as items of the provider's
-// other tools are: a client must not run them again.
+// isHosted reports whether the provider itself runs the tool. Its calls, and
+// the outputs that the provider adds, are kept whole, as items of the
+// provider's other tools are: a client must not run them again.
 func (r *itemReader) isHosted(item jsontext.Object) bool {
 	typ := item.String("type")
 	if typ == functionCall || typ == customCall || item.String("execution") != "server" &&

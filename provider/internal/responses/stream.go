@@ -17,8 +17,8 @@ func (Format) NewAssembler() codec.Assembler { return &assembler{items: map[item
 
 // assembler puts the events of a stream together. The last event has the whole
 // response. Some servers leave the items out of it, and a stream may break off:
-// then the items count as they came, whole when they are done, and until then as
-// far as they have come.
+// then the items count as they came, whole when they are done, and until then
+// as far as they have come.
 type assembler struct {
 	body  jsontext.Object // the response in the latest event
 	items map[itemKey]*streamedItem
@@ -39,8 +39,8 @@ type streamedItem struct {
 // maxGap is the number of parts that may be missing before one that comes.
 const maxGap = 100
 
-// textPlace says where a text belongs: to a member of the item, or to a member of
-// a part, whose type is typ, in a list of the item.
+// textPlace says where a text belongs: to a member of the item, or to a member
+// of a part, whose type is typ, in a list of the item.
 type textPlace struct{ list, typ, member string }
 
 // textPlaces has the place of each text by the type of its events, without
