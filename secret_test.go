@@ -733,8 +733,9 @@ func TestSecretFreeTextIsNotChanged(t *testing.T) {
 	for seed := range uint64(effort.Runs(100)) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		text := secretValue(rng) + "%41\\u0041&#65;" + base64.StdEncoding.EncodeToString([]byte(secretValue(rng)))
-		if !slices.Contains([]string{"sk-live-99887766"}, text) {
-			require.Equal(t, text, st.Redact(text))
+		if strings.Contains(text, "ok") {
+			continue // the vault has a secret "ok", which may stand alone by chance
 		}
+		require.Equal(t, text, st.Redact(text))
 	}
 }
