@@ -125,6 +125,19 @@ func TestDiffOfListsIsSmall(t *testing.T) {
 // FuzzDocument applies arbitrary effects to arbitrary content. Refused effects
 // change nothing, and others do what the naive document does. For arbitrary
 // content, the rest of the package returns an error or works.
+// A message with a number that cannot be read would make the workspace corrupt.
+func TestDocumentRunsOutOfNumbers(t *testing.T) {
+	d, err := Decode([]byte(`{"message":{"2147483647":{"type":"text","role":"user","content":"a"}}}`))
+	require.NoError(t, err)
+	from, err := d.Load(nil)
+	require.NoError(t, err)
+	to := from.Fork()
+	require.NoError(t, state.Messages.Set(to, []state.Message{state.UserText("b")}))
+	_, err = d.Save(from.Snapshot(), to)
+	require.ErrorIs(t, err, state.ErrLimitExceeded)
+	require.EqualError(t, err, "state: limit message numbers: 2147483648 is more than 2147483647")
+}
+
 func FuzzDocument(f *testing.F) {
 	content := `{"message":{"1":{"type":"text","role":"user","content":"a"},"2":{"type":"text","role":"user","content":"a"}},` +
 		`"conversation":{"entries":[1,2],"results":[{"history":[[1,2]],"output":[[2,3]],"raw_base64":"/w==","created_at":"2026-01-02T03:04:05Z"}],"version":3},` +

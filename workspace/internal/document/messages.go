@@ -2,6 +2,7 @@ package document
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/agentstate/state"
@@ -64,7 +65,10 @@ func (t *messageTable) decode(numbers []int) ([]state.Message, error) {
 	return msgs, nil
 }
 
-// messageNumber reads the number of a message, which is below 2^31.
+// maxNumber is the highest number of a message: an int on every platform.
+const maxNumber = math.MaxInt32
+
+// messageNumber reads the number of a message.
 func messageNumber(text string) (int, bool) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	return int(n), err == nil && n > 0 && strconv.FormatInt(n, 10) == text
@@ -81,6 +85,15 @@ type interner struct {
 
 func newInterner(t *messageTable) *interner {
 	return &interner{messageTable: t, firstAdded: map[state.JSON]int{}}
+}
+
+// newMessages returns the effects that add the new messages. Numbers are never
+// used again, so a document can run out of them.
+func (in *interner) newMessages() ([]state.Effect, error) {
+	if last := in.last + len(in.added); len(in.added) > 0 && last > maxNumber {
+		return nil, &state.LimitError{Name: "message numbers", Limit: maxNumber, Got: last}
+	}
+	return in.effects, nil
 }
 
 func (in *interner) text(n int) state.JSON {

@@ -40,7 +40,11 @@ func (d *Document) Save(from, to *state.State) ([]state.Effect, error) {
 			effects = append(effects, e)
 		}
 	}
-	effects = append(s.effects, effects...)
+	added, err := s.newMessages()
+	if err != nil {
+		return nil, err
+	}
+	effects = append(added, effects...)
 	if stored, err := d.version(); err != nil || stored == to.Version() {
 		return effects, err
 	}

@@ -108,7 +108,11 @@ func (d *Document) AnswerPending() ([]state.Effect, error) {
 	repaired, _ := transcript.Repair(msgs, transcript.Profile{}, transcript.PolicyAnswerCalls)
 	in := newInterner(t)
 	answered := in.renumber(entries, msgs, repaired)
+	added, err := in.newMessages()
+	if err != nil {
+		return nil, err
+	}
 	edits := listEffects(PartConversation, fieldEntries, entries, answered, numberArray)
 	next, err := d.nextVersion()
-	return append(append(in.effects, edits...), next), err
+	return append(append(added, edits...), next), err
 }
