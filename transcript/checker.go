@@ -80,6 +80,10 @@ type checker struct {
 // set, results may answer calls that the provider holds.
 func checkAll(msgs []state.Message, r *rules, continued bool) []Finding {
 	c := checker{msgs: msgs, rules: r, pairing: pairCalls(msgs), sent: make([]int, 0, len(msgs))}
+	places := adjacency{turn: none}
+	if c.adjacent {
+		places.turnStart = make([]int, len(msgs))
+	}
 	for i, m := range msgs {
 		_, isCall := m.(state.ToolCallMessage) // its calls are known already
 		switch {
@@ -88,13 +92,13 @@ func checkAll(msgs []state.Message, r *rules, continued bool) []Finding {
 		case isCall && len(c.callsOf(i)) > 0, !isCall && c.isSent(m):
 			c.sent = append(c.sent, i)
 			c.checkRole(i)
+			if c.adjacent {
+				places.check(&c, i)
+			}
 		}
 	}
 	c.checkPairs(continued)
 	c.checkCalls()
-	if c.adjacent {
-		c.checkAdjacency()
-	}
 	if c.check != nil {
 		c.check(&c)
 	}
@@ -198,26 +202,27 @@ func (c *checker) checkRole(i int) {
 	}
 }
 
-// checkAdjacency demands that results come directly after the turn with their
-// calls, before anything else.
-func (c *checker) checkAdjacency() {
-	turnStart := make([]int, len(c.msgs)) // of each message
-	turn := none                          // the start of the current turn
-	var before state.Message
-	for _, i := range c.sent {
-		m := c.msgs[i]
-		if result, ok := m.(state.ToolResultMessage); ok {
-			if number := c.answers[i]; number != none && turnStart[c.calls[number].message] != turn {
-				c.addFinding(i, ruleNotAdjacent, describeCall(result.Call()))
-			}
-		} else {
-			if before == nil || !c.sameTurn(before, m) {
-				turn = i
-			}
-			turnStart[i] = turn
+// adjacency demands that results come directly after the turn with their calls,
+// before anything else.
+type adjacency struct {
+	turnStart []int         // of each message
+	turn      int           // the start of the current turn
+	before    state.Message // the last one
+}
+
+func (a *adjacency) check(c *checker, i int) {
+	m := c.msgs[i]
+	if result, ok := m.(state.ToolResultMessage); ok {
+		if number := c.answers[i]; number != none && a.turnStart[c.calls[number].message] != a.turn {
+			c.addFinding(i, ruleNotAdjacent, describeCall(result.Call()))
 		}
-		before = m
+	} else {
+		if a.before == nil || !c.sameTurn(a.before, m) {
+			a.turn = i
+		}
+		a.turnStart[i] = a.turn
 	}
+	a.before = m
 }
 
 // entrySpan is an entry of the provider's conversation: where it ends in

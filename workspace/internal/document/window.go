@@ -44,7 +44,9 @@ func (d *Document) Shorten(maxMessages, maxResults int) ([]state.Effect, error) 
 		if err := decodeResult(results[i], i, &r); err != nil {
 			return nil, err
 		}
-		used = slices.Concat(used, r.Prompt, r.History, r.Output, r.ToolCalls)
+		for _, ranges := range [][]form.Run{r.Prompt, r.History, r.Output, r.ToolCalls} {
+			used = append(used, ranges...)
+		}
 	}
 	unused, err := d.deleteUnused(used)
 	return append(effects, unused...), err
