@@ -24,7 +24,7 @@ func (m *Manager) Handle(ctx context.Context, userID string, msg Message) (Outco
 		return Outcome{}, wrapError("handle", userID, err)
 	}
 	defer leave()
-	run, out, err := m.Begin(ctx, userID, msg)
+	run, out, err := m.begin(ctx, ctx, userID, msg)
 	if err != nil || run == nil {
 		return out, wrapError("handle", userID, err)
 	}

@@ -806,3 +806,15 @@ func TestErrorShortensTheUser(t *testing.T) {
 	require.ErrorContains(t, err, "é…")
 	require.NotContains(t, err.Error(), `\x`)
 }
+
+// An error names the method that was called, not one that it uses.
+func TestErrorNamesTheOperation(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{Run: func(context.Context, *workspace.Run) error { return nil }})
+	bad := workspace.Message{Content: state.UserText("x"), Busy: 77}
+	_, err := m.Handle(t.Context(), "ann", bad)
+	require.ErrorContains(t, err, "workspace: handle for ")
+	_, err = m.Submit(t.Context(), "ann", bad)
+	require.ErrorContains(t, err, "workspace: submit for ")
+	_, _, err = m.Begin(t.Context(), "ann", bad)
+	require.ErrorContains(t, err, "workspace: begin for ")
+}
