@@ -165,7 +165,7 @@ func TestJournalIsBoundedByBytes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			grew := ruleHeap(func() any {
 				st := state.New(schema)
-				for i := range 64 {
+				for i := range 150 {
 					require.NoError(t, write(st, i))
 				}
 				require.Equal(t, st.Version(), st.Snapshot().Version())
@@ -187,12 +187,12 @@ func TestJournalCountsTheValuesThatMergesReplaced(t *testing.T) {
 			all[fmt.Sprint(i)] = "x"
 		}
 		require.NoError(t, grown.Set(st, all))
-		for i := range 300 {
+		for i := range 500 {
 			require.NoError(t, grown.Set(st, map[string]string{"k": fmt.Sprint(i)}))
 		}
 		return st
 	})
-	require.Less(t, grew, 100<<20, "300 maps of half a MiB each")
+	require.Less(t, grew, 100<<20, "500 maps of half a MiB each")
 }
 
 func TestAtIsAFrozenViewOfThePast(t *testing.T) {
