@@ -485,8 +485,8 @@ func TestDead(t *testing.T) {
 		require.Equal(t, []string{"ann poison"}, buried)
 		require.Equal(t, []string{"2"}, handled)
 		v := view(t, open(t, db, workspace.Options{}), "ann")
-		require.Len(t, v.Dead, 1)
-		require.Equal(t, "text of poison", v.Dead[0].Content.(state.TextMessage).Text())
+		require.Len(t, v.DeadLetters, 1)
+		require.Equal(t, "text of poison", v.DeadLetters[0].Content.(state.TextMessage).Text())
 	})
 }
 

@@ -14,12 +14,12 @@ import (
 // changed.
 type View struct {
 	Workspace
-	Version uint64 // of the content
-	Oldest  uint64 // the oldest version that ViewAt can show
-	Run     *RunInfo
-	Queue   []Message // the waiting messages, the next first
-	Dead    []Message // the dead letters, the latest last
-	Unknown []string  // the names of stored fields that the schema does not have, sorted
+	Version     uint64 // of the content
+	Oldest      uint64 // the oldest version that ViewAt can show
+	Run         *RunInfo
+	Queue       []Message // the waiting messages, the next first
+	DeadLetters []Message // the dead letters, the latest last
+	Unknown     []string  // the names of stored fields that the schema does not have, sorted
 }
 
 // RunInfo describes a run that is under way.
@@ -97,7 +97,7 @@ func (v *View) addMessages(ctx context.Context, l *ledger, h *head) error {
 		case messageQueued:
 			v.Queue = append(v.Queue, msg)
 		case messageDead:
-			v.Dead = append(v.Dead, msg)
+			v.DeadLetters = append(v.DeadLetters, msg)
 		}
 	}
 	return nil

@@ -113,7 +113,7 @@ func TestGoesOnAfterAKill(t *testing.T) {
 	require.Equal(t, 30.0, Refunded.Or(v.State(), 0))
 	require.Nil(t, v.Run)
 	require.Empty(t, v.Queue)
-	require.Empty(t, v.Dead)
+	require.Empty(t, v.DeadLetters)
 	require.Len(t, requests(state.Messages.Or(view(t, file, "bob").State(), nil)), 2)
 }
 

@@ -130,7 +130,7 @@ func (i inspector) list(ctx context.Context) error {
 			under = fmt.Sprintf("%q, attempt %d", v.Run.Message.ID, v.Run.Attempt+1)
 		}
 		n := state.Len(v.State(), state.Messages)
-		fmt.Fprintf(t, "%q\t%d\t%d\t%d\t%d\t%s\n", user, v.Version, n, len(v.Queue), len(v.Dead), under)
+		fmt.Fprintf(t, "%q\t%d\t%d\t%d\t%d\t%s\n", user, v.Version, n, len(v.Queue), len(v.DeadLetters), under)
 	}
 	return t.Flush()
 }
@@ -174,7 +174,7 @@ func (i inspector) waiting(v *workspace.View) {
 		i.message(v, msg)
 	}
 	fmt.Fprintln(i.out, "dead:")
-	for _, msg := range v.Dead {
+	for _, msg := range v.DeadLetters {
 		i.message(v, msg)
 	}
 }

@@ -122,8 +122,8 @@ func (f *fleet) lot(user string) error {
 		return fmt.Errorf("user %s: the steps are %v", user, got)
 	}
 	last, ok := v.Memory().Get("last")
-	if want := fmt.Sprint("m", lot-1); !ok || last.Value != want || len(v.Dead) > 0 {
-		return fmt.Errorf("user %s: the last message is %q, not %q; %d are dead", user, last.Value, want, len(v.Dead))
+	if want := fmt.Sprint("m", lot-1); !ok || last.Value != want || len(v.DeadLetters) > 0 {
+		return fmt.Errorf("user %s: the last message is %q, not %q; %d are dead", user, last.Value, want, len(v.DeadLetters))
 	}
 	f.mu.Lock()
 	u := f.user(user)

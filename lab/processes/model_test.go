@@ -185,7 +185,7 @@ func (p *program) look() {
 	for _, msg := range v.Queue {
 		queue = append(queue, msg.ID)
 	}
-	for _, msg := range v.Dead {
+	for _, msg := range v.DeadLetters {
 		dead = append(dead, msg.ID)
 	}
 	require.Equal(p, idsOf(p.queue), queue)
