@@ -14,7 +14,11 @@ type handle struct {
 	schema *Schema
 	rights *rights // nil: the host's
 	author *engine.Author
+	family *family
 }
+
+// family is what a state shares with its forks, snapshots and transactions.
+type family struct{ _ byte } // pointers to it must differ
 
 // hostAuthor signs the writes of the host.
 var hostAuthor = &engine.Author{}

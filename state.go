@@ -40,7 +40,7 @@ func New(schema *Schema) *State {
 	if schema == nil {
 		schema = openSchema
 	}
-	return &State{handle: handle{branch: engine.New(schema.layout), schema: schema, author: hostAuthor}}
+	return &State{handle: handle{branch: engine.New(schema.layout), schema: schema, author: hostAuthor, family: &family{}}}
 }
 
 // on returns the handle of the state.
