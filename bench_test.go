@@ -24,6 +24,15 @@ func BenchmarkGoal(b *testing.B) {
 	b.Run("step", benchStep)
 	b.Run("access-check", benchAccessCheck)
 	b.Run("export", benchExport)
+	b.Run("get-undeclared", benchGetUndeclared)
+	b.Run("set-undeclared", benchSetUndeclared)
+	b.Run("append-text", benchAppendText)
+	b.Run("append-snapshot", benchAppendSnapshot)
+	b.Run("all", benchAll)
+	b.Run("export-keys", benchExportKeys)
+	b.Run("import-keys", benchImportKeys)
+	b.Run("history-append", benchHistoryAppend)
+	b.Run("redact", benchRedact)
 }
 
 var (
@@ -261,7 +270,7 @@ func cloneDocuments(docs []benchDocument) []benchDocument {
 
 // benchStep plays runs of n steps; what is reported is one step.
 func benchStep(b *testing.B) {
-	for _, n := range []int{10, 100, 1000, 10_000} {
+	for _, n := range []int{10, 100, 1000, 10_000, 100_000} {
 		b.Run("n="+strconv.Itoa(n), func(b *testing.B) {
 			b.ReportAllocs()
 			runs := 0

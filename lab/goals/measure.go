@@ -107,6 +107,19 @@ func ratio(of, unit string) measure {
 	return func(r row) float64 { return r.median(of, "ns/op") / r.median(unit, "ns/op") }
 }
 
+// worstRatio is the largest ratio of the times of two variants at one size, of
+// the sizes first, 10 × first, … last.
+func worstRatio(of, unit string, first, last int) measure {
+	return func(r row) float64 {
+		largest := 0.0
+		for n := first; n <= last; n *= 10 {
+			size := "/n=" + strconv.Itoa(n)
+			largest = max(largest, ratio(of+size, unit+size)(r))
+		}
+		return largest
+	}
+}
+
 // difference is the time that one variant takes more than another.
 func difference(of, than string) measure {
 	return func(r row) float64 { return r.median(of, "ns/op") - r.median(than, "ns/op") }
