@@ -65,9 +65,25 @@ func (s Scope) String() string {
 	return fmt.Sprintf("only %q", s.agents())
 }
 
-// admits reports whether agent is in the scope of a field of owner.
-func (s Scope) admits(agent, owner string) bool {
-	return s.public || agent == owner && owner != "" || slices.Contains(s.agents(), agent)
+// admitted returns the agents of a team that are in the scope of a field of
+// owner, sorted. The result may be the team itself.
+func (s Scope) admitted(team []string, owner string) []string {
+	if s.public {
+		return team
+	}
+	agents := s.agents()
+	if owner != "" {
+		agents = append(agents, owner)
+	}
+	agents = slices.DeleteFunc(agents, func(agent string) bool { return !inSorted(team, agent) })
+	slices.Sort(agents)
+	return slices.Compact(agents)
+}
+
+// inSorted reports whether sorted names contain a name.
+func inSorted(names []string, name string) bool {
+	_, found := slices.BinarySearch(names, name)
+	return found
 }
 
 // members returns the names of the team, sorted.
@@ -95,17 +111,19 @@ func (t Team) check() []error {
 			above[agent] = parent
 		}
 	}
-	for _, agent := range t.members() {
+	walks := map[string]int{} // the walk up the hierarchy that met an agent first
+	for i, agent := range t.members() {
 		if err := checkName(agent, 0); err != nil {
 			errs = append(errs, fmt.Errorf("state: team: %w", err))
 		}
-		seen := map[string]bool{}
 		for at, ok := agent, true; ok; at, ok = above[at] {
-			if seen[at] {
-				errs = append(errs, fmt.Errorf("state: team: agent %q is below itself", agent))
+			if walk := walks[at]; walk > 0 {
+				if walk == i+1 {
+					errs = append(errs, fmt.Errorf("state: team: agent %q is below itself", at))
+				}
 				break
 			}
-			seen[at] = true
+			walks[at] = i + 1
 		}
 	}
 	return errs
@@ -181,16 +199,10 @@ func newAccess(team Team, slots int) *access {
 // add takes account of the scopes of a field and returns its class.
 func (a *access) add(slot int, owner string, read, write Scope) int {
 	a.all.write.Add(slot)
-	readers := []string{} // which Export writes, so not null
-	for _, agent := range a.team {
-		if read.admits(agent, owner) {
-			readers = append(readers, agent)
-		}
-		if write.admits(agent, owner) {
-			a.members[agent].write.Add(slot)
-		}
+	for _, agent := range write.admitted(a.team, owner) {
+		a.members[agent].write.Add(slot)
 	}
-	return a.class(readers)
+	return a.class(read.admitted(a.team, owner))
 }
 
 // resultClasses returns the classes of the results of those agents that may not
@@ -199,7 +211,7 @@ func (a *access) resultClasses(messagesClass int) map[string]int {
 	classes := map[string]int{}
 	readers := a.readers[messagesClass]
 	for _, agent := range a.team {
-		if !slices.Contains(readers, agent) {
+		if !inSorted(readers, agent) {
 			own := append(slices.Clone(readers), agent)
 			slices.Sort(own)
 			classes[agent] = a.class(own)
@@ -214,6 +226,9 @@ func (a *access) class(readers []string) int {
 	class, ok := a.classIndex[key]
 	if !ok {
 		class = len(a.readers)
+		if readers == nil {
+			readers = []string{} // Export writes a list
+		}
 		a.readers = append(a.readers, readers)
 		a.classIndex[key] = class
 	}

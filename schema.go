@@ -238,15 +238,19 @@ func (d *schemaDraft) checkAccess(sp *fieldSpec, members []string) {
 		return
 	}
 	for _, agent := range append(sp.read.agents(), sp.write.agents()...) {
-		if !slices.Contains(members, agent) {
+		if !inSorted(members, agent) {
 			d.failField(sp.name, "agent %q is not in the team", agent)
 		}
 	}
-	if sp.owner != "" && !slices.Contains(members, sp.owner) {
+	if sp.owner != "" && !inSorted(members, sp.owner) {
 		d.failField(sp.name, "owner %q is not in the team", sp.owner)
 	}
-	for _, agent := range members {
-		if sp.write.admits(agent, sp.owner) && !sp.read.admits(agent, sp.owner) {
+	if sp.read.public {
+		return
+	}
+	readers := sp.read.admitted(members, sp.owner)
+	for _, agent := range sp.write.admitted(members, sp.owner) {
+		if !inSorted(readers, agent) {
 			d.failField(sp.name, "agent %q may write but not read it: Write must not be wider than Read", agent)
 			return
 		}
