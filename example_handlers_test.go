@@ -131,3 +131,14 @@ func ExampleFirstWins() {
 	fmt.Printf("%q %q %v\n", title.Or(st, ""), mood.Or(st, ""), err)
 	// Output: "from a" "from b" <nil>
 }
+
+func ExampleMergeMapWith() {
+	tokens := &state.Field[map[string]int]{Name: "tokens", Handler: state.MergeMapWith[map[string]int](state.Sum[int]())}
+	st := state.New(state.MustSchema(tokens))
+	err := errors.Join(
+		tokens.Set(st, map[string]int{"input": 120, "output": 30}),
+		tokens.Set(st, map[string]int{"input": 200, "cached": 80}),
+	)
+	fmt.Println(tokens.Or(st, nil), err)
+	// Output: map[cached:80 input:320 output:30] <nil>
+}

@@ -201,6 +201,34 @@ func MergeMap[M ~map[K]V, K comparable, V any]() Handler[M] {
 	})
 }
 
+// MergeMapWith is MergeMap with a handler that combines the values under one
+// key: MergeMapWith[map[string]int](Sum[int]()) counts by key. A zero handler
+// replaces them.
+func MergeMapWith[M ~map[K]V, K comparable, V any](values Handler[V]) Handler[M] {
+	by := values.h
+	if by == nil {
+		by = replaceHandler
+	}
+	return newHandler("merge_map("+by.name+")", by.user, func(current M, _ bool, update M) (M, error) {
+		out := make(M, len(current)+len(update))
+		for k, v := range current {
+			out[k] = v
+		}
+		for k, v := range update {
+			if by.kind != replaces {
+				now, present := out[k]
+				merged, err := by.fn(now, present, v)
+				if err != nil {
+					return nil, err
+				}
+				v = as[V](merged)
+			}
+			out[k] = v
+		}
+		return out, nil
+	})
+}
+
 // Number is what [Sum] adds.
 type Number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64

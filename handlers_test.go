@@ -82,6 +82,16 @@ func TestShippedHandlers(t *testing.T) {
 	nested, err := ruleWrites(state.MergeMap[map[string]any](), map[string]any{"a": map[string]any{"x": 1}}, map[string]any{"a": map[string]any{"y": 1}, "b": nil})
 	is(map[string]any{"a": map[string]any{"y": int64(1)}, "b": nil}, "merge map does not merge the values under a key")(nested, err)
 
+	with := func(h state.Handler[int], values ...map[string]int) (any, error) {
+		return ruleWrites(state.MergeMapWith[map[string]int](h), values...)
+	}
+	is(map[string]int{"a": 4, "b": 2, "c": 5}, "merge map with sum")(with(state.Sum[int](), map[string]int{"a": 1, "b": 2}, map[string]int{"a": 3, "c": 5}))
+	is(map[string]int{"a": 1, "b": 2, "c": 5}, "merge map with first wins")(with(state.FirstWins[int](), map[string]int{"a": 1, "b": 2}, map[string]int{"a": 3, "c": 5}))
+	is(map[string]int{"a": 3}, "merge map with replace")(with(state.Replace[int](), map[string]int{"a": 1}, map[string]int{"a": 3}))
+	is(map[string]int{"a": 3}, "merge map with the zero handler")(with(state.Handler[int]{}, map[string]int{"a": 1}, map[string]int{"a": 3}))
+	byTeam, err := ruleWrites(state.MergeMapWith[map[string][]string](state.Append[[]string]()), map[string][]string{"a": {"x"}}, map[string][]string{"a": {"y"}, "b": {"z"}})
+	is(map[string][]string{"a": {"x", "y"}, "b": {"z"}}, "merge map with append")(byTeam, err)
+
 	num := func(h state.Handler[int], values ...int) (any, error) { return ruleWrites(h, values...) }
 	is(6, "sum")(num(state.Sum[int](), 1, 2, 3))
 	is(3, "max")(num(state.Max[int](), 1, 3, 2))
@@ -97,7 +107,7 @@ func TestHandlersHaveTheNamesParseSchemaKnows(t *testing.T) {
 		"replace": state.Replace[int](), "append": state.Append[[]int](), "union": state.Union[[]int](), "merge_map": state.MergeMap[map[string]int](),
 		"sum": state.Sum[int](), "max": state.Max[int](), "min": state.Min[int](), "keep_last(3)": state.KeepLast[[]int](3),
 		"first_wins": state.FirstWins[int](), "last_wins": state.LastWins[int](), "union_by": state.UnionBy[[]int](func(i int) int { return i }),
-		"merge_by_id": state.MergeByID[[]int](func(i int) string { return "" }), "mine": state.NewHandler("mine", func(int, bool, int) (int, error) { return 0, nil }),
+		"merge_by_id": state.MergeByID[[]int](func(i int) string { return "" }), "merge_map(sum)": state.MergeMapWith[map[string]int](state.Sum[int]()), "mine": state.NewHandler("mine", func(int, bool, int) (int, error) { return 0, nil }),
 		"": state.Handler[int]{},
 	} {
 		require.Equal(t, want, h.Name())
@@ -568,6 +578,13 @@ func TestHandlerLaws(t *testing.T) {
 		both := map[string]int{}
 		maps.Copy(both, x)
 		maps.Copy(both, y)
+		return both
+	})
+	ruleLaws(t, "merge_map(sum)", state.MergeMapWith[map[string]int](state.Sum[int]()), rapid.MapOf(rapid.StringN(0, 1, 1), small), maps.Clone, func(x, y map[string]int) map[string]int {
+		both := maps.Clone(x)
+		for k, v := range y {
+			both[k] += v
+		}
 		return both
 	})
 	ruleLaws(t, "sum", state.Sum[int](), rapid.IntRange(-1e6, 1e6), same, func(x, y int) int { return x + y })

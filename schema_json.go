@@ -242,9 +242,20 @@ func fieldOf[T any](f fieldText, given []AnyHandler, shipped ...Handler[T]) (Par
 	}
 }
 
+// isShippedName reports whether ParseSchema does not ask its caller for a
+// handler of this name.
+func isShippedName(name string) bool {
+	switch name {
+	case "", "replace", "append", "union", "merge_map", "sum", "max", "min", "first_wins", "last_wins":
+		return true
+	}
+	return strings.HasPrefix(name, "keep_last(")
+}
+
 // MarshalJSON returns the schema as ParseSchema reads it. Go types that
 // ParseSchema does not know become list, object or any. Validate and OneOf are
-// left out.
+// left out. A handler of [NewHandler] must have a name of its own: without one,
+// or with the name of a handler of this package, it is a [TypeError].
 func (s *Schema) MarshalJSON() ([]byte, error) {
 	text := schemaText{Fields: []fieldText{}, Team: s.team, AllowUndeclared: s.open}
 	if s.given != (Limits{}) {
@@ -260,6 +271,11 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 			Secret: sp.form.Secret, Ephemeral: sp.ephemeral, NoCopy: sp.form.NoCopy, MaxBytes: sp.maxBytes,
 		}
 		if h := sp.handler; h.kind != replaces && h.kind != appends || h.kind == replaces && sp.form.Elem != nil {
+			if h.user && isShippedName(h.name) {
+				return nil, &TypeError{
+					Field: sp.name, Path: "handler", Want: "a handler with a name of its own", Got: fault.Quote(h.name),
+				}
+			}
 			f.Handler = h.name // it is not the default of the type
 		}
 		text.Fields = append(text.Fields, f)

@@ -268,6 +268,67 @@ func TestSchemaMarshalsBackToTheSameJSON(t *testing.T) {
 	}
 }
 
+// The handler would be lost, or another would stand in its place.
+func TestSchemaDoesNotMarshalAHandlerThatCannotBeFoundAgain(t *testing.T) {
+	sum := func(current int, _ bool, update int) (int, error) { return current + update, nil }
+	for _, name := range []string{"", "replace", "append", "union", "merge_map", "sum", "max", "min", "first_wins", "last_wins", "keep_last(3)"} {
+		_, err := json.Marshal(state.MustSchema(&state.Field[int]{Name: "n", Handler: state.NewHandler(name, sum)}))
+		require.ErrorIs(t, err, state.ErrWrongType, name)
+		require.ErrorContains(t, err, fmt.Sprintf(`"n": handler: want a handler with a name of its own, got %q`, name))
+	}
+	data, err := json.Marshal(state.MustSchema(&state.Field[int]{Name: "n", Handler: state.NewHandler("mine", sum)}))
+	require.NoError(t, err)
+	_, err = state.ParseSchema(data)
+	require.ErrorContains(t, err, `no handler "mine"`)
+}
+
+// A schema with many agents or fields is made in linear time. Quadratic time
+// showed as allocations: a set for each walk up the hierarchy, and a list of
+// names for each question whether it has one.
+func TestSchemaOfManyAgentsIsMadeInLinearTime(t *testing.T) {
+	agent := func(i int) string { return fmt.Sprint("a", i) }
+	for name, parts := range map[string]func(n int) []state.Part{
+		"flat": func(n int) []state.Part {
+			return []state.Part{state.Team{"lead": names(n, agent)}, &state.Field[int]{Name: "x", Read: state.Public}}
+		},
+		"chain": func(n int) []state.Part {
+			return []state.Part{chain(n, agent), &state.Field[int]{Name: "x", Read: state.Public}}
+		},
+		"a private field each": func(n int) []state.Part {
+			parts := []state.Part{state.Team{"lead": names(n, agent)}}
+			for i := range n {
+				parts = append(parts, &state.Field[int]{Name: fmt.Sprint("f", i), Owner: agent(i), Read: state.Only("lead")})
+			}
+			return parts
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cost := func(n int) float64 {
+				p := parts(n)
+				return testing.AllocsPerRun(1, func() { state.MustSchema(p...) })
+			}
+			require.Less(t, cost(4000), 5*cost(1000))
+		})
+	}
+}
+
+func names(n int, name func(i int) string) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = name(i)
+	}
+	return all
+}
+
+// chain returns a team in which each agent is below the one before.
+func chain(n int, agent func(i int) string) state.Team {
+	team := state.Team{}
+	for i := range n - 1 {
+		team[agent(i)] = []string{agent(i + 1)}
+	}
+	return team
+}
+
 // A schema that went through JSON must not give rights that it did not give.
 func TestSchemaKeepsAccessControlThroughJSON(t *testing.T) {
 	for name, team := range map[string]state.Team{"empty team": {}, "team": {"a": nil}} {
