@@ -11,9 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests of this file prove that the README and CONTRIBUTING.md say what is
-// so: their code is the code of Examples, their output is what the Examples and
-// the quickstart print, and their links and commands name files that exist.
+// The tests of this file prove that the README, the guide and CONTRIBUTING.md
+// say what is so: their code is the code of Examples, their output is what the
+// Examples and the quickstart print, and their links and commands name files
+// that exist.
 
 func readFile(t *testing.T, name string) string {
 	t.Helper()
@@ -47,21 +48,47 @@ func TestReadmeShowsTheOutputOfTheQuickstart(t *testing.T) {
 	require.Contains(t, readFile(t, "README.md"), "```\n"+first+"\n```\n")
 }
 
-func TestCodeOfTheReadmeIsTested(t *testing.T) {
-	var examples strings.Builder
-	for _, pattern := range []string{"*/example_test.go", "*/example_*_test.go"} {
-		files, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		for _, file := range files {
-			examples.WriteString(readFile(t, file))
-		}
-	}
+func TestCodeOfTheReadmeAndTheGuideIsTested(t *testing.T) {
+	examples := readAll(t, "example_*_test.go", "*/example_test.go", "*/example_*_test.go")
 	blocks := goBlocks(readFile(t, "README.md"))[1:]
 	require.NotEmpty(t, blocks)
+	for _, page := range guidePages(t) {
+		blocks = append(blocks, goBlocks(readFile(t, page))...)
+	}
 	for _, block := range blocks {
 		indented := "\t" + strings.ReplaceAll(strings.TrimSuffix(block, "\n"), "\n", "\n\t") + "\n"
 		indented = strings.ReplaceAll(indented, "\t\n", "\n")
-		require.True(t, strings.Contains(examples.String(), indented), "no Example has this code:\n%s", block)
+		require.True(t, strings.Contains(examples, indented) || strings.Contains(examples, block), "no Example has this code:\n%s", block)
+	}
+}
+
+// readAll returns the text of all files that match one of the patterns.
+func readAll(t *testing.T, patterns ...string) string {
+	var all strings.Builder
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, file := range files {
+			all.WriteString(readFile(t, file))
+		}
+	}
+	return all.String()
+}
+
+// guidePages returns the files of the guide.
+func guidePages(t *testing.T) []string {
+	pages, err := filepath.Glob("docs/guide/*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, pages)
+	return pages
+}
+
+func TestTheGuideListsEveryPage(t *testing.T) {
+	index := readFile(t, "docs/guide/README.md")
+	for _, page := range guidePages(t) {
+		if name := filepath.Base(page); name != "README.md" {
+			require.Contains(t, index, "("+name+")")
+		}
 	}
 }
 
@@ -74,11 +101,16 @@ func TestReadmeListsEveryExample(t *testing.T) {
 }
 
 func TestLinksAndFilesOfTheGuidesExist(t *testing.T) {
+	code := regexp.MustCompile("(?s)```.*?```")
 	link := regexp.MustCompile(`\]\(([^):#]+)\)`)
 	file := regexp.MustCompile("`((?:[a-z_.]+/)*[a-z_]+\\.(?:go|md|mod)|(?:scripts|lab|\\.ci)/[a-z]+)`")
-	for _, guide := range []string{"README.md", "CONTRIBUTING.md"} {
+	for _, guide := range append([]string{"README.md", "CONTRIBUTING.md"}, guidePages(t)...) {
 		text := readFile(t, guide)
-		for _, name := range append(link.FindAllStringSubmatch(text, -1), file.FindAllStringSubmatch(text, -1)...) {
+		for _, name := range link.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
+			_, err := os.Stat(filepath.Join(filepath.Dir(guide), name[1]))
+			require.NoError(t, err, "%s links to %s", guide, name[1])
+		}
+		for _, name := range file.FindAllStringSubmatch(text, -1) {
 			_, err := os.Stat(name[1])
 			require.NoError(t, err, "%s names %s", guide, name[1])
 		}
