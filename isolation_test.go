@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"testing"
@@ -271,6 +272,34 @@ func TestATypeWithItsOwnTextIsCopiedToo(t *testing.T) {
 	require.Equal(t, []string{"a"}, got.parts)
 	got.parts[0] = "spoilt"
 	require.Equal(t, []string{"a"}, f.Or(st, isoClone{}).parts)
+}
+
+// isoKeeps breaks the rules of json.Unmarshaler: it keeps the bytes it is given,
+// and writes them as they are.
+type isoKeeps struct{ text []byte }
+
+func (k isoKeeps) MarshalJSON() ([]byte, error)     { return k.text, nil }
+func (k *isoKeeps) UnmarshalJSON(text []byte) error { k.text = text; return nil }
+
+func TestATypeThatKeepsItsTextIsCopiedToo(t *testing.T) {
+	f := &state.Field[isoKeeps]{Name: "x"}
+	st := state.New(state.MustSchema(f))
+	v := isoKeeps{[]byte(`"a"`)}
+	require.NoError(t, f.Set(st, v))
+	v.text[1] = 'b'
+	got := f.Or(st, isoKeeps{})
+	require.Equal(t, `"a"`, string(got.text))
+	got.text[1] = 'c'
+	require.Equal(t, `"a"`, string(f.Or(st, isoKeeps{}).text))
+	data := []byte(ruleExport(t, st))
+	back, err := state.Import(state.MustSchema(f), data)
+	require.NoError(t, err)
+	clear(data)
+	require.Equal(t, `"a"`, string(f.Or(back, isoKeeps{}).text))
+	got = isoKeeps{json.RawMessage(`"d"`)}
+	require.NoError(t, st.KV().Set("x", json.RawMessage(got.text)))
+	got.text[1] = 'e'
+	require.Equal(t, `"d"`, string(f.Or(st, isoKeeps{}).text))
 }
 
 func TestItemsAreCopies(t *testing.T) {

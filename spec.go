@@ -9,6 +9,7 @@ import (
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/persist"
+	"github.com/agentstate/state/internal/value"
 )
 
 // fieldSpec is a field as a schema has compiled it. It is the [engine.Form] of
@@ -65,8 +66,7 @@ func (sp *fieldSpec) newOp(op Op, h *handler) engine.Op {
 	}
 	o.Merger = h
 	o.Overwrites, o.Shares = h.kind == replaces, h.shares()
-	// Merging compares and measures, which may call methods of the type.
-	o.Callback = sp.validate != nil || h.user || sp.form.Methods && h.kind != replaces && h.kind != appends
+	o.Callback = sp.validate != nil || h.callsCode(&sp.form)
 	o.Borrowed = sp.form.CanBorrow() && !o.Callback && (h.kind == replaces || h.kind == appends)
 	return o
 }
@@ -246,6 +246,24 @@ func (h *handler) merge(f *cell.Form, current *engine.Cell, update any, size int
 		result, err = f.Settle(result, size, false)
 	}
 	return result, size, err
+}
+
+// callsCode reports whether merging calls code of users: the handler's own, or
+// methods of values that it compares, measures or converts. Such code must not
+// run under the lock of a branch.
+func (h *handler) callsCode(f *cell.Form) bool {
+	switch {
+	case h.user:
+		return true
+	case h.kind == replaces, h.kind == appends && f.Elem != nil:
+		return false // they look into no value
+	case f.CallsCode():
+		return true
+	case h.typ == nil || h.typ == f.Type:
+		return false
+	}
+	plan, err := value.For(h.typ) // call converts the value of an undeclared key
+	return err == nil && plan.Methods()
 }
 
 // load returns a stored value for fn: a copy if fn may change it.

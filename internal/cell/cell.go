@@ -23,15 +23,14 @@ import (
 // Form is the stored form of the values of one type. It is not changed once
 // values are stored.
 type Form struct {
-	Type    reflect.Type
-	Plan    *value.Plan
-	Elem    *value.Plan    // of the elements, if the type is a list
-	Any     bool           // holds values of any type, normalised
-	OneOf   []reflect.Type // the types that an open form accepts; nil accepts all
-	Secret  bool
-	NoCopy  bool // values are shared with the user
-	Methods bool // the type, or a part of it, has methods that code or compare it
-	Limits  value.Limits
+	Type   reflect.Type
+	Plan   *value.Plan
+	Elem   *value.Plan    // of the elements, if the type is a list
+	Any    bool           // holds values of any type, normalised
+	OneOf  []reflect.Type // the types that an open form accepts; nil accepts all
+	Secret bool
+	NoCopy bool // values are shared with the user
+	Limits value.Limits
 }
 
 // New returns the form of a type.
@@ -40,7 +39,7 @@ func New(typ reflect.Type) (Form, error) {
 	if err != nil {
 		return Form{}, err
 	}
-	f := Form{Type: typ, Plan: plan, Methods: plan.Methods(), Any: typ == reflect.TypeFor[any]()}
+	f := Form{Type: typ, Plan: plan, Any: typ == reflect.TypeFor[any]()}
 	if isList(typ) {
 		f.Elem, err = value.For(typ.Elem())
 	}
@@ -61,8 +60,13 @@ func (f *Form) Direct() bool {
 }
 
 // CanBorrow reports whether the elements of a list may be copied under a lock:
-// copying calls no methods of theirs.
-func (f *Form) CanBorrow() bool { return f.Elem != nil && !f.Methods }
+// copying calls no code of users, whatever they are.
+func (f *Form) CanBorrow() bool { return f.Elem != nil && f.Elem.Static() }
+
+// CallsCode reports whether comparing or measuring a stored value may call code
+// of users. What was stored without a copy is not normalised: a part of type
+// any still has its own methods.
+func (f *Form) CallsCode() bool { return f.Plan.Methods() || f.NoCopy && !f.Plan.Static() }
 
 // hidden keeps a secret where printers that use reflection do not reach it.
 type hidden func() any

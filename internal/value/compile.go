@@ -118,7 +118,7 @@ func (p *Plan) setName(name string) {
 
 // setParts sets what a plan has from that of its only part.
 func (p *Plan) setParts(part *Plan) {
-	p.treeDiffers, p.callsCode = part.treeDiffers, part.callsCode
+	p.treeDiffers, p.callsCode, p.dynamic = part.treeDiffers, part.callsCode, part.dynamic
 }
 
 // chooseCodec fills the plan. What a type says about itself goes before what
@@ -205,7 +205,7 @@ func (p *Plan) setScalar(kind reflect.Kind) bool {
 
 func (c *compiler) setDynamic(p *Plan) {
 	p.setName("any")
-	p.codec, p.treeDiffers = c.values, true
+	p.codec, p.treeDiffers, p.dynamic = c.values, true, true
 }
 
 func (c *compiler) setList(p *Plan, t reflect.Type) error {
@@ -278,6 +278,7 @@ func (c *compiler) setRecord(p *Plan, t reflect.Type) error {
 		}
 		p.treeDiffers = p.treeDiffers || plan.treeDiffers
 		p.callsCode = p.callsCode || plan.callsCode
+		p.dynamic = p.dynamic || plan.dynamic
 		if !plan.flat {
 			p.flat = false
 			r.shared = append(r.shared, sharedField{i, plan})

@@ -44,8 +44,11 @@ func (m *methodCodec) encodePointer(p reflect.Value) (out []byte, err error) {
 	return out, err
 }
 
-// decode sets a settable value from what encode returned.
+// decode sets a settable value from what encode returned. It passes a copy:
+// there are types that keep what they are given, and types that write their own
+// memory.
 func (m *methodCodec) decode(v reflect.Value, in []byte) error {
+	in = bytes.Clone(in)
 	return callGuarded(func() error {
 		if m.text {
 			return v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText(in)
@@ -74,7 +77,8 @@ func (m *methodCodec) addSize(v reflect.Value, w *walk.Walk) error {
 }
 
 // copyInPlace calls Clone, or decodes what the value encodes to: what a type
-// hides behind its methods cannot be copied in any other way.
+// hides behind its methods cannot be copied in any other way. A type whose
+// Clone is shallow shares memory with its copies; there is no way to tell.
 func (m *methodCodec) copyInPlace(v reflect.Value, normalize bool) error {
 	c := reflect.New(m.typ).Elem()
 	err := callGuarded(func() error {

@@ -30,6 +30,7 @@ type Plan struct {
 	scalar      bool   // a plain bool, number or string
 	flat        bool   // assignment is a copy
 	callsCode   bool   // it or a part of it has coding methods
+	dynamic     bool   // it or a part of it is any
 	treeDiffers bool   // normalising may change the size of a value, or refuse it
 	fixedSize   int    // > 0: every value has this size and needs no check
 }

@@ -50,8 +50,15 @@ func (p *Plan) Scalar() bool { return p.scalar }
 func (p *Plan) Immutable() bool { return p.flat }
 
 // Methods reports whether the methods of the plan may call coding methods of
-// the type, or of a part of it.
+// the type, or of a part of it, for a value that Copy or Convert returned. For
+// other values, see [Plan.Static].
 func (p *Plan) Methods() bool { return p.callsCode }
+
+// Static reports whether the methods of the plan call code of users for no
+// value at all: neither the type nor a part of it has coding methods, and the
+// types of all parts are known. A part of type any may hold a value whose type
+// has methods.
+func (p *Plan) Static() bool { return !p.callsCode && !p.dynamic }
 
 // Describe returns a short name of the type for people and models: string,
 // integer, number, boolean, date, list of X, object, any.
