@@ -844,41 +844,41 @@ func TestACLVersionCountsWhatChangesTheOwnResults(t *testing.T) {
 
 // Branches.
 
-func TestACLABoundHandleJoinsOnlyWritesItCouldHaveMade(t *testing.T) {
+func TestACLABoundHandleJoinsOnlyBranchesItCouldHaveForked(t *testing.T) {
 	public, only, private := aclFields[2].field, aclFields[5].field, aclFields[0].field
 	set := func(f *state.Field[[]string]) func(*state.State) error {
 		return func(st *state.State) error { return f.Set(st, []string{"w"}) }
 	}
+	key := func(st *state.State) error { return st.KV().Set("key", 1) }
+	append := func(st *state.State) error { return st.History().Append(aclResult("", "x")) }
+	as := func(names ...string) []string { return names }
 	for _, tt := range []struct {
 		name   string
+		forker []string // the role that forks, and writes
 		write  func(fork *state.State) error
-		joiner []string // the role that joins
 		given  []string // the role of the branch's handle that is given to Join
+		joiner []string // the role that joins
 		denied bool
 	}{
-		{"host joins anything", set(private), nil, nil, false},
-		{"host joins what an agent holds", set(private), nil, []string{"ann"}, false},
-		{"the owner joins what the host wrote to the owner's field", set(private), []string{"ann"}, []string{"ann"}, false},
-		{"a wider handle is refused", set(public), []string{"ann"}, nil, true},
-		{"a narrower handle is fine", set(public), []string{"ann"}, []string{"ann", "cyd"}, false},
-		{"other rights are refused", set(public), []string{"ann"}, []string{"ben"}, true},
-		{"what the host wrote behind a narrow handle", set(private), []string{"cyd"}, []string{"cyd"}, true},
-		{"the same behind one without rights", set(private), []string{"cyd"}, []string{"mallory"}, true},
-		{"what may be read but not written", set(aclFields[4].field), []string{"ben"}, []string{"ben"}, true},
-		{"admitted", set(only), []string{"ben"}, []string{"ben"}, false},
-		{"nobody joins nothing", set(public), []string{""}, []string{""}, true},
-		{"strangers neither", set(public), []string{"mallory"}, []string{"mallory"}, true},
-		{"a key", func(st *state.State) error { return st.KV().Set("key", 1) }, []string{"cyd"}, []string{"cyd"}, false},
-		{"a key, strangers", func(st *state.State) error { return st.KV().Set("key", 1) }, []string{"mallory"}, []string{"mallory"}, true},
-		{"a deletion", func(st *state.State) error { return st.Patch(map[string]any{"private_owned": nil}) }, []string{"cyd"}, []string{"cyd"}, true},
-		{"own result", func(st *state.State) error { return st.As("cyd").History().Append(aclResult("", "x")) }, []string{"cyd"}, []string{"cyd"}, false},
-		{"another's result", func(st *state.State) error { return st.As("ann").History().Append(aclResult("", "x")) }, []string{"cyd"}, []string{"cyd"}, true},
-		{"the host's result in its name", func(st *state.State) error { return st.History().Append(aclResult("ann", "x")) }, []string{"cyd"}, []string{"cyd"}, true},
-		{"a reset of what may not be written", func(st *state.State) error { return st.History().Reset(nil) }, []string{"cyd"}, []string{"cyd"}, true},
+		{"the host joins its own", nil, set(private), nil, nil, false},
+		{"the host joins what an agent holds", nil, set(private), as("ann"), nil, false},
+		{"the host joins an agent's", as("ann"), set(private), nil, nil, false},
+		{"an agent joins its own", as("ann"), set(private), nil, as("ann"), false},
+		{"an agent joins its own by a narrower handle", as("ann"), set(public), as("cyd"), as("ann"), false},
+		{"admitted", as("ben"), set(only), nil, as("ben"), false},
+		{"a key", as("cyd"), key, nil, as("cyd"), false},
+		{"own result", as("cyd"), append, nil, as("cyd"), false},
+		{"a narrower fork", as("ann", "cyd"), set(public), nil, as("ann"), false},
+		{"an agent joins none of the host's", nil, set(private), as("ann"), as("ann"), true},
+		{"nor through a handle without rights", nil, set(public), as("mallory"), as("ann"), true},
+		{"other rights are refused", as("ben"), set(only), nil, as("ann"), true},
+		{"wider rights are refused", as("ann"), set(public), as("cyd"), as("ann", "cyd"), true},
+		{"another's result", as("cyd", "ann"), append, nil, as("ann"), true},
+		{"strangers join none of a member's", as("cyd"), key, as("mallory"), as("mallory"), true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			st := aclState(t, aclTalk(), state.AllowUndeclared)
-			fork := st.Fork()
+			fork := aclRole{as: tt.forker}.of(st).Fork()
 			require.NoError(t, tt.write(fork))
 			before, version := aclExport(t, st), st.Version()
 			err := aclRole{as: tt.joiner}.of(st).Join(aclRole{as: tt.given}.of(fork))
@@ -891,6 +891,130 @@ func TestACLABoundHandleJoinsOnlyWritesItCouldHaveMade(t *testing.T) {
 			require.Equal(t, before, aclExport(t, st))
 			require.Equal(t, version, st.Version())
 			require.NoError(t, st.Join(fork), "a failed join leaves the branch usable")
+		})
+	}
+}
+
+// Whether a join is refused must not tell what others wrote to the branch.
+func TestACLARefusedJoinDoesNotTellWhatWasWritten(t *testing.T) {
+	card := &state.Field[string]{Name: "card"}
+	hidden := map[string]func(f *state.State) error{
+		"nothing":     func(*state.State) error { return nil },
+		"set":         func(f *state.State) error { return card.Set(f, "4111") },
+		"set, delete": func(f *state.State) error { _, err := card.Delete(f); return errors.Join(card.Set(f, "4111"), err) },
+		"result":      func(f *state.State) error { return f.History().Append(aclResult("cyd", "x")) },
+	}
+	for name, write := range hidden {
+		st := state.New(state.MustSchema(aclTeam, card, aclTalk()))
+		f := st.Fork()
+		require.NoError(t, write(f))
+		require.EqualError(t, st.As("ann").Join(f.As("ann")), `state: join: branch 0: join: access denied to agent "ann"`, name)
+	}
+}
+
+// aclStack is the state of the tests below: ann sees only her results.
+func aclStack(t *testing.T, agents ...string) *state.State {
+	st := state.New(state.MustSchema(aclTeam, aclTalk()))
+	for i, agent := range agents {
+		require.NoError(t, st.As(agent).History().Append(aclResult("", fmt.Sprint(agent, i))))
+	}
+	return st
+}
+
+// What is done to results that a handle does not see is no version to it,
+// however they are stored afterwards.
+func TestACLHiddenResultsAreNoVersion(t *testing.T) {
+	push := func(t *testing.T, st *state.State, agent string) {
+		require.NoError(t, st.History().Append(aclResult(agent, "hidden")))
+	}
+	pop := func(t *testing.T, st *state.State) {
+		_, _, err := st.History().Pop()
+		require.NoError(t, err)
+	}
+	pops := func(t *testing.T, st *state.State) { // more than remain
+		for range 5 {
+			push(t, st, "lead")
+			pop(t, st)
+		}
+	}
+	for name, do := range map[string]func(t *testing.T, st *state.State){
+		"pops": pops,
+		"pops in a transaction": func(t *testing.T, st *state.State) {
+			require.NoError(t, st.Update(func(tx *state.State) error { pops(t, tx); return nil }))
+		},
+		"pops in a branch": func(t *testing.T, st *state.State) {
+			f := st.Fork()
+			push(t, f, "lead")
+			pops(t, f)
+			require.NoError(t, st.Join(f))
+		},
+		"reset": func(t *testing.T, st *state.State) {
+			require.NoError(t, st.History().Reset(append(st.History().Results(), aclResult("lead", "l"))))
+		},
+		"reset that moves the own results": func(t *testing.T, st *state.State) {
+			require.NoError(t, st.History().Reset(append([]state.InferenceResult{aclResult("lead", "l")}, st.History().Results()...)))
+		},
+		"revert": func(t *testing.T, st *state.State) {
+			past := st.Snapshot()
+			require.NoError(t, st.History().Reset(append([]state.InferenceResult{aclResult("lead", "l")}, st.History().Results()...)))
+			require.NoError(t, st.Revert(past))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := aclStack(t, "ann", "ann")
+			ann := st.As("ann")
+			before := aclChanges(t, ann, 0)
+			do(t, st)
+			require.EqualValues(t, 2, ann.Version())
+			require.Equal(t, before, aclChanges(t, ann, 0))
+			require.NotEqualValues(t, 2, st.Version())
+			past, err := st.At(2)
+			require.NoError(t, err)
+			require.EqualValues(t, 2, past.As("ann").Version(), "counted back")
+		})
+	}
+}
+
+// A join shows each agent what was done to its own results, whatever was done
+// to others' afterwards.
+func TestACLAJoinShowsTheOwnPartOfIt(t *testing.T) {
+	type does = func(f *state.State) error
+	appends := func(f *state.State) error {
+		return f.As("ann").WithCause("mine").History().Append(aclResult("", "more"))
+	}
+	pops := func(f *state.State) error {
+		_, _, err := f.As("ben").WithCause("taken").History().Pop()
+		return err
+	}
+	hidden := func(f *state.State) error {
+		if err := f.History().Append(aclResult("lead", "l")); err != nil {
+			return err
+		}
+		_, _, err := f.WithCause("secret cause").History().Pop()
+		return err
+	}
+	for name, steps := range map[string][]does{
+		"append":              {appends},
+		"pop":                 {pops},
+		"pop and append":      {pops, appends},
+		"append, pop, append": {appends, pops, appends},
+		"pops":                {pops, pops},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := func(also does) []string {
+				st := aclStack(t, "ann", "ann")
+				f := st.Fork()
+				for _, step := range steps {
+					require.NoError(t, errors.Join(also(f), step(f), also(f)))
+				}
+				require.NoError(t, st.Join(f))
+				var seen []string
+				for _, c := range aclChanges(t, st.As("ann"), 0) {
+					seen = append(seen, fmt.Sprint(c.Version, c.Op, c.Agent, c.Cause, c.Value != nil))
+				}
+				return seen
+			}
+			require.Equal(t, run(func(*state.State) error { return nil }), run(hidden))
 		})
 	}
 }

@@ -13,7 +13,11 @@ import (
 // the branch show in s only when it is joined, and writes to s never show in
 // the branch. A branch keeps its writes until then, so a branch that is never
 // joined grows with them: to only look back, use Snapshot.
-func (s *State) Fork() *State { return s.with(s.on().branch.Fork()) }
+func (s *State) Fork() *State {
+	f := s.with(s.on().branch.Fork())
+	f.opened = f.rights
+	return f
+}
 
 // Join applies what branches of this state have done since they were forked, in
 // the order of the arguments, as one version. The result depends on that order
@@ -32,8 +36,9 @@ func (s *State) Fork() *State { return s.with(s.on().branch.Fork()) }
 // branch can be joined once. Its own branches can be joined to it only before
 // that.
 //
-// A bound handle joins only branches whose rights do not exceed its own and
-// whose writes it could have made itself.
+// A bound handle joins only branches that were forked from a handle whose rights
+// do not exceed its own, and only results of its own agent. What else was
+// written to a branch does not matter: the error would tell.
 func (s *State) Join(branches ...*State) error {
 	h := s.on()
 	sides := make([]*engine.Branch, len(branches))
@@ -64,34 +69,22 @@ func (h *handle) joinable(st *State) (*engine.Branch, error) {
 		return nil, errors.New("not a fork of this state")
 	case !ofThis:
 		return nil, errors.New("a fork of another state")
-	case !o.rights.within(h.rights):
+	case !o.opened.within(h.rights):
 		return nil, h.denied("join", "")
 	}
 	return o.branch, nil
 }
 
 // mayApply returns an error if the handle could not have made a write of a
-// branch.
+// branch that it may join: the history tells which agent said what.
 func (h *handle) mayApply(n *engine.NetWrite) error {
-	if h.rights == nil {
+	if h.rights == nil || n.Slot != &h.schema.history.slot {
 		return nil
 	}
-	allowed := true
-	switch sp, isField := n.Slot.Form.(*fieldSpec); {
-	case !isField:
-		for i := range n.Ops {
-			o := &n.Ops[i]
-			if o.Overwrites {
-				allowed = allowed && h.mayWrite(h.schema.messages())
-			} else {
-				allowed = allowed && o.Author.Agent == h.agent()
-			}
+	for i := range n.Ops {
+		if o := &n.Ops[i]; !o.Overwrites && o.Author.Agent != h.agent() {
+			return h.denied("join", historyName)
 		}
-	default:
-		allowed = h.mayWrite(sp)
-	}
-	if !allowed {
-		return h.denied("join", addressName(n.Address))
 	}
 	return nil
 }

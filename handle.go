@@ -13,6 +13,7 @@ type handle struct {
 	branch *engine.Branch
 	schema *Schema
 	rights *rights // nil: the host's
+	opened *rights // of the handle that forked the branch, which no handle on it exceeds
 	author *engine.Author
 	family *family
 }

@@ -3,7 +3,6 @@ package state
 import (
 	"errors"
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/agentstate/state/internal/engine"
@@ -24,7 +23,7 @@ type historyForm struct {
 // newHistoryForm returns the form of the history in a slot.
 func newHistoryForm(slot, messagesClass int, classes map[string]int, maxResults int) *historyForm {
 	hf := &historyForm{messagesClass: messagesClass, classes: classes, maxResults: maxResults}
-	hf.slot = engine.Slot{Number: slot, Form: hf, Gate: hf}
+	hf.slot = engine.Slot{Number: slot, Class: messagesClass, Form: hf, Gate: hf}
 	return hf
 }
 
@@ -89,8 +88,7 @@ func (hf *historyForm) appendOp(r InferenceResult, author *engine.Author) engine
 // by others. value is what the op has written.
 func (hf *historyForm) overwriteEdit(op Op, from *engine.Cell, to *resultStack, value any, author *engine.Author) engine.Edit {
 	o := engine.Op{
-		Address: hf.address(), Update: engine.Update{Value: value}, Author: author, Kind: op.kind(),
-		ClassPlus1: int16(hf.messagesClass + 1), Overwrites: true,
+		Address: hf.address(), Update: engine.Update{Value: value}, Author: author, Kind: op.kind(), Overwrites: true,
 	}
 	return engine.Edit{
 		Address: hf.address(), From: from, To: &engine.Merged{Value: to}, Ops: []engine.Op{o}, Overwrites: true,
@@ -157,18 +155,46 @@ func (hf *historyForm) Admit(v engine.View, from *engine.Cell, to *engine.Merged
 	return nil
 }
 
-// Classes implements [engine.Gate].
+// Classes implements [engine.Gate]. It compares what each class sees before and
+// after: results that are the same but stored anew are no difference, and
+// neither is the place of a result among results that the class does not see.
 func (hf *historyForm) Classes(from, to *engine.Cell) []int {
 	a, b := stackOf(from), stackOf(to)
+	if len(hf.classes) == 0 || a == b {
+		return nil
+	}
 	common := 0
+	if dropped, n := b.results.Shared(a.results); dropped == 0 {
+		common = n
+	}
 	for common < min(a.len(), b.len()) && a.at(common) == b.at(common) {
 		common++
 	}
-	classes := map[int]bool{}
-	for _, st := range []*resultStack{a, b} {
-		for i := common; i < st.len(); i++ {
-			classes[hf.class(st.at(i).agent)] = true
+	before, after := hf.byClass(a, common), hf.byClass(b, common)
+	var classes []int
+	for class := range before {
+		if _, ok := after[class]; !ok {
+			classes = append(classes, class)
 		}
 	}
-	return slices.Sorted(maps.Keys(classes))
+	for class, results := range after {
+		if !slices.EqualFunc(before[class], results, resultRef.same) {
+			classes = append(classes, class)
+		}
+	}
+	slices.Sort(classes)
+	return classes
+}
+
+// byClass returns the results of a stack from index i on by their class, except
+// those of the messages' class.
+func (hf *historyForm) byClass(st *resultStack, i int) map[int][]resultRef {
+	results := map[int][]resultRef{}
+	for ; i < st.len(); i++ {
+		r := st.at(i)
+		if class := hf.class(r.agent); class != hf.messagesClass {
+			results[class] = append(results[class], resultRef{st, r})
+		}
+	}
+	return results
 }

@@ -35,6 +35,11 @@ type resultRef struct {
 	result *stackedResult
 }
 
+// same reports whether two results, which may be on different stacks, are equal.
+func (r resultRef) same(o resultRef) bool {
+	return r.result == o.result || r.stack.result(r.result).equal(o.stack.result(o.result))
+}
+
 var emptyStack = newResultStack()
 
 func newResultStack() *resultStack {
@@ -183,7 +188,7 @@ func (st *resultStack) equal(o *resultStack) bool {
 		return false
 	}
 	for i := st.len() - 1; i >= 0; i-- {
-		if a, b := st.at(i), o.at(i); a != b && !st.result(a).equal(o.result(b)) {
+		if !(resultRef{st, st.at(i)}).same(resultRef{o, o.at(i)}) {
 			return false
 		}
 	}

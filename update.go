@@ -168,9 +168,6 @@ func (h *handle) reverting(now, past *engine.Branch) []engine.Edit {
 			continue
 		}
 		o := engine.Op{Address: at, Author: h.author, Kind: OpRevert.kind(), Overwrites: true}
-		if at.Slot == &h.schema.history.slot {
-			o.ClassPlus1 = int16(h.schema.history.messagesClass + 1)
-		}
 		e := engine.Edit{Address: at, From: from, Overwrites: true}
 		if old != nil {
 			o.Value, o.Size = old.Value, old.Size

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -240,16 +241,33 @@ type committer struct {
 // visibility classes that the edit touches.
 func (c *committer) edit(e *Edit, touched Bits) {
 	now := c.put(e.Address, e.From, e.To, e.Overwrites, e.Computed)
-	var parts []int
-	if e.Overwrites && e.Slot.Gate != nil {
-		parts = e.Slot.Gate.Classes(e.From, now)
+	if e.Slot.Gate == nil {
+		for i := range e.Ops {
+			touched.Add(e.Ops[i].Class())
+			c.note(e.Ops[i], e.From, now, nil)
+		}
+		return
 	}
-	for _, class := range parts {
-		touched.Add(class)
+	if !e.Overwrites {
+		for i := range e.Ops {
+			class := e.Ops[i].Class()
+			touched.Add(class)
+			c.note(e.Ops[i], e.From, now, []int{class})
+		}
+		return
 	}
-	for _, o := range e.Ops {
-		touched.Add(o.Class())
-		c.note(o, e.From, now, parts)
+	// A class whose part is as before sees none of the ops: it must not tell
+	// an edit that leaves its part from one that there was not.
+	changed := e.Slot.Gate.Classes(e.From, now)
+	for i := range e.Ops {
+		seen := append([]int{e.Slot.Class}, changed...)
+		if e.Parts != nil {
+			seen = slices.DeleteFunc(seen, func(class int) bool { return !slices.Contains(e.Parts[i], class) })
+		}
+		for _, class := range seen {
+			touched.Add(class)
+		}
+		c.note(e.Ops[i], e.From, now, seen)
 	}
 }
 
@@ -273,8 +291,8 @@ func (c *committer) put(a Address, from *Cell, to *Merged, overwrites, computed 
 	return now
 }
 
-// note adds an op to the journal of its class, and to those of the parts that
-// it overwrites. In a fork it is kept for the join.
+// note adds an op to the journal of its class, or to those of the parts that
+// see it, in a slot with a gate. In a fork it is kept for the join.
 func (c *committer) note(o Op, from, now *Cell, parts []int) {
 	b := c.branch
 	if o.Borrowed && now != nil {
@@ -286,20 +304,17 @@ func (c *committer) note(o Op, from, now *Cell, parts []int) {
 	} else {
 		r.Old, r.New = from, now
 	}
-	class := o.Class()
-	c.tree.classes[class].journal.add(r, b.layout.Journal)
-	if o.Overwrites {
-		for _, part := range parts {
-			if part != class {
-				c.tree.classes[part].journal.add(r, b.layout.Journal)
-			}
-		}
+	if parts == nil {
+		c.tree.classes[o.Class()].journal.add(r, b.layout.Journal)
+	}
+	for _, class := range parts {
+		c.tree.classes[class].journal.add(r, b.layout.Journal)
 	}
 	if b.parent != nil {
 		// The value that a transaction writes may depend on anything that it
 		// has read.
 		o.Computed = o.Computed || o.Overwrites && b.isTransaction()
-		b.nets.note(o)
+		b.nets.note(o, parts)
 	}
 	c.seq++
 }

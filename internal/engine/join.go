@@ -125,7 +125,8 @@ type writer struct {
 	cell       *Cell // the result
 	overwrites bool
 	computed   bool
-	ops        []Op // of a branch
+	ops        []Op    // of a branch
+	parts      [][]int // the classes that see them, as [NetWrite.shown] returns them
 }
 
 // add takes account of a branch, unless it has not written the cell.
@@ -135,10 +136,11 @@ func (m *mergeCell) add(branch *Branch) {
 		return
 	}
 	form, base := m.Slot.Form, branch.base.Get(m.Address)
-	side := writer{branch.tree.Load().Get(m.Address), n.Overwrites, n.Computed, n.Ops}
+	side := writer{cell: branch.tree.Load().Get(m.Address), overwrites: n.Overwrites, computed: n.Computed}
 	if side.overwrites && form.Same(side.cell, base) {
 		return // it left what it had found
 	}
+	side.ops, side.parts = n.shown()
 	m.sides = append(m.sides, side)
 	if wrote, ok := sinceFork(form, base, m.now, branch.forked); ok {
 		if m.parent == nil {
@@ -169,6 +171,7 @@ func (m *mergeCell) edit() (Edit, error) {
 	e := Edit{Address: m.Address, From: m.now}
 	for _, side := range m.sides {
 		e.Ops = append(e.Ops, side.ops...)
+		e.Parts = append(e.Parts, side.parts...)
 	}
 	writers := m.writers()
 	if !slices.ContainsFunc(writers, func(w writer) bool { return w.overwrites }) {

@@ -80,7 +80,9 @@ type Gate interface {
 	// Admit returns an error if a view may not replace the content of a cell.
 	// Either may be nil.
 	Admit(v View, from *Cell, to *Merged) error
-	// Classes returns the classes of the parts in which two cells differ.
+	// Classes returns the classes, except that of the slot, whose readers see
+	// different parts in two cells. Readers of the slot's class see all of them.
+	// It is called under the lock of the branch.
 	Classes(from, to *Cell) []int
 }
 

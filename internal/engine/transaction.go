@@ -101,7 +101,8 @@ func (r *rebase) edits(t *Tree) ([]Edit, error) {
 	tx := r.tx
 	var edits []Edit
 	for _, n := range tx.nets.sorted() {
-		e := Edit{Address: n.Address, From: t.Get(n.Address), Ops: n.Ops, Overwrites: n.Overwrites, Computed: n.Computed}
+		e := Edit{Address: n.Address, From: t.Get(n.Address), Overwrites: n.Overwrites, Computed: n.Computed}
+		e.Ops, e.Parts = n.shown()
 		switch {
 		case e.From == tx.base.Get(n.Address):
 			e.To = tx.tree.Load().Get(n.Address).merged()
