@@ -30,7 +30,9 @@ type Field[T any] struct {
 	// Handler combines a value that is Set with the current one. By default
 	// lists append, and everything else is replaced.
 	Handler Handler[T]
-	// Secret masks the value in everything that is rendered.
+	// Secret masks the value in everything that is rendered, and State.Redact
+	// masks it in texts. A value that its JSON does not give back, such as that
+	// of a type whose MarshalJSON masks itself, cannot be a secret.
 	Secret bool
 	// Ephemeral fields are never exported, and EndRun deletes them.
 	Ephemeral bool
@@ -80,6 +82,9 @@ func (f *Field[T]) declare(d *schemaDraft) {
 	sp.read, sp.write = f.Read, f.Write
 	sp.ephemeral, sp.maxBytes = f.Ephemeral, f.MaxBytes
 	sp.form.Secret, sp.form.NoCopy = f.Secret, f.NoCopy
+	if f.Secret && !sp.form.Plan.InventsNothing() {
+		d.failField(f.Name, "cannot be Secret: the JSON of %v does not give the value back", typ)
+	}
 	if f.MaxBytes < 0 {
 		d.failField(f.Name, "MaxBytes is negative")
 	}

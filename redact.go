@@ -1,13 +1,10 @@
 package state
 
 import (
-	"encoding/json"
 	"reflect"
 
-	"golang.org/x/exp/maps"
-
-	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/redact"
+	"github.com/agentstate/state/internal/value"
 )
 
 // Redact returns text with every value of a Secret field that this handle may
@@ -15,9 +12,13 @@ import (
 // agent's handle leaves secrets that the agent may not read, although a tool
 // may have put them into the text.
 //
-// A value is also found if it is JSON-escaped or URL-, base64- or hex-encoded.
-// Every string and number in a list or an object is masked, and so is every key
-// of a map. A value of less than 6 bytes is masked only where it stands alone.
+// Every string, sequence of bytes, number and key of a map in the value is
+// masked, at any depth. It is also found if it is JSON-escaped or URL-, base64-
+// or hex-encoded. A value of less than 6 bytes is masked only where it stands
+// alone.
+//
+// Redact knows the values that are set now. Values that were replaced or
+// deleted, and values that only a branch has, are not masked.
 func (s *State) Redact(text string) string {
 	h := s.on()
 	var secrets []string
@@ -37,39 +38,14 @@ func (s *State) Redact(text string) string {
 
 // leaves returns the texts of which a stored value consists.
 func (sp *fieldSpec) leaves(stored any) []string {
-	data, err := sp.form.AppendJSON(nil, stored)
-	if err != nil {
-		return nil
+	v := reflect.New(sp.form.Type).Elem() // which keeps an interface
+	if shared := sp.form.Share(stored); shared != nil {
+		v.Set(reflect.ValueOf(shared))
 	}
-	tree, err := jsontext.Decode(data, jsontext.Limits{})
-	if err != nil {
-		return nil
-	}
-	texts := appendLeaves(nil, tree)
-	if object, ok := tree.(map[string]any); ok && sp.form.Type.Kind() == reflect.Map {
-		texts = append(texts, maps.Keys(object)...)
-	}
-	if b, ok := sp.form.Share(stored).([]byte); ok {
-		texts = append(texts, string(b))
-	}
-	return texts
-}
-
-// appendLeaves appends the strings and numbers in a JSON value.
-func appendLeaves(texts []string, v any) []string {
-	switch v := v.(type) {
-	case string:
-		texts = append(texts, v)
-	case json.Number:
-		texts = append(texts, v.String())
-	case []any:
-		for _, e := range v {
-			texts = appendLeaves(texts, e)
-		}
-	case map[string]any:
-		for _, e := range v {
-			texts = appendLeaves(texts, e)
-		}
+	leaves := value.Leaves(v)
+	texts := make([]string, len(leaves))
+	for i, leaf := range leaves {
+		texts[i] = leaf.Text
 	}
 	return texts
 }

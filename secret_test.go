@@ -120,7 +120,7 @@ func (v *vault) fill(t testing.TB, st *state.State, s string, pin int64) {
 	require.NoError(t, v.logins.Set(st, []vaultLogin{login, login}))
 	require.NoError(t, v.list.Set(st, []string{s, "x" + s}))
 	require.NoError(t, v.byName.Set(st, map[string]string{"key": s}))
-	require.NoError(t, v.any.Set(st, map[string]any{"a": []any{s, map[string]any{"b": s}}, "n": pin}))
+	require.NoError(t, v.any.Set(st, map[string]any{"any_a": []any{s, map[string]any{"any_b": s}}, "any_n": pin}))
 	require.NoError(t, v.bytes.Set(st, []byte(s)))
 	require.NoError(t, v.pin.Set(st, pin))
 	_, _ = v.fails.Delete(st)

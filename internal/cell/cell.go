@@ -144,9 +144,12 @@ func (f *Form) Store(v any, borrow bool) (stored any, size int, err error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		return c.Interface(), size, nil
+		return c.Interface(), size, f.checkSecret(c)
 	}
 	rv := reflect.ValueOf(v)
+	if err := f.checkSecret(rv); err != nil {
+		return nil, 0, err
+	}
 	if f.NoCopy || f.Plan.Immutable() || borrow && f.Elem != nil {
 		size, err = f.Plan.Check(rv, f.Limits)
 		return v, size, err
@@ -156,6 +159,15 @@ func (f *Form) Store(v any, borrow bool) (stored any, size int, err error) {
 		return nil, 0, err
 	}
 	return c.Interface(), size, nil
+}
+
+// checkSecret returns an error for a secret that its JSON does not give back:
+// an export would lose it, and masking would look for something else.
+func (f *Form) checkSecret(v reflect.Value) error {
+	if !f.Secret || f.Plan.GivesBack(v) {
+		return nil
+	}
+	return &fault.Error{Path: "$", Want: "a secret that its JSON gives back", Got: "one that it changes"}
 }
 
 // holds reports whether values of a type need no conversion.
