@@ -232,6 +232,9 @@ func (f *Form) Accept(v any) (any, int, error) {
 
 // Decode stores the value of a checked JSON text.
 func (f *Form) Decode(data []byte) (any, int, error) {
+	if f.Any && f.OneOf == nil {
+		return value.NormaliseJSON(data, f.Limits)
+	}
 	if f.Any {
 		tree, err := jsontext.Decode(data, jsontext.Limits{})
 		if err != nil {

@@ -16,7 +16,6 @@ import (
 	"reflect"
 	"unicode/utf8"
 
-	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/number"
 	"github.com/agentstate/state/internal/value/walk"
 )
@@ -156,20 +155,6 @@ func (p *Plan) Convert(src any, limits Limits) (v reflect.Value, size int, err e
 		return c, size, err
 	}
 	return p.convertMeasured(src, src, limits)
-}
-
-// Decode returns JSON as a value of the plan's type, as Convert returns the
-// tree of the JSON. Types with coding methods get their part of the text as it
-// is spelled. Errors are those of Convert, or of jsontext.Check.
-func (p *Plan) Decode(data []byte, limits Limits) (v reflect.Value, size int, err error) {
-	tree, err := jsontext.Decode(data, jsontext.Limits{})
-	if err != nil {
-		return reflect.Value{}, 0, err
-	}
-	if p.typ == anyType {
-		return p.Convert(tree, limits)
-	}
-	return p.convertMeasured(tree, jsonText(data), limits)
 }
 
 // convertMeasured converts src after it has checked it by its tree.
