@@ -73,6 +73,6 @@ func ExampleImport() {
 	// <nil>
 	// <nil> 7 Sunday at version 1
 	// state: import: "score": $: want number, got string
-	// state: import: format 2; this package reads format 1
+	// state: "import": $: format 2; this package reads format 1
 	// true
 }

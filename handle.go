@@ -193,12 +193,24 @@ type storedValue struct {
 }
 
 // values yields all values that the handle may read, as they are at one moment:
-// fields in the order of the schema, then undeclared keys.
+// fields in the order of the schema, then undeclared keys in no order.
 func (h *handle) values() iter.Seq[storedValue] {
 	return func(yield func(storedValue) bool) {
 		f := h.branch.Scan()
-		for sp, at := range h.readable(f) {
-			if c := f.Get(at); c != nil && !yield(storedValue{sp, at, addressName(at), c}) {
+		for _, sp := range h.schema.fields {
+			if !h.mayRead(sp) {
+				continue
+			}
+			if c := f.Slot(&sp.slot); c != nil && !yield(storedValue{sp, sp.address(), sp.name, c}) {
+				return
+			}
+		}
+		keys := h.schema.keys
+		if !h.mayRead(keys) {
+			return
+		}
+		for key, c := range f.All() {
+			if !yield(storedValue{keys, engine.Address{Slot: &keys.slot, Key: key}, key, c}) {
 				return
 			}
 		}

@@ -89,6 +89,24 @@ func TestAppendIsAllOrNothing(t *testing.T) {
 	require.NoError(t, refuse.History().Append(state.InferenceResult{}), "without messages there is nothing to validate")
 }
 
+// A prompt and a history take no room in a state that has their messages, but
+// Import must be able to bound what its text refers to.
+func TestAPromptAndAHistoryAreAtMostAsLongAsAValue(t *testing.T) {
+	long := slices.Repeat([]state.Message{state.UserText(strings.Repeat("x", 100))}, 4)
+	st := state.New(state.MustSchema(state.Limits{ValueBytes: 500}))
+	for name, r := range map[string]state.InferenceResult{"prompt": {Prompt: long}, "history": {History: long}} {
+		ruleUnchanged(t, st, func() {
+			require.ErrorIs(t, st.History().Append(r), state.ErrLimitExceeded, name)
+			require.ErrorIs(t, st.History().Reset([]state.InferenceResult{r}), state.ErrLimitExceeded, name)
+		})
+	}
+	require.NoError(t, st.History().Append(state.InferenceResult{Prompt: long[:3], History: long[:3]}))
+	_, err := state.Import(state.MustSchema(state.Limits{ValueBytes: 500}), []byte(ruleExport(t, st)))
+	require.NoError(t, err)
+	_, err = state.Import(state.MustSchema(state.Limits{ValueBytes: 400}), []byte(ruleExport(t, st)))
+	require.ErrorIs(t, err, state.ErrLimitExceeded)
+}
+
 func TestAppendRefusesWhatIsNoResult(t *testing.T) {
 	st := ruleHistory(t, "1")
 	for path, r := range map[string]state.InferenceResult{

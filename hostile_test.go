@@ -436,3 +436,43 @@ func FuzzName(f *testing.F) {
 		}
 	})
 }
+
+// hostileRuns returns an export in which the member of runs that is given
+// refers to 1 000 messages n times.
+func hostileRuns(member string, n int) string {
+	var messages []string
+	for i := range 1000 {
+		role, tool := "text", ""
+		if member == "tool_calls" {
+			role, tool = "tool_result", `"tool":{"id":"1","name":"a"},`
+		}
+		messages = append(messages, fmt.Sprintf(`{"type":%q,"role":"user",%s"content":"number %d"}`, role, tool, i))
+	}
+	runs := `"` + member + `":[[0,1000]` + strings.Repeat(`,[0,1000]`, n-1) + `]`
+	if member != "conversation" {
+		runs = `"results":[{` + runs + `,"created_at":"2024-01-02T03:04:05Z"}]`
+	}
+	return `{"format":1,"version":1,` + runs + `,"messages":[` + strings.Join(messages, ",") + `]}`
+}
+
+// A text of some KB can refer to its messages so often that their sum is many
+// GB.
+func TestImportRefusesRunsBeforeItExpandsThem(t *testing.T) {
+	for _, member := range []string{"conversation", "prompt", "history", "output", "tool_calls"} {
+		t.Run(member, func(t *testing.T) {
+			data := []byte(hostileRuns(member, 50_000))
+			var err error
+			allocated := hostileAllocated(func() { _, err = state.Import(nil, data) })
+			var limit *state.LimitError
+			require.ErrorAs(t, err, &limit)
+			require.Equal(t, "ValueBytes", limit.Name)
+			require.Greater(t, limit.Got, 1<<30)
+			require.Less(t, allocated, uint64(24*len(data)), "bytes allocated")
+
+			few := hostileRuns(member, 20)
+			st, err := state.Import(nil, []byte(few))
+			require.NoError(t, err)
+			require.Equal(t, few, ruleExport(t, st), "runs may repeat")
+		})
+	}
+}

@@ -166,10 +166,19 @@ func isMessage(m Message) bool {
 // It does not retain data. The constructors have no limit on size: they can
 // make a message of more than 64 MiB, which cannot be decoded.
 func DecodeMessage(data []byte) (Message, error) {
-	if err := jsontext.Check(data, jsontext.Limits{Bytes: messageBytes, Depth: messageDepth}); err != nil {
+	m, err := readMessage(data)
+	if err != nil {
 		return nil, jsonError("message", err)
 	}
-	return decodeChecked(data)
+	return m, nil
+}
+
+// readMessage is DecodeMessage with errors that are faults.
+func readMessage(data []byte) (Message, error) {
+	if err := jsontext.Check(data, jsontext.Limits{Bytes: messageBytes, Depth: messageDepth}); err != nil {
+		return nil, err
+	}
+	return messageOf(data)
 }
 
 // decodeChecked is DecodeMessage for checked JSON. Only the size is checked

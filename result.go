@@ -100,18 +100,31 @@ func (r *InferenceResult) check(maxBytes int) error {
 	if y := r.CreatedAt.Year(); y < 0 || y > 9999 {
 		return &TypeError{Field: historyName, Path: "$.created_at", Want: "a year from 0 to 9999", Got: strconv.Itoa(y)}
 	}
-	if size := r.size(); maxBytes > 0 && size > maxBytes {
+	return checkResultSizes(maxBytes, r.size(), messagesSize(r.Prompt), messagesSize(r.History))
+}
+
+// checkResultSizes returns an error if a part of a result has more than
+// maxBytes: its size, its prompt or its history. A prompt or history takes
+// little memory in a state that has its messages, but all of it when it is
+// read.
+func checkResultSizes(maxBytes int, sizes ...int) error {
+	if size := slices.Max(sizes); maxBytes > 0 && size > maxBytes {
 		return &LimitError{Name: "ValueBytes", Field: historyName, Limit: maxBytes, Got: size}
 	}
 	return nil
 }
 
-// size is what a result counts for towards limits.
-func (r *InferenceResult) size() int {
-	n := len(r.ID) + len(r.Agent) + len(r.Input) + len(r.Raw)
-	for _, m := range r.Output {
+func messagesSize(msgs []Message) int {
+	n := 0
+	for _, m := range msgs {
 		n += m.size()
 	}
+	return n
+}
+
+// size is what a result counts for towards limits.
+func (r *InferenceResult) size() int {
+	n := len(r.ID) + len(r.Agent) + len(r.Input) + len(r.Raw) + messagesSize(r.Output)
 	for _, m := range r.ToolCalls {
 		n += m.size()
 	}

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"errors"
+	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -149,6 +151,38 @@ func (b *Branch) Keys() []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// KeyedCell is a key that is set, with its cell.
+type KeyedCell struct {
+	Key  string
+	Cell *Cell
+}
+
+// KeyedCells returns the keys that are set in a frozen branch with their cells,
+// sorted.
+func (b *Branch) KeyedCells() []KeyedCell {
+	cells := make([]KeyedCell, 0, b.tree.Load().classes[b.layout.Keys.Class].set)
+	for key, cell := range b.All() {
+		cells = append(cells, KeyedCell{key, cell})
+	}
+	slices.SortFunc(cells, func(x, y KeyedCell) int { return strings.Compare(x.Key, y.Key) })
+	return cells
+}
+
+// All yields the keys that are set in a frozen branch with their cells, in no
+// order.
+func (b *Branch) All() iter.Seq2[string, *Cell] {
+	return func(yield func(string, *Cell) bool) {
+		for key, cell := range b.tree.Load().keys.All() {
+			if b.reads != nil {
+				b.reads.add(Address{Slot: b.layout.Keys, Key: key})
+			}
+			if !yield(key, cell) {
+				return
+			}
+		}
+	}
 }
 
 // ChangedKeys returns the keys, sorted, under which two frozen branches have

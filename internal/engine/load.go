@@ -46,11 +46,15 @@ func NewLoader(b *Branch, version uint64) *Loader {
 	return &Loader{b, b.tree.Load().clone(), version}
 }
 
-// Put sets an address.
-func (l *Loader) Put(a Address, m Merged) {
+// Put sets an address. It reports false if the address is set already.
+func (l *Loader) Put(a Address, m Merged) bool {
+	if l.tree.Get(a) != nil {
+		return false
+	}
 	c := &Cell{Value: m.Value, Size: m.Size, born: l.Version}
 	l.tree.put(a, c)
 	l.tree.noteSet(a.Slot, nil, c)
+	return true
 }
 
 // Count adds to the counts of versions.

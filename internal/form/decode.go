@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/value/walk"
 )
+
+// maxDepth is the deepest form: three levels around a value.
+const maxDepth = walk.MaxDepth + 3
 
 // Decode reads a form. It refuses members that the format does not have.
 func Decode(data []byte) (*State, error) {
-	if err := jsontext.Check(data, jsontext.Limits{Depth: 10_000}); err != nil {
+	if err := jsontext.Check(data, jsontext.Limits{Depth: maxDepth}); err != nil {
 		return nil, err
 	}
 	r := jsontext.ReadObject("$", data)
@@ -20,20 +25,20 @@ func Decode(data []byte) (*State, error) {
 	// Another format may have other members.
 	s := &State{Format: r.Int("format")}
 	if s.Format != Format {
-		return nil, fmt.Errorf("format %d; this package reads format %d", s.Format, Format)
+		return nil, &fault.Error{Path: "$", Got: fmt.Sprintf("format %d; this package reads format %d", s.Format, Format)}
 	}
 	d := decoder{}
 	s.Version = d.uint(r, "version")
 	decodeList(&d, r, "counts", &s.Counts, d.count)
-	decodeList(&d, r, "fields", &s.Fields, d.field)
-	decodeList(&d, r, "keys", &s.Keys, d.field)
+	s.Fields = d.fields(r, "fields")
+	s.Keys = d.fields(r, "keys")
 	if r.Value("conversation") != nil {
 		runs := d.runs(r, "conversation")
 		s.Conversation = &runs
 	}
 	decodeList(&d, r, "results", &s.Results, d.result)
 	for _, m := range r.Elements("messages") {
-		s.Messages = append(s.Messages, json.RawMessage(m))
+		s.Messages = append(s.Messages, m)
 	}
 	d.end(r)
 	return s, d.err
@@ -66,8 +71,48 @@ func decodeList[T any](d *decoder, r *jsontext.Reader, name string, to *[]T, dec
 	}
 }
 
-func (d *decoder) field(r *jsontext.Reader) Field {
-	return Field{Name: r.String("name"), Value: json.RawMessage(r.Value("value"))}
+// fields reads a list of fields. There may be many, so that a Reader is made
+// only for those that are not as AppendJSON writes them.
+func (d *decoder) fields(r *jsontext.Reader, name string) []Field {
+	elements := r.Elements(name)
+	if len(elements) == 0 {
+		return nil
+	}
+	fields := make([]Field, len(elements))
+	for i, data := range elements {
+		if fields[i].read(data) {
+			continue
+		}
+		element := jsontext.ReadObject(jsontext.Index(r.Path(name), i), data)
+		fields[i] = Field{Name: element.String("name"), Value: json.RawMessage(element.Value("value"))}
+		d.end(element)
+		if d.err != nil {
+			return nil
+		}
+	}
+	return fields
+}
+
+// read reads a field. It reports false if the text is not an object of a name
+// and a value, which are then not set.
+func (f *Field) read(data []byte) bool {
+	var name, value jsontext.Span
+	members := 0
+	err := jsontext.EachMember(data, func(member []byte, at jsontext.Span) error {
+		switch string(member) {
+		case "name":
+			name = at
+		case "value":
+			value = at
+		}
+		members++
+		return nil
+	})
+	if err != nil || members != 2 || value.To == 0 || jsontext.Kind(name.In(data)) != "string" {
+		return false
+	}
+	f.Name, f.Value = jsontext.Unquote(name.In(data)), value.In(data)
+	return true
 }
 
 func (d *decoder) count(r *jsontext.Reader) Count {
@@ -109,8 +154,8 @@ func (d *decoder) runs(r *jsontext.Reader, name string) []Run {
 	}
 	runs := make([]Run, len(elements))
 	for i, data := range elements {
-		if err := runs[i].UnmarshalJSON(data); err != nil {
-			d.fail(fmt.Errorf("%s: %w", jsontext.Index(r.Path(name), i), err))
+		if runs[i].UnmarshalJSON(data) != nil {
+			d.fail(fault.Under(jsontext.Index(r.Path(name), i), errRun))
 		}
 	}
 	return runs

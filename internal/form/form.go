@@ -6,10 +6,11 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/agentstate/state/internal/fault"
 )
 
 // Format is the version of the form.
@@ -84,7 +85,7 @@ func (r Run) MarshalJSON() ([]byte, error) {
 	return append(b, ']'), nil
 }
 
-var errRun = errors.New("a run is a pair of places")
+var errRun = &fault.Error{Path: "$", Want: "a pair of places", Got: "other JSON"}
 
 // UnmarshalJSON reads a pair. There are many in a form.
 func (r *Run) UnmarshalJSON(data []byte) error {

@@ -1,0 +1,269 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/agentstate/state/internal/engine"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/form"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/persist"
+)
+
+// Import returns a state with the content that Export has written, converted to
+// the schema's types if nothing is lost. A nil schema accepts any name. If the
+// data is damaged, has a newer format, or does not fit the schema, the error is
+// a [TypeError], or an [ErrUnknownField], and says where. If the content is
+// larger than the schema's [Limits], the error is a [LimitError]: what the data
+// only refers to is counted before it is made. Validation is not run again. The
+// journal begins after the imported version.
+func Import(schema *Schema, data []byte) (*State, error) {
+	in, err := form.Decode(data)
+	if err != nil {
+		return nil, jsonError("import", err)
+	}
+	return importForm(schema, in)
+}
+
+// importForm is Import of a decoded form. Package workspace, which has forms
+// that were never encoded, calls it as internal.ImportForm.
+func importForm(schema *Schema, in *form.State) (*State, error) {
+	s := New(schema)
+	l := engine.NewLoader(s.branch, in.Version)
+	if err := s.load(l, in); err != nil {
+		return nil, jsonError("import", err)
+	}
+	l.Done()
+	return s, nil
+}
+
+// load puts the content of a form into the empty branch of a handle.
+func (h *handle) load(l *engine.Loader, in *form.State) error {
+	limits := &h.schema.limits
+	if n := len(in.Fields) + len(in.Keys); limits.Keys > 0 && n > limits.Keys {
+		return &LimitError{Name: "Keys", Limit: limits.Keys, Got: n}
+	}
+	if n := len(in.Results); limits.Results > 0 && n > limits.Results {
+		return &LimitError{Name: "Results", Limit: limits.Results, Got: n}
+	}
+	for i := range in.Fields {
+		if err := h.loadField(l, &in.Fields[i], true); err != nil {
+			return err
+		}
+	}
+	for i := range in.Keys {
+		if err := h.loadField(l, &in.Keys[i], false); err != nil {
+			return err
+		}
+	}
+	t, err := importTable(in.Messages)
+	if err != nil {
+		return err
+	}
+	if in.Conversation != nil {
+		if err := h.loadConversation(l, t, *in.Conversation); err != nil {
+			return err
+		}
+	}
+	if len(in.Results) > 0 {
+		if err := h.loadResults(l, t, in.Results); err != nil {
+			return err
+		}
+	}
+	h.schema.importCounts(l, in)
+	return nil
+}
+
+// loadField puts the value of a declared field or an undeclared key.
+func (h *handle) loadField(l *engine.Loader, f *form.Field, declared bool) error {
+	sp, at, err := h.locate(f.Name)
+	if err == nil {
+		err = h.schema.mayImport(sp, f.Name, declared)
+	}
+	if err != nil {
+		return fieldError(fault.Clip(f.Name), err)
+	}
+	v, size, err := sp.form.Decode(f.Value)
+	m, err := sp.stored(at, v, size, err)
+	if err != nil {
+		return err
+	}
+	if !l.Put(at, m) {
+		return &TypeError{Field: fault.Clip(f.Name), Path: "$", Got: "given twice"}
+	}
+	return nil
+}
+
+// mayImport returns an error if a form may not have a name among its fields or
+// keys.
+func (s *Schema) mayImport(sp *fieldSpec, name string, declared bool) error {
+	switch {
+	case sp == s.messages():
+		return &TypeError{Field: name, Path: "$", Got: "messages are in conversation"}
+	case sp.slot.Keyed && declared:
+		return ErrUnknownField
+	case sp.slot.Keyed:
+		return checkName(name, s.limits.NameBytes)
+	}
+	return nil
+}
+
+// loadConversation puts the field messages.
+func (h *handle) loadConversation(l *engine.Loader, t *importedTable, in []form.Run) error {
+	runs, sum, err := t.runs("$.conversation", in)
+	if err != nil {
+		return err
+	}
+	sp := h.schema.messages()
+	if err := sp.checkSize(listSize(sum)); err != nil {
+		return sp.valueError(sp.address(), err)
+	}
+	msgs := t.stack.messages(runs)
+	u, err := sp.store(sp.address(), msgs, true)
+	if err != nil {
+		return err
+	}
+	u.Borrowed = false // the list was made here
+	m, err := replaceHandler.Merge(sp.address(), nil, u)
+	if err != nil {
+		return err
+	}
+	l.Put(sp.address(), m)
+	return nil
+}
+
+// listSize returns the size of a list of messages as its form counts it.
+func listSize(sum messageSum) int { return sum.bytes + sum.messages + 2 }
+
+// loadResults puts the history.
+func (h *handle) loadResults(l *engine.Loader, t *importedTable, in []form.Result) error {
+	results := make([]*stackedResult, len(in))
+	for i := range in {
+		var err error
+		if results[i], err = t.result(jsontext.Index("$.results", i), &in[i], h.schema.limits.ValueBytes); err != nil {
+			return err
+		}
+	}
+	t.stack.results = t.stack.results.Append(reflect.ValueOf(results), 0)
+	l.Put(h.schema.history.address(), engine.Merged{Value: t.stack})
+	return nil
+}
+
+// importedTable is the table of messages of a form. It knows the sums of any
+// run of messages: a short text can refer to each message many times, and is
+// refused before its runs are expanded.
+type importedTable struct {
+	stack *resultStack
+	sums  []messageSum // of the messages before each place
+}
+
+// messageSum counts messages.
+type messageSum struct {
+	messages int
+	bytes    int
+	results  int // messages that are tool results
+}
+
+func (a messageSum) plus(b messageSum) messageSum {
+	return messageSum{a.messages + b.messages, a.bytes + b.bytes, a.results + b.results}
+}
+
+func (a messageSum) minus(b messageSum) messageSum {
+	return messageSum{a.messages - b.messages, a.bytes - b.bytes, a.results - b.results}
+}
+
+// importTable reads the messages of a form.
+func importTable(texts []json.RawMessage) (*importedTable, error) {
+	t := &importedTable{stack: newResultStack(), sums: make([]messageSum, len(texts)+1)}
+	msgs := make([]Message, len(texts))
+	for i, data := range texts {
+		m, err := readMessage(data)
+		if err != nil {
+			return nil, fault.Under(jsontext.Index("$.messages", i), err)
+		}
+		one := messageSum{messages: 1, bytes: m.size()}
+		if m.Type() == typeToolResult {
+			one.results = 1
+		}
+		msgs[i], t.sums[i+1] = m, t.sums[i].plus(one)
+	}
+	t.stack.intern(persist.NewOwner(), msgs)
+	if t.stack.table.Len() != len(msgs) {
+		return nil, &fault.Error{Path: "$.messages", Got: "a message is there twice"}
+	}
+	return t, nil
+}
+
+// runs checks runs of messages and returns them with their sum.
+func (t *importedTable) runs(path string, in []form.Run) (runs []messageRun, sum messageSum, err error) {
+	runs = make([]messageRun, len(in))
+	for i, r := range in {
+		if r.From < 0 || r.To <= r.From || r.To >= len(t.sums) {
+			return nil, sum, &fault.Error{Path: path, Got: fmt.Sprintf("no messages from %d to %d", r.From, r.To)}
+		}
+		runs[i] = messageRun{r.From, r.To}
+		sum = sum.plus(t.sums[r.To].minus(t.sums[r.From]))
+	}
+	return runs, sum, nil
+}
+
+// result reads a result. It checks what History.Append checks, the size of the
+// messages included.
+func (t *importedTable) result(path string, in *form.Result, maxBytes int) (*stackedResult, error) {
+	raw, ok := in.GetRaw()
+	if !ok {
+		return nil, &fault.Error{Path: path + ".raw_base64", Want: "base64, and no raw", Got: "other text"}
+	}
+	r := &stackedResult{id: in.ID, agent: in.Agent, input: in.Input, raw: raw, created: in.CreatedAt}
+	var prompt, history, output, called messageSum
+	for _, part := range []struct {
+		name string
+		runs []form.Run
+		to   *[]messageRun
+		sum  *messageSum
+	}{
+		{"prompt", in.Prompt, &r.prompt, &prompt}, {"history", in.History, &r.history, &history},
+		{"output", in.Output, &r.output, &output}, {"tool_calls", in.ToolCalls, &r.called, &called},
+	} {
+		var err error
+		if *part.to, *part.sum, err = t.runs(path+"."+part.name, part.runs); err != nil {
+			return nil, err
+		}
+	}
+	if called.results != called.messages {
+		return nil, &fault.Error{Path: path + ".tool_calls", Want: "tool results", Got: "another message"}
+	}
+	// The messages need no check but that of their size.
+	if err := (&InferenceResult{ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, CreatedAt: r.created}).check(0); err != nil {
+		return nil, err
+	}
+	texts := len(r.id) + len(r.agent) + len(r.input) + len(r.raw)
+	if err := checkResultSizes(maxBytes, texts+output.bytes+called.bytes, prompt.bytes, history.bytes); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// importCounts takes over exported counts. Classes that the schema no longer
+// has count for the host only.
+func (s *Schema) importCounts(l *engine.Loader, in *form.State) {
+	if s.team == nil {
+		l.Count(engine.VersionCount{Classes: []int{s.keys.slot.Class}, Versions: in.Version})
+		return
+	}
+	for _, c := range in.Counts {
+		count := engine.VersionCount{Versions: c.Versions}
+		for _, readers := range c.Classes {
+			slices.Sort(readers)
+			if class, ok := s.access.classIndex[classKey(readers)]; ok {
+				count.Classes = append(count.Classes, class)
+			}
+		}
+		if len(count.Classes) > 0 && c.Versions <= in.Version {
+			l.Count(count)
+		}
+	}
+}
