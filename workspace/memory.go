@@ -231,10 +231,10 @@ func quoteVisible(text string) string {
 
 // redact returns text with all secrets masked.
 func (m *Memory) redact(text string) string {
-	var secrets []string
+	var secrets []redact.Secret
 	for _, entry := range m.All() {
 		if entry.Secret {
-			secrets = append(secrets, entry.Value)
+			secrets = append(secrets, redact.Secret{Text: entry.Value})
 		}
 	}
 	return redact.New(secrets).Redact(text)

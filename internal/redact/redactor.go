@@ -36,12 +36,19 @@ type Redactor struct {
 	searches   sync.Pool // of *search, for their memory
 }
 
+// A Secret is a text to mask.
+type Secret struct {
+	Text   string
+	Number bool // the text is a number
+}
+
 // New returns a Redactor for secrets. It ignores empty secrets and duplicates.
-func New(secrets []string) *Redactor {
+func New(secrets []Secret) *Redactor {
 	r := &Redactor{unescapers: []unescaper{unescapeBackslash, unescapePercent, unescapeHTML}}
 	r.searches.New = func() any { return new(search) }
 	hasSpace := false
-	for _, secret := range secrets {
+	for _, s := range secrets {
+		secret := s.Text
 		short := len(secret) < shortBytes
 		for _, pattern := range spellings(secret, short) {
 			r.automaton.addPattern(pattern, short)
