@@ -114,7 +114,8 @@ func TestJoinMergesOverwritesOrConflictsPerField(t *testing.T) {
 		{"an echo by Update", both, joinSet(joinSum, 1), joinUpdate(joinSum, 1), joinNothing, nil, map[string]any{"sum": 2}},
 		{"an echo by deletion of what was unset", nil, joinSet(joinPlain, "p"), joinDo(joinSet(joinPlain, "a"), joinDelete(joinPlain)), joinNothing, nil, map[string]any{"plain": "p"}},
 		{"an echo by the parent", both, joinDo(joinSet(joinPlain, "x"), joinSet(joinPlain, "base")), joinSet(joinPlain, "a"), joinNothing, nil, map[string]any{"plain": "a"}},
-		{"an echo of 1 by 1.0", both, joinKey("key", 2), joinKey("key", 1.0), joinNothing, nil, map[string]any{"key": int64(2)}},
+		{"an echo of 1 by another type", both, joinKey("key", 2), joinKey("key", uint8(1)), joinNothing, nil, map[string]any{"key": int64(2)}},
+		{"1 and 1.0 are two values", both, joinKey("key", 2), joinKey("key", 1.0), joinNothing, []string{"key"}, nil},
 
 		// All overwrite with equal results.
 		{"equal overwrites", both, joinNothing, joinSet(joinPlain, "x"), joinReplace(joinPlain, "x"), nil, map[string]any{"plain": "x"}},

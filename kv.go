@@ -22,8 +22,11 @@ func (s *State) KV() *KV { return &KV{s} }
 // function [Get] tells these apart. A secret is returned unmasked.
 //
 // The value of an undeclared name, and of a Field[any], is nil or a bool,
-// string, int64, uint64, float64, []any or map[string]any. To read it as
-// another type, use [Get].
+// string, int64, uint64, float64, []any or map[string]any. Numbers keep their
+// kind, also when the state is exported and imported: a float64 comes back as a
+// float64, 5.0 too, and any integer as an int64, or as a uint64 if only that
+// holds it. JSON numbers with a fraction or an exponent are float64. To read
+// the value as another type, use [Get].
 func (kv *KV) Get(name string) (any, bool) {
 	sp, c := kv.find(name)
 	if c == nil {

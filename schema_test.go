@@ -541,7 +541,7 @@ func TestUndeclaredValuesAreNormalisedWhenWrittenSoThatLiveEqualsReloaded(t *tes
 		{ruleNamed("a"), "a"},
 		{3, int64(3)},
 		{uint8(3), int64(3)},
-		{3.0, int64(3)},
+		{3.0, 3.0}, {math.Copysign(0, -1), math.Copysign(0, -1)}, {json.Number("5.0"), 5.0}, {json.Number("1e3"), 1000.0}, {[]float64{5}, []any{5.0}},
 		{float32(0.5), 0.5},
 		{3.5, 3.5},
 		{1e300, 1e300},
@@ -561,7 +561,7 @@ func TestUndeclaredValuesAreNormalisedWhenWrittenSoThatLiveEqualsReloaded(t *tes
 		{(*ruleDoc)(nil), nil},
 		{time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC), "2024-01-02T03:04:05Z"},
 		{state.TimeOf(time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)), "2024-01-02"},
-		{state.JSON(`{"a":1.0}`), map[string]any{"a": int64(1)}},
+		{state.JSON(`{"a":1.0,"b":1,"c":1e2}`), map[string]any{"a": 1.0, "b": int64(1), "c": 100.0}},
 		{json.RawMessage(`[null]`), []any{nil}},
 		{[]any{map[string]any{"a": []any{int8(1)}}}, []any{map[string]any{"a": []any{int64(1)}}}},
 	} {

@@ -476,7 +476,7 @@ func TestGetConvertsWithoutLoss(t *testing.T) {
 		{"int", ruleGet[[]int](st), []int{3}},
 		{"int", ruleGet[*int](st), func() *int { n := 3; return &n }()},
 		{"whole", ruleGet[int](st), 3},
-		{"whole", ruleGet[any](st), int64(3)},
+		{"whole", ruleGet[any](st), 3.0}, {"whole", ruleGet[float64](st), 3.0},
 		{"float", ruleGet[float64](st), 3.5},
 		{"float", ruleGet[int](st), state.ErrWrongType},
 		{"past2to53", ruleGet[int64](st), int64(9007199254740993)},

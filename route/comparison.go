@@ -170,15 +170,23 @@ func (c *comparison) holds(v any) bool {
 // equalsAny reports whether v equals one of the operands.
 func (c *comparison) equalsAny(v any) bool {
 	rv := reflect.ValueOf(v)
-	if c.plan.Type() == anyType {
+	open := c.plan.Type() == anyType
+	if open {
 		rv = reflect.ValueOf(&v).Elem()
 	}
 	for _, operand := range c.operands {
-		if c.plan.Equal(rv, operand) {
+		if c.plan.Equal(rv, operand) || open && sameNumber(rv.Elem(), operand.Elem()) {
 			return true
 		}
 	}
 	return false
+}
+
+// sameNumber reports whether a and b are one number in two kinds: the integer 5
+// and the float 5.0.
+func sameNumber(a, b reflect.Value) bool {
+	order, ok := compareOrdered(a, b)
+	return ok && order == 0
 }
 
 // elem returns the value in an interface, and any other value as it is.

@@ -180,6 +180,10 @@ func TestAnyValuesAreComparedByWhatTheyAre(t *testing.T) {
 	}{
 		{5, `"op":"gt","value":4.5`, true},
 		{4.5, `"op":"gt","value":5`, false},
+		{5, `"op":"eq","value":5.0`, true},
+		{5.0, `"op":"eq","value":5`, true},
+		{5.0, `"op":"ne","value":5`, false},
+		{[]any{5.0, 7}, `"op":"contains","value":7.0`, true},
 		{int64(1<<53 + 1), `"op":"gt","value":9007199254740992.0`, true},
 		{uint64(math.MaxUint64), `"op":"lt","value":-1`, false},
 		{uint64(math.MaxUint64), `"op":"gte","value":0.5`, true},

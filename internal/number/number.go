@@ -1,9 +1,11 @@
 // Package number converts between the number types of Go and the numbers of
 // JSON, and reports when that would change a value.
 //
-// A normalised number is an int64 if it is an integer that int64 holds, a
-// uint64 if only that holds it, and a float64 otherwise. A source is one of
-// these types or a json.Number.
+// A normalised number is an int64, a uint64 that int64 does not hold, or a
+// float64. Its kind is that of its source: a float64 stays one even if it is
+// whole, and so does a text with a fraction or an exponent, such as 5.0 or 1e3.
+// [Append] and [Normalize] keep the kind. A source is one of these types or a
+// json.Number.
 package number
 
 import (
@@ -130,8 +132,10 @@ func floatOf(text string, bits int) (float64, bool) {
 	return f, whole.Cmp(exact) == 0
 }
 
-// Normalize returns the number that the text spells. It reports false if no
-// int64, uint64 or float64 holds it.
+// Normalize returns the number that the text spells: a float64 if it has a
+// fraction or an exponent, and otherwise an integer, in each case unless only
+// the other kind holds the number. It reports false if no int64, uint64 or
+// float64 holds it.
 func Normalize(n json.Number) (any, bool) {
 	if n == "" { // encoding/json writes it as 0
 		return int64(0), true
@@ -140,26 +144,28 @@ func Normalize(n json.Number) (any, bool) {
 	if !ok {
 		return nil, false
 	}
+	f, isFloat := floatOf(string(n), 64)
+	if isFloat && spellsFloat(string(n)) {
+		return f, true
+	}
 	if i, ok := d.int64(); ok {
 		return i, true
 	}
 	if u, ok := d.uint64(); ok {
 		return u, true
 	}
-	f, ok := floatOf(string(n), 64)
-	return NormalizeFloat(f), ok
+	return f, isFloat
 }
 
-// NormalizeFloat returns the normalised number of a float.
-func NormalizeFloat(f float64) any {
-	switch {
-	case f != math.Trunc(f):
-	case f >= -(1<<63) && f < 1<<63:
-		return int64(f)
-	case f >= 1<<63 && f < 1<<64:
-		return uint64(f)
+// spellsFloat reports whether a number is spelled as a float and not as an
+// integer.
+func spellsFloat[T string | []byte](number T) bool {
+	for i := range len(number) {
+		if c := number[i]; c == '.' || c == 'e' || c == 'E' {
+			return true
+		}
 	}
-	return f
+	return false
 }
 
 // NormalizeUint returns the normalised number of an unsigned integer.
@@ -258,7 +264,8 @@ func AppendFloat(dst []byte, f float64, bits int) []byte {
 	return dst
 }
 
-// Append appends an int64, uint64, float64 or json.Number as JSON.
+// Append appends an int64, uint64, float64 or json.Number as JSON from which
+// Normalize returns the same kind of number: a whole float64 ends in .0.
 func Append(dst []byte, n any) []byte {
 	switch n := n.(type) {
 	case int64:
@@ -271,5 +278,10 @@ func Append(dst []byte, n any) []byte {
 		}
 		return append(dst, n...)
 	}
-	return AppendFloat(dst, n.(float64), 64)
+	start := len(dst)
+	dst = AppendFloat(dst, n.(float64), 64)
+	if !spellsFloat(dst[start:]) {
+		dst = append(dst, ".0"...)
+	}
+	return dst
 }

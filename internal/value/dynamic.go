@@ -191,10 +191,6 @@ func (d *dynamicCodec) normalizeValue(x any, w *walk.Walk) (any, error) {
 		return object, nil
 	case json.Number:
 		return normalizeNumber(x, w)
-	case float64:
-		return normalizeFloat(x, w), nil
-	case float32:
-		return normalizeFloat(float64(x), w), nil
 	}
 	if s, ok := treeScalar(x); ok {
 		return s, nil
@@ -266,10 +262,16 @@ func (d *dynamicCodec) convert(dst reflect.Value, src any, w *walk.Walk) error {
 }
 
 func (d *dynamicCodec) appendJSON(dst []byte, v reflect.Value) ([]byte, error) {
-	return d.appendValue(dst, dynamicValue(v))
+	return d.appendTree(dst, dynamicValue(v), true)
 }
 
 func (d *dynamicCodec) appendValue(dst []byte, x any) ([]byte, error) {
+	return d.appendTree(dst, x, false)
+}
+
+// appendTree appends the JSON of any value. If kinds is set, whole floats keep
+// their kind when they are read back, see [number.Append].
+func (d *dynamicCodec) appendTree(dst []byte, x any, kinds bool) ([]byte, error) {
 	var err error
 	switch x := x.(type) {
 	case nil:
@@ -278,13 +280,17 @@ func (d *dynamicCodec) appendValue(dst []byte, x any) ([]byte, error) {
 		return jsontext.AppendQuote(dst, x), nil
 	case int64, json.Number:
 		return number.Append(dst, x), nil
+	case float64:
+		if kinds && number.IsFinite(x) {
+			return number.Append(dst, x), nil
+		}
 	case []any:
 		dst = append(dst, '[')
 		for i, e := range x {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			if dst, err = d.appendValue(dst, e); err != nil {
+			if dst, err = d.appendTree(dst, e, kinds); err != nil {
 				return dst, err
 			}
 		}
@@ -296,7 +302,7 @@ func (d *dynamicCodec) appendValue(dst []byte, x any) ([]byte, error) {
 				dst = append(dst, ',')
 			}
 			dst = append(jsontext.AppendQuote(dst, name), ':')
-			if dst, err = d.appendValue(dst, x[name]); err != nil {
+			if dst, err = d.appendTree(dst, x[name], kinds); err != nil {
 				return dst, err
 			}
 		}
@@ -346,12 +352,10 @@ func (d *dynamicCodec) equalValues(a, b any) bool {
 // type says.
 func isNormal(x any) bool {
 	switch x := x.(type) {
-	case nil, bool, string, int64, []any, map[string]any:
+	case nil, bool, string, int64, float64, []any, map[string]any:
 		return true
 	case uint64:
 		return number.NormalizeUint(x) == any(x)
-	case float64:
-		return number.NormalizeFloat(x) == any(x) || x != x
 	}
 	return false
 }

@@ -76,7 +76,8 @@ type dynamicValues interface {
 	// decodeShape returns any measured value as a tree, the parts of which may
 	// be other values or share memory with x.
 	decodeShape(x any, w *walk.Walk) (any, error)
-	// appendValue appends the JSON of any value.
+	// appendValue appends the JSON of any value as a type with coding methods
+	// may read it: as encoding/json spells it, whole floats without a fraction.
 	appendValue(dst []byte, x any) ([]byte, error)
 }
 

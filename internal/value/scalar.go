@@ -98,17 +98,7 @@ type floatCodec struct{ scalarCodec }
 
 func (floatCodec) addSize(v reflect.Value, w *walk.Walk) error { return w.AddFloat(v.Float()) }
 
-func (floatCodec) makeTree(v reflect.Value, w *walk.Walk) (any, error) {
-	return normalizeFloat(v.Float(), w), nil
-}
-
-// normalizeFloat returns f as it is in a tree.
-func normalizeFloat(f float64, w *walk.Walk) any {
-	if w.Exact {
-		return f // with its sign, if it is -0
-	}
-	return number.NormalizeFloat(f)
-}
+func (floatCodec) makeTree(v reflect.Value, _ *walk.Walk) (any, error) { return v.Float(), nil }
 
 func (c floatCodec) convert(dst reflect.Value, src any, w *walk.Walk) error {
 	f, ok := number.ToFloat(src, dst.Type().Bits())
@@ -186,8 +176,10 @@ func normalizeNumber(n json.Number, w *walk.Walk) (any, error) {
 
 func (c numberCodec) convert(dst reflect.Value, src any, w *walk.Walk) error {
 	switch n := src.(type) {
-	case int64, uint64, float64:
+	case int64, uint64:
 		dst.SetString(string(number.Append(nil, n)))
+	case float64:
+		dst.SetString(string(number.AppendFloat(nil, n, 64)))
 	case json.Number:
 		dst.SetString(string(n))
 	default:

@@ -31,8 +31,10 @@ var (
 func For(t reflect.Type) (*Plan, error) { return targets.planOf(t) }
 
 // Normalise returns src as a field of type any stores it, and its size: nil,
-// bool, string, []any, map[string]any, and of the numbers int64, or uint64 or
-// float64 for those that int64 does not hold. Structs and types with coding
+// bool, string, []any, map[string]any, and of the numbers int64, uint64 for
+// those that int64 does not hold, and float64. Floats stay floats, and a
+// json.Number is one if its text has a fraction or an exponent. Structs and
+// types with coding
 // methods become what their JSON says, times and bytes strings. The result
 // shares no memory with src.
 func Normalise(src any, limits Limits) (any, int, error) { return dynamic.normalize(src, limits) }
