@@ -198,7 +198,7 @@ func TestHostileNamesAreTypedErrors(t *testing.T) {
 
 // Names that are odd, but one line of visible text, are kept apart as they are.
 func TestOddNamesAreKeptApart(t *testing.T) {
-	names := []string{"..", "/", "a/b", "CON", "😀", "é", "e\u0301", "A", "a", " ", "__proto__", "constructor", "app:x", "temp:x", "$.a", `"`, "`", "<b>", "{{x}}", strings.Repeat("n", 256), "messages2", "History"}
+	names := []string{"..", "/", "a/b", "CON", "😀", "é", "e\u0301", "A", "a", "a b", "__proto__", "constructor", "app:x", "temp:x", "$.a", `"`, "`", "<b>", "{{x}}", strings.Repeat("n", 256), "messages2", "History"}
 	st := state.New(nil)
 	for i, name := range names {
 		require.NoError(t, st.KV().Set(name, i), "%q", name)

@@ -162,7 +162,7 @@ func reentryShapeOf[T any](name string, make func(s string) T, handlers ...state
 		fields := []*state.Field[T]{plain, shared, secret, valid}
 		parts := []state.Part{plain, shared, secret, valid, &state.Field[any]{Name: "other"}, state.AllowUndeclared}
 		for i, h := range handlers {
-			f := &state.Field[T]{Name: fmt.Sprintf("handler %d %s", i, h.Name()), Handler: h}
+			f := &state.Field[T]{Name: fmt.Sprintf("handler %d:%s", i, h.Name()), Handler: h}
 			noCopy := &state.Field[T]{Name: f.Name + " shared", Handler: h, NoCopy: true}
 			fields = append(fields, f, noCopy)
 			parts = append(parts, f, noCopy)
@@ -205,7 +205,7 @@ func reentryShapeOf[T any](name string, make func(s string) T, handlers ...state
 			add("SetWith "+h.Name(), func(st *state.State) error { return plain.SetWith(st, value(), h) })
 			add("SetWith shared "+h.Name(), func(st *state.State) error { return shared.SetWith(st, value(), h) })
 			add("KV.SetWith undeclared "+h.Name(), func(st *state.State) error {
-				return st.KV().SetWith("key "+h.Name(), value(), h)
+				return st.KV().SetWith("key:"+h.Name(), value(), h)
 			})
 		}
 		add("KV.Set undeclared", func(st *state.State) error { return st.KV().Set("key", value()) })

@@ -335,7 +335,7 @@ func checkMemoryEntry(key, value string) error {
 	if len(key) > memoryKeyBytes {
 		return memoryLimitError("NameBytes", key, memoryKeyBytes, len(key))
 	}
-	if err := fault.CheckName("key", key); err != nil {
+	if err := fault.CheckTitle("key", key); err != nil {
 		return fmt.Errorf("%w: memory %s: %w", ErrInvalid, fault.Quote(key), err)
 	}
 	if len(value) > memoryValueBytes {

@@ -1,8 +1,10 @@
 package fault_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -26,19 +28,80 @@ func TestCauseIsFoundButNotShown(t *testing.T) {
 }
 
 func TestANameIsOneLineOfVisibleText(t *testing.T) {
-	for _, name := range []string{"a", "größe", "a b", "a\"b", "ready?"} {
+	for _, name := range []string{"a", "größe", "a b", "a\"b", "ready?", "注文", "😀", "e\u0301", "नमस्ते"} {
 		require.Nil(t, fault.CheckName("name", name), "%q", name)
 	}
 	for name, want := range map[string]string{
-		"":         "name: want a name, got nothing",
-		"\xff":     "name: want valid UTF-8, got other bytes",
-		"a\nb":     "name: want one line of visible text, got U+000A",
-		"a\u202eb": "name: want one line of visible text, got U+202E",
-		"\u2028":   "name: want one line of visible text, got U+2028",
-		"\ufeffa":  "name: want one line of visible text, got U+FEFF",
+		"":             "name: want a name, got nothing",
+		"\xff":         "name: want valid UTF-8, got other bytes",
+		" ":            "name: want a name without space around it, got outer space",
+		"a ":           "name: want a name without space around it, got outer space",
+		" a":           "name: want a name without space around it, got outer space",
+		"a\nb":         "name: want one line of visible text, got U+000A",
+		"a\u202eb":     "name: want one line of visible text, got U+202E",
+		"\u2028":       "name: want one line of visible text, got U+2028",
+		"\ufeffa":      "name: want one line of visible text, got U+FEFF",
+		"a\u200b":      "name: want one line of visible text, got U+200B",
+		"a\u200db":     "name: want one line of visible text, got U+200D",
+		"a\u2060b":     "name: want one line of visible text, got U+2060",
+		"a\u00adb":     "name: want one line of visible text, got U+00AD",
+		"a\u00a0b":     "name: want one line of visible text, got U+00A0",
+		"a\ufe0f":      "name: want one line of visible text, got U+FE0F",
+		"a\U000e0101":  "name: want one line of visible text, got U+E0101",
+		"a\U000e0041":  "name: want one line of visible text, got U+E0041",
+		"\u3164":       "name: want one line of visible text, got U+3164",
+		"\u2800":       "name: want one line of visible text, got U+2800",
+		"\uffa0":       "name: want one line of visible text, got U+FFA0",
+		"\u115f\u1160": "name: want one line of visible text, got U+115F",
+		"\u034f":       "name: want one line of visible text, got U+034F",
+		"\u17b4":       "name: want one line of visible text, got U+17B4",
+		"a\uffff":      "name: want one line of visible text, got U+FFFF",
+		"a\ue000":      "name: want one line of visible text, got U+E000",
+		"a\u0378":      "name: want one line of visible text, got U+0378",
 	} {
 		require.EqualError(t, fault.CheckName("name", name), want)
 	}
+}
+
+func TestATitleMayHaveWhatScriptsNeed(t *testing.T) {
+	for _, title := range []string{"a", "می\u200cخواهم", "👩\u200d🚀", "❤\ufe0f", "a\u00a0b", "a "} {
+		require.Nil(t, fault.CheckTitle("key", title), "%q", title)
+	}
+	for _, title := range []string{"", "\xff", "a\nb", "a\u202eb", "\u2028", "\ufeffa"} {
+		require.NotNil(t, fault.CheckTitle("key", title), "%q", title)
+	}
+}
+
+func TestAppendVisibleKeepsTheMeaningOfJSON(t *testing.T) {
+	const text = "a b\u00a0é注\u200b\u202e\u2800\U000e0041\U0010ffff"
+	quoted, err := json.Marshal(text)
+	require.NoError(t, err)
+	shown := fault.AppendVisible(nil, string(quoted))
+	require.Equal(t, "\"a b\u00a0é注\\u200b\\u202e\\u2800\\udb40\\udc41\\udbff\\udfff\"", string(shown))
+	var back string
+	require.NoError(t, json.Unmarshal(shown, &back))
+	require.Equal(t, text, back)
+}
+
+// FuzzNames proves that a name is shown as it is, and that no two names that
+// differ only in what does not show are accepted.
+func FuzzNames(f *testing.F) {
+	for _, seed := range []string{"a", "größe", "a b", " a", "a\u200b", "\u202eabc", "\u3164", "a\ufe0f", "\xff", "a\nb", "\U000e0041"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if err := fault.CheckName("name", text); err != nil {
+			require.Equal(t, "name", err.Path)
+			require.True(t, utf8.ValidString(err.Error()))
+			return
+		}
+		require.Equal(t, text, string(fault.AppendVisible(nil, text)), "it is shown as it is")
+		require.Equal(t, strconv.Quote(text), strconv.Quote(strings.TrimSpace(text)))
+		require.NotContains(t, strings.NewReplacer(`\\`, "", `\"`, "").Replace(strconv.Quote(text)), `\`, "nothing is escaped")
+		for _, hidden := range []string{"\u200b", "\ufe0f", "\u00ad", " ", "\u3164", "\U000e0041"} {
+			require.NotNil(t, fault.CheckName("name", text+hidden), "%q", text+hidden)
+		}
+	})
 }
 
 func TestUnderMovesThePath(t *testing.T) {

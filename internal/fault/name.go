@@ -7,25 +7,69 @@ import (
 	"unicode/utf8"
 )
 
-// CheckName returns nil if text is a name: one line of visible text, so that it
-// can stand in prompts, logs and keys. Otherwise it returns the error at path.
-// Names of fields, agents, functions and memories have to pass.
+// CheckName returns nil if text is a name: one line of visible text without
+// space around it, so that it can stand in prompts, logs and keys and passes
+// for no other name there. Otherwise it returns the error at path. Names of
+// fields, agents and functions have to pass.
 func CheckName(path, text string) *Error {
+	// IsPrint knows only one space. A variation selector changes how the
+	// character before it looks, if at all.
+	err := checkText(path, text, func(r rune) bool {
+		return unicode.IsPrint(r) && IsVisible(r) && !unicode.Is(unicode.Variation_Selector, r)
+	})
+	if err == nil && strings.Trim(text, " ") != text {
+		err = &Error{Path: path, Want: "a name without space around it", Got: "outer space"}
+	}
+	return err
+}
+
+// CheckTitle is CheckName for names that people and models give in their own
+// language, such as those of memories. Characters that join others or keep them
+// apart are part of some scripts, and so are spaces of other kinds.
+func CheckTitle(path, text string) *Error {
+	return checkText(path, text, func(r rune) bool {
+		return !unicode.IsControl(r) && !unicode.Is(unicode.Bidi_Control, r) && r != '\u2028' && r != '\u2029' && r != '\ufeff'
+	})
+}
+
+// checkText returns an error if text is empty or has a character that is not
+// accepted.
+func checkText(path, text string, accepts func(rune) bool) *Error {
 	if text == "" {
 		return &Error{Path: path, Want: "a name", Got: "nothing"}
 	}
 	if !utf8.ValidString(text) {
 		return &Error{Path: path, Want: "valid UTF-8", Got: "other bytes"}
 	}
-	if i := strings.IndexFunc(text, isInvisible); i >= 0 {
-		r, _ := utf8.DecodeRuneInString(text[i:])
-		return &Error{Path: path, Want: "one line of visible text", Got: fmt.Sprintf("%U", r)}
+	for _, r := range text {
+		if !accepts(r) {
+			return &Error{Path: path, Want: "one line of visible text", Got: fmt.Sprintf("%U", r)}
+		}
 	}
 	return nil
 }
 
-// isInvisible reports whether r is a control character, ends a line or changes
-// how the text around it is shown.
-func isInvisible(r rune) bool {
-	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r == '\ufeff'
+// IsVisible reports whether r shows as something, if only as a space. Control
+// and format characters, such as those that reverse the text around them, are
+// not visible, and neither are fillers and unassigned code points.
+func IsVisible(r rune) bool {
+	const blankBraille = '\u2800'
+	return unicode.IsGraphic(r) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) && r != blankBraille
+}
+
+// AppendVisible appends text with the characters that are not visible escaped
+// as in JSON. JSON text means the same as before.
+func AppendVisible(dst []byte, text string) []byte {
+	for _, r := range text {
+		switch {
+		case IsVisible(r):
+			dst = utf8.AppendRune(dst, r)
+		case r < 0x10000:
+			dst = fmt.Appendf(dst, `\u%04x`, r)
+		default:
+			r -= 0x10000
+			dst = fmt.Appendf(dst, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		}
+	}
+	return dst
 }
