@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agentstate/state/internal/engine"
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 )
 
@@ -59,63 +61,86 @@ func (s *State) Fields() []FieldInfo {
 // Describe returns the fields that this handle may read as text for a prompt.
 // For each field it gives the name, the type, the value, the description and,
 // if the handle may write it, the update rules. The same content gives the same
-// text. Values are JSON on one line with the characters of markup escaped: no
-// value can imitate another part of the prompt. Secrets are masked and the
-// messages are left out.
+// text. Values are JSON on one line. The characters of markup, and those that
+// do not show, are escaped: no value can imitate another part of the prompt.
+//
+// Secret fields are masked. The value of another field is given as it is, even
+// if it repeats a secret: see [State.Redact]. The messages are left out, and
+// not read: the cost does not depend on them.
 func (s *State) Describe() string {
 	h := s.on()
-	values := map[string]string{}
-	for v := range h.values() {
-		values[v.name] = v.render()
-	}
-	var b strings.Builder
-	for _, info := range s.Fields() {
-		if info.Name == messagesName {
-			continue
-		}
-		fmt.Fprintf(&b, "- %s (%s)", quoteName(info.Name), info.Type)
-		if v, ok := values[info.Name]; ok {
-			fmt.Fprintf(&b, " = %s\n", v)
-		} else {
-			b.WriteString(" is not set\n")
-		}
-		if info.Description != "" {
-			fmt.Fprintf(&b, "    %s\n", oneLine(info.Description))
-		}
-		if info.UpdateRules != "" && info.Writable {
-			fmt.Fprintf(&b, "    Update: %s\n", oneLine(info.UpdateRules))
+	f := h.describable()
+	var text []byte
+	for sp, at := range h.readable(f) {
+		if sp != h.schema.messages() {
+			text = h.describe(text, sp, at, f.Get(at))
 		}
 	}
-	return b.String()
+	return string(text)
 }
 
-// render returns the value as JSON that is safe in HTML, or the mask.
-func (v storedValue) render() string {
-	if v.spec.form.Secret {
-		return mask
+// describe appends what Describe says of one address.
+func (h *handle) describe(dst []byte, sp *fieldSpec, at engine.Address, c *engine.Cell) []byte {
+	dst = appendName(append(dst, "- "...), addressName(at))
+	dst = fmt.Appendf(dst, " (%s)", sp.form.Plan.Describe())
+	if c == nil {
+		dst = append(dst, " is not set\n"...)
+	} else {
+		dst = append(sp.appendRendered(append(dst, " = "...), at, c.Value), '\n')
 	}
-	data, err := v.spec.appendJSON(nil, v.at, v.cell.Value)
+	if sp.description != "" {
+		dst = append(appendLine(append(dst, "    "...), sp.description), '\n')
+	}
+	if sp.updateRules != "" && h.mayWrite(sp) {
+		dst = append(appendLine(append(dst, "    Update: "...), sp.updateRules), '\n')
+	}
+	return dst
+}
+
+// describable returns the branch as it is now. A transaction notes a listing
+// only if there can be undeclared keys: declared fields are described whether
+// they are set or not.
+func (h *handle) describable() *engine.Branch {
+	if h.schema.open && h.mayRead(h.schema.keys) {
+		return h.branch.Scan()
+	}
+	return h.branch.Freeze()
+}
+
+// appendRendered appends a stored value as JSON that is safe in HTML and has no
+// hidden characters, or the mask.
+func (sp *fieldSpec) appendRendered(dst []byte, at engine.Address, stored any) []byte {
+	if sp.form.Secret {
+		return append(dst, mask...)
+	}
+	data, err := sp.appendJSON(nil, at, stored)
 	if err != nil {
-		return "(" + err.Error() + ")"
+		return fmt.Appendf(dst, "(%v)", err)
 	}
+	return appendSafe(dst, data)
+}
+
+// appendSafe appends JSON that is safe in HTML and has no hidden characters.
+func appendSafe(dst, data []byte) []byte {
 	var safe bytes.Buffer
 	json.HTMLEscape(&safe, data)
-	return safe.String()
+	return fault.AppendVisible(dst, safe.String())
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_.:/@-]+$`)
 
-// quoteName returns a name so that it cannot imitate other parts of a text.
-func quoteName(name string) string {
+// appendName appends a name so that it cannot imitate other parts of a text.
+func appendName(dst []byte, name string) []byte {
 	if plainName.MatchString(name) {
-		return name
+		return append(dst, name...)
 	}
-	var safe bytes.Buffer
-	json.HTMLEscape(&safe, jsontext.AppendQuote(nil, name))
-	return safe.String()
+	return appendSafe(dst, jsontext.AppendQuote(nil, name))
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// appendLine appends a text of the schema as one line.
+func appendLine(dst []byte, text string) []byte {
+	return fault.AppendVisible(dst, strings.Join(strings.Fields(text), " "))
+}
 
 // String returns one line with the amount of content that the handle sees,
 // without values.
@@ -131,11 +156,13 @@ func (s *State) String() string {
 // GoString returns String.
 func (s *State) GoString() string { return s.String() }
 
-// Format prints String, and for %+v also Describe.
+// Format prints String, and for %+v also Describe with the secrets that the
+// handle may read masked everywhere.
 func (s *State) Format(f fmt.State, verb rune) {
 	switch {
 	case verb == 'v' && f.Flag('+'):
-		fmt.Fprintf(f, "%s\n%s", s.String(), s.Describe())
+		moment := s.with(s.on().describable())
+		fmt.Fprintf(f, "%s\n%s", s.String(), moment.Redact(moment.Describe()))
 	case verb == 'q':
 		fmt.Fprintf(f, "%q", s.String())
 	default:
@@ -154,19 +181,24 @@ func (s *State) LogValue() slog.Value {
 	)
 }
 
-// MarshalJSON returns a view of what the handle may read, with secrets masked.
-// It is for people and logs. To read a state back, use [State.Export].
+// MarshalJSON returns a view of what the handle may read, as it is at one
+// moment, for people and logs. Secret fields are masked, and so is what other
+// fields and the messages repeat of them, as far as [State.Redact] of the same
+// handle finds it. To read a state back, use [State.Export].
 func (s *State) MarshalJSON() ([]byte, error) {
-	h := s.on()
+	moment := s.with(s.on().branch.Scan())
 	values := map[string]json.RawMessage{}
-	for v := range h.values() {
-		if v.spec.form.Secret {
-			values[v.name] = strconv.AppendQuote(nil, mask)
-			continue
-		}
+	for v := range moment.values() {
 		data, err := v.spec.appendJSON(nil, v.at, v.cell.Value)
 		if err != nil {
 			return nil, err
+		}
+		if !v.spec.form.Secret {
+			data = []byte(moment.Redact(string(data)))
+		}
+		// A secret that is a piece of JSON may have been masked with it.
+		if v.spec.form.Secret || !json.Valid(data) {
+			data = strconv.AppendQuote(nil, mask)
 		}
 		values[v.name] = data
 	}
@@ -175,7 +207,7 @@ func (s *State) MarshalJSON() ([]byte, error) {
 		Version uint64                     `json:"version"`
 		Values  map[string]json.RawMessage `json:"values"`
 		Results int                        `json:"results"`
-	}{h.agent(), s.Version(), values, s.History().Len()})
+	}{moment.Agent(), moment.Version(), values, moment.History().Len()})
 }
 
 // UnmarshalJSON always fails. To restore a State, use [Import].

@@ -1,0 +1,151 @@
+package state_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+)
+
+// describeSchema has one field of each kind that Describe distinguishes.
+func describeSchema(t testing.TB) (*state.Schema, *state.Field[string], *state.Field[string]) {
+	title := &state.Field[string]{Name: "title", Description: "The title.", UpdateRules: "Keep it short."}
+	key := &state.Field[string]{Name: "key", Secret: true}
+	schema, err := state.NewSchema(title, key)
+	require.NoError(t, err)
+	return schema, title, key
+}
+
+// Describe used to render the conversation and to leave it out then.
+func TestDescribeCostsWhatItPrints(t *testing.T) {
+	schema, title, key := describeSchema(t)
+	measure := func(messages int) float64 {
+		st := state.New(schema)
+		require.NoError(t, title.Set(st, "A title"))
+		require.NoError(t, key.Set(st, "sk-live-99887766"))
+		said := make([]state.Message, messages)
+		for i := range said {
+			said[i] = state.UserText(strings.Repeat("hello ", 20))
+		}
+		require.NoError(t, state.Messages.Set(st, said))
+		return testing.AllocsPerRun(20, func() { _ = st.Describe() })
+	}
+	few := measure(10)
+	for _, messages := range []int{100, 1_000, 10_000} {
+		require.InDelta(t, few, measure(messages), 2, "%d messages", messages)
+	}
+}
+
+func TestDescribeInATransactionIsNotOvertakenByAMessage(t *testing.T) {
+	schema, title, _ := describeSchema(t)
+	for _, before := range []int{0, 1} {
+		st := state.New(schema)
+		for range before {
+			require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("hi")}))
+		}
+		runs := 0
+		require.NoError(t, st.Update(func(tx *state.State) error {
+			if runs++; runs == 1 {
+				_ = tx.Describe()
+				if err := state.Messages.Set(st, []state.Message{state.UserText("meanwhile")}); err != nil {
+					return err
+				}
+			}
+			return title.Set(tx, "mine")
+		}))
+		require.Equal(t, 1, runs, "%d messages before", before)
+	}
+}
+
+func TestDescribeEscapesWhatDoesNotShow(t *testing.T) {
+	const hidden = "a\u200bb\u202ec\u00add\u2800e\U000e0041f"
+	title := &state.Field[string]{Name: "title", Description: "Do not\u200b trust\u202e this.", UpdateRules: "Never\u2066."}
+	st := state.New(state.MustSchema(title, state.AllowUndeclared))
+	require.NoError(t, title.Set(st, hidden))
+	require.NoError(t, st.KV().Set("key", map[string]any{hidden: "é 注文 👍"}))
+	text := st.Describe()
+	require.Equal(t, `- title (string) = "a\u200bb\u202ec\u00add\u2800e\udb40\udc41f"
+    Do not\u200b trust\u202e this.
+    Update: Never\u2066.
+- key (any) = {"a\u200bb\u202ec\u00add\u2800e\udb40\udc41f":"é 注文 👍"}
+`, text)
+	line, _, _ := strings.Cut(text, "\n")
+	var back string
+	require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(line, "- title (string) = ")), &back))
+	require.Equal(t, hidden, back)
+}
+
+// What people and logs see has no secret, even where a message or a field
+// repeats it.
+func TestPrintedStateMasksSecretsInTexts(t *testing.T) {
+	const card = "4242-4242-4242-4242"
+	secret := &state.Field[string]{Name: "card", Secret: true}
+	pin := &state.Field[int]{Name: "pin", Secret: true}
+	note := &state.Field[string]{Name: "note"}
+	plan := &state.Field[map[string]any]{Name: "plan"}
+	st := state.New(state.MustSchema(secret, pin, note, plan))
+	require.NoError(t, st.Patch(map[string]any{
+		"card": card, "pin": 123456789, "note": "card " + card, "plan": map[string]any{card: []any{123456789, true}},
+	}))
+	result := state.ToolResult(state.ToolCall{ID: "1", Name: "pay"}, state.JSON(`{"card":"`+card+`"}`))
+	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("my card is " + card)}))
+	require.NoError(t, st.History().Append(state.InferenceResult{
+		Output:    []state.Message{state.ToolCalls(state.ToolCall{ID: "1", Name: "pay", Input: state.JSON(`{"card":"` + card + `"}`)})},
+		ToolCalls: []state.ToolResultMessage{result}, Raw: `{"said":"` + card + `"}`,
+	}))
+	for name, h := range map[string]*state.State{"host": st, "snapshot": st.Snapshot(), "fork": st.Fork(), "agent": st.As("ann")} {
+		data, err := json.Marshal(h)
+		require.NoError(t, err, name)
+		require.NotContains(t, string(data), card, name)
+		require.NotContains(t, string(data), "123456789", name)
+		require.True(t, json.Valid(data), "%s: %s", name, data)
+		require.Contains(t, string(data), `"my card is [SECRET]"`, name)
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+			text := fmt.Sprintf(verb, h)
+			require.NotContains(t, text, card, name)
+			require.NotContains(t, text, "123456789", name)
+		}
+		require.NotContains(t, h.LogValue().String(), card, name)
+	}
+	require.Contains(t, st.Describe(), "card "+card, "a prompt has the fields as they are")
+	exported, err := st.Export()
+	require.NoError(t, err)
+	require.Contains(t, string(exported), card)
+}
+
+// A secret that is a piece of JSON itself cannot break the JSON of a view.
+func TestJSONOfAStateIsJSONWhateverTheSecretIs(t *testing.T) {
+	for _, text := range []string{`","`, `{"a":`, `"b":["`, `"]}`, `null`, `true`, `e": "c`, `\"`, `a":"`} {
+		secret := &state.Field[string]{Name: "secret", Secret: true}
+		plan := &state.Field[map[string]any]{Name: "plan"}
+		st := state.New(state.MustSchema(secret, plan))
+		require.NoError(t, secret.Set(st, text))
+		require.NoError(t, plan.Set(st, map[string]any{"a": []any{"b", "c", nil, true}, "b": []any{"x"}, "aaa": `","`}))
+		data, err := st.MarshalJSON()
+		require.NoError(t, err, text)
+		require.True(t, json.Valid(data), "%q: %s", text, data)
+	}
+}
+
+func BenchmarkDescribe(b *testing.B) {
+	for _, messages := range []int{10, 10_000} {
+		b.Run(fmt.Sprintf("messages=%d", messages), func(b *testing.B) {
+			schema, title, _ := describeSchema(b)
+			st := state.New(schema)
+			require.NoError(b, title.Set(st, "A title"))
+			said := make([]state.Message, messages)
+			for i := range said {
+				said[i] = state.UserText("hello")
+			}
+			require.NoError(b, state.Messages.Set(st, said))
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = st.Describe()
+			}
+		})
+	}
+}
