@@ -146,7 +146,7 @@ func (t *stateWriter) write(st *state.State, snapshot *state.State) {
 	case 8:
 		err = docScratch.Set(st, []string{word})
 	case 9:
-		err = st.KV().Set("key "+word, []any{word, nil})
+		err = st.KV().Set("key:"+word, []any{word, nil})
 	case 10:
 		_, err = st.KV().Delete(rapid.SampledFrom([]string{"title", "log", "key a", "messages", "items"}).Draw(t.T, "name"))
 	case 11, 12:
