@@ -137,6 +137,7 @@ type rights struct {
 	// classes are the visibility classes that it sees. It may read the fields
 	// of these classes.
 	classes engine.Bits
+	reader  int // as in [engine.View]
 }
 
 // and returns the rights that both grant.
@@ -144,11 +145,18 @@ func (r *rights) and(o *rights) *rights {
 	if r == nil {
 		return o
 	}
-	return &rights{
+	both := &rights{
 		member:  r.member && o.member,
 		write:   r.write.And(o.write),
 		classes: r.classes.And(o.classes),
 	}
+	switch {
+	case r.classes.Within(o.classes):
+		both.reader = r.reader
+	case o.classes.Within(r.classes):
+		both.reader = o.reader
+	}
+	return both
 }
 
 // within reports whether r grants nothing that o does not.
@@ -190,8 +198,8 @@ func newAccess(team Team, slots int) *access {
 		none:       &rights{write: engine.NewBits(slots)},
 		classIndex: map[string]int{},
 	}
-	for _, agent := range a.team {
-		a.members[agent] = &rights{member: true, write: engine.NewBits(slots)}
+	for i, agent := range a.team {
+		a.members[agent] = &rights{member: true, write: engine.NewBits(slots), reader: i + 1}
 	}
 	return a
 }
@@ -251,6 +259,18 @@ func (a *access) finish() {
 			a.members[agent].classes.Add(class)
 		}
 	}
+}
+
+// readBy returns the members that see each class, by their number.
+func (a *access) readBy() []engine.Bits {
+	readBy := make([]engine.Bits, len(a.readers))
+	for class, readers := range a.readers {
+		readBy[class] = engine.NewBits(len(a.team))
+		for _, agent := range readers {
+			readBy[class].Add(a.members[agent].reader - 1)
+		}
+	}
+	return readBy
 }
 
 // of returns what an agent may do.

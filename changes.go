@@ -42,24 +42,25 @@ func (h *handle) change(e engine.Entry) Change {
 		Cause:   e.Author.Cause,
 		Op:      opKinds[e.Kind],
 		Field:   fieldName(e.Address),
-		Value:   h.written(&e.Op),
+		Value:   h.written(e.Record),
 	}
 }
 
-// written returns a copy of what an op has written, as the handle sees it.
-func (h *handle) written(o *engine.Op) any {
-	sp, isField := o.Slot.Form.(*fieldSpec)
+// written returns a copy of what a record says was written, as the handle sees
+// it.
+func (h *handle) written(r *engine.Record) any {
+	sp, isField := r.Slot.Form.(*fieldSpec)
 	switch {
-	case opKinds[o.Kind] == OpDelete:
+	case opKinds[r.Kind] == OpDelete:
 		return nil
-	case o.Slot.Secret:
+	case r.Slot.Secret:
 		return Masked{}
 	case !isField:
-		return h.schema.history.written(h.view(), o.Value)
-	case o.Value == nil:
+		return h.schema.history.written(h.view(), r.Value)
+	case r.Value == nil:
 		return nil
 	}
-	return sp.form.Load(sp.update(o.Update))
+	return sp.form.Load(sp.update(engine.Update{Value: r.Value, Tail: r.Tail}))
 }
 
 // Changes yields what was written after a version, oldest first, as of the time

@@ -103,9 +103,12 @@ func (s *Schema) exportCounts(f *engine.Branch) []form.Count {
 	}
 	var counts []form.Count
 	for _, c := range f.VersionCounts() {
-		out := form.Count{Versions: c.Versions}
+		out := form.Count{Versions: c.Versions, Shared: c.Shared}
 		for _, class := range c.Classes {
 			out.Classes = append(out.Classes, s.access.readers[class])
+		}
+		if c.Reader > 0 {
+			out.Agent = s.access.team[c.Reader-1]
 		}
 		counts = append(counts, out)
 	}

@@ -32,7 +32,7 @@ func (h *handle) view() engine.View {
 	if h.rights == nil {
 		return engine.View{}
 	}
-	return engine.View{Classes: h.rights.classes}
+	return engine.View{Classes: h.rights.classes, Reader: h.rights.reader}
 }
 
 // denied returns the error for an operation that the handle has no right to.

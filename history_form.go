@@ -79,7 +79,7 @@ func (hf *historyForm) appendOp(r InferenceResult, author *engine.Author) engine
 		Merger:     hf,
 		Author:     author,
 		Kind:       OpAppend.kind(),
-		ClassPlus1: int16(hf.class(r.Agent) + 1),
+		ClassPlus1: int32(hf.class(r.Agent) + 1),
 		Shares:     true,
 	}
 }

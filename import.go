@@ -247,22 +247,25 @@ func (t *importedTable) result(path string, in *form.Result, maxBytes int) (*sta
 	return r, nil
 }
 
-// importCounts takes over exported counts. Classes that the schema no longer
-// has count for the host only.
+// importCounts takes over exported counts. Classes and agents that the schema
+// no longer has count for the host only.
 func (s *Schema) importCounts(l *engine.Loader, in *form.State) {
 	if s.team == nil {
 		l.Count(engine.VersionCount{Classes: []int{s.keys.slot.Class}, Versions: in.Version})
 		return
 	}
 	for _, c := range in.Counts {
-		count := engine.VersionCount{Versions: c.Versions}
+		count := engine.VersionCount{Versions: c.Versions, Shared: c.Shared}
+		if member, ok := s.access.members[c.Agent]; ok {
+			count.Reader = member.reader
+		}
 		for _, readers := range c.Classes {
 			slices.Sort(readers)
 			if class, ok := s.access.classIndex[classKey(readers)]; ok {
 				count.Classes = append(count.Classes, class)
 			}
 		}
-		if len(count.Classes) > 0 && c.Versions <= in.Version {
+		if max(c.Versions, c.Shared) <= in.Version && (count.Reader > 0 || len(count.Classes) > 0) {
 			l.Count(count)
 		}
 	}

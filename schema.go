@@ -65,7 +65,10 @@ type Limits struct {
 	Depth      int // levels of lists and objects in a value (default 64)
 	Keys       int // set fields that the writer sees (default 131 072)
 	Results    int // inference results (default 131 072)
-	Journal    int // changes kept, for each set of fields with the same readers (default 4 096)
+	// Journal is the number of changes kept for each set of fields that the same
+	// agents may read (default 4 096). If there are more than four such sets,
+	// four times this number is divided evenly among them.
+	Journal int
 }
 
 func (l Limits) declare(d *schemaDraft) {
@@ -279,6 +282,7 @@ func (s *Schema) compile() {
 	s.layout.Slots[historySlot] = &s.history.slot
 	s.access.finish()
 	s.layout.Classes = len(s.access.readers)
+	s.layout.Readers, s.layout.ReadBy = len(s.access.team), s.access.readBy()
 }
 
 // newKeysSpec returns the spec of the keys that a schema does not declare,

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/agentstate/state/internal/persist"
 )
 
 // The errors of writes and looks back.
@@ -22,6 +24,7 @@ var (
 // snapshot. All methods are safe for concurrent use.
 type Branch struct {
 	layout *Layout
+	bounds *journalBounds
 	tree   atomic.Pointer[Tree]
 
 	starved atomic.Int32 // the writers that have been overtaken too often
@@ -41,16 +44,23 @@ type Branch struct {
 	origin time.Time // times in the journal count from here
 	forked uint64    // the version it began with; the journal begins after it
 
+	id uint64 // unique
+
 	// Set in a fork or a transaction:
-	parent *Branch
-	base   *Tree // of the parent, when it was forked
-	nets   netWrites
-	reads  *readSet // of the transaction that it is, or is a fork of
+	parent      uint64 // its id: a pointer would keep alive all branches before it
+	transaction bool   // Update made it
+	inherited   bool   // the tree is the parent's
+
+	// Set in a fork or a transaction of a branch that is not frozen. Without
+	// them it cannot be joined and keeps no record of what it does.
+	base  *Tree // of the parent, when it was forked
+	nets  netWrites
+	reads *readSet // of the transaction that it is, or is a fork of
 }
 
 // New returns an empty branch.
 func New(layout *Layout) *Branch {
-	b := &Branch{layout: layout, origin: time.Now()}
+	b := &Branch{id: persist.NewOwner(), layout: layout, bounds: layout.journalBounds(), origin: time.Now()}
 	b.tree.Store(newTree(layout))
 	return b
 }
@@ -69,7 +79,7 @@ func (b *Branch) Freeze() *Branch {
 
 // frozenAt returns a frozen branch with a tree, as of a version of this branch.
 func (b *Branch) frozenAt(t *Tree, version, forked uint64) *Branch {
-	f := &Branch{layout: b.layout, origin: b.origin, frozen: true, ended: ErrReadOnly, forked: forked, reads: b.reads}
+	f := &Branch{id: persist.NewOwner(), layout: b.layout, bounds: b.bounds, origin: b.origin, frozen: true, ended: ErrReadOnly, forked: forked, reads: b.reads}
 	f.tree.Store(t)
 	f.version.Store(version)
 	return f
@@ -90,27 +100,26 @@ func (b *Branch) Fork() *Branch {
 	t := b.tree.Load()
 	b.owned = false
 	f := &Branch{
-		layout: b.layout,
-		origin: b.origin,
-		parent: b,
-		base:   t,
-		forked: b.version.Load(),
-		reads:  b.reads,
+		id:        persist.NewOwner(),
+		layout:    b.layout,
+		bounds:    b.bounds,
+		origin:    b.origin,
+		parent:    b.id,
+		inherited: true,
+		forked:    b.version.Load(),
+		reads:     b.reads,
+	}
+	if !b.frozen {
+		f.base = t
 	}
 	f.tree.Store(t)
 	f.version.Store(f.forked)
 	return f
 }
 
-// isTransaction reports whether Update made the branch. Forks of a transaction
-// note their reads in its read set, but are plain branches.
-func (b *Branch) isTransaction() bool {
-	return b.parent != nil && b.reads != nil && b.reads != b.parent.reads
-}
-
 // ForkOf reports whether b is a fork, and not a transaction, and of parent.
 func (b *Branch) ForkOf(parent *Branch) (fork, ofParent bool) {
-	return b.parent != nil && !b.isTransaction(), b.parent == parent
+	return b.parent != 0 && !b.transaction, b.parent == parent.id
 }
 
 // end makes every later write fail with err.
@@ -145,7 +154,7 @@ func (b *Branch) Peek(a Address) *Cell { return b.tree.Load().Get(a) }
 // Keys returns the keys that are set in a frozen branch, sorted.
 func (b *Branch) Keys() []string {
 	t := b.tree.Load()
-	keys := make([]string, 0, t.classes[b.layout.Keys.Class].set)
+	keys := make([]string, 0, t.counts.at(b.layout.Keys.Class).set)
 	for key := range t.keys.All() {
 		keys = append(keys, key)
 	}
@@ -162,7 +171,7 @@ type KeyedCell struct {
 // KeyedCells returns the keys that are set in a frozen branch with their cells,
 // sorted.
 func (b *Branch) KeyedCells() []KeyedCell {
-	cells := make([]KeyedCell, 0, b.tree.Load().classes[b.layout.Keys.Class].set)
+	cells := make([]KeyedCell, 0, b.tree.Load().counts.at(b.layout.Keys.Class).set)
 	for key, cell := range b.All() {
 		cells = append(cells, KeyedCell{key, cell})
 	}

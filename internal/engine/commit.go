@@ -110,9 +110,9 @@ func (b *Branch) commitOne(v View, o *Op, current *Cell, to *Merged) error {
 		t = b.copyTree()
 	}
 	c := committer{branch: b, tree: t, version: b.version.Load() + 1}
-	t.classes[o.Class()].versions++
+	t.counts.own(t.owner, o.Class()).alone++
 	now := c.put(o.Address, current, to, o.Overwrites, o.Computed)
-	c.note(*o, current, now, nil)
+	c.note(o, current, now, nil)
 	b.publish(t, c.version)
 	return nil
 }
@@ -152,13 +152,12 @@ func (b *Branch) commit(v View, edits []Edit) (bool, error) {
 	// Readers take no lock. The commit edits a copy of the tree, so that they
 	// see all edits or none.
 	c := committer{branch: b, tree: b.copyTree(), version: b.version.Load() + 1}
-	touched := NewBits(b.layout.Classes)
 	for i := range edits {
 		if len(edits[i].Ops) > 0 {
-			c.edit(&edits[i], touched)
+			c.edit(&edits[i])
 		}
 	}
-	c.tree.countVersions(touched, 1)
+	c.tree.countVersions(b.layout, c.touched, 1)
 	b.publish(c.tree, c.version)
 	return true, nil
 }
@@ -220,11 +219,10 @@ func (b *Branch) room(v View, n int) error {
 func (b *Branch) copyTree() *Tree {
 	old := b.tree.Load()
 	t := old.clone()
-	if old == b.base {
+	if b.inherited {
+		b.inherited = false
 		// Only the parent may append to the open segments of its journals.
-		for class := range t.classes {
-			t.classes[class].journal = journal{start: b.forked}
-		}
+		t.journals = newTable[journal](b.layout.Classes)
 	}
 	return t
 }
@@ -234,25 +232,26 @@ type committer struct {
 	branch  *Branch
 	tree    *Tree
 	version uint64
-	seq     int // the number of ops noted so far
+	seq     int32 // the number of ops noted so far
+	touched []int // the visibility classes, of edits only; they may repeat
 }
 
-// edit puts the result of an edit into the tree and notes its ops. It adds the
-// visibility classes that the edit touches.
-func (c *committer) edit(e *Edit, touched Bits) {
+// edit puts the result of an edit into the tree and notes its ops and the
+// visibility classes that it touches.
+func (c *committer) edit(e *Edit) {
 	now := c.put(e.Address, e.From, e.To, e.Overwrites, e.Computed)
 	if e.Slot.Gate == nil {
 		for i := range e.Ops {
-			touched.Add(e.Ops[i].Class())
-			c.note(e.Ops[i], e.From, now, nil)
+			c.touched = append(c.touched, e.Ops[i].Class())
+			c.note(&e.Ops[i], e.From, now, nil)
 		}
 		return
 	}
 	if !e.Overwrites {
 		for i := range e.Ops {
 			class := e.Ops[i].Class()
-			touched.Add(class)
-			c.note(e.Ops[i], e.From, now, []int{class})
+			c.touched = append(c.touched, class)
+			c.note(&e.Ops[i], e.From, now, []int{class})
 		}
 		return
 	}
@@ -264,10 +263,8 @@ func (c *committer) edit(e *Edit, touched Bits) {
 		if e.Parts != nil {
 			seen = slices.DeleteFunc(seen, func(class int) bool { return !slices.Contains(e.Parts[i], class) })
 		}
-		for _, class := range seen {
-			touched.Add(class)
-		}
-		c.note(e.Ops[i], e.From, now, seen)
+		c.touched = append(c.touched, seen...)
+		c.note(&e.Ops[i], e.From, now, seen)
 	}
 }
 
@@ -293,28 +290,42 @@ func (c *committer) put(a Address, from *Cell, to *Merged, overwrites, computed 
 
 // note adds an op to the journal of its class, or to those of the parts that
 // see it, in a slot with a gate. In a fork it is kept for the join.
-func (c *committer) note(o Op, from, now *Cell, parts []int) {
+func (c *committer) note(o *Op, from, now *Cell, parts []int) {
 	b := c.branch
-	if o.Borrowed && now != nil {
-		o.Update = o.Slot.Form.Keep(o.Update, now, o.Overwrites)
+	u := o.Update
+	if u.Borrowed && now != nil {
+		u = o.Slot.Form.Keep(u, now, o.Overwrites)
 	}
-	r := Record{Op: o, version: c.version, seq: c.seq, at: time.Since(b.origin)}
-	if o.Slot.Secret {
-		r.Value, r.Size = nil, 0
-	} else {
-		r.Old, r.New = from, now
+	r := Record{
+		Address: o.Address, Author: o.Author, Kind: o.Kind, Overwrites: o.Overwrites,
+		version: c.version, seq: c.seq, at: time.Since(b.origin),
+	}
+	size := 0
+	if !o.Slot.Secret {
+		r.Old, r.New, r.Value, r.Tail = from, now, u.Value, u.Tail
+		size = u.Size
+		if from != nil && !o.Shares {
+			size += from.Size
+		}
 	}
 	if parts == nil {
-		c.tree.classes[o.Class()].journal.add(r, b.layout.Journal)
+		c.record(o.Class(), size, &r)
 	}
 	for _, class := range parts {
-		c.tree.classes[class].journal.add(r, b.layout.Journal)
+		c.record(class, size, &r)
 	}
-	if b.parent != nil {
+	if b.base != nil {
+		kept := *o
+		kept.Update = u
 		// The value that a transaction writes may depend on anything that it
 		// has read.
-		o.Computed = o.Computed || o.Overwrites && b.isTransaction()
-		b.nets.note(o, parts)
+		kept.Computed = o.Computed || o.Overwrites && b.transaction
+		b.nets.note(kept, parts)
 	}
 	c.seq++
+}
+
+// record adds a record to the journal of a class.
+func (c *committer) record(class, size int, r *Record) {
+	*c.tree.journals.own(c.tree.owner, class).next(c.branch.bounds, r.version, size) = *r
 }

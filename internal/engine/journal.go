@@ -1,17 +1,26 @@
 package engine
 
 import (
+	"slices"
 	"sort"
 	"time"
 )
 
 // Record is an op as the journal keeps it.
 type Record struct {
-	Op
+	Address
+	Author   *Author
 	Old, New *Cell // nil if the slot is secret
 
+	// What was written, as in [Update]; nil if the slot is secret.
+	Value any
+	Tail  int32
+
+	Kind       uint8 // of the op
+	Overwrites bool
+
+	seq     int32 // within the version
 	version uint64
-	seq     int           // within the version
 	at      time.Duration // since the origin of the branch
 }
 
@@ -20,9 +29,10 @@ func (r *Record) before(o *Record) bool {
 	return r.version < o.version || r.version == o.version && r.seq < o.seq
 }
 
-// journal keeps the latest records of one visibility class, oldest first. Each
-// class has a journal with separate limits: with a shared limit, the records
-// that remain would reveal how much other classes wrote.
+// after reports whether r was written after o.
+func (r *Record) after(o *Record) bool { return o.before(r) }
+
+// journal keeps the latest records of one visibility class, oldest first.
 //
 // Copies of the header share records. Each copy reads only up to its own end.
 type journal struct {
@@ -40,42 +50,96 @@ type journalSegment struct {
 
 func (s *journalSegment) last() uint64 { return s.records[len(s.records)-1].version }
 
+// journalBounds are the most records and bytes of one journal, beyond the
+// segment that is open.
+type journalBounds struct {
+	records int // 0 is no limit
+	bytes   int
+
+	segmentLen   int // a segment of more records, or more bytes, is closed
+	segmentBytes int
+}
+
 const (
-	journalBytes = 8 << 20  // the most bytes of values that one journal keeps alive
-	segmentBytes = 64 << 10 // a segment of more bytes is closed
-	segmentLen   = 128      // the most records of a segment, unless one version has more
+	// fullJournals is the number of journals that may be as long as the layout
+	// says. If there are more, they share the room of this many.
+	fullJournals = 4
+
+	maxBytes = 8 << 20 // of values that one journal keeps alive
+
+	// These remain for a journal however many there are.
+	minRecords = 16
+	minBytes   = 32 << 10
 )
 
-// add appends a record. If there are more than limit, it drops the oldest
-// segments.
-func (j *journal) add(r Record, limit int) {
-	if n := len(j.open.records); n > 0 && j.open.last() != r.version &&
-		(n == cap(j.open.records) || j.open.bytes >= segmentBytes) {
-		j.closed = append(j.closed[:len(j.closed):len(j.closed)], j.open)
-		j.open = journalSegment{records: make([]Record, 0, min(2*n, segmentLen))}
-		j.trim(limit)
+// journalBounds returns the bounds of each journal. A state has one budget for
+// all of them. Each gets the same part, whether it uses it or not: if it could
+// use what others leave, the records that remain of it would reveal how much
+// others wrote. The parts depend on nothing but the number of classes.
+func (l *Layout) journalBounds() *journalBounds {
+	b := &journalBounds{records: l.Journal, bytes: maxBytes, segmentLen: 128}
+	if l.Classes > fullJournals {
+		b.records = min(l.Journal, max(l.Journal*fullJournals/l.Classes, minRecords))
+		b.bytes = max(maxBytes*fullJournals/l.Classes, minBytes)
 	}
-	if j.open.records == nil {
-		j.open.records = make([]Record, 0, 2)
+	if b.records > 0 {
+		b.segmentLen = min(max(b.records/8, 4), b.segmentLen)
 	}
-	size := r.Size
-	if r.Old != nil && !r.Shares {
-		size += r.Old.Size
+	b.segmentBytes = b.bytes / 128
+	return b
+}
+
+// next adds a record of a version, which is zero otherwise, and returns it.
+// size is what the record keeps alive. If there are too many records, next
+// drops the oldest segments.
+func (j *journal) next(bounds *journalBounds, version uint64, size int) *Record {
+	if len(j.open.records) == cap(j.open.records) || j.open.bytes >= bounds.segmentBytes {
+		j.grow(bounds, version)
 	}
-	j.open.records = append(j.open.records, r)
+	n := len(j.open.records)
+	j.open.records = j.open.records[:n+1]
 	j.open.bytes += size
 	j.bytes += size
 	j.len++
+	r := &j.open.records[n]
+	r.version = version
+	return r
 }
 
-func (j *journal) trim(limit int) {
-	for len(j.closed) > 0 && (limit > 0 && j.len-len(j.closed[0].records) >= limit || j.bytes > journalBytes) {
+// grow makes room for a record in the open segment, or begins another one. The
+// records of a version stay together.
+func (j *journal) grow(bounds *journalBounds, version uint64) {
+	n := len(j.open.records)
+	if n > 0 && j.open.last() == version {
+		j.open.records = slices.Grow(j.open.records, 1)
+		return
+	}
+	if n > 0 {
+		j.closed = append(j.closed[:len(j.closed):len(j.closed)], j.open)
+		j.trim(bounds)
+	}
+	j.open = journalSegment{records: make([]Record, 0, min(max(2*n, 2), bounds.segmentLen))}
+}
+
+func (j *journal) trim(bounds *journalBounds) {
+	for len(j.closed) > 0 && (bounds.records > 0 && j.len-len(j.closed[0].records) >= bounds.records || j.bytes > bounds.bytes) {
 		oldest := &j.closed[0]
 		j.start = oldest.last()
 		j.len -= len(oldest.records)
 		j.bytes -= oldest.bytes
 		j.closed = j.closed[1:]
 	}
+}
+
+// last returns the version of the latest record, or 0.
+func (j *journal) last() uint64 {
+	switch {
+	case len(j.open.records) > 0:
+		return j.open.last()
+	case len(j.closed) > 0:
+		return j.closed[len(j.closed)-1].last()
+	}
+	return 0
 }
 
 // segment returns segment i; the open one is the last.
@@ -86,29 +150,93 @@ func (j *journal) segment(i int) *journalSegment {
 	return &j.open
 }
 
-// journalCursor is a place in a journal.
+// journalCursor is at a record of a journal.
 type journalCursor struct {
+	*Record
+	class   int
 	journal *journal
 	segment int
-	record  int
+	index   int // in the segment
 }
 
-// after returns a cursor at the first record of a version greater than this
-// one.
-func (j *journal) after(version uint64) journalCursor {
-	c := journalCursor{journal: j}
+// find moves to the first record of a version greater than this one, and
+// reports whether there is one.
+func (c *journalCursor) find(version uint64) bool {
+	j := c.journal
 	c.segment = sort.Search(len(j.closed), func(i int) bool { return j.closed[i].last() > version })
 	records := j.segment(c.segment).records
-	c.record = sort.Search(len(records), func(i int) bool { return records[i].version > version })
-	return c
+	c.index = sort.Search(len(records), func(i int) bool { return records[i].version > version }) - 1
+	return c.next()
 }
 
-// head returns the record at the cursor, nil after the last one.
-func (c *journalCursor) head() *Record {
-	for ; c.segment <= len(c.journal.closed); c.segment, c.record = c.segment+1, 0 {
-		if s := c.journal.segment(c.segment); c.record < len(s.records) {
-			return &s.records[c.record]
+// next moves to the next record, if there is one.
+func (c *journalCursor) next() bool {
+	c.index++
+	for ; c.segment <= len(c.journal.closed); c.segment, c.index = c.segment+1, 0 {
+		if records := c.journal.segment(c.segment).records; c.index < len(records) {
+			c.Record = &records[c.index]
+			return true
 		}
 	}
-	return nil
+	return false
+}
+
+// end moves to the last record, if there is one.
+func (c *journalCursor) end() bool {
+	c.segment, c.index = len(c.journal.closed)+1, 0
+	return c.previous()
+}
+
+// previous moves to the record before, if there is one.
+func (c *journalCursor) previous() bool {
+	for c.index == 0 {
+		if c.segment == 0 {
+			return false
+		}
+		c.segment--
+		c.index = len(c.journal.segment(c.segment).records)
+	}
+	c.index--
+	c.Record = &c.journal.segment(c.segment).records[c.index]
+	return true
+}
+
+// journalHeap has cursors in several journals. The first is at the record that
+// comes first, as less says.
+type journalHeap struct {
+	cursors []journalCursor
+	less    func(a, b *Record) bool
+}
+
+func (h *journalHeap) init() {
+	for i := len(h.cursors)/2 - 1; i >= 0; i-- {
+		h.down(i)
+	}
+}
+
+func (h *journalHeap) down(i int) {
+	for {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(h.cursors); child++ {
+			if h.less(h.cursors[child].Record, h.cursors[least].Record) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		h.cursors[i], h.cursors[least] = h.cursors[least], h.cursors[i]
+		i = least
+	}
+}
+
+// moved restores the order after the first cursor has moved to another record,
+// or drops it if there is none.
+func (h *journalHeap) moved(more bool) {
+	if !more {
+		last := len(h.cursors) - 1
+		h.cursors[0] = h.cursors[last]
+		h.cursors = h.cursors[:last]
+	}
+	h.down(0)
 }

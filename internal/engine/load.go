@@ -1,32 +1,33 @@
 package engine
 
-// VersionCount is the number of versions that changed addresses of exactly
-// these visibility classes. The versions of all views follow from these counts.
+// VersionCount is a number of versions. The versions of all views follow from
+// these counts.
 type VersionCount struct {
+	// Classes are visibility classes that the versions changed. A version that
+	// changed several classes, of which none has all readers of another one,
+	// is counted for each of its readers; counts with one class then have it
+	// in Shared.
 	Classes  []int
 	Versions uint64
+	Shared   uint64
+	// Reader is 1 more than the number of the reader for whom versions of
+	// several classes are counted. There are no Classes then.
+	Reader int
 }
 
 // VersionCounts returns the counts of a frozen branch.
 func (b *Branch) VersionCounts() []VersionCount {
 	t := b.tree.Load()
 	var counts []VersionCount
-	for class := range t.classes {
-		if n := t.classes[class].versions; n > 0 {
-			counts = append(counts, VersionCount{[]int{class}, n})
+	for class := range b.layout.Classes {
+		if c := t.counts.at(class); c.alone > 0 || c.shared > 0 {
+			counts = append(counts, VersionCount{Classes: []int{class}, Versions: c.alone, Shared: c.shared})
 		}
 	}
-	for _, m := range t.mixed {
-		if m.versions == 0 {
-			continue
+	for reader := range b.layout.Readers {
+		if n := *t.mixed.at(reader); n > 0 {
+			counts = append(counts, VersionCount{Reader: reader + 1, Versions: n})
 		}
-		c := VersionCount{Versions: m.versions}
-		for class := range t.classes {
-			if m.classes.Has(class) {
-				c.Classes = append(c.Classes, class)
-			}
-		}
-		counts = append(counts, c)
 	}
 	return counts
 }
@@ -59,11 +60,15 @@ func (l *Loader) Put(a Address, m Merged) bool {
 
 // Count adds to the counts of versions.
 func (l *Loader) Count(c VersionCount) {
-	touched := NewBits(len(l.tree.classes))
-	for _, class := range c.Classes {
-		touched.Add(class)
+	t := l.tree
+	if c.Reader > 0 {
+		*t.mixed.own(t.owner, c.Reader-1) += c.Versions
+		return
 	}
-	l.tree.countVersions(touched, int(c.Versions))
+	if len(c.Classes) == 1 {
+		t.counts.own(t.owner, c.Classes[0]).shared += c.Shared
+	}
+	t.countVersions(l.branch.layout, c.Classes, int64(c.Versions))
 }
 
 // Done publishes what was loaded.

@@ -20,28 +20,47 @@ type Entry struct {
 // Log is what a view sees of the journals of a branch at one moment.
 type Log struct {
 	layout   *Layout
-	journals []journal
+	view     View
+	journals []classJournal // those with records
 	origin   time.Time
 	start    uint64 // versions of the branch up to this one are not held
 	last     uint64 // the last version of the branch
 	version  uint64 // the last version of the view
 }
 
+type classJournal struct {
+	class int
+	journal
+}
+
 // Log returns what a view sees of the journals.
 func (b *Branch) Log(v View) Log {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.lockedLog(v)
+	return b.lockedLog(v, 0)
 }
 
-func (b *Branch) lockedLog(v View) Log {
-	l := Log{layout: b.layout, origin: b.origin, start: b.forked, last: b.version.Load(), version: b.seenVersion(v)}
-	t := b.tree.Load()
-	for class := range t.classes {
-		if v.Sees(class) {
-			j := t.classes[class].journal
-			l.journals = append(l.journals, j)
-			l.start = max(l.start, j.start)
+// logSince returns what a view sees of the journals that may have something
+// after a version of the view.
+func (b *Branch) logSince(v View, version uint64) Log {
+	if v.Classes != nil {
+		version = 0 // of the branch, it may be any
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lockedLog(v, version)
+}
+
+// lockedLog is Log on a locked branch. It leaves out journals that have nothing
+// after a version.
+func (b *Branch) lockedLog(v View, after uint64) Log {
+	l := Log{layout: b.layout, view: v, origin: b.origin, start: b.forked, last: b.version.Load(), version: b.seenVersion(v)}
+	journals := &b.tree.Load().journals
+	for class := range b.layout.seen(v) {
+		j := journals.at(class)
+		l.start = max(l.start, j.start)
+		if j.last() > after {
+			l.journals = append(l.journals, classJournal{class, *j})
 		}
 	}
 	return l
@@ -51,18 +70,18 @@ func (b *Branch) lockedLog(v View) Log {
 // order in which they were written.
 func (l *Log) After(version uint64) iter.Seq[*Record] {
 	return func(yield func(*Record) bool) {
-		cursors := make([]journalCursor, len(l.journals))
+		h := journalHeap{less: (*Record).before}
 		for i := range l.journals {
-			cursors[i] = l.journals[i].after(version)
-		}
-		var last *Record
-		for {
-			earliest := earliestCursor(cursors)
-			if earliest == nil {
-				return
+			j := &l.journals[i]
+			if c := (journalCursor{class: j.class, journal: &j.journal}); j.last() > version && c.find(version) {
+				h.cursors = append(h.cursors, c)
 			}
-			r := earliest.head()
-			earliest.record++
+		}
+		h.init()
+		var last *Record
+		for len(h.cursors) > 0 {
+			r := h.cursors[0].Record
+			h.moved(h.cursors[0].next())
 			// A record that several classes see is in the journal of each.
 			if last == nil || last.before(r) {
 				last = r
@@ -74,16 +93,49 @@ func (l *Log) After(version uint64) iter.Seq[*Record] {
 	}
 }
 
-// earliestCursor returns the cursor whose record was written first, or nil.
-func earliestCursor(cursors []journalCursor) *journalCursor {
-	var earliest *journalCursor
-	var first *Record
-	for i := range cursors {
-		if r := cursors[i].head(); r != nil && (first == nil || r.before(first)) {
-			earliest, first = &cursors[i], r
+// back yields the versions of the branch after this one, the last one first,
+// each with the visibility classes that it touched. The consumer may change the
+// classes, and must not keep them.
+func (l *Log) back(version uint64) iter.Seq2[uint64, []int] {
+	return func(yield func(uint64, []int) bool) {
+		h := journalHeap{less: (*Record).after}
+		for i := range l.journals {
+			j := &l.journals[i]
+			if c := (journalCursor{class: j.class, journal: &j.journal}); j.last() > version && c.end() {
+				h.cursors = append(h.cursors, c)
+			}
+		}
+		h.init()
+		var classes []int
+		for len(h.cursors) > 0 && h.cursors[0].version > version {
+			at := h.cursors[0].version
+			classes = classes[:0]
+			for len(h.cursors) > 0 && h.cursors[0].version == at {
+				c := &h.cursors[0]
+				classes = append(classes, c.class)
+				more := c.previous()
+				for more && c.version == at {
+					more = c.previous()
+				}
+				h.moved(more)
+			}
+			if !yield(at, classes) {
+				return
+			}
 		}
 	}
-	return earliest
+}
+
+// touched returns the visibility classes that a version touched.
+func (l *Log) touched(version uint64) []int {
+	var classes []int
+	for i := range l.journals {
+		j := &l.journals[i]
+		if c := (journalCursor{journal: &j.journal}); c.find(version-1) && c.version == version {
+			classes = append(classes, j.class)
+		}
+	}
+	return classes
 }
 
 // Authors returns the author of the last write of each address after a version.
@@ -109,20 +161,20 @@ func (l *Log) find(version uint64) (position, error) {
 	if version >= l.version {
 		return position{l.last, l.version}, nil
 	}
-	var held []uint64 // the versions of the branch that the view sees
-	for r := range l.After(l.start) {
-		if n := len(held); n == 0 || held[n-1] != r.version {
-			held = append(held, r.version)
+	if l.view.Classes == nil { // it sees all versions
+		if version < l.start {
+			return position{}, ErrCompacted
+		}
+		return position{version, version}, nil
+	}
+	at := position{l.last, l.version}
+	for branch, touched := range l.back(l.start) {
+		at = position{branch - 1, at.view - l.layout.steps(l.view, touched)}
+		if at.view <= version {
+			return at, nil
 		}
 	}
-	first := l.version - uint64(len(held)) // the version before them
-	switch {
-	case version < first:
-		return position{}, ErrCompacted
-	case version == first:
-		return position{l.start, first}, nil
-	}
-	return position{held[version-first-1], version}, nil
+	return position{}, ErrCompacted
 }
 
 // walk yields the entries after a position, except those up to a version of the
@@ -130,7 +182,7 @@ func (l *Log) find(version uint64) (position, error) {
 func (l *Log) walk(at position, since uint64, yield func(Entry) bool) (position, bool) {
 	for r := range l.After(at.branch) {
 		if r.version != at.branch {
-			at = position{r.version, at.view + 1}
+			at = position{r.version, at.view + l.stepsOf(r.version)}
 		}
 		if at.view <= since {
 			continue
@@ -142,11 +194,20 @@ func (l *Log) walk(at position, since uint64, yield func(Entry) bool) (position,
 	return position{l.last, l.version}, true
 }
 
+// stepsOf returns what a version of the branch adds to the versions of the
+// view.
+func (l *Log) stepsOf(version uint64) uint64 {
+	if l.view.numbered() {
+		return 1
+	}
+	return l.layout.steps(l.view, l.touched(version))
+}
+
 // Entries calls yield for what was written after a version of the view, until
 // yield returns false. It returns ErrCompacted, and calls nothing, if the
 // journals do not reach back that far.
 func (b *Branch) Entries(v View, since uint64, yield func(Entry) bool) error {
-	l := b.Log(v)
+	l := b.logSince(v, since)
 	at, err := l.find(since)
 	if err == nil {
 		l.walk(at, since, yield)
@@ -161,7 +222,7 @@ func (b *Branch) Watch(ctx context.Context, v View, since uint64, yield func(Ent
 	if ctx.Err() != nil {
 		return nil
 	}
-	l := b.Log(v)
+	l := b.logSince(v, since)
 	at, err := l.find(since)
 	if err != nil {
 		return err
@@ -197,7 +258,7 @@ func (b *Branch) await(v View, at position) (Log, chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if at.branch != b.version.Load() || b.ended != nil {
-		return b.lockedLog(v), nil
+		return b.lockedLog(v, at.branch), nil
 	}
 	if b.wake == nil {
 		b.wake = make(chan struct{})
@@ -210,7 +271,7 @@ func (b *Branch) await(v View, at position) (Log, chan struct{}) {
 // do not hold. The branch has no journals.
 func (b *Branch) At(version uint64) (*Branch, error) {
 	b.mu.Lock()
-	l := b.lockedLog(View{})
+	l := b.lockedLog(View{}, version)
 	t := b.tree.Load()
 	b.owned = false
 	b.mu.Unlock()
@@ -228,25 +289,7 @@ func (b *Branch) At(version uint64) (*Branch, error) {
 // rewind undoes what was done after a version. No other goroutine may use t.
 func (t *Tree) rewind(l *Log, version uint64) {
 	seen := map[Address]bool{}
-	touched := NewBits(len(t.classes))
-	var last uint64
-	countBack := func() {
-		if last != 0 {
-			t.countVersions(touched, -1)
-			clear(touched)
-		}
-	}
 	for r := range l.After(version) {
-		if r.version != last {
-			countBack()
-			last = r.version
-		}
-		touched.Add(r.Class())
-		if gate := r.Slot.Gate; gate != nil && r.Overwrites {
-			for _, class := range gate.Classes(r.Old, r.New) {
-				touched.Add(class)
-			}
-		}
 		if seen[r.Address] || r.Slot.Secret {
 			continue
 		}
@@ -255,8 +298,8 @@ func (t *Tree) rewind(l *Log, version uint64) {
 		t.put(r.Address, r.Old)
 		t.noteSet(r.Slot, now, r.Old)
 	}
-	countBack()
-	for class := range t.classes {
-		t.classes[class].journal = journal{}
+	for _, touched := range l.back(version) {
+		t.countVersions(l.layout, touched, -1)
 	}
+	t.journals = newTable[journal](l.layout.Classes)
 }

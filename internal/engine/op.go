@@ -9,7 +9,7 @@ type Op struct {
 	Kind   uint8 // the caller's; the engine does not read it
 	// ClassPlus1 is the visibility class of this op plus 1, or 0 for the class
 	// of the slot.
-	ClassPlus1 int16
+	ClassPlus1 int32
 
 	// The properties of the Merger are noted when an op is made: a join needs
 	// them under the lock, and for ops whose Merger is no longer the slot's.

@@ -11,7 +11,7 @@ func (b *Branch) Update(v View, fn func(tx *Branch) error) error {
 			return false, err
 		}
 		tx := b.Fork()
-		tx.reads = newReadSet(b.reads)
+		tx.transaction, tx.reads = true, newReadSet(b.reads)
 		if err := tx.run(fn); err != nil {
 			return false, err
 		}
@@ -64,7 +64,7 @@ func (b *Branch) finish(v View, tx *Branch) (bool, error) {
 func (b *Branch) commitRebased(v View, r *rebase, edits []Edit) (done, overtaken bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if r.listed && !b.tree.Load().sameSet(r.tx.base, v) {
+	if r.listed && !b.tree.Load().sameSet(b.layout, r.tx.base, v) {
 		return false, true, nil
 	}
 	done, err = b.commit(v, edits)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"github.com/agentstate/state/internal/persist"
@@ -19,12 +18,12 @@ type Tree struct {
 
 	// The rest is for holders of the branch's lock, and of a frozen branch for
 	// everyone.
-	classes []classCount
-	mixed   []mixedCount
+	set      int               // addresses that are set
+	counts   table[classCount] // by visibility class
+	mixed    table[uint64]     // by reader: versions of several widest classes
+	journals table[journal]    // by visibility class
 
-	// Most trees have one page and one class.
-	onePage  [1]atomic.Pointer[page]
-	oneClass [1]classCount
+	onePage [1]atomic.Pointer[page] // the array of most pages
 }
 
 const pageLen = 32
@@ -34,28 +33,14 @@ type page struct {
 	cells [pageLen]atomic.Pointer[Cell]
 }
 
-// classCount counts what happened to the addresses of one visibility class. A
-// reader is shown sums over the classes that it sees, so that no count reveals
-// what happened elsewhere.
-type classCount struct {
-	versions uint64 // versions that changed only addresses of this class
-	set      int    // addresses that are set
-	changes  uint64 // how often an address was set or unset
-	journal  journal
-}
-
-// mixedCount counts the versions that changed addresses of several classes.
-type mixedCount struct {
-	classes  Bits
-	versions uint64
-}
-
 var emptyPage page
 
 func newTree(layout *Layout) *Tree {
 	t := &Tree{
-		pages:   make([]atomic.Pointer[page], (len(layout.Slots)+pageLen-1)/pageLen),
-		classes: make([]classCount, layout.Classes),
+		pages:    make([]atomic.Pointer[page], (len(layout.Slots)+pageLen-1)/pageLen),
+		counts:   newTable[classCount](layout.Classes),
+		mixed:    newTable[uint64](layout.Readers),
+		journals: newTable[journal](layout.Classes),
 	}
 	for i := range t.pages {
 		t.pages[i].Store(&emptyPage)
@@ -65,15 +50,20 @@ func newTree(layout *Layout) *Tree {
 
 // clone returns a tree with the same cells for a new owner.
 func (t *Tree) clone() *Tree {
-	c := &Tree{owner: persist.NewOwner(), mixed: t.mixed}
-	c.pages, c.classes = c.onePage[:], c.oneClass[:0]
+	c := &Tree{
+		owner:    persist.NewOwner(),
+		set:      t.set,
+		counts:   t.counts.clone(),
+		mixed:    t.mixed.clone(),
+		journals: t.journals.clone(),
+	}
+	c.pages = c.onePage[:]
 	if len(t.pages) != 1 {
 		c.pages = make([]atomic.Pointer[page], len(t.pages))
 	}
-	c.classes = append(c.classes, t.classes...)
-	for i := range t.pages {
-		c.pages[i].Store(t.pages[i].Load())
-	}
+	// Plain loads and stores will do: no other goroutine changes the pages of t,
+	// nor has any seen those of c.
+	copy(c.pages, t.pages)
 	t.keys.Share(&c.keys)
 	return c
 }
@@ -121,80 +111,4 @@ func (p *page) clone(owner uint64) *page {
 		}
 	}
 	return c
-}
-
-// countSet returns the number of set addresses that a view sees.
-func (t *Tree) countSet(v View) int {
-	n := 0
-	for class := range t.classes {
-		if v.Sees(class) {
-			n += t.classes[class].set
-		}
-	}
-	return n
-}
-
-// noteSet notes that a cell was replaced, which may set or unset its address.
-func (t *Tree) noteSet(s *Slot, from, to *Cell) {
-	if !s.Counted || (from == nil) == (to == nil) {
-		return
-	}
-	c := &t.classes[s.Class]
-	c.changes++
-	if from == nil {
-		c.set++
-	} else {
-		c.set--
-	}
-}
-
-// sameSet reports whether the same addresses are set as in the tree that this
-// one comes from, as far as a view sees them.
-func (t *Tree) sameSet(base *Tree, v View) bool {
-	for class := range t.classes {
-		if v.Sees(class) && t.classes[class].changes != base.classes[class].changes {
-			return false
-		}
-	}
-	return true
-}
-
-// countVersions adds n to the count of versions that changed the given classes
-// and no others.
-func (t *Tree) countVersions(touched Bits, n int) {
-	for class := range t.classes {
-		only := make(Bits, len(touched))
-		only.Add(class)
-		if slices.Equal(only, touched) {
-			t.classes[class].versions += uint64(n)
-			return
-		}
-	}
-	t.mixed = slices.Clone(t.mixed)
-	for i := range t.mixed {
-		if slices.Equal(t.mixed[i].classes, touched) {
-			t.mixed[i].versions += uint64(n)
-			return
-		}
-	}
-	t.mixed = append(t.mixed, mixedCount{classes: slices.Clone(touched), versions: uint64(n)})
-}
-
-// versions returns the number of versions in which a view sees a change.
-func (t *Tree) versions(v View) uint64 {
-	var n uint64
-	for class := range t.classes {
-		if v.Sees(class) {
-			n += t.classes[class].versions
-		}
-	}
-	for i := range t.mixed {
-		for class := range t.classes {
-			if t.mixed[i].classes.Has(class) && v.Sees(class) {
-				n += t.mixed[i].versions
-				break
-			}
-		}
-	}
-	return n
 }

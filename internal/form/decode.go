@@ -116,7 +116,7 @@ func (f *Field) read(data []byte) bool {
 }
 
 func (d *decoder) count(r *jsontext.Reader) Count {
-	c := Count{Versions: d.uint(r, "versions")}
+	c := Count{Agent: r.String("agent"), Versions: d.uint(r, "versions"), Shared: d.uint(r, "shared")}
 	for _, class := range r.Elements("classes") {
 		var readers []string
 		if err := json.Unmarshal(class, &readers); err != nil {

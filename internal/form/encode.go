@@ -102,12 +102,19 @@ func (w *writer) optional(name, text string) {
 
 func (w *writer) count(c *Count) {
 	w.dst = append(w.dst, '{')
-	w.name("classes")
-	appendList(w, c.Classes, func(w *writer, readers *[]string) {
-		appendList(w, *readers, func(w *writer, reader *string) { w.text(*reader) })
-	})
+	if len(c.Classes) > 0 {
+		w.name("classes")
+		appendList(w, c.Classes, func(w *writer, readers *[]string) {
+			appendList(w, *readers, func(w *writer, reader *string) { w.text(*reader) })
+		})
+	}
+	w.optional("agent", c.Agent)
 	w.name("versions")
 	w.dst = strconv.AppendUint(w.dst, c.Versions, 10)
+	if c.Shared > 0 {
+		w.name("shared")
+		w.dst = strconv.AppendUint(w.dst, c.Shared, 10)
+	}
 	w.dst = append(w.dst, '}')
 }
 

@@ -36,10 +36,15 @@ type Field struct {
 }
 
 // Count is the number of versions that changed fields of certain classes and no
-// others. A class is given by its readers.
+// others. A class is given by its readers. Versions that changed several
+// classes, of which none has all readers of another, are counted for each Agent
+// that sees them, and in Shared of each of these classes. Forms of before, which
+// are still read, have a Count for each combination of classes.
 type Count struct {
-	Classes  [][]string `json:"classes"`
+	Classes  [][]string `json:"classes,omitempty"`
+	Agent    string     `json:"agent,omitempty"`
 	Versions uint64     `json:"versions"`
+	Shared   uint64     `json:"shared,omitempty"`
 }
 
 // Result is an inference result.

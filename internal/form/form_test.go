@@ -50,7 +50,11 @@ var forms = rapid.Custom(func(t *rapid.T) *form.State {
 	s.Results = rapid.SliceOfN(result, 0, 3).Draw(t, "results")
 	s.Messages = rapid.SliceOfN(value, 0, 3).Draw(t, "messages")
 	for range rapid.IntRange(0, 2).Draw(t, "counts") {
-		s.Counts = append(s.Counts, form.Count{Classes: readers.Draw(t, "classes"), Versions: rapid.Uint64Range(0, 1<<62).Draw(t, "versions")})
+		number := rapid.Uint64Range(0, 1<<62)
+		s.Counts = append(s.Counts, form.Count{
+			Classes: readers.Draw(t, "classes"), Agent: text.Draw(t, "agent"),
+			Versions: number.Draw(t, "versions"), Shared: number.Draw(t, "shared"),
+		})
 	}
 	if rapid.Bool().Draw(t, "conversation") {
 		list := append([]form.Run{}, runs.Draw(t, "runs")...)
