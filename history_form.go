@@ -108,6 +108,8 @@ func (hf *historyForm) written(v engine.View, value any) any {
 			results = append(results, value.result(r))
 		}
 		return results
+	case nil: // no history, as if there were hidden results only
+		return []InferenceResult{}
 	}
 	return nil
 }
