@@ -91,6 +91,8 @@ func (m *programRun) replay(s *stateModel, since uint64) {
 			c, ok := got[v][field]
 			require.True(t, ok && c.Op == w.op, "version %d, field %q: %v, want %v", v, field, c, w)
 			switch {
+			case w.gone && field == historyName:
+				require.Equal(t, []state.InferenceResult{}, c.Value)
 			case w.gone:
 				require.Nil(t, c.Value)
 			case w.op == state.OpPop, c.Value == nil && field == historyName: // what was popped; no results
