@@ -187,6 +187,7 @@ func (s *State) LogValue() slog.Value {
 // handle finds it. To read a state back, use [State.Export].
 func (s *State) MarshalJSON() ([]byte, error) {
 	moment := s.with(s.on().branch.Scan())
+	secrets := moment.Redactor()
 	values := map[string]json.RawMessage{}
 	for v := range moment.values() {
 		data, err := v.spec.appendJSON(nil, v.at, v.cell.Value)
@@ -194,7 +195,7 @@ func (s *State) MarshalJSON() ([]byte, error) {
 			return nil, err
 		}
 		if !v.spec.form.Secret {
-			data = []byte(moment.Redact(string(data)))
+			data = []byte(secrets.Redact(string(data)))
 		}
 		// A secret that is a piece of JSON may have been masked with it.
 		if v.spec.form.Secret || !json.Valid(data) {

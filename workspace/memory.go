@@ -229,15 +229,15 @@ func quoteVisible(text string) string {
 	return b.String()
 }
 
-// redact returns text with all secrets masked.
-func (m *Memory) redact(text string) string {
+// redactor returns a Redactor for all secrets.
+func (m *Memory) redactor() *redact.Redactor {
 	var secrets []redact.Secret
 	for _, entry := range m.All() {
 		if entry.Secret {
 			secrets = append(secrets, redact.Secret{Text: entry.Value})
 		}
 	}
-	return redact.New(secrets).Redact(text)
+	return redact.New(secrets)
 }
 
 // end makes further writes fail with err. The first err stays.

@@ -132,12 +132,16 @@ func (m *Manager) readRecords(ctx context.Context, userID string, after uint64) 
 	_, err = l.readStable(ctx, func(h *head) error {
 		list = nil
 		at, err := l.positionAt(ctx, h, after)
+		if err != nil || at == h.position() {
+			return err
+		}
+		redact, err := m.presentSecrets(ctx, l, h)
 		if err != nil {
 			return err
 		}
 		for r, err := range l.records(ctx, h, at) {
 			if err == nil {
-				err = m.maskRecord(r)
+				err = m.maskRecord(r, redact)
 			}
 			if err != nil {
 				return err
@@ -149,9 +153,24 @@ func (m *Manager) readRecords(ctx context.Context, userID string, after uint64) 
 	return list, err
 }
 
+// presentSecrets returns a function that masks the secrets of the present
+// content in texts. If they are not known, it masks everything.
+func (m *Manager) presentSecrets(ctx context.Context, l *ledger, h *head) (func(string) string, error) {
+	doc, err := l.content(ctx, h, h.position())
+	if err != nil {
+		return nil, err
+	}
+	c, err := newLiveContent("", m.opts.Schema, doc, h.position())
+	if err != nil {
+		return func(string) string { return masked }, nil
+	}
+	return c.redactor(), nil
+}
+
 // maskRecord masks the values of secrets, and of fields that the schema does
-// not have because they may be secret.
-func (m *Manager) maskRecord(r *Record) error {
+// not have because they may be secret. In the other values it masks what redact
+// finds.
+func (m *Manager) maskRecord(r *Record, redact func(string) string) error {
 	open, secret := map[string]bool{}, map[string]bool{}
 	for _, f := range state.New(m.opts.Schema).Fields() {
 		open[f.Name], secret[f.Name] = !f.Secret, f.Secret
@@ -160,6 +179,7 @@ func (m *Manager) maskRecord(r *Record) error {
 		e := &r.Effects[i]
 		switch {
 		case e.Value == "":
+			continue
 		case e.Part == document.PartField && !open[e.Field], e.Part == document.PartKey && secret[e.Field]:
 			e.Value = state.JSONText(masked)
 		case e.Part == document.PartMemory:
@@ -170,6 +190,11 @@ func (m *Manager) maskRecord(r *Record) error {
 			if e.Value, err = state.JSONOf(entry); err != nil { // a MemoryEntry masks itself
 				return err
 			}
+		}
+		if e.Part == document.PartConversation {
+			e.Value = document.RedactConversation(*e, redact)
+		} else if e.Value = state.JSON(redact(string(e.Value))); !e.Value.Valid() {
+			e.Value = state.JSONText(masked) // a secret that is a piece of JSON
 		}
 	}
 	return nil

@@ -36,7 +36,13 @@ func (w *Workspace) SetSettings(fn func(*Settings)) error { return w.settings.ch
 
 // Redact returns text in which the values of all secrets of the state and of
 // the memory are replaced by [SECRET].
-func (w *Workspace) Redact(text string) string { return w.memory.redact(w.state.Redact(text)) }
+func (w *Workspace) Redact(text string) string { return w.redactor()(text) }
+
+// redactor returns Redact for the secrets as they are set now.
+func (w *Workspace) redactor() func(text string) string {
+	fields, memories := w.state.Redactor(), w.memory.redactor()
+	return func(text string) string { return memories.Redact(fields.Redact(text)) }
+}
 
 // liveContent is a Workspace that can be changed, with the stored content that
 // it was made from.

@@ -92,3 +92,45 @@ func (d *Document) nextVersion() (state.Effect, error) {
 	n, err := d.version()
 	return versionEffect(n + 1), err
 }
+
+// RedactConversation returns the value of an effect on PartConversation with
+// the texts of results passed through redact. Everything else in it is numbers
+// of messages.
+func RedactConversation(e state.Effect, redact func(string) string) state.JSON {
+	if e.Field != fieldResults {
+		return e.Value
+	}
+	elements, err := jsontext.Elements([]byte(e.Value))
+	texts := make([]state.JSON, len(elements))
+	for i, data := range elements {
+		if err == nil {
+			texts[i], err = redactResult(data, redact)
+		}
+	}
+	if err != nil {
+		return state.JSONText(redact(string(e.Value)))
+	}
+	return arrayText(texts)
+}
+
+// redactResult returns the text of a result with its strings passed through
+// redact.
+func redactResult(data []byte, redact func(string) string) (state.JSON, error) {
+	members, err := jsontext.Members(data)
+	if err != nil {
+		return "", err
+	}
+	out := []byte{'{'}
+	for i, m := range members {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(jsontext.AppendQuote(out, m.Name), ':')
+		if jsontext.Kind(m.Value) == "string" && m.Name != "created_at" {
+			out = jsontext.AppendQuote(out, redact(jsontext.Unquote(m.Value)))
+		} else {
+			out = append(out, m.Value...)
+		}
+	}
+	return state.JSON(append(out, '}')), nil
+}
