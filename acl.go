@@ -2,10 +2,9 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-
-	"golang.org/x/exp/maps"
 
 	"github.com/agentstate/state/internal/engine"
 )
@@ -88,7 +87,7 @@ func inSorted(names []string, name string) bool {
 
 // members returns the names of the team, sorted.
 func (t Team) members() []string {
-	all := maps.Keys(t)
+	all := slices.Collect(maps.Keys(t))
 	for _, below := range t {
 		all = append(all, below...)
 	}
@@ -100,9 +99,7 @@ func (t Team) members() []string {
 func (t Team) check() []error {
 	var errs []error
 	above := map[string]string{}
-	parents := maps.Keys(t)
-	slices.Sort(parents)
-	for _, parent := range parents {
+	for _, parent := range slices.Sorted(maps.Keys(t)) {
 		for _, agent := range t[parent] {
 			if other, ok := above[agent]; ok {
 				errs = append(errs, fmt.Errorf("state: team: agent %q is below %q and %q", agent, other, parent))

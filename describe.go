@@ -26,7 +26,8 @@ type FieldInfo struct {
 	Description string
 	UpdateRules string
 	Owner       string
-	Handler     string // the name of the handler
+	Handler     string   // the name of the handler
+	Was         []string // former names
 	Secret      bool
 	Ephemeral   bool
 	Writable    bool // this handle may write it
@@ -44,6 +45,7 @@ func (s *State) Fields() []FieldInfo {
 			Name:        addressName(at),
 			Type:        sp.form.Plan.Describe(),
 			GoType:      sp.form.Type,
+			Was:         slices.Clone(sp.was),
 			OneOf:       slices.Clone(sp.form.OneOf),
 			Description: sp.description,
 			UpdateRules: sp.updateRules,

@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"sync/atomic"
 
 	"github.com/agentstate/state/internal/value"
@@ -48,6 +49,13 @@ type Field[T any] struct {
 	Validate func(T) error
 	// OneOf lists the types that a Field[any] accepts; empty accepts all.
 	OneOf []reflect.Type
+	// Was lists the former names of the field. What is stored under one of them
+	// is loaded as this field.
+	Was []string
+	// Convert returns the value of a former form of the field, as [State.Export]
+	// wrote it. It gets every stored value under a former name, and those under
+	// the present name that are not a T. It must be pure.
+	Convert func(JSON) (T, error)
 
 	_     noCopy
 	bound atomic.Pointer[binding]
@@ -98,6 +106,14 @@ func (f *Field[T]) declare(d *schemaDraft) {
 		sp.validate = func(v any) error { return validate(as[T](v)) }
 	}
 	f.declareOneOf(d, sp)
+	sp.was = slices.Clone(f.Was)
+	if convert := f.Convert; convert != nil {
+		sp.convert = func(text JSON) (any, error) { return convert(text) }
+	}
+	if f.Name == messagesName && (len(f.Was) > 0 || f.Convert != nil) {
+		d.failField(f.Name, "cannot have Was or Convert: messages have one form")
+		return
+	}
 	d.add(sp)
 }
 

@@ -56,6 +56,9 @@ func (h *handle) locate(name string) (*fieldSpec, engine.Address, error) {
 	if sp, ok := h.schema.byName[name]; ok {
 		return sp, sp.address(), nil
 	}
+	if sp, ok := h.schema.former[name]; ok {
+		return nil, engine.Address{}, sp.errFormerName(name)
+	}
 	if !h.schema.open {
 		return nil, engine.Address{}, fieldError(fault.Clip(name), ErrUnknownField)
 	}

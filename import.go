@@ -25,74 +25,105 @@ func Import(schema *Schema, data []byte) (*State, error) {
 	if err != nil {
 		return nil, jsonError("import", err)
 	}
-	return importForm(schema, in)
+	s, _, err := importForm(schema, in)
+	return s, err
 }
 
 // importForm is Import of a decoded form. Package workspace, which has forms
 // that were never encoded, calls it as internal.ImportForm.
-func importForm(schema *Schema, in *form.State) (*State, error) {
+func importForm(schema *Schema, in *form.State) (*State, []form.Moved, error) {
 	s := New(schema)
-	l := engine.NewLoader(s.branch, in.Version)
-	if err := s.load(l, in); err != nil {
-		return nil, jsonError("import", err)
+	i := importer{handle: s.on(), loader: engine.NewLoader(s.branch, in.Version)}
+	if err := i.load(in, func(err error) error { return err }); err != nil {
+		return nil, nil, jsonError("import", err)
 	}
-	l.Done()
-	return s, nil
+	i.loader.Done()
+	return s, i.moved, nil
 }
 
-// load puts the content of a form into the empty branch of a handle.
-func (h *handle) load(l *engine.Loader, in *form.State) error {
-	limits := &h.schema.limits
-	if n := len(in.Fields) + len(in.Keys); limits.Keys > 0 && n > limits.Keys {
-		return &LimitError{Name: "Keys", Limit: limits.Keys, Got: n}
+// importer puts the content of a form into the empty branch of a handle.
+type importer struct {
+	*handle
+	loader *engine.Loader
+	moved  []form.Moved
+}
+
+// load puts all of a form. It passes each error to report, and ends with the
+// error that report returns, if any.
+func (i *importer) load(in *form.State, report func(error) error) error {
+	check := func(err error) error {
+		if err != nil {
+			err = report(err)
+		}
+		return err
 	}
-	if n := len(in.Results); limits.Results > 0 && n > limits.Results {
-		return &LimitError{Name: "Results", Limit: limits.Results, Got: n}
+	if err := check(i.schema.mayHold(in)); err != nil {
+		return err
 	}
-	for i := range in.Fields {
-		if err := h.loadField(l, &in.Fields[i], true); err != nil {
+	for n := range in.Fields {
+		if err := check(i.loadField(&in.Fields[n], true)); err != nil {
 			return err
 		}
 	}
-	for i := range in.Keys {
-		if err := h.loadField(l, &in.Keys[i], false); err != nil {
+	for n := range in.Keys {
+		if err := check(i.loadField(&in.Keys[n], false)); err != nil {
 			return err
 		}
 	}
 	t, err := importTable(in.Messages)
 	if err != nil {
-		return err
+		return check(err) // nothing can refer to the messages
 	}
 	if in.Conversation != nil {
-		if err := h.loadConversation(l, t, *in.Conversation); err != nil {
+		if err := check(i.loadConversation(t, *in.Conversation)); err != nil {
 			return err
 		}
 	}
 	if len(in.Results) > 0 {
-		if err := h.loadResults(l, t, in.Results); err != nil {
+		if err := check(i.loadResults(t, in.Results)); err != nil {
 			return err
 		}
 	}
-	h.schema.importCounts(l, in)
+	i.schema.importCounts(i.loader, in)
+	return nil
+}
+
+// mayHold returns an error if a form has more than the limits allow.
+func (s *Schema) mayHold(in *form.State) error {
+	if n, most := len(in.Fields)+len(in.Keys), s.limits.Keys; most > 0 && n > most {
+		return &LimitError{Name: "Keys", Limit: most, Got: n}
+	}
+	if n, most := len(in.Results), s.limits.Results; most > 0 && n > most {
+		return &LimitError{Name: "Results", Limit: most, Got: n}
+	}
 	return nil
 }
 
 // loadField puts the value of a declared field or an undeclared key.
-func (h *handle) loadField(l *engine.Loader, f *form.Field, declared bool) error {
-	sp, at, err := h.locate(f.Name)
-	if err == nil {
-		err = h.schema.mayImport(sp, f.Name, declared)
-	}
-	if err != nil {
-		return fieldError(fault.Clip(f.Name), err)
-	}
-	v, size, err := sp.form.Decode(f.Value)
-	m, err := sp.stored(at, v, size, err)
+func (i *importer) loadField(f *form.Field, declared bool) error {
+	sp, at, err := i.locateStored(f.Name)
 	if err != nil {
 		return err
 	}
-	if !l.Put(at, m) {
-		return &TypeError{Field: fault.Clip(f.Name), Path: "$", Got: "given twice"}
+	if err := i.schema.mayImport(sp, f.Name, declared); err != nil {
+		return fieldError(fault.Clip(f.Name), err)
+	}
+	former := !sp.slot.Keyed && f.Name != sp.name
+	m, converted, err := sp.decodeStored(at, f.Value, former)
+	if err != nil {
+		return err
+	}
+	if !i.loader.Put(at, m) {
+		return &TypeError{Field: fault.Clip(sp.nameAt(at)), Path: "$", Got: "given twice"}
+	}
+	// A list can be made of a single value.
+	converted = converted || sp.form.Elem != nil && jsontext.Kind(f.Value) != "array"
+	if former || converted {
+		value, err := sp.appendJSON(nil, at, m.Value)
+		if err != nil {
+			return err
+		}
+		i.moved = append(i.moved, form.Moved{Field: sp.name, From: f.Name, Value: value})
 	}
 	return nil
 }
@@ -112,12 +143,12 @@ func (s *Schema) mayImport(sp *fieldSpec, name string, declared bool) error {
 }
 
 // loadConversation puts the field messages.
-func (h *handle) loadConversation(l *engine.Loader, t *importedTable, in []form.Run) error {
+func (i *importer) loadConversation(t *importedTable, in []form.Run) error {
 	runs, sum, err := t.runs("$.conversation", in)
 	if err != nil {
 		return err
 	}
-	sp := h.schema.messages()
+	sp := i.schema.messages()
 	if err := sp.checkSize(listSize(sum)); err != nil {
 		return sp.valueError(sp.address(), err)
 	}
@@ -131,7 +162,7 @@ func (h *handle) loadConversation(l *engine.Loader, t *importedTable, in []form.
 	if err != nil {
 		return err
 	}
-	l.Put(sp.address(), m)
+	i.loader.Put(sp.address(), m)
 	return nil
 }
 
@@ -139,16 +170,16 @@ func (h *handle) loadConversation(l *engine.Loader, t *importedTable, in []form.
 func listSize(sum messageSum) int { return sum.bytes + sum.messages + 2 }
 
 // loadResults puts the history.
-func (h *handle) loadResults(l *engine.Loader, t *importedTable, in []form.Result) error {
+func (i *importer) loadResults(t *importedTable, in []form.Result) error {
 	results := make([]*stackedResult, len(in))
-	for i := range in {
+	for n := range in {
 		var err error
-		if results[i], err = t.result(jsontext.Index("$.results", i), &in[i], h.schema.limits.ValueBytes); err != nil {
+		if results[n], err = t.result(jsontext.Index("$.results", n), &in[n], i.schema.limits.ValueBytes); err != nil {
 			return err
 		}
 	}
 	t.stack.results = t.stack.results.Append(reflect.ValueOf(results), 0)
-	l.Put(h.schema.history.address(), engine.Merged{Value: t.stack})
+	i.loader.Put(i.schema.history.address(), engine.Merged{Value: t.stack})
 	return nil
 }
 

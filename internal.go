@@ -14,7 +14,9 @@ var _ = fillInternal()
 
 // fillInternal sets the variables of package internal.
 func fillInternal() bool {
-	internal.ImportForm = func(schema any, in *form.State) (any, error) { return importForm(schema.(*Schema), in) }
+	internal.ImportForm = func(schema any, in *form.State) (any, []form.Moved, error) {
+		return importForm(schema.(*Schema), in)
+	}
 	internal.DecodeChecked = func(data []byte) (any, error) { return decodeChecked(data) }
 	internal.IsMessage = func(m any) bool { message, ok := m.(Message); return ok && isMessage(message) }
 	internal.OpaqueTypes = []internal.OpaqueType{{

@@ -17,7 +17,8 @@ import (
 type Schema struct {
 	fields  []*fieldSpec // in the order of their slots; messages come first
 	byName  map[string]*fieldSpec
-	keys    *fieldSpec // of undeclared keys
+	former  map[string]*fieldSpec // by the names that they had before
+	keys    *fieldSpec            // of undeclared keys
 	history *historyForm
 	layout  *engine.Layout
 
@@ -217,6 +218,7 @@ func (d *schemaDraft) finish() {
 			d.failField(fault.Clip(sp.name), "%w", err)
 		}
 		d.checkAccess(sp, members)
+		d.addFormer(sp)
 	}
 	if len(d.errs) == 0 {
 		s.compile()

@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/exp/maps"
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
@@ -37,6 +36,7 @@ type fieldText struct {
 	Ephemeral   bool      `json:"ephemeral,omitempty"`
 	NoCopy      bool      `json:"no_copy,omitempty"`
 	MaxBytes    int       `json:"max_bytes,omitempty"`
+	Was         []string  `json:"was,omitempty"`
 }
 
 type limitsText struct {
@@ -64,7 +64,8 @@ func (s scopeText) MarshalJSON() ([]byte, error) {
 //	  "fields": [{
 //	    "name": "order_id", "type": "string", "description": "…", "update_rules": "…",
 //	    "owner": "support", "read": "public", "write": ["billing"],
-//	    "handler": "replace", "secret": false, "ephemeral": false, "max_bytes": 100
+//	    "handler": "replace", "secret": false, "ephemeral": false, "max_bytes": 100,
+//	    "was": ["order"]
 //	  }],
 //	  "team": {"support": ["billing"]},
 //	  "limits": {"keys": 100},
@@ -147,7 +148,7 @@ func decodeField(r *jsontext.Reader) (fieldText, error) {
 		UpdateRules: r.String("update_rules"), Owner: r.String("owner"), Handler: r.String("handler"),
 		Read: decodeScope(r, "read"), Write: decodeScope(r, "write"),
 		Secret: r.Bool("secret"), Ephemeral: r.Bool("ephemeral"), NoCopy: r.Bool("no_copy"),
-		MaxBytes: r.Int("max_bytes"),
+		MaxBytes: r.Int("max_bytes"), Was: r.Strings("was"),
 	}
 	return f, r.End()
 }
@@ -202,8 +203,7 @@ func (f fieldText) part(handlers []AnyHandler) (Part, error) {
 	if declare, ok := fieldTypes[f.Type]; ok {
 		return declare(f, handlers)
 	}
-	names := maps.Keys(fieldTypes)
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(fieldTypes))
 	return nil, &fault.Error{
 		Path: "$.type", Got: fmt.Sprintf("%s is not one of %s", fault.Quote(f.Type), strings.Join(names, ", ")),
 	}
@@ -216,6 +216,7 @@ func fieldOf[T any](f fieldText, given []AnyHandler, shipped ...Handler[T]) (Par
 		Name: f.Name, Description: f.Description, UpdateRules: f.UpdateRules, Owner: f.Owner,
 		Read: f.Read.Scope, Write: f.Write.Scope,
 		Secret: f.Secret, Ephemeral: f.Ephemeral, NoCopy: f.NoCopy, MaxBytes: f.MaxBytes,
+		Was: f.Was,
 	}
 	if f.Handler == "" {
 		return field, nil
@@ -253,8 +254,8 @@ func isShippedName(name string) bool {
 }
 
 // MarshalJSON returns the schema as ParseSchema reads it. Go types that
-// ParseSchema does not know become list, object or any. Validate and OneOf are
-// left out. A handler of [NewHandler] must have a name of its own: without one,
+// ParseSchema does not know become list, object or any. Validate, OneOf and
+// Convert are left out. A handler of [NewHandler] must have a name of its own: without one,
 // or with the name of a handler of this package, it is a [TypeError].
 func (s *Schema) MarshalJSON() ([]byte, error) {
 	text := schemaText{Fields: []fieldText{}, Team: s.team, AllowUndeclared: s.open}
@@ -269,6 +270,7 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 			Name: sp.name, Type: sp.typeName(), Description: sp.description, UpdateRules: sp.updateRules, Owner: sp.owner,
 			Read: scopeText{sp.read}, Write: scopeText{sp.write},
 			Secret: sp.form.Secret, Ephemeral: sp.ephemeral, NoCopy: sp.form.NoCopy, MaxBytes: sp.maxBytes,
+			Was: sp.was,
 		}
 		if h := sp.handler; h.kind != replaces && h.kind != appends || h.kind == replaces && sp.form.Elem != nil {
 			if h.user && isShippedName(h.name) {

@@ -25,6 +25,8 @@ type fieldSpec struct {
 	read, write Scope
 	ephemeral   bool
 	maxBytes    int
+	was         []string
+	convert     func(JSON) (any, error)
 
 	direct   bool // form.Direct
 	handler  *handler

@@ -15,8 +15,8 @@ import (
 // ImportForm makes a *state.State with the content of a form, for a
 // *state.Schema, as state.Import does for the JSON of a form. Package workspace
 // has forms that were never encoded. The JSON inside the form must have been
-// checked.
-var ImportForm func(schema any, in *form.State) (any, error)
+// checked. moved are the fields whose stored names or forms are former ones.
+var ImportForm func(schema any, in *form.State) (st any, moved []form.Moved, err error)
 
 // DecodeChecked makes a state.Message of JSON as state.DecodeMessage does. The
 // JSON must have been checked, by jsontext.Check or because it was made of

@@ -1,6 +1,8 @@
 package workspace_test
 
 import (
+	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -93,4 +95,78 @@ func TestEphemeralFieldsAreNotStored(t *testing.T) {
 		require.NotContains(t, value, "scratch", key)
 		require.NotContains(t, value, "ephemeral", key)
 	}
+}
+
+// A program whose schema has other names and forms reads what is stored, and
+// stores a field anew with the first change to it.
+func TestFormerNamesAndForms(t *testing.T) {
+	db := store.NewMemory()
+	order := &state.Field[string]{Name: "order"}
+	remarks := &state.Field[[]string]{Name: "remarks"}
+	amount := &state.Field[string]{Name: "amount"}
+	card := &state.Field[string]{Name: "card", Secret: true}
+	older := open(t, db, workspace.Options{Schema: state.MustSchema(order, remarks, amount, card)})
+	change := func(m *workspace.Manager, fn func(st *state.State) error) {
+		t.Helper()
+		require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return fn(w.State()) }))
+	}
+	change(older, func(st *state.State) error {
+		return st.Patch(map[string]any{"order": "W1", "remarks": []string{"a", "b"}, "amount": "7", "card": "4242-4242"})
+	})
+	written := view(t, older, "ann").Version
+
+	orderID := &state.Field[string]{Name: "order_id", Was: []string{"order"}}
+	comments := &state.Field[[]string]{Name: "comments", Was: []string{"notes", "remarks"}}
+	amounts := &state.Field[[]int]{Name: "amount", Convert: func(former state.JSON) ([]int, error) {
+		text, err := strconv.Unquote(string(former))
+		if err != nil {
+			return nil, err
+		}
+		n, err := strconv.Atoi(text)
+		return []int{n}, err
+	}}
+	number := &state.Field[string]{Name: "card_number", Was: []string{"card"}, Secret: true}
+	newer := open(t, db, workspace.Options{Schema: state.MustSchema(orderID, comments, amounts, number)})
+	requireContent := func(v *workspace.View, order string, remarks []string, sums []int, card string) {
+		t.Helper()
+		st := v.State()
+		require.Empty(t, v.Unknown)
+		require.Equal(t, order, orderID.Or(st, ""))
+		require.Equal(t, remarks, comments.Or(st, nil))
+		require.Equal(t, sums, amounts.Or(st, nil))
+		require.Equal(t, card, number.Or(st, ""))
+	}
+	stored := maxCachedContents(t, db)
+	requireContent(view(t, newer, "ann"), "W1", []string{"a", "b"}, []int{7}, "4242-4242")
+	require.Equal(t, stored, maxCachedContents(t, db), "looking stores nothing")
+
+	change(newer, func(st *state.State) error {
+		return errors.Join(comments.Set(st, []string{"c"}), amounts.Set(st, []int{8}))
+	})
+	requireContent(view(t, newer, "ann"), "W1", []string{"a", "b", "c"}, []int{7, 8}, "4242-4242")
+	_, err := older.View(t.Context(), "ann")
+	require.ErrorIs(t, err, state.ErrWrongType)
+	require.ErrorContains(t, err, "amount")
+	rolledBack := open(t, db, workspace.Options{Schema: state.MustSchema(order, remarks, card)})
+	v := view(t, rolledBack, "ann")
+	require.Equal(t, "W1", order.Or(v.State(), ""), "what was not changed keeps its name")
+	require.Equal(t, []string{"amount", "comments"}, v.Unknown)
+
+	change(newer, func(st *state.State) error {
+		_, deleted := orderID.Delete(st)
+		return errors.Join(deleted, comments.Replace(st, []string{"d"}), number.Set(st, "5353-5353"))
+	})
+	requireContent(view(t, newer, "ann"), "", []string{"d"}, []int{7, 8}, "5353-5353")
+	past, err := newer.ViewAt(t.Context(), "ann", written)
+	if !errors.Is(err, state.ErrCompacted) { // a secret was replaced
+		require.NoError(t, err)
+		requireContent(past, "W1", []string{"a", "b"}, []int{7}, "4242-4242")
+	}
+	require.NoError(t, newer.Compact(t.Context(), "ann"))
+	requireContent(view(t, newer, "ann"), "", []string{"d"}, []int{7, 8}, "5353-5353")
+	for key, value := range maxCachedContents(t, db) {
+		require.NotContains(t, value, "4242-4242", key)
+	}
+	report, err := newer.Verify(t.Context(), "ann")
+	require.NoError(t, err, report)
 }

@@ -104,6 +104,9 @@ func (c *liveContent) purges(effects []state.Effect) bool {
 	secret := map[string]bool{}
 	for _, f := range c.state.Fields() {
 		secret[f.Name] = f.Secret
+		for _, name := range f.Was {
+			secret[name] = f.Secret
+		}
 	}
 	return slices.ContainsFunc(effects, func(e state.Effect) bool {
 		switch e.Part {

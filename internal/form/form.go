@@ -35,6 +35,13 @@ type Field struct {
 	Value json.RawMessage `json:"value"`
 }
 
+// Moved is a field that was stored under a former name or in another form.
+type Moved struct {
+	Field string          // its present name
+	From  string          // the name under which it was stored
+	Value json.RawMessage // in its present form
+}
+
 // Count is the number of versions that changed fields of certain classes and no
 // others. A class is given by its readers. Versions that changed several
 // classes, of which none has all readers of another, are counted for each Agent

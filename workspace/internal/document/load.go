@@ -20,6 +20,7 @@ func (d *Document) Load(schema *state.Schema) (*state.State, error) {
 	}
 	fields := form.State{Format: form.Format, Version: version}
 	declared := map[string]bool{}
+	partOf := map[string]string{} // where a stored field is
 	hasMessages := false
 	for _, f := range state.New(schema).Fields() {
 		declared[f.Name] = true
@@ -28,14 +29,15 @@ func (d *Document) Load(schema *state.Schema) (*state.State, error) {
 		case f.Name == state.Messages.Name:
 			hasMessages = true
 		default:
-			if v := d.declaredValue(schema, f.Name); v != nil {
-				fields.Fields = append(fields.Fields, form.Field{Name: f.Name, Value: []byte(v.json())})
+			if name, part := d.locate(schema, f); part != "" {
+				fields.Fields = append(fields.Fields, form.Field{Name: name, Value: []byte(d.get(part, name).json())})
+				partOf[name] = part
 			}
 		}
 	}
 	for _, name := range d.Names(PartKey) {
 		// Import refuses names that cannot be those of keys.
-		if !declared[name] && state.New(schema).KV().Set(name, nil) == nil {
+		if !declared[name] && partOf[name] == "" && state.New(schema).KV().Set(name, nil) == nil {
 			fields.Keys = append(fields.Keys, form.Field{Name: name, Value: []byte(d.get(PartKey, name).json())})
 		}
 	}
@@ -43,12 +45,16 @@ func (d *Document) Load(schema *state.Schema) (*state.State, error) {
 	if err := d.loadConversation(&whole, hasMessages); err != nil {
 		return nil, err
 	}
-	s, err := importForm(schema, &whole)
+	s, moved, err := importForm(schema, &whole)
 	if err == nil {
+		d.moved = map[string]movedField{}
+		for _, m := range moved {
+			d.moved[m.Field] = movedField{partOf[m.From], m.From, &fieldValue{text: state.JSON(m.Value)}}
+		}
 		return s, nil
 	}
 	err = fmt.Errorf("workspace: content: %w", err)
-	_, fieldsErr := importForm(schema, &fields)
+	_, _, fieldsErr := importForm(schema, &fields)
 	if fieldsErr == nil && !errors.Is(err, state.ErrLimitExceeded) {
 		// The fault is in the conversation, which no schema shapes.
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -56,26 +62,48 @@ func (d *Document) Load(schema *state.Schema) (*state.State, error) {
 	return nil, err
 }
 
-func importForm(schema *state.Schema, f *form.State) (*state.State, error) {
-	s, err := internal.ImportForm(schema, f)
+func importForm(schema *state.Schema, f *form.State) (*state.State, []form.Moved, error) {
+	s, moved, err := internal.ImportForm(schema, f)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return s.(*state.State), nil
+	return s.(*state.State), moved, nil
 }
 
-// declaredValue returns the value of a declared field: what is stored for it,
-// or what is stored under an undeclared key of its name, if that fits.
-func (d *Document) declaredValue(schema *state.Schema, name string) *fieldValue {
-	v, key := d.get(PartField, name), d.get(PartKey, name)
-	if v != nil || key == nil {
-		return v
+// movedField is a field that is stored under a former name, or in a former form.
+type movedField struct {
+	part, name string      // where it is stored
+	value      *fieldValue // as the state has it
+}
+
+// locate returns the name and the part under which a declared field is stored,
+// and no part if it is not stored: under its present name or a former one, or
+// under an undeclared key of such a name whose value fits.
+func (d *Document) locate(schema *state.Schema, f state.FieldInfo) (name, part string) {
+	for _, name := range append([]string{f.Name}, f.Was...) {
+		if d.Has(PartField, name) {
+			return name, PartField
+		}
+		if key := d.get(PartKey, name); key != nil {
+			alone := form.State{Format: form.Format, Fields: []form.Field{{Name: name, Value: []byte(key.json())}}}
+			if _, _, err := importForm(schema, &alone); err == nil {
+				return name, PartKey
+			}
+		}
 	}
-	alone := form.State{Format: form.Format, Fields: []form.Field{{Name: name, Value: []byte(key.json())}}}
-	if _, err := importForm(schema, &alone); err != nil {
-		return nil
+	return "", ""
+}
+
+// FormerNames returns the former names under which fields of the schema are
+// stored that the document was loaded with.
+func (d *Document) FormerNames() map[string]bool {
+	names := map[string]bool{}
+	for field, m := range d.moved {
+		if m.name != field {
+			names[m.name] = true
+		}
 	}
-	return key
+	return names
 }
 
 // loadConversation adds the messages, the results and, if the schema has the

@@ -126,19 +126,27 @@ func (s *saver) results(results []state.InferenceResult) ([]state.JSON, error) {
 
 // prepareField returns the effects that must come before the first effect on a
 // field, and whether that effect is still needed after them. A declared field
-// that is stored as an undeclared key moves.
+// that is stored as an undeclared key, under a former name or in a former form
+// moves.
 func (d *Document) prepareField(e state.Effect) (before []state.Effect, needed bool) {
 	value, moves := d.get(e.Part, e.Field), false
+	needed = value != nil
 	if key := d.get(PartKey, e.Field); key != nil && e.Part == PartField {
 		before = append(before, deleteEffect(PartKey, e.Field))
 		if value == nil {
 			value, moves = key, true
 		}
 	}
+	if m, ok := d.moved[e.Field]; ok && e.Part == PartField {
+		if m.name != e.Field {
+			before = append(before, deleteEffect(m.part, m.name))
+		}
+		value, moves = m.value, true
+	}
 	switch {
 	case e.Kind == state.EffectSet:
 	case e.Kind == state.EffectDelete:
-		return before, !moves
+		return before, needed || !moves
 	case value == nil || !value.isList():
 		// The stored value is null if the field had another type, and missing
 		// if the state has no results.
