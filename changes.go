@@ -21,8 +21,8 @@ type Change struct {
 	Op      Op
 	Field   string // empty for the history
 	// Value is a copy of what was written, before it was merged: the update, an
-	// [InferenceResult], or [Masked] if the field is secret. It is nil if the
-	// field was deleted.
+	// [InferenceResult], the tool results that answer calls of one result, or
+	// [Masked] if the field is secret. It is nil if the field was deleted.
 	Value any
 }
 
@@ -59,6 +59,9 @@ func (h *handle) written(r *engine.Record) any {
 		return h.schema.history.written(h.view(), r.Value)
 	case r.Value == nil:
 		return nil
+	}
+	if a, ok := r.Value.(*answers); ok {
+		return a.said()
 	}
 	return sp.form.Load(sp.update(engine.Update{Value: r.Value, Tail: r.Tail}))
 }

@@ -35,6 +35,11 @@ var (
 	ErrLimitExceeded = errors.New("state: limit exceeded")
 	// ErrWrongType is returned when a value does not fit the field.
 	ErrWrongType = errors.New("state: wrong type")
+	// ErrUnknownCall is returned for the result of a tool call that no result
+	// of the history has.
+	ErrUnknownCall = errors.New("state: unknown call")
+	// ErrAnswered is returned for the result of a tool call that has a result.
+	ErrAnswered = errors.New("state: call is answered")
 )
 
 // The names of what every state has.
@@ -127,6 +132,21 @@ func (e *ConflictError) Error() string {
 
 // Is reports whether target is [ErrConflict].
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
+// CallError reports the result of a tool call that cannot be added to the
+// history. It is [ErrUnknownCall] or [ErrAnswered].
+type CallError struct {
+	ID   string // of the call; empty if the provider gives no ids
+	Name string // of the tool
+	Err  error
+}
+
+func (e *CallError) Error() string {
+	return fmt.Sprintf("state: call %s of %s: %s", fault.Quote(e.ID), fault.Quote(e.Name), strings.TrimPrefix(e.Err.Error(), "state: "))
+}
+
+// Unwrap returns the sentinel.
+func (e *CallError) Unwrap() error { return e.Err }
 
 // placedError is an error with the place where it occurred.
 type placedError struct {

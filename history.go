@@ -43,7 +43,17 @@ func (hs *History) read() (*resultStack, *historyForm, engine.View) {
 // only pushes the result. On a bound handle an empty Agent becomes the
 // handle's, and another name is [ErrDenied]. A zero CreatedAt becomes the
 // present time.
-func (hs *History) Append(r InferenceResult) error {
+//
+// Calls in Output may be open: [History.Answer] adds their results when they
+// come.
+func (hs *History) Append(r InferenceResult) error { return hs.push(r, true) }
+
+// Push is Append for a result that is no part of the conversation, such as the
+// title of a chat or a summary: it leaves Messages alone.
+func (hs *History) Push(r InferenceResult) error { return hs.push(r, false) }
+
+// push pushes a result, which says its messages to the conversation or not.
+func (hs *History) push(r InferenceResult, says bool) error {
 	h := hs.state.on()
 	if err := h.branch.Alive(); err != nil {
 		return err
@@ -60,15 +70,30 @@ func (hs *History) Append(r InferenceResult) error {
 	}
 	ops := make([]engine.Op, 1, 2)
 	ops[0] = h.schema.history.appendOp(r, h.author)
-	ops, err := h.addConversation(ops, &r)
-	if err != nil {
-		return err
+	if says {
+		var err error
+		if ops, err = h.addConversation(ops, &r); err != nil {
+			return err
+		}
 	}
-	plan := func(t *engine.Tree) ([]engine.Edit, error) { return mergeOps(t, ops) }
-	if last := ops[len(ops)-1]; last.Callback {
-		err = h.branch.Transact(h.view(), []engine.Address{last.Address}, plan)
+	return h.merge(ops[len(ops)-1].Callback, func(*engine.Tree) ([]engine.Op, error) { return ops, nil })
+}
+
+// merge commits the ops that plan returns for a tree as one version. If code of
+// the user may be called, it is that of the conversation.
+func (h *handle) merge(callback bool, plan func(*engine.Tree) ([]engine.Op, error)) error {
+	edits := func(t *engine.Tree) ([]engine.Edit, error) {
+		ops, err := plan(t)
+		if err != nil {
+			return nil, err
+		}
+		return mergeOps(t, ops)
+	}
+	var err error
+	if callback {
+		err = h.branch.Transact(h.view(), []engine.Address{h.schema.messages().address()}, edits)
 	} else {
-		err = h.branch.Commit(h.view(), plan)
+		err = h.branch.Commit(h.view(), edits)
 	}
 	return h.explain(err)
 }
@@ -113,23 +138,92 @@ func (h *handle) addConversation(ops []engine.Op, r *InferenceResult) ([]engine.
 	return append(ops, o), nil
 }
 
-// mergeOps returns the edits that apply ops to a tree, each to an address of
-// its own.
+// mergeOps returns the edits that apply ops to a tree. Ops of one address stand
+// together.
 func mergeOps(t *engine.Tree, ops []engine.Op) ([]engine.Edit, error) {
-	edits := make([]engine.Edit, len(ops))
-	for i := range ops {
-		o := &ops[i]
-		from := t.Get(o.Address)
-		to, err := o.Apply(from)
-		if err == nil {
-			err = o.Slot.Form.Check(to)
+	edits := make([]engine.Edit, 0, 2)
+	for len(ops) > 0 {
+		e := engine.Edit{Address: ops[0].Address, From: t.Get(ops[0].Address)}
+		n, current := 0, e.From
+		for ; n < len(ops) && ops[n].Address == e.Address; n++ {
+			to, err := ops[n].Apply(current)
+			if err != nil {
+				return nil, err
+			}
+			e.To, current = &to, &engine.Cell{Value: to.Value, Size: to.Size}
+			if ops[n].Overwrites {
+				e.Overwrites = true
+			}
 		}
-		if err != nil {
+		if err := e.Slot.Form.Check(*e.To); err != nil {
 			return nil, err
 		}
-		edits[i] = engine.Edit{Address: o.Address, From: from, To: &to, Ops: ops[i : i+1]}
+		e.Ops, ops = ops[:n:n], ops[n:]
+		edits = append(edits, e)
 	}
 	return edits, nil
+}
+
+// Answer adds the results of tool calls to the results that have these calls,
+// and in the same version puts them behind the calls in Messages: in the order
+// of the calls, whatever the order in which they come. A call is that of its
+// id, or of its name if the provider gives no ids, in the latest result in
+// which it is open.
+//
+// Calls may be answered one by one, by several calls of Answer, and in several
+// branches: a [State.Join] puts the answers into the order of the calls, and
+// reports a conflict only if two branches answer one call. Messages stay as they
+// are where they have an answer already, or do not have the call: if the result
+// was pushed by [History.Push], the call was trimmed, or the agent may not
+// write Messages. A handler of Messages gets the messages before the place as
+// the current value.
+//
+// A bound handle may answer the calls of its own results. For those of others
+// that it sees the error is [ErrDenied]. If no result has a call, it is
+// [ErrUnknownCall], and [ErrAnswered] if the call is not open. Then nothing
+// changes.
+func (hs *History) Answer(results ...ToolResultMessage) error {
+	h := hs.state.on()
+	if err := h.branch.Alive(); err != nil {
+		return err
+	}
+	if h.rights != nil && !h.rights.member {
+		return h.denied(string(OpAnswer), historyName)
+	}
+	for i, m := range results {
+		if m.messageBody == nil {
+			return &TypeError{Field: historyName, Path: fmt.Sprintf("$[%d]", i), Want: "a message", Got: "the zero message"}
+		}
+	}
+	if len(results) == 0 {
+		return nil
+	}
+	callback := h.mayWrite(h.schema.messages()) && h.schema.messages().onSet.Callback
+	return h.merge(callback, func(t *engine.Tree) ([]engine.Op, error) { return h.answerOps(t, results) })
+}
+
+// Load replaces the results and Messages by copies of others, as one version
+// and both as they are given. It is for a conversation that is kept elsewhere:
+// Append would append the messages of each result again, and [History.Reset]
+// leaves Messages alone. Handlers are not called. Load needs the right to write
+// Messages. On a bound handle, a result with the name of another agent must be
+// on the stack already.
+func (hs *History) Load(results []InferenceResult, messages []Message) error {
+	h := hs.state.on()
+	st, err := hs.stackToReset("load", results)
+	if err != nil {
+		return err
+	}
+	sp := h.schema.messages()
+	o := sp.onReplace
+	o.Author = h.author
+	if o.Update, err = sp.store(o.Address, messages, o.Borrowed); err != nil {
+		return err
+	}
+	form := h.schema.history
+	return h.merge(sp.validate != nil, func(t *engine.Tree) ([]engine.Op, error) {
+		return []engine.Op{form.overwriteOp(OpReset, st, h.author), o}, nil
+	})
 }
 
 // Len returns the number of results.
@@ -245,34 +339,45 @@ func (hs *History) Pop() (InferenceResult, bool, error) {
 // of another agent must be on the stack already.
 func (hs *History) Reset(results []InferenceResult) error {
 	h := hs.state.on()
-	if err := h.branch.Alive(); err != nil {
+	st, err := hs.stackToReset(string(OpReset), results)
+	if err != nil {
 		return err
+	}
+	form := h.schema.history
+	err = h.branch.Commit(h.view(), func(t *engine.Tree) ([]engine.Edit, error) {
+		return []engine.Edit{form.overwriteEdit(OpReset, t.Get(form.address()), st, st, h.author)}, nil
+	})
+	return h.explain(err)
+}
+
+// stackToReset returns the stack of results that the handle may reset to. op is
+// what the caller does.
+func (hs *History) stackToReset(op string, results []InferenceResult) (*resultStack, error) {
+	h := hs.state.on()
+	if err := h.branch.Alive(); err != nil {
+		return nil, err
 	}
 	if !h.mayWrite(h.schema.messages()) {
-		return h.denied(string(OpReset), historyName)
+		return nil, h.denied(op, historyName)
 	}
-	if err := hs.mayReset(results); err != nil {
-		return err
+	if err := hs.mayReset(op, results); err != nil {
+		return nil, err
 	}
 	st := newResultStack()
 	for i := range results {
 		r := results[i]
 		r.CreatedAt = r.CreatedAt.UTC().Round(0)
 		if err := r.check(h.schema.limits.ValueBytes); err != nil {
-			return within(fmt.Sprintf("results[%d]", i), err)
+			return nil, within(fmt.Sprintf("results[%d]", i), err)
 		}
-		st = st.push(&r)
+		st = st.push(&r, 0)
 	}
-	form := h.schema.history
-	err := h.branch.Commit(h.view(), func(t *engine.Tree) ([]engine.Edit, error) {
-		return []engine.Edit{form.overwriteEdit(OpReset, t.Get(form.address()), st, st, h.author)}, nil
-	})
-	return h.explain(err)
+	return st, nil
 }
 
 // mayReset returns an error if the handle may not put one of the results on the
 // stack.
-func (hs *History) mayReset(results []InferenceResult) error {
+func (hs *History) mayReset(op string, results []InferenceResult) error {
 	h := hs.state.on()
 	if h.rights == nil {
 		return nil
@@ -285,7 +390,7 @@ func (hs *History) mayReset(results []InferenceResult) error {
 	}
 	for _, r := range results {
 		if r.Agent != h.agent() && !slices.ContainsFunc(known[origin{r.Agent, r.ID}], r.equal) {
-			return h.denied(fmt.Sprintf("reset to a result of %q in", fault.Clip(r.Agent)), historyName)
+			return h.denied(fmt.Sprintf("%s to a result of %q in", op, fault.Clip(r.Agent)), historyName)
 		}
 	}
 	return nil

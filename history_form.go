@@ -84,20 +84,40 @@ func (hf *historyForm) appendOp(r InferenceResult, author *engine.Author) engine
 	}
 }
 
+// answerOp returns the op that answers calls of a result of an agent.
+func (hf *historyForm) answerOp(a *answers, agent string, author *engine.Author) engine.Op {
+	return engine.Op{
+		Address:    hf.address(),
+		Update:     engine.Update{Value: a, Size: a.size()},
+		Merger:     hf,
+		Author:     author,
+		Kind:       OpAnswer.kind(),
+		ClassPlus1: int16(hf.class(agent) + 1),
+		Shares:     true,
+	}
+}
+
+// overwriteOp returns an op that replaces the results. value is what it writes.
+func (hf *historyForm) overwriteOp(op Op, value any, author *engine.Author) engine.Op {
+	return engine.Op{
+		Address: hf.address(), Update: engine.Update{Value: value}, Merger: hf, Author: author, Kind: op.kind(), Overwrites: true,
+	}
+}
+
 // overwriteEdit returns the edit that replaces the results, of the cell from,
 // by others. value is what the op has written.
 func (hf *historyForm) overwriteEdit(op Op, from *engine.Cell, to *resultStack, value any, author *engine.Author) engine.Edit {
-	o := engine.Op{
-		Address: hf.address(), Update: engine.Update{Value: value}, Author: author, Kind: op.kind(), Overwrites: true,
-	}
 	return engine.Edit{
-		Address: hf.address(), From: from, To: &engine.Merged{Value: to}, Ops: []engine.Op{o}, Overwrites: true,
+		Address: hf.address(), From: from, To: &engine.Merged{Value: to},
+		Ops: []engine.Op{hf.overwriteOp(op, value, author)}, Overwrites: true,
 	}
 }
 
 // written returns what an op has written, as a view sees it.
 func (hf *historyForm) written(v engine.View, value any) any {
 	switch value := value.(type) {
+	case *answers: // in the journal of the result's class
+		return value.results()
 	case resultRef:
 		if hf.sees(v, value.result) {
 			return value.stack.result(value.result)
@@ -116,18 +136,25 @@ func (hf *historyForm) written(v engine.View, value any) any {
 
 var errNotAResult = errors.New("state: not a result")
 
-// Merge implements [engine.Merger]: it appends a result.
+// Merge implements [engine.Merger]: it appends a result, answers calls of one,
+// or replaces all.
 func (hf *historyForm) Merge(_ engine.Address, current *engine.Cell, u engine.Update) (engine.Merged, error) {
-	var r InferenceResult
+	st := stackOf(current)
 	switch v := u.Value.(type) {
 	case InferenceResult:
-		r = v
+		return engine.Merged{Value: st.push(&v, 0)}, nil
 	case resultRef:
-		r = v.stack.result(v.result)
-	default:
-		return engine.Merged{}, errNotAResult
+		r := v.stack.result(v.result)
+		return engine.Merged{Value: st.push(&r, v.result.origin)}, nil
+	case *resultStack:
+		return engine.Merged{Value: v}, nil
+	case *answers:
+		if st, ok := st.answer(v); ok {
+			return engine.Merged{Value: st}, nil
+		}
+		return engine.Merged{}, engine.ErrOverlap
 	}
-	return engine.Merged{Value: stackOf(current).push(&r)}, nil
+	return engine.Merged{}, errNotAResult
 }
 
 // Same implements [engine.Form]. No results are the same as no history.

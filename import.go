@@ -248,7 +248,9 @@ func (t *importedTable) result(path string, in *form.Result, maxBytes int) (*sta
 	if !ok {
 		return nil, &fault.Error{Path: path + ".raw_base64", Want: "base64, and no raw", Got: "other text"}
 	}
-	r := &stackedResult{id: in.ID, agent: in.Agent, input: in.Input, raw: raw, created: in.CreatedAt}
+	r := &stackedResult{
+		id: in.ID, agent: in.Agent, input: in.Input, raw: raw, created: in.CreatedAt, origin: persist.NewOwner(),
+	}
 	var prompt, history, output, called messageSum
 	for _, part := range []struct {
 		name string
@@ -271,8 +273,8 @@ func (t *importedTable) result(path string, in *form.Result, maxBytes int) (*sta
 	if err := (&InferenceResult{ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, CreatedAt: r.created}).check(0); err != nil {
 		return nil, err
 	}
-	texts := len(r.id) + len(r.agent) + len(r.input) + len(r.raw)
-	if err := checkResultSizes(maxBytes, texts+output.bytes+called.bytes, prompt.bytes, history.bytes); err != nil {
+	r.size = len(r.id) + len(r.agent) + len(r.input) + len(r.raw) + output.bytes + called.bytes
+	if err := checkResultSizes(maxBytes, r.size, prompt.bytes, history.bytes); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -23,6 +23,10 @@ type stackedResult struct {
 	id, agent, input, raw           string
 	prompt, history, output, called []messageRun
 	created                         time.Time
+	size                            int // towards limits
+	// origin identifies the result on stacks that come from one another: it
+	// stays the same when calls are answered.
+	origin uint64
 }
 
 // messageRun is a part of the table: from one index up to, not including,
@@ -75,16 +79,20 @@ func (st *resultStack) all() iter.Seq[*stackedResult] {
 	}
 }
 
-// push returns the stack with one more result.
-func (st *resultStack) push(r *InferenceResult) *resultStack {
+// push returns the stack with one more result. origin is that of the result if
+// it was on a stack before, or 0.
+func (st *resultStack) push(r *InferenceResult, origin uint64) *resultStack {
 	next := st.clone()
 	owner := persist.NewOwner()
 	called := make([]Message, len(r.ToolCalls))
 	for i, m := range r.ToolCalls {
 		called[i] = m
 	}
+	if origin == 0 {
+		origin = owner
+	}
 	pushed := &stackedResult{
-		id: r.ID, agent: r.Agent, input: r.Input, raw: r.Raw, created: r.CreatedAt,
+		id: r.ID, agent: r.Agent, input: r.Input, raw: r.Raw, created: r.CreatedAt, size: r.size(), origin: origin,
 		prompt:  next.intern(owner, r.Prompt),
 		history: next.intern(owner, r.History),
 		output:  next.intern(owner, r.Output),
@@ -129,6 +137,29 @@ func (st *resultStack) find(owner uint64, m Message) int {
 	return at
 }
 
+// answer returns the stack with answers to calls of one of its results. It
+// reports false if the result is not on the stack, or a call is answered.
+func (st *resultStack) answer(a *answers) (*resultStack, bool) {
+	i := st.len() - 1
+	for i >= 0 && st.at(i).origin != a.origin {
+		i--
+	}
+	if i < 0 {
+		return nil, false
+	}
+	r := *st.at(i)
+	called, ok := a.insertInto(st.messages(r.called))
+	if !ok {
+		return nil, false
+	}
+	next := st.clone()
+	r.called = next.intern(persist.NewOwner(), called)
+	r.size += a.size()
+	later := st.results.Slice(i+1, st.len())
+	next.results = st.results.Take(i, 0).Append(reflect.ValueOf([]*stackedResult{&r}), 0).Append(later, 0)
+	return next, true
+}
+
 // pop returns the stack without its last result. When more results have been
 // popped than remain, it makes a new table: the messages of popped results do
 // not stay permanently.
@@ -143,7 +174,7 @@ func (st *resultStack) pop() *resultStack {
 	fresh := newResultStack()
 	for r := range next.all() {
 		full := st.result(r)
-		fresh = fresh.push(&full)
+		fresh = fresh.push(&full, r.origin)
 	}
 	return fresh
 }

@@ -13,8 +13,9 @@ func (e *OverlapError) Error() string {
 	return fmt.Sprintf("%v at %d addresses", ErrConflict, len(e.Addresses))
 }
 
-// errOverlap is an overlap at one address.
-var errOverlap = errors.New("state: writes overlap")
+// ErrOverlap is an overlap at one address. A [Merger] returns it if the update
+// does not combine with what another branch has written.
+var ErrOverlap = errors.New("state: writes overlap")
 
 // Join applies what branches have done since they were forked from b, as one
 // version and in their order. allow is asked for every net write. If there is
@@ -98,7 +99,7 @@ func mergeBranches(t *Tree, addresses []Address, branches []*Branch) ([]Edit, er
 		}
 		e, err := m.edit()
 		switch {
-		case errors.Is(err, errOverlap):
+		case errors.Is(err, ErrOverlap):
 			overlap.Addresses = append(overlap.Addresses, a)
 		case err != nil:
 			return nil, err
@@ -234,7 +235,7 @@ func (m *mergeCell) pick(writers []writer) (writer, error) {
 	}
 	for _, w := range writers {
 		if !w.overwrites || w.computed || !m.Slot.Form.Same(w.cell, first.cell) {
-			return first, errOverlap
+			return first, ErrOverlap
 		}
 	}
 	return first, nil

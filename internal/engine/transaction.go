@@ -43,7 +43,7 @@ func (b *Branch) finish(v View, tx *Branch) (bool, error) {
 	defer releaseTurns()
 	for {
 		edits, err := r.edits(b.tree.Load())
-		if errors.Is(err, errOverlap) {
+		if errors.Is(err, ErrOverlap) {
 			return false, nil
 		}
 		if err != nil {
@@ -96,7 +96,7 @@ func (r *rebase) callbacks() []Address {
 }
 
 // edits returns the edits that do in a tree of the parent what the transaction
-// has done, or errOverlap if the transaction must run again.
+// has done, or ErrOverlap if the transaction must run again.
 func (r *rebase) edits(t *Tree) ([]Edit, error) {
 	tx := r.tx
 	var edits []Edit
@@ -107,7 +107,7 @@ func (r *rebase) edits(t *Tree) ([]Edit, error) {
 		case e.From == tx.base.Get(n.Address):
 			e.To = tx.tree.Load().Get(n.Address).merged()
 		case n.Overwrites || r.reads[n.Address]:
-			return nil, errOverlap
+			return nil, ErrOverlap
 		default:
 			m := mergeCell{Address: n.Address, now: e.From, parent: &writer{}, sides: []writer{{ops: n.Ops}}}
 			var err error
@@ -123,7 +123,7 @@ func (r *rebase) edits(t *Tree) ([]Edit, error) {
 		}
 		e := Edit{Address: a, From: tx.base.Get(a)}
 		if t.Get(a) != e.From {
-			return nil, errOverlap
+			return nil, ErrOverlap
 		}
 		edits = append(edits, e)
 	}

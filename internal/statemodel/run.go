@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,22 +95,37 @@ func (m *programRun) step(s *stateModel, o programStep) {
 			}
 		}
 		m.agree(o, s.do(writes...), s.st.EndRun())
-	case "append":
+	case "append", "push":
 		r := m.result(o.text)
 		writes := []fieldWrite{{op: state.OpAppend, field: historyName, value: r, by: "push"}}
-		if said := saidIn(r); len(said) > 0 {
+		if said := saidIn(r); len(said) > 0 && o.kind == "append" {
 			writes = append(writes, fieldWrite{op: state.OpSet, field: "messages", value: said, by: "append"})
 		}
-		m.agree(o, s.do(writes...), s.st.History().Append(r))
+		if o.kind == "append" {
+			m.agree(o, s.do(writes...), s.st.History().Append(r))
+		} else {
+			m.agree(o, s.do(writes...), s.st.History().Push(r))
+		}
+	case "answer":
+		m.answer(s, o)
 	case "pop":
 		m.pop(s, o)
-	case "reset":
+	case "reset", "load":
 		results := append([]state.InferenceResult{}, s.content.results[:min(o.at, len(s.content.results))]...)
 		if o.text != "" {
 			results = append(results, m.result(o.text))
 		}
 		w := fieldWrite{op: state.OpReset, field: historyName, value: results}
-		m.agree(o, s.do(w), s.st.History().Reset(results))
+		if o.kind == "reset" {
+			m.agree(o, s.do(w), s.st.History().Reset(results))
+			break
+		}
+		said := []state.Message{}
+		for _, r := range results {
+			said = append(said, saidIn(r)...)
+		}
+		both := fieldWrite{op: state.OpReplace, field: "messages", value: said}
+		m.agree(o, s.do(w, both), s.st.History().Load(results, said))
 	case "fork":
 		m.add(s.fork(s.st.Fork()))
 	case "snapshot":
@@ -234,6 +250,10 @@ func (m *programRun) result(text string) state.InferenceResult {
 	}
 	call := state.ToolCall{ID: r.ID, Name: "look", Input: `{}`}
 	switch text {
+	case "open":
+		more := call
+		more.ID += " again"
+		r.Output = []state.Message{state.AssistantText("hi"), state.ToolCalls(call, more)}
 	case "tool":
 		r.Output = []state.Message{state.ToolCalls(call)}
 		r.ToolCalls = []state.ToolResultMessage{state.ToolResult(call, "1")}
@@ -241,6 +261,53 @@ func (m *programRun) result(text string) state.InferenceResult {
 		r.Output = []state.Message{state.AssistantText("hi")}
 	}
 	return r
+}
+
+// answer answers some calls: open ones, answered ones and one that is not
+// there.
+func (m *programRun) answer(s *stateModel, o programStep) {
+	var calls []state.ToolCall // the latest first
+	for _, r := range slices.Backward(s.content.results) {
+		calls = append(calls, callsIn(r)...)
+	}
+	calls = append(calls, state.ToolCall{ID: "nowhere", Name: "look"})
+	want, now := s.ended, s.content
+	var results []state.ToolResultMessage
+	writes := map[string][]fieldWrite{} // by result, whose id is that of its first call
+	var order []string
+	for _, at := range o.with {
+		at %= len(calls)
+		given := callAnswer{state.ToolResult(calls[at], state.JSON(strconv.Itoa(at)))}
+		results = append(results, given.ToolResultMessage)
+		if want != nil {
+			continue
+		}
+		w := fieldWrite{op: state.OpAnswer, field: historyName, by: "answer", value: given}
+		var err error
+		if now, err = w.on(now); err != nil {
+			want = state.ErrAnswered
+			if at == len(calls)-1 {
+				want = state.ErrUnknownCall
+			}
+		}
+		id, _, _ := strings.Cut(calls[at].ID, " ")
+		if !slices.Contains(order, id) {
+			order = append(order, id)
+		}
+		writes[id] = append(writes[id], w)
+		if _, placed := given.placedIn(s.content.fields["messages"]); placed {
+			w.field = "messages"
+			writes[id] = append(writes[id], w)
+		}
+	}
+	if want == nil {
+		var all []fieldWrite
+		for _, id := range order {
+			all = append(all, writes[id]...)
+		}
+		want = s.do(all...)
+	}
+	m.agree(o, want, s.st.History().Answer(results...))
 }
 
 func saidIn(r state.InferenceResult) []state.Message {

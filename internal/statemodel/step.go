@@ -36,7 +36,7 @@ func (o programStep) String() string {
 	s := fmt.Sprintf("%s[%d]", o.kind, o.on)
 	switch o.kind {
 	case "fork", "snapshot", "reload", "endrun":
-	case "append", "pop", "reset", "at", "revert":
+	case "append", "push", "answer", "pop", "reset", "load", "at", "revert":
 		s += fmt.Sprintf(" %q at=%d with=%v", o.text, o.at, o.with)
 	case "join":
 		s += fmt.Sprint(o.with)
@@ -54,7 +54,7 @@ func (o programStep) String() string {
 
 var stepKinds = []string{
 	"set", "set", "set", "set", "setwith", "setwith", "replace", "replace", "update", "update", "delete", "bad",
-	"patch", "endrun", "append", "append", "pop", "reset",
+	"patch", "endrun", "append", "append", "push", "answer", "answer", "pop", "reset", "load",
 	"fork", "fork", "join", "join", "race", "race", "race", "tx", "tx", "snapshot", "at", "revert", "reload",
 }
 
@@ -81,9 +81,11 @@ func drawStep(depth int) *rapid.Generator[programStep] {
 			if rapid.IntRange(0, 4).Draw(t, "bad") == 0 {
 				o.patch = append(o.patch, programStep{kind: "!"})
 			}
-		case "append", "reset":
-			o.text = rapid.SampledFrom([]string{"", "hi", "tool"}).Draw(t, "text")
+		case "append", "push", "reset", "load":
+			o.text = rapid.SampledFrom([]string{"", "hi", "tool", "open", "open"}).Draw(t, "text")
 			o.at = rapid.IntRange(0, 3).Draw(t, "keep")
+		case "answer":
+			o.with = rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 1, 2, 3, 4, 5}), 1, 2).Draw(t, "calls")
 		case "at":
 			o.at = rapid.IntRange(0, 12).Draw(t, "back")
 		case "join":

@@ -109,6 +109,8 @@ func mergeBy(by string, cur any, set bool, upd any) (any, error) {
 		}
 		old, _ := cur.(string)
 		return old + "+" + upd.(string), nil
+	case "answer":
+		return upd.(callAnswer).on(cur)
 	case "push":
 		old, _ := cur.([]state.InferenceResult)
 		return append(slices.Clone(old), upd.(state.InferenceResult)), nil
@@ -213,7 +215,16 @@ func equalValues(a, b any) bool {
 	case state.InferenceResult:
 		b, ok := b.(state.InferenceResult)
 		return ok && a.ID == b.ID && a.Agent == b.Agent && a.Input == b.Input && a.CreatedAt.Equal(b.CreatedAt) &&
-			equalValues(a.Prompt, b.Prompt) && equalValues(a.Output, b.Output) && len(a.ToolCalls) == len(b.ToolCalls)
+			equalValues(a.Prompt, b.Prompt) && equalValues(a.Output, b.Output) && equalValues(answersIn(a), answersIn(b))
+	case callAnswer:
+		// The last of the answers that one write has given.
+		switch b := b.(type) {
+		case []state.ToolResultMessage:
+			return slices.ContainsFunc(b, func(m state.ToolResultMessage) bool { return m.Raw() == a.Raw() })
+		case []state.Message:
+			return slices.ContainsFunc(b, func(m state.Message) bool { return m.Raw() == a.Raw() })
+		}
+		return false
 	}
 	return reflect.DeepEqual(a, b)
 }
