@@ -334,9 +334,10 @@ func (hs *History) Pop() (InferenceResult, bool, error) {
 	return popped, found && err == nil, h.explain(err)
 }
 
-// Reset replaces the results by copies of others. Messages do not change. Reset
-// needs the right to write Messages. On a bound handle, a result with the name
-// of another agent must be on the stack already.
+// Reset replaces the results by copies of others. Messages do not change, so
+// that a conversation read from a database is not in them: use [History.Load]
+// for that. Reset needs the right to write Messages. On a bound handle, a result
+// with the name of another agent must be on the stack already.
 func (hs *History) Reset(results []InferenceResult) error {
 	h := hs.state.on()
 	st, err := hs.stackToReset(string(OpReset), results)
@@ -398,7 +399,8 @@ func (hs *History) mayReset(op string, results []InferenceResult) error {
 
 // Format returns the messages that fn returns for each result, one after the
 // other, as the conversation for a prompt. A nil fn stands for Output and then
-// ToolCalls.
+// ToolCalls, of all results: also of those without Raw, which no model has
+// given. What Append has appended to Messages is in both.
 func (hs *History) Format(fn func(InferenceResult) []Message) []Message {
 	if fn == nil {
 		fn = func(r InferenceResult) []Message {

@@ -103,6 +103,47 @@ func newText(role, text, stop string) TextMessage {
 	return TextMessage{body}
 }
 
+// Text returns a text message of any role, such as the name of an agent in a
+// log of several. It has no stop_reason.
+func Text(role, text string) TextMessage {
+	b := make([]byte, 0, len(role)+len(text)+len(text)/8+64)
+	b = append(b, `{"type":"text","role":`...)
+	b = jsontext.AppendQuote(b, role)
+	b = append(b, `,"content":`...)
+	b = jsontext.AppendQuote(b, text)
+	body, _ := newBody(append(b, '}')) // valid by construction
+	return TextMessage{body}
+}
+
+// Parts returns a text message of any role whose content is a list of parts,
+// such as texts and images. A part is a JSON object in the words of a provider:
+// package provider converts what other providers have a place for. A part of
+// type text must have a text. The error is a [TypeError] or a [LimitError] with
+// the place of the part, as in $.content[1].
+func Parts(role string, parts ...JSON) (TextMessage, error) {
+	b := append([]byte(`{"type":"text","role":`), jsontext.AppendQuote(nil, role)...)
+	b = append(b, `,"content":[`...)
+	for i, part := range parts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		data, path := []byte(part), jsontext.Index("$.content", i)
+		err := jsontext.Check(data, jsontext.Limits{Depth: messageDepth - 2})
+		if got := jsontext.Kind(data); err == nil && got != "object" {
+			err = &fault.Error{Path: "$", Want: "object", Got: got}
+		}
+		if err != nil {
+			return TextMessage{}, jsonError("message", fault.Under(path, err))
+		}
+		b = jsontext.AppendCompact(b, data)
+	}
+	body, err := newBody(append(b, "]}"...))
+	if err != nil {
+		return TextMessage{}, jsonError("message", err)
+	}
+	return TextMessage{body}, nil
+}
+
 // ToolCalls returns an assistant's message that calls tools. An Input that is
 // not [JSON.Valid], or nested too deep for a message (64 levels in all),
 // becomes a JSON string with that text. Members of Extra called id, name or

@@ -630,3 +630,40 @@ func BenchmarkText(b *testing.B) {
 		})
 	}
 }
+
+func TestTextAndPartsOfAnyRole(t *testing.T) {
+	require.Equal(t, state.JSON(`{"type":"text","role":"critic \"2\"","content":"a\nb"}`), state.Text(`critic "2"`, "a\nb").Raw())
+	require.True(t, state.Text("user", "hi").Equal(state.UserText("hi")))
+	m, err := state.Parts("user", `{ "type": "text", "text": "what is" }`, `{"type":"image","source":{"n":1.0}}`, `{"type":"text","text":"this?"}`)
+	require.NoError(t, err)
+	require.Equal(t, state.JSON(`{"type":"text","role":"user","content":[{"type":"text","text":"what is"},{"type":"image","source":{"n":1.0}},{"type":"text","text":"this?"}]}`), m.Raw())
+	require.Equal(t, "what is\nthis?", m.Text())
+	decoded, err := state.DecodeMessage([]byte(m.Raw()))
+	require.NoError(t, err)
+	require.True(t, m.Equal(decoded))
+	m, err = state.Parts("user")
+	require.NoError(t, err)
+	require.Equal(t, state.JSON(`[]`), m.Content())
+	deep := state.JSON(`{"a":` + strings.Repeat("[", 61) + strings.Repeat("]", 61) + `}`)
+	m, err = state.Parts("user", deep)
+	require.NoError(t, err)
+	_, err = state.DecodeMessage([]byte(m.Raw()))
+	require.NoError(t, err, "what can be made can be read")
+	for part, want := range map[state.JSON]string{
+		"":                         `$.content[1]: want a value, got the end of the text`,
+		`{"a":1},{"b":1}`:          `$.content[1]`,
+		`{"a":1,"a":2}`:            `$.content[1].a`,
+		`"text"`:                   `$.content[1]: want object, got string`,
+		`null`:                     `$.content[1]: want object, got null`,
+		`{"type":"text"}`:          `$.content[1].text: want string, got`,
+		`{"type":"text","text":1}`: `$.content[1].text: want string, got number`,
+		"{\"a\":\"\xff\"}":         `$.content[1].a`,
+	} {
+		m, err := state.Parts("user", `{"type":"text","text":"a"}`, part)
+		require.Empty(t, m.Raw())
+		require.ErrorIs(t, err, state.ErrWrongType, part)
+		require.ErrorContains(t, err, `state: "message": `+want, part)
+	}
+	_, err = state.Parts("user", `{"a":`+deep+`}`)
+	require.ErrorIs(t, err, state.ErrLimitExceeded)
+}
