@@ -92,7 +92,7 @@ func (hf *historyForm) answerOp(a *answers, agent string, author *engine.Author)
 		Merger:     hf,
 		Author:     author,
 		Kind:       OpAnswer.kind(),
-		ClassPlus1: int16(hf.class(agent) + 1),
+		ClassPlus1: int32(hf.class(agent) + 1),
 		Shares:     true,
 	}
 }
