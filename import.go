@@ -70,6 +70,11 @@ func (i *importer) load(in *form.State, report func(error) error) error {
 			return err
 		}
 	}
+	if double, ok := i.loader.PutKeys(); !ok {
+		if err := check(givenTwice(double)); err != nil {
+			return err
+		}
+	}
 	t, err := importTable(in.Messages)
 	if err != nil {
 		return check(err) // nothing can refer to the messages
@@ -114,7 +119,7 @@ func (i *importer) loadField(f *form.Field, declared bool) error {
 		return err
 	}
 	if !i.loader.Put(at, m) {
-		return &TypeError{Field: fault.Clip(sp.nameAt(at)), Path: "$", Got: "given twice"}
+		return givenTwice(sp.nameAt(at))
 	}
 	// A list can be made of a single value.
 	converted = converted || sp.form.Elem != nil && jsontext.Kind(f.Value) != "array"
@@ -126,6 +131,10 @@ func (i *importer) loadField(f *form.Field, declared bool) error {
 		i.moved = append(i.moved, form.Moved{Field: sp.name, From: f.Name, Value: value})
 	}
 	return nil
+}
+
+func givenTwice(name string) error {
+	return &TypeError{Field: fault.Clip(name), Path: "$", Got: "given twice"}
 }
 
 // mayImport returns an error if a form may not have a name among its fields or

@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/agentstate/state/internal/persist"
+
 // VersionCount is a number of versions. The versions of all views follow from
 // these counts.
 type VersionCount struct {
@@ -37,6 +39,7 @@ func (b *Branch) VersionCounts() []VersionCount {
 type Loader struct {
 	branch *Branch
 	tree   *Tree
+	keys   []persist.Entry[Cell]
 	// Version is the version that the branch is to have. Its journals begin
 	// after it.
 	Version uint64
@@ -44,19 +47,27 @@ type Loader struct {
 
 // NewLoader returns a loader for an empty branch.
 func NewLoader(b *Branch, version uint64) *Loader {
-	return &Loader{b, b.tree.Load().clone(), version}
+	return &Loader{branch: b, tree: b.tree.Load().clone(), Version: version}
 }
 
-// Put sets an address. It reports false if the address is set already.
+// Put sets an address. It reports false if the address is set already. Keys are
+// collected for PutKeys.
 func (l *Loader) Put(a Address, m Merged) bool {
-	if l.tree.Get(a) != nil {
-		return false
-	}
 	c := &Cell{Value: m.Value, Size: m.Size, born: l.Version}
-	l.tree.put(a, c)
+	if a.Slot.Keyed {
+		l.keys = append(l.keys, persist.Entry[Cell]{Key: a.Key, Value: c})
+	} else if l.tree.Get(a) != nil {
+		return false
+	} else {
+		l.tree.put(a, c)
+	}
 	l.tree.noteSet(a.Slot, nil, c)
 	return true
 }
+
+// PutKeys sets the keys that Put has got. If it has got one twice, PutKeys
+// returns that key and sets none.
+func (l *Loader) PutKeys() (double string, ok bool) { return l.tree.keys.Fill(l.tree.owner, l.keys) }
 
 // Count adds to the counts of versions.
 func (l *Loader) Count(c VersionCount) {

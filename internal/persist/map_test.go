@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -48,6 +49,58 @@ func checkShape(t require.TestingT, m *Map[int]) {
 	if root := m.root.Load(); root != nil {
 		require.Positive(t, size(root), "an empty root")
 	}
+}
+
+func TestFillIsManySets(t *testing.T) {
+	for name, hash := range hashes {
+		t.Run(name, func(t *testing.T) {
+			property.Check(t, func(t *rapid.T) {
+				keys := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-f]{0,2}|[a-c]{3,5}|key-[0-9]{1,3}`), 0, 200, rapid.ID).Draw(t, "keys")
+				model := map[string]int{}
+				entries := make([]Entry[int], len(keys))
+				for i, key := range keys {
+					model[key] = i
+					entries[i] = Entry[int]{Key: key, Value: &i, hash: hash(key)}
+				}
+				given := slices.Clone(entries)
+				var m, frozen Map[int]
+				_, ok := m.fill(1, entries)
+				require.True(t, ok)
+				require.Equal(t, model, content(t, &m))
+				checkShape(t, &m)
+				m.Share(&frozen)
+				for i, key := range keys {
+					require.Equal(t, i, *m.get(hash(key), key))
+				}
+				for i, key := range keys {
+					m.set(2, hash(key), key, new(int))
+					if i%2 == 0 {
+						m.delete(2, hash(key), key)
+					}
+				}
+				checkShape(t, &m)
+				require.Len(t, content(t, &m), len(keys)/2)
+				require.Equal(t, model, content(t, &frozen))
+
+				if len(keys) > 0 {
+					double := rapid.SampledFrom(given).Draw(t, "double")
+					at := rapid.IntRange(0, len(given)).Draw(t, "at")
+					var empty Map[int]
+					key, ok := empty.fill(1, slices.Insert(given, at, double))
+					require.False(t, ok)
+					require.Equal(t, double.Key, key)
+					require.Empty(t, content(t, &empty))
+				}
+			})
+		})
+	}
+}
+
+func TestFillOfOneKeyManyTimesIsRefusedAtOnce(t *testing.T) {
+	var m Map[int]
+	key, ok := m.Fill(1, slices.Repeat([]Entry[int]{{Key: "a", Value: new(int)}}, 1_000_000))
+	require.False(t, ok)
+	require.Equal(t, "a", key)
 }
 
 func TestMapIsABuiltinMap(t *testing.T) {
