@@ -110,12 +110,25 @@ func (kv *KV) Delete(name string) (bool, error) {
 // All returns copies of all values that the handle may read, by name, as they
 // are at one moment. Secrets are replaced by [Masked].
 func (kv *KV) All() map[string]any {
-	all := map[string]any{}
-	for v := range kv.state.on().values() {
-		if v.spec.form.Secret {
-			all[v.name] = Masked{}
-		} else {
-			all[v.name] = v.spec.form.Load(v.cell.Value)
+	h := kv.state.on()
+	f := h.branch.Scan()
+	all := make(map[string]any, f.CountSet(h.view()))
+	for _, sp := range h.schema.fields {
+		if !h.mayRead(sp) {
+			continue
+		}
+		c := f.Slot(&sp.slot)
+		switch {
+		case c == nil:
+		case sp.form.Secret:
+			all[sp.name] = Masked{}
+		default:
+			all[sp.name] = sp.form.Load(c.Value)
+		}
+	}
+	if keys := h.schema.keys; h.mayRead(keys) {
+		for key, c := range f.All() { // undeclared keys are never secret
+			all[key] = keys.form.Load(c.Value)
 		}
 	}
 	return all

@@ -302,6 +302,10 @@ func (f *Form) Share(stored any) any {
 
 // Load returns a copy of a stored value, or of an update.
 func (f *Form) Load(stored any) any {
+	switch stored.(type) {
+	case string, int64, float64, bool, nil: // most values have no parts
+		return stored
+	}
 	stored = Bare(stored)
 	v := f.Share(stored)
 	switch {
