@@ -7,13 +7,13 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsonstruct"
-	"github.com/agentstate/state/internal/jsontext"
-	"github.com/agentstate/state/internal/value"
 )
 
-// Option binds a field to a parameter or to a result. [From], [FromName], [To],
-// [ToWith] and [ToName] make options.
+// Option binds a field to a parameter or to a result, or says more about a
+// tool. [From], [FromName], [To], [ToWith], [ToFunc], [ToName], [Annotate] and
+// [Reveal] make options.
 type Option interface{ bind(b *binder) }
 
 type option func(b *binder)
@@ -24,6 +24,11 @@ func (o option) bind(b *binder) { o(b) }
 // in. A call fails before the function runs if the caller may not read the
 // field, or if the field has no value and the parameter is required. A
 // parameter that is not required is left out if the field has no value.
+//
+// An argument whose name some decoder takes for the parameter's is refused,
+// whether or not the tool accepts other arguments: names that differ only in
+// case, by Unicode's rules, and in _ and -. This concerns the members of the
+// arguments themselves, not those of objects inside them.
 func From[T any](f *state.Field[T], param string) Option {
 	return option(func(b *binder) {
 		if f == nil {
@@ -44,72 +49,6 @@ func FromName(field, param string) Option {
 	})
 }
 
-// To writes the member of the result named key to a field, with the field's
-// handler. If key is "", it writes the whole result. A missing member is
-// skipped. A null deletes the field, unless the field is of type any, which
-// stores nil.
-func To[T any](f *state.Field[T], key string) Option {
-	return ToWith(f, key, state.Handler[T]{})
-}
-
-// ToWith is [To] with another handler.
-func ToWith[T any](f *state.Field[T], key string, h state.Handler[T]) Option {
-	return option(func(b *binder) {
-		if f == nil {
-			b.fail("To: key %q: no field", key)
-			return
-		}
-		typ := reflect.TypeFor[T]()
-		plan, err := value.For(typ)
-		if err != nil {
-			b.fail("To: field %q: %w", f.Name, err)
-			return
-		}
-		nullDeletes := typ != reflect.TypeFor[any]()
-		write := func(st *state.State, text []byte) error {
-			if nullDeletes && string(text) == "null" {
-				_, err := f.Delete(st)
-				return err
-			}
-			var v T
-			if err := plan.DecodeInto(reflect.ValueOf(&v).Elem(), text); err != nil {
-				return err
-			}
-			return f.SetWith(st, v, h)
-		}
-		b.addSink("To", typ, sink{field: f.Name, key: key, write: write})
-	})
-}
-
-// ToName is [ToWith] for tools that are configured as data. A nil h stands for
-// the field's handler. The call reports a type that does not fit.
-func ToName(field, key string, h state.AnyHandler) Option {
-	return option(func(b *binder) {
-		write := func(st *state.State, text []byte) error {
-			if string(text) == "null" && !holdsNil(st, field) {
-				_, err := st.KV().Delete(field)
-				return err
-			}
-			v, err := jsontext.Decode(text, jsontext.Limits{})
-			if err != nil {
-				return err
-			}
-			return st.KV().SetWith(field, v, h)
-		}
-		b.addSink("ToName", nil, sink{field: field, key: key, write: write})
-	})
-}
-
-// holdsNil reports whether a field is of type any or undeclared.
-func holdsNil(st *state.State, name string) bool {
-	for _, info := range st.Fields() {
-		if info.Name == name {
-			return info.GoType == reflect.TypeFor[any]()
-		}
-	}
-	return true
-}
-
 // source is a field that is injected.
 type source struct {
 	field string
@@ -117,22 +56,18 @@ type source struct {
 	read  func(st *state.State) (any, error)
 }
 
-// sink is a field that a result is written to.
-type sink struct {
-	field string
-	key   string // of the result, "" for the whole
-	write func(st *state.State, text []byte) error
-}
-
 // signature is what a tool takes and what it writes.
 type signature struct {
-	params  []param // of the function, injected ones included
-	open    bool    // arguments that are not among params are accepted
-	sources []source
-	sinks   []sink
-	keyed   bool     // some sink takes a key of the result
-	reads   []string // the fields of the sources, each once
-	writes  []string // the fields of the sinks, each once
+	params      []param // of the function, injected ones included
+	open        bool    // the model may give arguments that are not among params
+	undeclared  bool    // fields may be injected as parameters that are not among params
+	sources     []source
+	sinks       []sink
+	keyed       bool     // some sink takes a key of the result
+	reads       []string // the fields of the sources, each once
+	writes      []string // the fields of the sinks, each once
+	annotations Annotations
+	reveals     bool
 }
 
 // param returns the parameter of a name, or nil.
@@ -150,10 +85,16 @@ func (s *signature) injects(param string) bool {
 	return slices.ContainsFunc(s.sources, func(s source) bool { return s.param == param })
 }
 
+// hides reports whether a decoder may take a name for that of a parameter that
+// is injected.
+func (s *signature) hides(name string) bool {
+	return slices.ContainsFunc(s.sources, func(s source) bool { return sameName(s.param, name) })
+}
+
 // inject adds the values of the fields that st holds to the arguments.
-func (s *signature) inject(st *state.State, args arguments) error {
-	for _, source := range s.sources {
-		p := s.param(source.param)
+func (t *Tool) inject(st *state.State, args arguments) error {
+	for _, source := range t.sources {
+		p := t.param(source.param)
 		v, err := source.read(st)
 		if errors.Is(err, state.ErrNotFound) && (p == nil || !p.required) {
 			continue
@@ -162,7 +103,7 @@ func (s *signature) inject(st *state.State, args arguments) error {
 			err = args.addField(p, source.param, v)
 		}
 		if err != nil {
-			return fieldFault(fmt.Sprintf("parameter %q: field %q", source.param, source.field), err)
+			return &InputError{Tool: t.name, Parameter: source.param, Field: source.field, Err: err}
 		}
 	}
 	return nil
@@ -197,14 +138,19 @@ func (s *signature) bindOptions(opts []Option, out reflect.Type) []error {
 func (b *binder) addSource(option string, typ reflect.Type, s source) {
 	where := fmt.Sprintf("%s: field %q, parameter %q", option, s.field, s.param)
 	p := b.param(s.param)
+	similar := slices.IndexFunc(b.params, func(p param) bool { return p.name != s.param && sameName(p.name, s.param) })
 	switch {
 	case s.field == "":
 		b.fail("%s: the field has no name", where)
 	case s.param == "":
 		b.fail("%s: the parameter has no name", where)
-	case p == nil && !b.open:
+	case p == nil && similar >= 0:
+		b.fail("%s: the function has no such parameter, it is spelled %s", where, fault.Quote(b.params[similar].name))
+	case p == nil && !b.undeclared:
 		b.fail("%s: the function has no such parameter", where)
-	case b.injects(s.param):
+	case similar >= 0:
+		b.fail("%s: a decoder may take the parameter %s for it", where, fault.Quote(b.params[similar].name))
+	case b.hides(s.param):
 		b.fail("%s: the parameter is injected twice", where)
 	case p != nil && typ != nil && !p.accepts(typ):
 		b.fail("%s: want %s, got %s", where, p.kind, describeType(typ))
@@ -214,7 +160,8 @@ func (b *binder) addSource(option string, typ reflect.Type, s source) {
 	}
 }
 
-// addSink adds a field to write. typ is nil if it is not known.
+// addSink adds a field to write. Its values are read from JSON as typ, which is
+// nil if it is not known.
 func (b *binder) addSink(option string, typ reflect.Type, s sink) {
 	where := fmt.Sprintf("%s: field %q, key %q", option, s.field, s.key)
 	twice := slices.ContainsFunc(b.sinks, func(other sink) bool {

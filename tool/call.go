@@ -2,7 +2,6 @@ package tool
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 	"strings"
 
@@ -17,25 +16,55 @@ import (
 // null, count as {}.
 //
 // If there is an error, nothing is written. The error is an [*ArgumentError] if
-// the arguments are wrong, a [*PanicError] if the function panicked, and
-// otherwise the error of the function or of a read or write of the state. The
-// text of an error contains no injected value unless the function put it there.
+// the arguments are wrong, an [*InputError] or [*OutputError] if a field cannot
+// be read or written, a [*PanicError] if the function panicked, and otherwise
+// the error of the function. The text of an error contains no injected value
+// unless the function put it there.
 //
 // st has the rights of the caller. The outputs are journalled with its agent
 // and cause, see [state.State.WithCause].
 func (t *Tool) Call(ctx context.Context, st *state.State, args state.JSON) (state.JSON, error) {
-	input, err := t.prepare(st, args)
+	if _, ok := CallOf(ctx); ok { // of a call that makes this one
+		ctx = context.WithValue(ctx, callKey{}, (*Call)(nil))
+	}
+	a := t.answer(ctx, st, st, args)
+	if a.err == nil {
+		a.err = t.write(st, a.outputs)
+	}
+	if a.err != nil {
+		return "", a.err
+	}
+	return a.text, nil
+}
+
+// answer is what a call has come to.
+type answer struct {
+	text    state.JSON // for the model
+	outputs []output   // not written yet
+	err     error
+}
+
+// answer makes a call, all but writing its outputs. Fields are injected from
+// reads.
+func (t *Tool) answer(ctx context.Context, st, reads *state.State, args state.JSON) (a answer) {
+	defer t.recoverPanic(&a.err)
+	input, err := t.prepare(reads, args)
 	if err != nil {
-		return "", err
+		return answer{err: err}
 	}
-	out, err := t.invoke(ctx, st, input)
+	r, err := t.invoke(ctx, st, input)
 	if err != nil {
-		return "", err
+		return answer{err: err}
 	}
-	if err := t.writeOutputs(st, out); err != nil {
-		return "", err
+	outputs, err := t.outputs(r)
+	return answer{r.text, outputs, err}
+}
+
+// recoverPanic makes a panic in code of the user an error. It is deferred.
+func (t *Tool) recoverPanic(err *error) {
+	if p := recover(); p != nil {
+		*err = &PanicError{Tool: t.name, Value: p, Stack: debug.Stack()}
 	}
-	return out, nil
 }
 
 // prepare checks the arguments, reads the injected fields, and returns the
@@ -52,7 +81,7 @@ func (t *Tool) prepare(st *state.State, args state.JSON) (any, error) {
 		st = st.Snapshot()
 	}
 	if err := t.inject(st, in); err != nil {
-		return nil, t.errorf("%w", err)
+		return nil, err
 	}
 	return in.input(), nil
 }
@@ -75,7 +104,7 @@ func (t *Tool) readArguments(in arguments, args state.JSON) (errs []error) {
 	for _, m := range members {
 		p := t.param(m.Name)
 		switch {
-		case t.injects(m.Name):
+		case t.hides(m.Name):
 			errs = append(errs, badArgument(m.Name, "is not an argument, it is filled in by the program"))
 		case p == nil && (!t.open || t.similarParam(m.Name) != ""):
 			errs = append(errs, t.unknownArgument(m.Name))
@@ -94,10 +123,10 @@ func (t *Tool) readArguments(in arguments, args state.JSON) (errs []error) {
 	return errs
 }
 
-// similarParam returns the parameter that differs from name only in case.
+// similarParam returns the parameter that a decoder may take name for, or "".
 func (t *Tool) similarParam(name string) string {
 	for _, p := range t.params {
-		if strings.EqualFold(p.name, name) && !t.injects(p.name) {
+		if sameName(p.name, name) && !t.injects(p.name) {
 			return p.name
 		}
 	}
@@ -122,7 +151,7 @@ func (t *Tool) unknownArgument(name string) error {
 }
 
 // invoke calls the function.
-func (t *Tool) invoke(ctx context.Context, st *state.State, input any) (state.JSON, error) {
+func (t *Tool) invoke(ctx context.Context, st *state.State, input any) (result, error) {
 	if t.stateful {
 		ctx = state.NewContext(ctx, st)
 	} else {
@@ -131,62 +160,39 @@ func (t *Tool) invoke(ctx context.Context, st *state.State, input any) (state.JS
 			ctx = state.NewContext(ctx, nil)
 		}
 	}
-	out, err := t.recoverPanic(func() (state.JSON, error) { return t.call(ctx, st, input) })
-	if err == nil {
-		return out, nil
-	}
+	r, err := t.call(ctx, st, input)
 	switch e := err.(type) {
-	case *PanicError:
-		return "", err
+	case nil:
+		return r, nil
+	case *OutputError:
+		if e.Tool == t.name {
+			return r, err
+		}
 	case *ArgumentError:
 		if e.Tool == t.name {
-			return "", err
+			return r, err
 		}
 	}
-	return "", t.errorf("%w", err)
+	return r, t.errorf("%w", err)
 }
 
-// recoverPanic calls fn, which runs code of the tool's author: its function, or
-// methods of its types. A panic is a PanicError.
-func (t *Tool) recoverPanic(fn func() (state.JSON, error)) (out state.JSON, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			out, err = "", &PanicError{Tool: t.name, Value: p, Stack: debug.Stack()}
-		}
-	}()
-	return fn()
+// Call says which call of a step a function has been called for.
+type Call struct {
+	ID    string // of the call; not unique, and "" with some providers
+	Name  string // of the tool
+	Index int    // of the call in its step
+	Agent string // of the state, which signs what the call writes; "" for the host
 }
 
-// writeOutputs writes the result to its fields as one version.
-func (t *Tool) writeOutputs(st *state.State, out state.JSON) error {
-	if len(t.sinks) == 0 {
-		return nil
+type callKey struct{}
+
+// CallOf returns the call of a step for which the function that was given ctx
+// has been called: by [Run] or by [Step.Call]. It returns false elsewhere, such
+// as in a function called by [Tool.Call], which knows of no step.
+func CallOf(ctx context.Context) (Call, bool) {
+	call, _ := ctx.Value(callKey{}).(*Call)
+	if call == nil {
+		return Call{}, false
 	}
-	data := []byte(out)
-	var members jsontext.Object
-	if t.keyed {
-		var err error
-		if members, err = jsontext.Members(data); err != nil {
-			return t.errorf("the result is not an object but %s: its keys cannot be written to fields", jsontext.Kind(data))
-		}
-	}
-	write := func(st *state.State) error {
-		for _, s := range t.sinks {
-			text := data
-			if s.key != "" {
-				text = members.Get(s.key)
-			}
-			if text == nil {
-				continue
-			}
-			if err := s.write(st, text); err != nil {
-				return t.errorf("%w", fieldFault(fmt.Sprintf("field %q", s.field), err))
-			}
-		}
-		return nil
-	}
-	if len(t.sinks) == 1 { // one write is one version anyway
-		return write(st)
-	}
-	return st.Update(write)
+	return *call, true
 }

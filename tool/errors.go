@@ -9,6 +9,18 @@ import (
 	"github.com/agentstate/state/internal/fault"
 )
 
+// The sentinels. Every error of this package matches one of them or is one of
+// the types below. What a function returns is wrapped as it is, and so is the
+// error of a context.
+var (
+	// ErrInvalidTool is returned for a tool that cannot be made as it is
+	// declared.
+	ErrInvalidTool = errors.New("tool: invalid tool")
+	// ErrUnknownTool is returned for a call whose name is that of no tool, or
+	// of several.
+	ErrUnknownTool = errors.New("tool: unknown tool")
+)
+
 // ArgumentError reports the arguments of a call that are wrong. Its text is
 // written for the model: it names every bad argument, what was wanted and what
 // was given.
@@ -29,22 +41,80 @@ func (e *ArgumentError) Error() string {
 // Unwrap returns Errs.
 func (e *ArgumentError) Unwrap() []error { return e.Errs }
 
-// PanicError reports that the function of a tool panicked. Its text does not
-// include the value of the panic, which may contain what the model must not
-// see.
+// PanicError reports that the function of a tool panicked, or that it ended its
+// goroutine. Neither its text nor its JSON include the value of the panic or
+// the stack, which may contain what the model must not see.
 type PanicError struct {
 	Tool  string
-	Value any    // the argument of panic
-	Stack []byte // of the goroutine that panicked
+	Value any    `json:"-"` // the argument of panic; nil if the goroutine ended
+	Stack []byte `json:"-"` // of the goroutine that panicked
 }
 
-func (e *PanicError) Error() string { return fmt.Sprintf("tool %q: the function panicked", e.Tool) }
+func (e *PanicError) Error() string {
+	if e.Value == nil {
+		return fmt.Sprintf("tool %q: the function did not return", e.Tool)
+	}
+	return fmt.Sprintf("tool %q: the function panicked", e.Tool)
+}
 
 // Unwrap returns the Value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
+
+// InputError reports a field that could not be injected. Its text contains no
+// value. Unwrap returns the error of the read.
+type InputError struct {
+	Tool      string
+	Parameter string
+	Field     string
+	Err       error `json:"-"`
+}
+
+func (e *InputError) Error() string {
+	return fmt.Sprintf("tool %q: parameter %s: field %s: %s",
+		e.Tool, fault.Quote(e.Parameter), fault.Quote(e.Field), publicReason(e.Err))
+}
+
+// Unwrap returns Err.
+func (e *InputError) Unwrap() error { return e.Err }
+
+// OutputError reports a result that could not be used, or not be written to a
+// field. Its text contains no value, and nothing that a handler, a validation
+// or a function of [ToFunc] said. Unwrap returns their error.
+type OutputError struct {
+	Tool  string
+	Field string // empty if the result as a whole cannot be used
+	Err   error  `json:"-"`
+}
+
+func (e *OutputError) Error() string {
+	if bad, ok := e.Err.(badResult); ok {
+		return fmt.Sprintf("tool %q: %s", e.Tool, string(bad))
+	}
+	if e.Field == "" {
+		return fmt.Sprintf("tool %q: the result cannot be written: %s", e.Tool, publicReason(e.Err))
+	}
+	return fmt.Sprintf("tool %q: field %s: %s", e.Tool, fault.Quote(e.Field), publicReason(e.Err))
+}
+
+// Unwrap returns Err.
+func (e *OutputError) Unwrap() error { return e.Err }
+
+// badResult says what is wrong with a result, without anything of it.
+type badResult string
+
+func (e badResult) Error() string { return "tool: " + string(e) }
+
+// kindError is an error with a sentinel that its text does not repeat.
+type kindError struct {
+	kind error
+	err  error
+}
+
+func (e *kindError) Error() string   { return e.err.Error() }
+func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
 
 // badArgument returns an entry of an [ArgumentError].
 func badArgument(name, problem string) error {
@@ -59,13 +129,6 @@ func argumentFault(path string, err error) error {
 		return fault.Under(path, err)
 	}
 	return &fault.Error{Path: path, Got: "cannot be read"}
-}
-
-// fieldFault reports that a field could not be read or written. Its text
-// contains nothing that comes from a value, or from the code of a handler or a
-// validation. Its cause may.
-func fieldFault(path string, err error) error {
-	return &fault.Error{Path: path, Got: publicReason(err), Cause: err}
 }
 
 // publicErrors are the errors of a state that say nothing about values.

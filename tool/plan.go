@@ -215,11 +215,11 @@ func (box toolbox) toolsOf(calls []state.ToolCall) []*Tool {
 // missingTool returns the error that there is no tool of a name.
 func (box toolbox) missingTool(name string) error {
 	if _, twice := box.tools[name]; twice {
-		return fmt.Errorf("there are several tools %q", name)
+		return &kindError{ErrUnknownTool, fmt.Errorf("there are several tools %q", name)}
 	}
 	known := "none"
 	if len(box.names) > 0 {
 		known = strings.Join(box.names, ", ")
 	}
-	return fmt.Errorf("tool %q not found; there are %s", name, known)
+	return &kindError{ErrUnknownTool, fmt.Errorf("tool %q not found; there are %s", name, known)}
 }

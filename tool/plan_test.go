@@ -17,7 +17,7 @@ import (
 )
 
 // stepCases are steps with their batches. A call is written as the fields that its
-// tool reads and writes, one letter for each: "ab>c". "!" is a stateful tool, and
+// tool reads and writes, one letter for each: "ab:c". "-" is a stateful tool, and
 // "?" a tool that does not exist.
 var stepCases = []struct {
 	name  string
@@ -25,35 +25,35 @@ var stepCases = []struct {
 	want  [][]int
 }{
 	{"nothing", "", nil},
-	{"one call", ">a", [][]int{{0}}},
-	{"disjoint calls", "a>b c>d >e f>", [][]int{{0, 1, 2, 3}}},
-	{"readers of one field", "a>b a>c a>", [][]int{{0, 1, 2}}},
-	{"writers of one field", ">a >a b>a", [][]int{{0, 1, 2}}},
-	{"a reader behind its writer", ">a a>", [][]int{{0}, {1}}},
-	{"a reader in front of its writer", "a> >a", [][]int{{1}, {0}}},
-	{"a reader among its writers", ">a a>b >a", [][]int{{0, 2}, {1}}},
-	{"a chain from behind", "b>c a>b >a", [][]int{{2}, {1}, {0}}},
-	{"a chain in two places", ">a a>b b> >c c>", [][]int{{0, 3}, {1, 4}, {2}}},
-	{"each in the earliest batch", ">a a>b b>c >d d>c", [][]int{{0, 3}, {1, 4}, {2}}},
-	{"a tool that reads what it writes", "a>a", [][]int{{0}}},
-	{"three calls of one", "a>a a>a a>a", [][]int{{0}, {1}, {2}}},
-	{"two such pairs side by side", "a>a b>b a>a b>b", [][]int{{0, 1}, {2, 3}}},
-	{"a cycle of two", "a>b b>a", [][]int{{0}, {1}}},
-	{"a cycle of three", "a>b b>c c>a", [][]int{{0}, {1}, {2}}},
-	{"a cycle of three, against the order of the calls", "a>c b>a c>b", [][]int{{0}, {2}, {1}}},
-	{"a cycle, and a reader in front of it", "c> a>bc b>a", [][]int{{1}, {0, 2}}},
-	{"a cycle behind a writer", "ac>b b>a >c", [][]int{{2}, {0}, {1}}},
-	{"a cycle next to others", "d> a>b b>a >c c>d", [][]int{{1, 3}, {2, 4}, {0}}},
-	{"a cycle within a cycle", "a>c b>ac c>ab", [][]int{{0}, {1}, {2}}},
-	{"two first calls of a cycle", "a>b a>b b>a", [][]int{{0, 1}, {2}}},
-	{"a stateful tool", "!", [][]int{{0}}},
-	{"stateful tools", "! ! !", [][]int{{0}, {1}, {2}}},
-	{"a barrier among disjoint calls", ">a >b ! >c >d", [][]int{{0, 1}, {2}, {3, 4}}},
-	{"a barrier between a reader and its writer", "a> ! >a", [][]int{{0}, {1}, {2}}},
-	{"batches on both sides of a barrier", "a> >a ! b> >b", [][]int{{1}, {0}, {2}, {4}, {3}}},
-	{"a barrier at both ends", "! a> >a !", [][]int{{0}, {2}, {1}, {3}}},
+	{"one call", ":a", [][]int{{0}}},
+	{"disjoint calls", "a:b c:d :e f:", [][]int{{0, 1, 2, 3}}},
+	{"readers of one field", "a:b a:c a:", [][]int{{0, 1, 2}}},
+	{"writers of one field", ":a :a b:a", [][]int{{0, 1, 2}}},
+	{"a reader behind its writer", ":a a:", [][]int{{0}, {1}}},
+	{"a reader in front of its writer", "a: :a", [][]int{{1}, {0}}},
+	{"a reader among its writers", ":a a:b :a", [][]int{{0, 2}, {1}}},
+	{"a chain from behind", "b:c a:b :a", [][]int{{2}, {1}, {0}}},
+	{"a chain in two places", ":a a:b b: :c c:", [][]int{{0, 3}, {1, 4}, {2}}},
+	{"each in the earliest batch", ":a a:b b:c :d d:c", [][]int{{0, 3}, {1, 4}, {2}}},
+	{"a tool that reads what it writes", "a:a", [][]int{{0}}},
+	{"three calls of one", "a:a a:a a:a", [][]int{{0}, {1}, {2}}},
+	{"two such pairs side by side", "a:a b:b a:a b:b", [][]int{{0, 1}, {2, 3}}},
+	{"a cycle of two", "a:b b:a", [][]int{{0}, {1}}},
+	{"a cycle of three", "a:b b:c c:a", [][]int{{0}, {1}, {2}}},
+	{"a cycle of three, against the order of the calls", "a:c b:a c:b", [][]int{{0}, {2}, {1}}},
+	{"a cycle, and a reader in front of it", "c: a:bc b:a", [][]int{{1}, {0, 2}}},
+	{"a cycle behind a writer", "ac:b b:a :c", [][]int{{2}, {0}, {1}}},
+	{"a cycle next to others", "d: a:b b:a :c c:d", [][]int{{1, 3}, {2, 4}, {0}}},
+	{"a cycle within a cycle", "a:c b:ac c:ab", [][]int{{0}, {1}, {2}}},
+	{"two first calls of a cycle", "a:b a:b b:a", [][]int{{0, 1}, {2}}},
+	{"a stateful tool", "-", [][]int{{0}}},
+	{"stateful tools", "- - -", [][]int{{0}, {1}, {2}}},
+	{"a barrier among disjoint calls", ":a :b - :c :d", [][]int{{0, 1}, {2}, {3, 4}}},
+	{"a barrier between a reader and its writer", "a: - :a", [][]int{{0}, {1}, {2}}},
+	{"batches on both sides of a barrier", "a: :a - b: :b", [][]int{{1}, {0}, {2}, {4}, {3}}},
+	{"a barrier at both ends", "- a: :a -", [][]int{{0}, {2}, {1}, {3}}},
 	{"tools that do not exist", "? ? ?", nil},
-	{"one that does not exist in the middle", ">a ? a>", [][]int{{0}, {2}}},
+	{"one that does not exist in the middle", ":a ? a:", [][]int{{0}, {2}}},
 }
 
 // step returns the tools and calls of a step written as in stepCases. A call has
@@ -86,9 +86,9 @@ func TestPlan(t *testing.T) {
 }
 
 func TestPlanLeavesOutCallsWithoutATool(t *testing.T) {
-	a, b := stepTool(t, ">a", nil), stepTool(t, "a>", nil)
-	again := stepTool(t, ">a", nil)
-	calls := []state.ToolCall{{Name: "a>"}, {Name: ""}, {Name: ">a"}, {Name: "x"}}
+	a, b := stepTool(t, ":a", nil), stepTool(t, "a:", nil)
+	again := stepTool(t, ":a", nil)
+	calls := []state.ToolCall{{Name: "a:"}, {Name: ""}, {Name: ":a"}, {Name: "x"}}
 	require.Equal(t, [][]int{{2}, {0}}, tool.Plan([]*tool.Tool{nil, a, {}, b, nil}, calls))
 	require.Equal(t, [][]int{{0}}, tool.Plan([]*tool.Tool{a, b, again}, calls), "which of the two is meant?")
 	require.Empty(t, tool.Plan(nil, calls))
@@ -102,11 +102,11 @@ func TestPlanKeepsItsRules(t *testing.T) {
 		kind := rapid.Custom(func(t *rapid.T) string {
 			switch rapid.IntRange(0, 19).Draw(t, "kind") {
 			case 0:
-				return "!"
+				return "-"
 			case 1:
 				return "?"
 			}
-			return letters(drawFields(t, "reads")) + ">" + letters(drawFields(t, "writes"))
+			return letters(drawFields(t, "reads")) + ":" + letters(drawFields(t, "writes"))
 		})
 		notation := rapid.SliceOfN(kind, 0, 12).Draw(t, "calls")
 		tools, calls := step(t, strings.Join(notation, " "), idle)
@@ -122,10 +122,10 @@ func TestPlanKeepsItsRules(t *testing.T) {
 				batch[call] = i + 1
 			}
 		}
-		isBarrier := func(v int) bool { return notation[v] == "!" }
+		isBarrier := func(v int) bool { return notation[v] == "-" }
 		reads := func(v, u int) bool { // whether v reads a field that u writes
-			from, _, _ := strings.Cut(notation[v], ">")
-			_, to, _ := strings.Cut(notation[u], ">")
+			from, _, _ := strings.Cut(notation[v], ":")
+			_, to, _ := strings.Cut(notation[u], ":")
 			return u != v && strings.ContainsAny(from, to)
 		}
 		// onCycle reports whether u also waits for v, through calls that keep and
@@ -136,7 +136,7 @@ func TestPlanKeepsItsRules(t *testing.T) {
 				from := todo[0]
 				todo = todo[1:]
 				for next := range calls {
-					between := slices.ContainsFunc(notation[min(v, next):max(v, next)], func(s string) bool { return s == "!" })
+					between := slices.ContainsFunc(notation[min(v, next):max(v, next)], func(s string) bool { return s == "-" })
 					if !seen[next] && keep(next) && !between && reads(next, from) {
 						seen[next] = true
 						todo = append(todo, next)
@@ -157,7 +157,7 @@ func TestPlanKeepsItsRules(t *testing.T) {
 					continue
 				}
 				first, second := min(u, v), max(u, v)
-				apart := slices.Contains(notation[first:second+1], "!")
+				apart := slices.Contains(notation[first:second+1], "-")
 				conflict := reads(v, u) || reads(u, v)
 				switch {
 				case apart:

@@ -7,23 +7,19 @@ import (
 	"github.com/agentstate/state"
 )
 
-// Result is the result of one call.
-type Result struct {
-	// Message answers the call: with what the function returned, or with
-	// [state.ToolError] and the text of Err. The model reads it.
-	Message state.ToolResultMessage
-	// Err is the reason why the call failed, or nil. The To options of a failed
-	// call have written nothing. What a stateful tool wrote itself stays.
-	Err error
-}
+// maxParallel is how many functions Run calls at the same time. The model
+// chooses how many calls a step has.
+const maxParallel = 128
 
 // Run makes the calls of one step, which are those of one message of the model,
-// and returns a result for each, in the order of the calls.
+// and returns their results, in the order of the calls. It is [Begin], all
+// calls in the batches of [Plan], and [Step.End]. Only suspended calls have no
+// result.
 //
-// The calls are made in the batches of [Plan], and those of one batch at the
-// same time. A batch reads the state as it is when the batch starts. When all
-// calls of the batch have returned, their outputs are written in the order of
-// the calls. Each call is one transaction, whose cause is the call's ID.
+// The calls of a batch are made at the same time, at most 128 of them. They
+// read the state as it is when the batch begins. Outputs are written batch by
+// batch and within a batch in the order of the calls. Each call is one
+// transaction, whose cause is the call's ID.
 //
 // A call fails on its own if its tool does not exist or exists twice, if its
 // arguments are bad, if a field is missing, if the function returns an error or
@@ -38,104 +34,65 @@ type Result struct {
 //
 // Others may use st at the same time, and Run may be called concurrently.
 func Run(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall) []Result {
-	box := newToolbox(tools)
-	toolOf := box.toolsOf(calls)
-	results := make([]Result, len(calls))
-	for i, call := range calls {
-		if toolOf[i] == nil {
-			results[i] = failedCall(call, box.missingTool(call.Name))
+	s := Begin(ctx, st, tools, calls)
+	s.untried = true
+	batches := planBatches(s.box.toolsOf(calls))
+	s.order = s.order[:0]
+	for _, batch := range batches {
+		for _, i := range batch {
+			s.order = append(s.order, &s.calls[i])
 		}
 	}
-	for _, batch := range planBatches(toolOf) {
-		for n, o := range runBatch(ctx, st, toolOf, calls, batch) {
-			i := batch[n]
-			results[i] = finishCall(st, toolOf[i], calls[i], o)
+	for i := range s.calls {
+		if c := &s.calls[i]; c.tool == nil {
+			s.fail(c, s.box.missingTool(c.Name))
 		}
 	}
-	return results
+	for _, batch := range batches {
+		s.runBatch(ctx, batch)
+	}
+	return s.End()
 }
 
-// outcome is what a call returned.
-type outcome struct {
-	out state.JSON
-	err error
-}
-
-// runBatch makes the calls of a batch at the same time. It returns the outcome
-// of each when all have returned or ctx has ended.
-func runBatch(
-	ctx context.Context, st *state.State, toolOf []*Tool, calls []state.ToolCall, batch []int,
-) []outcome {
-	outcomes := make([]outcome, len(batch))
-	if err := ctx.Err(); err != nil {
-		for n, i := range batch {
-			outcomes[n].err = fmt.Errorf("tool %q: not called: %w", calls[i].Name, err)
-		}
-		return outcomes
-	}
-	type numbered struct {
-		n int
-		outcome
-	}
-	returned := make(chan numbered, len(batch)) // a call that returns late finds room and ends
-	start := st.Snapshot()
-	for n, i := range batch {
-		go func() {
-			// The function may end its goroutine; then this outcome is sent.
-			o := outcome{err: fmt.Errorf("tool %q: the function did not return", calls[i].Name)}
-			defer func() { returned <- numbered{n, o} }()
-			o.out, o.err = startCall(ctx, st, start, toolOf[i], calls[i])
-		}()
-	}
-	finished := make([]bool, len(batch))
-	take := func(o numbered) { outcomes[o.n], finished[o.n] = o.outcome, true }
-	for range batch {
+// runBatch makes the calls of a batch at the same time. It returns when all
+// have returned or ctx has ended.
+func (s *Step) runBatch(ctx context.Context, batch []int) {
+	start := s.st.Snapshot()
+	returned := make(chan struct{}, len(batch)) // a call that returns late finds room and ends
+	running := 0
+	await := func() (ended bool) {
 		select {
-		case o := <-returned:
-			take(o)
-			continue
+		case <-returned:
+			running--
 		case <-ctx.Done():
 		}
-		for len(returned) > 0 {
-			take(<-returned)
-		}
-		for n, i := range batch {
-			if !finished[n] {
-				outcomes[n].err = fmt.Errorf("tool %q: not finished: %w", calls[i].Name, ctx.Err())
-			}
-		}
-		break
+		return ctx.Err() != nil
 	}
-	return outcomes
+	for _, i := range batch {
+		if ctx.Err() != nil || running == maxParallel && await() {
+			break
+		}
+		running++
+		go func() {
+			defer func() { returned <- struct{}{} }() // the function may end its goroutine
+			_, _ = s.make(ctx, &s.calls[i], start)
+		}()
+	}
+	for running > 0 && !await() {
+	}
+	s.giveUp(ctx, batch)
 }
 
-// startCall calls the function of a tool with the fields of start.
-func startCall(
-	ctx context.Context, st, start *state.State, t *Tool, call state.ToolCall,
-) (state.JSON, error) {
-	return t.recoverPanic(func() (state.JSON, error) {
-		input, err := t.prepare(start, call.Input)
-		if err != nil {
-			return "", err
+// giveUp fails the calls of a batch that have not returned when ctx has ended.
+func (s *Step) giveUp(ctx context.Context, batch []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range batch {
+		switch c := &s.calls[i]; c.phase {
+		case pending:
+			s.fail(c, notCalled(c, ctx))
+		case running:
+			s.fail(c, fmt.Errorf("tool %q: not finished: %w", c.Name, ctx.Err()))
 		}
-		return t.invoke(ctx, st.WithCause(call.ID), input)
-	})
-}
-
-// finishCall writes the outputs of a call that did not fail, and makes its
-// result.
-func finishCall(st *state.State, t *Tool, call state.ToolCall, o outcome) Result {
-	if o.err == nil {
-		_, o.err = t.recoverPanic(func() (state.JSON, error) {
-			return "", t.writeOutputs(st.WithCause(call.ID), o.out)
-		})
 	}
-	if o.err != nil {
-		return failedCall(call, o.err)
-	}
-	return Result{Message: state.ToolResult(call, o.out)}
-}
-
-func failedCall(call state.ToolCall, err error) Result {
-	return Result{Message: state.ToolError(call, err.Error()), Err: err}
 }

@@ -40,14 +40,14 @@ func stepTool(t require.TestingT, notation string, fn stepFunc) *tool.Tool {
 		}
 		return fn(ctx, id, args)
 	}
-	if notation == "!" {
+	if notation == "-" {
 		made, err := tool.NewStateful(notation, "", func(ctx context.Context, _ *state.State, args map[string]any) (map[string]any, error) {
 			return call(ctx, args)
 		})
 		require.NoError(t, err)
 		return made
 	}
-	from, to, _ := strings.Cut(notation, ">")
+	from, to, _ := strings.Cut(notation, ":")
 	properties := map[string]any{"id": map[string]any{"type": "string"}}
 	var opts []tool.Option
 	for _, field := range strings.Split(from, "") {
@@ -77,7 +77,7 @@ func stepTool(t require.TestingT, notation string, fn stepFunc) *tool.Tool {
 // writes returns a result with one value for each field that a tool writes.
 func writes(notation string, value any) map[string]any {
 	out := map[string]any{}
-	_, to, _ := strings.Cut(notation, ">")
+	_, to, _ := strings.Cut(notation, ":")
 	for _, field := range strings.Split(to, "") {
 		out[field] = value
 	}
@@ -173,17 +173,17 @@ func TestRunShowsCallsWhatOthersWrote(t *testing.T) {
 		saw   []string
 		state string
 	}{
-		{"writers of one field", ">a >a >a", []string{"", "", ""}, `{"a":["0","1","2"]}`},
-		{"a reader behind", ">a >a a>", []string{"", "", "a[0 1]"}, `{"a":["0","1"]}`},
-		{"a reader in front", "a> >a >a", []string{"a[1 2]", "", ""}, `{"a":["1","2"]}`},
-		{"a reader among them", ">a a>b >a", []string{"", "a[0 2]", ""}, `{"a":["0","2"],"b":["1"]}`},
-		{"a chain from behind", "b>c a>b >a", []string{"b[1]", "a[2]", ""}, `{"a":["2"],"b":["1"],"c":["0"]}`},
-		{"writers in two batches", ">a a>b >b", []string{"", "a[0]", ""}, `{"a":["0"],"b":["2","1"]}`},
-		{"calls that read what they write", "a>a a>a a>a", []string{"", "a[0]", "a[0 1]"}, `{"a":["0","1","2"]}`},
-		{"a cycle", "a>b b>a", []string{"", "b[0]"}, `{"a":["1"],"b":["0"]}`},
-		{"a cycle against the order", "a>c b>a c>b", []string{"", "b[2]", "c[0]"}, `{"a":["1"],"b":["2"],"c":["0"]}`},
-		{"a barrier between reader and writer", "a> ! >a", []string{"", "", ""}, `{"a":["2"]}`},
-		{"a barrier between writer and reader", ">a ! a>", []string{"", "", "a[0]"}, `{"a":["0"]}`},
+		{"writers of one field", ":a :a :a", []string{"", "", ""}, `{"a":["0","1","2"]}`},
+		{"a reader behind", ":a :a a:", []string{"", "", "a[0 1]"}, `{"a":["0","1"]}`},
+		{"a reader in front", "a: :a :a", []string{"a[1 2]", "", ""}, `{"a":["1","2"]}`},
+		{"a reader among them", ":a a:b :a", []string{"", "a[0 2]", ""}, `{"a":["0","2"],"b":["1"]}`},
+		{"a chain from behind", "b:c a:b :a", []string{"b[1]", "a[2]", ""}, `{"a":["2"],"b":["1"],"c":["0"]}`},
+		{"writers in two batches", ":a a:b :b", []string{"", "a[0]", ""}, `{"a":["0"],"b":["2","1"]}`},
+		{"calls that read what they write", "a:a a:a a:a", []string{"", "a[0]", "a[0 1]"}, `{"a":["0","1","2"]}`},
+		{"a cycle", "a:b b:a", []string{"", "b[0]"}, `{"a":["1"],"b":["0"]}`},
+		{"a cycle against the order", "a:c b:a c:b", []string{"", "b[2]", "c[0]"}, `{"a":["1"],"b":["2"],"c":["0"]}`},
+		{"a barrier between reader and writer", "a: - :a", []string{"", "", ""}, `{"a":["2"]}`},
+		{"a barrier between writer and reader", ":a - a:", []string{"", "", "a[0]"}, `{"a":["0"]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			saw := make([]string, len(strings.Fields(c.calls)))
@@ -433,10 +433,10 @@ func TestRunWithoutToolsOrCalls(t *testing.T) {
 		require.Equal(t, []string{`tool "x" not found; there are none`, `tool "" not found; there are none`}, texts(results))
 		require.Error(t, results[1].Err)
 	}
-	require.Empty(t, tool.Run(t.Context(), st, []*tool.Tool{stepTool(t, ">a", nil)}, nil))
-	results := tool.Run(t.Context(), nil, []*tool.Tool{stepTool(t, ">a", func(context.Context, string, map[string]any) (map[string]any, error) {
-		return writes(">a", []string{"x"}), nil
-	})}, []state.ToolCall{{Name: ">a"}})
+	require.Empty(t, tool.Run(t.Context(), st, []*tool.Tool{stepTool(t, ":a", nil)}, nil))
+	results := tool.Run(t.Context(), nil, []*tool.Tool{stepTool(t, ":a", func(context.Context, string, map[string]any) (map[string]any, error) {
+		return writes(":a", []string{"x"}), nil
+	})}, []state.ToolCall{{Name: ":a"}})
 	require.Error(t, results[0].Err, "a nil state takes nothing")
 }
 
@@ -473,20 +473,20 @@ func TestRunEndsWithItsContext(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				var calledLater atomic.Bool
-				tools, calls := step(t, ">a >b >c ? a>d", func(notation string) stepFunc {
+				tools, calls := step(t, ":a :b :c ? a:d", func(notation string) stepFunc {
 					return func(ctx context.Context, id string, _ map[string]any) (map[string]any, error) {
 						switch notation {
-						case ">a":
+						case ":a":
 							time.Sleep(time.Second)
-						case ">b":
+						case ":b":
 							select {
 							case <-ctx.Done():
 								return nil, ctx.Err()
 							case <-time.After(time.Hour):
 							}
-						case ">c":
+						case ":c":
 							time.Sleep(time.Hour)
-						case "a>d":
+						case "a:d":
 							calledLater.Store(true)
 							time.Sleep(2 * time.Hour)
 						}
@@ -539,7 +539,7 @@ func (c lateContext) Done() <-chan struct{} {
 // ends, and Run see both at once.
 func TestRunKeepsWhatReturnedBeforeTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		notation := strings.TrimSpace(strings.Repeat(">a ", 16))
+		notation := strings.TrimSpace(strings.Repeat(":a ", 16))
 		tools, calls := step(t, notation, func(notation string) stepFunc {
 			return func(_ context.Context, id string, _ map[string]any) (map[string]any, error) {
 				return writes(notation, []string{id}), nil
@@ -605,7 +605,7 @@ func mixedFunc(notation string) stepFunc {
 			panic("oh no")
 		}
 		out := map[string]any{}
-		_, to, _ := strings.Cut(notation, ">")
+		_, to, _ := strings.Cut(notation, ":")
 		for _, name := range strings.Split(to, "") {
 			switch (name[0] - 'a') % 4 {
 			case 0, 1:
@@ -622,11 +622,11 @@ func mixedFunc(notation string) stepFunc {
 
 // mixedStateful reads all fields and writes one, through the state.
 func mixedStateful(t require.TestingT) *tool.Tool {
-	made, err := tool.NewStateful("!", "", func(ctx context.Context, st *state.State, args struct {
+	made, err := tool.NewStateful("-", "", func(ctx context.Context, st *state.State, args struct {
 		ID string `json:"id"`
 	}) (map[string]any, error) {
 		field := mixedFields[len(args.ID)%len(mixedFields)]
-		out, err := mixedFunc(">"+field)(ctx, args.ID, st.KV().All())
+		out, err := mixedFunc(":"+field)(ctx, args.ID, st.KV().All())
 		if err != nil {
 			return nil, err
 		}
@@ -642,9 +642,9 @@ func TestRunEqualsCallsOneByOne(t *testing.T) {
 	const steps = 3 // of each of the checks
 	property.Check(t, func(t *rapid.T) {
 		tools := []*tool.Tool{mixedStateful(t)}
-		names := []string{"!", "?"}
+		names := []string{"-", "?"}
 		kinds := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) string {
-			return letters(drawFewOf16(t, "reads")) + ">" + letters(drawFewOf16(t, "writes"))
+			return letters(drawFewOf16(t, "reads")) + ":" + letters(drawFewOf16(t, "writes"))
 		}), 8, 24, rapid.ID[string]).Draw(t, "tools")
 		for range 5 { // so that few calls are barriers or of no tool
 			names = append(names, kinds...)

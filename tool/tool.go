@@ -7,13 +7,12 @@ import (
 	"reflect"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/value"
 )
 
 // Tool is a function that a model can call, together with the fields that it
-// reads and writes. [New], [NewStateful], [Raw] and [Updater] make tools. A
-// Tool is immutable. It is safe for concurrent use if its function is.
+// reads and writes. [New], [NewStateful], [Raw], [RawStateful] and [Updater] make
+// tools. A Tool is immutable. It is safe for concurrent use if its function is.
 type Tool struct {
 	name        string
 	description string
@@ -22,7 +21,7 @@ type Tool struct {
 	signature
 
 	newArguments func() arguments
-	call         func(ctx context.Context, st *state.State, input any) (state.JSON, error)
+	call         func(ctx context.Context, st *state.State, input any) (result, error)
 	// review returns what else is wrong with arguments that have been refused.
 	// It may be nil.
 	review func(st *state.State, input any) []error
@@ -43,7 +42,7 @@ func New[In, Out any](
 ) (*Tool, error) {
 	t := &Tool{name: name, description: description}
 	if fn == nil {
-		return nil, t.errorf("no function")
+		return nil, t.invalid(errors.New("no function"))
 	}
 	withState := func(ctx context.Context, _ *state.State, in In) (Out, error) { return fn(ctx, in) }
 	return newTyped(t, withState, opts)
@@ -58,15 +57,22 @@ func NewStateful[In, Out any](
 ) (*Tool, error) {
 	t := &Tool{name: name, description: description, stateful: true}
 	if fn == nil {
-		return nil, t.errorf("no function")
+		return nil, t.invalid(errors.New("no function"))
 	}
 	return newTyped(t, fn, opts)
 }
 
 // Raw returns a tool whose parameters are given as the JSON Schema of an
 // object. fn is given the arguments of the model together with the injected
-// ones, and returns JSON; "" stands for null. Tool.Schema leaves the injected
-// parameters out of properties and required.
+// ones, and returns JSON; "" stands for null.
+//
+// A parameter can be injected if it is one of the schema's properties or
+// required, or if the schema has additionalProperties that are true or a
+// schema: a server that does not know the parameter would ignore it.
+// Tool.Schema leaves injected parameters out of properties, required,
+// dependentRequired, examples and default. It is an error if the schema speaks
+// of them anywhere else, such as in oneOf or dependentSchemas, because no
+// general rule says what would be left.
 //
 // A call is checked for unknown and missing arguments and for their types. fn
 // must check the rest of the schema.
@@ -76,26 +82,23 @@ func Raw(
 ) (*Tool, error) {
 	t := &Tool{name: name, description: description}
 	if fn == nil {
-		return nil, t.errorf("no function")
+		return nil, t.invalid(errors.New("no function"))
 	}
-	parsed, err := parseSchema(schema)
-	if err != nil {
-		return nil, t.errorf("%w", err)
+	withState := func(ctx context.Context, _ *state.State, args state.JSON) (state.JSON, error) { return fn(ctx, args) }
+	return newRaw(t, schema, withState, opts)
+}
+
+// RawStateful is [Raw] for a function that is also given the state, as by
+// [NewStateful].
+func RawStateful(
+	name, description string, schema state.JSON,
+	fn func(ctx context.Context, st *state.State, args state.JSON) (state.JSON, error), opts ...Option,
+) (*Tool, error) {
+	t := &Tool{name: name, description: description, stateful: true}
+	if fn == nil {
+		return nil, t.invalid(errors.New("no function"))
 	}
-	t.params, t.open = parsed.params, parsed.open
-	t.newArguments = func() arguments { return &jsonArguments{} }
-	t.call = func(ctx context.Context, _ *state.State, input any) (state.JSON, error) {
-		out, err := fn(ctx, input.(state.JSON))
-		if err != nil {
-			return "", err
-		}
-		return compactResult(out)
-	}
-	if err := t.bind(opts, nil); err != nil {
-		return nil, err
-	}
-	t.schema = parsed.without(t.injects)
-	return t, nil
+	return newRaw(t, schema, fn, opts)
 }
 
 // Must returns t and panics if err is not nil. It is for package variables.
@@ -106,36 +109,63 @@ func Must(t *Tool, err error) *Tool {
 	return t
 }
 
+// newRaw completes a tool with a function of JSON.
+func newRaw(
+	t *Tool, schema state.JSON, fn func(ctx context.Context, st *state.State, args state.JSON) (state.JSON, error),
+	opts []Option,
+) (*Tool, error) {
+	parsed, err := parseSchema(schema)
+	if err != nil {
+		return nil, t.invalid(err)
+	}
+	t.params, t.open, t.undeclared = parsed.params, parsed.open, parsed.undeclared
+	t.newArguments = func() arguments { return &jsonArguments{} }
+	t.call = func(ctx context.Context, st *state.State, input any) (result, error) {
+		out, err := fn(ctx, st, input.(state.JSON))
+		if err != nil {
+			return result{}, err
+		}
+		return t.compactResult(out)
+	}
+	if err := t.bind(opts, nil); err != nil {
+		return nil, err
+	}
+	if t.schema, err = parsed.without(t.hides); err != nil {
+		return nil, t.invalid(err)
+	}
+	return t, nil
+}
+
 // newTyped completes a tool with a function of Go types.
 func newTyped[In, Out any](
 	t *Tool, fn func(ctx context.Context, st *state.State, in In) (Out, error), opts []Option,
 ) (*Tool, error) {
 	in, out := reflect.TypeFor[In](), reflect.TypeFor[Out]()
 	if in == reflect.TypeFor[map[string]any]() {
-		t.open = true
+		t.open, t.undeclared = true, true
 		t.newArguments = func() arguments { return mapArguments{} }
 	} else {
 		var err error
 		if t.params, err = structParams(in); err != nil {
-			return nil, t.errorf("%w", err)
+			return nil, t.invalid(err)
 		}
 		t.newArguments = func() arguments { return structArguments{reflect.ValueOf(new(In)).Elem()} }
 	}
 	plan, err := value.For(out)
 	if err != nil {
-		return nil, t.errorf("the result: %w", err)
+		return nil, t.invalid(fmt.Errorf("the result: %w", err))
 	}
-	t.call = func(ctx context.Context, st *state.State, input any) (state.JSON, error) {
+	t.call = func(ctx context.Context, st *state.State, input any) (result, error) {
 		in, ok := input.(*In)
 		if !ok { // a map is not given by reference
 			m := input.(In)
 			in = &m
 		}
-		result, err := fn(ctx, st, *in)
+		out, err := fn(ctx, st, *in)
 		if err != nil {
-			return "", err
+			return result{}, err
 		}
-		return encodeResult(plan, &result)
+		return t.encodeResult(plan, reflect.ValueOf(&out).Elem())
 	}
 	if err := t.bind(opts, out); err != nil {
 		return nil, err
@@ -150,7 +180,7 @@ func newTyped[In, Out any](
 			err = schema.add(p.name, s, p.member.Tag.Get("jsonschema"), p.required)
 		}
 		if err != nil {
-			return nil, t.errorf("parameter %q: %w", p.name, err)
+			return nil, t.invalid(fmt.Errorf("parameter %q: %w", p.name, err))
 		}
 	}
 	t.schema = schema.json()
@@ -160,39 +190,13 @@ func newTyped[In, Out any](
 // bind applies the options and returns all mistakes.
 func (t *Tool) bind(opts []Option, out reflect.Type) error {
 	var errs []error
-	if t.name == "" {
-		errs = append(errs, t.errorf("no name"))
+	if problem := checkToolName(t.name); problem != "" {
+		errs = append(errs, t.invalid(errors.New(problem)))
 	}
 	for _, err := range t.bindOptions(opts, out) {
-		errs = append(errs, t.errorf("%w", err))
+		errs = append(errs, t.invalid(err))
 	}
 	return errors.Join(errs...)
-}
-
-// encodeResult returns the result of a Go function as JSON.
-func encodeResult[Out any](plan *value.Plan, result *Out) (state.JSON, error) {
-	v := reflect.ValueOf(result).Elem()
-	size, err := plan.Check(v, value.Limits{})
-	if err != nil {
-		return "", errors.New("the result cannot be encoded: " + publicReason(err))
-	}
-	data, err := plan.AppendJSON(make([]byte, 0, size), v)
-	if err != nil {
-		return "", errors.New("the result cannot be encoded: " + publicReason(err))
-	}
-	return state.JSON(data), nil
-}
-
-// compactResult checks the result of a raw function.
-func compactResult(out state.JSON) (state.JSON, error) {
-	if out == "" {
-		return "null", nil
-	}
-	data := []byte(out)
-	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
-		return "", errors.New("the result is not valid JSON")
-	}
-	return state.JSON(jsontext.AppendCompact(nil, data)), nil
 }
 
 // Name returns the name by which the model calls the tool.
@@ -219,4 +223,9 @@ func (t *Tool) Stateful() bool { return t.stateful }
 // errorf returns an error about the tool.
 func (t *Tool) errorf(format string, args ...any) error {
 	return fmt.Errorf("tool %q: "+format, append([]any{t.name}, args...)...)
+}
+
+// invalid returns an error about the declaration of the tool.
+func (t *Tool) invalid(err error) error {
+	return &kindError{ErrInvalidTool, t.errorf("%w", err)}
 }

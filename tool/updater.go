@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -38,28 +39,29 @@ func Updater(schema *state.Schema, agent string) (*Tool, error) {
 			err = object.add(info.Name, s, joinLines(info.Description, info.UpdateRules), false)
 		}
 		if err != nil {
-			return nil, t.errorf("field %q: %w", info.Name, err)
+			return nil, t.invalid(fmt.Errorf("field %q: %w", info.Name, err))
 		}
 		t.params = append(t.params, param{name: info.Name})
 	}
 	if len(t.params) == 0 {
-		return nil, t.errorf("there is no field that agent %q may write", agent)
+		return nil, t.invalid(fmt.Errorf("there is no field that agent %q may write", agent))
 	}
 	t.schema = object.json()
 	t.review = func(st *state.State, input any) []error {
 		bad, _ := splitPatchError(st.Fork().As(agent).Patch(input.(*patchArguments).values))
 		return bad
 	}
-	t.call = func(_ context.Context, st *state.State, input any) (state.JSON, error) {
+	t.call = func(_ context.Context, st *state.State, input any) (result, error) {
 		patch := input.(*patchArguments)
 		bad, err := splitPatchError(st.As(agent).Patch(patch.values))
 		if len(bad) > 0 {
-			return "", &ArgumentError{Tool: t.name, Errs: bad}
+			return result{}, &ArgumentError{Tool: t.name, Errs: bad}
 		}
 		if err != nil {
-			return "", err
+			return result{}, err
 		}
-		return state.JSONOf(map[string][]string{"updated": patch.names})
+		text, err := state.JSONOf(map[string][]string{"updated": patch.names})
+		return result{text: text}, err
 	}
 	return t, nil
 }

@@ -1,0 +1,44 @@
+package tool
+
+// Annotations are hints about what a tool does, as in MCP, which calls them
+// ToolAnnotations. Their JSON is MCP's. They are for people and clients, who
+// must not trust those of tools from elsewhere. Only ReadOnly means something
+// to this package, see [Plan].
+type Annotations struct {
+	// Title is a name for people.
+	Title string `json:"title,omitempty"`
+	// ReadOnly says that the tool changes nothing outside the state. A stateful
+	// function of such a tool is given a snapshot of the state.
+	ReadOnly bool `json:"readOnlyHint,omitempty"`
+	// Destructive says whether the tool may destroy something. Nil means yes,
+	// unless ReadOnly is set.
+	Destructive *bool `json:"destructiveHint,omitempty"`
+	// Idempotent says that a repeated call with the same arguments changes
+	// nothing more.
+	Idempotent bool `json:"idempotentHint,omitempty"`
+	// OpenWorld says whether the tool deals with things outside the program,
+	// such as the web. Nil means yes.
+	OpenWorld *bool `json:"openWorldHint,omitempty"`
+}
+
+// Annotate adds annotations to a tool. The last ones count.
+func Annotate(a Annotations) Option {
+	a = a.clone()
+	return option(func(b *binder) { b.annotations = a })
+}
+
+// Annotations returns a copy of the tool's annotations.
+func (t *Tool) Annotations() Annotations { return t.annotations.clone() }
+
+func (a Annotations) clone() Annotations {
+	a.Destructive, a.OpenWorld = cloneBool(a.Destructive), cloneBool(a.OpenWorld)
+	return a
+}
+
+func cloneBool(b *bool) *bool {
+	if b == nil {
+		return nil
+	}
+	c := *b
+	return &c
+}

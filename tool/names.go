@@ -1,0 +1,93 @@
+package tool
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/agentstate/state/internal/fault"
+)
+
+// maxNameBytes is the length of the longest name that some provider accepts.
+const maxNameBytes = 128
+
+// checkToolName returns what is wrong with the name of a tool, or "". It
+// refuses only what no provider accepts. The slash is the exception: MCP
+// servers use it, and transcript.Repair replaces it where a provider refuses
+// it.
+func checkToolName(name string) string {
+	if name == "" {
+		return "no name"
+	}
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '_', c == '-', c == '.', c == ':', c == '/':
+		default:
+			return "the name has characters other than A-Z a-z 0-9 _ - . : /, which no provider accepts"
+		}
+	}
+	if len(name) > maxNameBytes {
+		return "the name has more than 128 bytes, which no provider accepts"
+	}
+	return ""
+}
+
+// sameName reports whether a decoder may take a member with one name for a
+// member with the other name. It ignores case as encoding/json and
+// mapstructure do, which both follow Unicode's simple folding (ſ is s, and the
+// Kelvin sign is k), and where upper or lower case alone make two letters equal
+// (ı is i). It ignores _ and - as encoding/json/v2 does for case:ignore.
+func sameName(a, b string) bool {
+	for {
+		var x, y rune
+		x, a = nextFolded(a)
+		y, b = nextFolded(b)
+		if x != y {
+			return false
+		}
+		if x < 0 {
+			return true
+		}
+	}
+}
+
+// nextFolded returns the first letter that counts in sameName, or -1, and the
+// rest of the name.
+func nextFolded(name string) (rune, string) {
+	for name != "" {
+		c, n := utf8.DecodeRuneInString(name)
+		name = name[n:]
+		if c != '_' && c != '-' {
+			return foldRune(c), name
+		}
+	}
+	return -1, ""
+}
+
+// foldRune returns one letter for all that differ only in case.
+func foldRune(c rune) rune {
+	if c < utf8.RuneSelf {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		return c
+	}
+	c = unicode.ToLower(unicode.ToUpper(c))
+	least := c
+	for other := unicode.SimpleFold(c); other != c; other = unicode.SimpleFold(other) {
+		least = min(least, other)
+	}
+	return unicode.ToLower(least)
+}
+
+// listNames returns names in quotes, separated by commas.
+func listNames(names []string) string {
+	var b []byte
+	for i, name := range names {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(b, fault.Quote(name)...)
+	}
+	return string(b)
+}

@@ -1,0 +1,429 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/agentstate/state"
+)
+
+// Step is the calls of one message of a model, made one by one: in any order,
+// at the same time or one after the other, and not necessarily all. It is for
+// programs that have a loop of their own. [Run] makes a whole step.
+//
+// Whatever the order and the timing of the calls, their outputs are written to
+// fields in the order of the message. The outputs of a call are written as soon
+// as each call in front of it has returned, failed or been suspended, and by
+// End at the latest.
+//
+// All methods are safe for concurrent use.
+type Step struct {
+	ctx   context.Context
+	st    *state.State
+	box   toolbox
+	calls []stepCall
+	// untried is set if nobody is told what a call returned before End, so that
+	// outputs need not be tried before they are written.
+	untried bool
+
+	mu    sync.Mutex
+	order []*stepCall // the calls in the order in which outputs are written
+	next  int         // in order: everything in front of it has been written
+	held  int         // how many calls are held
+	ended bool
+	// writing is set while a goroutine writes outputs, without the lock. No
+	// other writes meanwhile. before is the state before the present write.
+	writing bool
+	before  *state.State
+	idle    sync.Cond // writing is not set any more
+	// changes counts what makes a trial out of date: calls that are held, and
+	// beginnings and ends of writes.
+	changes int
+}
+
+// stepCall is a call of a step.
+type stepCall struct {
+	state.ToolCall
+	index   int
+	tool    *Tool // nil if there is none
+	phase   phase
+	outputs []output // while it is held
+	result  Result   // since it is held
+}
+
+// phase is how far a call has come.
+type phase uint8
+
+const (
+	pending   phase = iota // not made
+	running                // the function has not returned
+	held                   // the outputs are not written yet
+	suspended              // the function has returned Suspend
+	done                   // the call has its result
+)
+
+// Result is the result of one call of a step.
+type Result struct {
+	// Index is the index of the call in its step.
+	Index int
+	// Message answers the call: with what the function returned, or with
+	// [state.ToolError] and the text of Err. The model reads it.
+	Message state.ToolResultMessage
+	// Err is the reason why the call failed, or nil. The outputs of a failed
+	// call have written nothing. What a stateful tool wrote itself stays.
+	Err error
+}
+
+// ErrNotPending is returned by [Step.Call] for a call that cannot be made: it
+// has been made already, its index is not that of a call, or the step has
+// ended.
+var ErrNotPending = errors.New("tool: the call is not pending")
+
+// ErrSuspended is matched by what [Suspend] returns.
+var ErrSuspended = errors.New("tool: suspended")
+
+// Suspend returns an error by which the function of a tool says that its call
+// stays pending, for example until a person has approved it. The call has no
+// result in its step and its outputs are not written. It is answered later: by
+// a call in another step, or by a message that the program makes itself. err is
+// the reason, with the same text, and errors.Is and errors.As find it.
+func Suspend(err error) error {
+	if err == nil {
+		return ErrSuspended
+	}
+	return &kindError{ErrSuspended, err}
+}
+
+// Begin begins the step of calls, which are those of one message of the model.
+// Nothing is called yet. When ctx has ended, no further call is made.
+//
+//	step := tool.Begin(ctx, st, tools, message.Calls())
+//	for i := range message.Calls() { // or concurrently, or not all of them
+//		out, err := step.Call(ctx, i)
+//	}
+//	for _, r := range step.End() { // the results, in the order of the calls
+//	}
+//
+// Others may use st at the same time.
+func Begin(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall) *Step {
+	s := &Step{ctx: ctx, st: st, box: newToolbox(tools), calls: make([]stepCall, len(calls))}
+	s.idle.L = &s.mu
+	s.order = make([]*stepCall, len(calls))
+	for i, t := range s.box.toolsOf(calls) {
+		s.calls[i] = stepCall{ToolCall: calls[i], index: i, tool: t}
+		s.order[i] = &s.calls[i]
+	}
+	return s
+}
+
+// Call makes the call with index i and returns its result as JSON, as
+// [Tool.Call] does. It reads the injected fields when it begins, and it waits
+// for no other call. Each call can be made once.
+//
+// When the function has returned, the outputs are tried on a copy of the state,
+// together with those that the step has not written yet, in their order. What
+// the state refuses is this call's error. Of two calls that exclude each other,
+// the one that returns later is therefore refused. That is all that depends on
+// timing.
+//
+// The function of a stateful tool uses the state directly. Neither it nor
+// another function is sure to see what other calls of the step write: only Run
+// makes readers wait for writers.
+//
+// The error is ErrNotPending if the call cannot be made, and ErrUnknownTool if
+// there is no tool for it. An error that is ErrSuspended leaves the call
+// without a result. All other errors are the result of the call, also if ctx
+// has ended before it was made. If the function panics or ends its goroutine,
+// the result is a PanicError. After End, what a function returns is dropped and
+// the error is ErrNotPending.
+func (s *Step) Call(ctx context.Context, i int) (state.JSON, error) {
+	if i < 0 || i >= len(s.calls) {
+		return "", &kindError{ErrNotPending, fmt.Errorf("tool: there is no call %d in a step of %d", i, len(s.calls))}
+	}
+	return s.make(ctx, &s.calls[i], s.st)
+}
+
+// make makes a call, with fields from reads.
+func (s *Step) make(ctx context.Context, c *stepCall, reads *state.State) (state.JSON, error) {
+	if err := s.begin(c); err != nil {
+		return "", err
+	}
+	finished := false
+	defer func() {
+		if !finished { // code of the user has ended the goroutine
+			_ = s.finish(c, answer{err: &PanicError{Tool: c.Name}})
+		}
+	}()
+	a := s.answer(ctx, c, reads)
+	err := s.finish(c, a)
+	finished = true
+	if err != nil {
+		return "", err
+	}
+	return a.text, nil
+}
+
+// answer calls the function of a call.
+func (s *Step) answer(ctx context.Context, c *stepCall, reads *state.State) answer {
+	if c.tool == nil {
+		return answer{err: s.box.missingTool(c.Name)}
+	}
+	if err := notCalled(c, ctx, s.ctx); err != nil {
+		return answer{err: err}
+	}
+	st := s.st.WithCause(c.ID)
+	call := &Call{ID: c.ID, Name: c.Name, Index: c.index, Agent: st.Agent()}
+	return c.tool.answer(context.WithValue(ctx, callKey{}, call), st, reads, c.Input)
+}
+
+// notCalled is the error of a call that was not made because a context has
+// ended.
+func notCalled(c *stepCall, contexts ...context.Context) error {
+	for _, ctx := range contexts {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("tool %q: not called: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// begin notes that a call is being made.
+func (s *Step) begin(c *stepCall) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
+		return s.notPending(c, "the step has ended")
+	case c.phase != pending:
+		return s.notPending(c, "it has been made already")
+	}
+	c.phase = running
+	return nil
+}
+
+func (s *Step) notPending(c *stepCall, reason string) error {
+	return &kindError{ErrNotPending, fmt.Errorf("tool: call %d, of %q, is not pending: %s", c.index, c.Name, reason)}
+}
+
+// finish notes what a call has come to, writes the outputs that are due, and
+// returns the error of the call.
+func (s *Step) finish(c *stepCall, a answer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.err == nil {
+		a.err = s.hold(c, a)
+	}
+	switch {
+	case a.err == nil && c.phase == held:
+	case s.ended || c.phase != running:
+		return s.notPending(c, "the step has ended")
+	case errors.Is(a.err, ErrSuspended):
+		c.phase = suspended
+	default:
+		s.fail(c, a.err)
+	}
+	s.writeDue()
+	if a.err != nil {
+		return a.err
+	}
+	return c.result.Err // of the outputs, if they have been written now
+}
+
+// hold keeps the outputs of a call until they are due. It returns an error if
+// the state would refuse them. Code of users runs without the lock.
+func (s *Step) hold(c *stepCall, a answer) error {
+	for c.phase == running && !s.ended && !s.untried && len(a.outputs) > 0 && !s.isNext(c) {
+		t, changes := s.newTrial(c, a.outputs), s.changes
+		err := s.unlocked(t.run)
+		if s.changes == changes && err != nil {
+			return err
+		}
+		if s.changes == changes {
+			break
+		}
+	}
+	if s.ended || c.phase != running {
+		return nil
+	}
+	c.phase, c.outputs = held, a.outputs
+	c.result = Result{Index: c.index, Message: state.ToolResult(c.ToolCall, a.text)}
+	s.held++
+	s.changes++
+	return nil
+}
+
+// fail notes the error that is the result of a call.
+func (s *Step) fail(c *stepCall, err error) {
+	c.phase = done
+	c.result = Result{Index: c.index, Message: state.ToolError(c.ToolCall, err.Error()), Err: err}
+}
+
+// unlocked calls fn without the lock.
+func (s *Step) unlocked(fn func() error) error {
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	return fn()
+}
+
+// isNext reports whether the outputs of a running call would be written at
+// once, with no others behind them. The write itself is the trial then.
+func (s *Step) isNext(c *stepCall) bool {
+	s.skipSettled()
+	return !s.writing && s.held == 0 && s.next < len(s.order) && s.order[s.next] == c
+}
+
+// skipSettled moves next to the first call that may still write something.
+func (s *Step) skipSettled() {
+	for ; s.next < len(s.order); s.next++ {
+		switch c := s.order[s.next]; {
+		case c.phase == held:
+			return
+		case c.tool == nil, c.phase == suspended, c.phase == done, s.ended:
+		default:
+			return
+		}
+	}
+}
+
+// writeDue writes the outputs whose turn has come. If another goroutine is
+// writing, that one goes on with them.
+func (s *Step) writeDue() {
+	if s.writing {
+		return
+	}
+	s.writing = true
+	defer func() {
+		s.writing = false
+		s.idle.Broadcast()
+	}()
+	for {
+		s.skipSettled()
+		if s.next == len(s.order) || s.order[s.next].phase != held {
+			return
+		}
+		s.writeHeld(s.order[s.next])
+	}
+}
+
+// writeHeld writes the outputs of a call.
+func (s *Step) writeHeld(c *stepCall) {
+	var err error = &PanicError{Tool: c.Name} // if code of the user ends the goroutine
+	if !s.untried {
+		s.before = s.st.Snapshot()
+	}
+	s.changes++
+	defer func() {
+		s.before = nil
+		s.changes++
+		s.held--
+		c.phase, c.outputs = done, nil
+		if err != nil {
+			s.fail(c, err)
+		}
+	}()
+	err = s.unlocked(func() error { return c.tool.write(s.st.WithCause(c.ID), c.outputs) })
+}
+
+// trial is the outputs of a call together with those that are held.
+type trial struct {
+	st    *state.State // of the step
+	start *state.State // frozen, without the outputs
+	calls []heldOutputs
+	tried int // the index of the call in calls
+}
+
+// heldOutputs are the outputs of a call.
+type heldOutputs struct {
+	tool    *Tool
+	cause   string
+	outputs []output
+}
+
+// newTrial returns the trial of a call.
+func (s *Step) newTrial(c *stepCall, outputs []output) *trial {
+	t := &trial{st: s.st, start: s.before}
+	if t.start == nil {
+		t.start = s.st.Snapshot()
+	}
+	for _, other := range s.order[s.next:] {
+		switch {
+		case other == c:
+			t.tried = len(t.calls)
+			t.calls = append(t.calls, heldOutputs{c.tool, c.ID, outputs})
+		case other.phase == held:
+			t.calls = append(t.calls, heldOutputs{other.tool, other.ID, other.outputs})
+		}
+	}
+	return t
+}
+
+// run returns an error if the state refuses the outputs, or others because of
+// them.
+func (t *trial) run() error {
+	tool := t.calls[t.tried].tool
+	if err := t.st.Patch(nil); err != nil { // a copy of a frozen state could be written to
+		return &OutputError{Tool: tool.name, Field: t.calls[t.tried].outputs[0].field, Err: err}
+	}
+	with := t.writeAll(true)
+	if with == nil {
+		return nil
+	}
+	if err := with[t.tried]; err != nil {
+		return err
+	}
+	without := t.writeAll(false)
+	for i, err := range with {
+		if err != nil && (without == nil || without[i] == nil) {
+			refused := err.(*OutputError)
+			return &OutputError{Tool: tool.name, Field: refused.Field, Err: refused.Err}
+		}
+	}
+	return nil
+}
+
+// writeAll writes all outputs to a copy of the state, with or without those
+// that are tried. It returns the error of each call, or nil if there is none.
+func (t *trial) writeAll(tried bool) (errs []error) {
+	copied := t.start.Fork()
+	for i, c := range t.calls {
+		if i == t.tried && !tried {
+			continue
+		}
+		if err := c.tool.write(copied.WithCause(c.cause), c.outputs); err != nil {
+			if errs == nil {
+				errs = make([]error, len(t.calls))
+			}
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// End ends the step and returns the results in the order of the calls. It
+// writes the outputs that are still held. A call that has not been made or is
+// suspended has no result, and neither has one whose function is still running.
+//
+// A call that has returned a result has failed nevertheless, with an
+// [*OutputError], if what others have written to the state since then makes the
+// state refuse its outputs. This is the one case where the result in the step
+// differs from that of Call.
+//
+// End does not touch the conversation: add the results with
+// [state.History.Answer]. To call End again returns the same results.
+func (s *Step) End() []Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	for s.writeDue(); s.writing; s.writeDue() {
+		s.idle.Wait()
+	}
+	results := make([]Result, 0, len(s.calls))
+	for i := range s.calls {
+		if c := &s.calls[i]; c.phase == done {
+			results = append(results, c.result)
+		}
+	}
+	return results
+}

@@ -1,0 +1,652 @@
+package tool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/tool"
+)
+
+// stepIn is what the calls of the tests in this file do.
+type stepIn struct {
+	Sleep int    `json:"sleep,omitempty"` // seconds
+	Do    string `json:"do,omitempty"`
+}
+
+type stepOut struct {
+	Log   []string `json:"log"`
+	Total int      `json:"total"`
+}
+
+var errAway = errors.New("the clerk is away")
+
+// stepFields are what the calls write: a log of all, a sum that must not pass
+// ten, and what the last of them wrote.
+type stepFields struct {
+	log   *state.Field[[]string]
+	total *state.Field[int]
+	last  *state.Field[string]
+}
+
+func newStepFields() (*stepFields, *state.Schema) {
+	f := &stepFields{
+		log: &state.Field[[]string]{Name: "log"},
+		total: &state.Field[int]{Name: "total", Handler: state.Sum[int](), Validate: func(n int) error {
+			if n > 10 {
+				return errors.New("more than ten")
+			}
+			return nil
+		}},
+		last: &state.Field[string]{Name: "last"},
+	}
+	return f, state.MustSchema(f.log, f.total, f.last, state.Limits{Journal: -1})
+}
+
+// tool returns the tool "act": a call logs its index. Its Do says what else it
+// does.
+func (f *stepFields) tool() *tool.Tool {
+	act := func(ctx context.Context, in stepIn) (stepOut, error) {
+		call, ok := tool.CallOf(ctx)
+		if !ok {
+			return stepOut{}, errors.New("no call")
+		}
+		time.Sleep(time.Duration(in.Sleep) * time.Second)
+		out := stepOut{Log: []string{strconv.Itoa(call.Index)}}
+		switch in.Do {
+		case "fail":
+			return out, errors.New("failed")
+		case "panic":
+			panic("oh no")
+		case "goexit":
+			runtime.Goexit()
+		case "suspend":
+			return out, tool.Suspend(errAway)
+		case "add":
+			out.Total = 4
+		case "nothing":
+			out.Log = nil
+		}
+		return out, nil
+	}
+	return tool.Must(tool.New("act", "", act, tool.To(f.log, "log"), tool.To(f.total, "total"),
+		tool.ToFunc(f.last, "log", func(log []string) (string, error) { return log[0], nil })))
+}
+
+// calls returns calls of act.
+func actCalls(todo ...stepIn) []state.ToolCall {
+	calls := make([]state.ToolCall, len(todo))
+	for i, in := range todo {
+		args, err := state.JSONOf(in)
+		if err != nil {
+			panic(err)
+		}
+		calls[i] = state.ToolCall{ID: strconv.Itoa(i), Name: "act", Input: args}
+	}
+	return calls
+}
+
+// indexes returns the indexes of the calls that have a result.
+func indexes(results []tool.Result) []int {
+	list := []int{}
+	for _, r := range results {
+		list = append(list, r.Index)
+	}
+	return list
+}
+
+func TestStepWritesInTheOrderOfTheCalls(t *testing.T) {
+	f, schema := newStepFields()
+	st := state.New(schema)
+	step := tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{}, stepIn{}, stepIn{}))
+	for _, c := range []struct {
+		call int
+		log  []string
+	}{{2, nil}, {1, nil}, {0, []string{"0", "1", "2"}}, {3, []string{"0", "1", "2", "3"}}} {
+		out, err := step.Call(t.Context(), c.call)
+		require.NoError(t, err)
+		require.Equal(t, state.JSON(fmt.Sprintf(`{"log":["%d"],"total":0}`, c.call)), out)
+		require.Equal(t, c.log, f.log.Or(st, nil))
+	}
+	results := step.End()
+	require.Equal(t, []int{0, 1, 2, 3}, indexes(results))
+	for i, r := range results {
+		require.NoError(t, r.Err)
+		require.Equal(t, fmt.Sprintf(`{"log":["%d"],"total":0}`, i), r.Message.Text())
+		require.Equal(t, strconv.Itoa(i), r.Message.Call().ID)
+	}
+	require.Equal(t, results, step.End(), "a second End")
+	require.EqualValues(t, 4, st.Version(), "one version for each call")
+	require.Equal(t, []string{"0", "1", "2", "3"}, slices.Compact(causes(t, st)))
+	require.Zero(t, state.Len(st, state.Messages))
+}
+
+// TestStepWithoutSomeCalls leaves each call out in turn: suspended, failed, not
+// made, or still running at the end.
+func TestStepWithoutSomeCalls(t *testing.T) {
+	for _, c := range []struct {
+		do    string
+		early bool // the others are written before End
+		has   bool // a result
+	}{{"suspend", true, false}, {"fail", true, true}, {"panic", true, true}, {"unknown", true, false}, {"not made", false, false}, {"running", false, false}} {
+		for missing := range 4 {
+			t.Run(fmt.Sprint(c.do, " ", missing), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f, schema := newStepFields()
+					st := state.New(schema)
+					todo := make([]stepIn, 4)
+					todo[missing] = stepIn{Do: c.do}
+					if c.do == "running" {
+						todo[missing].Sleep = 60
+					}
+					calls := actCalls(todo...)
+					if c.do == "unknown" {
+						calls[missing].Name = "elsewhere"
+					}
+					step := tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, calls)
+					var want []string
+					var late sync.WaitGroup
+					for i := range calls {
+						switch {
+						case i != missing:
+							want = append(want, strconv.Itoa(i))
+							late.Go(func() {
+								_, err := step.Call(t.Context(), i)
+								require.NoError(t, err)
+							})
+						case c.do == "running":
+							go func() {
+								_, err := step.Call(t.Context(), i)
+								require.ErrorIs(t, err, tool.ErrNotPending, "the step has ended meanwhile")
+							}()
+						case c.do != "not made" && c.do != "unknown":
+							late.Go(func() {
+								_, err := step.Call(t.Context(), i)
+								require.Error(t, err)
+								require.Equal(t, c.do == "suspend", errors.Is(err, tool.ErrSuspended))
+								require.Equal(t, c.do == "suspend", errors.Is(err, errAway))
+							})
+						}
+					}
+					late.Wait()
+					before := want
+					if !c.early {
+						before = append([]string(nil), want[:missing]...)
+					}
+					require.Equal(t, before, f.log.Or(st, nil))
+					results := step.End()
+					require.Equal(t, want, f.log.Or(st, nil))
+					require.Equal(t, want[2], f.last.Or(st, ""))
+					require.Equal(t, c.has, slices.Contains(indexes(results), missing))
+					time.Sleep(time.Hour)
+					synctest.Wait()
+					require.Equal(t, want, f.log.Or(st, nil), "what comes late is dropped")
+					require.Equal(t, results, step.End())
+					_, err := step.Call(t.Context(), missing)
+					require.ErrorIs(t, err, tool.ErrNotPending)
+				})
+			})
+		}
+	}
+}
+
+func TestStepRefusesCallsThatAreNotPending(t *testing.T) {
+	f, schema := newStepFields()
+	step := tool.Begin(t.Context(), state.New(schema), []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{Do: "suspend"}, stepIn{Do: "fail"}, stepIn{}))
+	for _, i := range []int{-1, 4, 1 << 40} {
+		_, err := step.Call(t.Context(), i)
+		require.ErrorIs(t, err, tool.ErrNotPending)
+		require.ErrorContains(t, err, "in a step of 4")
+	}
+	for i := range 3 {
+		_, _ = step.Call(t.Context(), i)
+		_, err := step.Call(t.Context(), i)
+		require.ErrorIs(t, err, tool.ErrNotPending)
+		require.ErrorContains(t, err, "made already")
+	}
+	step.End()
+	_, err := step.Call(t.Context(), 3)
+	require.ErrorIs(t, err, tool.ErrNotPending)
+	require.ErrorContains(t, err, "the step has ended")
+
+	step = tool.Begin(t.Context(), nil, nil, nil)
+	_, err = step.Call(t.Context(), 0)
+	require.ErrorIs(t, err, tool.ErrNotPending)
+	require.Empty(t, step.End())
+}
+
+func TestStepCallIsMadeOnceByConcurrentCallers(t *testing.T) {
+	var called atomic.Int32
+	count := tool.Must(tool.New("count", "", func(context.Context, struct{}) (int32, error) { return called.Add(1), nil }))
+	step := tool.Begin(t.Context(), state.New(nil), []*tool.Tool{count}, []state.ToolCall{{Name: "count"}})
+	var refused atomic.Int32
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			if _, err := step.Call(t.Context(), 0); errors.Is(err, tool.ErrNotPending) {
+				refused.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 1, called.Load())
+	require.EqualValues(t, 15, refused.Load())
+	require.Len(t, step.End(), 1)
+}
+
+func TestStepEndsWithItsContexts(t *testing.T) {
+	f, schema := newStepFields()
+	for _, whose := range []string{"of the step", "of the call"} {
+		st := state.New(schema)
+		ended, cancel := context.WithCancelCause(t.Context())
+		cancel(io.EOF)
+		ofStep, ofCall := ended, t.Context()
+		if whose == "of the call" {
+			ofStep, ofCall = ofCall, ofStep
+		}
+		step := tool.Begin(ofStep, st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{}))
+		_, err := step.Call(ofCall, 0)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, "not called")
+		_, err = step.Call(t.Context(), 1)
+		require.Equal(t, whose == "of the step", err != nil)
+		results := step.End()
+		require.ErrorIs(t, results[0].Err, context.Canceled)
+		require.Equal(t, results[0].Err.Error(), results[0].Message.Text())
+	}
+	// What has returned when its context ends is a result.
+	st := state.New(schema)
+	ctx, cancel := context.WithCancel(t.Context())
+	act := tool.Must(tool.New("act", "", func(context.Context, struct{}) ([]string, error) { cancel(); return []string{"x"}, nil }, tool.To(f.log, "")))
+	step := tool.Begin(t.Context(), st, []*tool.Tool{act}, []state.ToolCall{{Name: "act"}})
+	_, err := step.Call(ctx, 0)
+	require.NoError(t, err)
+	require.Equal(t, []string{"x"}, f.log.Or(st, nil))
+}
+
+// TestStepSurvivesGoexit has functions, and a validation, that end the
+// goroutine of the caller.
+func TestStepSurvivesGoexit(t *testing.T) {
+	t.Run("in a function", func(t *testing.T) {
+		f, schema := newStepFields()
+		st := state.New(schema)
+		step := tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{Do: "goexit"}, stepIn{}))
+		var wg sync.WaitGroup
+		for i := range 2 {
+			wg.Go(func() { _, _ = step.Call(t.Context(), 1-i) })
+		}
+		wg.Wait()
+		require.Equal(t, []string{"1"}, f.log.Or(st, nil))
+		results := step.End()
+		require.Len(t, results, 2)
+		var panicked *tool.PanicError
+		require.ErrorAs(t, results[0].Err, &panicked)
+		require.Nil(t, panicked.Value)
+		require.EqualError(t, panicked, `tool "act": the function did not return`)
+		require.NoError(t, results[1].Err)
+	})
+	for first := range 2 { // the validation runs in a write and in a trial
+		t.Run(fmt.Sprint("in a validation, call ", first, " first"), func(t *testing.T) {
+			list := &state.Field[[]string]{Name: "list", Validate: func(l []string) error {
+				if slices.Contains(l, "bad") {
+					runtime.Goexit()
+				}
+				return nil
+			}}
+			st := state.New(state.MustSchema(list))
+			write := tool.Must(tool.New("write", "", func(_ context.Context, in struct {
+				Text string `json:"text"`
+			}) ([]string, error) {
+				return []string{in.Text}, nil
+			}, tool.To(list, "")))
+			step := tool.Begin(t.Context(), st, []*tool.Tool{write}, []state.ToolCall{
+				{ID: "0", Name: "write", Input: `{"text":"bad"}`}, {ID: "1", Name: "write", Input: `{"text":"good"}`}})
+			for _, i := range []int{first, 1 - first} {
+				var wg sync.WaitGroup
+				wg.Go(func() { _, _ = step.Call(t.Context(), i) })
+				wg.Wait()
+			}
+			results := step.End()
+			require.Len(t, results, 2)
+			require.Error(t, results[0].Err)
+			require.NoError(t, results[1].Err)
+			require.Equal(t, []string{"good"}, list.Or(st, nil))
+		})
+	}
+}
+
+// TestStepRefusesOneOfCallsThatExcludeEachOther adds four to a sum that must not
+// pass ten. The last of three to return is refused, wherever it is.
+func TestStepRefusesOneOfCallsThatExcludeEachOther(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		f, schema := newStepFields()
+		st := state.New(schema)
+		step := tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{Do: "add"}, stepIn{Do: "add"}, stepIn{Do: "add"}))
+		for n, i := range order {
+			_, err := step.Call(t.Context(), i)
+			if n < 2 {
+				require.NoError(t, err)
+				continue
+			}
+			var refused *tool.OutputError
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, "total", refused.Field)
+			require.Equal(t, "act", refused.Tool)
+			require.NotContains(t, err.Error(), "more than ten", "the text of a validation")
+		}
+		results := step.End()
+		require.Len(t, results, 3)
+		for i, r := range results {
+			require.Equal(t, i == order[2], r.Err != nil, "order %v, call %d", order, i)
+		}
+		require.Equal(t, 8, f.total.Or(st, 0))
+		want := slices.Sorted(slices.Values([]string{strconv.Itoa(order[0]), strconv.Itoa(order[1])}))
+		require.Equal(t, want, f.log.Or(st, nil))
+	}
+}
+
+// TestStepReportsWhatOthersHavePrevented lets others write between a call and
+// the end of its step.
+func TestStepReportsWhatOthersHavePrevented(t *testing.T) {
+	f, schema := newStepFields()
+	st := state.New(schema)
+	step := tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{Do: "add"}, stepIn{}, stepIn{}))
+	_, err := step.Call(t.Context(), 1)
+	require.NoError(t, err)
+	require.NoError(t, f.total.Set(st, 9))
+	_, err = step.Call(t.Context(), 3)
+	require.NoError(t, err, "it is not this call that others have prevented")
+	_, err = step.Call(t.Context(), 2)
+	require.NoError(t, err)
+	results := step.End()
+	require.Equal(t, []int{1, 2, 3}, indexes(results))
+	var refused *tool.OutputError
+	require.ErrorAs(t, results[0].Err, &refused)
+	require.True(t, results[0].Message.IsError())
+	require.NoError(t, results[1].Err)
+	require.Equal(t, []string{"2", "3"}, f.log.Or(st, nil), "a call is one transaction")
+	require.Equal(t, 9, f.total.Or(st, 0))
+}
+
+func TestStepOfAStateThatTakesNothing(t *testing.T) {
+	f, schema := newStepFields()
+	tx := state.New(schema)
+	var ended *state.State
+	require.NoError(t, tx.Update(func(tx *state.State) error { ended = tx; return nil }))
+	for _, st := range []*state.State{state.New(schema).Snapshot(), nil, ended} {
+		step := tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{}))
+		for _, i := range []int{1, 0} {
+			_, err := step.Call(t.Context(), i)
+			var refused *tool.OutputError
+			require.ErrorAs(t, err, &refused)
+		}
+		require.Len(t, step.End(), 2)
+	}
+}
+
+func TestStepInATransactionAndInAFork(t *testing.T) {
+	f, schema := newStepFields()
+	act := f.tool()
+	st := state.New(schema)
+	all := func(st *state.State) {
+		step := tool.Begin(t.Context(), st, []*tool.Tool{act}, actCalls(stepIn{}, stepIn{}))
+		for _, i := range []int{1, 0} {
+			_, err := step.Call(t.Context(), i)
+			require.NoError(t, err)
+		}
+		require.Len(t, step.End(), 2)
+	}
+	require.NoError(t, st.Update(func(tx *state.State) error { all(tx); return nil }))
+	require.EqualValues(t, 1, st.Version())
+	fork := st.Fork()
+	all(fork)
+	require.NoError(t, st.Join(fork))
+	require.Equal(t, []string{"0", "1", "0", "1"}, f.log.Or(st, nil))
+}
+
+// TestStepRunsNoCodeOfUsersUnderALock calls back into the step from all code
+// that a call runs.
+func TestStepRunsNoCodeOfUsersUnderALock(t *testing.T) {
+	var step *tool.Step
+	back := func() {
+		_, err := step.Call(t.Context(), 99)
+		require.ErrorIs(t, err, tool.ErrNotPending)
+		_, err = step.Call(t.Context(), 0)
+		if err != nil {
+			require.ErrorIs(t, err, tool.ErrNotPending)
+		}
+	}
+	list := &state.Field[[]string]{Name: "list", Validate: func([]string) error { back(); return nil }}
+	own := &state.Field[string]{Name: "own", Handler: state.NewHandler("own", func(_ string, _ bool, update string) (string, error) {
+		back()
+		return update, nil
+	})}
+	st := state.New(state.MustSchema(list, own))
+	act := tool.Must(tool.New("act", "", func(context.Context, struct{}) ([]string, error) { back(); return []string{"x"}, nil },
+		tool.To(list, ""), tool.ToFunc(own, "", func([]string) (string, error) { back(); return "y", nil })))
+	step = tool.Begin(t.Context(), st, []*tool.Tool{act}, []state.ToolCall{{Name: "act"}, {Name: "act"}, {Name: "act"}})
+	_, err := step.Call(t.Context(), 2)
+	require.NoError(t, err)
+	_, err = step.Call(t.Context(), 1)
+	require.NoError(t, err)
+	require.Len(t, step.End(), 3)
+	require.Equal(t, []string{"x", "x", "x"}, list.Or(st, nil))
+}
+
+func TestCallOf(t *testing.T) {
+	seen := map[string]tool.Call{}
+	var mu sync.Mutex
+	inner := tool.Must(tool.New("inner", "", func(ctx context.Context, _ struct{}) (bool, error) {
+		_, ok := tool.CallOf(ctx)
+		return ok, nil
+	}))
+	note := func(ctx context.Context, _ state.JSON) (state.JSON, error) {
+		call, ok := tool.CallOf(ctx)
+		if !ok {
+			return "", errors.New("no call")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		seen[call.ID] = call
+		return inner.Call(ctx, nil, "")
+	}
+	tools := []*tool.Tool{tool.Must(tool.Raw("a", "", `{}`, note)), tool.Must(tool.RawStateful("b", "", `{}`, func(ctx context.Context, _ *state.State, args state.JSON) (state.JSON, error) {
+		return note(ctx, args)
+	}))}
+	st := state.New(state.MustSchema(state.Team{"ann": nil})).As("ann")
+	calls := []state.ToolCall{{ID: "x", Name: "a"}, {ID: "y", Name: "b"}}
+	want := map[string]tool.Call{"x": {ID: "x", Name: "a", Index: 0, Agent: "ann"}, "y": {ID: "y", Name: "b", Index: 1, Agent: "ann"}}
+	for _, r := range tool.Run(t.Context(), st, tools, calls) {
+		require.Equal(t, "false", r.Message.Text(), "a call inside a call is not of the step")
+	}
+	require.Equal(t, want, seen)
+	clear(seen)
+	step := tool.Begin(t.Context(), st, tools, calls)
+	for i := range calls {
+		_, err := step.Call(t.Context(), i)
+		require.NoError(t, err)
+	}
+	require.Equal(t, want, seen)
+	_, ok := tool.CallOf(t.Context())
+	require.False(t, ok)
+}
+
+func TestSuspendedCallsHaveNoResultInRun(t *testing.T) {
+	f, schema := newStepFields()
+	st := state.New(schema)
+	results := tool.Run(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{Do: "suspend"}, stepIn{}))
+	require.Equal(t, []int{0, 2}, indexes(results))
+	require.Equal(t, []string{"0", "2"}, f.log.Or(st, nil))
+	require.ErrorIs(t, tool.Suspend(nil), tool.ErrSuspended)
+	_, err := tool.Must(tool.New("x", "", func(context.Context, struct{}) (int, error) { return 0, fmt.Errorf("wait: %w", tool.Suspend(errAway)) })).Call(t.Context(), st, "")
+	require.ErrorIs(t, err, tool.ErrSuspended)
+	require.ErrorIs(t, err, errAway)
+	require.EqualError(t, err, `tool "x": wait: the clerk is away`)
+}
+
+// TestRunBoundsItsGoroutines makes a step of more calls than Run makes at once.
+func TestRunBoundsItsGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running, most atomic.Int32
+		total := &state.Field[int]{Name: "total", Handler: state.Sum[int]()}
+		st := state.New(state.MustSchema(total))
+		add := tool.Must(tool.New("add", "", func(context.Context, struct{}) (int, error) {
+			defer running.Add(-1)
+			n := running.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			time.Sleep(time.Second)
+			return 1, nil
+		}, tool.To(total, "")))
+		began := time.Now()
+		results := tool.Run(t.Context(), st, []*tool.Tool{add}, slices.Repeat([]state.ToolCall{{Name: "add"}}, 1000))
+		require.Len(t, results, 1000)
+		require.Equal(t, 1000, total.Or(st, 0))
+		require.EqualValues(t, 128, most.Load())
+		require.Equal(t, 8*time.Second, time.Since(began))
+
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		var notCalled, notFinished int
+		for _, r := range tool.Run(ctx, st, []*tool.Tool{add}, slices.Repeat([]state.ToolCall{{Name: "add"}}, 1000)) {
+			if r.Err != nil && strings.Contains(r.Err.Error(), "not called") {
+				notCalled++
+			}
+			if r.Err != nil && strings.Contains(r.Err.Error(), "not finished") {
+				notFinished++
+			}
+		}
+		require.Equal(t, []int{1000 - 2*128, 128}, []int{notCalled, notFinished})
+		time.Sleep(time.Minute)
+	})
+}
+
+// TestStepEqualsCallsOneByOne makes random steps with random timing: calls are
+// made at random moments or never, take their time, fail, panic, end their
+// goroutine, suspend, exclude each other, and the step ends at a random moment.
+// What is stored must be what the calls with a result, one by one in their
+// order, would have stored.
+func TestStepEqualsCallsOneByOne(t *testing.T) {
+	seed := effort.LogSeed(t)
+	outOfOrder, told := 0, 0
+	for run := range effort.Runs(500) {
+		rng := rand.New(rand.NewPCG(seed, uint64(run)))
+		synctest.Test(t, func(t *testing.T) {
+			f, schema := newStepFields()
+			st := state.New(schema)
+			todo := make([]stepIn, 1+rng.IntN(8))
+			for i := range todo {
+				does := []string{"", "", "", "add", "add", "nothing", "fail", "panic", "goexit", "suspend"}
+				todo[i] = stepIn{Sleep: rng.IntN(4), Do: does[rng.IntN(len(does))]}
+			}
+			calls := actCalls(todo...)
+			for i := range calls {
+				if rng.IntN(12) == 0 {
+					calls[i].Name = "elsewhere"
+				}
+			}
+			tools := []*tool.Tool{f.tool()}
+			step := tool.Begin(t.Context(), st, tools, calls)
+			const notMade, ended, lost = "not made", "ended", "lost"
+			outcomes := make([]string, len(calls)) // what the caller was told
+			var mu sync.Mutex
+			for i := range calls {
+				outcomes[i] = notMade
+				if rng.IntN(8) == 0 {
+					continue
+				}
+				begin := time.Duration(rng.IntN(4)) * time.Second
+				outcomes[i] = lost
+				go func() {
+					time.Sleep(begin)
+					out, err := step.Call(t.Context(), i)
+					mu.Lock()
+					defer mu.Unlock()
+					switch {
+					case errors.Is(err, tool.ErrNotPending):
+						outcomes[i] = ended
+					case err != nil:
+						outcomes[i] = "error " + err.Error()
+					default:
+						outcomes[i] = string(out)
+					}
+				}()
+			}
+			time.Sleep(time.Duration(rng.IntN(8))*time.Second + time.Millisecond)
+			results := step.End()
+			stored := contents(t, st)
+			log := f.log.Or(st, nil)
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			require.Equal(t, stored, contents(t, st), "nothing is written after End")
+
+			mu.Lock()
+			defer mu.Unlock()
+			reference := state.New(schema)
+			byIndex := map[int]tool.Result{}
+			for _, r := range results {
+				byIndex[r.Index] = r
+				require.Equal(t, calls[r.Index].ID, r.Message.Call().ID)
+				if r.Err != nil {
+					require.Contains(t, []string{"error " + r.Err.Error(), lost}, outcomes[r.Index])
+					require.Equal(t, r.Err.Error(), r.Message.Text())
+					continue
+				}
+				told++
+				require.Equal(t, r.Message.Text(), outcomes[r.Index], "told and stored")
+				one := tool.Begin(t.Context(), reference, tools, calls[:r.Index+1])
+				_, err := one.Call(t.Context(), r.Index)
+				require.NoError(t, err)
+				one.End()
+			}
+			for i, outcome := range outcomes {
+				r, found := byIndex[i]
+				switch {
+				case outcome == notMade || outcome == ended:
+					require.False(t, found, "call %d: %s", i, outcome)
+				case todo[i].Do == "suspend" && calls[i].Name == "act":
+					require.False(t, found, "call %d is suspended", i)
+				case outcome == lost:
+					require.True(t, !found || r.Err != nil)
+				default:
+					require.True(t, found, "call %d has been answered: %s", i, outcome)
+				}
+			}
+			require.Equal(t, contents(t, reference), stored)
+			if !slices.IsSorted(log) {
+				outOfOrder++
+			}
+			all := causes(t, st)
+			require.True(t, slices.IsSorted(all), "%v", all)
+		})
+	}
+	require.Zero(t, outOfOrder)
+	require.NotZero(t, told)
+}
+
+func TestPanicErrorsHideTheirValue(t *testing.T) {
+	x := tool.Must(tool.New("x", "", func(context.Context, struct{}) (int, error) { panic(canary) }))
+	_, err := x.Call(t.Context(), nil, "")
+	var panicked *tool.PanicError
+	require.ErrorAs(t, err, &panicked)
+	require.Equal(t, canary, panicked.Value)
+	data, err := json.Marshal(panicked)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"Tool":"x"}`, string(data))
+}
