@@ -50,14 +50,18 @@ func doors(t *testing.T, docs []string, opts func(key string) []tool.Option) map
 		"New *any":       tool.Must(tool.New("x", "", func(context.Context, none) (any, error) { return &listOut{docs}, nil }, keyed...)),
 		"New any in a struct": tool.Must(tool.New("x", "", func(context.Context, none) (struct {
 			Docs any `json:"docs"`
-		}, error) { return struct {
-			Docs any `json:"docs"`
-		}{docs}, nil }, keyed...)),
+		}, error) {
+			return struct {
+				Docs any `json:"docs"`
+			}{docs}, nil
+		}, keyed...)),
 		"New pointer in a struct": tool.Must(tool.New("x", "", func(context.Context, none) (struct {
 			Docs *[]string `json:"docs"`
-		}, error) { return struct {
-			Docs *[]string `json:"docs"`
-		}{pointer}, nil }, keyed...)),
+		}, error) {
+			return struct {
+				Docs *[]string `json:"docs"`
+			}{pointer}, nil
+		}, keyed...)),
 		"NewStateful": tool.Must(tool.NewStateful("x", "", func(context.Context, *state.State, none) (listOut, error) { return listOut{docs}, nil }, keyed...)),
 		"Raw":         tool.Must(tool.Raw("x", "", `{}`, func(context.Context, state.JSON) (state.JSON, error) { return viaJSON(listOut{docs}), nil }, keyed...)),
 		"RawStateful": tool.Must(tool.RawStateful("x", "", `{}`, func(context.Context, *state.State, state.JSON) (state.JSON, error) {
