@@ -20,9 +20,10 @@ type Change struct {
 	Cause   string // as given to WithCause
 	Op      Op
 	Field   string // empty for the history
-	// Value is a copy of what was written, before it was merged: the update, an
-	// [InferenceResult], the tool results that answer calls of one result, or
-	// [Masked] if the field is secret. It is nil if the field was deleted.
+	// Value is a copy of what was written, before it was merged: the update as
+	// [KV.Get] would return it, an [InferenceResult], the tool results that
+	// answer calls of one result, or [Masked] if the field is secret. It is nil
+	// if the field was deleted.
 	Value any
 }
 
@@ -63,7 +64,7 @@ func (h *handle) written(r *engine.Record) any {
 	if a, ok := r.Value.(*answers); ok {
 		return a.said()
 	}
-	return sp.form.Load(sp.update(engine.Update{Value: r.Value, Tail: r.Tail}))
+	return sp.form.LoadByName(sp.update(engine.Update{Value: r.Value, Tail: r.Tail}))
 }
 
 // Changes yields what was written after a version, oldest first, as of the time

@@ -25,17 +25,21 @@ func (s *State) KV() *KV { return &KV{s} }
 // string, int64, uint64, float64, []any or map[string]any. Numbers keep their
 // kind, also when the state is exported and imported: a float64 comes back as a
 // float64, 5.0 too, and any integer as an int64, or as a uint64 if only that
-// holds it. JSON numbers with a fraction or an exponent are float64. To read
-// the value as another type, use [Get].
+// holds it. JSON numbers with a fraction or an exponent are float64.
+//
+// The value of a declared field has the field's type. Only pointers differ: a
+// null pointer is nil, and any other pointer is what it points to, so that an
+// optional value compares with nil. To read a value as another type, or as a
+// pointer, use [Get].
 func (kv *KV) Get(name string) (any, bool) {
 	sp, c := kv.find(name)
 	if c == nil {
 		return nil, false
 	}
-	if sp.direct {
+	if sp.direct && sp.form.Type.Kind() != reflect.Pointer {
 		return c.Value, true
 	}
-	return sp.form.Load(c.Value), true
+	return sp.form.LoadByName(c.Value), true
 }
 
 // find returns the cell under a name if there is one that the handle may read.
@@ -123,7 +127,7 @@ func (kv *KV) All() map[string]any {
 		case sp.form.Secret:
 			all[sp.name] = Masked{}
 		default:
-			all[sp.name] = sp.form.Load(c.Value)
+			all[sp.name] = sp.form.LoadByName(c.Value)
 		}
 	}
 	if keys := h.schema.keys; h.mayRead(keys) {
@@ -168,7 +172,10 @@ func Get[T any](s *State, name string) (T, error) {
 	if c == nil {
 		return zero, fieldError(fault.Clip(name), ErrNotFound)
 	}
-	v := sp.form.Load(c.Value)
+	if sp.form.Type == reflect.TypeFor[T]() {
+		return as[T](sp.form.Load(c.Value)), nil
+	}
+	v := sp.form.LoadByName(c.Value)
 	if t, ok := v.(T); ok {
 		return t, nil
 	}

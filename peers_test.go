@@ -395,3 +395,67 @@ func TestPeersRewriteTheWholeStateFromAStaleCopy(t *testing.T) { // mastra#17298
 	wg.Wait()
 	require.Equal(t, 1600, ruleCount.Or(st, 0))
 }
+
+// An optional field is a pointer. By name it is what a script expects: nil or
+// the value.
+func TestAnOptionalValueIsNilOrTheValueByName(t *testing.T) {
+	os := &state.Field[*string]{Name: "os"}
+	deep := &state.Field[**int]{Name: "deep"}
+	doc := &state.Field[*ruleDoc]{Name: "doc"}
+	shared := &state.Field[*ruleDoc]{Name: "shared", NoCopy: true}
+	list := &state.Field[[]*string]{Name: "list"}
+	schema := state.MustSchema(os, deep, doc, shared, list)
+	text, n := "linux", 5
+	pn := &n
+	for _, tt := range []struct {
+		write      func(*state.State) error
+		name       string
+		want       any
+		wantChange any
+	}{
+		{func(st *state.State) error { return os.Set(st, nil) }, "os", nil, nil},
+		{func(st *state.State) error { return os.Set(st, &text) }, "os", "linux", "linux"},
+		{func(st *state.State) error { return st.KV().Set("os", nil) }, "os", nil, nil},
+		{func(st *state.State) error { return st.KV().Set("os", "linux") }, "os", "linux", "linux"},
+		{func(st *state.State) error { return deep.Set(st, &pn) }, "deep", 5, 5},
+		{func(st *state.State) error { return deep.Set(st, new(*int)) }, "deep", nil, nil},
+		{func(st *state.State) error { return doc.Set(st, &ruleDoc{"t", []string{}}) }, "doc", ruleDoc{"t", []string{}}, ruleDoc{"t", []string{}}},
+		{func(st *state.State) error { return shared.Set(st, &ruleDoc{"t", []string{}}) }, "shared", ruleDoc{"t", []string{}}, ruleDoc{"t", []string{}}},
+		{func(st *state.State) error { return shared.Set(st, nil) }, "shared", nil, nil},
+		{func(st *state.State) error { return list.Set(st, []*string{&text, nil}) }, "list", []*string{&text, nil}, []*string{&text, nil}},
+	} {
+		st := state.New(schema)
+		require.NoError(t, tt.write(st))
+		require.True(t, st.KV().Has(tt.name))
+		got, ok := st.KV().Get(tt.name)
+		require.True(t, ok)
+		require.Equal(t, tt.want, got)
+		got, err := state.Get[any](st, tt.name)
+		require.NoError(t, err)
+		require.Equal(t, tt.want, got)
+		require.Equal(t, map[string]any{tt.name: tt.want}, st.KV().All())
+		for c := range st.Changes(0) {
+			require.Equal(t, tt.wantChange, c.Value)
+		}
+		if tt.want != nil { // what came out goes in
+			require.NoError(t, st.KV().Replace(tt.name, tt.want))
+			got, _ = st.KV().Get(tt.name)
+			require.Equal(t, tt.want, got)
+		}
+	}
+	// A caller that asks for a pointer gets one.
+	st := state.New(schema)
+	require.NoError(t, os.Set(st, &text))
+	p, err := state.Get[*string](st, "os")
+	require.NoError(t, err)
+	require.Equal(t, &text, p)
+	s, err := state.Get[string](st, "os")
+	require.NoError(t, err)
+	require.Equal(t, text, s)
+	require.NoError(t, os.Set(st, nil))
+	p, err = state.Get[*string](st, "os")
+	require.NoError(t, err)
+	require.Nil(t, p)
+	_, err = state.Get[string](st, "os")
+	require.ErrorIs(t, err, state.ErrWrongType)
+}

@@ -495,7 +495,7 @@ func TestByNameAValueIsConvertedWhenNothingIsLost(t *testing.T) {
 		{&state.Field[inner]{Name: "x"}, map[string]any{"N": 1}, nil, "$.N"},
 		{&state.Field[inner]{Name: "x"}, map[string]any{"n": 1, "more": 2}, nil, "$.more"},
 		{&state.Field[inner]{Name: "x"}, map[string]any{"list": []any{1, 2, "x"}}, nil, "$.list[2]"},
-		{&state.Field[*ruleDoc]{Name: "x"}, map[string]any{"title": "a", "tags": []any{}}, &ruleDoc{"a", []string{}}, ""},
+		{&state.Field[*ruleDoc]{Name: "x"}, map[string]any{"title": "a", "tags": []any{}}, ruleDoc{"a", []string{}}, ""},
 		{&state.Field[state.Time]{Name: "x"}, "2024-01-02", state.TimeOf(time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)), ""},
 		{&state.Field[state.Time]{Name: "x"}, 3, nil, "$"},
 		{&state.Field[[]byte]{Name: "x"}, "YWI=", []byte("ab"), ""},
@@ -598,10 +598,10 @@ func TestNilIsAValueOnlyWhereAnythingIs(t *testing.T) {
 		{&state.Field[[]string]{Name: "x"}, nil, nil, true},
 		{&state.Field[map[string]string]{Name: "x"}, nil, nil, true},
 		{&state.Field[[]byte]{Name: "x"}, nil, nil, true},
-		{&state.Field[*ruleDoc]{Name: "x"}, nil, (*ruleDoc)(nil), false},
+		{&state.Field[*ruleDoc]{Name: "x"}, nil, nil, false},
 		{&state.Field[[]string]{Name: "x"}, []string(nil), []string{}, false},
 		{&state.Field[map[string]string]{Name: "x"}, map[string]string(nil), map[string]string{}, false},
-		{&state.Field[*ruleDoc]{Name: "x"}, (*ruleDoc)(nil), (*ruleDoc)(nil), false},
+		{&state.Field[*ruleDoc]{Name: "x"}, (*ruleDoc)(nil), nil, false},
 	} {
 		what := fmt.Sprintf("%T <- %T", tt.field, tt.in)
 		schema := state.MustSchema(tt.field)

@@ -275,10 +275,31 @@ func (n *node) isSet(st *state.State) (bool, error) {
 // TypeError if the field has another type than in the schema given to Parse.
 func (n *node) fieldValue(st *state.State) (any, error) {
 	v, err := state.Get[any](st, n.name)
+	if err == nil && n.fieldType.Kind() == reflect.Pointer {
+		v = pointTo(v, n.fieldType)
+	}
 	if err == nil && n.fieldType != anyType && reflect.TypeOf(v) != n.fieldType {
 		return nil, &state.TypeError{
 			Field: n.name, Path: "type", Want: fmt.Sprintf("%T", v), Got: n.fieldType.String(),
 		}
 	}
 	return v, err
+}
+
+// pointTo returns the value of a field with a pointer type, which by name is
+// nil or what the pointer points to, as that pointer. It returns a value that
+// cannot be one as it is.
+func pointTo(v any, typ reflect.Type) any {
+	if v == nil {
+		return reflect.Zero(typ).Interface()
+	}
+	if typ.Elem().Kind() == reflect.Pointer {
+		v = pointTo(v, typ.Elem())
+	}
+	if reflect.TypeOf(v) != typ.Elem() {
+		return v
+	}
+	p := reflect.New(typ.Elem())
+	p.Elem().Set(reflect.ValueOf(v))
+	return p.Convert(typ).Interface()
 }

@@ -324,6 +324,23 @@ func (f *Form) Load(stored any) any {
 	return f.Plan.Clone(reflect.ValueOf(v)).Interface()
 }
 
+// LoadByName is Load for a caller that does not know the type: a null pointer
+// is nil, and any other pointer is what it points to.
+func (f *Form) LoadByName(stored any) any {
+	v := f.Load(stored)
+	if f.Type.Kind() != reflect.Pointer {
+		return v
+	}
+	rv := reflect.ValueOf(v)
+	for rv.Kind() == reflect.Pointer {
+		rv = rv.Elem()
+	}
+	if !rv.IsValid() {
+		return nil
+	}
+	return rv.Interface()
+}
+
 // hasParts reports whether a normalised value has parts.
 func hasParts(v any) bool {
 	switch v.(type) {

@@ -77,7 +77,7 @@ var (
 	wordValues   = rapid.SampledFrom([]string{"a", "b", "c", "", "bad", "boom"})
 	numberValues = rapid.IntRange(-2, 3)
 	listValues   = rapid.SliceOfN(wordValues, 0, 3)
-	anyValues    = rapid.SampledFrom([]any{nil, true, "a", int64(3), 2.5, []any{"x", nil, int64(1)}, map[string]any{"k": []any{false}}})
+	anyValues    = rapid.SampledFrom([]any{nil, true, "a", int64(3), 3.0, 2.5, []any{"x", nil, int64(1), 1.0}, map[string]any{"k": []any{false}}})
 
 	// glueHandler is a handler that fails, or panics, on certain updates.
 	glueHandler = state.NewHandler("glue", func(cur string, _ bool, upd string) (string, error) {

@@ -3,6 +3,7 @@ package statemodel
 import (
 	"cmp"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -76,6 +77,9 @@ func mergeBy(by string, cur any, set bool, upd any) (any, error) {
 		case int64: // an undeclared key
 			if n, ok := cur.(int64); ok || !set {
 				return n + upd, nil
+			}
+			if f, ok := cur.(float64); ok && f == math.Trunc(f) {
+				return int64(f) + upd, nil
 			}
 		}
 		return nil, errAny
@@ -184,6 +188,17 @@ func looseValue(v any) any {
 	return v
 }
 
+// byName returns a value as it is read by name.
+func byName(v any) any {
+	if p, ok := v.(*point); ok {
+		if p == nil {
+			return nil
+		}
+		return *p
+	}
+	return v
+}
+
 // equalValues reports whether two values are equal. Nil and empty lists are.
 func equalValues(a, b any) bool {
 	switch a := a.(type) {
@@ -209,6 +224,9 @@ func equalValues(a, b any) bool {
 			return ok && a == b
 		}
 		return a.X == b.X && slices.Equal(a.Tags, b.Tags)
+	case point:
+		b, ok := b.(point)
+		return ok && equalValues(&a, &b)
 	case []state.InferenceResult:
 		b, ok := b.([]state.InferenceResult)
 		return ok && slices.EqualFunc(a, b, func(x, y state.InferenceResult) bool { return equalValues(x, y) })
