@@ -113,21 +113,30 @@ func (e *LimitError) Error() string {
 // Is reports whether target is [ErrLimitExceeded].
 func (e *LimitError) Is(target error) bool { return target == ErrLimitExceeded }
 
-// ConflictError names the fields whose writes cannot be merged, or the field
-// for which a write waited too long for its turn. It is [ErrConflict].
+// ConflictError names the fields whose writes cannot be merged, the fields that
+// overtook a write again and again, or the field for which a write waited too
+// long for its turn. It is [ErrConflict].
 type ConflictError struct {
 	Fields []string // in the order of the schema; "history" stands for the results
 
-	handler string // of a write that got no turn: the field's handler
+	why string // empty if writes cannot be merged
 }
 
 func (e *ConflictError) Error() string {
-	if e.handler != "" {
-		return fmt.Sprintf("state: %q: no turn to write within %v: "+
-			"does the handler %s, Validate or a function given to Update write the field itself?",
-			e.Fields[0], engine.MaxWait, e.handler)
+	if e.why != "" {
+		return fmt.Sprintf("state: %s: %s", strings.Trim(fmt.Sprintf("%q", e.Fields), "[]"), e.why)
 	}
 	return fmt.Sprintf("state: conflicting writes to %q", e.Fields)
+}
+
+// overtaken is why a write gives up.
+const overtaken = "written by others at each attempt: " +
+	"does a function given to Update write them through another handle than tx, or a handler or Validate write them itself?"
+
+// noTurn says why a write got no turn, while a write through a handler had it.
+func noTurn(handler string) string {
+	return fmt.Sprintf("no turn to write within %v: "+
+		"does the handler %s, Validate or a function given to Update write the field itself?", engine.MaxWait, handler)
 }
 
 // Is reports whether target is [ErrConflict].

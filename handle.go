@@ -135,13 +135,15 @@ func (h *handle) explain(err error) error {
 		return &LimitError{Name: "Keys", Limit: e.Limit, Got: e.Got}
 	case *engine.TurnError:
 		sp := e.Slot.Form.(*fieldSpec) // appending to the history runs no code of users
-		return &ConflictError{Fields: []string{addressName(e.Address)}, handler: sp.handler.name}
-	case *engine.OverlapError:
-		conflict := &ConflictError{}
-		for _, at := range e.Addresses {
-			conflict.Fields = append(conflict.Fields, addressName(at))
+		by := sp.handler
+		if holder, ok := e.Holder.(*handler); ok {
+			by = holder
 		}
-		return conflict
+		return &ConflictError{Fields: []string{addressName(e.Address)}, why: noTurn(by.name)}
+	case *engine.OvertakenError:
+		return &ConflictError{Fields: addressNames(e.Addresses), why: overtaken}
+	case *engine.OverlapError:
+		return &ConflictError{Fields: addressNames(e.Addresses)}
 	}
 	return err
 }
@@ -156,6 +158,14 @@ func addressName(at engine.Address) string {
 		return sp.name
 	}
 	return historyName
+}
+
+func addressNames(addresses []engine.Address) []string {
+	names := make([]string, len(addresses))
+	for i, at := range addresses {
+		names[i] = addressName(at)
+	}
+	return names
 }
 
 // fieldName is addressName, but empty for the history.

@@ -27,8 +27,6 @@ type Branch struct {
 	bounds *journalBounds
 	tree   atomic.Pointer[Tree]
 
-	starved atomic.Int32 // the writers that have been overtaken too often
-
 	mu      sync.Mutex    // guards what follows, and all writing to the tree
 	owned   bool          // the tree may be changed in place
 	joining bool          // a Join is at work on it
@@ -37,9 +35,8 @@ type Branch struct {
 	wake    chan struct{} // the next commit closes it; nil while no goroutine waits
 	version atomic.Uint64
 
-	// turns holds, for each address whose turn is taken, those that wait for
-	// it, first come first served. A send to its channel gives one the turn.
-	turns map[Address][]chan struct{}
+	turns    turns      // of code of users
+	claimant *contender // the write that others let go first
 
 	origin time.Time // times in the journal count from here
 	forked uint64    // the version it began with; the journal begins after it
@@ -225,8 +222,10 @@ func (b *Branch) CountSet(v View) int {
 	return b.tree.Load().countSet(v)
 }
 
-// Version returns the number of versions in which a view sees a change.
+// Version returns the number of versions in which a view sees a change. A
+// transaction notes it as a read of all of them.
 func (b *Branch) Version(v View) uint64 {
+	b.reads.countVersions()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.seenVersion(v)

@@ -21,6 +21,7 @@ func (b *Branch) Write(v View, o *Op) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.yield(nil, o.Address)
 	current := b.tree.Load().Get(o.Address)
 	m, err := o.Apply(current)
 	if err != nil {
@@ -39,35 +40,32 @@ func (b *Branch) Rewrite(v View, o Op, compute func(current *Cell) (Update, erro
 // writeInTurn commits an op that calls code of the user. The code runs without
 // the lock; the turn of the address keeps other code for it away.
 func (b *Branch) writeInTurn(v View, o Op, compute func(current *Cell) (Update, error)) error {
-	if err := b.takeTurn(o.Address, MaxWait); err != nil {
+	if err := b.takeTurn(o.Address, o.Merger, true); err != nil {
 		return err
 	}
 	defer b.releaseTurn(o.Address)
-	err := b.retry(MaxWait, func() (bool, error) {
+	return b.retry(func(self *contender) (attempt, error) {
+		result := attempt{at: o.Address}
 		current := b.Peek(o.Address)
 		if compute != nil {
 			err := b.Alive()
 			if err != nil {
-				return false, err
+				return result, err
 			}
 			current = b.Get(o.Address)
 			if o.Update, err = compute(current); err != nil {
-				return false, err
+				return result, err
 			}
 		}
 		m, err := o.Apply(current)
 		if err == nil {
 			err = o.Slot.Form.Check(m)
 		}
-		if err != nil {
-			return false, err
+		if err == nil {
+			result.done, err = b.commitIf(v, self, &o, current, &m)
 		}
-		return b.commitIf(v, &o, current, &m)
+		return result, err
 	})
-	if err == errOvertaken {
-		return &TurnError{o.Address}
-	}
-	return err
 }
 
 // Delete commits a deletion, if the address is set, and reports whether it was.
@@ -77,6 +75,7 @@ func (b *Branch) Delete(v View, o *Op) (bool, error) {
 	if err := b.refusal(); err != nil {
 		return false, err
 	}
+	b.yield(nil, o.Address)
 	current := b.Get(o.Address)
 	if current == nil {
 		return false, nil
@@ -86,9 +85,10 @@ func (b *Branch) Delete(v View, o *Op) (bool, error) {
 
 // commitIf is commitOne if the cell is still current, and reports whether it
 // is.
-func (b *Branch) commitIf(v View, o *Op, current *Cell, to *Merged) (bool, error) {
+func (b *Branch) commitIf(v View, self *contender, o *Op, current *Cell, to *Merged) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.yield(self, o.Address)
 	if b.tree.Load().Get(o.Address) != current {
 		return false, b.refusal()
 	}
@@ -117,18 +117,18 @@ func (b *Branch) commitOne(v View, o *Op, current *Cell, to *Merged) error {
 	return nil
 }
 
-// commit makes edits the next version, and reports whether every cell that they
-// build on is still there. The branch is locked.
-func (b *Branch) commit(v View, edits []Edit) (bool, error) {
+// commit makes edits the next version, unless a cell that they build on is no
+// longer there: that is where it was overtaken. The branch is locked.
+func (b *Branch) commit(v View, edits []Edit) (attempt, error) {
 	if err := b.refusal(); err != nil {
-		return false, err
+		return attempt{}, err
 	}
 	old := b.tree.Load()
 	writes, created := 0, 0
 	for i := range edits {
 		e := &edits[i]
 		if old.Get(e.Address) != e.From {
-			return false, nil
+			return attempt{at: e.Address}, nil
 		}
 		if len(e.Ops) == 0 {
 			continue
@@ -136,7 +136,7 @@ func (b *Branch) commit(v View, edits []Edit) (bool, error) {
 		writes++
 		if gate := e.Slot.Gate; gate != nil {
 			if err := gate.Admit(v, e.From, e.To); err != nil {
-				return false, err
+				return attempt{}, err
 			}
 		}
 		if e.Slot.Counted && e.From == nil && e.To != nil {
@@ -144,10 +144,10 @@ func (b *Branch) commit(v View, edits []Edit) (bool, error) {
 		}
 	}
 	if writes == 0 {
-		return true, nil
+		return attempt{done: true}, nil
 	}
 	if err := b.room(v, created); err != nil {
-		return false, err
+		return attempt{}, err
 	}
 	// Readers take no lock. The commit edits a copy of the tree, so that they
 	// see all edits or none.
@@ -159,7 +159,7 @@ func (b *Branch) commit(v View, edits []Edit) (bool, error) {
 	}
 	c.tree.countVersions(b.layout, c.touched, 1)
 	b.publish(c.tree, c.version)
-	return true, nil
+	return attempt{done: true}, nil
 }
 
 // Commit commits the edits that plan returns for the present tree. plan is
@@ -167,12 +167,18 @@ func (b *Branch) commit(v View, edits []Edit) (bool, error) {
 func (b *Branch) Commit(v View, plan func(*Tree) ([]Edit, error)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	edits, err := plan(b.tree.Load())
-	if err != nil {
-		return err
+	for {
+		edits, err := plan(b.tree.Load())
+		if err != nil {
+			return err
+		}
+		// It is overtaken only while it yields, which it does not do for long.
+		b.yieldEdits(nil, edits)
+		result, err := b.commit(v, edits)
+		if result.done || err != nil {
+			return err
+		}
 	}
-	_, err = b.commit(v, edits)
-	return err
 }
 
 // Transact is Commit for a plan that takes time or calls code of the user,
@@ -184,22 +190,19 @@ func (b *Branch) Transact(v View, callbacks []Address, plan func(*Tree) ([]Edit,
 		return err
 	}
 	defer releaseTurns()
-	err = b.retry(0, func() (bool, error) {
+	return b.retry(func(self *contender) (attempt, error) {
 		if err := b.Alive(); err != nil {
-			return false, err
+			return attempt{}, err
 		}
 		edits, err := plan(b.tree.Load())
 		if err != nil {
-			return false, err
+			return attempt{}, err
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
+		b.yieldEdits(self, edits)
 		return b.commit(v, edits)
 	})
-	if err == errOvertaken {
-		return ErrConflict
-	}
-	return err
 }
 
 // room returns an error if n more set addresses would exceed the limit. The

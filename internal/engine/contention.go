@@ -1,99 +1,204 @@
 package engine
 
 import (
-	"errors"
+	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/agentstate/state/internal/backoff"
 )
 
+// A write that calls code of the user is computed without the lock. If another
+// write has changed meanwhile what it builds on, it was overtaken and starts
+// again. One that is overtaken again and again claims the addresses where it
+// was: other writes to them wait, and it succeeds at the next attempt.
+//
+// Code of the user may write such an address itself, through another handle,
+// and would wait for itself. No branch knows which goroutine calls it. All waits
+// for one attempt therefore end after the patience of the claim, which is more
+// than an attempt takes. A writer whose claim was ignored again and again is
+// told so.
 const (
-	// maxAttempts is the number of times that a transaction is tried. Each
-	// attempt that fails was overtaken by a write that succeeded.
-	maxAttempts = 2000
-	// yieldAfter is the number of attempts after which a writer is starved, and
-	// others let it go first.
-	yieldAfter = 64
-	// yieldFor is the longest time for which others do. It is bounded since the
-	// starved writer may be waiting for them: a transaction may use the handle
-	// that it was started from.
-	yieldFor = 100 * time.Millisecond
-	// starvedFor is the longest time for which a writer is starved. It is
-	// bounded since the starved writer may be waiting for its own writes again
-	// and again.
-	starvedFor = time.Second
-	// limitAfter is the number of attempts that a time limit leaves: the code
-	// of the user may take longer than the limit, and be overtaken by chance.
-	limitAfter = 8
+	// claimAfter is the number of attempts, and claimSoon the time, after which
+	// a writer claims.
+	claimAfter = 8
+	claimSoon  = 50 * time.Millisecond
+	// claimAllAfter is the number of attempts after which it claims all
+	// addresses, being overtaken at another one each time.
+	claimAllAfter = 64
+	// minPatience is how long others wait at least.
+	minPatience = 100 * time.Millisecond
+	// maxIgnored is the number of attempts in which a claim is ignored.
+	maxIgnored = 3
 )
 
-// errOvertaken reports a write that was overtaken too often. It does not leave
-// the package: code of the user may return ErrConflict for other reasons.
-var errOvertaken = errors.New("state: overtaken")
+// OvertakenError reports a write that was overtaken although others waited for
+// it: its own code has probably written these addresses.
+type OvertakenError struct{ Addresses []Address }
 
-// retry calls try until it is done or fails. If there is a limit, it gives up
-// when it has been overtaken for that long. When it gives up, it returns
-// errOvertaken.
-func (b *Branch) retry(limit time.Duration, try func() (done bool, err error)) error {
-	start := time.Now()
-	pause := backoff.Backoff{Min: 16 * time.Microsecond, Max: time.Millisecond}
-	var starved starvation
-	defer starved.end(b)
-	for i := range maxAttempts {
-		switch {
-		case i < yieldAfter:
-			b.yieldToStarved()
-		case i == yieldAfter:
-			starved.begin(b)
-		case starved.lasted() > starvedFor:
-			starved.end(b)
-		}
-		if limit > 0 && i >= limitAfter && time.Since(start) > limit {
-			return errOvertaken
-		}
-		if done, err := try(); done || err != nil {
+func (e *OvertakenError) Error() string {
+	return fmt.Sprintf("%v: overtaken at %d addresses", ErrConflict, len(e.Addresses))
+}
+
+// contender is a write that is tried until it is not overtaken.
+type contender struct {
+	branch    *Branch
+	start     time.Time
+	attempts  int
+	natural   time.Duration // the longest attempt without waits for itself
+	overtaken []Address     // where it was
+	given     int           // the attempts in which its claim was ignored
+	by        []Address     // where they were
+	pause     backoff.Backoff
+
+	// Guarded by the lock of the branch:
+	claims  bool
+	until   time.Time     // others wait until then
+	done    chan struct{} // closed at the end of the claim
+	ignored []Address     // written in this attempt in spite of the claim
+}
+
+// attempt is what came of trying a write: it is done, or was overtaken at an
+// address, which has no slot if the whole branch counts.
+type attempt struct {
+	done bool
+	at   Address
+}
+
+// retry calls try until it is done or fails, and returns an [OvertakenError] if
+// the claim of the writer was ignored.
+func (b *Branch) retry(try func(self *contender) (attempt, error)) error {
+	c := &contender{
+		branch: b, start: time.Now(),
+		pause: backoff.Backoff{Min: 16 * time.Microsecond, Max: time.Millisecond},
+	}
+	defer c.release()
+	began := c.start
+	for {
+		result, err := try(c)
+		if err != nil || result.done {
 			return err
 		}
-		if i < 4 {
-			runtime.Gosched()
-		} else {
-			time.Sleep(pause.Delay())
+		if err := c.again(result.at, began); err != nil {
+			return err
+		}
+		began = time.Now()
+	}
+}
+
+// again prepares the next attempt after one that was overtaken at an address
+// and had begun at a time.
+func (c *contender) again(at Address, began time.Time) error {
+	c.attempts++
+	if !slices.Contains(c.overtaken, at) {
+		c.overtaken = append(c.overtaken, at)
+	}
+	if ignored := c.wasIgnored(); len(ignored) == 0 {
+		c.natural = max(c.natural, time.Since(began))
+	} else {
+		c.given++
+		c.by = append(c.by, ignored...)
+	}
+	if c.given == maxIgnored {
+		slices.SortFunc(c.by, Address.compare)
+		return &OvertakenError{slices.Compact(c.by)}
+	}
+	if c.attempts < 4 {
+		runtime.Gosched()
+	} else {
+		time.Sleep(c.pause.Delay())
+	}
+	if c.attempts >= claimAfter || time.Since(c.start) > claimSoon {
+		c.claim()
+	}
+	return nil
+}
+
+// claim makes others wait during the next attempt. If another writer has a
+// claim, it waits first.
+func (c *contender) claim() {
+	b := c.branch
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.claimant != nil && b.claimant != c {
+		b.waitFor(b.claimant)
+		if b.claimant != nil {
+			return // it cannot go first, perhaps since it calls this one
 		}
 	}
-	return errOvertaken
-}
-
-// starvation is the time for which a writer is starved.
-type starvation struct{ since time.Time } // zero if it is not
-
-func (s *starvation) begin(b *Branch) {
-	s.since = time.Now()
-	b.starved.Add(1)
-}
-
-func (s *starvation) end(b *Branch) {
-	if !s.since.IsZero() {
-		s.since = time.Time{}
-		b.starved.Add(-1)
+	c.claims, c.ignored = true, nil
+	c.until = time.Now().Add(max(minPatience, 2*c.natural))
+	if c.done == nil {
+		c.done = make(chan struct{})
 	}
+	b.claimant = c
 }
 
-// lasted returns the time since the beginning, 0 if the writer is not starved.
-func (s *starvation) lasted() time.Duration {
-	if s.since.IsZero() {
-		return 0
+// release ends the claim.
+func (c *contender) release() {
+	if !c.claims {
+		return // only the writer itself sets it
 	}
-	return time.Since(s.since)
+	b := c.branch
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.claimant == c {
+		b.claimant = nil
+	}
+	close(c.done)
 }
 
-// yieldToStarved waits, for at most yieldFor, while a starved writer is at
-// work.
-func (b *Branch) yieldToStarved() {
-	if b.starved.Load() == 0 {
+// wasIgnored returns the claimed addresses that others wrote in this attempt.
+func (c *contender) wasIgnored() []Address {
+	c.branch.mu.Lock()
+	defer c.branch.mu.Unlock()
+	return c.ignored
+}
+
+// covers reports whether the claim is on an address.
+func (c *contender) covers(a Address) bool {
+	return c.attempts >= claimAllAfter || slices.Contains(c.overtaken, a) || slices.Contains(c.overtaken, Address{})
+}
+
+// yield lets the writer that has claimed an address go first. The branch is
+// locked, but unlocked while it waits: what was read of the branch before may
+// have changed.
+func (b *Branch) yield(self *contender, a Address) {
+	c := b.claimant
+	if c == nil || c == self || !c.covers(a) {
 		return
 	}
-	for start := time.Now(); b.starved.Load() > 0 && time.Since(start) < yieldFor; {
-		time.Sleep(yieldFor / 100)
+	b.waitFor(c)
+	if b.claimant == c {
+		c.ignored = append(c.ignored, a)
+	}
+}
+
+// yieldEdits is yield for the addresses that edits write.
+func (b *Branch) yieldEdits(self *contender, edits []Edit) {
+	for i := range edits {
+		if len(edits[i].Ops) > 0 {
+			b.yield(self, edits[i].Address)
+		}
+	}
+}
+
+// waitFor waits for the end of a claim, or of its patience. The branch is
+// locked, but unlocked meanwhile.
+func (b *Branch) waitFor(c *contender) {
+	for b.claimant == c {
+		left := time.Until(c.until)
+		if left <= 0 {
+			return
+		}
+		b.mu.Unlock()
+		timer := time.NewTimer(left)
+		select {
+		case <-c.done:
+		case <-timer.C:
+		}
+		timer.Stop()
+		b.mu.Lock()
 	}
 }

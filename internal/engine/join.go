@@ -83,19 +83,22 @@ func (b *Branch) join(v View, branches []*Branch, allow func(*NetWrite) error) e
 	slices.SortFunc(addresses, Address.compare)
 	addresses = slices.Compact(addresses)
 	return b.Transact(v, callbacks, func(t *Tree) ([]Edit, error) {
-		return mergeBranches(t, addresses, branches)
+		return b.mergeBranches(t, addresses, branches)
 	})
 }
 
 // mergeBranches returns the edits that join branches into a tree of their
 // parent.
-func mergeBranches(t *Tree, addresses []Address, branches []*Branch) ([]Edit, error) {
+func (b *Branch) mergeBranches(t *Tree, addresses []Address, branches []*Branch) ([]Edit, error) {
 	var edits []Edit
 	var overlap OverlapError
 	for _, a := range addresses {
 		m := mergeCell{Address: a, now: t.Get(a)}
 		for _, branch := range branches {
 			m.add(branch)
+		}
+		if m.compared {
+			b.reads.add(a)
 		}
 		e, err := m.edit()
 		switch {
@@ -119,6 +122,9 @@ type mergeCell struct {
 	now    *Cell   // in the parent
 	parent *writer // what the parent has done since the forks, nil if nothing
 	sides  []writer
+	// compared is set if the result depends on what the cell was at a fork. In
+	// a transaction that is a read.
+	compared bool
 }
 
 // writer is what one line of versions has done to a cell.
@@ -138,12 +144,15 @@ func (m *mergeCell) add(branch *Branch) {
 	}
 	form, base := m.Slot.Form, branch.base.Get(m.Address)
 	side := writer{cell: branch.tree.Load().Get(m.Address), overwrites: n.Overwrites, computed: n.Computed}
+	m.compared = m.compared || side.overwrites
 	if side.overwrites && form.Same(side.cell, base) {
 		return // it left what it had found
 	}
 	side.ops, side.parts = n.shown()
 	m.sides = append(m.sides, side)
-	if wrote, ok := sinceFork(form, base, m.now, branch.forked); ok {
+	wrote, ok := sinceFork(form, base, m.now, branch.forked)
+	m.compared = m.compared || wrote.overwrites
+	if ok {
 		if m.parent == nil {
 			m.parent = &writer{cell: m.now}
 		}

@@ -54,6 +54,7 @@ func (b *Branch) logSince(v View, version uint64) Log {
 // lockedLog is Log on a locked branch. It leaves out journals that have nothing
 // after a version.
 func (b *Branch) lockedLog(v View, after uint64) Log {
+	b.reads.countVersions()
 	l := Log{layout: b.layout, view: v, origin: b.origin, start: b.forked, last: b.version.Load(), version: b.seenVersion(v)}
 	journals := &b.tree.Load().journals
 	for class := range b.layout.seen(v) {

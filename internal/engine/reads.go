@@ -13,6 +13,7 @@ type readSet struct {
 	mu        sync.Mutex // guards what follows
 	addresses map[Address]bool
 	listed    bool // the transaction asked which addresses are set
+	versions  bool // it asked how many versions there are
 }
 
 func newReadSet(outer *readSet) *readSet {
@@ -37,9 +38,19 @@ func (r *readSet) list() {
 	}
 }
 
-// all returns the addresses that were read, and whether they were listed.
-func (r *readSet) all() (map[Address]bool, bool) {
+// countVersions notes that the version was read.
+func (r *readSet) countVersions() {
+	for ; r != nil; r = r.outer {
+		r.mu.Lock()
+		r.versions = true
+		r.mu.Unlock()
+	}
+}
+
+// all returns the addresses that were read, whether they were listed, and
+// whether the version was read.
+func (r *readSet) all() (addresses map[Address]bool, listed, versions bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return maps.Clone(r.addresses), r.listed
+	return maps.Clone(r.addresses), r.listed, r.versions
 }

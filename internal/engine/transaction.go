@@ -1,26 +1,25 @@
 package engine
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // Update calls fn with a transaction: a branch that notes what is read from it.
 // The writes of fn are committed as one version, unless fn returns an error. If
 // a cell that fn has read or overwritten changes meanwhile, fn runs again.
 func (b *Branch) Update(v View, fn func(tx *Branch) error) error {
-	err := b.retry(0, func() (bool, error) {
+	return b.retry(func(self *contender) (attempt, error) {
 		if err := b.Alive(); err != nil {
-			return false, err
+			return attempt{}, err
 		}
 		tx := b.Fork()
 		tx.transaction, tx.reads = true, newReadSet(b.reads)
 		if err := tx.run(fn); err != nil {
-			return false, err
+			return attempt{}, err
 		}
-		return b.finish(v, tx)
+		return b.finish(v, self, tx)
 	})
-	if err == errOvertaken {
-		return ErrConflict
-	}
-	return err
 }
 
 // run calls fn with the transaction, which has ended when run returns.
@@ -29,58 +28,72 @@ func (b *Branch) run(fn func(tx *Branch) error) error {
 	return fn(b)
 }
 
-// finish commits an ended transaction, and reports whether nothing that it
-// depends on has changed.
-func (b *Branch) finish(v View, tx *Branch) (bool, error) {
+// finish commits an ended transaction, unless something that it depends on has
+// changed.
+func (b *Branch) finish(v View, self *contender, tx *Branch) (attempt, error) {
 	if len(tx.nets.list) == 0 {
-		return true, nil // a transaction that has only read
+		return attempt{done: true}, nil // a transaction that has only read
 	}
 	r := newRebase(tx)
 	releaseTurns, err := b.TakeTurns(r.callbacks())
 	if err != nil {
-		return false, err
+		return attempt{}, err
 	}
 	defer releaseTurns()
 	for {
+		began := time.Now()
 		edits, err := r.edits(b.tree.Load())
-		if errors.Is(err, ErrOverlap) {
-			return false, nil
+		if overtaken := (*OverlapError)(nil); errors.As(err, &overtaken) {
+			return attempt{at: overtaken.Addresses[0]}, nil
 		}
 		if err != nil {
-			return true, err
+			return attempt{}, err
 		}
-		done, overtaken, err := b.commitRebased(v, r, edits)
-		if done || overtaken || err != nil {
-			return done, err
+		result, err := b.commitRebased(v, self, r, edits)
+		if result.done || err != nil || result.at.Slot == nil || r.reads[result.at] {
+			return result, err
 		}
 		// If only cells have changed that tx merges into, it can be rebased
 		// again.
+		if err := self.again(result.at, began); err != nil {
+			return attempt{}, err
+		}
 	}
 }
 
-// commitRebased commits the edits of a rebase, and reports whether the cells
-// that they build on are still there. overtaken is set if the transaction must
-// run again since it listed the set addresses and they have changed.
-func (b *Branch) commitRebased(v View, r *rebase, edits []Edit) (done, overtaken bool, err error) {
+// commitRebased commits the edits of a rebase, unless one of the cells that
+// they build on, the set addresses if the transaction has listed them, or the
+// version if it has asked for it, has changed.
+func (b *Branch) commitRebased(v View, self *contender, r *rebase, edits []Edit) (attempt, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if r.listed && !b.tree.Load().sameSet(b.layout, r.tx.base, v) {
-		return false, true, nil
+	b.yieldEdits(self, edits)
+	if r.listed && !b.tree.Load().sameSet(b.layout, r.tx.base, v) || r.versions && b.newVersions(r.tx, v) {
+		return attempt{}, nil
 	}
-	done, err = b.commit(v, edits)
-	return done, false, err
+	return b.commit(v, edits)
+}
+
+// newVersions reports whether a view sees new versions since the branch was
+// forked. The branch is locked.
+func (b *Branch) newVersions(fork *Branch, v View) bool {
+	if v.Classes == nil {
+		return b.version.Load() != fork.forked
+	}
+	return b.tree.Load().versions(v) != fork.base.versions(v)
 }
 
 // rebase does what a transaction has done again on newer trees of its parent.
 type rebase struct {
-	tx     *Branch
-	reads  map[Address]bool
-	listed bool // the transaction listed the set addresses
+	tx       *Branch
+	reads    map[Address]bool
+	listed   bool // the transaction listed the set addresses
+	versions bool // it asked for the version
 }
 
 func newRebase(tx *Branch) *rebase {
 	r := &rebase{tx: tx}
-	r.reads, r.listed = tx.reads.all()
+	r.reads, r.listed, r.versions = tx.reads.all()
 	return r
 }
 
@@ -96,7 +109,7 @@ func (r *rebase) callbacks() []Address {
 }
 
 // edits returns the edits that do in a tree of the parent what the transaction
-// has done, or ErrOverlap if the transaction must run again.
+// has done, or an [OverlapError] if the transaction must run again.
 func (r *rebase) edits(t *Tree) ([]Edit, error) {
 	tx := r.tx
 	var edits []Edit
@@ -107,11 +120,14 @@ func (r *rebase) edits(t *Tree) ([]Edit, error) {
 		case e.From == tx.base.Get(n.Address):
 			e.To = tx.tree.Load().Get(n.Address).merged()
 		case n.Overwrites || r.reads[n.Address]:
-			return nil, ErrOverlap
+			return nil, &OverlapError{[]Address{n.Address}}
 		default:
 			m := mergeCell{Address: n.Address, now: e.From, parent: &writer{}, sides: []writer{{ops: n.Ops}}}
 			var err error
-			if e.To, err = m.replay(); err != nil {
+			if e.To, err = m.replay(); errors.Is(err, ErrOverlap) {
+				return nil, &OverlapError{[]Address{n.Address}}
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -123,7 +139,7 @@ func (r *rebase) edits(t *Tree) ([]Edit, error) {
 		}
 		e := Edit{Address: a, From: tx.base.Get(a)}
 		if t.Get(a) != e.From {
-			return nil, ErrOverlap
+			return nil, &OverlapError{[]Address{a}}
 		}
 		edits = append(edits, e)
 	}
