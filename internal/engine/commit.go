@@ -44,7 +44,7 @@ func (b *Branch) writeInTurn(v View, o Op, compute func(current *Cell) (Update, 
 		return err
 	}
 	defer b.releaseTurn(o.Address)
-	return b.retry(func(self *contender) (attempt, error) {
+	try := func(self *contender) (attempt, error) {
 		result := attempt{at: o.Address}
 		current := b.Peek(o.Address)
 		if compute != nil {
@@ -65,7 +65,11 @@ func (b *Branch) writeInTurn(v View, o Op, compute func(current *Cell) (Update, 
 			result.done, err = b.commitIf(v, self, &o, current, &m)
 		}
 		return result, err
-	})
+	}
+	if result, err := try(nil); result.done || err != nil {
+		return err // most writes, which need no contender
+	}
+	return b.retry(try)
 }
 
 // Delete commits a deletion, if the address is set, and reports whether it was.
