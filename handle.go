@@ -53,11 +53,13 @@ func (h *handle) mayWrite(sp *fieldSpec) bool {
 
 // locate returns the spec and the address of a name.
 func (h *handle) locate(name string) (*fieldSpec, engine.Address, error) {
-	if sp, ok := h.schema.byName[name]; ok {
-		return sp, sp.address(), nil
-	}
-	if sp, ok := h.schema.former[name]; ok {
-		return nil, engine.Address{}, sp.errFormerName(name)
+	if h.schema.names.mayContain(name) {
+		if sp, ok := h.schema.byName[name]; ok {
+			return sp, sp.address(), nil
+		}
+		if sp, ok := h.schema.former[name]; ok {
+			return nil, engine.Address{}, sp.errFormerName(name)
+		}
 	}
 	if !h.schema.open {
 		return nil, engine.Address{}, fieldError(fault.Clip(name), ErrUnknownField)

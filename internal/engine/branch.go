@@ -23,9 +23,8 @@ var (
 // Branch is one line of versions: a state, a fork, a transaction or, frozen, a
 // snapshot. All methods are safe for concurrent use.
 type Branch struct {
-	layout *Layout
-	bounds *journalBounds
-	tree   atomic.Pointer[Tree]
+	*trunk
+	tree atomic.Pointer[Tree]
 
 	mu      sync.Mutex    // guards what follows, and all writing to the tree
 	owned   bool          // the tree may be changed in place
@@ -38,10 +37,8 @@ type Branch struct {
 	turns    turns      // of code of users
 	claimant *contender // the write that others let go first
 
-	origin time.Time // times in the journal count from here
-	forked uint64    // the version it began with; the journal begins after it
-
-	id uint64 // unique
+	id     uint64 // unique
+	forked uint64 // the version it began with; the journal begins after it
 
 	// Set in a fork or a transaction:
 	parent      uint64 // its id: a pointer would keep alive all branches before it
@@ -55,9 +52,19 @@ type Branch struct {
 	reads *readSet // of the transaction that it is, or is a fork of
 }
 
+// trunk is what a branch shares with those that come from it. It is immutable.
+type trunk struct {
+	layout *Layout
+	bounds journalBounds // of each journal
+	origin time.Time     // times in the journal count from here
+}
+
 // New returns an empty branch.
 func New(layout *Layout) *Branch {
-	b := &Branch{id: persist.NewOwner(), layout: layout, bounds: layout.journalBounds(), origin: time.Now()}
+	b := &Branch{
+		trunk: &trunk{layout: layout, bounds: layout.journalBounds(), origin: time.Now()},
+		id:    persist.NewOwner(),
+	}
 	b.tree.Store(newTree(layout))
 	return b
 }
@@ -76,7 +83,7 @@ func (b *Branch) Freeze() *Branch {
 
 // frozenAt returns a frozen branch with a tree, as of a version of this branch.
 func (b *Branch) frozenAt(t *Tree, version, forked uint64) *Branch {
-	f := &Branch{id: persist.NewOwner(), layout: b.layout, bounds: b.bounds, origin: b.origin, frozen: true, ended: ErrReadOnly, forked: forked, reads: b.reads}
+	f := &Branch{id: persist.NewOwner(), trunk: b.trunk, frozen: true, ended: ErrReadOnly, forked: forked, reads: b.reads}
 	f.tree.Store(t)
 	f.version.Store(version)
 	return f
@@ -97,10 +104,8 @@ func (b *Branch) Fork() *Branch {
 	t := b.tree.Load()
 	b.owned = false
 	f := &Branch{
+		trunk:     b.trunk,
 		id:        persist.NewOwner(),
-		layout:    b.layout,
-		bounds:    b.bounds,
-		origin:    b.origin,
 		parent:    b.id,
 		inherited: true,
 		forked:    b.version.Load(),
@@ -257,7 +262,9 @@ func (b *Branch) refusal() error {
 // publish makes a tree the present one. The branch is locked.
 func (b *Branch) publish(t *Tree, version uint64) {
 	b.owned = true
-	b.tree.Store(t)
+	if t != b.tree.Load() {
+		b.tree.Store(t)
+	}
 	b.version.Store(version)
 	b.wakeWatchers()
 }

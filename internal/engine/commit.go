@@ -229,7 +229,7 @@ func (b *Branch) copyTree() *Tree {
 	if b.inherited {
 		b.inherited = false
 		// Only the parent may append to the open segments of its journals.
-		t.journals = newTable[journal](b.layout.Classes)
+		t.journals.clear(t.owner, b.layout.Classes)
 	}
 	return t
 }
@@ -303,23 +303,12 @@ func (c *committer) note(o *Op, from, now *Cell, parts []int) {
 	if u.Borrowed && now != nil {
 		u = o.Slot.Form.Keep(u, now, o.Overwrites)
 	}
-	r := Record{
-		Address: o.Address, Author: o.Author, Kind: o.Kind, Overwrites: o.Overwrites,
-		version: c.version, seq: c.seq, at: time.Since(b.origin),
-	}
-	size := 0
-	if !o.Slot.Secret {
-		r.Old, r.New, r.Value, r.Tail = from, now, u.Value, u.Tail
-		size = u.Size
-		if from != nil && !o.Shares {
-			size += from.Size
-		}
-	}
+	at := time.Since(b.origin)
 	if parts == nil {
-		c.record(o.Class(), size, &r)
+		c.record(o.Class(), o, &u, from, now).at = at
 	}
 	for _, class := range parts {
-		c.record(class, size, &r)
+		c.record(class, o, &u, from, now).at = at
 	}
 	if b.base != nil {
 		kept := *o
@@ -332,7 +321,20 @@ func (c *committer) note(o *Op, from, now *Cell, parts []int) {
 	c.seq++
 }
 
-// record adds a record to the journal of a class.
-func (c *committer) record(class, size int, r *Record) {
-	*c.tree.journals.own(c.tree.owner, class).next(c.branch.bounds, r.version, size) = *r
+// record adds a record of an op, with its update as it is kept, to the journal
+// of a class.
+func (c *committer) record(class int, o *Op, u *Update, from, now *Cell) *Record {
+	size := 0
+	if !o.Slot.Secret {
+		size = u.Size
+		if from != nil && !o.Shares {
+			size += from.Size
+		}
+	}
+	r := c.tree.journals.own(c.tree.owner, class).next(&c.branch.bounds, c.version, size)
+	r.Address, r.Author, r.Kind, r.Overwrites, r.seq = o.Address, o.Author, o.Kind, o.Overwrites, c.seq
+	if !o.Slot.Secret {
+		r.Old, r.New, r.Value, r.Tail = from, now, u.Value, u.Tail
+	}
+	return r
 }

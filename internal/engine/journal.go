@@ -76,8 +76,8 @@ const (
 // all of them. Each gets the same part, whether it uses it or not: if it could
 // use what others leave, the records that remain of it would reveal how much
 // others wrote. The parts depend on nothing but the number of classes.
-func (l *Layout) journalBounds() *journalBounds {
-	b := &journalBounds{records: l.Journal, bytes: maxBytes, segmentLen: 128}
+func (l *Layout) journalBounds() journalBounds {
+	b := journalBounds{records: l.Journal, bytes: maxBytes, segmentLen: 128}
 	if l.Classes > fullJournals {
 		b.records = min(l.Journal, max(l.Journal*fullJournals/l.Classes, minRecords))
 		b.bytes = max(maxBytes*fullJournals/l.Classes, minBytes)

@@ -302,5 +302,5 @@ func (t *Tree) rewind(l *Log, version uint64) {
 	for _, touched := range l.back(version) {
 		t.countVersions(l.layout, touched, -1)
 	}
-	t.journals = newTable[journal](l.layout.Classes)
+	t.journals.clear(t.owner, l.layout.Classes)
 }

@@ -13,7 +13,7 @@ const tablePageLen = 16
 type tablePage[E any] struct {
 	owner    uint64
 	elements []E
-	one      [1]E // the array of the elements of a page that has one
+	one      [1]E // the array of a page of one element
 }
 
 // newTable returns a table of n zero values.
@@ -33,13 +33,28 @@ func newTable[E any](n int) table[E] {
 	return t
 }
 
-// clone returns a table for a tree with another owner number.
-func (t *table[E]) clone() table[E] {
+// clone returns a table for a tree with another owner number. If the table has
+// one element, its page is the one given, if any.
+func (t *table[E]) clone(owner uint64, page *tablePage[E]) table[E] {
 	c := *t
 	if t.more != nil {
 		c.more = append([]*tablePage[E](nil), t.more...)
 	}
+	if page != nil && len(t.first.elements) == 1 {
+		page.owner, page.one = owner, t.first.one
+		page.elements = page.one[:]
+		c.first = page
+	}
 	return c
+}
+
+// clear makes all n values zero.
+func (t *table[E]) clear(owner uint64, n int) {
+	if t.more == nil && t.first.owner == owner {
+		clear(t.first.elements)
+		return
+	}
+	*t = newTable[E](n)
 }
 
 // at returns element i, which the caller must not change.

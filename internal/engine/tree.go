@@ -23,7 +23,10 @@ type Tree struct {
 	mixed    table[uint64]     // by reader: versions of several widest classes
 	journals table[journal]    // by visibility class
 
-	onePage [1]atomic.Pointer[page] // the array of most pages
+	// Most trees have one page and one class.
+	onePage    [1]atomic.Pointer[page]
+	oneCount   tablePage[classCount]
+	oneJournal tablePage[journal]
 }
 
 const pageLen = 32
@@ -50,13 +53,10 @@ func newTree(layout *Layout) *Tree {
 
 // clone returns a tree with the same cells for a new owner.
 func (t *Tree) clone() *Tree {
-	c := &Tree{
-		owner:    persist.NewOwner(),
-		set:      t.set,
-		counts:   t.counts.clone(),
-		mixed:    t.mixed.clone(),
-		journals: t.journals.clone(),
-	}
+	c := &Tree{owner: persist.NewOwner(), set: t.set}
+	c.counts = t.counts.clone(c.owner, &c.oneCount)
+	c.journals = t.journals.clone(c.owner, &c.oneJournal)
+	c.mixed = t.mixed.clone(c.owner, nil)
 	c.pages = c.onePage[:]
 	if len(t.pages) != 1 {
 		c.pages = make([]atomic.Pointer[page], len(t.pages))

@@ -42,7 +42,7 @@ func checkText(path, text string, accepts func(rune) bool) *Error {
 		return &Error{Path: path, Want: "valid UTF-8", Got: "other bytes"}
 	}
 	for _, r := range text {
-		if !accepts(r) {
+		if printable := ' ' <= r && r <= '~'; !printable && !accepts(r) {
 			return &Error{Path: path, Want: "one line of visible text", Got: fmt.Sprintf("%U", r)}
 		}
 	}

@@ -15,6 +15,8 @@ const (
 
 var seed = maphash.MakeSeed()
 
+func hashOf(key string) uint64 { return maphash.String(seed, key) }
+
 // Map maps strings to pointers. The zero Map is empty. A Map must not be
 // copied; see Share.
 //
@@ -41,13 +43,12 @@ type node[V any] struct {
 }
 
 type leaf[V any] struct {
-	hash  uint64
 	key   string
 	value atomic.Pointer[V]
 }
 
 // Get returns the value of key, or nil if m has none. It takes no lock.
-func (m *Map[V]) Get(key string) *V { return m.get(maphash.String(seed, key), key) }
+func (m *Map[V]) Get(key string) *V { return m.get(hashOf(key), key) }
 
 // Set gives key the value v, which must not be nil, and returns the value it
 // replaces, or nil.
@@ -57,13 +58,13 @@ func (m *Map[V]) Get(key string) *V { return m.get(maphash.String(seed, key), ke
 // used on any map that shares nodes with m, except by m itself since it last
 // took part in a Share.
 func (m *Map[V]) Set(owner uint64, key string, v *V) (old *V) {
-	return m.set(owner, maphash.String(seed, key), key, v)
+	return m.set(owner, hashOf, key, v)
 }
 
 // Delete removes key and returns its value, or nil if m has none. For owner see
 // Set.
 func (m *Map[V]) Delete(owner uint64, key string) (old *V) {
-	return m.delete(owner, maphash.String(seed, key), key)
+	return m.delete(owner, hashOf(key), key)
 }
 
 // Share makes dst, whatever it held, an independent map with the content of m,
@@ -105,7 +106,8 @@ func (m *Map[V]) get(hash uint64, key string) *V {
 	return nil
 }
 
-func (m *Map[V]) set(owner, hash uint64, key string, v *V) (old *V) {
+func (m *Map[V]) set(owner uint64, hashOf func(string) uint64, key string, v *V) (old *V) {
+	hash := hashOf(key)
 	slot := &m.root
 	for shift := 0; ; shift += levelBits {
 		n := slot.Load()
@@ -130,13 +132,14 @@ func (m *Map[V]) set(owner, hash uint64, key string, v *V) (old *V) {
 		}
 		switch {
 		case i < 0:
-			slot.Store(n.withLeaf(owner, bit, hash, key, v))
+			slot.Store(n.withLeaf(owner, bit, key, v))
 			return nil
 		case n.leaves[i].key == key:
 			n = n.own(owner, slot)
 			return n.leaves[i].value.Swap(v)
 		default:
-			below := pair(owner, shift+levelBits, &n.leaves[i], hash, key, v)
+			l := &n.leaves[i]
+			below := pair(owner, shift+levelBits, hashOf(l.key), l, hash, key, v)
 			slot.Store(n.withChild(owner, bit, below))
 			return nil
 		}
@@ -216,7 +219,7 @@ func (n *node[V]) clone(owner uint64) *node[V] {
 
 // withLeaf returns a copy of n that has one more leaf: at bit, or at the end if
 // bit is zero.
-func (n *node[V]) withLeaf(owner uint64, bit uint32, hash uint64, key string, v *V) *node[V] {
+func (n *node[V]) withLeaf(owner uint64, bit uint32, key string, v *V) *node[V] {
 	i := len(n.leaves)
 	if bit != 0 {
 		i = index(n.leafSet, bit)
@@ -224,7 +227,7 @@ func (n *node[V]) withLeaf(owner uint64, bit uint32, hash uint64, key string, v 
 	next := &node[V]{owner: owner, leafSet: n.leafSet | bit, childSet: n.childSet, children: slices.Clone(n.children)}
 	next.leaves = insert(n.leaves, i)
 	l := &next.leaves[i]
-	l.hash, l.key = hash, key
+	l.key = key
 	l.value.Store(v)
 	return next
 }
@@ -243,28 +246,28 @@ func (n *node[V]) withChild(owner uint64, bit uint32, child *node[V]) *node[V] {
 func (n *node[V]) withLeafForChild(owner uint64, bit uint32, l *leaf[V]) *node[V] {
 	rest := &node[V]{leafSet: n.leafSet, childSet: n.childSet &^ bit, leaves: n.leaves}
 	rest.children = remove(n.children, index(n.childSet, bit))
-	return rest.withLeaf(owner, bit, l.hash, l.key, l.value.Load())
+	return rest.withLeaf(owner, bit, l.key, l.value.Load())
 }
 
 // pair returns a subtree for the level at shift with two leaves: a copy of l,
-// and that of key.
-func pair[V any](owner uint64, shift int, l *leaf[V], hash uint64, key string, v *V) *node[V] {
+// and that of key, each with its hash.
+func pair[V any](owner uint64, shift int, lHash uint64, l *leaf[V], hash uint64, key string, v *V) *node[V] {
 	if shift < hashBits {
 		bit := fragment(hash >> shift)
-		if bit == fragment(l.hash>>shift) {
+		if bit == fragment(lHash>>shift) {
 			n := &node[V]{owner: owner, childSet: bit, children: make([]atomic.Pointer[node[V]], 1)}
-			n.children[0].Store(pair(owner, shift+levelBits, l, hash, key, v))
+			n.children[0].Store(pair(owner, shift+levelBits, lHash, l, hash, key, v))
 			return n
 		}
 	}
 	n := &node[V]{owner: owner, leaves: make([]leaf[V], 1)}
-	n.leaves[0].hash, n.leaves[0].key = l.hash, l.key
+	n.leaves[0].key = l.key
 	n.leaves[0].value.Store(l.value.Load())
 	if shift >= hashBits {
-		return n.withLeaf(owner, 0, hash, key, v)
+		return n.withLeaf(owner, 0, key, v)
 	}
-	n.leafSet = fragment(l.hash >> shift)
-	return n.withLeaf(owner, fragment(hash>>shift), hash, key, v)
+	n.leafSet = fragment(lHash >> shift)
+	return n.withLeaf(owner, fragment(hash>>shift), key, v)
 }
 
 // find returns where key is in a node below the last bit of the hash, or -1.

@@ -121,7 +121,7 @@ func TestMapIsABuiltinMap(t *testing.T) {
 				t.Repeat(map[string]func(*rapid.T){
 					"set": func(t *rapid.T) {
 						b, key, v := any.Draw(t, "b"), aKey.Draw(t, "key"), rapid.Int().Draw(t, "v")
-						checkOld(t, b.model, key, b.m.set(b.owner, hash(key), key, &v))
+						checkOld(t, b.model, key, b.m.set(b.owner, hash, key, &v))
 						b.model[key] = v
 					},
 					"delete": func(t *rapid.T) {
