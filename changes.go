@@ -51,20 +51,21 @@ func (h *handle) change(e engine.Entry) Change {
 // it.
 func (h *handle) written(r *engine.Record) any {
 	sp, isField := r.Slot.Form.(*fieldSpec)
+	u := r.Written()
 	switch {
 	case opKinds[r.Kind] == OpDelete:
 		return nil
 	case r.Slot.Secret:
 		return Masked{}
 	case !isField:
-		return h.schema.history.written(h.view(), r.Value)
-	case r.Value == nil:
+		return h.schema.history.written(h.view(), u.Value)
+	case u.Value == nil:
 		return nil
 	}
-	if a, ok := r.Value.(*answers); ok {
+	if a, ok := u.Value.(*answers); ok {
 		return a.said()
 	}
-	return sp.form.LoadByName(sp.update(engine.Update{Value: r.Value, Tail: r.Tail}))
+	return sp.form.LoadByName(sp.update(u))
 }
 
 // Changes yields what was written after a version, oldest first, as of the time

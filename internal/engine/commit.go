@@ -113,7 +113,7 @@ func (b *Branch) commitOne(v View, o *Op, current *Cell, to *Merged) error {
 	if !b.owned {
 		t = b.copyTree()
 	}
-	c := committer{branch: b, tree: t, version: b.version.Load() + 1}
+	c := committer{branch: b, tree: t, version: b.version.Load() + 1, single: true}
 	t.counts.own(t.owner, o.Class()).alone++
 	now := c.put(o.Address, current, to, o.Overwrites, o.Computed)
 	c.note(o, current, now, nil)
@@ -239,6 +239,7 @@ type committer struct {
 	branch  *Branch
 	tree    *Tree
 	version uint64
+	single  bool  // the version is one op: what it overwrites or appends, the cell has
 	seq     int32 // the number of ops noted so far
 	touched []int // the visibility classes, of edits only; they may repeat
 }
@@ -334,7 +335,12 @@ func (c *committer) record(class int, o *Op, u *Update, from, now *Cell) *Record
 	r := c.tree.journals.own(c.tree.owner, class).next(&c.branch.bounds, c.version, size)
 	r.Address, r.Author, r.Kind, r.Overwrites, r.seq = o.Address, o.Author, o.Kind, o.Overwrites, c.seq
 	if !o.Slot.Secret {
-		r.Old, r.New, r.Value, r.Tail = from, now, u.Value, u.Tail
+		r.Old, r.New, r.tail = from, now, u.Tail
+		inCell := now != nil && c.single && (o.Overwrites || u.Tail > 0)
+		if !inCell && (now != nil || u.Value != nil) {
+			v := u.Value
+			r.written = &v
+		}
 	}
 	return r
 }

@@ -384,7 +384,7 @@ func TestWatchYieldsWhatAViewSeesUntilTheBranchEnds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			done <- b.Watch(ctx, class0, 0, func(e engine.Entry) bool {
-				versions, values = append(versions, e.Version), append(values, e.Value)
+				versions, values = append(versions, e.Version), append(values, e.Written().Value)
 				return true
 			})
 		}()

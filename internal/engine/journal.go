@@ -12,9 +12,8 @@ type Record struct {
 	Author   *Author
 	Old, New *Cell // nil if the slot is secret
 
-	// What was written, as in [Update]; nil if the slot is secret.
-	Value any
-	Tail  int32
+	written *any  // what was written, nil if New has it or the slot is secret
+	tail    int32 // as in [Update]
 
 	Kind       uint8 // of the op
 	Overwrites bool
@@ -22,6 +21,18 @@ type Record struct {
 	seq     int32 // within the version
 	version uint64
 	at      time.Duration // since the origin of the branch
+}
+
+// Written returns what the op wrote, without its size. It has no value if the
+// slot is secret or the op was a deletion.
+func (r *Record) Written() Update {
+	switch {
+	case r.written != nil:
+		return Update{Value: *r.written, Tail: r.tail}
+	case r.New != nil:
+		return Update{Value: r.New.Value, Tail: r.tail}
+	}
+	return Update{}
 }
 
 // before reports whether r was written before o.
@@ -115,10 +126,13 @@ func (j *journal) grow(bounds *journalBounds, version uint64) {
 		return
 	}
 	if n > 0 {
-		j.closed = append(j.closed[:len(j.closed):len(j.closed)], j.open)
+		// A new array each time: a common one would hold what trim drops.
+		closed := make([]journalSegment, len(j.closed)+1)
+		closed[copy(closed, j.closed)] = j.open
+		j.closed = closed
 		j.trim(bounds)
 	}
-	j.open = journalSegment{records: make([]Record, 0, min(max(2*n, 2), bounds.segmentLen))}
+	j.open = journalSegment{records: make([]Record, 0, min(max(2*n, 1), bounds.segmentLen))}
 }
 
 func (j *journal) trim(bounds *journalBounds) {

@@ -111,7 +111,7 @@ func (f *filler[V]) findDouble(entries []Entry[V], key string) bool {
 }
 
 func (l *leaf[V]) set(e *Entry[V]) {
-	l.hash, l.key = e.hash, e.Key
+	l.key = e.Key
 	l.value.Store(e.Value)
 }
 

@@ -73,7 +73,7 @@ func TestFillIsManySets(t *testing.T) {
 					require.Equal(t, i, *m.get(hash(key), key))
 				}
 				for i, key := range keys {
-					m.set(2, hash(key), key, new(int))
+					m.set(2, hash, key, new(int))
 					if i%2 == 0 {
 						m.delete(2, hash(key), key)
 					}
