@@ -45,7 +45,7 @@ func (s *State) Join(branches ...*State) error {
 	for i, st := range branches {
 		side, err := h.joinable(st)
 		if err == nil && slices.Contains(sides[:i], side) {
-			err = errors.New("given twice")
+			err = asKind(ErrInvalid, errors.New("given twice"))
 		}
 		if err != nil {
 			return inBranch(i, err)
@@ -66,9 +66,9 @@ func (h *handle) joinable(st *State) (*engine.Branch, error) {
 	o := st.on()
 	switch fork, ofThis := o.branch.ForkOf(h.branch); {
 	case !fork:
-		return nil, errors.New("not a fork of this state")
+		return nil, asKind(ErrForeign, errors.New("not a fork of this state"))
 	case !ofThis:
-		return nil, errors.New("a fork of another state")
+		return nil, asKind(ErrForeign, errors.New("a fork of another state"))
 	case !o.opened.within(h.rights):
 		return nil, h.denied("join", "")
 	}

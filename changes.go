@@ -92,6 +92,11 @@ func (s *State) Changes(since uint64) iter.Seq2[Change, error] {
 func (s *State) Watch(ctx context.Context, since uint64, names ...string) iter.Seq2[Change, error] {
 	h := *s.on()
 	names = slices.Clone(names)
+	if ctx == nil {
+		return func(yield func(Change, error) bool) {
+			yield(Change{}, invalidArgument("watch", "the context is nil"))
+		}
+	}
 	return func(yield func(Change, error) bool) {
 		err := h.branch.Watch(ctx, h.view(), since, func(e engine.Entry) bool {
 			if len(names) > 0 && !slices.Contains(names, fieldName(e.Address)) {

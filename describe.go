@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -216,4 +215,4 @@ func (s *State) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON always fails. To restore a State, use [Import].
 func (s *State) UnmarshalJSON([]byte) error { return errNotImport }
 
-var errNotImport = errors.New("state: a State is restored with Import, not from its JSON view")
+var errNotImport = invalidArgument("JSON", "a State is restored with Import, not from its JSON view")

@@ -69,7 +69,7 @@ func (s *State) Effects(from *State) ([]Effect, error) {
 	case old.rights != nil:
 		return nil, old.denied("list effects", "")
 	case old.schema != h.schema:
-		return nil, errors.New("state: effects: from is a state with another schema")
+		return nil, asKind(ErrForeign, errors.New("state: effects: from is a state with another schema"))
 	}
 	d := effectsDraft{now: h.branch.Scan(), past: old.branch.Scan()}
 	for _, sp := range h.schema.fields {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,19 @@ var (
 	ErrUnknownCall = errors.New("state: unknown call")
 	// ErrAnswered is returned for the result of a tool call that has a result.
 	ErrAnswered = errors.New("state: call is answered")
+
+	// ErrRefused is returned when a field's handler, Validate or Convert
+	// refuses a value, by an error or a panic. The error wraps theirs unless
+	// the field is secret.
+	ErrRefused = errors.New("state: value refused")
+	// ErrInvalidSchema is returned for declarations that make no schema.
+	ErrInvalidSchema = errors.New("state: invalid schema")
+	// ErrInvalid is returned for an argument that has no meaning, such as a nil
+	// function.
+	ErrInvalid = errors.New("state: invalid argument")
+	// ErrForeign is returned for a state that is given as a branch, a snapshot
+	// or an earlier state of another one and is not.
+	ErrForeign = errors.New("state: not of this state")
 )
 
 // The names of what every state has.
@@ -80,7 +94,7 @@ func (e *AccessError) Is(target error) bool {
 // [ErrWrongType] and never holds the value.
 type TypeError struct {
 	Field string // the field's name, or what else was given, e.g. "message"
-	Path  string // the place in the value, as in $.a[3].b
+	Path  string // the place in the value, as in $.a[3].b; a key of a map is shown as […]
 	Want  string // empty if Got says what is wrong
 	Got   string
 }
@@ -157,6 +171,87 @@ func (e *CallError) Error() string {
 // Unwrap returns the sentinel.
 func (e *CallError) Unwrap() error { return e.Err }
 
+// unknownFieldError is [ErrUnknownField] for a name. Its text suggests others.
+type unknownFieldError struct {
+	name   string
+	schema *Schema
+	rights *rights // of the handle, which is told only what it may read
+}
+
+func (e *unknownFieldError) Error() string {
+	h := handle{schema: e.schema, rights: e.rights}
+	var known []string
+	for _, sp := range e.schema.fields {
+		if h.mayRead(sp) && sp != e.schema.messages() {
+			known = append(known, sp.name)
+		}
+	}
+	return fmt.Sprintf("state: %q: unknown field%s", fault.Clip(e.name), fault.Suggest(e.name, known))
+}
+
+// Is reports whether target is [ErrUnknownField].
+func (e *unknownFieldError) Is(target error) bool { return target == ErrUnknownField }
+
+// PanicError reports that a function of a field's declaration panicked. It is
+// [ErrRefused]. Its text does not hold the value of the panic, which may hold
+// what was written. For a secret field, Value and Stack are nil.
+type PanicError struct {
+	Field string
+	Func  string // what panicked: "handler NAME", "Validate" or "Convert"
+	Value any    `json:"-"` // the argument of panic
+	Stack []byte `json:"-"` // of the goroutine that panicked
+
+	kind string // the type of the argument
+}
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("state: %q: %s panicked with a %s", e.Field, e.Func, e.kind)
+}
+
+// Is reports whether target is [ErrRefused].
+func (e *PanicError) Is(target error) bool { return target == ErrRefused }
+
+// Unwrap returns the Value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// panicError returns the error for the value p of a panic of fn, which belongs
+// to a field that may be secret.
+func panicError(field, fn string, p any, secret bool) *PanicError {
+	e := &PanicError{Field: field, Func: fn, kind: fmt.Sprintf("%T", p)}
+	if !secret {
+		e.Value, e.Stack = p, debug.Stack()
+	}
+	return e
+}
+
+// kindError is an error that a sentinel stands for.
+type kindError struct {
+	kind error // the sentinel, which is not in the text
+	err  error
+}
+
+// asKind makes an error match a sentinel.
+func asKind(kind, err error) error { return &kindError{kind, err} }
+
+func (e *kindError) Error() string        { return e.err.Error() }
+func (e *kindError) Unwrap() error        { return e.err }
+func (e *kindError) Is(target error) bool { return target == e.kind }
+
+// schemaError joins the mistakes of a schema. It is [ErrInvalidSchema].
+type schemaError []error
+
+func (e schemaError) Error() string        { return errors.Join(e...).Error() }
+func (e schemaError) Unwrap() []error      { return e }
+func (e schemaError) Is(target error) bool { return target == ErrInvalidSchema }
+
+// invalidArgument returns an [ErrInvalid] of an operation.
+func invalidArgument(op, problem string) error {
+	return asKind(ErrInvalid, errors.New("state: "+op+": "+problem))
+}
+
 // placedError is an error with the place where it occurred.
 type placedError struct {
 	place string // as it is printed
@@ -200,7 +295,7 @@ func typedError(name string, err error) error {
 		return &LimitError{Name: limit.Name, Field: name, Limit: limit.Limit, Got: limit.Got}
 	}
 	if wrong := fault.As(err); wrong != nil {
-		return &TypeError{Field: name, Path: wrong.Path, Want: wrong.Want, Got: wrong.Got}
+		return &TypeError{Field: name, Path: wrong.KeylessPath(), Want: wrong.Want, Got: wrong.Got}
 	}
 	return nil
 }

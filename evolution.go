@@ -77,7 +77,7 @@ func (sp *fieldSpec) decodeStored(at engine.Address, text []byte, former bool) (
 func (sp *fieldSpec) convertStored(text JSON) (v any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			v, err = nil, &userError{errors.New("Convert panicked")}
+			v, err = nil, &userError{panicError("", "Convert", p, sp.form.Secret)}
 		}
 	}()
 	switch v, err = sp.convert(text); {

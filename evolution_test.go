@@ -95,7 +95,7 @@ func TestImportRefusesWhatConvertRefuses(t *testing.T) {
 	}{
 		{field(centsOf, false), `state: import: "amount": Convert: strconv.ParseFloat: parsing "much, 4242": invalid syntax`},
 		{field(centsOf, true), `state: import: "amount": Convert refused the value`},
-		{field(panics, false), `state: import: "amount": Convert panicked`},
+		{field(panics, false), `state: import: "amount": Convert panicked with a string`},
 	} {
 		schema := state.MustSchema(tt.field)
 		_, err := state.Import(schema, data)
@@ -119,7 +119,7 @@ func TestCheckFindsEverythingThatImportWouldRefuse(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		`state: import: "a": $: want integer, got string`,
-		`state: import: "b": unknown field`,
+		`state: import: "b": unknown field; there are "a", "c", "d"`,
 		`state: import: "d": $: want string, got number`,
 	}, texts)
 	require.ErrorIs(t, errs[1], state.ErrUnknownField)

@@ -100,7 +100,7 @@ func ExampleState_Patch() {
 	// Output:
 	// <nil>
 	// state: "guests": $: want integer, got a number it cannot hold
-	// state: "pets": unknown field
+	// state: "pets": unknown field; there are "city", "guests", "arrival"
 	// Lisbon 2 2027-03-01 at version 1
 }
 

@@ -246,7 +246,7 @@ func TestImportNamesWhatIsDamaged(t *testing.T) {
 		``:                                    "$",
 		`null`:                                "$: want object, got null",
 		`[]`:                                  "",
-		`{}`:                                  "format 0",
+		`{}`:                                  "JSON that Export has not written",
 		`{"format":"1"}`:                      "format",
 		`{"format":2,"version":1,"later":{}}`: "format 2; this package reads format 1",
 		`{"format":1} x`:                      "nothing after",

@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -97,6 +98,9 @@ func (f *Field[T]) declare(d *schemaDraft) {
 		d.failField(f.Name, "MaxBytes is negative")
 	}
 	if h := f.Handler.h; h != nil {
+		if err := h.mistake(); err != nil {
+			d.failField(f.Name, "%w", err)
+		}
 		if f.Name == messagesName && !h.keepsPairs() {
 			d.failField(f.Name, "handler %s can separate tool calls from their results", h.name)
 		}
@@ -134,12 +138,15 @@ func (f *Field[T]) declareOneOf(d *schemaDraft, sp *fieldSpec) {
 
 // spec returns the field's spec in the schema of a handle.
 func (f *Field[T]) spec(h *handle) (*fieldSpec, error) {
+	if f == nil {
+		return nil, invalidArgument("field", "the *Field is nil")
+	}
 	if b := f.bound.Load(); b != nil && b.schema == h.schema {
 		return b.spec, nil
 	}
 	sp, ok := h.schema.byName[f.Name]
 	if !ok {
-		return nil, fieldError(f.Name, ErrUnknownField)
+		return nil, h.unknownField(f.Name)
 	}
 	if typ := reflect.TypeFor[T](); sp.form.Type != typ {
 		return nil, &TypeError{Field: f.Name, Path: "type", Want: sp.form.Type.String(), Got: typ.String()}
@@ -151,6 +158,9 @@ func (f *Field[T]) spec(h *handle) (*fieldSpec, error) {
 // toRead returns the spec if the handle may read the field.
 func (f *Field[T]) toRead(h *handle) (*fieldSpec, error) {
 	sp, err := f.spec(h)
+	if err != nil && f != nil && h.family == nothing.family {
+		err = fieldError(f.Name, ErrNotFound)
+	}
 	if err == nil && !h.mayRead(sp) {
 		err = h.denied("read", sp.name)
 	}
@@ -160,6 +170,9 @@ func (f *Field[T]) toRead(h *handle) (*fieldSpec, error) {
 // toWrite returns the spec if the handle may write the field.
 func (f *Field[T]) toWrite(h *handle, op Op) (*fieldSpec, error) {
 	sp, err := f.spec(h)
+	if err != nil && f != nil && h.family == nothing.family {
+		err = fieldError(f.Name, fmt.Errorf("%w: the State is nil", ErrReadOnly))
+	}
 	if err == nil && !h.mayWrite(sp) {
 		err = h.denied(string(op), sp.name)
 	}
@@ -250,6 +263,9 @@ func (f *Field[T]) Replace(st *State, v T) error {
 func (f *Field[T]) Update(st *State, fn func(T) (T, error)) error {
 	h := st.on()
 	sp, err := f.toWrite(h, OpUpdate)
+	if err == nil && fn == nil {
+		err = asKind(ErrInvalid, fieldError(sp.name, errors.New("update: the function is nil")))
+	}
 	if err != nil {
 		return err
 	}

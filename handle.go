@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/agentstate/state/internal/engine"
-	"github.com/agentstate/state/internal/fault"
 )
 
 // handle is what a State consists of: rights to a branch, and a signature.
@@ -62,10 +61,15 @@ func (h *handle) locate(name string) (*fieldSpec, engine.Address, error) {
 		}
 	}
 	if !h.schema.open {
-		return nil, engine.Address{}, fieldError(fault.Clip(name), ErrUnknownField)
+		return nil, engine.Address{}, h.unknownField(name)
 	}
 	sp := h.schema.keys
 	return sp, engine.Address{Slot: &sp.slot, Key: name}, nil
+}
+
+// unknownField returns the error for a name that the schema does not have.
+func (h *handle) unknownField(name string) error {
+	return &unknownFieldError{name: name, schema: h.schema, rights: h.rights}
 }
 
 // toRead is locate for a name that the handle may read.

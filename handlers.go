@@ -66,6 +66,14 @@ var (
 // current value.
 func (h *handler) shares() bool { return h.kind == appends || h.kind == keepsLast }
 
+// mistake returns what is wrong with the declaration of the handler.
+func (h *handler) mistake() error {
+	if h.fn == nil && h.kind == merges {
+		return fmt.Errorf("handler %s has no function", h.name)
+	}
+	return nil
+}
+
 // keepsPairs reports whether the handler can be used for messages: it must not
 // separate a tool call from its result. A handler of the user is trusted not
 // to.
@@ -82,7 +90,16 @@ func (h *handler) keepsPairs() bool {
 // the State and write other fields. A write of the same field waits for itself,
 // and fails after a second with a [ConflictError].
 func NewHandler[T any](name string, fn func(current T, present bool, update T) (T, error)) Handler[T] {
-	return newHandler(name, true, fn)
+	return newHandler(name, true, fn).given(fn != nil)
+}
+
+// given takes the function of the handler away if the user gave none, which is
+// a mistake of the schema or of SetWith.
+func (h Handler[T]) given(function bool) Handler[T] {
+	if !function {
+		h.h.fn = nil
+	}
+	return h
 }
 
 func newHandler[T any](name string, user bool, fn func(current T, present bool, update T) (T, error)) Handler[T] {
@@ -144,7 +161,7 @@ func Union[S ~[]E, E any]() Handler[S] {
 func UnionBy[S ~[]E, E any, K comparable](key func(E) K) Handler[S] {
 	return newHandler("union_by", true, func(current S, _ bool, update S) (S, error) {
 		return union(current, update, func(e E) (K, error) { return key(e), nil })
-	})
+	}).given(key != nil)
 }
 
 func union[S ~[]E, E any, K comparable](current, update S, key func(E) (K, error)) (S, error) {
@@ -183,7 +200,7 @@ func MergeByID[S ~[]E, E any](id func(E) string) Handler[S] {
 			}
 		}
 		return out, nil
-	})
+	}).given(id != nil)
 }
 
 // MergeMap returns the handler that sets the keys of the update in the map. The
@@ -226,7 +243,7 @@ func MergeMapWith[M ~map[K]V, K comparable, V any](values Handler[V]) Handler[M]
 			out[k] = v
 		}
 		return out, nil
-	})
+	}).given(by.mistake() == nil)
 }
 
 // Number is what [Sum] adds.

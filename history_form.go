@@ -1,7 +1,6 @@
 package state
 
 import (
-	"errors"
 	"iter"
 	"slices"
 
@@ -134,7 +133,7 @@ func (hf *historyForm) written(v engine.View, value any) any {
 	return nil
 }
 
-var errNotAResult = errors.New("state: not a result")
+var errNotAResult = invalidArgument("history", "not a result")
 
 // Merge implements [engine.Merger]: it appends a result, answers calls of one,
 // or replaces all.

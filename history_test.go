@@ -286,7 +286,7 @@ func TestResultsGoThroughJSON(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(data), `"prompt":[],"history":[],"output":[],"tool_calls":[]`)
 	for text, want := range map[string]string{
-		`{"tool_calls":[{"type":"text","role":"user","content":"x"}]}`: "tool_calls[0]: text is not a tool result",
+		`{"tool_calls":[{"type":"text","role":"user","content":"x"}]}`: "$.tool_calls[0]: want a tool result, got \"text\"",
 		`{"output":[{"type":"text"}]}`:                                 "output",
 		`{"prompt":{}}`:                                                "prompt",
 		`{"agent":1}`:                                                  "agent",

@@ -137,10 +137,10 @@ func TestHostileValuesAreTypedErrorsAndChangeNothing(t *testing.T) {
 func TestHostileErrorsNameTheFieldAndThePath(t *testing.T) {
 	st := state.New(nil)
 	for path, v := range map[string]any{
-		"$":              math.NaN(),
-		"$.a[3].b":       map[string]any{"a": []any{1, 2, 3, map[string]any{"b": math.Inf(1)}}},
-		`$["a b"]["\""]`: map[string]any{"a b": map[string]any{`"`: "\xff"}},
-		"$[1].tags[0]":   []ruleDoc{{}, {Tags: []string{"\xff"}}},
+		"$":            math.NaN(),
+		"$[…][3][…]":   map[string]any{"a": []any{1, 2, 3, map[string]any{"b": math.Inf(1)}}},
+		"$[…][…]":      map[string]any{"a b": map[string]any{`"`: "\xff"}},
+		"$[1].tags[0]": []ruleDoc{{}, {Tags: []string{"\xff"}}},
 	} {
 		var typeErr *state.TypeError
 		require.ErrorAs(t, st.KV().Set("key", v), &typeErr)

@@ -42,7 +42,7 @@ func TestPeersHaystackDoesNotCheckTypesOnSet(t *testing.T) {
 
 func TestPeersHaystackErrorsPrintTheWholeSchema(t *testing.T) {
 	err := state.New(ruleSchema).KV().Set("tagz", 1)
-	require.EqualError(t, err, `state: "tagz": unknown field`)
+	require.EqualError(t, err, `state: "tagz": unknown field; did you mean "tags"?`)
 }
 
 func TestPeersHaystackHandlersGetTheLiveValueAndStayHalfApplied(t *testing.T) {
@@ -129,7 +129,7 @@ func TestPeersHaystackDropsWhatItCannotSave(t *testing.T) {
 	ruleUnchanged(t, st, func() {
 		var typeErr *state.TypeError
 		require.ErrorAs(t, st.KV().Set("key", map[string]any{"a": []any{func() {}}}), &typeErr, "refused when written, not when saved")
-		require.Equal(t, "$.a[0]", typeErr.Path, "langgraph#8606: the error names the path")
+		require.Equal(t, "$[…][0]", typeErr.Path, "langgraph#8606: the error names the path")
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/agentstate/state/internal/fault"
 )
 
 // InferenceResult is one call of a model by an agent, and its outcome.
@@ -66,7 +68,9 @@ func (r *InferenceResult) UnmarshalJSON(data []byte) error {
 	for i, m := range called {
 		called, ok := m.(ToolResultMessage)
 		if !ok {
-			return fmt.Errorf("state: result: tool_calls[%d]: %s is not a tool result", i, m.Type())
+			return &TypeError{
+				Field: "result", Path: fmt.Sprintf("$.tool_calls[%d]", i), Want: "a tool result", Got: fault.Quote(m.Type()),
+			}
 		}
 		out.ToolCalls = append(out.ToolCalls, called)
 	}

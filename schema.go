@@ -114,7 +114,8 @@ func (t Team) declare(d *schemaDraft) {
 }
 
 // NewSchema returns the schema made of parts. All mistakes are reported at
-// once, joined in the order of the parts. The settings of fields are copied.
+// once, joined in the order of the parts, as [ErrInvalidSchema]. The settings
+// of fields are copied.
 func NewSchema(parts ...Part) (*Schema, error) {
 	d := &schemaDraft{schema: &Schema{byName: map[string]*fieldSpec{}}, partOf: map[*fieldSpec]int{}}
 	for i, part := range parts {
@@ -180,11 +181,11 @@ func (d *schemaDraft) failField(name, format string, args ...any) {
 // mistakes returns what was found, in the order of the parts.
 func (d *schemaDraft) mistakes() error {
 	slices.SortStableFunc(d.errs, func(a, b partError) int { return a.part - b.part })
-	errs := make([]error, len(d.errs))
+	errs := make(schemaError, len(d.errs))
 	for i, e := range d.errs {
 		errs[i] = e.err
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // add declares a field.

@@ -3,7 +3,6 @@ package state
 import (
 	"encoding"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -79,7 +78,7 @@ func (s scopeText) MarshalJSON() ([]byte, error) {
 func ParseSchema(data []byte, handlers ...AnyHandler) (*Schema, error) {
 	text, err := decodeSchema(data)
 	if err != nil {
-		return nil, jsonError("schema", err)
+		return nil, asKind(ErrInvalidSchema, jsonError("schema", err))
 	}
 	var parts []Part
 	var errs []error
@@ -102,7 +101,10 @@ func ParseSchema(data []byte, handlers ...AnyHandler) (*Schema, error) {
 	}
 	schema, err := NewSchema(parts...)
 	if err != nil || len(errs) > 0 {
-		return nil, errors.Join(append(errs, err)...)
+		if mistakes, ok := err.(schemaError); ok {
+			errs = append(errs, mistakes...)
+		}
+		return nil, schemaError(errs)
 	}
 	return schema, nil
 }

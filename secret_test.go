@@ -600,6 +600,10 @@ func TestSecretIsNotInTheErrorsOfImport(t *testing.T) {
 			_, err := state.Import(v.schema, []byte(strings.Replace(data, s, s+"\x01", 1)))
 			return err
 		}(),
+		"key": func() error {
+			_, err := state.Import(v.schema, []byte(`{"format":1,"fields":[{"name":"by_name","value":{"`+s+`":"a","`+s+`":"b"}}]}`))
+			return err
+		}(),
 		"format": func() error { _, err := state.Import(v.schema, []byte(`"`+s+`"`)); return err }(),
 	} {
 		require.Error(t, err, name)

@@ -86,6 +86,9 @@ func (sp *fieldSpec) nameAt(at engine.Address) string {
 
 // accepts returns an error if a handler is not for this field.
 func (sp *fieldSpec) accepts(h *handler) error {
+	if err := h.mistake(); err != nil {
+		return asKind(ErrInvalid, fieldError(sp.name, err))
+	}
 	if h.typ != nil && h.typ != sp.form.Type && !sp.slot.Keyed {
 		return &TypeError{Field: sp.name, Path: "handler", Want: sp.form.Type.String(), Got: h.typ.String()}
 	}
@@ -139,7 +142,7 @@ func (sp *fieldSpec) appendJSON(dst []byte, at engine.Address, stored any) ([]by
 // say where in the value: the names of its members are part of the secret.
 func (sp *fieldSpec) valueError(at engine.Address, err error) error {
 	if user, ok := err.(*userError); ok {
-		return fieldError(sp.nameAt(at), user.err)
+		return user.of(sp.nameAt(at))
 	}
 	err = valueError(sp.nameAt(at), err)
 	if wrong, ok := err.(*TypeError); ok && sp.form.Secret {
@@ -189,7 +192,7 @@ func (sp *fieldSpec) Check(m engine.Merged) (err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = fieldError(sp.name, errors.New("validation panicked"))
+			err = panicError(sp.name, "Validate", p, sp.form.Secret)
 		}
 	}()
 	err = sp.validate(sp.form.Load(m.Value))
@@ -197,7 +200,7 @@ func (sp *fieldSpec) Check(m engine.Merged) (err error) {
 		err = errors.New("validation refused the value")
 	}
 	if err != nil {
-		return fieldError(sp.name, err)
+		return asKind(ErrRefused, fieldError(sp.name, err))
 	}
 	return nil
 }
@@ -282,6 +285,15 @@ type userError struct{ err error }
 
 func (e *userError) Error() string { return e.err.Error() }
 
+// of returns the error as one of a field.
+func (e *userError) of(field string) error {
+	if p, ok := e.err.(*PanicError); ok {
+		p.Field = field
+		return p
+	}
+	return asKind(ErrRefused, fieldError(field, e.err))
+}
+
 // call runs fn. For an undeclared key it converts the values to the type that
 // the handler takes.
 func (h *handler) call(f *cell.Form, current any, present bool, update any) (result any, err error) {
@@ -301,9 +313,7 @@ func (h *handler) call(f *cell.Form, current any, present bool, update any) (res
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			// The value that a handler panics with may contain the values it
-			// got.
-			result, err = nil, &userError{fmt.Errorf("handler %s panicked with a %T", h.name, r)}
+			result, err = nil, &userError{panicError("", "handler "+h.name, r, f.Secret)}
 		}
 	}()
 	if result, err = h.fn(current, present, update); err != nil {

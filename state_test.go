@@ -387,7 +387,8 @@ func TestNilAndZeroStateAreAnEmptySnapshot(t *testing.T) {
 				t.Fatal("a change")
 			}
 			_, err := ruleText.Get(st)
-			require.ErrorIs(t, err, state.ErrUnknownField)
+			require.ErrorIs(t, err, state.ErrNotFound)
+			require.ErrorIs(t, ruleText.Set(st, "x"), state.ErrReadOnly)
 			_, err = st.Export()
 			require.NoError(t, err)
 			for _, derived := range []*state.State{st, st.As("a"), st.Snapshot(), st.WithCause("c")} {

@@ -22,6 +22,9 @@ import (
 // writes overtake fn again and again, for example its own writes through s to
 // what it reads through tx.
 func (s *State) Update(fn func(tx *State) error) error {
+	if fn == nil {
+		return invalidArgument("update", "the function is nil")
+	}
 	h := s.on()
 	err := h.branch.Update(h.view(), func(tx *engine.Branch) error { return fn(s.with(tx)) })
 	return h.explain(err)
@@ -148,9 +151,9 @@ func (s *State) Revert(to *State) error {
 	case past.rights != nil:
 		return past.denied("revert", "")
 	case past.schema != h.schema:
-		return errors.New("state: revert: to a state with another schema")
+		return asKind(ErrForeign, errors.New("state: revert: to a state with another schema"))
 	case past.branch.Alive() == nil:
-		return errors.New("state: revert: not to a snapshot")
+		return invalidArgument("revert", "not to a snapshot")
 	}
 	// Comparing takes time and may call methods of the fields' types.
 	err := h.branch.Transact(h.view(), nil, func(*engine.Tree) ([]engine.Edit, error) {

@@ -59,7 +59,7 @@ func ExampleParse() {
 	text, _ := json.Marshal(router)
 	fmt.Println(string(text))
 	// Output:
-	// route: $.rules[0].when.field: "intnet": unknown field
+	// route: $.rules[0].when.field: "intnet": unknown field; did you mean "intent"?
 	// route: $.rules[1].when.value: field "amount": want number, got string
 	// <nil>
 	// general

@@ -50,7 +50,7 @@ func (r *Rule) checkAgent(path string) {
 // immutable, safe for concurrent use, and serves any number of states.
 type Router struct{ rules []Rule }
 
-// New returns a router. The error lists everything that is wrong with the
+// New returns a router. The error is [ErrInvalidRules] and lists everything that is wrong with the
 // rules, each mistake with its path in the JSON form of the router. Names of
 // agents and functions must be one line of visible text. Predicates may be
 // nested up to 64 deep. A router without rules never names an agent.
@@ -181,13 +181,32 @@ func moveFault(path string, e *fault.Error) *fault.Error {
 	return fault.As(fault.Under(path, e))
 }
 
+// ErrInvalidRules is returned for rules that make no router, or that cannot
+// match in a state.
+var ErrInvalidRules = errors.New("route: invalid rules")
+
+// rulesError joins what is wrong with rules. It is [ErrInvalidRules].
+type rulesError []error
+
+func (e rulesError) Error() string        { return errors.Join(e...).Error() }
+func (e rulesError) Unwrap() []error      { return e }
+func (e rulesError) Is(target error) bool { return target == ErrInvalidRules }
+
+// invalidRules returns an error that is not about a place in the rules.
+func invalidRules(format string, args ...any) error {
+	return rulesError{fmt.Errorf("route: "+format, args...)}
+}
+
 // joinFaults returns the faults as one error of this package, one on each line.
 func joinFaults(faults []*fault.Error) error {
-	errs := make([]error, len(faults))
+	if len(faults) == 0 {
+		return nil
+	}
+	errs := make(rulesError, len(faults))
 	for i, e := range faults {
 		errs[i] = fmt.Errorf("route: %w", e)
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // stateText returns the text of an error of package state inside a longer text.

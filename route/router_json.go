@@ -58,7 +58,7 @@ func (n *node) json() []byte {
 
 // UnmarshalJSON always fails. Use [Parse], which is given the fields.
 func (r *Router) UnmarshalJSON([]byte) error {
-	return errors.New("route: a Router is read with Parse, which needs the schema")
+	return invalidRules("a Router is read with Parse, which needs the schema")
 }
 
 // Parse returns the router that data describes, for states with this schema:
@@ -79,19 +79,19 @@ func (r *Router) UnmarshalJSON([]byte) error {
 // [state.AllowUndeclared] or is nil, any name is a field of any type. funcs are
 // the functions that data may name; [Func] makes them.
 //
-// The error lists all mistakes, each with its path.
+// The error is [ErrInvalidRules] and lists all mistakes, each with its path.
 func Parse(schema *state.Schema, data []byte, funcs ...Predicate) (*Router, error) {
 	if err := jsontext.Check(data, parseLimits); err != nil {
-		return nil, fmt.Errorf("route: %w", err)
+		return nil, invalidRules("%w", err)
 	}
 	p := &parser{empty: state.New(schema), funcs: map[string]*node{}}
 	p.types = fieldTypes(p.empty)
 	for i, f := range funcs {
 		if f.node == nil || f.node.op != opFunc {
-			return nil, fmt.Errorf("route: function %d is not made with Func", i)
+			return nil, invalidRules("function %d is not made with Func", i)
 		}
 		if p.funcs[f.node.name] != nil {
-			return nil, fmt.Errorf("route: function %s is given twice", fault.Quote(f.node.name))
+			return nil, invalidRules("function %s is given twice", fault.Quote(f.node.name))
 		}
 		p.funcs[f.node.name] = f.node
 	}

@@ -15,11 +15,14 @@ import (
 )
 
 // Error reports a part of a value, a type or a text that does not fit. It never
-// holds the content of a value, but Path contains member names.
+// holds the content of a value, but Path contains the names of members and the
+// keys of maps. KeylessPath leaves the keys out: they are content.
 type Error struct {
 	Path string // where, such as $.a[3].b
 	Want string // empty if Got says what is wrong
 	Got  string // a kind or a short reason
+
+	Keyless string // Path with […] for each key of a map, empty if there is none
 
 	Offset int // in JSON text that is not valid: the byte at which reading failed
 
@@ -31,6 +34,14 @@ func (e *Error) Error() string { return e.Path + ": " + e.Problem() }
 
 // Unwrap returns the Cause.
 func (e *Error) Unwrap() error { return e.Cause }
+
+// KeylessPath returns Path with […] for each key of a map.
+func (e *Error) KeylessPath() string {
+	if e.Keyless != "" {
+		return e.Keyless
+	}
+	return e.Path
+}
 
 // Problem returns the text of the error without the path.
 func (e *Error) Problem() string {
@@ -59,6 +70,9 @@ func Under(path string, err error) error {
 	case *Error:
 		moved := *e
 		moved.Path = path + strings.TrimPrefix(e.Path, "$")
+		if e.Keyless != "" {
+			moved.Keyless = path + strings.TrimPrefix(e.Keyless, "$")
+		}
 		return &moved
 	case *LimitError:
 		moved := *e

@@ -72,6 +72,22 @@ func TestATitleMayHaveWhatScriptsNeed(t *testing.T) {
 	}
 }
 
+func TestSuggestNamesWhatIsMeantOrWhatThereIs(t *testing.T) {
+	known := []string{"messages", "order_id", "customer", "x"}
+	for name, want := range map[string]string{
+		"order-id":       `; did you mean "order_id"?`,
+		"OrderID":        `; did you mean "order_id"?`,
+		"custmer":        `; did you mean "customer"?`,
+		"message":        `; did you mean "messages"?`,
+		"y":              `; there are "messages", "order_id", "customer", "x"`,
+		"something else": `; there are "messages", "order_id", "customer", "x"`,
+	} {
+		require.Equal(t, want, fault.Suggest(name, known), name)
+	}
+	require.Empty(t, fault.Suggest("a", nil))
+	require.Empty(t, fault.Suggest("zzzzzz", make([]string, 9)))
+}
+
 func TestAppendVisibleKeepsTheMeaningOfJSON(t *testing.T) {
 	const text = "a b\u00a0é注\u200b\u202e\u2800\U000e0041\U0010ffff"
 	quoted, err := json.Marshal(text)

@@ -3,6 +3,7 @@ package form
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/agentstate/state/internal/fault"
@@ -16,7 +17,7 @@ const maxDepth = walk.MaxDepth + 3
 // Decode reads a form. It refuses members that the format does not have.
 func Decode(data []byte) (*State, error) {
 	if err := jsontext.Check(data, jsontext.Limits{Depth: maxDepth}); err != nil {
-		return nil, err
+		return nil, withoutKeys(err)
 	}
 	r := jsontext.ReadObject("$", data)
 	if err := r.Err(); err != nil {
@@ -24,6 +25,13 @@ func Decode(data []byte) (*State, error) {
 	}
 	// Another format may have other members.
 	s := &State{Format: r.Int("format")}
+	switch {
+	case r.Has("format"):
+	case r.Has("values"):
+		return nil, &fault.Error{Path: "$", Got: "the masked view that MarshalJSON writes; use Export"}
+	default:
+		return nil, &fault.Error{Path: "$", Got: "JSON that Export has not written"}
+	}
 	if s.Format != Format {
 		return nil, &fault.Error{Path: "$", Got: fmt.Sprintf("format %d; this package reads format %d", s.Format, Format)}
 	}
@@ -42,6 +50,21 @@ func Decode(data []byte) (*State, error) {
 	}
 	d.end(r)
 	return s, d.err
+}
+
+var valuePath = regexp.MustCompile(`^\$\.(fields|keys)\[\d+\]\.value`)
+
+// withoutKeys returns a fault with a path that has no names from inside a
+// value. They may be keys of a map.
+func withoutKeys(err error) error {
+	if e := fault.As(err); e != nil {
+		if outer := valuePath.FindString(e.Path); outer != "" && outer != e.Path {
+			moved := *e
+			moved.Keyless = outer + "[…]"
+			return &moved
+		}
+	}
+	return err
 }
 
 // decoder keeps the first error of reading a form.

@@ -148,7 +148,7 @@ func (m *mapCodec) addEntry(name string, elem reflect.Value, seen map[string]boo
 		if !m.setKey(reflect.New(m.typ.Key()).Elem(), name) {
 			return w.Fail("keys that read what they write", "one that does not")
 		}
-		w.Member(name)
+		w.Key(name)
 	}
 	return m.elem.codec.addSize(elem, w)
 }
@@ -207,7 +207,7 @@ func (m *mapCodec) convert(dst reflect.Value, src any, w *walk.Walk) error {
 	defer w.Leave()
 	if err := w.VisitMap(object, func(name string, x any) error {
 		key, elem := reflect.New(m.typ.Key()).Elem(), reflect.New(m.typ.Elem()).Elem()
-		w.Member(name)
+		w.Key(name)
 		if !m.setKey(key, name) {
 			return w.Fail("a key of type "+m.keyName, "another")
 		}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -41,12 +42,13 @@ type Walk struct {
 // A step is the place inside one container: a member or an index.
 type step struct {
 	member string
-	index  int // or inMember, or inWhole
+	index  int // or inMember, inKey or inWhole
 }
 
 const (
 	inMember = -1
 	inWhole  = -2 // the container itself
+	inKey    = -3 // in an entry of a map, whose key is content
 )
 
 // pool keeps walks for their slices of steps. These hold names of members, but
@@ -143,7 +145,7 @@ func (w *Walk) EnterName(name string) error {
 	if err := w.Add(len(name) + 4); err != nil { // quotes, colon and comma
 		return err
 	}
-	w.Member(name)
+	w.Key(name)
 	return nil
 }
 
@@ -169,6 +171,9 @@ func (w *Walk) Element(i int) { w.steps[len(w.steps)-1] = step{index: i} }
 
 // Member moves to a member of the open container.
 func (w *Walk) Member(name string) { w.steps[len(w.steps)-1] = step{member: name, index: inMember} }
+
+// Key moves to an entry of the open map.
+func (w *Walk) Key(name string) { w.steps[len(w.steps)-1] = step{member: name, index: inKey} }
 
 // Whole moves back to the open container itself, for errors that name it.
 func (w *Walk) Whole() { w.steps[len(w.steps)-1] = step{index: inWhole} }
@@ -223,16 +228,35 @@ func (w *Walk) tooDeep(limit int) error {
 
 // Fail returns an error at the current place.
 func (w *Walk) Fail(want, got string) error {
-	return &fault.Error{Path: w.path(), Want: want, Got: got}
+	return &fault.Error{Path: w.path(), Keyless: w.keylessPath(), Want: want, Got: got}
 }
 
 // Under moves the path of an error below the current place.
-func (w *Walk) Under(err error) error { return fault.Under(w.path(), err) }
+func (w *Walk) Under(err error) error {
+	moved := fault.Under(w.path(), err)
+	if e, ok := moved.(*fault.Error); ok {
+		inner := fault.As(err).KeylessPath()
+		if outer := w.keylessPath(); outer != "" || inner != fault.As(err).Path {
+			e.Keyless = w.pathWith(true) + strings.TrimPrefix(inner, "$")
+		}
+	}
+	return moved
+}
 
 // shownSteps is the number of levels that a path shows.
 const shownSteps = 32
 
-func (w *Walk) path() string {
+func (w *Walk) path() string { return w.pathWith(false) }
+
+// keylessPath returns the path without keys of maps, or "" if it has none.
+func (w *Walk) keylessPath() string {
+	if !slices.ContainsFunc(w.steps, func(s step) bool { return s.index == inKey }) {
+		return ""
+	}
+	return w.pathWith(true)
+}
+
+func (w *Walk) pathWith(keyless bool) string {
 	path := "$"
 	for i, s := range w.steps {
 		switch {
@@ -240,7 +264,9 @@ func (w *Walk) path() string {
 			return path + "…"
 		case s.index >= 0:
 			path = jsontext.Index(path, s.index)
-		case s.index == inMember:
+		case s.index == inKey && keyless:
+			path += "[…]"
+		case s.index == inMember || s.index == inKey:
 			path = jsontext.Path(path, s.member)
 		}
 	}
