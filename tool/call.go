@@ -15,11 +15,16 @@ import (
 // one version. It returns the whole result as JSON. Missing arguments, "" and
 // null, count as {}.
 //
+// In the result and in the texts of errors, [SECRET] stands for the value of
+// each Secret field that st may read, unless the tool was made with [Reveal].
+// Errors.Is and errors.As find the errors behind the text. What outputs write to
+// fields is not masked: the rights to the field guard it.
+//
 // If there is an error, nothing is written. The error is an [*ArgumentError] if
 // the arguments are wrong, an [*InputError] or [*OutputError] if a field cannot
 // be read or written, a [*PanicError] if the function panicked, and otherwise
-// the error of the function. The text of an error contains no injected value
-// unless the function put it there.
+// the error of the function. The text of an error contains no injected value,
+// whether or not it is a secret, unless the function put it there.
 //
 // st has the rights of the caller. The outputs are journalled with its agent
 // and cause, see [state.State.WithCause].
@@ -48,16 +53,18 @@ type answer struct {
 // reads.
 func (t *Tool) answer(ctx context.Context, st, reads *state.State, args state.JSON) (a answer) {
 	defer t.recoverPanic(&a.err)
+	m, reads := t.newMask(reads)
 	input, err := t.prepare(reads, args)
 	if err != nil {
-		return answer{err: err}
+		return answer{err: m.error(err)}
 	}
 	r, err := t.invoke(ctx, st, input)
+	m = m.with(t, st)
 	if err != nil {
-		return answer{err: err}
+		return answer{err: m.error(err)}
 	}
 	outputs, err := t.outputs(r)
-	return answer{r.text, outputs, err}
+	return answer{m.json(r.text), outputs, err}
 }
 
 // recoverPanic makes a panic in code of the user an error. It is deferred.
@@ -153,6 +160,9 @@ func (t *Tool) unknownArgument(name string) error {
 // invoke calls the function.
 func (t *Tool) invoke(ctx context.Context, st *state.State, input any) (result, error) {
 	if t.stateful {
+		if t.annotations.ReadOnly {
+			st = st.Snapshot()
+		}
 		ctx = state.NewContext(ctx, st)
 	} else {
 		st = nil

@@ -288,6 +288,3 @@ func (t *Tool) compactResult(out state.JSON) (result, error) {
 	}
 	return result{text: state.JSON(jsontext.AppendCompact(nil, data))}, nil
 }
-
-// Reveal lets the tool's results and errors contain the values of secrets.
-func Reveal() Option { return option(func(b *binder) { b.reveals = true }) }

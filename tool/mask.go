@@ -1,0 +1,71 @@
+package tool
+
+import "github.com/agentstate/state"
+
+// Reveal returns an option for a tool whose results and errors may contain the
+// values of secrets, for example because it shows its user their own token.
+// Without it they are masked, see [Tool.Call].
+func Reveal() Option { return option(func(b *binder) { b.reveals = true }) }
+
+// mask replaces the values of secrets in what a model reads of a call.
+type mask []*state.Redactor
+
+// newMask returns the mask for the secrets that a handle may read, and the
+// state to inject fields from: a snapshot if there are secrets, so that the
+// mask has those that are injected.
+func (t *Tool) newMask(reads *state.State) (mask, *state.State) {
+	if t.reveals || reads.Redactor() == nil {
+		return nil, reads
+	}
+	reads = reads.Snapshot()
+	return mask{reads.Redactor()}, reads
+}
+
+// with adds the secrets that a stateful function may have set.
+func (m mask) with(t *Tool, st *state.State) mask {
+	if t.stateful && !t.reveals {
+		if r := st.Redactor(); r != nil {
+			return append(m, r)
+		}
+	}
+	return m
+}
+
+// text returns a text without the secrets.
+func (m mask) text(text string) string {
+	for _, r := range m {
+		text = r.Redact(text)
+	}
+	return text
+}
+
+// json returns a result without the secrets. A result that would be no JSON
+// without them becomes a text.
+func (m mask) json(text state.JSON) state.JSON {
+	masked := state.JSON(m.text(string(text)))
+	if masked != text && !masked.Valid() {
+		return state.JSONText(string(masked))
+	}
+	return masked
+}
+
+// error returns an error whose text is without the secrets.
+func (m mask) error(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if masked := m.text(text); masked != text {
+		return &maskedError{masked, err}
+	}
+	return err
+}
+
+// maskedError is an error with another text.
+type maskedError struct {
+	text string
+	err  error
+}
+
+func (e *maskedError) Error() string { return e.text }
+func (e *maskedError) Unwrap() error { return e.err }
