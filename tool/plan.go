@@ -1,7 +1,11 @@
 package tool
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
+	"sort"
 	"strings"
 
 	"github.com/agentstate/state"
@@ -17,43 +21,59 @@ import (
 //   - Calls that wait for each other are a cycle. The first of them is made before
 //     the others. The rule then applies again to the calls that remain.
 //   - A stateful tool may read and write anything. It is alone in its batch, after
-//     all calls in front of it and before all calls behind it.
+//     all calls in front of it and before all calls behind it. Neighbours of which
+//     each is stateful, annotated as ReadOnly and without outputs share a batch.
 //
 // Each call is in the earliest batch that these rules allow. Calls of one batch
 // do not read what others of the batch write. Calls without a tool are in no
-// batch.
+// batch. The time that Plan takes grows linearly with the number of calls.
 func Plan(tools []*Tool, calls []state.ToolCall) [][]int {
-	return planBatches(newToolbox(tools).toolsOf(calls))
+	box := newToolbox(tools)
+	return box.plan(box.indexes(calls))
 }
 
-// planBatches is Plan with the tool of each call, or nil.
-func planBatches(toolOf []*Tool) [][]int {
+// plan is Plan with the index of the tool of each call, or -1.
+func (box toolbox) plan(toolOf []int) [][]int {
 	var batches [][]int
-	var between []int // the calls since the last stateful one
-	for i, t := range toolOf {
-		switch {
-		case t == nil:
+	between := make([]int, 0, len(toolOf)) // the calls since the last stateful one
+	looking := false                       // the last batch is of stateful calls that only look
+	for i, index := range toolOf {
+		if index < 0 {
+			continue
+		}
+		switch t := box.tools[index]; {
+		case t.looksOnly() && looking && len(between) == 0:
+			batches[len(batches)-1] = append(batches[len(batches)-1], i)
 		case t.Stateful():
-			batches = append(batches, layerCalls(toolOf, between)...)
-			batches = append(batches, []int{i})
-			between = between[:0]
+			batches = append(box.appendLayers(batches, toolOf, between), []int{i})
+			between, looking = between[:0], t.looksOnly()
 		default:
 			between = append(between, i)
 		}
 	}
-	return append(batches, layerCalls(toolOf, between)...)
+	return box.appendLayers(batches, toolOf, between)
 }
 
-// layerCalls returns the batches of calls of which none is stateful.
-func layerCalls(toolOf []*Tool, calls []int) [][]int {
-	g := newWaitGraph(toolOf, calls)
-	var batches [][]int
+// looksOnly reports whether a tool may read anything and writes nothing.
+func (t *Tool) looksOnly() bool {
+	return t.stateful && t.annotations.ReadOnly && len(t.sinks) == 0
+}
+
+// appendLayers appends the batches of calls of which none is stateful.
+func (box toolbox) appendLayers(batches [][]int, toolOf, calls []int) [][]int {
+	if len(calls) == 0 {
+		return batches
+	}
+	g := box.newWaitGraph(toolOf, calls)
+	first := len(batches)
+	room := make([]int, 0, len(calls)) // of the batches
+	for layer := range g.countLayers() {
+		batches = append(batches, room[len(room):len(room):len(room)+g.sizes[layer]])
+		room = room[:len(room)+g.sizes[layer]]
+	}
 	for v, call := range calls {
-		layer := g.layerOf(v)
-		for len(batches) <= layer {
-			batches = append(batches, nil)
-		}
-		batches[layer] = append(batches[layer], call)
+		batch := &batches[first+g.layers[v]-1]
+		*batch = append(*batch, call)
 	}
 	return batches
 }
@@ -91,135 +111,286 @@ func layerCalls(toolOf []*Tool, calls []int) [][]int {
 // The last call on the walk is the one that v waits for. Since it is behind v,
 // that is by rule 2, which demands that its tool is not in R(v): a
 // contradiction.
+//
+// The work is done per tool and not per pair of calls. A call waits for a
+// prefix of another tool's calls, or for a suffix, or both:
+//
+//   - If b feeds a, a call v of a waits for all calls of b in front of it, by rule
+//     1, and for all behind it, unless a feeds b or b is in R(v), by rule 2.
+//   - If only a feeds b, v waits for the calls u of b in front of it for which a is
+//     in R(u). They are the first calls of b, because R(u) shrinks as u moves back.
+//
+// The tools b of R(v) are those with reach(a, b) > v, where reach is the largest
+// minimum of the last calls of the tools on a way from a to b.
 type waitGraph struct {
-	toolIndex []int    // of each call
-	feeds     [][]bool // of each tool, the tools that it feeds
-	last      []int    // of each tool, its last call
-	reached   [][]bool // R(v) of a call, nil if it is not known yet
-	layers    []int    // of each call, 1 + its layer, 0 if it is not known yet
+	tools  []toolCalls // each tool that has calls
+	toolOf []int       // of each call, in tools
+	layers []int       // of each call, 1 + its layer, 0 if it is not known yet
+	sizes  []int       // of each layer
+	todo   []int       // of findLayer
 }
 
-func newWaitGraph(toolOf []*Tool, calls []int) *waitGraph {
-	g := &waitGraph{
-		toolIndex: make([]int, len(calls)),
-		reached:   make([][]bool, len(calls)),
-		layers:    make([]int, len(calls)),
+// toolCalls are the calls of one tool.
+type toolCalls struct {
+	calls []int  // in their order
+	edges []edge // to the tools that it feeds or that feed it, each once
+	feeds bool   // some of them
+	reach []int  // to each tool, nil until it is asked for
+	// The largest of the layers of the first calls, and of the last calls, as
+	// far as they are known: front[k] is that of calls[:k+1], and back[k] that
+	// of the k+1 last.
+	front, back []int
+}
+
+// edge connects a tool with another, or with itself.
+type edge struct {
+	to    int32
+	feeds bool // it feeds the other
+	isFed bool // the other feeds it
+}
+
+func (box toolbox) newWaitGraph(toolOf, calls []int) *waitGraph {
+	n := len(calls)
+	room := make([]int, 6*n+len(box.tools))
+	take := func(n int) []int {
+		part := room[:n:n]
+		room = room[n:]
+		return part
 	}
-	var tools []*Tool
-	indexOf := make(map[*Tool]int, len(calls))
+	g := &waitGraph{toolOf: take(n), layers: take(n), sizes: take(n)}
+	number := take(len(box.tools)) // 1 + the number of a tool in tools
+	tools := make([]*Tool, 0, min(n, len(box.tools)))
+	counts := make([]int, 0, cap(tools)) // of the calls of each tool
 	for v, call := range calls {
-		t := toolOf[call]
-		index, ok := indexOf[t]
-		if !ok {
-			index = len(tools)
-			indexOf[t] = index
-			tools, g.last = append(tools, t), append(g.last, v)
+		index := toolOf[call]
+		if number[index] == 0 {
+			tools, counts = append(tools, box.tools[index]), append(counts, 0)
+			number[index] = len(tools)
 		}
-		g.toolIndex[v], g.last[index] = index, v
+		g.toolOf[v] = number[index] - 1
+		counts[g.toolOf[v]]++
 	}
-	readers := make(map[string][]int, len(tools))
-	for b, t := range tools {
-		for _, field := range t.reads {
-			readers[field] = append(readers[field], b)
-		}
+	g.tools = make([]toolCalls, len(tools))
+	for a, count := range counts {
+		g.tools[a] = toolCalls{calls: take(count)[:0], front: take(count)[:0], back: take(count)[:0]}
 	}
-	g.feeds = make([][]bool, len(tools))
-	for a, t := range tools {
-		g.feeds[a] = make([]bool, len(tools))
-		for _, field := range t.writes {
-			for _, b := range readers[field] {
-				g.feeds[a][b] = true
-			}
-		}
+	for v, a := range g.toolOf {
+		g.tools[a].calls = append(g.tools[a].calls, v)
 	}
+	g.connect(tools)
 	return g
 }
 
-// layerOf returns the number of call v's batch: the one after the last batch of
-// a call that it waits for.
-func (g *waitGraph) layerOf(v int) int {
-	if g.layers[v] == 0 {
-		layer := 0
-		for u := range g.toolIndex {
-			if u != v && g.waitsFor(v, u) {
-				layer = max(layer, g.layerOf(u)+1)
+// connect makes the edges.
+func (g *waitGraph) connect(tools []*Tool) {
+	type use struct {
+		field string
+		tool  int32
+		write bool
+	}
+	count := 0
+	for _, t := range tools {
+		count += len(t.reads) + len(t.writes)
+	}
+	uses := make([]use, 0, count)
+	for a, t := range tools {
+		for _, field := range t.reads {
+			uses = append(uses, use{field, int32(a), false})
+		}
+		for _, field := range t.writes {
+			uses = append(uses, use{field, int32(a), true})
+		}
+	}
+	slices.SortFunc(uses, func(a, b use) int { return strings.Compare(a.field, b.field) })
+	type pair struct {
+		from int32
+		edge
+	}
+	pairs := make([]pair, 0, 2*count)
+	for begin, end := 0, 0; begin < len(uses); begin = end {
+		for end = begin; end < len(uses) && uses[end].field == uses[begin].field; end++ {
+		}
+		for _, w := range uses[begin:end] {
+			for _, r := range uses[begin:end] {
+				if w.write && !r.write {
+					pairs = append(pairs, pair{w.tool, edge{r.tool, true, false}}, pair{r.tool, edge{w.tool, false, true}})
+				}
 			}
 		}
-		g.layers[v] = layer + 1
 	}
-	return g.layers[v] - 1
+	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Or(int(a.from-b.from), int(a.to-b.to)) })
+	edges := make([]edge, 0, len(pairs))
+	for i := 0; i < len(pairs); {
+		from, begin := pairs[i].from, len(edges)
+		for ; i < len(pairs) && pairs[i].from == from; i++ {
+			e := pairs[i].edge
+			if last := len(edges) - 1; last >= begin && edges[last].to == e.to {
+				edges[last].feeds = edges[last].feeds || e.feeds
+				edges[last].isFed = edges[last].isFed || e.isFed
+			} else {
+				edges = append(edges, e)
+			}
+			g.tools[from].feeds = g.tools[from].feeds || e.feeds
+		}
+		g.tools[from].edges = edges[begin:len(edges):len(edges)]
+	}
 }
 
-// waitsFor reports whether call v comes after call u.
-func (g *waitGraph) waitsFor(v, u int) bool {
-	first, second := min(u, v), max(u, v)
-	a, b := g.toolIndex[first], g.toolIndex[second]
-	if g.feeds[a][b] || g.feeds[b][a] && g.reachedFrom(first)[b] {
-		return v == second
+// countLayers finds the layer of each call and returns how many there are.
+func (g *waitGraph) countLayers() int {
+	layers := 0
+	for v := range g.layers {
+		g.findLayer(v)
+		layers = max(layers, g.layers[v])
+		g.sizes[g.layers[v]-1]++
 	}
-	return g.feeds[b][a] && v == first
+	return layers
 }
 
-// reachedFrom returns R(v).
-func (g *waitGraph) reachedFrom(v int) []bool {
-	if g.reached[v] != nil {
-		return g.reached[v]
-	}
-	reached := make([]bool, len(g.feeds))
-	todo := []int{g.toolIndex[v]}
+// findLayer finds the layer of call v: the one after the last of a call that it
+// waits for. It needs no recursion, whose depth the model would choose.
+func (g *waitGraph) findLayer(v int) {
+	todo := append(g.todo[:0], v)
 	for len(todo) > 0 {
-		from := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		for to, feeds := range g.feeds[from] {
-			if feeds && g.last[to] > v && !reached[to] {
-				reached[to] = true
-				todo = append(todo, to)
+		v := todo[len(todo)-1]
+		if layer, unknown := g.tryLayer(v); unknown >= 0 {
+			todo = append(todo, unknown)
+		} else {
+			g.layers[v] = layer + 1
+			todo = todo[:len(todo)-1]
+		}
+	}
+	g.todo = todo
+}
+
+// tryLayer returns the layer of call v and -1, or else a call that v waits for
+// and whose layer is not known yet.
+func (g *waitGraph) tryLayer(v int) (layer, unknown int) {
+	if g.layers[v] > 0 {
+		return g.layers[v] - 1, -1
+	}
+	a := g.toolOf[v]
+	for _, e := range g.tools[a].edges {
+		b := &g.tools[e.to]
+		front := sort.SearchInts(b.calls, v)
+		back := len(b.calls) - front
+		switch {
+		case e.isFed && (e.feeds || back == 0 || g.reach(a, int(e.to)) > v):
+			back = 0
+		case !e.isFed && front > 0:
+			front, back = sort.SearchInts(b.calls[:front], g.reach(int(e.to), a)), 0
+		case !e.isFed:
+			back = 0
+		}
+		for len(b.front) < front {
+			next := b.calls[len(b.front)]
+			if g.layers[next] == 0 {
+				return 0, next
+			}
+			b.front = appendMax(b.front, g.layers[next])
+		}
+		for len(b.back) < back {
+			next := b.calls[len(b.calls)-1-len(b.back)]
+			if g.layers[next] == 0 {
+				return 0, next
+			}
+			b.back = appendMax(b.back, g.layers[next])
+		}
+		if front > 0 {
+			layer = max(layer, b.front[front-1])
+		}
+		if back > 0 {
+			layer = max(layer, b.back[back-1])
+		}
+	}
+	return layer, -1
+}
+
+// appendMax appends the larger one of n and the last of list.
+func appendMax(list []int, n int) []int {
+	if len(list) > 0 {
+		n = max(n, list[len(list)-1])
+	}
+	return append(list, n)
+}
+
+// reach returns the largest minimum of the last calls of the tools on a way
+// from a to b, or -1 if there is no way.
+func (g *waitGraph) reach(a, b int) int {
+	from := &g.tools[a]
+	if !from.feeds {
+		return -1
+	}
+	if from.reach == nil {
+		from.reach = make([]int, len(g.tools))
+		for i := range from.reach {
+			from.reach[i] = -1
+		}
+		type arrival struct{ at, width int }
+		for todo := []arrival{{a, math.MaxInt}}; len(todo) > 0; {
+			x := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			for _, e := range g.tools[x.at].edges {
+				to := &g.tools[e.to]
+				width := min(x.width, to.calls[len(to.calls)-1])
+				if e.feeds && width > from.reach[e.to] {
+					from.reach[e.to] = width
+					todo = append(todo, arrival{int(e.to), width})
+				}
 			}
 		}
 	}
-	g.reached[v] = reached
-	return reached
+	return from.reach[b]
 }
 
 // toolbox finds tools by name.
 type toolbox struct {
-	tools map[string]*Tool // nil for a name that several tools have
-	names []string         // in the order of the tools
+	tools   []*Tool        // in their order, without those that cannot be called
+	indexOf map[string]int // in tools; -1 for a name that several tools have
 }
 
 func newToolbox(tools []*Tool) toolbox {
-	box := toolbox{tools: make(map[string]*Tool, len(tools))}
+	box := toolbox{make([]*Tool, 0, len(tools)), make(map[string]int, len(tools))}
 	for _, t := range tools {
 		if t == nil || t.Name() == "" {
 			continue
 		}
-		if _, twice := box.tools[t.Name()]; twice {
-			box.tools[t.Name()] = nil
+		if _, twice := box.indexOf[t.Name()]; twice {
+			box.indexOf[t.Name()] = -1
 			continue
 		}
-		box.tools[t.Name()] = t
-		box.names = append(box.names, t.Name())
+		box.indexOf[t.Name()] = len(box.tools)
+		box.tools = append(box.tools, t)
 	}
 	return box
 }
 
-// toolsOf returns the tool of each call, or nil for a call without one.
-func (box toolbox) toolsOf(calls []state.ToolCall) []*Tool {
-	tools := make([]*Tool, len(calls))
+// indexes returns the index of the tool of each call, or -1 for a call without
+// one.
+func (box toolbox) indexes(calls []state.ToolCall) []int {
+	indexes := make([]int, len(calls))
 	for i, call := range calls {
-		tools[i] = box.tools[call.Name]
+		index, ok := box.indexOf[call.Name]
+		if !ok {
+			index = -1
+		}
+		indexes[i] = index
 	}
-	return tools
+	return indexes
 }
 
 // missingTool returns the error that there is no tool of a name.
 func (box toolbox) missingTool(name string) error {
-	if _, twice := box.tools[name]; twice {
+	if _, twice := box.indexOf[name]; twice {
 		return &kindError{ErrUnknownTool, fmt.Errorf("there are several tools %q", name)}
 	}
+	names := make([]string, len(box.tools))
+	for i, t := range box.tools {
+		names[i] = t.Name()
+	}
 	known := "none"
-	if len(box.names) > 0 {
-		known = strings.Join(box.names, ", ")
+	if len(names) > 0 {
+		known = strings.Join(names, ", ")
 	}
 	return &kindError{ErrUnknownTool, fmt.Errorf("tool %q not found; there are %s", name, known)}
 }

@@ -1,6 +1,7 @@
 package tool_test
 
 import (
+	"context"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -197,4 +198,52 @@ func letters(set uint16) string {
 		b.WriteByte('a' + byte(bits.TrailingZeros16(set)))
 	}
 	return b.String()
+}
+
+// TestPlanOfManyCalls plans a step that only a model makes: of more calls than a
+// plan could compare with each other, in chains as long as the step.
+func TestPlanOfManyCalls(t *testing.T) {
+	const n = 200_000
+	var tools []*tool.Tool
+	for _, notation := range []string{"a:a", "a:b", "b:c", "c:b", "d:", ":d", "e:f", "f:g", "g:e"} {
+		tools = append(tools, stepTool(t, notation, nil))
+	}
+	calls := make([]state.ToolCall, n)
+	for i := range calls {
+		calls[i].Name = tools[i*7%len(tools)].Name()
+	}
+	planned := 0
+	for _, batch := range tool.Plan(tools, calls) {
+		planned += len(batch)
+	}
+	require.Equal(t, n, planned)
+}
+
+// TestPlanLetsCallsThatOnlyLookShareABatch plans stateful tools with annotations:
+// s is a barrier, r is ReadOnly, and o is ReadOnly but has an output.
+func TestPlanLetsCallsThatOnlyLookShareABatch(t *testing.T) {
+	field := &state.Field[[]string]{Name: "a"}
+	look := func(context.Context, *state.State, struct{}) ([]string, error) { return nil, nil }
+	readOnly := tool.Annotate(tool.Annotations{ReadOnly: true})
+	tools := []*tool.Tool{
+		stepTool(t, ":a", nil),
+		tool.Must(tool.NewStateful("s", "", look)),
+		tool.Must(tool.NewStateful("r", "", look, readOnly)),
+		tool.Must(tool.NewStateful("o", "", look, readOnly, tool.To(field, ""))),
+	}
+	for calls, want := range map[string][][]int{
+		"r r r":           {{0, 1, 2}},
+		":a r r :a r":     {{0}, {1, 2}, {3}, {4}},
+		"s r r s":         {{0}, {1, 2}, {3}},
+		"r s r":           {{0}, {1}, {2}},
+		"r o r r":         {{0}, {1}, {2, 3}},
+		"r x r":           {{0, 2}},
+		":a :a r r o o r": {{0, 1}, {2, 3}, {4}, {5}, {6}},
+	} {
+		var list []state.ToolCall
+		for _, name := range strings.Fields(calls) {
+			list = append(list, state.ToolCall{Name: name})
+		}
+		require.Equal(t, want, tool.Plan(tools, list), calls)
+	}
 }

@@ -36,7 +36,7 @@ const maxParallel = 128
 func Run(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall) []Result {
 	s := Begin(ctx, st, tools, calls)
 	s.untried = true
-	batches := planBatches(s.box.toolsOf(calls))
+	batches := s.box.plan(s.box.indexes(calls))
 	s.order = s.order[:0]
 	for _, batch := range batches {
 		for _, i := range batch {

@@ -111,8 +111,11 @@ func Begin(ctx context.Context, st *state.State, tools []*Tool, calls []state.To
 	s := &Step{ctx: ctx, st: st, box: newToolbox(tools), calls: make([]stepCall, len(calls))}
 	s.idle.L = &s.mu
 	s.order = make([]*stepCall, len(calls))
-	for i, t := range s.box.toolsOf(calls) {
-		s.calls[i] = stepCall{ToolCall: calls[i], index: i, tool: t}
+	for i, index := range s.box.indexes(calls) {
+		s.calls[i] = stepCall{ToolCall: calls[i], index: i}
+		if index >= 0 {
+			s.calls[i].tool = s.box.tools[index]
+		}
 		s.order[i] = &s.calls[i]
 	}
 	return s

@@ -50,8 +50,16 @@ func New[In, Out any](
 
 // NewStateful is [New] for a function that is also given the state, with the
 // rights of the handle that the tool is called with. The model does not see it.
+//
 // The function may use any field, and therefore [Run] never runs it at the same
-// time as another call.
+// time as another call: it sees what all calls in front of it wrote, and all
+// calls behind it see what it writes. The rule that a reader comes after the
+// writers of its field, wherever they are in the step, does not hold for it: a
+// call in front of it that reads a field does not see what the function writes
+// there. Where that matters, write the field with [To].
+//
+// A function of a tool annotated as ReadOnly is given a snapshot, to which
+// writes fail.
 func NewStateful[In, Out any](
 	name, description string, fn func(ctx context.Context, st *state.State, in In) (Out, error), opts ...Option,
 ) (*Tool, error) {
