@@ -223,7 +223,7 @@ func (h answerMerger) insert(sp *fieldSpec, l *persist.List, place int, a *answe
 	f := &sp.form
 	after := l.Slice(place, l.Len())
 	afterSize := 0
-	for _, m := range after.Interface().([]Message) {
+	for _, m := range after.([]Message) {
 		afterSize += m.size() + 1
 	}
 	before := l.Take(place, l.Bytes()-afterSize)

@@ -210,7 +210,7 @@ func comparableMessages(l *persist.List) comparableList {
 			return l.Index(i).Interface() == other.Index(j).Interface()
 		},
 		fill: func(e *Effect, from, to int) error {
-			e.Messages = l.Slice(from, to).Interface().([]Message)
+			e.Messages = l.Slice(from, to).([]Message)
 			return nil
 		},
 	}

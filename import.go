@@ -3,7 +3,6 @@ package state
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/agentstate/state/internal/engine"
@@ -187,7 +186,7 @@ func (i *importer) loadResults(t *importedTable, in []form.Result) error {
 			return err
 		}
 	}
-	t.stack.results = t.stack.results.Append(reflect.ValueOf(results), 0)
+	t.stack.results = t.stack.results.Append(results, 0)
 	i.loader.Put(i.schema.history.address(), engine.Merged{Value: t.stack})
 	return nil
 }

@@ -98,7 +98,7 @@ func (st *resultStack) push(r *InferenceResult, origin uint64) *resultStack {
 		output:  next.intern(owner, r.Output),
 		called:  next.intern(owner, called),
 	}
-	next.results = st.results.Append(reflect.ValueOf([]*stackedResult{pushed}), 0)
+	next.results = st.results.Append([]*stackedResult{pushed}, 0)
 	return next
 }
 
@@ -132,7 +132,7 @@ func (st *resultStack) find(owner uint64, m Message) int {
 		return *i
 	}
 	at := st.table.Len()
-	st.table = st.table.Append(reflect.ValueOf([]Message{m}), 0)
+	st.table = st.table.Append([]Message{m}, 0)
 	st.index.Set(owner, key, &at)
 	return at
 }
@@ -156,7 +156,7 @@ func (st *resultStack) answer(a *answers) (*resultStack, bool) {
 	r.called = next.intern(persist.NewOwner(), called)
 	r.size += a.size()
 	later := st.results.Slice(i+1, st.len())
-	next.results = st.results.Take(i, 0).Append(reflect.ValueOf([]*stackedResult{&r}), 0).Append(later, 0)
+	next.results = st.results.Take(i, 0).Append([]*stackedResult{&r}, 0).Append(later, 0)
 	return next, true
 }
 

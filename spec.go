@@ -172,7 +172,7 @@ func (sp *fieldSpec) Same(a, b *engine.Cell) bool {
 // Keep implements [engine.Form]. The elements of a borrowed list were copied
 // into the stored list, whose last elements they are.
 func (sp *fieldSpec) Keep(u engine.Update, stored *engine.Cell, overwrites bool) engine.Update {
-	added := sp.form.Slice(cell.Bare(u.Value)).Len()
+	added := reflect.ValueOf(sp.form.Slice(cell.Bare(u.Value))).Len()
 	switch {
 	case overwrites:
 		u.Value = stored.Value

@@ -279,14 +279,14 @@ func (f *Form) Append(l *persist.List, update any, size int, borrowed bool) (*pe
 }
 
 // Slice returns an update of a list as a slice.
-func (f *Form) Slice(update any) reflect.Value {
+func (f *Form) Slice(update any) any {
 	switch u := update.(type) {
 	case Span:
 		return u.List.Slice(u.From, u.To)
 	case *persist.List:
 		return u.Slice(0, u.Len())
 	}
-	return reflect.ValueOf(update)
+	return update
 }
 
 // Share returns a stored value, or an update, as a value of the form's type.
@@ -295,7 +295,7 @@ func (f *Form) Share(stored any) any {
 	stored = Bare(stored)
 	switch stored.(type) {
 	case Span, *persist.List:
-		return f.Slice(stored).Interface()
+		return f.Slice(stored)
 	}
 	return stored
 }
@@ -382,7 +382,7 @@ func (f *Form) KeepLast(l *persist.List, n int) *persist.List {
 		return l
 	}
 	empty := f.Size(reflect.Zero(f.Type).Interface())
-	dropped := f.Size(l.Slice(0, surplus).Interface()) - empty
+	dropped := f.Size(l.Slice(0, surplus)) - empty
 	return l.DropFirst(surplus, min(dropped, l.Bytes()))
 }
 

@@ -3,6 +3,7 @@ package persist
 import (
 	"iter"
 	"reflect"
+	"slices"
 	"sync/atomic"
 )
 
@@ -11,34 +12,33 @@ import (
 const chunkLen = 256
 
 // List is an immutable list: a header on chunks of at most chunkLen elements.
-// Headers share chunks. Each reads only the elements before its own end, and
+// Headers share chunks. Each reads only the elements between its own ends, and
 // the places after the last one are claimed by compare-and-swap: the first to
-// append writes in place, and any other copies one chunk. The element type is
-// known by reflection only.
+// append writes in place, and any other copies one chunk.
+//
+// Elements that a list has dropped stay in its first chunk. It is copied when it
+// may hold more of those than the list has elements, by number or by bytes: a
+// list keeps alive at most twice what it shows.
 //
 // All methods are safe for concurrent use, including while other lists that
 // share chunks with it grow.
 type List struct {
-	typ   reflect.Type // the slice type
-	full  []*chunk     // the chunks before the tail, chunkLen elements each
-	tail  *chunk       // nil in an empty list
-	first int          // how many elements of the first chunk were dropped
-	len   int
-	bytes int
+	kind   *kind
+	chunks []*chunk // all but the last have chunkLen places
+	first  int      // the place of the first element in the first chunk
+	len    int
+	bytes  int
+	stale  int // of dropped elements in the first chunk, at most: bytes, and 1 for each
 }
 
 // chunk is a run of elements. Those before used are never written again.
 type chunk struct {
-	elems reflect.Value // a slice of fixed length
+	elems any // a slice of fixed length
 	used  atomic.Int64
 }
 
-func newChunk(typ reflect.Type, n int) *chunk {
-	return &chunk{elems: reflect.MakeSlice(typ, n, n)}
-}
-
 // NewList returns the empty list of a slice type.
-func NewList(typ reflect.Type) *List { return &List{typ: typ} }
+func NewList(typ reflect.Type) *List { return &List{kind: kindOf(typ)} }
 
 // Len returns the number of elements.
 func (l *List) Len() int { return l.len }
@@ -47,20 +47,17 @@ func (l *List) Len() int { return l.len }
 func (l *List) Bytes() int { return l.bytes }
 
 // Type returns the slice type.
-func (l *List) Type() reflect.Type { return l.typ }
+func (l *List) Type() reflect.Type { return l.kind.typ }
 
-// Append returns the list with the elements of the slice v added. They are
-// assigned, not copied deeply; size is what they add to Bytes.
-func (l *List) Append(v reflect.Value, size int) *List {
+// Append returns the list with the elements of v added, which is a slice of the
+// list's type. They are assigned, not copied deeply; size is what they add to
+// Bytes.
+func (l *List) Append(v any, size int) *List {
 	next := *l
 	next.bytes += size
-	for i, n := 0, v.Len(); i < n; {
-		at, k := next.claim(n - i)
-		if k == 1 {
-			next.tail.elems.Index(at).Set(v.Index(i))
-		} else {
-			reflect.Copy(next.tail.elems.Slice(at, at+k), v.Slice(i, i+k))
-		}
+	for i, n := 0, l.kind.length(v); i < n; {
+		c, at, k := next.claim(n - i)
+		l.kind.copy(c.elems, at, v, i, i+k)
 		next.len += k
 		i += k
 	}
@@ -68,32 +65,36 @@ func (l *List) Append(v reflect.Value, size int) *List {
 }
 
 // claim gives the list, a header that no other code has seen yet, the next k
-// places of its tail, which begin at index at; 1 ≤ k ≤ want.
-func (l *List) claim(want int) (at, k int) {
-	at = l.first + l.len - len(l.full)*chunkLen
-	if l.tail != nil {
-		k = min(want, l.tail.elems.Len()-at)
-		if k > 0 && l.tail.used.CompareAndSwap(int64(at), int64(at+k)) {
-			return at, k
+// places of its last chunk, which begin at index at; 1 ≤ k ≤ want.
+func (l *List) claim(want int) (c *chunk, at, k int) {
+	last := len(l.chunks) - 1
+	at = l.first + l.len - last*chunkLen
+	if last < 0 {
+		at = 0
+	} else {
+		c = l.chunks[last]
+		k = min(want, l.kind.length(c.elems)-at)
+		if k > 0 && c.used.CompareAndSwap(int64(at), int64(at+k)) {
+			return c, at, k
 		}
 	}
-	// The tail is missing, full, or another list has taken the place.
-	old := l.tail
+	// The chunk is missing or full, or another list has taken the place.
+	old, first := c, 0
 	if at == chunkLen {
-		l.full = append(l.full[:len(l.full):len(l.full)], old)
-		old, at = nil, 0
+		last, old, at = last+1, nil, 0
 	}
 	size := chunkLen
-	if len(l.full) == 0 {
+	if last <= 0 {
+		last, first, l.stale = 0, l.first, 0
 		size = min(chunkLen, max(4, 2*at, at+want))
 	}
-	l.tail = newChunk(l.typ, size)
-	if old != nil {
-		reflect.Copy(l.tail.elems, old.elems.Slice(0, at))
-	}
 	k = min(want, size-at)
-	l.tail.used.Store(int64(at + k))
-	return at, k
+	c = l.kind.newChunk(size, at+k)
+	if old != nil {
+		l.kind.copy(c.elems, first, old.elems, first, at)
+	}
+	l.chunks = append(l.chunks[:last:last], c)
+	return c, at, k
 }
 
 // DropFirst returns the list without its first n elements, which counted size
@@ -103,15 +104,20 @@ func (l *List) DropFirst(n, size int) *List {
 		return l
 	}
 	if n >= l.len {
-		return NewList(l.typ)
+		return &List{kind: l.kind}
 	}
 	next := *l
 	next.first += n
 	next.len -= n
 	next.bytes -= size
-	for next.first >= chunkLen {
-		next.full = next.full[1:]
-		next.first -= chunkLen
+	if next.first >= chunkLen {
+		next.chunks = slices.Clone(next.chunks[next.first/chunkLen:]) // the array would keep the others
+		next.first %= chunkLen
+		next.stale = 0
+	}
+	if next.stale += size + n; next.stale > next.bytes+next.len {
+		next.copyChunk(0)
+		next.stale = 0
 	}
 	return &next
 }
@@ -122,53 +128,62 @@ func (l *List) Take(n, size int) *List {
 		return l
 	}
 	if n <= 0 {
-		return NewList(l.typ)
+		return &List{kind: l.kind}
 	}
 	next := *l
 	next.len, next.bytes = n, size
-	last := (l.first + n - 1) / chunkLen
-	next.tail = l.chunk(last)
-	next.full = l.full[:min(last, len(l.full))]
+	last := (next.first + n - 1) / chunkLen
+	next.chunks = slices.Clone(next.chunks[:last+1])
+	if next.first+n < (last+1)*chunkLen {
+		next.copyChunk(last) // or the next Append would
+	}
 	return &next
+}
+
+// copyChunk replaces a chunk of the list, a header that no other code has seen
+// yet, by a copy with only the list's own elements.
+func (l *List) copyChunk(i int) {
+	at, from, to := 0, 0, min(chunkLen, l.first+l.len-i*chunkLen)
+	size := chunkLen
+	if i == 0 {
+		at, from = l.first, l.first
+	}
+	if len(l.chunks) == 1 {
+		at, l.first = 0, 0
+		size = min(chunkLen, max(4, l.len))
+	}
+	c := l.kind.newChunk(size, at+to-from)
+	l.kind.copy(c.elems, at, l.chunks[i].elems, from, to)
+	l.chunks = slices.Clone(l.chunks)
+	l.chunks[i] = c
 }
 
 // Index returns element i. It must not be changed.
 func (l *List) Index(i int) reflect.Value {
 	i += l.first
-	return l.chunk(i / chunkLen).elems.Index(i % chunkLen)
-}
-
-func (l *List) chunk(i int) *chunk {
-	if i < len(l.full) {
-		return l.full[i]
-	}
-	return l.tail
+	return reflect.ValueOf(l.chunks[i/chunkLen].elems).Index(i % chunkLen)
 }
 
 // Shared reports which elements the list has from an earlier one, as far as
 // both share chunks: its first n are those of old from index from on.
 func (l *List) Shared(old *List) (from, n int) {
-	for c := range old.chunks() {
-		if old.chunk(c) != l.chunk(0) {
+	// The first chunk may be a copy that has the same elements, and the last one
+	// too.
+	for skip := range min(2, len(l.chunks)) {
+		c := slices.Index(old.chunks, l.chunks[skip]) - skip
+		if from = c*chunkLen + l.first - old.first; c < -skip || from < 0 {
 			continue
 		}
-		from = c*chunkLen + l.first - old.first
-		if from < 0 {
-			return 0, 0
+		end := skip
+		for end < min(len(l.chunks), len(old.chunks)-c) && l.chunks[end] == old.chunks[c+end] {
+			end++
 		}
-		for i := 0; i < l.chunks() && c+i < old.chunks() && l.chunk(i) == old.chunk(c+i); i++ {
-			n = (i+1)*chunkLen - l.first
+		if n = min(end*chunkLen-l.first, l.len, old.len-from); n > 0 {
+			return from, n
 		}
-		if n = min(n, l.len, old.len-from); n <= 0 {
-			return 0, 0
-		}
-		return from, n
 	}
 	return 0, 0
 }
-
-// chunks returns how many chunks the elements are in.
-func (l *List) chunks() int { return (l.first + l.len + chunkLen - 1) / chunkLen }
 
 // Runs yields the elements from index from up to, not including, to as slices
 // that together are the part asked for. They are the list's own: they must not
@@ -178,7 +193,7 @@ func (l *List) Runs(from, to int) iter.Seq[reflect.Value] {
 		for i := l.first + from; i < l.first+to; {
 			at := i % chunkLen
 			k := min(chunkLen-at, l.first+to-i)
-			if !yield(l.chunk(i/chunkLen).elems.Slice3(at, at+k, at+k)) {
+			if !yield(reflect.ValueOf(l.chunks[i/chunkLen].elems).Slice3(at, at+k, at+k)) {
 				return
 			}
 			i += k
@@ -188,11 +203,13 @@ func (l *List) Runs(from, to int) iter.Seq[reflect.Value] {
 
 // Slice returns a new slice with the elements from index from up to, not
 // including, to. The elements are shared with the list.
-func (l *List) Slice(from, to int) reflect.Value {
-	s := reflect.MakeSlice(l.typ, to-from, to-from)
-	n := 0
-	for run := range l.Runs(from, to) {
-		n += reflect.Copy(s.Slice(n, s.Len()), run)
+func (l *List) Slice(from, to int) any {
+	s := l.kind.make(to - from)
+	for n, i := 0, l.first+from; i < l.first+to; {
+		at := i % chunkLen
+		k := min(chunkLen-at, l.first+to-i)
+		l.kind.copy(s, n, l.chunks[i/chunkLen].elems, at, at+k)
+		n, i = n+k, i+k
 	}
 	return s
 }

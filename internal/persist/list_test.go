@@ -2,8 +2,10 @@ package persist
 
 import (
 	"reflect"
+	"runtime"
 	"sync"
 	"testing"
+	"weak"
 
 	"github.com/agentstate/state/internal/effort/property"
 	"github.com/stretchr/testify/require"
@@ -12,13 +14,18 @@ import (
 
 var ints = reflect.TypeFor[[]int]()
 
-func contents(l *List) []int { return l.Slice(0, l.Len()).Interface().([]int) }
+func contents(l *List) []int { return l.Slice(0, l.Len()).([]int) }
 
 func TestListsThatShareChunksStayAsTheyWere(t *testing.T) {
+	t.Run("declared", testListsThatShareChunks[int])
+	t.Run("reflected", testListsThatShareChunks[int32])
+}
+
+func testListsThatShareChunks[E int | int32](t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
-		lists := []*List{NewList(ints)}
-		models := [][]int{{}}
-		next := 0
+		lists := []*List{NewList(reflect.TypeFor[[]E]())}
+		models := [][]E{{}}
+		next := E(0)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			i := rapid.IntRange(0, len(lists)-1).Draw(t, "list")
 			l, model := lists[i], models[i]
@@ -33,12 +40,12 @@ func TestListsThatShareChunksStayAsTheyWere(t *testing.T) {
 				model = model[dropped:]
 			} else {
 				n := rapid.SampledFrom([]int{0, 1, 1, 1, 2, 3, 7, 100, 255, 256, 257, 600}).Draw(t, "n")
-				add := make([]int, n)
+				add := make([]E, n)
 				for j := range add {
 					add[j] = next
 					next++
 				}
-				l = l.Append(reflect.ValueOf(add), n)
+				l = l.Append(add, n)
 				model = append(model[:len(model):len(model)], add...)
 			}
 			from, n := l.Shared(lists[i])
@@ -53,7 +60,7 @@ func TestListsThatShareChunksStayAsTheyWere(t *testing.T) {
 		for i, l := range lists {
 			require.Equal(t, len(models[i]), l.Len())
 			require.Equal(t, len(models[i]), l.Bytes())
-			require.Equal(t, append([]int{}, models[i]...), contents(l))
+			require.Equal(t, append([]E{}, models[i]...), l.Slice(0, l.Len()))
 			for j, want := range models[i] {
 				require.EqualValues(t, want, l.Index(j).Int())
 			}
@@ -64,15 +71,45 @@ func TestListsThatShareChunksStayAsTheyWere(t *testing.T) {
 	})
 }
 
+// A list of large elements keeps alive at most as many dropped ones as it
+// shows, whatever their sizes are.
+func TestDroppedElementsAreReleased(t *testing.T) {
+	property.Check(t, func(t *rapid.T) {
+		type element struct{ size, at int }
+		l := NewList(reflect.TypeFor[[]*element]())
+		var elements []weak.Pointer[element]
+		var shown []int // sizes
+		for i := range rapid.IntRange(1, 700).Draw(t, "steps") {
+			e := &element{size: rapid.SampledFrom([]int{0, 1, 10, 1000}).Draw(t, "size"), at: i}
+			l = l.Append([]*element{e}, e.size)
+			elements, shown = append(elements, weak.Make(e)), append(shown, e.size)
+			for drops := rapid.SampledFrom([]int{0, 0, 1, 1, 1, 2}).Draw(t, "drops"); drops > 0 && len(shown) > 1; drops-- {
+				l = l.DropFirst(1, shown[0])
+				shown = shown[1:]
+			}
+		}
+		runtime.GC()
+		bytes, dropped, droppedBytes := l.Bytes(), 0, 0
+		for _, e := range elements[:len(elements)-len(shown)] {
+			if e := e.Value(); e != nil {
+				dropped++
+				droppedBytes += e.size
+			}
+		}
+		require.LessOrEqual(t, dropped+droppedBytes, l.Len()+bytes)
+		runtime.KeepAlive(l)
+	})
+}
+
 func TestOneTailIsGivenToOneAppender(t *testing.T) {
-	base := NewList(ints).Append(reflect.ValueOf([]int{1, 2, 3}), 0)
+	base := NewList(ints).Append([]int{1, 2, 3}, 0)
 	var wg sync.WaitGroup
 	got := make([]*List, 8)
 	for i := range got {
 		wg.Go(func() {
 			l := base
 			for j := range 600 {
-				l = l.Append(reflect.ValueOf([]int{i*1000 + j}), 0)
+				l = l.Append([]int{i*1000 + j}, 0)
 			}
 			got[i] = l
 		})
@@ -88,7 +125,7 @@ func TestOneTailIsGivenToOneAppender(t *testing.T) {
 }
 
 func TestSlicesCannotReachTheTail(t *testing.T) {
-	l := NewList(ints).Append(reflect.ValueOf([]int{1, 2}), 0)
+	l := NewList(ints).Append([]int{1, 2}, 0)
 	for run := range l.Runs(0, 2) {
 		require.Equal(t, 2, run.Cap())
 	}
@@ -98,7 +135,7 @@ func TestSlicesCannotReachTheTail(t *testing.T) {
 }
 
 func BenchmarkAppend(b *testing.B) {
-	one := reflect.ValueOf([]int{7})
+	one := any([]int{7})
 	b.ReportAllocs()
 	l := NewList(ints)
 	for b.Loop() {

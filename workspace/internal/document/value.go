@@ -24,13 +24,13 @@ func (v *fieldValue) elements() (*persist.List, bool) {
 	}
 	texts, ok := elementTexts(v.text)
 	empty := persist.NewList(reflect.TypeFor[[]state.JSON]())
-	return empty.Append(reflect.ValueOf(texts), 0), ok
+	return empty.Append(texts, 0), ok
 }
 
 // texts returns the elements of the value, or false if it is not a list.
 func (v *fieldValue) texts() ([]state.JSON, bool) {
 	if v.list != nil {
-		return v.list.Slice(0, v.list.Len()).Interface().([]state.JSON), true
+		return v.list.Slice(0, v.list.Len()).([]state.JSON), true
 	}
 	return elementTexts(v.text)
 }
@@ -109,13 +109,13 @@ func (v *fieldValue) editList(e *state.Effect) (after *fieldValue, problem strin
 	if e.N < 0 || e.N > n || e.Kind == state.EffectRemoveAt && e.N == n {
 		return nil, "out of range"
 	}
-	var added reflect.Value
+	var added []state.JSON
 	if e.Kind == state.EffectAppend || e.Kind == state.EffectInsert {
 		texts, ok := elementTexts(e.Value)
 		if !ok {
 			return nil, "want an array of elements"
 		}
-		added = reflect.ValueOf(texts)
+		added = texts
 	}
 	switch e.Kind {
 	case state.EffectAppend:
