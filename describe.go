@@ -29,6 +29,7 @@ type FieldInfo struct {
 	Was         []string // former names
 	Secret      bool
 	Ephemeral   bool
+	Reference   bool // Ephemeral and NoCopy: see [Field]
 	Writable    bool // this handle may write it
 	Set         bool // it has a value
 }
@@ -52,6 +53,7 @@ func (s *State) Fields() []FieldInfo {
 			Handler:     sp.handler.name,
 			Secret:      sp.form.Secret,
 			Ephemeral:   sp.ephemeral,
+			Reference:   sp.form.Reference,
 			Writable:    h.mayWrite(sp),
 			Set:         f.Peek(at) != nil,
 		})

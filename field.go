@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/agentstate/state/internal/cell"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -40,6 +41,15 @@ type Field[T any] struct {
 	Ephemeral bool
 	// NoCopy stores and returns values without copying them. The caller must
 	// not change them.
+	//
+	// A field that is both Ephemeral and NoCopy is a reference. It holds values
+	// of any Go type: streams, clients, functions, messages of a framework.
+	// Branches, snapshots, past versions, changes and all readers get the same
+	// value, which may change. The library looks into no value and calls no
+	// method of it: rendered, it is the name of its type; two values are equal
+	// if they are identical; its size is 0. Such a field cannot be Secret or
+	// have Validate, OneOf, MaxBytes, or a handler that looks into values:
+	// Union, MergeMap, Sum, Max and Min. Writes by name do not convert.
 	NoCopy bool
 	// MaxBytes is the largest size of the value, about its length as JSON
 	// (default [Limits].ValueBytes).
@@ -82,7 +92,13 @@ func (f *Field[T]) declare(d *schemaDraft) {
 		d.failField(f.Name, "cannot be Secret: the history shows the conversation; use Read")
 		return
 	}
-	sp, err := newFieldSpec(f.Name, typ)
+	// The values of the conversation never change: sharing them is no reference.
+	reference := f.Ephemeral && f.NoCopy && f.Name != messagesName
+	newForm := cell.New
+	if reference {
+		newForm = cell.NewReference
+	}
+	sp, err := newFieldSpec(f.Name, typ, newForm)
 	if err != nil {
 		d.fail(err)
 		return
@@ -91,7 +107,7 @@ func (f *Field[T]) declare(d *schemaDraft) {
 	sp.read, sp.write = f.Read, f.Write
 	sp.ephemeral, sp.maxBytes = f.Ephemeral, f.MaxBytes
 	sp.form.Secret, sp.form.NoCopy = f.Secret, f.NoCopy
-	if f.Secret && !sp.form.Plan.InventsNothing() {
+	if f.Secret && !reference && !sp.form.Plan.InventsNothing() {
 		d.failField(f.Name, "cannot be Secret: the JSON of %v does not give the value back", typ)
 	}
 	if f.MaxBytes < 0 {
@@ -109,7 +125,11 @@ func (f *Field[T]) declare(d *schemaDraft) {
 	if validate := f.Validate; validate != nil {
 		sp.validate = func(v any) error { return validate(as[T](v)) }
 	}
-	f.declareOneOf(d, sp)
+	if reference {
+		f.checkReference(d, sp)
+	} else {
+		f.declareOneOf(d, sp)
+	}
 	sp.was = slices.Clone(f.Was)
 	if convert := f.Convert; convert != nil {
 		sp.convert = func(text JSON) (any, error) { return convert(text) }
@@ -119,6 +139,29 @@ func (f *Field[T]) declare(d *schemaDraft) {
 		return
 	}
 	d.add(sp)
+}
+
+// checkReference reports the settings that would look into a value that is only
+// referred to.
+func (f *Field[T]) checkReference(d *schemaDraft, sp *fieldSpec) {
+	refuse := func(setting string) {
+		d.failField(f.Name, "is Ephemeral and NoCopy, so no code looks into its values: it cannot have %s", setting)
+	}
+	if f.Secret {
+		refuse("Secret")
+	}
+	if f.Validate != nil {
+		refuse("Validate")
+	}
+	if len(f.OneOf) > 0 {
+		refuse("OneOf")
+	}
+	if f.MaxBytes > 0 {
+		refuse("MaxBytes")
+	}
+	if sp.handler.looksInside() {
+		refuse("the handler " + sp.handler.name)
+	}
 }
 
 func (f *Field[T]) declareOneOf(d *schemaDraft, sp *fieldSpec) {

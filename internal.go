@@ -19,6 +19,10 @@ func fillInternal() bool {
 	}
 	internal.DecodeChecked = func(data []byte) (any, error) { return decodeChecked(data) }
 	internal.IsMessage = func(m any) bool { message, ok := m.(Message); return ok && isMessage(message) }
+	internal.IsReference = func(st any, field string) bool {
+		sp, ok := st.(*State).on().schema.byName[field]
+		return ok && sp.form.Reference
+	}
 	internal.OpaqueTypes = []internal.OpaqueType{{
 		Type:   reflect.TypeFor[Message](),
 		Encode: func(m any) ([]byte, error) { return []byte(m.(Message).Raw()), nil },

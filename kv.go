@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -178,6 +179,13 @@ func Get[T any](s *State, name string) (T, error) {
 	v := sp.form.LoadByName(c.Value)
 	if t, ok := v.(T); ok {
 		return t, nil
+	}
+	if sp.form.Reference { // a conversion would look into it
+		if v == nil && reflect.TypeFor[T]().Kind() == reflect.Interface {
+			return zero, nil
+		}
+		wrong := &fault.Error{Path: "$", Want: reflect.TypeFor[T]().String(), Got: fmt.Sprintf("%T", v)}
+		return zero, sp.valueError(at, wrong)
 	}
 	to, err := cell.New(reflect.TypeFor[T]())
 	if err != nil {

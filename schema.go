@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/agentstate/state/internal/cell"
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/value"
@@ -229,7 +230,7 @@ func (d *schemaDraft) finish() {
 
 // addMessages declares the conversation as it is by default.
 func (d *schemaDraft) addMessages() {
-	sp, err := newFieldSpec(messagesName, reflect.TypeFor[[]Message]())
+	sp, err := newFieldSpec(messagesName, reflect.TypeFor[[]Message](), cell.New)
 	if err != nil {
 		panic(err) // a bug of this package
 	}
@@ -316,7 +317,7 @@ func filterBit(name string) nameFilter {
 // newKeysSpec returns the spec of the keys that a schema does not declare,
 // which are public.
 func newKeysSpec(slot, class int, limits Limits) *fieldSpec {
-	sp, err := newFieldSpec("", reflect.TypeFor[any]())
+	sp, err := newFieldSpec("", reflect.TypeFor[any](), cell.New)
 	if err != nil {
 		panic(err) // a bug of this package
 	}

@@ -36,8 +36,9 @@ type fieldSpec struct {
 }
 
 // newFieldSpec returns the spec of a field of a type with default settings.
-func newFieldSpec(name string, typ reflect.Type) (*fieldSpec, error) {
-	form, err := cell.New(typ)
+// newForm is [cell.New] or [cell.NewReference].
+func newFieldSpec(name string, typ reflect.Type, newForm func(reflect.Type) (cell.Form, error)) (*fieldSpec, error) {
+	form, err := newForm(typ)
 	if err != nil {
 		return nil, valueError(name, err)
 	}
@@ -91,6 +92,9 @@ func (sp *fieldSpec) accepts(h *handler) error {
 	}
 	if h.typ != nil && h.typ != sp.form.Type && !sp.slot.Keyed {
 		return &TypeError{Field: sp.name, Path: "handler", Want: sp.form.Type.String(), Got: h.typ.String()}
+	}
+	if sp.form.Reference && h.looksInside() {
+		return &TypeError{Field: sp.name, Path: "handler", Want: "one that does not look into values", Got: h.name}
 	}
 	if sp.name == messagesName && !h.keepsPairs() {
 		return &TypeError{Field: sp.name, Path: "handler", Want: "one that keeps tool calls with their results", Got: h.name}
@@ -251,6 +255,12 @@ func (h *handler) merge(f *cell.Form, current *engine.Cell, update any, size int
 		result, err = f.Settle(result, size, false)
 	}
 	return result, size, err
+}
+
+// looksInside reports whether the handler is one of this library that compares
+// values or takes them apart.
+func (h *handler) looksInside() bool {
+	return h.kind == merges && !h.user && h.policy == engine.PolicyConflict
 }
 
 // callsCode reports whether merging calls code of users: the handler's own, or

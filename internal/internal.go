@@ -28,6 +28,10 @@ var DecodeChecked func(data []byte) (any, error)
 // four types, and not nil or its zero value.
 var IsMessage func(m any) bool
 
+// IsReference reports whether a field of a *state.State holds references: Go
+// values that no code may look into.
+var IsReference func(st any, field string) bool
+
 // An OpaqueType is a type whose values internal/value stores as they are,
 // because they never change: it copies only the reference.
 type OpaqueType struct {

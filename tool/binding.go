@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsonstruct"
 )
@@ -23,7 +24,9 @@ func (o option) bind(b *binder) { o(b) }
 // From injects a field as a parameter, which the model neither sees nor fills
 // in. A call fails before the function runs if the caller may not read the
 // field, or if the field has no value and the parameter is required. A
-// parameter that is not required is left out if the field has no value.
+// parameter that is not required is left out if the field has no value. A field
+// that is a reference, Ephemeral and NoCopy, cannot be injected, because no
+// code may look into its value: the function of a stateful tool can read it.
 //
 // An argument whose name some decoder takes for the parameter's is refused,
 // whether or not the tool accepts other arguments: names that differ only in
@@ -99,7 +102,11 @@ func (t *Tool) inject(st *state.State, args arguments) error {
 		if errors.Is(err, state.ErrNotFound) && (p == nil || !p.required) {
 			continue
 		}
-		if err == nil {
+		switch {
+		case err != nil:
+		case internal.IsReference(st, source.field):
+			err = &state.TypeError{Field: source.field, Path: "$", Want: "a value that is JSON", Got: "a reference"}
+		default:
 			err = args.addField(p, source.param, v)
 		}
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // Updater returns the tool update_state, with which a model maintains the
 // fields that agent may write. Its parameters are these fields without the
-// messages. Each is described by its Description and UpdateRules, and may be
+// messages and without references. Each is described by its Description and UpdateRules, and may be
 // left out or null.
 //
 // A call assigns its arguments with [state.State.Patch], with the rights of
@@ -31,7 +31,7 @@ func Updater(schema *state.Schema, agent string) (*Tool, error) {
 	}
 	var object objectSchema
 	for _, info := range state.New(schema).As(agent).Fields() {
-		if !info.Writable || info.Name == state.Messages.Name {
+		if !info.Writable || info.Name == state.Messages.Name || info.Reference {
 			continue
 		}
 		s, err := fieldSchema(info)

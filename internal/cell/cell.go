@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"unicode/utf8"
 
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/persist"
@@ -31,6 +32,10 @@ type Form struct {
 	Secret bool
 	NoCopy bool // values are shared with the user
 	Limits value.Limits
+
+	// Reference is set if no code looks into the values. They are shared, and
+	// need not be of types that can be stored.
+	Reference bool
 }
 
 // New returns the form of a type.
@@ -46,6 +51,20 @@ func New(typ reflect.Type) (Form, error) {
 	return f, err
 }
 
+// NewReference returns the form of a type whose values are only referred to.
+func NewReference(typ reflect.Type) (Form, error) {
+	list := isList(typ)
+	plan, err := value.ForReference(typ, list)
+	if err != nil {
+		return Form{}, err
+	}
+	f := Form{Type: typ, Plan: plan, NoCopy: true, Reference: true}
+	if list {
+		f.Elem, err = value.ForReference(typ.Elem(), false)
+	}
+	return f, err
+}
+
 // isList reports whether a type is stored as a list: a slice that is not stored
 // as a text, unlike bytes and types with methods for JSON.
 func isList(typ reflect.Type) bool {
@@ -56,7 +75,8 @@ func isList(typ reflect.Type) bool {
 
 // Direct reports whether a stored value can be returned as it is.
 func (f *Form) Direct() bool {
-	return !f.Secret && !f.Any && f.Elem == nil && (f.NoCopy || f.Plan.Immutable())
+	return !f.Secret && !f.Any && f.Elem == nil && (f.NoCopy || f.Plan.Immutable()) &&
+		!(f.Reference && f.Type.Kind() == reflect.Interface) // it may be nil
 }
 
 // CanBorrow reports whether the elements of a list may be copied under a lock:
@@ -111,6 +131,10 @@ const scalarSize = 8
 // slice until it is appended to a stored list. If borrow is set, its elements
 // still belong to the caller: Append or Settle copies them.
 func (f *Form) Store(v any, borrow bool) (stored any, size int, err error) {
+	if f.Reference {
+		v, err = f.refer(v)
+		return v, 0, err
+	}
 	if f.Any {
 		return f.storeAny(v)
 	}
@@ -159,6 +183,23 @@ func (f *Form) Store(v any, borrow bool) (stored any, size int, err error) {
 		return nil, 0, err
 	}
 	return c.Interface(), size, nil
+}
+
+// refer returns a value that is stored by reference. It converts nothing: that
+// would look into the value. Only a nil becomes the nil of the form's type.
+func (f *Form) refer(v any) (any, error) {
+	typ := reflect.TypeOf(v)
+	switch {
+	case typ != nil && f.holds(typ) && !internal.RefusedTypes[typ]:
+		return v, nil
+	case typ != nil:
+		return nil, &fault.Error{Path: "$", Want: f.Type.String(), Got: typ.String()}
+	}
+	switch f.Type.Kind() {
+	case reflect.Interface, reflect.Pointer, reflect.Slice, reflect.Map, reflect.Chan, reflect.Func, reflect.UnsafePointer:
+		return reflect.Zero(f.Type).Interface(), nil
+	}
+	return nil, &fault.Error{Path: "$", Want: f.Type.String(), Got: "nil"}
 }
 
 // checkSecret returns an error for a secret that its JSON does not give back:
@@ -232,6 +273,9 @@ func (f *Form) Accept(v any) (any, int, error) {
 
 // Decode stores the value of a checked JSON text.
 func (f *Form) Decode(data []byte) (any, int, error) {
+	if f.Reference {
+		return nil, 0, &fault.Error{Path: "$", Want: f.Type.String(), Got: jsontext.Kind(data)}
+	}
 	if f.Any && f.OneOf == nil {
 		return value.NormaliseJSON(data, f.Limits)
 	}
@@ -325,10 +369,10 @@ func (f *Form) Load(stored any) any {
 }
 
 // LoadByName is Load for a caller that does not know the type: a null pointer
-// is nil, and any other pointer is what it points to.
+// is nil, and any other pointer is what it points to. A reference is itself.
 func (f *Form) LoadByName(stored any) any {
 	v := f.Load(stored)
-	if f.Type.Kind() != reflect.Pointer {
+	if f.Type.Kind() != reflect.Pointer || f.Reference {
 		return v
 	}
 	rv := reflect.ValueOf(v)
