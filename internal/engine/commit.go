@@ -45,7 +45,7 @@ func (b *Branch) writeInTurn(v View, o Op, compute func(current *Cell) (Update, 
 	}
 	defer b.releaseTurn(o.Address)
 	try := func(self *contender) (attempt, error) {
-		result := attempt{at: o.Address}
+		var result attempt
 		current := b.Peek(o.Address)
 		if compute != nil {
 			err := b.Alive()
@@ -63,6 +63,9 @@ func (b *Branch) writeInTurn(v View, o Op, compute func(current *Cell) (Update, 
 		}
 		if err == nil {
 			result.done, err = b.commitIf(v, self, &o, current, &m)
+		}
+		if !result.done {
+			result.at = []Address{o.Address}
 		}
 		return result, err
 	}
@@ -132,7 +135,7 @@ func (b *Branch) commit(v View, edits []Edit) (attempt, error) {
 	for i := range edits {
 		e := &edits[i]
 		if old.Get(e.Address) != e.From {
-			return attempt{at: e.Address}, nil
+			return attempt{at: []Address{e.Address}}, nil
 		}
 		if len(e.Ops) == 0 {
 			continue

@@ -43,27 +43,27 @@ func (e *OvertakenError) Error() string {
 
 // contender is a write that is tried until it is not overtaken.
 type contender struct {
-	branch    *Branch
-	start     time.Time
-	attempts  int
-	natural   time.Duration // the longest attempt without waits for itself
-	overtaken []Address     // where it was
-	given     int           // the attempts in which its claim was ignored
-	by        []Address     // where they were
-	pause     backoff.Backoff
+	branch   *Branch
+	start    time.Time
+	attempts int
+	natural  time.Duration // the longest attempt without waits for itself
+	pause    backoff.Backoff
 
 	// Guarded by the lock of the branch:
-	claims  bool
-	until   time.Time     // others wait until then
-	done    chan struct{} // closed at the end of the claim
-	ignored []Address     // written in this attempt in spite of the claim
+	overtaken  []Address // where it was, and what it claims
+	everywhere bool      // it claims all addresses
+	until      time.Time // others wait until then
+	done       chan struct{}
+	ignored    bool      // others have written in this attempt in spite of the claim
+	attacks    int       // the attempts in which they did
+	writes     []Address // what they have written
 }
 
-// attempt is what came of trying a write: it is done, or was overtaken at an
-// address, which has no slot if the whole branch counts.
+// attempt is what came of trying a write: it is done, or was overtaken at some
+// addresses, none if the whole branch counts.
 type attempt struct {
 	done bool
-	at   Address
+	at   []Address
 }
 
 // retry calls try until it is done or fails, and returns an [OvertakenError] if
@@ -87,27 +87,28 @@ func (b *Branch) retry(try func(self *contender) (attempt, error)) error {
 	}
 }
 
-// again prepares the next attempt after one that was overtaken at an address
-// and had begun at a time.
-func (c *contender) again(at Address, began time.Time) error {
-	c.attempts++
-	if !slices.Contains(c.overtaken, at) {
-		c.overtaken = append(c.overtaken, at)
-	}
-	if ignored := c.wasIgnored(); len(ignored) == 0 {
-		c.natural = max(c.natural, time.Since(began))
-	} else {
-		c.given++
-		c.by = append(c.by, ignored...)
-	}
-	if c.given == maxIgnored {
-		slices.SortFunc(c.by, Address.compare)
-		return &OvertakenError{slices.Compact(c.by)}
-	}
-	if c.attempts < 4 {
+// again prepares the next attempt after one that was overtaken at addresses and
+// had begun at a time.
+func (c *contender) again(at []Address, began time.Time) error {
+	if c.attempts++; c.attempts < 4 {
 		runtime.Gosched()
 	} else {
 		time.Sleep(c.pause.Delay())
+	}
+	b := c.branch
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range at {
+		if !slices.Contains(c.overtaken, a) {
+			c.overtaken = append(c.overtaken, a)
+		}
+	}
+	c.everywhere = c.everywhere || len(at) == 0 || c.attempts >= claimAllAfter
+	if !c.ignored {
+		c.natural = max(c.natural, time.Since(began))
+	} else if c.attacks++; c.attacks == maxIgnored {
+		slices.SortFunc(c.writes, Address.compare)
+		return &OvertakenError{c.writes}
 	}
 	if c.attempts >= claimAfter || time.Since(c.start) > claimSoon {
 		c.claim()
@@ -116,19 +117,16 @@ func (c *contender) again(at Address, began time.Time) error {
 }
 
 // claim makes others wait during the next attempt. If another writer has a
-// claim, it waits first.
+// claim, it waits first. The branch is locked.
 func (c *contender) claim() {
 	b := c.branch
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.claimant != nil && b.claimant != c {
 		b.waitFor(b.claimant)
 		if b.claimant != nil {
 			return // it cannot go first, perhaps since it calls this one
 		}
 	}
-	c.claims, c.ignored = true, nil
-	c.until = time.Now().Add(max(minPatience, 2*c.natural))
+	c.until, c.ignored = time.Now().Add(max(minPatience, 2*c.natural)), false
 	if c.done == nil {
 		c.done = make(chan struct{})
 	}
@@ -137,7 +135,7 @@ func (c *contender) claim() {
 
 // release ends the claim.
 func (c *contender) release() {
-	if !c.claims {
+	if c.done == nil {
 		return // only the writer itself sets it
 	}
 	b := c.branch
@@ -149,17 +147,8 @@ func (c *contender) release() {
 	close(c.done)
 }
 
-// wasIgnored returns the claimed addresses that others wrote in this attempt.
-func (c *contender) wasIgnored() []Address {
-	c.branch.mu.Lock()
-	defer c.branch.mu.Unlock()
-	return c.ignored
-}
-
 // covers reports whether the claim is on an address.
-func (c *contender) covers(a Address) bool {
-	return c.attempts >= claimAllAfter || slices.Contains(c.overtaken, a) || slices.Contains(c.overtaken, Address{})
-}
+func (c *contender) covers(a Address) bool { return c.everywhere || slices.Contains(c.overtaken, a) }
 
 // yield lets the writer that has claimed an address go first. The branch is
 // locked, but unlocked while it waits: what was read of the branch before may
@@ -171,7 +160,10 @@ func (b *Branch) yield(self *contender, a Address) {
 	}
 	b.waitFor(c)
 	if b.claimant == c {
-		c.ignored = append(c.ignored, a)
+		c.ignored = true
+		if !slices.Contains(c.writes, a) {
+			c.writes = append(c.writes, a)
+		}
 	}
 }
 

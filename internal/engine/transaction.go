@@ -44,13 +44,13 @@ func (b *Branch) finish(v View, self *contender, tx *Branch) (attempt, error) {
 		began := time.Now()
 		edits, err := r.edits(b.tree.Load())
 		if overtaken := (*OverlapError)(nil); errors.As(err, &overtaken) {
-			return attempt{at: overtaken.Addresses[0]}, nil
+			return attempt{at: overtaken.Addresses}, nil
 		}
 		if err != nil {
 			return attempt{}, err
 		}
 		result, err := b.commitRebased(v, self, r, edits)
-		if result.done || err != nil || result.at.Slot == nil || r.reads[result.at] {
+		if result.done || err != nil || len(result.at) == 0 {
 			return result, err
 		}
 		// If only cells have changed that tx merges into, it can be rebased
@@ -113,6 +113,7 @@ func (r *rebase) callbacks() []Address {
 func (r *rebase) edits(t *Tree) ([]Edit, error) {
 	tx := r.tx
 	var edits []Edit
+	var overlap OverlapError
 	for _, n := range tx.nets.sorted() {
 		e := Edit{Address: n.Address, From: t.Get(n.Address), Overwrites: n.Overwrites, Computed: n.Computed}
 		e.Ops, e.Parts = n.shown()
@@ -120,14 +121,14 @@ func (r *rebase) edits(t *Tree) ([]Edit, error) {
 		case e.From == tx.base.Get(n.Address):
 			e.To = tx.tree.Load().Get(n.Address).merged()
 		case n.Overwrites || r.reads[n.Address]:
-			return nil, &OverlapError{[]Address{n.Address}}
+			overlap.Addresses = append(overlap.Addresses, n.Address)
+		case len(overlap.Addresses) > 0: // there is no need to replay
 		default:
 			m := mergeCell{Address: n.Address, now: e.From, parent: &writer{}, sides: []writer{{ops: n.Ops}}}
 			var err error
 			if e.To, err = m.replay(); errors.Is(err, ErrOverlap) {
-				return nil, &OverlapError{[]Address{n.Address}}
-			}
-			if err != nil {
+				overlap.Addresses = append(overlap.Addresses, n.Address)
+			} else if err != nil {
 				return nil, err
 			}
 		}
@@ -139,9 +140,12 @@ func (r *rebase) edits(t *Tree) ([]Edit, error) {
 		}
 		e := Edit{Address: a, From: tx.base.Get(a)}
 		if t.Get(a) != e.From {
-			return nil, &OverlapError{[]Address{a}}
+			overlap.Addresses = append(overlap.Addresses, a)
 		}
 		edits = append(edits, e)
+	}
+	if len(overlap.Addresses) > 0 {
+		return nil, &overlap
 	}
 	return edits, nil
 }
