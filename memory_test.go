@@ -1,0 +1,218 @@
+package state_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
+)
+
+// The tests of this file prove the law of memory: a state that has seen any
+// number of operations holds little more than one that was made with the same
+// content, but for the journal, which is bounded.
+
+var (
+	memText   = &state.Field[string]{Name: "text", Owner: "ann", Read: state.Public, Write: state.Public}
+	memMine   = &state.Field[string]{Name: "mine", Owner: "ann"}
+	memYours  = &state.Field[string]{Name: "yours", Owner: "ben"}
+	memTotal  = &state.Field[int]{Name: "total", Read: state.Public, Write: state.Public, Handler: state.Sum[int]()}
+	memTags   = &state.Field[[]string]{Name: "tags", Read: state.Public, Write: state.Public}
+	memLatest = &state.Field[[]string]{Name: "latest", Read: state.Public, Write: state.Public, Handler: state.KeepLast[[]string](50)}
+	memLarge  = &state.Field[[]string]{Name: "large", Read: state.Public, Write: state.Public, Handler: state.KeepLast[[]string](2)}
+	memMap    = &state.Field[map[string]int]{Name: "map", Read: state.Public, Write: state.Public, Handler: state.MergeMap[map[string]int]()}
+	memUnion  = &state.Field[[]string]{Name: "union", Read: state.Public, Write: state.Public, Handler: state.Union[[]string]()}
+	memSecret = &state.Field[string]{Name: "secret", Secret: true}
+	memScrap  = &state.Field[string]{Name: "scrap", Ephemeral: true}
+	memAny    = &state.Field[any]{Name: "any", Read: state.Public, Write: state.Public}
+)
+
+// The journal of memSchema holds at most this much: 5 sets of readers, 16
+// changes and half as many that wait to be dropped, of less than 2 KB each.
+const memJournal = 5 * 24 * 2 << 10
+
+var memSchema = state.MustSchema(
+	state.Team{"ann": {"ben"}}, state.Limits{Journal: 16}, state.AllowUndeclared,
+	memText, memMine, memYours, memTotal, memTags, memLatest, memLarge, memMap, memUnion, memSecret, memScrap, memAny,
+)
+
+// memKinds are operations on a state, each with one after which its content is
+// about as large as before.
+var memKinds = map[string]func(st *state.State, i int) error{
+	"set": func(st *state.State, i int) error { return memText.Set(st, fmt.Sprint("text ", i)) },
+	"set any": func(st *state.State, i int) error {
+		return memAny.Set(st, map[string]any{"n": i, "list": []any{i, "x"}})
+	},
+	"replace": func(st *state.State, i int) error { return memTags.Replace(st, []string{"a", fmt.Sprint(i)}) },
+	"update": func(st *state.State, i int) error {
+		return memText.Update(st, func(s string) (string, error) { return fmt.Sprint("updated ", i), nil })
+	},
+	"sum":    func(st *state.State, i int) error { return memTotal.Set(st, 1-i%2*2) },
+	"merge":  func(st *state.State, i int) error { return memMap.Set(st, map[string]int{fmt.Sprint(i % 20): i}) },
+	"union":  func(st *state.State, i int) error { return memUnion.Set(st, []string{fmt.Sprint(i % 20)}) },
+	"secret": func(st *state.State, i int) error { return memSecret.Set(st, fmt.Sprint("secret number ", i)) },
+	"append and clear": func(st *state.State, i int) error {
+		if i%100 == 99 {
+			return memTags.Replace(st, nil)
+		}
+		return memTags.Set(st, []string{fmt.Sprint(i)})
+	},
+	"keep last": func(st *state.State, i int) error { return memLatest.Set(st, []string{fmt.Sprint(i)}) },
+	"keep last of large": func(st *state.State, i int) error {
+		return memLarge.Set(st, []string{fmt.Sprint(i, strings.Repeat("x", 500))})
+	},
+	"set and delete": func(st *state.State, i int) error {
+		if i%2 == 1 {
+			_, err := memText.Delete(st)
+			return err
+		}
+		return memText.Set(st, "again")
+	},
+	"ephemeral": func(st *state.State, i int) error {
+		if i%2 == 1 {
+			return st.EndRun()
+		}
+		return memScrap.Set(st, fmt.Sprint(i))
+	},
+	"keys": func(st *state.State, i int) error {
+		if _, err := st.KV().Delete(fmt.Sprint("key ", i-10)); err != nil {
+			return err
+		}
+		return st.KV().Set(fmt.Sprint("key ", i), i)
+	},
+	"patch": func(st *state.State, i int) error {
+		return st.Patch(map[string]any{"text": fmt.Sprint(i), "mine": fmt.Sprint(i), "yours": fmt.Sprint(i), "key": i})
+	},
+	"patches of many sets of readers": func(st *state.State, i int) error {
+		values := map[string]any{}
+		for j, name := range []string{"text", "mine", "yours", "secret"} {
+			if i>>j&1 == 1 {
+				values[name] = fmt.Sprint(i)
+			}
+		}
+		return st.Patch(values)
+	},
+	"transaction": func(st *state.State, i int) error {
+		return st.Update(func(tx *state.State) error { return memText.Set(tx, fmt.Sprint(len(memText.Or(tx, "")), i)) })
+	},
+	"aborted transaction": func(st *state.State, i int) error {
+		_ = st.Update(func(tx *state.State) error { _ = memText.Set(tx, "lost"); return context.Canceled })
+		return nil
+	},
+	"fork and join": func(st *state.State, i int) error {
+		a, b := st.Fork(), st.Fork()
+		if err := memLatest.Set(a, []string{"a"}); err != nil {
+			return err
+		}
+		if err := memTotal.Set(b, 1); err != nil {
+			return err
+		}
+		return st.Join(a, b)
+	},
+	"fork that is dropped": func(st *state.State, i int) error { return memText.Set(st.Fork(), "dropped") },
+	"snapshot": func(st *state.State, i int) error {
+		snap := st.Snapshot()
+		if err := memText.Set(st, fmt.Sprint(snap.Version())); err != nil {
+			return err
+		}
+		if i%100 > 0 {
+			return nil
+		}
+		return st.Revert(snap)
+	},
+	"agents": func(st *state.State, i int) error {
+		if err := memMine.Set(st.As("ann").WithCause(fmt.Sprint("call ", i)), fmt.Sprint(i)); err != nil {
+			return err
+		}
+		return memYours.Set(st.As("ben"), fmt.Sprint(i))
+	},
+	"say": func(st *state.State, i int) error {
+		if i%50 == 49 {
+			return state.Messages.Replace(st, nil)
+		}
+		return state.Messages.Set(st, []state.Message{state.UserText(fmt.Sprint("message ", i))})
+	},
+	"append and pop a result": func(st *state.State, i int) error {
+		if i%2 == 1 {
+			_, _, err := st.History().Pop()
+			return err
+		}
+		return st.History().Append(state.InferenceResult{
+			ID: fmt.Sprint(i), Agent: "ann", Prompt: []state.Message{state.UserText(fmt.Sprint("prompt ", i))},
+		})
+	},
+	"reset results": func(st *state.State, i int) error {
+		return st.History().Reset([]state.InferenceResult{{ID: fmt.Sprint(i), Prompt: []state.Message{state.UserText(fmt.Sprint("prompt ", i))}}})
+	},
+	"watch": func(st *state.State, i int) error {
+		since := st.Version()
+		if err := memText.Set(st, fmt.Sprint(i)); err != nil {
+			return err
+		}
+		for _, err := range st.Watch(context.Background(), since) {
+			return err
+		}
+		return nil
+	},
+	"look back": func(st *state.State, i int) error {
+		if err := memText.Set(st, fmt.Sprint(i)); err != nil {
+			return err
+		}
+		_, err := st.At(st.Version() - 1)
+		return err
+	},
+}
+
+// memNew returns a state with a content of some size.
+func memNew(t testing.TB) *state.State {
+	st := state.New(memSchema)
+	for i := range 500 {
+		require.NoError(t, st.KV().Set(fmt.Sprint("kept ", i), strings.Repeat("x", 500)))
+	}
+	for i := range 20 {
+		require.NoError(t, st.History().Append(state.InferenceResult{
+			ID: fmt.Sprint("kept ", i), Agent: "ann", Output: []state.Message{state.AssistantText(strings.Repeat("y", 1000))},
+		}))
+	}
+	for name, v := range map[string]any{"text": "t", "mine": "m", "yours": "y", "secret": "hidden"} {
+		require.NoError(t, st.KV().Replace(name, v))
+	}
+	return st
+}
+
+func TestAStateHoldsWhatItShows(t *testing.T) {
+	check := func(t *testing.T, do func(st *state.State, i int) error) {
+		var data []byte
+		run := func(n int) func() any {
+			return func() any {
+				st := memNew(t)
+				for i := range n {
+					require.NoError(t, do(st, i))
+				}
+				data = []byte(ruleExport(t, st))
+				return []any{st, data}
+			}
+		}
+		run(10)() // what is made once in a process
+		grew := ruleHeap(run(max(10_000, effort.Runs(1000))))
+		fresh := ruleHeap(func() any {
+			st, err := state.Import(memSchema, data)
+			require.NoError(t, err)
+			return []any{st, []byte(ruleExport(t, st))}
+		})
+		require.Less(t, grew, fresh*12/10+memJournal)
+	}
+	names := slices.Sorted(maps.Keys(memKinds))
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) { check(t, memKinds[name]) })
+	}
+	t.Run("all in turn", func(t *testing.T) {
+		check(t, func(st *state.State, i int) error { return memKinds[names[i%len(names)]](st, i/len(names)) })
+	})
+}
