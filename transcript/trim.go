@@ -26,7 +26,13 @@ type Trim func([]state.Message) []state.Message
 // KeepLast returns the Trim that keeps at most n messages. It keeps more than n
 // only if more messages must always be kept. A negative n counts as 0.
 func KeepLast(n int) Trim {
-	return newTrim(n, func(state.Message) int { return 1 })
+	trim := newTrim(n, func(state.Message) int { return 1 })
+	return func(msgs []state.Message) []state.Message {
+		if len(msgs) <= n { // as long as the window is not full, as a handler at each write
+			return slices.Clone(msgs)
+		}
+		return trim(msgs)
+	}
 }
 
 // KeepTokens returns the Trim that keeps messages of at most max tokens in
@@ -149,7 +155,7 @@ func (w *window) keepAlways() {
 		w.keepMessages(i)
 	}
 	for _, c := range w.calls {
-		if c.result == none {
+		if c.result == none && !w.kept[c.message] { // groups are kept as a whole
 			w.keepMessages(w.withRequests(w.groups[w.groupOf[c.message]])...)
 		}
 	}
@@ -173,7 +179,8 @@ func (w *window) keepLatest(limit int) {
 }
 
 // withRequests returns the messages of a group and of the groups of the
-// requests before them.
+// requests before them that are not kept yet: if they were repeated for each
+// group, the time would be quadratic.
 func (w *window) withRequests(group []int) []int {
 	more, last := slices.Clip(group), none
 	for _, i := range group {
@@ -181,7 +188,7 @@ func (w *window) withRequests(group []int) []int {
 		if request == none || request == last || w.requestRank(i) == rankRequest {
 			continue
 		}
-		if last = request; w.groupOf[request] != w.groupOf[i] {
+		if last = request; w.groupOf[request] != w.groupOf[i] && !w.kept[request] {
 			more = append(more, w.groups[w.groupOf[request]]...)
 		}
 	}
