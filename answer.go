@@ -240,7 +240,7 @@ func (h answerMerger) insert(sp *fieldSpec, l *persist.List, place int, a *answe
 // conversation if it has the calls.
 func (h *handle) answerOps(t *engine.Tree, results []ToolResultMessage) ([]engine.Op, error) {
 	form, sp := h.schema.history, h.schema.messages()
-	d := answersDraft{handle: h, stack: stackOf(t.Get(form.address()))}
+	d := answersDraft{handle: h, stack: form.stackIn(t.Get(form.address()))}
 	for _, m := range results {
 		if err := d.add(m); err != nil {
 			h.branch.Get(form.address()) // the error depends on what is there

@@ -88,7 +88,8 @@ func (s *State) Effects(from *State) ([]Effect, error) {
 		}
 	}
 	at := h.schema.history.address()
-	results, pastResults := stackOf(d.now.Get(at)).comparable(), stackOf(d.past.Get(at)).comparable()
+	history := h.schema.history
+	results, pastResults := history.stackIn(d.now.Get(at)).comparable(), history.stackIn(d.past.Get(at)).comparable()
 	made, err := results.effectsSince(pastResults)
 	if err != nil {
 		return nil, err
@@ -143,7 +144,7 @@ func (sp *fieldSpec) effects(at engine.Address, from, to *engine.Cell) ([]Effect
 	case sp.name == messagesName:
 		set := Effect{Kind: EffectSet}
 		list := sp.comparable(to.Value)
-		err := list.fill(&set, 0, list.Len())
+		err := list.fill(&set, 0, list.len)
 		return []Effect{set}, err
 	}
 	value, err := sp.appendJSON(nil, at, to.Value)
@@ -161,13 +162,18 @@ func (sp *fieldSpec) effects(at engine.Address, from, to *engine.Cell) ([]Effect
 // comparableList is a list whose elements can be compared with those of another
 // list of its kind.
 type comparableList struct {
-	*persist.List
+	elements any // the list, for shared and identical
+	len      int
+	// shared reports which elements the list has from an older one, as far as
+	// that is known without a comparison: its first n are those of old from
+	// index from on.
+	shared func(old any) (from, n int)
 	// text encodes an element. Different elements have different texts.
 	text func(i int) (JSON, error)
 	// identical reports whether an element is the same object as one of another
 	// list, which is quicker to find out than equality of the texts. It is nil
 	// for elements without identity.
-	identical func(i int, other *persist.List, j int) bool
+	identical func(i int, other any, j int) bool
 	// fill gives an effect the elements from one place to another.
 	fill func(e *Effect, from, to int) error
 }
@@ -185,7 +191,8 @@ func (sp *fieldSpec) comparable(stored any) comparableList {
 		}
 		return JSON(data), nil
 	}
-	return comparableList{List: l, text: text, fill: func(e *Effect, from, to int) error {
+	shared := func(old any) (int, int) { return l.Shared(old.(*persist.List)) }
+	return comparableList{elements: l, len: l.Len(), shared: shared, text: text, fill: func(e *Effect, from, to int) error {
 		array := []byte{'['}
 		for i := from; i < to; i++ {
 			if i > from {
@@ -204,10 +211,12 @@ func (sp *fieldSpec) comparable(stored any) comparableList {
 // comparableMessages returns the conversation.
 func comparableMessages(l *persist.List) comparableList {
 	return comparableList{
-		List: l,
-		text: func(i int) (JSON, error) { return l.Index(i).Interface().(Message).Raw(), nil },
-		identical: func(i int, other *persist.List, j int) bool {
-			return l.Index(i).Interface() == other.Index(j).Interface()
+		elements: l,
+		len:      l.Len(),
+		shared:   func(old any) (int, int) { return l.Shared(old.(*persist.List)) },
+		text:     func(i int) (JSON, error) { return l.Index(i).Interface().(Message).Raw(), nil },
+		identical: func(i int, other any, j int) bool {
+			return l.Index(i).Interface() == other.(*persist.List).Index(j).Interface()
 		},
 		fill: func(e *Effect, from, to int) error {
 			e.Messages = l.Slice(from, to).([]Message)
@@ -219,7 +228,9 @@ func comparableMessages(l *persist.List) comparableList {
 // comparable returns the results.
 func (st *resultStack) comparable() comparableList {
 	return comparableList{
-		List: st.results,
+		elements: st,
+		len:      st.len(),
+		shared:   func(old any) (int, int) { return 0, st.results.Common(&old.(*resultStack).results) },
 		text: func(i int) (JSON, error) {
 			r := st.result(st.at(i))
 			raw := r.Raw // may not be UTF-8
@@ -227,9 +238,7 @@ func (st *resultStack) comparable() comparableList {
 			data, err := JSONOf(r)
 			return data + JSON(raw), err
 		},
-		identical: func(i int, other *persist.List, j int) bool {
-			return st.at(i) == other.Index(j).Interface().(*stackedResult)
-		},
+		identical: func(i int, other any, j int) bool { return st.at(i) == other.(*resultStack).at(j) },
 		fill: func(e *Effect, from, to int) error {
 			e.Results = make([]InferenceResult, to-from)
 			for i := range e.Results {
@@ -242,7 +251,7 @@ func (st *resultStack) comparable() comparableList {
 
 // texts returns the texts of the elements from a place on.
 func (l comparableList) texts(from int) ([]JSON, error) {
-	texts := make([]JSON, l.Len()-from)
+	texts := make([]JSON, l.len-from)
 	for i := range texts {
 		var err error
 		if texts[i], err = l.text(from + i); err != nil {
@@ -273,14 +282,14 @@ func (l comparableList) effectsSince(old comparableList) ([]Effect, error) {
 }
 
 func (l comparableList) changeSince(old comparableList) (listdiff.Change, error) {
-	dropped, kept := l.Shared(old.List)
+	dropped, kept := l.shared(old.elements)
 	if l.identical != nil { // a copied list shares nothing but has the same elements
-		for kept < min(l.Len(), old.Len()-dropped) && l.identical(kept, old.List, dropped+kept) {
+		for kept < min(l.len, old.len-dropped) && l.identical(kept, old.elements, dropped+kept) {
 			kept++
 		}
 	}
 	change := listdiff.Change{
-		Dropped: dropped, Kept: kept, Removed: old.Len() - dropped - kept, Added: l.Len() - kept,
+		Dropped: dropped, Kept: kept, Removed: old.len - dropped - kept, Added: l.len - kept,
 	}
 	if change.Removed == 0 || change.Added == 0 {
 		return change, nil

@@ -3,7 +3,6 @@ package state
 import (
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/form"
-	"github.com/agentstate/state/internal/persist"
 )
 
 // Export returns the whole content as JSON, for [Import]: all fields except the
@@ -17,12 +16,13 @@ func (s *State) Export() ([]byte, error) {
 		return nil, h.denied("export", "")
 	}
 	f := h.branch.Scan()
-	st := stackOf(f.Get(h.schema.history.address()))
+	st := h.schema.history.stackIn(f.Get(h.schema.history.address()))
 	table := st.clone()
+	table.table.index = nil // the conversation is not in the table of st
 	out := form.State{Format: form.Format, Version: f.Version(engine.View{}), Counts: h.schema.exportCounts(f)}
 	if c := f.Slot(&h.schema.messages().slot); c != nil && !h.schema.messages().ephemeral {
 		msgs := h.schema.messages().form.Share(c.Value).([]Message)
-		runs := append([]form.Run{}, exportRuns(table.intern(persist.NewOwner(), msgs))...)
+		runs := append([]form.Run{}, exportRuns(table.intern(msgs))...)
 		out.Conversation = &runs
 	}
 	var values exportedValues
@@ -46,8 +46,8 @@ func (s *State) Export() ([]byte, error) {
 	for r := range st.all() {
 		out.Results = append(out.Results, exportResult(r))
 	}
-	for i := range table.table.Len() {
-		out.Messages = append(out.Messages, values.addText(string(table.message(i).Raw())))
+	for _, m := range table.table.messages.All() {
+		out.Messages = append(out.Messages, values.addText(string(m.Raw())))
 	}
 	return out.AppendJSON(make([]byte, 0, 2*len(values.text)+256)), nil
 }

@@ -31,11 +31,11 @@ type History struct{ state *State }
 // History returns the stack of inference results. It is cheap.
 func (s *State) History() *History { return &History{s} }
 
-// read returns the results, and what the handle sees of them.
-func (hs *History) read() (*resultStack, *historyForm, engine.View) {
+// seen returns the results that the handle sees.
+func (hs *History) seen() seenResults {
 	h := hs.state.on()
 	form := h.schema.history
-	return stackOf(h.branch.Slot(&form.slot)), form, h.view()
+	return form.seen(h.view(), form.stackIn(h.branch.Slot(&form.slot)))
 }
 
 // Append pushes a copy of r, and in the same version appends its Output and
@@ -68,15 +68,95 @@ func (hs *History) push(r InferenceResult, says bool) error {
 	if err := r.check(h.schema.limits.ValueBytes); err != nil {
 		return err
 	}
-	ops := make([]engine.Op, 1, 2)
-	ops[0] = h.schema.history.appendOp(r, h.author)
-	if says {
-		var err error
-		if ops, err = h.addConversation(ops, &r); err != nil {
-			return err
-		}
+	if sp := h.schema.messages(); says && len(r.Output)+len(r.ToolCalls) > 0 && h.mayWrite(sp) {
+		return h.pushAndSay(sp, &r)
 	}
-	return h.merge(ops[len(ops)-1].Callback, func(*engine.Tree) ([]engine.Op, error) { return ops, nil })
+	return h.explain(h.branch.Commit(h.view(), func(t *engine.Tree) ([]engine.Edit, error) {
+		p := &resultPush{}
+		p.push(h, t, &r)
+		return p.edits[:1], nil
+	}))
+}
+
+// pushAndSay pushes a result and appends its messages to the conversation.
+func (h *handle) pushAndSay(sp *fieldSpec, r *InferenceResult) error {
+	o := sp.onSet
+	if o.Overwrites {
+		o = sp.newOp(OpSet, appendHandler)
+	}
+	o.Author, o.Borrowed = h.author, false
+	plan := func(t *engine.Tree) ([]engine.Edit, error) {
+		p := &resultPush{}
+		p.push(h, t, r)
+		p.ops[1] = o
+		return p.edits[:], p.say(sp, t, r)
+	}
+	if o.Callback {
+		return h.explain(h.branch.Transact(h.view(), []engine.Address{sp.address()}, plan))
+	}
+	return h.explain(h.branch.Commit(h.view(), plan))
+}
+
+// resultPush is what appending a result does to a tree, in one allocation.
+type resultPush struct {
+	ops   [2]engine.Op
+	to    [2]engine.Merged
+	edits [2]engine.Edit
+}
+
+// push pushes the result to the history.
+func (p *resultPush) push(h *handle, t *engine.Tree, r *InferenceResult) {
+	form := h.schema.history
+	at := form.address()
+	from := t.Get(at)
+	st := form.stackIn(from).push(r, 0)
+	p.ops[0] = form.appendOp(st, h.author)
+	p.to[0].Value = st
+	p.edits[0] = engine.Edit{Address: at, From: from, To: &p.to[0], Ops: p.ops[:1]}
+}
+
+// say appends the messages of the result to the conversation. The messages have
+// been checked, so that the default handler appends them as they are.
+func (p *resultPush) say(sp *fieldSpec, t *engine.Tree, r *InferenceResult) error {
+	o := &p.ops[1]
+	from := t.Get(o.Address)
+	p.edits[1] = engine.Edit{Address: o.Address, From: from, To: &p.to[1], Ops: p.ops[1:]}
+	o.Size = 2
+	for _, m := range r.Output {
+		o.Size += m.size() + 1
+	}
+	for _, m := range r.ToolCalls {
+		o.Size += m.size() + 1
+	}
+	if h := o.Merger.(*handler); h.kind == appends && !o.Callback {
+		l := conversationOf(sp, from).Append(r.Output, o.Size)
+		if len(r.ToolCalls) > 0 {
+			l = l.Append(asMessages(r.ToolCalls), 0)
+		}
+		o.Value, o.Tail = l, int32(len(r.Output)+len(r.ToolCalls))
+		var err error
+		p.to[1], err = sp.stored(o.Address, l, l.Bytes(), nil)
+		return err
+	}
+	said := append(slices.Clone(r.Output), asMessages(r.ToolCalls)...)
+	var err error
+	if o.Update, err = sp.store(o.Address, said, true); err != nil {
+		return err
+	}
+	o.Borrowed = false // the list was made here
+	if p.to[1], err = o.Apply(from); err != nil {
+		return err
+	}
+	return sp.Check(p.to[1])
+}
+
+// asMessages returns tool results as messages.
+func asMessages(results []ToolResultMessage) []Message {
+	msgs := make([]Message, len(results))
+	for i, m := range results {
+		msgs[i] = m
+	}
+	return msgs
 }
 
 // merge commits the ops that plan returns for a tree as one version. If code of
@@ -89,13 +169,10 @@ func (h *handle) merge(callback bool, plan func(*engine.Tree) ([]engine.Op, erro
 		}
 		return mergeOps(t, ops)
 	}
-	var err error
 	if callback {
-		err = h.branch.Transact(h.view(), []engine.Address{h.schema.messages().address()}, edits)
-	} else {
-		err = h.branch.Commit(h.view(), edits)
+		return h.explain(h.branch.Transact(h.view(), []engine.Address{h.schema.messages().address()}, edits))
 	}
-	return h.explain(err)
+	return h.explain(h.branch.Commit(h.view(), edits))
 }
 
 // mayAppend returns an error if the handle may not append a result, and
@@ -111,31 +188,6 @@ func (h *handle) mayAppend(r *InferenceResult) error {
 	}
 	r.Agent = h.agent()
 	return nil
-}
-
-// addConversation adds the op that appends what a result says to the
-// conversation, if there is something and the handle may write it.
-func (h *handle) addConversation(ops []engine.Op, r *InferenceResult) ([]engine.Op, error) {
-	sp := h.schema.messages()
-	if len(r.Output)+len(r.ToolCalls) == 0 || !h.mayWrite(sp) {
-		return ops, nil
-	}
-	o := sp.onSet
-	if o.Overwrites {
-		o = sp.newOp(OpSet, appendHandler)
-	}
-	said := make([]Message, 0, len(r.Output)+len(r.ToolCalls))
-	said = append(said, r.Output...)
-	for _, m := range r.ToolCalls {
-		said = append(said, m)
-	}
-	var err error
-	if o.Update, err = sp.store(o.Address, said, true); err != nil {
-		return nil, err
-	}
-	o.Borrowed = false // the list was made here
-	o.Author = h.author
-	return append(ops, o), nil
 }
 
 // mergeOps returns the edits that apply ops to a tree. Ops of one address stand
@@ -228,21 +280,19 @@ func (hs *History) Load(results []InferenceResult, messages []Message) error {
 
 // Len returns the number of results.
 func (hs *History) Len() int {
-	st, form, view := hs.read()
-	return form.count(view, st)
+	seen := hs.seen()
+	return seen.len()
 }
 
 // All yields the results with their indexes, oldest first, as they are at one
 // moment.
 func (hs *History) All() iter.Seq2[int, InferenceResult] {
 	return func(yield func(int, InferenceResult) bool) {
-		st, form, view := hs.read()
-		n := 0
-		for r := range form.seen(view, st) {
-			if !yield(n, st.result(r)) {
+		seen := hs.seen()
+		for i := range seen.len() {
+			if !yield(i, seen.result(i)) {
 				return
 			}
-			n++
 		}
 	}
 }
@@ -250,9 +300,9 @@ func (hs *History) All() iter.Seq2[int, InferenceResult] {
 // By yields the results of one agent, oldest first.
 func (hs *History) By(agent string) iter.Seq[InferenceResult] {
 	return func(yield func(InferenceResult) bool) {
-		st, form, view := hs.read()
-		for r := range form.seen(view, st) {
-			if r.agent == agent && !yield(st.result(r)) {
+		seen := hs.seen()
+		for i := range seen.len() {
+			if seen.at(i).agent == agent && !yield(seen.result(i)) {
 				return
 			}
 		}
@@ -264,48 +314,33 @@ func (hs *History) Results() []InferenceResult { return hs.From(0) }
 
 // From returns the results from index i on. A negative i counts from the end.
 func (hs *History) From(i int) []InferenceResult {
-	st, form, view := hs.read()
+	seen := hs.seen()
 	if i < 0 {
-		i = max(0, form.count(view, st)+i)
+		i = max(0, seen.len()+i)
 	}
 	results := []InferenceResult{}
-	n := 0
-	for r := range form.seen(view, st) {
-		if n >= i {
-			results = append(results, st.result(r))
-		}
-		n++
+	for ; i < seen.len(); i++ {
+		results = append(results, seen.result(i))
 	}
 	return results
 }
 
 // At returns the result at index i, if there is one.
 func (hs *History) At(i int) (InferenceResult, bool) {
-	st, form, view := hs.read()
-	if i < 0 || i >= st.len() {
+	seen := hs.seen()
+	if i < 0 || i >= seen.len() {
 		return InferenceResult{}, false
 	}
-	if view.Sees(form.messagesClass) {
-		return st.result(st.at(i)), true
-	}
-	for r := range form.seen(view, st) {
-		if i == 0 {
-			return st.result(r), true
-		}
-		i--
-	}
-	return InferenceResult{}, false
+	return seen.result(i), true
 }
 
 // Last returns the latest result, if there is one.
 func (hs *History) Last() (InferenceResult, bool) {
-	st, form, view := hs.read()
-	for i := st.len() - 1; i >= 0; i-- {
-		if r := st.at(i); form.sees(view, r) {
-			return st.result(r), true
-		}
+	seen := hs.seen()
+	if seen.len() == 0 {
+		return InferenceResult{}, false
 	}
-	return InferenceResult{}, false
+	return seen.result(seen.len() - 1), true
 }
 
 // Pop removes the latest result and returns it. Messages do not change. Pop
@@ -321,7 +356,7 @@ func (hs *History) Pop() (InferenceResult, bool, error) {
 	err := h.branch.Transact(h.view(), nil, func(t *engine.Tree) ([]engine.Edit, error) {
 		h.branch.Get(form.address()) // the popped result depends on the current ones
 		from := t.Get(form.address())
-		st := stackOf(from)
+		st := form.stackIn(from)
 		if found = st.len() > 0; !found {
 			return nil, nil
 		}
@@ -364,7 +399,7 @@ func (hs *History) stackToReset(op string, results []InferenceResult) (*resultSt
 	if err := hs.mayReset(op, results); err != nil {
 		return nil, err
 	}
-	st := newResultStack()
+	st := newResultStack(h.schema.history.classes)
 	for i := range results {
 		r := results[i]
 		r.CreatedAt = r.CreatedAt.UTC().Round(0)

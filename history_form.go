@@ -1,10 +1,11 @@
 package state
 
 import (
-	"iter"
+	"math/bits"
 	"slices"
 
 	"github.com/agentstate/state/internal/engine"
+	"github.com/agentstate/state/internal/persist"
 )
 
 // historyForm is the history as the engine sees it: the [engine.Form] of its
@@ -16,22 +17,33 @@ type historyForm struct {
 	// not read the messages: classes has the classes of those.
 	messagesClass int
 	classes       map[string]int
-	maxResults    int // 0 is no limit
+	own           engine.Bits    // those classes
+	agents        map[int]string // by those classes
+	maxResults    int            // 0 is no limit
+	empty         *resultStack
 }
 
-// newHistoryForm returns the form of the history in a slot.
-func newHistoryForm(slot, messagesClass int, classes map[string]int, maxResults int) *historyForm {
-	hf := &historyForm{messagesClass: messagesClass, classes: classes, maxResults: maxResults}
+// newHistoryForm returns the form of the history in a slot, in a schema with so
+// many classes in all.
+func newHistoryForm(slot, messagesClass int, classes map[string]int, all, maxResults int) *historyForm {
+	hf := &historyForm{
+		messagesClass: messagesClass, classes: classes, maxResults: maxResults,
+		own: engine.NewBits(all), agents: map[int]string{}, empty: newResultStack(classes),
+	}
+	for agent, class := range classes {
+		hf.own.Add(class)
+		hf.agents[class] = agent
+	}
 	hf.slot = engine.Slot{Number: slot, Class: messagesClass, Form: hf, Gate: hf}
 	return hf
 }
 
 func (hf *historyForm) address() engine.Address { return engine.Address{Slot: &hf.slot} }
 
-// stackOf returns the results in a cell.
-func stackOf(c *engine.Cell) *resultStack {
+// stackIn returns the results in a cell.
+func (hf *historyForm) stackIn(c *engine.Cell) *resultStack {
 	if c == nil {
-		return emptyStack
+		return hf.empty
 	}
 	return c.Value.(*resultStack)
 }
@@ -47,38 +59,61 @@ func (hf *historyForm) class(agent string) int {
 // sees reports whether a view includes a result.
 func (hf *historyForm) sees(v engine.View, r *stackedResult) bool { return v.Sees(hf.class(r.agent)) }
 
-// seen yields the results that a view includes.
-func (hf *historyForm) seen(v engine.View, st *resultStack) iter.Seq[*stackedResult] {
-	return func(yield func(*stackedResult) bool) {
-		for r := range st.all() {
-			if hf.sees(v, r) && !yield(r) {
-				return
+// seenResults is what a view includes of the results of a stack.
+type seenResults struct {
+	stack *resultStack
+	all   bool
+	own   *persist.Sequence[int32] // the places of those seen; nil if there are none
+}
+
+// seen returns the results that a view includes: all, or those of one agent. A
+// reader of the messages sees all results.
+func (hf *historyForm) seen(v engine.View, st *resultStack) seenResults {
+	s := seenResults{stack: st, all: v.Sees(hf.messagesClass)}
+	if s.all || len(hf.classes) == 0 {
+		return s
+	}
+	for i, word := range v.Classes {
+		if word &= hf.own[i]; word != 0 {
+			if own := st.own.Get(hf.agents[i<<6+bits.TrailingZeros64(word)]); own != nil {
+				s.own = &own.places
 			}
+			return s
 		}
 	}
+	return s
 }
 
-// count returns the number of results that a view includes.
-func (hf *historyForm) count(v engine.View, st *resultStack) int {
-	if v.Sees(hf.messagesClass) {
-		return st.len() // a reader of the messages sees all results
+func (s *seenResults) len() int {
+	switch {
+	case s.all:
+		return s.stack.len()
+	case s.own == nil:
+		return 0
 	}
-	n := 0
-	for range hf.seen(v, st) {
-		n++
-	}
-	return n
+	return s.own.Len()
 }
 
-// appendOp returns the op that appends a result.
-func (hf *historyForm) appendOp(r InferenceResult, author *engine.Author) engine.Op {
+func (s *seenResults) at(i int) *stackedResult {
+	if !s.all {
+		i = int(s.own.At(i))
+	}
+	return s.stack.at(i)
+}
+
+// result returns result i with its messages.
+func (s *seenResults) result(i int) InferenceResult { return s.stack.result(s.at(i)) }
+
+// appendOp returns the op that has pushed the last result of a stack.
+func (hf *historyForm) appendOp(st *resultStack, author *engine.Author) engine.Op {
+	r := st.at(st.len() - 1)
 	return engine.Op{
 		Address:    hf.address(),
-		Update:     engine.Update{Value: r, Size: r.size(), Borrowed: true},
+		Update:     engine.Update{Value: (*pushedStack)(st), Size: r.size},
 		Merger:     hf,
 		Author:     author,
 		Kind:       OpAppend.kind(),
-		ClassPlus1: int32(hf.class(r.Agent) + 1),
+		ClassPlus1: int32(hf.class(r.agent) + 1),
 		Shares:     true,
 	}
 }
@@ -117,14 +152,17 @@ func (hf *historyForm) written(v engine.View, value any) any {
 	switch value := value.(type) {
 	case *answers: // in the journal of the result's class
 		return value.results()
+	case *pushedStack:
+		return hf.written(v, value.ref())
 	case resultRef:
 		if hf.sees(v, value.result) {
 			return value.stack.result(value.result)
 		}
 	case *resultStack:
 		results := []InferenceResult{}
-		for r := range hf.seen(v, value) {
-			results = append(results, value.result(r))
+		seen := hf.seen(v, value)
+		for i := range seen.len() {
+			results = append(results, seen.result(i))
 		}
 		return results
 	case nil: // no history, as if there were hidden results only
@@ -138,13 +176,12 @@ var errNotAResult = invalidArgument("history", "not a result")
 // Merge implements [engine.Merger]: it appends a result, answers calls of one,
 // or replaces all.
 func (hf *historyForm) Merge(_ engine.Address, current *engine.Cell, u engine.Update) (engine.Merged, error) {
-	st := stackOf(current)
+	st := hf.stackIn(current)
 	switch v := u.Value.(type) {
-	case InferenceResult:
-		return engine.Merged{Value: st.push(&v, 0)}, nil
-	case resultRef:
-		r := v.stack.result(v.result)
-		return engine.Merged{Value: st.push(&r, v.result.origin)}, nil
+	case *pushedStack:
+		pushed := v.ref()
+		r := pushed.stack.result(pushed.result)
+		return engine.Merged{Value: st.push(&r, pushed.result.origin)}, nil
 	case *resultStack:
 		return engine.Merged{Value: v}, nil
 	case *answers:
@@ -157,18 +194,13 @@ func (hf *historyForm) Merge(_ engine.Address, current *engine.Cell, u engine.Up
 }
 
 // Same implements [engine.Form]. No results are the same as no history.
-func (hf *historyForm) Same(a, b *engine.Cell) bool { return stackOf(a).equal(stackOf(b)) }
+func (hf *historyForm) Same(a, b *engine.Cell) bool { return hf.stackIn(a).equal(hf.stackIn(b)) }
 
 // Check implements [engine.Form].
 func (hf *historyForm) Check(engine.Merged) error { return nil }
 
-// Keep implements [engine.Form]. The result is the last one of the stored
-// stack.
-func (hf *historyForm) Keep(u engine.Update, stored *engine.Cell, _ bool) engine.Update {
-	st := stackOf(stored)
-	u.Value, u.Borrowed = resultRef{st, st.at(st.len() - 1)}, false
-	return u
-}
+// Keep implements [engine.Form]. No op on the history is borrowed.
+func (hf *historyForm) Keep(u engine.Update, _ *engine.Cell, _ bool) engine.Update { return u }
 
 // Admit implements [engine.Gate]: the results that the view includes must not
 // become more than the limit.
@@ -176,8 +208,8 @@ func (hf *historyForm) Admit(v engine.View, from *engine.Cell, to *engine.Merged
 	if hf.maxResults == 0 || to == nil {
 		return nil
 	}
-	n := hf.count(v, to.Value.(*resultStack))
-	if n > hf.maxResults && n > hf.count(v, stackOf(from)) {
+	after, before := hf.seen(v, to.Value.(*resultStack)), hf.seen(v, hf.stackIn(from))
+	if n := after.len(); n > hf.maxResults && n > before.len() {
 		return &LimitError{Name: "Results", Limit: hf.maxResults, Got: n}
 	}
 	return nil
@@ -187,14 +219,11 @@ func (hf *historyForm) Admit(v engine.View, from *engine.Cell, to *engine.Merged
 // after: results that are the same but stored anew are no difference, and
 // neither is the place of a result among results that the class does not see.
 func (hf *historyForm) Classes(from, to *engine.Cell) []int {
-	a, b := stackOf(from), stackOf(to)
+	a, b := hf.stackIn(from), hf.stackIn(to)
 	if len(hf.classes) == 0 || a == b {
 		return nil
 	}
-	common := 0
-	if dropped, n := b.results.Shared(a.results); dropped == 0 {
-		common = n
-	}
+	common := b.results.Common(&a.results)
 	for common < min(a.len(), b.len()) && a.at(common) == b.at(common) {
 		common++
 	}

@@ -179,14 +179,14 @@ func listSize(sum messageSum) int { return sum.bytes + sum.messages + 2 }
 
 // loadResults puts the history.
 func (i *importer) loadResults(t *importedTable, in []form.Result) error {
-	results := make([]*stackedResult, len(in))
+	t.stack.classes = i.schema.history.classes
 	for n := range in {
-		var err error
-		if results[n], err = t.result(jsontext.Index("$.results", n), &in[n], i.schema.limits.ValueBytes); err != nil {
+		r, err := t.result(jsontext.Index("$.results", n), &in[n], i.schema.limits.ValueBytes)
+		if err != nil {
 			return err
 		}
+		t.stack.add(r)
 	}
-	t.stack.results = t.stack.results.Append(results, 0)
 	i.loader.Put(i.schema.history.address(), engine.Merged{Value: t.stack})
 	return nil
 }
@@ -197,6 +197,7 @@ func (i *importer) loadResults(t *importedTable, in []form.Result) error {
 type importedTable struct {
 	stack *resultStack
 	sums  []messageSum // of the messages before each place
+	used  int          // the places below it are those of messages of earlier results
 }
 
 // messageSum counts messages.
@@ -216,7 +217,7 @@ func (a messageSum) minus(b messageSum) messageSum {
 
 // importTable reads the messages of a form.
 func importTable(texts []json.RawMessage) (*importedTable, error) {
-	t := &importedTable{stack: newResultStack(), sums: make([]messageSum, len(texts)+1)}
+	t := &importedTable{stack: newResultStack(nil), sums: make([]messageSum, len(texts)+1)}
 	msgs := make([]Message, len(texts))
 	for i, data := range texts {
 		m, err := readMessage(data)
@@ -229,8 +230,8 @@ func importTable(texts []json.RawMessage) (*importedTable, error) {
 		}
 		msgs[i], t.sums[i+1] = m, t.sums[i].plus(one)
 	}
-	t.stack.intern(persist.NewOwner(), msgs)
-	if t.stack.table.Len() != len(msgs) {
+	t.stack.intern(msgs)
+	if t.stack.table.len() != len(msgs) {
 		return nil, &fault.Error{Path: "$.messages", Got: "a message is there twice"}
 	}
 	return t, nil
@@ -285,7 +286,24 @@ func (t *importedTable) result(path string, in *form.Result, maxBytes int) (*sta
 	if err := checkResultSizes(maxBytes, r.size, prompt.bytes, history.bytes); err != nil {
 		return nil, err
 	}
+	r.weight = r.textBytes()
+	for _, runs := range [][]messageRun{r.prompt, r.history, r.output, r.called} {
+		for _, run := range runs {
+			r.weight += t.use(run)
+		}
+	}
 	return r, nil
+}
+
+// use returns what the messages of a run take that no earlier one has used.
+// Results use messages in about the order of the table.
+func (t *importedTable) use(run messageRun) int {
+	if run.to <= t.used {
+		return 0
+	}
+	sum := t.sums[run.to].minus(t.sums[max(run.from, t.used)])
+	t.used = run.to
+	return sum.bytes + 64*sum.messages
 }
 
 // importCounts takes over exported counts. Classes and agents that the schema

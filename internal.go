@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/form"
+	"github.com/agentstate/state/internal/persist"
 )
 
 // A variable initialiser runs before every init function and before the
@@ -14,6 +15,7 @@ var _ = fillInternal()
 
 // fillInternal sets the variables of package internal.
 func fillInternal() bool {
+	persist.Declare[Message]()
 	internal.ImportForm = func(schema any, in *form.State) (any, []form.Moved, error) {
 		return importForm(schema.(*Schema), in)
 	}

@@ -2,8 +2,6 @@ package state
 
 import (
 	"iter"
-	"reflect"
-	"strconv"
 	"time"
 
 	"github.com/agentstate/state/internal/persist"
@@ -13,25 +11,33 @@ import (
 // in one table, in which each message occurs once. A result refers to runs of
 // the table.
 type resultStack struct {
-	table   *persist.List // []Message
-	results *persist.List // []*stackedResult
-	index   persist.Map[int]
-	popped  int // results popped since the table was made
+	table   messageTable
+	results persist.Sequence[*stackedResult]
+
+	// own has the places of the results of each agent in classes: of those that
+	// see no other results.
+	classes map[string]int
+	own     persist.Map[ownResults]
+
+	// What the results take, and what the table and popped results take in
+	// addition, in bytes.
+	shown, held int
 }
+
+type ownResults struct{ places persist.Sequence[int32] }
 
 type stackedResult struct {
 	id, agent, input, raw           string
 	prompt, history, output, called []messageRun
 	created                         time.Time
 	size                            int // towards limits
+	weight                          int // what it adds to the stack, in bytes
 	// origin identifies the result on stacks that come from one another: it
 	// stays the same when calls are answered.
 	origin uint64
-}
 
-// messageRun is a part of the table: from one index up to, not including,
-// another.
-type messageRun struct{ from, to int }
+	few [2]messageRun // the array of the runs of a result that has few
+}
 
 // resultRef is a result on a stack.
 type resultRef struct {
@@ -39,40 +45,41 @@ type resultRef struct {
 	result *stackedResult
 }
 
+// pushedStack is a stack in the place of its last result.
+type pushedStack resultStack
+
+func (st *pushedStack) ref() resultRef {
+	stack := (*resultStack)(st)
+	return resultRef{stack, stack.at(stack.len() - 1)}
+}
+
 // same reports whether two results, which may be on different stacks, are equal.
 func (r resultRef) same(o resultRef) bool {
 	return r.result == o.result || r.stack.result(r.result).equal(o.stack.result(o.result))
 }
 
-var emptyStack = newResultStack()
+// newResultStack returns the empty stack of a history. classes has the agents
+// that see no results but their own.
+func newResultStack(classes map[string]int) *resultStack { return &resultStack{classes: classes} }
 
-func newResultStack() *resultStack {
-	return &resultStack{
-		table:   persist.NewList(reflect.TypeFor[[]Message]()),
-		results: persist.NewList(reflect.TypeFor[[]*stackedResult]()),
-	}
-}
-
-// clone returns a stack whose table can grow independently.
+// clone returns a stack that can grow independently.
 func (st *resultStack) clone() *resultStack {
-	c := &resultStack{table: st.table, results: st.results, popped: st.popped}
-	st.index.Share(&c.index)
+	c := &resultStack{table: st.table, results: st.results, classes: st.classes, shown: st.shown, held: st.held}
+	if len(st.classes) > 0 {
+		st.own.Share(&c.own)
+	}
 	return c
 }
 
 func (st *resultStack) len() int { return st.results.Len() }
 
-func (st *resultStack) at(i int) *stackedResult {
-	return st.results.Index(i).Interface().(*stackedResult)
-}
-
-func (st *resultStack) message(i int) Message { return st.table.Index(i).Interface().(Message) }
+func (st *resultStack) at(i int) *stackedResult { return st.results.At(i) }
 
 // all yields the results, oldest first.
 func (st *resultStack) all() iter.Seq[*stackedResult] {
 	return func(yield func(*stackedResult) bool) {
-		for i := range st.len() {
-			if !yield(st.at(i)) {
+		for _, r := range st.results.All() {
+			if !yield(r) {
 				return
 			}
 		}
@@ -83,58 +90,69 @@ func (st *resultStack) all() iter.Seq[*stackedResult] {
 // it was on a stack before, or 0.
 func (st *resultStack) push(r *InferenceResult, origin uint64) *resultStack {
 	next := st.clone()
-	owner := persist.NewOwner()
-	called := make([]Message, len(r.ToolCalls))
-	for i, m := range r.ToolCalls {
-		called[i] = m
-	}
 	if origin == 0 {
-		origin = owner
+		origin = persist.NewOwner()
 	}
 	pushed := &stackedResult{
 		id: r.ID, agent: r.Agent, input: r.Input, raw: r.Raw, created: r.CreatedAt, size: r.size(), origin: origin,
-		prompt:  next.intern(owner, r.Prompt),
-		history: next.intern(owner, r.History),
-		output:  next.intern(owner, r.Output),
-		called:  next.intern(owner, called),
 	}
-	next.results = st.results.Append([]*stackedResult{pushed}, 0)
+	var prompt, history []messageRun // of the result before, which those of this one often continue
+	if n := st.len(); n > 0 {
+		before := st.at(n - 1)
+		prompt, history = before.prompt, before.history
+	}
+	var buf [8]messageRun
+	in := interner{table: &next.table, runs: buf[:0], next: -1}
+	in.list(r.Prompt, prompt)
+	in.next, in.guide = -1, nil
+	historyAt := in.list(r.History, history)
+	outputAt := in.list(r.Output, nil)
+	calledAt := len(in.runs)
+	in.begin = calledAt
+	for _, m := range r.ToolCalls {
+		in.add(m)
+	}
+	runs := pushed.few[:0]
+	if len(in.runs) > len(pushed.few) {
+		runs = make([]messageRun, 0, len(in.runs))
+	}
+	runs = append(runs, in.runs...)
+	pushed.prompt, pushed.history = runs[:historyAt:historyAt], runs[historyAt:outputAt:outputAt]
+	pushed.output, pushed.called = runs[outputAt:calledAt:calledAt], runs[calledAt:]
+	pushed.weight = pushed.textBytes() + in.bytes
+	next.add(pushed)
 	return next
+}
+
+// textBytes is what a result takes besides its messages, about.
+func (r *stackedResult) textBytes() int {
+	return len(r.id) + len(r.agent) + len(r.input) + len(r.raw) + 256
+}
+
+// add puts a result on top of a stack that no other code has seen yet.
+func (st *resultStack) add(r *stackedResult) {
+	if _, ok := st.classes[r.agent]; ok {
+		own := &ownResults{}
+		if before := st.own.Get(r.agent); before != nil {
+			own.places = before.places
+		}
+		own.places = own.places.Append(int32(st.len()))
+		st.own.Set(persist.NewOwner(), r.agent, own)
+	}
+	st.results = st.results.Append(r)
+	st.shown += r.weight
+	st.held += r.weight
 }
 
 // intern returns messages as runs of the table, to which it adds the messages
 // that are not in it. Only the maker of a stack may call it.
-func (st *resultStack) intern(owner uint64, msgs []Message) []messageRun {
-	var runs []messageRun
-	for _, m := range msgs {
-		next := -1 // the place after the last run, where m often is
-		if n := len(runs); n > 0 {
-			next = runs[n-1].to
-		}
-		at := next
-		if next < 0 || next >= st.table.Len() || !sameMessage(st.message(next), m) {
-			at = st.find(owner, m)
-		}
-		if at == next {
-			runs[len(runs)-1].to++
-		} else {
-			runs = append(runs, messageRun{at, at + 1})
-		}
+func (st *resultStack) intern(msgs []Message) []messageRun {
+	in := interner{table: &st.table, next: -1}
+	if n := st.len(); n > 0 && len(msgs) > 0 {
+		in.start(msgs[0], st.at(n-1).history)
 	}
-	return runs
-}
-
-// find returns the index of a message in the table, to which it adds the
-// message if it is not in it.
-func (st *resultStack) find(owner uint64, m Message) int {
-	key := strconv.FormatUint(m.hash(), 36)
-	if i := st.index.Get(key); i != nil && sameMessage(st.message(*i), m) {
-		return *i
-	}
-	at := st.table.Len()
-	st.table = st.table.Append([]Message{m}, 0)
-	st.index.Set(owner, key, &at)
-	return at
+	in.list(msgs, nil)
+	return in.runs
 }
 
 // answer returns the stack with answers to calls of one of its results. It
@@ -153,30 +171,72 @@ func (st *resultStack) answer(a *answers) (*resultStack, bool) {
 		return nil, false
 	}
 	next := st.clone()
-	r.called = next.intern(persist.NewOwner(), called)
+	in := interner{table: &next.table, next: -1}
+	in.list(called, nil)
+	r.called = in.runs
 	r.size += a.size()
-	later := st.results.Slice(i+1, st.len())
-	next.results = st.results.Take(i, 0).Append([]*stackedResult{&r}, 0).Append(later, 0)
+	r.weight += in.bytes
+	next.shown += in.bytes
+	next.held += in.bytes
+	next.results = st.results.Take(i).Append(&r)
+	for later := range st.results.Runs(i+1, st.len()) {
+		for _, r := range later {
+			next.results = next.results.Append(r)
+		}
+	}
 	return next, true
 }
 
-// pop returns the stack without its last result. When more results have been
-// popped than remain, it makes a new table: the messages of popped results do
-// not stay permanently.
+// pop returns the stack without its last result. What is kept of popped results
+// is at most as large as what remains.
 func (st *resultStack) pop() *resultStack {
 	n := st.len() - 1
-	next := st.clone()
-	next.popped++
-	next.results = st.results.Take(n, 0)
-	if next.popped <= n {
+	if n == 0 {
+		return newResultStack(st.classes)
+	}
+	next, popped := st.clone(), st.at(n)
+	next.results = st.results.Take(n)
+	next.shown -= popped.weight
+	if own := st.own.Get(popped.agent); own != nil {
+		next.own.Set(persist.NewOwner(), popped.agent, &ownResults{own.places.Take(own.places.Len() - 1)})
+	}
+	const slack = 4 << 10
+	if next.held <= 2*next.shown+slack {
 		return next
 	}
-	fresh := newResultStack()
-	for r := range next.all() {
-		full := st.result(r)
-		fresh = fresh.push(&full, r.origin)
+	return next.compact()
+}
+
+// compact returns the stack with a table of the messages that its results
+// refer to.
+func (st *resultStack) compact() *resultStack {
+	c := newResultStack(st.classes)
+	places := make([]int32, st.table.len()) // in the table of c, plus 1
+	for r := range st.all() {
+		copied := *r
+		copied.weight = copied.textBytes()
+		for _, runs := range []*[]messageRun{&copied.prompt, &copied.history, &copied.output, &copied.called} {
+			var moved []messageRun
+			for _, run := range *runs {
+				for old := run.from; old < run.to; old++ {
+					if places[old] == 0 {
+						m := st.table.at(old)
+						places[old] = int32(c.table.add(m)) + 1
+						copied.weight += tableBytes(m)
+					}
+					place := int(places[old]) - 1
+					if last := len(moved) - 1; last >= 0 && moved[last].to == place {
+						moved[last].to++
+					} else {
+						moved = append(moved, messageRun{place, place + 1})
+					}
+				}
+			}
+			*runs = moved
+		}
+		c.add(&copied)
 	}
-	return fresh
+	return c
 }
 
 // result returns a result with its messages.
@@ -202,8 +262,8 @@ func (st *resultStack) messages(runs []messageRun) []Message {
 	}
 	msgs := make([]Message, 0, n)
 	for _, r := range runs {
-		for part := range st.table.Runs(r.from, r.to) {
-			msgs = append(msgs, part.Interface().([]Message)...)
+		for part := range st.table.messages.Runs(r.from, r.to) {
+			msgs = append(msgs, part...)
 		}
 	}
 	return msgs

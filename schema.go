@@ -289,7 +289,7 @@ func (s *Schema) compile() {
 		s.layout.Slots[slot] = &sp.slot
 	}
 	messagesClass := s.messages().slot.Class
-	s.history = newHistoryForm(historySlot, messagesClass, s.access.resultClasses(messagesClass), s.limits.Results)
+	s.history = newHistoryForm(historySlot, messagesClass, s.access.resultClasses(messagesClass), len(s.access.readers), s.limits.Results)
 	s.layout.Slots[historySlot] = &s.history.slot
 	s.access.finish()
 	s.layout.Classes = len(s.access.readers)
