@@ -58,7 +58,7 @@ func (h *handle) written(r *engine.Record) any {
 	case r.Slot.Secret:
 		return Masked{}
 	case !isField:
-		return h.schema.history.written(h.view(), u.Value)
+		return h.schema.history.written(h.view(), u)
 	case u.Value == nil:
 		return nil
 	}

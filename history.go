@@ -112,7 +112,7 @@ func (p *resultPush) push(h *handle, t *engine.Tree, r *InferenceResult) {
 	st := form.stackIn(from).push(r, 0)
 	p.ops[0] = form.appendOp(st, h.author)
 	p.to[0].Value = st
-	p.edits[0] = engine.Edit{Address: at, From: from, To: &p.to[0], Ops: p.ops[:1]}
+	p.edits[0] = engine.Edit{Address: at, From: from, To: &p.to[0], Ops: p.ops[:1], Single: true}
 }
 
 // say appends the messages of the result to the conversation. The messages have
@@ -120,7 +120,7 @@ func (p *resultPush) push(h *handle, t *engine.Tree, r *InferenceResult) {
 func (p *resultPush) say(sp *fieldSpec, t *engine.Tree, r *InferenceResult) error {
 	o := &p.ops[1]
 	from := t.Get(o.Address)
-	p.edits[1] = engine.Edit{Address: o.Address, From: from, To: &p.to[1], Ops: p.ops[1:]}
+	p.edits[1] = engine.Edit{Address: o.Address, From: from, To: &p.to[1], Ops: p.ops[1:], Single: true}
 	o.Size = 2
 	for _, m := range r.Output {
 		o.Size += m.size() + 1

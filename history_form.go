@@ -104,12 +104,13 @@ func (s *seenResults) at(i int) *stackedResult {
 // result returns result i with its messages.
 func (s *seenResults) result(i int) InferenceResult { return s.stack.result(s.at(i)) }
 
-// appendOp returns the op that has pushed the last result of a stack.
+// appendOp returns the op that has pushed the last result of a stack: the stack
+// is a list of which the update is the tail.
 func (hf *historyForm) appendOp(st *resultStack, author *engine.Author) engine.Op {
 	r := st.at(st.len() - 1)
 	return engine.Op{
 		Address:    hf.address(),
-		Update:     engine.Update{Value: (*pushedStack)(st), Size: r.size},
+		Update:     engine.Update{Value: st, Tail: 1, Size: r.size},
 		Merger:     hf,
 		Author:     author,
 		Kind:       OpAppend.kind(),
@@ -148,17 +149,18 @@ func (hf *historyForm) overwriteEdit(op Op, from *engine.Cell, to *resultStack, 
 }
 
 // written returns what an op has written, as a view sees it.
-func (hf *historyForm) written(v engine.View, value any) any {
-	switch value := value.(type) {
+func (hf *historyForm) written(v engine.View, u engine.Update) any {
+	switch value := u.Value.(type) {
 	case *answers: // in the journal of the result's class
 		return value.results()
-	case *pushedStack:
-		return hf.written(v, value.ref())
 	case resultRef:
 		if hf.sees(v, value.result) {
 			return value.stack.result(value.result)
 		}
 	case *resultStack:
+		if u.Tail > 0 {
+			return hf.written(v, engine.Update{Value: value.last()})
+		}
 		results := []InferenceResult{}
 		seen := hf.seen(v, value)
 		for i := range seen.len() {
@@ -178,12 +180,13 @@ var errNotAResult = invalidArgument("history", "not a result")
 func (hf *historyForm) Merge(_ engine.Address, current *engine.Cell, u engine.Update) (engine.Merged, error) {
 	st := hf.stackIn(current)
 	switch v := u.Value.(type) {
-	case *pushedStack:
-		pushed := v.ref()
-		r := pushed.stack.result(pushed.result)
-		return engine.Merged{Value: st.push(&r, pushed.result.origin)}, nil
 	case *resultStack:
-		return engine.Merged{Value: v}, nil
+		if u.Tail == 0 {
+			return engine.Merged{Value: v}, nil
+		}
+		pushed := v.last()
+		r := v.result(pushed.result)
+		return engine.Merged{Value: st.push(&r, pushed.result.origin)}, nil
 	case *answers:
 		if st, ok := st.answer(v); ok {
 			return engine.Merged{Value: st}, nil

@@ -137,14 +137,10 @@ func (in *interner) start(first Message, guide []messageRun) {
 		return
 	}
 	for i, r := range guide {
-		place := r.from
-		for part := range in.table.messages.Runs(r.from, r.to) {
-			for _, m := range part {
-				if m == first {
-					in.next, in.guide = place, guide[i:]
-					return
-				}
-				place++
+		for place := r.from; place < r.to; place++ {
+			if in.table.at(place) == first {
+				in.next, in.guide = place, guide[i:]
+				return
 			}
 		}
 	}

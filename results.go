@@ -45,13 +45,8 @@ type resultRef struct {
 	result *stackedResult
 }
 
-// pushedStack is a stack in the place of its last result.
-type pushedStack resultStack
-
-func (st *pushedStack) ref() resultRef {
-	stack := (*resultStack)(st)
-	return resultRef{stack, stack.at(stack.len() - 1)}
-}
+// last returns the result on top.
+func (st *resultStack) last() resultRef { return resultRef{st, st.at(st.len() - 1)} }
 
 // same reports whether two results, which may be on different stacks, are equal.
 func (r resultRef) same(o resultRef) bool {
@@ -101,8 +96,7 @@ func (st *resultStack) push(r *InferenceResult, origin uint64) *resultStack {
 		before := st.at(n - 1)
 		prompt, history = before.prompt, before.history
 	}
-	var buf [8]messageRun
-	in := interner{table: &next.table, runs: buf[:0], next: -1}
+	in := interner{table: &next.table, runs: pushed.few[:0], next: -1}
 	in.list(r.Prompt, prompt)
 	in.next, in.guide = -1, nil
 	historyAt := in.list(r.History, history)
@@ -112,11 +106,7 @@ func (st *resultStack) push(r *InferenceResult, origin uint64) *resultStack {
 	for _, m := range r.ToolCalls {
 		in.add(m)
 	}
-	runs := pushed.few[:0]
-	if len(in.runs) > len(pushed.few) {
-		runs = make([]messageRun, 0, len(in.runs))
-	}
-	runs = append(runs, in.runs...)
+	runs := in.runs
 	pushed.prompt, pushed.history = runs[:historyAt:historyAt], runs[historyAt:outputAt:outputAt]
 	pushed.output, pushed.called = runs[outputAt:calledAt:calledAt], runs[calledAt:]
 	pushed.weight = pushed.textBytes() + in.bytes

@@ -117,7 +117,7 @@ func (b *Branch) commitOne(v View, o *Op, current *Cell, to *Merged) error {
 		t = b.copyTree()
 	}
 	c := committer{branch: b, tree: t, version: b.version.Load() + 1, single: true}
-	t.counts.own(t.owner, o.Class()).alone++
+	t.counts.own(t.tables, o.Class()).alone++
 	now := c.put(o.Address, current, to, o.Overwrites, o.Computed)
 	c.note(o, current, now, nil)
 	b.publish(t, c.version)
@@ -159,8 +159,10 @@ func (b *Branch) commit(v View, edits []Edit) (attempt, error) {
 	// Readers take no lock. The commit edits a copy of the tree, so that they
 	// see all edits or none.
 	c := committer{branch: b, tree: b.copyTree(), version: b.version.Load() + 1}
+	c.touched = c.few[:0]
 	for i := range edits {
 		if len(edits[i].Ops) > 0 {
+			c.single = edits[i].Single
 			c.edit(&edits[i])
 		}
 	}
@@ -227,12 +229,14 @@ func (b *Branch) room(v View, n int) error {
 
 // copyTree returns a copy of the present tree for the branch to change.
 func (b *Branch) copyTree() *Tree {
-	old := b.tree.Load()
-	t := old.clone()
+	if b.owned {
+		return b.tree.Load().successor()
+	}
+	t := b.tree.Load().clone()
 	if b.inherited {
 		b.inherited = false
 		// Only the parent may append to the open segments of its journals.
-		t.journals.clear(t.owner, b.layout.Classes)
+		t.journals.clear(t.tables, b.layout.Classes)
 	}
 	return t
 }
@@ -242,9 +246,10 @@ type committer struct {
 	branch  *Branch
 	tree    *Tree
 	version uint64
-	single  bool  // the version is one op: what it overwrites or appends, the cell has
+	single  bool  // the cell is the result of one op: what it overwrites or appends, the cell has
 	seq     int32 // the number of ops noted so far
 	touched []int // the visibility classes, of edits only; they may repeat
+	few     [4]int
 }
 
 // edit puts the result of an edit into the tree and notes its ops and the
@@ -262,7 +267,11 @@ func (c *committer) edit(e *Edit) {
 		for i := range e.Ops {
 			class := e.Ops[i].Class()
 			c.touched = append(c.touched, class)
-			c.note(&e.Ops[i], e.From, now, []int{class})
+			var parts []int
+			if c.branch.base != nil {
+				parts = []int{class} // for the join
+			}
+			c.note(&e.Ops[i], e.From, now, parts)
 		}
 		return
 	}
@@ -335,7 +344,7 @@ func (c *committer) record(class int, o *Op, u *Update, from, now *Cell) *Record
 			size += from.Size
 		}
 	}
-	r := c.tree.journals.own(c.tree.owner, class).next(&c.branch.bounds, c.version, size)
+	r := c.tree.journals.own(c.tree.tables, class).next(&c.branch.bounds, c.version, size)
 	r.Address, r.Author, r.Kind, r.Overwrites, r.seq = o.Address, o.Author, o.Kind, o.Overwrites, c.seq
 	if !o.Slot.Secret {
 		r.Old, r.New, r.tail = from, now, u.Tail

@@ -66,18 +66,18 @@ func (t *Tree) countVersions(l *Layout, touched []int, n int64) {
 	slices.Sort(touched)
 	widest := l.widest(slices.Compact(touched))
 	if len(widest) == 1 {
-		t.counts.own(t.owner, widest[0]).alone += uint64(n)
+		t.counts.own(t.tables, widest[0]).alone += uint64(n)
 		return
 	}
 	var readers Bits
 	for _, class := range widest {
-		t.counts.own(t.owner, class).shared += uint64(n)
+		t.counts.own(t.tables, class).shared += uint64(n)
 		if l.ReadBy != nil {
 			readers = readers.or(l.ReadBy[class])
 		}
 	}
 	for reader := range readers.All() {
-		*t.mixed.own(t.owner, reader) += uint64(n)
+		*t.mixed.own(t.tables, reader) += uint64(n)
 	}
 }
 
@@ -123,7 +123,7 @@ func (t *Tree) noteSet(s *Slot, from, to *Cell) {
 	if !s.Counted || (from == nil) == (to == nil) {
 		return
 	}
-	c, n := t.counts.own(t.owner, s.Class), 1
+	c, n := t.counts.own(t.tables, s.Class), 1
 	if to == nil {
 		n = -1
 	}

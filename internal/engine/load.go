@@ -73,11 +73,11 @@ func (l *Loader) PutKeys() (double string, ok bool) { return l.tree.keys.Fill(l.
 func (l *Loader) Count(c VersionCount) {
 	t := l.tree
 	if c.Reader > 0 {
-		*t.mixed.own(t.owner, c.Reader-1) += c.Versions
+		*t.mixed.own(t.tables, c.Reader-1) += c.Versions
 		return
 	}
 	if len(c.Classes) == 1 {
-		t.counts.own(t.owner, c.Classes[0]).shared += c.Shared
+		t.counts.own(t.tables, c.Classes[0]).shared += c.Shared
 	}
 	t.countVersions(l.branch.layout, c.Classes, int64(c.Versions))
 }

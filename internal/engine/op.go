@@ -52,4 +52,5 @@ type Edit struct {
 
 	Overwrites bool // To takes no account of From
 	Computed   bool // To was computed from a read
+	Single     bool // To is what the only one of Ops has made of From
 }

@@ -33,11 +33,12 @@ func newTable[E any](n int) table[E] {
 	return t
 }
 
-// clone returns a table for a tree with another owner number. If the table has
-// one element, its page is the one given, if any.
-func (t *table[E]) clone(owner uint64, page *tablePage[E]) table[E] {
+// clone returns a table for a tree with this owner number. If taken is set, it
+// is the same number, and t is not used any more. If the table has one element,
+// its page is the one given, if any.
+func (t *table[E]) clone(owner uint64, taken bool, page *tablePage[E]) table[E] {
 	c := *t
-	if t.more != nil {
+	if t.more != nil && !taken {
 		c.more = append([]*tablePage[E](nil), t.more...)
 	}
 	if page != nil && len(t.first.elements) == 1 {

@@ -17,7 +17,9 @@ type Tree struct {
 	keys  persist.Map[Cell]
 
 	// The rest is for holders of the branch's lock, and of a frozen branch for
-	// everyone.
+	// everyone. The tables have an owner number of their own: a tree that takes
+	// the place of another takes over its tables.
+	tables   uint64
 	set      int               // addresses that are set
 	counts   table[classCount] // by visibility class
 	mixed    table[uint64]     // by reader: versions of several widest classes
@@ -53,10 +55,20 @@ func newTree(layout *Layout) *Tree {
 
 // clone returns a tree with the same cells for a new owner.
 func (t *Tree) clone() *Tree {
-	c := &Tree{owner: persist.NewOwner(), set: t.set}
-	c.counts = t.counts.clone(c.owner, &c.oneCount)
-	c.journals = t.journals.clone(c.owner, &c.oneJournal)
-	c.mixed = t.mixed.clone(c.owner, nil)
+	owner := persist.NewOwner()
+	return t.cloneFor(owner, owner)
+}
+
+// successor is clone for a tree that takes the place of t: t is left to readers
+// without the lock, who do not read its tables.
+func (t *Tree) successor() *Tree { return t.cloneFor(persist.NewOwner(), t.tables) }
+
+func (t *Tree) cloneFor(owner, tables uint64) *Tree {
+	c := &Tree{owner: owner, tables: tables, set: t.set}
+	taken := tables == t.tables
+	c.counts = t.counts.clone(tables, taken, &c.oneCount)
+	c.journals = t.journals.clone(tables, taken, &c.oneJournal)
+	c.mixed = t.mixed.clone(tables, taken, nil)
 	c.pages = c.onePage[:]
 	if len(t.pages) != 1 {
 		c.pages = make([]atomic.Pointer[page], len(t.pages))
