@@ -111,7 +111,7 @@ func (t Team) check() []error {
 	walks := map[string]int{} // the walk up the hierarchy that met an agent first
 	for i, agent := range t.members() {
 		if err := checkName(agent, 0); err != nil {
-			errs = append(errs, fmt.Errorf("state: team: %w", err))
+			errs = append(errs, within("team", err))
 		}
 		for at, ok := agent, true; ok; at, ok = above[at] {
 			if walk := walks[at]; walk > 0 {

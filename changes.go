@@ -77,7 +77,7 @@ func (s *State) Changes(since uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		err := h.branch.Entries(h.view(), since, func(e engine.Entry) bool { return yield(h.change(e), nil) })
 		if err != nil {
-			yield(Change{}, within("the journal", err))
+			yield(Change{}, within(fmt.Sprintf("changes since %d", since), err))
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (s *State) Watch(ctx context.Context, since uint64, names ...string) iter.S
 			return yield(h.change(e), nil)
 		})
 		if err != nil {
-			yield(Change{}, within("the journal", err))
+			yield(Change{}, within(fmt.Sprintf("changes since %d", since), err))
 		}
 	}
 }
@@ -121,7 +121,7 @@ func (s *State) At(version uint64) (*State, error) {
 	}
 	past, err := h.branch.At(version)
 	if errors.Is(err, engine.ErrNoVersion) {
-		err = ErrNotFound
+		err = asKind(ErrNotFound, fmt.Errorf("no such version; the last is %d", h.branch.Version(h.view())))
 	}
 	if err != nil {
 		return nil, within(fmt.Sprintf("version %d", version), err)

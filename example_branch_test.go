@@ -83,7 +83,7 @@ func ExampleState_Snapshot() {
 	fmt.Println(st.Revert(snap), city.Or(st, ""), "at version", st.Version())
 	// Output:
 	// <nil>
-	// <nil> Lisbon state: read-only
+	// <nil> Lisbon state: "city": read-only: a snapshot or a transaction that has ended
 	// <nil> Lisbon at version 3
 }
 

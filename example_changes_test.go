@@ -70,7 +70,7 @@ func ExampleState_At() {
 	// 0 - <nil>
 	// 1 Lisbon <nil>
 	// 2 Porto <nil>
-	// state: version 99: no value true
+	// state: version 99: no such version; the last is 2 true
 }
 
 // Effects record the changes of a run as plain data.

@@ -34,6 +34,6 @@ func ExampleSchema_Check() {
 		fmt.Println(err)
 	}
 	// Output:
-	// state: import: "order": unknown field; there are "amount"
+	// state: import: "order": unknown field; there is "amount"
 	// state: import: "amount": $: want integer, got string
 }

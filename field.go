@@ -2,7 +2,6 @@ package state
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -214,7 +213,7 @@ func (f *Field[T]) toRead(h *handle) (*fieldSpec, error) {
 func (f *Field[T]) toWrite(h *handle, op Op) (*fieldSpec, error) {
 	sp, err := f.spec(h)
 	if err != nil && f != nil && h.family == nothing.family {
-		err = fieldError(f.Name, fmt.Errorf("%w: the State is nil", ErrReadOnly))
+		err = asKind(ErrReadOnly, fieldError(f.Name, errors.New("the State is nil")))
 	}
 	if err == nil && !h.mayWrite(sp) {
 		err = h.denied(string(op), sp.name)

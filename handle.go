@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/agentstate/state/internal/engine"
+	"github.com/agentstate/state/internal/fault"
 )
 
 // handle is what a State consists of: rights to a branch, and a signature.
@@ -121,9 +122,18 @@ func (h *handle) rewrite(sp *fieldSpec, compute func(current any) (any, error)) 
 func (h *handle) write(o *engine.Op) error {
 	o.Author = h.author
 	if err := h.branch.Write(h.view(), o); err != nil {
-		return h.explain(err)
+		return h.explainWrite(o.Address, err)
 	}
 	return nil
+}
+
+// explainWrite is explain for an error of writing to an address. It names the
+// field where the engine does not.
+func (h *handle) explainWrite(at engine.Address, err error) error {
+	if err == ErrReadOnly || err == ErrJoined {
+		return fieldError(fault.Clip(addressName(at)), err)
+	}
+	return h.explain(err)
 }
 
 // delete commits the deletion of an address and reports whether it was set.
@@ -131,7 +141,7 @@ func (h *handle) delete(sp *fieldSpec, at engine.Address) (bool, error) {
 	o := sp.newOp(OpDelete, nil)
 	o.Address, o.Author = at, h.author
 	done, err := h.branch.Delete(h.view(), &o)
-	return done, h.explain(err)
+	return done, h.explainWrite(at, err)
 }
 
 // explain returns an error of the engine in the terms of the schema.

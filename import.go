@@ -110,7 +110,7 @@ func (i *importer) loadField(f *form.Field, declared bool) error {
 		return err
 	}
 	if err := i.schema.mayImport(sp, f.Name, declared); err != nil {
-		return fieldError(fault.Clip(f.Name), err)
+		return err
 	}
 	former := !sp.slot.Keyed && f.Name != sp.name
 	m, converted, err := sp.decodeStored(at, f.Value, former)
@@ -143,7 +143,7 @@ func (s *Schema) mayImport(sp *fieldSpec, name string, declared bool) error {
 	case sp == s.messages():
 		return &TypeError{Field: name, Path: "$", Got: "messages are in conversation"}
 	case sp.slot.Keyed && declared:
-		return ErrUnknownField
+		return fieldError(fault.Clip(name), ErrUnknownField)
 	case sp.slot.Keyed:
 		return checkName(name, s.limits.NameBytes)
 	}

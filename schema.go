@@ -8,7 +8,6 @@ import (
 
 	"github.com/agentstate/state/internal/cell"
 	"github.com/agentstate/state/internal/engine"
-	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -218,7 +217,7 @@ func (d *schemaDraft) finish() {
 	for _, sp := range s.fields {
 		d.part = d.partOf[sp]
 		if err := checkName(sp.name, s.limits.NameBytes); err != nil {
-			d.failField(fault.Clip(sp.name), "%w", err)
+			d.fail(err)
 		}
 		d.checkAccess(sp, members)
 		d.addFormer(sp)

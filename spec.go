@@ -88,7 +88,7 @@ func (sp *fieldSpec) nameAt(at engine.Address) string {
 // accepts returns an error if a handler is not for this field.
 func (sp *fieldSpec) accepts(h *handler) error {
 	if err := h.mistake(); err != nil {
-		return asKind(ErrInvalid, fieldError(sp.name, err))
+		return invalidArgument("SetWith", err.Error())
 	}
 	if h.typ != nil && h.typ != sp.form.Type && !sp.slot.Keyed {
 		return &TypeError{Field: sp.name, Path: "handler", Want: sp.form.Type.String(), Got: h.typ.String()}

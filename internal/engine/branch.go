@@ -14,10 +14,10 @@ import (
 
 // The errors of writes and looks back.
 var (
-	ErrReadOnly  = errors.New("state: read-only")
+	ErrReadOnly  = errors.New("state: read-only: a snapshot or a transaction that has ended")
 	ErrJoined    = errors.New("state: branch is joined")
 	ErrConflict  = errors.New("state: conflict")
-	ErrCompacted = errors.New("state: compacted")
+	ErrCompacted = errors.New("state: no longer in the journal")
 )
 
 // Branch is one line of versions: a state, a fork, a transaction or, frozen, a

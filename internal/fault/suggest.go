@@ -21,6 +21,9 @@ func Suggest(name string, known []string) string {
 	case len(known) == 0 || len(known) > listedNames:
 		return ""
 	}
+	if len(known) == 1 {
+		return "; there is " + Quote(known[0])
+	}
 	list := make([]string, len(known))
 	for i, k := range known {
 		list[i] = Quote(k)
