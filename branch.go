@@ -59,6 +59,10 @@ func (s *State) Join(branches ...*State) error {
 	return h.explain(err)
 }
 
+// foreign returns the error for a state that does not belong to the one on
+// which op is called.
+func foreign(op, why string) error { return within(op, asKind(ErrForeign, errors.New(why))) }
+
 func inBranch(i int, err error) error { return within(fmt.Sprintf("join: branch %d", i), err) }
 
 // joinable returns the branch of a state that this handle may join.

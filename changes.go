@@ -84,7 +84,9 @@ func (s *State) Changes(since uint64) iter.Seq2[Change, error] {
 
 // Watch yields what was written after a version and then waits for more, until
 // ctx ends or the loop is left. If there are names, it yields only the changes
-// to these fields; the empty name stands for the history. Watch holds no lock
+// to these fields; the empty name stands for the history. For a name that the
+// schema does not have, or that the handle may not read, it yields only the
+// error that a read would get. Watch holds no lock
 // while the body of the loop runs, and keeps only its position in between: a
 // loop that falls behind the journal gets an error that is [ErrCompacted], and
 // ends. On a state that no longer changes, such as a snapshot, the loop ends
@@ -95,6 +97,14 @@ func (s *State) Watch(ctx context.Context, since uint64, names ...string) iter.S
 	if ctx == nil {
 		return func(yield func(Change, error) bool) {
 			yield(Change{}, invalidArgument("watch", "the context is nil"))
+		}
+	}
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		if _, _, err := h.toRead(name); err != nil {
+			return func(yield func(Change, error) bool) { yield(Change{}, within("watch", err)) }
 		}
 	}
 	return func(yield func(Change, error) bool) {

@@ -702,8 +702,10 @@ func TestConcurrencyUpdateRunsAgain(t *testing.T) {
 			st := state.New(concSchema)
 			require.NoError(t, st.Patch(map[string]any{"title": "old", "old": "old", "log": []string{"old"}}))
 			require.NoError(t, st.History().Append(concSaid("old")))
-			serial := state.New(concSchema)
-			require.NoError(t, serial.Revert(st.Snapshot()))
+			data, err := st.Export()
+			require.NoError(t, err)
+			serial, err := state.Import(concSchema, data)
+			require.NoError(t, err)
 			runs := 0
 			fn := func(tx *state.State) error {
 				runs++
@@ -867,7 +869,10 @@ func TestConcurrencyCallFromHandler(t *testing.T) {
 			return st.Update(func(tx *state.State) error { return plain.Set(tx, "x") })
 		}},
 		{"Join", func(st, fork *state.State) error { return st.Join(fork) }},
-		{"Revert", func(st, _ *state.State) error { return st.Revert(state.New(schema).Snapshot()) }},
+		{"Revert", func(st, _ *state.State) error {
+			past, err := st.At(0)
+			return errors.Join(err, st.Revert(past))
+		}},
 		{"History.Append", func(st, _ *state.State) error { return st.History().Append(concSaid("x")) }},
 		{"History.Pop", func(st, _ *state.State) error { _, _, err := st.History().Pop(); return err }},
 		{"History.Reset", func(st, _ *state.State) error { return st.History().Reset(nil) }},

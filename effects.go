@@ -1,8 +1,6 @@
 package state
 
 import (
-	"errors"
-
 	"github.com/agentstate/state/internal/cell"
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/listdiff"
@@ -59,8 +57,10 @@ type Effect struct {
 // are left out.
 //
 // The cost is that of the changes, not of the content, if from is an earlier
-// snapshot of s. from may be any state with the same schema; its lists are then
-// compared element by element. Only the host may call Effects.
+// snapshot of s. from may be any state with the same schema, such as an empty
+// one or another import; its lists are then compared element by element. A nil
+// state, and one with another schema, are [ErrForeign]. Only the host may call
+// Effects.
 func (s *State) Effects(from *State) ([]Effect, error) {
 	h, old := s.on(), from.on()
 	switch {
@@ -69,7 +69,9 @@ func (s *State) Effects(from *State) ([]Effect, error) {
 	case old.rights != nil:
 		return nil, old.denied("list effects", "")
 	case old.schema != h.schema:
-		return nil, asKind(ErrForeign, errors.New("state: effects: from is a state with another schema"))
+		return nil, foreign("effects", "from a state with another schema")
+	case old.family == nothing.family || h.family == nothing.family:
+		return nil, foreign("effects", "from or of a nil state")
 	}
 	d := effectsDraft{now: h.branch.Scan(), past: old.branch.Scan()}
 	for _, sp := range h.schema.fields {

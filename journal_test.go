@@ -269,7 +269,13 @@ func TestRevertMakesAnOldContentTheNextVersion(t *testing.T) {
 		require.Error(t, st.Revert(st), "not to what still changes")
 		require.Error(t, st.Revert(state.New(schema).Fork()))
 		require.Error(t, st.Revert(state.New(ruleSchema).Snapshot()), "another schema")
-		require.Error(t, st.Revert(nil))
+		for _, foreign := range []*state.State{nil, {}, state.New(schema).Snapshot(), nilAt(st)} {
+			require.ErrorIs(t, st.Revert(foreign), state.ErrForeign)
+		}
+		_, err := st.Effects(nil)
+		require.ErrorIs(t, err, state.ErrForeign)
+		_, err = st.Effects(&state.State{})
+		require.ErrorIs(t, err, state.ErrForeign)
 		require.ErrorIs(t, bound.As("a").Revert(bound.Snapshot()), state.ErrDenied)
 		require.ErrorIs(t, bound.Revert(bound.Snapshot().As("a")), state.ErrDenied)
 	})
@@ -436,5 +442,46 @@ func TestABoundHandleCountsOnlyWhatItMayRead(t *testing.T) {
 	for i, c := range ruleChanges(t, st.As("b"), 0) {
 		require.Equal(t, "both", c.Field)
 		require.Equal(t, uint64(i+1), c.Version, "without gaps")
+	}
+}
+
+// nilAt returns the state that At returns with an error.
+func nilAt(st *state.State) *state.State {
+	past, _ := st.At(1 << 40)
+	return past
+}
+
+// A state without a schema has the schema of the nil state, which is not a
+// snapshot of it.
+func TestRevertToNothingDoesNotEmptyAState(t *testing.T) {
+	st := state.New(nil)
+	require.NoError(t, st.KV().Set("k", 1))
+	ruleUnchanged(t, st, func() {
+		require.ErrorIs(t, st.Revert(nilAt(st)), state.ErrForeign)
+		require.ErrorIs(t, st.Revert(state.New(nil).Snapshot()), state.ErrForeign)
+		require.ErrorIs(t, (*state.State)(nil).Revert(nil), state.ErrForeign)
+	})
+	require.NoError(t, st.Fork().Revert(st.Snapshot()), "the snapshot of its parent")
+}
+
+func TestWatchOfANameThatCannotBeReadIsAnError(t *testing.T) {
+	st := state.New(aclSchema(t))
+	open := state.New(aclSchema(t, state.AllowUndeclared))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, tt := range []struct {
+		st   *state.State
+		name string
+		want error
+	}{
+		{st, "pubic", state.ErrUnknownField}, {st.As("ann"), "pubic", state.ErrUnknownField},
+		{st.As("ann"), "private_host", state.ErrDenied}, {open.As("mallory"), "any", state.ErrDenied},
+		{st, "public", nil}, {st, "", nil}, {st.As("ann"), "public", nil}, {open, "any", nil},
+	} {
+		var got error
+		for _, err := range tt.st.Watch(ctx, 0, "", tt.name) {
+			got = err
+		}
+		require.ErrorIs(t, got, tt.want, tt.name)
 	}
 }

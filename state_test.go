@@ -403,7 +403,6 @@ func TestNilAndZeroStateAreAnEmptySnapshot(t *testing.T) {
 				"Pop":     func() error { _, _, err := st.History().Pop(); return err },
 				"Reset":   func() error { return st.History().Reset(nil) },
 				"EndRun":  st.EndRun,
-				"Revert":  func() error { return st.Revert(st) },
 				"Message": func() error { return state.Messages.Set(st, []state.Message{state.UserText("x")}) },
 			} {
 				require.ErrorIs(t, write(), state.ErrReadOnly, op)

@@ -140,9 +140,11 @@ func (s *State) EndRun() error {
 	return h.overwriteAll(ops)
 }
 
-// Revert makes the content of a snapshot, or of any other frozen state with the
-// same schema, the next version. Earlier versions stay as they are, and so do
-// Secret fields. Only the host may call it.
+// Revert makes the content of a snapshot of this state, or of another frozen
+// state that comes from it by As, Fork or At, the next version. A nil state and
+// those of other calls of [New] and [Import] are [ErrForeign]: they may hold the
+// data of another user. Earlier versions stay as they are, and so do Secret
+// fields. Only the host may call it.
 func (s *State) Revert(to *State) error {
 	h, past := s.on(), to.on()
 	switch {
@@ -150,8 +152,8 @@ func (s *State) Revert(to *State) error {
 		return h.denied("revert", "")
 	case past.rights != nil:
 		return past.denied("revert", "")
-	case past.schema != h.schema:
-		return asKind(ErrForeign, errors.New("state: revert: to a state with another schema"))
+	case past.family != h.family || h.family == nothing.family:
+		return foreign("revert", "not to a snapshot of this state")
 	case past.branch.Alive() == nil:
 		return invalidArgument("revert", "not to a snapshot")
 	}

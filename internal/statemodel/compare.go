@@ -17,10 +17,12 @@ func (s *stateModel) reloaded(st *state.State) *stateModel {
 			c = c.put(f.name, nil, false)
 		}
 	}
-	return &stateModel{
+	r := &stateModel{
 		st: st, content: c, version: s.version, from: s.version,
 		past: map[uint64]stateContent{s.version: c}, changes: map[uint64][]fieldWrite{},
 	}
+	r.origin = r
+	return r
 }
 
 // compare checks that a state is as its model says.

@@ -346,7 +346,7 @@ func (m *programRun) lookBack(s *stateModel, o programStep) {
 		now, ok := s.content.get("secret")
 		content := s.past[version].put("secret", now, ok)
 		m.add(&stateModel{
-			st: past, content: content, version: version, ended: state.ErrReadOnly, from: version,
+			st: past, origin: s.origin, content: content, version: version, ended: state.ErrReadOnly, from: version,
 			past: map[uint64]stateContent{version: content}, changes: map[uint64][]fieldWrite{},
 		})
 	}
@@ -404,7 +404,7 @@ func (m *programRun) revert(s *stateModel, o programStep) {
 	to := m.states[o.at%len(m.states)]
 	want := s.ended
 	switch {
-	case to.ended == nil:
+	case to.ended == nil || to.origin != s.origin:
 		want = errAny
 	case want == nil:
 		var writes []fieldWrite

@@ -20,6 +20,7 @@ type stateModel struct {
 	writes  []fieldWrite            // as a later Join sees them
 	changes map[uint64][]fieldWrite // as Changes shows them
 
+	origin *stateModel // the imported state that it comes from, nil for the first
 	parent *stateModel // of a fork
 	base   stateContent
 }
@@ -57,14 +58,14 @@ func (s *stateModel) do(writes ...fieldWrite) error {
 // frozen returns a state that stays as s is, or was.
 func (s *stateModel) frozen(st *state.State) *stateModel {
 	return &stateModel{
-		st: st, content: s.content, version: s.version, ended: state.ErrReadOnly,
+		st: st, origin: s.origin, content: s.content, version: s.version, ended: state.ErrReadOnly,
 		from: s.from, past: maps.Clone(s.past), changes: maps.Clone(s.changes),
 	}
 }
 
 func (s *stateModel) fork(st *state.State) *stateModel {
 	return &stateModel{
-		st: st, content: s.content, version: s.version, from: s.version,
+		st: st, origin: s.origin, content: s.content, version: s.version, from: s.version,
 		past: map[uint64]stateContent{s.version: s.content}, changes: map[uint64][]fieldWrite{},
 		parent: s, base: s.content,
 	}
