@@ -3,10 +3,13 @@ package value
 import (
 	"fmt"
 	"reflect"
+	"unicode/utf8"
 
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/value/walk"
 )
+
+var stringsType = reflect.TypeFor[[]string]()
 
 // listCodec is for slices and arrays.
 type listCodec struct {
@@ -32,6 +35,24 @@ func (l *listCodec) addSize(v reflect.Value, w *walk.Walk) error {
 	}
 	w.Leave()
 	return w.Add(n) // the separators
+}
+
+// quickSize is [Plan.quickSize].
+func (l *listCodec) quickSize(v reflect.Value) (size int, ok bool) {
+	if l.elem.fixedSize > 0 {
+		return walk.ContainerSize + v.Len()*(l.elem.fixedSize+1), true
+	}
+	if l.typ != stringsType || v.CanAddr() { // Interface would allocate
+		return 0, false
+	}
+	size = walk.ContainerSize
+	for _, s := range v.Interface().([]string) {
+		if !utf8.ValidString(s) {
+			return 0, false
+		}
+		size += len(s) + 3 // with quotes and a separator
+	}
+	return size, true
 }
 
 func (l *listCodec) copyInPlace(v reflect.Value, normalize bool) error {

@@ -74,13 +74,17 @@ func (p *Plan) Check(v reflect.Value, limits Limits) (size int, err error) {
 	return walk.Measure(limits, false, func(w *walk.Walk) error { return p.codec.addSize(v, w) })
 }
 
-// quickSize returns the size of a valid scalar. It saves the walk, which takes
-// longer than to check most scalars. It leaves the errors to the walk.
+// quickSize returns the size of a valid scalar, or of a slice of strings or of
+// values of a fixed size. It saves the walk, which takes longer than to check
+// most of these. It leaves the errors to the walk.
 func (p *Plan) quickSize(v reflect.Value) (size int, ok bool) {
 	if p.fixedSize > 0 {
 		return p.fixedSize, true
 	}
 	if !p.scalar {
+		if l, ok := p.codec.(*listCodec); ok {
+			return l.quickSize(v)
+		}
 		return 0, false
 	}
 	if v.Kind() == reflect.String {

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/value"
 )
@@ -583,4 +585,33 @@ func TestRefusedTypesAreNotStoredNorRead(t *testing.T) {
 		_, _, err := value.Normalise(v, value.Limits{})
 		require.Error(t, err, "%T", v)
 	}
+}
+
+// Lists of strings and numbers are measured without a walk.
+func TestShortAndLongWaysToMeasureListsAgree(t *testing.T) {
+	check := func(t *rapid.T, v any, limits value.Limits) {
+		plan, err := value.For(reflect.TypeOf(v))
+		require.NoError(t, err)
+		size, err := plan.Check(reflect.ValueOf(v), limits)
+		outer := reflect.MakeSlice(reflect.SliceOf(reflect.TypeOf(v)), 1, 1) // a list of lists is walked
+		outer.Index(0).Set(reflect.ValueOf(v))
+		outerPlan, outerErr := value.For(outer.Type())
+		require.NoError(t, outerErr)
+		if limits.Bytes > 0 {
+			limits.Bytes += 3
+		}
+		outerSize, outerErr := outerPlan.Check(outer, limits)
+		require.Equal(t, outerErr == nil, err == nil)
+		if err == nil {
+			require.Equal(t, outerSize, size+3)
+		}
+	}
+	property.Check(t, func(t *rapid.T) {
+		limits := value.Limits{Bytes: rapid.IntRange(0, 60).Draw(t, "bytes")}
+		text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "a", "\xff", "é"}))
+		check(t, rapid.SliceOfN(text, 0, 5).Draw(t, "strings"), limits)
+		check(t, rapid.SliceOfN(rapid.Int(), 0, 8).Draw(t, "ints"), limits)
+		check(t, rapid.SliceOfN(rapid.Bool(), 0, 8).Draw(t, "bools"), limits)
+		check(t, [3]int8{}, limits)
+	})
 }

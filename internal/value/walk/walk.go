@@ -28,6 +28,9 @@ const MaxDepth = 10_000
 // ScalarSize is the size of a null, a bool or a number.
 const ScalarSize = 8
 
+// ContainerSize is the size of an empty list or object.
+const ContainerSize = 2
+
 // A Walk goes through one value. The zero Walk has no limits.
 type Walk struct {
 	Exact  bool // a json.Number may be any number, because it stays text
@@ -160,7 +163,7 @@ func (w *Walk) Enter(n int) error {
 		return w.tooLarge(n)
 	}
 	w.steps = append(w.steps, step{index: inWhole})
-	return w.Add(2)
+	return w.Add(ContainerSize)
 }
 
 // Leave ends the container that Enter began last.
