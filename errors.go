@@ -121,7 +121,11 @@ func (e *LimitError) Error() string {
 	if e.Field == "" {
 		return fmt.Sprintf("state: limit %s: %d is more than %d", e.Name, e.Got, e.Limit)
 	}
-	return fmt.Sprintf("state: %q: limit %s: %d is more than %d", e.Field, e.Name, e.Got, e.Limit)
+	text := fmt.Sprintf("state: %q: limit %s: %d is more than %d", e.Field, e.Name, e.Got, e.Limit)
+	if e.Field == messagesName && e.Name == "ValueBytes" {
+		text += ": the whole conversation is one value: keep its last messages (transcript.KeepLast) or raise Limits.ValueBytes"
+	}
+	return text
 }
 
 // Is reports whether target is [ErrLimitExceeded].

@@ -89,6 +89,17 @@ func TestAppendIsAllOrNothing(t *testing.T) {
 	require.NoError(t, refuse.History().Append(state.InferenceResult{}), "without messages there is nothing to validate")
 }
 
+func TestAFullConversationSaysWhatToDo(t *testing.T) {
+	st := state.New(state.MustSchema(state.Limits{ValueBytes: 500}))
+	err := error(nil)
+	for err == nil {
+		err = st.History().Append(state.InferenceResult{Output: []state.Message{state.AssistantText("a line of an answer")}})
+	}
+	require.ErrorIs(t, err, state.ErrLimitExceeded)
+	require.ErrorContains(t, err, `state: "messages": limit ValueBytes: `)
+	require.ErrorContains(t, err, "the whole conversation is one value: keep its last messages (transcript.KeepLast) or raise Limits.ValueBytes")
+}
+
 // A prompt and a history take no room in a state that has their messages, but
 // Import must be able to bound what its text refers to.
 func TestAPromptAndAHistoryAreAtMostAsLongAsAValue(t *testing.T) {

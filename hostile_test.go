@@ -297,12 +297,15 @@ func FuzzImport(f *testing.F) {
 		`{"format":1,"version":1,"counts":[{"classes":[["a"],["b"]],"versions":1}]}`,
 		`{"format":1,"conversation":[[0,1],[0,1]],"messages":[{"type":"text","role":"user","content":"a","n":1.0}]}`,
 		`{"format":1,"results":[{"raw_base64":"/w==","created_at":"2024-01-02T03:04:05.5+02:00"}]}`,
+		`{"format":1,"keys":[{"value":[1,{"a":null}],"n\u0061me":"a"},{"name":"a","value":0}]}`,
+		`{"format":1,"conversation":[[0,2],[1,2],[0,2]],"results":[{"prompt":[[0,1],[0,1]],"history":[[0,2],[0,2]],"output":[[1,2]],"tool_calls":[[1,2]],"created_at":"2024-01-02T03:04:05Z"}],"messages":[{"type":"a"},{"type":"tool_result","role":"r","tool":{"id":"1","name":"n"},"content":1}]}`,
 	} {
 		f.Add([]byte(text))
 	}
 	team := state.MustSchema(state.Team{"a": {"b"}}, state.AllowUndeclared, &state.Field[string]{Name: "text", Owner: "a"}, &state.Field[[]string]{Name: "tags", Owner: "b", Read: state.Public})
+	limited := state.MustSchema(state.AllowUndeclared, state.Limits{ValueBytes: 200, Keys: 2, Results: 2, Depth: 4})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, schema := range []*state.Schema{nil, ruleOpen, ruleSchema, team} {
+		for _, schema := range []*state.Schema{nil, ruleOpen, ruleSchema, team, limited} {
 			given := bytes.Clone(data)
 			st, err := state.Import(schema, data)
 			require.Equal(t, given, data, "the input is not changed")
@@ -312,9 +315,25 @@ func FuzzImport(f *testing.F) {
 				continue
 			}
 			one := ruleExport(t, st)
+			require.True(t, state.JSON(one).Valid(), "%s", one)
 			back, err := state.Import(schema, []byte(one))
 			require.NoError(t, err, "%s", one)
 			require.Equal(t, one, ruleExport(t, back), "a fixpoint")
+			if schema == limited {
+				require.LessOrEqual(t, st.KV().Len(), 3, "keys and messages")
+				parts := [][]state.Message{state.Messages.Or(st, nil)}
+				for _, r := range st.History().All() {
+					parts = append(parts, r.Prompt, r.History, r.Output)
+				}
+				require.LessOrEqual(t, len(parts), 7)
+				for _, msgs := range parts {
+					size := 0
+					for _, m := range msgs {
+						size += len(m.Raw())
+					}
+					require.LessOrEqual(t, size, 200)
+				}
+			}
 			require.Equal(t, st.Version(), back.Version())
 			require.Equal(t, st.KV().All(), back.KV().All())
 			require.Equal(t, st.As("b").Version(), back.As("b").Version())
@@ -475,4 +494,131 @@ func TestImportRefusesRunsBeforeItExpandsThem(t *testing.T) {
 			require.Equal(t, few, ruleExport(t, st), "runs may repeat")
 		})
 	}
+}
+
+// What is done to a list of 100 000 elements costs what it adds, and what reads
+// it as a whole costs its size.
+func TestLongListsCostWhatIsAddedToThem(t *testing.T) {
+	const n = 100_000
+	type row struct {
+		ID   int      `json:"id"`
+		Tags []string `json:"tags"`
+	}
+	texts := &state.Field[[]string]{Name: "texts"}
+	rows := &state.Field[[]row]{Name: "rows"}
+	last := &state.Field[[]string]{Name: "last", Handler: state.KeepLast[[]string](n)}
+	one := &state.Field[[]row]{Name: "one", Handler: state.KeepLast[[]row](1)}
+	schema := state.MustSchema(texts, rows, last, one)
+	st := state.New(schema)
+	long, longRows := make([]string, n), make([]row, n)
+	for i := range n {
+		long[i] = "element " + strconv.Itoa(i)
+		longRows[i] = row{i, []string{"a"}}
+	}
+	require.NoError(t, texts.Set(st, long))
+	require.NoError(t, rows.Set(st, longRows))
+	require.NoError(t, last.Set(st, long))
+	require.NoError(t, one.Set(st, longRows))
+	require.Equal(t, longRows[n-1:], one.Or(st, nil))
+
+	const times = 1000
+	forks := []*state.State{st.Fork(), st.Fork()}
+	for name, step := range map[string]func(i int) error{
+		"append":                     func(int) error { return texts.Set(st, []string{"x"}) },
+		"append a struct":            func(int) error { return rows.Set(st, []row{{1, nil}}) },
+		"keep the last":              func(int) error { return last.Set(st, []string{"x"}) },
+		"append in forks":            func(i int) error { return texts.Set(forks[i%2], []string{"x"}) },
+		"keep the last in forks":     func(i int) error { return last.Set(forks[i%2], []string{"x"}) },
+		"append and keep a snapshot": func(i int) error { st.Snapshot(); return texts.Set(st, []string{"x"}) },
+		"read the last elements": func(int) error {
+			read := 0
+			for range state.Items(st, rows, -3) {
+				read++
+			}
+			if read != 3 {
+				return errors.New("want 3 elements")
+			}
+			return nil
+		},
+		"effects of an append": func(int) error {
+			past := st.Snapshot()
+			if err := last.Set(st, []string{"x"}); err != nil {
+				return err
+			}
+			effects, err := st.Effects(past)
+			if err == nil && len(effects) > 2 {
+				err = fmt.Errorf("%d effects", len(effects))
+			}
+			return err
+		},
+	} {
+		allocated := hostileAllocated(func() {
+			for i := range times {
+				require.NoError(t, step(i), name)
+			}
+		})
+		require.Less(t, allocated/times, uint64(32<<10), "bytes for each %s", name)
+	}
+	require.Equal(t, n, state.Len(st, last))
+
+	data, err := st.Export()
+	require.NoError(t, err)
+	for name, read := range map[string]func(){
+		"Get":    func() { _, err = rows.Get(st) },
+		"All":    func() { st.KV().All() },
+		"Export": func() { _, err = st.Export() },
+		"Import": func() { _, err = state.Import(schema, data) },
+	} {
+		allocated := hostileAllocated(read)
+		require.NoError(t, err, name)
+		require.Less(t, allocated, uint64(64*len(data)), "bytes for %s of %d", name, len(data))
+	}
+}
+
+// Import reads each part of its text a constant number of times.
+func TestImportIsLinearInHostileForms(t *testing.T) {
+	const n = 100_000
+	repeat := func(text string, n int) string { return strings.Repeat(text+",", n-1) + text }
+	var keys []string
+	for i := range n {
+		keys = append(keys, fmt.Sprintf(`{"value":%d,"name":"key-%d"}`, i, i))
+	}
+	const when = `"created_at":"2024-01-02T03:04:05Z"`
+	for name, text := range map[string]string{
+		"keys":                 `"keys":[` + strings.Join(keys, ",") + `]`,
+		"one key many times":   `"keys":[` + repeat(`{"name":"a","value":1}`, n) + `]`,
+		"one field many times": `"fields":[` + repeat(`{"name":"tags","value":["a"]}`, n) + `]`,
+		"unknown members":      `"keys":[{"name":"a","value":1,` + strings.Join(quotedMembers(n), ",") + `}]`,
+		"a long list":          `"fields":[{"name":"tags","value":[` + repeat(`"a"`, n) + `]}]`,
+		"empty lists":          `"keys":[{"name":"a","value":[` + repeat(`[]`, n) + `]}]`,
+		"a deep list":          `"keys":[{"name":"a","value":` + strings.Repeat(`[`, 9000) + strings.Repeat(`]`, 9000) + `}]`,
+		"a wide object":        `"keys":[{"name":"a","value":{` + strings.Join(quotedMembers(n), ",") + `}}]`,
+		"results":              `"results":[` + repeat(`{`+when+`}`, n) + `]`,
+		"runs of no message":   `"conversation":[` + repeat(`[0,1]`, n) + `]`,
+		"messages":             `"messages":[` + repeat(`{"type":"text","role":"user","content":"a"}`, n/10) + `]`,
+		"counts":               `"counts":[` + repeat(`{"classes":[["a"],["b"]],"versions":1}`, n) + `]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := []byte(`{"format":1,"version":1,` + text + `}`)
+			for _, schema := range []*state.Schema{nil, ruleOpen} {
+				allocated := hostileAllocated(func() {
+					if st, err := state.Import(schema, data); err == nil {
+						require.NotNil(t, st)
+					} else {
+						require.True(t, strings.HasPrefix(err.Error(), "state: "), "%v", err)
+						require.Less(t, len(err.Error()), 1000)
+					}
+				})
+				require.Less(t, allocated, uint64(100*len(data)+8<<20), "bytes for a text of %d", len(data))
+			}
+		})
+	}
+}
+
+func quotedMembers(n int) []string {
+	members := make([]string, n)
+	for i := range members {
+		members[i] = fmt.Sprintf(`"member-%d":null`, i)
+	}
+	return members
 }

@@ -62,8 +62,12 @@ func (u undeclared) declare(d *schemaDraft) { d.schema.open = bool(u) }
 // number is no limit. A write that exceeds a limit fails with a [LimitError],
 // except that the journal drops its oldest changes.
 type Limits struct {
-	NameBytes  int // bytes of a field's name (default 256)
-	ValueBytes int // bytes of one value, about its length as JSON (default 16 MiB)
+	NameBytes int // bytes of a field's name (default 256)
+	// ValueBytes bounds one value, about its length as JSON (default 16 MiB).
+	// The whole conversation is one value: to keep its last messages, declare
+	// Messages with the handler of a transcript.Trim. A result is three values:
+	// its prompt, its history and the rest.
+	ValueBytes int
 	Depth      int // levels of lists and objects in a value (default 64)
 	Keys       int // set fields that the writer sees (default 131 072)
 	Results    int // inference results (default 131 072)

@@ -17,6 +17,8 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/effort/property"
+	"github.com/agentstate/state/internal/form"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // The tests of this file prove the rules of reading and writing single fields, by
@@ -53,9 +55,18 @@ var (
 	errRuleEven = errors.New("not odd")
 )
 
+// ruleExport returns the export of a state. Its bytes must be those that
+// encoding/json writes for the form.
 func ruleExport(t require.TestingT, st *state.State) string {
 	data, err := st.Export()
 	require.NoError(t, err)
+	if len(data) < 1<<16 {
+		decoded, err := form.Decode(data)
+		require.NoError(t, err, "%s", data)
+		want, err := jsontext.Marshal(decoded)
+		require.NoError(t, err, "%s", data)
+		require.Equal(t, string(want), string(data))
+	}
 	return string(data)
 }
 
