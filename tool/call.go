@@ -56,7 +56,7 @@ func (t *Tool) answer(ctx context.Context, st, reads *state.State, args state.JS
 	m, reads := t.newMask(reads)
 	input, err := t.prepare(reads, args)
 	if err != nil {
-		return answer{err: m.error(err)}
+		return answer{err: m.with(t, st).error(err)}
 	}
 	r, err := t.invoke(ctx, st, input)
 	m = m.with(t, st)

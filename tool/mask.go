@@ -11,22 +11,30 @@ func Reveal() Option { return option(func(b *binder) { b.reveals = true }) }
 type mask []*state.Redactor
 
 // newMask returns the mask for the secrets that a handle may read, and the
-// state to inject fields from: a snapshot if there are secrets, so that the
-// mask has those that are injected.
+// state to inject fields from.
 func (t *Tool) newMask(reads *state.State) (mask, *state.State) {
-	if t.reveals || reads.Redactor() == nil {
+	if t.reveals {
 		return nil, reads
 	}
-	reads = reads.Snapshot()
-	return mask{reads.Redactor()}, reads
+	r := reads.Redactor()
+	if r != nil && len(t.sources) > 0 { // the mask must have what is injected
+		reads = reads.Snapshot()
+		r = reads.Redactor()
+	}
+	if r == nil {
+		return nil, reads
+	}
+	return mask{r}, reads
 }
 
-// with adds the secrets that a stateful function may have set.
+// with adds the secrets that have been set since the mask was made: by a
+// stateful function, or by others where there was none.
 func (m mask) with(t *Tool, st *state.State) mask {
-	if t.stateful && !t.reveals {
-		if r := st.Redactor(); r != nil {
-			return append(m, r)
-		}
+	if t.reveals || m != nil && !t.stateful {
+		return m
+	}
+	if r := st.Redactor(); r != nil {
+		return append(m, r)
 	}
 	return m
 }

@@ -3,8 +3,6 @@ package tool
 import (
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/agentstate/state/internal/fault"
 )
 
 // maxNameBytes is the length of the longest name that some provider accepts.
@@ -78,16 +76,4 @@ func foldRune(c rune) rune {
 		least = min(least, other)
 	}
 	return unicode.ToLower(least)
-}
-
-// listNames returns names in quotes, separated by commas.
-func listNames(names []string) string {
-	var b []byte
-	for i, name := range names {
-		if i > 0 {
-			b = append(b, ", "...)
-		}
-		b = append(b, fault.Quote(name)...)
-	}
-	return string(b)
 }
