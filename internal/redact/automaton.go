@@ -15,19 +15,30 @@ type automaton struct {
 }
 
 // A state refers to other states by index. No link leads to the root, so that 0
-// means none.
+// means none. Its size times the length of the patterns is most of the memory
+// that a Redactor takes.
 type state struct {
 	child, sibling int32 // the children of a state are a list
 	fallback       int32 // the state of the next shorter beginning
 	match          int32 // the state of the longest pattern that ends here
-	length         int32 // of the pattern that this state completes, or 0
+	depth          int32 // the length of the beginning
 	b              byte  // with which the state is reached
-	token          bool  // the pattern counts only as a whole token
+	kind           kind  // of the pattern that ends here
 }
 
-// addPattern adds a pattern. One that is added twice counts as a token only if
-// it was one both times.
-func (a *automaton) addPattern(pattern string, token bool) {
+// A kind is what a match of a pattern means. Two patterns with the same text
+// have both kinds.
+type kind uint8
+
+const (
+	certainKind kind = 1 << iota // the pattern is masked wherever it is
+	tokenKind                    // only as a whole token
+	numberKind                   // only as a whole number
+	headKind                     // it is the beginning of long patterns
+)
+
+// addPattern adds a pattern and returns its state.
+func (a *automaton) addPattern(pattern string, k kind) int32 {
 	if len(a.states) == 0 {
 		a.states = make([]state, 1)
 	}
@@ -36,7 +47,7 @@ func (a *automaton) addPattern(pattern string, token bool) {
 		next := a.childOf(at, pattern[i])
 		if next == 0 {
 			next = int32(len(a.states))
-			a.states = append(a.states, state{b: pattern[i], sibling: a.states[at].child})
+			a.states = append(a.states, state{b: pattern[i], sibling: a.states[at].child, depth: int32(i + 1)})
 			a.states[at].child = next
 			if at == 0 {
 				a.first[pattern[i]] = next
@@ -44,10 +55,9 @@ func (a *automaton) addPattern(pattern string, token bool) {
 		}
 		at = next
 	}
-	end := &a.states[at]
-	end.token = token && (end.length == 0 || end.token)
-	end.length = int32(len(pattern))
+	a.states[at].kind |= k
 	a.addPair(pattern)
+	return at
 }
 
 // addPair notes how the pattern begins. A pattern of one byte begins with that
@@ -67,20 +77,20 @@ func (a *automaton) addPair(pattern string) {
 // linkStates completes the automaton. It goes from the root down, because the
 // links of a state depend on those of shorter beginnings.
 func (a *automaton) linkStates() {
+	a.states = append(make([]state, 0, len(a.states)), a.states...) // without what append has reserved
 	if len(a.states) == 0 {
 		return
 	}
-	queue := []int32{0}
-	for len(queue) > 0 {
-		at := queue[0]
-		queue = queue[1:]
+	queue := make([]int32, 1, len(a.states))
+	for i := 0; i < len(queue); i++ {
+		at := queue[i]
 		for c := a.states[at].child; c != 0; c = a.states[c].sibling {
 			s := &a.states[c]
 			if at != 0 {
 				s.fallback = a.nextState(a.states[at].fallback, s.b)
 			}
 			s.match = a.states[s.fallback].match
-			if s.length > 0 {
+			if s.kind != 0 {
 				s.match = c
 			}
 			queue = append(queue, c)
@@ -109,10 +119,22 @@ func (a *automaton) nextState(at int32, b byte) int32 {
 	}
 }
 
+// mayBegin reports whether a pattern begins with a byte whose first bits are
+// given.
+func (a *automaton) mayBegin(bits byte, n int) bool {
+	for b := int(bits) << (8 - n); b < (int(bits)+1)<<(8-n); b++ {
+		if a.first[b] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // eachMatch calls accept for the patterns that end at each place of text, the
 // longest first, until accept reports true: a shorter pattern that ends at the
-// same place lies inside the longer one.
-func (a *automaton) eachMatch(text []byte, accept func(from, to int, token bool) bool) {
+// same place lies inside the longer one. It returns the place from which on
+// text may be the beginning of a pattern.
+func (a *automaton) eachMatch(text []byte, accept func(state int32, from, to int) bool) (partial int) {
 	at := int32(0)
 	for i := 0; i < len(text); i++ {
 		if at == 0 { // skip the text in which no pattern can begin, which is most
@@ -124,9 +146,10 @@ func (a *automaton) eachMatch(text []byte, accept func(from, to int, token bool)
 		}
 		at = a.nextState(at, text[i])
 		for m := a.states[at].match; m != 0; m = a.states[a.states[m].fallback].match {
-			if s := &a.states[m]; accept(i+1-int(s.length), i+1, s.token) {
+			if accept(m, i+1-int(a.states[m].depth), i+1) {
 				break
 			}
 		}
 	}
+	return len(text) - int(a.states[at].depth)
 }

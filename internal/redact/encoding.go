@@ -1,6 +1,9 @@
 package redact
 
-import "iter"
+import (
+	"bytes"
+	"iter"
+)
 
 // A span is the part of a text from one offset up to another.
 type span struct{ from, to int }
@@ -41,8 +44,9 @@ func (e *encoding) sourceOf(at span) span {
 	return span{at.from * 8 / e.bits, (at.to*8 + e.bits - 1) / e.bits}
 }
 
-// appendDecoded appends the bytes that the characters say.
-func (e *encoding) appendDecoded(dst, chars []byte) []byte {
+// appendDecoded appends the bytes that the characters say. It returns the bits
+// of the last byte if that is not complete, and how many they are.
+func (e *encoding) appendDecoded(dst, chars []byte) (decoded []byte, rest byte, n int) {
 	var bits uint
 	have := 0
 	for _, c := range chars {
@@ -52,33 +56,106 @@ func (e *encoding) appendDecoded(dst, chars []byte) []byte {
 			dst = append(dst, byte(bits>>have))
 		}
 	}
-	return dst
+	return dst, byte(bits & (1<<have - 1)), have
 }
 
-// eachRun yields the parts of text that consist of the encoding's characters
-// and have at least so many.
-func (e *encoding) eachRun(text []byte, least int) iter.Seq[span] {
-	return func(yield func(span) bool) {
+// maxBreak is the length of the longest line break inside of an encoded text,
+// with the white space around it.
+const maxBreak = 80
+
+// A run is a part of a text that consists of the characters of an encoding and
+// of line breaks between them.
+type run struct {
+	span
+	breaks bool // there are line breaks
+	open   bool // the text ends, and the run may go on behind it
+}
+
+// eachRun yields the runs of text that have at least so many characters. If
+// more text may follow, a shorter run at its end is one, too.
+func (e *encoding) eachRun(text []byte, least int, open bool) iter.Seq[run] {
+	return func(yield func(run) bool) {
 		// A run that covers a window of that length has the window's last
 		// character. The test begins there, and skips the whole window if it
 		// fails, so that most of the text is not looked at.
-		for from := 0; from+least <= len(text); {
-			to := from + least
-			k := to - 1
-			for k >= from && e.values[text[k]] >= 0 {
-				k--
-			}
-			if k >= from {
-				from = k + 1
+		from := 0
+		for from+least <= len(text) {
+			if k := e.runStart(text, from, from+least); k > from {
+				from = k
 				continue
 			}
-			for to < len(text) && e.values[text[to]] >= 0 {
-				to++
-			}
-			if !yield(span{from, to}) {
+			r := e.runAt(text, from, open)
+			if r.to > r.from && !yield(r) {
 				return
 			}
-			from = to + 1
+			from = r.to + 1
+		}
+		if !open || from >= len(text) {
+			return
+		}
+		r := e.runAt(text, e.runStart(text, from, len(text)), true)
+		if r.to > r.from {
+			yield(r)
 		}
 	}
 }
+
+// runStart returns the place in text[from:to] from which on all may belong to
+// one run.
+func (e *encoding) runStart(text []byte, from, to int) int {
+	for k := to - 1; k >= from; k-- {
+		if e.values[text[k]] >= 0 {
+			continue
+		}
+		gap, ok := breakAround(text, k)
+		if !ok && (gap.to < len(text) || gap.to == gap.from) {
+			return max(gap.to, k+1)
+		}
+		k = gap.from
+	}
+	return from
+}
+
+// runAt returns the run that begins at the first character at or after from, if
+// there are only line breaks before it.
+func (e *encoding) runAt(text []byte, from int, open bool) run {
+	for from < len(text) && isBlank(text[from]) {
+		from++
+	}
+	r := run{span: span{from, from}}
+	for at := from; at < len(text); {
+		if e.values[text[at]] >= 0 {
+			r.breaks = r.breaks || at > r.to
+			at++
+			r.to = at
+			continue
+		}
+		gap, ok := breakAround(text, at)
+		if gap.to == len(text) && gap.to-gap.from <= maxBreak && gap.to > gap.from {
+			at = gap.to
+			break
+		}
+		if !ok {
+			return r
+		}
+		at = gap.to
+	}
+	r.open = open
+	return r
+}
+
+// breakAround returns the white space around a place, and whether it is a line
+// break. It is empty if there is no white space, and cut off if it is too long.
+func breakAround(text []byte, at int) (gap span, ok bool) {
+	gap = span{at, at}
+	for gap.from > 0 && isBlank(text[at]) && isBlank(text[gap.from-1]) && at-gap.from <= maxBreak {
+		gap.from--
+	}
+	for gap.to < len(text) && isBlank(text[gap.to]) && gap.to-at <= maxBreak {
+		gap.to++
+	}
+	blank := text[gap.from:gap.to]
+	return gap, len(blank) <= maxBreak && bytes.IndexByte(blank, '\n') >= 0
+}
+
+func isBlank(b byte) bool { return b == ' ' || b == '\n' || b == '\r' || b == '\t' }

@@ -3,7 +3,6 @@ package redact
 import (
 	"bytes"
 	"strconv"
-	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -15,18 +14,20 @@ type unescaper struct {
 	// unit appends to dst the character of the escape sequence at the start of
 	// src. It returns the length of the sequence, or 0 if it is not valid.
 	unit func(dst, src []byte) ([]byte, int)
+	// isBeginning reports whether src may be the beginning of one sequence, so
+	// that the text behind src matters. It may be wrong about src that cannot.
+	isBeginning func(src []byte) bool
 }
 
 var (
-	unescapeBackslash = unescaper{`\`, backslashUnit}
-	unescapePercent   = unescaper{`%`, percentUnit}
-	unescapeQuery     = unescaper{`+%`, percentUnit}
-	unescapeHTML      = unescaper{`&`, entityUnit}
+	unescapeBackslash = unescaper{`\`, backslashUnit, beginsBackslash}
+	unescapePercent   = unescaper{`%`, percentUnit, beginsPercent}
+	unescapeQuery     = unescaper{`+%`, percentUnit, beginsPercent}
+	unescapeHTML      = unescaper{`&`, entityUnit, beginsEntity}
 )
 
 // nextLead returns the place of the next byte with which a sequence may begin,
-// or
-// -1.
+// or -1.
 func (u unescaper) nextLead(src []byte) int {
 	if len(u.leads) == 1 {
 		return bytes.IndexByte(src, u.leads[0])
@@ -34,8 +35,7 @@ func (u unescaper) nextLead(src []byte) int {
 	return bytes.IndexAny(src, u.leads)
 }
 
-// maxEscape is the length of the longest sequence of backslashUnit, a surrogate
-// pair.
+// maxEscape is the length of the longest sequence, a surrogate pair.
 const maxEscape = len(`\ud83d\ude00`)
 
 // backslashUnit decodes the escape sequences of JSON and of Go.
@@ -98,7 +98,7 @@ func percentUnit(dst, src []byte) ([]byte, int) {
 
 // entityUnit decodes the character references that encoders of HTML write.
 func entityUnit(dst, src []byte) ([]byte, int) {
-	end := bytes.IndexByte(src[:min(len(src), 12)], ';')
+	end := bytes.IndexByte(src[:min(len(src), maxEscape)], ';')
 	if end < 3 {
 		return dst, 0
 	}
@@ -149,27 +149,50 @@ func parseHex(src []byte, n int) (value rune, ok bool) {
 	return value, true
 }
 
-// escapeStart returns the start of the backslash escape that at is inside of,
-// or at itself. A mask in place of half an escape would leave a backslash
-// before the mask, which is not valid JSON.
-func escapeStart(text string, at int) int {
-	for start := max(0, at-maxEscape); start < at; start++ {
-		if !beginsEscape(text, start) {
-			continue
-		}
-		var buf [utf8.UTFMax]byte
-		end := min(len(text), start+maxEscape)
-		if _, n := backslashUnit(buf[:0], []byte(text[start:end])); start+n > at {
-			return start
-		}
+// beginsBackslash is isBeginning of backslashUnit.
+func beginsBackslash(src []byte) bool {
+	if len(src) < 2 {
+		return true
 	}
-	return at
+	digits, rest := 0, src[2:]
+	switch src[1] {
+	case 'x':
+		digits = 2
+	case 'u':
+		digits = 4
+	case 'U':
+		digits = 8
+	}
+	if len(rest) < digits {
+		return isHex(rest)
+	}
+	if src[1] != 'u' || len(src) >= maxEscape {
+		return false
+	}
+	c, ok := parseHex(rest, 4) // perhaps the first half of a surrogate pair
+	rest = rest[4:]
+	return ok && utf16.IsSurrogate(c) && bytes.HasPrefix([]byte(`\u`), rest[:min(2, len(rest))]) &&
+		(len(rest) < 2 || isHex(rest[2:]))
 }
 
-// beginsEscape reports whether the byte at i is a backslash that no backslash
-// before it escapes: their number is even.
-func beginsEscape(text string, i int) bool {
-	before := text[:i]
-	escaping := len(before) - len(strings.TrimRight(before, `\`))
-	return text[i] == '\\' && escaping%2 == 0
+// beginsPercent is isBeginning of percentUnit.
+func beginsPercent(src []byte) bool { return src[0] == '%' && len(src) < 3 && isHex(src[1:]) }
+
+// beginsEntity is isBeginning of entityUnit.
+func beginsEntity(src []byte) bool {
+	if len(src) >= maxEscape {
+		return false
+	}
+	for i, b := range src[1:] {
+		lower := b | 0x20
+		if !(b >= '0' && b <= '9' || lower >= 'a' && lower <= 'z' || b == '#' && i == 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func isHex(src []byte) bool {
+	_, ok := parseHex(src, len(src))
+	return ok
 }

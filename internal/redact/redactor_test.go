@@ -162,8 +162,8 @@ func TestRedact(t *testing.T) {
 		{"a token only once another is masked", []string{"1234", "hunter22"}, "hunter221234", "[SECRET][SECRET]"},
 
 		{"the mask itself", []string{"[SECRET]", "SECRET", "[", "]", "ECRET]"}, "[SECRET] SECRET [ x", "[SECRET] [SECRET] [SECRET] x"},
-		{"a secret around a mask", []string{"my[SECRET]key"}, "my[SECRET]key", "[SECRET]"},
-		{"a secret over the end of a mask", []string{"RET]abc"}, "[SECRET]abcd", "[SECRET]d"},
+		{"a secret around a mask", []string{"my[SECRET]key"}, "my[SECRET]key", "[SECRET][SECRET][SECRET]"},
+		{"a mask is no part of a secret", []string{"RET]abc", "SECRET"}, "[SECRET]abcd RET]abcd", "[SECRET]abcd [SECRET]d"},
 
 		{"JSON stays JSON", []string{"nabcdef"}, `{"a":"\nabcdef"}`, `{"a":"[SECRET]"}`},
 		{"after a backslash that escapes nothing", []string{"secret-path"}, `C:\secret-path`, `C:\[SECRET]`},
@@ -202,6 +202,10 @@ func TestRedactFindsEachForm(t *testing.T) {
 				for _, around := range [][2]string{{"", ""}, {`{"token":"`, `"}`}, {"https://h/?a=b&t=", "&c"}, {"x ", " y"}} {
 					got := texts([]string{"another-secret", secret}).Redact(around[0] + form + around[1])
 					require.NotContains(t, got, form)
+					if around[1] == `"}` && strings.Contains(strings.ReplaceAll(form, `\"`, ""), `"`) {
+						require.Contains(t, got, around[0]+mask) // the text looks like JSON up to the quote
+						continue
+					}
 					if name == "base64 after prefix" {
 						require.Contains(t, got, mask)
 						continue
@@ -303,7 +307,7 @@ func TestRedactHidesEverySecret(t *testing.T) {
 		rest := strings.Split(got, mask)
 		for _, s := range long {
 			for name, escape := range escapers {
-				if form := escape(s); !strings.Contains(form, mask) && !unusual[name] && name != "base64 after prefix" {
+				if form := escape(s); !strings.ContainsAny(form, "[]") && !unusual[name] && name != "base64 after prefix" {
 					for _, part := range rest {
 						require.NotContains(t, part, form, "%s of %q", name, s)
 					}

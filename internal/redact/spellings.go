@@ -2,11 +2,13 @@ package redact
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"html"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -14,6 +16,70 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 )
+
+const (
+	// maxStates bounds the memory of an automaton. Further secrets are looked
+	// for by fewer spellings with shorter heads.
+	maxStates = 1 << 20
+	shortHead = 16
+	maxListed = 64 << 10 // the length up to which all spellings are listed
+)
+
+// addSecrets adds the patterns of secrets. The shortest come first, because
+// they need the automaton most.
+func (r *Redactor) addSecrets(secrets []Secret) {
+	numbers := map[string]bool{}
+	longest := 0
+	for _, s := range secrets {
+		for _, text := range strings.Split(s.Text, mask) {
+			known, ok := numbers[text]
+			numbers[text] = s.Number && (known || !ok)
+			longest = max(longest, len(text))
+		}
+	}
+	delete(numbers, "")
+	r.maxSpelling = 32*longest + 190
+	texts := slices.SortedFunc(maps.Keys(numbers), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+	})
+	hasSpace := false
+	for _, text := range texts {
+		r.addSecret(text, numbers[text])
+		hasSpace = hasSpace || strings.Contains(text, " ")
+	}
+	if hasSpace { // "+" stands only for a space
+		r.unescapers = append(r.unescapers, unescapeQuery)
+	}
+}
+
+func (r *Redactor) addSecret(text string, number bool) {
+	short, k := len(text) < shortBytes, certainKind
+	switch {
+	case short && number:
+		k = numberKind
+	case short:
+		k = tokenKind
+	}
+	head := longBytes
+	if len(r.automaton.states) > maxStates {
+		head = shortHead
+	}
+	patterns := plainSpellings(text)
+	if len(text) <= maxListed && head == longBytes {
+		patterns = spellings(text, short)
+	}
+	for _, pattern := range patterns {
+		if !short && (r.leastCertain == 0 || len(pattern) < r.leastCertain) {
+			r.leastCertain = len(pattern)
+		}
+		if len(pattern) <= head {
+			r.automaton.addPattern(pattern, k)
+			continue
+		}
+		at := r.automaton.addPattern(pattern[:head], headKind)
+		r.long[at] = append(r.long[at], newLongPattern(pattern))
+	}
+}
 
 // spellings returns the texts to look for because of a secret. Most escaped
 // spellings are found by unescaping the text instead. The usual ones are listed

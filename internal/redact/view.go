@@ -5,28 +5,29 @@ import (
 	"slices"
 )
 
-// A view is a decoded text that knows the source of each of its bytes.
+// A view is a text that was read from another one, its source, and knows the
+// source of each of its bytes.
 type view struct {
-	text []byte
+	text  []byte
+	start int // the place in the source where the view begins
 
-	// For a text that was escaped: the places where it is not a plain copy, in
-	// their order.
+	// The places where the view is not a plain copy, in their order.
 	jumps []jump
 
-	// For a text that was encoded: how, and where it begins in the source.
-	// Otherwise encoding is nil.
-	encoding *encoding
-	start    int
+	encoding *encoding // of the source, or nil if it is not decoded
+
+	buffer []byte // the memory of text, which is not always used
 }
 
-// A jump is a unit of the view that stands for an escape sequence of the
-// source.
+// A jump is a unit of the view that stands for another text of the source: an
+// escape sequence, or a line break, which stands for nothing.
 type jump struct {
 	at, n  int // the unit
 	source span
 }
 
-// sourceOf returns the part of the source that says the given part of v.
+// sourceOf returns the part of the source that says the given part of v, which
+// is not empty.
 func (v *view) sourceOf(at span) span {
 	if v.encoding != nil {
 		chars := v.encoding.sourceOf(at)
@@ -43,7 +44,7 @@ func (v *view) byteSource(i int) span {
 		k--
 	}
 	if k < 0 {
-		return span{i, i + 1}
+		return span{v.start + i, v.start + i + 1}
 	}
 	j := v.jumps[k]
 	if i < j.at+j.n {
@@ -54,19 +55,22 @@ func (v *view) byteSource(i int) span {
 }
 
 // setUnescaped makes v the text that u reads from src. It reports whether that
-// differs from src.
-func (v *view) setUnescaped(src []byte, u unescaper) bool {
-	if bytes.IndexByte(src, u.leads[0]) < 0 {
-		return false
-	}
-	v.text, v.jumps, v.encoding = v.text[:0], v.jumps[:0], nil
+// differs from src. If more text may follow, it stops where an escape sequence
+// may be incomplete, and returns that place.
+func (v *view) setUnescaped(src []byte, u unescaper, open bool) (differs bool, end int) {
+	v.text, v.start, v.jumps, v.encoding = v.buffer[:0], 0, v.jumps[:0], nil
 	copied, i := 0, 0 // src is read up to i and copied up to copied
+	end = len(src)
 	for {
 		lead := u.nextLead(src[i:])
 		if lead < 0 {
 			break
 		}
 		i += lead
+		if open && u.isBeginning(src[i:]) {
+			end = i
+			break
+		}
 		v.text = append(v.text, src[copied:i]...)
 		copied = i
 		at, n := len(v.text), 0
@@ -78,12 +82,47 @@ func (v *view) setUnescaped(src []byte, u unescaper) bool {
 		v.jumps = append(v.jumps, jump{at, len(v.text) - at, span{copied, i}})
 		copied = i
 	}
-	v.text = append(v.text, src[copied:]...)
-	return len(v.jumps) > 0
+	differs = len(v.jumps) > 0 || end < len(src)
+	if differs {
+		v.text = append(v.text, src[copied:end]...)
+	}
+	v.buffer = v.text
+	return differs, end
 }
 
-// setDecoded makes v the bytes that src[start:] says.
-func (v *view) setDecoded(src []byte, start int, e *encoding) {
-	v.jumps, v.encoding, v.start = v.jumps[:0], e, start
-	v.text = e.appendDecoded(v.text[:0], src[start:])
+// setJoined makes v the characters of a run of src, without the line breaks.
+func (v *view) setJoined(src []byte, r run) {
+	v.start, v.jumps, v.encoding = r.from, v.jumps[:0], nil
+	if !r.breaks {
+		v.text = src[r.from:r.to]
+		return
+	}
+	v.text = v.buffer[:0]
+	for at := r.from; at < r.to; {
+		n := bytes.IndexAny(src[at:r.to], " \t\r\n")
+		if n < 0 {
+			n = r.to - at
+		}
+		v.text = append(v.text, src[at:at+n]...)
+		at += n
+		if at == r.to {
+			break
+		}
+		gap := span{at, at}
+		for isBlank(src[gap.to]) {
+			gap.to++
+		}
+		v.jumps = append(v.jumps, jump{at: len(v.text), source: gap})
+		at = gap.to
+	}
+	v.buffer = v.text
+}
+
+// setDecoded makes v the bytes that the characters src[start:] say. It returns
+// the bits of the last byte if that is not complete, and how many they are.
+func (v *view) setDecoded(src []byte, start int, e *encoding) (rest byte, n int) {
+	v.start, v.jumps, v.encoding = start, v.jumps[:0], e
+	v.buffer, rest, n = e.appendDecoded(v.buffer[:0], src[start:])
+	v.text = v.buffer
+	return rest, n
 }

@@ -1,0 +1,155 @@
+package redact
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/agentstate/state/internal/effort"
+	"github.com/stretchr/testify/require"
+)
+
+// writeChunks writes a text in chunks of up to most bytes and returns what comes
+// out.
+func writeChunks(t testing.TB, r *Redactor, text string, chunk func() int) string {
+	var out strings.Builder
+	w := r.Writer(&out)
+	written := 0
+	for written < len(text) {
+		to := min(len(text), written+chunk())
+		n, err := w.Write([]byte(text[written:to]))
+		require.NoError(t, err)
+		require.Equal(t, to-written, n)
+		written = to
+		require.LessOrEqual(t, len(w.stream.text)-w.stream.safe, r.maxHeld(), "held back")
+	}
+	require.NoError(t, w.Close())
+	return out.String()
+}
+
+// textPart returns a part of a text that may hold secrets.
+func textPart(rng *rand.Rand, secrets []string) string {
+	secret := secrets[rng.IntN(len(secrets))]
+	switch rng.IntN(8) {
+	case 0, 1:
+		return escapers[names[rng.IntN(len(names))]](secret)
+	case 2:
+		form := escapers[names[rng.IntN(len(names))]](secret)
+		return form[:rng.IntN(len(form)+1)]
+	case 3:
+		return wrapLines(escapers[names[rng.IntN(len(names))]](secret), 1+rng.IntN(20), []string{"\n", "\r\n", "\n  ", " \n"}[rng.IntN(4)])
+	case 4:
+		return []string{mask, "[", "[SEC", "]", `{"a":`, `[`, `"`, "}", ",", "1", "0.5", "true", ": ", "\n", " "}[rng.IntN(15)]
+	case 5:
+		return []string{`\`, `\\`, "%", "%4", "&", "&am", `\u00`, "+", "%25", `\x`, ";", "é", "\xc3", "_", "-"}[rng.IntN(15)]
+	case 6:
+		var b strings.Builder
+		for range rng.IntN(12) {
+			b.WriteByte(" abz09+/=_.\n%\\&u"[rng.IntN(16)])
+		}
+		return b.String()
+	}
+	return []string{"pin ", "the ", "x", `{"n":`, "AAAA", "beef", " : "}[rng.IntN(7)]
+}
+
+func wrapLines(text string, width int, end string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i += width {
+		if i > 0 {
+			b.WriteString(end)
+		}
+		b.WriteString(text[i:min(len(text), i+width)])
+	}
+	return b.String()
+}
+
+// randomSecret returns a secret, often short or awkward.
+func randomSecret(rng *rand.Rand) string {
+	letters := []rune([]string{"abcdef0123456789", "aA1 ", "\\\"n%&4+ u0", "xyz/é日🔑\n\t<>", "1234567890", "[]{}:,\"1a"}[rng.IntN(6)])
+	var b strings.Builder
+	for range 1 + rng.IntN([]int{4, 12, 40}[rng.IntN(3)]) {
+		b.WriteRune(letters[rng.IntN(len(letters))])
+	}
+	return b.String()
+}
+
+// TestWriterIsRedact writes random texts in random chunks.
+func TestWriterIsRedact(t *testing.T) {
+	seed := effort.LogSeed(t)
+	for i := range effort.Runs(500) {
+		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		var secrets []string
+		for range 1 + rng.IntN(4) {
+			secrets = append(secrets, randomSecret(rng))
+		}
+		var all []Secret
+		for _, s := range secrets {
+			all = append(all, Secret{s, rng.IntN(4) == 0})
+		}
+		r := New(all)
+		var b strings.Builder
+		for range 1 + rng.IntN(12) {
+			b.WriteString(textPart(rng, secrets))
+		}
+		text := b.String()
+		want := r.Redact(text)
+		require.Equal(t, want, r.Redact(want), "program %d: twice %q of %q", i, text, secrets)
+		most := []int{1, 2, 6, 40}[rng.IntN(4)]
+		got := writeChunks(t, r, text, func() int { return 1 + rng.IntN(most) })
+		require.Equal(t, want, got, "program %d: chunks of up to %d of %q with %q", i, most, text, secrets)
+	}
+}
+
+func TestWriterErrors(t *testing.T) {
+	r := texts([]string{"hunter22"})
+	broken := errors.New("broken")
+	w := r.Writer(brokenWriter{broken})
+	_, err := w.Write([]byte("hunt"))
+	require.NoError(t, err, "nothing is passed on yet")
+	_, err = w.Write([]byte("ing "))
+	require.ErrorIs(t, err, broken)
+	_, err = w.Write([]byte("more"))
+	require.ErrorIs(t, err, broken)
+	require.ErrorIs(t, w.Close(), broken)
+
+	w = r.Writer(shortWriter{})
+	_, err = w.Write([]byte("some text "))
+	require.ErrorIs(t, err, io.ErrShortWrite)
+
+	var out strings.Builder
+	w = r.Writer(&out)
+	_, err = w.Write([]byte("hunter2"))
+	require.NoError(t, err)
+	require.Empty(t, out.String())
+	require.NoError(t, w.Close())
+	require.Equal(t, "hunter2", out.String())
+	require.NoError(t, w.Close())
+	_, err = w.Write([]byte("hunter22"))
+	require.ErrorIs(t, err, ErrClosed)
+}
+
+type brokenWriter struct{ err error }
+
+func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
+
+type shortWriter struct{}
+
+func (shortWriter) Write(p []byte) (int, error) { return len(p) - 1, nil }
+
+func FuzzWriter(f *testing.F) {
+	f.Add("hunter22", "1234", `{"a":"hunter22 1234 \u0068unter22","n":1234}`, uint8(1))
+	f.Add("pass word", "a", "pass+word pass%20word cGFzcyB3\nb3Jk 7061737320776f7264 &#112;ass word &#x;", uint8(3))
+	f.Add(`secret\`, "hunter22", `secret\\u0068unter22 [SECRET]hunter2[SECRET`, uint8(2))
+	f.Fuzz(func(t *testing.T, one, two, text string, chunk uint8) {
+		r := New([]Secret{{Text: one}, {Text: two, Number: chunk%2 == 1}})
+		want := r.Redact(text)
+		require.Equal(t, want, writeChunks(t, r, text, func() int { return 1 + int(chunk) }))
+		for _, part := range strings.Split(want, mask) {
+			if isLong(one) && !strings.ContainsAny(one, "[]{}:,\" \t\r\n") {
+				require.NotContains(t, part, one)
+			}
+		}
+	})
+}
