@@ -19,7 +19,7 @@ type handle struct {
 }
 
 // family is what a state shares with its forks, snapshots and transactions.
-type family struct{ _ byte } // pointers to it must differ
+type family struct{ redactors redactorCache }
 
 // hostAuthor signs the writes of the host.
 var hostAuthor = &engine.Author{}

@@ -16,6 +16,7 @@ import (
 // Any number of states can share one.
 type Schema struct {
 	fields  []*fieldSpec // in the order of their slots; messages come first
+	secrets []*fieldSpec // the Secret ones
 	byName  map[string]*fieldSpec
 	former  map[string]*fieldSpec // by the names that they had before
 	names   nameFilter            // of byName and former
@@ -290,6 +291,9 @@ func (s *Schema) compile() {
 		}
 		sp.finish(slot, s.access.add(slot, sp.owner, sp.read, sp.write), s.limits)
 		s.layout.Slots[slot] = &sp.slot
+		if sp.form.Secret {
+			s.secrets = append(s.secrets, sp)
+		}
 	}
 	messagesClass := s.messages().slot.Class
 	s.history = newHistoryForm(historySlot, messagesClass, s.access.resultClasses(messagesClass), len(s.access.readers), s.limits.Results)

@@ -88,12 +88,34 @@ func (r *Redactor) Redact(text string) string {
 	return text
 }
 
+// Finds reports whether text has something to mask. It may report true if that
+// is only the mask that is there already.
+func (r *Redactor) Finds(text []byte) bool {
+	s := r.streams.Get().(*stream)
+	defer s.release()
+	s.scan.r = r
+	s.scan.find(text, 0, false)
+	masks, _ := s.scan.masks(0, false)
+	return len(masks) > 0
+}
+
 // maxHeld is the number of bytes that a Writer holds back at most.
 // That is 40 × the longest secret + 256.
 func (r *Redactor) maxHeld() int { return r.maxSpelling + r.maxSpelling/4 + 2*len(mask) }
 
 // IsEmpty reports whether there is nothing to mask.
 func (r *Redactor) IsEmpty() bool { return len(r.automaton.states) <= 1 }
+
+// Size returns about how many bytes r takes.
+func (r *Redactor) Size() int {
+	size := 10<<10 + cap(r.automaton.states)*24
+	for _, patterns := range r.long {
+		for _, p := range patterns {
+			size += 64 + 8*cap(p.sums)
+		}
+	}
+	return size
+}
 
 // release gives the memory of s to the next text.
 func (s *stream) release() {

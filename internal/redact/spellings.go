@@ -65,7 +65,7 @@ func (r *Redactor) addSecret(text string, number bool) {
 		head = shortHead
 	}
 	patterns := plainSpellings(text)
-	if len(text) <= maxListed && head == longBytes {
+	if len(text) <= maxListed && head == longBytes && k != numberKind { // 33 is not 3 in hexadecimal
 		patterns = spellings(text, short)
 	}
 	for _, pattern := range patterns {
