@@ -14,7 +14,7 @@ import (
 // Change is one write to one field. A version that wrote several fields has as
 // many changes, with one Version.
 type Change struct {
-	Version uint64
+	Version uint64 // as the handle counts that yielded it: see State.Version
 	Time    time.Time
 	Agent   string // the agent that wrote; empty for the host
 	Cause   string // as given to WithCause
@@ -28,7 +28,8 @@ type Change struct {
 }
 
 // Version returns the number of the last version. On a bound handle it is the
-// number of versions that changed something the handle may read.
+// number of versions that changed something the handle may read: the same
+// number means another version to a handle with other rights, and to the host's.
 func (s *State) Version() uint64 {
 	h := s.on()
 	return h.branch.Version(h.view())
