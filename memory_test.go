@@ -147,6 +147,27 @@ var memKinds = map[string]func(st *state.State, i int) error{
 			ID: fmt.Sprint(i), Agent: "ann", Prompt: []state.Message{state.UserText(fmt.Sprint("prompt ", i))},
 		})
 	},
+	"append large results and pop them": func(st *state.State, i int) error {
+		if i%2 == 1 {
+			_, _, err := st.History().Pop()
+			return err
+		}
+		return st.History().Append(state.InferenceResult{Raw: strings.Repeat("r", 2_000), Prompt: []state.Message{state.UserText(fmt.Sprint(i, strings.Repeat("p", 2_000)))}})
+	},
+	"results of a fork that is dropped": func(st *state.State, i int) error {
+		return st.Fork().History().Append(state.InferenceResult{Prompt: []state.Message{state.UserText(fmt.Sprint("prompt ", i))}})
+	},
+	"answer": func(st *state.State, i int) error {
+		call := state.ToolCall{ID: "call", Name: "tool"}
+		err := st.History().Push(state.InferenceResult{Output: []state.Message{state.ToolCalls(call)}})
+		if err == nil {
+			err = st.History().Answer(state.ToolResult(call, state.JSON(fmt.Sprint(i))))
+		}
+		if err == nil {
+			_, _, err = st.History().Pop()
+		}
+		return err
+	},
 	"reset results": func(st *state.State, i int) error {
 		return st.History().Reset([]state.InferenceResult{{ID: fmt.Sprint(i), Prompt: []state.Message{state.UserText(fmt.Sprint("prompt ", i))}}})
 	},

@@ -1,0 +1,133 @@
+package state_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+)
+
+// The tests of this file prove what the stack of results costs.
+
+// Popped results are released by bytes, not only by number.
+func TestPoppedResultsAreReleased(t *testing.T) {
+	grew := ruleHeap(func() any {
+		st := state.New(state.MustSchema(state.Limits{Journal: 1}))
+		for i := range 100 {
+			require.NoError(t, st.History().Append(state.InferenceResult{ID: fmt.Sprint(i)}))
+		}
+		for i := range 90 {
+			large := state.SystemText(fmt.Sprint(i, strings.Repeat("x", 1<<20)))
+			require.NoError(t, st.History().Append(state.InferenceResult{Prompt: []state.Message{large}, Raw: strings.Repeat("y", 1<<20)}))
+			_, _, err := st.History().Pop()
+			require.NoError(t, err)
+		}
+		require.Equal(t, 100, st.History().Len())
+		return st
+	})
+	require.Less(t, grew, 12<<20, "91 MB were kept; the journal keeps 8 MB")
+}
+
+// fastest returns the shortest time that fn took.
+func fastest(fn func()) time.Duration {
+	best := time.Hour
+	for range 50 {
+		start := time.Now()
+		fn()
+		best = min(best, time.Since(start))
+	}
+	return best
+}
+
+// An agent that sees its own results only has a list of them: what it does costs
+// the same however many results others have.
+func TestAgentsWithResultsOfTheirOwnDoNotWalkTheStack(t *testing.T) {
+	schema := state.MustSchema(state.Team{"a": {"b"}}, &state.Field[[]state.Message]{Name: "messages", Owner: "a"})
+	elapsed := func(n int) (push, look time.Duration) {
+		st := state.New(schema)
+		for range 10 {
+			require.NoError(t, st.As("b").History().Append(state.InferenceResult{}))
+		}
+		for range n {
+			require.NoError(t, st.History().Push(state.InferenceResult{Agent: "a"}))
+		}
+		h := st.As("b").History()
+		look = fastest(func() {
+			_, ok := h.Last()
+			_, first := h.At(3)
+			require.True(t, ok && first && h.Len() == 10)
+		})
+		push = fastest(func() { require.NoError(t, h.Append(state.InferenceResult{})) })
+		require.Equal(t, 60, h.Len())
+		return push, look
+	}
+	push, look := elapsed(100)
+	pushToMany, lookAtMany := elapsed(10_000)
+	require.Less(t, pushToMany, 20*push)
+	require.Less(t, lookAtMany, 20*look)
+}
+
+// A result whose history is the conversation as it is adds one run of messages,
+// whoever made the values, and whatever texts are repeated elsewhere.
+func TestAHistoryThatContinuesTheLastOneIsOneRun(t *testing.T) {
+	for _, made := range []string{"the same values", "equal values"} {
+		st := state.New(nil)
+		for i := range 50 {
+			require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText(fmt.Sprint("question ", i))}))
+			said := state.Messages.Or(st, nil)
+			if made == "equal values" {
+				for i, m := range said {
+					var err error
+					said[i], err = state.DecodeMessage([]byte(m.Raw()))
+					require.NoError(t, err)
+				}
+			}
+			require.NoError(t, st.History().Append(state.InferenceResult{
+				Prompt: []state.Message{state.SystemText("You help.")}, History: said[max(0, len(said)-20):],
+				Output: []state.Message{state.AssistantText(fmt.Sprint("answer ", i))},
+			}))
+		}
+		data := ruleExport(t, st)
+		require.NotContains(t, data, `"history":[[1,2],[3,4]`)
+		require.Contains(t, data, `"history":[[80,100]]`, made)
+	}
+}
+
+// Branches add messages to one table at the same time. Each has the messages of
+// its own results, each once.
+func TestBranchesPushAtTheSameTime(t *testing.T) {
+	st := state.New(nil)
+	for i := range 20 {
+		require.NoError(t, st.History().Append(ruleResult(fmt.Sprint(i), "a")))
+	}
+	var wg sync.WaitGroup
+	branches := make([]*state.State, 8)
+	for b := range branches {
+		branches[b] = st.Fork()
+		wg.Go(func() {
+			for i := range 200 {
+				r := ruleResult(fmt.Sprint(i%(b+3)), "a")
+				r.Output = append(r.Output, state.AssistantText(fmt.Sprint(b, i%7)))
+				if err := branches[b].History().Append(r); err != nil {
+					panic(err)
+				}
+				if i%3 == 0 {
+					if _, _, err := branches[b].History().Pop(); err != nil {
+						panic(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for b, branch := range append(branches, st) {
+		back, err := state.Import(nil, []byte(ruleExport(t, branch)))
+		require.NoError(t, err, "branch %d has a message twice", b)
+		require.Equal(t, branch.History().Results(), back.History().Results())
+	}
+}
