@@ -75,12 +75,20 @@ type signature struct {
 
 // param returns the parameter of a name, or nil.
 func (s *signature) param(name string) *param {
-	for i := range s.params {
-		if s.params[i].name == name {
-			return &s.params[i]
-		}
+	if i := s.paramIndex(name); i >= 0 {
+		return &s.params[i]
 	}
 	return nil
+}
+
+// paramIndex returns the index of the parameter of a name, or -1.
+func (s *signature) paramIndex(name string) int {
+	for i := range s.params {
+		if s.params[i].name == name {
+			return i
+		}
+	}
+	return -1
 }
 
 // injects reports whether a parameter is filled in from a field.

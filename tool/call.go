@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"fmt"
 	"runtime/debug"
 	"strings"
 
@@ -100,16 +101,24 @@ func (t *Tool) readArguments(in arguments, args state.JSON) (errs []error) {
 	if err := jsontext.Check(data, argumentLimits); err != nil && args != "" {
 		return []error{argumentFault("arguments", err)}
 	}
-	var members jsontext.Object
 	switch kind := jsontext.Kind(data); kind {
 	case "nothing", "null":
+		data = []byte("{}")
 	case "object":
-		members, _ = jsontext.Members(data)
 	default:
 		return []error{&fault.Error{Path: "arguments", Want: "an object", Got: kind}}
 	}
-	for _, m := range members {
-		p := t.param(m.Name)
+	var room [16]bool
+	given := append(room[:0], make([]bool, len(t.params))...)
+	_ = jsontext.EachMember(data, func(name []byte, value jsontext.Span) error { // checked above
+		var p *param
+		m := jsontext.Member{Value: value.In(data)}
+		if i := t.paramIndex(string(name)); i >= 0 {
+			p, given[i] = &t.params[i], true
+			m.Name = p.name
+		} else {
+			m.Name = string(name)
+		}
 		switch {
 		case t.hides(m.Name):
 			errs = append(errs, badArgument(m.Name, "is not an argument, it is filled in by the program"))
@@ -120,15 +129,22 @@ func (t *Tool) readArguments(in arguments, args state.JSON) (errs []error) {
 				errs = append(errs, argumentFault(fault.Quote(m.Name), err))
 			}
 		}
-	}
+		return nil
+	})
 	for i := range t.params {
-		p := &t.params[i]
-		if p.required && members.Get(p.name) == nil && !t.injects(p.name) {
+		if p := &t.params[i]; p.required && !given[i] && !t.injects(p.name) {
 			errs = append(errs, badArgument(p.name, "want "+p.kind+", got nothing"))
 		}
 	}
+	if more := len(errs) - maxBadArguments; more > 0 {
+		errs = append(errs[:maxBadArguments:maxBadArguments], fmt.Errorf("and %d more", more))
+	}
 	return errs
 }
+
+// maxBadArguments is how many bad arguments an error names. The model chooses
+// how many there are, and reads them.
+const maxBadArguments = 50
 
 // similarParam returns the parameter that a decoder may take name for, or "".
 func (t *Tool) similarParam(name string) string {

@@ -26,7 +26,7 @@ var (
 // was given.
 type ArgumentError struct {
 	Tool string
-	Errs []error // one for each bad argument
+	Errs []error // one for each bad argument, of the first 50
 }
 
 func (e *ArgumentError) Error() string {

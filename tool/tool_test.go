@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -252,6 +253,14 @@ func TestArguments(t *testing.T) {
 	var bad *tool.ArgumentError
 	require.ErrorAs(t, err, &bad)
 	require.Len(t, bad.Errs, 4, "every bad argument, and the one that is missing: %v", err)
+	many := `{"query":"a"`
+	for i := range 1000 {
+		many += fmt.Sprintf(`,"q%d":1`, i)
+	}
+	_, err = x.Call(t.Context(), st, state.JSON(many+"}"))
+	require.ErrorAs(t, err, &bad)
+	require.Len(t, bad.Errs, 51)
+	require.EqualError(t, bad.Errs[50], "and 950 more")
 	long := tool.Must(tool.New("x", "", func(context.Context, struct{}) (int, error) { return 0, nil }))
 	_, err = long.Call(t.Context(), st, state.JSON(`{"`+strings.Repeat("ä", 1000)+`":1}`))
 	require.ErrorContains(t, err, "there are no arguments")
