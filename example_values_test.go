@@ -58,3 +58,19 @@ func ExampleKV_Get_numbers() {
 	fmt.Printf("%T %T\n", price, pieces)
 	// Output: float64 int64
 }
+
+// A task may have tasks.
+type task struct {
+	Name string `json:"name"`
+	Sub  []task `json:"sub"`
+}
+
+func ExampleField_recursive() {
+	plan := &state.Field[task]{Name: "plan"}
+	st := state.New(state.MustSchema(plan))
+	err := plan.Set(st, task{"move", []task{{"pack", nil}, {"drive", nil}}})
+	fmt.Print(st.Describe(), err)
+	// Output:
+	// - plan (object) = {"name":"move","sub":[{"name":"pack","sub":[]},{"name":"drive","sub":[]}]}
+	// <nil>
+}

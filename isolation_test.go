@@ -31,6 +31,21 @@ type isoInnerMost struct {
 	Names []string `json:"names"`
 }
 
+// isoTree contains itself.
+type isoTree struct {
+	Names []string           `json:"names"`
+	Kids  []isoTree          `json:"kids"`
+	Next  *isoTree           `json:"next"`
+	By    map[string]isoTree `json:"by"`
+	Any   any                `json:"any"`
+}
+
+func isoTreeOf(s string) isoTree {
+	leaf := isoTree{Names: []string{s}, Any: []any{s}}
+	next := isoTree{Names: []string{s}, Kids: []isoTree{leaf}, Any: map[string]any{s: s}}
+	return isoTree{Names: []string{s}, Kids: []isoTree{leaf, next}, Next: &next, By: map[string]isoTree{s: leaf}}
+}
+
 // isoClone has its own way to be copied, by its JSON.
 type isoClone struct{ parts []string }
 
@@ -258,6 +273,9 @@ func TestWhatGoesInIsCopiedAndWhatComesOutIsACopy(t *testing.T) {
 	isoAccessors(t, state.Handler[[][]string]{}, func() [][]string { return [][]string{{"a"}, {"b"}} })
 	isoAccessors(t, state.Handler[[]byte]{}, func() []byte { return []byte("bytes") })
 	isoAccessors(t, state.Handler[[2][]string]{}, func() [2][]string { return [2][]string{{"a"}, {"b"}} })
+	isoAccessors(t, state.Handler[isoTree]{}, func() isoTree { return isoTreeOf("a") })
+	isoAccessors(t, state.Handler[[]*isoTree]{}, func() []*isoTree { tree := isoTreeOf("a"); return []*isoTree{&tree} })
+	isoAccessors(t, state.MergeMap[map[string]isoTree](), func() map[string]isoTree { return map[string]isoTree{"a": isoTreeOf("a")} })
 	isoAccessors(t, state.Handler[*int]{}, three)
 	isoAccessors(t, state.Handler[[]*int]{}, func() []*int { return []*int{three(), three()} })
 }

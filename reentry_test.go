@@ -129,6 +129,12 @@ type reentryAny struct {
 	Any any `json:"any"`
 }
 
+// reentryTree contains itself, and methods behind that.
+type reentryTree struct {
+	Kids []reentryTree `json:"kids"`
+	JSON reentryJSON   `json:"json"`
+}
+
 func reentryCloneOf(s string) reentryClone { return reentryClone{&s} }
 
 func reentryPartsOf(s string) reentryParts {
@@ -294,9 +300,16 @@ func reentryShapes() []reentryShape {
 			state.Append[[]map[string]any](), state.KeepLast[[]map[string]any](1), state.Union[[]map[string]any]()),
 		reentryShapeOf("a list of structs of any", func(s string) []reentryAny { return []reentryAny{{value(s)}} },
 			state.Append[[]reentryAny](), state.KeepLast[[]reentryAny](1), state.Union[[]reentryAny]()),
+		reentryShapeOf("a tree", func(s string) reentryTree { return reentryTree{[]reentryTree{{JSON: reentryJSON{s}}}, reentryJSON{s}} }),
+		reentryShapeOf("a list of trees", func(s string) []reentryTree {
+			return []reentryTree{{[]reentryTree{{JSON: reentryJSON{s}}}, reentryJSON{s}}}
+		},
+			state.Append[[]reentryTree](), state.KeepLast[[]reentryTree](1), state.Union[[]reentryTree]()),
 		reentryShapeOf("a list of lists of any", func(s string) [][]any { return [][]any{{value(s)}} },
 			state.Append[[][]any](), state.KeepLast[[][]any](1)),
 		reentryShapeOf("an array of any", func(s string) [2]any { return [2]any{value(s), text(s)} }),
+		reentryShapeOf("a list of pointers to JSON", func(s string) []*reentryJSON { return []*reentryJSON{{s}} },
+			state.Append[[]*reentryJSON](), state.KeepLast[[]*reentryJSON](1)),
 	}
 }
 

@@ -272,3 +272,31 @@ func ExampleUpdater() {
 	// - "amount": want number, got string
 	// true map[order_id:#W2378156]
 }
+
+// A task with tasks: the schema of the parameter refers to itself.
+type task struct {
+	Name string `json:"name"`
+	Sub  []task `json:"sub"`
+}
+
+func ExampleInline() {
+	type in struct {
+		Plan task `json:"plan"`
+	}
+	plan, err := tool.New("plan", "", func(_ context.Context, in in) (int, error) { return len(in.Plan.Sub), nil })
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(strings.Contains(string(plan.Schema()), `"$ref":"#/$defs/task"`))
+
+	schema, err := tool.Inline(plan.Schema()) // for a model that knows no $ref
+	fmt.Println(strings.Contains(string(schema), "$ref"), strings.Count(string(schema), `"name":{"type":"string"}`), err)
+
+	n, err := plan.Call(context.Background(), state.New(nil), `{"plan":{"name":"move","sub":[{"name":"pack","sub":[]},{"name":"drive","sub":[]}]}}`)
+	fmt.Println(n, err)
+	// Output:
+	// true
+	// false 3 <nil>
+	// 2 <nil>
+}

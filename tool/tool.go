@@ -183,7 +183,7 @@ func newTyped[In, Out any](
 		if t.injects(p.name) {
 			continue
 		}
-		s, err := schemaOf(p.plan.Type())
+		s, err := schema.types.schemaOf(p.plan.Type())
 		if err == nil {
 			err = schema.add(p.name, s, p.member.Tag.Get("jsonschema"), p.required)
 		}

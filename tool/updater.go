@@ -34,7 +34,7 @@ func Updater(schema *state.Schema, agent string) (*Tool, error) {
 		if !info.Writable || info.Name == state.Messages.Name || info.Reference {
 			continue
 		}
-		s, err := fieldSchema(info)
+		s, err := object.types.fieldSchema(info)
 		if err == nil {
 			err = object.add(info.Name, s, joinLines(info.Description, info.UpdateRules), false)
 		}
@@ -67,16 +67,16 @@ func Updater(schema *state.Schema, agent string) (*Tool, error) {
 }
 
 // fieldSchema returns the schema of what a model may assign to a field.
-func fieldSchema(info state.FieldInfo) (*jsonschema.Schema, error) {
+func (ts *typeSchemas) fieldSchema(info state.FieldInfo) (*jsonschema.Schema, error) {
 	s := &jsonschema.Schema{}
 	if len(info.OneOf) == 0 {
 		var err error
-		if s, err = schemaOf(info.GoType); err != nil {
+		if s, err = ts.schemaOf(info.GoType); err != nil {
 			return nil, err
 		}
 	}
 	for _, typ := range info.OneOf {
-		alternative, err := schemaOf(typ)
+		alternative, err := ts.schemaOf(typ)
 		if err != nil {
 			return nil, err
 		}

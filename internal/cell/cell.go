@@ -171,8 +171,13 @@ func (f *Form) Store(v any, borrow bool) (stored any, size int, err error) {
 		return c.Interface(), size, f.checkSecret(c)
 	}
 	rv := reflect.ValueOf(v)
-	if err := f.checkSecret(rv); err != nil {
-		return nil, 0, err
+	if f.Secret { // only a checked value has no cycles
+		if _, err := f.Plan.Check(rv, f.Limits); err != nil {
+			return nil, 0, err
+		}
+		if err := f.checkSecret(rv); err != nil {
+			return nil, 0, err
+		}
 	}
 	if f.NoCopy || f.Plan.Immutable() || borrow && f.Elem != nil {
 		size, err = f.Plan.Check(rv, f.Limits)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,8 +31,7 @@ type compiled struct {
 type planCache struct {
 	plans sync.Map // reflect.Type -> compiled
 	// source is set for types that are only read: their interfaces may be any,
-	// they may contain themselves, and their coding methods need no
-	// counterpart.
+	// and their coding methods need no counterpart.
 	source bool
 	values *dynamicCodec
 }
@@ -52,10 +52,12 @@ func (c *planCache) planOf(t reflect.Type) (*Plan, error) {
 	if t == nil {
 		return nil, &fault.Error{Path: "$", Want: "a type that can be stored", Got: "no type"}
 	}
-	run := compiler{source: c.source, values: c.values, busy: map[reflect.Type]bool{}, plans: map[reflect.Type]*Plan{}}
+	run := compiler{source: c.source, values: c.values, plans: map[reflect.Type]*Plan{}}
 	plan, err := run.compile(t)
 	if err != nil {
 		plan = nil
+	} else {
+		run.finish()
 	}
 	answer, _ := c.plans.LoadOrStore(t, compiled{plan, err})
 	return answer.(compiled).plan, answer.(compiled).err
@@ -64,47 +66,89 @@ func (c *planCache) planOf(t reflect.Type) (*Plan, error) {
 // A compiler makes the plan of one type and of its parts. It has its own plans
 // until it is done: a part of a type that is refused may be a valid type, and
 // other goroutines must not see a plan that is not complete.
+//
+// A type may contain itself, so a plan may have parts whose plans are not
+// complete yet. What a plan has from its parts is therefore not known before
+// the end: the compiler notes which plan is a part of which, and [finish]
+// spreads their properties.
 type compiler struct {
 	source bool
 	values *dynamicCodec
-	busy   map[reflect.Type]bool // a type found here contains itself
 	plans  map[reflect.Type]*Plan
+	parts  []planPart
 	path   string // to the part that is compiled, for errors
 }
+
+// A planPart says that one plan is a part of another.
+type planPart struct {
+	whole, part *Plan
+	inline      bool // the memory of the part is in that of the whole
+}
+
+// finish completes the plans: a whole calls code, is dynamic or has trees that
+// differ if one of its parts does, and is flat only if all parts inside its
+// memory are. In types that contain themselves, one round can change what an
+// earlier part of it relied on. Every round but the last sets a property of
+// some plan for good, which ends the rounds.
+func (c *compiler) finish() {
+	for changed := true; changed; {
+		changed = false
+		for _, link := range c.parts {
+			before := link.whole.properties()
+			link.whole.take(link.part, link.inline)
+			changed = changed || link.whole.properties() != before
+		}
+	}
+	for _, p := range c.plans {
+		if r, ok := p.codec.(*recordCodec); ok {
+			r.shared = slices.DeleteFunc(r.shared, func(f sharedField) bool { return f.plan.flat })
+		}
+	}
+}
+
+// take gives a plan the properties that it has from a part.
+func (p *Plan) take(part *Plan, inline bool) {
+	p.callsCode = p.callsCode || part.callsCode
+	p.dynamic = p.dynamic || part.dynamic
+	p.treeDiffers = p.treeDiffers || part.treeDiffers
+	p.flat = p.flat && (part.flat || !inline)
+}
+
+// properties returns what take may change.
+func (p *Plan) properties() [4]bool { return [...]bool{p.callsCode, p.dynamic, p.treeDiffers, p.flat} }
 
 func (c *compiler) fail(format string, args ...any) error {
 	return &fault.Error{Path: "$" + c.path, Want: "a type that can be stored", Got: fmt.Sprintf(format, args...)}
 }
 
-// compilePart compiles a part of a type, which has the given place in it.
-func (c *compiler) compilePart(place string, t reflect.Type) (*Plan, error) {
+// compilePart compiles a part of a whole, which has the given place in it.
+// inline says that the memory of the part is in that of the whole.
+func (c *compiler) compilePart(whole *Plan, place string, t reflect.Type, inline bool) (*Plan, error) {
 	outer := c.path
 	c.path += place
 	p, err := c.compile(t)
 	c.path = outer
-	return p, err
+	if err != nil {
+		return nil, err
+	}
+	c.parts = append(c.parts, planPart{whole, p, inline})
+	return p, nil
 }
 
+// compile returns the plan of a type, which may not be complete: it may be that
+// of a type around this one.
 func (c *compiler) compile(t reflect.Type) (*Plan, error) {
-	if c.busy[t] && !c.source {
-		return nil, c.fail("%s, which contains itself", t)
-	}
 	if p, ok := c.plans[t]; ok {
 		return p, nil
 	}
 	p := &Plan{typ: t, values: c.values}
 	p.setName("object")
-	c.busy[t] = true
-	defer delete(c.busy, t)
-	if c.source {
-		c.plans[t] = p // for parts that refer to the type itself
-	}
+	c.plans[t] = p
 	if err := c.chooseCodec(p, t); err != nil {
 		return nil, err
 	}
 	p.text, _ = p.codec.(textConverter)
 	p.source, _ = p.codec.(sourceConverter)
-	c.plans[t] = p
 	return p, nil
 }
 
@@ -114,11 +158,6 @@ func (p *Plan) setName(name string) {
 	if own, ok := internal.TypeNames[p.typ]; ok {
 		p.name = own
 	}
-}
-
-// setParts sets what a plan has from that of its only part.
-func (p *Plan) setParts(part *Plan) {
-	p.treeDiffers, p.callsCode, p.dynamic = part.treeDiffers, part.callsCode, part.dynamic
 }
 
 // chooseCodec fills the plan. What a type says about itself goes before what
@@ -158,14 +197,7 @@ func (c *compiler) chooseCodec(p *Plan, t reflect.Type) error {
 	case reflect.Struct:
 		return c.setRecord(p, t)
 	case reflect.Pointer:
-		elem, err := c.compile(t.Elem())
-		if err != nil {
-			return err
-		}
-		p.setName(elem.name)
-		p.setParts(elem)
-		p.codec = &pointerCodec{elem}
-		return nil
+		return c.setPointer(p, t)
 	case reflect.Interface:
 		if !c.source {
 			return c.fail("the interface %s", t)
@@ -208,20 +240,40 @@ func (c *compiler) setDynamic(p *Plan) {
 	p.codec, p.treeDiffers, p.dynamic = c.values, true, true
 }
 
+func (c *compiler) setPointer(p *Plan, t reflect.Type) error {
+	seen := map[reflect.Type]bool{}
+	for end := t; end.Kind() == reflect.Pointer; end = end.Elem() {
+		if seen[end] && !c.source {
+			return c.fail("%s, which points to nothing but itself", t)
+		}
+		if seen[end] {
+			break
+		}
+		seen[end] = true
+	}
+	elem, err := c.compilePart(p, "", t.Elem(), false)
+	if err != nil {
+		return err
+	}
+	p.setName(elem.name)
+	p.codec = &pointerCodec{elem}
+	return nil
+}
+
 func (c *compiler) setList(p *Plan, t reflect.Type) error {
 	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 && !hasCodingMethods(t.Elem()) {
 		p.setName("string")
 		p.codec = bytesCodec{scalarCodec{p.name}}
 		return nil
 	}
-	elem, err := c.compilePart("[]", t.Elem())
+	array := t.Kind() == reflect.Array
+	p.flat = array // unless its elements are not
+	elem, err := c.compilePart(p, "[]", t.Elem(), array && t.Len() > 0)
 	if err != nil {
 		return err
 	}
 	p.setName("list of " + elem.name)
-	p.setParts(elem)
 	p.codec = &listCodec{t, p.name, elem}
-	p.flat = t.Kind() == reflect.Array && (elem.flat || t.Len() == 0)
 	return nil
 }
 
@@ -240,11 +292,10 @@ func (c *compiler) setMap(p *Plan, t reflect.Type) error {
 		return c.fail("a map with keys of type %s", key)
 	}
 	var err error
-	if m.elem, err = c.compilePart("[]", t.Elem()); err != nil {
+	if m.elem, err = c.compilePart(p, "[]", t.Elem(), false); err != nil {
 		return err
 	}
-	p.setParts(m.elem)
-	p.codec, p.callsCode = m, p.callsCode || m.textKeys
+	p.codec, p.callsCode = m, m.textKeys
 	return nil
 }
 
@@ -264,7 +315,7 @@ func (c *compiler) setRecord(p *Plan, t reflect.Type) error {
 		}
 	}
 	for i, m := range members {
-		plan, err := c.compilePart(jsontext.Path("", m.Name), m.Type)
+		plan, err := c.compilePart(p, jsontext.Path("", m.Name), m.Type, false)
 		if err != nil {
 			return err
 		}
@@ -272,17 +323,11 @@ func (c *compiler) setRecord(p *Plan, t reflect.Type) error {
 		r.members[i] = structMember{Member: m, label: append(jsontext.AppendQuote(nil, m.Name), ':'), plan: plan}
 	}
 	for i := range t.NumField() { // an embedded struct is copied as one field
-		plan, err := c.compile(t.Field(i).Type)
+		plan, err := c.compilePart(p, "", t.Field(i).Type, true)
 		if err != nil {
 			return err
 		}
-		p.treeDiffers = p.treeDiffers || plan.treeDiffers
-		p.callsCode = p.callsCode || plan.callsCode
-		p.dynamic = p.dynamic || plan.dynamic
-		if !plan.flat {
-			p.flat = false
-			r.shared = append(r.shared, sharedField{i, plan})
-		}
+		r.shared = append(r.shared, sharedField{i, plan}) // finish removes flat ones
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 type recordCodec struct {
 	name    string // in errors
 	members []structMember
-	shared  []sharedField
+	shared  []sharedField // in a complete plan, those that are not flat
 }
 
 // A structMember is a field as a member of the JSON object.

@@ -1,0 +1,117 @@
+package tool_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/tool"
+)
+
+type plan struct {
+	Title string  `json:"title" jsonschema:"what to do"`
+	Steps []plan  `json:"steps"`
+	Next  *plan   `json:"next,omitempty"`
+	By    *person `json:"by,omitempty"`
+}
+
+// person and team refer to each other.
+type person struct {
+	Name string          `json:"name"`
+	Team map[string]team `json:"team"`
+}
+
+type team []*person
+
+type planIn struct {
+	Plan plan    `json:"plan" jsonschema:"the whole plan"`
+	Last *plan   `json:"last,omitempty"`
+	Team team    `json:"team,omitempty"`
+	Boss *person `json:"boss,omitempty"`
+}
+
+const planText = `{"plan":{"title":"a","steps":[{"title":"b","steps":[{"title":"c","steps":[{"title":"d","steps":[{"title":"e","steps":[]}]}]}]}],"by":{"name":"x","team":{"t":[{"name":"y","team":{}},null]}}}}`
+
+func schemaAccepts(t *testing.T, schema state.JSON, text string) error {
+	t.Helper()
+	var s jsonschema.Schema
+	require.NoError(t, json.Unmarshal([]byte(schema), &s))
+	resolved, err := s.Resolve(nil)
+	require.NoError(t, err, "%s", schema)
+	var v any
+	require.NoError(t, json.Unmarshal([]byte(text), &v))
+	return resolved.Validate(v)
+}
+
+func TestRecursiveArgumentsHaveASchema(t *testing.T) {
+	var got planIn
+	x, err := tool.New("plan", "", func(_ context.Context, in planIn) (plan, error) { got = in; return in.Plan, nil })
+	require.NoError(t, err)
+	schema := x.Schema()
+	require.Contains(t, string(schema), `"$ref":"#/$defs/plan"`)
+	require.Equal(t, 1, strings.Count(string(schema), `"what to do"`), "a type is defined once: %s", schema)
+	inlined, err := tool.Inline(schema)
+	require.NoError(t, err)
+	require.NotContains(t, string(inlined), "$ref")
+	require.NotContains(t, string(inlined), "$defs")
+	for _, s := range []state.JSON{schema, inlined} {
+		require.NoError(t, schemaAccepts(t, s, planText))
+		require.NoError(t, schemaAccepts(t, s, `{"plan":{"title":"a","steps":[]},"last":null}`))
+		require.Error(t, schemaAccepts(t, s, `{"plan":{"title":"a","steps":[{"title":1,"steps":[]}]}}`))
+		require.Error(t, schemaAccepts(t, s, `{"plan":{"title":"a","steps":[{"title":"b"}]}}`), "steps are required")
+		require.Error(t, schemaAccepts(t, s, `{"plan":{"title":"a","steps":[],"other":1}}`))
+		require.Error(t, schemaAccepts(t, s, `{"plan":{"title":"a","steps":[]},"team":[{"name":"x"}]}`))
+	}
+	result, err := x.Call(t.Context(), state.New(nil), planText)
+	require.NoError(t, err)
+	require.Equal(t, "e", got.Plan.Steps[0].Steps[0].Steps[0].Steps[0].Title)
+	require.Contains(t, string(result), `"title":"e"`)
+
+	deep := `{"plan":` + strings.Repeat(`{"title":"a","steps":[`, 100_000) + strings.Repeat(`]}`, 100_000) + `}`
+	_, err = x.Call(t.Context(), state.New(nil), state.JSON(deep))
+	var bad *tool.ArgumentError
+	require.ErrorAs(t, err, &bad)
+	require.Less(t, len(err.Error()), 1000)
+}
+
+func TestTheUpdaterWritesRecursiveFields(t *testing.T) {
+	f := &state.Field[plan]{Name: "plan", Owner: "a"}
+	list := &state.Field[[]person]{Name: "people", Owner: "a"}
+	schema := state.MustSchema(state.Team{"a": nil}, f, list)
+	x, err := tool.Updater(schema, "a")
+	require.NoError(t, err)
+	require.NoError(t, schemaAccepts(t, x.Schema(), `{"plan":null}`))
+	require.NoError(t, schemaAccepts(t, x.Schema(), planText))
+	require.Error(t, schemaAccepts(t, x.Schema(), `{"plan":{"title":"a","steps":[1]}}`))
+	st := state.New(schema)
+	_, err = x.Call(t.Context(), st, planText)
+	require.NoError(t, err)
+	require.Equal(t, "d", f.Or(st, plan{}).Steps[0].Steps[0].Steps[0].Title)
+	_, err = x.Call(t.Context(), st, `{"plan":{"title":"a","steps":[{"title":1}]}}`)
+	require.ErrorContains(t, err, `"plan".steps[0].title`)
+}
+
+func TestInlineRefusesWhatItCannotResolve(t *testing.T) {
+	for _, schema := range []state.JSON{``, `[]`, `{`, `{"$ref":"#/$defs/a"}`, `{"$ref":"https://example.com/a","$defs":{"a":{}}}`, `{"properties":{"x":{"$ref":"#/properties/y"}}}`} {
+		_, err := tool.Inline(schema)
+		require.Error(t, err, "%s", schema)
+	}
+	kept, err := tool.Inline(`{"properties":{"$ref":{"type":"string"}},"required":["$ref"]}`)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"properties":{"$ref":{"type":"string"}},"required":["$ref"]}`, string(kept))
+
+	// Definitions that multiply are refused before they fill the memory.
+	var b strings.Builder
+	b.WriteString(`{"$ref":"#/$defs/d0","$defs":{"end":{}`)
+	for i := range 12 {
+		b.WriteString(`,"d` + string(rune('0'+i%10)) + strings.Repeat("x", i/10) + `":{"anyOf":[{"$ref":"#/$defs/d0"},{"$ref":"#/$defs/d1"},{"$ref":"#/$defs/d2"},{"$ref":"#/$defs/d3"}]}`)
+	}
+	b.WriteString(`}}`)
+	_, err = tool.Inline(state.JSON(b.String()))
+	require.ErrorContains(t, err, "too large")
+}
