@@ -3,7 +3,6 @@ package state
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/agentstate/state/internal/engine"
 )
@@ -42,15 +41,16 @@ func (s *State) Fork() *State {
 func (s *State) Join(branches ...*State) error {
 	h := s.on()
 	sides := make([]*engine.Branch, len(branches))
+	given := make(map[*engine.Branch]bool, len(branches))
 	for i, st := range branches {
 		side, err := h.joinable(st)
-		if err == nil && slices.Contains(sides[:i], side) {
+		if err == nil && given[side] {
 			err = asKind(ErrInvalid, errors.New("given twice"))
 		}
 		if err != nil {
 			return inBranch(i, err)
 		}
-		sides[i] = side
+		sides[i], given[side] = side, true
 	}
 	failed, err := h.branch.Join(h.view(), sides, h.mayApply)
 	if failed >= 0 {

@@ -227,8 +227,25 @@ func (d *schemaDraft) finish() {
 		d.checkAccess(sp, members)
 		d.addFormer(sp)
 	}
+	d.checkRights(len(members))
 	if len(d.errs) == 0 {
 		s.compile()
+	}
+}
+
+// maxRights bounds the agents of a team multiplied by the fields: each agent
+// has a bit for each field.
+const maxRights = 1 << 28
+
+// checkRights refuses a team that is too large for its fields.
+func (d *schemaDraft) checkRights(agents int) {
+	fields := len(d.schema.fields)
+	if !d.messages.read.public {
+		fields += agents // each has results that are its own
+	}
+	if n := agents * fields; n > maxRights {
+		d.part = d.team
+		d.fail(&LimitError{Name: "Team", Limit: maxRights, Got: n})
 	}
 }
 

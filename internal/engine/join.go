@@ -69,32 +69,35 @@ func release(branches []*Branch) {
 // join commits what claimed branches have done.
 func (b *Branch) join(v View, branches []*Branch, allow func(*NetWrite) error) error {
 	var addresses, callbacks []Address
+	writers := map[Address][]*Branch{}
 	for _, branch := range branches {
 		for _, n := range branch.nets.sorted() {
 			if err := allow(n); err != nil {
 				return err
 			}
-			addresses = append(addresses, n.Address)
+			if writers[n.Address] == nil {
+				addresses = append(addresses, n.Address)
+			}
+			writers[n.Address] = append(writers[n.Address], branch)
 			if n.callback() {
 				callbacks = append(callbacks, n.Address)
 			}
 		}
 	}
 	slices.SortFunc(addresses, Address.compare)
-	addresses = slices.Compact(addresses)
 	return b.Transact(v, callbacks, func(t *Tree) ([]Edit, error) {
-		return b.mergeBranches(t, addresses, branches)
+		return b.mergeBranches(t, addresses, writers)
 	})
 }
 
 // mergeBranches returns the edits that join branches into a tree of their
-// parent.
-func (b *Branch) mergeBranches(t *Tree, addresses []Address, branches []*Branch) ([]Edit, error) {
+// parent. writers has the branches that have written to each address.
+func (b *Branch) mergeBranches(t *Tree, addresses []Address, writers map[Address][]*Branch) ([]Edit, error) {
 	var edits []Edit
 	var overlap OverlapError
 	for _, a := range addresses {
 		m := mergeCell{Address: a, now: t.Get(a)}
-		for _, branch := range branches {
+		for _, branch := range writers[a] {
 			m.add(branch)
 		}
 		if m.compared {
