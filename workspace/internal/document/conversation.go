@@ -36,6 +36,29 @@ func (d *Document) entries() ([]int, bool, error) {
 	return numbers, true, nil
 }
 
+// lastEntries returns the numbers of the last n messages of the conversation, or
+// of all. It returns none if the conversation cannot be read.
+func (d *Document) lastEntries(n int) []int {
+	v := d.get(PartConversation, fieldEntries)
+	if v == nil {
+		return nil
+	}
+	l, ok := v.elements()
+	if !ok {
+		return nil
+	}
+	from := max(0, l.Len()-n)
+	numbers := make([]int, 0, l.Len()-from)
+	for i := from; i < l.Len(); i++ {
+		number, ok := messageNumber(l.Index(i).String())
+		if !ok {
+			return nil
+		}
+		numbers = append(numbers, number)
+	}
+	return numbers
+}
+
 // results returns the texts of the results.
 func (d *Document) results() ([]state.JSON, error) {
 	v := d.get(PartConversation, fieldResults)

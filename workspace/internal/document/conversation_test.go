@@ -303,6 +303,24 @@ func TestLongRunStaysCheap(t *testing.T) {
 	require.Equal(t, raws(want.History), raws(got.History))
 }
 
+// A history is one range of the conversation, even if its texts occur earlier.
+func TestHistoryIsFoundAlongTheConversation(t *testing.T) {
+	d := New()
+	st := load(t, d)
+	for i := range 20 {
+		saved := st.Snapshot()
+		require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("ok?")}))
+		said := state.Messages.Or(st, nil)
+		require.NoError(t, st.History().Append(state.InferenceResult{
+			History: said[max(0, len(said)-6):], Output: []state.Message{state.AssistantText("ok")},
+			CreatedAt: time.Unix(int64(i), 0).UTC(),
+		}))
+		commit(t, d, saved, st.Snapshot())
+	}
+	require.Contains(t, string(part(d, PartConversation)), `"history":[[34,40]],"output":[[`)
+	require.Equal(t, plainOf(t, st), plainOf(t, load(t, d)))
+}
+
 func TestMessagesOfResultsAreStoredOnce(t *testing.T) {
 	d := New()
 	st := load(t, d)

@@ -21,6 +21,7 @@ func (d *Document) Save(from, to *state.State) ([]state.Effect, error) {
 		return nil, err
 	}
 	s := saver{
+		document: d,
 		interner: newInterner(t),
 		reuse:    d.Has(PartConversation, fieldEntries) && entriesEdited(changes),
 	}
@@ -67,6 +68,8 @@ func entriesEdited(changes []state.Effect) bool {
 // saver turns effects on a state into effects on a document.
 type saver struct {
 	*interner
+	document *Document
+	said     []int // the numbers of messages that are added to the conversation
 	// reuse says that messages of the conversation may have been in it before.
 	// Otherwise they get new numbers, even if an equal message has one: the
 	// conversation stays a range of consecutive numbers, and so do the results
@@ -94,7 +97,9 @@ func (s *saver) stored(e state.Effect) (state.Effect, error) {
 		if adds && s.reuse {
 			x.Value = numberArray(s.findAll(e.Messages))
 		} else if adds {
-			x.Value = numberArray(s.addAll(e.Messages))
+			added := s.addAll(e.Messages)
+			s.said = append(s.said, added...)
+			x.Value = numberArray(added)
 		}
 	}
 	return x, nil
@@ -111,7 +116,7 @@ func (s *saver) results(results []state.InferenceResult) ([]state.JSON, error) {
 		}
 		f := form.Result{
 			ID: r.ID, Agent: r.Agent, Input: r.Input, CreatedAt: r.CreatedAt,
-			Prompt: ranges(r.Prompt), History: ranges(r.History),
+			Prompt: ranges(r.Prompt), History: rangesOf(s.findAlong(r.History)),
 			Output: ranges(r.Output), ToolCalls: ranges(answers),
 		}
 		f.SetRaw(r.Raw)
@@ -122,6 +127,29 @@ func (s *saver) results(results []state.InferenceResult) ([]state.JSON, error) {
 		texts[i] = state.JSON(data)
 	}
 	return texts, nil
+}
+
+// findAlong is findAll for the history of a result, which is mostly the latest
+// part of the conversation. Messages with texts that occur repeatedly would
+// otherwise be found at their first occurrence: the history would be many
+// ranges, and keep messages that the conversation has dropped.
+func (s *saver) findAlong(msgs []state.Message) []int {
+	const after = 64 // messages of the conversation that came after the history
+	if s.reuse || len(msgs) == 0 {
+		return s.findAll(msgs)
+	}
+	talk := append(s.document.lastEntries(len(msgs)+after), s.said...)
+	steps := 4*len(msgs) + after // which bounds the search among equal texts
+	for end := len(talk); end >= len(msgs) && steps > 0; end-- {
+		n := 0
+		for n < len(msgs) && s.text(talk[end-1-n]) == msgs[len(msgs)-1-n].Raw() {
+			n++
+		}
+		if steps -= n + 1; n == len(msgs) {
+			return talk[end-n : end]
+		}
+	}
+	return s.findAll(msgs)
 }
 
 // prepareField returns the effects that must come before the first effect on a
