@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/transcript"
 )
 
 // Each test here is named after what another library of agent state does, or
@@ -227,6 +229,87 @@ func TestPeersAgentKitStartsAgainAtZeroAfterReplay(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, st.Version(), back.Version())
 	require.Equal(t, 11, ruleCount.Or(back, 0))
+}
+
+// peersThread is what a database of its own holds for an AgentKit thread: the
+// messages of the user, and the results of agents, in the order in which they
+// came.
+func peersThread() (results []state.InferenceResult, messages []state.Message) {
+	for i, text := range []string{"Where is my order?", "And the other one?"} {
+		call := state.ToolCall{ID: fmt.Sprint("call_", i), Name: "track", Input: `{}`}
+		r := state.InferenceResult{
+			ID: fmt.Sprint(i), Agent: "support", Raw: `{}`, CreatedAt: ruleResult("", "").CreatedAt,
+			Prompt: []state.Message{state.SystemText("You are the support desk.")}, History: slices.Clone(append(messages, state.UserText(text))),
+			Output:    []state.Message{state.ToolCalls(call)},
+			ToolCalls: []state.ToolResultMessage{state.ToolResult(call, `"on its way"`)},
+		}
+		results = append(results, r)
+		messages = append(messages, state.UserText(text), r.Output[0], r.ToolCalls[0])
+	}
+	return results, messages
+}
+
+func TestPeersAgentKitHydratesResultsWithoutTheConversation(t *testing.T) { // thread-012: setResults
+	results, messages := peersThread()
+	st := state.New(nil)
+	require.NoError(t, st.History().Load(results, messages))
+	require.Equal(t, results, st.History().Results())
+	require.Equal(t, messages, state.Messages.Or(st, nil))
+	require.Equal(t, uint64(1), st.Version())
+	require.Empty(t, transcript.Check(state.Messages.Or(st, nil), transcript.Anthropic))
+	require.Len(t, st.History().Format(nil), 4, "the messages of the user are in the conversation only")
+}
+
+func TestPeersAgentKitSavesOnlyTheNewResults(t *testing.T) { // appendResults
+	results, messages := peersThread()
+	st := state.New(nil)
+	require.NoError(t, st.History().Load(results, messages))
+	loaded := st.History().Len()
+	require.Empty(t, st.History().From(loaded), "a run without a model call saves nothing")
+	require.NoError(t, st.History().Append(ruleResult("new", "support")))
+	require.Equal(t, "new", ruleIDs(st.History().From(loaded)))
+}
+
+func TestPeersAgentKitTakesTheClientsHistory(t *testing.T) { // client-authoritative threads
+	results, messages := peersThread()
+	st := state.New(nil)
+	require.NoError(t, st.History().Load(results, messages))
+	require.NoError(t, st.History().Load(results[:1], messages[:3]), "the client has deleted the last turn")
+	require.Equal(t, "0", ruleIDs(st.History().Results()))
+	require.Equal(t, messages[:3], state.Messages.Or(st, nil))
+	require.NoError(t, st.History().Load(nil, messages), "a client that knows messages only")
+	require.Zero(t, st.History().Len())
+	require.Equal(t, messages, state.Messages.Or(st, nil))
+}
+
+func TestPeersAgentKitClearsTheThread(t *testing.T) {
+	results, messages := peersThread()
+	st := ruleNew(t, ruleSchema, map[string]any{"text": "kept"})
+	require.NoError(t, st.History().Load(results, messages))
+	require.NoError(t, st.History().Load(nil, nil))
+	require.Zero(t, st.History().Len()+state.Len(st, state.Messages))
+	require.Equal(t, "kept", ruleText.Or(st, ""))
+}
+
+func TestPeersAgentKitRecordsTitlesInTheConversation(t *testing.T) {
+	results, messages := peersThread()
+	st := state.New(nil)
+	require.NoError(t, st.History().Load(results, messages))
+	require.NoError(t, st.History().Push(state.InferenceResult{Agent: "title", Output: []state.Message{state.AssistantText("Two orders")}}))
+	require.Equal(t, messages, state.Messages.Or(st, nil))
+}
+
+func TestPeersEinoLosesTheCallThatWaits(t *testing.T) { // a call waits for a person, and another one is answered
+	calls := partCalls("look", "pay")
+	st := state.New(nil)
+	partOpen(t, st, "1", calls...)
+	require.NoError(t, st.History().Answer(partDone(calls[0])))
+	back, err := state.Import(nil, []byte(ruleExport(t, st)))
+	require.NoError(t, err)
+	require.Len(t, transcript.Pending(state.Messages.Or(back, nil)), 1)
+	require.NoError(t, back.History().Answer(partDone(calls[1])))
+	require.Equal(t, "[look pay] =look =pay", partSaid(back))
+	require.Empty(t, transcript.Pending(state.Messages.Or(back, nil)))
 }
 
 func TestPeersLangGraphConflictsOnAnEcho(t *testing.T) { // langgraph#6446
