@@ -91,7 +91,7 @@ func TestPrintedStateMasksSecretsInTexts(t *testing.T) {
 	require.NoError(t, st.Patch(map[string]any{
 		"card": card, "pin": 123456789, "note": "card " + card, "plan": map[string]any{card: []any{123456789, true}},
 	}))
-	result := state.ToolResult(state.ToolCall{ID: "1", Name: "pay"}, state.JSON(`{"card":"`+card+`"}`))
+	result := state.ToolResult(state.ToolCall{ID: "1", Name: "pay"}, state.JSON(`{"card":"`+card+`","pin":123456789}`))
 	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("my card is " + card)}))
 	require.NoError(t, st.History().Append(state.InferenceResult{
 		Output:    []state.Message{state.ToolCalls(state.ToolCall{ID: "1", Name: "pay", Input: state.JSON(`{"card":"` + card + `"}`)})},

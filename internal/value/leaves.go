@@ -115,7 +115,7 @@ func (w *leafWalk) add(v reflect.Value) {
 		}
 	case kind == reflect.Map:
 		for iter := v.MapRange(); iter.Next(); {
-			w.addKey(iter.Key())
+			w.add(iter.Key())
 			w.add(iter.Value())
 		}
 	case kind == reflect.Struct:
@@ -182,16 +182,6 @@ func (w *leafWalk) addListed(data []byte) {
 		list = strconv.AppendUint(list, uint64(b), 10)
 	}
 	w.addLeaf(string(list), false)
-}
-
-// addKey adds the key of a map: what it is, and the name that JSON gives it.
-func (w *leafWalk) addKey(key reflect.Value) {
-	w.add(key)
-	if m := (&mapCodec{textKeys: true}); key.CanInterface() && key.Type().Implements(textMarshalerType) {
-		if name, err := m.memberName(key); err == nil {
-			w.addLeaf(name, false)
-		}
-	}
 }
 
 func (w *leafWalk) addFields(v reflect.Value) {
