@@ -165,7 +165,7 @@ var aclReads = []struct {
 		}
 		return false, nil
 	}},
-	{"Watch", false, func(st *state.State, f *state.Field[[]string]) (bool, error) {
+	{"Watch", true, func(st *state.State, f *state.Field[[]string]) (bool, error) {
 		for c, err := range st.Snapshot().Watch(context.Background(), 0, f.Name) {
 			return c.Field == f.Name, err
 		}
