@@ -77,6 +77,15 @@ type binding struct {
 	spec   *fieldSpec
 }
 
+// of returns the spec if the binding is to the schema of a handle that may read
+// the field, and nil otherwise. It is inlined: most reads take this way.
+func (b *binding) of(h *handle) *fieldSpec {
+	if b == nil || b.schema != h.schema || !h.mayRead(b.spec) {
+		return nil
+	}
+	return b.spec
+}
+
 func (f *Field[T]) declare(d *schemaDraft) {
 	if f.Name == "" {
 		d.fail(errors.New("state: a field has no Name"))
@@ -225,14 +234,18 @@ func (f *Field[T]) toWrite(h *handle, op Op) (*fieldSpec, error) {
 // unset, [ErrDenied] if the handle may not read it, [ErrUnknownField] if the
 // schema has no such field and a [TypeError] if it has one of another type.
 func (f *Field[T]) Get(st *State) (T, error) {
-	var zero T
 	h := st.on()
-	sp, err := f.toRead(h)
-	if err != nil {
-		return zero, err
+	sp := f.bound.Load().of(h)
+	if sp == nil {
+		var err error
+		if sp, err = f.toRead(h); err != nil {
+			var zero T
+			return zero, err
+		}
 	}
 	c := h.branch.Slot(&sp.slot)
 	if c == nil {
+		var zero T
 		return zero, fieldError(sp.name, ErrNotFound)
 	}
 	if sp.direct {

@@ -82,7 +82,8 @@ func (t *Tree) cloneFor(owner, tables uint64) *Tree {
 
 // slot returns the cell of a slot that is not keyed, or nil.
 func (t *Tree) slot(number int) *Cell {
-	return t.pages[number/pageLen].Load().cells[number%pageLen].Load()
+	n := uint(number) // which is divided faster
+	return t.pages[n/pageLen].Load().cells[n%pageLen].Load()
 }
 
 // Get returns the cell at an address, or nil.
