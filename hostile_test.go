@@ -622,3 +622,45 @@ func quotedMembers(n int) []string {
 	}
 	return members
 }
+
+type hostileTree struct {
+	Name string        `json:"name"`
+	Kids []hostileTree `json:"kids"`
+}
+
+// Types that contain themselves take text and values of any depth and size.
+func TestHostileTreesAreTypedErrorsAtABoundedCost(t *testing.T) {
+	const depth = 100_000
+	tree := &state.Field[hostileTree]{Name: "tree"}
+	list := &state.Field[[]*hostileLoop]{Name: "list"}
+	schema := state.MustSchema(tree, list)
+	deep := hostileTree{}
+	for range depth {
+		deep = hostileTree{Kids: []hostileTree{deep}}
+	}
+	loop := &hostileLoop{}
+	loop.List = []*hostileLoop{loop}
+	text := strings.Repeat(`{"name":"a","kids":[`, depth) + strings.Repeat(`]}`, depth)
+	wide := hostileTree{Kids: make([]hostileTree, 20<<20)}
+	long := hostileTree{Name: strings.Repeat("a", 100<<20)}
+	st := state.New(schema)
+	for name, write := range map[string]func() error{
+		"a deep value":    func() error { return tree.Set(st, deep) },
+		"a deep text":     func() error { return st.KV().Set("tree", json.RawMessage(text)) },
+		"a cycle":         func() error { return list.Set(st, []*hostileLoop{loop}) },
+		"a cycle by name": func() error { return st.KV().Set("list", loop) },
+		"a wide value":    func() error { return tree.Set(st, wide) },
+		"a long name":     func() error { return tree.Set(st, long) },
+		"an imported depth": func() error {
+			_, err := state.Import(schema, []byte(`{"format":1,"version":1,"fields":[{"name":"tree","value":`+text+`}]}`))
+			return err
+		},
+	} {
+		var err error
+		allocated := hostileAllocated(func() { err = write() })
+		require.ErrorIs(t, err, state.ErrLimitExceeded, name)
+		require.Less(t, len(err.Error()), 1000, name)
+		require.Less(t, allocated, uint64(64<<20), name)
+		require.Zero(t, st.Version(), name)
+	}
+}
