@@ -10,8 +10,11 @@ import (
 // Fork returns a branch: a separate state that starts with the content and the
 // version of s. The cost does not depend on the size of the state. Writes to
 // the branch show in s only when it is joined, and writes to s never show in
-// the branch. A branch keeps its writes until then, so a branch that is never
-// joined grows with them: to only look back, use Snapshot.
+// the branch.
+//
+// A branch keeps a record of its writes until it is joined, and grows with them.
+// To only look back, use Snapshot. For a clone, which is never joined, fork a
+// snapshot: st.Snapshot().Fork() keeps no record.
 func (s *State) Fork() *State {
 	f := s.with(s.on().branch.Fork())
 	f.opened = f.rights
@@ -71,6 +74,8 @@ func (h *handle) joinable(st *State) (*engine.Branch, error) {
 	switch fork, ofThis := o.branch.ForkOf(h.branch); {
 	case !fork:
 		return nil, asKind(ErrForeign, errors.New("not a fork of this state"))
+	case !ofThis && o.branch.Detached():
+		return nil, asKind(ErrForeign, errors.New("a fork of a snapshot, which keeps no record of its writes"))
 	case !ofThis:
 		return nil, asKind(ErrForeign, errors.New("a fork of another state"))
 	case !o.opened.within(h.rights):

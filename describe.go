@@ -38,7 +38,7 @@ type FieldInfo struct {
 // schema, and after them the undeclared keys that are set, sorted.
 func (s *State) Fields() []FieldInfo {
 	h := s.on()
-	f := h.branch.Scan()
+	f := h.scan()
 	infos := []FieldInfo{}
 	for sp, at := range h.readable(f) {
 		infos = append(infos, FieldInfo{
@@ -105,9 +105,9 @@ func (h *handle) describe(dst []byte, sp *fieldSpec, at engine.Address, c *engin
 // they are set or not.
 func (h *handle) describable() *engine.Branch {
 	if h.schema.open && h.mayRead(h.schema.keys) {
-		return h.branch.Scan()
+		return h.scan()
 	}
-	return h.branch.Freeze()
+	return h.overlaid(h.branch.Freeze())
 }
 
 // appendRendered appends a stored value as JSON that is safe in HTML and has no

@@ -138,3 +138,40 @@ func ExampleState_Update_concurrent() {
 	// <nil>
 	// 0 3 7 at version 4
 }
+
+// Values for one request are read like any other, and never written.
+func ExampleState_With() {
+	user := &state.Field[string]{Name: "user"}
+	notes := &state.Field[[]string]{Name: "notes"}
+	st := state.New(state.MustSchema(user, notes))
+
+	req, err := st.With(map[string]any{"user": "ann"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_ = notes.Set(req, []string{"asked by " + user.Or(req, "nobody")})
+
+	fmt.Println(user.Or(req, "nobody"), user.Or(st, "nobody"), notes.Or(st, nil))
+	fmt.Println(user.Set(req, "ben"))
+	// Output:
+	// ann nobody [asked by ann]
+	// state: "user": read-only: the value was given to With
+}
+
+// A fork of a snapshot is a clone: it is never joined, and keeps no record of
+// what is written to it.
+func ExampleState_Fork_clone() {
+	total := &state.Field[int]{Name: "total", Handler: state.Sum[int]()}
+	st := state.New(state.MustSchema(total))
+	_ = total.Set(st, 40)
+
+	clone := st.Snapshot().Fork()
+	_ = total.Set(clone, 2)
+
+	fmt.Println(total.Or(clone, 0), total.Or(st, 0))
+	fmt.Println(st.Join(clone))
+	// Output:
+	// 42 40
+	// state: join: branch 0: a fork of a snapshot, which keeps no record of its writes
+}

@@ -227,6 +227,9 @@ func (f *Field[T]) toWrite(h *handle, op Op) (*fieldSpec, error) {
 	if err == nil && !h.mayWrite(sp) {
 		err = h.denied(string(op), sp.name)
 	}
+	if err == nil && h.overlay != nil {
+		err = h.given(sp, sp.address())
+	}
 	return sp, err
 }
 
@@ -243,7 +246,7 @@ func (f *Field[T]) Get(st *State) (T, error) {
 			return zero, err
 		}
 	}
-	c := h.branch.Slot(&sp.slot)
+	c := h.slot(sp)
 	if c == nil {
 		var zero T
 		return zero, fieldError(sp.name, ErrNotFound)
@@ -266,7 +269,7 @@ func (f *Field[T]) Or(st *State, def T) T {
 func (f *Field[T]) Has(st *State) bool {
 	h := st.on()
 	sp, err := f.toRead(h)
-	return err == nil && h.branch.Slot(&sp.slot) != nil
+	return err == nil && h.slot(sp) != nil
 }
 
 // Set combines v with the current value, by the schema's handler: by default

@@ -16,6 +16,9 @@ type handle struct {
 	opened *rights // of the handle that forked the branch, which no handle on it exceeds
 	author *engine.Author
 	family *family
+	// overlay has the values that were given to With, nil for unset. It is
+	// never changed.
+	overlay map[engine.Address]*engine.Cell
 }
 
 // family is what a state shares with its forks, snapshots and transactions.
@@ -87,6 +90,9 @@ func (h *handle) toWrite(op, name string) (*fieldSpec, engine.Address, error) {
 	sp, at, err := h.locate(name)
 	if err == nil && !h.mayWrite(sp) {
 		err = h.denied(op, sp.nameAt(at))
+	}
+	if err == nil && h.overlay != nil {
+		err = h.given(sp, at)
 	}
 	return sp, at, err
 }
@@ -225,7 +231,7 @@ type storedValue struct {
 // fields in the order of the schema, then undeclared keys in no order.
 func (h *handle) values() iter.Seq[storedValue] {
 	return func(yield func(storedValue) bool) {
-		f := h.branch.Scan()
+		f := h.scan()
 		for _, sp := range h.schema.fields {
 			if !h.mayRead(sp) {
 				continue

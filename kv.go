@@ -50,7 +50,7 @@ func (kv *KV) find(name string) (*fieldSpec, *engine.Cell) {
 	if err != nil {
 		return nil, nil
 	}
-	return sp, h.branch.Get(at)
+	return sp, h.get(at)
 }
 
 // Has reports whether Get would find a value.
@@ -116,7 +116,7 @@ func (kv *KV) Delete(name string) (bool, error) {
 // are at one moment. Secrets are replaced by [Masked].
 func (kv *KV) All() map[string]any {
 	h := kv.state.on()
-	f := h.branch.Scan()
+	f := h.scan()
 	all := make(map[string]any, f.CountSet(h.view()))
 	for _, sp := range h.schema.fields {
 		if !h.mayRead(sp) {
@@ -142,7 +142,7 @@ func (kv *KV) All() map[string]any {
 // Keys returns the names that have a value the handle may read, sorted.
 func (kv *KV) Keys() []string {
 	h := kv.state.on()
-	f := h.branch.Scan()
+	f := h.scan()
 	keys := []string{}
 	for _, at := range h.readable(f) {
 		if f.Peek(at) != nil {
@@ -156,6 +156,9 @@ func (kv *KV) Keys() []string {
 // Len returns the number of names that have a value the handle may read.
 func (kv *KV) Len() int {
 	h := kv.state.on()
+	if h.overlay != nil {
+		return h.scan().CountSet(h.view())
+	}
 	return h.branch.CountSet(h.view())
 }
 
@@ -169,7 +172,7 @@ func Get[T any](s *State, name string) (T, error) {
 	if err != nil {
 		return zero, err
 	}
-	c := h.branch.Get(at)
+	c := h.get(at)
 	if c == nil {
 		return zero, fieldError(fault.Clip(name), ErrNotFound)
 	}

@@ -56,7 +56,7 @@ func listOf[S any](h *handle, f *Field[S]) (*cell.Form, *persist.List) {
 	if err != nil || sp.form.Elem == nil {
 		return nil, nil
 	}
-	c := h.branch.Slot(&sp.slot)
+	c := h.slot(sp)
 	if c == nil {
 		return nil, nil
 	}

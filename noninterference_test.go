@@ -335,6 +335,9 @@ func (p *spyProgram) step(pl spyPlace, depth int) {
 			actor.at[world] = actor.at[world].WithCause(cause)
 		}
 	}
+	if p.rng.IntN(12) == 0 {
+		p.give(&actor)
+	}
 	p.act(pl, actor, depth)
 	all := p.steps == 0 || p.rng.IntN(60) == 0
 	for world, st := range pl.at {
@@ -345,6 +348,29 @@ func (p *spyProgram) step(pl spyPlace, depth int) {
 		}
 	}
 	p.compare()
+}
+
+// give lets an actor work with values for one request, which in each world also
+// hide hidden fields.
+func (p *spyProgram) give(actor *spyPlace) {
+	f := spyFields[p.rng.IntN(len(spyFields))]
+	v := spyValue(p.rng, f.kind, 0)
+	var given [2]*state.State
+	ok := p.both(*actor, "with", func(world int, st *state.State) (err error) {
+		values := map[string]any{f.name: v}
+		if !p.sees(f) && !actor.spy {
+			values = map[string]any{}
+		}
+		w := p.worlds[world]
+		if hide := spyFields[w.rng.IntN(len(spyFields))]; !actor.spy && !p.sees(hide) && st.Agent() == "" {
+			values[hide.name] = p.hiddenValue(w, hide.kind)
+		}
+		given[world], err = st.With(values)
+		return err
+	})
+	if ok && !p.over {
+		actor.at = given
+	}
 }
 
 // compare fails the test if the observer has seen different things.

@@ -159,6 +159,10 @@ func (h *handle) readSecretCells(b *engine.Branch, cells []secretCell) []secretC
 		if c := b.Slot(&sp.slot); c != nil {
 			cells = append(cells, secretCell{sp, c})
 		}
+		// A value that was given to With does not make the stored one public.
+		if c := h.overlay[sp.address()]; c != nil {
+			cells = append(cells, secretCell{sp, c})
+		}
 	}
 	return cells
 }

@@ -18,9 +18,13 @@ import (
 // the transaction.
 //
 // tx is no longer writable when fn has returned. Branches of tx must be joined
-// to tx before that. Update on tx nests. Update returns [ErrConflict] if other
-// writes overtake fn again and again, for example its own writes through s to
-// what it reads through tx.
+// to tx before that. Update on tx nests. A transaction that has written nothing
+// is a consistent read and does not run again.
+//
+// A transaction that others overtake again and again is let go first. If what
+// it reads is written all the same, fn does so itself, through another handle
+// than tx: Update then returns a [ConflictError] that names the fields, within
+// about a second or a few runs of a slow fn.
 func (s *State) Update(fn func(tx *State) error) error {
 	if fn == nil {
 		return invalidArgument("update", "the function is nil")
@@ -48,7 +52,7 @@ func (s *State) Patch(values map[string]any) error {
 	var errs []error
 	var ops []engine.Op
 	for _, name := range h.sortNames(maps.Keys(values)) {
-		o, err := h.assignment(name, values[name])
+		o, err := h.assignment("patch", name, values[name])
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -73,8 +77,8 @@ func (h *handle) validated(values map[string]any) []engine.Address {
 }
 
 // assignment returns the op that assigns a value to a name, validated.
-func (h *handle) assignment(name string, v any) (engine.Op, error) {
-	sp, at, err := h.toWrite("patch", name)
+func (h *handle) assignment(op, name string, v any) (engine.Op, error) {
+	sp, at, err := h.toWrite(op, name)
 	if err == nil && sp.slot.Keyed {
 		err = checkName(name, h.schema.limits.NameBytes)
 	}

@@ -96,6 +96,18 @@ func (b *Branch) Scan() *Branch {
 	return b.Freeze()
 }
 
+// With returns a copy of a frozen branch that has other cells, or none where
+// they are nil, at some addresses.
+func (b *Branch) With(cells map[Address]*Cell) *Branch {
+	t := b.tree.Load().clone()
+	for a, c := range cells {
+		now := t.Get(a)
+		t.put(a, c)
+		t.noteSet(a.Slot, now, c)
+	}
+	return b.frozenAt(t, b.version.Load(), b.forked)
+}
+
 // Fork returns a branch that begins with the content of this one. The cost does
 // not depend on the size.
 func (b *Branch) Fork() *Branch {
@@ -123,6 +135,10 @@ func (b *Branch) Fork() *Branch {
 func (b *Branch) ForkOf(parent *Branch) (fork, ofParent bool) {
 	return b.parent != 0 && !b.transaction, b.parent == parent.id
 }
+
+// Detached reports whether the branch is a fork of a frozen one, which keeps no
+// record of its writes.
+func (b *Branch) Detached() bool { return b.parent != 0 && b.base == nil }
 
 // end makes every later write fail with err.
 func (b *Branch) end(err error) {

@@ -1,0 +1,97 @@
+package state
+
+import (
+	"errors"
+	"maps"
+
+	xmaps "golang.org/x/exp/maps"
+
+	"github.com/agentstate/state/internal/engine"
+)
+
+// With returns a handle on the same data that reads these values in place of the
+// stored ones, for one request: the id of the user, a deadline, what a tool is
+// to be shown. Nothing is written. Every handle that is derived from it reads
+// them too, also after a Fork or in an Update, and no Join, Export, Effects,
+// Changes or Version knows of them. Field by field they hide what is written to
+// the data meanwhile; all else is read and written as through s.
+//
+// Names and values are those of [State.Patch]: values are converted and
+// validated, nil reads as unset, and the handle must have the right to write
+// the field. With returns the joined errors of all bad fields. The conversation
+// cannot be given. A write to one of the names, through the handle that With
+// returns, fails with [ErrReadOnly].
+func (s *State) With(values map[string]any) (*State, error) {
+	h := *s.on()
+	given := h.overlay
+	h.overlay = nil
+	releaseTurns, err := h.branch.TakeTurns(h.validated(values))
+	if err != nil {
+		return nil, h.explain(err)
+	}
+	defer releaseTurns()
+	cells := maps.Clone(given)
+	if cells == nil {
+		cells = map[engine.Address]*engine.Cell{}
+	}
+	var errs []error
+	for _, name := range h.sortNames(xmaps.Keys(values)) {
+		o, err := h.assignment("with", name, values[name])
+		if name == messagesName {
+			err = invalidArgument("with", "the conversation cannot be given")
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		cells[o.Address] = nil
+		if o.Merger != nil {
+			cells[o.Address] = &engine.Cell{Value: o.Value, Size: o.Size}
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	h.overlay = cells
+	return &State{handle: h}, nil
+}
+
+// slot returns the cell of a declared field as the handle reads it, or nil.
+func (h *handle) slot(sp *fieldSpec) *engine.Cell {
+	if h.overlay != nil {
+		if c, ok := h.overlay[sp.address()]; ok {
+			return c
+		}
+	}
+	return h.branch.Slot(&sp.slot)
+}
+
+// get returns the cell at an address as the handle reads it, or nil.
+func (h *handle) get(at engine.Address) *engine.Cell {
+	if h.overlay != nil {
+		if c, ok := h.overlay[at]; ok {
+			return c
+		}
+	}
+	return h.branch.Get(at)
+}
+
+// scan returns the content at one moment as the handle reads it, for a reader
+// that lists what is set.
+func (h *handle) scan() *engine.Branch { return h.overlaid(h.branch.Scan()) }
+
+// overlaid returns a frozen branch with the values that were given to With.
+func (h *handle) overlaid(f *engine.Branch) *engine.Branch {
+	if h.overlay == nil {
+		return f
+	}
+	return f.With(h.overlay)
+}
+
+// given returns the error for a write to an address that was given to With.
+func (h *handle) given(sp *fieldSpec, at engine.Address) error {
+	if _, ok := h.overlay[at]; !ok {
+		return nil
+	}
+	return asKind(ErrReadOnly, fieldError(sp.nameAt(at), errors.New("read-only: the value was given to With")))
+}
