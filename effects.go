@@ -69,9 +69,9 @@ func (s *State) Effects(from *State) ([]Effect, error) {
 	case old.rights != nil:
 		return nil, old.denied("list effects", "")
 	case old.schema != h.schema:
-		return nil, foreign("effects", "from a state with another schema")
+		return nil, foreign("effects", "from is a state with another schema")
 	case old.family == nothing.family || h.family == nothing.family:
-		return nil, foreign("effects", "from or of a nil state")
+		return nil, foreign("effects", "the state is nil, or from is")
 	}
 	d := effectsDraft{now: h.branch.Scan(), past: old.branch.Scan()}
 	for _, sp := range h.schema.fields {

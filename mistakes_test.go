@@ -416,7 +416,7 @@ func mistakesOfBranches(t *testing.T) []mistake {
 		{"Revert to a state that is alive", st.Revert(st.Fork()),
 			"state: revert: not to a snapshot", state.ErrInvalid},
 		{"Revert to a snapshot with another schema", st.Revert(state.New(nil).Snapshot()),
-			"state: revert: to a state with another schema", state.ErrForeign},
+			"state: revert: not to a snapshot of this state", state.ErrForeign},
 		{"Effects from a state with another schema", effects,
 			"state: effects: from is a state with another schema", state.ErrForeign},
 		{"a transaction that has ended", text.Set(ended, mistakeValue),
