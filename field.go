@@ -238,7 +238,10 @@ func (f *Field[T]) toWrite(h *handle, op Op) (*fieldSpec, error) {
 // schema has no such field and a [TypeError] if it has one of another type.
 func (f *Field[T]) Get(st *State) (T, error) {
 	h := st.on()
-	sp := f.bound.Load().of(h)
+	var sp *fieldSpec
+	if f != nil {
+		sp = f.bound.Load().of(h)
+	}
 	if sp == nil {
 		var err error
 		if sp, err = f.toRead(h); err != nil {
