@@ -6,10 +6,16 @@ package state
 // may have put them into the text.
 //
 // Every string, sequence of bytes, number and key of a map in the value is
-// masked, at any depth. It is also found if it is JSON-escaped or URL-, base64-
-// or hex-encoded. A value of less than 6 bytes is masked only where it stands
-// alone.
+// masked, at any depth. It is also found if it is escaped as in JSON, Go, HTML
+// or a URL, once or twice, or encoded in base64 or hexadecimal, also on several
+// lines. A value of less than 6 bytes is masked only where it is not a part of
+// a word, and a number not in one with a fraction.
+//
+// As long as the text is JSON from its beginning, a number with a secret
+// becomes a string with the mask, and punctuation stays, so that JSON stays
+// JSON. To redact a text twice is the same as once.
 //
 // Redact knows the values that are set now. Values that were replaced or
-// deleted, and values that only a branch has, are not masked.
+// deleted, and values that only a fork has, are not masked. A [Redactor] masks
+// a fixed set of values.
 func (s *State) Redact(text string) string { return s.Redactor().Redact(text) }
