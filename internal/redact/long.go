@@ -9,7 +9,7 @@ const (
 	// longBytes is the length above which the automaton has only the head of a
 	// pattern. The rest is compared by hashes, so that a secret of megabytes
 	// takes less memory than it is long, and repetitive ones take no more time.
-	longBytes = 64
+	longBytes = 48
 
 	// sumStep is the distance of the beginnings of a long pattern whose hashes
 	// are kept. They tell whether the end of a text may be its beginning.

@@ -74,12 +74,12 @@ func (r *Redactor) Redact(text string) string {
 	}
 	s := r.streams.Get().(*stream)
 	s.reset(r, text)
-	for from := 0; from < len(text); from += chunkBytes {
-		s.add(text[from:min(len(text), from+chunkBytes)])
-		if from+chunkBytes < len(text) {
-			s.search()
-		}
+	from := 0
+	for len(text)-from > chunkBytes {
+		s.write(text[from : from+chunkBytes])
+		from += chunkBytes
 	}
+	s.add(text[from:])
 	s.end()
 	if s.out.source == "" && string(s.out.dst) != text {
 		text = string(s.out.dst)

@@ -22,6 +22,8 @@ type scan struct {
 	// If more text may follow:
 	safe      int // no secret that is not found yet begins before it
 	undecided int // from here on, there may be the beginning of an escape sequence
+
+	steps int // the bytes that were looked at, for tests
 }
 
 // find finds the secrets in a text that begin at or after a place. If it is
@@ -71,6 +73,7 @@ func (s *scan) searchView(depth, layers int, open, binary bool) {
 // searchText finds the secrets in the view at depth, as it is.
 func (s *scan) searchText(depth int, open, binary bool) {
 	v, r := &s.views[depth], s.r
+	s.steps += len(v.text)
 	summed := false
 	partial := r.automaton.eachMatch(v.text, func(at int32, from, to int) bool {
 		kind := r.automaton.states[at].kind
@@ -108,6 +111,7 @@ func (s *scan) searchText(depth int, open, binary bool) {
 // searchLong looks for the patterns whose head stands at a place of the view at
 // depth.
 func (s *scan) searchLong(depth int, patterns []longPattern, at int, open bool) {
+	s.steps += len(patterns)
 	for i := range patterns {
 		switch p := &patterns[i]; {
 		case p.matches(&s.sums, at):

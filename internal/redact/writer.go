@@ -15,6 +15,7 @@ type Writer struct {
 	stream stream
 	next   io.Writer
 	err    error // of next, or ErrClosed
+	steps  int   // for tests
 }
 
 // Writer returns a Writer that passes masked text on to next.
@@ -46,6 +47,7 @@ func (w *Writer) Close() error {
 		w.flush()
 	}
 	err := w.err
+	w.steps = w.stream.scan.steps
 	if w.stream = (stream{}); err == nil {
 		w.err = ErrClosed
 	}
