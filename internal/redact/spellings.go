@@ -94,7 +94,9 @@ func spellings(secret string, short bool) []string {
 	all := append(make([]string, 0, 16*len(plain)+6), plain...)
 	for _, s := range plain {
 		all = append(appendQuoted(all, s), html.EscapeString(s))
-		for _, escaped := range []string{url.QueryEscape(s), url.PathEscape(s)} {
+		query := url.QueryEscape(s)
+		component := strings.ReplaceAll(query, "+", "%20")
+		for _, escaped := range []string{query, component, componentMarks.Replace(component), url.PathEscape(s)} {
 			all = append(all, escaped, lowerPercent(escaped))
 		}
 	}
@@ -107,6 +109,9 @@ func spellings(secret string, short bool) []string {
 	}
 	return sortedUnique(all)
 }
+
+// componentMarks undoes what encodeURIComponent does not escape.
+var componentMarks = strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*")
 
 func sortedUnique(texts []string) []string {
 	slices.Sort(texts)
