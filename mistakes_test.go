@@ -418,7 +418,7 @@ func mistakesOfBranches(t *testing.T) []mistake {
 		{"Revert to a snapshot with another schema", st.Revert(state.New(nil).Snapshot()),
 			"state: revert: not to a snapshot of this state", state.ErrForeign},
 		{"Effects from a state with another schema", effects,
-			"state: effects: from a state with another schema", state.ErrForeign},
+			"state: effects: from is a state with another schema", state.ErrForeign},
 		{"a transaction that has ended", text.Set(ended, mistakeValue),
 			`state: "text": read-only: a snapshot or a transaction that has ended`, state.ErrReadOnly},
 	}
