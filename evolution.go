@@ -82,9 +82,9 @@ func (sp *fieldSpec) convertStored(text JSON) (v any, err error) {
 	}()
 	switch v, err = sp.convert(text); {
 	case err != nil && sp.form.Secret:
-		return nil, &userError{errors.New("Convert refused the value")}
+		return nil, &userError{errors.New("refused by Convert")}
 	case err != nil:
-		return nil, &userError{fmt.Errorf("Convert: %w", err)}
+		return nil, &userError{fmt.Errorf("from Convert: %w", err)}
 	}
 	return v, nil
 }

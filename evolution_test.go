@@ -93,8 +93,8 @@ func TestImportRefusesWhatConvertRefuses(t *testing.T) {
 		field *state.Field[int]
 		want  string
 	}{
-		{field(centsOf, false), `state: import: "amount": Convert: strconv.ParseFloat: parsing "much, 4242": invalid syntax`},
-		{field(centsOf, true), `state: import: "amount": Convert refused the value`},
+		{field(centsOf, false), `state: import: "amount": from Convert: strconv.ParseFloat: parsing "much, 4242": invalid syntax`},
+		{field(centsOf, true), `state: import: "amount": refused by Convert`},
 		{field(panics, false), `state: import: "amount": Convert panicked with a string`},
 	} {
 		schema := state.MustSchema(tt.field)

@@ -68,8 +68,10 @@ type mistakeCycle struct {
 
 type mistakeHidden struct {
 	Name   string
-	secret string //nolint:unused // that it cannot be stored is the mistake
+	secret string
 }
+
+var _ = mistakeHidden{}.secret // that it cannot be stored is the mistake
 
 type mistakeHalf struct{}
 

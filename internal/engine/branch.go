@@ -34,7 +34,7 @@ type Branch struct {
 	wake    chan struct{} // the next commit closes it; nil while no goroutine waits
 	version atomic.Uint64
 
-	turns    turns      // of code of users
+	turns    *turns     // of code of users; nil until there are any
 	claimant *contender // the write that others let go first
 
 	id     uint64 // unique

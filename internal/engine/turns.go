@@ -95,6 +95,9 @@ func (ts *turns) remove(t *turn) {
 // release the turn. running is false if the write then waits for other turns.
 func (b *Branch) takeTurn(a Address, holder Merger, running bool) error {
 	b.mu.Lock()
+	if b.turns == nil {
+		b.turns = &turns{}
+	}
 	t := b.turns.get(a)
 	switch {
 	case t == nil:

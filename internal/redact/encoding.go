@@ -132,7 +132,6 @@ func (e *encoding) runAt(text []byte, from int, open bool) run {
 		}
 		gap, ok := breakAround(text, at)
 		if gap.to == len(text) && gap.to-gap.from <= maxBreak && gap.to > gap.from {
-			at = gap.to
 			break
 		}
 		if !ok {
