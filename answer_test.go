@@ -273,6 +273,8 @@ func TestAnswerRefuses(t *testing.T) {
 		text    string
 	}{
 		"unknown":  {[]state.ToolResultMessage{partDone(calls[1]), partDone(calls[2])}, state.ErrUnknownCall, `state: call "x" of "tool_x": unknown call`},
+		"no name":  {[]state.ToolResultMessage{partDone(state.ToolCall{ID: "x"})}, state.ErrUnknownCall, `state: call "x": unknown call`},
+		"no id":    {[]state.ToolResultMessage{partDone(state.ToolCall{Name: "x"})}, state.ErrUnknownCall, `state: call of "x": unknown call`},
 		"answered": {[]state.ToolResultMessage{partDone(calls[0])}, state.ErrAnswered, `state: call "a" of "tool_a": call is answered`},
 		"twice":    {[]state.ToolResultMessage{partDone(calls[1]), partDone(calls[1])}, state.ErrAnswered, `state: call "b" of "tool_b": call is answered`},
 		"zero":     {[]state.ToolResultMessage{partDone(calls[1]), {}}, state.ErrWrongType, `state: "history": $[1]: want a message, got the zero message`},

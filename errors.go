@@ -169,7 +169,14 @@ type CallError struct {
 }
 
 func (e *CallError) Error() string {
-	return fmt.Sprintf("state: call %s of %s: %s", fault.Quote(e.ID), fault.Quote(e.Name), strings.TrimPrefix(e.Err.Error(), "state: "))
+	text := "state: call"
+	if e.ID != "" {
+		text += " " + fault.Quote(e.ID)
+	}
+	if e.Name != "" {
+		text += " of " + fault.Quote(e.Name)
+	}
+	return text + ": " + strings.TrimPrefix(e.Err.Error(), "state: ")
 }
 
 // Unwrap returns the sentinel.

@@ -26,6 +26,8 @@ func (d *schemaDraft) addFormer(sp *fieldSpec) {
 			other = d.schema.former[name]
 		}
 		switch {
+		case name == sp.name:
+			d.failField(sp.name, "Was: %q is its present name", name)
 		case other == sp:
 			d.failField(sp.name, "Was: %q is given twice", name)
 		case other != nil:

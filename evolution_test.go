@@ -150,7 +150,7 @@ func TestSchemaMistakesOfWas(t *testing.T) {
 		{[]state.Part{&state.Field[int]{Name: "a", Was: []string{"b"}}, &state.Field[int]{Name: "b"}}, `field "a": Was: "b" is a name of "b"`},
 		{[]state.Part{&state.Field[int]{Name: "a", Was: []string{"c"}}, &state.Field[int]{Name: "b", Was: []string{"c"}}}, `field "b": Was: "c" is a name of "a"`},
 		{[]state.Part{&state.Field[int]{Name: "a", Was: []string{"c", "c"}}}, `field "a": Was: "c" is given twice`},
-		{[]state.Part{&state.Field[int]{Name: "a", Was: []string{"a"}}}, `field "a": Was: "a" is given twice`},
+		{[]state.Part{&state.Field[int]{Name: "a", Was: []string{"a"}}}, `field "a": Was: "a" is its present name`},
 		{[]state.Part{&state.Field[int]{Name: "a", Was: []string{""}}}, `field "a": Was: `},
 		{[]state.Part{&state.Field[[]state.Message]{Name: "messages", Was: []string{"talk"}}}, `field "messages": cannot have Was or Convert`},
 	} {

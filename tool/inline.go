@@ -26,7 +26,7 @@ func Inline(schema state.JSON) (state.JSON, error) {
 	}
 	root, err := jsontext.Members([]byte(schema))
 	if err != nil || jsontext.Kind([]byte(schema)) != "object" {
-		return "", errors.New("tool: inline: a schema is an object")
+		return "", errors.New("tool: inline: the schema is not a JSON object")
 	}
 	in := inliner{levels: map[string]int{}}
 	if defs := root.Get("$defs"); defs != nil {

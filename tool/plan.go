@@ -388,9 +388,13 @@ func (box toolbox) missingTool(name string) error {
 	for i, t := range box.tools {
 		names[i] = t.Name()
 	}
-	known := "none"
-	if len(names) > 0 {
-		known = strings.Join(names, ", ")
+	known := "there are none"
+	switch len(names) {
+	case 0:
+	case 1:
+		known = "there is " + names[0]
+	default:
+		known = "there are " + strings.Join(names, ", ")
 	}
-	return &kindError{ErrUnknownTool, fmt.Errorf("tool %q not found; there are %s", name, known)}
+	return &kindError{ErrUnknownTool, fmt.Errorf("tool %q not found; %s", name, known)}
 }

@@ -32,7 +32,7 @@ type planIn struct {
 	Plan plan    `json:"plan" jsonschema:"the whole plan"`
 	Last *plan   `json:"last,omitempty"`
 	Team team    `json:"team,omitempty"`
-	Boss *person `json:"boss,omitempty"`
+	Boss *person `json:"boss,omitempty" jsonschema:"who leads"`
 }
 
 const planText = `{"plan":{"title":"a","steps":[{"title":"b","steps":[{"title":"c","steps":[{"title":"d","steps":[{"title":"e","steps":[]}]}]}]}],"by":{"name":"x","team":{"t":[{"name":"y","team":{}},null]}}}}`
@@ -55,6 +55,7 @@ func TestRecursiveArgumentsHaveASchema(t *testing.T) {
 	schema := x.Schema()
 	require.Contains(t, string(schema), `"$ref":"#/$defs/plan"`)
 	require.Equal(t, 1, strings.Count(string(schema), `"what to do"`), "a type is defined once: %s", schema)
+	require.Contains(t, string(schema), `"boss":{"description":"who leads","anyOf":[{"$ref":"#/$defs/person"},{"type":"null"}]}`)
 	inlined, err := tool.Inline(schema)
 	require.NoError(t, err)
 	require.NotContains(t, string(inlined), "$ref")
@@ -82,10 +83,12 @@ func TestRecursiveArgumentsHaveASchema(t *testing.T) {
 func TestTheUpdaterWritesRecursiveFields(t *testing.T) {
 	f := &state.Field[plan]{Name: "plan", Owner: "a"}
 	list := &state.Field[[]person]{Name: "people", Owner: "a"}
-	schema := state.MustSchema(state.Team{"a": nil}, f, list)
+	next := &state.Field[*plan]{Name: "next", Owner: "a"}
+	schema := state.MustSchema(state.Team{"a": nil}, f, list, next)
 	x, err := tool.Updater(schema, "a")
 	require.NoError(t, err)
 	require.NoError(t, schemaAccepts(t, x.Schema(), `{"plan":null}`))
+	require.Contains(t, string(x.Schema()), `"next":{"anyOf":[{"$ref":"#/$defs/plan"},{"type":"null"}]}`)
 	require.NoError(t, schemaAccepts(t, x.Schema(), planText))
 	require.Error(t, schemaAccepts(t, x.Schema(), `{"plan":{"title":"a","steps":[1]}}`))
 	st := state.New(schema)

@@ -62,8 +62,8 @@ func allowNull(s *jsonschema.Schema) {
 	case len(s.Types) > 0 && !slices.Contains(s.Types, "null"):
 		s.Types = append(s.Types, "null")
 	case s.Ref != "":
-		*s = jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Ref: s.Ref}, {Type: "null"}}}
-	case len(s.AnyOf) > 0:
+		*s = jsonschema.Schema{Description: s.Description, AnyOf: []*jsonschema.Schema{{Ref: s.Ref}, {Type: "null"}}}
+	case len(s.AnyOf) > 0 && !slices.ContainsFunc(s.AnyOf, func(a *jsonschema.Schema) bool { return a.Type == "null" }):
 		s.AnyOf = append(s.AnyOf, &jsonschema.Schema{Type: "null"})
 	}
 }
