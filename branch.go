@@ -12,9 +12,9 @@ import (
 // the branch show in s only when it is joined, and writes to s never show in
 // the branch.
 //
-// A branch keeps a record of its writes until it is joined, and grows with them.
-// To only look back, use Snapshot. For a clone, which is never joined, fork a
-// snapshot: st.Snapshot().Fork() keeps no record.
+// A branch keeps a record of its writes until it is joined, and grows with
+// them. To read past content, use Snapshot. For a clone, which is never joined,
+// fork a snapshot: st.Snapshot().Fork() keeps no record.
 func (s *State) Fork() *State {
 	f := s.with(s.on().branch.Fork())
 	f.opened = f.rights
@@ -38,9 +38,9 @@ func (s *State) Fork() *State {
 // branch can be joined once. Its own branches can be joined to it only before
 // that.
 //
-// A bound handle joins only branches that were forked from a handle whose rights
-// do not exceed its own, and only results of its own agent. What else was
-// written to a branch does not matter: the error would tell.
+// A bound handle joins only branches that were forked from a handle whose
+// rights do not exceed its own, and only results of its own agent. The error
+// does not depend on other writes to a branch, because it would reveal them.
 func (s *State) Join(branches ...*State) error {
 	h := s.on()
 	sides := make([]*engine.Branch, len(branches))

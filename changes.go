@@ -14,7 +14,7 @@ import (
 // Change is one write to one field. A version that wrote several fields has as
 // many changes, with one Version.
 type Change struct {
-	Version uint64 // as the handle counts that yielded it: see State.Version
+	Version uint64 // in the count of the handle that yielded it: see State.Version
 	Time    time.Time
 	Agent   string // the agent that wrote; empty for the host
 	Cause   string // as given to WithCause

@@ -2,10 +2,10 @@
 // and routers of one network share while they work. It does no I/O and starts
 // no goroutines.
 //
-// There is one type, [State], a handle on shared data. As, Fork, Snapshot, At,
-// WithCause and Update each return or pass another *State: code that takes a
-// *State works with a restricted one, a branch, a frozen one or a transaction. A
-// State consists of
+// There is one type, [State], a handle on shared data. As, With, Fork,
+// Snapshot, At, WithCause and Update each return or pass another *State: code
+// that takes a *State works with a restricted one, one with the values of a
+// request, a branch, a frozen one or a transaction. A State consists of
 //
 //   - fields, which a [Schema] declares, accessed through a typed [Field] or by
 //     name through [KV];
@@ -78,22 +78,24 @@
 // # Conversation and history
 //
 // [History.Append] records one call of a model, an [InferenceResult], and
-// appends what it said to Messages in the same version. A [Message] is
-// immutable and keeps every member that it came with. It is held once, however
-// many results refer to it.
+// appends its output to Messages in the same version. [History.Answer] adds the
+// results of tool calls when they arrive. A [Message] is immutable and keeps
+// every member that it came with. It is held once, however many results refer
+// to it.
 //
 // # Secrets
 //
 // The value of a Secret field is masked in everything that is printed, logged,
 // encoded or listed. Only Get returns it, to a handle that may read the field.
 // [State.Redact] masks the values of secrets in a text before it leaves the
-// process.
+// process, a [Redactor] in a stream, and [RedactHandler] in logs.
 //
 // # Text, export
 //
 // [State.Describe] renders what a handle may read for a prompt. [State.Export]
-// and [Import] carry the whole state, secrets included, between processes. The
-// JSON of a State itself is a masked view that cannot be read back.
+// and [Import] carry the whole state, secrets included, between processes.
+// [Field].Was and Convert load what was stored with an older schema. The JSON
+// of a State itself is a masked view that cannot be read back.
 //
 // # Concurrency and errors
 //

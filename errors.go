@@ -21,8 +21,8 @@ var (
 	ErrDenied = errors.New("state: access denied")
 	// ErrUnknownField is returned for a name that the schema does not declare.
 	ErrUnknownField = errors.New("state: unknown field")
-	// ErrReadOnly is returned by a write to a snapshot, a view of the past, or
-	// a transaction that has ended.
+	// ErrReadOnly is returned by a write to a snapshot, a view of the past, a
+	// transaction that has ended, or a value that was given to [State.With].
 	ErrReadOnly = engine.ErrReadOnly
 	// ErrConflict is returned when conflicting writes cannot be merged.
 	ErrConflict = engine.ErrConflict
@@ -36,23 +36,24 @@ var (
 	ErrLimitExceeded = errors.New("state: limit exceeded")
 	// ErrWrongType is returned when a value does not fit the field.
 	ErrWrongType = errors.New("state: wrong type")
-	// ErrUnknownCall is returned for the result of a tool call that no result
-	// of the history has.
+	// ErrUnknownCall is returned for the answer to a tool call that is not in
+	// the history.
 	ErrUnknownCall = errors.New("state: unknown call")
-	// ErrAnswered is returned for the result of a tool call that has a result.
+	// ErrAnswered is returned for the answer to a tool call that has one
+	// already.
 	ErrAnswered = errors.New("state: call is answered")
 
 	// ErrRefused is returned when a field's handler, Validate or Convert
 	// refuses a value, by an error or a panic. The error wraps theirs unless
 	// the field is secret.
 	ErrRefused = errors.New("state: value refused")
-	// ErrInvalidSchema is returned for declarations that make no schema.
+	// ErrInvalidSchema is returned for declarations that do not make a schema.
 	ErrInvalidSchema = errors.New("state: invalid schema")
 	// ErrInvalid is returned for an argument that has no meaning, such as a nil
 	// function.
 	ErrInvalid = errors.New("state: invalid argument")
-	// ErrForeign is returned for a state that is given as a branch, a snapshot
-	// or an earlier state of another one and is not.
+	// ErrForeign is returned for an argument that has to be a branch, a
+	// snapshot or an earlier state of a State, and is not.
 	ErrForeign = errors.New("state: not of this state")
 )
 
@@ -131,9 +132,9 @@ func (e *LimitError) Error() string {
 // Is reports whether target is [ErrLimitExceeded].
 func (e *LimitError) Is(target error) bool { return target == ErrLimitExceeded }
 
-// ConflictError names the fields whose writes cannot be merged, the fields that
-// overtook a write again and again, or the field for which a write waited too
-// long for its turn. It is [ErrConflict].
+// ConflictError names the fields whose writes cannot be merged, the fields
+// whose changes made a write start again too often, or the field for which a
+// write waited too long for its turn. It is [ErrConflict].
 type ConflictError struct {
 	Fields []string // in the order of the schema; "history" stands for the results
 
@@ -147,11 +148,12 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("state: conflicting writes to %q", e.Fields)
 }
 
-// overtaken is why a write gives up.
+// overtaken is the reason of a write that has started again too often.
 const overtaken = "written by others at each attempt: " +
 	"does a function given to Update write them through another handle than tx, or a handler or Validate write them itself?"
 
-// noTurn says why a write got no turn, while a write through a handler had it.
+// noTurn is the reason of a write that got no turn while the write of a handler
+// had it.
 func noTurn(handler string) string {
 	return fmt.Sprintf("no turn to write within %v: "+
 		"does the handler %s, Validate or a function given to Update write the field itself?", engine.MaxWait, handler)
@@ -160,7 +162,7 @@ func noTurn(handler string) string {
 // Is reports whether target is [ErrConflict].
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// CallError reports the result of a tool call that cannot be added to the
+// CallError reports the answer to a tool call that cannot be added to the
 // history. It is [ErrUnknownCall] or [ErrAnswered].
 type CallError struct {
 	ID   string // of the call; empty if the provider gives no ids
@@ -238,7 +240,7 @@ func panicError(field, fn string, p any, secret bool) *PanicError {
 	return e
 }
 
-// kindError is an error that a sentinel stands for.
+// kindError is an error that matches a sentinel.
 type kindError struct {
 	kind error // the sentinel, which is not in the text
 	err  error

@@ -33,8 +33,8 @@ type Field[T any] struct {
 	// lists append, and everything else is replaced.
 	Handler Handler[T]
 	// Secret masks the value in everything that is rendered, and State.Redact
-	// masks it in texts. A value that its JSON does not give back, such as that
-	// of a type whose MarshalJSON masks itself, cannot be a secret.
+	// masks it in texts. A value that its JSON does not give back, such as one
+	// whose MarshalJSON masks it, cannot be secret.
 	Secret bool
 	// Ephemeral fields are never exported, and EndRun deletes them.
 	Ephemeral bool
@@ -44,11 +44,12 @@ type Field[T any] struct {
 	// A field that is both Ephemeral and NoCopy is a reference. It holds values
 	// of any Go type: streams, clients, functions, messages of a framework.
 	// Branches, snapshots, past versions, changes and all readers get the same
-	// value, which may change. The library looks into no value and calls no
-	// method of it: rendered, it is the name of its type; two values are equal
-	// if they are identical; its size is 0. Such a field cannot be Secret or
-	// have Validate, OneOf, MaxBytes, or a handler that looks into values:
-	// Union, MergeMap, Sum, Max and Min. Writes by name do not convert.
+	// value, which may change. The library does not look into the values and
+	// calls none of their methods: rendered, a value is the name of its type,
+	// two values are equal if they are identical, and their size is 0. Such a
+	// field cannot be Secret or have Validate, OneOf, MaxBytes, or a handler
+	// that looks into values: Union, MergeMap, Sum, Max and Min. Writes by name
+	// do not convert.
 	NoCopy bool
 	// MaxBytes is the largest size of the value, about its length as JSON
 	// (default [Limits].ValueBytes).

@@ -48,8 +48,8 @@ func (hs *History) seen() seenResults {
 // come.
 func (hs *History) Append(r InferenceResult) error { return hs.push(r, true) }
 
-// Push is Append for a result that is no part of the conversation, such as the
-// title of a chat or a summary: it leaves Messages alone.
+// Push is Append for a result that is not part of the conversation, such as the
+// title of a chat or a summary: Messages do not change.
 func (hs *History) Push(r InferenceResult) error { return hs.push(r, false) }
 
 // push pushes a result, which says its messages to the conversation or not.
@@ -216,24 +216,24 @@ func mergeOps(t *engine.Tree, ops []engine.Op) ([]engine.Edit, error) {
 	return edits, nil
 }
 
-// Answer adds the results of tool calls to the results that have these calls,
-// and in the same version puts them behind the calls in Messages: in the order
-// of the calls, whatever the order in which they come. A call is that of its
-// id, or of its name if the provider gives no ids, in the latest result in
-// which it is open.
+// Answer adds the results of tool calls to the inference results that have
+// these calls. In the same version it inserts them into Messages, after the
+// calls and in their order, whatever the order in which they arrive. A call is
+// found by its id, or by its name if the provider gives no ids, in the latest
+// result in which it has no answer.
 //
 // Calls may be answered one by one, by several calls of Answer, and in several
-// branches: a [State.Join] puts the answers into the order of the calls, and
-// reports a conflict only if two branches answer one call. Messages stay as they
-// are where they have an answer already, or do not have the call: if the result
-// was pushed by [History.Push], the call was trimmed, or the agent may not
-// write Messages. A handler of Messages gets the messages before the place as
-// the current value.
+// branches. [State.Join] puts the answers into the order of the calls, and
+// reports a conflict only if two branches answer one call. Messages do not
+// change if they have the answer already, or if the call is not in them:
+// because the result was pushed by [History.Push], because the call was
+// trimmed, or because the agent may not write Messages. The handler of Messages
+// gets the messages in front of the answers as the current value.
 //
-// A bound handle may answer the calls of its own results. For those of others
-// that it sees the error is [ErrDenied]. If no result has a call, it is
-// [ErrUnknownCall], and [ErrAnswered] if the call is not open. Then nothing
-// changes.
+// A bound handle may answer the calls of its own results. For those of other
+// agents that it sees, the error is [ErrDenied]. The error is [ErrUnknownCall]
+// if no result has a call, and [ErrAnswered] if the call has an answer. If
+// there is an error, nothing changes.
 func (hs *History) Answer(results ...ToolResultMessage) error {
 	h := hs.state.on()
 	if err := h.branch.Alive(); err != nil {
@@ -254,12 +254,12 @@ func (hs *History) Answer(results ...ToolResultMessage) error {
 	return h.merge(callback, func(t *engine.Tree) ([]engine.Op, error) { return h.answerOps(t, results) })
 }
 
-// Load replaces the results and Messages by copies of others, as one version
-// and both as they are given. It is for a conversation that is kept elsewhere:
-// Append would append the messages of each result again, and [History.Reset]
-// leaves Messages alone. Handlers are not called. Load needs the right to write
-// Messages. On a bound handle, a result with the name of another agent must be
-// on the stack already.
+// Load replaces the results and Messages by copies of the arguments, as one
+// version. A nil argument removes what was there. Load is for a conversation
+// that is kept elsewhere: Append would append the messages of each result
+// again, and [History.Reset] does not change Messages. Handlers are not called;
+// Validate of Messages is. Load needs the right to write Messages. On a bound
+// handle, a result with the name of another agent must be on the stack already.
 func (hs *History) Load(results []InferenceResult, messages []Message) error {
 	h := hs.state.on()
 	st, err := hs.stackToReset("load", results)

@@ -24,9 +24,9 @@ func (s *State) KV() *KV { return &KV{s} }
 //
 // The value of an undeclared name, and of a Field[any], is nil or a bool,
 // string, int64, uint64, float64, []any or map[string]any. Numbers keep their
-// kind, also when the state is exported and imported: a float64 comes back as a
-// float64, 5.0 too, and any integer as an int64, or as a uint64 if only that
-// holds it. JSON numbers with a fraction or an exponent are float64.
+// kind, also when the state is exported and imported: a float64 is read as a
+// float64, even if it is whole, and an integer as an int64, or as a uint64 if
+// only that holds it. JSON numbers with a fraction or an exponent are float64.
 //
 // The value of a declared field has the field's type. Only pointers differ: a
 // null pointer is nil, and any other pointer is what it points to, so that an

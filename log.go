@@ -16,23 +16,23 @@ import (
 	"time"
 )
 
-// RedactHandler returns a handler that masks secrets in log records before next
-// gets them: those of the given states, and those of the State that the context
-// of a record carries ([NewContext]), whatever rights that handle has. Without
-// a context, as in slog.Info, only the secrets of the given states are known.
+// RedactHandler returns a handler that masks secrets in log records before it
+// passes them to next: the secrets of the given states, and of the State in the
+// context of a record ([NewContext]), whatever rights that handle has. Without
+// a context, as in slog.Info, only the secrets of the given states are masked.
 // Wrap the handler of the program once:
 //
 //	slog.SetDefault(slog.New(state.RedactHandler(handler, st)))
 //
 // The message, keys, names of groups and all values are masked: strings, bytes,
 // numbers, errors and what other values write as text or as JSON. LogValuers
-// are resolved first. A value without secrets is passed on as it is; one with
+// are resolved first. A value without secrets is passed on unchanged. One with
 // secrets becomes a string, or JSON if it is a struct, a map or a list. The
 // value of a method that panics is !PANIC.
 //
-// Secrets are looked up for each record, also for the attributes that
-// Logger.With was given before a secret was set. What is no secret any more is
-// not masked.
+// Secrets are looked up for each record, also for attributes that Logger.With
+// was given before a secret was set. Values that are not set any more are not
+// masked.
 func RedactHandler(next slog.Handler, states ...*State) slog.Handler {
 	return &redactHandler{next: next, derived: next, states: slices.Clone(states), plain: true}
 }

@@ -9,18 +9,19 @@ import (
 	"github.com/agentstate/state/internal/engine"
 )
 
-// With returns a handle on the same data that reads these values in place of the
-// stored ones, for one request: the id of the user, a deadline, what a tool is
-// to be shown. Nothing is written. Every handle that is derived from it reads
-// them too, also after a Fork or in an Update, and no Join, Export, Effects,
-// Changes or Version knows of them. Field by field they hide what is written to
-// the data meanwhile; all else is read and written as through s.
+// With returns a handle on the same data that reads these values in place of
+// the stored ones, for one request: the id of a user, a deadline, an argument
+// for a tool. Nothing is written. Every handle that is derived from it reads
+// the values, also after a Fork and in an Update. Join, Export, Effects,
+// Changes and Version use what is stored. The handle does not see what others
+// write to these fields. All other fields are read and written as through s.
+// The map is not kept.
 //
-// Names and values are those of [State.Patch]: values are converted and
+// Names and values are those of [State.Patch]: values are copied, converted and
 // validated, nil reads as unset, and the handle must have the right to write
 // the field. With returns the joined errors of all bad fields. The conversation
-// cannot be given. A write to one of the names, through the handle that With
-// returns, fails with [ErrReadOnly].
+// cannot be given: that is [ErrInvalid]. A write to one of the names, through
+// the handle that With returns, fails with [ErrReadOnly].
 func (s *State) With(values map[string]any) (*State, error) {
 	h := *s.on()
 	given := h.overlay

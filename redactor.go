@@ -16,11 +16,11 @@ import (
 // when [State.Redactor] is called. All its methods are safe for concurrent use.
 // A nil *Redactor masks nothing.
 //
-// It sees text. Text inside of the frames of another format, such as the deltas
-// in the JSON events of a model's stream, has to be taken out of them first,
-// because a secret may be spread over several frames.
+// A Redactor masks text, not the frames of a protocol that carry it: a secret
+// may be split over several frames, such as the JSON events of a model's
+// stream. Take the text out of the frames first.
 type Redactor struct {
-	hidden func() redactorContent // where printers that use reflection do not reach it
+	hidden func() redactorContent // a func, because printers that use reflection do not look into it
 }
 
 type redactorContent struct {
@@ -38,14 +38,14 @@ func newRedactor(secrets []redact.Secret) *Redactor {
 }
 
 // Redactor returns a Redactor for the secrets that this handle may read, as
-// they are set now. Take it from the host's handle, which knows all secrets: an
-// agent's handle leaves secrets that the agent may not read.
+// they are set now. Call it on the host's handle, which knows all secrets: an
+// agent's handle leaves out the secrets that the agent may not read.
 //
-// It does not learn of values that are set later, and it still masks values
+// The Redactor does not mask values that are set later, and still masks values
 // that are replaced or deleted later. Values that are set only in a fork are
-// known only to Redactors of that fork. Redactor returns nil if no secret is
-// set. The same secrets have one Redactor as long as they do not change, so
-// that it is cheap to call for each text.
+// masked only by Redactors of that fork. Redactor returns nil if no secret is
+// set. It returns the same Redactor as long as the secrets do not change, so it
+// is cheap to call for each text.
 func (s *State) Redactor() *Redactor { return s.on().redactor() }
 
 func (h *handle) redactor() *Redactor {
@@ -66,8 +66,8 @@ func (h *handle) redactor() *Redactor {
 	return r
 }
 
-// Redact returns text with [SECRET] in place of each secret, as [State.Redact]
-// says.
+// Redact returns text with [SECRET] in place of each secret, found as by
+// [State.Redact].
 func (r *Redactor) Redact(text string) string {
 	if r == nil {
 		return text
@@ -101,13 +101,13 @@ func (r *Redactor) Join(others ...*Redactor) *Redactor {
 }
 
 // Writer returns a writer that masks what is written to it and passes it on to
-// w. However the text is cut into chunks, w gets what Redact returns for the
-// whole text. Write holds back what may still become a secret with the text
-// that follows: usually nothing or a few bytes, and at most 256 bytes and 40
-// times the longest secret. Close passes on the rest and does not close w.
+// w. However the text is split into chunks, w gets what Redact returns for the
+// whole text. Write holds back text that may be the beginning of a secret:
+// usually nothing or a few bytes, and at most 256 bytes plus 40 times the
+// longest secret. Close passes on the rest and does not close w.
 //
-// After an error of w, every Write and Close returns it. The writer is not safe
-// for concurrent use.
+// After an error of w, every Write and Close returns it. A Write after Close
+// fails with [fs.ErrClosed]. The writer is not safe for concurrent use.
 func (r *Redactor) Writer(w io.Writer) io.WriteCloser {
 	if r == nil {
 		return passThrough{w}
@@ -133,8 +133,8 @@ type secretCell struct {
 }
 
 // secretCells appends the cells of the secret fields that the handle may read,
-// as they are at one moment. Cells that are the same in two passes were so
-// between them.
+// as they are at one moment: cells that are the same in two passes did not
+// change between them.
 func (h *handle) secretCells(cells []secretCell) []secretCell {
 	cells = h.readSecretCells(h.branch, cells)
 	for range 4 {

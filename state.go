@@ -7,9 +7,10 @@ import (
 )
 
 // State is a handle on the data that the agents, tools and routers of a network
-// share. [New] makes one. As, Fork, Snapshot, At, WithCause and Update derive
-// others, which can be used wherever a *State can. All methods are safe for
-// concurrent use. Values are copied on the way in and on the way out.
+// share. [New] makes one. As, With, Fork, Snapshot, At, WithCause and Update
+// derive others, which can be used wherever a *State can. All methods are safe
+// for concurrent use. Values are copied when they are written and when they are
+// read.
 //
 // A nil *State, and the zero State, is an empty snapshot: reads find nothing
 // and writes fail with [ErrReadOnly].

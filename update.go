@@ -21,10 +21,10 @@ import (
 // to tx before that. Update on tx nests. A transaction that has written nothing
 // is a consistent read and does not run again.
 //
-// A transaction that others overtake again and again is let go first. If what
-// it reads is written all the same, fn does so itself, through another handle
-// than tx: Update then returns a [ConflictError] that names the fields, within
-// about a second or a few runs of a slow fn.
+// If others change again and again what a transaction has read, they then wait
+// while it runs once more. If the change comes all the same, fn itself makes
+// it, through another handle than tx. Update then returns a [ConflictError]
+// that names the fields, within about a second or a few runs of a slow fn.
 func (s *State) Update(fn func(tx *State) error) error {
 	if fn == nil {
 		return invalidArgument("update", "the function is nil")

@@ -1,9 +1,9 @@
 package tool
 
-// Annotations are hints about what a tool does, as in MCP, which calls them
-// ToolAnnotations. Their JSON is MCP's. They are for people and clients, who
-// must not trust those of tools from elsewhere. Only ReadOnly means something
-// to this package, see [Plan].
+// Annotations are hints about what a tool does, as the ToolAnnotations of MCP,
+// whose JSON they have. They are for people and clients, who must not trust
+// those of tools from elsewhere. In this package, only ReadOnly has an effect:
+// see [Plan].
 type Annotations struct {
 	// Title is a name for people.
 	Title string `json:"title,omitempty"`
@@ -21,7 +21,8 @@ type Annotations struct {
 	OpenWorld *bool `json:"openWorldHint,omitempty"`
 }
 
-// Annotate adds annotations to a tool. The last ones count.
+// Annotate adds annotations to a tool. If it is given more than once, the last
+// one counts.
 func Annotate(a Annotations) Option {
 	a = a.clone()
 	return option(func(b *binder) { b.annotations = a })

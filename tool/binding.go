@@ -28,10 +28,10 @@ func (o option) bind(b *binder) { o(b) }
 // that is a reference, Ephemeral and NoCopy, cannot be injected, because no
 // code may look into its value: the function of a stateful tool can read it.
 //
-// An argument whose name some decoder takes for the parameter's is refused,
-// whether or not the tool accepts other arguments: names that differ only in
-// case, by Unicode's rules, and in _ and -. This concerns the members of the
-// arguments themselves, not those of objects inside them.
+// An argument is refused if some decoder takes its name for that of the
+// parameter, whether or not the tool accepts other arguments: if the names
+// differ only in case, by Unicode's rules, and in _ and -. This concerns the
+// arguments themselves, not the members of objects inside them.
 func From[T any](f *state.Field[T], param string) Option {
 	return option(func(b *binder) {
 		if f == nil {

@@ -18,8 +18,9 @@ import (
 //
 // In the result and in the texts of errors, [SECRET] stands for the value of
 // each Secret field that st may read, unless the tool was made with [Reveal].
-// Errors.Is and errors.As find the errors behind the text. What outputs write to
-// fields is not masked: the rights to the field guard it.
+// [errors.Is] and [errors.As] find the wrapped errors, which are not masked.
+// What outputs write to fields is not masked: the rights to the field protect
+// it.
 //
 // If there is an error, nothing is written. The error is an [*ArgumentError] if
 // the arguments are wrong, an [*InputError] or [*OutputError] if a field cannot
@@ -43,7 +44,7 @@ func (t *Tool) Call(ctx context.Context, st *state.State, args state.JSON) (stat
 	return a.text, nil
 }
 
-// answer is what a call has come to.
+// answer is the outcome of a call.
 type answer struct {
 	text    state.JSON // for the model
 	outputs []output   // not written yet
@@ -143,7 +144,7 @@ func (t *Tool) readArguments(in arguments, args state.JSON) (errs []error) {
 }
 
 // maxBadArguments is how many bad arguments an error names. The model chooses
-// how many there are, and reads them.
+// how many there are, and reads the error.
 const maxBadArguments = 50
 
 // similarParam returns the parameter that a decoder may take name for, or "".
@@ -202,7 +203,7 @@ func (t *Tool) invoke(ctx context.Context, st *state.State, input any) (result, 
 	return r, t.errorf("%w", err)
 }
 
-// Call says which call of a step a function has been called for.
+// Call identifies the call of a step for which a function was called.
 type Call struct {
 	ID    string // of the call; not unique, and "" with some providers
 	Name  string // of the tool
@@ -213,8 +214,8 @@ type Call struct {
 type callKey struct{}
 
 // CallOf returns the call of a step for which the function that was given ctx
-// has been called: by [Run] or by [Step.Call]. It returns false elsewhere, such
-// as in a function called by [Tool.Call], which knows of no step.
+// was called, by [Run] or by [Step.Call]. It returns false elsewhere, such as
+// in a function called by [Tool.Call], which knows of no step.
 func CallOf(ctx context.Context) (Call, bool) {
 	call, _ := ctx.Value(callKey{}).(*Call)
 	if call == nil {

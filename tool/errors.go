@@ -10,14 +10,13 @@ import (
 )
 
 // The sentinels. Every error of this package matches one of them or is one of
-// the types below. What a function returns is wrapped as it is, and so is the
+// the types below. An error that a function returns is wrapped, and so is the
 // error of a context.
 var (
-	// ErrInvalidTool is returned for a tool that cannot be made as it is
-	// declared.
+	// ErrInvalidTool is returned for a declaration that does not make a tool.
 	ErrInvalidTool = errors.New("tool: invalid tool")
-	// ErrUnknownTool is returned for a call whose name is that of no tool, or
-	// of several.
+	// ErrUnknownTool is returned for a call to a name that no tool has, or that
+	// several tools have.
 	ErrUnknownTool = errors.New("tool: unknown tool")
 )
 
@@ -102,7 +101,7 @@ func (e *OutputError) Error() string {
 // Unwrap returns Err.
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// badResult says what is wrong with a result, without anything of it.
+// badResult says what is wrong with a result, without its content.
 type badResult string
 
 func (e badResult) Error() string { return "tool: " + string(e) }

@@ -15,11 +15,11 @@ const (
 )
 
 // Inline returns a JSON schema without $defs and $ref, for models and providers
-// that do not know these keywords. The definition of a type that contains
-// itself stands in itself three levels deep. What is nested deeper may be
-// anything of its kind, an object or an array: the model still can say it, and
-// the tool still checks it. Inline fails if schema is not an object in JSON,
-// refers to something that is not in its $defs, or grows beyond 1 MiB.
+// that do not know these keywords. A type that contains itself is written out
+// three levels deep. Below that, any object or array is accepted: the model can
+// still write deeper values, and the tool still checks them. Inline fails if
+// schema is not an object in JSON, refers to something that is not in its
+// $defs, or grows beyond 1 MiB.
 func Inline(schema state.JSON) (state.JSON, error) {
 	if err := jsontext.Check([]byte(schema), argumentLimits); err != nil {
 		return "", err
@@ -88,8 +88,8 @@ func (in *inliner) object(object jsontext.Object) ([]byte, error) {
 	return text, nil
 }
 
-// reference returns the definition that an object refers to. What stands beside
-// the reference, such as a description, stays.
+// reference returns the definition that an object refers to. The other members
+// of the object, such as a description, are kept.
 func (in *inliner) reference(object jsontext.Object) ([]byte, error) {
 	name, local := strings.CutPrefix(jsontext.Unquote(object.Get("$ref")), definitions)
 	name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)

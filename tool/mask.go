@@ -7,7 +7,8 @@ import "github.com/agentstate/state"
 // Without it they are masked, see [Tool.Call].
 func Reveal() Option { return option(func(b *binder) { b.reveals = true }) }
 
-// mask replaces the values of secrets in what a model reads of a call.
+// mask replaces the values of secrets in the texts of a call that a model
+// reads.
 type mask []*state.Redactor
 
 // newMask returns the mask for the secrets that a handle may read, and the
@@ -28,7 +29,7 @@ func (t *Tool) newMask(reads *state.State) (mask, *state.State) {
 }
 
 // with adds the secrets that have been set since the mask was made: by a
-// stateful function, or by others where there was none.
+// stateful function, or by others if there was no secret before.
 func (m mask) with(t *Tool, st *state.State) mask {
 	if t.reveals || m != nil && !t.stateful {
 		return m
@@ -47,7 +48,7 @@ func (m mask) text(text string) string {
 	return text
 }
 
-// json returns a result without the secrets. A result that would be no JSON
+// json returns a result without the secrets. A result that would not be JSON
 // without them becomes a text.
 func (m mask) json(text state.JSON) state.JSON {
 	masked := state.JSON(m.text(string(text)))

@@ -14,10 +14,10 @@ import (
 // Output is an [Option] that writes a result, or a member of it, to a field.
 // [To], [ToWith], [ToFunc] and [ToName] make outputs.
 //
-// A missing member writes nothing, and neither does a null: nothing is added to
-// a field that merges, and a field that is replaced keeps its value. Null is
-// the null and the empty text that a raw function returns, and a nil pointer,
-// list, map or interface of Go. An empty list or map is not null.
+// A missing member and a null write nothing: the field does not change,
+// whatever its handler. Null is the null and the empty text that a raw function
+// returns, and a nil pointer, list, map or interface of Go. An empty list or
+// map is not null.
 type Output struct {
 	add     func(b *binder, deletes bool)
 	deletes bool

@@ -10,8 +10,8 @@ import (
 )
 
 // Step is the calls of one message of a model, made one by one: in any order,
-// at the same time or one after the other, and not necessarily all. It is for
-// programs that have a loop of their own. [Run] makes a whole step.
+// concurrently or in sequence, and not necessarily all. It is for programs that
+// have their own agent loop. [Run] makes a whole step.
 //
 // Whatever the order and the timing of the calls, their outputs are written to
 // fields in the order of the message. The outputs of a call are written as soon
@@ -53,7 +53,7 @@ type stepCall struct {
 	result  Result   // since it is held
 }
 
-// phase is how far a call has come.
+// phase is the progress of a call.
 type phase uint8
 
 const (
@@ -81,14 +81,15 @@ type Result struct {
 // ended.
 var ErrNotPending = errors.New("tool: the call is not pending")
 
-// ErrSuspended is matched by what [Suspend] returns.
+// ErrSuspended is matched by the errors that [Suspend] returns.
 var ErrSuspended = errors.New("tool: suspended")
 
 // Suspend returns an error by which the function of a tool says that its call
 // stays pending, for example until a person has approved it. The call has no
 // result in its step and its outputs are not written. It is answered later: by
 // a call in another step, or by a message that the program makes itself. err is
-// the reason, with the same text, and errors.Is and errors.As find it.
+// the reason, with the same text, and errors.Is and errors.As find it. For a
+// nil err, Suspend returns ErrSuspended itself.
 func Suspend(err error) error {
 	if err == nil {
 		return ErrSuspended
@@ -104,6 +105,7 @@ func Suspend(err error) error {
 //		out, err := step.Call(ctx, i)
 //	}
 //	for _, r := range step.End() { // the results, in the order of the calls
+//		err := st.History().Answer(r.Message)
 //	}
 //
 // Others may use st at the same time.
@@ -126,14 +128,14 @@ func Begin(ctx context.Context, st *state.State, tools []*Tool, calls []state.To
 // for no other call. Each call can be made once.
 //
 // When the function has returned, the outputs are tried on a copy of the state,
-// together with those that the step has not written yet, in their order. What
-// the state refuses is this call's error. Of two calls that exclude each other,
-// the one that returns later is therefore refused. That is all that depends on
-// timing.
+// together with those that the step has not written yet, in their order. If the
+// state refuses them, Call returns the error. Of two calls whose outputs
+// exclude each other, the one that returns later therefore fails. Nothing else
+// depends on timing.
 //
-// The function of a stateful tool uses the state directly. Neither it nor
-// another function is sure to see what other calls of the step write: only Run
-// makes readers wait for writers.
+// The function of a stateful tool uses the state directly. No function is
+// guaranteed to see what other calls of the step write: only Run makes readers
+// wait for writers.
 //
 // The error is ErrNotPending if the call cannot be made, and ErrUnknownTool if
 // there is no tool for it. An error that is ErrSuspended leaves the call
@@ -210,7 +212,7 @@ func (s *Step) notPending(c *stepCall, reason string) error {
 	return &kindError{ErrNotPending, fmt.Errorf("tool: call %d, of %q, is not pending: %s", c.index, c.Name, reason)}
 }
 
-// finish notes what a call has come to, writes the outputs that are due, and
+// finish notes the outcome of a call, writes the outputs that are due, and
 // returns the error of the call.
 func (s *Step) finish(c *stepCall, a answer) error {
 	s.mu.Lock()
@@ -333,13 +335,12 @@ func (s *Step) writeHeld(c *stepCall) {
 // writes the outputs that are still held. A call that has not been made or is
 // suspended has no result, and neither has one whose function is still running.
 //
-// A call that has returned a result has failed nevertheless, with an
-// [*OutputError], if what others have written to the state since then makes the
-// state refuse its outputs. This is the one case where the result in the step
-// differs from that of Call.
+// A call that has returned a result fails with an [*OutputError] if others have
+// written to the state since then and the state now refuses its outputs. This
+// is the only case in which the result in the step differs from that of Call.
 //
-// End does not touch the conversation: add the results with
-// [state.History.Answer]. To call End again returns the same results.
+// End does not change the conversation: add the results with
+// [state.History.Answer]. Further calls of End return the same results.
 func (s *Step) End() []Result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
