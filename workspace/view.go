@@ -70,7 +70,7 @@ func (m *Manager) view(ctx context.Context, userID string, version *uint64) (*Vi
 		}
 		*v = View{Workspace: c.Workspace, Version: at.Version, Oldest: h.oldest().Version}
 		v.state = c.storedState
-		former := doc.FormerNames()
+		former := c.moved.FormerNames()
 		for _, field := range doc.Names(document.PartField) {
 			if !former[field] && !v.state.KV().Has(field) {
 				v.Unknown = append(v.Unknown, field)

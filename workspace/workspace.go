@@ -49,7 +49,8 @@ func (w *Workspace) redactor() func(text string) string {
 type liveContent struct {
 	Workspace
 	doc          *document.Document
-	position     position     // of doc
+	position     position // of doc
+	moved        document.Moved
 	storedState  *state.State // a snapshot of the state in doc
 	storedMemory memorySnapshot
 }
@@ -58,7 +59,7 @@ type liveContent struct {
 func newLiveContent(
 	user string, schema *state.Schema, doc *document.Document, at position,
 ) (*liveContent, error) {
-	s, err := doc.Load(schema)
+	s, moved, err := doc.Load(schema)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func newLiveContent(
 	}
 	return &liveContent{
 		Workspace: Workspace{user, s, m, set},
-		doc:       doc.Clone(), position: at, storedState: s.Snapshot(), storedMemory: m.snapshot(),
+		doc:       doc.Clone(), position: at, moved: moved, storedState: s.Snapshot(), storedMemory: m.snapshot(),
 	}, nil
 }
 
@@ -86,7 +87,7 @@ type contentDelta struct {
 // delta returns what has changed since the content was stored.
 func (c *liveContent) delta() (contentDelta, error) {
 	d := contentDelta{state: c.state.Snapshot(), memory: c.memory.snapshot()}
-	effects, err := c.doc.Save(c.storedState, d.state)
+	effects, err := c.doc.Save(c.storedState, d.state, c.moved)
 	if err != nil {
 		return d, err
 	}
@@ -124,6 +125,7 @@ func (c *liveContent) noteStored(d contentDelta, at position) error {
 	if err := c.doc.Apply(d.effects); err != nil {
 		return err
 	}
+	c.moved.Forget(d.effects)
 	c.position, c.storedState, c.storedMemory = at, d.state, d.memory
 	c.settings.noteStored(d.effects)
 	return nil

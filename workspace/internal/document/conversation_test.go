@@ -190,7 +190,7 @@ func TestDocumentFollowsTheState(t *testing.T) {
 			for range rapid.IntRange(0, 4).Draw(rt, "writes") {
 				t.write(st, snapshot)
 			}
-			effects, err := d.Save(saved, st.Snapshot())
+			effects, err := d.Save(saved, st.Snapshot(), nil)
 			require.NoError(t, err)
 			require.NoError(t, d.Apply(stored(t, effects)))
 			again := load(t, d)
@@ -234,7 +234,7 @@ func TestDocumentFollowsTheState(t *testing.T) {
 }
 
 func load(t require.TestingT, d *Document) *state.State {
-	s, err := d.Load(docSchema)
+	s, _, err := d.Load(docSchema)
 	require.NoError(t, err)
 	return s
 }
@@ -250,7 +250,7 @@ func raws(msgs []state.Message) []string {
 // commit stores what was written to a state. It also returns the size of the
 // effects.
 func commit(t require.TestingT, d *Document, from, to *state.State) (bytes int, effects []state.Effect) {
-	effects, err := d.Save(from, to)
+	effects, err := d.Save(from, to, nil)
 	require.NoError(t, err)
 	data, err := jsontext.Marshal(effects)
 	require.NoError(t, err)
@@ -455,7 +455,7 @@ func TestContentThatIsNoState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, err := Decode([]byte(c.content))
 			require.NoError(t, err)
-			st, err := d.Load(docSchema)
+			st, _, err := d.Load(docSchema)
 			require.ErrorContains(t, err, c.says)
 			require.True(t, strings.HasPrefix(err.Error(), "workspace: "))
 			require.NotContains(t, err.Error(), "hidden")
@@ -470,7 +470,7 @@ func TestContentThatIsNoState(t *testing.T) {
 	}
 	few, err := Decode([]byte(`{"conversation":{"results":[{},{}]}}`))
 	require.NoError(t, err)
-	_, err = few.Load(state.MustSchema(state.Limits{Results: 1}))
+	_, _, err = few.Load(state.MustSchema(state.Limits{Results: 1}))
 	require.ErrorIs(t, err, state.ErrLimitExceeded)
 	require.NotErrorIs(t, err, ErrCorrupt)
 }
@@ -488,14 +488,14 @@ func TestEffectsAreSigned(t *testing.T) {
 	}, effects)
 
 	team := state.MustSchema(state.Team{"a": nil}, &state.Field[[]int]{Name: "n", Owner: "a"})
-	s, err := New().Load(team)
+	s, _, err := New().Load(team)
 	require.NoError(t, err)
 	saved = s.Snapshot()
 	require.NoError(t, s.As("a").KV().Set("n", []int{1}))
-	effects, err = New().Save(saved, s.Snapshot())
+	effects, err = New().Save(saved, s.Snapshot(), nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Effect{Part: "field", Field: "n", Kind: "set", Value: "[1]", Agent: "a"}, effects[0])
-	_, err = New().Save(saved, s.As("a"))
+	_, err = New().Save(saved, s.As("a"), nil)
 	require.ErrorIs(t, err, state.ErrDenied)
 }
 
@@ -510,7 +510,7 @@ func TestDocumentIsReadByMany(t *testing.T) {
 	errs := make(chan error)
 	for range 4 {
 		go func() {
-			_, err := d.Load(docSchema)
+			_, _, err := d.Load(docSchema)
 			if err == nil {
 				_, err = d.AnswerPending()
 			}

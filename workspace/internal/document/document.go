@@ -40,9 +40,6 @@ const (
 // but not while it is changed.
 type Document struct {
 	parts map[string]map[string]*fieldValue // no part is empty
-	// moved holds the fields that are stored otherwise than the schema that the
-	// document was loaded with has them. The first effect on one moves it.
-	moved map[string]movedField
 	// table is the index of PartMessage, or nil if it has to be built.
 	table atomic.Pointer[messageTable]
 }
@@ -108,7 +105,6 @@ func (d *Document) Clone() *Document {
 	for part, fields := range d.parts {
 		c.parts[part] = maps.Clone(fields)
 	}
-	c.moved = maps.Clone(d.moved)
 	return c
 }
 

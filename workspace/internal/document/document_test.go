@@ -129,11 +129,11 @@ func TestDiffOfListsIsSmall(t *testing.T) {
 func TestDocumentRunsOutOfNumbers(t *testing.T) {
 	d, err := Decode([]byte(`{"message":{"2147483647":{"type":"text","role":"user","content":"a"}}}`))
 	require.NoError(t, err)
-	from, err := d.Load(nil)
+	from, _, err := d.Load(nil)
 	require.NoError(t, err)
 	to := from.Fork()
 	require.NoError(t, state.Messages.Set(to, []state.Message{state.UserText("b")}))
-	_, err = d.Save(from.Snapshot(), to)
+	_, err = d.Save(from.Snapshot(), to, nil)
 	require.ErrorIs(t, err, state.ErrLimitExceeded)
 	require.EqualError(t, err, "state: limit message numbers: 2147483648 is more than 2147483647")
 }
@@ -174,7 +174,7 @@ func FuzzDocument(f *testing.F) {
 		require.NoError(t, back.Apply(d.Revert(base)))
 		require.Equal(t, withoutVersion(base), withoutVersion(back))
 
-		s, err := d.Load(nil)
+		s, _, err := d.Load(nil)
 		if err != nil {
 			return
 		}
@@ -184,12 +184,12 @@ func FuzzDocument(f *testing.F) {
 		for _, change := range []func() ([]state.Effect, error){
 			d.AnswerPending,
 			func() ([]state.Effect, error) { return d.Shorten(1, 1) },
-			func() ([]state.Effect, error) { return d.Save(from, s) },
+			func() ([]state.Effect, error) { return d.Save(from, s, nil) },
 		} {
 			if effects, err := change(); err == nil {
 				c := d.Clone()
 				require.NoError(t, c.Apply(effects))
-				_, err := c.Load(nil)
+				_, _, err := c.Load(nil)
 				require.NoError(t, err)
 			}
 		}

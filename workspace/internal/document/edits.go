@@ -27,12 +27,6 @@ func (d *Document) Apply(effects []state.Effect) error {
 		}
 		d.put(e.Part, e.Field, after)
 	}
-	for i := range effects {
-		e := &effects[i]
-		maps.DeleteFunc(d.moved, func(field string, m movedField) bool {
-			return e.Part == PartField && e.Field == field || e.Part == m.part && e.Field == m.name
-		})
-	}
 	return nil
 }
 

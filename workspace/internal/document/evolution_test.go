@@ -38,14 +38,16 @@ func TestADocumentMovesFormerFields(t *testing.T) {
 		write("remarks", []string{"a", "b"})
 		write("tag", "x")
 		write("key", []any{"k"})
+		var moved document.Moved
 		apply := func(from, to *state.State) {
-			effects, err := doc.Save(from, to)
+			effects, err := doc.Save(from, to, moved)
 			require.NoError(t, err)
 			require.NoError(t, doc.Apply(effects))
+			moved.Forget(effects)
 		}
 		apply(empty, old)
 
-		st, err := doc.Load(schema)
+		st, moved, err := doc.Load(schema)
 		require.NoError(t, err)
 		require.Equal(t, old.KV().Has("key"), keyed.Has(st))
 		require.Equal(t, old.KV().Has("tag"), tags.Has(st))
@@ -67,7 +69,7 @@ func TestADocumentMovesFormerFields(t *testing.T) {
 				require.NoError(t, err)
 			}
 			apply(before, st)
-			again, err := doc.Clone().Load(schema)
+			again, _, err := doc.Clone().Load(schema)
 			require.NoError(t, err)
 			want, err := st.Export()
 			require.NoError(t, err)
@@ -75,7 +77,7 @@ func TestADocumentMovesFormerFields(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, string(want), string(got))
 			if rapid.Bool().Draw(t, "reload") {
-				st, err = doc.Load(schema)
+				st, moved, err = doc.Load(schema)
 				require.NoError(t, err)
 			}
 		}

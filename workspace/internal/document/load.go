@@ -12,11 +12,12 @@ import (
 )
 
 // Load returns the state with the document's content. Fields and keys for which
-// the schema has no place stay in the document.
-func (d *Document) Load(schema *state.Schema) (*state.State, error) {
+// the schema has no place stay in the document. moved are the fields that the
+// document holds otherwise than the state.
+func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err error) {
 	version, err := d.version()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	fields := form.State{Format: form.Format, Version: version}
 	declared := map[string]bool{}
@@ -43,23 +44,23 @@ func (d *Document) Load(schema *state.Schema) (*state.State, error) {
 	}
 	whole := fields
 	if err := d.loadConversation(&whole, hasMessages); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s, moved, err := importForm(schema, &whole)
+	st, fieldsMoved, err := importForm(schema, &whole)
 	if err == nil {
-		d.moved = map[string]movedField{}
-		for _, m := range moved {
-			d.moved[m.Field] = movedField{partOf[m.From], m.From, &fieldValue{text: state.JSON(m.Value)}}
+		moved = Moved{}
+		for _, m := range fieldsMoved {
+			moved[m.Field] = movedField{partOf[m.From], m.From, &fieldValue{text: state.JSON(m.Value)}}
 		}
-		return s, nil
+		return st, moved, nil
 	}
 	err = fmt.Errorf("workspace: content: %w", err)
 	_, _, fieldsErr := importForm(schema, &fields)
 	if fieldsErr == nil && !errors.Is(err, state.ErrLimitExceeded) {
 		// The fault is in the conversation, which no schema shapes.
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return nil, nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	return nil, err
+	return nil, nil, err
 }
 
 func importForm(schema *state.Schema, f *form.State) (*state.State, []form.Moved, error) {
@@ -70,7 +71,10 @@ func importForm(schema *state.Schema, f *form.State) (*state.State, []form.Moved
 	return s.(*state.State), moved, nil
 }
 
-// movedField is a field that is stored under a former name, or in a former form.
+// Moved holds the fields that a document stores under a former name or in a
+// former form, by their present names. The first effect on one moves it.
+type Moved map[string]movedField
+
 type movedField struct {
 	part, name string      // where it is stored
 	value      *fieldValue // as the state has it
@@ -94,16 +98,25 @@ func (d *Document) locate(schema *state.Schema, f state.FieldInfo) (name, part s
 	return "", ""
 }
 
-// FormerNames returns the former names under which fields of the schema are
-// stored that the document was loaded with.
-func (d *Document) FormerNames() map[string]bool {
+// FormerNames returns the former names under which fields are stored.
+func (m Moved) FormerNames() map[string]bool {
 	names := map[string]bool{}
-	for field, m := range d.moved {
-		if m.name != field {
-			names[m.name] = true
+	for field, at := range m {
+		if at.name != field {
+			names[at.name] = true
 		}
 	}
 	return names
+}
+
+// Forget removes the fields that effects have moved.
+func (m Moved) Forget(effects []state.Effect) {
+	for i := range effects {
+		e := &effects[i]
+		maps.DeleteFunc(m, func(field string, at movedField) bool {
+			return e.Part == PartField && e.Field == field || e.Part == at.part && e.Field == at.name
+		})
+	}
 }
 
 // loadConversation adds the messages, the results and, if the schema has the

@@ -10,8 +10,9 @@ import (
 )
 
 // Save returns the effects that store what turned one state into another. The
-// document must hold the content of the first.
-func (d *Document) Save(from, to *state.State) ([]state.Effect, error) {
+// document must hold the content of the first, except for the fields that have
+// moved.
+func (d *Document) Save(from, to *state.State, moved Moved) ([]state.Effect, error) {
 	changes, err := to.Effects(from)
 	if err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func (d *Document) Save(from, to *state.State) ([]state.Effect, error) {
 		needed := true
 		if i == 0 || changes[i-1].Field != change.Field || changes[i-1].Part != change.Part {
 			var before []state.Effect
-			before, needed = d.prepareField(e)
+			before, needed = d.prepareField(e, moved)
 			effects = append(effects, before...)
 		}
 		if needed {
@@ -156,7 +157,7 @@ func (s *saver) findAlong(msgs []state.Message) []int {
 // field, and whether that effect is still needed after them. A declared field
 // that is stored as an undeclared key, under a former name or in a former form
 // moves.
-func (d *Document) prepareField(e state.Effect) (before []state.Effect, needed bool) {
+func (d *Document) prepareField(e state.Effect, moved Moved) (before []state.Effect, needed bool) {
 	value, moves := d.get(e.Part, e.Field), false
 	needed = value != nil
 	if key := d.get(PartKey, e.Field); key != nil && e.Part == PartField {
@@ -165,7 +166,7 @@ func (d *Document) prepareField(e state.Effect) (before []state.Effect, needed b
 			value, moves = key, true
 		}
 	}
-	if m, ok := d.moved[e.Field]; ok && e.Part == PartField {
+	if m, ok := moved[e.Field]; ok && e.Part == PartField {
 		if m.name != e.Field {
 			before = append(before, deleteEffect(m.part, m.name))
 		}
