@@ -135,6 +135,13 @@ func (p *spyProgram) hidden(pl spyPlace, world int, st *state.State, depth int) 
 	if rng.IntN(3) == 0 {
 		st = st.WithCause(fmt.Sprint("hidden ", rng.IntN(100)))
 	}
+	if rng.IntN(8) == 0 {
+		if f := spyFields[rng.IntN(len(spyFields))]; !p.sees(f) {
+			if given, err := st.With(map[string]any{f.name: p.hiddenValue(w, f.kind)}); err == nil {
+				st = given
+			}
+		}
+	}
 	if rng.IntN(4) == 0 && depth > 0 {
 		p.hiddenMany(pl, world, st, depth)
 		return
@@ -224,11 +231,20 @@ func (p *spyProgram) hiddenHistory(world int, st *state.State) {
 		return
 	}
 	result := func() state.InferenceResult {
-		return p.result(agents[w.rng.IntN(len(agents))], p.hiddenValue(w, "string").(string))
+		r := p.result(agents[w.rng.IntN(len(agents))], p.hiddenValue(w, "string").(string))
+		if w.rng.IntN(2) == 0 {
+			r.Output = append(r.Output, state.ToolCalls(spyCall(w.rng, fmt.Sprint("h", w.unique))))
+		}
+		return r
 	}
-	switch w.rng.IntN(6) {
+	message := func() state.Message { return state.UserText(p.hiddenValue(w, "string").(string)) }
+	switch w.rng.IntN(9) {
 	case 0:
 		_ = hs.Append(result())
+	case 6:
+		_ = hs.Push(result())
+	case 7, 8:
+		p.answerHidden(w, st)
 	case 1:
 		p.popHidden(hs)
 	case 2: // so many that what remains is stored anew
@@ -247,10 +263,42 @@ func (p *spyProgram) hiddenHistory(world int, st *state.State) {
 				results = append(results, r)
 			}
 		}
-		_ = hs.Reset(results)
+		if w.rng.IntN(2) == 0 {
+			_ = hs.Reset(results)
+		} else {
+			_ = hs.Load(results, []state.Message{message()})
+		}
 	case 4, 5:
-		_ = state.Messages.Set(st, []state.Message{state.UserText(p.hiddenValue(w, "string").(string))})
+		_ = state.Messages.Set(st, []state.Message{message()})
 	}
+}
+
+// answerHidden answers a call of a result that the observer does not see, as
+// the host or as the agent of the result. A call that has no id of its own is
+// answered by the agent: to the host, it may be one of a result that the
+// observer sees.
+func (p *spyProgram) answerHidden(w *spyWorld, st *state.State) {
+	r, ok := st.History().At(w.rng.IntN(1 + st.History().Len()))
+	if !ok || p.seesResult(r.Agent) || len(r.Output) < 2 {
+		return
+	}
+	call := r.Output[1].(state.ToolCallMessage).Calls()[0]
+	if !strings.HasPrefix(call.ID, "h") || w.rng.IntN(2) == 0 {
+		st = st.As(r.Agent)
+	}
+	_ = st.History().Answer(state.ToolError(call, p.hiddenValue(w, "string").(string)))
+}
+
+// spyCall draws a call: with an id of its own, or such that calls of others are
+// like it.
+func spyCall(rng *rand.Rand, id string) state.ToolCall {
+	switch rng.IntN(4) {
+	case 0:
+		return state.ToolCall{Name: "shared", Input: "{}"}
+	case 1:
+		return state.ToolCall{ID: fmt.Sprint("s", rng.IntN(2)), Name: "tool", Input: "{}"}
+	}
+	return state.ToolCall{ID: id, Name: "tool", Input: "{}"}
 }
 
 // popHidden pops the latest result if the observer does not see it, and reports
@@ -345,6 +393,10 @@ func (p *spyProgram) step(pl spyPlace, depth int) {
 		fmt.Fprintln(&p.worlds[world].seen, st.Version(), st.KV().Len(), st.History().Len())
 		if all {
 			observeSpy(&p.worlds[world].seen, st)
+			for _, past := range p.snapshots {
+				effects, err := st.Effects(p.role().of(past[world]))
+				fmt.Fprintln(&p.worlds[world].seen, effects, err)
+			}
 		}
 	}
 	p.compare()
@@ -490,7 +542,7 @@ func (p *spyProgram) actOnHistory(pl, actor spyPlace) {
 	if pl.branch && !(pl.may(0, spyHistory) && pl.may(1, spyHistory)) {
 		return
 	}
-	switch kind := p.rng.IntN(6); kind {
+	switch kind := p.rng.IntN(8); kind {
 	case 0, 1, 2:
 		agent := actor.at[0].Agent()
 		r := p.result(aclMembers[p.rng.IntN(len(aclMembers))], spyValue(p.rng, "string", 0).(string))
@@ -499,7 +551,15 @@ func (p *spyProgram) actOnHistory(pl, actor spyPlace) {
 		} else {
 			agent = r.Agent
 		}
-		if p.seesResult(agent) {
+		if p.rng.IntN(2) == 0 {
+			r.Output = append(r.Output, state.ToolCalls(p.sharedCall()))
+		}
+		if !p.seesResult(agent) {
+			break
+		}
+		if kind == 0 {
+			p.both(actor, "push", func(_ int, st *state.State) error { return st.History().Push(r) })
+		} else {
 			p.both(actor, "append", func(_ int, st *state.State) error { return st.History().Append(r) })
 		}
 	case 3:
@@ -526,8 +586,9 @@ func (p *spyProgram) actOnHistory(pl, actor spyPlace) {
 			})
 		}
 	case 5:
-		keep := p.rng.IntN(4)
-		p.both(actor, "reset", func(_ int, st *state.State) error {
+		keep, load := p.rng.IntN(4), p.rng.IntN(2) == 0
+		text := spyValue(p.rng, "string", 0).(string)
+		p.both(actor, "reset", func(world int, st *state.State) error {
 			n := 0
 			results := slices.DeleteFunc(st.History().Results(), func(r state.InferenceResult) bool {
 				if p.seesResult(r.Agent) {
@@ -535,9 +596,47 @@ func (p *spyProgram) actOnHistory(pl, actor spyPlace) {
 				}
 				return n > keep
 			})
-			return st.History().Reset(results)
+			if !load {
+				return st.History().Reset(results)
+			}
+			if !p.talks && !actor.spy {
+				text = p.hiddenValue(p.worlds[world], "string").(string)
+			}
+			return st.History().Load(results, []state.Message{state.UserText(text)})
 		})
+	case 6, 7:
+		p.actAnswer(actor)
 	}
+}
+
+// actAnswer answers a call of a result that the observer sees. A call without
+// an id of its own is answered by the agent of the result, as in answerHidden.
+func (p *spyProgram) actAnswer(actor spyPlace) {
+	call, agent := p.sharedCall(), aclMembers[p.rng.IntN(len(aclMembers))]
+	var seen []state.InferenceResult
+	for _, r := range actor.at[0].History().All() {
+		if p.seesResult(r.Agent) && len(r.Output) > 1 {
+			seen = append(seen, r)
+		}
+	}
+	if len(seen) > 0 && p.rng.IntN(4) > 0 {
+		r := seen[p.rng.IntN(len(seen))]
+		call, agent = r.Output[1].(state.ToolCallMessage).Calls()[0], r.Agent
+	} else if !p.seesResult(agent) && !actor.spy {
+		return
+	}
+	result := state.ToolError(call, spyValue(p.rng, "string", 0).(string))
+	p.both(actor, "answer", func(_ int, st *state.State) error {
+		if !actor.spy && !strings.HasPrefix(call.ID, "c") {
+			st = st.As(agent)
+		}
+		return st.History().Answer(result)
+	})
+}
+
+// sharedCall draws a call that both worlds have in common.
+func (p *spyProgram) sharedCall() state.ToolCall {
+	return spyCall(p.rng, fmt.Sprint("c", p.rng.IntN(3)))
 }
 
 func (p *spyProgram) actTransact(actor spyPlace, depth int) {
@@ -716,7 +815,12 @@ func observeSpy(w *bytes.Buffer, st *state.State) {
 			fmt.Fprintf(w, "%s %q\n", agent, result.Input)
 		}
 	}
-	_, err := st.Export()
+	given, err := st.With(map[string]any{"pub": "given"})
+	fmt.Fprintln(w, err)
+	if err == nil {
+		fmt.Fprintln(w, given.Version(), given.KV().All(), given.KV().Set("pub", "x"), given.Describe())
+	}
+	_, err = st.Export()
 	_, err2 := st.At(version)
 	fmt.Fprintln(w, err, err2, st.Revert(st.Snapshot()))
 }
