@@ -14,7 +14,7 @@ import (
 type answers struct {
 	origin uint64    // of the result
 	output []Message // of the result
-	calls  []callPlace
+	index  *callIndex
 	given  []answer // by call
 }
 
@@ -45,44 +45,116 @@ func callsIn(output []Message) []callPlace {
 	return calls
 }
 
-// matchCall returns the first of the calls that a result with this call may
-// answer, leaving out those that are taken. It is -1 if there is none; known
-// says whether one of those taken is such a call.
+// callIndex has the calls of an output by what results know of them. It is
+// immutable.
+type callIndex struct {
+	calls []callPlace
+	// The numbers of the calls, in order. They are nil if there are few calls.
+	named  map[callName][]int
+	withID map[string][]int
+}
+
+type callName struct{ id, name string }
+
+// fewCalls is the number of calls up to which looking at each is faster than
+// maps.
+const fewCalls = 16
+
+func newCallIndex(calls []callPlace) *callIndex {
+	x := &callIndex{calls: calls}
+	if len(calls) <= fewCalls {
+		return x
+	}
+	x.named = make(map[callName][]int, len(calls))
+	x.withID = make(map[string][]int, len(calls))
+	for i, c := range calls {
+		name := callName{c.ID, c.Name}
+		x.named[name] = append(x.named[name], i)
+		if c.ID != "" {
+			x.withID[c.ID] = append(x.withID[c.ID], i)
+		}
+	}
+	return x
+}
+
+// callMatcher finds the calls that results answer, each of which has at most
+// one answer.
 //
 // A call is known by its id, or by its name if the provider gives no ids. Of
 // several calls with one id, the one with the same name is preferred.
-func matchCall(calls []callPlace, call ToolCall, taken []int) (number int, known bool) {
+type callMatcher struct {
+	*callIndex
+	taken []bool // by call: it has an answer
+	// How many leading calls in a list of the index are taken, by the first of
+	// the list.
+	namedTaken, withIDTaken []int
+}
+
+// newMatcher returns a matcher for calls that all are open.
+func (x *callIndex) newMatcher() *callMatcher {
+	m := &callMatcher{callIndex: x, taken: make([]bool, len(x.calls))}
+	if x.named != nil {
+		m.namedTaken, m.withIDTaken = make([]int, len(x.calls)), make([]int, len(x.calls))
+	}
+	return m
+}
+
+// match returns the first open call that a result with this call may answer. It
+// is -1 if there is none; known says whether one that is taken is such a call.
+func (m *callMatcher) match(call ToolCall) (number int, known bool) {
+	if m.named != nil {
+		named, withID := m.named[callName{call.ID, call.Name}], m.withID[call.ID]
+		if number = m.firstOpen(named, m.namedTaken); number < 0 {
+			number = m.firstOpen(withID, m.withIDTaken)
+		}
+		return number, len(named)+len(withID) > 0
+	}
 	number = -1
-	for i, c := range calls {
+	for i, c := range m.calls {
 		if c.ID != call.ID || c.ID == "" && c.Name != call.Name {
 			continue
 		}
 		known = true
-		if slices.Contains(taken, i) {
-			continue
-		}
-		if c.Name == call.Name {
+		switch {
+		case m.taken[i]:
+		case c.Name == call.Name:
 			return i, true
-		}
-		if number < 0 {
+		case number < 0:
 			number = i
 		}
 	}
 	return number, known
 }
 
-// answered returns for each of the leading results in a list the number of the
-// call that it answers. It ends before the first message that answers none. If
+// firstOpen returns the first open call in a list of the index, or -1.
+func (m *callMatcher) firstOpen(list []int, taken []int) int {
+	if len(list) == 0 {
+		return -1
+	}
+	n := &taken[list[0]]
+	for ; *n < len(list); *n++ {
+		if number := list[*n]; !m.taken[number] {
+			return number
+		}
+	}
+	return -1
+}
+
+// answered takes the calls that the leading results in a list answer, and
+// returns their numbers. It ends before the first message that answers none. If
 // all is set, it does not end, and the number of such a message is -1.
-func answered(calls []callPlace, list []Message, all bool) []int {
+func (m *callMatcher) answered(list []Message, all bool) []int {
 	numbers := make([]int, 0, len(list))
-	for _, m := range list {
+	for _, msg := range list {
 		number := -1
-		if m, ok := m.(ToolResultMessage); ok {
-			number, _ = matchCall(calls, m.Call(), numbers)
+		if r, ok := msg.(ToolResultMessage); ok {
+			number, _ = m.match(r.Call())
 		}
 		if number < 0 && !all {
 			break
+		}
+		if number >= 0 {
+			m.taken[number] = true
 		}
 		numbers = append(numbers, number)
 	}
@@ -102,14 +174,16 @@ func placeOf(numbers []int, call int) int {
 // put between them, in call order. It reports false if a call has an answer
 // already and there is no other call that the answer fits.
 func (a *answers) insertInto(results []Message) ([]Message, bool) {
-	numbers := answered(a.calls, results, true)
+	matcher := a.index.newMatcher()
+	numbers := matcher.answered(results, true)
 	for _, given := range a.given {
 		call := given.call
-		if slices.Contains(numbers, call) {
-			if call, _ = matchCall(a.calls, given.message.Call(), numbers); call < 0 {
+		if matcher.taken[call] {
+			if call, _ = matcher.match(given.message.Call()); call < 0 {
 				return nil, false
 			}
 		}
+		matcher.taken[call] = true
 		at := placeOf(numbers, call)
 		numbers = slices.Insert(numbers, at, call)
 		results = slices.Insert(results, at, Message(given.message))
@@ -121,13 +195,13 @@ func (a *answers) insertInto(results []Message) ([]Message, bool) {
 // numbers of the calls that are answered there. The place is the latest one
 // where a call has no answer; it is -1 if there is none.
 func (a *answers) find(l *persist.List, call int) (at int, numbers []int) {
-	said := a.output[a.calls[call].message]
+	said := a.output[a.index.calls[call].message]
 	for i := l.Len() - 1; i >= 0; i-- {
 		if !sameMessage(messageIn(l, i), said) {
 			continue
 		}
 		at := i + 1
-		for _, m := range a.output[a.calls[call].message+1:] {
+		for _, m := range a.output[a.index.calls[call].message+1:] {
 			if at < l.Len() && sameMessage(messageIn(l, at), m) {
 				at++
 			}
@@ -136,7 +210,8 @@ func (a *answers) find(l *persist.List, call int) (at int, numbers []int) {
 		for n := at; n < l.Len() && messageIn(l, n).Type() == typeToolResult; n++ {
 			results = append(results, messageIn(l, n))
 		}
-		if numbers := answered(a.calls, results, false); !slices.Contains(numbers, call) {
+		matcher := a.index.newMatcher()
+		if numbers := matcher.answered(results, false); !matcher.taken[call] {
 			return at, numbers
 		}
 	}
@@ -276,7 +351,7 @@ type answersDraft struct {
 type openResult struct {
 	result  *stackedResult
 	answers *answers
-	taken   []int // the calls that have an answer
+	matcher *callMatcher // of its calls
 }
 
 // add adds an answer to the latest result in which its call is open.
@@ -287,7 +362,7 @@ func (d *answersDraft) add(m ToolResultMessage) error {
 		if !d.schema.history.sees(d.view(), open.result) {
 			continue
 		}
-		call, known := matchCall(open.answers.calls, m.Call(), open.taken)
+		call, known := open.matcher.match(m.Call())
 		switch own := d.rights == nil || open.result.agent == d.agent(); {
 		case !known || refused != nil && (!own || call < 0):
 		case !own:
@@ -299,7 +374,7 @@ func (d *answersDraft) add(m ToolResultMessage) error {
 				d.completed = append(d.completed, open)
 			}
 			open.answers.given = append(open.answers.given, answer{call, m})
-			open.taken = append(open.taken, call)
+			open.matcher.taken[call] = true
 			return nil
 		}
 	}
@@ -314,9 +389,10 @@ func (d *answersDraft) result(i int) *openResult {
 	if i == len(d.results) {
 		r := d.stack.at(d.stack.len() - 1 - i)
 		output := d.stack.messages(r.output)
-		a := &answers{origin: r.origin, output: output, calls: callsIn(output)}
-		taken := answered(a.calls, d.stack.messages(r.called), true)
-		d.results = append(d.results, &openResult{r, a, taken})
+		a := &answers{origin: r.origin, output: output, index: newCallIndex(callsIn(output))}
+		matcher := a.index.newMatcher()
+		matcher.answered(d.stack.messages(r.called), true)
+		d.results = append(d.results, &openResult{r, a, matcher})
 	}
 	return d.results[i]
 }

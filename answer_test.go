@@ -2,8 +2,10 @@ package state_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -325,6 +327,71 @@ func TestAnswerOfCallsWithoutAnIDOfTheirOwn(t *testing.T) {
 	r, _ = st.History().Last()
 	require.Equal(t, "a", r.ToolCalls[0].Call().Name)
 	require.Equal(t, "b", r.ToolCalls[1].Call().Name)
+}
+
+// Of an output with many calls, too, an answer is for the first open call of its
+// id and name, or else of its id.
+func TestAnswersOfManyCallsAreMatchedAsThoseOfFew(t *testing.T) {
+	property.Check(t, func(t *rapid.T) {
+		pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
+		newCall := func() state.ToolCall {
+			return state.ToolCall{ID: pick("id", "", "1", "2", "3"), Name: pick("name", "a", "b"), Input: "{}"}
+		}
+		calls := make([]state.ToolCall, rapid.IntRange(1, 40).Draw(t, "calls"))
+		for i := range calls {
+			calls[i] = newCall()
+		}
+		st := state.New(nil)
+		output := []state.Message{state.ToolCalls(calls...)}
+		require.NoError(t, st.History().Append(state.InferenceResult{Output: output}))
+
+		given := make([]state.JSON, len(calls))
+		for i := range 50 {
+			call := newCall()
+			known, number := false, -1
+			for n, c := range calls {
+				fits := c.ID == call.ID && (c.ID != "" || c.Name == call.Name)
+				known = known || fits
+				if fits && given[n] == "" && (number < 0 || c.Name == call.Name && calls[number].Name != call.Name) {
+					number = n
+				}
+			}
+			err := st.History().Answer(state.ToolResult(call, state.JSON(fmt.Sprint(i))))
+			switch {
+			case number >= 0:
+				require.NoError(t, err)
+				given[number] = state.JSON(fmt.Sprint(i))
+			case known:
+				require.ErrorIs(t, err, state.ErrAnswered)
+			default:
+				require.ErrorIs(t, err, state.ErrUnknownCall)
+			}
+		}
+		r, _ := st.History().Last()
+		var got []state.JSON
+		for _, m := range r.ToolCalls {
+			got = append(got, state.JSON(m.Text()))
+		}
+		require.ElementsMatch(t, slices.DeleteFunc(given, func(v state.JSON) bool { return v == "" }), got)
+	})
+}
+
+// The model chooses how many calls it makes and which ids they have.
+func TestAnswersOfVeryManyCallsWithOneID(t *testing.T) {
+	for _, id := range []string{"", "1"} {
+		calls := make([]state.ToolCall, 5_000)
+		results := make([]state.ToolResultMessage, len(calls))
+		for i := range calls {
+			calls[i] = state.ToolCall{ID: id, Name: "a", Input: "{}"}
+			results[i] = state.ToolResult(calls[i], "1")
+		}
+		st := state.New(nil)
+		require.NoError(t, st.History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}}))
+		began := time.Now()
+		require.NoError(t, st.History().Answer(results...))
+		require.Less(t, time.Since(began), 5*time.Second)
+		require.Len(t, state.Messages.Or(st, nil), 1+len(calls))
+	}
 }
 
 // An id that is used again is answered in the latest result in which it is
