@@ -921,9 +921,9 @@ func aclStack(t *testing.T, agents ...string) *state.State {
 	return st
 }
 
-// What is done to results that a handle does not see is no version to it,
+// Changes of results that a handle does not see are not versions for it,
 // however they are stored afterwards.
-func TestACLHiddenResultsAreNoVersion(t *testing.T) {
+func TestACLChangesOfHiddenResultsAreNotCounted(t *testing.T) {
 	push := func(t *testing.T, st *state.State, agent string) {
 		require.NoError(t, st.History().Append(aclResult(agent, "hidden")))
 	}
@@ -977,7 +977,7 @@ func TestACLHiddenResultsAreNoVersion(t *testing.T) {
 
 // A join shows each agent what was done to its own results, whatever was done
 // to others' afterwards.
-func TestACLAJoinShowsTheOwnPartOfIt(t *testing.T) {
+func TestACLAJoinShowsEachAgentItsPart(t *testing.T) {
 	type does = func(f *state.State) error
 	appends := func(f *state.State) error {
 		return f.As("ann").WithCause("mine").History().Append(aclResult("", "more"))

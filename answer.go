@@ -9,8 +9,8 @@ import (
 	"github.com/agentstate/state/internal/persist"
 )
 
-// answers is what answers to calls of one result write: to the history, and to
-// the conversation if it has the calls. It is immutable.
+// answers is what a write with answers to the calls of one result adds: to the
+// history, and to the conversation if the calls are in it. It is immutable.
 type answers struct {
 	origin uint64    // of the result
 	output []Message // of the result

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests of this file prove that a write whose own code overtakes it is found
-// soon and told which fields it writes, and that a write which others overtake
-// succeeds however slow it is. They run in bubbles, where waiting takes no time
-// but is counted.
+// The tests of this file prove that a write whose own code overtakes it fails
+// soon with an error that names the fields it writes, and that a write which
+// others overtake succeeds however slow it is. They run in bubbles, where
+// waiting takes no time but is counted.
 
 var (
 	ownCount  = &state.Field[int]{Name: "count"}
@@ -132,7 +132,7 @@ func TestAHandlerThatOvertakesItsOwnAppendIsTold(t *testing.T) {
 	}
 }
 
-// What others do is no reason to fail.
+// Writes of others do not make a write fail.
 func TestAWriteThatOthersOvertakeSucceeds(t *testing.T) {
 	for _, took := range []time.Duration{0, time.Millisecond, 30 * time.Millisecond, 300 * time.Millisecond, 2 * time.Second} {
 		for name, write := range map[string]func(st *state.State) error{

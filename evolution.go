@@ -10,9 +10,9 @@ import (
 )
 
 // A schema changes while states made with an older one are stored. [Field.Was]
-// and [Field.Convert] say how fields were named and formed before. [Import] and
-// package workspace use them, and [Schema.Check] tells before a deployment what
-// would not load.
+// and [Field.Convert] declare former names and forms of fields. [Import] and
+// package workspace use them, and [Schema.Check] finds before a deployment what
+// could not be loaded.
 
 // addFormer notes the former names of a field.
 func (d *schemaDraft) addFormer(sp *fieldSpec) {

@@ -129,7 +129,7 @@ func TestCheckFindsEverythingThatImportWouldRefuse(t *testing.T) {
 	require.Len(t, schema.Check([]byte(`{"format":2}`)), 1)
 }
 
-func TestAFormerNameIsNoName(t *testing.T) {
+func TestAccessByAFormerNameIsAnError(t *testing.T) {
 	for name, parts := range map[string][]state.Part{
 		"closed": {&state.Field[string]{Name: "order_id", Was: []string{"order"}}},
 		"open":   {&state.Field[string]{Name: "order_id", Was: []string{"order"}}, state.AllowUndeclared},

@@ -10,7 +10,7 @@ import (
 )
 
 // A framework calls tools one by one. The model's answer is stored before they
-// run, and each result when it comes.
+// run, and each result when it arrives.
 func ExampleHistory_Answer() {
 	st := state.New(nil)
 	calls := []state.ToolCall{
@@ -107,7 +107,7 @@ func scriptedModel(answers ...state.Message) func([]state.Message) state.Message
 	}
 }
 
-// The title of a chat comes from a call of the model that is no part of the
+// The title of a chat comes from a call of the model that is not part of the
 // chat.
 func ExampleHistory_Push() {
 	st := state.New(nil)
@@ -120,7 +120,7 @@ func ExampleHistory_Push() {
 	// Output: text "assistant": "A lost order" 1 <nil>
 }
 
-// Load a conversation from a database of your own.
+// Load sets a conversation that is kept in another database.
 func ExampleHistory_Load() {
 	rows := []struct{ role, text string }{
 		{"user", "Where is my order?"},
@@ -141,7 +141,7 @@ func ExampleHistory_Load() {
 	// Output: 1 2 1 <nil>
 }
 
-// A message with a picture, in the words of a provider.
+// A message with a picture, in the JSON of a provider.
 func ExampleParts() {
 	m, err := state.Parts("user",
 		`{"type":"text","text":"What is this?"}`,

@@ -7,7 +7,7 @@ import (
 	"github.com/agentstate/state"
 )
 
-// Sentinels say what kind of error it is, and types what exactly.
+// A sentinel tells the kind of an error, and a type has the details.
 func Example_errors() {
 	order := &state.Field[string]{Name: "order_id", Owner: "support"}
 	amount := &state.Field[int]{Name: "amount", Owner: "support", Validate: func(n int) error {

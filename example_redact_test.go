@@ -11,7 +11,7 @@ import (
 	"github.com/agentstate/state"
 )
 
-// A Redactor masks what its state had when it was made.
+// A Redactor masks the secrets that were set when it was made.
 func ExampleState_Redactor() {
 	key := &state.Field[string]{Name: "api_key", Secret: true}
 	st := state.New(state.MustSchema(key))

@@ -52,7 +52,7 @@ func (hs *History) Append(r InferenceResult) error { return hs.push(r, true) }
 // title of a chat or a summary: Messages do not change.
 func (hs *History) Push(r InferenceResult) error { return hs.push(r, false) }
 
-// push pushes a result, which says its messages to the conversation or not.
+// push pushes a result, and appends its messages to the conversation or not.
 func (hs *History) push(r InferenceResult, says bool) error {
 	h := hs.state.on()
 	if err := h.branch.Alive(); err != nil {
@@ -190,8 +190,8 @@ func (h *handle) mayAppend(r *InferenceResult) error {
 	return nil
 }
 
-// mergeOps returns the edits that apply ops to a tree. Ops of one address stand
-// together.
+// mergeOps returns the edits that apply ops to a tree. Ops of one address are
+// neighbours.
 func mergeOps(t *engine.Tree, ops []engine.Op) ([]engine.Edit, error) {
 	edits := make([]engine.Edit, 0, 2)
 	for len(ops) > 0 {

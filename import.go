@@ -191,9 +191,9 @@ func (i *importer) loadResults(t *importedTable, in []form.Result) error {
 	return nil
 }
 
-// importedTable is the table of messages of a form. It knows the sums of any
-// run of messages: a short text can refer to each message many times, and is
-// refused before its runs are expanded.
+// importedTable is the table of messages of a form. It has the sums of any run
+// of messages, because a short text can refer to each message many times: such
+// a form is refused before its runs are expanded.
 type importedTable struct {
 	stack *resultStack
 	sums  []messageSum // of the messages before each place

@@ -97,8 +97,8 @@ func (t *messageTable) find(m Message) (place int, added bool) {
 	return place, true
 }
 
-// prepareIndex makes an index if there is none, or if most of what the shared
-// one knows is of other tables.
+// prepareIndex makes an index if there is none, or if most places in the shared
+// one belong to other tables.
 func (t *messageTable) prepareIndex() {
 	if t.index != nil {
 		t.index.mu.Lock()

@@ -95,7 +95,7 @@ func TestWithIsReadByEveryAccessor(t *testing.T) {
 	require.Equal(t, "stored", withUser.Or(st, ""))
 }
 
-func TestWithIsTakenAlongByNoWrite(t *testing.T) {
+func TestNoWriteIncludesTheValuesOfWith(t *testing.T) {
 	st := state.New(withSchema)
 	require.NoError(t, withUser.Set(st, "stored"))
 	req := withRequest(t, st, map[string]any{"user": "of the request", "key": 1})

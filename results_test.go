@@ -73,7 +73,7 @@ func TestAgentsWithResultsOfTheirOwnDoNotWalkTheStack(t *testing.T) {
 }
 
 // A result whose history is the conversation as it is adds one run of messages,
-// whoever made the values, and whatever texts are repeated elsewhere.
+// however the values were made, and whatever texts are repeated elsewhere.
 func TestAHistoryThatContinuesTheLastOneIsOneRun(t *testing.T) {
 	for _, made := range []string{"the same values", "equal values"} {
 		st := state.New(nil)

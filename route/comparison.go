@@ -182,8 +182,8 @@ func (c *comparison) equalsAny(v any) bool {
 	return false
 }
 
-// sameNumber reports whether a and b are one number in two kinds: the integer 5
-// and the float 5.0.
+// sameNumber reports whether a and b are the same number in two kinds: the
+// integer 5 and the float 5.0.
 func sameNumber(a, b reflect.Value) bool {
 	order, ok := compareOrdered(a, b)
 	return ok && order == 0

@@ -9,9 +9,9 @@ import (
 const maxNameBytes = 128
 
 // checkToolName returns what is wrong with the name of a tool, or "". It
-// refuses only what no provider accepts. The slash is the exception: MCP
-// servers use it, and transcript.Repair replaces it where a provider refuses
-// it.
+// refuses only what every provider refuses, with one exception: it accepts the
+// slash, which MCP servers use and transcript.Repair replaces where a provider
+// refuses it.
 func checkToolName(name string) string {
 	if name == "" {
 		return "no name"

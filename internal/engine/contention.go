@@ -10,26 +10,27 @@ import (
 )
 
 // A write that calls code of the user is computed without the lock. If another
-// write has changed meanwhile what it builds on, it was overtaken and starts
-// again. One that is overtaken again and again claims the addresses where it
-// was: other writes to them wait, and it succeeds at the next attempt.
+// write changes in between what it builds on, it is overtaken and starts again.
+// A write that is overtaken again and again claims the addresses where that
+// happened: other writes to them wait, and it succeeds at the next attempt.
 //
-// Code of the user may write such an address itself, through another handle,
-// and would wait for itself. No branch knows which goroutine calls it. All waits
-// for one attempt therefore end after the patience of the claim, which is more
-// than an attempt takes. A writer whose claim was ignored again and again is
-// told so.
+// Code of the user may itself write such an address, through another handle,
+// and would wait for itself. A branch does not know which goroutine calls it. A
+// claim is therefore ignored after a time that is longer than an attempt takes.
+// A write whose claim was ignored in several attempts fails with an
+// [OvertakenError].
 const (
 	// claimAfter is the number of attempts, and claimSoon the time, after which
-	// a writer claims.
+	// a write claims addresses.
 	claimAfter = 8
 	claimSoon  = 50 * time.Millisecond
 	// claimAllAfter is the number of attempts after which it claims all
-	// addresses, being overtaken at another one each time.
+	// addresses, because it is overtaken at another one each time.
 	claimAllAfter = 64
-	// minPatience is how long others wait at least.
-	minPatience = 100 * time.Millisecond
-	// maxIgnored is the number of attempts in which a claim is ignored.
+	// minWait is the least time for which other writes wait for a claim.
+	minWait = 100 * time.Millisecond
+	// maxIgnored is the number of attempts with an ignored claim after which a
+	// write fails.
 	maxIgnored = 3
 )
 
@@ -59,8 +60,8 @@ type contender struct {
 	writes     []Address // what they have written
 }
 
-// attempt is what came of trying a write: it is done, or was overtaken at some
-// addresses, none if the whole branch counts.
+// attempt is the outcome of one attempt to write: it is done, or was overtaken
+// at some addresses. No addresses stand for the whole branch.
 type attempt struct {
 	done bool
 	at   []Address
@@ -87,8 +88,8 @@ func (b *Branch) retry(try func(self *contender) (attempt, error)) error {
 	}
 }
 
-// again prepares the next attempt after one that was overtaken at addresses and
-// had begun at a time.
+// again prepares the next attempt after one that began at a time and was
+// overtaken at addresses.
 func (c *contender) again(at []Address, began time.Time) error {
 	if c.attempts++; c.attempts < 4 {
 		runtime.Gosched()
@@ -123,10 +124,10 @@ func (c *contender) claim() {
 	if b.claimant != nil && b.claimant != c {
 		b.waitFor(b.claimant)
 		if b.claimant != nil {
-			return // it cannot go first, perhaps since it calls this one
+			return // the other cannot go first, perhaps because it waits for this one
 		}
 	}
-	c.until, c.ignored = time.Now().Add(max(minPatience, 2*c.natural)), false
+	c.until, c.ignored = time.Now().Add(max(minWait, 2*c.natural)), false
 	if c.done == nil {
 		c.done = make(chan struct{})
 	}
@@ -136,7 +137,7 @@ func (c *contender) claim() {
 // release ends the claim.
 func (c *contender) release() {
 	if c.done == nil {
-		return // only the writer itself sets it
+		return // there was no claim; only the writer itself sets done
 	}
 	b := c.branch
 	b.mu.Lock()
@@ -150,8 +151,8 @@ func (c *contender) release() {
 // covers reports whether the claim is on an address.
 func (c *contender) covers(a Address) bool { return c.everywhere || slices.Contains(c.overtaken, a) }
 
-// yield lets the writer that has claimed an address go first. The branch is
-// locked, but unlocked while it waits: what was read of the branch before may
+// yield lets the write that has claimed an address go first. The branch is
+// locked, but unlocked during the wait: what was read of the branch before may
 // have changed.
 func (b *Branch) yield(self *contender, a Address) {
 	c := b.claimant
@@ -176,8 +177,8 @@ func (b *Branch) yieldEdits(self *contender, edits []Edit) {
 	}
 }
 
-// waitFor waits for the end of a claim, or of its patience. The branch is
-// locked, but unlocked meanwhile.
+// waitFor waits until a claim ends or has been respected for long enough. The
+// branch is locked, but unlocked during the wait.
 func (b *Branch) waitFor(c *contender) {
 	for b.claimant == c {
 		left := time.Until(c.until)

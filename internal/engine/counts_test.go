@@ -154,7 +154,7 @@ func TestTheVersionsOfAViewFollowFromWhatItSees(t *testing.T) {
 	})
 }
 
-// Forms of before count each combination of classes.
+// Older forms count each combination of classes.
 func TestLoaderCountsCombinationsOfClasses(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
 		c := drawCrowd(t)

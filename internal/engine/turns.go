@@ -138,7 +138,7 @@ func (b *Branch) releaseTurn(a Address) {
 	next.given <- nil
 }
 
-// turnChecks is how often in MaxWait the turns that are waited for are watched.
+// turnChecks is how often within MaxWait the turns are checked.
 const turnChecks = 10
 
 // watchTurns fails the writes that wait for a turn whose holder is stuck. It

@@ -8,9 +8,9 @@ import (
 )
 
 // CheckName returns nil if text is a name: one line of visible text without
-// space around it, so that it can stand in prompts, logs and keys and passes
-// for no other name there. Otherwise it returns the error at path. Names of
-// fields, agents and functions have to pass.
+// space around it, which in prompts, logs and keys cannot be taken for another
+// name. Otherwise it returns the error at path. Names of fields, agents and
+// functions have to pass.
 func CheckName(path, text string) *Error {
 	// IsPrint knows only one space. A variation selector changes how the
 	// character before it looks, if at all.

@@ -2,12 +2,11 @@ package fault
 
 import "strings"
 
-// listedNames is the most names that an error lists. Some of many help nobody.
+// listedNames is the most names that an error lists.
 const listedNames = 8
 
-// Suggest returns what an error about an unknown name adds to it: the known
-// name that is probably meant, or else the names that there are, if they are
-// few.
+// Suggest returns the end of an error about an unknown name: the known name
+// that is probably meant, or else all known names if they are few.
 func Suggest(name string, known []string) string {
 	best, least := "", 3 // mistakes
 	for _, k := range known {

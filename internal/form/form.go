@@ -45,8 +45,8 @@ type Moved struct {
 // Count is the number of versions that changed fields of certain classes and no
 // others. A class is given by its readers. Versions that changed several
 // classes, of which none has all readers of another, are counted for each Agent
-// that sees them, and in Shared of each of these classes. Forms of before, which
-// are still read, have a Count for each combination of classes.
+// that sees them, and in Shared of each of these classes. Older forms, which are
+// still read, have a Count for each combination of classes.
 type Count struct {
 	Classes  [][]string `json:"classes,omitempty"`
 	Agent    string     `json:"agent,omitempty"`

@@ -99,7 +99,7 @@ func checkKind(t *testing.T, n any) {
 }
 
 // Any text is refused, or is a number whose kind its spelling says and which
-// stays the same for ever.
+// does not change when it is written and read again.
 func FuzzNormalize(f *testing.F) {
 	for _, text := range []string{"", "0", "-0", "-0.0", "5", "5.0", "1e3", "1E+3", "9007199254740993", "9007199254740993.0", "18446744073709551615", "1e400", "1e-400", "0.1", "100000000000000000000", "01", "1."} {
 		f.Add(text)

@@ -71,8 +71,8 @@ type run struct {
 	open   bool // the text ends, and the run may go on behind it
 }
 
-// eachRun yields the runs of text that have at least so many characters. If
-// more text may follow, a shorter run at its end is one, too.
+// eachRun yields the runs of text that have at least a number of characters. If
+// more text may follow, a shorter run at its end is yielded, too.
 func (e *encoding) eachRun(text []byte, least int, open bool) iter.Seq[run] {
 	return func(yield func(run) bool) {
 		// A run that covers a window of that length has the window's last
@@ -100,8 +100,8 @@ func (e *encoding) eachRun(text []byte, least int, open bool) iter.Seq[run] {
 	}
 }
 
-// runStart returns the place in text[from:to] from which on all may belong to
-// one run.
+// runStart returns the place in text[from:to] after which all characters may
+// belong to one run.
 func (e *encoding) runStart(text []byte, from, to int) int {
 	for k := to - 1; k >= from; k-- {
 		if e.values[text[k]] >= 0 {

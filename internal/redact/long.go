@@ -36,7 +36,7 @@ func newLongPattern(pattern string) longPattern {
 }
 
 // A sum is the value of a polynomial modulo a prime. Its argument is random, so
-// that nobody can make two texts that have the same sum.
+// that an attacker cannot construct two texts with the same sum.
 const sumPrime = 1<<61 - 1
 
 var sumBase = rand.Uint64N(sumPrime-1<<32) + 1<<32

@@ -9,9 +9,9 @@ const maxLiteral = 128
 
 // A masker writes a text with masks.
 //
-// As long as the text is JSON, the result is JSON: a string with a mask is a
-// string, a number, true, false or null with a mask becomes a string, and
-// punctuation stays. A secret that is punctuation is not masked there.
+// As long as the text is JSON, the result is JSON: a string with a mask stays a
+// string, and a number, true, false or null with a mask becomes a string.
+// Punctuation is kept, and a secret that is punctuation is not masked there.
 type masker struct {
 	json jsonReader
 

@@ -122,9 +122,9 @@ func (s *scan) searchLong(depth int, patterns []longPattern, at int, open bool) 
 	}
 }
 
-// searchEncoded finds the secrets in what the view at depth says in an
-// encoding. A secret may begin inside a byte of the encoded text, in as many
-// ways as the encoding has phases.
+// searchEncoded finds the secrets in what the view at depth encodes. A secret
+// may begin inside a byte of the encoded text, in as many ways as the encoding
+// has phases.
 func (s *scan) searchEncoded(depth int, e *encoding, open bool) {
 	v, joined, decoded := &s.views[depth], &s.views[depth+1], &s.views[depth+2]
 	for run := range e.eachRun(v.text, e.encodedLen(s.r.leastCertain), open) {
@@ -145,8 +145,8 @@ func (s *scan) searchEncoded(depth int, e *encoding, open bool) {
 	}
 }
 
-// rawSpan returns the part of the text itself that says a part of the view at
-// depth.
+// rawSpan returns the part of the text itself that encodes a part of the view
+// at depth.
 func (s *scan) rawSpan(depth int, at span) span {
 	for ; depth > 0; depth-- {
 		at = s.views[depth].sourceOf(at)

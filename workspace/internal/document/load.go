@@ -75,9 +75,10 @@ func importForm(schema *state.Schema, f *form.State) (*state.State, []form.Moved
 // former form, by their present names. The first effect on one moves it.
 type Moved map[string]movedField
 
+// movedField is a field that is stored under a former name or in a former form.
 type movedField struct {
 	part, name string      // where it is stored
-	value      *fieldValue // as the state has it
+	value      *fieldValue // in the state
 }
 
 // locate returns the name and the part under which a declared field is stored,
