@@ -780,28 +780,6 @@ func TestConcurrencyUpdateInsideWhatItOvertakesGivesUp(t *testing.T) {
 	})
 }
 
-func TestConcurrencyGoexitInJoinLeavesTheBranchUsable(t *testing.T) {
-	exit := false
-	f := &state.Field[int]{Name: "x", Handler: state.NewHandler("exits", func(current int, _ bool, update int) (int, error) {
-		if exit {
-			runtime.Goexit()
-		}
-		return current + update, nil
-	})}
-	st := state.New(state.MustSchema(f))
-	branch := st.Fork()
-	require.NoError(t, f.Set(branch, 1))
-	require.NoError(t, f.Set(st, 2))
-	exit = true
-	var wg sync.WaitGroup
-	wg.Go(func() { _ = st.Join(branch) })
-	wg.Wait()
-	exit = false
-	require.NoError(t, f.Set(branch, 3))
-	require.NoError(t, st.Join(branch))
-	require.Equal(t, 6, f.Or(st, 0))
-}
-
 func TestConcurrencyPanicInUpdateLeavesTheStateUsable(t *testing.T) {
 	st := state.New(concSchema)
 	require.NoError(t, concTitle.Set(st, "before"))

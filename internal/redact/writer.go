@@ -64,6 +64,7 @@ func (w *Writer) flush() {
 		return
 	}
 	w.stream.out.dst = out[:0]
+	w.err = io.ErrShortWrite // unless next returns: what it had is lost
 	n, err := w.next.Write(out)
 	if err == nil && n < len(out) {
 		err = io.ErrShortWrite

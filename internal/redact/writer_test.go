@@ -153,3 +153,23 @@ func FuzzWriter(f *testing.F) {
 		}
 	})
 }
+
+// stuckWriter panics at its first Write.
+type stuckWriter struct{ panicked bool }
+
+func (w *stuckWriter) Write(p []byte) (int, error) {
+	if !w.panicked {
+		w.panicked = true
+		panic("stuck")
+	}
+	return len(p), nil
+}
+
+func TestWriterEndsWhereTheNextWriterDidNotReturn(t *testing.T) {
+	w := New([]Secret{{Text: "hidden-secret"}}).Writer(&stuckWriter{})
+	text := strings.Repeat("text ", 100)
+	require.Panics(t, func() { _, _ = io.WriteString(w, text) })
+	_, err := io.WriteString(w, text)
+	require.ErrorIs(t, err, io.ErrShortWrite, "otherwise the text would have a hole")
+	require.ErrorIs(t, w.Close(), io.ErrShortWrite)
+}
