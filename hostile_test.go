@@ -664,3 +664,46 @@ func TestHostileTreesAreTypedErrorsAtABoundedCost(t *testing.T) {
 		require.Zero(t, st.Version(), name)
 	}
 }
+
+// A conversation costs what is added to it, however long it is: ten times the
+// messages are ten times the bytes.
+func TestLongConversationsAreLinear(t *testing.T) {
+	said := func(i int) []state.Message { return []state.Message{state.UserText("message " + strconv.Itoa(i))} }
+	for name, write := range map[string]func(st *state.State, n int) error{
+		"in one go": func(st *state.State, n int) error {
+			var msgs []state.Message
+			for i := range n {
+				msgs = append(msgs, said(i)...)
+			}
+			return state.Messages.Set(st, msgs)
+		},
+		"one by one": func(st *state.State, n int) error {
+			for i := range n {
+				if err := state.Messages.Set(st, said(i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"results with their history": func(st *state.State, n int) error {
+			history := []state.Message{state.SystemText("be brief")}
+			for i := range n {
+				if err := st.History().Append(state.InferenceResult{History: history, Output: said(i)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		cost := func(n int) uint64 {
+			return hostileAllocated(func() {
+				st := state.New(nil)
+				require.NoError(t, write(st, n), name)
+				require.Equal(t, n, state.Len(st, state.Messages), name)
+			})
+		}
+		few, many := cost(10_000), cost(100_000)
+		require.Less(t, many, 15*few, name)
+		require.Less(t, many, uint64(100_000*8<<10), name)
+	}
+}

@@ -1,10 +1,12 @@
 package workspace_test
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -94,6 +96,55 @@ func TestEphemeralFieldsAreNotStored(t *testing.T) {
 	for key, value := range maxCachedContents(t, db) {
 		require.NotContains(t, value, "scratch", key)
 		require.NotContains(t, value, "ephemeral", key)
+	}
+}
+
+// Fields that hold references, of types that no store could hold, live as long
+// as the run of one process: whoever takes it over does not have them.
+func TestReferencesAreNotStoredAndEndWithATakeover(t *testing.T) {
+	type client struct {
+		Name  string
+		Calls chan string
+	}
+	clients := &state.Field[*client]{Name: "client", Ephemeral: true, NoCopy: true}
+	streams := &state.Field[[]chan string]{Name: "streams", Ephemeral: true, NoCopy: true}
+	schema := state.MustSchema(notes, clients, streams)
+	for _, how := range []workspace.Takeover{workspace.TakeoverResume, workspace.TakeoverRestart} {
+		synctest.Test(t, func(t *testing.T) {
+			db := store.NewMemory()
+			crashed := open(t, db, workspace.Options{Schema: schema})
+			run, _, err := crashed.Begin(t.Context(), "ann", text("1"))
+			require.NoError(t, err)
+			c := &client{Name: "reference", Calls: make(chan string)}
+			require.NoError(t, clients.Set(run.State(), c))
+			require.NoError(t, streams.Set(run.State(), []chan string{c.Calls}))
+			require.NoError(t, notes.Set(run.State(), []string{"stored"}))
+			require.NoError(t, run.Commit(t.Context()))
+			require.Same(t, c, clients.Or(run.State(), nil), "within the run it stays")
+			require.Len(t, streams.Or(run.State(), nil), 1)
+			stored := 0
+			for key, value := range maxCachedContents(t, db) {
+				require.NotContains(t, value, "client", key)
+				require.NotContains(t, value, "streams", key)
+				require.NotContains(t, value, "reference", key)
+				stored += strings.Count(value, "notes")
+			}
+			require.NotZero(t, stored)
+			require.NoError(t, crashed.Close())
+
+			attempts := 0
+			m := open(t, db, workspace.Options{Schema: schema, Takeover: how, Run: func(_ context.Context, r *workspace.Run) error {
+				attempts += r.Attempt()
+				require.False(t, clients.Has(r.State()))
+				require.False(t, streams.Has(r.State()))
+				require.Equal(t, how == workspace.TakeoverResume, notes.Has(r.State()))
+				return clients.Set(r.State(), c)
+			}})
+			require.NoError(t, m.Recover(t.Context()))
+			require.NoError(t, m.Wait(t.Context()))
+			require.Equal(t, 1, attempts)
+			require.False(t, clients.Has(view(t, m, "ann").State()), "the run has ended")
+		})
 	}
 }
 
