@@ -254,3 +254,39 @@ func TestAChainOfHandlersThatWaitForEachOtherEndsWithinASecond(t *testing.T) {
 		})
 	}
 }
+
+// An agent that overtakes its own transaction is not told what others have
+// written to fields that it may not read.
+func TestAConflictNamesNoFieldThatIsNotReadable(t *testing.T) {
+	t.Parallel()
+	written := &state.Field[int]{Name: "written", Read: state.Public, Write: state.Public}
+	outside := &state.Field[int]{Name: "outside", Read: state.Public, Write: state.Public}
+	private := &state.Field[int]{Name: "private"}
+	st := state.New(state.MustSchema(written, outside, private, state.Team{"a": nil}))
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(100 * time.Microsecond):
+				_ = private.Set(st, i)
+			}
+		}
+	}()
+	a, runs := st.As("a"), 0
+	err := a.Update(func(tx *state.State) error {
+		if runs++; runs > 8 {
+			time.Sleep(300 * time.Millisecond) // longer than others wait
+		}
+		tx.Version()
+		_ = written.Set(tx, 1)
+		return outside.Set(a, runs)
+	})
+	close(stop)
+	<-stopped
+	var conflict *state.ConflictError
+	require.ErrorAs(t, err, &conflict)
+	require.Equal(t, []string{"outside"}, conflict.Fields)
+}

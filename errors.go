@@ -142,6 +142,9 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
+	if e.why != "" && len(e.Fields) == 0 {
+		return "state: " + e.why
+	}
 	if e.why != "" {
 		return fmt.Sprintf("state: %s: %s", strings.Trim(fmt.Sprintf("%q", e.Fields), "[]"), e.why)
 	}
