@@ -172,3 +172,14 @@ func TestWithInATransactionDependsOnWhatIsRead(t *testing.T) {
 	}))
 	require.Equal(t, 1, runs, "the stored value was not read")
 }
+
+func TestEndRunDoesNotDeleteBehindAGivenValue(t *testing.T) {
+	temp := &state.Field[string]{Name: "temp", Ephemeral: true}
+	st := state.New(state.MustSchema(temp))
+	require.NoError(t, temp.Set(st, "stored"))
+	req := withRequest(t, st, map[string]any{"temp": "given"})
+	require.ErrorIs(t, req.EndRun(), state.ErrReadOnly)
+	require.Equal(t, "stored", temp.Or(st, ""))
+	require.NoError(t, st.EndRun())
+	require.False(t, temp.Has(st))
+}

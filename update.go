@@ -137,6 +137,9 @@ func (s *State) EndRun() error {
 		if !h.mayWrite(sp) {
 			return h.denied("end run", sp.name)
 		}
+		if err := h.given(sp, sp.address()); err != nil {
+			return err
+		}
 		o := sp.newOp(OpDelete, nil)
 		o.Author = h.author
 		ops = append(ops, o)
