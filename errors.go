@@ -187,27 +187,6 @@ func (e *CallError) Error() string {
 // Unwrap returns the sentinel.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// unknownFieldError is [ErrUnknownField] for a name. Its text suggests others.
-type unknownFieldError struct {
-	name   string
-	schema *Schema
-	rights *rights // of the handle, which is told only what it may read
-}
-
-func (e *unknownFieldError) Error() string {
-	h := handle{schema: e.schema, rights: e.rights}
-	var known []string
-	for _, sp := range e.schema.fields {
-		if h.mayRead(sp) && sp != e.schema.messages() {
-			known = append(known, sp.name)
-		}
-	}
-	return fmt.Sprintf("state: %q: unknown field%s", fault.Clip(e.name), fault.Suggest(e.name, known))
-}
-
-// Is reports whether target is [ErrUnknownField].
-func (e *unknownFieldError) Is(target error) bool { return target == ErrUnknownField }
-
 // PanicError reports that a function of a field's declaration panicked. It is
 // [ErrRefused]. Its text does not hold the value of the panic, which may hold
 // what was written. For a secret field, Value and Stack are nil.

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"errors"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -285,4 +287,70 @@ func (h *handle) sortNames(names []string) []string {
 		return 0
 	})
 	return names
+}
+
+// unknownFieldError is [ErrUnknownField] for a name. Its text suggests others.
+type unknownFieldError struct {
+	name   string
+	schema *Schema
+	rights *rights // of the handle, which is told only what it may read
+}
+
+func (e *unknownFieldError) Error() string {
+	h := handle{schema: e.schema, rights: e.rights}
+	var known []string
+	for _, sp := range e.schema.fields {
+		if h.mayRead(sp) && sp != e.schema.messages() {
+			known = append(known, sp.name)
+		}
+	}
+	return fmt.Sprintf("state: %q: unknown field%s", fault.Clip(e.name), fault.Suggest(e.name, known))
+}
+
+// Is reports whether target is [ErrUnknownField].
+func (e *unknownFieldError) Is(target error) bool { return target == ErrUnknownField }
+
+// given returns the error for a write to an address that was given to With.
+func (h *handle) given(sp *fieldSpec, at engine.Address) error {
+	if _, ok := h.overlay[at]; !ok {
+		return nil
+	}
+	return asKind(ErrReadOnly, fieldError(sp.nameAt(at), errors.New("read-only: the value was given to With")))
+}
+
+// errFormerName is the error for a value under a former name of the field.
+func (sp *fieldSpec) errFormerName(name string) error {
+	return fieldError(fault.Clip(name), fmt.Errorf("%w, it is named %s now", ErrUnknownField, fault.Quote(sp.name)))
+}
+
+// slot returns the cell of a declared field as the handle reads it, or nil.
+func (h *handle) slot(sp *fieldSpec) *engine.Cell {
+	if h.overlay != nil {
+		if c, ok := h.overlay[sp.address()]; ok {
+			return c
+		}
+	}
+	return h.branch.Slot(&sp.slot)
+}
+
+// get returns the cell at an address as the handle reads it, or nil.
+func (h *handle) get(at engine.Address) *engine.Cell {
+	if h.overlay != nil {
+		if c, ok := h.overlay[at]; ok {
+			return c
+		}
+	}
+	return h.branch.Get(at)
+}
+
+// scan returns the content at one moment as the handle reads it, for a reader
+// that lists what is set.
+func (h *handle) scan() *engine.Branch { return h.overlaid(h.branch.Scan()) }
+
+// overlaid returns a frozen branch with the values that were given to With.
+func (h *handle) overlaid(f *engine.Branch) *engine.Branch {
+	if h.overlay == nil {
+		return f
+	}
+	return f.With(h.overlay)
 }

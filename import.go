@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -38,6 +39,25 @@ func importForm(schema *Schema, in *form.State) (*State, []form.Moved, error) {
 	}
 	i.loader.Done()
 	return s, i.moved, nil
+}
+
+// Check returns an error for each part of an exported state that [Import] would
+// refuse, and nil if Import would take it. Call it with what is stored before a
+// program with another schema is deployed. Like Import, it calls Convert and no
+// Validate.
+func (s *Schema) Check(exported []byte) []error {
+	in, err := form.Decode(exported)
+	if err != nil {
+		return []error{jsonError("import", err)}
+	}
+	var errs []error
+	h := New(s).on()
+	i := importer{handle: h, loader: engine.NewLoader(h.branch, in.Version)}
+	_ = i.load(in, func(err error) error { // it ends with what this returns
+		errs = append(errs, jsonError("import", err))
+		return nil
+	})
+	return errs
 }
 
 // importer puts the content of a form into the empty branch of a handle.
@@ -134,6 +154,52 @@ func (i *importer) loadField(f *form.Field, declared bool) error {
 
 func givenTwice(name string) error {
 	return &TypeError{Field: fault.Clip(name), Path: "$", Got: "given twice"}
+}
+
+// locateStored is locate for the name of a stored value, which may be a former
+// one.
+func (h *handle) locateStored(name string) (*fieldSpec, engine.Address, error) {
+	if sp, ok := h.schema.former[name]; ok {
+		return sp, sp.address(), nil
+	}
+	return h.locate(name)
+}
+
+// decodeStored returns the value of a JSON text from a stored state, and whether
+// the field's Convert has made it.
+func (sp *fieldSpec) decodeStored(at engine.Address, text []byte, former bool) (m engine.Merged, converted bool, err error) {
+	var v any
+	var size int
+	if !former || sp.convert == nil {
+		v, size, err = sp.form.Decode(text)
+	}
+	if sp.convert != nil && (former || err != nil) {
+		converted = true
+		if v, err = sp.convertStored(JSON(text)); err == nil {
+			v, size, err = sp.form.Store(v, false)
+		}
+		if err == nil {
+			v, err = sp.form.Settle(v, size, false)
+		}
+	}
+	m, err = sp.stored(at, v, size, err)
+	return m, converted, err
+}
+
+// convertStored calls the field's Convert.
+func (sp *fieldSpec) convertStored(text JSON) (v any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			v, err = nil, &userError{panicError("", "Convert", p, sp.form.Secret)}
+		}
+	}()
+	switch v, err = sp.convert(text); {
+	case err != nil && sp.form.Secret:
+		return nil, &userError{errors.New("refused by Convert")}
+	case err != nil:
+		return nil, &userError{fmt.Errorf("from Convert: %w", err)}
+	}
+	return v, nil
 }
 
 // mayImport returns an error if a form may not have a name among its fields or

@@ -208,6 +208,32 @@ func (d *schemaDraft) add(sp *fieldSpec) {
 	}
 }
 
+// addFormer notes the former names of a field.
+func (d *schemaDraft) addFormer(sp *fieldSpec) {
+	for _, name := range sp.was {
+		if err := checkName(name, d.schema.limits.NameBytes); err != nil {
+			d.failField(sp.name, "Was: %w", err)
+			continue
+		}
+		other := d.schema.byName[name]
+		if other == nil {
+			other = d.schema.former[name]
+		}
+		switch {
+		case name == sp.name:
+			d.failField(sp.name, "Was: %q is its present name", name)
+		case other == sp:
+			d.failField(sp.name, "Was: %q is given twice", name)
+		case other != nil:
+			d.failField(sp.name, "Was: %q is a name of %q", name, other.name)
+		case d.schema.former == nil:
+			d.schema.former = map[string]*fieldSpec{name: sp}
+		default:
+			d.schema.former[name] = sp
+		}
+	}
+}
+
 // finish checks what needs the whole schema and compiles it.
 func (d *schemaDraft) finish() {
 	s := d.schema
