@@ -100,7 +100,7 @@ func TestEphemeralFieldsAreNotStored(t *testing.T) {
 }
 
 // Fields that hold references, of types that no store could hold, live as long
-// as the run of one process: whoever takes it over does not have them.
+// as the run of one process: a run that takes it over does not have them.
 func TestReferencesAreNotStoredAndEndWithATakeover(t *testing.T) {
 	type client struct {
 		Name  string
