@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentstate/state/internal/effort"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/internal/effort"
 )
 
 // wrappedEncodings write a text on several lines, as programs do.
@@ -37,6 +38,7 @@ var strayBeginnings = []string{"", "", "x ", "%", "%4", "&", `\`, `\u00`, "&am",
 
 // TestEveryEncodingIsFound writes random secrets in every encoding.
 func TestEveryEncodingIsFound(t *testing.T) {
+	effort.SkipShort(t)
 	seed := effort.LogSeed(t)
 	for i := range effort.Runs(500) {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))

@@ -61,13 +61,16 @@ func New(secrets []Secret) *Redactor {
 // encoded text and on several lines. Line ends may be "\n" or "\r\n". It masks
 // matches that overlap together. It masks secrets of less than 6 bytes where
 // they are not a part of a word, and in base64 or hexadecimal only on their
-// own.
+// own. A character that a secret cuts, as one that is not UTF-8 may, is masked
+// whole.
 //
 // As long as the text is JSON, a number with a secret becomes a string with the
 // mask, so that it stays JSON.
 //
 // A mask that is already in text stays as it is: to redact a text twice is the
-// same as once. If there is nothing to mask, Redact returns text itself.
+// same as once, unless a mask cuts an escape sequence that is encoded. Then the
+// second pass may mask what is next to it. If there is nothing to mask, Redact
+// returns text itself.
 func (r *Redactor) Redact(text string) string {
 	if r.IsEmpty() || text == "" {
 		return text

@@ -175,6 +175,8 @@ func TestRedact(t *testing.T) {
 		{"windows lines", []string{"line one\nline two"}, "line one\r\nline two", "[SECRET]"},
 		{"unix lines", []string{"line one\r\nline two"}, "line one\nline two", "[SECRET]"},
 		{"not UTF-8", []string{"\xff\xfe-password"}, `"\ufffd\ufffd-password" "\xff\xfe-password"` + " \ufffd\ufffd-password", `"[SECRET]" "[SECRET]" [SECRET]`},
+		{"half a character", []string{"\xc3", "C3", "\xa9-password"}, "éC3 \xc3é-password x", "[SECRET][SECRET] [SECRET][SECRET] x"},
+		{"half an escaped character", []string{"\xc3", "C3"}, "%C3%A9C3 %C3%A9C", "[SECRET][SECRET] [SECRET]C"},
 		{"HTML in other spellings", []string{`p'&"<>q`}, `p&apos;&amp;&quot;&lt;&#x3E;q`, `[SECRET]`},
 		{"basic auth", []string{"open sesame"}, "Basic YWxhZGRpbjpvcGVuIHNlc2FtZQ==", "Basic YWxhZGRpbj[SECRET]=="},
 		{"odd JSON in base64", []string{"password1"}, base64.StdEncoding.EncodeToString([]byte(`"p\u0061ssword1"`)), "I[SECRET]Ig=="},

@@ -42,7 +42,8 @@ func (s *scan) find(text []byte, after int, open bool) {
 // in up to so many layers. binary is set for bytes that were base64 or
 // hexadecimal: there, tokens are not secrets, and nothing is decoded again.
 func (s *scan) searchView(depth, layers int, open, binary bool) {
-	s.searchText(depth, open, binary)
+	s.views[depth].binary = binary
+	s.searchText(depth, open)
 	if layers == 0 {
 		return
 	}
@@ -50,9 +51,9 @@ func (s *scan) searchView(depth, layers int, open, binary bool) {
 	for _, u := range s.r.unescapers {
 		differs, end := next.setUnescaped(v.text, u, open)
 		if end < len(v.text) {
-			at := s.rawSpan(depth, span{end, end + 1}).from
-			s.holdFrom(at)
-			s.undecided = min(s.undecided, at)
+			s.hold(depth, end)
+			s.holdCut(depth, end-incompleteRune(v.text[:end]))
+			s.undecided = min(s.undecided, s.rawSpan(depth, span{end, end + 1}).from)
 		}
 		if !differs {
 			continue
@@ -71,10 +72,18 @@ func (s *scan) searchView(depth, layers int, open, binary bool) {
 }
 
 // searchText finds the secrets in the view at depth, as it is.
-func (s *scan) searchText(depth int, open, binary bool) {
+func (s *scan) searchText(depth int, open bool) {
 	v, r := &s.views[depth], s.r
 	s.steps += len(v.text)
 	summed := false
+	cut := len(v.text) // the beginning of a character, whose end may follow
+	if open {
+		cut -= incompleteRune(v.text)
+	}
+	if cut < len(v.text) {
+		s.holdCut(depth, cut)
+		s.undecided = min(s.undecided, s.rawSpan(depth, span{cut, cut + 1}).from)
+	}
 	partial := r.automaton.eachMatch(v.text, func(at int32, from, to int) bool {
 		kind := r.automaton.states[at].kind
 		if kind&headKind != 0 {
@@ -88,13 +97,13 @@ func (s *scan) searchText(depth int, open, binary bool) {
 			s.addFound(depth, span{from, to})
 			return true
 		}
-		if binary || kind&(tokenKind|numberKind) == 0 {
+		if v.binary || kind&(tokenKind|numberKind) == 0 {
 			return false
 		}
 		e := edgesOf(v.text, from, to, kind&tokenKind == 0, open)
 		switch {
-		case e.unknown:
-			s.holdFrom(s.rawSpan(depth, span{from, to}).from)
+		case e.unknown || to > cut:
+			s.hold(depth, from)
 		case e.left != none || e.right != none:
 			s.addToken(depth, span{from, to}, e)
 		default:
@@ -104,7 +113,7 @@ func (s *scan) searchText(depth int, open, binary bool) {
 		return false
 	})
 	if open && partial < len(v.text) {
-		s.holdFrom(s.rawSpan(depth, span{partial, partial + 1}).from)
+		s.hold(depth, partial)
 	}
 }
 
@@ -117,7 +126,7 @@ func (s *scan) searchLong(depth int, patterns []longPattern, at int, open bool) 
 		case p.matches(&s.sums, at):
 			s.addFound(depth, span{at, at + p.length})
 		case open && p.mayContinue(&s.sums, at):
-			s.holdFrom(s.rawSpan(depth, span{at, at + 1}).from)
+			s.hold(depth, at)
 		}
 	}
 }
@@ -138,7 +147,7 @@ func (s *scan) searchEncoded(depth int, e *encoding, open bool) {
 			rest, n := decoded.setDecoded(joined.text, skip, e)
 			if run.open && n > 0 && s.r.automaton.mayBegin(rest, n) {
 				at := skip + len(decoded.text)*8/e.bits
-				s.holdFrom(s.rawSpan(depth+1, span{at, at + 1}).from)
+				s.hold(depth+1, at)
 			}
 			s.searchView(depth+2, 1, run.open, true)
 		}
@@ -154,15 +163,31 @@ func (s *scan) rawSpan(depth int, at span) span {
 	return at
 }
 
-// holdFrom notes that a secret may begin at a place of the text itself.
+// hold notes that a secret may begin at a place of the view at depth. The
+// characters that it cuts are masked with it.
+func (s *scan) hold(depth, at int) {
+	at = s.views[depth].wholeRunes(span{at, at + 1}).from
+	s.holdFrom(s.rawSpan(depth, span{at, at + 1}).from)
+}
+
+// holdCut notes that a secret may begin inside the character that begins at a
+// place of the view at depth, and whose end may follow.
+func (s *scan) holdCut(depth, at int) {
+	if !s.views[depth].binary {
+		s.hold(depth, at)
+	}
+}
+
+// holdFrom is hold for a place of the text itself.
 func (s *scan) holdFrom(at int) { s.safe = min(s.safe, at) }
 
 // addFound adds a part of the view at depth, as the part of the text itself.
 func (s *scan) addFound(depth int, at span) {
-	at = s.rawSpan(depth, at)
-	if at.from < s.after || at.to-at.from > s.r.maxSpelling {
+	raw := s.rawSpan(depth, at)
+	if raw.from < s.after || raw.to-raw.from > s.r.maxSpelling {
 		return
 	}
+	at = s.wholeRunes(depth, at)
 	if n := len(s.found); n > 0 { // repetitive secrets are found at every place
 		if last := &s.found[n-1]; last.from <= at.from && at.from < last.to {
 			last.to = max(last.to, at.to)
@@ -174,10 +199,10 @@ func (s *scan) addFound(depth int, at span) {
 
 // addToken adds a part of the view at depth that has edges.
 func (s *scan) addToken(depth int, at span, e edges) {
-	t := token{s.rawSpan(depth, at), none, none}
-	if t.from < s.after {
+	if s.rawSpan(depth, at).from < s.after {
 		return
 	}
+	t := token{s.wholeRunes(depth, at), none, none}
 	if e.left != none {
 		t.left = s.rawSpan(depth, span{e.left, e.left + 1}).to - 1
 	}
@@ -185,6 +210,14 @@ func (s *scan) addToken(depth int, at span, e edges) {
 		t.right = s.rawSpan(depth, span{e.right, e.right + 1}).from
 	}
 	s.tokens = append(s.tokens, t)
+}
+
+// wholeRunes returns the part of the text itself that encodes a part of the
+// view at depth and the characters that it cuts: half a character would end a
+// word that the character is a part of.
+func (s *scan) wholeRunes(depth int, at span) span {
+	at = s.rawSpan(depth, s.views[depth].wholeRunes(at))
+	return span{max(at.from, s.after), at.to}
 }
 
 // markEscape notes where the inside of an escape sequence is, which is a part

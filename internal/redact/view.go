@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"slices"
+	"unicode/utf8"
 )
 
 // A view is a text that was read from another one, its source, and knows the
@@ -15,6 +16,7 @@ type view struct {
 	jumps []jump
 
 	encoding *encoding // of the source, or nil if it is not decoded
+	binary   bool      // it says what was base64 or hexadecimal
 
 	buffer []byte // the memory of text, which is not always used
 }
@@ -52,6 +54,46 @@ func (v *view) byteSource(i int) span {
 	}
 	from := j.source.to + i - (j.at + j.n)
 	return span{from, from + 1}
+}
+
+// wholeRunes returns a part of v with the characters that it cuts. Bytes that
+// were encoded have none.
+func (v *view) wholeRunes(at span) span {
+	if v.binary {
+		return at
+	}
+	return span{v.runeAt(at.from).from, v.runeAt(at.to).to}
+}
+
+// runeAt returns the character that i is inside of, or nothing.
+func (v *view) runeAt(i int) span {
+	if i == len(v.text) || utf8.RuneStart(v.text[i]) {
+		return span{i, i}
+	}
+	from := i - 1
+	for from > 0 && !utf8.RuneStart(v.text[from]) && i-from < utf8.UTFMax {
+		from--
+	}
+	if from >= 0 {
+		if _, n := utf8.DecodeRune(v.text[from:]); from+n > i {
+			return span{from, from + n}
+		}
+	}
+	return span{i, i}
+}
+
+// incompleteRune returns the length of the beginning of a character at the end
+// of text.
+func incompleteRune(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if tail := text[len(text)-n:]; utf8.RuneStart(tail[0]) {
+			if utf8.FullRune(tail) {
+				break
+			}
+			return n
+		}
+	}
+	return 0
 }
 
 // setUnescaped makes v the text that u reads from src. It reports whether that
