@@ -16,21 +16,56 @@ import (
 // *state.Schema, as state.Import does for the JSON of a form. Package workspace
 // has forms that were never encoded. The JSON inside the form must have been
 // checked. moved are the fields whose stored names or forms are former ones.
-var ImportForm func(schema any, in *form.State) (st any, moved []form.Moved, err error)
+//
+// A conversation that is not nil takes the place of the conversation and the
+// results in the form. It comes from Conversation and a State of the same
+// schema.
+var ImportForm func(schema any, in *form.State, conversation any) (st any, moved []form.Moved, err error)
+
+// Conversation returns the conversation and the results of a *state.State, which
+// a later State can take over without decoding them. It does not change. The
+// State must not be written during the call.
+var Conversation func(st any) any
+
+// ConversationMessages returns a copy of the list of messages, a
+// []state.Message; nil if the field is not set.
+var ConversationMessages func(conversation any) any
+
+// ShortenConversation returns a conversation with some of the messages and of
+// the results, by their indexes in ascending order; nil stands for all.
+var ShortenConversation func(conversation any, messages, results []int) any
 
 // DecodeChecked makes a state.Message of JSON as state.DecodeMessage does. The
 // JSON must have been checked, by jsontext.Check or because it was made of
 // parts that were. Package provider makes messages of a body that is checked as
-// a whole.
+// a whole. It does not retain data.
 var DecodeChecked func(data []byte) (any, error)
 
 // IsMessage reports whether m is a state.Message that may be stored: one of the
 // four types, and not nil or its zero value.
 var IsMessage func(m any) bool
 
+// ExtraName returns the name of the k-th member of a state.Message that Extra
+// returns, and CallExtra the Extra of the k-th call that a state.ToolCallMessage
+// has. They return false behind the last one, and copy nothing.
+var (
+	ExtraName func(m any, k int) (name string, ok bool)
+	CallExtra func(m any, k int) (extra string, ok bool)
+)
+
+// SharedCalls returns a pointer to the []state.ToolCall of a
+// state.ToolCallMessage. The slice is the message's own and must not be changed.
+var SharedCalls func(m any) (calls any)
+
 // IsReference reports whether a field of a *state.State holds references: Go
 // values that no code may look into.
 var IsReference func(st any, field string) bool
+
+// Room returns how much a field of a *state.State can still take: bytes, or for
+// a number the distance to the end of its range. It returns false if a write
+// through the state.AnyHandler may be refused for another reason that depends on
+// what is there. Package tool need not try such writes together.
+var Room func(st any, field string, by any) (room int, ok bool)
 
 // An OpaqueType is a type whose values internal/value stores as they are,
 // because they never change: it copies only the reference.

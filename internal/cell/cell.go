@@ -19,6 +19,7 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/persist"
 	"github.com/agentstate/state/internal/value"
+	"github.com/agentstate/state/internal/value/walk"
 )
 
 // Form is the stored form of the values of one type. It is not changed once
@@ -181,6 +182,9 @@ func (f *Form) Store(v any, borrow bool) (stored any, size int, err error) {
 	}
 	if f.NoCopy || f.Plan.Immutable() || borrow && f.Elem != nil {
 		size, err = f.Plan.Check(rv, f.Limits)
+		if borrow && err == nil && rv.Len() == 0 {
+			v = persist.NewList(f.Type) // an op with it need not hold the memory of the caller
+		}
 		return v, size, err
 	}
 	c, size, err := f.Plan.Copy(rv, f.Limits)
@@ -316,7 +320,7 @@ func (f *Form) Settle(v any, size int, borrowed bool) (any, error) {
 // borrowed, its elements are copied.
 func (f *Form) Append(l *persist.List, update any, size int, borrowed bool) (*persist.List, error) {
 	from := l.Len()
-	l = l.Append(f.Slice(update), size)
+	l = l.Append(f.Slice(update), AddedSize(l, size))
 	if borrowed && !f.NoCopy && !f.Elem.Immutable() {
 		for i := from; i < l.Len(); i++ {
 			if err := f.Elem.Isolate(l.Index(i)); err != nil {
@@ -325,6 +329,15 @@ func (f *Form) Append(l *persist.List, update any, size int, borrowed bool) (*pe
 		}
 	}
 	return l, nil
+}
+
+// AddedSize returns what a list with a size adds to the size of the list to
+// which it is appended: that has brackets of its own.
+func AddedSize(l *persist.List, size int) int {
+	if l.Bytes() > 0 {
+		size -= walk.ContainerSize
+	}
+	return size
 }
 
 // Slice returns an update of a list as a slice.

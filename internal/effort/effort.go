@@ -1,14 +1,17 @@
 // Package effort holds the two numbers that all random tests of the repository
-// share: how many cases they try, and with which seed they begin. Only tests
-// import it.
+// share: how many cases they try, and with which seed they begin. It also says
+// which tests -short leaves out. Only tests import it.
 //
 // STATE_EFFORT is a factor on the number of cases of every random test:
 // programs, histories, schedules, killed and stopped processes, and the checks
 // of package rapid. The default, 1, is for go test ./... on a laptop. CI sets a
 // larger one.
 //
-// STATE_SEED makes the cases of an earlier run again. A random test that fails
-// prints it.
+// STATE_SEED is the number from which the cases are made. A random test that
+// fails prints it, so that the cases of its run can be made again. Without it,
+// tests of laws make the same cases each time, and others make theirs from
+// STATE_DRAW, or from a random number. CI takes STATE_DRAW from the commit, so
+// that a commit has the same cases each time.
 package effort
 
 import (
@@ -26,23 +29,38 @@ var factor = readFactor()
 // by STATE_EFFORT, and at least 1.
 func Runs(base int) int { return max(1, int(math.Round(float64(base)*factor))) }
 
-// Seed returns STATE_SEED. If it is not set, Seed returns usual and false.
-func Seed(usual uint64) (seed uint64, set bool) {
-	text := os.Getenv("STATE_SEED")
+// Seed returns STATE_SEED, or usual if it is not set.
+func Seed(usual uint64) uint64 { return readSeed("STATE_SEED", usual) }
+
+// Draw returns STATE_SEED or STATE_DRAW, or usual if neither is set.
+func Draw(usual uint64) uint64 { return Seed(readSeed("STATE_DRAW", usual)) }
+
+func readSeed(name string, usual uint64) uint64 {
+	text := os.Getenv(name)
 	if text == "" {
-		return usual, false
+		return usual
 	}
 	seed, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		panic(fmt.Sprintf("effort: STATE_SEED=%q is not a number of 64 bits", text))
+		panic(fmt.Sprintf("effort: %s=%q is not a number of 64 bits", name, text))
 	}
-	return seed, true
+	return seed
 }
 
-// LogSeed returns STATE_SEED, or a random number if it is not set, and logs it.
+// SkipShort skips a test with -short. CI sets that under the race detector, for
+// tests that take long there and have one goroutine: they measure sizes, or try
+// every case of something.
+func SkipShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long under the race detector, and has one goroutine")
+	}
+}
+
+// LogSeed returns Draw, or a random number if that is not set, and logs it.
 func LogSeed(t testing.TB) uint64 {
 	t.Helper()
-	seed, _ := Seed(rand.Uint64())
+	seed := Draw(rand.Uint64())
 	t.Logf("STATE_SEED=%d", seed)
 	return seed
 }

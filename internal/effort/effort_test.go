@@ -21,13 +21,12 @@ func TestRunsAreMultipliedAndAtLeastOne(t *testing.T) {
 
 func TestSeedIsTheOneThatIsSet(t *testing.T) {
 	t.Setenv("STATE_SEED", "")
-	seed, set := Seed(7)
-	require.Equal(t, uint64(7), seed)
-	require.False(t, set)
+	t.Setenv("STATE_DRAW", "5")
+	require.Equal(t, uint64(7), Seed(7))
+	require.Equal(t, uint64(5), Draw(7))
 	t.Setenv("STATE_SEED", "18446744073709551615")
-	seed, set = Seed(7)
-	require.Equal(t, ^uint64(0), seed)
-	require.True(t, set)
+	require.Equal(t, ^uint64(0), Seed(7))
+	require.Equal(t, ^uint64(0), Draw(7))
 	t.Setenv("STATE_SEED", "-1")
 	require.Panics(t, func() { Seed(7) })
 }

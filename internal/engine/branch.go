@@ -26,13 +26,15 @@ type Branch struct {
 	*trunk
 	tree atomic.Pointer[Tree]
 
+	transaction bool // Update made it
+	frozen      bool // it is a snapshot
+
 	mu      sync.Mutex    // guards what follows, and all writing to the tree
 	owned   bool          // the tree may be changed in place
 	joining bool          // a Join is at work on it
-	frozen  bool          // it is a snapshot
 	ended   error         // what every write fails with
 	wake    chan struct{} // the next commit closes it; nil while no goroutine waits
-	version atomic.Uint64
+	version uint64
 
 	turns    *turns     // of code of users; nil until there are any
 	claimant *contender // the write that others let go first
@@ -40,16 +42,17 @@ type Branch struct {
 	id     uint64 // unique
 	forked uint64 // the version it began with; the journal begins after it
 
-	// Set in a fork or a transaction:
-	parent      uint64 // its id: a pointer would keep alive all branches before it
-	transaction bool   // Update made it
-	inherited   bool   // the tree is the parent's
+	*fork          // nil unless it is a fork or a transaction
+	reads *readSet // of the transaction that it is, or comes from; nil if it does not
+}
 
-	// Set in a fork or a transaction of a branch that is not frozen. Without
-	// them it cannot be joined and keeps no record of what it does.
-	base  *Tree // of the parent, when it was forked
-	nets  netWrites
-	reads *readSet // of the transaction that it is, or is a fork of
+// fork is what a fork or a transaction has beside other branches.
+type fork struct {
+	parent uint64 // its id: a pointer would keep alive all branches before it
+
+	// Without a base, it cannot be joined and keeps no record of what it does.
+	base *Tree // of the parent, when it was forked; nil if the parent is frozen
+	nets netWrites
 }
 
 // trunk is what a branch shares with those that come from it. It is immutable.
@@ -78,14 +81,14 @@ func (b *Branch) Freeze() *Branch {
 		return b
 	}
 	b.owned = false
-	return b.frozenAt(b.tree.Load(), b.version.Load(), b.forked)
+	return b.frozenAt(b.tree.Load(), b.version, b.forked)
 }
 
 // frozenAt returns a frozen branch with a tree, as of a version of this branch.
 func (b *Branch) frozenAt(t *Tree, version, forked uint64) *Branch {
 	f := &Branch{id: persist.NewOwner(), trunk: b.trunk, frozen: true, ended: ErrReadOnly, forked: forked, reads: b.reads}
 	f.tree.Store(t)
-	f.version.Store(version)
+	f.version = version
 	return f
 }
 
@@ -105,7 +108,7 @@ func (b *Branch) With(cells map[Address]*Cell) *Branch {
 		t.put(a, c)
 		t.noteSet(a.Slot, now, c)
 	}
-	return b.frozenAt(t, b.version.Load(), b.forked)
+	return b.frozenAt(t, b.version, b.forked)
 }
 
 // Fork returns a branch that begins with the content of this one. The cost does
@@ -115,30 +118,36 @@ func (b *Branch) Fork() *Branch {
 	defer b.mu.Unlock()
 	t := b.tree.Load()
 	b.owned = false
-	f := &Branch{
-		trunk:     b.trunk,
-		id:        persist.NewOwner(),
-		parent:    b.id,
-		inherited: true,
-		forked:    b.version.Load(),
-		reads:     b.reads,
+	var made struct {
+		branch Branch
+		fork   fork
 	}
+	f := &made.branch
+	f.trunk, f.id, f.reads = b.trunk, persist.NewOwner(), b.reads
+	f.forked, f.version = b.version, b.version
+	f.fork = &made.fork
+	f.parent = b.id
 	if !b.frozen {
 		f.base = t
 	}
 	f.tree.Store(t)
-	f.version.Store(f.forked)
 	return f
 }
 
 // ForkOf reports whether b is a fork, and not a transaction, and of parent.
 func (b *Branch) ForkOf(parent *Branch) (fork, ofParent bool) {
-	return b.parent != 0 && !b.transaction, b.parent == parent.id
+	if b.fork == nil {
+		return false, false
+	}
+	return !b.transaction, b.parent == parent.id
 }
 
 // Detached reports whether the branch is a fork of a frozen one, which keeps no
 // record of its writes.
-func (b *Branch) Detached() bool { return b.parent != 0 && b.base == nil }
+func (b *Branch) Detached() bool { return b.fork != nil && b.base == nil }
+
+// recorded reports whether the branch keeps a record of its writes for a join.
+func (b *Branch) recorded() bool { return b.fork != nil && b.base != nil }
 
 // end makes every later write fail with err.
 func (b *Branch) end(err error) {
@@ -172,7 +181,7 @@ func (b *Branch) Peek(a Address) *Cell { return b.tree.Load().Get(a) }
 // Keys returns the keys that are set in a frozen branch, sorted.
 func (b *Branch) Keys() []string {
 	t := b.tree.Load()
-	keys := make([]string, 0, t.counts.at(b.layout.Keys.Class).set)
+	keys := make([]string, 0, t.classes.at(b.layout.Keys.Class).count.set)
 	for key := range t.keys.All() {
 		keys = append(keys, key)
 	}
@@ -189,7 +198,7 @@ type KeyedCell struct {
 // KeyedCells returns the keys that are set in a frozen branch with their cells,
 // sorted.
 func (b *Branch) KeyedCells() []KeyedCell {
-	cells := make([]KeyedCell, 0, b.tree.Load().counts.at(b.layout.Keys.Class).set)
+	cells := make([]KeyedCell, 0, b.tree.Load().classes.at(b.layout.Keys.Class).count.set)
 	for key, cell := range b.All() {
 		cells = append(cells, KeyedCell{key, cell})
 	}
@@ -255,7 +264,7 @@ func (b *Branch) Version(v View) uint64 {
 // seenVersion is Version on a locked branch.
 func (b *Branch) seenVersion(v View) uint64 {
 	if v.Classes == nil {
-		return b.version.Load()
+		return b.version
 	}
 	return b.tree.Load().versions(v)
 }
@@ -281,7 +290,7 @@ func (b *Branch) publish(t *Tree, version uint64) {
 	if t != b.tree.Load() {
 		b.tree.Store(t)
 	}
-	b.version.Store(version)
+	b.version = version
 	b.wakeWatchers()
 }
 

@@ -16,7 +16,7 @@ func (c *Cell) merged() *Merged {
 	if c == nil {
 		return nil
 	}
-	return &Merged{c.Value, c.Size}
+	return &Merged{Value: c.Value, Size: c.Size}
 }
 
 // Update is the value that an op writes, before it is merged.
@@ -26,8 +26,7 @@ type Update struct {
 	// Tail is greater than 0 if the update is only the last Tail elements of
 	// the list in Value.
 	Tail int32
-	// Borrowed is set while Value belongs to the caller. [Form.Keep] replaces
-	// it before the op is kept.
+	// Borrowed is set while Value belongs to the caller.
 	Borrowed bool
 }
 
@@ -35,4 +34,7 @@ type Update struct {
 type Merged struct {
 	Value any // in the form of its slot
 	Size  int
+	// Tail is greater than 0 if Value is a list whose last Tail elements are
+	// copies of those of a borrowed update.
+	Tail int32
 }

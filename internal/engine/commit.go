@@ -14,7 +14,7 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("state: %d addresses are more than %d", e.Got, e.Limit)
 }
 
-// Write commits one op as the next version.
+// Write commits one op as the next version. It takes over a borrowed update.
 func (b *Branch) Write(v View, o *Op) error {
 	if o.Callback {
 		return b.writeInTurn(v, *o, nil)
@@ -27,6 +27,7 @@ func (b *Branch) Write(v View, o *Op) error {
 	if err != nil {
 		return err
 	}
+	o.own(&m)
 	return b.commitOne(v, o, current, &m)
 }
 
@@ -116,8 +117,8 @@ func (b *Branch) commitOne(v View, o *Op, current *Cell, to *Merged) error {
 	if !b.owned {
 		t = b.copyTree()
 	}
-	c := committer{branch: b, tree: t, version: b.version.Load() + 1, single: true}
-	t.counts.own(t.tables, o.Class()).alone++
+	c := committer{branch: b, tree: t, version: b.version + 1, single: true}
+	t.classes.own(t.tables, o.Class()).count.alone++
 	now := c.put(o.Address, current, to, o.Overwrites, o.Computed)
 	c.note(o, current, now, nil)
 	b.publish(t, c.version)
@@ -158,8 +159,9 @@ func (b *Branch) commit(v View, edits []Edit) (attempt, error) {
 	}
 	// Readers take no lock. The commit edits a copy of the tree, so that they
 	// see all edits or none.
-	c := committer{branch: b, tree: b.copyTree(), version: b.version.Load() + 1}
-	c.touched = c.few[:0]
+	c := committer{branch: b, tree: b.copyTree(), version: b.version + 1}
+	var few [4]int // a field of c would move c to the heap
+	c.touched = few[:0]
 	for i := range edits {
 		if len(edits[i].Ops) > 0 {
 			c.single = edits[i].Single
@@ -232,13 +234,7 @@ func (b *Branch) copyTree() *Tree {
 	if b.owned {
 		return b.tree.Load().successor()
 	}
-	t := b.tree.Load().clone()
-	if b.inherited {
-		b.inherited = false
-		// Only the parent may append to the open segments of its journals.
-		t.journals.clear(t.tables, b.layout.Classes)
-	}
-	return t
+	return b.tree.Load().clone()
 }
 
 // committer makes one version in a tree that its branch owns.
@@ -246,10 +242,10 @@ type committer struct {
 	branch  *Branch
 	tree    *Tree
 	version uint64
-	single  bool  // the cell is the result of one op: what it overwrites or appends, the cell has
-	seq     int32 // the number of ops noted so far
-	touched []int // the visibility classes, of edits only; they may repeat
-	few     [4]int
+	single  bool          // the cell is the result of one op: what it overwrites or appends, the cell has
+	at      time.Duration // since the origin of the branch; 0 until the first op is noted
+	seq     int32         // the number of ops noted so far
+	touched []int         // the visibility classes, of edits only; they may repeat
 }
 
 // edit puts the result of an edit into the tree and notes its ops and the
@@ -268,7 +264,7 @@ func (c *committer) edit(e *Edit) {
 			class := e.Ops[i].Class()
 			c.touched = append(c.touched, class)
 			var parts []int
-			if c.branch.base != nil {
+			if c.branch.recorded() {
 				parts = []int{class} // for the join
 			}
 			c.note(&e.Ops[i], e.From, now, parts)
@@ -312,20 +308,17 @@ func (c *committer) put(a Address, from *Cell, to *Merged, overwrites, computed 
 // see it, in a slot with a gate. In a fork it is kept for the join.
 func (c *committer) note(o *Op, from, now *Cell, parts []int) {
 	b := c.branch
-	u := o.Update
-	if u.Borrowed && now != nil {
-		u = o.Slot.Form.Keep(u, now, o.Overwrites)
+	if c.at == 0 {
+		c.at = time.Since(b.origin)
 	}
-	at := time.Since(b.origin)
 	if parts == nil {
-		c.record(o.Class(), o, &u, from, now).at = at
+		c.record(o.Class(), o, from, now).at = c.at
 	}
 	for _, class := range parts {
-		c.record(class, o, &u, from, now).at = at
+		c.record(class, o, from, now).at = c.at
 	}
-	if b.base != nil {
+	if b.recorded() {
 		kept := *o
-		kept.Update = u
 		// The value that a transaction writes may depend on anything that it
 		// has read.
 		kept.Computed = o.Computed || o.Overwrites && b.transaction
@@ -334,23 +327,26 @@ func (c *committer) note(o *Op, from, now *Cell, parts []int) {
 	c.seq++
 }
 
-// record adds a record of an op, with its update as it is kept, to the journal
-// of a class.
-func (c *committer) record(class int, o *Op, u *Update, from, now *Cell) *Record {
+// record adds a record of an op to the journal of a class.
+func (c *committer) record(class int, o *Op, from, now *Cell) *Record {
 	size := 0
 	if !o.Slot.Secret {
-		size = u.Size
+		size = o.Size
 		if from != nil && !o.Shares {
 			size += from.Size
 		}
 	}
-	r := c.tree.journals.own(c.tree.tables, class).next(&c.branch.bounds, c.version, size)
+	j := &c.tree.classes.own(c.tree.tables, class).journal
+	if j.last() <= c.branch.forked {
+		*j = journal{} // it is the parent's, and only the parent may append to it
+	}
+	r := j.next(&c.branch.bounds, c.version, size)
 	r.Address, r.Author, r.Kind, r.Overwrites, r.seq = o.Address, o.Author, o.Kind, o.Overwrites, c.seq
 	if !o.Slot.Secret {
-		r.Old, r.New, r.tail = from, now, u.Tail
-		inCell := now != nil && c.single && (o.Overwrites || u.Tail > 0)
-		if !inCell && (now != nil || u.Value != nil) {
-			v := u.Value
+		r.Old, r.New, r.tail = from, now, o.Tail
+		inCell := now != nil && c.single && (o.Overwrites || o.Tail > 0)
+		if !inCell && (now != nil || o.Value != nil) {
+			v := o.Value
 			r.written = &v
 		}
 	}

@@ -66,12 +66,12 @@ func (t *Tree) countVersions(l *Layout, touched []int, n int64) {
 	slices.Sort(touched)
 	widest := l.widest(slices.Compact(touched))
 	if len(widest) == 1 {
-		t.counts.own(t.tables, widest[0]).alone += uint64(n)
+		t.classes.own(t.tables, widest[0]).count.alone += uint64(n)
 		return
 	}
 	var readers Bits
 	for _, class := range widest {
-		t.counts.own(t.tables, class).shared += uint64(n)
+		t.classes.own(t.tables, class).count.shared += uint64(n)
 		if l.ReadBy != nil {
 			readers = readers.or(l.ReadBy[class])
 		}
@@ -85,7 +85,7 @@ func (t *Tree) countVersions(l *Layout, touched []int, n int64) {
 func (t *Tree) versions(v View) uint64 {
 	var n uint64
 	for class := range v.Classes.All() {
-		c := t.counts.at(class)
+		c := &t.classes.at(class).count
 		n += c.alone
 		if v.Reader == 0 {
 			n += c.shared
@@ -113,7 +113,7 @@ func (t *Tree) countSet(v View) int {
 	}
 	n := 0
 	for class := range v.Classes.All() {
-		n += t.counts.at(class).set
+		n += t.classes.at(class).count.set
 	}
 	return n
 }
@@ -123,7 +123,7 @@ func (t *Tree) noteSet(s *Slot, from, to *Cell) {
 	if !s.Counted || (from == nil) == (to == nil) {
 		return
 	}
-	c, n := t.counts.own(t.tables, s.Class), 1
+	c, n := &t.classes.own(t.tables, s.Class).count, 1
 	if to == nil {
 		n = -1
 	}
@@ -136,7 +136,7 @@ func (t *Tree) noteSet(s *Slot, from, to *Cell) {
 // one comes from, as far as a view sees them.
 func (t *Tree) sameSet(l *Layout, base *Tree, v View) bool {
 	for class := range l.seen(v) {
-		if t.counts.at(class).changes != base.counts.at(class).changes {
+		if t.classes.at(class).count.changes != base.classes.at(class).count.changes {
 			return false
 		}
 	}

@@ -34,8 +34,6 @@ func (intForm) Check(m engine.Merged) error {
 	return nil
 }
 
-func (intForm) Keep(u engine.Update, _ *engine.Cell, _ bool) engine.Update { return u }
-
 // sum adds the update to the current value.
 type sum struct{}
 

@@ -132,7 +132,7 @@ func (j *journal) grow(bounds *journalBounds, version uint64) {
 		j.closed = closed
 		j.trim(bounds)
 	}
-	j.open = journalSegment{records: make([]Record, 0, min(max(2*n, 1), bounds.segmentLen))}
+	j.open = journalSegment{records: slices.Grow([]Record(nil), min(max(2*n, 1), bounds.segmentLen))}
 }
 
 func (j *journal) trim(bounds *journalBounds) {

@@ -69,11 +69,6 @@ type Form interface {
 	Same(a, b *Cell) bool
 	// Check validates a result. It may call code of the user.
 	Check(m Merged) error
-	// Keep returns the update as the journal may keep it: stored is the cell
-	// that the op has made, overwrites whether it took no account of the cell
-	// before. It is called for borrowed updates only, under the lock of the
-	// branch.
-	Keep(u Update, stored *Cell, overwrites bool) Update
 }
 
 // Merger combines an update with the current cell, which is nil if the address

@@ -22,7 +22,7 @@ func (b *Branch) VersionCounts() []VersionCount {
 	t := b.tree.Load()
 	var counts []VersionCount
 	for class := range b.layout.Classes {
-		if c := t.counts.at(class); c.alone > 0 || c.shared > 0 {
+		if c := &t.classes.at(class).count; c.alone > 0 || c.shared > 0 {
 			counts = append(counts, VersionCount{Classes: []int{class}, Versions: c.alone, Shared: c.shared})
 		}
 	}
@@ -77,7 +77,7 @@ func (l *Loader) Count(c VersionCount) {
 		return
 	}
 	if len(c.Classes) == 1 {
-		t.counts.own(t.tables, c.Classes[0]).shared += c.Shared
+		t.classes.own(t.tables, c.Classes[0]).count.shared += c.Shared
 	}
 	t.countVersions(l.branch.layout, c.Classes, int64(c.Versions))
 }

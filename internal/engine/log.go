@@ -55,10 +55,10 @@ func (b *Branch) logSince(v View, version uint64) Log {
 // after a version.
 func (b *Branch) lockedLog(v View, after uint64) Log {
 	b.reads.countVersions()
-	l := Log{layout: b.layout, view: v, origin: b.origin, start: b.forked, last: b.version.Load(), version: b.seenVersion(v)}
-	journals := &b.tree.Load().journals
+	l := Log{layout: b.layout, view: v, origin: b.origin, start: b.forked, last: b.version, version: b.seenVersion(v)}
+	classes := &b.tree.Load().classes
 	for class := range b.layout.seen(v) {
-		j := journals.at(class)
+		j := &classes.at(class).journal
 		l.start = max(l.start, j.start)
 		if j.last() > after {
 			l.journals = append(l.journals, classJournal{class, *j})
@@ -258,7 +258,7 @@ func (b *Branch) Watch(ctx context.Context, v View, since uint64, yield func(Ent
 func (b *Branch) await(v View, at position) (Log, chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if at.branch != b.version.Load() || b.ended != nil {
+	if at.branch != b.version || b.ended != nil {
 		return b.lockedLog(v, at.branch), nil
 	}
 	if b.wake == nil {
@@ -272,7 +272,7 @@ func (b *Branch) await(v View, at position) (Log, chan struct{}) {
 // do not hold. The branch has no journals.
 func (b *Branch) At(version uint64) (*Branch, error) {
 	b.mu.Lock()
-	l := b.lockedLog(View{}, version)
+	l := b.lockedLog(View{}, 0)
 	t := b.tree.Load()
 	b.owned = false
 	b.mu.Unlock()
@@ -302,5 +302,7 @@ func (t *Tree) rewind(l *Log, version uint64) {
 	for _, touched := range l.back(version) {
 		t.countVersions(l.layout, touched, -1)
 	}
-	t.journals.clear(t.owner, l.layout.Classes)
+	for i := range l.journals {
+		t.classes.own(t.tables, l.journals[i].class).journal = journal{}
+	}
 }

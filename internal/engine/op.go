@@ -37,6 +37,19 @@ func (o *Op) Apply(current *Cell) (Merged, error) {
 	return o.Merger.Merge(o.Address, current, o.Update)
 }
 
+// own replaces a borrowed update by what its merger has made of it.
+func (o *Op) own(m *Merged) {
+	switch {
+	case !o.Borrowed:
+		return
+	case o.Overwrites:
+		o.Value = m.Value
+	case m.Tail > 0:
+		o.Value, o.Tail = m.Value, m.Tail
+	}
+	o.Borrowed = false
+}
+
 // Edit is what a commit does to one cell: replace From by To, as the ops say. A
 // nil cell is an address that is not set. Without ops, an edit only requires
 // that the cell is still From.

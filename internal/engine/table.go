@@ -49,15 +49,6 @@ func (t *table[E]) clone(owner uint64, taken bool, page *tablePage[E]) table[E] 
 	return c
 }
 
-// clear makes all n values zero.
-func (t *table[E]) clear(owner uint64, n int) {
-	if t.more == nil && t.first.owner == owner {
-		clear(t.first.elements)
-		return
-	}
-	*t = newTable[E](n)
-}
-
 // at returns element i, which the caller must not change.
 func (t *table[E]) at(i int) *E {
 	if i < tablePageLen {

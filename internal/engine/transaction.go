@@ -78,7 +78,7 @@ func (b *Branch) commitRebased(v View, self *contender, r *rebase, edits []Edit)
 // forked. The branch is locked.
 func (b *Branch) newVersions(fork *Branch, v View) bool {
 	if v.Classes == nil {
-		return b.version.Load() != fork.forked
+		return b.version != fork.forked
 	}
 	return b.tree.Load().versions(v) != fork.base.versions(v)
 }

@@ -6,32 +6,38 @@ import (
 	"github.com/agentstate/state/internal/persist"
 )
 
-// Tree holds the cells of one version of a branch: single cells on pages by
-// slot number, and cells with a key in a map. Reading takes no lock. A writer
-// changes in place what bears the owner number of its tree and copies
-// everything else: giving a branch a new owner number makes what it has a
-// snapshot.
+// Tree holds the cells of one version of a branch: those of the first slots,
+// those of the other slots on pages, and cells with a key in a map. Reading
+// takes no lock. A writer changes in place its tree and what bears its owner
+// number, and copies everything else: giving a branch a new owner number makes
+// what it has a snapshot.
 type Tree struct {
 	owner uint64
+	first [firstSlots]atomic.Pointer[Cell]
 	pages []atomic.Pointer[page]
 	keys  persist.Map[Cell]
 
 	// The rest is for holders of the branch's lock, and of a frozen branch for
 	// everyone. The tables have an owner number of their own: a tree that takes
 	// the place of another takes over its tables.
-	tables   uint64
-	set      int               // addresses that are set
-	counts   table[classCount] // by visibility class
-	mixed    table[uint64]     // by reader: versions of several widest classes
-	journals table[journal]    // by visibility class
+	tables  uint64
+	set     int               // addresses that are set
+	classes table[classState] // by visibility class
+	mixed   table[uint64]     // by reader: versions of several widest classes
 
-	// Most trees have one page and one class.
-	onePage    [1]atomic.Pointer[page]
-	oneCount   tablePage[classCount]
-	oneJournal tablePage[journal]
+	oneClass tablePage[classState] // most trees have one
 }
 
-const pageLen = 32
+// classState is what happened to the addresses of one visibility class.
+type classState struct {
+	count   classCount
+	journal journal
+}
+
+const (
+	firstSlots = 8 // most schemas have no more
+	pageLen    = 32
+)
 
 type page struct {
 	owner uint64
@@ -42,13 +48,14 @@ var emptyPage page
 
 func newTree(layout *Layout) *Tree {
 	t := &Tree{
-		pages:    make([]atomic.Pointer[page], (len(layout.Slots)+pageLen-1)/pageLen),
-		counts:   newTable[classCount](layout.Classes),
-		mixed:    newTable[uint64](layout.Readers),
-		journals: newTable[journal](layout.Classes),
+		classes: newTable[classState](layout.Classes),
+		mixed:   newTable[uint64](layout.Readers),
 	}
-	for i := range t.pages {
-		t.pages[i].Store(&emptyPage)
+	if n := len(layout.Slots) - firstSlots; n > 0 {
+		t.pages = make([]atomic.Pointer[page], (n+pageLen-1)/pageLen)
+		for i := range t.pages {
+			t.pages[i].Store(&emptyPage)
+		}
 	}
 	return t
 }
@@ -66,16 +73,15 @@ func (t *Tree) successor() *Tree { return t.cloneFor(persist.NewOwner(), t.table
 func (t *Tree) cloneFor(owner, tables uint64) *Tree {
 	c := &Tree{owner: owner, tables: tables, set: t.set}
 	taken := tables == t.tables
-	c.counts = t.counts.clone(tables, taken, &c.oneCount)
-	c.journals = t.journals.clone(tables, taken, &c.oneJournal)
+	c.classes = t.classes.clone(tables, taken, &c.oneClass)
 	c.mixed = t.mixed.clone(tables, taken, nil)
-	c.pages = c.onePage[:]
-	if len(t.pages) != 1 {
+	// Plain loads and stores will do: no other goroutine changes t, nor has any
+	// seen c.
+	copy(c.first[:], t.first[:])
+	if len(t.pages) > 0 {
 		c.pages = make([]atomic.Pointer[page], len(t.pages))
+		copy(c.pages, t.pages)
 	}
-	// Plain loads and stores will do: no other goroutine changes the pages of t,
-	// nor has any seen those of c.
-	copy(c.pages, t.pages)
 	t.keys.Share(&c.keys)
 	return c
 }
@@ -83,6 +89,10 @@ func (t *Tree) cloneFor(owner, tables uint64) *Tree {
 // slot returns the cell of a slot that is not keyed, or nil.
 func (t *Tree) slot(number int) *Cell {
 	n := uint(number) // which is divided faster
+	if n < firstSlots {
+		return t.first[n].Load()
+	}
+	n -= firstSlots
 	return t.pages[n/pageLen].Load().cells[n%pageLen].Load()
 }
 
@@ -98,8 +108,10 @@ func (t *Tree) Get(a Address) *Cell {
 // at work.
 func (t *Tree) put(a Address, c *Cell) {
 	switch {
+	case !a.Slot.Keyed && a.Slot.Number < firstSlots:
+		t.first[a.Slot.Number].Store(c)
 	case !a.Slot.Keyed:
-		number := a.Slot.Number
+		number := a.Slot.Number - firstSlots
 		at := &t.pages[number/pageLen]
 		p := at.Load()
 		if p.owner != t.owner {

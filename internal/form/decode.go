@@ -156,7 +156,7 @@ func (d *decoder) result(r *jsontext.Reader) Result {
 		Prompt: d.runs(r, "prompt"), History: d.runs(r, "history"),
 		Output: d.runs(r, "output"), ToolCalls: d.runs(r, "tool_calls"),
 		Raw: r.String("raw"), RawBytes: r.String("raw_base64"),
-		CreatedAt: d.time(r, "created_at"),
+		StartedAt: d.time(r, "started_at"), CreatedAt: d.time(r, "created_at"),
 	}
 }
 

@@ -151,7 +151,15 @@ func (w *writer) result(r *Result) {
 	w.runs("tool_calls", r.ToolCalls)
 	w.optional("raw", r.Raw)
 	w.optional("raw_base64", r.RawBytes)
-	w.name("created_at")
-	w.dst = r.CreatedAt.AppendFormat(append(w.dst, '"'), time.RFC3339Nano)
-	w.dst = append(w.dst, '"', '}')
+	if !r.StartedAt.IsZero() {
+		w.time("started_at", r.StartedAt)
+	}
+	w.time("created_at", r.CreatedAt)
+	w.dst = append(w.dst, '}')
+}
+
+func (w *writer) time(name string, t time.Time) {
+	w.name(name)
+	w.dst = t.AppendFormat(append(w.dst, '"'), time.RFC3339Nano)
+	w.dst = append(w.dst, '"')
 }

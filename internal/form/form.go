@@ -65,6 +65,7 @@ type Result struct {
 	ToolCalls []Run     `json:"tool_calls,omitempty"`
 	Raw       string    `json:"raw,omitempty"`
 	RawBytes  string    `json:"raw_base64,omitempty"` // in place of a Raw that is not UTF-8
+	StartedAt time.Time `json:"started_at,omitzero"`
 	CreatedAt time.Time `json:"created_at"`
 }
 

@@ -33,7 +33,7 @@ type Law[C any] struct {
 func (l Law[C]) Hold(t *testing.T) {
 	t.Helper()
 	n := effort.Runs(500)
-	seed, _ := effort.Seed(1)
+	seed := effort.Seed(1)
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // little live data and much garbage
 	var next atomic.Int64
 	var mu sync.Mutex

@@ -50,8 +50,9 @@ type checker struct {
 	limits Limits
 	build  bool // whether to make the values, or only to check
 	stack  []frame
-	names  [][]byte // member names of the open objects, unescaped
-	naming bool     // whether it is in a member name
+	values []container // of the stack, if build
+	names  [][]byte    // member names of the open objects, unescaped
+	naming bool        // whether it is in a member name
 }
 
 // A frame is an open array or object.
@@ -60,8 +61,12 @@ type frame struct {
 	count  int // elements or members before the current one
 	base   int // where its names begin in checker.names
 	seen   map[string]struct{}
-	list   []any
-	dict   map[string]any
+}
+
+// A container is the value of an open array or object.
+type container struct {
+	list []any
+	dict map[string]any
 }
 
 // manyNames is the number of members from which a map finds duplicates faster
@@ -167,9 +172,9 @@ func (s *checker) openContainer(object bool) error {
 	}
 	f := frame{object: object, base: len(s.names)}
 	if s.build && object {
-		f.dict = map[string]any{}
+		s.values = append(s.values, container{dict: map[string]any{}})
 	} else if s.build {
-		f.list = []any{}
+		s.values = append(s.values, container{list: []any{}})
 	}
 	if s.stack == nil { // the sizes that most texts need
 		s.stack = make([]frame, 0, 4)
@@ -182,10 +187,13 @@ func (s *checker) openContainer(object bool) error {
 func (s *checker) closeContainer() any {
 	f := &s.stack[len(s.stack)-1]
 	var value any
-	if f.object && s.build {
-		value = f.dict
-	} else if s.build {
-		value = f.list
+	if s.build {
+		last := len(s.values) - 1
+		if value = s.values[last].list; f.object {
+			value = s.values[last].dict
+		}
+		s.values[last] = container{}
+		s.values = s.values[:last]
 	}
 	s.names = s.names[:f.base]
 	*f = frame{}
@@ -194,11 +202,10 @@ func (s *checker) closeContainer() any {
 }
 
 func (s *checker) addPart(value any) {
-	f := &s.stack[len(s.stack)-1]
-	if f.object {
-		f.dict[string(s.names[len(s.names)-1])] = value
+	if c := &s.values[len(s.values)-1]; c.dict != nil {
+		c.dict[string(s.names[len(s.names)-1])] = value
 	} else {
-		f.list = append(f.list, value)
+		c.list = append(c.list, value)
 	}
 }
 

@@ -256,6 +256,8 @@ func TestHashFollowsTheValue(t *testing.T) {
 			require.Equal(t, hash(same[0]), hash(text), text)
 		}
 	}
+	_, _, err := jsontext.HashMembers(seed, []byte(`[1]`), nil)
+	require.EqualError(t, err, "$: want object, got array")
 	seen := map[uint64]string{}
 	for _, text := range []string{
 		`null`, `"null"`, `1`, `"1"`, `[1]`, `[[1]]`, `{"1":1}`, `1.0`, `[]`, `{}`, `""`, `[[],[]]`, `[[[]]]`, `[1,2]`, `[2,1]`,
@@ -284,6 +286,7 @@ func FuzzStrictCheck(f *testing.F) {
 		_, _ = jsontext.Members(data) // of any text without a panic
 		_, _ = jsontext.Elements(data)
 		_ = jsontext.AppendCompact(nil, data)
+		_ = jsontext.EachObject(data, func(int, []byte, jsontext.Object) error { return nil })
 		jsontext.Kind(data)
 		if err != nil {
 			if json.Valid(data) {
@@ -312,6 +315,17 @@ func FuzzStrictCheck(f *testing.F) {
 
 		switch want := want.(type) {
 		case map[string]any:
+			var names []string
+			sum, isCompact, err := jsontext.HashMembers(seed, data, func(name, value jsontext.Span) {
+				names = append(names, jsontext.Unquote(name.In(data)))
+				part, err := jsontext.Decode(value.In(data), jsontext.Limits{})
+				require.NoError(t, err)
+				require.Equal(t, want[names[len(names)-1]], part)
+			})
+			require.NoError(t, err)
+			require.Len(t, names, len(want))
+			require.Equal(t, jsontext.Hash(seed, data), sum)
+			require.Equal(t, compact.Len() == len(data), isCompact)
 			members, err := jsontext.Members(data)
 			require.NoError(t, err)
 			require.Len(t, members, len(want))
@@ -330,7 +344,11 @@ func FuzzStrictCheck(f *testing.F) {
 				require.Equal(t, want[i], value)
 			}
 		case string:
-			require.Equal(t, want, jsontext.Unquote(bytes.Trim(data, " \t\r\n")))
+			raw := bytes.Trim(data, " \t\r\n")
+			require.Equal(t, want, jsontext.Unquote(raw))
+			require.Equal(t, "p:"+want, string(jsontext.AppendUnquoted([]byte("p:"), raw)))
+			require.True(t, jsontext.IsText(raw, want))
+			require.False(t, jsontext.IsText(raw, want+"x"))
 		}
 	})
 }

@@ -10,8 +10,9 @@ import (
 // A cursor moves through a text that has been checked. It looks only at the
 // bytes that it needs to find the next part.
 type cursor struct {
-	data []byte
-	pos  int
+	data   []byte
+	pos    int
+	spaced bool // whether it has skipped space
 }
 
 // peek returns the next byte, or 0 at the end. No rule of JSON allows a NUL, so
@@ -28,6 +29,7 @@ func (s *cursor) skipSpace() {
 		switch s.data[s.pos] {
 		case ' ', '\t', '\n', '\r':
 			s.pos++
+			s.spaced = true
 		default:
 			return
 		}
@@ -59,38 +61,72 @@ func (s *cursor) eachPart(end byte, read func() error) error {
 	}
 }
 
+// eachMember calls visit for every member of the object that begins at the
+// cursor, and moves past the object.
+func (s *cursor) eachMember(visit func(name []byte, value Span) error) error {
+	if s.peek() != '{' {
+		return &fault.Error{Path: "$", Want: "object", Got: Kind(s.data[s.pos:])}
+	}
+	err := s.eachPart('}', func() error {
+		if s.peek() != '"' {
+			return s.problem("a member name")
+		}
+		raw, escaped := s.skipString()
+		name := raw[1 : len(raw)-1]
+		if escaped {
+			name = appendUnquoted(nil, name)
+		}
+		s.skipColon()
+		start := s.pos
+		if err := s.skipValue(); err != nil {
+			return err
+		}
+		return visit(name, Span{start, s.pos})
+	})
+	s.pos++
+	return err
+}
+
 // skipValue moves past a value.
 func (s *cursor) skipValue() error {
-	start, depth := s.pos, 0
+	switch s.peek() {
+	case '"':
+		s.skipString()
+		return nil
+	case '{', '[':
+		return s.skipContainer()
+	}
+	start := s.pos
 	for s.pos < len(s.data) {
 		switch s.data[s.pos] {
-		case '"':
-			s.skipString()
-			if depth == 0 {
-				return nil
-			}
-			continue
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 { // the end of what the value is in
-				return s.checkMoved(start)
-			}
-			if depth--; depth == 0 {
-				s.pos++
-				return nil
-			}
-		case ',', ' ', '\t', '\n', '\r':
-			if depth == 0 {
-				return s.checkMoved(start)
-			}
+		case ',', '}', ']', ' ', '\t', '\n', '\r':
+			return s.checkMoved(start)
 		}
 		s.pos++
 	}
-	if depth > 0 {
-		return s.problem("the end of the value")
-	}
 	return s.checkMoved(start)
+}
+
+// skipContainer moves past an array or an object.
+func (s *cursor) skipContainer() error {
+	data, depth := s.data, 0
+	for i := s.pos; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			s.pos = i
+			s.skipString()
+			i = s.pos - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				s.pos = i + 1
+				return nil
+			}
+		}
+	}
+	s.pos = len(data)
+	return s.problem("the end of the value")
 }
 
 // skipColon moves from a member's name to its value.
@@ -100,11 +136,22 @@ func (s *cursor) skipColon() {
 	s.skipSpace()
 }
 
-// skipString moves past a string and returns it with its quotes. It searches
-// for the quote and the backslash, which is faster than to look at every byte.
+// shortString is the length up to which a loop finds the end of a string faster
+// than a search does.
+const shortString = 16
+
+// skipString moves past a string and returns it with its quotes. In a long one
+// it searches for the quote and the backslash, which is faster than to look at
+// every byte.
 func (s *cursor) skipString() (raw []byte, escaped bool) {
-	start, quote := s.pos, -1
-	for i := s.pos + 1; ; {
+	start, i, quote := s.pos, s.pos+1, -1
+	for end := min(i+shortString, len(s.data)); i < end && s.data[i] != '\\'; i++ {
+		if s.data[i] == '"' {
+			s.pos = i + 1
+			return s.data[start:s.pos], false
+		}
+	}
+	for {
 		if quote < i {
 			n := -1
 			if i < len(s.data) {

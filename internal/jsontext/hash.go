@@ -3,6 +3,8 @@ package jsontext
 import (
 	"hash/maphash"
 	"math/bits"
+
+	"github.com/agentstate/state/internal/fault"
 )
 
 // Hash returns a hash of the value in a checked text. Texts of the same value
@@ -13,6 +15,19 @@ func Hash(seed maphash.Seed, data []byte) uint64 {
 	h := hasher{cursor: cursor{data: data}, seed: seed}
 	h.skipSpace()
 	return h.hashValue()
+}
+
+// HashMembers is [Hash] for an object. It calls visit with the place of each
+// name, which has its quotes, and of each value. It reports whether the text is
+// compact: whether it has no space between its tokens.
+func HashMembers(seed maphash.Seed, data []byte, visit func(name, value Span)) (sum uint64, compact bool, err error) {
+	h := hasher{cursor: cursor{data: data}, seed: seed}
+	h.skipSpace()
+	if h.peek() != '{' {
+		return 0, false, &fault.Error{Path: "$", Want: "object", Got: Kind(data)}
+	}
+	sum, err = h.hashMembers(visit)
+	return sum, !h.spaced && h.pos == len(data), err
 }
 
 // A hasher reads one text.
@@ -43,21 +58,32 @@ func (h *hasher) hashValue() uint64 {
 		h.pos++
 		return sum
 	case '{':
-		sum := uint64(0)
-		_ = h.eachPart('}', func() error {
-			name := h.hashString()
-			h.skipColon()
-			sum += mixHashes(name, h.hashValue()) // a sum: order does not count
-			return nil
-		})
-		h.pos++
-		return mixHashes(sum, objectKind)
+		sum, _ := h.hashMembers(nil)
+		return sum
 	}
 	start := h.pos
 	if h.skipValue() != nil {
 		h.pos = len(h.data)
 	}
 	return mixHashes(maphash.Bytes(h.seed, h.data[start:h.pos]), scalarKind)
+}
+
+func (h *hasher) hashMembers(visit func(name, value Span)) (uint64, error) {
+	sum := uint64(0)
+	err := h.eachPart('}', func() error {
+		start := h.pos
+		hash := h.hashString()
+		name := Span{start, h.pos}
+		h.skipColon()
+		start = h.pos
+		sum += mixHashes(hash, h.hashValue()) // a sum: order does not count
+		if visit != nil {
+			visit(name, Span{start, h.pos})
+		}
+		return nil
+	})
+	h.pos++
+	return mixHashes(sum, objectKind), err
 }
 
 func (h *hasher) hashString() uint64 {

@@ -21,12 +21,30 @@ type Object []Member
 // passed [Check]. Of other texts it returns what it finds, or a *fault.Error.
 // The values are parts of data.
 func Members(data []byte) (Object, error) {
-	members := make(Object, 0, 6) // a message has 4 to 6
-	err := EachMember(data, func(name []byte, value Span) error {
-		members = append(members, Member{Name: string(name), Value: value.In(data)})
+	s := cursor{data: data}
+	s.skipSpace()
+	return s.readObject(nil)
+}
+
+// readObject reads the members of the object that begins at the cursor, into the
+// memory of dst if it is large enough.
+func (s *cursor) readObject(dst Object) (Object, error) {
+	// The places of most objects fit in the arrays. The names share one string.
+	values, ends, names := make([]Span, 0, 8), make([]int, 0, 8), make([]byte, 0, 64)
+	err := s.eachMember(func(name []byte, value Span) error {
+		names = append(names, name...)
+		values, ends = append(values, value), append(ends, len(names))
 		return nil
 	})
-	return members, err
+	if dst = dst[:0]; dst == nil || cap(dst) < len(values) { // never nil: an object may be empty
+		dst = make(Object, 0, len(values))
+	}
+	shared, start := string(names), 0
+	for i, value := range values {
+		dst = append(dst, Member{Name: shared[start:ends[i]], Value: value.In(s.data)})
+		start = ends[i]
+	}
+	return dst, err
 }
 
 // Elements returns the texts of the elements of an array, which are parts of
@@ -90,25 +108,42 @@ func (o Object) Members(name string) (Object, error) {
 	return members, nil
 }
 
-// EachObject calls read with each element of a member that is an array of
-// objects, and stops at the first error. A member that is null or missing has
-// no elements.
+// EachObject calls read with each element of an array of objects, and stops at
+// the first error. The text must have passed [Check]. The members of an element,
+// but not their names and values, are valid during the call only.
+func EachObject(data []byte, read func(i int, raw []byte, element Object) error) error {
+	s, i := cursor{data: data}, 0
+	s.skipSpace()
+	if s.peek() != '[' {
+		return &fault.Error{Path: "$", Want: "array", Got: Kind(data)}
+	}
+	var element Object
+	return s.eachPart(']', func() (err error) {
+		start := s.pos
+		if element, err = s.readObject(element); err != nil {
+			return fault.Under(Index("$", i), err)
+		}
+		i++
+		return read(i-1, Span{start, s.pos}.In(data), element)
+	})
+}
+
+// EachObject is the function [EachObject] for a member. A member that is null or
+// missing has no elements. The path of an error that read returns begins at the
+// element.
 func (o Object) EachObject(name string, read func(raw []byte, element Object) error) error {
-	if IsNull(o.Get(name)) {
+	array := o.Get(name)
+	if IsNull(array) {
 		return nil
 	}
-	elements, err := o.Elements(name)
+	err := EachObject(array, func(i int, raw []byte, element Object) error {
+		if err := read(raw, element); err != nil {
+			return fault.Under(Index("$", i), err)
+		}
+		return nil
+	})
 	if err != nil {
-		return err
-	}
-	for i, raw := range elements {
-		element, err := Members(raw)
-		if err == nil {
-			err = read(raw, element)
-		}
-		if err != nil {
-			return fault.Under(Index(Path("$", name), i), err)
-		}
+		return fault.Under(Path("$", name), err)
 	}
 	return nil
 }
@@ -173,18 +208,34 @@ func (o Object) JSON() []byte {
 	for _, m := range o {
 		size += len(m.Name) + len(m.Value) + 4
 	}
-	b := append(make([]byte, 0, size), '{')
+	return o.AppendJSON(make([]byte, 0, size))
+}
+
+// AppendJSON appends what [Object.JSON] returns.
+func (o Object) AppendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
 	for _, m := range o {
-		if m.Value == nil {
-			continue
-		}
-		if len(b) > 1 {
-			b = append(b, ',')
-		}
-		b = append(AppendQuote(b, m.Name), ':')
-		b = append(b, m.Value...)
+		dst = AppendMember(dst, m.Name, m.Value)
 	}
-	return append(b, '}')
+	return append(dst, '}')
+}
+
+// AppendMember appends a member to an object whose last bracket is missing. It
+// appends nothing if value is nil.
+func AppendMember(dst []byte, name string, value []byte) []byte {
+	if value == nil {
+		return dst
+	}
+	return append(AppendName(dst, name), value...)
+}
+
+// AppendName appends what stands in front of the value of a member, as
+// [AppendMember] does.
+func AppendName(dst []byte, name string) []byte {
+	if dst[len(dst)-1] != '{' { // which no value ends with
+		dst = append(dst, ',')
+	}
+	return append(AppendQuote(dst, name), ':')
 }
 
 // Array returns an array of the elements as text.

@@ -20,25 +20,7 @@ func (s Span) In(data []byte) []byte { return data[s.From:s.To:s.To] }
 func EachMember(data []byte, visit func(name []byte, value Span) error) error {
 	s := cursor{data: data}
 	s.skipSpace()
-	if s.peek() != '{' {
-		return &fault.Error{Path: "$", Want: "object", Got: Kind(data)}
-	}
-	return s.eachPart('}', func() error {
-		if s.peek() != '"' {
-			return s.problem("a member name")
-		}
-		raw, escaped := s.skipString()
-		name := raw[1 : len(raw)-1]
-		if escaped {
-			name = appendUnquoted(nil, name)
-		}
-		s.skipColon()
-		start := s.pos
-		if err := s.skipValue(); err != nil {
-			return err
-		}
-		return visit(name, Span{start, s.pos})
-	})
+	return s.eachMember(visit)
 }
 
 // EachElement calls visit for the elements of an array in their order, until
@@ -91,12 +73,6 @@ func AppendCompact(dst, src []byte) []byte {
 		done = s.pos
 	}
 	return append(dst, src[done:]...)
-}
-
-// IsCompact reports whether a checked text has no space between its tokens.
-func IsCompact(data []byte) bool {
-	s := cursor{data: data}
-	return !s.skipToSpace()
 }
 
 // skipToSpace moves to the next space between the tokens of a checked text, and

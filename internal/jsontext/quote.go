@@ -2,6 +2,7 @@ package jsontext
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -18,6 +19,20 @@ var plainBytes = func() (t [256]bool) {
 // Unquote returns what a checked JSON string with its quotes stands for.
 func Unquote(raw []byte) string {
 	return unquoteRaw(raw, bytes.IndexByte(raw, '\\') >= 0)
+}
+
+// AppendUnquoted appends what [Unquote] returns.
+func AppendUnquoted(dst, raw []byte) []byte { return appendUnquoted(dst, raw[1:len(raw)-1]) }
+
+// IsText reports whether a checked value is a string with that content.
+func IsText(value []byte, content string) bool {
+	if len(value) < 2 || value[0] != '"' {
+		return false
+	}
+	if bytes.IndexByte(value, '\\') >= 0 {
+		return Unquote(value) == content
+	}
+	return string(value[1:len(value)-1]) == content
 }
 
 // appendUnquoted appends the content of a checked string without its quotes.
@@ -49,7 +64,7 @@ const hexDigits = "0123456789abcdef"
 // AppendQuote appends s as a JSON string. It escapes only what JSON requires,
 // and replaces invalid UTF-8 by U+FFFD.
 func AppendQuote(dst []byte, s string) []byte {
-	dst = append(dst, '"')
+	dst = append(slices.Grow(dst, len(s)+len(`""`)), '"')
 	done := 0
 	for i := 0; ; {
 		for i < len(s) && plainBytes[s[i]] {

@@ -9,13 +9,16 @@
 package origin
 
 import (
+	"iter"
+	"slices"
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// The names of the formats, and of the members.
+// The names of the built-in formats, and of the members.
 const (
 	OpenAI          = "openai"
 	OpenAIResponses = "openai_responses"
@@ -28,7 +31,37 @@ const (
 // dot and the type of the entry.
 const Item = "item"
 
-var formats = [...]string{OpenAI, OpenAIResponses, Anthropic, Gemini}
+var builtIn = [...]string{OpenAI, OpenAIResponses, Anthropic, Gemini}
+
+// foreign begins the members of all other formats. It tells them from the
+// members of programs without a register: a message means the same in a program
+// that does not know the format.
+const foreign = "format:"
+
+// Mark returns the name of the member that messages have for the format of a
+// name, "" for no name.
+func Mark(name string) string {
+	if name == "" || slices.Contains(builtIn[:], name) {
+		return name
+	}
+	return ForeignMark(name)
+}
+
+// ForeignMark returns the mark of a format that is made outside of this module,
+// also if it has the name of a built-in one.
+func ForeignMark(name string) string { return foreign + strings.ToValidUTF8(name, "\ufffd") }
+
+// Marks yields the formats for which a message keeps something.
+func Marks(m state.Message) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for k := 0; ; k++ {
+			name, ok := internal.ExtraName(m, k)
+			if !ok || IsFormat(name) && !yield(name) {
+				return
+			}
+		}
+	}
+}
 
 // Of returns what the message keeps for a format. It returns false if the
 // message did not come from the format.
@@ -41,12 +74,30 @@ func Of(m state.Message, format string) (jsontext.Object, bool) {
 	return members, err == nil
 }
 
+// IsHandmade reports whether the message came from no format: a program made
+// it, and its parts may be in the words of any format.
+func IsHandmade(m state.Message) bool {
+	for range Marks(m) {
+		return false
+	}
+	return true
+}
+
+// IsForeign reports whether a member is what a message keeps for a format that is
+// made outside of this module.
+func IsForeign(name string) bool { return strings.HasPrefix(name, foreign) }
+
+// IsFormat reports whether a member is what a message keeps for a format.
+func IsFormat(name string) bool {
+	return slices.Contains(builtIn[:], name) || IsForeign(name)
+}
+
 // Joined reports whether the message says that it belongs to the entry of the
 // message before it. said is false for a message that does not say: then the
 // format for which it is encoded decides.
 func Joined(m state.Message) (joined, said bool) {
-	for _, format := range formats {
-		if held, ok := Of(m, format); ok {
+	for mark := range Marks(m) {
+		if held, ok := Of(m, mark); ok {
 			switch string(held.Get("joined")) {
 			case "true":
 				return true, true
@@ -87,20 +138,44 @@ func FromAssistant(m state.Message) bool {
 	return m.Role() == "assistant"
 }
 
+// IsSystem reports whether a message is a system prompt, or a part of one.
+func IsSystem(m state.Message) bool {
+	_, ok := m.(state.TextMessage)
+	return ok && (m.Role() == "system" || m.Role() == "developer")
+}
+
+// StopReason returns why the model stopped after a message of any type, "" if
+// the message does not say.
+func StopReason(m state.Message) string {
+	if m, ok := m.(interface{ StopReason() string }); ok {
+		return m.StopReason()
+	}
+	reason, _ := m.Extra("stop_reason")
+	return reason.Text()
+}
+
 // ItemType returns the format and the type of the entry that an unknown message
 // holds: openai_responses and reasoning for the type
 // "openai_responses.reasoning". Both are empty for a message that package
 // provider does not make.
 func ItemType(m state.Message) (format, typ string) {
 	if m, ok := m.(state.UnknownMessage); ok {
-		for _, format := range formats {
+		for _, format := range builtIn {
 			if typ, ok := strings.CutPrefix(m.Type(), format+"."); ok {
 				return format, typ
 			}
 		}
+		// The name of a foreign format may contain a dot, and its type cannot.
+		if dot := strings.LastIndexByte(m.Type(), '.'); dot >= 0 && IsForeign(m.Type()) {
+			return m.Type()[:dot], m.Type()[dot+1:]
+		}
 	}
 	return "", ""
 }
+
+// NoResult is the text of the errors that answer calls without a result in place
+// of their tools.
+const NoResult = "There is no result: the call was not completed."
 
 // WithMember returns the message with a member set to value, in its place if
 // the message has the member.

@@ -21,7 +21,7 @@ type arrays interface {
 }
 
 func (k *kind) newChunk(n, used int) *chunk {
-	c := &chunk{elems: k.make(n)}
+	c := &chunk{elems: k.make(n), len: n}
 	c.used.Store(int64(used))
 	return c
 }

@@ -33,7 +33,8 @@ type List struct {
 
 // chunk is a run of elements. Those before used are never written again.
 type chunk struct {
-	elems any // a slice of fixed length
+	elems any // a slice of len elements
+	len   int
 	used  atomic.Int64
 }
 
@@ -73,7 +74,7 @@ func (l *List) claim(want int) (c *chunk, at, k int) {
 		at = 0
 	} else {
 		c = l.chunks[last]
-		k = min(want, l.kind.length(c.elems)-at)
+		k = min(want, c.len-at)
 		if k > 0 && c.used.CompareAndSwap(int64(at), int64(at+k)) {
 			return c, at, k
 		}
@@ -162,6 +163,15 @@ func (l *List) copyChunk(i int) {
 func (l *List) Index(i int) reflect.Value {
 	i += l.first
 	return reflect.ValueOf(l.chunks[i/chunkLen].elems).Index(i % chunkLen)
+}
+
+// Chunk returns the elements of a list of type []E that lie in one piece with
+// element i, and the index of the first. They are the list's own: they must not
+// be changed.
+func Chunk[E any](l *List, i int) (elems []E, first int) {
+	c := (l.first + i) / chunkLen
+	from, to := max(l.first, c*chunkLen), min(l.first+l.len, (c+1)*chunkLen)
+	return l.chunks[c].elems.([]E)[from-c*chunkLen : to-c*chunkLen : to-c*chunkLen], from - l.first
 }
 
 // Shared reports which elements the list has from an earlier one, as far as

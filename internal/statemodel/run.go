@@ -248,6 +248,9 @@ func (m *programRun) result(text string) state.InferenceResult {
 		ID: strconv.Itoa(m.ids), Agent: "bob", Input: "go on", CreatedAt: time.Unix(int64(m.ids), 0),
 		Prompt: []state.Message{state.SystemText("be kind")},
 	}
+	if m.ids%2 == 0 {
+		r.StartedAt = r.CreatedAt.Add(-time.Second)
+	}
 	call := state.ToolCall{ID: r.ID, Name: "look", Input: `{}`}
 	switch text {
 	case "open":

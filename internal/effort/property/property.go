@@ -13,13 +13,18 @@ import (
 // Before the flags of the command line are parsed, so that -rapid.checks still
 // has the last word.
 func init() {
-	if err := flag.Set("rapid.checks", strconv.Itoa(effort.Runs(50))); err != nil {
+	set("rapid.checks", strconv.Itoa(effort.Runs(50)))
+	set("rapid.seed", strconv.FormatUint(effort.Draw(0), 10)) // with 0, a random one
+}
+
+func set(name, value string) {
+	if err := flag.Set(name, value); err != nil {
 		panic(err)
 	}
 }
 
 // Check fails t with the smallest case that it finds for which holds fails. It
-// tries 50 cases, multiplied by STATE_EFFORT.
+// tries 50 cases, multiplied by STATE_EFFORT, and a fifth of them with -short.
 func Check(t rapid.TB, holds func(*rapid.T)) {
 	t.Helper()
 	rapid.Check(t, holds)

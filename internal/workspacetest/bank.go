@@ -1,0 +1,314 @@
+package workspacetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace"
+)
+
+// life is the life of a process: the number of operations of its store until
+// the process dies. The last one takes effect if reply is set, but the process
+// does not hear of it. A process whose life is negative does not die.
+type life struct {
+	mu    sync.Mutex
+	left  int
+	reply bool
+}
+
+var errDead = fmt.Errorf("%w: the process is dead", store.ErrClosed)
+
+// use counts an operation. It reports whether the operation takes effect, and
+// whether the process lives on.
+func (l *life) use() (done, lives bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left == 0 {
+		return false, false
+	}
+	l.left--
+	return l.left != 0 || l.reply, l.left != 0
+}
+
+func (l *life) lives() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.left != 0
+}
+
+// mortalStore is a store as a process sees it that dies.
+type mortalStore struct {
+	store.Store
+	life *life
+}
+
+func (s mortalStore) Get(ctx context.Context, key string) (e store.Entry, err error) {
+	if _, lives := s.life.use(); !lives {
+		return e, errDead
+	}
+	return s.Store.Get(ctx, key)
+}
+
+func (s mortalStore) Put(ctx context.Context, key string, value []byte, cond store.Condition) (rev store.Revision, err error) {
+	done, lives := s.life.use()
+	if done {
+		rev, err = s.Store.Put(ctx, key, value, cond)
+	}
+	if !lives {
+		return "", errDead
+	}
+	return rev, err
+}
+
+func (s mortalStore) Delete(ctx context.Context, key string, cond store.Condition) (err error) {
+	done, lives := s.life.use()
+	if done {
+		err = s.Store.Delete(ctx, key, cond)
+	}
+	if !lives {
+		return errDead
+	}
+	return err
+}
+
+func (s mortalStore) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+	if _, lives := s.life.use(); !lives {
+		return func(yield func(store.Entry, error) bool) { yield(store.Entry{}, errDead) }
+	}
+	return s.Store.Scan(ctx, prefix, after)
+}
+
+// mortalBatcher is a mortalStore that writes several values at once.
+type mortalBatcher struct{ mortalStore }
+
+func (s mortalBatcher) Batch(ctx context.Context, writes []store.Write) (revs []store.Revision, err error) {
+	done, lives := s.life.use()
+	if done {
+		revs, err = s.Store.(store.Batcher).Batch(ctx, writes)
+	}
+	if !lives {
+		return nil, errDead
+	}
+	return revs, err
+}
+
+// bank refunds an order once for each idempotency key.
+type bank struct {
+	mu      sync.Mutex
+	refunds map[string]int // by order
+	keys    map[string]bool
+}
+
+func (b *bank) refund(order, key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.keys[key] {
+		b.keys[key] = true
+		b.refunds[order]++
+	}
+}
+
+// refunder is a program that refunds two orders, one after the other.
+type refunder struct {
+	bank   *bank
+	callID func(asked int, order string) string // the id that the model gives to a call
+	key    func(run *workspace.Run, call state.ToolCall) string
+	asked  *int // how often the model was asked
+	life   *life
+}
+
+func (r refunder) run(ctx context.Context, run *workspace.Run) error {
+	history := run.State().History()
+	for {
+		msgs := state.Messages.Or(run.State(), nil)
+		pending := transcript.Pending(msgs)
+		order := fmt.Sprint("W", 1+refunded(msgs))
+		switch {
+		case len(pending) > 0:
+			for _, call := range pending {
+				if !r.life.lives() {
+					return errDead
+				}
+				r.bank.refund(order, r.key(run, call))
+				if err := history.Answer(state.ToolResult(call, `"refunded"`)); err != nil {
+					return err
+				}
+			}
+		case order == "W3":
+			return nil
+		default: // the model sees what is not refunded
+			call := state.ToolCall{ID: r.callID(*r.asked, order), Name: "refund", Input: state.JSONText(order)}
+			*r.asked++
+			if err := history.Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(call)}}); err != nil {
+				return err
+			}
+		}
+		if err := run.Commit(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// refunded returns the number of refunds that a conversation knows of.
+func refunded(msgs []state.Message) int {
+	n := 0
+	for _, m := range msgs {
+		if m, ok := m.(state.ToolResultMessage); ok && !m.IsError() {
+			n++
+		}
+	}
+	return n
+}
+
+func byCall(run *workspace.Run, call state.ToolCall) string { return run.ID() + "/" + call.ID }
+
+func byStep(run *workspace.Run, _ state.ToolCall) string {
+	return fmt.Sprint(run.ID(), "/", run.Step())
+}
+
+// refundCase is one of the cases of IdempotencyKeysHold: where the first process
+// dies, and the second one, if it is not 0.
+type refundCase struct {
+	first, second int
+	reply         bool
+}
+
+// refundRow is a way to derive idempotency keys.
+type refundRow struct {
+	name  string
+	plain bool // the store writes one value at a time
+	opts  workspace.Options
+	key   func(run *workspace.Run, call state.ToolCall) string
+	id    func(asked int, order string) string
+	twice bool // refunds are made twice
+}
+
+// Wherever processes die, no order is refunded twice if the idempotency key is
+// the right one: with PendingLeave the id of the run and of the call, and with
+// TakeoverRestart the id of the run and the step.
+func (s *suite) IdempotencyKeysHold(t *testing.T) {
+	unique := func(asked int, _ string) string { return fmt.Sprint("call", asked) }
+	rows := []refundRow{
+		{"PendingLeave", false, workspace.Options{Pending: workspace.PendingLeave}, byCall, unique, false},
+		{"TakeoverRestart", false, workspace.Options{Takeover: workspace.TakeoverRestart}, byStep, unique, false},
+		{"PendingLeave, one value at a time", true, workspace.Options{Pending: workspace.PendingLeave}, byCall, unique, false},
+		{"TakeoverRestart and PendingLeave", true, workspace.Options{Takeover: workspace.TakeoverRestart, Pending: workspace.PendingLeave}, byStep, unique, false},
+		{
+			"TakeoverRestart, and a model that repeats its ids", false, workspace.Options{Takeover: workspace.TakeoverRestart},
+			byCall, func(_ int, order string) string { return "refund-" + order }, false,
+		},
+		{"PendingAnswer", false, workspace.Options{}, byCall, unique, true},
+	}
+	if s.real {
+		rows = rows[:2]
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) { s.refundEverywhere(t, row) })
+	}
+}
+
+// refundEverywhere lets the first process die at each of its steps. In real time
+// it tries only some of the cases for each step.
+func (s *suite) refundEverywhere(t *testing.T, row refundRow) {
+	var all []refundCase
+	for second := 0; second < 12; second += 3 {
+		all = append(all, refundCase{second: second}, refundCase{second: second, reply: true})
+	}
+	if s.real {
+		t.Parallel()
+	}
+	twice, crashes := 0, 0
+	for first, died := 1, true; died; first++ {
+		cases := all
+		if s.real {
+			rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			cases = all[:min(len(all), effort.Runs(1))]
+		}
+		died = false
+		for _, c := range cases {
+			c.first = first
+			more, dead := s.refundOnce(t, row, c)
+			twice += more
+			if dead {
+				died = true
+				crashes++
+			}
+		}
+	}
+	t.Logf("%d crashes, %d refunds made twice", crashes, twice)
+	require.Greater(t, crashes, 5)
+	require.Equal(t, row.twice, twice > 0, "%d of %d", twice, crashes)
+}
+
+// refundOnce returns the number of orders that were refunded more than once, and
+// whether the first process has died.
+func (s *suite) refundOnce(t *testing.T, row refundRow, c refundCase) (twice int, died bool) {
+	lives := []*life{{left: c.first, reply: c.reply}, {left: c.second, reply: c.reply}, {left: -1}}
+	if c.second == 0 {
+		lives = []*life{lives[0], lives[2]}
+	}
+	b := &bank{refunds: map[string]int{}, keys: map[string]bool{}}
+	r := refunder{bank: b, callID: row.id, key: row.key, asked: new(int)}
+	if s.real {
+		row.opts.TTL = realTTL / 4
+		t.Run(fmt.Sprint(c), func(t *testing.T) { s.refundThroughCrashes(t, s.fresh(t), row, r, lives) })
+	} else {
+		synctest.Test(t, func(t *testing.T) { s.refundThroughCrashes(t, s.fresh(t), row, r, lives) })
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range 2 {
+		n := b.refunds[fmt.Sprint("W", i+1)]
+		require.Positive(t, n)
+		if n > 1 {
+			twice++
+		}
+	}
+	return twice, !lives[0].lives()
+}
+
+// refundThroughCrashes lets processes handle one message, one after the other
+// until the last, which does not die.
+func (s *suite) refundThroughCrashes(t testing.TB, db store.Store, row refundRow, r refunder, lives []*life) {
+	_, batches := db.(store.Batcher)
+	for i, life := range lives {
+		r.life = life
+		opts := row.opts
+		opts.Run, opts.Attempts = r.run, 1000
+		view := mortalStore{db, life}
+		var process store.Store = view
+		if batches && !row.plain {
+			process = mortalBatcher{view}
+		}
+		m := Open(t, process, opts)
+		_, err := m.Submit(t.Context(), "ann", Text("1")) // the sender tries again
+		if err == nil {
+			err = errors.Join(m.Recover(t.Context()), m.Wait(t.Context()))
+		}
+		if life.lives() {
+			require.NoError(t, err)
+		}
+		if s.real && i == len(lives)-1 { // it may have been so slow that it has lost its lease
+			out, err := m.Await(t.Context(), "ann", "1")
+			require.NoError(t, err)
+			require.Equal(t, workspace.StatusDone, out.Status)
+		}
+		require.NoError(t, m.Close())
+	}
+	v := View(t, Open(t, db, workspace.Options{}), "ann")
+	require.Nil(t, v.Run)
+	require.Empty(t, v.DeadLetters)
+	require.Equal(t, 2, refunded(state.Messages.Or(v.State(), nil)))
+}

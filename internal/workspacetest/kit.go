@@ -1,0 +1,103 @@
+package workspacetest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// The fields of the workspaces of the tests.
+var (
+	Notes   = &state.Field[[]string]{Name: "notes"}
+	Visits  = &state.Field[int]{Name: "visits", Handler: state.Sum[int]()}
+	Scratch = &state.Field[string]{Name: "scratch", Ephemeral: true}
+	Token   = &state.Field[string]{Name: "token", Secret: true}
+	Schema  = state.MustSchema(Notes, Visits, Scratch, Token)
+)
+
+// Text returns a message.
+func Text(id string) workspace.Message {
+	return workspace.Message{ID: id, Content: state.UserText("text of " + id)}
+}
+
+// WhenBusy returns the message with its own Busy.
+func WhenBusy(busy workspace.Busy, msg workspace.Message) workspace.Message {
+	msg.Busy = busy
+	return msg
+}
+
+// Nothing is an Options.Run that changes nothing.
+func Nothing(context.Context, *workspace.Run) error { return nil }
+
+// Visit is an Options.Run that counts a visit.
+func Visit(_ context.Context, run *workspace.Run) error { return Visits.Set(run.State(), 1) }
+
+// Open returns a Manager that is closed when the test ends.
+func Open(t testing.TB, db store.Store, opts workspace.Options) *workspace.Manager {
+	t.Helper()
+	if opts.Schema == nil {
+		opts.Schema = Schema
+	}
+	m, err := workspace.Open(t.Context(), db, &opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// View returns a workspace after verifying it.
+func View(t testing.TB, m *workspace.Manager, user string) *workspace.View {
+	t.Helper()
+	v, err := m.View(context.Background(), user)
+	require.NoError(t, err)
+	_, err = m.Verify(context.Background(), user)
+	require.NoError(t, err)
+	return v
+}
+
+// Conversation returns the texts of a conversation, and the types of other
+// messages.
+func Conversation(t testing.TB, w *workspace.View) []string {
+	t.Helper()
+	var lines []string
+	for _, msg := range state.Messages.Or(w.State(), nil) {
+		if said, ok := msg.(state.TextMessage); ok {
+			lines = append(lines, said.Text())
+		} else {
+			lines = append(lines, msg.Type())
+		}
+	}
+	return lines
+}
+
+// Entries returns the values of a store, without the holder records.
+func Entries(t testing.TB, db store.Store) map[string]string {
+	t.Helper()
+	values := map[string]string{}
+	for e, err := range db.Scan(context.Background(), "", "") {
+		require.NoError(t, err)
+		if !strings.HasPrefix(e.Key, probeKey) && !strings.HasPrefix(e.Key, "agent:holder:") {
+			values[e.Key] = string(e.Value)
+		}
+	}
+	return values
+}
+
+// Restore writes values into a store, and deletes all others.
+func Restore(t testing.TB, db store.Store, values map[string]string) {
+	t.Helper()
+	for key := range Entries(t, db) {
+		if _, ok := values[key]; !ok {
+			require.NoError(t, db.Delete(t.Context(), key, store.Always))
+		}
+	}
+	for key, value := range values {
+		_, err := db.Put(t.Context(), key, []byte(value), store.Always)
+		require.NoError(t, err)
+	}
+}

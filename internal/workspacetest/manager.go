@@ -1,0 +1,190 @@
+package workspacetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace"
+)
+
+func (s *suite) Failure(t *testing.T) {
+	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
+		broken := errors.New("broken")
+		m := Open(t, db, workspace.Options{TTL: ttl, Run: func(ctx context.Context, run *workspace.Run) error {
+			if err := Notes.Set(run.State(), []string{"committed"}); err != nil {
+				return err
+			}
+			call := state.ToolCalls(state.ToolCall{ID: "c", Name: "search", Input: "{}"})
+			if err := state.Messages.Set(run.State(), []state.Message{call}); err != nil {
+				return err
+			}
+			if err := run.Commit(ctx); err != nil {
+				return err
+			}
+			if err := Notes.Set(run.State(), []string{"not committed"}); err != nil {
+				return err
+			}
+			if run.Message().ID == "panic" {
+				panic(Token.Or(run.State(), ""))
+			}
+			return broken
+		}})
+		require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+			return Token.Set(w.State(), "s3cret-value")
+		}))
+		out, err := m.Handle(t.Context(), "ann", Text("1"))
+		require.ErrorIs(t, err, broken)
+		require.Equal(t, workspace.StatusFailed, out.Status)
+		out, err = m.Handle(t.Context(), "ann", Text("panic"))
+		require.ErrorContains(t, err, "panicked")
+		require.NotContains(t, err.Error(), "s3cret")
+		require.Equal(t, workspace.StatusFailed, out.Status)
+		v := View(t, m, "ann")
+		require.Equal(t, []string{"committed", "committed"}, Notes.Or(v.State(), nil))
+		msgs := state.Messages.Or(v.State(), nil)
+		require.Empty(t, transcript.Check(msgs, transcript.OpenAI))
+		require.Empty(t, transcript.Pending(msgs))
+		require.Len(t, v.DeadLetters, 2)
+		require.Equal(t, "1", v.DeadLetters[0].Message.ID)
+		require.Equal(t, "broken", v.DeadLetters[0].Reason)
+		require.NotContains(t, v.DeadLetters[1].Reason, "s3cret")
+
+		out, err = m.Handle(t.Context(), "ann", Text("1"))
+		require.ErrorIs(t, err, broken, "a dead letter that is sent again is handled again")
+		require.Equal(t, workspace.StatusFailed, out.Status)
+		v = View(t, m, "ann")
+		require.Len(t, v.DeadLetters, 2)
+		require.Equal(t, "1", v.DeadLetters[1].Message.ID)
+	})
+}
+
+func (s *suite) Takeover(t *testing.T) {
+	for name, how := range map[string]workspace.Takeover{"resume": workspace.TakeoverResume, "restart": workspace.TakeoverRestart} {
+		t.Run(name, func(t *testing.T) {
+			s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
+				process, kill := AsProcess(db)
+				crashed := Open(t, process, workspace.Options{TTL: ttl})
+				run, _, err := crashed.Begin(t.Context(), "ann", Text("1"))
+				require.NoError(t, err)
+				require.NoError(t, Notes.Set(run.State(), []string{"first"}))
+				call := state.ToolCalls(state.ToolCall{ID: "c", Name: "search", Input: "{}"})
+				require.NoError(t, state.Messages.Set(run.State(), []state.Message{call}))
+				require.NoError(t, run.Commit(t.Context()))
+				_, out, err := crashed.Begin(t.Context(), "ann", Text("2"))
+				require.NoError(t, err)
+				require.Equal(t, workspace.StatusQueued, out.Status)
+				time.Sleep(3 * ttl)
+				require.NoError(t, run.Context().Err(), "its lease is renewed")
+				kill()
+				require.NoError(t, crashed.Close())
+				require.ErrorIs(t, context.Cause(run.Context()), workspace.ErrClosed)
+
+				var seen []string
+				m := Open(t, db, workspace.Options{TTL: ttl, Takeover: how, Run: func(ctx context.Context, r *workspace.Run) error {
+					if r.Message().ID == "1" {
+						require.Equal(t, 1, r.Attempt())
+						require.Equal(t, run.ID(), r.ID())
+					}
+					msgs := state.Messages.Or(r.State(), nil)
+					require.Empty(t, transcript.Check(msgs, transcript.OpenAI))
+					seen = append(seen, fmt.Sprint(r.Message().ID, Notes.Or(r.State(), nil), len(msgs)))
+					return Notes.Set(r.State(), []string{"again"})
+				}})
+				began := time.Now()
+				require.NoError(t, m.Recover(t.Context()))
+				requireAbout(t, ttl, 3*ttl/2, time.Since(began))
+				require.NoError(t, m.Wait(t.Context()))
+				if how == workspace.TakeoverResume {
+					require.Equal(t, []string{"1[first] 3", "2[first again] 4"}, seen)
+				} else {
+					require.Equal(t, []string{"1[] 1", "2[again] 2"}, seen)
+				}
+				require.ErrorIs(t, Notes.Set(run.State(), []string{"late"}), nil)
+				require.Error(t, run.Commit(t.Context()))
+				v := View(t, m, "ann")
+				require.NotContains(t, Notes.Or(v.State(), nil), "late")
+			})
+		})
+	}
+}
+
+// Of several who observe a dead holder, one ends it. The others do not take that
+// for a heartbeat.
+func (s *suite) ObserversAtOnce(t *testing.T) {
+	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
+		process, kill := AsProcess(db)
+		_, _, err := Open(t, process, workspace.Options{TTL: ttl}).Begin(t.Context(), "ann", Text("1"))
+		require.NoError(t, err)
+		kill()
+		var others atomic.Int32
+		m := Open(t, WithFaults(db, func(writes []store.Write) (bool, error) {
+			for _, w := range writes {
+				if w.Delete && strings.HasPrefix(w.Key, "agent:holder:") && others.Add(1) == 1 {
+					require.NoError(t, db.Delete(context.Background(), w.Key, store.Always))
+				}
+			}
+			return false, nil
+		}), workspace.Options{TTL: ttl, Run: Visit})
+		require.NoError(t, m.Recover(t.Context()))
+		require.Positive(t, others.Load())
+		require.NoError(t, m.Wait(t.Context()))
+		v := View(t, m, "ann")
+		require.Nil(t, v.Run)
+		require.Equal(t, 1, Visits.Or(v.State(), 0))
+	})
+}
+
+// A message whose holders all die becomes a dead letter, and the messages
+// behind it are handled.
+func (s *suite) Dead(t *testing.T) {
+	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
+		first, killFirst := AsProcess(db)
+		m := Open(t, first, workspace.Options{TTL: ttl})
+		_, _, err := m.Begin(t.Context(), "ann", Text("poison"))
+		require.NoError(t, err)
+		_, _, err = m.Begin(t.Context(), "ann", Text("2"))
+		require.NoError(t, err)
+		killFirst()
+		require.NoError(t, m.Close())
+		var buried, handled []string
+		for range 3 {
+			var dying *workspace.Manager
+			process, kill := AsProcess(db)
+			dying, err = workspace.Open(t.Context(), process, &workspace.Options{
+				Schema: Schema, TTL: ttl,
+				Run: func(ctx context.Context, run *workspace.Run) error {
+					if run.Message().ID != "poison" {
+						handled = append(handled, run.Message().ID)
+						return nil
+					}
+					kill()
+					<-ctx.Done() // its lease is not renewed
+					return ctx.Err()
+				},
+				Hooks: workspace.Hooks{OnMessageDead: func(_ context.Context, user string, msg workspace.Message) {
+					buried = append(buried, user+" "+msg.ID)
+				}},
+			})
+			require.NoError(t, err)
+			_ = dying.Recover(t.Context())
+			require.NoError(t, dying.Wait(t.Context()))
+			require.NoError(t, dying.Close())
+			kill()
+		}
+		require.Equal(t, []string{"ann poison"}, buried)
+		require.Equal(t, []string{"2"}, handled)
+		v := View(t, Open(t, db, workspace.Options{TTL: ttl}), "ann")
+		require.Len(t, v.DeadLetters, 1)
+		require.Equal(t, "text of poison", v.DeadLetters[0].Message.Content.(state.TextMessage).Text())
+	})
+}

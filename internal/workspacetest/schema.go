@@ -1,0 +1,199 @@
+package workspacetest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// The three versions of a program whose field age was text, and is a number in
+// the next version. The careful version also reads the text.
+var (
+	ageText    = &state.Field[string]{Name: "age"}
+	ageNumber  = &state.Field[int]{Name: "age"}
+	ageCareful = &state.Field[int]{Name: "age", Convert: func(former state.JSON) (int, error) {
+		text, err := strconv.Unquote(string(former))
+		if err != nil {
+			return 0, err
+		}
+		return strconv.Atoi(text)
+	}}
+	oldSchema     = state.MustSchema(ageText)
+	brokenSchema  = state.MustSchema(ageNumber)
+	carefulSchema = state.MustSchema(ageCareful)
+)
+
+func setAge(t testing.TB, m *workspace.Manager, user, age string) {
+	t.Helper()
+	require.NoError(t, m.Update(t.Context(), user, func(w *workspace.Workspace) error {
+		return ageText.Set(w.State(), age)
+	}))
+}
+
+// A process whose schema does not fit the content takes nothing, so that another
+// process can go on.
+func (s *suite) ContentThatDoesNotFitTheSchema(t *testing.T) {
+	msg := Text("1")
+	for name, call := range map[string]func(context.Context, *workspace.Manager) error{
+		"Handle": func(ctx context.Context, m *workspace.Manager) error { _, err := m.Handle(ctx, "ann", msg); return err },
+		"Submit": func(ctx context.Context, m *workspace.Manager) error { _, err := m.Submit(ctx, "ann", msg); return err },
+		"Begin": func(ctx context.Context, m *workspace.Manager) error {
+			_, _, err := m.Begin(ctx, "ann", msg)
+			return err
+		},
+		"interrupt": func(ctx context.Context, m *workspace.Manager) error {
+			_, _, err := m.Begin(ctx, "ann", WhenBusy(workspace.BusyInterrupt, msg))
+			return err
+		},
+		"View": func(ctx context.Context, m *workspace.Manager) error { _, err := m.View(ctx, "ann"); return err },
+		"Update": func(ctx context.Context, m *workspace.Manager) error {
+			return m.Update(ctx, "ann", func(*workspace.Workspace) error { return nil })
+		},
+	} {
+		for _, busy := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s busy=%t", name, busy), func(t *testing.T) {
+				s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
+					old := Open(t, db, workspace.Options{TTL: ttl, Schema: oldSchema, Run: Nothing})
+					setAge(t, old, "ann", "forty")
+					var run *workspace.Run
+					if busy {
+						var err error
+						run, _, err = old.Begin(t.Context(), "ann", Text("0"))
+						require.NoError(t, err)
+					}
+					before := Entries(t, db)
+					err := call(t.Context(), Open(t, db, workspace.Options{TTL: ttl, Schema: brokenSchema, Run: Nothing}))
+					if name == "Update" && busy {
+						require.ErrorIs(t, err, workspace.ErrBusy)
+						return
+					}
+					require.ErrorIs(t, err, workspace.ErrSchema)
+					require.ErrorContains(t, err, "age")
+					require.NotContains(t, err.Error(), "forty")
+					require.ErrorAs(t, err, new(*state.TypeError))
+					require.Empty(t, cmp.Diff(before, Entries(t, db)), "nothing was written")
+
+					if busy {
+						_, err = run.Finish(t.Context())
+						require.NoError(t, err)
+					}
+					out, err := old.Handle(t.Context(), "ann", msg)
+					require.NoError(t, err)
+					require.Equal(t, workspace.StatusDone, out.Status)
+				})
+			})
+		}
+	}
+}
+
+// A takeover by a process whose schema does not fit neither takes the lease nor
+// counts an attempt.
+func (s *suite) TakeoverOfContentThatDoesNotFit(t *testing.T) {
+	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
+		process, kill := AsProcess(db)
+		crashed := Open(t, process, workspace.Options{TTL: ttl, Schema: oldSchema})
+		setAge(t, crashed, "ann", "forty")
+		_, _, err := crashed.Begin(t.Context(), "ann", Text("1"))
+		require.NoError(t, err)
+		kill()
+		require.NoError(t, crashed.Close())
+		before := Entries(t, db)
+
+		broken := Open(t, db, workspace.Options{TTL: ttl, Schema: brokenSchema, Run: Nothing})
+		for range 4 { // more than Attempts
+			require.ErrorIs(t, broken.Recover(t.Context()), workspace.ErrSchema)
+		}
+		require.Empty(t, cmp.Diff(before, Entries(t, db)))
+
+		attempts := make(chan int, 1)
+		m := Open(t, db, workspace.Options{TTL: ttl, Schema: oldSchema, Run: func(_ context.Context, run *workspace.Run) error {
+			attempts <- run.Attempt()
+			return nil
+		}})
+		require.NoError(t, m.Recover(t.Context()))
+		require.Equal(t, 1, <-attempts)
+		require.NoError(t, m.Wait(t.Context()))
+		require.Empty(t, View(t, m, "ann").DeadLetters)
+	})
+}
+
+// A process that reads both forms goes on with the old content. What it has
+// written, processes with the old schema refuse.
+func (s *suite) RollOutOfAChangedField(t *testing.T) {
+	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
+		old := Open(t, db, workspace.Options{TTL: ttl, Schema: oldSchema, Run: Nothing})
+		setAge(t, old, "ann", "40")
+		setAge(t, old, "bob", "50")
+
+		careful := Open(t, db, workspace.Options{TTL: ttl, Schema: carefulSchema, Run: func(_ context.Context, run *workspace.Run) error {
+			if run.UserID() == "bob" {
+				return nil // leaves the field as it is
+			}
+			return ageCareful.Set(run.State(), ageCareful.Or(run.State(), 0)+1)
+		}})
+		for _, user := range []string{"ann", "bob"} {
+			out, err := careful.Handle(t.Context(), user, Text("1"))
+			require.NoError(t, err)
+			require.Equal(t, workspace.StatusDone, out.Status)
+		}
+		require.Equal(t, 41, ageCareful.Or(View(t, careful, "ann").State(), 0))
+
+		_, err := old.Handle(t.Context(), "ann", Text("2"))
+		require.ErrorIs(t, err, workspace.ErrSchema)
+		_, err = old.Handle(t.Context(), "bob", Text("2"))
+		require.NoError(t, err, "the form of this content has not changed")
+
+		out, err := careful.Handle(t.Context(), "ann", Text("2"))
+		require.NoError(t, err)
+		require.Equal(t, workspace.StatusDone, out.Status, "the refused message was not taken")
+	})
+}
+
+// Check names the users whose content a schema does not fit.
+func (s *suite) Check(t *testing.T) {
+	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
+		m := Open(t, db, workspace.Options{TTL: ttl, Schema: oldSchema, Run: Nothing})
+		setAge(t, m, "ann", "40")
+		setAge(t, m, "bob", "forty")
+		_, err := m.Handle(t.Context(), "cid", Text("1")) // without an age
+		require.NoError(t, err)
+		for name, test := range map[string]struct {
+			schema *state.Schema
+			want   []string
+		}{
+			"present":  {oldSchema, nil},
+			"none":     {nil, nil},
+			"broken":   {brokenSchema, []string{"ann", "bob"}},
+			"converts": {carefulSchema, []string{"bob"}},
+		} {
+			var users []string
+			for user, err := range m.Check(t.Context(), test.schema) {
+				require.ErrorIs(t, err, workspace.ErrSchema, name)
+				require.ErrorContains(t, err, "age", name)
+				users = append(users, user)
+			}
+			require.Equal(t, test.want, users, name)
+		}
+		var first error
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, first = range m.Check(ended, nil) {
+			break
+		}
+		require.ErrorIs(t, first, context.Canceled)
+		require.NoError(t, m.Close())
+		for _, first = range m.Check(t.Context(), nil) {
+			break
+		}
+		require.ErrorIs(t, first, workspace.ErrClosed)
+	})
+}
