@@ -36,7 +36,7 @@ var targets = []target{
 func carry(msgs []state.Message, to target, policy transcript.Policy) error {
 	repaired, _ := transcript.Repair(msgs, to.profile, policy)
 	if err := sent(repaired, to); err != nil {
-		return fmt.Errorf("to %v, policy %d: %w\nrepaired:\n%s", to.format, policy, err, histories.Render(repaired))
+		return fmt.Errorf("to %v, policy %v: %w\nrepaired:\n%s", to.format, policy, err, histories.Render(repaired))
 	}
 	return nil
 }
@@ -149,13 +149,13 @@ type carryCase struct {
 }
 
 func (c carryCase) String() string {
-	return fmt.Sprintf("%v to %v, policy %d", c.from.format, c.to.format, c.policy)
+	return fmt.Sprintf("%v to %v, policy %v", c.from.format, c.to.format, c.policy)
 }
 
 var carryCases = func() (cases []carryCase) {
 	for _, from := range targets {
 		for _, to := range targets {
-			for _, policy := range []transcript.Policy{transcript.PolicyDrop, transcript.PolicyAnswerCalls | transcript.PolicyKeepResults} {
+			for _, policy := range []transcript.Policy{transcript.PolicyDrop, {AnswerCalls: true, KeepResults: true}} {
 				cases = append(cases, carryCase{from, to, policy})
 			}
 		}

@@ -280,3 +280,40 @@ func FuzzDecodeGemini(f *testing.F) {
 		_, _ = one.Result()
 	})
 }
+
+// Google's REST clients ask for enums as numbers.
+func TestGeminiEnumsAsNumbers(t *testing.T) {
+	for _, test := range []struct {
+		reason, stop string
+		complete     bool
+	}{
+		{`1`, "stop", true}, {`"STOP"`, "stop", true}, {`2`, "MAX_TOKENS", true}, {`3`, "SAFETY", true}, {`4`, "RECITATION", true}, {`5`, "OTHER", true},
+		{`8`, "8", true}, {`0`, "", false}, {`"FINISH_REASON_UNSPECIFIED"`, "", false}, {`null`, "", false},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			body := `{"candidates":[{"content":{"role":"model","parts":[{"text":"a"}]},"finishReason":` + test.reason + `}]}`
+			whole, err := provider.Gemini.DecodeResponse([]byte(body))
+			require.NoError(t, err)
+			require.Equal(t, test.stop, whole.Output[0].(state.TextMessage).StopReason())
+			s := provider.Gemini.Stream()
+			require.NoError(t, s.Event([]byte(body)))
+			streamed, err := s.Result()
+			if test.complete {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, provider.ErrIncomplete)
+			}
+			require.Equal(t, rawMessages(whole.Output), rawMessages(streamed.Output))
+		})
+	}
+	s := provider.Gemini.Stream()
+	require.NoError(t, s.Event([]byte(`{"promptFeedback":{"blockReason":1}}`)))
+	_, err := s.Result()
+	require.NoError(t, err, "the prompt was blocked")
+
+	s = provider.Gemini.Stream()
+	require.NoError(t, s.Event([]byte(`{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$.a","nullValue":0}]}}]},"finishReason":1}]}`)))
+	result, err := s.Result()
+	require.NoError(t, err)
+	require.Equal(t, state.JSON(`{"a":null}`), result.Output[0].(state.ToolCallMessage).Calls()[0].Input)
+}

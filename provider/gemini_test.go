@@ -113,7 +113,6 @@ func TestGeminiSystemInstruction(t *testing.T) {
 		{"snake case, role", `"system_instruction":{"role":"user","parts":[{"text":"s"}]}`, `{"type":"text","role":"system","content":"s","gemini":{"in":"system_instruction","more":{"role":"user"}}}`},
 		{"parts", `"systemInstruction":{"parts":[{"text":"s"},{"functionCall":{"name":"f"}}]}`, `{"type":"text","role":"system","content":[{"type":"text","text":"s"},{"functionCall":{"name":"f"}}],"gemini":{"in":"systemInstruction"}}`},
 		{"text", `"systemInstruction":"s"`, `{"type":"text","role":"system","content":"s","gemini":{"in":"systemInstruction","bare":true}}`},
-		{"null", `"systemInstruction":null`, `{"type":"text","role":"system","content":null,"gemini":{"in":"systemInstruction","bare":true}}`},
 		{"empty", `"systemInstruction":{}`, `{"type":"text","role":"system","content":[],"gemini":{"in":"systemInstruction","without":["parts"]}}`},
 		{"a part with a type", `"systemInstruction":{"parts":[{"type":"x"}]}`, `{"type":"gemini.systemInstruction","role":"system","item":{"parts":[{"type":"x"}]}}`},
 	}
@@ -135,7 +134,7 @@ func TestGeminiMalformed(t *testing.T) {
 		{`{"contents":["hi"]}`, "$.contents[0]"},
 		{`{"contents":[],"systemInstruction":[]}`, "$.systemInstruction"},
 		{`{"contents":[{"role":1}]}`, "$.contents[0].role"},
-		{`{"contents":{"parts":{}}}`, "$.contents.parts"},
+		{`{"contents":{"parts":7}}`, "$.contents.parts"},
 		{`{"contents":[{"parts":[null]}]}`, "$.contents[0].parts[0]"},
 		{`{"contents":[{"parts":[{"text":1}]}]}`, "$.contents[0].parts[0].text"},
 		{`{"contents":[{"parts":[{"functionCall":[]}]}]}`, "$.contents[0].parts[0].functionCall"},

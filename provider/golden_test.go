@@ -56,6 +56,9 @@ func writeAsked(t *testing.T, to *bytes.Buffer, format *provider.Format, e excha
 	require.NoError(t, err, e.name)
 	require.Empty(t, omitted, e.name)
 	jsonEqual(t, e.request, again, e.name)
+	for _, tool := range request.Tools {
+		fmt.Fprintf(to, "tool %q %q %s %s\n", tool.Name, tool.Description, tool.Schema, tool.Extra)
+	}
 	fmt.Fprintf(to, "settings: %s\n", request.Settings)
 	writeMessages(to, request.Messages)
 }

@@ -1,6 +1,8 @@
 package provider_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/agentstate/state"
@@ -14,60 +16,61 @@ func TestMediaForAnthropic(t *testing.T) {
 	const png = `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}`
 	const pdf = `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"aGk="},"title":"a.pdf"}`
 	const plain = `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"hi"}}`
-	tests := []struct{ name, part, want string }{
-		{"OpenAI image", `{"type":"image_url","image_url":{"url":"https://e.org/a.png","detail":"low"}}`, `{"type":"image","source":{"type":"url","url":"https://e.org/a.png"}}`},
-		{"OpenAI image as base64", `{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}}`, png},
-		{"OpenAI image of another spelling", `{"type":"image_url","image_url":"data:image/JPG;base64,aGk="}`, `{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"aGk="}}`},
-		{"OpenAI image that the API does not take", `{"type":"image_url","image_url":{"url":"data:image/bmp;base64,aGk="}}`, ``},
-		{"OpenAI image in a data URL without base64", `{"type":"image_url","image_url":{"url":"data:image/svg+xml,%3Csvg/%3E"}}`, ``},
-		{"OpenAI sound", `{"type":"input_audio","input_audio":{"data":"aGk=","format":"mp3"}}`, ``},
-		{"OpenAI file", `{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,aGk="}}`, pdf},
-		{"OpenAI file of unknown kind", `{"type":"file","file":{"filename":"a","file_data":"aGk="}}`, ``},
-		{"OpenAI file that it holds", `{"type":"file","file":{"file_id":"f"}}`, ``},
-		{"OpenAI file of another kind", `{"type":"file","file":"f"}`, ``},
-		{"Responses image", `{"type":"input_image","image_url":"data:image/png;base64,aGk="}`, png},
-		{"Responses image that it holds", `{"type":"input_image","file_id":"f","image_url":null}`, ``},
-		{"Responses file", `{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,aGk="}`, pdf},
-		{"Responses file by its URL", `{"type":"input_file","file_url":"https://e.org/a.pdf"}`, `{"type":"document","source":{"type":"url","url":"https://e.org/a.pdf"}}`},
-		{"Responses text", `{"type":"input_file","file_data":"data:text/csv;charset=utf-8;base64,aGk="}`, plain},
-		{"Responses text that is not UTF-8", `{"type":"input_file","file_data":"data:text/plain;base64,/w=="}`, ``},
-		{"Responses text that is not base64", `{"type":"input_file","file_data":"data:text/plain;base64,?"}`, ``},
-		{"Gemini image", `{"inlineData":{"mimeType":"image/png","data":"aGk="}}`, png},
-		{"Gemini image, spelled otherwise", `{"inline_data":{"mime_type":"image/png","data":"aGk="}}`, png},
-		{"Gemini file", `{"inlineData":{"mimeType":"application/pdf","data":"aGk=","displayName":"a.pdf"}}`, pdf},
-		{"Gemini image by its URL", `{"fileData":{"mimeType":"image/webp","fileUri":"https://e.org/a"}}`, `{"type":"image","source":{"type":"url","url":"https://e.org/a"}}`},
-		{"Gemini file in a bucket", `{"fileData":{"mimeType":"application/pdf","fileUri":"gs://b/a"}}`, ``},
-		{"Gemini sound", `{"file_data":{"mime_type":"audio/mpeg","file_uri":"https://e.org/a"}}`, ``},
-		{"Gemini text by its URL", `{"fileData":{"mimeType":"text/plain","fileUri":"https://e.org/a"}}`, ``},
-		{"Gemini, neither", `{"executableCode":{"code":"1"}}`, ``},
-		{"Anthropic, made by hand", png, png},
-		{"Anthropic document", `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"hi"},"citations":{"enabled":true}}`, plain},
-		{"Anthropic document of content", `{"type":"document","source":{"type":"content","content":"hi"}}`, plain},
-		{"Anthropic document of blocks", `{"type":"document","source":{"type":"content","content":[{"type":"text","text":"h"},{"type":"text","text":"i"}]}}`,
-			`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"h\ni"}}`},
-		{"Anthropic document with an image", `{"type":"document","source":{"type":"content","content":[` + png + `]}}`, ``},
-		{"Anthropic file that it holds", `{"type":"image","source":{"type":"file","file_id":"f"}}`, ``},
+	tests := []struct {
+		name, part string
+		want       string // a block, or the text that stands for the part
+		omitted    string // besides a part that is left out
+	}{
+		{"OpenAI image", `{"type":"image_url","image_url":{"url":"https://e.org/a.png","detail":"low"}}`, `{"type":"image","source":{"type":"url","url":"https://e.org/a.png"}}`, "member image_url.detail of part 0"},
+		{"OpenAI image as base64", `{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}}`, png, ""},
+		{"OpenAI image of another spelling", `{"type":"image_url","image_url":"data:image/JPG;base64,aGk="}`, `{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"aGk="}}`, ""},
+		{"OpenAI image that the API does not take", `{"type":"image_url","image_url":{"url":"data:image/bmp;base64,aGk="}}`, `[image left out]`, ""},
+		{"OpenAI image in a data URL without base64", `{"type":"image_url","image_url":{"url":"data:image/svg+xml,%3Csvg/%3E"}}`, `[image left out]`, ""},
+		{"OpenAI sound", `{"type":"input_audio","input_audio":{"data":"aGk=","format":"mp3"}}`, `[audio left out]`, ""},
+		{"OpenAI file", `{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,aGk="}}`, pdf, ""},
+		{"OpenAI file of unknown kind", `{"type":"file","file":{"filename":"a","file_data":"aGk="}}`, `[file left out]`, ""},
+		{"OpenAI file that it holds", `{"type":"file","file":{"file_id":"f"}}`, `[file left out]`, ""},
+		{"OpenAI file of another kind", `{"type":"file","file":"f"}`, `[file left out]`, ""},
+		{"Responses image", `{"type":"input_image","image_url":"data:image/png;base64,aGk="}`, png, ""},
+		{"Responses image that it holds", `{"type":"input_image","file_id":"f","image_url":null}`, `[image left out]`, ""},
+		{"Responses file", `{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,aGk="}`, pdf, ""},
+		{"Responses file by its URL", `{"type":"input_file","file_url":"https://e.org/a.pdf"}`, `{"type":"document","source":{"type":"url","url":"https://e.org/a.pdf"}}`, ""},
+		{"Responses text", `{"type":"input_file","file_data":"data:text/csv;charset=utf-8;base64,aGk="}`, plain, ""},
+		{"Responses text that is not UTF-8", `{"type":"input_file","file_data":"data:text/plain;base64,/w=="}`, `[file left out]`, ""},
+		{"Responses text that is not base64", `{"type":"input_file","file_data":"data:text/plain;base64,?"}`, `[file left out]`, ""},
+		{"Gemini image", `{"inlineData":{"mimeType":"image/png","data":"aGk="}}`, png, ""},
+		{"Gemini image, spelled otherwise", `{"inline_data":{"mime_type":"image/png","data":"aGk="}}`, png, ""},
+		{"Gemini file", `{"inlineData":{"mimeType":"application/pdf","data":"aGk=","displayName":"a.pdf"}}`, pdf, ""},
+		{"Gemini image by its URL", `{"fileData":{"mimeType":"image/webp","fileUri":"https://e.org/a"}}`, `{"type":"image","source":{"type":"url","url":"https://e.org/a"}}`, ""},
+		{"Gemini file in a bucket", `{"fileData":{"mimeType":"application/pdf","fileUri":"gs://b/a"}}`, `[file left out]`, ""},
+		{"Gemini sound", `{"file_data":{"mime_type":"audio/mpeg","file_uri":"https://e.org/a"}}`, `[audio left out]`, ""},
+		{"Gemini text by its URL", `{"fileData":{"mimeType":"text/plain","fileUri":"https://e.org/a"}}`, `[file left out]`, ""},
+		{"Gemini, neither", `{"executableCode":{"code":"1"}}`, `[content left out]`, ""},
+		{"Anthropic, made by hand", png, png, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			said, result := "[]", ""
-			if test.want != "" {
-				said = `[{"role":"user","content":[` + test.want + `]}]`
-				result = `,"content":[` + test.want + `]`
+			content, omitted := "["+test.want+"]", []string{}
+			if strings.HasPrefix(test.want, "[") {
+				content = strconv.Quote(test.want)
+				omitted = append(omitted, "part of type")
 			}
-			encoded, omitted, err := provider.Anthropic.EncodeRequest(provider.Request{
-				Messages: messagesOf(t, `[{"type":"text","role":"user","content":[`+test.part+`]}]`),
-			})
-			require.NoError(t, err)
-			jsonEqual(t, []byte(`{"messages":`+said+`}`), encoded)
-			require.Len(t, omitted, map[bool]int{true: 1}[test.want == ""])
-
-			encoded, omitted, err = provider.Anthropic.EncodeRequest(provider.Request{
-				Messages: messagesOf(t, `[{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"a","name":"f"},"content":[`+test.part+`],"openai":{}}]`),
-			})
-			require.NoError(t, err)
-			jsonEqual(t, []byte(`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"`+result+`}]}]}`), encoded)
-			require.Len(t, omitted, map[bool]int{true: 1}[test.want == ""])
+			if test.omitted != "" {
+				omitted = append(omitted, test.omitted)
+			}
+			says := func(message, entries string) {
+				t.Helper()
+				encoded, left, err := provider.Anthropic.EncodeRequest(provider.Request{Messages: messagesOf(t, "["+message+"]")})
+				require.NoError(t, err)
+				jsonEqual(t, []byte(`{"messages":[`+entries+`]}`), encoded)
+				require.Len(t, left, len(omitted))
+				for i, what := range omitted {
+					require.Contains(t, left[i].What, what)
+				}
+			}
+			says(`{"type":"text","role":"user","content":[`+test.part+`]}`, `{"role":"user","content":`+content+`}`)
+			says(`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"a","name":"f"},"content":[`+test.part+`],"openai":{}}`,
+				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":`+content+`}]}`)
 		})
 	}
 }

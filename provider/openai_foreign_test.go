@@ -55,7 +55,8 @@ func TestOpenAIConversation(t *testing.T) {
 		{"thinking is left out", []string{parts("assistant", `{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"a","citations":null}`), parts("assistant", `{"type":"redacted_thinking","data":"d"}`), calls(callF, "")}, []string{
 			`{"role":"assistant","content":"a","tool_calls":[` + sentF + `]}`},
 			[]string{"message 0: part of type thinking", "message 1: part of type redacted_thinking"}},
-		{"what has nothing left is left out", []string{parts("assistant", `{"type":"thinking"}`), parts("user", ``), parts("user", `{"fileData":{"mimeType":"a/b"}}`), parts("user", `{"type":null}`)}, nil,
+		{"thinking, and what is empty, is left out, and a text stands for the rest", []string{parts("assistant", `{"type":"thinking"}`), parts("user", ``), parts("user", `{"fileData":{"mimeType":"a/b"}}`), parts("user", `{"type":null}`)}, []string{
+			entry("user", `"[file left out]"`), entry("user", `"[content left out]"`)},
 			[]string{"message 0: part of type thinking", "message 1: message without content", "message 2: part of type fileData", "message 3: part of type "}},
 		{"images, sounds and files", []string{parts("user", `{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iV"}},{"type":"image","source":{"type":"url","url":"https://x"}},`+
 			`{"type":"document","title":"t.pdf","source":{"type":"base64","media_type":"application/pdf","data":"JV"}},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JV"}},{"inlineData":{"mimeType":"text/csv","data":"YQ"}},`+
@@ -79,7 +80,7 @@ func TestOpenAIConversation(t *testing.T) {
 			result(`,"content":[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iV"}}]`, ""),
 			result(`,"content":[{"type":"tool_reference","tool_name":"f"}]`, `,"anthropic":{}`), result(`,"content":[]`, `,"anthropic":{}`)}, []string{
 			`{"role":"tool","tool_call_id":"1","content":"a"}`, `{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`,
-			`{"role":"tool","tool_call_id":"1","content":"a"}`, `{"role":"tool","tool_call_id":"1","content":""}`, `{"role":"tool","tool_call_id":"1","content":""}`},
+			`{"role":"tool","tool_call_id":"1","content":"a"}`, `{"role":"tool","tool_call_id":"1","content":"[content left out]"}`, `{"role":"tool","tool_call_id":"1","content":""}`},
 			[]string{"message 2: part of type image", "message 3: part of type tool_reference"}},
 		{"a result that is an error", []string{result(`,"content":"no"`, `,"is_error":true`)}, []string{
 			`{"role":"tool","tool_call_id":"1","content":"no"}`}, []string{"message 0: is_error"}},

@@ -115,29 +115,29 @@ func TestOpenAIStream(t *testing.T) {
 			`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}},{"id":"2","type":"function","function":{"name":"g","arguments":"{}"}}]}`, `"tool_calls"`},
 		{"a name that is empty at first, or later", []string{
 			call(`{"index":0,"id":"1","function":{"name":"","arguments":""}}`), call(`{"index":0,"function":{"name":"f"}}`), call(`{"index":0,"id":"","function":{"name":"","arguments":"{}"}}`), call(`{"index":0,"id":null,"function":null}`), tool},
-			`{"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}],"role":"assistant"}`, `"tool_calls"`},
+			`{"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}],"role":"assistant","content":null}`, `"tool_calls"`},
 		{"the same index for every call (Ollama)", []string{
 			call(`{"index":0,"id":"1","function":{"name":"f","arguments":"{}"}}`), call(`{"index":0,"id":"2","function":{"name":"f","arguments":"{"}}`), call(`{"index":0,"function":{"arguments":"}"}}`), tool},
-			`{"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}},{"id":"2","function":{"name":"f","arguments":"{}"}}],"role":"assistant"}`, `"tool_calls"`},
+			`{"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}},{"id":"2","function":{"name":"f","arguments":"{}"}}],"role":"assistant","content":null}`, `"tool_calls"`},
 		{"an id that comes later", []string{
 			call(`{"index":0,"function":{"name":"f","arguments":"{"}}`), call(`{"index":0,"id":"1","function":{"arguments":"}"}}`), tool},
-			`{"tool_calls":[{"function":{"name":"f","arguments":"{}"},"id":"1"}],"role":"assistant"}`, `"tool_calls"`},
+			`{"tool_calls":[{"function":{"name":"f","arguments":"{}"},"id":"1"}],"role":"assistant","content":null}`, `"tool_calls"`},
 		{"no index (Gemini)", []string{
 			call(`{"id":"1","function":{"name":"f","arguments":"{}"}},{"id":"2","function":{"name":"f","arguments":"{"}}`), call(`{"function":{"arguments":"}"}}`), call(`{"id":"1","extra_content":{"s":1}}`), tool},
-			`{"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"},"extra_content":{"s":1}},{"id":"2","function":{"name":"f","arguments":"{}"}}],"role":"assistant"}`, `"tool_calls"`},
+			`{"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"},"extra_content":{"s":1}},{"id":"2","function":{"name":"f","arguments":"{}"}}],"role":"assistant","content":null}`, `"tool_calls"`},
 		{"large indices", []string{
 			call(`{"index":99999999999999999999,"id":"1","function":{"name":"f","arguments":"{}"}}`), call(`{"index":-7,"id":"2","function":{"name":"f","arguments":"{}"}}`), tool},
-			`{"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}},{"id":"2","function":{"name":"f","arguments":"{}"}}],"role":"assistant"}`, `"tool_calls"`},
+			`{"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}},{"id":"2","function":{"name":"f","arguments":"{}"}}],"role":"assistant","content":null}`, `"tool_calls"`},
 		{"a custom tool", []string{
 			call(`{"index":0,"id":"1","type":"custom","custom":{"name":"f","input":"a"}}`), call(`{"index":0,"custom":{"input":"b"}}`), tool},
-			`{"tool_calls":[{"id":"1","type":"custom","custom":{"name":"f","input":"ab"}}],"role":"assistant"}`, `"tool_calls"`},
+			`{"tool_calls":[{"id":"1","type":"custom","custom":{"name":"f","input":"ab"}}],"role":"assistant","content":null}`, `"tool_calls"`},
 		{"before there were tools", []string{
 			delta(`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":""}}`), delta(`{"function_call":{"arguments":"{}"}}`), delta(`{},"finish_reason":"function_call"`)},
 			`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}`, `"function_call"`},
 		{"no calls", []string{delta(`{"content":"a","tool_calls":[]}`), delta(`{"tool_calls":null}`), stop},
 			`{"content":"a","tool_calls":[],"role":"assistant"}`, `"stop"`},
 		{"a sound", []string{delta(`{"audio":{"id":"1","transcript":"a","data":"QU"}}`), delta(`{"audio":{"transcript":"b","data":"JD","expires_at":1}}`), stop},
-			`{"audio":{"id":"1","transcript":"ab","data":"QUJD","expires_at":1},"role":"assistant"}`, `"stop"`},
+			`{"audio":{"id":"1","transcript":"ab","data":"QUJD","expires_at":1},"role":"assistant","content":null}`, `"stop"`},
 		{"other choices, events without", []string{`{"prompt_filter_results":[]}`, `{"choices":null}`, delta(`{"content":"a"}`), `{"choices":[{"index":1,"delta":{"content":"z"},"finish_reason":"length"}]}`, delta(`null,"finish_reason":"stop"`)},
 			`{"content":"a","role":"assistant"}`, `"stop"`},
 		{"a reason that is null or empty later", []string{delta(`{"content":"a"},"finish_reason":"length"`), delta(`{},"finish_reason":null`), delta(`{},"finish_reason":""`)},
@@ -175,7 +175,7 @@ func TestOpenAIBrokenStreams(t *testing.T) {
 	}{
 		{"broken off", []string{delta(`{"content":"a"}`)}, []string{said}, []string{"provider: incomplete stream"}},
 		{"broken off in a call", []string{delta(`{"tool_calls":[{"index":0,"id":"1","type":"function","function":{"name":"f","arguments":"{\"a"}}]}`)}, []string{
-			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"1","name":"f","input":"{\"a"}],"openai":{"without":["content"]}}`}, []string{"provider: incomplete stream"}},
+			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"1","name":"f","input":"{\"a"}],"openai":{}}`}, []string{"provider: incomplete stream"}},
 		{"nothing", nil, []string{}, []string{"provider: incomplete stream"}},
 		{"nothing but the end", []string{`[DONE]`}, []string{}, []string{"provider: incomplete stream"}},
 		{"no choice", []string{`{"choices":[]}`}, []string{}, []string{"provider: incomplete stream"}},
@@ -209,5 +209,26 @@ func TestOpenAIBrokenStreams(t *testing.T) {
 			}
 			require.Equal(t, failed, len(test.errs))
 		})
+	}
+}
+
+// A stream that never sends content has null there, as the whole response has.
+func TestOpenAIStreamWithoutContent(t *testing.T) {
+	for _, test := range []struct{ delta, want string }{
+		{`{"role":"assistant","reasoning_content":"hm"}`, `{"role":"assistant","content":null,"reasoning_content":"hm"}`},
+		{`{"role":"assistant","tool_calls":[{"index":0,"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]}`},
+		{`{"content":""}`, `{"role":"assistant","content":""}`},
+	} {
+		s := provider.OpenAI.Stream()
+		require.NoError(t, s.Event([]byte(delta(test.delta+`,"finish_reason":"stop"`))))
+		streamed, err := s.Result()
+		require.NoError(t, err)
+		whole, err := provider.OpenAI.DecodeResponse([]byte(`{"choices":[{"message":` + test.want + `,"finish_reason":"stop"}]}`))
+		require.NoError(t, err)
+		require.Equal(t, rawMessages(whole.Output), rawMessages(streamed.Output))
+		body, _, err := provider.OpenAI.EncodeRequest(provider.Request{Messages: streamed.Output})
+		require.NoError(t, err)
+		jsonEqual(t, []byte(`{"messages":[`+test.want+`]}`), body)
 	}
 }

@@ -64,6 +64,8 @@ func TestOpenAIEntries(t *testing.T) {
 		{"null content, missing content", []string{`{"role":"assistant","content":null}`, `{"role":"assistant"}`}, []string{
 			`{"type":"text","role":"assistant","content":null,"openai":{}}`,
 			`{"type":"text","role":"assistant"}`}},
+		{"content that a server has parsed (Cloudflare)", []string{`{"role":"assistant","content":{"a":1.0,"b":"\"<x>"},"n":1}`}, []string{
+			`{"type":"text","role":"assistant","content":"{\"a\":1.0,\"b\":\"\\\"<x>\"}","openai":{"more":{"n":1},"parsed":true}}`}},
 		{"a refusal", []string{`{"role":"assistant","content":null,"refusal":"no"}`}, []string{
 			`{"type":"text","role":"assistant","content":null,"openai":{"more":{"refusal":"no"}}}`}},
 		{"unknown members, numbers as spelled", []string{`{"role":"assistant","content":"a","reasoning_details":[{"signature":"Ev+/="}],"cost":-0.0,"seed":14836394043272784000,"name":null}`}, []string{
@@ -115,16 +117,16 @@ func TestOpenAIEntries(t *testing.T) {
 		{"spellings of arguments", []string{`{"role":"assistant","content":null,"tool_calls":[` +
 			`{"id":"1","type":"function","function":{"name":"f","arguments":"{\"city\": \"P\"}"}},{"id":"2","type":"function","function":{"name":"f","arguments":""}},{"id":"3","type":"function","function":{"name":"f"}},` +
 			`{"id":"4","type":"function","function":{"name":"f","arguments":{"a":1}}},{"id":"5","type":"function","function":{"name":"f","arguments":"[1"}},{"id":"6","type":"function","function":{"name":"f","arguments":null}},` +
-			`{"id":"7","type":"function","function":{"name":"f","arguments":"1.0"}},{"id":"8","type":"function","function":{"name":"f","arguments":7}}]}`}, []string{
+			`{"id":"7","type":"function","function":{"name":"f","arguments":"1.0"}},{"id":"8","type":"function","function":{"name":"f","arguments":7}},{"id":"9","type":"function","function":{"name":"f","arguments":"null"}}]}`}, []string{
 			`{"type":"tool_call","role":"assistant","tools":[` +
 				`{"type":"tool","id":"1","name":"f","input":{"city":"P"},"openai":{"function":{"more":{"arguments":"{\"city\": \"P\"}"}}}},` +
 				`{"type":"tool","id":"2","name":"f","openai":{"function":{"more":{"arguments":""}}}},` +
 				`{"type":"tool","id":"3","name":"f","openai":{"function":{"without":["arguments"]}}},` +
 				`{"type":"tool","id":"4","name":"f","input":{"a":1},"openai":{"function":{"more":{"arguments":{"a":1}}}}},` +
 				`{"type":"tool","id":"5","name":"f","input":"[1"},` +
-				`{"type":"tool","id":"6","name":"f","input":null,"openai":{"function":{"more":{"arguments":null}}}},` +
+				`{"type":"tool","id":"6","name":"f","openai":{"function":{"more":{"arguments":null}}}},` +
 				`{"type":"tool","id":"7","name":"f","input":"1.0"},` +
-				`{"type":"tool","id":"8","name":"f","input":7,"openai":{"function":{"more":{"arguments":7}}}}],"openai":{}}`}},
+				`{"type":"tool","id":"8","name":"f","input":7,"openai":{"function":{"more":{"arguments":7}}}},{"type":"tool","id":"9","name":"f","openai":{"function":{"more":{"arguments":"null"}}}}],"openai":{}}`}},
 		{"calls of custom tools", []string{`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"custom","custom":{"name":"g","input":"{\"x\" :1}"}},{"id":"2","type":"custom","custom":{"name":"g"}},{"id":"3","type":"custom","custom":{"name":"g","input":{"x":1}},"function":null}]}`}, []string{
 			`{"type":"tool_call","role":"assistant","tools":[` +
 				`{"type":"tool","id":"1","name":"g","input":"{\"x\" :1}","openai":{"kind":"custom"}},` +
@@ -180,6 +182,12 @@ func TestOpenAIChangedMessages(t *testing.T) {
 		{"content that was missing", `{"role":"assistant","refusal":"no"}`,
 			change(`"role":"assistant"`, `"role":"assistant","content":"b"`),
 			`{"role":"assistant","content":"b","refusal":"no"}`},
+		{"content that a server has parsed", `{"role":"assistant","content":{"a":1}}`,
+			change(`{\"a\":1}`, `{\"a\":2.0}`),
+			`{"role":"assistant","content":{"a":2.0}}`},
+		{"a text instead", `{"role":"assistant","content":{"a":1}}`,
+			change(`{\"a\":1}`, `b`),
+			`{"role":"assistant","content":"b"}`},
 		{"an id that was missing", `{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":{"name":"f","arguments":"{ }"}}]}`,
 			change(`"id":""`, `"id":"1"`),
 			`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{ }"}}]}`},

@@ -26,7 +26,7 @@ var geminiPart = []string{"text", "inlineData", "fileData", "functionCall", "fun
 func geminiContent(i int, content jsonObject) (calls, responses []jsonObject, others int, err error) {
 	list, ok := objectsIn(content["parts"])
 	if !ok || len(list) == 0 {
-		return nil, nil, 0, breaks(i, "empty", "must include at least one parts field")
+		return nil, nil, 0, breaks(i, "content", "must include at least one parts field")
 	}
 	for _, part := range list {
 		part = camel(part)
@@ -48,7 +48,7 @@ func geminiContent(i int, content jsonObject) (calls, responses []jsonObject, ot
 		}
 		others++
 		if data != 1 {
-			return nil, nil, 0, breaks(i, "empty", "a part must have one data field")
+			return nil, nil, 0, breaks(i, "content", "a part must have one data field")
 		}
 	}
 	return calls, responses, others, nil
@@ -94,8 +94,8 @@ func refusedByGemini(body jsonObject, _ bool) error {
 			return breaks(i, "first", "please ensure that the first content is the user's")
 		case role == "user" && len(calls) > 0 || role == "model" && len(responses) > 0:
 			return breaks(i, "shape", "calls are the model's, responses the user's")
-		case len(responses) > 0 && (others > 0 || talked):
-			return breaks(i, "not-adjacent", "function responses come before anything else, in separate contents")
+		case len(responses) > 1 && others > 0 || len(responses) > 0 && talked:
+			return breaks(i, "not-adjacent", "function responses come before anything else, several of them in contents of their own")
 		}
 		before, talked = role, talked || others > 0
 		called = append(called, calls...)

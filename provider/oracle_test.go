@@ -275,7 +275,7 @@ func refusedByAnthropic(body jsonObject, _ bool) error {
 		switch {
 		case !slices.Contains([]string{"user", "assistant", "system"}, role):
 			return breaks(i, "role", "is not known to the API")
-		case role == "system" && (len(turns) == 0 || turns[len(turns)-1].role == "assistant"):
+		case role == "system" && (len(turns) == 0 || turns[len(turns)-1].role == "assistant" && !endsServed(turns[len(turns)-1])):
 			return breaks(i, "system", "is only supported after the user's turn")
 		}
 		last := i == len(entries)-1 && role == "assistant"
@@ -298,6 +298,13 @@ func refusedByAnthropic(body jsonObject, _ bool) error {
 	return anthropicTurns(turns)
 }
 
+// endsServed reports whether a turn ends with the result of one of the
+// provider's own tools.
+func endsServed(turn anthropicTurn) bool {
+	n := len(turn.blocks)
+	return n > 0 && strings.HasSuffix(textIn(turn.blocks[n-1]["type"]), "_tool_result")
+}
+
 func anthropicTurns(turns []anthropicTurn) error {
 	served := map[string]bool{}
 	waiting := map[string]bool{} // the calls of the turn before
@@ -310,9 +317,12 @@ func anthropicTurns(turns []anthropicTurn) error {
 			typ, id := textIn(block["type"]), textIn(block["id"])
 			switch {
 			case typ == "text":
-				if strings.TrimSpace(textIn(block["text"])) == "" {
+				calls := slices.ContainsFunc(turn.blocks, func(b jsonObject) bool { return b["type"] == "tool_use" })
+				if text := textIn(block["text"]); text == "" || strings.TrimSpace(text) == "" && !calls {
 					return breaks(turn.at, "empty", "text content blocks must be non-empty")
 				}
+			case typ == "image" && turn.role == "assistant":
+				return breaks(turn.at, "content", "image blocks are not permitted within assistant turns")
 			case typ == "tool_use":
 				_, is := block["input"].(jsonObject)
 				switch {

@@ -27,17 +27,34 @@
 // equal as JSON, with numbers spelled as they were. Another format gets what it
 // can express, and each [Omission] reports something that it cannot express.
 //
+// A program may make messages with parts in the words of any format, or of the
+// Model Context Protocol; see [state.Parts]. A part in the words of the format
+// that is written stays as it is, with members such as cache_control. Other
+// parts are converted. The member cache_control of a result or a call is for
+// Anthropic, thoughtSignature of a call for Gemini, and the members name,
+// refusal, audio, reasoning, reasoning_content and reasoning_details of a
+// message for Chat Completions.
+//
+// # Other formats
+//
+// [New] makes a format of a [Codec], for an API that this package does not know.
+// Messages of such a format keep the rest of an entry in a member named
+// "format:" and the name of the format. Their parts are in the words of the Model
+// Context Protocol and of Chat Completions, so that every format reads them,
+// also in a program that does not have the codec.
+//
 // # Validity
 //
 // An encoder does not check the conversation. The provider may reject a
 // conversation that was trimmed, interrupted or carried over from another
 // provider. Package transcript finds and repairs what the provider would
-// reject.
+// reject: what is encoded after a repair is accepted, whatever is left out.
 package provider
 
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
@@ -47,41 +64,51 @@ import (
 	"github.com/agentstate/state/provider/internal/codec"
 	"github.com/agentstate/state/provider/internal/gemini"
 	"github.com/agentstate/state/provider/internal/responses"
+	"github.com/agentstate/state/transcript"
 )
 
 // The formats of model providers.
 var (
 	// OpenAI is the format of Chat Completions, which many providers offer.
-	OpenAI = &Format{"OpenAI", origin.OpenAI, chat.Format{}}
+	OpenAI = &Format{"OpenAI", origin.OpenAI, transcript.OpenAI, chat.Format{}}
 	// OpenAIResponses is the format of the Responses API.
-	OpenAIResponses = &Format{"OpenAIResponses", origin.OpenAIResponses, responses.Format{}}
+	OpenAIResponses = &Format{"OpenAIResponses", origin.OpenAIResponses, transcript.OpenAIResponses, responses.Format{}}
 	// Anthropic is the format of the Messages API.
-	Anthropic = &Format{"Anthropic", origin.Anthropic, anthropic.Format{}}
+	Anthropic = &Format{"Anthropic", origin.Anthropic, transcript.Anthropic, anthropic.Format{}}
 	// Gemini is the format of generateContent and streamGenerateContent.
-	Gemini = &Format{"Gemini", origin.Gemini, gemini.Format{}}
+	Gemini = &Format{"Gemini", origin.Gemini, transcript.Gemini, gemini.Format{}}
 )
 
-// partReaders read a part of a message, in the notation of each format.
-var partReaders = []codec.PartReader{chat.ReadPart, responses.ReadPart, anthropic.ReadPart, gemini.ReadPart}
+// partReaders read a part of a message, in the notation of each format. Those of
+// MCP come last: its images have the type of Anthropic's.
+var partReaders = []codec.PartReader{chat.ReadPart, responses.ReadPart, anthropic.ReadPart, gemini.ReadPart, codec.ReadMCPPart}
 
 // Format is the JSON format of a provider's API. Its methods are safe for
 // concurrent use.
 type Format struct {
-	name  string
-	mark  string // the member of a message that belongs to the format
-	codec codec.Format
+	name    string
+	mark    string // the member of a message that belongs to the format
+	profile transcript.Profile
+	codec   codec.Format
 }
 
 // String returns the name of the format.
 func (f *Format) String() string { return f.name }
+
+// Profile returns what the provider demands of a conversation in the format, for
+// transcript.Check and transcript.Repair.
+func (f *Format) Profile() transcript.Profile { return f.profile }
 
 // Request is a conversation and the settings for the model's answer.
 type Request struct {
 	// Messages is the conversation, including the system prompt.
 	Messages []state.Message
 
-	// Settings is an object of the other members: model, tools, temperature and
-	// so on. They use the names of one format.
+	// Tools are the tools that the model may call.
+	Tools []Tool
+
+	// Settings is an object of the other members: model, temperature and so on.
+	// They use the names of one format.
 	Settings state.JSON
 }
 
@@ -94,13 +121,36 @@ func (r Request) Continued() bool {
 		!jsontext.IsNull(settings.Get("conversation"))
 }
 
-// Omission is a part of a message that a format cannot express.
-type Omission struct {
-	Message int    // the index of the message
-	What    string // such as "part of type thinking"
+// Profile returns the profile p with the options that the settings of the
+// request ask for: [transcript.Profile.Continued] if [Request.Continued], and
+// [transcript.Profile.Thinking] if thinking is of the type "enabled". It does not
+// know models: NoPrefill is the caller's to set.
+func (r Request) Profile(p transcript.Profile) transcript.Profile {
+	if r.Continued() {
+		p = p.Continued()
+	}
+	settings, _ := jsontext.Members([]byte(r.Settings)) // none if it is not an object
+	if settings.Object("thinking").String("type") == "enabled" {
+		p = p.Thinking()
+	}
+	return p
 }
 
-func (o Omission) String() string { return fmt.Sprintf("message %d: %s", o.Message, o.What) }
+// Omission is something that a format cannot express: a message, a tool, a part,
+// or a member of one of these or of a call. A member that says nothing, such as
+// null, is not reported, and neither are the members id, type, object, index,
+// status and stop_reason, which mean nothing to another provider.
+type Omission struct {
+	Message int    // the index of the message, -1 for a tool
+	What    string // such as "part of type thinking" or "member cache_control of part 0"
+}
+
+func (o Omission) String() string {
+	if o.Message < 0 {
+		return o.What
+	}
+	return fmt.Sprintf("message %d: %s", o.Message, o.What)
+}
 
 // DecodeRequest reads the body of a request. It does not retain body. JSON of a
 // kind that the format does not allow in its place is an [Error]. Unknown
@@ -111,16 +161,18 @@ func (f *Format) DecodeRequest(body []byte) (Request, error) {
 		return Request{}, err
 	}
 	d := codec.NewDecoder(f.mark)
-	settings, err := f.codec.DecodeRequest(d, members)
+	request, err := f.codec.DecodeRequest(d, members)
 	if err != nil {
 		return Request{}, f.wrapError(err)
 	}
-	return Request{d.Messages, state.JSON(settings.JSON())}, nil
+	return Request{Messages: d.Messages, Tools: f.toolsOf(request.Tools), Settings: state.JSON(request.Settings.JSON())}, nil
 }
 
-// EncodeRequest returns the body of a request: the conversation, and the
-// settings, which must use the names of the format. What the format cannot
-// express is left out and reported.
+// EncodeRequest returns the body of a request: the conversation, the tools, and
+// the settings, which must use the names of the format. What the format cannot
+// express is left out and reported. A short text, such as "[image left out]",
+// stands for a message or a result of which nothing else would be left, so that
+// roles and order stay. Only reasoning of another provider leaves nothing.
 func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err error) {
 	var settings jsontext.Object
 	if r.Settings != "" {
@@ -133,18 +185,38 @@ func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err 
 			return nil, nil, f.newError(jsontext.Index("$", i), "want a message, got none")
 		}
 	}
-	omit := func(message int, what string) { omitted = append(omitted, Omission{message, what}) }
-	e := codec.Encoder{Mark: f.mark, Omit: omit, PartReaders: partReaders}
-	for _, m := range f.codec.EncodeMessages(&e, r.Messages) {
-		switch string(settings.Get(m.Name)) {
-		case "", "null", "[]": // as in a request that had no messages yet
-			settings = settings.With(m.Name, m.Value)
-		default:
-			path := jsontext.Path("$", m.Name)
-			return nil, nil, f.newError(path, "is in the settings and is also made of the messages")
-		}
+	var left omissions
+	tools, err := f.offer(r.Tools, func(what string) { left.add(-1, what) })
+	if err != nil {
+		return nil, nil, err
 	}
-	return settings.JSON(), omitted, nil
+	request := codec.Request{Tools: tools, Settings: settings}
+	encoded, err := f.codec.EncodeRequest(f.newEncoder(r.Messages, &left), request, r.Messages)
+	if err != nil {
+		return nil, nil, f.wrapError(err)
+	}
+	return encoded.JSON(), left.sorted(), nil
+}
+
+// newEncoder returns an encoder for messages. It has reported the members that
+// the format does not have.
+func (f *Format) newEncoder(msgs []state.Message, left *omissions) *codec.Encoder {
+	e := &codec.Encoder{Mark: f.mark, Omit: left.add, PartReaders: partReaders}
+	for i, m := range msgs {
+		e.OmitMembers(i, m, f.codec.OwnMembers(m.Type()), f.codec.OwnMembers(codec.TypeOneCall))
+	}
+	return e
+}
+
+// omissions are what an encoder leaves out. Members come before parts.
+type omissions []Omission
+
+func (o *omissions) add(message int, what string) { *o = append(*o, Omission{message, what}) }
+
+// sorted returns the omissions in the order of the messages.
+func (o omissions) sorted() []Omission {
+	slices.SortStableFunc(o, func(a, b Omission) int { return a.Message - b.Message })
+	return o
 }
 
 // DecodeResponse reads the body of a response. Output is what the model said,
@@ -162,9 +234,36 @@ func (f *Format) DecodeResponse(body []byte) (state.InferenceResult, error) {
 	return result, err
 }
 
+// EncodeResponse returns the body of a response that says r.Output, as the
+// provider would have sent it: for models of a script, and for servers that
+// speak the format. The ID and the time are those of r. The model and the counts
+// are those of usage, and so is the reason of the end, if it has one; otherwise
+// it is that of the last message. What the format cannot express is left out and
+// reported. Messages that no single response can say are an [Error].
+func (f *Format) EncodeResponse(r state.InferenceResult, usage Usage) (body []byte, omitted []Omission, err error) {
+	reply := codec.Reply{Usage: usage.internal(), Created: r.CreatedAt}
+	reply.ID = r.ID
+	for i, m := range r.Output {
+		if m == nil || m.Raw() == "" {
+			return nil, nil, f.newError(jsontext.Index("$", i), "want a message, got none")
+		}
+		calls, ok := m.(state.ToolCallMessage)
+		reply.HasCalls = reply.HasCalls || ok && len(calls.Calls()) > 0
+	}
+	if n := len(r.Output); n > 0 && reply.StopReason == "" {
+		reply.StopReason = origin.StopReason(r.Output[n-1])
+	}
+	var left omissions
+	response, err := f.codec.EncodeResponse(f.newEncoder(r.Output, &left), reply, r.Output)
+	if err != nil {
+		return nil, nil, f.wrapError(err)
+	}
+	return response.JSON(), left.sorted(), nil
+}
+
 // setResponse sets what a response says.
 func (f *Format) setResponse(result *state.InferenceResult, body jsontext.Object) error {
-	if err := reportedFailure(body); err != nil {
+	if err := f.codec.Failure(body); err != nil {
 		return f.wrapError(err)
 	}
 	d := codec.NewDecoder(f.mark)
@@ -175,16 +274,6 @@ func (f *Format) setResponse(result *state.InferenceResult, body jsontext.Object
 	d.SetStopReason(response.Stop)
 	result.ID, result.Output, result.CreatedAt = response.ID, d.Messages, response.Created
 	return nil
-}
-
-// reportedFailure returns the error of a body that has an error and no output.
-func reportedFailure(body jsontext.Object) error {
-	for _, name := range []string{"choices", "output", "content", "candidates"} {
-		if !jsontext.IsNull(body.Get(name)) {
-			return nil
-		}
-	}
-	return codec.ReportedFailure(body)
 }
 
 // readObject checks a text and returns its members.
@@ -201,10 +290,16 @@ func (f *Format) readObject(text []byte) (jsontext.Object, error) {
 }
 
 // inSettings returns an error of the settings of a request.
-func inSettings(err error) error {
+func inSettings(err error) error { return within("settings", err) }
+
+// inTool returns an error of a tool of a request.
+func inTool(i int, err error) error { return within(jsontext.Index("tools", i), err) }
+
+// within returns an error whose path begins in a part of a request.
+func within(part string, err error) error {
 	var wrong *Error
 	if errors.As(err, &wrong) {
-		wrong.Path = "settings: " + wrong.Path
+		wrong.Path = part + ": " + wrong.Path
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentstate/state"
@@ -16,17 +17,18 @@ import (
 // with io.Copy or through an io.TeeReader. If something else splits the body,
 // pass each event to Event. A Stream is for one response and one goroutine.
 type Stream struct {
+	// OnDelta is called with each piece of text, of thinking and of the input
+	// of a call, within the call of Write, Event or Result that takes the event
+	// with it. Set it before the first of these. The texts are not masked: see
+	// state.State.Redactor. A body that is one JSON text has no deltas.
+	OnDelta func(Delta)
+
 	format    *Format
 	assembler codec.Assembler
 	raw       bytes.Buffer
-
-	// The body so far.
-	line    []byte // that has not ended
-	data    []byte // of the event that has not ended
-	inEvent bool   // data has been set
-	begun   bool   // a byte has been written that is not a space
-	whole   bool   // the body is JSON, not server-sent events
-	afterCR bool   // the last byte was a CR
+	events    eventReader
+	begun     bool // a byte has been written that is not a space
+	whole     bool // the body is JSON, not server-sent events
 
 	// The events so far.
 	count  int
@@ -37,7 +39,10 @@ type Stream struct {
 
 // Stream returns a Stream for a response in the format.
 func (f *Format) Stream() *Stream {
-	return &Stream{format: f, assembler: f.codec.NewAssembler()}
+	s := &Stream{format: f}
+	s.assembler = f.codec.NewAssembler(s.emit)
+	s.events.take = func(data []byte) { _ = s.take(data) } // Result reports the error
+	return s
 }
 
 // Write takes the next bytes of the body: server-sent events, as the HTML
@@ -57,44 +62,8 @@ func (s *Stream) Write(p []byte) (int, error) {
 	if s.whole {
 		return len(p), nil
 	}
-	for len(rest) > 0 {
-		if s.afterCR && rest[0] == '\n' {
-			s.afterCR, rest = false, rest[1:]
-			continue
-		}
-		s.afterCR = false
-		n := bytes.IndexAny(rest, "\r\n")
-		if n < 0 {
-			s.line = append(s.line, rest...)
-			break
-		}
-		s.afterCR = rest[n] == '\r'
-		s.endLine(append(s.line, rest[:n]...))
-		s.line = s.line[:0]
-		rest = rest[n+1:]
-	}
+	s.events.write(rest)
 	return len(p), nil
-}
-
-// endLine takes a line of text/event-stream. Only data counts, because all
-// formats repeat the type of the event there.
-func (s *Stream) endLine(line []byte) {
-	if len(line) == 0 {
-		if s.inEvent {
-			s.take(s.data)
-		}
-		s.data, s.inEvent = s.data[:0], false
-		return
-	}
-	name, value, _ := bytes.Cut(line, []byte(":"))
-	if string(name) != "data" {
-		return
-	}
-	if s.inEvent {
-		s.data = append(s.data, '\n')
-	}
-	s.data = append(s.data, bytes.TrimPrefix(value, []byte(" "))...)
-	s.inEvent = true
 }
 
 // Event takes the data of the next event, a JSON object or "[DONE]". For
@@ -132,23 +101,33 @@ func (s *Stream) addEvent(data []byte) error {
 	if err != nil {
 		return err
 	}
-	err = reportedFailure(event)
+	err = s.format.codec.Failure(event)
 	if err == nil {
 		err = s.assembler.Add(event)
 	}
 	return s.format.wrapError(err)
 }
 
+// Done reports whether the provider's last event has come: nothing of the
+// response can follow. For Chat Completions this is "[DONE]", since the usage of
+// tokens follows the end of the text. Some servers end the body without it, and
+// Gemini has no last event: there, Done is false. It is also false for a body
+// that is one JSON text, and after an error of the provider.
+func (s *Stream) Done() bool { return !s.failed && (s.done || s.assembler.Ended()) }
+
 // Result returns what has come so far, as [Format.DecodeResponse] returns it
-// for the whole response. Raw is what was written, byte for byte. The error is
-// [ErrIncomplete] if the end is missing, joined with the errors of single
-// events. The result then contains the data of the other events.
+// for the whole response. It may be called again, and between writes. An event
+// at the end counts without the empty line after it. Raw is what was written,
+// byte for byte. The error is [ErrIncomplete] if the end is missing, joined with
+// the errors of single events. The result then contains the data of the other
+// events.
 func (s *Stream) Result() (state.InferenceResult, error) {
 	result := state.InferenceResult{Raw: s.raw.String()}
 	if s.whole {
 		return s.wholeResult(result)
 	}
-	errs := s.errs
+	s.events.takeLast()
+	errs := slices.Clip(s.errs)
 	body, complete := s.assembler.Result()
 	if body != nil { // it is checked, as a body that comes whole is
 		checked, err := s.format.readObject(body.JSON())

@@ -42,7 +42,7 @@ func TestStreamOfEvents(t *testing.T) {
 		{"empty lines first", "\r\n\n" + lines("\n", "data: "+first, "", "data: "+second, "", "data: "+end, "")},
 		{"comments and other fields", lines("\n", ": hello", "", ":", "event: chunk", "id: 7", "data: "+first, "retry: 10", ": ping", "data", "", "datax: 7", "unknown", "", "event: empty", "", "data: "+second, "", "data:", "", "data: "+end, "")},
 		{"data on several lines", lines("\n", "data: "+strings.Replace(first, ":[{", ":\ndata: [\ndata: {", 1), "", "data: "+second, "", "data: {", "data:"+end[1:], "")},
-		{"something without its end", lines("\n", "data: "+first, "", "data: "+second, "", "data: "+end, "", "data: "+second)},
+		{"something without its end", lines("\n", "data: "+first, "", "data: "+second, "", "data: "+end, "", "data: "+second[:len(second)-1])},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			result, err := written(t, provider.OpenAI, test.body)
@@ -68,11 +68,59 @@ func TestStreamOfEvents(t *testing.T) {
 	}
 }
 
+// The last event counts without the empty line after it, which recorders and
+// some proxies strip, if it is whole. What comes later does not repeat it.
+func TestStreamWithoutLastLine(t *testing.T) {
+	for _, test := range []struct {
+		format *provider.Format
+		begin  string
+		last   string
+	}{
+		{provider.OpenAI, "data: " + delta(`{"content":"a"}`) + "\n\n", delta(`{"content":"b"},"finish_reason":"stop"`)},
+		{provider.Anthropic, `data: {"type":"message_start","message":{"role":"assistant","content":[{"type":"text","text":"ab"}]}}` + "\n\n", `{"type":"message_stop"}`},
+		{provider.OpenAIResponses, "", `{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","role":"assistant","content":"ab"}]}}`},
+		{provider.Gemini, `data: {"candidates":[{"content":{"parts":[{"text":"a"}]}}]}` + "\n\n", `{"candidates":[{"content":{"parts":[{"text":"b"}]},"finishReason":"STOP"}]}`},
+	} {
+		for _, line := range []string{"data: ", "data:", "event: x\ndata: "} {
+			for _, end := range []string{"", "\n", "\r", "\r\n", " \n", "\nid: 7", "\n: ping\n"} {
+				s := test.format.Stream()
+				_, _ = io.WriteString(s, test.begin+line+test.last+end)
+				result, err := s.Result()
+				require.NoError(t, err, "%q", line+test.last+end)
+				require.Equal(t, "ab", result.Output[0].(state.TextMessage).Text())
+				require.Equal(t, outcome(result, err), outcome(s.Result()), "again")
+				for _, more := range []string{"\n", "\r\n", "\n\n", "\n\n: ping\n\n"} {
+					_, _ = io.WriteString(s, more)
+					result, err = s.Result()
+					require.NoError(t, err, "%q, then %q", line+test.last+end, more)
+					require.Equal(t, "ab", result.Output[0].(state.TextMessage).Text(), "%q, then %q", line+test.last+end, more)
+				}
+			}
+		}
+	}
+}
+
+// What goes on after Result is not an event yet.
+func TestStreamGoesOnAfterResult(t *testing.T) {
+	end := delta(`{"content":"a"},"finish_reason":"stop"`)
+	s := provider.OpenAI.Stream()
+	_, _ = io.WriteString(s, "data: "+end[:len(end)-1])
+	_, err := s.Result()
+	require.ErrorIs(t, err, provider.ErrIncomplete)
+	_, _ = io.WriteString(s, end[len(end)-1:])
+	_, err = s.Result()
+	require.NoError(t, err)
+	_, _ = io.WriteString(s, "\ndata: x\n\n")
+	result, err := s.Result()
+	require.Equal(t, "a", result.Output[0].(state.TextMessage).Text())
+	require.ErrorContains(t, err, "event 1", "the event has another line")
+}
+
 // A stream that broke off returns ErrIncomplete, and what came before.
 func TestStreamBrokenOffAnywhere(t *testing.T) {
 	body := "data: " + delta(`{"content":"a"}`) + "\n\ndata: " + delta(`{"content":"b"}`) + "\n\ndata: " + delta(`{"content":"c"},"finish_reason":"stop"`) + "\n\n"
 	texts := map[string]bool{}
-	for i := range body {
+	for i := range len(body) - len("}\n\n") { // up to the end of the last event
 		result, err := written(t, provider.OpenAI, body[:i])
 		require.Equal(t, provider.ErrIncomplete.Error(), err.Error(), "broken off at %d", i)
 		require.ErrorIs(t, err, provider.ErrIncomplete)
@@ -185,7 +233,7 @@ func TestStreamDoesNotRetainWhatItIsGiven(t *testing.T) {
 	clear(event)
 	result, err := s.Result()
 	require.NoError(t, err)
-	require.Equal(t, []string{`{"type":"text","role":"assistant","openai":{"more":{"refusal":"r"}},"stop_reason":"stop"}`}, rawMessages(result.Output))
+	require.Equal(t, []string{`{"type":"text","role":"assistant","content":null,"openai":{"more":{"refusal":"r"}},"stop_reason":"stop"}`}, rawMessages(result.Output))
 }
 
 // Memory is bounded by the size of the body.

@@ -2,11 +2,13 @@ package transcript_test
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"testing"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/transcript"
+	"github.com/stretchr/testify/require"
 )
 
 // conversation returns n messages of a long run: a system message, then rounds of
@@ -29,6 +31,25 @@ func conversation(n int) []state.Message {
 		msgs = append(msgs, state.UserText("Thank you."))
 	}
 	return msgs
+}
+
+// ownConversationOf returns the same conversation in messages of a framework.
+func ownConversationOf(msgs []state.Message) []*chatMessage {
+	own := make([]*chatMessage, len(msgs))
+	for i, m := range msgs {
+		own[i] = &chatMessage{Role: m.Role()}
+		switch m := m.(type) {
+		case state.TextMessage:
+			own[i].Content = m.Text()
+		case state.ToolCallMessage:
+			for _, c := range m.Calls() {
+				own[i].ToolCalls = append(own[i].ToolCalls, chatCall{c.ID, c.Name, string(c.Input)})
+			}
+		case state.ToolResultMessage:
+			own[i].Role, own[i].ToolCallID, own[i].Content = "tool", m.Call().ID, m.Text()
+		}
+	}
+	return own
 }
 
 // BenchmarkGoal measures the speed goals of this package: the work before each
@@ -63,6 +84,7 @@ func BenchmarkGoal(b *testing.B) {
 					for i := range talks {
 						talks[i] = conversation(n)
 					}
+					runtime.GC() // what the making of the messages left
 					b.ReportAllocs()
 					for i := 0; b.Loop(); i++ {
 						if !row.run(talks[i%len(talks)]) {
@@ -71,6 +93,53 @@ func BenchmarkGoal(b *testing.B) {
 					}
 				})
 			}
+		})
+	}
+
+	// What a framework's own messages cost, and what they cost if they are
+	// messages of package state already.
+	const n = 2_000
+	msgs := conversation(n)
+	own := ownConversationOf(msgs)
+	ownTokens := func(m *chatMessage) int { return len(m.Content)/4 + 1 }
+	mirror := transcript.NewMirror(chatMessages)
+	mirrored, err := mirror.Update(own)
+	require.NoError(b, err)
+	for _, row := range []struct {
+		name              string
+		baseline, subject func() bool
+	}{
+		{"transcript-own-keep-last", func() bool {
+			return len(transcript.KeepLast(n/2)(msgs)) > 0
+		}, func() bool {
+			kept := transcript.ShapesFunc(own, chatShape).KeepLast(n / 2)
+			return len(transcript.Select(own, kept)) > 0
+		}},
+		{"transcript-own-keep-tokens", func() bool {
+			return len(transcript.KeepTokens(n*10, tokens)(msgs)) > 0
+		}, func() bool {
+			kept := transcript.ShapesFunc(own, chatShape).KeepTokens(n*10, func(i int) int { return ownTokens(own[i]) })
+			return len(transcript.Select(own, kept)) > 0
+		}},
+		{"transcript-mirror", func() bool {
+			return len(transcript.Check(mirrored, transcript.OpenAI)) == 0
+		}, func() bool { // with a last message that is new
+			own[n-1] = &chatMessage{Role: "user", Content: "Thank you."}
+			mirrored, err := mirror.Update(own)
+			return err == nil && len(transcript.Check(mirrored, transcript.OpenAI)) == 0
+		}},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			measure := func(b *testing.B, run func() bool) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if !run() {
+						b.Fatal("another result than expected")
+					}
+				}
+			}
+			b.Run("baseline", func(b *testing.B) { measure(b, row.baseline) })
+			b.Run("subject", func(b *testing.B) { measure(b, row.subject) })
 		})
 	}
 }

@@ -2,93 +2,26 @@ package transcript
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
 
-// checkAnthropic has the rules that only the Messages API has. It visits each
-// message once: long conversations do not fit into the caches of a processor.
-func checkAnthropic(c *checker) {
-	systems := middleSystems{prompt: c.systemPromptLength()}
-	tools := serverTools{answered: map[string]bool{}, lastUser: none}
-	for k, i := range c.sent {
-		tools.check(c, i)
-		systems.check(c, k)
-		c.checkEmptyText(k)
-	}
-	tools.checkResults(c)
-}
-
-// middleSystems demands that system messages are at the beginning: "role
-// 'system' is not supported on this model" (claude-code#61412). Models that
-// support it demand a user turn in front of it (pydantic-ai#6765), and accept
-// several consecutive system messages.
-type middleSystems struct {
-	prompt    int // the number of messages that are the system prompt
-	afterUser bool
-}
-
-func (s *middleSystems) check(c *checker, k int) {
-	i := c.sent[k]
-	m := c.msgs[i]
-	if !isSystem(m) {
-		s.afterUser = isUserTurn(m)
-	} else if k >= s.prompt && !(s.afterUser && c.isOwn(m) && m.Role() == "system") {
-		c.addFinding(i, ruleSystem, "in the middle")
-		s.afterUser = false
-	}
-}
-
-// checkEmptyText demands content: "text content blocks must be non-empty",
-// "text content blocks must contain non-whitespace text", "all messages must
-// have non-empty content except for the optional final assistant message".
-func (c *checker) checkEmptyText(k int) {
-	i := c.sent[k]
-	m, ok := c.msgs[i].(state.TextMessage)
-	if !ok {
-		return
-	}
-	last := k == len(c.sent)-1 && origin.FromAssistant(m)
-	problem := emptyText(m)
-	if problem == "" || problem == noContent && last {
-		return
-	}
-	if empty := isBlank(m) || m.Content() == `""`; empty && c.besideCalls(k, origin.Joins) {
-		return // not sent
-	}
-	c.addFinding(i, ruleEmpty, problem)
-}
-
-// emptyText returns what a text message lacks, "" if it lacks nothing.
-func emptyText(m state.TextMessage) string {
-	switch content := m.Content(); {
-	case isBlank(m):
-		return noContent
-	case content[0] == '"' && strings.TrimSpace(content.Text()) == "":
-		return "no text"
-	}
-	for i, part := range textParts(m) {
-		if isTextPart(part) && strings.TrimSpace(part.String("text")) == "" {
-			return fmt.Sprintf("no text in part %d", i)
-		}
-	}
-	return ""
-}
-
-// serverTools demands that the calls and the results of the provider's own tools
-// are complete:
+// blockWords has the rules about the blocks of the Messages API. The calls and
+// the results of the provider's own tools have to be complete:
 //
 //   - "Each advisor_tool_result block must have a corresponding server_tool_use
 //     block before it" (claude-code#95406)
 //   - "web_search tool use with id … was found without a corresponding
 //     web_search_tool_result block" (anthropic-sdk-python#961, #1339). In the last
 //     turn the result may be missing, because the provider continues that turn.
-type serverTools struct {
+type blockWords struct {
 	calls    []serverCall
 	answered map[string]bool // of the calls so far
-	lastUser int
+	lastUser int             // after the first call
+	cached   breakpoints
 }
 
 type serverCall struct {
@@ -96,33 +29,65 @@ type serverCall struct {
 	message int
 }
 
-func (s *serverTools) check(c *checker, i int) {
+func (w *blockWords) check(c *checker, k int) {
+	i := c.sent[k]
 	m := c.msgs[i]
-	if m.Role() == "user" {
-		s.lastUser = i
+	if len(w.calls) > 0 && m.Role() == "user" {
+		w.lastUser = i
 	}
-	if !c.isOwn(m) {
+	for range countBreakpoints(m) { // parts of other providers keep theirs, too
+		w.cached = append(w.cached, i)
+	}
+	if !c.keepsParts(m) {
 		return
 	}
-	for _, part := range textParts(m) {
+	for n, part := range textParts(m) {
+		// "'image' blocks are not permitted within assistant turns"
+		// (Semoss#2323). Those of other providers are not sent.
+		if isImagePart(part) && origin.FromAssistant(m) && c.isOwn(m) {
+			c.addFinding(i, ruleContent, fmt.Sprintf("part %d is an image", n))
+		}
 		call, result := serverToolIDs(part)
-		_, called := s.answered[result]
+		_, called := w.answered[result]
 		switch {
 		case call != "":
-			s.calls, s.answered[call] = append(s.calls, serverCall{call, i}), false
+			w.calls, w.answered[call] = append(w.calls, serverCall{call, i}), false
 		case called:
-			s.answered[result] = true
+			w.answered[result] = true
 		case result != "":
 			c.addFinding(i, ruleServerTool, fmt.Sprintf("no call %.60q", result))
 		}
 	}
 }
 
-// checkResults looks for calls without a result, after the last message.
-func (s *serverTools) checkResults(c *checker) {
-	for _, call := range s.calls {
-		if !s.answered[call.id] && call.message < s.lastUser {
+// end looks for calls without a result, and for breakpoints of too many.
+func (w *blockWords) end(c *checker) {
+	w.cached.check(c)
+	for _, call := range w.calls {
+		if !w.answered[call.id] && call.message < w.lastUser {
 			c.addFinding(call.message, ruleServerTool, fmt.Sprintf("no result of call %.60q", call.id))
 		}
 	}
+}
+
+// endsWithServerResult reports whether a text ends with the result of one of the
+// provider's own tools.
+func endsWithServerResult(m state.Message) bool {
+	parts := textParts(m)
+	if len(parts) == 0 {
+		return false
+	}
+	_, result := serverToolIDs(parts[len(parts)-1])
+	return result != ""
+}
+
+// hasServerTool reports whether a text has calls or results of the provider's
+// own tools.
+func hasServerTool(m state.Message) bool { return slices.ContainsFunc(textParts(m), isServerTool) }
+
+// isServerTool reports whether a part is a call of the provider's own tools, or
+// its result.
+func isServerTool(part jsontext.Object) bool {
+	call, result := serverToolIDs(part)
+	return call != "" || result != ""
 }

@@ -10,33 +10,87 @@ import (
 	"github.com/agentstate/state/internal/origin"
 )
 
-// checkOpenAI has the rules that only Chat Completions has.
-func checkOpenAI(c *checker) {
-	for k, i := range c.sent {
-		m := c.msgs[i]
-		// "Invalid value for 'content': expected a string, got null"; "Invalid
-		// 'messages[0].content': empty array"
-		if c.lacksContent(m) && !c.besideCalls(k, origin.Joins) && !hasSubstitute(m) {
-			c.addFinding(i, ruleContent, noContent)
-		}
-		// "Missing required parameter: 'messages[0].content[0].type'". Such
-		// parts of other providers are not sent.
-		if n := slices.IndexFunc(textParts(m), isUntypedPart); n >= 0 && c.isOwn(m) {
+// chatWords has the rules about the words of Chat Completions.
+type chatWords struct{}
+
+func (chatWords) check(c *checker, k int) {
+	i := c.sent[k]
+	m := c.msgs[i]
+	c.checkArguments(i, "function")
+	if !c.isOwn(m) { // such parts and results of other providers are not sent
+		return
+	}
+	if lacksOutput(m) {
+		c.addFinding(i, ruleContent, noContent)
+	}
+	for n, part := range textParts(m) {
+		// "Missing required parameter: 'messages[0].content[0].type'"
+		if isUntypedPart(part) {
 			c.addFinding(i, ruleContent, fmt.Sprintf("part %d has no type", n))
+			break
+		}
+		if isItemPart(part) {
+			c.addFinding(i, ruleContent, fmt.Sprintf("part %d is of the Responses API", n))
+			break
 		}
 	}
 }
 
-// lacksContent reports whether m is a text without content, or a result without
-// content that came from the provider. Such a result is sent back as it is.
-func (r *rules) lacksContent(m state.Message) bool {
-	switch m := m.(type) {
-	case state.TextMessage:
-		return isBlank(m)
-	case state.ToolResultMessage:
-		return isMissing(m.Content()) && r.isOwn(m)
+// isItemPart reports whether a part has a type that only the Responses API has:
+// "Invalid value: 'input_text'. Supported values are: 'text', 'image_url', …".
+func isItemPart(part jsontext.Object) bool {
+	switch part.String("type") {
+	case "input_text", "input_image", "input_file", "output_text":
+		return true
 	}
 	return false
+}
+
+// isForeignItemPart reports whether a part of an item is an image of Chat
+// Completions, or a part that the other side says: "Invalid value: 'output_text'.
+// Supported values are: 'input_text', 'input_image', and 'input_file'". Texts of
+// the right side have the type "text" in a message.
+func isForeignItemPart(m state.Message, part jsontext.Object) bool {
+	switch part.String("type") {
+	case "image_url":
+		return true
+	case "output_text", "refusal":
+		return !origin.FromAssistant(m)
+	case "input_text", "input_image", "input_file":
+		return origin.FromAssistant(m)
+	}
+	return false
+}
+
+// checkArguments demands that the input of calls is spelled as a string: "Invalid
+// type for 'messages[1].tool_calls[0].function.arguments': expected a string, but
+// got an object instead". A call keeps another spelling, in an object with the
+// names.
+func (c *checker) checkArguments(i int, within ...string) {
+	for _, call := range c.callsOf(i) {
+		if call.Extra == "" {
+			continue
+		}
+		extra, _ := jsontext.Members([]byte(call.Extra)) // checked when the message was made
+		kept := extra.Object(c.format)
+		for _, name := range within {
+			kept = kept.Object(name)
+		}
+		switch jsontext.Kind(kept.Object("more").Get("arguments")) {
+		case "object", "array", "number", "bool":
+			c.addFinding(i, ruleArguments, describeCall(*call.ToolCall))
+		}
+	}
+}
+
+func (chatWords) end(*checker) {}
+
+// lacksOutput reports whether m is a result without content: "Missing required
+// parameter: 'input[0].output'". If it came from the provider, it is sent back
+// as it is.
+func lacksOutput(m state.Message) bool {
+	result, ok := m.(state.ToolResultMessage)
+	return ok && isMissing(result.Content())
 }
 
 // hasSubstitute reports whether a text of the assistant has another member that
@@ -60,48 +114,54 @@ func hasSubstitute(m state.Message) bool {
 	return false
 }
 
-// checkOpenAIResponses has the rules that only the Responses API has. Outputs
-// may be anywhere after their calls.
-func checkOpenAIResponses(c *checker) {
-	seen := map[string]bool{}
-	checkItemID := func(i int, id string) {
-		// "Duplicate item found with id …" (vercel/ai#7883, vercel/ai#13307)
-		switch {
-		case id == "":
-		case seen[id]:
-			c.addFinding(i, ruleDuplicateItem, fmt.Sprintf("id %.60q", id))
-		default:
-			seen[id] = true
-		}
+// itemWords has the rules about the items of the Responses API: the ids so far.
+type itemWords map[string]bool
+
+func (w itemWords) check(c *checker, k int) {
+	i := c.sent[k]
+	if c.isOwn(c.msgs[i]) && lacksOutput(c.msgs[i]) {
+		c.addFinding(i, ruleContent, noContent)
 	}
-	for k, i := range c.sent {
-		// "Invalid type for 'input[0].content': expected one of an array of
-		// objects or string, but got null", "Missing required parameter:
-		// 'input[0].output'"
-		if c.lacksContent(c.msgs[i]) {
-			c.addFinding(i, ruleContent, noContent)
+	switch m := c.msgs[i].(type) {
+	case state.TextMessage:
+		w.checkID(c, i, itemID(m))
+		isForeign := func(part jsontext.Object) bool { return isForeignItemPart(m, part) }
+		if n := slices.IndexFunc(textParts(m), isForeign); n >= 0 && c.isOwn(m) {
+			c.addFinding(i, ruleContent, fmt.Sprintf("part %d is not of the role", n))
 		}
-		switch m := c.msgs[i].(type) {
-		case state.ToolCallMessage:
-			for _, call := range c.callsOf(i) {
-				extra, _ := jsontext.Members([]byte(call.Extra)) // none if Extra is empty
-				kept := extra.Object(origin.OpenAIResponses)
-				checkItemID(i, kept.Object("more").String("id"))
-			}
-		case state.UnknownMessage:
-			id := providerItem(m).String("id")
-			checkItemID(i, id)
-			// "Item 'rs_…' of type 'reasoning' was provided without its
-			// required following item" (vercel/ai#7099, openai-node#1567). Only
-			// OpenAI checks this; the ids of other servers with this format
-			// begin otherwise.
-			_, typ := origin.ItemType(m)
-			if typ == "reasoning" && strings.HasPrefix(id, "rs_") && !c.reasoningContinues(k) {
-				c.addFinding(i, ruleReasoning, fmt.Sprintf("id %.60q, what followed it does not follow", id))
-			}
-		default:
-			checkItemID(i, itemID(m))
+	case state.ToolCallMessage:
+		c.checkArguments(i)
+		for _, call := range c.callsOf(i) {
+			extra, _ := jsontext.Members([]byte(call.Extra)) // none if Extra is empty
+			kept := extra.Object(origin.OpenAIResponses)
+			w.checkID(c, i, kept.Object("more").String("id"))
 		}
+	case state.UnknownMessage:
+		id := providerItem(m).String("id")
+		w.checkID(c, i, id)
+		// "Item 'rs_…' of type 'reasoning' was provided without its required
+		// following item" (vercel/ai#7099, openai-node#1567). Only OpenAI checks
+		// this; the ids of other servers with this format begin otherwise.
+		_, typ := origin.ItemType(m)
+		if typ == "reasoning" && strings.HasPrefix(id, "rs_") && !c.reasoningContinues(k) {
+			c.addFinding(i, ruleReasoning, fmt.Sprintf("id %.60q, what followed it does not follow", id))
+		}
+	default:
+		w.checkID(c, i, itemID(m))
+	}
+}
+
+func (itemWords) end(*checker) {}
+
+// checkID demands that no other item has the id: "Duplicate item found with id …"
+// (vercel/ai#7883, vercel/ai#13307).
+func (w itemWords) checkID(c *checker, i int, id string) {
+	switch {
+	case id == "":
+	case w[id]:
+		c.addFinding(i, ruleDuplicateItem, fmt.Sprintf("id %.60q", id))
+	default:
+		w[id] = true
 	}
 }
 

@@ -99,7 +99,8 @@ func TestCheckGemini(t *testing.T) {
 	})
 }
 
-// Gemini accepts responses in several contents, but nothing else in these contents.
+// Gemini accepts responses in several contents. A content with several of them has
+// nothing else.
 func TestCheckResponsesOfGemini(t *testing.T) {
 	const calls = `{"type":"tool_call","role":"assistant","tools":[{"name":"f"},{"name":"g"}]}`
 	const first = `{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":{}}`
@@ -116,6 +117,8 @@ func TestCheckResponsesOfGemini(t *testing.T) {
 		{"in two contents, the user between", []string{user, calls, first, user, second + `}`}, "4:not-adjacent"},
 		{"and the user after them", []string{user, calls, first, second + `}`, user}, ""},
 		{"and the user in the content", []string{user, calls, first, second + `}`, `{"type":"text","role":"user","content":"go on","gemini":{"joined":true}}`}, "4:not-adjacent"},
+		{"and the user in the content of the only result", []string{user, `{"type":"tool_call","role":"assistant","tools":[{"name":"f"}]}`, first, `{"type":"text","role":"user","content":"go on","gemini":{"joined":true}}`}, ""},
+		{"and the user in the content of the second result", []string{user, calls, first, second + `,"gemini":{"joined":false}}`, `{"type":"text","role":"user","content":"go on","gemini":{"joined":true}}`}, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			require.Equal(t, row.want, refused(transcript.Check(decodeAll(t, row.msgs...), transcript.Gemini)))
@@ -142,9 +145,9 @@ func TestCheckContent(t *testing.T) {
 		want [4]string // of OpenAI, OpenAIResponses, Anthropic and Gemini
 	}{
 		{"text", withContent("user", `"x"`), [4]string{}},
-		{"null", withContent("user", `null`), [4]string{"1:content", "1:content", "1:empty", "1:empty"}},
-		{"missing", withContent("user", ``), [4]string{"1:content", "1:content", "1:empty", "1:empty"}},
-		{"no parts", withContent("user", `[]`), [4]string{"1:content", "1:content", "1:empty", "1:empty"}},
+		{"null", withContent("user", `null`), [4]string{"1:content", "1:content", "1:empty", "1:content"}},
+		{"missing", withContent("user", ``), [4]string{"1:content", "1:content", "1:empty", "1:content"}},
+		{"no parts", withContent("user", `[]`), [4]string{"1:content", "1:content", "1:empty", "1:content"}},
 		{"empty", withContent("user", `""`), [4]string{"", "", "1:empty", ""}},
 		{"space", withContent("user", `" \n\t"`), [4]string{"", "", "1:empty", ""}},
 		{"an empty part", withContent("user", `[{"type":"text","text":"x"},{"type":"text","text":""}]`), [4]string{"", "", "1:empty", ""}},
@@ -152,15 +155,19 @@ func TestCheckContent(t *testing.T) {
 		{"a part without a type", []string{user, `{"type":"text","role":"user","content":[{"text":"x"}],"openai":{}}`}, [4]string{"1:content"}},
 		{"a part without a type, from elsewhere", withContent("user", `[{"text":"x"}]`), [4]string{}},
 		{"another part", withContent("user", `[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]`), [4]string{}},
-		{"null at the end", withContent("assistant", `null`), [4]string{"1:content", "1:content", "", "1:empty"}},
-		{"null and more", withContent("assistant", `null`, user), [4]string{"1:content", "1:content", "1:empty", "1:empty"}},
+		{"null at the end", withContent("assistant", `null`), [4]string{"1:content", "1:content", "", "1:content"}},
+		{"null and more", withContent("assistant", `null`, user), [4]string{"1:content", "1:content", "1:empty", "1:content"}},
 		{"null with calls", withContent("assistant", `null`, call, result), [4]string{"", "1:content", "", ""}},
 		{"empty with calls", withContent("assistant", `""`, call, result), [4]string{}},
 		{"empty with calls, as Gemini said it", []string{user, `{"type":"text","role":"assistant","content":"","gemini":{}}`, call, result}, [4]string{}},
-		{"space with calls", withContent("assistant", `" "`, call, result), [4]string{"", "", "1:empty", ""}},
-		{"a refusal", []string{user, `{"type":"text","role":"assistant","content":null,"openai":{"more":{"refusal":"no"}}}`, user}, [4]string{"", "1:content", "1:empty", "1:empty"}},
-		{"a refusal of the user's", []string{user, `{"type":"text","role":"user","content":null,"openai":{"more":{"refusal":"no"}}}`}, [4]string{"1:content", "1:content", "1:empty", "1:empty"}},
-		{"no refusal", []string{user, `{"type":"text","role":"assistant","content":null,"openai":{"more":{"refusal":null}}}`, user}, [4]string{"1:content", "1:content", "1:empty", "1:empty"}},
+		{"space with calls", withContent("assistant", `" "`, call, result), [4]string{}},
+		{"a part of space with calls", withContent("assistant", `[{"type":"text","text":" "}]`, call, result), [4]string{}},
+		{"an empty part with calls", withContent("assistant", `[{"type":"text","text":""}]`, call, result), [4]string{"", "", "1:empty", ""}},
+		{"a refusal", []string{user, `{"type":"text","role":"assistant","content":null,"openai":{"more":{"refusal":"no"}}}`, user}, [4]string{"", "1:content", "1:empty", "1:content"}},
+		{"a refusal of the user's", []string{user, `{"type":"text","role":"user","content":null,"openai":{"more":{"refusal":"no"}}}`}, [4]string{"1:content", "1:content", "1:empty", "1:content"}},
+		{"an image of Anthropic's assistant", []string{user, `{"type":"text","role":"assistant","content":[{"type":"text","text":"a"},{"type":"image","source":{"type":"url","url":"https://e.org/a.png"}}],"anthropic":{}}`, user}, [4]string{"", "", "1:content", ""}},
+		{"an image of another assistant", []string{user, `{"type":"text","role":"assistant","content":[{"inlineData":{"mimeType":"image/png","data":"aGk="}}],"gemini":{}}`, user}, [4]string{}},
+		{"no refusal", []string{user, `{"type":"text","role":"assistant","content":null,"openai":{"more":{"refusal":null}}}`, user}, [4]string{"1:content", "1:content", "1:empty", "1:content"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			msgs := decodeAll(t, row.msgs...)
@@ -199,6 +206,8 @@ func TestCheckSystemOfAnthropic(t *testing.T) {
 		{"after the user", []string{user, system, say}, ""},
 		{"twice after the user", []string{user, system, system, say}, ""},
 		{"after the assistant", []string{user, say, system}, "2:system"},
+		{"after the result of the provider's own tool", []string{user, serverUse, serverResult, system, say, user}, ""},
+		{"after such a result without its call", []string{user, `{"type":"text","role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"f","input":{}}],"anthropic":{}}`, system}, "2:system"},
 		{"after what cannot be there", []string{user, say, system, system}, "2:system 3:system"},
 		{"first", []string{system, user}, "0:system"},
 	} {
@@ -246,6 +255,48 @@ func TestCheckIDsOfAnthropic(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			require.Equal(t, row.want, refused(transcript.Check(decodeAll(t, row.msgs...), transcript.Anthropic)))
+		})
+	}
+}
+
+// Parts in the words of OpenAI's other API, and arguments that are no string,
+// are refused if they came in a request of the API: they are sent back as they
+// are.
+func TestCheckWordsOfOpenAI(t *testing.T) {
+	text := func(role, typ, mark string) string {
+		return `{"type":"text","role":"` + role + `","content":[{"type":"` + typ + `","text":"a"}]` + mark + `}`
+	}
+	call := func(kept string) []string {
+		return []string{user, `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","input":{"a":1}` + kept + `}]}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":""}`}
+	}
+	const chat, items = `,"openai":{"more":{"name":"x"}}`, `,"openai_responses":{}`
+	for _, row := range []struct {
+		name    string
+		profile transcript.Profile
+		msgs    []string
+		want    string
+	}{
+		{"a text of the other API", transcript.OpenAI, []string{text("user", "input_text", chat)}, "0:content"},
+		{"the same of a program", transcript.OpenAI, []string{text("user", "input_text", "")}, ""},
+		{"the same from the other API", transcript.OpenAI, []string{text("user", "input_text", items)}, ""},
+		{"its own", transcript.OpenAI, []string{text("user", "text", chat)}, ""},
+		{"what the assistant says, of the user", transcript.OpenAIResponses, []string{text("user", "output_text", items)}, "0:content"},
+		{"what the user says, of the assistant", transcript.OpenAIResponses, []string{user, text("assistant", "input_text", items)}, "1:content"},
+		{"an image of Chat Completions", transcript.OpenAIResponses, []string{text("user", "image_url", items)}, "0:content"},
+		{"its own", transcript.OpenAIResponses, []string{text("user", "text", items)}, ""},
+		{"an object", transcript.OpenAI, call(`,"openai":{"function":{"more":{"arguments":{"a":1},"x":1}}}`), "1:arguments"},
+		{"another spelling", transcript.OpenAI, call(`,"openai":{"function":{"more":{"arguments":"{ \"a\":1}"}}}`), ""},
+		{"an object from the other API", transcript.OpenAI, call(`,"openai_responses":{"more":{"arguments":{"a":1}}}`), ""},
+		{"an object in an item", transcript.OpenAIResponses, call(`,"openai_responses":{"more":{"arguments":{"a":1}}}`), "1:arguments"},
+	} {
+		t.Run(row.profile.String()+"/"+row.name, func(t *testing.T) {
+			msgs := decodeAll(t, row.msgs...)
+			require.Equal(t, row.want, refused(transcript.Check(msgs, row.profile)))
+			repaired, changes := transcript.Repair(msgs, row.profile, transcript.PolicyDrop)
+			require.Empty(t, transcript.Check(repaired, row.profile))
+			require.Equal(t, row.want, ruled(changes))
+			require.Len(t, repaired, len(msgs))
 		})
 	}
 }

@@ -3,105 +3,50 @@ package transcript
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/origin"
 )
 
-// rules are what differs between the providers.
-type rules struct {
-	name        string
-	format      string   // the member of messages that came from the provider
-	roles       []string // of texts; nil for any
-	ids         idRule
-	maxIDBytes  int    // 0 for no limit
-	idChars     string // accepted besides letters and digits; "" for any
-	acceptsName func(string) bool
-	sameTurn    func(before, m state.Message) bool
-	adjacent    bool           // results come directly after the turn with their calls
-	check       func(*checker) // the rules that only this provider has; may be nil
-}
-
-// idRule is what a provider demands of the ids of calls.
-type idRule uint8
-
-const (
-	idsFree    idRule = iota // nothing
-	idsPending               // there is an id, and no other call that waits for its result has it
-	idsUnique                // and no call from another provider has an id that was used before
-)
-
-// acceptsID reports whether a call may have the id.
-func (r *rules) acceptsID(id string) bool {
-	switch {
-	case r.ids == idsFree:
-		return true
-	case id == "", r.maxIDBytes > 0 && len(id) > r.maxIDBytes:
-		return false
-	}
-	return r.idChars == "" || consistsOf(id, len(id), r.idChars)
-}
-
-// acceptsRole reports whether a text may have the role.
-func (r *rules) acceptsRole(role string) bool {
-	return r.roles == nil || slices.Contains(r.roles, role)
-}
-
-// consistsOf reports whether text has 1 to maxBytes bytes, all of them ASCII
-// letters, digits or in chars.
-func consistsOf(text string, maxBytes int, chars string) bool {
-	if text == "" || len(text) > maxBytes {
-		return false
-	}
-	for i := range len(text) {
-		c := text[i]
-		if !isASCIILetter(c) && !(c >= '0' && c <= '9') && strings.IndexByte(chars, c) < 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func isASCIILetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
-
 // checker collects findings about a conversation.
 type checker struct {
 	*rules
 	pairing
+	profile  Profile
 	msgs     []state.Message
 	sent     []int // the indexes of the messages that the provider is sent
 	entry    entrySpan
 	findings []Finding
 }
 
-// checkAll returns the findings in the order of the messages. If continued is
-// set, results may answer calls that the provider holds.
-func checkAll(msgs []state.Message, r *rules, continued bool) []Finding {
-	c := checker{msgs: msgs, rules: r, pairing: pairCalls(msgs), sent: make([]int, 0, len(msgs))}
+// checkAll returns the findings in the order of the messages.
+func checkAll(msgs []state.Message, profile Profile) []Finding {
+	c := checker{
+		msgs: msgs, profile: profile, rules: profile.rulesOrCommon(),
+		pairing: pairCalls(msgs), sent: make([]int, 0, len(msgs)),
+	}
 	places := adjacency{turn: none}
-	if c.adjacent {
+	if c.AdjacentResults {
 		places.turnStart = make([]int, len(msgs))
 	}
 	for i, m := range msgs {
 		_, isCall := m.(state.ToolCallMessage) // its calls are known already
 		switch {
-		case !internal.IsMessage(m):
+		case len(c.callsOf(i)) == 0 && c.answers[i] == none && !internal.IsMessage(m):
 			c.addFinding(i, ruleMessage, "nil or a zero value")
 		case isCall && len(c.callsOf(i)) > 0, !isCall && c.isSent(m):
 			c.sent = append(c.sent, i)
 			c.checkRole(i)
-			if c.adjacent {
+			if c.AdjacentResults {
 				places.check(&c, i)
 			}
 		}
 	}
-	c.checkPairs(continued)
+	c.checkPairs()
 	c.checkCalls()
-	if c.check != nil {
-		c.check(&c)
-	}
+	c.checkLast()
+	c.checkPlaces()
 	slices.SortStableFunc(c.findings, func(a, b Finding) int { return a.Message - b.Message })
 	return c.findings
 }
@@ -118,9 +63,9 @@ func (r *rules) isSent(m state.Message) bool {
 		format, _ := origin.ItemType(m)
 		return format == r.format
 	case state.TextMessage:
-		return !isReasoning(m) || r.isOwn(m)
+		return !isReasoning(m) || r.isOwn(m) || origin.SaysIn(m, r.format)
 	case state.ToolCallMessage:
-		return m.Calls() != nil
+		return len(sharedCalls(m)) > 0
 	}
 	return true
 }
@@ -130,6 +75,10 @@ func (r *rules) isOwn(m state.Message) bool {
 	_, ok := origin.Of(m, r.format)
 	return ok
 }
+
+// keepsParts reports whether the provider is sent parts of the message in its
+// own words as they are.
+func (r *rules) keepsParts(m state.Message) bool { return r.isOwn(m) || origin.IsHandmade(m) }
 
 // checkPairs demands a result for each call and a call for each result.
 //
@@ -142,13 +91,16 @@ func (r *rules) isOwn(m state.Message) bool {
 //     after"; "unexpected tool_use_id found in tool_result blocks"
 //   - Gemini: "the number of function response parts is equal to the number of
 //     function call parts of the function call turn"
-func (c *checker) checkPairs(continued bool) {
+//
+// If the conversation is continued, results may answer calls that the provider
+// holds.
+func (c *checker) checkPairs() {
 	for _, call := range c.calls {
 		if call.result == none {
 			c.addFinding(call.message, ruleUnanswered, describeCall(*call.ToolCall))
 		}
 	}
-	if continued {
+	if c.profile.continued {
 		return
 	}
 	for i, number := range c.answers {
@@ -163,22 +115,22 @@ func (c *checker) checkCalls() {
 	used := make([]bool, c.keys)
 	usedUntil := make([]int, c.keys) // the last result of an id, or the end if one is missing
 	for _, call := range c.calls {
-		if !c.acceptsName(call.Name) {
+		if !c.names.accept(call.Name) {
 			c.addFinding(call.message, ruleName, describeCall(*call.ToolCall))
 		}
 		if !c.acceptsID(call.ID) {
 			c.addFinding(call.message, ruleID, describeCall(*call.ToolCall))
 		}
-		if call.ID == "" || c.ids == idsFree {
+		if call.ID == "" || !c.RequireIDs {
 			continue
 		}
-		// OpenAI, OpenAIResponses: "Duplicate value for 'tool_call_id'"
-		// (agno#5116, openclaw#47136). Anthropic: "tool_use ids must be unique"
-		// (claude-code#20901). It has accepted an id again after the answer,
-		// but not all of its models may.
-		mustBeNew := c.ids == idsUnique && !c.isOwn(c.msgs[call.message])
-		if used[call.key] && (mustBeNew || usedUntil[call.key] > call.message) {
-			c.addFinding(call.message, ruleDuplicateID, describeCall(*call.ToolCall))
+		// "Duplicate value for 'tool_call_id'" (agno#5116, openclaw#47136),
+		// "tool_use ids must be unique" (claude-code#20901)
+		if used[call.key] {
+			mustBeNew := c.UniqueIDs && !c.isOwn(c.msgs[call.message])
+			if mustBeNew || usedUntil[call.key] > call.message {
+				c.addFinding(call.message, ruleDuplicateID, describeCall(*call.ToolCall))
+			}
 		}
 		result := call.result
 		if result == none {
@@ -202,6 +154,39 @@ func (c *checker) checkRole(i int) {
 	}
 }
 
+// checkLast demands what some models and requests demand of the last turn; see
+// Profile.NoPrefill and Profile.Thinking.
+func (c *checker) checkLast() {
+	if len(c.sent) == 0 {
+		return
+	}
+	last := c.sent[len(c.sent)-1]
+	if (c.UserLast || c.profile.noPrefill) && origin.FromAssistant(c.msgs[last]) && !c.continues(c.msgs[last]) {
+		c.addFinding(last, rulePrefill, "the assistant has the last word")
+	}
+	if !c.profile.thinking || !c.ThinkingFirst {
+		return
+	}
+	start := len(c.sent)
+	for start > 0 && (origin.FromAssistant(c.msgs[c.sent[start-1]]) || isResult(c.msgs[c.sent[start-1]])) {
+		start--
+	}
+	for start < len(c.sent) && isResult(c.msgs[c.sent[start]]) { // of a turn that is not here
+		start++
+	}
+	if start == len(c.sent) || beginsWithReasoning(c.msgs[c.sent[start]]) {
+		return
+	}
+	c.addFinding(c.sent[start], ruleThinking, "the turn does not begin with thinking")
+}
+
+// continues reports whether the provider goes on with m, which ends with a tool
+// of its own.
+func (r *rules) continues(m state.Message) bool {
+	own := r.isOwn(m) || r.format == origin.Anthropic && origin.IsHandmade(m)
+	return own && endsWithServerTool(m)
+}
+
 // adjacency demands that results come directly after the turn with their calls,
 // before anything else.
 type adjacency struct {
@@ -223,47 +208,6 @@ func (a *adjacency) check(c *checker, i int) {
 		a.turnStart[i] = a.turn
 	}
 	a.before = m
-}
-
-// entrySpan is an entry of the provider's conversation: where it ends in
-// checker.sent, and whether it has calls.
-type entrySpan struct {
-	end      int
-	hasCalls bool
-}
-
-// besideCalls reports whether the entry of the k-th message that is sent has
-// calls. It must be asked in the order of the messages. The last entry is kept,
-// because each of its messages asks.
-func (c *checker) besideCalls(k int, joins func(before, m state.Message) bool) bool {
-	sentMessage := func(k int) state.Message { return c.msgs[c.sent[k]] }
-	if k >= c.entry.end {
-		first, end := k, k+1
-		for first > 0 && joins(sentMessage(first-1), sentMessage(first)) {
-			first--
-		}
-		for end < len(c.sent) && joins(sentMessage(end-1), sentMessage(end)) {
-			end++
-		}
-		c.entry = entrySpan{end: end}
-		for k := first; k < end && !c.entry.hasCalls; k++ {
-			_, c.entry.hasCalls = sentMessage(k).(state.ToolCallMessage)
-		}
-	}
-	return c.entry.hasCalls
-}
-
-// systemPromptLength returns the number of sent messages that are the system
-// prompt. A message that came from the provider says whether it was in it.
-func (c *checker) systemPromptLength() int {
-	for k, i := range c.sent {
-		m := c.msgs[i]
-		kept, own := origin.Of(m, c.format)
-		if !isSystem(m) || own && !strings.HasPrefix(kept.String("in"), "system") {
-			return k
-		}
-	}
-	return len(c.sent)
 }
 
 // Finding is something that a provider rejects.
@@ -293,12 +237,17 @@ const (
 	ruleNotAdjacent   = "not-adjacent"    // a result is in the wrong place
 	ruleCallTurn      = "call-turn"       // calls are in the wrong place
 	ruleContent       = "content"         // a text has no content
+	ruleArguments     = "arguments"       // the input of a call is not spelled as a string
 	ruleEmpty         = "empty"           // a text, or a part of it, is empty
 	ruleFirst         = "first"           // the conversation does not begin with the user
 	ruleSystem        = "system"          // a system message is not at the beginning
 	ruleReasoning     = "reasoning"       // the message that followed reasoning is missing
 	ruleDuplicateItem = "duplicate-item"  // another item has the id
 	ruleServerTool    = "server-tool"     // the provider's own tool lacks its call or result
+	ruleCache         = "cache-control"   // the prompt cache has too many breakpoints
+	ruleSignature     = "signature"       // a call of the turn that goes on has no signature
+	rulePrefill       = "prefill"         // the assistant has the last word
+	ruleThinking      = "thinking"        // the turn that goes on does not begin with thinking
 )
 
 const noContent = "no content" // the detail of ruleContent and ruleEmpty

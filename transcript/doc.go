@@ -12,7 +12,7 @@
 // [Check] returns what a provider would reject. [Repair] mends it and returns
 // what it changed. [KeepLast] and [KeepTokens] shorten a conversation without
 // separating messages that belong together; [Groups] returns these. [Pending]
-// returns the calls that wait for a result.
+// returns the calls that wait for a result, and [Answer] inserts results.
 //
 // # Calls and results
 //
@@ -23,14 +23,29 @@
 // and there are fewer results, it is unknown which calls they answer. They
 // answer none of them then, unless their names decide it.
 //
+// # Messages of other types
+//
+// Trims, groups and pending calls need of a message who says it, which calls it
+// makes and which it answers. A [Shape] has these. [ShapesFunc] makes the
+// [Shapes] of a conversation in the message type of a framework. Their methods
+// return indexes, and [Select] returns the messages, which are not converted.
+//
+//	shapes := transcript.ShapesFunc(msgs, shapeOf) // shapeOf is yours
+//	msgs = transcript.Select(msgs, shapes.KeepLast(20))
+//
+// Check and Repair read the content of messages and make new ones. A [Mirror]
+// converts a conversation for them, each message once.
+//
 // # Providers
 //
 // A [Profile] has the rules of a provider's API, taken from the errors of the
 // provider. They change when the provider changes. They are about the
 // conversation only: not about settings, sizes, or the content of images and
-// schemas.
+// schemas. Rules of some models or requests only are options: see
+// [Profile.NoPrefill], [Profile.Thinking], [Profile.ThoughtSignatures] and
+// [Profile.Continued]. [NewProfile] makes the profile of another provider.
 //
 // All functions take messages of any origin, decoded by package provider or
 // made otherwise, and change none of them. Their time is proportional to the
-// messages. They are safe for concurrent use.
+// messages. They are safe for concurrent use, except for the methods of Mirror.
 package transcript

@@ -44,6 +44,35 @@ func ExampleRepair() {
 	// text "user": "Hello?"
 }
 
+// A call that waits for a person has not failed: the model is told to wait, and
+// does not make the call again.
+func ExampleRepair_suspended() {
+	msgs := interrupted()
+	policy := transcript.Policy{AnswerCalls: true, Suspended: transcript.Pending(msgs)}
+	repaired, _ := transcript.Repair(msgs, transcript.Anthropic, policy)
+	for _, m := range repaired[4:] {
+		fmt.Println(m)
+	}
+	// Output:
+	// tool_call "assistant": "book" id "call_2"
+	// tool_result "book" id "call_2": "Waiting for approval."
+	// text "user": "Hello?"
+}
+
+func ExampleAnswer() {
+	book := state.ToolCall{ID: "call_2", Name: "book"}
+	msgs, err := transcript.Answer(interrupted(), state.ToolResult(book, `"booked"`))
+	for _, m := range msgs[4:] {
+		fmt.Println(m)
+	}
+	fmt.Println(err)
+	// Output:
+	// tool_call "assistant": "book" id "call_2"
+	// tool_result "book" id "call_2": "booked"
+	// text "user": "Hello?"
+	// <nil>
+}
+
 func ExamplePending() {
 	for _, call := range transcript.Pending(interrupted()) {
 		fmt.Println(call.Name, call.Input)

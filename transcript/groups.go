@@ -1,13 +1,6 @@
 package transcript
 
-import (
-	"strings"
-
-	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
-	"github.com/agentstate/state/internal/jsontext"
-	"github.com/agentstate/state/internal/origin"
-)
+import "github.com/agentstate/state"
 
 // Groups returns the indexes of the messages that belong together: a provider
 // accepts all messages of a group or none of them. The indexes of a group are
@@ -23,33 +16,30 @@ import (
 //   - a system message of Anthropic in the middle, and the message before it.
 //
 // Every other message is a separate group.
-func Groups(msgs []state.Message) [][]int {
-	p := pairCalls(msgs)
-	return p.groups(msgs)
-}
+func Groups(msgs []state.Message) [][]int { return outlineOf(msgs).groups() }
 
-func (p *pairing) groups(msgs []state.Message) [][]int {
-	f := newForest(len(msgs))
-	for _, c := range p.calls {
+func (o *outline) groups() [][]int {
+	f := newForest(len(o.traits))
+	for _, c := range o.calls {
 		if c.result != none {
 			f.unite(c.message, c.result)
 		}
 	}
-	f.uniteEntries(msgs)
-	f.uniteTurns(msgs)
-	f.uniteSystems(msgs)
-	f.uniteReferences(msgs)
+	f.uniteEntries(o)
+	f.uniteTurns(o.traits)
+	f.uniteFollowing(o.traits)
+	f.uniteReferences(o.refs)
 	return f.groups()
 }
 
 // uniteEntries unites what is in one entry of a provider: all results, and all
 // messages if they are more than text.
-func (f forest) uniteEntries(msgs []state.Message) {
-	for entry := range providerEntries(msgs) {
+func (f forest) uniteEntries(o *outline) {
+	for entry := range o.entries() {
 		result, united := none, false
 		for _, i := range entry {
-			united = united || isMoreThanText(msgs[i])
-			if isResult(msgs[i]) {
+			united = united || o.traits[i].isMoreThanText()
+			if o.traits[i].has(traitAnswer) {
 				if result != none {
 					f.unite(result, i)
 				}
@@ -64,124 +54,68 @@ func (f forest) uniteEntries(msgs []state.Message) {
 	}
 }
 
-// isMoreThanText reports whether a message of the assistant has calls,
-// reasoning or tools of the provider.
-func isMoreThanText(m state.Message) bool {
-	if _, ok := m.(state.ToolCallMessage); ok {
-		return true
-	}
-	if !origin.FromAssistant(m) {
-		return false
-	}
-	if isReasoning(m) {
-		return true
-	}
-	for _, part := range textParts(m) {
-		if call, result := serverToolIDs(part); call != "" || result != "" || isReasoningPart(part) {
-			return true
-		}
-	}
-	return false
-}
-
 // uniteTurns unites calls with the calls that the assistant makes before any of
 // them is answered. It unites reasoning with what the assistant does next, or
 // with the calls before it if there is nothing next.
-func (f forest) uniteTurns(msgs []state.Message) {
-	before, calls, reasoning := none, none, none
-	for i, m := range msgs {
-		if !internal.IsMessage(m) {
+func (f forest) uniteTurns(traits []trait) {
+	first, calls, reasoning := true, none, none
+	for i, t := range traits {
+		if t.has(traitAbsent) {
 			continue
 		}
-		if reasoning != none && origin.FromAssistant(m) {
+		if reasoning != none && t.has(traitAssistant) {
 			f.unite(reasoning, i)
 		} else if reasoning != none && calls != none {
 			f.unite(calls, reasoning)
 		}
 		reasoning = none
-		switch _, isCall := m.(state.ToolCallMessage); {
-		case isCall:
+		switch {
+		case t.has(traitCall):
 			if calls != none {
 				f.unite(calls, i)
 			}
-			calls = i
-		case origin.FromAssistant(m) && isReasoning(m):
+			if calls = i; t.has(traitAnswer) {
+				calls = none // they are answered in the same message
+			}
+		case t.has(traitAssistant | traitReasoning):
 			reasoning = i
-		case origin.FromAssistant(m) && before != none && origin.Joins(msgs[before], m):
+		case t.has(traitAssistant|traitJoined) && !first:
 		default:
 			calls = none
 		}
-		before = i
+		first = false
 	}
 	if reasoning != none && calls != none {
 		f.unite(calls, reasoning)
 	}
 }
 
-// uniteSystems unites a system message in the middle of a conversation of
-// Anthropic with the message before it, because it must follow the user's turn.
-func (f forest) uniteSystems(msgs []state.Message) {
-	before := none
-	for i, m := range msgs {
-		if !internal.IsMessage(m) {
-			continue
-		}
-		if isSystem(m) && before != none {
-			if kept, own := origin.Of(m, origin.Anthropic); own && kept.String("in") != "system" {
-				f.unite(before, i)
-			}
-		}
-		before = i
-	}
-}
-
-// uniteReferences unites items and parts of a provider's own tools that share
-// an id, and the calls that such a tool makes.
-func (f forest) uniteReferences(msgs []state.Message) {
-	firstUse := map[string]int{}
-	addIDs := func(i int, ids ...string) {
-		for _, id := range ids {
-			if id == "" {
+// uniteFollowing unites messages that must stay behind the message before them
+// with that message. Items and reasoning between the two may not be sent.
+func (f forest) uniteFollowing(traits []trait) {
+	for i, t := range traits {
+		for k := i - 1; t.has(traitFollowing) && k >= 0; k-- {
+			if traits[k].has(traitAbsent) {
 				continue
 			}
-			if first, ok := firstUse[id]; ok {
-				f.unite(first, i)
-			} else {
-				firstUse[id] = i
-			}
-		}
-	}
-	for i, m := range msgs {
-		switch m := m.(type) {
-		case state.UnknownMessage:
-			item := providerItem(m)
-			addIDs(i, item.String("id"), item.String("call_id"), item.String("approval_request_id"))
-		case state.TextMessage:
-			for _, part := range textParts(m) {
-				call, result := serverToolIDs(part)
-				addIDs(i, call, result)
-			}
-		case state.ToolCallMessage:
-			if strings.Contains(string(m.Raw()), `"caller"`) {
-				for _, c := range m.Calls() {
-					addIDs(i, callerIDs(c)...)
-				}
+			f.unite(k, i)
+			if traits[k]&(traitItem|traitReasoning) == 0 {
+				break
 			}
 		}
 	}
 }
 
-// callerIDs returns the ids of the provider's own tool whose code made the
-// call.
-func callerIDs(c state.ToolCall) []string {
-	var ids []string
-	extra, _ := jsontext.Members([]byte(c.Extra)) // none if Extra is empty
-	for _, format := range extra {
-		kept, _ := jsontext.Members(format.Value) // none if it is not an object
-		caller := jsontext.Object(kept).Object("more").Object("caller")
-		ids = append(ids, caller.String("tool_id"), caller.String("caller_id"))
+// uniteReferences unites messages that have a reference in common.
+func (f forest) uniteReferences(refs []reference) {
+	firstUse := map[string]int{}
+	for _, ref := range refs {
+		if first, ok := firstUse[ref.name]; ok {
+			f.unite(first, ref.message)
+		} else {
+			firstUse[ref.name] = ref.message
+		}
 	}
-	return ids
 }
 
 // forest is a set of disjoint sets of indexes, with union and find. It holds

@@ -64,12 +64,15 @@ const (
 	user     = `{"type":"text","role":"user","content":"hello"}`
 	say      = `{"type":"text","role":"assistant","content":"hello"}`
 
-	serverUse    = `{"type":"text","role":"assistant","content":[{"type":"server_tool_use","id":"srv_1","name":"code_execution","input":{}}],"anthropic":{}}`
-	serverResult = `{"type":"text","role":"assistant","content":[{"type":"code_execution_tool_result","tool_use_id":"srv_1","content":{}}],"anthropic":{}}`
-	callByServer = `{"type":"tool_call","role":"assistant","tools":[{"id":"t1","name":"f","input":{},"anthropic":{"more":{"caller":{"type":"code_execution_20250825","tool_id":"srv_1"}}}}],"anthropic":{}}`
-	prompt       = `{"type":"text","role":"system","content":"Be brief.","anthropic":{"in":"system"}}`
-	system       = `{"type":"text","role":"system","content":"Be brief.","anthropic":{"in":"messages"}}`
-	resultOfIt   = `{"type":"tool_result","role":"tool_result","tool":{"id":"t1","name":"f"},"content":"","anthropic":{}}`
+	serverUse     = `{"type":"text","role":"assistant","content":[{"type":"server_tool_use","id":"srv_1","name":"code_execution","input":{}}],"anthropic":{}}`
+	serverResult  = `{"type":"text","role":"assistant","content":[{"type":"code_execution_tool_result","tool_use_id":"srv_1","content":{}}],"anthropic":{}}`
+	joinedSay     = `{"type":"text","role":"assistant","content":"hello","anthropic":{"joined":true}}`
+	joinedUse     = `{"type":"text","role":"assistant","content":[{"type":"server_tool_use","id":"srv_1","name":"code_execution","input":{}}],"anthropic":{"joined":true}}`
+	joinedThought = `{"type":"text","role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"x"},{"type":"text","text":"hello"}],"anthropic":{"joined":true}}`
+	callByServer  = `{"type":"tool_call","role":"assistant","tools":[{"id":"t1","name":"f","input":{},"anthropic":{"more":{"caller":{"type":"code_execution_20250825","tool_id":"srv_1"}}}}],"anthropic":{}}`
+	prompt        = `{"type":"text","role":"system","content":"Be brief.","anthropic":{"in":"system"}}`
+	system        = `{"type":"text","role":"system","content":"Be brief.","anthropic":{"in":"messages"}}`
+	resultOfIt    = `{"type":"tool_result","role":"tool_result","tool":{"id":"t1","name":"f"},"content":"","anthropic":{}}`
 )
 
 func TestProvidersOwnToolsAreGrouped(t *testing.T) {
@@ -78,6 +81,9 @@ func TestProvidersOwnToolsAreGrouped(t *testing.T) {
 		msgs []string
 		want [][]int
 	}{
+		{"a call in one entry with texts", []string{user, say, joinedUse, joinedSay}, [][]int{{0}, {1, 2, 3}}},
+		{"reasoning in one entry with texts", []string{user, say, joinedThought, joinedSay}, [][]int{{0}, {1, 2, 3}}},
+		{"texts in one entry", []string{user, say, joinedSay}, [][]int{{0}, {1}, {2}}},
 		{"a hosted call and its reasoning", []string{user, reason, search, say}, [][]int{{0}, {1, 2}, {3}}},
 		{"an approval", []string{user, approval, user, approved, hosted}, [][]int{{0}, {1, 3, 4}, {2}}},
 		{"items that share the id of a call", []string{find, found, say}, [][]int{{0, 1}, {2}}},
@@ -85,6 +91,7 @@ func TestProvidersOwnToolsAreGrouped(t *testing.T) {
 		{"calls that code makes", []string{user, serverUse, callByServer, resultOfIt, serverResult, say}, [][]int{{0}, {1, 2, 3, 4}, {5}}},
 		{"the system after the user", []string{user, say, user, system, system, say}, [][]int{{0}, {1}, {2, 3, 4}, {5}}},
 		{"the system after a result", []string{user, callByServer, resultOfIt, system, say}, [][]int{{0}, {1, 2, 3}, {4}}},
+		{"the system after an item of another provider", []string{user, reason, system, say}, [][]int{{0, 1, 2}, {3}}},
 		{"the system prompt", []string{prompt, user}, [][]int{{0}, {1}}},
 		{"one after another", []string{user, serverUse, say, callByServer, resultOfIt, serverResult}, [][]int{{0}, {1, 2, 3, 4, 5}}},
 	} {

@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"fmt"
-	"iter"
 	"strings"
 
 	"github.com/agentstate/state"
@@ -16,14 +15,8 @@ func isResult(m state.Message) bool {
 	return ok
 }
 
-// isSystem reports whether m is a system prompt, or a part of one.
-func isSystem(m state.Message) bool {
-	_, ok := m.(state.TextMessage)
-	return ok && (m.Role() == "system" || m.Role() == "developer")
-}
-
 // isUserTurn reports whether m is in the user's turn. Results are.
-func isUserTurn(m state.Message) bool { return !origin.FromAssistant(m) && !isSystem(m) }
+func isUserTurn(m state.Message) bool { return !origin.FromAssistant(m) && !origin.IsSystem(m) }
 
 // isAssistantTurn reports whether both messages are in one turn of the
 // assistant.
@@ -31,18 +24,45 @@ func isAssistantTurn(before, m state.Message) bool {
 	return origin.FromAssistant(before) && origin.FromAssistant(m)
 }
 
+// areCalls reports whether both messages are calls.
+func areCalls(before, m state.Message) bool {
+	_, first := before.(state.ToolCallMessage)
+	_, second := m.(state.ToolCallMessage)
+	return first && second
+}
+
 // isReasoning reports whether a message contains only reasoning of the model.
 func isReasoning(m state.Message) bool {
 	if m, ok := m.(state.UnknownMessage); ok {
 		return strings.HasSuffix(m.Type(), "reasoning")
 	}
-	parts := textParts(m)
+	return onlyReasoning(textParts(m))
+}
+
+func onlyReasoning(parts []jsontext.Object) bool {
 	for _, part := range parts {
-		if !isReasoningPart(part) {
+		if !origin.IsReasoning(part) {
 			return false
 		}
 	}
 	return len(parts) > 0
+}
+
+// beginsWithReasoning reports whether the first part of a text is reasoning.
+func beginsWithReasoning(m state.Message) bool {
+	parts := textParts(m)
+	return len(parts) > 0 && origin.IsReasoning(parts[0])
+}
+
+// endsWithServerTool reports whether the last part of a text is a call of the
+// provider's own tools, or its result.
+func endsWithServerTool(m state.Message) bool {
+	parts := textParts(m)
+	if len(parts) == 0 {
+		return false
+	}
+	call, result := serverToolIDs(parts[len(parts)-1])
+	return call != "" || result != ""
 }
 
 // isMissing reports whether there is no content at all.
@@ -72,15 +92,9 @@ func textParts(m state.Message) []jsontext.Object {
 
 func isTextPart(part jsontext.Object) bool { return part.String("type") == "text" }
 
-func isUntypedPart(part jsontext.Object) bool { return part.String("type") == "" }
+func isImagePart(part jsontext.Object) bool { return part.String("type") == "image" }
 
-func isReasoningPart(part jsontext.Object) bool {
-	switch part.String("type") {
-	case "thinking", "redacted_thinking", "reasoning":
-		return true
-	}
-	return part.Bool("thought")
-}
+func isUntypedPart(part jsontext.Object) bool { return part.String("type") == "" }
 
 // serverToolIDs returns the id of a call of the provider's own tools if part is
 // such a call, or the id of the call that part is the result of.
@@ -102,34 +116,17 @@ func providerItem(m state.Message) jsontext.Object {
 	return members
 }
 
+// sharedCalls returns the calls of a message, which must not be changed: a long
+// conversation has many.
+func sharedCalls(m state.ToolCallMessage) []state.ToolCall {
+	return *internal.SharedCalls(m).(*[]state.ToolCall)
+}
+
 // callTexts returns the JSON of each call of a message.
 func callTexts(m state.ToolCallMessage) [][]byte {
 	members, _ := jsontext.Members([]byte(m.Raw())) // checked when the message was made
 	calls, _ := jsontext.Elements(members.Get("tools"))
 	return calls
-}
-
-// providerEntries yields the indexes of the messages of each entry of the
-// provider's conversation. It uses one slice for all of them.
-func providerEntries(msgs []state.Message) iter.Seq[[]int] {
-	return func(yield func([]int) bool) {
-		var entry []int
-		for i, m := range msgs {
-			if !internal.IsMessage(m) {
-				continue
-			}
-			if len(entry) > 0 && !origin.Joins(msgs[entry[len(entry)-1]], m) {
-				if !yield(entry) {
-					return
-				}
-				entry = entry[:0]
-			}
-			entry = append(entry, i)
-		}
-		if len(entry) > 0 {
-			yield(entry)
-		}
-	}
 }
 
 // describeCall names a call in a Detail.

@@ -1,6 +1,8 @@
 package transcript
 
 import (
+	"iter"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
 )
@@ -9,12 +11,28 @@ import (
 // be answered before the model is asked again.
 func Pending(msgs []state.Message) []state.ToolCall {
 	var pending []state.ToolCall
-	for _, c := range pairCalls(msgs).calls {
-		if c.result == none {
-			pending = append(pending, *c.ToolCall)
-		}
+	for _, call := range PendingAt(msgs) {
+		pending = append(pending, call)
 	}
 	return pending
+}
+
+// PendingAt yields the calls that have no result and are not suspended, in their
+// order, with the indexes of their messages. See [Policy] for the meaning of
+// suspended.
+func PendingAt(msgs []state.Message, suspended ...state.ToolCall) iter.Seq2[int, state.ToolCall] {
+	return pendingCalls(func(except map[int]bool) pairing { return pairExcept(msgs, except) }, suspended)
+}
+
+func pendingCalls(pair func(except map[int]bool) pairing, suspended []state.ToolCall) iter.Seq2[int, state.ToolCall] {
+	return func(yield func(int, state.ToolCall) bool) {
+		p, waiting := pairOthers(pair, suspended)
+		for number, c := range p.calls {
+			if c.result == none && !waiting[number] && !yield(c.message, *c.ToolCall) {
+				return
+			}
+		}
+	}
 }
 
 // none stands for no message and no call.
@@ -24,7 +42,7 @@ const none = -1
 type pairing struct {
 	calls     []pairedCall // of all messages, in order
 	firstCall []int        // of each message, the number of its first call; then the number of all calls
-	answers   []int        // of each message, the number of the call it answers, or none
+	answers   []int        // of each message, the number of the call it answers (of several, one of them), or none
 	keys      int          // the number of different keys of calls and results
 }
 
@@ -41,23 +59,72 @@ func (p *pairing) callsOf(message int) []pairedCall {
 	return p.calls[p.firstCall[message]:p.firstCall[message+1]]
 }
 
-// keyUse is the use of a key by a call or a result. The key is the id that a
+// keyUse is the use of a key by a call or an answer. The key is the id that a
 // call and its result have in common. The type is small because there are many.
 type keyUse struct {
 	key     int32 // its number
-	call    int32 // the number of the call, or none for a result
+	number  int32 // of the call, or the complement of the number of the answer
 	message int32
 }
 
+func (u keyUse) isCall() bool { return u.number >= 0 }
+
 // pairCalls finds the call that each result answers, by place and key: a result
 // answers an earlier call, and a key may be used repeatedly.
-func pairCalls(msgs []state.Message) pairing {
-	p := pairing{
-		calls:     make([]pairedCall, 0, len(msgs)/2),
-		firstCall: make([]int, 0, len(msgs)+1),
-		answers:   make([]int, len(msgs)),
+func pairCalls(msgs []state.Message) pairing { return pairExcept(msgs, nil) }
+
+// pairExcept is pairCalls without the calls that have some numbers.
+func pairExcept(msgs []state.Message, except map[int]bool) pairing {
+	var answer [1]state.ToolCall
+	return pairAll(len(msgs), except, func(i int) (calls, answers []state.ToolCall) {
+		switch m := msgs[i].(type) {
+		case state.ToolCallMessage:
+			return sharedCalls(m), nil
+		case state.ToolResultMessage:
+			if internal.IsMessage(m) {
+				answer[0] = m.Call()
+				return nil, answer[:]
+			}
+		}
+		return nil, nil
+	})
+}
+
+// pairOthers finds the open calls that are suspended, and pairs the others. A
+// suspended call gets no result, so that the result of a later call with its
+// key is not taken for its own.
+func pairOthers(pair func(except map[int]bool) pairing, suspended []state.ToolCall) (p pairing, waiting map[int]bool) {
+	p = pair(nil)
+	if len(suspended) == 0 {
+		return p, nil
 	}
-	ids, names := make(map[string]int, len(msgs)/2), map[string]int{}
+	index := p.index(suspended)
+	for _, call := range suspended {
+		number := index.firstOpen(call)
+		if number != none {
+			p.calls[number].take()
+			if waiting == nil {
+				waiting = map[int]bool{}
+			}
+			waiting[number] = true
+		}
+	}
+	if len(waiting) > 0 {
+		p = pair(waiting)
+	}
+	return p, waiting
+}
+
+// pairAll pairs the calls and the answers of n messages, which at returns. It
+// retains the calls and not the answers, and leaves out the calls that have some
+// numbers. The calls of a message come before its answers.
+func pairAll(n int, except map[int]bool, at func(i int) (calls, answers []state.ToolCall)) pairing {
+	p := pairing{
+		calls:     make([]pairedCall, 0, n/2),
+		firstCall: make([]int, 0, n+1),
+		answers:   make([]int, n),
+	}
+	ids, names := make(map[string]int, n/2), map[string]int{}
 	keyOf := func(c *state.ToolCall) int {
 		numbers, key := ids, c.ID
 		if key == "" { // of a provider that gives calls no ids
@@ -70,39 +137,57 @@ func pairCalls(msgs []state.Message) pairing {
 		}
 		return number
 	}
-	uses := make([]keyUse, 0, len(msgs))
-	for i, m := range msgs {
+	uses := make([]keyUse, 0, n)
+	answerNames := make([]string, 0, n/2)
+	for i := range n {
 		p.firstCall, p.answers[i] = append(p.firstCall, len(p.calls)), none
-		switch m := m.(type) {
-		case state.ToolCallMessage:
-			calls := m.Calls()
-			for n := range calls {
-				c := &calls[n]
-				key := keyOf(c)
-				uses = append(uses, keyUse{int32(key), int32(len(p.calls)), int32(i)})
-				p.calls = append(p.calls, pairedCall{c, i, none, key})
+		calls, answers := at(i)
+		for k := range calls {
+			c, number := &calls[k], len(p.calls)
+			key := keyOf(c)
+			if !except[number] {
+				uses = append(uses, keyUse{int32(key), int32(number), int32(i)})
 			}
-		case state.ToolResultMessage:
-			if internal.IsMessage(m) {
-				c := m.Call()
-				uses = append(uses, keyUse{int32(keyOf(&c)), none, int32(i)})
+			p.calls = append(p.calls, pairedCall{c, i, none, key})
+		}
+		for k := range answers {
+			a := &answers[k]
+			key := p.recentKey(a.ID)
+			if key == none {
+				key = keyOf(a)
 			}
+			uses = append(uses, keyUse{int32(key), ^int32(len(answerNames)), int32(i)})
+			answerNames = append(answerNames, a.Name)
 		}
 	}
 	p.firstCall, p.keys = append(p.firstCall, len(p.calls)), len(ids)+len(names)
 
-	// The uses of one key alternate between calls and results. The results of a
-	// round answer its calls.
+	// The uses of one key alternate between calls and answers. The answers of a
+	// round are those of its calls.
 	for _, rest := range groupByKey(uses, p.keys) {
 		for len(rest) > 0 {
-			var calls, results []keyUse
-			calls, rest = cutWhile(rest, func(u keyUse) bool { return u.call != none })
-			results, rest = cutWhile(rest, func(u keyUse) bool { return u.call == none })
-			p.matchRound(msgs, calls, results)
+			var calls, answers []keyUse
+			calls, rest = cutWhile(rest, keyUse.isCall)
+			answers, rest = cutWhile(rest, func(u keyUse) bool { return !u.isCall() })
+			p.matchRound(answerNames, calls, answers)
 		}
 	}
 	return p
 }
+
+// recentKey returns the key of an id if one of the last calls has it, or none.
+// Most results follow their calls, and the map of a long conversation does not
+// fit into the caches of a processor.
+func (p *pairing) recentKey(id string) int {
+	for k := len(p.calls) - 1; k >= max(0, len(p.calls)-recentCalls) && id != ""; k-- {
+		if p.calls[k].ID == id {
+			return p.calls[k].key
+		}
+	}
+	return none
+}
+
+const recentCalls = 4
 
 // groupByKey returns the uses of each key in their order. It sorts by counting,
 // in two allocations.
@@ -139,7 +224,7 @@ func cutWhile(uses []keyUse, is func(keyUse) bool) (head, tail []keyUse) {
 //   - If some name does not decide, but there are enough results for all calls,
 //     names are useless and the order decides.
 //   - Otherwise it is unknown which of the remaining calls are answered: none.
-func (p *pairing) matchRound(msgs []state.Message, calls, results []keyUse) {
+func (p *pairing) matchRound(answerNames []string, calls, results []keyUse) {
 	if len(calls) == 0 || len(results) == 0 {
 		return
 	}
@@ -147,14 +232,14 @@ func (p *pairing) matchRound(msgs []state.Message, calls, results []keyUse) {
 		p.setAnswer(calls[0], results[0])
 		return
 	}
-	callName := func(c keyUse) string { return p.calls[c.call].Name }
+	callName := func(c keyUse) string { return p.calls[c.number].Name }
 	missing := map[string]int{} // by name: calls without a result of that name
 	queues := map[string][]keyUse{}
 	for _, c := range calls {
 		missing[callName(c)]++
 	}
 	for _, r := range results {
-		name := msgs[r.message].(state.ToolResultMessage).Call().Name
+		name := answerNames[^r.number]
 		missing[name]--
 		queues[name] = append(queues[name], r)
 	}
@@ -175,6 +260,6 @@ func (p *pairing) matchRound(msgs []state.Message, calls, results []keyUse) {
 }
 
 func (p *pairing) setAnswer(call, result keyUse) {
-	p.calls[call.call].result = int(result.message)
-	p.answers[result.message] = int(call.call)
+	p.calls[call.number].result = int(result.message)
+	p.answers[result.message] = int(call.number)
 }

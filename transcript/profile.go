@@ -1,84 +1,100 @@
 package transcript
 
 import (
+	"hash/fnv"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/origin"
 )
 
-// Profile is what a provider demands of a conversation. Profiles are compared
-// with ==. The zero Profile has the rules that all providers have in common:
-// calls and results belong together.
+// Profile is what a provider demands of a conversation: [Rules], and the options
+// of a model or a request. Profiles are compared with ==. The zero Profile has
+// the rules that all providers have in common: calls and results belong
+// together.
 type Profile struct {
 	rules     *rules
 	continued bool
+	noPrefill bool
+	thinking  bool
+
+	signatures bool
 }
 
 // The profiles of the formats of package provider.
 var (
 	// OpenAI is the profile of Chat Completions.
-	OpenAI = Profile{rules: &rules{
-		name: "OpenAI", format: origin.OpenAI,
-		roles:       knownRoles,
-		ids:         idsPending,
-		maxIDBytes:  64, // OpenAI itself accepts only 40 at times (autogen#6377), others with the format more
-		acceptsName: func(name string) bool { return consistsOf(name, 64, "_-") },
+	OpenAI = newProfile(Rules{
+		Name: "OpenAI", Format: origin.OpenAI, Roles: knownRoles,
+		RequireIDs: true,
+		IDs:        Labels{MaxBytes: 64}, // OpenAI itself accepts only 40 at times (autogen#6377), others with the format more
+		Names:      Labels{Chars: "a-zA-Z0-9_-", MaxBytes: 64},
 		// "An assistant message with 'tool_calls' must be followed by tool
 		// messages": directly, whatever else there is.
-		sameTurn: origin.Joins, adjacent: true,
-		check: checkOpenAI,
-	}}
+		AdjacentResults: true,
+		// "Invalid value for 'content': expected a string, got null"; "Invalid
+		// 'messages[0].content': empty array"
+		NoEmptyTexts: true,
+	})
 
-	// OpenAIResponses is the profile of the Responses API.
-	OpenAIResponses = Profile{rules: &rules{
-		name: "OpenAIResponses", format: origin.OpenAIResponses,
-		roles:       knownRoles,
-		ids:         idsPending,
-		maxIDBytes:  64, // "string too long. Expected a string with maximum length 64"
-		acceptsName: func(name string) bool { return consistsOf(name, 64, "_-") },
-		sameTurn:    origin.Joins,
-		check:       checkOpenAIResponses,
-	}}
+	// OpenAIResponses is the profile of the Responses API. Outputs may be
+	// anywhere after their calls.
+	OpenAIResponses = newProfile(Rules{
+		Name: "OpenAIResponses", Format: origin.OpenAIResponses, Roles: knownRoles,
+		RequireIDs: true,
+		IDs:        Labels{MaxBytes: 64}, // "string too long. Expected a string with maximum length 64"
+		Names:      Labels{Chars: "a-zA-Z0-9_-", MaxBytes: 64},
+		// "Invalid type for 'input[0].content': expected one of an array of
+		// objects or string, but got null"
+		NoEmptyTexts: true,
+	})
 
 	// Anthropic is the profile of the Messages API.
-	Anthropic = Profile{rules: &rules{
-		name: "Anthropic", format: origin.Anthropic,
-		roles:       knownRoles,
-		ids:         idsUnique,
-		idChars:     "_-", // "String should match pattern '^[a-zA-Z0-9_-]+$'"
-		acceptsName: func(name string) bool { return consistsOf(name, 128, "_-") },
+	Anthropic = newProfile(Rules{
+		Name: "Anthropic", Format: origin.Anthropic, Roles: knownRoles,
+		// "tool_use ids must be unique" (claude-code#20901). It has accepted an
+		// id again after the answer, but not all of its models may.
+		RequireIDs: true, UniqueIDs: true,
+		IDs:   Labels{Chars: "a-zA-Z0-9_-"}, // "String should match pattern '^[a-zA-Z0-9_-]+$'"
+		Names: Labels{Chars: "a-zA-Z0-9_-", MaxBytes: 128},
 		// "Each tool_use block must have a corresponding tool_result block in
 		// the next message". Consecutive entries of one role are one message.
-		sameTurn: isAssistantTurn, adjacent: true,
-		check: checkAnthropic,
-	}}
+		AdjacentResults: true, MergedTurns: true,
+		// "role 'system' is not supported on this model" (claude-code#61412)
+		SystemFirst:   true,
+		ThinkingFirst: true,
+		// "text content blocks must be non-empty", "text content blocks must
+		// contain non-whitespace text"
+		NoBlankTexts: true,
+	})
 
 	// Gemini is the profile of generateContent.
-	Gemini = Profile{rules: &rules{
-		name: "Gemini", format: origin.Gemini,
-		roles: knownRoles,
-		ids:   idsFree,
-		acceptsName: func(name string) bool {
-			return consistsOf(name, 64, "_.:-") && (name[0] == '_' || isASCIILetter(name[0]))
-		},
+	Gemini = newProfile(Rules{
+		Name: "Gemini", Format: origin.Gemini, Roles: knownRoles,
+		Names:       Labels{Chars: "a-zA-Z0-9_.:-", First: "a-zA-Z_", MaxBytes: 64},
+		ResultNames: true,
 		// "Please ensure that the number of function response parts is equal to
 		// the number of function call parts of the function call turn"
 		// (gemini-cli#4217). Consecutive contents of one role are one turn.
-		sameTurn: isAssistantTurn, adjacent: true,
-		check: checkGemini,
-	}}
+		AdjacentResults: true, MergedTurns: true,
+		SystemFirst: true, // "Please use a valid role: user, model" (openagent#1666)
+		UserFirst:   true, // "first content should be with role 'user'"
+		// "Please ensure that function call turn comes immediately after a user
+		// turn or after a function response turn" (gemini-cli#11814)
+		CallsAfterUser: true,
+		// "contents.parts must not be empty" (vercel/ai#3775), "must include at
+		// least one parts field" (genkit#3690). A part with an empty text is
+		// accepted.
+		NoEmptyTexts: true,
+	})
 
 	knownRoles = []string{"system", "developer", "user", "assistant"}
 
-	// commonRules are those of the zero Profile.
-	commonRules = &rules{
-		name:        "none",
-		acceptsName: func(name string) bool { return name != "" },
-		sameTurn:    origin.Joins,
-	}
+	// common are the rules of the zero Profile.
+	common = newProfile(Rules{Name: "none"}).rules
 )
 
 // String returns the name of the format.
-func (p Profile) String() string { return p.rulesOrCommon().name }
+func (p Profile) String() string { return p.rulesOrCommon().Name }
 
 // Continued returns the profile for a conversation whose beginning the provider
 // holds. Results may answer calls that the conversation does not contain.
@@ -87,9 +103,67 @@ func (p Profile) Continued() Profile {
 	return p
 }
 
+// NoPrefill returns the profile for a model that does not continue what the
+// assistant has begun to say: "This model does not support assistant message
+// prefill. The conversation must end with a user message." Of Anthropic's
+// models, the older ones do. It is also right for a server that demands that
+// the user has the last word. A conversation whose last message is the
+// assistant's, as after an interrupted run, has the finding "prefill", and
+// Repair appends a text "Continue.".
+func (p Profile) NoPrefill() Profile {
+	p.noPrefill = true
+	return p
+}
+
+// Thinking returns the profile for a request of the Messages API with thinking
+// of the type "enabled": "When thinking is enabled, a final assistant message
+// must start with a thinking block (preceeding the lastmost set of tool_use and
+// tool_result blocks)". The turn that the request continues must begin with
+// Anthropic's own thinking. A turn that another provider began, or that was made
+// without thinking, has the finding "thinking". Repair replaces its calls and
+// results by texts of the user with the results. A Trim may drop the beginning
+// of a turn: repair what it returns. For other APIs the rules stay the same.
+func (p Profile) Thinking() Profile {
+	p.thinking = true
+	return p
+}
+
+// ThoughtSignatures returns the profile for a model of Gemini that demands them,
+// as those of Gemini 3 do: "Function call is missing a thought_signature in
+// functionCall parts" (5ire#405). In the turn that the request continues, the first call of
+// each content must have one. A call that came from Gemini without one has the
+// finding "signature", and Repair gives it the signature that Google documents
+// for such calls. Calls from elsewhere always get it when they are encoded. For
+// other APIs the rules stay the same.
+func (p Profile) ThoughtSignatures() Profile {
+	p.signatures = true
+	return p
+}
+
+// ToolName returns the name under which the provider accepts a tool: name
+// itself, or one that begins like it and ends with a number that is computed from
+// it. Different names stay different. [Repair] gives calls and results these
+// names, and Request.RenameTools of package provider the tools of a request.
+func (p Profile) ToolName(name string) string {
+	r := p.rulesOrCommon()
+	if r.names.accept(name) {
+		return name
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(name)) // never fails
+	return r.names.newLabel(name, "unnamed", 1+hash.Sum64()%(nameNumbers-1), nameDigits)
+}
+
+// The numbers at the end of new names. Two names with one beginning get the same
+// number with a probability of one to a hundred million.
+const (
+	nameNumbers = 100_000_000
+	nameDigits  = 8
+)
+
 func (p Profile) rulesOrCommon() *rules {
 	if p.rules == nil {
-		return commonRules
+		return common
 	}
 	return p.rules
 }
@@ -98,5 +172,5 @@ func (p Profile) rulesOrCommon() *rules {
 // of the messages. It returns nothing if the provider accepts the conversation.
 // Items of other providers count as absent, because they are not sent.
 func Check(msgs []state.Message, profile Profile) []Finding {
-	return checkAll(msgs, profile.rulesOrCommon(), profile.continued)
+	return checkAll(msgs, profile)
 }

@@ -21,7 +21,7 @@ type propertyCase struct {
 	policy  transcript.Policy
 }
 
-func (c propertyCase) String() string { return fmt.Sprintf("%v, policy %d", c.profile, c.policy) }
+func (c propertyCase) String() string { return fmt.Sprintf("%v, policy %v", c.profile, c.policy) }
 
 // propertyCases are all providers with all policies. In one of three cases the
 // provider holds the beginning of the conversation.
@@ -29,7 +29,7 @@ var propertyCases = func() (cases []propertyCase) {
 	for i, format := range histories.Formats {
 		profile := []transcript.Profile{transcript.OpenAI, transcript.OpenAIResponses, transcript.Anthropic, transcript.Gemini}[i]
 		for _, policy := range []transcript.Policy{
-			transcript.PolicyDrop, transcript.PolicyAnswerCalls, transcript.PolicyKeepResults, transcript.PolicyAnswerCalls | transcript.PolicyKeepResults,
+			transcript.PolicyDrop, transcript.PolicyAnswerCalls, transcript.PolicyKeepResults, {AnswerCalls: true, KeepResults: true},
 		} {
 			plain := propertyCase{format, profile, policy}
 			cases = append(cases, plain, plain, propertyCase{format, profile.Continued(), policy})
@@ -286,7 +286,7 @@ func keepsCalls(msgs, repaired []state.Message, policy transcript.Policy) error 
 		}
 	}
 	for input, n := range made {
-		if left[input] < n && policy&transcript.PolicyAnswerCalls != 0 {
+		if left[input] < n && policy.AnswerCalls {
 			return errors.New("a call is missing")
 		}
 	}
@@ -325,11 +325,11 @@ func keepsResults(msgs, repaired []state.Message, policy transcript.Policy) erro
 		}
 		return nil
 	})["error"]
-	if madeUp > 0 && (policy&transcript.PolicyAnswerCalls == 0 || madeUp > errs) {
+	if madeUp > 0 && (!policy.AnswerCalls || madeUp > errs) {
 		return errors.New("a result was made up")
 	}
 	for content, n := range returned {
-		if left[content] < n && policy&transcript.PolicyKeepResults != 0 && !strings.Contains(texts.String(), state.JSON(content).Text()) {
+		if left[content] < n && policy.KeepResults && !strings.Contains(texts.String(), state.JSON(content).Text()) {
 			return errors.New("a result is missing")
 		}
 	}

@@ -13,22 +13,26 @@ import (
 // order.
 //
 //   - Results move to where the provider wants them, directly after their calls.
-//   - Calls and results without a counterpart are treated as policy says.
-//     Reasoning that led only to dropped calls is dropped too.
+//   - Calls that are suspended are answered with Policy.Waiting. Other calls and
+//     results without a counterpart are treated as policy says. Reasoning that led only to dropped calls is dropped too.
 //   - Ids and names that the provider does not accept are replaced, in a call and
 //     in its result alike.
 //   - An unknown role becomes user. A system message where the provider accepts
 //     none becomes a user message.
 //   - Empty messages are dropped.
-//   - Where the user has to speak first, a text "Continue." is inserted.
+//   - Where the user has to speak first, or last, a text "Continue." is inserted.
+//   - A turn that must begin with thinking, and does not, becomes texts.
+//   - Parts, arguments and breakpoints of a cache that the provider would refuse as
+//     they came are converted or dropped.
 //
 // Repair never invents a call. It invents no results except the errors of
-// [PolicyAnswerCalls].
+// Policy.AnswerCalls and the answers to suspended calls.
 func Repair(msgs []state.Message, profile Profile, policy Policy) ([]state.Message, []Change) {
 	if len(Check(msgs, profile)) == 0 {
 		return msgs, nil
 	}
 	r := newRepairer(msgs, profile, policy)
+	r.answerSuspended()
 	for range repairRounds {
 		for _, repairStep := range repairSteps {
 			repairStep(r)
@@ -50,12 +54,17 @@ var repairSteps = []func(*repairer){
 	(*repairer).repairResults,
 	(*repairer).repairIdentities,
 	(*repairer).repairTexts,
+	(*repairer).repairArguments,
+	(*repairer).repairBreakpoints,
+	(*repairer).repairSignatures,
 	(*repairer).repairSystems,
 	(*repairer).repairServerTools,
 	(*repairer).repairItems,
 	(*repairer).repairReasoning,
+	(*repairer).repairThinking,
 	(*repairer).repairJoined,
 	(*repairer).repairUserTurns,
+	(*repairer).repairEnd,
 }
 
 // repairRounds is how often the steps are taken. A step may cause a finding

@@ -2,29 +2,22 @@ package transcript
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
 
-// The longest ids and names that every provider accepts, in bytes.
-const (
-	maxNewID   = 40
-	maxNewName = 64
-)
-
 // repairIdentities gives calls ids and names that the provider accepts, and
 // results those of their calls. Calls have equal names afterwards if and only
 // if they had before.
 func (r *repairer) repairIdentities() {
-	ids, names := newLabels(maxNewID), newLabels(maxNewName)
+	ids := newLabelSet(r.ids)
 	for _, e := range r.entries {
 		switch m := e.message.(type) {
 		case state.ToolCallMessage:
 			for _, c := range m.Calls() {
-				ids.taken[c.ID], names.taken[c.Name] = true, true
+				ids.taken[c.ID] = true
 			}
 		case state.ToolResultMessage:
 			ids.taken[m.Call().ID] = true
@@ -32,7 +25,6 @@ func (r *repairer) repairIdentities() {
 	}
 	renamed := map[*entry][]state.ToolCall{} // by message, its calls with their new ids and names
 	waiting := map[string]bool{}             // by id of the calls so far, whether one waits for its result
-	newNames := map[string]string{}          // by names that were not accepted
 	for _, e := range r.entries {
 		switch m := e.message.(type) {
 		case state.ToolCallMessage:
@@ -40,10 +32,10 @@ func (r *repairer) repairIdentities() {
 			for i := range calls {
 				c := &calls[i]
 				waits, used := waiting[c.ID]
-				mustBeNew := waits || used && r.ids == idsUnique && !r.isOwn(m)
-				c.Name = r.acceptedName(c.Name, newNames, names)
-				if !r.acceptsID(c.ID) || r.ids != idsFree && mustBeNew {
-					c.ID = ids.unique(sanitizeLabel(c.ID, "call"))
+				mustBeNew := waits || used && r.UniqueIDs && !r.isOwn(m)
+				c.Name = r.profile.ToolName(c.Name)
+				if !r.acceptsID(c.ID) || r.RequireIDs && mustBeNew {
+					c.ID = ids.unique(c.ID, "call")
 				}
 				waiting[c.ID] = true
 			}
@@ -60,22 +52,6 @@ func (r *repairer) repairIdentities() {
 	}
 }
 
-// acceptedName returns the name that the provider accepts for the name of a
-// call.
-func (r *repairer) acceptedName(name string, newNames map[string]string, names labels) string {
-	if r.acceptsName(name) {
-		return name
-	}
-	if _, ok := newNames[name]; !ok {
-		label := sanitizeLabel(name, "unnamed")
-		if !r.acceptsName(label) { // because of its first character
-			label = "_" + label[:min(len(label), maxNewName-1)]
-		}
-		newNames[name] = names.unique(label)
-	}
-	return newNames[name]
-}
-
 // renameCalls gives the calls of a message their new ids and names.
 func (r *repairer) renameCalls(e *entry, m state.ToolCallMessage, calls []state.ToolCall) {
 	texts := callTexts(m)
@@ -90,11 +66,11 @@ func (r *repairer) renameCalls(e *entry, m state.ToolCallMessage, calls []state.
 	}
 }
 
-// renameResult gives a result the id and the name of its call. Only Gemini
-// demands the name of the call.
+// renameResult gives a result the id and the name of its call. Its own name stays
+// if the provider accepts it.
 func (r *repairer) renameResult(e *entry, m state.ToolResultMessage, call state.ToolCall) {
 	old := m.Call()
-	if r.acceptsName(old.Name) && r.format != origin.Gemini {
+	if r.names.accept(old.Name) && !r.ResultNames {
 		call.Name = old.Name
 	}
 	members, _ := jsontext.Members([]byte(m.Raw())) // checked when the message was made
@@ -124,47 +100,4 @@ func (r *repairer) renamedCall(e *entry, text []byte, old, call state.ToolCall) 
 		r.reportChange(e, ruleName, "now with the name "+strconv.Quote(call.Name)+": "+describeCall(old))
 	}
 	return object.JSON(), true
-}
-
-// sanitizeLabel returns text with every character replaced by "_" that is no
-// ASCII letter or digit, "_" or "-". For an empty text it returns other.
-func sanitizeLabel(text, other string) string {
-	var b strings.Builder
-	for _, c := range text {
-		if b.Len() == maxNewName {
-			break
-		}
-		if c > 127 || !consistsOf(string(c), 1, "_-") {
-			c = '_'
-		}
-		b.WriteRune(c)
-	}
-	if b.Len() == 0 {
-		return other
-	}
-	return b.String()
-}
-
-// labels are ids or names that are unique.
-type labels struct {
-	taken    map[string]bool
-	last     map[string]int // by text, the number that was last appended to it
-	maxBytes int
-}
-
-func newLabels(maxBytes int) labels {
-	return labels{map[string]bool{}, map[string]int{}, maxBytes}
-}
-
-// unique returns text if it is not taken, or else text with a number.
-func (l labels) unique(text string) string {
-	text = text[:min(len(text), l.maxBytes)]
-	label := text
-	for l.taken[label] {
-		l.last[text] = max(l.last[text], 1) + 1
-		number := "_" + strconv.Itoa(l.last[text])
-		label = text[:min(len(text), l.maxBytes-len(number))] + number
-	}
-	l.taken[label] = true
-	return label
 }

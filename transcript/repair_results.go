@@ -8,9 +8,6 @@ import (
 	"github.com/agentstate/state/internal/origin"
 )
 
-// noResult is the content of an answer to a call without a result.
-const noResult = "There is no result: the call was not completed."
-
 // repairResults gives calls and results their counterparts, or drops them, and
 // moves results to where the provider wants them.
 func (r *repairer) repairResults() {
@@ -72,10 +69,10 @@ func (r *repairer) repairCalls(
 	for k, c := range calls {
 		switch {
 		case c.result != none:
-		case r.policy&PolicyAnswerCalls != 0:
+		case r.policy.AnswerCalls:
 			// This policy drops no call of the message, so k remains its
 			// number.
-			answer := state.ToolError(state.ToolCall{ID: c.ID, Name: c.Name}, noResult)
+			answer := state.ToolError(c.unanswered(), origin.NoResult)
 			added[e] = append(added[e], &entry{
 				message: answer, original: e.original, added: true, answers: e, call: k,
 			})
@@ -106,12 +103,8 @@ func (r *repairer) repairCalls(
 func (r *repairer) repairOrphan(e *entry, m state.ToolResultMessage) bool {
 	switch call := m.Call(); {
 	case r.profile.continued:
-	case r.policy&PolicyKeepResults != 0:
-		name := call.Name
-		if name == "" {
-			name = "a tool"
-		}
-		e.message = state.UserText("Result of " + name + ": " + m.Text())
+	case r.policy.KeepResults:
+		e.message = state.UserText(resultTitle(call) + " " + m.Content().Text())
 		r.addChange(e.original, ruleOrphan, "made a user text: "+describeCall(call))
 	default:
 		r.addChange(e.original, ruleOrphan, "dropped "+describeCall(call))
@@ -133,7 +126,7 @@ func (r *repairer) placeResults(added map[*entry][]*entry) {
 		end := p.turnEnd(i)
 		p.place(i, end)
 		p.place(end, p.resultsEnd(i, end))
-		if r.adjacent {
+		if r.AdjacentResults {
 			p.moveResults(i, end)
 		}
 		for _, caller := range r.entries[i:end] {

@@ -21,7 +21,6 @@ func short[T interface{ String() string }](list []T) string {
 type repairRow struct {
 	name    string
 	profile transcript.Profile
-	policy  transcript.Policy
 	script  string
 	want    string // indexes of the messages that stay unchanged, in their order
 	changes string // indexes and rules
@@ -29,26 +28,26 @@ type repairRow struct {
 
 func TestRepairDropsAndMoves(t *testing.T) {
 	for _, row := range []repairRow{
-		{"a valid history stays", transcript.Anthropic, 0, "s u c1 r1 a", "0 1 2 3 4", ""},
-		{"a call without result is dropped", transcript.OpenAI, 0, "u c1 u", "0 2", "1:unanswered-call"},
-		{"a result without call is dropped", transcript.OpenAI, 0, "u r1 a", "0 2", "1:orphan-result"},
-		{"so is a second result", transcript.Anthropic, 0, "u c1 r1 r1 a", "0 1 2 4", "3:orphan-result"},
-		{"and one before its call, with the call", transcript.Gemini, 0, "u r1 c1 u", "0 3", "1:orphan-result 2:unanswered-call"},
-		{"but what is continued may begin with one", transcript.OpenAIResponses.Continued(), 0, "r1 u c2", "0 1", "2:unanswered-call"},
-		{"a result moves to its call", transcript.Anthropic, 0, "u c1 u r1 a", "0 1 3 2 4", "3:not-adjacent"},
-		{"or may stay", transcript.OpenAIResponses, 0, "u c1 u r1 c2", "0 1 2 3", "4:unanswered-call"},
-		{"results keep their order", transcript.OpenAI, 0, "u c1,2,3 u r3 a r1 r2", "0 1 3 5 6 2 4", "3:not-adjacent 5:not-adjacent 6:not-adjacent"},
-		{"each goes to its own turn", transcript.OpenAI, 0, "u c1 c2 u c3 r3 r2 r1", "0 1 2 6 7 3 4 5", "6:not-adjacent 7:not-adjacent"},
-		{"what one turn of Anthropic's is", transcript.Anthropic, 0, "u c1 a r1 c2", "0 1 2 3", "4:unanswered-call"},
-		{"reasoning goes with its call", transcript.OpenAIResponses, 0, "u rs1 c1 u", "0 3", "1:reasoning 2:unanswered-call"},
-		{"or with what it followed", transcript.OpenAIResponses, 0, "u rs1 rs2 rs3 c1 u a", "0 5 6", "1:reasoning 2:reasoning 3:reasoning 4:unanswered-call"},
-		{"thoughts likewise", transcript.Anthropic, 0, "u think c1 u", "0 3", "1:reasoning 2:unanswered-call"},
-		{"unless there is an answer", transcript.OpenAIResponses, 0, "u rs1 c1 r1 rs2 c2", "0 1 2 3", "4:reasoning 5:unanswered-call"},
-		{"an item that is there twice", transcript.OpenAIResponses, 0, "u rs1 c1 r1 rs1 c2 r2", "0 1 2 3 5 6", "4:duplicate-item"},
+		{"a valid history stays", transcript.Anthropic, "s u c1 r1 a", "0 1 2 3 4", ""},
+		{"a call without result is dropped", transcript.OpenAI, "u c1 u", "0 2", "1:unanswered-call"},
+		{"a result without call is dropped", transcript.OpenAI, "u r1 a", "0 2", "1:orphan-result"},
+		{"so is a second result", transcript.Anthropic, "u c1 r1 r1 a", "0 1 2 4", "3:orphan-result"},
+		{"and one before its call, with the call", transcript.Gemini, "u r1 c1 u", "0 3", "1:orphan-result 2:unanswered-call"},
+		{"but what is continued may begin with one", transcript.OpenAIResponses.Continued(), "r1 u c2", "0 1", "2:unanswered-call"},
+		{"a result moves to its call", transcript.Anthropic, "u c1 u r1 a", "0 1 3 2 4", "3:not-adjacent"},
+		{"or may stay", transcript.OpenAIResponses, "u c1 u r1 c2", "0 1 2 3", "4:unanswered-call"},
+		{"results keep their order", transcript.OpenAI, "u c1,2,3 u r3 a r1 r2", "0 1 3 5 6 2 4", "3:not-adjacent 5:not-adjacent 6:not-adjacent"},
+		{"each goes to its own turn", transcript.OpenAI, "u c1 c2 u c3 r3 r2 r1", "0 1 2 6 7 3 4 5", "6:not-adjacent 7:not-adjacent"},
+		{"what one turn of Anthropic's is", transcript.Anthropic, "u c1 a r1 c2", "0 1 2 3", "4:unanswered-call"},
+		{"reasoning goes with its call", transcript.OpenAIResponses, "u rs1 c1 u", "0 3", "1:reasoning 2:unanswered-call"},
+		{"or with what it followed", transcript.OpenAIResponses, "u rs1 rs2 rs3 c1 u a", "0 5 6", "1:reasoning 2:reasoning 3:reasoning 4:unanswered-call"},
+		{"thoughts likewise", transcript.Anthropic, "u think c1 u", "0 3", "1:reasoning 2:unanswered-call"},
+		{"unless there is an answer", transcript.OpenAIResponses, "u rs1 c1 r1 rs2 c2", "0 1 2 3", "4:reasoning 5:unanswered-call"},
+		{"an item that is there twice", transcript.OpenAIResponses, "u rs1 c1 r1 rs1 c2 r2", "0 1 2 3 5 6", "4:duplicate-item"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			msgs := script(t, row.script)
-			repaired, changes := transcript.Repair(msgs, row.profile, row.policy)
+			repaired, changes := transcript.Repair(msgs, row.profile, transcript.PolicyDrop)
 			var want []state.Message
 			for _, place := range strings.Fields(row.want) {
 				want = append(want, msgs[int(place[0]-'0')])
@@ -142,17 +141,17 @@ message 6: duplicate-id: now with the id "x_2": call "x" of "f"`,
 			{"type":"tool_result","role":"tool_result","tool":{"id":"3","name":"a_b"},"content":{}}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"4","name":"9"},"content":{}}`,
 			`{"type":"text","role":"user","content":"go"}
-			{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"a_b_2"},{"id":"2","name":"a_b_3"},{"id":"3","name":"a_b"},{"id":"4","name":"_9"}]}
-			{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"a_b_2"},"content":{}}
-			{"type":"tool_result","role":"tool_result","tool":{"id":"2","name":"a_b_3"},"content":{}}
+			{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"a_b_96617807"},{"id":"2","name":"a_b_18427750"},{"id":"3","name":"a_b"},{"id":"4","name":"_9_71947021"}]}
+			{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"a_b_96617807"},"content":{}}
+			{"type":"tool_result","role":"tool_result","tool":{"id":"2","name":"a_b_18427750"},"content":{}}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"3","name":"a_b"},"content":{}}
-			{"type":"tool_result","role":"tool_result","tool":{"id":"4","name":"_9"},"content":{}}`,
-			`message 1: name: now with the name "a_b_2": call "1" of "a b"
-message 1: name: now with the name "a_b_3": call "2" of "a/b"
-message 1: name: now with the name "_9": call "4" of "9"
-message 2: name: now with the name "a_b_2": call "1" of "a b"
-message 3: name: now with the name "a_b_3": call "2" of ""
-message 5: name: now with the name "_9": call "4" of "9"`,
+			{"type":"tool_result","role":"tool_result","tool":{"id":"4","name":"_9_71947021"},"content":{}}`,
+			`message 1: name: now with the name "a_b_96617807": call "1" of "a b"
+message 1: name: now with the name "a_b_18427750": call "2" of "a/b"
+message 1: name: now with the name "_9_71947021": call "4" of "9"
+message 2: name: now with the name "a_b_96617807": call "1" of "a b"
+message 3: name: now with the name "a_b_18427750": call "2" of ""
+message 5: name: now with the name "_9_71947021": call "4" of "9"`,
 		},
 		{
 			"roles and the system in the middle", transcript.Gemini, transcript.PolicyDrop,
@@ -204,16 +203,18 @@ message 2: empty: dropped: it says nothing`,
 message 0: not-adjacent: no longer in one entry with the message before it`,
 		},
 		{
-			"results are of one content with nothing else", transcript.Gemini, transcript.PolicyDrop,
+			"several results are of one content with nothing else", transcript.Gemini, transcript.PolicyDrop,
 			`{"type":"text","role":"user","content":"a","gemini":{}}
-			{"type":"tool_call","role":"assistant","tools":[{"name":"f"}],"gemini":{}}
+			{"type":"tool_call","role":"assistant","tools":[{"name":"f"},{"name":"f"}],"gemini":{}}
 			{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":{},"gemini":{}}
+			{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":{},"gemini":{"joined":true}}
 			{"type":"text","role":"user","content":"b","gemini":{"joined":true}}`,
 			`{"type":"text","role":"user","content":"a","gemini":{}}
-			{"type":"tool_call","role":"assistant","tools":[{"name":"f"}],"gemini":{}}
+			{"type":"tool_call","role":"assistant","tools":[{"name":"f"},{"name":"f"}],"gemini":{}}
 			{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":{},"gemini":{}}
+			{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":{},"gemini":{"joined":true}}
 			{"type":"text","role":"user","content":"b","gemini":{"joined":false}}`,
-			`message 3: not-adjacent: no longer in one entry with the message before it`,
+			`message 4: not-adjacent: no longer in one entry with the message before it`,
 		},
 		{
 			"results that were in one content with others are in a separate one", transcript.Gemini, transcript.PolicyDrop,

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentstate/state"
@@ -43,13 +44,75 @@ func (r *repairer) repairTexts() {
 			refused.replaceMessage(origin.WithMember(refused.message, "content", []byte(`""`)))
 			continue
 		}
+		if refused.rule == ruleContent && r.hasForeignParts(refused.message) {
+			r.disown(refused.entry)
+			continue
+		}
 		r.filterParts(refused, func(part jsontext.Object) bool {
-			if r.format == origin.OpenAI {
-				return !isUntypedPart(part)
+			switch {
+			case refused.rule == ruleEmpty:
+				return !isTextPart(part) || strings.TrimSpace(part.String("text")) != ""
+			case r.format == origin.Anthropic:
+				return !isImagePart(part)
 			}
-			return !isTextPart(part) || strings.TrimSpace(part.String("text")) != ""
+			return !isUntypedPart(part)
 		})
 	}
+}
+
+// hasForeignParts reports whether a text that came from OpenAI has parts in the
+// words of its other API.
+func (r *repairer) hasForeignParts(m state.Message) bool {
+	return r.isOwn(m) && slices.ContainsFunc(textParts(m), func(part jsontext.Object) bool {
+		switch r.format {
+		case origin.OpenAI:
+			return isItemPart(part)
+		case origin.OpenAIResponses:
+			return isForeignItemPart(m, part)
+		}
+		return false
+	})
+}
+
+// disown makes a text one that came from no provider, so that its parts are
+// converted like those of a program.
+func (r *repairer) disown(e *entry) {
+	members, _ := jsontext.Members([]byte(e.message.Raw())) // checked when the message was made
+	e.replaceMessage(state.DecodeMessage(members.Without(r.format).JSON()))
+	r.reportChange(e, ruleContent, "its parts are converted")
+}
+
+// repairArguments lets the provider spell the input of calls.
+func (r *repairer) repairArguments() {
+	for _, refused := range r.refusals(ruleArguments) {
+		m := refused.message.(state.ToolCallMessage)
+		calls := callTexts(m)
+		for i, text := range calls {
+			call, _ := jsontext.Members(text) // checked when the message was made
+			kept := call.Object(r.format)
+			switch function := kept.Object("function"); {
+			case r.format == origin.OpenAI && function != nil:
+				kept = kept.With("function", withoutMore(function, "arguments").JSON())
+			case kept != nil:
+				kept = withoutMore(kept, "arguments")
+			default:
+				continue
+			}
+			calls[i] = call.With(r.format, kept.JSON()).JSON()
+		}
+		r.reportChange(refused.entry, ruleArguments, "now a string")
+		refused.replaceMessage(origin.WithMember(m, "tools", jsontext.Array(calls)))
+	}
+}
+
+// withoutMore returns what is kept without one of the members of the provider's
+// JSON.
+func withoutMore(kept jsontext.Object, name string) jsontext.Object {
+	more := kept.Object("more")
+	if more.Get(name) == nil {
+		return kept
+	}
+	return kept.With("more", more.Without(name).JSON())
 }
 
 // repairServerTools drops calls and results of Anthropic's own tools that lack
@@ -65,7 +128,7 @@ func (r *repairer) repairServerTools() {
 	answered := map[string]bool{} // of the calls
 	var own []*entry
 	for _, e := range r.entries {
-		if !r.isOwn(e.message) {
+		if !r.keepsParts(e.message) {
 			continue
 		}
 		own = append(own, e)

@@ -38,12 +38,10 @@ func (r *repairer) repairItems() {
 func withoutItemID(text []byte) []byte {
 	members, _ := jsontext.Members(text) // checked when the message was made
 	kept := members.Object(origin.OpenAIResponses)
-	more := kept.Object("more")
-	if more.Get("id") == nil {
+	if kept.Object("more").Get("id") == nil {
 		return text
 	}
-	kept = kept.With("more", more.Without("id").JSON())
-	return members.With(origin.OpenAIResponses, kept.JSON()).JSON()
+	return members.With(origin.OpenAIResponses, withoutMore(kept, "id").JSON()).JSON()
 }
 
 // repairReasoning drops reasoning that led to nothing, and the reasoning
@@ -97,10 +95,10 @@ func (r *repairer) wereJoined(before, e *entry) bool {
 }
 
 func (r *repairer) setJoined(e *entry, joined bool) {
-	for _, format := range []string{origin.OpenAI, origin.OpenAIResponses, origin.Anthropic, origin.Gemini} {
-		if kept, _ := origin.Of(e.message, format); kept.Get("joined") != nil {
+	for mark := range origin.Marks(e.message) {
+		if kept, _ := origin.Of(e.message, mark); kept.Get("joined") != nil {
 			kept = kept.With("joined", strconv.AppendBool(nil, joined))
-			e.replaceMessage(origin.WithMember(e.message, format, kept.JSON()))
+			e.replaceMessage(origin.WithMember(e.message, mark, kept.JSON()))
 		}
 	}
 	detail := "no longer in one entry with the message before it"

@@ -9,21 +9,32 @@ import (
 )
 
 // Policy says what [Repair] does with calls and results that have no
-// counterpart. Policies can be combined.
-type Policy uint8
+// counterpart. The zero Policy drops them.
+type Policy struct {
+	// AnswerCalls keeps calls without a result, and answers each with an error.
+	AnswerCalls bool
 
-const (
-	// PolicyDrop drops calls without a result and results without a call.
-	PolicyDrop Policy = 0
+	// KeepResults keeps the content of results without a call, as a text of the
+	// user that quotes it. Content that is not a string is quoted as JSON.
+	KeepResults bool
 
-	// PolicyAnswerCalls keeps calls without a result, and answers each with an
-	// error.
-	PolicyAnswerCalls Policy = 1
+	// Suspended are calls that wait for a result from outside, for example for
+	// the approval of a person. Each is kept, and its result is Waiting, which
+	// is not an error: after an error, models make the call again. A call is
+	// known by its ID, or by its Name if the provider gives calls no ids. Of
+	// several open calls with one id, the first is meant.
+	Suspended []state.ToolCall
 
-	// PolicyKeepResults keeps the content of results without a call, as a text
-	// of the user that quotes it. Content that is not a string is quoted as
-	// JSON.
-	PolicyKeepResults Policy = 2
+	// Waiting is the result of suspended calls (default "Waiting for
+	// approval.").
+	Waiting string
+}
+
+// Policies with one setting. They must not be changed.
+var (
+	PolicyDrop        = Policy{}
+	PolicyAnswerCalls = Policy{AnswerCalls: true}
+	PolicyKeepResults = Policy{KeepResults: true}
 )
 
 // Change is something that [Repair] did.
@@ -75,7 +86,7 @@ func newRepairer(msgs []state.Message, profile Profile, policy Policy) *repairer
 		}
 		r.entries = append(r.entries, &entry{message: m, original: i})
 	}
-	for joined := range providerEntries(msgs) {
+	for joined := range outlineOf(msgs).entries() {
 		for _, i := range joined {
 			r.joinedFrom[i] = joined[0]
 		}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/transcript"
@@ -122,79 +121,4 @@ func TestKeepTokensWithoutACount(t *testing.T) {
 	require.Equal(t, msgs, transcript.KeepTokens(total, nil)(msgs))
 	require.Equal(t, msgs[2:], transcript.KeepTokens(total-1, nil)(msgs), "what comes first now needs its request")
 	require.Len(t, transcript.KeepTokens(0, nil)(append(msgs, nil)), 2)
-}
-
-// A group is looked at once, however many of its calls wait and however many
-// groups have the same request. With sixteen times the messages, work per call
-// or per group on all of them would take 256 times as long.
-func TestTrimIsLinearInHostileHistories(t *testing.T) {
-	call := func(i int) state.ToolCall { return state.ToolCall{ID: fmt.Sprint(i), Name: "f", Input: "{}"} }
-	calls := func(n int) []state.ToolCall {
-		list := make([]state.ToolCall, n)
-		for i := range list {
-			list[i] = call(i)
-		}
-		return list
-	}
-	for name, history := range map[string]func(n int) []state.Message{
-		"calls without results": func(n int) (msgs []state.Message) {
-			for _, c := range calls(n) {
-				msgs = append(msgs, state.ToolCalls(c))
-			}
-			return msgs
-		},
-		"one message of calls, half of them answered": func(n int) []state.Message {
-			list := calls(n)
-			msgs := []state.Message{state.ToolCalls(list...)}
-			for _, c := range list[:n/2] {
-				msgs = append(msgs, state.ToolResult(c, "1"))
-			}
-			return msgs
-		},
-		"reasoning and a call that waits": func(n int) (msgs []state.Message) {
-			for range n {
-				m, err := state.Parts("assistant", `{"type":"thinking","thinking":"hm","signature":"x"}`)
-				require.NoError(t, err)
-				msgs = append(msgs, m)
-			}
-			return append(msgs, state.ToolCalls(calls(n)...))
-		},
-		"texts after results without calls": func(n int) (msgs []state.Message) {
-			for i := range n / 2 {
-				msgs = append(msgs, state.ToolResult(call(i), "1"))
-			}
-			for range n / 2 {
-				msgs = append(msgs, state.AssistantText("a"))
-			}
-			return msgs
-		},
-		"one request that is a large group": func(n int) (msgs []state.Message) {
-			entry := `"anthropic":{"role":"user"}`
-			for i := range n / 2 {
-				m, err := state.DecodeMessage([]byte(strings.Replace(string(state.ToolResult(call(i), "1").Raw()), "{", "{"+entry+",", 1)))
-				require.NoError(t, err)
-				msgs = append(msgs, m)
-			}
-			for range n / 2 {
-				msgs = append(msgs, state.AssistantText("a"))
-			}
-			return msgs
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			elapsed := func(n int) time.Duration {
-				msgs := history(n)
-				best := time.Hour
-				for range 5 {
-					start := time.Now()
-					transcript.KeepLast(n / 4)(msgs)
-					transcript.KeepTokens(n, nil)(msgs)
-					best = min(best, time.Since(start))
-				}
-				return best
-			}
-			small, large := elapsed(1_000), elapsed(16_000)
-			require.Less(t, large, 130*small+20*time.Millisecond)
-		})
-	}
 }

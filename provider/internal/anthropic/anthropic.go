@@ -19,28 +19,28 @@ import (
 )
 
 // Format is the format of the Messages API.
-type Format struct{}
+type Format struct{ codec.Reporting }
 
 // DecodeRequest adds the messages of a request.
-func (Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (jsontext.Object, error) {
+func (f Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (codec.Request, error) {
 	settings := body.Without("messages")
-	if system := body.Get("system"); !jsontext.IsNull(system) {
+	if system := body.Get("system"); !jsontext.IsNull(system) && string(system) != `""` { // which is no prompt
 		if err := body.Want("system", "string", "array"); err != nil {
-			return nil, err
+			return codec.Request{}, err
 		}
 		kept := jsontext.Object{}.WithString("in", "system")
 		if err := d.AddText("system", system, kept); err != nil {
-			return nil, fault.Under("$.system", err)
+			return codec.Request{}, fault.Under("$.system", err)
 		}
 		settings = settings.Without("system")
 	}
 	if err := body.Want("messages", "array"); err != nil {
-		return nil, err
+		return codec.Request{}, err
 	}
 	err := body.EachObject("messages", func(raw []byte, entry jsontext.Object) error {
 		return decodeEntry(d, raw, entry)
 	})
-	return settings, err
+	return codec.SplitTools(settings, f.DecodeTool), err
 }
 
 // DecodeResponse adds the messages of a response.
@@ -63,15 +63,19 @@ func decodeEntry(d *codec.Decoder, raw []byte, entry jsontext.Object) error {
 	if !ok || jsontext.Kind(entry.Get("role")) != "string" {
 		return d.AddItem(role, "message", raw)
 	}
-	kept := codec.Difference(entry.Without("role", "content"), nil)
+	kept := codec.Difference(entry, jsontext.Object{
+		{Name: "role", Value: entry.Get("role")}, {Name: "content", Value: entry.Get("content")},
+	})
 	if d.WouldJoin(runs[0].typ, role) {
 		kept = kept.With("joined", []byte("false"))
 	}
-	for _, r := range runs {
+	for i, r := range runs {
+		if i > 0 {
+			kept = jsontext.Object{{Name: "joined", Value: []byte("true")}}
+		}
 		if err := r.add(d, role, kept); err != nil {
 			return fault.Under("$.content", err)
 		}
-		kept = jsontext.Object{{Name: "joined", Value: []byte("true")}}
 	}
 	return nil
 }
@@ -134,7 +138,7 @@ func (r run) add(d *codec.Decoder, role string, kept jsontext.Object) error {
 		calls := make([]codec.Call, len(r.blocks))
 		for i, block := range r.blocks {
 			c := codec.Call{ID: block.String("id"), Name: block.String("name"), Input: block.Get("input")}
-			c.Kept = codec.Difference(block, plainCall(c.ID, c.Name, c.Input))
+			c.Kept = codec.Difference(block, plainCall(codec.SentText(block, "id"), codec.SentText(block, "name"), c.Input))
 			calls[i] = c
 		}
 		return d.AddCalls(role, calls, kept)
@@ -157,7 +161,7 @@ func resultOf(role string, block, kept jsontext.Object) codec.Result {
 	if isError := block.Get("is_error"); jsontext.Kind(isError) == "bool" {
 		result.IsError = isError
 	}
-	plain := plainResult(result.ID, outputContent(result.Content), result.IsError)
+	plain := plainResult(codec.SentText(block, "tool_use_id"), outputContent(result.Content), result.IsError)
 	if difference := codec.Difference(block, plain); difference != nil {
 		kept = kept.With("block", difference.JSON())
 	}

@@ -2,23 +2,29 @@ package anthropic
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
 // plainCall returns the plain block of a call.
-func plainCall(id, name string, input []byte) jsontext.Object {
-	return codec.TypedObject("tool_use").WithString("id", id).WithString("name", name).
-		With("input", codec.InputObject(input))
+func plainCall(id, name, input []byte) jsontext.Object {
+	return jsontext.Object{
+		{Name: "type", Value: []byte(`"tool_use"`)}, {Name: "id", Value: id}, {Name: "name", Value: name},
+		{Name: "input", Value: codec.InputObject(input)},
+	}
 }
 
 // plainResult returns the plain block of a result.
-func plainResult(id string, content, isError []byte) jsontext.Object {
-	return codec.TypedObject("tool_result").WithString("tool_use_id", id).
-		With("content", content).With("is_error", isError)
+func plainResult(id, content, isError []byte) jsontext.Object {
+	return jsontext.Object{
+		{Name: "type", Value: []byte(`"tool_result"`)}, {Name: "tool_use_id", Value: id},
+		{Name: "content", Value: content}, {Name: "is_error", Value: isError},
+	}
 }
 
 // outputContent returns the content of a result: a text or blocks as they are,
@@ -34,36 +40,67 @@ func outputContent(value []byte) []byte {
 }
 
 // textBlock returns the block of a text that is a JSON string.
-func textBlock(text []byte) []byte {
-	return codec.TypedObject("text").With("text", text).JSON()
+func textBlock(text []byte) jsontext.Object {
+	return codec.TypedObject("text").With("text", text)
 }
 
-// encodeBlocks returns the blocks for parts that do not come from the format,
-// and the parts that it cannot express. An empty text says nothing.
-func encodeBlocks(parts []codec.Part, media bool) (blocks [][]byte, omitted []codec.Part) {
+// ownMembers are what a block of any type may have.
+var ownMembers = []string{"cache_control"}
+
+// OwnMembers returns the members of a call or a result that its block has, and
+// those of a tool.
+func (Format) OwnMembers(typ string) []string {
+	switch typ {
+	case codec.TypeResult, codec.TypeOneCall:
+		return ownMembers
+	case codec.TypeOffered:
+		return ownOfTool
+	}
+	return nil
+}
+
+// encodeBlocks returns the blocks for parts that do not come from the format, as
+// a role can say them, and the parts that it cannot. An empty text says nothing.
+// Only users, and results, have media.
+func encodeBlocks(e *codec.Encoder, i int, role string, parts []codec.Part) (blocks [][]byte, omitted []codec.Part) {
 	for _, p := range parts {
-		var block []byte
+		var block jsontext.Object
+		named := false
 		switch {
+		case p.AsIs:
+			if string(p.Text) != `""` {
+				blocks = append(blocks, p.Members.JSON())
+			}
+			continue
 		case p.Kind == codec.PartText, p.Kind == codec.PartRefusal:
 			if string(p.Text) == `""` {
+				e.OmitRest(i, p)
 				continue
 			}
 			block = textBlock(p.Text)
-		case p.IsMedia() && media:
-			block = mediaBlock(p)
+		case p.IsMedia() && (role == "user" || role == origin.RoleTool):
+			block, named = mediaBlock(p)
 		}
 		if block == nil {
 			omitted = append(omitted, p)
 			continue
 		}
-		blocks = append(blocks, block)
+		for _, name := range ownMembers {
+			block = block.With(name, p.Members.Get(name))
+		}
+		blocks = append(blocks, block.JSON())
+		written := ownMembers
+		if named {
+			written = append(slices.Clip(written), p.NameAt)
+		}
+		e.OmitRest(i, p, written...)
 	}
 	return blocks, omitted
 }
 
 // mediaBlock returns the block of an image or a document, nil if the format
-// cannot express it.
-func mediaBlock(p codec.Part) []byte {
+// cannot express it, and whether it has the name of the file.
+func mediaBlock(p codec.Part) (block jsontext.Object, named bool) {
 	mime, _, _ := strings.Cut(strings.ToLower(p.MIME), ";")
 	if mime == "image/jpg" {
 		mime = "image/jpeg"
@@ -71,7 +108,7 @@ func mediaBlock(p codec.Part) []byte {
 	source := codec.TypedObject("base64").WithString("media_type", mime).WithString("data", p.Data)
 	if p.Data == "" {
 		if !strings.HasPrefix(p.URL, "https://") && !strings.HasPrefix(p.URL, "http://") {
-			return nil
+			return nil, false
 		}
 		source = codec.TypedObject("url").WithString("url", p.URL)
 	}
@@ -85,18 +122,18 @@ func mediaBlock(p codec.Part) []byte {
 	case strings.HasPrefix(mime, "text/") && p.Data != "": // the format takes plain text only
 		text, err := base64.StdEncoding.DecodeString(p.Data)
 		if err != nil || !utf8.Valid(text) {
-			return nil
+			return nil, false
 		}
 		source = codec.TypedObject("text").WithString("media_type", "text/plain")
 		source = source.WithString("data", string(text))
 	default:
-		return nil
+		return nil, false
 	}
-	block := codec.TypedObject(typ).With("source", source.JSON())
-	if typ == "document" && p.Name != "" {
+	block = codec.TypedObject(typ).With("source", source.JSON())
+	if named = typ == "document" && p.Name != ""; named {
 		block = block.WithString("title", p.Name)
 	}
-	return block.JSON()
+	return block, named
 }
 
 // ReadPart reads a part in the notation of the format.
@@ -111,6 +148,7 @@ func ReadPart(part jsontext.Object) (codec.Part, bool) {
 	}
 	source := part.Object("source")
 	p.Name, p.MIME = part.String("title"), source.String("media_type")
+	p.NameAt, p.Read = "title", []string{"source.type", "source.media_type", "source.data", "source.url", "source.content"}
 	switch source.String("type") {
 	case "base64":
 		p.Data = source.String("data")

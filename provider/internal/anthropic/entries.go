@@ -7,13 +7,18 @@ import (
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
+// EncodeRequest returns the body of a request.
+func (f Format) EncodeRequest(e *codec.Encoder, r codec.Request, msgs []state.Message) (jsontext.Object, error) {
+	return r.Body(f.EncodeTools, f.EncodeMessages(e, msgs))
+}
+
 // EncodeMessages returns the system prompt and the entries.
 func (Format) EncodeMessages(e *codec.Encoder, msgs []state.Message) jsontext.Object {
 	var system content
 	w := entryWriter{Encoder: e}
 	for i, m := range msgs {
 		if text, ok := m.(state.TextMessage); ok && !w.begun() && isSystemPrompt(e, text) {
-			system.add(encodeText(e, i, text, false))
+			system.add(encodeText(e, i, text, "system"))
 			continue
 		}
 		w.add(i, m)
@@ -54,16 +59,18 @@ func (w *entryWriter) add(i int, m state.Message) {
 			w.entries = append(w.entries, item)
 		}
 	case state.TextMessage:
-		added := encodeText(w.Encoder, i, m, true)
+		role := w.textRole(i, m)
+		added := encodeText(w.Encoder, i, m, role)
 		if added.isEmpty() && jsontext.Kind([]byte(m.Content())) == "array" {
-			return // the format can express none of its parts
+			return // it is reasoning of another format
 		}
-		w.contentFor(m, w.textRole(i, m)).add(added)
+		w.contentFor(m, role).add(added)
 	case state.ToolCallMessage:
 		content := w.contentFor(m, "assistant")
 		for _, c := range m.Calls() {
 			kept, _ := w.KeptOfCall(c)
-			content.addBlock(codec.Restore(plainCall(c.ID, c.Name, []byte(c.Input)), kept))
+			kept = codec.More(kept, w.OwnMembersOfCall(c, ownMembers))
+			content.addBlock(codec.Restore(plainCall(jsontext.AppendQuote(nil, c.ID), jsontext.AppendQuote(nil, c.Name), []byte(c.Input)), kept))
 		}
 	case state.ToolResultMessage:
 		kept, own := w.Kept(m)
@@ -141,24 +148,26 @@ func (w *entryWriter) result(i int, m state.ToolResultMessage, kept jsontext.Obj
 	if flag, _ := m.Extra("is_error"); jsontext.Kind([]byte(flag)) == "bool" {
 		isError = []byte(flag)
 	}
-	plain := plainResult(m.Call().ID, outputContent(content), isError)
-	return codec.Restore(plain, kept.Object("block"))
+	plain := plainResult(jsontext.AppendQuote(nil, m.Call().ID), outputContent(content), isError)
+	block := codec.More(kept.Object("block"), codec.OwnMembers(m, ownMembers))
+	return codec.Restore(plain, block)
 }
 
 // foreignOutput returns the content for an array that does not come from the
-// format. The array is parts if its format has parts there, or if all of it can
-// be expressed as blocks. Otherwise it is data.
+// format. The array is parts if its format has parts there, or if all of it are
+// parts. Otherwise it is data.
 func (w *entryWriter) foreignOutput(i int, m state.ToolResultMessage) []byte {
 	_, ofChat := origin.Of(m, origin.OpenAI)
 	_, ofResponses := origin.Of(m, origin.OpenAIResponses)
 	array := []byte(m.Content())
-	blocks, omitted := encodeBlocks(w.ReadParts(array), true)
-	if !ofChat && !ofResponses && (len(omitted) > 0 || len(blocks) == 0) {
+	parts := w.ReadParts(m, origin.RoleTool, array)
+	if !ofChat && !ofResponses && !codec.AreParts(parts) {
 		return jsontext.AppendQuote(nil, string(array))
 	}
-	omitParts(w.Encoder, i, omitted)
+	blocks, omitted := encodeBlocks(w.Encoder, i, origin.RoleTool, parts)
+	w.OmitParts(i, omitted)
 	if len(blocks) == 0 {
-		return nil
+		return codec.Placeholder(omitted)
 	}
 	return jsontext.Array(blocks)
 }
@@ -171,8 +180,8 @@ type content struct {
 }
 
 // encodeText returns the content of a text message, as far as the format can
-// express it.
-func encodeText(e *codec.Encoder, i int, m state.TextMessage, media bool) content {
+// express it for a role. If that is nothing, a text stands for its parts.
+func encodeText(e *codec.Encoder, i int, m state.TextMessage, role string) content {
 	value := []byte(m.Content())
 	switch jsontext.Kind(value) {
 	case "string":
@@ -182,17 +191,14 @@ func encodeText(e *codec.Encoder, i int, m state.TextMessage, media bool) conten
 			blocks, _ := jsontext.Elements(value) // checked with the message
 			return content{blocks: blocks, isBlank: true}
 		}
-		blocks, omitted := encodeBlocks(e.ReadParts(value), media)
-		omitParts(e, i, omitted)
+		blocks, omitted := encodeBlocks(e, i, role, e.ReadParts(m, role, value))
+		e.OmitParts(i, omitted)
+		if len(blocks) == 0 {
+			return content{text: codec.Placeholder(omitted)}
+		}
 		return content{blocks: blocks}
 	}
 	return content{}
-}
-
-func omitParts(e *codec.Encoder, i int, parts []codec.Part) {
-	for _, p := range parts {
-		e.OmitPart(i, p)
-	}
 }
 
 // add adds content. A text that is not the only content becomes a block, unless
@@ -208,7 +214,7 @@ func (c *content) add(added content) {
 	var blocks [][]byte
 	for _, text := range [][]byte{c.text, added.text} {
 		if text != nil && string(text) != `""` {
-			blocks = append(blocks, textBlock(text))
+			blocks = append(blocks, textBlock(text).JSON())
 		}
 	}
 	blocks = append(append(c.blocks, blocks...), added.blocks...)

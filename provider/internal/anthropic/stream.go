@@ -9,7 +9,7 @@ import (
 )
 
 // NewAssembler returns an assembler for a streamed response.
-func (Format) NewAssembler() codec.Assembler { return &assembler{} }
+func (Format) NewAssembler(emit func(codec.Delta)) codec.Assembler { return &assembler{emit: emit} }
 
 // assembler puts the events of a stream together. A stream can have several
 // messages: the response has the blocks of all of them, the id of the first and
@@ -20,7 +20,12 @@ type assembler struct {
 	blocks  []*streamedBlock          // of all messages
 	current map[string]*streamedBlock // of the latest message, by index; nil before the first
 	ended   bool                      // the latest message has ended
+	calls   int                       // that have begun
+	emit    func(codec.Delta)
 }
+
+// Ended reports whether the latest message has ended.
+func (a *assembler) Ended() bool { return a.ended }
 
 // Add takes an event. Events of other types say nothing about the content.
 func (a *assembler) Add(event jsontext.Object) error {
@@ -46,7 +51,7 @@ func (a *assembler) Add(event jsontext.Object) error {
 		if err != nil {
 			return err
 		}
-		return fault.Under("$.delta", block.add(delta))
+		return fault.Under("$.delta", block.add(delta, a.emit))
 	case "message_delta":
 		if reason := event.Object("delta").Get("stop_reason"); reason != nil {
 			a.stop = reason
@@ -82,6 +87,21 @@ func (a *assembler) startBlock(index string, members jsontext.Object) error {
 	}
 	block := &streamedBlock{Growing: codec.NewGrowing(members)}
 	a.blocks, a.current[index] = append(a.blocks, block), block
+	switch typ := members.String("type"); typ {
+	case "text", "thinking":
+		block.piece.Kind = codec.DeltaText
+		if typ == "thinking" {
+			block.piece.Kind = codec.DeltaThinking
+		}
+		block.emit(members.String(typ), a.emit)
+	case "tool_use":
+		block.piece = codec.Delta{Kind: codec.DeltaInput, Call: a.calls, ID: members.String("id"), Name: members.String("name")}
+		a.calls++
+		if input := members.Object("input"); len(input) > 0 { // it comes whole
+			block.piece.Text = string(members.Get("input"))
+		}
+		a.emit(block.piece)
+	}
 	return nil
 }
 
@@ -102,19 +122,32 @@ func (a *assembler) Result() (jsontext.Object, bool) {
 // streamedBlock is a block as far as it has come.
 type streamedBlock struct {
 	*codec.Growing
-	input []byte // of a call, the fragments of its JSON
+	input []byte      // of a call, the fragments of its JSON
+	piece codec.Delta // what its deltas are pieces of
+}
+
+// emit emits a piece of the block.
+func (b *streamedBlock) emit(text string, emit func(codec.Delta)) {
+	if text != "" && b.piece.Kind != 0 {
+		b.piece.Text = text
+		emit(b.piece)
+	}
 }
 
 // add takes a delta. The input of a call and citations have separate deltas. In
 // any other delta, known or not, a text continues that of the member, and
 // anything else is the member's new value.
-func (b *streamedBlock) add(delta jsontext.Object) error {
+func (b *streamedBlock) add(delta jsontext.Object, emit func(codec.Delta)) error {
 	switch delta.String("type") {
 	case "input_json_delta":
 		if err := delta.Want("partial_json", "string"); err != nil {
 			return err
 		}
-		b.input = append(b.input, delta.String("partial_json")...)
+		piece := delta.String("partial_json")
+		b.input = append(b.input, piece...)
+		if b.piece.Kind == codec.DeltaInput {
+			b.emit(piece, emit)
+		}
 		return nil
 	case "citations_delta":
 		if err := delta.Want("citation", "object"); err != nil {
@@ -127,7 +160,11 @@ func (b *streamedBlock) add(delta jsontext.Object) error {
 		switch {
 		case m.Name == "type":
 		case jsontext.Kind(m.Value) == "string":
-			b.Member(m.Name).AppendText(jsontext.Unquote(m.Value))
+			text := jsontext.Unquote(m.Value)
+			b.Member(m.Name).AppendText(text)
+			if m.Name == "text" || m.Name == "thinking" {
+				b.emit(text, emit)
+			}
 		default:
 			b.SetMembers(jsontext.Object{m})
 		}

@@ -53,7 +53,7 @@ func callOf(element []byte) (c codec.Call, ok bool) {
 		return c, false
 	}
 	kind, body := "", "function"
-	if sent.String("type") == customCall {
+	if jsontext.IsText(sent.Get("type"), customCall) {
 		kind, body = customCall, "custom"
 		c.Kept = c.Kept.WithString("kind", kind)
 	}
@@ -62,8 +62,8 @@ func callOf(element []byte) (c codec.Call, ok bool) {
 		return c, false
 	}
 	c.ID = sent.String("id")
-	plain := jsontext.Object{}.WithString("id", c.ID).WithString("type", body)
-	c.Kept = append(c.Kept, codec.Difference(sent.Without(body), plain)...)
+	plain := plainCall(codec.SentText(sent, "id"), body, sent.Get(body))
+	c.Kept = append(c.Kept, codec.Difference(sent, plain)...)
 	setFunction(&c, kind, function)
 	return c, true
 }
@@ -71,8 +71,9 @@ func callOf(element []byte) (c codec.Call, ok bool) {
 // setFunction sets what an object with a name and arguments says.
 func setFunction(c *codec.Call, kind string, sent jsontext.Object) {
 	c.Name = sent.String("name")
-	c.Input = callInput(kind, sent.Get(argumentsMember(kind)))
-	if d := codec.Difference(sent, plainFunction(kind, c.Name, state.JSON(c.Input))); d != nil {
+	input, plain := callInput(kind, sent.Get(argumentsMember(kind)))
+	c.Input = input
+	if d := codec.Difference(sent, plainFunction(kind, codec.SentText(sent, "name"), plain)); d != nil {
 		c.Kept = c.Kept.With("function", d.JSON())
 	}
 }
@@ -85,21 +86,41 @@ func argumentsMember(kind string) string {
 	return "arguments"
 }
 
-// callInput returns the input of a call for its arguments.
-func callInput(kind string, arguments []byte) []byte {
-	if kind == customCall {
-		return arguments
+// callInput returns the input of a call for its arguments, and the plain ones
+// as codec.ArgumentsInput does.
+func callInput(kind string, arguments []byte) (input, plain []byte) {
+	if kind != customCall {
+		return codec.ArgumentsInput(arguments)
 	}
-	return codec.ArgumentsInput(arguments)
+	switch jsontext.Kind(arguments) {
+	case "nothing":
+		return nil, callArguments(kind, "")
+	case "null":
+		return nil, nil
+	case "string":
+		return arguments, arguments
+	}
+	return arguments, nil
+}
+
+// callArguments returns the arguments of a call for its input.
+func callArguments(kind string, input state.JSON) []byte {
+	if kind == customCall {
+		return jsontext.AppendQuote(nil, input.Text())
+	}
+	return codec.InputArguments(input)
 }
 
 // plainFunction returns the plain object with the name and the arguments.
-func plainFunction(kind, name string, input state.JSON) jsontext.Object {
-	arguments := codec.InputArguments(input)
-	if kind == customCall {
-		arguments = jsontext.AppendQuote(nil, input.Text())
-	}
-	return jsontext.Object{}.WithString("name", name).With(argumentsMember(kind), arguments)
+func plainFunction(kind string, name, arguments []byte) jsontext.Object {
+	return jsontext.Object{{Name: "name", Value: name}, {Name: argumentsMember(kind), Value: arguments}}
+}
+
+// plainCall returns the plain element of tool_calls, whose function is in the
+// member body.
+func plainCall(id []byte, body string, function []byte) jsontext.Object {
+	typ := jsontext.AppendQuote(nil, body)
+	return jsontext.Object{{Name: "id", Value: id}, {Name: "type", Value: typ}, {Name: body, Value: function}}
 }
 
 // encodeCall returns a call and its kind: an element of tool_calls, or the
@@ -113,10 +134,11 @@ func encodeCall(e *codec.Encoder, c state.ToolCall) (kind string, object jsontex
 	changed := unlessEmpty(nil, "name", c.Name)
 	arguments := argumentsMember(kind)
 	sent, _ := codec.SentMember(spelling, arguments)
-	if !codec.EqualJSON(callInput(kind, sent), []byte(c.Input)) {
+	if input, _ := callInput(kind, sent); !codec.EqualJSON(input, []byte(c.Input)) {
 		changed = append(changed, arguments)
 	}
-	function := codec.Restore(plainFunction(kind, c.Name, c.Input), spelling, changed...)
+	name := jsontext.AppendQuote(nil, c.Name)
+	function := codec.Restore(plainFunction(kind, name, callArguments(kind, c.Input)), spelling, changed...)
 	if kind == legacyCall {
 		return kind, function
 	}
@@ -124,8 +146,8 @@ func encodeCall(e *codec.Encoder, c state.ToolCall) (kind string, object jsontex
 	if kind == customCall {
 		body = "custom"
 	}
-	object = jsontext.Object{}.WithString("id", c.ID).WithString("type", body)
-	return kind, codec.Restore(object, kept, unlessEmpty(nil, "id", c.ID)...).With(body, function.JSON())
+	object = plainCall(jsontext.AppendQuote(nil, c.ID), body, function.JSON())
+	return kind, codec.Restore(object, kept, unlessEmpty([]string{body}, "id", c.ID)...)
 }
 
 // keptKind returns the kind that is kept of a call or a result. A legacy call
@@ -138,14 +160,14 @@ func keptKind(kept jsontext.Object, id string) string {
 	return kind
 }
 
-// plainResult returns the plain entry of a result.
-func plainResult(kind, id, name string, content []byte) jsontext.Object {
+// plainResult returns the plain entry of a result, which answers a call by its
+// id, or by its name if it is a legacy call.
+func plainResult(kind string, by, content []byte) jsontext.Object {
+	role, name := `"tool"`, "tool_call_id"
 	if kind == legacyCall {
-		plain := jsontext.Object{}.WithString("role", "function").WithString("name", name)
-		return plain.With("content", content)
+		role, name = `"function"`, "name"
 	}
-	plain := jsontext.Object{}.WithString("role", "tool").WithString("tool_call_id", id)
-	return plain.With("content", content)
+	return jsontext.Object{{Name: "role", Value: []byte(role)}, {Name: name, Value: by}, {Name: "content", Value: content}}
 }
 
 // unlessEmpty appends the name of a member, unless its text is empty. What was

@@ -7,6 +7,7 @@
 // function, and
 //
 //	kind    of a call or a result that is not of a function
+//	parsed  true for a text whose JSON was the content itself
 //	joined  as in package origin
 package chat
 
@@ -17,17 +18,17 @@ import (
 )
 
 // Format is the format of Chat Completions.
-type Format struct{}
+type Format struct{ codec.Reporting }
 
 // DecodeRequest adds the messages of a request.
-func (Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (jsontext.Object, error) {
+func (f Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (codec.Request, error) {
 	if err := body.Want("messages", "array"); err != nil {
-		return nil, err
+		return codec.Request{}, err
 	}
 	err := body.EachObject("messages", func(raw []byte, entry jsontext.Object) error {
 		return decodeEntry(d, raw, entry)
 	})
-	return body.Without("messages"), err
+	return codec.SplitTools(body.Without("messages"), f.DecodeTool), err
 }
 
 // DecodeResponse adds the messages of the first choice.
@@ -69,18 +70,28 @@ func decodeEntry(d *codec.Decoder, raw []byte, entry jsontext.Object) error {
 		return decodeResult(d, role, entry)
 	}
 	calls, rest, ok := callsOf(entry)
+	// Some servers parse an answer that has to be JSON (Cloudflare).
+	parsed := role == "assistant" && jsontext.Kind(content) == "object"
+	if parsed {
+		content = jsontext.AppendQuote(nil, string(content))
+		rest = rest.With("content", content)
+	}
 	if !ok || jsontext.Kind(entry.Get("role")) != "string" || role == "function" || !isContent(content) {
 		return d.AddItem(role, "message", raw)
 	}
-	plain := jsontext.Object{}.WithString("role", role)
+	plain := jsontext.Object{{Name: "role", Value: entry.Get("role")}, {Name: "content", Value: content}}
 	if len(calls) > 0 && isEmpty(content) {
-		kept := codec.Difference(rest, plain.With("content", []byte("null")))
+		plain[1].Value = []byte("null")
+		kept := codec.Difference(rest, plain)
 		if d.WouldJoin(codec.TypeCall, role) {
 			kept = kept.With("joined", []byte("false"))
 		}
 		return d.AddCalls(role, calls, kept)
 	}
-	kept := codec.Difference(rest, plain.With("content", content))
+	kept := codec.Difference(rest, plain)
+	if parsed {
+		kept = kept.With("parsed", []byte("true"))
+	}
 	if err := d.AddText(role, content, kept); err != nil || len(calls) == 0 {
 		return err
 	}
@@ -90,16 +101,16 @@ func decodeEntry(d *codec.Decoder, raw []byte, entry jsontext.Object) error {
 // decodeResult adds the result of a tool, or of a function as there were before
 // tools.
 func decodeResult(d *codec.Decoder, role string, entry jsontext.Object) error {
-	kind, id := "", entry.String("tool_call_id")
-	if role == "function" {
-		kind, id = legacyCall, "" // it answers by name
+	r := codec.Result{ID: entry.String("tool_call_id"), Name: entry.String("name"), Content: entry.Get("content")}
+	kind, by := "", "tool_call_id"
+	if role == "function" { // it answers by name
+		kind, by, r.ID = legacyCall, "name", ""
 	}
-	name, content := entry.String("name"), entry.Get("content")
-	kept := codec.Difference(entry, plainResult(kind, id, name, content))
+	r.Kept = codec.Difference(entry, plainResult(kind, codec.SentText(entry, by), r.Content))
 	if kind != "" {
-		kept = kept.WithString("kind", kind)
+		r.Kept = r.Kept.WithString("kind", kind)
 	}
-	return d.AddResult(codec.Result{ID: id, Name: name, Content: content, Kept: kept})
+	return d.AddResult(r)
 }
 
 // isContent reports whether a text message can have the content.
@@ -114,7 +125,7 @@ func isContent(content []byte) bool {
 	parts, _ := jsontext.Elements(content)
 	for _, raw := range parts {
 		part, err := jsontext.Members(raw)
-		if err != nil || part.String("type") == "text" && jsontext.Kind(part.Get("text")) != "string" {
+		if err != nil || jsontext.IsText(part.Get("type"), "text") && jsontext.Kind(part.Get("text")) != "string" {
 			return false
 		}
 	}

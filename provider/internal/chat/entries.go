@@ -7,6 +7,27 @@ import (
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
+// ownMembers are what providers with the format have in an entry besides its
+// content and calls.
+var ownMembers = []string{"name", "refusal", "audio", "reasoning", "reasoning_content", "reasoning_details"}
+
+// OwnMembers returns the members of a message that an entry has, and those of a
+// tool.
+func (Format) OwnMembers(typ string) []string {
+	switch typ {
+	case codec.TypeText, codec.TypeCall:
+		return ownMembers
+	case codec.TypeOffered:
+		return ownOfTool
+	}
+	return nil
+}
+
+// EncodeRequest returns the body of a request.
+func (f Format) EncodeRequest(e *codec.Encoder, r codec.Request, msgs []state.Message) (jsontext.Object, error) {
+	return r.Body(f.EncodeTools, f.EncodeMessages(e, msgs))
+}
+
 // EncodeMessages returns the entries. All results of the calls of an entry must
 // follow that entry, so it also has what the assistant says between its calls.
 func (Format) EncodeMessages(e *codec.Encoder, msgs []state.Message) jsontext.Object {
@@ -50,7 +71,8 @@ func (w *entryWriter) add(i int, m state.Message) {
 	case state.TextMessage:
 		content := codec.ValueOrNil(m.Content())
 		if _, own := w.Kept(m); !own && jsontext.Kind(content) == "array" {
-			if content = foreignContent(w.Encoder, i, m.Role(), content); content == nil {
+			if content = foreignContent(w.Encoder, i, m); content == nil {
+				w.OmitOwnMembers(i, m, ownMembers)
 				return
 			}
 		}
@@ -62,6 +84,16 @@ func (w *entryWriter) add(i int, m state.Message) {
 	w.before = m
 }
 
+// parsedContent returns the JSON in a text, or the text if a program has
+// replaced it by another.
+func parsedContent(text []byte) []byte {
+	parsed := state.JSON(state.JSON(text).Text())
+	if parsed.Valid() && jsontext.Kind([]byte(parsed)) == "object" {
+		return []byte(parsed)
+	}
+	return text
+}
+
 // entryFor returns the entry for a message: the open one if the message joins
 // it.
 func (w *entryWriter) entryFor(m state.Message) *entry {
@@ -69,9 +101,14 @@ func (w *entryWriter) entryFor(m state.Message) *entry {
 		w.endEntry()
 		w.open = &entry{role: m.Role()}
 	}
-	if len(w.open.kept) == 0 {
-		w.open.kept, _ = w.Kept(m)
+	kept, _ := w.Kept(m)
+	switch {
+	case len(w.open.kept) == 0:
+		w.open.kept = kept
+	case len(kept) > 0:
+		w.open.kept = codec.More(w.open.kept, codec.Added(kept))
 	}
+	w.open.kept = codec.More(w.open.kept, codec.OwnMembers(m, ownMembers))
 	return w.open
 }
 
@@ -91,9 +128,7 @@ func (w *entryWriter) result(i int, m state.ToolResultMessage) jsontext.Object {
 		keptOfCall, _ := w.KeptOfCall(call)
 		kind, content = keptKind(keptOfCall, call.ID), foreignOutput(w.Encoder, i, m)
 	}
-	if m.IsError() {
-		w.Omit(i, "is_error")
-	}
+	w.OmitIsError(i, m)
 	var changed []string
 	if content != nil {
 		changed = append(changed, "content")
@@ -102,7 +137,11 @@ func (w *entryWriter) result(i int, m state.ToolResultMessage) jsontext.Object {
 	if kind == legacyCall {
 		changed = unlessEmpty(changed, "name", call.Name)
 	}
-	return codec.Restore(plainResult(kind, call.ID, call.Name, content), kept, changed...)
+	by := call.ID
+	if kind == legacyCall {
+		by = call.Name
+	}
+	return codec.Restore(plainResult(kind, jsontext.AppendQuote(nil, by), content), kept, changed...)
 }
 
 func (en *entry) addCalls(e *codec.Encoder, m state.ToolCallMessage) {
@@ -140,6 +179,9 @@ func (en *entry) object() jsontext.Object {
 func (en *entry) content() []byte {
 	content := en.contents[0]
 	if len(en.contents) == 1 {
+		if string(en.kept.Get("parsed")) == "true" {
+			return parsedContent(content)
+		}
 		return content
 	}
 	var parts [][]byte

@@ -13,16 +13,19 @@ import (
 func ReadPart(part jsontext.Object) (codec.Part, bool) {
 	switch part.String("type") {
 	case "text":
-		return codec.TextPart(codec.PartText, part.Get("text"))
+		return codec.TextPart(codec.PartText, part, "text")
 	case "refusal":
-		return codec.TextPart(codec.PartRefusal, part.Get("refusal"))
+		return codec.TextPart(codec.PartRefusal, part, "refusal")
 	case "image_url":
-		return codec.OpenAIImage(part)
+		return codec.URLPart(codec.PartImage, part, "image_url")
+	case "document_url":
+		return codec.URLPart(codec.PartFile, part, "document_url")
 	case "file":
-		return codec.OpenAIFile(part.Object("file"))
+		return codec.OpenAIFile(part.Object("file"), "file.")
 	case "input_audio":
 		audio := part.Object("input_audio")
 		p := codec.Part{Kind: codec.PartAudio, Data: audio.String("data")}
+		p.Read = []string{"input_audio.data", "input_audio.format"}
 		if format := audio.String("format"); format != "" {
 			p.MIME = "audio/" + format
 		}
@@ -32,13 +35,13 @@ func ReadPart(part jsontext.Object) (codec.Part, bool) {
 }
 
 // foreignContent returns the content for parts that are not in the notation of
-// the format, nil if it can express none of them.
-func foreignContent(e *codec.Encoder, i int, role string, content []byte) []byte {
-	parts := e.ReadParts(content)
+// the format, nil if there is nothing to send.
+func foreignContent(e *codec.Encoder, i int, m state.TextMessage) []byte {
+	parts := e.ReadParts(m, m.Role(), []byte(m.Content()))
 	if len(parts) == 0 {
 		e.Omit(i, "message without content")
 	}
-	return joinParts(encodeParts(e, i, role, parts))
+	return encodeParts(e, i, m.Role(), parts)
 }
 
 // foreignOutput returns the content for a result that does not come from the
@@ -53,41 +56,50 @@ func foreignOutput(e *codec.Encoder, i int, m state.ToolResultMessage) []byte {
 	case "array":
 		_, ofAnthropic := origin.Of(m, origin.Anthropic)
 		_, ofResponses := origin.Of(m, origin.OpenAIResponses)
-		parts := e.ReadParts(content)
+		parts := e.ReadParts(m, origin.RoleTool, content)
 		if !ofAnthropic && !ofResponses && !codec.AreParts(parts) {
 			break
 		}
-		if encoded := encodeParts(e, i, "tool", parts); len(encoded) > 0 {
-			return joinParts(encoded)
+		if encoded := encodeParts(e, i, origin.RoleTool, parts); encoded != nil {
+			return encoded
 		}
 		return []byte(`""`)
 	}
-	return jsontext.AppendQuote(nil, m.Text())
+	return jsontext.AppendQuote(nil, m.Content().Text())
 }
 
-// encodeParts returns the parts that a role can say.
-func encodeParts(e *codec.Encoder, i int, role string, parts []codec.Part) []jsontext.Object {
+// encodeParts returns the content for the parts that a role can say. If it can
+// say none of them, a text stands for them.
+func encodeParts(e *codec.Encoder, i int, role string, parts []codec.Part) []byte {
 	var encoded []jsontext.Object
+	var omitted []codec.Part
 	for _, p := range parts {
-		if object := encodePart(role, p); object != nil {
-			encoded = append(encoded, object)
-		} else {
-			e.OmitPart(i, p)
+		object, named := encodePart(role, p)
+		if object == nil {
+			omitted = append(omitted, p)
+			continue
+		}
+		encoded = append(encoded, object)
+		switch {
+		case p.AsIs:
+		case named:
+			e.OmitRest(i, p, p.NameAt)
+		default:
+			e.OmitRest(i, p)
 		}
 	}
-	return encoded
+	e.OmitParts(i, omitted)
+	if len(encoded) == 0 {
+		return codec.Placeholder(omitted)
+	}
+	return joinParts(encoded)
 }
 
-// joinParts returns parts as content, or nil without parts. A single text is a
-// string, which more providers accept than accept parts.
+// joinParts returns parts as content. A single text is a string, which more
+// providers accept than accept parts.
 func joinParts(parts []jsontext.Object) []byte {
-	switch len(parts) {
-	case 0:
-		return nil
-	case 1:
-		if text := parts[0].Get("text"); text != nil {
-			return text
-		}
+	if text := parts[0].Get("text"); len(parts) == 1 && len(parts[0]) == 2 && text != nil {
+		return text
 	}
 	elements := make([][]byte, len(parts))
 	for i, part := range parts {
@@ -96,35 +108,31 @@ func joinParts(parts []jsontext.Object) []byte {
 	return jsontext.Array(elements)
 }
 
-// encodePart returns a part as a role can say it, nil if it cannot. Only users
-// send media.
-func encodePart(role string, p codec.Part) jsontext.Object {
-	switch p.Kind {
-	case codec.PartText:
-		return textPart(p.Text)
-	case codec.PartRefusal:
-		if role == "assistant" {
-			return codec.TypedObject("refusal").With("refusal", p.Text)
-		}
+// encodePart returns a part as a role can say it, nil if it cannot, and whether
+// it has the name of the file. Only users send media.
+func encodePart(role string, p codec.Part) (part jsontext.Object, named bool) {
+	switch {
+	case p.AsIs:
+		return p.Members, true
+	case p.Kind == codec.PartText:
+		return textPart(p.Text), false
+	case p.Kind == codec.PartRefusal && role == "assistant":
+		return codec.TypedObject("refusal").With("refusal", p.Text), false
+	case role != "user":
+		return nil, false
 	}
-	if role != "user" {
-		return nil
-	}
-	typ := p.Members.String("type")
 	switch format := audioFormat(p.MIME); {
-	case typ == "image_url", typ == "input_audio", typ == "file":
-		return p.Members // the words of the format
 	case p.Kind == codec.PartImage:
 		url := jsontext.Object{}.WithString("url", p.DataURL())
-		return codec.TypedObject("image_url").With("image_url", url.JSON())
+		return codec.TypedObject("image_url").With("image_url", url.JSON()), false
 	case p.Kind == codec.PartAudio && p.Data != "" && format != "":
 		audio := jsontext.Object{}.WithString("data", p.Data).WithString("format", format)
-		return codec.TypedObject("input_audio").With("input_audio", audio.JSON())
+		return codec.TypedObject("input_audio").With("input_audio", audio.JSON()), false
 	case p.Kind == codec.PartFile && p.Data != "":
 		file := jsontext.Object{}.WithString("filename", fileName(p)).WithString("file_data", p.DataURL())
-		return codec.TypedObject("file").With("file", file.JSON())
+		return codec.TypedObject("file").With("file", file.JSON()), true
 	}
-	return nil
+	return nil, false
 }
 
 func textPart(text []byte) jsontext.Object {

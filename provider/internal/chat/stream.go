@@ -1,7 +1,9 @@
 package chat
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
@@ -9,7 +11,7 @@ import (
 )
 
 // NewAssembler returns an assembler for a streamed response.
-func (Format) NewAssembler() codec.Assembler { return &assembler{} }
+func (Format) NewAssembler(emit func(codec.Delta)) codec.Assembler { return &assembler{emit: emit} }
 
 // assembler puts the chunks of a response together: those of the choice with
 // index 0.
@@ -20,7 +22,12 @@ type assembler struct {
 	finish      []byte
 	message     codec.Growing
 	calls       callFinder
+	emit        func(codec.Delta)
+	reasoning   string // the member with the reasoning that is emitted: some providers send it twice
 }
+
+// Ended returns false: after the last choice, the usage and "[DONE]" follow.
+func (a *assembler) Ended() bool { return false }
 
 // Add takes a chunk.
 func (a *assembler) Add(chunk jsontext.Object) error {
@@ -46,7 +53,7 @@ func (a *assembler) addChoice(_ []byte, choice jsontext.Object) error {
 	if err != nil {
 		return err
 	}
-	return fault.Under("$.delta", a.addDelta(&a.message, members))
+	return fault.Under("$.delta", a.addDelta(&a.message, members, nil))
 }
 
 // Result returns the response.
@@ -59,7 +66,11 @@ func (a *assembler) Result() (body jsontext.Object, complete bool) {
 	if !a.choices {
 		return body.With("choices", []byte("[]")), false
 	}
-	choice := jsontext.Object{}.With("message", a.message.Object().JSON()).With("finish_reason", a.finish)
+	message := a.message.Object()
+	if message.Get("content") == nil { // as a whole response has it
+		message = message.With("content", []byte("null"))
+	}
+	choice := jsontext.Object{}.With("message", message.JSON()).With("finish_reason", a.finish)
 	return body.With("choices", jsontext.Array([][]byte{choice.JSON()})), !isEmpty(a.finish)
 }
 
@@ -82,13 +93,13 @@ var (
 )
 
 // addDelta adds the delta of a message, of a call, or of an object in one of
-// these.
-func (a *assembler) addDelta(object *codec.Growing, delta jsontext.Object) error {
+// these. Within a call, the call is given.
+func (a *assembler) addDelta(object *codec.Growing, delta jsontext.Object, call *streamedCall) error {
 	for _, m := range delta {
 		if m.Name == "index" { // only streams have it
 			continue
 		}
-		if err := a.addMember(object.Member(m.Name), delta, m); err != nil {
+		if err := a.addMember(object.Member(m.Name), delta, m, call); err != nil {
 			return err
 		}
 	}
@@ -96,25 +107,90 @@ func (a *assembler) addDelta(object *codec.Growing, delta jsontext.Object) error
 }
 
 // addMember adds a member of a delta.
-func (a *assembler) addMember(member *codec.Growing, delta jsontext.Object, sent jsontext.Member) error {
+func (a *assembler) addMember(member *codec.Growing, delta jsontext.Object, sent jsontext.Member, call *streamedCall) error {
 	switch kind := jsontext.Kind(sent.Value); {
 	case kind == "array" && sent.Name == "tool_calls":
 		calls := member.AsList()
-		return delta.EachObject(sent.Name, func(_ []byte, call jsontext.Object) error {
-			return a.addDelta(a.calls.find(calls, call), call)
+		return delta.EachObject(sent.Name, func(_ []byte, delta jsontext.Object) error {
+			call := a.calls.find(calls, delta)
+			a.emitBegin(call)
+			return a.addDelta(call.Growing, delta, call)
 		})
 	case kind == "object" && slices.Contains(objects, sent.Name):
-		err := a.addDelta(member.AsObject(), delta.Object(sent.Name))
-		return fault.Under(jsontext.Path("$", sent.Name), err)
+		inside := delta.Object(sent.Name)
+		if sent.Name == legacyCall {
+			call = a.calls.findLegacy(inside)
+			a.emitBegin(call)
+		}
+		return fault.Under(jsontext.Path("$", sent.Name), a.addDelta(member.AsObject(), inside, call))
 	case kind == "array":
 		elements, _ := delta.Elements(sent.Name)
 		appendParts(member, elements)
+		a.emitParts(sent.Name, elements)
 	case kind == "string" && slices.Contains(pieces, sent.Name):
-		appendText(member, jsontext.Unquote(sent.Value))
+		text := jsontext.Unquote(sent.Value)
+		appendText(member, text)
+		a.emitText(sent.Name, text, call)
 	case member.IsEmpty(), member.IsWhole() && !isEmpty(sent.Value):
 		member.Set(sent.Value)
+		if kind == "object" && sent.Name == "arguments" && call != nil {
+			a.emitInput(call, string(sent.Value))
+		}
 	}
 	return nil
+}
+
+// emitText emits a piece of the text of a member.
+func (a *assembler) emitText(name, text string, call *streamedCall) {
+	switch {
+	case text == "":
+	case call != nil:
+		if name == "arguments" || name == "input" {
+			a.emitInput(call, text)
+		}
+	case name == "content" || name == "refusal":
+		a.emit(codec.Delta{Kind: codec.DeltaText, Text: text})
+	case strings.HasPrefix(name, "reasoning"):
+		if a.reasoning == "" {
+			a.reasoning = name
+		}
+		if a.reasoning == name {
+			a.emit(codec.Delta{Kind: codec.DeltaThinking, Text: text})
+		}
+	}
+}
+
+// emitBegin emits that a call has begun, once.
+func (a *assembler) emitBegin(call *streamedCall) {
+	if !call.begun {
+		call.begun = true
+		a.emitInput(call, "")
+	}
+}
+
+func (a *assembler) emitInput(call *streamedCall, text string) {
+	a.emit(codec.Delta{Kind: codec.DeltaInput, Text: text, Call: call.number, ID: call.id, Name: call.name})
+}
+
+// emitParts emits the texts of parts. Mistral sends thinking as a part that has
+// a list of texts.
+func (a *assembler) emitParts(name string, parts [][]byte) {
+	if name != "content" {
+		return
+	}
+	for _, raw := range parts {
+		part, _ := jsontext.Members(raw) // none if it is not an object
+		switch part.String("type") {
+		case "text":
+			a.emitText(name, part.String("text"), nil)
+		case "thinking":
+			texts, _ := part.Elements("thinking")
+			for _, raw := range texts {
+				text, _ := jsontext.Members(raw)
+				a.emitText("reasoning", text.String("text"), nil)
+			}
+		}
+	}
 }
 
 // appendParts appends parts. A text before them becomes a part.
@@ -152,25 +228,28 @@ func appendText(member *codec.Growing, text string) {
 // callFinder finds the call to which a delta belongs.
 type callFinder struct {
 	last    *streamedCall
+	legacy  *streamedCall
 	byIndex map[string]*streamedCall // the latest of each
 	byID    map[string]*streamedCall
 }
 
 type streamedCall struct {
-	id string
+	id, name string
+	number   int  // of calls before it
+	begun    bool // its begin has been emitted
 	*codec.Growing
 }
 
 // find returns the call of a delta, or a new call. The index identifies a call.
 // Some providers send no index, and some send the same one with every call:
 // then a new id begins a call, if it comes with a name.
-func (f *callFinder) find(calls *codec.Growing, delta jsontext.Object) *codec.Growing {
+func (f *callFinder) find(calls *codec.Growing, delta jsontext.Object) *streamedCall {
 	index, id := string(delta.Get("index")), delta.String("id")
 	var found *streamedCall
 	switch {
 	case jsontext.Kind([]byte(index)) == "number":
 		found = f.byIndex[index]
-		if found != nil && id != "" && found.id != "" && found.id != id && isNamed(delta) {
+		if found != nil && id != "" && found.id != "" && found.id != id && nameOf(delta) != "" {
 			found = nil
 		}
 	case id != "":
@@ -179,7 +258,7 @@ func (f *callFinder) find(calls *codec.Growing, delta jsontext.Object) *codec.Gr
 		found = f.last
 	}
 	if found == nil {
-		found = &streamedCall{Growing: calls.Element(calls.Len()).AsObject()}
+		found = &streamedCall{number: calls.Len(), Growing: calls.Element(calls.Len()).AsObject()}
 		f.last = found
 	}
 	if f.byID == nil {
@@ -189,9 +268,19 @@ func (f *callFinder) find(calls *codec.Growing, delta jsontext.Object) *codec.Gr
 	if id != "" {
 		found.id, f.byID[id] = id, found
 	}
-	return found.Growing
+	found.name = cmp.Or(found.name, nameOf(delta))
+	return found
 }
 
-func isNamed(delta jsontext.Object) bool {
-	return delta.Object("function").String("name") != "" || delta.Object("custom").String("name") != ""
+// findLegacy returns the only call of a message of the time before tools.
+func (f *callFinder) findLegacy(delta jsontext.Object) *streamedCall {
+	if f.legacy == nil {
+		f.legacy = &streamedCall{name: delta.String("name")}
+	}
+	return f.legacy
+}
+
+// nameOf returns the name of the tool in the delta of a call.
+func nameOf(delta jsontext.Object) string {
+	return cmp.Or(delta.Object("function").String("name"), delta.Object("custom").String("name"))
 }

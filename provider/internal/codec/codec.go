@@ -28,18 +28,45 @@ const (
 // Format reads and writes the JSON of one API. Its errors are faults, whose
 // paths begin at the body or the event, or a [Failure].
 type Format interface {
-	// DecodeRequest adds the messages of a request to d. It returns the other
-	// members.
-	DecodeRequest(d *Decoder, body jsontext.Object) (settings jsontext.Object, err error)
+	// DecodeRequest adds the messages of a request to d. It returns the tools and
+	// the other members.
+	DecodeRequest(d *Decoder, body jsontext.Object) (Request, error)
 
-	// EncodeMessages returns the members of a request that hold the messages.
-	EncodeMessages(e *Encoder, msgs []state.Message) jsontext.Object
+	// OwnMembers returns the names of the members of a message of this type, as
+	// programs make it, that an entry of the format has too. The type of a
+	// single call is TypeOneCall, and that of a tool of a request TypeOffered.
+	OwnMembers(typ string) []string
+
+	// EncodeRequest returns the body of a request with the messages.
+	EncodeRequest(e *Encoder, r Request, msgs []state.Message) (jsontext.Object, error)
 
 	// DecodeResponse adds the messages of a response to d.
 	DecodeResponse(d *Decoder, body jsontext.Object) (Response, error)
 
-	// NewAssembler returns an assembler for one streamed response.
-	NewAssembler() Assembler
+	// EncodeResponse returns the body of a response with the messages, or
+	// ErrNotOneResponse.
+	EncodeResponse(e *Encoder, r Reply, msgs []state.Message) (jsontext.Object, error)
+
+	// Failure returns a *Failure if a response, or an event of one, reports
+	// nothing but that. The decoder and the assembler report others.
+	Failure(body jsontext.Object) error
+
+	// HasForm reports whether a body has the form of a response, or of an event
+	// of one.
+	HasForm(body jsontext.Object) bool
+
+	// ReadUsage sets what a response, or an event of one, says of its usage.
+	ReadUsage(u *Usage, body jsontext.Object)
+
+	// NewAssembler returns an assembler for one streamed response. It calls emit
+	// with each piece of it.
+	NewAssembler(emit func(Delta)) Assembler
+}
+
+// Request is what a request says besides its messages.
+type Request struct {
+	Tools    []Tool          // nil if nothing was offered
+	Settings jsontext.Object // the other members
 }
 
 // Response is what a response says besides its messages.
@@ -47,6 +74,43 @@ type Response struct {
 	ID      string
 	Stop    []byte // why the model stopped, as JSON
 	Created time.Time
+}
+
+// ErrNotOneResponse is returned for messages that no single response can say.
+var ErrNotOneResponse error = &fault.Error{Path: "$", Got: "want what the model says in one response, got other messages"}
+
+// Reply is what a response is to say besides its messages.
+type Reply struct {
+	Usage
+	HasCalls bool
+	Created  time.Time
+}
+
+// CreatedUnix returns the time in seconds, as JSON.
+func (r Reply) CreatedUnix() []byte {
+	if r.Created.IsZero() {
+		return []byte("0")
+	}
+	return strconv.AppendInt(nil, r.Created.Unix(), 10)
+}
+
+// Stop returns the word of a format for why the model stopped: that for the
+// usual end, that for calls, that for a limit, or the reason as it is.
+func (r Reply) Stop(stop, tool, limit string) string {
+	switch r.StopReason {
+	case "":
+		if r.HasCalls {
+			return tool
+		}
+		return stop
+	case "stop":
+		return stop
+	case "tool":
+		return tool
+	case "length", "max_tokens", "MAX_TOKENS", "max_output_tokens":
+		return limit
+	}
+	return r.StopReason
 }
 
 // Assembler puts the events of a streamed response together.
@@ -57,7 +121,28 @@ type Assembler interface {
 	// Result returns the response as if it had not been streamed, nil if
 	// nothing has come, and reports whether its end has been seen.
 	Result() (body jsontext.Object, complete bool)
+
+	// Ended reports whether nothing of the response can follow.
+	Ended() bool
 }
+
+// Delta is a piece of a streamed response.
+type Delta struct {
+	Kind     DeltaKind
+	Text     string // what is new, of an input as JSON
+	Call     int    // the number of calls that began before that of an input
+	ID, Name string // of the call
+}
+
+// DeltaKind says what a delta is a piece of.
+type DeltaKind uint8
+
+// The kinds of deltas.
+const (
+	DeltaText DeltaKind = iota + 1
+	DeltaThinking
+	DeltaInput
+)
 
 // Failure is an error that the provider reports in a body or an event.
 type Failure struct {
@@ -67,6 +152,19 @@ type Failure struct {
 
 func (f *Failure) Error() string {
 	return "the provider reports an error of type " + fault.Quote(f.Code)
+}
+
+// Reporting is the part of a [Format] whose failures are a member error.
+type Reporting struct{}
+
+// Failure returns a *Failure if a body has an error and no output.
+func (Reporting) Failure(body jsontext.Object) error {
+	for _, name := range []string{"choices", "output", "content", "candidates"} {
+		if !jsontext.IsNull(body.Get(name)) {
+			return nil
+		}
+	}
+	return ReportedFailure(body)
 }
 
 // ReportedFailure returns a *Failure if a body, or an event, has an error.

@@ -15,6 +15,9 @@ const (
 	TypeText   = "text"
 	TypeCall   = "tool_call"
 	TypeResult = "tool_result"
+
+	TypeOneCall = "tool"         // an element of a message with calls
+	TypeOffered = "offered tool" // of a request
 )
 
 // Decoder makes the messages of a body. The faults that it returns have the
@@ -24,6 +27,7 @@ type Decoder struct {
 
 	mark  string            // the member of a message that holds what is kept
 	names map[string]string // the name of the latest call of each id
+	text  []byte            // of the message that is being made; all share its memory
 }
 
 // NewDecoder returns a decoder for the format of the mark.
@@ -47,11 +51,15 @@ type Result struct {
 
 // AddText adds a text message.
 func (d *Decoder) AddText(role string, content []byte, kept jsontext.Object) error {
-	held := d.kept(kept)
-	if kind := jsontext.Kind(content); kind != "string" && kind != "nothing" {
-		held.Value = kept.JSON() // parts are in the notation of the format, even if nothing is kept
+	d.begin(TypeText, role)
+	d.addMember("content", content)
+	switch kind := jsontext.Kind(content); {
+	case kind != "string" && kind != "nothing": // parts are in the notation of the format, even if nothing is kept
+		d.addObject(d.mark, kept)
+	default:
+		d.addKept(kept)
 	}
-	return d.add(TypeText, role, newMember("content", content), held)
+	return d.end()
 }
 
 // AddCalls adds a message with calls.
@@ -59,12 +67,30 @@ func (d *Decoder) AddCalls(role string, calls []Call, kept jsontext.Object) erro
 	if d.names == nil {
 		d.names = map[string]string{}
 	}
-	tools := make([][]byte, len(calls))
+	d.begin(TypeCall, role)
+	d.text = append(jsontext.AppendName(d.text, "tools"), '[')
 	for i, c := range calls {
-		tools[i] = toolJSON(c.ID, c.Name, newMember("input", c.Input), d.kept(c.Kept))
+		if i > 0 {
+			d.text = append(d.text, ',')
+		}
+		d.beginTool(c.ID, c.Name)
+		d.addMember("input", c.Input)
+		d.addKept(c.Kept)
+		d.text = append(d.text, '}')
 		d.names[c.ID] = c.Name
 	}
-	return d.add(TypeCall, role, newMember("tools", jsontext.Array(tools)), newMember(d.mark, kept.JSON()))
+	d.text = append(d.text, ']')
+	d.addObject(d.mark, kept)
+	return d.end()
+}
+
+// SentText returns the JSON of a member that is a string, that of the empty text
+// for any other value. A plain object with it needs no text to be quoted again.
+func SentText(sent jsontext.Object, name string) []byte {
+	if value := sent.Get(name); jsontext.Kind(value) == "string" {
+		return value
+	}
+	return []byte(`""`)
 }
 
 // CallName returns the name of the latest call that has the id.
@@ -75,13 +101,21 @@ func (d *Decoder) AddResult(r Result) error {
 	if r.Name == "" {
 		r.Name = d.CallName(r.ID)
 	}
-	return d.add(TypeResult, TypeResult, newMember("tool", toolJSON(r.ID, r.Name)),
-		newMember("content", r.Content), newMember("is_error", r.IsError), newMember(d.mark, r.Kept.JSON()))
+	d.begin(TypeResult, TypeResult)
+	d.text = jsontext.AppendName(d.text, "tool")
+	d.beginTool(r.ID, r.Name)
+	d.text = append(d.text, '}')
+	d.addMember("content", r.Content)
+	d.addMember("is_error", r.IsError)
+	d.addObject(d.mark, r.Kept)
+	return d.end()
 }
 
 // AddItem adds an entry of a type that no other message has, as it was sent.
 func (d *Decoder) AddItem(role, typ string, entry []byte) error {
-	return d.add(d.mark+"."+typ, role, newMember(origin.Item, entry))
+	d.begin(d.mark+"."+typ, role)
+	d.addMember(origin.Item, entry)
+	return d.end()
 }
 
 // WouldJoin reports whether an encoder would write a message of this type and
@@ -100,17 +134,13 @@ func (d *Decoder) WouldJoin(typ, role string) bool {
 	return false
 }
 
-// SetStopReason sets on the last message why the model stopped. Reasons that
-// all providers have get one name.
+// SetStopReason sets on the last message why the model stopped.
 func (d *Decoder) SetStopReason(reason []byte) {
 	if jsontext.IsNull(reason) || len(d.Messages) == 0 {
 		return
 	}
-	switch state.JSON(reason).Text() {
-	case "end_turn", "STOP", "completed":
-		reason = []byte(`"stop"`)
-	case "tool_calls", "function_call", "tool_use":
-		reason = []byte(`"tool"`)
+	if name := StopReason(reason); name != state.JSON(reason).Text() {
+		reason = jsontext.AppendQuote(nil, name)
 	}
 	last := len(d.Messages) - 1
 	if m, err := origin.WithMember(d.Messages[last], "stop_reason", reason); err == nil {
@@ -118,12 +148,60 @@ func (d *Decoder) SetStopReason(reason []byte) {
 	}
 }
 
-// add adds a message of members that are parts of the checked body, or were
-// made of such parts.
-func (d *Decoder) add(typ, role string, members ...jsontext.Member) error {
-	object := make(jsontext.Object, 0, 2+len(members))
-	object = append(object, textMember("type", typ), textMember("role", role))
-	msg, err := internal.DecodeChecked(append(object, members...).JSON())
+// StopReason returns the name of a reason. Reasons that all providers have get
+// one name.
+func StopReason(reason []byte) string {
+	if jsontext.IsNull(reason) {
+		return ""
+	}
+	switch name := state.JSON(reason).Text(); name {
+	case "end_turn", "STOP", "completed":
+		return "stop"
+	case "tool_calls", "function_call", "tool_use":
+		return "tool"
+	default:
+		return name
+	}
+}
+
+// begin begins the text of a message.
+func (d *Decoder) begin(typ, role string) {
+	d.text = append(d.text[:0], '{')
+	d.addText("type", typ)
+	d.addText("role", role)
+}
+
+// beginTool begins a call in the text of a message.
+func (d *Decoder) beginTool(id, name string) {
+	d.text = append(d.text, `{"type":"tool"`...)
+	d.addText("id", id)
+	d.addText("name", name)
+}
+
+// addMember adds a member, unless it has no value. The value is a part of the
+// checked body, or was made of such parts.
+func (d *Decoder) addMember(name string, value []byte) {
+	d.text = jsontext.AppendMember(d.text, name, value)
+}
+
+func (d *Decoder) addText(name, content string) {
+	d.text = jsontext.AppendQuote(jsontext.AppendName(d.text, name), content)
+}
+
+func (d *Decoder) addObject(name string, value jsontext.Object) {
+	d.text = value.AppendJSON(jsontext.AppendName(d.text, name))
+}
+
+// addKept adds what is kept, unless that is nothing.
+func (d *Decoder) addKept(kept jsontext.Object) {
+	if len(kept) > 0 {
+		d.addObject(d.mark, kept)
+	}
+}
+
+// end adds the message.
+func (d *Decoder) end() error {
+	msg, err := internal.DecodeChecked(append(d.text, '}'))
 	if err != nil {
 		return messageFault(err)
 	}
@@ -143,28 +221,4 @@ func messageFault(err error) error {
 		return &fault.LimitError{Path: "$", Name: limit.Name, Limit: limit.Limit, Got: limit.Got}
 	}
 	return err
-}
-
-// kept returns the member for what is kept, one without a value if that is
-// nothing.
-func (d *Decoder) kept(kept jsontext.Object) jsontext.Member {
-	if len(kept) == 0 {
-		return newMember(d.mark, nil)
-	}
-	return newMember(d.mark, kept.JSON())
-}
-
-func toolJSON(id, name string, members ...jsontext.Member) []byte {
-	tool := make(jsontext.Object, 0, 3+len(members))
-	tool = append(tool, textMember("type", "tool"), textMember("id", id), textMember("name", name))
-	return append(tool, members...).JSON()
-}
-
-// newMember returns a member. One without a value is left out of the JSON.
-func newMember(name string, value []byte) jsontext.Member {
-	return jsontext.Member{Name: name, Value: value}
-}
-
-func textMember(name, content string) jsontext.Member {
-	return newMember(name, jsontext.AppendQuote(nil, content))
 }

@@ -23,7 +23,7 @@ const (
 // Difference returns what [Restore] needs to make sent of plain. It has no
 // members if the two are equal.
 func Difference(sent, plain jsontext.Object) jsontext.Object {
-	var added jsontext.Object
+	added := make(jsontext.Object, 0, 8)
 	var missing [][]byte
 	for _, m := range sent {
 		if value := plain.Get(m.Name); value == nil || !EqualJSON(value, m.Value) {
@@ -36,7 +36,7 @@ func Difference(sent, plain jsontext.Object) jsontext.Object {
 		}
 	}
 	var kept jsontext.Object
-	if added != nil {
+	if len(added) > 0 {
 		kept = kept.With(more, added.JSON())
 	}
 	if missing != nil {
@@ -60,18 +60,37 @@ func Restore(plain, kept jsontext.Object, changed ...string) jsontext.Object {
 	for _, m := range plain {
 		if value := added.Get(m.Name); value != nil {
 			m.Value = value
-		} else if slices.Contains(missing, m.Name) && !slices.Contains(changed, m.Name) {
+		} else if m.Value == nil || slices.Contains(missing, m.Name) && !slices.Contains(changed, m.Name) {
 			continue
 		}
 		restored = append(restored, m)
 	}
 	for _, m := range added {
-		if plain.Get(m.Name) == nil {
+		if restored.Get(m.Name) == nil {
 			restored = append(restored, m)
 		}
 	}
 	return restored
 }
+
+// More returns what is kept, and members that are added if none of that name is
+// kept. Members without a value are not added.
+func More(kept, added jsontext.Object) jsontext.Object {
+	if len(added) == 0 {
+		return kept
+	}
+	all := kept.Object(more)
+	for _, m := range added {
+		if all.Get(m.Name) == nil {
+			all = append(slices.Clip(all), m)
+		}
+	}
+	return kept.With(more, all.JSON())
+}
+
+// Added returns the members that are kept besides those of the plain encoding,
+// or in place of them.
+func Added(kept jsontext.Object) jsontext.Object { return kept.Object(more) }
 
 // SentMember returns the value of a member as it was sent, nil if it was
 // missing. It returns false if the member does not differ from the plain one.
@@ -96,25 +115,45 @@ func missingNames(kept jsontext.Object) []string {
 
 // EqualJSON reports whether two checked texts have the same value.
 func EqualJSON(a, b []byte) bool {
-	return bytes.Equal(a, b) || state.JSON(a).Equal(state.JSON(b))
+	switch {
+	case bytes.Equal(a, b):
+		return true
+	case jsontext.Kind(a) != jsontext.Kind(b):
+		return false
+	case jsontext.Kind(a) == "string":
+		return jsontext.IsText(a, jsontext.Unquote(b))
+	}
+	return state.JSON(a).Equal(state.JSON(b))
 }
 
 // ArgumentsInput returns the input of a call whose arguments are written as a
-// string: an object, the string itself if its text is not an object, nil if the
-// text is empty.
-func ArgumentsInput(arguments []byte) []byte {
-	if jsontext.Kind(arguments) != "string" {
-		return arguments
+// string: an object, the string itself if its text is not an object. It is nil
+// for no arguments: null, an empty text, or the text null, which some providers
+// send for tools without arguments. plain is what [InputArguments] returns for
+// the input, or nil if that is not what was sent: a [Difference] then has what
+// was sent.
+func ArgumentsInput(arguments []byte) (input, plain []byte) {
+	switch jsontext.Kind(arguments) {
+	case "nothing":
+		return nil, InputArguments("")
+	case "null":
+		return nil, nil
+	case "string":
+	default:
+		return arguments, nil
 	}
-	inner := []byte(jsontext.Unquote(arguments))
-	if len(inner) == 0 {
-		return nil
+	inner := jsontext.AppendUnquoted(make([]byte, 0, len(arguments)), arguments)
+	if text := bytes.TrimSpace(inner); len(inner) == 0 || string(text) == "null" {
+		return nil, nil
 	}
 	limits := jsontext.Limits{Depth: InputDepth}
 	if jsontext.Kind(inner) != "object" || jsontext.Check(inner, limits) != nil {
-		return arguments
+		return arguments, arguments
 	}
-	return jsontext.AppendCompact(inner[:0], inner)
+	if input = jsontext.AppendCompact(inner[:0], inner); len(input) == len(inner) {
+		plain = arguments
+	}
+	return input, plain
 }
 
 // InputArguments returns the input of a call as a JSON string of its text. A

@@ -1,6 +1,8 @@
 package codec
 
 import (
+	"slices"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
@@ -42,17 +44,33 @@ func (e *Encoder) KeptItem(i int, m state.UnknownMessage) (item []byte, typ stri
 	return []byte(held), typ, true
 }
 
-// ReadParts returns the parts of a content, none if it is not an array.
-func (e *Encoder) ReadParts(content []byte) []Part {
+// ReadParts returns the parts of the content of a message that does not come
+// from the format, for a role of the format. There are none if the content is
+// not an array. A part that is in the words of the format stays as it is, if
+// a program made the message. A part of another format is converted even if
+// both formats have its type, because its other members may be unknown to the
+// format, and an element of a result may be data that looks like a text.
+func (e *Encoder) ReadParts(m state.Message, role string, content []byte) []Part {
 	elements, err := jsontext.Elements(content)
 	if err != nil {
 		return nil
 	}
+	byHand := origin.IsHandmade(m)
 	parts := make([]Part, len(elements))
 	for i, element := range elements {
-		parts[i] = e.part(element)
+		p := e.part(element)
+		p.Index = i
+		isData := p.Kind == PartText && role == origin.RoleTool
+		p.AsIs = (byHand && !isData || p.IsMedia() && !isForeign(p.Members)) && origin.InWords(e.Mark, role, p.Members)
+		parts[i] = p
 	}
 	return parts
+}
+
+// isForeign reports whether a part keeps something for a format of another
+// module, which no provider knows.
+func isForeign(part jsontext.Object) bool {
+	return slices.ContainsFunc(part, func(m jsontext.Member) bool { return origin.IsForeign(m.Name) })
 }
 
 func (e *Encoder) part(element []byte) Part {
@@ -68,6 +86,3 @@ func (e *Encoder) part(element []byte) Part {
 	}
 	return Part{Members: members}
 }
-
-// OmitPart reports a part that the format cannot express.
-func (e *Encoder) OmitPart(i int, p Part) { e.Omit(i, "part of type "+p.typeName()) }

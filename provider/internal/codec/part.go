@@ -23,12 +23,16 @@ const (
 // sound or a file has Data or a URL.
 type Part struct {
 	Members jsontext.Object // the part as it is in the message
+	Index   int             // its place in the content
+	AsIs    bool            // the format that is written has the part as it is
+	Read    []string        // the paths of the members that the rest was read from
 	Kind    PartKind
 	Text    []byte // a JSON string
 	MIME    string // "" if unknown
 	Data    string // base64
 	URL     string
 	Name    string // of a file, "" if unknown
+	NameAt  string // the path of the member with the name
 }
 
 // A PartReader reads a part in the notation of one format. It returns false for
@@ -39,11 +43,12 @@ type PartReader func(part jsontext.Object) (Part, bool)
 // IsMedia reports whether the part is an image, a sound or a file.
 func (p Part) IsMedia() bool { return p.Kind >= PartImage }
 
-// AreParts reports whether the elements of an array are all texts and media.
-// The result of a tool may also be an array of anything else.
+// AreParts reports whether the elements of an array are all texts, media, and
+// parts in the words of the format. The result of a tool may also be an array
+// of anything else.
 func AreParts(parts []Part) bool {
 	for _, p := range parts {
-		if p.Kind != PartText && !p.IsMedia() {
+		if p.Kind != PartText && !p.IsMedia() && !p.AsIs {
 			return false
 		}
 	}
@@ -52,13 +57,16 @@ func AreParts(parts []Part) bool {
 
 // TypedObject returns an object with the member type, as parts and entries are.
 func TypedObject(typ string) jsontext.Object {
-	return jsontext.Object{textMember("type", typ)}
+	return jsontext.Object{{Name: "type", Value: jsontext.AppendQuote(nil, typ)}}
 }
 
 // TextPart returns the part of a member that is a text, false if it is not.
-func TextPart(kind PartKind, text []byte) (Part, bool) {
-	return Part{Kind: kind, Text: text}, jsontext.Kind(text) == "string"
+func TextPart(kind PartKind, part jsontext.Object, name string) (Part, bool) {
+	text := part.Get(name)
+	return Part{Kind: kind, Text: text, Read: textMembers[name]}, jsontext.Kind(text) == "string"
 }
+
+var textMembers = map[string][]string{"text": {"text"}, "refusal": {"refusal"}}
 
 // AsMedia returns the part, and whether it has data or a URL. A data URL with
 // base64 becomes data.
@@ -83,26 +91,47 @@ func (p Part) DataURL() string {
 	return "data:" + mime + ";base64," + p.Data
 }
 
-// OpenAIImage reads the member image_url. Both formats of OpenAI have it: a
-// URL, or an object with one.
-func OpenAIImage(part jsontext.Object) (Part, bool) {
-	url := part.String("image_url")
-	if url == "" {
-		url = part.Object("image_url").String("url")
+// URLPart reads a member that is a URL, or an object with one, as both formats
+// of OpenAI have them.
+func URLPart(kind PartKind, part jsontext.Object, name string) (Part, bool) {
+	p := Part{Kind: kind, URL: part.String(name), Read: []string{name}}
+	if p.URL == "" {
+		p.URL, p.Read = part.Object(name).String("url"), []string{name + ".url"}
 	}
-	return Part{Kind: PartImage, URL: url}.AsMedia()
+	return p.AsMedia()
 }
 
 // OpenAIFile reads the members that both formats of OpenAI have for a file,
-// whose data is a data URL or just base64.
-func OpenAIFile(file jsontext.Object) (Part, bool) {
+// whose data is a data URL or just base64. The paths of the members begin with
+// prefix.
+func OpenAIFile(file jsontext.Object, prefix string) (Part, bool) {
 	p := Part{Kind: PartFile, URL: file.String("file_url"), Name: file.String("filename")}
+	p.Read, p.NameAt = []string{prefix + "file_url", prefix + "file_data"}, prefix+"filename"
 	if data := file.String("file_data"); strings.Contains(data, ":") {
 		p.URL = data
 	} else {
 		p.Data = data
 	}
 	return p.AsMedia()
+}
+
+// kindName names what the part is in a text for a model.
+func (p Part) kindName() string {
+	kind, _, _ := strings.Cut(p.MIME, "/")
+	if kind == "" || kind == "application" {
+		kind = p.typeName()
+	}
+	switch {
+	case p.Kind == PartImage, strings.Contains(kind, "image"):
+		return "image"
+	case p.Kind == PartAudio, strings.Contains(kind, "audio"):
+		return "audio"
+	case strings.Contains(kind, "video"):
+		return "video"
+	case p.Kind == PartFile, strings.Contains(strings.ToLower(kind), "file"), strings.Contains(kind, "document"), strings.HasPrefix(kind, "resource"):
+		return "file"
+	}
+	return "content"
 }
 
 // typeName names the type of the part: that of a part without the member type

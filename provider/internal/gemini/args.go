@@ -31,7 +31,7 @@ func addArgument(args *codec.Growing, piece jsontext.Object) error {
 		case "boolValue":
 			value, err = m.Value, piece.Want(m.Name, "bool")
 		case "nullValue":
-			value, err = []byte("null"), piece.Want(m.Name, "string", "null")
+			value, err = []byte("null"), piece.Want(m.Name, "string", "number", "null") // an enum
 		}
 		if err != nil {
 			return err

@@ -1,6 +1,8 @@
 package gemini
 
 import (
+	"slices"
+
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/provider/internal/codec"
@@ -18,6 +20,10 @@ func decodeContent(d *codec.Decoder, at place, raw []byte, content jsontext.Obje
 	if err != nil {
 		return err
 	}
+	lone := jsontext.Kind(content.Get("parts")) == "object"
+	if lone { // Google takes the only part without an array
+		content = content.With("parts", jsontext.Array([][]byte{content.Get("parts")}))
+	}
 	parts, err := at.readParts(content)
 	if err != nil {
 		return err
@@ -31,19 +37,24 @@ func decodeContent(d *codec.Decoder, at place, raw []byte, content jsontext.Obje
 			return d.AddItem(role, at.in, raw)
 		}
 	}
-	var kept, plain jsontext.Object
+	var kept jsontext.Object
 	if at.in != inElement {
 		kept = kept.WithString(keptIn, at.in)
 	}
 	roleSent := contentRole(typ, role)
+	plain := jsontext.Object{{Name: "parts", Value: content.Get("parts")}, {Name: "role"}}
 	if at.role != "system" {
-		plain = plain.WithString("role", roleSent)
+		plain[1].Value = jsontext.AppendQuote(nil, roleSent)
 	}
 	if len(parts) == 0 {
-		kept = append(kept, codec.Difference(content, plain.With("parts", []byte("[]")))...)
+		plain[0].Value = []byte("[]")
+		kept = append(kept, codec.Difference(content, plain)...)
 		return d.AddText(role, []byte("[]"), kept)
 	}
-	kept = append(kept, codec.Difference(content.Without("parts"), plain)...)
+	kept = append(kept, codec.Difference(content, plain)...)
+	if lone {
+		kept = kept.With(keptLone, []byte("true"))
+	}
 	if d.WouldJoin(typ, role) {
 		kept = kept.With(keptJoined, []byte("false"))
 	}
@@ -90,7 +101,7 @@ func contentRole(typ, role string) string {
 func (at place) readParts(content jsontext.Object) ([]part, error) {
 	var parts []part
 	err := content.EachObject("parts", func(raw []byte, members jsontext.Object) error {
-		p, err := readPart(raw, members)
+		p, err := readPart(raw, slices.Clone(members))
 		if at.role == "system" {
 			p.typ = codec.TypeText
 		}
@@ -116,7 +127,7 @@ func addRun(d *codec.Decoder, role string, parts []part, kept jsontext.Object) e
 		calls := make([]codec.Call, len(parts))
 		for i, p := range parts {
 			c := codec.Call{ID: p.id(), Name: p.name(), Input: p.inner.Get("args")}
-			c.Kept = p.appendKept(nil, plainCall(c.ID, c.Name, c.Input))
+			c.Kept = p.appendKept(nil, p.plain(c.Name, "args", c.Input))
 			calls[i] = c
 		}
 		return d.AddCalls(role, calls, kept)
@@ -126,7 +137,7 @@ func addRun(d *codec.Decoder, role string, parts []part, kept jsontext.Object) e
 		if r.Name == "" {
 			r.Name = d.CallName(r.ID)
 		}
-		r.Kept = p.appendKept(kept, plainResponse(r.ID, r.Name, r.Content))
+		r.Kept = p.appendKept(kept, p.plain(r.Name, "response", r.Content))
 		return d.AddResult(r)
 	}
 	return addText(d, role, parts, kept)

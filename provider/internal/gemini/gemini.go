@@ -7,7 +7,8 @@
 // message. A message keeps the difference of the content, and
 //
 //	in      the place of a content that is not an element of contents
-//	bare    true for a system instruction that is its text, or null
+//	bare    true for a system instruction that is its text
+//	lone    true for a part that is not in an array
 //	joined  as in package origin
 //	role    of the content, unless it is what such a message has
 //	as      the member that holds a call or a result, in snake case
@@ -16,41 +17,44 @@
 package gemini
 
 import (
+	"strconv"
 	"time"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
 // Format is the format of generateContent.
-type Format struct{}
+type Format struct{ codec.Reporting }
 
 // DecodeRequest adds the messages of a request.
-func (Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (jsontext.Object, error) {
+func (f Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (codec.Request, error) {
+	settings := body.Without("contents")
 	for _, name := range []string{inInstruction, inSnakeInstruction} {
-		if body.Get(name) == nil {
+		if jsontext.IsNull(body.Get(name)) { // some SDKs send null for what is not set
 			continue
 		}
-		if err := body.Want(name, "object", "string", "null"); err != nil {
-			return nil, err
+		settings = settings.Without(name)
+		if err := body.Want(name, "object", "string"); err != nil {
+			return codec.Request{}, err
 		}
 		if err := decodeInstruction(d, name, body); err != nil {
-			return nil, fault.Under(jsontext.Path("$", name), err)
+			return codec.Request{}, fault.Under(jsontext.Path("$", name), err)
 		}
 	}
 	if err := body.Want("contents", "array", "object"); err != nil {
-		return nil, err
+		return codec.Request{}, err
 	}
-	settings := body.Without(inInstruction, inSnakeInstruction, "contents")
 	if only := body.Object("contents"); only != nil {
 		err := decodeContent(d, place{inContents, "user"}, body.Get("contents"), only)
-		return settings, fault.Under("$.contents", err)
+		return codec.SplitTools(settings, f.DecodeTool), fault.Under("$.contents", err)
 	}
 	err := body.EachObject("contents", func(raw []byte, content jsontext.Object) error {
 		return decodeContent(d, place{inElement, "user"}, raw, content)
 	})
-	return settings, err
+	return codec.SplitTools(settings, f.DecodeTool), err
 }
 
 // decodeInstruction adds a system instruction: a content, or just a text.
@@ -78,10 +82,28 @@ func (Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Resp
 	}
 	candidate, err := jsontext.Members(candidates[0])
 	if err == nil {
-		r.Stop = candidate.Get("finishReason")
+		r.Stop = enumName(candidate.Get("finishReason"), finishReasons)
 		err = decodeCandidate(d, candidate)
 	}
 	return r, fault.Under("$.candidates[0]", err)
+}
+
+// finishReasons are the names of the numbers that Google's REST clients get for
+// finishReason if they ask for enums as numbers. Those after 5 differ between
+// the Gemini API and Vertex AI.
+var finishReasons = []string{"FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER"}
+
+// enumName returns the name of an enum as a JSON string, or the value if it is a
+// number without one. It returns nil for a value that says nothing: null, or the
+// first one.
+func enumName(value []byte, names []string) []byte {
+	if number, err := strconv.Atoi(string(value)); err == nil && number >= 0 && number < len(names) {
+		value = jsontext.AppendQuote(nil, names[number])
+	}
+	if name := state.JSON(value).Text(); jsontext.IsNull(value) || name == "" || name == names[0] {
+		return nil
+	}
+	return value
 }
 
 // decodeCandidate adds the content of a candidate. In a response, a content

@@ -3,6 +3,7 @@ package gemini
 import (
 	"strings"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/provider/internal/codec"
@@ -12,6 +13,7 @@ import (
 const (
 	keptIn     = "in"
 	keptBare   = "bare"
+	keptLone   = "lone"
 	keptJoined = "joined"
 	keptRole   = "role"
 	keptAs     = "as"
@@ -73,6 +75,19 @@ func readPart(raw []byte, members jsontext.Object) (part, error) {
 func (p part) id() string   { return p.inner.String("id") }
 func (p part) name() string { return p.inner.String("name") }
 
+// plain returns the plain encoding of a call or a result that has this name.
+func (p part) plain(name, member string, value []byte) jsontext.Object {
+	var id []byte
+	if p.id() != "" {
+		id = p.inner.Get("id")
+	}
+	sent := p.inner.Get("name")
+	if !jsontext.IsText(sent, name) {
+		sent = jsontext.AppendQuote(nil, name)
+	}
+	return plainFunction(id, sent, member, value)
+}
+
 // appendKept appends what has to be kept of a call or a result with this plain
 // encoding.
 func (p part) appendKept(kept, plain jsontext.Object) jsontext.Object {
@@ -83,7 +98,7 @@ func (p part) appendKept(kept, plain jsontext.Object) jsontext.Object {
 	if block := codec.Difference(p.inner, plain); block != nil {
 		kept = kept.With(keptBlock, block.JSON())
 	}
-	if rest := codec.Difference(p.members.Without(p.as), nil); rest != nil {
+	if rest := codec.Difference(p.members, jsontext.Object{{Name: p.as, Value: p.members.Get(p.as)}}); rest != nil {
 		kept = kept.With(keptPart, rest.JSON())
 	}
 	return kept
@@ -99,22 +114,19 @@ func restorePart(name string, inner, kept jsontext.Object) []byte {
 	return codec.Restore(jsontext.Object{}.With(name, inner.JSON()), kept.Object(keptPart)).JSON()
 }
 
-// plainCall returns the plain functionCall.
-func plainCall(id, name string, args []byte) jsontext.Object {
-	return plainFunction(id, name).With("args", args)
+// plainFunction returns the plain functionCall with its args, or the plain
+// functionResponse with its response. The id is nil if there is none.
+func plainFunction(id, name []byte, member string, value []byte) jsontext.Object {
+	return jsontext.Object{{Name: "id", Value: id}, {Name: "name", Value: name}, {Name: member, Value: value}}
 }
 
-// plainResponse returns the plain functionResponse.
-func plainResponse(id, name string, response []byte) jsontext.Object {
-	return plainFunction(id, name).With("response", response)
-}
-
-func plainFunction(id, name string) jsontext.Object {
-	var o jsontext.Object
-	if id != "" {
-		o = o.WithString("id", id)
+// plainOf is plainFunction for a call, or the call of a response.
+func plainOf(call state.ToolCall, member string, value []byte) jsontext.Object {
+	var id []byte
+	if call.ID != "" {
+		id = jsontext.AppendQuote(nil, call.ID)
 	}
-	return o.WithString("name", name)
+	return plainFunction(id, jsontext.AppendQuote(nil, call.Name), member, value)
 }
 
 // mediaPart returns the part of a medium, nil if the format cannot express it.
@@ -133,18 +145,22 @@ func mediaPart(p codec.Part) []byte {
 	return nil
 }
 
+var textMembers = []string{"text", "thought"}
+
 // ReadPart reads a part in the notation of the format, which has no types.
 func ReadPart(part jsontext.Object) (codec.Part, bool) {
 	if part.String("type") != "" || part.Bool("thought") {
 		return codec.Part{}, false
 	}
-	if p, ok := codec.TextPart(codec.PartText, part.Get("text")); ok {
+	if p, ok := codec.TextPart(codec.PartText, part, "text"); ok {
+		p.Read = textMembers
 		return p, true
 	}
 	var blob jsontext.Object
+	var at string
 	for _, name := range []string{"inlineData", "inline_data", "fileData", "file_data"} {
 		if blob == nil {
-			blob = part.Object(name)
+			blob, at = part.Object(name), name+"."
 		}
 	}
 	p := codec.Part{
@@ -153,6 +169,13 @@ func ReadPart(part jsontext.Object) (codec.Part, bool) {
 		Data: blob.String("data"),
 		URL:  eitherMember(blob, "fileUri", "file_uri"),
 		Name: eitherMember(blob, "displayName", "display_name"),
+	}
+	for _, name := range []string{"mimeType", "mime_type", "data", "fileUri", "file_uri"} {
+		p.Read = append(p.Read, at+name)
+	}
+	p.NameAt = at + "displayName"
+	if blob.Get("display_name") != nil {
+		p.NameAt = at + "display_name"
 	}
 	switch kind, _, _ := strings.Cut(p.MIME, "/"); kind {
 	case "image":

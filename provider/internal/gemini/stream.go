@@ -7,7 +7,7 @@ import (
 )
 
 // NewAssembler returns an assembler for a streamed response.
-func (Format) NewAssembler() codec.Assembler { return &assembler{} }
+func (Format) NewAssembler(emit func(codec.Delta)) codec.Assembler { return &assembler{emit: emit} }
 
 // assembler puts chunks together: each is a response with the parts that are
 // new. Of several candidates it takes the one that a whole response has first.
@@ -19,6 +19,8 @@ type assembler struct {
 	hasEmpty    bool          // there was an empty text
 	begun       bool
 	hasContents bool
+	calls       int // that have ended
+	emit        func(codec.Delta)
 }
 
 // streamedPart is a part as far as it has come: a text, a call whose arguments
@@ -100,6 +102,7 @@ func (a *assembler) addPart(raw []byte, members jsontext.Object) error {
 // against joining parts that have one with others.
 func (a *assembler) addText(p part) {
 	text, thought := p.members.Get("text"), p.members.Bool("thought")
+	a.emitText(p.members.String("text"), thought)
 	isPlain := jsontext.Kind(text) == "string" && (len(p.members) == 1 || len(p.members) == 2 && thought)
 	if !isPlain {
 		a.addWhole(p)
@@ -136,6 +139,7 @@ func (a *assembler) addCall(p part) error {
 		if !goesOn && jsontext.IsNull(p.inner.Get("partialArgs")) {
 			a.open = nil
 			a.addWhole(p)
+			a.emitInput(p.inner)
 			return nil
 		}
 		call = &streamedPart{as: p.as}
@@ -150,7 +154,28 @@ func (a *assembler) addCall(p part) error {
 	err := eachPiece(pieces, func(_ []byte, piece jsontext.Object) error {
 		return addArgument(&call.args, piece)
 	})
+	if !goesOn {
+		a.emitInput(call.whole())
+	}
 	return fault.Under(jsontext.Path("$", p.as)+".partialArgs", err)
+}
+
+func (a *assembler) emitText(text string, thought bool) {
+	kind := codec.DeltaText
+	if thought {
+		kind = codec.DeltaThinking
+	}
+	if text != "" {
+		a.emit(codec.Delta{Kind: kind, Text: text})
+	}
+}
+
+// emitInput emits the input of a call that has come whole.
+func (a *assembler) emitInput(call jsontext.Object) {
+	a.emit(codec.Delta{
+		Kind: codec.DeltaInput, Text: string(call.Get("args")), Call: a.calls, ID: call.String("id"), Name: call.String("name"),
+	})
+	a.calls++
 }
 
 func (a *assembler) addWhole(p part) {
@@ -159,14 +184,19 @@ func (a *assembler) addWhole(p part) {
 	a.parts = append(a.parts, whole)
 }
 
+// whole returns a call whose arguments are streamed.
+func (p *streamedPart) whole() jsontext.Object {
+	call := p.call.Object()
+	if !p.args.IsEmpty() {
+		call = call.With("args", p.args.JSON())
+	}
+	return call
+}
+
 func (p *streamedPart) json() []byte {
 	switch {
 	case p.as != "":
-		call := p.call.Object()
-		if !p.args.IsEmpty() {
-			call = call.With("args", p.args.JSON())
-		}
-		whole := jsontext.Object{}.With(p.as, call.JSON())
+		whole := jsontext.Object{}.With(p.as, p.whole().JSON())
 		return append(whole, p.members.Object()...).JSON()
 	case len(p.text) > 0:
 		whole := jsontext.Object{}.WithString("text", string(p.text))
@@ -192,9 +222,16 @@ func (a *assembler) Result() (jsontext.Object, bool) {
 	if len(candidate) > 0 {
 		body = body.With("candidates", jsontext.Array([][]byte{candidate.JSON()}))
 	}
-	blocked := body.Object("promptFeedback").String("blockReason")
-	return body, candidate.String("finishReason") != "" || blocked != ""
+	blocked := enumName(body.Object("promptFeedback").Get("blockReason"), blockReasons)
+	return body, enumName(candidate.Get("finishReason"), finishReasons) != nil || blocked != nil
 }
+
+// Ended returns false: chunks may follow the one that says why the model
+// stopped.
+func (a *assembler) Ended() bool { return false }
+
+// blockReasons has the name for a prompt that is not blocked.
+var blockReasons = []string{"BLOCK_REASON_UNSPECIFIED"}
 
 func (a *assembler) contentJSON() []byte {
 	parts := make([][]byte, len(a.parts), len(a.parts)+1)

@@ -9,10 +9,25 @@ import (
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
-// noSignature is what Google documents for calls that Gemini did not make: from
-// Gemini 3 on, the first call of a content is refused without a signature. See
-// https://ai.google.dev/gemini-api/docs/thought-signatures.
-const noSignature = `"skip_thought_signature_validator"`
+// ownMembers are what the part of a call may have.
+var ownMembers = []string{"thoughtSignature"}
+
+// OwnMembers returns the members of a call that its part has, and those of a
+// tool.
+func (Format) OwnMembers(typ string) []string {
+	switch typ {
+	case codec.TypeOneCall:
+		return ownMembers
+	case codec.TypeOffered:
+		return ownOfTool
+	}
+	return nil
+}
+
+// EncodeRequest returns the body of a request.
+func (f Format) EncodeRequest(e *codec.Encoder, r codec.Request, msgs []state.Message) (jsontext.Object, error) {
+	return r.Body(f.EncodeTools, f.EncodeMessages(e, msgs))
+}
 
 // EncodeMessages returns the system instructions and the contents.
 func (Format) EncodeMessages(e *codec.Encoder, msgs []state.Message) jsontext.Object {
@@ -74,7 +89,11 @@ func (c *content) json() []byte {
 	if len(c.parts) == 0 {
 		return codec.Restore(c.plain.With("parts", []byte("[]")), c.kept, c.changed...).JSON()
 	}
-	return codec.Restore(c.plain, c.kept, c.changed...).With("parts", jsontext.Array(c.parts)).JSON()
+	parts := jsontext.Array(c.parts)
+	if len(c.parts) == 1 && c.kept.Bool(keptLone) {
+		parts = c.parts[0]
+	}
+	return codec.Restore(c.plain, c.kept, c.changed...).With("parts", parts).JSON()
 }
 
 // addItem adds a content that was kept whole.
@@ -99,8 +118,7 @@ func (w *contentWriter) addText(i int, m state.TextMessage, rest []state.Message
 	parts := w.encodeParts(i, m, own)
 	in := kept.String(keptIn)
 	begins := len(w.contents) == 0 && w.open == nil
-	isSystem := m.Role() == "system" || m.Role() == "developer"
-	if begins && isSystem && (!own && len(parts) > 0 || isInstruction(in)) {
+	if begins && origin.IsSystem(m) && (!own && len(parts) > 0 || isInstruction(in)) {
 		added := instruction{name: in, content: content{kept: kept, parts: parts}}
 		if kept.Bool(keptBare) {
 			added.value = []byte(m.Content())
@@ -152,21 +170,21 @@ func (w *contentWriter) addCalls(m state.ToolCallMessage) {
 	for _, call := range calls {
 		if own {
 			kept, _ := w.KeptOfCall(call)
-			plain := plainCall(call.ID, call.Name, codec.ValueOrNil(call.Input))
+			plain := plainOf(call, "args", codec.ValueOrNil(call.Input))
 			c.parts = append(c.parts, restorePart("functionCall", plain, kept))
 		} else {
-			c.parts = append(c.parts, foreignCall(call, !c.hasCall))
+			c.parts = append(c.parts, foreignCall(call, w.OwnMembersOfCall(call, ownMembers), !c.hasCall))
 		}
 		c.hasCall = true
 	}
 }
 
 // foreignCall returns the part of a call that does not come from the format.
-func foreignCall(call state.ToolCall, first bool) []byte {
-	inner := plainCall(call.ID, call.Name, codec.InputObject([]byte(call.Input)))
-	part := jsontext.Object{}.With("functionCall", inner.JSON())
-	if first {
-		part = part.With("thoughtSignature", []byte(noSignature))
+func foreignCall(call state.ToolCall, own jsontext.Object, first bool) []byte {
+	inner := plainOf(call, "args", codec.InputObject([]byte(call.Input)))
+	part := append(jsontext.Object{}.With("functionCall", inner.JSON()), own...)
+	if first && len(own) == 0 {
+		part = part.WithString("thoughtSignature", origin.NoSignature)
 	}
 	return part.JSON()
 }
@@ -176,7 +194,7 @@ func (w *contentWriter) addResult(i int, m state.ToolResultMessage) {
 	joined := w.isJoined(w.before, m)
 	var part []byte
 	if call := m.Call(); own {
-		plain := plainResponse(call.ID, call.Name, codec.ValueOrNil(m.Content()))
+		plain := plainOf(call, "response", codec.ValueOrNil(m.Content()))
 		part = restorePart("functionResponse", plain, kept)
 	} else {
 		part = w.foreignResponse(i, m)
@@ -192,11 +210,13 @@ func (w *contentWriter) foreignResponse(i int, m state.ToolResultMessage) []byte
 	response := []byte(m.Content())
 	var files [][]byte
 	switch jsontext.Kind(response) {
-	case "object":
-	case "nothing":
-		response = []byte("{}")
+	case "object", "nothing":
+		w.OmitIsError(i, m)
+		if len(response) == 0 {
+			response = []byte("{}")
+		}
 	default:
-		if parts := w.ReadParts(response); codec.AreParts(parts) {
+		if parts := w.ReadParts(m, origin.RoleTool, response); codec.AreParts(parts) {
 			response, files = w.textAndFiles(i, parts)
 		}
 		name := "output"
@@ -205,7 +225,7 @@ func (w *contentWriter) foreignResponse(i int, m state.ToolResultMessage) []byte
 		}
 		response = jsontext.Object{}.With(name, response).JSON()
 	}
-	inner := plainResponse(m.Call().ID, m.Call().Name, response)
+	inner := plainOf(m.Call(), "response", response)
 	if len(files) > 0 {
 		inner = inner.With("parts", jsontext.Array(files))
 	}
@@ -214,14 +234,21 @@ func (w *contentWriter) foreignResponse(i int, m state.ToolResultMessage) []byte
 
 func (w *contentWriter) textAndFiles(i int, parts []codec.Part) (text []byte, files [][]byte) {
 	var texts []string
+	var omitted []codec.Part
 	for _, p := range parts {
 		if p.Kind == codec.PartText {
 			texts = append(texts, jsontext.Unquote(p.Text))
 		} else if file := mediaPart(p); file != nil {
 			files = append(files, file)
 		} else {
-			w.OmitPart(i, p)
+			omitted = append(omitted, p)
+			continue
 		}
+		w.OmitRest(i, p)
+	}
+	w.OmitParts(i, omitted)
+	if text := codec.Placeholder(omitted); text != nil && len(texts)+len(files) == 0 {
+		return text, nil
 	}
 	return jsontext.AppendQuote(nil, strings.Join(texts, "\n")), files
 }
@@ -236,19 +263,28 @@ func (w *contentWriter) encodeParts(i int, m state.TextMessage, own bool) [][]by
 		return ownParts(content)
 	}
 	var encoded [][]byte
-	for _, p := range w.ReadParts(content) {
+	var omitted []codec.Part
+	for _, p := range w.ReadParts(m, m.Role(), content) {
 		var part []byte
 		switch {
-		case p.Kind == codec.PartText:
+		case p.AsIs:
+			encoded = append(encoded, p.Members.JSON())
+			continue
+		case p.Kind == codec.PartText, p.Kind == codec.PartRefusal:
 			part = textPart(p.Text)
-		case p.IsMedia():
+		case p.IsMedia() && !origin.IsSystem(m):
 			part = mediaPart(p)
 		}
 		if part == nil {
-			w.OmitPart(i, p)
+			omitted = append(omitted, p)
 			continue
 		}
 		encoded = append(encoded, part)
+		w.OmitRest(i, p)
+	}
+	w.OmitParts(i, omitted)
+	if text := codec.Placeholder(omitted); text != nil && len(encoded) == 0 {
+		return [][]byte{textPart(text)}
 	}
 	return encoded
 }

@@ -28,29 +28,48 @@ type itemReader struct {
 	hosted map[string]bool // the call_ids of calls that the provider itself runs
 }
 
-func decodeItems(d *codec.Decoder, items [][]byte) error {
+// decodeItems adds the messages of an array of items.
+func decodeItems(d *codec.Decoder, items []byte) error {
 	r := itemReader{d: d}
-	for i, raw := range items {
-		item, err := jsontext.Members(raw)
-		if err != nil {
-			return fault.Under(jsontext.Index("$", i), err)
+	err := jsontext.EachObject(items, func(i int, raw []byte, item jsontext.Object) error {
+		typ := typeOf(item)
+		hosted := isHosted(typ, item)
+		if hosted && item.String("call_id") != "" {
+			if r.hosted == nil {
+				r.hosted = map[string]bool{}
+			}
+			r.hosted[item.String("call_id")] = true
 		}
-		hosted := r.isHosted(item)
-		if c, ok := callOf(item); ok && !hosted {
+		if c, ok := callOf(typ, item); ok && !hosted {
 			if len(r.calls) == 0 {
 				r.first = i
 			}
 			r.calls = append(r.calls, c)
-			continue
+			return nil
 		}
 		if err := r.endCalls(); err != nil {
 			return err
 		}
-		if err := r.add(raw, item, hosted); err != nil {
+		if err := r.add(raw, typ, item, hosted); err != nil {
 			return fault.Under(jsontext.Index("$", i), err)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return r.endCalls()
+}
+
+// typeOf returns the type of an item. Those of most items take no memory.
+func typeOf(item jsontext.Object) string {
+	value := item.Get("type")
+	for _, typ := range [...]string{"message", functionCall, "function_call_output", "reasoning"} {
+		if jsontext.IsText(value, typ) {
+			return typ
+		}
+	}
+	return item.String("type")
 }
 
 // endCalls adds the calls so far.
@@ -66,28 +85,22 @@ func (r *itemReader) endCalls() error {
 // isHosted reports whether the provider itself runs the tool. Its calls, and
 // the outputs that the provider adds, are kept whole, as items of the
 // provider's other tools are: a client must not run them again.
-func (r *itemReader) isHosted(item jsontext.Object) bool {
-	typ := item.String("type")
-	if typ == functionCall || typ == customCall || item.String("execution") != "server" &&
-		!strings.HasPrefix(item.Object("environment").String("type"), "container") {
-		return false
-	}
-	if id := item.String("call_id"); id != "" {
-		if r.hosted == nil {
-			r.hosted = map[string]bool{}
-		}
-		r.hosted[id] = true
-	}
-	return true
+func isHosted(typ string, item jsontext.Object) bool {
+	return typ != functionCall && typ != customCall && (item.String("execution") == "server" ||
+		strings.HasPrefix(item.Object("environment").String("type"), "container"))
 }
 
 // add adds the message of an item that is not a call.
-func (r *itemReader) add(raw []byte, item jsontext.Object, hosted bool) error {
-	typ, role := item.String("type"), item.String("role")
+func (r *itemReader) add(raw []byte, typ string, item jsontext.Object, hosted bool) error {
+	role := item.String("role")
 	switch {
 	case typ == "message", typ == "" && role != "":
-		if content, ok := messageContent(role, item.Get("content")); ok && role != "" {
-			return r.d.AddText(role, content, codec.Difference(item, plainMessage(role, content)))
+		sent := item.Get("content")
+		if content, plain, ok := messageContent(role, sent); ok && role != "" {
+			if !plain {
+				sent = itemContent(role, content)
+			}
+			return r.d.AddText(role, content, codec.Difference(item, plainMessage(item.Get("role"), sent)))
 		}
 		typ = "message"
 	case typ == "":
@@ -108,7 +121,7 @@ func (r *itemReader) add(raw []byte, item jsontext.Object, hosted bool) error {
 
 func (r *itemReader) addResult(typ string, item jsontext.Object) error {
 	id, content := item.String("call_id"), item.Get(outputMember(typ))
-	kept := codec.Difference(item, plainOutput(typ, id, content))
+	kept := codec.Difference(item, plainOutput(typ, codec.SentText(item, "call_id"), content))
 	if typ != outputType(functionCall) {
 		kept = kept.WithString("type", typ)
 	}
@@ -116,26 +129,32 @@ func (r *itemReader) addResult(typ string, item jsontext.Object) error {
 }
 
 // callOf returns the call that an item is, false if it is not a call.
-func callOf(item jsontext.Object) (codec.Call, bool) {
-	typ := item.String("type")
+func callOf(typ string, item jsontext.Object) (codec.Call, bool) {
+	if !strings.HasSuffix(typ, "_call") {
+		return codec.Call{}, false
+	}
 	c := codec.Call{ID: item.String("call_id"), Name: item.String("name")}
-	switch {
-	case typ == functionCall || typ == customCall:
+	if typ == functionCall || typ == customCall {
 		for _, name := range []string{"call_id", "name"} {
 			if value := item.Get(name); !jsontext.IsNull(value) && jsontext.Kind(value) != "string" {
 				return c, false
 			}
 		}
+		c.Input = item.Get(argumentsMember(typ))
+		plain, ok := c.Input, true
 		if typ == functionCall {
-			c.Input = codec.ArgumentsInput(item.Get("arguments"))
-			c.Kept = codec.Difference(item, plainCall(typ, c.ID, c.Name, state.JSON(c.Input)))
-			return c, true
+			c.Input, plain = codec.ArgumentsInput(c.Input)
+		} else {
+			ok = jsontext.Kind(c.Input) == "string"
 		}
-		c.Input = item.Get("input")
-		c.Kept = codec.Difference(item, plainCall(typ, c.ID, c.Name, state.JSON(c.Input)))
-		c.Kept = c.Kept.WithString("type", typ)
-		return c, jsontext.Kind(c.Input) == "string"
-	case c.ID == "" || !strings.HasSuffix(typ, "_call"):
+		id, name := codec.SentText(item, "call_id"), codec.SentText(item, "name")
+		c.Kept = codec.Difference(item, plainCall(typ, id, name, plain))
+		if typ == customCall {
+			c.Kept = c.Kept.WithString("type", typ)
+		}
+		return c, ok
+	}
+	if c.ID == "" {
 		return c, false
 	}
 	c.Name, c.Input = typ, item.Without("type", "id", "call_id", "status").JSON()
@@ -144,22 +163,45 @@ func callOf(item jsontext.Object) (codec.Call, bool) {
 	return c, true
 }
 
-// plainCall returns the plain item of a call.
-func plainCall(typ, id, name string, input state.JSON) jsontext.Object {
-	item := codec.TypedObject(typ).WithString("call_id", id)
+// argumentsMember returns the name of the member with the arguments of a call
+// of a function or a custom tool.
+func argumentsMember(typ string) string {
+	if typ == customCall {
+		return "input"
+	}
+	return "arguments"
+}
+
+// callArguments returns the arguments of a call for its input.
+func callArguments(typ string, input state.JSON) []byte {
 	switch typ {
 	case functionCall:
-		return item.WithString("name", name).With("arguments", codec.InputArguments(input))
+		return codec.InputArguments(input)
 	case customCall:
-		return item.WithString("name", name).WithString("input", input.Text())
+		return jsontext.AppendQuote(nil, input.Text())
 	}
-	members, _ := jsontext.Members([]byte(input)) // none if the input was replaced
-	return append(item, members.Without("type", "id", "call_id", "status")...)
+	return []byte(input)
+}
+
+// plainCall returns the plain item of a call. The arguments of other tools than
+// functions and custom ones are members of the item.
+func plainCall(typ string, id, name, arguments []byte) jsontext.Object {
+	item := jsontext.Object{
+		{Name: "type", Value: jsontext.AppendQuote(nil, typ)}, {Name: "call_id", Value: id},
+		{Name: "name", Value: name}, {Name: argumentsMember(typ), Value: arguments},
+	}
+	if typ == functionCall || typ == customCall {
+		return item
+	}
+	members, _ := jsontext.Members(arguments) // none if the input was replaced
+	return append(item[:2], members.Without("type", "id", "call_id", "status")...)
 }
 
 // plainOutput returns the plain item of a result.
-func plainOutput(typ, id string, content []byte) jsontext.Object {
-	return codec.TypedObject(typ).WithString("call_id", id).With(outputMember(typ), content)
+func plainOutput(typ string, id, content []byte) jsontext.Object {
+	return jsontext.Object{
+		{Name: "type", Value: jsontext.AppendQuote(nil, typ)}, {Name: "call_id", Value: id}, {Name: outputMember(typ), Value: content},
+	}
 }
 
 func outputMember(typ string) string {
@@ -182,46 +224,67 @@ func outputType(call string) string {
 }
 
 // messageContent returns the content of a message for that of an item: a text
-// has the type text there, in every role. It returns false for content that a
-// message cannot have.
-func messageContent(role string, content []byte) ([]byte, bool) {
+// has the type text there, in every role. The content is plain if itemContent
+// reverses this. It returns false for content that a message cannot have.
+func messageContent(role string, content []byte) (message []byte, plain, ok bool) {
 	switch jsontext.Kind(content) {
 	case "string", "null":
-		return content, true
+		return content, true, true
 	case "array":
 	default:
-		return nil, false
+		return nil, false, false
 	}
-	parts, _ := jsontext.Elements(content)
-	for i, raw := range parts {
-		part, err := jsontext.Members(raw)
-		if err != nil {
-			return nil, false
+	textType, plain, ok := textType(role), true, true
+	message = append(make([]byte, 0, len(content)), '[')
+	err := jsontext.EachElement(content, func(element jsontext.Span) error {
+		part := element.In(content)
+		var typ, text jsontext.Span
+		if err := jsontext.EachMember(part, func(name []byte, value jsontext.Span) error {
+			switch string(name) {
+			case "type":
+				typ = value
+			case "text":
+				text = value
+			}
+			return nil
+		}); err != nil {
+			return err
 		}
-		typ, isText := part.String("type"), jsontext.Kind(part.Get("text")) == "string"
-		if typ == "text" && !isText {
-			return nil, false
+		isText := jsontext.Kind(text.In(part)) == "string"
+		if jsontext.IsText(typ.In(part), "text") {
+			plain, ok = false, ok && isText
 		}
-		if typ == textType(role) && isText {
-			parts[i] = part.WithString("type", "text").JSON()
+		if len(message) > 1 {
+			message = append(message, ',')
 		}
-	}
-	return jsontext.Array(parts), true
+		if isText && jsontext.IsText(typ.In(part), textType) {
+			message = append(append(message, part[:typ.From]...), `"text"`...)
+			part = part[typ.To:]
+		}
+		message = append(message, part...)
+		return nil
+	})
+	return append(message, ']'), plain, ok && err == nil
 }
 
-// plainMessage returns the plain item of a text message. It reverses
-// messageContent.
-func plainMessage(role string, content []byte) jsontext.Object {
-	if parts, err := jsontext.Elements(content); err == nil {
-		for i, raw := range parts {
-			part, _ := jsontext.Members(raw) // checked with the message
-			if part.String("type") == "text" {
-				parts[i] = part.WithString("type", textType(role)).JSON()
-			}
-		}
-		content = jsontext.Array(parts)
+// itemContent reverses messageContent.
+func itemContent(role string, content []byte) []byte {
+	parts, err := jsontext.Elements(content)
+	if err != nil { // it is a text
+		return content
 	}
-	return jsontext.Object{}.WithString("role", role).With("content", content)
+	for i, raw := range parts {
+		part, _ := jsontext.Members(raw) // checked with the message
+		if part.String("type") == "text" {
+			parts[i] = part.WithString("type", textType(role)).JSON()
+		}
+	}
+	return jsontext.Array(parts)
+}
+
+// plainMessage returns the plain item of a text message.
+func plainMessage(role, content []byte) jsontext.Object {
+	return jsontext.Object{{Name: "role", Value: role}, {Name: "content", Value: content}}
 }
 
 // textType returns the type of a text in what a role says.

@@ -18,38 +18,53 @@ import (
 )
 
 // Format is the format of the Responses API.
-type Format struct{}
+type Format struct{ codec.Reporting }
 
 // DecodeRequest adds the messages of a request.
-func (Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (jsontext.Object, error) {
+func (f Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (codec.Request, error) {
 	if err := body.Want("instructions", "string", "null", "nothing"); err != nil {
-		return nil, err
+		return codec.Request{}, err
 	}
 	settings := body
 	if instructions := body.Get("instructions"); !jsontext.IsNull(instructions) {
 		settings = settings.Without("instructions")
 		kept := jsontext.Object{}.WithString("in", "instructions")
 		if err := d.AddText("system", instructions, kept); err != nil {
-			return nil, fault.Under("$.instructions", err)
+			return codec.Request{}, fault.Under("$.instructions", err)
 		}
 	}
 	input := body.Get("input")
 	switch jsontext.Kind(input) {
 	case "null", "nothing":
-		return settings, nil
+		return codec.SplitTools(settings, f.DecodeTool), nil
 	case "string":
 		kept := jsontext.Object{}.With("input", []byte("true"))
 		err := d.AddText("user", input, kept)
-		return settings.Without("input"), fault.Under("$.input", err)
+		return codec.SplitTools(settings.Without("input"), f.DecodeTool), fault.Under("$.input", err)
 	case "array":
 	default:
-		return nil, body.Want("input", "string", "array")
+		return codec.Request{}, body.Want("input", "string", "array")
 	}
-	items, err := body.Elements("input")
-	if err != nil || len(items) == 0 { // without messages it cannot be told from a missing input
-		return settings, err
+	before := len(d.Messages)
+	if err := decodeItems(d, input); err != nil || len(d.Messages) == before {
+		// Without messages the input cannot be told from a missing one.
+		return codec.SplitTools(settings, f.DecodeTool), fault.Under("$.input", err)
 	}
-	return settings.Without("input"), fault.Under("$.input", decodeItems(d, items))
+	return codec.SplitTools(settings.Without("input"), f.DecodeTool), nil
+}
+
+// OwnMembers returns the members of a tool. Programs have no names for members
+// of items.
+func (Format) OwnMembers(typ string) []string {
+	if typ == codec.TypeOffered {
+		return ownOfTool
+	}
+	return nil
+}
+
+// EncodeRequest returns the body of a request.
+func (f Format) EncodeRequest(e *codec.Encoder, r codec.Request, msgs []state.Message) (jsontext.Object, error) {
+	return r.Body(f.EncodeTools, f.EncodeMessages(e, msgs))
 }
 
 // EncodeMessages returns the instructions and the input.
@@ -85,34 +100,41 @@ func (Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Resp
 	if err := body.Want("output", "array", "null"); err != nil {
 		return r, err
 	}
-	items, _ := body.Elements("output") // none if it is null
-	if len(items) == 0 {
+	if output := body.Get("output"); !jsontext.IsNull(output) {
+		if err := decodeItems(d, output); err != nil {
+			return r, fault.Under("$.output", err)
+		}
+	}
+	if len(d.Messages) == 0 {
 		if err := codec.ReportedFailure(body); err != nil {
 			return r, err
 		}
 	}
-	if err := decodeItems(d, items); err != nil {
-		return r, fault.Under("$.output", err)
-	}
-	r.Stop = body.Object("incomplete_details").Get("reason")
-	if jsontext.Kind(r.Stop) != "string" {
-		r.Stop = body.Get("status")
-	}
-	if status := string(r.Stop); status == `"in_progress"` || status == `"queued"` { // it has not stopped
-		r.Stop = nil
-	}
+	r.Stop = stopReason(body)
 	return r, nil
+}
+
+// stopReason returns why the model stopped, nil if it has not stopped.
+func stopReason(response jsontext.Object) []byte {
+	if reason := response.Object("incomplete_details").Get("reason"); jsontext.Kind(reason) == "string" {
+		return reason
+	}
+	status := response.Get("status")
+	if string(status) == `"in_progress"` || string(status) == `"queued"` {
+		return nil
+	}
+	return status
 }
 
 // ReadPart reads a part in the notation of the format.
 func ReadPart(part jsontext.Object) (codec.Part, bool) {
 	switch part.String("type") {
 	case "input_text", "output_text":
-		return codec.TextPart(codec.PartText, part.Get("text"))
+		return codec.TextPart(codec.PartText, part, "text")
 	case "input_image":
-		return codec.OpenAIImage(part)
+		return codec.URLPart(codec.PartImage, part, "image_url")
 	case "input_file":
-		return codec.OpenAIFile(part)
+		return codec.OpenAIFile(part, "")
 	}
 	return codec.Part{}, false
 }

@@ -13,7 +13,9 @@ import (
 )
 
 // NewAssembler returns an assembler for a streamed response.
-func (Format) NewAssembler() codec.Assembler { return &assembler{items: map[itemKey]*streamedItem{}} }
+func (Format) NewAssembler(emit func(codec.Delta)) codec.Assembler {
+	return &assembler{items: map[itemKey]*streamedItem{}, emit: emit}
+}
 
 // assembler puts the events of a stream together. The last event has the whole
 // response. Some servers leave the items out of it, and a stream may break off:
@@ -24,7 +26,12 @@ type assembler struct {
 	items map[itemKey]*streamedItem
 	round int // counts the responses before this one
 	ended bool
+	calls int // that have begun
+	emit  func(codec.Delta)
 }
+
+// Ended reports whether the latest response has ended.
+func (a *assembler) Ended() bool { return a.ended }
 
 // itemKey is the place of an item. The id of an item would not do: some servers
 // change it from event to event.
@@ -34,6 +41,8 @@ type itemKey struct{ round, index int }
 type streamedItem struct {
 	codec.Growing
 	done bool
+	call codec.Delta // a piece of its input, if it is a call
+	said bool        // a piece of it has been emitted
 }
 
 // maxGap is the number of parts that may be missing before one that comes.
@@ -41,18 +50,21 @@ const maxGap = 100
 
 // textPlace says where a text belongs: to a member of the item, or to a member
 // of a part, whose type is typ, in a list of the item.
-type textPlace struct{ list, typ, member string }
+type textPlace struct {
+	list, typ, member string
+	kind              codec.DeltaKind // 0 for a text that is not emitted
+}
 
 // textPlaces has the place of each text by the type of its events, without
 // ".delta" and ".done".
 var textPlaces = map[string]textPlace{
-	"response.output_text":                {"content", "output_text", "text"},
-	"response.refusal":                    {"content", "refusal", "refusal"},
-	"response.reasoning_text":             {"content", "reasoning_text", "text"},
-	"response.reasoning_summary_text":     {"summary", "summary_text", "text"},
-	"response.function_call_arguments":    {member: "arguments"},
+	"response.output_text":                {"content", "output_text", "text", codec.DeltaText},
+	"response.refusal":                    {"content", "refusal", "refusal", codec.DeltaText},
+	"response.reasoning_text":             {"content", "reasoning_text", "text", codec.DeltaThinking},
+	"response.reasoning_summary_text":     {"summary", "summary_text", "text", codec.DeltaThinking},
+	"response.function_call_arguments":    {member: "arguments", kind: codec.DeltaInput},
 	"response.mcp_call_arguments":         {member: "arguments"},
-	"response.custom_tool_call_input":     {member: "input"},
+	"response.custom_tool_call_input":     {member: "input", kind: codec.DeltaInput},
 	"response.code_interpreter_call_code": {member: "code"},
 }
 
@@ -85,6 +97,9 @@ func (a *assembler) Add(event jsontext.Object) error {
 	if item == nil || err != nil {
 		return err
 	}
+	if !done {
+		a.emitText(item, place, event.String("delta"))
+	}
 	return item.grow(event, place, done)
 }
 
@@ -98,6 +113,13 @@ func (a *assembler) setResponse(typ string, response jsontext.Object) {
 		}
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
 		a.ended = true
+		if len(a.items) == 0 { // all of them come with the response
+			items, _ := response.Elements("output") // none if it has none
+			for _, item := range items {
+				members, _ := jsontext.Members(item) // none if it is not an object
+				a.emitWhole(a.begin(members), members)
+			}
+		}
 	}
 	a.body = response
 }
@@ -111,10 +133,69 @@ func (a *assembler) setItem(event jsontext.Object, done bool) error {
 	if err := event.Want("item", "object"); err != nil {
 		return err
 	}
-	item := &streamedItem{done: done}
+	key, members := itemKey{a.round, index}, event.Object("item")
+	item := a.items[key]
+	if item == nil {
+		item = a.begin(members)
+		a.items[key] = item
+	}
+	if item.done = done; done && !item.said {
+		a.emitWhole(item, members)
+	}
 	item.Set(event.Get("item"))
-	a.items[itemKey{a.round, index}] = item
 	return nil
+}
+
+// begin returns a new item. It emits the begin of a call.
+func (a *assembler) begin(members jsontext.Object) *streamedItem {
+	item := &streamedItem{}
+	if typ := members.String("type"); typ == functionCall || typ == customCall {
+		a.beginCall(item, members.String("call_id"), members.String("name"))
+	}
+	return item
+}
+
+func (a *assembler) beginCall(item *streamedItem, id, name string) {
+	item.call = codec.Delta{Kind: codec.DeltaInput, Call: a.calls, ID: id, Name: name}
+	a.calls++
+	a.emit(item.call)
+}
+
+// emitWhole emits an item that has come whole. The calls of the provider's own
+// tools always do.
+func (a *assembler) emitWhole(item *streamedItem, members jsontext.Object) {
+	typ := members.String("type")
+	if call, ok := callOf(typ, members); ok && item.call.Kind == 0 && !isHosted(typ, members) {
+		a.beginCall(item, call.ID, call.Name)
+		item.call.Text = string(call.Input)
+		a.emit(item.call)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(textPlaces)) {
+		place := textPlaces[name]
+		if place.list == "" {
+			a.emitText(item, place, members.String(place.member))
+			continue
+		}
+		parts, _ := members.Elements(place.list) // none if it has none
+		for _, raw := range parts {
+			if part, err := jsontext.Members(raw); err == nil && part.String("type") == place.typ {
+				a.emitText(item, place, part.String(place.member))
+			}
+		}
+	}
+}
+
+// emitText emits a piece of a text of an item.
+func (a *assembler) emitText(item *streamedItem, place textPlace, text string) {
+	delta := codec.Delta{Kind: place.kind}
+	if place.kind == codec.DeltaInput {
+		delta = item.call // of no kind, if the client must not run it
+	}
+	if delta.Kind != 0 && text != "" {
+		item.said, delta.Text = true, text
+		a.emit(delta)
+	}
 }
 
 // setPart takes a part of a list of an item.

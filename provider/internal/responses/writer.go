@@ -3,6 +3,7 @@ package responses
 import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
@@ -35,7 +36,7 @@ func (w *itemWriter) add(i int, m state.Message) {
 		if typ == "" {
 			typ = outputType(functionCall)
 		}
-		w.addItem(codec.Restore(plainOutput(typ, m.Call().ID, codec.ValueOrNil(m.Content())), kept))
+		w.addItem(codec.Restore(plainOutput(typ, jsontext.AppendQuote(nil, m.Call().ID), codec.ValueOrNil(m.Content())), kept))
 	case state.UnknownMessage:
 		if item, _, ok := w.KeptItem(i, m); ok {
 			w.items = append(w.items, item)
@@ -47,9 +48,9 @@ func (w *itemWriter) addItem(item jsontext.Object) { w.items = append(w.items, i
 
 func textItem(m state.TextMessage, kept jsontext.Object) jsontext.Object {
 	content := codec.ValueOrNil(m.Content())
-	plain := plainMessage(m.Role(), content)
+	plain := plainMessage(jsontext.AppendQuote(nil, m.Role()), itemContent(m.Role(), content))
 	item := codec.Restore(plain, kept)
-	if sent, _ := messageContent(m.Role(), item.Get("content")); !codec.EqualJSON(sent, content) {
+	if sent, _, _ := messageContent(m.Role(), item.Get("content")); !codec.EqualJSON(sent, content) {
 		// The message was changed since.
 		item = codec.Restore(plain, kept, "content")
 	}
@@ -65,9 +66,9 @@ func (w *itemWriter) addCall(c state.ToolCall) {
 	} else {
 		w.types[c.ID] = typ
 	}
-	plain := plainCall(typ, c.ID, c.Name, c.Input)
+	plain := plainCall(typ, jsontext.AppendQuote(nil, c.ID), jsontext.AppendQuote(nil, c.Name), callArguments(typ, c.Input))
 	item := codec.Restore(plain, kept)
-	sent, _ := callOf(item)
+	sent, _ := callOf(typ, item)
 	if sent.ID != c.ID || sent.Name != c.Name || !codec.EqualJSON(sent.Input, codec.ValueOrNil(c.Input)) {
 		// The call was changed since.
 		item = codec.Restore(plain, kept, "call_id", "name", "arguments", "input")
@@ -82,49 +83,63 @@ func (w *itemWriter) foreignContent(i int, m state.TextMessage) []byte {
 	if jsontext.Kind(content) == "string" {
 		return content
 	}
-	parts := w.ReadParts(content)
+	parts := w.ReadParts(m, m.Role(), content)
 	if len(parts) == 0 {
 		w.Omit(i, "text without content")
-		return nil
 	}
-	if encoded := w.encodeParts(i, m.Role(), parts); len(encoded) > 0 {
-		return jsontext.Array(encoded)
-	}
-	return nil
+	return w.encodeParts(i, m.Role(), parts)
 }
 
-// encodeParts returns the parts that a role can say. Only users send media.
-func (w *itemWriter) encodeParts(i int, role string, parts []codec.Part) [][]byte {
+// encodeParts returns the content for the parts that a role can say. If it can
+// say none of them, a text stands for them. Only users send media.
+func (w *itemWriter) encodeParts(i int, role string, parts []codec.Part) []byte {
 	var encoded [][]byte
+	var omitted []codec.Part
 	for _, p := range parts {
-		switch typ := p.Members.String("type"); {
-		case typ == textType(role), role == "assistant" && typ == "refusal",
-			role != "assistant" && (typ == "input_image" || typ == "input_file"):
-			encoded = append(encoded, p.Members.JSON()) // the words of the format
-		case p.Kind == codec.PartText:
-			text := codec.TypedObject(textType(role)).With("text", p.Text)
-			encoded = append(encoded, text.JSON())
-		case p.IsMedia() && p.Kind != codec.PartAudio && role != "assistant":
-			encoded = append(encoded, mediaPart(p).JSON())
+		object, named := encodePart(role, p)
+		if object == nil {
+			omitted = append(omitted, p)
+			continue
+		}
+		encoded = append(encoded, object.JSON())
+		switch {
+		case p.AsIs:
+		case named:
+			w.OmitRest(i, p, p.NameAt)
 		default:
-			w.OmitPart(i, p)
+			w.OmitRest(i, p)
 		}
 	}
-	return encoded
+	w.OmitParts(i, omitted)
+	if len(encoded) == 0 {
+		return codec.Placeholder(omitted)
+	}
+	return jsontext.Array(encoded)
 }
 
-func mediaPart(p codec.Part) jsontext.Object {
-	if p.Kind == codec.PartImage {
-		return codec.TypedObject("input_image").WithString("image_url", p.DataURL())
+// encodePart returns a part as a role can say it, nil if it cannot, and whether
+// it has the name of the file.
+func encodePart(role string, p codec.Part) (part jsontext.Object, named bool) {
+	switch {
+	case p.AsIs:
+		return p.Members, true
+	case p.Kind == codec.PartText:
+		return codec.TypedObject(textType(role)).With("text", p.Text), false
+	case p.Kind == codec.PartRefusal && role == "assistant":
+		return codec.TypedObject("refusal").With("refusal", p.Text), false
+	case !p.IsMedia() || p.Kind == codec.PartAudio || role == "assistant":
+		return nil, false
+	case p.Kind == codec.PartImage:
+		return codec.TypedObject("input_image").WithString("image_url", p.DataURL()), false
 	}
 	file := codec.TypedObject("input_file")
 	if p.Data == "" {
-		return file.WithString("file_url", p.URL)
+		return file.WithString("file_url", p.URL), false
 	}
-	if p.Name != "" {
+	if named = p.Name != ""; named {
 		file = file.WithString("filename", p.Name)
 	}
-	return file.WithString("file_data", p.DataURL())
+	return file.WithString("file_data", p.DataURL()), named
 }
 
 // addForeignResult adds a result that does not come from the format. Its call
@@ -137,11 +152,14 @@ func (w *itemWriter) addForeignResult(i int, m state.ToolResultMessage) {
 		typ = w.types[c.ID]
 	}
 	typ = outputType(typ)
-	content, text := codec.ValueOrNil(m.Content()), jsontext.AppendQuote(nil, m.Text())
+	if typ != outputType("shell_call") && typ != outputType("apply_patch_call") {
+		w.OmitIsError(i, m)
+	}
+	content, text := codec.ValueOrNil(m.Content()), jsontext.AppendQuote(nil, m.Content().Text())
 	switch typ {
 	case outputType(functionCall), outputType(customCall):
-		if parts := w.ReadParts(content); codec.AreParts(parts) {
-			content = jsontext.Array(w.encodeParts(i, "user", parts))
+		if parts := w.ReadParts(m, origin.RoleTool, content); codec.AreParts(parts) {
+			content = w.encodeParts(i, origin.RoleTool, parts)
 		} else {
 			content = text
 		}
@@ -154,7 +172,7 @@ func (w *itemWriter) addForeignResult(i int, m state.ToolResultMessage) {
 		if m.IsError() {
 			status = "failed"
 		}
-		w.addItem(plainOutput(typ, c.ID, text).WithString("status", status))
+		w.addItem(plainOutput(typ, jsontext.AppendQuote(nil, c.ID), text).WithString("status", status))
 		return
 	case searchOutput:
 		if jsontext.Kind(content) != "array" {
@@ -162,15 +180,15 @@ func (w *itemWriter) addForeignResult(i int, m state.ToolResultMessage) {
 			content = []byte("[]")
 		}
 	}
-	w.addItem(plainOutput(typ, c.ID, content))
+	w.addItem(plainOutput(typ, jsontext.AppendQuote(nil, c.ID), content))
 }
 
 // shellOutput returns the output of a shell for a result that is not in its
 // words: that of one command.
 func shellOutput(m state.ToolResultMessage) []byte {
-	stdout, stderr, code := m.Text(), "", "0"
+	stdout, stderr, code := m.Content().Text(), "", "0"
 	if m.IsError() {
-		stdout, stderr, code = "", m.Text(), "1"
+		stdout, stderr, code = "", stdout, "1"
 	}
 	outcome := codec.TypedObject("exit").With("exit_code", []byte(code))
 	run := jsontext.Object{}.WithString("stdout", stdout).WithString("stderr", stderr)

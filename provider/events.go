@@ -1,0 +1,92 @@
+package provider
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/provider/internal/codec"
+)
+
+// eventReader reads server-sent events, as the HTML standard defines
+// text/event-stream. Only data counts, because all formats repeat the type of
+// the event there.
+type eventReader struct {
+	take func(data []byte) // gets the data of each event, which it must not keep
+
+	line    []byte // that has not ended
+	data    []byte // of the event that has not ended
+	inEvent bool   // data has been set
+	early   []byte // of the event that has not ended, if takeLast has taken it
+	afterCR bool   // the last byte was a CR
+}
+
+// write takes the next bytes.
+func (r *eventReader) write(p []byte) {
+	for len(p) > 0 {
+		if r.afterCR && p[0] == '\n' {
+			r.afterCR, p = false, p[1:]
+			continue
+		}
+		r.afterCR = false
+		n := bytes.IndexAny(p, "\r\n")
+		if n < 0 {
+			r.line = append(r.line, p...)
+			return
+		}
+		r.afterCR = p[n] == '\r'
+		r.endLine(append(r.line, p[:n]...))
+		r.line = r.line[:0]
+		p = p[n+1:]
+	}
+}
+
+// endLine takes a line.
+func (r *eventReader) endLine(line []byte) {
+	if len(line) > 0 {
+		r.data, r.inEvent = appendLine(r.data, r.inEvent, line)
+		return
+	}
+	if r.inEvent && !r.hasTaken(r.data) {
+		r.take(r.data)
+	}
+	r.data, r.inEvent, r.early = r.data[:0], false, nil
+}
+
+// appendLine appends the data of a line to that of its event.
+func appendLine(data []byte, inEvent bool, line []byte) ([]byte, bool) {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	if string(name) != "data" {
+		return data, inEvent
+	}
+	if inEvent {
+		data = append(data, '\n')
+	}
+	return append(data, bytes.TrimPrefix(value, []byte(" "))...), true
+}
+
+// takeLast takes the event at the end, if it is whole but for the empty line
+// after it, which recorders and some proxies strip.
+func (r *eventReader) takeLast() {
+	data, inEvent := r.data, r.inEvent
+	if len(r.line) > 0 {
+		data, inEvent = appendLine(slices.Clip(data), inEvent, r.line)
+	}
+	if data = bytes.TrimSpace(data); !inEvent || r.hasTaken(data) || !isWholeEvent(data) {
+		return
+	}
+	r.take(data)
+	r.early = bytes.Clone(data)
+}
+
+// hasTaken reports whether takeLast has taken the event with the data.
+func (r *eventReader) hasTaken(data []byte) bool {
+	return r.early != nil && bytes.Equal(bytes.TrimSpace(data), r.early)
+}
+
+// isWholeEvent reports whether nothing but space can follow in the data of an
+// event.
+func isWholeEvent(data []byte) bool {
+	return string(data) == "[DONE]" ||
+		jsontext.Kind(data) == "object" && jsontext.Check(data, jsontext.Limits{Depth: codec.BodyDepth}) == nil
+}

@@ -1,0 +1,222 @@
+package provider
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/provider/internal/codec"
+)
+
+// foreign is the format of a Codec. A message keeps in the member of its mark
+//
+//	entry   the difference of the entry, in its first message
+//	part    the difference of the part of a result
+//	role    of the entry of a result, unless it is RoleTool
+//	data    true for a result that is an array and not parts
+//	joined  as in package origin
+//
+// and a call or a part its difference, or an item. See codec.Compare.
+type foreign struct {
+	Codec
+	mark string
+}
+
+func (foreign) OwnMembers(string) []string { return nil }
+
+// Failure returns nil: the codec reports failures.
+func (foreign) Failure(jsontext.Object) error { return nil }
+
+func (f foreign) HasForm(body jsontext.Object) bool {
+	return f.Codec.ReadUsage(new(Usage), state.JSON(body.JSON()))
+}
+
+func (f foreign) ReadUsage(u *codec.Usage, body jsontext.Object) {
+	usage := usageOf(*u)
+	f.Codec.ReadUsage(&usage, state.JSON(body.JSON()))
+	*u = usage.internal()
+}
+
+func (f foreign) DecodeRequest(d *codec.Decoder, members jsontext.Object) (codec.Request, error) {
+	body, err := f.Codec.DecodeRequest(state.JSON(members.JSON()))
+	if err != nil {
+		return codec.Request{}, err
+	}
+	settings, err := readText(body.Settings, "$")
+	if err != nil {
+		return codec.Request{}, err
+	}
+	r := codec.Request{Settings: settings}
+	for i, element := range body.Tools {
+		tool, err := f.decodeTool(element, jsontext.Index("$.tools", i))
+		if err != nil {
+			return codec.Request{}, err
+		}
+		r.Tools = append(r.Tools, tool)
+	}
+	return r, f.decodeEntries(d, body.Entries)
+}
+
+// decodeTool reads an element that offers a tool, with its difference.
+func (f foreign) decodeTool(element state.JSON, path string) (codec.Tool, error) {
+	members, err := readText(element, path)
+	if err != nil {
+		return codec.Tool{}, err
+	}
+	t, ok := f.Codec.DecodeTool(element)
+	schema := codec.ValueOrNil(t.Schema)
+	if kind := jsontext.Kind(schema); !ok || t.Name == "" || kind != "nothing" && kind != "object" {
+		item := codec.ItemTool(members, []byte(element))
+		item.Name = t.Name
+		return item, nil
+	}
+	t = Tool{Name: t.Name, Description: t.Description, Schema: t.Schema}
+	kept := codec.Compare([]byte(element), []byte(f.Codec.EncodeTool(t)))
+	return codec.Tool{Name: t.Name, Description: t.Description, Schema: schema, Kept: kept}, nil
+}
+
+func (f foreign) EncodeRequest(e *codec.Encoder, r codec.Request, msgs []state.Message) (jsontext.Object, error) {
+	body := Body{Entries: f.encodeEntries(e, msgs), Settings: state.JSON(r.Settings.JSON())}
+	for _, t := range r.Tools {
+		element := t.Item()
+		if element == nil {
+			tool := Tool{Name: t.Name, Description: t.Description, Schema: state.JSON(t.Schema)}
+			element = codec.Apply([]byte(f.Codec.EncodeTool(tool)), t.Kept)
+		}
+		body.Tools = append(body.Tools, state.JSON(element))
+	}
+	encoded, err := f.Codec.EncodeRequest(body)
+	if err != nil {
+		return nil, err
+	}
+	members, err := readText(encoded, "$")
+	if err != nil {
+		return nil, err
+	}
+	return members, checkSettings(r.Settings, members, "$", 1)
+}
+
+// checkSettings checks that a body has the settings. The codec may have set a
+// member that is empty in the settings, and put members into an object.
+func checkSettings(settings, body jsontext.Object, path string, depth int) error {
+	for _, m := range settings {
+		value := body.Get(m.Name)
+		if value != nil && codec.EqualJSON(m.Value, value) {
+			continue
+		}
+		path := jsontext.Path(path, m.Name)
+		switch string(m.Value) {
+		case "null", "[]", "{}", `""`:
+			if value != nil {
+				continue
+			}
+		default:
+			if inner := body.Object(m.Name); depth > 0 && inner != nil && jsontext.Kind(m.Value) == "object" {
+				if err := checkSettings(settings.Object(m.Name), inner, path, depth-1); err != nil {
+					return err
+				}
+				continue
+			}
+			if value != nil {
+				return &fault.Error{Path: path, Got: "is in the settings and is also made of the messages"}
+			}
+		}
+		return &fault.Error{Path: path, Got: "is in the settings, but the codec has left it out"}
+	}
+	return nil
+}
+
+func (f foreign) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Response, error) {
+	r, err := f.Codec.DecodeResponse(state.JSON(body.JSON()))
+	if err != nil {
+		return codec.Response{}, err
+	}
+	response := codec.Response{ID: r.ID, Created: r.Created}
+	if r.StopReason != "" {
+		response.Stop = jsontext.AppendQuote(nil, r.StopReason)
+	}
+	return response, f.decodeEntries(d, r.Entries)
+}
+
+func (f foreign) EncodeResponse(e *codec.Encoder, r codec.Reply, msgs []state.Message) (jsontext.Object, error) {
+	w := f.newWriter(e)
+	for i, m := range msgs {
+		w.add(i, m)
+	}
+	if w.endEntry(); w.count > 1 {
+		return nil, codec.ErrNotOneResponse
+	}
+	for _, entry := range w.entries {
+		if entry.Role != roleAssistant {
+			return nil, codec.ErrNotOneResponse
+		}
+	}
+	usage := usageOf(r.Usage)
+	usage.StopReason = r.Stop("stop", "tool", "length")
+	encoded, err := f.Codec.EncodeResponse(Response{
+		ID: r.ID, Created: r.Created, StopReason: usage.StopReason, Entries: w.entries, Usage: usage,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return readText(encoded, "$")
+}
+
+func (f foreign) NewAssembler(emit func(codec.Delta)) codec.Assembler {
+	return foreignAssembler{f.Codec.NewAssembler(func(d Delta) {
+		emit(codec.Delta{Kind: codec.DeltaKind(d.Kind), Text: d.Text, Call: d.Call, ID: d.CallID, Name: d.Name})
+	})}
+}
+
+type foreignAssembler struct{ Assembler }
+
+func (a foreignAssembler) Add(event jsontext.Object) error {
+	return a.Assembler.Add(state.JSON(event.JSON()))
+}
+
+func (a foreignAssembler) Result() (jsontext.Object, bool) {
+	body, complete := a.Assembler.Result()
+	if body == "" {
+		return nil, false
+	}
+	members, err := readText(body, "$")
+	if err != nil {
+		return nil, false // as if nothing had come
+	}
+	return members, complete
+}
+
+// readText returns the members of an object that a codec has made, none of an
+// empty text.
+func readText(text state.JSON, path string) (jsontext.Object, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if err := jsontext.Check([]byte(text), jsontext.Limits{Depth: codec.BodyDepth}); err != nil {
+		return nil, fault.Under(path, err)
+	}
+	members, err := jsontext.Members([]byte(text))
+	return members, fault.Under(path, err)
+}
+
+// foreignError returns the error of this package for one of a codec.
+func (f *Format) foreignError(err error) error {
+	var failure *ResponseError
+	var wrong *Error
+	var unfit *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &failure):
+		return &ResponseError{f.name, failure.Code, failure.Message}
+	case errors.As(err, &wrong):
+		return f.newError(wrong.Path, wrong.Problem)
+	case errors.As(err, &unfit):
+		path := "$"
+		if unfit.Field != "" {
+			path += "." + unfit.Field
+		}
+		return f.newError(path, "want a Go "+unfit.Type.String()) // unfit.Value may be a number
+	}
+	return f.newError("$", err.Error())
+}

@@ -1,0 +1,34 @@
+package chat
+
+import (
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/provider/internal/codec"
+)
+
+// ownOfTool are the members of a function besides those that all formats have.
+var ownOfTool = []string{"strict"}
+
+// DecodeTool reads a function. The tool keeps the difference of the element, and
+//
+//	function  the difference of the function
+func (Format) DecodeTool(element jsontext.Object) ([]codec.Tool, bool) {
+	function := element.Object("function")
+	t, ok := codec.FunctionTool(function, "parameters")
+	if typ := element.Get("type"); !ok || typ != nil && string(typ) != `"function"` {
+		return nil, false
+	}
+	plain := codec.TypedObject("function").With("function", element.Get("function"))
+	t.Kept = codec.Difference(element, plain)
+	if inner := codec.Difference(function, t.PlainFunction("parameters")); inner != nil {
+		t.Kept = t.Kept.With("function", inner.JSON())
+	}
+	return []codec.Tool{t}, true
+}
+
+// EncodeTools writes functions.
+func (Format) EncodeTools(tools []codec.Tool) [][]byte {
+	return codec.EncodeEachTool(tools, func(t codec.Tool) jsontext.Object {
+		function := t.Function("parameters", t.Kept.Object("function"))
+		return codec.Restore(codec.TypedObject("function").With("function", function.JSON()), t.Kept)
+	})
+}

@@ -1,0 +1,154 @@
+package codec
+
+import (
+	"slices"
+
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/origin"
+)
+
+// Tool is a tool that a request offers to the model.
+type Tool struct {
+	Name, Description string
+	Schema            []byte          // of the input, nil if there is none
+	Own               jsontext.Object // members that a program has set, in the words of the format
+	Kept              jsontext.Object // for the format
+}
+
+// Item returns the element of a tool that only the format has, nil for others.
+func (t Tool) Item() []byte { return t.Kept.Get(origin.Item) }
+
+// ItemTool returns the tool of an element that is not a tool of the client.
+func ItemTool(element jsontext.Object, raw []byte) Tool {
+	return Tool{Name: element.String("name"), Kept: jsontext.Object{}.With(origin.Item, raw)}
+}
+
+// FunctionTool returns the tool of an object with a name and a description,
+// false if it has none that a tool can have. The schema is in a member.
+func FunctionTool(function jsontext.Object, schema string) (Tool, bool) {
+	t := Tool{Name: function.String("name"), Description: function.String("description")}
+	if t.Name == "" || !isOptional(function.Get("description"), "string") || !isOptional(function.Get(schema), "object") {
+		return Tool{}, false
+	}
+	if jsontext.Kind(function.Get(schema)) == "object" {
+		t.Schema = function.Get(schema)
+	}
+	return t, true
+}
+
+// Function returns the object for a tool, with the schema in a member: the plain
+// one with what a program has set, and with the difference that was kept.
+func (t Tool) Function(schema string, kept jsontext.Object) jsontext.Object {
+	names := make([]string, len(t.Own))
+	for i, m := range t.Own {
+		names[i] = m.Name
+	}
+	return Restore(append(t.PlainFunction(schema), t.Own...), kept, names...)
+}
+
+// PlainFunction returns the plain object for a tool.
+func (t Tool) PlainFunction(schema string) jsontext.Object {
+	function := jsontext.Object{}.WithString("name", t.Name)
+	if t.Description != "" {
+		function = function.WithString("description", t.Description)
+	}
+	return function.With(schema, t.Schema)
+}
+
+// EncodeEachTool returns the elements of tools that have one each.
+func EncodeEachTool(tools []Tool, encode func(Tool) jsontext.Object) [][]byte {
+	elements := make([][]byte, len(tools))
+	for i, t := range tools {
+		if elements[i] = t.Item(); elements[i] == nil {
+			elements[i] = encode(t).JSON()
+		}
+	}
+	return elements
+}
+
+// SplitTools returns a request for the members of a body. The tools are those of
+// the member tools. If one of its elements is not an object, all stay in the
+// settings. decode returns the tools of an element, and false for a tool that
+// only its provider has.
+func SplitTools(members jsontext.Object, decode func(element jsontext.Object) ([]Tool, bool)) Request {
+	elements, err := members.Elements("tools")
+	if err != nil || len(elements) == 0 {
+		return Request{Settings: members}
+	}
+	var tools []Tool
+	for _, raw := range elements {
+		element, err := jsontext.Members(raw)
+		if err != nil {
+			return Request{Settings: members}
+		}
+		decoded, ok := decode(element)
+		if !ok {
+			decoded = []Tool{ItemTool(element, raw)}
+		}
+		tools = append(tools, decoded...)
+	}
+	return Request{Tools: tools, Settings: members.Without("tools")}
+}
+
+// Body returns the body of a request: the settings with the elements of the
+// tools and the members with the messages. Members that are empty in the
+// settings are as in a request that had no messages yet.
+func (r Request) Body(encode func([]Tool) [][]byte, messages jsontext.Object) (jsontext.Object, error) {
+	body := r.Settings
+	if r.Tools != nil {
+		switch string(body.Get("tools")) {
+		case "", "null", "[]":
+			body = body.With("tools", jsontext.Array(encode(r.Tools)))
+		default:
+			return nil, &fault.Error{Path: "$.tools", Got: "is in the settings and is also made of the tools"}
+		}
+	}
+	for _, m := range messages {
+		switch string(body.Get(m.Name)) {
+		case "", "null", "[]", `""`:
+			body = body.With(m.Name, m.Value)
+		default:
+			return nil, &fault.Error{Path: jsontext.Path("$", m.Name), Got: "is in the settings and is also made of the messages"}
+		}
+	}
+	return body, nil
+}
+
+// OmittedOfTool returns the names of the members of a tool that a format does not
+// send: those of no format that are not its own, and those that other formats
+// keep.
+func OmittedOfTool(extra jsontext.Object, mark string, own []string) []string {
+	var names []string
+	add := func(members jsontext.Object) {
+		for _, m := range members {
+			switch string(m.Value) {
+			case "null", "false", `""`: // as without it, but an empty object turns a tool on
+			default:
+				if m.Name != "type" {
+					names = append(names, m.Name)
+				}
+			}
+		}
+	}
+	for _, m := range extra {
+		switch {
+		case m.Name == mark, slices.Contains(own, m.Name):
+		case origin.IsForeign(m.Name):
+			add(keptOfForeign(m.Value))
+		case origin.IsFormat(m.Name):
+			kept := extra.Object(m.Name)
+			add(kept.Object(more))
+			add(kept.Object("function").Object(more))
+			add(kept.Object("tool"))
+		default:
+			add(jsontext.Object{m})
+		}
+	}
+	return names
+}
+
+// isOptional reports whether a value is of a kind, null or missing.
+func isOptional(value []byte, kind string) bool {
+	return jsontext.IsNull(value) || jsontext.Kind(value) == kind
+}

@@ -1,0 +1,127 @@
+package transcript
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/origin"
+)
+
+// Answer returns a conversation in which results are inserted behind the calls
+// that they answer, in the order of the calls, as [state.History.Answer] does
+// it. It is for calls that are not in a history. A result answers the last open
+// call with its id, or with its name if the provider gives calls no ids.
+//
+// The error is a [*state.CallError] if there is no such call or if it has a
+// result. If there is an error, the conversation stays as it is. Answer does
+// not change msgs.
+func Answer(msgs []state.Message, results ...state.ToolResultMessage) ([]state.Message, error) {
+	o := outlineOf(msgs)
+	wanted := make([]state.ToolCall, len(results))
+	for i, m := range results {
+		wanted[i] = m.Call()
+	}
+	index := o.index(wanted)
+	answers := make([]answer, 0, len(results))
+	for _, m := range results {
+		if !internal.IsMessage(m) {
+			return nil, fmt.Errorf("%w: the zero message answers no call", state.ErrInvalid)
+		}
+		number, err := index.lastOpen(m.Call())
+		if err != nil {
+			return nil, err
+		}
+		o.calls[number].take()
+		answers = append(answers, answer{call: number, message: m})
+	}
+	return insertAnswers(msgs, o, answers, func(a answer) state.Message { return a.message }), nil
+}
+
+// answer is a result that is inserted, and the number of the call that it
+// answers.
+type answer struct {
+	call    int
+	message state.ToolResultMessage
+}
+
+// take makes sure that no other result is given to an open call.
+func (c *pairedCall) take() { c.result = c.message }
+
+// insertAnswers returns a list, which has one element for each message, with one
+// more for each answer: behind the turn with its call, among the results in the
+// order of the calls.
+func insertAnswers[T any](list []T, o *outline, answers []answer, element func(answer) T) []T {
+	groupOf := make([]int, len(list))
+	for number, group := range o.groups() {
+		for _, i := range group {
+			groupOf[i] = number
+		}
+	}
+	slices.SortFunc(answers, func(a, b answer) int { return cmp.Compare(a.call, b.call) })
+	at := make([][]T, len(list)+1)
+	place := 0 // of the answer before: what comes before that one comes before this one
+	for _, a := range answers {
+		place = max(place, o.calls[a.call].message+1)
+		for place < len(list) && groupOf[place] == groupOf[place-1] && o.comesBefore(place, a.call) {
+			place++
+		}
+		at[place] = append(at[place], element(a))
+	}
+	inserted := make([]T, 0, len(list)+len(answers))
+	for i, elements := range at {
+		inserted = append(inserted, elements...)
+		if i < len(list) {
+			inserted = append(inserted, list[i])
+		}
+	}
+	return inserted
+}
+
+// comesBefore reports whether a message of the same group comes before the
+// result of a call: the rest of the turn does, and so do the results of earlier
+// calls.
+func (o *outline) comesBefore(i, call int) bool {
+	if o.traits[i].has(traitAnswer) {
+		return o.answers[i] < call
+	}
+	return o.traits[i].has(traitAssistant)
+}
+
+// waiting is the default of Policy.Waiting.
+const waiting = "Waiting for approval."
+
+// answerSuspended answers the calls that are suspended. If calls are answered
+// at all, it answers the others together with them: calls with one id get all
+// of their results or none.
+func (r *repairer) answerSuspended() {
+	if len(r.policy.Suspended) == 0 {
+		return
+	}
+	msgs := r.messages()
+	o := outlineOf(msgs)
+	p, suspended := pairOthers(func(except map[int]bool) pairing { return pairExcept(msgs, except) }, r.policy.Suspended)
+	o.pairing = p
+	text := state.JSONText(cmp.Or(r.policy.Waiting, waiting))
+	var answers []answer
+	for number := range p.calls {
+		switch c := &p.calls[number]; {
+		case c.result != none:
+		case suspended[number]:
+			answers = append(answers, answer{number, state.ToolResult(c.unanswered(), text)})
+		case r.policy.AnswerCalls:
+			answers = append(answers, answer{number, state.ToolError(c.unanswered(), origin.NoResult)})
+		}
+	}
+	r.entries = insertAnswers(r.entries, o, answers, func(a answer) *entry {
+		c := p.calls[a.call]
+		original := r.entries[c.message].original
+		r.addChange(original, ruleUnanswered, "answered "+describeCall(*c.ToolCall))
+		return &entry{message: a.message, original: original, added: true}
+	})
+}
+
+// unanswered returns what an answer that the repair adds says of its call.
+func (c *pairedCall) unanswered() state.ToolCall { return state.ToolCall{ID: c.ID, Name: c.Name} }

@@ -1,0 +1,99 @@
+package transcript
+
+import "github.com/agentstate/state"
+
+// callIndex finds calls by what their results say of them. It holds the
+// numbers of calls in their order, and drops those that have a result when it
+// meets them. A list from which all were dropped is empty and not nil.
+type callIndex struct {
+	calls  []pairedCall
+	byID   map[string][]int
+	byName map[callName][]int
+}
+
+// callName is the id and the name of a call.
+type callName struct{ id, name string }
+
+// index returns an index of the calls that have the id of one of those, or the
+// name if that has no id.
+func (p *pairing) index(wanted []state.ToolCall) *callIndex {
+	x := &callIndex{p.calls, map[string][]int{}, map[callName][]int{}}
+	for _, w := range wanted {
+		if w.ID != "" {
+			x.byID[w.ID] = nil
+		} else {
+			x.byName[callName{"", w.Name}] = nil
+		}
+	}
+	for number, c := range p.calls {
+		name := callName{c.ID, c.Name}
+		if c.ID != "" {
+			if _, ok := x.byID[c.ID]; !ok {
+				continue
+			}
+			x.byID[c.ID] = append(x.byID[c.ID], number)
+		} else if _, ok := x.byName[name]; !ok {
+			continue
+		}
+		x.byName[name] = append(x.byName[name], number)
+	}
+	return x
+}
+
+// firstOpen returns the number of the first open call that r names, or none.
+func (x *callIndex) firstOpen(r state.ToolCall) int {
+	open := x.named(r)
+	for len(open) > 0 && x.hasResult(open[0]) {
+		open = open[1:]
+	}
+	x.setNamed(r, open)
+	if len(open) == 0 {
+		return none
+	}
+	return open[0]
+}
+
+// lastOpen returns the number of the last open call that r names. If there is
+// none, it is the last open call with the id of r.
+func (x *callIndex) lastOpen(r state.ToolCall) (int, error) {
+	open := x.trimAnswered(x.named(r))
+	x.setNamed(r, open)
+	if len(open) == 0 && r.ID != "" {
+		open = x.trimAnswered(x.byID[r.ID])
+		x.byID[r.ID] = open
+	}
+	switch {
+	case len(open) > 0:
+		return open[len(open)-1], nil
+	case open != nil: // emptied
+		return none, &state.CallError{ID: r.ID, Name: r.Name, Err: state.ErrAnswered}
+	}
+	return none, &state.CallError{ID: r.ID, Name: r.Name, Err: state.ErrUnknownCall}
+}
+
+// named returns the calls that r names: those with its id and its name. If
+// there is an id, the name may be missing.
+func (x *callIndex) named(r state.ToolCall) []int {
+	if r.ID != "" && r.Name == "" {
+		return x.byID[r.ID]
+	}
+	return x.byName[callName{r.ID, r.Name}]
+}
+
+func (x *callIndex) setNamed(r state.ToolCall, numbers []int) {
+	if r.ID != "" && r.Name == "" {
+		x.byID[r.ID] = numbers
+	} else {
+		x.byName[callName{r.ID, r.Name}] = numbers
+	}
+}
+
+// trimAnswered cuts calls that have a result off the end.
+func (x *callIndex) trimAnswered(numbers []int) []int {
+	for len(numbers) > 0 && x.hasResult(numbers[len(numbers)-1]) {
+		numbers = numbers[:len(numbers)-1]
+	}
+	return numbers
+}
+
+func (x *callIndex) hasResult(number int) bool { return x.calls[number].result != none }

@@ -1,0 +1,120 @@
+package transcript_test
+
+import (
+	"fmt"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/transcript"
+)
+
+// chatMessage is a message as frameworks have it: one for each entry of a
+// request, with the calls of the model or the id of the call that it answers.
+type chatMessage struct {
+	Role       string
+	Content    string
+	ToolCalls  []chatCall
+	ToolCallID string
+}
+
+type chatCall struct{ ID, Name, Arguments string }
+
+// chatShape says to package transcript what a chatMessage is.
+func chatShape(m *chatMessage) transcript.Shape {
+	shape := transcript.Shape{Role: m.Role}
+	for _, c := range m.ToolCalls {
+		shape.Calls = append(shape.Calls, state.ToolCall{ID: c.ID, Name: c.Name})
+	}
+	if m.Role == "tool" {
+		shape.Answers = []state.ToolCall{{ID: m.ToolCallID}}
+	}
+	return shape
+}
+
+// trip is a conversation in which a call was made and another one waits.
+func trip() []*chatMessage {
+	return []*chatMessage{
+		{Role: "system", Content: "You are a travel agent."},
+		{Role: "user", Content: "Hi!"},
+		{Role: "assistant", Content: "Where to?"},
+		{Role: "user", Content: "To Rome."},
+		{Role: "assistant", Content: "Let me see.", ToolCalls: []chatCall{{"call_1", "search", `{"to":"FCO"}`}}},
+		{Role: "tool", Content: `["DY1872"]`, ToolCallID: "call_1"},
+		{Role: "assistant", Content: "I take it.", ToolCalls: []chatCall{{"call_2", "book", `{"flight":"DY1872"}`}}},
+	}
+}
+
+// A framework's own messages are trimmed without being converted.
+func ExampleShapesFunc() {
+	msgs := trip()
+	shapes := transcript.ShapesFunc(msgs, chatShape)
+	for _, m := range transcript.Select(msgs, shapes.KeepLast(5)) {
+		fmt.Println(m.Role, m.Content)
+	}
+	for i, call := range shapes.Pending() {
+		fmt.Println("message", i, "waits for", call.Name)
+	}
+	// Output:
+	// system You are a travel agent.
+	// user To Rome.
+	// assistant Let me see.
+	// tool ["DY1872"]
+	// assistant I take it.
+	// message 6 waits for book
+}
+
+// The count of a message is looked up by its index.
+func ExampleShapes_KeepTokens() {
+	msgs := trip()
+	shapes := transcript.ShapesFunc(msgs, chatShape)
+	kept := shapes.KeepTokens(8, func(i int) int { return len(msgs[i].Content) / 4 })
+	fmt.Println(kept)
+	// Output: [0 3 6]
+}
+
+// The messages of a group are dropped or replaced together, for example by a
+// summary.
+func ExampleShapes_Groups() {
+	msgs := trip()
+	for _, group := range transcript.ShapesFunc(msgs, chatShape).Groups() {
+		fmt.Print(len(transcript.Select(msgs, group)), " ")
+	}
+	// Output: 1 1 1 1 2 1
+}
+
+// chatMessages returns what a chatMessage stands for.
+func chatMessages(m *chatMessage) ([]state.Message, error) {
+	if m.Role == "tool" {
+		return []state.Message{state.ToolResult(state.ToolCall{ID: m.ToolCallID}, state.JSONText(m.Content))}, nil
+	}
+	var msgs []state.Message
+	if m.Content != "" {
+		msgs = append(msgs, state.Text(m.Role, m.Content))
+	}
+	var calls []state.ToolCall
+	for _, c := range m.ToolCalls {
+		calls = append(calls, state.ToolCall{ID: c.ID, Name: c.Name, Input: state.JSON(c.Arguments)})
+	}
+	if len(calls) > 0 {
+		msgs = append(msgs, state.ToolCalls(calls...))
+	}
+	return msgs, nil
+}
+
+// A conversation is checked before each request. Only what is new is converted.
+func ExampleMirror() {
+	mirror := transcript.NewMirror(chatMessages)
+	conversation := trip()
+	for _, text := range []string{"Hello?", "Are you there?"} {
+		conversation = append(conversation, &chatMessage{Role: "user", Content: text})
+		msgs, err := mirror.Update(conversation)
+		if err != nil {
+			fmt.Println(err)
+		}
+		for _, finding := range transcript.Check(msgs, transcript.OpenAI) {
+			fmt.Println(finding.Rule, "of", conversation[mirror.Source(finding.Message)].Content)
+		}
+	}
+	// Output:
+	// unanswered-call of I take it.
+	// unanswered-call of I take it.
+}

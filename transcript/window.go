@@ -1,0 +1,170 @@
+package transcript
+
+import (
+	"math"
+)
+
+// countOne is the count of each message for KeepLast.
+func countOne(int) int { return 1 }
+
+// keep returns the indexes of the messages that a Trim keeps.
+func (o *outline) keep(limit int, count func(i int) int) []int {
+	w := newWindow(o, count)
+	w.keepAlways()
+	w.keepLatest(max(limit, 0))
+	kept := make([]int, 0, w.size)
+	for i, keep := range w.kept {
+		if keep {
+			kept = append(kept, i)
+		}
+	}
+	return kept
+}
+
+// window is the part of a conversation that a Trim keeps.
+type window struct {
+	*outline
+	count   func(i int) int
+	groups  [][]int
+	groupOf []int  // of each message, the number of its group
+	request []int  // of each message, the request before it, or none
+	kept    []bool // of each message
+	size    int    // the number of the kept messages
+	counts  []int  // of each message, none if not counted yet
+	total   int    // the count of the kept messages
+	more    []int  // what withRequests has returned, whose memory it uses again
+}
+
+func newWindow(o *outline, count func(i int) int) *window {
+	n := len(o.traits)
+	w := &window{
+		outline: o,
+		count:   count,
+		groups:  o.groups(),
+		groupOf: make([]int, n),
+		request: make([]int, n),
+		kept:    make([]bool, n),
+		counts:  make([]int, n),
+	}
+	for number, group := range w.groups {
+		for _, i := range group {
+			w.groupOf[i], w.counts[i] = number, none
+		}
+	}
+	last, best := none, 1
+	for i := range o.traits {
+		w.request[i] = last
+		if rank := w.requestRank(i); rank >= best {
+			last, best = i, rank
+		}
+	}
+	return w
+}
+
+// rankRequest is the rank of a request of the user.
+const rankRequest = 3
+
+// requestRank ranks a message as the request that later messages are about. The
+// best is a text of the user. Before the first of these, it is a result whose
+// call the provider holds, and before the first of these an item of the user.
+// The message must begin its group.
+func (w *window) requestRank(i int) int {
+	if w.groups[w.groupOf[i]][0] != i {
+		return 0
+	}
+	switch t := w.traits[i]; {
+	case t.has(traitAnswer):
+		if w.answers[i] == none {
+			return 2
+		}
+	case t.has(traitUser | traitItem):
+		return 1
+	case t.has(traitUser) && !t.has(traitReasoning):
+		return rankRequest
+	}
+	return 0
+}
+
+// keepAlways keeps the system prompt, and the calls that wait for their results
+// with their requests.
+func (w *window) keepAlways() {
+	for i, t := range w.traits {
+		if !t.has(traitSystem) {
+			break
+		}
+		w.keepMessages(i)
+	}
+	for _, c := range w.calls {
+		if c.result == none && !w.kept[c.message] { // groups are kept as a whole
+			w.keepMessages(w.withRequests(w.groups[w.groupOf[c.message]])...)
+		}
+	}
+}
+
+// keepLatest keeps groups with their requests while the total is within the
+// limit, those that end last first.
+func (w *window) keepLatest(limit int) {
+	latest := len(w.traits) - 1
+	for i := latest; i >= 0; i-- {
+		group := w.groups[w.groupOf[i]]
+		if w.kept[i] || group[len(group)-1] != i {
+			continue
+		}
+		more := w.withRequests(group)
+		if i < latest && w.totalWith(more) > limit {
+			return
+		}
+		w.keepMessages(more...)
+	}
+}
+
+// withRequests returns the messages of a group and of the groups of the
+// requests before them that are not kept yet: if they were repeated for each
+// group, the time would be quadratic. They are valid until the next call.
+func (w *window) withRequests(group []int) []int {
+	more, last := append(w.more[:0], group...), none
+	for _, i := range group {
+		request := w.request[i]
+		if request == none || request == last || w.requestRank(i) == rankRequest {
+			continue
+		}
+		if last = request; w.groupOf[request] != w.groupOf[i] && !w.kept[request] {
+			more = append(more, w.groups[w.groupOf[request]]...)
+		}
+	}
+	w.more = more
+	return more
+}
+
+// totalWith returns the total if the messages were kept as well.
+func (w *window) totalWith(messages []int) int {
+	total := w.total
+	for _, i := range messages {
+		if w.kept[i] {
+			continue
+		}
+		if w.counts[i] == none {
+			w.counts[i] = max(w.count(i), 0)
+		}
+		total = addCounts(total, w.counts[i])
+	}
+	return total
+}
+
+func (w *window) keepMessages(messages ...int) {
+	w.total = w.totalWith(messages)
+	for _, i := range messages {
+		if !w.kept[i] {
+			w.kept[i] = true
+			w.size++
+		}
+	}
+}
+
+// addCounts adds two counts. The sum saturates instead of overflowing.
+func addCounts(a, b int) int {
+	if a > math.MaxInt-b {
+		return math.MaxInt
+	}
+	return a + b
+}

@@ -1,0 +1,253 @@
+package transcript_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/transcript"
+	"github.com/stretchr/testify/require"
+)
+
+// hostile are conversations of about n messages or calls for which an algorithm
+// that looks at a message once for each other message is quadratic.
+var hostile = map[string]func(n int) []state.Message{
+	"calls without results": func(n int) (msgs []state.Message) {
+		for i := range n {
+			msgs = append(msgs, state.ToolCalls(call(i)))
+		}
+		return msgs
+	},
+	"results in reverse order": func(n int) (msgs []state.Message) {
+		for i := range n / 3 {
+			msgs = append(msgs, state.ToolCalls(call(i)), state.UserText("u"))
+		}
+		for i := range n / 3 {
+			msgs = append(msgs, state.ToolResult(call(n/3-1-i), "1"))
+		}
+		return msgs
+	},
+	"one message of calls, every other answered": func(n int) []state.Message {
+		var calls []state.ToolCall
+		var results []state.Message
+		for i := range n {
+			if calls = append(calls, call(i)); i%2 == 0 {
+				results = append(results, state.ToolResult(call(i), "1"))
+			}
+		}
+		return slices.Concat([]state.Message{state.ToolCalls(calls...)}, results)
+	},
+	"one id, many names": func(n int) (msgs []state.Message) {
+		for i := range n / 2 {
+			msgs = append(msgs, state.ToolCalls(state.ToolCall{ID: "1", Name: fmt.Sprint(i), Input: "{}"}))
+		}
+		for i := range n / 2 {
+			msgs = append(msgs, state.ToolResult(state.ToolCall{ID: "1", Name: fmt.Sprint(n/2 - i)}, "1"))
+		}
+		return msgs
+	},
+	"one id again and again": func(n int) (msgs []state.Message) {
+		for i := range n / 3 {
+			msgs = append(msgs, state.UserText("u"), state.ToolCalls(call(1)))
+			if i%2 == 0 {
+				msgs = append(msgs, state.ToolResult(call(1), "1"))
+			}
+		}
+		return msgs
+	},
+	"calls without ids": func(n int) (msgs []state.Message) {
+		for range n / 2 {
+			msgs = append(msgs, state.ToolCalls(state.ToolCall{Name: "f", Input: "{}"}))
+		}
+		for range n / 3 {
+			msgs = append(msgs, state.ToolResult(state.ToolCall{Name: "f"}, "1"))
+		}
+		return msgs
+	},
+	"ids that are too long": func(n int) (msgs []state.Message) {
+		long := strings.Repeat("x", 100)
+		for i := range n / 2 {
+			c := state.ToolCall{ID: long + fmt.Sprint(i), Name: long + fmt.Sprint(i), Input: "{}"}
+			msgs = append(msgs, state.ToolCalls(c), state.ToolResult(c, "1"))
+		}
+		return msgs
+	},
+	"reasoning and calls that wait": func(n int) (msgs []state.Message) {
+		var calls []state.ToolCall
+		for i := range n {
+			calls = append(calls, call(i))
+			msgs = append(msgs, madeOf("assistant", `{"type":"thinking","thinking":"hm","signature":"x"}`))
+		}
+		return append(msgs, state.ToolCalls(calls...))
+	},
+	"texts after results without calls": func(n int) (msgs []state.Message) {
+		for i := range n / 2 {
+			msgs = append(msgs, state.ToolResult(call(i), "1"))
+		}
+		for range n / 2 {
+			msgs = append(msgs, state.AssistantText("a"))
+		}
+		return msgs
+	},
+	"one request that is a large group": func(n int) (msgs []state.Message) {
+		for i := range n / 2 {
+			msgs = append(msgs, withMember(state.ToolResult(call(i), "1"), `"anthropic":{"role":"user","joined":true}`))
+		}
+		for range n / 2 {
+			msgs = append(msgs, state.AssistantText("a"))
+		}
+		return msgs
+	},
+	"one entry": func(n int) (msgs []state.Message) {
+		for i := range n / 2 {
+			msgs = append(msgs,
+				withMember(state.AssistantText(""), `"openai":{"joined":true}`),
+				withMember(state.ToolCalls(call(i)), `"openai":{"joined":true}`))
+		}
+		return msgs
+	},
+	"a chain of references": func(n int) (msgs []state.Message) {
+		for i := range n {
+			msgs = append(msgs,
+				madeOf("assistant", state.JSON(fmt.Sprintf(`{"type":"server_tool_use","id":"s%d","name":"f","input":{}}`, i))),
+				madeOf("assistant", state.JSON(fmt.Sprintf(`{"type":"web_search_tool_result","tool_use_id":"s%d","content":[]}`, i/2))))
+		}
+		return msgs
+	},
+	"nothing but empty messages": func(n int) (msgs []state.Message) {
+		for i := range n / 4 {
+			msgs = append(msgs, nil, state.UserText(""), state.AssistantText(""), state.Text(fmt.Sprint("role", i), " "))
+		}
+		return msgs
+	},
+	"what is not sent": func(n int) (msgs []state.Message) {
+		item, err := state.DecodeMessage([]byte(`{"type":"gemini.other","role":"assistant","item":{}}`))
+		if err != nil {
+			panic(err)
+		}
+		for i := range n / 4 {
+			msgs = append(msgs, state.ToolCalls(call(i)), item, item)
+		}
+		for i := range n / 4 {
+			msgs = append(msgs, state.ToolResult(call(i), "1"))
+		}
+		return msgs
+	},
+}
+
+func call(i int) state.ToolCall {
+	return state.ToolCall{ID: "call_" + strconv.Itoa(i), Name: "f", Input: "{}"}
+}
+
+// madeOf and withMember panic on an error, which is a fault of the test.
+func madeOf(role string, parts ...state.JSON) state.Message {
+	m, err := state.Parts(role, parts...)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+func withMember(m state.Message, member string) state.Message {
+	decoded, err := state.DecodeMessage([]byte(strings.TrimSuffix(string(m.Raw()), "}") + "," + member + "}"))
+	if err != nil {
+		panic(err)
+	}
+	return decoded
+}
+
+// useEverything calls all functions of the package with a conversation.
+func useEverything(t *testing.T, msgs []state.Message) {
+	n := len(msgs)
+	open := transcript.Pending(msgs)
+	var answers []state.ToolResultMessage
+	for i, c := range slices.Backward(open) {
+		if i%4 > 0 {
+			answers = append(answers, state.ToolResult(c, "1"))
+		}
+	}
+	_, err := transcript.Answer(msgs, answers...)
+	require.NoError(t, err)
+	for range transcript.PendingAt(msgs, open...) {
+	}
+	transcript.KeepLast(n / 4)(msgs)
+	transcript.KeepTokens(n*2, nil)(msgs)
+	require.NotEmpty(t, transcript.ShapesOf(msgs).KeepLast(0))
+	for _, profile := range []transcript.Profile{
+		{}, transcript.OpenAI, transcript.OpenAIResponses, transcript.Anthropic, transcript.Gemini,
+	} {
+		transcript.Repair(msgs, profile, transcript.Policy{AnswerCalls: true, Suspended: open[:len(open)/2]})
+		transcript.Repair(msgs, profile, transcript.PolicyKeepResults)
+	}
+}
+
+const (
+	workName = "STATE_TRANSCRIPT_WORK" // name and size of a hostile conversation, for the process that is counted
+	workSize = 250
+	workMore = 16 // how many times the size
+)
+
+// No statement of the package is executed more often than the conversation is
+// long, up to a factor and a logarithm. The statements are counted as for the
+// coverage of a test, so that the result does not depend on the machine.
+func TestWorkIsLinear(t *testing.T) {
+	if work := os.Getenv(workName); work != "" {
+		name, size, _ := strings.Cut(work, "=")
+		n, err := strconv.Atoi(size)
+		require.NoError(t, err)
+		useEverything(t, hostile[name](n))
+		return
+	}
+	effort.SkipShort(t)
+	program := filepath.Join(t.TempDir(), "work.test")
+	out, err := exec.Command("go", "test", "-c", "-covermode=count", "-coverpkg=.", "-vet=off", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for name := range hostile {
+		t.Run(name, func(t *testing.T) {
+			count := func(n int) map[string]int {
+				profile := filepath.Join(t.TempDir(), "counts")
+				run := exec.Command(program, "-test.run=^TestWorkIsLinear$", "-test.coverprofile="+profile)
+				run.Env = append(os.Environ(), fmt.Sprintf("%s=%s=%d", workName, name, n))
+				out, err := run.CombinedOutput()
+				require.NoError(t, err, "%s", out)
+				return readCounts(t, profile)
+			}
+			few, many := count(workSize), count(workSize*workMore)
+			require.NotEmpty(t, few)
+			for place, times := range many {
+				require.LessOrEqual(t, times, 2*workMore*max(few[place], workSize), "%s: %d times at first", place, few[place])
+			}
+		})
+	}
+}
+
+// readCounts returns how often each block of statements was executed.
+func readCounts(t *testing.T, file string) map[string]int {
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	counts := map[string]int{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if words := strings.Fields(lines.Text()); len(words) == 3 {
+			counts[words[0]], err = strconv.Atoi(words[2])
+			require.NoError(t, err)
+		}
+	}
+	return counts
+}
+
+func TestCheckDoesNotCopyCalls(t *testing.T) {
+	allocations := func(n int) float64 {
+		msgs := conversation(n)
+		return testing.AllocsPerRun(10, func() { require.Empty(t, transcript.Check(msgs, transcript.Anthropic)) })
+	}
+	require.Less(t, allocations(1000)-allocations(100), 100.0, "fewer than one for each of 180 messages with calls")
+}
