@@ -21,16 +21,6 @@ type Annotations struct {
 	OpenWorld *bool `json:"openWorldHint,omitempty"`
 }
 
-// Annotate adds annotations to a tool. If it is given more than once, the last
-// one counts.
-func Annotate(a Annotations) Option {
-	a = a.clone()
-	return option(func(b *binder) { b.annotations = a })
-}
-
-// Annotations returns a copy of the tool's annotations.
-func (t *Tool) Annotations() Annotations { return t.annotations.clone() }
-
 func (a Annotations) clone() Annotations {
 	a.Destructive, a.OpenWorld = cloneBool(a.Destructive), cloneBool(a.OpenWorld)
 	return a

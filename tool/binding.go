@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsonstruct"
 )
@@ -50,78 +49,6 @@ func FromName(field, param string) Option {
 		read := func(st *state.State) (any, error) { return state.Get[any](st, field) }
 		b.addSource("FromName", nil, source{field: field, param: param, read: read})
 	})
-}
-
-// source is a field that is injected.
-type source struct {
-	field string
-	param string
-	read  func(st *state.State) (any, error)
-}
-
-// signature is what a tool takes and what it writes.
-type signature struct {
-	params      []param // of the function, injected ones included
-	open        bool    // the model may give arguments that are not among params
-	undeclared  bool    // fields may be injected as parameters that are not among params
-	sources     []source
-	sinks       []sink
-	keyed       bool     // some sink takes a key of the result
-	reads       []string // the fields of the sources, each once
-	writes      []string // the fields of the sinks, each once
-	annotations Annotations
-	reveals     bool
-}
-
-// param returns the parameter of a name, or nil.
-func (s *signature) param(name string) *param {
-	if i := s.paramIndex(name); i >= 0 {
-		return &s.params[i]
-	}
-	return nil
-}
-
-// paramIndex returns the index of the parameter of a name, or -1.
-func (s *signature) paramIndex(name string) int {
-	for i := range s.params {
-		if s.params[i].name == name {
-			return i
-		}
-	}
-	return -1
-}
-
-// injects reports whether a parameter is filled in from a field.
-func (s *signature) injects(param string) bool {
-	return slices.ContainsFunc(s.sources, func(s source) bool { return s.param == param })
-}
-
-// hides reports whether a decoder may take a name for that of a parameter that
-// is injected.
-func (s *signature) hides(name string) bool {
-	return slices.ContainsFunc(s.sources, func(s source) bool { return sameName(s.param, name) })
-}
-
-// inject adds the values of the fields that st holds to the arguments.
-func (t *Tool) inject(st *state.State, args arguments) error {
-	for _, source := range t.sources {
-		p := t.param(source.param)
-		v, err := source.read(st)
-		if errors.Is(err, state.ErrNotFound) && (p == nil || !p.required) {
-			continue
-		}
-		switch {
-		case err != nil:
-		case internal.IsReference(st, source.field):
-			err = &state.TypeError{Field: source.field, Path: "$", Want: "a value that is JSON", Got: "a reference"}
-		default:
-			err = args.addField(p, source.param, v)
-		}
-		if err != nil {
-			return &InputError{Tool: t.name, Parameter: source.param, Field: source.field, Err: err}
-		}
-	}
-	return nil
 }
 
 // binder adds options to a signature and collects their mistakes.
@@ -234,3 +161,15 @@ func (b *binder) resultType(key string) (reflect.Type, error) {
 	}
 	return nil, errors.New("the result has no such key")
 }
+
+// Annotate adds annotations to a tool. If it is given more than once, the last
+// one counts.
+func Annotate(a Annotations) Option {
+	a = a.clone()
+	return option(func(b *binder) { b.annotations = a })
+}
+
+// Reveal returns an option for a tool whose results and errors may contain the
+// values of secrets, for example because it shows its user their own token.
+// Without it they are masked, see [Tool.Call].
+func Reveal() Option { return option(func(b *binder) { b.reveals = true }) }

@@ -2,11 +2,12 @@ package tool
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 )
@@ -25,15 +26,30 @@ import (
 // If there is an error, nothing is written. The error is an [*ArgumentError] if
 // the arguments are wrong, an [*InputError] or [*OutputError] if a field cannot
 // be read or written, a [*PanicError] if the function panicked, and otherwise
-// the error of the function. The text of an error contains no injected value,
-// whether or not it is a secret, unless the function put it there.
+// the error of the function. A nil ctx is [state.ErrInvalid]. The text of an
+// error contains no injected value, whether or not it is a secret, unless the
+// function put it there.
 //
 // st has the rights of the caller. The outputs are journalled with its agent
 // and cause, see [state.State.WithCause].
 func (t *Tool) Call(ctx context.Context, st *state.State, args state.JSON) (state.JSON, error) {
+	if t == nil || t.call == nil {
+		return "", &kindError{ErrInvalidTool, errors.New("tool: the Tool is nil, or no constructor has made it")}
+	}
+	if ctx == nil {
+		return "", errNilContext(t.name)
+	}
 	if _, ok := CallOf(ctx); ok { // of a call that makes this one
 		ctx = context.WithValue(ctx, callKey{}, (*Call)(nil))
 	}
+	if tracer := tracerIn(ctx); tracer != nil {
+		return t.callTraced(ctx, tracer, st, args)
+	}
+	return t.callOnce(ctx, st, args)
+}
+
+// callOnce makes a call and writes its outputs.
+func (t *Tool) callOnce(ctx context.Context, st *state.State, args state.JSON) (state.JSON, error) {
 	a := t.answer(ctx, st, st, args)
 	if a.err == nil {
 		a.err = t.write(st, a.outputs)
@@ -48,13 +64,14 @@ func (t *Tool) Call(ctx context.Context, st *state.State, args state.JSON) (stat
 type answer struct {
 	text    state.JSON // for the model
 	outputs []output   // not written yet
+	claims  []claim    // of outputs, in a step
 	err     error
 }
 
-// answer makes a call, all but writing its outputs. Fields are injected from
+// answerCall makes a call, all but writing its outputs. Fields are injected from
 // reads.
-func (t *Tool) answer(ctx context.Context, st, reads *state.State, args state.JSON) (a answer) {
-	defer t.recoverPanic(&a.err)
+func (t *Tool) answerCall(ctx context.Context, st, reads *state.State, args state.JSON) (a answer) {
+	defer recoverPanic(t.name, &a.err)
 	m, reads := t.newMask(reads)
 	input, err := t.prepare(reads, args)
 	if err != nil {
@@ -66,14 +83,7 @@ func (t *Tool) answer(ctx context.Context, st, reads *state.State, args state.JS
 		return answer{err: m.error(err)}
 	}
 	outputs, err := t.outputs(r)
-	return answer{m.json(r.text), outputs, err}
-}
-
-// recoverPanic makes a panic in code of the user an error. It is deferred.
-func (t *Tool) recoverPanic(err *error) {
-	if p := recover(); p != nil {
-		*err = &PanicError{Tool: t.name, Value: p, Stack: debug.Stack()}
-	}
+	return answer{text: m.json(r.text), outputs: outputs, err: err}
 }
 
 // prepare checks the arguments, reads the injected fields, and returns the
@@ -93,6 +103,28 @@ func (t *Tool) prepare(st *state.State, args state.JSON) (any, error) {
 		return nil, err
 	}
 	return in.input(), nil
+}
+
+// inject adds the values of the fields that st holds to the arguments.
+func (t *Tool) inject(st *state.State, args arguments) error {
+	for _, source := range t.sources {
+		p := t.param(source.param)
+		v, err := source.read(st)
+		if errors.Is(err, state.ErrNotFound) && (p == nil || !p.required) {
+			continue
+		}
+		switch {
+		case err != nil:
+		case internal.IsReference(st, source.field):
+			err = &state.TypeError{Field: source.field, Path: "$", Want: "a value that is JSON", Got: "a reference"}
+		default:
+			err = args.addField(p, source.param, v)
+		}
+		if err != nil {
+			return &InputError{Tool: t.name, Parameter: source.param, Field: source.field, Err: err}
+		}
+	}
+	return nil
 }
 
 // readArguments reads the arguments of the model and returns what is wrong with
@@ -217,6 +249,9 @@ type callKey struct{}
 // was called, by [Run] or by [Step.Call]. It returns false elsewhere, such as
 // in a function called by [Tool.Call], which knows of no step.
 func CallOf(ctx context.Context) (Call, bool) {
+	if ctx == nil {
+		return Call{}, false
+	}
 	call, _ := ctx.Value(callKey{}).(*Call)
 	if call == nil {
 		return Call{}, false

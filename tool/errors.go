@@ -3,6 +3,7 @@ package tool
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	"github.com/agentstate/state"
@@ -13,7 +14,8 @@ import (
 // the types below. An error that a function returns is wrapped, and so is the
 // error of a context.
 var (
-	// ErrInvalidTool is returned for a declaration that does not make a tool.
+	// ErrInvalidTool is returned for a declaration that does not make a tool,
+	// and for a schema that [Inline] cannot write out.
 	ErrInvalidTool = errors.New("tool: invalid tool")
 	// ErrUnknownTool is returned for a call to a name that no tool has, or that
 	// several tools have.
@@ -60,6 +62,13 @@ func (e *PanicError) Error() string {
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
+}
+
+// recoverPanic makes a panic in code of the user an error. It is deferred.
+func recoverPanic(tool string, err *error) {
+	if p := recover(); p != nil {
+		*err = &PanicError{Tool: tool, Value: p, Stack: debug.Stack()}
+	}
 }
 
 // InputError reports a field that could not be injected. Its text contains no
@@ -114,6 +123,11 @@ type kindError struct {
 
 func (e *kindError) Error() string   { return e.err.Error() }
 func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
+
+// errNilContext is the error of a call of a tool without a context.
+func errNilContext(tool string) error {
+	return &kindError{state.ErrInvalid, fmt.Errorf("tool %q: the context is nil", tool)}
+}
 
 // badArgument returns an entry of an [ArgumentError].
 func badArgument(name, problem string) error {

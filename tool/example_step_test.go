@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/tool"
 )
 
-// An agent loop that makes the calls of a step itself, as frameworks do: here
-// all at the same time. The notes are in the order of the calls nevertheless.
+// A framework makes the calls of a message itself, here the last one first. The
+// notes are in the order of the calls nevertheless.
 func ExampleBegin() {
 	notes := &state.Field[[]string]{Name: "notes"}
 	st := state.New(state.MustSchema(notes))
@@ -23,55 +22,36 @@ func ExampleBegin() {
 			return strings.ToUpper(in.Word), nil
 		},
 		tool.To(notes, "")))
-	tools := []*tool.Tool{look}
-	model := scriptedModel(
-		state.ToolCalls(
-			state.ToolCall{ID: "c1", Name: "look", Input: `{"word":"rain"}`},
-			state.ToolCall{ID: "c2", Name: "look", Input: `{"word":"plain"}`}),
-		state.AssistantText("The rain stays mainly in the plain."))
-
+	calls := []state.ToolCall{
+		{ID: "c1", Name: "look", Input: `{"word":"rain"}`},
+		{ID: "c2", Name: "look", Input: `{"ward":"Spain"}`},
+		{ID: "c3", Name: "look", Input: `{"word":"plain"}`},
+	}
 	ctx, history := context.Background(), st.History()
-	for {
-		answer := model(state.Messages.Or(st, nil))
-		if err := history.Append(state.InferenceResult{Output: []state.Message{answer}}); err != nil {
+	_ = history.Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}})
+
+	step := tool.Begin(ctx, st, []*tool.Tool{look}, calls)
+	for _, i := range []int{2, 1, 0} { // or concurrently, or not all of them
+		r, err := step.Call(ctx, i)
+		if err != nil {
+			continue // the call has no result: it waits for a person
+		}
+		fmt.Println(r.Message.Text()) // what the model reads, also if r.Err is not nil
+	}
+	for _, r := range step.End() { // in the order of the calls
+		if err := history.Answer(r.Message); err != nil {
 			fmt.Println(err)
 		}
-		asked, ok := answer.(state.ToolCallMessage)
-		if !ok {
-			break
-		}
-		step := tool.Begin(ctx, st, tools, asked.Calls())
-		var calls sync.WaitGroup
-		for i := range asked.Calls() {
-			calls.Go(func() { _, _ = step.Call(ctx, i) }) // its result is in End, too
-		}
-		calls.Wait()
-		for _, r := range step.End() {
-			if err := history.Answer(r.Message); err != nil {
-				fmt.Println(err)
-			}
-		}
 	}
 
-	fmt.Println(notes.Or(st, nil))
-	for _, m := range state.Messages.Or(st, nil) {
-		fmt.Println(m)
-	}
+	fmt.Println(notes.Or(st, nil), state.Len(st, state.Messages))
 	// Output:
-	// [RAIN PLAIN]
-	// tool_call "assistant": "look" id "c1" "look" id "c2"
-	// tool_result "look" id "c1": "RAIN"
-	// tool_result "look" id "c2": "PLAIN"
-	// text "assistant": "The rain stays mainly in the plain."
-}
-
-// scriptedModel returns a model that gives these answers, one after the other.
-func scriptedModel(answers ...state.Message) func([]state.Message) state.Message {
-	return func([]state.Message) state.Message {
-		answer := answers[0]
-		answers = answers[1:]
-		return answer
-	}
+	// PLAIN
+	// tool "look": bad arguments:
+	// - "ward": is unknown, there are "word"
+	// - "word": want string, got nothing
+	// RAIN
+	// [RAIN PLAIN] 4
 }
 
 // The second call waits for a person. The first has its result, and what it

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 
@@ -16,26 +15,31 @@ const (
 
 // Inline returns a JSON schema without $defs and $ref, for models and providers
 // that do not know these keywords. A type that contains itself is written out
-// three levels deep. Below that, any object or array is accepted: the model can
-// still write deeper values, and the tool still checks them. Inline fails if
+// three levels deep. Below that, any object or array is accepted, with the
+// description of the type: the model can still write deeper values, and the tool
+// still checks them. Inline fails if
 // schema is not an object in JSON, refers to something that is not in its
 // $defs, or grows beyond 1 MiB.
 func Inline(schema state.JSON) (state.JSON, error) {
 	if err := jsontext.Check([]byte(schema), argumentLimits); err != nil {
-		return "", err
+		return "", errInline("the schema is not JSON")
 	}
 	root, err := jsontext.Members([]byte(schema))
 	if err != nil || jsontext.Kind([]byte(schema)) != "object" {
-		return "", errors.New("tool: inline: the schema is not a JSON object")
+		return "", errInline("the schema is not a JSON object")
 	}
 	in := inliner{levels: map[string]int{}}
 	if defs := root.Get("$defs"); defs != nil {
 		if in.defs, err = jsontext.Members(defs); err != nil {
-			return "", err
+			return "", errInline("$defs is not an object")
 		}
 	}
 	text, err := in.value(root.Without("$defs").JSON())
 	return state.JSON(text), err
+}
+
+func errInline(problem string) error {
+	return &kindError{ErrInvalidTool, errors.New("tool: inline: " + problem)}
 }
 
 // An inliner replaces the references in one schema.
@@ -48,7 +52,7 @@ type inliner struct {
 // value returns any part of a schema with its references replaced.
 func (in *inliner) value(text []byte) ([]byte, error) {
 	if in.grown += len(text); in.grown > 32*inlineBytes {
-		return nil, errors.New("tool: inline: the schema is too large without $ref")
+		return nil, errInline("the schema is too large without $ref")
 	}
 	switch jsontext.Kind(text) {
 	case "array":
@@ -83,7 +87,7 @@ func (in *inliner) object(object jsontext.Object) ([]byte, error) {
 	}
 	text := parts.JSON()
 	if len(text) > inlineBytes {
-		return nil, errors.New("tool: inline: the schema is too large without $ref")
+		return nil, errInline("the schema is too large without $ref")
 	}
 	return text, nil
 }
@@ -95,18 +99,14 @@ func (in *inliner) reference(object jsontext.Object) ([]byte, error) {
 	name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
 	text := in.defs.Get(name)
 	if !local || text == nil {
-		return nil, errors.New("tool: inline: a $ref to something that is not in $defs")
+		return nil, errInline("a $ref to something that is not in $defs")
 	}
 	definition, err := jsontext.Members(text)
 	if err != nil {
-		return nil, err
+		return nil, errInline("a definition is not an object")
 	}
 	if in.levels[name] >= inlineLevels {
-		kind := definition.Get("type")
-		definition = jsontext.Object{}
-		if kind != nil {
-			definition = definition.With("type", json.RawMessage(kind))
-		}
+		definition = innermost(name, definition)
 	}
 	for _, m := range object.Without("$ref") {
 		definition = definition.With(m.Name, m.Value)
@@ -114,4 +114,14 @@ func (in *inliner) reference(object jsontext.Object) ([]byte, error) {
 	in.levels[name]++
 	defer func() { in.levels[name]-- }()
 	return in.object(definition)
+}
+
+// innermost returns what stands for a definition that is open too often: what
+// tells the model which values there are, without their parts.
+func innermost(name string, definition jsontext.Object) jsontext.Object {
+	return jsontext.Object{}.
+		With("type", definition.Get("type")).
+		With("title", definition.Get("title")).
+		WithString("description", "Another "+name+", as described above.").
+		With("description", definition.Get("description"))
 }

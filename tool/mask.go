@@ -2,11 +2,6 @@ package tool
 
 import "github.com/agentstate/state"
 
-// Reveal returns an option for a tool whose results and errors may contain the
-// values of secrets, for example because it shows its user their own token.
-// Without it they are masked, see [Tool.Call].
-func Reveal() Option { return option(func(b *binder) { b.reveals = true }) }
-
 // mask replaces the values of secrets in the texts of a call that a model
 // reads.
 type mask []*state.Redactor

@@ -10,8 +10,8 @@ const maxNameBytes = 128
 
 // checkToolName returns what is wrong with the name of a tool, or "". It
 // refuses only what every provider refuses, with one exception: it accepts the
-// slash, which MCP servers use and transcript.Repair replaces where a provider
-// refuses it.
+// slash, which MCP servers use and provider.Request.RenameTools replaces where a
+// provider refuses it.
 func checkToolName(name string) string {
 	if name == "" {
 		return "no name"

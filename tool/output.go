@@ -1,12 +1,9 @@
 package tool
 
 import (
-	"encoding"
-	"encoding/json"
 	"reflect"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/jsonstruct"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/value"
 )
@@ -46,8 +43,9 @@ func To[T any](f *state.Field[T], key string) Output {
 
 // ToWith is [To] with another handler.
 func ToWith[T any](f *state.Field[T], key string, h state.Handler[T]) Output {
-	return toField("To", f, key, func(v T) (writer, error) {
-		return func(st *state.State) error { return f.SetWith(st, v, h) }, nil
+	return toField("To", f, key, func(v T) (output, error) {
+		write := func(st *state.State) error { return f.SetWith(st, v, h) }
+		return output{write: write, claim: func() claim { return newClaim(reflect.ValueOf(&v).Elem(), h) }}, nil
 	})
 }
 
@@ -59,18 +57,19 @@ func ToFunc[In, T any](f *state.Field[T], key string, fn func(In) (T, error)) Ou
 	if fn == nil {
 		return Output{add: func(b *binder, _ bool) { b.fail("ToFunc: key %q: no function", key) }}
 	}
-	return toField("ToFunc", f, key, func(in In) (writer, error) {
+	return toField("ToFunc", f, key, func(in In) (output, error) {
 		v, err := fn(in)
 		if err != nil || isNil(reflect.ValueOf(&v).Elem()) {
-			return nil, err
+			return output{}, err
 		}
-		return func(st *state.State) error { return f.Set(st, v) }, nil
+		write := func(st *state.State) error { return f.Set(st, v) }
+		return output{write: write, claim: func() claim { return newClaim(reflect.ValueOf(&v).Elem(), state.Handler[T]{}) }}, nil
 	})
 }
 
-// toField makes the outputs to declared fields. writerOf says how a value that
+// toField makes the outputs to declared fields. outputOf says how a value that
 // was read from the result is written.
-func toField[In, T any](option string, f *state.Field[T], key string, writerOf func(In) (writer, error)) Output {
+func toField[In, T any](option string, f *state.Field[T], key string, outputOf func(In) (output, error)) Output {
 	return Output{add: func(b *binder, deletes bool) {
 		if f == nil {
 			b.fail("%s: key %q: no field", option, key)
@@ -83,12 +82,12 @@ func toField[In, T any](option string, f *state.Field[T], key string, writerOf f
 			return
 		}
 		s := sink{field: f.Name, key: key}
-		s.decode = func(text []byte) (writer, error) {
+		s.decode = func(text []byte) (output, error) {
 			var in In
 			if err := plan.DecodeInto(reflect.ValueOf(&in).Elem(), text); err != nil {
-				return nil, err
+				return output{}, err
 			}
-			return writerOf(in)
+			return outputOf(in)
 		}
 		if deletes {
 			s.delete = func(st *state.State) error {
@@ -105,9 +104,9 @@ func toField[In, T any](option string, f *state.Field[T], key string, writerOf f
 func ToName(field, key string, h state.AnyHandler) Output {
 	return Output{add: func(b *binder, deletes bool) {
 		s := sink{field: field, key: key}
-		s.decode = func(text []byte) (writer, error) {
+		s.decode = func(text []byte) (output, error) {
 			v, err := jsontext.Decode(text, jsontext.Limits{})
-			return func(st *state.State) error { return st.KV().SetWith(field, v, h) }, err
+			return output{write: func(st *state.State) error { return st.KV().SetWith(field, v, h) }}, err
 		}
 		if deletes {
 			s.delete = func(st *state.State) error {
@@ -117,174 +116,4 @@ func ToName(field, key string, h state.AnyHandler) Output {
 		}
 		b.addSink("ToName", nil, s)
 	}}
-}
-
-// sink is a field that a result is written to.
-type sink struct {
-	field  string
-	key    string // of the result, "" for the whole
-	decode func(text []byte) (writer, error)
-	delete writer // if a null deletes, else nil
-}
-
-// writer writes one value to its field. A nil writer has nothing to write.
-type writer func(st *state.State) error
-
-// output is what a call writes to one field.
-type output struct {
-	field string
-	write writer
-}
-
-// result is what a function has returned.
-type result struct {
-	text state.JSON
-	// value is the Go value that text encodes. It is invalid for raw functions.
-	// The JSON of a nil list is that of an empty one.
-	value reflect.Value
-}
-
-// outputs returns what a result writes to fields.
-func (t *Tool) outputs(r result) ([]output, error) {
-	if len(t.sinks) == 0 {
-		return nil, nil
-	}
-	var room [8][]byte
-	texts, err := t.sinkTexts(room[:0], []byte(r.text))
-	if err != nil {
-		return nil, err
-	}
-	outputs := make([]output, 0, len(t.sinks))
-	for i, text := range texts {
-		s := &t.sinks[i]
-		if text == nil {
-			continue
-		}
-		write, err := s.delete, error(nil)
-		if string(text) != "null" && !isNil(memberOf(r.value, s.key)) {
-			write, err = s.decode(text)
-		}
-		if err != nil {
-			return nil, &OutputError{Tool: t.name, Field: s.field, Err: err}
-		}
-		if write != nil {
-			outputs = append(outputs, output{s.field, write})
-		}
-	}
-	return outputs, nil
-}
-
-// sinkTexts appends the part of a result that each sink takes, or nil.
-func (t *Tool) sinkTexts(texts [][]byte, data []byte) ([][]byte, error) {
-	for i := range t.sinks {
-		texts = append(texts, nil)
-		if t.sinks[i].key == "" {
-			texts[i] = data
-		}
-	}
-	if !t.keyed || string(data) == "null" {
-		return texts, nil
-	}
-	err := jsontext.EachMember(data, func(name []byte, value jsontext.Span) error {
-		for i := range t.sinks {
-			if key := t.sinks[i].key; key != "" && key == string(name) {
-				texts[i] = value.In(data)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, &OutputError{Tool: t.name,
-			Err: badResult("the result is not an object but " + jsontext.Kind(data) + ": its keys cannot be written to fields")}
-	}
-	return texts, nil
-}
-
-// write writes outputs to a state as one version.
-func (t *Tool) write(st *state.State, outputs []output) (err error) {
-	defer t.recoverPanic(&err)
-	each := func(st *state.State) error {
-		for _, o := range outputs {
-			if err := o.write(st); err != nil {
-				return &OutputError{Tool: t.name, Field: o.field, Err: err}
-			}
-		}
-		return nil
-	}
-	if len(outputs) <= 1 { // one write is one version anyway
-		return each(st)
-	}
-	err = st.Update(each)
-	if _, ok := err.(*OutputError); err != nil && !ok { // of the transaction
-		err = &OutputError{Tool: t.name, Err: err}
-	}
-	return err
-}
-
-// memberOf returns the value whose JSON is the member of v's JSON named key, or
-// an invalid value if it cannot be found without the JSON.
-func memberOf(v reflect.Value, key string) reflect.Value {
-	for v.IsValid() && key != "" {
-		switch {
-		case v.Kind() == reflect.Interface, v.Kind() == reflect.Pointer:
-			v = v.Elem()
-			continue
-		case hasOwnJSON(v.Type()):
-		case v.Kind() == reflect.Map && v.Type().Key().Kind() == reflect.String && !hasOwnJSON(v.Type().Key()):
-			return v.MapIndex(reflect.ValueOf(key).Convert(v.Type().Key()))
-		case v.Kind() == reflect.Struct:
-			members, _ := jsonstruct.Members(v.Type())
-			for i := range members {
-				if members[i].Name == key {
-					member, _ := members[i].FieldOf(v)
-					return member
-				}
-			}
-		}
-		return reflect.Value{}
-	}
-	return v
-}
-
-// isNil reports whether v is nil. A list or map that writes its own JSON is nil
-// only if it says so there.
-func isNil(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.Interface:
-		return v.IsNil() || isNil(v.Elem())
-	case reflect.Pointer:
-		return v.IsNil()
-	case reflect.Slice, reflect.Map:
-		return v.IsNil() && !hasOwnJSON(v.Type())
-	}
-	return false
-}
-
-// hasOwnJSON reports whether a type writes its JSON itself.
-func hasOwnJSON(t reflect.Type) bool {
-	return t.Implements(reflect.TypeFor[json.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]())
-}
-
-// encodeResult returns the result of a Go function.
-func (t *Tool) encodeResult(plan *value.Plan, v reflect.Value) (result, error) {
-	size, err := plan.Check(v, value.Limits{})
-	if err == nil {
-		var data []byte
-		if data, err = plan.AppendJSON(make([]byte, 0, size), v); err == nil {
-			return result{state.JSON(data), v}, nil
-		}
-	}
-	return result{}, &OutputError{Tool: t.name, Err: badResult("the result cannot be encoded: " + publicReason(err))}
-}
-
-// compactResult checks the result of a raw function.
-func (t *Tool) compactResult(out state.JSON) (result, error) {
-	if out == "" {
-		return result{text: "null"}, nil
-	}
-	data := []byte(out)
-	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
-		return result{}, &OutputError{Tool: t.name, Err: badResult("the result is not valid JSON")}
-	}
-	return result{text: state.JSON(jsontext.AppendCompact(nil, data))}, nil
 }

@@ -162,7 +162,7 @@ func TestEveryErrorHasAKind(t *testing.T) {
 				c.ctx = t.Context()
 			}
 			step := tool.Begin(c.ctx, st, []*tool.Tool{c.tool}, []state.ToolCall{{Name: "x", Input: c.args}})
-			_, called := step.Call(t.Context(), 0)
+			_, called := told(step.Call(t.Context(), 0))
 			run := tool.Run(c.ctx, st, []*tool.Tool{c.tool}, []state.ToolCall{{Name: "x", Input: c.args}})[0].Err
 			for _, err := range []error{called, run} {
 				require.EqualError(t, err, c.text)

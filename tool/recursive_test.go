@@ -3,6 +3,7 @@ package tool_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -97,6 +98,28 @@ func TestTheUpdaterWritesRecursiveFields(t *testing.T) {
 	require.Equal(t, "d", f.Or(st, plan{}).Steps[0].Steps[0].Steps[0].Title)
 	_, err = x.Call(t.Context(), st, `{"plan":{"title":"a","steps":[{"title":1}]}}`)
 	require.ErrorContains(t, err, `"plan".steps[0].title`)
+}
+
+// The innermost level used to be a bare array, of which a model was not told
+// what it holds.
+func TestInlineDescribesTheInnermostLevel(t *testing.T) {
+	const kinds = `"properties":{"t":{"$ref":"#/$defs/task"}},"$defs":{"task":{"type":"array",%s"items":{"$ref":"#/$defs/task"}}}`
+	for description, want := range map[string]string{
+		"": "Another task, as described above.",
+		`"title":"Tasks","description":"the parts of a task",`: "the parts of a task",
+	} {
+		inlined, err := tool.Inline(state.JSON("{" + fmt.Sprintf(kinds, description) + "}"))
+		require.NoError(t, err)
+		var schema struct{ Properties struct{ T jsonschema.Schema } }
+		require.NoError(t, inlined.Decode(&schema))
+		innermost := schema.Properties.T
+		for innermost.Items != nil {
+			innermost = *innermost.Items
+		}
+		require.Equal(t, "array", innermost.Type)
+		require.Equal(t, want, innermost.Description)
+		require.Equal(t, schema.Properties.T.Title, innermost.Title)
+	}
 }
 
 func TestInlineRefusesWhatItCannotResolve(t *testing.T) {

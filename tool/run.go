@@ -37,15 +37,20 @@ func Run(ctx context.Context, st *state.State, tools []*Tool, calls []state.Tool
 	s := Begin(ctx, st, tools, calls)
 	s.untried = true
 	batches := s.box.plan(s.box.indexes(calls))
+	if ctx == nil {
+		batches = nil // no function is called
+	}
 	s.order = s.order[:0]
-	for _, batch := range batches {
+	s.batches = len(batches)
+	for b, batch := range batches {
 		for _, i := range batch {
+			s.calls[i].batch = b + 1
 			s.order = append(s.order, &s.calls[i])
 		}
 	}
 	for i := range s.calls {
-		if c := &s.calls[i]; c.tool == nil {
-			s.fail(c, s.box.missingTool(c.Name))
+		if c := &s.calls[i]; c.tool == nil || ctx == nil {
+			_, _ = s.Call(ctx, i)
 		}
 	}
 	for _, batch := range batches {
@@ -85,14 +90,26 @@ func (s *Step) runBatch(ctx context.Context, batch []int) {
 
 // giveUp fails the calls of a batch that have not returned when ctx has ended.
 func (s *Step) giveUp(ctx context.Context, batch []int) {
+	type abandonedCall struct {
+		trace  *callTrace
+		result Result
+	}
+	var abandoned []abandonedCall // of which a Tracer is told without the lock
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, i := range batch {
 		switch c := &s.calls[i]; c.phase {
 		case pending:
 			s.fail(c, notCalled(c, ctx))
 		case running:
 			s.fail(c, fmt.Errorf("tool %q: not finished: %w", c.Name, ctx.Err()))
+			if c.trace != nil {
+				abandoned = append(abandoned, abandonedCall{c.trace, c.result})
+				c.trace = nil
+			}
 		}
+	}
+	s.mu.Unlock()
+	for _, a := range abandoned {
+		a.trace.end(a.result)
 	}
 }

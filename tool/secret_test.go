@@ -110,6 +110,8 @@ func TestSecretsStayUnseen(t *testing.T) {
 			}
 		}
 	})
-	require.NotZero(t, outcomes[true])
-	require.NotZero(t, outcomes[false])
+	if !testing.Short() { // ten programs may all end the same way
+		require.NotZero(t, outcomes[true])
+		require.NotZero(t, outcomes[false])
+	}
 }

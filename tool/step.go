@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/suspend"
 )
 
 // Step is the calls of one message of a model, made one by one: in any order,
@@ -24,6 +25,8 @@ type Step struct {
 	st    *state.State
 	box   toolbox
 	calls []stepCall
+	// batches is how many batches Run makes of the calls; 0 without Run.
+	batches int
 	// untried is set if nobody is told what a call returned before End, so that
 	// outputs need not be tried before they are written.
 	untried bool
@@ -41,15 +44,19 @@ type Step struct {
 	// changes counts what makes a trial out of date: calls that are held, and
 	// beginnings and ends of writes.
 	changes int
+	claims  claims // of the outputs that are held
 }
 
 // stepCall is a call of a step.
 type stepCall struct {
 	state.ToolCall
 	index   int
-	tool    *Tool // nil if there is none
+	tool    *Tool      // nil if there is none
+	batch   int        // of Run, from 1
+	trace   *callTrace // until a Tracer is told of the end of the call
 	phase   phase
 	outputs []output // while it is held
+	claims  []claim  // of outputs
 	result  Result   // since it is held
 }
 
@@ -87,9 +94,11 @@ var ErrSuspended = errors.New("tool: suspended")
 // Suspend returns an error by which the function of a tool says that its call
 // stays pending, for example until a person has approved it. The call has no
 // result in its step and its outputs are not written. It is answered later: by
-// a call in another step, or by a message that the program makes itself. err is
-// the reason, with the same text, and errors.Is and errors.As find it. For a
-// nil err, Suspend returns ErrSuspended itself.
+// a call in another step, or by a message that the program makes itself. If the
+// context of the step is that of a run of package workspace, the run suspends
+// the call, as its method Suspend does. err is the reason, with the same text,
+// and errors.Is and errors.As find it. For a nil err, Suspend returns
+// ErrSuspended itself.
 func Suspend(err error) error {
 	if err == nil {
 		return ErrSuspended
@@ -102,7 +111,7 @@ func Suspend(err error) error {
 //
 //	step := tool.Begin(ctx, st, tools, message.Calls())
 //	for i := range message.Calls() { // or concurrently, or not all of them
-//		out, err := step.Call(ctx, i)
+//		r, err := step.Call(ctx, i)
 //	}
 //	for _, r := range step.End() { // the results, in the order of the calls
 //		err := st.History().Answer(r.Message)
@@ -123,70 +132,82 @@ func Begin(ctx context.Context, st *state.State, tools []*Tool, calls []state.To
 	return s
 }
 
-// Call makes the call with index i and returns its result as JSON, as
-// [Tool.Call] does. It reads the injected fields when it begins, and it waits
-// for no other call. Each call can be made once.
+// Call makes the call with index i and returns its result, whose Message and Err
+// say what [Tool.Call] would have returned. It reads the injected fields when it
+// begins, and it waits for no other call. Each call can be made once.
 //
 // When the function has returned, the outputs are tried on a copy of the state,
 // together with those that the step has not written yet, in their order. If the
-// state refuses them, Call returns the error. Of two calls whose outputs
-// exclude each other, the one that returns later therefore fails. Nothing else
-// depends on timing.
+// state refuses them, the call fails. Of two calls whose outputs exclude each
+// other, the one that returns later therefore fails. Nothing else depends on
+// timing.
 //
 // The function of a stateful tool uses the state directly. No function is
 // guaranteed to see what other calls of the step write: only Run makes readers
 // wait for writers.
 //
-// The error is ErrNotPending if the call cannot be made, and ErrUnknownTool if
-// there is no tool for it. An error that is ErrSuspended leaves the call
-// without a result. All other errors are the result of the call, also if ctx
-// has ended before it was made. If the function panics or ends its goroutine,
-// the result is a PanicError. After End, what a function returns is dropped and
-// the error is ErrNotPending.
-func (s *Step) Call(ctx context.Context, i int) (state.JSON, error) {
+// An error means that the call has no result. It is ErrNotPending if the call
+// cannot be made, or if the step has ended before the function returned. It is
+// ErrSuspended, with the reason, if the function has suspended the call. All
+// other errors are the Err of the result: ErrUnknownTool if there is no tool for
+// the call, a PanicError if the function panics or ends its goroutine, and the
+// error of the context if ctx, or that of Begin, has ended before the call was
+// made. A nil context is [state.ErrInvalid].
+func (s *Step) Call(ctx context.Context, i int) (Result, error) {
 	if i < 0 || i >= len(s.calls) {
-		return "", &kindError{ErrNotPending, fmt.Errorf("tool: there is no call %d in a step of %d", i, len(s.calls))}
+		return Result{}, &kindError{ErrNotPending, fmt.Errorf("tool: there is no call %d in a step of %d", i, len(s.calls))}
 	}
 	return s.make(ctx, &s.calls[i], s.st)
 }
 
 // make makes a call, with fields from reads.
-func (s *Step) make(ctx context.Context, c *stepCall, reads *state.State) (state.JSON, error) {
+func (s *Step) make(ctx context.Context, c *stepCall, reads *state.State) (r Result, err error) {
 	if err := s.begin(c); err != nil {
-		return "", err
+		return Result{}, err
 	}
-	finished := false
+	finished, traced := false, false
 	defer func() {
 		if !finished { // code of the user has ended the goroutine
-			_ = s.finish(c, answer{err: &PanicError{Tool: c.Name}})
+			r, err = s.finish(c, answer{err: &PanicError{Tool: c.Name}})
+		}
+		if traced {
+			s.endTrace(c, r, err)
 		}
 	}()
-	a := s.answer(ctx, c, reads)
-	err := s.finish(c, a)
+	ctx, traced = s.startTrace(ctx, c)
+	r, err = s.finish(c, s.answer(ctx, c, reads))
 	finished = true
-	if err != nil {
-		return "", err
+	if errors.Is(err, ErrSuspended) {
+		suspend.Note(c.ID, c.Name, ctx, s.ctx)
 	}
-	return a.text, nil
+	return r, err
 }
 
 // answer calls the function of a call.
-func (s *Step) answer(ctx context.Context, c *stepCall, reads *state.State) answer {
+func (s *Step) answer(ctx context.Context, c *stepCall, reads *state.State) (a answer) {
 	if c.tool == nil {
-		return answer{err: s.box.missingTool(c.Name)}
+		return answer{err: s.box.missingTool(s.st, c.Name)}
 	}
 	if err := notCalled(c, ctx, s.ctx); err != nil {
 		return answer{err: err}
 	}
 	st := s.st.WithCause(c.ID)
 	call := &Call{ID: c.ID, Name: c.Name, Index: c.index, Agent: st.Agent()}
-	return c.tool.answer(context.WithValue(ctx, callKey{}, call), st, reads, c.Input)
+	a = c.tool.answer(context.WithValue(ctx, callKey{}, call), st, reads, c.Input)
+	if !s.untried {
+		defer recoverPanic(c.Name, &a.err)
+		a.claims = claimsOf(a.outputs)
+	}
+	return a
 }
 
 // notCalled is the error of a call that was not made because a context has
-// ended.
+// ended or is nil.
 func notCalled(c *stepCall, contexts ...context.Context) error {
 	for _, ctx := range contexts {
+		if ctx == nil {
+			return errNilContext(c.Name)
+		}
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("tool %q: not called: %w", c.Name, err)
 		}
@@ -209,12 +230,12 @@ func (s *Step) begin(c *stepCall) error {
 }
 
 func (s *Step) notPending(c *stepCall, reason string) error {
-	return &kindError{ErrNotPending, fmt.Errorf("tool: call %d, of %q, is not pending: %s", c.index, c.Name, reason)}
+	return &kindError{ErrNotPending, fmt.Errorf("tool: call %d is not pending: %s", c.index, reason)}
 }
 
 // finish notes the outcome of a call, writes the outputs that are due, and
-// returns the error of the call.
-func (s *Step) finish(c *stepCall, a answer) error {
+// returns the result of the call, or an error if it has none.
+func (s *Step) finish(c *stepCall, a answer) (Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.err == nil {
@@ -223,40 +244,73 @@ func (s *Step) finish(c *stepCall, a answer) error {
 	switch {
 	case a.err == nil && c.phase == held:
 	case s.ended || c.phase != running:
-		return s.notPending(c, "the step has ended")
+		return Result{}, s.notPending(c, "the step has ended")
 	case errors.Is(a.err, ErrSuspended):
 		c.phase = suspended
 	default:
 		s.fail(c, a.err)
 	}
 	s.writeDue()
-	if a.err != nil {
-		return a.err
+	if c.phase == suspended {
+		return Result{}, a.err
 	}
-	return c.result.Err // of the outputs, if they have been written now
+	return c.result, nil // which has the error of the outputs, if they have been written now
 }
 
 // hold keeps the outputs of a call until they are due. It returns an error if
 // the state would refuse them. Code of users runs without the lock.
 func (s *Step) hold(c *stepCall, a answer) error {
 	for c.phase == running && !s.ended && !s.untried && len(a.outputs) > 0 && !s.isNext(c) {
-		t, changes := s.newTrial(c, a.outputs), s.changes
+		alone := s.claims.fit(s.present(), a.claims)
+		t, changes := s.newTrial(c, a.outputs, alone), s.changes
 		err := s.unlocked(t.run)
-		if s.changes == changes && err != nil {
+		valid := s.changes == changes || alone && s.claims.fit(s.present(), a.claims)
+		if valid && err != nil {
 			return err
 		}
-		if s.changes == changes {
+		if valid {
 			break
 		}
 	}
 	if s.ended || c.phase != running {
 		return nil
 	}
-	c.phase, c.outputs = held, a.outputs
+	c.phase, c.outputs, c.claims = held, a.outputs, a.claims
 	c.result = Result{Index: c.index, Message: state.ToolResult(c.ToolCall, a.text)}
 	s.held++
 	s.changes++
+	if !s.untried {
+		s.claims.add(c.claims, 1)
+	}
 	return nil
+}
+
+// present returns the state without the outputs that are held.
+func (s *Step) present() *state.State {
+	if s.before != nil {
+		return s.before
+	}
+	return s.st
+}
+
+// newTrial returns the trial of a call, alone or together with all outputs that
+// are held.
+func (s *Step) newTrial(c *stepCall, outputs []output, alone bool) *trial {
+	t := &trial{st: s.st, start: s.present().Snapshot()}
+	if alone {
+		t.calls = []heldOutputs{{c.tool, c.ID, outputs}}
+		return t
+	}
+	for _, other := range s.order[s.next:] {
+		switch {
+		case other == c:
+			t.tried = len(t.calls)
+			t.calls = append(t.calls, heldOutputs{c.tool, c.ID, outputs})
+		case other.phase == held:
+			t.calls = append(t.calls, heldOutputs{other.tool, other.ID, other.outputs})
+		}
+	}
+	return t
 }
 
 // fail notes the error that is the result of a call.
@@ -323,6 +377,9 @@ func (s *Step) writeHeld(c *stepCall) {
 		s.before = nil
 		s.changes++
 		s.held--
+		if !s.untried {
+			s.claims.add(c.claims, -1)
+		}
 		c.phase, c.outputs = done, nil
 		if err != nil {
 			s.fail(c, err)

@@ -133,7 +133,7 @@ func newRaw(
 		if err != nil {
 			return result{}, err
 		}
-		return t.compactResult(out)
+		return compactResult(t.name, out)
 	}
 	if err := t.bind(opts, nil); err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func newTyped[In, Out any](
 		if err != nil {
 			return result{}, err
 		}
-		return t.encodeResult(plan, reflect.ValueOf(&out).Elem())
+		return encodeResult(t.name, plan, reflect.ValueOf(&out).Elem())
 	}
 	if err := t.bind(opts, out); err != nil {
 		return nil, err
@@ -223,6 +223,9 @@ func (t *Tool) Reads() []string { return append([]string{}, t.reads...) }
 // Writes returns the names of the fields that results are written to, each
 // once.
 func (t *Tool) Writes() []string { return append([]string{}, t.writes...) }
+
+// Annotations returns a copy of the tool's annotations.
+func (t *Tool) Annotations() Annotations { return t.annotations.clone() }
 
 // Stateful reports whether the function is given the state. Such a function may
 // read and write other fields than Reads and Writes return.

@@ -17,24 +17,6 @@ type heldOutputs struct {
 	outputs []output
 }
 
-// newTrial returns the trial of a call.
-func (s *Step) newTrial(c *stepCall, outputs []output) *trial {
-	t := &trial{st: s.st, start: s.before}
-	if t.start == nil {
-		t.start = s.st.Snapshot()
-	}
-	for _, other := range s.order[s.next:] {
-		switch {
-		case other == c:
-			t.tried = len(t.calls)
-			t.calls = append(t.calls, heldOutputs{c.tool, c.ID, outputs})
-		case other.phase == held:
-			t.calls = append(t.calls, heldOutputs{other.tool, other.ID, other.outputs})
-		}
-	}
-	return t
-}
-
 // run returns an error if the state refuses the outputs, or others because of
 // them.
 func (t *trial) run() error {

@@ -1,0 +1,75 @@
+package tool
+
+import (
+	"slices"
+
+	"github.com/agentstate/state"
+)
+
+// signature is what a tool takes and what it writes.
+type signature struct {
+	params      []param // of the function, injected ones included
+	open        bool    // the model may give arguments that are not among params
+	undeclared  bool    // fields may be injected as parameters that are not among params
+	sources     []source
+	sinks       []sink
+	keyed       bool     // some sink takes a key of the result
+	reads       []string // the fields of the sources, each once
+	writes      []string // the fields of the sinks, each once
+	annotations Annotations
+	reveals     bool
+}
+
+// source is a field that is injected.
+type source struct {
+	field string
+	param string
+	read  func(st *state.State) (any, error)
+}
+
+// sink is a field that a result is written to.
+type sink struct {
+	field  string
+	key    string // of the result, "" for the whole
+	decode func(text []byte) (output, error)
+	delete writer // if a null deletes, else nil
+}
+
+// writer writes one value to its field. A nil writer has nothing to write.
+type writer func(st *state.State) error
+
+// output is what a call writes to one field.
+type output struct {
+	field string
+	write writer
+	claim func() claim // nil if nothing is known; it may call methods of the value
+}
+
+// param returns the parameter of a name, or nil.
+func (s *signature) param(name string) *param {
+	if i := s.paramIndex(name); i >= 0 {
+		return &s.params[i]
+	}
+	return nil
+}
+
+// paramIndex returns the index of the parameter of a name, or -1.
+func (s *signature) paramIndex(name string) int {
+	for i := range s.params {
+		if s.params[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// injects reports whether a parameter is filled in from a field.
+func (s *signature) injects(param string) bool {
+	return slices.ContainsFunc(s.sources, func(s source) bool { return s.param == param })
+}
+
+// hides reports whether a decoder may take a name for that of a parameter that
+// is injected.
+func (s *signature) hides(name string) bool {
+	return slices.ContainsFunc(s.sources, func(s source) bool { return sameName(s.param, name) })
+}

@@ -1,0 +1,133 @@
+package tool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/tool"
+)
+
+// The outputs of each call used to be tried together with all that were held:
+// the allocations of a step grew with the square of its calls.
+func TestTheCostOfAStepIsLinearInWhateverOrderItsCallsReturn(t *testing.T) {
+	log := &state.Field[[]string]{Name: "log"}
+	total := &state.Field[int]{Name: "total", Handler: state.Sum[int]()}
+	labels := &state.Field[map[string]int]{Name: "labels", Handler: state.MergeMap[map[string]int]()}
+	last := &state.Field[string]{Name: "last"}
+	schema := state.MustSchema(log, total, labels, last, state.Limits{Journal: 16})
+	type out struct {
+		Log    []string       `json:"log"`
+		Total  int            `json:"total"`
+		Labels map[string]int `json:"labels"`
+	}
+	act := tool.Must(tool.New("act", "", func(ctx context.Context, _ struct{}) (out, error) {
+		call, _ := tool.CallOf(ctx)
+		return out{[]string{fmt.Sprint(call.Index)}, 1, map[string]int{fmt.Sprint(call.Index % 5): 1}}, nil
+	}, tool.To(log, "log"), tool.To(total, "total"), tool.To(labels, "labels"),
+		tool.ToFunc(last, "log", func(l []string) (string, error) { return l[0], nil })))
+	for name, order := range map[string]func(n int) []int{
+		"in reverse":          func(n int) []int { return backward(0, n) },
+		"the first is last":   func(n int) []int { return append(forward(1, n), 0) },
+		"from the middle out": func(n int) []int { return append(forward(n/2, n), backward(0, n/2)...) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cost := func(n int) uint64 {
+				st := state.New(schema)
+				step := tool.Begin(t.Context(), st, []*tool.Tool{act}, slices.Repeat([]state.ToolCall{{ID: "x", Name: "act"}}, n))
+				calls := order(n)
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				for _, i := range calls {
+					r, err := step.Call(t.Context(), i)
+					if err != nil || r.Err != nil {
+						t.Fatal(i, err, r.Err)
+					}
+				}
+				results := step.End()
+				runtime.ReadMemStats(&after)
+				require.Len(t, results, n)
+				require.Equal(t, n, total.Or(st, 0))
+				require.Equal(t, fmt.Sprint(n-1), last.Or(st, ""))
+				return after.Mallocs - before.Mallocs
+			}
+			cost(10)
+			few, many := cost(100), cost(1000)
+			t.Logf("%d allocations for 100 calls, %d for 1 000: %.2f times", few, many, float64(many)/float64(few))
+			require.LessOrEqual(t, many, 12*few)
+		})
+	}
+}
+
+func forward(from, to int) (list []int) {
+	for i := from; i < to; i++ {
+		list = append(list, i)
+	}
+	return list
+}
+
+func backward(from, to int) []int {
+	list := forward(from, to)
+	slices.Reverse(list)
+	return list
+}
+
+// What is not tried together must fit together all the same.
+func TestStepFindsWhatDoesNotFitInWhateverOrder(t *testing.T) {
+	errOdd := errors.New("odd")
+	small := &state.Field[int8]{Name: "small", Handler: state.Sum[int8]()}
+	text := &state.Field[[]string]{Name: "text", MaxBytes: 30}
+	even := &state.Field[int]{Name: "even", Validate: func(n int) error {
+		if n%2 == 1 {
+			return errOdd
+		}
+		return nil
+	}, Handler: state.Sum[int]()}
+	number := tool.Must(tool.New("number", "", func(context.Context, struct{}) (int8, error) { return 50, nil }, tool.To(small, "")))
+	set := tool.Must(tool.New("set", "", func(context.Context, struct{}) (int8, error) { return 100, nil }, tool.ToWith(small, "", state.Replace[int8]())))
+	words := tool.Must(tool.New("words", "", func(context.Context, struct{}) ([]string, error) { return []string{"0123456789"}, nil }, tool.To(text, "")))
+	odd := tool.Must(tool.New("odd", "", func(context.Context, struct{}) (int, error) { return 1, nil }, tool.To(even, "")))
+	two := tool.Must(tool.New("two", "", func(context.Context, struct{}) (int, error) { return 2, nil }, tool.To(even, "")))
+	both := tool.Must(tool.New("both", "", func(context.Context, struct{}) (map[string]int, error) { return map[string]int{"n": 1}, nil },
+		tool.To(even, "n"), tool.ToName("small", "n", nil)))
+	clears := tool.Must(tool.Raw("clears", "", "{}", func(context.Context, state.JSON) (state.JSON, error) { return "null", nil },
+		tool.To(text, "").OrDelete()))
+	tools := []*tool.Tool{number, set, words, odd, two, both, clears}
+	schema := state.MustSchema(small, text, even)
+	seed := effort.LogSeed(t)
+	refused := 0
+	for run := range effort.Runs(500) {
+		rng := rand.New(rand.NewPCG(seed, uint64(run)))
+		st, reference := state.New(schema), state.New(schema)
+		calls := make([]state.ToolCall, 1+rng.IntN(7))
+		for i := range calls {
+			calls[i].Name = tools[rng.IntN(len(tools))].Name()
+		}
+		step := tool.Begin(t.Context(), st, tools, calls)
+		told := map[int]bool{}
+		for _, i := range rng.Perm(len(calls)) {
+			r, err := step.Call(t.Context(), i)
+			require.NoError(t, err)
+			told[i] = r.Err == nil
+		}
+		for _, r := range step.End() {
+			require.Equal(t, told[r.Index], r.Err == nil, "program %d, %v: call %d: %v", run, calls, r.Index, r.Err)
+			if r.Err == nil {
+				one := tool.Run(t.Context(), reference, tools, calls[r.Index:r.Index+1])
+				require.NoError(t, one[0].Err)
+			} else {
+				refused++
+			}
+		}
+		require.Equal(t, contents(t, reference), contents(t, st))
+	}
+	require.NotZero(t, refused)
+}

@@ -1,0 +1,55 @@
+// Package wire connects a State with any client of a model provider that lets
+// its user set an http.Client. It needs no SDK and no adapter for one.
+//
+//	client := anthropic.NewClient(option.WithHTTPClient(
+//		&http.Client{Transport: &wire.Transport{Converse: true}}))
+//
+// A [Transport] looks at each request whose context carries a State, as
+// [state.NewContext] and the contexts of package workspace do. It sends the
+// conversation of the State, and records what the model answers as an
+// [state.InferenceResult]. Requests without a State pass untouched.
+//
+// # What is sent
+//
+// With Converse, the State has the conversation. The messages of the request
+// are instructions that come first. The messages of the State follow, trimmed,
+// repaired by the rules of the provider, and encoded for it. Tools whose names
+// the provider refuses are sent with others, and the answer has the names of the
+// program again, in its bytes as well. The program adds the turn of the user with
+// [state.Messages], and sends a request without it.
+//
+// Without Converse, the program has the conversation. Its requests are sent as
+// they are, byte for byte, unless Prompt or Redact change them.
+//
+// # What is recorded
+//
+// Prompt has the messages of the request, and History the messages of the
+// State, both as they were sent. With Converse, the answer is appended to the
+// conversation by [state.History.Append]. Otherwise it is recorded by
+// [state.History.Push], which leaves the conversation as it is, and so is the
+// answer to a request in the context of [Aside]. Raw has the bytes of the
+// response as the program reads them. StartedAt is when the request was sent,
+// and CreatedAt when the answer was complete. Headers and the URL, and thus keys,
+// are never recorded.
+//
+// Only a complete answer is recorded, and only once: no response with a status
+// other than 200, such as one that an SDK repeats, and no part of a stream that
+// broke off or that the reader left. Answers are recorded in the order in which
+// they are complete, also those to parallel requests of one State. Answers to
+// requests of forks are recorded in the forks, and get the order of the joins.
+//
+// A stream is passed on as it comes. Its answer is recorded when the last event
+// has come, before the reader gets it: a reader may stop there, and close the
+// body late or never. Gemini has no last event. There, and in streams that the
+// client has asked to be compressed, the answer is recorded at the end of the
+// body or when the body is closed.
+//
+// # Errors
+//
+// A stream that ends before its last event is an error for its reader,
+// [provider.ErrIncomplete], instead of the end that SDKs take for success. An
+// answer that cannot be read or recorded is an error for the reader of its
+// body: no program goes on with an answer that the State does not have. An SDK
+// does not repeat the call then, since it has been paid for. Closing the body of
+// a stream returns the error too, but most SDKs drop it.
+package wire

@@ -1,0 +1,205 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/transcript"
+)
+
+// sent is what a request says to the model.
+type sent struct {
+	prompt, history []state.Message
+
+	streams bool               // the response is to be a stream
+	names   provider.ToolNames // that the provider refuses, by those that are sent
+
+	continued bool // the provider holds the beginning of the conversation
+	later     bool // the response is not the answer, which is fetched later
+}
+
+// complete returns what a request says, and its body, with what the State adds
+// to it. If that is nothing, the body is the same bytes.
+func (t *Transport) complete(
+	ctx context.Context, st *state.State, format *provider.Format, body []byte,
+) (sent, []byte, error) {
+	var masks *state.Redactor
+	if t.Redact {
+		masks = st.Redactor()
+		body = []byte(masks.Redact(string(body)))
+	}
+	request, err := t.decode(format, body)
+	if err != nil {
+		return sent{}, nil, err
+	}
+	s := readSettings(request)
+	s.prompt = request.Messages
+	var more string
+	if t.Prompt != nil {
+		more = masks.Redact(t.Prompt(ctx, st))
+	}
+	if more != "" {
+		s.prompt = withPrompt(s.prompt, more, format)
+	}
+	if t.Converse && !isAside(ctx) {
+		profile := request.Profile(format.Profile())
+		if t.Profile != nil {
+			profile = t.Profile(ctx, profile)
+		}
+		request, s.names = request.RenameTools(profile)
+		if !s.continued {
+			if err := t.converse(ctx, st, &s, profile, masks); err != nil {
+				return sent{}, nil, err
+			}
+		}
+	}
+	if more == "" && len(s.history) == 0 && len(s.names) == 0 {
+		return s, body, nil
+	}
+	request.Messages = slices.Concat(s.prompt, s.history)
+	body, omitted, err := format.EncodeRequest(request)
+	if err != nil {
+		return sent{}, nil, err
+	}
+	if t.Omitted != nil && len(omitted) > 0 {
+		t.Omitted(ctx, omitted)
+	}
+	return s, []byte(masks.Redact(string(body))), nil
+}
+
+// decode reads the body of a request. With Converse, the list of messages may be
+// missing or null: some SDKs send none if they have no messages.
+func (t *Transport) decode(format *provider.Format, body []byte) (provider.Request, error) {
+	request, err := format.DecodeRequest(body)
+	if err == nil || !t.Converse || jsontext.Check(body, jsontext.Limits{}) != nil {
+		return request, err
+	}
+	list := "messages"
+	if format == provider.Gemini {
+		list = "contents"
+	}
+	members, failed := jsontext.Members(body)
+	if failed != nil || !jsontext.IsNull(members.Get(list)) {
+		return request, err
+	}
+	return format.DecodeRequest(members.With(list, []byte("[]")).JSON())
+}
+
+// readSettings returns what the settings of a request say about it.
+func readSettings(request provider.Request) sent {
+	settings, _ := jsontext.Members([]byte(request.Settings)) // an object: it has been decoded
+	s := sent{streams: settings.Bool("stream"), continued: request.Continued()}
+	s.later = settings.Bool("background") && !s.streams
+	return s
+}
+
+// converse adds the conversation of the State to what is sent, so that the
+// provider accepts the whole.
+func (t *Transport) converse(
+	ctx context.Context, st *state.State, s *sent, profile transcript.Profile, masks *state.Redactor,
+) error {
+	conversation, err := state.Messages.Get(st)
+	if err != nil && !errors.Is(err, state.ErrNotFound) {
+		return err
+	}
+	if t.Trim != nil {
+		conversation = t.Trim(conversation)
+	}
+	if len(conversation) == 0 {
+		return nil
+	}
+	policy := transcript.PolicyAnswerCalls
+	if t.Policy != nil {
+		policy = t.Policy(ctx, st)
+	}
+	// The rules hold for the whole: ids must not repeat, and the user may have
+	// spoken in the messages of the request.
+	whole, changes := transcript.Repair(slices.Concat(s.prompt, conversation), profile, policy)
+	if t.Changed != nil && len(changes) > 0 {
+		t.Changed(ctx, changes)
+	}
+	n := len(s.prompt)
+	if len(changes) > 0 {
+		n = promptLen(whole, s.prompt, conversation)
+	}
+	s.prompt, s.history = whole[:n:n], whole[n:]
+	if masks != nil {
+		s.history = slices.Clone(s.history)
+		for i, m := range s.history {
+			s.history[i] = maskMessage(m, masks)
+		}
+	}
+	return nil
+}
+
+// promptLen returns how many messages of a repaired whole come from the prompt.
+// A repair replaces messages, and adds some next to those that are concerned.
+func promptLen(whole, prompt, conversation []state.Message) int {
+	last, end := -1, len(whole)
+	for i, m := range whole {
+		if slices.Contains(conversation, m) {
+			end = i
+			break
+		}
+		if slices.Contains(prompt, m) {
+			last = i
+		}
+	}
+	if last < 0 {
+		return min(len(prompt), end)
+	}
+	return min(last+len(prompt)-slices.Index(prompt, whole[last]), end)
+}
+
+// maskMessage returns a message without secrets. It returns the message itself
+// if it has none, or if masks would destroy it: the body is masked as well.
+func maskMessage(m state.Message, masks *state.Redactor) state.Message {
+	raw := string(m.Raw())
+	masked := masks.Redact(raw)
+	if masked == raw {
+		return m
+	}
+	if n, err := state.DecodeMessage([]byte(masked)); err == nil && n.Type() == m.Type() && n.Role() == m.Role() {
+		return n
+	}
+	return m
+}
+
+// withPrompt returns messages with a paragraph at the end of the system prompt,
+// which is the beginning of the messages. It continues the last text: some
+// models take one text only. If there is none, or if it has parts, it is a
+// message of its own.
+func withPrompt(msgs []state.Message, text string, format *provider.Format) []state.Message {
+	n := 0
+	for n < len(msgs) && origin.IsSystem(msgs[n]) {
+		n++
+	}
+	role := "system"
+	if n > 0 {
+		last := msgs[n-1]
+		if content := last.(state.TextMessage).Content(); jsontext.Kind([]byte(content)) == "string" {
+			joined := jsontext.AppendQuote(nil, content.Text()+"\n\n"+text)
+			if m, err := origin.WithMember(last, "content", joined); err == nil {
+				msgs = slices.Clone(msgs)
+				msgs[n-1] = m
+				return msgs
+			}
+		}
+		role = last.Role() // OpenAI does not mix system and developer
+	}
+	added := state.Text(role, text)
+	if format == provider.OpenAIResponses && n == 0 {
+		// The provider does not keep instructions for the next request, as it
+		// may keep the other messages.
+		kept := jsontext.Object{}.WithString("in", "instructions")
+		if m, err := origin.WithMember(added, origin.OpenAIResponses, kept.JSON()); err == nil {
+			return slices.Insert(slices.Clone(msgs), 0, m)
+		}
+	}
+	return slices.Insert(slices.Clone(msgs), n, state.Message(added))
+}

@@ -1,0 +1,260 @@
+package wire
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/provider"
+)
+
+// call is one request to a model, until its answer is recorded.
+type call struct {
+	state   *state.State
+	format  *provider.Format
+	sent    sent
+	appends bool // the answer to the conversation
+	started time.Time
+}
+
+// record records an answer.
+func (c *call) record(r state.InferenceResult) error {
+	if hasFailed(r.Output) {
+		return notRecorded(errors.New("the provider reports that the response failed"))
+	}
+	r.Prompt, r.History = c.sent.prompt, c.sent.history
+	r.Output = c.sent.names.Restore(r.Output)
+	r.StartedAt, r.CreatedAt = c.started, time.Now() // a provider's time has seconds, and is that of the beginning
+	var err error
+	if c.appends {
+		err = c.state.History().Append(r)
+	} else {
+		err = c.state.History().Push(r)
+	}
+	if err != nil {
+		return notRecorded(err)
+	}
+	return nil
+}
+
+// hasFailed reports whether the output is what had come when the response
+// failed, or was cancelled, as in the Responses API.
+func hasFailed(output []state.Message) bool {
+	if len(output) == 0 {
+		return false
+	}
+	reason := origin.StopReason(output[len(output)-1])
+	return reason == "failed" || reason == "cancelled"
+}
+
+func notRecorded(err error) error { return fmt.Errorf("wire: answer not recorded: %w", err) }
+
+// receive records a response, or sees to it that it is recorded when its body
+// has been read.
+func (c *call) receive(resp *http.Response) {
+	encoding := strings.ToLower(resp.Header.Get("Content-Encoding"))
+	switch {
+	case c.sent.later:
+	case encoding != "" && encoding != "identity" && encoding != "gzip":
+		fail(resp, notRecorded(fmt.Errorf("the response has the content encoding %s", fault.Quote(encoding))))
+	case c.sent.streams || isEventStream(resp.Header):
+		resp.Body = &streamBody{
+			ReadCloser: resp.Body, call: c, compressed: encoding == "gzip", stream: c.format.Stream(),
+		}
+	default:
+		c.receiveWhole(resp, encoding == "gzip")
+	}
+}
+
+func isEventStream(h http.Header) bool {
+	return strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "text/event-stream")
+}
+
+// limitEncodings makes sure that the response can be read. A client that
+// accepts several encodings looks at the header of the response.
+func limitEncodings(h http.Header) {
+	switch strings.ToLower(h.Get("Accept-Encoding")) {
+	case "", "gzip", "identity":
+	default:
+		h.Del("Accept-Encoding") // then the base asks for gzip, and unpacks it
+	}
+}
+
+// receiveWhole reads and records a response. If that fails, the error is that
+// of the first Read: many clients read no further than the end of the JSON.
+func (c *call) receiveWhole(resp *http.Response, compressed bool) {
+	body, err := io.ReadAll(resp.Body)
+	if err != nil { // whether to repeat the call is up to the SDK
+		resp.Body = &failedBody{resp.Body, notRecorded(err)}
+		return
+	}
+	if err := c.recordWhole(body, compressed); err != nil {
+		fail(resp, err)
+		return
+	}
+	resp.Body = &wholeBody{bytes.NewReader(body), resp.Body}
+}
+
+// fail makes err the error of a response that has come. SDKs must not repeat
+// the call, which has been paid for. Most would after an error of RoundTrip, and
+// anthropic-sdk-go does after an error of the body, unless the header forbids it.
+func fail(resp *http.Response, err error) {
+	resp.Header.Set("X-Should-Retry", "false")
+	resp.Body = &failedBody{resp.Body, err}
+}
+
+func (c *call) recordWhole(body []byte, compressed bool) error {
+	if compressed {
+		var err error
+		if body, err = gunzip(body); err != nil {
+			return notRecorded(err)
+		}
+	}
+	r, err := c.format.DecodeResponse(body)
+	if err != nil {
+		return notRecorded(err)
+	}
+	return c.record(r)
+}
+
+// wholeBody is a body that has been read.
+type wholeBody struct {
+	*bytes.Reader
+	io.Closer
+}
+
+// failedBody is a body that must not be taken for an answer.
+type failedBody struct {
+	io.Closer
+	err error
+}
+
+func (b *failedBody) Read([]byte) (int, error) { return 0, b.err }
+
+// streamBody is the body of a stream. It records the answer as soon as that is
+// complete. A client may close it while it reads.
+type streamBody struct {
+	io.ReadCloser
+	call       *call
+	compressed bool
+
+	mu       sync.Mutex
+	stream   *provider.Stream
+	packed   []byte // what has come, if it is compressed
+	ended    bool   // the answer is recorded, or never will be
+	recorded bool
+	left     bool  // by the reader, before the end of the body
+	err      error // of each Read from now on, nil before the end
+}
+
+// Read passes on what has come. An answer that cannot be recorded is an error
+// in place of its last bytes, since the reader may not read on.
+func (b *streamBody) Read(p []byte) (int, error) {
+	if err := b.failure(); err != nil {
+		return 0, err
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended {
+		b.take(p[:n])
+		if b.stream.Done() || errors.Is(err, io.EOF) {
+			if failed := b.end(); failed != nil {
+				b.err = failed
+				if !isReported(failed) {
+					n = 0
+				}
+				return n, failed
+			}
+		}
+	}
+	if err != nil {
+		if b.recorded {
+			err = io.EOF // the answer is complete, however the body ends
+		}
+		b.ended, b.err = true, err
+	}
+	return n, err
+}
+
+func (b *streamBody) failure() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+// isReported reports whether the reader is to have what has come before the
+// error: the event in which the provider reports it, or all of a stream that
+// was cut.
+func isReported(err error) bool {
+	var reported *provider.ResponseError
+	return errors.As(err, &reported) || errors.Is(err, provider.ErrIncomplete)
+}
+
+func (b *streamBody) take(p []byte) {
+	if b.compressed {
+		b.packed = append(b.packed, p...)
+		return
+	}
+	_, _ = b.stream.Write(p) // Result reports the error
+}
+
+// end records the answer.
+func (b *streamBody) end() error {
+	b.ended = true
+	r, err := b.result()
+	if err != nil {
+		return notRecorded(err)
+	}
+	err = b.call.record(r)
+	b.recorded = err == nil
+	return err
+}
+
+func (b *streamBody) result() (state.InferenceResult, error) {
+	if !b.compressed {
+		return b.stream.Result()
+	}
+	body, broken := gunzip(b.packed) // as far as it has come
+	_, _ = b.stream.Write(body)      // Result reports the error
+	r, err := b.stream.Result()
+	if err == nil && broken != nil && !b.left && !b.stream.Done() {
+		err = fmt.Errorf("%w: %w", provider.ErrIncomplete, broken)
+	}
+	return r, err
+}
+
+// Close closes the body. If the answer is complete, it is recorded. Otherwise
+// the reader has broken it off, and it is not.
+func (b *streamBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended {
+		return err
+	}
+	b.ended, b.left = true, true
+	if r, incomplete := b.result(); incomplete == nil {
+		err = errors.Join(err, b.call.record(r))
+	}
+	return err
+}
+
+// gunzip returns what a compressed body contains. If it is broken off, it
+// returns what can be unpacked, and the error.
+func gunzip(packed []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}

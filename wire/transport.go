@@ -1,0 +1,167 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/transcript"
+)
+
+// Transport is an [http.RoundTripper] for the http.Client of an SDK. The zero
+// Transport records answers and changes no request. A Transport is safe for
+// concurrent use. Its fields must not change while it is used, and its
+// functions must be safe for concurrent use.
+//
+// The functions and the rights are those of the handle that the context of the
+// request carries: an agent that may not read the conversation cannot send it.
+type Transport struct {
+	// Base makes the requests (default http.DefaultTransport).
+	Base http.RoundTripper
+
+	// Converse sends the conversation of the State after the messages of the
+	// request, and appends the answer to it. A request that continues a
+	// conversation which the provider holds (previous_response_id or
+	// conversation) is sent as without Converse, and its answer is appended.
+	Converse bool
+
+	// Trim shortens the conversation that Converse sends (default: none).
+	Trim transcript.Trim
+
+	// Policy returns what is done with calls and results of the conversation
+	// that have no counterpart (default transcript.PolicyAnswerCalls). Calls
+	// that wait for a person go into Policy.Suspended.
+	Policy func(ctx context.Context, st *state.State) transcript.Policy
+
+	// Profile returns the profile by which the conversation is repaired and tools
+	// are named, for one that follows from the format and the settings of the
+	// request (default: that one). It is for the options of a model, such as
+	// [transcript.Profile.NoPrefill], and for servers that are stricter than the
+	// API that they offer; see [transcript.NewProfile].
+	Profile func(ctx context.Context, p transcript.Profile) transcript.Profile
+
+	// Prompt returns what the model should know of the State, such as
+	// [state.State.Describe] or workspace.Prompt (default: nothing). It becomes
+	// the last paragraph of the system prompt. It is called for each request.
+	Prompt func(ctx context.Context, st *state.State) string
+
+	// Redact masks in what is sent the secrets that the handle may read, as
+	// [state.State.Redactor] does. What is recorded of the request is masked as
+	// well. Answers are not masked. A secret that is a word of the format, such
+	// as "user", makes a request that is refused.
+	Redact bool
+
+	// Formats returns the format of a request, nil for a request that passes
+	// untouched (default FormatOf).
+	Formats func(req *http.Request) *provider.Format
+
+	// Changed is called with what was repaired before a request with the
+	// conversation is sent (default: none). Indexes count the messages of the
+	// request, and go on with the conversation after Trim.
+	Changed func(ctx context.Context, changes []transcript.Change)
+
+	// Omitted is called with what the format cannot express, before a request
+	// without it is sent (default: none). Indexes count the messages after the
+	// repair.
+	Omitted func(ctx context.Context, omitted []provider.Omission)
+}
+
+// RoundTrip sends a request and records the answer. Its errors are those of
+// Base, and those of requests that cannot be completed: a body that is not in
+// the format, or a State that the handle may not read.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	base := t.base()
+	st, ok := state.FromContext(req.Context())
+	if !ok || req.Body == nil || req.Body == http.NoBody {
+		return base.RoundTrip(req)
+	}
+	format := t.formatOf(req)
+	if format == nil {
+		return base.RoundTrip(req)
+	}
+	c, body, err := t.newCall(req, st, format)
+	if err != nil {
+		return nil, fmt.Errorf("wire: request: %w", err)
+	}
+	req = withBody(req, body)
+	limitEncodings(req.Header)
+	if len(c.sent.names) > 0 {
+		req.Header.Del("Accept-Encoding") // then the base unpacks the response
+	}
+	c.started = time.Now()
+	resp, err := base.RoundTrip(req)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return resp, err
+	}
+	restoreNames(resp, c.sent.names)
+	c.receive(resp)
+	return resp, nil
+}
+
+// CloseIdleConnections calls the method of Base, if it has one.
+// [http.Client.CloseIdleConnections] calls it.
+func (t *Transport) CloseIdleConnections() {
+	if base, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
+func (t *Transport) base() http.RoundTripper {
+	if t.Base == nil {
+		return http.DefaultTransport
+	}
+	return t.Base
+}
+
+func (t *Transport) formatOf(req *http.Request) *provider.Format {
+	if t.Formats != nil {
+		return t.Formats(req)
+	}
+	return FormatOf(req)
+}
+
+// newCall reads the body of a request and returns the body to be sent. It
+// closes the body of the request.
+func (t *Transport) newCall(req *http.Request, st *state.State, format *provider.Format) (*call, []byte, error) {
+	body, err := io.ReadAll(req.Body)
+	req.Body.Close()
+	if err != nil {
+		return nil, nil, err
+	}
+	sent, body, err := t.complete(req.Context(), st, format, body)
+	if err != nil {
+		return nil, nil, err
+	}
+	sent.streams = sent.streams || strings.HasSuffix(req.URL.Path, streamedGemini)
+	appends := t.Converse && !isAside(req.Context())
+	return &call{state: st, format: format, sent: sent, appends: appends}, body, nil
+}
+
+// withBody returns the request with a body in place of the one that has been
+// read. The base may send it again, for example on a new connection.
+func withBody(req *http.Request, body []byte) *http.Request {
+	req = req.Clone(req.Context())
+	req.ContentLength = int64(len(body))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.Body, _ = req.GetBody()
+	return req
+}
+
+// asideKey is the key of the contexts of Aside.
+type asideKey struct{}
+
+// Aside returns a context for calls that are no part of the conversation, such
+// as those for titles and summaries. Converse does not send the conversation
+// with them, and their answers are recorded by [state.History.Push]. To record
+// nothing at all, use a context without a State: state.NewContext(ctx, nil).
+func Aside(ctx context.Context) context.Context {
+	return context.WithValue(ctx, asideKey{}, true)
+}
+
+func isAside(ctx context.Context) bool { return ctx.Value(asideKey{}) != nil }
