@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"maps"
 	"sync"
 )
 
 // Memory is a store in the memory of this process, for tests and for data that
-// need not outlive the process. It is a [Batcher] and a [Watcher] and has no
-// limit on the size of a value. Create it with [NewMemory].
+// need not outlive the process. It is a [Batcher], a [Lister], a [Watcher] and
+// a [Presence], and has no limit on the size of a value. Create it with [NewMemory].
 type Memory struct {
 	data   *memoryData
 	closed chan struct{} // closed by Close, with data.mu held
@@ -22,17 +21,23 @@ type memoryData struct {
 	mu      sync.RWMutex
 	entries entryBlocks
 	writes  uint64 // number of changes so far
-	watches map[*memoryWatch]bool
+	watches memoryWatches
+	present map[string]*memoryAnnouncement // by name
 }
 
 var (
-	_ Batcher = (*Memory)(nil)
-	_ Watcher = (*Memory)(nil)
+	_ Batcher  = (*Memory)(nil)
+	_ Watcher  = (*Memory)(nil)
+	_ Lister   = (*Memory)(nil)
+	_ Presence = (*Memory)(nil)
 )
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	return (&Memory{data: &memoryData{watches: map[*memoryWatch]bool{}}}).Open()
+	return (&Memory{data: &memoryData{
+		watches: newMemoryWatches(),
+		present: map[string]*memoryAnnouncement{},
+	}}).Open()
 }
 
 // Open returns another handle on the same entries. It corresponds to a second
@@ -44,13 +49,15 @@ func (m *Memory) Open() *Memory {
 // Durability returns [DurabilityProcess].
 func (m *Memory) Durability() Durability { return DurabilityProcess }
 
-// Close ends this handle and its watches. The entries remain for other handles.
+// Close ends this handle, its watches and its announcements. The entries remain
+// for other handles.
 func (m *Memory) Close() error {
 	m.data.mu.Lock()
 	defer m.data.mu.Unlock()
 	if !m.isClosed() {
 		close(m.closed)
-		maps.DeleteFunc(m.data.watches, func(w *memoryWatch, _ bool) bool { return w.handle == m })
+		m.data.watches.removeAll(m)
+		m.loseAnnouncements()
 	}
 	return nil
 }
@@ -149,21 +156,19 @@ func (m *Memory) write(ctx context.Context, op string, writes []Write) ([]Revisi
 			continue
 		}
 		d.writes++
-		for watch := range d.watches {
-			watch.notify(d.writes, Event{Entry: made[i], Deleted: w.Delete})
-		}
+		d.watches.notify(d.writes, Event{Entry: made[i], Deleted: w.Delete})
 	}
 	return revisions, nil
 }
 
-// scanPage is the number of entries that a scan reads at a time.
-const scanPage = 256
+// memoryPage is the number of entries that are read at a time.
+const memoryPage = 256
 
 // Scan implements [Store]. It holds no lock while the body of the loop runs.
 func (m *Memory) Scan(ctx context.Context, prefix, after string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		for last := after; ; {
-			page, err := m.readPage(ctx, prefix, last)
+		for from := after + "\x00"; ; { // no key sorts between them
+			page, err := m.readPage(ctx, prefix, from)
 			for _, e := range page {
 				if err = m.checkUsable(ctx); err != nil {
 					break
@@ -171,26 +176,41 @@ func (m *Memory) Scan(ctx context.Context, prefix, after string) iter.Seq2[Entry
 				if !yield(e.clone(), nil) {
 					return
 				}
-				last = e.Key
+				from = e.Key + "\x00"
 			}
 			if err != nil {
 				yield(Entry{}, memoryError("scan", "", err))
 				return
 			}
-			if len(page) < scanPage {
+			if len(page) < memoryPage {
 				return
 			}
 		}
 	}
 }
 
-func (m *Memory) readPage(ctx context.Context, prefix, after string) ([]Entry, error) {
+// List implements [Lister].
+func (m *Memory) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
+	return ListPages(prefix, after, func(from string) ([]string, bool, error) {
+		page, err := m.readPage(ctx, prefix, from)
+		if err != nil {
+			return nil, false, memoryError("list", "", err)
+		}
+		keys := make([]string, len(page))
+		for i, e := range page {
+			keys[i] = e.Key
+		}
+		return keys, len(page) == memoryPage, nil
+	})
+}
+
+func (m *Memory) readPage(ctx context.Context, prefix, from string) ([]Entry, error) {
 	if err := m.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 	m.data.mu.RLock()
 	defer m.data.mu.RUnlock()
-	return m.data.entries.page(prefix, after, scanPage), nil
+	return m.data.entries.page(prefix, from, memoryPage), nil
 }
 
 // clone returns a copy of the entry with a value that is not nil.

@@ -67,13 +67,10 @@ func (b *entryBlocks) remove(key string) bool {
 	return true
 }
 
-// page returns up to n entries whose keys begin with prefix and sort after
-// after.
-func (b entryBlocks) page(prefix, after string, n int) []Entry {
-	block, i, found := b.seek(max(prefix, after))
-	if found && b[block][i].Key == after {
-		i++
-	}
+// page returns up to n entries whose keys begin with prefix and are not less
+// than from.
+func (b entryBlocks) page(prefix, from string, n int) []Entry {
+	block, i, _ := b.seek(max(prefix, from))
 	var page []Entry
 	for ; block < len(b); block, i = block+1, 0 {
 		for _, e := range b[block][i:] {

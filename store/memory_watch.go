@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 )
 
@@ -40,7 +39,7 @@ func (m *Memory) Watch(ctx context.Context, prefix string) iter.Seq2[Event, erro
 	}
 	m.data.mu.Lock()
 	if !m.isClosed() {
-		m.data.watches[w] = true
+		m.data.watches.add(w)
 	}
 	m.data.mu.Unlock()
 	stop := context.AfterFunc(ctx, w.unregister)
@@ -80,11 +79,69 @@ func (m *Memory) Watch(ctx context.Context, prefix string) iter.Seq2[Event, erro
 	}
 }
 
-// notify adds a change. The caller holds the lock of the data.
-func (w *memoryWatch) notify(write uint64, e Event) {
-	if !strings.HasPrefix(e.Key, w.prefix) {
+// memoryWatches holds the watches of all handles by their prefixes, so that a
+// write costs as many lookups as there are lengths of prefixes, however many
+// watches there are. Its methods are called under the lock of the data.
+type memoryWatches struct {
+	byPrefix map[string]map[*memoryWatch]bool
+	lengths  map[int]int // of prefixes: the number of those with each
+}
+
+func newMemoryWatches() memoryWatches {
+	return memoryWatches{map[string]map[*memoryWatch]bool{}, map[int]int{}}
+}
+
+func (s memoryWatches) add(w *memoryWatch) {
+	same := s.byPrefix[w.prefix]
+	if same == nil {
+		same = map[*memoryWatch]bool{}
+		s.byPrefix[w.prefix] = same
+		s.lengths[len(w.prefix)]++
+	}
+	same[w] = true
+}
+
+// remove may be called more than once.
+func (s memoryWatches) remove(w *memoryWatch) {
+	same, ok := s.byPrefix[w.prefix]
+	if !ok {
 		return
 	}
+	delete(same, w)
+	if len(same) > 0 {
+		return
+	}
+	delete(s.byPrefix, w.prefix)
+	if s.lengths[len(w.prefix)]--; s.lengths[len(w.prefix)] == 0 {
+		delete(s.lengths, len(w.prefix))
+	}
+}
+
+// removeAll removes the watches of a handle.
+func (s memoryWatches) removeAll(m *Memory) {
+	for _, same := range s.byPrefix {
+		for w := range same {
+			if w.handle == m {
+				s.remove(w)
+			}
+		}
+	}
+}
+
+// notify adds a change to the watches of its key.
+func (s memoryWatches) notify(write uint64, e Event) {
+	for n := range s.lengths {
+		if n > len(e.Key) {
+			continue
+		}
+		for w := range s.byPrefix[e.Key[:n]] {
+			w.notify(write, e)
+		}
+	}
+}
+
+// notify adds a change. The caller holds the lock of the data.
+func (w *memoryWatch) notify(write uint64, e Event) {
 	w.pending[e.Key] = numberedEvent{e, write}
 	select {
 	case w.wake <- struct{}{}:
@@ -107,5 +164,5 @@ func (w *memoryWatch) takePending() []numberedEvent {
 func (w *memoryWatch) unregister() {
 	w.handle.data.mu.Lock()
 	defer w.handle.data.mu.Unlock()
-	delete(w.handle.data.watches, w)
+	w.handle.data.watches.remove(w)
 }

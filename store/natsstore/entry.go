@@ -73,7 +73,7 @@ func (s *Store) Put(ctx context.Context, key string, value []byte, cond store.Co
 	if err == nil {
 		data := make([]byte, 0, revisionSize+len(value))
 		data, _ = hex.AppendDecode(data, []byte(revision)) // never fails
-		err = s.write(ctx, key, nats.Header{}, append(data, value...), cond)
+		_, err = s.write(ctx, key, nats.Header{}, append(data, value...), cond)
 	}
 	if err != nil {
 		return "", newError("put", key, err)
@@ -87,41 +87,49 @@ func (s *Store) Delete(ctx context.Context, key string, cond store.Condition) er
 	if err == nil && cond.Absent() {
 		err = fmt.Errorf("%w: a delete with IfAbsent", store.ErrInvalid)
 	}
-	if err == nil {
-		err = s.write(ctx, key, nats.Header{operationHeader: {"DEL"}}, nil, cond)
-	}
 	if err != nil {
 		return newError("delete", key, err)
 	}
+	sequence, err := s.write(ctx, key, nats.Header{operationHeader: {"DEL"}}, nil, cond)
+	if err != nil {
+		return newError("delete", key, err)
+	}
+	s.removeMarkers(s.subject+encodeKey(key), sequence)
 	return nil
 }
 
 // write publishes the next message of a key if the condition holds for the last
-// message. The server accepts it only if no other message has been added since.
-func (s *Store) write(ctx context.Context, key string, header nats.Header, data []byte, cond store.Condition) error {
+// message, and returns its sequence number. The server accepts it only if no
+// other message has been added since.
+func (s *Store) write(
+	ctx context.Context, key string, header nats.Header, data []byte, cond store.Condition,
+) (sequence uint64, err error) {
 	ctx, endCall, err := s.beginCall(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer endCall()
 	for {
 		if cond != store.Always {
 			last, err := s.readLast(ctx, key)
 			if err != nil {
-				return s.withClosed(err)
+				return 0, s.withClosed(err)
 			}
 			if !cond.Holds(last.Revision, last.exists) {
-				return store.ErrConflict
+				return 0, store.ErrConflict
 			}
 			header[expectedHeader] = []string{strconv.FormatUint(last.sequence, 10)}
 		}
 		if s.nc.IsClosed() {
-			return s.withClosed(nats.ErrConnectionClosed)
+			return 0, s.withClosed(nats.ErrConnectionClosed)
 		}
-		_, err := s.js.PublishMsg(ctx, &nats.Msg{Subject: s.subject + encodeKey(key), Header: header, Data: data})
+		ack, err := s.js.PublishMsg(ctx, &nats.Msg{Subject: s.subject + encodeKey(key), Header: header, Data: data})
 		// After a newer message, the condition must be checked again.
-		if cond == store.Always || !isWrongSequence(err) {
-			return s.classify(err)
+		switch {
+		case err == nil:
+			return ack.Sequence, nil
+		case cond == store.Always || !isWrongSequence(err):
+			return 0, s.classify(err)
 		}
 	}
 }

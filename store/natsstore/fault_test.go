@@ -3,6 +3,7 @@ package natsstore_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -56,7 +57,12 @@ func TestLostConnection(t *testing.T) {
 					require.ErrorIs(t, err, store.ErrNotFound)
 				}
 
-				// The connection is lost: nothing is sent, not even after it is restored.
+				// The client notices soon that the connection is lost. Then nothing is
+				// sent, not even after it is restored.
+				testkit.Until(func() bool {
+					_, err := s.Get(ctx, "a")
+					return errors.Is(err, nats.ErrReconnectBufExceeded)
+				})
 				_, err = s.Put(ctx, "b", nil, store.Always)
 				require.ErrorIs(t, err, nats.ErrReconnectBufExceeded)
 				require.NotErrorIs(t, err, store.ErrUnknownOutcome)

@@ -68,15 +68,16 @@ func decodeKey(subject string) (string, bool) {
 	return key.String(), true
 }
 
-// subjectFilter returns a filter that matches all keys with the prefix and
-// possibly others.
-func subjectFilter(prefix string) string {
+// subjectFilter returns a filter that matches all keys with the prefix, and
+// possibly others, whose tokens after the last slash of the prefix match last:
+// "*" for one token or ">" for any number.
+func subjectFilter(prefix, last string) string {
 	prefix = prefix[:min(len(prefix), store.MaxKey)]
 	slash := strings.LastIndexByte(prefix, '/')
 	if slash < 0 {
-		return ">"
+		return last
 	}
-	return encodeKey(prefix[:slash]) + ".>"
+	return encodeKey(prefix[:slash]) + "." + last
 }
 
 func isTokenByte(c byte) bool {

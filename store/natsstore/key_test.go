@@ -42,6 +42,16 @@ func FuzzKey(f *testing.F) {
 		require.True(t, ok)
 		require.Equal(t, key, decoded)
 		prefix := key[:uint(cut)%uint(len(key)+1)]
-		require.True(t, strings.HasPrefix(subject, strings.TrimSuffix(subjectFilter(prefix), ">")), "%q for %q", subjectFilter(prefix), prefix)
+		for _, last := range []string{">", "*"} {
+			filter := subjectFilter(prefix, last)
+			below := strings.Contains(key[len(prefix):], "/")
+			require.Equal(t, last == ">" || !below, matches(subject, filter), "%q for %q", filter, prefix)
+		}
 	})
+}
+
+// matches reports whether a subject matches a filter that ends with > or *.
+func matches(subject, filter string) bool {
+	rest, ok := strings.CutPrefix(subject, filter[:len(filter)-1])
+	return ok && rest != "" && (strings.HasSuffix(filter, ">") || !strings.Contains(rest, "."))
 }

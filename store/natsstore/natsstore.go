@@ -7,7 +7,9 @@
 // one value per key and without direct gets, so that the leader answers each
 // read. Open fails for a bucket that expires or evicts entries, and for one
 // that allows direct gets, which is the default of other tools. A deleted key
-// leaves a marker in the bucket. A scan reads it like an entry.
+// leaves a marker in the bucket, which the process that has deleted it removes
+// when it deletes others later, if it may purge the stream. A scan reads markers
+// like entries.
 //
 // In a cluster, a leader that is partitioned from the other servers may answer
 // reads with stale entries until it notices. Writes need a majority, so that no
@@ -35,6 +37,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -52,7 +55,8 @@ type Options struct {
 	Replicas int
 }
 
-// Store is a [store.Watcher] on a bucket.
+// Store is a [store.Lister], a [store.Watcher] and a [store.Presence] on a
+// bucket.
 type Store struct {
 	nc         *nats.Conn
 	kv         jetstream.KeyValue
@@ -60,11 +64,19 @@ type Store struct {
 	js         jetstream.JetStream
 	subject    string // prefix of the subjects of all keys
 	durability store.Durability
+	markers    markers
 	lifetime   context.Context // ends with Close
 	close      func() error
+
+	mu      sync.Mutex     // guards the end of lifetime against keepers.Add
+	keepers sync.WaitGroup // of announcements
 }
 
-var _ store.Watcher = (*Store)(nil)
+var (
+	_ store.Lister   = (*Store)(nil)
+	_ store.Watcher  = (*Store)(nil)
+	_ store.Presence = (*Store)(nil)
+)
 
 // Open connects to the server of a URL, or to one of several URLs that are
 // separated by commas, and opens the bucket. While the connection is lost,
@@ -119,7 +131,10 @@ func New(ctx context.Context, nc *nats.Conn, opts *Options) (*Store, error) {
 	lifetime, cancel := context.WithCancel(context.Background())
 	s.lifetime = lifetime
 	s.close = func() error {
+		s.mu.Lock()
 		cancel()
+		s.mu.Unlock()
+		s.keepers.Wait()
 		return nil
 	}
 	return s, nil
@@ -163,17 +178,25 @@ func connect(ctx context.Context, servers string) (*nats.Conn, error) {
 // files, and [store.DurabilityServer] otherwise.
 func (s *Store) Durability() store.Durability { return s.durability }
 
-// Close ends running calls. It closes the connection if [Open] created it.
+// Close ends running calls and announcements. It closes the connection if [Open] created it.
 func (s *Store) Close() error { return s.close() }
+
+// checkUsable returns an error if ctx or the store has ended.
+func (s *Store) checkUsable(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.lifetime.Err() != nil {
+		return store.ErrClosed
+	}
+	return nil
+}
 
 // beginCall returns a context that ends with ctx or when the store is closed,
 // and a function that the caller calls at the end of the call.
 func (s *Store) beginCall(ctx context.Context) (_ context.Context, endCall func(), err error) {
-	if err := ctx.Err(); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return nil, nil, err
-	}
-	if s.lifetime.Err() != nil {
-		return nil, nil, store.ErrClosed
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.lifetime, cancel)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 // one entry at a time.
 func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
-		keys, err := s.listKeys(ctx, prefix, after)
+		keys, err := s.listKeys(ctx, prefix, after, ">")
 		if err != nil {
 			yield(store.Entry{}, newError("scan", "", err))
 			return
@@ -38,35 +39,86 @@ func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.
 	}
 }
 
-// listKeys returns the matching keys in order, including deleted ones. It asks
-// the leader, because a consumer may be on a stale replica.
-func (s *Store) listKeys(ctx context.Context, prefix, after string) ([]string, error) {
+// List implements [store.Lister]. It holds all keys in memory, and yields
+// deleted ones, too.
+func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		keys, err := s.listKeys(ctx, prefix, after, "*")
+		for _, key := range keys {
+			if err = s.checkUsable(ctx); err != nil {
+				break
+			}
+			if !yield(key, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield("", newError("list", "", err))
+		}
+	}
+}
+
+// listKeys returns the matching keys in order, including deleted ones, of which
+// the last tokens match last. It asks the leader, because a consumer may be on a
+// stale replica.
+func (s *Store) listKeys(ctx context.Context, prefix, after, last string) ([]string, error) {
 	ctx, endCall, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer endCall()
 	var keys []string
-	// The server counts the offset of a page from the first subject. Subjects
-	// are added but never removed, so that pages may repeat keys but miss none.
-	for offset := 0; ; {
-		subjects, total, err := s.listSubjects(ctx, subjectFilter(prefix), offset)
+	filter := subjectFilter(prefix, last)
+	for subject, err := range allSubjects(func(offset int) (map[string]uint64, int, error) {
+		return s.listSubjects(ctx, filter, offset)
+	}) {
 		if err != nil {
 			return nil, s.withClosed(err)
 		}
-		for subject := range subjects {
-			key, ok := decodeKey(strings.TrimPrefix(subject, s.subject))
-			if ok && key > after && strings.HasPrefix(key, prefix) {
-				keys = append(keys, key)
-			}
-		}
-		offset += len(subjects)
-		if len(subjects) == 0 || offset >= total {
-			break
+		key, ok := decodeKey(strings.TrimPrefix(subject, s.subject))
+		if ok && key > after && strings.HasPrefix(key, prefix) {
+			keys = append(keys, key)
 		}
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys), nil
+}
+
+// pageOverlap is by how many subjects a page begins earlier if the page before
+// it does not reach it.
+const pageOverlap = 1000
+
+// allSubjects yields the subjects of all pages, some of them repeatedly. page
+// returns the sorted subjects from an offset on, as many as the server sends,
+// and how many there are in all. Subjects may be removed meanwhile, so that
+// others move to smaller offsets: a page must begin where the page before it has
+// come to.
+func allSubjects(page func(offset int) (subjects map[string]uint64, total int, err error)) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		last := ""
+		for offset := 0; ; {
+			subjects, total, err := page(offset)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			sorted := slices.Sorted(maps.Keys(subjects))
+			if offset > 0 && (len(sorted) == 0 || sorted[0] > last) {
+				offset = max(0, min(offset, total)-pageOverlap)
+				continue
+			}
+			for _, subject := range sorted {
+				if !yield(subject, nil) {
+					return
+				}
+			}
+			if offset += len(sorted); len(sorted) == 0 || offset >= total {
+				return
+			}
+			last = sorted[len(sorted)-1]
+			offset-- // the page begins with last, unless that is removed
+		}
+	}
 }
 
 // listSubjects asks the leader for a page of the subjects of the bucket. The
@@ -104,7 +156,7 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[store.Event,
 	watching, endCall, err := s.beginCall(ctx)
 	var watcher jetstream.KeyWatcher
 	if err == nil {
-		watcher, err = s.kv.Watch(watching, subjectFilter(prefix), jetstream.UpdatesOnly())
+		watcher, err = s.kv.Watch(watching, subjectFilter(prefix, ">"), jetstream.UpdatesOnly())
 		if err != nil {
 			endCall()
 			err = s.withClosed(err)

@@ -11,11 +11,14 @@ import (
 )
 
 const (
-	pageKeys  = 256     // keys that a scan requests at once
+	pageKeys  = 256     // keys that are requested at once
 	pageBytes = 4 << 20 // bytes of values that a scan requests at once, or one larger value
 )
 
-var errReply = errors.New("unexpected reply of the server")
+var (
+	errReply = errors.New("unexpected reply of the server")
+	errLost  = errors.New("the data was removed since the store was opened: the server was flushed, has evicted it, or has come back without it")
+)
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
@@ -67,6 +70,18 @@ func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.
 	}
 }
 
+// List implements [store.Lister].
+func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
+	_, to := keyRange(prefix, after)
+	return store.ListPages(prefix, after, func(from string) ([]string, bool, error) {
+		keys, _, err := s.readPage(ctx, "["+from, to)
+		if err != nil {
+			return nil, false, newError("list", "", err)
+		}
+		return keys, len(keys) == pageKeys, nil
+	})
+}
+
 // keyRange returns the arguments of ZRANGEBYLEX for the keys that begin with
 // prefix and sort after after.
 func keyRange(prefix, after string) (from, to string) {
@@ -88,7 +103,7 @@ func (s *Store) readPage(ctx context.Context, from, to string) ([]string, []int6
 	if err := s.checkUsable(ctx); err != nil {
 		return nil, nil, err
 	}
-	reply, err := s.runScript(ctx, pageScript, []any{from, to, pageKeys})
+	reply, err := s.runScript(ctx, pageScript, from, to, pageKeys)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -118,8 +133,8 @@ func (s *Store) loadEntries(ctx context.Context, keys []string) ([]store.Entry, 
 	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
-	args := make([]any, 0, 2+2*len(keys))
-	args = append(args, "hmget", s.entries)
+	args := make([]any, 0, 3+2*len(keys))
+	args = append(args, "hmget", s.entries, "s")
 	for _, key := range keys {
 		args = append(args, "r"+key, "v"+key)
 	}
@@ -128,9 +143,13 @@ func (s *Store) loadEntries(ctx context.Context, keys []string) ([]store.Entry, 
 		return nil, err
 	}
 	fields := command.Val()
-	if len(fields) != 2*len(keys) {
+	if len(fields) != 1+2*len(keys) {
 		return nil, errReply
 	}
+	if fields[0] != s.sentinel {
+		return nil, errLost
+	}
+	fields = fields[1:]
 	found := make([]store.Entry, 0, len(keys))
 	for i, key := range keys {
 		revision, isRevision := fields[2*i].(string)

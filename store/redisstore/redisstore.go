@@ -3,11 +3,18 @@
 //
 // The entries of a prefix are in two Redis keys. "{state:}entries" is a hash
 // with the value and the revision of each entry, "{state:}keys" a sorted set
-// that orders the keys. In a cluster, both are on one node.
+// that orders the keys. In a cluster, both are on one node. Announced names are
+// in the hash "{state:}presence", and have a channel each, whose name begins
+// with "{state:}presence:".
 //
 // Redis replicates a write after it has acknowledged it. A failover, by a
 // cluster or by Sentinel, may lose writes that the old master has acknowledged.
 // Where that matters, set "min-replicas-to-write" or use another store.
+//
+// The entries have a sentinel. If it is gone, because the server was flushed, has
+// evicted a Redis key, or was restarted without its data, every call of a store
+// that was opened before fails: it does not take the missing entries for ones
+// that were deleted. To begin with an empty store, open it again.
 package redisstore
 
 import (
@@ -30,19 +37,28 @@ type Options struct {
 	Prefix string
 }
 
-// Store is a [store.Batcher] on Redis.
+// Store is a [store.Batcher], a [store.Lister] and a [store.Presence] on Redis.
 type Store struct {
 	client    redis.UniversalClient
 	ownClient bool   // close the client in Close
-	entries   string // hash: field "r"+key is the revision, "v"+key the value
+	entries   string // hash: field "r"+key is the revision, "v"+key the value, "s" the sentinel
 	keys      string // sorted set of the keys, all with the score 0
+	presence  string // hash: field is a name, the value its announcement
+	sentinel  string // the field "s" of entries
 	server    serverInfo
 	closing   sync.Once
 	closed    chan struct{}
 	closeErr  error
+
+	mu      sync.Mutex     // guards closed against keepers.Add
+	keepers sync.WaitGroup // of announcements
 }
 
-var _ store.Batcher = (*Store)(nil)
+var (
+	_ store.Batcher  = (*Store)(nil)
+	_ store.Lister   = (*Store)(nil)
+	_ store.Presence = (*Store)(nil)
+)
 
 // Open connects to the server of a URL such as "redis://localhost:6379/0",
 // which may contain the options of [redis.ParseURL], or to the cluster that the
@@ -90,10 +106,11 @@ func New(ctx context.Context, client redis.UniversalClient, opts *Options) (*Sto
 		return nil, openError(err)
 	}
 	s := &Store{
-		client:  client,
-		entries: "{" + prefix + "}entries",
-		keys:    "{" + prefix + "}keys",
-		closed:  make(chan struct{}),
+		client:   client,
+		entries:  "{" + prefix + "}entries",
+		keys:     "{" + prefix + "}keys",
+		presence: "{" + prefix + "}presence",
+		closed:   make(chan struct{}),
 	}
 	err := s.awaitReply(ctx, func() (err error) {
 		s.server, err = inspectServer(ctx, client)
@@ -102,7 +119,23 @@ func New(ctx context.Context, client redis.UniversalClient, opts *Options) (*Sto
 	if err != nil {
 		return nil, openError(err)
 	}
+	if s.sentinel, err = s.placeSentinel(ctx); err != nil {
+		return nil, openError(err)
+	}
 	return s, nil
+}
+
+// placeSentinel returns the sentinel of the entries. The first store places it.
+func (s *Store) placeSentinel(ctx context.Context) (string, error) {
+	reply, err := s.runScriptOn(ctx, sentinelScript, []any{s.entries}, []any{string(store.NewRevision())})
+	if err != nil {
+		return "", err
+	}
+	sentinel, ok := reply.(string)
+	if !ok {
+		return "", errReply
+	}
+	return sentinel, nil
 }
 
 // Durability returns [store.DurabilityPower] if the server had "appendonly yes"
@@ -110,10 +143,13 @@ func New(ctx context.Context, client redis.UniversalClient, opts *Options) (*Sto
 // these settings, and [store.DurabilityServer] otherwise.
 func (s *Store) Durability() store.Durability { return s.server.durability }
 
-// Close ends running calls. It closes the client if [Open] created it.
+// Close ends running calls and announcements. It closes the client if [Open] created it.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
+		s.mu.Lock()
 		close(s.closed)
+		s.mu.Unlock()
+		s.keepers.Wait()
 		if s.ownClient {
 			s.closeErr = s.client.Close()
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -16,6 +17,26 @@ func newScript(source string) script {
 	return script{source: source, hash: hex.EncodeToString(sum[:])}
 }
 
+// sentinelScript returns the sentinel, which is ARGV[1] if there was none.
+var sentinelScript = newScript(`
+redis.call('HSETNX', KEYS[1], 's', ARGV[1])
+return redis.call('HGET', KEYS[1], 's')
+`)
+
+// checkSentinel begins the scripts of a store. They return -1 if the sentinel is
+// not ARGV[1], or the index of the keys is gone.
+const checkSentinel = `
+if redis.call('HGET', KEYS[1], 's') ~= ARGV[1] then
+  return -1
+end
+if redis.call('HLEN', KEYS[1]) > 1 and redis.call('EXISTS', KEYS[2]) == 0 then
+  return -1
+end
+`
+
+// lost is what scripts return for data that is lost.
+const lost = int64(-1)
+
 // writeScript makes all writes or none. A write is four arguments: the key, the
 // condition ("any", "absent" or "=" and a revision), the new revision, which is
 // empty for a delete, and the value. The script returns 0, or the number of the
@@ -25,16 +46,16 @@ func newScript(source string) script {
 // first whether all reads succeed. It adds a key to the index before it writes
 // the value, and removes the key after it has removed the value: readers ignore
 // a key in the index that has no value.
-var writeScript = newScript(`
+var writeScript = newScript(checkSentinel + `
 redis.call('ZCARD', KEYS[2])
-for i = 1, #ARGV, 4 do
+for i = 2, #ARGV, 4 do
   local cond = ARGV[i + 1]
   local found = redis.call('HGET', KEYS[1], 'r' .. ARGV[i])
   if not (cond == 'any' or (cond == 'absent' and not found) or (found and cond == '=' .. found)) then
-    return (i + 3) / 4
+    return (i + 2) / 4
   end
 end
-for i = 1, #ARGV, 4 do
+for i = 2, #ARGV, 4 do
   local key, revision = ARGV[i], ARGV[i + 2]
   if revision ~= '' then
     redis.call('ZADD', KEYS[2], 0, key)
@@ -47,10 +68,10 @@ end
 return 0
 `)
 
-// pageScript returns at most ARGV[3] keys of a range, and the sizes of their
+// pageScript returns at most ARGV[4] keys of a range, and the sizes of their
 // values.
-var pageScript = newScript(`
-local keys = redis.call('ZRANGEBYLEX', KEYS[2], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])
+var pageScript = newScript(checkSentinel + `
+local keys = redis.call('ZRANGEBYLEX', KEYS[2], ARGV[2], ARGV[3], 'LIMIT', 0, ARGV[4])
 local lengths = {}
 for i, key in ipairs(keys) do
   lengths[i] = redis.call('HSTRLEN', KEYS[1], 'v' .. key)
@@ -65,9 +86,20 @@ type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }
 
-func (s *Store) runScript(ctx context.Context, script script, args []any) (any, error) {
+// runScript runs a script on the entries, with the sentinel as its first
+// argument.
+func (s *Store) runScript(ctx context.Context, script script, args ...any) (any, error) {
+	reply, err := s.runScriptOn(ctx, script, []any{s.entries, s.keys}, slices.Concat([]any{s.sentinel}, args))
+	if err == nil && reply == lost {
+		err = errLost
+	}
+	return reply, err
+}
+
+// runScriptOn runs a script that uses some Redis keys.
+func (s *Store) runScriptOn(ctx context.Context, script script, keys, args []any) (any, error) {
 	send := func(name, text string) (any, error) {
-		command := once{redis.NewCmd(ctx, append([]any{name, text, 2, s.entries, s.keys}, args...)...)}
+		command := once{redis.NewCmd(ctx, slices.Concat([]any{name, text, len(keys)}, keys, args)...)}
 		if err := s.process(ctx, command); err != nil {
 			return nil, err
 		}

@@ -61,7 +61,7 @@ func (s *Store) write(ctx context.Context, op string, writes []store.Write) ([]s
 		args = append(args, w.Key, conditionArgument(w.Cond), string(revisions[i]), value)
 	}
 
-	reply, err := s.runScript(ctx, writeScript, args)
+	reply, err := s.runScript(ctx, writeScript, args...)
 	if err != nil {
 		return nil, newError(op, key, classify(err))
 	}
@@ -90,7 +90,7 @@ func conditionArgument(cond store.Condition) string {
 func classify(err error) error {
 	var network *net.OpError
 	notSent := errors.As(err, &network) && network.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout)
-	if notSent || isRefused(err) {
+	if notSent || isRefused(err) || errors.Is(err, errLost) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)

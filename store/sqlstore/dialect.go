@@ -41,6 +41,7 @@ type dialect struct {
 type statements struct {
 	get      string // (k): v, rev
 	scan     string // (from, to, limit): k, v, rev with from <= k < to by bytes, ordered by k
+	list     string // (from, to, limit): k, as scan
 	upsert   string // (k, v, rev): Always
 	insert   string // (k, v, rev): IfAbsent; affects one row, or none if the key exists
 	update   string // (v, rev, k, old): IfRevision; affects one row, or none
@@ -55,6 +56,7 @@ func newStatements(table, replaceClause, keepClause string) statements {
 	return statements{
 		get:      "select v, rev from " + table + " where k = ?",
 		scan:     "select k, v, rev from " + table + " where k >= ? and k < ? order by k limit ?",
+		list:     "select k from " + table + " where k >= ? and k < ? order by k limit ?",
 		upsert:   insert + replaceClause,
 		insert:   insert + keepClause,
 		update:   "update " + table + " set v = ?, rev = ? where k = ? and rev = ?",
@@ -71,7 +73,7 @@ const (
 
 // numberParameters replaces each ? by $1, $2 and so on.
 func (s *statements) numberParameters() {
-	for _, text := range []*string{&s.get, &s.scan, &s.upsert, &s.insert, &s.update, &s.remove, &s.removeIf} {
+	for _, text := range []*string{&s.get, &s.scan, &s.list, &s.upsert, &s.insert, &s.update, &s.remove, &s.removeIf} {
 		for n := 1; strings.Contains(*text, "?"); n++ {
 			*text = strings.Replace(*text, "?", "$"+strconv.Itoa(n), 1)
 		}

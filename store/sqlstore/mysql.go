@@ -28,7 +28,7 @@ func newMySQL(ctx context.Context, dsn, table string) (*Store, error) {
 		return nil, fmt.Errorf("%w: the dsn is not a URL of a MySQL server", store.ErrInvalid)
 	}
 	db := newPool(connector)
-	durability, maxValue, err := inspectMySQL(ctx, db)
+	server, err := inspectMySQL(ctx, db)
 	if err != nil {
 		_ = db.Close()
 		return nil, err
@@ -38,11 +38,11 @@ func newMySQL(ctx context.Context, dsn, table string) (*Store, error) {
 	statements := newStatements(quoted,
 		"on duplicate key update v = values(v), rev = values(rev)",
 		"on duplicate key update k = "+quoted+".k")
-	return newStore(ctx, db, dialect{
+	s, err := newStore(ctx, db, dialect{
 		statements: statements,
 		name:       "mysql",
-		durability: durability,
-		maxValue:   maxValue,
+		durability: server.durability,
+		maxValue:   server.maxValue,
 		begin:      "start transaction",
 		setup:      func(ctx context.Context, db *sql.DB) error { return setupMySQL(ctx, db, table) },
 		refused:    mysqlRefused,
@@ -53,6 +53,33 @@ func newMySQL(ctx context.Context, dsn, table string) (*Store, error) {
 			return errors.Is(err, mysql.ErrPktTooLarge) || hasMySQLNumber(err, 1153, 1118)
 		},
 	})
+	if err != nil {
+		return nil, err
+	}
+	s.presence = noPresence{errGalera}
+	if !server.galera {
+		s.presence = newMySQLPresence(s.db, newSessions(connector), quoted)
+	}
+	return s, nil
+}
+
+// newMySQLPresence returns the presence of a table. The names of locks are
+// shared by all databases of a server, and have up to 64 characters, without
+// regard to case. A server may compare names of databases without case as well.
+func newMySQLPresence(db, sessions *sql.DB, table string) presence {
+	const lock = `sha2(concat(lower(database()), '/', ?), 256)`
+	return &sessionPresence{
+		db:       db,
+		sessions: sessions,
+		sessionStatements: sessionStatements{
+			limit:   `set session wait_timeout = 20`,
+			lock:    `select get_lock(` + lock + `, 0)`,
+			unlock:  `do release_lock(` + lock + `)`,
+			isTaken: `select is_used_lock(` + lock + `) is not null`,
+			session: `select connection_id()`,
+		},
+		args: func(name string) []any { return []any{newNameHash(table, name).String()} },
+	}
 }
 
 // mysqlConfig returns the configuration of a dsn, with the settings that the
@@ -93,45 +120,55 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 	return config, nil
 }
 
-// inspectMySQL returns the durability of an acknowledged commit and the maximum
-// size of a value. It fails on servers that cannot keep the guarantees of a
-// store.
-func inspectMySQL(ctx context.Context, db *sql.DB) (store.Durability, int, error) {
+// mysqlServer describes a server.
+type mysqlServer struct {
+	durability store.Durability // of an acknowledged commit
+	maxValue   int              // maximum size of a value in bytes
+	galera     bool             // part of a Galera cluster
+}
+
+// inspectMySQL fails on servers that cannot keep the guarantees of a store.
+func inspectMySQL(ctx context.Context, db *sql.DB) (mysqlServer, error) {
 	rows, err := db.QueryContext(ctx, `show variables where variable_name in ('innodb_flush_log_at_trx_commit',
-		'innodb_flush_method', 'log_bin', 'sync_binlog', 'max_allowed_packet', 'read_only', 'tx_isolation', 'transaction_isolation')`)
+		'innodb_flush_method', 'log_bin', 'sync_binlog', 'max_allowed_packet', 'read_only', 'tx_isolation', 'transaction_isolation',
+		'wsrep_on')`)
 	if err != nil {
-		return 0, 0, err
+		return mysqlServer{}, err
 	}
 	defer rows.Close()
 	variables := map[string]string{}
 	for rows.Next() {
 		var name, value string
 		if err := rows.Scan(&name, &value); err != nil {
-			return 0, 0, err
+			return mysqlServer{}, err
 		}
 		variables[name] = value
 	}
 	if err := rows.Err(); err != nil {
-		return 0, 0, err
+		return mysqlServer{}, err
 	}
 	if value := variables["read_only"]; value != "OFF" {
-		return 0, 0, fmt.Errorf("%w: the server is read-only", store.ErrInvalid)
+		return mysqlServer{}, fmt.Errorf("%w: the server is read-only", store.ErrInvalid)
 	}
 	if variables["tx_isolation"] == "READ-UNCOMMITTED" || variables["transaction_isolation"] == "READ-UNCOMMITTED" {
-		return 0, 0, fmt.Errorf("%w: the server lets transactions read uncommitted data", store.ErrInvalid)
+		return mysqlServer{}, fmt.Errorf("%w: the server lets transactions read uncommitted data", store.ErrInvalid)
 	}
 	packet, err := strconv.Atoi(variables["max_allowed_packet"])
 	if err != nil {
-		return 0, 0, fmt.Errorf("%w: the server does not report max_allowed_packet", store.ErrInvalid)
+		return mysqlServer{}, fmt.Errorf("%w: the server does not report max_allowed_packet", store.ErrInvalid)
 	}
-	durability := store.DurabilityPower
+	server := mysqlServer{
+		durability: store.DurabilityPower,
+		maxValue:   packet - packet/16, // a packet holds the value and the rest of the row
+		galera:     variables["wsrep_on"] == "ON",
+	}
 	// With a binary log, a crash rolls back the transactions that the log has
 	// lost.
 	if variables["innodb_flush_log_at_trx_commit"] != "1" || variables["innodb_flush_method"] == "nosync" ||
 		variables["log_bin"] != "OFF" && variables["sync_binlog"] != "1" {
-		durability = store.DurabilityServer
+		server.durability = store.DurabilityServer
 	}
-	return durability, packet - packet/16, nil // a packet holds the value and the rest of the row
+	return server, nil
 }
 
 // setupMySQL creates the table, or fails if a table of that name has other

@@ -22,6 +22,13 @@ func newPool(c driver.Connector) *sql.DB {
 	return db
 }
 
+// newSessions returns a pool of connections that are used once.
+func newSessions(c driver.Connector) *sql.DB {
+	db := sql.OpenDB(connector{c})
+	db.SetMaxIdleConns(-1)
+	return db
+}
+
 // connector opens connections and repairs two kinds of errors. The error of pgx
 // contains its configuration, including the password. A network timeout that is
 // derived from the deadline of the context can expire a moment before the

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,7 +30,8 @@ func newPostgres(ctx context.Context, dsn, table string) (*Store, error) {
 		// sent.
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	db := newPool(stdlib.GetConnector(*config))
+	connector := stdlib.GetConnector(*config)
+	db := newPool(connector)
 	durability, err := postgresDurability(ctx, db)
 	if err != nil {
 		_ = db.Close()
@@ -48,7 +50,41 @@ func newPostgres(ctx context.Context, dsn, table string) (*Store, error) {
 		tooLarge:   func(err error) bool { return hasPostgresCode(err, "54000") },
 	}
 	d.numberParameters()
-	return newStore(ctx, db, d)
+	s, err := newStore(ctx, db, d)
+	if err != nil {
+		return nil, err
+	}
+	s.presence = newPostgresPresence(s.db, newSessions(connector), table)
+	return s, nil
+}
+
+// newPostgresPresence returns the presence of a table, whose name is quoted. A
+// lock is identified by the hash of a name and the number of the table. That
+// pg_locks shows a lock costs more than trying it, but does not keep others
+// from taking it.
+func newPostgresPresence(db, sessions *sql.DB, table string) presence {
+	const lock = `($1::int8 # to_regclass($2)::oid::int8)`
+	return &sessionPresence{
+		db:       db,
+		sessions: sessions,
+		sessionStatements: sessionStatements{
+			limit:  `select set_config(name, '20s', false) from pg_settings where name = 'idle_session_timeout'`,
+			lock:   `select pg_try_advisory_lock(` + lock + `)`,
+			unlock: `select pg_advisory_unlock(` + lock + `)`,
+			isTaken: `select exists (select from pg_locks where locktype = 'advisory' and granted and objsubid = 1
+				and database = (select oid from pg_database where datname = current_database())
+				and ((classid::int8 << 32) | objid::int8) = ` + lock + `)`,
+			session: `select pg_backend_pid()`,
+		},
+		args: func(name string) []any {
+			hash := newNameHash(table, name)
+			return []any{int64(binary.BigEndian.Uint64(hash[:])), table}
+		},
+		isDirect: func(driverConn any, session int64) bool {
+			conn, ok := driverConn.(*stdlib.Conn)
+			return ok && int64(conn.Conn().PgConn().PID()) == session
+		},
+	}
 }
 
 // postgresDurability returns the durability of an acknowledged commit.

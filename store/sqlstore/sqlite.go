@@ -30,6 +30,11 @@ func newSQLite(ctx context.Context, path, table string) (*Store, error) {
 	if err := createFile(path); err != nil {
 		return nil, err
 	}
+	// Processes may open the file under different names. Its lock file has one.
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
 	// The busy timeout is short because SQLite ignores contexts while it waits
 	// for a lock; dialect.retry waits for longer. On macOS, only a full fsync
 	// survives a loss of power.
@@ -59,6 +64,7 @@ func newSQLite(ctx context.Context, path, table string) (*Store, error) {
 		return nil, err
 	}
 	s.writer = &groupWriter{dialect: &s.dialect, db: writer}
+	s.presence = &filePresence{path: real + "-presence", database: real, table: table}
 	return s, nil
 }
 

@@ -31,7 +31,7 @@ var tableName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 // MariaDB. The dsn of "sqlite" is the path of the file; the other drivers take
 // a URL or the driver's own format. Options may be nil.
 //
-// The store is a [store.Batcher].
+// The store is a [store.Batcher] and a [store.Presence].
 func Open(ctx context.Context, driver, dsn string, opts *Options) (*Store, error) {
 	table := "state_entries"
 	if opts != nil && opts.Table != "" {

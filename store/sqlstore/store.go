@@ -5,18 +5,20 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"iter"
 	"sync"
 
 	"github.com/agentstate/state/store"
 )
 
-// Store is a store in a table. It is a [store.Batcher].
+// Store is a store in a table. It is a [store.Batcher], a [store.Lister] and a
+// [store.Presence].
 type Store struct {
 	dialect
 	db     *sql.DB
-	reads  struct{ get, scan *sql.Stmt }
+	reads  struct{ get, scan, list *sql.Stmt }
 	writer writer
+
+	presence presence
 
 	lifetime context.Context // ends with Close
 	endAll   context.CancelCauseFunc
@@ -25,7 +27,11 @@ type Store struct {
 	calls    sync.WaitGroup
 }
 
-var _ store.Batcher = (*Store)(nil)
+var (
+	_ store.Batcher  = (*Store)(nil)
+	_ store.Lister   = (*Store)(nil)
+	_ store.Presence = (*Store)(nil)
+)
 
 // writer makes all writes of a call or none. An error is ErrConflict,
 // ErrUnknownOutcome or the reason why no write was made. It is a writeError if
@@ -43,10 +49,15 @@ func newStore(ctx context.Context, db *sql.DB, d dialect) (*Store, error) {
 	}
 	s := &Store{dialect: d, db: db}
 	err := s.retry(ctx, func() (err error) {
-		if s.reads.get, err = db.PrepareContext(ctx, d.get); err == nil {
-			s.reads.scan, err = db.PrepareContext(ctx, d.scan)
+		for _, read := range []struct {
+			to   **sql.Stmt
+			text string
+		}{{&s.reads.get, d.get}, {&s.reads.scan, d.scan}, {&s.reads.list, d.list}} {
+			if *read.to, err = db.PrepareContext(ctx, read.text); err != nil {
+				return err
+			}
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		_ = db.Close()
@@ -61,7 +72,7 @@ func newStore(ctx context.Context, db *sql.DB, d dialect) (*Store, error) {
 // server had when the store was opened.
 func (s *Store) Durability() store.Durability { return s.durability }
 
-// Close ends running calls and closes the connections.
+// Close ends running calls and announcements and closes the connections.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	closed := s.closed
@@ -72,7 +83,8 @@ func (s *Store) Close() error {
 	}
 	s.endAll(store.ErrClosed)
 	s.calls.Wait()
-	if err := errors.Join(s.writer.close(), s.reads.get.Close(), s.reads.scan.Close(), s.db.Close()); err != nil {
+	if err := errors.Join(s.presence.close(), s.writer.close(),
+		s.reads.get.Close(), s.reads.scan.Close(), s.reads.list.Close(), s.db.Close()); err != nil {
 		return &store.Error{Store: s.name, Op: "close", Err: err}
 	}
 	return nil
@@ -191,82 +203,4 @@ func (s *Store) write(ctx context.Context, op, key string, writes []store.Write)
 		return nil, s.newError(op, key, withCause(ctx, err))
 	}
 	return revs, nil
-}
-
-// Scan implements [store.Store]. It reads entries in pages and holds neither a
-// connection nor a lock while it yields.
-func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
-	return func(yield func(store.Entry, error) bool) {
-		const maxEntries, enoughBytes = 256, 1 << 20 // of a page
-		from, to := keyRange(prefix, after)
-		for limit := 16; ; {
-			page, err := s.readPage(ctx, from, to, limit)
-			if err != nil {
-				yield(store.Entry{}, err)
-				return
-			}
-			size := 0
-			for _, e := range page {
-				size += len(e.Value)
-				if !yield(e, nil) {
-					return
-				}
-			}
-			if len(page) < limit {
-				return
-			}
-			from = append([]byte(page[len(page)-1].Key), 0)
-			if size > enoughBytes {
-				limit = max(limit/4, 1)
-			} else {
-				limit = min(limit*4, maxEntries)
-			}
-		}
-	}
-}
-
-func (s *Store) readPage(ctx context.Context, from, to []byte, limit int) (page []store.Entry, err error) {
-	ctx, endCall, err := s.beginCall(ctx)
-	if err != nil {
-		return nil, s.newError("scan", "", err)
-	}
-	defer endCall()
-	err = s.retry(ctx, func() error {
-		page = nil
-		rows, err := s.reads.scan.QueryContext(ctx, from, to, limit)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var e store.Entry
-			if err := rows.Scan(&e.Key, &e.Value, &e.Revision); err != nil {
-				return err
-			}
-			page = append(page, e)
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		return nil, s.newError("scan", "", withCause(ctx, err))
-	}
-	return page, nil
-}
-
-// keyRange returns the range from <= k < to of the keys that begin with prefix
-// and sort after after.
-func keyRange(prefix, after string) (from, to []byte) {
-	from = []byte(prefix)
-	if after >= prefix {
-		from = append([]byte(after), 0) // no key sorts between after and this
-	}
-	to = []byte(prefix)
-	for len(to) > 0 && to[len(to)-1] == 0xff {
-		to = to[:len(to)-1]
-	}
-	if len(to) == 0 {
-		return from, []byte{0xff} // no valid UTF-8 begins with this byte
-	}
-	to[len(to)-1]++
-	return from, to
 }

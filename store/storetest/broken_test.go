@@ -14,14 +14,17 @@ type broken struct {
 	put        func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error)
 	del        func(ctx context.Context, key string, cond store.Condition) error
 	scan       func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error]
+	list       func(ctx context.Context, prefix, after string) iter.Seq2[string, error]
 	batch      func(ctx context.Context, writes []store.Write) ([]store.Revision, error)
 	watch      func(ctx context.Context, prefix string) iter.Seq2[store.Event, error]
+	announce   func(ctx context.Context, name string) (<-chan struct{}, func() error, error)
+	isPresent  func(ctx context.Context, name string) (bool, error)
 	durability func() store.Durability
 	close      func() error
 }
 
 func newBroken(m *store.Memory, fault func(b *broken)) *broken {
-	b := &broken{m, m.Get, m.Put, m.Delete, m.Scan, m.Batch, m.Watch, m.Durability, m.Close}
+	b := &broken{m, m.Get, m.Put, m.Delete, m.Scan, m.List, m.Batch, m.Watch, m.Announce, m.IsPresent, m.Durability, m.Close}
 	fault(b)
 	return b
 }
@@ -46,6 +49,18 @@ func (b *broken) Batch(ctx context.Context, writes []store.Write) ([]store.Revis
 
 func (b *broken) Watch(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
 	return b.watch(ctx, prefix)
+}
+
+func (b *broken) Announce(ctx context.Context, name string) (<-chan struct{}, func() error, error) {
+	return b.announce(ctx, name)
+}
+
+func (b *broken) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
+	return b.list(ctx, prefix, after)
+}
+
+func (b *broken) IsPresent(ctx context.Context, name string) (bool, error) {
+	return b.isPresent(ctx, name)
 }
 
 func (b *broken) Durability() store.Durability { return b.durability() }
@@ -86,6 +101,27 @@ func (b *broken) onScan(replace func(entries []store.Entry, prefix, after string
 			}
 			for _, entry := range replace(entries, prefix, after) {
 				if !yield(entry, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// onList replaces the keys that List yields.
+func (b *broken) onList(replace func(keys []string, prefix, after string) []string) {
+	b.list = func(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
+		return func(yield func(string, error) bool) {
+			var keys []string
+			for key, err := range b.Memory.List(ctx, prefix, after) {
+				if err != nil {
+					yield("", err)
+					return
+				}
+				keys = append(keys, key)
+			}
+			for _, key := range replace(keys, prefix, after) {
+				if !yield(key, nil) {
 					return
 				}
 			}

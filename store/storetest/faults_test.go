@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,5 +70,5 @@ func TestBrokenWithoutFault(t *testing.T) {
 }
 
 func faults() []fault {
-	return append(writeFaults(), readFaults()...)
+	return slices.Concat(writeFaults(), readFaults(), presenceFaults())
 }

@@ -170,6 +170,67 @@ func readFaults() []fault {
 				return wanted(append(entries, gone...), prefix, after)
 			})
 		}},
+		{"lists the keys of folders", "List/KeysAbove", func(b *broken) {
+			b.list = func(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
+				return func(yield func(string, error) bool) {
+					for entry, err := range b.Memory.Scan(ctx, prefix, after) {
+						if !yield(entry.Key, err) {
+							return
+						}
+					}
+				}
+			}
+		}},
+		{"lists folders", "List/KeysAbove", func(b *broken) {
+			b.onList(func(keys []string, prefix, _ string) []string {
+				for entry := range b.Memory.Scan(context.Background(), prefix, "") {
+					if name, _, below := strings.Cut(entry.Key[len(prefix):], "/"); below {
+						keys = append(keys, prefix+name)
+					}
+				}
+				slices.Sort(keys)
+				return slices.Compact(keys)
+			})
+		}},
+		{"goes on too late after a folder", "List/KeysAbove", func(b *broken) {
+			b.onList(func(keys []string, _, _ string) []string {
+				return slices.DeleteFunc(keys, func(key string) bool { return strings.HasSuffix(key, "b0") })
+			})
+		}},
+		{"begins a list with the key it should begin after", "List/After", func(b *broken) {
+			b.list = func(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
+				return func(yield func(string, error) bool) {
+					for key, err := range b.Memory.List(ctx, prefix, "") {
+						if key >= after && !yield(key, err) {
+							return
+						}
+					}
+				}
+			}
+		}},
+		{"misses a key between pages of a list", "List/Pages/Complete", func(b *broken) {
+			b.onList(func(keys []string, _, _ string) []string {
+				if len(keys) > 256 {
+					keys = slices.Delete(keys, 256, 257)
+				}
+				return keys
+			})
+		}},
+		{"ends a cancelled list as if it were complete", "List/Cancelled", func(b *broken) {
+			b.list = func(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
+				return func(yield func(string, error) bool) {
+					for key, err := range b.Memory.List(ctx, prefix, after) {
+						if err != nil || !yield(key, nil) {
+							return
+						}
+					}
+				}
+			}
+		}},
+		{"lists although the store is closed", "List/Closed", func(b *broken) {
+			open := b.Memory.Open()
+			b.list = open.List
+		}},
 		{"holds a lock during a scan", "Scan/CallsInsideLoop", func(b *broken) {
 			var mu sync.RWMutex
 			b.scan = func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {

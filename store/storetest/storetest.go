@@ -8,7 +8,8 @@
 //	}
 //
 // The name of a failed test says what is wrong with the store. The tests of
-// [store.Batcher] and [store.Watcher] run if the store implements them.
+// [store.Batcher], [store.Lister], [store.Watcher] and [store.Presence] run if
+// the store implements them.
 package storetest
 
 import (
@@ -32,8 +33,10 @@ func Run(t *testing.T, fresh func(t *testing.T) (open func() store.Store)) {
 		{"Conditions", conditionTests},
 		{"Delete", deleteTests},
 		{"Scan", scanTests},
+		{"List", listTests},
 		{"Batch", batchTests},
 		{"Watch", watchTests},
+		{"Presence", presenceTests},
 		{"Contexts", contextTests},
 		{"Concurrency", concurrencyTests},
 		{"Closing", closeTests},

@@ -14,7 +14,7 @@ import (
 var opener func(address string) (store.Store, error)
 
 // Main must be called by the TestMain of a package that uses [Processes],
-// [Counter] or [Kill]:
+// [Counter], [Kill] or [Presence]:
 //
 //	func TestMain(m *testing.M) { os.Exit(storetest.Main(m, open)) }
 //
@@ -36,7 +36,9 @@ type task struct {
 }
 
 func (t task) do() error {
-	jobs := map[string]func(store.Store, task) error{"serve": serve, "count": count, "write": write}
+	jobs := map[string]func(store.Store, task) error{
+		"serve": serve, "count": count, "write": write, "announce": announce,
+	}
 	job, ok := jobs[t.Job]
 	if !ok {
 		return fmt.Errorf("storetest: no job %q", t.Job)
