@@ -55,20 +55,20 @@ func TestFieldsThatDoNotFit(t *testing.T) {
 	db := store.NewMemory()
 	m := open(t, db, workspace.Options{})
 	require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return notes.Set(w.State(), []string{"x"}) }))
-	stored := maxCachedContents(t, db)
+	stored := entries(t, db)
 	other := open(t, db, workspace.Options{Schema: state.MustSchema(&state.Field[int]{Name: "notes"})})
 	_, err := other.View(t.Context(), "ann")
 	require.ErrorIs(t, err, state.ErrWrongType)
 	require.ErrorContains(t, err, "notes")
 	require.ErrorContains(t, err, "ann")
 	require.ErrorIs(t, other.Update(t.Context(), "ann", func(*workspace.Workspace) error { return nil }), state.ErrWrongType)
-	require.Equal(t, stored, maxCachedContents(t, db))
+	require.Equal(t, stored, entries(t, db))
 }
 
 // Data of a newer format stays as it is.
 func TestNewerFormat(t *testing.T) {
 	db := store.NewMemory()
-	newer := `{"format":2,"content":"of which nobody here knows"}`
+	newer := `{"format":3,"content":"of which nobody here knows"}`
 	write(t, db, map[string]string{annsHead: newer})
 	m := open(t, db, workspace.Options{Run: nil})
 	_, err := m.View(t.Context(), "ann")
@@ -79,7 +79,7 @@ func TestNewerFormat(t *testing.T) {
 	require.ErrorIs(t, err, workspace.ErrNewerFormat)
 	require.ErrorIs(t, m.Compact(t.Context(), "ann"), workspace.ErrNewerFormat)
 	require.ErrorIs(t, m.Recover(t.Context()), workspace.ErrNewerFormat)
-	require.Equal(t, map[string]string{annsHead: newer}, maxCachedContents(t, db))
+	require.Equal(t, map[string]string{annsHead: newer}, entries(t, db))
 }
 
 // Ephemeral fields never reach the store.
@@ -93,7 +93,7 @@ func TestEphemeralFieldsAreNotStored(t *testing.T) {
 	require.Equal(t, "ephemeral value", scratch.Or(run.State(), ""), "within the run it stays")
 	_, err = run.Finish(t.Context())
 	require.NoError(t, err)
-	for key, value := range maxCachedContents(t, db) {
+	for key, value := range entries(t, db) {
 		require.NotContains(t, value, "scratch", key)
 		require.NotContains(t, value, "ephemeral", key)
 	}
@@ -112,7 +112,8 @@ func TestReferencesAreNotStoredAndEndWithATakeover(t *testing.T) {
 	for _, how := range []workspace.Takeover{workspace.TakeoverResume, workspace.TakeoverRestart} {
 		synctest.Test(t, func(t *testing.T) {
 			db := store.NewMemory()
-			crashed := open(t, db, workspace.Options{Schema: schema})
+			process, kill := asProcess(db)
+			crashed := open(t, process, workspace.Options{Schema: schema})
 			run, _, err := crashed.Begin(t.Context(), "ann", text("1"))
 			require.NoError(t, err)
 			c := &client{Name: "reference", Calls: make(chan string)}
@@ -123,13 +124,14 @@ func TestReferencesAreNotStoredAndEndWithATakeover(t *testing.T) {
 			require.Same(t, c, clients.Or(run.State(), nil), "within the run it stays")
 			require.Len(t, streams.Or(run.State(), nil), 1)
 			stored := 0
-			for key, value := range maxCachedContents(t, db) {
+			for key, value := range entries(t, db) {
 				require.NotContains(t, value, "client", key)
 				require.NotContains(t, value, "streams", key)
 				require.NotContains(t, value, "reference", key)
 				stored += strings.Count(value, "notes")
 			}
 			require.NotZero(t, stored)
+			kill()
 			require.NoError(t, crashed.Close())
 
 			attempts := 0
@@ -187,9 +189,9 @@ func TestFormerNamesAndForms(t *testing.T) {
 		require.Equal(t, sums, amounts.Or(st, nil))
 		require.Equal(t, card, number.Or(st, ""))
 	}
-	stored := maxCachedContents(t, db)
+	stored := entries(t, db)
 	requireContent(view(t, newer, "ann"), "W1", []string{"a", "b"}, []int{7}, "4242-4242")
-	require.Equal(t, stored, maxCachedContents(t, db), "looking stores nothing")
+	require.Equal(t, stored, entries(t, db), "looking stores nothing")
 
 	change(newer, func(st *state.State) error {
 		return errors.Join(comments.Set(st, []string{"c"}), amounts.Set(st, []int{8}))
@@ -215,7 +217,7 @@ func TestFormerNamesAndForms(t *testing.T) {
 	}
 	require.NoError(t, newer.Compact(t.Context(), "ann"))
 	requireContent(view(t, newer, "ann"), "", []string{"d"}, []int{7, 8}, "5353-5353")
-	for key, value := range maxCachedContents(t, db) {
+	for key, value := range entries(t, db) {
 		require.NotContains(t, value, "4242-4242", key)
 	}
 	report, err := newer.Verify(t.Context(), "ann")

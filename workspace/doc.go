@@ -27,22 +27,67 @@
 // interrupts the run, or interrupts the run and undoes its committed changes. A
 // message whose id the workspace knows is not handled twice.
 //
+// A Manager holds at most Options.Runs runs at once; the others wait in the
+// store. Within a process, those that send to one user at once are served in the
+// order in which they come.
+//
+// Handle waits for its message, also if it is queued. Await waits for any
+// message, in any process, and Watch yields what happens in a workspace.
+//
+// Do is for work that no message asks for, such as a scheduled job or the call
+// of a tool server: it calls a function with a run, in its turn. Update changes
+// a workspace that has no run.
+//
+// # When a process ends
+//
+// Shutdown refuses messages, waits for the runs and closes the Manager. Close,
+// the end of the context of Handle and that of Open end the contexts of runs.
+// When its function has returned, such a run is released: its lease is vacant.
+// Any Manager with Options.Run that comes across the run, because a message for
+// the user arrives or is waiting there, or in Recover, continues it at once. No
+// attempt is counted.
+//
+// # When the store is away
+//
+// What begins, commits and ends runs is tried again until its context ends or
+// the lease of the run is nearly over. An error that cannot pass, such as that
+// of a value that is too large, fails the run at once. A function that may
+// succeed later itself returns an error of RetryAfter.
+//
 // # When a process dies
 //
 // The holder of a run renews its lease. If the lease is not renewed for 1.5 ×
 // Options.TTL, another Manager that knows of the run takes it over: one that
 // has queued a message there, or one that calls Recover, which looks at all
 // workspaces. The new holder continues with the committed changes or undoes
-// them, depending on Options.Takeover. Tool calls without a result are answered
-// as package transcript does it, so that providers accept the next prompt. If a
-// run was begun too often, its message becomes a dead letter.
+// them, depending on Options.Takeover. Tool calls of the run without a result
+// are answered as package transcript does it, so that providers accept the next
+// prompt; see Options.Pending. If a run was begun too often, its message becomes
+// a dead letter.
 //
 // Committed changes take effect exactly once. The effects of tools outside the
-// workspace may happen more than once. Run.ID stays the same after a takeover,
-// so that it can serve as an idempotency key.
+// workspace may happen more than once. Run.ID says what can serve as an
+// idempotency key.
 //
 // A holder that was merely slow or partitioned can do no harm: its writes fail
 // with ErrFenced, whatever its clock says, and its context ends.
+//
+// # When a person has to decide
+//
+// A call that waits for a person is suspended: by Run.Suspend, or by its tool,
+// with tool.Suspend. It stays open when the run ends, however it ends, while
+// other messages are handled. Workspace.Suspended returns such calls, which
+// transcript.Repair shows to the model as waiting. The Answers of a message
+// bring their results, which are in the conversation, behind the calls, when
+// Options.Run is called.
+//
+// # Operation
+//
+// View shows a workspace, and List finds those that exist. A dead letter stays
+// until Retry handles it again, Discard drops it, or it is sent again. Cancel
+// ends a run. Delete deletes a workspace, and Expire, called from time to time,
+// removes what Delete has left. Export and ImportWorkspace carry a workspace to
+// another store. Accept ends ErrRolledBack for an operator who knows its cause.
 //
 // # What is stored
 //

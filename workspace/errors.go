@@ -5,36 +5,65 @@ import (
 	"fmt"
 
 	"github.com/agentstate/state/internal/fault"
-	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 var (
 	// ErrBusy is returned for an operation that is not possible during a run.
-	ErrBusy = errors.New("workspace: a run is under way")
+	ErrBusy = ledger.ErrBusy
 	// ErrQueueFull is returned for a message that the queue has no room for.
-	ErrQueueFull = errors.New("workspace: queue is full")
+	ErrQueueFull = ledger.ErrQueueFull
 	// ErrFenced is returned by the methods of a run that has lost its lease:
 	// another holder has taken the run over, or another caller ended the run.
-	ErrFenced = errors.New("workspace: run has lost its lease")
+	ErrFenced = ledger.ErrFenced
 	// ErrInterrupted is returned, together with ErrFenced, by the methods of a
 	// run that another message or a reset has ended.
-	ErrInterrupted = errors.New("workspace: run was interrupted")
+	ErrInterrupted = ledger.ErrInterrupted
+	// ErrRunCancelled is returned, together with ErrFenced and ErrInterrupted,
+	// by the methods of a run that [Manager.Cancel] has ended.
+	ErrRunCancelled = ledger.ErrRunCancelled
+	// ErrNotFound is returned for a message, a dead letter or a run that the
+	// workspace does not have.
+	ErrNotFound = ledger.ErrNotFound
+	// ErrSchema is returned for content that does not fit Options.Schema. It
+	// wraps the error of package state, which names the field. Nothing is
+	// written: a process with a schema that fits goes on as before. See
+	// [Manager.Check].
+	ErrSchema = errors.New("workspace: content does not fit the schema")
+	// ErrExists is returned for an import of a workspace that exists already.
+	ErrExists = ledger.ErrExists
 	// ErrRolledBack is returned for a workspace that is older than it was seen
 	// before, for example after the restore of a backup. Nothing is written to
 	// it.
-	ErrRolledBack = errors.New("workspace: rolled back")
+	ErrRolledBack = ledger.ErrRolledBack
 	// ErrNewerFormat is returned for data that a newer version of this package
 	// wrote. The data stays as it is.
-	ErrNewerFormat = errors.New("workspace: newer format")
+	ErrNewerFormat = ledger.ErrNewerFormat
+	// ErrOlderFormat is returned for data that an older version of this package
+	// wrote, in a format that this version does not read. The data stays as it
+	// is.
+	ErrOlderFormat = ledger.ErrOlderFormat
 	// ErrCorrupt is returned for damaged data. The data stays as it is.
-	ErrCorrupt = document.ErrCorrupt
+	ErrCorrupt = ledger.ErrCorrupt
 	// ErrInvalidKey is returned for data that is sealed with a key that was not
 	// given, or that is not sealed although keys were given.
-	ErrInvalidKey = errors.New("workspace: wrong key")
+	ErrInvalidKey = ledger.ErrInvalidKey
 	// ErrInvalid is returned for an invalid argument.
-	ErrInvalid = errors.New("workspace: invalid argument")
+	ErrInvalid = ledger.ErrInvalid
+	// ErrRunFailed is returned for a message that was not handled to its end: its
+	// run has failed, was interrupted or cancelled, or the message was dropped.
+	ErrRunFailed = errors.New("workspace: message was not handled")
+	// ErrNotSuspended is returned for a message that answers a call that is not
+	// suspended, or that another accepted message answers. The message was not
+	// accepted.
+	ErrNotSuspended = errors.New("workspace: call is not suspended")
 	// ErrRunEnded is returned by the methods of a run that has ended.
 	ErrRunEnded = errors.New("workspace: run has ended")
+	// ErrHolder is returned by Open if another Manager that has the same
+	// Options.Holder is present in the store. It is also returned, together with
+	// ErrFenced, by the methods of runs whose Manager has lost its name to
+	// another one.
+	ErrHolder = errors.New("workspace: another Manager has the name of the holder")
 	// ErrClosed is returned by a Manager that was closed.
 	ErrClosed = errors.New("workspace: closed")
 )
@@ -61,7 +90,6 @@ func wrapError(op, user string, err error) error {
 	return &Error{Op: op, User: user, Err: err}
 }
 
-// corrupt returns ErrCorrupt for the data under a key of the store.
-func corrupt(key, problem string) error {
-	return fmt.Errorf("%w: %s: %s", ErrCorrupt, key, problem)
-}
+// errPanic matches errors of code of the user that panicked or ended its
+// goroutine.
+var errPanic = errors.New("workspace: a function panicked")

@@ -33,5 +33,5 @@ func Example() {
 	// Output:
 	// done Hello ann! This is visit 1. <nil>
 	// done Hello ann! This is visit 2. <nil>
-	// duplicate  <nil>
+	// duplicate Hello ann! This is visit 2. <nil>
 }

@@ -4,36 +4,75 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
-// Handle begins the run of a message, calls Options.Run and finishes the run.
-// The status of the outcome is StatusDone, or StatusFailed together with the
-// error of the run.
+// Handle handles a message and waits until that has ended. It begins the run of
+// the message, calls Options.Run and finishes the run. The status of the outcome
+// is StatusDone, or StatusFailed together with the error of the run.
 //
 // If another run is under way, msg.Busy determines what happens to the message.
-// Handle does not wait for a message that is queued: the holder of the run
-// handles it later. After the message, the Manager handles the messages in the
-// queue in the background.
+// If it is queued, or if this Manager holds Options.Runs runs already, the
+// message is handled in the background, by this Manager or another one, and
+// Handle waits as Await does. If it then fails, the error is ErrRunFailed. After
+// the message, the Manager handles the messages in the queue in the background.
 //
-// If ctx ends, or the run loses its lease, before the message is handled, the
-// message is not lost: another holder takes the run over and calls Options.Run
-// again, unless another message or a reset has ended the run.
+// If ctx ends first, Handle returns, but the message stays. If it waits, it is
+// handled as if nothing had happened, and Await waits for it again. If its run
+// has begun here, the context of the run ends with ctx. If Options.Run then
+// returns an error, Handle gives the lease back, and this Manager or another
+// calls Options.Run again at once, in the background, with the committed
+// changes; no attempt is counted. To handle a message although its sender may
+// go away, call Submit and Await. What Options.Run has left when it returns nil
+// is stored even if ctx has ended, and the messages in the queue are handled
+// under the context of Open.
+//
+// If the run loses its lease, the message is not lost either: another holder
+// continues the run, unless another message or a reset has ended it. If the
+// store is away, Handle tries again until ctx ends, or until the lease of the
+// run is nearly over.
+//
+// A run cannot wait for another message of its user: in Options.Run, and in
+// hooks that get the context of the run, Handle returns ErrBusy for that user.
+// Call Submit there.
 func (m *Manager) Handle(ctx context.Context, userID string, msg Message) (Outcome, error) {
 	leave, err := m.enterHandling()
 	if err != nil {
 		return Outcome{}, wrapError("handle", userID, err)
 	}
 	defer leave()
-	run, out, err := m.begin(ctx, ctx, userID, msg)
-	if err != nil || run == nil {
-		return out, wrapError("handle", userID, err)
+	ctx, op := m.beginHandle(ctx, userID, &msg)
+	out, err := m.handle(ctx, userID, msg)
+	op.endHandle(out, err)
+	return out, wrapError("handle", userID, err)
+}
+
+func (m *Manager) handle(ctx context.Context, userID string, msg Message) (Outcome, error) {
+	if m.inRunOf(ctx, userID) {
+		return Outcome{}, errOwnRun
 	}
-	defer m.trackRun()()
-	next, status, err := m.performRun(run)
+	b, err := m.newBeginning(userID, msg)
+	if err != nil {
+		return Outcome{}, err
+	}
+	run, out, err := b.begin(ctx, ctx, b.trySlot(ctx), false)
+	switch {
+	case err != nil:
+		return out, err
+	case out.Status == StatusQueued:
+		return m.await(ctx, b.ledger, b.message.ID)
+	case run == nil:
+		return out, nil
+	}
+	next, out, err := m.performRun(run)
 	if next != nil {
 		m.drainInBackground(next)
 	}
-	return Outcome{Status: status, RunID: run.runID, Reply: run.Reply()}, wrapError("handle", userID, err)
+	return out, err
 }
 
 // Submit is Handle without waiting until the message is handled. When Submit
@@ -46,20 +85,81 @@ func (m *Manager) Submit(ctx context.Context, userID string, msg Message) (Outco
 		return Outcome{}, wrapError("submit", userID, err)
 	}
 	defer leave()
-	run, out, err := m.begin(ctx, m.ctx, userID, msg)
-	if err == nil && run != nil {
+	ctx, op := m.beginHandle(ctx, userID, &msg)
+	out, err := m.submit(ctx, userID, msg)
+	op.endHandle(out, err)
+	return out, wrapError("submit", userID, err)
+}
+
+func (m *Manager) submit(ctx context.Context, userID string, msg Message) (Outcome, error) {
+	b, err := m.newBeginning(userID, msg)
+	if err != nil {
+		return Outcome{}, err
+	}
+	run, out, err := b.begin(ctx, m.ctx, m.trySlot(b.lease.ID), false)
+	switch {
+	case out.Status != StatusStarted:
+		return out, err
+	case err != nil: // the message was accepted, but its run is left to another holder
+		m.logWarning(ctx, userID, "run was not begun", err)
+	default:
 		m.drainInBackground(run)
 	}
-	return out, wrapError("submit", userID, err)
+	return out, nil
 }
 
 // Begin begins the run of a message for a caller that does not use Options.Run.
 // The caller must end the run with Finish or Fail. The run is nil unless the
-// status of the outcome is StatusStarted. Its lease is renewed until ctx ends;
-// after that, it is taken over.
+// status of the outcome is StatusStarted. Its lease is renewed until the run
+// ends. When ctx ends, or the Manager is closed, the lease is given back: the
+// methods of the run return ErrFenced, and any Manager with Options.Run
+// continues it. If this Manager holds Options.Runs runs, Begin waits until one
+// of them ends. Within a run of the same user, a message that would end the run
+// is ErrBusy.
 func (m *Manager) Begin(ctx context.Context, userID string, msg Message) (*Run, Outcome, error) {
-	run, out, err := m.begin(ctx, ctx, userID, msg)
+	ctx, op := m.beginHandle(ctx, userID, &msg)
+	run, out, err := m.beginManually(ctx, userID, msg)
+	if run != nil {
+		if err = run.start(); err != nil {
+			if run.refused != nil {
+				m.leaveNext(run.refuse(ctx))
+				out.Status, out.Reason = StatusFailed, run.failureText()
+			}
+			run = nil
+		}
+	}
+	op.endHandle(out, err)
 	return run, out, wrapError("begin", userID, err)
+}
+
+func (m *Manager) beginManually(ctx context.Context, userID string, msg Message) (*Run, Outcome, error) {
+	leave, err := m.enter()
+	if err != nil {
+		return nil, Outcome{}, err
+	}
+	defer leave()
+	b, err := m.newBeginning(userID, msg)
+	if err != nil {
+		return nil, Outcome{}, err
+	}
+	if ends := b.busy == BusyInterrupt || b.busy == BusyRollback; ends && m.inRunOf(ctx, userID) {
+		return nil, Outcome{}, errOwnRun // it would wait for the function that calls it
+	}
+	waiting, cancel := m.withManager(ctx)
+	defer cancel()
+	if err := m.waitForSlot(waiting, b.lease.ID); err != nil {
+		return nil, Outcome{}, err
+	}
+	return b.begin(ctx, ctx, true, true)
+}
+
+// leaveNext leaves a run that Begin does not return to any Manager with
+// Options.Run.
+func (m *Manager) leaveNext(next *Run) {
+	if next != nil {
+		next.release(ErrRunEnded)
+		m.watchRun(next.user, next.ledger)
+	}
 }
 
 // enterHandling is enter for an operation that calls Options.Run.
@@ -67,46 +167,154 @@ func (m *Manager) enterHandling() (leave func(), err error) {
 	leave, err = m.enter()
 	if err == nil && m.opts.Run == nil {
 		leave()
-		err = fmt.Errorf("%w: Options has no Run", ErrInvalid)
+		err = fmt.Errorf("%w: Options has no Run; use Begin", ErrInvalid)
 	}
 	return leave, err
 }
 
-// begin is Begin for a run that ends with runCtx.
-func (m *Manager) begin(ctx, runCtx context.Context, userID string, msg Message) (*Run, Outcome, error) {
-	s, err := newSubmission(msg, m.opts.Busy, m.opts.Queue)
+// beginning is a message that is about to be handed over.
+type beginning struct {
+	m       *Manager
+	ledger  *ledger.Ledger
+	message Message
+	body    []byte
+	busy    Busy
+	lease   ledger.Lease
+}
+
+// newBeginning checks a message.
+func (m *Manager) newBeginning(userID string, msg Message) (*beginning, error) {
+	if err := m.checkAccepting(); err != nil {
+		return nil, err
+	}
+	busy, err := m.busyOf(msg)
 	if err != nil {
-		return nil, Outcome{}, err
+		return nil, err
+	}
+	if msg.ID == "" {
+		msg.ID = ledger.NewID()
+	}
+	body, err := msg.encode()
+	if err != nil {
+		return nil, err
+	}
+	if err := m.checkMessage(msg); err != nil {
+		return nil, err
 	}
 	l, err := m.ledger(userID)
 	if err != nil {
-		return nil, Outcome{}, err
+		return nil, err
 	}
-	s.lease = l.newLease()
-	h, status, err := l.submit(ctx, s)
-	out := Outcome{Status: status}
+	return &beginning{m, l, msg, body, busy, l.NewLease()}, nil
+}
+
+// checkMessage returns an error for a message that does not even fit into an
+// empty conversation.
+func (m *Manager) checkMessage(msg Message) error {
+	if msg.Content == nil { // it has answers
+		return nil
+	}
+	err := state.Messages.Set(state.New(m.opts.Schema), []state.Message{msg.Content})
+	if err != nil {
+		return fmt.Errorf("%w: message: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// trySlot reports whether there is a slot for a caller that waits for its
+// message.
+func (b *beginning) trySlot(ctx context.Context) bool {
+	if run, ok := FromContext(ctx); ok && run.m == b.m && run.leaseValid() {
+		return b.m.waitForSlot(ctx, b.lease.ID) == nil
+	}
+	return b.m.trySlot(b.lease.ID)
+}
+
+// begin hands the message over. The run that it may begin ends with runCtx.
+// Without a slot, the run waits for one, and the status is StatusQueued.
+func (b *beginning) begin(ctx, runCtx context.Context, hasSlot, manual bool) (*Run, Outcome, error) {
+	run, out, err := b.submit(ctx, runCtx, hasSlot, manual)
+	b.m.noteSubmitted(ctx, b.ledger.User(), b.message.ID, out.Status, err)
+	if run == nil {
+		b.m.freeSlot(b.lease.ID)
+	}
+	return run, out, err
+}
+
+func (b *beginning) submit(ctx, runCtx context.Context, hasSlot, manual bool) (run *Run, out Outcome, err error) {
+	m, l, lease := b.m, b.ledger, b.lease
+	submitting, cancel := m.untilClosed(ctx)
+	defer cancel()
+	var i *incarnation
+	if hasSlot {
+		if i, err = m.holder.join(submitting); err != nil {
+			return nil, Outcome{}, err
+		}
+		defer i.leave()
+		lease = lease.HeldBy(i.id)
+	} else {
+		lease = lease.Vacant()
+	}
+	began := time.Now()
+	h, submitted, fate, err := l.Submit(submitting, ledger.Submission{
+		Message: ledger.Message{ID: b.message.ID, At: ledger.CurrentTime(), Trace: b.message.Trace, Body: b.body},
+		Busy:    ledger.Busy(b.busy), MaxQueue: m.opts.Queue, MaxQueueBytes: m.opts.QueueBytes, Lease: lease,
+		Check: m.answersCheck(l.User(), b.message),
+	})
+	status := Status(submitted)
+	out = Outcome{Status: status}
+	if status == StatusDuplicate {
+		out = duplicateOf(fate)
+	}
+	m.takeVacantRun(l, h)
+	if status != StatusStarted { // the holder of the run that is under way may have died
+		m.watchRun(l.User(), l)
+	}
 	switch {
 	case errors.Is(err, ErrQueueFull):
 		out.Status = StatusRejected
 		return nil, out, err
 	case err != nil:
+		if errors.Is(err, store.ErrUnknownOutcome) {
+			m.releaseInDoubt(l, i, lease)
+		}
 		return nil, out, err
-	case status == StatusQueued:
-		m.watchRun(userID, l)
-		return nil, out, nil
 	case status != StatusStarted:
 		return nil, out, nil
-	case h.Run == nil || h.Run.LeaseID != s.lease.leaseID:
+	}
+	m.endLocalRuns(l.User(), h, ledger.FencedBy(b.busy.ending()))
+	if !hasSlot {
+		out.Status = StatusQueued
+		return nil, out, nil
+	}
+	if h.Run == nil || h.Run.LeaseID != lease.ID {
 		// The reply to the write was lost, and the run has ended meanwhile.
 		return nil, out, fmt.Errorf("begin: %w", ErrFenced)
 	}
-	m.interruptLocalRuns(userID, h.Run.LeaseID)
 	out.RunID = h.Run.RunID
-	run, err := m.newRun(runCtx, l, h)
+	run, err = m.newRun(runCtx, l, h, began, manual)
 	if err != nil {
-		m.watchRun(userID, l)
+		m.watchRun(l.User(), l)
 		return nil, out, err
 	}
-	m.opts.Hooks.runStarted(run.ctx, run)
 	return run, out, nil
+}
+
+// ending returns the ending of a run that a message ends.
+func (b Busy) ending() ledger.Ending {
+	if b == BusyRollback {
+		return ledger.EndingRolledBack
+	}
+	return ledger.EndingInterrupted
+}
+
+// busyOf determines what happens to a message that arrives during a run.
+func (m *Manager) busyOf(msg Message) (Busy, error) {
+	switch {
+	case !msg.Busy.valid():
+		return msg.Busy, fmt.Errorf("%w: message with an unknown Busy", ErrInvalid)
+	case msg.Busy == BusyDefault:
+		return m.opts.Busy, nil
+	}
+	return msg.Busy, nil
 }

@@ -1,56 +1,68 @@
 package workspace
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
-	"github.com/agentstate/state/internal/effort/property"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
-func TestUserEncoding(t *testing.T) {
-	for user, want := range map[string]string{
-		"ann": "ann", "a/b": "a%2Fb", "A_-9": "A_-9", "é": "%C3%A9", "%": "%25", "..": "%2E%2E", "a b\x00": "a%20b%00",
-	} {
-		require.Equal(t, want, encodeUser(user))
-	}
-	property.Check(t, func(t *rapid.T) {
-		a, b := rapid.String().Draw(t, "a"), rapid.String().Draw(t, "b")
-		if a == "" || b == "" {
-			return
-		}
-		again, err := decodeUser(encodeUser(a))
-		if err != nil || again != a {
-			t.Fatalf("%q became %q: %v", a, again, err)
-		}
-		if a != b && encodeUser(a)+blobInfix == encodeUser(b)+blobInfix {
-			t.Fatalf("%q and %q have the same key", a, b)
-		}
-	})
-	for _, text := range []string{"", "%", "%2", "%zz", "a/b", "%61", "%2f", "%FF"} {
-		_, err := decodeUser(text)
-		require.Error(t, err, text)
-	}
-}
-
-func TestHeadKeyLimits(t *testing.T) {
-	for _, user := range []string{"", "\xff", strings.Repeat("x", 500), strings.Repeat("é", 100)} {
-		_, err := headKey(user)
-		require.ErrorIs(t, err, ErrInvalid, user)
-	}
-	key, err := headKey(strings.Repeat("x", 400))
+func TestKeyShowsNoSecret(t *testing.T) {
+	const secret = "Xq7canaryZ.Xq7canaryZ.Xq7canaryZ."
+	k := Key{ID: "2025", Secret: []byte(secret)}
+	outs := shownForms(t, k, &k, []Key{k}, map[string]Key{"k": k}, struct{ Key Key }{k})
+	s, err := newSealer([]Key{k})
 	require.NoError(t, err)
-	require.Equal(t, headPrefix+strings.Repeat("x", 400), key)
+	outs = append(outs, fmt.Sprintf("%+v %#v", s, *s), k.GoString())
+	requireHidden(t, secret, outs...)
+	require.Equal(t, `key "2025" [SECRET]`, k.String())
 }
 
-func TestBlobNames(t *testing.T) {
-	exp, ok := blobExpiry(newBlobName(77))
-	require.True(t, ok)
-	require.EqualValues(t, 77, exp)
-	require.NotEqual(t, newBlobName(1), newBlobName(1))
-	for _, name := range []string{"", "x", "1-2", "000000000000000g-aa"} {
-		_, ok := blobExpiry(name)
-		require.False(t, ok, name)
+// shownForms returns all forms in which values are shown.
+func shownForms(t testing.TB, values ...any) []string {
+	var outs []string
+	for _, v := range values {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%t", "%10.3v"} {
+			outs = append(outs, fmt.Sprintf(verb, v))
+		}
+		outs = append(outs, fmt.Sprint(v), fmt.Errorf("%w: %v", ErrInvalid, v).Error())
+		data, err := json.Marshal(v)
+		require.NoError(t, err)
+		outs = append(outs, string(data))
+		if data, err = xml.Marshal(v); err == nil { // not of maps
+			outs = append(outs, string(data))
+		}
+		var b bytes.Buffer
+		for _, h := range []slog.Handler{slog.NewTextHandler(&b, nil), slog.NewJSONHandler(&b, nil)} {
+			slog.New(h).With("with", v).Info("x", "v", v, slog.Group("g", "v", v))
+		}
+		outs = append(outs, b.String())
+	}
+	return outs
+}
+
+// requireHidden searches for a secret as it is and in its usual encodings.
+func requireHidden(t testing.TB, secret string, outs ...string) {
+	t.Helper()
+	numbers := fmt.Sprint([]byte(secret))
+	quoted, list := fmt.Sprintf("%q", secret), fmt.Sprintf("%#v", []byte(secret))
+	forms := []string{
+		secret, quoted[1 : len(quoted)-1], hex.EncodeToString([]byte(secret)), fmt.Sprintf("%X", secret), fmt.Sprintf("% x", secret),
+		base64.StdEncoding.EncodeToString([]byte(secret)), numbers[1 : len(numbers)-1], strings.ReplaceAll(numbers[1:len(numbers)-1], " ", ","),
+		list[len("[]byte{") : len(list)-1],
+	}
+	for _, out := range outs {
+		for _, form := range forms {
+			if strings.Contains(out, form) {
+				require.Fail(t, "a secret is shown", "%q in %q", form, out)
+			}
+		}
 	}
 }

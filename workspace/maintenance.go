@@ -3,8 +3,10 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // Update changes a workspace without a message: it calls fn and stores what fn
@@ -12,99 +14,158 @@ import (
 // should have no other effect. During a run, Update returns ErrBusy. An error
 // of fn is returned, and nothing is stored.
 func (m *Manager) Update(ctx context.Context, userID string, fn func(w *Workspace) error) error {
-	effects, err := m.update(ctx, userID, fn)
+	effects, err := m.tracedUpdate(ctx, userID, fn)
 	if err != nil {
 		return wrapError("update", userID, err)
 	}
-	m.opts.Hooks.memoryChanged(ctx, userID, effects)
+	m.memoryChanged(ctx, userID, effects)
 	return nil
 }
 
-func (m *Manager) update(
+func (m *Manager) tracedUpdate(
 	ctx context.Context, userID string, fn func(w *Workspace) error,
+) (effects []state.Effect, err error) {
+	ctx, op := m.begin(ctx, Operation{Kind: OpUpdate, UserID: userID})
+	err = errNotReturned
+	defer func() { op.end(err) }() // also if fn panics
+	return m.update(ctx, userID, fn, &op)
+}
+
+// errNotReturned is the error of an operation in which a function of the user
+// panicked or ended the goroutine.
+var errNotReturned = &panicError{"workspace: the function has not returned"}
+
+func (m *Manager) update(
+	ctx context.Context, userID string, fn func(w *Workspace) error, op *operation,
 ) ([]state.Effect, error) {
 	leave, err := m.enter()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
+	if fn == nil {
+		return nil, fmt.Errorf("%w: no function", ErrInvalid)
+	}
 	l, err := m.ledger(userID)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		effects, err := m.tryUpdate(ctx, l, fn)
-		if !errors.Is(err, errContentChanged) {
+		effects, err := m.tryUpdate(ctx, l, fn, op)
+		if !errors.Is(err, ledger.ErrContentChanged) {
 			return effects, err
 		}
 	}
 }
 
-// tryUpdate returns errContentChanged if the workspace has changed meanwhile.
+// tryUpdate returns ledger.ErrContentChanged if the workspace has changed
+// meanwhile.
 func (m *Manager) tryUpdate(
-	ctx context.Context, l *ledger, fn func(w *Workspace) error,
+	ctx context.Context, l *ledger.Ledger, fn func(w *Workspace) error, op *operation,
 ) ([]state.Effect, error) {
-	h, doc, err := l.readPresent(ctx)
+	h, doc, err := l.ReadPresent(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if h.Run != nil {
 		return nil, ErrBusy
 	}
-	c, err := newLiveContent(l.user, m.opts.Schema, doc, h.position())
+	c, err := newLiveContent(l.User(), m.opts.Schema, doc, h.Position())
 	if err != nil {
 		return nil, err
+	}
+	if op.effort != nil {
+		op.redact = func(text string) string { return c.redactStored(c.Redact(text)) }
 	}
 	if err := fn(&c.Workspace); err != nil {
 		return nil, err
 	}
 	d, err := c.delta()
-	if err != nil || len(d.effects) == 0 {
+	if err != nil || len(d.Effects) == 0 {
 		return nil, err
 	}
 	c.endWrites(ErrRunEnded)
-	h, err = l.update(ctx, c.position, d.change)
+	h, err = l.Update(ctx, c.position, d.Change)
 	if err == nil {
+		op.wrote, op.Effects, op.Version = true, len(d.Effects), h.Version
+		// Unless others have written since, for whom the content is another one.
+		if h.Version == c.position.Version+1 && c.noteStored(d, h.Position()) == nil {
+			l.CacheContent(h.Position(), c.doc)
+		}
 		m.compactIfDue(ctx, l, h)
 	}
-	return d.effects, err
+	return d.Effects, err
 }
 
 // Reset empties a workspace and ends its run. It returns the ids of the
-// messages that were not handled. It deletes the stored data, as far as the
-// store deletes.
+// messages that were not handled: that of the run, those that waited and the dead
+// letters. It deletes the stored data, as far as the store deletes.
+//
+// Reset also resets a workspace whose data is damaged or missing, if Delete
+// would delete it. It returns the ids that can still be read, and messages that were handled before may not
+// be known as duplicates any more.
 func (m *Manager) Reset(ctx context.Context, userID string) ([]string, error) {
+	ctx, op := m.begin(ctx, Operation{Kind: OpReset, UserID: userID})
+	ids, err := m.reset(ctx, userID, &op)
+	op.end(err)
+	return ids, wrapError("reset", userID, err)
+}
+
+func (m *Manager) reset(ctx context.Context, userID string, op *operation) ([]string, error) {
 	l, err := m.ledger(userID)
 	if err != nil {
-		return nil, wrapError("reset", userID, err)
+		return nil, err
 	}
-	_, ids, err := l.reset(ctx)
+	h, ids, err := l.Reset(ctx)
 	if err == nil {
-		m.interruptLocalRuns(userID, "")
-		_ = l.collect(ctx) // the next compaction collects the rest
+		op.noteHead(h)
+		m.endLocalRuns(userID, h, ledger.FencedBy(ledger.EndingReset))
+		_ = m.collect(ctx, l) // the next compaction collects the rest
 	}
-	return ids, wrapError("reset", userID, err)
+	return ids, err
 }
 
 // Compact writes the content of a workspace as one snapshot and deletes the
 // data that the snapshot replaces. A Manager compacts by itself when that is
 // due. Call Compact after a change of keys: it seals everything with the first
-// of Options.Keys, except for the records of a run that is under way.
+// of Options.Keys, also the values of [Manager.Store], except for the records
+// of a run that is under way.
 func (m *Manager) Compact(ctx context.Context, userID string) error {
-	l, err := m.ledger(userID)
-	if err == nil {
-		err = l.compact(ctx, true)
-	}
-	if err == nil {
-		err = l.collect(ctx)
-	}
-	return wrapError("compact", userID, err)
+	return m.operate(ctx, Operation{Kind: opCompactAll, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
+		if err := m.compact(ctx, l, true); err != nil {
+			return err
+		}
+		if err := m.collect(ctx, l); err != nil {
+			return err
+		}
+		return m.data(userID).Reseal(ctx)
+	})
 }
 
 // compactIfDue compacts after a write. If that fails, it is done after the
 // next.
-func (m *Manager) compactIfDue(ctx context.Context, l *ledger, h *head) {
-	if h.compactionDue(l.minHistory) && l.compact(ctx, false) == nil {
-		_ = l.collect(ctx)
+func (m *Manager) compactIfDue(ctx context.Context, l *ledger.Ledger, h *ledger.Head) {
+	if !l.CompactionDue(h) {
+		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, m.opts.TTL) // the next run waits for it
+	defer cancel()
+	if m.compact(ctx, l, false) == nil {
+		_ = m.collect(ctx, l)
+	}
+}
+
+func (m *Manager) compact(ctx context.Context, l *ledger.Ledger, force bool) error {
+	ctx, op := m.begin(ctx, Operation{Kind: OpCompact, UserID: l.User()})
+	err := l.Compact(ctx, force)
+	op.wrote = err == nil
+	op.end(err)
+	return err
+}
+
+func (m *Manager) collect(ctx context.Context, l *ledger.Ledger) error {
+	ctx, op := m.begin(ctx, Operation{Kind: OpCollect, UserID: l.User()})
+	err := l.Collect(ctx)
+	op.end(err)
+	return err
 }

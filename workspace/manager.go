@@ -5,45 +5,52 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // Manager manages the workspaces in a store. It is safe for concurrent use.
 type Manager struct {
 	db         store.Store
 	opts       Options
-	sealer     *sealer
+	sealer     *ledger.Sealer
 	ctx        context.Context // of background work
 	cancel     context.CancelCauseFunc
+	accepting  context.Context // ends when no more runs are to begin
+	refuse     context.CancelCauseFunc
 	goroutines sync.WaitGroup
 
 	mu            sync.Mutex
 	closed        bool
-	ledgers       map[string]*ledger // of all workspaces used, since they remember the newest heads seen
-	recentLedgers []*ledger          // those that may cache content, the latest last
-	localRuns     map[string]localRun
-	activeRuns    int             // runs that are being handled
-	idle          chan struct{}   // closed when there are none; nil if nothing waits for it
-	watched       map[string]bool // the users whose run a goroutine watches
-}
+	ledgers       map[string]*ledger.Ledger // of all workspaces used, since they remember the newest heads seen
+	recentLedgers []*ledger.Ledger          // those that may cache content, the latest last
+	localRuns     map[*Run]bool             // those held, and those whose function has not returned
+	activeRuns    int                       // runs that are held
+	idle          chan struct{}             // closed when there are none; nil if nothing waits for it
+	watched       map[string]chan struct{}  // by user; wakes the goroutine that watches the run
+	slots         slots
+	holder        *holder
+	feeds         map[string]*feed // of the users that somebody follows
 
-// localRun is a run that is held by this Manager. The keys of localRuns are
-// leases.
-type localRun struct {
-	user   string
-	cancel context.CancelCauseFunc
+	counters       counters
+	logLimit       logLimiter
+	tracerPanicked sync.Once
 }
 
 // maxCachedContents is the number of workspaces whose content a Manager caches.
 const maxCachedContents = 128
 
-// Open returns a Manager of the workspaces in a store. It writes nothing. The
-// Manager does not close the store. Runs that continue after Handle has
-// returned end with ctx.
+// Open returns a Manager of the workspaces in a store. It writes nothing, except
+// that with Options.Holder it makes the runs of an earlier process free, or
+// returns ErrHolder. The Manager does not close the store. The end of ctx has the
+// effect of Close, but nothing waits.
 func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) {
 	m := &Manager{
-		db: db, ledgers: map[string]*ledger{}, localRuns: map[string]localRun{}, watched: map[string]bool{},
+		db: db, ledgers: map[string]*ledger.Ledger{}, localRuns: map[*Run]bool{}, watched: map[string]chan struct{}{},
+		feeds: map[string]*feed{},
 	}
 	if opts != nil {
 		m.opts = *opts
@@ -54,53 +61,179 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	if db == nil {
 		return nil, fmt.Errorf("%w: no store", ErrInvalid)
 	}
+	m.slots = newSlots(m.opts.Runs)
 	var err error
-	if m.sealer, err = newSealer(slices.Clone(m.opts.Keys)); err != nil {
+	if m.sealer, err = newSealer(m.opts.Keys); err != nil {
 		return nil, err
 	}
 	m.opts.Keys = nil // so that no Manager that is printed shows them
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
+	m.accepting, m.refuse = context.WithCancelCause(m.ctx)
+	m.holder = newHolder(m)
+	if err := m.holder.claim(ctx); err != nil {
+		m.cancel(ErrClosed)
+		return nil, fmt.Errorf("workspace: open: %w", err)
+	}
 	return m, nil
 }
 
-// Close ends the runs that this Manager holds as the death of its process
-// would: other Managers, or the next one, continue them. It waits until the
-// functions in Options have returned. For a graceful shutdown, call Wait first.
-func (m *Manager) Close() error {
-	m.mu.Lock()
-	m.closed = true
-	m.mu.Unlock()
-	m.cancel(ErrClosed)
-	m.goroutines.Wait()
-	return nil
-}
-
-// Wait waits until this Manager handles no run that Handle, Submit, Recover or
-// the queue has begun, or until ctx ends. For a graceful shutdown, stop sending
-// messages, Wait, and then Close.
-func (m *Manager) Wait(ctx context.Context) error {
-	m.mu.Lock()
-	if m.activeRuns == 0 {
-		m.mu.Unlock()
-		return nil
-	}
-	if m.idle == nil {
-		m.idle = make(chan struct{})
-	}
-	idle := m.idle
-	m.mu.Unlock()
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // Store returns a store for a user's data outside the workspace. Its keys are
-// never those of a workspace.
+// never those of a workspace. With Options.Keys, its values are sealed with the
+// key of the workspace. Without keys, it refuses a value that looks like a
+// sealed one.
 func (m *Manager) Store(userID string) *store.Manager {
-	return store.NewManager(m.db, "agent:data:"+encodeUser(userID)+":")
+	data := m.data(userID)
+	return store.NewManager(data, data.Prefix())
+}
+
+func (m *Manager) data(userID string) *ledger.DataStore {
+	return ledger.NewDataStore(m.db, m.sealer, userID)
+}
+
+// ledger returns the ledger of a user's workspace.
+func (m *Manager) ledger(user string) (*ledger.Ledger, error) {
+	key, err := ledger.HeadKey(user)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, ErrClosed
+	}
+	l := m.ledgers[user]
+	if l == nil {
+		opts := ledger.Options{Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits, Retry: mayPass, Patience: m.patience(), Done: m.noteEffort}
+		opts.DeadLetters = m.opts.DeadLetters
+		opts.Warn = func(ctx context.Context, event string, err error) { m.warnLater(ctx, user, event, err) }
+		opts.Turns = newLine(1)
+		opts.Observe = func(h *ledger.Head, ended []ledger.Outcome) { m.observe(user, h, ended) }
+		if m.opts.Anchor != nil {
+			opts.Anchor = ledgerAnchor{m.opts.Anchor}
+		}
+		l = ledger.New(m.db, user, key, opts)
+		m.ledgers[user] = l
+	}
+	if n := len(m.recentLedgers); n == 0 || m.recentLedgers[n-1] != l {
+		others := slices.DeleteFunc(m.recentLedgers, func(r *ledger.Ledger) bool { return r == l })
+		m.recentLedgers = append(others, l)
+		if n := len(m.recentLedgers) - maxCachedContents; n > 0 {
+			m.dropCaches(m.recentLedgers[0])
+			m.recentLedgers = slices.Delete(m.recentLedgers, 0, n)
+		}
+	}
+	return l, nil
+}
+
+// dropCaches frees the caches of a ledger. If it has not seen a workspace, for
+// example because the user does not exist, it is forgotten: the names of such
+// users have no limit. The caller holds mu.
+func (m *Manager) dropCaches(l *ledger.Ledger) {
+	l.DropCaches()
+	if !l.HasSeen() {
+		delete(m.ledgers, l.User())
+	}
+}
+
+func (m *Manager) addLocalRun(r *Run) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.localRuns[r] = true
+}
+
+// deleteLocalRun reports false if the run was deleted before.
+func (m *Manager) deleteLocalRun(r *Run) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	present := m.localRuns[r]
+	delete(m.localRuns, r)
+	return present
+}
+
+// earlierLocalRuns returns, for each earlier run of the same user whose function
+// has not returned, the channel that says so.
+func (m *Manager) earlierLocalRuns(than *Run) []<-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []<-chan struct{}
+	for r := range m.localRuns {
+		if r.ledger.User() == than.ledger.User() && r.lease.token < than.lease.token {
+			list = append(list, r.returned)
+		}
+	}
+	return list
+}
+
+// endLocalRuns ends the runs of a user that are held here, and that the write of
+// a head has ended. Runs that are held elsewhere find out when they look at the
+// head, or at once if the store is a store.Watcher. h may be nil.
+func (m *Manager) endLocalRuns(user string, h *ledger.Head, err error) {
+	if h == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for r := range m.localRuns {
+		if r.ledger.User() == user && r.lease.token <= h.Token && (h.Run == nil || r.lease.id != h.Run.LeaseID) {
+			r.lease.giveUp(err)
+			r.cancel(err)
+		}
+	}
+}
+
+// forgetLedger forgets the ledger of a workspace that does not exist.
+func (m *Manager) forgetLedger(user string, l *ledger.Ledger) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ledgers[user] == l {
+		delete(m.ledgers, user)
+	}
+	m.recentLedgers = slices.DeleteFunc(m.recentLedgers, func(r *ledger.Ledger) bool { return r == l })
+}
+
+// markWatched reports whether the caller has to watch the run of a user: no
+// other goroutine does. The one that does is woken by look.
+func (m *Manager) markWatched(user string) (look chan struct{}, first bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if look, ok := m.watched[user]; ok {
+		wake(look)
+		return look, false
+	}
+	look = make(chan struct{}, 1)
+	m.watched[user] = look
+	return look, true
+}
+
+// unmarkWatched reports false if the caller has to go on, because it was woken.
+func (m *Manager) unmarkWatched(user string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	select {
+	case <-m.watched[user]:
+		return false
+	default:
+		delete(m.watched, user)
+		return true
+	}
+}
+
+// fits returns an error if this Manager cannot use content.
+func (m *Manager) fits(doc *document.Document) error { return checkContent(m.opts.Schema, doc) }
+
+// trackRun makes Wait wait until done is called.
+func (m *Manager) trackRun() (done func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.activeRuns++
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.activeRuns--; m.activeRuns == 0 && m.idle != nil {
+			close(m.idle)
+			m.idle = nil
+		}
+	}
 }
 
 // enter makes Close wait until leave is called.
@@ -128,87 +261,16 @@ func (m *Manager) background(fn func()) bool {
 	return true
 }
 
-// trackRun makes Wait wait until done is called.
-func (m *Manager) trackRun() (done func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.activeRuns++
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.activeRuns--; m.activeRuns == 0 && m.idle != nil {
-			close(m.idle)
-			m.idle = nil
-		}
-	}
-}
+// patience is the time after which a call of the store that has not returned is
+// made again, if it is one that is tried again.
+func (m *Manager) patience() time.Duration { return m.opts.TTL / 2 }
 
-// ledger returns the ledger of a user's workspace.
-func (m *Manager) ledger(user string) (*ledger, error) {
-	key, err := headKey(user)
-	if err != nil {
-		return nil, err
+// operate calls fn with the ledger of a user.
+func (m *Manager) operate(ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error) error {
+	leave, err := m.enter()
+	if err == nil {
+		defer leave()
+		err = m.operateOn(ctx, op, fn)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return nil, ErrClosed
-	}
-	l := m.ledgers[user]
-	if l == nil {
-		l = newLedger(m.db, user, key, m.sealer)
-		l.anchor, l.ttl = m.opts.Anchor, m.opts.TTL
-		m.ledgers[user] = l
-	}
-	if n := len(m.recentLedgers); n == 0 || m.recentLedgers[n-1] != l {
-		m.recentLedgers = append(slices.DeleteFunc(m.recentLedgers, func(r *ledger) bool { return r == l }), l)
-		if n := len(m.recentLedgers) - maxCachedContents; n > 0 {
-			m.recentLedgers[0].dropCaches()
-			m.recentLedgers = slices.Delete(m.recentLedgers, 0, n)
-		}
-	}
-	return l, nil
-}
-
-func (m *Manager) addLocalRun(leaseID string, r localRun) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.localRuns[leaseID] = r
-}
-
-func (m *Manager) deleteLocalRun(leaseID string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.localRuns, leaseID)
-}
-
-// interruptLocalRuns tells the runs of a user that are held here, except for
-// one, that they were interrupted. Runs that are held elsewhere find out when
-// they renew their lease.
-func (m *Manager) interruptLocalRuns(user, exceptLease string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for lease, r := range m.localRuns {
-		if r.user == user && lease != exceptLease {
-			r.cancel(fmt.Errorf("%w: %w", ErrFenced, ErrInterrupted))
-		}
-	}
-}
-
-// markWatched reports whether the caller has to watch the run of a user: no
-// other goroutine does.
-func (m *Manager) markWatched(user string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.watched[user] {
-		return false
-	}
-	m.watched[user] = true
-	return true
-}
-
-func (m *Manager) unmarkWatched(user string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.watched, user)
+	return wrapError(string(op.Kind), op.UserID, err)
 }

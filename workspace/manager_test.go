@@ -20,59 +20,6 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-var (
-	notes   = &state.Field[[]string]{Name: "notes"}
-	visits  = &state.Field[int]{Name: "visits", Handler: state.Sum[int]()}
-	scratch = &state.Field[string]{Name: "scratch", Ephemeral: true}
-	token   = &state.Field[string]{Name: "token", Secret: true}
-	schema  = state.MustSchema(notes, visits, scratch, token)
-)
-
-func text(id string) workspace.Message {
-	return workspace.Message{ID: id, Content: state.UserText("text of " + id)}
-}
-
-// whenBusy returns the message with its own Busy.
-func whenBusy(busy workspace.Busy, msg workspace.Message) workspace.Message {
-	msg.Busy = busy
-	return msg
-}
-
-// open returns a Manager that is closed when the test ends.
-func open(t *testing.T, db store.Store, opts workspace.Options) *workspace.Manager {
-	t.Helper()
-	if opts.Schema == nil {
-		opts.Schema = schema
-	}
-	m, err := workspace.Open(t.Context(), db, &opts)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = m.Close() })
-	return m
-}
-
-// view returns a workspace after verifying it.
-func view(t *testing.T, m *workspace.Manager, user string) *workspace.View {
-	t.Helper()
-	v, err := m.View(context.Background(), user)
-	require.NoError(t, err)
-	_, err = m.Verify(context.Background(), user)
-	require.NoError(t, err)
-	return v
-}
-
-func conversation(t *testing.T, w *workspace.View) []string {
-	t.Helper()
-	var lines []string
-	for _, msg := range state.Messages.Or(w.State(), nil) {
-		if said, ok := msg.(state.TextMessage); ok {
-			lines = append(lines, said.Text())
-		} else {
-			lines = append(lines, msg.Type())
-		}
-	}
-	return lines
-}
-
 func TestHandle(t *testing.T) {
 	db := store.NewMemory()
 	m := open(t, db, workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
@@ -95,9 +42,11 @@ func TestHandle(t *testing.T) {
 	require.Equal(t, "reply to 1", out.Reply)
 	require.NotEmpty(t, out.RunID)
 
-	out, err = m.Handle(t.Context(), "ann", text("1"))
+	again, err := m.Handle(t.Context(), "ann", text("1"))
 	require.NoError(t, err)
-	require.Equal(t, workspace.Outcome{Status: workspace.StatusDuplicate}, out)
+	require.Equal(t, workspace.Outcome{
+		Status: workspace.StatusDuplicate, First: workspace.StatusDone, RunID: out.RunID, Reply: "reply to 1",
+	}, again)
 
 	_, err = m.Handle(t.Context(), "ann", workspace.Message{ChatID: "c", Platform: "p", Content: state.UserText("without an id")})
 	require.NoError(t, err)
@@ -143,48 +92,6 @@ func TestHandleInvalid(t *testing.T) {
 	}), "nothing was written")
 }
 
-func TestFailure(t *testing.T) {
-	db := store.NewMemory()
-	broken := errors.New("broken")
-	m := open(t, db, workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
-		if err := notes.Set(run.State(), []string{"committed"}); err != nil {
-			return err
-		}
-		call := state.ToolCalls(state.ToolCall{ID: "c", Name: "search", Input: "{}"})
-		if err := state.Messages.Set(run.State(), []state.Message{call}); err != nil {
-			return err
-		}
-		if err := run.Commit(ctx); err != nil {
-			return err
-		}
-		if err := notes.Set(run.State(), []string{"not committed"}); err != nil {
-			return err
-		}
-		if run.Message().ID == "panic" {
-			panic(token.Or(run.State(), ""))
-		}
-		return broken
-	}})
-	require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
-		return token.Set(w.State(), "s3cret-value")
-	}))
-	out, err := m.Handle(t.Context(), "ann", text("1"))
-	require.ErrorIs(t, err, broken)
-	require.Equal(t, workspace.StatusFailed, out.Status)
-	out, err = m.Handle(t.Context(), "ann", text("panic"))
-	require.ErrorContains(t, err, "panicked")
-	require.NotContains(t, err.Error(), "s3cret")
-	require.Equal(t, workspace.StatusFailed, out.Status)
-	v := view(t, m, "ann")
-	require.Equal(t, []string{"committed", "committed"}, notes.Or(v.State(), nil))
-	msgs := state.Messages.Or(v.State(), nil)
-	require.Empty(t, transcript.Check(msgs, transcript.OpenAI))
-	require.Empty(t, transcript.Pending(msgs))
-	out, err = m.Handle(t.Context(), "ann", text("1"))
-	require.NoError(t, err)
-	require.Equal(t, workspace.StatusDuplicate, out.Status)
-}
-
 // Messages that arrive during a run are handled after it, in their order and
 // one at a time.
 func TestEnqueue(t *testing.T) {
@@ -211,11 +118,11 @@ func TestEnqueue(t *testing.T) {
 		}()
 		synctest.Wait()
 		for _, id := range []string{"2", "3", "4"} {
-			out, err := m.Handle(t.Context(), "ann", text(id))
+			out, err := m.Submit(t.Context(), "ann", text(id))
 			require.NoError(t, err)
 			require.Equal(t, workspace.StatusQueued, out.Status)
 		}
-		out, err := m.Handle(t.Context(), "ann", text("3"))
+		out, err := m.Submit(t.Context(), "ann", text("3"))
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusDuplicate, out.Status)
 		out, err = m.Handle(t.Context(), "ann", text("5"))
@@ -274,9 +181,11 @@ func TestSubmitAndWait(t *testing.T) {
 func TestCloseEndsRecover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := store.NewMemory()
-		dead := open(t, db, workspace.Options{})
+		process, kill := asProcess(db)
+		dead := open(t, process, workspace.Options{})
 		_, _, err := dead.Begin(t.Context(), "ann", text("1"))
 		require.NoError(t, err)
+		kill()
 		require.NoError(t, dead.Close())
 		m := open(t, db, workspace.Options{})
 		ended := make(chan error)
@@ -400,96 +309,6 @@ func TestInterruptedContext(t *testing.T) {
 	})
 }
 
-func TestTakeover(t *testing.T) {
-	for _, how := range []workspace.Takeover{workspace.TakeoverResume, workspace.TakeoverRestart} {
-		synctest.Test(t, func(t *testing.T) {
-			db := store.NewMemory()
-			crashed := open(t, db, workspace.Options{})
-			run, _, err := crashed.Begin(t.Context(), "ann", text("1"))
-			require.NoError(t, err)
-			require.NoError(t, notes.Set(run.State(), []string{"first"}))
-			call := state.ToolCalls(state.ToolCall{ID: "c", Name: "search", Input: "{}"})
-			require.NoError(t, state.Messages.Set(run.State(), []state.Message{call}))
-			require.NoError(t, run.Commit(t.Context()))
-			_, out, err := crashed.Begin(t.Context(), "ann", text("2"))
-			require.NoError(t, err)
-			require.Equal(t, workspace.StatusQueued, out.Status)
-			time.Sleep(10 * time.Minute)
-			require.NoError(t, run.Context().Err(), "its lease is renewed")
-			require.NoError(t, crashed.Close())
-			require.ErrorIs(t, context.Cause(run.Context()), workspace.ErrClosed)
-
-			var seen []string
-			m := open(t, db, workspace.Options{Takeover: how, Run: func(ctx context.Context, r *workspace.Run) error {
-				if r.Message().ID == "1" {
-					require.Equal(t, 1, r.Attempt())
-					require.Equal(t, run.ID(), r.ID())
-				}
-				msgs := state.Messages.Or(r.State(), nil)
-				require.Empty(t, transcript.Check(msgs, transcript.OpenAI))
-				seen = append(seen, fmt.Sprint(r.Message().ID, notes.Or(r.State(), nil), len(msgs)))
-				return notes.Set(r.State(), []string{"again"})
-			}})
-			began := time.Now()
-			require.NoError(t, m.Recover(t.Context()))
-			require.InDelta(t, 45, time.Since(began).Seconds(), 1, "one and a half times the TTL")
-			require.NoError(t, m.Wait(t.Context()))
-			if how == workspace.TakeoverResume {
-				require.Equal(t, []string{"1[first] 3", "2[first again] 4"}, seen)
-			} else {
-				require.Equal(t, []string{"1[] 1", "2[again] 2"}, seen)
-			}
-			require.ErrorIs(t, notes.Set(run.State(), []string{"late"}), nil)
-			require.Error(t, run.Commit(t.Context()))
-			v := view(t, m, "ann")
-			require.NotContains(t, notes.Or(v.State(), nil), "late")
-		})
-	}
-}
-
-// A message whose holders all die becomes a dead letter, and the messages
-// behind it are handled.
-func TestDead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		db := store.NewMemory()
-		m := open(t, db, workspace.Options{})
-		_, _, err := m.Begin(t.Context(), "ann", text("poison"))
-		require.NoError(t, err)
-		_, _, err = m.Begin(t.Context(), "ann", text("2"))
-		require.NoError(t, err)
-		require.NoError(t, m.Close())
-		var buried, handled []string
-		for range 3 {
-			var dying *workspace.Manager
-			ctx, kill := context.WithCancel(t.Context())
-			dying, err = workspace.Open(ctx, db, &workspace.Options{
-				Schema: schema,
-				Run: func(ctx context.Context, run *workspace.Run) error {
-					if run.Message().ID != "poison" {
-						handled = append(handled, run.Message().ID)
-						return nil
-					}
-					kill()
-					return ctx.Err()
-				},
-				Hooks: workspace.Hooks{OnMessageDead: func(_ context.Context, user string, msg workspace.Message) {
-					buried = append(buried, user+" "+msg.ID)
-				}},
-			})
-			require.NoError(t, err)
-			_ = dying.Recover(t.Context())
-			require.NoError(t, dying.Wait(t.Context()))
-			require.NoError(t, dying.Close())
-			kill()
-		}
-		require.Equal(t, []string{"ann poison"}, buried)
-		require.Equal(t, []string{"2"}, handled)
-		v := view(t, open(t, db, workspace.Options{}), "ann")
-		require.Len(t, v.DeadLetters, 1)
-		require.Equal(t, "text of poison", v.DeadLetters[0].Content.(state.TextMessage).Text())
-	})
-}
-
 // A message is handled even if its sender has gone.
 func TestHandleCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -534,8 +353,8 @@ func TestReset(t *testing.T) {
 	v := view(t, m, "ann")
 	require.Zero(t, v.State().KV().Len())
 	require.Empty(t, v.Memory().List())
-	keys := maxCachedContents(t, db)
-	require.Len(t, keys, 1, "only the head is left")
+	keys := entries(t, db)
+	require.Len(t, keys, 2, "only the head and the ids of the messages are left")
 	for _, value := range keys {
 		require.NotContains(t, value, "hunter2")
 	}
@@ -545,17 +364,6 @@ func TestReset(t *testing.T) {
 	_, out, err = m.Begin(t.Context(), "ann", text("3"))
 	require.NoError(t, err)
 	require.Equal(t, workspace.StatusStarted, out.Status)
-}
-
-// contents returns all entries of a store.
-func maxCachedContents(t *testing.T, db store.Store) map[string]string {
-	t.Helper()
-	values := map[string]string{}
-	for e, err := range db.Scan(context.Background(), "", "") {
-		require.NoError(t, err)
-		values[e.Key] = string(e.Value)
-	}
-	return values
 }
 
 func TestUpdate(t *testing.T) {
@@ -663,7 +471,7 @@ func TestSecretsGo(t *testing.T) {
 		_, err := m.Handle(t.Context(), "ann", text([]string{"set", "change", "delete"}[i]))
 		require.NoError(t, err)
 		view(t, m, "ann")
-		for key, value := range maxCachedContents(t, db) {
+		for key, value := range entries(t, db) {
 			for _, secret := range gone {
 				require.NotContains(t, value, secret, key)
 			}
@@ -686,7 +494,7 @@ func TestSecretsThatWereNone(t *testing.T) {
 		require.Equal(t, "old-token", token.Or(w.State(), ""))
 		return token.Set(w.State(), "new-token")
 	}))
-	for key, value := range maxCachedContents(t, db) {
+	for key, value := range entries(t, db) {
 		require.NotContains(t, value, "old-token", key)
 	}
 	for r, err := range before.Records(t.Context(), "ann", view(t, before, "ann").Oldest) {
@@ -733,26 +541,62 @@ func TestHooks(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, "v", value)
-	for key := range maxCachedContents(t, db) {
+	for key := range entries(t, db) {
 		require.Regexp(t, `^agent:(workspace:ann|data:ann:k)`, key)
 	}
 }
 
 func TestList(t *testing.T) {
-	db := store.NewMemory()
-	m := open(t, db, workspace.Options{})
-	users := []string{"bob", "bob-2", "bob/b/0", "bob0", "ann", "b", "é", "bob b", "bob."}
-	for _, user := range users {
-		require.NoError(t, m.Update(t.Context(), user, func(w *workspace.Workspace) error {
-			return notes.Set(w.State(), []string{string(make([]byte, 9000))}) // so that there are blobs
+	for name, db := range map[string]store.Store{"Lister": store.NewMemory(), "other store": plainStore{store.NewMemory()}} {
+		t.Run(name, func(t *testing.T) {
+			m := open(t, db, workspace.Options{})
+			users := []string{"bob", "bob-2", "bob/b/0", "bob0", "ann", "b", "é", "bob b", "bob."}
+			for _, user := range append(users, "gone") {
+				require.NoError(t, m.Update(t.Context(), user, func(w *workspace.Workspace) error {
+					return notes.Set(w.State(), []string{string(make([]byte, 9000))}) // so that there are blobs
+				}))
+			}
+			require.NoError(t, m.Delete(t.Context(), "gone"))
+			var got []string
+			for user, err := range m.List(t.Context()) {
+				require.NoError(t, err)
+				got = append(got, user)
+			}
+			require.ElementsMatch(t, users, got)
+		})
+	}
+}
+
+// List, Recover and Expire read one listing of keys, and each head once.
+func TestListingReadsHeadsOnce(t *testing.T) {
+	db := &counting{Memory: store.NewMemory()}
+	m := open(t, db, workspace.Options{Run: nothing})
+	const users = 300
+	for i := range users {
+		require.NoError(t, m.Update(t.Context(), fmt.Sprint("user", i), func(w *workspace.Workspace) error {
+			return notes.Set(w.State(), []string{string(make([]byte, 9000))})
 		}))
 	}
-	var got []string
-	for user, err := range m.List(t.Context()) {
-		require.NoError(t, err)
-		got = append(got, user)
+	m = open(t, db, workspace.Options{Run: nothing}) // has not seen them
+	for name, call := range map[string]func() error{
+		"List": func() error {
+			for _, err := range m.List(t.Context()) {
+				require.NoError(t, err)
+			}
+			return nil
+		},
+		"Recover": func() error { return m.Recover(t.Context()) },
+		"Expire": func() error {
+			_, err := m.Expire(t.Context(), 0)
+			return err
+		},
+	} {
+		db.gets.Store(0)
+		db.scans.Store(0)
+		require.NoError(t, call())
+		require.EqualValues(t, users, db.gets.Load(), name)
+		require.EqualValues(t, 1, db.scans.Load(), name)
 	}
-	require.ElementsMatch(t, users, got)
 }
 
 func TestClosed(t *testing.T) {

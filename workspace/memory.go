@@ -92,7 +92,7 @@ type memoryItem struct {
 	// load returns the entry, and the members of its stored form that this
 	// program does not know. It is a function so that printers that use
 	// reflection do not reach a secret.
-	load func() (MemoryEntry, unknownMembers)
+	load func() (MemoryEntry, jsontext.Object)
 }
 
 // newMemory returns the memory with the stored form of each entry.
@@ -109,8 +109,8 @@ func newMemory(fields map[string][]byte, now func() time.Time) (*Memory, error) 
 	return m, nil
 }
 
-func newMemoryItem(key string, entry MemoryEntry, unknown unknownMembers) *memoryItem {
-	return &memoryItem{key, func() (MemoryEntry, unknownMembers) { return entry, unknown }}
+func newMemoryItem(key string, entry MemoryEntry, unknown jsontext.Object) *memoryItem {
+	return &memoryItem{key, func() (MemoryEntry, jsontext.Object) { return entry, unknown }}
 }
 
 // Set remembers a value under a key, which must be one line of visible text. It
@@ -300,8 +300,8 @@ func (s memorySnapshot) effectsSince(base memorySnapshot) []state.Effect {
 }
 
 // encodeMemoryEntry returns the stored form of an entry.
-func encodeMemoryEntry(e MemoryEntry, unknown unknownMembers) []byte {
-	known := unknownMembers{}.WithString("value", e.Value)
+func encodeMemoryEntry(e MemoryEntry, unknown jsontext.Object) []byte {
+	known := jsontext.Object{}.WithString("value", e.Value)
 	if e.Secret {
 		known = known.With("secret", []byte("true"))
 	}
@@ -311,7 +311,7 @@ func encodeMemoryEntry(e MemoryEntry, unknown unknownMembers) []byte {
 
 // decodeMemoryEntry is the inverse of encodeMemoryEntry. Its errors do not show
 // the value.
-func decodeMemoryEntry(data []byte) (MemoryEntry, unknownMembers, error) {
+func decodeMemoryEntry(data []byte) (MemoryEntry, jsontext.Object, error) {
 	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
 		return MemoryEntry{}, nil, err
 	}

@@ -7,7 +7,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // Message is a message of a user.
@@ -20,8 +22,25 @@ type Message struct {
 	// ChatID and Platform say where the message comes from. If they are not
 	// empty, they are copied to the settings when the message is handled.
 	ChatID, Platform string
-	// Content is appended to the conversation when the message is handled.
+	// Content is appended to the conversation when the message is handled. A
+	// message with Answers needs none.
 	Content state.Message
+	// Answers are the results of suspended calls, at most 64. When the message
+	// is handled, each is put behind its call, as state.History.Answer does it,
+	// before Options.Run is called. A message is not accepted, and the error is
+	// ErrNotSuspended, if a call is not suspended or if another accepted message
+	// answers it. If a call is closed while the message waits, Run.Message does
+	// not have its answer.
+	Answers []state.ToolResultMessage
+	// Agent is the agent with whose rights the answers are given (default: the
+	// host). A message with an answer that the agent may not give is not
+	// accepted, and the error is state.ErrDenied.
+	Agent string
+	// Trace is a text for the Tracer of the process that handles the message,
+	// which finds it in Operation.Links (default: what Tracer.Inject returns
+	// when the message is handed over). A Trace that is not UTF-8, or is longer
+	// than 1 KiB, is dropped.
+	Trace string
 	// Busy determines what happens to the message if it arrives during a run.
 	// It is not stored.
 	Busy Busy
@@ -40,61 +59,162 @@ const (
 	StatusFailed    Status = "failed"    // its run has failed
 )
 
-// Outcome is the result of handing over a message.
+// Outcome is what became of a message.
 type Outcome struct {
-	Status Status
-	RunID  string // of the run that handled the message
-	Reply  string // set by Run.SetReply
+	Status Status `json:"status"`
+	RunID  string `json:"run_id,omitempty"` // of the run that handled the message
+	Reply  string `json:"reply,omitempty"`  // set by Run.SetReply, which says how long it is kept
+	Reason string `json:"reason,omitempty"` // why the message was given up or its run was ended
+	// First is the status of the first message with the id, if Status is
+	// StatusDuplicate. RunID, Reply and Reason are then those of the first.
+	First Status `json:"first,omitempty"`
+}
+
+// outcomeOf returns what became of a message.
+func outcomeOf(f ledger.Fate) Outcome {
+	out := Outcome{RunID: f.RunID, Reply: f.Reply, Reason: f.Reason}
+	switch {
+	case f.Place == ledger.PlaceRunning:
+		out.Status = StatusStarted
+	case f.Place == ledger.PlaceQueued:
+		out.Status = StatusQueued
+	case f.Ending == ledger.EndingFinished:
+		out.Status = StatusDone
+	default:
+		out.Status = StatusFailed
+		if out.Reason == "" {
+			out.Reason = string(f.Ending)
+		}
+	}
+	return out
+}
+
+// duplicateOf returns the outcome of a message that was sent again.
+func duplicateOf(first ledger.Fate) Outcome {
+	out := outcomeOf(first)
+	out.First, out.Status = out.Status, StatusDuplicate
+	return out
 }
 
 // maxID is the maximum length, in bytes, of an id, a chat id and a platform.
 const maxID = 256
 
-type storedMessage struct {
+// messageJSON is the JSON of a message: as it is stored, and, with masks, as it
+// is shown.
+type messageJSON struct {
 	ID       string          `json:"id"`
 	ChatID   string          `json:"chat_id,omitempty"`
 	Platform string          `json:"platform,omitempty"`
-	Content  json.RawMessage `json:"content"`
+	Content  json.RawMessage `json:"content,omitempty"`
+
+	Answers []json.RawMessage `json:"answers,omitempty"`
+	Agent   string            `json:"agent,omitempty"`
 }
 
 // encode checks a message and returns its JSON.
 func (m Message) encode() ([]byte, error) {
-	for _, text := range []string{m.ID, m.ChatID, m.Platform} {
+	for _, text := range []string{m.ID, m.ChatID, m.Platform, m.Agent} {
 		if len(text) > maxID || !utf8.ValidString(text) {
 			return nil, fmt.Errorf("%w: the ids of a message must be UTF-8 of at most %d bytes", ErrInvalid, maxID)
 		}
 	}
-	if m.Content == nil || m.Content.Raw() == "" {
+	s := messageJSON{ID: m.ID, ChatID: m.ChatID, Platform: m.Platform, Agent: m.Agent}
+	switch {
+	case internal.IsMessage(m.Content):
+		s.Content = json.RawMessage(m.Content.Raw())
+	case m.Content != nil:
+		return nil, fmt.Errorf("%w: the content is a %T: want a message of package state that is neither nil nor zero", ErrInvalid, m.Content)
+	case len(m.Answers) == 0:
 		return nil, fmt.Errorf("%w: message without content", ErrInvalid)
 	}
-	return jsontext.Marshal(storedMessage{m.ID, m.ChatID, m.Platform, json.RawMessage(m.Content.Raw())})
+	if len(m.Answers) > maxSuspended {
+		return nil, fmt.Errorf("%w: message with more than %d answers", ErrInvalid, maxSuspended)
+	}
+	for _, a := range m.Answers {
+		if a.Raw() == "" {
+			return nil, fmt.Errorf("%w: an answer is the zero message", ErrInvalid)
+		}
+		s.Answers = append(s.Answers, json.RawMessage(a.Raw()))
+	}
+	return jsontext.Marshal(s)
 }
 
 // decodeMessage is the inverse of encode. key is for errors.
 func decodeMessage(key string, data []byte) (Message, error) {
-	var s storedMessage
-	err := jsontext.Check(data, jsontext.Limits{})
-	if err == nil {
-		err = json.Unmarshal(data, &s)
-	}
-	var content state.Message
-	if err == nil {
-		content, err = state.DecodeMessage(s.Content)
-	}
+	m, err := decodeStored(data)
 	if err != nil {
 		return Message{}, fmt.Errorf("%w: %s: message: %w", ErrCorrupt, key, err)
 	}
-	return Message{ID: s.ID, ChatID: s.ChatID, Platform: s.Platform, Content: content}, nil
+	return m, nil
 }
 
-// readMessage returns a pending message.
-func (s *blobStore) readMessage(ctx context.Context, m pendingMessage) (Message, error) {
-	if m.BodyBlob == nil {
-		return decodeMessage(s.key, m.Body)
+func decodeStored(data []byte) (Message, error) {
+	var s messageJSON
+	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
+		return Message{}, err
 	}
-	data, err := s.fetchBlob(ctx, *m.BodyBlob)
+	if err := json.Unmarshal(data, &s); err != nil {
+		return Message{}, err
+	}
+	m := Message{ID: s.ID, ChatID: s.ChatID, Platform: s.Platform, Agent: s.Agent}
+	for _, text := range s.Answers {
+		a, err := state.DecodeMessage(text)
+		if err != nil {
+			return Message{}, err
+		}
+		result, ok := a.(state.ToolResultMessage)
+		if !ok {
+			return Message{}, fmt.Errorf("an answer is a %s", a.Type())
+		}
+		m.Answers = append(m.Answers, result)
+	}
+	if len(s.Content) == 0 && len(m.Answers) > 0 {
+		return m, nil
+	}
+	var err error
+	m.Content, err = state.DecodeMessage(s.Content)
+	return m, err
+}
+
+// readMessage returns a pending message. A ticket has no content.
+func readMessage(ctx context.Context, l *ledger.Ledger, p ledger.Message) (Message, error) {
+	if p.Ticket {
+		return Message{}, nil
+	}
+	data, key, err := l.ReadBody(ctx, p)
 	if err != nil {
 		return Message{}, err
 	}
-	return decodeMessage(s.blobKey(m.BodyBlob.Name), data)
+	m, err := decodeMessage(key, data)
+	m.Trace = usableTrace(p.Trace)
+	return m, err
 }
+
+// errorOf returns an error for a message that was not handled to its end.
+func errorOf(f ledger.Fate) error {
+	out := outcomeOf(f)
+	switch f.Ending {
+	case ledger.EndingFinished:
+		return nil
+	case ledger.EndingInterrupted, ledger.EndingRolledBack, ledger.EndingReset:
+		return fmt.Errorf("%w: %w: %s", ErrRunFailed, ErrInterrupted, out.Reason)
+	case ledger.EndingCancelled:
+		return fmt.Errorf("%w: %w: %s", ErrRunFailed, ErrRunCancelled, out.Reason)
+	}
+	return fmt.Errorf("%w: %s", ErrRunFailed, out.Reason)
+}
+
+// maxSuspended is the maximum number of suspended calls of a workspace, and of
+// answers in a message.
+const maxSuspended = 64
+
+// usableTrace returns a trace, or "" if it must not be stored.
+func usableTrace(trace string) string {
+	if len(trace) > maxTrace || !utf8.ValidString(trace) {
+		return ""
+	}
+	return trace
+}
+
+// maxTrace is the maximum length, in bytes, of what Inject returns.
+const maxTrace = 1 << 10

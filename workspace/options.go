@@ -3,9 +3,11 @@ package workspace
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // Options configures a Manager. All Managers of one workspace, in all
@@ -17,29 +19,66 @@ type Options struct {
 	// Run handles a message. If it returns nil, the run is finished: the
 	// changes of the State are stored, and the message is done. If it returns
 	// an error, the uncommitted changes are lost and the message has failed;
-	// but if ctx has ended, another holder continues the run. After the death
-	// of a process, Run is called again with the committed changes. ctx ends
-	// when the run loses its lease; context.Cause says why.
+	// but with an error of RetryAfter, Run is called again later, and if ctx
+	// has ended, another holder continues the run at once. After the death of a
+	// process, Run is called again with the committed changes. ctx ends when
+	// the run loses its lease; context.Cause says why.
+	//
+	// Run is called in a goroutine of its own. If it panics, or ends the
+	// goroutine, the message has failed. For one user it is called only after
+	// the function of the run before has returned, but it does not wait longer
+	// than TTL, nor for other processes.
 	Run func(ctx context.Context, run *Run) error
 
 	// Busy determines what happens to a message that arrives during a run and
 	// whose own Busy is BusyDefault (default BusyEnqueue).
 	Busy Busy
 
-	// Queue is the maximum number of waiting messages (default 32).
-	Queue int
+	// Queue is the maximum number of messages that wait for a workspace (default
+	// 32), and QueueBytes is the maximum length of their JSON (default 16 MiB).
+	// Beyond that, a message is ErrQueueFull during a run.
+	Queue, QueueBytes int
 
-	// TTL is the lifetime of a lease that is not renewed (default 30 s). A run
-	// is taken over 1.5 × TTL after the last heartbeat of its holder.
+	// Runs is the maximum number of runs that a Manager holds at once (default
+	// 256). Beyond it, Begin waits. Handle and Submit store the message, whose
+	// run then waits until this Manager, or another one that looks at the
+	// workspace, has room for it.
+	Runs int
+
+	// TTL is the lifetime of a lease that is not renewed (default 10 s). The
+	// Manager renews all of its leases together, every TTL/3, while it holds
+	// runs. A run is taken over 1.5 × TTL after the last heartbeat of its holder,
+	// or as soon as the store knows that the holder is gone: see Holder, and
+	// [store.Presence]. A store that is away for TTL/2 ends no run.
 	TTL time.Duration
+
+	// Holder is the name of this Manager as a holder of runs, for a process that
+	// is begun again after its death, such as that of a container with a stable
+	// host name: 1 to 64 visible ASCII characters (default: a random name). When
+	// the next Manager with the name is opened, runs that the one before has left
+	// need not wait for the end of their leases. No two Managers may have the
+	// name at the same time. If the store is a [store.Presence], the second Open
+	// returns ErrHolder; otherwise the first Manager loses its runs to others and
+	// goes on under a random name.
+	Holder string
 
 	// Takeover determines what happens to the committed changes of a run that
 	// is taken over (default TakeoverResume).
 	Takeover Takeover
 
+	// Pending determines what happens to the tool calls without a result of a
+	// run that is taken over (default PendingAnswer).
+	Pending Pending
+
 	// Attempts is the maximum number of times that a run is begun (default 3).
 	// After that, its message becomes a dead letter.
 	Attempts int
+
+	// DeadLetters is the maximum number of dead letters that a workspace keeps
+	// (default 64). They have at most 64 KiB, unless there is only one. Beyond
+	// that, the oldest is dropped: its ending is EndingDropped, and
+	// OnMessageDead is called.
+	DeadLetters int
 
 	// Messages is the number of messages of the conversation that a finished
 	// run keeps, as transcript.KeepLast does (default 50). Results is the
@@ -55,34 +94,92 @@ type Options struct {
 	// (default: none).
 	Anchor Anchor
 
+	// Tracer is told of operations (default: none). If it is also a
+	// [tool.Tracer], it is told of the calls of tools in runs.
+	Tracer Tracer
+
+	// Logger gets what happens to workspaces (default: none). What runs and
+	// messages do is logged at slog.LevelDebug, what operators do and takeovers
+	// at LevelInfo, what needs attention at LevelWarn, and damaged data, panics
+	// and work that was given up at LevelError. The attributes are user, run,
+	// message, attempt, version, took and err, a group with the class of the
+	// error and its text. Values are not logged, and the secrets of the
+	// workspace are masked in the text of errors. From LevelWarn on, an event is
+	// logged once a minute for each user; held_back is the number of those
+	// between.
+	Logger *slog.Logger
+
+	// ProfileLabels gives the goroutines that Run starts the profile label
+	// agentstate=run, and those of its tool calls the label tool with the name
+	// of the tool (default: no labels). A label never has the id of a user.
+	ProfileLabels bool
+
 	Hooks Hooks
 }
+
+// maxTTL is the longest TTL. Ten times as much must be a time.Duration.
+const maxTTL = 366 * 24 * time.Hour
 
 // complete sets the defaults and checks the options.
 func (o *Options) complete() error {
 	for _, d := range []struct {
 		n     *int
 		value int
-	}{{&o.Queue, 32}, {&o.Attempts, 3}, {&o.Messages, 50}, {&o.Results, 50}} {
+	}{
+		{&o.Queue, 32}, {&o.QueueBytes, 16 << 20}, {&o.Runs, 256}, {&o.Attempts, 3}, {&o.DeadLetters, 64},
+		{&o.Messages, 50}, {&o.Results, 50},
+	} {
 		if *d.n == 0 {
 			*d.n = d.value
 		}
 	}
 	if o.TTL == 0 {
-		o.TTL = 30 * time.Second
+		o.TTL = 10 * time.Second
 	}
 	if o.Busy == BusyDefault {
 		o.Busy = BusyEnqueue
 	}
 	switch {
-	case o.Queue < 0 || o.Attempts < 0:
-		return fmt.Errorf("%w: Queue and Attempts must not be negative", ErrInvalid)
+	case o.Queue < 0 || o.QueueBytes < 0 || o.Runs < 0 || o.Attempts < 0 || o.DeadLetters < 0:
+		return fmt.Errorf("%w: Queue, QueueBytes, Runs, Attempts and DeadLetters must not be negative", ErrInvalid)
 	case o.TTL < 10*time.Millisecond:
 		return fmt.Errorf("%w: TTL is less than 10 ms", ErrInvalid)
+	case o.TTL > maxTTL:
+		return fmt.Errorf("%w: TTL is more than a year", ErrInvalid)
 	case !o.Busy.valid():
 		return fmt.Errorf("%w: Busy is unknown", ErrInvalid)
 	case o.Takeover < TakeoverResume || o.Takeover > TakeoverRestart:
 		return fmt.Errorf("%w: Takeover is unknown", ErrInvalid)
+	case o.Pending < PendingAnswer || o.Pending > PendingLeave:
+		return fmt.Errorf("%w: Pending is unknown", ErrInvalid)
+	case o.Holder != "":
+		return ledger.CheckHolderName(o.Holder)
 	}
 	return nil
+}
+
+// Hooks observe what a Manager does. Each hook is called after the change was
+// stored, without any lock, and at most once: it is not called if the process
+// dies in between. The run waits for its hooks, so they should return soon. A
+// panic in a hook, and the end of its goroutine, are reported to Options.Logger
+// and change nothing else. A nil hook is not called. The hooks for runs are not
+// called for those of [Manager.Do].
+type Hooks struct {
+	// OnRunStart is called when a run begins, and again for each further attempt.
+	OnRunStart func(ctx context.Context, run *Run)
+	// OnRunComplete is called when a run has ended. err is nil if the run is
+	// finished, and otherwise the error with which it has failed. It is not called
+	// for a run that is left to another holder, or that another message has ended.
+	OnRunComplete func(ctx context.Context, run *Run, err error)
+	// OnRunFailed is called after OnRunComplete when a run has failed.
+	OnRunFailed func(ctx context.Context, run *Run, err error)
+	// OnMessageDead is called when a message becomes a dead letter because the
+	// processes that handled it have died too often, and when a dead letter is
+	// dropped because there are too many. For a message whose run has failed,
+	// OnRunFailed is called instead.
+	OnMessageDead func(ctx context.Context, userID string, msg Message)
+	// OnMemorySet is called when an entry of the memory was set.
+	OnMemorySet func(ctx context.Context, userID, key string)
+	// OnMemoryDelete is called when an entry of the memory was deleted.
+	OnMemoryDelete func(ctx context.Context, userID, key string)
 }

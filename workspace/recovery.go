@@ -4,28 +4,45 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"strings"
+	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // watchRun watches the run of a workspace in the background until there is
-// none, and takes it over if its holder dies.
-func (m *Manager) watchRun(user string, l *ledger) {
-	if m.opts.Run == nil || !m.markWatched(user) {
+// none, and takes it over if its lease is vacant or its holder dies. It makes a
+// goroutine that does so already look at once.
+func (m *Manager) watchRun(user string, l *ledger.Ledger) {
+	if m.opts.Run == nil {
+		return
+	}
+	look, first := m.markWatched(user)
+	if !first {
 		return
 	}
 	started := m.background(func() {
-		defer m.unmarkWatched(user)
+		ctx, cancel := context.WithCancel(m.accepting)
+		defer cancel()
+		m.background(func() { m.watchVacancy(ctx, l, look) })
+		o := &observation{m: m}
+		delay := backoff.Backoff{Min: m.opts.TTL / 4, Max: 10 * m.opts.TTL}
 		for {
-			found, err := m.takeOverIfExpired(m.ctx, l)
-			if m.ctx.Err() != nil || err == nil && !found {
+			found, err := m.takeOverIfExpired(ctx, l, o, look)
+			ended := err == nil && !found || ctx.Err() != nil
+			if ended && (m.unmarkWatched(user) || ctx.Err() != nil) {
 				return
 			}
-			if l.pause(m.ctx, l.ttl/3) != nil {
-				return
+			switch {
+			case ended:
+			case err != nil && !mayPass(err): // nobody can load the run, and each try writes the head
+				_ = delay.Wait(ctx)
+			default:
+				delay.Reset()
+				_ = waitOrWake(ctx, m.opts.TTL/4, look)
 			}
 		}
 	})
@@ -34,57 +51,189 @@ func (m *Manager) watchRun(user string, l *ledger) {
 	}
 }
 
-// takeOverIfExpired observes the run of a workspace until its lease is renewed
-// or it ends. If neither happens for 1.5 × TTL, it takes the run over and
-// handles it in the background. The time is measured by this process alone.
-// found reports whether there was a run.
-func (m *Manager) takeOverIfExpired(ctx context.Context, l *ledger) (found bool, err error) {
-	h, _, err := l.readHead(ctx)
-	if err != nil || h.Run == nil {
-		return false, err
-	}
-	observed, since, timeout := leaseStateOf(h), time.Now(), h.Run.ttl()*3/2
-	for time.Since(since) < timeout {
-		if err := l.pause(ctx, min(timeout/6, timeout-time.Since(since))); err != nil {
-			return true, err
+// watchVacancy wakes look when the run of a workspace has ended or its lease is
+// vacant.
+func (m *Manager) watchVacancy(ctx context.Context, l *ledger.Ledger, look chan<- struct{}) {
+	m.watchHead(ctx, l, func(h *ledger.Head) {
+		if h.Run == nil || h.Run.Vacant() {
+			wake(look)
 		}
-		if h, _, err = l.readHead(ctx); err != nil {
-			return true, err
-		}
-		if leaseStateOf(h) != observed {
-			return true, nil
-		}
-	}
-	defer m.trackRun()()
-	next := l.newLease()
-	expired := h.Run.Message
-	h, err = l.takeOver(ctx, observed, m.opts.Takeover, m.opts.Attempts, next)
-	switch {
-	case errors.Is(err, errLeaseRenewed):
-		return true, nil
-	case err != nil:
-		return true, err
-	}
-	m.reportDeadLetter(ctx, l, h, expired)
-	if h.Run == nil || h.Run.LeaseID != next.leaseID {
-		return true, nil
-	}
-	run, err := m.newRun(m.ctx, l, h)
-	if err != nil {
-		return true, err
-	}
-	m.opts.Hooks.runStarted(run.ctx, run)
-	m.drainInBackground(run)
-	return true, nil
+	})
 }
 
-// reportDeadLetter calls OnMessageDead if the message is a dead letter.
-func (m *Manager) reportDeadLetter(ctx context.Context, l *ledger, h *head, p pendingMessage) {
-	if m.opts.Hooks.OnMessageDead == nil || h.messageState(p.ID) != messageDead {
+// takeOverIfExpired observes the run of a workspace until its lease is renewed
+// or it ends. If its holder is gone, or its lease is vacant, it takes the run
+// over and handles it in the background. It looks at the run when look is woken,
+// and from time to time. found reports whether there was a run.
+func (m *Manager) takeOverIfExpired(
+	ctx context.Context, l *ledger.Ledger, o *observation, look <-chan struct{},
+) (found bool, err error) {
+	for {
+		var h *ledger.Head
+		result := holderGone
+		err := persist(ctx, m.patience(), func(ctx context.Context) (err error) {
+			if h, err = l.ReadHead(ctx); err == nil && h.Run != nil && !isFree(h) {
+				result, err = o.look(ctx, h)
+			}
+			return err
+		})
+		switch {
+		case err != nil || h.Run == nil:
+			return false, err
+		case result == holderGone:
+			return true, m.takeOver(ctx, l, h.LeaseState())
+		case result == holderRenewed:
+			return true, nil
+		}
+		ttl := h.Run.LeaseTTL()
+		if err := waitOrWake(ctx, min(ttl/4, max(ttl/64, o.untilExpired(h))), look); err != nil {
+			return true, err
+		}
+	}
+}
+
+// isFree reports whether a run has a vacant lease, so that any Manager may take
+// it at once. The run of a ticket is left to the Manager that has queued it.
+func isFree(h *ledger.Head) bool { return h.Run != nil && h.Run.Vacant() && !h.Run.Message.Ticket }
+
+// takeVacantRun begins the run of a head in the background if its lease is
+// vacant.
+func (m *Manager) takeVacantRun(l *ledger.Ledger, h *ledger.Head) {
+	if m.opts.Run == nil || h == nil || h.Run == nil || !h.Run.Vacant() || h.Run.Message.Ticket {
 		return
 	}
-	if msg, err := l.readMessage(ctx, p); err == nil {
-		m.opts.Hooks.OnMessageDead(ctx, l.user, msg)
+	done := m.trackRun()
+	started := m.background(func() {
+		defer done()
+		if m.takeOver(m.ctx, l, h.LeaseState()) != nil {
+			m.watchRun(l.User(), l)
+		}
+	})
+	if !started {
+		done()
+	}
+}
+
+// takeOver takes a run over, unless its lease was renewed since it was observed,
+// and handles it in the background. If all slots are taken, it waits for one in
+// the background.
+func (m *Manager) takeOver(ctx context.Context, l *ledger.Ledger, observed ledger.LeaseState) error {
+	if m.opts.Run == nil {
+		return nil
+	}
+	if err := m.checkAccepting(); err != nil {
+		return err
+	}
+	defer m.trackRun()()
+	next := l.NewLease()
+	if m.trySlot(next.ID) {
+		return m.takeOverWith(ctx, l, observed, next)
+	}
+	if !m.markWaiting(l.User()) {
+		return nil
+	}
+	done := m.trackRun()
+	started := m.background(func() {
+		defer done()
+		err := m.waitForSlot(m.accepting, next.ID)
+		m.unmarkWaiting(l.User()) // a run that waits from now on may not be seen below
+		if err == nil && m.takeOverLate(l, observed, next) != nil {
+			m.watchRun(l.User(), l)
+		}
+	})
+	if !started {
+		done()
+		m.unmarkWaiting(l.User())
+	}
+	return nil
+}
+
+// takeOverLate takes over a run that was observed some time ago, or one that
+// waits meanwhile.
+func (m *Manager) takeOverLate(l *ledger.Ledger, observed ledger.LeaseState, next ledger.Lease) error {
+	h, err := l.ReadHead(m.accepting)
+	if err != nil {
+		m.freeSlot(next.ID)
+		return err
+	}
+	if isFree(h) {
+		observed = h.LeaseState()
+	}
+	return m.takeOverWith(m.accepting, l, observed, next)
+}
+
+// takeOverWith takes a run over with a lease that has a slot.
+func (m *Manager) takeOverWith(
+	ctx context.Context, l *ledger.Ledger, observed ledger.LeaseState, next ledger.Lease,
+) error {
+	defer m.freeSlot(next.ID) // unless a run has it
+	i, err := m.holder.join(ctx)
+	if err != nil {
+		return err
+	}
+	defer i.leave()
+	next = next.HeldBy(i.id)
+	began := time.Now()
+	c := m.contender(next)
+	c.Observed = observed
+	ctx, op := m.begin(ctx, Operation{Kind: OpTakeover, UserID: l.User(), Root: true})
+	op.vacant = observed.Vacant()
+	h, taken, err := l.TakeOver(ctx, c)
+	op.endTakeover(h, taken, next, err)
+	switch {
+	case errors.Is(err, ledger.ErrLeaseRenewed):
+		return nil
+	case err != nil:
+		if errors.Is(err, store.ErrUnknownOutcome) {
+			m.releaseInDoubt(l, i, next)
+		}
+		return err
+	}
+	var run *Run
+	if h.Run != nil && h.Run.LeaseID == next.ID {
+		run, err = m.newRun(m.ctx, l, h, began, false)
+	}
+	m.noteTaken(ctx, l, taken) // the next run is held meanwhile
+	if run != nil {
+		m.drainInBackground(run)
+	}
+	return err
+}
+
+// contender returns this Manager as one that takes a run over with a lease.
+func (m *Manager) contender(next ledger.Lease) ledger.Contender {
+	return ledger.Contender{
+		How: ledger.Takeover(m.opts.Takeover), MaxAttempts: m.opts.Attempts, Lease: next, LeavePending: m.opts.Pending == PendingLeave,
+	}
+}
+
+// noteTaken reports the message that a takeover has given up.
+func (m *Manager) noteTaken(ctx context.Context, l *ledger.Ledger, taken ledger.Taken) {
+	if taken.Dead == nil {
+		return
+	}
+	m.noteDeadLetter(ctx, l.User(), taken.Dead.Message.ID, taken.Dead.RunID)
+	m.logDropped(ctx, l.User(), taken.Dropped)
+	m.reportDeadLetters(ctx, l, append(taken.Dropped, *taken.Dead))
+}
+
+// logDropped logs the dead letters that had to go.
+func (m *Manager) logDropped(ctx context.Context, user string, dropped []ledger.DeadLetter) {
+	for _, d := range dropped {
+		m.logEvent(ctx, slog.LevelWarn, "dead letter dropped", user,
+			slog.String("message", d.Message.ID), slog.String("run", d.RunID))
+	}
+}
+
+// reportDeadLetters calls OnMessageDead.
+func (m *Manager) reportDeadLetters(ctx context.Context, l *ledger.Ledger, list []ledger.DeadLetter) {
+	if m.opts.Hooks.OnMessageDead == nil {
+		return
+	}
+	for _, d := range list {
+		if msg, err := readMessage(ctx, l, d.Message); err == nil {
+			m.messageDead(ctx, l.User(), msg)
+		}
 	}
 }
 
@@ -105,19 +254,21 @@ func (m *Manager) Recover(ctx context.Context) error {
 	defer leave()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(m.ctx, func() { cancel(context.Cause(m.ctx)) })()
+	defer context.AfterFunc(m.accepting, func() { cancel(context.Cause(m.accepting)) })()
+	began := time.Now()
 	var (
-		wg   sync.WaitGroup
-		mu   sync.Mutex
-		errs []error
-		free = make(chan struct{}, maxRecoveries)
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		errs  []error
+		count recoveryCounts
+		free  = make(chan struct{}, maxRecoveries)
 	)
 	fail := func(user string, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		errs = append(errs, wrapError("recover", user, err))
 	}
-	for user, err := range m.List(ctx) {
+	for user, err := range ledger.Names(ctx, m.db) {
 		if err != nil {
 			fail(user, err)
 			break
@@ -130,50 +281,32 @@ func (m *Manager) Recover(ctx context.Context) error {
 		free <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-free }()
-			if _, err := m.takeOverIfExpired(ctx, l); err != nil {
+			found, err := m.takeOverIfExpired(ctx, l, &observation{m: m}, nil)
+			if err != nil {
 				fail(user, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			count.workspaces++
+			if found {
+				count.runs++
 			}
 		})
 	}
 	wg.Wait()
+	count.failed = len(errs)
+	m.logRecovery(ctx, count, time.Since(began))
 	return errors.Join(errs...)
 }
 
 // List yields the users that have a workspace, in the order of the keys in the
-// store.
+// store. It leaves out workspaces that were deleted.
 func (m *Manager) List(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		after := ""
-		for {
-			next, err := m.nextEntry(ctx, after)
-			if err != nil {
-				yield("", wrapError("list", "", err))
-				return
-			}
-			if next == nil {
-				return
-			}
-			name, _, isBlob := strings.Cut(strings.TrimPrefix(next.Key, headPrefix), blobInfix)
-			if isBlob {
-				after = headPrefix + name + "/b0" // follows all blobs of this workspace
-				continue
-			}
-			after = next.Key
-			user, err := decodeUser(name)
-			if err != nil {
-				err = corrupt(next.Key, err.Error())
-			}
-			if !yield(user, wrapError("list", user, err)) || err != nil {
+		for user, err := range ledger.Users(ctx, m.db, m.sealer) {
+			if !yield(user, wrapError("list", user, err)) {
 				return
 			}
 		}
 	}
-}
-
-// nextEntry returns the first entry of a workspace after a key, or nil.
-func (m *Manager) nextEntry(ctx context.Context, after string) (*store.Entry, error) {
-	for e, err := range m.db.Scan(ctx, headPrefix, after) {
-		return &e, err
-	}
-	return nil, nil
 }

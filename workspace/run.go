@@ -3,12 +3,16 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/suspend"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // Run is the handling of one message by the holder of the workspace. Nothing
@@ -17,63 +21,140 @@ import (
 type Run struct {
 	liveContent
 	m       *Manager
-	ledger  *ledger
-	leaseID string
+	ledger  *ledger.Ledger
+	lease   *lease
 	runID   string
 	attempt int
-	ttl     time.Duration
 	base    uint64 // the version at which the run began
 	message Message
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
+	refused error // why the content has no room for the message; the run fails with it
+	manual  bool  // begun by Begin: Options.Run does not handle it
+	ticket  bool  // begun by Do: it has no message
+
+	hooks atomic.Bool // the hooks for its end are being called
+	// ending says that its end is being written, or was: the loss of the lease
+	// may be due to that.
+	ending atomic.Bool
+
+	op      runOperation
+	results reportedResults
+	retried error // with which its function has asked for another attempt
+
+	parent context.Context // the context that ctx is made of
+	ctx    context.Context // ends when the function that handles the message is to return
+	cancel context.CancelCauseFunc
+	// returned is closed when that function has returned.
+	returned chan struct{}
+	// done makes Manager.Wait wait no longer. It may be called more than once.
+	done func()
+
+	// Guarded by Manager.mu:
+	slot  bool // see slots
+	ready bool // its content is loaded
 
 	mu    sync.Mutex // held during a commit
-	ended error      // why the run has ended
+	ended error      // why nothing more can be committed
 	reply string
-
-	renewal   sync.Mutex
-	renewedAt time.Time // when the last renewal that succeeded was begun
+	// isEndStored says that the run was finished or failed here.
+	isEndStored bool
+	failure     string // the stored reason, if it has failed
 }
 
 // newRun returns the run of a head, whose lease this Manager has taken, and
-// begins to renew the lease.
-func (m *Manager) newRun(ctx context.Context, l *ledger, h *head) (*Run, error) {
-	msg, err := l.readMessage(ctx, h.Run.Message)
-	if err != nil {
-		return nil, err
-	}
-	doc, err := l.content(ctx, h, h.position())
-	if err != nil {
-		return nil, err
-	}
-	c, err := newLiveContent(l.user, m.opts.Schema, doc, h.position())
-	if err != nil {
-		return nil, err
-	}
+// begins to renew the lease. The head was written after began. If newRun fails,
+// it releases the run.
+func (m *Manager) newRun(
+	ctx context.Context, l *ledger.Ledger, h *ledger.Head, began time.Time, manual bool,
+) (*Run, error) {
 	r := &Run{
-		liveContent: *c, m: m, ledger: l, message: msg, renewedAt: time.Now(),
-		leaseID: h.Run.LeaseID, runID: h.Run.RunID, attempt: h.Run.Attempt, ttl: h.Run.ttl(),
-		base: h.Run.Base.Version,
+		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, manual: manual,
+		ticket: h.Run.Message.Ticket,
+		lease:  newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}),
 	}
-	if r.position.Version == r.base { // otherwise a commit of the run has stored it
-		if err := r.receiveMessage(); err != nil {
-			return nil, err
+	r.takeSlot()
+	untrack := m.trackRun()
+	ctx, endProfiled := m.newProfiled(ctx)
+	r.done = sync.OnceFunc(func() {
+		r.endLost()
+		untrack()
+		r.freeSlot()
+		endProfiled()
+	})
+	held, cancel := context.WithCancelCause(ctx)
+	ctx, r.cancel = held, cancel
+	m.addLocalRun(r)
+	err := ErrClosed
+	if m.background(func() { r.keepLease(held) }) {
+		ctx = r.beginOperation(held, h)
+		err = r.load(ctx, h)
+	} else {
+		defer r.lease.incarnation.leave()
+	}
+	if err != nil {
+		r.release(err)
+		r.markReturned()
+		r.done()
+		return nil, err
+	}
+	r.ctx = suspend.NewContext(ctx, func(key string) { r.suspended.note(r.runID, r.state, key) })
+	r.ctx = state.NewContext(NewContext(r.ctx, r), r.state)
+	if t, ok := m.opts.Tracer.(tool.Tracer); ok {
+		r.ctx = tool.WithTracer(r.ctx, t)
+	}
+	m.tellStarted(r)
+	return r, nil
+}
+
+// load reads the message and the content of the run.
+func (r *Run) load(ctx context.Context, h *ledger.Head) error {
+	if r.lease.left() < r.lease.ttl/2 { // the write has waited for the store
+		if err := r.renew(r.lease.ttl); err != nil {
+			return err
 		}
 	}
-	ctx, r.cancel = context.WithCancelCause(ctx)
-	r.ctx = state.NewContext(NewContext(ctx, r), r.state)
-	if !m.background(r.renewLoop) {
-		r.cancel(ErrClosed)
-		return nil, ErrClosed
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ctx, cancel := r.lease.whileHeld(ctx)
+	defer cancel()
+	var content *document.Document
+	err := persist(ctx, r.m.patience(), func(ctx context.Context) (err error) {
+		if r.message, err = readMessage(ctx, r.ledger, h.Run.Message); err != nil {
+			return err
+		}
+		doc, err := r.ledger.Content(ctx, h, h.Position())
+		if err != nil {
+			return err
+		}
+		content = doc
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	m.addLocalRun(r.leaseID, localRun{r.user, r.cancel})
-	return r, nil
+	c, err := newLiveContent(r.ledger.User(), r.m.opts.Schema, content, h.Position())
+	if err != nil {
+		return err
+	}
+	r.liveContent = *c
+	r.results.last = c.storedState
+	if r.ended != nil {
+		return r.ended
+	}
+	if r.position.Version == r.base && !r.ticket { // otherwise a commit of the run has stored it
+		r.refused = r.receiveMessage()
+		return nil
+	}
+	r.findAnswers()
+	return nil
 }
 
 // receiveMessage adds the message to the conversation and to the settings.
 func (r *Run) receiveMessage() error {
-	if err := state.Messages.Set(r.state, []state.Message{r.message.Content}); err != nil {
-		return err
+	r.receiveAnswers()
+	if r.message.Content != nil {
+		if err := state.Messages.Set(r.state, []state.Message{r.message.Content}); err != nil {
+			return err
+		}
 	}
 	return r.settings.change(func(s *Settings) {
 		if r.message.ChatID != "" {
@@ -86,10 +167,12 @@ func (r *Run) receiveMessage() error {
 }
 
 // ID returns the id of the run. It stays the same when another process takes
-// the run over, which may make tool calls again that were made before. Together
-// with what a call does, such as the order that it refunds, ID is an
-// idempotency key. Together with Step, it is one for everything between two
-// commits.
+// the run over, which may make tool calls again that were made before. With
+// PendingLeave the calls that were committed keep their ids, so that ID
+// together with the id of the call is an idempotency key. Otherwise the model
+// is asked again and gives other ids: use ID together with what the call does,
+// such as the order that it refunds. With TakeoverRestart, ID together with
+// Step is a key for everything between two commits.
 func (r *Run) ID() string { return r.runID }
 
 // Step returns the number of records of the run. A run that is taken over
@@ -101,16 +184,21 @@ func (r *Run) Step() int {
 	return int(r.position.Version - r.base)
 }
 
-// Attempt returns the number of times that the run was taken over.
+// Attempt returns the number of attempts before this one: the times that the
+// run was taken over from a holder that had died, or was tried again because of
+// RetryAfter.
 func (r *Run) Attempt() int { return r.attempt }
 
 // Message returns the message that is being handled. It is in the conversation.
+// A run of [Manager.Do] has the zero Message.
 func (r *Run) Message() Message { return r.message }
 
-// Context returns a context that ends when the run loses its lease.
-// context.Cause is then ErrFenced, together with ErrInterrupted if another
-// message or a reset has ended the run. The context carries the run, for
-// FromContext, and the state, for state.FromContext.
+// Context returns a context that ends when the run loses its lease, with the
+// context of Handle or Begin that has begun the run, with the context of Open,
+// and with Close. If the lease is lost, context.Cause is ErrFenced, together
+// with ErrInterrupted if another message or a reset has ended the run. The
+// context carries the run, for FromContext, and the state, for
+// state.FromContext.
 func (r *Run) Context() context.Context { return r.ctx }
 
 // Store returns a store for the user's data outside the workspace. Writes to it
@@ -118,11 +206,19 @@ func (r *Run) Context() context.Context { return r.ctx }
 func (r *Run) Store() *store.Manager { return r.m.Store(r.user) }
 
 // SetReply sets the reply that Handle returns to the sender of the message. The
-// last call counts.
+// last call counts. When the run has ended, SetReply does nothing.
+//
+// A workspace remembers its newest replies, up to 64 KiB together. A message
+// whose reply is forgotten still counts as handled: Await in another process, and
+// duplicates, get an empty reply.
 func (r *Run) SetReply(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.ended != nil || r.lease.lost() != nil {
+		return
+	}
 	r.reply = text
+	r.m.tellReply(r, text) // before the end of the run
 }
 
 // Reply returns the reply that was set last.
@@ -132,58 +228,138 @@ func (r *Run) Reply() string {
 	return r.reply
 }
 
+// failureText returns the stored reason of a run that has failed here.
+func (r *Run) failureText() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failure
+}
+
 // Commit stores the changes since the last commit. Committed changes survive
-// the process: a holder that takes the run over continues with them. If Commit
-// returns an error, nothing was stored, unless the error is
+// the process: a holder that takes the run over continues with them. If the
+// store is away, Commit tries again until ctx ends or the lease is nearly over.
+//
+// If Commit returns an error, nothing was stored, unless the error is
 // store.ErrUnknownOutcome. In that case the run has ended here, and the holder
 // that takes it over sees what was stored.
 func (r *Run) Commit(ctx context.Context) error {
-	effects, err := r.commit(ctx)
+	committing, op := r.begin(ctx, OpCommit)
+	effects, err := r.commit(committing, &op)
+	r.endCommit(&op, err)
 	if err != nil {
 		return wrapError("commit", r.user, err)
 	}
-	r.m.opts.Hooks.memoryChanged(ctx, r.user, effects)
+	r.m.memoryChanged(ctx, r.user, effects)
 	return nil
 }
 
-func (r *Run) commit(ctx context.Context) ([]state.Effect, error) {
+func (r *Run) commit(ctx context.Context, op *operation) ([]state.Effect, error) {
+	defer startCommitRegion(ctx).End()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended != nil {
-		return nil, r.ended
-	}
-	d, err := r.delta()
-	if err != nil || len(d.effects) == 0 {
+	if err := r.checkHeld(); err != nil {
 		return nil, err
 	}
-	begun := time.Now()
-	at, err := r.ledger.commit(ctx, r.holder(), d.change)
+	d, err := r.delta()
+	if err != nil || len(d.Effects) == 0 {
+		return nil, err
+	}
+	ctx, cancel := r.lease.whileHeld(ctx)
+	defer cancel()
+	began := time.Now()
+	at, err := r.ledger.Commit(ctx, r.holder(), d.Change)
 	if err != nil {
 		return nil, r.endIfLost(err)
 	}
-	r.noteRenewed(begun)
-	return d.effects, r.noteStored(d, at)
+	r.lease.noteRenewed(began)
+	op.wrote, op.Effects, op.Version = true, len(d.Effects), at.Version
+	r.op.isStored.Store(true)
+	return d.Effects, r.noteStored(d, at)
+}
+
+// checkHeld returns why nothing more can be committed, or nil. The caller holds
+// mu.
+func (r *Run) checkHeld() error {
+	if lost := r.lease.lost(); lost != nil {
+		r.end(lost)
+	}
+	return r.ended
 }
 
 // holder identifies the run. The caller holds mu.
-func (r *Run) holder() holder { return holder{r.leaseID, r.message.ID, r.position} }
+func (r *Run) holder() ledger.Holder {
+	h := r.lease.holder()
+	h.At, h.Trace = r.position, r.trace()
+	return h
+}
 
-// endIfLost ends the run if err says that its lease may be lost. It returns
-// err. The caller holds mu.
+// endIfLost ends the run if err says that its lease is lost, or that what is
+// stored is not known. It returns err. The caller holds mu.
 func (r *Run) endIfLost(err error) error {
-	if errors.Is(err, ErrFenced) || errors.Is(err, ErrRolledBack) || errors.Is(err, store.ErrUnknownOutcome) {
+	switch {
+	case errors.Is(err, store.ErrUnknownOutcome):
+		r.end(err) // the next holder sees what is stored
+	case r.lease.lost() != nil:
+		r.end(r.lease.lost())
+	case errors.Is(err, ErrFenced):
+		r.lease.giveUp(err)
+		r.end(err)
+	case errors.Is(err, ErrRolledBack):
+		r.lease.abandon(err)
 		r.end(err)
 	}
 	return err
 }
 
-// end ends the run on this side, for the first err. The caller holds mu.
+// end makes everything that changes the run fail with err. The caller holds mu.
 func (r *Run) end(err error) {
-	if r.ended == nil {
-		r.ended = err
+	if r.ended != nil {
+		return
+	}
+	r.ended = err
+	if r.state != nil { // else it is not loaded yet
 		r.endWrites(err)
-		r.cancel(err)
-		r.m.deleteLocalRun(r.leaseID)
+	}
+	r.cancel(err)
+}
+
+// markReturned notes that the function that handles the message has returned.
+// It may be called more than once.
+func (r *Run) markReturned() {
+	if r.m.deleteLocalRun(r) {
+		close(r.returned)
+	}
+}
+
+// start waits until the functions of earlier runs of the user in this process
+// have returned, but not longer than the TTL, and calls OnRunStart. It returns
+// an error if the context of the run ends.
+func (r *Run) start() error {
+	if earlier := r.m.earlierLocalRuns(r); len(earlier) > 0 {
+		r.waitFor(earlier)
+	}
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
+	if r.refused != nil {
+		return r.refused
+	}
+	r.m.runStarted(r)
+	return nil
+}
+
+// waitFor waits until channels are closed, but not longer than the TTL.
+func (r *Run) waitFor(returned []<-chan struct{}) {
+	timeout := time.NewTimer(r.lease.ttl)
+	defer timeout.Stop()
+	for _, c := range returned {
+		select {
+		case <-c:
+		case <-r.ctx.Done():
+			return
+		case <-timeout.C:
+			return
+		}
 	}
 }
 
@@ -192,77 +368,4 @@ func (r *Run) leaseValid() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ended == nil
-}
-
-// renewLoop renews the lease until the run ends. It ends the run before another
-// holder can take it over.
-func (r *Run) renewLoop() {
-	defer r.m.deleteLocalRun(r.leaseID)
-	heartbeat := time.NewTicker(r.ttl / 3)
-	defer heartbeat.Stop()
-	for {
-		select {
-		case <-r.ctx.Done():
-			return
-		case <-r.m.ctx.Done():
-			r.cancel(context.Cause(r.m.ctx))
-			return
-		case <-heartbeat.C:
-		}
-		err := r.renew()
-		switch {
-		case err == nil:
-			continue
-		case errors.Is(err, ErrFenced), errors.Is(err, ErrRolledBack):
-		case r.leaseLeft() <= 0:
-			err = fmt.Errorf("%w: the lease was not renewed for too long: %v", ErrFenced, err)
-		default:
-			continue
-		}
-		r.cancel(err) // ends a commit that holds mu
-		r.mu.Lock()
-		r.end(err)
-		r.mu.Unlock()
-		return
-	}
-}
-
-func (r *Run) renew() error {
-	ctx, cancel := context.WithTimeout(r.ctx, r.leaseLeft())
-	defer cancel()
-	begun := time.Now()
-	_, err := r.ledger.renew(ctx, holder{leaseID: r.leaseID, messageID: r.message.ID})
-	if err == nil {
-		r.noteRenewed(begun)
-	}
-	return err
-}
-
-// leaseLeft returns the time for which the run may continue without a renewal.
-// It is half of the time after which another holder may take it over, so that
-// clocks may differ in speed.
-func (r *Run) leaseLeft() time.Duration {
-	r.renewal.Lock()
-	defer r.renewal.Unlock()
-	return r.ttl*3/4 - time.Since(r.renewedAt)
-}
-
-func (r *Run) noteRenewed(begun time.Time) {
-	r.renewal.Lock()
-	defer r.renewal.Unlock()
-	r.renewedAt = begun
-}
-
-type contextKey struct{}
-
-// NewContext returns a context that carries a run.
-func NewContext(ctx context.Context, r *Run) context.Context {
-	return context.WithValue(ctx, contextKey{}, r)
-}
-
-// FromContext returns the run that ctx carries, if any. The contexts of
-// Options.Run and of Run.Context carry one.
-func FromContext(ctx context.Context) (*Run, bool) {
-	r, ok := ctx.Value(contextKey{}).(*Run)
-	return r, ok && r != nil
 }

@@ -58,6 +58,9 @@ func (s *sharedSettings) get() Settings {
 // change lets fn change the settings. It does not hold mu while it calls fn,
 // which may read the settings.
 func (s *sharedSettings) change(fn func(*Settings)) error {
+	if fn == nil {
+		return fmt.Errorf("%w: no function", ErrInvalid)
+	}
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	c := s.get()

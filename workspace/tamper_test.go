@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,21 +47,6 @@ func fill(t *testing.T, db store.Store, keys ...workspace.Key) {
 	require.NoError(t, m.Close())
 }
 
-// write puts values into the store; an empty value deletes the key.
-func write(t *testing.T, db store.Store, values map[string]string) {
-	t.Helper()
-	for e, err := range db.Scan(t.Context(), "", "") {
-		require.NoError(t, err)
-		if _, ok := values[e.Key]; !ok {
-			require.NoError(t, db.Delete(t.Context(), e.Key, store.Always))
-		}
-	}
-	for key, value := range values {
-		_, err := db.Put(t.Context(), key, []byte(value), store.Always)
-		require.NoError(t, err)
-	}
-}
-
 const annsHead = "agent:workspace:ann"
 
 // Every manipulation of a stored value is found.
@@ -66,7 +54,7 @@ func TestTampering(t *testing.T) {
 	for _, keys := range [][]workspace.Key{nil, {key("a")}} {
 		db := store.NewMemory()
 		fill(t, db, keys...)
-		whole := maxCachedContents(t, db)
+		whole := entries(t, db)
 		require.Greater(t, len(whole), 10)
 		failing := func(what string, values map[string]string, want ...error) {
 			t.Helper()
@@ -79,7 +67,7 @@ func TestTampering(t *testing.T) {
 				ok = ok || errIs(err, w)
 			}
 			require.True(t, ok, "%s, sealed %t: %v", what, keys != nil, err)
-			require.Equal(t, values, maxCachedContents(t, db), "%s: nothing is written to what is damaged", what)
+			require.Equal(t, values, entries(t, db), "%s: nothing is written to what is damaged", what)
 		}
 		with := func(key, value string) map[string]string {
 			values := map[string]string{}
@@ -122,12 +110,12 @@ func errIs(err, want error) bool { return err != nil && strings.Contains(err.Err
 func TestSealed(t *testing.T) {
 	db := store.NewMemory()
 	fill(t, db, key("a"))
-	for key, value := range maxCachedContents(t, db) {
+	for key, value := range entries(t, db) {
 		for _, plain := range []string{"large", "notes", "000000", "nonce"} {
 			require.NotContains(t, value, plain, key)
 		}
 	}
-	sealed := maxCachedContents(t, db)
+	sealed := entries(t, db)
 	for name, keys := range map[string][]workspace.Key{
 		"none": nil, "another": {key("b")}, "another of its name": {{ID: "a", Secret: bytes.Repeat([]byte("x"), 32)}},
 	} {
@@ -138,7 +126,7 @@ func TestSealed(t *testing.T) {
 		require.Error(t, err, name)
 		_, err = m.Reset(t.Context(), "ann")
 		require.Error(t, err, name)
-		require.Equal(t, sealed, maxCachedContents(t, db), name)
+		require.Equal(t, sealed, entries(t, db), name)
 	}
 	// A value of one workspace is refused in another.
 	moved := map[string]string{}
@@ -212,18 +200,60 @@ func TestRolledBack(t *testing.T) {
 	}
 	m := open(t, db, opts)
 	require.NoError(t, set(m))
-	older := maxCachedContents(t, db)
+	older := entries(t, db)
 	require.NoError(t, set(m))
 	write(t, db, older)
 	for name, m := range map[string]*workspace.Manager{"has seen it": m, "has the anchor": open(t, db, opts)} {
 		require.ErrorIs(t, set(m), workspace.ErrRolledBack, name)
 		_, err := m.View(t.Context(), "ann")
 		require.ErrorIs(t, err, workspace.ErrRolledBack, name)
-		require.Equal(t, older, maxCachedContents(t, db))
+		require.Equal(t, older, entries(t, db))
 	}
 	write(t, db, nil)
 	_, err := open(t, db, opts).View(t.Context(), "ann")
 	require.ErrorIs(t, err, workspace.ErrRolledBack, "it is gone")
 	write(t, db, older)
 	require.NoError(t, set(open(t, db, workspace.Options{})), "nobody remembers")
+}
+
+// A run that nobody can load is tried again ever more rarely: each try takes its
+// lease and gives it back.
+func TestRunsThatCannotBeLoadedAreTriedRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := store.NewMemory()
+		m := open(t, db, workspace.Options{})
+		run, _, err := m.Begin(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		before := entries(t, db)
+		_, _, err = m.Begin(t.Context(), "ann", text("2"))
+		require.NoError(t, err)
+		for key := range entries(t, db) {
+			if _, ok := before[key]; !ok {
+				require.NoError(t, db.Delete(t.Context(), key, store.Always)) // the body of the message
+			}
+		}
+		_, err = run.Finish(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, m.Close())
+
+		var heads atomic.Int32
+		counting := withFaults(db, func(writes []store.Write) (bool, error) {
+			for _, w := range writes {
+				if w.Key == "agent:workspace:ann" {
+					heads.Add(1)
+				}
+			}
+			return false, nil
+		})
+		m = open(t, counting, workspace.Options{Run: runNothing, TTL: 10 * time.Second})
+		_, err = m.Submit(t.Context(), "ann", text("3"))
+		require.NoError(t, err)
+		time.Sleep(10 * time.Minute)
+		require.Positive(t, heads.Swap(0))
+		time.Sleep(time.Hour)
+		tries := heads.Load()
+		require.Positive(t, tries, "it may have been repaired")
+		require.Less(t, tries, int32(360), "two for 50 seconds in the mean")
+		require.NoError(t, m.Close())
+	})
 }

@@ -8,24 +8,46 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // View is a workspace at one moment. It does not change, and it cannot be
-// changed.
+// changed. A View that is printed, logged or marshalled does not show secrets.
 type View struct {
 	Workspace
-	Version     uint64 // of the content
-	Oldest      uint64 // the oldest version that ViewAt can show
+	Version     uint64    // of the content
+	Oldest      uint64    // the oldest version that ViewAt can show
+	LastActive  time.Time // see [Manager.LastActive]
 	Run         *RunInfo
-	Queue       []Message // the waiting messages, the next first
-	DeadLetters []Message // the dead letters, the latest last
-	Unknown     []string  // the names of stored fields that the schema does not have, sorted
+	Queue       []Message      // the waiting messages, the next first
+	Tickets     int            // the number of waiting calls of [Manager.Do]
+	DeadLetters []DeadLetter   // the latest last
+	Ended       []EndedMessage // the last 64 messages whose handling has ended otherwise, the latest last
+	Unknown     []string       // the names of stored fields that the schema does not have, sorted
+}
+
+// EndedMessage is a message whose handling has ended.
+type EndedMessage struct {
+	ID     string    `json:"id"`
+	As     Ending    `json:"as"`
+	Reason string    `json:"reason,omitempty"` // secrets of the workspace are masked
+	At     time.Time `json:"at,omitzero"`      // when its run has ended, or it was dropped
+}
+
+// DeadLetter is a message that was given up: its run has failed, or was begun
+// too often.
+type DeadLetter struct {
+	Message  Message
+	RunID    string
+	Attempts int       // the number of times that its run was begun
+	At       time.Time // when it was given up
+	Reason   string
 }
 
 // RunInfo describes a run that is under way.
 type RunInfo struct {
 	ID      string
-	Message Message
+	Message Message // the zero Message for a call of [Manager.Do]
 	Began   time.Time
 	Attempt int // the number of times that it was taken over
 }
@@ -47,20 +69,30 @@ func (m *Manager) ViewAt(ctx context.Context, userID string, version uint64) (*V
 
 // view shows the newest version if version is nil.
 func (m *Manager) view(ctx context.Context, userID string, version *uint64) (*View, error) {
+	ctx, op := m.begin(ctx, Operation{Kind: OpView, UserID: userID})
+	v, err := m.readView(ctx, userID, version)
+	if err == nil {
+		op.Version, op.Queued = v.Version, len(v.Queue)+v.Tickets
+	}
+	op.end(err)
+	return v, err
+}
+
+func (m *Manager) readView(ctx context.Context, userID string, version *uint64) (*View, error) {
 	l, err := m.ledger(userID)
 	if err != nil {
 		return nil, err
 	}
 	v := &View{}
-	_, err = l.readStable(ctx, func(h *head) error {
-		at := h.position()
+	_, err = l.ReadStable(ctx, func(h *ledger.Head) error {
+		at := h.Position()
 		if version != nil {
 			var err error
-			if at, err = l.positionAt(ctx, h, *version); err != nil {
+			if at, err = l.PositionAt(ctx, h, *version); err != nil {
 				return err
 			}
 		}
-		doc, err := l.content(ctx, h, at)
+		doc, err := l.Content(ctx, h, at)
 		if err != nil {
 			return err
 		}
@@ -68,7 +100,7 @@ func (m *Manager) view(ctx context.Context, userID string, version *uint64) (*Vi
 		if err != nil {
 			return err
 		}
-		*v = View{Workspace: c.Workspace, Version: at.Version, Oldest: h.oldest().Version}
+		*v = View{Workspace: c.Workspace, Version: at.Version, Oldest: h.Oldest().Version, LastActive: h.Updated}
 		v.state = c.storedState
 		former := c.moved.FormerNames()
 		for _, field := range doc.Names(document.PartField) {
@@ -77,7 +109,10 @@ func (m *Manager) view(ctx context.Context, userID string, version *uint64) (*Vi
 			}
 		}
 		c.endWrites(state.ErrReadOnly)
-		return v.addMessages(ctx, l, h)
+		if err := v.addMessages(ctx, l, h); err != nil {
+			return err
+		}
+		return v.addEnded(ctx, l, h)
 	})
 	if err != nil {
 		return nil, err
@@ -85,23 +120,71 @@ func (m *Manager) view(ctx context.Context, userID string, version *uint64) (*Vi
 	return v, nil
 }
 
-// addMessages adds the messages that have no outcome.
-func (v *View) addMessages(ctx context.Context, l *ledger, h *head) error {
-	for _, p := range h.pending() {
-		msg, err := l.readMessage(ctx, *p)
+// addMessages adds the messages whose handling has not ended.
+func (v *View) addMessages(ctx context.Context, l *ledger.Ledger, h *ledger.Head) error {
+	if h.Run != nil {
+		msg, err := readMessage(ctx, l, h.Run.Message)
 		if err != nil {
 			return err
 		}
-		switch h.messageState(p.ID) {
-		case messageRunning:
-			v.Run = &RunInfo{h.Run.RunID, msg, h.Run.Began, h.Run.Attempt}
-		case messageQueued:
-			v.Queue = append(v.Queue, msg)
-		case messageDead:
-			v.DeadLetters = append(v.DeadLetters, msg)
+		v.Run = &RunInfo{h.Run.RunID, msg, h.Run.Began, h.Run.Attempt}
+	}
+	queue, err := l.Queued(ctx, h)
+	if err != nil {
+		return err
+	}
+	for _, p := range queue {
+		if p.Ticket {
+			v.Tickets++
+			continue
 		}
+		msg, err := readMessage(ctx, l, p)
+		if err != nil {
+			return err
+		}
+		v.Queue = append(v.Queue, msg)
+	}
+	dead, err := l.DeadLetters(ctx, h)
+	if err != nil {
+		return err
+	}
+	for _, d := range dead {
+		msg, err := readMessage(ctx, l, d.Message)
+		if err != nil {
+			return err
+		}
+		v.DeadLetters = append(v.DeadLetters, DeadLetter{msg, d.RunID, d.Attempts, d.At, d.Reason})
 	}
 	return nil
+}
+
+// addEnded adds the messages whose handling has ended.
+func (v *View) addEnded(ctx context.Context, l *ledger.Ledger, h *ledger.Head) error {
+	list, err := l.Outcomes(ctx, h)
+	if err != nil {
+		return err
+	}
+	redact := v.redactor()
+	for _, o := range list[max(0, len(list)-64):] {
+		v.Ended = append(v.Ended, EndedMessage{o.ID, Ending(o.Ending), redact(o.Reason), o.At})
+	}
+	return nil
+}
+
+// LastActive returns when the content of a workspace has last changed or a
+// message was last accepted, or the zero time if the workspace does not exist.
+// It reads no content: a program that deletes workspaces that nobody uses can
+// ask for each user of [Manager.List].
+func (m *Manager) LastActive(ctx context.Context, userID string) (time.Time, error) {
+	var at time.Time
+	err := m.operate(ctx, Operation{Kind: opLastActive, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
+		h, err := l.ReadHead(ctx)
+		if err == nil {
+			at = h.Updated
+		}
+		return err
+	})
+	return at, err
 }
 
 // Records yields the changes of the content of a workspace after a version, the
@@ -111,7 +194,9 @@ func (v *View) addMessages(ctx context.Context, l *ledger, h *head) error {
 // [Workspace.Redact].
 func (m *Manager) Records(ctx context.Context, userID string, after uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
+		ctx, op := m.begin(ctx, Operation{Kind: OpRecords, UserID: userID})
 		list, err := m.readRecords(ctx, userID, after)
+		op.end(err)
 		if err != nil {
 			yield(Record{}, wrapError("records", userID, err))
 			return
@@ -130,24 +215,25 @@ func (m *Manager) readRecords(ctx context.Context, userID string, after uint64) 
 		return nil, err
 	}
 	var list []Record
-	_, err = l.readStable(ctx, func(h *head) error {
+	_, err = l.ReadStable(ctx, func(h *ledger.Head) error {
 		list = nil
-		at, err := l.positionAt(ctx, h, after)
-		if err != nil || at == h.position() {
+		at, err := l.PositionAt(ctx, h, after)
+		if err != nil || at == h.Position() {
 			return err
 		}
 		redact, err := m.presentSecrets(ctx, l, h)
 		if err != nil {
 			return err
 		}
-		for r, err := range l.records(ctx, h, at) {
-			if err == nil {
-				err = m.maskRecord(r, redact)
-			}
+		for stored, err := range l.Records(ctx, h, at) {
 			if err != nil {
 				return err
 			}
-			list = append(list, *r)
+			r := newRecord(stored)
+			if err := m.maskRecord(&r, redact); err != nil {
+				return err
+			}
+			list = append(list, r)
 		}
 		return nil
 	})
@@ -156,12 +242,14 @@ func (m *Manager) readRecords(ctx context.Context, userID string, after uint64) 
 
 // presentSecrets returns a function that masks the secrets of the present
 // content in texts. If they are not known, it masks everything.
-func (m *Manager) presentSecrets(ctx context.Context, l *ledger, h *head) (func(string) string, error) {
-	doc, err := l.content(ctx, h, h.position())
+func (m *Manager) presentSecrets(
+	ctx context.Context, l *ledger.Ledger, h *ledger.Head,
+) (func(string) string, error) {
+	doc, err := l.Content(ctx, h, h.Position())
 	if err != nil {
 		return nil, err
 	}
-	c, err := newLiveContent("", m.opts.Schema, doc, h.position())
+	c, err := newLiveContent("", m.opts.Schema, doc, h.Position())
 	if err != nil {
 		return func(string) string { return masked }, nil
 	}
@@ -172,6 +260,7 @@ func (m *Manager) presentSecrets(ctx context.Context, l *ledger, h *head) (func(
 // not have because they may be secret. In the other values it masks what redact
 // finds.
 func (m *Manager) maskRecord(r *Record, redact func(string) string) error {
+	r.Reason, r.Reply = redact(r.Reason), redact(r.Reply)
 	open, secret := map[string]bool{}, map[string]bool{}
 	for _, f := range state.New(m.opts.Schema).Fields() {
 		open[f.Name], secret[f.Name] = !f.Secret, f.Secret

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // Workspace is the content of a user's workspace, as a [Run], a [View] or
@@ -14,6 +15,8 @@ type Workspace struct {
 	state    *state.State
 	memory   *Memory
 	settings *sharedSettings
+
+	suspended *suspendedCalls
 }
 
 // UserID returns the user whose workspace it is.
@@ -48,8 +51,9 @@ func (w *Workspace) redactor() func(text string) string {
 // it was made from.
 type liveContent struct {
 	Workspace
+	schema       *state.Schema
 	doc          *document.Document
-	position     position // of doc
+	position     ledger.Position // of doc
 	moved        document.Moved
 	storedState  *state.State // a snapshot of the state in doc
 	storedMemory memorySnapshot
@@ -57,13 +61,13 @@ type liveContent struct {
 
 // newLiveContent returns the content that a document has at a position.
 func newLiveContent(
-	user string, schema *state.Schema, doc *document.Document, at position,
+	user string, schema *state.Schema, doc *document.Document, at ledger.Position,
 ) (*liveContent, error) {
-	s, moved, err := doc.Load(schema)
+	s, moved, err := loadState(schema, doc)
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMemory(doc.Fields(document.PartMemory), currentTime)
+	m, err := newMemory(doc.Fields(document.PartMemory), ledger.CurrentTime)
 	if err != nil {
 		return nil, err
 	}
@@ -71,17 +75,28 @@ func newLiveContent(
 	if err != nil {
 		return nil, err
 	}
+	suspended, err := decodeSuspended(doc)
+	if err != nil {
+		return nil, err
+	}
 	return &liveContent{
-		Workspace: Workspace{user, s, m, set},
-		doc:       doc.Clone(), position: at, moved: moved, storedState: s.Snapshot(), storedMemory: m.snapshot(),
+		Workspace: Workspace{user, s, m, set, suspended}, schema: schema,
+		doc: doc.Clone(), position: at, moved: moved, storedState: s.Snapshot(), storedMemory: m.snapshot(),
 	}, nil
+}
+
+// redactStored masks the stored secrets. Those that were changed since stay
+// secret if the changes are not stored.
+func (c *liveContent) redactStored(text string) string {
+	return (&Memory{entries: c.storedMemory}).redactor().Redact(c.storedState.Redactor().Redact(text))
 }
 
 // contentDelta turns the stored content into the present one.
 type contentDelta struct {
-	change
-	state  *state.State
-	memory memorySnapshot
+	ledger.Change
+	state     *state.State
+	memory    memorySnapshot
+	suspended map[string]document.Suspension
 }
 
 // delta returns what has changed since the content was stored.
@@ -95,8 +110,15 @@ func (c *liveContent) delta() (contentDelta, error) {
 	if err != nil {
 		return d, err
 	}
-	d.effects = slices.Concat(effects, d.memory.effectsSince(c.storedMemory), settings)
-	d.purge = c.purges(d.effects)
+	if d.suspended, err = c.suspended.settle(d.state); err != nil {
+		return d, err
+	}
+	suspended, err := c.suspended.effects(d.suspended)
+	if err != nil {
+		return d, err
+	}
+	d.Effects = slices.Concat(effects, suspended, d.memory.effectsSince(c.storedMemory), settings)
+	d.Purge = c.purges(d.Effects)
 	return d, nil
 }
 
@@ -121,13 +143,14 @@ func (c *liveContent) purges(effects []state.Effect) bool {
 }
 
 // noteStored notes that a delta is stored, and at which position.
-func (c *liveContent) noteStored(d contentDelta, at position) error {
-	if err := c.doc.Apply(d.effects); err != nil {
+func (c *liveContent) noteStored(d contentDelta, at ledger.Position) error {
+	if err := c.doc.ApplySaved(d.Effects, c.schema, d.state); err != nil {
 		return err
 	}
-	c.moved.Forget(d.effects)
+	c.moved.Forget(d.Effects)
 	c.position, c.storedState, c.storedMemory = at, d.state, d.memory
-	c.settings.noteStored(d.effects)
+	c.settings.noteStored(d.Effects)
+	c.suspended.noteStored(d.suspended)
 	return nil
 }
 
@@ -135,4 +158,10 @@ func (c *liveContent) noteStored(d contentDelta, at position) error {
 func (c *liveContent) endWrites(err error) {
 	c.memory.end(err)
 	c.settings.end(err)
+	c.suspended.end(err)
+}
+
+func checkContent(schema *state.Schema, doc *document.Document) error {
+	_, _, err := loadState(schema, doc)
+	return err
 }

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/jsontext"
 )
 
@@ -83,14 +82,6 @@ func decodeResult(text state.JSON, i int, v any) error {
 	return nil
 }
 
-// resultRanges is the part of a form.Result that refers to messages.
-type resultRanges struct {
-	Prompt    []form.Run `json:"prompt"`
-	History   []form.Run `json:"history"`
-	Output    []form.Run `json:"output"`
-	ToolCalls []form.Run `json:"tool_calls"`
-}
-
 // version returns the version of the state.
 func (d *Document) version() (uint64, error) {
 	v := d.get(PartConversation, fieldVersion)
@@ -149,7 +140,8 @@ func redactResult(data []byte, redact func(string) string) (state.JSON, error) {
 			out = append(out, ',')
 		}
 		out = append(jsontext.AppendQuote(out, m.Name), ':')
-		if jsontext.Kind(m.Value) == "string" && m.Name != "created_at" {
+		isTime := m.Name == "started_at" || m.Name == "created_at"
+		if jsontext.Kind(m.Value) == "string" && !isTime {
 			out = jsontext.AppendQuote(out, redact(jsontext.Unquote(m.Value)))
 		} else {
 			out = append(out, m.Value...)

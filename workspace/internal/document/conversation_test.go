@@ -116,6 +116,9 @@ func (t *stateWriter) result(st *state.State) state.InferenceResult {
 		Output: []state.Message{t.message()}, Raw: rapid.SampledFrom([]string{"", "{}", "\xff"}).Draw(t.T, "raw"),
 		CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600)),
 	}
+	if rapid.Bool().Draw(t.T, "started") {
+		r.StartedAt = r.CreatedAt.Add(-time.Second)
+	}
 	r.History = state.Messages.Or(st, nil)
 	if m, ok := r.Output[0].(state.ToolCallMessage); ok && rapid.Bool().Draw(t.T, "answered") {
 		r.ToolCalls = []state.ToolResultMessage{state.ToolResult(m.Calls()[0], `"done"`)}
@@ -214,7 +217,7 @@ func TestDocumentFollowsTheState(t *testing.T) {
 				snapshot = st.Snapshot()
 			case 3:
 				before := state.Messages.Or(st, nil)
-				effects, err := d.AnswerPending()
+				effects, err := d.AnswerPending(empty, "")
 				require.NoError(t, err)
 				require.Equal(t, len(transcript.Pending(before)) == 0, len(effects) == 0)
 				require.NoError(t, d.Apply(stored(t, effects)))
@@ -233,9 +236,21 @@ func TestDocumentFollowsTheState(t *testing.T) {
 	})
 }
 
+// load returns the State in a document. The document may know its conversation:
+// it is that of a document that has to decode it.
 func load(t require.TestingT, d *Document) *state.State {
-	s, _, err := d.Load(docSchema)
+	s, moved, err := d.Load(docSchema)
 	require.NoError(t, err)
+	cold, err := Decode(d.Encode())
+	require.NoError(t, err)
+	decoded, decodedMoved, err := cold.Load(docSchema)
+	require.NoError(t, err)
+	require.Equal(t, plainOf(t, decoded), plainOf(t, s))
+	require.Equal(t, decodedMoved, moved)
+	require.Equal(t, decoded.Version(), s.Version())
+	effects, err := s.Snapshot().Effects(decoded)
+	require.NoError(t, err)
+	require.Empty(t, effects)
 	return s
 }
 
@@ -295,7 +310,7 @@ func TestLongRunStaysCheap(t *testing.T) {
 	}
 	require.Less(t, float64(size[steps/1_000-1]), 1.2*float64(size[0]))
 	require.Less(t, work, uint64(32<<10))
-	require.Len(t, d.parts[PartMessage], steps+1)
+	require.Equal(t, steps+1, d.count(PartMessage))
 	again := load(t, d)
 	require.Equal(t, raws(state.Messages.Or(st, nil)), raws(state.Messages.Or(again, nil)))
 	want, _ := st.History().Last()
@@ -354,6 +369,14 @@ func TestMessagesOfResultsAreStoredOnce(t *testing.T) {
 }
 
 // A number whose message is replaced stands for the new message.
+func TestTimesOfResultsAreNotTakenForSecrets(t *testing.T) {
+	result := `[{"id":"2026","agent":"","started_at":"2026-01-02T03:04:04.5Z","created_at":"2026-01-02T03:04:05Z"}]`
+	masked := RedactConversation(state.Effect{Field: "results", Value: state.JSON(result)}, func(text string) string {
+		return strings.ReplaceAll(text, "2026", "[SECRET]")
+	})
+	require.Equal(t, strings.Replace(result, `"id":"2026"`, `"id":"[SECRET]"`, 1), string(masked))
+}
+
 func TestNumbersStandForWhatIsThere(t *testing.T) {
 	d, err := Decode([]byte(`{"message":{"1":{"type":"text","role":"user","content":"a"}},"conversation":{"entries":[]}}`))
 	require.NoError(t, err)
@@ -512,7 +535,7 @@ func TestDocumentIsReadByMany(t *testing.T) {
 		go func() {
 			_, _, err := d.Load(docSchema)
 			if err == nil {
-				_, err = d.AnswerPending()
+				_, err = d.AnswerPending(empty, "")
 			}
 			if err == nil {
 				_, err = d.Shorten(0, 0)

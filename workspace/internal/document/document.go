@@ -10,12 +10,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync/atomic"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/persist"
 )
 
 // ErrCorrupt is returned for content and effects that do not fit.
@@ -36,17 +38,36 @@ const (
 	PartSetting      = "setting"
 )
 
-// Document is the content of a workspace. Concurrent goroutines may read it,
-// but not while it is changed.
+// Document is the content of a workspace. Concurrent goroutines may read it and
+// clone it, but not while it is changed.
 type Document struct {
-	parts map[string]map[string]*fieldValue // no part is empty
-	// table is the index of PartMessage, or nil if it has to be built.
-	table atomic.Pointer[messageTable]
+	parts map[string]*partFields // no part is empty
+	// owner is that of the maps that the document may change in place.
+	owner atomic.Uint64
+	// messages is the index of PartMessage, or nil if it has to be built.
+	messages atomic.Pointer[messageIndex]
+	// references are the ranges of messages of the results, or nil if they are
+	// not known.
+	references *persist.List // of resultRanges
+	// unused says that there may be messages to which nothing refers.
+	unused bool
+	// conversation is never nil. It is another one after each change of the
+	// conversation or the results.
+	conversation *keptConversation
+}
+
+// partFields has the fields of a part. Documents that come from one another
+// share the nodes of the map.
+type partFields struct {
+	fields persist.Map[fieldValue]
+	len    int
 }
 
 // New returns an empty document.
 func New() *Document {
-	return &Document{parts: map[string]map[string]*fieldValue{}}
+	d := &Document{parts: map[string]*partFields{}, conversation: &keptConversation{}}
+	d.owner.Store(persist.NewOwner())
+	return d
 }
 
 // Decode is the inverse of [Document.Encode].
@@ -59,6 +80,7 @@ func Decode(data []byte) (*Document, error) {
 		return nil, fmt.Errorf("%w: content: %w", ErrCorrupt, err)
 	}
 	d := New()
+	d.unused = true
 	for _, part := range parts {
 		fields, err := jsontext.Members(part.Value)
 		if err != nil {
@@ -98,12 +120,19 @@ func (d *Document) Encode() []byte {
 	return b.Bytes()
 }
 
-// Clone returns a document with the same content. The two share the values,
-// which never change.
+// Clone returns a document with the same content. The cost does not depend on
+// how much that is.
 func (d *Document) Clone() *Document {
 	c := New()
-	for part, fields := range d.parts {
-		c.parts[part] = maps.Clone(fields)
+	d.owner.Store(persist.NewOwner())
+	c.references, c.unused, c.conversation = d.references, d.unused, d.conversation
+	for name, p := range d.parts {
+		shared := &partFields{len: p.len}
+		p.fields.Share(&shared.fields)
+		c.parts[name] = shared
+	}
+	if x := d.messages.Load(); x != nil {
+		c.messages.Store(x.clone())
 	}
 	return c
 }
@@ -112,48 +141,71 @@ func (d *Document) Clone() *Document {
 func (d *Document) Has(part, field string) bool { return d.get(part, field) != nil }
 
 // Names returns the fields of a part, sorted.
-func (d *Document) Names(part string) []string { return slices.Sorted(maps.Keys(d.parts[part])) }
+func (d *Document) Names(part string) []string {
+	names := make([]string, 0, d.count(part))
+	for name := range d.fields(part) {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
 
 // Fields returns the values of a part by field.
 func (d *Document) Fields(part string) map[string][]byte {
-	fields := make(map[string][]byte, len(d.parts[part]))
-	for field, v := range d.parts[part] {
+	fields := make(map[string][]byte, d.count(part))
+	for field, v := range d.fields(part) {
 		fields[field] = []byte(v.json())
 	}
 	return fields
 }
 
-// get returns the value of a field, or nil.
-func (d *Document) get(part, field string) *fieldValue { return d.parts[part][field] }
-
-// put sets a field, or deletes it if v is nil.
-func (d *Document) put(part, field string, v *fieldValue) {
-	if part == PartMessage {
-		if t := d.table.Load(); t != nil && !t.set(field, v) {
-			d.table.Store(nil)
-		}
+// fields yields the values of a part by field, in no order.
+func (d *Document) fields(part string) iter.Seq2[string, *fieldValue] {
+	p := d.parts[part]
+	if p == nil {
+		return func(func(string, *fieldValue) bool) {}
 	}
-	fields := d.parts[part]
-	switch {
-	case v != nil && fields == nil:
-		d.parts[part] = map[string]*fieldValue{field: v}
-	case v != nil:
-		fields[field] = v
-	default:
-		if delete(fields, field); len(fields) == 0 {
-			delete(d.parts, part)
-		}
-	}
+	return p.fields.All()
 }
 
-// messages returns the table of messages. The caller must not change it.
-func (d *Document) messages() (*messageTable, error) {
-	if t := d.table.Load(); t != nil {
-		return t, nil
+// count returns the number of fields of a part.
+func (d *Document) count(part string) int {
+	if p := d.parts[part]; p != nil {
+		return p.len
 	}
-	t, err := newMessageTable(d.parts[PartMessage])
-	if err == nil {
-		d.table.Store(t)
+	return 0
+}
+
+// get returns the value of a field, or nil.
+func (d *Document) get(part, field string) *fieldValue {
+	if p := d.parts[part]; p != nil {
+		return p.fields.Get(field)
 	}
-	return t, err
+	return nil
+}
+
+// put sets a field, or deletes it if v is nil.
+func (d *Document) put(name, field string, v *fieldValue) {
+	p := d.parts[name]
+	if p == nil {
+		p = &partFields{}
+	}
+	var old *fieldValue
+	if v != nil {
+		old = p.fields.Set(d.owner.Load(), field, v)
+	} else {
+		old = p.fields.Delete(d.owner.Load(), field)
+	}
+	switch {
+	case old == nil && v != nil:
+		p.len++
+		d.parts[name] = p
+	case old != nil && v == nil:
+		if p.len--; p.len == 0 {
+			delete(d.parts, name)
+		}
+	}
+	if name == PartMessage {
+		d.noteMessage(field, old, v)
+	}
 }

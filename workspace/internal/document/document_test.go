@@ -140,7 +140,7 @@ func TestDocumentRunsOutOfNumbers(t *testing.T) {
 
 func FuzzDocument(f *testing.F) {
 	content := `{"message":{"1":{"type":"text","role":"user","content":"a"},"2":{"type":"text","role":"user","content":"a"}},` +
-		`"conversation":{"entries":[1,2],"results":[{"history":[[1,2]],"output":[[2,3]],"raw_base64":"/w==","created_at":"2026-01-02T03:04:05Z"}],"version":3},` +
+		`"conversation":{"entries":[1,2],"results":[{"history":[[1,2]],"output":[[2,3]],"raw_base64":"/w==","started_at":"2026-01-02T03:04:04.5Z","created_at":"2026-01-02T03:04:05Z"}],"version":3},` +
 		`"field":{"list":[1]},"key":{"a":{}}}`
 	f.Add([]byte(content), []byte(`[{"part":"field","field":"list","kind":"append","value":[2,{"a":1}]}]`))
 	f.Add([]byte(content), []byte(`[{"part":"message","field":"3","kind":"set","value":{}},{"part":"message","field":"1","kind":"delete"},{"part":"conversation","field":"entries","kind":"truncate","n":1}]`))
@@ -182,8 +182,8 @@ func FuzzDocument(f *testing.F) {
 		_, _ = s.KV().Delete("a")
 		require.NoError(t, s.History().Append(state.InferenceResult{History: state.Messages.Or(s, nil), Output: []state.Message{state.UserText("b")}}))
 		for _, change := range []func() ([]state.Effect, error){
-			d.AnswerPending,
-			func() ([]state.Effect, error) { return d.Shorten(1, 1) },
+			func() ([]state.Effect, error) { return d.AnswerPending(empty, "") },
+			func() ([]state.Effect, error) { return d.Clone().Shorten(1, 1) },
 			func() ([]state.Effect, error) { return d.Save(from, s, nil) },
 		} {
 			if effects, err := change(); err == nil {

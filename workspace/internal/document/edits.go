@@ -22,10 +22,12 @@ func (d *Document) Apply(effects []state.Effect) error {
 			for j := i - 1; j >= 0; j-- {
 				d.put(effects[j].Part, effects[j].Field, before[j])
 			}
+			d.forgetConversation()
 			return fmt.Errorf("%w: effect %d, %s of %s in %s: %s", ErrCorrupt, i,
 				fault.Quote(string(e.Kind)), fault.Quote(e.Field), fault.Quote(e.Part), problem)
 		}
 		d.put(e.Part, e.Field, after)
+		d.noteConversation(e, before[i])
 	}
 	return nil
 }
@@ -35,8 +37,8 @@ func (d *Document) Apply(effects []state.Effect) error {
 // write.
 func (d *Document) Revert(to *Document) []state.Effect {
 	var effects []state.Effect
-	for _, part := range sortedUnion(d.parts, to.parts) {
-		for _, field := range sortedUnion(d.parts[part], to.parts[part]) {
+	for _, part := range sortedUnion(slices.Collect(maps.Keys(d.parts)), slices.Collect(maps.Keys(to.parts))) {
+		for _, field := range sortedUnion(d.Names(part), to.Names(part)) {
 			if part == PartConversation && field == fieldVersion {
 				continue
 			}
@@ -49,11 +51,22 @@ func (d *Document) Revert(to *Document) []state.Effect {
 	return effects
 }
 
-// sortedUnion returns the keys of both maps, sorted.
-func sortedUnion[V any](a, b map[string]V) []string {
-	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
-	slices.Sort(keys)
-	return slices.Compact(keys)
+// Effects returns the effects that make the document of an empty one.
+func (d *Document) Effects() []state.Effect {
+	var effects []state.Effect
+	for _, part := range slices.Sorted(maps.Keys(d.parts)) {
+		for _, field := range d.Names(part) {
+			effects = append(effects, setEffect(part, field, d.get(part, field).json()))
+		}
+	}
+	return effects
+}
+
+// sortedUnion returns the texts of both lists, sorted.
+func sortedUnion(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // valueEffects returns the effects that turn one value of a field into another.

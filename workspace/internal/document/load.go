@@ -42,12 +42,20 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 			fields.Keys = append(fields.Keys, form.Field{Name: name, Value: []byte(d.get(PartKey, name).json())})
 		}
 	}
+	kept := d.conversation.of(schema)
 	whole := fields
-	if err := d.loadConversation(&whole, hasMessages); err != nil {
-		return nil, nil, err
+	if kept == nil {
+		if err := d.loadConversation(&whole, hasMessages); err != nil {
+			return nil, nil, err
+		}
 	}
-	st, fieldsMoved, err := importForm(schema, &whole)
+	st, fieldsMoved, err := importForm(schema, &whole, kept)
 	if err == nil {
+		if kept == nil {
+			d.conversation.keep(schema, st)
+		} else if OnKeptLoad != nil {
+			OnKeptLoad(d, schema, st)
+		}
 		moved = Moved{}
 		for _, m := range fieldsMoved {
 			moved[m.Field] = movedField{partOf[m.From], m.From, &fieldValue{text: state.JSON(m.Value)}}
@@ -55,7 +63,7 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 		return st, moved, nil
 	}
 	err = fmt.Errorf("workspace: content: %w", err)
-	_, _, fieldsErr := importForm(schema, &fields)
+	_, _, fieldsErr := importForm(schema, &fields, nil)
 	if fieldsErr == nil && !errors.Is(err, state.ErrLimitExceeded) {
 		// The fault is in the conversation, which no schema shapes.
 		return nil, nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -63,8 +71,8 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 	return nil, nil, err
 }
 
-func importForm(schema *state.Schema, f *form.State) (*state.State, []form.Moved, error) {
-	s, moved, err := internal.ImportForm(schema, f)
+func importForm(schema *state.Schema, f *form.State, conversation any) (*state.State, []form.Moved, error) {
+	s, moved, err := internal.ImportForm(schema, f, conversation)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -91,7 +99,7 @@ func (d *Document) locate(schema *state.Schema, f state.FieldInfo) (name, part s
 		}
 		if key := d.get(PartKey, name); key != nil {
 			alone := form.State{Format: form.Format, Fields: []form.Field{{Name: name, Value: []byte(key.json())}}}
-			if _, _, err := importForm(schema, &alone); err == nil {
+			if _, _, err := importForm(schema, &alone, nil); err == nil {
 				return name, PartKey
 			}
 		}
@@ -123,11 +131,10 @@ func (m Moved) Forget(effects []state.Effect) {
 // loadConversation adds the messages, the results and, if the schema has the
 // field messages, the conversation.
 func (d *Document) loadConversation(out *form.State, hasMessages bool) error {
-	t, err := d.messages()
+	places, err := newFormPlaces(d)
 	if err != nil {
 		return err
 	}
-	places := newFormPlaces(t)
 	for _, text := range places.texts {
 		out.Messages = append(out.Messages, []byte(text))
 	}
@@ -170,20 +177,21 @@ type formPlaces struct {
 	texts   []state.JSON
 }
 
-func newFormPlaces(t *messageTable) *formPlaces {
-	p := &formPlaces{numbers: slices.Sorted(maps.Keys(t.texts))}
-	p.places = make([]int, len(p.numbers))
-	for i, n := range p.numbers {
-		text := t.texts[n]
-		if first := t.first[text]; first < n {
-			at, _ := slices.BinarySearch(p.numbers, first)
-			p.places[i] = p.places[at]
-			continue
+func newFormPlaces(d *Document) (*formPlaces, error) {
+	numbers, err := d.numbers()
+	p := &formPlaces{numbers: numbers, places: make([]int, len(numbers))}
+	known := make(map[state.JSON]int, len(numbers))
+	for i, n := range numbers {
+		text := d.message(n)
+		place, ok := known[text]
+		if !ok {
+			place = len(p.texts)
+			known[text] = place
+			p.texts = append(p.texts, text)
 		}
-		p.places[i] = len(p.texts)
-		p.texts = append(p.texts, text)
+		p.places[i] = place
 	}
-	return p
+	return p, err
 }
 
 // ranges returns ranges of places for ranges of numbers. path is where they

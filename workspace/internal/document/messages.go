@@ -3,60 +3,111 @@ package document
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/persist"
 )
 
-// messageTable is the index of PartMessage.
-type messageTable struct {
-	texts map[int]state.JSON
-	first map[state.JSON]int // the lowest number of each text
-	last  int                // the highest number
+// messageIndex finds the messages of a document by their texts.
+type messageIndex struct {
+	numbers persist.Map[int] // a number of each text
+	last    int              // the highest number that is or was used
 }
 
-func newMessageTable(fields map[string]*fieldValue) (*messageTable, error) {
-	t := &messageTable{
-		texts: make(map[int]state.JSON, len(fields)),
-		first: make(map[state.JSON]int, len(fields)),
+// index returns the index of PartMessage. The caller must not change it.
+func (d *Document) index() (*messageIndex, error) {
+	if x := d.messages.Load(); x != nil {
+		return x, nil
 	}
-	for field, v := range fields {
+	x, owner := &messageIndex{}, persist.NewOwner()
+	for field, v := range d.fields(PartMessage) {
 		n, ok := messageNumber(field)
 		if !ok {
 			return nil, corrupt(jsontext.Path("$.message", fault.Clip(field)), "not the number of a message")
 		}
-		t.add(n, v.json())
+		x.add(owner, v.json(), n)
 	}
-	return t, nil
+	d.messages.Store(x)
+	return x, nil
 }
 
-func (t *messageTable) add(n int, text state.JSON) {
-	t.texts[n] = text
-	if first, ok := t.first[text]; !ok || n < first {
-		t.first[text] = n
-	}
-	t.last = max(t.last, n)
+func (x *messageIndex) clone() *messageIndex {
+	c := &messageIndex{last: x.last}
+	x.numbers.Share(&c.numbers)
+	return c
 }
 
-// set notes that a field of PartMessage is set. It reports false if the table
-// has to be built again, which is the case unless the message is new.
-func (t *messageTable) set(field string, v *fieldValue) bool {
+// number returns a number of a text.
+func (x *messageIndex) number(text state.JSON) (int, bool) {
+	if n := x.numbers.Get(string(text)); n != nil {
+		return *n, true
+	}
+	return 0, false
+}
+
+// add notes a message. The lowest number of a text stays.
+func (x *messageIndex) add(owner uint64, text state.JSON, n int) {
+	if known, ok := x.number(text); !ok || n < known {
+		x.numbers.Set(owner, string(text), &n)
+	}
+	x.last = max(x.last, n)
+}
+
+// noteMessage notes that a field of PartMessage was changed.
+func (d *Document) noteMessage(field string, old, v *fieldValue) {
+	x := d.messages.Load()
+	if x == nil {
+		return
+	}
 	n, ok := messageNumber(field)
-	if !ok || v == nil || t.texts[n] != "" {
-		return false
+	switch {
+	case !ok, old != nil && v != nil:
+		d.messages.Store(nil)
+	case v != nil:
+		x.add(d.owner.Load(), v.json(), n)
+	case old != nil:
+		if known, _ := x.number(old.json()); known == n { // others with the text are not found any more
+			x.numbers.Delete(d.owner.Load(), string(old.json()))
+		}
 	}
-	t.add(n, v.json())
-	return true
 }
 
-// decode returns the messages with these numbers.
-func (t *messageTable) decode(numbers []int) ([]state.Message, error) {
+// message returns the text of a message, or "".
+func (d *Document) message(n int) state.JSON {
+	if v := d.get(PartMessage, strconv.Itoa(n)); v != nil {
+		return v.json()
+	}
+	return ""
+}
+
+// numbers returns the numbers of all messages, sorted.
+func (d *Document) numbers() ([]int, error) {
+	if _, err := d.index(); err != nil { // some are no numbers
+		return nil, err
+	}
+	numbers := make([]int, 0, d.count(PartMessage))
+	for field := range d.fields(PartMessage) {
+		n, _ := messageNumber(field)
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+// decodeMessages returns the messages with these numbers.
+func (d *Document) decodeMessages(numbers []int) ([]state.Message, error) {
 	msgs := make([]state.Message, len(numbers))
 	for i, n := range numbers {
-		m, err := state.DecodeMessage([]byte(t.texts[n]))
+		text := d.message(n)
+		if text == "" {
+			return nil, fmt.Errorf("%w: content: no message %d", ErrCorrupt, n)
+		}
+		m, err := state.DecodeMessage([]byte(text))
 		if err != nil {
 			return nil, fmt.Errorf("%w: content: message %d: %w", ErrCorrupt, n, err)
 		}
@@ -65,49 +116,65 @@ func (t *messageTable) decode(numbers []int) ([]state.Message, error) {
 	return msgs, nil
 }
 
+// decodeRanges returns the messages with the numbers in ranges.
+func (d *Document) decodeRanges(ranges []form.Run) ([]state.Message, error) {
+	var numbers []int
+	for _, r := range ranges {
+		for n := r.From; n < r.To; n++ {
+			numbers = append(numbers, n)
+		}
+	}
+	return d.decodeMessages(numbers)
+}
+
 // maxNumber is the highest number of a message: an int on every platform.
 const maxNumber = math.MaxInt32
 
 // messageNumber reads the number of a message.
 func messageNumber(text string) (int, bool) {
+	if text == "" || text[0] < '1' || text[0] > '9' { // other texts of the number
+		return 0, false
+	}
 	n, err := strconv.ParseInt(text, 10, 32)
-	return int(n), err == nil && n > 0 && strconv.FormatInt(n, 10) == text
+	return int(n), err == nil
 }
 
 // interner finds the numbers of messages that a document has already, and gives
 // new numbers to others.
 type interner struct {
-	*messageTable
-	added      []state.JSON       // the new messages, numbered from last+1
+	document   *Document
+	known      *messageIndex
+	added      []state.JSON       // the new messages, numbered from known.last+1
 	firstAdded map[state.JSON]int // the lowest number of each text of added
 	effects    []state.Effect     // add the new messages to the document
 }
 
-func newInterner(t *messageTable) *interner {
-	return &interner{messageTable: t, firstAdded: map[state.JSON]int{}}
+func newInterner(d *Document) (*interner, error) {
+	x, err := d.index()
+	return &interner{document: d, known: x, firstAdded: map[state.JSON]int{}}, err
 }
 
 // newMessages returns the effects that add the new messages. Numbers are never
 // used again, so a document can run out of them.
 func (in *interner) newMessages() ([]state.Effect, error) {
-	if last := in.last + len(in.added); len(in.added) > 0 && last > maxNumber {
+	if last := in.known.last + len(in.added); len(in.added) > 0 && last > maxNumber {
 		return nil, &state.LimitError{Name: "message numbers", Limit: maxNumber, Got: last}
 	}
 	return in.effects, nil
 }
 
 func (in *interner) text(n int) state.JSON {
-	if i := n - in.last - 1; i >= 0 && i < len(in.added) {
+	if i := n - in.known.last - 1; i >= 0 && i < len(in.added) {
 		return in.added[i]
 	}
-	return in.texts[n]
+	return in.document.message(n)
 }
 
 // add gives a message a new number even if an equal one is there.
 func (in *interner) add(m state.Message) int {
 	text := m.Raw()
 	in.added = append(in.added, text)
-	n := in.last + len(in.added)
+	n := in.known.last + len(in.added)
 	if _, ok := in.firstAdded[text]; !ok {
 		in.firstAdded[text] = n
 	}
@@ -122,7 +189,7 @@ func (in *interner) find(m state.Message, previous int) int {
 	if in.text(previous+1) == text {
 		return previous + 1
 	}
-	if n, ok := in.first[text]; ok {
+	if n, ok := in.known.number(text); ok {
 		return n
 	}
 	if n, ok := in.firstAdded[text]; ok {

@@ -17,15 +17,11 @@ func (d *Document) Save(from, to *state.State, moved Moved) ([]state.Effect, err
 	if err != nil {
 		return nil, err
 	}
-	t, err := d.messages()
+	in, err := newInterner(d)
 	if err != nil {
 		return nil, err
 	}
-	s := saver{
-		document: d,
-		interner: newInterner(t),
-		reuse:    d.Has(PartConversation, fieldEntries) && entriesEdited(changes),
-	}
+	s := saver{interner: in, reuse: d.Has(PartConversation, fieldEntries) && entriesEdited(changes)}
 	var effects []state.Effect
 	for i, change := range changes {
 		e, err := s.stored(change)
@@ -69,8 +65,7 @@ func entriesEdited(changes []state.Effect) bool {
 // saver turns effects on a state into effects on a document.
 type saver struct {
 	*interner
-	document *Document
-	said     []int // the numbers of messages that are added to the conversation
+	said []int // the numbers of messages that are added to the conversation
 	// reuse says that messages of the conversation may have been in it before.
 	// Otherwise they get new numbers, even if an equal message has one: the
 	// conversation stays a range of consecutive numbers, and so do the results
@@ -116,7 +111,7 @@ func (s *saver) results(results []state.InferenceResult) ([]state.JSON, error) {
 			answers[i] = m
 		}
 		f := form.Result{
-			ID: r.ID, Agent: r.Agent, Input: r.Input, CreatedAt: r.CreatedAt,
+			ID: r.ID, Agent: r.Agent, Input: r.Input, StartedAt: r.StartedAt, CreatedAt: r.CreatedAt,
 			Prompt: ranges(r.Prompt), History: rangesOf(s.findAlong(r.History)),
 			Output: ranges(r.Output), ToolCalls: ranges(answers),
 		}

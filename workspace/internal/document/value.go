@@ -117,7 +117,13 @@ func (v *fieldValue) editList(e *state.Effect) (after *fieldValue, problem strin
 		}
 		added = texts
 	}
-	switch e.Kind {
+	return &fieldValue{list: edited(l, e, added)}, ""
+}
+
+// edited returns the result of an effect that fits a list. added are the new
+// elements, if there are any.
+func edited(l *persist.List, e *state.Effect, added any) *persist.List {
+	switch n := l.Len(); e.Kind {
 	case state.EffectAppend:
 		l = l.Append(added, 0)
 	case state.EffectInsert:
@@ -129,5 +135,5 @@ func (v *fieldValue) editList(e *state.Effect) (after *fieldValue, problem strin
 	case state.EffectRemoveAt:
 		l = l.Take(e.N, 0).Append(l.Slice(e.N+1, n), 0)
 	}
-	return &fieldValue{list: l}, ""
+	return l
 }

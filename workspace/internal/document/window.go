@@ -1,120 +1,120 @@
 package document
 
 import (
-	"cmp"
-	"maps"
-	"slices"
-	"strconv"
-
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/form"
+	"github.com/agentstate/state/internal/persist"
 	"github.com/agentstate/state/transcript"
 )
 
-// Shorten returns the effects that shorten the conversation to its last
-// messages, by whole groups, and the history to its last results, and that
-// delete the messages to which nothing refers any more. A negative limit
-// shortens nothing.
+// Shorten shortens the conversation to its last messages, by whole groups, and
+// the history to its last results, and deletes the messages to which nothing
+// refers any more. It returns the effects of that. Calls without a result stay
+// in the conversation, and results with suspended calls in the history. A
+// negative limit shortens nothing. If there is an error, the document is not to
+// be used any more.
 func (d *Document) Shorten(maxMessages, maxResults int) ([]state.Effect, error) {
-	entries, effects, err := d.shortenEntries(maxMessages)
+	messages, effects, err := d.shortenEntries(maxMessages)
 	if err != nil {
 		return nil, err
 	}
-	results, err := d.results()
+	results, shortened, err := d.shortenResults(maxResults)
 	if err != nil {
 		return nil, err
 	}
-	dropped := 0
-	if maxResults >= 0 && len(results) > maxResults {
-		dropped = len(results) - maxResults
-		effects = append(effects, state.Effect{
-			Part: PartConversation, Field: fieldResults, Kind: state.EffectDropFirst, N: dropped,
-		})
-	}
-	if len(effects) > 0 {
+	if effects = append(effects, shortened...); len(effects) > 0 {
 		next, err := d.nextVersion()
 		if err != nil {
 			return nil, err
 		}
 		effects = append(effects, next)
 	}
-	used := rangesOf(entries)
-	for i := dropped; i < len(results); i++ {
-		var r resultRanges
-		if err := decodeResult(results[i], i, &r); err != nil {
-			return nil, err
-		}
-		for _, ranges := range [][]form.Run{r.Prompt, r.History, r.Output, r.ToolCalls} {
-			used = append(used, ranges...)
-		}
+	short := d.conversation
+	if len(effects) > 0 {
+		short = d.conversation.shortened(messages, results)
 	}
-	unused, err := d.deleteUnused(used)
-	return append(effects, unused...), err
+	if err := d.Apply(effects); err != nil {
+		return nil, err
+	}
+	d.conversation = short
+	if !d.unused {
+		return effects, nil
+	}
+	unused, err := d.unusedMessages()
+	if err != nil {
+		return nil, err
+	}
+	d.unused = false
+	return append(effects, unused...), d.Apply(unused)
 }
 
-// shortenEntries returns the entries that are left of the conversation, and the
-// effects that leave them.
+// shortenEntries returns the indexes of the messages that are left of the
+// conversation, and the effects that leave them; or nil if all are.
 func (d *Document) shortenEntries(most int) ([]int, []state.Effect, error) {
-	entries, _, err := d.entries()
-	if err != nil || most < 0 || len(entries) <= most {
-		return entries, nil, err
+	if most < 0 || d.length(fieldEntries) <= most {
+		return nil, nil, nil
 	}
-	t, err := d.messages()
+	entries, _, err := d.entries()
 	if err != nil {
 		return nil, nil, err
 	}
-	msgs, err := t.decode(entries)
+	msgs, known := d.conversation.messages()
+	if !known || len(msgs) != len(entries) {
+		if msgs, err = d.decodeMessages(entries); err != nil {
+			return nil, nil, err
+		}
+	}
+	kept := transcript.ShapesOf(msgs).KeepLast(most)
+	if len(kept) == len(entries) {
+		return nil, nil, nil
+	}
+	return kept, listEffects(PartConversation, fieldEntries, entries, transcript.Select(entries, kept), numberArray), nil
+}
+
+// shortenResults returns the indexes of the results that are left of the
+// history, and the effects that leave them; or nil if all are.
+func (d *Document) shortenResults(most int) ([]int, []state.Effect, error) {
+	n := d.length(fieldResults)
+	if most < 0 || n <= most {
+		return nil, nil, nil
+	}
+	suspended, err := d.Suspended()
 	if err != nil {
 		return nil, nil, err
 	}
-	kept := newInterner(t).renumber(entries, msgs, transcript.KeepLast(most)(msgs))
-	return kept, listEffects(PartConversation, fieldEntries, entries, kept, numberArray), nil
-}
-
-// deleteUnused returns the effects that delete the messages outside all ranges.
-func (d *Document) deleteUnused(used []form.Run) ([]state.Effect, error) {
-	t, err := d.messages()
+	ranges, err := d.ranges()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	slices.SortFunc(used, func(a, b form.Run) int { return cmp.Compare(a.From, b.From) })
-	var effects []state.Effect
-	end := 0 // of the ranges that begin at n or before
-	for _, n := range slices.Sorted(maps.Keys(t.texts)) {
-		for len(used) > 0 && used[0].From <= n {
-			end = max(end, used[0].To)
-			used = used[1:]
+	kept := []int{}
+	for i := range n {
+		keep := i >= n-most
+		if !keep && len(suspended) > 0 {
+			chunk, first := persist.Chunk[resultRanges](ranges, i)
+			if keep, err = d.holdsSuspended(&chunk[i-first], suspended); err != nil {
+				return nil, nil, err
+			}
 		}
-		if n >= end {
-			effects = append(effects, deleteEffect(PartMessage, strconv.Itoa(n)))
+		if keep {
+			kept = append(kept, i)
 		}
 	}
-	return effects, nil
+	switch dropped := n - len(kept); {
+	case dropped == 0:
+		return nil, nil, nil
+	case len(kept) == 0 || kept[0] == dropped: // the first ones
+		e := state.Effect{Part: PartConversation, Field: fieldResults, Kind: state.EffectDropFirst, N: dropped}
+		return kept, []state.Effect{e}, nil
+	}
+	results, err := d.results()
+	return kept, listEffects(PartConversation, fieldResults, results, transcript.Select(results, kept), arrayText), err
 }
 
-// AnswerPending returns the effects that answer tool calls without a result, as
-// package transcript does, so that providers accept the conversation.
-func (d *Document) AnswerPending() ([]state.Effect, error) {
-	entries, _, err := d.entries()
-	if err != nil || len(entries) == 0 {
-		return nil, err
+// length returns the number of elements of a list in PartConversation, or 0.
+func (d *Document) length(field string) int {
+	if v := d.get(PartConversation, field); v != nil {
+		if l, ok := v.elements(); ok {
+			return l.Len()
+		}
 	}
-	t, err := d.messages()
-	if err != nil {
-		return nil, err
-	}
-	msgs, err := t.decode(entries)
-	if err != nil || len(transcript.Pending(msgs)) == 0 {
-		return nil, err
-	}
-	repaired, _ := transcript.Repair(msgs, transcript.Profile{}, transcript.PolicyAnswerCalls)
-	in := newInterner(t)
-	answered := in.renumber(entries, msgs, repaired)
-	added, err := in.newMessages()
-	if err != nil {
-		return nil, err
-	}
-	edits := listEffects(PartConversation, fieldEntries, entries, answered, numberArray)
-	next, err := d.nextVersion()
-	return append(append(added, edits...), next), err
+	return 0
 }

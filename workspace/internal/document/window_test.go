@@ -18,12 +18,16 @@ import (
 	"github.com/agentstate/state/transcript"
 )
 
+// empty is the base of a run that has said everything.
+func empty() (*Document, error) { return New(), nil }
+
 // shorten applies Shorten and checks its laws.
 func shorten(t require.TestingT, d *Document, n, m int) {
-	before := load(t, d)
+	before, other := load(t, d), d.Clone()
 	effects, err := d.Shorten(n, m)
 	require.NoError(t, err)
-	require.NoError(t, d.Apply(stored(t, effects)))
+	require.NoError(t, other.Apply(stored(t, effects)))
+	require.Equal(t, string(other.Encode()), string(d.Encode()))
 	after := load(t, d)
 
 	a, b := plainOf(t, before), plainOf(t, after)
@@ -65,7 +69,7 @@ func shorten(t require.TestingT, d *Document, n, m int) {
 			}
 		}
 	}
-	require.ElementsMatch(t, slices.Collect(maps.Keys(used)), slices.Collect(maps.Keys(d.parts[PartMessage])))
+	require.ElementsMatch(t, slices.Collect(maps.Keys(used)), d.Names(PartMessage))
 
 	again, err := d.Shorten(n, m)
 	require.NoError(t, err)
@@ -114,7 +118,6 @@ func TestWindowHoldsWhatIsHeld(t *testing.T) {
 		require.NoError(t, err)
 		data, err := jsontext.Marshal(effects)
 		require.NoError(t, err)
-		require.NoError(t, d.Apply(effects))
 		sizes, written = append(sizes, len(d.Encode())), append(written, n+len(data))
 	}
 	require.Less(t, sizes[59], sizes[20]*5/4)
@@ -128,6 +131,7 @@ func TestWindowKeepsWhatResultsReferTo(t *testing.T) {
 		`"5":{"type":"text","role":"user","content":"c"},"9":{"type":"text","role":"user","content":"d"}},` +
 		`"conversation":{"entries":[1,5,9],"results":[{"history":[[2,3]]},{"history":[[1,2]]},{"history":[[1,2]],"output":[[5,6]]}],"version":7}}`))
 	require.NoError(t, err)
+	before := d.Clone()
 	effects, err := d.Shorten(1, 2)
 	require.NoError(t, err)
 	require.Equal(t, []state.Effect{
@@ -140,9 +144,10 @@ func TestWindowKeepsWhatResultsReferTo(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, effects)
 
+	d = before
 	require.NoError(t, d.Apply([]state.Effect{{Part: "message", Field: "5", Kind: "set", Value: "{}"}}))
 	_, err = d.Shorten(1, 2)
 	require.ErrorIs(t, err, ErrCorrupt)
-	_, err = d.AnswerPending()
+	_, err = d.AnswerPending(empty, "")
 	require.ErrorIs(t, err, ErrCorrupt)
 }

@@ -1,0 +1,257 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace"
+)
+
+// A call that is only in the conversation, and in no result of the history, is
+// answered there.
+func TestAnswersWithoutHistory(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	run := begin(t, m, text("a"))
+	require.NoError(t, state.Messages.Set(run.State(), []state.Message{state.ToolCalls(refund("1"), refund("2"))}))
+	require.NoError(t, run.Suspend("1", "2"))
+	finish(t, run)
+	finish(t, begin(t, m, text("b")))
+	msg := answers("c", "2", "1")
+	msg.Content = state.UserText("done")
+	run = begin(t, m, msg)
+	require.Equal(t, "a c1 c2 r1 r2 b done", dialog(&run.Workspace))
+	require.Len(t, run.Message().Answers, 2)
+	require.Empty(t, run.Suspended())
+	finish(t, run)
+	require.Empty(t, view(t, m, "ann").Suspended())
+}
+
+// A message that answers a call that does not wait for it is refused, and
+// changes nothing.
+func TestAnswersThatAreRefused(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		prepare func(t *testing.T, m *workspace.Manager)
+		msg     workspace.Message
+		err     error
+	}{
+		{"an unknown call", nil, answers("x", "9"), workspace.ErrNotSuspended},
+		{"one of several", nil, answers("x", "1", "9"), workspace.ErrNotSuspended},
+		{"twice in one message", nil, answers("x", "1", "1"), workspace.ErrNotSuspended},
+		{"an open call that is not suspended", func(t *testing.T, m *workspace.Manager) {
+			run := begin(t, m, text("b"))
+			ask(t, run, "2")
+			finish(t, run)
+		}, answers("x", "2"), workspace.ErrNotSuspended},
+		{"an answered call", func(t *testing.T, m *workspace.Manager) {
+			finish(t, begin(t, m, answers("b", "1")))
+		}, answers("x", "1"), workspace.ErrNotSuspended},
+		{"a call that the run before has answered itself", func(t *testing.T, m *workspace.Manager) {
+			run := begin(t, m, text("b"))
+			require.NoError(t, run.State().History().Answer(state.ToolResult(refund("1"), `"never mind"`)))
+			require.Empty(t, run.Suspended())
+			finish(t, run)
+		}, answers("x", "1"), workspace.ErrNotSuspended},
+		{"a call that the message of the run answers", func(t *testing.T, m *workspace.Manager) {
+			begin(t, m, answers("b", "1"))
+		}, answers("x", "1"), workspace.ErrNotSuspended},
+		{"a call that the run has committed the answer to", func(t *testing.T, m *workspace.Manager) {
+			require.NoError(t, begin(t, m, answers("b", "1")).Commit(t.Context()))
+		}, answers("x", "1"), workspace.ErrNotSuspended},
+		{"a call that a waiting message answers", func(t *testing.T, m *workspace.Manager) {
+			begin(t, m, text("b"))
+			_, out, err := m.Begin(t.Context(), "ann", answers("c", "1"))
+			require.NoError(t, err)
+			require.Equal(t, workspace.StatusQueued, out.Status)
+		}, answers("x", "1"), workspace.ErrNotSuspended},
+		{"a call of a run that the message undoes", func(t *testing.T, m *workspace.Manager) {
+			run := begin(t, m, text("b"))
+			ask(t, run, "2")
+			require.NoError(t, run.Suspend("2"))
+			require.NoError(t, run.Commit(t.Context()))
+		}, whenBusy(workspace.BusyRollback, answers("x", "2")), workspace.ErrNotSuspended},
+		{"the zero message", nil, workspace.Message{ID: "x", Answers: make([]state.ToolResultMessage, 1)}, workspace.ErrInvalid},
+		{"too many answers", nil, answers("x", make([]string, 65)...), workspace.ErrInvalid},
+		{"an agent that has no right to it", nil, func() workspace.Message {
+			msg := answers("x", "1")
+			msg.Agent = "stranger"
+			return msg
+		}(), state.ErrDenied},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			db := store.NewMemory()
+			team := state.MustSchema(notes, state.Team{"clerk": nil, "stranger": nil})
+			m := suspended(t, db, workspace.Options{Schema: team})
+			if row.prepare != nil {
+				row.prepare(t, m)
+			}
+			before := entries(t, db)
+			_, _, err := m.Begin(t.Context(), "ann", row.msg)
+			require.ErrorIs(t, err, row.err)
+			require.Equal(t, before, entries(t, db))
+			view(t, m, "ann")
+		})
+	}
+}
+
+// An answer that was accepted counts once, however often it is sent.
+func TestAnswerIsSentAgain(t *testing.T) {
+	m := suspended(t, store.NewMemory(), workspace.Options{})
+	finish(t, begin(t, m, answers("b", "1")))
+	_, out, err := m.Begin(t.Context(), "ann", answers("b", "1"))
+	require.NoError(t, err)
+	require.Equal(t, workspace.StatusDuplicate, out.Status)
+	require.Equal(t, workspace.StatusDone, out.First)
+}
+
+// An answer whose run has stored nothing is not given: the call waits for the
+// next answer, or for the same one if the message is tried again.
+func TestAnswerOfARunThatFails(t *testing.T) {
+	m := suspended(t, store.NewMemory(), workspace.Options{})
+	_, err := begin(t, m, answers("b", "1")).Fail(t.Context(), errors.New("broken"))
+	require.NoError(t, err)
+	require.Equal(t, "1", ids(view(t, m, "ann").Suspended()))
+	run := begin(t, m, answers("b", "1")) // a dead letter that is sent again
+	require.Equal(t, "a c1 r1", dialog(&run.Workspace))
+	other := begin(t, m, whenBusy(workspace.BusyInterrupt, answers("c", "1")))
+	require.Equal(t, "a c1 r1", dialog(&other.Workspace))
+	finish(t, other)
+}
+
+// An answer whose call is closed while the message waits is left out.
+func TestCallIsClosedWhileItsAnswerWaits(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	run := begin(t, m, text("a"))
+	ask(t, run, "1", "2")
+	require.NoError(t, run.Suspend("1", "2"))
+	require.NoError(t, run.Commit(t.Context()))
+	_, out, err := m.Begin(t.Context(), "ann", answers("b", "1", "2"))
+	require.NoError(t, err)
+	require.Equal(t, workspace.StatusQueued, out.Status)
+	require.NoError(t, run.State().History().Answer(state.ToolResult(refund("1"), `"never mind"`)))
+	next, err := run.Finish(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "b", next.Message().ID)
+	require.Len(t, next.Message().Answers, 1)
+	require.Equal(t, "a c1 c2 r1 r2", dialog(&next.Workspace))
+	require.Contains(t, fmt.Sprint(state.Messages.Or(next.State(), nil)), "never mind")
+}
+
+// An answer is given with the rights of its agent.
+func TestAnswerOfAnAgent(t *testing.T) {
+	clerk := state.MustSchema(notes, state.Team{"clerk": nil, "stranger": nil})
+	m := open(t, store.NewMemory(), workspace.Options{Schema: clerk})
+	run := begin(t, m, text("a"))
+	require.NoError(t, run.State().As("clerk").History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(refund("1"))}}))
+	require.NoError(t, run.Suspend("1"))
+	finish(t, run)
+	msg := answers("b", "1")
+	for agent, want := range map[string]error{"stranger": state.ErrDenied, "nobody": state.ErrDenied} {
+		msg.Agent = agent
+		_, _, err := m.Begin(t.Context(), "ann", msg)
+		require.ErrorIs(t, err, want, agent)
+	}
+	msg.Agent = "clerk"
+	run = begin(t, m, msg)
+	require.Equal(t, "clerk", run.Message().Agent)
+	require.Equal(t, "a c1 r1", dialog(&run.Workspace))
+	before := view(t, m, "ann").Version
+	finish(t, run)
+	signed := 0
+	for r, err := range m.Records(t.Context(), "ann", before) {
+		require.NoError(t, err)
+		for _, e := range r.Effects {
+			if e.Agent == "clerk" {
+				signed++
+			}
+		}
+	}
+	require.Equal(t, 2, signed, "the agent signs the answer, in the conversation and in the history")
+}
+
+// An agent that may answer the call in the history, but not in the conversation,
+// may not answer it.
+func TestAnswerOfAnAgentWithoutTheConversation(t *testing.T) {
+	said := &state.Field[[]state.Message]{Name: "messages", Read: state.Only("clerk", "boss"), Write: state.Only("boss")}
+	m := open(t, store.NewMemory(), workspace.Options{Schema: state.MustSchema(said, state.Team{"clerk": nil, "boss": nil})})
+	run := begin(t, m, text("a"))
+	call := state.ToolCalls(refund("1"))
+	require.NoError(t, run.State().As("clerk").History().Append(state.InferenceResult{Output: []state.Message{call}}))
+	require.NoError(t, state.Messages.Set(run.State(), []state.Message{call}))
+	require.NoError(t, run.Suspend("1"))
+	finish(t, run)
+	msg := answers("b", "1")
+	msg.Agent = "clerk"
+	_, _, err := m.Begin(t.Context(), "ann", msg)
+	require.ErrorIs(t, err, state.ErrDenied)
+	msg.Agent = ""
+	run = begin(t, m, msg)
+	require.Equal(t, "a c1 r1", dialog(&run.Workspace))
+	finish(t, run)
+}
+
+// Handlers of the conversation see an answer as they see everything else.
+func TestAnswerInAConversationThatIsTrimmed(t *testing.T) {
+	trimmed := state.MustSchema(&state.Field[[]state.Message]{Name: "messages", Handler: transcript.KeepLast(3).Handler()})
+	m := open(t, store.NewMemory(), workspace.Options{Schema: trimmed})
+	run := begin(t, m, text("a"))
+	ask(t, run, "1")
+	require.NoError(t, run.Suspend("1"))
+	finish(t, run)
+	for _, id := range []string{"b", "c", "d"} {
+		finish(t, begin(t, m, text(id)))
+	}
+	run = begin(t, m, answers("e", "1"))
+	require.Equal(t, "a c1 r1 d", dialog(&run.Workspace))
+	finish(t, run)
+}
+
+// A run that is taken over knows the answers that were given, whether or not a
+// commit has stored them. The answer to a call that was closed while the message
+// waited is not one of them.
+func TestAnswersAreKnownAfterATakeover(t *testing.T) {
+	for name, committed := range map[string]bool{"committed": true, "not committed": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := store.NewMemory()
+				process, kill := asProcess(db)
+				m := open(t, process, workspace.Options{})
+				run := begin(t, m, text("a"))
+				ask(t, run, "1", "2")
+				require.NoError(t, run.Suspend("1", "2"))
+				require.NoError(t, run.Commit(t.Context()))
+				_, out, err := m.Begin(t.Context(), "ann", answers("b", "1", "2"))
+				require.NoError(t, err)
+				require.Equal(t, workspace.StatusQueued, out.Status)
+				require.NoError(t, run.State().History().Answer(state.ToolResult(refund("2"), `"never mind"`)))
+				run, err = run.Finish(t.Context())
+				require.NoError(t, err)
+				if committed {
+					require.NoError(t, run.Commit(t.Context()))
+				}
+				kill()
+				require.NoError(t, m.Close())
+
+				var got []state.ToolResultMessage
+				second := open(t, db, workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
+					got = run.Message().Answers
+					require.Equal(t, "a c1 c2 r1 r2", dialog(&run.Workspace))
+					return nil
+				}})
+				require.NoError(t, second.Recover(t.Context()))
+				require.NoError(t, second.Wait(t.Context()))
+				require.Len(t, got, 1)
+				require.Equal(t, "1", got[0].Call().ID)
+				require.Empty(t, view(t, second, "ann").Suspended())
+			})
+		})
+	}
+}

@@ -1,0 +1,72 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// A TTL with which times cannot be computed is refused.
+func TestLongTTL(t *testing.T) {
+	for _, ttl := range []time.Duration{math.MaxInt64, math.MaxInt64 / 2, math.MaxInt64 / 5} {
+		_, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{TTL: ttl})
+		require.ErrorIs(t, err, workspace.ErrInvalid, ttl)
+	}
+}
+
+// The reason of a dead letter hides secrets that the failed run has replaced or
+// deleted: they are stored still.
+func TestReasonHidesStoredSecrets(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	for name, change := range map[string]func(run *workspace.Run) error{
+		"replaced": func(run *workspace.Run) error {
+			return errors.Join(run.Memory().SetSecret("key", "another-value"), token.Set(run.State(), "another-token"))
+		},
+		"deleted": func(run *workspace.Run) error {
+			run.Memory().Delete("key")
+			_, err := token.Delete(run.State())
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := open(t, store.NewMemory(), workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
+					if err := change(run); err != nil {
+						return err
+					}
+					return errors.New("login failed with " + secret + " and tok-" + secret)
+				}})
+				require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+					return errors.Join(w.Memory().SetSecret("key", secret), token.Set(w.State(), "tok-"+secret))
+				}))
+				_, _ = m.Handle(t.Context(), "ann", text("1"))
+				out, err := m.Await(t.Context(), "ann", "1")
+				require.NoError(t, err)
+				require.Contains(t, out.Reason, "login failed")
+				require.NotContains(t, out.Reason, secret)
+			})
+		})
+	}
+}
+
+// Within a run, Wait would wait for the run.
+func TestWaitInRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m *workspace.Manager
+		m = open(t, store.NewMemory(), workspace.Options{Run: func(ctx context.Context, _ *workspace.Run) error {
+			return m.Wait(ctx)
+		}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := m.Handle(ctx, "ann", text("1"))
+		require.ErrorIs(t, err, workspace.ErrBusy)
+	})
+}

@@ -1,0 +1,62 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/internal/document"
+)
+
+// Check yields the users whose workspace does not fit a schema, each with an
+// error that matches ErrSchema and names what does not fit. Call it with the
+// schema of a new version of the program before the version is deployed. The
+// error of a workspace that cannot be read is yielded too. Check reads the
+// content of all workspaces and writes nothing.
+//
+// To rename a field or to change its type, give it Was or Convert in the new
+// version, and see that Check yields nothing for it. Then replace all processes
+// within a short time. Meanwhile those with the new version read both forms,
+// and the first write to the field stores the new form. Those with the old
+// version refuse a workspace in which a type has changed, with ErrSchema: they
+// take neither its messages nor its runs. A message that was refused can be sent
+// again to any process. For them a field that was renamed is unset, and its value
+// is in View.Unknown. The way back to the old version is closed for workspaces
+// with the new form. Remove Was or Convert in a later version, when Check yields nothing
+// without it.
+func (m *Manager) Check(ctx context.Context, schema *state.Schema) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for user, err := range m.List(ctx) {
+			if err == nil {
+				err = m.checkWorkspace(ctx, user, schema)
+			}
+			if err != nil && !yield(user, wrapError("check", user, err)) || ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+func (m *Manager) checkWorkspace(ctx context.Context, user string, schema *state.Schema) error {
+	l, err := m.ledger(user)
+	if err != nil {
+		return err
+	}
+	_, doc, err := l.ReadPresent(ctx)
+	if err != nil {
+		return err
+	}
+	return checkContent(schema, doc)
+}
+
+// loadState returns the state in a document, or ErrSchema if the schema has no
+// place for it.
+func loadState(schema *state.Schema, doc *document.Document) (*state.State, document.Moved, error) {
+	s, moved, err := doc.Load(schema)
+	if err != nil && !errors.Is(err, ErrCorrupt) {
+		err = fmt.Errorf("%w: %w", ErrSchema, err)
+	}
+	return s, moved, err
+}

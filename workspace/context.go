@@ -1,0 +1,34 @@
+package workspace
+
+import "context"
+
+// workspaceKey is the key of the run of a user in the contexts that NewContext
+// returns, also if another run began within it.
+type workspaceKey struct {
+	m    *Manager
+	user string
+}
+
+// inRunOf reports whether ctx is that of a run of the user that is under way, or
+// whose hooks are, for which the next run waits.
+func (m *Manager) inRunOf(ctx context.Context, user string) bool {
+	run, ok := ctx.Value(workspaceKey{m, user}).(*Run)
+	return ok && (run.leaseValid() || run.hooks.Load())
+}
+
+type contextKey struct{}
+
+// NewContext returns a context that carries a run.
+func NewContext(ctx context.Context, r *Run) context.Context {
+	if r != nil {
+		ctx = context.WithValue(ctx, workspaceKey{r.m, r.user}, r)
+	}
+	return context.WithValue(ctx, contextKey{}, r)
+}
+
+// FromContext returns the run that ctx carries, if any. The contexts of
+// Options.Run and of Run.Context carry one.
+func FromContext(ctx context.Context) (*Run, bool) {
+	r, ok := ctx.Value(contextKey{}).(*Run)
+	return r, ok && r != nil
+}

@@ -1,0 +1,73 @@
+package workspace
+
+import (
+	"context"
+	"sync"
+
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// effort is what the ledger tells of an operation.
+type effort struct {
+	injected string // the trace that OpHandle has given to its message
+
+	mu       sync.Mutex
+	bytes    int
+	tries    int
+	warnings []warning
+}
+
+// warning is an error that no caller gets.
+type warning struct {
+	event string
+	err   error
+}
+
+type effortKey struct{}
+
+func effortOf(ctx context.Context) *effort {
+	e, _ := ctx.Value(effortKey{}).(*effort)
+	return e
+}
+
+func (e *effort) add(cost ledger.Effort) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.bytes += cost.Bytes
+	e.tries += cost.Tries
+}
+
+func (e *effort) warn(w warning) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.warnings = append(e.warnings, w)
+}
+
+func (e *effort) take() (bytes, tries int, warnings []warning) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.bytes, e.tries, e.warnings
+}
+
+// noteEffort is told by a ledger what an operation has cost.
+func (m *Manager) noteEffort(ctx context.Context, cost ledger.Effort) {
+	m.counters.addEffort(cost)
+	if m.observes() {
+		if e := effortOf(ctx); e != nil {
+			e.add(cost)
+		}
+	}
+}
+
+// warnLater reports an error in the operation of ctx, when that has ended: the
+// caller may hold locks.
+func (m *Manager) warnLater(ctx context.Context, user, event string, err error) {
+	if m.opts.Logger == nil {
+		return
+	}
+	if e := effortOf(ctx); e != nil {
+		e.warn(warning{event, err})
+		return
+	}
+	m.background(func() { m.logWarning(ctx, user, event, err) })
+}

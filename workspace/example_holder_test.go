@@ -1,0 +1,49 @@
+package workspace_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// A process that died is succeeded at once by one with the same name.
+func ExampleOptions_holder() {
+	ctx, db := context.Background(), store.NewMemory()
+	process := db.Open() // its connection to the database
+	dead, err := workspace.Open(ctx, process, &workspace.Options{Holder: "desk-0"})
+	if err != nil {
+		panic(err)
+	}
+	message := workspace.Message{ID: "1", Content: state.UserText("Hello!")}
+	if _, _, err := dead.Begin(ctx, "ann", message); err != nil {
+		panic(err)
+	}
+	if err := process.Close(); err != nil { // as the end of the process does
+		panic(err)
+	}
+
+	fmt.Println(succeed(ctx, db, "desk-0", func(_ context.Context, run *workspace.Run) error {
+		fmt.Println("message", run.Message().ID, "attempt", run.Attempt())
+		return nil
+	}))
+	// Output:
+	// message 1 attempt 1
+	// <nil>
+}
+
+// succeed is what a process does that begins.
+func succeed(
+	ctx context.Context, db store.Store, name string, handle func(context.Context, *workspace.Run) error,
+) error {
+	m, err := workspace.Open(ctx, db, &workspace.Options{Holder: name, Run: handle})
+	if err != nil {
+		return err // ErrHolder: another process has the name
+	}
+	if err := m.Recover(ctx); err != nil {
+		return err
+	}
+	return m.Shutdown(ctx)
+}

@@ -1,0 +1,270 @@
+package workspace
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agentstate/state/internal/backoff"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+const (
+	// feedInterval is the least time between two looks at a head, and between
+	// two summaries.
+	feedInterval = 250 * time.Millisecond
+	// watchedInterval is the time between two looks if the store reports
+	// changes, in case that it has not reported one.
+	watchedInterval = 5 * time.Second
+)
+
+// feed tells the followers of a workspace what happens to it. What this Manager
+// does it tells at once. For the rest it reads the head when the store reports
+// a change, or from time to time. A workspace has one feed, as long as it has
+// followers.
+type feed struct {
+	m      *Manager
+	ledger *ledger.Ledger
+	ctx    context.Context
+	stop   context.CancelFunc
+	wake   chan struct{} // capacity 1: head or reported has changed
+	// reported says that the store has reported a change since the last look.
+	reported atomic.Bool
+
+	mu        sync.Mutex
+	head      *ledger.Head // the newest that is known, or nil
+	told      *ledger.Head // the one up to which endings are told, or nil
+	followers map[*follower]bool
+	tickets   map[*ticket]bool     // of the followers in Do
+	changes   map[*Run]*runChanges // of the runs that are held here, if somebody wants all events
+}
+
+// follow adds a follower to the feed of a workspace. The caller must call leave.
+// messageID is the message that the follower waits for, or "" if it wants all
+// events.
+func (m *Manager) follow(l *ledger.Ledger, messageID string) (w *follower, leave func(), err error) {
+	user := l.User()
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return nil, nil, ErrClosed
+	}
+	f := m.feeds[user]
+	isNew := f == nil
+	if isNew {
+		f = &feed{
+			m: m, ledger: l, wake: make(chan struct{}, 1),
+			followers: map[*follower]bool{}, tickets: map[*ticket]bool{}, changes: map[*Run]*runChanges{},
+		}
+		f.ctx, f.stop = context.WithCancel(m.ctx)
+		m.feeds[user] = f
+	}
+	w = newFollower(f, messageID)
+	f.mu.Lock()
+	f.followers[w] = true
+	f.mu.Unlock()
+	var held []*Run
+	for r := range m.localRuns {
+		if messageID == "" && r.ready && r.ledger.User() == user {
+			held = append(held, r)
+		}
+	}
+	m.mu.Unlock()
+	if isNew {
+		m.background(f.loop)
+	}
+	for _, run := range held {
+		f.followRun(run)
+	}
+	return w, func() { m.unfollow(w) }, nil
+}
+
+func (m *Manager) unfollow(w *follower) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := w.feed
+	f.mu.Lock()
+	delete(f.followers, w)
+	empty := len(f.followers) == 0
+	f.mu.Unlock()
+	if empty && m.feeds[f.ledger.User()] == f {
+		delete(m.feeds, f.ledger.User())
+		f.stop()
+	}
+}
+
+// feedOf returns the feed of a user, or nil if nobody follows.
+func (m *Manager) feedOf(user string) *feed {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.feeds[user]
+}
+
+// observe is told by a ledger of a newer head, and of the outcomes that this
+// Manager has written with it.
+func (m *Manager) observe(user string, h *ledger.Head, ended []ledger.Outcome) {
+	f := m.feedOf(user)
+	if f == nil {
+		return
+	}
+	for _, o := range ended {
+		f.endChanges(o.RunID)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.head == nil || h.Seq > f.head.Seq {
+		f.head = h
+	}
+	for _, o := range ended {
+		f.tellEnded(o, h)
+	}
+	if len(ended) > 0 && (f.told == nil || h.Seq > f.told.Seq) {
+		f.told = h
+	}
+	f.tellTickets(h)
+	wake(f.wake)
+}
+
+// add makes the feed wake a ticket until remove is called.
+func (f *feed) add(t *ticket) (remove func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tickets[t] = true
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.tickets, t)
+	}
+}
+
+// tellTickets wakes the caller of Do whose run a head shows, or all of them if
+// it shows none. The caller holds mu.
+func (f *feed) tellTickets(h *ledger.Head) {
+	for t := range f.tickets {
+		if h.Run == nil || h.Run.Message.ID == t.id {
+			wake(t.turn)
+		}
+	}
+}
+
+// tellEnded tells how a message has ended, by the write of a head or before. The
+// caller holds mu.
+func (f *feed) tellEnded(o ledger.Outcome, h *ledger.Head) {
+	fate := ledger.Fate{Place: ledger.PlaceEnded, Outcome: o}
+	for w := range f.followers {
+		w.add(item{
+			Event: Event{Kind: EventEnded, MessageID: o.ID, Outcome: outcomeOf(fate), Err: errorOf(fate)},
+			head:  h, stored: true,
+		})
+	}
+}
+
+// tell tells an event of a run that is held here.
+func (f *feed) tell(e Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for w := range f.followers {
+		w.add(item{Event: e, head: f.head})
+	}
+}
+
+// loop looks at the head, and tells summaries, until the feed has no followers.
+func (f *feed) loop() {
+	interval := f.watchStore()
+	looked, look := time.Now(), time.NewTimer(interval)
+	defer look.Stop()
+	for {
+		select {
+		case <-f.ctx.Done():
+			f.fail(context.Cause(f.m.ctx))
+			return
+		case <-f.wake:
+		case <-look.C:
+		}
+		if f.reported.Swap(false) || time.Since(looked) >= interval {
+			looked = time.Now()
+			look.Reset(interval)
+			if err := f.look(); err != nil && !mayPass(err) {
+				f.fail(err)
+			}
+		}
+		f.tellSummary()
+		_ = backoff.Sleep(f.ctx, feedInterval)
+	}
+}
+
+// look reads the head.
+func (f *feed) look() error {
+	ctx, cancel := context.WithTimeout(f.ctx, f.m.patience())
+	defer cancel()
+	_, err := f.ledger.ReadHead(ctx)
+	return err
+}
+
+// watchStore wakes the loop when the store reports a change of the head. It
+// returns the time after which the head is read in any case.
+func (f *feed) watchStore() (interval time.Duration) {
+	if _, ok := f.m.db.(store.Watcher); !ok {
+		return feedInterval
+	}
+	f.m.background(func() {
+		f.m.watchHead(f.ctx, f.ledger, func(h *ledger.Head) {
+			f.reported.Store(true)
+			wake(f.wake)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.tellTickets(h)
+		})
+	})
+	return watchedInterval
+}
+
+// tellSummary tells the newest head to those who do not know it, and the end of
+// a run that another Manager held.
+func (f *feed) tellSummary() {
+	f.mu.Lock()
+	h, before := f.head, f.told
+	f.told = h
+	f.mu.Unlock()
+	if h == nil {
+		return
+	}
+	var ended *ledger.Outcome
+	if r := runOf(before); r != nil && !r.Message.Ticket && (h.Run == nil || h.Run.RunID != r.RunID) {
+		ctx, cancel := context.WithTimeout(f.ctx, f.m.patience())
+		defer cancel()
+		fate, err := f.ledger.Fate(ctx, h, r.Message.ID)
+		if err == nil && (fate.Place == ledger.PlaceEnded || fate.Place == ledger.PlaceDead) && fate.RunID == r.RunID {
+			ended = &fate.Outcome
+		}
+	}
+	if ended != nil {
+		f.endChanges(ended.RunID) // it may be held here, and has not heard of its end yet
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ended != nil {
+		f.tellEnded(*ended, h)
+	}
+	for w := range f.followers {
+		w.addSummary(h)
+	}
+}
+
+func runOf(h *ledger.Head) *ledger.Run {
+	if h == nil {
+		return nil
+	}
+	return h.Run
+}
+
+// fail ends the followers with an error.
+func (f *feed) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for w := range f.followers {
+		w.fail(err)
+	}
+}

@@ -1,0 +1,122 @@
+package workspace
+
+import (
+	"context"
+	"slices"
+
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// maxItems is the number of events that a follower may be behind.
+const maxItems = 64
+
+// follower gets the events of a feed.
+type follower struct {
+	feed      *feed
+	messageID string // the message that it waits for, or "" for all events
+	wake      chan struct{}
+
+	// Guarded by feed.mu:
+	items []item
+	seq   uint64 // of the newest head that it was told
+	err   error
+}
+
+// item is an event for a follower.
+type item struct {
+	Event
+	head   *ledger.Head
+	stored bool // Outcome is as it was stored, and not masked
+}
+
+func newFollower(f *feed, messageID string) *follower {
+	return &follower{feed: f, messageID: messageID, wake: make(chan struct{}, 1)}
+}
+
+// add adds an item. If the follower is too far behind, a summary replaces all
+// but the endings. The caller holds feed.mu.
+func (w *follower) add(i item) {
+	if w.messageID != "" {
+		switch {
+		case i.Kind == EventSummary:
+		case i.Kind == EventEnded && i.MessageID == w.messageID && i.head.Seq > w.seq:
+		default:
+			return
+		}
+	}
+	if i.head != nil && (i.Kind == EventSummary || i.Kind == EventEnded) {
+		w.seq = max(w.seq, i.head.Seq)
+	}
+	if len(w.items) >= maxItems {
+		endings := slices.DeleteFunc(w.items, func(i item) bool { return i.Kind != EventEnded })
+		endings = endings[max(0, len(endings)-maxItems/2):]
+		w.items = slices.Concat([]item{{Event: Event{Kind: EventSummary}, head: w.feed.head}}, endings)
+		if i.Kind != EventEnded {
+			return
+		}
+	}
+	w.items = append(w.items, i)
+	wake(w.wake)
+}
+
+// addSummary adds a summary of a head that the follower was not told. The caller
+// holds feed.mu.
+func (w *follower) addSummary(h *ledger.Head) {
+	if h.Seq <= w.seq {
+		return
+	}
+	if n := len(w.items); n > 0 && w.items[n-1].Kind == EventSummary {
+		w.items = w.items[:n-1]
+	}
+	w.add(item{Event: Event{Kind: EventSummary}, head: h})
+}
+
+// noteTold notes that the follower knows a head. It drops what the feed has told
+// of that head and of older ones, which may not know the message yet.
+func (w *follower) noteTold(h *ledger.Head) {
+	w.feed.mu.Lock()
+	defer w.feed.mu.Unlock()
+	w.seq = max(w.seq, h.Seq)
+	w.items = slices.DeleteFunc(w.items, func(i item) bool {
+		return (i.Kind == EventSummary || i.Kind == EventEnded) && i.head != nil && i.head.Seq <= h.Seq
+	})
+	if f := w.feed; f.told == nil {
+		f.told = h
+	}
+	if f := w.feed; f.head == nil {
+		f.head = h
+	}
+}
+
+// fail ends the follower. The caller holds feed.mu.
+func (w *follower) fail(err error) {
+	w.err = err
+	wake(w.wake)
+}
+
+// next waits for the next item.
+func (w *follower) next(ctx context.Context) (item, error) {
+	for {
+		if i, ok, err := w.take(); ok || err != nil {
+			return i, err
+		}
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			return item{}, context.Cause(ctx)
+		case <-w.feed.m.ctx.Done():
+			return item{}, context.Cause(w.feed.m.ctx)
+		}
+	}
+}
+
+func (w *follower) take() (i item, ok bool, err error) {
+	w.feed.mu.Lock()
+	defer w.feed.mu.Unlock()
+	if len(w.items) == 0 {
+		return item{}, false, w.err
+	}
+	i = w.items[0]
+	w.items = w.items[1:]
+	return i, true, nil
+}

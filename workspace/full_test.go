@@ -1,0 +1,57 @@
+package workspace_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// A message for which the conversation has no room fails at once, once.
+func TestConversationWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := &slowStore{Batcher: store.NewMemory()}
+		m := open(t, db, workspace.Options{
+			Schema: state.MustSchema(state.Limits{ValueBytes: 1 << 10}), Messages: -1, Run: nothing,
+		})
+		long := func(id string) workspace.Message {
+			return workspace.Message{ID: id, Content: state.UserText(strings.Repeat("x", 400))}
+		}
+		for _, id := range []string{"1", "2"} {
+			_, err := m.Handle(t.Context(), "ann", long(id))
+			require.NoError(t, err)
+		}
+		before := db.writes.Load()
+		out, err := m.Handle(t.Context(), "ann", long("3"))
+		require.ErrorIs(t, err, state.ErrLimitExceeded)
+		require.Equal(t, workspace.StatusFailed, out.Status)
+		run, out, err := m.Begin(t.Context(), "ann", long("4"))
+		require.Nil(t, run)
+		require.ErrorIs(t, err, state.ErrLimitExceeded)
+		require.Equal(t, workspace.StatusFailed, out.Status)
+
+		run, _, err = m.Begin(t.Context(), "ann", text("short"))
+		require.NoError(t, err)
+		for _, id := range []string{"5", "6"} {
+			_, err = m.Submit(t.Context(), "ann", long(id))
+			require.NoError(t, err, "there may be room when its turn comes")
+		}
+		next, err := run.Finish(t.Context())
+		require.NoError(t, err)
+		require.Nil(t, next, "both have failed")
+
+		time.Sleep(time.Minute)
+		require.EqualValues(t, 2*5, db.writes.Load()-before, "each message is begun and ended once")
+		v := view(t, m, "ann")
+		require.Nil(t, v.Run)
+		require.Len(t, v.DeadLetters, 4)
+		require.Contains(t, v.DeadLetters[3].Reason, "ValueBytes")
+		require.NoError(t, m.Close())
+	})
+}

@@ -1,0 +1,395 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// holder is a Manager as the holder of runs. It begins an incarnation when the
+// first run begins, or in Open if it has a name, and another one when that has
+// ended.
+type holder struct {
+	m       *Manager
+	records *ledger.Holders
+	turn    *line // of one: begins an incarnation
+
+	mu      sync.Mutex
+	name    string // "" if there is none, or if another Manager has it now
+	current *incarnation
+}
+
+// incarnation is a holder record, which one goroutine, keep, renews as long as
+// it has leases.
+type incarnation struct {
+	m      *Manager
+	id     string
+	record *ledger.Incarnation // after begin, only for keep
+	held   context.Context     // ends when the record is lost; its cause says why
+	giveUp context.CancelCauseFunc
+	wake   chan struct{} // capacity 1
+
+	// The announcement, only for keep. lost and withdraw are nil without one.
+	lost     <-chan struct{}
+	withdraw func() error
+
+	mu        sync.Mutex
+	announced bool
+	lostAt    time.Time // when it has lost an announcement, or the zero Time
+	leases    int       // of runs that are held, or about to begin
+	ended     bool
+	abandoned map[string]bool // leases that are not held, although heads may say so
+	unwritten []string        // those that the record does not have yet
+	renewedAt time.Time       // when the last heartbeat that succeeded began
+	retryAt   time.Time       // when a heartbeat that has failed is tried again
+	failed    error           // the error of that heartbeat
+}
+
+func newHolder(m *Manager) *holder {
+	return &holder{m: m, records: ledger.NewHolders(m.db, m.sealer), turn: newLine(1), name: m.opts.Holder}
+}
+
+// claim begins the incarnation of a holder that has a name, unless another
+// Manager that has the name is present.
+func (h *holder) claim(ctx context.Context) error {
+	if h.name == "" {
+		return nil
+	}
+	if p, ok := h.m.db.(store.Presence); ok {
+		id, announced, err := h.records.Named(ctx, h.name)
+		if err != nil {
+			return err
+		}
+		if announced {
+			present, err := p.IsPresent(ctx, ledger.PresenceName(id))
+			if err != nil {
+				return err
+			}
+			if present {
+				return fmt.Errorf("%w: %s", ErrHolder, fault.Quote(h.name))
+			}
+		}
+	}
+	i, err := h.begin(ctx)
+	if err == nil {
+		i.leave()
+	}
+	return err
+}
+
+// join returns the present incarnation, which has one more lease until leave is
+// called. If there is none, it begins one, and tries that again while the store
+// is away.
+func (h *holder) join(ctx context.Context) (*incarnation, error) {
+	if i := h.joined(""); i != nil {
+		return i, nil
+	}
+	if err := h.turn.Enter(ctx); err != nil {
+		return nil, err
+	}
+	defer h.turn.Leave()
+	if i := h.joined(""); i != nil {
+		return i, nil
+	}
+	var i *incarnation
+	err := persist(ctx, h.m.patience(), func(ctx context.Context) (err error) {
+		i, err = h.begin(ctx)
+		return err
+	})
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	return i, err
+}
+
+// joined returns the present incarnation as join does, if it has an id, or nil.
+// With "", any will do.
+func (h *holder) joined(id string) *incarnation {
+	h.mu.Lock()
+	i := h.current
+	h.mu.Unlock()
+	if i == nil || id != "" && i.id != id || !i.enter() {
+		return nil
+	}
+	return i
+}
+
+// begin begins an incarnation, which has one lease.
+func (h *holder) begin(ctx context.Context) (*incarnation, error) {
+	h.mu.Lock()
+	name := h.name
+	h.mu.Unlock()
+	record := h.records.NewIncarnation(name, h.m.opts.TTL)
+	i := &incarnation{
+		m: h.m, id: record.ID(), record: record, wake: make(chan struct{}, 1), leases: 1, abandoned: map[string]bool{},
+	}
+	i.held, i.giveUp = context.WithCancelCause(context.Background())
+	i.announce(ctx)
+	i.renewedAt = time.Now()
+	err := record.Begin(ctx)
+	if errors.Is(err, store.ErrUnknownOutcome) {
+		// It is known of the message: it is not accepted.
+		err = fmt.Errorf("workspace: the holder record was not written: %v", err)
+	}
+	if err == nil && !h.m.background(i.keep) {
+		err = ErrClosed
+	}
+	if err != nil {
+		i.delete()
+		if errors.Is(err, store.ErrUnknownOutcome) { // that of the next one may be known
+			err = fmt.Errorf("workspace: holder record: %v", err)
+		}
+		return nil, err
+	}
+	h.mu.Lock()
+	h.current = i
+	h.mu.Unlock()
+	return i, nil
+}
+
+// holds reports whether this Manager has a lease of a run.
+func (h *holder) holds(r *ledger.Run) (own, held bool) {
+	h.mu.Lock()
+	i := h.current
+	h.mu.Unlock()
+	if i == nil || i.id != r.Holder {
+		return false, false
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return !i.ended && i.held.Err() == nil, !i.abandoned[r.LeaseID]
+}
+
+// leaseOf returns the incarnation that has the lease of a run. It has one more
+// lease until leave is called.
+func (h *holder) leaseOf(r *ledger.Run) *incarnation {
+	if r.Holder != "" {
+		if i := h.joined(r.Holder); i != nil {
+			return i
+		}
+	}
+	i := &incarnation{id: r.Holder, wake: make(chan struct{}, 1), leases: 1, abandoned: map[string]bool{}}
+	i.held, i.giveUp = context.WithCancelCause(context.Background())
+	i.giveUp(fmt.Errorf("%w: its holder record is lost", ErrFenced))
+	return i
+}
+
+// enter adds a lease. It reports false if the incarnation has ended.
+func (i *incarnation) enter() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ended || i.held.Err() != nil {
+		return false
+	}
+	if i.leases++; i.leases == 1 {
+		wake(i.wake)
+	}
+	return true
+}
+
+// leave undoes enter.
+func (i *incarnation) leave() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.leases--; i.leases == 0 {
+		wake(i.wake)
+	}
+}
+
+// abandon says that a lease is not held, although the head of its run may name
+// it: a heartbeat is not one for its run.
+func (i *incarnation) abandon(leaseID string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if leaseID != "" && !i.abandoned[leaseID] {
+		i.abandoned[leaseID] = true
+		i.unwritten = append(i.unwritten, leaseID)
+		i.retryAt = time.Time{}
+		wake(i.wake)
+	}
+}
+
+// lastRenewed returns when the last heartbeat that succeeded began, and the
+// error of a later one.
+func (i *incarnation) lastRenewed() (time.Time, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.renewedAt, i.failed
+}
+
+// left returns the time for which the leases are held without a heartbeat.
+func (i *incarnation) left() time.Duration {
+	renewedAt, _ := i.lastRenewed()
+	return i.m.opts.TTL - time.Since(renewedAt)
+}
+
+// keep renews the record every third of the TTL while the incarnation has
+// leases. It deletes the record when the Manager is closed. It also does so when
+// the last lease is gone and others were abandoned, so that their runs are free
+// and the record does not grow.
+func (i *incarnation) keep() {
+	defer i.delete()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		due, idle, end := i.next()
+		if end {
+			return
+		}
+		timer.Stop()
+		var closed <-chan struct{}
+		if idle {
+			closed = i.m.ctx.Done()
+		} else {
+			timer.Reset(due)
+		}
+		select {
+		case <-i.wake:
+		case <-closed:
+		case <-timer.C:
+			if i.beat(); i.held.Err() != nil {
+				return
+			}
+		case <-i.lost:
+			i.lost, i.withdraw = nil, nil
+			i.noteAnnounced(false)
+			i.beat()
+		}
+	}
+}
+
+// next returns when the next heartbeat is due, and whether the incarnation has
+// no leases, or is to end.
+func (i *incarnation) next() (due time.Duration, idle, end bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	idle = i.leases == 0
+	i.ended = idle && (i.m.ctx.Err() != nil || len(i.abandoned) > 0)
+	switch {
+	case !i.retryAt.IsZero():
+		due = time.Until(i.retryAt)
+	case len(i.unwritten) == 0:
+		due = i.m.opts.TTL/3 - time.Since(i.renewedAt)
+	}
+	return due, idle, i.ended
+}
+
+// beat makes a heartbeat.
+func (i *incarnation) beat() {
+	ttl := i.m.opts.TTL
+	ctx, cancel := context.WithTimeout(context.Background(), max(ttl/6, min(ttl/3, time.Second/4)))
+	defer cancel()
+	if i.withdraw == nil {
+		i.announce(ctx)
+	}
+	i.mu.Lock()
+	for _, id := range i.unwritten {
+		i.record.Abandon(id)
+	}
+	written := len(i.unwritten)
+	i.mu.Unlock()
+	began := time.Now()
+	ctx, op := i.m.beginHeartbeat(ctx, i.left())
+	err := i.record.Renew(ctx)
+	op.end(err)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.failed = err
+	if err == nil {
+		i.renewedAt, i.retryAt, i.unwritten = began, time.Time{}, i.unwritten[written:]
+		return
+	}
+	if errors.Is(err, ledger.ErrIncarnationEnded) {
+		i.giveUp(i.m.holder.forget(i, err))
+		return
+	}
+	i.retryAt = time.Now().Add(max(time.Millisecond, ttl/32))
+}
+
+// forget returns why the runs of an incarnation are lost. If another Manager has
+// the name of the holder, this one goes on without: otherwise each would end the
+// runs of the other again and again.
+func (h *holder) forget(i *incarnation, err error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.current == i {
+		h.current = nil
+	}
+	if h.name == "" || !errors.Is(err, ledger.ErrReplaced) {
+		err = fmt.Errorf("%w: %w", ErrFenced, err)
+	} else {
+		err = fmt.Errorf("%w: %w: %s", ErrFenced, ErrHolder, fault.Quote(h.name))
+		h.name = ""
+	}
+	h.m.warnLater(h.m.ctx, "", "holder record was lost", err)
+	return err
+}
+
+// announce announces the incarnation, if the store is a store.Presence.
+// Without an announcement, others wait for heartbeats.
+func (i *incarnation) announce(ctx context.Context) {
+	p, ok := i.m.db.(store.Presence)
+	if !ok {
+		return
+	}
+	lost, withdraw, err := p.Announce(ctx, ledger.PresenceName(i.id))
+	if err == nil {
+		i.lost, i.withdraw = lost, withdraw
+		i.noteAnnounced(true)
+	}
+	i.record.Announce(err == nil)
+}
+
+func (i *incarnation) noteAnnounced(announced bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.announced = announced; !announced {
+		i.lostAt = time.Now()
+	}
+}
+
+// doubtTime is the time after the loss of an announcement in which others may not
+// have announced themselves again.
+const doubtTime = 3 * time.Second
+
+// doubtsAbsence reports whether the store has lately forgotten who is present:
+// it does not know this Manager, although that has announced itself.
+func (h *holder) doubtsAbsence(ctx context.Context, p store.Presence) bool {
+	h.mu.Lock()
+	i := h.current
+	h.mu.Unlock()
+	if i == nil {
+		return false
+	}
+	i.mu.Lock()
+	announced, lostAt := i.announced, i.lostAt
+	i.mu.Unlock()
+	if !lostAt.IsZero() && time.Since(lostAt) < doubtTime {
+		return true
+	}
+	if !announced {
+		return false
+	}
+	present, err := p.IsPresent(ctx, ledger.PresenceName(i.id))
+	return err != nil || !present
+}
+
+// delete deletes the record and withdraws the announcement.
+func (i *incarnation) delete() {
+	ctx, cancel := context.WithTimeout(context.Background(), i.m.opts.TTL/2)
+	defer cancel()
+	if err := i.record.Withdraw(ctx); err != nil && !errors.Is(err, store.ErrClosed) { // others end it
+		i.m.logWarning(ctx, "", "holder record was not deleted", err)
+	}
+	if i.withdraw != nil {
+		if err := i.withdraw(); err != nil && !errors.Is(err, store.ErrClosed) {
+			i.m.logWarning(ctx, "", "holder was not withdrawn", err)
+		}
+	}
+}

@@ -1,0 +1,401 @@
+package workspace_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// holderRecords returns the holder records of a store.
+func holderRecords(t *testing.T, db store.Store) map[string]store.Entry {
+	t.Helper()
+	records := map[string]store.Entry{}
+	for e, err := range db.Scan(context.Background(), "agent:holder:", "") {
+		require.NoError(t, err)
+		records[e.Key] = e
+	}
+	return records
+}
+
+// onPlainStore is onStore with a store that is no store.Presence, nor a
+// store.Watcher.
+func onPlainStore(t *testing.T, test func(t *testing.T, db store.Store, ttl time.Duration)) {
+	t.Helper()
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		plain, _ := asProcess(db)
+		test(t, plain, ttl)
+	})
+}
+
+// A Manager renews its leases together, while it has some.
+func TestHeartbeats(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		var heads, records atomic.Int64
+		counting := withFaults(db, func(writes []store.Write) (bool, error) {
+			for _, w := range writes {
+				if strings.HasPrefix(w.Key, "agent:holder:") {
+					records.Add(1)
+				} else {
+					heads.Add(1)
+				}
+			}
+			return false, nil
+		})
+		m := open(t, counting, workspace.Options{TTL: ttl})
+		require.Empty(t, holderRecords(t, db), "a Manager without runs writes nothing")
+		var runs []*workspace.Run
+		for i := range 200 {
+			run, _, err := m.Begin(t.Context(), fmt.Sprint("user", i), text("1"))
+			require.NoError(t, err)
+			runs = append(runs, run)
+		}
+		heads.Store(0)
+		records.Store(0)
+		time.Sleep(3 * ttl)
+		require.Zero(t, heads.Load())
+		require.InDelta(t, 9, records.Load(), 1, "one for each third of the TTL")
+		for _, run := range runs {
+			require.NoError(t, run.Context().Err())
+			_, err := run.Finish(t.Context())
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+		records.Store(0)
+		time.Sleep(3 * ttl)
+		require.Zero(t, records.Load(), "nothing is held")
+		require.Len(t, holderRecords(t, db), 1)
+
+		run, _, err := m.Begin(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		time.Sleep(3 * ttl)
+		require.NoError(t, run.Context().Err())
+		require.InDelta(t, 10, records.Load(), 1)
+		require.NoError(t, m.Close())
+		require.Empty(t, holderRecords(t, db))
+	})
+}
+
+// The next Manager with the name of one that has died serves its users at once.
+func TestHolderIsSucceeded(t *testing.T) {
+	for how, serve := range map[string]func(t *testing.T, m *workspace.Manager){
+		"Recover": func(t *testing.T, m *workspace.Manager) { require.NoError(t, m.Recover(t.Context())) },
+		"Submit": func(t *testing.T, m *workspace.Manager) {
+			_, err := m.Submit(t.Context(), "ann", text("2"))
+			require.NoError(t, err)
+		},
+		"Await": func(t *testing.T, m *workspace.Manager) {
+			_, err := m.Await(t.Context(), "ann", "1")
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			onPlainStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+				process, kill := asProcess(db)
+				old := open(t, process, workspace.Options{TTL: ttl, Holder: "desk/0"})
+				require.Len(t, holderRecords(t, db), 1)
+				run, _, err := old.Begin(t.Context(), "ann", text("1"))
+				require.NoError(t, err)
+				kill()
+				time.Sleep(time.Second)
+
+				began := time.Now()
+				served := make(chan time.Duration, 3)
+				m := open(t, db, workspace.Options{TTL: ttl, Holder: "desk/0", Run: func(_ context.Context, r *workspace.Run) error {
+					if r.Message().ID == "1" {
+						require.Equal(t, run.ID(), r.ID())
+						require.Equal(t, 1, r.Attempt(), "it counts as every takeover of a dead holder")
+						served <- time.Since(began)
+					}
+					return nil
+				}})
+				serve(t, m)
+				require.LessOrEqual(t, <-served, 100*time.Millisecond)
+				require.NoError(t, m.Wait(t.Context()))
+				require.Len(t, holderRecords(t, db), 1)
+			})
+		})
+	}
+}
+
+// A waiting Manager takes a run over when the store knows that the holder is not
+// present, or when its record is gone, and else after 1.5 × TTL.
+func TestHolderDies(t *testing.T) {
+	for name, test := range map[string]struct {
+		die  func(t *testing.T, db *store.Memory, handle *store.Memory, kill func())
+		view func(handle *store.Memory) (store.Store, func())
+		want float64 // in TTLs, at most
+	}{
+		"presence": {
+			die:  func(t *testing.T, _, handle *store.Memory, _ func()) { require.NoError(t, handle.Close()) },
+			view: func(handle *store.Memory) (store.Store, func()) { return handle, nil },
+			want: 0.26,
+		},
+		"record deleted": {
+			die: func(t *testing.T, db, _ *store.Memory, kill func()) {
+				kill()
+				for key, e := range holderRecords(t, db) {
+					if !strings.Contains(string(e.Value), "announced") { // asProcess hides the Presence
+						require.NoError(t, db.Delete(t.Context(), key, store.Always))
+					}
+				}
+			},
+			view: func(handle *store.Memory) (store.Store, func()) { return asProcess(handle) },
+			want: 0.26,
+		},
+		"silence": {
+			die:  func(_ *testing.T, _, _ *store.Memory, kill func()) { kill() },
+			view: func(handle *store.Memory) (store.Store, func()) { return asProcess(handle) },
+			want: 1.5,
+		},
+	} {
+		for _, after := range []float64{0.1, 0.334, 0.5, 0.66, 1.9} {
+			t.Run(fmt.Sprint(name, after), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					db, ttl := store.NewMemory(), 10*time.Second
+					handle := db.Open()
+					process, kill := test.view(handle)
+					_, _, err := open(t, process, workspace.Options{TTL: ttl}).Begin(t.Context(), "ann", text("1"))
+					require.NoError(t, err)
+					served := make(chan bool, 1)
+					m := open(t, db, workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
+						if run.Message().ID == "1" {
+							require.Equal(t, 1, run.Attempt())
+							served <- true
+						}
+						return nil
+					}})
+					_, err = m.Submit(t.Context(), "ann", text("2"))
+					require.NoError(t, err)
+					time.Sleep(inTTLs(after, ttl))
+					require.Empty(t, served)
+					test.die(t, db, handle, kill)
+					died := time.Now()
+					<-served
+					require.LessOrEqual(t, time.Since(died), inTTLs(test.want, ttl))
+					if name == "silence" {
+						require.Greater(t, time.Since(died), ttl)
+					}
+					require.NoError(t, m.Wait(t.Context()))
+					require.Len(t, holderRecords(t, db), 1, "that of the holder that died is gone")
+				})
+			})
+		}
+	}
+}
+
+// Everything that a holder does after others have taken its runs is refused, and
+// it hears of it with its next heartbeat.
+func TestHolderIsReplaced(t *testing.T) {
+	onPlainStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		var log bytes.Buffer
+		old := open(t, db, workspace.Options{TTL: ttl, Holder: "desk", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		run, _, err := old.Begin(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		other, _, err := old.Begin(t.Context(), "bob", text("1"))
+		require.NoError(t, err)
+		require.NoError(t, notes.Set(run.State(), []string{"late"}))
+		m := open(t, db, workspace.Options{TTL: ttl, Holder: "desk", Run: nothing})
+		_, err = m.Handle(t.Context(), "ann", text("2"))
+		require.NoError(t, err)
+		require.ErrorIs(t, run.Commit(t.Context()), workspace.ErrFenced)
+		began := time.Now()
+		<-other.Context().Done()
+		require.LessOrEqual(t, time.Since(began), ttl/3+ttl/100)
+		require.ErrorIs(t, context.Cause(other.Context()), workspace.ErrFenced)
+		require.ErrorIs(t, context.Cause(other.Context()), workspace.ErrHolder)
+		synctest.Wait()
+		require.Contains(t, log.String(), workspace.ErrHolder.Error())
+		require.Empty(t, notes.Or(view(t, m, "ann").State(), nil))
+
+		// It goes on without the name, and does not take it back.
+		next, _, err := old.Begin(t.Context(), "cem", text("1"))
+		require.NoError(t, err)
+		mine, _, err := m.Begin(t.Context(), "dan", text("1"))
+		require.NoError(t, err)
+		time.Sleep(3 * ttl)
+		for _, run := range []*workspace.Run{next, mine} {
+			_, err := run.Finish(t.Context())
+			require.NoError(t, err)
+		}
+	})
+}
+
+// A holder that was paused commits nothing more, if another has taken its run.
+func TestHolderThatWasPaused(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		process, away := withOutages(db, false)
+		run, _, err := open(t, process, workspace.Options{TTL: ttl}).Begin(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		require.NoError(t, notes.Set(run.State(), []string{"late"}))
+		away.Store(true)
+		m := open(t, db, workspace.Options{TTL: ttl, Run: nothing})
+		require.NoError(t, m.Recover(t.Context()))
+		away.Store(false)
+		require.ErrorIs(t, run.Commit(t.Context()), workspace.ErrFenced)
+		require.NoError(t, m.Wait(t.Context()))
+		v := view(t, m, "ann")
+		require.Nil(t, v.Run)
+		require.Empty(t, notes.Or(v.State(), nil))
+	})
+}
+
+// A store that is away for half of the TTL costs no lease, also if its answers
+// are lost.
+func TestHeartbeatsDuringAnOutage(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprint("reply lost ", lost), func(t *testing.T) {
+			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+				process, away := withOutages(db, lost)
+				m := open(t, process, workspace.Options{TTL: ttl})
+				run, _, err := m.Begin(t.Context(), "ann", text("1"))
+				require.NoError(t, err)
+				contender := open(t, db, workspace.Options{TTL: ttl, Run: nothing})
+				_, err = contender.Submit(t.Context(), "ann", text("2"))
+				require.NoError(t, err)
+				for range 10 {
+					time.Sleep(ttl/3 - ttl/100)
+					away.Store(true)
+					time.Sleep(ttl / 2)
+					away.Store(false)
+					time.Sleep(ttl / 10)
+					require.NoError(t, run.Context().Err())
+				}
+				_, err = run.Finish(t.Context())
+				require.NoError(t, err)
+			})
+		})
+	}
+}
+
+// A record that an operator has damaged or deleted costs the runs of its holder
+// an attempt, and nothing else.
+func TestHolderRecordIsLost(t *testing.T) {
+	for name, harm := range map[string]func(db store.Store, key string) error{
+		"deleted": func(db store.Store, key string) error { return db.Delete(context.Background(), key, store.Always) },
+		"damaged": func(db store.Store, key string) error {
+			_, err := db.Put(context.Background(), key, []byte("{"), store.Always)
+			return err
+		},
+	} {
+		for _, holder := range []string{"", "desk"} {
+			t.Run(name+holder, func(t *testing.T) {
+				onPlainStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+					var attempts []int
+					m := open(t, db, workspace.Options{TTL: ttl, Holder: holder, Run: func(ctx context.Context, run *workspace.Run) error {
+						if attempts = append(attempts, run.Attempt()); len(attempts) > 1 {
+							require.Equal(t, []string{"kept"}, notes.Or(run.State(), nil))
+							return visits.Set(run.State(), 1)
+						}
+						require.NoError(t, notes.Set(run.State(), []string{"kept"}))
+						require.NoError(t, run.Commit(ctx))
+						for key := range holderRecords(t, db) {
+							require.NoError(t, harm(db, key))
+						}
+						<-ctx.Done()
+						require.ErrorIs(t, context.Cause(ctx), workspace.ErrFenced)
+						return ctx.Err()
+					}})
+					_, err := m.Submit(t.Context(), "ann", text("1"))
+					require.NoError(t, err)
+					out, err := m.Await(t.Context(), "ann", "1")
+					require.NoError(t, err)
+					require.Equal(t, workspace.StatusDone, out.Status)
+					require.Equal(t, []int{0, 1}, attempts)
+					require.Equal(t, 1, visits.Or(view(t, m, "ann").State(), 0))
+					require.NoError(t, m.Close())
+				})
+			})
+		}
+	}
+}
+
+// A run that its Manager has given up is taken over although the Manager goes on
+// to make heartbeats for others.
+func TestAbandonedRun(t *testing.T) {
+	onPlainStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		var away atomic.Bool
+		m := open(t, withFaults(db, func(writes []store.Write) (bool, error) {
+			for _, w := range writes {
+				if away.Load() && strings.Contains(w.Key, ":ann") {
+					return false, errors.New("connection refused")
+				}
+			}
+			return false, nil
+		}), workspace.Options{TTL: ttl, Run: func(ctx context.Context, run *workspace.Run) error {
+			if run.UserID() == "ann" {
+				away.Store(true)
+				return nil // its end cannot be stored
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+		_, err := m.Submit(t.Context(), "bob", text("1"))
+		require.NoError(t, err)
+		_, err = m.Submit(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		time.Sleep(4 * ttl)
+		var attempts []int
+		other := open(t, db, workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
+			require.Equal(t, "ann", run.UserID())
+			attempts = append(attempts, run.Attempt())
+			return nil
+		}})
+		out, err := other.Handle(t.Context(), "ann", text("2"))
+		require.NoError(t, err)
+		require.Equal(t, workspace.StatusDone, out.Status)
+		require.Equal(t, []int{1, 0}, attempts)
+		require.NotNil(t, view(t, other, "bob").Run)
+	})
+}
+
+// Two Managers must not have one name, which the store can know.
+func TestHolderIsPresent(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		m := open(t, db, workspace.Options{TTL: ttl, Holder: "desk"})
+		_, err := workspace.Open(t.Context(), db, &workspace.Options{TTL: ttl, Holder: "desk"})
+		require.ErrorIs(t, err, workspace.ErrHolder)
+		require.ErrorContains(t, err, `"desk"`)
+		require.NoError(t, m.Close())
+		require.Empty(t, holderRecords(t, db))
+		require.NoError(t, open(t, db, workspace.Options{TTL: ttl, Holder: "desk"}).Close())
+	})
+}
+
+func TestHolderNames(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"desk": true, "a/b:c%": true, strings.Repeat("x", 64): true,
+		strings.Repeat("x", 65): false, "a b": false, "a\n": false, "é": false, "\xff": false,
+	} {
+		m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Holder: name})
+		if ok {
+			require.NoError(t, err, "%q", name)
+			require.NoError(t, m.Close())
+		} else {
+			require.ErrorIs(t, err, workspace.ErrInvalid, "%q", name)
+		}
+	}
+}
+
+// A holder record is sealed as everything else is, and is no workspace.
+func TestHolderRecordIsSealed(t *testing.T) {
+	db := store.NewMemory()
+	m := open(t, db, workspace.Options{Holder: "desk", Keys: []workspace.Key{key("a")}})
+	for _, e := range holderRecords(t, db) {
+		require.NotContains(t, string(e.Value), "desk")
+		require.NotContains(t, string(e.Value), "heartbeats")
+	}
+	require.Empty(t, users(t, m))
+	require.NoError(t, m.Close())
+}

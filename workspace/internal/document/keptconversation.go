@@ -1,0 +1,68 @@
+package document
+
+import (
+	"sync/atomic"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
+)
+
+// keptConversation is the conversation and the results of a document as a State
+// holds them, so that Load need not decode them again. All documents with the
+// same conversation share it. It is empty until a State is known.
+type keptConversation struct {
+	newest atomic.Pointer[stateConversation]
+}
+
+// stateConversation is the conversation of a State of a schema.
+type stateConversation struct {
+	schema *state.Schema
+	value  any // of internal.Conversation
+}
+
+// OnKeptLoad is nil outside of tests. They set it to compare each State whose
+// conversation was kept with the one that the document decodes to.
+var OnKeptLoad func(d *Document, schema *state.Schema, st *state.State)
+
+// of returns the conversation for a State of a schema, or nil.
+func (k *keptConversation) of(schema *state.Schema) any {
+	if c := k.newest.Load(); c != nil && c.schema == schema {
+		return c.value
+	}
+	return nil
+}
+
+// keep notes a State of a schema that has the conversation.
+func (k *keptConversation) keep(schema *state.Schema, st *state.State) {
+	k.newest.Store(&stateConversation{schema, internal.Conversation(st)})
+}
+
+// messages returns the messages of the conversation, if they are known.
+func (k *keptConversation) messages() (msgs []state.Message, ok bool) {
+	c := k.newest.Load()
+	if c == nil {
+		return nil, false
+	}
+	list, ok := internal.ConversationMessages(c.value).([]state.Message)
+	return list, ok
+}
+
+// shortened returns the conversation with some of the messages and of the
+// results, by their indexes; nil stands for all.
+func (k *keptConversation) shortened(messages, results []int) *keptConversation {
+	short := &keptConversation{}
+	if c := k.newest.Load(); c != nil {
+		short.newest.Store(&stateConversation{c.schema, internal.ShortenConversation(c.value, messages, results)})
+	}
+	return short
+}
+
+// ApplySaved is Apply for the effects with which Save stores a State.
+func (d *Document) ApplySaved(effects []state.Effect, schema *state.Schema, saved *state.State) error {
+	if err := d.Apply(effects); err != nil {
+		return err
+	}
+	d.conversation = &keptConversation{}
+	d.conversation.keep(schema, saved)
+	return nil
+}

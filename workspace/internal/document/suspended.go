@@ -1,0 +1,200 @@
+package document
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/transcript"
+)
+
+// PartSuspended has the calls that wait for a result from outside, each under
+// its key.
+const PartSuspended = "suspended"
+
+// CallKey returns the key by which a call and its result know each other: its
+// id, or its name if the provider gives calls no ids.
+func CallKey(c state.ToolCall) string {
+	if c.ID == "" {
+		return c.Name
+	}
+	return c.ID
+}
+
+// Suspension is the value of a field of PartSuspended.
+type Suspension struct {
+	RunID string `json:"run_id"` // of the run that has suspended the calls
+	// Calls is how many calls with the key are suspended: the first of the open
+	// ones. It is 1 if calls have unique ids.
+	Calls int `json:"calls"`
+}
+
+// Suspended returns the suspended calls by their keys.
+func (d *Document) Suspended() (map[string]Suspension, error) {
+	list := make(map[string]Suspension, d.count(PartSuspended))
+	for key, v := range d.fields(PartSuspended) {
+		var s Suspension
+		if json.Unmarshal([]byte(v.json()), &s) != nil || s.Calls <= 0 {
+			return nil, corrupt(jsontext.Path("$.suspended", key), "not a suspended call")
+		}
+		list[key] = s
+	}
+	return list, nil
+}
+
+// SuspendedEffects returns the effects that turn one list of suspended calls
+// into another.
+func SuspendedEffects(from, to map[string]Suspension) ([]state.Effect, error) {
+	var effects []state.Effect
+	for _, key := range sortedUnion(slices.Collect(maps.Keys(from)), slices.Collect(maps.Keys(to))) {
+		s, stays := to[key]
+		switch was, present := from[key]; {
+		case !stays:
+			effects = append(effects, deleteEffect(PartSuspended, key))
+		case !present || was != s:
+			text, err := jsontext.Marshal(s)
+			if err != nil {
+				return nil, err
+			}
+			effects = append(effects, setEffect(PartSuspended, key, state.JSON(text)))
+		}
+	}
+	return effects, nil
+}
+
+// AnswerPending returns the effects that answer tool calls without a result, as
+// package transcript does, so that providers accept the conversation. It leaves
+// those open that are suspended, and those of messages that the base has. If
+// cancelled is not empty, it answers the calls that the run with this id has
+// suspended too.
+func (d *Document) AnswerPending(base func() (*Document, error), cancelled string) ([]state.Effect, error) {
+	entries, _, err := d.entries()
+	if err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	suspended, err := d.Suspended()
+	if err != nil {
+		return nil, err
+	}
+	stay := maps.Clone(suspended)
+	maps.DeleteFunc(stay, func(_ string, s Suspension) bool { return cancelled != "" && s.RunID == cancelled })
+	effects, err := SuspendedEffects(suspended, stay)
+	if err != nil {
+		return nil, err
+	}
+	msgs, err := d.decodeMessages(entries)
+	if err != nil {
+		return nil, err
+	}
+	if open := len(transcript.Pending(msgs)); open > 0 && open > callsIn(stay) {
+		answers, err := d.answerOpen(entries, msgs, stay, base)
+		if err != nil {
+			return nil, err
+		}
+		effects = append(effects, answers...)
+	}
+	if len(effects) == 0 {
+		return nil, nil
+	}
+	next, err := d.nextVersion()
+	return append(effects, next), err
+}
+
+// FirstOpen returns the calls of a conversation that are suspended.
+func FirstOpen(msgs []state.Message, suspended map[string]Suspension) []state.ToolCall {
+	if len(suspended) == 0 {
+		return nil
+	}
+	var calls []state.ToolCall
+	found := map[string]int{}
+	for _, call := range transcript.Pending(msgs) {
+		if key := CallKey(call); found[key] < suspended[key].Calls {
+			found[key]++
+			calls = append(calls, call)
+		}
+	}
+	return calls
+}
+
+// callsIn returns the number of suspended calls.
+func callsIn(list map[string]Suspension) int {
+	n := 0
+	for _, s := range list {
+		n += s.Calls
+	}
+	return n
+}
+
+// placeholder answers the calls that stay open while the others are answered.
+const placeholder = "workspace: this call stays open"
+
+// answerOpen returns the effects that answer the open calls, except for those
+// that stay open.
+func (d *Document) answerOpen(
+	entries []int, msgs []state.Message, suspended map[string]Suspension, base func() (*Document, error),
+) ([]state.Effect, error) {
+	b, err := base()
+	if err != nil {
+		return nil, err
+	}
+	earlier, _, err := b.entries()
+	if err != nil {
+		return nil, err
+	}
+	policy := transcript.Policy{AnswerCalls: true, Suspended: FirstOpen(msgs, suspended), Waiting: placeholder}
+	mine := withoutNumbers(entries, earlier)
+	for i, call := range transcript.PendingAt(msgs, policy.Suspended...) {
+		if !mine[i] {
+			policy.Suspended = append(policy.Suspended, call)
+		}
+	}
+	repaired, _ := transcript.Repair(msgs, transcript.Profile{}, policy)
+	said := make(map[state.Message]bool, len(msgs))
+	for _, m := range msgs {
+		said[m] = true
+	}
+	repaired = slices.DeleteFunc(slices.Clone(repaired), func(m state.Message) bool {
+		r, ok := m.(state.ToolResultMessage)
+		return ok && !said[m] && r.Text() == placeholder
+	})
+	in, err := newInterner(d)
+	if err != nil {
+		return nil, err
+	}
+	answered := in.renumber(entries, msgs, repaired)
+	added, err := in.newMessages()
+	return append(added, listEffects(PartConversation, fieldEntries, entries, answered, numberArray)...), err
+}
+
+// withoutNumbers reports for each number of a list whether it is not one of
+// those in another list. A number that is there twice may be in the list twice.
+func withoutNumbers(list, others []int) []bool {
+	count := make(map[int]int, len(others))
+	for _, n := range others {
+		count[n]++
+	}
+	without := make([]bool, len(list))
+	for i, n := range list {
+		if count[n]--; count[n] < 0 {
+			without[i] = true
+		}
+	}
+	return without
+}
+
+// holdsSuspended reports whether a result has a suspended call in its output.
+func (d *Document) holdsSuspended(r *resultRanges, suspended map[string]Suspension) (bool, error) {
+	output, err := d.decodeRanges(r.Output)
+	if err != nil {
+		return false, err
+	}
+	answers, err := d.decodeRanges(r.ToolCalls)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(transcript.Pending(slices.Concat(output, answers)), func(c state.ToolCall) bool {
+		return suspended[CallKey(c)].Calls > 0
+	}), nil
+}

@@ -1,0 +1,155 @@
+package document
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/transcript"
+)
+
+// said returns a document with a conversation: "c1" is the call with id 1, "c"
+// one without an id, "r1" its result, and all else a text of the user. Each
+// message with calls is in a result of the history too.
+func said(t *testing.T, d *Document, words string) *Document {
+	st := load(t, d)
+	saved := st.Snapshot()
+	for _, word := range strings.Fields(words) {
+		call := state.ToolCall{ID: word[1:], Name: "f"}
+		var err error
+		switch word[0] {
+		case 'c':
+			err = st.History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(call)}})
+		case 'r':
+			err = st.History().Answer(state.ToolResult(call, `"result"`))
+		default:
+			err = state.Messages.Set(st, []state.Message{state.UserText(word)})
+		}
+		require.NoError(t, err, word)
+	}
+	d = d.Clone()
+	commit(t, d, saved, st.Snapshot())
+	return d
+}
+
+// inShort returns the conversation as said reads it. An error is "e1".
+func inShort(t *testing.T, d *Document) string {
+	var words []string
+	for _, m := range state.Messages.Or(load(t, d), nil) {
+		switch m := m.(type) {
+		case state.ToolCallMessage:
+			words = append(words, "c"+m.Calls()[0].ID)
+		case state.ToolResultMessage:
+			words = append(words, map[bool]string{true: "e", false: "r"}[m.IsError()]+m.Call().ID)
+		case state.TextMessage:
+			words = append(words, m.Text())
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// suspend suspends calls, each "RUN/KEY".
+func suspend(t *testing.T, d *Document, calls string) {
+	to := map[string]Suspension{}
+	for _, call := range strings.Fields(calls) {
+		run, key, _ := strings.Cut(call, "/")
+		to[key] = Suspension{RunID: run, Calls: to[key].Calls + 1}
+	}
+	effects, err := SuspendedEffects(nil, to)
+	require.NoError(t, err)
+	require.NoError(t, d.Apply(effects))
+}
+
+// Only calls that the run has made, and has not suspended, are answered when it
+// ends.
+func TestAnswerPending(t *testing.T) {
+	for _, row := range []struct{ name, before, run, suspended, cancelled, want, left string }{
+		{"calls of the run", "", "u c1", "", "", "u c1 e1", ""},
+		{"behind the call", "", "u c1 v w", "", "", "u c1 e1 v w", ""},
+		{"not those of earlier runs", "u c1 v", "w c2", "", "", "u c1 v w c2 e2", ""},
+		{"not those that are suspended", "", "u c1 c2 v", "a/1", "", "u c1 c2 e2 v", "1"},
+		{"nothing is left to answer", "u c1", "v c2", "b/2", "", "u c1 v c2", "2"},
+		{"earlier ones and suspended ones", "u c1 v", "w c2 c3 x", "a/1 b/3", "", "u c1 v w c2 c3 e2 x", "1 3"},
+		{"an id that is used again", "u c1 r1 c1", "c1 v", "", "", "u c1 r1 c1 c1 e1 v", ""},
+		{"an id that is used again and answered", "u c1", "c1 r1 c2", "a/1", "", "u c1 c1 r1 c2 e2", "1"},
+		{"an answered one, and the same again", "u c", "r v c w", "", "", "u c r v c e w", ""},
+		{"two of one tool", "", "u c c c v", "a/f a/f", "", "u c c c e v", "f"},
+		{"those of a cancelled run", "u c1", "c2 c3 v", "a/1 b/2", "b", "u c1 c2 c3 e2 e3 v", "1"},
+		{"only that one is not listed any more", "u c1", "v", "a/1", "a", "u c1 v", ""},
+		{"nothing was said", "", "", "", "", "", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			base := said(t, New(), row.before)
+			d := said(t, base, row.run)
+			suspend(t, d, row.suspended)
+			before := string(d.Encode())
+			effects, err := d.AnswerPending(func() (*Document, error) { return base, nil }, row.cancelled)
+			require.NoError(t, err)
+			require.NoError(t, d.Apply(effects))
+			require.Equal(t, row.want, inShort(t, d))
+			require.Equal(t, len(effects) == 0, before == string(d.Encode()))
+			list, err := d.Suspended()
+			require.NoError(t, err)
+			require.Equal(t, row.left, strings.Join(slices.Sorted(maps.Keys(list)), " "))
+			again, err := d.AnswerPending(func() (*Document, error) { return base, nil }, row.cancelled)
+			require.NoError(t, err)
+			require.Empty(t, again)
+		})
+	}
+}
+
+// A broken conversation is not mended when there is nothing to answer.
+func TestAnswerPendingLeavesTheRest(t *testing.T) {
+	base := said(t, New(), "u c1 v")
+	d := said(t, base, "w x")
+	effects, err := d.AnswerPending(func() (*Document, error) { return base, nil }, "")
+	require.NoError(t, err)
+	require.Empty(t, effects)
+}
+
+// The window keeps suspended calls, in the conversation and in the history,
+// while everything around them goes.
+func TestWindowKeepsSuspendedCalls(t *testing.T) {
+	d := said(t, New(), "u c1 v")
+	suspend(t, d, "a/1")
+	for i := range 20 {
+		d = said(t, d, fmt.Sprintf("w%d cx%d rx%[2]d", i, i))
+		effects, err := d.Shorten(6, 2)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(effects), 12)
+	}
+	require.Equal(t, "u c1 w19 cx19 rx19", inShort(t, d))
+	st := load(t, d)
+	require.Equal(t, 3, st.History().Len())
+	require.NoError(t, st.History().Answer(state.ToolResult(state.ToolCall{ID: "1", Name: "f"}, "1")))
+	require.Empty(t, transcript.Check(state.Messages.Or(st, nil), transcript.Profile{}))
+
+	d = said(t, d, "r1 x")
+	_, err := d.Shorten(6, 2)
+	require.NoError(t, err)
+	require.Equal(t, 2, load(t, d).History().Len(), "an answered call goes")
+}
+
+func TestSuspendedIsChecked(t *testing.T) {
+	for _, text := range []string{`1`, `{}`, `{"run_id":"a","calls":-1}`, `{"run_id":7,"calls":1}`} {
+		d, err := Decode([]byte(`{"suspended":{"c":` + text + `},"conversation":{"entries":[],"results":[{}]}}`))
+		require.NoError(t, err)
+		_, err = d.Suspended()
+		require.ErrorIs(t, err, ErrCorrupt)
+		_, err = d.Shorten(0, 0)
+		require.ErrorIs(t, err, ErrCorrupt)
+	}
+	a, b := map[string]Suspension{"1": {"r", 1}, "2": {"r", 1}, "3": {"r", 1}}, map[string]Suspension{"1": {"r", 1}, "2": {"r", 2}, "4": {"s", 1}}
+	effects, err := SuspendedEffects(a, b)
+	require.NoError(t, err)
+	require.Equal(t, []state.Effect{
+		{Part: "suspended", Field: "2", Kind: "set", Value: `{"run_id":"r","calls":2}`},
+		{Part: "suspended", Field: "3", Kind: "delete"},
+		{Part: "suspended", Field: "4", Kind: "set", Value: `{"run_id":"s","calls":1}`},
+	}, effects)
+}

@@ -1,0 +1,413 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/agentstate/state/internal/backoff"
+	"github.com/agentstate/state/store"
+)
+
+// commitHead replaces the head by the result of apply, exactly once. It is the
+// only way to write a head. An error means that nothing was changed, unless it
+// is store.ErrUnknownOutcome.
+func (l *Ledger) commitHead(ctx context.Context, apply transitionFunc) (*Head, error) {
+	c := l.newCommit()
+	c.enter = l.enterInTurn
+	return c.perform(ctx, apply)
+}
+
+// commitRun is commitHead for the writes on which a run depends. If such a write
+// fails, it is tried again until ctx ends, as long as Options.Retry wants that.
+func (l *Ledger) commitRun(ctx context.Context, apply transitionFunc) (*Head, error) {
+	c := l.newCommit()
+	c.enter, c.retry = l.enterInTurn, l.retry
+	return c.perform(ctx, apply)
+}
+
+// commitFirst is commitRun for a heartbeat, which must be in time: it is the
+// next, and does not wait long for an operation that is stuck.
+func (l *Ledger) commitFirst(ctx context.Context, apply transitionFunc) (*Head, error) {
+	c := l.newCommit()
+	c.enter, c.retry = l.enterFirst, l.retry
+	return c.perform(ctx, apply)
+}
+
+func (l *Ledger) enterInTurn(ctx context.Context) (leave func(), err error) {
+	if l.turns == nil {
+		return func() {}, nil
+	}
+	return l.turns.Leave, l.turns.Enter(ctx)
+}
+
+func (l *Ledger) enterFirst(ctx context.Context) (leave func(), err error) {
+	if l.turns == nil {
+		return func() {}, nil
+	}
+	soon, cancel := context.WithTimeout(ctx, l.ttl/8)
+	defer cancel()
+	if l.turns.EnterFirst(soon) != nil {
+		return func() {}, nil // out of turn
+	}
+	return l.turns.Leave, nil
+}
+
+func (l *Ledger) newCommit() *commit {
+	return &commit{
+		Ledger: l, began: l.now(), op: randomText(opIDLen), prepared: map[string]preparedBlob{}, delay: newBackoff(), patience: l.patience,
+		remember: true,
+	}
+}
+
+// Effort is what an operation has cost.
+type Effort struct {
+	Bytes     int  // written to the store, head and blobs
+	Tries     int  // attempts to replace the head
+	Conflicts int  // attempts that failed because another writer was faster
+	Unknown   bool // it is not known whether the operation took effect
+}
+
+func (c *commit) perform(ctx context.Context, apply transitionFunc) (*Head, error) {
+	h, err := c.persist(ctx, apply)
+	c.done(ctx, Effort{c.bytes, c.attempts, c.conflicts, errors.Is(err, store.ErrUnknownOutcome)})
+	return h, err
+}
+
+// persist tries the operation until it succeeds, or fails with an error that is
+// final.
+func (c *commit) persist(ctx context.Context, apply transitionFunc) (*Head, error) {
+	for {
+		h, err := c.try(ctx, apply)
+		if err == nil {
+			return h, nil
+		}
+		if !c.retries(err) {
+			return nil, c.inDoubt(err)
+		}
+		if cause := c.wait(ctx); cause != nil { // not in turn: others may succeed
+			if !errors.Is(err, cause) {
+				err = fmt.Errorf("%w: %w", cause, err)
+			}
+			return nil, c.inDoubt(err)
+		}
+	}
+}
+
+// retries reports whether the operation is tried again although it has failed.
+func (c *commit) retries(err error) bool {
+	return c.retry != nil && !errors.Is(err, errNoChange) && !errors.As(err, new(*uncheckedError)) && c.retry(err)
+}
+
+// try makes attempts, in turn, until one succeeds or fails.
+func (c *commit) try(ctx context.Context, apply transitionFunc) (*Head, error) {
+	if c.enter != nil {
+		leave, err := c.enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		leave = sync.OnceFunc(leave)
+		defer leave()
+		if c.patience > 0 { // a call of the store that hangs does not keep others waiting
+			defer time.AfterFunc(c.patience, leave).Stop()
+		}
+	}
+	for {
+		if h, err := c.attemptInTime(ctx, apply); h != nil || err != nil {
+			return h, err
+		}
+	}
+}
+
+// errSlow ends an attempt of an operation that is tried again.
+var errSlow = errors.New("the store has not answered in time")
+
+// attemptInTime is attempt for as long as the operation has patience, if it is
+// tried again. Each attempt that took too long doubles it, so that a slow store
+// is no failure.
+func (c *commit) attemptInTime(ctx context.Context, apply transitionFunc) (*Head, error) {
+	if c.retry == nil || c.patience <= 0 {
+		return c.attempt(ctx, apply)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.patience, errSlow)
+	defer cancel()
+	h, err := c.attempt(ctx, apply)
+	if h == nil && context.Cause(ctx) == errSlow {
+		c.patience *= 2
+	}
+	return h, err
+}
+
+// acceptLead is the number of writes by which other Managers may have seen more
+// of what was lost than the one that accepts the loss.
+const acceptLead = 1 << 20
+
+// commit is one operation with all its attempts.
+type commit struct {
+	*Ledger
+	began    time.Time
+	op       string // its id, by which an attempt finds out that an earlier one took effect
+	prepared map[string]preparedBlob
+	missing  missingBlobs
+	renewed  bool // see renewDeletion
+	delay    backoff.Backoff
+	// accept says that the head is accepted although a newer one was seen.
+	accept bool
+	// replace says that a head that cannot be read is replaced, by a successor
+	// of substitute.
+	replace    bool
+	substitute *Head
+	// remember says that the next attempt may replace the head that the ledger
+	// remembers, without reading it.
+	remember bool
+	retry    func(error) bool // nil if the first error is final
+	// enter waits for the turn of the operation, until leave is called; nil if
+	// it does not wait.
+	enter func(ctx context.Context) (leave func(), err error)
+	// patience is the time for one attempt; 0 if it has no limit.
+	patience time.Duration
+
+	bytes     int // written so far
+	inFlight  int // bytes of the last attempt
+	attempts  int
+	conflicts int
+	unknown   int      // the number of attempts of unknown outcome
+	openSeqs  []uint64 // the heads that these attempts replace, as long as they may take effect
+}
+
+// attempt reads the head and tries to replace it. It returns the head that the
+// operation has written, or neither a head nor an error if it is to be tried
+// again.
+func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, error) {
+	h, cond, remembered, err := c.base(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if h.hasOp(c.op) {
+		c.bytes += c.inFlight
+		c.advanceAnchor(ctx, h) // the attempt that took effect has not
+		return h, nil
+	}
+	if err := c.closeAttempts(h); err != nil {
+		return nil, err
+	}
+	t := &transition{
+		Head: h, ctx: ctx, base: h.Position(), baseSeq: h.Seq, prepared: c.prepared, added: map[string]int{},
+		maxDeadLetters: c.maxDeadLetters, now: c.began,
+	}
+	t.reader = &contentReader{blobStore: c.blobStore, contents: c.contents}
+	t.reader.fresh = map[string][]byte{}
+	var deleted *Head
+	if !h.Deleted.IsZero() && !c.renewed {
+		deleted = h.clone()
+	}
+	if err := apply(t); err != nil {
+		if remembered { // the present head may allow it
+			return nil, nil
+		}
+		if c.missing.retry(err, h) {
+			return nil, c.wait(ctx)
+		}
+		return nil, err
+	}
+	c.missing = missingBlobs{} // all of them were there
+	if c.batch == nil && len(t.newBlobs) > 0 {
+		if deleted != nil {
+			return nil, c.renewDeletion(ctx, deleted, cond)
+		}
+		if remembered { // the workspace may have expired: nothing may be left without a head
+			return nil, nil
+		}
+		return nil, c.prepareBlobs(ctx, t)
+	}
+	if seen := c.seen.mark(); seen.Seq > t.baseSeq && !c.accept { // another goroutine has seen a newer head
+		return nil, c.wait(ctx)
+	} else if c.accept { // its successors must be newer than all heads that were seen
+		c.seen.overtake(h)
+	}
+	h.sign(c.op + attemptText(c.attempts))
+	c.attempts++
+	rev, err := c.replaceHead(ctx, t, cond)
+	switch {
+	case err == nil:
+		c.bytes += c.inFlight
+		c.cacheHead(h, rev)
+		c.headWritten(ctx, t)
+		return h, nil
+	case errors.Is(err, store.ErrConflict):
+		c.noteRace(remembered)
+		if c.conflicts++; c.conflicts < 3 { // a few conflicts are no contention
+			return nil, nil
+		}
+	case errors.Is(err, store.ErrUnknownOutcome):
+		c.openSeqs = append(c.openSeqs, t.baseSeq)
+		if c.unknown++; c.unknown == maxUnknown && c.retry == nil {
+			return nil, err
+		}
+	default:
+		return nil, err
+	}
+	return nil, c.wait(ctx)
+}
+
+// base returns the head that the attempt replaces. It may be the one that the
+// ledger remembers: if that was replaced, the write of the attempt fails.
+func (c *commit) base(ctx context.Context) (h *Head, cond store.Condition, remembered bool, err error) {
+	remember := c.remember && !c.accept
+	if c.remember = false; remember {
+		if h, cond := c.recallHead(); h != nil {
+			return h, cond, true, nil
+		}
+	}
+	h, cond, err = c.read(ctx)
+	return h, cond, false, err
+}
+
+// read reads the head that the attempt replaces.
+func (c *commit) read(ctx context.Context) (*Head, store.Condition, error) {
+	if !c.accept {
+		return c.readHead(ctx)
+	}
+	if err := c.readAnchor(ctx); err != nil {
+		return nil, store.Always, err
+	}
+	h, cond, err := c.fetchHead(ctx)
+	if c.replace && errors.Is(err, ErrCorrupt) {
+		if c.substitute == nil { // else the blobs may be those of an attempt
+			if c.substitute, err = c.newSubstitute(ctx, err); err != nil {
+				return nil, cond, err
+			}
+		}
+		return c.substitute.clone(), cond, nil
+	}
+	return h, cond, err // h counts as seen when it is accepted
+}
+
+// attemptText returns one character for the number of an attempt.
+func attemptText(n int) string {
+	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	return digits[n%len(digits):][:1]
+}
+
+// closeAttempts forgets the attempts that can no longer take effect because the
+// head that they replace is gone. They did not take effect, since h does not
+// have the operation, if h would still know it.
+func (c *commit) closeAttempts(h *Head) error {
+	var open []uint64
+	for _, seq := range c.openSeqs {
+		switch {
+		case seq == h.Seq:
+			open = append(open, seq)
+		case seq > h.Seq:
+			return fmt.Errorf("%w: %s: the head is older than the one to be replaced", store.ErrUnknownOutcome, c.key)
+		case !h.hasOpsSince(seq + 1):
+			return fmt.Errorf("%w: %s: too many other writes since", store.ErrUnknownOutcome, c.key)
+		}
+	}
+	c.openSeqs = open
+	return nil
+}
+
+// inDoubt returns err, as store.ErrUnknownOutcome if an attempt may still take
+// effect.
+func (c *commit) inDoubt(err error) error {
+	if len(c.openSeqs) == 0 || errors.Is(err, store.ErrUnknownOutcome) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
+}
+
+func (c *commit) wait(ctx context.Context) error { return c.pause(ctx, c.delay.Delay()) }
+
+// renewDeletion makes a deleted workspace look as if it had been deleted now.
+// Otherwise Expire might remove the head while blobs are being written that need
+// it: without a head, they are those of a damaged workspace.
+func (c *commit) renewDeletion(ctx context.Context, h *Head, cond store.Condition) error {
+	if c.seen.mark().Seq > h.Seq { // another goroutine has seen a newer head
+		return c.wait(ctx)
+	}
+	h.Deleted = c.now()
+	h.sign(randomText(nonceLen)) // not as the operation, which has not taken effect
+	_, err := c.replaceHead(ctx, &transition{Head: h}, cond)
+	switch {
+	case err == nil:
+		c.renewed = true
+		c.seen.note(h, Mark{})
+		return nil
+	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrUnknownOutcome):
+		return c.wait(ctx)
+	}
+	return err
+}
+
+// prepareBlobs writes the blobs of a transition, for the next attempt.
+func (c *commit) prepareBlobs(ctx context.Context, t *transition) error {
+	if err := c.putBlobs(ctx, t.newBlobs); err != nil {
+		return err
+	}
+	for _, b := range t.newBlobs {
+		c.bytes += len(b.data)
+		c.prepared[b.content] = preparedBlob{b.name, t.baseSeq + blobLead, t.base.Chain}
+		c.cache.add(b.name, b.data)
+	}
+	return nil
+}
+
+// replaceHead writes the head of a transition. If the store is a Batcher, the
+// blobs are written and deleted with it.
+func (c *commit) replaceHead(
+	ctx context.Context, t *transition, cond store.Condition,
+) (store.Revision, error) {
+	data := c.sealer.seal(c.key, c.key, t.encode())
+	t.keyID = c.sealer.keyID()
+	c.inFlight = len(data)
+	if c.batch == nil {
+		return c.db.Put(ctx, c.key, data, cond)
+	}
+	var writes []store.Write
+	for _, b := range t.newBlobs {
+		key := c.blobKey(b.name)
+		sealed := c.sealer.seal(c.key, key, b.data)
+		c.inFlight += len(sealed)
+		writes = append(writes, store.Write{Key: key, Value: sealed, Cond: store.IfAbsent})
+	}
+	writes = append(writes, store.Write{Key: c.key, Value: data, Cond: cond})
+	for _, name := range t.droppedBlobs {
+		writes = append(writes, store.Write{Key: c.blobKey(name), Delete: true})
+	}
+	revs, err := c.batch.Batch(ctx, writes)
+	if err != nil {
+		return "", err
+	}
+	return revs[len(t.newBlobs)], nil
+}
+
+// headWritten does what follows the write of a head. Its errors do not matter
+// to the caller: the write has taken effect.
+func (l *Ledger) headWritten(ctx context.Context, t *transition) {
+	l.seen.note(t.Head, Mark{})
+	for _, b := range t.newBlobs {
+		l.cache.add(b.name, b.data)
+	}
+	l.observe(t.Head, t.outcomes)
+	if l.batch == nil {
+		for _, name := range t.droppedBlobs {
+			if err := l.db.Delete(ctx, l.blobKey(name), store.Always); err != nil { // Collect finds it
+				l.warn(ctx, "blob was not deleted", err)
+			}
+		}
+	}
+	l.advanceAnchor(ctx, t.Head)
+}
+
+// advanceAnchor tells the anchor of a head.
+func (l *Ledger) advanceAnchor(ctx context.Context, h *Head) {
+	if l.anchor == nil {
+		return
+	}
+	if err := l.anchor.Advance(ctx, l.user, h.mark()); err != nil { // the next write advances it
+		l.warn(ctx, "anchor was not advanced", err)
+	}
+}

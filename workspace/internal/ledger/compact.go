@@ -1,0 +1,222 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/agentstate/state/store"
+)
+
+var snapshotPartBytes = 256 << 10 // the maximum length of a part of a snapshot
+
+// CompactionDue reports whether the head is to be compacted.
+func (l *Ledger) CompactionDue(h *Head) bool { return h.compactionDue(l.minHistory) }
+
+// Compact writes a snapshot of the content that cannot be rolled back, and
+// drops the records up to it. It does nothing unless compaction is due, or
+// force is set. With force it also writes the bodies of messages again.
+func (l *Ledger) Compact(ctx context.Context, force bool) error {
+	_, err := l.commitHead(ctx, func(t *transition) error {
+		limit := t.settled()
+		if !t.Exists() || !force && (limit.Version <= t.Oldest().Version || !t.compactionDue(l.minHistory)) {
+			return errNoChange
+		}
+		if force {
+			if err := t.rewrite(); err != nil {
+				return err
+			}
+		}
+		return t.compact(limit)
+	})
+	if errors.Is(err, errNoChange) {
+		return nil
+	}
+	return err
+}
+
+func (t *transition) compact(limit Position) error {
+	doc, err := t.reader.Content(t.ctx, t.Head, limit)
+	if err != nil {
+		return err
+	}
+	if err := t.moveOutcomes(); err != nil { // their records may go
+		return err
+	}
+	if err := t.dropSnapshot(); err != nil {
+		return err
+	}
+	s := &snapshot{Position: limit}
+	for part := range slices.Chunk(doc.Encode(), snapshotPartBytes) {
+		s.Parts.push(t.addBlob(part), t.addBlob)
+		s.Bytes += len(part)
+	}
+	t.Snapshot = s
+	if err := t.dropRecords(limit.Version); err != nil {
+		return err
+	}
+	if t.Purge <= limit.Version {
+		t.Purge = 0
+	}
+	return nil
+}
+
+// rewrite writes the messages and outcomes to new blobs.
+func (t *transition) rewrite() error {
+	if t.Run != nil && t.Run.Message.Blob != "" {
+		m, err := t.rewriteMessage(t.Run.Message.Blob)
+		if err != nil {
+			return err
+		}
+		t.Run.Message = m
+	}
+	var waiting []Message
+	for entry, err := range t.reader.queueEntries(t.ctx, t.Head) {
+		if err != nil {
+			return err
+		}
+		name, _ := cutQueueEntry(entry)
+		m, err := t.rewriteMessage(name)
+		if err != nil {
+			return err
+		}
+		waiting = append(waiting, m)
+	}
+	if err := t.dropQueued(t.Queue.Next, false); err != nil {
+		return err
+	}
+	for _, m := range waiting {
+		t.enqueue(m)
+	}
+	dead, err := t.reader.deadLetters(t.ctx, t.Head)
+	if err != nil {
+		return err
+	}
+	dead = slices.Clone(dead)
+	for i := range dead {
+		if name := dead[i].Message.Blob; name != "" {
+			if dead[i].Message, err = t.rewriteMessage(name); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.setDeadLetters(dead); err != nil {
+		return err
+	}
+	outcomes, err := t.reader.Outcomes(t.ctx, t.Head)
+	if err != nil || len(outcomes) == 0 {
+		return err
+	}
+	return t.setOutcomes(outcomes)
+}
+
+func (t *transition) rewriteMessage(name string) (Message, error) {
+	m, err := t.reader.readMessage(t.ctx, name)
+	if err != nil {
+		return Message{}, err
+	}
+	t.dropBlob(name)
+	return t.storeMessage(m)
+}
+
+// Collect deletes blobs to which neither this nor any later head refers: those
+// of writers that lost a race or crashed.
+func (l *Ledger) Collect(ctx context.Context) error {
+	if l.batch == nil {
+		var garbage []string
+		_, err := l.ReadStable(ctx, func(h *Head) (err error) {
+			garbage, err = l.findGarbage(ctx, h)
+			return err
+		})
+		for _, name := range garbage {
+			err = errors.Join(err, l.db.Delete(ctx, l.blobKey(name), store.Always))
+		}
+		return err
+	}
+	// With a Batcher, a failover that loses the head restores the blobs too.
+	_, err := l.commitHead(ctx, func(t *transition) (err error) {
+		t.droppedBlobs, err = t.reader.findGarbage(ctx, t.Head)
+		if err == nil && len(t.droppedBlobs) == 0 {
+			err = errNoChange
+		}
+		return err
+	})
+	if errors.Is(err, errNoChange) {
+		return nil
+	}
+	return err
+}
+
+// findGarbage returns the blobs to which the head does not refer and whose
+// expiry has passed, so that no later head may refer to them for the first
+// time.
+func (c *contentReader) findGarbage(ctx context.Context, h *Head) ([]string, error) {
+	live := map[string]bool{}
+	for name, err := range c.liveBlobs(ctx, h) {
+		if err != nil {
+			return nil, err
+		}
+		live[name] = true
+	}
+	var names []string
+	for e, err := range c.db.Scan(ctx, c.blobKey(""), "") {
+		if err != nil {
+			return nil, err
+		}
+		name := strings.TrimPrefix(e.Key, c.blobKey(""))
+		if expiry, ok := blobExpiry(name); ok && expiry <= h.Seq && !live[name] {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// liveBlobs yields the names of the blobs to which a head refers, and of those
+// to which they refer.
+func (c *contentReader) liveBlobs(ctx context.Context, h *Head) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, m := range h.messages() {
+			if m.Blob != "" && !yield(m.Blob, nil) {
+				return
+			}
+		}
+		for _, name := range []string{h.Outcomes, h.DeadLetters.Blob} {
+			if name != "" && !yield(name, nil) {
+				return
+			}
+		}
+		dead, err := c.deadLetters(ctx, h)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, d := range dead {
+			if d.Message.Blob != "" && !yield(d.Message.Blob, nil) {
+				return
+			}
+		}
+		parts := blobList{}
+		if h.Snapshot != nil {
+			parts = h.Snapshot.Parts
+		}
+		for i, list := range []blobList{h.Queue, h.Records, parts} {
+			for n, err := range list.walk(ctx, 0, c.fetchBlob) {
+				names := []string{n.text}
+				switch {
+				case err != nil || n.level > 0:
+				case i == 0:
+					names[0], _ = cutQueueEntry(n.text)
+				case i == 1:
+					names, err = c.allRecordBlobs(ctx, n)
+				}
+				for _, name := range names {
+					if !yield(name, err) || err != nil {
+						return
+					}
+				}
+			}
+		}
+	}
+}

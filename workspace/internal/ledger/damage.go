@@ -1,0 +1,109 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+)
+
+// isDamage reports whether err says that stored data is damaged. A damaged seal
+// may look as one of another key.
+func isDamage(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrInvalidKey) }
+
+// commitDamaged is commitHead for a workspace whose head, or whose blobs, are
+// damaged. In place of a head that is missing or damaged, apply gets one that
+// follows all that there may have been. The new head is far ahead of the
+// present one, so that no head refers to a blob that exists now: Collect
+// deletes them all.
+func (l *Ledger) commitDamaged(ctx context.Context, apply transitionFunc) (*Head, error) {
+	c := l.newCommit()
+	c.enter, c.accept, c.replace = l.enterInTurn, true, true
+	return c.perform(ctx, apply)
+}
+
+// newSubstitute returns a head in place of one that cannot be read because of
+// damage. A sealed head may also be that of another key with the same id. So it
+// returns damage itself unless the keys open another value of the workspace.
+func (l *Ledger) newSubstitute(ctx context.Context, damage error) (*Head, error) {
+	h, opens := l.newHead(), l.sealer == nil
+	for e, err := range l.db.Scan(ctx, l.blobKey(""), "") {
+		if err != nil {
+			return nil, err
+		}
+		if expiry, ok := blobExpiry(strings.TrimPrefix(e.Key, l.blobKey(""))); ok {
+			h.Seq = max(h.Seq, expiry)
+		}
+		if !opens {
+			_, err := l.sealer.open(l.key, e.Key, e.Value)
+			opens = err == nil
+		}
+	}
+	if !opens {
+		return nil, damage
+	}
+	// There were fewer leases and versions than writes, about.
+	h.Token, h.Version = h.Seq+acceptLead, h.Seq+acceptLead
+	return h, nil
+}
+
+// deleteDamaged is the transition of Delete that reads no blob.
+func deleteDamaged(now time.Time) transitionFunc {
+	return func(t *transition) error {
+		t.entomb(now)
+		return nil
+	}
+}
+
+// resetDamaged is reset for a workspace in which blobs are missing or damaged.
+// It returns the ids of the messages that can still be found.
+func (t *transition) resetDamaged() (ids []string, err error) {
+	outcomes, err := t.reader.Outcomes(t.ctx, t.Head)
+	if err != nil && !isDamage(err) {
+		return nil, err
+	}
+	if err != nil {
+		outcomes = nil
+	}
+	if ids, err = t.findIDs(); err != nil {
+		return nil, err
+	}
+	t.Run, t.Queue, t.QueueBytes, t.DeadLetters = nil, blobList{First: t.Queue.Next, Next: t.Queue.Next}, 0, deadLetters{}
+	t.Outcomes, t.Records.Levels, t.RecordBytes, t.Purge = "", nil, 0, 0
+	return ids, t.empty(ids, outcomes)
+}
+
+// findIDs returns the ids of the messages of the run, the queue and the dead
+// letters, as far as they can be read.
+func (t *transition) findIDs() (ids []string, err error) {
+	add := func(m Message) {
+		if !m.Ticket {
+			ids = append(ids, m.ID)
+		}
+	}
+	for _, m := range t.messages() {
+		add(m)
+	}
+	for entry, err := range t.reader.queueEntries(t.ctx, t.Head) {
+		var m Message
+		if err == nil {
+			m, err = t.reader.queued(t.ctx, entry)
+		}
+		switch {
+		case err == nil:
+			add(m)
+		case !isDamage(err):
+			return nil, err
+		}
+	}
+	dead, err := t.reader.deadLetters(t.ctx, t.Head)
+	if err != nil && !isDamage(err) {
+		return nil, err
+	}
+	if err == nil {
+		for _, d := range dead {
+			add(d.Message)
+		}
+	}
+	return ids, nil
+}

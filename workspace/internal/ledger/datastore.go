@@ -1,0 +1,175 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/agentstate/state/store"
+)
+
+// DataStore is a store for a user's data outside the workspace. Its values are
+// sealed with the key of the workspace, each bound to its key in the store.
+type DataStore struct {
+	db        store.Store
+	sealer    *Sealer
+	workspace string // the key of the head
+	prefix    string // begins all keys
+	err       error  // why the user is not valid
+}
+
+// NewDataStore returns the store of a user's data. If the user is not valid, its
+// methods return ErrInvalid.
+func NewDataStore(db store.Store, s *Sealer, user string) *DataStore {
+	key, err := HeadKey(user)
+	return &DataStore{db, s, key, "agent:data:" + EncodeUser(user) + ":", err}
+}
+
+// Prefix begins the keys of the data.
+func (d *DataStore) Prefix() string { return d.prefix }
+
+// fault returns the error of an operation.
+func (d *DataStore) fault(op, key string, err error) error {
+	return &store.Error{Store: "workspace", Op: op, Key: key, Err: err}
+}
+
+// Get implements store.Store.
+func (d *DataStore) Get(ctx context.Context, key string) (store.Entry, error) {
+	if d.err != nil {
+		return store.Entry{}, d.fault("get", key, d.err)
+	}
+	e, err := d.db.Get(ctx, key)
+	if err != nil {
+		return store.Entry{}, err
+	}
+	return d.open("get", e)
+}
+
+func (d *DataStore) open(op string, e store.Entry) (store.Entry, error) {
+	value, err := d.sealer.open(d.workspace, e.Key, e.Value)
+	if err != nil {
+		return store.Entry{}, d.fault(op, e.Key, err)
+	}
+	e.Value = value
+	return e, nil
+}
+
+// Put implements store.Store. Without keys, it refuses a value that Get would
+// take for a sealed one.
+func (d *DataStore) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
+	err := d.err
+	if _, _, h := cutSealHeader(value); err == nil && d.sealer == nil && h.Sealed {
+		err = fmt.Errorf("%w: the value begins as a sealed one", ErrInvalid)
+	}
+	if err != nil {
+		return "", d.fault("put", key, err)
+	}
+	return d.db.Put(ctx, key, d.sealer.seal(d.workspace, key, value), cond)
+}
+
+// Delete implements store.Store.
+func (d *DataStore) Delete(ctx context.Context, key string, cond store.Condition) error {
+	if d.err != nil {
+		return d.fault("delete", key, d.err)
+	}
+	return d.db.Delete(ctx, key, cond)
+}
+
+// Scan implements store.Store.
+func (d *DataStore) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		if d.err != nil {
+			yield(store.Entry{}, d.fault("scan", prefix, d.err))
+			return
+		}
+		for e, err := range d.db.Scan(ctx, prefix, after) {
+			if err == nil {
+				e, err = d.open("scan", e)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Durability implements store.Store.
+func (d *DataStore) Durability() store.Durability { return d.db.Durability() }
+
+// Close does nothing: the store belongs to the caller.
+func (d *DataStore) Close() error { return nil }
+
+// Reseal seals all values with the first key, unless they are.
+func (d *DataStore) Reseal(ctx context.Context) error {
+	if d.sealer == nil {
+		return nil
+	}
+	old, err := d.keys(ctx, func(sealedWith string) bool { return sealedWith != d.sealer.first })
+	for _, key := range old {
+		err = errors.Join(err, d.resealValue(ctx, key))
+	}
+	return err
+}
+
+func (d *DataStore) resealValue(ctx context.Context, key string) error {
+	delay := newBackoff()
+	for {
+		e, err := d.Get(ctx, key)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err = d.Put(ctx, key, e.Value, store.IfRevision(e.Revision)); !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+		if err := delay.Wait(ctx); err != nil { // another writer was first
+			return err
+		}
+	}
+}
+
+// Clear deletes all values.
+func (d *DataStore) Clear(ctx context.Context) error {
+	all, err := d.keys(ctx, func(string) bool { return true })
+	for _, key := range all {
+		err = errors.Join(err, d.Delete(ctx, key, store.Always))
+	}
+	return err
+}
+
+// keys returns the keys of values, chosen by the id of the key with which each
+// is sealed, or "".
+func (d *DataStore) keys(ctx context.Context, choose func(sealedWith string) bool) ([]string, error) {
+	var keys []string
+	for e, err := range d.db.Scan(ctx, d.prefix, "") {
+		if err != nil {
+			return nil, err
+		}
+		if _, _, h := cutSealHeader(e.Value); choose(h.Key) {
+			keys = append(keys, e.Key)
+		}
+	}
+	return keys, nil
+}
+
+// Verify reads all values and checks that they are authentic. It returns their
+// number and the ids of the keys with which they are sealed.
+func (d *DataStore) Verify(ctx context.Context) (n int, keys map[string]bool, err error) {
+	keys = map[string]bool{}
+	for e, err := range d.db.Scan(ctx, d.prefix, "") {
+		if err == nil {
+			_, err = d.open("verify", e)
+		}
+		if err != nil {
+			return n, keys, err
+		}
+		if _, _, h := cutSealHeader(e.Value); h.Sealed {
+			keys[h.Key] = true
+		}
+		n++
+	}
+	return n, keys, nil
+}

@@ -1,0 +1,83 @@
+package ledger
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/jsontext"
+)
+
+// fill gives all exported members of a value random values, many of which are
+// zero.
+func fill(rng *rand.Rand, v reflect.Value) {
+	switch some := rng.IntN(3) > 0; {
+	case v.Type() == reflect.TypeFor[time.Time]():
+		if some {
+			v.Set(reflect.ValueOf(time.Unix(rng.Int64N(1e10), rng.Int64N(1e9)).UTC()))
+		}
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
+				fill(rng, v.Field(i))
+			}
+		}
+	case !some:
+	case v.Type() == reflect.TypeFor[state.JSON]():
+		v.SetString(`{"a": [1, "<&>"]}`)
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
+		v.SetBytes([]byte(` {"a":[1 ]}`))
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Interface: // messages
+	case v.Kind() == reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1+rng.IntN(2), 3))
+		for i := range v.Len() {
+			fill(rng, v.Index(i))
+		}
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(rng, v.Elem())
+	case v.Kind() == reflect.String:
+		v.SetString([]string{"text", "\"\\\n\x01\u00e9<&>", "0123456789ab"}[rng.IntN(3)])
+	case v.Kind() == reflect.Bool:
+		v.SetBool(true)
+	case v.CanInt():
+		v.SetInt(rng.Int64N(1 << 40))
+	case v.CanUint():
+		v.SetUint(rng.Uint64())
+	}
+}
+
+// The encoders write what encoding/json would write.
+func TestEncodersWriteWhatEncodingJSONWrites(t *testing.T) {
+	type (
+		plainHead    Head
+		plainMessage Message
+	)
+	for seed := range uint64(effort.Runs(2000)) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var h Head
+		fill(rng, reflect.ValueOf(&h).Elem())
+		want, err := jsontext.Marshal(plainHead(h))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(h.appendJSON(nil)))
+
+		var m Message
+		fill(rng, reflect.ValueOf(&m).Elem())
+		want, err = jsontext.Marshal(plainMessage(m))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(m.appendJSON(nil)))
+
+		var r Record
+		fill(rng, reflect.ValueOf(&r).Elem())
+		want, err = jsontext.Marshal(r)
+		require.NoError(t, err)
+		got, err := r.appendJSON(nil)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+	}
+}

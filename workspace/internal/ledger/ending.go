@@ -1,0 +1,258 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agentstate/state/internal/jsontext"
+)
+
+// Ending says how the handling of a message has ended.
+type Ending string
+
+// The endings that are stored. Package workspace documents them.
+const (
+	EndingFinished    Ending = "finished"
+	EndingFailed      Ending = "failed" // only in records: the message is a dead letter
+	EndingInterrupted Ending = "interrupted"
+	EndingRolledBack  Ending = "rolled_back"
+	EndingCancelled   Ending = "cancelled"
+	EndingReset       Ending = "reset"
+	EndingDiscarded   Ending = "discarded"
+	EndingDropped     Ending = "dropped"
+)
+
+// Outcome is what is known of a message whose handling has ended.
+type Outcome struct {
+	ID      string `json:"id"`
+	Ending  Ending `json:"as"`
+	RunID   string `json:"run_id,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Reply   string `json:"reply,omitempty"`
+	Version uint64 `json:"version"` // of the record that says so
+	// At is the time of that record, or of the operation that has dropped the
+	// message.
+	At time.Time `json:"at,omitzero"`
+}
+
+// maxEnded is the number of endings in a head. It is a variable so that tests
+// reach it with few messages.
+var maxEnded = 16
+
+const (
+	maxOutcomes = 64 // the outcomes in a blob
+	// maxReplyBytes bounds the replies in a blob together.
+	maxReplyBytes = 64 << 10
+	// MaxReason is the maximum length of a reason.
+	MaxReason = 256
+)
+
+// endedMessage is an ending in a head. The record with the version has the rest
+// of the outcome.
+type endedMessage struct {
+	idHash  string
+	version uint64
+}
+
+// ended returns the endings in the head, the newest last.
+func (h *Head) ended() []endedMessage {
+	if h.Ended == "" {
+		return nil
+	}
+	texts := strings.Split(h.Ended, listSeparator)
+	list := make([]endedMessage, len(texts))
+	for i, text := range texts {
+		if len(text) > idHashLen {
+			version, _ := strconv.ParseUint(text[idHashLen:], 36, 64)
+			list[i] = endedMessage{text[:idHashLen], version}
+		}
+	}
+	return list
+}
+
+// noteEnded notes that the newest record has the outcome of a message.
+func (t *transition) noteEnded(id string) error {
+	if len(t.ended()) >= maxEnded {
+		if err := t.moveOutcomes(); err != nil {
+			return err
+		}
+	}
+	entry := idHash(id) + strconv.FormatUint(t.Version, 36)
+	if t.Ended != "" {
+		entry = t.Ended + listSeparator + entry
+	}
+	t.Ended = entry
+	return nil
+}
+
+// moveOutcomes moves the outcomes of the endings in the head to the blob.
+func (t *transition) moveOutcomes() error {
+	if t.Ended == "" {
+		return nil
+	}
+	list, err := t.reader.Outcomes(t.ctx, t.Head)
+	if err != nil {
+		return err
+	}
+	return t.setOutcomes(list)
+}
+
+// keepOutcome adds an outcome that no record has.
+func (t *transition) keepOutcome(o Outcome) error {
+	list, err := t.reader.Outcomes(t.ctx, t.Head)
+	if err != nil {
+		return err
+	}
+	return t.setOutcomes(append(list, o))
+}
+
+// Outcomes returns the outcomes that a head knows, the newest last. The caller
+// may change the list.
+func (c *contentReader) Outcomes(ctx context.Context, h *Head) ([]Outcome, error) {
+	list, err := c.outcomes(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.Clone(list)
+	for _, e := range h.ended() {
+		o, err := c.outcomeAt(ctx, h, e.version)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, o)
+	}
+	return list, nil
+}
+
+// setOutcomes replaces the outcomes, of which it keeps the newest, and empties
+// the list in the head. It may change list.
+func (t *transition) setOutcomes(list []Outcome) error {
+	list = list[max(0, len(list)-maxOutcomes):]
+	left := maxReplyBytes
+	for i, o := range slices.Backward(list) {
+		if len(o.Reply) > left {
+			list[i].Reply = ""
+		} else {
+			left -= len(o.Reply)
+		}
+	}
+	data, err := jsontext.Marshal(list)
+	if err != nil {
+		return err
+	}
+	if t.Outcomes != "" {
+		t.dropBlob(t.Outcomes)
+	}
+	t.Ended, t.Outcomes = "", t.addBlob(data)
+	t.reader.contents.noteOutcomes(t.Outcomes, list)
+	return nil
+}
+
+// outcomes returns the outcomes in the blob, the newest last. The caller must
+// not change the list.
+func (c *contentReader) outcomes(ctx context.Context, h *Head) ([]Outcome, error) {
+	if h.Outcomes == "" {
+		return nil, nil
+	}
+	if list, ok := c.contents.outcomesOf(h.Outcomes); ok {
+		return list, nil
+	}
+	list, err := fetchBlobJSON[[]Outcome](ctx, &c.blobStore, h.Outcomes)
+	if err == nil {
+		c.contents.noteOutcomes(h.Outcomes, list)
+	}
+	return list, err
+}
+
+// outcomeAt returns the outcome that a record has.
+func (c *contentReader) outcomeAt(ctx context.Context, h *Head, version uint64) (Outcome, error) {
+	for s, err := range c.storedRecords(ctx, h, version-1) {
+		if err != nil {
+			return Outcome{}, err
+		}
+		return s.outcome(c.key)
+	}
+	return Outcome{}, c.errBrokenChain()
+}
+
+// outcome returns the outcome in a record.
+func (s *storedRecord) outcome(key string) (Outcome, error) {
+	var r struct { // a Record without its effects
+		Record
+		Effects json.RawMessage `json:"effects"`
+	}
+	if err := unmarshalChecked(s.text, &r); err != nil {
+		return Outcome{}, fmt.Errorf("%w: %s: record %d: %w", ErrCorrupt, key, s.version, err)
+	}
+	return r.outcome(), nil
+}
+
+// outcome returns the outcome that the last record of a run has.
+func (r *Record) outcome() Outcome {
+	return Outcome{r.Message, r.Ending, r.RunID, r.Reason, r.Reply, r.Version, r.Time}
+}
+
+// The places of a message.
+const (
+	PlaceNone    = ""
+	PlaceRunning = "running"
+	PlaceQueued  = "queued"
+	PlaceDead    = "dead"
+	PlaceEnded   = "ended"
+)
+
+// Fate is what a head knows of a message.
+type Fate struct {
+	Place   string
+	Outcome // if Place is PlaceEnded; for PlaceDead, why it was given up; for PlaceRunning, only RunID
+}
+
+// Fate returns what a head knows of the message with an id.
+func (l *Ledger) Fate(ctx context.Context, h *Head, id string) (Fate, error) {
+	if h.Run != nil && h.Run.Message.ID == id {
+		return Fate{PlaceRunning, Outcome{ID: id, RunID: h.Run.RunID}}, nil
+	}
+	dead, err := l.deadLetters(ctx, h)
+	if err != nil {
+		return Fate{}, err
+	}
+	for _, d := range dead {
+		if d.Message.ID == id {
+			return Fate{PlaceDead, Outcome{ID: id, Ending: EndingFailed, RunID: d.RunID, Reason: d.Reason}}, nil
+		}
+	}
+	if queued, err := l.isQueued(ctx, h, id); queued || err != nil {
+		return Fate{PlaceQueued, Outcome{ID: id}}, err
+	}
+	o, err := l.findOutcome(ctx, h, id)
+	if err != nil || o.ID == "" {
+		return Fate{}, err
+	}
+	return Fate{PlaceEnded, o}, nil
+}
+
+// findOutcome returns the latest outcome of a message, or none.
+func (c *contentReader) findOutcome(ctx context.Context, h *Head, id string) (Outcome, error) {
+	ended, want := h.ended(), idHash(id)
+	for i := len(ended) - 1; i >= 0; i-- {
+		if ended[i].idHash != want {
+			continue
+		}
+		o, err := c.outcomeAt(ctx, h, ended[i].version)
+		if err != nil || o.ID == id {
+			return o, err
+		}
+	}
+	list, err := c.outcomes(ctx, h)
+	for i := len(list) - 1; i >= 0 && err == nil; i-- {
+		if list[i].ID == id {
+			return list[i], nil
+		}
+	}
+	return Outcome{}, err
+}

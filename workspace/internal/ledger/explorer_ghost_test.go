@@ -1,0 +1,619 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// world is the expected state of a workspace in the plainest form. It is
+// compared with each head that is written. It never changes; each write makes
+// the next one.
+type world struct {
+	seq, epoch, token, version uint64
+	run                        *period
+	queue                      []string
+	done                       []ending
+	dead                       []string
+	forgotten                  map[string]bool // ids of deleted workspaces
+	deleted                    bool
+	text                       text
+	ops, chain                 string
+	calls                      []*call // that have taken effect
+}
+
+// period is the run of a world.
+type period struct {
+	id, lease string
+	runID     string
+	ticket    bool
+	token     uint64
+	beat      uint64
+	attempt   int
+	base      text
+	holder    string
+	from      uint64 // the version of base
+}
+
+// call is one call of a method of a ledger by an actor, with its result.
+type call struct {
+	n      int
+	step   int // when it began
+	worlds int // the number of worlds that there had been by then
+	by     string
+	kind   string
+
+	id    string // of the message
+	busy  Busy
+	lease string
+	next  Lease
+	run   string // its id
+	seen  LeaseState
+	own   string // a lease that its process has given up
+	how   Takeover
+	at    Position
+	edits []edit
+	purge bool
+
+	healthy bool     // no other process is alive
+	from    *world   // of which an import has a copy
+	early   bool     // for an expiry that removes nothing yet
+	strict  bool     // its process cannot use the field alien
+	leave   bool     // calls without a result
+	limit   int      // the number of messages before its own that it accepts
+	checked []string // what it has checked, each as checkOf returns it
+	seq     uint64   // of the head that it has written last
+	applied int      // how often it has taken effect, failovers included
+	result  result
+	err     error
+	dropped []string // by reset
+}
+
+type result int
+
+const (
+	pending result = iota // under way, or its process has crashed
+	made                  // acknowledged
+	refused               // certainly without effect
+	unsure
+)
+
+func (c *call) String() string {
+	if c == nil {
+		return "nobody's"
+	}
+	return fmt.Sprintf("%d %s %s", c.n, c.kind, c.id)
+}
+
+// ghost observes all writes.
+type ghost struct {
+	x        *explorer
+	world    *world
+	texts    map[string]text   // by chain
+	accepted map[string]bool   // failovers included
+	live     map[string]bool   // blobs to which the head refers
+	texted   map[string]string // the contents of blobs
+	tickets  map[string]bool
+	past     []*world // all that there were, failovers included
+	reader   *Ledger  // reads without faults
+
+	holders   map[string]*process // by the ids of their incarnations
+	ended     map[string]bool     // incarnations
+	abandoned map[string]bool     // leases
+}
+
+func newGhost(x *explorer) *ghost {
+	g := &ghost{
+		x: x, world: &world{}, texts: map[string]text{"": {}}, accepted: map[string]bool{}, live: map[string]bool{},
+		texted: map[string]string{}, tickets: map[string]bool{},
+		holders: map[string]*process{}, ended: map[string]bool{}, abandoned: map[string]bool{},
+	}
+	g.reader = g.freshReader()
+	return g
+}
+
+func (g *ghost) freshReader() *Ledger {
+	l := New(calm{port{g.x.store}}, "u", headOf, Options{Sealer: g.x.sealer})
+	l.pause = func(context.Context, time.Duration) error { return errLost }
+	return l
+}
+
+// back returns to an earlier world after a failover.
+func (g *ghost) back(w *world) {
+	g.world = w
+	if e, found := g.x.store.entries[headOf]; found {
+		g.refer(g.decode(e.value))
+	} else {
+		g.live = map[string]bool{}
+	}
+	g.backHolders()
+}
+
+// saw is called after each write.
+func (g *ghost) saw(r request) {
+	wrote := false
+	for _, w := range r.writes {
+		switch {
+		case w.Key == headOf && w.Delete && g.x.fault != "restarts":
+			g.expire(r.call)
+		case w.Key == headOf && !w.Delete:
+			wrote = true
+		}
+	}
+	if wrote {
+		g.wrote(r.call)
+	}
+	for _, w := range r.writes {
+		if !w.Delete || isHolderKey(w.Key) {
+			continue
+		}
+		if g.live[strings.TrimPrefix(w.Key, headOf+blobInfix)] {
+			g.x.violated("I2: a blob was deleted to which the head refers: %s", short(w.Key))
+		}
+		if r.call.kind == "collect" {
+			g.x.count["collected"]++
+		}
+	}
+}
+
+// creations are the calls that may create the workspace.
+var creations = []string{"submit", "update", "import"}
+
+// wrote checks a head that was written.
+func (g *ghost) wrote(c *call) {
+	x := g.x
+	h := g.decode(x.store.entries[headOf].value)
+	old := g.world
+	if c == nil {
+		x.violated("nobody writes a head")
+	}
+	w := *old
+	w.seq++
+	if c.kind == "accept" && h.Seq > w.seq {
+		w.seq = h.Seq
+	}
+	w.ops, w.chain = h.Ops, h.Chain
+	if old.deleted && h.Deleted != "" && slices.Contains(creations, c.kind) { // a creation begins
+		x.store.sign(h)
+		g.compare(&w, old, h, c)
+		g.world = &w
+		g.past = append(g.past, &w)
+		if x.variant.failover {
+			x.store.photograph(g.world)
+		}
+		x.count["renewed"]++
+		return
+	}
+	w.chain = old.chain
+	g.step(&w, c)
+	w.ops, w.chain = h.Ops, h.Chain
+	x.store.sign(h)
+	g.compare(&w, old, h, c)
+	if slices.Contains(w.calls, c) {
+		x.violated("I7: %v has taken effect twice", c)
+	}
+	w.calls = append(slices.Clip(w.calls), c)
+	c.applied++
+	c.seq = h.Seq
+	g.world = &w
+	g.past = append(g.past, &w)
+	g.texts[h.Chain] = w.text
+	g.read(h, old, c)
+	x.count["writes"]++
+	x.count[c.kind]++
+	if x.variant.failover {
+		x.store.photograph(g.world)
+	}
+}
+
+// step applies the effect of a call to a world.
+func (g *ghost) step(w *world, c *call) {
+	need := func(ok bool, format string, args ...any) {
+		if !ok {
+			g.x.violated("%v has taken effect: "+format, append([]any{c}, args...)...)
+		}
+	}
+	// record notes that a record was written, with or without effects.
+	record := func() { w.version, w.deleted = w.version+1, false }
+	end := func(as Ending) {
+		record()
+		w.done = append(slices.Clip(w.done), ending{w.run.id, string(as)})
+	}
+	other := func(id string, as Ending) {
+		w.done = append(slices.Clip(w.done), ending{id, string(as)})
+	}
+	begin := func(id string) {
+		w.token++
+		lease := c.next
+		if g.tickets[id] && c.kind != "submit" {
+			lease = lease.Vacant()
+		}
+		w.run = &period{id: id, lease: lease.ID, holder: lease.holder, ticket: g.tickets[id], token: w.token, base: w.text, from: w.version}
+	}
+	next := func() {
+		w.run = nil
+		if len(w.queue) > 0 {
+			id := w.queue[0]
+			w.queue = slices.Clone(w.queue[1:])
+			begin(id)
+		}
+	}
+	mine := func() {
+		need(w.run != nil && w.run.lease != "" && w.run.lease == c.lease, "I5: the run is not its own")
+	}
+	edits := func() {
+		need(w.chain == c.at.Chain, "the content is not the one for which its effects were made")
+		record()
+		for _, e := range c.edits {
+			w.text = e.on(w.text)
+		}
+	}
+	// back undoes the run. It reports whether there was something to undo.
+	back := func() bool {
+		base := w.run.base
+		if base.edited = w.text.edited; w.text.encode() == base.encode() {
+			return false
+		}
+		w.text = base
+		w.text.edited++
+		g.x.count["rollbacks"]++
+		return true
+	}
+	// answer answers the calls of the run that are open. It reports whether there
+	// was something to do.
+	answer := func(cancelled string) (changed bool) {
+		if w.text, changed = w.text.answered(w.run.base, cancelled); changed {
+			g.x.count["answered"]++
+		}
+		return changed
+	}
+	// stop ends the run with a record, which that of a ticket needs only for
+	// effects.
+	stop := func(as Ending, changed bool) {
+		if !w.run.ticket {
+			end(as)
+		} else if changed {
+			record()
+		}
+	}
+	giveUp := func() {
+		record()
+		if w.run.ticket {
+			return
+		}
+		w.dead = append(slices.Clip(w.dead), w.run.id)
+		g.x.count["dead"]++
+		for len(w.dead) > maxDeadLetters {
+			other(w.dead[0], EndingDropped)
+			w.dead = slices.Clone(w.dead[1:])
+			g.x.count["dropped"]++
+		}
+	}
+	takeDead := func(id string) bool {
+		i := slices.Index(w.dead, id)
+		if i >= 0 {
+			w.dead = slices.Delete(slices.Clone(w.dead), i, i+1)
+		}
+		return i >= 0
+	}
+	takeQueued := func(id string) bool {
+		i := slices.Index(w.queue, id)
+		if i >= 0 {
+			w.queue = slices.Delete(slices.Clone(w.queue), i, i+1)
+		}
+		return i >= 0
+	}
+	fits := func() { need(!c.strict || !w.text.isAlien(), "its process cannot use the content") }
+	// accept judges whether a message may be accepted, behind others.
+	accept := func(others []string) {
+		fits()
+		if g.tickets[c.id] {
+			return
+		}
+		need(len(others) < c.limit, "it refuses so many messages before it")
+		need(slices.Contains(c.checked, g.checkOf(w.text, others)), "it has checked %.300q, not %.300q", c.checked, g.checkOf(w.text, others))
+	}
+	if w.run != nil {
+		run := *w.run
+		w.run = &run
+	}
+	switch c.kind {
+	case "submit":
+		if !takeDead(c.id) {
+			need(g.where(w, c.id) == "", "the message was taken before: %s", g.where(w, c.id))
+		}
+		w.deleted = false
+		if g.accepted[c.id] = true; w.forgotten[c.id] {
+			w.forgotten = maps.Clone(w.forgotten)
+			delete(w.forgotten, c.id)
+		}
+		switch {
+		case w.run == nil:
+			accept(nil)
+			begin(c.id)
+			return
+		case c.busy == BusyEnqueue:
+			need(len(w.queue) < g.x.queue, "the queue is full")
+			accepted := slices.Clone(w.queue)
+			if w.run.from == w.version {
+				accepted = slices.Insert(accepted, 0, w.run.id)
+			}
+			accept(accepted)
+			w.queue = append(slices.Clone(w.queue), c.id)
+			return
+		case c.busy == BusyInterrupt:
+			stop(EndingInterrupted, answer(""))
+		case c.busy == BusyRollback:
+			stop(EndingRolledBack, back())
+		default:
+			need(false, "it was to be rejected")
+		}
+		accept(w.queue)
+		begin(c.id)
+	case "renew":
+		mine()
+		w.run.beat++
+	case "commit":
+		mine()
+		edits()
+		w.run.beat++
+	case "finish":
+		mine()
+		need(w.chain == c.at.Chain, "what the run has committed before is lost")
+		if w.run.ticket {
+			if len(c.edits) > 0 {
+				edits()
+			}
+		} else {
+			edits()
+			other(w.run.id, EndingFinished)
+		}
+		next()
+	case "fail":
+		mine()
+		need(w.chain == c.at.Chain, "what the run has committed before is lost")
+		if changed := answer(""); !w.run.ticket {
+			giveUp()
+		} else if changed {
+			record()
+		}
+		next()
+	case "again":
+		mine()
+		need(w.chain == c.at.Chain, "what the run has committed before is lost")
+		need(w.run.attempt+1 < g.x.attempts, "the run was begun too often")
+		w.run.attempt++
+		w.run.beat++
+	case "release":
+		mine()
+		w.run.lease, w.run.holder, w.run.beat = "", "", 0
+	case "takeOver":
+		if c.own != "" {
+			need(w.run != nil && c.own == w.run.lease, "the run has another lease")
+		} else {
+			need(w.run != nil && c.seen == LeaseState{w.run.token, w.run.beat, w.run.lease}, "the run was alive")
+			need(c.healthy || g.isFree(w.run), "I8: the holder %s has not ended", w.run.holder)
+		}
+		g.x.count["takeovers"]++
+		restart, changed, before := c.how == TakeoverRestart, false, w.text
+		if restart {
+			changed = back()
+		} else {
+			changed = answer("")
+		}
+		defer func() {
+			if w.run != nil && w.run.lease != "" && w.run.lease == c.next.ID {
+				fits()
+			}
+		}()
+		if w.run.ticket && w.run.id != c.id {
+			if changed {
+				record()
+			}
+			next()
+			return
+		}
+		attempt := w.run.attempt
+		if w.run.lease != "" {
+			attempt++
+		} else {
+			g.x.count["vacant"]++
+		}
+		if attempt >= g.x.attempts {
+			if !w.run.ticket {
+				giveUp()
+			} else if changed {
+				record()
+			}
+			next()
+			return
+		}
+		if c.leave && !restart { // its own calls are left to the holder
+			w.text, changed = before, false
+		}
+		if changed {
+			record()
+		}
+		if restart {
+			w.run.base, w.run.from = w.text, w.version
+		}
+		w.token++
+		w.run.lease, w.run.token, w.run.beat, w.run.holder = c.next.ID, w.token, 0, c.next.holder
+		w.run.attempt = attempt
+	case "update":
+		need(w.run == nil, "a run was under way")
+		edits()
+	case "retry":
+		need(takeDead(c.id), "there is no such dead letter")
+		if w.run == nil {
+			begin(c.id)
+			w.run.lease, w.run.holder = "", ""
+			return
+		}
+		w.queue = append(slices.Clone(w.queue), c.id)
+	case "discard":
+		need(takeDead(c.id) || takeQueued(c.id), "there is no such message")
+		other(c.id, EndingDiscarded)
+	case "withdraw":
+		if w.run != nil && w.run.id == c.id {
+			need(w.run.lease == "", "the run is held")
+			stop("", answer(""))
+			next()
+			return
+		}
+		need(takeQueued(c.id), "there is no such ticket")
+	case "cancel":
+		need(w.run != nil && w.run.runID == c.run, "it is another run")
+		stop(EndingCancelled, answer(c.run))
+		next()
+	case "reset", "delete":
+		c.dropped = nil
+		var all []string
+		if w.run != nil {
+			all = append(all, w.run.id)
+		}
+		for _, id := range append(append(all, w.queue...), w.dead...) {
+			if !g.tickets[id] {
+				c.dropped = append(c.dropped, id)
+				other(id, EndingReset)
+			}
+		}
+		w.token++
+		w.version++
+		w.run, w.queue, w.dead, w.text = nil, nil, nil, text{}
+		if c.kind == "delete" {
+			w.forgotten = maps.Clone(w.forgotten)
+			if w.forgotten == nil {
+				w.forgotten = map[string]bool{}
+			}
+			for _, d := range w.done {
+				w.forgotten[d.ID] = true
+			}
+			w.done, w.version, w.deleted = nil, 0, true
+			g.x.count["deletes"]++
+			return
+		}
+		g.x.count["resets"]++
+	case "import":
+		need(w.seq == 1 || w.deleted, "there is a workspace")
+		g.imports(w, c.from)
+		next()
+	case "accept":
+		g.x.count["accepts"]++
+	case "compact":
+		g.x.count["compactions"]++
+	case "collect":
+	default:
+		need(false, "it writes nothing")
+	}
+}
+
+// where returns the state or outcome of a message.
+func (g *ghost) where(w *world, id string) string {
+	var places []string
+	if w.run != nil && w.run.id == id {
+		places = append(places, "run")
+	}
+	for _, q := range w.queue {
+		if q == id {
+			places = append(places, "queue")
+		}
+	}
+	for _, d := range w.done {
+		if d.ID == id {
+			places = append(places, d.As)
+		}
+	}
+	for _, d := range w.dead {
+		if d == id {
+			places = append(places, "dead")
+		}
+	}
+	return strings.Join(places, ", ")
+}
+
+// checkOf returns what the Check of a submission is called with.
+func (g *ghost) checkOf(t text, before []string) string {
+	var b strings.Builder
+	b.WriteString(t.encode())
+	for _, id := range before {
+		if b.WriteString("\n"); !g.tickets[id] {
+			b.WriteString(bodyOf(id))
+		}
+	}
+	return b.String()
+}
+
+// compare compares a head with the world.
+func (g *ghost) compare(w, old *world, h *sight, c *call) {
+	if old.seq == 0 || c.kind == "accept" && h.Epoch > w.epoch {
+		w.epoch = h.Epoch
+	}
+	if h.Seq != w.seq || h.Epoch != w.epoch || h.Token != w.token || h.Version != w.version {
+		g.x.violated("I1: the head has seq %d, epoch %d, token %d, version %d, not %d, %d, %d, %d",
+			h.Seq, h.Epoch, h.Token, h.Version, w.seq, w.epoch, w.token, w.version)
+	}
+	if len(h.Ops) < nonceLen || strings.Contains(old.ops, h.nonce()) {
+		g.x.violated("the head is not signed by its write")
+	}
+	rest := h.Ops[:len(h.Ops)-nonceLen]
+	if c.kind == "accept" || c.kind == "delete" {
+		old = &world{}
+	}
+	if !strings.HasSuffix(old.ops, rest) || len(rest) < min(len(old.ops), (maxOps-1)*nonceLen) {
+		g.x.violated("the head does not follow the one that it replaces")
+	}
+	switch {
+	case (h.Run == nil) != (w.run == nil):
+		g.x.violated("the head has a run: %v", h.Run != nil)
+	case h.Run != nil:
+		r := h.Run
+		if w.run.runID == "" {
+			w.run.runID = r.RunID
+		}
+		if r.Message.ID != w.run.id || r.LeaseID != w.run.lease || r.Holder != w.run.holder || r.RunID != w.run.runID || r.Token != w.run.token ||
+			r.Renewals != w.run.beat || r.Attempt != w.run.attempt || r.Base.Version != w.run.from {
+			g.x.violated("the run is %s %q, token %d, beat %d, attempt %d, from %d, not %+v",
+				r.Message.ID, r.LeaseID, r.Token, r.Renewals, r.Attempt, r.Base.Version, w.run)
+		}
+		if h.start().Version > r.Base.Version {
+			g.x.violated("I6: the snapshot is at %d, past the base of the run, %d", h.start().Version, r.Base.Version)
+		}
+	case h.Queue.Next > h.Queue.First:
+		g.x.violated("I3: messages wait, and there is no run")
+	}
+	got := g.look(h)
+	if !slices.Equal(got.queue, w.queue) {
+		g.x.violated("the head has queue %v, not %v", got.queue, w.queue)
+	}
+	if !slices.Equal(got.dead, w.dead) {
+		g.x.violated("the head has dead letters %v, not %v", got.dead, w.dead)
+	}
+	if !slices.Equal(got.done, w.done) {
+		g.x.violated("the head has endings %v, not %v", got.done, w.done)
+	}
+	if (h.Deleted != "") != w.deleted {
+		g.x.violated("the head says that it was deleted at %q", h.Deleted)
+	}
+}
+
+// read compares the content at the head with the world.
+func (g *ghost) read(h *sight, old *world, c *call) {
+	w := g.world
+	if w.version == old.version && c.kind != "compact" {
+		return
+	}
+	if c.kind != "commit" && c.kind != "finish" && c.kind != "update" {
+		g.reader = g.freshReader() // with empty caches
+	}
+	g.check(g.reader, h, h.now(), w.text)
+	if c.kind == "compact" || c.kind == "takeOver" {
+		if h.Run != nil {
+			g.check(g.freshReader(), h, h.Run.Base, w.run.base)
+		}
+		g.check(g.freshReader(), h, h.start(), g.texts[h.start().Chain])
+	}
+}

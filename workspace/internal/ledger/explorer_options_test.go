@@ -1,0 +1,154 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/agentstate/state/workspace/internal/document"
+)
+
+// errStopped is the cause of a context that has ended.
+var errStopped = errors.New("explorer: the caller has given up")
+
+// runCalls are the calls on which a run depends, which Options.Retry repeats.
+var runCalls = []string{"submit", "commit", "finish", "fail", "again", "release", "renew", "takeOver"}
+
+// passes is the Options.Retry of some schedules.
+func passes(err error) bool {
+	return errors.Is(err, errLost) || strings.Contains(err.Error(), ": not written: ")
+}
+
+// options returns the options of a new process.
+func (p *process) options(x *explorer) Options {
+	opts := Options{Sealer: x.sealer, TTL: x.ttl}
+	if x.retry {
+		opts.Retry = passes
+	}
+	if x.inTurn {
+		p.turns = &turns{x: x}
+		opts.Turns = p.turns
+	}
+	if x.anchor != nil {
+		p.seen = x.anchor.at // what the process reads later is at least as new
+		opts.Anchor = x.anchor
+	}
+	if p.strict {
+		opts.Fits = func(doc *document.Document) error {
+			if doc.Has(document.PartKey, alienField) {
+				return errAlien
+			}
+			return nil
+		}
+	}
+	return opts
+}
+
+// begin returns the context of a call, which may end at any time.
+func (a *actor) begin() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	if !a.healthy && a.x.chance(a.x.rates.stop) {
+		a.giveUp = cancel
+	}
+	return ctx, func() { a.giveUp = nil; cancel(nil) }
+}
+
+// mayGiveUp ends the context of the call that is under way, sometimes.
+func (a *actor) mayGiveUp() {
+	if a.giveUp != nil && a.x.chance(0.1) {
+		a.x.logf("%v: gives up", a)
+		a.x.count["stopped"]++
+		a.giveUp(errStopped)
+	}
+}
+
+// judgeRetry checks that a call has not failed with an error that passes.
+func (x *explorer) judgeRetry(c *call) {
+	if x.retry && c.err != nil && passes(c.err) && slices.Contains(runCalls, c.kind) && !errors.Is(c.err, errStopped) {
+		x.violated("%v was not tried again: %v", c, c.err)
+	}
+}
+
+// turns are the Turns of a process. They are not fair.
+type turns struct {
+	x      *explorer
+	holder *actor
+}
+
+func (t *turns) Enter(ctx context.Context) error {
+	for t.holder != nil {
+		t.x.count["waited"]++
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		t.x.running.point()
+	}
+	t.holder = t.x.running
+	return nil
+}
+
+// EnterFirst gives up soon: the deadline of its context is in real time.
+func (t *turns) EnterFirst(context.Context) error {
+	for range 1 + t.x.rng.IntN(3) {
+		if t.holder == nil {
+			t.holder = t.x.running
+			return nil
+		}
+		t.x.running.point()
+	}
+	t.x.count["outOfTurn"]++
+	return errStopped
+}
+
+func (t *turns) Leave() {
+	if t.holder != t.x.running {
+		t.x.violated("%v leaves the turn of %v", t.x.running, t.holder)
+	}
+	t.holder = nil
+}
+
+// checkTurn checks that a call that writes the head has its turn. Heartbeats may
+// be out of turn, and the rare calls of operators are.
+func (a *actor) checkTurn(c *call) {
+	if t := a.process.turns; t != nil && t.holder != a && !slices.Contains([]string{"renew", "accept", "expire"}, c.kind) {
+		a.x.violated("%v writes out of turn", a)
+	}
+}
+
+// anchor is the Anchor of all processes.
+type anchor struct {
+	x     *explorer
+	at    mark
+	fails int // how often it has failed
+}
+
+func (n *anchor) Load(context.Context, string) (Mark, error) {
+	n.x.running.point()
+	if n.x.chance(n.x.rates.lostRead) {
+		return Mark{}, errLost
+	}
+	if p := n.x.running.process; !p.anchored { // the ledger asks once
+		p.anchored, p.seen = true, n.at
+	}
+	return Mark{n.at.seq, n.at.nonce()}, nil
+}
+
+func (n *anchor) Advance(_ context.Context, _ string, to Mark) error {
+	n.x.running.point()
+	if n.x.chance(n.x.rates.lostRead) {
+		n.fails++
+		return errLost
+	}
+	if to.Seq > n.at.seq {
+		n.at = mark{seq: to.Seq, ops: to.Nonce}
+	}
+	return nil
+}
+
+// judgeAnchor checks that the anchor knows the write of a call.
+func (x *explorer) judgeAnchor(c *call, fails int) {
+	if x.anchor != nil && c.result == made && c.seq > x.anchor.at.seq && fails == x.anchor.fails {
+		x.violated("%v was acknowledged, and the anchor does not know it", c)
+	}
+}

@@ -1,0 +1,469 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/store"
+	"github.com/stretchr/testify/require"
+)
+
+// The explorer runs the operations on a workspace in a few processes on a
+// faulty store, in an order that depends only on a seed. A ghost observes all
+// writes.
+
+// headOf is the key of the workspace.
+const headOf = headPrefix + "u"
+
+// variant is a kind of store.
+type variant struct {
+	name                    string
+	batch, failover, sealed bool
+}
+
+var variants = []variant{
+	{name: "plain"},
+	{name: "batch", batch: true},
+	{name: "failover", batch: true, failover: true},
+	{name: "plain"},
+	{name: "sealed", sealed: true},
+	{name: "plain"},
+	{name: "batch", batch: true},
+	{name: "sealed batch", sealed: true, batch: true},
+}
+
+// rates are the probabilities of faults.
+type rates struct {
+	crash, lostReply, drop, late, stale, pause, lostRead, missed float64
+	failover                                                     float64
+	big, last                                                    float64 // the probability that a value is large, and that a finish adds a record
+	stop                                                         float64 // the probability that the context of a call may end
+	calls, alien                                                 float64 // of edits of calls, and of the field that strict processes do not know
+}
+
+type act struct {
+	do     func(*actor)
+	weight int
+}
+
+// explorer is one schedule.
+type explorer struct {
+	seed    uint64
+	rng     *rand.Rand
+	variant variant
+	rates   rates
+	acts    []act // of an actor without a run
+	acts2   []act // of an actor with a run
+	fault   string
+
+	queue, attempts int
+	ttl             time.Duration
+	busies          []Busy
+	takeovers       []Takeover
+	staleReads      bool
+	retry, inTurn   bool  // whether the processes have Options.Retry and Turns
+	crowds          []int // how many messages before its own a submission accepts
+	steps           int
+
+	step    int
+	sealer  *Sealer
+	store   *faultyStore
+	ghost   *ghost
+	anchor  *anchor // nil if there is none
+	actors  []*actor
+	awake   []*actor
+	running *actor
+	calls   []*call
+	sent    []string
+	values  int
+	tickets int
+	copies  []imported
+	lives   int
+
+	count   map[string]int
+	trace   []string
+	tracing bool
+	problem string
+}
+
+// happenings are the events that must occur in the first hundreds of schedules,
+// and in some thousands of any others:
+// without them, the test has tested nothing.
+var happenings = []string{
+	"steps", "writes", "views", "crashes", "takeovers", "rollbacks", "resets", "compactions", "dead", "conflicts", "unknown", "unsure",
+	"duplicates", "stale", "landed", "failovers", "rolledBack",
+	"submit", "commit", "finish", "fail", "renew", "takeOver", "update", "reset", "compact", "collected",
+	"again", "release", "retry", "discard", "cancel", "delete", "accept", "withdraw", "vacant", "dropped", "answered", "alien", "crowd", "stopped", "waited", "outOfTurn",
+	"vacated", "beat", "replaced", "evidence", "silence",
+	"copies", "import", "fates", "expired",
+}
+
+var explorerSealer, _ = NewSealer([]Key{{ID: "k", Secret: []byte(strings.Repeat("k", 32))}})
+
+func newExplorer(seed uint64, tracing bool) *explorer {
+	x := &explorer{
+		seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), tracing: tracing, fault: os.Getenv("STATE_FAULT"),
+		count: map[string]int{},
+	}
+	list := variants
+	if only := os.Getenv("STATE_VARIANT"); only != "" {
+		list = slices.DeleteFunc(slices.Clone(variants), func(v variant) bool { return v.name != only })
+	}
+	x.variant = list[seed%uint64(len(list))]
+	if x.variant.sealed {
+		x.sealer = explorerSealer
+	}
+	// Each schedule has different rates, so that combinations of rare events
+	// are frequent in some of them.
+	r := func(rate float64) float64 { return rate * []float64{0, 1, 1, 3}[x.rng.IntN(4)] }
+	x.rates = rates{
+		crash: r(0.006), lostReply: r(0.03), drop: r(0.02), late: r(0.03), stale: r(0.05), pause: r(0.01),
+		lostRead: r(0.02), missed: r(0.05), failover: []float64{0.01, 0.03}[x.rng.IntN(2)],
+		big: []float64{0, 0.2, 0.7}[x.rng.IntN(3)], last: []float64{0.1, 0.8}[x.rng.IntN(2)],
+		stop:  []float64{0, 0, 0.3}[x.rng.IntN(3)],
+		calls: []float64{0, 0, 0.2, 0.6}[x.rng.IntN(4)], alien: []float64{0, 0, 0, 0.1}[x.rng.IntN(4)],
+	}
+	x.staleReads = x.rates.stale > 0
+	x.queue, x.attempts = []int{1, 2, 3, 4, 10_000}[x.rng.IntN(5)], 1+x.rng.IntN(4)
+	x.ttl = time.Duration(5+x.rng.IntN(60)) * time.Millisecond
+	x.steps = 60 + x.rng.IntN(200)
+	w := func(weight int) int { return weight * []int{0, 1, 1, 2}[x.rng.IntN(4)] }
+	// Some schedules copy workspaces, and delete them so that they expire or are
+	// imported.
+	copies, expiries := []int{0, 0, 0, 5}[x.rng.IntN(4)], []int{0, 0, 0, 6}[x.rng.IntN(4)]
+	x.acts = []act{
+		{(*actor).submit, 8}, {(*actor).resend, w(4)}, {(*actor).watch, 4 + w(8)}, {(*actor).view, w(3)}, {(*actor).update, w(4)},
+		{(*actor).compact, w(4)}, {(*actor).collect, w(3)}, {(*actor).reset, w(1)},
+		{(*actor).retry, w(5)}, {(*actor).discard, w(2)}, {(*actor).cancel, w(1)}, {(*actor).delete, w(1) / 2}, {(*actor).accept, 1 + w(2)},
+		{(*actor).ticket, w(2)}, {(*actor).withdraw, w(1)}, {(*actor).beat, 2 + w(3)}, {(*actor).ask, w(1)}, {(*actor).vacate, w(3)},
+		{(*actor).copy, copies}, {(*actor).imports, 2 * copies}, {(*actor).delete, (copies + expiries) / 2}, {(*actor).expire, 3 * expiries},
+	}
+	x.acts2 = []act{
+		{(*actor).commit, 4 + w(8)}, {(*actor).finish, 2 + w(6)}, {(*actor).fail, w(5)}, {(*actor).renew, w(3)}, {(*actor).forget, w(1)},
+		{(*actor).again, w(1)}, {(*actor).release, w(2)}, {(*actor).cancel, w(1) / 2}, {(*actor).discard, w(1)}, {(*actor).retry, w(1)},
+		{(*actor).beat, 2 + w(3)}, {(*actor).retire, w(1) / 2},
+		{(*actor).submit, w(1)}, {(*actor).compact, w(3)}, {(*actor).collect, w(2)}, {(*actor).view, w(1)},
+	}
+	x.busies = [][]Busy{{BusyEnqueue, BusyEnqueue, BusyReject, BusyInterrupt, BusyRollback}, {BusyEnqueue}, {BusyEnqueue, BusyInterrupt, BusyRollback}}[x.rng.IntN(3)]
+	x.crowds = [][]int{{100}, {100}, {0, 1, 2, 3, 100}}[x.rng.IntN(3)]
+	x.takeovers = []Takeover{TakeoverResume, TakeoverRestart}
+	x.retry, x.inTurn = x.chance(0.5), x.chance(0.3)
+	if x.chance(0.2) {
+		x.anchor = &anchor{x: x}
+	}
+	x.store = newFaultyStore(x)
+	x.ghost = newGhost(x)
+	if x.variant.failover {
+		x.store.photograph(x.ghost.world)
+	}
+	return x
+}
+
+func (x *explorer) chance(rate float64) bool { return rate > 0 && x.rng.Float64() < rate }
+
+func (x *explorer) logf(format string, args ...any) {
+	if x.tracing {
+		x.trace = append(x.trace, fmt.Sprintf("%4d seq %d: ", x.step, x.ghost.world.seq)+fmt.Sprintf(format, args...))
+	}
+}
+
+type violated struct{}
+
+// violated ends the schedule.
+func (x *explorer) violated(format string, args ...any) {
+	if x.problem == "" {
+		x.problem = fmt.Sprintf(format, args...)
+		x.logf("VIOLATION: %s", x.problem)
+	}
+	panic(violated{})
+}
+
+// start starts a process with some actors, which share its ledger.
+func (x *explorer) start(actors int) {
+	x.lives++
+	p := &process{name: fmt.Sprint("P", x.lives), rate: 0.5 + 1.5*x.rng.Float64()}
+	p.strict = x.rates.alien > 0 && x.chance(0.4)
+	p.ledger, p.holders = x.ledger(p), x.newHolders()
+	p.holder, p.announces = []string{"", "H1", "H2/a"}[x.rng.IntN(3)], x.chance(0.5)
+	for i := range actors {
+		a := &actor{x: x, name: string(rune('a' + i)), process: p, wake: x.step + x.rng.IntN(20)}
+		a.next, a.stop = iter.Pull(iter.Seq[struct{}](a.live))
+		x.actors = append(x.actors, a)
+	}
+}
+
+func (x *explorer) ledger(p *process) *Ledger {
+	var db store.Store = port{x.store}
+	if x.variant.batch {
+		db = batchPort{port{x.store}}
+	}
+	l := New(db, "u", headOf, p.options(x))
+	l.minHistory = 0
+	l.now = func() time.Time {
+		return time.Unix(1e9, 0).UTC().Add(time.Duration(x.step) * time.Millisecond).Truncate(time.Millisecond)
+	}
+	l.pause = func(ctx context.Context, _ time.Duration) error {
+		x.running.point()
+		return context.Cause(ctx)
+	}
+	return l
+}
+
+// clock returns the time by the clock of a process.
+func (x *explorer) clock(p *process) time.Duration {
+	return time.Duration(float64(x.step)*p.rate) * time.Millisecond
+}
+
+// run runs the schedule and returns the violation, or "".
+func (x *explorer) run() (problem string) {
+	defer func() {
+		if p := recover(); p != nil && p != (violated{}) {
+			x.problem = fmt.Sprintf("panic: %v\n%s", p, debug.Stack())
+		}
+		x.halt(func(*actor) bool { return true })
+		x.count["steps"] = x.step
+		problem = x.problem
+	}()
+	for actors := 3 + x.rng.IntN(3); actors > 0; {
+		n := min(actors, 1+x.rng.IntN(3)/2)
+		x.start(n)
+		actors -= n
+	}
+	for x.step < x.steps {
+		x.next()
+	}
+	x.halt(func(*actor) bool { return true })
+	x.drain()
+	x.final()
+	return ""
+}
+
+// next makes one step.
+func (x *explorer) next() {
+	x.step++
+	if len(x.store.late) > 0 && x.chance(0.03) {
+		x.store.land()
+	}
+	if x.variant.failover && x.chance(x.rates.failover) {
+		x.store.failOver()
+	}
+	awake := x.awake[:0]
+	for _, a := range x.actors {
+		if a.wake <= x.step {
+			awake = append(awake, a)
+		}
+	}
+	x.awake = awake
+	if len(awake) == 0 {
+		return
+	}
+	a := awake[x.rng.IntN(len(awake))]
+	x.running = a
+	if _, lives := a.next(); lives {
+		return
+	}
+	// All actors of a process die together, and a new process starts.
+	before := len(x.actors)
+	x.halt(func(b *actor) bool { return b.process == a.process })
+	x.start(before - len(x.actors))
+}
+
+// halt ends actors.
+func (x *explorer) halt(who func(*actor) bool) {
+	x.actors = slices.DeleteFunc(x.actors, func(a *actor) bool {
+		if !who(a) {
+			return false
+		}
+		a.process.dead = true
+		x.running = a
+		a.stop()
+		return true
+	})
+}
+
+// drain lets one process without faults finish all work.
+func (x *explorer) drain() {
+	x.logf("the others are gone")
+	x.rates = rates{}
+	x.lives++
+	p := &process{name: fmt.Sprint("P", x.lives), rate: 1}
+	p.ledger, p.holders = x.ledger(p), x.newHolders()
+	a := &actor{x: x, process: p, healthy: true}
+	x.running = a
+	for range 100 {
+		late := len(x.store.late)
+		h, _, err := p.ledger.readHead(context.Background())
+		switch {
+		case errors.Is(err, ErrRolledBack) && x.mayRollBack():
+			a.accept()
+			continue
+		case errors.As(err, new(*absentHeadError)) && x.store.expiredLate: // an operator has to delete what is left
+			return
+		case err != nil:
+			x.violated("the last one cannot read: %v", err)
+		case h.Run == nil && len(x.store.late) > 0:
+			x.store.land()
+			continue
+		case late > 0 && len(x.store.late) == 0: // one may have landed after the head was read
+			continue
+		case h.Run == nil:
+			a.compact()
+			a.collect()
+			a.view()
+			return
+		}
+		a.takeOver(h.LeaseState())
+		for a.run != nil {
+			a.finish()
+		}
+	}
+	x.violated("the last one does not come to an end")
+}
+
+// judge compares the result of a call with what was written.
+func (x *explorer) judge(c *call) {
+	switch now := slices.Contains(x.ghost.world.calls, c); {
+	case c.result == made && c.applied == 0 && c.kind != "compact" && c.kind != "collect":
+		x.violated("%v was acknowledged, and was not made", c)
+	case c.result == refused && now:
+		x.violated("%v was refused (%v), and was made", c, c.err)
+	}
+}
+
+// judgeRefusal checks that there was a reason for a refusal at some moment of the
+// call. If reads may be stale, the reason may be gone by then.
+func (x *explorer) judgeRefusal(c *call) {
+	var hasReason func(w *world) bool
+	switch {
+	case c.result != refused || x.variant.failover || x.staleReads:
+		return
+	case errors.Is(c.err, ErrQueueFull):
+		hasReason = func(w *world) bool { return len(w.queue) >= x.queue }
+	case errors.Is(c.err, ErrBusy):
+		hasReason = func(w *world) bool { return w.run != nil }
+	case errors.Is(c.err, ErrContentChanged):
+		hasReason = func(w *world) bool { return w.chain != c.at.Chain }
+	default:
+		return
+	}
+	if !slices.ContainsFunc(x.ghost.past[max(0, c.worlds-1):], hasReason) {
+		x.violated("%v was refused without a reason: %v", c, c.err)
+	}
+}
+
+// final checks the final state.
+func (x *explorer) final() {
+	for _, c := range x.calls {
+		x.judge(c)
+	}
+	g := x.ghost
+	w := g.world
+	if w.run != nil || len(w.queue) > 0 {
+		x.violated("something is left to do")
+	}
+	sent := map[string]bool{}
+	for _, c := range w.calls {
+		switch c.kind {
+		case "submit":
+			sent[c.id] = true
+		case "import":
+			for _, id := range g.heldBy(c.from) {
+				sent[id] = true
+			}
+		}
+	}
+	for _, id := range x.sent {
+		if place := g.where(w, id); sent[id] != (place != "" || w.forgotten[id]) || strings.Contains(place, ",") {
+			x.violated("I4: message %s, accepted %v, is in %q", id, sent[id], place)
+		}
+	}
+	if w.seq == 0 {
+		return
+	}
+	h := g.decode(x.store.entries[headOf].value)
+	g.check(g.freshReader(), h, h.now(), w.text)
+	for key := range x.store.entries {
+		name, blob := strings.CutPrefix(key, headOf+blobInfix)
+		if exp, _ := blobExpiry(name); blob && exp < h.Seq && !g.live[name] {
+			x.violated("a blob was not collected: %s", short(key))
+		}
+	}
+}
+
+// TestExplorer runs 500 schedules, multiplied by STATE_EFFORT, from STATE_SEED
+// on. A STATE_EFFORT of 0 leaves the first one.
+func TestExplorer(t *testing.T) {
+	// Small limits are reached with few writes.
+	blobLead, maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 4, 5, 2, 3, 2, 12
+	snapshotPartBytes, recordPartBytes = 1<<10, 1<<10
+	t.Cleanup(func() {
+		blobLead, maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 64, 16, 4, 16, 64, 256
+		snapshotPartBytes, recordPartBytes = 256<<10, 256<<10
+	})
+	first, schedules := effort.Seed(0), effort.Runs(500)
+	var (
+		next  atomic.Uint64
+		bad   atomic.Pointer[explorer]
+		mu    sync.Mutex
+		total = map[string]int{}
+		wg    sync.WaitGroup
+	)
+	start := time.Now()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // much garbage, little live data
+	for range 2 {
+		wg.Go(func() {
+			for bad.Load() == nil {
+				n := next.Add(1) - 1
+				if n >= uint64(schedules) {
+					return
+				}
+				x := newExplorer(first+n, false)
+				if x.run() != "" {
+					bad.CompareAndSwap(nil, x)
+				}
+				mu.Lock()
+				for what, n := range x.count {
+					total[what] += n
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d schedules in %v: %v", min(next.Load(), uint64(schedules)), time.Since(start).Round(time.Millisecond), total)
+	if x := bad.Load(); x != nil {
+		again := newExplorer(x.seed, true)
+		again.run()
+		t.Log(strings.Join(again.trace, "\n"))
+		require.Equal(t, x.step, again.step, "the same seed has to be the same schedule")
+		t.Fatalf("VIOLATION with STATE_SEED=%d, store %s: %s", x.seed, x.variant.name, x.problem)
+	}
+	if (schedules >= 5000 || first == 0 && schedules >= 300) && os.Getenv("STATE_VARIANT") == "" {
+		for _, what := range happenings {
+			require.NotZero(t, total[what], "%s never happened", what)
+		}
+	}
+}
+
+// calm is the store without faults.
+type calm struct{ port }
+
+func (c calm) Get(_ context.Context, key string) (store.Entry, error) {
+	e, found := c.entries[key]
+	if !found {
+		return store.Entry{}, store.ErrNotFound
+	}
+	return store.Entry{Key: key, Value: e.value, Revision: e.revision}, nil
+}

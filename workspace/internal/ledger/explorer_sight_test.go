@@ -1,0 +1,251 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// sight is a head that is decoded without the code under test.
+type sight struct {
+	Chain                      string
+	Epoch, Seq, Token, Version uint64
+	Run                        *struct {
+		LeaseID  string `json:"lease_id"`
+		Holder   string
+		RunID    string `json:"run_id"`
+		Token    uint64
+		Renewals uint64
+		Attempt  int
+		Message  sightMessage
+		Base     Position
+	}
+	Queue       sightList
+	Ended       string
+	Outcomes    string
+	DeadLetters struct {
+		Count int
+		Blob  string
+	} `json:"dead_letters"`
+	Ops      string
+	Snapshot *struct {
+		Version uint64
+		Chain   string
+		Parts   sightList
+	}
+	Records sightList
+	Deleted string
+}
+
+type sightMessage struct {
+	ID     string
+	Blob   string
+	Ticket bool
+}
+
+type sightList struct {
+	First, Next uint64
+	Levels      []string
+}
+
+// ending is the outcome of a message.
+type ending struct{ ID, As string }
+
+func (g *ghost) decode(value []byte) *sight {
+	data, err := g.x.sealer.open(headOf, headOf, value)
+	if err != nil {
+		g.x.violated("the head cannot be opened: %v", err)
+	}
+	s := &sight{}
+	if err := json.Unmarshal(data, s); err != nil {
+		g.x.violated("the head cannot be read: %v", err)
+	}
+	return s
+}
+
+func (s *sight) now() Position { return Position{s.Version, s.Chain} }
+
+// start returns the position after which there are records.
+func (s *sight) start() Position {
+	if s.Snapshot == nil {
+		return Position{}
+	}
+	return Position{s.Snapshot.Version, s.Snapshot.Chain}
+}
+
+// nonce returns the operation of the write that made the head.
+func (s *sight) nonce() string { return s.Ops[max(0, len(s.Ops)-nonceLen):] }
+
+// head returns the part of the head that is needed to read the content.
+func (s *sight) head() *Head {
+	h := &Head{Version: s.Version, Chain: s.Chain, Records: blobList(s.Records)}
+	if s.Snapshot != nil {
+		h.Snapshot = &snapshot{Position: s.start(), Parts: blobList(s.Snapshot.Parts)}
+	}
+	return h
+}
+
+// blob returns the content of a blob, which must exist, and notes that the head
+// refers to it.
+func (g *ghost) blob(name string) string {
+	g.live[name] = true
+	e, found := g.x.store.entries[headOf+blobInfix+name]
+	if !found {
+		g.x.violated("I2: the head refers to a blob that is not there: %s", short(headOf+blobInfix+name))
+	}
+	if text, known := g.texted[name]; known {
+		return text
+	}
+	data, err := g.x.sealer.open(headOf, headOf+blobInfix+name, e.value)
+	if err != nil {
+		g.x.violated("%s: %v", name, err)
+	}
+	g.texted[name] = string(data)
+	return string(data)
+}
+
+// entries returns the entries of a list, the oldest first.
+func (g *ghost) entries(l sightList) []string {
+	var entries []string // the newest first
+	want := int(l.Next - l.First)
+	var collect func(names string, level int)
+	collect = func(names string, level int) {
+		list := strings.Split(names, ",")
+		for _, name := range slices.Backward(list) {
+			switch {
+			case names == "" || len(entries) == want:
+				return
+			case level == 0:
+				entries = append(entries, name)
+			default:
+				collect(g.blob(name), level-1)
+			}
+		}
+	}
+	for level, names := range l.Levels {
+		collect(names, level)
+	}
+	if len(entries) != want {
+		g.x.violated("a list has %d entries, not those from %d to %d", len(entries), l.First, l.Next)
+	}
+	slices.Reverse(entries)
+	return entries
+}
+
+// queue returns the ids of the messages that wait.
+func (g *ghost) queue(h *sight) []string {
+	ids := make([]string, 0, 8)
+	for _, entry := range g.entries(h.Queue) {
+		name, _, _ := strings.Cut(entry, ":")
+		ids = append(ids, g.message(name).ID)
+	}
+	return ids
+}
+
+func (g *ghost) message(name string) (m sightMessage) {
+	if err := json.Unmarshal([]byte(g.blob(name)), &m); err != nil {
+		g.x.violated("the message in %s: %v", name, err)
+	}
+	return m
+}
+
+// dead returns the ids of the dead letters.
+func (g *ghost) dead(h *sight) []string {
+	ids := make([]string, 0, 8)
+	if h.DeadLetters.Count == 0 {
+		return ids
+	}
+	var list []struct{ Message sightMessage }
+	if err := json.Unmarshal([]byte(g.blob(h.DeadLetters.Blob)), &list); err != nil {
+		g.x.violated("the dead letters: %v", err)
+	}
+	for _, d := range list {
+		if d.Message.Blob != "" {
+			g.message(d.Message.Blob)
+		}
+		ids = append(ids, d.Message.ID)
+	}
+	if len(list) != h.DeadLetters.Count {
+		g.x.violated("the head has %d dead letters, not %d", len(list), h.DeadLetters.Count)
+	}
+	return ids
+}
+
+// done returns the endings that the head knows, the newest last.
+func (g *ghost) done(h *sight, records map[uint64]string) []ending {
+	list := []ending{}
+	if h.Outcomes != "" {
+		if err := json.Unmarshal([]byte(g.blob(h.Outcomes)), &list); err != nil {
+			g.x.violated("the outcomes: %v", err)
+		}
+	}
+	for _, e := range (&Head{Ended: h.Ended}).ended() {
+		var r struct {
+			Message string `json:"message_id"`
+			Ending  string
+		}
+		if err := json.Unmarshal([]byte(records[e.version]), &r); err != nil || idHash(r.Message) != e.idHash {
+			g.x.violated("the record %d does not have the ending: %v", e.version, err)
+		}
+		list = append(list, ending{r.Message, r.Ending})
+	}
+	return list
+}
+
+// records returns the texts of the records by version.
+func (g *ghost) records(h *sight) map[uint64]string {
+	texts := map[uint64]string{}
+	for i, entry := range g.entries(h.Records) {
+		entry, _, _ = strings.Cut(entry, ":")
+		name, long := strings.CutPrefix(entry, "*")
+		text := g.blob(name)
+		if long {
+			parts := strings.Split(text, ",")
+			text = ""
+			for _, part := range parts {
+				text += g.blob(part)
+			}
+		}
+		texts[h.Records.First+uint64(i)+1] = text
+	}
+	return texts
+}
+
+// refer notes the blobs to which a head refers, and checks that they exist.
+func (g *ghost) refer(h *sight) {
+	g.look(h)
+}
+
+// seen is what a head and its blobs say.
+type shown struct {
+	queue, dead []string
+	done        []ending
+}
+
+func (g *ghost) look(h *sight) shown {
+	g.live = map[string]bool{}
+	if h.Run != nil && h.Run.Message.Blob != "" {
+		g.message(h.Run.Message.Blob)
+	}
+	if h.Snapshot != nil {
+		for _, part := range g.entries(h.Snapshot.Parts) {
+			g.blob(part)
+		}
+	}
+	return shown{g.queue(h), g.dead(h), g.done(h, g.records(h))}
+}
+
+func (g *ghost) check(l *Ledger, h *sight, at Position, want text) {
+	doc, err := l.Content(context.Background(), h.head(), at)
+	if err != nil {
+		g.x.violated("the content at version %d cannot be read: %v", at.Version, err)
+	}
+	if got := string(doc.Encode()); got != want.encode() {
+		g.x.violated("the content at version %d is %s, not %s", at.Version, brief(got), brief(want.encode()))
+	}
+}
+
+func brief(text string) string {
+	return strings.ReplaceAll(text, strings.Repeat("x", 100), "")
+}

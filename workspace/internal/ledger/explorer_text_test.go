@@ -1,0 +1,344 @@
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/internal/document"
+)
+
+// text is the content of a world in the plainest form. It does not change.
+type text struct {
+	lists  map[string][]string
+	values map[string]string
+	// entries are the numbers of messages: those of the user, calls of tools,
+	// and their results.
+	entries   []int
+	messages  map[int]line
+	suspended map[string]string // the ids of runs, by the id of the call that each has suspended
+	edited    int               // how often the ledger has made effects, each time a version of the state
+}
+
+// line is a message of a text.
+type line struct {
+	call   string // its id
+	result bool   // of the call
+	raw    string
+}
+
+// alienField is a field that strict processes do not know.
+const alienField = "alien"
+
+func (t text) clone() text {
+	return text{
+		maps.Clone(t.lists), maps.Clone(t.values), slices.Clone(t.entries), maps.Clone(t.messages),
+		maps.Clone(t.suspended), t.edited,
+	}
+}
+
+func (t text) isAlien() bool { return t.values[alienField] != "" }
+
+func (t text) encode() string {
+	fields := maps.Clone(t.values)
+	if fields == nil {
+		fields = map[string]string{}
+	}
+	for name, list := range t.lists {
+		fields[name] = "[" + strings.Join(list, ",") + "]"
+	}
+	conversation, messages, suspended := map[string]string{}, map[string]string{}, map[string]string{}
+	if t.edited > 0 {
+		conversation["version"] = strconv.Itoa(t.edited)
+	}
+	if t.entries != nil {
+		conversation["entries"] = strings.ReplaceAll(fmt.Sprint(t.entries), " ", ",")
+	}
+	for n, m := range t.messages {
+		messages[strconv.Itoa(n)] = m.raw
+	}
+	for id, run := range t.suspended {
+		suspended[id] = suspension(run)
+	}
+	var parts []string
+	for _, part := range []struct {
+		name   string
+		fields map[string]string
+	}{{"conversation", conversation}, {"key", fields}, {"message", messages}, {"suspended", suspended}} {
+		if len(part.fields) > 0 {
+			parts = append(parts, `"`+part.name+`":`+encodeFields(part.fields))
+		}
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+func encodeFields(fields map[string]string) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		list = append(list, `"`+name+`":`+fields[name])
+	}
+	return "{" + strings.Join(list, ",") + "}"
+}
+
+func suspension(run string) string { return `{"run_id":"` + run + `","calls":1}` }
+
+// open returns the calls without a result, each by its place in the entries.
+func (t text) open() []int {
+	answered := map[string]bool{}
+	for _, m := range t.messages {
+		if m.result {
+			answered[m.call] = true
+		}
+	}
+	var places []int
+	for i, n := range t.entries {
+		if m := t.messages[n]; m.call != "" && !m.result && !answered[m.call] {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// answered returns the text in which the calls that a run has made since base
+// are answered, except for those that are suspended. Those that the run with the
+// id cancelled has suspended are answered too. It reports whether that is a
+// change.
+func (t text) answered(base text, cancelled string) (text, bool) {
+	t = t.clone()
+	before := len(t.suspended)
+	maps.DeleteFunc(t.suspended, func(_, run string) bool { return run == cancelled })
+	changed := len(t.suspended) < before
+	for _, i := range slices.Backward(t.open()) {
+		n := t.entries[i]
+		if id := t.messages[n].call; t.suspended[id] == "" && !slices.Contains(base.entries, n) {
+			t.entries = slices.Insert(t.entries, i+1, -n)
+			changed = true
+		}
+	}
+	for i, n := range t.entries { // the answers are numbered in their order
+		if n < 0 {
+			t.entries[i] = t.say(line{t.messages[-n].call, true, resultOf(t.messages[-n].call, noResult, true)})
+		}
+	}
+	if changed {
+		t.edited++
+	}
+	return t, changed
+}
+
+// say adds a message, and returns its number.
+func (t text) say(m line) int {
+	n := t.nextNumber()
+	t.messages[n] = m
+	return n
+}
+
+func (t text) nextNumber() int {
+	last := 0
+	for n := range t.messages {
+		last = max(last, n)
+	}
+	return last + 1
+}
+
+// noResult is what package transcript says of a call that was not completed.
+const noResult = "There is no result: the call was not completed."
+
+const userSays = `{"type":"text","role":"user","content":"hello"}`
+
+func callOf(id string) string {
+	return `{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"` + id + `","name":"f"}],"stop_reason":"tool"}`
+}
+
+func resultOf(id, content string, failed bool) string {
+	m := `{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"` + id + `","name":"f"},"content":"` + content +
+		`","stop_reason":"tool"`
+	if failed {
+		m += `,"is_error":true`
+	}
+	return m + "}"
+}
+
+// The edits of a text, beside the kinds of effects on its lists and values.
+const (
+	editCall    state.EffectKind = "call"    // the user says something, and the model calls a tool
+	editResult  state.EffectKind = "result"  // the call at a place has a result, suspended or not
+	editSuspend state.EffectKind = "suspend" // the call at a place is suspended by a run
+)
+
+// edit is a change of a text.
+type edit struct {
+	do    state.EffectKind
+	field string // for calls, the id of the call
+	n     int
+	more  []string
+}
+
+// effects returns the effects that make the edit in a text.
+func (e edit) effects(t text) []state.Effect {
+	set := func(part, field, value string) state.Effect {
+		return state.Effect{Part: part, Field: field, Kind: state.EffectSet, Value: state.JSON(value)}
+	}
+	entries := state.Effect{Part: document.PartConversation, Field: "entries"}
+	switch n := t.nextNumber(); e.do {
+	case editCall:
+		numbers := state.JSON(fmt.Sprintf("[%d,%d]", n, n+1))
+		if entries.Kind, entries.Value = state.EffectAppend, numbers; t.entries == nil {
+			entries.Kind = state.EffectSet
+		}
+		return []state.Effect{
+			set(document.PartMessage, strconv.Itoa(n), userSays), set(document.PartMessage, strconv.Itoa(n+1), callOf(e.field)), entries,
+		}
+	case editResult:
+		entries.Kind, entries.N, entries.Value = state.EffectInsert, e.n+1, state.JSON(fmt.Sprintf("[%d]", n))
+		effects := []state.Effect{set(document.PartMessage, strconv.Itoa(n), resultOf(e.field, "done", false)), entries}
+		if t.suspended[e.field] != "" {
+			effects = append(effects, state.Effect{Part: document.PartSuspended, Field: e.field, Kind: state.EffectDelete})
+		}
+		return effects
+	case editSuspend:
+		return []state.Effect{set(document.PartSuspended, e.field, suspension(e.more[0]))}
+	}
+	x := state.Effect{Part: document.PartKey, Field: e.field, Kind: e.do, N: e.n}
+	switch {
+	case e.do == state.EffectSet && e.n == 0:
+		x.Value = state.JSON(e.more[0])
+	case e.do == state.EffectSet || e.do == state.EffectAppend || e.do == state.EffectInsert:
+		x.Value = state.JSON("[" + strings.Join(e.more, ",") + "]")
+	}
+	if e.do == state.EffectSet {
+		x.N = 0
+	}
+	return []state.Effect{x}
+}
+
+// effectsOf returns the effects of edits of a text.
+func effectsOf(t text, edits []edit) []state.Effect {
+	var effects []state.Effect
+	for _, e := range edits {
+		effects = append(effects, e.effects(t)...)
+		t = e.on(t)
+	}
+	return effects
+}
+
+// on returns the text after the edit. A set whose n is 1 sets a list.
+func (e edit) on(t text) text {
+	t = t.clone()
+	if t.lists == nil {
+		t.lists, t.values = map[string][]string{}, map[string]string{}
+		t.messages, t.suspended = map[int]line{}, map[string]string{}
+	}
+	list := slices.Clone(t.lists[e.field])
+	switch e.do {
+	case editCall:
+		t.entries = append(t.entries, t.say(line{raw: userSays}))
+		t.entries = append(t.entries, t.say(line{call: e.field, raw: callOf(e.field)}))
+		return t
+	case editResult:
+		n := t.say(line{e.field, true, resultOf(e.field, "done", false)})
+		t.entries = slices.Insert(t.entries, e.n+1, n)
+		delete(t.suspended, e.field)
+		return t
+	case editSuspend:
+		t.suspended[e.field] = e.more[0]
+		return t
+	case state.EffectSet:
+		if e.n == 0 {
+			t.values[e.field] = e.more[0]
+			return t
+		}
+		list = slices.Clone(e.more)
+	case state.EffectDelete:
+		delete(t.values, e.field)
+		delete(t.lists, e.field)
+		return t
+	case state.EffectAppend:
+		list = append(list, e.more...)
+	case state.EffectInsert:
+		list = slices.Insert(list, e.n, e.more...)
+	case state.EffectDropFirst:
+		list = list[e.n:]
+	case state.EffectTruncate:
+		list = list[:e.n]
+	case state.EffectRemoveAt:
+		list = slices.Delete(list, e.n, e.n+1)
+	}
+	t.lists[e.field] = list
+	return t
+}
+
+// edits returns random edits that fit a text, by an actor with a run, or with "".
+func (a *actor) edits(t text, run string) []edit {
+	var edits []edit
+	for range 1 + a.x.rng.IntN(2) {
+		e, ok := a.callEdit(t, run)
+		if !ok {
+			e = a.x.edit(t)
+		}
+		t = e.on(t)
+		edits = append(edits, e)
+	}
+	return edits
+}
+
+// callEdit returns a random edit of the conversation, or of the field that a
+// strict process does not know.
+func (a *actor) callEdit(t text, run string) (edit, bool) {
+	x := a.x
+	if !a.process.strict && x.chance(x.rates.alien) {
+		if t.isAlien() {
+			return edit{do: state.EffectDelete, field: alienField}, true
+		}
+		return edit{do: state.EffectSet, field: alienField, more: []string{"1"}}, true
+	}
+	if !x.chance(x.rates.calls) {
+		return edit{}, false
+	}
+	if open := t.open(); len(open) > 0 && x.chance(0.6) {
+		i := open[x.rng.IntN(len(open))]
+		id := t.messages[t.entries[i]].call
+		if run != "" && t.suspended[id] == "" && x.chance(0.6) {
+			return edit{do: editSuspend, field: id, more: []string{run}}, true
+		}
+		return edit{do: editResult, field: id, n: i}, true
+	}
+	x.values++
+	return edit{do: editCall, field: fmt.Sprint("c", x.values)}, true
+}
+
+func (x *explorer) edit(t text) edit {
+	x.values++
+	value := fmt.Sprint(x.values)
+	if x.chance(x.rates.big) {
+		value = `"` + value + strings.Repeat("x", 1000+x.rng.IntN(4000)) + `"`
+	}
+	field := []string{"log", "tasks"}[x.rng.IntN(2)]
+	list, present := t.lists[field]
+	n := 0
+	if len(list) > 0 {
+		n = x.rng.IntN(len(list))
+	}
+	switch k := x.rng.IntN(12); {
+	case k < 2:
+		return edit{do: state.EffectSet, field: "count", more: []string{value}}
+	case k == 2 && t.values["count"] != "":
+		return edit{do: state.EffectDelete, field: "count"}
+	case !present:
+		return edit{do: state.EffectSet, field: field, n: 1, more: []string{value}}
+	case k == 3:
+		return edit{do: state.EffectDelete, field: field}
+	case k == 4 && len(list) > 0:
+		return edit{do: state.EffectDropFirst, field: field, n: n + 1}
+	case k == 5:
+		return edit{do: state.EffectTruncate, field: field, n: n}
+	case k == 6 && len(list) > 0:
+		return edit{do: state.EffectRemoveAt, field: field, n: n}
+	case k == 7:
+		return edit{do: state.EffectInsert, field: field, n: n, more: []string{value}}
+	}
+	return edit{do: state.EffectAppend, field: field, more: []string{value}}
+}

@@ -1,0 +1,205 @@
+package ledger
+
+import (
+	"strings"
+	"time"
+)
+
+// headFormat is the version of the heads, records and blobs that this package
+// writes.
+const headFormat = 2
+
+// Head is the state of a workspace, except for the blobs that it refers to. It
+// is one value of the store, and is only replaced as a whole, by
+// compare-and-set. It authenticates everything else: the records by a chain of
+// hashes, and the other blobs by their names.
+//
+// The head stays small, whatever waits and however long the history is: what
+// grows is in blobs, of which the head has the names of few.
+type Head struct {
+	Format  int       `json:"format"`
+	User    string    `json:"user"`  // so that a head under another user's key is found
+	Epoch   uint64    `json:"epoch"` // when the first head was made, as Unix time in ms
+	Seq     uint64    `json:"seq"`   // the number of writes
+	Token   uint64    `json:"token"` // the fencing token of the last lease
+	Version uint64    `json:"version"`
+	Chain   string    `json:"chain"`   // the hash of all records up to Version
+	Updated time.Time `json:"updated"` // when the last record was written, or the last message accepted
+	Run     *Run      `json:"run,omitempty"`
+	// Queue has the messages that wait. Each entry names the blob of a message.
+	// QueueBytes is the length of their bodies.
+	Queue      blobList `json:"queue,omitzero"`
+	QueueBytes int      `json:"queue_bytes,omitempty"`
+	// Ended has the endings of the latest messages, the newest last. Outcomes
+	// names the blob that has those before.
+	Ended       string      `json:"ended,omitempty"`
+	Outcomes    string      `json:"outcomes,omitempty"`
+	DeadLetters deadLetters `json:"dead_letters,omitzero"`
+	Ops         string      `json:"ops"` // the operations of the latest writes, the newest last
+	Snapshot    *snapshot   `json:"snapshot,omitempty"`
+	// Records has the records after the snapshot: the entry with number n is of
+	// the record with version n+1.
+	Records     blobList `json:"records,omitzero"`
+	RecordBytes int      `json:"record_bytes,omitempty"`
+	// Purge is the version that replaced or deleted a secret, or 0. Older
+	// records are to be compacted away.
+	Purge uint64 `json:"purge,omitempty"`
+	// Deleted is when the workspace was deleted, if nothing was written since.
+	Deleted time.Time `json:"deleted,omitzero"`
+
+	unknownMembers unknownMembers
+	keyID          string // of the key with which it is sealed, or ""
+}
+
+// KeyID returns the id of the key with which the head is sealed, or "".
+func (h *Head) KeyID() string { return h.keyID }
+
+// Run is the run that is under way, with the lease of its holder.
+type Run struct {
+	LeaseID  string    `json:"lease_id"`         // changes when another holder takes over; empty if the lease is vacant
+	Holder   string    `json:"holder,omitempty"` // the incarnation that has the lease
+	RunID    string    `json:"run_id"`           // stays when another holder takes over
+	Token    uint64    `json:"token"`            // the fencing token of the lease
+	TTL      int64     `json:"ttl_ms"`
+	Renewals uint64    `json:"renewals"` // by commits of the holder
+	Attempt  int       `json:"attempt"`
+	Message  Message   `json:"message"`
+	Base     Position  `json:"base"` // where the run began
+	Began    time.Time `json:"began"`
+	Trace    string    `json:"trace,omitempty"` // of the holder's attempt, for links between traces
+
+	unknownMembers unknownMembers
+}
+
+// LeaseTTL returns the lifetime of the lease.
+func (r *Run) LeaseTTL() time.Duration { return time.Duration(r.TTL) * time.Millisecond }
+
+// Vacant reports whether nobody holds the lease, so that any Manager may take
+// the run at once.
+func (r *Run) Vacant() bool { return r.LeaseID == "" }
+
+// LeaseState identifies a renewal: as long as it stays the same, the holder has
+// not renewed its lease by a commit. See also HolderState.
+type LeaseState struct {
+	token    uint64
+	renewals uint64
+	leaseID  string
+}
+
+// Vacant reports whether nobody held the lease.
+func (s LeaseState) Vacant() bool { return s.leaseID == "" }
+
+// LeaseState returns the renewal that the head shows.
+func (h *Head) LeaseState() LeaseState {
+	if h.Run == nil {
+		return LeaseState{}
+	}
+	return LeaseState{h.Run.Token, h.Run.Renewals, h.Run.LeaseID}
+}
+
+// snapshot is the whole content at a position, cut into blobs.
+type snapshot struct {
+	Position
+	Parts blobList `json:"parts,omitzero"`
+	Bytes int      `json:"bytes,omitempty"`
+}
+
+// Exists reports whether the workspace exists: it was written, and not deleted
+// since.
+func (h *Head) Exists() bool { return h.Seq > 0 && h.Deleted.IsZero() }
+
+// Position returns the newest position.
+func (h *Head) Position() Position { return Position{h.Version, h.Chain} }
+
+// Oldest returns the position after which the head has records.
+func (h *Head) Oldest() Position {
+	if h.Snapshot == nil {
+		return Position{}
+	}
+	return h.Snapshot.Position
+}
+
+// settled returns the position up to which nothing can be rolled back.
+func (h *Head) settled() Position {
+	if h.Run != nil {
+		return h.Run.Base
+	}
+	return h.Position()
+}
+
+// snapshotBytes returns the length of the snapshot.
+func (h *Head) snapshotBytes() int {
+	if h.Snapshot == nil {
+		return 0
+	}
+	return h.Snapshot.Bytes
+}
+
+// compactionDue reports whether the head is to be compacted: because a secret
+// is to go, or because there are more bytes of records than minHistory and than
+// the snapshot has. So compaction costs a constant share of what is written.
+func (h *Head) compactionDue(minHistory int) bool {
+	if h.Purge != 0 && h.Purge <= h.settled().Version {
+		return true
+	}
+	return h.Records.len() > 0 && h.RecordBytes >= max(h.snapshotBytes(), minHistory)
+}
+
+// clone returns a copy that can be changed without changing h. The lists are
+// changed as a whole.
+func (h *Head) clone() *Head {
+	c := *h
+	if h.Run != nil {
+		run := *h.Run
+		c.Run = &run
+	}
+	if h.Snapshot != nil {
+		s := *h.Snapshot
+		c.Snapshot = &s
+	}
+	return &c
+}
+
+// An operation is known by opIDLen characters. One more character counts its
+// attempts, so that each write has a text of its own, its nonce.
+const (
+	opIDLen  = 11
+	nonceLen = opIDLen + 1
+)
+
+// maxOps is the number of writes whose operations a head remembers. It is a
+// variable so that tests reach it with few writes.
+var maxOps = 16
+
+// nonce returns what no other head has, even if it has the same Seq.
+func (h *Head) nonce() string { return h.Ops[max(0, len(h.Ops)-nonceLen):] }
+
+// nonceAt returns the nonce of the head with a Seq, or "" if h does not remember
+// it.
+func (h *Head) nonceAt(seq uint64) string {
+	if seq > h.Seq || h.Seq-seq >= uint64(len(h.Ops)/nonceLen) {
+		return ""
+	}
+	end := len(h.Ops) - int(h.Seq-seq)*nonceLen
+	return h.Ops[end-nonceLen : end]
+}
+
+// hasOp reports whether an operation has taken effect.
+func (h *Head) hasOp(id string) bool {
+	for ops := h.Ops; len(ops) >= nonceLen; ops = ops[nonceLen:] {
+		if strings.HasPrefix(ops, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasOpsSince reports whether the head knows all operations from a Seq on.
+func (h *Head) hasOpsSince(seq uint64) bool { return seq > h.Seq || h.nonceAt(seq) != "" }
+
+// sign makes the head that of the next write, by an attempt of an operation.
+func (h *Head) sign(nonce string) {
+	h.Seq++
+	h.Ops += nonce
+	h.Ops = h.Ops[max(0, len(h.Ops)-maxOps*nonceLen):]
+}

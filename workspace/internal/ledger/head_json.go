@@ -1,0 +1,174 @@
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
+)
+
+// The encoders of this package are written by hand. A head and a record are
+// encoded with each write, and encoding/json takes ten times as long.
+
+// encode returns the head as it is stored: its JSON with a checksum as the last
+// member. The checksum finds damage; it does not authenticate.
+func (h *Head) encode() []byte {
+	data := h.appendJSON(make([]byte, 0, 2<<10))
+	return appendHash(data, "sum", hash(data))
+}
+
+func (h *Head) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = appendUint(b, "format", uint64(h.Format))
+	b = appendText(b, "user", h.User)
+	b = appendUint(b, "epoch", h.Epoch)
+	b = appendUint(b, "seq", h.Seq)
+	b = appendUint(b, "token", h.Token)
+	b = appendUint(b, "version", h.Version)
+	b = appendText(b, "chain", h.Chain)
+	b = appendTime(b, "updated", h.Updated)
+	if h.Run != nil {
+		b = h.Run.appendJSON(jsontext.AppendName(b, "run"))
+	}
+	b = h.Queue.appendJSON(b, "queue")
+	b = appendCount(b, "queue_bytes", h.QueueBytes)
+	b = appendOptional(b, "ended", h.Ended)
+	b = appendOptional(b, "outcomes", h.Outcomes)
+	if h.DeadLetters != (deadLetters{}) {
+		b = append(jsontext.AppendName(b, "dead_letters"), '{')
+		b = appendUint(b, "count", uint64(h.DeadLetters.Count))
+		b = append(appendText(b, "blob", h.DeadLetters.Blob), '}')
+	}
+	b = appendText(b, "ops", h.Ops)
+	if s := h.Snapshot; s != nil {
+		b = append(jsontext.AppendName(b, "snapshot"), '{')
+		b = s.Position.appendMembers(b)
+		b = s.Parts.appendJSON(b, "parts")
+		b = append(appendCount(b, "bytes", s.Bytes), '}')
+	}
+	b = h.Records.appendJSON(b, "records")
+	b = appendCount(b, "record_bytes", h.RecordBytes)
+	if h.Purge > 0 {
+		b = appendUint(b, "purge", h.Purge)
+	}
+	if !h.Deleted.IsZero() {
+		b = appendTime(b, "deleted", h.Deleted)
+	}
+	return appendUnknown(b, h.unknownMembers)
+}
+
+func (r *Run) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = appendText(b, "lease_id", r.LeaseID)
+	b = appendOptional(b, "holder", r.Holder)
+	b = appendText(b, "run_id", r.RunID)
+	b = appendUint(b, "token", r.Token)
+	b = appendInt(b, "ttl_ms", r.TTL)
+	b = appendUint(b, "renewals", r.Renewals)
+	b = appendInt(b, "attempt", int64(r.Attempt))
+	b = r.Message.appendJSON(jsontext.AppendName(b, "message"))
+	b = append(jsontext.AppendName(b, "base"), '{')
+	b = append(r.Base.appendMembers(b), '}')
+	b = appendTime(b, "began", r.Began)
+	b = appendOptional(b, "trace", r.Trace)
+	return appendUnknown(b, r.unknownMembers)
+}
+
+func (m *Message) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = appendText(b, "id", m.ID)
+	b = appendTime(b, "at", m.At)
+	b = appendOptional(b, "trace", m.Trace)
+	if m.Ticket {
+		b = append(jsontext.AppendName(b, "ticket"), "true"...)
+	}
+	if len(m.Body) > 0 {
+		b = jsontext.AppendCompact(jsontext.AppendName(b, "body"), m.Body)
+	}
+	b = appendOptional(b, "blob", m.Blob)
+	b = appendCount(b, "body_bytes", m.BodyBytes)
+	return appendUnknown(b, m.unknownMembers)
+}
+
+func (p Position) appendMembers(b []byte) []byte {
+	return appendText(appendUint(b, "version", p.Version), "chain", p.Chain)
+}
+
+// appendJSON appends the list as a member, unless it is zero.
+func (l *blobList) appendJSON(b []byte, name string) []byte {
+	if l.First == 0 && l.Next == 0 && len(l.Levels) == 0 {
+		return b
+	}
+	b = append(jsontext.AppendName(b, name), '{')
+	b = appendUint(b, "first", l.First)
+	b = appendUint(b, "next", l.Next)
+	if len(l.Levels) > 0 {
+		b = append(jsontext.AppendName(b, "levels"), '[')
+		for i, names := range l.Levels {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = jsontext.AppendQuote(b, names)
+		}
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}
+
+// decodeHead is the inverse of encode, for the head of a user. key is for
+// errors.
+func decodeHead(key, user string, data []byte) (*Head, error) {
+	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, key, err)
+	}
+	body, sum, ok := cutHash(data, "sum")
+	if !ok || sum != hash(body) {
+		// A newer format may have its checksum elsewhere.
+		var f struct {
+			Format int `json:"format"`
+		}
+		if json.Unmarshal(data, &f) == nil && f.Format > headFormat {
+			return nil, fmt.Errorf("%w: %s: format %d", ErrNewerFormat, key, f.Format)
+		}
+		return nil, corrupt(key, "the checksum does not match")
+	}
+	h := &Head{}
+	if err := json.Unmarshal(body, h); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, key, err)
+	}
+	switch {
+	case h.Format > headFormat:
+		return nil, fmt.Errorf("%w: %s: format %d", ErrNewerFormat, key, h.Format)
+	case h.Format > 0 && h.Format < headFormat:
+		return nil, fmt.Errorf("%w: %s: format %d, want %d", ErrOlderFormat, key, h.Format, headFormat)
+	case h.Format != headFormat:
+		return nil, corrupt(key, fmt.Sprintf("format %d, want %d", h.Format, headFormat))
+	case h.User != user:
+		return nil, corrupt(key, "it is the workspace of another user, "+fault.Quote(h.User))
+	case h.Records.Next != h.Version || len(h.Ops)%nonceLen != 0:
+		return nil, corrupt(key, "its members do not fit each other")
+	}
+	return h, nil
+}
+
+// UnmarshalJSON keeps the unknown members.
+func (h *Head) UnmarshalJSON(data []byte) error {
+	type plain Head
+	return unmarshalKnown(data, (*plain)(h), &h.unknownMembers)
+}
+
+// UnmarshalJSON keeps the unknown members.
+func (r *Run) UnmarshalJSON(data []byte) error {
+	type plain Run
+	return unmarshalKnown(data, (*plain)(r), &r.unknownMembers)
+}
+
+// MarshalJSON writes the unknown members back.
+func (m Message) MarshalJSON() ([]byte, error) { return m.appendJSON(nil), nil }
+
+// UnmarshalJSON keeps the unknown members.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	type plain Message
+	return unmarshalKnown(data, (*plain)(m), &m.unknownMembers)
+}

@@ -1,0 +1,139 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// someHead returns a head in which all members are set.
+func someHead() *Head {
+	ops := strings.Repeat("0123456789aA", 3)
+	return &Head{
+		Format: 2, User: "ann", Epoch: 1, Seq: 12, Token: 3, Version: 7, Chain: "chain", Updated: began, Deleted: began,
+		Run: &Run{
+			LeaseID: "r", RunID: "w", Token: 3, TTL: 30_000, Renewals: 4, Attempt: 1, Began: began, Trace: "t",
+			Message: Message{ID: "m", At: began, Body: []byte(`{"id":"m","content":{}}`)}, Base: Position{6, "chain"},
+		},
+		Queue: blobList{First: 5, Next: 7, Levels: []string{"a:h,b:h"}}, QueueBytes: 9,
+		Ended: "hhhhhhhhhhh5,iiiiiiiiiii6", Outcomes: "o",
+		DeadLetters: deadLetters{Count: 1, Blob: "d"},
+		Ops:         ops,
+		Snapshot:    &snapshot{Position: Position{5, "chain"}, Parts: blobList{Next: 1, Levels: []string{"p"}}, Bytes: 3},
+		Records:     blobList{First: 5, Next: 7, Levels: []string{"r:5,s:6"}},
+		RecordBytes: 11,
+		Purge:       5,
+	}
+}
+
+func TestHeadRoundTrip(t *testing.T) {
+	h := someHead()
+	data := h.encode()
+	again, err := decodeHead("k", "ann", data)
+	require.NoError(t, err)
+	require.Equal(t, h, again)
+	_, err = decodeHead("k", "bob", data)
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorContains(t, err, "another user")
+}
+
+// Members that a newer program of the same format has added stay.
+func TestHeadKeepsUnknownMembers(t *testing.T) {
+	text := `{"format":2,"user":"ann","epoch":0,"seq":2,"token":1,"version":0,"chain":"","updated":"2026-01-02T03:04:05Z",` +
+		`"run":{"lease_id":"r","run_id":"w","token":1,"ttl_ms":1000,"renewals":0,"attempt":0,"message":{"id":"m","at":"2026-01-02T03:04:05Z","body":{"id":"m","new":[1.0]},"a":1},` +
+		`"base":{"version":0,"chain":""},"began":"2026-01-02T03:04:05Z","b":{"c":null}},` +
+		`"ops":"0123456789aA",` +
+		`"Seq":9007199254740993,"i":0.10}`
+	h, err := decodeHead("k", "ann", appendHash([]byte(text), "sum", hash([]byte(text))))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, h.Seq, "members are known by their exact names")
+	data := h.encode()
+	body, _, ok := cutHash(data, "sum")
+	require.True(t, ok)
+	require.Equal(t, text, string(body))
+}
+
+func TestHeadDamage(t *testing.T) {
+	data := someHead().encode()
+	for i := range data {
+		for bit := range 8 {
+			damaged := append([]byte(nil), data...)
+			damaged[i] ^= 1 << bit
+			_, err := decodeHead("k", "ann", damaged)
+			require.Error(t, err, "bit %d of byte %d", bit, i)
+		}
+		_, err := decodeHead("k", "ann", data[:i])
+		require.ErrorIs(t, err, ErrCorrupt, "cut at %d", i)
+	}
+	_, err := decodeHead("k", "ann", append(data, '0'))
+	require.ErrorIs(t, err, ErrCorrupt)
+}
+
+func TestHeadFormat(t *testing.T) {
+	for text, want := range map[string]error{
+		`{"format":3,"whatever":[]}`: ErrNewerFormat,
+		`{"format":0}`:               ErrCorrupt,
+		`{}`:                         ErrCorrupt,
+		`[]`:                         ErrCorrupt,
+		``:                           ErrCorrupt,
+		`{"format":2}`:               ErrCorrupt, // without a checksum
+	} {
+		_, err := decodeHead("k", "ann", []byte(text))
+		require.ErrorIs(t, err, want, text)
+		require.ErrorContains(t, err, "k", text)
+	}
+	for _, text := range []string{
+		`{"format":3}`, `{"format":1}`, `{"format":2,"user":"ann","seq":-1}`, `{"format":2,"user":"ann","format":2}`,
+		`{"format":2,"user":"ann","run":7}`, `{"format":2,"user":"ann","version":1}`, `{"format":2,"user":"ann","ops":"1"}`, `{"format":2}`,
+	} {
+		_, err := decodeHead("k", "ann", appendHash([]byte(text), "sum", hash([]byte(text))))
+		require.Error(t, err, text)
+		require.Equal(t, text == `{"format":1}`, errors.Is(err, ErrOlderFormat), text)
+		require.Equal(t, text != `{"format":1}` && text != `{"format":3}`, errors.Is(err, ErrCorrupt), text)
+	}
+}
+
+func TestRecordChain(t *testing.T) {
+	var chain string
+	var list []storedRecord
+	for v := range uint64(3) {
+		r := Record{Version: v + 1, Kind: KindUpdate, Time: began}
+		e, err := r.chainAfter(chain)
+		require.NoError(t, err)
+		chain, list = e.chain, append(list, e)
+	}
+	at := Position{}
+	for i := range list {
+		r, err := list[i].decode("k", at)
+		require.NoError(t, err)
+		require.EqualValues(t, i+1, r.Version)
+		at = list[i].position()
+	}
+	_, err := list[1].decode("k", Position{})
+	require.ErrorIs(t, err, ErrCorrupt, "the first is missing")
+	_, err = list[1].decode("k", Position{1, "another"})
+	require.ErrorIs(t, err, ErrCorrupt, "after another")
+}
+
+// A head remembers the operations of the latest writes.
+func TestHeadOps(t *testing.T) {
+	h := &Head{}
+	id := func(i int) string { return fmt.Sprintf("%0*d", opIDLen, i) }
+	for i := 1; i <= 40; i++ {
+		h.sign(id(i) + "A")
+		require.EqualValues(t, i, h.Seq)
+		require.Equal(t, id(i)+"A", h.nonce())
+	}
+	for seq := uint64(0); seq <= 45; seq++ {
+		known := seq > 40-uint64(maxOps) && seq <= 40
+		require.Equal(t, known, h.nonceAt(seq) != "", seq)
+		require.Equal(t, known, h.hasOp(id(int(seq))), seq)
+		require.Equal(t, known || seq > 40, h.hasOpsSince(seq), seq)
+	}
+}

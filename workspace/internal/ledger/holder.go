@@ -1,0 +1,148 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentstate/state"
+)
+
+// The methods in this file are what the holder of a run does with it.
+
+// Change is a change of the content.
+type Change struct {
+	Effects []state.Effect
+	Purge   bool // a secret is replaced or deleted
+}
+
+// Renew renews the lease of one run, for a holder that has just got it or that
+// is not sure of it.
+func (l *Ledger) Renew(ctx context.Context, by Holder) (*Head, error) {
+	return l.commitFirst(ctx, func(t *transition) error {
+		if err := t.checkLease(by); err != nil {
+			return err
+		}
+		t.renewLease(by)
+		return nil
+	})
+}
+
+// Commit adds a record of a run and returns the position that it leads to. It
+// renews the lease.
+func (l *Ledger) Commit(ctx context.Context, by Holder, c Change) (Position, error) {
+	now := l.now()
+	var to Position
+	_, err := l.commitRun(ctx, func(t *transition) error {
+		if err := t.checkHolder(by); err != nil {
+			return err
+		}
+		t.renewLease(by)
+		if err := t.addRecord(t.runRecord(KindStep, now, c.Effects)); err != nil {
+			return err
+		}
+		t.markPurge(c.Purge)
+		to = t.Position()
+		return nil
+	})
+	if err == nil {
+		l.contents.noteFitting(to)
+	}
+	return to, err
+}
+
+// Finish adds the last record of a run, and begins the next run if a message
+// waits. It also returns the position that the record leads to.
+func (l *Ledger) Finish(
+	ctx context.Context, by Holder, c Change, reply string, next Lease,
+) (*Head, Position, error) {
+	now := l.now()
+	var to Position
+	h, err := l.commitRun(ctx, func(t *transition) error {
+		if err := t.checkHolder(by); err != nil {
+			return err
+		}
+		r := t.runRecord(KindFinish, now, c.Effects)
+		r.Ending, r.Reply = EndingFinished, reply
+		if err := t.endMessage(r); err != nil {
+			return err
+		}
+		t.markPurge(c.Purge)
+		to = t.Position()
+		return t.beginNextRun(next)
+	})
+	if err == nil {
+		l.contents.noteFitting(to)
+	}
+	return h, to, err
+}
+
+// Fail gives up the message of a run, which becomes a dead letter, and begins
+// the next run if a message waits. The committed changes of the run stay. It
+// also returns the dead letters that had to go.
+func (l *Ledger) Fail(ctx context.Context, by Holder, reason string, next Lease) (*Head, []DeadLetter, error) {
+	now := l.now()
+	var dropped []DeadLetter
+	h, err := l.commitRun(ctx, func(t *transition) error {
+		if err := t.checkHolder(by); err != nil {
+			return err
+		}
+		effects, err := t.answerPendingCalls()
+		if err != nil {
+			return err
+		}
+		if err := t.giveUp(effects, KindFail, t.Run.Attempt+1, reason, now); err != nil {
+			return err
+		}
+		dropped = t.droppedLetters
+		return t.beginNextRun(next)
+	})
+	return h, dropped, err
+}
+
+// giveUp makes the message of the run a dead letter. The effects are those of
+// the last record of the run.
+func (t *transition) giveUp(effects []state.Effect, kind string, attempts int, reason string, now time.Time) error {
+	r := t.runRecord(kind, now, effects)
+	if t.Run.Message.Ticket {
+		return t.endMessage(r)
+	}
+	r.Ending, r.Reason = EndingFailed, reason
+	if err := t.addRecord(r); err != nil {
+		return err
+	}
+	t.outcomes = append(t.outcomes, r.outcome())
+	return t.addDeadLetter(attempts, reason, now)
+}
+
+// ErrAttempts is returned for a run that was begun too often.
+var ErrAttempts = errors.New("workspace: no attempts are left")
+
+// Again counts another attempt of the holder, and renews the lease. It returns
+// ErrAttempts if there were maxAttempts.
+func (l *Ledger) Again(ctx context.Context, by Holder, maxAttempts int) (*Head, error) {
+	return l.commitRun(ctx, func(t *transition) error {
+		if err := t.checkHolder(by); err != nil {
+			return err
+		}
+		if t.Run.Attempt+1 >= maxAttempts {
+			return fmt.Errorf("%w: the run was begun %d times", ErrAttempts, t.Run.Attempt+1)
+		}
+		t.Run.Attempt++
+		t.renewLease(by)
+		return nil
+	})
+}
+
+// Release gives the lease of a run back, so that any holder may take it at
+// once. It counts no attempt.
+func (l *Ledger) Release(ctx context.Context, by Holder) (*Head, error) {
+	return l.commitRun(ctx, func(t *transition) error {
+		if err := t.checkLease(by); err != nil {
+			return err
+		}
+		t.Run.LeaseID, t.Run.Holder, t.Run.Renewals = "", "", 0
+		return nil
+	})
+}

@@ -1,0 +1,52 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/agentstate/state/store"
+)
+
+// headPrefix begins the keys of all workspaces.
+const headPrefix = "agent:workspace:"
+
+// HeadKey returns the key of a user's head.
+func HeadKey(user string) (string, error) {
+	if user == "" || !utf8.ValidString(user) {
+		return "", fmt.Errorf("%w: the name of a user must be non-empty UTF-8", ErrInvalid)
+	}
+	key := headPrefix + EncodeUser(user)
+	if len(key)+len(blobInfix)+maxBlobName > store.MaxKey {
+		return "", fmt.Errorf("%w: the name of the user is too long: its key has %d bytes, and %d are possible", ErrInvalid, len(key), store.MaxKey-len(blobInfix)-maxBlobName)
+	}
+	return key, nil
+}
+
+const plainBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+
+// EncodeUser writes all bytes except letters, digits, _ and - as %XX.
+func EncodeUser(user string) string {
+	var b strings.Builder
+	for _, c := range []byte(user) {
+		if strings.IndexByte(plainBytes, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+var errUserName = errors.New("not the name of a workspace")
+
+// decodeUser is the inverse of EncodeUser.
+func decodeUser(text string) (string, error) {
+	user, err := url.PathUnescape(text)
+	if err != nil || user == "" || !utf8.ValidString(user) || EncodeUser(user) != text {
+		return "", errUserName
+	}
+	return user, nil
+}

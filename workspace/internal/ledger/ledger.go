@@ -1,0 +1,345 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentstate/state/internal/backoff"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/document"
+)
+
+// Ledger is one workspace in a store. It is safe for concurrent use. The
+// ledgers of one workspace in all processes share nothing but the store.
+type Ledger struct {
+	contentReader
+	batch  store.Batcher // nil if the store is not a Batcher
+	user   string
+	anchor Anchor
+	ttl    time.Duration // of the leases that this ledger takes
+	now    func() time.Time
+	// minHistory is the number of bytes of records below which they are not
+	// compacted, so that there is something for Manager.Records.
+	minHistory int
+
+	maxDeadLetters int
+
+	index queueIndex
+	warn  func(context.Context, string, error) // see Options
+	retry func(error) bool                     // see Options
+	done  func(context.Context, Effort)
+
+	turns    Turns         // nil if there are none
+	patience time.Duration // see Options
+	observe  func(*Head, []Outcome)
+
+	seen seenHead
+
+	mu           sync.Mutex
+	lastHead     *Head          // the head read or written last
+	lastRevision store.Revision // of lastHead
+	raced        bool           // another writer has replaced lastHead before an operation did
+}
+
+const minHistoryBytes = 64 << 10
+
+// Options configures a Ledger.
+type Options struct {
+	Sealer *Sealer       // nil if values are not sealed
+	Anchor Anchor        // nil if there is none
+	TTL    time.Duration // of the leases that the Ledger takes
+	// Warn reports errors of the anchor and of cleaning up, with the context of
+	// the operation. The caller of the operation may hold locks. May be nil.
+	Warn func(ctx context.Context, event string, err error)
+	// Done is told what each operation that may write has cost, with the context
+	// of the operation. The caller of the operation may hold locks. May be nil.
+	Done func(ctx context.Context, e Effort)
+	// DeadLetters is the maximum number of dead letters (default 64).
+	DeadLetters int
+	// Retry reports whether a write of a run that has failed with an error is
+	// tried again, until its context ends. If it is nil, none is.
+	Retry func(error) bool
+	// Patience is the time after which an attempt of such a write is ended, and
+	// after which other operations do not wait for one that has not ended; 0 if
+	// there is no limit.
+	Patience time.Duration
+	// Fits returns an error for content that the Manager cannot use. Such
+	// content is neither given a message nor taken over. May be nil.
+	Fits func(*document.Document) error
+	// Turns puts the writes of this process in order; may be nil.
+	Turns Turns
+	// Observe is told of each head that is newer than those seen before, and of
+	// the outcomes that a write of this Ledger has made. It must not change the
+	// head, nor wait. May be nil.
+	Observe func(h *Head, ended []Outcome)
+}
+
+// Turns lets one operation at a time write, so that the operations of one
+// process do not collide with each other.
+type Turns interface {
+	Enter(ctx context.Context) error
+	// EnterFirst is Enter before all that wait.
+	EnterFirst(ctx context.Context) error
+	Leave()
+}
+
+// New returns the ledger of a user's workspace, whose head has a key.
+func New(db store.Store, user, key string, opts Options) *Ledger {
+	batch, _ := db.(store.Batcher)
+	if opts.Warn == nil {
+		opts.Warn = func(context.Context, string, error) {}
+	}
+	if opts.Done == nil {
+		opts.Done = func(context.Context, Effort) {}
+	}
+	if opts.Observe == nil {
+		opts.Observe = func(*Head, []Outcome) {}
+	}
+	if opts.DeadLetters == 0 {
+		opts.DeadLetters = maxDeadLetters
+	}
+	blobs := blobStore{db: db, key: key, sealer: opts.Sealer, pause: backoff.Sleep, cache: &blobCache{}}
+	return &Ledger{
+		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}}, batch: batch, user: user, anchor: opts.Anchor,
+		ttl: opts.TTL, now: CurrentTime, minHistory: minHistoryBytes, warn: opts.Warn,
+		retry: opts.Retry, done: opts.Done, turns: opts.Turns, patience: opts.Patience, observe: opts.Observe,
+		maxDeadLetters: opts.DeadLetters,
+	}
+}
+
+// Key returns the key of the head in the store.
+func (l *Ledger) Key() string { return l.key }
+
+// User returns the user whose workspace it is.
+func (l *Ledger) User() string { return l.user }
+
+// maxRereads is the number of times that stale data is read again.
+const maxRereads = 4
+
+// ReadHead returns the head. The head of a workspace that does not exist has Seq
+// 0.
+func (l *Ledger) ReadHead(ctx context.Context) (*Head, error) {
+	h, _, err := l.readHead(ctx)
+	return h, err
+}
+
+// readHead returns the head and the condition under which it may be replaced.
+// The head of a workspace that does not exist has Seq 0.
+func (l *Ledger) readHead(ctx context.Context) (*Head, store.Condition, error) {
+	if err := l.readAnchor(ctx); err != nil {
+		return nil, store.Always, err
+	}
+	delay := newBackoff()
+	var older error
+	for reread := 0; ; reread++ {
+		before := l.seen.mark()
+		h, cond, err := l.fetchHead(ctx)
+		switch {
+		case errors.As(err, new(*absentHeadError)): // the read may have been stale
+		case err != nil:
+			return nil, cond, err
+		case l.seen.note(h, before):
+			if h.Seq > before.Seq {
+				l.observe(h.clone(), nil)
+			}
+			return h, cond, nil
+		default:
+			older = fmt.Errorf("%w: %s", ErrRolledBack, l.key)
+		}
+		if reread == maxRereads {
+			return nil, cond, cmp.Or(older, err) // a head that is older is not absent
+		}
+		if err := l.pause(ctx, delay.Delay()); err != nil {
+			return nil, cond, err
+		}
+	}
+}
+
+// readAnchor asks the anchor, once, for the newest head that others have seen.
+func (l *Ledger) readAnchor(ctx context.Context) error {
+	if l.anchor == nil || l.seen.isAnchored() {
+		return nil
+	}
+	m, err := l.anchor.Load(ctx, l.user) // without the lock: it may take long
+	if err != nil {
+		return fmt.Errorf("anchor: %w", err)
+	}
+	l.seen.noteAnchor(m)
+	return nil
+}
+
+func (l *Ledger) fetchHead(ctx context.Context) (*Head, store.Condition, error) {
+	e, err := l.db.Get(ctx, l.key)
+	if errors.Is(err, store.ErrNotFound) {
+		return l.newHead(), store.IfAbsent, l.checkAbsence(ctx)
+	}
+	if err != nil {
+		return nil, store.Always, err
+	}
+	h, err := l.HeadOf(e)
+	return h, store.IfRevision(e.Revision), err
+}
+
+// HeadOf returns the head in an entry of the store.
+func (l *Ledger) HeadOf(e store.Entry) (*Head, error) {
+	if h := l.cachedHead(e.Revision); h != nil {
+		return h, nil
+	}
+	data, err := l.sealer.open(l.key, l.key, e.Value)
+	if err != nil {
+		return nil, err
+	}
+	h, err := decodeHead(l.key, l.user, data)
+	if err == nil {
+		_, _, seal := cutSealHeader(e.Value)
+		h.keyID = seal.Key
+		l.cacheHead(h, e.Revision)
+	}
+	return h, err
+}
+
+func (l *Ledger) newHead() *Head {
+	return &Head{Format: headFormat, User: l.user, Epoch: uint64(max(0, l.now().UnixMilli()))}
+}
+
+// absentHeadError reports that a head is gone, although there are blobs that only
+// a head can have left.
+type absentHeadError struct{ key string }
+
+func (e *absentHeadError) Error() string {
+	return ErrCorrupt.Error() + ": " + e.key + ": missing, although the workspace has other data"
+}
+
+func (e *absentHeadError) Unwrap() error { return ErrCorrupt }
+
+// checkAbsence returns an absentHeadError if there are blobs whose expiry says
+// that there was a head when they were made.
+func (l *Ledger) checkAbsence(ctx context.Context) error {
+	for e, err := range l.db.Scan(ctx, l.blobKey(""), "") {
+		if err != nil {
+			return err
+		}
+		if expiry, ok := blobExpiry(strings.TrimPrefix(e.Key, l.blobKey(""))); ok && expiry > blobLead {
+			return &absentHeadError{l.key}
+		}
+	}
+	return nil
+}
+
+// cachedHead returns a copy of the head with a revision, if it is the last one.
+// A revision names one write, so its head need not be decoded again.
+func (l *Ledger) cachedHead(rev store.Revision) *Head {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lastHead == nil || l.lastRevision != rev {
+		return nil
+	}
+	return l.lastHead.clone()
+}
+
+func (l *Ledger) cacheHead(h *Head, rev store.Revision) {
+	c := h.clone()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lastHead, l.lastRevision = c, rev
+}
+
+// recallHead returns the newest head that the ledger has seen, and the condition
+// under which it may be replaced, without reading it; or nil. While other
+// processes write, too, half of the operations read.
+func (l *Ledger) recallHead() (*Head, store.Condition) {
+	if l.anchor != nil && !l.seen.isAnchored() {
+		return nil, store.Always
+	}
+	seen := l.seen.mark()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	raced := l.raced
+	l.raced = false
+	if raced || l.lastHead == nil || l.lastHead.mark() != seen {
+		return nil, store.Always
+	}
+	return l.lastHead.clone(), store.IfRevision(l.lastRevision)
+}
+
+// noteRace notes that another writer was faster, if the operation has replaced a
+// head that the ledger remembered.
+func (l *Ledger) noteRace(remembered bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.raced = l.raced || remembered
+}
+
+// HasSeen reports whether the ledger remembers a head that it has seen.
+func (l *Ledger) HasSeen() bool { return l.seen.mark().Seq > 0 }
+
+// DropCaches frees the memory that only saves time.
+func (l *Ledger) DropCaches() {
+	l.index.clear()
+	l.CacheContent(Position{}, nil)
+	l.contents.noteOutcomes("", nil)
+	l.cache.clear()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lastHead = nil
+}
+
+// forget forgets the head, which was removed.
+func (l *Ledger) forget() {
+	l.DropCaches()
+	l.seen.forget()
+}
+
+// ReadStable reads the head and calls fn, which reads what the head refers to.
+// It begins again if a blob is missing because the head was replaced meanwhile.
+func (l *Ledger) ReadStable(ctx context.Context, fn func(*Head) error) (*Head, error) {
+	var missing missingBlobs
+	delay := newBackoff()
+	for {
+		h, _, err := l.readHead(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err = fn(h); err == nil || !missing.retry(err, h) {
+			return h, err
+		}
+		if err := l.pause(ctx, delay.Delay()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// ReadPresent returns the head and the content at it.
+func (l *Ledger) ReadPresent(ctx context.Context) (*Head, *document.Document, error) {
+	var doc *document.Document
+	h, err := l.ReadStable(ctx, func(h *Head) (err error) {
+		doc, err = l.Content(ctx, h, h.Position())
+		return err
+	})
+	return h, doc, err
+}
+
+// missingBlobs counts how often a blob was missing to which the same head
+// refers.
+type missingBlobs struct {
+	seq   uint64
+	times int
+}
+
+// retry reports whether err, from reading what h refers to, may be gone when
+// the head is read again.
+func (m *missingBlobs) retry(err error, h *Head) bool {
+	if !isMissing(err) {
+		return false
+	}
+	if h.Seq != m.seq {
+		*m = missingBlobs{seq: h.Seq}
+	}
+	m.times++
+	return m.times <= maxRereads
+}

@@ -1,0 +1,240 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/document"
+)
+
+// lateStore delays one batch: the sender gets an unknown outcome, and the batch
+// takes effect when a blob is read the next time.
+type lateStore struct {
+	*store.Memory
+	armed bool
+	late  []store.Write
+	// forget drops the caches of the sender.
+	forget func()
+}
+
+func (s *lateStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	if s.armed {
+		s.armed, s.late = false, writes
+		s.forget()
+		return nil, store.ErrUnknownOutcome
+	}
+	return s.Memory.Batch(ctx, writes)
+}
+
+func (s *lateStore) Get(ctx context.Context, key string) (store.Entry, error) {
+	if s.late != nil && strings.Contains(key, blobInfix) {
+		late := s.late
+		s.late = nil
+		if _, err := s.Memory.Batch(ctx, late); err != nil {
+			return store.Entry{}, err
+		}
+	}
+	return s.Memory.Get(ctx, key)
+}
+
+func testLedger(db store.Store) *Ledger {
+	l := New(db, "ann", headPrefix+"ann", Options{TTL: time.Second})
+	l.minHistory = 0
+	l.pause = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	return l
+}
+
+func submissionOf(id string, l *Ledger) Submission {
+	body := []byte(`"` + strings.Repeat("text of "+id+" ", 50) + `"`)
+	return Submission{Message: Message{ID: id, At: began, Body: body}, Busy: BusyEnqueue, MaxQueue: 100_000, Lease: l.NewLease()}
+}
+
+// A reset that takes effect while it is tried again returns the dropped
+// messages.
+func TestLateReset(t *testing.T) {
+	db := &lateStore{Memory: store.NewMemory()}
+	l := testLedger(db)
+	for i := range 10 {
+		h, _, err := l.ReadPresent(t.Context())
+		require.NoError(t, err)
+		text := state.JSONText(strings.Repeat("x", 8<<10))
+		_, err = l.Update(t.Context(), h.Position(), Change{Effects: []state.Effect{{Part: document.PartKey, Field: fmt.Sprint(i), Kind: state.EffectSet, Value: text}}})
+		require.NoError(t, err)
+	}
+	_, status, _, err := l.Submit(t.Context(), submissionOf("1", l))
+	require.NoError(t, err)
+	require.Equal(t, StatusStarted, status)
+	db.armed, db.forget = true, l.DropCaches
+	_, ids, err := l.Reset(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"1"}, ids)
+	require.Nil(t, db.late)
+}
+
+// A workspace forgets the oldest outcomes and dead letters, and nothing is left
+// of them.
+func TestOutcomes(t *testing.T) {
+	db := store.NewMemory()
+	l := testLedger(db)
+	id := func(i int) string { return fmt.Sprintf("%03d", i) }
+	for i := range 300 {
+		h, status, _, err := l.Submit(t.Context(), submissionOf(id(i), l))
+		require.NoError(t, err)
+		require.Equal(t, StatusStarted, status)
+		by := Holder{LeaseID: h.Run.LeaseID, MessageID: id(i), At: h.Position()}
+		if i%2 == 0 {
+			h, _, err = l.Finish(t.Context(), by, Change{}, "reply to "+id(i), l.NewLease())
+		} else {
+			h, _, err = l.Fail(t.Context(), by, "broken "+id(i), l.NewLease())
+		}
+		require.NoError(t, err)
+		require.Nil(t, h.Run)
+	}
+	require.NoError(t, l.Compact(t.Context(), true))
+	h, err := l.ReadHead(t.Context())
+	require.NoError(t, err)
+	fresh := testLedger(db)
+	for i := range 300 {
+		f, err := fresh.Fate(t.Context(), h, id(i))
+		require.NoError(t, err)
+		switch {
+		case i%2 == 1 && i >= 300-2*maxDeadLetters:
+			require.Equal(t, PlaceDead, f.Place, i)
+			require.Equal(t, "broken "+id(i), f.Reason)
+		case i%2 == 0 && i > 300-maxOutcomes: // half of the outcomes are of dead letters that were dropped
+			require.Equal(t, PlaceEnded, f.Place, i)
+			require.Equal(t, EndingFinished, f.Ending)
+			require.Equal(t, "reply to "+id(i), f.Reply)
+			require.NotEmpty(t, f.RunID)
+		case i < 100:
+			require.Equal(t, PlaceNone, f.Place, i)
+		}
+	}
+	n := 0
+	for _, err := range db.Scan(t.Context(), headPrefix, "") {
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, 1+1+maxDeadLetters+1+1, n, "the head, outcomes, dead letters with their list, and a snapshot")
+}
+
+// maxHead is the maximum length of a head with 10 000 messages in the queue and
+// hundreds of records.
+const maxHead = 15 << 7
+
+// The head stays small and writes stay cheap, whatever waits.
+func TestLongQueue(t *testing.T) {
+	db := &countingStore{Memory: store.NewMemory()}
+	l := testLedger(db)
+	const n = 10_000
+	for i := range n {
+		_, _, _, err := l.Submit(t.Context(), submissionOf(fmt.Sprint(i), l))
+		require.NoError(t, err)
+	}
+	require.Less(t, db.headBytes, maxHead)
+	require.Less(t, db.bytes/n, 5<<9, "bytes written for a message")
+	_, status, _, err := l.Submit(t.Context(), submissionOf("5000", l))
+	require.NoError(t, err)
+	require.Equal(t, StatusDuplicate, status)
+	h, err := l.ReadHead(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, n-1, h.Waiting())
+	l = testLedger(db) // with empty caches
+	for i := range n {
+		require.Equal(t, fmt.Sprint(i), h.Run.Message.ID)
+		h, _, err = l.Finish(t.Context(), Holder{LeaseID: h.Run.LeaseID, MessageID: h.Run.Message.ID, At: h.Position()}, Change{}, "", l.NewLease())
+		require.NoError(t, err)
+		if i%500 == 0 {
+			require.NoError(t, l.Compact(t.Context(), false))
+		}
+	}
+	require.Nil(t, h.Run)
+	require.Less(t, db.headBytes, maxHead)
+	require.Less(t, db.gets/n, 7, "reads for a message")
+}
+
+// countingStore counts what is read and written.
+type countingStore struct {
+	*store.Memory
+	gets, bytes, headBytes int
+}
+
+func (s *countingStore) Get(ctx context.Context, key string) (store.Entry, error) {
+	s.gets++
+	return s.Memory.Get(ctx, key)
+}
+
+func (s *countingStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	for _, w := range writes {
+		s.bytes += len(w.Value)
+		if !strings.Contains(w.Key, blobInfix) {
+			s.headBytes = max(s.headBytes, len(w.Value))
+		}
+	}
+	return s.Memory.Batch(ctx, writes)
+}
+
+// A holder whose commits were lost, for example by a failover, does not
+// continue, although it still has the lease.
+func TestLostCommits(t *testing.T) {
+	l := testLedger(store.NewMemory())
+	h, _, _, err := l.Submit(t.Context(), submissionOf("1", l))
+	require.NoError(t, err)
+	by := Holder{LeaseID: h.Run.LeaseID, MessageID: "1", At: Position{h.Version + 1, "chain of a commit that is gone"}}
+	for name, call := range map[string]func() error{
+		"commit": func() error { _, err := l.Commit(t.Context(), by, Change{}); return err },
+		"finish": func() error {
+			_, _, err := l.Finish(t.Context(), by, Change{}, "", l.NewLease())
+			return err
+		},
+		"fail": func() error { _, _, err := l.Fail(t.Context(), by, "broken", l.NewLease()); return err },
+	} {
+		require.ErrorIs(t, call(), ErrRolledBack, name)
+	}
+	now, _, err := l.readHead(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, h, now)
+}
+
+// As long as it is unknown whether a write took effect, its caller gets
+// store.ErrUnknownOutcome.
+func TestUnknownOutcome(t *testing.T) {
+	db := &deafStore{Memory: store.NewMemory()}
+	l := testLedger(db)
+	_, _, _, err := l.Submit(t.Context(), submissionOf("1", l))
+	require.NoError(t, err)
+	db.deaf = true
+	_, err = l.commitHead(t.Context(), func(d *transition) error { d.Token++; return nil })
+	require.ErrorIs(t, err, store.ErrUnknownOutcome)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	l.pause = func(context.Context, time.Duration) error { cancel(); return ctx.Err() }
+	_, err = l.commitHead(ctx, func(d *transition) error { d.Token++; return nil })
+	require.ErrorIs(t, err, store.ErrUnknownOutcome, "an attempt may still be made")
+	require.ErrorIs(t, err, context.Canceled)
+	db.deaf = false
+	_, err = l.commitHead(ctx, func(d *transition) error { d.Token++; return nil })
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, errors.Is(err, store.ErrUnknownOutcome), "no attempt was begun")
+}
+
+// deafStore neither makes writes nor answers them.
+type deafStore struct {
+	*store.Memory
+	deaf bool
+}
+
+func (s *deafStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	if s.deaf {
+		return nil, store.ErrUnknownOutcome
+	}
+	return s.Memory.Batch(ctx, writes)
+}

@@ -1,0 +1,103 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
+)
+
+// Message is a message that waits, is being handled, or was given up.
+type Message struct {
+	ID string    `json:"id"`
+	At time.Time `json:"at"` // when it was accepted
+	// Trace is what the sender's tracer wants the run to know.
+	Trace string `json:"trace,omitempty"`
+	// Ticket marks a place in the queue instead of a message. Only the Manager
+	// that queued it takes its run.
+	Ticket bool            `json:"ticket,omitempty"`
+	Body   json.RawMessage `json:"body,omitempty"`
+	// Blob names the blob of the whole message, if it has one. Body is then
+	// empty, and has BodyBytes bytes.
+	Blob      string `json:"blob,omitempty"`
+	BodyBytes int    `json:"body_bytes,omitempty"`
+
+	unknownMembers unknownMembers
+}
+
+// maxInlineBody is the maximum length of the body of a message in the head.
+var maxInlineBody = 256
+
+// encodeMessage returns the blob of a message.
+func encodeMessage(m Message) ([]byte, error) {
+	m.Blob, m.BodyBytes = "", 0
+	return jsontext.Marshal(m)
+}
+
+// storeMessage returns the message as a head refers to it, if it is in a blob.
+func (t *transition) storeMessage(m Message) (Message, error) {
+	data, err := encodeMessage(m)
+	if err != nil {
+		return Message{}, err
+	}
+	m.Blob, m.BodyBytes, m.Body = t.addBlob(data), len(m.Body), nil
+	return m, nil
+}
+
+// readMessage returns the message in a blob, with its body.
+func (s *blobStore) readMessage(ctx context.Context, name string) (Message, error) {
+	data, err := s.fetchBlob(ctx, name)
+	if err != nil {
+		return Message{}, err
+	}
+	var m Message
+	if err := unmarshalChecked(data, &m); err != nil {
+		return Message{}, fmt.Errorf("%w: %s: %w", ErrCorrupt, s.blobKey(name), err)
+	}
+	return m, nil
+}
+
+// ReadBody returns the body of a message, and the key of the store under which
+// it is, for errors.
+func (s *blobStore) ReadBody(ctx context.Context, m Message) (body []byte, key string, err error) {
+	if m.Blob == "" {
+		return m.Body, s.key, nil
+	}
+	whole, err := s.readMessage(ctx, m.Blob)
+	return whole.Body, s.blobKey(m.Blob), err
+}
+
+func quoteID(id string) string { return fault.Quote(id) }
+
+// idHashLen is the length of idHash.
+const idHashLen = 11
+
+// idHash returns the beginning of the hash of a message's id. Two ids may have
+// the same, so what is found by it is compared with the id.
+func idHash(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return base64.RawURLEncoding.EncodeToString(sum[:8])
+}
+
+// queueEntry is an entry of the queue: the name of a message's blob and the hash
+// of its id.
+func queueEntry(m Message) string { return m.Blob + ":" + idHash(m.ID) }
+
+func cutQueueEntry(entry string) (name, hash string) {
+	name, hash, _ = strings.Cut(entry, ":")
+	return name, hash
+}
+
+// messages returns the messages in the head itself.
+func (h *Head) messages() []Message {
+	if h.Run == nil {
+		return nil
+	}
+	return []Message{h.Run.Message}
+}

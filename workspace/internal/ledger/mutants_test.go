@@ -1,0 +1,387 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mutant is a mistake in the sources that the explorer must find.
+type mutant struct {
+	name    string
+	variant string // of the store (default: all)
+	fault   string // of the store
+	edits   []textEdit
+}
+
+// textEdit replaces a text that a file has exactly once.
+type textEdit struct{ file, old, new string }
+
+var mutants = []mutant{
+	{name: "a commit does not check the lease", edits: []textEdit{
+		{"transition.go", "if t.Run != nil && by.LeaseID != \"\" && t.Run.LeaseID == by.LeaseID {", "if t.Run != nil {"},
+	}},
+	{name: "collect does not wait for the expiry", edits: []textEdit{
+		{"compact.go", "expiry <= h.Seq && ", "expiry > 0 && "},
+	}},
+	{name: "an unknown outcome is a failure", edits: []textEdit{
+		{"commit.go", "c.openSeqs = append(c.openSeqs, t.baseSeq)", "return nil, errNoChange"},
+	}},
+	{name: "an older head is believed", variant: "plain", edits: []textEdit{
+		{"ledger.go", "		case l.seen.note(h, before):", "		case l.seen.note(h, before) || true:"},
+	}},
+	{name: "an operation does not find itself", edits: []textEdit{
+		{"commit.go", "if h.hasOp(c.op) {", "if false {"},
+	}},
+	{name: "an operation that the head has forgotten did not take effect", edits: []textEdit{
+		{"commit.go", "case !h.hasOpsSince(seq + 1):", "case false:"},
+	}},
+	{name: "an attempt on this very head is over", edits: []textEdit{
+		{"commit.go", "open = append(open, seq)", "_ = seq"},
+	}},
+	{name: "a message is finished before its record", edits: []textEdit{
+		{"holder.go", "	var to Position\n	h, err := l.commitRun(ctx, func(t *transition) error {\n", `	_, _ = l.commitHead(ctx, func(t *transition) error {
+		if err := t.checkLease(by); err != nil {
+			return err
+		}
+		return t.keepOutcome(Outcome{ID: by.MessageID, Ending: EndingFinished})
+	})
+	var to Position
+	h, err := l.commitRun(ctx, func(t *transition) error {
+`},
+	}},
+	{name: "blobs after the head", variant: "plain", edits: []textEdit{
+		{"commit.go", "if c.batch == nil && len(t.newBlobs) > 0 {", "if c.batch == nil && len(t.newBlobs) < 0 {"},
+		{"commit.go", "	l.seen.note(t.Head, Mark{})\n", "	l.seen.note(t.Head, Mark{})\n	_ = l.putBlobs(ctx, t.newBlobs)\n"},
+	}},
+	{name: "reset deletes the head", edits: resetDeletes},
+	{name: "reset deletes the head and revisions begin again", fault: "restarts", edits: resetDeletes},
+	{name: "a message is accepted twice", edits: []textEdit{
+		{"submission.go", "case f.Place != PlaceNone:", "case false:"},
+	}},
+	{name: "a lease is vacated that is another one by now", edits: []textEdit{
+		{"takeover.go", "return h.Run.LeaseID == c.Own", "return true"},
+	}},
+	{name: "a takeover keeps the lease", edits: []textEdit{
+		{"takeover.go", "t.Run.Renewals = c.Lease.ID,", "t.Run.Renewals = t.Run.LeaseID,"},
+	}},
+	{name: "a snapshot past the base of the run", edits: []textEdit{
+		{"head.go", "		return h.Run.Base\n", "		return h.Position()\n"},
+	}},
+	{name: "compact overwrites any head", edits: []textEdit{
+		{"transition.go", "	newBlobs       []newBlob ", "	always         bool\n	newBlobs       []newBlob "},
+		{"commit.go", "rev, err := c.replaceHead(ctx, t, cond)", "if t.always {\n			cond = store.Always\n		}\n		rev, err := c.replaceHead(ctx, t, cond)"},
+		{"compact.go", "	t.Snapshot = s\n", "	t.Snapshot, t.always = s, true\n"},
+	}},
+	{name: "reset forgets what it has dropped", edits: []textEdit{
+		{"operation.go", "		t.outcomes = append(t.outcomes, Outcome{ID: id, Ending: EndingReset})\n", "		_ = id\n"},
+	}},
+	{name: "revisions come again", variant: "failover", fault: "again"},
+	{name: "a run is known by its fencing token", variant: "failover", edits: []textEdit{
+		{"content.go", "	newest  contentAt\n", "	newest  contentAt\n	tokens  map[string]uint64\n"},
+		{"commit.go", "	l.seen.note(t.Head, Mark{})\n", `	l.seen.note(t.Head, Mark{})
+	if t.Run != nil {
+		if l.contents.tokens == nil {
+			l.contents.tokens = map[string]uint64{}
+		}
+		l.contents.tokens[t.Run.LeaseID] = t.Run.Token
+	}
+`},
+		{"transition.go", "t.Run.LeaseID == by.LeaseID {", "(t.Run.LeaseID == by.LeaseID || t.Run.Token == t.reader.contents.tokens[by.LeaseID]) {"},
+	}},
+	{name: "a prepared blob is known by the version", variant: "plain", edits: []textEdit{
+		{"transition.go", "	content += strconv.Itoa(t.added[content])\n	t.added[content[:hashLen]]++\n	if p, ok := t.prepared[content]; ok && t.Seq < p.expiry && p.chain == t.base.Chain {",
+			"	content = strconv.Itoa(int(t.base.Version)) + strconv.Itoa(len(t.fresh()))\n	if p, ok := t.prepared[content]; ok && t.Seq < p.expiry {"},
+		{"transition.go", "// dropBlob says", "func (t *transition) fresh() map[string][]byte { return t.reader.fresh }\n\n// dropBlob says"},
+	}},
+	{name: "a prepared blob never expires", variant: "plain", edits: []textEdit{
+		{"transition.go", "ok && t.Seq < p.expiry &&", "ok &&"},
+	}},
+	{name: "a rollback goes back too far", edits: []textEdit{
+		{"transition.go", "base, err := t.reader.Content(t.ctx, t.Head, t.Run.Base)", "base, err := t.reader.Content(t.ctx, t.Head, t.Oldest())"},
+	}},
+	{name: "records are read without their chain", variant: "failover", edits: []textEdit{
+		{"record.go", "case hash([]byte(after.Chain), body) != s.chain:", "case false:"},
+	}},
+	{name: "compact drops a record too many", edits: []textEdit{
+		{"compact.go", "t.dropRecords(limit.Version)", "t.dropRecords(limit.Version + 1)"},
+	}},
+	{name: "compact forgets the outcomes in the records that go", edits: []textEdit{
+		{"compact.go", "	if err := t.moveOutcomes(); err != nil { // their records may go\n		return err\n	}\n", ""},
+	}},
+	{name: "blobs are dropped before the head is written", variant: "plain", edits: []textEdit{
+		{"commit.go", "rev, err := c.replaceHead(ctx, t, cond)", `for _, name := range t.droppedBlobs {
+			_ = c.db.Delete(ctx, c.blobKey(name), store.Always)
+		}
+		rev, err := c.replaceHead(ctx, t, cond)`},
+	}},
+	{name: "a restarted run keeps its base", edits: []textEdit{
+		{"takeover.go", "		t.Run.Base = t.Position()\n", "		_ = now\n"},
+	}},
+	{name: "the queue is left behind", edits: []textEdit{
+		{"transition.go", "	if t.Queue.len() == 0 {\n		return nil\n	}", "	if t.Queue.len() < 100 {\n		return nil\n	}"},
+	}},
+	{name: "a run is taken over although its lease was renewed", edits: []textEdit{
+		{"takeover.go", "return h.LeaseState() == c.Observed", "return h.LeaseState().leaseID == c.Observed.leaseID"},
+	}},
+	{name: "another head with the same seq is believed", variant: "failover", edits: []textEdit{
+		{"seenhead.go", " || s.newest.Seq > 0 && known != \"\" && known != s.newest.Nonce {", " || known == \"\" && false {"},
+	}},
+	{name: "a fork that has overtaken what was seen is believed", variant: "failover", edits: []textEdit{
+		{"seenhead.go", "known != \"\" && known != s.newest.Nonce {", "known != \"\" && known != s.newest.Nonce && h.Seq == s.newest.Seq {"},
+	}},
+	{name: "a transition changes the cached head", edits: []textEdit{
+		{"ledger.go", "		return nil\n	}\n	return l.lastHead.clone()\n", "		return nil\n	}\n	return l.lastHead\n"},
+	}},
+	{name: "a transition changes the head that is remembered", edits: []textEdit{
+		{"ledger.go", "return l.lastHead.clone(), store", "return l.lastHead, store"},
+	}},
+	{name: "what a remembered head refuses is refused", edits: []textEdit{
+		{"commit.go", "if remembered { // the present head may allow it", "if false {"},
+	}},
+	{name: "a head is replaced although a later one was seen", edits: []textEdit{
+		{"commit.go", "if seen := c.seen.mark(); seen.Seq > t.baseSeq && !c.accept {", "if seen := c.seen.mark(); false && seen.Seq > t.baseSeq {"},
+	}},
+	{name: "a remembered head is replaced although a later one was seen", edits: []textEdit{
+		{"ledger.go", "raced || l.lastHead == nil || l.lastHead.mark() != seen {", "raced || l.lastHead == nil || seen.Seq == 0 {"},
+		{"commit.go", "if seen := c.seen.mark(); seen.Seq > t.baseSeq && !c.accept {", "if seen := c.seen.mark(); !remembered && seen.Seq > t.baseSeq && !c.accept {"},
+	}},
+	{name: "a finish does not check what was lost", variant: "failover", edits: []textEdit{
+		{"holder.go", "		if err := t.checkHolder(by); err != nil {\n			return err\n		}\n		r := t.runRecord(KindFinish", "		if err := t.checkLease(by); err != nil {\n			return err\n		}\n		r := t.runRecord(KindFinish"},
+	}},
+	{name: "a release does not check the lease", edits: []textEdit{
+		{"holder.go", "		if err := t.checkLease(by); err != nil {\n			return err\n		}\n		t.Run.LeaseID, t.Run.Holder, t.Run.Renewals = \"\", \"\", 0", "		if t.Run == nil {\n			return errNoChange\n		}\n		t.Run.LeaseID, t.Run.Holder, t.Run.Renewals = \"\", \"\", 0"},
+	}},
+	{name: "a vacant lease counts an attempt", edits: []textEdit{
+		{"takeover.go", "	if !t.Run.Vacant() {\n		attempt++", "	if true {\n		attempt++"},
+	}},
+	{name: "a takeover of a vacant lease counts none afterwards", edits: []textEdit{
+		{"takeover.go", "	if !t.Run.Vacant() {\n		attempt++", "	if !t.Run.Vacant() && attempt > 0 {\n		attempt++"},
+	}},
+	{name: "the ticket of another Manager is taken", edits: []textEdit{
+		{"takeover.go", "if t.Run.Message.Ticket && t.Run.Message.ID != c.Ticket {", "if t.Run.Message.Ticket && c.Ticket == \"-\" {"},
+	}},
+	{name: "the run of a ticket is given to its predecessor", edits: []textEdit{
+		{"transition.go", "	if m.Ticket {\n		lease = lease.Vacant()", "	if m.Ticket && m.ID == \"\" {\n		lease = lease.Vacant()"},
+	}},
+	{name: "a dead letter is also kept after a retry", edits: []textEdit{
+		{"deadletter.go", "rest := append(list[:i:i], list[i+1:]...)", "rest := list"},
+	}},
+	{name: "a retry forgets the message", edits: []textEdit{
+		{"operation.go", "		t.enqueue(m)\n		return nil\n", "		_ = m\n		return nil\n"},
+	}},
+	{name: "a dead letter that is sent again stays", edits: []textEdit{
+		{"submission.go", "if err := t.forgetDeadLetter(s.Message.ID); err != nil {", "if err := error(nil); err != nil {"},
+	}},
+	{name: "a retry drops the blob of the message", edits: []textEdit{
+		{"operation.go", "		m := d.Message\n		if t.Run == nil {", "		m := d.Message\n		if m.Blob != \"\" {\n			t.dropBlob(m.Blob)\n		}\n		if t.Run == nil {"},
+	}},
+	{name: "a discarded message is forgotten", edits: []textEdit{
+		{"operation.go", "return t.endOther(m, EndingDiscarded, reason)", "_ = m\n		return nil"},
+	}},
+	{name: "a discard removes the first message of the queue", edits: []textEdit{
+		{"queue.go", "			if m.ID == id {\n				found = true", "			if m.ID != \"\" {\n				found = true"},
+		{"queue.go", "!found && hash == idHash(id) {", "!found && hash != \"\" {"},
+	}},
+	{name: "a cancel ends another run", edits: []textEdit{
+		{"operation.go", "if t.Run == nil || t.Run.RunID != runID {", "if t.Run == nil {"},
+	}},
+	{name: "delete forgets the token", edits: []textEdit{
+		{"operation.go", "Token: t.Token + 1, Deleted", "Token: 1, Deleted"},
+	}},
+	{name: "delete leaves the outcomes", variant: "batch", edits: []textEdit{
+		{"operation.go", "		if t.Outcomes != \"\" {\n			t.dropBlob(t.Outcomes)\n		}\n", ""},
+	}},
+	{name: "an accepted head has the number of one that was seen", variant: "failover", edits: []textEdit{
+		{"seenhead.go", "max(h.Seq, s.newest.Seq)+acceptLead, max", "h.Seq, max"},
+	}},
+	{name: "a submission does not check that content fits", edits: []textEdit{
+		{"submission.go", "if err := t.reader.checkFits(t.ctx, t.Head); err != nil {", "if err := error(nil); err != nil {"},
+	}},
+	{name: "the endings that move are the newest", edits: []textEdit{
+		{"ending.go", "list[max(0, len(list)-maxOutcomes):]", "list[:min(len(list), 2)]"},
+	}},
+	{name: "a contender ends a holder although it has made a heartbeat", edits: []textEdit{
+		{"incarnation.go", "holderKey(r.Holder), store.IfRevision(observed.revision))", "holderKey(r.Holder), store.Always)"},
+	}},
+	{name: "a contender does not end the holder", edits: []textEdit{
+		{"incarnation.go", "	if observed.revision == \"\" {\n		return nil", "	if observed.revision != \"-\" {\n		return nil"},
+	}},
+	{name: "a holder that is alive has ended", edits: []textEdit{
+		{"incarnation.go", "	case record.Holder != r.Holder:\n		return HolderState", "	case record.Heartbeats > 1:\n		return HolderState"},
+	}},
+	{name: "a heartbeat replaces any holder record", edits: []textEdit{
+		{"incarnation.go", "i.put(ctx, store.IfRevision(i.revision))", "i.put(ctx, store.Always)"},
+	}},
+	{name: "a heartbeat takes the record of the next incarnation", edits: []textEdit{
+		{"incarnation.go", "		case r.Holder != i.record.Holder:\n			return ErrReplaced", "		case r.Holder == \"\":\n			return ErrReplaced"},
+	}},
+	{name: "a heartbeat writes a record again that was deleted", edits: []textEdit{
+		{"incarnation.go", "		case !found:\n			return fmt.Errorf(\"%w: %s was deleted\", ErrIncarnationEnded, i.key)", "		case !found:\n			return i.Begin(ctx)"},
+	}},
+	{name: "an incarnation is used whose beginning is in doubt", edits: []textEdit{
+		{"incarnation.go", "		err := i.put(ctx, cond)\n		if !errors.Is(err, store.ErrConflict) {", "		err := i.put(ctx, cond)\n		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknownOutcome) {"},
+	}},
+	{name: "a takeover from a holder that has ended counts no attempt", edits: []textEdit{
+		{"takeover.go", "	if !t.Run.Vacant() {\n		attempt++", "	if !t.Run.Vacant() && t.Run.Holder == \"\" {\n		attempt++"},
+	}},
+	{name: "a takeover keeps the holder", edits: []textEdit{
+		{"takeover.go", "t.Run.Holder, t.Run.Attempt = c.Lease.holder, attempt", "t.Run.Attempt = attempt"},
+	}},
+	{name: "a run that begins has no holder", edits: []textEdit{
+		{"transition.go", "Holder: lease.holder, RunID", "RunID"},
+	}},
+	{name: "a cancelled run leaves its suspended calls", edits: []textEdit{
+		{"operation.go", "t.cancelPendingCalls, reason", "t.answerPendingCalls, reason"},
+	}},
+	{name: "a contender answers calls that it is to leave", edits: []textEdit{
+		{"takeover.go", "leave := c.LeavePending && c.How != TakeoverRestart", "leave := false"},
+	}},
+	{name: "a submission is not checked", edits: []textEdit{
+		{"submission.go", "	if s.Check != nil {", "	if s.Check != nil && queued {"},
+	}},
+	{name: "a submission that waits is not checked", edits: []textEdit{
+		{"submission.go", "	if s.Check != nil {", "	if s.Check != nil && !queued {"},
+	}},
+	{name: "a check does not see the message of the run", edits: []textEdit{
+		{"submission.go", "if queued && t.Position() == t.Run.Base {", "if false {"},
+	}},
+	{name: "an import replaces a workspace", edits: []textEdit{
+		{"transfer.go", "		if t.Exists() {\n			return ErrExists", "		if false {\n			return ErrExists"},
+	}},
+	{name: "an import forgets what has ended", edits: []textEdit{
+		{"transfer.go", "		if len(c.Outcomes) > 0 {", "		if false {"},
+	}},
+	{name: "a copy has what the run may lose", edits: []textEdit{
+		{"transfer.go", "l.Content(ctx, h, h.settled())", "l.Content(ctx, h, h.Position())"},
+	}},
+}
+
+var resetDeletes = []textEdit{
+	{"operation.go", "	var ids []string\n	h, err := l.commitHead", "	_ = l.db.Delete(ctx, l.key, store.Always)\n	var ids []string\n	h, err := l.commitHead"},
+}
+
+// patched returns the edited files.
+func (m *mutant) patched(t *testing.T) map[string]string {
+	texts := map[string]string{}
+	for _, e := range m.edits {
+		text, edited := texts[e.file]
+		if !edited {
+			data, err := os.ReadFile(e.file)
+			require.NoError(t, err)
+			text = string(data)
+		}
+		require.Equal(t, 1, strings.Count(text, e.old), "%s must have this text exactly once:\n%s", e.file, e.old)
+		texts[e.file] = strings.Replace(text, e.old, e.new, 1)
+	}
+	return texts
+}
+
+// TestMutantsCompile applies the edits of all mutants and checks the types of
+// the result, so that a change of the sources that breaks a mutant is found
+// without TestMutants.
+func TestMutantsCompile(t *testing.T) {
+	files := token.NewFileSet()
+	parse := func(name string, text any) *ast.File {
+		f, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		return f
+	}
+	sources := map[string]*ast.File{}
+	names, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, name := range names {
+		if !strings.HasSuffix(name, "_test.go") {
+			sources[name] = parse(name, nil)
+		}
+	}
+	config := types.Config{Importer: importer.ForCompiler(files, "gc", exportedTypes(t))}
+	for _, m := range mutants {
+		t.Run(strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
+			mutated := maps.Clone(sources)
+			for name, text := range m.patched(t) {
+				mutated[name] = parse(name, text)
+			}
+			_, err := config.Check("ledger", files, slices.Collect(maps.Values(mutated)), nil)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// exportedTypes finds the compiled form of the imports of this package.
+func exportedTypes(t *testing.T) func(path string) (io.ReadCloser, error) {
+	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}", ".").Output()
+	require.NoError(t, err)
+	exports := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), "=")
+		exports[path] = file
+	}
+	return func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
+}
+
+// TestMutants builds this package with each mutant, and requires that the
+// explorer finds it. It takes minutes, and runs only if STATE_MUTANTS is set.
+func TestMutants(t *testing.T) {
+	if os.Getenv("STATE_MUTANTS") == "" {
+		t.Skip("STATE_MUTANTS is not set")
+	}
+	for _, m := range mutants {
+		t.Run(strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			m.test(t)
+		})
+	}
+}
+
+var finding = regexp.MustCompile(`VIOLATION with STATE_SEED=\d+.*`)
+
+func (m *mutant) test(t *testing.T) {
+	dir := t.TempDir()
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	replace := map[string]string{}
+	tests, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	for _, file := range tests {
+		if !strings.HasPrefix(file, "explorer_") {
+			replace[filepath.Join(here, file)] = "" // quicker without
+		}
+	}
+	for file, text := range m.patched(t) {
+		replace[filepath.Join(here, file)] = filepath.Join(dir, file)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	require.NoError(t, err)
+	file, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "explorer.test")
+	require.NoError(t, os.WriteFile(file, overlay, 0o600))
+	build := exec.Command("go", "test", "-c", "-gcflags=-l", "-ldflags=-s -w", "-overlay", file, "-o", program, ".")
+	build.Env = append(os.Environ(), "GOGC=off") // builds take most of the time
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	cmd := exec.Command(program, "-test.run=^TestExplorer$", "-test.v")
+	cmd.Env = append(os.Environ(), "STATE_VARIANT="+m.variant, "STATE_FAULT="+m.fault, "STATE_SEED=", "STATE_EFFORT=40")
+	out, err = cmd.CombinedOutput()
+	found := finding.Find(out)
+	require.Error(t, err, "the explorer has not found it")
+	require.NotEmpty(t, found, "%s", out[max(0, len(out)-2000):])
+	require.False(t, bytes.Contains(found, []byte("panic")), "%s", found)
+	t.Logf("%s", found)
+}

@@ -1,0 +1,313 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentstate/state/store"
+)
+
+// The methods in this file change a workspace without holding its run.
+
+// ErrContentChanged is returned for effects that fit an earlier content.
+var ErrContentChanged = errors.New("workspace: content has changed")
+
+// Update adds a record without a run. The change fits the content at a
+// position.
+func (l *Ledger) Update(ctx context.Context, at Position, c Change) (*Head, error) {
+	now := l.now()
+	return l.commitHead(ctx, func(t *transition) error {
+		if t.Run != nil {
+			return ErrBusy
+		}
+		if t.Position() != at {
+			return ErrContentChanged
+		}
+		if err := t.addRecord(Record{Kind: KindUpdate, Time: now, Effects: c.Effects}); err != nil {
+			return err
+		}
+		t.markPurge(c.Purge)
+		return nil
+	})
+}
+
+// Retry puts the message of a dead letter at the end of the queue, with no
+// attempts counted. Without a run, its run begins with a vacant lease.
+func (l *Ledger) Retry(ctx context.Context, id string, lease Lease) (*Head, error) {
+	return l.commitHead(ctx, func(t *transition) error {
+		d, err := t.takeDeadLetter(id)
+		if err != nil {
+			return err
+		}
+		if d == nil {
+			return fmt.Errorf("%w: no dead letter %s", ErrNotFound, quoteID(id))
+		}
+		m := d.Message
+		if t.Run == nil {
+			t.beginRun(m, lease.Vacant())
+			return nil
+		}
+		if m.Blob == "" {
+			if m, err = t.storeMessage(m); err != nil {
+				return err
+			}
+		}
+		t.enqueue(m)
+		return nil
+	})
+}
+
+// Discard drops a dead letter or a queued message.
+func (l *Ledger) Discard(ctx context.Context, id, reason string) (*Head, error) {
+	return l.commitHead(ctx, func(t *transition) error {
+		d, err := t.takeDeadLetter(id)
+		if err != nil {
+			return err
+		}
+		m := Message{ID: id}
+		if d != nil {
+			m = d.Message
+		} else if found, err := t.removeQueued(id); err != nil {
+			return err
+		} else if !found {
+			return fmt.Errorf("%w: no dead letter and no queued message %s", ErrNotFound, quoteID(id))
+		}
+		return t.endOther(m, EndingDiscarded, reason)
+	})
+}
+
+// Withdraw removes a ticket from the queue, or ends its run if the lease is
+// vacant. It reports whether it found the ticket.
+func (l *Ledger) Withdraw(ctx context.Context, id string, lease Lease) (*Head, bool, error) {
+	found := false
+	h, err := l.commitHead(ctx, func(t *transition) error {
+		found = true
+		if t.Run != nil && t.Run.Message.ID == id && t.Run.Vacant() {
+			effects, err := t.answerPendingCalls()
+			if err != nil {
+				return err
+			}
+			if err := t.endMessage(t.runRecord(KindInterrupt, lease.began, effects)); err != nil {
+				return err
+			}
+			return t.beginNextRun(lease)
+		}
+		removed, err := t.removeQueued(id)
+		if err == nil && !removed {
+			found = false
+			return errNoChange
+		}
+		return err
+	})
+	if errors.Is(err, errNoChange) {
+		err = nil
+	}
+	return h, found, err
+}
+
+// Cancel ends a run. The next run begins with the lease, if a message waits.
+func (l *Ledger) Cancel(ctx context.Context, runID, reason string, next Lease) (*Head, error) {
+	return l.commitHead(ctx, func(t *transition) error {
+		if t.Run == nil || t.Run.RunID != runID {
+			return fmt.Errorf("%w: run %s is not under way", ErrNotFound, quoteID(runID))
+		}
+		if err := t.endRun(KindCancel, EndingCancelled, t.cancelPendingCalls, reason, next.began); err != nil {
+			return err
+		}
+		return t.beginNextRun(next)
+	})
+}
+
+// Reset empties the workspace and returns the ids of the messages that it
+// dropped. The head of a workspace that does not exist is nil.
+func (l *Ledger) Reset(ctx context.Context) (*Head, []string, error) {
+	var ids []string
+	h, err := l.commitHead(ctx, func(t *transition) error {
+		if !t.Exists() {
+			return errNoChange
+		}
+		dropped, err := t.reset()
+		if err == nil { // else an earlier attempt may turn out to have taken effect
+			ids = dropped
+		}
+		return err
+	})
+	if isDamage(err) {
+		h, err = l.commitDamaged(ctx, func(t *transition) error {
+			dropped, err := t.resetDamaged()
+			if err == nil {
+				ids = dropped
+			}
+			return err
+		})
+	}
+	if errors.Is(err, errNoChange) {
+		err = nil
+	}
+	return h, ids, err
+}
+
+func (t *transition) reset() (ids []string, err error) {
+	// As long as the head knows the messages, they are duplicates.
+	outcomes, err := t.reader.Outcomes(t.ctx, t.Head)
+	if err != nil {
+		return nil, err
+	}
+	if ids, err = t.dropMessages(); err != nil {
+		return nil, err
+	}
+	if err := t.dropContent(); err != nil {
+		return nil, err
+	}
+	return ids, t.empty(ids, outcomes)
+}
+
+// empty makes the head that of an empty workspace, in which nothing refers to a
+// blob. ids are those of the messages that were dropped.
+func (t *transition) empty(ids []string, outcomes []Outcome) error {
+	for i, o := range outcomes {
+		outcomes[i] = Outcome{ID: o.ID, Ending: o.Ending, At: o.At}
+	}
+	for _, id := range ids {
+		t.outcomes = append(t.outcomes, Outcome{ID: id, Ending: EndingReset})
+	}
+	for i := range t.outcomes {
+		t.outcomes[i].At = t.now
+	}
+	outcomes = append(outcomes, t.outcomes...)
+	t.Token++
+	t.Version++
+	t.Chain = hash([]byte(t.Chain), []byte("reset"))
+	t.Records.First, t.Records.Next = t.Version, t.Version
+	t.Snapshot = &snapshot{Position: t.Position()}
+	t.Ended = ""
+	return t.setOutcomes(outcomes)
+}
+
+// dropMessages drops the run, the queue and the dead letters, and returns their
+// ids. A ticket has none.
+func (t *transition) dropMessages() (ids []string, err error) {
+	drop := func(m Message) {
+		if m.Blob != "" {
+			t.dropBlob(m.Blob)
+		}
+		if !m.Ticket {
+			ids = append(ids, m.ID)
+		}
+	}
+	if t.Run != nil {
+		drop(t.Run.Message)
+	}
+	for entry, err := range t.reader.queueEntries(t.ctx, t.Head) {
+		if err != nil {
+			return nil, err
+		}
+		m, err := t.reader.queued(t.ctx, entry)
+		if err != nil {
+			return nil, err
+		}
+		drop(m)
+	}
+	if err := t.dropQueued(t.Queue.Next, false); err != nil {
+		return nil, err
+	}
+	dead, err := t.reader.deadLetters(t.ctx, t.Head)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range dead {
+		drop(d.Message)
+	}
+	t.Run = nil
+	return ids, t.setDeadLetters(nil)
+}
+
+// dropContent drops the records and the snapshot.
+func (t *transition) dropContent() error {
+	if err := t.dropRecords(t.Version); err != nil {
+		return err
+	}
+	if err := t.dropSnapshot(); err != nil {
+		return err
+	}
+	t.Snapshot, t.Purge = nil, 0
+	return nil
+}
+
+// Delete deletes the workspace. What is left is a head that says so, with what
+// fences earlier writers, until Expire removes it.
+func (l *Ledger) Delete(ctx context.Context) (*Head, error) {
+	now := l.now()
+	h, err := l.commitHead(ctx, func(t *transition) error {
+		if !t.Exists() {
+			return errNoChange
+		}
+		if _, err := t.dropMessages(); err != nil {
+			return err
+		}
+		if err := t.dropContent(); err != nil {
+			return err
+		}
+		if t.Outcomes != "" {
+			t.dropBlob(t.Outcomes)
+		}
+		t.entomb(now)
+		return nil
+	})
+	if isDamage(err) {
+		h, err = l.commitDamaged(ctx, deleteDamaged(now))
+	}
+	if errors.Is(err, errNoChange) {
+		err = nil
+	}
+	return h, err
+}
+
+// entomb makes the head that of a deleted workspace.
+func (t *transition) entomb(now time.Time) {
+	*t.Head = Head{Format: headFormat, User: t.User, Epoch: t.Epoch, Seq: t.Seq, Token: t.Token + 1, Deleted: now}
+}
+
+// Expire removes the head of a workspace that was deleted at a time or before. A
+// creator of the workspace that was paused for longer than that may then bring
+// it back. The head stays as long as there are blobs that cannot be collected:
+// without it, they would be those of a damaged workspace.
+func (l *Ledger) Expire(ctx context.Context, before time.Time) (removed bool, err error) {
+	expired := func(h *Head) bool { return !h.Deleted.IsZero() && !h.Deleted.After(before) }
+	if h, err := l.ReadHead(ctx); err != nil || !expired(h) {
+		return false, err
+	}
+	if err := l.Collect(ctx); err != nil {
+		return false, err
+	}
+	for _, err := range l.db.Scan(ctx, l.blobKey(""), "") {
+		return false, err
+	}
+	h, cond, err := l.readHead(ctx)
+	if err != nil || !expired(h) || l.seen.mark().Seq > h.Seq { // another goroutine has seen a newer head
+		return false, err
+	}
+	err = l.db.Delete(ctx, l.key, cond)
+	if errors.Is(err, store.ErrConflict) {
+		return false, nil
+	}
+	if err == nil {
+		l.forget()
+	}
+	return err == nil, err
+}
+
+// Accept accepts the head as it is, although a newer one was seen: for an
+// operator who knows why, for example that a backup was restored.
+func (l *Ledger) Accept(ctx context.Context) (*Head, error) {
+	c := l.newCommit()
+	c.accept = true
+	return c.perform(ctx, func(t *transition) error {
+		if t.Seq == 0 && c.seen.mark().Seq == 0 {
+			return fmt.Errorf("%w: the workspace does not exist", ErrNotFound)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,144 @@
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
+)
+
+// The kinds of records. Package workspace documents them as its Kind.
+const (
+	KindStep      = "step"
+	KindFinish    = "finish"
+	KindInterrupt = "interrupt"
+	KindRollback  = "rollback"
+	KindUpdate    = "update"
+	KindFail      = "fail"
+	KindCancel    = "cancel"
+	KindImport    = "import"
+)
+
+// Record is one change of the content of a workspace.
+type Record struct {
+	Version uint64    `json:"version"`
+	Kind    string    `json:"kind"`
+	Time    time.Time `json:"time"`
+	RunID   string    `json:"run_id,omitempty"`
+	Lease   string    `json:"lease_id,omitempty"`   // of the holder of the run
+	Message string    `json:"message_id,omitempty"` // of the message that the run handles
+	// Ending, Reason and Reply are set in the last record of a run.
+	Ending  Ending         `json:"ending,omitempty"`
+	Reason  string         `json:"reason,omitempty"`
+	Reply   string         `json:"reply,omitempty"`
+	Effects []state.Effect `json:"effects,omitempty"`
+	Chain   string         `json:"-"` // the hash of all records up to this one
+}
+
+// Position is a version and the hash of the chain of records up to it.
+type Position struct {
+	Version uint64 `json:"version"`
+	Chain   string `json:"chain"`
+}
+
+// storedRecord is the text of a record, which never changes. Its last member is
+// the hash of the chain up to it.
+type storedRecord struct {
+	text    []byte
+	version uint64
+	chain   string
+}
+
+// chainAfter returns the stored form of a record that follows a chain.
+func (r *Record) chainAfter(chain string) (storedRecord, error) {
+	body, err := r.appendJSON(nil)
+	if err != nil {
+		return storedRecord{}, err
+	}
+	s := storedRecord{version: r.Version, chain: hash([]byte(chain), body)}
+	s.text = appendHash(body, "chain", s.chain)
+	return s, nil
+}
+
+func (r *Record) appendJSON(b []byte) ([]byte, error) {
+	b = append(b, '{')
+	b = appendUint(b, "version", r.Version)
+	b = appendText(b, "kind", r.Kind)
+	b = appendTime(b, "time", r.Time)
+	b = appendOptional(b, "run_id", r.RunID)
+	b = appendOptional(b, "lease_id", r.Lease)
+	b = appendOptional(b, "message_id", r.Message)
+	b = appendOptional(b, "ending", string(r.Ending))
+	b = appendOptional(b, "reason", r.Reason)
+	b = appendOptional(b, "reply", r.Reply)
+	for i := range r.Effects {
+		if i == 0 {
+			b = append(jsontext.AppendName(b, "effects"), '[')
+		} else {
+			b = append(b, ',')
+		}
+		var err error
+		if b, err = appendEffect(b, &r.Effects[i]); err != nil {
+			return nil, err
+		}
+	}
+	if len(r.Effects) > 0 {
+		b = append(b, ']')
+	}
+	return append(b, '}'), nil
+}
+
+// appendEffect appends an effect on a document. Those have values only.
+func appendEffect(b []byte, e *state.Effect) ([]byte, error) {
+	if len(e.Messages)+len(e.Results) > 0 || e.Secret {
+		text, err := jsontext.Marshal(e)
+		return append(b, text...), err
+	}
+	b = append(b, '{')
+	b = appendText(b, "part", e.Part)
+	b = appendText(b, "field", e.Field)
+	b = appendText(b, "kind", string(e.Kind))
+	b = appendCount(b, "n", e.N)
+	if e.Value != "" {
+		b = jsontext.AppendCompact(jsontext.AppendName(b, "value"), []byte(e.Value))
+	}
+	b = appendOptional(b, "agent", e.Agent)
+	return append(appendOptional(b, "cause", e.Cause), '}'), nil
+}
+
+// newStoredRecord returns the record with a version, whose text was read.
+func newStoredRecord(version uint64, text []byte) (*storedRecord, error) {
+	_, chain, ok := cutHash(text, "chain")
+	if !ok {
+		return nil, fmt.Errorf("record %d has no chain", version)
+	}
+	return &storedRecord{text: text, version: version, chain: chain}, nil
+}
+
+// decode returns the record, if it is the one that follows a position.
+func (s *storedRecord) decode(key string, after Position) (*Record, error) {
+	where := fmt.Sprintf("record %d", s.version)
+	body, _, _ := cutHash(s.text, "chain")
+	switch {
+	case s.version != after.Version+1:
+		return nil, corrupt(key, fmt.Sprintf("%s follows version %d", where, after.Version))
+	case hash([]byte(after.Chain), body) != s.chain:
+		return nil, corrupt(key, where+" does not match the chain")
+	}
+	err := jsontext.Check(body, jsontext.Limits{})
+	r := &Record{Chain: s.chain}
+	if err == nil {
+		err = json.Unmarshal(body, r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %s: %w", ErrCorrupt, key, where, err)
+	}
+	return r, nil
+}
+
+func (s *storedRecord) position() Position { return Position{s.version, s.chain} }
+
+// CurrentTime returns the time with the precision of records.
+func CurrentTime() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }

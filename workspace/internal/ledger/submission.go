@@ -1,0 +1,182 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/internal/document"
+)
+
+// Submission is a message for a workspace, with what its sender and the Manager
+// want.
+type Submission struct {
+	Message  Message // with its body
+	Busy     Busy
+	MaxQueue int
+	// MaxQueueBytes is the maximum length of the bodies of the messages that
+	// wait; 0 is no limit.
+	MaxQueueBytes int
+	Lease         Lease // of the run that may begin
+	// Check returns an error if the message must not be accepted. It gets the
+	// content, and the bodies of the accepted messages that are not in it yet.
+	// It is called repeatedly. It may be nil.
+	Check func(content *document.Document, accepted [][]byte) error
+}
+
+// NewLease returns a lease that begins now.
+func (l *Ledger) NewLease() Lease {
+	return Lease{ID: NewID(), runID: NewID(), ttl: l.ttl, began: l.now()}
+}
+
+// Submit hands over a message. The status is StatusStarted, StatusQueued,
+// StatusDuplicate or StatusRejected. For a duplicate, it also returns what
+// became of the first message with the id. A dead letter with the id is taken
+// out: its message is handled again. The head is the one written, or the one read
+// if there is nothing to write.
+func (l *Ledger) Submit(ctx context.Context, s Submission) (*Head, Status, Fate, error) {
+	var (
+		status Status
+		fate   Fate
+		read   *Head
+	)
+	h, err := l.commitFitting(ctx, func(t *transition) error {
+		read = t.Head
+		st, f, err := l.submit(t, s)
+		if st != "" { // else an earlier attempt may turn out to have taken effect
+			status, fate = st, f
+		}
+		return err
+	})
+	if errors.Is(err, errNoChange) {
+		h, err = read, nil
+	}
+	if err != nil {
+		status = ""
+	}
+	return h, status, fate, err
+}
+
+func (l *Ledger) submit(t *transition, s Submission) (Status, Fate, error) {
+	if !s.Message.Ticket {
+		f, err := l.Fate(t.ctx, t.Head, s.Message.ID)
+		switch {
+		case err != nil:
+			return "", f, err
+		case f.Place == PlaceDead:
+			if err := t.forgetDeadLetter(s.Message.ID); err != nil {
+				return "", f, err
+			}
+		case f.Place != PlaceNone:
+			return StatusDuplicate, f, errNoChange
+		}
+	}
+	queued := t.Run != nil && s.Busy == BusyEnqueue
+	switch {
+	case t.Run != nil && s.Busy == BusyReject:
+		return StatusRejected, Fate{}, errNoChange
+	case queued:
+		if err := t.checkRoom(s); err != nil {
+			return "", Fate{}, err
+		}
+	}
+	if t.Run != nil && !queued {
+		if err := t.stopRun(s.Busy, s.Lease.began); err != nil {
+			return "", Fate{}, err
+		}
+	}
+	if err := t.reader.checkFits(t.ctx, t.Head); err != nil { // before the message is added
+		return "", Fate{}, err
+	}
+	if s.Check != nil {
+		if err := t.check(s, queued); err != nil {
+			return "", Fate{}, err
+		}
+	}
+	m := s.Message
+	if queued || len(m.Body) > maxInlineBody {
+		var err error
+		if m, err = t.storeMessage(m); err != nil {
+			return "", Fate{}, err
+		}
+	}
+	t.Updated, t.Deleted = m.At, time.Time{}
+	if queued {
+		t.enqueue(m)
+		return StatusQueued, Fate{}, nil
+	}
+	t.beginRun(m, s.Lease)
+	return StatusStarted, Fate{}, nil
+}
+
+// checkRoom returns ErrQueueFull if the queue has no room for a message.
+func (t *transition) checkRoom(s Submission) error {
+	if n := t.Waiting(); n >= s.MaxQueue {
+		return fmt.Errorf("%w: %d messages wait; send it again later", ErrQueueFull, n)
+	}
+	if n := len(s.Message.Body); n > 0 && s.MaxQueueBytes > 0 && n > s.MaxQueueBytes-t.QueueBytes {
+		return fmt.Errorf("%w: %d bytes wait, and with %d more there would be more than %d; send it again later",
+			ErrQueueFull, t.QueueBytes, n, s.MaxQueueBytes)
+	}
+	return nil
+}
+
+// check calls the Check of a submission. Unless the message is to be queued, the
+// run has ended.
+func (t *transition) check(s Submission, queued bool) error {
+	content, err := t.reader.Content(t.ctx, t.Head, t.Position())
+	if err != nil {
+		return err
+	}
+	var waiting []Message
+	if queued && t.Position() == t.Run.Base { // else the content has the message of the run
+		waiting = append(waiting, t.Run.Message)
+	}
+	for entry, err := range t.reader.queueEntries(t.ctx, t.Head) {
+		if err != nil {
+			return err
+		}
+		name, _ := cutQueueEntry(entry)
+		waiting = append(waiting, Message{Blob: name})
+	}
+	accepted := make([][]byte, len(waiting))
+	for i, m := range waiting {
+		if accepted[i], _, err = t.reader.ReadBody(t.ctx, m); err != nil {
+			return err
+		}
+	}
+	return s.Check(content, accepted)
+}
+
+// stopRun ends the run for another message.
+func (t *transition) stopRun(busy Busy, now time.Time) error {
+	kind, ending, effects := KindInterrupt, EndingInterrupted, t.answerPendingCalls
+	if busy == BusyRollback {
+		kind, ending, effects = KindRollback, EndingRolledBack, t.undoRun
+	}
+	return t.endRun(kind, ending, effects, "", now)
+}
+
+// endRun ends the run with a record that has effects.
+func (t *transition) endRun(
+	kind string, ending Ending, effects func() ([]state.Effect, error), reason string, now time.Time,
+) error {
+	list, err := effects()
+	if err != nil {
+		return err
+	}
+	r := t.runRecord(kind, now, list)
+	r.Ending, r.Reason = ending, reason
+	return t.endMessage(r)
+}
+
+// forgetDeadLetter removes a dead letter with its message.
+func (t *transition) forgetDeadLetter(id string) error {
+	d, err := t.takeDeadLetter(id)
+	if err == nil && d != nil && d.Message.Blob != "" {
+		t.dropBlob(d.Message.Blob)
+	}
+	return err
+}

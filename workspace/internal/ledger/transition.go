@@ -1,0 +1,316 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/workspace/internal/document"
+)
+
+// transition is a change of the head that is being made: the head read, which
+// becomes the next head, and the blobs that are written and deleted with it.
+// Its methods are the steps of which the operations consist.
+type transition struct {
+	*Head
+	ctx      context.Context
+	reader   *contentReader          // also of the new blobs
+	base     Position                // of the head read
+	baseSeq  uint64                  // of the head read
+	prepared map[string]preparedBlob // blobs that are already written, by content and number
+	added    map[string]int          // how often a content was added
+
+	maxDeadLetters int
+	now            time.Time // when the operation began, the same for all attempts
+
+	newBlobs       []newBlob // to be written before the head, or with it
+	droppedBlobs   []string  // names of blobs to which no head will refer again
+	droppedLetters []DeadLetter
+	outcomes       []Outcome // of the messages whose handling ends
+}
+
+// transitionFunc changes the head of a transition, or refuses to. It depends
+// only on the transition and on its arguments, because it is called again for
+// another head if its result was not committed.
+type transitionFunc func(t *transition) error
+
+// errNoChange is returned by a transitionFunc that leaves the head as it is.
+var errNoChange = errors.New("workspace: nothing to do")
+
+// preparedBlob is a blob that was written for a head that was not committed.
+type preparedBlob struct {
+	name   string
+	expiry uint64
+	chain  string // of the head that was to be replaced
+}
+
+// addBlob returns the name of a blob that is written before the head. It uses a
+// prepared blob if that cannot have been collected and was made for the same
+// content.
+func (t *transition) addBlob(data []byte) string {
+	content := hash(data)
+	content += strconv.Itoa(t.added[content])
+	t.added[content[:hashLen]]++
+	if p, ok := t.prepared[content]; ok && t.Seq < p.expiry && p.chain == t.base.Chain {
+		t.reader.fresh[p.name] = data
+		return p.name
+	}
+	name := t.reader.newBlobName(t.Seq+blobLead, data)
+	for t.reader.fresh[name] != nil { // equal parts of one record
+		name = t.reader.newBlobName(t.Seq+blobLead, data)
+	}
+	t.newBlobs = append(t.newBlobs, newBlob{name, data, content})
+	t.reader.fresh[name] = data
+	return name
+}
+
+// dropBlob says that no head will refer to a blob again. A blob that is not
+// written yet will not be.
+func (t *transition) dropBlob(name string) {
+	for i := range t.newBlobs {
+		if t.newBlobs[i].name == name {
+			t.newBlobs = slices.Delete(t.newBlobs, i, i+1)
+			return
+		}
+	}
+	t.droppedBlobs = append(t.droppedBlobs, name)
+}
+
+// Lease describes the lease of a run that is about to begin. Without an ID it is
+// vacant.
+type Lease struct {
+	ID, runID string
+	holder    string // the incarnation that has it
+	ttl       time.Duration
+	began     time.Time
+}
+
+// HeldBy returns the lease with the incarnation that has it.
+func (l Lease) HeldBy(incarnation string) Lease {
+	l.holder = incarnation
+	return l
+}
+
+// Vacant returns the lease without its holder.
+func (l Lease) Vacant() Lease {
+	l.ID, l.holder = "", ""
+	return l
+}
+
+// beginRun begins the run of a message.
+func (t *transition) beginRun(m Message, lease Lease) {
+	t.Token++
+	t.Run = &Run{
+		LeaseID: lease.ID, Holder: lease.holder, RunID: lease.runID, Token: t.Token, TTL: lease.ttl.Milliseconds(),
+		Message: m, Base: t.Position(), Began: lease.began,
+	}
+}
+
+// beginNextRun ends the run and begins that of the first message in the queue,
+// if there is one. The run of a ticket is left to its owner.
+func (t *transition) beginNextRun(lease Lease) error {
+	t.Run = nil
+	if t.Queue.len() == 0 {
+		return nil
+	}
+	m, err := t.dequeue()
+	if err != nil {
+		return err
+	}
+	if m.Ticket {
+		lease = lease.Vacant()
+	}
+	t.beginRun(m, lease)
+	return nil
+}
+
+// Holder identifies a run for its holder.
+type Holder struct {
+	LeaseID   string
+	MessageID string
+	At        Position // where the run has left the content
+	// Trace is kept in the lease, unless it is empty, for the next holder.
+	Trace string
+}
+
+// checkLease returns ErrFenced unless the holder has the lease of the run. A
+// holder is fenced by the random id of its lease, not by a clock.
+func (t *transition) checkLease(by Holder) error {
+	if t.Run != nil && by.LeaseID != "" && t.Run.LeaseID == by.LeaseID {
+		return nil
+	}
+	if !t.Exists() {
+		return FencedBy(EndingReset)
+	}
+	o, _ := t.reader.findOutcome(t.ctx, t.Head, by.MessageID)
+	return FencedBy(o.Ending)
+}
+
+// renewLease notes a heartbeat of the holder.
+func (t *transition) renewLease(by Holder) {
+	t.Run.Renewals++
+	if by.Trace != "" {
+		t.Run.Trace = by.Trace
+	}
+}
+
+// checkHolder also returns ErrRolledBack unless the head is where the run has
+// left it. Only the run adds records, so if the head is elsewhere, records are
+// lost.
+func (t *transition) checkHolder(by Holder) error {
+	if err := t.checkLease(by); err != nil {
+		return err
+	}
+	if t.Position() != by.At {
+		return fmt.Errorf("%w: %s: records of the run are lost", ErrRolledBack, t.reader.key)
+	}
+	return nil
+}
+
+// recordPartBytes is the maximum length of a part of a record.
+var recordPartBytes = 256 << 10
+
+// addRecord adds a record, whose effects must fit the content at the head.
+func (t *transition) addRecord(r Record) error {
+	r.Version = t.Version + 1
+	s, err := r.chainAfter(t.Chain)
+	if err != nil {
+		return err
+	}
+	entry := recordEntry("", len(s.text))
+	if len(s.text) <= recordPartBytes {
+		entry = t.addBlob(s.text) + entry
+	} else {
+		var names []string
+		for part := range slices.Chunk(s.text, recordPartBytes) {
+			names = append(names, t.addBlob(part))
+		}
+		entry = cutRecord + t.addBlob([]byte(strings.Join(names, listSeparator))) + entry
+	}
+	t.Records.push(entry, t.addBlob)
+	t.RecordBytes += len(s.text)
+	t.Version, t.Chain, t.Updated = s.version, s.chain, r.Time
+	t.Deleted = time.Time{}
+	return nil
+}
+
+// runRecord returns a record of the run.
+func (t *transition) runRecord(kind string, now time.Time, effects []state.Effect) Record {
+	return Record{
+		Kind: kind, Time: now, Effects: effects,
+		RunID: t.Run.RunID, Lease: t.Run.LeaseID, Message: t.Run.Message.ID,
+	}
+}
+
+// endMessage adds the last record of the run, which has the outcome of its
+// message, and drops the message. The run of a ticket leaves no outcome.
+func (t *transition) endMessage(r Record) error {
+	r.Reason = fault.ClipTo(r.Reason, MaxReason)
+	m := t.Run.Message
+	if m.Ticket {
+		r.Message, r.Ending, r.Reply = "", "", ""
+	}
+	if !m.Ticket || len(r.Effects) > 0 {
+		if err := t.addRecord(r); err != nil {
+			return err
+		}
+	}
+	if m.Blob != "" {
+		t.dropBlob(m.Blob)
+	}
+	if m.Ticket {
+		return nil
+	}
+	t.outcomes = append(t.outcomes, r.outcome())
+	return t.noteEnded(m.ID)
+}
+
+// endOther notes the outcome of a message that has no run, and drops the
+// message.
+func (t *transition) endOther(m Message, ending Ending, reason string) error {
+	if m.Blob != "" {
+		t.dropBlob(m.Blob)
+	}
+	if m.Ticket {
+		return nil
+	}
+	o := Outcome{ID: m.ID, Ending: ending, Reason: reason, Version: t.Version, At: t.now}
+	t.outcomes = append(t.outcomes, o)
+	return t.keepOutcome(o)
+}
+
+// answerPendingCalls returns the effects that answer tool calls that the run has
+// made and that have no result, so that providers accept the next prompt. Calls
+// that are suspended stay open.
+func (t *transition) answerPendingCalls() ([]state.Effect, error) { return t.answerCalls("") }
+
+// cancelPendingCalls is answerPendingCalls for calls that the run has suspended
+// too.
+func (t *transition) cancelPendingCalls() ([]state.Effect, error) { return t.answerCalls(t.Run.RunID) }
+
+func (t *transition) answerCalls(cancelled string) ([]state.Effect, error) {
+	doc, err := t.reader.Content(t.ctx, t.Head, t.Position())
+	if err != nil {
+		return nil, err
+	}
+	base := func() (*document.Document, error) { return t.reader.Content(t.ctx, t.Head, t.Run.Base) }
+	return doc.AnswerPending(base, cancelled)
+}
+
+// undoRun returns the effects that undo what the run has committed. Nothing
+// else has changed the content since the base of the run.
+func (t *transition) undoRun() ([]state.Effect, error) {
+	doc, err := t.reader.Content(t.ctx, t.Head, t.Position())
+	if err != nil {
+		return nil, err
+	}
+	base, err := t.reader.Content(t.ctx, t.Head, t.Run.Base)
+	if err != nil {
+		return nil, err
+	}
+	return doc.Revert(base), nil
+}
+
+// markPurge notes that the last record replaced or deleted a secret.
+func (t *transition) markPurge(purge bool) {
+	if purge {
+		t.Purge = t.Version
+	}
+}
+
+// dropRecords drops the records up to a version.
+func (t *transition) dropRecords(version uint64) error {
+	var failed error
+	err := t.Records.dropTo(t.ctx, version, t.reader.fetchBlob, func(n listNode) {
+		if n.level > 0 {
+			t.dropBlob(n.text)
+			return
+		}
+		names, err := t.reader.allRecordBlobs(t.ctx, n)
+		if err != nil {
+			failed = err
+			return
+		}
+		for _, name := range names {
+			t.dropBlob(name)
+		}
+		t.RecordBytes -= recordLength(n.text)
+	})
+	return errors.Join(err, failed)
+}
+
+// dropSnapshot drops the blobs of the snapshot.
+func (t *transition) dropSnapshot() error {
+	if t.Snapshot == nil {
+		return nil
+	}
+	return t.Snapshot.Parts.dropTo(t.ctx, t.Snapshot.Parts.Next, t.reader.fetchBlob, func(n listNode) {
+		t.dropBlob(n.text)
+	})
+}

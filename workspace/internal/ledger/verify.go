@@ -1,0 +1,125 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/document"
+)
+
+// Report is the result of Verify.
+type Report struct {
+	Version uint64   // of the content
+	Oldest  uint64   // of the snapshot, after which the records are held
+	Records int      // after the snapshot
+	Blobs   int      // to which the head refers
+	Bytes   int      // of the head and these blobs, before they were sealed
+	Garbage int      // blobs to which the head does not refer; they do no harm
+	Keys    []string // the ids of the keys with which the values are sealed, sorted
+}
+
+// Verify reads all data of the workspace and checks that it is authentic. It
+// calls check with each head that it reads and with the content at that head.
+func (l *Ledger) Verify(ctx context.Context, check func(*Head, *document.Document) error) (Report, error) {
+	var report Report
+	_, err := l.ReadStable(ctx, func(h *Head) error {
+		v := verification{Ledger: l, head: h, live: map[string]bool{}}
+		v.report.Version, v.report.Oldest = h.Version, h.Oldest().Version
+		err := v.checkBlobs(ctx)
+		if err == nil {
+			err = v.checkContent(ctx, check)
+		}
+		if err == nil {
+			err = v.survey(ctx)
+		}
+		report = v.report
+		return err
+	})
+	return report, err
+}
+
+// verification is one attempt to verify a workspace.
+type verification struct {
+	*Ledger
+	head   *Head
+	live   map[string]bool // the names of the blobs to which the head refers
+	report Report
+}
+
+// checkBlobs checks the hashes of all blobs.
+func (v *verification) checkBlobs(ctx context.Context) error {
+	v.report.Bytes = len(v.head.encode())
+	for name, err := range v.liveBlobs(ctx, v.head) {
+		if err == nil {
+			err = v.checkBlob(ctx, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verification) checkBlob(ctx context.Context, name string) error {
+	data, err := v.fetchBlob(ctx, name)
+	if err != nil {
+		return err
+	}
+	if v.live[name] {
+		return corrupt(v.blobKey(name), "two refs to one blob")
+	}
+	v.live[name] = true
+	v.report.Blobs++
+	v.report.Bytes += len(data)
+	return nil
+}
+
+// checkContent checks that the records lead from the snapshot to a content that
+// passes check.
+func (v *verification) checkContent(ctx context.Context, check func(*Head, *document.Document) error) error {
+	doc, err := v.readSnapshot(ctx, v.head)
+	if err != nil {
+		return err
+	}
+	for r, err := range v.Records(ctx, v.head, v.head.Oldest()) {
+		if err == nil {
+			err = doc.Apply(r.Effects)
+		}
+		if err != nil {
+			return err
+		}
+		v.report.Records++
+	}
+	return check(v.head, doc)
+}
+
+// survey counts garbage, and collects the keys with which values are sealed.
+func (v *verification) survey(ctx context.Context) error {
+	keys := map[string]bool{}
+	note := func(e store.Entry) {
+		if _, _, h := cutSealHeader(e.Value); h.Sealed {
+			keys[h.Key] = true
+		}
+	}
+	e, err := v.db.Get(ctx, v.key)
+	if err == nil {
+		note(e)
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	for e, err := range v.db.Scan(ctx, v.blobKey(""), "") {
+		switch {
+		case err != nil:
+			return err
+		case v.live[e.Key[len(v.blobKey("")):]]:
+			note(e)
+		default:
+			v.report.Garbage++
+		}
+	}
+	v.report.Keys = slices.Sorted(maps.Keys(keys))
+	return nil
+}

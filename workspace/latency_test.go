@@ -1,0 +1,141 @@
+package workspace_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// latencyStore is a store whose answers take time. It reports no changes.
+type latencyStore struct {
+	store.Store
+	get, put func(key string) time.Duration
+}
+
+func (s latencyStore) Get(ctx context.Context, key string) (store.Entry, error) {
+	e, err := s.Store.Get(ctx, key)
+	if ctxErr := nap(ctx, s.get(key)); ctxErr != nil {
+		return store.Entry{}, ctxErr
+	}
+	return e, err
+}
+
+func (s latencyStore) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
+	rev, err := s.Store.Put(ctx, key, value, cond)
+	if ctxErr := nap(ctx, s.put(key)); ctxErr != nil {
+		return "", &store.Error{Store: "latency", Op: "put", Key: key, Err: store.ErrUnknownOutcome}
+	}
+	return rev, err
+}
+
+func nap(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Handle hears of its message from the feed of the user. What the feed has read
+// before the message was accepted does not know it.
+func TestHandleOverASlowStore(t *testing.T) {
+	const head = "agent:workspace:ann"
+	synctest.Test(t, func(t *testing.T) {
+		db := store.NewMemory()
+		first := open(t, db, workspace.Options{TTL: time.Minute, Run: func(context.Context, *workspace.Run) error {
+			time.Sleep(time.Minute)
+			return nil
+		}})
+		var mu sync.Mutex
+		slow, accepted := false, false
+		var told time.Time // when the feed has told what it has read slowly
+		second := open(t, latencyStore{
+			db, func(key string) time.Duration {
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case slow && strings.HasPrefix(key, head+"/"): // how message 1 has ended
+					slow = false
+					told = time.Now().Add(10 * time.Second)
+					return 10 * time.Second
+				case accepted && key == head:
+					return max(0, time.Until(told.Add(time.Millisecond)))
+				}
+				return 0
+			}, func(key string) time.Duration {
+				mu.Lock()
+				defer mu.Unlock()
+				accepted = accepted || key == head
+				return 0
+			},
+		}, workspace.Options{TTL: time.Minute, Run: runNothing})
+
+		for _, id := range []string{"1", "2"} {
+			_, err := first.Submit(t.Context(), "ann", text(id))
+			require.NoError(t, err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			out, err := second.Await(t.Context(), "ann", "1")
+			require.NoError(t, err)
+			require.Equal(t, workspace.StatusDone, out.Status)
+		})
+		time.Sleep(time.Minute - time.Second)
+		mu.Lock()
+		slow = true
+		mu.Unlock()
+		time.Sleep(5 * time.Second)
+		mu.Lock()
+		require.False(t, slow, "the feed reads how the run has ended")
+		mu.Unlock()
+		out, err := second.Handle(t.Context(), "ann", text("3"))
+		require.NoError(t, err)
+		require.Equal(t, workspace.StatusDone, out.Status)
+		wg.Wait()
+		require.NoError(t, first.Close())
+		require.NoError(t, second.Close())
+	})
+}
+
+// A message whose run loses its lease before it has begun was accepted all the
+// same.
+func TestSubmitOverASlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		db := store.NewMemory()
+		start := time.Now()
+		delay := func(string) time.Duration {
+			if time.Since(start) > 11*time.Second { // the message is accepted
+				return 20 * time.Second
+			}
+			return 4 * time.Second
+		}
+		slow := latencyStore{db, delay, delay}
+		var log bytes.Buffer
+		first := open(t, slow, workspace.Options{
+			TTL: ttl, Run: runNothing, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		})
+		out, err := first.Submit(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		require.Equal(t, workspace.StatusStarted, out.Status)
+		second := open(t, db, workspace.Options{TTL: ttl, Run: runNothing})
+		out, err = second.Await(t.Context(), "ann", "1")
+		require.NoError(t, err)
+		require.Equal(t, workspace.StatusDone, out.Status)
+		require.NoError(t, second.Close())
+		require.NoError(t, first.Close())
+		require.Equal(t, 1, strings.Count(log.String(), `msg="message accepted"`))
+		require.Equal(t, 1, strings.Count(log.String(), `msg="run was not begun"`))
+	})
+}

@@ -1,0 +1,365 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+)
+
+// manyTries is the number of attempts of one write above which it is reported.
+const manyTries = 8
+
+// logInterval is the least time between two records of one event for one user,
+// at slog.LevelWarn and above.
+const logInterval = time.Minute
+
+// logLimiter limits the records of one event.
+type logLimiter struct {
+	mu     sync.Mutex
+	events map[loggedEvent]*logCount
+	pruned time.Time // when old ones were forgotten
+}
+
+type loggedEvent struct{ name, user string }
+
+type logCount struct {
+	logged time.Time
+	held   int // records that were held back since
+}
+
+// maxLoggedEvents is the number of events above which old ones are forgotten.
+const maxLoggedEvents = 1024
+
+// admit reports whether an event may be logged, and how many were held back
+// before.
+func (l *logLimiter) admit(e loggedEvent) (held int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	c := l.events[e]
+	if c != nil && now.Sub(c.logged) < logInterval {
+		c.held++
+		return 0, false
+	}
+	if c != nil {
+		held = c.held
+	}
+	if l.events == nil {
+		l.events = map[loggedEvent]*logCount{}
+	}
+	if len(l.events) >= maxLoggedEvents && now.Sub(l.pruned) >= logInterval { // not for each of many users
+		l.pruned = now
+		for e, c := range l.events {
+			if now.Sub(c.logged) >= logInterval {
+				delete(l.events, e)
+			}
+		}
+	}
+	l.events[e] = &logCount{logged: now}
+	return held, true
+}
+
+// logs reports whether records of a level are logged.
+func (m *Manager) logs(ctx context.Context, level slog.Level) (ok bool) {
+	if m.opts.Logger == nil {
+		return false
+	}
+	defer func() { _ = recover() }() // then it does not
+	return m.opts.Logger.Enabled(ctx, level)
+}
+
+// logEvent logs an event of a user's workspace. A Logger that panics is ignored.
+func (m *Manager) logEvent(ctx context.Context, level slog.Level, name, user string, attrs ...slog.Attr) {
+	if !m.logs(ctx, level) {
+		return
+	}
+	if level >= slog.LevelWarn {
+		held, ok := m.logLimit.admit(loggedEvent{name, user})
+		if !ok {
+			return
+		}
+		if held > 0 {
+			attrs = append(attrs, slog.Int("held_back", held))
+		}
+	}
+	if user != "" {
+		attrs = append([]slog.Attr{slog.String("user", user)}, attrs...)
+	}
+	defer func() { _ = recover() }()
+	m.opts.Logger.LogAttrs(ctx, level, name, attrs...)
+}
+
+// logOperation logs an event of an operation.
+func (o *operation) logEvent(level slog.Level, name string, err error) {
+	if !o.m.logs(o.ctx, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 8)
+	text := func(key, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(key, value))
+		}
+	}
+	text("run", o.RunID)
+	text("message", o.MessageID)
+	if o.Kind == OpRun {
+		attrs = append(attrs, slog.Int("attempt", o.Attempt))
+	}
+	if o.Version > 0 {
+		attrs = append(attrs, slog.Uint64("version", o.Version))
+	}
+	if o.Tries > manyTries {
+		attrs = append(attrs, slog.Int("tries", o.Tries))
+	}
+	attrs = append(attrs, slog.Duration("took", time.Since(o.began)))
+	if err != nil {
+		attrs = append(attrs, o.errorAttr(err))
+	}
+	o.m.logEvent(o.ctx, level, name, o.UserID, attrs...)
+}
+
+// logBegan logs that a run has begun.
+func (o *operation) logBegan() {
+	o.logEvent(slog.LevelDebug, "run began", nil)
+}
+
+// log logs that an operation has ended.
+func (o *operation) log() {
+	err := o.Err
+	if o.Tries > manyTries {
+		o.logEvent(slog.LevelWarn, "contention", nil)
+	}
+	if name := seriousEvent(err); name != "" {
+		o.logEvent(slog.LevelError, name, err)
+		return
+	}
+	if errors.Is(err, store.ErrUnknownOutcome) && o.Kind != OpHandle {
+		o.logEvent(slog.LevelWarn, "unknown outcome", err)
+	}
+	switch o.Kind {
+	case OpRun:
+		o.logRun()
+	case OpHeartbeat:
+		if o.late() {
+			o.logEvent(slog.LevelWarn, "late heartbeat", err)
+			return
+		}
+		o.logEvent(slog.LevelDebug, "heartbeat", err)
+	case OpTakeover:
+		switch {
+		case err == nil && o.wrote && !o.vacant:
+			o.logEvent(slog.LevelInfo, "run taken over", nil)
+		case err != nil:
+			o.logEvent(slog.LevelDebug, "takeover failed", err)
+		}
+	case OpCollect:
+		if err != nil {
+			o.logEvent(slog.LevelWarn, "collection failed", err)
+		}
+	case OpCompact:
+		switch {
+		case err != nil:
+			o.logEvent(slog.LevelWarn, "compaction failed", err)
+		case o.wrote:
+			o.logEvent(slog.LevelDebug, "compaction", nil)
+		}
+	case opRelease:
+		if err != nil && !errors.Is(err, ErrFenced) {
+			o.logEvent(slog.LevelError, "run was not released", err)
+		}
+	default:
+		if e, ok := endEvents[o.Kind]; ok && err == nil && o.wrote {
+			o.logEvent(e.level, e.name, nil)
+		}
+	}
+}
+
+// endEvents are the events of operations that have succeeded.
+var endEvents = map[OpKind]struct {
+	level slog.Level
+	name  string
+}{
+	OpCommit:  {slog.LevelDebug, "commit"},
+	OpUpdate:  {slog.LevelDebug, "update"},
+	OpReset:   {slog.LevelInfo, "workspace reset"},
+	OpDelete:  {slog.LevelInfo, "workspace deleted"},
+	OpCancel:  {slog.LevelInfo, "run cancelled"},
+	OpRetry:   {slog.LevelInfo, "message retried"},
+	OpDiscard: {slog.LevelInfo, "message discarded"},
+}
+
+// logRun logs that a run that was held here has ended.
+func (o *operation) logRun() {
+	switch o.Ended {
+	case EndingFinished:
+		o.logEvent(slog.LevelDebug, "run finished", nil)
+	case EndingFailed:
+		if errors.Is(o.Err, errPanic) {
+			o.logEvent(slog.LevelError, "run panicked", o.Err)
+		}
+		o.logEvent(slog.LevelDebug, "run failed", o.Err)
+	case EndingFenced:
+		o.logEvent(slog.LevelWarn, "run fenced", o.Err)
+	case EndingAbandoned:
+		if errors.Is(o.Err, errEndNotStored) {
+			o.logEvent(slog.LevelError, "end of run was not stored", o.Err)
+			return
+		}
+		o.logEvent(slog.LevelDebug, "run released", o.Err)
+	case "":
+		o.logEvent(slog.LevelDebug, "run waits for another attempt", o.Err)
+	default:
+		o.logEvent(slog.LevelInfo, "run interrupted", o.Err)
+	}
+}
+
+// logSubmitted logs what happened to a message when it was handed over.
+func (m *Manager) logSubmitted(ctx context.Context, user, messageID string, status Status, err error) {
+	level, name := slog.LevelDebug, ""
+	switch {
+	case errors.Is(err, ErrQueueFull):
+		level, name = slog.LevelWarn, "queue full"
+	case status == StatusStarted: // even if its run could not be begun
+		name = "message accepted"
+	case errors.Is(err, store.ErrUnknownOutcome):
+		level, name = slog.LevelWarn, "unknown outcome"
+	case err != nil: // see log
+		return
+	default:
+		name = "message " + string(status)
+	}
+	m.logEvent(ctx, level, name, user, slog.String("message", messageID))
+}
+
+func (m *Manager) logDeadLetter(ctx context.Context, user, messageID, runID string) {
+	m.logEvent(ctx, slog.LevelWarn, "dead letter", user, slog.String("message", messageID), slog.String("run", runID))
+}
+
+// logWarning logs an error that no caller gets. It is not one of a function in
+// Options.
+func (m *Manager) logWarning(ctx context.Context, user, event string, err error) {
+	m.logEvent(ctx, slog.LevelWarn, event, user, m.errorAttr(nil, err))
+}
+
+// logGivenUp logs that a background operation was given up.
+func (m *Manager) logGivenUp(ctx context.Context, operation, user string, err error) {
+	m.logEvent(ctx, slog.LevelError, operation+" was given up", user, m.errorAttr(nil, err))
+}
+
+// logBroken logs that code of the user panicked, or ended its goroutine. The
+// error is masked.
+func (m *Manager) logBroken(ctx context.Context, what, user string, err error) {
+	m.logEvent(ctx, slog.LevelError, what+" panicked", user, m.errorAttr(nil, err))
+}
+
+// recoveryCounts is what a call of Recover has looked at: workspaces, runs among
+// them, and errors.
+type recoveryCounts struct{ workspaces, runs, failed int }
+
+func (m *Manager) logRecovery(ctx context.Context, n recoveryCounts, took time.Duration) {
+	m.logEvent(ctx, slog.LevelInfo, "recovery done", "", slog.Int("workspaces", n.workspaces), slog.Int("runs", n.runs),
+		slog.Int("failed", n.failed), slog.Duration("took", took))
+}
+
+func (m *Manager) logSlow(ctx context.Context, what, user string, took time.Duration) {
+	m.logEvent(ctx, slog.LevelWarn, what+" took long", user, slog.Duration("took", took))
+}
+
+func (o *operation) errorAttr(err error) slog.Attr { return o.m.errorAttr(o, err) }
+
+// errorAttr returns the class and the text of an error. The secrets of the
+// operation's content are masked in it. If the content is not known, an error
+// that code of the user may have made has no text.
+func (m *Manager) errorAttr(o *operation, err error) slog.Attr {
+	text := ""
+	switch {
+	case o == nil || !o.callsUser():
+		text = err.Error()
+	case o.redact != nil:
+		text = o.redact(err.Error())
+	default:
+		text = masked
+	}
+	return slog.Group("err", slog.String("class", errorClass(err)), slog.String("text", text))
+}
+
+// callsUser reports whether an error of the operation may be one of a function
+// of the user.
+func (o *operation) callsUser() bool {
+	switch o.Kind {
+	case OpHandle:
+		return o.RunID != ""
+	case OpRun:
+		return o.redact != nil // else it was not loaded
+	case OpCommit, OpUpdate, opDo:
+		return true
+	}
+	return false
+}
+
+// seriousEvent returns the event of an error that an operator must look after,
+// or "".
+func seriousEvent(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, ErrRolledBack):
+		return "rolled back"
+	case errors.Is(err, ErrNewerFormat):
+		return "newer format"
+	case errors.Is(err, ErrInvalidKey):
+		return "wrong key"
+	case errors.Is(err, ErrCorrupt):
+		return "corrupt"
+	}
+	return ""
+}
+
+// errorClasses are the classes of errors. An error has the first that matches.
+var errorClasses = []struct {
+	err   error
+	class string
+}{
+	{errPanic, "panic"},
+	{store.ErrUnknownOutcome, "unknown_outcome"},
+	{ErrRunCancelled, "run_cancelled"},
+	{ErrInterrupted, "interrupted"},
+	{ErrFenced, "fenced"},
+	{ErrQueueFull, "queue_full"},
+	{ErrBusy, "busy"},
+	{ErrRolledBack, "rolled_back"},
+	{ErrNewerFormat, "newer_format"},
+	{ErrOlderFormat, "older_format"},
+	{ErrInvalidKey, "wrong_key"},
+	{ErrCorrupt, "corrupt"},
+	{ErrSchema, "schema"},
+	{ErrInvalid, "argument"},
+	{state.ErrDenied, "denied"},
+	{store.ErrConflict, "conflict"},
+	{state.ErrConflict, "conflict"},
+	{ErrClosed, "closed"},
+	{context.DeadlineExceeded, "timeout"},
+	{context.Canceled, "context_canceled"},
+}
+
+// errorClass returns the class of an error, or else its Go type.
+func errorClass(err error) string {
+	for _, c := range errorClasses {
+		if errors.Is(err, c.err) {
+			return c.class
+		}
+	}
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return fmt.Sprintf("%T", err)
+		}
+		err = inner
+	}
+}

@@ -1,0 +1,213 @@
+package workspace
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// The methods in this file show a workspace without its secrets.
+
+// String returns one line with the user and the amount of content, without
+// values.
+func (w Workspace) String() string {
+	w = w.orEmpty()
+	return fmt.Sprintf("workspace of %s: %s, %d remembered", fault.Quote(w.user), w.state, len(w.memory.snapshot()))
+}
+
+// Format prints String, and for %+v also Prompt with the host's handle.
+func (w Workspace) Format(f fmt.State, verb rune) {
+	w = w.orEmpty()
+	switch {
+	case verb == 'v' && f.Flag('+'):
+		fmt.Fprintf(f, "%s\n%s", w.String(), w.Prompt(w.state))
+	case verb == 'q':
+		fmt.Fprintf(f, "%q", w.String())
+	default:
+		fmt.Fprint(f, w.String())
+	}
+}
+
+// LogValue returns what String says as attributes.
+func (w Workspace) LogValue() slog.Value {
+	w = w.orEmpty()
+	return slog.GroupValue(
+		slog.String("user", w.user),
+		slog.Any("state", w.state),
+		slog.Int("remembered", len(w.memory.snapshot())),
+	)
+}
+
+// orEmpty returns w, or an empty workspace for the zero value, which programs
+// have if they log what an error has left.
+func (w Workspace) orEmpty() Workspace {
+	if w.state == nil {
+		if c, err := newLiveContent(w.user, nil, document.New(), ledger.Position{}); err == nil {
+			return c.Workspace
+		}
+	}
+	return w
+}
+
+// workspaceJSON is a Workspace for people and logs.
+type workspaceJSON struct {
+	UserID   string                     `json:"user_id"`
+	State    json.RawMessage            `json:"state"`
+	Memory   map[string]json.RawMessage `json:"memory,omitempty"`
+	Settings settingsJSON               `json:"settings"`
+	// Suspended has the ids of the suspended calls.
+	Suspended []string `json:"suspended,omitempty"`
+}
+
+// settingsJSON has only the names of MCP servers, because their configurations
+// may hold secrets that nothing marks as such.
+type settingsJSON struct {
+	ChatID     string   `json:"chat_id,omitempty"`
+	Platform   string   `json:"platform,omitempty"`
+	MCPServers []string `json:"mcp_servers,omitempty"`
+	DebugMode  bool     `json:"debug_mode,omitempty"`
+}
+
+// MarshalJSON returns a view of the content for people and logs. Secrets are
+// masked, and so is what other values repeat of them, as far as
+// [Workspace.Redact] finds it. Of MCP servers it has only the names. To carry a
+// workspace elsewhere, use [Manager.Export].
+func (w Workspace) MarshalJSON() ([]byte, error) {
+	w = w.orEmpty()
+	v, err := w.json(w.redactor())
+	if err != nil {
+		return nil, err
+	}
+	return jsontext.Marshal(v)
+}
+
+func (w *Workspace) json(redact func(string) string) (workspaceJSON, error) {
+	v := workspaceJSON{UserID: w.user, Memory: map[string]json.RawMessage{}}
+	var err error
+	if v.State, err = maskedJSON(w.state, redact); err != nil {
+		return v, err
+	}
+	for key, entry := range w.memory.All() {
+		if v.Memory[redact(key)], err = maskedJSON(entry, redact); err != nil {
+			return v, err
+		}
+	}
+	for _, call := range w.Suspended() {
+		v.Suspended = append(v.Suspended, redact(document.CallKey(call)))
+	}
+	s := w.Settings()
+	v.Settings = settingsJSON{ChatID: redact(s.ChatID), Platform: redact(s.Platform), DebugMode: s.DebugMode}
+	for _, name := range slices.Sorted(maps.Keys(s.MCPServers)) {
+		v.Settings.MCPServers = append(v.Settings.MCPServers, redact(name))
+	}
+	return v, nil
+}
+
+// maskedJSON returns the JSON of v in which redact has masked secrets.
+func maskedJSON(v any, redact func(string) string) (json.RawMessage, error) {
+	data, err := jsontext.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if data = []byte(redact(string(data))); !json.Valid(data) {
+		return jsontext.AppendQuote(nil, masked), nil // a secret that is a piece of JSON
+	}
+	return data, nil
+}
+
+func (m *Message) json(redact func(string) string) messageJSON {
+	v := messageJSON{ID: redact(m.ID), ChatID: redact(m.ChatID), Platform: redact(m.Platform), Agent: redact(m.Agent)}
+	for _, a := range m.Answers {
+		answer, _ := maskedJSON(json.RawMessage(a.Raw()), redact) // which is JSON
+		v.Answers = append(v.Answers, answer)
+	}
+	if m.Content != nil {
+		v.Content, _ = maskedJSON(json.RawMessage(m.Content.Raw()), redact) // which is JSON
+	}
+	return v
+}
+
+type deadLetterJSON struct {
+	Message  messageJSON `json:"message"`
+	RunID    string      `json:"run_id"`
+	Attempts int         `json:"attempts"`
+	At       time.Time   `json:"at"`
+	Reason   string      `json:"reason"`
+}
+
+type runInfoJSON struct {
+	ID      string      `json:"id"`
+	Message messageJSON `json:"message"`
+	Began   time.Time   `json:"began"`
+	Attempt int         `json:"attempt"`
+}
+
+// MarshalJSON returns the view for people and logs, masked as by
+// [Workspace.MarshalJSON].
+func (v View) MarshalJSON() ([]byte, error) {
+	v.Workspace = v.orEmpty()
+	redact := v.redactor()
+	content, err := v.Workspace.json(redact)
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		workspaceJSON
+		Version     uint64           `json:"version"`
+		Oldest      uint64           `json:"oldest"`
+		LastActive  time.Time        `json:"last_active,omitzero"`
+		Run         *runInfoJSON     `json:"run,omitempty"`
+		Queue       []messageJSON    `json:"queue,omitempty"`
+		Tickets     int              `json:"tickets,omitempty"`
+		DeadLetters []deadLetterJSON `json:"dead_letters,omitempty"`
+		Ended       []EndedMessage   `json:"ended,omitempty"`
+		Unknown     []string         `json:"unknown,omitempty"`
+	}{
+		workspaceJSON: content, Version: v.Version, Oldest: v.Oldest, LastActive: v.LastActive, Tickets: v.Tickets,
+	}
+	if r := v.Run; r != nil {
+		out.Run = &runInfoJSON{r.ID, r.Message.json(redact), r.Began, r.Attempt}
+	}
+	for _, msg := range v.Queue {
+		out.Queue = append(out.Queue, msg.json(redact))
+	}
+	for _, d := range v.DeadLetters {
+		out.DeadLetters = append(out.DeadLetters, deadLetterJSON{
+			d.Message.json(redact), d.RunID, d.Attempts, d.At, redact(d.Reason),
+		})
+	}
+	for _, e := range v.Ended {
+		e.ID = redact(e.ID)
+		out.Ended = append(out.Ended, e)
+	}
+	for _, name := range v.Unknown {
+		out.Unknown = append(out.Unknown, redact(name))
+	}
+	return jsontext.Marshal(out)
+}
+
+// MarshalJSON returns the run for people and logs, masked as by
+// [Workspace.MarshalJSON].
+func (r *Run) MarshalJSON() ([]byte, error) {
+	redact := r.redactor()
+	content, err := r.Workspace.json(redact)
+	if err != nil {
+		return nil, err
+	}
+	return jsontext.Marshal(struct {
+		workspaceJSON
+		RunID   string      `json:"run_id"`
+		Attempt int         `json:"attempt"`
+		Step    int         `json:"step"`
+		Message messageJSON `json:"message"`
+		Reply   string      `json:"reply,omitempty"`
+	}{content, r.runID, r.attempt, r.Step(), r.message.json(redact), redact(r.Reply())})
+}

@@ -1,0 +1,105 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agentstate/state/internal/backoff"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// observation is what a Manager has seen of the holder of a run, to find out
+// whether that is gone.
+type observation struct {
+	m      *Manager
+	lease  ledger.LeaseState
+	holder ledger.HolderState
+	since  time.Time // the last renewal was not later
+	looked time.Time
+}
+
+// A verdict says what is known of the holder of a run.
+type verdict int
+
+const (
+	holderSilent  verdict = iota // nothing new
+	holderRenewed                // it has renewed its lease since the last look
+	holderGone                   // the run may be taken over
+)
+
+// look looks after the holder of the run of a head. The holder is gone if its
+// incarnation has ended, if the store knows that it is not present, or if it has
+// not renewed its lease for 1.5 × TTL. Then look ends the incarnation. The time
+// is measured by this process alone.
+func (o *observation) look(ctx context.Context, h *ledger.Head) (verdict, error) {
+	own, held := o.m.holder.holds(h.Run)
+	if own && held {
+		o.looked = time.Time{}
+		return holderRenewed, nil
+	}
+	var state ledger.HolderState
+	if !own {
+		var err error
+		if state, err = o.m.holder.records.State(ctx, h.Run); err != nil {
+			return holderSilent, err
+		}
+	}
+	now, ttl := time.Now(), h.Run.LeaseTTL()
+	result := holderSilent
+	if first := o.looked.IsZero(); first || o.lease != h.LeaseState() || o.holder != state {
+		o.lease, o.holder = h.LeaseState(), state
+		o.since = now
+		if !first {
+			result = holderRenewed
+			if earliest := now.Add(-ttl / 4); o.looked.After(earliest) {
+				o.since = o.looked
+			} else {
+				o.since = earliest
+			}
+		}
+	}
+	o.looked = now
+	switch {
+	case state.Ended:
+		return holderGone, nil
+	case now.Sub(o.since) < ttl*3/2 && !o.isAbsent(ctx, h.Run):
+		return result, nil
+	}
+	err := o.m.holder.records.End(ctx, h.Run, state)
+	switch {
+	case errors.Is(err, ledger.ErrLeaseRenewed), errors.Is(err, store.ErrUnknownOutcome):
+		// It has made a heartbeat, or another observer has ended it: the next
+		// look shows which.
+		return holderSilent, nil
+	}
+	return holderGone, err
+}
+
+// untilExpired returns the time until the holder counts as gone without another
+// renewal.
+func (o *observation) untilExpired(h *ledger.Head) time.Duration {
+	return h.Run.LeaseTTL()*3/2 - time.Since(o.since)
+}
+
+// absenceDelay is the time that a holder has to announce itself again after the
+// server of the store has closed its connection.
+const absenceDelay = 25 * time.Millisecond
+
+// isAbsent reports whether a holder that has announced itself is absent, twice.
+func (o *observation) isAbsent(ctx context.Context, r *ledger.Run) bool {
+	p, ok := o.m.db.(store.Presence)
+	if !ok || !o.holder.Announced {
+		return false
+	}
+	absent := func() bool {
+		present, err := p.IsPresent(ctx, ledger.PresenceName(r.Holder))
+		return err == nil && !present
+	}
+	if !absent() || backoff.Sleep(ctx, absenceDelay) != nil || !absent() || o.m.holder.doubtsAbsence(ctx, p) {
+		return false
+	}
+	state, err := o.m.holder.records.State(ctx, r)
+	return err == nil && state == o.holder
+}

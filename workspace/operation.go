@@ -1,0 +1,213 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// operation is an operation that is under way. Stats, Tracer and Logger learn of
+// operations only through begin and end. Without a Tracer and a Logger, an
+// operation allocates nothing.
+type operation struct {
+	Operation
+	m     *Manager
+	ctx   context.Context // in which it goes on
+	began time.Time
+	// effort is nil if there is neither a Tracer nor a Logger.
+	effort *effort
+	traced bool
+	// aside makes another goroutine tell Tracer and Logger; nil if none does.
+	aside *aside
+	// redact masks secrets in errors. If it is nil, the text of an error that
+	// code of the user may have made is not logged.
+	redact func(string) string
+
+	wrote  bool // it has changed the workspace
+	vacant bool // OpTakeover: the run had no holder
+}
+
+// late reports whether a heartbeat came late.
+func (o *operation) late() bool { return o.Left < o.m.opts.TTL/3 }
+
+// observes reports whether anything but Stats learns of operations.
+func (m *Manager) observes() bool { return m.opts.Tracer != nil || m.opts.Logger != nil }
+
+// begin begins an operation. The caller must call end, outside of all locks.
+func (m *Manager) begin(ctx context.Context, op Operation) (context.Context, operation) {
+	o := m.newOperation(ctx, op)
+	if o.traced {
+		o.ctx, o.traced = m.startTrace(o.ctx, op)
+	}
+	return o.ctx, o
+}
+
+func (m *Manager) newOperation(ctx context.Context, op Operation) operation {
+	o := operation{Operation: op, m: m, ctx: ctx}
+	if !m.observes() {
+		return o
+	}
+	o.began, o.effort = time.Now(), &effort{}
+	o.ctx = context.WithValue(ctx, effortKey{}, o.effort)
+	o.traced = m.opts.Tracer != nil && op.Kind.traced()
+	return o
+}
+
+// end ends the operation.
+func (o *operation) end(err error) {
+	o.Err = err
+	o.m.counters.addOperation(o)
+	switch {
+	case o.effort == nil:
+	case o.aside != nil:
+		o.aside.ended <- *o
+	default:
+		o.tell()
+	}
+}
+
+// endSoon is end where nothing renews the lease of the next run yet: it does not
+// wait long for Tracer and Logger.
+func (o *operation) endSoon(err error) {
+	o.Err = err
+	o.m.counters.addOperation(o)
+	if o.effort == nil {
+		return
+	}
+	ended, told := *o, make(chan struct{})
+	if !o.m.background(func() {
+		defer close(told)
+		ended.tell()
+	}) {
+		o.tell() // the Manager is closed
+		return
+	}
+	o.m.waitForTracer(told)
+}
+
+// waitForTracer waits a little for what another goroutine tells the Tracer.
+func (m *Manager) waitForTracer(told <-chan struct{}) {
+	timeout := time.NewTimer(m.opts.TTL / 20)
+	defer timeout.Stop()
+	select {
+	case <-told:
+	case <-timeout.C:
+	}
+}
+
+// tell tells Tracer and Logger that the operation has ended.
+func (o *operation) tell() {
+	var warnings []warning
+	o.Bytes, o.Tries, warnings = o.effort.take()
+	if o.traced {
+		o.m.endTrace(o.ctx, o.Operation)
+	}
+	if o.m.opts.Logger != nil {
+		for _, w := range warnings {
+			o.m.logWarning(o.ctx, o.UserID, w.event, w.err)
+		}
+		o.log()
+	}
+}
+
+// aside is a goroutine that tells Tracer and Logger of an operation that must
+// not wait for them.
+type aside struct {
+	started chan context.Context // capacity 1
+	ended   chan operation       // capacity 1
+}
+
+// beginAside is begin for an operation that does not wait for Tracer and Logger,
+// except a little for Start.
+func (m *Manager) beginAside(ctx context.Context, op Operation) (context.Context, operation) {
+	o := m.newOperation(ctx, op)
+	if o.effort == nil {
+		return o.ctx, o
+	}
+	a := &aside{make(chan context.Context, 1), make(chan operation, 1)}
+	start := o
+	told := m.background(func() {
+		if start.traced {
+			start.ctx, start.traced = m.startTrace(start.ctx, start.Operation)
+		}
+		a.started <- start.ctx
+		ended := <-a.ended
+		ended.ctx, ended.traced = start.ctx, start.traced
+		ended.tell()
+	})
+	if !told { // the Manager is closed
+		o.effort, o.traced = nil, false
+		return o.ctx, o
+	}
+	o.aside = a
+	if o.traced {
+		timeout := time.NewTimer(m.opts.TTL / 20)
+		defer timeout.Stop()
+		select {
+		case o.ctx = <-a.started:
+		case <-timeout.C:
+		}
+	}
+	return o.ctx, o
+}
+
+// noteHead notes the head that the operation has written; nil if none.
+func (o *operation) noteHead(h *ledger.Head) {
+	if h != nil {
+		o.wrote, o.Version, o.Queued = true, h.Version, h.Waiting()
+	}
+}
+
+// beginHandle begins an OpHandle. It gives the message an id and a trace, if it
+// has none.
+func (m *Manager) beginHandle(ctx context.Context, user string, msg *Message) (context.Context, operation) {
+	if msg.ID == "" {
+		msg.ID = ledger.NewID()
+	}
+	ctx, op := m.begin(ctx, Operation{Kind: OpHandle, UserID: user, MessageID: msg.ID})
+	if msg.Trace = usableTrace(msg.Trace); msg.Trace == "" && op.traced {
+		msg.Trace = m.injectTrace(ctx)
+		op.effort.injected = msg.Trace
+	}
+	return ctx, op
+}
+
+func (o *operation) endHandle(out Outcome, err error) {
+	o.Status, o.RunID = out.Status, out.RunID
+	o.end(err)
+}
+
+// endTakeover ends an OpTakeover, after which the lease may be next.
+func (o *operation) endTakeover(h *ledger.Head, taken ledger.Taken, next ledger.Lease, err error) {
+	if errors.Is(err, ledger.ErrLeaseRenewed) { // somebody was faster
+		o.endSoon(nil)
+		return
+	}
+	if err == nil {
+		o.noteHead(h)
+		if h.Run != nil && h.Run.LeaseID == next.ID && (o.RunID == "" || o.RunID == h.Run.RunID) {
+			o.LeaseID, o.RunID, o.MessageID, o.Attempt = next.ID, h.Run.RunID, h.Run.Message.ID, h.Run.Attempt
+		}
+		if d := taken.Dead; d != nil {
+			o.Ended, o.RunID, o.MessageID, o.Attempt = EndingFailed, d.RunID, d.Message.ID, d.Attempts
+			o.LeaseID = ""
+		}
+	}
+	o.endSoon(err)
+}
+
+// noteSubmitted notes that a message was handed over.
+func (m *Manager) noteSubmitted(ctx context.Context, user, messageID string, status Status, err error) {
+	m.counters.addStatus(status)
+	if m.opts.Logger != nil {
+		m.logSubmitted(ctx, user, messageID, status, err)
+	}
+}
+
+// noteDeadLetter notes that a message was given up.
+func (m *Manager) noteDeadLetter(ctx context.Context, user, messageID, runID string) {
+	m.counters.deadLetters.Add(1)
+	m.logDeadLetter(ctx, user, messageID, runID)
+}

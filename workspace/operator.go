@@ -1,0 +1,207 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// The methods in this file are for operators: people and programs that look
+// after workspaces.
+
+// Retry handles a dead letter again: its message goes to the end of the queue,
+// with no attempts counted. It returns ErrNotFound if no dead letter has the
+// id. If nothing is under way, a Manager with Options.Run begins the run at
+// once in the background.
+func (m *Manager) Retry(ctx context.Context, userID, messageID string) error {
+	return m.operate(ctx, Operation{Kind: OpRetry, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
+		if err := checkID(messageID); err != nil {
+			return err
+		}
+		h, err := l.Retry(ctx, messageID, l.NewLease())
+		if err == nil || errors.Is(err, store.ErrUnknownOutcome) { // then there may be a vacant run
+			m.takeVacantRun(l, h)
+			m.watchRun(userID, l)
+		}
+		return err
+	})
+}
+
+// Discard drops a dead letter or a message that waits. If the message is sent
+// again, it is a duplicate. Discard returns ErrNotFound if no such message has
+// the id. For a message that is being handled, see Cancel.
+func (m *Manager) Discard(ctx context.Context, userID, messageID string) error {
+	return m.operate(ctx, Operation{Kind: OpDiscard, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
+		if err := checkID(messageID); err != nil {
+			return err
+		}
+		_, err := l.Discard(ctx, messageID, "")
+		return err
+	})
+}
+
+// Cancel ends a run. Its committed changes stay, and its pending tool calls are
+// answered, also those that it has suspended. The ending of its message is
+// EndingCancelled, with the first 256 bytes of the reason, in which the secrets
+// of the workspace are masked. If another message waits, its run begins. Cancel
+// returns ErrNotFound unless the run with this id is under way, so it
+// never ends the run that follows.
+//
+// The context of the run ends with ErrRunCancelled: at once if this Manager
+// holds the run, and otherwise when its holder renews the lease.
+func (m *Manager) Cancel(ctx context.Context, userID, runID, reason string) error {
+	return m.operate(ctx, Operation{Kind: OpCancel, UserID: userID, RunID: runID}, func(ctx context.Context, l *ledger.Ledger) error {
+		if err := checkID(runID); err != nil {
+			return err
+		}
+		if !utf8.ValidString(reason) {
+			return fmt.Errorf("%w: the reason is not UTF-8", ErrInvalid)
+		}
+		h, err := l.Cancel(ctx, runID, m.maskReason(ctx, l, reason), l.NewLease().Vacant())
+		if err != nil {
+			return err
+		}
+		m.endLocalRuns(userID, h, ledger.FencedBy(ledger.EndingCancelled))
+		m.takeVacantRun(l, h)
+		return nil
+	})
+}
+
+// maskReason masks the secrets of a workspace in a text, or all of it if they
+// cannot be read.
+func (m *Manager) maskReason(ctx context.Context, l *ledger.Ledger, reason string) string {
+	if reason == "" {
+		return ""
+	}
+	_, err := l.ReadStable(ctx, func(h *ledger.Head) error {
+		redact, err := m.presentSecrets(ctx, l, h)
+		if err == nil {
+			reason = redact(reason)
+		}
+		return err
+	})
+	if err != nil {
+		return masked
+	}
+	return reason
+}
+
+// Delete deletes a workspace with all its messages, and the values of
+// [Manager.Store]. It ends a run that is under way. List no longer yields the
+// user. Deleting a workspace that does not exist is not an error, so that a
+// Delete that has failed halfway can be called again.
+//
+// Within a run of the user, Delete ends the run: its context ends, and the
+// message that asked for the deletion gets no reply.
+//
+// What is left is a head without content, which refuses the writes of earlier
+// holders. [Manager.Expire] removes it. A message that is sent later creates
+// the workspace anew, also if it was handled before.
+//
+// Delete also deletes a workspace whose data is damaged or missing. Only a head
+// that a newer version wrote, or that is sealed with a key that was not given,
+// is refused. A damaged seal may be that of such a key: it is refused unless
+// Options.Keys open another value of the workspace.
+func (m *Manager) Delete(ctx context.Context, userID string) error {
+	return m.operate(ctx, Operation{Kind: OpDelete, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
+		ownRun := m.inRunOf(ctx, userID)
+		h, err := l.Delete(ctx)
+		if err != nil {
+			return err
+		}
+		if ownRun { // which ends now
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), m.opts.TTL)
+			defer cancel()
+		}
+		m.endLocalRuns(userID, h, ledger.FencedBy(ledger.EndingReset))
+		if err := m.data(userID).Clear(ctx); err != nil {
+			return err
+		}
+		return m.collect(ctx, l)
+	})
+}
+
+// Expire removes what Delete has left of workspaces that were deleted more than
+// olderThan ago, and returns their number. A program that was about to write to
+// such a workspace before it was deleted, and was paused for longer than that,
+// may bring it back: choose hours or days. If the user returns, a Manager that
+// knows the workspace, by itself or from Options.Anchor, but has not seen its
+// deletion returns ErrRolledBack until [Manager.Accept].
+func (m *Manager) Expire(ctx context.Context, olderThan time.Duration) (int, error) {
+	leave, err := m.enter()
+	if err != nil {
+		return 0, wrapError("expire", "", err)
+	}
+	defer leave()
+	if olderThan < 0 {
+		return 0, wrapError("expire", "", fmt.Errorf("%w: olderThan is negative", ErrInvalid))
+	}
+	before, removed := ledger.CurrentTime().Add(-olderThan), 0
+	var errs []error
+	for user, err := range ledger.DeletedUsers(ctx, m.db, m.sealer) {
+		if err == nil {
+			var gone bool
+			if gone, err = m.expire(ctx, user, before); gone {
+				removed++
+			}
+		}
+		if err != nil {
+			errs = append(errs, wrapError("expire", user, err))
+		}
+	}
+	return removed, errors.Join(errs...)
+}
+
+func (m *Manager) expire(ctx context.Context, user string, before time.Time) (bool, error) {
+	l, err := m.ledger(user)
+	if err != nil {
+		return false, err
+	}
+	gone, err := l.Expire(ctx, before)
+	if gone {
+		m.forgetLedger(user, l)
+	}
+	return gone, err
+}
+
+// Accept accepts the stored state of a workspace for which this Manager returns
+// ErrRolledBack. It is for an operator who knows why the state is older, for
+// example because a failover has lost writes or a backup was restored. What was
+// lost stays lost: a message may be handled again. Accept writes the workspace,
+// so that Managers that have seen the lost state accept it too.
+func (m *Manager) Accept(ctx context.Context, userID string) error {
+	return m.operate(ctx, Operation{Kind: opAccept, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
+		_, err := l.Accept(ctx)
+		return err
+	})
+}
+
+// checkID checks the id of a message or of a run.
+func checkID(id string) error {
+	if id == "" || len(id) > maxID || !utf8.ValidString(id) {
+		return fmt.Errorf("%w: an id must be UTF-8 of 1 to %d bytes", ErrInvalid, maxID)
+	}
+	return nil
+}
+
+func (m *Manager) operateOn(
+	ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error,
+) (err error) {
+	ctx, o := m.begin(ctx, op)
+	err = errNotReturned
+	defer func() {
+		o.wrote = err == nil
+		o.end(err)
+	}()
+	l, err := m.ledger(op.UserID)
+	if err != nil {
+		return err
+	}
+	return fn(ctx, l)
+}

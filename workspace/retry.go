@@ -1,0 +1,76 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/agentstate/state/internal/backoff"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// finalErrors are the errors of operations that would fail again: because of
+// their arguments, of what is stored, or of what others have done.
+var finalErrors = []error{
+	ErrExists, ErrInvalid, ErrInvalidKey, ErrSchema, ErrCorrupt, ErrNewerFormat, ErrOlderFormat, ErrRolledBack, ErrFenced, ErrBusy, ErrQueueFull, ErrClosed, ErrHolder,
+	ledger.ErrNotFound, ledger.ErrAttempts, ledger.ErrLeaseRenewed, ledger.ErrContentChanged,
+	store.ErrInvalid, store.ErrTooLarge, store.ErrClosed,
+	// The ledger returns it only if it can no longer find out.
+	store.ErrUnknownOutcome,
+}
+
+// mayPass reports whether an operation that has failed with err may succeed
+// later, for example because the store was away.
+func mayPass(err error) bool {
+	if errors.As(err, new(*answerError)) {
+		return false
+	}
+	return !slices.ContainsFunc(finalErrors, func(final error) bool { return errors.Is(err, final) })
+}
+
+// persist calls fn until it succeeds, fails with an error that does not pass, or
+// ctx ends. The context of a call ends after patience, and that of the next then
+// after twice as long.
+func persist(ctx context.Context, patience time.Duration, fn func(context.Context) error) error {
+	delay := backoff.Backoff{Min: time.Millisecond, Max: 256 * time.Millisecond}
+	for {
+		inTime, cancel := context.WithTimeout(ctx, patience)
+		err := fn(inTime)
+		if inTime.Err() != nil {
+			patience *= 2
+		}
+		cancel()
+		if err == nil || !mayPass(err) || delay.Wait(ctx) != nil {
+			return err
+		}
+	}
+}
+
+// RetryAfter returns an error for which Options.Run is called again after d, for
+// example because a service was not available. Until then the run stays under
+// way: its lease is renewed, and Busy determines what happens to messages that
+// arrive. The next call gets a new Run, with the same ID, the next Attempt and
+// the committed changes. Uncommitted changes are lost. After Options.Attempts,
+// the run fails with err.
+//
+// A d of more than 10 × Options.TTL counts as that. RetryAfter returns nil if
+// err is nil.
+func RetryAfter(err error, d time.Duration) error {
+	if err == nil {
+		return nil
+	}
+	return &retryError{err, d}
+}
+
+type retryError struct {
+	err   error
+	delay time.Duration
+}
+
+func (e *retryError) Error() string { return e.err.Error() }
+func (e *retryError) Unwrap() error { return e.err }
+
+// maxRetryDelay is the longest delay of RetryAfter, in TTLs.
+const maxRetryDelay = 10

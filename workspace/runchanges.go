@@ -1,0 +1,172 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/agentstate/state"
+)
+
+// runChanges tells the changes of the State of a run that is held here.
+type runChanges struct {
+	run  *Run
+	feed *feed
+
+	mu    sync.Mutex
+	last  *state.State // a snapshot up to which they are told
+	ended bool         // the end of the run is told
+}
+
+// followRun tells what happens in a run that is held here.
+func (f *feed) followRun(run *Run) {
+	f.mu.Lock()
+	if f.changes[run] != nil || !f.isWatched() {
+		f.mu.Unlock()
+		return
+	}
+	c := &runChanges{run: run, feed: f, last: run.state.Snapshot()}
+	f.changes[run] = c
+	f.mu.Unlock()
+	started := f.m.background(func() {
+		ctx, cancel := context.WithCancel(run.ctx)
+		defer cancel()
+		defer context.AfterFunc(f.ctx, cancel)()
+		for ctx.Err() == nil { // again if it falls behind the journal
+			for range run.state.Watch(ctx, c.version()) {
+				c.tell()
+			}
+			c.tell()
+		}
+		f.forgetChanges(run)
+	})
+	if !started {
+		f.forgetChanges(run)
+	}
+}
+
+// isWatched reports whether a follower wants all events. The caller holds mu.
+func (f *feed) isWatched() bool {
+	for w := range f.followers {
+		if w.messageID == "" {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *feed) forgetChanges(run *Run) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.changes, run)
+}
+
+// changesOf returns nil if nobody wants the changes of a run.
+func (f *feed) changesOf(runID string) *runChanges {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for run, c := range f.changes {
+		if run.runID == runID {
+			return c
+		}
+	}
+	return nil
+}
+
+// endChanges tells the last changes of a run.
+func (f *feed) endChanges(runID string) {
+	if c := f.changesOf(runID); c != nil {
+		c.tell()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.ended = true
+	}
+}
+
+func (c *runChanges) version() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last.Version()
+}
+
+// tell tells what has changed since the last call.
+func (c *runChanges) tell() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.run.state.Snapshot()
+	if c.ended || now.Version() == c.last.Version() {
+		return
+	}
+	effects, err := now.Effects(c.last)
+	c.last = now
+	if err != nil || len(effects) == 0 {
+		return
+	}
+	maskEffects(effects, c.run.redactor())
+	c.feed.tell(Event{Kind: EventChange, MessageID: c.run.message.ID, Effects: effects})
+}
+
+// tellUnlessEnded tells an event of the run, unless its end is told.
+func (c *runChanges) tellUnlessEnded(e Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		c.feed.tell(e)
+	}
+}
+
+// maskEffects masks the secrets in the effects on a State, and drops the
+// results, which repeat prompts and raw responses.
+func maskEffects(effects []state.Effect, redact func(string) string) {
+	for i := range effects {
+		e := &effects[i]
+		e.Cause, e.Results = redact(e.Cause), nil
+		switch {
+		case e.Value == "":
+		case e.Secret:
+			e.Value = state.JSONText(masked)
+		default:
+			value, err := maskedJSON(json.RawMessage(e.Value), redact)
+			if err != nil {
+				value = json.RawMessage(state.JSONText(masked))
+			}
+			e.Value = state.JSON(value)
+		}
+		for n, msg := range e.Messages {
+			raw, err := maskedJSON(json.RawMessage(msg.Raw()), redact)
+			if err == nil {
+				e.Messages[n], err = state.DecodeMessage(raw)
+			}
+			if err != nil {
+				e.Messages[n] = state.UserText(masked)
+			}
+		}
+	}
+}
+
+// tellStarted tells that this Manager holds a run.
+func (m *Manager) tellStarted(run *Run) {
+	m.mu.Lock()
+	run.ready = true
+	f := m.feeds[run.user]
+	m.mu.Unlock()
+	if f != nil && run.lease.lost() == nil {
+		f.tell(Event{Kind: EventStarted, MessageID: run.message.ID})
+		f.followRun(run)
+	}
+}
+
+// tellReply tells the reply of a run.
+func (m *Manager) tellReply(run *Run, text string) {
+	f := m.feedOf(run.user)
+	if f == nil {
+		return
+	}
+	e := Event{Kind: EventReply, MessageID: run.message.ID, Reply: run.Redact(text)}
+	if c := f.changesOf(run.runID); c != nil {
+		c.tell() // what was changed before
+		c.tellUnlessEnded(e)
+	} else {
+		f.tell(e)
+	}
+}

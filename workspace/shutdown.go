@@ -1,0 +1,131 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// Shutdown closes the Manager when its runs have ended. Messages are refused
+// with ErrClosed from now on, and messages that wait in queues are left to other
+// Managers, which handle them at once, or to the next call of Recover. If ctx
+// ends before the runs do, Shutdown returns its error after Close.
+//
+// Shutdown returns ErrBusy, and does nothing, if ctx is that of a run of the
+// Manager: the run would wait for itself.
+func (m *Manager) Shutdown(ctx context.Context) error {
+	if r, ok := FromContext(ctx); ok && r.m == m {
+		return fmt.Errorf("workspace: shutdown: %w", ErrBusy)
+	}
+	m.refuse(ErrClosed)
+	err := m.Wait(ctx)
+	return errors.Join(err, m.Close())
+}
+
+// Close ends the contexts of the runs that this Manager holds, waits until the
+// functions in Options have returned, and releases the runs that have not ended:
+// other Managers continue them at once, without counting an attempt. Messages in
+// queues are left to other Managers as well. For a graceful end, use Shutdown.
+//
+// If functions have not returned after Options.TTL, Close returns ErrBusy. Each
+// of their runs is released when its function returns. So Close must not be
+// called by such a function: it would wait for itself.
+func (m *Manager) Close() error {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.cancel(ErrClosed)
+	returned := make(chan struct{})
+	go func() {
+		m.goroutines.Wait()
+		close(returned)
+	}()
+	timeout := time.NewTimer(m.opts.TTL)
+	defer timeout.Stop()
+	select {
+	case <-returned:
+		return nil
+	case <-timeout.C:
+		return fmt.Errorf("workspace: close: %w: a function has not returned", ErrBusy)
+	}
+}
+
+// Wait waits until this Manager holds no run, or until ctx ends. Runs of
+// messages in queues count, as long as the Manager takes them. Wait returns
+// ErrBusy if ctx is that of a run of the Manager.
+func (m *Manager) Wait(ctx context.Context) error {
+	if r, ok := FromContext(ctx); ok && r.m == m {
+		return fmt.Errorf("workspace: wait: %w", ErrBusy)
+	}
+	m.mu.Lock()
+	if m.activeRuns == 0 {
+		m.mu.Unlock()
+		return nil
+	}
+	if m.idle == nil {
+		m.idle = make(chan struct{})
+	}
+	idle := m.idle
+	m.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// checkAccepting returns ErrClosed if the Manager begins no more runs.
+func (m *Manager) checkAccepting() error {
+	switch cause := context.Cause(m.accepting); {
+	case cause == nil, errors.Is(cause, ErrClosed):
+		return cause
+	default: // the context of Open has ended
+		return fmt.Errorf("%w: %w", ErrClosed, cause)
+	}
+}
+
+// nextLease returns the lease of the run that begins when this one ends. It is
+// vacant if the Manager begins no more runs, if nothing would handle it, or if
+// there is no slot for it: because this run is one of Do, which needs none,
+// because the Manager holds more runs than it has slots, or because other users
+// wait for a slot, who come first.
+func (r *Run) nextLease() ledger.Lease {
+	lease := r.ledger.NewLease().HeldBy(r.lease.incarnation.id)
+	switch {
+	case r.m.accepting.Err() != nil, r.ticket && r.m.opts.Run == nil:
+		return lease.Vacant()
+	case r.hasSlot():
+		if !r.manual && r.m.slots.line.Crowded() {
+			return lease.Vacant()
+		}
+	case !r.m.trySlot(lease.ID):
+		return lease.Vacant()
+	}
+	return lease
+}
+
+// withManager returns a context that ends with ctx, and when the Manager begins
+// no more runs.
+func (m *Manager) withManager(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(m.accepting, func() { cancel(context.Cause(m.accepting)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// untilClosed returns a context that ends with ctx, and when the Manager is
+// closed.
+func (m *Manager) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(m.ctx, func() { cancel(m.checkAccepting()) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}

@@ -1,0 +1,123 @@
+package workspace
+
+import (
+	"sync/atomic"
+
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// Stats counts what a Manager has done since Open.
+type Stats struct {
+	Held       int `json:"held"`       // runs that it holds now
+	Workspaces int `json:"workspaces"` // that it remembers now
+
+	Started     int64 `json:"started"`     // attempts that it has begun, also after a takeover
+	Done        int64 `json:"done"`        // runs that were finished
+	Failed      int64 `json:"failed"`      // runs that have failed
+	Interrupted int64 `json:"interrupted"` // runs held here that another caller has ended
+	Fenced      int64 `json:"fenced"`      // runs held here whose leases were taken over or had expired
+	TakenOver   int64 `json:"taken_over"`  // runs whose leases had expired, also its own
+	DeadLetters int64 `json:"dead_letters"`
+
+	Queued     int64 `json:"queued"`     // messages that had to wait
+	Rejected   int64 `json:"rejected"`   // messages that were not accepted because of a run
+	Duplicates int64 `json:"duplicates"` // messages that were accepted before
+
+	Commits         int64 `json:"commits"`          // writes of Commit, Finish and Fail
+	Conflicts       int64 `json:"conflicts"`        // attempts to write that another writer has overtaken
+	UnknownOutcomes int64 `json:"unknown_outcomes"` // operations of which it is not known whether they took effect
+	Heartbeats      int64 `json:"heartbeats"`       // renewals of leases
+	LateHeartbeats  int64 `json:"late_heartbeats"`  // those with less than a third of the lease left
+	Compactions     int64 `json:"compactions"`
+	BytesWritten    int64 `json:"bytes_written"` // heads and blobs, without the values of Manager.Store
+}
+
+// counters are the counters of Stats.
+type counters struct {
+	held, started, done, failed, interrupted, fenced, takenOver, deadLetters    atomic.Int64
+	queued, rejected, duplicates                                                atomic.Int64
+	commits, conflicts, unknown, heartbeats, lateHeartbeats, compactions, bytes atomic.Int64
+}
+
+// Stats returns the counters of the Manager. They are not read at one moment. It
+// is cheap, and safe for concurrent use. For expvar:
+//
+//	expvar.Publish("agentstate", expvar.Func(func() any { return m.Stats() }))
+func (m *Manager) Stats() Stats {
+	m.mu.Lock()
+	workspaces := len(m.ledgers)
+	m.mu.Unlock()
+	c := &m.counters
+	return Stats{
+		Held: int(c.held.Load()), Workspaces: workspaces,
+		Started: c.started.Load(), Done: c.done.Load(), Failed: c.failed.Load(), Interrupted: c.interrupted.Load(),
+		Fenced: c.fenced.Load(), TakenOver: c.takenOver.Load(), DeadLetters: c.deadLetters.Load(),
+		Queued: c.queued.Load(), Rejected: c.rejected.Load(), Duplicates: c.duplicates.Load(),
+		Commits: c.commits.Load(), Conflicts: c.conflicts.Load(), UnknownOutcomes: c.unknown.Load(),
+		Heartbeats: c.heartbeats.Load(), LateHeartbeats: c.lateHeartbeats.Load(), Compactions: c.compactions.Load(),
+		BytesWritten: c.bytes.Load(),
+	}
+}
+
+// addEffort counts what an operation of a ledger has cost.
+func (c *counters) addEffort(e ledger.Effort) {
+	c.bytes.Add(int64(e.Bytes))
+	c.conflicts.Add(int64(e.Conflicts))
+	if e.Unknown {
+		c.unknown.Add(1)
+	}
+}
+
+// addStatus counts a message that was handed over.
+func (c *counters) addStatus(s Status) {
+	switch s {
+	case StatusQueued:
+		c.queued.Add(1)
+	case StatusRejected:
+		c.rejected.Add(1)
+	case StatusDuplicate:
+		c.duplicates.Add(1)
+	}
+}
+
+// addEnded counts a run that was held here and has ended.
+func (c *counters) addEnded(e Ending) {
+	switch e {
+	case EndingFinished:
+		c.done.Add(1)
+	case EndingFailed:
+		c.failed.Add(1)
+	case EndingInterrupted, EndingRolledBack, EndingCancelled, EndingReset:
+		c.interrupted.Add(1)
+	case EndingFenced:
+		c.fenced.Add(1)
+	}
+}
+
+// addOperation counts an operation that has ended.
+func (c *counters) addOperation(o *operation) {
+	switch o.Kind {
+	case OpRun:
+		c.held.Add(-1)
+		c.addEnded(o.Ended)
+	case OpCommit:
+		if o.wrote {
+			c.commits.Add(1)
+		}
+	case OpTakeover:
+		if o.wrote && !o.vacant {
+			c.takenOver.Add(1)
+		}
+	case OpHeartbeat:
+		if o.Err == nil {
+			c.heartbeats.Add(1)
+		}
+		if o.late() {
+			c.lateHeartbeats.Add(1)
+		}
+	case OpCompact:
+		if o.wrote {
+			c.compactions.Add(1)
+		}
+	}
+}

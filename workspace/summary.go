@@ -1,0 +1,63 @@
+package workspace
+
+import (
+	"context"
+	"time"
+
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// Summary is what the head of a workspace says, without its content.
+type Summary struct {
+	UserID  string
+	Version uint64 // of the content
+	Oldest  uint64 // the oldest version that ViewAt can show
+	Seq     uint64 // the number of writes; 0 if the workspace does not exist
+	// LastActive is when the content has last changed, or a message was last
+	// accepted.
+	LastActive time.Time
+	// Run is the run that is under way, or nil. Its Message has only the ID.
+	Run         *RunInfo
+	Queued      int // messages that wait
+	DeadLetters int
+	Bytes       int // of the stored content and its changes
+	// KeyID is the id of the key with which the head is sealed, or "".
+	KeyID string
+	// Err is why the head could not be read, or nil. Then only UserID is set.
+	Err error
+}
+
+// Summary returns the summary of a user's workspace, for which it reads one
+// value of the store. That of a workspace that does not exist has Seq 0. An
+// error is also in Summary.Err, so that a list of summaries can show it.
+func (m *Manager) Summary(ctx context.Context, userID string) (Summary, error) {
+	var s Summary
+	err := m.operate(ctx, Operation{Kind: opSummary, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
+		h, err := l.ReadHead(ctx)
+		if err == nil {
+			s = newSummary(userID, h)
+		}
+		return err
+	})
+	if err != nil {
+		s = Summary{UserID: userID, Err: err}
+	}
+	return s, err
+}
+
+func newSummary(user string, h *ledger.Head) Summary {
+	s := Summary{
+		UserID: user, Version: h.Version, Oldest: h.Oldest().Version, Seq: h.Seq, LastActive: h.Updated, KeyID: h.KeyID(),
+		Queued: h.Waiting(), DeadLetters: h.DeadLetters.Count, Bytes: h.RecordBytes,
+	}
+	if h.Snapshot != nil {
+		s.Bytes += h.Snapshot.Bytes
+	}
+	if r := h.Run; r != nil {
+		s.Run = &RunInfo{ID: r.RunID, Began: r.Began, Attempt: r.Attempt}
+		if !r.Message.Ticket {
+			s.Run.Message.ID = r.Message.ID
+		}
+	}
+	return s
+}

@@ -1,0 +1,201 @@
+package workspace_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace"
+)
+
+// The run that has suspended a call may fail, be interrupted or be taken over
+// too. If what it has committed is undone, so is the suspension.
+func TestRunThatSuspendsMayEndInEveryWay(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		end  func(t *testing.T, m *workspace.Manager, run *workspace.Run) error
+		want string
+		left string
+	}{
+		{"failure", func(t *testing.T, _ *workspace.Manager, run *workspace.Run) error {
+			_, err := run.Fail(t.Context(), errors.New("broken"))
+			return err
+		}, "a c1 c2 e2", "1"},
+		{"interrupt", func(t *testing.T, m *workspace.Manager, _ *workspace.Run) error {
+			_, err := begin(t, m, whenBusy(workspace.BusyInterrupt, text("b"))).Finish(t.Context())
+			return err
+		}, "a c1 c2 e2 b", "1"},
+		{"rollback", func(t *testing.T, m *workspace.Manager, _ *workspace.Run) error {
+			_, err := begin(t, m, whenBusy(workspace.BusyRollback, text("b"))).Finish(t.Context())
+			return err
+		}, "b", ""},
+		{"cancellation", func(t *testing.T, m *workspace.Manager, run *workspace.Run) error {
+			return m.Cancel(t.Context(), "ann", run.ID(), "because")
+		}, "a c1 c2 e1 e2", ""},
+		{"reset", func(t *testing.T, m *workspace.Manager, _ *workspace.Run) error {
+			_, err := m.Reset(t.Context(), "ann")
+			return err
+		}, "", ""},
+		{"deletion", func(t *testing.T, m *workspace.Manager, _ *workspace.Run) error {
+			return m.Delete(t.Context(), "ann")
+		}, "", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			m := open(t, store.NewMemory(), workspace.Options{})
+			run := begin(t, m, text("a"))
+			ask(t, run, "1", "2")
+			require.NoError(t, run.Suspend("1"))
+			require.NoError(t, run.Commit(t.Context()))
+			require.NoError(t, row.end(t, m, run))
+			v := view(t, m, "ann")
+			require.Equal(t, row.want, dialog(&v.Workspace))
+			require.Equal(t, row.left, ids(v.Suspended()))
+			if row.left == "" {
+				_, _, err := m.Begin(t.Context(), "ann", answers("z", "1"))
+				require.ErrorIs(t, err, workspace.ErrNotSuspended)
+			}
+		})
+	}
+}
+
+// Editing the conversation does not end a suspension, unless the call is gone
+// when the changes are stored.
+func TestSuspendedCallThatIsEdited(t *testing.T) {
+	m := suspended(t, store.NewMemory(), workspace.Options{})
+	run := begin(t, m, text("b"))
+	msgs := state.Messages.Or(run.State(), nil)
+	require.NoError(t, state.Messages.Replace(run.State(), nil))
+	require.Empty(t, run.Suspended())
+	require.NoError(t, state.Messages.Replace(run.State(), msgs))
+	require.Equal(t, "1", ids(run.Suspended()))
+	require.NoError(t, run.Commit(t.Context()))
+	require.NoError(t, state.Messages.Replace(run.State(), msgs[:1]))
+	finish(t, run)
+	_, _, err := m.Begin(t.Context(), "ann", answers("c", "1"))
+	require.ErrorIs(t, err, workspace.ErrNotSuspended)
+}
+
+func TestSuspendedCallsAreShown(t *testing.T) {
+	m := suspended(t, store.NewMemory(), workspace.Options{})
+	data, err := json.Marshal(view(t, m, "ann"))
+	require.NoError(t, err)
+	require.Contains(t, string(data), `"suspended":["1"]`)
+	run := begin(t, m, answers("b", "1"))
+	data, err = json.Marshal(run)
+	require.NoError(t, err)
+	require.Contains(t, string(data), `"answers":[{"type":"tool_result"`)
+	require.NotContains(t, string(data), `"suspended"`)
+	finish(t, run)
+	_, err = workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Pending: 7})
+	require.ErrorIs(t, err, workspace.ErrInvalid)
+}
+
+func TestSuspendIsChecked(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	run := begin(t, m, text("a"))
+	var calls []string
+	for i := range 65 {
+		calls = append(calls, fmt.Sprint(i))
+	}
+	ask(t, run, calls...)
+	require.ErrorIs(t, run.Suspend("0", "unknown"), state.ErrUnknownCall)
+	require.Empty(t, run.Suspended(), "all or none")
+	require.ErrorIs(t, run.Suspend(calls...), state.ErrLimitExceeded)
+	require.NoError(t, run.Suspend(calls[:64]...))
+	require.NoError(t, run.Suspend(calls[:64]...), "again")
+	require.ErrorIs(t, run.Suspend(calls[64]), state.ErrLimitExceeded)
+	finish(t, run)
+	require.Len(t, view(t, m, "ann").Suspended(), 64)
+	require.ErrorIs(t, run.Suspend("0"), workspace.ErrRunEnded)
+	run = begin(t, m, answers("b", calls[:64]...))
+	require.Empty(t, run.Suspended())
+	finish(t, run)
+}
+
+// Calls without ids are known by the names of their tools.
+func TestCallsWithoutIDs(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	run := begin(t, m, text("a"))
+	ask(t, run, "", "")
+	require.NoError(t, run.Suspend("refund", "refund"))
+	finish(t, run)
+	run = begin(t, m, text("b"))
+	ask(t, run, "")
+	require.NoError(t, run.State().History().Answer(state.ToolResult(refund(""), `"refused"`)))
+	require.Len(t, run.Suspended(), 2)
+	finish(t, run)
+	finish(t, begin(t, m, answers("c", "")))
+	require.Len(t, view(t, m, "ann").Suspended(), 1)
+	run = begin(t, m, answers("d", ""))
+	require.Empty(t, run.Suspended())
+	require.Equal(t, "a c c r r b c r", dialog(&run.Workspace))
+	require.Empty(t, transcript.Pending(state.Messages.Or(run.State(), nil)))
+	finish(t, run)
+}
+
+// A call that its tool suspends in a step of the run is suspended, whether it is
+// in the conversation before the step or after it.
+func TestToolSuspends(t *testing.T) {
+	errApproval := errors.New("a person must approve it")
+	tools := []*tool.Tool{tool.Must(tool.New("refund", "Refund an amount.",
+		func(context.Context, struct {
+			Amount int `json:"amount"`
+		}) (string, error) {
+			return "", tool.Suspend(errApproval)
+		}))}
+	for name, early := range map[string]bool{"before": true, "after": false} {
+		t.Run(name, func(t *testing.T) {
+			m := open(t, store.NewMemory(), workspace.Options{})
+			run := begin(t, m, text("a"))
+			if early {
+				ask(t, run, "1", "2")
+			}
+			require.Empty(t, tool.Run(run.Context(), run.State(), tools, []state.ToolCall{refund("1"), refund("2")}))
+			if !early {
+				require.Empty(t, run.Suspended())
+				require.NoError(t, run.Commit(t.Context()))
+				ask(t, run, "1", "2")
+			}
+			require.Equal(t, "1 2", ids(run.Suspended()))
+			require.NoError(t, run.Commit(t.Context()))
+			_, err := run.Fail(t.Context(), errors.New("broken"))
+			require.NoError(t, err)
+			require.Equal(t, "1 2", ids(view(t, m, "ann").Suspended()))
+		})
+	}
+}
+
+// However long it takes, the window keeps a suspended call, and the prompts made
+// meanwhile say that it waits.
+func TestWindowKeepsSuspendedCalls(t *testing.T) {
+	m := suspended(t, store.NewMemory(), workspace.Options{Messages: 4, Results: 2})
+	for i := range 10 {
+		run := begin(t, m, text(fmt.Sprint("m", i)))
+		ask(t, run, fmt.Sprint("x", i))
+		require.NoError(t, run.State().History().Answer(state.ToolResult(refund(fmt.Sprint("x", i)), `"done"`)))
+		msgs, _ := transcript.Repair(state.Messages.Or(run.State(), nil), transcript.Anthropic,
+			transcript.Policy{AnswerCalls: true, Suspended: run.Suspended()})
+		require.Empty(t, transcript.Check(msgs, transcript.Anthropic))
+		require.Contains(t, fmt.Sprint(msgs), "Waiting for approval.")
+		require.NotContains(t, fmt.Sprint(msgs), "There is no result")
+		finish(t, run)
+	}
+	v := view(t, m, "ann")
+	require.LessOrEqual(t, len(state.Messages.Or(v.State(), nil)), 5)
+	require.Equal(t, 3, v.State().History().Len())
+	run := begin(t, m, answers("z", "1"))
+	require.True(t, strings.HasPrefix(dialog(&run.Workspace), "a c1 r1 "), dialog(&run.Workspace))
+	first, _ := run.State().History().At(0)
+	require.Len(t, first.ToolCalls, 1)
+	finish(t, run)
+	require.Equal(t, 2, view(t, m, "ann").State().History().Len())
+}

@@ -1,0 +1,220 @@
+package workspace_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// Every Start has one End, whatever happens to the process, the run or the
+// context.
+func TestTracerEnds(t *testing.T) {
+	seed := effort.LogSeed(t)
+	for i := range effort.Runs(15) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, uint64(i)))
+			chance := func(p float64) bool { return rng.Float64() < p }
+			db, ttl := store.Store(store.NewMemory()), 3*time.Second
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			type process struct {
+				*workspace.Manager
+				tracer *recorder
+				kill   func()
+			}
+			var all []*process
+			desk := func(delay time.Duration, fate int) func(ctx context.Context, run *workspace.Run) error {
+				return func(ctx context.Context, run *workspace.Run) error {
+					_ = visits.Set(run.State(), 1)
+					_ = run.Commit(ctx)
+					if fate < 6 {
+						select {
+						case <-ctx.Done():
+						case <-time.After(delay):
+						}
+					} else {
+						time.Sleep(delay)
+					}
+					switch fate {
+					case 0:
+						return errors.New("broken")
+					case 1:
+						return workspace.RetryAfter(errors.New("busy"), delay/2)
+					case 2:
+						panic("broken")
+					}
+					return context.Cause(ctx)
+				}
+			}
+			begin := func() *process {
+				p := &process{tracer: &recorder{}}
+				var s store.Store
+				s, p.kill = asProcess(db)
+				delay, fate := time.Duration(rng.Int64N(int64(2*ttl))), rng.IntN(8)
+				p.Manager = open(t, s, workspace.Options{TTL: ttl, Run: desk(delay, fate), Tracer: p.tracer, Queue: 3, Runs: 2})
+				all = append(all, p)
+				return p
+			}
+			present := []*process{begin(), begin()}
+			for n := range 40 {
+				p := present[rng.IntN(len(present))]
+				user, id := fmt.Sprint("user", rng.IntN(3)), fmt.Sprint(n/2)
+				call, stop := context.WithCancel(ctx)
+				if chance(0.2) {
+					time.AfterFunc(time.Duration(rng.Int64N(int64(ttl))), stop)
+				}
+				busy := workspace.Busy(rng.IntN(5))
+				go func() {
+					defer stop()
+					switch n % 8 {
+					case 0, 1:
+						_, _ = p.Submit(call, user, whenBusy(busy, text(id)))
+					case 2, 3:
+						_, _ = p.Handle(call, user, whenBusy(busy, text(id)))
+					case 4:
+						if run, _, err := p.Begin(call, user, text(id)); err == nil && run != nil {
+							_ = run.Commit(call)
+							for run != nil && err == nil {
+								run, err = run.Finish(call)
+							}
+						}
+					case 5:
+						_ = p.Do(call, user, func(context.Context, *workspace.Run) error { return nil })
+					case 6:
+						if v, err := p.View(call, user); err == nil && v.Run != nil {
+							_ = p.Cancel(call, user, v.Run.ID, "")
+						}
+					case 7:
+						_, _ = p.Reset(call, user)
+						_ = p.Recover(call)
+					}
+				}()
+				time.Sleep(time.Duration(rng.Int64N(int64(ttl / 2))))
+				if i := rng.IntN(len(present)); chance(0.15) {
+					if chance(0.5) {
+						present[i].kill()
+					} else {
+						go func() { _ = present[i].Close() }()
+						synctest.Wait()
+					}
+					present[i] = begin()
+				}
+			}
+			time.Sleep(10 * ttl)
+			cancel()
+			for _, p := range all {
+				_ = p.Close()
+			}
+			time.Sleep(20 * ttl)
+			for _, p := range all {
+				require.Empty(t, p.tracer.unended(), "program %d", i)
+				require.Zero(t, p.Stats().Held, "program %d", i)
+			}
+		})
+	}
+}
+
+// A Tracer that panics, takes long or calls the Manager does no harm: each
+// message is handled once, in the first attempt.
+func TestBadTracer(t *testing.T) {
+	for name, bad := range map[string]func(m *workspace.Manager, ttl time.Duration){
+		"panics":          func(*workspace.Manager, time.Duration) { panic("broken") },
+		"takes long":      func(_ *workspace.Manager, ttl time.Duration) { time.Sleep(2 * ttl) },
+		"calls a Manager": func(m *workspace.Manager, _ time.Duration) { _, _ = m.Summary(context.Background(), "ann") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+				var calls atomic.Int32
+				var log bytes.Buffer
+				opts := workspace.Options{
+					TTL: ttl, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+					Run: func(ctx context.Context, run *workspace.Run) error {
+						calls.Add(1)
+						require.Zero(t, run.Attempt())
+						time.Sleep(ttl)
+						require.NoError(t, visits.Set(run.State(), 1))
+						return run.Commit(ctx)
+					},
+				}
+				other := open(t, db, opts)
+				var m *workspace.Manager
+				tracer := &recorder{in: func(workspace.Operation) { bad(m, ttl) }}
+				opts.Tracer = tracer
+				m = open(t, db, opts)
+				for _, id := range []string{"1", "2", "3"} {
+					_, err := m.Submit(t.Context(), "ann", text(id))
+					require.NoError(t, err)
+				}
+				require.NoError(t, other.Recover(t.Context()))
+				out, err := m.Handle(t.Context(), "ann", text("4"))
+				require.NoError(t, err)
+				require.Equal(t, workspace.StatusDone, out.Status)
+				require.NoError(t, m.Wait(t.Context()))
+				require.EqualValues(t, 4, calls.Load())
+				require.Zero(t, m.Stats().Fenced)
+				require.Zero(t, other.Stats().TakenOver)
+				require.NoError(t, other.Close())
+				_ = m.Close()
+				time.Sleep(100 * ttl) // for the operations that have waited for the Tracer
+				synctest.Wait()
+				switch name {
+				case "panics":
+					require.Equal(t, 1, strings.Count(log.String(), "Tracer panicked"))
+				case "takes long":
+					require.Contains(t, log.String(), "Tracer.Start took long")
+					require.Empty(t, tracer.unended())
+				default:
+					require.Empty(t, tracer.unended())
+				}
+			})
+		})
+	}
+}
+
+// panicHandler is a slog.Handler that panics.
+type panicHandler struct{}
+
+func (panicHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (panicHandler) Handle(context.Context, slog.Record) error { panic("broken") }
+func (h panicHandler) WithAttrs([]slog.Attr) slog.Handler      { return h }
+func (h panicHandler) WithGroup(string) slog.Handler           { return h }
+
+// panicAnchor is an Anchor that panics.
+type panicAnchor struct{}
+
+func (panicAnchor) Load(context.Context, string) (workspace.Mark, error) {
+	return workspace.Mark{}, nil
+}
+func (panicAnchor) Advance(context.Context, string, workspace.Mark) error { panic("broken") }
+
+// A Logger and an Anchor that panic end neither the process nor the run.
+func TestPanicsInHeartbeats(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		m := open(t, db, workspace.Options{
+			TTL: ttl, Logger: slog.New(panicHandler{}), Anchor: panicAnchor{},
+			Tracer: &recorder{}, // it makes the run renew its lease by itself
+			Run: func(context.Context, *workspace.Run) error {
+				time.Sleep(3 * ttl)
+				return nil
+			},
+		})
+		out, err := m.Handle(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		require.Equal(t, workspace.StatusDone, out.Status)
+		require.NotZero(t, m.Stats().Heartbeats)
+	})
+}

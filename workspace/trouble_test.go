@@ -1,0 +1,56 @@
+package workspace_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/agentstate/state/internal/workspacetest"
+	"github.com/agentstate/state/store"
+)
+
+// The tests of ordinary trouble run on every store. They and the tests of this
+// package share what follows.
+func TestTrouble(t *testing.T) {
+	workspacetest.Virtual(t, func(testing.TB) store.Store { return store.NewMemory() })
+}
+
+// onStore calls a test with an empty store in memory, in virtual time, and with a
+// TTL.
+func onStore(t *testing.T, test func(t *testing.T, db store.Store, ttl time.Duration)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, store.NewMemory(), 30*time.Second) })
+}
+
+var (
+	notes   = workspacetest.Notes
+	visits  = workspacetest.Visits
+	scratch = workspacetest.Scratch
+	token   = workspacetest.Token
+	schema  = workspacetest.Schema
+
+	text         = workspacetest.Text
+	whenBusy     = workspacetest.WhenBusy
+	nothing      = workspacetest.Nothing
+	visit        = workspacetest.Visit
+	open         = workspacetest.Open
+	view         = workspacetest.View
+	conversation = workspacetest.Conversation
+	users        = workspacetest.Users
+	entries      = workspacetest.Entries
+	write        = workspacetest.Restore
+
+	inTTLs      = workspacetest.InTTLs
+	withFaults  = workspacetest.WithFaults
+	withOutages = workspacetest.WithOutages
+	asProcess   = workspacetest.AsProcess
+
+	refund    = workspacetest.Refund
+	answers   = workspacetest.Answers
+	dialog    = workspacetest.Dialog
+	ids       = workspacetest.IDs
+	begin     = workspacetest.Begin
+	ask       = workspacetest.Ask
+	finish    = workspacetest.Finish
+	suspended = workspacetest.Suspended
+)

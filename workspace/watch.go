@@ -1,0 +1,92 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// Watch yields what happens in the workspace of a user, by any process, until
+// ctx ends or the loop is left. The workspace need not exist yet.
+//
+// The first event is an EventSummary, and so is one for each change of the
+// workspace, but at most four a second. If this Manager holds a run, Watch
+// yields its other events at once. Of a run that another Manager holds it
+// yields only EventEnded, when it looks at the workspace; see Await. After
+// EventEnded, no event is about that message.
+//
+// A loop that is slow does not delay the run: it gets one EventSummary for the
+// events that it has missed, but no EventEnded of the last messages is missed.
+// Values are masked as in [Manager.Records]. An error ends the loop.
+func (m *Manager) Watch(ctx context.Context, userID string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		if err := m.watch(ctx, userID, func(e Event) bool { return yield(e, nil) }); err != nil {
+			yield(Event{}, wrapError("watch", userID, err))
+		}
+	}
+}
+
+func (m *Manager) watch(ctx context.Context, userID string, yield func(Event) bool) error {
+	l, err := m.ledger(userID)
+	if err != nil {
+		return err
+	}
+	w, leave, err := m.follow(l, "")
+	if err != nil {
+		return err
+	}
+	defer leave()
+	h, err := l.ReadHead(ctx)
+	if err != nil {
+		return err
+	}
+	w.noteTold(h)
+	for i := (item{Event: Event{Kind: EventSummary}, head: h}); ; {
+		if i.head != nil {
+			h = i.head
+		}
+		i.Summary = newSummary(userID, h)
+		if i.stored {
+			m.maskOutcome(ctx, l, &i)
+		}
+		if !yield(i.Event) {
+			return nil
+		}
+		if i, err = w.next(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// maskOutcome masks the secrets in the outcome of an event.
+func (m *Manager) maskOutcome(ctx context.Context, l *ledger.Ledger, i *item) {
+	if i.Outcome.Reply != "" || i.Outcome.Reason != "" {
+		redact := func(string) string { return masked }
+		_, err := l.ReadStable(ctx, func(h *ledger.Head) (err error) {
+			redact, err = m.presentSecrets(ctx, l, h)
+			return err
+		})
+		if err != nil {
+			redact = func(string) string { return masked }
+		}
+		i.Outcome.Reply, i.Outcome.Reason = redact(i.Outcome.Reply), redact(i.Outcome.Reason)
+		if i.Err != nil {
+			i.Err = &maskedError{redact(i.Err.Error()), i.Err}
+		}
+	}
+	i.Reply = i.Outcome.Reply
+}
+
+// maskedError is an error with another text.
+type maskedError struct {
+	text string
+	err  error
+}
+
+func (e *maskedError) Error() string        { return e.text }
+func (e *maskedError) Is(target error) bool { return errors.Is(e.err, target) }

@@ -1,0 +1,286 @@
+package workspace_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// watching collects the events of a user as one line each, until ctx ends.
+func watching(ctx context.Context, t *testing.T, m *workspace.Manager, user string) func() []string {
+	t.Helper()
+	var lines []string
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		var failed error
+		for e, err := range m.Watch(ctx, user) {
+			failed = err
+			lines = append(lines, line(e))
+		}
+		ended <- failed
+	}()
+	synctest.Wait()
+	return func() []string {
+		t.Helper()
+		synctest.Wait()
+		cancel()
+		require.NoError(t, <-ended)
+		return lines
+	}
+}
+
+// line describes an event.
+func line(e workspace.Event) string {
+	switch e.Kind {
+	case workspace.EventSummary:
+		run := "idle"
+		if e.Run != nil {
+			run = "runs " + e.Run.Message.ID
+		}
+		return fmt.Sprintf("summary %s, %d wait, %d dead", run, e.Queued, e.DeadLetters)
+	case workspace.EventChange:
+		var texts []string
+		for _, effect := range e.Effects {
+			text := effect.Field + " " + string(effect.Value)
+			for _, msg := range effect.Messages {
+				text += string(msg.Raw())
+			}
+			texts = append(texts, text)
+		}
+		return "change " + e.MessageID + ": " + strings.Join(texts, ", ")
+	case workspace.EventReply:
+		return "reply " + e.MessageID + ": " + e.Reply
+	case workspace.EventEnded:
+		text := fmt.Sprintf("ended %s: %s %s%s", e.MessageID, e.Outcome.Status, e.Reply, e.Outcome.Reason)
+		if e.Err != nil {
+			text += fmt.Sprintf(" (%v)", e.Err)
+		}
+		return text
+	}
+	return fmt.Sprint(e.Kind, " ", e.MessageID)
+}
+
+// A process that holds the run tells what happens in it at once.
+func TestWatchOfARunThatIsHeldHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := open(t, store.NewMemory(), workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
+			if err := notes.Set(run.State(), []string{"the token is s3cret-value"}); err != nil {
+				return err
+			}
+			synctest.Wait() // so that each change is told by itself
+			if err := token.Set(run.State(), "s3cret-value"); err != nil {
+				return err
+			}
+			synctest.Wait()
+			said := []state.Message{state.AssistantText("It is s3cret-value.")}
+			if err := state.Messages.Set(run.State(), said); err != nil {
+				return err
+			}
+			run.SetReply("It is s3cret-value.")
+			if run.Message().ID == "bad" {
+				return errors.New("cannot use s3cret-value")
+			}
+			return nil
+		}})
+		lines := watching(t.Context(), t, m, "ann")
+		for _, id := range []string{"1", "bad"} {
+			_, _ = m.Handle(t.Context(), "ann", text(id))
+		}
+		got := lines()
+		want := []string{
+			"summary idle, 0 wait, 0 dead",
+			"started 1",
+			`change 1: notes ["the token is s3cret-value"]`, // it is not a secret yet
+			`change 1: token "[SECRET]"`,
+			`change 1: messages {"type":"text","role":"assistant","content":"It is [SECRET].","stop_reason":"stop"}`,
+			"reply 1: It is [SECRET].",
+			"ended 1: done It is [SECRET].",
+			"started bad",
+		}
+		require.Equal(t, want, got[:len(want)])
+		require.Equal(t, "ended bad: failed cannot use [SECRET] (workspace: message was not handled: cannot use [SECRET])", got[len(got)-1])
+		require.NoError(t, m.Close())
+	})
+}
+
+// Of a run that another process holds, Watch tells summaries and the end, also
+// if the store reports no changes.
+func TestWatchOfARunThatIsHeldElsewhere(t *testing.T) {
+	for name, wrap := range map[string]func(*store.Memory) store.Store{
+		"watcher": func(db *store.Memory) store.Store { return db },
+		"poll":    func(db *store.Memory) store.Store { return plain{db} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := wrap(store.NewMemory())
+				holder, m := open(t, db, workspace.Options{Run: slow}), open(t, db, workspace.Options{})
+				lines := watching(t.Context(), t, m, "ann")
+				for _, id := range []string{"1", "bad"} {
+					_, err := holder.Submit(t.Context(), "ann", text(id))
+					require.NoError(t, err)
+				}
+				time.Sleep(5 * time.Second)
+				got := lines()
+				require.Equal(t, "summary idle, 0 wait, 0 dead", got[0])
+				require.Contains(t, got, "summary runs 1, 1 wait, 0 dead")
+				require.Contains(t, got, "ended 1: done reply to 1")
+				require.Equal(t, "ended bad: failed no good (workspace: message was not handled: no good)", got[len(got)-1])
+				require.NoError(t, holder.Close())
+				require.NoError(t, m.Close())
+			})
+		})
+	}
+}
+
+// Summaries come at most four times a second, and the last one is true.
+func TestWatchLimitsSummaries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := open(t, store.NewMemory(), workspace.Options{TTL: time.Hour})
+		_, _, err := m.Begin(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		lines := watching(t.Context(), t, m, "ann")
+		for i := range 30 {
+			_, _, err := m.Begin(t.Context(), "ann", text(fmt.Sprint("w", i)))
+			require.NoError(t, err)
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		got := lines()
+		require.InDelta(t, 13, len(got), 2)
+		require.Equal(t, "summary runs 1, 30 wait, 0 dead", got[len(got)-1])
+		require.NoError(t, m.Close())
+	})
+}
+
+// A slow reader gets one summary for what it missed, and the end.
+func TestWatchBySlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := open(t, store.NewMemory(), workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
+			for i := range 1000 {
+				if err := visits.Set(run.State(), 1); err != nil {
+					return err
+				}
+				if i%2 == 0 {
+					synctest.Wait()
+				}
+			}
+			run.SetReply("at last")
+			return nil
+		}})
+		resume := make(chan bool)
+		var got []workspace.EventKind
+		ended := make(chan bool)
+		go func() {
+			defer close(ended)
+			for e, err := range m.Watch(t.Context(), "ann") {
+				require.NoError(t, err)
+				if len(got) == 0 {
+					<-resume
+				}
+				if got = append(got, e.Kind); e.Kind == workspace.EventEnded {
+					require.Equal(t, "at last", e.Reply)
+					return
+				}
+			}
+		}()
+		synctest.Wait()
+		_, err := m.Handle(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		close(resume)
+		<-ended
+		require.LessOrEqual(t, len(got), 100)
+		require.Equal(t, workspace.EventSummary, got[1], "for what it missed")
+		require.NoError(t, m.Close())
+	})
+}
+
+// Watch begins in the middle of a run, and ends with the Manager.
+func TestWatchFromTheMiddleOfARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := open(t, store.NewMemory(), workspace.Options{})
+		run, _, err := m.Begin(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		require.NoError(t, notes.Set(run.State(), []string{"before"}))
+		lines := watching(t.Context(), t, m, "ann")
+		require.NoError(t, notes.Set(run.State(), []string{"after"}))
+		synctest.Wait()
+		_, err = run.Finish(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{
+			"summary runs 1, 0 wait, 0 dead", `change 1: notes ["after"]`, "ended 1: done ",
+		}, lines())
+
+		var last error
+		ended := make(chan bool)
+		go func() {
+			for _, last = range m.Watch(t.Context(), "ann") {
+			}
+			close(ended)
+		}()
+		synctest.Wait()
+		require.NoError(t, m.Close())
+		<-ended
+		require.ErrorIs(t, last, workspace.ErrClosed)
+	})
+}
+
+// Events are JSON for browsers.
+func TestEventJSON(t *testing.T) {
+	e := workspace.Event{
+		Summary: workspace.Summary{UserID: "ann", Version: 3, Seq: 7, Run: &workspace.RunInfo{ID: "next"}},
+		Kind:    workspace.EventEnded, MessageID: "1", Reply: "Hi!",
+		Outcome: workspace.Outcome{Status: workspace.StatusDone, RunID: "r"},
+	}
+	data, err := json.Marshal(e)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"kind": "ended", "user_id": "ann", "version": 3, "seq": 7, "run_id": "r", "queued": 0,
+		"dead_letters": 0, "message_id": "1", "reply": "Hi!", "status": "done"}`, string(data))
+
+	e.Kind, e.Outcome = workspace.EventChange, workspace.Outcome{}
+	data, err = json.Marshal(e)
+	require.NoError(t, err)
+	require.Contains(t, string(data), `"run_id":"next"`)
+}
+
+func TestSummary(t *testing.T) {
+	db := store.NewMemory()
+	m := open(t, db, workspace.Options{})
+	s, err := m.Summary(t.Context(), "ann")
+	require.NoError(t, err)
+	require.Equal(t, workspace.Summary{UserID: "ann"}, s)
+
+	run, _, err := m.Begin(t.Context(), "ann", text("1"))
+	require.NoError(t, err)
+	_, _, err = m.Begin(t.Context(), "ann", text("2"))
+	require.NoError(t, err)
+	s, err = m.Summary(t.Context(), "ann")
+	require.NoError(t, err)
+	require.Equal(t, run.ID(), s.Run.ID)
+	require.Equal(t, "1", s.Run.Message.ID)
+	require.Equal(t, 1, s.Queued)
+	require.EqualValues(t, 2, s.Seq)
+	require.WithinDuration(t, time.Now(), s.LastActive, time.Minute)
+
+	next, err := run.Fail(t.Context(), errors.New("no good"))
+	require.NoError(t, err)
+	_, err = next.Finish(t.Context())
+	require.NoError(t, err)
+	s, err = m.Summary(t.Context(), "ann")
+	require.NoError(t, err)
+	require.Nil(t, s.Run)
+	require.Equal(t, 1, s.DeadLetters)
+	require.EqualValues(t, 2, s.Version)
+	require.NotZero(t, s.Bytes)
+}

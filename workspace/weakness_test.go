@@ -1,0 +1,147 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// doubtStore writes, says that it does not know whether it has, and ends the
+// context of the caller.
+type doubtStore struct {
+	*store.Memory
+	cancel context.CancelFunc // of the next write; nil for a store that works
+}
+
+func (s *doubtStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	revs, err := s.Memory.Batch(ctx, writes)
+	if s.cancel == nil || err != nil {
+		return revs, err
+	}
+	s.cancel()
+	s.cancel = nil
+	return nil, store.ErrUnknownOutcome
+}
+
+func (s *doubtStore) Get(ctx context.Context, key string) (store.Entry, error) {
+	if err := ctx.Err(); err != nil {
+		return store.Entry{}, err
+	}
+	return s.Memory.Get(ctx, key)
+}
+
+// A run that an operator has begun is handled, although nobody knows that it
+// has.
+func TestRunsOfUnknownOutcomeAreTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		handled, fail := "", true
+		db := &doubtStore{Memory: store.NewMemory()}
+		m := open(t, db, workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
+			if fail {
+				return errors.New("broken")
+			}
+			handled += run.UserID() + run.Message().ID + " "
+			return nil
+		}})
+		_, err := m.Handle(t.Context(), "ann", text("1"))
+		require.ErrorContains(t, err, "broken")
+		synctest.Wait()
+		fail = false
+		ctx, cancel := context.WithCancel(t.Context())
+		db.cancel = cancel
+		require.ErrorIs(t, m.Retry(ctx, "ann", "1"), store.ErrUnknownOutcome)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, "ann1 ", handled)
+
+		other := open(t, store.NewMemory(), workspace.Options{})
+		_, _, err = other.Begin(t.Context(), "bob", text("2"))
+		require.NoError(t, err)
+		data, err := other.Export(t.Context(), "bob")
+		require.NoError(t, err)
+		ctx, cancel = context.WithCancel(t.Context())
+		db.cancel = cancel
+		require.ErrorIs(t, m.ImportWorkspace(ctx, "bob", data), store.ErrUnknownOutcome)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, "ann1 bob2 ", handled)
+		require.NoError(t, other.Close())
+		require.NoError(t, m.Close())
+	})
+}
+
+// Begin does not wait for the function that calls it.
+func TestBeginWithinARunDoesNotEndIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m *workspace.Manager
+		m = open(t, store.NewMemory(), workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
+			began := time.Now()
+			for _, busy := range []workspace.Busy{workspace.BusyInterrupt, workspace.BusyRollback} {
+				_, _, err := m.Begin(ctx, "ann", whenBusy(busy, text("2")))
+				require.ErrorIs(t, err, workspace.ErrBusy)
+			}
+			_, out, err := m.Begin(ctx, "ann", whenBusy(workspace.BusyReject, text("3")))
+			require.NoError(t, err)
+			require.Equal(t, workspace.StatusRejected, out.Status)
+			require.Equal(t, began, time.Now())
+			return nil
+		}})
+		_, err := m.Handle(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		require.NoError(t, m.Close())
+	})
+}
+
+// An operator sees when a message was given up or dropped.
+func TestEndedMessagesHaveTimes(t *testing.T) {
+	for _, wrap := range []func() store.Store{func() store.Store { return store.NewMemory() }, newPlainStore} {
+		m := open(t, wrap(), workspace.Options{DeadLetters: 1})
+		_, _, err := m.Begin(t.Context(), "ann", text("running"))
+		require.NoError(t, err)
+		for _, id := range []string{"discarded", "reset"} {
+			_, out, err := m.Begin(t.Context(), "ann", text(id))
+			require.NoError(t, err)
+			require.Equal(t, workspace.StatusQueued, out.Status)
+		}
+		require.NoError(t, m.Discard(t.Context(), "ann", "discarded"))
+		_, err = m.Reset(t.Context(), "ann")
+		require.NoError(t, err)
+		for i := range 2 {
+			run, _, err := m.Begin(t.Context(), "ann", text([]string{"dropped", "dead"}[i]))
+			require.NoError(t, err)
+			_, err = run.Fail(t.Context(), errors.New("broken"))
+			require.NoError(t, err)
+		}
+		ended := view(t, m, "ann").Ended
+		require.Len(t, ended, 4)
+		for _, e := range ended {
+			require.WithinDuration(t, time.Now(), e.At, time.Minute, e.ID)
+		}
+		require.NoError(t, m.Close())
+	}
+}
+
+// A summary says with which key its workspace is sealed, or why it cannot be
+// read.
+func TestSummaryHasKeyAndError(t *testing.T) {
+	db := store.NewMemory()
+	m := open(t, db, workspace.Options{Run: nothing, Keys: []workspace.Key{key("a")}})
+	_, err := m.Handle(t.Context(), "ann", text("1"))
+	require.NoError(t, err)
+	for _, m := range []*workspace.Manager{m, open(t, db, workspace.Options{Keys: []workspace.Key{key("b"), key("a")}})} {
+		s, err := m.Summary(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Equal(t, "a", s.KeyID)
+		require.NoError(t, s.Err)
+	}
+	s, err := open(t, db, workspace.Options{}).Summary(t.Context(), "ann")
+	require.ErrorIs(t, err, workspace.ErrInvalidKey)
+	require.Equal(t, workspace.Summary{UserID: "ann", Err: err}, s)
+}
