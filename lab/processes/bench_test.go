@@ -24,6 +24,41 @@ import (
 func BenchmarkGoal(b *testing.B) {
 	b.Run("workspace-handle", func(b *testing.B) { b.Run("subject", handleAgainstSyncs) })
 	b.Run("workspace-run", func(b *testing.B) { b.Run("subject", runAgainstSyncs) })
+	b.Run("workspace-warm", warm)
+}
+
+// warm measures a view and an update of a workspace of 5 000 messages that the
+// Manager has read before.
+func warm(b *testing.B) {
+	m, err := workspace.Open(b.Context(), store.NewMemory(), &workspace.Options{Messages: -1})
+	require.NoError(b, err)
+	defer func() { require.NoError(b, m.Close()) }()
+	require.NoError(b, m.Update(b.Context(), "ann", func(w *workspace.Workspace) error {
+		return state.Messages.Set(w.State(), manyMessages(5000))
+	}))
+	b.Run("subject", func(b *testing.B) {
+		b.Run("view", func(b *testing.B) {
+			for b.Loop() {
+				_, err := m.View(b.Context(), "ann")
+				require.NoError(b, err)
+			}
+		})
+		b.Run("update", func(b *testing.B) {
+			for n := 0; b.Loop(); n++ {
+				require.NoError(b, m.Update(b.Context(), "ann", func(w *workspace.Workspace) error {
+					return w.State().KV().Set("mood", n)
+				}))
+			}
+		})
+	})
+}
+
+func manyMessages(n int) []state.Message {
+	msgs := make([]state.Message, n)
+	for i := range msgs {
+		msgs[i] = state.UserText(fmt.Sprintf("Message %d, which says nothing but this.", i))
+	}
+	return msgs
 }
 
 // appender measures the minimal cost of a write to disk: an append and a sync.
@@ -88,6 +123,7 @@ func handleAgainstSyncs(b *testing.B) {
 		handle()
 	}
 	var handles, syncs []time.Duration
+	bytes, reads := c.bytes.Load(), c.reads.Load()
 	for b.Loop() {
 		before, began := c.bytes.Load(), time.Now()
 		handle()
@@ -95,6 +131,8 @@ func handleAgainstSyncs(b *testing.B) {
 		syncs = append(syncs, a.append(b, 2, c.bytes.Load()-before))
 	}
 	report(b, "handle", median(handles), "syncs", median(syncs))
+	b.ReportMetric(float64(c.bytes.Load()-bytes)/float64(len(handles)), "bytes/message")
+	b.ReportMetric(float64(c.reads.Load()-reads)/float64(len(handles)), "reads/message")
 }
 
 // runAgainstSyncs measures the time of a run with 200 commits, and of as many appends
@@ -144,11 +182,7 @@ func BenchmarkLoad(b *testing.B) {
 			m, err := workspace.Open(b.Context(), db, opts)
 			require.NoError(b, err)
 			require.NoError(b, m.Update(b.Context(), "ann", func(w *workspace.Workspace) error {
-				msgs := make([]state.Message, n)
-				for i := range msgs {
-					msgs[i] = state.UserText(fmt.Sprintf("Message %d, which says nothing but this.", i))
-				}
-				return state.Messages.Set(w.State(), msgs)
+				return state.Messages.Set(w.State(), manyMessages(n))
 			}))
 			for b.Loop() {
 				m, err := workspace.Open(b.Context(), db, opts)

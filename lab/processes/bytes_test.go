@@ -18,7 +18,7 @@ import (
 )
 
 // The bytes that a step writes depend on its changes and not on the length of the
-// run.
+// run. The head stays small, whatever waits and has ended.
 func TestBytes(t *testing.T) {
 	few, many := 1000, min(10_000, max(1000, effort.Runs(1000)))
 	if underRace() {
@@ -38,10 +38,16 @@ func TestBytes(t *testing.T) {
 // counter is a store that counts the bytes of the values that are put.
 type counter struct {
 	store.Store
-	bytes atomic.Int64
+	bytes, reads, writes atomic.Int64
+}
+
+func (c *counter) Get(ctx context.Context, key string) (store.Entry, error) {
+	c.reads.Add(1)
+	return c.Store.Get(ctx, key)
 }
 
 func (c *counter) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
+	c.writes.Add(1)
 	c.bytes.Add(int64(len(value)))
 	return c.Store.Put(ctx, key, value, cond)
 }
@@ -50,6 +56,7 @@ func (c *counter) Put(ctx context.Context, key string, value []byte, cond store.
 type batchCounter struct{ *counter }
 
 func (c batchCounter) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	c.writes.Add(1)
 	for _, w := range writes {
 		c.bytes.Add(int64(len(w.Value)))
 	}
@@ -65,8 +72,20 @@ func counting(t *testing.T, db store.Store, commits int) {
 	m, err := workspace.Open(t.Context(), db, &workspace.Options{TTL: time.Hour}) // no renewal of the lease in between
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
-	run, _, err := m.Begin(t.Context(), "ann", workspace.Message{Content: state.UserText("Write a book, please.")})
-	require.NoError(t, err)
+	begin := func() *workspace.Run {
+		run, _, err := m.Begin(t.Context(), "ann", workspace.Message{Content: state.UserText("Write a book, please.")})
+		require.NoError(t, err)
+		return run
+	}
+	const runs, waiting = 40, 20
+	for range runs { // for the head to know many messages
+		_, err := begin().Finish(t.Context())
+		require.NoError(t, err)
+	}
+	run := begin()
+	for range waiting {
+		require.Nil(t, begin())
+	}
 	written := make([]int64, commits)
 	for i := range written {
 		require.NoError(t, step(run.State(), i))
@@ -75,7 +94,7 @@ func counting(t *testing.T, db store.Store, commits int) {
 		written[i] = c.bytes.Load() - before
 	}
 	records, n := 0, 0
-	for r, err := range m.Records(t.Context(), "ann", 0) {
+	for r, err := range m.Records(t.Context(), "ann", runs) {
 		require.NoError(t, err)
 		data, err := json.Marshal(r)
 		require.NoError(t, err)
@@ -84,12 +103,16 @@ func counting(t *testing.T, db store.Store, commits int) {
 	}
 	require.Equal(t, commits, n)
 	record := float64(records) / float64(n)
+	head, err := c.Get(t.Context(), "agent:workspace:ann")
+	require.NoError(t, err)
 	window := commits / 10
 	first, last, all := mean(written[200:200+window]), mean(written[commits-window:]), mean(written)
-	t.Logf("a commit with a record of %.0f bytes writes %.0f bytes, %.0f in the beginning and %.0f in the end", record, all, first, last)
+	t.Logf("a commit with a record of %.0f bytes writes %.0f bytes, %.0f in the beginning and %.0f in the end; the head has %d", record, all, first, last, len(head.Value))
 	require.InDelta(t, 1024, record, 300)
 	require.LessOrEqual(t, last, 1.2*first)
 	require.LessOrEqual(t, all, record+6<<10)
+	// A list of records grows by up to three names per power of four.
+	require.LessOrEqual(t, len(head.Value), 1536)
 	_, err = run.Finish(t.Context())
 	require.NoError(t, err)
 }

@@ -49,7 +49,7 @@ func crowd(t *testing.T, db store.Store, n int) {
 	handle := func(user, message string) error {
 		sent := time.Now()
 		out, err := m.Handle(t.Context(), user, workspace.Message{ID: message, Content: state.UserText("Do it, please.")})
-		if err == nil && out.Status != workspace.StatusDone && out.Status != workspace.StatusQueued {
+		if err == nil && out.Status != workspace.StatusDone {
 			err = fmt.Errorf("user %s: message %s is %s", user, message, out.Status)
 		}
 		mu.Lock()

@@ -230,7 +230,9 @@ func (f *fleet) send(user, message string) error {
 			case r := <-answers:
 				switch r.Fate {
 				case made:
-					if s := r.Status; s != workspace.StatusDone && s != workspace.StatusQueued && s != workspace.StatusDuplicate {
+					switch s := r.Status; s {
+					case workspace.StatusDone, workspace.StatusStarted, workspace.StatusQueued, workspace.StatusDuplicate:
+					default:
 						return fmt.Errorf("user %s: message %s is %s", user, message, s)
 					}
 					return nil

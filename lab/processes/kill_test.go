@@ -44,7 +44,7 @@ func TestKill(t *testing.T) {
 // that each message takes effect once, that no acknowledged commit is lost, and
 // that providers accept each prompt.
 func killing(t *testing.T, address string, how workspace.Takeover, kills int) {
-	f := newFleet(t, 4, task{"serve", address, killTTL, how})
+	f := newFleet(t, 4, task{Job: "serve", Address: address, TTL: killTTL, Takeover: how})
 	var over atomic.Bool
 	var messages atomic.Int64
 	var times []time.Duration

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -33,7 +33,7 @@ func TestModel(t *testing.T) {
 		for i := range n {
 			synctest.Test(t, func(t *testing.T) {
 				db := store.NewMemory()
-				newProgram(t, seed, i, func() store.Store { return shared{db} }).run()
+				newProgram(t, seed, i, func() store.Store { return &shared{Batcher: db} }).run()
 			})
 		}
 	})
@@ -51,10 +51,37 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// shared is a handle on a store that is closed later.
-type shared struct{ store.Batcher }
+// shared is a handle on a store that other handles use too.
+type shared struct {
+	store.Batcher
+	closed atomic.Bool
+}
 
-func (shared) Close() error { return nil }
+func (s *shared) Close() error {
+	s.closed.Store(true)
+	return nil
+}
+
+func (s *shared) check(op string) error {
+	if s.closed.Load() {
+		return &store.Error{Op: op, Err: store.ErrClosed}
+	}
+	return nil
+}
+
+func (s *shared) Get(ctx context.Context, key string) (store.Entry, error) {
+	if err := s.check("get"); err != nil {
+		return store.Entry{}, err
+	}
+	return s.Batcher.Get(ctx, key)
+}
+
+func (s *shared) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	if err := s.check("batch"); err != nil {
+		return nil, err
+	}
+	return s.Batcher.Batch(ctx, writes)
+}
 
 // Options of the programs.
 const (
@@ -120,7 +147,7 @@ type program struct {
 	base  content // the content when the run began
 	first *turn   // the run
 	queue []workspace.Message
-	dead  []string
+	dead  []workspace.Message
 	old   *holder // a run that has ended
 }
 
@@ -130,12 +157,13 @@ type turn struct {
 	attempt   int
 	committed bool
 	holder    *holder // nil if its Manager was closed
+	vacant    bool    // its Manager has released it
 }
 
 // holder is a run that the program holds, with its content.
 type holder struct {
 	run  *workspace.Run
-	die  func() // closes its Manager
+	m    *manager
 	work content
 	end  error // the error of a commit after its end
 }
@@ -158,26 +186,45 @@ func (p *program) run() {
 	}
 }
 
+// manager is a Manager with a handle of its own on the store.
+type manager struct {
+	*workspace.Manager
+	p    *program
+	db   store.Store
+	ends bool
+}
+
 // manager returns a new Manager on a new handle. The end of the test closes it, if
 // nothing has before.
-func (p *program) manager(run func(ctx context.Context, r *workspace.Run) error) (m *workspace.Manager, end func()) {
+func (p *program) manager(run func(ctx context.Context, r *workspace.Run) error) *manager {
 	db := p.open()
 	m, err := workspace.Open(p.ctx, db, &workspace.Options{
 		Run: run, Queue: 3, Attempts: attempts, Messages: keptMessages, Results: keptResults,
 	})
 	require.NoError(p, err)
-	end = sync.OnceFunc(func() {
-		require.NoError(p, m.Close())
-		require.NoError(p, db.Close())
-	})
-	p.Cleanup(end)
-	return m, end
+	mm := &manager{Manager: m, p: p, db: db}
+	p.Cleanup(mm.end)
+	return mm
+}
+
+// end closes the Manager, which releases its runs.
+func (m *manager) end() { m.close(m.Close, m.db.Close) }
+
+// die ends the Manager as the death of its process does: it can release nothing.
+func (m *manager) die() { m.close(m.db.Close, m.Close) }
+
+func (m *manager) close(first, then func() error) {
+	if !m.ends {
+		m.ends = true
+		require.NoError(m.p, first())
+		require.NoError(m.p, then())
+	}
 }
 
 // look compares the stored content and the content of the run with the model.
 func (p *program) look() {
-	m, end := p.manager(nil)
-	defer end()
+	m := p.manager(nil)
+	defer m.end()
 	v, err := m.View(p.ctx, ann)
 	require.NoError(p, err)
 	p.same(p.now, contentOf(&v.Workspace))
@@ -185,11 +232,11 @@ func (p *program) look() {
 	for _, msg := range v.Queue {
 		queue = append(queue, msg.ID)
 	}
-	for _, msg := range v.DeadLetters {
-		dead = append(dead, msg.ID)
+	for _, d := range v.DeadLetters {
+		dead = append(dead, d.Message.ID)
 	}
 	require.Equal(p, idsOf(p.queue), queue)
-	require.Equal(p, p.dead, dead)
+	require.Equal(p, idsOf(p.dead), dead)
 	require.Equal(p, p.first == nil, v.Run == nil)
 	if p.first != nil {
 		require.Equal(p, p.first.message.ID, v.Run.Message.ID)
@@ -224,7 +271,7 @@ func (p *program) step() {
 		do   func()
 	}{
 		{"begin", p.begin}, {"begin", p.begin}, {"commit", p.commit}, {"commit", p.commit}, {"finish", p.finish},
-		{"fail", p.fail}, {"crash", p.crash}, {"recover", p.recover}, {"handle", p.handle}, {"update", p.update},
+		{"fail", p.fail}, {"crash", p.crash}, {"release", p.release}, {"recover", p.recover}, {"handle", p.handle}, {"update", p.update},
 		{"stale", p.stale}, {"reset", p.reset},
 	}
 	n := p.random.IntN(len(steps))
@@ -235,8 +282,12 @@ func (p *program) step() {
 	steps[n].do()
 }
 
-// message returns a new message.
+// message returns a new message, or sometimes a dead letter.
 func (p *program) message() workspace.Message {
+	if len(p.dead) > 0 && p.random.IntN(4) == 0 {
+		p.trace = append(p.trace, "again")
+		return p.dead[p.random.IntN(len(p.dead))]
+	}
 	p.last++
 	msg := workspace.Message{ID: fmt.Sprint("m", p.last), Content: state.UserText(fmt.Sprint("This is message ", p.last, "."))}
 	if p.random.IntN(3) == 0 {
@@ -344,6 +395,14 @@ func (p *program) working() content {
 	return c
 }
 
+// giveUp makes the message of the run a dead letter.
+func (p *program) giveUp() { p.dead = append(p.dead, p.first.message) }
+
+// revive removes a message that is accepted from the dead letters.
+func (p *program) revive(msg workspace.Message) {
+	p.dead = slices.DeleteFunc(slices.Clone(p.dead), func(d workspace.Message) bool { return d.ID == msg.ID })
+}
+
 // start makes a message the run.
 func (p *program) start(msg workspace.Message) {
 	p.first = &turn{message: msg}
@@ -378,6 +437,7 @@ func (p *program) stored(c content, finished bool) {
 func (p *program) offer(msg workspace.Message, busy workspace.Busy) (workspace.Status, error) {
 	switch {
 	case p.first == nil:
+		p.revive(msg)
 		p.start(msg)
 		return workspace.StatusStarted, nil
 	case busy == workspace.BusyReject:
@@ -385,6 +445,7 @@ func (p *program) offer(msg workspace.Message, busy workspace.Busy) (workspace.S
 	case busy == workspace.BusyEnqueue && len(p.queue) == 3:
 		return workspace.StatusRejected, workspace.ErrQueueFull
 	case busy == workspace.BusyEnqueue:
+		p.revive(msg)
 		p.queue = append(p.queue, msg)
 		return workspace.StatusQueued, nil
 	case busy == workspace.BusyRollback:
@@ -394,6 +455,7 @@ func (p *program) offer(msg workspace.Message, busy workspace.Busy) (workspace.S
 	p.queue = nil
 	p.next(workspace.ErrInterrupted)
 	p.queue = queue
+	p.revive(msg)
 	p.start(msg)
 	return workspace.StatusStarted, nil
 }
@@ -401,14 +463,15 @@ func (p *program) offer(msg workspace.Message, busy workspace.Busy) (workspace.S
 // begin sends a message and holds its run, if one has begun. Sometimes the message
 // was sent before.
 func (p *program) begin() {
-	m, end := p.manager(nil)
+	m := p.manager(nil)
 	if p.first != nil && p.random.IntN(5) == 0 {
-		defer end()
+		defer m.end()
 		again := p.first.message
 		again.Busy = workspace.BusyInterrupt
 		run, out, err := m.Begin(p.ctx, ann, again)
 		require.NoError(p, err)
-		require.Equal(p, workspace.Outcome{Status: workspace.StatusDuplicate}, out)
+		require.Equal(p, workspace.StatusDuplicate, out.Status)
+		require.Equal(p, workspace.StatusStarted, out.First)
 		require.Nil(p, run)
 		return
 	}
@@ -421,15 +484,15 @@ func (p *program) begin() {
 	require.Equal(p, status, out.Status)
 	if status != workspace.StatusStarted {
 		require.Nil(p, run)
-		end()
+		m.end()
 		return
 	}
-	p.hold(run, end)
+	p.hold(run, m)
 }
 
-// hold notes that the run is held here, until its Manager is closed.
-func (p *program) hold(run *workspace.Run, die func()) {
-	p.first.holder = &holder{run: run, die: die, work: p.working()}
+// hold notes that a Manager holds the run, until it is closed.
+func (p *program) hold(run *workspace.Run, m *manager) {
+	p.first.holder = &holder{run: run, m: m, work: p.working()}
 }
 
 func (p *program) commit() {
@@ -456,7 +519,7 @@ func (p *program) finish() {
 	require.NoError(p, err)
 	p.stored(h.work, true)
 	p.next(workspace.ErrRunEnded)
-	p.goOn(run, h.die)
+	p.goOn(run, h.m)
 }
 
 func (p *program) fail() {
@@ -467,60 +530,91 @@ func (p *program) fail() {
 	p.change(h)
 	run, err := h.run.Fail(p.ctx, errors.New("as it was told"))
 	require.NoError(p, err)
+	p.giveUp()
 	p.next(workspace.ErrRunEnded)
-	p.goOn(run, h.die)
+	p.goOn(run, h.m)
 }
 
 // goOn holds the next run, if any.
-func (p *program) goOn(run *workspace.Run, die func()) {
+func (p *program) goOn(run *workspace.Run, m *manager) {
 	require.Equal(p, p.first == nil, run == nil)
 	if run != nil {
 		require.Equal(p, p.first.message.ID, run.Message().ID)
-		p.hold(run, die)
+		p.hold(run, m)
 	}
 }
 
-// crash leaves the run without a holder.
+// crash kills the holder of the run.
 func (p *program) crash() {
 	if p.first == nil || p.first.holder == nil {
 		return
 	}
-	p.first.holder.die()
+	p.first.holder.m.die()
 	p.first.holder = nil
 }
 
+// release closes the Manager that holds the run.
+func (p *program) release() {
+	if p.first == nil || p.first.holder == nil {
+		return
+	}
+	p.first.holder.m.end()
+	p.first.holder, p.first.vacant = nil, true
+}
+
 // recover lets a new Manager take over a run without a holder and handle all waiting
-// messages. Sometimes it dies in the first run.
+// messages. Sometimes it dies in the first run, or is closed.
 func (p *program) recover() {
 	if p.first == nil || p.first.holder != nil {
-		m, end := p.manager(p.unexpected)
-		defer end()
+		m := p.manager(p.unexpected)
+		defer m.end()
 		require.NoError(p, m.Recover(p.ctx))
 		return
 	}
-	if p.first.attempt+1 >= attempts {
-		p.dead = append(p.dead, p.first.message.ID)
-		p.next(nil)
-	} else {
-		p.first.attempt++
+	p.takeOver()
+	if p.first != nil {
+		switch p.random.IntN(6) {
+		case 0, 1:
+			p.trace = append(p.trace, "and die")
+			p.entered().die()
+			return
+		case 2:
+			p.trace = append(p.trace, "and release")
+			p.entered().end()
+			p.first.vacant = true
+			return
+		}
 	}
-	if p.first != nil && p.random.IntN(3) == 0 {
-		p.trace = append(p.trace, "and die")
-		entered := make(chan struct{})
-		m, end := p.manager(func(ctx context.Context, _ *workspace.Run) error {
-			close(entered)
-			<-ctx.Done()
-			return context.Cause(ctx)
-		})
-		go func() { _ = m.Recover(p.ctx) }()
-		<-entered
-		end()
-		return
-	}
-	m, end := p.manager(p.script())
-	defer end()
+	m := p.manager(p.script())
+	defer m.end()
 	require.NoError(p, m.Recover(p.ctx))
 	require.NoError(p, m.Wait(p.ctx))
+}
+
+// takeOver applies a takeover to the model.
+func (p *program) takeOver() {
+	switch {
+	case p.first.vacant:
+		p.first.vacant = false
+	case p.first.attempt+1 >= attempts:
+		p.giveUp()
+		p.next(nil)
+	default:
+		p.first.attempt++
+	}
+}
+
+// entered returns a Manager that has taken over the run, in which it waits.
+func (p *program) entered() *manager {
+	entered := make(chan struct{})
+	m := p.manager(func(ctx context.Context, _ *workspace.Run) error {
+		close(entered)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	go func() { _ = m.Recover(p.ctx) }()
+	<-entered
+	return m
 }
 
 func (p *program) unexpected(_ context.Context, r *workspace.Run) error {
@@ -548,6 +642,7 @@ func (p *program) script() func(ctx context.Context, r *workspace.Run) error {
 		}
 		if p.random.IntN(4) == 0 {
 			x.err = errors.New("as it was told")
+			p.giveUp()
 		} else {
 			p.stored(work, true)
 		}
@@ -582,27 +677,32 @@ func (p *program) script() func(ctx context.Context, r *workspace.Run) error {
 
 // handle handles a message.
 func (p *program) handle() {
+	if p.first != nil && p.first.vacant {
+		p.recover() // any Manager that looks does it
+		return
+	}
 	msg := p.message()
 	if p.first != nil {
-		m, end := p.manager(p.unexpected)
-		defer end()
+		m := p.manager(p.unexpected)
+		defer m.end()
 		status, fails := p.offer(msg, workspace.BusyEnqueue)
-		out, err := m.Handle(p.ctx, ann, msg)
+		out, err := m.Submit(p.ctx, ann, msg)
 		require.ErrorIs(p, err, fails)
 		require.Equal(p, status, out.Status)
 		return
 	}
+	p.revive(msg)
 	p.start(msg)
-	m, end := p.manager(p.script())
-	defer end()
+	m := p.manager(p.script())
+	defer m.end()
 	out, err := m.Handle(p.ctx, ann, msg)
 	require.Equal(p, err == nil, out.Status == workspace.StatusDone)
 	require.Equal(p, err != nil, out.Status == workspace.StatusFailed)
 }
 
 func (p *program) update() {
-	m, end := p.manager(nil)
-	defer end()
+	m := p.manager(nil)
+	defer m.end()
 	edits := p.edits()
 	err := m.Update(p.ctx, ann, func(w *workspace.Workspace) error {
 		for _, e := range edits {
@@ -636,13 +736,13 @@ func (p *program) stale() {
 }
 
 func (p *program) reset() {
-	m, end := p.manager(nil)
-	defer end()
+	m := p.manager(nil)
+	defer m.end()
 	var want []string
 	if p.first != nil {
 		want = append(want, p.first.message.ID)
 	}
-	want = append(append(want, idsOf(p.queue)...), p.dead...)
+	want = append(append(want, idsOf(p.queue)...), idsOf(p.dead)...)
 	ids, err := m.Reset(p.ctx, ann)
 	require.NoError(p, err)
 	require.Equal(p, want, ids)

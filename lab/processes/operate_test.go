@@ -28,7 +28,8 @@ type operator struct {
 type held struct {
 	mu      sync.Mutex // a change and its commit are one step
 	run     *workspace.Run
-	abandon context.CancelFunc
+	abandon context.CancelFunc // of a run of Begin, or nil
+	result  chan error         // of a run of Options.Run, or nil: what its function returns
 }
 
 // operate is the job of an operator.
@@ -48,19 +49,43 @@ func operate(t task) error {
 	return worker.Serve(o.do)
 }
 
-// taken keeps a run that was taken over, for later operations.
+// taken keeps a run that was taken over, or has waited, for later operations.
 func (o *operator) taken(ctx context.Context, r *workspace.Run) error {
-	say(reply{Event: began, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Steps: r.Step(), Handle: o.keep(r, nil)})
-	<-ctx.Done() // an operation ends it
-	return context.Cause(ctx)
+	h := &held{run: r, result: make(chan error, 1)}
+	say(reply{Event: began, User: r.UserID(), Run: r.ID(), Message: r.Message().ID, Attempt: r.Attempt(), Steps: r.Step(), Handle: o.keep(h)})
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case err := <-h.result:
+		return err
+	}
 }
 
-func (o *operator) keep(r *workspace.Run, abandon context.CancelFunc) int {
+func (o *operator) keep(h *held) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := len(o.handles) + 1
-	o.handles[n] = &held{run: r, abandon: abandon}
+	o.handles[n] = h
 	return n
+}
+
+// end ends a run and returns the next, if the caller holds it.
+func (h *held) end(ctx context.Context, failure error) (*workspace.Run, error) {
+	switch {
+	case h.result != nil && h.run.Context().Err() != nil:
+		return nil, h.run.Commit(ctx) // tells why it has ended
+	case h.result != nil:
+		h.result <- failure
+		<-h.run.Context().Done()
+		err := h.run.Commit(ctx)
+		if errors.Is(err, workspace.ErrRunEnded) {
+			err = nil
+		}
+		return nil, err
+	case failure != nil:
+		return h.run.Fail(ctx, failure)
+	}
+	return h.run.Finish(ctx)
 }
 
 func (o *operator) do(q request) reply {
@@ -83,25 +108,25 @@ func (o *operator) do(q request) reply {
 		}
 		r.Steps = h.run.Step()
 	case "finish", "fail":
-		var next *workspace.Run
-		if q.Op == "finish" {
-			next, err = h.run.Finish(ctx)
-		} else {
-			next, err = h.run.Fail(ctx, errors.New("as it was told"))
+		var failure error
+		if q.Op == "fail" {
+			failure = errors.New("as it was told")
 		}
-		if next != nil {
-			r.Message, r.Handle = next.Message().ID, o.keep(next, nil)
+		var next *workspace.Run
+		if next, err = h.end(ctx, failure); next != nil {
+			r.Run, r.Message, r.Handle = next.ID(), next.Message().ID, o.keep(&held{run: next})
 		}
 	case "abandon":
-		if h.abandon != nil {
-			h.abandon()
-		}
+		h.abandon()
 	case "update":
 		err = o.m.Update(ctx, q.User, func(w *workspace.Workspace) error { return log.Set(w.State(), []string{"update"}) })
 	case "view":
 		var v *workspace.View
 		if v, err = o.m.View(ctx, q.User); err == nil {
 			r.Snapshot = snapshot(v)
+			if v.Run != nil {
+				r.Run, r.Message, r.Attempt = v.Run.ID, v.Run.Message.ID, v.Run.Attempt
+			}
 		}
 	}
 	r.Fate = fateOf(err)
@@ -119,7 +144,7 @@ func (o *operator) begin(q request) (reply, error) {
 		abandon()
 		return r, err
 	}
-	r.Handle = o.keep(run, abandon)
+	r.Run, r.Handle = run.ID(), o.keep(&held{run: run, abandon: abandon})
 	return r, err
 }
 
@@ -127,7 +152,7 @@ func (o *operator) begin(q request) (reply, error) {
 func snapshot(v *workspace.View) string {
 	s := lock{}
 	if v.Run != nil {
-		s.holder, s.attempt = v.Run.Message.ID, v.Run.Attempt
+		s.message, s.attempt = v.Run.Message.ID, v.Run.Attempt
 	}
 	var queue []string
 	for _, msg := range v.Queue {
@@ -139,14 +164,16 @@ func snapshot(v *workspace.View) string {
 
 // lock is the model of a workspace: its holder and the messages that wait.
 type lock struct {
-	holder  string    // the message of the run; a message has one run only
-	attempt int       // number of takeovers; with the message, it identifies the lease
-	steps   int       // its commits
+	message string    // of the run
+	attempt int       // number of takeovers from holders that have died
+	lease   string    // of the holder, empty if it is not known or was given back
+	vacant  bool      // the lease was given back
+	steps   int       // commits of the run
 	queue   string    // of messages
-	known   [8]uint64 // the numbers of the messages that were accepted, as a set
+	known   [8]uint64 // the numbers of the messages that were accepted and have not failed, as a set
 }
 
-func (l lock) String() string { return fmt.Sprintf("%s/%d: %s", l.holder, l.attempt, l.queue) }
+func (l lock) String() string { return fmt.Sprintf("%s/%d: %s", l.message, l.attempt, l.queue) }
 
 func (l lock) knows(message string) bool {
 	n := messageNumber(message)
@@ -161,15 +188,28 @@ func messageNumber(message string) int {
 	return n
 }
 
-// begin makes the message the current run.
+// begin makes the message the current run. Its lease is not known yet.
 func (l lock) begin(message string) lock {
-	l.holder, l.attempt, l.steps = message, 0, 0
+	l.message, l.attempt, l.steps = message, 0, 0
+	return l.hold("")
+}
+
+// hold gives the run to a holder.
+func (l lock) hold(lease string) lock {
+	l.lease, l.vacant = lease, false
 	return l
 }
 
 func (l lock) accept(message string) lock {
 	n := messageNumber(message)
 	l.known[n/64] |= 1 << (n % 64)
+	return l
+}
+
+// forget makes the message one that may be accepted again.
+func (l lock) forget(message string) lock {
+	n := messageNumber(message)
+	l.known[n/64] &^= 1 << (n % 64)
 	return l
 }
 

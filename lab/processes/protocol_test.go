@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) {
 	// Most of the time the tests wait until a process counts as dead.
-	_ = flag.Set("test.parallel", "16")
+	_ = flag.Set("test.parallel", "32")
 	os.Exit(worker.Main(m, task.do))
 }
 
@@ -29,6 +29,7 @@ type task struct {
 	Address  string
 	TTL      time.Duration
 	Takeover workspace.Takeover
+	Holder   string `json:",omitempty"`
 }
 
 // request is an operation that a worker executes.
@@ -45,6 +46,7 @@ type request struct {
 type reply struct {
 	Event    event            `json:",omitempty"`
 	User     string           `json:",omitempty"`
+	Run      string           `json:",omitempty"`
 	Message  string           `json:",omitempty"`
 	Attempt  int              `json:",omitempty"`
 	Token    string           `json:",omitempty"` // what was committed
@@ -118,9 +120,19 @@ func start(ctx context.Context, t task, hear func(*process, reply)) (*process, e
 // fateOf returns the outcome that an error stands for. It is failed for an error
 // that the tests do not expect.
 func fateOf(err error) fate {
+	if errors.Is(err, store.ErrUnknownOutcome) { // also of a run that has lost its lease
+		return unknown
+	}
 	// Only the text of the error says which side has ended the lease.
-	if errors.Is(err, workspace.ErrFenced) && strings.Contains(err.Error(), "the lease was not renewed") {
-		return silent
+	if errors.Is(err, workspace.ErrFenced) {
+		switch {
+		case strings.Contains(err.Error(), "the lease was not renewed"),
+			strings.Contains(err.Error(), "the workspace could not be written"),
+			strings.Contains(err.Error(), "holder record is lost"):
+			return silent
+		case strings.Contains(err.Error(), "the end of the run was not stored"):
+			return unknown
+		}
 	}
 	for _, known := range []struct {
 		err  error
@@ -129,7 +141,6 @@ func fateOf(err error) fate {
 		{workspace.ErrBusy, busy},
 		{workspace.ErrQueueFull, full},
 		{workspace.ErrFenced, fenced},
-		{store.ErrUnknownOutcome, unknown},
 		{context.DeadlineExceeded, unknown}, // of a Finish on a slow machine: the run is taken over
 		{workspace.ErrRunEnded, ended},
 	} {

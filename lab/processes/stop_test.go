@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -58,6 +59,9 @@ func (a *agent) keep(ctx context.Context, r *workspace.Run) error {
 		}
 		if err := r.Commit(context.WithoutCancel(ctx)); err != nil {
 			said := reply{Event: lost, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Fate: fateOf(err), Problem: err.Error()}
+			if said.Fate == unknown && errors.Is(err, workspace.ErrFenced) { // it was stopped in the middle
+				said.Fate = silent
+			}
 			if _, err := r.Finish(context.WithoutCancel(ctx)); err == nil {
 				said.Fate, said.Problem = failed, "after a commit that failed, Finish did not"
 			}
@@ -185,9 +189,17 @@ func (f *fleet) refused(user string, tokens []string) error {
 			return fmt.Errorf("user %s: the commit of %s was acknowledged, and is lost", user, token)
 		}
 	}
-	// The name of a step is the number of the attempt.
+	// The name of a step is the number of the attempt. Of each holder, the last
+	// commit may have been made without an answer.
+	unheard := map[string]int{}
+	for _, token := range tokens {
+		if !slices.Contains(u.tokens, token) {
+			unheard[stepOf(token)]++
+		}
+	}
+	tooMany := slices.ContainsFunc(slices.Collect(maps.Values(unheard)), func(n int) bool { return n > 1 })
 	inOrder := slices.IsSortedFunc(tokens, func(a, b string) int { return strings.Compare(stepOf(a), stepOf(b)) })
-	if unheard := len(tokens) - len(u.tokens); unheard > 1 || !inOrder {
+	if tooMany || !inOrder {
 		return fmt.Errorf("user %s: the commits are %q, of which %q were acknowledged", user, tokens, u.tokens)
 	}
 	return nil

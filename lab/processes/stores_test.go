@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -39,6 +41,7 @@ type place struct {
 
 var servers = []place{
 	{"postgres", "postgres://postgres@127.0.0.1:5432/postgres", pingPostgres, removePostgres},
+	{"mysql", "mysql://root@127.0.0.1:3306/test", pingMySQL, removeMySQL},
 	{"redis", "redis://127.0.0.1:6379/0", pingRedis, removeRedis},
 	{"nats", "nats://127.0.0.1:4222", pingNATS, removeNATS},
 }
@@ -84,6 +87,22 @@ func (p *place) fresh(t testing.TB) string {
 	return address
 }
 
+// onStores runs a test on SQLite and on each server, in parallel. Each data set
+// is removed when its test ends.
+func onStores(t *testing.T, test func(t *testing.T, fresh func(t testing.TB) store.Store)) {
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(t testing.TB) store.Store { return open(t, sqlite(t)) })
+	})
+	for _, p := range servers {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			p.find(t)
+			test(t, func(t testing.TB) store.Store { return open(t, p.fresh(t)) })
+		})
+	}
+}
+
 // sqlite returns the address of a file that does not exist yet.
 func sqlite(t testing.TB) string {
 	t.Helper()
@@ -101,6 +120,8 @@ func openAddress(address string) (store.Store, error) {
 		return sqlstore.Open(ctx, "sqlite", url, nil)
 	case "postgres":
 		return sqlstore.Open(ctx, "postgres", url, &sqlstore.Options{Table: set})
+	case "mysql":
+		return sqlstore.Open(ctx, "mysql", url, &sqlstore.Options{Table: set})
 	case "redis":
 		return redisstore.Open(ctx, url, &redisstore.Options{Prefix: set})
 	case "nats":
@@ -135,6 +156,37 @@ func removePostgres(ctx context.Context, url, set string) error {
 	defer func() { _ = db.Close() }()
 	_, err = db.ExecContext(ctx, "drop table if exists "+set)
 	return err
+}
+
+func pingMySQL(ctx context.Context, address string) error {
+	db, err := connectMySQL(address)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	return db.PingContext(ctx)
+}
+
+func removeMySQL(ctx context.Context, address, set string) error {
+	db, err := connectMySQL(address)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	_, err = db.ExecContext(ctx, "drop table if exists "+set)
+	return err
+}
+
+func connectMySQL(address string) (*sql.DB, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	config := mysql.NewConfig()
+	config.User = u.User.Username()
+	config.Passwd, _ = u.User.Password()
+	config.Net, config.Addr, config.DBName = "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
+	return sql.Open("mysql", config.FormatDSN())
 }
 
 func pingRedis(ctx context.Context, url string) error {

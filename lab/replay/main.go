@@ -1,28 +1,34 @@
-// Command replay plays recordings of agents through a State: trajectories of
-// τ-bench, SWE-agent and mini-swe-agent, ADK sessions, exchanges with
-// providers, and the bodies and streams of their responses.
+// Command replay plays recordings of agents through a State, and puts what went
+// over the wire through the packages provider and transcript. It is for
+// recordings of your own, too.
 //
 //	go -C lab run ./replay [-verify] [-files] PATH…
 //
-// A PATH is a file, or a folder whose .json and .traj files are read. Each turn
-// of a model becomes an InferenceResult with the conversation before it, the
-// output, the tool results that followed, and the turn in the file byte for
-// byte. Package lab/traces does the reading and playing. Its play.go is the
-// place to begin.
+// A PATH is a file, or a folder. -h lists the contents that it reads, such as
+// the cassettes of VCR, HAR, server-sent events and JSONL, and describes the
+// envelope for recordings that have none of these layouts. Each turn of a model
+// becomes an InferenceResult with the conversation before it, the output, the
+// tool results that followed, and the turn in the file byte for byte. Package
+// lab/traces does the reading and playing. Its play.go is the place to begin.
 //
 // With -verify, the command checks the following. After every step, messages
 // decode and encode without loss and hold everything in the file, Export and
 // Import restore the State, and later steps do not change a fork. Every request
-// and response is equal after it was decoded and encoded. A conversation that a
+// and response is equal after it was decoded and encoded. A stream gives the
+// same result event by event and as text in small pieces. A conversation that a
 // provider accepted passes transcript.Check, even after it was trimmed to any
 // length. Every conversation passes after it was repaired for any provider,
 // with and without the answer of the model.
 //
 // The report has a row for each kind of recording, and with -files a row for
-// each file. It names and counts other JSON in folders.
+// each file. It then tells the vendors and models, what was changed or left out
+// on the way to other providers, which requests were refused and whether Check
+// finds something in them, and which streams are not whole. It names and counts
+// everything that was not read.
 //
 // The exit status is 1 if something could not be read or played, if a check
-// failed, or if there was nothing to play.
+// failed, if a file that was named is no recording, or if there was nothing to
+// play. It is 2 if the arguments are wrong.
 package main
 
 import (
@@ -42,7 +48,7 @@ func main() {
 	verify := flag.Bool("verify", false, "check the state after every step, and what went over the wire")
 	perFile := flag.Bool("files", false, "print a row for each file")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: replay [-verify] [-files] PATH…")
+		usage(flag.CommandLine.Output())
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -61,6 +67,17 @@ func main() {
 	if !report.ok() {
 		os.Exit(1)
 	}
+}
+
+func usage(out io.Writer) {
+	fmt.Fprintf(out, `usage: replay [-verify] [-files] PATH…
+
+Replay plays recordings of agents and model providers. A PATH is a file, or a
+folder, of which it reads the files whose names end with
+%s.
+
+%s
+`, strings.Join(traces.Extensions, " "), traces.Layouts)
 }
 
 // replay plays all files of paths.

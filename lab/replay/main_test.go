@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +20,10 @@ const (
 	frames = `{"exchanges":[{"api":"mcp_jsonrpc","status":200,"request":{},"stream":[]},{"api":"mcp_jsonrpc","status":200,"request":{},"stream":[]}]}`
 	call   = `{"exchanges":[{"api":"openai_chat","status":200,"request":{"model":"m","messages":[{"role":"user","content":"hi"}]},"response":{"choices":[{"message":{"role":"assistant","content":"hello"}}]}}]}`
 	// The provider took a result that answers no call.
-	orphan = `{"exchanges":[{"api":"openai_chat","status":200,"request":{"messages":[{"role":"user","content":"hi"},{"role":"tool","tool_call_id":"1","content":"a"}]},"response":{"choices":[]}}]}`
+	orphan  = `{"exchanges":[{"api":"openai_chat","status":200,"request":{"messages":[{"role":"user","content":"hi"},{"role":"tool","tool_call_id":"1","content":"a"}]},"response":{"choices":[]}}]}`
+	refusal = `{"exchanges":[{"api":"openai_chat","vendor":"V","status":400,"request":{"model":"m","messages":[{"role":"tool","tool_call_id":"1","content":"a"}]},"response":{"error":{"code":"400","message":"no"}}}]}`
+	cut     = `[{"id":"r","choices":[{"index":0,"delta":{"role":"assistant","content":"a"}}]}]`
+	nothing = `{"exchanges":[{"api":"anthropic_messages","status":200,"request":{"messages":[{"role":"user","content":"hi"}]},"stream":[{"event":"x"}]}]}`
 )
 
 func TestReplay(t *testing.T) {
@@ -33,8 +39,8 @@ func TestReplay(t *testing.T) {
 			[]string{"a.json", "total of 2 files", "verified", "ok", "τ-bench"}, []string{"not a conversation", "failure", "FAILED"}},
 		{"kinds", map[string]string{"a.json": run, "b.json": call, "c.json": call}, nil, true,
 			[]string{"OpenAI chat exchange", "τ-bench", "2/2", "3/3"}, []string{"failure", "FAILED"}},
-		{"other files in a folder", map[string]string{"a.json": run, "b.json": other, "c.txt": "", "d.json": frames}, nil, true,
-			[]string{"1  a realtime session", "2  MCP frames", "1  neither .json nor .traj", "b.json: a realtime session", "total of 1 file\n"}, []string{"failure"}},
+		{"other files in a folder", map[string]string{"a.json": run, "b.json": other, "c.md": "", "d.json": frames}, nil, true,
+			[]string{"1  a realtime session", "2  MCP frames", "1  a file with another extension", "b.json: a realtime session", "total of 1 file\n"}, []string{"failure"}},
 		{"only other files in a folder", map[string]string{"b.json": other}, nil, false,
 			[]string{"1  a realtime session", "no conversation was found"}, []string{"total"}},
 		{"another file that is named", map[string]string{"a.json": run, "b.json": frames}, []string{"a.json", "b.json"}, false,
@@ -45,6 +51,12 @@ func TestReplay(t *testing.T) {
 			[]string{"FAILED", "2 failures", "$[1]: not a trace", "$[2]: not a trace"}, nil},
 		{"a false finding", map[string]string{"a.json": call, "b.json": orphan}, nil, false,
 			[]string{"FAILED", "b.json: $.exchanges[0].request: as it was sent: a false finding: message 1: orphan-result"}, []string{"a.json: $"}},
+		{"a refusal", map[string]string{"a.json": refusal}, nil, true,
+			[]string{"1/1", "requests that a provider refused:\n", "a.json: $.exchanges[0].request (V, m): 400 no (found: orphan-result)", "(V m)\n", "V: m 1"}, []string{"failure", "FAILED"}},
+		{"a stream that broke off", map[string]string{"a.json": call, "b.json": cut}, nil, true,
+			[]string{"streams that are not whole:\n", "b.json: $: it broke off"}, []string{"failure", "FAILED"}},
+		{"a stream of nothing", map[string]string{"a.json": nothing}, nil, false,
+			[]string{"FAILED", "none of its 1 events is one of Anthropic"}, nil},
 		{"nothing", nil, nil, false, []string{"no conversation was found"}, nil},
 		{"a file that is not there", nil, []string{"none.json"}, false, []string{"1 failure", "none.json"}, nil},
 	} {
@@ -91,6 +103,36 @@ func TestShortReport(t *testing.T) {
 	require.Contains(t, out.String(), "a realtime session")
 	require.NotContains(t, out.String(), ".json")
 	require.NotContains(t, out.String(), "verified")
+}
+
+// Without flags, too, the report names what is worth a look, but not
+// everything.
+func TestNotesAreNamedAndBounded(t *testing.T) {
+	dir := t.TempDir()
+	for i := range shownNotes + 3 {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%02d.json", i)), []byte(cut), 0o600))
+	}
+	for _, perFile := range []bool{false, true} {
+		var out bytes.Buffer
+		report := report{perFile: perFile}
+		report.replay([]string{dir}, io.Discard)
+		report.print(&out)
+		require.Contains(t, out.String(), "00.json: $: it broke off")
+		require.Equal(t, perFile, strings.Contains(out.String(), "14.json: $"))
+		require.Equal(t, !perFile, strings.Contains(out.String(), "… and 3 more, which -files lists"))
+	}
+}
+
+// The help is enough to write an envelope.
+func TestUsageDescribesTheEnvelope(t *testing.T) {
+	var out bytes.Buffer
+	usage(&out)
+	for _, want := range []string{
+		"exchanges", "api", "url", "vendor", "status", "request", "response", "stream", "JSONL", "HAR", "server-sent events", ".yaml",
+		"openai_chat", "openai_responses", "anthropic_messages", "gemini_generateContent",
+	} {
+		require.Contains(t, out.String(), want)
+	}
 }
 
 func TestProgress(t *testing.T) {

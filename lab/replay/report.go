@@ -54,8 +54,18 @@ func (r *report) failed(file string, err error) {
 
 func (r *report) ok() bool { return len(r.failures) == 0 && len(r.rows) > 0 }
 
-// print writes a row for each kind of conversation with their total, then the
-// parts that are not conversations, and last the failures.
+// total returns the sum of all files.
+func (r *report) total() traces.Stats {
+	var total traces.Stats
+	for _, file := range r.rows {
+		total.Add(file.total)
+	}
+	return total
+}
+
+// print writes a row for each kind of conversation with their total, then who
+// answered, what was lost on the way to other providers, what is worth a look,
+// the parts that are not conversations, and last the failures.
 func (r *report) print(out io.Writer) {
 	if len(r.rows) == 0 {
 		fmt.Fprintln(out, "no conversation was found")
@@ -65,6 +75,9 @@ func (r *report) print(out io.Writer) {
 		}
 		r.kinds(out)
 	}
+	r.vendors(out)
+	r.carriages(out)
+	r.notes(out)
 	if len(r.others) > 0 {
 		r.notConversations(out)
 	}
@@ -102,7 +115,7 @@ func (r *report) kinds(out io.Writer) {
 		total.stats.Add(file.total)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	title := "files\tconversations\trequests\tresponses\tstreams\tmessages\tcalls\tresults\t"
+	title := "files\tconversations\trequests\tresponses\tstreams\tnot whole\trefused\tunanswered\tmessages\tcalls\tresults\t"
 	if r.verify {
 		title += "trims\tcarried\tfalse findings\tverified\t"
 	}
@@ -117,8 +130,9 @@ func (r *report) kinds(out io.Writer) {
 
 func (r *report) kind(w io.Writer, name string, k *kindRow) {
 	s := k.stats
-	fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%d\t%d\t%d\t",
-		k.files, s.Runs, tally(s.Requests), tally(s.Responses), tally(s.Streams), s.Messages, s.Calls, s.Answers)
+	fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d\t%d\t",
+		k.files, s.Runs, tally(s.Requests), tally(s.Responses), tally(s.Streams), s.NotWhole, tally(s.Refused), s.Unanswered,
+		s.Messages, s.Calls, s.Answers)
 	if r.verify {
 		verdict := "ok"
 		if s.Failures > 0 {
@@ -135,11 +149,8 @@ func (r *report) legend(out io.Writer, total traces.Stats) {
 	if r.verify {
 		what = "decoded and, encoded again, equal"
 	}
-	fmt.Fprintf(out, "requests, responses, streams: how many were %s, of how many", what)
-	if total.Cut > 0 {
-		fmt.Fprintf(out, "; %s broke off", count(total.Cut, "stream"))
-	}
-	fmt.Fprintln(out)
+	fmt.Fprintf(out, "requests, responses, streams: how many were %s, of how many; not whole: streams that broke off, or with an event in error\n", what)
+	fmt.Fprintln(out, "refused: of the requests that a provider refused, in how many Check finds something; unanswered: for another reason")
 	if !r.verify {
 		return
 	}
@@ -191,6 +202,7 @@ func (r *report) files(out io.Writer) {
 		total.total.Add(line.total)
 	}
 	total.name = "total of " + count(len(r.rows), "file")
+	total.total.Vendors = nil // they have a table
 	r.file(w, total)
 	_ = w.Flush()
 	fmt.Fprintln(out)
@@ -210,7 +222,7 @@ func (r *report) file(w io.Writer, line row) {
 		}
 		fmt.Fprintf(w, "%s\t", verdict)
 	}
-	fmt.Fprintf(w, "  %s\n", line.name)
+	fmt.Fprintf(w, "  %s%s\n", line.name, models(s.Vendors))
 }
 
 func perStep(s traces.Stats) string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
@@ -19,6 +20,51 @@ import (
 // distances, the whole conversation included.
 const trimmedLengths = 200
 
+// judge compares what became of the request with what transcript.Check finds in
+// it.
+func (x *exchange) judge(stats *Stats) {
+	if x.request == nil || x.requestErrs != nil {
+		return
+	}
+	note := Note{Path: x.requestPath, Who: x.who(), Text: x.refusal}
+	switch x.outcome {
+	case outcomeRefused:
+		note.Kind = NoteRefused
+		x.found = x.foreseen()
+		if note.Good = len(x.found) > 0; note.Good {
+			note.Text += " (found: " + strings.Join(x.found, ", ") + ")"
+		}
+		stats.Refused.All++
+		stats.Refused.Good += min(1, len(x.found))
+	case outcomeFailed:
+		note.Kind = NoteUnanswered
+		stats.Unanswered++
+	case outcomeUnknown:
+		for _, finding := range transcript.Check(x.asked.Messages, x.own()) {
+			note.Kind, note.Text = NoteFinding, finding.String()
+			stats.Notes = append(stats.Notes, note)
+		}
+		return
+	default:
+		return
+	}
+	stats.Notes = append(stats.Notes, note)
+}
+
+// foreseen returns the rules of the findings in a request that was refused.
+func (x *exchange) foreseen() []string {
+	if x.undecodable {
+		return []string{"not decodable"}
+	}
+	var rules []string
+	for _, finding := range transcript.Check(x.asked.Messages, x.own()) {
+		if !slices.Contains(rules, finding.Rule) {
+			rules = append(rules, finding.Rule)
+		}
+	}
+	return rules
+}
+
 // accept checks the conversation as it was sent, trimmed, and carried over to
 // the other providers, with and without the answer. It returns the false
 // findings.
@@ -27,16 +73,16 @@ func (x *exchange) accept(stats *Stats) []error {
 		return nil
 	}
 	a := acceptance{exchange: x, stats: stats}
-	own := x.wire.profile
+	own := x.own()
+	window := x.wire.profile // a Trim may drop the thinking with which a turn began
 	if x.asked.Continued() {
-		own = own.Continued()
+		window = window.Continued()
 	}
 	asked := x.asked.Messages
-	if x.request != nil && x.accepted {
-		a.requireNone("as it was sent", transcript.Check(asked, own))
+	if x.request != nil && x.outcome == outcomeAccepted && a.requireNone("as it was sent", transcript.Check(asked, own)) {
 		for _, n := range trimLengths(len(asked)) {
 			stats.Trims++
-			if !a.requireNone(fmt.Sprintf("trimmed to %d of %d messages", n, len(asked)), transcript.Check(transcript.KeepLast(n)(asked), own)) {
+			if !a.requireNone(fmt.Sprintf("trimmed to %d of %d messages", n, len(asked)), transcript.Check(transcript.KeepLast(n)(asked), window)) {
 				break
 			}
 		}
@@ -85,6 +131,9 @@ func (a *acceptance) requireNone(where string, findings []transcript.Finding) bo
 	}
 	a.stats.False += len(findings)
 	err := fmt.Errorf("%s: a false finding: %s", where, findings[0])
+	if who := a.exchange.who(); who != "" {
+		err = fmt.Errorf("%s: a false finding (%s): %s", where, who, findings[0])
+	}
 	if n := len(findings) - 1; n > 0 {
 		err = fmt.Errorf("%w, and %d more", err, n)
 	}
@@ -102,11 +151,12 @@ func (a *acceptance) fail(err error) {
 func (a *acceptance) carry(what string, w *wire, profile transcript.Profile, msgs []state.Message, policy transcript.Policy) {
 	a.stats.Carried++
 	where := what + "repaired for " + w.name
-	repaired, _ := transcript.Repair(msgs, profile, policy)
+	repaired, changes := transcript.Repair(msgs, profile, policy)
 	if !a.requireNone(where, transcript.Check(repaired, profile)) {
 		return
 	}
-	body, _, err := w.format.EncodeRequest(provider.Request{Messages: repaired})
+	body, omitted, err := w.format.EncodeRequest(provider.Request{Messages: repaired})
+	a.count(w, changes, omitted, slices.ContainsFunc(omitted, func(o provider.Omission) bool { return lost(repaired[o.Message], w) }))
 	var back provider.Request
 	if err == nil {
 		back, err = w.format.DecodeRequest(body)
@@ -119,6 +169,36 @@ func (a *acceptance) carry(what string, w *wire, profile transcript.Profile, msg
 		return
 	}
 	a.requireNone(where+" and encoded", transcript.Check(back.Messages, profile))
+}
+
+// lost reports whether nothing remains of a user's message in a format. The
+// model then answers to nothing, or speaks twice in a row.
+func lost(m state.Message, w *wire) bool {
+	text, ok := m.(state.TextMessage)
+	if !ok || text.Role() != "user" {
+		return false
+	}
+	body, _, err := w.format.EncodeRequest(provider.Request{Messages: []state.Message{m}})
+	if err != nil {
+		return false
+	}
+	back, err := w.format.DecodeRequest(body)
+	return err == nil && len(back.Messages) == 0
+}
+
+// count counts what was changed and left out on the way to a format.
+func (a *acceptance) count(w *wire, changes []transcript.Change, omitted []provider.Omission, lost bool) {
+	c := Carriage{All: 1, Changed: min(1, len(changes)), Cut: min(1, len(omitted))}
+	if lost {
+		c.Lost = 1
+	}
+	for _, change := range changes {
+		c.Changes.add(change.Rule, 1)
+	}
+	for _, o := range omitted {
+		c.Omissions.add(o.What, 1)
+	}
+	sum(&a.stats.Carriages, map[Way]Carriage{{a.exchange.wire.name, w.name}: c}, (*Carriage).add)
 }
 
 // callsAndResults returns the name of each call of a conversation and "" for

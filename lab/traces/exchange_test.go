@@ -51,20 +51,21 @@ func TestBodiesAndStreams(t *testing.T) {
 }
 
 // The state contains the output of a model, but not a body with which a
-// provider refused.
+// provider refused. Such a body does not count as a response that came back equal.
 func TestAnswersArePlayed(t *testing.T) {
-	for data, messages := range map[string]int{
-		chatBody: 1, responseBody: 1, anthropicBody: 1, geminiBody: 1, `[` + geminiBody + `]`: 1,
-		`{"error":{"type":"e"}}`: 0,
-		recording(`{"api":"openai_chat","status":400,"request":{"messages":[{"role":"user","content":"u"}]},"response":{"error":{"type":"e"}}}`): 1,
-		recording(`{"api":"openai_chat","status":502,"request":null,"response":"<html>"}`):                                                       0,
-		recording(`{"api":"gemini_generateContent","status":200,"request":{"contents":[]},"stream":[{"data":` + geminiBody + `}]}`):              1,
+	for data, want := range map[string]struct{ messages, good int }{
+		chatBody: {1, 1}, responseBody: {1, 1}, anthropicBody: {1, 1}, geminiBody: {1, 1}, `[` + geminiBody + `]`: {1, 1},
+		`{"error":{"type":"e"}}`: {0, 0},
+		recording(`{"api":"openai_chat","status":400,"request":{"messages":[{"role":"user","content":"u"}]},"response":{"error":{"type":"e"}}}`): {1, 0},
+		recording(`{"api":"openai_chat","status":502,"request":null,"response":"<html>"}`):                                                       {0, 0},
+		recording(`{"api":"gemini_generateContent","status":200,"request":{"contents":[]},"stream":[{"data":` + geminiBody + `}]}`):              {1, 1},
 	} {
 		played := PlayFile([]byte(data), Options{Verify: true})
 		require.NoError(t, played.Err, data)
 		stats := played.Total()
-		require.Equal(t, messages, stats.Messages, data)
-		require.Equal(t, 1, stats.Responses.Good+stats.Streams.Good, data)
+		require.Equal(t, want.messages, stats.Messages, data)
+		require.Equal(t, want.good, stats.Responses.Good+stats.Streams.Good, data)
+		require.Equal(t, want.good, stats.Responses.All+stats.Streams.All, data)
 	}
 }
 
@@ -74,18 +75,25 @@ func TestStreamsThatAreNotWhole(t *testing.T) {
 	const start, delta = `{"id":"r","choices":[{"index":0,"delta":{"role":"assistant","content":"a"}}]}`, `{"id":"r","choices":[{"index":0,"delta":{"content":"b"},"finish_reason":"stop"}]}`
 	for _, test := range []struct {
 		name, events string
-		cut, failed  int
+		broken       string
+		failed       int
 	}{
-		{"whole", start + `,` + delta + `,"[DONE]"`, 0, 0},
-		{"broken off", start, 1, 0},
-		{"a line that is not JSON", start + `,"{\"id\":",` + delta + `,"[DONE]"`, 0, 0},
-		{"a failure", start + `,{"error":{"code":502,"message":"m"}}`, 0, 0},
-		{"something else", start + `,[1],` + delta, 0, 1},
+		{"whole", start + `,` + delta + `,"[DONE]"`, "", 0},
+		{"broken off", start, "it broke off", 0},
+		{"a line that is not JSON", start + `,"{\"id\":",` + delta + `,"[DONE]"`, "event 1 is not JSON", 0},
+		{"a failure", start + `,{"error":{"code":502,"message":"m"}}`, "it reports 502 m", 0},
+		{"something else", start + `,[1],` + delta, "", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			played := PlayFile([]byte(`[`+test.events+`]`), Options{})
 			stats := played.Kinds["OpenAI chat stream"]
-			require.Equal(t, test.cut, stats.Cut)
+			broken := []string{}
+			for _, note := range stats.Notes {
+				require.Equal(t, NoteStream, note.Kind)
+				broken = append(broken, note.Text)
+			}
+			require.Equal(t, test.broken, strings.Join(broken, "; "))
+			require.Equal(t, len(broken), stats.NotWhole)
 			require.Equal(t, test.failed, stats.Failures)
 			require.Equal(t, 1, stats.Messages)
 			if test.failed > 0 {
@@ -121,7 +129,10 @@ func TestAnswersOfAnotherKind(t *testing.T) {
 	require.NoError(t, played.Err)
 	require.Equal(t, []string{"an answer that is not a response of OpenAI chat"}, played.Others)
 	stats := played.Total()
-	require.Equal(t, Stats{Runs: 1, Entries: 1, Messages: 1, Carried: 3, Requests: Tally{1, 1}, Agents: map[string]int{}}, stats)
+	require.Equal(t, 1, stats.Unanswered)
+	require.Equal(t, NoteUnanswered, stats.Notes[0].Kind)
+	stats.Carriages, stats.Vendors, stats.Notes = nil, nil, nil
+	require.Equal(t, Stats{Runs: 1, Entries: 1, Messages: 1, Carried: 3, Unanswered: 1, Requests: Tally{1, 1}, Agents: map[string]int{}}, stats)
 }
 
 // A check that never fails is useless: each row breaks something that it must
@@ -141,7 +152,7 @@ func TestChecksOfExchangesFindWhatIsWrong(t *testing.T) {
 			x.result.Output[0], _ = decodeOne(`{"role":"assistant","content":"b"}`)
 		}},
 		{`$.exchanges[0].response: encoded for a request: it differs at $[0]`, func(x *exchange) { x.result.Output = nil }},
-		{`$.exchanges[0].request: as it was sent: a false finding: message 1: orphan-result`, func(x *exchange) {
+		{`$.exchanges[0].request: as it was sent: a false finding (m): message 1: orphan-result`, func(x *exchange) {
 			x.request = []byte(`{"model":"m","messages":[` + user + `,` + orphan + `]}`)
 			x.asked, _ = provider.OpenAI.DecodeRequest(x.request)
 		}},
@@ -158,7 +169,7 @@ func TestChecksOfExchangesFindWhatIsWrong(t *testing.T) {
 			}
 			require.Contains(t, strings.Join(found, "\n"), test.problem)
 			if strings.Contains(test.problem, "false") {
-				require.Equal(t, 2, stats.False, "as it was, and trimmed, once")
+				require.Equal(t, 1, stats.False, "as it was, and not again trimmed to its own length")
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -16,9 +17,13 @@ type Found struct {
 	Err   error  // Find could not look at it
 }
 
+// Extensions are the ends of the names of files that may be recordings. The end
+// .gz may follow.
+var Extensions = []string{".json", ".traj", ".jsonl", ".ndjson", ".yaml", ".yml", ".har", ".sse", ".txt", ".httprr"}
+
 // Find returns the files among paths and those in the folders among paths, in
 // the order of their names. A file in a folder has Skip set unless its name
-// ends with .json or .traj. Find follows symbolic links to files.
+// ends with one of Extensions. Find follows symbolic links to files.
 func Find(paths []string) []Found {
 	var found []Found
 	for _, name := range paths {
@@ -47,9 +52,9 @@ func walk(dir string) []Found {
 		case d.IsDir():
 			return nil
 		}
-		ext := strings.ToLower(path.Ext(name))
-		if ext != ".json" && ext != ".traj" {
-			f.Skip = "neither .json nor .traj"
+		ext := path.Ext(strings.TrimSuffix(strings.ToLower(name), ".gz"))
+		if !slices.Contains(Extensions, ext) {
+			f.Skip = "a file with another extension"
 		} else if info, err := fs.Stat(files, name); err != nil {
 			f.Err = err
 		} else if !info.Mode().IsRegular() {

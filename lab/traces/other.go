@@ -27,6 +27,16 @@ var foreignKinds = []struct {
 	{"a Bedrock Converse response", func(o jsontext.Object) bool {
 		return o.Get("stopReason") != nil && loose.Members(o.Get("output")).Get("message") != nil
 	}},
+	{"a Bedrock Converse request", func(o jsontext.Object) bool {
+		part := firstElement(firstElement(o.Get("messages")).Get("content"))
+		return len(part) > 0 && part.Get("type") == nil
+	}},
+	{"an Ollama chat exchange", func(o jsontext.Object) bool {
+		return o.Get("done") != nil && loose.Has("message", "response")(o)
+	}},
+	{"embeddings", func(o jsontext.Object) bool {
+		return loose.Text(o.Get("object")) == "list" && loose.Text(firstElement(o.Get("data")).Get("object")) == "embedding"
+	}},
 	{"the stream of a Bedrock Converse response", loose.Has("messageStart", "contentBlockStart", "contentBlockDelta")},
 	{"JSON-RPC frames", loose.Has("jsonrpc")},
 }

@@ -31,31 +31,20 @@ type Stats struct {
 	Time     time.Duration // spent in the State, without reading and checking
 	Checked  int           // steps after which the whole State was checked
 
-	Requests  Tally
-	Responses Tally // that are not streamed
-	Streams   Tally
-	Cut       int // streams that ended before their end
-	Trims     int // conversations that were trimmed and checked
-	Carried   int // conversations that were repaired for a provider and checked
-	False     int // findings in valid conversations
-	Failures  int // of any kind, false findings included
-}
+	Requests   Tally
+	Responses  Tally // that are not streamed
+	Streams    Tally
+	NotWhole   int   // streams that broke off, or with an event in error
+	Refused    Tally // requests that the provider refused, and how many of them Check foresaw
+	Unanswered int   // requests without an answer for another reason
+	Carriages  map[Way]Carriage
+	Vendors    map[string]Vendor // by name, "" if it is unknown
+	Notes      []Note
 
-// Tally counts bodies. A body is good if it was decoded, and with
-// Options.Verify if it is equal after it was encoded again.
-type Tally struct{ All, Good int }
-
-func (t *Tally) add(o Tally) {
-	t.All += o.All
-	t.Good += o.Good
-}
-
-// count counts a body, which is good if it has no errors.
-func (t *Tally) count(errs []error) {
-	t.All++
-	if len(errs) == 0 {
-		t.Good++
-	}
+	Trims    int // conversations that were trimmed and checked
+	Carried  int // conversations that were repaired for a provider and checked
+	False    int // findings in valid conversations
+	Failures int // of any kind, false findings included
 }
 
 // Add adds the counts of another run or file.
@@ -77,7 +66,12 @@ func (s *Stats) Add(o Stats) {
 	s.Requests.add(o.Requests)
 	s.Responses.add(o.Responses)
 	s.Streams.add(o.Streams)
-	s.Cut += o.Cut
+	s.NotWhole += o.NotWhole
+	s.Refused.add(o.Refused)
+	s.Unanswered += o.Unanswered
+	sum(&s.Carriages, o.Carriages, (*Carriage).add)
+	sum(&s.Vendors, o.Vendors, (*Vendor).add)
+	s.Notes = append(s.Notes, o.Notes...)
 	s.Trims += o.Trims
 	s.Carried += o.Carried
 	s.False += o.False

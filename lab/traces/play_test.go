@@ -125,13 +125,13 @@ func TestLongRunsAreSampled(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"a.json", "sub/b.TRAJ", "sub/c.txt"} {
+	for _, name := range []string{"a.json", "sub/b.TRAJ", "sub/c.md"} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	require.NoError(t, os.Symlink("../a.json", filepath.Join(dir, "sub", "link.json")))
 	require.NoError(t, os.Symlink("nowhere", filepath.Join(dir, "sub", "lost.json")))
-	given := filepath.Join(dir, "sub", "c.txt")
+	given := filepath.Join(dir, "sub", "c.md")
 	none := filepath.Join(dir, "none")
 	var got []string
 	for _, f := range Find([]string{dir, given, none}) {
@@ -142,10 +142,10 @@ func TestFind(t *testing.T) {
 	require.Equal(t, []string{
 		`a.json given=false skip="" failed=false`,
 		`sub/b.TRAJ given=false skip="" failed=false`,
-		`sub/c.txt given=false skip="neither .json nor .traj" failed=false`,
+		`sub/c.md given=false skip="a file with another extension" failed=false`,
 		`sub/link.json given=false skip="" failed=false`,
 		`sub/lost.json given=false skip="" failed=true`,
-		`sub/c.txt given=true skip="" failed=false`,
+		`sub/c.md given=true skip="" failed=false`,
 		`none given=true skip="" failed=true`,
 	}, got)
 }

@@ -8,20 +8,26 @@
 // results with calls.
 //
 // An exchange holds the request to a provider and its response (exchange.go),
-// in a format of package provider (wire.go). thread.go puts exchanges in steps.
+// in a format of package provider (wire.go). It is recorded in one of the
+// layouts of layouts.go: each gives HTTP calls (httpcall.go, httprr.go), from
+// JSON or from YAML (yaml.go). thread.go puts exchanges in steps.
 //
 // play.go does what an application would do: it writes the steps to a State.
 // verify.go checks that nothing was lost or changed. roundtrip.go and
 // acceptance.go put every exchange through the packages provider and
-// transcript. sent.go derives an exchange from a log.
+// transcript, and tally.go counts what came of it. sent.go derives an exchange
+// from a log.
 //
 // Errors are [fault.Error]s whose Path is the place in the file.
 package traces
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentstate/state/lab/traces/loose"
@@ -95,79 +101,295 @@ func logOf(o jsontext.Object) *logFormat {
 	return nil
 }
 
-// Read recognises a recording by its shape: a log, an array of logs, exchanges,
-// the body of a response, or the events of a stream. It returns the joined
-// errors of the parts that it could not read, and everything else.
+// Read recognises a recording by its content, as [Layouts] describes it. It
+// returns the joined errors of the parts that it could not read, and everything
+// else.
 func Read(data []byte) (File, error) {
-	if err := checkSyntax(data); err != nil {
-		return File{}, err
-	}
-	switch jsontext.Kind(data) {
-	case "object":
-		return readObject(data)
-	case "array":
-		return readArray(data)
-	}
-	return File{Others: []string{describe(data)}}, nil
-}
-
-func readObject(data []byte) (File, error) {
-	o, err := jsontext.Members(data)
+	data, err := uncompressed(data)
 	if err != nil {
-		return File{}, atPath("$", err)
+		return File{}, atPath("$", fmt.Errorf("gzip: %w", err))
 	}
-	if l := logOf(o); l != nil {
-		run, err := l.run("$", o)
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	var r reader
+	switch {
+	case bytes.HasPrefix(data, []byte(httprrMagic)):
+		calls, err := httprrCalls(data)
+		r.addCalls(calls, err)
+	case isEventStream(data):
+		r.readEventStream(data)
+	default:
+		docs, err := documents(data)
 		if err != nil {
 			return File{}, err
 		}
-		return File{Runs: []*Run{run}}, nil
+		r.readDocuments(docs)
 	}
-	if list := o.Get("exchanges"); jsontext.Kind(list) == "array" {
-		return readExchanges(list)
-	}
-	if what := foreignKind(o); what != "" {
-		return File{Others: []string{what}}, nil
-	}
-	if x := bodyOf(o, data); x != nil {
-		return File{Runs: []*Run{singleRun(x)}}, nil
-	}
-	return File{Others: []string{describe(data)}}, nil
+	return r.end()
 }
 
-// readArray reads the events of a stream, or logs. If one element is a log, all
-// must be logs.
-func readArray(data []byte) (File, error) {
-	list, err := jsontext.Elements(data)
+// document is a JSON value of a file.
+type document struct {
+	path   string // of it in the file
+	json   []byte
+	broken bool // it stands for a line that is not JSON
+}
+
+// documents returns the JSON values in a text: JSON itself, the lines of JSONL,
+// or the documents of YAML. It returns none for another text.
+func documents(data []byte) ([]document, error) {
+	if json.Valid(data) {
+		return []document{{path: "$", json: data}}, nil
+	}
+	if docs := jsonLines(data); docs != nil {
+		return docs, nil
+	}
+	if text := strings.TrimSpace(string(data)); text == "" || strings.ContainsRune(`{["`, rune(text[0])) {
+		return nil, checkSyntax(data)
+	}
+	if !looksLikeYAML(data) {
+		return nil, nil
+	}
+	list, err := yamlDocuments(data)
 	if err != nil {
-		return File{}, atPath("$", err)
+		return nil, atPath("$", fmt.Errorf("neither JSON, JSONL, server-sent events nor YAML: %w", err))
 	}
-	var file File
-	var errs []error
-	isLog := false
+	docs := make([]document, len(list))
+	for i, doc := range list {
+		docs[i] = document{path: jsontext.Index("$", i), json: doc}
+	}
+	if len(docs) == 1 {
+		docs[0].path = "$"
+	}
+	return docs, nil
+}
+
+// looksLikeYAML reports whether the first line of a text, comments aside, is a
+// member, an element or the beginning of a document. Any text without a colon
+// is YAML, so that a licence would be, too.
+func looksLikeYAML(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		name, value, ok := bytes.Cut(line, []byte(":"))
+		return ok && !bytes.ContainsAny(name, " \t") && (len(value) == 0 || value[0] == ' ') || bytes.HasPrefix(line, []byte("- ")) || bytes.HasPrefix(line, []byte("---"))
+	}
+	return false
+}
+
+// jsonLines returns the lines of JSONL, nil if the first line with content is
+// not JSON or the only one. Another line may be anything: it becomes a string,
+// as in the stream of a provider that breaks off.
+func jsonLines(data []byte) []document {
+	var docs []document
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		line = bytes.TrimSpace(line)
+		doc := document{path: fmt.Sprintf("line %d", n), json: line}
+		switch {
+		case len(line) == 0:
+			continue
+		case !json.Valid(line) && len(docs) == 0:
+			return nil
+		case !json.Valid(line):
+			doc.json, doc.broken = jsontext.AppendQuote(nil, string(line)), true
+		}
+		docs = append(docs, doc)
+	}
+	if len(docs) < 2 {
+		return nil
+	}
+	return docs
+}
+
+// reader collects what is in a file.
+type reader struct {
+	file File
+	logs []*Run
+	talk threads
+	errs []error
+}
+
+func (r *reader) end() (File, error) {
+	r.file.Runs = append(r.logs, r.talk.end()...)
+	return r.file, errors.Join(r.errs...)
+}
+
+func (r *reader) fail(err error) {
+	if err != nil {
+		r.errs = append(r.errs, err)
+	}
+}
+
+func (r *reader) other(what string) { r.file.Others = append(r.file.Others, what) }
+
+// add adds an exchange.
+func (r *reader) add(x *exchange) {
+	x.decode()
+	if x.other != "" {
+		r.other(x.other)
+	}
+	if x.request != nil || x.response != nil || x.stream != nil {
+		r.talk.add(x)
+	}
+}
+
+// addCalls adds the calls that were read, and the error of the others.
+func (r *reader) addCalls(calls []httpCall, err error) {
+	r.fail(err)
+	for i := range calls {
+		if x, other := calls[i].exchange(); x != nil {
+			r.add(x)
+		} else {
+			r.other(other)
+		}
+	}
+	if len(calls) == 0 && err == nil {
+		r.other("a recording without exchanges")
+	}
+}
+
+func (r *reader) readEventStream(data []byte) {
+	events := splitEvents(data)
+	x := streamOnly("$", events)
+	if x == nil {
+		r.other("server-sent events of another API")
+		return
+	}
+	x.streamText = data
+	r.add(x)
+}
+
+// readDocuments reads the documents of a file. Several are the elements of a
+// list, such as a stream or a conversation.
+func (r *reader) readDocuments(docs []document) {
+	switch len(docs) {
+	case 0:
+		r.other("a text that is no recording")
+		return
+	case 1:
+		r.readValue(docs[0])
+		return
+	}
+	if !r.readList("$", docs) {
+		r.readEach(docs)
+	}
+}
+
+func (r *reader) readEach(docs []document) {
+	for _, doc := range docs {
+		r.readValue(doc)
+	}
+}
+
+func (r *reader) readValue(doc document) {
+	if doc.broken {
+		r.fail(&fault.Error{Path: doc.path, Got: "not JSON"})
+		return
+	}
+	switch jsontext.Kind(doc.json) {
+	case "object":
+		r.readObject(doc)
+	case "array":
+		r.readArray(doc)
+	default:
+		r.other(describe(doc.json))
+	}
+}
+
+func (r *reader) readObject(doc document) {
+	o, err := jsontext.Members(doc.json)
+	if err != nil {
+		r.fail(atPath(doc.path, err))
+		return
+	}
+	if l := logOf(o); l != nil {
+		run, err := l.run(doc.path, o)
+		r.fail(err)
+		if err == nil {
+			r.logs = append(r.logs, run)
+		}
+		return
+	}
+	if calls, ok, err := callsIn(doc.path, o); ok {
+		r.addCalls(calls, err)
+		return
+	}
+	if what := foreignKind(o); what != "" {
+		r.other(what)
+	} else if x := responseOnly(doc.path, o, doc.json); x != nil {
+		r.add(x)
+	} else if x := requestOnly(doc.path, o, doc.json); x != nil {
+		r.add(x)
+	} else {
+		r.other(describe(doc.json))
+	}
+}
+
+// readArray reads a list, or an array of which some element is a recording. If
+// one element is a log, all must be logs.
+func (r *reader) readArray(doc document) {
+	list, err := jsontext.Elements(doc.json)
+	if err != nil {
+		r.fail(atPath(doc.path, err))
+		return
+	}
+	docs := make([]document, len(list))
 	for i, element := range list {
-		path := jsontext.Index("$", i)
-		o := loose.Members(element)
-		l := logOf(o)
-		if l == nil {
-			errs = append(errs, &fault.Error{Path: path, Got: "not a trace: " + describe(element)})
-			continue
+		docs[i] = document{path: jsontext.Index(doc.path, i), json: element}
+	}
+	if r.readLogs(docs) || r.readList(doc.path, docs) {
+		return
+	}
+	if slices.ContainsFunc(docs, isRecording) {
+		r.readEach(docs)
+		return
+	}
+	r.other(describe(doc.json))
+}
+
+// readList reads the events of a stream or the messages of a conversation, and
+// reports whether the documents are either.
+func (r *reader) readList(path string, docs []document) bool {
+	list, events := make([][]byte, len(docs)), make([][]byte, len(docs))
+	for i, doc := range docs {
+		list[i], events[i] = doc.json, eventOf(doc.json)
+	}
+	x := streamOnly(path, events)
+	if x == nil {
+		x = messagesOnly(path, list)
+	}
+	if x != nil {
+		r.add(x)
+	}
+	return x != nil
+}
+
+// readLogs reads an array of logs, and reports whether it is one.
+func (r *reader) readLogs(docs []document) bool {
+	isLog := func(doc document) bool { return logOf(loose.Members(doc.json)) != nil }
+	if !slices.ContainsFunc(docs, isLog) {
+		return false
+	}
+	for _, doc := range docs {
+		if isLog(doc) {
+			r.readObject(doc)
+		} else {
+			r.fail(&fault.Error{Path: doc.path, Got: "not a trace: " + describe(doc.json)})
 		}
-		isLog = true
-		run, err := l.run(path, o)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		file.Runs = append(file.Runs, run)
 	}
-	if isLog {
-		return file, errors.Join(errs...)
+	return true
+}
+
+// isRecording reports whether an element of an array is a call or a body.
+func isRecording(doc document) bool {
+	o := loose.Members(doc.json)
+	if isCall(o) || wireOfRequest(o) != nil {
+		return true
 	}
-	if x := streamOf(list); x != nil {
-		return File{Runs: []*Run{singleRun(x)}}, nil
-	}
-	return File{Others: []string{describe(data)}}, nil
+	return slices.ContainsFunc(wires, func(w *wire) bool { return w.isResponse(o) })
 }
 
 // checkSyntax returns an error if data is not JSON. What encoding/json accepts

@@ -3,6 +3,9 @@ package traces
 import (
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -75,8 +78,8 @@ func TestOtherKindsAreNamed(t *testing.T) {
 		`{"exchanges":[{"api":"bedrock_converse","status":200,"request":{},"response":{}}]}`: "a Bedrock Converse exchange",
 		`{"exchanges":[{"api":"mcp_jsonrpc","status":200,"request":{},"stream":[]}]}`:        "MCP frames",
 		`{"exchanges":[{"api":"a2a_jsonrpc","status":200,"request":{},"stream":[]}]}`:        "A2A frames",
-		`{"exchanges":[{"api":"cohere","status":200}]}`:                                      `an exchange of api "cohere"`,
-		`{"exchanges":[{"status":200}]}`:                                                     "an exchange that names no api",
+		`{"exchanges":[{"api":"cohere","status":200}]}`:                                      `an exchange of api "cohere", which is none of openai_chat, openai_responses, anthropic_messages, gemini_generateContent`,
+		`{"exchanges":[{"status":200}]}`:                                                     "an exchange that names neither api nor url",
 		`{"eval_cases":[],"events":[]}`:                                                      "an evaluation set",
 		`[{"query":"q","expected_tool_use":[],"reference":"r"}]`:                             "an evaluation set",
 		`{"vendor":"v","events":[{"kind":"ws","direction":"sent"}]}`:                         "a realtime session",
@@ -159,9 +162,19 @@ func TestErrorsOfAPartGetItsPath(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-// FuzzRead checks that whatever can be read can be played with all checks, and is
-// the same when it is encoded again.
+// FuzzRead checks that Read says something of every file, and that whatever can
+// be read can be played with all checks, and is the same when it is encoded
+// again.
 func FuzzRead(f *testing.F) {
+	err := filepath.WalkDir(filepath.Join("..", "replay", "testdata", "layouts"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		f.Add(data)
+		return err
+	})
+	require.NoError(f, err)
 	for _, seed := range []string{
 		tau(`{"role":"system","content":"s"}`, `{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\":1.0}"}}]}`, `{"role":"tool","tool_call_id":"1","content":"299.0"}`),
 		`[` + tau(`{"role":"assistant","content":[{"type":"text","text":"x"}],"type":"t","tools":1}`) + `,{"traj":[]}]`,
@@ -180,7 +193,8 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, _ := Read(data)
+		file, err := Read(data)
+		require.True(t, err != nil || len(file.Runs)+len(file.Others) > 0, "nothing was said of the file")
 		for _, run := range file.Runs {
 			_, err := Play(run, Options{Verify: true})
 			require.NoError(t, err)

@@ -84,7 +84,7 @@ func TestCodecs(t *testing.T) {
 	}
 	folder, err := filepath.Abs(folder)
 	require.NoError(t, err)
-	cmd := exec.Command("go", "test", "-vet=off", "-run", "Traces|EqualsWhole", "./provider", "-v", "-recordings", folder)
+	cmd := exec.Command("go", "test", "-vet=off", "-run", "Traces|EqualsWhole|Deltas", "./provider", "-v", "-recordings", folder)
 	cmd.Dir = filepath.Join("..", "..")
 	output, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", output)
@@ -131,8 +131,11 @@ func (r recorded) count(data []byte) {
 				*count = 1
 			}
 		}
-		if body, ok := x["response"].(map[string]any); ok && x["status"] == 200.0 && !isAnswer(body) {
-			n.responses = 0 // the answer is not a provider's
+		if body, ok := x["response"].(map[string]any); ok && !isAnswer(body) || x["status"] != 200.0 {
+			n.responses = 0 // the answer is no model's
+		}
+		if failedStream(x["stream"]) {
+			n.streams = 0
 		}
 		kind := kinds[api]
 		if !seen[kind] {
@@ -142,8 +145,19 @@ func (r recorded) count(data []byte) {
 	}
 }
 
+// failedStream reports whether a stream ends with the report of a failure.
+func failedStream(stream any) bool {
+	events, _ := stream.([]any)
+	if len(events) == 0 {
+		return false
+	}
+	last, _ := events[len(events)-1].(map[string]any)
+	data, _ := last["data"].(map[string]any)
+	return data["type"] == "response.failed"
+}
+
 func isAnswer(body map[string]any) bool {
-	for _, name := range []string{"choices", "output", "content", "candidates", "promptFeedback", "error"} {
+	for _, name := range []string{"choices", "output", "content", "candidates", "promptFeedback"} {
 		if _, ok := body[name]; ok {
 			return true
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/agentstate/state/lab/traces/loose"
 
@@ -16,31 +18,52 @@ import (
 // it encodes both bodies again and checks the conversation with package
 // transcript.
 func (x *exchange) check(stats *Stats, verify bool) []error {
+	x.judge(stats)
 	var findings []error
+	before := *stats
 	if verify {
 		x.checkRequest()
 		x.checkAnswer()
 		findings = x.accept(stats)
 	}
-	if x.request != nil {
+	x.countVendor(stats, before)
+	if x.request != nil && !x.undecodable {
 		stats.Requests.count(x.requestErrs)
 	}
 	switch {
+	case x.outcome == outcomeRefused, x.outcome == outcomeFailed: // there is no answer to decode
 	case x.stream != nil:
 		stats.Streams.count(x.answerErrs)
-		if x.cut {
-			stats.Cut++
-		}
 	case x.response != nil:
 		stats.Responses.count(x.answerErrs)
 	}
+	if len(x.broken) > 0 {
+		stats.NotWhole++
+		stats.Notes = append(stats.Notes, Note{Kind: NoteStream, Path: x.responsePath, Who: x.who(), Text: strings.Join(x.broken, ", ")})
+	}
 	return append(append(x.requestErrs, x.answerErrs...), findings...)
+}
+
+// countVendor counts the exchange for its vendor.
+func (x *exchange) countVendor(stats *Stats, before Stats) {
+	if x.form != "exchange" {
+		return
+	}
+	v := Vendor{Exchanges: 1, False: stats.False - before.False}
+	if x.outcome == outcomeRefused && x.request != nil {
+		v.Refused.All = 1
+		v.Refused.Good = min(1, len(x.found))
+	}
+	if x.model != "" {
+		v.Models.add(x.model, 1)
+	}
+	sum(&stats.Vendors, map[string]Vendor{x.vendor: v}, (*Vendor).add)
 }
 
 // checkRequest checks that the request is equal as JSON after it was encoded
 // again, including the spelling of numbers.
 func (x *exchange) checkRequest() {
-	if x.request == nil || x.requestErrs != nil {
+	if x.request == nil || x.requestErrs != nil || x.undecodable {
 		return
 	}
 	body, err := x.encode(x.asked)
@@ -65,6 +88,7 @@ func (x *exchange) checkAnswer() {
 	if x.result.Raw != raw.String() {
 		x.failAnswer("$", errors.New("the raw text of the result is not the answer"))
 	}
+	x.checkStreamText()
 	if x.answerErrs != nil || !x.answered {
 		return
 	}
@@ -86,6 +110,34 @@ func (x *exchange) checkAnswer() {
 		x.failAnswer("$", fmt.Errorf("encoded for a request: %w", err))
 	}
 }
+
+// checkStreamText checks that the text of a stream, written in pieces, gives
+// what its events gave one by one.
+func (x *exchange) checkStreamText() {
+	if x.streamText == nil || x.answerErrs != nil {
+		return
+	}
+	text := x.streamText
+	if jsontext.Kind(text) != "array" {
+		text = append(slices.Clip(text), "\n\n"...) // which recorders strip
+	}
+	stream := x.wire.format.Stream()
+	for piece := range slices.Chunk(text, streamPiece) {
+		_, _ = stream.Write(piece)
+	}
+	result, _ := stream.Result()
+	same := slices.EqualFunc(result.Output, x.result.Output, func(a, b state.Message) bool { return a.Raw() == b.Raw() })
+	switch {
+	case result.Raw != string(text):
+		x.failAnswer("$", errors.New("the raw text of the result is not the stream"))
+	case !same || result.ID != x.result.ID:
+		x.failAnswer("$", errors.New("the text of the stream gives another result than its events"))
+	}
+}
+
+// streamPiece is the number of bytes of a stream that are written at once. It
+// cuts lines and characters.
+const streamPiece = 61
 
 // encode encodes messages for the format that they came from. It must not omit
 // anything.

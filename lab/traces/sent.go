@@ -40,7 +40,7 @@ func chatSent(run *Run, entries [][]byte) *exchange {
 		}
 		last = o
 	}
-	x := &exchange{wire: openAIChat, requestPath: run.Path, responsePath: run.Path, accepted: true}
+	x := &exchange{wire: openAIChat, requestPath: run.Path, responsePath: run.Path, outcome: outcomeAccepted}
 	if loose.Text(last.Get("role")) == "assistant" {
 		choice := jsontext.Object{}.With("message", sent[len(sent)-1]).JSON()
 		x.response = jsontext.Object{}.With("choices", jsontext.Array([][]byte{choice})).JSON()
@@ -53,7 +53,7 @@ func chatSent(run *Run, entries [][]byte) *exchange {
 // responsesSent is chatSent for the Responses API. Its turns are lists of
 // items, which later requests repeat.
 func responsesSent(run *Run, entries [][]byte) *exchange {
-	x := &exchange{wire: openAIResponses, requestPath: run.Path, responsePath: run.Path, accepted: true}
+	x := &exchange{wire: openAIResponses, requestPath: run.Path, responsePath: run.Path, outcome: outcomeAccepted}
 	var sent, turn [][]byte
 	for _, raw := range entries {
 		o := loose.Members(raw)
@@ -77,7 +77,7 @@ func responsesSent(run *Run, entries [][]byte) *exchange {
 // sent the output of the others in a different form, so no provider has
 // accepted exactly this request.
 func adkSent(run *Run, entries [][]byte) *exchange {
-	x := &exchange{wire: gemini, requestPath: run.Path, responsePath: run.Path, accepted: true}
+	x := &exchange{wire: gemini, requestPath: run.Path, responsePath: run.Path, outcome: outcomeAccepted}
 	agent := ""
 	var sent [][]byte
 	answer := false // whether the last content is the model's
@@ -90,7 +90,9 @@ func adkSent(run *Run, entries [][]byte) *exchange {
 		sent = append(sent, o.Get("content"))
 		answer = false
 		if author := loose.Text(o.Get("author")); author != "user" {
-			x.accepted = x.accepted && (agent == "" || agent == author)
+			if agent != "" && agent != author {
+				x.outcome = outcomeUnsent
+			}
 			agent = author
 			answer = loose.Text(content.Get("role")) == "model"
 		}

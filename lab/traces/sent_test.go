@@ -31,7 +31,7 @@ func TestSent(t *testing.T) {
 			x := one(t, test.log).exchanges[0]
 			require.Equal(t, test.request, string(x.request))
 			require.Equal(t, test.response, string(x.response))
-			require.True(t, x.accepted)
+			require.Equal(t, outcomeAccepted, x.outcome)
 			require.Empty(t, x.check(&Stats{}, false))
 		})
 	}
@@ -41,6 +41,6 @@ func TestSent(t *testing.T) {
 // follows from its content.
 func TestSessionsOfSeveralAgentsWereSentToNone(t *testing.T) {
 	run := one(t, adk(`{"author":"user","content":{"role":"user","parts":[{"text":"hi"}]}}`, said("x", `{"text":"a"}`), said("y", `{"function_call":{"name":"f"}}`)))
-	require.False(t, run.exchanges[0].accepted)
+	require.Equal(t, outcomeUnsent, run.exchanges[0].outcome)
 	require.Empty(t, run.exchanges[0].check(&Stats{}, true))
 }

@@ -10,6 +10,10 @@ import (
 // part, each has its own conversation.
 type threads []*thread
 
+// openThreads limits how many of the latest conversations an exchange may
+// continue, because a file may hold thousands.
+const openThreads = 200
+
 // thread is a conversation.
 type thread struct {
 	run  *Run
@@ -20,7 +24,7 @@ type thread struct {
 // add adds an exchange to the latest conversation that it continues, or to a
 // new one.
 func (ts *threads) add(x *exchange) {
-	for i := len(*ts) - 1; i >= 0; i-- {
+	for i := len(*ts) - 1; i >= max(0, len(*ts)-openThreads); i-- {
 		if news, ok := (*ts)[i].continued(x); ok {
 			(*ts)[i].add(x, news)
 			return
@@ -139,12 +143,4 @@ func (t *thread) add(x *exchange, news []state.Message) {
 		})
 		t.said = nil
 	}
-}
-
-// singleRun returns a run of one exchange.
-func singleRun(x *exchange) *Run {
-	x.decode()
-	var ts threads
-	ts.add(x)
-	return ts.end()[0]
 }

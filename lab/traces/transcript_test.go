@@ -63,10 +63,7 @@ func exchanges(t *testing.T) []exchange {
 			}
 			request, err := format.DecodeRequest(e.Request)
 			require.NoError(t, err, "%s, exchange %d", file.Path, i)
-			profile := format.Profile
-			if request.Continued() {
-				profile = profile.Continued()
-			}
+			profile := request.Profile(format.Profile)
 			found = append(found, exchange{filepath.Base(file.Path), i, e.API, e.Status, string(e.Response), request.Messages, profile})
 		}
 	}
@@ -94,6 +91,24 @@ func TestCheckAcceptsWhatProvidersAccept(t *testing.T) {
 	}
 	require.NotEmpty(t, withCalls, "no accepted request with calls")
 	t.Logf("requests that were accepted: %v; with calls: %v", accepted, withCalls)
+}
+
+// The option for models of Gemini 3 accepts what these have accepted.
+func TestThoughtSignaturesAcceptsWhatGeminiAccepts(t *testing.T) {
+	withCalls := 0
+	for _, e := range exchanges(t) {
+		if e.status != 200 || !strings.Contains(e.response, `"gemini-3`) {
+			continue
+		}
+		if slices.ContainsFunc(e.msgs, func(m state.Message) bool { return m.Type() == "tool_call" }) {
+			withCalls++
+		}
+		for _, finding := range transcript.Check(e.msgs, e.profile.ThoughtSignatures()) {
+			t.Errorf("%s, exchange %d: %s", e.file, e.index, finding)
+		}
+	}
+	require.NotZero(t, withCalls)
+	t.Logf("%d requests with calls", withCalls)
 }
 
 func TestCheckFindsWhyProvidersRefuse(t *testing.T) {

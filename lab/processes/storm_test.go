@@ -1,0 +1,20 @@
+package processes
+
+import (
+	"testing"
+	"time"
+
+	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/workspacetest"
+	"github.com/agentstate/state/store"
+)
+
+// Through outages, deaths and deployments, every message that is accepted ends
+// once on every store, and nobody waits for longer than the outages and 1.5 TTL for
+// each process that died.
+func TestStorm(t *testing.T) {
+	storm := workspacetest.Storm{
+		Length: min(10*time.Minute, time.Duration(effort.Runs(4))*time.Second), TTL: time.Second, Users: min(100, effort.Runs(10)),
+	}
+	onStores(t, func(t *testing.T, fresh func(t testing.TB) store.Store) { workspacetest.RealStorm(t, storm, fresh) })
+}
