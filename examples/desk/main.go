@@ -11,8 +11,8 @@
 //
 // A message that arrives during a run waits in the queue. A message with an
 // exclamation mark interrupts the run. The other commands are /memory USER,
-// /reset USER and /quit, which leaves everything as a kill would. At the end of
-// the input, the desk answers the waiting messages and ends.
+// /reset USER and /quit, which leaves all messages to the next start. At the end
+// of the input, the desk answers the waiting messages and ends.
 package main
 
 import (

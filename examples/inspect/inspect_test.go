@@ -28,8 +28,11 @@ var (
 // secrets are the texts that must not be shown.
 var secrets = []string{"4242-4242-4242", "tok-4711-abc", "key-of-the-server"}
 
+var errRefused = errors.New("the bank has refused 4242-4242-4242")
+
 // database makes a database with two workspaces, and with their schema if declare is
 // true. At version 1 of Ann's, a token is in the conversation that becomes a secret later.
+// One of her messages is a dead letter.
 func database(dir string, declare bool) (file string, err error) {
 	file = filepath.Join(dir, "desk.db")
 	ctx := context.Background()
@@ -38,6 +41,9 @@ func database(dir string, declare bool) (file string, err error) {
 		return "", err
 	}
 	m, err := workspace.Open(ctx, db, &workspace.Options{Schema: schema, Run: func(_ context.Context, run *workspace.Run) error {
+		if run.Message().ID == "refund" {
+			return errRefused
+		}
 		st := run.State().As("desk")
 		return errors.Join(order.Set(st, "#W1"), card.Set(st, secrets[0]), state.Messages.Set(st, []state.Message{state.AssistantText("Yes.")}))
 	}})
@@ -62,8 +68,12 @@ func database(dir string, declare bool) (file string, err error) {
 			}),
 		)
 	}))
+	_, refused := m.Handle(ctx, "ann", send("refund", "Refund it to 4242-4242-4242."))
+	if !errors.Is(refused, errRefused) {
+		err = errors.Join(err, errors.New("the run has not failed"), refused)
+	}
 	_, _, busy := m.Begin(ctx, "ann", send("m2", "Is 4242-4242-4242 still my card?"))
-	_, waits := m.Handle(ctx, "ann", send("m3", "Well? \u009b2J"))
+	_, waits := m.Submit(ctx, "ann", send("m3", "Well? \u009b2J"))
 	_, other := m.Handle(ctx, "Bob, the builder", send("m1", "Hello!"))
 	return file, errors.Join(err, busy, waits, other, m.Close(), db.Close())
 }
@@ -87,9 +97,9 @@ func Example() {
 	// $ inspect -db desk.db
 	// USER                VERSION  MESSAGES  QUEUE  DEAD  RUN
 	// "Bob, the builder"  1        2         0      0     -
-	// "ann"               2        2         1      0     "m2", attempt 1
+	// "ann"               3        2         1      1     "m2", attempt 1
 	// $ inspect -db desk.db -user ann
-	// "ann" at version 2, held from version 0 on
+	// "ann" at version 3, held from version 0 on
 	// fields:
 	// - order_id (string) = "#W1"
 	// - card (string) = [SECRET]
@@ -106,6 +116,8 @@ func Example() {
 	// queue:
 	// - "m3": {"type":"text","role":"user","content":"Well? �2J"}
 	// dead:
+	// - "refund": {"type":"text","role":"user","content":"Refund it to [SECRET]."}
+	//   given up …, attempts 1: the bank has refused [SECRET]
 	// $ inspect -db desk.db -user ann -at 1
 	// "ann" at version 1, held from version 0 on
 	// fields:
@@ -130,8 +142,9 @@ func Example() {
 	//   set memory "name" = {"value":"Ann\u001b[2J","created_at":"…"}
 	//   set memory "token" = {"value":"[SECRET]","secret":true,"created_at":"…"}
 	//   set setting "mcp_servers" = …
+	// 3 … fail of "refund": the bank has refused [SECRET]
 	// $ inspect -db desk.db -user ann -verify
-	// "ann" is intact: version 2, 2 records after version 0, 0 blobs, …, 0 blobs of garbage
+	// "ann" is intact: version 3, 3 records after version 0, 5 blobs, …, 0 blobs of garbage
 }
 
 func check(err error) {

@@ -174,8 +174,9 @@ func (i inspector) waiting(v *workspace.View) {
 		i.message(v, msg)
 	}
 	fmt.Fprintln(i.out, "dead:")
-	for _, msg := range v.DeadLetters {
-		i.message(v, msg)
+	for _, d := range v.DeadLetters {
+		i.message(v, d.Message)
+		fmt.Fprintf(i.out, "  given up %s, attempts %d: %s\n", stamp(d.At), d.Attempts, i.shown(d.Reason, v.Redact))
 	}
 }
 
@@ -192,7 +193,11 @@ func (i inspector) changes(ctx context.Context, v *workspace.View) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(i.out, "%d %s %s of %q\n", r.Version, stamp(r.Time), r.Kind, r.Message)
+		fmt.Fprintf(i.out, "%d %s %s of %q", r.Version, stamp(r.Time), r.Kind, r.Message)
+		if r.Reason != "" {
+			fmt.Fprint(i.out, ": ", i.shown(r.Reason, v.Redact))
+		}
+		fmt.Fprintln(i.out)
 		for _, e := range r.Effects {
 			fmt.Fprintf(i.out, "  %s %s %q", e.Kind, e.Part, e.Field)
 			switch {
