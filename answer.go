@@ -3,229 +3,88 @@ package state
 import (
 	"slices"
 
-	"github.com/agentstate/state/internal/cell"
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/persist"
 )
 
-// answers is what a write with answers to the calls of one result adds: to the
-// history, and to the conversation if the calls are in it. It is immutable.
-type answers struct {
-	origin uint64    // of the result
-	output []Message // of the result
-	index  *callIndex
-	given  []answer // by call
-}
-
-// callPlace is a call and the message of an output that it is in.
-type callPlace struct {
-	*ToolCall
-	message int
-}
-
-// answer is a result and the number of the call that it answers, among all
-// calls of an output.
-type answer struct {
-	call    int
-	message ToolResultMessage
-}
-
-// callsIn returns the calls of an output.
-func callsIn(output []Message) []callPlace {
-	var calls []callPlace
-	for i, m := range output {
-		if m, ok := m.(ToolCallMessage); ok {
-			list := m.toolCalls()
-			for n := range list {
-				calls = append(calls, callPlace{&list[n], i})
+// find returns where in a conversation the results of the calls begin, and which
+// calls are answered there. The place is the latest one where a call has no
+// answer; it is -1 if there is none.
+func (a *answers) find(l *persist.List, call int) (at int, there takenCalls) {
+	calls := a.calls.index.calls
+	said, after := a.output[calls[call].message], a.output[calls[call].message+1:]
+	for i := l.Len() - 1; i >= 0; {
+		chunk, first := persist.Chunk[Message](l, i)
+		for ; i >= first; i-- {
+			m := chunk[i-first]
+			if _, ok := m.(ToolResultMessage); ok || !sameMessage(m, said) {
+				continue
+			}
+			at := i + 1
+			for _, m := range after {
+				if at < l.Len() && sameMessage(messageIn(l, at), m) {
+					at++
+				}
+			}
+			if there := a.answeredAt(l, at); !there.taken[call] {
+				return at, there
 			}
 		}
 	}
-	return calls
+	return -1, takenCalls{}
 }
 
-// callIndex has the calls of an output by what results know of them. It is
-// immutable.
-type callIndex struct {
-	calls []callPlace
-	// The numbers of the calls, in order. They are nil if there are few calls.
-	named  map[callName][]int
-	withID map[string][]int
+// takenCalls are calls that a list of results answers.
+type takenCalls struct {
+	numbers persist.Sequence[int32] // by the place of the result
+	taken   []bool                  // by call
 }
 
-type callName struct{ id, name string }
-
-// fewCalls is the number of calls up to which looking at each is faster than
-// maps.
-const fewCalls = 16
-
-func newCallIndex(calls []callPlace) *callIndex {
-	x := &callIndex{calls: calls}
-	if len(calls) <= fewCalls {
-		return x
+// answeredAt returns the calls that the results from a place of a conversation
+// on answer.
+func (a *answers) answeredAt(l *persist.List, at int) takenCalls {
+	var numbers persist.Sequence[int32]
+	matcher := a.calls.index.newMatcher()
+	if a.calls.fixed && a.called.beginAt(l, at, a.calls.numbers.Len()) {
+		// They stand as they do in the history, as usual.
+		matcher, numbers = a.calls.newMatcher(), a.calls.numbers
+		at += numbers.Len()
 	}
-	x.named = make(map[callName][]int, len(calls))
-	x.withID = make(map[string][]int, len(calls))
-	for i, c := range calls {
-		name := callName{c.ID, c.Name}
-		x.named[name] = append(x.named[name], i)
-		if c.ID != "" {
-			x.withID[c.ID] = append(x.withID[c.ID], i)
-		}
-	}
-	return x
-}
-
-// callMatcher finds the calls that results answer, each of which has at most
-// one answer.
-//
-// A call is known by its id, or by its name if the provider gives no ids. Of
-// several calls with one id, the one with the same name is preferred.
-type callMatcher struct {
-	*callIndex
-	taken []bool // by call: it has an answer
-	// How many leading calls in a list of the index are taken, by the first of
-	// the list.
-	namedTaken, withIDTaken []int
-}
-
-// newMatcher returns a matcher for calls that all are open.
-func (x *callIndex) newMatcher() *callMatcher {
-	m := &callMatcher{callIndex: x, taken: make([]bool, len(x.calls))}
-	if x.named != nil {
-		m.namedTaken, m.withIDTaken = make([]int, len(x.calls)), make([]int, len(x.calls))
-	}
-	return m
-}
-
-// match returns the first open call that a result with this call may answer. It
-// is -1 if there is none; known says whether one that is taken is such a call.
-func (m *callMatcher) match(call ToolCall) (number int, known bool) {
-	if m.named != nil {
-		named, withID := m.named[callName{call.ID, call.Name}], m.withID[call.ID]
-		if number = m.firstOpen(named, m.namedTaken); number < 0 {
-			number = m.firstOpen(withID, m.withIDTaken)
-		}
-		return number, len(named)+len(withID) > 0
-	}
-	number = -1
-	for i, c := range m.calls {
-		if c.ID != call.ID || c.ID == "" && c.Name != call.Name {
-			continue
-		}
-		known = true
-		switch {
-		case m.taken[i]:
-		case c.Name == call.Name:
-			return i, true
-		case number < 0:
-			number = i
-		}
-	}
-	return number, known
-}
-
-// firstOpen returns the first open call in a list of the index, or -1.
-func (m *callMatcher) firstOpen(list []int, taken []int) int {
-	if len(list) == 0 {
-		return -1
-	}
-	n := &taken[list[0]]
-	for ; *n < len(list); *n++ {
-		if number := list[*n]; !m.taken[number] {
-			return number
-		}
-	}
-	return -1
-}
-
-// answered takes the calls that the leading results in a list answer, and
-// returns their numbers. It ends before the first message that answers none. If
-// all is set, it does not end, and the number of such a message is -1.
-func (m *callMatcher) answered(list []Message, all bool) []int {
-	numbers := make([]int, 0, len(list))
-	for _, msg := range list {
-		number := -1
-		if r, ok := msg.(ToolResultMessage); ok {
-			number, _ = m.match(r.Call())
-		}
-		if number < 0 && !all {
+	for at < l.Len() {
+		chunk, first := persist.Chunk[Message](l, at)
+		if matcher.answered(chunk[at-first:], false, &numbers) {
 			break
 		}
-		if number >= 0 {
-			m.taken[number] = true
-		}
-		numbers = append(numbers, number)
+		at = first + len(chunk)
 	}
-	return numbers
+	return takenCalls{numbers, matcher.taken}
 }
 
-// placeOf returns where the answer to a call belongs among answers to the calls
-// with these numbers.
-func placeOf(numbers []int, call int) int {
-	if at := slices.IndexFunc(numbers, func(n int) bool { return n > call }); at >= 0 {
-		return at
+// beginAt reports whether the n messages are in a list from a place on.
+func (c *calledMessages) beginAt(l *persist.List, at, n int) bool {
+	if at+n > l.Len() {
+		return false
 	}
-	return len(numbers)
-}
-
-// insertInto returns the results of the result's calls with the given answers
-// put between them, in call order. It reports false if a call has an answer
-// already and there is no other call that the answer fits.
-func (a *answers) insertInto(results []Message) ([]Message, bool) {
-	matcher := a.index.newMatcher()
-	numbers := matcher.answered(results, true)
-	for _, given := range a.given {
-		call := given.call
-		if matcher.taken[call] {
-			if call, _ = matcher.match(given.message.Call()); call < 0 {
-				return nil, false
+	for _, r := range c.runs {
+		for part := range c.table.messages.Runs(r.from, r.to) {
+			for len(part) > 0 {
+				chunk, first := persist.Chunk[Message](l, at)
+				chunk = chunk[at-first:]
+				k := min(len(chunk), len(part))
+				if !slices.Equal(chunk[:k], part[:k]) {
+					return false
+				}
+				part, at = part[k:], at+k
 			}
 		}
-		matcher.taken[call] = true
-		at := placeOf(numbers, call)
-		numbers = slices.Insert(numbers, at, call)
-		results = slices.Insert(results, at, Message(given.message))
 	}
-	return results, true
+	return true
 }
 
-// find returns where in a conversation the results of the calls begin, and the
-// numbers of the calls that are answered there. The place is the latest one
-// where a call has no answer; it is -1 if there is none.
-func (a *answers) find(l *persist.List, call int) (at int, numbers []int) {
-	said := a.output[a.index.calls[call].message]
-	for i := l.Len() - 1; i >= 0; i-- {
-		if !sameMessage(messageIn(l, i), said) {
-			continue
-		}
-		at := i + 1
-		for _, m := range a.output[a.index.calls[call].message+1:] {
-			if at < l.Len() && sameMessage(messageIn(l, at), m) {
-				at++
-			}
-		}
-		var results []Message
-		for n := at; n < l.Len() && messageIn(l, n).Type() == typeToolResult; n++ {
-			results = append(results, messageIn(l, n))
-		}
-		matcher := a.index.newMatcher()
-		if numbers := matcher.answered(results, false); !matcher.taken[call] {
-			return at, numbers
-		}
-	}
-	return -1, nil
-}
-
-func messageIn(l *persist.List, i int) Message { return l.Index(i).Interface().(Message) }
-
-// conversationOf returns the messages in a cell.
-func conversationOf(sp *fieldSpec, c *engine.Cell) *persist.List {
-	if c == nil {
-		return persist.NewList(sp.form.Type)
-	}
-	return cell.Bare(c.Value).(*persist.List)
+func messageIn(l *persist.List, i int) Message {
+	chunk, first := persist.Chunk[Message](l, i)
+	return chunk[i-first]
 }
 
 // inConversation reports whether the calls are in a conversation, without their
@@ -237,32 +96,6 @@ func (a *answers) inConversation(l *persist.List) bool {
 	})
 }
 
-// said returns the given answers as messages.
-func (a *answers) said() []Message {
-	msgs := make([]Message, len(a.given))
-	for i, given := range a.given {
-		msgs[i] = given.message
-	}
-	return msgs
-}
-
-// results returns the given answers.
-func (a *answers) results() []ToolResultMessage {
-	results := make([]ToolResultMessage, len(a.given))
-	for i, given := range a.given {
-		results[i] = given.message
-	}
-	return results
-}
-
-func (a *answers) size() int {
-	n := 0
-	for _, given := range a.given {
-		n += given.message.size()
-	}
-	return n
-}
-
 // answerMerger puts answers behind their calls in the conversation. The handler
 // of the conversation gets the messages before the place as the current value,
 // so that it sees answers as it sees all that is appended.
@@ -271,16 +104,20 @@ type answerMerger struct{ *handler }
 // Merge implements [engine.Merger].
 func (h answerMerger) Merge(at engine.Address, current *engine.Cell, u engine.Update) (engine.Merged, error) {
 	sp, a := at.Slot.Form.(*fieldSpec), u.Value.(*answers)
-	l := conversationOf(sp, current)
+	l := listIn(current, &sp.form)
 	for rest := a.given; len(rest) > 0; {
-		from, numbers := a.find(l, rest[0].call)
+		from, there := a.find(l, rest[0].call)
 		if from < 0 {
 			rest = rest[1:]
 			continue
 		}
-		place := placeOf(numbers, rest[0].call)
+		place := placeOf(&there.numbers, 0, rest[0].call)
+		next := len(a.calls.index.calls) // the call with the answer at the place
+		if place < there.numbers.Len() {
+			next = int(there.numbers.At(place))
+		}
 		n := 1
-		for n < len(rest) && (place == len(numbers) || rest[n].call < numbers[place]) && !slices.Contains(numbers, rest[n].call) {
+		for n < len(rest) && rest[n].call < next && !there.taken[rest[n].call] {
 			n++
 		}
 		group := answers{given: rest[:n]}
@@ -303,7 +140,7 @@ func (h answerMerger) insert(sp *fieldSpec, l *persist.List, place int, a *answe
 	}
 	before := l.Take(place, l.Bytes()-afterSize)
 	said := a.said()
-	v, _, err := h.merge(f, &engine.Cell{Value: before, Size: before.Bytes()}, said, a.size()+len(said), false)
+	v, _, err := h.merge(f, &engine.Cell{Value: before, Size: before.Bytes()}, said, 2+a.size()+len(said), false)
 	if err != nil {
 		return nil, err
 	}
@@ -323,7 +160,7 @@ func (h *handle) answerOps(t *engine.Tree, results []ToolResultMessage) ([]engin
 		}
 	}
 	var ops, said []engine.Op
-	conversation := conversationOf(sp, t.Get(sp.address()))
+	conversation := listIn(t.Get(sp.address()), &sp.form)
 	for _, open := range d.completed {
 		a := open.answers
 		if size, limit := open.result.size+a.size(), h.schema.limits.ValueBytes; limit > 0 && size > limit {
@@ -388,11 +225,11 @@ func (d *answersDraft) add(m ToolResultMessage) error {
 func (d *answersDraft) result(i int) *openResult {
 	if i == len(d.results) {
 		r := d.stack.at(d.stack.len() - 1 - i)
-		output := d.stack.messages(r.output)
-		a := &answers{origin: r.origin, output: output, index: newCallIndex(callsIn(output))}
-		matcher := a.index.newMatcher()
-		matcher.answered(d.stack.messages(r.called), true)
-		d.results = append(d.results, &openResult{r, a, matcher})
+		a := &answers{
+			origin: r.origin, output: d.stack.messages(r.output),
+			calls: d.stack.callsOf(r), called: calledMessages{&d.stack.table, r.called},
+		}
+		d.results = append(d.results, &openResult{r, a, a.calls.newMatcher()})
 	}
 	return d.results[i]
 }

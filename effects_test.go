@@ -384,6 +384,27 @@ func TestEffectsThatCannotBeEncodedNameTheField(t *testing.T) {
 	require.ErrorContains(t, err, `"one"`)
 }
 
+func TestResultsThatDifferInATimeOnlyAreAnEffect(t *testing.T) {
+	first := ruleResult("1", "a")
+	for name, change := range map[string]func(r *state.InferenceResult){
+		"started": func(r *state.InferenceResult) { r.StartedAt = time.Time{} },
+		"created": func(r *state.InferenceResult) { r.CreatedAt = r.CreatedAt.Add(1) },
+	} {
+		st := state.New(nil)
+		require.NoError(t, st.History().Reset([]state.InferenceResult{first}))
+		before, second := st.Snapshot(), ruleResult("1", "a")
+		change(&second)
+		require.NoError(t, st.History().Reset([]state.InferenceResult{second}))
+		effects, err := st.Effects(before)
+		require.NoError(t, err)
+		require.NotEmpty(t, effects, name)
+		require.NoError(t, st.History().Reset([]state.InferenceResult{first}))
+		effects, err = st.Effects(before)
+		require.NoError(t, err)
+		require.Empty(t, effects, name)
+	}
+}
+
 func TestEffectsCostWhatWasChanged(t *testing.T) {
 	hi := []state.Message{state.UserText("hi")}
 	result := state.InferenceResult{CreatedAt: time.Unix(1, 0)}

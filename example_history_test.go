@@ -3,6 +3,7 @@ package state_test
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/agentstate/state"
 )
@@ -18,16 +19,17 @@ func ExampleHistory_Append() {
 			ToolCalls: []state.ToolResultMessage{state.ToolResult(call, `["plain"]`)},
 		}),
 		writer.History().Append(state.InferenceResult{
-			Output: []state.Message{state.AssistantText("Rain on the plain.")},
+			Output:    []state.Message{state.AssistantText("Rain on the plain.")},
+			StartedAt: time.Now(), // before the model is called
 		}),
 	)
 	last, _ := st.History().Last()
-	fmt.Println(err, st.History().Len(), last.Agent)
+	fmt.Println(err, st.History().Len(), last.Agent, !last.CreatedAt.Before(last.StartedAt))
 	for _, m := range state.Messages.Or(st, nil) {
 		fmt.Println(m)
 	}
 	// Output:
-	// <nil> 2 writer
+	// <nil> 2 writer true
 	// text "user": "A line about rain."
 	// tool_call "assistant": "rhymes" id "call_1"
 	// tool_result "rhymes" id "call_1": "[\"plain\"]"

@@ -34,6 +34,6 @@ func ExampleSchema_Check() {
 		fmt.Println(err)
 	}
 	// Output:
-	// state: import: "order": unknown field; there is "amount"
+	// state: import: "order": unknown field: declare it, or name it in Was of the field that has its values now
 	// state: import: "amount": $: want integer, got string
 }

@@ -19,7 +19,7 @@ func ExampleNewSchema() {
 	fmt.Println(err)
 	// Output:
 	// state: field "order": owner "suport" is not in the team
-	// state: "pipe": $: want a type that can be stored, got chan int
+	// state: "pipe": $: want a type that can be stored, or a field that is Ephemeral and NoCopy, got chan int
 	// state: field "order": declared twice
 }
 

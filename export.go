@@ -76,7 +76,7 @@ func (e *exportedValues) addText(text string) []byte {
 
 func exportResult(r *stackedResult) form.Result {
 	out := form.Result{
-		ID: r.id, Agent: r.agent, Input: r.input, CreatedAt: r.created,
+		ID: r.id, Agent: r.agent, Input: r.input, StartedAt: r.started, CreatedAt: r.created,
 		Prompt: exportRuns(r.prompt), History: exportRuns(r.history),
 		Output: exportRuns(r.output), ToolCalls: exportRuns(r.called),
 	}

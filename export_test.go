@@ -288,6 +288,7 @@ func TestImportNamesWhatIsDamaged(t *testing.T) {
 		`{"format":1,"results":[{"agent":"a","raw_base64":"!","created_at":"2024-01-02T03:04:05Z"}]}`:                               "$.results[0].raw_base64",
 		`{"format":1,"results":[{"agent":"a","Agent":"b","created_at":"2024-01-02T03:04:05Z"}]}`:                                    "$.results[0].Agent: unknown member",
 		`{"format":1,"results":[{"agent":"a","created_at":"yesterday"}]}`:                                                           "",
+		`{"format":1,"results":[{"agent":"a","started_at":"yesterday","created_at":"2024-01-02T03:04:05Z"}]}`:                       "$.results[0].started_at",
 		`{"format":1,"results":[{"created_at":"2024-01-02T03:04:05Z"},{"created_at":"2024-01-02T03:04:05Z"}]}`:                      "limit Results",
 	} {
 		t.Run(want, func(t *testing.T) {

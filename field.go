@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -182,7 +183,7 @@ func (f *Field[T]) declareOneOf(d *schemaDraft, sp *fieldSpec) {
 		if typ == nil {
 			d.failField(f.Name, "OneOf[%d] is nil", i)
 		} else if _, err := value.For(typ); err != nil {
-			d.failField(f.Name, "OneOf[%d]: %w", i, valueError(f.Name, err))
+			d.failSetting(f.Name, fmt.Sprintf("OneOf[%d]", i), err)
 		}
 		sp.form.OneOf = append(sp.form.OneOf, typ)
 	}

@@ -21,6 +21,9 @@ type handle struct {
 	// overlay has the values that were given to With, nil for unset. It is
 	// never changed.
 	overlay map[engine.Address]*engine.Cell
+	// covered has the secrets that were given to With and given anew. They are
+	// not read any more, but texts may have them.
+	covered []secretCell
 }
 
 // family is what a state shares with its forks, snapshots and transactions.

@@ -22,6 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/internal/effort/property"
 )
 
@@ -664,6 +665,7 @@ type keptBlob struct {
 // A field that keeps its last elements must not keep the others alive, whatever
 // its snapshots and forks show.
 func TestKeepLastReleasesWhatItDrops(t *testing.T) {
+	effort.SkipShort(t)
 	blobs := &state.Field[[]keptBlob]{Name: "blobs", Handler: state.KeepLast[[]keptBlob](2)}
 	texts := &state.Field[[]string]{Name: "texts", Handler: state.KeepLast[[]string](2)}
 	schema := state.MustSchema(blobs, texts, state.Limits{Journal: 1})

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
+	"github.com/agentstate/state/internal/cell"
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/fault"
 )
@@ -42,7 +44,7 @@ func (hs *History) seen() seenResults {
 // then its ToolCalls to Messages. For an agent that may not write Messages it
 // only pushes the result. On a bound handle an empty Agent becomes the
 // handle's, and another name is [ErrDenied]. A zero CreatedAt becomes the
-// present time.
+// present time. Both times are stored in UTC.
 //
 // Calls in Output may be open: [History.Answer] adds their results when they
 // come.
@@ -64,29 +66,29 @@ func (hs *History) push(r InferenceResult, says bool) error {
 	if r.CreatedAt.IsZero() {
 		r.CreatedAt = time.Now()
 	}
-	r.CreatedAt = r.CreatedAt.UTC().Round(0)
+	r.setTimes()
 	if err := r.check(h.schema.limits.ValueBytes); err != nil {
 		return err
 	}
+	p := resultPushes.Get().(*resultPush)
+	defer p.release()
 	if sp := h.schema.messages(); says && len(r.Output)+len(r.ToolCalls) > 0 && h.mayWrite(sp) {
-		return h.pushAndSay(sp, &r)
+		return h.pushAndSay(p, sp, &r)
 	}
 	return h.explain(h.branch.Commit(h.view(), func(t *engine.Tree) ([]engine.Edit, error) {
-		p := &resultPush{}
 		p.push(h, t, &r)
 		return p.edits[:1], nil
 	}))
 }
 
 // pushAndSay pushes a result and appends its messages to the conversation.
-func (h *handle) pushAndSay(sp *fieldSpec, r *InferenceResult) error {
+func (h *handle) pushAndSay(p *resultPush, sp *fieldSpec, r *InferenceResult) error {
 	o := sp.onSet
 	if o.Overwrites {
 		o = sp.newOp(OpSet, appendHandler)
 	}
 	o.Author, o.Borrowed = h.author, false
 	plan := func(t *engine.Tree) ([]engine.Edit, error) {
-		p := &resultPush{}
 		p.push(h, t, r)
 		p.ops[1] = o
 		return p.edits[:], p.say(sp, t, r)
@@ -97,11 +99,19 @@ func (h *handle) pushAndSay(sp *fieldSpec, r *InferenceResult) error {
 	return h.explain(h.branch.Commit(h.view(), plan))
 }
 
-// resultPush is what appending a result does to a tree, in one allocation.
+// resultPush is what appending a result does to a tree. The engine copies what
+// it keeps of it, so that its memory is used again.
 type resultPush struct {
 	ops   [2]engine.Op
 	to    [2]engine.Merged
 	edits [2]engine.Edit
+}
+
+var resultPushes = sync.Pool{New: func() any { return new(resultPush) }}
+
+func (p *resultPush) release() {
+	*p = resultPush{}
+	resultPushes.Put(p)
 }
 
 // push pushes the result to the history.
@@ -121,15 +131,14 @@ func (p *resultPush) say(sp *fieldSpec, t *engine.Tree, r *InferenceResult) erro
 	o := &p.ops[1]
 	from := t.Get(o.Address)
 	p.edits[1] = engine.Edit{Address: o.Address, From: from, To: &p.to[1], Ops: p.ops[1:], Single: true}
-	o.Size = 2
-	for _, m := range r.Output {
-		o.Size += m.size() + 1
-	}
+	sum := messageSum{messages: len(r.Output) + len(r.ToolCalls), bytes: messagesSize(r.Output)}
 	for _, m := range r.ToolCalls {
-		o.Size += m.size() + 1
+		sum.bytes += m.size()
 	}
+	o.Size = listSize(sum)
 	if h := o.Merger.(*handler); h.kind == appends && !o.Callback {
-		l := conversationOf(sp, from).Append(r.Output, o.Size)
+		l := listIn(from, &sp.form)
+		l = l.Append(r.Output, cell.AddedSize(l, o.Size))
 		if len(r.ToolCalls) > 0 {
 			l = l.Append(asMessages(r.ToolCalls), 0)
 		}
@@ -402,7 +411,7 @@ func (hs *History) stackToReset(op string, results []InferenceResult) (*resultSt
 	st := newResultStack(h.schema.history.classes)
 	for i := range results {
 		r := results[i]
-		r.CreatedAt = r.CreatedAt.UTC().Round(0)
+		r.setTimes()
 		if err := r.check(h.schema.limits.ValueBytes); err != nil {
 			return nil, within(fmt.Sprintf("results[%d]", i), err)
 		}

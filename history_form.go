@@ -202,9 +202,6 @@ func (hf *historyForm) Same(a, b *engine.Cell) bool { return hf.stackIn(a).equal
 // Check implements [engine.Form].
 func (hf *historyForm) Check(engine.Merged) error { return nil }
 
-// Keep implements [engine.Form]. No op on the history is borrowed.
-func (hf *historyForm) Keep(u engine.Update, _ *engine.Cell, _ bool) engine.Update { return u }
-
 // Admit implements [engine.Gate]: the results that the view includes must not
 // become more than the limit.
 func (hf *historyForm) Admit(v engine.View, from *engine.Cell, to *engine.Merged) error {

@@ -28,6 +28,7 @@ func ruleResult(id, agent string) state.InferenceResult {
 		History:   []state.Message{state.UserText("hello " + id)},
 		Output:    []state.Message{state.AssistantText("I look"), state.ToolCalls(ruleCall)},
 		ToolCalls: []state.ToolResultMessage{state.ToolResult(ruleCall, `["found"]`)},
+		StartedAt: time.Date(2024, 1, 2, 3, 4, 0, 7, time.UTC),
 		CreatedAt: time.Date(2024, 1, 2, 3, 4, 5, 6, time.UTC),
 	}
 }
@@ -65,6 +66,25 @@ func TestAppendAlsoAppendsOutputThenToolCallsToMessagesInTheSameVersion(t *testi
 	for _, c := range changes {
 		require.Equal(t, uint64(2), c.Version)
 	}
+}
+
+// Live and reloaded states are equal only if a time has one form.
+func TestTimesOfResultsAreStoredInUTC(t *testing.T) {
+	east := time.FixedZone("", 3600)
+	given := state.InferenceResult{StartedAt: time.Now().In(east), CreatedAt: time.Now().In(east)}
+	appended, reset := state.New(nil), state.New(nil)
+	require.NoError(t, appended.History().Append(given))
+	require.NoError(t, reset.History().Reset([]state.InferenceResult{given}))
+	for _, st := range []*state.State{appended, reset} {
+		got, _ := st.History().Last()
+		require.Equal(t, given.StartedAt.UTC().Round(0), got.StartedAt)
+		require.Equal(t, given.CreatedAt.UTC().Round(0), got.CreatedAt)
+	}
+	require.NoError(t, appended.History().Append(state.InferenceResult{}))
+	got, _ := appended.History().Last()
+	require.True(t, got.StartedAt.IsZero(), "only the caller knows when the call began")
+	require.False(t, got.CreatedAt.IsZero())
+	require.NotContains(t, ruleExport(t, appended)[len(ruleExport(t, reset)):], "started_at")
 }
 
 func TestAppendToAReplacingConversationStillAppends(t *testing.T) {
@@ -296,6 +316,7 @@ func TestResultsGoThroughJSON(t *testing.T) {
 	data, err = json.Marshal(state.InferenceResult{})
 	require.NoError(t, err)
 	require.Contains(t, string(data), `"prompt":[],"history":[],"output":[],"tool_calls":[]`)
+	require.NotContains(t, string(data), "started_at", "a zero time is left out")
 	for text, want := range map[string]string{
 		`{"tool_calls":[{"type":"text","role":"user","content":"x"}]}`: "$.tool_calls[0]: want a tool result, got \"text\"",
 		`{"output":[{"type":"text"}]}`:                                 "output",

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 )
 
 // The tests of this file prove that input from models and networks, however large,
@@ -215,6 +216,7 @@ func TestOddNamesAreKeptApart(t *testing.T) {
 }
 
 func TestTooManyKeysAreALimitError(t *testing.T) {
+	effort.SkipShort(t)
 	const most = 1 << 17
 	st := state.New(nil)
 	for n := range most {
@@ -297,6 +299,7 @@ func FuzzImport(f *testing.F) {
 		`{"format":1,"version":1,"counts":[{"classes":[["a"],["b"]],"versions":1}]}`,
 		`{"format":1,"conversation":[[0,1],[0,1]],"messages":[{"type":"text","role":"user","content":"a","n":1.0}]}`,
 		`{"format":1,"results":[{"raw_base64":"/w==","created_at":"2024-01-02T03:04:05.5+02:00"}]}`,
+		`{"format":1,"results":[{"started_at":"2024-01-02T03:04:05.5+02:00","created_at":"2024-01-02T03:04:05Z"},{"started_at":"0001-01-01T00:00:00Z","created_at":"2024-01-02T03:04:05Z"}]}`,
 		`{"format":1,"keys":[{"value":[1,{"a":null}],"n\u0061me":"a"},{"name":"a","value":0}]}`,
 		`{"format":1,"conversation":[[0,2],[1,2],[0,2]],"results":[{"prompt":[[0,1],[0,1]],"history":[[0,2],[0,2]],"output":[[1,2]],"tool_calls":[[1,2]],"created_at":"2024-01-02T03:04:05Z"}],"messages":[{"type":"a"},{"type":"tool_result","role":"r","tool":{"id":"1","name":"n"},"content":1}]}`,
 	} {
@@ -499,6 +502,7 @@ func TestImportRefusesRunsBeforeItExpandsThem(t *testing.T) {
 // What is done to a list of 100 000 elements costs what it adds, and what reads
 // it as a whole costs its size.
 func TestLongListsCostWhatIsAddedToThem(t *testing.T) {
+	effort.SkipShort(t)
 	const n = 100_000
 	type row struct {
 		ID   int      `json:"id"`
@@ -577,6 +581,7 @@ func TestLongListsCostWhatIsAddedToThem(t *testing.T) {
 
 // Import reads each part of its text a constant number of times.
 func TestImportIsLinearInHostileForms(t *testing.T) {
+	effort.SkipShort(t)
 	const n = 100_000
 	repeat := func(text string, n int) string { return strings.Repeat(text+",", n-1) + text }
 	var keys []string
@@ -668,6 +673,7 @@ func TestHostileTreesAreTypedErrorsAtABoundedCost(t *testing.T) {
 // A conversation costs what is added to it, however long it is: ten times the
 // messages are ten times the bytes.
 func TestLongConversationsAreLinear(t *testing.T) {
+	effort.SkipShort(t)
 	said := func(i int) []state.Message { return []state.Message{state.UserText("message " + strconv.Itoa(i))} }
 	for name, write := range map[string]func(st *state.State, n int) error{
 		"in one go": func(st *state.State, n int) error {

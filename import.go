@@ -14,26 +14,30 @@ import (
 )
 
 // Import returns a state with the content that Export has written, converted to
-// the schema's types if nothing is lost. A nil schema accepts any name. If the
-// data is damaged, has a newer format, or does not fit the schema, the error is
-// a [TypeError], or an [ErrUnknownField], and says where. If the content is
-// larger than the schema's [Limits], the error is a [LimitError]: what the data
-// only refers to is counted before it is made. Validation is not run again. The
-// journal begins after the imported version.
+// the schema's types if nothing is lost. A nil schema declares no fields and
+// accepts undeclared keys.
+//
+// If the data is damaged, has a newer format, or does not fit the schema, the
+// error is a [TypeError], or an [ErrUnknownField], and says where. The value of
+// a field that the schema no longer declares is an [ErrUnknownField], also with
+// [AllowUndeclared]: it may have been secret, and undeclared keys are public. If
+// the content is larger than the schema's [Limits], the error is a
+// [LimitError]: what the data only refers to is counted before it is made.
+// Validation is not run again. The journal begins after the imported version.
 func Import(schema *Schema, data []byte) (*State, error) {
 	in, err := form.Decode(data)
 	if err != nil {
 		return nil, jsonError("import", err)
 	}
-	s, _, err := importForm(schema, in)
+	s, _, err := importForm(schema, in, nil)
 	return s, err
 }
 
 // importForm is Import of a decoded form. Package workspace, which has forms
 // that were never encoded, calls it as internal.ImportForm.
-func importForm(schema *Schema, in *form.State) (*State, []form.Moved, error) {
+func importForm(schema *Schema, in *form.State, c *conversation) (*State, []form.Moved, error) {
 	s := New(schema)
-	i := importer{handle: s.on(), loader: engine.NewLoader(s.branch, in.Version)}
+	i := importer{handle: s.on(), loader: engine.NewLoader(s.branch, in.Version), conversation: c}
 	if err := i.load(in, func(err error) error { return err }); err != nil {
 		return nil, nil, jsonError("import", err)
 	}
@@ -65,6 +69,8 @@ type importer struct {
 	*handle
 	loader *engine.Loader
 	moved  []form.Moved
+	// conversation takes the place of that of the form, unless it is nil.
+	conversation *conversation
 }
 
 // load puts all of a form. It passes each error to report, and ends with the
@@ -94,6 +100,11 @@ func (i *importer) load(in *form.State, report func(error) error) error {
 			return err
 		}
 	}
+	i.schema.importCounts(i.loader, in)
+	if i.conversation != nil {
+		i.conversation.putInto(i.loader)
+		return nil
+	}
 	t, err := importTable(in.Messages)
 	if err != nil {
 		return check(err) // nothing can refer to the messages
@@ -108,7 +119,6 @@ func (i *importer) load(in *form.State, report func(error) error) error {
 			return err
 		}
 	}
-	i.schema.importCounts(i.loader, in)
 	return nil
 }
 
@@ -125,11 +135,8 @@ func (s *Schema) mayHold(in *form.State) error {
 
 // loadField puts the value of a declared field or an undeclared key.
 func (i *importer) loadField(f *form.Field, declared bool) error {
-	sp, at, err := i.locateStored(f.Name)
+	sp, at, err := i.locateStored(f.Name, declared)
 	if err != nil {
-		return err
-	}
-	if err := i.schema.mayImport(sp, f.Name, declared); err != nil {
 		return err
 	}
 	former := !sp.slot.Keyed && f.Name != sp.name
@@ -157,12 +164,29 @@ func givenTwice(name string) error {
 }
 
 // locateStored is locate for the name of a stored value, which may be a former
-// one.
-func (h *handle) locateStored(name string) (*fieldSpec, engine.Address, error) {
+// one. A value that was that of a declared field does not become an undeclared
+// key, which is public: the field may have been secret.
+func (h *handle) locateStored(name string, declared bool) (*fieldSpec, engine.Address, error) {
 	if sp, ok := h.schema.former[name]; ok {
 		return sp, sp.address(), nil
 	}
-	return h.locate(name)
+	sp, at, err := h.locate(name)
+	switch {
+	case declared && (err != nil || sp.slot.Keyed):
+		err = errNotDeclared(name, "name it in Was of the field that has its values now")
+	case err != nil:
+		err = errNotDeclared(name, "give the schema AllowUndeclared")
+	case sp == h.schema.messages():
+		err = &TypeError{Field: name, Path: "$", Got: "messages are in conversation"}
+	case sp.slot.Keyed:
+		err = checkName(name, h.schema.limits.NameBytes)
+	}
+	return sp, at, err
+}
+
+// errNotDeclared is the error for a stored value that the schema does not take.
+func errNotDeclared(name, otherwise string) error {
+	return fieldError(fault.Clip(name), fmt.Errorf("%w: declare it, or %s", ErrUnknownField, otherwise))
 }
 
 // decodeStored returns the value of a JSON text from a stored state, and whether
@@ -200,20 +224,6 @@ func (sp *fieldSpec) convertStored(text JSON) (v any, err error) {
 		return nil, &userError{fmt.Errorf("from Convert: %w", err)}
 	}
 	return v, nil
-}
-
-// mayImport returns an error if a form may not have a name among its fields or
-// keys.
-func (s *Schema) mayImport(sp *fieldSpec, name string, declared bool) error {
-	switch {
-	case sp == s.messages():
-		return &TypeError{Field: name, Path: "$", Got: "messages are in conversation"}
-	case sp.slot.Keyed && declared:
-		return fieldError(fault.Clip(name), ErrUnknownField)
-	case sp.slot.Keyed:
-		return checkName(name, s.limits.NameBytes)
-	}
-	return nil
 }
 
 // loadConversation puts the field messages.
@@ -324,7 +334,8 @@ func (t *importedTable) result(path string, in *form.Result, maxBytes int) (*sta
 		return nil, &fault.Error{Path: path + ".raw_base64", Want: "base64, and no raw", Got: "other text"}
 	}
 	r := &stackedResult{
-		id: in.ID, agent: in.Agent, input: in.Input, raw: raw, created: in.CreatedAt, origin: persist.NewOwner(),
+		id: in.ID, agent: in.Agent, input: in.Input, raw: raw, origin: persist.NewOwner(),
+		started: in.StartedAt, created: in.CreatedAt,
 	}
 	var prompt, history, output, called messageSum
 	for _, part := range []struct {
@@ -345,7 +356,10 @@ func (t *importedTable) result(path string, in *form.Result, maxBytes int) (*sta
 		return nil, &fault.Error{Path: path + ".tool_calls", Want: "tool results", Got: "another message"}
 	}
 	// The messages need no check but that of their size.
-	if err := (&InferenceResult{ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, CreatedAt: r.created}).check(0); err != nil {
+	checked := InferenceResult{
+		ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, StartedAt: r.started, CreatedAt: r.created,
+	}
+	if err := checked.check(0); err != nil {
 		return nil, err
 	}
 	r.size = len(r.id) + len(r.agent) + len(r.input) + len(r.raw) + output.bytes + called.bytes

@@ -119,7 +119,7 @@ func TestCheckFindsEverythingThatImportWouldRefuse(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		`state: import: "a": $: want integer, got string`,
-		`state: import: "b": unknown field; there are "a", "c", "d"`,
+		`state: import: "b": unknown field: declare it, or name it in Was of the field that has its values now`,
 		`state: import: "d": $: want string, got number`,
 	}, texts)
 	require.ErrorIs(t, errs[1], state.ErrUnknownField)
@@ -151,7 +151,7 @@ func TestSchemaMistakesOfWas(t *testing.T) {
 		{[]state.Part{&state.Field[int]{Name: "a", Was: []string{"c"}}, &state.Field[int]{Name: "b", Was: []string{"c"}}}, `field "b": Was: "c" is a name of "a"`},
 		{[]state.Part{&state.Field[int]{Name: "a", Was: []string{"c", "c"}}}, `field "a": Was: "c" is given twice`},
 		{[]state.Part{&state.Field[int]{Name: "a", Was: []string{"a"}}}, `field "a": Was: "a" is its present name`},
-		{[]state.Part{&state.Field[int]{Name: "a", Was: []string{""}}}, `field "a": Was: `},
+		{[]state.Part{&state.Field[int]{Name: "a", Was: []string{""}}}, `state: field "a": Was: "": name: want a name, got nothing`},
 		{[]state.Part{&state.Field[[]state.Message]{Name: "messages", Was: []string{"talk"}}}, `field "messages": cannot have Was or Convert`},
 	} {
 		_, err := state.NewSchema(tt.parts...)

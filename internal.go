@@ -13,17 +13,36 @@ import (
 // made too early.
 var _ = fillInternal()
 
+// bodied is every message: the types of messages embed *messageBody.
+type bodied interface {
+	extraName(k int) (string, bool)
+	callExtra(k int) (string, bool)
+	sharedCalls() *[]ToolCall
+}
+
 // fillInternal sets the variables of package internal.
 func fillInternal() bool {
 	persist.Declare[Message]()
-	internal.ImportForm = func(schema any, in *form.State) (any, []form.Moved, error) {
-		return importForm(schema.(*Schema), in)
+	internal.ImportForm = func(schema any, in *form.State, c any) (any, []form.Moved, error) {
+		kept, _ := c.(*conversation)
+		return importForm(schema.(*Schema), in, kept)
+	}
+	internal.Conversation = func(st any) any { return conversationOf(st.(*State)) }
+	internal.ConversationMessages = func(c any) any { return c.(*conversation).list() }
+	internal.ShortenConversation = func(c any, messages, results []int) any {
+		return c.(*conversation).shorten(messages, results)
 	}
 	internal.DecodeChecked = func(data []byte) (any, error) { return decodeChecked(data) }
 	internal.IsMessage = func(m any) bool { message, ok := m.(Message); return ok && isMessage(message) }
+	internal.ExtraName = func(m any, k int) (string, bool) { return m.(bodied).extraName(k) }
+	internal.CallExtra = func(m any, k int) (string, bool) { return m.(bodied).callExtra(k) }
+	internal.SharedCalls = func(m any) any { return m.(bodied).sharedCalls() }
 	internal.IsReference = func(st any, field string) bool {
 		sp, ok := st.(*State).on().schema.byName[field]
 		return ok && sp.form.Reference
+	}
+	internal.Room = func(st any, field string, by any) (int, bool) {
+		return st.(*State).room(field, by.(AnyHandler).erased())
 	}
 	internal.OpaqueTypes = []internal.OpaqueType{{
 		Type:   reflect.TypeFor[Message](),

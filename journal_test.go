@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 )
 
 // The tests of this file prove the rules of the journal: what a Change contains,
@@ -128,6 +129,7 @@ func ruleHeap(fn func() any) int {
 }
 
 func TestJournalIsBoundedByBytes(t *testing.T) {
+	effort.SkipShort(t)
 	const mib = 1 << 20
 	grown := &state.Field[map[string]string]{Name: "grown", Handler: state.MergeMap[map[string]string]()}
 	joined := &state.Field[[]string]{Name: "joined", Handler: state.Union[[]string]()}
@@ -178,6 +180,7 @@ func TestJournalIsBoundedByBytes(t *testing.T) {
 
 // A merge makes a new map each time: the maps before it are held too.
 func TestJournalCountsTheValuesThatMergesReplaced(t *testing.T) {
+	effort.SkipShort(t)
 	grown := &state.Field[map[string]string]{Name: "grown", Handler: state.MergeMap[map[string]string]()}
 	schema := state.MustSchema(grown)
 	grew := ruleHeap(func() any {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -19,8 +20,8 @@ import (
 // RedactHandler returns a handler that masks secrets in log records before it
 // passes them to next: the secrets of the given states, and of the State in the
 // context of a record ([NewContext]), whatever rights that handle has. Without
-// a context, as in slog.Info, only the secrets of the given states are masked.
-// Wrap the handler of the program once:
+// a context, as in slog.Info, only the secrets of the given states are masked:
+// nothing is if no states are given. Wrap the handler of the program once:
 //
 //	slog.SetDefault(slog.New(state.RedactHandler(handler, st)))
 //
@@ -256,8 +257,12 @@ func appendScalar(dst []byte, v slog.Value) []byte {
 	case slog.KindUint64:
 		return strconv.AppendUint(dst, v.Uint64(), 10)
 	case slog.KindFloat64:
-		dst = append(strconv.AppendFloat(dst, v.Float64(), 'g', -1, 64), 0)
-		return strconv.AppendFloat(dst, v.Float64(), 'f', -1, 64)
+		f := v.Float64()
+		dst = strconv.AppendFloat(dst, f, 'g', -1, 64)
+		if abs := math.Abs(f); abs >= 1e-4 && abs < 1e6 {
+			return dst // the other format has no exponent either
+		}
+		return strconv.AppendFloat(append(dst, 0), f, 'f', -1, 64)
 	case slog.KindDuration:
 		return strconv.AppendInt(dst, int64(v.Duration()), 10)
 	case slog.KindTime:

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -144,6 +146,20 @@ func (h attrHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
+// A log may write a number with or without an exponent.
+func TestRedactHandlerMasksNumbersInEachFormat(t *testing.T) {
+	for _, pin := range []float64{0, 0.00001, 0.0001, 119.9, 999999, 999999.5, 1e6, 1234567, 1e20, 1e21, 1e22, -1e6, math.MaxFloat64} {
+		for _, format := range []byte{'g', 'f'} {
+			key := secretField("key")
+			st := state.New(state.MustSchema(key))
+			require.NoError(t, key.Set(st, strconv.FormatFloat(pin, format, -1, 64)))
+			var out bytes.Buffer
+			slog.New(state.RedactHandler(slog.NewTextHandler(&out, nil), st)).Info("paid", "amount", pin)
+			require.Contains(t, out.String(), "amount=[SECRET]", "%v as %c", pin, format)
+		}
+	}
+}
+
 func TestRedactHandlerLooksUpForEachRecord(t *testing.T) {
 	a := &state.Field[string]{Name: "a", Secret: true, Owner: "ann"}
 	st := state.New(state.MustSchema(state.Team{"ann": nil, "ben": nil}, a))
@@ -167,6 +183,7 @@ func TestRedactHandlerLooksUpForEachRecord(t *testing.T) {
 	require.Equal(t, "msg=now old=secret-1 new=secret-2", line(context.Background()), "no State in the context")
 	require.NoError(t, a.Set(st, "secret-2"))
 	require.Equal(t, "msg=now old=secret-1 new=[SECRET]", line(ctx))
+	require.Equal(t, "msg=now old=secret-1 new=secret-2", line(context.Background()), "no State in the context, and none given")
 
 	other := state.New(state.MustSchema(secretField("key")))
 	require.NoError(t, other.KV().Set("key", "secret-1"))

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"hash/maphash"
 	"reflect"
 	"strconv"
 	"strings"
@@ -58,24 +57,10 @@ type ToolResultMessage struct{ *messageBody }
 // UnknownMessage is a message of any other type, kept as it came.
 type UnknownMessage struct{ *messageBody }
 
-// ToolCall is one call of a tool.
-type ToolCall struct {
-	ID    string // not unique, and "" with some providers
-	Name  string
-	Input JSON // the arguments; "" if absent
-	Extra JSON // an object of the call's other members as they came, or ""
-}
-
 const (
-	typeText       = "text"
-	typeToolCall   = "tool_call"
-	typeToolResult = "tool_result"
-
 	messageBytes = 64 << 20
 	messageDepth = 64
 )
-
-var messageSeed = maphash.MakeSeed()
 
 // SystemText returns a text message of the system. As in all constructors,
 // invalid UTF-8 in a string is replaced by U+FFFD.
@@ -271,11 +256,8 @@ func decodeMessages(data []byte) ([]Message, error) {
 	return msgs, nil
 }
 
-// messageOf returns the message in a checked text.
+// messageOf returns the message in a checked text. It does not retain data.
 func messageOf(data []byte) (Message, error) {
-	if !jsontext.IsCompact(data) {
-		data = jsontext.AppendCompact(make([]byte, 0, len(data)), data)
-	}
 	body, err := newBody(data)
 	if err != nil {
 		return nil, err
@@ -383,9 +365,32 @@ func (m ToolResultMessage) Call() ToolCall {
 // Content returns the JSON that the tool returned, and "" if it is missing.
 func (m ToolResultMessage) Content() JSON { return m.contentJSON() }
 
-// Text returns the content if it is a string, and its JSON otherwise. A string
-// that looks like a number is returned as it is.
-func (m ToolResultMessage) Text() string { return m.Content().text() }
+// Text returns the content if it is a string, the texts of its text parts joined
+// with "\n" if it is a list of parts, as many results are, and its JSON
+// otherwise. A list is one of parts if each element is an object with a type,
+// and one of them is a text. A string that looks like a number is returned as
+// it is.
+func (m ToolResultMessage) Text() string {
+	content := m.Content()
+	if content == "" || content[0] != '[' {
+		return content.text()
+	}
+	elements, _ := jsontext.Elements([]byte(content)) // checked with the message
+	var texts []string
+	for _, element := range elements {
+		part, _ := jsontext.Members(element) // none if it is not an object
+		if part.String("type") == "" {
+			return content.text()
+		}
+		if isTextPart(part) && jsontext.Kind(part.Get("text")) == "string" {
+			texts = append(texts, part.String("text"))
+		}
+	}
+	if texts == nil {
+		return content.text()
+	}
+	return strings.Join(texts, "\n")
+}
 
 // IsError reports whether the call failed: whether the message has the member
 // "is_error":true. The content does not count.

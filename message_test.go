@@ -133,7 +133,7 @@ func TestDecodeToolResultMessage(t *testing.T) {
 		{`,"content":"299.0"`, "299.0", false},
 		{`,"content":299.0`, "299.0", false},
 		{`,"content":"true"`, "true", false},
-		{`,"content":[{"type":"text","text":"a"}]`, `[{"type":"text","text":"a"}]`, false},
+		{`,"content":[{"type":"text","text":"a"}]`, "a", false},
 		{`,"content":"Error: no","is_error":false`, "Error: no", false}, // only the member decides
 		{`,"content":{"is_error":true}`, `{"is_error":true}`, false},
 		{`,"content":"fine","is_error":true`, "fine", true},
@@ -666,4 +666,18 @@ func TestTextAndPartsOfAnyRole(t *testing.T) {
 	}
 	_, err = state.Parts("user", `{"a":`+deep+`}`)
 	require.ErrorIs(t, err, state.ErrLimitExceeded)
+}
+
+// Results of tools are often parts, and their text is what a reader wants.
+func TestTextOfResults(t *testing.T) {
+	for content, want := range map[state.JSON]string{
+		`"8"`: "8", `8`: "8", `{"a":1}`: `{"a":1}`, `[1,2]`: `[1,2]`, `[]`: `[]`, ``: "null",
+		`[{"type":"text","text":"8"}]`: "8",
+		`[{"type":"text","text":"a"},{"type":"image","source":{}},{"type":"text","text":"b"}]`: "a\nb",
+		`[{"type":"image","source":{}}]`:            `[{"type":"image","source":{}}]`,
+		`[{"type":"text","text":"a"},{"name":"b"}]`: `[{"type":"text","text":"a"},{"name":"b"}]`,
+		`[{"type":"text","text":1}]`:                `[{"type":"text","text":1}]`,
+	} {
+		require.Equal(t, want, state.ToolResult(state.ToolCall{ID: "1", Name: "f"}, content).Text(), "%s", string(content))
+	}
 }

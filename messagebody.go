@@ -1,12 +1,28 @@
 package state
 
 import (
-	"bytes"
-	"slices"
+	"hash/maphash"
+	"strings"
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 )
+
+// ToolCall is one call of a tool.
+type ToolCall struct {
+	ID    string // not unique, and "" with some providers
+	Name  string
+	Input JSON // the arguments; "" if absent
+	Extra JSON // an object of the call's other members as they came, or ""
+}
+
+const (
+	typeText       = "text"
+	typeToolCall   = "tool_call"
+	typeToolResult = "tool_result"
+)
+
+var messageSeed = maphash.MakeSeed()
 
 // messageBody is what the four types of messages share. It is complete before
 // anyone else sees the message, and never changes. The strings are parts of
@@ -60,6 +76,22 @@ func (b *messageBody) Extra(name string) (JSON, bool) {
 	return "", false
 }
 
+// extraName returns the name of the k-th member without an accessor.
+func (b *messageBody) extraName(k int) (string, bool) {
+	if b == nil || b.more == nil || k >= len(b.more.extra) {
+		return "", false
+	}
+	return b.more.extra[k].name, true
+}
+
+// callExtra returns the Extra of the k-th call.
+func (b *messageBody) callExtra(k int) (string, bool) {
+	if calls := b.toolCalls(); k < len(calls) {
+		return string(calls[k].Extra), true
+	}
+	return "", false
+}
+
 // MarshalJSON returns Raw, and null for the zero value.
 func (b *messageBody) MarshalJSON() ([]byte, error) { return b.Raw().MarshalJSON() }
 
@@ -97,34 +129,45 @@ func (b *messageBody) stopReason() string {
 	return b.stop.text()
 }
 
-func (b *messageBody) toolCalls() []ToolCall {
+func (b *messageBody) toolCalls() []ToolCall { return *b.sharedCalls() }
+
+func (b *messageBody) sharedCalls() *[]ToolCall {
 	if b == nil || b.more == nil {
-		return nil
+		return &noCalls
 	}
-	return b.more.calls
+	return &b.more.calls
 }
 
-// newBody returns the body of a checked, compact text.
+var noCalls []ToolCall
+
+// newBody returns the body of a checked text. It does not retain data.
 func newBody(data []byte) (*messageBody, error) {
-	r := bodyReader{data: data, raw: string(data)}
-	var typ, role, tool, tools jsontext.Span
-	if err := jsontext.EachMember(data, func(name []byte, value jsontext.Span) error {
-		switch string(name) {
-		case "type":
-			typ = value
-		case "role":
-			role = value
-		case "tool":
-			tool = value
-		case "tools":
-			tools = value
-		}
-		return nil
-	}); err != nil {
+	members := make([]memberPlace, 0, 8) // enough for most messages
+	note := func(name, value jsontext.Span) { members = append(members, memberPlace{name, value}) }
+	sum, compact, err := jsontext.HashMembers(messageSeed, data, note)
+	if err == nil && !compact {
+		data = jsontext.AppendCompact(make([]byte, 0, len(data)), data)
+		members = members[:0]
+		sum, _, err = jsontext.HashMembers(messageSeed, data, note)
+	}
+	if err != nil {
 		return nil, err
 	}
-	b := &messageBody{raw: r.raw, sum: jsontext.Hash(messageSeed, data)}
-	var err error
+	r := bodyReader{data: data, raw: string(data)}
+	var typ, role, tool, tools jsontext.Span
+	for _, m := range members {
+		switch r.name(m) {
+		case "type":
+			typ = m.value
+		case "role":
+			role = m.value
+		case "tool":
+			tool = m.value
+		case "tools":
+			tools = m.value
+		}
+	}
+	b := &messageBody{raw: r.raw, sum: sum}
 	if b.typ, err = r.text(typ, "$.type"); err != nil {
 		return nil, err
 	}
@@ -134,22 +177,24 @@ func newBody(data []byte) (*messageBody, error) {
 		}
 		err = nil // an unknown type need not have a role
 	}
-	var more messageMore
+	var calls []ToolCall
 	switch b.typ {
 	case typeToolCall:
-		more.calls, err = r.toolCalls(tools, "$.tools")
+		calls, err = r.toolCalls(tools)
 	case typeToolResult:
-		more.calls = make([]ToolCall, 1)
-		more.calls[0], err = r.toolCall(tool, "$.tool")
+		calls = make([]ToolCall, 1)
+		calls[0], err = r.toolCall(tool)
+		err = fault.Under("$.tool", err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if more.extra, err = r.otherMembers(b); err != nil {
+	extra, err := r.otherMembers(b, members)
+	if err != nil {
 		return nil, err
 	}
-	if more.calls != nil || more.extra != nil {
-		b.more = &more
+	if calls != nil || extra != nil {
+		b.more = &messageMore{calls, extra}
 	}
 	return b, nil
 }
@@ -165,6 +210,12 @@ type bodyReader struct {
 	data []byte
 	raw  string // the same text
 }
+
+// memberPlace is the place of a member of the message: that of its name, with
+// the quotes, and that of its value.
+type memberPlace struct{ name, value jsontext.Span }
+
+func (r *bodyReader) name(m memberPlace) string { return r.json(m.name).text() }
 
 // json returns a part as it is.
 func (r *bodyReader) json(part jsontext.Span) JSON { return JSON(r.raw[part.From:part.To]) }
@@ -189,13 +240,11 @@ func (r *bodyReader) text(part jsontext.Span, path string) (string, error) {
 // otherMembers reads the content and the stop reason into b, and returns the
 // members without an accessor. The members of an unknown type have an unknown
 // meaning: only type and role have accessors there.
-func (r *bodyReader) otherMembers(b *messageBody) (extra []messageMember, err error) {
-	err = jsontext.EachMember(r.data, func(name []byte, value jsontext.Span) error {
-		if err := checkCase(name, "$", "type", "role", "content", "tools", "tool", "stop_reason", "is_error"); err != nil {
-			return err
-		}
+func (r *bodyReader) otherMembers(b *messageBody, members []memberPlace) (extra []messageMember, err error) {
+	for _, m := range members {
+		name, value := r.name(m), m.value
 		hasAccessor := false
-		switch string(name) {
+		switch name {
 		case "type", "role":
 			hasAccessor = true
 		case "tools":
@@ -211,82 +260,90 @@ func (r *bodyReader) otherMembers(b *messageBody) (extra []messageMember, err er
 				b.content = r.json(value)
 			}
 			if b.typ == typeText {
-				return checkContent(value.In(r.data))
+				err = checkContent(value.In(r.data))
 			}
+		case "is_error":
+		default:
+			err = checkCase(name, "type", "role", "content", "tools", "tool", "stop_reason", "is_error")
+		}
+		if err != nil {
+			return nil, err
 		}
 		if !hasAccessor {
-			extra = append(extra, messageMember{string(name), r.json(value)})
+			extra = append(extra, messageMember{name, r.json(value)})
 		}
-		return nil
-	})
-	return extra, err
+	}
+	return extra, nil
 }
 
 // checkCase returns an error for a member whose name differs only in case from
 // one that counts: readers that ignore case would take it for that one.
-func checkCase(name []byte, path string, known ...string) error {
-	if slices.Contains(known, string(name)) {
-		return nil
-	}
+func checkCase(name string, known ...string) error {
 	for _, k := range known {
-		if bytes.EqualFold(name, []byte(k)) {
-			return &fault.Error{Path: jsontext.Path(path, string(name)), Want: k, Got: "it in another case"}
+		if strings.EqualFold(name, k) {
+			return &fault.Error{Path: jsontext.Path("$", name), Want: k, Got: "it in another case"}
 		}
 	}
 	return nil
 }
 
-func (r *bodyReader) toolCalls(tools jsontext.Span, path string) ([]ToolCall, error) {
-	if err := r.want("array", tools, path); err != nil {
+func (r *bodyReader) toolCalls(tools jsontext.Span) ([]ToolCall, error) {
+	if err := r.want("array", tools, "$.tools"); err != nil {
 		return nil, err
 	}
 	calls := []ToolCall{} // not nil, even if there are none
 	err := jsontext.EachElement(tools.In(r.data), func(element jsontext.Span) error {
-		call, err := r.toolCall(element.Within(tools), jsontext.Index(path, len(calls)))
+		call, err := r.toolCall(element.Within(tools))
+		if err != nil {
+			return fault.Under(jsontext.Index("$.tools", len(calls)), err)
+		}
 		calls = append(calls, call)
-		return err
+		return nil
 	})
 	return calls, err
 }
 
 // toolCall reads a call. Its id and name may be missing or null: some providers
-// send no id.
-func (r *bodyReader) toolCall(tool jsontext.Span, path string) (call ToolCall, err error) {
-	if err := r.want("object", tool, path); err != nil {
+// send no id. The paths of errors begin at the call.
+func (r *bodyReader) toolCall(tool jsontext.Span) (call ToolCall, err error) {
+	if err := r.want("object", tool, "$"); err != nil {
 		return call, err
 	}
-	var extra jsontext.Object
-	err = jsontext.EachMember(tool.In(r.data), func(name []byte, value jsontext.Span) error {
-		if err := checkCase(name, path, "type", "id", "name", "input"); err != nil {
-			return err
-		}
+	var extra []byte
+	err = jsontext.EachMember(tool.In(r.data), func(name []byte, value jsontext.Span) (err error) {
 		value = value.Within(tool)
 		text := r.json(value)
-		var err error
 		switch string(name) {
 		case "input":
 			call.Input = text
 			return nil
 		case "id":
 			if text != "null" {
-				call.ID, err = r.text(value, path+".id")
+				call.ID, err = r.text(value, "$.id")
 			}
 			return err
 		case "name":
 			if text != "null" {
-				call.Name, err = r.text(value, path+".name")
+				call.Name, err = r.text(value, "$.name")
 			}
 			return err
 		case "type":
 			if text == `"tool"` {
 				return nil // as in every message that this library makes
 			}
+		default:
+			if err := checkCase(string(name), "type", "id", "name", "input"); err != nil {
+				return err
+			}
 		}
-		extra = append(extra, jsontext.Member{Name: string(name), Value: value.In(r.data)})
+		if extra == nil {
+			extra = append(make([]byte, 0, len(name)+len(text)+len(`{"":}`)), '{')
+		}
+		extra = jsontext.AppendMember(extra, string(name), value.In(r.data))
 		return nil
 	})
 	if extra != nil {
-		call.Extra = JSON(extra.JSON())
+		call.Extra = JSON(append(extra, '}'))
 	}
 	return call, err
 }
@@ -303,17 +360,33 @@ func checkContent(content []byte) error {
 	}
 	i := 0
 	return jsontext.EachElement(content, func(element jsontext.Span) error {
-		part, err := jsontext.Members(element.In(content))
-		if err == nil && isTextPart(part) {
-			err = part.Want("text", "string")
+		if err := checkPart(element.In(content)); err != nil {
+			return fault.Under(jsontext.Index("$.content", i), err)
 		}
-		err = fault.Under(jsontext.Index("$.content", i), err)
 		i++
-		return err
+		return nil
 	})
 }
 
-func isTextPart(part jsontext.Object) bool { return part.String("type") == typeText }
+// checkPart checks a part of the content.
+func checkPart(part []byte) error {
+	var typ, text []byte
+	err := jsontext.EachMember(part, func(name []byte, value jsontext.Span) error {
+		switch string(name) {
+		case "type":
+			typ = value.In(part)
+		case "text":
+			text = value.In(part)
+		}
+		return nil
+	})
+	if err != nil || !jsontext.IsText(typ, typeText) {
+		return err
+	}
+	return jsontext.Object{{Name: "text", Value: text}}.Want("text", "string")
+}
+
+func isTextPart(part jsontext.Object) bool { return jsontext.IsText(part.Get("type"), typeText) }
 
 // appendCall appends a call. Its input and its extra members may have so many
 // levels.

@@ -77,8 +77,7 @@ func (t *messageTable) add(m Message) int {
 // find returns the place of a message in the table, to which it adds the
 // message if it is not in it.
 func (t *messageTable) find(m Message) (place int, added bool) {
-	t.prepareIndex()
-	t.index.mu.Lock()
+	t.lockIndex()
 	defer t.index.mu.Unlock()
 	hash := m.hash()
 	if first, ok := t.index.first[hash]; ok {
@@ -97,23 +96,78 @@ func (t *messageTable) find(m Message) (place int, added bool) {
 	return place, true
 }
 
-// prepareIndex makes an index if there is none, or if most places in the shared
-// one belong to other tables.
-func (t *messageTable) prepareIndex() {
+// lockIndex locks the index. It makes one if there is none, or if most places
+// in the shared one belong to other tables.
+func (t *messageTable) lockIndex() {
 	if t.index != nil {
 		t.index.mu.Lock()
-		known := t.index.len
-		t.index.mu.Unlock()
-		if known <= 2*t.messages.Len()+64 {
+		if t.index.len <= 2*t.messages.Len()+64 {
 			return
 		}
+		t.index.mu.Unlock()
 	}
 	t.index = newPlaceIndex(&t.messages)
+	t.index.mu.Lock()
 }
 
 // messageRun is a part of a table: from one place up to, not including,
 // another.
 type messageRun struct{ from, to int }
+
+// placesIn returns the places of runs, one by one, with room for more.
+func placesIn(runs []messageRun, more int) []int {
+	n := more
+	for _, r := range runs {
+		n += r.to - r.from
+	}
+	places := make([]int, 0, n)
+	for _, r := range runs {
+		for p := r.from; p < r.to; p++ {
+			places = append(places, p)
+		}
+	}
+	return places
+}
+
+// runsOf is the inverse of placesIn.
+func runsOf(places []int) []messageRun {
+	var runs []messageRun
+	for _, p := range places {
+		if last := len(runs) - 1; last >= 0 && runs[last].to == p {
+			runs[last].to++
+		} else {
+			runs = append(runs, messageRun{p, p + 1})
+		}
+	}
+	return runs
+}
+
+// insertPlace returns runs with another place, which is the at-th of all.
+func insertPlace(runs []messageRun, at, place int) []messageRun {
+	next := make([]messageRun, 0, len(runs)+2)
+	add := func(r messageRun) {
+		if last := len(next) - 1; last >= 0 && next[last].to == r.from {
+			next[last].to = r.to
+		} else if r.from < r.to {
+			next = append(next, r)
+		}
+	}
+	for _, r := range runs {
+		if n := r.to - r.from; at < 0 || at >= n {
+			add(r)
+			at -= n
+			continue
+		}
+		add(messageRun{r.from, r.from + at})
+		add(messageRun{place, place + 1})
+		add(messageRun{r.from + at, r.to})
+		at = -1
+	}
+	if at >= 0 {
+		add(messageRun{place, place + 1})
+	}
+	return next
+}
 
 // interner turns lists of messages into runs of a table, to which it adds the
 // messages that are not in it.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/route"
 	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/transcript"
 )
 
 // The table of this file has the mistakes that users make, with the whole text
@@ -37,7 +39,8 @@ func TestMistakesHaveClearErrors(t *testing.T) {
 	rows := map[string]bool{}
 	for _, group := range []func(*testing.T) []mistake{
 		mistakesOfSchemas, mistakesOfParseSchema, mistakesOfFields, mistakesOfNames, mistakesOfValues, mistakesOfHandlers,
-		mistakesOfRights, mistakesOfBranches, mistakesOfHistory, mistakesOfImport, mistakesOfTools, mistakesOfRoutes,
+		mistakesOfRights, mistakesOfBranches, mistakesOfHistory, mistakesOfImport, mistakesOfTools, mistakesOfSteps,
+		mistakesOfTranscripts, mistakesOfTransactions, mistakesOfRoutes,
 	} {
 		for _, m := range group(t) {
 			require.False(t, rows[m.what], "two rows %q", m.what)
@@ -99,15 +102,15 @@ func mistakesOfSchemas(*testing.T) []mistake {
 		{"a name that is too long", schemaMistake(number(strings.Repeat("n", 300))),
 			`state: "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn…": limit NameBytes: 300 is more than 256`, state.ErrLimitExceeded},
 		{"a channel", schemaMistake(&state.Field[chan int]{Name: "x"}),
-			`state: "x": $: want a type that can be stored, got chan int`, state.ErrInvalidSchema},
+			`state: "x": $: want a type that can be stored, or a field that is Ephemeral and NoCopy, got chan int`, state.ErrInvalidSchema},
 		{"a function inside", schemaMistake(&state.Field[[]mistakeCycle]{Name: "x"}),
-			`state: "x": $[].f: want a type that can be stored, got func()`, state.ErrInvalidSchema},
+			`state: "x": $[].f: want a type that can be stored, or a field that is Ephemeral and NoCopy, got func()`, state.ErrInvalidSchema},
 		{"an unexported field", schemaMistake(&state.Field[mistakeHidden]{Name: "x"}),
-			`state: "x": $: want a type that can be stored, got the unexported field secret of state_test.mistakeHidden, which has no JSON and would be lost`, state.ErrInvalidSchema},
+			`state: "x": $: want a type that can be stored, or a field that is Ephemeral and NoCopy, got the unexported field secret of state_test.mistakeHidden, which has no JSON and would be lost`, state.ErrInvalidSchema},
 		{"half of the coding methods", schemaMistake(&state.Field[mistakeHalf]{Name: "x"}),
-			`state: "x": $: want a type that can be stored, got state_test.mistakeHalf, which has only one of MarshalJSON and UnmarshalJSON`, state.ErrInvalidSchema},
+			`state: "x": $: want a type that can be stored, or a field that is Ephemeral and NoCopy, got state_test.mistakeHalf, which has only one of MarshalJSON and UnmarshalJSON`, state.ErrInvalidSchema},
 		{"keys that JSON cannot have", schemaMistake(&state.Field[map[float64]string]{Name: "x"}),
-			`state: "x": $: want a type that can be stored, got a map with keys of type float64`, state.ErrInvalidSchema},
+			`state: "x": $: want a type that can be stored, or a field that is Ephemeral and NoCopy, got a map with keys of type float64`, state.ErrInvalidSchema},
 		{"messages of another type", schemaMistake(&state.Field[[]string]{Name: "messages"}),
 			`state: field "messages": must be a Field[[]state.Message], not []string`, state.ErrInvalidSchema},
 		{"secret messages", schemaMistake(&state.Field[[]state.Message]{Name: "messages", Secret: true}),
@@ -444,6 +447,8 @@ func mistakesOfHistory(*testing.T) []mistake {
 			`state: "history": limit ValueBytes: 300 is more than 200`, state.ErrLimitExceeded},
 		{"a result of the year 12000", st.History().Append(state.InferenceResult{CreatedAt: time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC)}),
 			`state: "history": $.created_at: want a year from 0 to 9999, got 12000`, state.ErrWrongType},
+		{"a result that has begun in the year 12000", st.History().Append(state.InferenceResult{StartedAt: time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC)}),
+			`state: "history": $.started_at: want a year from 0 to 9999, got 12000`, state.ErrWrongType},
 		{"a message with a number as type", message,
 			`state: "message": $.type: want string, got number`, state.ErrWrongType},
 		{"a message without a type", noType,
@@ -475,7 +480,11 @@ func mistakesOfImport(t *testing.T) []mistake {
 		{"an imported field of another type", load(`{"format":1,"fields":[{"name":"text","value":[1]}]}`),
 			`state: import: "text": $: want string, got list`, state.ErrWrongType},
 		{"a field that the schema does not have", load(`{"format":1,"fields":[{"name":"texts","value":"` + mistakeValue + `"}]}`),
-			`state: import: "texts": unknown field; did you mean "text"?`, state.ErrUnknownField},
+			`state: import: "texts": unknown field: declare it, or name it in Was of the field that has its values now`, state.ErrUnknownField},
+		{"a field that an open schema does not have", open(`{"format":1,"fields":[{"name":"text","value":"` + mistakeValue + `"}]}`),
+			`state: import: "text": unknown field: declare it, or name it in Was of the field that has its values now`, state.ErrUnknownField},
+		{"a key that the schema does not accept", load(`{"format":1,"keys":[{"name":"texts","value":"` + mistakeValue + `"}]}`),
+			`state: import: "texts": unknown field: declare it, or give the schema AllowUndeclared`, state.ErrUnknownField},
 		{"a field twice", load(`{"format":1,"fields":[{"name":"text","value":"a"},{"name":"text","value":"` + mistakeValue + `"}]}`),
 			`state: import: "text": $: given twice`, state.ErrWrongType},
 		{"a key with an invisible name", open(`{"format":1,"keys":[{"name":"a\u200b","value":"` + mistakeValue + `"}]}`),
@@ -508,6 +517,102 @@ func mistakesOfTools(*testing.T) []mistake {
 			"tool \"search\": bad arguments:\n- arguments.query: want a value, got the end of the text", new(*tool.ArgumentError)},
 		{"a function panics", call(`{"query":"x"}`),
 			`tool "search": the function panicked`, new(*tool.PanicError)},
+	}
+}
+
+func mistakesOfSteps(*testing.T) []mistake {
+	var nilContext context.Context
+	st, ctx := state.New(nil), context.Background()
+	secret := &state.Field[string]{Name: "card", Secret: true}
+	masked := state.New(state.MustSchema(secret))
+	_ = secret.Set(masked, mistakeValue)
+	fine := func(context.Context, struct{}) (int, error) { return 1, nil }
+	search := tool.Must(tool.New("search", "Search.", fine))
+	_, name := tool.New("my tool!", "", fine)
+	_, function := tool.New[struct{}, int]("search", "", nil)
+	_, param := tool.New("search", "", fine, tool.From(secret, "card"))
+	_, context := search.Call(nilContext, st, "")
+	_, zero := new(tool.Tool).Call(ctx, st, "")
+	_, updater := tool.Updater(state.MustSchema(), "ann")
+	_, inlined := tool.Inline(`{"$ref":"#/$defs/a"}`)
+	unknown := tool.Run(ctx, masked, []*tool.Tool{search}, []state.ToolCall{{Name: mistakeValue}})[0]
+	twice := tool.Run(ctx, st, []*tool.Tool{search, search}, []state.ToolCall{{Name: "search"}})[0]
+	step := tool.Begin(ctx, st, []*tool.Tool{search}, []state.ToolCall{{Name: "search"}})
+	_, none := step.Call(ctx, 1)
+	_, _ = step.Call(ctx, 0)
+	_, again := step.Call(ctx, 0)
+	return []mistake{
+		{"a tool with a name that no provider accepts", name,
+			`tool "my tool!": the name has characters other than A-Z a-z 0-9 _ - . : /, which no provider accepts`, tool.ErrInvalidTool},
+		{"a tool without a function", function,
+			`tool "search": no function`, tool.ErrInvalidTool},
+		{"a field for a parameter that there is not", param,
+			`tool "search": From: field "card", parameter "card": the function has no such parameter`, tool.ErrInvalidTool},
+		{"a tool that is called without a context", context,
+			`tool "search": the context is nil`, state.ErrInvalid},
+		{"the zero tool", zero,
+			"tool: the Tool is nil, or no constructor has made it", tool.ErrInvalidTool},
+		{"an updater of no fields", updater,
+			`tool "update_state": there is no field that agent "ann" may write`, tool.ErrInvalidTool},
+		{"a reference to no definition", inlined,
+			"tool: inline: a $ref to something that is not in $defs", tool.ErrInvalidTool},
+		{"a call to a tool that there is not", unknown.Err,
+			`tool "[SECRET]" not found; there is search`, tool.ErrUnknownTool},
+		{"a call to a tool that there is twice", twice.Err,
+			`tool: there are several tools "search"`, tool.ErrUnknownTool},
+		{"a call that is not in the step", none,
+			"tool: there is no call 1 in a step of 1", tool.ErrNotPending},
+		{"a call that is made twice", again,
+			"tool: call 0 is not pending: it has been made already", tool.ErrNotPending},
+	}
+}
+
+// What users of package transcript do wrong with the conversation of a State.
+func mistakesOfTranscripts(t *testing.T) []mistake {
+	call := state.ToolCall{ID: "c1", Name: "search"}
+	said := []state.Message{state.UserText(mistakeValue)}
+	messages := func(h state.Handler[[]state.Message]) error {
+		st := state.New(state.MustSchema(&state.Field[[]state.Message]{Name: "messages", Handler: h}))
+		return state.Messages.Set(st, said)
+	}
+	st := state.New(nil)
+	require.NoError(t, st.History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(call)}}))
+	require.NoError(t, st.History().Answer(state.ToolResult(call, `"found"`)))
+	empty := transcript.Trim(func([]state.Message) []state.Message { return []state.Message{nil} })
+	return []mistake{
+		{"a nil Trim", schemaMistake(&state.Field[[]state.Message]{Name: "messages", Handler: transcript.Trim(nil).Handler()}),
+			`state: field "messages": handler trim has no function`, state.ErrInvalidSchema},
+		{"a Trim that panics", messages(transcript.Trim(func([]state.Message) []state.Message { panic(mistakeValue) }).Handler()),
+			`state: "messages": handler trim panicked with a string`, new(*state.PanicError)},
+		{"a Trim that returns a nil message", messages(empty.Handler()),
+			`state: "messages": $[0]: want message, got null`, state.ErrWrongType},
+		{"a handler that separates calls and results", state.Messages.SetWith(st, said, state.KeepLast[[]state.Message](1)),
+			`state: "messages": handler: want one that keeps tool calls with their results, got keep_last(1)`, state.ErrWrongType},
+		{"a result of a call that nobody made", st.History().Answer(state.ToolResult(state.ToolCall{ID: "c9", Name: "search"}, `"`+mistakeValue+`"`)),
+			`state: call "c9" of "search": unknown call`, state.ErrUnknownCall},
+		{"a second result of a call", st.History().Answer(state.ToolResult(call, `"`+mistakeValue+`"`)),
+			`state: call "c1" of "search": call is answered`, state.ErrAnswered},
+		{"a result that is not one", st.History().Answer(state.ToolResultMessage{}),
+			`state: "history": $[0]: want a message, got the zero message`, state.ErrWrongType},
+	}
+}
+
+func mistakesOfTransactions(t *testing.T) []mistake {
+	text, list := &state.Field[string]{Name: "text"}, &state.Field[[]string]{Name: "list"}
+	var outer, both error
+	synctest.Test(t, func(*testing.T) {
+		st := state.New(state.MustSchema(text, list))
+		outer = st.Update(func(tx *state.State) error {
+			_ = list.Or(tx, nil)
+			return errors.Join(list.Set(st, []string{mistakeValue}), text.Set(tx, mistakeValue))
+		})
+		both = text.Update(st, func(string) (string, error) { return "", text.Set(st, mistakeValue) })
+	})
+	return []mistake{
+		{"a transaction that writes through the outer handle", outer,
+			`state: "list": written by others at each attempt: does a function given to Update write them through another handle than tx, or a handler or Validate write them itself?`, state.ErrConflict},
+		{"an Update of a field that writes the field", both,
+			`state: "text": written by others at each attempt: does a function given to Update write them through another handle than tx, or a handler or Validate write them itself?`, state.ErrConflict},
 	}
 }
 

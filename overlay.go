@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"maps"
+	"slices"
 
 	xmaps "golang.org/x/exp/maps"
 
@@ -44,6 +45,9 @@ func (s *State) With(values map[string]any) (*State, error) {
 		if err != nil {
 			errs = append(errs, err)
 			continue
+		}
+		if before := cells[o.Address]; before != nil && o.Slot.Secret {
+			h.covered = append(slices.Clip(h.covered), secretCell{o.Slot.Form.(*fieldSpec), before})
 		}
 		cells[o.Address] = nil
 		if o.Merger != nil {

@@ -95,6 +95,35 @@ func TestWithIsReadByEveryAccessor(t *testing.T) {
 	require.Equal(t, "stored", withUser.Or(st, ""))
 }
 
+// A value that was given may be in texts that were made before it was given
+// anew.
+func TestEverySecretThatWasGivenIsMasked(t *testing.T) {
+	st := state.New(withSchema)
+	require.NoError(t, withToken.Set(st, "tok-stored"))
+	first := withRequest(t, st, map[string]any{"token": "tok-first", "user": "u"})
+	second := withRequest(t, first, map[string]any{"token": "tok-second"})
+	unset := withRequest(t, second, map[string]any{"token": nil})
+	again := withRequest(t, unset, map[string]any{"token": "tok-again"})
+	const text = "tok-stored tok-first tok-second tok-again"
+	for _, tt := range []struct {
+		name string
+		st   *state.State
+		want string
+	}{
+		{"none given", st, "[SECRET] tok-first tok-second tok-again"},
+		{"given once", first, "[SECRET] [SECRET] tok-second tok-again"},
+		{"given anew", second, "[SECRET] [SECRET] [SECRET] tok-again"},
+		{"unset", unset, "[SECRET] [SECRET] [SECRET] tok-again"},
+		{"and given again", again, "[SECRET] [SECRET] [SECRET] [SECRET]"},
+		{"a fork", again.Fork(), "[SECRET] [SECRET] [SECRET] [SECRET]"},
+		{"a snapshot", again.Snapshot(), "[SECRET] [SECRET] [SECRET] [SECRET]"},
+		{"its owner", again.As("ann"), "[SECRET] [SECRET] [SECRET] [SECRET]"},
+		{"an agent that may not read it", again.As("ben"), text},
+	} {
+		require.Equal(t, tt.want, tt.st.Redact(text), tt.name)
+	}
+}
+
 func TestNoWriteIncludesTheValuesOfWith(t *testing.T) {
 	st := state.New(withSchema)
 	require.NoError(t, withUser.Set(st, "stored"))

@@ -2,14 +2,13 @@ package state
 
 import (
 	"io"
+	"io/fs"
 	"log/slog"
-	"reflect"
 	"slices"
 	"sync/atomic"
 
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/redact"
-	"github.com/agentstate/state/internal/value"
 )
 
 // Redactor masks a fixed set of secrets in texts: those that a handle may read
@@ -35,35 +34,6 @@ func newRedactor(secrets []redact.Secret) *Redactor {
 	}
 	content := redactorContent{secrets, masks}
 	return &Redactor{func() redactorContent { return content }}
-}
-
-// Redactor returns a Redactor for the secrets that this handle may read, as
-// they are set now. Call it on the host's handle, which knows all secrets: an
-// agent's handle leaves out the secrets that the agent may not read.
-//
-// The Redactor does not mask values that are set later, and still masks values
-// that are replaced or deleted later. Values that are set only in a fork are
-// masked only by Redactors of that fork. Redactor returns nil if no secret is
-// set. It returns the same Redactor as long as the secrets do not change, so it
-// is cheap to call for each text.
-func (s *State) Redactor() *Redactor { return s.on().redactor() }
-
-func (h *handle) redactor() *Redactor {
-	var room [16]secretCell
-	cells := h.secretCells(room[:0])
-	if len(cells) == 0 {
-		return nil
-	}
-	if r, ok := h.family.redactors.get(cells); ok {
-		return r
-	}
-	var secrets []redact.Secret
-	for _, c := range cells {
-		secrets = append(secrets, c.spec.leaves(c.cell.Value)...)
-	}
-	r := newRedactor(secrets)
-	h.family.redactors.put(cells, r)
-	return r
 }
 
 // Redact returns text with [SECRET] in place of each secret, found as by
@@ -110,15 +80,36 @@ func (r *Redactor) Join(others ...*Redactor) *Redactor {
 // fails with [fs.ErrClosed]. The writer is not safe for concurrent use.
 func (r *Redactor) Writer(w io.Writer) io.WriteCloser {
 	if r == nil {
-		return passThrough{w}
+		return &passThrough{next: w}
 	}
 	return r.hidden().masks.Writer(w)
 }
 
 // passThrough is the Writer of a nil Redactor.
-type passThrough struct{ io.Writer }
+type passThrough struct {
+	next io.Writer
+	err  error // of next, or fs.ErrClosed
+}
 
-func (passThrough) Close() error { return nil }
+func (w *passThrough) Write(p []byte) (n int, err error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	if n, w.err = w.next.Write(p); w.err == nil && n < len(p) {
+		w.err = io.ErrShortWrite
+	}
+	return n, w.err
+}
+
+func (w *passThrough) Close() error {
+	if w.err == nil {
+		w.err = fs.ErrClosed
+	}
+	if w.err == fs.ErrClosed {
+		return nil
+	}
+	return w.err
+}
 
 // String returns "[SECRET]".
 func (r *Redactor) String() string { return mask }
@@ -130,55 +121,6 @@ func (r *Redactor) LogValue() slog.Value { return slog.StringValue(mask) }
 type secretCell struct {
 	spec *fieldSpec
 	cell *engine.Cell
-}
-
-// secretCells appends the cells of the secret fields that the handle may read,
-// as they are at one moment: cells that are the same in two passes did not
-// change between them.
-func (h *handle) secretCells(cells []secretCell) []secretCell {
-	cells = h.readSecretCells(h.branch, cells)
-	for range 4 {
-		if len(cells) < 2 {
-			return cells
-		}
-		var room [16]secretCell
-		again := h.readSecretCells(h.branch, room[:0])
-		if slices.Equal(cells, again) {
-			return cells
-		}
-		cells = append(cells[:0], again...)
-	}
-	return h.readSecretCells(h.branch.Freeze(), cells[:0])
-}
-
-func (h *handle) readSecretCells(b *engine.Branch, cells []secretCell) []secretCell {
-	for _, sp := range h.schema.secrets {
-		if !h.mayRead(sp) {
-			continue
-		}
-		if c := b.Slot(&sp.slot); c != nil {
-			cells = append(cells, secretCell{sp, c})
-		}
-		// A value that was given to With does not make the stored one public.
-		if c := h.overlay[sp.address()]; c != nil {
-			cells = append(cells, secretCell{sp, c})
-		}
-	}
-	return cells
-}
-
-// leaves returns the texts of which a stored value consists.
-func (sp *fieldSpec) leaves(stored any) []redact.Secret {
-	v := reflect.New(sp.form.Type).Elem() // which keeps an interface
-	if shared := sp.form.Share(stored); shared != nil {
-		v.Set(reflect.ValueOf(shared))
-	}
-	leaves := value.Leaves(v)
-	secrets := make([]redact.Secret, len(leaves))
-	for i, leaf := range leaves {
-		secrets[i] = redact.Secret(leaf)
-	}
-	return secrets
 }
 
 // A redactorCache keeps the Redactors that were made last. Cells do not change,

@@ -2,15 +2,19 @@ package state_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/agentstate/state"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 )
 
 func secretField(name string) *state.Field[string] {
@@ -62,6 +66,7 @@ func TestRedactorsOfAgentsDiffer(t *testing.T) {
 
 // Old secrets must not stay in memory with their Redactors.
 func TestRedactorsAreForgotten(t *testing.T) {
+	effort.SkipShort(t)
 	key := &state.Field[[]byte]{Name: "key", Secret: true}
 	st := state.New(state.MustSchema(key, state.Limits{Journal: 1}))
 	heap := func() uint64 {
@@ -119,6 +124,46 @@ func TestRedactorWriter(t *testing.T) {
 	}
 	require.Equal(t, "nothing is secret\nyour card [SECRET] was used, not 4242-1", out.String(), "only what may be a secret is held back")
 	require.NoError(t, w.Close())
+}
+
+// A writer that masks nothing keeps the contract of the others.
+func TestWriterOfANilRedactor(t *testing.T) {
+	var out strings.Builder
+	w := (*state.Redactor)(nil).Writer(&out)
+	_, err := io.WriteString(w, "text")
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.NoError(t, w.Close())
+	n, err := io.WriteString(w, "more")
+	require.Zero(t, n)
+	require.ErrorIs(t, err, fs.ErrClosed)
+	require.Equal(t, "text", out.String())
+
+	broken := errors.New("broken")
+	w = (*state.Redactor)(nil).Writer(&onceWriter{err: broken})
+	_, err = io.WriteString(w, "text")
+	require.ErrorIs(t, err, broken)
+	_, err = io.WriteString(w, "text")
+	require.ErrorIs(t, err, broken, "nothing may follow what is lost")
+	require.ErrorIs(t, w.Close(), broken)
+
+	w = (*state.Redactor)(nil).Writer(&onceWriter{})
+	_, err = io.WriteString(w, "text")
+	require.ErrorIs(t, err, io.ErrShortWrite)
+}
+
+// onceWriter takes nothing the first time, and everything after that.
+type onceWriter struct {
+	err  error
+	used bool
+}
+
+func (w *onceWriter) Write(p []byte) (int, error) {
+	if !w.used {
+		w.used = true
+		return 0, w.err
+	}
+	return len(p), nil
 }
 
 func TestRedactedJSONStaysJSON(t *testing.T) {

@@ -16,12 +16,13 @@ type InferenceResult struct {
 	ID        string              `json:"id,omitempty"`
 	Agent     string              `json:"agent"`
 	Input     string              `json:"input"`
-	Prompt    []Message           `json:"prompt"`     // the agent's own instructions
-	History   []Message           `json:"history"`    // the conversation that was sent along
-	Output    []Message           `json:"output"`     // what the model answered
-	ToolCalls []ToolResultMessage `json:"tool_calls"` // the results of the calls in Output
-	Raw       string              `json:"raw"`        // the provider's response, byte for byte
-	CreatedAt time.Time           `json:"created_at"`
+	Prompt    []Message           `json:"prompt"`              // the agent's own instructions
+	History   []Message           `json:"history"`             // the conversation that was sent along
+	Output    []Message           `json:"output"`              // what the model answered
+	ToolCalls []ToolResultMessage `json:"tool_calls"`          // the results of the calls in Output
+	Raw       string              `json:"raw"`                 // the provider's response, byte for byte
+	StartedAt time.Time           `json:"started_at,omitzero"` // when the call began; zero if that is not known
+	CreatedAt time.Time           `json:"created_at"`          // when it ended, or when the result was appended
 }
 
 // MarshalJSON encodes the result. Absent messages are empty lists.
@@ -101,8 +102,13 @@ func (r *InferenceResult) check(maxBytes int) error {
 			return &TypeError{Field: historyName, Path: fmt.Sprintf("$.tool_calls[%d]", i), Want: "a message", Got: "the zero message"}
 		}
 	}
-	if y := r.CreatedAt.Year(); y < 0 || y > 9999 {
-		return &TypeError{Field: historyName, Path: "$.created_at", Want: "a year from 0 to 9999", Got: strconv.Itoa(y)}
+	for _, at := range []struct {
+		name string
+		time time.Time
+	}{{"started_at", r.StartedAt}, {"created_at", r.CreatedAt}} {
+		if y := at.time.Year(); y < 0 || y > 9999 {
+			return &TypeError{Field: historyName, Path: "$." + at.name, Want: "a year from 0 to 9999", Got: strconv.Itoa(y)}
+		}
 	}
 	return checkResultSizes(maxBytes, r.size(), messagesSize(r.Prompt), messagesSize(r.History))
 }
@@ -135,10 +141,17 @@ func (r *InferenceResult) size() int {
 	return n
 }
 
+// setTimes makes the times of a result those of its stored form: in UTC and
+// without a monotonic clock.
+func (r *InferenceResult) setTimes() {
+	r.StartedAt, r.CreatedAt = r.StartedAt.UTC().Round(0), r.CreatedAt.UTC().Round(0)
+}
+
 // equal reports whether two results are the same. Messages are compared by
 // their text.
 func (r InferenceResult) equal(o InferenceResult) bool {
-	return r.ID == o.ID && r.Agent == o.Agent && r.Input == o.Input && r.Raw == o.Raw && r.CreatedAt.Equal(o.CreatedAt) &&
+	return r.ID == o.ID && r.Agent == o.Agent && r.Input == o.Input && r.Raw == o.Raw &&
+		r.StartedAt.Equal(o.StartedAt) && r.CreatedAt.Equal(o.CreatedAt) &&
 		slices.EqualFunc(r.Prompt, o.Prompt, sameMessage) && slices.EqualFunc(r.History, o.History, sameMessage) &&
 		slices.EqualFunc(r.Output, o.Output, sameMessage) &&
 		slices.EqualFunc(r.ToolCalls, o.ToolCalls, func(a, b ToolResultMessage) bool { return sameMessage(a, b) })

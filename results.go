@@ -2,6 +2,7 @@ package state
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/agentstate/state/internal/persist"
@@ -29,12 +30,13 @@ type ownResults struct{ places persist.Sequence[int32] }
 type stackedResult struct {
 	id, agent, input, raw           string
 	prompt, history, output, called []messageRun
-	created                         time.Time
+	started, created                time.Time
 	size                            int // towards limits
 	weight                          int // what it adds to the stack, in bytes
 	// origin identifies the result on stacks that come from one another: it
 	// stays the same when calls are answered.
 	origin uint64
+	calls  *answeredCalls // while some of many calls have answers; nil otherwise
 
 	few [2]messageRun // the array of the runs of a result that has few
 }
@@ -89,7 +91,8 @@ func (st *resultStack) push(r *InferenceResult, origin uint64) *resultStack {
 		origin = persist.NewOwner()
 	}
 	pushed := &stackedResult{
-		id: r.ID, agent: r.Agent, input: r.Input, raw: r.Raw, created: r.CreatedAt, size: r.size(), origin: origin,
+		id: r.ID, agent: r.Agent, input: r.Input, raw: r.Raw, size: r.size(), origin: origin,
+		started: r.StartedAt, created: r.CreatedAt,
 	}
 	var prompt, history []messageRun // of the result before, which those of this one often continue
 	if n := st.len(); n > 0 {
@@ -145,8 +148,17 @@ func (st *resultStack) intern(msgs []Message) []messageRun {
 	return in.runs
 }
 
+// callsOf returns which calls of a result have answers.
+func (st *resultStack) callsOf(r *stackedResult) *answeredCalls {
+	if r.calls != nil {
+		return r.calls
+	}
+	return newAnsweredCalls(callsIn(st.messages(r.output)), st.messages(r.called))
+}
+
 // answer returns the stack with answers to calls of one of its results. It
-// reports false if the result is not on the stack, or a call is answered.
+// reports false if the result is not on the stack, or if a call has an answer
+// already and there is no other call that the answer fits.
 func (st *resultStack) answer(a *answers) (*resultStack, bool) {
 	i := st.len() - 1
 	for i >= 0 && st.at(i).origin != a.origin {
@@ -156,18 +168,49 @@ func (st *resultStack) answer(a *answers) (*resultStack, bool) {
 		return nil, false
 	}
 	r := *st.at(i)
-	called, ok := a.insertInto(st.messages(r.called))
-	if !ok {
-		return nil, false
-	}
+	calls := st.callsOf(&r)
+	matcher, numbers := calls.newMatcher(), calls.numbers
 	next := st.clone()
-	in := interner{table: &next.table, next: -1}
-	in.list(called, nil)
-	r.called = in.runs
+	at, last := 0, 0
+	var places []int // what is called, if there is more than one answer
+	if len(a.given) > 1 {
+		places = placesIn(r.called, len(a.given))
+	}
+	for _, given := range a.given {
+		call := given.call
+		if matcher.taken[call] {
+			if call, _ = matcher.match(given.message.Call()); call < 0 {
+				return nil, false
+			}
+		}
+		matcher.taken[call] = true
+		place, added := next.table.find(given.message)
+		if added {
+			bytes := tableBytes(given.message)
+			r.weight += bytes
+			next.shown += bytes
+			next.held += bytes
+		}
+		if call < last {
+			at = 0
+		}
+		at = placeOf(&numbers, at, call) // most calls are given in order
+		last = call
+		numbers = inserted(&numbers, at, call)
+		if places != nil {
+			places = slices.Insert(places, at, place)
+		} else {
+			r.called = insertPlace(r.called, at, place)
+		}
+	}
+	if places != nil {
+		r.called = runsOf(places)
+	}
+	r.calls = nil
+	if calls.fixed && numbers.Len() < len(calls.index.calls) {
+		r.calls = &answeredCalls{calls.index, numbers, true}
+	}
 	r.size += a.size()
-	r.weight += in.bytes
-	next.shown += in.bytes
-	next.held += in.bytes
 	next.results = st.results.Take(i).Append(&r)
 	for later := range st.results.Runs(i+1, st.len()) {
 		for _, r := range later {
@@ -190,11 +233,29 @@ func (st *resultStack) pop() *resultStack {
 	if own := st.own.Get(popped.agent); own != nil {
 		next.own.Set(persist.NewOwner(), popped.agent, &ownResults{own.places.Take(own.places.Len() - 1)})
 	}
-	const slack = 4 << 10
-	if next.held <= 2*next.shown+slack {
-		return next
+	return next.bounded()
+}
+
+// keep returns the stack with some of its results, by their indexes. What is
+// kept of the others is at most as large as what remains.
+func (st *resultStack) keep(indexes []int) *resultStack {
+	next := newResultStack(st.classes)
+	next.table = st.table
+	for _, i := range indexes {
+		next.add(st.at(i))
 	}
-	return next.compact()
+	next.held = st.held
+	return next.bounded()
+}
+
+// bounded returns the stack, or an equal one if most of what it holds belongs to
+// results that it does not have any more.
+func (st *resultStack) bounded() *resultStack {
+	const slack = 4 << 10
+	if st.held <= 2*st.shown+slack {
+		return st
+	}
+	return st.compact()
 }
 
 // compact returns the stack with a table of the messages that its results
@@ -233,7 +294,7 @@ func (st *resultStack) compact() *resultStack {
 func (st *resultStack) result(r *stackedResult) InferenceResult {
 	called := st.messages(r.called)
 	out := InferenceResult{
-		ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, CreatedAt: r.created,
+		ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, StartedAt: r.started, CreatedAt: r.created,
 		Prompt:    st.messages(r.prompt),
 		History:   st.messages(r.history),
 		Output:    st.messages(r.output),

@@ -10,12 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 )
 
 // The tests of this file prove what the stack of results costs.
 
 // Popped results are released by bytes, not only by number.
 func TestPoppedResultsAreReleased(t *testing.T) {
+	effort.SkipShort(t)
 	grew := ruleHeap(func() any {
 		st := state.New(state.MustSchema(state.Limits{Journal: 1}))
 		for i := range 100 {

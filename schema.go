@@ -183,6 +183,11 @@ func (d *schemaDraft) failField(name, format string, args ...any) {
 	d.fail(fmt.Errorf("state: field %q: "+format, append([]any{name}, args...)...))
 }
 
+// failSetting is failField for an error of a setting.
+func (d *schemaDraft) failSetting(name, setting string, err error) {
+	d.fail(within(fmt.Sprintf("field %q: %s", name, setting), err))
+}
+
 // mistakes returns what was found, in the order of the parts.
 func (d *schemaDraft) mistakes() error {
 	slices.SortStableFunc(d.errs, func(a, b partError) int { return a.part - b.part })
@@ -212,7 +217,7 @@ func (d *schemaDraft) add(sp *fieldSpec) {
 func (d *schemaDraft) addFormer(sp *fieldSpec) {
 	for _, name := range sp.was {
 		if err := checkName(name, d.schema.limits.NameBytes); err != nil {
-			d.failField(sp.name, "Was: %w", err)
+			d.failSetting(sp.name, "Was", err)
 			continue
 		}
 		other := d.schema.byName[name]
@@ -332,7 +337,7 @@ func (s *Schema) compile() {
 		if i > 0 {
 			slot = firstSlot + i - 1
 		}
-		sp.finish(slot, s.access.add(slot, sp.owner, sp.read, sp.write), s.limits)
+		sp.finish(slot, s.access.add(slot, sp.owner, sp.read, sp.write), s.limits.value())
 		s.layout.Slots[slot] = &sp.slot
 		if sp.form.Secret {
 			s.secrets = append(s.secrets, sp)
@@ -372,6 +377,6 @@ func newKeysSpec(slot, class int, limits Limits) *fieldSpec {
 		panic(err) // a bug of this package
 	}
 	sp.slot.Keyed = true
-	sp.finish(slot, class, limits)
+	sp.finish(slot, class, limits.value())
 	return sp
 }

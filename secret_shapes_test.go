@@ -102,6 +102,17 @@ type shapeMapKey struct{ Name string }
 func (k shapeMapKey) MarshalText() ([]byte, error)  { return []byte("key/" + k.Name), nil }
 func (k *shapeMapKey) UnmarshalText(b []byte) error { k.Name = string(b[len("key/"):]); return nil }
 
+// shapeGrade is a byte that is written as a text.
+type shapeGrade uint8
+
+func (g shapeGrade) MarshalText() ([]byte, error) {
+	return fmt.Appendf(nil, "grade number %03d", uint8(g)), nil
+}
+func (g *shapeGrade) UnmarshalText(b []byte) error {
+	_, err := fmt.Sscanf(string(b), "grade number %d", (*uint8)(g))
+	return err
+}
+
 // secretShapes returns a value of every shape, all with new secrets.
 func secretShapes(rng *rand.Rand) []secretShape {
 	text := func() string { return secretText(rng) }
@@ -154,6 +165,7 @@ func secretShapes(rng *rand.Rand) []secretShape {
 		shapeOf("bytes", long, string(long)),
 		shapeOf("named bytes", shapeBytes(long), string(long)),
 		shapeOf("bytes of a named type", letters, string(long)),
+		shapeOf("bytes with methods", []shapeGrade{shapeGrade(long[0]), 7}, fmt.Sprintf("grade number %03d", long[0]), "grade number 007"),
 		shapeOf("lists of bytes", [][]byte{long, short}, string(long), string(short)),
 		shapeOf("map of bytes", map[string][]byte{a: long}, a, string(long)),
 		shapeOf("key", private, string(private)),
@@ -186,6 +198,7 @@ func secretShapes(rng *rand.Rand) []secretShape {
 		shapeOf("numbers", []int64{n, m}).with(N, M),
 		shapeOf("array of numbers", [2]int64{n, m}).with(N, M),
 		shapeOf("float", fraction).with(fmt.Sprint(fraction)),
+		shapeOf("short float", float32(fraction)).with(fmt.Sprint(float32(fraction))),
 		shapeOf("whole float", float64(n/1e6*1e6)).with(fmt.Sprint(float64(n/1e6*1e6)), strconv.FormatInt(n/1e6*1e6, 10)),
 		shapeOf("small float", 1/float64(n)).with(fmt.Sprint(1/float64(n)), strconv.FormatFloat(1/float64(n), 'f', -1, 64)),
 		shapeOf("text of a number", json.Number(N+".50")).with(N + ".50"),

@@ -128,7 +128,7 @@ func serialRun(tx *state.State, steps []serialStep, between func(i int)) string 
 }
 
 func TestTransactionsWithForksAreSerialisable(t *testing.T) {
-	base, _ := effort.Seed(0)
+	base := effort.Seed(0)
 	for i := range uint64(effort.Runs(500)) {
 		rng := rand.New(rand.NewPCG(base+i, 7))
 		p := serialPick(rng)

@@ -3,11 +3,13 @@ package state_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
 )
 
 // The test of this file proves that a schema, a state or a tree of branches may
@@ -146,6 +148,7 @@ func sizeFields(n int) (*state.Schema, error) {
 }
 
 func TestAnySizeIsLinearOrRefused(t *testing.T) {
+	effort.SkipShort(t)
 	for name, do := range sizes {
 		t.Run(name, func(t *testing.T) {
 			var err error
@@ -174,4 +177,54 @@ func TestAWriteAfterASnapshotOfManyFieldsCopiesLittle(t *testing.T) {
 		st.Snapshot()
 		require.NoError(t, st.KV().Set("field 500", i))
 	}), uint64(40<<10))
+}
+
+// A list has the size of its elements, however many writes have made it: one that
+// stays short always has room.
+func TestListThatStaysShortAlwaysHasRoom(t *testing.T) {
+	texts := func(handler state.Handler[[]string]) *state.Field[[]string] {
+		return &state.Field[[]string]{Name: "texts", Handler: handler, MaxBytes: 100}
+	}
+	t.Run("KeepLast", func(t *testing.T) {
+		last := texts(state.KeepLast[[]string](3))
+		st := state.New(state.MustSchema(last))
+		for range 1000 {
+			require.NoError(t, last.Set(st, []string{"x"}))
+		}
+	})
+	for _, each := range []int{1, 3, 7} {
+		t.Run(fmt.Sprint("Append of ", each), func(t *testing.T) {
+			list, whole := texts(state.Append[[]string]()), []string{}
+			st := state.New(state.MustSchema(list))
+			for {
+				more := slices.Repeat([]string{"x"}, each)
+				whole = append(whole, more...)
+				want := list.Replace(state.New(state.MustSchema(list)), whole)
+				require.Equal(t, want, list.Set(st, more))
+				if want != nil {
+					break
+				}
+			}
+		})
+	}
+	t.Run("the conversation", func(t *testing.T) {
+		schema := state.MustSchema(&state.Field[[]state.Message]{Name: state.Messages.Name, MaxBytes: 10_000})
+		st := state.New(schema)
+		whole := []state.Message{}
+		require.NoError(t, state.Messages.Set(st, whole))
+		for i := 0; ; i++ {
+			call := state.ToolCall{ID: fmt.Sprint("c", i), Name: "look", Input: "{}"}
+			said := []state.Message{state.ToolCalls(call), state.ToolResult(call, `"found"`), state.AssistantText("done")}
+			if err := state.Messages.Replace(state.New(schema), append(whole, said...)); err != nil {
+				require.Equal(t, err, state.Messages.Set(st, said))
+				require.Equal(t, err, st.History().Append(state.InferenceResult{Output: said}))
+				require.Greater(t, i, 20)
+				break
+			}
+			require.NoError(t, st.History().Append(state.InferenceResult{Output: said[:1]}))
+			require.NoError(t, st.History().Answer(said[1].(state.ToolResultMessage)))
+			require.NoError(t, st.History().Append(state.InferenceResult{Output: said[2:]}))
+			whole = append(whole, said...)
+		}
+	})
 }

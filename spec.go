@@ -40,7 +40,7 @@ type fieldSpec struct {
 func newFieldSpec(name string, typ reflect.Type, newForm func(reflect.Type) (cell.Form, error)) (*fieldSpec, error) {
 	form, err := newForm(typ)
 	if err != nil {
-		return nil, valueError(name, err)
+		return nil, typeRefused(name, typ, err)
 	}
 	sp := &fieldSpec{name: name, form: form, handler: replaceHandler}
 	if form.Elem != nil {
@@ -49,9 +49,21 @@ func newFieldSpec(name string, typ reflect.Type, newForm func(reflect.Type) (cel
 	return sp, nil
 }
 
+// typeRefused returns the error for a type whose values cannot be stored. Most
+// such types can be those of a reference.
+func typeRefused(name string, typ reflect.Type, err error) error {
+	err = valueError(name, err)
+	if wrong, ok := err.(*TypeError); ok {
+		if _, err := cell.NewReference(typ); err == nil {
+			wrong.Want += ", or a field that is Ephemeral and NoCopy"
+		}
+	}
+	return err
+}
+
 // finish completes the spec when its settings and limits are known.
-func (sp *fieldSpec) finish(number, class int, limits Limits) {
-	sp.form.Limits = limits.value()
+func (sp *fieldSpec) finish(number, class int, limits value.Limits) {
+	sp.form.Limits = limits
 	sp.direct = sp.form.Direct()
 	sp.slot.Number, sp.slot.Class = number, class
 	sp.slot.Counted, sp.slot.Secret = true, sp.form.Secret
@@ -173,22 +185,6 @@ func (sp *fieldSpec) Same(a, b *engine.Cell) bool {
 	return a == b || sp.form.Same(a.Value, b.Value)
 }
 
-// Keep implements [engine.Form]. The elements of a borrowed list were copied
-// into the stored list, whose last elements they are.
-func (sp *fieldSpec) Keep(u engine.Update, stored *engine.Cell, overwrites bool) engine.Update {
-	added := reflect.ValueOf(sp.form.Slice(cell.Bare(u.Value))).Len()
-	switch {
-	case overwrites:
-		u.Value = stored.Value
-	case added == 0:
-		u.Value = sp.form.Hide(persist.NewList(sp.form.Type))
-	default:
-		u.Value, u.Tail = stored.Value, int32(added)
-	}
-	u.Borrowed = false
-	return u
-}
-
 // Check implements [engine.Form]: it runs the field's validation.
 func (sp *fieldSpec) Check(m engine.Merged) (err error) {
 	if sp.validate == nil {
@@ -212,8 +208,31 @@ func (sp *fieldSpec) Check(m engine.Merged) (err error) {
 // Merge implements [engine.Merger] for a slot whose form is a *fieldSpec.
 func (h *handler) Merge(at engine.Address, current *engine.Cell, u engine.Update) (engine.Merged, error) {
 	sp := at.Slot.Form.(*fieldSpec)
+	if h.kind == appends && sp.form.Elem != nil {
+		return sp.appended(at, current, u)
+	}
 	v, size, err := h.merge(&sp.form, current, sp.update(u), u.Size, u.Borrowed)
 	return sp.stored(at, v, size, err)
+}
+
+// appended returns the list of a cell with an update added.
+func (sp *fieldSpec) appended(at engine.Address, current *engine.Cell, u engine.Update) (engine.Merged, error) {
+	before := listIn(current, &sp.form)
+	l, err := sp.form.Append(before, sp.update(u), u.Size, u.Borrowed)
+	if err != nil {
+		return engine.Merged{}, sp.valueError(at, err)
+	}
+	m, err := sp.stored(at, l, l.Bytes(), nil)
+	m.Tail = int32(l.Len() - before.Len())
+	return m, err
+}
+
+// listIn returns the list in a cell, which may be nil.
+func listIn(c *engine.Cell, f *cell.Form) *persist.List {
+	if c == nil {
+		return persist.NewList(f.Type)
+	}
+	return cell.Bare(c.Value).(*persist.List)
 }
 
 // merge combines an update with the current cell. The update and the result are
@@ -225,13 +244,7 @@ func (h *handler) merge(f *cell.Form, current *engine.Cell, update any, size int
 		v, err := f.Settle(update, size, borrowed)
 		return v, size, err
 	case h.shares() && f.Elem != nil:
-		var l *persist.List
-		if current != nil {
-			l = cell.Bare(current.Value).(*persist.List)
-		} else {
-			l = persist.NewList(f.Type)
-		}
-		l, err := f.Append(l, update, size, borrowed)
+		l, err := f.Append(listIn(current, f), update, size, borrowed)
 		if err != nil {
 			return nil, 0, err
 		}
