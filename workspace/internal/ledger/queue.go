@@ -127,10 +127,17 @@ func (h *Head) Waiting() int { return int(h.Queue.len()) }
 
 // queueIndex knows the hashes of the ids in the lists of a queue, so that a
 // message is not compared with all that wait. A list never changes, so what is
-// known of one stays right.
+// known of one stays right for all heads whose queue does not begin earlier.
 type queueIndex struct {
 	mu    sync.Mutex
-	lists map[string]map[string]bool // by the name of the list blob
+	lists map[string]queueHashes // by the name of the list blob
+}
+
+// queueHashes are the hashes of the ids in a list and in the lists below it,
+// from an entry on.
+type queueHashes struct {
+	first uint64
+	set   map[string]bool
 }
 
 // isQueued reports whether a message waits.
@@ -159,7 +166,7 @@ func (l *Ledger) isQueued(ctx context.Context, h *Head, id string) (bool, error)
 
 // mayHave reports whether an id with the hash is in the queue, or was before.
 func (x *queueIndex) mayHave(ctx context.Context, h *Head, hash string, read readBlob) (bool, error) {
-	lists := map[string]map[string]bool{} // those that the head names
+	lists := map[string]queueHashes{} // those that the head names
 	found := false
 	for level := range h.Queue.Levels {
 		for _, n := range nodes(h.Queue.names(level), level, h.Queue.Next) {
@@ -173,7 +180,7 @@ func (x *queueIndex) mayHave(ctx context.Context, h *Head, hash string, read rea
 				return false, err
 			}
 			lists[n.text] = hashes
-			found = found || hashes[hash]
+			found = found || hashes.set[hash]
 		}
 	}
 	x.mu.Lock()
@@ -189,31 +196,33 @@ func (x *queueIndex) clear() {
 }
 
 // hashes returns the hashes in a list and in the lists below it, except for
-// lists that have only entries before first: those may be gone.
-func (x *queueIndex) hashes(ctx context.Context, list listNode, first uint64, read readBlob) (map[string]bool, error) {
+// entries and lists before first: those may be gone. What an index has learnt
+// from a newer head does not do for an older one, which a goroutine may still be
+// reading.
+func (x *queueIndex) hashes(ctx context.Context, list listNode, first uint64, read readBlob) (queueHashes, error) {
 	x.mu.Lock()
-	known := x.lists[list.text]
+	known, ok := x.lists[list.text]
 	x.mu.Unlock()
-	if known != nil {
+	if ok && known.first <= first {
 		return known, nil
 	}
 	data, err := read(ctx, list.text)
 	if err != nil {
-		return nil, err
+		return queueHashes{}, err
 	}
-	all := map[string]bool{}
+	all := queueHashes{first, map[string]bool{}}
 	for _, n := range nodes(strings.Split(string(data), listSeparator), list.level-1, list.to) {
 		switch {
 		case n.to <= first:
 		case n.level == 0:
 			_, hash := cutQueueEntry(n.text)
-			all[hash] = true
+			all.set[hash] = true
 		default:
 			below, err := x.hashes(ctx, n, first, read)
 			if err != nil {
-				return nil, err
+				return queueHashes{}, err
 			}
-			maps.Copy(all, below)
+			maps.Copy(all.set, below.set)
 		}
 	}
 	return all, nil

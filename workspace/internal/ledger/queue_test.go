@@ -102,3 +102,37 @@ func TestFullQueueIsNotRead(t *testing.T) {
 	require.ErrorIs(t, err, ErrQueueFull)
 	require.LessOrEqual(t, db.gets-before, 1, "the head")
 }
+
+// A goroutine that still reads an older head finds the messages that waited
+// then, although another one has looked at a newer head.
+func TestOlderHeadsKnowTheirQueue(t *testing.T) {
+	l := testLedger(store.NewMemory())
+	for i := range 10 {
+		_, _, _, err := l.Submit(t.Context(), submissionOf(fmt.Sprint(i), l))
+		require.NoError(t, err)
+	}
+	older, err := l.ReadHead(t.Context())
+	require.NoError(t, err)
+	newer := older
+	for newer.Run.Message.ID != "2" { // the second of the first list
+		at := Holder{LeaseID: newer.Run.LeaseID, MessageID: newer.Run.Message.ID, At: newer.Position()}
+		newer, _, err = l.Finish(t.Context(), at, Change{}, "", l.NewLease())
+		require.NoError(t, err)
+	}
+	l.DropCaches()
+	for _, want := range []struct {
+		head  *Head
+		id    string
+		place string
+	}{
+		{newer, "3", PlaceQueued},
+		{newer, "1", PlaceEnded},
+		{older, "2", PlaceQueued},
+		{newer, "3", PlaceQueued},
+		{older, "10", PlaceNone},
+	} {
+		f, err := l.Fate(t.Context(), want.head, want.id)
+		require.NoError(t, err)
+		require.Equal(t, want.place, f.Place, want.id)
+	}
+}
