@@ -1,7 +1,6 @@
 package workspace_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,32 +15,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
 
-// syncBuffer is a bytes.Buffer for concurrent use.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 // newLog returns a Logger without times, and what it has written with the random
 // ids replaced.
 func newLog(level slog.Level) (*slog.Logger, func() string) {
-	var b syncBuffer
+	var b testkit.Buffer
 	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == "took" {
 			return slog.Attr{}
@@ -228,7 +210,7 @@ func TestLoggerUsesRun(t *testing.T) {
 		var mu sync.Mutex
 		var run *workspace.Run
 		calls := 0
-		log := callingHandler{slog.NewTextHandler(&syncBuffer{}, &slog.HandlerOptions{Level: slog.LevelDebug}), func() {
+		log := callingHandler{slog.NewTextHandler(&testkit.Buffer{}, &slog.HandlerOptions{Level: slog.LevelDebug}), func() {
 			mu.Lock()
 			defer mu.Unlock()
 			calls++
@@ -263,7 +245,7 @@ func TestLoggerUsesRun(t *testing.T) {
 func TestLoggerMasks(t *testing.T) {
 	const secret = "pa55-w0rd"
 	synctest.Test(t, func(t *testing.T) {
-		var b syncBuffer
+		var b testkit.Buffer
 		log := slog.New(slog.NewJSONHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		broken := errors.New("wrong: " + secret)
 		m := open(t, store.NewMemory(), workspace.Options{

@@ -1,7 +1,6 @@
 package workspacetest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -34,7 +34,7 @@ func (s *suite) CodeThatDoesNotReturn(t *testing.T) {
 							leave()
 						}
 					}
-					var log bytes.Buffer
+					var log testkit.Buffer
 					m := Open(t, db, workspace.Options{
 						TTL:    ttl,
 						Logger: slog.New(slog.NewTextHandler(&log, nil)),
@@ -103,7 +103,7 @@ func (s *suite) SlowHook(t *testing.T) {
 	for _, hook := range []string{"OnRunStart", "OnRunComplete"} {
 		t.Run(hook, func(t *testing.T) {
 			s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
-				var log bytes.Buffer
+				var log testkit.Buffer
 				var running, calls atomic.Int32
 				slow := func(where string) {
 					if where == hook {
