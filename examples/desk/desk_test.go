@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/store/sqlstore"
+	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 	"github.com/stretchr/testify/require"
@@ -155,7 +155,7 @@ func TestInterruptAndReset(t *testing.T) {
 }
 
 func view(t *testing.T, file, user string) *workspace.View {
-	db, err := sqlstore.Open(t.Context(), "sqlite", file, nil)
+	db, err := sqlitestore.Open(t.Context(), file, nil)
 	require.NoError(t, err)
 	defer db.Close()
 	m, err := workspace.Open(t.Context(), db, &workspace.Options{Schema: schema})

@@ -29,7 +29,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/store/sqlstore"
+	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -41,7 +41,7 @@ func main() {
 	flag.Parse()
 
 	ctx := context.Background()
-	db, err := sqlstore.Open(ctx, "sqlite", *file, nil)
+	db, err := sqlitestore.Open(ctx, *file, nil)
 	check(err)
 	check(store.NewManager(db, "").SetJSON(ctx, "schema", schema)) // for examples/inspect
 	d := &desk{shop: &shop{store.NewManager(db, "shop:"), *slow}}

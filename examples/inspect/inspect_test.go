@@ -14,7 +14,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/store/sqlstore"
+	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/workspace"
 	"github.com/stretchr/testify/require"
 )
@@ -36,7 +36,7 @@ var errRefused = errors.New("the bank has refused 4242-4242-4242")
 func database(dir string, declare bool) (file string, err error) {
 	file = filepath.Join(dir, "desk.db")
 	ctx := context.Background()
-	db, err := sqlstore.Open(ctx, "sqlite", file, nil)
+	db, err := sqlitestore.Open(ctx, file, nil)
 	if err != nil {
 		return "", err
 	}

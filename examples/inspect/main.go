@@ -32,7 +32,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/store/sqlstore"
+	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if _, err := os.Stat(*file); err != nil {
 		return fmt.Errorf("inspect: %w", err)
 	}
-	db, err := sqlstore.Open(ctx, "sqlite", *file, nil)
+	db, err := sqlitestore.Open(ctx, *file, nil)
 	if err != nil {
 		return err
 	}

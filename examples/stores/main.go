@@ -24,7 +24,9 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/natsstore"
 	"github.com/agentstate/state/store/redisstore"
-	"github.com/agentstate/state/store/sqlstore"
+	"github.com/agentstate/state/store/sqlitestore"
+	"github.com/agentstate/state/store/sqlstore/mysqlstore"
+	"github.com/agentstate/state/store/sqlstore/postgresstore"
 )
 
 func main() {
@@ -53,14 +55,16 @@ func open(ctx context.Context, address string) (store.Store, error) {
 	switch scheme {
 	case "memory":
 		return store.NewMemory(), nil
-	case "postgres", "mysql":
-		return sqlstore.Open(ctx, scheme, address, nil)
+	case "postgres":
+		return postgresstore.Open(ctx, address, nil)
+	case "mysql":
+		return mysqlstore.Open(ctx, address, nil)
 	case "redis":
 		return redisstore.Open(ctx, address, nil)
 	case "nats":
 		return natsstore.Open(ctx, address, nil)
 	}
-	return sqlstore.Open(ctx, "sqlite", address, nil)
+	return sqlitestore.Open(ctx, address, nil)
 }
 
 func run(ctx context.Context, address string) {

@@ -24,7 +24,10 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/natsstore"
 	"github.com/agentstate/state/store/redisstore"
+	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/store/sqlstore"
+	"github.com/agentstate/state/store/sqlstore/mysqlstore"
+	"github.com/agentstate/state/store/sqlstore/postgresstore"
 )
 
 func init() { logging.Disable() } // a missing Redis is expected
@@ -117,11 +120,11 @@ func openAddress(address string) (store.Store, error) {
 	parts := strings.SplitN(address, " ", 3)
 	switch kind, set, url := parts[0], parts[1], parts[2]; kind {
 	case "sqlite":
-		return sqlstore.Open(ctx, "sqlite", url, nil)
+		return sqlitestore.Open(ctx, url, nil)
 	case "postgres":
-		return sqlstore.Open(ctx, "postgres", url, &sqlstore.Options{Table: set})
+		return postgresstore.Open(ctx, url, &sqlstore.Options{Table: set})
 	case "mysql":
-		return sqlstore.Open(ctx, "mysql", url, &sqlstore.Options{Table: set})
+		return mysqlstore.Open(ctx, url, &sqlstore.Options{Table: set})
 	case "redis":
 		return redisstore.Open(ctx, url, &redisstore.Options{Prefix: set})
 	case "nats":

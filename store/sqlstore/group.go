@@ -18,8 +18,8 @@ import (
 // takes all jobs that are waiting by then and commits them with one sync. Jobs
 // that arrive in the meantime wait for the next leader.
 type groupWriter struct {
-	*dialect
-	db *sql.DB // has one connection
+	*database
+	db *sql.DB
 
 	mu        sync.Mutex
 	hasLeader bool
@@ -137,6 +137,10 @@ func (g *groupWriter) beginTransaction(ctx context.Context) error {
 				return err
 			}
 			g.conn, g.stmts = conn, map[string]*sql.Stmt{}
+			if err := g.setup(ctx); err != nil {
+				g.closeConn()
+				return err
+			}
 		}
 		_, err := g.ExecContext(context.Background(), g.begin)
 		if err != nil && !g.retryable(err) {
@@ -157,7 +161,10 @@ func (g *groupWriter) commitJobs(jobs []*writeJob) error {
 			return err
 		}
 	}
-	_, err := g.ExecContext(ctx, "commit")
+	err := g.commit()
+	if err == nil { // what was committed counts only if it can be found
+		err = g.check()
+	}
 	if err == nil {
 		return nil
 	}
@@ -166,6 +173,17 @@ func (g *groupWriter) commitJobs(jobs []*writeJob) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
+}
+
+// commit commits the transaction. Without a log of writes (WAL), it waits for
+// those who read.
+func (g *groupWriter) commit() error {
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	return g.retry(ctx, func() error {
+		_, err := g.ExecContext(context.Background(), "commit")
+		return err
+	})
 }
 
 // keepsTransaction reports whether an error leaves the transaction usable.
@@ -235,5 +253,5 @@ func (g *groupWriter) closeConn() {
 
 func (g *groupWriter) close() error {
 	g.closeConn()
-	return g.db.Close()
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/store/sqlstore"
 	"github.com/agentstate/state/store/storetest"
 )
 
@@ -18,5 +17,5 @@ func address(driver, table, dsn string) string { return driver + " " + table + "
 
 func openAddress(address string) (store.Store, error) {
 	parts := strings.SplitN(address, " ", 3)
-	return sqlstore.Open(context.Background(), parts[0], parts[2], &sqlstore.Options{Table: parts[1]})
+	return openServer(context.Background(), parts[0], parts[2], parts[1])
 }

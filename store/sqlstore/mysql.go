@@ -3,74 +3,70 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/agentstate/state/store"
 )
 
-// newMySQL opens a store in a table of a MariaDB or MySQL server.
-func newMySQL(ctx context.Context, dsn, table string) (*Store, error) {
-	config, err := mysqlConfig(dsn)
-	var connector driver.Connector
-	if err == nil {
-		connector, err = mysql.NewConnector(config)
+// MySQL is the dialect of MariaDB and MySQL. The function returns the number
+// of an error with which the server has answered, and 0 for all other errors;
+// package mysqlstore has one for github.com/go-sql-driver/mysql. The connections of
+// the pool must have autocommit and a strict sql_mode, which are the server's
+// defaults.
+func MySQL(number func(error) uint16) Dialect {
+	return Dialect{"mysql", func(ctx context.Context, db *sql.DB, table string) (*database, error) {
+		return inspectMySQL(ctx, db, table, number)
+	}}
+}
+
+// errorNumber returns the number of an answer of the server, or 0.
+type errorNumber func(error) uint16
+
+func inspectMySQL(ctx context.Context, db *sql.DB, table string, number errorNumber) (*database, error) {
+	if number == nil {
+		return nil, fmt.Errorf("%w: the function for the numbers of errors is nil", store.ErrInvalid)
 	}
+	server, err := readMySQLVariables(ctx, db)
 	if err != nil {
-		// The error may contain the dsn, which may contain a password.
-		return nil, fmt.Errorf("%w: the dsn is not a URL of a MySQL server", store.ErrInvalid)
+		return nil, err
 	}
-	db := newPool(connector)
-	server, err := inspectMySQL(ctx, db)
-	if err != nil {
-		_ = db.Close()
+	if err := setupMySQL(ctx, db, table); err != nil {
 		return nil, err
 	}
 	quoted := "`" + table + "`"
-	// The second clause changes no column and therefore affects no row.
-	statements := newStatements(quoted,
-		"on duplicate key update v = values(v), rev = values(rev)",
-		"on duplicate key update k = "+quoted+".k")
-	s, err := newStore(ctx, db, dialect{
-		statements: statements,
-		name:       "mysql",
+	base := &database{
+		// An insert of a key that exists fails, instead of affecting no row:
+		// the setting clientFoundRows of a driver changes what it counts.
+		statements: newStatements(quoted, "on duplicate key update v = values(v), rev = values(rev)", ""),
 		durability: server.durability,
 		maxValue:   server.maxValue,
 		begin:      "start transaction",
-		setup:      func(ctx context.Context, db *sql.DB) error { return setupMySQL(ctx, db, table) },
-		refused:    mysqlRefused,
+		refused:    number.refused,
 		// A deadlock, and a row that has changed since the snapshot.
-		retryable: func(err error) bool { return hasMySQLNumber(err, 1213, 1020) },
+		retryable: func(err error) bool { return number.isOneOf(err, 1213, 1020) },
 		// A packet beyond max_allowed_packet, and a row too large for the log.
-		tooLarge: func(err error) bool {
-			return errors.Is(err, mysql.ErrPktTooLarge) || hasMySQLNumber(err, 1153, 1118)
-		},
-	})
-	if err != nil {
-		return nil, err
+		tooLarge: func(err error) bool { return number.isOneOf(err, 1153, 1118) },
+		exists:   func(err error) bool { return number.isOneOf(err, 1062) },
+		presence: noPresence{errGalera},
 	}
-	s.presence = noPresence{errGalera}
+	base.writer = &serverWriter{database: base, db: db}
 	if !server.galera {
-		s.presence = newMySQLPresence(s.db, newSessions(connector), quoted)
+		base.presence = newMySQLPresence(db, quoted)
 	}
-	return s, nil
+	return base, nil
 }
 
 // newMySQLPresence returns the presence of a table. The names of locks are
 // shared by all databases of a server, and have up to 64 characters, without
 // regard to case. A server may compare names of databases without case as well.
-func newMySQLPresence(db, sessions *sql.DB, table string) presence {
+func newMySQLPresence(db *sql.DB, table string) presence {
 	const lock = `sha2(concat(lower(database()), '/', ?), 256)`
 	return &sessionPresence{
-		db:       db,
-		sessions: sessions,
+		db: db,
 		sessionStatements: sessionStatements{
 			limit:   `set session wait_timeout = 20`,
 			lock:    `select get_lock(` + lock + `, 0)`,
@@ -82,44 +78,6 @@ func newMySQLPresence(db, sessions *sql.DB, table string) presence {
 	}
 }
 
-// mysqlConfig returns the configuration of a dsn, with the settings that the
-// store needs. The dsn is mysql://user:password@host:port/database or in the
-// format of the driver.
-func mysqlConfig(dsn string) (*mysql.Config, error) {
-	var config *mysql.Config
-	var err error
-	if strings.HasPrefix(dsn, "mysql://") {
-		var u *url.URL
-		if u, err = url.Parse(dsn); err != nil {
-			return nil, err
-		}
-		if config, err = mysql.ParseDSN("/?" + u.RawQuery); err != nil {
-			return nil, err
-		}
-		config.User = u.User.Username()
-		config.Passwd, _ = u.User.Password()
-		config.DBName = strings.TrimPrefix(u.Path, "/")
-		if u.Host != "" {
-			config.Addr = u.Host
-		}
-		if u.Host != "" && u.Port() == "" {
-			config.Addr = strings.TrimSuffix(u.Host, ":") + ":3306"
-		}
-	} else if config, err = mysql.ParseDSN(dsn); err != nil {
-		return nil, err
-	}
-	config.Logger = &mysql.NopLogger{}
-	config.MaxAllowedPacket = 0      // ask the server
-	config.ClientFoundRows = false   // IfAbsent needs the number of changed rows
-	config.InterpolateParams = false // never build SQL from keys
-	if config.Params == nil {
-		config.Params = map[string]string{}
-	}
-	config.Params["sql_mode"] = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
-	config.Params["autocommit"] = "1" // a server may turn it off for its clients
-	return config, nil
-}
-
 // mysqlServer describes a server.
 type mysqlServer struct {
 	durability store.Durability // of an acknowledged commit
@@ -127,11 +85,11 @@ type mysqlServer struct {
 	galera     bool             // part of a Galera cluster
 }
 
-// inspectMySQL fails on servers that cannot keep the guarantees of a store.
-func inspectMySQL(ctx context.Context, db *sql.DB) (mysqlServer, error) {
+// readMySQLVariables fails on servers that cannot keep the guarantees of a store.
+func readMySQLVariables(ctx context.Context, db *sql.DB) (mysqlServer, error) {
 	rows, err := db.QueryContext(ctx, `show variables where variable_name in ('innodb_flush_log_at_trx_commit',
 		'innodb_flush_method', 'log_bin', 'sync_binlog', 'max_allowed_packet', 'read_only', 'tx_isolation', 'transaction_isolation',
-		'wsrep_on')`)
+		'wsrep_on', 'sql_mode', 'autocommit')`)
 	if err != nil {
 		return mysqlServer{}, err
 	}
@@ -147,8 +105,18 @@ func inspectMySQL(ctx context.Context, db *sql.DB) (mysqlServer, error) {
 	if err := rows.Err(); err != nil {
 		return mysqlServer{}, err
 	}
+	strict := false
 	if value := variables["read_only"]; value != "OFF" {
 		return mysqlServer{}, fmt.Errorf("%w: the server is read-only", store.ErrInvalid)
+	}
+	for _, mode := range []string{"STRICT_ALL_TABLES", "STRICT_TRANS_TABLES", "TRADITIONAL"} {
+		strict = strict || slices.Contains(strings.Split(variables["sql_mode"], ","), mode)
+	}
+	switch {
+	case !strict:
+		return mysqlServer{}, fmt.Errorf("%w: the sql_mode of the pool's connections is not strict: it lets the server cut values", store.ErrInvalid)
+	case variables["autocommit"] != "ON":
+		return mysqlServer{}, fmt.Errorf("%w: autocommit is off in the pool's connections", store.ErrInvalid)
 	}
 	if variables["tx_isolation"] == "READ-UNCOMMITTED" || variables["transaction_isolation"] == "READ-UNCOMMITTED" {
 		return mysqlServer{}, fmt.Errorf("%w: the server lets transactions read uncommitted data", store.ErrInvalid)
@@ -202,15 +170,11 @@ func setupMySQL(ctx context.Context, db *sql.DB, table string) error {
 	}
 }
 
-// mysqlRefused reports whether err means that a statement was not made. Every
-// answer of the server means this, except those about the end of the server or
-// of the connection, and about a commit that failed.
-func mysqlRefused(err error) bool {
-	var answer *mysql.MySQLError
-	if !errors.As(err, &answer) {
-		return errors.Is(err, mysql.ErrPktTooLarge)
-	}
-	return !hasMySQLNumber(err,
+// refused reports whether err means that a statement was not made. Every answer
+// of the server means this, except those about the end of the server or of the
+// connection, and about a commit that failed.
+func (number errorNumber) refused(err error) bool {
+	return number(err) != 0 && !number.isOneOf(err,
 		1053,             // server shuts down
 		1077, 1079, 1152, // server or connection ended
 		1158, 1159, 1160, 1161, // connection broke or timed out
@@ -219,9 +183,8 @@ func mysqlRefused(err error) bool {
 	)
 }
 
-// hasMySQLNumber reports whether err is an answer of the server with one of the
+// isOneOf reports whether err is an answer of the server with one of the
 // numbers.
-func hasMySQLNumber(err error, numbers ...uint16) bool {
-	var answer *mysql.MySQLError
-	return errors.As(err, &answer) && slices.Contains(numbers, answer.Number)
+func (number errorNumber) isOneOf(err error, numbers ...uint16) bool {
+	return slices.Contains(numbers, number(err))
 }

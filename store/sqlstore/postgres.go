@@ -9,64 +9,47 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
-
 	"github.com/agentstate/state/store"
 )
 
-// newPostgres opens a store in a table of a PostgreSQL server.
-func newPostgres(ctx context.Context, dsn, table string) (*Store, error) {
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		// The error contains the dsn, which may contain a password.
-		return nil, fmt.Errorf("%w: the dsn is not a URL of a PostgreSQL server", store.ErrInvalid)
-	}
-	// A standby accepts no writes, and its reads may be stale.
-	config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
-	if config.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
-		// In this mode the driver reports a lost answer as a statement not
-		// sent.
-		config.DefaultQueryExecMode = pgx.QueryExecModeExec
-	}
-	connector := stdlib.GetConnector(*config)
-	db := newPool(connector)
+// Postgres is the dialect of PostgreSQL. The errors of the driver must have a
+// method SQLState() string, as those of github.com/jackc/pgx and
+// github.com/lib/pq have. The pool must connect to a server that accepts
+// writes: the reads of a standby may be stale.
+func Postgres() Dialect { return Dialect{"postgres", inspectPostgres} }
+
+func inspectPostgres(ctx context.Context, db *sql.DB, table string) (*database, error) {
 	durability, err := postgresDurability(ctx, db)
 	if err != nil {
-		_ = db.Close()
 		return nil, err
 	}
-	table = pgx.Identifier{table}.Sanitize()
-	d := dialect{
+	table = `"` + table + `"`
+	if err := setupPostgres(ctx, db, table); err != nil {
+		return nil, err
+	}
+	base := &database{
 		statements: newStatements(table, onConflictReplace, onConflictKeep),
-		name:       "postgres",
 		durability: durability,
 		maxValue:   1<<30 - 1<<16, // a message is smaller than 1 GiB
 		begin:      "begin",
-		setup:      func(ctx context.Context, db *sql.DB) error { return setupPostgres(ctx, db, table) },
 		refused:    postgresRefused,
-		retryable:  func(err error) bool { return hasPostgresCode(err, "40001", "40P01") },
-		tooLarge:   func(err error) bool { return hasPostgresCode(err, "54000") },
+		retryable:  func(err error) bool { return hasState(err, "40001", "40P01") },
+		tooLarge:   func(err error) bool { return hasState(err, "54000") },
+		presence:   newPostgresPresence(db, table),
 	}
-	d.numberParameters()
-	s, err := newStore(ctx, db, d)
-	if err != nil {
-		return nil, err
-	}
-	s.presence = newPostgresPresence(s.db, newSessions(connector), table)
-	return s, nil
+	base.numberParameters()
+	base.writer = &serverWriter{database: base, db: db}
+	return base, nil
 }
 
 // newPostgresPresence returns the presence of a table, whose name is quoted. A
 // lock is identified by the hash of a name and the number of the table. That
 // pg_locks shows a lock costs more than trying it, but does not keep others
 // from taking it.
-func newPostgresPresence(db, sessions *sql.DB, table string) presence {
+func newPostgresPresence(db *sql.DB, table string) presence {
 	const lock = `($1::int8 # to_regclass($2)::oid::int8)`
 	return &sessionPresence{
-		db:       db,
-		sessions: sessions,
+		db: db,
 		sessionStatements: sessionStatements{
 			limit:  `select set_config(name, '20s', false) from pg_settings where name = 'idle_session_timeout'`,
 			lock:   `select pg_try_advisory_lock(` + lock + `)`,
@@ -80,19 +63,19 @@ func newPostgresPresence(db, sessions *sql.DB, table string) presence {
 			hash := newNameHash(table, name)
 			return []any{int64(binary.BigEndian.Uint64(hash[:])), table}
 		},
-		isDirect: func(driverConn any, session int64) bool {
-			conn, ok := driverConn.(*stdlib.Conn)
-			return ok && int64(conn.Conn().PgConn().PID()) == session
-		},
 	}
 }
 
 // postgresDurability returns the durability of an acknowledged commit.
 func postgresDurability(ctx context.Context, db *sql.DB) (store.Durability, error) {
-	var fsync, commit string
-	err := db.QueryRowContext(ctx, `select current_setting('fsync'), current_setting('synchronous_commit')`).Scan(&fsync, &commit)
+	var fsync, commit, readOnly string
+	err := db.QueryRowContext(ctx, `select current_setting('fsync'), current_setting('synchronous_commit'),
+		current_setting('transaction_read_only')`).Scan(&fsync, &commit, &readOnly)
 	if err != nil {
 		return 0, err
+	}
+	if readOnly == "on" {
+		return 0, fmt.Errorf("%w: the server is read only", store.ErrInvalid)
 	}
 	if fsync == "off" || commit == "off" {
 		return store.DurabilityServer, nil
@@ -127,32 +110,36 @@ func setupPostgres(ctx context.Context, db *sql.DB, table string) error {
 		// These codes mean that another session created the table at the same
 		// time.
 		_, err = db.ExecContext(ctx, fmt.Sprintf(create, table))
-		if err != nil && !hasPostgresCode(err, "23505", "42P07", "42710") {
+		if err != nil && !hasState(err, "23505", "42P07", "42710") {
 			return err
 		}
 	}
 }
 
 // postgresRefused reports whether err means that a statement was not made. The
-// server aborts the transaction after an ERROR. An error that is too late for
-// that is a PANIC. FATAL and PANIC end the connection. A pooler between client
-// and server may report a lost connection as an ERROR; its codes are excluded.
+// server aborts the transaction after an ERROR. After a FATAL or a PANIC, which
+// end the connection, the commit may have been made; and a pooler between
+// client and server may report a lost connection as an ERROR. So only the
+// classes count whose codes are always an ERROR.
 func postgresRefused(err error) bool {
-	var answer *pgconn.PgError
-	if !errors.As(err, &answer) {
+	state := sqlState(err)
+	if len(state) != 5 || state == "40003" || state == "25P03" {
 		return false
 	}
-	severity := answer.SeverityUnlocalized
-	if severity == "" {
-		severity = answer.Severity
-	}
-	return severity == "ERROR" && answer.Code != "40003" &&
-		!strings.HasPrefix(answer.Code, "08") && !strings.HasPrefix(answer.Code, "57P")
+	return state == "57014" || strings.Contains(" 0A 21 22 23 25 26 28 2B 34 3D 3F 40 42 44 54 55 P0 ", " "+state[:2]+" ")
 }
 
-// hasPostgresCode reports whether err is an answer of the server with one of
-// the codes.
-func hasPostgresCode(err error, codes ...string) bool {
-	var answer *pgconn.PgError
-	return errors.As(err, &answer) && slices.Contains(codes, answer.Code)
+// hasState reports whether err is an answer of the server with one of the
+// codes.
+func hasState(err error, states ...string) bool {
+	return slices.Contains(states, sqlState(err))
+}
+
+// sqlState returns the code of an answer of the server, or "".
+func sqlState(err error) string {
+	var answer interface{ SQLState() string }
+	if errors.As(err, &answer) {
+		return answer.SQLState()
+	}
+	return ""
 }

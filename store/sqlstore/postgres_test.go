@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/store/sqlstore"
 	"github.com/agentstate/state/store/storetest"
 )
 
@@ -48,7 +47,7 @@ func TestPostgresDurability(t *testing.T) {
 
 func TestPostgresReadOnly(t *testing.T) {
 	s := newServer(t, "postgres")
-	_, err := sqlstore.Open(t.Context(), "postgres", s.withParameter(t, "default_transaction_read_only", "on"), nil)
+	_, err := openServer(t.Context(), "postgres", s.withParameter(t, "default_transaction_read_only", "on"), "")
 	require.ErrorContains(t, err, "read only")
 }
 

@@ -16,7 +16,6 @@ type presence interface {
 	// claim returns store.ErrConflict if the name is present.
 	claim(ctx context.Context, name string) (announce.Claim, error)
 	isPresent(ctx context.Context, name string) (bool, error)
-	close() error
 }
 
 // Announce implements [store.Presence].
@@ -31,7 +30,8 @@ type presence interface {
 // ends it, or the process has been suspended or disconnected for 20 seconds
 // (PostgreSQL before version 14: when TCP gives up). The store looks every second
 // whether the session is there. A pooler between client and server
-// must not share sessions; for PostgreSQL, Announce refuses one. A Galera
+// must not share sessions; Announce refuses one that does. An announcement keeps
+// a connection of the pool, beyond the limit of a pool that the store owns. A Galera
 // cluster has no such locks, and Announce and IsPresent return an error.
 func (s *Store) Announce(ctx context.Context, name string) (lost <-chan struct{}, withdraw func() error, err error) {
 	if err := store.CheckKey(name); err != nil {
@@ -93,6 +93,5 @@ func (n noPresence) claim(context.Context, string) (announce.Claim, error) {
 	return announce.Claim{}, n.reason
 }
 func (n noPresence) isPresent(context.Context, string) (bool, error) { return false, n.reason }
-func (n noPresence) close() error                                    { return nil }
 
 var errGalera = errors.New("a Galera cluster has no locks that all of its servers know")

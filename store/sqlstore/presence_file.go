@@ -164,5 +164,3 @@ func (c *fileClaim) release(context.Context) error {
 	delete(c.file.held, c.offset)
 	return errors.Join(unlockByte(c.file.file, c.offset), c.file.closeUnused(c.path))
 }
-
-func (p *filePresence) close() error { return nil }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/agentstate/state/internal/announce"
@@ -15,12 +16,23 @@ import (
 // session per name.
 type sessionPresence struct {
 	sessionStatements
-	db       *sql.DB // for looking
-	sessions *sql.DB // without a limit, and without idle connections
-	args     func(name string) []any
-	// isDirect reports whether a connection of the driver, whose session has
-	// this number on the server, is that session's own. It may be nil.
-	isDirect func(driverConn any, session int64) bool
+	db   *sql.DB
+	args func(name string) []any
+
+	mu       sync.Mutex
+	sessions int // of names that are announced, or about to be
+	maxConns int // of the pool without them; 0 if the pool is the program's, or has no limit
+}
+
+// occupy notes that n more connections of the pool are sessions, which leave as
+// many for other calls as there were.
+func (p *sessionPresence) occupy(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sessions += n
+	if p.maxConns > 0 {
+		p.db.SetMaxOpenConns(p.maxConns + p.sessions)
+	}
 }
 
 // sessionStatements are the SQL of a sessionPresence. They have the same
@@ -45,14 +57,16 @@ type sessionClaim struct {
 }
 
 func (p *sessionPresence) claim(ctx context.Context, name string) (announce.Claim, error) {
-	conn, err := p.sessions.Conn(ctx)
+	p.occupy(1)
+	conn, err := p.db.Conn(ctx)
 	if err != nil {
+		p.occupy(-1)
 		return announce.Claim{}, err
 	}
 	c := &sessionClaim{presence: p, args: p.args(name), conn: conn}
 	if err := c.lock(ctx); err != nil {
 		// The lock may have been taken. It ends with the session.
-		discard(conn)
+		c.endSession()
 		return announce.Claim{}, err
 	}
 	return announce.Claim{Interval: time.Second, Check: c.check, Release: c.release}, nil
@@ -66,16 +80,8 @@ func (c *sessionClaim) lock(ctx context.Context) error {
 	if err := c.conn.QueryRowContext(ctx, p.sessionStatements.session).Scan(&c.session); err != nil {
 		return err
 	}
-	if p.isDirect != nil {
-		err := c.conn.Raw(func(driverConn any) error {
-			if !p.isDirect(driverConn, c.session) {
-				return errors.New("a pooler between client and server shares sessions")
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+	if err := c.checkShared(ctx); err != nil {
+		return err
 	}
 	var locked sql.NullBool
 	if err := c.conn.QueryRowContext(ctx, p.sessionStatements.lock, c.args...).Scan(&locked); err != nil {
@@ -88,6 +94,20 @@ func (c *sessionClaim) lock(ctx context.Context) error {
 		return store.ErrConflict
 	}
 	return nil
+}
+
+// errShared is returned for a session that another connection has, too.
+var errShared = errors.New("a pooler between client and server shares sessions")
+
+// checkShared looks for a pooler: while the session waits, a pooler gives it to
+// another connection.
+func (c *sessionClaim) checkShared(ctx context.Context) error {
+	var session int64
+	err := c.presence.db.QueryRowContext(ctx, c.presence.sessionStatements.session).Scan(&session)
+	if err == nil && session == c.session {
+		err = errShared
+	}
+	return err
 }
 
 // check requires that the session is still there and is the same.
@@ -104,8 +124,14 @@ func (c *sessionClaim) check(ctx context.Context) error {
 // notices the end of a session later than the client.
 func (c *sessionClaim) release(ctx context.Context) error {
 	_, err := c.conn.ExecContext(ctx, c.presence.unlock, c.args...)
-	discard(c.conn)
+	c.endSession()
 	return err
+}
+
+// endSession closes the connection instead of returning it to the pool.
+func (c *sessionClaim) endSession() {
+	discard(c.conn)
+	c.presence.occupy(-1)
 }
 
 func (p *sessionPresence) isPresent(ctx context.Context, name string) (bool, error) {
@@ -113,5 +139,3 @@ func (p *sessionPresence) isPresent(ctx context.Context, name string) (bool, err
 	err := p.db.QueryRowContext(ctx, p.isTaken, p.args(name)...).Scan(&taken)
 	return taken, err
 }
-
-func (p *sessionPresence) close() error { return p.sessions.Close() }

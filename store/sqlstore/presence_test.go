@@ -2,8 +2,6 @@ package sqlstore_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +12,6 @@ import (
 	"github.com/agentstate/state/store/storetest"
 )
 
-func TestSQLitePresence(t *testing.T)   { storetest.Presence(t, sqliteAddress(t)) }
 func TestPostgresPresence(t *testing.T) { storetest.Presence(t, newServer(t, "postgres").address(t)) }
 func TestMySQLPresence(t *testing.T)    { storetest.Presence(t, newServer(t, "mysql").address(t)) }
 
@@ -27,10 +24,6 @@ func requirePresent(t *testing.T, p store.Presence, name string, want bool) {
 
 // TestPresenceOfTables checks that the names of tables are independent.
 func TestPresenceOfTables(t *testing.T) {
-	t.Run("sqlite", func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "state.db")
-		testPresenceOfTables(t, openTable(t, path, "one"), openTable(t, path, "two"))
-	})
 	for _, driver := range []string{"postgres", "mysql"} {
 		t.Run(driver, func(t *testing.T) {
 			s := newServer(t, driver)
@@ -48,64 +41,6 @@ func testPresenceOfTables(t *testing.T, one, two store.Presence) {
 	require.NoError(t, withdraw())
 	requirePresent(t, one, "name", false)
 	requirePresent(t, two, "name", true)
-}
-
-func openTable(t *testing.T, path, table string) *sqlstore.Store {
-	t.Helper()
-	s, err := sqlstore.Open(t.Context(), "sqlite", path, &sqlstore.Options{Table: table})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
-// TestSQLitePresenceLinks checks that all names of a database have one lock
-// file.
-func TestSQLitePresenceLinks(t *testing.T) {
-	dir, links := t.TempDir(), t.TempDir()
-	path := filepath.Join(dir, "state.db")
-	p := openTable(t, path, "entries")
-	require.NoError(t, os.Symlink(path, filepath.Join(links, "file.db")))
-	require.NoError(t, os.Symlink(dir, filepath.Join(links, "dir")))
-	_, _, err := p.Announce(t.Context(), "name")
-	require.NoError(t, err)
-	for _, link := range []string{"file.db", "dir/state.db"} {
-		requirePresent(t, openTable(t, filepath.Join(links, link), "entries"), "name", true)
-	}
-	require.NoFileExists(t, filepath.Join(links, "file.db-presence"))
-}
-
-// TestSQLitePresenceFile checks that looking creates no file, and that the file
-// is empty and as accessible as the database.
-func TestSQLitePresenceFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	p := openTable(t, path, "entries")
-	require.NoError(t, os.Chmod(path, 0o660))
-	requirePresent(t, p, "name", false)
-	require.NoFileExists(t, path+"-presence")
-	_, withdraw, err := p.Announce(t.Context(), "name")
-	require.NoError(t, err)
-	info, err := os.Stat(path + "-presence")
-	require.NoError(t, err)
-	require.Zero(t, info.Size())
-	require.Equal(t, os.FileMode(0o660), info.Mode())
-	require.NoError(t, withdraw())
-	require.FileExists(t, path+"-presence")
-}
-
-// TestSQLitePresenceFileRemoved checks that an announcement is lost with its
-// file, and that its claim does not get in the way of the next one.
-func TestSQLitePresenceFileRemoved(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	p := openTable(t, path, "entries")
-	lost, withdraw, err := p.Announce(t.Context(), "name")
-	require.NoError(t, err)
-	require.NoError(t, os.Remove(path+"-presence"))
-	requirePresent(t, p, "name", false)
-	_, _, err = p.Announce(t.Context(), "name")
-	require.NoError(t, err)
-	<-lost
-	require.NoError(t, withdraw())
-	requirePresent(t, p, "name", true)
 }
 
 // TestPresenceLost checks that the end of a session by the server closes lost.

@@ -14,7 +14,7 @@ import (
 
 // serverWriter makes writes on a database server, which orders concurrent ones.
 type serverWriter struct {
-	*dialect
+	*database
 	db *sql.DB
 }
 
@@ -37,8 +37,12 @@ func (s *serverWriter) write(ctx context.Context, writes []store.Write, revs []s
 				err = s.transact(ctx, conn, writes, revs)
 			}
 			_ = conn.Close()
-			// A driver returns ErrBadConn only if it did not send the
-			// statement.
+			// A driver should return ErrBadConn only if it did not send the
+			// statement. Not all keep to that: the condition may not hold
+			// because the write was made.
+			if broken > 0 && errors.Is(err, store.ErrConflict) {
+				return fmt.Errorf("%w: the connection broke, and then the condition did not hold", store.ErrUnknownOutcome)
+			}
 			if broken++; !errors.Is(err, driver.ErrBadConn) || broken == maxBroken {
 				return err
 			}

@@ -14,12 +14,13 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
-	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlstore"
+	"github.com/agentstate/state/store/sqlstore/mysqlstore"
+	"github.com/agentstate/state/store/sqlstore/postgresstore"
 	"github.com/agentstate/state/store/storetest"
 )
 
@@ -82,6 +83,21 @@ func (s *server) table(t testing.TB) string {
 	return name
 }
 
+// host returns the address of the server.
+func (s *server) host(t testing.TB) string {
+	u, err := url.Parse(s.url)
+	require.NoError(t, err)
+	return u.Host
+}
+
+// withHost returns the URL with another address.
+func (s *server) withHost(t testing.TB, host string) string {
+	u, err := url.Parse(s.url)
+	require.NoError(t, err)
+	u.Host = host
+	return u.String()
+}
+
 // withParameter returns the URL with a parameter.
 func (s *server) withParameter(t testing.TB, name, value string) string {
 	t.Helper()
@@ -99,9 +115,17 @@ func (s *server) exec(t testing.TB, text string) {
 	require.NoError(t, err)
 }
 
+func openServer(ctx context.Context, driver, dsn, table string) (*sqlstore.Store, error) {
+	open := map[string]func(context.Context, string, *sqlstore.Options) (*sqlstore.Store, error){
+		"postgres": postgresstore.Open,
+		"mysql":    mysqlstore.Open,
+	}
+	return open[driver](ctx, dsn, &sqlstore.Options{Table: table})
+}
+
 func (s *server) open(t testing.TB, dsn, table string) *sqlstore.Store {
 	t.Helper()
-	opened, err := sqlstore.Open(t.Context(), s.driver, dsn, &sqlstore.Options{Table: table})
+	opened, err := openServer(t.Context(), s.driver, dsn, table)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = opened.Close() })
 	return opened
@@ -130,7 +154,7 @@ func (s *server) testConcurrentOpen(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range errs {
 			wg.Go(func() {
-				opened, err := sqlstore.Open(t.Context(), s.driver, s.url, &sqlstore.Options{Table: table})
+				opened, err := openServer(t.Context(), s.driver, s.url, table)
 				if err == nil {
 					err = opened.Close()
 				}
@@ -148,7 +172,7 @@ func (s *server) testConcurrentOpen(t *testing.T) {
 func (s *server) testForeignTable(t *testing.T, create, message string) {
 	table := s.table(t)
 	s.exec(t, strings.ReplaceAll(create, "TABLE", table))
-	_, err := sqlstore.Open(t.Context(), s.driver, s.url, &sqlstore.Options{Table: table})
+	_, err := openServer(t.Context(), s.driver, s.url, table)
 	require.ErrorIs(t, err, store.ErrInvalid)
 	require.ErrorContains(t, err, message)
 }
@@ -156,7 +180,7 @@ func (s *server) testForeignTable(t *testing.T, create, message string) {
 // testPasswords checks that failures of Open do not contain the password.
 func (s *server) testPasswords(t *testing.T, dsns ...string) {
 	for _, dsn := range dsns {
-		_, err := sqlstore.Open(t.Context(), s.driver, dsn, nil)
+		_, err := openServer(t.Context(), s.driver, dsn, "")
 		var about *store.Error
 		require.ErrorAs(t, err, &about)
 		require.Equal(t, s.driver, about.Store)

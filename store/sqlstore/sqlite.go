@@ -5,104 +5,34 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
-	"sync"
-
-	"modernc.org/sqlite"
-	codes "modernc.org/sqlite/lib"
 
 	"github.com/agentstate/state/store"
 )
 
-func newSQLite(ctx context.Context, path, table string) (*Store, error) {
-	if path == "" || path == ":memory:" || strings.HasPrefix(path, "file:") {
-		return nil, fmt.Errorf("%w: the dsn of sqlite must be the path of a file", store.ErrInvalid)
-	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := createFile(path); err != nil {
-		return nil, err
-	}
-	// Processes may open the file under different names. Its lock file has one.
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil, err
-	}
-	// The busy timeout is short because SQLite ignores contexts while it waits
-	// for a lock; dialect.retry waits for longer. On macOS, only a full fsync
-	// survives a loss of power.
-	pragmas := url.Values{
-		"mode":    {"rw"},
-		"_pragma": {"busy_timeout(10)", "synchronous(full)", "fullfsync(1)", "checkpoint_fullfsync(1)"},
-	}
-	dsn := func() string {
-		return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: pragmas.Encode()}).String()
-	}
-	writer, err := sql.Open("sqlite", dsn())
-	if err != nil {
-		return nil, err
-	}
-	writer.SetMaxOpenConns(1)
-	pragmas.Add("_pragma", "query_only(1)")
-	readers, err := sql.Open("sqlite", dsn())
-	if err != nil {
-		return nil, err
-	}
-	n := max(4, runtime.GOMAXPROCS(0))
-	readers.SetMaxOpenConns(n)
-	readers.SetMaxIdleConns(n)
-	s, err := newStore(ctx, readers, sqliteDialect(table, writer))
-	if err != nil {
-		_ = writer.Close()
-		return nil, err
-	}
-	s.writer = &groupWriter{dialect: &s.dialect, db: writer}
-	s.presence = &filePresence{path: real + "-presence", database: real, table: table}
-	return s, nil
-}
+// SQLite is the dialect of a SQLite database in a file. The errors of the
+// driver must have a method Code() int with the result code of SQLite, as those
+// of modernc.org/sqlite and of drivers made from it have.
+//
+// Several handles and processes of one machine can have the same file open. It
+// must not be on a network file system. The store keeps one connection for its
+// writes, and makes the writes that wait for each other in one transaction. If
+// the file is removed or replaced, every call fails. Reads use the other
+// connections of the pool; with "journal_mode = wal", as package sqlitestore
+// sets it, they do not wait for writes.
+func SQLite() Dialect { return Dialect{"sqlite", inspectSQLite} }
 
-// creating serializes createFile. Closing any descriptor of a file releases all
-// locks that the process has on the file, so that no other handle may open it
-// in the meantime.
-var creating sync.Mutex
+// The primary result codes of SQLite that matter here.
+const (
+	sqliteBusy   = 5
+	sqliteFull   = 13
+	sqliteTooBig = 18
+)
 
-// createFile creates the file, readable only by its owner, if it does not
-// exist.
-func createFile(path string) error {
-	creating.Lock()
-	defer creating.Unlock()
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if runtime.GOOS == "windows" {
-		return nil // cannot sync directories
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
-
-func sqliteDialect(table string, writer *sql.DB) dialect {
-	table = `"` + table + `"`
-	d := dialect{
-		statements: newStatements(table, onConflictReplace, onConflictKeep),
-		name:       "sqlite",
+func inspectSQLite(ctx context.Context, db *sql.DB, table string) (*database, error) {
+	base := &database{
+		statements: newStatements(`"`+table+`"`, onConflictReplace, onConflictKeep),
 		durability: store.DurabilityPower,
 		maxValue:   1_000_000_000 - 4096, // the maximum of a row, minus the other columns
 		begin:      "begin immediate",
@@ -110,44 +40,114 @@ func sqliteDialect(table string, writer *sql.DB) dialect {
 			// An I/O error is not definite: the sync may have failed after the
 			// commit was written, and a recovery may find the commit.
 			code := sqliteCode(err)
-			return code == codes.SQLITE_BUSY || code == codes.SQLITE_FULL
+			return code == sqliteBusy || code == sqliteFull
 		},
-		retryable: func(err error) bool { return sqliteCode(err) == codes.SQLITE_BUSY },
-		tooLarge:  func(err error) bool { return sqliteCode(err) == codes.SQLITE_TOOBIG },
+		retryable: func(err error) bool { return sqliteCode(err) == sqliteBusy },
+		tooLarge:  func(err error) bool { return sqliteCode(err) == sqliteTooBig },
 	}
-	d.setup = func(ctx context.Context, _ *sql.DB) error {
-		// Another process that sets up the same file at the same time locks it.
-		return d.retry(ctx, func() error { return setupSQLite(ctx, writer, table) })
+	// Another process that opens the same file for the first time locks it.
+	var file databaseFile
+	err := base.retry(ctx, func() (err error) {
+		file, err = fileOf(ctx, db)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return d
+	g := &groupWriter{database: base, db: db}
+	base.writer = g
+	base.check = file.check
+	base.presence = &filePresence{path: file.path + "-presence", database: file.path, table: table}
+	return base, g.createTable(ctx, table)
 }
 
-// setupSQLite creates the table. SQLite reports no error if it does not apply a
-// pragma, so that setupSQLite reads each one back.
+// createTable creates the table if it does not exist.
 //
 // Column rev precedes v, so that a comparison of revisions does not read a
 // large value. The primary key is a separate index: without v, its pages hold
 // more keys.
-func setupSQLite(ctx context.Context, db *sql.DB, table string) error {
-	for _, pragma := range []struct{ text, want string }{
-		{"pragma journal_mode = wal", "wal"},
-		{"pragma synchronous", "2"},
-	} {
-		var got string
-		if err := db.QueryRowContext(ctx, pragma.text).Scan(&got); err != nil {
+func (g *groupWriter) createTable(ctx context.Context, table string) error {
+	if err := g.beginTransaction(ctx); err != nil {
+		return err
+	}
+	_, err := g.conn.ExecContext(ctx, `create table if not exists "`+table+
+		`" (k blob not null primary key, rev blob not null, v blob not null)`)
+	if err == nil {
+		_, err = g.conn.ExecContext(ctx, "commit")
+	}
+	if err != nil {
+		g.rollBack()
+	}
+	return err
+}
+
+// setup sets up the connection for writes. SQLite reports no error if it does
+// not apply a pragma, so that setup reads back what durability depends on.
+//
+// The busy timeout is short because SQLite ignores contexts while it waits for
+// a lock; database.retry waits for longer. On macOS, only a full fsync survives
+// a loss of power. A log of writes that has become longer than a value at times
+// needs is cut when its content has been moved to the file.
+func (g *groupWriter) setup(ctx context.Context) error {
+	for _, pragma := range []string{"busy_timeout = 10", "synchronous = full", "fullfsync = 1", "checkpoint_fullfsync = 1",
+		"journal_size_limit = 16777216", "wal_autocheckpoint = 1000"} {
+		if _, err := g.conn.ExecContext(ctx, "pragma "+pragma); err != nil {
 			return err
 		}
-		if got != pragma.want {
-			return fmt.Errorf("%s is %s, not %s", pragma.text, got, pragma.want)
-		}
 	}
-	_, err := db.ExecContext(ctx, `create table if not exists `+table+` (k blob not null primary key, rev blob not null, v blob not null)`)
-	return err
+	var mode, synchronous string
+	err := errors.Join(
+		g.conn.QueryRowContext(ctx, "pragma journal_mode").Scan(&mode),
+		g.conn.QueryRowContext(ctx, "pragma synchronous").Scan(&synchronous))
+	switch {
+	case err != nil:
+		return err
+	case synchronous != "2":
+		return fmt.Errorf("%w: pragma synchronous is %s, not 2", store.ErrInvalid, synchronous)
+	case mode == "off" || mode == "memory":
+		return fmt.Errorf("%w: pragma journal_mode is %s: a crash damages the database", store.ErrInvalid, mode)
+	}
+	return nil
+}
+
+// databaseFile is the file of a SQLite database.
+type databaseFile struct {
+	path string // without links: processes may open the file under different names
+	info os.FileInfo
+}
+
+// fileOf returns the file behind a pool.
+func fileOf(ctx context.Context, db *sql.DB) (databaseFile, error) {
+	var path string
+	err := db.QueryRowContext(ctx, "select file from pragma_database_list where name = 'main'").Scan(&path)
+	if err != nil {
+		return databaseFile{}, err
+	}
+	if path == "" {
+		return databaseFile{}, fmt.Errorf("%w: the database is not in a file", store.ErrInvalid)
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return databaseFile{}, err
+	}
+	info, err := os.Stat(path)
+	return databaseFile{path, info}, err
+}
+
+var errFileGone = errors.New("the file of the database was removed or replaced")
+
+// check returns an error if the path does not name the file any more. SQLite
+// itself goes on with a file that nobody else finds.
+func (f databaseFile) check() error {
+	info, err := os.Stat(f.path)
+	if err != nil || !os.SameFile(info, f.info) {
+		return errFileGone
+	}
+	return nil
 }
 
 // sqliteCode returns the primary result code of an error, or 0.
 func sqliteCode(err error) int {
-	var e *sqlite.Error
+	var e interface{ Code() int }
 	if errors.As(err, &e) {
 		return e.Code() & 0xff
 	}

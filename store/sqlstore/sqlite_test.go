@@ -4,9 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,16 +13,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlstore"
 	"github.com/agentstate/state/store/storetest"
 )
 
+// openSQLite opens a store on a pool of a program.
 func openSQLite(t testing.TB, path string) *sqlstore.Store {
 	t.Helper()
-	s, err := sqlstore.Open(t.Context(), "sqlite", path, nil)
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	_, err = db.ExecContext(t.Context(), "pragma journal_mode = wal")
+	require.NoError(t, err)
+	s, err := sqlstore.New(t.Context(), db, sqlstore.SQLite(), nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
@@ -52,116 +55,6 @@ func TestSQLite(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "state.db")
 		return func() store.Store { return openSQLite(t, path) }
 	})
-}
-
-func sqliteAddress(t *testing.T) string {
-	return address("sqlite", "state_entries", filepath.Join(t.TempDir(), "state.db"))
-}
-
-func TestSQLiteProcesses(t *testing.T) { storetest.Processes(t, sqliteAddress(t)) }
-
-func TestSQLiteCounter(t *testing.T) { storetest.Counter(t, sqliteAddress(t)) }
-
-func TestSQLiteKill(t *testing.T) { storetest.Kill(t, sqliteAddress(t), effort.Runs(8)) }
-
-func TestOpenInvalidArguments(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	for name, test := range map[string]struct{ driver, dsn, table string }{
-		"unknown driver":   {"oracle", path, ""},
-		"memory":           {"sqlite", ":memory:", ""},
-		"no path":          {"sqlite", "", ""},
-		"URI":              {"sqlite", "file:x?mode=memory", ""},
-		"quote in table":   {"sqlite", path, `x"; drop table y`},
-		"dot in table":     {"sqlite", path, "main.x"},
-		"capital in table": {"sqlite", path, "Entries"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := sqlstore.Open(t.Context(), test.driver, test.dsn, &sqlstore.Options{Table: test.table})
-			require.ErrorIs(t, err, store.ErrInvalid)
-			require.NoFileExists(t, path)
-		})
-	}
-}
-
-func TestSQLiteOpenFailures(t *testing.T) {
-	folder := t.TempDir()
-	text := filepath.Join(folder, "text")
-	require.NoError(t, os.WriteFile(text, []byte("This is not a database."), 0o600))
-	for name, path := range map[string]string{
-		"missing folder": filepath.Join(folder, "missing", "state.db"),
-		"folder":         folder,
-		"not a database": text,
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := sqlstore.Open(t.Context(), "sqlite", path, nil)
-			var about *store.Error
-			require.ErrorAs(t, err, &about)
-			require.Equal(t, "open", about.Op)
-		})
-	}
-	content, err := os.ReadFile(text)
-	require.NoError(t, err)
-	require.Equal(t, "This is not a database.", string(content))
-}
-
-// TestSQLiteFile checks that only the owner can read the file, that its name is taken
-// literally, and that its durability is that of synced writes.
-func TestSQLiteFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a file?mode=memory#1%20.db")
-	s := openSQLite(t, path)
-	require.Equal(t, store.DurabilityPower, s.Durability())
-	_, err := s.Put(t.Context(), "k", []byte("v"), store.Always)
-	require.NoError(t, err)
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		info, err := os.Stat(path + suffix)
-		require.NoError(t, err)
-		if runtime.GOOS != "windows" {
-			require.Equal(t, os.FileMode(0o600), info.Mode(), suffix)
-		}
-	}
-	require.NoError(t, s.Close())
-	entry, err := openSQLite(t, path).Get(t.Context(), "k")
-	require.NoError(t, err)
-	require.Equal(t, "v", string(entry.Value))
-}
-
-func TestSQLiteTables(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	one := openSQLite(t, path)
-	two, err := sqlstore.Open(t.Context(), "sqlite", path, &sqlstore.Options{Table: "two"})
-	require.NoError(t, err)
-	defer two.Close()
-	_, err = one.Put(t.Context(), "k", nil, store.Always)
-	require.NoError(t, err)
-	_, err = two.Get(t.Context(), "k")
-	require.ErrorIs(t, err, store.ErrNotFound)
-}
-
-// TestSQLiteConcurrentOpen opens a file that does not exist from many handles at once.
-func TestSQLiteConcurrentOpen(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	var wg sync.WaitGroup
-	errs := make([]error, 16)
-	for i := range errs {
-		wg.Go(func() {
-			s, err := sqlstore.Open(t.Context(), "sqlite", path, nil)
-			if err == nil {
-				_, err = s.Put(t.Context(), strconv.Itoa(i), nil, store.IfAbsent)
-				_ = s.Close()
-			}
-			errs[i] = err
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		require.NoError(t, err)
-	}
-	n := 0
-	for _, err := range openSQLite(t, path).Scan(t.Context(), "", "") {
-		require.NoError(t, err)
-		n++
-	}
-	require.Equal(t, len(errs), n)
 }
 
 // TestSQLiteWaitsForLock checks that writes wait for the lock of another program until

@@ -1,60 +1,90 @@
 // Package sqlstore implements [store.Store] on a table of a SQL database:
-// SQLite in one file, PostgreSQL, MariaDB and MySQL.
+// PostgreSQL, MariaDB, MySQL, or SQLite in one file.
 //
-//	s, err := sqlstore.Open(ctx, "sqlite", "state.db", nil)
-//	s, err := sqlstore.Open(ctx, "postgres", "postgres://user@host/database", nil)
-//	s, err := sqlstore.Open(ctx, "mysql", "mysql://user@host/database", nil)
+// New takes a pool of connections that the program has opened, with any driver
+// of package database/sql. This package imports none. The packages
+// postgresstore and mysqlstore below it open a pool for a URL, and package sqlitestore, which is a
+// module of its own, opens a file:
 //
-// SQLite needs no cgo. Several handles and processes of one machine can have
-// the same file open. The file must not be on a network file system.
+//	s, err := postgresstore.Open(ctx, "postgres://user@host/database", nil)
+//	s, err := mysqlstore.Open(ctx, "mysql://user@host/database", nil)
+//	s, err := sqlitestore.Open(ctx, "state.db", nil)
 package sqlstore
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"regexp"
 
 	"github.com/agentstate/state/store"
 )
 
-// Options are the settings of [Open].
+// Options are the settings of [New].
 type Options struct {
 	// Table is the name of the table (default "state_entries"): up to 63
 	// lower-case letters, digits and underscores, not beginning with a digit.
 	Table string
+	// CloseDB says that [Store.Close] closes the pool, too.
+	CloseDB bool
+}
+
+// Dialect is a kind of database: [Postgres], [MySQL] or [SQLite].
+type Dialect struct {
+	name string
+	// inspect returns the database behind a pool. It fails on a server that
+	// cannot keep the guarantees of a store.
+	inspect func(ctx context.Context, db *sql.DB, table string) (*database, error)
 }
 
 var tableName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
-// Open opens a store in a table of a database, and creates the table if it does
-// not exist. The driver is "sqlite", "postgres" or "mysql", which includes
-// MariaDB. The dsn of "sqlite" is the path of the file; the other drivers take
-// a URL or the driver's own format. Options may be nil.
-//
-// The store is a [store.Batcher] and a [store.Presence].
-func Open(ctx context.Context, driver, dsn string, opts *Options) (*Store, error) {
-	table := "state_entries"
-	if opts != nil && opts.Table != "" {
-		table = opts.Table
+// New returns a store in a table of a database, and creates the table if it
+// does not exist. Options may be nil. The pool stays usable for the program, and
+// must be open until the store is closed.
+func New(ctx context.Context, db *sql.DB, d Dialect, opts *Options) (*Store, error) {
+	o := Options{Table: "state_entries"}
+	if opts != nil {
+		o.CloseDB = opts.CloseDB
+		if opts.Table != "" {
+			o.Table = opts.Table
+		}
 	}
-	s, err := openTable(ctx, driver, dsn, table)
+	s, err := newStore(ctx, db, d, o)
 	if err != nil {
-		return nil, &store.Error{Store: driver, Op: "open", Err: err}
+		if o.CloseDB && db != nil {
+			_ = db.Close()
+		}
+		return nil, &store.Error{Store: d.name, Op: "open", Err: err}
 	}
 	return s, nil
 }
 
-func openTable(ctx context.Context, driver, dsn, table string) (*Store, error) {
-	if !tableName.MatchString(table) {
+func newStore(ctx context.Context, db *sql.DB, d Dialect, o Options) (*Store, error) {
+	switch {
+	case d.inspect == nil:
+		return nil, fmt.Errorf("%w: the dialect is none of this package", store.ErrInvalid)
+	case db == nil:
+		return nil, fmt.Errorf("%w: the pool is nil", store.ErrInvalid)
+	case !tableName.MatchString(o.Table):
 		return nil, fmt.Errorf("%w: the name of the table", store.ErrInvalid)
 	}
-	switch driver {
-	case "sqlite":
-		return newSQLite(ctx, dsn, table)
-	case "postgres":
-		return newPostgres(ctx, dsn, table)
-	case "mysql":
-		return newMySQL(ctx, dsn, table)
+	ctx, cancel := context.WithTimeoutCause(ctx, callTime, slowError(callTime))
+	defer cancel()
+	base, err := d.inspect(ctx, db, o.Table)
+	if err != nil {
+		return nil, withCause(ctx, err)
 	}
-	return nil, fmt.Errorf("%w: the driver is not sqlite, postgres or mysql", store.ErrInvalid)
+	base.name = d.name
+	if p, ok := base.presence.(*sessionPresence); ok && o.CloseDB {
+		p.maxConns = db.Stats().MaxOpenConnections
+	}
+	s := &Store{database: base, db: db, closeDB: o.CloseDB}
+	err = s.retry(ctx, func() error { return s.prepare(ctx) })
+	if err != nil {
+		return nil, withCause(ctx, errors.Join(err, base.writer.close()))
+	}
+	s.lifetime, s.endAll = context.WithCancelCause(context.Background())
+	return s, nil
 }

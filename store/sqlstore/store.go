@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/agentstate/state/store"
 )
@@ -13,12 +14,10 @@ import (
 // Store is a store in a table. It is a [store.Batcher], a [store.Lister] and a
 // [store.Presence].
 type Store struct {
-	dialect
-	db     *sql.DB
-	reads  struct{ get, scan, list *sql.Stmt }
-	writer writer
-
-	presence presence
+	*database
+	db      *sql.DB
+	closeDB bool
+	reads   struct{ get, scan, list *sql.Stmt }
 
 	lifetime context.Context // ends with Close
 	endAll   context.CancelCauseFunc
@@ -41,38 +40,25 @@ type writer interface {
 	close() error
 }
 
-// newStore sets up the table and returns a store. If it fails, it closes db.
-func newStore(ctx context.Context, db *sql.DB, d dialect) (*Store, error) {
-	if err := d.setup(ctx, db); err != nil {
-		_ = db.Close()
-		return nil, err
-	}
-	s := &Store{dialect: d, db: db}
-	err := s.retry(ctx, func() (err error) {
-		for _, read := range []struct {
-			to   **sql.Stmt
-			text string
-		}{{&s.reads.get, d.get}, {&s.reads.scan, d.scan}, {&s.reads.list, d.list}} {
-			if *read.to, err = db.PrepareContext(ctx, read.text); err != nil {
-				return err
-			}
+// prepare prepares the statements that read.
+func (s *Store) prepare(ctx context.Context) (err error) {
+	for _, read := range []struct {
+		to   **sql.Stmt
+		text string
+	}{{&s.reads.get, s.get}, {&s.reads.scan, s.scan}, {&s.reads.list, s.list}} {
+		if *read.to, err = s.db.PrepareContext(ctx, read.text); err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		_ = db.Close()
-		return nil, err
 	}
-	s.lifetime, s.endAll = context.WithCancelCause(context.Background())
-	s.writer = &serverWriter{dialect: &s.dialect, db: db}
-	return s, nil
+	return nil
 }
 
 // Durability implements [store.Store]. It depends on the settings that the
 // server had when the store was opened.
 func (s *Store) Durability() store.Durability { return s.durability }
 
-// Close ends running calls and announcements and closes the connections.
+// Close ends running calls and announcements. It closes the pool if
+// [Options.CloseDB] says so.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	closed := s.closed
@@ -83,18 +69,38 @@ func (s *Store) Close() error {
 	}
 	s.endAll(store.ErrClosed)
 	s.calls.Wait()
-	if err := errors.Join(s.presence.close(), s.writer.close(),
-		s.reads.get.Close(), s.reads.scan.Close(), s.reads.list.Close(), s.db.Close()); err != nil {
+	err := errors.Join(s.writer.close(), s.reads.get.Close(), s.reads.scan.Close(), s.reads.list.Close())
+	if s.closeDB {
+		err = errors.Join(err, s.db.Close())
+	}
+	if err != nil {
 		return &store.Error{Store: s.name, Op: "close", Err: err}
 	}
 	return nil
 }
 
-// beginCall returns a context that ends with ctx or when the store is closed,
-// and a function that the caller calls at the end of the call.
+// callTime is the time after which a call ends although its context has not: a
+// server that does not answer must not hold the program up for ever. It is much
+// longer than any lock is held. It is a variable for tests.
+var callTime = 30 * time.Second
+
+// slowError is the cause of a call that ends after that time.
+type slowError time.Duration
+
+func (e slowError) Error() string {
+	return "the database has not answered within " + time.Duration(e).String()
+}
+
+// beginCall returns a context that ends with ctx, when the store is closed, or
+// after callTime, and a function that the caller calls at the end of the call.
 func (s *Store) beginCall(ctx context.Context) (context.Context, func(), error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
+	}
+	if s.check != nil {
+		if err := s.check(); err != nil {
+			return nil, nil, err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +110,11 @@ func (s *Store) beginCall(ctx context.Context) (context.Context, func(), error) 
 	s.calls.Add(1)
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.lifetime, func() { cancel(store.ErrClosed) })
+	after := callTime
+	slow := time.AfterFunc(after, func() { cancel(slowError(after)) })
 	return ctx, func() {
 		stop()
+		slow.Stop()
 		cancel(nil)
 		s.calls.Done()
 	}, nil
@@ -123,17 +132,27 @@ func (s *Store) newError(op, key string, err error) error {
 }
 
 // withCause adds the cause to an error of a call whose context has ended.
-// Drivers report it in different ways.
+// Drivers report it in different ways, and some a moment before: they derive
+// network timeouts from the deadline.
 func withCause(ctx context.Context, err error) error {
-	if ctx.Err() == nil || errors.Is(err, store.ErrConflict) {
+	if err == nil || errors.Is(err, store.ErrConflict) {
 		return err
 	}
-	cause := context.Cause(ctx)
-	if errors.Is(err, store.ErrUnknownOutcome) {
-		cause = ctx.Err() // ErrClosed would mean that the write was not made
+	ended, cause := ctx.Err(), context.Cause(ctx)
+	if deadline, ok := ctx.Deadline(); ended == nil && ok && !time.Now().Before(deadline) {
+		ended, cause = context.DeadlineExceeded, context.DeadlineExceeded
 	}
-	if errors.Is(err, cause) {
+	if cause == store.ErrClosed && errors.Is(err, store.ErrUnknownOutcome) {
+		cause = ended // ErrClosed would mean that the write was not made
+	}
+	switch {
+	case ended == nil || errors.Is(err, cause):
 		return err
+	case !errors.As(cause, new(slowError)):
+	case errors.Is(err, store.ErrUnknownOutcome): // the caller has cancelled nothing: the error must not say so
+		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, cause)
+	default:
+		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)
 }

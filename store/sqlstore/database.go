@@ -14,17 +14,19 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// dialect is the part of a store that depends on the kind of database.
-type dialect struct {
+// database is what a store knows of the database behind its pool.
+type database struct {
 	statements
-	name       string // such as "postgres"
+	name       string // of the dialect, such as "postgres"
 	durability store.Durability
 	maxValue   int    // maximum size of a value in bytes
 	begin      string // begins a transaction that writes
+	writer     writer
+	presence   presence
 
-	// setup creates the table if it does not exist, and fails on a server that
-	// cannot keep the guarantees of a store.
-	setup func(ctx context.Context, db *sql.DB) error
+	// check returns an error if the connections no longer lead to the database.
+	// It may be nil.
+	check func() error
 	// refused reports whether err is a definite answer of the database that it
 	// did not make a write or a commit. Any other error is an unknown outcome.
 	refused func(err error) bool
@@ -33,6 +35,9 @@ type dialect struct {
 	retryable func(err error) bool
 	// tooLarge reports whether err means that the value is too large.
 	tooLarge func(err error) bool
+	// exists reports whether err means that the key of an insert exists. It may
+	// be nil.
+	exists func(err error) bool
 }
 
 // statements are the SQL of a store. Keys, values and revisions are []byte,
@@ -43,14 +48,15 @@ type statements struct {
 	scan     string // (from, to, limit): k, v, rev with from <= k < to by bytes, ordered by k
 	list     string // (from, to, limit): k, as scan
 	upsert   string // (k, v, rev): Always
-	insert   string // (k, v, rev): IfAbsent; affects one row, or none if the key exists
+	insert   string // (k, v, rev): IfAbsent; affects one row, or none, or fails if the key exists
 	update   string // (v, rev, k, old): IfRevision; affects one row, or none
 	remove   string // (k): Always
 	removeIf string // (k, old): IfRevision; affects one row, or none
 }
 
 // newStatements returns the statements for a quoted table name. The two clauses
-// complete an insert of a key that exists: one replaces the row, one keeps it.
+// complete an insert of a key that exists: one replaces the row, one keeps it,
+// or is "" if the insert is to fail.
 func newStatements(table, replaceClause, keepClause string) statements {
 	insert := "insert into " + table + " (k, v, rev) values (?, ?, ?) "
 	return statements{
@@ -108,9 +114,12 @@ type execer interface {
 
 // makeWrite makes one write. It returns store.ErrConflict if the condition did
 // not hold.
-func (s *statements) makeWrite(ctx context.Context, conn execer, w store.Write, rev store.Revision) error {
-	text, args, conditional := s.forWrite(w, rev)
+func (d *database) makeWrite(ctx context.Context, conn execer, w store.Write, rev store.Revision) error {
+	text, args, conditional := d.forWrite(w, rev)
 	result, err := conn.ExecContext(ctx, text, args...)
+	if err != nil && d.exists != nil && d.exists(err) {
+		return store.ErrConflict
+	}
 	if err != nil || !conditional {
 		return err
 	}
@@ -124,7 +133,7 @@ func (s *statements) makeWrite(ctx context.Context, conn execer, w store.Write, 
 }
 
 // checkWrites returns the error of the first write that cannot be made.
-func (d *dialect) checkWrites(writes []store.Write) error {
+func (d *database) checkWrites(writes []store.Write) error {
 	if key, err := store.CheckWrites(writes); err != nil {
 		return writeError{key, err}
 	}
@@ -148,7 +157,7 @@ func (e writeError) Unwrap() error { return e.error }
 
 // classify adds store.ErrUnknownOutcome to the error of a write that may have
 // been made.
-func (d *dialect) classify(err error) error {
+func (d *database) classify(err error) error {
 	if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, driver.ErrBadConn) || d.refused(err) {
 		return err
 	}
@@ -156,7 +165,7 @@ func (d *dialect) classify(err error) error {
 }
 
 // retry calls f until it succeeds or returns an error that is not retryable.
-func (d *dialect) retry(ctx context.Context, f func() error) error {
+func (d *database) retry(ctx context.Context, f func() error) error {
 	delay := backoff.Backoff{Min: 500 * time.Microsecond, Max: 10 * time.Millisecond}
 	for {
 		err := f()

@@ -1,6 +1,6 @@
 //go:build linux
 
-package sqlstore_test
+package sqlitestore_test
 
 import (
 	"os"
@@ -18,9 +18,9 @@ import (
 	"github.com/agentstate/state/store/storetest"
 )
 
-func BenchmarkSQLite(b *testing.B) {
+func BenchmarkStore(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "state.db")
-	storetest.Bench(b, func() store.Store { return openSQLite(b, path) })
+	storetest.Bench(b, func() store.Store { return open(b, path) })
 }
 
 // BenchmarkGoal measures the speed goals of this package.
@@ -55,7 +55,7 @@ func (a *appender) append(value []byte) error {
 // sync, in turns, because the speed of a disk varies from second to second. The keys
 // exist before, as those of most sessions do.
 func putAgainstSync(b *testing.B) {
-	s := openSQLite(b, filepath.Join(b.TempDir(), "state.db"))
+	s := open(b, filepath.Join(b.TempDir(), "state.db"))
 	a := newAppender(b)
 	value := make([]byte, 1<<10)
 	var puts, syncs []time.Duration
@@ -86,7 +86,7 @@ func putAgainstSync(b *testing.B) {
 // that append 1 KB with a sync each, in turns.
 func putsAgainstSyncs(b *testing.B) {
 	const writers, each = 16, 20
-	s := openSQLite(b, filepath.Join(b.TempDir(), "state.db"))
+	s := open(b, filepath.Join(b.TempDir(), "state.db"))
 	a := newAppender(b)
 	value := make([]byte, 1<<10)
 	together := func(write func(key string) error) time.Duration {
