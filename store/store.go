@@ -10,10 +10,11 @@
 //
 // The durable stores are separate modules:
 //
-//	store/sqlstore    SQLite in one file, PostgreSQL, MariaDB and MySQL
-//	store/redisstore  Redis
-//	store/natsstore   NATS JetStream
-//	store/storetest   the conformance tests for any implementation of Store
+//	store/sqlitestore  SQLite in one file
+//	store/sqlstore     PostgreSQL, MariaDB and MySQL, and SQLite with any driver
+//	store/redisstore   Redis
+//	store/natsstore    NATS JetStream
+//	store/storetest    the conformance tests for any implementation of Store
 package store
 
 import (

@@ -256,11 +256,7 @@ func (b *beginning) submit(ctx, runCtx context.Context, hasSlot, manual bool) (r
 		lease = lease.Vacant()
 	}
 	began := time.Now()
-	h, submitted, fate, err := l.Submit(submitting, ledger.Submission{
-		Message: ledger.Message{ID: b.message.ID, At: ledger.CurrentTime(), Trace: b.message.Trace, Body: b.body},
-		Busy:    ledger.Busy(b.busy), MaxQueue: m.opts.Queue, MaxQueueBytes: m.opts.QueueBytes, Lease: lease,
-		Check: m.answersCheck(l.User(), b.message),
-	})
+	h, submitted, fate, err := l.Submit(submitting, b.submission(lease))
 	status := Status(submitted)
 	out = Outcome{Status: status}
 	if status == StatusDuplicate {
@@ -298,6 +294,15 @@ func (b *beginning) submit(ctx, runCtx context.Context, hasSlot, manual bool) (r
 		return nil, out, err
 	}
 	return run, out, nil
+}
+
+// submission returns the message for the ledger.
+func (b *beginning) submission(lease ledger.Lease) ledger.Submission {
+	return ledger.Submission{
+		Message: ledger.Message{ID: b.message.ID, At: ledger.CurrentTime(), Trace: b.message.Trace, Body: b.body},
+		Busy:    ledger.Busy(b.busy), MaxQueue: b.m.opts.Queue, MaxQueueBytes: b.m.opts.QueueBytes, Lease: lease,
+		Check: b.m.answersCheck(b.ledger.User(), b.message),
+	}
 }
 
 // ending returns the ending of a run that a message ends.

@@ -103,15 +103,7 @@ func (m *Manager) ledger(user string) (*ledger.Ledger, error) {
 	}
 	l := m.ledgers[user]
 	if l == nil {
-		opts := ledger.Options{Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits, Retry: mayPass, Patience: m.patience(), Done: m.noteEffort}
-		opts.DeadLetters = m.opts.DeadLetters
-		opts.Warn = func(ctx context.Context, event string, err error) { m.warnLater(ctx, user, event, err) }
-		opts.Turns = newLine(1)
-		opts.Observe = func(h *ledger.Head, ended []ledger.Outcome) { m.observe(user, h, ended) }
-		if m.opts.Anchor != nil {
-			opts.Anchor = ledgerAnchor{m.opts.Anchor}
-		}
-		l = ledger.New(m.db, user, key, opts)
+		l = ledger.New(m.db, user, key, m.ledgerOptions(user))
 		m.ledgers[user] = l
 	}
 	if n := len(m.recentLedgers); n == 0 || m.recentLedgers[n-1] != l {
@@ -123,6 +115,19 @@ func (m *Manager) ledger(user string) (*ledger.Ledger, error) {
 		}
 	}
 	return l, nil
+}
+
+func (m *Manager) ledgerOptions(user string) ledger.Options {
+	opts := ledger.Options{
+		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits, Retry: mayPass, Patience: m.patience(), Done: m.noteEffort,
+		DeadLetters: m.opts.DeadLetters, Turns: newLine(1),
+		Warn:    func(ctx context.Context, event string, err error) { m.warnLater(ctx, user, event, err) },
+		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.observe(user, h, ended) },
+	}
+	if m.opts.Anchor != nil {
+		opts.Anchor = ledgerAnchor{m.opts.Anchor}
+	}
+	return opts
 }
 
 // dropCaches frees the caches of a ledger. If it has not seen a workspace, for

@@ -2,7 +2,9 @@ package workspace
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -242,9 +244,11 @@ func (r *Run) failureText() string {
 // If Commit returns an error, nothing was stored, unless the error is
 // store.ErrUnknownOutcome. In that case the run has ended here, and the holder
 // that takes it over sees what was stored.
-func (r *Run) Commit(ctx context.Context) error {
+func (r *Run) Commit(ctx context.Context) error { return r.commitWith(ctx, nil) }
+
+func (r *Run) commitWith(ctx context.Context, with func(*sql.Tx) error) error {
 	committing, op := r.begin(ctx, OpCommit)
-	effects, err := r.commit(committing, &op)
+	effects, err := r.commit(committing, &op, with)
 	r.endCommit(&op, err)
 	if err != nil {
 		return wrapError("commit", r.user, err)
@@ -253,7 +257,9 @@ func (r *Run) Commit(ctx context.Context) error {
 	return nil
 }
 
-func (r *Run) commit(ctx context.Context, op *operation) ([]state.Effect, error) {
+// commit makes a version even without changes if there is a function for the
+// transaction.
+func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) error) ([]state.Effect, error) {
 	defer startCommitRegion(ctx).End()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -261,15 +267,24 @@ func (r *Run) commit(ctx context.Context, op *operation) ([]state.Effect, error)
 		return nil, err
 	}
 	d, err := r.delta()
-	if err != nil || len(d.Effects) == 0 {
+	if err != nil || len(d.Effects) == 0 && with == nil {
 		return nil, err
 	}
 	ctx, cancel := r.lease.whileHeld(ctx)
 	defer cancel()
 	began := time.Now()
-	at, err := r.ledger.Commit(ctx, r.holder(), d.Change)
+	at, err := r.ledger.Commit(ctx, r.holder(), d.Change, with)
 	if err != nil {
-		return nil, r.endIfLost(err)
+		err = r.endIfLost(err)
+		var own *ledger.ProgramError
+		switch {
+		case !errors.As(err, &own):
+		case errors.Is(err, store.ErrUnknownOutcome):
+			err = fmt.Errorf("%w: %w", err, own.Err)
+		default:
+			err = own.Err
+		}
+		return nil, err
 	}
 	r.lease.noteRenewed(began)
 	op.wrote, op.Effects, op.Version = true, len(d.Effects), at.Version

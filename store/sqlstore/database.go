@@ -1,11 +1,13 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +26,14 @@ type database struct {
 	writer     writer
 	presence   presence
 
+	// setup sets up a connection for writes. It may be nil.
+	setup func(ctx context.Context, conn *sql.Conn) error
+	// getInTx is the text of get in a transaction of the program. It reads the
+	// newest row, even if the transaction otherwise sees an older one.
+	getInTx string
+	// probe is a statement that fails if an error of the program has ended the
+	// transaction, where the commit would not say so clearly; or "".
+	probe string
 	// check returns an error if the connections no longer lead to the database.
 	// It may be nil.
 	check func() error
@@ -128,6 +138,31 @@ func (d *database) makeWrite(ctx context.Context, conn execer, w store.Write, re
 		return err
 	case n == 0:
 		return store.ErrConflict
+	}
+	return nil
+}
+
+// makeWrites makes writes in the order of their keys, so that two batches lock
+// the keys in the same order.
+func (d *database) makeWrites(ctx context.Context, conn execer, writes []store.Write, revs []store.Revision) error {
+	order := make([]int, len(writes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(writes[a].Key, writes[b].Key) })
+	for _, i := range order {
+		w := writes[i]
+		if w.Delete && w.Cond == store.Always {
+			// A delete locks only a row that exists. If it locked none, another
+			// batch could put the key and come both before and after this
+			// batch.
+			if err := d.makeWrite(ctx, conn, store.Write{Key: w.Key}, store.NewRevision()); err != nil {
+				return writeError{w.Key, err}
+			}
+		}
+		if err := d.makeWrite(ctx, conn, w, revs[i]); err != nil {
+			return writeError{w.Key, err}
+		}
 	}
 	return nil
 }

@@ -137,7 +137,7 @@ func (g *groupWriter) beginTransaction(ctx context.Context) error {
 				return err
 			}
 			g.conn, g.stmts = conn, map[string]*sql.Stmt{}
-			if err := g.setup(ctx); err != nil {
+			if err := g.setup(ctx, g.conn); err != nil {
 				g.closeConn()
 				return err
 			}

@@ -53,6 +53,7 @@ func inspectMySQL(ctx context.Context, db *sql.DB, table string, number errorNum
 		exists:   func(err error) bool { return number.isOneOf(err, 1062) },
 		presence: noPresence{errGalera},
 	}
+	base.getInTx = base.get + " for update"
 	base.writer = &serverWriter{database: base, db: db}
 	if !server.galera {
 		base.presence = newMySQLPresence(db, quoted)

@@ -38,6 +38,7 @@ func inspectPostgres(ctx context.Context, db *sql.DB, table string) (*database, 
 		presence:   newPostgresPresence(db, table),
 	}
 	base.numberParameters()
+	base.getInTx, base.probe = base.get, "select 1"
 	base.writer = &serverWriter{database: base, db: db}
 	return base, nil
 }

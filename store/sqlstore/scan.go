@@ -14,11 +14,16 @@ const maxPage = 256
 // Scan implements [store.Store]. It reads entries in pages and holds neither a
 // connection nor a lock while it yields.
 func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+	return s.scanPages(ctx, s.reads.scan, prefix, after)
+}
+
+// scanPages is Scan with a prepared statement.
+func (s *Store) scanPages(ctx context.Context, query *sql.Stmt, prefix, after string) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		const enoughBytes = 1 << 20 // of a page
 		from, to := keyRange(prefix, after)
 		for limit := 16; ; {
-			page, err := s.readEntries(ctx, from, to, limit)
+			page, err := s.readEntries(ctx, query, from, to, limit)
 			if err != nil {
 				yield(store.Entry{}, err)
 				return
@@ -53,8 +58,10 @@ func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[string
 	})
 }
 
-func (s *Store) readEntries(ctx context.Context, from, to []byte, limit int) (page []store.Entry, err error) {
-	err = s.readRows(ctx, "scan", s.reads.scan, []any{from, to, limit}, func(rows *sql.Rows) error {
+func (s *Store) readEntries(
+	ctx context.Context, query *sql.Stmt, from, to []byte, limit int,
+) (page []store.Entry, err error) {
+	err = s.readRows(ctx, "scan", query, []any{from, to, limit}, func(rows *sql.Rows) error {
 		page = nil
 		for rows.Next() {
 			var e store.Entry

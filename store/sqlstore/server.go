@@ -1,13 +1,11 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/agentstate/state/store"
 )
@@ -69,31 +67,6 @@ func (s *serverWriter) transact(ctx context.Context, conn *sql.Conn, writes []st
 			return fmt.Errorf("%w: %v", store.ErrUnknownOutcome, err)
 		}
 		return s.classify(err)
-	}
-	return nil
-}
-
-// makeWrites makes writes in the order of their keys, so that two batches lock
-// the keys in the same order.
-func (s *serverWriter) makeWrites(ctx context.Context, conn execer, writes []store.Write, revs []store.Revision) error {
-	order := make([]int, len(writes))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(writes[a].Key, writes[b].Key) })
-	for _, i := range order {
-		w := writes[i]
-		if w.Delete && w.Cond == store.Always {
-			// A delete locks only a row that exists. If it locked none, another
-			// batch could put the key and come both before and after this
-			// batch.
-			if err := s.makeWrite(ctx, conn, store.Write{Key: w.Key}, store.NewRevision()); err != nil {
-				return writeError{w.Key, err}
-			}
-		}
-		if err := s.makeWrite(ctx, conn, w, revs[i]); err != nil {
-			return writeError{w.Key, err}
-		}
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func inspectSQLite(ctx context.Context, db *sql.DB, table string) (*database, er
 	}
 	g := &groupWriter{database: base, db: db}
 	base.writer = g
-	base.check = file.check
+	base.check, base.setup, base.getInTx = file.check, setupSQLite, base.get
 	base.presence = &filePresence{path: file.path + "-presence", database: file.path, table: table}
 	return base, g.createTable(ctx, table)
 }
@@ -81,24 +81,24 @@ func (g *groupWriter) createTable(ctx context.Context, table string) error {
 	return err
 }
 
-// setup sets up the connection for writes. SQLite reports no error if it does
-// not apply a pragma, so that setup reads back what durability depends on.
+// setupSQLite sets up a connection for writes. SQLite reports no error if it does
+// not apply a pragma, so that setupSQLite reads back what durability depends on.
 //
 // The busy timeout is short because SQLite ignores contexts while it waits for
 // a lock; database.retry waits for longer. On macOS, only a full fsync survives
 // a loss of power. A log of writes that has become longer than a value at times
 // needs is cut when its content has been moved to the file.
-func (g *groupWriter) setup(ctx context.Context) error {
+func setupSQLite(ctx context.Context, conn *sql.Conn) error {
 	for _, pragma := range []string{"busy_timeout = 10", "synchronous = full", "fullfsync = 1", "checkpoint_fullfsync = 1",
 		"journal_size_limit = 16777216", "wal_autocheckpoint = 1000"} {
-		if _, err := g.conn.ExecContext(ctx, "pragma "+pragma); err != nil {
+		if _, err := conn.ExecContext(ctx, "pragma "+pragma); err != nil {
 			return err
 		}
 	}
 	var mode, synchronous string
 	err := errors.Join(
-		g.conn.QueryRowContext(ctx, "pragma journal_mode").Scan(&mode),
-		g.conn.QueryRowContext(ctx, "pragma synchronous").Scan(&synchronous))
+		conn.QueryRowContext(ctx, "pragma journal_mode").Scan(&mode),
+		conn.QueryRowContext(ctx, "pragma synchronous").Scan(&synchronous))
 	switch {
 	case err != nil:
 		return err

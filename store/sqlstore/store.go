@@ -11,8 +11,8 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Store is a store in a table. It is a [store.Batcher], a [store.Lister] and a
-// [store.Presence].
+// Store is a store in a table. It is a [store.Transactor], a [store.Lister] and
+// a [store.Presence].
 type Store struct {
 	*database
 	db      *sql.DB
@@ -27,9 +27,9 @@ type Store struct {
 }
 
 var (
-	_ store.Batcher  = (*Store)(nil)
-	_ store.Lister   = (*Store)(nil)
-	_ store.Presence = (*Store)(nil)
+	_ store.Transactor = (*Store)(nil)
+	_ store.Lister     = (*Store)(nil)
+	_ store.Presence   = (*Store)(nil)
 )
 
 // writer makes all writes of a call or none. An error is ErrConflict,
@@ -201,7 +201,8 @@ func (s *Store) Batch(ctx context.Context, writes []store.Write) ([]store.Revisi
 }
 
 func (s *Store) write(ctx context.Context, op, key string, writes []store.Write) ([]store.Revision, error) {
-	if err := s.checkWrites(writes); err != nil {
+	revs, err := s.revisions(writes)
+	if err != nil {
 		return nil, s.newError(op, key, err)
 	}
 	ctx, endCall, err := s.beginCall(ctx)
@@ -209,17 +210,25 @@ func (s *Store) write(ctx context.Context, op, key string, writes []store.Write)
 		return nil, s.newError(op, key, err)
 	}
 	defer endCall()
-	revs := make([]store.Revision, len(writes))
-	for i, w := range writes {
-		if !w.Delete {
-			revs[i] = store.NewRevision()
-		}
-	}
 	if len(writes) == 0 {
 		return revs, nil
 	}
 	if err := s.writer.write(ctx, writes, revs); err != nil {
 		return nil, s.newError(op, key, withCause(ctx, err))
+	}
+	return revs, nil
+}
+
+// revisions returns the revisions of writes, and an error if one cannot be made.
+func (s *Store) revisions(writes []store.Write) ([]store.Revision, error) {
+	if err := s.checkWrites(writes); err != nil {
+		return nil, err
+	}
+	revs := make([]store.Revision, len(writes))
+	for i, w := range writes {
+		if !w.Delete {
+			revs[i] = store.NewRevision()
+		}
 	}
 	return revs, nil
 }

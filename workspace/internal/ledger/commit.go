@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"sync"
@@ -98,7 +99,8 @@ func (c *commit) persist(ctx context.Context, apply transitionFunc) (*Head, erro
 
 // retries reports whether the operation is tried again although it has failed.
 func (c *commit) retries(err error) bool {
-	return c.retry != nil && !errors.Is(err, errNoChange) && !errors.As(err, new(*uncheckedError)) && c.retry(err)
+	return c.retry != nil && !errors.Is(err, errNoChange) && !errors.As(err, new(*uncheckedError)) &&
+		!errors.As(err, new(*ProgramError)) && c.retry(err)
 }
 
 // try makes attempts, in turn, until one succeeds or fails.
@@ -163,6 +165,9 @@ type commit struct {
 	// remembers, without reading it.
 	remember bool
 	retry    func(error) bool // nil if the first error is final
+	// with makes writes of the program's own in the transaction of the
+	// operation; nil if there are none. The store is a store.Transactor.
+	with func(*sql.Tx) error
 	// enter waits for the turn of the operation, until leave is called; nil if
 	// it does not wait.
 	enter func(ctx context.Context) (leave func(), err error)
@@ -377,11 +382,36 @@ func (c *commit) replaceHead(
 	for _, name := range t.droppedBlobs {
 		writes = append(writes, store.Write{Key: c.blobKey(name), Delete: true})
 	}
-	revs, err := c.batch.Batch(ctx, writes)
+	revs, err := c.writeBatch(ctx, writes)
 	if err != nil {
 		return "", err
 	}
 	return revs[len(t.newBlobs)], nil
+}
+
+// ProgramError has the error of a function of the program. It does not wrap it,
+// because its text and kind mean nothing to the ledger.
+type ProgramError struct{ Err error }
+
+func (e *ProgramError) Error() string { return "workspace: the program has given the transaction up" }
+
+func (c *commit) writeBatch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	if c.with == nil {
+		return c.batch.Batch(ctx, writes)
+	}
+	var failed *ProgramError
+	revs, err := c.batch.(store.Transactor).Transact(ctx, writes, func(tx *sql.Tx) error {
+		failed = nil
+		if err := c.with(tx); err != nil {
+			failed = &ProgramError{err}
+			return failed
+		}
+		return nil
+	})
+	if err != nil && failed != nil && errors.Is(err, failed) {
+		return nil, failed
+	}
+	return revs, err
 }
 
 // headWritten does what follows the write of a head. Its errors do not matter

@@ -333,7 +333,7 @@ func (a *actor) commit() {
 	c := &call{kind: "commit", id: r.id, lease: r.lease, at: r.at, edits: a.edits(r.text, r.runID), purge: a.x.chance(0.1)}
 	var to Position
 	err := a.do(c, func(ctx context.Context, l *Ledger) (err error) {
-		to, err = l.Commit(ctx, r.holder(), Change{effectsOf(r.text, c.edits), c.purge})
+		to, err = l.Commit(ctx, r.holder(), Change{effectsOf(r.text, c.edits), c.purge}, nil)
 		return err
 	})
 	if err != nil {

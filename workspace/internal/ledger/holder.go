@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -30,11 +31,15 @@ func (l *Ledger) Renew(ctx context.Context, by Holder) (*Head, error) {
 }
 
 // Commit adds a record of a run and returns the position that it leads to. It
-// renews the lease.
-func (l *Ledger) Commit(ctx context.Context, by Holder, c Change) (Position, error) {
+// renews the lease. with, which may be nil, makes writes of the program's own in
+// the same transaction; if it fails, the error is a ProgramError, or
+// store.ErrUnknownOutcome with one.
+func (l *Ledger) Commit(ctx context.Context, by Holder, c Change, with func(*sql.Tx) error) (Position, error) {
 	now := l.now()
 	var to Position
-	_, err := l.commitRun(ctx, func(t *transition) error {
+	commit := l.newCommit()
+	commit.enter, commit.retry, commit.with = l.enterInTurn, l.retry, with
+	_, err := commit.perform(ctx, func(t *transition) error {
 		if err := t.checkHolder(by); err != nil {
 			return err
 		}

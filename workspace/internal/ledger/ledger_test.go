@@ -190,7 +190,7 @@ func TestLostCommits(t *testing.T) {
 	require.NoError(t, err)
 	by := Holder{LeaseID: h.Run.LeaseID, MessageID: "1", At: Position{h.Version + 1, "chain of a commit that is gone"}}
 	for name, call := range map[string]func() error{
-		"commit": func() error { _, err := l.Commit(t.Context(), by, Change{}); return err },
+		"commit": func() error { _, err := l.Commit(t.Context(), by, Change{}, nil); return err },
 		"finish": func() error {
 			_, _, err := l.Finish(t.Context(), by, Change{}, "", l.NewLease())
 			return err

@@ -1,0 +1,282 @@
+package processes
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/testkit"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/sqlstore"
+	"github.com/agentstate/state/store/sqlstore/mysqlstore"
+	"github.com/agentstate/state/workspace"
+)
+
+var bought = &state.Field[int]{Name: "bought"}
+
+var boughtSchema = state.MustSchema(bought)
+
+// shop is a SQL database in which a program has a table beside the workspaces of
+// its users.
+type shop struct {
+	store.Store
+	db     *sql.DB
+	orders string // table with the columns id and n
+}
+
+// onShops runs a test on each SQL database.
+func onShops(t *testing.T, test func(t *testing.T, s shop)) {
+	run := func(name string, d sqlstore.Dialect, open func(t *testing.T) (db *sql.DB, set string)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, set := open(t)
+			t.Cleanup(func() { require.NoError(t, db.Close()) })
+			s, err := sqlstore.New(t.Context(), db, d, &sqlstore.Options{Table: set})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, s.Close()) })
+			orders := set + "_orders"
+			_, err = db.ExecContext(t.Context(), "create table "+orders+" (id varchar(40) primary key, n int)")
+			require.NoError(t, err)
+			t.Cleanup(func() {
+				_, err := db.ExecContext(context.Background(), "drop table "+orders)
+				require.NoError(t, err)
+			})
+			test(t, shop{s, db, orders})
+		})
+	}
+	run("sqlite", sqlstore.SQLite(), func(t *testing.T) (*sql.DB, string) {
+		path := filepath.Join(t.TempDir(), "shop.db")
+		db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)")
+		require.NoError(t, err)
+		return db, "entries"
+	})
+	for _, p := range servers[:2] {
+		d := map[string]sqlstore.Dialect{"postgres": sqlstore.Postgres(), "mysql": mysqlstore.Dialect()}[p.name]
+		run(p.name, d, func(t *testing.T) (*sql.DB, string) {
+			p.find(t)
+			return openPool(t, p.name, p.url), strings.Fields(p.fresh(t))[1]
+		})
+	}
+}
+
+func openPool(t *testing.T, server, url string) *sql.DB {
+	t.Helper()
+	open := map[string]func(string) (*sql.DB, error){
+		"postgres": func(url string) (*sql.DB, error) { return sql.Open("pgx", url) },
+		"mysql":    connectMySQL,
+	}[server]
+	db, err := open(url)
+	require.NoError(t, err)
+	return db
+}
+
+func (s shop) insert(ctx context.Context, tx *sql.Tx, id string, n int) error {
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("insert into %s values ('%s', %d)", s.orders, id, n))
+	return err
+}
+
+// order returns the number of an order, or -1 if there is none.
+func (s shop) order(t *testing.T, id string) int {
+	t.Helper()
+	n := -1
+	err := s.db.QueryRowContext(t.Context(), "select n from "+s.orders+" where id = '"+id+"'").Scan(&n)
+	if !errors.Is(err, sql.ErrNoRows) {
+		require.NoError(t, err)
+	}
+	return n
+}
+
+func (s shop) count(t *testing.T) (n int) {
+	t.Helper()
+	require.NoError(t, s.db.QueryRowContext(t.Context(), "select count(*) from "+s.orders).Scan(&n))
+	return n
+}
+
+func TestCommitTx(t *testing.T) {
+	onShops(t, func(t *testing.T, s shop) {
+		errOwn := errors.New("out of stock")
+		m, err := workspace.Open(t.Context(), s.Store, &workspace.Options{Schema: boughtSchema})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, m.Close()) }()
+		r, _, err := m.Begin(t.Context(), "ann", workspace.Message{ID: "1", Content: state.UserText("Buy it.")})
+		require.NoError(t, err)
+
+		require.NoError(t, bought.Set(r.State(), 1))
+		err = r.CommitTx(t.Context(), func(tx *sql.Tx) error {
+			return errors.Join(s.insert(t.Context(), tx, "refused", 1), errOwn)
+		})
+		require.ErrorIs(t, err, errOwn)
+		require.NotErrorIs(t, err, store.ErrUnknownOutcome)
+		require.Equal(t, -1, s.order(t, "refused"))
+		require.ErrorIs(t, r.CommitTx(t.Context(), nil), workspace.ErrInvalid)
+
+		calls := 0
+		require.NoError(t, r.CommitTx(t.Context(), func(tx *sql.Tx) error {
+			calls++
+			return s.insert(t.Context(), tx, "bought", bought.Or(r.State(), 0))
+		}))
+		require.Equal(t, 1, calls)
+		require.Equal(t, 1, s.order(t, "bought"))
+		v, err := m.View(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Equal(t, 1, bought.Or(v.State(), 0))
+		require.NoError(t, r.CommitTx(t.Context(), func(tx *sql.Tx) error {
+			return s.insert(t.Context(), tx, "without changes", 2)
+		}))
+		require.Equal(t, 2, s.order(t, "without changes"))
+
+		// The lease is lost: nothing of the program's is written either.
+		_, err = m.Reset(t.Context(), "ann")
+		require.NoError(t, err)
+		err = r.CommitTx(t.Context(), func(tx *sql.Tx) error { return s.insert(t.Context(), tx, "late", 3) })
+		require.ErrorIs(t, err, workspace.ErrFenced)
+		require.Equal(t, -1, s.order(t, "late"))
+	})
+}
+
+func TestSubmitTx(t *testing.T) {
+	onShops(t, func(t *testing.T, s shop) {
+		ctx := t.Context()
+		m, err := workspace.Open(ctx, s.Store, &workspace.Options{
+			Schema: boughtSchema,
+			Run: func(ctx context.Context, r *workspace.Run) error {
+				r.SetReply("It is done.")
+				return bought.Set(r.State(), bought.Or(r.State(), 0)+1)
+			},
+		})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, m.Close()) }()
+		message := func(id string) workspace.Message {
+			return workspace.Message{ID: id, Content: state.UserText("Buy it.")}
+		}
+		begin := func() *sql.Tx {
+			tx, err := s.db.BeginTx(ctx, nil)
+			require.NoError(t, err)
+			return tx
+		}
+
+		tx := begin()
+		require.NoError(t, s.insert(ctx, tx, "1", 1))
+		out, err := m.SubmitTx(ctx, tx, "ann", message("1"))
+		require.NoError(t, err)
+		require.Equal(t, workspace.StatusQueued, out.Status)
+		require.NoError(t, tx.Rollback())
+		_, err = m.Await(ctx, "ann", "1")
+		require.ErrorIs(t, err, workspace.ErrNotFound)
+		require.Equal(t, -1, s.order(t, "1"))
+
+		tx = begin()
+		for _, id := range []string{"1", "2", "3"} {
+			require.NoError(t, s.insert(ctx, tx, id, 1))
+			out, err := m.SubmitTx(ctx, tx, "ann", message(id))
+			require.NoError(t, err)
+			require.Equal(t, workspace.StatusQueued, out.Status)
+		}
+		out, err = m.SubmitTx(ctx, tx, "ann", message("2"))
+		require.NoError(t, err)
+		require.Equal(t, workspace.StatusDuplicate, out.Status)
+		require.NoError(t, tx.Commit())
+		for _, id := range []string{"3", "1", "2"} {
+			out, err := m.Await(ctx, "ann", id)
+			require.NoError(t, err)
+			require.Equal(t, workspace.StatusDone, out.Status)
+			require.Equal(t, 1, s.order(t, id))
+		}
+		require.NoError(t, m.Wait(ctx))
+
+		// The process ends after the commit: another one finds the message.
+		tx = begin()
+		_, err = m.SubmitTx(ctx, tx, "ben", message("1"))
+		require.NoError(t, err)
+		require.NoError(t, tx.Commit())
+		require.NoError(t, m.Recover(ctx))
+		require.NoError(t, m.Wait(ctx))
+		for user, want := range map[string]int{"ann": 3, "ben": 1} {
+			v, err := m.View(ctx, user)
+			require.NoError(t, err)
+			require.Equal(t, want, bought.Or(v.State(), 0), user)
+		}
+
+		tx = begin()
+		defer tx.Rollback()
+		_, err = m.SubmitTx(ctx, tx, "ann", workspace.Message{Content: state.UserText("Buy it.")})
+		require.ErrorIs(t, err, workspace.ErrInvalid)
+		_, err = m.SubmitTx(ctx, nil, "ann", message("4"))
+		require.ErrorIs(t, err, workspace.ErrInvalid)
+	})
+}
+
+// Connections break at random bytes. Whatever CommitTx returns, there are as
+// many orders as steps.
+func TestCommitTxCut(t *testing.T) {
+	for _, p := range servers[:2] {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			p.find(t)
+			address := strings.Fields(p.fresh(t))
+			u, err := url.Parse(address[2])
+			require.NoError(t, err)
+			proxy := testkit.NewProxy(t, u.Host)
+			u.Host = proxy.Addr()
+			d := map[string]sqlstore.Dialect{"postgres": sqlstore.Postgres(), "mysql": mysqlstore.Dialect()}[p.name]
+			db := openPool(t, p.name, u.String())
+			defer db.Close()
+			opened, err := sqlstore.New(t.Context(), db, d, &sqlstore.Options{Table: address[1]})
+			require.NoError(t, err)
+			defer opened.Close()
+			s := shop{opened, openPool(t, p.name, address[2]), address[1] + "_orders"}
+			defer s.db.Close()
+			_, err = s.db.ExecContext(t.Context(), "create table "+s.orders+" (id varchar(40) primary key, n int)")
+			require.NoError(t, err)
+			defer func() {
+				_, err := s.db.ExecContext(context.Background(), "drop table "+s.orders)
+				require.NoError(t, err)
+			}()
+			m, err := workspace.Open(t.Context(), s.Store, &workspace.Options{Schema: boughtSchema, TTL: time.Minute})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, m.Close()) }()
+			r, _, err := m.Begin(t.Context(), "ann", workspace.Message{Content: state.UserText("Buy it.")})
+			require.NoError(t, err)
+
+			random := rand.New(rand.NewPCG(effort.LogSeed(t), 0))
+			failed, calls := 0, 0
+			rounds := effort.Runs(50)
+			for i := range rounds {
+				if random.IntN(2) == 0 {
+					proxy.CutAfter(testkit.ToServer, random.IntN(2000))
+				} else {
+					proxy.CutAfter(testkit.ToClient, random.IntN(300))
+				}
+				require.NoError(t, bought.Set(r.State(), i+1))
+				for tries, committed := 0, false; !committed; tries++ {
+					require.Less(t, tries, 20)
+					err := r.CommitTx(t.Context(), func(tx *sql.Tx) error {
+						calls++
+						return s.insert(t.Context(), tx, fmt.Sprint(i), i)
+					})
+					if committed = err == nil; !committed {
+						failed++
+						require.NotErrorIs(t, err, store.ErrUnknownOutcome, "it is tried until it is known")
+					}
+				}
+				proxy.Disarm()
+				require.Equal(t, i+1, s.count(t))
+			}
+			v, err := m.View(t.Context(), "ann")
+			require.NoError(t, err)
+			require.Equal(t, rounds, bought.Or(v.State(), 0))
+			t.Logf("%d commits, %d calls of the function, %d failures", rounds, calls, failed)
+		})
+	}
+}

@@ -1,0 +1,144 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/agentstate/state/store"
+)
+
+// Transact implements [store.Transactor]. On SQLite, it is not made together
+// with other writes that wait.
+func (s *Store) Transact(ctx context.Context, writes []store.Write, fn func(*sql.Tx) error) ([]store.Revision, error) {
+	revs, err := s.revisions(writes)
+	if err != nil {
+		return nil, s.newError("transact", "", err)
+	}
+	ctx, endCall, err := s.beginCall(ctx)
+	if err != nil {
+		return nil, s.newError("transact", "", err)
+	}
+	defer endCall()
+	err = s.retry(ctx, func() error { return s.transact(ctx, writes, revs, fn) })
+	if err != nil {
+		return nil, s.newError("transact", "", withCause(ctx, err))
+	}
+	return revs, nil
+}
+
+func (s *Store) transact(ctx context.Context, writes []store.Write, revs []store.Revision, fn func(*sql.Tx) error) error {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if s.setup != nil {
+		if err := s.setup(ctx, conn); err != nil {
+			return err
+		}
+	}
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // has no effect after a commit
+	if err := s.makeWrites(ctx, tx, writes, revs); err != nil {
+		return err
+	}
+	if err := fn(tx); err != nil {
+		return err
+	}
+	if s.probe != "" {
+		if _, err := tx.ExecContext(ctx, s.probe); err != nil {
+			return err
+		}
+	}
+	err = s.classify(tx.Commit())
+	if err == nil && s.check != nil {
+		if err = s.check(); err != nil {
+			return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
+		}
+	}
+	return err
+}
+
+// In implements [store.Transactor]. On SQLite, the transaction should be one
+// that writes from its beginning ("begin immediate"): one that has read before
+// cannot write after others have.
+func (s *Store) In(tx *sql.Tx) store.Batcher { return &within{s, tx} }
+
+// within is a store within a transaction.
+type within struct {
+	s  *Store
+	tx *sql.Tx
+}
+
+func (w *within) Durability() store.Durability { return w.s.Durability() }
+
+// Close does nothing: the transaction is the program's.
+func (w *within) Close() error { return nil }
+
+func (w *within) Get(ctx context.Context, key string) (store.Entry, error) {
+	e := store.Entry{Key: key}
+	err := store.CheckKey(key)
+	if err == nil {
+		err = w.tx.QueryRowContext(ctx, w.s.getInTx, []byte(key)).Scan(&e.Value, &e.Revision)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return store.Entry{}, w.s.newError("get", key, withCause(ctx, err))
+	}
+	return e, nil
+}
+
+func (w *within) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
+	revs, err := w.write(ctx, "put", key, []store.Write{{Key: key, Value: value, Cond: cond}})
+	if err != nil {
+		return "", err
+	}
+	return revs[0], nil
+}
+
+func (w *within) Delete(ctx context.Context, key string, cond store.Condition) error {
+	_, err := w.write(ctx, "delete", key, []store.Write{{Key: key, Delete: true, Cond: cond}})
+	return err
+}
+
+func (w *within) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	return w.write(ctx, "batch", "", writes)
+}
+
+func (w *within) write(ctx context.Context, op, key string, writes []store.Write) ([]store.Revision, error) {
+	revs, err := w.s.revisions(writes)
+	if err == nil {
+		err = w.makeWrites(ctx, writes, revs)
+	}
+	if err != nil {
+		return nil, w.s.newError(op, key, withCause(ctx, err))
+	}
+	return revs, nil
+}
+
+// makeWrites makes all writes or none.
+func (w *within) makeWrites(ctx context.Context, writes []store.Write, revs []store.Revision) error {
+	if _, err := w.tx.ExecContext(ctx, "savepoint state_writes"); err != nil {
+		return err
+	}
+	err := w.s.makeWrites(ctx, w.tx, writes, revs)
+	if err != nil {
+		if _, undo := w.tx.ExecContext(ctx, "rollback to savepoint state_writes"); undo != nil {
+			return err // the transaction has ended
+		}
+	}
+	_, release := w.tx.ExecContext(ctx, "release savepoint state_writes")
+	return errors.Join(err, release)
+}
+
+func (w *within) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+	return w.s.scanPages(ctx, w.tx.StmtContext(ctx, w.s.reads.scan), prefix, after)
+}

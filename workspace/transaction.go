@@ -1,0 +1,114 @@
+package workspace
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// transactor returns the store if it is in a SQL database.
+func (m *Manager) transactor() (store.Transactor, error) {
+	db, ok := m.db.(store.Transactor)
+	if !ok {
+		return nil, fmt.Errorf("%w: the store is not in a SQL database: it is no store.Transactor", ErrInvalid)
+	}
+	return db, nil
+}
+
+// CommitTx is Commit together with writes to tables of the program: what fn
+// writes in the transaction and the changes of the run are stored as one, or
+// not at all. If the run has lost its lease, fn is not called, so that no other
+// holder's rows are followed by those of this one. Without changes, CommitTx
+// stores an empty version.
+//
+// If fn returns an error, nothing is stored, and CommitTx returns that error;
+// the changes of the run can be committed again. fn may be called several times,
+// in another transaction each, of which at most one is committed: it must do
+// nothing else that lasts. Other operations on the workspace wait for it. It
+// must not end the transaction, nor call the run or the Manager for this user.
+//
+// The store must be a [store.Transactor]; with any other, CommitTx returns
+// ErrInvalid.
+func (r *Run) CommitTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	if _, err := r.m.transactor(); err != nil {
+		return wrapError("commit", r.user, err)
+	}
+	if fn == nil {
+		return wrapError("commit", r.user, fmt.Errorf("%w: the function is nil", ErrInvalid))
+	}
+	return r.commitWith(ctx, fn)
+}
+
+// SubmitTx hands a message over in a transaction of the program: the message is
+// accepted if the program commits the transaction, together with the program's
+// own writes. The store must be a [store.Transactor] in the database of the
+// transaction, or SubmitTx returns ErrInvalid. The status of the outcome is
+// StatusQueued, StatusDuplicate or StatusRejected.
+//
+// A Manager cannot know when the transaction is committed. After the commit,
+// call Submit with the same message, or Await or Handle: the message is then
+// handled, here or by the holder of the run that is under way. If the process
+// ends before, Recover finds the message. It must therefore have an ID.
+//
+// Until the transaction ends, other operations that change the workspace of the
+// user wait, so it should end soon; a run of the user must not wait for it. A
+// run that the message interrupts ends with the commit.
+func (m *Manager) SubmitTx(ctx context.Context, tx *sql.Tx, userID string, msg Message) (Outcome, error) {
+	leave, err := m.enter()
+	if err != nil {
+		return Outcome{}, wrapError("submit", userID, err)
+	}
+	defer leave()
+	switch {
+	case tx == nil:
+		err = fmt.Errorf("%w: the transaction is nil", ErrInvalid)
+	case msg.ID == "":
+		err = fmt.Errorf("%w: the message has no ID", ErrInvalid)
+	}
+	if err != nil {
+		return Outcome{}, wrapError("submit", userID, err)
+	}
+	ctx, op := m.beginHandle(ctx, userID, &msg)
+	out, err := m.submitTx(ctx, tx, userID, msg)
+	op.endHandle(out, err)
+	return out, wrapError("submit", userID, err)
+}
+
+func (m *Manager) submitTx(ctx context.Context, tx *sql.Tx, userID string, msg Message) (Outcome, error) {
+	db, err := m.transactor()
+	if err != nil {
+		return Outcome{}, err
+	}
+	b, err := m.newBeginning(userID, msg)
+	if err != nil {
+		return Outcome{}, err
+	}
+	// What happens in the transaction is not known to be true: it has a ledger
+	// of its own, whose heads nobody is told of.
+	opts := m.ledgerOptions(userID)
+	opts.Turns, opts.Observe, opts.Retry, opts.Patience = nil, nil, nil, 0
+	if opts.Anchor != nil {
+		opts.Anchor = uncommittedAnchor{opts.Anchor}
+	}
+	l := ledger.New(db.In(tx), userID, b.ledger.Key(), opts)
+	_, status, fate, err := l.Submit(ctx, b.submission(b.lease.Vacant()))
+	out := Outcome{Status: Status(status)}
+	switch {
+	case errors.Is(err, ErrQueueFull):
+		out.Status = StatusRejected
+	case out.Status == StatusDuplicate:
+		out = duplicateOf(fate)
+	case out.Status == StatusStarted:
+		out.Status = StatusQueued
+	}
+	return out, err
+}
+
+// uncommittedAnchor does not advance an anchor: the write may be rolled back.
+type uncommittedAnchor struct{ ledger.Anchor }
+
+func (uncommittedAnchor) Advance(context.Context, string, ledger.Mark) error { return nil }
