@@ -236,9 +236,10 @@ func TestDocumentFollowsTheState(t *testing.T) {
 	})
 }
 
-// load returns the State in a document. The document may know its conversation:
-// it is that of a document that has to decode it.
+// load returns the State in a document. The document may know its conversation
+// and more: all of it is that of a document that has to decode it.
 func load(t require.TestingT, d *Document) *state.State {
+	require.NoError(t, d.Check())
 	s, moved, err := d.Load(docSchema)
 	require.NoError(t, err)
 	cold, err := Decode(d.Encode())

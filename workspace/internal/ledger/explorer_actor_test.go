@@ -9,18 +9,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // process is one incarnation of a process. Its ledger dies with it.
 type process struct {
-	name   string
-	ledger *Ledger
-	dead   bool
-	rate   float64 // of its clock
-	seen   mark    // the newest head that it has read
-	strict bool    // it cannot use content with the field alien
+	name    string
+	ledger  *Ledger
+	dead    bool
+	rate    float64            // of its clock
+	seen    mark               // the newest head that it has read
+	strict  bool               // it cannot use content with the field alien
+	checked *document.Document // the content whose document was checked last
 
 	holders     *Holders
 	incarnation *Incarnation // nil if there is none
@@ -78,6 +80,7 @@ type held struct {
 	ticket    bool
 	at        Position
 	text      text
+	doc       *document.Document // with the text
 }
 
 func (r *held) holder() Holder { return Holder{LeaseID: r.lease, MessageID: r.id, At: r.at} }
@@ -157,6 +160,7 @@ func (a *actor) act() {
 	for _, w := range acts {
 		if n -= w.weight; n < 0 {
 			w.do(a)
+			a.checkCaches()
 			return
 		}
 	}
@@ -244,7 +248,7 @@ func (a *actor) take(h *Head, lease string) {
 	if err != nil {
 		return
 	}
-	r.text = a.known(h, doc)
+	r.text, r.doc = a.known(h, doc), doc
 	if a.process.strict && r.text.isAlien() {
 		a.x.violated("%v: it holds a run whose content it cannot use", a)
 	}
@@ -261,6 +265,11 @@ func (a *actor) known(h *Head, doc *document.Document) text {
 	}
 	if got := string(doc.Encode()); got != want.encode() {
 		a.x.violated("%v: version %d reads as %s, not %s", a, h.Version, brief(got), brief(want.encode()))
+	}
+	if a.x.chance(0.2) { // the document keeps the conversation of the State
+		if _, _, err := doc.Load(explorerSchema); err != nil {
+			a.x.violated("%v: version %d: %v", a, h.Version, err)
+		}
 	}
 	return want
 }
@@ -331,15 +340,17 @@ func (a *actor) send(id string) {
 func (a *actor) commit() {
 	r := a.run
 	c := &call{kind: "commit", id: r.id, lease: r.lease, at: r.at, edits: a.edits(r.text, r.runID), purge: a.x.chance(0.1)}
+	effects := effectsOf(r.text, c.edits)
 	var to Position
 	err := a.do(c, func(ctx context.Context, l *Ledger) (err error) {
-		to, err = l.Commit(ctx, r.holder(), Change{effectsOf(r.text, c.edits), c.purge}, nil)
+		to, err = l.Commit(ctx, r.holder(), Change{effects, c.purge}, nil)
 		return err
 	})
 	if err != nil {
 		a.after(nil, "", err)
 		return
 	}
+	a.changed(r.doc, effects)
 	for _, e := range c.edits {
 		r.text = e.on(r.text)
 	}
@@ -354,12 +365,37 @@ func (a *actor) finish() {
 	if a.x.chance(a.x.rates.last) {
 		c.edits = a.edits(r.text, r.runID)
 	}
+	doc := r.doc.Clone()
+	effects := a.changed(doc, effectsOf(r.text, c.edits))
+	if a.x.chance(0.5) {
+		n := a.x.rng.IntN(3)
+		shortened, err := doc.Shorten(-1, n)
+		if err != nil {
+			a.x.violated("%v: %v", a, err)
+		}
+		c.edits, effects = append(c.edits, edit{do: editWindow, n: n}), append(effects, shortened...)
+	}
+	if len(effects) == 0 {
+		c.edits = nil
+	}
 	var h *Head
+	var to Position
 	err := a.do(c, func(ctx context.Context, l *Ledger) (err error) {
-		h, _, err = l.Finish(ctx, r.holder(), Change{effectsOf(r.text, c.edits), c.purge}, "reply to "+r.id, c.next)
+		h, to, err = l.Finish(ctx, r.holder(), Change{effects, c.purge}, "reply to "+r.id, c.next)
 		return err
 	})
+	if err == nil {
+		a.process.ledger.CacheContent(to, doc)
+	}
 	a.after(h, c.next.ID, err)
+}
+
+// changed returns effects that it has applied to a document.
+func (a *actor) changed(doc *document.Document, effects []state.Effect) []state.Effect {
+	if err := doc.Apply(effects); err != nil {
+		a.x.violated("%v: %v", a, err)
+	}
+	return effects
 }
 
 func (a *actor) fail() {
@@ -498,10 +534,14 @@ func (a *actor) update() {
 		return
 	}
 	c := &call{kind: "update", at: at, edits: a.edits(t, ""), purge: a.x.chance(0.1)}
-	_ = a.do(c, func(ctx context.Context, l *Ledger) error {
-		_, err := l.Update(ctx, at, Change{effectsOf(t, c.edits), c.purge})
+	effects := a.changed(doc, effectsOf(t, c.edits))
+	err = a.do(c, func(ctx context.Context, l *Ledger) (err error) {
+		h, err = l.Update(ctx, at, Change{effects, c.purge})
 		return err
 	})
+	if err == nil && h.Version == at.Version+1 { // as Manager.Update does
+		a.process.ledger.CacheContent(h.Position(), doc)
+	}
 }
 
 func (a *actor) reset() {

@@ -99,6 +99,7 @@ type ghost struct {
 	tickets  map[string]bool
 	past     []*world // all that there were, failovers included
 	reader   *Ledger  // reads without faults
+	newest   *sight   // the head that was written last
 
 	holders   map[string]*process // by the ids of their incarnations
 	ended     map[string]bool     // incarnations
@@ -188,6 +189,7 @@ func (g *ghost) wrote(c *call) {
 		return
 	}
 	w.chain = old.chain
+	g.newest = h
 	g.step(&w, c)
 	w.ops, w.chain = h.Ops, h.Chain
 	x.store.sign(h)
@@ -265,7 +267,7 @@ func (g *ghost) step(w *world, c *call) {
 	// answer answers the calls of the run that are open. It reports whether there
 	// was something to do.
 	answer := func(cancelled string) (changed bool) {
-		if w.text, changed = w.text.answered(w.run.base, cancelled); changed {
+		if w.text, changed = w.text.answered(w.run.base, cancelled, g.firstAdded(w.text)); changed {
 			g.x.count["answered"]++
 		}
 		return changed

@@ -107,7 +107,7 @@ var happenings = []string{
 	"submit", "commit", "finish", "fail", "renew", "takeOver", "update", "reset", "compact", "collected",
 	"again", "release", "retry", "discard", "cancel", "delete", "accept", "withdraw", "vacant", "dropped", "answered", "alien", "crowd", "stopped", "waited", "outOfTurn",
 	"vacated", "beat", "replaced", "evidence", "silence",
-	"copies", "import", "fates", "expired",
+	"copies", "import", "fates", "expired", "loaded",
 }
 
 var explorerSealer, _ = NewSealer([]Key{{ID: "k", Secret: []byte(strings.Repeat("k", 32))}})

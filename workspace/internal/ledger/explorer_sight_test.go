@@ -4,7 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // sight is a head that is decoded without the code under test.
@@ -210,6 +214,23 @@ func (g *ghost) records(h *sight) map[uint64]string {
 		texts[h.Records.First+uint64(i)+1] = text
 	}
 	return texts
+}
+
+// firstAdded returns the number of the first message that the newest record adds
+// to a text, or 0.
+func (g *ghost) firstAdded(t text) int {
+	var r struct{ Effects []state.Effect }
+	if text := g.records(g.newest)[g.newest.Version]; text != "" {
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			g.x.violated("the newest record cannot be read: %v", err)
+		}
+	}
+	for _, e := range r.Effects {
+		if n, _ := strconv.Atoi(e.Field); e.Part == document.PartMessage && e.Kind == state.EffectSet && t.messages[n].raw == "" {
+			return n
+		}
+	}
+	return 0
 }
 
 // refer notes the blobs to which a head refers, and checks that they exist.

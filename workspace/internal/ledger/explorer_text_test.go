@@ -18,6 +18,7 @@ type text struct {
 	// entries are the numbers of messages: those of the user, calls of tools,
 	// and their results.
 	entries   []int
+	results   []int // each refers to a message, and to no other
 	messages  map[int]line
 	suspended map[string]string // the ids of runs, by the id of the call that each has suspended
 	edited    int               // how often the ledger has made effects, each time a version of the state
@@ -35,7 +36,7 @@ const alienField = "alien"
 
 func (t text) clone() text {
 	return text{
-		maps.Clone(t.lists), maps.Clone(t.values), slices.Clone(t.entries), maps.Clone(t.messages),
+		maps.Clone(t.lists), maps.Clone(t.values), slices.Clone(t.entries), slices.Clone(t.results), maps.Clone(t.messages),
 		maps.Clone(t.suspended), t.edited,
 	}
 }
@@ -56,6 +57,9 @@ func (t text) encode() string {
 	}
 	if t.entries != nil {
 		conversation["entries"] = strings.ReplaceAll(fmt.Sprint(t.entries), " ", ",")
+	}
+	if t.results != nil {
+		conversation["results"] = string(inferences(t.results))
 	}
 	for n, m := range t.messages {
 		messages[strconv.Itoa(n)] = m.raw
@@ -104,9 +108,10 @@ func (t text) open() []int {
 
 // answered returns the text in which the calls that a run has made since base
 // are answered, except for those that are suspended. Those that the run with the
-// id cancelled has suspended are answered too. It reports whether that is a
-// change.
-func (t text) answered(base text, cancelled string) (text, bool) {
+// id cancelled has suspended are answered too. The answers have numbers from
+// next on: a process that remembers more messages leaves numbers out. It reports
+// whether that is a change.
+func (t text) answered(base text, cancelled string, next int) (text, bool) {
 	t = t.clone()
 	before := len(t.suspended)
 	maps.DeleteFunc(t.suspended, func(_, run string) bool { return run == cancelled })
@@ -118,15 +123,31 @@ func (t text) answered(base text, cancelled string) (text, bool) {
 			changed = true
 		}
 	}
+	next = max(next, t.nextNumber())
 	for i, n := range t.entries { // the answers are numbered in their order
 		if n < 0 {
-			t.entries[i] = t.say(line{t.messages[-n].call, true, resultOf(t.messages[-n].call, noResult, true)})
+			t.messages[next] = line{t.messages[-n].call, true, resultOf(t.messages[-n].call, noResult, true)}
+			t.entries[i] = next
+			next++
 		}
 	}
 	if changed {
 		t.edited++
 	}
 	return t, changed
+}
+
+// mayForget reports whether the first n entries have no calls without those of
+// their results that are there.
+func (t text) mayForget(n int) bool {
+	if open := t.open(); len(open) > 0 && open[0] < n {
+		return false
+	}
+	calls := map[string]bool{}
+	for _, at := range t.entries[:n] {
+		calls[t.messages[at].call] = true
+	}
+	return !slices.ContainsFunc(t.entries[n:], func(at int) bool { return t.messages[at].result && calls[t.messages[at].call] })
 }
 
 // say adds a message, and returns its number.
@@ -167,7 +188,20 @@ const (
 	editCall    state.EffectKind = "call"    // the user says something, and the model calls a tool
 	editResult  state.EffectKind = "result"  // the call at a place has a result, suspended or not
 	editSuspend state.EffectKind = "suspend" // the call at a place is suspended by a run
+	editInfer   state.EffectKind = "infer"   // a result is added that refers to the message n
+	editForget  state.EffectKind = "forget"  // the first n messages leave the conversation
+	editPop     state.EffectKind = "pop"     // the result n is removed
+	editWindow  state.EffectKind = "window"  // n results stay, and the messages to which something refers
 )
+
+// inferences returns results that refer to messages.
+func inferences(numbers []int) state.JSON {
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = fmt.Sprintf(`{"id":"r","agent":"","history":[[%d,%d]],"created_at":"2026-01-02T03:04:05Z"}`, n, n+1)
+	}
+	return state.JSON("[" + strings.Join(texts, ",") + "]")
+}
 
 // edit is a change of a text.
 type edit struct {
@@ -183,7 +217,21 @@ func (e edit) effects(t text) []state.Effect {
 		return state.Effect{Part: part, Field: field, Kind: state.EffectSet, Value: state.JSON(value)}
 	}
 	entries := state.Effect{Part: document.PartConversation, Field: "entries"}
+	results := state.Effect{Part: document.PartConversation, Field: "results"}
 	switch n := t.nextNumber(); e.do {
+	case editInfer:
+		if results.Kind, results.Value = state.EffectAppend, inferences([]int{e.n}); t.results == nil {
+			results.Kind = state.EffectSet
+		}
+		return []state.Effect{results}
+	case editForget:
+		entries.Kind, entries.N = state.EffectDropFirst, e.n
+		return []state.Effect{entries}
+	case editPop:
+		results.Kind, results.N = state.EffectRemoveAt, e.n
+		return []state.Effect{results}
+	case editWindow: // the document makes them
+		return nil
 	case editCall:
 		numbers := state.JSON(fmt.Sprintf("[%d,%d]", n, n+1))
 		if entries.Kind, entries.Value = state.EffectAppend, numbers; t.entries == nil {
@@ -246,6 +294,24 @@ func (e edit) on(t text) text {
 	case editSuspend:
 		t.suspended[e.field] = e.more[0]
 		return t
+	case editInfer:
+		t.results = append(t.results, e.n)
+		return t
+	case editForget:
+		t.entries = t.entries[e.n:]
+		return t
+	case editPop:
+		t.results = slices.Delete(t.results, e.n, e.n+1)
+		return t
+	case editWindow:
+		if len(t.results) > e.n {
+			t.results = t.results[len(t.results)-e.n:]
+			t.edited++
+		}
+		maps.DeleteFunc(t.messages, func(n int, _ line) bool {
+			return !slices.Contains(t.entries, n) && !slices.Contains(t.results, n)
+		})
+		return t
 	case state.EffectSet:
 		if e.n == 0 {
 			t.values[e.field] = e.more[0]
@@ -305,6 +371,17 @@ func (a *actor) callEdit(t text, run string) (edit, bool) {
 			return edit{do: editSuspend, field: id, more: []string{run}}, true
 		}
 		return edit{do: editResult, field: id, n: i}, true
+	}
+	if n := len(t.entries); n > 0 && x.chance(0.6) {
+		i := x.rng.IntN(n)
+		switch k := x.rng.IntN(4); {
+		case k < 2:
+			return edit{do: editInfer, n: t.entries[i]}, true
+		case k == 2 && t.mayForget(i+1):
+			return edit{do: editForget, n: i + 1}, true
+		case len(t.results) > 0:
+			return edit{do: editPop, n: x.rng.IntN(len(t.results))}, true
+		}
 	}
 	x.values++
 	return edit{do: editCall, field: fmt.Sprint("c", x.values)}, true
