@@ -14,6 +14,7 @@ import (
 // none and returns ErrCorrupt.
 func (d *Document) Apply(effects []state.Effect) error {
 	before := make([]*fieldValue, len(effects))
+	adds, refers := false, false
 	for i := range effects {
 		e := &effects[i]
 		before[i] = d.get(e.Part, e.Field)
@@ -28,7 +29,10 @@ func (d *Document) Apply(effects []state.Effect) error {
 		}
 		d.put(e.Part, e.Field, after)
 		d.noteConversation(e, before[i])
+		adds = adds || e.Part == PartMessage && before[i] == nil
+		refers = refers || e.Part == PartConversation && e.Field != fieldVersion
 	}
+	d.unused = d.unused || adds && !refers // as an import or a rollback may
 	return nil
 }
 

@@ -151,3 +151,21 @@ func TestWindowKeepsWhatResultsReferTo(t *testing.T) {
 	_, err = d.AnswerPending(empty, "")
 	require.ErrorIs(t, err, ErrCorrupt)
 }
+
+// Messages to which nothing refers go with the next window also if they came with
+// an import, or back with a rollback.
+func TestUnusedMessagesThatAreAdded(t *testing.T) {
+	from, err := Decode([]byte(`{"conversation":{"version":3},"message":{"1":{"type":"text","role":"user","content":"a"}}}`))
+	require.NoError(t, err)
+	imported := New()
+	require.NoError(t, imported.Apply(from.Effects()))
+	back := from.Clone()
+	shorten(t, back, 5, 5)
+	require.NoError(t, back.Apply(back.Revert(from)))
+	for _, d := range []*Document{imported, back} {
+		require.Equal(t, 1, d.count(PartMessage))
+		require.NoError(t, d.Check())
+		shorten(t, d, 5, 5)
+		require.Zero(t, d.count(PartMessage))
+	}
+}
