@@ -199,6 +199,7 @@ func TestDocumentFollowsTheState(t *testing.T) {
 			again := load(t, d)
 			require.Empty(t, cmp.Diff(plainOf(t, st), plainOf(t, again)))
 			require.NotContains(t, string(d.Encode()), "scratch")
+			require.NoError(t, base.Check(), "a clone")
 
 			switch rapid.IntRange(0, 7).Draw(rt, "then") {
 			case 0:

@@ -21,16 +21,32 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mutant is a mistake in the sources that the explorer must find.
+// mutant is a mistake in the sources that a test must find.
 type mutant struct {
 	name    string
-	variant string // of the store (default: all)
-	fault   string // of the store
-	edits   []textEdit
+	variant string     // of the store of the explorer (default: all)
+	fault   string     // of that store
+	finder  finder     // (default: the explorer)
+	edits   []textEdit // of files in one package
 }
+
+// finder is a test that finds mutants.
+type finder struct{ folder, files, tests, flag string }
+
+var (
+	explorers = finder{".", "explorer_*_test.go", "TestExplorer", "-test.v"}
+	documents = finder{inDocument, "*_test.go", "TestDocumentFollowsTheState|TestWindowKeepsGroups|TestUnusedMessagesThatAreAdded", "-rapid.shrinktime=1ms"}
+	programs  = finder{inWorkspace, "loaded_test.go export_test.go", "TestLiveIsLoaded", "-test.v"}
+)
 
 // textEdit replaces a text that a file has exactly once.
 type textEdit struct{ file, old, new string }
+
+// The folders of other packages.
+const (
+	inDocument  = "../document/"
+	inWorkspace = "../../"
+)
 
 var mutants = []mutant{
 	{name: "a commit does not check the lease", edits: []textEdit{
@@ -270,6 +286,78 @@ var mutants = []mutant{
 	{name: "a copy has what the run may lose", edits: []textEdit{
 		{"transfer.go", "l.Content(ctx, h, h.settled())", "l.Content(ctx, h, h.Position())"},
 	}},
+	{name: "cached content is known by its version", variant: "failover", edits: []textEdit{
+		{"content.go", "		if from.Position == at {", "		if from.Version == at.Version {"},
+	}},
+	{name: "content is taken for fitting before it is checked", edits: []textEdit{
+		{"content.go", "		if err := l.contents.fits(unchecked.doc); err != nil {", "		l.contents.noteFitting(unchecked.Position)\n		if err := l.contents.fits(unchecked.doc); err != nil {"},
+	}},
+	{name: "cached content is changed", edits: []textEdit{
+		{"content.go", "copied.doc = copied.doc.Clone()", "copied.doc = c.contents.newest.doc"},
+	}},
+	{name: "a head that another process has replaced is remembered", edits: []textEdit{
+		{"commit.go", "		c.noteRace(remembered)\n", "		c.noteRace(remembered)\n		c.cacheHead(h, c.lastRevision)\n"},
+	}},
+	{name: "a snapshot that was collected is empty", edits: []textEdit{
+		{"content.go", "		text, err := c.fetchBlob(ctx, n.text)\n", "		text, err := c.fetchBlob(ctx, n.text)\n		if isMissing(err) {\n			return document.New(), nil\n		}\n"},
+	}},
+	{name: "a record that was collected has no effects", edits: []textEdit{
+		{"content.go", "		part, err := c.fetchBlob(ctx, name)\n", "		part, err := c.fetchBlob(ctx, name)\n		if isMissing(err) {\n			part, err = []byte(`{}`), nil\n		}\n"},
+	}},
+	{name: "outcomes are cached under another name", edits: []textEdit{
+		{"ending.go", "	t.Ended, t.Outcomes = \"\", t.addBlob(data)\n	t.reader.contents.noteOutcomes(t.Outcomes, list)\n",
+			"	t.reader.contents.noteOutcomes(t.Outcomes, list)\n	t.Ended, t.Outcomes = \"\", t.addBlob(data)\n"},
+	}},
+	{name: "the index of a newer queue is kept for an older head", edits: []textEdit{
+		{"queue.go", "if ok && known.first <= first {", "if ok {"},
+	}},
+	{name: "a reference of an added result is not counted", finder: documents, edits: []textEdit{
+		{inDocument + "references.go", "			if json.Unmarshal([]byte(text), &added[i]) != nil {", "			if !json.Valid([]byte(text)) || i < 0 {"},
+	}},
+	{name: "a reference of a dropped result still counts", edits: []textEdit{
+		{inDocument + "references.go", "	case state.EffectDropFirst, state.EffectTruncate, state.EffectRemoveAt:\n",
+			"	case state.EffectDropFirst, state.EffectTruncate, state.EffectRemoveAt:\n		return\n"},
+	}},
+	{name: "a conversation that was shortened leaves no unused messages", edits: []textEdit{
+		{inDocument + "references.go", "d.unused || e.Kind != state.EffectAppend", "d.unused || e.Kind == state.EffectSet || e.Field == fieldResults"},
+	}},
+	{name: "messages that are imported are used", finder: documents, edits: []textEdit{
+		{inDocument + "edits.go", "d.unused = d.unused || adds && !refers", "_, _ = adds, refers"},
+	}},
+	{name: "a result that was removed leaves no unused messages", finder: documents, edits: []textEdit{
+		{inDocument + "references.go", "d.unused || e.Kind != state.EffectAppend", "d.unused || e.Kind == state.EffectSet || e.Field == fieldEntries"},
+	}},
+	{name: "a document that was decoded has no unused messages", finder: documents, edits: []textEdit{
+		{inDocument + "document.go", "	d.unused = true\n", ""},
+	}},
+	{name: "clones share the index of messages", finder: documents, edits: []textEdit{
+		{inDocument + "document.go", "c.messages.Store(x.clone())", "c.messages.Store(x)"},
+	}},
+	{name: "the index finds a message that was deleted", finder: documents, edits: []textEdit{
+		{inDocument + "messages.go", "if known, _ := x.number(old.json()); known == n {", "if known, _ := x.number(old.json()); known == 0 {"},
+	}},
+	{name: "a conversation is kept that has changed", finder: documents, edits: []textEdit{
+		{inDocument + "references.go", "	case e.Part == PartConversation && e.Field != fieldVersion:\n		d.conversation = &keptConversation{}\n",
+			"	case e.Part == PartConversation && e.Field != fieldVersion:\n"},
+	}},
+	{name: "a conversation is kept that was shortened", finder: documents, edits: []textEdit{
+		{inDocument + "window.go", "		short = d.conversation.shortened(messages, results)\n", "		short = d.conversation.shortened(messages, nil)\n		_ = results\n"},
+	}},
+	{name: "the conversation of the State before a commit is kept", finder: programs, edits: []textEdit{
+		{inWorkspace + "workspace.go", "c.doc.ApplySaved(d.Effects, c.schema, d.state)", "c.doc.ApplySaved(d.Effects, c.schema, c.storedState)"},
+	}},
+	{name: "content is cached at the head that another process has written since a finish", finder: programs, edits: []textEdit{
+		{inWorkspace + "finish.go", "r.ledger.CacheContent(at, doc)", "r.ledger.CacheContent(h.Position(), doc)"},
+	}},
+	{name: "content is cached at the head that another process has written since an update", finder: programs, edits: []textEdit{
+		{inWorkspace + "maintenance.go", "if h.Version == c.position.Version+1 && c.noteStored", "if c.noteStored"},
+	}},
+	{name: "the content of a run is cached without the effects of its end", finder: programs, edits: []textEdit{
+		{inWorkspace + "finish.go", "r.ledger.CacheContent(at, doc)", "r.ledger.CacheContent(at, r.doc)"},
+	}},
+	{name: "a commit does not note what it has stored", finder: programs, edits: []textEdit{
+		{inWorkspace + "workspace.go", "c.position, c.storedState, c.storedMemory = at, d.state, d.memory", "c.position, c.storedState = at, d.state"},
+	}},
 }
 
 var resetDeletes = []textEdit{
@@ -292,6 +380,14 @@ func (m *mutant) patched(t *testing.T) map[string]string {
 	return texts
 }
 
+// packageDir returns the folder of the package that has the mistake.
+func (m *mutant) packageDir() string {
+	if len(m.edits) == 0 { // it is in the store
+		return "."
+	}
+	return filepath.Dir(m.edits[0].file)
+}
+
 // TestMutantsCompile applies the edits of all mutants and checks the types of
 // the result, so that a change of the sources that breaks a mutant is found
 // without TestMutants.
@@ -302,22 +398,30 @@ func TestMutantsCompile(t *testing.T) {
 		require.NoError(t, err)
 		return f
 	}
-	sources := map[string]*ast.File{}
-	names, err := filepath.Glob("*.go")
-	require.NoError(t, err)
-	for _, name := range names {
-		if !strings.HasSuffix(name, "_test.go") {
-			sources[name] = parse(name, nil)
+	sources := map[string]map[string]*ast.File{} // by folder and file
+	for _, m := range mutants {
+		dir := m.packageDir()
+		if sources[dir] != nil {
+			continue
+		}
+		sources[dir] = map[string]*ast.File{}
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		require.NoError(t, err)
+		for _, name := range names {
+			if !strings.HasSuffix(name, "_test.go") {
+				sources[dir][name] = parse(name, nil)
+			}
 		}
 	}
 	config := types.Config{Importer: importer.ForCompiler(files, "gc", exportedTypes(t))}
 	for _, m := range mutants {
 		t.Run(strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
-			mutated := maps.Clone(sources)
+			mutated := maps.Clone(sources[m.packageDir()])
 			for name, text := range m.patched(t) {
+				require.Contains(t, mutated, name, "it must be in the same package as the first edit")
 				mutated[name] = parse(name, text)
 			}
-			_, err := config.Check("ledger", files, slices.Collect(maps.Values(mutated)), nil)
+			_, err := config.Check(m.packageDir(), files, slices.Collect(maps.Values(mutated)), nil)
 			require.NoError(t, err)
 		})
 	}
@@ -325,7 +429,7 @@ func TestMutantsCompile(t *testing.T) {
 
 // exportedTypes finds the compiled form of the imports of this package.
 func exportedTypes(t *testing.T) func(path string) (io.ReadCloser, error) {
-	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}", ".").Output()
+	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}", inWorkspace).Output()
 	require.NoError(t, err)
 	exports := map[string]string{}
 	for line := range strings.Lines(string(out)) {
@@ -335,8 +439,8 @@ func exportedTypes(t *testing.T) func(path string) (io.ReadCloser, error) {
 	return func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
 }
 
-// TestMutants builds this package with each mutant, and requires that the
-// explorer finds it. It takes minutes, and runs only if STATE_MUTANTS is set.
+// TestMutants builds the tests of a package with each mutant, and requires that
+// the explorer, or the test that it names, finds it. It takes minutes, and runs only if STATE_MUTANTS is set.
 func TestMutants(t *testing.T) {
 	if os.Getenv("STATE_MUTANTS") == "" {
 		t.Skip("STATE_MUTANTS is not set")
@@ -349,38 +453,47 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-var finding = regexp.MustCompile(`VIOLATION with STATE_SEED=\d+.*`)
+var finding = regexp.MustCompile(`VIOLATION with STATE_SEED=\d+.*|\[rapid\] \w+ after .*|--- FAIL: TestUnused.*`)
 
 func (m *mutant) test(t *testing.T) {
+	by := m.finder
+	if by == (finder{}) {
+		by = explorers
+	}
 	dir := t.TempDir()
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	replace := map[string]string{}
-	tests, err := filepath.Glob("*_test.go")
+	tests, err := filepath.Glob(filepath.Join(by.folder, "*_test.go"))
 	require.NoError(t, err)
 	for _, file := range tests {
-		if !strings.HasPrefix(file, "explorer_") {
+		isNeeded := func(pattern string) bool {
+			matches, err := filepath.Match(pattern, filepath.Base(file))
+			return err == nil && matches
+		}
+		if !slices.ContainsFunc(strings.Fields(by.files), isNeeded) {
 			replace[filepath.Join(here, file)] = "" // quicker without
 		}
 	}
 	for file, text := range m.patched(t) {
-		replace[filepath.Join(here, file)] = filepath.Join(dir, file)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+		mutated := filepath.Join(dir, filepath.Base(file))
+		replace[filepath.Join(here, file)] = mutated
+		require.NoError(t, os.WriteFile(mutated, []byte(text), 0o600))
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	require.NoError(t, err)
-	file, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "explorer.test")
+	file, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
 	require.NoError(t, os.WriteFile(file, overlay, 0o600))
-	build := exec.Command("go", "test", "-c", "-gcflags=-l", "-ldflags=-s -w", "-overlay", file, "-o", program, ".")
+	build := exec.Command("go", "test", "-c", "-gcflags=-l", "-ldflags=-s -w", "-overlay", file, "-o", program, by.folder)
 	build.Env = append(os.Environ(), "GOGC=off") // builds take most of the time
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
-	cmd := exec.Command(program, "-test.run=^TestExplorer$", "-test.v")
+	cmd := exec.Command(program, "-test.run=^("+by.tests+")$", by.flag)
 	cmd.Env = append(os.Environ(), "STATE_VARIANT="+m.variant, "STATE_FAULT="+m.fault, "STATE_SEED=", "STATE_EFFORT=40")
 	out, err = cmd.CombinedOutput()
 	found := finding.Find(out)
-	require.Error(t, err, "the explorer has not found it")
+	require.Error(t, err, "%s has not found it", by.tests)
 	require.NotEmpty(t, found, "%s", out[max(0, len(out)-2000):])
 	require.False(t, bytes.Contains(found, []byte("panic")), "%s", found)
 	t.Logf("%s", found)
