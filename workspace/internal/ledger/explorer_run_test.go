@@ -50,7 +50,7 @@ type rates struct {
 	failover                                                     float64
 	big, last                                                    float64 // the probability that a value is large, and that a finish adds a record
 	stop                                                         float64 // the probability that the context of a call may end
-	calls, alien                                                 float64 // of edits of calls, and of the field that strict processes do not know
+	calls, alien                                                 float64 // of edits of the conversation, and of the field that strict processes do not know
 }
 
 type act struct {

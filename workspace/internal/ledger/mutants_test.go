@@ -30,7 +30,8 @@ type mutant struct {
 	edits   []textEdit // of files in one package
 }
 
-// finder is a test that finds mutants.
+// finder is a test that finds mutants: the tests with these names in a folder,
+// built without the files that they do not need.
 type finder struct{ folder, files, tests, flag string }
 
 var (
