@@ -46,10 +46,12 @@ func (s *State) Export() ([]byte, error) {
 	for r := range st.all() {
 		out.Results = append(out.Results, exportResult(r))
 	}
+	size := 2*len(values.text) + 256
 	for _, m := range table.table.messages.All() {
-		out.Messages = append(out.Messages, values.addText(string(m.Raw())))
+		out.Messages = append(out.Messages, form.Message(m.Raw()))
+		size += 2 * len(m.Raw())
 	}
-	return out.AppendJSON(make([]byte, 0, 2*len(values.text)+256)), nil
+	return out.AppendJSON(make([]byte, 0, size)), nil
 }
 
 // exportedValues collects the fields of an export. All values are parts of one
@@ -66,12 +68,6 @@ func (e *exportedValues) add(sp *fieldSpec, at engine.Address, c *engine.Cell) (
 	}
 	e.fields = append(e.fields, form.Field{Name: addressName(at), Value: e.text[from:]})
 	return nil
-}
-
-func (e *exportedValues) addText(text string) []byte {
-	from := len(e.text)
-	e.text = append(e.text, text...)
-	return e.text[from:]
 }
 
 func exportResult(r *stackedResult) form.Result {

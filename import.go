@@ -1,7 +1,6 @@
 package state
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -292,11 +291,11 @@ func (a messageSum) minus(b messageSum) messageSum {
 }
 
 // importTable reads the messages of a form.
-func importTable(texts []json.RawMessage) (*importedTable, error) {
+func importTable(texts []form.Message) (*importedTable, error) {
 	t := &importedTable{stack: newResultStack(nil), sums: make([]messageSum, len(texts)+1)}
-	msgs := make([]Message, len(texts))
-	for i, data := range texts {
-		m, err := readMessage(data)
+	msgs, r := make([]Message, len(texts)), messageReader{}
+	for i, text := range texts {
+		m, err := r.read(string(text))
 		if err != nil {
 			return nil, fault.Under(jsontext.Index("$.messages", i), err)
 		}
@@ -306,6 +305,7 @@ func importTable(texts []json.RawMessage) (*importedTable, error) {
 		}
 		msgs[i], t.sums[i+1] = m, t.sums[i].plus(one)
 	}
+	t.stack.table.makeRoomFor(len(msgs))
 	t.stack.intern(msgs)
 	if t.stack.table.len() != len(msgs) {
 		return nil, &fault.Error{Path: "$.messages", Got: "a message is there twice"}

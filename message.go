@@ -62,6 +62,8 @@ const (
 	messageDepth = 64
 )
 
+var messageLimits = jsontext.Limits{Bytes: messageBytes, Depth: messageDepth}
+
 // SystemText returns a text message of the system. As in all constructors,
 // invalid UTF-8 in a string is replaced by U+FFFD.
 func SystemText(text string) TextMessage { return newText("system", text, "") }
@@ -201,10 +203,29 @@ func DecodeMessage(data []byte) (Message, error) {
 
 // readMessage is DecodeMessage with errors that are faults.
 func readMessage(data []byte) (Message, error) {
-	if err := jsontext.Check(data, jsontext.Limits{Bytes: messageBytes, Depth: messageDepth}); err != nil {
+	if err := jsontext.Check(data, messageLimits); err != nil {
 		return nil, err
 	}
 	return messageOf(data)
+}
+
+// messageReader reads many messages with the memory that reading one takes.
+type messageReader struct {
+	checker jsontext.Checker
+	data    []byte
+}
+
+// read is readMessage for a text that the message shares.
+func (r *messageReader) read(text string) (Message, error) {
+	r.data = append(r.data[:0], text...)
+	if err := r.checker.Check(r.data, messageLimits); err != nil {
+		return nil, err
+	}
+	body, err := newSharedBody(r.data, text)
+	if err != nil {
+		return nil, err
+	}
+	return body.message(), nil
 }
 
 // decodeChecked is DecodeMessage for checked JSON. Only the size is checked
@@ -262,15 +283,20 @@ func messageOf(data []byte) (Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch body.typ {
+	return body.message(), nil
+}
+
+// message returns the message with a body.
+func (b *messageBody) message() Message {
+	switch b.typ {
 	case typeText:
-		return TextMessage{body}, nil
+		return TextMessage{b}
 	case typeToolCall:
-		return ToolCallMessage{body}, nil
+		return ToolCallMessage{b}
 	case typeToolResult:
-		return ToolResultMessage{body}, nil
+		return ToolResultMessage{b}
 	}
-	return UnknownMessage{body}, nil
+	return UnknownMessage{b}
 }
 
 // Type returns "text".

@@ -141,19 +141,27 @@ func (b *messageBody) sharedCalls() *[]ToolCall {
 var noCalls []ToolCall
 
 // newBody returns the body of a checked text. It does not retain data.
-func newBody(data []byte) (*messageBody, error) {
+func newBody(data []byte) (*messageBody, error) { return newSharedBody(data, "") }
+
+// newSharedBody is newBody for a text that the caller has as a string, too. The
+// body shares it, if the text is compact. If shared is empty, the body makes the
+// string.
+func newSharedBody(data []byte, shared string) (*messageBody, error) {
 	members := make([]memberPlace, 0, 8) // enough for most messages
 	note := func(name, value jsontext.Span) { members = append(members, memberPlace{name, value}) }
 	sum, compact, err := jsontext.HashMembers(messageSeed, data, note)
 	if err == nil && !compact {
-		data = jsontext.AppendCompact(make([]byte, 0, len(data)), data)
+		data, shared = jsontext.AppendCompact(make([]byte, 0, len(data)), data), ""
 		members = members[:0]
 		sum, _, err = jsontext.HashMembers(messageSeed, data, note)
 	}
 	if err != nil {
 		return nil, err
 	}
-	r := bodyReader{data: data, raw: string(data)}
+	if shared == "" {
+		shared = string(data)
+	}
+	r := bodyReader{data: data, raw: shared}
 	var typ, role, tool, tools jsontext.Span
 	for _, m := range members {
 		switch r.name(m) {

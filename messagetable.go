@@ -31,6 +31,11 @@ func newPlaceIndex(messages *persist.Sequence[Message]) *placeIndex {
 	return x
 }
 
+// makeRoomFor makes an index in which n messages have room, for an empty table.
+func (t *messageTable) makeRoomFor(n int) {
+	t.index = &placeIndex{first: make(map[uint64]int32, n)}
+}
+
 // add notes a place of messages with a hash.
 func (x *placeIndex) add(hash uint64, place int32) {
 	first, ok := x.first[hash]

@@ -46,7 +46,7 @@ func Decode(data []byte) (*State, error) {
 	}
 	decodeList(&d, r, "results", &s.Results, d.result)
 	for _, m := range r.Elements("messages") {
-		s.Messages = append(s.Messages, m)
+		s.Messages = append(s.Messages, Message(m))
 	}
 	d.end(r)
 	return s, d.err

@@ -19,14 +19,27 @@ const Format = 1
 // State is a whole state. Each message is written once, and the conversation
 // and the results refer to runs of messages.
 type State struct {
-	Format       int               `json:"format"`
-	Version      uint64            `json:"version"`
-	Counts       []Count           `json:"counts,omitempty"`
-	Fields       []Field           `json:"fields,omitempty"`       // the declared fields, except the conversation
-	Keys         []Field           `json:"keys,omitempty"`         // the undeclared keys
-	Conversation *[]Run            `json:"conversation,omitempty"` // the field messages
-	Results      []Result          `json:"results,omitempty"`
-	Messages     []json.RawMessage `json:"messages,omitempty"` // each occurs once
+	Format       int       `json:"format"`
+	Version      uint64    `json:"version"`
+	Counts       []Count   `json:"counts,omitempty"`
+	Fields       []Field   `json:"fields,omitempty"`       // the declared fields, except the conversation
+	Keys         []Field   `json:"keys,omitempty"`         // the undeclared keys
+	Conversation *[]Run    `json:"conversation,omitempty"` // the field messages
+	Results      []Result  `json:"results,omitempty"`
+	Messages     []Message `json:"messages,omitempty"` // each occurs once
+}
+
+// Message is the text of a message. It is a string because a state.Message holds
+// it as one: both share it.
+type Message string
+
+// MarshalJSON returns the text.
+func (m Message) MarshalJSON() ([]byte, error) { return []byte(m), nil }
+
+// UnmarshalJSON keeps the text.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	*m = Message(data)
+	return nil
 }
 
 // Field is the value of a field or an undeclared key.

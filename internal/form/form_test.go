@@ -51,7 +51,9 @@ var forms = rapid.Custom(func(t *rapid.T) *form.State {
 	s.Fields = rapid.SliceOfN(field, 0, 3).Draw(t, "fields")
 	s.Keys = rapid.SliceOfN(field, 0, 3).Draw(t, "keys")
 	s.Results = rapid.SliceOfN(result, 0, 3).Draw(t, "results")
-	s.Messages = rapid.SliceOfN(value, 0, 3).Draw(t, "messages")
+	for _, text := range rapid.SliceOfN(value, 0, 3).Draw(t, "messages") {
+		s.Messages = append(s.Messages, form.Message(text))
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "counts") {
 		number := rapid.Uint64Range(0, 1<<62)
 		s.Counts = append(s.Counts, form.Count{

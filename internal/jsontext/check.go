@@ -36,6 +36,20 @@ func Check(data []byte, limits Limits) error {
 	return err
 }
 
+// Checker checks many texts with the memory that one takes. The zero Checker is
+// ready.
+type Checker struct{ checker checker }
+
+// Check is the function [Check].
+func (c *Checker) Check(data []byte, limits Limits) error {
+	c.checker = checker{
+		cursor: cursor{data: data}, limits: limits, stack: c.checker.stack[:0], names: c.checker.names[:0],
+	}
+	_, err := c.checker.readText()
+	c.checker.data = nil
+	return err
+}
+
 // Decode checks data and returns its value as nil, bool, string, json.Number
 // (as spelled), []any or map[string]any. The value shares no memory with data.
 func Decode(data []byte, limits Limits) (any, error) {

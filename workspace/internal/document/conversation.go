@@ -22,13 +22,7 @@ func (d *Document) entries() ([]int, bool, error) {
 	if v == nil {
 		return nil, false, nil
 	}
-	texts, ok := v.texts()
-	numbers := make([]int, len(texts))
-	for i := range texts {
-		if ok {
-			numbers[i], ok = messageNumber(string(texts[i]))
-		}
-	}
+	numbers, ok := v.numbers()
 	if !ok {
 		return nil, false, corrupt("$.conversation.entries", "not a list of messages")
 	}

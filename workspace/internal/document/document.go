@@ -86,12 +86,25 @@ func Decode(data []byte) (*Document, error) {
 		if err != nil {
 			return nil, corrupt(jsontext.Path("$", part.Name), "want object, got "+jsontext.Kind(part.Value))
 		}
-		for _, f := range fields {
-			text := jsontext.AppendCompact(make([]byte, 0, len(f.Value)), f.Value)
-			d.put(part.Name, f.Name, &fieldValue{text: state.JSON(text)})
-		}
+		d.fill(part.Name, fields)
 	}
 	return d, nil
+}
+
+// fill gives a new document a part, whose fields have different names.
+func (d *Document) fill(part string, fields jsontext.Object) {
+	if len(fields) == 0 {
+		return
+	}
+	var compact []byte
+	entries := make([]persist.Entry[fieldValue], len(fields))
+	for i, f := range fields {
+		compact = jsontext.AppendCompact(compact[:0], f.Value)
+		entries[i] = persist.Entry[fieldValue]{Key: f.Name, Value: &fieldValue{text: state.JSON(compact)}}
+	}
+	p := &partFields{len: len(fields)}
+	p.fields.Fill(d.owner.Load(), entries)
+	d.parts[part] = p
 }
 
 // Encode returns the document as JSON, compact and sorted: equal content gives

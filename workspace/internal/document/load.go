@@ -135,8 +135,9 @@ func (d *Document) loadConversation(out *form.State, hasMessages bool) error {
 	if err != nil {
 		return err
 	}
-	for _, text := range places.texts {
-		out.Messages = append(out.Messages, []byte(text))
+	out.Messages = make([]form.Message, len(places.texts))
+	for i, text := range places.texts {
+		out.Messages[i] = form.Message(text)
 	}
 	entries, set, err := d.entries()
 	if err != nil {
@@ -177,21 +178,22 @@ type formPlaces struct {
 	texts   []state.JSON
 }
 
+// newFormPlaces also makes the index of the messages, which the first Save
+// needs.
 func newFormPlaces(d *Document) (*formPlaces, error) {
-	numbers, err := d.numbers()
-	p := &formPlaces{numbers: numbers, places: make([]int, len(numbers))}
-	known := make(map[state.JSON]int, len(numbers))
-	for i, n := range numbers {
-		text := d.message(n)
-		place, ok := known[text]
-		if !ok {
-			place = len(p.texts)
-			known[text] = place
-			p.texts = append(p.texts, text)
-		}
-		p.places[i] = place
+	list, err := d.numbered()
+	if err != nil {
+		return nil, err
 	}
-	return p, err
+	texts, places := distinct(list)
+	if d.messages.Load() == nil {
+		d.messages.Store(texts.index())
+	}
+	numbers := make([]int, len(list))
+	for i, m := range list {
+		numbers[i] = m.number
+	}
+	return &formPlaces{numbers, places, texts.texts}, nil
 }
 
 // ranges returns ranges of places for ranges of numbers. path is where they

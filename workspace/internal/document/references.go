@@ -114,20 +114,20 @@ func (d *Document) unusedMessages() ([]state.Effect, error) {
 		}
 		i = first + len(chunk)
 	}
-	numbers, err := d.numbers()
+	messages, err := d.numbered()
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(used, func(a, b form.Run) int { return cmp.Compare(a.From, b.From) })
 	var effects []state.Effect
 	end := 0 // of the ranges that begin at n or before
-	for _, n := range numbers {
-		for len(used) > 0 && used[0].From <= n {
+	for _, m := range messages {
+		for len(used) > 0 && used[0].From <= m.number {
 			end = max(end, used[0].To)
 			used = used[1:]
 		}
-		if n >= end {
-			effects = append(effects, deleteEffect(PartMessage, strconv.Itoa(n)))
+		if m.number >= end {
+			effects = append(effects, deleteEffect(PartMessage, strconv.Itoa(m.number)))
 		}
 	}
 	return effects, nil

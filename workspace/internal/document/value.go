@@ -1,6 +1,7 @@
 package document
 
 import (
+	"bytes"
 	"reflect"
 
 	"github.com/agentstate/state"
@@ -33,6 +34,37 @@ func (v *fieldValue) texts() ([]state.JSON, bool) {
 		return v.list.Slice(0, v.list.Len()).([]state.JSON), true
 	}
 	return elementTexts(v.text)
+}
+
+// numbers returns the elements of the value as numbers of messages, or false if
+// it is not a list of such.
+func (v *fieldValue) numbers() ([]int, bool) {
+	if v.list == nil {
+		return messageNumbers(v.text)
+	}
+	texts, _ := v.texts()
+	numbers := make([]int, len(texts))
+	for i, text := range texts {
+		n, ok := messageNumber(string(text))
+		if !ok {
+			return nil, false
+		}
+		numbers[i] = n
+	}
+	return numbers, true
+}
+
+// messageNumbers returns the elements of an array as numbers of messages, or
+// false if the text is anything else.
+func messageNumbers(array state.JSON) ([]int, bool) {
+	text, fit := []byte(array), true
+	numbers := make([]int, 0, bytes.Count(text, []byte{','})+1)
+	err := jsontext.EachElement(text, func(element jsontext.Span) error {
+		n, ok := messageNumber(string(element.In(text)))
+		numbers, fit = append(numbers, n), fit && ok
+		return nil
+	})
+	return numbers, fit && err == nil
 }
 
 // isList reports whether the value is a list.

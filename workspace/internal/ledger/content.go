@@ -157,7 +157,7 @@ func (c *contentReader) readSnapshot(ctx context.Context, h *Head) (*document.Do
 	if h.Snapshot == nil || h.Snapshot.Parts.len() == 0 {
 		return document.New(), nil
 	}
-	var data bytes.Buffer
+	var parts [][]byte
 	for n, err := range h.Snapshot.Parts.walk(ctx, 0, c.fetchBlob) {
 		if err != nil {
 			return nil, err
@@ -169,9 +169,9 @@ func (c *contentReader) readSnapshot(ctx context.Context, h *Head) (*document.Do
 		if err != nil {
 			return nil, err
 		}
-		data.Write(text)
+		parts = append(parts, text)
 	}
-	return document.Decode(data.Bytes())
+	return document.Decode(bytes.Join(parts, nil))
 }
 
 // replay applies the records from one position to another.
