@@ -36,13 +36,12 @@ func (c *conversation) putInto(l *engine.Loader) {
 	}
 }
 
-// list returns a copy of the list of messages, or nil.
-func (c *conversation) list() []Message {
+// list returns the list of messages.
+func (c *conversation) list() *persist.List {
 	if c.messages == nil {
-		return nil
+		return persist.NewList(c.schema.messages().form.Type)
 	}
-	l := cell.Bare(c.messages.Value).(*persist.List)
-	return l.Slice(0, l.Len()).([]Message)
+	return cell.Bare(c.messages.Value).(*persist.List)
 }
 
 // shorten returns the conversation with some of its messages and results, by
@@ -60,15 +59,14 @@ func (c *conversation) shorten(messages, results []int) *conversation {
 
 func (c *conversation) shortenMessages(indexes []int) *engine.Merged {
 	form := &c.schema.messages().form
-	l := cell.Bare(c.messages.Value).(*persist.List)
+	l := c.list()
 	if n := len(indexes); n > 0 && indexes[0] == l.Len()-n { // the last ones
 		l = form.KeepLast(l, n)
 	} else {
-		all, sum := c.list(), messageSum{messages: n}
-		kept := make([]Message, n)
+		sum, kept := messageSum{messages: n}, make([]Message, n)
 		for i, at := range indexes {
-			kept[i] = all[at]
-			sum.bytes += all[at].size()
+			kept[i] = persist.At[Message](l, at)
+			sum.bytes += kept[i].size()
 		}
 		l = persist.NewList(form.Type).Append(kept, listSize(sum))
 	}

@@ -28,7 +28,7 @@ func fillInternal() bool {
 		return importForm(schema.(*Schema), in, kept)
 	}
 	internal.Conversation = func(st any) any { return conversationOf(st.(*State)) }
-	internal.ConversationMessages = func(c any) any { return c.(*conversation).list() }
+	internal.ConversationMessages = func(c any) *persist.List { return c.(*conversation).list() }
 	internal.ShortenConversation = func(c any, messages, results []int) any {
 		return c.(*conversation).shorten(messages, results)
 	}

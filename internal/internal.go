@@ -10,6 +10,7 @@ import (
 	"reflect"
 
 	"github.com/agentstate/state/internal/form"
+	"github.com/agentstate/state/internal/persist"
 )
 
 // ImportForm makes a *state.State with the content of a form, for a
@@ -27,9 +28,9 @@ var ImportForm func(schema any, in *form.State, conversation any) (st any, moved
 // State must not be written during the call.
 var Conversation func(st any) any
 
-// ConversationMessages returns a copy of the list of messages, a
-// []state.Message; nil if the field is not set.
-var ConversationMessages func(conversation any) any
+// ConversationMessages returns the messages of a conversation, a list of
+// state.Message that is empty if the field is not set.
+var ConversationMessages func(conversation any) *persist.List
 
 // ShortenConversation returns a conversation with some of the messages and of
 // the results, by their indexes in ascending order; nil stands for all.

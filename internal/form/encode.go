@@ -51,6 +51,13 @@ func (s *State) AppendJSON(dst []byte) []byte {
 	return append(w.dst, '}')
 }
 
+// AppendJSON appends the result as JSON, as [State.AppendJSON] writes it.
+func (r *Result) AppendJSON(dst []byte) []byte {
+	w := writer{dst: dst}
+	w.result(r)
+	return w.dst
+}
+
 // A writer appends to one text.
 type writer struct{ dst []byte }
 

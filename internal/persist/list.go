@@ -174,6 +174,12 @@ func Chunk[E any](l *List, i int) (elems []E, first int) {
 	return l.chunks[c].elems.([]E)[from-c*chunkLen : to-c*chunkLen : to-c*chunkLen], from - l.first
 }
 
+// At returns element i of a list of type []E.
+func At[E any](l *List, i int) E {
+	i += l.first
+	return l.chunks[i/chunkLen].elems.([]E)[i%chunkLen]
+}
+
 // Shared reports which elements the list has from an earlier one, as far as
 // both share chunks: its first n are those of old from index from on.
 func (l *List) Shared(old *List) (from, n int) {

@@ -2,10 +2,12 @@ package document
 
 import (
 	"encoding/json"
+	"reflect"
 	"strconv"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/persist"
 )
 
 // The fields of PartConversation.
@@ -22,34 +24,52 @@ func (d *Document) entries() ([]int, bool, error) {
 	if v == nil {
 		return nil, false, nil
 	}
-	numbers, ok := v.numbers()
-	if !ok {
-		return nil, false, corrupt("$.conversation.entries", "not a list of messages")
+	l, err := d.entryList()
+	if err != nil {
+		return nil, false, err
 	}
-	return numbers, true, nil
+	return l.Slice(0, l.Len()).([]int), true, nil
 }
 
-// lastEntries returns the numbers of the last n messages of the conversation, or
-// of all. It returns none if the conversation cannot be read.
-func (d *Document) lastEntries(n int) []int {
-	v := d.get(PartConversation, fieldEntries)
-	if v == nil {
-		return nil
+// entryList is entries as a list of ints, which is empty if the field messages
+// is unset.
+func (d *Document) entryList() (*persist.List, error) {
+	if l := d.entryNumbers.Load(); l != nil {
+		return l, nil
 	}
-	l, ok := v.elements()
-	if !ok {
-		return nil
-	}
-	from := max(0, l.Len()-n)
-	numbers := make([]int, 0, l.Len()-from)
-	for i := from; i < l.Len(); i++ {
-		number, ok := messageNumber(l.Index(i).String())
+	l := persist.NewList(reflect.TypeFor[[]int]())
+	if v := d.get(PartConversation, fieldEntries); v != nil {
+		numbers, ok := v.numbers()
 		if !ok {
-			return nil
+			return nil, corrupt("$.conversation.entries", "not a list of messages")
 		}
-		numbers = append(numbers, number)
+		l = l.Append(numbers, 0)
 	}
-	return numbers
+	d.entryNumbers.Store(l)
+	return l, nil
+}
+
+// noteEntries makes the numbers of the conversation those after an effect.
+func (d *Document) noteEntries(e *state.Effect) {
+	l := d.entryNumbers.Load()
+	if l == nil {
+		return
+	}
+	var added []int
+	switch e.Kind {
+	case state.EffectDropFirst, state.EffectTruncate, state.EffectRemoveAt:
+	case state.EffectAppend, state.EffectInsert:
+		numbers, ok := messageNumbers(e.Value)
+		if !ok {
+			d.entryNumbers.Store(nil)
+			return
+		}
+		added = numbers
+	default:
+		d.entryNumbers.Store(nil)
+		return
+	}
+	d.entryNumbers.Store(edited(l, e, added))
 }
 
 // results returns the texts of the results.

@@ -38,6 +38,12 @@ const (
 	PartSetting      = "setting"
 )
 
+// Documents hold lists of these types.
+func init() {
+	persist.Declare[state.JSON]()
+	persist.Declare[resultRanges]()
+}
+
 // Document is the content of a workspace. Concurrent goroutines may read it and
 // clone it, but not while it is changed.
 type Document struct {
@@ -46,6 +52,9 @@ type Document struct {
 	owner atomic.Uint64
 	// messages is the index of PartMessage, or nil if it has to be built.
 	messages atomic.Pointer[messageIndex]
+	// entryNumbers are the numbers of the messages of the conversation, or nil if
+	// they are not known.
+	entryNumbers atomic.Pointer[persist.List] // of ints
 	// references are the ranges of messages of the results, or nil if they are
 	// not known.
 	references *persist.List // of resultRanges
@@ -147,6 +156,7 @@ func (d *Document) Clone() *Document {
 	if x := d.messages.Load(); x != nil {
 		c.messages.Store(x.clone())
 	}
+	c.entryNumbers.Store(d.entryNumbers.Load())
 	return c
 }
 

@@ -37,14 +37,15 @@ func (k *keptConversation) keep(schema *state.Schema, st *state.State) {
 	k.newest.Store(&stateConversation{schema, internal.Conversation(st)})
 }
 
-// messages returns the messages of the conversation, if they are known.
-func (k *keptConversation) messages() (msgs []state.Message, ok bool) {
+// messages returns the messages of the conversation, or nil if they are not
+// known.
+func (k *keptConversation) messages() []state.Message {
 	c := k.newest.Load()
 	if c == nil {
-		return nil, false
+		return nil
 	}
-	list, ok := internal.ConversationMessages(c.value).([]state.Message)
-	return list, ok
+	l := internal.ConversationMessages(c.value)
+	return l.Slice(0, l.Len()).([]state.Message)
 }
 
 // shortened returns the conversation with some of the messages and of the

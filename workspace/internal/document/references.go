@@ -1,31 +1,58 @@
 package document
 
 import (
+	"bytes"
 	"cmp"
-	"encoding/json"
-	"iter"
 	"reflect"
 	"slices"
 	"strconv"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/form"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/persist"
 )
 
 // resultRanges is the part of a form.Result that refers to messages.
-type resultRanges struct {
-	Prompt    []form.Run `json:"prompt"`
-	History   []form.Run `json:"history"`
-	Output    []form.Run `json:"output"`
-	ToolCalls []form.Run `json:"tool_calls"`
+type resultRanges struct{ Prompt, History, Output, ToolCalls []form.Run }
+
+// lists returns the ranges.
+func (r *resultRanges) lists() [4]*[]form.Run {
+	return [...]*[]form.Run{&r.Prompt, &r.History, &r.Output, &r.ToolCalls}
 }
 
-// all yields the ranges.
-func (r *resultRanges) all() iter.Seq[[]form.Run] {
-	return func(yield func([]form.Run) bool) {
-		_ = yield(r.Prompt) && yield(r.History) && yield(r.Output) && yield(r.ToolCalls)
+// read reads the ranges of a result, as encoding/json reads the whole: without
+// regard to the case of names. It reports false if they are not ranges.
+func (r *resultRanges) read(text state.JSON) bool {
+	data, fit := []byte(text), true
+	err := jsontext.EachMember(data, func(name []byte, value jsontext.Span) error {
+		for i, to := range r.lists() {
+			if bytes.EqualFold(name, resultLists[i]) {
+				runs, ok := readRanges(value.In(data))
+				*to, fit = runs, fit && ok
+			}
+		}
+		return nil
+	})
+	return fit && err == nil
+}
+
+// resultLists are the names of the members of a result that refer to messages.
+var resultLists = [...][]byte{[]byte("prompt"), []byte("history"), []byte("output"), []byte("tool_calls")}
+
+// readRanges reads an array of ranges, or null.
+func readRanges(data []byte) ([]form.Run, bool) {
+	if jsontext.IsNull(data) {
+		return nil, true
 	}
+	var runs []form.Run
+	err := jsontext.EachElement(data, func(element jsontext.Span) error {
+		var r form.Run
+		err := r.UnmarshalJSON(element.In(data))
+		runs = append(runs, r)
+		return err
+	})
+	return runs, err == nil
 }
 
 var rangesType = reflect.TypeFor[[]resultRanges]()
@@ -41,8 +68,8 @@ func (d *Document) ranges() (*persist.List, error) {
 	}
 	all := make([]resultRanges, len(texts))
 	for i, text := range texts {
-		if err := decodeResult(text, i, &all[i]); err != nil {
-			return nil, err
+		if !all[i].read(text) {
+			return nil, corrupt(resultPath(i), "not a result")
 		}
 	}
 	d.references = persist.NewList(rangesType).Append(all, 0)
@@ -58,7 +85,10 @@ func (d *Document) noteConversation(e *state.Effect, before *fieldValue) {
 	case e.Part == PartConversation && e.Field != fieldVersion:
 		d.conversation = &keptConversation{}
 		d.unused = d.unused || e.Kind != state.EffectAppend
-		if e.Field == fieldResults {
+		switch e.Field {
+		case fieldEntries:
+			d.noteEntries(e)
+		case fieldResults:
 			d.noteResults(e)
 		}
 	}
@@ -76,7 +106,7 @@ func (d *Document) noteResults(e *state.Effect) {
 		texts, _ := elementTexts(e.Value)
 		added = make([]resultRanges, len(texts))
 		for i, text := range texts {
-			if json.Unmarshal([]byte(text), &added[i]) != nil {
+			if !added[i].read(text) {
 				d.references = nil
 				return
 			}
@@ -91,28 +121,29 @@ func (d *Document) noteResults(e *state.Effect) {
 // forgetConversation is called when the conversation may be any other.
 func (d *Document) forgetConversation() {
 	d.references, d.unused, d.conversation = nil, true, &keptConversation{}
+	d.entryNumbers.Store(nil)
 }
 
 // unusedMessages returns the effects that delete the messages to which neither
 // the conversation nor a result refers.
 func (d *Document) unusedMessages() ([]state.Effect, error) {
-	entries, _, err := d.entries()
+	entries, err := d.entryList()
 	if err != nil {
 		return nil, err
 	}
-	used := rangesOf(entries)
 	results, err := d.ranges()
 	if err != nil {
 		return nil, err
 	}
-	for i := 0; i < results.Len(); {
-		chunk, first := persist.Chunk[resultRanges](results, i)
-		for n := range chunk {
-			for list := range chunk[n].all() {
-				used = append(used, list...)
-			}
+	used := make([]form.Run, 0, 4*results.Len()+8) // enough for most
+	for i := range entries.Len() {
+		used = appendNumber(used, persist.At[int](entries, i))
+	}
+	for i := range results.Len() {
+		r := persist.At[resultRanges](results, i)
+		for _, list := range r.lists() {
+			used = append(used, *list...)
 		}
-		i = first + len(chunk)
 	}
 	messages, err := d.numbered()
 	if err != nil {

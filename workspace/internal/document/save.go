@@ -1,12 +1,12 @@
 package document
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/form"
-	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/persist"
 )
 
 // Save returns the effects that store what turned one state into another. The
@@ -21,14 +21,14 @@ func (d *Document) Save(from, to *state.State, moved Moved) ([]state.Effect, err
 	if err != nil {
 		return nil, err
 	}
-	s := saver{interner: in, reuse: d.Has(PartConversation, fieldEntries) && entriesEdited(changes)}
+	before, err := newTalk(d, from)
+	if err != nil {
+		return nil, err
+	}
+	s := saver{interner: in, talk: before, reuse: d.Has(PartConversation, fieldEntries) && entriesEdited(changes)}
 	var effects []state.Effect
 	for i, change := range changes {
-		e, err := s.stored(change)
-		if err != nil {
-			return nil, err
-		}
-		needed := true
+		e, needed := s.stored(change), true
 		if i == 0 || changes[i-1].Field != change.Field || changes[i-1].Part != change.Part {
 			var before []state.Effect
 			before, needed = d.prepareField(e, moved)
@@ -65,7 +65,7 @@ func entriesEdited(changes []state.Effect) bool {
 // saver turns effects on a state into effects on a document.
 type saver struct {
 	*interner
-	said []int // the numbers of messages that are added to the conversation
+	talk talk // that the saved state extends
 	// reuse says that messages of the conversation may have been in it before.
 	// Otherwise they get new numbers, even if an equal message has one: the
 	// conversation stays a range of consecutive numbers, and so do the results
@@ -74,7 +74,7 @@ type saver struct {
 }
 
 // stored returns the effect on the document that does what e does to the state.
-func (s *saver) stored(e state.Effect) (state.Effect, error) {
+func (s *saver) stored(e state.Effect) state.Effect {
 	x := e
 	x.Messages, x.Results, x.Secret = nil, nil, false
 	adds := e.Kind == state.EffectSet || e.Kind == state.EffectAppend || e.Kind == state.EffectInsert
@@ -82,11 +82,7 @@ func (s *saver) stored(e state.Effect) (state.Effect, error) {
 	case e.Part == state.EffectPartHistory:
 		x.Part, x.Field = PartConversation, fieldResults
 		if adds {
-			texts, err := s.results(e.Results)
-			if err != nil {
-				return x, err
-			}
-			x.Value = arrayText(texts)
+			x.Value = arrayText(s.results(e.Results))
 		}
 	case isConversation(e):
 		x.Part, x.Field = PartConversation, fieldEntries
@@ -94,15 +90,15 @@ func (s *saver) stored(e state.Effect) (state.Effect, error) {
 			x.Value = numberArray(s.findAll(e.Messages))
 		} else if adds {
 			added := s.addAll(e.Messages)
-			s.said = append(s.said, added...)
+			s.talk.add(e.Messages, added)
 			x.Value = numberArray(added)
 		}
 	}
-	return x, nil
+	return x
 }
 
 // results returns the texts of results.
-func (s *saver) results(results []state.InferenceResult) ([]state.JSON, error) {
+func (s *saver) results(results []state.InferenceResult) []state.JSON {
 	ranges := func(msgs []state.Message) []form.Run { return rangesOf(s.findAll(msgs)) }
 	texts := make([]state.JSON, len(results))
 	for i, r := range results {
@@ -112,40 +108,88 @@ func (s *saver) results(results []state.InferenceResult) ([]state.JSON, error) {
 		}
 		f := form.Result{
 			ID: r.ID, Agent: r.Agent, Input: r.Input, StartedAt: r.StartedAt, CreatedAt: r.CreatedAt,
-			Prompt: ranges(r.Prompt), History: rangesOf(s.findAlong(r.History)),
+			Prompt: ranges(r.Prompt), History: s.findAlong(r.History),
 			Output: ranges(r.Output), ToolCalls: ranges(answers),
 		}
 		f.SetRaw(r.Raw)
-		data, err := jsontext.Marshal(f)
-		if err != nil {
-			return nil, fmt.Errorf("workspace: history: %w", err)
-		}
-		texts[i] = state.JSON(data)
+		texts[i] = state.JSON(f.AppendJSON(make([]byte, 0, 256+len(f.Input)+len(f.Raw))))
 	}
-	return texts, nil
+	return texts
 }
 
-// findAlong is findAll for the history of a result, which is mostly the latest
-// part of the conversation. Messages with texts that occur repeatedly would
-// otherwise be found at their first occurrence: the history would be many
+// findAlong returns the ranges of the history of a result, which is mostly the
+// latest part of the conversation. Messages with texts that occur repeatedly
+// would otherwise be found at their first occurrence: the history would be many
 // ranges, and keep messages that the conversation has dropped.
-func (s *saver) findAlong(msgs []state.Message) []int {
+func (s *saver) findAlong(msgs []state.Message) []form.Run {
 	const after = 64 // messages of the conversation that came after the history
 	if s.reuse || len(msgs) == 0 {
-		return s.findAll(msgs)
+		return rangesOf(s.findAll(msgs))
 	}
-	talk := append(s.document.lastEntries(len(msgs)+after), s.said...)
 	steps := 4*len(msgs) + after // which bounds the search among equal texts
-	for end := len(talk); end >= len(msgs) && steps > 0; end-- {
+	for end := s.talk.len(); end >= max(len(msgs), s.talk.len()-after) && steps > 0; end-- {
 		n := 0
-		for n < len(msgs) && s.text(talk[end-1-n]) == msgs[len(msgs)-1-n].Raw() {
+		for n < len(msgs) && s.talk.holds(end-1-n, msgs[len(msgs)-1-n]) {
 			n++
 		}
 		if steps -= n + 1; n == len(msgs) {
-			return talk[end-n : end]
+			return s.talk.ranges(end-n, end)
 		}
 	}
-	return s.findAll(msgs)
+	return rangesOf(s.findAll(msgs))
+}
+
+// talk is a conversation with the numbers of its messages: those of a document,
+// and those that are added.
+type talk struct {
+	messages     *persist.List // of state.Message
+	numbers      *persist.List // of ints
+	added        []state.Message
+	addedNumbers []int
+}
+
+// newTalk returns the conversation of a document, as a state holds it. It is
+// empty if the state has none, because the schema has another place for it.
+func newTalk(d *Document, st *state.State) (talk, error) {
+	numbers, err := d.entryList()
+	if err != nil {
+		return talk{}, err
+	}
+	messages := internal.ConversationMessages(internal.Conversation(st))
+	if messages.Len() != numbers.Len() {
+		messages, numbers = messages.Take(0, 0), numbers.Take(0, 0)
+	}
+	return talk{messages: messages, numbers: numbers}, nil
+}
+
+func (t *talk) add(msgs []state.Message, numbers []int) {
+	t.added, t.addedNumbers = append(t.added, msgs...), append(t.addedNumbers, numbers...)
+}
+
+func (t *talk) len() int { return t.messages.Len() + len(t.added) }
+
+// holds reports whether the text of a message is that of the one at a place.
+func (t *talk) holds(i int, m state.Message) bool {
+	var other state.Message
+	if i < t.messages.Len() {
+		other = persist.At[state.Message](t.messages, i)
+	} else {
+		other = t.added[i-t.messages.Len()]
+	}
+	return other == m || other.Raw() == m.Raw()
+}
+
+// ranges returns the numbers of the messages from one place up to another.
+func (t *talk) ranges(from, to int) []form.Run {
+	var ranges []form.Run
+	for i := from; i < to; i++ {
+		if i < t.numbers.Len() {
+			ranges = appendNumber(ranges, persist.At[int](t.numbers, i))
+		} else {
+			ranges = appendNumber(ranges, t.addedNumbers[i-t.numbers.Len()])
+		}
+	}
+	return ranges
 }
 
 // prepareField returns the effects that must come before the first effect on a

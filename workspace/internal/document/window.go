@@ -53,20 +53,25 @@ func (d *Document) shortenEntries(most int) ([]int, []state.Effect, error) {
 	if most < 0 || d.length(fieldEntries) <= most {
 		return nil, nil, nil
 	}
-	entries, _, err := d.entries()
+	list, err := d.entryList()
 	if err != nil {
 		return nil, nil, err
 	}
-	msgs, known := d.conversation.messages()
-	if !known || len(msgs) != len(entries) {
-		if msgs, err = d.decodeMessages(entries); err != nil {
+	n := list.Len()
+	msgs := d.conversation.messages()
+	if len(msgs) != n {
+		if msgs, err = d.decodeMessages(list.Slice(0, n).([]int)); err != nil {
 			return nil, nil, err
 		}
 	}
 	kept := transcript.ShapesOf(msgs).KeepLast(most)
-	if len(kept) == len(entries) {
+	switch dropped := n - len(kept); {
+	case dropped == 0:
 		return nil, nil, nil
+	case len(kept) > 0 && kept[0] == dropped: // the last ones
+		return kept, []state.Effect{dropFirstEffect(fieldEntries, dropped)}, nil
 	}
+	entries := list.Slice(0, n).([]int)
 	return kept, listEffects(PartConversation, fieldEntries, entries, transcript.Select(entries, kept), numberArray), nil
 }
 
@@ -85,12 +90,12 @@ func (d *Document) shortenResults(most int) ([]int, []state.Effect, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	kept := []int{}
+	kept := make([]int, 0, most)
 	for i := range n {
 		keep := i >= n-most
 		if !keep && len(suspended) > 0 {
-			chunk, first := persist.Chunk[resultRanges](ranges, i)
-			if keep, err = d.holdsSuspended(&chunk[i-first], suspended); err != nil {
+			r := persist.At[resultRanges](ranges, i)
+			if keep, err = d.holdsSuspended(&r, suspended); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -101,12 +106,15 @@ func (d *Document) shortenResults(most int) ([]int, []state.Effect, error) {
 	switch dropped := n - len(kept); {
 	case dropped == 0:
 		return nil, nil, nil
-	case len(kept) == 0 || kept[0] == dropped: // the first ones
-		e := state.Effect{Part: PartConversation, Field: fieldResults, Kind: state.EffectDropFirst, N: dropped}
-		return kept, []state.Effect{e}, nil
+	case len(kept) == 0 || kept[0] == dropped: // the last ones
+		return kept, []state.Effect{dropFirstEffect(fieldResults, dropped)}, nil
 	}
 	results, err := d.results()
 	return kept, listEffects(PartConversation, fieldResults, results, transcript.Select(results, kept), arrayText), err
+}
+
+func dropFirstEffect(field string, n int) state.Effect {
+	return state.Effect{Part: PartConversation, Field: field, Kind: state.EffectDropFirst, N: n}
 }
 
 // length returns the number of elements of a list in PartConversation, or 0.
