@@ -91,8 +91,8 @@ func (s *State) Effects(from *State) ([]Effect, error) {
 	}
 	at := h.schema.history.address()
 	history := h.schema.history
-	results, pastResults := history.stackIn(d.now.Get(at)).comparable(), history.stackIn(d.past.Get(at)).comparable()
-	made, err := results.effectsSince(pastResults)
+	results, pastResults := history.stackIn(d.now.Get(at)), history.stackIn(d.past.Get(at))
+	made, err := listEffects(comparableResults{pastResults}, comparableResults{results})
 	if err != nil {
 		return nil, err
 	}
@@ -142,11 +142,11 @@ func (sp *fieldSpec) effects(at engine.Address, from, to *engine.Cell) ([]Effect
 	case to == nil:
 		return []Effect{{Kind: EffectDelete}}, nil
 	case from != nil && sp.form.Elem != nil:
-		return sp.comparable(to.Value).effectsSince(sp.comparable(from.Value))
+		return listEffects(sp.comparable(from.Value), sp.comparable(to.Value))
 	case sp.name == messagesName:
 		set := Effect{Kind: EffectSet}
 		list := sp.comparable(to.Value)
-		err := list.fill(&set, 0, list.len)
+		err := list.fill(&set, 0, list.len())
 		return []Effect{set}, err
 	}
 	value, err := sp.appendJSON(nil, at, to.Value)
@@ -163,97 +163,122 @@ func (sp *fieldSpec) effects(at engine.Address, from, to *engine.Cell) ([]Effect
 
 // comparableList is a list whose elements can be compared with those of another
 // list of its kind.
-type comparableList struct {
-	elements any // the list, for shared and identical
-	len      int
+type comparableList interface {
+	len() int
 	// shared reports which elements the list has from an older one, as far as
 	// that is known without a comparison: its first n are those of old from
 	// index from on.
-	shared func(old any) (from, n int)
+	shared(old comparableList) (from, n int)
 	// text encodes an element. Different elements have different texts.
-	text func(i int) (JSON, error)
+	text(i int) (JSON, error)
 	// identical reports whether an element is the same object as one of another
-	// list, which is quicker to find out than equality of the texts. It is nil
+	// list, which is quicker to find out than equality of the texts. It is false
 	// for elements without identity.
-	identical func(i int, other any, j int) bool
+	identical(i int, other comparableList, j int) bool
 	// fill gives an effect the elements from one place to another.
-	fill func(e *Effect, from, to int) error
+	fill(e *Effect, from, to int) error
 }
 
 // comparable returns a stored value of a list field.
 func (sp *fieldSpec) comparable(stored any) comparableList {
 	l := cell.Bare(stored).(*persist.List)
 	if sp.name == messagesName {
-		return comparableMessages(l)
+		return comparableMessages{l}
 	}
-	text := func(i int) (JSON, error) {
-		data, err := sp.form.Elem.AppendJSON(nil, l.Index(i))
-		if err != nil {
-			return "", sp.valueError(sp.address(), err)
+	return comparableValues{l, sp}
+}
+
+// comparableValues is the list of a field.
+type comparableValues struct {
+	list *persist.List
+	spec *fieldSpec
+}
+
+func (c comparableValues) len() int { return c.list.Len() }
+
+func (c comparableValues) shared(old comparableList) (from, n int) {
+	return c.list.Shared(old.(comparableValues).list)
+}
+
+func (c comparableValues) text(i int) (JSON, error) {
+	data, err := c.spec.form.Elem.AppendJSON(nil, c.list.Index(i))
+	if err != nil {
+		return "", c.spec.valueError(c.spec.address(), err)
+	}
+	return JSON(data), nil
+}
+
+func (c comparableValues) identical(int, comparableList, int) bool { return false }
+
+func (c comparableValues) fill(e *Effect, from, to int) error {
+	array := []byte{'['}
+	for i := from; i < to; i++ {
+		if i > from {
+			array = append(array, ',')
 		}
-		return JSON(data), nil
-	}
-	shared := func(old any) (int, int) { return l.Shared(old.(*persist.List)) }
-	return comparableList{elements: l, len: l.Len(), shared: shared, text: text, fill: func(e *Effect, from, to int) error {
-		array := []byte{'['}
-		for i := from; i < to; i++ {
-			if i > from {
-				array = append(array, ',')
-			}
-			var err error
-			if array, err = sp.form.Elem.AppendJSON(array, l.Index(i)); err != nil {
-				return sp.valueError(sp.address(), err)
-			}
+		var err error
+		if array, err = c.spec.form.Elem.AppendJSON(array, c.list.Index(i)); err != nil {
+			return c.spec.valueError(c.spec.address(), err)
 		}
-		e.Value = JSON(append(array, ']'))
-		return nil
-	}}
-}
-
-// comparableMessages returns the conversation.
-func comparableMessages(l *persist.List) comparableList {
-	return comparableList{
-		elements: l,
-		len:      l.Len(),
-		shared:   func(old any) (int, int) { return l.Shared(old.(*persist.List)) },
-		text:     func(i int) (JSON, error) { return l.Index(i).Interface().(Message).Raw(), nil },
-		identical: func(i int, other any, j int) bool {
-			return l.Index(i).Interface() == other.(*persist.List).Index(j).Interface()
-		},
-		fill: func(e *Effect, from, to int) error {
-			e.Messages = l.Slice(from, to).([]Message)
-			return nil
-		},
 	}
+	e.Value = JSON(append(array, ']'))
+	return nil
 }
 
-// comparable returns the results.
-func (st *resultStack) comparable() comparableList {
-	return comparableList{
-		elements: st,
-		len:      st.len(),
-		shared:   func(old any) (int, int) { return 0, st.results.Common(&old.(*resultStack).results) },
-		text: func(i int) (JSON, error) {
-			r := st.result(st.at(i))
-			raw := r.Raw // may not be UTF-8
-			r.Raw = ""
-			data, err := JSONOf(r)
-			return data + JSON(raw), err
-		},
-		identical: func(i int, other any, j int) bool { return st.at(i) == other.(*resultStack).at(j) },
-		fill: func(e *Effect, from, to int) error {
-			e.Results = make([]InferenceResult, to-from)
-			for i := range e.Results {
-				e.Results[i] = st.result(st.at(from + i))
-			}
-			return nil
-		},
+// comparableMessages is the conversation.
+type comparableMessages struct{ list *persist.List }
+
+func (c comparableMessages) len() int { return c.list.Len() }
+
+func (c comparableMessages) shared(old comparableList) (from, n int) {
+	return c.list.Shared(old.(comparableMessages).list)
+}
+
+func (c comparableMessages) text(i int) (JSON, error) {
+	return persist.At[Message](c.list, i).Raw(), nil
+}
+
+func (c comparableMessages) identical(i int, other comparableList, j int) bool {
+	return persist.At[Message](c.list, i) == persist.At[Message](other.(comparableMessages).list, j)
+}
+
+func (c comparableMessages) fill(e *Effect, from, to int) error {
+	e.Messages = c.list.Slice(from, to).([]Message)
+	return nil
+}
+
+// comparableResults is the history.
+type comparableResults struct{ stack *resultStack }
+
+func (c comparableResults) len() int { return c.stack.len() }
+
+func (c comparableResults) shared(old comparableList) (from, n int) {
+	return 0, c.stack.results.Common(&old.(comparableResults).stack.results)
+}
+
+func (c comparableResults) text(i int) (JSON, error) {
+	r := c.stack.result(c.stack.at(i))
+	raw := r.Raw // may not be UTF-8
+	r.Raw = ""
+	data, err := JSONOf(r)
+	return data + JSON(raw), err
+}
+
+func (c comparableResults) identical(i int, other comparableList, j int) bool {
+	return c.stack.at(i) == other.(comparableResults).stack.at(j)
+}
+
+func (c comparableResults) fill(e *Effect, from, to int) error {
+	e.Results = make([]InferenceResult, to-from)
+	for i := range e.Results {
+		e.Results[i] = c.stack.result(c.stack.at(from + i))
 	}
+	return nil
 }
 
-// texts returns the texts of the elements from a place on.
-func (l comparableList) texts(from int) ([]JSON, error) {
-	texts := make([]JSON, l.len-from)
+// textsOf returns the texts of the elements of a list from a place on.
+func textsOf(l comparableList, from int) ([]JSON, error) {
+	texts := make([]JSON, l.len()-from)
 	for i := range texts {
 		var err error
 		if texts[i], err = l.text(from + i); err != nil {
@@ -263,10 +288,10 @@ func (l comparableList) texts(from int) ([]JSON, error) {
 	return texts, nil
 }
 
-// effectsSince returns the edits that turn an old list into l. It encodes only
+// listEffects returns the edits that turn an old list into l. It encodes only
 // elements that the lists do not share.
-func (l comparableList) effectsSince(old comparableList) ([]Effect, error) {
-	change, err := l.changeSince(old)
+func listEffects(old, l comparableList) ([]Effect, error) {
+	change, err := listChange(old, l)
 	if err != nil {
 		return nil, err
 	}
@@ -283,23 +308,22 @@ func (l comparableList) effectsSince(old comparableList) ([]Effect, error) {
 	return effects, nil
 }
 
-func (l comparableList) changeSince(old comparableList) (listdiff.Change, error) {
-	dropped, kept := l.shared(old.elements)
-	if l.identical != nil { // a copied list shares nothing but has the same elements
-		for kept < min(l.len, old.len-dropped) && l.identical(kept, old.elements, dropped+kept) {
-			kept++
-		}
+func listChange(old, l comparableList) (listdiff.Change, error) {
+	dropped, kept := l.shared(old)
+	// A copied list shares nothing but has the same elements.
+	for kept < min(l.len(), old.len()-dropped) && l.identical(kept, old, dropped+kept) {
+		kept++
 	}
 	change := listdiff.Change{
-		Dropped: dropped, Kept: kept, Removed: old.len - dropped - kept, Added: l.len - kept,
+		Dropped: dropped, Kept: kept, Removed: old.len() - dropped - kept, Added: l.len() - kept,
 	}
 	if change.Removed == 0 || change.Added == 0 {
 		return change, nil
 	}
-	removed, err := old.texts(dropped + kept)
+	removed, err := textsOf(old, dropped+kept)
 	if err != nil {
 		return change, err
 	}
-	added, err := l.texts(kept)
+	added, err := textsOf(l, kept)
 	return listdiff.Narrow(change, removed, added), err
 }

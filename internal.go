@@ -41,6 +41,11 @@ func fillInternal() bool {
 		sp, ok := st.(*State).on().schema.byName[field]
 		return ok && sp.form.Reference
 	}
+	internal.IsKey = func(st any, name string) bool {
+		h := st.(*State).on()
+		sp, _, err := h.locate(name)
+		return err == nil && sp.slot.Keyed && checkName(name, h.schema.limits.NameBytes) == nil
+	}
 	internal.Room = func(st any, field string, by any) (int, bool) {
 		return st.(*State).room(field, by.(AnyHandler).erased())
 	}

@@ -241,6 +241,7 @@ func (st *resultStack) pop() *resultStack {
 func (st *resultStack) keep(indexes []int) *resultStack {
 	next := newResultStack(st.classes)
 	next.table = st.table
+	next.results = persist.NewSequence[*stackedResult](len(indexes) + 1) // and the one that a run adds
 	for _, i := range indexes {
 		next.add(st.at(i))
 	}
@@ -262,6 +263,7 @@ func (st *resultStack) bounded() *resultStack {
 // refer to.
 func (st *resultStack) compact() *resultStack {
 	c := newResultStack(st.classes)
+	c.results = persist.NewSequence[*stackedResult](st.len() + 1)
 	places := make([]int32, st.table.len()) // in the table of c, plus 1
 	for r := range st.all() {
 		copied := *r

@@ -62,6 +62,9 @@ var SharedCalls func(m any) (calls any)
 // values that no code may look into.
 var IsReference func(st any, field string) bool
 
+// IsKey reports whether a *state.State may hold an undeclared key with a name.
+var IsKey func(st any, name string) bool
+
 // Room returns how much a field of a *state.State can still take: bytes, or for
 // a number the distance to the end of its range. It returns false if a write
 // through the state.AnyHandler may be refused for another reason that depends on

@@ -108,6 +108,9 @@ func (f forest) uniteFollowing(traits []trait) {
 
 // uniteReferences unites messages that have a reference in common.
 func (f forest) uniteReferences(refs []reference) {
+	if len(refs) == 0 {
+		return
+	}
 	firstUse := map[string]int{}
 	for _, ref := range refs {
 		if first, ok := firstUse[ref.name]; ok {

@@ -124,7 +124,7 @@ func pairAll(n int, except map[int]bool, at func(i int) (calls, answers []state.
 		firstCall: make([]int, 0, n+1),
 		answers:   make([]int, n),
 	}
-	ids, names := make(map[string]int, n/2), map[string]int{}
+	var ids, names map[string]int
 	keyOf := func(c *state.ToolCall) int {
 		numbers, key := ids, c.ID
 		if key == "" { // of a provider that gives calls no ids
@@ -137,11 +137,15 @@ func pairAll(n int, except map[int]bool, at func(i int) (calls, answers []state.
 		}
 		return number
 	}
-	uses := make([]keyUse, 0, n)
-	answerNames := make([]string, 0, n/2)
+	var uses []keyUse
+	var answerNames []string
 	for i := range n {
 		p.firstCall, p.answers[i] = append(p.firstCall, len(p.calls)), none
 		calls, answers := at(i)
+		if ids == nil && len(calls)+len(answers) > 0 { // many conversations have none
+			ids, names = make(map[string]int, n/2), map[string]int{}
+			uses, answerNames = make([]keyUse, 0, n), make([]string, 0, n/2)
+		}
 		for k := range calls {
 			c, number := &calls[k], len(p.calls)
 			key := keyOf(c)

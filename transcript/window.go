@@ -37,14 +37,15 @@ type window struct {
 
 func newWindow(o *outline, count func(i int) int) *window {
 	n := len(o.traits)
+	numbers := make([]int, 3*n)
 	w := &window{
 		outline: o,
 		count:   count,
 		groups:  o.groups(),
-		groupOf: make([]int, n),
-		request: make([]int, n),
+		groupOf: numbers[:n],
+		request: numbers[n : 2*n],
 		kept:    make([]bool, n),
-		counts:  make([]int, n),
+		counts:  numbers[2*n:],
 	}
 	for number, group := range w.groups {
 		for _, i := range group {

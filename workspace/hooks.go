@@ -40,8 +40,8 @@ func (m *Manager) messageDead(ctx context.Context, user string, msg Message) {
 // memoryChanged calls the hooks for the effects on the memory.
 func (m *Manager) memoryChanged(ctx context.Context, user string, effects []state.Effect) {
 	set, deleted := m.opts.Hooks.OnMemorySet, m.opts.Hooks.OnMemoryDelete
-	for _, e := range effects {
-		switch {
+	for i := range effects {
+		switch e := &effects[i]; {
 		case e.Part != document.PartMemory:
 		case e.Kind == state.EffectDelete && deleted != nil:
 			m.callHook(ctx, "OnMemoryDelete", user, hideText, func() { deleted(ctx, user, e.Field) })

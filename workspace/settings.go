@@ -99,14 +99,18 @@ func (s *sharedSettings) effects() ([]state.Effect, error) {
 	} {
 		e := state.Effect{Part: document.PartSetting, Field: f.name}
 		old, present := s.stored[f.name]
+		if f.unset {
+			if present {
+				e.Kind = state.EffectDelete
+				effects = append(effects, e)
+			}
+			continue
+		}
 		data, err := jsontext.Marshal(f.value)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case f.unset && present:
-			e.Kind = state.EffectDelete
-			effects = append(effects, e)
-		case !f.unset && !bytes.Equal(old, data):
+		}
+		if !bytes.Equal(old, data) {
 			e.Kind, e.Value = state.EffectSet, state.JSON(data)
 			effects = append(effects, e)
 		}

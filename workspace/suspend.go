@@ -38,7 +38,8 @@ func (w *Workspace) Suspended() []state.ToolCall {
 	return w.suspended.calls(w.state)
 }
 
-// suspendedCalls holds the suspended calls of a workspace for concurrent use.
+// suspendedCalls holds the suspended calls of a workspace for concurrent use. Its
+// maps are nil as long as they are empty, as those of most workspaces are.
 type suspendedCalls struct {
 	mu  sync.Mutex
 	now map[string]document.Suspension
@@ -51,9 +52,7 @@ type suspendedCalls struct {
 
 func decodeSuspended(doc *document.Document) (*suspendedCalls, error) {
 	stored, err := doc.Suspended()
-	return &suspendedCalls{
-		now: maps.Clone(stored), early: map[string]document.Suspension{}, stored: stored,
-	}, err
+	return &suspendedCalls{now: maps.Clone(stored), stored: stored}, err
 }
 
 // openCalls returns how many open calls with each key a conversation has.
@@ -77,7 +76,7 @@ func (s *suspendedCalls) add(runID string, st *state.State, keys []string) error
 		if open[key] == 0 {
 			return &state.CallError{ID: key, Err: state.ErrUnknownCall}
 		}
-		addCalls(next, key, document.Suspension{RunID: runID, Calls: 1}, open[key])
+		addCalls(&next, key, document.Suspension{RunID: runID, Calls: 1}, open[key])
 	}
 	if err := checkSuspended(next); err != nil {
 		return err
@@ -88,13 +87,16 @@ func (s *suspendedCalls) add(runID string, st *state.State, keys []string) error
 
 // addCalls adds calls with a key to a list, in which there are then at most
 // most.
-func addCalls(list map[string]document.Suspension, key string, more document.Suspension, most int) {
-	n := list[key].Calls + more.Calls
-	if s, ok := list[key]; ok {
+func addCalls(list *map[string]document.Suspension, key string, more document.Suspension, most int) {
+	n := (*list)[key].Calls + more.Calls
+	if s, ok := (*list)[key]; ok {
 		more.RunID = s.RunID
 	}
 	more.Calls = min(n, most)
-	list[key] = more
+	if *list == nil {
+		*list = map[string]document.Suspension{}
+	}
+	(*list)[key] = more
 }
 
 func checkSuspended(list map[string]document.Suspension) error {
@@ -115,9 +117,9 @@ func (s *suspendedCalls) note(runID string, st *state.State, key string) {
 	defer s.mu.Unlock()
 	call := document.Suspension{RunID: runID, Calls: 1}
 	if open := openCalls(st)[key]; open > 0 {
-		addCalls(s.now, key, call, open)
+		addCalls(&s.now, key, call, open)
 	} else {
-		addCalls(s.early, key, call, maxSuspended+1)
+		addCalls(&s.early, key, call, maxSuspended+1)
 	}
 }
 
@@ -132,7 +134,7 @@ func (s *suspendedCalls) settled(st *state.State) (now, early map[string]documen
 	open := openCalls(st)
 	for key, more := range early {
 		if open[key] > 0 {
-			addCalls(now, key, more, open[key])
+			addCalls(&now, key, more, open[key])
 			delete(early, key)
 		}
 	}

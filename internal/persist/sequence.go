@@ -23,6 +23,14 @@ type sequenceChunk[E any] struct {
 	used  atomic.Int64
 }
 
+// NewSequence returns an empty sequence with room for n elements.
+func NewSequence[E any](n int) Sequence[E] {
+	if n <= 0 {
+		return Sequence[E]{}
+	}
+	return Sequence[E]{tail: &sequenceChunk[E]{elems: make([]E, min(n, chunkLen))}}
+}
+
 // Len returns the number of elements.
 func (s *Sequence[E]) Len() int { return s.len }
 

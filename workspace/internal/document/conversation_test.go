@@ -392,7 +392,9 @@ func TestNumbersStandForWhatIsThere(t *testing.T) {
 
 func part(d *Document, name string) state.JSON {
 	c := New()
-	c.parts[name] = d.parts[name]
+	for field, v := range d.fields(name) {
+		c.put(name, field, v)
+	}
 	text := string(c.Encode())
 	return state.JSON(text[len(`{"":`)+len(name) : len(text)-1])
 }

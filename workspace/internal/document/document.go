@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -47,7 +46,7 @@ func init() {
 // Document is the content of a workspace. Concurrent goroutines may read it and
 // clone it, but not while it is changed.
 type Document struct {
-	parts map[string]*partFields // no part is empty
+	parts []partFields // few, in no order; one without fields counts as missing
 	// owner is that of the maps that the document may change in place.
 	owner atomic.Uint64
 	// messages is the index of PartMessage, or nil if it has to be built.
@@ -68,13 +67,14 @@ type Document struct {
 // partFields has the fields of a part. Documents that come from one another
 // share the nodes of the map.
 type partFields struct {
+	name   string
 	fields persist.Map[fieldValue]
 	len    int
 }
 
 // New returns an empty document.
 func New() *Document {
-	d := &Document{parts: map[string]*partFields{}, conversation: &keptConversation{}}
+	d := &Document{conversation: &keptConversation{}}
 	d.owner.Store(persist.NewOwner())
 	return d
 }
@@ -111,9 +111,9 @@ func (d *Document) fill(part string, fields jsontext.Object) {
 		compact = jsontext.AppendCompact(compact[:0], f.Value)
 		entries[i] = persist.Entry[fieldValue]{Key: f.Name, Value: &fieldValue{text: state.JSON(compact)}}
 	}
-	p := &partFields{len: len(fields)}
+	p := d.addPart(part)
 	p.fields.Fill(d.owner.Load(), entries)
-	d.parts[part] = p
+	p.len = len(fields)
 }
 
 // Encode returns the document as JSON, compact and sorted: equal content gives
@@ -126,7 +126,7 @@ func (d *Document) Encode() []byte {
 		}
 	}
 	b.WriteByte('{')
-	for i, part := range slices.Sorted(maps.Keys(d.parts)) {
+	for i, part := range d.partNames() {
 		separate(i)
 		b.Write(jsontext.AppendQuote(b.AvailableBuffer(), part))
 		b.WriteString(":{")
@@ -145,14 +145,9 @@ func (d *Document) Encode() []byte {
 // Clone returns a document with the same content. The cost does not depend on
 // how much that is.
 func (d *Document) Clone() *Document {
-	c := New()
+	c := &Document{references: d.references, unused: d.unused, conversation: d.conversation, parts: d.shareParts(0)}
+	c.owner.Store(persist.NewOwner())
 	d.owner.Store(persist.NewOwner())
-	c.references, c.unused, c.conversation = d.references, d.unused, d.conversation
-	for name, p := range d.parts {
-		shared := &partFields{len: p.len}
-		p.fields.Share(&shared.fields)
-		c.parts[name] = shared
-	}
 	if x := d.messages.Load(); x != nil {
 		c.messages.Store(x.clone())
 	}
@@ -160,11 +155,56 @@ func (d *Document) Clone() *Document {
 	return c
 }
 
+// shareParts returns the parts with shared nodes, and some more without a name.
+func (d *Document) shareParts(more int) []partFields {
+	parts := make([]partFields, len(d.parts)+more)
+	for i := range d.parts {
+		p := &d.parts[i]
+		parts[i].name, parts[i].len = p.name, p.len
+		p.fields.Share(&parts[i].fields)
+	}
+	return parts
+}
+
+// addPart adds a part, which the document does not have.
+func (d *Document) addPart(name string) *partFields {
+	d.parts = d.shareParts(1)
+	d.owner.Store(persist.NewOwner())
+	p := &d.parts[len(d.parts)-1]
+	p.name = name
+	return p
+}
+
+// part returns a part, or nil.
+func (d *Document) part(name string) *partFields {
+	for i := range d.parts {
+		if d.parts[i].name == name {
+			return &d.parts[i]
+		}
+	}
+	return nil
+}
+
+// partNames returns the names of the parts that have fields, sorted.
+func (d *Document) partNames() []string {
+	names := make([]string, 0, len(d.parts))
+	for i := range d.parts {
+		if p := &d.parts[i]; p.len > 0 {
+			names = append(names, p.name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Has reports whether a field has a value.
 func (d *Document) Has(part, field string) bool { return d.get(part, field) != nil }
 
 // Names returns the fields of a part, sorted.
 func (d *Document) Names(part string) []string {
+	if d.count(part) == 0 {
+		return nil
+	}
 	names := make([]string, 0, d.count(part))
 	for name := range d.fields(part) {
 		names = append(names, name)
@@ -175,6 +215,9 @@ func (d *Document) Names(part string) []string {
 
 // Fields returns the values of a part by field.
 func (d *Document) Fields(part string) map[string][]byte {
+	if d.count(part) == 0 {
+		return nil
+	}
 	fields := make(map[string][]byte, d.count(part))
 	for field, v := range d.fields(part) {
 		fields[field] = []byte(v.json())
@@ -184,7 +227,7 @@ func (d *Document) Fields(part string) map[string][]byte {
 
 // fields yields the values of a part by field, in no order.
 func (d *Document) fields(part string) iter.Seq2[string, *fieldValue] {
-	p := d.parts[part]
+	p := d.part(part)
 	if p == nil {
 		return func(func(string, *fieldValue) bool) {}
 	}
@@ -193,7 +236,7 @@ func (d *Document) fields(part string) iter.Seq2[string, *fieldValue] {
 
 // count returns the number of fields of a part.
 func (d *Document) count(part string) int {
-	if p := d.parts[part]; p != nil {
+	if p := d.part(part); p != nil {
 		return p.len
 	}
 	return 0
@@ -201,7 +244,7 @@ func (d *Document) count(part string) int {
 
 // get returns the value of a field, or nil.
 func (d *Document) get(part, field string) *fieldValue {
-	if p := d.parts[part]; p != nil {
+	if p := d.part(part); p != nil {
 		return p.fields.Get(field)
 	}
 	return nil
@@ -209,9 +252,9 @@ func (d *Document) get(part, field string) *fieldValue {
 
 // put sets a field, or deletes it if v is nil.
 func (d *Document) put(name, field string, v *fieldValue) {
-	p := d.parts[name]
+	p := d.part(name)
 	if p == nil {
-		p = &partFields{}
+		p = d.addPart(name)
 	}
 	var old *fieldValue
 	if v != nil {
@@ -222,11 +265,8 @@ func (d *Document) put(name, field string, v *fieldValue) {
 	switch {
 	case old == nil && v != nil:
 		p.len++
-		d.parts[name] = p
 	case old != nil && v == nil:
-		if p.len--; p.len == 0 {
-			delete(d.parts, name)
-		}
+		p.len--
 	}
 	if name == PartMessage {
 		d.noteMessage(field, old, v)

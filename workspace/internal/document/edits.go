@@ -2,7 +2,6 @@ package document
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/agentstate/state"
@@ -41,7 +40,7 @@ func (d *Document) Apply(effects []state.Effect) error {
 // write.
 func (d *Document) Revert(to *Document) []state.Effect {
 	var effects []state.Effect
-	for _, part := range sortedUnion(slices.Collect(maps.Keys(d.parts)), slices.Collect(maps.Keys(to.parts))) {
+	for _, part := range sortedUnion(d.partNames(), to.partNames()) {
 		for _, field := range sortedUnion(d.Names(part), to.Names(part)) {
 			if part == PartConversation && field == fieldVersion {
 				continue
@@ -58,7 +57,7 @@ func (d *Document) Revert(to *Document) []state.Effect {
 // Effects returns the effects that make the document of an empty one.
 func (d *Document) Effects() []state.Effect {
 	var effects []state.Effect
-	for _, part := range slices.Sorted(maps.Keys(d.parts)) {
+	for _, part := range d.partNames() {
 		for _, field := range d.Names(part) {
 			effects = append(effects, setEffect(part, field, d.get(part, field).json()))
 		}

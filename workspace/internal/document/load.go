@@ -23,7 +23,8 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 	declared := map[string]bool{}
 	partOf := map[string]string{} // where a stored field is
 	hasMessages := false
-	for _, f := range state.New(schema).Fields() {
+	empty := state.New(schema)
+	for _, f := range empty.Fields() {
 		declared[f.Name] = true
 		switch {
 		case f.Ephemeral:
@@ -38,7 +39,7 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 	}
 	for _, name := range d.Names(PartKey) {
 		// Import refuses names that cannot be those of keys.
-		if !declared[name] && partOf[name] == "" && state.New(schema).KV().Set(name, nil) == nil {
+		if !declared[name] && partOf[name] == "" && internal.IsKey(empty, name) {
 			fields.Keys = append(fields.Keys, form.Field{Name: name, Value: []byte(d.get(PartKey, name).json())})
 		}
 	}

@@ -33,6 +33,9 @@ type Suspension struct {
 
 // Suspended returns the suspended calls by their keys.
 func (d *Document) Suspended() (map[string]Suspension, error) {
+	if d.count(PartSuspended) == 0 {
+		return nil, nil
+	}
 	list := make(map[string]Suspension, d.count(PartSuspended))
 	for key, v := range d.fields(PartSuspended) {
 		var s Suspension

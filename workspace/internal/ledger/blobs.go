@@ -160,12 +160,12 @@ const (
 )
 
 func (s *blobStore) newBlobName(expiry uint64, data []byte) string {
-	salt := randomText(nameSaltLen)
-	rest := randomText(nameHashLen)
-	if s.sealer == nil {
-		rest = nameHash(salt, data)
+	name := strconv.FormatUint(expiry, 36) + "-"
+	if s.sealer != nil {
+		return name + randomText(nameSaltLen+nameHashLen)
 	}
-	return strconv.FormatUint(expiry, 36) + "-" + salt + rest
+	salt := randomText(nameSaltLen)
+	return name + salt + nameHash(salt, data)
 }
 
 func nameHash(salt string, data []byte) string { return hash([]byte(salt), data)[:nameHashLen] }

@@ -292,8 +292,7 @@ func (c *commit) read(ctx context.Context) (*Head, store.Condition, error) {
 
 // attemptText returns one character for the number of an attempt.
 func attemptText(n int) string {
-	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	return digits[n%len(digits):][:1]
+	return textDigits[n%len(textDigits):][:1]
 }
 
 // closeAttempts forgets the attempts that can no longer take effect because the

@@ -36,13 +36,21 @@ func cutHash(object []byte, name string) (rest []byte, sum string, ok bool) {
 
 const hashLen = 43
 
-// hash returns SHA-256 as text of hashLen bytes.
+// hash returns SHA-256 of the concatenated parts as text of hashLen bytes.
 func hash(parts ...[]byte) string {
-	d := sha256.New()
-	for _, p := range parts {
-		d.Write(p)
+	var sum [sha256.Size]byte
+	if len(parts) == 1 {
+		sum = sha256.Sum256(parts[0])
+	} else {
+		d := sha256.New()
+		for _, p := range parts {
+			d.Write(p)
+		}
+		copy(sum[:], d.Sum(nil))
 	}
-	return base64.RawURLEncoding.EncodeToString(d.Sum(nil))
+	var text [hashLen]byte
+	base64.RawURLEncoding.Encode(text[:], sum[:])
+	return string(text[:])
 }
 
 func randomBytes(n int) []byte {
@@ -54,8 +62,17 @@ func randomBytes(n int) []byte {
 // NewID returns 128 random bits as text.
 func NewID() string { return base64.RawURLEncoding.EncodeToString(randomBytes(16)) }
 
+// textDigits are the 64 characters of random texts.
+const textDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
 // randomText returns a random text of n characters.
-func randomText(n int) string { return base64.RawURLEncoding.EncodeToString(randomBytes(n))[:n] }
+func randomText(n int) string {
+	text := randomBytes(n)
+	for i, b := range text {
+		text[i] = textDigits[int(b)%len(textDigits)]
+	}
+	return string(text)
+}
 
 // unknownMembers are members of a stored object that this program does not
 // know. It writes them back unchanged, so that it loses nothing that a newer

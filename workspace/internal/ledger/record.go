@@ -53,7 +53,11 @@ type storedRecord struct {
 
 // chainAfter returns the stored form of a record that follows a chain.
 func (r *Record) chainAfter(chain string) (storedRecord, error) {
-	body, err := r.appendJSON(nil)
+	size := 512 + len(r.Reply) + len(r.Reason)
+	for i := range r.Effects {
+		size += 128 + len(r.Effects[i].Value)
+	}
+	body, err := r.appendJSON(make([]byte, 0, size))
 	if err != nil {
 		return storedRecord{}, err
 	}
