@@ -53,6 +53,8 @@ var goals = []goal{
 	{"workspace-handle", "the same, reads of the store", atMost(0.1, "reads"), worst("reads/message", "subject")},
 	{"workspace-handle", "the same, bytes written", atMost(4000, "B"), worst("bytes/message", "subject")},
 	{"workspace-warm", "View and Update of a workspace of 5 000 messages", atMost(500_000, "ns"), worst("ns/op", "subject/view", "subject/update")},
+	{"workspace-load", "the first view of a workspace of 10 000 messages, memory and SQLite", atMost(25e6, "ns"), worst("ns/op", "subject/memory", "subject/sqlite")},
+	{"workspace-unlimited", "a message after 10 000 others, no limits / one of the first", atMost(1.5, "×"), worst("last/first", "subject")},
 	{"workspace-run", "a run of 200 steps on SQLite / as many appends with fdatasync", atMost(2, "×"), worst("run/syncs", "subject")},
 	{"transcript-check", "Check, 10 × messages / messages, 100 … 100 000", atMost(11, "×"), stride(sizes(100, 100_000)...)},
 	{"transcript-check", "the same of 100 000 messages", atMost(100e6, "ns"), worst("ns/op", "subject/n=100000")},

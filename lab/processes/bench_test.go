@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +24,8 @@ func BenchmarkGoal(b *testing.B) {
 	b.Run("workspace-handle", func(b *testing.B) { b.Run("subject", handleAgainstSyncs) })
 	b.Run("workspace-run", func(b *testing.B) { b.Run("subject", runAgainstSyncs) })
 	b.Run("workspace-warm", warm)
+	b.Run("workspace-load", load)
+	b.Run("workspace-unlimited", func(b *testing.B) { b.Run("subject", unlimited) })
 }
 
 // warm measures a view and an update of a workspace of 5 000 messages that the
@@ -51,14 +52,6 @@ func warm(b *testing.B) {
 			}
 		})
 	})
-}
-
-func manyMessages(n int) []state.Message {
-	msgs := make([]state.Message, n)
-	for i := range msgs {
-		msgs[i] = state.UserText(fmt.Sprintf("Message %d, which says nothing but this.", i))
-	}
-	return msgs
 }
 
 // appender measures the minimal cost of a write to disk: an append and a sync.
@@ -173,25 +166,55 @@ func median(times []time.Duration) time.Duration {
 	return times[len(times)/2]
 }
 
-// BenchmarkLoad measures the first view of a workspace by its number of messages.
-func BenchmarkLoad(b *testing.B) {
-	for _, n := range []int{100, 10_000} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			db := store.NewMemory()
-			opts := &workspace.Options{Messages: -1}
+// load measures the first view of a workspace of 10 000 messages by a Manager
+// that has never read it.
+func load(b *testing.B) {
+	opts := &workspace.Options{Messages: -1}
+	for name, open := range map[string]func(b *testing.B) store.Store{
+		"memory": func(*testing.B) store.Store { return store.NewMemory() },
+		"sqlite": func(b *testing.B) store.Store {
+			s, err := openAddress("sqlite - " + filepath.Join(b.TempDir(), "state.db"))
+			require.NoError(b, err)
+			b.Cleanup(func() { require.NoError(b, s.Close()) })
+			return s
+		},
+	} {
+		b.Run("subject/"+name, func(b *testing.B) {
+			db := open(b)
 			m, err := workspace.Open(b.Context(), db, opts)
 			require.NoError(b, err)
 			require.NoError(b, m.Update(b.Context(), "ann", func(w *workspace.Workspace) error {
-				return state.Messages.Set(w.State(), manyMessages(n))
+				return state.Messages.Set(w.State(), manyMessages(10_000))
 			}))
+			require.NoError(b, m.Close())
 			for b.Loop() {
 				m, err := workspace.Open(b.Context(), db, opts)
 				require.NoError(b, err)
 				v, err := m.View(b.Context(), "ann")
 				require.NoError(b, err)
-				require.Equal(b, n, state.Len(v.State(), state.Messages))
+				require.Equal(b, 10_000, state.Len(v.State(), state.Messages))
 				require.NoError(b, m.Close())
 			}
 		})
 	}
+}
+
+// unlimited measures how much longer a message takes after 10 000 others, if
+// the workspace keeps all messages and results.
+func unlimited(b *testing.B) {
+	growth := make([]float64, 0, b.N)
+	for b.Loop() {
+		handle, closeAll := endless(b, store.NewMemory(), false)
+		times := make([]time.Duration, 10_000)
+		for i := range times {
+			began := time.Now()
+			handle()
+			times[i] = time.Since(began)
+		}
+		closeAll()
+		first, last := median(times[:100]), median(times[len(times)-100:])
+		growth = append(growth, float64(last)/float64(first))
+	}
+	slices.Sort(growth)
+	b.ReportMetric(growth[len(growth)/2], "last/first")
 }
