@@ -85,7 +85,7 @@ type container struct {
 
 // manyNames is the number of members from which a map finds duplicates faster
 // than comparing names one by one.
-const manyNames = 8
+const manyNames = 16
 
 func (s *checker) readText() (any, error) {
 	if s.limits.Bytes > 0 && len(s.data) > s.limits.Bytes {
