@@ -25,7 +25,7 @@ type Manager struct {
 
 	mu            sync.Mutex
 	closed        bool
-	ledgers       map[string]*ledger.Ledger // of all workspaces used, since they remember the newest heads seen
+	ledgers       map[string]*ledger.Ledger // of all workspaces used, since they remember the newest heads seen; see glimpseLedger
 	recentLedgers []*ledger.Ledger          // those that may cache content, the latest last
 	localRuns     map[*Run]bool             // those held, and those whose function has not returned
 	activeRuns    int                       // runs that are held
@@ -92,6 +92,36 @@ func (m *Manager) data(userID string) *ledger.DataStore {
 
 // ledger returns the ledger of a user's workspace.
 func (m *Manager) ledger(user string) (*ledger.Ledger, error) {
+	return m.keepLedger(user, nil)
+}
+
+// glimpseLedger returns the ledger of a user's workspace for one look. If the
+// Manager has not used the workspace, it does not remember the ledger: a search
+// through all workspaces must not cost memory for each of them. Those who go on
+// after the look call keepLedger. With an anchor, all ledgers are remembered,
+// since a new one asks the anchor.
+func (m *Manager) glimpseLedger(user string) (*ledger.Ledger, error) {
+	if m.opts.Anchor != nil {
+		return m.ledger(user)
+	}
+	key, err := ledger.HeadKey(user)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch l := m.ledgers[user]; {
+	case m.closed:
+		return nil, ErrClosed
+	case l != nil:
+		return l, nil
+	}
+	return ledger.New(m.db, user, key, m.ledgerOptions(user)), nil
+}
+
+// keepLedger returns the ledger that the Manager remembers for a user. If there
+// is none, it remembers l, or a new one if l is nil.
+func (m *Manager) keepLedger(user string, l *ledger.Ledger) (*ledger.Ledger, error) {
 	key, err := ledger.HeadKey(user)
 	if err != nil {
 		return nil, err
@@ -101,19 +131,15 @@ func (m *Manager) ledger(user string) (*ledger.Ledger, error) {
 	if m.closed {
 		return nil, ErrClosed
 	}
-	l := m.ledgers[user]
-	if l == nil {
-		l = ledger.New(m.db, user, key, m.ledgerOptions(user))
+	if known := m.ledgers[user]; known != nil {
+		l = known
+	} else {
+		if l == nil {
+			l = ledger.New(m.db, user, key, m.ledgerOptions(user))
+		}
 		m.ledgers[user] = l
 	}
-	if n := len(m.recentLedgers); n == 0 || m.recentLedgers[n-1] != l {
-		others := slices.DeleteFunc(m.recentLedgers, func(r *ledger.Ledger) bool { return r == l })
-		m.recentLedgers = append(others, l)
-		if n := len(m.recentLedgers) - maxCachedContents; n > 0 {
-			m.dropCaches(m.recentLedgers[0])
-			m.recentLedgers = slices.Delete(m.recentLedgers, 0, n)
-		}
-	}
+	m.noteUse(l)
 	return l, nil
 }
 
@@ -128,6 +154,20 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 		opts.Anchor = ledgerAnchor{m.opts.Anchor}
 	}
 	return opts
+}
+
+// noteUse makes a ledger the latest of those that may cache content. The caller
+// holds mu.
+func (m *Manager) noteUse(l *ledger.Ledger) {
+	if n := len(m.recentLedgers); n > 0 && m.recentLedgers[n-1] == l {
+		return
+	}
+	others := slices.DeleteFunc(m.recentLedgers, func(r *ledger.Ledger) bool { return r == l })
+	m.recentLedgers = append(others, l)
+	if n := len(m.recentLedgers) - maxCachedContents; n > 0 {
+		m.dropCaches(m.recentLedgers[0])
+		m.recentLedgers = slices.Delete(m.recentLedgers, 0, n)
+	}
 }
 
 // dropCaches frees the caches of a ledger. If it has not seen a workspace, for

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -142,32 +143,25 @@ func (m *Manager) Expire(ctx context.Context, olderThan time.Duration) (int, err
 	if olderThan < 0 {
 		return 0, wrapError("expire", "", fmt.Errorf("%w: olderThan is negative", ErrInvalid))
 	}
-	before, removed := ledger.CurrentTime().Add(-olderThan), 0
-	var errs []error
-	for user, err := range ledger.DeletedUsers(ctx, m.db, m.sealer) {
-		if err == nil {
-			var gone bool
-			if gone, err = m.expire(ctx, user, before); gone {
-				removed++
-			}
+	before := ledger.CurrentTime().Add(-olderThan)
+	var removed atomic.Int64
+	_, err = m.forEachUser(ctx, "expire", func(user string) error {
+		deleted, err := ledger.WasDeleted(ctx, m.db, m.sealer, user, before)
+		if err != nil || !deleted {
+			return err
 		}
+		l, err := m.ledger(user)
 		if err != nil {
-			errs = append(errs, wrapError("expire", user, err))
+			return err
 		}
-	}
-	return removed, errors.Join(errs...)
-}
-
-func (m *Manager) expire(ctx context.Context, user string, before time.Time) (bool, error) {
-	l, err := m.ledger(user)
-	if err != nil {
-		return false, err
-	}
-	gone, err := l.Expire(ctx, before)
-	if gone {
-		m.forgetLedger(user, l)
-	}
-	return gone, err
+		gone, err := l.Expire(ctx, before)
+		if gone {
+			removed.Add(1)
+			m.forgetLedger(user, l)
+		}
+		return err
+	})
+	return int(removed.Load()), err
 }
 
 // Accept accepts the stored state of a workspace for which this Manager returns

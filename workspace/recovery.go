@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentstate/state/internal/backoff"
@@ -77,6 +78,9 @@ func (m *Manager) takeOverIfExpired(
 			}
 			return err
 		})
+		if err == nil && h.Run != nil {
+			l, err = m.keepLedger(l.User(), l)
+		}
 		switch {
 		case err != nil || h.Run == nil:
 			return false, err
@@ -237,9 +241,6 @@ func (m *Manager) reportDeadLetters(ctx context.Context, l *ledger.Ledger, list 
 	}
 }
 
-// maxRecoveries is the number of workspaces that Recover observes concurrently.
-const maxRecoveries = 64
-
 // Recover finds the runs whose holder has died, takes them over and drains
 // their queues in the background; see Wait. It returns when every run that it
 // has found has renewed its lease, has ended or was taken over, which takes
@@ -256,24 +257,47 @@ func (m *Manager) Recover(ctx context.Context) error {
 	defer cancel(nil)
 	defer context.AfterFunc(m.accepting, func() { cancel(context.Cause(m.accepting)) })()
 	began := time.Now()
+	var workspaces, runs atomic.Int64
+	failed, err := m.forEachUser(ctx, "recover", func(user string) error {
+		l, err := m.glimpseLedger(user)
+		if err != nil {
+			return err
+		}
+		found, err := m.takeOverIfExpired(ctx, l, &observation{m: m}, nil)
+		workspaces.Add(1)
+		if found {
+			runs.Add(1)
+		}
+		return err
+	})
+	count := recoveryCounts{workspaces: int(workspaces.Load()), runs: int(runs.Load()), failed: failed}
+	m.logRecovery(ctx, count, time.Since(began))
+	return err
+}
+
+// maxGlimpses is the number of workspaces at which forEachUser looks
+// concurrently.
+const maxGlimpses = 64
+
+// forEachUser calls fn for each user that may have a workspace, for many of them
+// concurrently. It goes on after an error, unless the listing fails or ctx ends,
+// and returns all errors and their number.
+func (m *Manager) forEachUser(ctx context.Context, op string, fn func(user string) error) (failed int, err error) {
 	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		errs  []error
-		count recoveryCounts
-		free  = make(chan struct{}, maxRecoveries)
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		errs []error
+		free = make(chan struct{}, maxGlimpses)
 	)
 	fail := func(user string, err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		errs = append(errs, wrapError("recover", user, err))
+		errs = append(errs, wrapError(op, user, err))
 	}
 	for user, err := range ledger.Names(ctx, m.db) {
-		if err != nil {
-			fail(user, err)
-			break
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx) // the store has read the names before
 		}
-		l, err := m.ledger(user)
 		if err != nil {
 			fail(user, err)
 			break
@@ -281,22 +305,13 @@ func (m *Manager) Recover(ctx context.Context) error {
 		free <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-free }()
-			found, err := m.takeOverIfExpired(ctx, l, &observation{m: m}, nil)
-			if err != nil {
+			if err := fn(user); err != nil {
 				fail(user, err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			count.workspaces++
-			if found {
-				count.runs++
 			}
 		})
 	}
 	wg.Wait()
-	count.failed = len(errs)
-	m.logRecovery(ctx, count, time.Since(began))
-	return errors.Join(errs...)
+	return len(errs), errors.Join(errs...)
 }
 
 // List yields the users that have a workspace, in the order of the keys in the

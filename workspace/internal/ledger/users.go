@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/agentstate/state/store"
 )
@@ -31,35 +32,13 @@ func Names(ctx context.Context, db store.Store) iter.Seq2[string, error] {
 // Users yields the users that have a workspace in a store, as Names does. A
 // workspace whose head cannot be read counts.
 func Users(ctx context.Context, db store.Store, s *Sealer) iter.Seq2[string, error] {
-	return usersWith(ctx, db, func(e store.Entry, user string) bool { return !deleted(s, e, user) })
-}
-
-// DeletedUsers yields the users whose workspace was deleted, as Names does.
-func DeletedUsers(ctx context.Context, db store.Store, s *Sealer) iter.Seq2[string, error] {
-	return usersWith(ctx, db, func(e store.Entry, user string) bool { return deleted(s, e, user) })
-}
-
-// deleted reports whether an entry is the head of a deleted workspace.
-func deleted(s *Sealer, e store.Entry, user string) bool {
-	data, err := s.open(e.Key, e.Key, e.Value)
-	if err != nil {
-		return false
-	}
-	h, err := decodeHead(e.Key, user, data)
-	return err == nil && !h.Deleted.IsZero()
-}
-
-// usersWith yields the users whose heads fit.
-func usersWith(
-	ctx context.Context, db store.Store, fits func(head store.Entry, user string) bool,
-) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for user, err := range Names(ctx, db) {
-			var head store.Entry
+			var deleted time.Time
 			if err == nil {
-				head, err = db.Get(ctx, headPrefix+EncodeUser(user))
+				deleted, err = readDeletion(ctx, db, s, user)
 			}
-			if errors.Is(err, store.ErrNotFound) || err == nil && !fits(head, user) {
+			if errors.Is(err, store.ErrNotFound) || err == nil && !deleted.IsZero() {
 				continue
 			}
 			if !yield(user, err) || err != nil {
@@ -67,6 +46,35 @@ func usersWith(
 			}
 		}
 	}
+}
+
+// WasDeleted reports whether a workspace was deleted at a time or before, and
+// its head is still in the store.
+func WasDeleted(ctx context.Context, db store.Store, s *Sealer, user string, before time.Time) (bool, error) {
+	deleted, err := readDeletion(ctx, db, s, user)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && !deleted.IsZero() && !deleted.After(before), err
+}
+
+// readDeletion returns the time at which a workspace was deleted. It is zero if
+// the workspace was not deleted or its head cannot be decoded, and the error is
+// store.ErrNotFound if there is no head.
+func readDeletion(ctx context.Context, db store.Store, s *Sealer, user string) (time.Time, error) {
+	e, err := db.Get(ctx, headPrefix+EncodeUser(user))
+	if err != nil {
+		return time.Time{}, err
+	}
+	data, err := s.open(e.Key, e.Key, e.Value)
+	if err != nil {
+		return time.Time{}, nil
+	}
+	h, err := decodeHead(e.Key, user, data)
+	if err != nil {
+		return time.Time{}, nil
+	}
+	return h.Deleted, nil
 }
 
 // headKeys yields the keys of all heads.
