@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"sync"
@@ -119,6 +120,48 @@ func (s *blobStore) fetchBlob(ctx context.Context, name string) ([]byte, error) 
 	return data, nil
 }
 
+// deleteBlob deletes a blob to which no head will refer again.
+func (s *blobStore) deleteBlob(ctx context.Context, name string) error {
+	err := s.db.Delete(ctx, s.blobKey(name), store.Always)
+	if err == nil {
+		s.cache.noteDeleted(name)
+	}
+	return err
+}
+
+// listBlobs yields the names of the blobs, and if the store is a Lister perhaps
+// those of deleted ones.
+func (s *blobStore) listBlobs(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		prefix := s.blobKey("")
+		if l, ok := s.db.(store.Lister); ok {
+			for key, err := range l.List(ctx, prefix, "") {
+				if !yield(strings.TrimPrefix(key, prefix), err) {
+					return
+				}
+			}
+			return
+		}
+		for e, err := range s.db.Scan(ctx, prefix, "") {
+			if !yield(strings.TrimPrefix(e.Key, prefix), err) {
+				return
+			}
+		}
+	}
+}
+
+// blobExists reports whether a blob exists that listBlobs has yielded.
+func (s *blobStore) blobExists(ctx context.Context, name string) (bool, error) {
+	if _, ok := s.db.(store.Lister); !ok {
+		return true, nil
+	}
+	_, err := s.db.Get(ctx, s.blobKey(name))
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // fetchBlobJSON decodes the content of a blob.
 func fetchBlobJSON[T any](ctx context.Context, s *blobStore, name string) (T, error) {
 	var v T
@@ -190,12 +233,16 @@ func blobExpiry(name string) (uint64, bool) {
 const maxCachedBlobs = 96 << 10
 
 // blobCache holds small blobs that were read or written lately: records, lists
-// and outcomes, which the next transitions read. It is safe for concurrent use.
+// and outcomes, which the next transitions read. It also knows which blobs were
+// deleted. It is safe for concurrent use.
 type blobCache struct {
 	mu    sync.Mutex
 	blobs map[string][]byte
 	order []string // the oldest first
 	bytes int
+
+	deleted      map[string]bool // blobs that were deleted here lately
+	deletedOrder []string        // the oldest first
 }
 
 func (c *blobCache) get(name string) []byte {
@@ -225,4 +272,34 @@ func (c *blobCache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.blobs, c.order, c.bytes = nil, nil, 0
+	c.deleted, c.deletedOrder = nil, nil
+}
+
+// maxDeletedBlobs is the number of deleted blobs that a blobCache remembers. A
+// store that lists deleted keys lists them for some seconds.
+const maxDeletedBlobs = 1024
+
+// noteDeleted notes that a blob was deleted. Its name is not used again, so a
+// listing that yields it need not be checked.
+func (c *blobCache) noteDeleted(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.deleted[name] {
+		return
+	}
+	if c.deleted == nil {
+		c.deleted = map[string]bool{}
+	}
+	c.deleted[name] = true
+	c.deletedOrder = append(c.deletedOrder, name)
+	if len(c.deletedOrder) > maxDeletedBlobs {
+		delete(c.deleted, c.deletedOrder[0])
+		c.deletedOrder = c.deletedOrder[1:]
+	}
+}
+
+func (c *blobCache) isDeleted(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.deleted[name]
 }

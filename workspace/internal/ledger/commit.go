@@ -423,7 +423,7 @@ func (l *Ledger) headWritten(ctx context.Context, t *transition) {
 	l.observe(t.Head, t.outcomes)
 	if l.batch == nil {
 		for _, name := range t.droppedBlobs {
-			if err := l.db.Delete(ctx, l.blobKey(name), store.Always); err != nil { // Collect finds it
+			if err := l.deleteBlob(ctx, name); err != nil { // Collect finds it
 				l.warn(ctx, "blob was not deleted", err)
 			}
 		}

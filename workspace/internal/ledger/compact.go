@@ -5,9 +5,6 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"strings"
-
-	"github.com/agentstate/state/store"
 )
 
 var snapshotPartBytes = 256 << 10 // the maximum length of a part of a snapshot
@@ -131,7 +128,7 @@ func (l *Ledger) Collect(ctx context.Context) error {
 			return err
 		})
 		for _, name := range garbage {
-			err = errors.Join(err, l.db.Delete(ctx, l.blobKey(name), store.Always))
+			err = errors.Join(err, l.deleteBlob(ctx, name))
 		}
 		return err
 	}
@@ -161,12 +158,19 @@ func (c *contentReader) findGarbage(ctx context.Context, h *Head) ([]string, err
 		live[name] = true
 	}
 	var names []string
-	for e, err := range c.db.Scan(ctx, c.blobKey(""), "") {
+	for name, err := range c.listBlobs(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		name := strings.TrimPrefix(e.Key, c.blobKey(""))
-		if expiry, ok := blobExpiry(name); ok && expiry <= h.Seq && !live[name] {
+		expiry, ok := blobExpiry(name)
+		if garbage := ok && expiry <= h.Seq && !live[name]; !garbage || c.cache.isDeleted(name) {
+			continue
+		}
+		exists, err := c.blobExists(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if exists {
 			names = append(names, name)
 		}
 	}
