@@ -83,7 +83,8 @@ var (
 // calls fail at once. The store reconnects in the background. Options may be
 // nil.
 //
-// A call whose context has no deadline waits 5 seconds for the server.
+// A call whose context has no deadline waits 5 seconds for the server, and a
+// listing a minute.
 func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	nc, err := connect(ctx, url)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -121,6 +122,11 @@ func allSubjects(page func(offset int) (subjects map[string]uint64, total int, e
 	}
 }
 
+// listTimeout is the time that a server has for a page of subjects. A server of
+// 2.9 looks at all keys of the bucket for each page: with a million of them, that
+// takes seconds.
+const listTimeout = time.Minute
+
 // listSubjects asks the leader for a page of the subjects of the bucket. The
 // method of the client for this does not end if keys are added between pages.
 func (s *Store) listSubjects(ctx context.Context, filter string, offset int) (page map[string]uint64, total int, err error) {
@@ -128,7 +134,7 @@ func (s *Store) listSubjects(ctx context.Context, filter string, offset int) (pa
 	if err != nil {
 		return nil, 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.js.Options().DefaultTimeout)
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	msg, err := s.nc.RequestWithContext(ctx, jetstream.DefaultAPIPrefix+"STREAM.INFO.KV_"+s.kv.Bucket(), request)
 	if err != nil {
