@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -129,4 +131,30 @@ func TestGarbageAmongMarkers(t *testing.T) {
 	r, err := other.Verify(t.Context(), "ann")
 	require.NoError(t, err)
 	require.Zero(t, r.Garbage)
+}
+
+// A blob that is written after its deletion, by a write that was late, is
+// garbage and is collected later.
+func TestGarbageOfLateWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := store.NewMemory()
+		db := &marking{Store: inner}
+		m := open(t, db, workspace.Options{Run: visit, TTL: time.Hour})
+		handle := func() {
+			for range 100 {
+				_, err := m.Handle(t.Context(), "ann", workspace.Message{Content: text("").Content})
+				require.NoError(t, err)
+			}
+		}
+		handle()
+		late := db.deleted[len(db.deleted)-1]
+		_, err := inner.Put(t.Context(), late, []byte("?"), store.Always)
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		handle() // until no head may refer to it for the first time
+		require.NoError(t, m.Compact(t.Context(), "ann"))
+		_, err = inner.Get(t.Context(), late)
+		require.ErrorIs(t, err, store.ErrNotFound)
+		require.NoError(t, m.Close())
+	})
 }

@@ -150,6 +150,13 @@ func (s *blobStore) listBlobs(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
+// mayBeMarker reports whether listBlobs may have yielded the name of a blob only
+// because it was deleted here lately.
+func (s *blobStore) mayBeMarker(name string) bool {
+	_, lists := s.db.(store.Lister)
+	return lists && s.cache.isDeleted(name)
+}
+
 // blobExists reports whether a blob exists that listBlobs has yielded.
 func (s *blobStore) blobExists(ctx context.Context, name string) (bool, error) {
 	if _, ok := s.db.(store.Lister); !ok {
@@ -160,6 +167,21 @@ func (s *blobStore) blobExists(ctx context.Context, name string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// hasBlobs reports whether there are blobs. It also reads those that were
+// deleted here: a write of before may have arrived since.
+func (s *blobStore) hasBlobs(ctx context.Context) (bool, error) {
+	for name, err := range s.listBlobs(ctx) {
+		exists := false
+		if err == nil {
+			exists, err = s.blobExists(ctx, name)
+		}
+		if err != nil || exists {
+			return exists, err
+		}
+	}
+	return false, nil
 }
 
 // fetchBlobJSON decodes the content of a blob.
@@ -241,8 +263,8 @@ type blobCache struct {
 	order []string // the oldest first
 	bytes int
 
-	deleted      map[string]bool // blobs that were deleted here lately
-	deletedOrder []string        // the oldest first
+	deleted      map[string]time.Time // blobs that were deleted here, and when
+	deletedOrder []string             // the oldest first
 }
 
 func (c *blobCache) get(name string) []byte {
@@ -275,22 +297,23 @@ func (c *blobCache) clear() {
 	c.deleted, c.deletedOrder = nil, nil
 }
 
-// maxDeletedBlobs is the number of deleted blobs that a blobCache remembers. A
-// store that lists deleted keys lists them for some seconds.
-const maxDeletedBlobs = 1024
+const (
+	// maxDeletedBlobs is the number of deleted blobs that a blobCache remembers.
+	maxDeletedBlobs = 1024
+	// deletedLately is for how long it remembers them. Stores that list deleted
+	// keys list them for some seconds. A write of a blob that arrives after the
+	// deletion is garbage, which is found later.
+	deletedLately = 10 * time.Second
+)
 
-// noteDeleted notes that a blob was deleted. Its name is not used again, so a
-// listing that yields it need not be checked.
+// noteDeleted notes that a blob was deleted.
 func (c *blobCache) noteDeleted(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.deleted[name] {
-		return
-	}
 	if c.deleted == nil {
-		c.deleted = map[string]bool{}
+		c.deleted = map[string]time.Time{}
 	}
-	c.deleted[name] = true
+	c.deleted[name] = time.Now()
 	c.deletedOrder = append(c.deletedOrder, name)
 	if len(c.deletedOrder) > maxDeletedBlobs {
 		delete(c.deleted, c.deletedOrder[0])
@@ -298,8 +321,10 @@ func (c *blobCache) noteDeleted(name string) {
 	}
 }
 
+// isDeleted reports whether a blob was deleted here lately.
 func (c *blobCache) isDeleted(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.deleted[name]
+	at, ok := c.deleted[name]
+	return ok && time.Since(at) < deletedLately
 }

@@ -163,7 +163,7 @@ func (c *contentReader) findGarbage(ctx context.Context, h *Head) ([]string, err
 			return nil, err
 		}
 		expiry, ok := blobExpiry(name)
-		if garbage := ok && expiry <= h.Seq && !live[name]; !garbage || c.cache.isDeleted(name) {
+		if garbage := ok && expiry <= h.Seq && !live[name]; !garbage || c.mayBeMarker(name) {
 			continue
 		}
 		exists, err := c.blobExists(ctx, name)

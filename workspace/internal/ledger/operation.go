@@ -279,11 +279,15 @@ func (l *Ledger) Expire(ctx context.Context, before time.Time) (removed bool, er
 	if h, err := l.ReadHead(ctx); err != nil || !expired(h) {
 		return false, err
 	}
-	if err := l.Collect(ctx); err != nil {
+	if left, err := l.hasBlobs(ctx); err != nil {
 		return false, err
-	}
-	for _, err := range l.db.Scan(ctx, l.blobKey(""), "") {
-		return false, err
+	} else if left {
+		if err := l.Collect(ctx); err != nil {
+			return false, err
+		}
+		if left, err = l.hasBlobs(ctx); err != nil || left {
+			return false, err
+		}
 	}
 	h, cond, err := l.readHead(ctx)
 	if err != nil || !expired(h) || l.seen.mark().Seq > h.Seq { // another goroutine has seen a newer head
