@@ -1,8 +1,10 @@
 package workspace_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -38,4 +40,41 @@ func TestListingRemembersNoWorkspace(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, users/2, n)
 	require.Zero(t, m.Stats().Workspaces)
+}
+
+// slowReads is a store of which each read takes a second.
+type slowReads struct{ *store.Memory }
+
+func (s slowReads) Get(ctx context.Context, key string) (store.Entry, error) {
+	time.Sleep(time.Second)
+	return s.Memory.Get(ctx, key)
+}
+
+// List reads many heads at a time, yields in order all the same, and reads one
+// for a caller that stops after it.
+func TestListReadsHeadsConcurrently(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := store.NewMemory()
+		m := open(t, db, workspace.Options{TTL: time.Hour})
+		var users []string
+		for i := range 640 {
+			user := fmt.Sprintf("user%03d", i)
+			users = append(users, user)
+			require.NoError(t, m.Update(t.Context(), user, func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) }))
+		}
+		require.NoError(t, m.Close())
+		m = open(t, slowReads{db}, workspace.Options{TTL: time.Hour})
+		began := time.Now()
+		var got []string
+		for user, err := range m.List(t.Context()) {
+			require.NoError(t, err)
+			if len(got) == 0 {
+				require.Equal(t, time.Second, time.Since(began))
+			}
+			got = append(got, user)
+		}
+		require.Equal(t, users, got)
+		require.LessOrEqual(t, time.Since(began), 20*time.Second)
+		require.NoError(t, m.Close())
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentstate/state/store"
@@ -29,23 +30,60 @@ func Names(ctx context.Context, db store.Store) iter.Seq2[string, error] {
 	}
 }
 
+// maxHeadsAtOnce is the number of heads that Users reads concurrently.
+const maxHeadsAtOnce = 64
+
 // Users yields the users that have a workspace in a store, as Names does. A
-// workspace whose head cannot be read counts.
+// workspace whose head cannot be read counts. It reads heads concurrently, at
+// first few, for callers that stop soon.
 func Users(ctx context.Context, db store.Store, s *Sealer) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
+		var ahead []userHead
+		atOnce := 1
+		yieldAhead := func() bool {
+			readHeads(ctx, db, s, ahead)
+			for _, u := range ahead {
+				if errors.Is(u.err, store.ErrNotFound) || u.err == nil && !u.deleted.IsZero() {
+					continue
+				}
+				if !yield(u.user, u.err) || u.err != nil {
+					return false
+				}
+			}
+			ahead = ahead[:0]
+			atOnce = min(2*atOnce, maxHeadsAtOnce)
+			return true
+		}
 		for user, err := range Names(ctx, db) {
-			var deleted time.Time
-			if err == nil {
-				deleted, err = readDeletion(ctx, db, s, user)
+			if err != nil {
+				if yieldAhead() {
+					yield(user, err)
+				}
+				return
 			}
-			if errors.Is(err, store.ErrNotFound) || err == nil && !deleted.IsZero() {
-				continue
-			}
-			if !yield(user, err) || err != nil {
+			ahead = append(ahead, userHead{user: user})
+			if len(ahead) == atOnce && !yieldAhead() {
 				return
 			}
 		}
+		yieldAhead()
 	}
+}
+
+// userHead is what Users reads of a head.
+type userHead struct {
+	user    string
+	deleted time.Time
+	err     error
+}
+
+// readHeads reads heads concurrently.
+func readHeads(ctx context.Context, db store.Store, s *Sealer, heads []userHead) {
+	var wg sync.WaitGroup
+	for i := range heads {
+		wg.Go(func() { heads[i].deleted, heads[i].err = readDeletion(ctx, db, s, heads[i].user) })
+	}
+	wg.Wait()
 }
 
 // WasDeleted reports whether a workspace was deleted at a time or before, and
