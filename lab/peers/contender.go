@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// A message is what a user sends: 71 bytes of text in every measurement.
+type message struct {
+	user, id, text string
+}
+
+// newMessage returns the n-th message of a data set. Its id is its number, so
+// that ids of different rounds differ.
+func newMessage(user string, n int64) message {
+	return message{
+		user: user, id: fmt.Sprintf("m%08d", n),
+		text: fmt.Sprintf("Good evening! I have lost my key. Could you let me in? Request %08d", n),
+	}
+}
+
+// A model answers messages. It takes no time: what is measured is what the
+// contender does besides.
+type model func(m message) string
+
+func scripted(message) string { return "Good evening. I am on my way, please wait at the door." }
+
+// A handler handles messages durably, on a data set that is open.
+type handler interface {
+	// fill gives users, who are new, as much state as a contender keeps.
+	fill(ctx context.Context, users []string) error
+	// handle returns the answer when the message and the answer are stored.
+	handle(ctx context.Context, m message) (string, error)
+	// texts returns the stored messages of a user, oldest first.
+	texts(ctx context.Context, user string) ([]string, error)
+	close() error
+}
+
+// A submitter is a handler with a durable queue: submit returns when the
+// message is accepted, and the function that it returns waits for the answer.
+type submitter interface {
+	submit(ctx context.Context, m message) (func(ctx context.Context) (string, error), error)
+}
+
+// A contender is a way to handle messages durably.
+type contender struct {
+	name    string
+	engines []string
+	// ordered contenders handle the messages of a user one at a time and in the
+	// order in which they were accepted.
+	ordered bool
+	// deduplicating contenders handle a message that is sent twice only once.
+	deduplicating bool
+	open          func(ctx context.Context, s site, answer model) (handler, error)
+}
+
+var contenders = []contender{
+	{name: "limit: two inserts", engines: []string{"sqlite", "postgres", "mysql"}, open: openLimit},
+	{name: "limit: two inserts", engines: []string{"redis"}, open: openRedisLimit},
+	{name: "limit: two inserts", engines: []string{"nats"}, open: openNATSLimit},
+	{name: "rows", engines: []string{"sqlite", "postgres", "mysql"}, ordered: true, deduplicating: true, open: openRows},
+	{name: "rows", engines: []string{"redis"}, ordered: true, deduplicating: true, open: openRedisRows},
+	{name: "json", engines: []string{"sqlite", "postgres", "mysql"}, deduplicating: true, open: openJSONRow},
+	{name: "json", engines: []string{"redis"}, deduplicating: true, open: openRedisJSON},
+	{name: "json", engines: []string{"nats"}, deduplicating: true, open: openNATSJSON},
+	{name: "dbos", engines: []string{"sqlite", "postgres"}, deduplicating: true, open: openDBOS(dbosPlain)},
+	{name: "dbos queue, tuned", engines: []string{"sqlite", "postgres"}, ordered: true, deduplicating: true, open: openDBOS(dbosTuned)},
+	{name: "dbos queue, default", engines: []string{"sqlite", "postgres"}, ordered: true, deduplicating: true, open: openDBOS(dbosDefault)},
+	{name: "go-workflows, tuned", engines: []string{"sqlite", "postgres", "redis"}, ordered: true, open: openWorkflows(true)},
+	{name: "go-workflows, default", engines: []string{"sqlite", "postgres", "redis"}, ordered: true, open: openWorkflows(false)},
+	{name: "river, tuned", engines: []string{"sqlite", "postgres"}, deduplicating: true, open: openRiver(true)},
+	{name: "river, default", engines: []string{"sqlite", "postgres"}, deduplicating: true, open: openRiver(false)},
+	{name: "ours", engines: engineNames, ordered: true, deduplicating: true, open: openOurs},
+}
+
+// contendersOn returns the contenders that an engine has.
+func contendersOn(engine string) []contender {
+	return slices.DeleteFunc(slices.Clone(contenders), func(c contender) bool {
+		return !slices.Contains(c.engines, engine)
+	})
+}
+
+// waiters hands answers to the callers that wait for them in this process. It
+// serves contenders whose own way to wait is slower: it polls.
+type waiters struct {
+	mu      sync.Mutex
+	waiting map[string]chan string
+}
+
+// expect must be called before the message is sent.
+func (w *waiters) expect(m message) func(ctx context.Context) (string, error) {
+	answered := make(chan string, 1)
+	key := m.user + "/" + m.id
+	w.mu.Lock()
+	if w.waiting == nil {
+		w.waiting = map[string]chan string{}
+	}
+	w.waiting[key] = answered
+	w.mu.Unlock()
+	return func(ctx context.Context) (string, error) {
+		defer func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			delete(w.waiting, key)
+		}()
+		select {
+		case reply := <-answered:
+			return reply, nil
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// answer hands over the answer to a message that is stored.
+func (w *waiters) answer(m message, reply string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case w.waiting[m.user+"/"+m.id] <- reply:
+	default: // nobody waits, or the message was handled again
+	}
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// newTestSite returns an empty data set. Without the server it skips the test,
+// or fails it if STATE_TEST_REQUIRE names the server.
+func newTestSite(t *testing.T, engine string) site {
+	t.Helper()
+	s, err := newSite(t.Context(), engine, t.TempDir())
+	if err != nil {
+		if slices.Contains(strings.Split(os.Getenv("STATE_TEST_REQUIRE"), ","), engine) {
+			t.Fatalf("no %s server, and STATE_TEST_REQUIRE names it: %v", engine, err)
+		}
+		t.Skipf("NOT TESTED: no %s server at its standard local port; set STATE_TEST_%s to the URL of one: %v",
+			engine, strings.ToUpper(engine), err)
+	}
+	t.Cleanup(func() { require.NoError(t, s.remove(context.Background())) })
+	return s
+}
+
+// gauge is a model that knows whether it is called for one user twice at once.
+type gauge struct {
+	mu      sync.Mutex
+	busy    map[string]int
+	overlap bool
+}
+
+func (g *gauge) answer(m message) string {
+	g.add(m.user, 1)
+	time.Sleep(time.Millisecond) // for others to come in between
+	g.add(m.user, -1)
+	return scripted(m)
+}
+
+func (g *gauge) add(user string, n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.busy[user] += n
+	g.overlap = g.overlap || g.busy[user] > 1
+}
+
+// Every contender handles every message once, also when several users send at
+// once. Those that promise it handle the messages of a user one at a time and
+// in order, and a message that is sent twice once.
+func TestContenders(t *testing.T) {
+	for _, engine := range engineNames {
+		t.Run(engine, func(t *testing.T) {
+			for _, c := range contendersOn(engine) {
+				t.Run(c.name, func(t *testing.T) {
+					t.Parallel() // those that poll spend the time waiting
+					s := newTestSite(t, engine)
+					g := &gauge{busy: map[string]int{}}
+					h, err := c.open(t.Context(), s, g.answer)
+					require.NoError(t, err)
+					defer func() { require.NoError(t, h.close()) }()
+
+					const users, n = 3, 4
+					handleInSequence(t, c, h, users, n)
+					handleAtOnce(t, h, n)
+					if q, ok := h.(submitter); ok && c.ordered {
+						handleQueued(t, h, q, n)
+					}
+					require.False(t, c.ordered && g.overlap, "messages of one user were handled at once")
+				})
+			}
+		})
+	}
+}
+
+// handleInSequence lets each of several users send one message after the other.
+func handleInSequence(t *testing.T, c contender, h handler, users, n int) {
+	names := load{users: users}.names()
+	require.NoError(t, each(names, func(user string) error {
+		for i := range n {
+			reply, err := h.handle(t.Context(), newMessage(user, int64(i)))
+			if err == nil && reply != scripted(message{}) {
+				err = fmt.Errorf("the answer is %q", reply)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if c.deduplicating {
+		_, err := h.handle(t.Context(), newMessage(names[0], int64(n-1)))
+		require.NoError(t, err)
+	}
+	for _, user := range names {
+		require.Equal(t, wantedTexts(user, n), storedTexts(t, h, user), user)
+	}
+}
+
+// handleAtOnce lets one user send several messages at once.
+func handleAtOnce(t *testing.T, h handler, n int) {
+	var wg sync.WaitGroup
+	errs := make(chan error, n)
+	for i := range n {
+		wg.Go(func() {
+			_, err := h.handle(t.Context(), newMessage("hasty", int64(i)))
+			errs <- err
+		})
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		require.NoError(t, err)
+	}
+	require.ElementsMatch(t, wantedTexts("hasty", n), storedTexts(t, h, "hasty"))
+}
+
+// handleQueued lets one user send messages without waiting for answers.
+func handleQueued(t *testing.T, h handler, q submitter, n int) {
+	var waits []func(ctx context.Context) (string, error)
+	for i := range n {
+		wait, err := q.submit(t.Context(), newMessage("patient", int64(i)))
+		require.NoError(t, err)
+		waits = append(waits, wait)
+	}
+	for _, wait := range slices.Backward(waits) {
+		reply, err := wait(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, scripted(message{}), reply)
+	}
+	require.Equal(t, wantedTexts("patient", n), storedTexts(t, h, "patient"))
+}
+
+func wantedTexts(user string, n int) []string {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = newMessage(user, int64(i)).text
+	}
+	return texts
+}
+
+func storedTexts(t *testing.T, h handler, user string) []string {
+	texts, err := h.texts(t.Context(), user)
+	require.NoError(t, err)
+	return texts
+}
+
+// Every message has 71 bytes, whatever its number is.
+func TestMessage(t *testing.T) {
+	for _, n := range []int64{-50, 0, 1, 99_999_999} {
+		require.Len(t, newMessage("ann", n).text, 71)
+	}
+}
+
+// Filled states have all that a state keeps.
+func TestFill(t *testing.T) {
+	for _, c := range contendersOn("sqlite") {
+		if strings.HasPrefix(c.name, "limit") {
+			continue // has no state
+		}
+		t.Run(c.name, func(t *testing.T) {
+			h, err := c.open(t.Context(), newTestSite(t, "sqlite"), scripted)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, h.close()) }()
+			require.NoError(t, h.fill(t.Context(), []string{"ann"}))
+			require.GreaterOrEqual(t, len(storedTexts(t, h, "ann")), kept/2)
+		})
+	}
+}
+
+// The proxy counts requests that wait for an answer, however many writes they
+// are, and delays answers.
+func TestProxy(t *testing.T) {
+	s := newTestSite(t, "redis")
+	p, err := newProxy(s.server.Host, 20*time.Millisecond)
+	require.NoError(t, err)
+	defer p.close()
+	c, err := s.through(p.address()).redis()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	require.NoError(t, c.Ping(t.Context()).Err())
+	before, began := p.trips.Load(), time.Now()
+	for range 3 {
+		require.NoError(t, c.Ping(t.Context()).Err())
+	}
+	require.EqualValues(t, 3, p.trips.Load()-before)
+	require.GreaterOrEqual(t, time.Since(began), 60*time.Millisecond)
+}
