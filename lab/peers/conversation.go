@@ -33,7 +33,7 @@ type dialect struct {
 }
 
 var dialects = map[string]dialect{
-	"sqlite":   {"sqlite", "integer primary key autoincrement", "", " on conflict do nothing", "(user_id, n) where handled = 0"},
+	"sqlite":   {"sqlite", "integer primary key", "", " on conflict do nothing", "(user_id, n) where handled = 0"},
 	"postgres": {"postgres", "bigserial primary key", "", " on conflict do nothing", "(user_id, n) where handled = 0"},
 	"mysql":    {"mysql", "bigint auto_increment primary key", " ignore", "", "(user_id, handled, n)"},
 }

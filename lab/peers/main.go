@@ -53,16 +53,15 @@ func run(ctx context.Context, engine string, rounds int, duration time.Duration)
 	var asked []values
 	for _, engine := range engines {
 		b := &bench{engine: engine, rounds: rounds, duration: duration, folder: folder, progress: os.Stderr}
-		measured, values, err := b.run(ctx)
-		if err != nil {
-			return err
-		}
+		measured, values, failed := b.run(ctx)
 		rows, asked = append(rows, measured...), append(asked, values...)
+		if failed != nil {
+			err = failed // what was measured before is printed
+			break
+		}
 	}
-	if err := writeTable(os.Stdout, rows); err != nil {
-		return err
-	}
+	err = errors.Join(err, writeTable(os.Stdout, rows))
 	fmt.Println("\nWhat ours asks of its store, per message:")
 	fmt.Println()
-	return writeValues(os.Stdout, asked)
+	return errors.Join(err, writeValues(os.Stdout, asked))
 }

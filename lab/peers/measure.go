@@ -75,7 +75,7 @@ type bench struct {
 
 // run measures all contenders in turns: each round opens a contender, measures
 // it, and closes it, so that nothing of the others runs in the background. Data
-// sets stay for the next round.
+// sets stay for the next round. If it fails, run returns what it has measured.
 func (b *bench) run(ctx context.Context) (rows []row, asked []values, err error) {
 	b.sites = map[string]site{}
 	defer func() {
@@ -85,20 +85,20 @@ func (b *bench) run(ctx context.Context) (rows []row, asked []values, err error)
 	}()
 	for _, c := range contendersOn(b.engine) {
 		if err := b.fill(ctx, c); err != nil {
-			return nil, nil, fmt.Errorf("%s on %s: %w", c.name, b.engine, err)
+			return rows, asked, fmt.Errorf("%s on %s: %w", c.name, b.engine, err)
 		}
 	}
 	for _, l := range loads {
 		near, err := b.turns(ctx, b.engine, l, nil)
 		if err != nil {
-			return nil, nil, err
+			return rows, asked, err
 		}
 		rows = append(rows, near...)
 	}
 	for _, l := range loads {
 		v, err := b.ask(ctx, l)
 		if err != nil {
-			return nil, nil, err
+			return rows, asked, err
 		}
 		asked = append(asked, v)
 	}
@@ -107,13 +107,13 @@ func (b *bench) run(ctx context.Context) (rows []row, asked []values, err error)
 	}
 	p, err := newProxy(b.sites["ours"].server.Host, farAway)
 	if err != nil {
-		return nil, nil, err
+		return rows, asked, err
 	}
 	defer p.close()
 	for _, l := range loads {
 		far, err := b.turns(ctx, b.engine+", "+farAway.String()+" away", l, p)
 		if err != nil {
-			return nil, nil, err
+			return rows, asked, err
 		}
 		rows = append(rows, far...)
 	}
