@@ -6,6 +6,7 @@ require (
 	github.com/agentstate/state v0.1.0
 	github.com/agentstate/state/store/natsstore v0.1.0
 	github.com/agentstate/state/store/redisstore v0.1.0
+	github.com/agentstate/state/store/sqlitestore v0.1.0
 	github.com/agentstate/state/store/sqlstore v0.1.0
 	github.com/cschleiden/go-workflows v1.4.2
 	github.com/dbos-inc/dbos-transact-golang v1.2.0
@@ -77,6 +78,7 @@ replace (
 	github.com/agentstate/state => ../..
 	github.com/agentstate/state/store/natsstore => ../../store/natsstore
 	github.com/agentstate/state/store/redisstore => ../../store/redisstore
+	github.com/agentstate/state/store/sqlitestore => ../../store/sqlitestore
 	github.com/agentstate/state/store/sqlstore => ../../store/sqlstore
 	github.com/agentstate/state/store/storetest => ../../store/storetest
 )

@@ -10,7 +10,9 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/natsstore"
 	"github.com/agentstate/state/store/redisstore"
-	"github.com/agentstate/state/store/sqlstore"
+	"github.com/agentstate/state/store/sqlitestore"
+	"github.com/agentstate/state/store/sqlstore/mysqlstore"
+	"github.com/agentstate/state/store/sqlstore/postgresstore"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -18,9 +20,11 @@ import (
 func openStore(ctx context.Context, s site) (store.Store, error) {
 	switch s.engine {
 	case "sqlite":
-		return sqlstore.Open(ctx, "sqlite", s.path, nil)
-	case "postgres", "mysql":
-		return sqlstore.Open(ctx, s.engine, s.database().String(), nil)
+		return sqlitestore.Open(ctx, s.path, nil)
+	case "postgres":
+		return postgresstore.Open(ctx, s.database().String(), nil)
+	case "mysql":
+		return mysqlstore.Open(ctx, s.database().String(), nil)
 	case "redis":
 		return redisstore.Open(ctx, s.server.String(), &redisstore.Options{Prefix: s.set})
 	default:
