@@ -46,6 +46,7 @@ func crowd(t *testing.T, db store.Store, n int) {
 
 	var mu sync.Mutex
 	var times []time.Duration
+	waited := map[string]time.Duration{} // for all messages of a user
 	handle := func(user, message string) error {
 		sent := time.Now()
 		out, err := m.Handle(t.Context(), user, workspace.Message{ID: message, Content: state.UserText("Do it, please.")})
@@ -55,6 +56,7 @@ func crowd(t *testing.T, db store.Store, n int) {
 		mu.Lock()
 		defer mu.Unlock()
 		times = append(times, time.Since(sent))
+		waited[user] += time.Since(sent)
 		return err
 	}
 	want := make([]string, n)
@@ -98,6 +100,14 @@ func crowd(t *testing.T, db store.Store, n int) {
 	}
 	took := time.Since(began)
 	slices.Sort(times)
+	for windows, first := range map[int]int{1: 0, 4: 1} { // fairness: users who do the same wait as long
+		var means []time.Duration
+		for u := first; u < n; u += 2 {
+			means = append(means, (waited[fmt.Sprint("user ", u)] / time.Duration(n)).Round(10*time.Microsecond))
+		}
+		slices.Sort(means)
+		t.Logf("users with %d messages at a time wait %s to %s for one, on average", windows, means[0], means[len(means)-1])
+	}
 	t.Logf("%d users with %d messages each: %.0f messages/s, answered after %s (p50), %s (p99)", n, n,
 		float64(n*n)/took.Seconds(), times[len(times)/2].Round(10*time.Microsecond), times[len(times)*99/100].Round(10*time.Microsecond))
 }

@@ -26,6 +26,9 @@ type database struct {
 	writer     writer
 	presence   presence
 
+	// batch returns the statement that makes several writes; nil if they need a
+	// transaction. It may be nil.
+	batch func(writes []store.Write, revs []store.Revision) *batchStatement
 	// setup sets up a connection for writes. It may be nil.
 	setup func(ctx context.Context, conn *sql.Conn) error
 	// getInTx is the text of get in a transaction of the program. It reads the
@@ -46,8 +49,16 @@ type database struct {
 	// tooLarge reports whether err means that the value is too large.
 	tooLarge func(err error) bool
 	// exists reports whether err means that the key of an insert exists. It may
-	// be nil.
+	// be nil if no insert fails for that.
 	exists func(err error) bool
+}
+
+// batchStatement makes several writes, or none. It affects no row if the
+// condition of one key does not hold, and fails if a key of an insert exists.
+type batchStatement struct {
+	text        string
+	args        []any
+	conditional string // the key
 }
 
 // statements are the SQL of a store. Keys, values and revisions are []byte,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentstate/state/store"
@@ -39,8 +40,52 @@ func inspectPostgres(ctx context.Context, db *sql.DB, table string) (*database, 
 	}
 	base.numberParameters()
 	base.getInTx, base.probe = base.get, "select 1"
+	base.exists = func(err error) bool { return hasState(err, "23505") }
+	base.batch = func(writes []store.Write, revs []store.Revision) *batchStatement {
+		return postgresBatch(table, writes, revs)
+	}
 	base.writer = &serverWriter{database: base, db: db}
 	return base, nil
+}
+
+// postgresBatch returns a statement that inserts rows, and updates one row at
+// most under a condition, without which it inserts none. That is what most
+// batches of a workspace are; a transaction would take a round trip for each
+// write and two more.
+func postgresBatch(table string, writes []store.Write, revs []store.Revision) *batchStatement {
+	b := &batchStatement{}
+	var update string
+	var rows []string
+	parameter := func(value []byte) string {
+		b.args = append(b.args, value)
+		return "$" + strconv.Itoa(len(b.args)) + "::bytea"
+	}
+	for i, w := range writes {
+		key, value, rev := parameter([]byte(w.Key)), parameter(append([]byte{}, w.Value...)), parameter([]byte(revs[i]))
+		old, ifRevision := w.Cond.Revision()
+		switch {
+		case w.Delete:
+			return nil
+		case w.Cond.Absent():
+			rows = append(rows, "("+key+", "+value+", "+rev+")")
+		case ifRevision && update == "":
+			update = "update " + table + " set v = " + value + ", rev = " + rev + " where k = " + key + " and rev = " + parameter([]byte(old))
+			b.conditional = w.Key
+		default:
+			return nil
+		}
+	}
+	insert := "insert into " + table + " (k, v, rev) "
+	switch list := "values " + strings.Join(rows, ", "); {
+	case len(rows) == 0:
+		return nil
+	case update == "":
+		b.text = insert + list
+	default:
+		b.text = "with updated as (" + update + " returning 1) " + insert +
+			"select * from (" + list + ") as added where exists (select from updated)"
+	}
+	return b
 }
 
 // newPostgresPresence returns the presence of a table, whose name is quoted. A

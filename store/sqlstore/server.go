@@ -31,6 +31,8 @@ func (s *serverWriter) write(ctx context.Context, writes []store.Write, revs []s
 			}
 			if len(writes) == 1 {
 				err = s.classify(s.makeWrite(ctx, conn, writes[0], revs[0]))
+			} else if b := s.batchStatement(writes, revs); b != nil {
+				err = s.makeBatch(ctx, conn, b, writes, revs)
 			} else {
 				err = s.transact(ctx, conn, writes, revs)
 			}
@@ -46,6 +48,33 @@ func (s *serverWriter) write(ctx context.Context, writes []store.Write, revs []s
 			}
 		}
 	})
+}
+
+// batchStatement returns the statement that makes several writes, or nil if the
+// database has none for them.
+func (s *serverWriter) batchStatement(writes []store.Write, revs []store.Revision) *batchStatement {
+	if s.batch == nil {
+		return nil
+	}
+	return s.batch(writes, revs)
+}
+
+// makeBatch makes several writes in one round trip.
+func (s *serverWriter) makeBatch(
+	ctx context.Context, conn *sql.Conn, b *batchStatement, writes []store.Write, revs []store.Revision,
+) error {
+	result, err := conn.ExecContext(ctx, b.text, b.args...)
+	if err != nil && s.exists(err) { // a transaction tells which key it is
+		return s.transact(ctx, conn, writes, revs)
+	}
+	if err != nil {
+		return s.classify(err)
+	}
+	n, err := result.RowsAffected()
+	if err == nil && n == 0 {
+		err = writeError{b.conditional, store.ErrConflict}
+	}
+	return err
 }
 
 // transact makes several writes in a transaction. After an error before the

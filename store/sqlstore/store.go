@@ -80,7 +80,7 @@ func (s *Store) Close() error {
 }
 
 // callTime is the time after which a call ends although its context has not: a
-// server that does not answer must not hold the program up for ever. It is much
+// server that does not answer must not hold the program up without an end. It is much
 // longer than any lock is held. It is a variable for tests.
 var callTime = 30 * time.Second
 
@@ -201,6 +201,9 @@ func (s *Store) Batch(ctx context.Context, writes []store.Write) ([]store.Revisi
 }
 
 func (s *Store) write(ctx context.Context, op, key string, writes []store.Write) ([]store.Revision, error) {
+	if len(writes) == 1 {
+		key = writes[0].Key
+	}
 	revs, err := s.revisions(writes)
 	if err != nil {
 		return nil, s.newError(op, key, err)
