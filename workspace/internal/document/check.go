@@ -8,7 +8,7 @@ import (
 )
 
 // A document keeps what it would otherwise compute again from its fields: the
-// ranges of results, whether messages may be unused, the index of messages and
+// numbers of the conversation, the ranges of results, whether messages may be unused, the index of messages and
 // the conversation of a State. The law of all of it is that what is live equals
 // what is loaded. Check and SameState compare the two; only tests call them.
 
@@ -20,11 +20,26 @@ func (d *Document) Check() error {
 		return err
 	}
 	for what, check := range map[string]func(*Document) error{
-		"references": d.checkReferences, "unused messages": d.checkUnused, "index": d.checkIndex, "conversation": d.checkConversation,
+		"entries": d.checkEntries, "references": d.checkReferences, "unused messages": d.checkUnused, "index": d.checkIndex, "conversation": d.checkConversation,
 	} {
 		if err := check(stored); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
+	}
+	return nil
+}
+
+func (d *Document) checkEntries(stored *Document) error {
+	l := d.entryNumbers.Load()
+	if l == nil {
+		return nil
+	}
+	want, err := stored.entryList()
+	if err != nil {
+		return err
+	}
+	if a, b := l.Slice(0, l.Len()), want.Slice(0, want.Len()); !reflect.DeepEqual(a, b) {
+		return fmt.Errorf("live %v, stored %v", a, b)
 	}
 	return nil
 }

@@ -313,7 +313,10 @@ var mutants = []mutant{
 		{"queue.go", "if ok && known.first <= first {", "if ok {"},
 	}},
 	{name: "a reference of an added result is not counted", finder: documents, edits: []textEdit{
-		{inDocument + "references.go", "			if json.Unmarshal([]byte(text), &added[i]) != nil {", "			if !json.Valid([]byte(text)) || i < 0 {"},
+		{inDocument + "references.go", "			if !added[i].read(text) {", "			if i < 0 || !new(resultRanges).read(text) {"},
+	}},
+	{name: "the numbers of the conversation are those before an effect", finder: documents, edits: []textEdit{
+		{inDocument + "conversation.go", "	d.entryNumbers.Store(edited(l, e, added))\n", "	_ = edited(l, e, added)\n"},
 	}},
 	{name: "a reference of a dropped result still counts", edits: []textEdit{
 		{inDocument + "references.go", "	case state.EffectDropFirst, state.EffectTruncate, state.EffectRemoveAt:\n",
