@@ -72,7 +72,7 @@ func (r *rows) submit(ctx context.Context, m message) (func(ctx context.Context)
 	return func(ctx context.Context) (string, error) { return r.work(ctx, m, nil) }, err
 }
 
-// work handles messages of the user in their order, whoever sent them, until m
+// work handles messages of the user in their order, also those of other senders, until m
 // is handled.
 func (r *rows) work(ctx context.Context, m message, t *turn) (string, error) {
 	for {

@@ -210,6 +210,15 @@ func (d *database) classify(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
 }
 
+// classifyCommit is classify for a commit. pgx returns ErrBadConn even if the
+// connection broke after it sent the commit.
+func (d *database) classifyCommit(err error) error {
+	if errors.Is(err, driver.ErrBadConn) {
+		return fmt.Errorf("%w: %v", store.ErrUnknownOutcome, err)
+	}
+	return d.classify(err)
+}
+
 // retry calls f until it succeeds or returns an error that is not retryable.
 func (d *database) retry(ctx context.Context, f func() error) error {
 	delay := backoff.Backoff{Min: 500 * time.Microsecond, Max: 10 * time.Millisecond}

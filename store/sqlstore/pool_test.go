@@ -16,7 +16,6 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlstore"
@@ -115,7 +114,6 @@ func testPool(t *testing.T, db *sql.DB, d sqlstore.Dialect, table string) {
 // A SQLite database without a log of writes, in which those who read keep
 // writers waiting.
 func TestSQLiteWithoutLog(t *testing.T) {
-	effort.SkipShort(t)
 	db := openPool(t, "sqlite", filepath.Join(t.TempDir(), "state.db"))
 	tables := 0
 	storetest.Run(t, func(*testing.T) func() store.Store {

@@ -16,7 +16,9 @@ import (
 // Postgres is the dialect of PostgreSQL. The errors of the driver must have a
 // method SQLState() string, as those of github.com/jackc/pgx and
 // github.com/lib/pq have. The pool must connect to a server that accepts
-// writes: the reads of a standby may be stale.
+// writes: the reads of a standby may be stale. A pool of pgx must not use the
+// simple protocol, in which a statement may have been executed that the driver
+// reports as not sent; package postgresstore sees to that.
 func Postgres() Dialect { return Dialect{"postgres", inspectPostgres} }
 
 func inspectPostgres(ctx context.Context, db *sql.DB, table string) (*database, error) {

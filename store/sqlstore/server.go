@@ -10,6 +10,9 @@ import (
 	"github.com/agentstate/state/store"
 )
 
+// maxBroken is the number of broken connections that a pool may return.
+const maxBroken = 4
+
 // serverWriter makes writes on a database server, which orders concurrent ones.
 type serverWriter struct {
 	*database
@@ -19,7 +22,6 @@ type serverWriter struct {
 func (s *serverWriter) close() error { return nil }
 
 func (s *serverWriter) write(ctx context.Context, writes []store.Write, revs []store.Revision) error {
-	const maxBroken = 4 // broken connections that the pool may return
 	broken := 0
 	return s.retry(ctx, func() error {
 		for {
@@ -90,12 +92,7 @@ func (s *serverWriter) transact(ctx context.Context, conn *sql.Conn, writes []st
 	}
 	if _, err := conn.ExecContext(ctx, "commit"); err != nil {
 		rollBack(conn)
-		if errors.Is(err, driver.ErrBadConn) {
-			// pgx returns ErrBadConn even if the connection broke after it sent
-			// the commit.
-			return fmt.Errorf("%w: %v", store.ErrUnknownOutcome, err)
-		}
-		return s.classify(err)
+		return s.classifyCommit(err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"iter"
@@ -22,7 +23,14 @@ func (s *Store) Transact(ctx context.Context, writes []store.Write, fn func(*sql
 		return nil, s.newError("transact", "", err)
 	}
 	defer endCall()
-	err = s.retry(ctx, func() error { return s.transact(ctx, writes, revs, fn) })
+	err = s.retry(ctx, func() (err error) {
+		for range maxBroken {
+			if err = s.transact(ctx, writes, revs, fn); !errors.Is(err, driver.ErrBadConn) {
+				break
+			}
+		}
+		return err
+	})
 	if err != nil {
 		return nil, s.newError("transact", "", withCause(ctx, err))
 	}
@@ -56,7 +64,7 @@ func (s *Store) transact(ctx context.Context, writes []store.Write, revs []store
 			return err
 		}
 	}
-	err = s.classify(tx.Commit())
+	err = s.classifyCommit(tx.Commit())
 	if err == nil && s.check != nil {
 		if err = s.check(); err != nil {
 			return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)

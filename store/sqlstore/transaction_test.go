@@ -3,10 +3,12 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"path/filepath"
 	"testing"
 
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/store"
@@ -102,6 +104,52 @@ func TestTransactEndedByProgram(t *testing.T) {
 	require.NotErrorIs(t, err, store.ErrUnknownOutcome)
 	_, err = opened.Get(t.Context(), "k")
 	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+// lostAnswers makes commits whose answer is lost.
+type lostAnswers struct{ driver.Connector }
+
+type lostAnswersConn struct{ *stdlib.Conn }
+
+type lostAnswer struct{ driver.Tx }
+
+func (c lostAnswers) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return lostAnswersConn{conn.(*stdlib.Conn)}, nil
+}
+
+func (c lostAnswersConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.Conn.BeginTx(ctx, opts)
+	return lostAnswer{tx}, err
+}
+
+func (t lostAnswer) Commit() error {
+	_ = t.Tx.Commit()
+	return driver.ErrBadConn
+}
+
+// A commit whose answer is lost is neither made nor not made.
+func TestTransactLostAnswer(t *testing.T) {
+	s := newServer(t, "postgres")
+	c, err := s.db.Driver().(driver.DriverContext).OpenConnector(s.url)
+	require.NoError(t, err)
+	db := sql.OpenDB(lostAnswers{c})
+	defer db.Close()
+	opened, err := sqlstore.New(t.Context(), db, sqlstore.Postgres(), &sqlstore.Options{Table: s.table(t)})
+	require.NoError(t, err)
+	defer opened.Close()
+	calls := 0
+	_, err = opened.Transact(t.Context(), []store.Write{{Key: "k", Cond: store.IfAbsent}}, func(*sql.Tx) error {
+		calls++
+		return nil
+	})
+	require.ErrorIs(t, err, store.ErrUnknownOutcome)
+	require.Equal(t, 1, calls)
+	_, err = opened.Get(t.Context(), "k")
+	require.NoError(t, err)
 }
 
 // What is written within a transaction of the program is there for it at once,
