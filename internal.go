@@ -46,6 +46,10 @@ func fillInternal() bool {
 		sp, _, err := h.locate(name)
 		return err == nil && sp.slot.Keyed && checkName(name, h.schema.limits.NameBytes) == nil
 	}
+	internal.Hidden = func(st any, agent string, yield func(field string, secret bool, value any)) {
+		st.(*State).on().hiddenFrom(agent, yield)
+	}
+	internal.Redact = func(st any, text string) string { return st.(*State).hostRedactor().Redact(text) }
 	internal.Room = func(st any, field string, by any) (int, bool) {
 		return st.(*State).room(field, by.(AnyHandler).erased())
 	}

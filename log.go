@@ -128,9 +128,7 @@ func (h *redactHandler) Handle(ctx context.Context, record slog.Record) error {
 // redactors appends the Redactors of a record, with the rights of the host.
 func (h *redactHandler) redactors(ctx context.Context, all []*Redactor) []*Redactor {
 	add := func(s *State) {
-		host := *s.on()
-		host.rights = nil
-		if r := host.redactor(); r != nil && !slices.Contains(all, r) {
+		if r := s.hostRedactor(); r != nil && !slices.Contains(all, r) {
 			all = append(all, r)
 		}
 	}

@@ -40,6 +40,14 @@ func (s *State) Redact(text string) string { return s.Redactor().Redact(text) }
 // is cheap to call for each text.
 func (s *State) Redactor() *Redactor { return s.on().redactor() }
 
+// hostRedactor returns the Redactor for all secrets of the state, whatever
+// rights the handle has.
+func (s *State) hostRedactor() *Redactor {
+	host := *s.on()
+	host.rights = nil
+	return host.redactor()
+}
+
 func (h *handle) redactor() *Redactor {
 	var room [16]secretCell
 	cells := h.secretCells(room[:0])

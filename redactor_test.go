@@ -118,11 +118,11 @@ func TestRedactorWriter(t *testing.T) {
 
 	require.NoError(t, key.Set(st, "4242-4242-4242"))
 	w = st.Redactor().Writer(&out)
-	for _, delta := range []string{"\nyour card 4242-", "4242-42", "42 was used, not 4242-", "1"} {
+	for _, delta := range []string{"\nyour card 4242-", "4242-42", "42 was used, not 4242-", "!"} {
 		_, err := io.WriteString(w, delta)
 		require.NoError(t, err)
 	}
-	require.Equal(t, "nothing is secret\nyour card [SECRET] was used, not 4242-1", out.String(), "only what may be a secret is held back")
+	require.Equal(t, "nothing is secret\nyour card [SECRET] was used, not 4242-!", out.String(), "only what may be a secret is held back")
 	require.NoError(t, w.Close())
 }
 

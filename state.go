@@ -15,7 +15,9 @@ import (
 // A nil *State, and the zero State, is an empty snapshot: reads find nothing
 // and writes fail with [ErrReadOnly].
 type State struct {
-	_ noCopy
+	// cmp.Diff of two states names this field first when it refuses them.
+	compareWithStatetest noCopy
+
 	handle
 }
 

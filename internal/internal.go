@@ -65,6 +65,17 @@ var IsReference func(st any, field string) bool
 // IsKey reports whether a *state.State may hold an undeclared key with a name.
 var IsKey func(st any, name string) bool
 
+// Hidden calls yield with each value that texts for an agent must not hold:
+// the values of Secret fields and, unless agent is "", those of the fields that
+// it may not read. The rights of the *state.State do not count. Values that were
+// given to With, and those that they cover, are among them. References are not.
+// value is a copy, of the type of the field.
+var Hidden func(st any, agent string, yield func(field string, secret bool, value any))
+
+// Redact masks all secrets of a *state.State in a text, whatever rights the
+// handle has. It is for what operators see, and not for code of agents.
+var Redact func(st any, text string) string
+
 // Room returns how much a field of a *state.State can still take: bytes, or for
 // a number the distance to the end of its range. It returns false if a write
 // through the state.AnyHandler may be refused for another reason that depends on

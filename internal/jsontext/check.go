@@ -36,6 +36,20 @@ func Check(data []byte, limits Limits) error {
 	return err
 }
 
+// CheckMembers is [Check] without limits, and reads members in the same pass. It
+// calls visit for each member that is in at most so many levels of arrays and
+// objects: those of the value itself have level 1. A member comes after those
+// of its value. The name is unescaped and valid during the call only.
+// CheckMembers reports whether the text is compact: whether it has no space
+// between its tokens.
+func CheckMembers(
+	data []byte, levels int, visit func(level int, name []byte, value Span),
+) (compact bool, err error) {
+	s := checker{cursor: cursor{data: data}, levels: levels, visit: visit}
+	_, err = s.readText()
+	return !s.spaced, err
+}
+
 // Checker checks many texts with the memory that one takes. The zero Checker is
 // ready.
 type Checker struct{ checker checker }
@@ -67,6 +81,8 @@ type checker struct {
 	values []container // of the stack, if build
 	names  [][]byte    // member names of the open objects, unescaped
 	naming bool        // whether it is in a member name
+	levels int         // of the members for which visit is called
+	visit  func(level int, name []byte, value Span)
 }
 
 // A frame is an open array or object.
@@ -74,6 +90,8 @@ type frame struct {
 	object bool
 	count  int // elements or members before the current one
 	base   int // where its names begin in checker.names
+	start  int // where the value of the current part begins, if it is visited
+	sorted int // names so far, if each is greater than the one before
 	seen   map[string]struct{}
 }
 
@@ -93,6 +111,9 @@ func (s *checker) readText() (any, error) {
 	}
 	s.skipSpace()
 	for {
+		if level := len(s.stack); level > 0 && level <= s.levels {
+			s.stack[level-1].start = s.pos
+		}
 		value, open, err := s.startValue()
 		if err != nil {
 			return nil, err
@@ -107,6 +128,9 @@ func (s *checker) readText() (any, error) {
 			}
 			if s.build {
 				s.addPart(value)
+			}
+			if level := len(s.stack); level <= s.levels && s.stack[level-1].object {
+				s.visit(level, s.names[len(s.names)-1], Span{s.stack[level-1].start, s.pos})
 			}
 			if value, open, err = s.readNext(); err != nil {
 				return nil, err
@@ -253,9 +277,14 @@ func (s *checker) readName() error {
 	return nil
 }
 
-// noteName adds name to names, which the frame has already, and reports whether
-// it was among them.
+// noteName reports whether a name is among those that the frame has already.
+// Names in increasing order, as most programs write them, are compared with the
+// last one only.
 func (f *frame) noteName(names [][]byte, name []byte) bool {
+	if n := len(names); f.sorted == n && (n == 0 || string(names[n-1]) < string(name)) {
+		f.sorted++
+		return false
+	}
 	if len(names) < manyNames {
 		for _, n := range names {
 			if string(n) == string(name) {

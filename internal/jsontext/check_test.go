@@ -204,6 +204,53 @@ func TestMembersAndElements(t *testing.T) {
 	require.EqualError(t, err, "$: want array, got string")
 }
 
+func TestCheckMembers(t *testing.T) {
+	for _, tt := range []struct {
+		text    string
+		levels  int
+		want    []string
+		compact bool
+	}{
+		{`{"a":{"b":1,"c":[{"x":2}]},"\u0064":"e","f":{}}`, 2, []string{`2 b=1`, `2 c=[{"x":2}]`, `1 a={"b":1,"c":[{"x":2}]}`, `1 d="e"`, `1 f={}`}, true},
+		{`{"a":{"b":{"c":{"d":1}}}}`, 3, []string{`3 c={"d":1}`, `2 b={"c":{"d":1}}`, `1 a={"b":{"c":{"d":1}}}`}, true},
+		{`{"a":{"b":1}}`, 0, nil, true},
+		{`{ "a" : [ 1 ] }`, 1, []string{`1 a=[ 1 ]`}, false},
+		{`{"a":1} `, 1, []string{`1 a=1`}, false},
+		{`[{"a":1}]`, 1, nil, true},
+		{`[{"a":1}]`, 2, []string{`2 a=1`}, true},
+		{`7`, 2, nil, true},
+	} {
+		var got []string
+		compact, err := jsontext.CheckMembers([]byte(tt.text), tt.levels, func(level int, name []byte, value jsontext.Span) {
+			got = append(got, fmt.Sprintf("%d %s=%s", level, name, value.In([]byte(tt.text))))
+		})
+		require.NoError(t, err, tt.text)
+		require.Equal(t, tt.want, got, tt.text)
+		require.Equal(t, tt.compact, compact, tt.text)
+	}
+	_, err := jsontext.CheckMembers([]byte(`{"a":{"b":1,"b":2}}`), 2, func(int, []byte, jsontext.Span) {})
+	require.EqualError(t, err, "$.a.b: the member occurs twice")
+}
+
+// Whether names are in order makes no difference to what is found.
+func TestMembersInAnyOrderOccurOnce(t *testing.T) {
+	for n := range 40 {
+		for moved := range n {
+			for double := range n {
+				var names []string
+				for i := range n {
+					names = append(names, fmt.Sprintf(`"%02d":0`, i))
+				}
+				names[moved], names[n-1] = names[n-1], names[moved]
+				text := "{" + strings.Join(names, ",") + "}"
+				require.NoError(t, jsontext.Check([]byte(text), jsontext.Limits{}), text)
+				text = "{" + strings.Join(append(names, names[double]), ",") + "}"
+				require.ErrorContains(t, jsontext.Check([]byte(text), jsontext.Limits{}), "the member occurs twice", text)
+			}
+		}
+	}
+}
+
 func TestPaths(t *testing.T) {
 	require.Equal(t, "$.a_1", jsontext.Path("$", "a_1"))
 	require.Equal(t, `$["1a"]`, jsontext.Path("$", "1a"))
@@ -333,6 +380,16 @@ func FuzzStrictCheck(f *testing.F) {
 				value, err := jsontext.Decode(m.Value, jsontext.Limits{})
 				require.NoError(t, err)
 				require.Equal(t, want[m.Name], value)
+			}
+			var visited jsontext.Object
+			isCompact, err = jsontext.CheckMembers(data, 1, func(_ int, name []byte, value jsontext.Span) {
+				visited = append(visited, jsontext.Member{Name: string(name), Value: value.In(data)})
+			})
+			require.NoError(t, err)
+			require.Equal(t, compact.Len() == len(data), isCompact)
+			require.Equal(t, len(members), len(visited))
+			for i, m := range members {
+				require.Equal(t, m, visited[i])
 			}
 		case []any:
 			elements, err := jsontext.Elements(data)

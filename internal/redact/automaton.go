@@ -119,17 +119,6 @@ func (a *automaton) nextState(at int32, b byte) int32 {
 	}
 }
 
-// mayBegin reports whether a pattern begins with a byte whose first bits are
-// given.
-func (a *automaton) mayBegin(bits byte, n int) bool {
-	for b := int(bits) << (8 - n); b < (int(bits)+1)<<(8-n); b++ {
-		if a.first[b] != 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // eachMatch calls accept for the patterns that end at each place of text, the
 // longest first, until accept reports true: a shorter pattern that ends at the
 // same place lies inside the longer one. It returns the place from which on

@@ -5,8 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
+	"maps"
 	"math/rand/v2"
 	"mime/quotedprintable"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +34,8 @@ var wrappedEncodings = map[string]func(s string) string{
 	"after other bytes": func(s string) string { return wrapLines(escapers["base64"]("user:"+s+"\n"), 64, "\n") },
 }
 
+var wrappedNames = slices.Sorted(maps.Keys(wrappedEncodings))
+
 // strayBeginnings look like the beginning of an escape sequence, or end in the
 // middle of an encoded text.
 var strayBeginnings = []string{"", "", "x ", "%", "%4", "&", `\`, `\u00`, "&am", `"`, "=", "\n", "é", "\xc3", "A", "["}
@@ -44,12 +48,11 @@ func TestEveryEncodingIsFound(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
 		secret := longSecret(rng)
 		r := texts([]string{"another secret", secret})
-		for name, encode := range wrappedEncodings {
-			form := encode(secret)
-			requireHidden(t, r, form, secret, rng, name)
+		for _, name := range wrappedNames {
+			requireHidden(t, r, wrappedEncodings[name](secret), secret, rng, name)
 		}
-		for name, encode := range escapers {
-			requireHidden(t, r, encode(secret), secret, rng, name)
+		for _, name := range names {
+			requireHidden(t, r, escapers[name](secret), secret, rng, name)
 		}
 	}
 }

@@ -10,7 +10,10 @@
 // depends on a bounded part of the text, so that chunks make no difference.
 package redact
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 const (
 	// shortBytes is the length below which a secret is part of other words by
@@ -40,6 +43,8 @@ type Redactor struct {
 	leastCertain int // length of the shortest pattern that is not a token, or 0
 	maxSpelling  int // length of the longest spelling that is found
 
+	firsts [256]bool // the bytes with which a pattern or an escape sequence may begin
+
 	streams sync.Pool // of *stream, for their memory
 }
 
@@ -52,6 +57,7 @@ func New(secrets []Secret) *Redactor {
 	r.streams.New = func() any { return new(stream) }
 	r.addSecrets(secrets)
 	r.automaton.linkStates()
+	r.setFirsts()
 	return r
 }
 
@@ -100,6 +106,25 @@ func (r *Redactor) Finds(text []byte) bool {
 	s.scan.find(text, 0, false)
 	masks, _ := s.scan.masks(0, false)
 	return len(masks) > 0
+}
+
+// setFirsts notes the bytes with which a pattern may begin, as it is or escaped.
+func (r *Redactor) setFirsts() {
+	for b, state := range r.automaton.first {
+		r.firsts[b] = state != 0
+	}
+	for _, u := range r.unescapers {
+		for i := range len(u.leads) {
+			r.firsts[u.leads[i]] = true
+		}
+	}
+}
+
+// mayBegin reports whether a pattern may begin, as it is or escaped, with a byte
+// whose first n bits are given.
+func (r *Redactor) mayBegin(bits byte, n int) bool {
+	from := int(bits) << (8 - n)
+	return slices.Contains(r.firsts[from:from+1<<(8-n)], true)
 }
 
 // maxHeld is the number of bytes that a Writer holds back at most.

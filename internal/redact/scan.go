@@ -21,7 +21,7 @@ type scan struct {
 
 	// If more text may follow:
 	safe      int // no secret that is not found yet begins before it
-	undecided int // from here on, there may be the beginning of an escape sequence
+	undecided int // from here on, there may be the beginning of a character
 
 	steps int // the bytes that were looked at, for tests
 }
@@ -53,7 +53,6 @@ func (s *scan) searchView(depth, layers int, open, binary bool) {
 		if end < len(v.text) {
 			s.hold(depth, end)
 			s.holdCut(depth, end-incompleteRune(v.text[:end]))
-			s.undecided = min(s.undecided, s.rawSpan(depth, span{end, end + 1}).from)
 		}
 		if !differs {
 			continue
@@ -145,7 +144,7 @@ func (s *scan) searchEncoded(depth int, e *encoding, open bool) {
 		joined.setJoined(v.text, run)
 		for skip := range min(e.phases, len(joined.text)) {
 			rest, n := decoded.setDecoded(joined.text, skip, e)
-			if run.open && n > 0 && s.r.automaton.mayBegin(rest, n) {
+			if run.open && n > 0 && s.r.mayBegin(rest, n) {
 				at := skip + len(decoded.text)*8/e.bits
 				s.hold(depth+1, at)
 			}
@@ -180,6 +179,14 @@ func (s *scan) holdCut(depth, at int) {
 
 // holdFrom is hold for a place of the text itself.
 func (s *scan) holdFrom(at int) { s.safe = min(s.safe, at) }
+
+// holdUndecided notes that a part of the text that is masked may end inside a
+// character whose end may follow.
+func (s *scan) holdUndecided(at span) {
+	if at.to > s.undecided {
+		s.holdFrom(at.from)
+	}
+}
 
 // addFound adds a part of the view at depth, as the part of the text itself.
 func (s *scan) addFound(depth int, at span) {
@@ -252,13 +259,15 @@ func (s *scan) wholeEnd(at int) int {
 // before which there are no others. The text before masked is masked already.
 //
 // A mask covers escape sequences whole: half of one would not be valid JSON,
-// and the other half could make another text with what follows.
+// and the other half could make another text with what follows. The last mask
+// may have ended inside a sequence whose end has come since. It goes on there.
 func (s *scan) masks(masked int, open bool) (all []span, safe int) {
 	for i, f := range s.found {
-		if open && f.to > s.undecided {
-			s.holdFrom(f.from)
-		}
+		s.holdUndecided(f)
 		s.found[i] = span{max(s.wholeStart(f.from), s.after), s.wholeEnd(f.to)}
+	}
+	if masked > s.after && s.inside.has(masked) {
+		s.found = append(s.found, span{masked - 1, s.wholeEnd(masked)})
 	}
 	s.found = mergeSpans(s.found)
 	s.maskTokens(masked, open)

@@ -96,6 +96,7 @@ func (s *scan) maskTokensOnce(masked int) {
 			rest = append(rest, t)
 			continue
 		}
+		s.holdUndecided(t.span)
 		last = span{max(s.wholeStart(t.from), s.after), s.wholeEnd(t.to)}
 		found = append(found, last)
 	}

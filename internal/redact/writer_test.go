@@ -1,6 +1,8 @@
 package redact
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -31,8 +33,17 @@ func writeChunks(t testing.TB, r *Redactor, text string, chunk func() int) strin
 	return out.String()
 }
 
-// textPart returns a part of a text that may hold secrets.
+// textPart returns a part of a text that may hold secrets, sometimes escaped
+// once more.
 func textPart(rng *rand.Rand, secrets []string) string {
+	part := plainPart(rng, secrets)
+	if rng.IntN(6) == 0 {
+		part = escapers[names[rng.IntN(len(names))]](part)
+	}
+	return part
+}
+
+func plainPart(rng *rand.Rand, secrets []string) string {
 	secret := secrets[rng.IntN(len(secrets))]
 	switch rng.IntN(8) {
 	case 0, 1:
@@ -141,6 +152,38 @@ func TestWriterHoldsTheBeginningOfACharacter(t *testing.T) {
 		for size := 1; size <= 4; size++ {
 			require.Equal(t, r.Redact(text), writeChunks(t, r, text, func() int { return size }), "%q in pieces of %d", text, size)
 		}
+	}
+}
+
+// A mask covers escape sequences whole, also if a sequence ends in a later chunk
+// and overlaps others that do.
+func TestWriterMasksWholeEscapes(t *testing.T) {
+	slashes := strings.Repeat(`\`, 1000)
+	r := New([]Secret{{Text: `hunter2\`}, {Text: "hunter44"}, {Text: "a&%", Number: true}})
+	for text, want := range map[string]string{
+		`hunter44a\\u0026%41.`:            mask + mask + ".",
+		`hunter44a\\u0026%4.`:             mask + mask + "4.",
+		`hunter2%5c\\u0041.`:              mask + ".",
+		`hunter2%5c\\hunter2%5c\\x`:       mask + mask + "x",
+		`hunter2%5c` + slashes + "u0041.": mask + ".",
+		`["hunter2%5c` + slashes + `"]`:   `["` + mask + `"]`,
+	} {
+		requireEachChunking(t, r, text, want)
+	}
+}
+
+// An escape sequence may begin inside a character of base64 or hexadecimal.
+func TestWriterHoldsTheBeginningOfAnEncodedEscape(t *testing.T) {
+	r := texts([]string{"hunter22"})
+	const escaped = `\u0068unter22`
+	requireEachChunking(t, r, base64.StdEncoding.EncodeToString([]byte(escaped)), mask+"==")
+	requireEachChunking(t, r, hex.EncodeToString([]byte(escaped)), mask)
+}
+
+func requireEachChunking(t *testing.T, r *Redactor, text, want string) {
+	require.Equal(t, want, r.Redact(text), "%q", text)
+	for size := 1; size <= min(len(text), 50); size++ {
+		require.Equal(t, want, writeChunks(t, r, text, func() int { return size }), "%q in pieces of %d", text, size)
 	}
 }
 

@@ -15,7 +15,7 @@ const (
 )
 
 // Proxy is a TCP proxy between clients and a server. It loses the bytes and the
-// connections that a test wants to lose.
+// connections that a test wants to lose, and counts round trips.
 type Proxy struct {
 	listener net.Listener
 	target   string
@@ -26,6 +26,7 @@ type Proxy struct {
 	remaining int
 	dropping  [2]bool
 	dropped   int
+	trips     int
 	conns     []net.Conn
 }
 
@@ -77,6 +78,15 @@ func (p *Proxy) Dropped() int {
 	return p.dropped
 }
 
+// RoundTrips returns how often a client has sent something after the server had
+// been the last to send, or at first. Requests that are sent without waiting
+// for an answer are one round trip.
+func (p *Proxy) RoundTrips() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.trips
+}
+
 // Close closes all connections and accepts no more.
 func (p *Proxy) Close() {
 	_ = p.listener.Close()
@@ -102,22 +112,37 @@ func (p *Proxy) accept() {
 		p.mu.Lock()
 		p.conns = append(p.conns, client, server)
 		p.mu.Unlock()
-		go p.forward(server, client, ToServer)
-		go p.forward(client, server, ToClient)
+		asking := false // guarded by mu
+		go p.forward(server, client, ToServer, &asking)
+		go p.forward(client, server, ToClient, &asking)
 	}
 }
 
-func (p *Proxy) forward(to, from net.Conn, direction Direction) {
+func (p *Proxy) forward(to, from net.Conn, direction Direction, asking *bool) {
 	defer to.Close()
 	defer from.Close()
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
+		if n > 0 {
+			p.count(direction, asking)
+		}
 		n, cut := p.admit(direction, n)
 		if _, failed := to.Write(buffer[:n]); failed != nil || err != nil || cut {
 			return
 		}
 	}
+}
+
+// count counts a round trip if bytes to the server are the first since an
+// answer. asking is whether they are not.
+func (p *Proxy) count(direction Direction, asking *bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if direction == ToServer && !*asking {
+		p.trips++
+	}
+	*asking = direction == ToServer
 }
 
 // admit returns how many of n bytes pass, and whether the connection is then

@@ -89,3 +89,14 @@ func TestProxyDropsBytes(t *testing.T) {
 		require.Error(t, err)
 	}
 }
+
+func TestProxyCountsRoundTrips(t *testing.T) {
+	proxy := testkit.NewProxy(t, echo(t))
+	require.Zero(t, proxy.RoundTrips())
+	first, second := dial(t, proxy), dial(t, proxy)
+	for range 3 {
+		exchange(t, first, "text")
+	}
+	exchange(t, second, "text")
+	require.Equal(t, 4, proxy.RoundTrips())
+}
