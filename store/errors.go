@@ -22,6 +22,8 @@ var (
 	ErrTooLarge = errors.New("store: too large")
 	// ErrClosed reports the use of a closed store.
 	ErrClosed = errors.New("store: closed")
+	// ErrReadOnly reports a write to a store of [ReadOnly].
+	ErrReadOnly = errors.New("store: read-only")
 )
 
 // invalidKey is the type of ErrInvalidKey.

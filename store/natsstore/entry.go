@@ -90,7 +90,7 @@ func (s *Store) Delete(ctx context.Context, key string, cond store.Condition) er
 	if err != nil {
 		return newError("delete", key, err)
 	}
-	sequence, err := s.write(ctx, key, nats.Header{operationHeader: {"DEL"}}, nil, cond)
+	sequence, err := s.write(ctx, key, deletion(), nil, cond)
 	if err != nil {
 		return newError("delete", key, err)
 	}
@@ -98,9 +98,13 @@ func (s *Store) Delete(ctx context.Context, key string, cond store.Condition) er
 	return nil
 }
 
+// deletion returns the headers of the marker of a deleted key.
+func deletion() nats.Header { return nats.Header{operationHeader: {"DEL"}} }
+
 // write publishes the next message of a key if the condition holds for the last
 // message, and returns its sequence number. The server accepts it only if no
-// other message has been added since.
+// other message has been added since. IfAbsent expects first that the key has no
+// message, not even a marker: most keys are new, and need no read.
 func (s *Store) write(
 	ctx context.Context, key string, header nats.Header, data []byte, cond store.Condition,
 ) (sequence uint64, err error) {
@@ -109,8 +113,11 @@ func (s *Store) write(
 		return 0, err
 	}
 	defer endCall()
+	expectNone := cond.Absent()
 	for {
-		if cond != store.Always {
+		if expectNone {
+			header[expectedHeader] = []string{"0"}
+		} else if cond != store.Always {
 			last, err := s.readLast(ctx, key)
 			if err != nil {
 				return 0, s.withClosed(err)
@@ -131,6 +138,7 @@ func (s *Store) write(
 		case cond == store.Always || !isWrongSequence(err):
 			return 0, s.classify(err)
 		}
+		expectNone = false
 	}
 }
 

@@ -9,7 +9,7 @@
 // that allows direct gets, which is the default of other tools. A deleted key
 // leaves a marker in the bucket, which the process that has deleted it removes
 // when it deletes others later, if it may purge the stream. A scan reads markers
-// like entries.
+// like entries. Purge leaves no marker.
 //
 // In a cluster, a leader that is partitioned from the other servers may answer
 // reads with stale entries until it notices. Writes need a majority, so that no
@@ -38,6 +38,7 @@ import (
 	"fmt"
 	"net/url"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -55,8 +56,8 @@ type Options struct {
 	Replicas int
 }
 
-// Store is a [store.Lister], a [store.Watcher] and a [store.Presence] on a
-// bucket.
+// Store is a [store.Lister], a [store.Watcher], a [store.Presence] and a
+// [store.Purger] on a bucket.
 type Store struct {
 	nc         *nats.Conn
 	kv         jetstream.KeyValue
@@ -65,8 +66,11 @@ type Store struct {
 	subject    string // prefix of the subjects of all keys
 	durability store.Durability
 	markers    markers
-	lifetime   context.Context // ends with Close
-	close      func() error
+	purging    chan struct{} // has an element for each purge under way
+	// purgesFailed is when the server refused a purge, in ns of Unix time, or 0.
+	purgesFailed atomic.Int64
+	lifetime     context.Context // ends with Close
+	close        func() error
 
 	mu      sync.Mutex     // guards the end of lifetime against keepers.Add
 	keepers sync.WaitGroup // of announcements
@@ -76,6 +80,7 @@ var (
 	_ store.Lister   = (*Store)(nil)
 	_ store.Watcher  = (*Store)(nil)
 	_ store.Presence = (*Store)(nil)
+	_ store.Purger   = (*Store)(nil)
 )
 
 // Open connects to the server of a URL, or to one of several URLs that are
@@ -125,6 +130,7 @@ func New(ctx context.Context, nc *nats.Conn, opts *Options) (*Store, error) {
 		nc: nc, kv: kv, stream: stream, js: js,
 		subject:    "$KV." + o.Bucket + ".",
 		durability: store.DurabilityServer,
+		purging:    make(chan struct{}, purgesAtOnce),
 	}
 	if config := stream.CachedInfo().Config; config.Storage == jetstream.FileStorage && config.Replicas >= 3 {
 		s.durability = store.DurabilityFailover

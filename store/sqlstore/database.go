@@ -29,6 +29,9 @@ type database struct {
 	// batch returns the statement that makes several writes; nil if they need a
 	// transaction. It may be nil.
 	batch func(writes []store.Write, revs []store.Revision) *batchStatement
+	// batchRefused reports whether err means that a condition of that statement
+	// did not hold. A transaction then finds out which one.
+	batchRefused func(err error) bool
 	// setup sets up a connection for writes. It may be nil.
 	setup func(ctx context.Context, conn *sql.Conn) error
 	// getInTx is the text of get in a transaction of the program. It reads the
@@ -54,7 +57,7 @@ type database struct {
 }
 
 // batchStatement makes several writes, or none. It affects no row if the
-// condition of one key does not hold, and fails if a key of an insert exists.
+// condition of one key does not hold, and fails if another does not.
 type batchStatement struct {
 	text        string
 	args        []any
@@ -73,6 +76,9 @@ type statements struct {
 	update   string // (v, rev, k, old): IfRevision; affects one row, or none
 	remove   string // (k): Always
 	removeIf string // (k, old): IfRevision; affects one row, or none
+	// removeAll returns a statement that deletes several rows, and locks them in
+	// the order of the keys, which is ascending, and its arguments.
+	removeAll func(keys []string) (text string, args []any)
 }
 
 // newStatements returns the statements for a quoted table name. The two clauses
@@ -89,7 +95,19 @@ func newStatements(table, replaceClause, keepClause string) statements {
 		update:   "update " + table + " set v = ?, rev = ? where k = ? and rev = ?",
 		remove:   "delete from " + table + " where k = ?",
 		removeIf: "delete from " + table + " where k = ? and rev = ?",
+		removeAll: func(keys []string) (string, []any) {
+			return "delete from " + table + " where k in (?" + strings.Repeat(", ?", len(keys)-1) + ")", keyArgs(keys)
+		},
 	}
+}
+
+// keyArgs returns keys as arguments of a statement.
+func keyArgs(keys []string) []any {
+	args := make([]any, len(keys))
+	for i, key := range keys {
+		args[i] = []byte(key)
+	}
+	return args
 }
 
 // The clauses of SQLite and PostgreSQL for newStatements.
@@ -161,21 +179,62 @@ func (d *database) makeWrites(ctx context.Context, conn execer, writes []store.W
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(writes[a].Key, writes[b].Key) })
+	var deletes []string // keys to be deleted, in order
 	for _, i := range order {
 		w := writes[i]
-		if w.Delete && w.Cond == store.Always {
-			// A delete locks only a row that exists. If it locked none, another
-			// batch could put the key and come both before and after this
-			// batch.
-			if err := d.makeWrite(ctx, conn, store.Write{Key: w.Key}, store.NewRevision()); err != nil {
-				return writeError{w.Key, err}
+		deleted := w.Delete && w.Cond == store.Always
+		if len(deletes) == maxDeletes || len(deletes) > 0 && !deleted {
+			if err := d.deleteAll(ctx, conn, deletes); err != nil {
+				return writeError{deletes[0], err}
 			}
+			deletes = nil
 		}
-		if err := d.makeWrite(ctx, conn, w, revs[i]); err != nil {
+		if deleted {
+			deletes = append(deletes, w.Key)
+		} else if err := d.makeWrite(ctx, conn, w, revs[i]); err != nil {
 			return writeError{w.Key, err}
 		}
 	}
+	if len(deletes) == 0 {
+		return nil
+	}
+	if err := d.deleteAll(ctx, conn, deletes); err != nil {
+		return writeError{deletes[0], err}
+	}
 	return nil
+}
+
+// maxDeletes is the number of rows that one statement deletes.
+const maxDeletes = 100
+
+// deleteAll deletes keys, which are in order.
+func (d *database) deleteAll(ctx context.Context, conn execer, keys []string) error {
+	n, err := d.deleteRows(ctx, conn, keys)
+	if err != nil || n == int64(len(keys)) {
+		return err
+	}
+	// A delete locks only a row that exists. If it locked none, another batch
+	// could put the key and come both before and after this batch.
+	for _, key := range keys {
+		if err := d.makeWrite(ctx, conn, store.Write{Key: key}, store.NewRevision()); err != nil {
+			return err
+		}
+	}
+	_, err = d.deleteRows(ctx, conn, keys)
+	return err
+}
+
+// deleteRows deletes the rows of keys, and returns how many there were.
+func (d *database) deleteRows(ctx context.Context, conn execer, keys []string) (int64, error) {
+	text, args := d.remove, keyArgs(keys)
+	if len(keys) > 1 {
+		text, args = d.removeAll(keys)
+	}
+	result, err := conn.ExecContext(ctx, text, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 // checkWrites returns the error of the first write that cannot be made.

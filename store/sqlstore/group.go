@@ -154,6 +154,9 @@ func (g *groupWriter) beginTransaction(ctx context.Context) error {
 // single jobs and returns an error that all jobs share.
 func (g *groupWriter) commitJobs(jobs []*writeJob) error {
 	ctx := context.Background()
+	if len(jobs) == 1 {
+		return g.commitJob(ctx, jobs[0])
+	}
 	for _, j := range jobs {
 		if j.err = g.makeJob(ctx, j); j.err != nil && !g.keepsTransaction(j.err) {
 			err := j.err
@@ -161,7 +164,30 @@ func (g *groupWriter) commitJobs(jobs []*writeJob) error {
 			return err
 		}
 	}
-	err := g.commit()
+	return g.commit()
+}
+
+// commitJob makes the writes of a job that is alone in the transaction. If one
+// fails, the transaction ends, so that none needs a savepoint.
+func (g *groupWriter) commitJob(ctx context.Context, j *writeJob) error {
+	for i, w := range j.writes {
+		err := g.makeWrite(ctx, g, w, j.revs[i])
+		if err == nil {
+			continue
+		}
+		if !g.keepsTransaction(err) {
+			g.rollBack()
+		} else if _, undo := g.ExecContext(ctx, "rollback"); undo != nil {
+			g.closeConn()
+		}
+		return writeError{w.Key, err}
+	}
+	return g.commit()
+}
+
+// commit commits the transaction and checks that it can be found.
+func (g *groupWriter) commit() error {
+	err := g.endTransaction()
 	if err == nil { // what was committed counts only if it can be found
 		err = g.check()
 	}
@@ -175,9 +201,9 @@ func (g *groupWriter) commitJobs(jobs []*writeJob) error {
 	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
 }
 
-// commit commits the transaction. Without a log of writes (WAL), it waits for
-// those who read.
-func (g *groupWriter) commit() error {
+// endTransaction commits. Without a log of writes (WAL), it waits for those who
+// read.
+func (g *groupWriter) endTransaction() error {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
 	return g.retry(ctx, func() error {

@@ -54,11 +54,20 @@ func inspectMySQL(ctx context.Context, db *sql.DB, table string, number errorNum
 		presence: noPresence{errGalera},
 	}
 	base.getInTx = base.get + " for update"
+	base.removeAll = func(keys []string) (string, []any) { return removeAllMySQL(quoted, keys) }
 	base.writer = &serverWriter{database: base, db: db}
 	if !server.galera {
 		base.presence = newMySQLPresence(db, quoted)
 	}
 	return base, nil
+}
+
+// removeAllMySQL looks up each key in the primary index, in order. For a list of
+// keys, the server may read the whole table, and locks every row that it reads.
+func removeAllMySQL(table string, keys []string) (string, []any) {
+	const key = "select cast(? as binary) as k"
+	return "delete " + table + " from (" + key + strings.Repeat(" union all "+key, len(keys)-1) +
+		") as named straight_join " + table + " force index (primary) on " + table + ".k = named.k", keyArgs(keys)
 }
 
 // newMySQLPresence returns the presence of a table. The names of locks are

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/sqlstore"
+	"github.com/agentstate/state/store/sqlstore/mysqlstore"
 	"github.com/agentstate/state/store/storetest"
 )
 
@@ -62,6 +64,94 @@ func TestMySQLSettings(t *testing.T) {
 		entry, err := s.open(t, s.url, table).Get(t.Context(), key)
 		require.NoError(t, err, dsn)
 		require.Equal(t, "value", string(entry.Value))
+	}
+}
+
+// Keys and values of any bytes are stored as they are, whether the driver writes
+// them into the text of a statement or not.
+func TestMySQLBytes(t *testing.T) {
+	s := newServer(t, "mysql")
+	special := []string{"'", "\\", "\x00", "\"", "%", "?", ";", "\n", "\r", "\x1a", "`", "--", "/*", "é", "k"}
+	want := map[string]string{}
+	for _, a := range special {
+		for _, b := range special {
+			want["pair/"+a+b] = a + b
+		}
+	}
+	for b := range 256 { // bytes that are a quote or a backslash within a character of some sets
+		want["rune/"+string(rune(b))] = string([]byte{byte(b), '\'', 0xbf, byte(b), '\\', byte(b)})
+	}
+	mode := func(modes string) string { return "sql_mode=" + url.QueryEscape("'STRICT_ALL_TABLES"+modes+"'") }
+	const noEscapes = ",NO_BACKSLASH_ESCAPES"
+	pool := func(parameters string) func(t *testing.T, table string) store.Batcher {
+		return func(t *testing.T, table string) store.Batcher {
+			opened, err := sqlstore.New(t.Context(), s.mysqlPool(t, parameters), mysqlstore.Dialect(), &sqlstore.Options{Table: table})
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = opened.Close() })
+			return opened
+		}
+	}
+	for name, open := range map[string]func(t *testing.T, table string) store.Batcher{
+		"own":                    func(t *testing.T, table string) store.Batcher { return s.open(t, s.url, table) },
+		"prepared":               pool("?" + mode("")),
+		"prepared, no escapes":   pool("?" + mode(noEscapes)),
+		"in the text":            pool("?interpolateParams=true&" + mode("")),
+		"in the text, no escape": pool("?interpolateParams=true&" + mode(noEscapes)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			opened := open(t, s.table(t))
+			var puts, deletes []store.Write
+			for key, value := range want {
+				puts = append(puts, store.Write{Key: key, Value: []byte(value), Cond: store.IfAbsent})
+				deletes = append(deletes, store.Write{Key: key, Delete: true})
+			}
+			_, err := opened.Batch(t.Context(), puts)
+			require.NoError(t, err)
+			require.Equal(t, want, contents(t, opened))
+			_, err = opened.Batch(t.Context(), deletes[1:])
+			require.NoError(t, err)
+			left := deletes[0].Key
+			require.Equal(t, map[string]string{left: want[left]}, contents(t, opened))
+		})
+	}
+}
+
+func TestMySQLCharset(t *testing.T) {
+	s := newServer(t, "mysql")
+	at := strings.TrimPrefix(s.url, "mysql://")
+	user, rest, _ := strings.Cut(at, "@")
+	host, name, _ := strings.Cut(rest, "/")
+	for _, base := range []string{s.url, user + "@tcp(" + host + ")/" + name} {
+		for parameter, refused := range map[string]string{
+			"charset=utf8mb4":                          "",
+			"charset=utf8mb4,utf8":                     "",
+			"collation=utf8mb4_bin":                    "",
+			"time_zone=%27%2B00:00%27":                 "",
+			"lc_time_names=%27de_DE%27":                "",
+			"charset=gbk":                              "charset",
+			"charset=utf8mb4,sjis":                     "charset",
+			"charset=big5":                             "charset",
+			"charset=cp932&charset=utf8":               "charset",
+			"charset=gb18030":                          "charset",
+			"charset=":                                 "charset",
+			"collation=gbk_chinese_ci":                 "collation",
+			"character_set_client=gbk":                 "character_set_client",
+			"@@session.Character_Set_Client=gbk":       "character_set_client",
+			"time_zone=%27x%27,character_set_client=x": "character_set_client",
+			"character_set_connection=sjis":            "character_set_connection",
+			"collation_connection=gbk_bin":             "collation_connection",
+			"names=gbk":                                "names",
+		} {
+			dsn := base + "?" + parameter
+			if refused == "" {
+				_, err := s.open(t, dsn, s.table(t)).Put(t.Context(), "é", []byte("\xbf'"), store.IfAbsent)
+				require.NoError(t, err, dsn)
+				continue
+			}
+			_, err := openServer(t.Context(), "mysql", dsn, "")
+			require.ErrorIs(t, err, store.ErrInvalid, dsn)
+			require.ErrorContains(t, err, "the parameter "+refused+" of the dsn", dsn)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/binary"
@@ -42,7 +43,9 @@ func inspectPostgres(ctx context.Context, db *sql.DB, table string) (*database, 
 	}
 	base.numberParameters()
 	base.getInTx, base.probe = base.get, "select 1"
+	base.removeAll = func(keys []string) (string, []any) { return removeAllPostgres(table, keys) }
 	base.exists = func(err error) bool { return hasState(err, "23505") }
+	base.batchRefused = func(err error) bool { return hasState(err, "23505", "22012") } // 22012: division by zero
 	base.batch = func(writes []store.Write, revs []store.Revision) *batchStatement {
 		return postgresBatch(table, writes, revs)
 	}
@@ -50,45 +53,84 @@ func inspectPostgres(ctx context.Context, db *sql.DB, table string) (*database, 
 	return base, nil
 }
 
-// postgresBatch returns a statement that inserts rows, and updates one row at
-// most under a condition, without which it inserts none. That is what most
-// batches of a workspace are; a transaction would take a round trip for each
-// write and two more.
+// postgresBatch returns a statement that replaces rows under conditions, inserts
+// rows, and deletes rows, which takes one round trip; a transaction takes one
+// for each write and two more. The rows that it replaces are locked first: if a
+// condition does not hold, it does nothing else. If a row to be deleted is
+// missing, or has another revision, it fails with a division by zero. Thus all
+// rows of a statement that succeeds were locked by it, as in a transaction.
 func postgresBatch(table string, writes []store.Write, revs []store.Revision) *batchStatement {
+	order := make([]int, len(writes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(writes[a].Key, writes[b].Key) })
 	b := &batchStatement{}
-	var update string
-	var rows []string
+	var updates, rows, deletes []string
 	parameter := func(value []byte) string {
 		b.args = append(b.args, value)
 		return "$" + strconv.Itoa(len(b.args)) + "::bytea"
 	}
-	for i, w := range writes {
-		key, value, rev := parameter([]byte(w.Key)), parameter(append([]byte{}, w.Value...)), parameter([]byte(revs[i]))
+	for _, i := range order {
+		w := writes[i]
 		old, ifRevision := w.Cond.Revision()
+		key := parameter([]byte(w.Key))
 		switch {
+		case w.Delete && ifRevision:
+			deletes = append(deletes, "(k = "+key+" and rev = "+parameter([]byte(old))+")")
 		case w.Delete:
-			return nil
-		case w.Cond.Absent():
-			rows = append(rows, "("+key+", "+value+", "+rev+")")
-		case ifRevision && update == "":
-			update = "update " + table + " set v = " + value + ", rev = " + rev + " where k = " + key + " and rev = " + parameter([]byte(old))
+			deletes = append(deletes, "k = "+key)
+		case ifRevision:
+			updates = append(updates, "update "+table+" set v = "+parameter(append([]byte{}, w.Value...))+
+				", rev = "+parameter([]byte(revs[i]))+" where k = "+key+" and rev = "+parameter([]byte(old)))
 			b.conditional = w.Key
+		case w.Cond.Absent():
+			rows = append(rows, "("+key+", "+parameter(append([]byte{}, w.Value...))+", "+parameter([]byte(revs[i]))+")")
 		default:
 			return nil
 		}
 	}
-	insert := "insert into " + table + " (k, v, rev) "
-	switch list := "values " + strings.Join(rows, ", "); {
-	case len(rows) == 0:
-		return nil
-	case update == "":
-		b.text = insert + list
-	default:
-		b.text = "with updated as (" + update + " returning 1) " + insert +
-			"select * from (" + list + ") as added where exists (select from updated)"
+	if len(updates) > 1 || len(b.args) > maxPostgresParameters {
+		return nil // a transaction tells which condition does not hold
 	}
+	// The condition of a step is that those before it were made.
+	var with []string
+	where := "true"
+	if len(updates) > 0 {
+		with = append(with, "updated as ("+updates[0]+" returning 1)")
+		where = "exists (select from updated)"
+	}
+	if len(rows) > 0 {
+		with = append(with, "inserted as (insert into "+table+" (k, v, rev) select * from (values "+
+			strings.Join(rows, ", ")+") as added where "+where+" returning 1)")
+		where = "(select count(*) from inserted) = " + strconv.Itoa(len(rows))
+	}
+	made := "select 1 where " + where
+	if len(deletes) > 0 {
+		with = append(with, "deleted as (delete from "+table+" where ("+strings.Join(deletes, " or ")+
+			") and "+where+" returning 1)")
+		made += " and 1 / (select (count(*) = " + strconv.Itoa(len(deletes)) + ")::int from deleted) = 1"
+	}
+	b.text = "with " + strings.Join(with, ", ") + " " + made
 	return b
 }
+
+// removeAllPostgres locks the rows first: a delete takes them in any order. The
+// keys are the text of an array, which every driver can send, and with which
+// the statement is the same for any number of keys.
+func removeAllPostgres(table string, keys []string) (string, []any) {
+	hex := make([]string, len(keys))
+	for i, key := range keys {
+		hex[i] = fmt.Sprintf(`"\\x%x"`, key)
+	}
+	return "delete from " + table + " using (select k from " + table +
+			" where k = any($1::text::bytea[]) order by k for update) as locked where " + table + ".k = locked.k",
+		[]any{"{" + strings.Join(hex, ",") + "}"}
+}
+
+// maxPostgresParameters is the number of parameters up to which a batch is made
+// in one statement. The protocol allows 65535.
+const maxPostgresParameters = 2000
 
 // newPostgresPresence returns the presence of a table, whose name is quoted. A
 // lock is identified by the hash of a name and the number of the table. That

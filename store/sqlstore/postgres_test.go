@@ -1,11 +1,13 @@
 package sqlstore_test
 
 import (
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/storetest"
 )
@@ -109,5 +111,57 @@ func TestPostgresInterrupted(t *testing.T) {
 		entry, err := opened.Get(t.Context(), "locked")
 		require.NoError(t, err)
 		require.Equal(t, "before", string(entry.Value))
+	}
+}
+
+// A batch that waits for another transaction deletes what that has written. If
+// that has deleted the row, the batch is made again in a transaction.
+func TestPostgresBatchWaits(t *testing.T) {
+	s := newServer(t, "postgres")
+	for _, other := range []string{"update TABLE set rev = 'x' where k = 'blob'", "delete from TABLE where k = 'blob'"} {
+		for _, byRevision := range []bool{false, true} {
+			table := s.table(t)
+			opened := s.open(t, s.url, table)
+			revs, err := opened.Batch(t.Context(), []store.Write{{Key: "head"}, {Key: "blob"}})
+			require.NoError(t, err)
+			tx, err := s.db.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			_, err = tx.ExecContext(t.Context(), strings.ReplaceAll(other, "TABLE", table))
+			require.NoError(t, err)
+			blob := store.Write{Key: "blob", Delete: true}
+			if byRevision {
+				blob.Cond = store.IfRevision(revs[1])
+			}
+			result := make(chan error, 1)
+			go func() {
+				_, err := opened.Batch(t.Context(), []store.Write{
+					{Key: "head", Value: []byte("2"), Cond: store.IfRevision(revs[0])}, {Key: "new", Cond: store.IfAbsent}, blob,
+				})
+				result <- err
+			}()
+			testkit.Until(func() bool {
+				var waiting bool
+				require.NoError(t, s.db.QueryRowContext(t.Context(), "select exists (select from pg_stat_activity "+
+					"where wait_event_type = 'Lock' and query like '%"+table+"%')").Scan(&waiting))
+				return waiting
+			})
+			require.NoError(t, tx.Commit())
+			err = <-result
+			head, failed := opened.Get(t.Context(), "head")
+			require.NoError(t, failed)
+			if byRevision {
+				var about *store.Error
+				require.ErrorIs(t, err, store.ErrConflict)
+				require.ErrorAs(t, err, &about)
+				require.Equal(t, "blob", about.Key)
+				require.Empty(t, head.Value)
+				_, err = opened.Get(t.Context(), "new")
+			} else {
+				require.NoError(t, err)
+				require.Equal(t, "2", string(head.Value))
+				_, err = opened.Get(t.Context(), "blob")
+			}
+			require.ErrorIs(t, err, store.ErrNotFound)
+		}
 	}
 }

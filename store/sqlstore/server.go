@@ -22,7 +22,7 @@ type serverWriter struct {
 func (s *serverWriter) close() error { return nil }
 
 func (s *serverWriter) write(ctx context.Context, writes []store.Write, revs []store.Revision) error {
-	broken := 0
+	broken := 0 // connections
 	return s.retry(ctx, func() error {
 		for {
 			// Without a connection nothing is sent: the outcome is never
@@ -45,7 +45,10 @@ func (s *serverWriter) write(ctx context.Context, writes []store.Write, revs []s
 			if broken > 0 && errors.Is(err, store.ErrConflict) {
 				return fmt.Errorf("%w: the connection broke, and then the condition did not hold", store.ErrUnknownOutcome)
 			}
-			if broken++; !errors.Is(err, driver.ErrBadConn) || broken == maxBroken {
+			if !errors.Is(err, driver.ErrBadConn) {
+				return err
+			}
+			if broken++; broken == maxBroken {
 				return err
 			}
 		}
@@ -66,7 +69,7 @@ func (s *serverWriter) makeBatch(
 	ctx context.Context, conn *sql.Conn, b *batchStatement, writes []store.Write, revs []store.Revision,
 ) error {
 	result, err := conn.ExecContext(ctx, b.text, b.args...)
-	if err != nil && s.exists(err) { // a transaction tells which key it is
+	if err != nil && s.batchRefused(err) {
 		return s.transact(ctx, conn, writes, revs)
 	}
 	if err != nil {

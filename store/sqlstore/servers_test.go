@@ -109,6 +109,9 @@ func (s *server) withParameter(t testing.TB, name, value string) string {
 	return u.String()
 }
 
+// withTable names the table in a statement.
+func withTable(text, table string) string { return strings.ReplaceAll(text, "TABLE", table) }
+
 func (s *server) exec(t testing.TB, text string) {
 	t.Helper()
 	_, err := s.db.ExecContext(t.Context(), text)
@@ -171,7 +174,7 @@ func (s *server) testConcurrentOpen(t *testing.T) {
 // testForeignTable checks that Open fails for a table that the store has not created.
 func (s *server) testForeignTable(t *testing.T, create, message string) {
 	table := s.table(t)
-	s.exec(t, strings.ReplaceAll(create, "TABLE", table))
+	s.exec(t, withTable(create, table))
 	_, err := openServer(t.Context(), s.driver, s.url, table)
 	require.ErrorIs(t, err, store.ErrInvalid)
 	require.ErrorContains(t, err, message)

@@ -4,9 +4,11 @@ package mysqlstore
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -18,17 +20,21 @@ import (
 
 // Open opens a store on a server. The dsn is a URL such as
 // "mysql://user:password@host:port/database", or has the format of the driver.
-// Options may be nil. [sqlstore.Store.Close] closes the connections.
+// Options may be nil. The character set of the connections is utf8mb4: a dsn
+// that names one other than UTF-8 is an error. [sqlstore.Store.Close] closes the
+// connections.
 func Open(ctx context.Context, dsn string, opts *sqlstore.Options) (*sqlstore.Store, error) {
 	config, err := parse(dsn)
 	if err == nil {
-		c, err := mysql.NewConnector(config)
-		if err == nil {
+		var c driver.Connector
+		if c, err = mysql.NewConnector(config); err == nil {
 			return pool.OpenStore(ctx, c, Dialect(), opts)
 		}
 	}
 	// The error of the driver may contain the dsn, which may contain a password.
-	err = fmt.Errorf("%w: the dsn is not a URL of a MySQL server", store.ErrInvalid)
+	if !errors.Is(err, store.ErrInvalid) {
+		err = fmt.Errorf("%w: the dsn is not a URL of a MySQL server", store.ErrInvalid)
+	}
 	return nil, &store.Error{Store: "mysql", Op: "open", Err: err}
 }
 
@@ -73,13 +79,58 @@ func parse(dsn string) (*mysql.Config, error) {
 	} else if config, err = mysql.ParseDSN(dsn); err != nil {
 		return nil, err
 	}
+	if err := checkCharset(dsn, config); err != nil {
+		return nil, err
+	}
 	config.Logger = &mysql.NopLogger{}
-	config.MaxAllowedPacket = 0      // ask the server
-	config.InterpolateParams = false // never build SQL from keys
+	config.MaxAllowedPacket = 0 // ask the server
+	// With the values in its text, a statement takes one round trip, otherwise
+	// one more to prepare it. The driver escapes them by the server's mode.
+	config.InterpolateParams = true
+	config.MultiStatements = false
 	if config.Params == nil {
 		config.Params = map[string]string{}
 	}
 	config.Params["sql_mode"] = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
 	config.Params["autocommit"] = "1" // a server may turn it off for its clients
+	// A server may set another one for its clients, too.
+	config.Params["character_set_client"] = "utf8mb4"
+	config.Params["character_set_connection"] = "utf8mb4"
 	return config, nil
+}
+
+// checkCharset returns an error that names the parameter of a dsn with a
+// character set other than UTF-8. In some, such as GBK, the second byte of a
+// character may be a backslash or a quote, which the driver would not escape as
+// the server reads it.
+func checkCharset(dsn string, config *mysql.Config) error {
+	refuse := func(parameter string) error {
+		return fmt.Errorf("%w: the parameter %s of the dsn: the character set must be utf8mb4", store.ErrInvalid, parameter)
+	}
+	// The configuration does not tell the parameter charset.
+	_, query, _ := strings.Cut(dsn[strings.LastIndexByte(dsn, '/')+1:], "?")
+	for parameter := range strings.SplitSeq(query, "&") {
+		sets, found := strings.CutPrefix(parameter, "charset=")
+		for set := range strings.SplitSeq(sets, ",") {
+			if found && !slices.Contains([]string{"utf8mb4", "utf8mb3", "utf8"}, strings.ToLower(set)) {
+				return refuse("charset")
+			}
+		}
+	}
+	if config.Collation != "" && !strings.HasPrefix(config.Collation, "utf8") {
+		return refuse("collation")
+	}
+	// The driver joins all others to one statement: a name may have a scope, and
+	// a value may set a further variable.
+	for name, value := range config.Params {
+		if strings.EqualFold(name, "names") || strings.EqualFold(name, "charset") {
+			return refuse(strings.ToLower(name))
+		}
+		for _, variable := range []string{"character_set_client", "character_set_connection", "collation_connection"} {
+			if strings.Contains(strings.ToLower(name+value), variable) {
+				return refuse(variable)
+			}
+		}
+	}
+	return nil
 }

@@ -1,0 +1,104 @@
+package store_test
+
+import (
+	"context"
+	"iter"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
+)
+
+// only has the methods of Store and of nothing else.
+type only struct{ store.Store }
+
+func TestReadOnlyRefusesWrites(t *testing.T) {
+	ctx := t.Context()
+	db := store.NewMemory()
+	_, err := db.Put(ctx, "a/b", []byte("1"), store.Always)
+	require.NoError(t, err)
+	r := store.ReadOnly(db)
+
+	_, err = r.Put(ctx, "a/b", []byte("2"), store.Always)
+	require.ErrorIs(t, err, store.ErrReadOnly)
+	require.EqualError(t, err, `store: read-only: put "a/b": store: read-only`)
+	err = r.Delete(ctx, "a/b", store.Always)
+	require.ErrorIs(t, err, store.ErrReadOnly)
+	require.EqualError(t, err, `store: read-only: delete "a/b": store: read-only`)
+
+	e, err := r.Get(ctx, "a/b")
+	require.NoError(t, err)
+	require.Equal(t, "1", string(e.Value))
+	for e, err := range r.Scan(ctx, "", "") {
+		require.NoError(t, err)
+		require.Equal(t, "a/b", e.Key)
+	}
+	require.Equal(t, db.Durability(), r.Durability())
+	require.NoError(t, r.Close())
+	_, err = db.Get(ctx, "a/b")
+	require.ErrorIs(t, err, store.ErrClosed)
+}
+
+// What a store can do beside reading is what decides how it is used, so a
+// read-only one must neither lose an ability nor claim one.
+func TestReadOnlyKeepsListAndWatch(t *testing.T) {
+	type lister struct {
+		store.Store
+		listing
+	}
+	type watcher struct {
+		store.Store
+		watching
+	}
+	db := store.NewMemory()
+	for name, c := range map[string]struct {
+		s              store.Store
+		lists, watches bool
+	}{
+		"neither": {only{db}, false, false},
+		"lists":   {lister{only{db}, db}, true, false},
+		"watches": {watcher{only{db}, db}, false, true},
+		"both":    {db, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := store.ReadOnly(c.s)
+			l, lists := r.(store.Lister)
+			w, watches := r.(store.Watcher)
+			require.Equal(t, c.lists, lists)
+			require.Equal(t, c.watches, watches)
+			for name, can := range map[string]bool{
+				"Batcher": is[store.Batcher](r), "Presence": is[store.Presence](r),
+				"Purger": is[store.Purger](r), "Transactor": is[store.Transactor](r),
+			} {
+				require.False(t, can, name)
+			}
+			if lists {
+				for _, err := range l.List(t.Context(), "", "") {
+					require.NoError(t, err)
+				}
+			}
+			if watches {
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				for range w.Watch(ctx, "") {
+					t.Fatal("an event after the end")
+				}
+			}
+		})
+	}
+}
+
+type (
+	listing interface {
+		List(ctx context.Context, prefix, after string) iter.Seq2[string, error]
+	}
+	watching interface {
+		Watch(ctx context.Context, prefix string) iter.Seq2[store.Event, error]
+	}
+)
+
+func is[T any](s store.Store) bool {
+	_, ok := s.(T)
+	return ok
+}
