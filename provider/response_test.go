@@ -122,3 +122,23 @@ func TestEncodeResponseRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Clients of Gemini decode signatures. What stands for a missing one in requests
+// is not in a response.
+func TestGeminiResponsesHaveNoPlaceholder(t *testing.T) {
+	output := []state.Message{state.ToolCalls(state.ToolCall{ID: "c1", Name: "look", Input: `{}`})}
+	request, _, err := provider.Gemini.EncodeRequest(provider.Request{Messages: output})
+	require.NoError(t, err)
+	require.Contains(t, string(request), "thoughtSignature")
+	body, _, err := provider.Gemini.EncodeResponse(state.InferenceResult{Output: output}, provider.Usage{})
+	require.NoError(t, err)
+	require.NotContains(t, string(body), "thoughtSignature")
+
+	signed, err := provider.Gemini.DecodeResponse([]byte(`{"candidates":[{"content":{"role":"model","parts":[
+		{"functionCall":{"name":"look","args":{}},"thoughtSignature":"c2ln"},{"text":"a","thoughtSignature":"dGV4dA=="}]}}]}`))
+	require.NoError(t, err)
+	body, _, err = provider.Gemini.EncodeResponse(signed, provider.Usage{})
+	require.NoError(t, err)
+	require.Contains(t, string(body), `"thoughtSignature":"c2ln"`)
+	require.Contains(t, string(body), `"thoughtSignature":"dGV4dA=="`)
+}

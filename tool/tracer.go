@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 )
 
 // Tracer is told of the calls of tools that [Run], [Step.Call] and [Tool.Call]
@@ -48,6 +49,17 @@ type CallInfo struct {
 	// Batch counts the batches of the step from 1, of which there are Batches.
 	// Both are 0 if the call is not made by [Run]. Batch is 0 if Tool is nil.
 	Batch, Batches int
+	// Redact masks all secrets of the state in a text, also those that the agent
+	// may not read. Input may contain some, and so may the result of a tool that
+	// was made with [Reveal].
+	Redact func(text string) string
+}
+
+// newCallInfo returns what a Tracer is told of a call.
+func newCallInfo(t *Tool, call state.ToolCall, st *state.State) CallInfo {
+	return CallInfo{
+		Tool: t, Call: call, Agent: st.Agent(), Redact: func(text string) string { return internal.Redact(st, text) },
+	}
 }
 
 type tracerKey struct{}
@@ -105,7 +117,7 @@ func (t *callTrace) end(r Result) {
 // callTraced is the call of a tool outside of steps, told to a tracer.
 func (t *Tool) callTraced(ctx context.Context, tracer Tracer, st *state.State, args state.JSON) (text state.JSON, err error) {
 	call := state.ToolCall{Name: t.name, Input: args}
-	trace := startTrace(ctx, tracer, CallInfo{Tool: t, Call: call, Agent: st.Agent()})
+	trace := startTrace(ctx, tracer, newCallInfo(t, call, st))
 	if trace != nil {
 		ctx = trace.ctx
 	}
@@ -128,9 +140,9 @@ func (s *Step) startTrace(ctx context.Context, c *stepCall) (traced context.Cont
 	if tracer == nil || ctx == nil || c.tool != nil && notCalled(c, ctx, s.ctx) != nil {
 		return ctx, false
 	}
-	trace := startTrace(ctx, tracer, CallInfo{
-		Tool: c.tool, Call: c.ToolCall, Agent: s.st.Agent(), Batch: c.batch, Batches: s.batches,
-	})
+	info := newCallInfo(c.tool, c.ToolCall, s.st)
+	info.Batch, info.Batches = c.batch, s.batches
+	trace := startTrace(ctx, tracer, info)
 	if trace == nil {
 		return ctx, false
 	}

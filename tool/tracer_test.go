@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
@@ -55,7 +56,7 @@ func (t *recordingTracer) EndCall(ctx context.Context, info tool.CallInfo, r too
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := ctx.Value(tracedKey{}).(*tracedCall)
-	if !cmp.Equal(c.Info, info, cmp.Comparer(func(a, b *tool.Tool) bool { return a == b })) {
+	if !cmp.Equal(c.Info, info, cmp.Comparer(func(a, b *tool.Tool) bool { return a == b }), cmpopts.IgnoreFields(info, "Redact")) {
 		panic("another call ends than the one that began")
 	}
 	c.Ends++
@@ -92,12 +93,14 @@ func tracedTool(name string, fn func(ctx context.Context, in tracedIn) (string, 
 
 var (
 	tracedUser = &state.Field[string]{Name: "user", Secret: true, Read: state.Public}
+	tracedPIN  = &state.Field[string]{Name: "pin", Secret: true}
 	tracedText = &state.Field[string]{Name: "text", Read: state.Public, Write: state.Public}
 )
 
 func tracedState(t require.TestingT) *state.State {
-	st := state.New(state.MustSchema(state.Team{"support": {}}, tracedUser, tracedText))
+	st := state.New(state.MustSchema(state.Team{"support": {}}, tracedUser, tracedPIN, tracedText))
 	require.NoError(t, tracedUser.Set(st, "ann-secret"))
+	require.NoError(t, tracedPIN.Set(st, "pin-4711"))
 	return st.As("support")
 }
 
@@ -139,6 +142,7 @@ func TestTracerIsToldOfEachCallOfAStep(t *testing.T) {
 		require.Equal(t, results[i], c.Result, "the result of the caller, without secrets")
 		require.Equal(t, 2, c.Info.Batches)
 		require.NotContains(t, c.Result.Message.Raw(), "ann-secret")
+		require.Equal(t, "[SECRET]!", c.Info.Redact("pin-4711!"), "although the agent may not read it")
 	}
 	require.ErrorIs(t, byID["3"].Result.Err, errNo)
 	require.Contains(t, byID["1"].Result.Message.Text(), "x for [SECRET]")
@@ -172,7 +176,10 @@ func TestTracerSeesCallsWithinCalls(t *testing.T) {
 	traced := tracer.all()
 	require.Len(t, traced, 2)
 	require.Equal(t, "outer", traced[0].Parent)
-	require.Equal(t, tool.CallInfo{Tool: inner, Call: state.ToolCall{Name: "inner", Input: `{"word":"ann-secret"}`}, Agent: "support"}, traced[0].Info)
+	info := traced[0].Info
+	require.Equal(t, "[SECRET]", info.Redact("pin-4711"))
+	info.Redact = nil // not comparable
+	require.Equal(t, tool.CallInfo{Tool: inner, Call: state.ToolCall{Name: "inner", Input: `{"word":"ann-secret"}`}, Agent: "support"}, info)
 	require.Equal(t, tool.Result{Message: state.ToolResult(traced[0].Info.Call, `"got [SECRET]"`)}, traced[0].Result)
 	require.Equal(t, "", traced[1].Parent)
 }

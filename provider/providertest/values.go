@@ -146,8 +146,9 @@ func unknown(msgs []state.Message) (n int) {
 	return n
 }
 
-// withoutNulls returns a value without the members that are null. An empty value
-// is "".
+// withoutNulls returns a value without the members that are null, and without
+// those in which a format of provider.New keeps the rest of a part of a result.
+// An empty value is "".
 func withoutNulls(j state.JSON) string {
 	var value any
 	if j.Decode(&value) != nil {
@@ -165,7 +166,7 @@ func pruned(value any) any {
 	switch value := value.(type) {
 	case object:
 		for name, inner := range value {
-			if inner = pruned(inner); inner == nil {
+			if inner = pruned(inner); inner == nil || strings.HasPrefix(name, "format:") {
 				delete(value, name)
 			} else {
 				value[name] = inner

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
@@ -18,9 +19,11 @@ func (f Format) EncodeResponse(e *codec.Encoder, r codec.Reply, msgs []state.Mes
 	content := []byte(`{"role":"model"}`)
 	if len(contents) == 1 {
 		content = contents[0]
-		if members, err := jsontext.Members(content); err != nil || members.String("role") != "model" {
+		members, err := jsontext.Members(content)
+		if err != nil || members.String("role") != "model" {
 			return nil, codec.ErrNotOneResponse
 		}
+		content = members.With("parts", withoutPlaceholders(members)).JSON()
 	}
 	candidate := jsontext.Object{}.With("content", content).WithString("finishReason", r.Stop("STOP", "STOP", "MAX_TOKENS")).
 		With("index", []byte("0"))
@@ -39,4 +42,21 @@ func (f Format) EncodeResponse(e *codec.Encoder, r codec.Reply, msgs []state.Mes
 		response = response.WithString("createTime", r.Created.UTC().Format(time.RFC3339))
 	}
 	return response, nil
+}
+
+// withoutPlaceholders returns the parts of a content without the signatures that
+// only requests have. Clients decode the signatures of a response, and this text
+// is not in base64.
+func withoutPlaceholders(content jsontext.Object) []byte {
+	parts, err := content.Elements("parts")
+	if err != nil {
+		return content.Get("parts")
+	}
+	for i, raw := range parts {
+		part, err := jsontext.Members(raw)
+		if err == nil && part.String("thoughtSignature") == origin.NoSignature {
+			parts[i] = part.Without("thoughtSignature").JSON()
+		}
+	}
+	return jsontext.Array(parts)
 }

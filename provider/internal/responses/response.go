@@ -2,6 +2,7 @@ package responses
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
@@ -21,7 +22,7 @@ func (f Format) EncodeResponse(e *codec.Encoder, r codec.Reply, msgs []state.Mes
 		if role := item.Get("role"); role != nil && string(role) != `"assistant"` {
 			return nil, codec.ErrNotOneResponse
 		}
-		items[i] = asOutput(i, item).JSON()
+		items[i] = asOutput(r.ID, i, item).JSON()
 	}
 	status, details := "completed", []byte("null")
 	if stop := r.Stop("completed", "completed", "max_output_tokens"); stop != status {
@@ -38,8 +39,9 @@ func (f Format) EncodeResponse(e *codec.Encoder, r codec.Reply, msgs []state.Mes
 		With("output", jsontext.Array(items)).With("usage", usage.JSON()), nil
 }
 
-// asOutput returns an item as it comes from the provider.
-func asOutput(i int, item jsontext.Object) jsontext.Object {
+// asOutput returns an item as it comes from the provider. Its id has that of the
+// response: a conversation must not have an id twice.
+func asOutput(response string, i int, item jsontext.Object) jsontext.Object {
 	kind := item.String("type")
 	if kind == "" {
 		kind = "message"
@@ -47,7 +49,11 @@ func asOutput(i int, item jsontext.Object) jsontext.Object {
 	}
 	identify := func(prefix string) {
 		if item.Get("id") == nil { // else it came from the provider
-			item = item.WithString("id", prefix+strconv.Itoa(i)).WithString("status", "completed")
+			id := prefix + strconv.Itoa(i)
+			if response != "" {
+				id = prefix + strings.TrimPrefix(response, "resp_") + "_" + strconv.Itoa(i)
+			}
+			item = item.WithString("id", id).WithString("status", "completed")
 		}
 	}
 	switch kind {
