@@ -11,10 +11,12 @@ import (
 type effort struct {
 	injected string // the trace that OpHandle has given to its message
 
-	mu       sync.Mutex
-	bytes    int
-	tries    int
-	warnings []warning
+	mu    sync.Mutex
+	bytes int
+	tries int
+	// conflicts are the tries that another writer has overtaken.
+	conflicts int
+	warnings  []warning
 }
 
 // warning is an error that no caller gets.
@@ -35,6 +37,7 @@ func (e *effort) add(cost ledger.Effort) {
 	defer e.mu.Unlock()
 	e.bytes += cost.Bytes
 	e.tries += cost.Tries
+	e.conflicts += cost.Conflicts
 }
 
 func (e *effort) warn(w warning) {
@@ -43,10 +46,10 @@ func (e *effort) warn(w warning) {
 	e.warnings = append(e.warnings, w)
 }
 
-func (e *effort) take() (bytes, tries int, warnings []warning) {
+func (e *effort) take() (bytes, tries, conflicts int, warnings []warning) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.bytes, e.tries, e.warnings
+	return e.bytes, e.tries, e.conflicts, e.warnings
 }
 
 // noteEffort is told by a ledger what an operation has cost.

@@ -76,7 +76,7 @@ func (r *Run) endFinished(ctx context.Context) (*Run, error) {
 	defer r.hooks.Store(false)
 	r.m.memoryChanged(ctx, r.user, effects)
 	r.m.runCompleted(ctx, r, nil)
-	r.m.compactIfDue(ctx, r.ledger, s.head)
+	r.m.tidy(ctx, r.ledger, s.head)
 	return next, nil
 }
 
@@ -98,7 +98,7 @@ func (r *Run) endFailed(ctx context.Context, reason error) (*Run, error) {
 	r.m.runCompleted(ctx, r, reason)
 	r.m.logDropped(ctx, r.user, dropped)
 	r.m.reportDeadLetters(ctx, r.ledger, dropped)
-	r.m.compactIfDue(ctx, r.ledger, s.head)
+	r.m.tidy(ctx, r.ledger, s.head)
 	return next, nil
 }
 

@@ -104,9 +104,11 @@ func (l *lease) whileHeld(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// watchDelay is the age from which on a lease is watched in the store. Most runs
-// that end earlier are not worth the watch.
-const watchDelay = 50 * time.Millisecond
+// watchDelay returns the age from which on a lease is watched in the store. A
+// watch costs a store as much as some messages, and a run that ends earlier does
+// not need it. A busy store makes all runs longer, so that watches of short runs
+// would make it busier.
+func (l *lease) watchDelay() time.Duration { return l.ttl / 32 }
 
 // keepLease looks after the lease until it is given up or lost, and ends the run
 // then. It ends the context of the run when the Manager is closed. When the
@@ -116,7 +118,7 @@ const watchDelay = 50 * time.Millisecond
 func (r *Run) keepLease(ctx context.Context) {
 	defer r.lease.incarnation.leave()
 	defer context.AfterFunc(r.m.ctx, func() { r.cancel(context.Cause(r.m.ctx)) })()
-	expiry, watch := time.NewTimer(r.lease.left()), time.NewTimer(watchDelay)
+	expiry, watch := time.NewTimer(r.lease.left()), time.NewTimer(r.lease.watchDelay())
 	defer expiry.Stop()
 	defer watch.Stop()
 	var toRelease <-chan struct{}

@@ -153,7 +153,7 @@ func (o *operation) log() {
 		o.logEvent(slog.LevelDebug, "heartbeat", err)
 	case OpTakeover:
 		switch {
-		case err == nil && o.wrote && !o.vacant:
+		case o.Taken:
 			o.logEvent(slog.LevelInfo, "run taken over", nil)
 		case err != nil:
 			o.logEvent(slog.LevelDebug, "takeover failed", err)
@@ -281,12 +281,12 @@ func (m *Manager) errorAttr(o *operation, err error) slog.Attr {
 	switch {
 	case o == nil || !o.callsUser():
 		text = err.Error()
-	case o.redact != nil:
-		text = o.redact(err.Error())
+	case o.Redact != nil:
+		text = o.Redact(err.Error())
 	default:
 		text = masked
 	}
-	return slog.Group("err", slog.String("class", errorClass(err)), slog.String("text", text))
+	return slog.Group("err", slog.String("class", ErrorClass(err)), slog.String("text", text))
 }
 
 // callsUser reports whether an error of the operation may be one of a function
@@ -296,7 +296,7 @@ func (o *operation) callsUser() bool {
 	case OpHandle:
 		return o.RunID != ""
 	case OpRun:
-		return o.redact != nil // else it was not loaded
+		return o.Redact != nil // else it was not loaded
 	case OpCommit, OpUpdate, opDo:
 		return true
 	}
@@ -348,8 +348,14 @@ var errorClasses = []struct {
 	{context.Canceled, "context_canceled"},
 }
 
-// errorClass returns the class of an error, or else its Go type.
-func errorClass(err error) string {
+// ErrorClass returns the class of an error, for metrics and logs: one word such
+// as "fenced", "conflict", "timeout" or "panic". An error of no class has the Go
+// type of the innermost error that it wraps. The class contains nothing of the
+// text of the error. The class of nil is "".
+func ErrorClass(err error) string {
+	if err == nil {
+		return ""
+	}
 	for _, c := range errorClasses {
 		if errors.Is(err, c.err) {
 			return c.class

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -14,7 +15,19 @@ import (
 // should have no other effect. During a run, Update returns ErrBusy. An error
 // of fn is returned, and nothing is stored.
 func (m *Manager) Update(ctx context.Context, userID string, fn func(w *Workspace) error) error {
-	effects, err := m.tracedUpdate(ctx, userID, fn)
+	return m.updateFrom(ctx, userID, nil, fn)
+}
+
+// UpdateAt is Update for a caller that has seen a version of the content, for
+// example in a form. If the content has another version, UpdateAt returns
+// store.ErrConflict, and nothing is stored.
+func (m *Manager) UpdateAt(ctx context.Context, userID string, version uint64, fn func(w *Workspace) error) error {
+	return m.updateFrom(ctx, userID, &version, fn)
+}
+
+// updateFrom updates any version if version is nil.
+func (m *Manager) updateFrom(ctx context.Context, userID string, version *uint64, fn func(w *Workspace) error) error {
+	effects, err := m.tracedUpdate(ctx, userID, version, fn)
 	if err != nil {
 		return wrapError("update", userID, err)
 	}
@@ -23,12 +36,12 @@ func (m *Manager) Update(ctx context.Context, userID string, fn func(w *Workspac
 }
 
 func (m *Manager) tracedUpdate(
-	ctx context.Context, userID string, fn func(w *Workspace) error,
+	ctx context.Context, userID string, version *uint64, fn func(w *Workspace) error,
 ) (effects []state.Effect, err error) {
 	ctx, op := m.begin(ctx, Operation{Kind: OpUpdate, UserID: userID})
 	err = errNotReturned
 	defer func() { op.end(err) }() // also if fn panics
-	return m.update(ctx, userID, fn, &op)
+	return m.update(ctx, userID, version, fn, &op)
 }
 
 // errNotReturned is the error of an operation in which a function of the user
@@ -36,7 +49,7 @@ func (m *Manager) tracedUpdate(
 var errNotReturned = &panicError{"workspace: the function has not returned"}
 
 func (m *Manager) update(
-	ctx context.Context, userID string, fn func(w *Workspace) error, op *operation,
+	ctx context.Context, userID string, version *uint64, fn func(w *Workspace) error, op *operation,
 ) ([]state.Effect, error) {
 	leave, err := m.enter()
 	if err != nil {
@@ -51,7 +64,7 @@ func (m *Manager) update(
 		return nil, err
 	}
 	for {
-		effects, err := m.tryUpdate(ctx, l, fn, op)
+		effects, err := m.tryUpdate(ctx, l, version, fn, op)
 		if !errors.Is(err, ledger.ErrContentChanged) {
 			return effects, err
 		}
@@ -61,21 +74,24 @@ func (m *Manager) update(
 // tryUpdate returns ledger.ErrContentChanged if the workspace has changed
 // meanwhile.
 func (m *Manager) tryUpdate(
-	ctx context.Context, l *ledger.Ledger, fn func(w *Workspace) error, op *operation,
+	ctx context.Context, l *ledger.Ledger, version *uint64, fn func(w *Workspace) error, op *operation,
 ) ([]state.Effect, error) {
 	h, doc, err := l.ReadPresent(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if h.Run != nil {
+	switch {
+	case h.Run != nil:
 		return nil, ErrBusy
+	case version != nil && h.Version != *version:
+		return nil, fmt.Errorf("version %d, not %d: %w", h.Version, *version, store.ErrConflict)
 	}
 	c, err := newLiveContent(l.User(), m.opts.Schema, doc, h.Position())
 	if err != nil {
 		return nil, err
 	}
 	if op.effort != nil {
-		op.redact = func(text string) string { return c.redactStored(c.Redact(text)) }
+		op.Redact = func(text string) string { return c.redactStored(c.Redact(text)) }
 	}
 	if err := fn(&c.Workspace); err != nil {
 		return nil, err
@@ -85,7 +101,7 @@ func (m *Manager) tryUpdate(
 		return nil, err
 	}
 	c.endWrites(ErrRunEnded)
-	h, err = l.Update(ctx, c.position, d.Change)
+	h, err = l.Update(ctx, ledger.KindUpdate, c.position, d.Change)
 	if err == nil {
 		op.wrote, op.Effects, op.Version = true, len(d.Effects), h.Version
 		// Unless others have written since, for whom the content is another one.

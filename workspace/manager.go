@@ -32,6 +32,7 @@ type Manager struct {
 	idle          chan struct{}             // closed when there are none; nil if nothing waits for it
 	watched       map[string]chan struct{}  // by user; wakes the goroutine that watches the run
 	slots         slots
+	tidying       *tidying
 	holder        *holder
 	feeds         map[string]*feed // of the users that somebody follows
 
@@ -61,7 +62,7 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	if db == nil {
 		return nil, fmt.Errorf("%w: no store", ErrInvalid)
 	}
-	m.slots = newSlots(m.opts.Runs)
+	m.slots, m.tidying = newSlots(m.opts.Runs), newTidying(m)
 	var err error
 	if m.sealer, err = newSealer(m.opts.Keys); err != nil {
 		return nil, err
@@ -148,6 +149,7 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits, Retry: mayPass, Patience: m.patience(), Done: m.noteEffort,
 		DeadLetters: m.opts.DeadLetters, Turns: newLine(1),
 		Warn:    func(ctx context.Context, event string, err error) { m.warnLater(ctx, user, event, err) },
+		Later:   m.tidying.later,
 		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.observe(user, h, ended) },
 	}
 	if m.opts.Anchor != nil {

@@ -21,9 +21,6 @@ type operation struct {
 	traced bool
 	// aside makes another goroutine tell Tracer and Logger; nil if none does.
 	aside *aside
-	// redact masks secrets in errors. If it is nil, the text of an error that
-	// code of the user may have made is not logged.
-	redact func(string) string
 
 	wrote  bool // it has changed the workspace
 	vacant bool // OpTakeover: the run had no holder
@@ -100,7 +97,7 @@ func (m *Manager) waitForTracer(told <-chan struct{}) {
 // tell tells Tracer and Logger that the operation has ended.
 func (o *operation) tell() {
 	var warnings []warning
-	o.Bytes, o.Tries, warnings = o.effort.take()
+	o.Bytes, o.Tries, o.Conflicts, warnings = o.effort.take()
 	if o.traced {
 		o.m.endTrace(o.ctx, o.Operation)
 	}
@@ -194,6 +191,7 @@ func (o *operation) endTakeover(h *ledger.Head, taken ledger.Taken, next ledger.
 			o.Ended, o.RunID, o.MessageID, o.Attempt = EndingFailed, d.RunID, d.Message.ID, d.Attempts
 			o.LeaseID = ""
 		}
+		o.Taken, o.Takeover = o.wrote && !o.vacant, o.m.opts.Takeover
 	}
 	o.endSoon(err)
 }

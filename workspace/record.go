@@ -17,6 +17,7 @@ const (
 	KindInterrupt Kind = "interrupt" // answers tool calls that a run left without a result
 	KindRollback  Kind = "rollback"  // undoes what a run has committed
 	KindUpdate    Kind = "update"    // Manager.Update
+	KindRevert    Kind = "revert"    // Manager.Revert
 	KindFail      Kind = "fail"      // Run.Fail
 	KindCancel    Kind = "cancel"    // Manager.Cancel
 	KindImport    Kind = "import"    // Manager.ImportWorkspace

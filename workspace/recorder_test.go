@@ -133,6 +133,7 @@ func (s *span) line() string {
 	add(op.Effects > 0, " effects")
 	add(op.Tries > 1, " tries=%d", op.Tries)
 	add(op.Queued > 0, " queued=%d", op.Queued)
+	add(op.Taken, " taken")
 	add(len(s.results) > 0, " results=%v", s.results)
 	add(len(s.Links) > 0, " links=%q", s.Links)
 	for _, e := range []struct {

@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,4 +58,95 @@ func TestRecordsMaskWhatTextsRepeatOfSecrets(t *testing.T) {
 	text = recordsText(t, other, "ann")
 	require.NotContains(t, text, card)
 	require.NotContains(t, text, pin)
+}
+
+// beginLongRun begins a run with n steps, each of which writes a long text. The
+// first version is that of the message.
+func beginLongRun(t *testing.T, m *workspace.Manager, n int) *workspace.Run {
+	t.Helper()
+	run, _, err := m.Begin(t.Context(), "ann", text("1"))
+	require.NoError(t, err)
+	for i := range n {
+		require.NoError(t, token.Set(run.State(), strings.Repeat(fmt.Sprintf("%5d", i), 500)))
+		require.NoError(t, run.Commit(t.Context()))
+	}
+	return run
+}
+
+func TestRecordsBetween(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	beginLongRun(t, m, 20)
+	for _, c := range []struct{ after, to, first, last uint64 }{
+		{0, 20, 1, 20},
+		{0, 1, 1, 1},
+		{7, 12, 8, 12},
+		{19, 100, 20, 20},
+		{20, 20, 0, 0},
+		{20, 100, 0, 0},
+		{12, 12, 0, 0},
+		{12, 7, 0, 0},
+	} {
+		var versions, want []uint64
+		for r, err := range m.RecordsBetween(t.Context(), "ann", c.after, c.to) {
+			require.NoError(t, err)
+			versions = append(versions, r.Version)
+		}
+		for v := c.first; v <= c.last && v > 0; v++ {
+			want = append(want, v)
+		}
+		require.Equal(t, want, versions, "after %d, to %d", c.after, c.to)
+	}
+	for _, err := range m.RecordsBetween(t.Context(), "ann", 21, 22) {
+		require.ErrorIs(t, err, workspace.ErrInvalid)
+	}
+}
+
+// A loop that ends early does not pay for the records that it did not ask for.
+func TestRecordsAreReadWhenTheyAreAskedFor(t *testing.T) {
+	db := &counting{Memory: store.NewMemory()}
+	m := open(t, db, workspace.Options{})
+	beginLongRun(t, m, 200)
+	m = open(t, db, workspace.Options{})
+	_, err := m.View(t.Context(), "ann") // the secrets to mask are those of the content
+	require.NoError(t, err)
+	reads := map[int]int64{}
+	for _, n := range []int{1, 100} {
+		before, left := db.gets.Load(), n
+		for _, err := range m.Records(t.Context(), "ann", 50) {
+			require.NoError(t, err)
+			if left--; left == 0 {
+				break
+			}
+		}
+		reads[n] = db.gets.Load() - before
+	}
+	require.LessOrEqual(t, reads[1], int64(10))
+	require.GreaterOrEqual(t, reads[100], int64(90))
+	before := db.gets.Load()
+	for _, err := range m.RecordsBetween(t.Context(), "ann", 50, 52) {
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, db.gets.Load()-before, int64(10))
+}
+
+// Records that are compacted while the loop runs are reported as such, after
+// those that it has yielded.
+func TestRecordsThatAreCompactedMeanwhile(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	run := beginLongRun(t, m, 200)
+	n := uint64(0)
+	var last error
+	for r, err := range m.Records(t.Context(), "ann", 0) {
+		if last = err; err != nil {
+			break
+		}
+		require.Equal(t, n+1, r.Version)
+		if n++; n == 3 {
+			_, err := run.Finish(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, m.Compact(t.Context(), "ann"))
+		}
+	}
+	require.Less(t, n, uint64(100))
+	require.ErrorIs(t, last, state.ErrCompacted)
 }

@@ -294,7 +294,7 @@ func (m *Manager) forEachUser(ctx context.Context, op string, fn func(user strin
 		defer mu.Unlock()
 		errs = append(errs, wrapError(op, user, err))
 	}
-	for user, err := range ledger.Names(ctx, m.db) {
+	for user, err := range ledger.Names(ctx, m.db, "") {
 		if err == nil && ctx.Err() != nil {
 			err = context.Cause(ctx) // the store has read the names before
 		}
@@ -318,8 +318,8 @@ func (m *Manager) forEachUser(ctx context.Context, op string, fn func(user strin
 // store. It leaves out workspaces that were deleted.
 func (m *Manager) List(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for user, err := range ledger.Users(ctx, m.db, m.sealer) {
-			if !yield(user, wrapError("list", user, err)) {
+		for u, err := range ledger.Heads(ctx, m.db, m.sealer, "") {
+			if !yield(u.User, wrapError("list", u.User, err)) {
 				return
 			}
 		}

@@ -28,6 +28,7 @@ type Run struct {
 	runID   string
 	attempt int
 	base    uint64 // the version at which the run began
+	began   time.Time
 	message Message
 	refused error // why the content has no room for the message; the run fails with it
 	manual  bool  // begun by Begin: Options.Run does not handle it
@@ -69,7 +70,7 @@ func (m *Manager) newRun(
 	ctx context.Context, l *ledger.Ledger, h *ledger.Head, began time.Time, manual bool,
 ) (*Run, error) {
 	r := &Run{
-		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, manual: manual,
+		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, began: h.Run.Began, manual: manual,
 		ticket: h.Run.Message.Ticket,
 		lease:  newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}),
 	}

@@ -123,7 +123,7 @@ func (r *Run) tellEnded(ending Ending, err error) {
 		loaded := r.state != nil
 		r.mu.Unlock()
 		if loaded {
-			o.redact = r.redactAll
+			o.Redact = r.redactAll
 		}
 		if o.traced && loaded {
 			o.Results = r.results.since(r.state.Snapshot())
@@ -175,7 +175,7 @@ func (r *Run) within(ctx context.Context) context.Context {
 // the Tracer.
 func (m *Manager) beginHeartbeat(ctx context.Context, left time.Duration) (context.Context, operation) {
 	ctx, op := m.beginAside(ctx, Operation{Kind: OpHeartbeat, Root: true})
-	op.Left = left
+	op.Left, op.TTL = left, m.opts.TTL
 	return ctx, op
 }
 
@@ -183,7 +183,7 @@ func (m *Manager) beginHeartbeat(ctx context.Context, left time.Duration) (conte
 func (r *Run) beginRenewal(ctx context.Context) (context.Context, operation) {
 	left := r.lease.left()
 	ctx, op := r.m.beginAside(r.within(ctx), r.operationOf(OpHeartbeat))
-	op.Left = left
+	op.Left, op.TTL = left, r.lease.ttl
 	return ctx, op
 }
 
@@ -229,7 +229,7 @@ func (r *Run) endCommit(o *operation, err error) {
 		wake(r.lease.check) // the lease may be lost
 	}
 	if o.effort != nil {
-		o.redact = r.redactAll
+		o.Redact = r.redactAll
 	}
 	if o.traced {
 		o.Results = r.results.since(r.state.Snapshot())

@@ -79,8 +79,11 @@ func (m *Manager) Wait(ctx context.Context) error {
 }
 
 // checkAccepting returns ErrClosed if the Manager begins no more runs.
-func (m *Manager) checkAccepting() error {
-	switch cause := context.Cause(m.accepting); {
+func (m *Manager) checkAccepting() error { return closedBy(m.accepting) }
+
+// closedBy returns ErrClosed if ctx, which is one of the Manager, has ended.
+func closedBy(ctx context.Context) error {
+	switch cause := context.Cause(ctx); {
 	case cause == nil, errors.Is(cause, ErrClosed):
 		return cause
 	default: // the context of Open has ended
@@ -123,7 +126,7 @@ func (m *Manager) withManager(ctx context.Context) (context.Context, context.Can
 // closed.
 func (m *Manager) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(m.ctx, func() { cancel(m.checkAccepting()) })
+	stop := context.AfterFunc(m.ctx, func() { cancel(closedBy(m.ctx)) })
 	return ctx, func() {
 		stop()
 		cancel(nil)

@@ -105,7 +105,7 @@ func (c *counters) addOperation(o *operation) {
 			c.commits.Add(1)
 		}
 	case OpTakeover:
-		if o.wrote && !o.vacant {
+		if o.Taken {
 			c.takenOver.Add(1)
 		}
 	case OpHeartbeat:

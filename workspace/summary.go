@@ -1,7 +1,10 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -45,6 +48,25 @@ func (m *Manager) Summary(ctx context.Context, userID string) (Summary, error) {
 	return s, err
 }
 
+// Summaries yields the summaries of the workspaces of the users that come after
+// one, in the order of [Manager.List]; with "", of all. It reads one value of
+// the store for each, and leaves out workspaces that were deleted. A workspace
+// whose head cannot be read has Summary.Err and does not end the loop. An error
+// of the store does.
+func (m *Manager) Summaries(ctx context.Context, after string) iter.Seq2[Summary, error] {
+	return func(yield func(Summary, error) bool) {
+		for u, err := range ledger.Heads(ctx, m.db, m.sealer, after) {
+			s := Summary{UserID: u.User, Err: wrapError("summary", u.User, u.Err)}
+			if u.Head != nil {
+				s = newSummary(u.User, u.Head)
+			}
+			if !yield(s, wrapError("summaries", u.User, err)) {
+				return
+			}
+		}
+	}
+}
+
 func newSummary(user string, h *ledger.Head) Summary {
 	s := Summary{
 		UserID: user, Version: h.Version, Oldest: h.Oldest().Version, Seq: h.Seq, LastActive: h.Updated, KeyID: h.KeyID(),
@@ -54,10 +76,27 @@ func newSummary(user string, h *ledger.Head) Summary {
 		s.Bytes += h.Snapshot.Bytes
 	}
 	if r := h.Run; r != nil {
-		s.Run = &RunInfo{ID: r.RunID, Began: r.Began, Attempt: r.Attempt}
+		s.Run = &RunInfo{UserID: user, ID: r.RunID, Began: r.Began, Attempt: r.Attempt}
 		if !r.Message.Ticket {
 			s.Run.Message.ID = r.Message.ID
 		}
 	}
 	return s
+}
+
+// Held returns the runs that this Manager holds, in the order in which they
+// began. It reads nothing from the store.
+func (m *Manager) Held() []RunInfo {
+	var list []RunInfo
+	m.mu.Lock()
+	for r := range m.localRuns {
+		if r.ready && r.lease.lost() == nil && !r.ending.Load() {
+			list = append(list, RunInfo{r.ledger.User(), r.runID, r.message, r.began, r.attempt})
+		}
+	}
+	m.mu.Unlock()
+	slices.SortFunc(list, func(a, b RunInfo) int {
+		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.UserID, b.UserID))
+	})
+	return list
 }

@@ -120,18 +120,30 @@ type Operation struct {
 	// another attempt, because of RetryAfter. OpTakeover has EndingFailed if
 	// the message was given up.
 	Ended   Ending
-	Queued  int           // the number of waiting messages afterwards
-	Version uint64        // of the content afterwards
-	Effects int           // of the change, for OpCommit and OpUpdate
-	Bytes   int           // written to the store, head and blobs
-	Tries   int           // attempts to replace the head; more than one means conflicts or errors of the store
-	Left    time.Duration // of the lease when its renewal began, for OpHeartbeat
-	Err     error
+	Queued  int    // the number of waiting messages afterwards
+	Version uint64 // of the content afterwards
+	Effects int    // of the change, for OpCommit and OpUpdate
+	Bytes   int    // written to the store, head and blobs
+	Tries   int    // attempts to replace the head; more than one means conflicts or errors of the store
+	// Conflicts are the Tries that failed because another writer was faster.
+	Conflicts int
+	// Left is what was left of the lease, whose lifetime is TTL, when its
+	// renewal began, for OpHeartbeat.
+	Left, TTL time.Duration
+	// Taken says that OpTakeover has ended the lease of a holder, by the policy
+	// Takeover. It is false if nobody held the run, or somebody was faster.
+	Taken    bool
+	Takeover Takeover
+	Err      error // its text may contain secrets; see Redact
 	// Results are the results that were appended to the history since the
 	// OpCommit before, also if this one has failed. OpRun has those that were
 	// appended after the last OpCommit, which are lost. They are valid only
 	// during the call, and may contain secrets.
 	Results []state.InferenceResult
+	// Redact masks all secrets of the workspace in a text, as Logger masks them
+	// in errors. It is nil if the content of the workspace is not known. It may
+	// be called only during the call.
+	Redact func(text string) string
 }
 
 // startTrace calls Tracer.Start. It reports whether that has returned.

@@ -2,8 +2,6 @@ package workspace
 
 import (
 	"context"
-	"fmt"
-	"iter"
 	"time"
 
 	"github.com/agentstate/state"
@@ -46,6 +44,7 @@ type DeadLetter struct {
 
 // RunInfo describes a run that is under way.
 type RunInfo struct {
+	UserID  string
 	ID      string
 	Message Message // the zero Message for a call of [Manager.Do]
 	Began   time.Time
@@ -127,7 +126,7 @@ func (v *View) addMessages(ctx context.Context, l *ledger.Ledger, h *ledger.Head
 		if err != nil {
 			return err
 		}
-		v.Run = &RunInfo{h.Run.RunID, msg, h.Run.Began, h.Run.Attempt}
+		v.Run = &RunInfo{l.User(), h.Run.RunID, msg, h.Run.Began, h.Run.Attempt}
 	}
 	queue, err := l.Queued(ctx, h)
 	if err != nil {
@@ -185,107 +184,4 @@ func (m *Manager) LastActive(ctx context.Context, userID string) (time.Time, err
 		return err
 	})
 	return at, err
-}
-
-// Records yields the changes of the content of a workspace after a version, the
-// oldest first. It yields state.ErrCompacted if there are records that are no
-// longer held. The values of secret fields, and of fields that the schema does
-// not have, are masked. A message that repeats a secret is not; see
-// [Workspace.Redact].
-func (m *Manager) Records(ctx context.Context, userID string, after uint64) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		ctx, op := m.begin(ctx, Operation{Kind: OpRecords, UserID: userID})
-		list, err := m.readRecords(ctx, userID, after)
-		op.end(err)
-		if err != nil {
-			yield(Record{}, wrapError("records", userID, err))
-			return
-		}
-		for _, r := range list {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (m *Manager) readRecords(ctx context.Context, userID string, after uint64) ([]Record, error) {
-	l, err := m.ledger(userID)
-	if err != nil {
-		return nil, err
-	}
-	var list []Record
-	_, err = l.ReadStable(ctx, func(h *ledger.Head) error {
-		list = nil
-		at, err := l.PositionAt(ctx, h, after)
-		if err != nil || at == h.Position() {
-			return err
-		}
-		redact, err := m.presentSecrets(ctx, l, h)
-		if err != nil {
-			return err
-		}
-		for stored, err := range l.Records(ctx, h, at) {
-			if err != nil {
-				return err
-			}
-			r := newRecord(stored)
-			if err := m.maskRecord(&r, redact); err != nil {
-				return err
-			}
-			list = append(list, r)
-		}
-		return nil
-	})
-	return list, err
-}
-
-// presentSecrets returns a function that masks the secrets of the present
-// content in texts. If they are not known, it masks everything.
-func (m *Manager) presentSecrets(
-	ctx context.Context, l *ledger.Ledger, h *ledger.Head,
-) (func(string) string, error) {
-	doc, err := l.Content(ctx, h, h.Position())
-	if err != nil {
-		return nil, err
-	}
-	c, err := newLiveContent("", m.opts.Schema, doc, h.Position())
-	if err != nil {
-		return func(string) string { return masked }, nil
-	}
-	return c.redactor(), nil
-}
-
-// maskRecord masks the values of secrets, and of fields that the schema does
-// not have because they may be secret. In the other values it masks what redact
-// finds.
-func (m *Manager) maskRecord(r *Record, redact func(string) string) error {
-	r.Reason, r.Reply = redact(r.Reason), redact(r.Reply)
-	open, secret := map[string]bool{}, map[string]bool{}
-	for _, f := range state.New(m.opts.Schema).Fields() {
-		open[f.Name], secret[f.Name] = !f.Secret, f.Secret
-	}
-	for i := range r.Effects {
-		e := &r.Effects[i]
-		switch {
-		case e.Value == "":
-			continue
-		case e.Part == document.PartField && !open[e.Field], e.Part == document.PartKey && secret[e.Field]:
-			e.Value = state.JSONText(masked)
-		case e.Part == document.PartMemory:
-			entry, _, err := decodeMemoryEntry([]byte(e.Value))
-			if err != nil {
-				return fmt.Errorf("%w: record %d: memory: %w", ErrCorrupt, r.Version, err)
-			}
-			if e.Value, err = state.JSONOf(entry); err != nil { // a MemoryEntry masks itself
-				return err
-			}
-		}
-		if e.Part == document.PartConversation {
-			e.Value = document.RedactConversation(*e, redact)
-		} else if e.Value = state.JSON(redact(string(e.Value))); !e.Value.Valid() {
-			e.Value = state.JSONText(masked) // a secret that is a piece of JSON
-		}
-	}
-	return nil
 }

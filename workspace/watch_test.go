@@ -239,7 +239,7 @@ func TestWatchFromTheMiddleOfARun(t *testing.T) {
 // Events are JSON for browsers.
 func TestEventJSON(t *testing.T) {
 	e := workspace.Event{
-		Summary: workspace.Summary{UserID: "ann", Version: 3, Seq: 7, Run: &workspace.RunInfo{ID: "next"}},
+		Summary: workspace.Summary{UserID: "ann", Version: 3, Seq: 7, Run: &workspace.RunInfo{UserID: "ann", ID: "next"}},
 		Kind:    workspace.EventEnded, MessageID: "1", Reply: "Hi!",
 		Outcome: workspace.Outcome{Status: workspace.StatusDone, RunID: "r"},
 	}

@@ -114,6 +114,9 @@ func versionEffect(n uint64) state.Effect {
 	return setEffect(PartConversation, fieldVersion, state.JSON(strconv.FormatUint(n, 10)))
 }
 
+// IsVersion reports whether an effect sets only the version of the state.
+func IsVersion(e state.Effect) bool { return e.Part == PartConversation && e.Field == fieldVersion }
+
 // nextVersion returns the effect that counts effects of this package as a
 // version of the state.
 func (d *Document) nextVersion() (state.Effect, error) {

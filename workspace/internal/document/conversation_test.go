@@ -187,7 +187,7 @@ func TestDocumentFollowsTheState(t *testing.T) {
 		t := &stateWriter{T: rt}
 		d := New()
 		st := load(t, d)
-		snapshot, base := st.Snapshot(), d.Clone()
+		snapshot, base, clone := st.Snapshot(), d.Clone(), d.Clone()
 		for range rapid.IntRange(1, 12).Draw(rt, "commits") {
 			saved := st.Snapshot()
 			for range rapid.IntRange(0, 4).Draw(rt, "writes") {
@@ -200,6 +200,7 @@ func TestDocumentFollowsTheState(t *testing.T) {
 			require.Empty(t, cmp.Diff(plainOf(t, st), plainOf(t, again)))
 			require.NotContains(t, string(d.Encode()), "scratch")
 			require.NoError(t, base.Check(), "a clone")
+			require.NoError(t, clone.Check(), "a later clone")
 
 			switch rapid.IntRange(0, 7).Draw(rt, "then") {
 			case 0:
@@ -232,6 +233,8 @@ func TestDocumentFollowsTheState(t *testing.T) {
 				shorten(t, d, rapid.IntRange(-1, 5).Draw(rt, "n"), rapid.IntRange(-1, 3).Draw(rt, "m"))
 				st = load(t, d)
 				snapshot = st.Snapshot()
+			case 5: // with the index that the last commit has needed
+				clone = d.Clone()
 			}
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/persist"
 )
@@ -81,35 +82,57 @@ func New() *Document {
 
 // Decode is the inverse of [Document.Encode].
 func Decode(data []byte) (*Document, error) {
-	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
-		return nil, fmt.Errorf("%w: content: %w", ErrCorrupt, err)
+	type part struct {
+		name   string
+		fields []fieldSpan
 	}
-	parts, err := jsontext.Members(data)
+	var parts []part
+	var fields []fieldSpan
+	var misfit error
+	compact, err := jsontext.CheckMembers(data, 2, func(level int, name []byte, value jsontext.Span) {
+		switch {
+		case level == 2:
+			fields = append(fields, fieldSpan{string(name), value})
+		case data[value.From] != '{':
+			misfit = corrupt(jsontext.Path("$", string(name)), "want object, got "+jsontext.Kind(value.In(data)))
+		default:
+			parts, fields = append(parts, part{string(name), fields}), nil
+		}
+	})
+	if err == nil && jsontext.Kind(data) != "object" {
+		err = &fault.Error{Path: "$", Want: "object", Got: jsontext.Kind(data)}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: content: %w", ErrCorrupt, err)
 	}
+	if misfit != nil {
+		return nil, misfit
+	}
+	if !compact { // Encode has not made it
+		return Decode(jsontext.AppendCompact(nil, data))
+	}
 	d := New()
 	d.unused = true
-	for _, part := range parts {
-		fields, err := jsontext.Members(part.Value)
-		if err != nil {
-			return nil, corrupt(jsontext.Path("$", part.Name), "want object, got "+jsontext.Kind(part.Value))
-		}
-		d.fill(part.Name, fields)
+	for _, p := range parts {
+		d.fill(p.name, data, p.fields)
 	}
 	return d, nil
 }
 
+// fieldSpan is the place of the value of a field in a text.
+type fieldSpan struct {
+	name  string
+	value jsontext.Span
+}
+
 // fill gives a new document a part, whose fields have different names.
-func (d *Document) fill(part string, fields jsontext.Object) {
+func (d *Document) fill(part string, data []byte, fields []fieldSpan) {
 	if len(fields) == 0 {
 		return
 	}
-	var compact []byte
 	entries := make([]persist.Entry[fieldValue], len(fields))
 	for i, f := range fields {
-		compact = jsontext.AppendCompact(compact[:0], f.Value)
-		entries[i] = persist.Entry[fieldValue]{Key: f.Name, Value: &fieldValue{text: state.JSON(compact)}}
+		entries[i] = persist.Entry[fieldValue]{Key: f.name, Value: &fieldValue{text: state.JSON(f.value.In(data))}}
 	}
 	p := d.addPart(part)
 	p.fields.Fill(d.owner.Load(), entries)

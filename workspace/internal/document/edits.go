@@ -13,7 +13,7 @@ import (
 // none and returns ErrCorrupt.
 func (d *Document) Apply(effects []state.Effect) error {
 	before := make([]*fieldValue, len(effects))
-	adds, refers := false, false
+	var added []int // the numbers of messages
 	for i := range effects {
 		e := &effects[i]
 		before[i] = d.get(e.Part, e.Field)
@@ -28,10 +28,11 @@ func (d *Document) Apply(effects []state.Effect) error {
 		}
 		d.put(e.Part, e.Field, after)
 		d.noteConversation(e, before[i])
-		adds = adds || e.Part == PartMessage && before[i] == nil
-		refers = refers || e.Part == PartConversation && e.Field != fieldVersion
+		if n, ok := messageNumber(e.Field); ok && e.Part == PartMessage && before[i] == nil {
+			added = append(added, n)
+		}
 	}
-	d.unused = d.unused || adds && !refers // as an import or a rollback may
+	d.unused = d.unused || !referToAll(effects, added) // as after an import or a rollback
 	return nil
 }
 
@@ -39,10 +40,15 @@ func (d *Document) Apply(effects []state.Effect) error {
 // The version of the state is not turned back: it counts the effects as a
 // write.
 func (d *Document) Revert(to *Document) []state.Effect {
+	return d.RevertFields(to, func(string, string) bool { return true })
+}
+
+// RevertFields is Revert for the fields of parts that are included.
+func (d *Document) RevertFields(to *Document, included func(part, field string) bool) []state.Effect {
 	var effects []state.Effect
 	for _, part := range sortedUnion(d.partNames(), to.partNames()) {
 		for _, field := range sortedUnion(d.Names(part), to.Names(part)) {
-			if part == PartConversation && field == fieldVersion {
+			if part == PartConversation && field == fieldVersion || !included(part, field) {
 				continue
 			}
 			effects = append(effects, valueEffects(part, field, d.get(part, field), to.get(part, field))...)

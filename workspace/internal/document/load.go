@@ -179,17 +179,12 @@ type formPlaces struct {
 	texts   []state.JSON
 }
 
-// newFormPlaces also makes the index of the messages, which the first Save
-// needs.
 func newFormPlaces(d *Document) (*formPlaces, error) {
 	list, err := d.numbered()
 	if err != nil {
 		return nil, err
 	}
 	texts, places := distinct(list)
-	if d.messages.Load() == nil {
-		d.messages.Store(texts.index())
-	}
 	numbers := make([]int, len(list))
 	for i, m := range list {
 		numbers[i] = m.number

@@ -3,6 +3,7 @@ package document
 import (
 	"bytes"
 	"cmp"
+	"iter"
 	"reflect"
 	"slices"
 	"strconv"
@@ -90,6 +91,53 @@ func (d *Document) noteConversation(e *state.Effect, before *fieldValue) {
 			d.noteEntries(e)
 		case fieldResults:
 			d.noteResults(e)
+		}
+	}
+}
+
+// referToAll reports whether what the effects append to the conversation and to
+// the results refers to all messages with the numbers. What they do beside that
+// does not count.
+func referToAll(effects []state.Effect, numbers []int) bool {
+	if len(numbers) == 0 {
+		return true
+	}
+	left := slices.Sorted(slices.Values(numbers))
+	refer := func(to []form.Run) {
+		for _, r := range to {
+			from, _ := slices.BinarySearch(left, r.From)
+			end, _ := slices.BinarySearch(left, max(r.From, r.To))
+			left = slices.Delete(left, from, end)
+		}
+	}
+	for e := range appendsTo(effects, fieldEntries) {
+		entries, _ := messageNumbers(e.Value)
+		refer(rangesOf(entries))
+	}
+	for e := range appendsTo(effects, fieldResults) {
+		if len(left) == 0 {
+			break
+		}
+		texts, _ := elementTexts(e.Value)
+		for _, text := range texts {
+			var r resultRanges
+			r.read(text)
+			for _, list := range r.lists() {
+				refer(*list)
+			}
+		}
+	}
+	return len(left) == 0
+}
+
+// appendsTo yields the effects that append to a list of PartConversation.
+func appendsTo(effects []state.Effect, field string) iter.Seq[*state.Effect] {
+	return func(yield func(*state.Effect) bool) {
+		for i := range effects {
+			e := &effects[i]
+			if e.Part == PartConversation && e.Field == field && e.Kind == state.EffectAppend && !yield(e) {
+				return
+			}
 		}
 	}
 }

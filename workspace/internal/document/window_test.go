@@ -169,3 +169,28 @@ func TestUnusedMessagesThatAreAdded(t *testing.T) {
 		require.Zero(t, d.count(PartMessage))
 	}
 }
+
+// They are known also if the rollback appends to the conversation or the
+// results what refers to other messages.
+func TestUnusedMessagesThatComeBackWithOthers(t *testing.T) {
+	for name, used := range map[string]string{
+		"conversation": `"entries":[1],"results":[]`,
+		"results":      `"entries":[],"results":[{"id":"a","output":[[1,2]]}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			const messages = `"message":{"1":{"type":"text","role":"user","content":"a"},"2":{"type":"text","role":"user","content":"b"}}`
+			from, err := Decode([]byte(`{"conversation":{` + used + `,"version":3},` + messages + `}`))
+			require.NoError(t, err)
+			d, err := Decode([]byte(`{"conversation":{"entries":[],"results":[],"version":3},` + messages + `}`))
+			require.NoError(t, err)
+			shorten(t, d, 5, 5)
+			require.Zero(t, d.count(PartMessage))
+
+			require.NoError(t, d.Apply(d.Revert(from)))
+			require.Equal(t, 2, d.count(PartMessage))
+			require.NoError(t, d.Check())
+			shorten(t, d, 5, 5)
+			require.Equal(t, []string{"1"}, d.Names(PartMessage))
+		})
+	}
+}

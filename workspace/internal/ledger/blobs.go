@@ -27,6 +27,11 @@ type blobStore struct {
 	cache  *blobCache
 	// fresh has the blobs that a transition adds, which are not stored yet.
 	fresh map[string][]byte
+	// scans says that a scan reads many blobs at once. Without it, it reads one
+	// after the other, and lists them first.
+	scans bool
+	// scanned has the stored values of blobs that were read by a scan.
+	scanned map[string][]byte
 }
 
 // blobInfix stands between the key of a head and the name of a blob. It
@@ -54,7 +59,7 @@ func (e *missingBlobError) Unwrap() error { return ErrCorrupt }
 type newBlob struct {
 	name    string
 	data    []byte
-	content string // identifies the content among those of a transition
+	content string // see transition.identify
 }
 
 // blobKey returns the key of a blob in the store.
@@ -102,14 +107,18 @@ func (s *blobStore) fetchBlob(ctx context.Context, name string) ([]byte, error) 
 		return data, nil
 	}
 	key := s.blobKey(name)
-	e, err := s.db.Get(ctx, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, &missingBlobError{key}
+	value, ok := s.scanned[name]
+	if !ok {
+		e, err := s.db.Get(ctx, key)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, &missingBlobError{key}
+		}
+		if err != nil {
+			return nil, err
+		}
+		value = e.Value
 	}
-	if err != nil {
-		return nil, err
-	}
-	data, err := s.sealer.open(s.key, key, e.Value)
+	data, err := s.sealer.open(s.key, key, value)
 	if err != nil {
 		return nil, err
 	}
@@ -120,11 +129,47 @@ func (s *blobStore) fetchBlob(ctx context.Context, name string) ([]byte, error) 
 	return data, nil
 }
 
-// deleteBlob deletes a blob to which no head will refer again.
-func (s *blobStore) deleteBlob(ctx context.Context, name string) error {
-	err := s.db.Delete(ctx, s.blobKey(name), store.Always)
-	if err == nil {
-		s.cache.noteDeleted(name)
+// scanBlobs reads all blobs in one scan, for fetchBlob. Those that it misses,
+// because they are written meanwhile, fetchBlob reads.
+func (s *blobStore) scanBlobs(ctx context.Context) error {
+	s.scanned = map[string][]byte{}
+	prefix := s.blobKey("")
+	for e, err := range s.db.Scan(ctx, prefix, "") {
+		if err != nil {
+			return err
+		}
+		s.scanned[strings.TrimPrefix(e.Key, prefix)] = e.Value
+	}
+	return nil
+}
+
+// deleteBlobs deletes blobs to which no head will refer again. If the store is a
+// Purger, they leave no markers.
+func (s *blobStore) deleteBlobs(ctx context.Context, names []string) error {
+	p, ok := s.db.(store.Purger)
+	if !ok {
+		var failed error
+		for _, name := range names {
+			err := s.db.Delete(ctx, s.blobKey(name), store.Always)
+			if err == nil {
+				s.cache.noteDeleted(name)
+			}
+			failed = errors.Join(failed, err)
+		}
+		return failed
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	keys := make([]string, len(names))
+	for i, name := range names {
+		keys[i] = s.blobKey(name)
+	}
+	err := p.Purge(ctx, keys...)
+	if err == nil { // a store that had to delete them lists them
+		for _, name := range names {
+			s.cache.noteDeleted(name)
+		}
 	}
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/agentstate/state/internal/backoff"
@@ -25,7 +24,7 @@ func (l *Ledger) commitHead(ctx context.Context, apply transitionFunc) (*Head, e
 // fails, it is tried again until ctx ends, as long as Options.Retry wants that.
 func (l *Ledger) commitRun(ctx context.Context, apply transitionFunc) (*Head, error) {
 	c := l.newCommit()
-	c.enter, c.retry = l.enterInTurn, l.retry
+	c.enter, c.retry, c.ofRun = l.enterInTurn, l.retry, true
 	return c.perform(ctx, apply)
 }
 
@@ -57,10 +56,13 @@ func (l *Ledger) enterFirst(ctx context.Context) (leave func(), err error) {
 }
 
 func (l *Ledger) newCommit() *commit {
-	return &commit{
-		Ledger: l, began: l.now(), op: randomText(opIDLen), prepared: map[string]preparedBlob{}, delay: newBackoff(), patience: l.patience,
-		remember: true,
+	c := &commit{
+		Ledger: l, began: l.now(), op: randomText(opIDLen), delay: newBackoff(), patience: l.patience, remember: true,
 	}
+	if l.batch == nil {
+		c.prepared = map[string]preparedBlob{}
+	}
+	return c
 }
 
 // Effort is what an operation has cost.
@@ -73,6 +75,7 @@ type Effort struct {
 
 func (c *commit) perform(ctx context.Context, apply transitionFunc) (*Head, error) {
 	h, err := c.persist(ctx, apply)
+	c.deleteDropped(ctx)
 	c.done(ctx, Effort{c.bytes, c.attempts, c.conflicts, errors.Is(err, store.ErrUnknownOutcome)})
 	return h, err
 }
@@ -110,10 +113,15 @@ func (c *commit) try(ctx context.Context, apply transitionFunc) (*Head, error) {
 		if err != nil {
 			return nil, err
 		}
-		leave = sync.OnceFunc(leave)
-		defer leave()
 		if c.patience > 0 { // a call of the store that hangs does not keep others waiting
-			defer time.AfterFunc(c.patience, leave).Stop()
+			stuck := time.AfterFunc(c.patience, leave)
+			defer func() {
+				if stuck.Stop() {
+					leave()
+				}
+			}()
+		} else {
+			defer leave()
 		}
 	}
 	for {
@@ -150,8 +158,8 @@ const acceptLead = 1 << 20
 type commit struct {
 	*Ledger
 	began    time.Time
-	op       string // its id, by which an attempt finds out that an earlier one took effect
-	prepared map[string]preparedBlob
+	op       string                  // its id, by which an attempt finds out that an earlier one took effect
+	prepared map[string]preparedBlob // nil if the store is a Batcher
 	missing  missingBlobs
 	renewed  bool // see renewDeletion
 	delay    backoff.Backoff
@@ -165,6 +173,7 @@ type commit struct {
 	// remembers, without reading it.
 	remember bool
 	retry    func(error) bool // nil if the first error is final
+	ofRun    bool             // a run waits for it
 	// with makes writes of the program's own in the transaction of the
 	// operation; nil if there are none. The store is a store.Transactor.
 	with func(*sql.Tx) error
@@ -179,6 +188,7 @@ type commit struct {
 	attempts  int
 	conflicts int
 	unknown   int      // the number of attempts of unknown outcome
+	dropped   []string // blobs to which the head that was written does not refer any more
 	openSeqs  []uint64 // the heads that these attempts replace, as long as they may take effect
 }
 
@@ -199,7 +209,7 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 		return nil, err
 	}
 	t := &transition{
-		Head: h, ctx: ctx, base: h.Position(), baseSeq: h.Seq, prepared: c.prepared, added: map[string]int{},
+		Head: h, ctx: ctx, base: h.Position(), baseSeq: h.Seq, prepared: c.prepared,
 		maxDeadLetters: c.maxDeadLetters, now: c.began,
 	}
 	t.reader = &contentReader{blobStore: c.blobStore, contents: c.contents}
@@ -240,6 +250,9 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 		c.bytes += c.inFlight
 		c.cacheHead(h, rev)
 		c.headWritten(ctx, t)
+		if c.batch == nil {
+			c.dropped = t.droppedBlobs
+		}
 		return h, nil
 	case errors.Is(err, store.ErrConflict):
 		c.noteRace(remembered)
@@ -421,14 +434,23 @@ func (l *Ledger) headWritten(ctx context.Context, t *transition) {
 		l.cache.add(b.name, b.data)
 	}
 	l.observe(t.Head, t.outcomes)
-	if l.batch == nil {
-		for _, name := range t.droppedBlobs {
-			if err := l.deleteBlob(ctx, name); err != nil { // Collect finds it
-				l.warn(ctx, "blob was not deleted", err)
-			}
+	l.advanceAnchor(ctx, t.Head)
+}
+
+// deleteDropped deletes the blobs that the operation has dropped, not in turn,
+// since others can write meanwhile. A run does not wait for it.
+func (c *commit) deleteDropped(ctx context.Context) {
+	if len(c.dropped) == 0 {
+		return
+	}
+	remove := func(ctx context.Context) {
+		if err := c.deleteBlobs(ctx, c.dropped); err != nil { // Collect finds them
+			c.warn(ctx, "blob was not deleted", err)
 		}
 	}
-	l.advanceAnchor(ctx, t.Head)
+	if !c.ofRun || c.later == nil || !c.later(remove) {
+		remove(ctx)
+	}
 }
 
 // advanceAnchor tells the anchor of a head.

@@ -127,10 +127,7 @@ func (l *Ledger) Collect(ctx context.Context) error {
 			garbage, err = l.findGarbage(ctx, h)
 			return err
 		})
-		for _, name := range garbage {
-			err = errors.Join(err, l.deleteBlob(ctx, name))
-		}
-		return err
+		return errors.Join(err, l.deleteBlobs(ctx, garbage))
 	}
 	// With a Batcher, a failover that loses the head restores the blobs too.
 	_, err := l.commitHead(ctx, func(t *transition) (err error) {

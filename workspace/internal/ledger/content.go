@@ -55,11 +55,28 @@ func (c *contentReader) Content(ctx context.Context, h *Head, at Position) (*doc
 		}
 		// The cached content may come from writes that a failover has lost.
 	}
+	if c.scanPays(h) {
+		scanning := *c
+		c = &scanning
+		if err := c.scanBlobs(ctx); err != nil {
+			return nil, err
+		}
+	}
 	doc, err := c.readSnapshot(ctx, h)
 	if err != nil {
 		return nil, err
 	}
 	return c.replay(ctx, h, contentAt{h.Oldest(), doc}, at)
+}
+
+// scanFrom is the number of records from which all blobs are read at once. It is
+// a variable so that tests reach it with few.
+var scanFrom uint64 = 16
+
+// scanPays reports whether the content at a head is read faster by a scan of all
+// blobs than blob by blob. A scan also reads the messages that wait.
+func (c *contentReader) scanPays(h *Head) bool {
+	return c.scans && h.Records.len() >= scanFrom && h.QueueBytes <= h.RecordBytes+h.snapshotBytes()
 }
 
 // cached returns a copy of the cached content, without a document if there is

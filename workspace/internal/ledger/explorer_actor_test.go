@@ -536,7 +536,7 @@ func (a *actor) update() {
 	c := &call{kind: "update", at: at, edits: a.edits(t, ""), purge: a.x.chance(0.1)}
 	effects := a.changed(doc, effectsOf(t, c.edits))
 	err = a.do(c, func(ctx context.Context, l *Ledger) (err error) {
-		h, err = l.Update(ctx, at, Change{effects, c.purge})
+		h, err = l.Update(ctx, []string{KindUpdate, KindRevert}[at.Version%2], at, Change{effects, c.purge})
 		return err
 	})
 	if err == nil && h.Version == at.Version+1 { // as Manager.Update does

@@ -29,8 +29,8 @@ const headOf = headPrefix + "u"
 
 // variant is a kind of store.
 type variant struct {
-	name                    string
-	batch, failover, sealed bool
+	name                           string
+	batch, failover, sealed, purge bool
 }
 
 var variants = []variant{
@@ -39,7 +39,7 @@ var variants = []variant{
 	{name: "failover", batch: true, failover: true},
 	{name: "plain"},
 	{name: "sealed", sealed: true},
-	{name: "plain"},
+	{name: "purging", purge: true},
 	{name: "batch", batch: true},
 	{name: "sealed batch", sealed: true, batch: true},
 }
@@ -208,6 +208,8 @@ func (x *explorer) ledger(p *process) *Ledger {
 	var db store.Store = port{x.store}
 	if x.variant.batch {
 		db = batchPort{port{x.store}}
+	} else if x.variant.purge {
+		db = purgePort{port{x.store}}
 	}
 	l := New(db, "u", headOf, p.options(x))
 	l.minHistory = 0
@@ -407,10 +409,10 @@ func (x *explorer) final() {
 func TestExplorer(t *testing.T) {
 	// Small limits are reached with few writes.
 	blobLead, maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 4, 5, 2, 3, 2, 12
-	snapshotPartBytes, recordPartBytes = 1<<10, 1<<10
+	snapshotPartBytes, recordPartBytes, scanFrom = 1<<10, 1<<10, 2
 	t.Cleanup(func() {
 		blobLead, maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 64, 16, 4, 16, 64, 256
-		snapshotPartBytes, recordPartBytes = 256<<10, 256<<10
+		snapshotPartBytes, recordPartBytes, scanFrom = 256<<10, 256<<10, 16
 	})
 	first, schedules := effort.Seed(0), effort.Runs(500)
 	var (

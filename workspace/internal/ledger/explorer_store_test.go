@@ -213,6 +213,7 @@ type port struct{ *faultyStore }
 var (
 	_ store.Store   = port{}
 	_ store.Batcher = batchPort{}
+	_ store.Purger  = purgePort{}
 )
 
 type batchPort struct{ port }
@@ -292,6 +293,18 @@ func (p port) Put(ctx context.Context, key string, value []byte, cond store.Cond
 
 func (p port) Delete(ctx context.Context, key string, cond store.Condition) error {
 	return p.write(ctx, []store.Write{{Key: key, Delete: true, Cond: cond}})
+}
+
+// purgePort is a store.Purger, which removes keys one by one.
+type purgePort struct{ port }
+
+func (p purgePort) Purge(ctx context.Context, keys ...string) error {
+	for _, key := range keys {
+		if err := p.Delete(ctx, key, store.Always); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p port) write(ctx context.Context, writes []store.Write) error {
@@ -384,7 +397,7 @@ func short(key string) string {
 		return "holder"
 	}
 	name := strings.TrimPrefix(key, headOf+blobInfix)
-	return "blob " + name[12:min(len(name), 21)]
+	return "blob " + name[min(len(name), 12):min(len(name), 21)]
 }
 
 func describe(r request) string {

@@ -33,6 +33,7 @@ type Ledger struct {
 	warn  func(context.Context, string, error) // see Options
 	retry func(error) bool                     // see Options
 	done  func(context.Context, Effort)
+	later func(func(context.Context)) bool // see Options
 
 	turns    Turns         // nil if there are none
 	patience time.Duration // see Options
@@ -73,6 +74,9 @@ type Options struct {
 	Fits func(*document.Document) error
 	// Turns puts the writes of this process in order; may be nil.
 	Turns Turns
+	// Later calls a function in the background, which a run does not wait for. It
+	// reports false if it does not. May be nil.
+	Later func(fn func(context.Context)) bool
 	// Observe is told of each head that is newer than those seen before, and of
 	// the outcomes that a write of this Ledger has made. It must not change the
 	// head, nor wait. May be nil.
@@ -104,10 +108,12 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 		opts.DeadLetters = maxDeadLetters
 	}
 	blobs := blobStore{db: db, key: key, sealer: opts.Sealer, pause: backoff.Sleep, cache: &blobCache{}}
+	blobs.scans = batch != nil // databases, which read a range of keys in pages
 	return &Ledger{
 		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}}, batch: batch, user: user, anchor: opts.Anchor,
 		ttl: opts.TTL, now: CurrentTime, minHistory: minHistoryBytes, warn: opts.Warn,
 		retry: opts.Retry, done: opts.Done, turns: opts.Turns, patience: opts.Patience, observe: opts.Observe,
+		later:          opts.Later,
 		maxDeadLetters: opts.DeadLetters,
 	}
 }
@@ -190,15 +196,23 @@ func (l *Ledger) HeadOf(e store.Entry) (*Head, error) {
 	if h := l.cachedHead(e.Revision); h != nil {
 		return h, nil
 	}
-	data, err := l.sealer.open(l.key, l.key, e.Value)
+	h, err := l.sealer.openHead(l.user, l.key, e.Value)
+	if err == nil {
+		l.cacheHead(h, e.Revision)
+	}
+	return h, err
+}
+
+// openHead returns the head of a user in the value of a key.
+func (s *Sealer) openHead(user, key string, value []byte) (*Head, error) {
+	data, err := s.open(key, key, value)
 	if err != nil {
 		return nil, err
 	}
-	h, err := decodeHead(l.key, l.user, data)
+	h, err := decodeHead(key, user, data)
 	if err == nil {
-		_, _, seal := cutSealHeader(e.Value)
+		_, _, seal := cutSealHeader(value)
 		h.keyID = seal.Key
-		l.cacheHead(h, e.Revision)
 	}
 	return h, err
 }

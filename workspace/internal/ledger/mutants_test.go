@@ -2,23 +2,15 @@ package ledger
 
 import (
 	"bytes"
-	"encoding/json"
-	"go/ast"
-	"go/importer"
-	"go/parser"
-	"go/token"
-	"go/types"
-	"io"
-	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/internal/mutation"
 )
 
 // mutant is a mistake in the sources that a test must find.
@@ -38,10 +30,11 @@ var (
 	explorers = finder{".", "explorer_*_test.go", "TestExplorer", "-test.v"}
 	documents = finder{inDocument, "*_test.go", "TestDocumentFollowsTheState|TestWindowKeepsGroups|TestUnusedMessagesThatAreAdded", "-rapid.shrinktime=1ms"}
 	programs  = finder{inWorkspace, "loaded_test.go export_test.go", "TestLiveIsLoaded", "-test.v"}
+	tidying   = finder{inWorkspace, "tidy_test.go garbage_test.go latency_test.go mistakes_test.go trouble_test.go", "TestPurgesAreInNobodysWay|TestCloseDuringTidy|TestKillDuringTidy", "-test.failfast"}
 )
 
 // textEdit replaces a text that a file has exactly once.
-type textEdit struct{ file, old, new string }
+type textEdit mutation.Edit
 
 // The folders of other packages.
 const (
@@ -55,6 +48,27 @@ var mutants = []mutant{
 	}},
 	{name: "collect does not wait for the expiry", edits: []textEdit{
 		{"compact.go", "expiry <= h.Seq && ", "expiry > 0 && "},
+	}},
+	{name: "collect deletes what the head refers to", edits: []textEdit{
+		{"compact.go", "expiry <= h.Seq && !live[name]", "expiry <= h.Seq"},
+	}},
+	{name: "a run waits for the blobs that it has dropped", finder: tidying, edits: []textEdit{
+		{"commit.go", "if !c.ofRun || c.later == nil || !c.later(remove) {", "if true {"},
+	}},
+	{name: "blobs of an operation that failed are deleted", variant: "plain", edits: []textEdit{
+		{"commit.go", "	rev, err := c.replaceHead(ctx, t, cond)\n", "	c.dropped = t.droppedBlobs\n	rev, err := c.replaceHead(ctx, t, cond)\n"},
+	}},
+	{name: "any number of goroutines tidies up", finder: tidying, edits: []textEdit{
+		{inWorkspace + "tidy.go", "if t.workers < tidyingAtOnce {", "if t.workers >= 0 {"},
+	}},
+	{name: "a goroutine that has tidied up counts on", finder: tidying, edits: []textEdit{
+		{inWorkspace + "tidy.go", "		t.workers--\n", ""},
+	}},
+	{name: "Close does not wait for tidying", finder: tidying, edits: []textEdit{
+		{inWorkspace + "tidy.go", "		if !t.m.background(t.work) {\n			return false\n		}\n", "		go t.work()\n"},
+	}},
+	{name: "tidying goes on after Close", finder: tidying, edits: []textEdit{
+		{inWorkspace + "tidy.go", "		fn(t.m.ctx)\n", "		fn(context.WithoutCancel(t.m.ctx))\n"},
 	}},
 	{name: "an unknown outcome is a failure", edits: []textEdit{
 		{"commit.go", "c.openSeqs = append(c.openSeqs, t.baseSeq)", "return nil, errNoChange"},
@@ -122,9 +136,8 @@ var mutants = []mutant{
 		{"transition.go", "t.Run.LeaseID == by.LeaseID {", "(t.Run.LeaseID == by.LeaseID || t.Run.Token == t.reader.contents.tokens[by.LeaseID]) {"},
 	}},
 	{name: "a prepared blob is known by the version", variant: "plain", edits: []textEdit{
-		{"transition.go", "	content += strconv.Itoa(t.added[content])\n	t.added[content[:hashLen]]++\n	if p, ok := t.prepared[content]; ok && t.Seq < p.expiry && p.chain == t.base.Chain {",
-			"	content = strconv.Itoa(int(t.base.Version)) + strconv.Itoa(len(t.fresh()))\n	if p, ok := t.prepared[content]; ok && t.Seq < p.expiry {"},
-		{"transition.go", "// dropBlob says", "func (t *transition) fresh() map[string][]byte { return t.reader.fresh }\n\n// dropBlob says"},
+		{"transition.go", "		content = t.identify(data)\n		if p, ok := t.prepared[content]; ok && t.Seq < p.expiry && p.chain == t.base.Chain {",
+			"		content = strconv.Itoa(int(t.base.Version)) + strconv.Itoa(len(t.reader.fresh))\n		if p, ok := t.prepared[content]; ok && t.Seq < p.expiry {"},
 	}},
 	{name: "a prepared blob never expires", variant: "plain", edits: []textEdit{
 		{"transition.go", "ok && t.Seq < p.expiry &&", "ok &&"},
@@ -326,7 +339,7 @@ var mutants = []mutant{
 		{inDocument + "references.go", "d.unused || e.Kind != state.EffectAppend", "d.unused || e.Kind == state.EffectSet || e.Field == fieldResults"},
 	}},
 	{name: "messages that are imported are used", finder: documents, edits: []textEdit{
-		{inDocument + "edits.go", "d.unused = d.unused || adds && !refers", "_, _ = adds, refers"},
+		{inDocument + "edits.go", "d.unused = d.unused || !referToAll(effects, added)", "_ = referToAll(effects, added)"},
 	}},
 	{name: "a result that was removed leaves no unused messages", finder: documents, edits: []textEdit{
 		{inDocument + "references.go", "d.unused || e.Kind != state.EffectAppend", "d.unused || e.Kind == state.EffectSet || e.Field == fieldEntries"},
@@ -368,88 +381,28 @@ var resetDeletes = []textEdit{
 	{"operation.go", "	var ids []string\n	h, err := l.commitHead", "	_ = l.db.Delete(ctx, l.key, store.Always)\n	var ids []string\n	h, err := l.commitHead"},
 }
 
-// patched returns the edited files.
-func (m *mutant) patched(t *testing.T) map[string]string {
-	texts := map[string]string{}
+// mutation returns the edits.
+func (m *mutant) mutation() mutation.Mutant {
+	edits := mutation.Mutant{Name: m.name}
 	for _, e := range m.edits {
-		text, edited := texts[e.file]
-		if !edited {
-			data, err := os.ReadFile(e.file)
-			require.NoError(t, err)
-			text = string(data)
-		}
-		require.Equal(t, 1, strings.Count(text, e.old), "%s must have this text exactly once:\n%s", e.file, e.old)
-		texts[e.file] = strings.Replace(text, e.old, e.new, 1)
+		edits.Also = append(edits.Also, mutation.Edit(e))
 	}
-	return texts
+	return edits
 }
 
-// packageDir returns the folder of the package that has the mistake.
-func (m *mutant) packageDir() string {
-	if len(m.edits) == 0 { // it is in the store
-		return "."
-	}
-	return filepath.Dir(m.edits[0].file)
-}
-
-// TestMutantsCompile applies the edits of all mutants and checks the types of
-// the result, so that a change of the sources that breaks a mutant is found
-// without TestMutants.
 func TestMutantsCompile(t *testing.T) {
-	files := token.NewFileSet()
-	parse := func(name string, text any) *ast.File {
-		f, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution)
-		require.NoError(t, err)
-		return f
-	}
-	sources := map[string]map[string]*ast.File{} // by folder and file
+	var edits []mutation.Mutant
 	for _, m := range mutants {
-		dir := m.packageDir()
-		if sources[dir] != nil {
-			continue
-		}
-		sources[dir] = map[string]*ast.File{}
-		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		require.NoError(t, err)
-		for _, name := range names {
-			if !strings.HasSuffix(name, "_test.go") {
-				sources[dir][name] = parse(name, nil)
-			}
-		}
+		edits = append(edits, m.mutation())
 	}
-	config := types.Config{Importer: importer.ForCompiler(files, "gc", exportedTypes(t))}
-	for _, m := range mutants {
-		t.Run(strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
-			mutated := maps.Clone(sources[m.packageDir()])
-			for name, text := range m.patched(t) {
-				require.Contains(t, mutated, name, "it must be in the same package as the first edit")
-				mutated[name] = parse(name, text)
-			}
-			_, err := config.Check(m.packageDir(), files, slices.Collect(maps.Values(mutated)), nil)
-			require.NoError(t, err)
-		})
-	}
-}
-
-// exportedTypes finds the compiled form of the imports of this package.
-func exportedTypes(t *testing.T) func(path string) (io.ReadCloser, error) {
-	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}", inWorkspace).Output()
-	require.NoError(t, err)
-	exports := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		path, file, _ := strings.Cut(strings.TrimSpace(line), "=")
-		exports[path] = file
-	}
-	return func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
+	mutation.Compile(t, edits)
 }
 
 // TestMutants builds the tests of a package with each mutant, and requires that
-// the explorer, or the test that it names, finds it. It takes minutes, and runs only if STATE_MUTANTS is set.
+// the explorer, or the test that it names, finds it. All take minutes. It runs
+// only if STATE_MUTANTS is set.
 func TestMutants(t *testing.T) {
-	if os.Getenv("STATE_MUTANTS") == "" {
-		t.Skip("STATE_MUTANTS is not set")
-	}
-	for _, m := range mutants {
+	for _, m := range mutation.Drawn(t, mutants) {
 		t.Run(strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
 			m.test(t)
@@ -457,45 +410,17 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-var finding = regexp.MustCompile(`VIOLATION with STATE_SEED=\d+.*|\[rapid\] \w+ after .*|--- FAIL: TestUnused.*`)
+var finding = regexp.MustCompile(`VIOLATION with STATE_SEED=\d+.*|\[rapid\] \w+ after .*|--- FAIL: Test(Unused|Purges|Close|Kill).*`)
 
 func (m *mutant) test(t *testing.T) {
 	by := m.finder
 	if by == (finder{}) {
 		by = explorers
 	}
-	dir := t.TempDir()
-	here, err := os.Getwd()
-	require.NoError(t, err)
-	replace := map[string]string{}
-	tests, err := filepath.Glob(filepath.Join(by.folder, "*_test.go"))
-	require.NoError(t, err)
-	for _, file := range tests {
-		isNeeded := func(pattern string) bool {
-			matches, err := filepath.Match(pattern, filepath.Base(file))
-			return err == nil && matches
-		}
-		if !slices.ContainsFunc(strings.Fields(by.files), isNeeded) {
-			replace[filepath.Join(here, file)] = "" // quicker without
-		}
-	}
-	for file, text := range m.patched(t) {
-		mutated := filepath.Join(dir, filepath.Base(file))
-		replace[filepath.Join(here, file)] = mutated
-		require.NoError(t, os.WriteFile(mutated, []byte(text), 0o600))
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	require.NoError(t, err)
-	file, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
-	require.NoError(t, os.WriteFile(file, overlay, 0o600))
-	build := exec.Command("go", "test", "-c", "-gcflags=-l", "-ldflags=-s -w", "-overlay", file, "-o", program, by.folder)
-	build.Env = append(os.Environ(), "GOGC=off") // builds take most of the time
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-
+	program := m.mutation().Build(t, by.folder, strings.Fields(by.files)...)
 	cmd := exec.Command(program, "-test.run=^("+by.tests+")$", by.flag)
 	cmd.Env = append(os.Environ(), "STATE_VARIANT="+m.variant, "STATE_FAULT="+m.fault, "STATE_SEED=", "STATE_EFFORT=40")
-	out, err = cmd.CombinedOutput()
+	out, err := cmd.CombinedOutput()
 	found := finding.Find(out)
 	require.Error(t, err, "%s has not found it", by.tests)
 	require.NotEmpty(t, found, "%s", out[max(0, len(out)-2000):])

@@ -14,9 +14,9 @@ import (
 // ErrContentChanged is returned for effects that fit an earlier content.
 var ErrContentChanged = errors.New("workspace: content has changed")
 
-// Update adds a record without a run. The change fits the content at a
-// position.
-func (l *Ledger) Update(ctx context.Context, at Position, c Change) (*Head, error) {
+// Update adds a record of a kind, without a run. The change fits the content at
+// a position.
+func (l *Ledger) Update(ctx context.Context, kind string, at Position, c Change) (*Head, error) {
 	now := l.now()
 	return l.commitHead(ctx, func(t *transition) error {
 		if t.Run != nil {
@@ -25,7 +25,7 @@ func (l *Ledger) Update(ctx context.Context, at Position, c Change) (*Head, erro
 		if t.Position() != at {
 			return ErrContentChanged
 		}
-		if err := t.addRecord(Record{Kind: KindUpdate, Time: now, Effects: c.Effects}); err != nil {
+		if err := t.addRecord(Record{Kind: kind, Time: now, Effects: c.Effects}); err != nil {
 			return err
 		}
 		t.markPurge(c.Purge)

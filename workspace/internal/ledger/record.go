@@ -19,6 +19,7 @@ const (
 	KindFail      = "fail"
 	KindCancel    = "cancel"
 	KindImport    = "import"
+	KindRevert    = "revert"
 )
 
 // Record is one change of the content of a workspace.

@@ -23,7 +23,7 @@ type transition struct {
 	reader   *contentReader          // also of the new blobs
 	base     Position                // of the head read
 	baseSeq  uint64                  // of the head read
-	prepared map[string]preparedBlob // blobs that are already written, by content and number
+	prepared map[string]preparedBlob // blobs that are already written, by newBlob.content; nil if none is written before the head
 	added    map[string]int          // how often a content was added
 
 	maxDeadLetters int
@@ -50,16 +50,17 @@ type preparedBlob struct {
 	chain  string // of the head that was to be replaced
 }
 
-// addBlob returns the name of a blob that is written before the head. It uses a
-// prepared blob if that cannot have been collected and was made for the same
-// content.
+// addBlob returns the name of a blob that is written before the head, or with
+// it. It uses a prepared blob if that cannot have been collected and was made
+// for the same content.
 func (t *transition) addBlob(data []byte) string {
-	content := hash(data)
-	content += strconv.Itoa(t.added[content])
-	t.added[content[:hashLen]]++
-	if p, ok := t.prepared[content]; ok && t.Seq < p.expiry && p.chain == t.base.Chain {
-		t.reader.fresh[p.name] = data
-		return p.name
+	content := ""
+	if t.prepared != nil {
+		content = t.identify(data)
+		if p, ok := t.prepared[content]; ok && t.Seq < p.expiry && p.chain == t.base.Chain {
+			t.reader.fresh[p.name] = data
+			return p.name
+		}
 	}
 	name := t.reader.newBlobName(t.Seq+blobLead, data)
 	for t.reader.fresh[name] != nil { // equal parts of one record
@@ -68,6 +69,17 @@ func (t *transition) addBlob(data []byte) string {
 	t.newBlobs = append(t.newBlobs, newBlob{name, data, content})
 	t.reader.fresh[name] = data
 	return name
+}
+
+// identify returns a text that identifies a content that is added among all
+// that the transition adds, in each attempt the same.
+func (t *transition) identify(data []byte) string {
+	h := hash(data)
+	if t.added == nil {
+		t.added = map[string]int{}
+	}
+	t.added[h]++
+	return h + strconv.Itoa(t.added[h])
 }
 
 // dropBlob says that no head will refer to a blob again. A blob that is not

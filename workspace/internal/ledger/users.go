@@ -11,12 +11,15 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Names yields the users that may have a workspace in a store, in the order of
-// the keys, without reading the workspaces: they may be deleted. It ends with
-// the first error.
-func Names(ctx context.Context, db store.Store) iter.Seq2[string, error] {
+// Names yields the users that may have a workspace in a store and come after a
+// user, in the order of the keys, without reading the workspaces: they may be
+// deleted. With "", it yields all. It ends with the first error.
+func Names(ctx context.Context, db store.Store, after string) iter.Seq2[string, error] {
+	if after != "" {
+		after = headPrefix + EncodeUser(after)
+	}
 	return func(yield func(string, error) bool) {
-		for key, err := range headKeys(ctx, db) {
+		for key, err := range headKeys(ctx, db, after) {
 			var user string
 			if err == nil {
 				if user, err = decodeUser(strings.TrimPrefix(key, headPrefix)); err != nil {
@@ -30,23 +33,31 @@ func Names(ctx context.Context, db store.Store) iter.Seq2[string, error] {
 	}
 }
 
-// maxHeadsAtOnce is the number of heads that Users reads concurrently.
+// maxHeadsAtOnce is the number of heads that Heads reads concurrently.
 const maxHeadsAtOnce = 64
 
-// Users yields the users that have a workspace in a store, as Names does. A
-// workspace whose head cannot be read counts. It reads heads concurrently, at
-// first few, for callers that stop soon.
-func Users(ctx context.Context, db store.Store, s *Sealer) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		var ahead []userHead
+// UserHead is the head of a user's workspace. Err says why it cannot be decoded;
+// then Head is nil.
+type UserHead struct {
+	User string
+	Head *Head
+	Err  error
+}
+
+// Heads yields the heads of the workspaces of the users that Names yields. It
+// leaves out workspaces that were deleted. It reads heads concurrently, at first
+// few, for callers that stop soon. It ends with the first error of the store.
+func Heads(ctx context.Context, db store.Store, s *Sealer, after string) iter.Seq2[UserHead, error] {
+	return func(yield func(UserHead, error) bool) {
+		var ahead []readAhead
 		atOnce := 1
 		yieldAhead := func() bool {
 			readHeads(ctx, db, s, ahead)
 			for _, u := range ahead {
-				if errors.Is(u.err, store.ErrNotFound) || u.err == nil && !u.deleted.IsZero() {
+				if errors.Is(u.failed, store.ErrNotFound) || u.Head != nil && !u.Head.Deleted.IsZero() {
 					continue
 				}
-				if !yield(u.user, u.err) || u.err != nil {
+				if !yield(u.UserHead, u.failed) || u.failed != nil {
 					return false
 				}
 			}
@@ -54,14 +65,14 @@ func Users(ctx context.Context, db store.Store, s *Sealer) iter.Seq2[string, err
 			atOnce = min(2*atOnce, maxHeadsAtOnce)
 			return true
 		}
-		for user, err := range Names(ctx, db) {
+		for user, err := range Names(ctx, db, after) {
 			if err != nil {
 				if yieldAhead() {
-					yield(user, err)
+					yield(UserHead{User: user}, err)
 				}
 				return
 			}
-			ahead = append(ahead, userHead{user: user})
+			ahead = append(ahead, readAhead{UserHead: UserHead{User: user}})
 			if len(ahead) == atOnce && !yieldAhead() {
 				return
 			}
@@ -70,18 +81,17 @@ func Users(ctx context.Context, db store.Store, s *Sealer) iter.Seq2[string, err
 	}
 }
 
-// userHead is what Users reads of a head.
-type userHead struct {
-	user    string
-	deleted time.Time
-	err     error
+// readAhead is a head, or the error of the store when it was read.
+type readAhead struct {
+	UserHead
+	failed error
 }
 
 // readHeads reads heads concurrently.
-func readHeads(ctx context.Context, db store.Store, s *Sealer, heads []userHead) {
+func readHeads(ctx context.Context, db store.Store, s *Sealer, heads []readAhead) {
 	var wg sync.WaitGroup
 	for i := range heads {
-		wg.Go(func() { heads[i].deleted, heads[i].err = readDeletion(ctx, db, s, heads[i].user) })
+		wg.Go(func() { heads[i].UserHead, heads[i].failed = readUserHead(ctx, db, s, heads[i].User) })
 	}
 	wg.Wait()
 }
@@ -89,39 +99,35 @@ func readHeads(ctx context.Context, db store.Store, s *Sealer, heads []userHead)
 // WasDeleted reports whether a workspace was deleted at a time or before, and
 // its head is still in the store.
 func WasDeleted(ctx context.Context, db store.Store, s *Sealer, user string, before time.Time) (bool, error) {
-	deleted, err := readDeletion(ctx, db, s, user)
-	if errors.Is(err, store.ErrNotFound) {
+	u, err := readUserHead(ctx, db, s, user)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
 		return false, nil
+	case err != nil || u.Head == nil:
+		return false, err
 	}
-	return err == nil && !deleted.IsZero() && !deleted.After(before), err
+	return !u.Head.Deleted.IsZero() && !u.Head.Deleted.After(before), nil
 }
 
-// readDeletion returns the time at which a workspace was deleted. It is zero if
-// the workspace was not deleted or its head cannot be decoded, and the error is
-// store.ErrNotFound if there is no head.
-func readDeletion(ctx context.Context, db store.Store, s *Sealer, user string) (time.Time, error) {
+// readUserHead returns an error of the store, which is store.ErrNotFound if
+// there is no head.
+func readUserHead(ctx context.Context, db store.Store, s *Sealer, user string) (UserHead, error) {
+	u := UserHead{User: user}
 	e, err := db.Get(ctx, headPrefix+EncodeUser(user))
 	if err != nil {
-		return time.Time{}, err
+		return u, err
 	}
-	data, err := s.open(e.Key, e.Key, e.Value)
-	if err != nil {
-		return time.Time{}, nil
-	}
-	h, err := decodeHead(e.Key, user, data)
-	if err != nil {
-		return time.Time{}, nil
-	}
-	return h.Deleted, nil
+	u.Head, u.Err = s.openHead(user, e.Key, e.Value)
+	return u, nil
 }
 
-// headKeys yields the keys of all heads.
-func headKeys(ctx context.Context, db store.Store) iter.Seq2[string, error] {
+// headKeys yields the keys of the heads that sort after a key.
+func headKeys(ctx context.Context, db store.Store, after string) iter.Seq2[string, error] {
 	if l, ok := db.(store.Lister); ok {
-		return l.List(ctx, headPrefix, "")
+		return l.List(ctx, headPrefix, after)
 	}
 	return func(yield func(string, error) bool) {
-		for after := ""; ; {
+		for after := after; ; {
 			first, err := firstEntry(ctx, db, after)
 			if err != nil {
 				yield("", err)

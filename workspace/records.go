@@ -1,0 +1,180 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// Records yields the changes of the content of a workspace after a version, the
+// oldest first, as RecordsBetween does.
+func (m *Manager) Records(ctx context.Context, userID string, after uint64) iter.Seq2[Record, error] {
+	return m.RecordsBetween(ctx, userID, after, math.MaxUint64)
+}
+
+// RecordsBetween yields the changes of the content of a workspace after a
+// version and up to another, the oldest first. It reads each when the loop asks
+// for it, and none of the others. It yields state.ErrCompacted if there are
+// records that are no longer held; that may happen while the loop runs.
+//
+// The values of secret fields, and of fields that the schema does not have, are
+// masked. In all other texts, messages among them, the present secrets of the
+// workspace are masked: a former one that a text repeats is not known any more.
+func (m *Manager) RecordsBetween(ctx context.Context, userID string, after, to uint64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		ctx, op := m.begin(ctx, Operation{Kind: OpRecords, UserID: userID})
+		var err error = errNotReturned
+		defer func() { op.end(err) }() // also if the loop panics
+		if err = m.readRecords(ctx, userID, after, to, func(r Record) bool { return yield(r, nil) }); err != nil {
+			yield(Record{}, wrapError("records", userID, err))
+		}
+	}
+}
+
+// readRecords calls yield until it returns false.
+func (m *Manager) readRecords(
+	ctx context.Context, userID string, after, to uint64, yield func(Record) bool,
+) error {
+	l, err := m.ledger(userID)
+	if err != nil {
+		return err
+	}
+	_, err = l.ReadStable(ctx, func(h *ledger.Head) error { // again, for the rest, if that was compacted
+		at, err := l.PositionAt(ctx, h, after)
+		if err != nil || at == h.Position() || after >= to {
+			return err
+		}
+		redact, err := m.presentSecrets(ctx, l, h)
+		if err != nil {
+			return err
+		}
+		for stored, err := range l.Records(ctx, h, at) {
+			if err != nil {
+				return err
+			}
+			r := newRecord(stored)
+			if err := m.maskRecord(&r, redact); err != nil {
+				return err
+			}
+			if after = r.Version; !yield(r) || after >= to {
+				return nil
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// Diff returns the effects that turn the content at one version of a workspace
+// into that at another, which may be the earlier one. They edit the stored
+// content, as those of a [Record] do, and the secrets of both versions and of
+// the present one are masked in them. It returns state.ErrCompacted if one of
+// the versions is no longer held.
+func (m *Manager) Diff(ctx context.Context, userID string, from, to uint64) ([]state.Effect, error) {
+	ctx, op := m.begin(ctx, Operation{Kind: OpRecords, UserID: userID})
+	effects, err := m.diff(ctx, userID, from, to)
+	op.end(err)
+	return effects, wrapError("diff", userID, err)
+}
+
+func (m *Manager) diff(ctx context.Context, userID string, from, to uint64) ([]state.Effect, error) {
+	l, err := m.ledger(userID)
+	if err != nil {
+		return nil, err
+	}
+	var effects []state.Effect
+	_, err = l.ReadStable(ctx, func(h *ledger.Head) error {
+		redact, err := m.secretsAt(ctx, l, h, h.Position())
+		if err != nil {
+			return err
+		}
+		var docs []*document.Document
+		for _, version := range []uint64{from, to} {
+			at, err := l.PositionAt(ctx, h, version)
+			if err != nil {
+				return err
+			}
+			doc, err := l.Content(ctx, h, at)
+			if err != nil {
+				return err
+			}
+			mask, err := m.secretsAt(ctx, l, h, at)
+			if err != nil {
+				return err
+			}
+			others := redact
+			redact = func(text string) string { return mask(others(text)) }
+			docs = append(docs, doc)
+		}
+		effects = slices.DeleteFunc(docs[0].Revert(docs[1]), document.IsVersion)
+		return m.maskStored(effects, to, redact)
+	})
+	return effects, err
+}
+
+// presentSecrets returns a function that masks the secrets of the present
+// content in texts. If they are not known, it masks everything.
+func (m *Manager) presentSecrets(
+	ctx context.Context, l *ledger.Ledger, h *ledger.Head,
+) (func(string) string, error) {
+	return m.secretsAt(ctx, l, h, h.Position())
+}
+
+// secretsAt is presentSecrets for the content at a position.
+func (m *Manager) secretsAt(
+	ctx context.Context, l *ledger.Ledger, h *ledger.Head, at ledger.Position,
+) (func(string) string, error) {
+	doc, err := l.Content(ctx, h, at)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newLiveContent("", m.opts.Schema, doc, at)
+	if err != nil {
+		return func(string) string { return masked }, nil
+	}
+	return c.redactor(), nil
+}
+
+func (m *Manager) maskRecord(r *Record, redact func(string) string) error {
+	r.Reason, r.Reply = redact(r.Reason), redact(r.Reply)
+	return m.maskStored(r.Effects, r.Version, redact)
+}
+
+// maskStored masks the values of secrets, and of fields that the schema does
+// not have because they may be secret, in the effects that lead to a version. In
+// the other values it masks what redact finds.
+func (m *Manager) maskStored(effects []state.Effect, version uint64, redact func(string) string) error {
+	open, secret := map[string]bool{}, map[string]bool{}
+	for _, f := range state.New(m.opts.Schema).Fields() {
+		open[f.Name], secret[f.Name] = !f.Secret, f.Secret
+	}
+	for i := range effects {
+		e := &effects[i]
+		switch {
+		case e.Value == "":
+			continue
+		case e.Part == document.PartField && !open[e.Field], e.Part == document.PartKey && secret[e.Field]:
+			e.Value = state.JSONText(masked)
+		case e.Part == document.PartMemory:
+			entry, _, err := decodeMemoryEntry([]byte(e.Value))
+			if err != nil {
+				return fmt.Errorf("%w: version %d: memory: %w", ErrCorrupt, version, err)
+			}
+			if e.Value, err = state.JSONOf(entry); err != nil { // a MemoryEntry masks itself
+				return err
+			}
+		}
+		if e.Part == document.PartConversation {
+			e.Value = document.RedactConversation(*e, redact)
+		} else if e.Value = state.JSON(redact(string(e.Value))); !e.Value.Valid() {
+			e.Value = state.JSONText(masked) // a secret that is a piece of JSON
+		}
+	}
+	return nil
+}

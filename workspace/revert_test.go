@@ -1,0 +1,212 @@
+package workspace_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// writeLong makes version 1 of the workspace of ann: so much that what follows is not
+// compacted.
+func writeLong(t *testing.T, m *workspace.Manager) {
+	t.Helper()
+	update(t, m, func(w *workspace.Workspace) error { return w.Memory().Set("long", strings.Repeat("x", 10_000)) })
+}
+
+// update changes the workspace of ann.
+func update(t *testing.T, m *workspace.Manager, fn func(w *workspace.Workspace) error) {
+	t.Helper()
+	require.NoError(t, m.Update(t.Context(), "ann", fn))
+}
+
+func TestUpdateAt(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	add := func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) }
+	require.NoError(t, m.UpdateAt(t.Context(), "ann", 0, add))
+	err := m.UpdateAt(t.Context(), "ann", 0, add)
+	require.ErrorIs(t, err, store.ErrConflict)
+	require.EqualError(t, err, `workspace: update for "ann": version 1, not 0: store: conflict`)
+	require.ErrorIs(t, m.UpdateAt(t.Context(), "ann", 2, add), store.ErrConflict)
+
+	// Somebody writes between the look and the write.
+	calls := 0
+	err = m.UpdateAt(t.Context(), "ann", 1, func(w *workspace.Workspace) error {
+		if calls++; calls == 1 {
+			update(t, m, add)
+		}
+		return add(w)
+	})
+	require.ErrorIs(t, err, store.ErrConflict)
+	require.Equal(t, 1, calls)
+	v, err := m.View(t.Context(), "ann")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, v.Version)
+	require.Equal(t, 2, visits.Or(v.State(), 0))
+
+	_, _, err = m.Begin(t.Context(), "ann", text("1"))
+	require.NoError(t, err)
+	require.ErrorIs(t, m.UpdateAt(t.Context(), "ann", 2, add), workspace.ErrBusy)
+}
+
+// Revert restores what people edit, and neither what was said and done nor
+// secrets.
+func TestRevert(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	write := func(word string) func(w *workspace.Workspace) error {
+		return func(w *workspace.Workspace) error {
+			return errors.Join(
+				notes.Set(w.State(), []string{word}),
+				w.Memory().Set("name", word),
+				w.SetSettings(func(s *workspace.Settings) { s.ChatID = word }),
+				state.Messages.Set(w.State(), []state.Message{state.UserText(word)}),
+			)
+		}
+	}
+	writeLong(t, m)
+	update(t, m, write("one"))
+	update(t, m, write("two"))
+	update(t, m, func(w *workspace.Workspace) error {
+		_, err := w.Memory().Delete("name")
+		return errors.Join(err, visits.Set(w.State(), 7), token.Set(w.State(), "4242"), w.Memory().SetSecret("pin", "1234"))
+	})
+	require.NoError(t, m.Revert(t.Context(), "ann", 2))
+
+	v, err := m.View(t.Context(), "ann")
+	require.NoError(t, err)
+	require.EqualValues(t, 5, v.Version)
+	require.Equal(t, []string{"one"}, notes.Or(v.State(), nil))
+	require.Zero(t, visits.Or(v.State(), 0))
+	require.Equal(t, "one", v.Settings().ChatID)
+	name, _ := v.Memory().Get("name")
+	require.Equal(t, "one", name.Value)
+	pin, _ := v.Memory().Get("pin")
+	require.Equal(t, "1234", pin.Value)
+	require.Equal(t, "4242", token.Or(v.State(), ""))
+	require.Len(t, state.Messages.Or(v.State(), nil), 2)
+	for r, err := range m.RecordsBetween(t.Context(), "ann", 4, 5) {
+		require.NoError(t, err)
+		require.Equal(t, workspace.KindRevert, r.Kind)
+	}
+
+	// The same again changes nothing, and so no version.
+	require.NoError(t, m.Revert(t.Context(), "ann", 2))
+	s, err := m.Summary(t.Context(), "ann")
+	require.NoError(t, err)
+	require.EqualValues(t, 5, s.Version)
+
+	// What others load is what this Manager goes on with.
+	_, err = m.Verify(t.Context(), "ann")
+	require.NoError(t, err)
+}
+
+func TestRevertIsRefused(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	writeLong(t, m)
+	for range 2 {
+		update(t, m, func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
+	}
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", 4), workspace.ErrInvalid)
+	require.ErrorIs(t, m.Revert(t.Context(), "", 1), workspace.ErrInvalid)
+
+	run, _, err := m.Begin(t.Context(), "ann", text("1"))
+	require.NoError(t, err)
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", 1), workspace.ErrBusy)
+	_, err = run.Finish(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, m.Compact(t.Context(), "ann"))
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", 1), state.ErrCompacted)
+}
+
+// A value that does not fit the schema any more is not restored.
+func TestRevertToWhatNoLongerFits(t *testing.T) {
+	db := store.NewMemory()
+	size := &state.Field[any]{Name: "size"}
+	m := open(t, db, workspace.Options{Schema: state.MustSchema(size)})
+	writeLong(t, m)
+	for _, value := range []any{"large", 1, 2} {
+		update(t, m, func(w *workspace.Workspace) error { return size.Set(w.State(), value) })
+	}
+	number := &state.Field[int]{Name: "size"}
+	m = open(t, db, workspace.Options{Schema: state.MustSchema(number)})
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", 2), workspace.ErrSchema)
+	require.NoError(t, m.Revert(t.Context(), "ann", 3))
+	v, err := m.View(t.Context(), "ann")
+	require.NoError(t, err)
+	require.Equal(t, 1, number.Or(v.State(), 0))
+}
+
+// Revert makes neither an open call nor an answered one another: nobody is asked
+// twice whether to pay.
+func TestRevertKeepsSuspendedCalls(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	writeLong(t, m)
+	update(t, m, func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
+	revert := func(wantDialog, wantSuspended string) {
+		t.Helper()
+		update(t, m, func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
+		require.NoError(t, m.Revert(t.Context(), "ann", 2))
+		v := view(t, m, "ann")
+		require.Equal(t, 1, visits.Or(v.State(), 0))
+		require.Equal(t, wantDialog, dialog(&v.Workspace))
+		require.Equal(t, wantSuspended, ids(v.Suspended()))
+		require.Equal(t, 1, v.State().History().Len())
+	}
+
+	run := begin(t, m, text("a"))
+	ask(t, run, "1")
+	require.NoError(t, run.Suspend("1"))
+	finish(t, run)
+	revert("a c1", "1")
+
+	finish(t, begin(t, m, answers("b", "1")))
+	revert("a c1 r1", "")
+	_, _, err := m.Begin(t.Context(), "ann", answers("c", "1"))
+	require.Error(t, err)
+}
+
+func TestDiff(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	writeLong(t, m)
+	update(t, m, func(w *workspace.Workspace) error {
+		return notes.Set(w.State(), []string{"a"})
+	})
+	update(t, m, func(w *workspace.Workspace) error {
+		return errors.Join(notes.Set(w.State(), []string{"b paid with 4242-4242", "c"}), token.Set(w.State(), "4242-4242"), visits.Set(w.State(), 1))
+	})
+	update(t, m, func(w *workspace.Workspace) error { return visits.Set(w.State(), 2) })
+
+	for _, c := range []struct {
+		from, to uint64
+		want     []state.Effect
+	}{
+		{2, 2, nil},
+		{2, 4, []state.Effect{
+			{Part: "field", Field: "notes", Kind: "append", Value: `["b paid with [SECRET]","c"]`},
+			{Part: "field", Field: "token", Kind: "set", Value: `"[SECRET]"`},
+			{Part: "field", Field: "visits", Kind: "set", Value: "3"},
+		}},
+		{4, 2, []state.Effect{
+			{Part: "field", Field: "notes", Kind: "truncate", N: 1},
+			{Part: "field", Field: "token", Kind: "delete"},
+			{Part: "field", Field: "visits", Kind: "delete"},
+		}},
+		{1, 2, []state.Effect{
+			{Part: "field", Field: "notes", Kind: "set", Value: `["a"]`},
+		}},
+	} {
+		effects, err := m.Diff(t.Context(), "ann", c.from, c.to)
+		require.NoError(t, err)
+		require.Equal(t, c.want, effects, "from %d to %d", c.from, c.to)
+	}
+	_, err := m.Diff(t.Context(), "ann", 1, 5)
+	require.ErrorIs(t, err, workspace.ErrInvalid)
+	require.NoError(t, m.Compact(t.Context(), "ann"))
+	_, err = m.Diff(t.Context(), "ann", 1, 3)
+	require.ErrorIs(t, err, state.ErrCompacted)
+}
