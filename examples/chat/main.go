@@ -47,20 +47,29 @@ func main() {
 	ctx, ask, lines := state.NewContext(context.Background(), st), open(client, tools), bufio.NewScanner(os.Stdin)
 	for fmt.Print("> "); lines.Scan(); fmt.Print("> ") {
 		err := state.Messages.Set(st, []state.Message{state.UserText(lines.Text())})
-		for more := true; more && err == nil; { // until the model makes no more calls
-			err = ask(ctx)
-			calls := transcript.Pending(state.Messages.Or(st, nil))
-			for _, r := range tool.Run(ctx, st, tools, calls) {
-				fmt.Println(r.Message)
-				err = errors.Join(err, st.History().Answer(r.Message))
-			}
-			more = len(calls) > 0
+		if err == nil {
+			err = answer(ctx, st, ask, tools)
 		}
 		if err != nil {
 			fmt.Println(err)
 		}
 	}
 	fmt.Println(tasks.Or(st, nil))
+}
+
+// answer asks the model until it makes no more calls.
+func answer(ctx context.Context, st *state.State, ask func(context.Context) error, tools []*tool.Tool) error {
+	for {
+		err := ask(ctx)
+		calls := transcript.Pending(state.Messages.Or(st, nil))
+		for _, r := range tool.Run(ctx, st, tools, calls) {
+			fmt.Println(r.Message)
+			err = errors.Join(err, st.History().Answer(r.Message))
+		}
+		if err != nil || len(calls) == 0 {
+			return err
+		}
+	}
 }
 
 // open returns a function that asks the model, and prints its text as it comes.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
@@ -152,6 +154,41 @@ func TestInterruptAndReset(t *testing.T) {
 	v = view(t, file, "alice")
 	require.False(t, state.Messages.Has(v.State()))
 	require.Empty(t, v.Memory().List())
+}
+
+// lossyStore loses the answer to the first write of a refund: the write is made,
+// and the caller cannot know.
+type lossyStore struct {
+	store.Store
+	lost bool
+}
+
+func (s *lossyStore) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
+	revision, err := s.Store.Put(ctx, key, value, cond)
+	if strings.HasPrefix(key, "shop:") && !s.lost {
+		s.lost = true
+		return "", store.ErrUnknownOutcome
+	}
+	return revision, err
+}
+
+func TestLostAnswerOfARefund(t *testing.T) {
+	db := &lossyStore{Store: store.NewMemory()}
+	s := &shop{store.NewManager(db, "shop:"), 0}
+	m, err := workspace.Open(t.Context(), db, &workspace.Options{Schema: schema, Run: s.answer})
+	require.NoError(t, err)
+	defer m.Close()
+	for _, line := range []string{"where is my order #W1?", "refund it"} {
+		out, err := m.Handle(t.Context(), "alice", workspace.Message{ID: line, Content: state.UserText(line)})
+		require.NoError(t, err)
+		require.Equal(t, workspace.StatusDone, out.Status)
+	}
+	require.True(t, db.lost)
+	v, err := m.View(t.Context(), "alice")
+	require.NoError(t, err)
+	require.Equal(t, 30.0, Refunded.Or(v.State(), 0))
+	history := state.Messages.Or(v.State(), nil)
+	require.Equal(t, `{"order":"#W1","refunded":30}`, text(history[len(history)-1]))
 }
 
 func view(t *testing.T, file, user string) *workspace.View {

@@ -47,28 +47,49 @@ func (s *shop) tools() []*tool.Tool {
 	}
 }
 
+// errRefunded is the answer of the shop to a second refund of an order.
+var errRefunded = errors.New("the order was refunded before")
+
 // refund refunds an order once. A repeated request with the same key, for
-// example after a crash before the answer, gets the same answer.
+// example after a crash before the answer, gets the same answer. A request whose
+// outcome is unknown is repeated: an error would tell the model, and so the
+// customer, that there was no refund.
 func (s *shop) refund(ctx context.Context, order, key string) error {
-	did := "refunds "
-	_, err := s.orders.Update(ctx, order, func(by string, refunded bool) (string, error) {
-		switch {
-		case !refunded:
-			return key, nil
-		case by == key:
-			did = "has refunded "
-			return key, nil
+	did, err := s.refundOnce(ctx, order, key)
+	for n := 1; n < 4 && err != nil && !errors.Is(err, errRefunded); n++ {
+		if err := sleep(ctx, time.Duration(n)*100*time.Millisecond); err != nil {
+			return err
 		}
-		return "", errors.New("the order was refunded before")
-	})
+		did, err = s.refundOnce(ctx, order, key)
+	}
 	if err != nil {
 		return err
 	}
-	say("shop", "%s", did+order)
+	say("shop", "%s %s", did, order)
+	return sleep(ctx, s.slow)
+}
+
+func (s *shop) refundOnce(ctx context.Context, order, key string) (did string, err error) {
+	_, err = s.orders.Update(ctx, order, func(by string, refunded bool) (string, error) {
+		switch {
+		case !refunded:
+			did = "refunds"
+		case by == key:
+			did = "has refunded"
+		default:
+			return "", errRefunded
+		}
+		return key, nil
+	})
+	return did, err
+}
+
+// sleep waits for d, less if ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-time.After(s.slow):
+	case <-time.After(d):
 		return nil
 	}
 }

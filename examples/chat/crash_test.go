@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/statetest"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/wire"
+	"github.com/agentstate/state/workspace"
+)
+
+// The chat in a workspace, through the SDKs: each of its processes may die, and
+// each of its streams may break off.
+func TestSurvivesCrashes(t *testing.T) {
+	for vendor, format := range map[string]*provider.Format{"OPENAI": provider.OpenAI, "ANTHROPIC": provider.Anthropic} {
+		t.Run(vendor, func(t *testing.T) {
+			t.Setenv("OPENAI_API_KEY", "")
+			t.Setenv("ANTHROPIC_API_KEY", "")
+			t.Setenv(vendor+"_API_KEY", "key")
+			statetest.Crash{
+				Open: func(p *statetest.Process) *workspace.Options {
+					m := p.Model(format,
+						statetest.Call("add_task", `{"task":"buy milk"}`), statetest.Say("I have noted it."),
+						statetest.Call("finish_task", `{"task":"buy milk"}`), statetest.Say("Well done."))
+					tools := []*tool.Tool{set("add_task", "open"), set("finish_task", "done")}
+					ask := open(&http.Client{Transport: &wire.Transport{Converse: true, Base: m}}, tools)
+					return &workspace.Options{
+						Schema: state.MustSchema(tasks),
+						Run: func(ctx context.Context, run *workspace.Run) error {
+							return answer(state.NewContext(ctx, run.State()), run.State(), ask, tools)
+						},
+					}
+				},
+				Messages: []workspace.Message{
+					{ID: "1", Content: state.UserText("buy milk")},
+					{ID: "2", Content: state.UserText("I have bought it.")},
+				},
+			}.Run(t)
+		})
+	}
+}

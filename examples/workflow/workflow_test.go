@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"io"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/statetest"
+	"github.com/agentstate/state/workspace"
+)
+
+// newDesk returns the state with which each test begins.
+func newDesk() *state.State {
+	st := state.New(Desk)
+	err := st.Patch(map[string]any{"order": "#W1", "card": "4242-4242-4242"})
+	if err == nil {
+		err = state.Messages.Set(st, []state.Message{state.UserText("The keyboard is broken.")})
+	}
+	if err != nil {
+		panic(err)
+	}
+	return st
+}
+
+// open is a shop that is always open.
+func open(context.Context, string, string, any) (state.JSON, error) { return `{"ok":true}`, nil }
+
+// uncommitted is the commit of a state that nothing stores.
+func uncommitted(context.Context) error { return nil }
+
+// 1. A model that answers by a script stands in for a provider. It fails the
+// test if Anthropic would refuse a request, and if a reply is left.
+func TestRefund(t *testing.T) {
+	st := newDesk()
+	m := statetest.NewModel(t, provider.Anthropic,
+		statetest.Call("refund", `{"amount":129.9}`).To("billing").Reads("#W1"),
+		statetest.Say("Refunded.").To("billing"),
+	)
+	require.NoError(t, bill(t.Context(), st, m, open, "1", uncommitted))
+	require.Equal(t, 129.9, Refunded.Or(st, 0))
+}
+
+// 2. Providers are overloaded, and connections break. In a bubble, waiting costs
+// no time.
+func TestAnOverloadedProviderIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := statetest.NewModel(t, provider.OpenAI,
+			statetest.Status(529, `{"error":{"type":"overloaded_error"}}`),
+			statetest.Fail(io.ErrUnexpectedEOF),
+			statetest.Say("I need the number of your order."),
+		)
+		require.NoError(t, bill(t.Context(), newDesk(), m, open, "1", uncommitted))
+		require.Len(t, m.Requests(), 3)
+	})
+}
+
+// 3. A shop whose answer is lost is asked again with the same key, so that it
+// refunds once.
+func TestALostAnswerOfTheShop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := statetest.NewModel(t, provider.Gemini, statetest.Call("refund", `{"amount":129.9}`), statetest.Say("Refunded."))
+		keys := map[string]int{}
+		lossy := func(_ context.Context, _, key string, _ any) (state.JSON, error) {
+			if keys[key]++; keys[key] == 1 {
+				return "", io.ErrUnexpectedEOF
+			}
+			return `{"ok":true}`, nil
+		}
+		st := newDesk()
+		require.NoError(t, bill(t.Context(), st, m, lossy, "1", uncommitted))
+		require.Equal(t, map[string]int{"1/refund/#W1": 2}, keys)
+		require.Equal(t, 129.9, Refunded.Or(st, 0))
+	})
+}
+
+// 4. Crash kills the process before and after each thing that it does outside of
+// itself: each write, each request to the model, each refund. Others go on, and
+// what is left must be what an undisturbed run leaves.
+func TestRefundSurvivesCrashes(t *testing.T) {
+	statetest.Crash{
+		Open: func(p *statetest.Process) *workspace.Options {
+			m := p.Model(provider.OpenAI, statetest.Call("refund", `{"amount":129.9}`), statetest.Say("Refunded."))
+			return &workspace.Options{Schema: Desk, Run: handle(m, p.Effect)}
+		},
+		Setup:    func(w *workspace.Workspace) error { return Order.Set(w.State(), "#W1") },
+		Messages: []workspace.Message{{ID: "1", Content: state.UserText("The keyboard is broken.")}},
+		Save:     "testdata/workspaces/v1.0",
+	}.Run(t)
+}
+
+// 5. Resume goes on with what released versions have stored. Version 1.0 was
+// saved by the test above, with STATETEST_UPDATE=1.
+func TestVersionsResume(t *testing.T) {
+	statetest.Resume(t, "testdata/workspaces/*/*.json", func(p *statetest.Process) *workspace.Options {
+		m := p.Model(provider.OpenAI, statetest.Say("Done.").Times(-1))
+		return &workspace.Options{Schema: Desk, Run: handle(m, p.Effect)}
+	}, workspace.Message{ID: "next", Content: state.UserText("And now?")})
+}

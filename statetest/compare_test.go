@@ -1,0 +1,147 @@
+package statetest_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/statetest"
+)
+
+func TestCmpOfStatesPointsToCompare(t *testing.T) {
+	defer func() { require.Contains(t, fmt.Sprint(recover()), "compareWithStatetest") }()
+	cmp.Diff(state.New(nil), state.New(nil))
+}
+
+func TestStatesAreComparedByWhatTheHandleReads(t *testing.T) {
+	d, other := newTill(t), newTill(t)
+	same := func(a, b *state.State) bool { return cmp.Equal(a, b, statetest.Compare()) }
+	require.True(t, same(d.st, other.st))
+	require.NoError(t, d.st.History().Append(state.InferenceResult{Agent: "a", Output: []state.Message{state.AssistantText("Hello")}}))
+	require.False(t, same(d.st, other.st))
+	at := time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC)
+	require.NoError(t, other.st.History().Append(state.InferenceResult{Agent: "a", CreatedAt: at, StartedAt: at, Output: []state.Message{state.AssistantText("Hello")}}))
+	require.True(t, same(d.st, other.st), cmp.Diff(d.st, other.st, statetest.Compare()))
+
+	require.NoError(t, d.note.Replace(other.st, "another"))
+	require.False(t, same(d.st, other.st))
+	require.True(t, same(d.st.As("search"), other.st.As("search")), "search may not read the note")
+	require.NoError(t, d.note.Replace(other.st, "suspected of fraud"))
+	require.NoError(t, d.card.Replace(other.st, cardNumber+"1"))
+	diff := cmp.Diff(d.st, other.st, statetest.Compare(d.st, other.st))
+	require.NotEmpty(t, diff)
+	require.NotContains(t, diff, cardNumber)
+}
+
+func TestMessagesAreComparedByTheirJSON(t *testing.T) {
+	one, err := state.DecodeMessage([]byte(`{"type":"text","role":"user","content":"a","x":{"a":1,"b":2}}`))
+	require.NoError(t, err)
+	two, err := state.DecodeMessage([]byte(`{"x":{"b":2,"a":1},"content":"\u0061","role":"user","type":"text"}`))
+	require.NoError(t, err)
+	require.True(t, cmp.Equal(one, two))
+	require.True(t, cmp.Equal(one, two, statetest.Compare()))
+	diff := cmp.Diff(one, state.Message(state.UserText("b")), statetest.Compare())
+	require.Contains(t, diff, `"content"`)
+	require.Contains(t, diff, `string("a")`)
+	a := state.ToolCall{Name: "refund", Input: `{"a":1,"b":[2]}`}
+	b := state.ToolCall{Name: "refund", Input: `{"b":[2], "a":1}`}
+	require.True(t, cmp.Equal(a, b, statetest.Compare()))
+	require.False(t, cmp.Equal(state.JSON(`1`), state.JSON(`1.0`), statetest.Compare()))
+}
+
+func TestTranscriptRenamesIDs(t *testing.T) {
+	talk := func(first, second string) []state.Message {
+		a, b := state.ToolCall{ID: first, Name: "look", Input: `{"b":1,"a":"<x>"}`}, state.ToolCall{ID: second, Name: "look"}
+		return []state.Message{state.ToolCalls(a, b), state.ToolResult(b, `"two\nlines"`), state.ToolError(a, "gone")}
+	}
+	want := "assistant calls look {\"a\":\"<x>\",\"b\":1} (call_1), look nothing (call_2)\n" +
+		"result of look (call_2): \"two\\nlines\"\n" +
+		"result of look (call_1), failed: \"gone\"\n"
+	require.Equal(t, want, statetest.Transcript(talk("x", "y")))
+	require.Equal(t, want, statetest.Transcript(talk("toolu_1", "toolu_0")))
+}
+
+func TestJournalNamesWritersAndErrors(t *testing.T) {
+	d := newTill(t)
+	require.NoError(t, d.st.As("billing").History().Append(state.InferenceResult{}))
+	require.Equal(t, []string{"billing set refund call_1", "billing append history"}, statetest.Journal(d.st, 3))
+	require.Equal(t, []string{"billing append history"}, statetest.Journal(d.st, 0, ""))
+	lines := statetest.Journal(d.st, 0, "unknown")
+	require.Len(t, lines, 1)
+	require.Contains(t, lines[0], "error: ")
+}
+
+func TestOfflineServesLoopbackAndEnds(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	defer server.Close()
+	before := http.DefaultTransport
+	t.Run("offline", func(t *testing.T) {
+		statetest.Offline(t)
+		require.NotSame(t, before, http.DefaultTransport)
+		res, err := http.Get(server.URL)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, http.StatusTeapot, res.StatusCode)
+	})
+	require.Same(t, before, http.DefaultTransport)
+}
+
+func TestOfflineIsRefusedInParallelTests(t *testing.T) {
+	t.Run("parallel", func(t *testing.T) {
+		t.Parallel()
+		require.Panics(t, func() { statetest.Offline(t) })
+	})
+}
+
+// Another handle than the host's has the same secrets to hide.
+func TestSecretsDoNotDependOnTheHandle(t *testing.T) {
+	d := newTill(t)
+	require.NoError(t, d.refund.Set(d.st, 17))
+	quiet := &silentT{TB: t}
+	for _, st := range []*state.State{d.st, d.st.As("search"), d.st.Fork(), d.st.Snapshot()} {
+		require.False(t, statetest.NoLeak(quiet, st, "search", "card "+cardNumber))
+	}
+	given, err := d.st.With(map[string]any{"card": "5555-5555-5555"})
+	require.NoError(t, err)
+	require.False(t, statetest.NoLeak(quiet, given, "", "card "+cardNumber))
+	require.False(t, statetest.NoLeak(quiet, given, "", "card 5555-5555-5555"))
+	require.True(t, statetest.NoLeak(quiet, given, "", "card 6666-5555-5555"))
+}
+
+type silentT struct{ testing.TB }
+
+func (silentT) Errorf(string, ...any) {}
+
+func TestOfflineRefusesTLSOfATransport(t *testing.T) {
+	before := http.DefaultTransport
+	t.Cleanup(func() { http.DefaultTransport = before })
+	dialed := false
+	http.DefaultTransport = &http.Transport{DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
+		dialed = true
+		return nil, io.ErrUnexpectedEOF
+	}}
+	fake := &failingT{TB: t}
+	statetest.Offline(fake)
+	for _, client := range []*http.Client{http.DefaultClient, {Transport: http.DefaultTransport.(*http.Transport).Clone()}} {
+		_, err := client.Get("https://203.0.113.7/")
+		require.ErrorContains(t, err, "203.0.113.7 is refused")
+	}
+	require.False(t, dialed)
+	require.Equal(t, 2, fake.failures)
+}
+
+type failingT struct {
+	testing.TB
+	failures int
+}
+
+func (t *failingT) Errorf(string, ...any) { t.failures++ }

@@ -1,0 +1,287 @@
+package statetest_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/statetest"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/workspace"
+)
+
+// keyed returns an agent that refunds with a key.
+func keyed(key func(ctx context.Context, run *workspace.Run, in refundIn) string) func(p *statetest.Process) *workspace.Options {
+	return func(p *statetest.Process) *workspace.Options {
+		m := p.Model(provider.OpenAI, statetest.Call("refund", `{"amount":129.9}`), statetest.Say("Refunded."))
+		tools := func(run *workspace.Run) []*tool.Tool {
+			return []*tool.Tool{tool.Must(tool.New("refund", "Refunds.",
+				func(ctx context.Context, in refundIn) (map[string]float64, error) {
+					_, err := retried(ctx, p, "refund", key(ctx, run, in), in)
+					return map[string]float64{"refunded": in.Amount}, err
+				}, tool.To(refunded, "refunded")))}
+		}
+		return &workspace.Options{Schema: crashSchema, Run: loop{m, tools}.answer}
+	}
+}
+
+func soundKey(_ context.Context, run *workspace.Run, in refundIn) string {
+	return run.ID() + "/" + fmt.Sprint(in.Amount)
+}
+
+// wrongKey is a program whose mistake is its key.
+func wrongKey(key func(ctx context.Context, run *workspace.Run, in refundIn) string) func(t *testing.T, mistake bool) {
+	return func(t *testing.T, mistake bool) {
+		if !mistake {
+			key = soundKey
+		}
+		statetest.Crash{Open: keyed(key), Messages: keyboard, Pairs: -1}.Run(t)
+	}
+}
+
+// agent runs a function as Options.Run, which may have a mistake.
+func agent(
+	run func(ctx context.Context, p *statetest.Process, run *workspace.Run, mistake bool) error, ignore ...string,
+) func(t *testing.T, mistake bool) {
+	return func(t *testing.T, mistake bool) {
+		statetest.Crash{
+			Open: func(p *statetest.Process) *workspace.Options {
+				return &workspace.Options{Schema: crashSchema, Run: func(ctx context.Context, r *workspace.Run) error {
+					return run(ctx, p, r, mistake)
+				}}
+			},
+			Messages: keyboard, Pairs: -1, Ignore: ignore,
+		}.Run(t)
+	}
+}
+
+// leavesCallOpen ends with a call that nobody answers.
+func leavesCallOpen(t *testing.T, mistake bool) {
+	statetest.Crash{
+		Open: func(p *statetest.Process) *workspace.Options {
+			m := p.Model(provider.OpenAI, statetest.Call("refund", `{"amount":129.9}`))
+			return &workspace.Options{Schema: crashSchema, Run: func(ctx context.Context, run *workspace.Run) error {
+				r, err := m.Next(ctx, "desk", state.Messages.Or(run.State(), nil))
+				if err != nil {
+					return workspace.RetryAfter(err, time.Second)
+				}
+				h := run.State().History()
+				if err := h.Append(r); err != nil || mistake {
+					return err
+				}
+				return h.Answer(state.ToolResult(r.Output[0].(state.ToolCallMessage).Calls()[0], "true"))
+			}}
+		},
+		Messages: keyboard, Pairs: -1,
+	}.Run(t)
+}
+
+// repeatsUser says again what the user has said.
+func repeatsUser(ctx context.Context, _ *statetest.Process, run *workspace.Run, mistake bool) error {
+	if mistake && run.Attempt() > 0 {
+		if err := state.Messages.Set(run.State(), []state.Message{run.Message().Content}); err != nil {
+			return err
+		}
+	}
+	return run.Commit(ctx)
+}
+
+var variable atomic.Int64
+
+// countsOutside has a variable that outlives its processes.
+func countsOutside(_ context.Context, _ *statetest.Process, run *workspace.Run, mistake bool) error {
+	n := 1.0
+	if mistake {
+		n = float64(variable.Add(1))
+	}
+	return refunded.Replace(run.State(), n)
+}
+
+// chosenKey refunds with a key that it chooses first and stores. commit stores
+// it before the effect, or does not.
+func chosenKey(ctx context.Context, p *statetest.Process, run *workspace.Run, commit func() error) error {
+	st := run.State()
+	key := time.Now().Format(time.RFC3339)
+	if stored := notes.Or(st, nil); len(stored) > 0 {
+		key = stored[0]
+	} else if err := notes.Set(st, []string{key}); err != nil {
+		return err
+	}
+	if err := commit(); err != nil {
+		return err
+	}
+	_, err := p.Effect(context.WithoutCancel(ctx), "refund", key, refundIn{10})
+	if err != nil {
+		return workspace.RetryAfter(err, time.Second)
+	}
+	return run.Commit(ctx)
+}
+
+func ignoresCommit(ctx context.Context, p *statetest.Process, run *workspace.Run, mistake bool) error {
+	return chosenKey(ctx, p, run, func() error {
+		if err := run.Commit(ctx); err != nil && !mistake {
+			return err
+		}
+		return nil
+	})
+}
+
+func actsBeforeItDecides(ctx context.Context, p *statetest.Process, run *workspace.Run, mistake bool) error {
+	return chosenKey(ctx, p, run, func() error {
+		if mistake {
+			return nil // the next commit will store it
+		}
+		return run.Commit(ctx)
+	})
+}
+
+func triesAgainWithNewKey(ctx context.Context, p *statetest.Process, run *workspace.Run, mistake bool) error {
+	for try := 1; ; try++ {
+		key := run.ID()
+		if mistake {
+			key = fmt.Sprint(run.ID(), "/", try)
+		}
+		_, err := p.Effect(ctx, "refund", key, refundIn{10})
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// countsInProcess makes two steps and counts them.
+func countsInProcess(t *testing.T, mistake bool) {
+	statetest.Crash{
+		Open: func(p *statetest.Process) *workspace.Options {
+			steps := 0
+			return &workspace.Options{Schema: crashSchema, Run: func(ctx context.Context, run *workspace.Run) error {
+				st := run.State()
+				for i := len(notes.Or(st, nil)); i < 2; i++ {
+					if _, err := retried(ctx, p, "step", fmt.Sprint(run.ID(), "/", i), i); err != nil {
+						return err
+					}
+					steps++
+					if err := notes.Set(st, []string{fmt.Sprint("step ", i)}); err != nil {
+						return err
+					}
+					if err := run.Commit(ctx); err != nil {
+						return err
+					}
+				}
+				if !mistake {
+					steps = len(notes.Or(st, nil))
+				}
+				return refunded.Replace(st, float64(steps))
+			}}
+		},
+		Messages: keyboard, Pairs: -1,
+	}.Run(t)
+}
+
+func addsAgain(ctx context.Context, _ *statetest.Process, run *workspace.Run, mistake bool) error {
+	st := run.State()
+	if mistake || !refunded.Has(st) {
+		if err := refunded.Set(st, 10); err != nil {
+			return err
+		}
+		if err := run.Commit(ctx); err != nil {
+			return err
+		}
+	}
+	return notes.Replace(st, []string{"refunded"})
+}
+
+func asksOtherwiseAgain(ctx context.Context, p *statetest.Process, run *workspace.Run, mistake bool) error {
+	amount := 10.0
+	if mistake {
+		amount += float64(run.Attempt())
+	}
+	_, err := retriedOnce(ctx, p, run.ID(), refundIn{amount})
+	return err
+}
+
+// retriedOnce makes a refund, again only if its outcome is unknown.
+func retriedOnce(ctx context.Context, p *statetest.Process, key string, in refundIn) (state.JSON, error) {
+	for {
+		out, err := p.Effect(ctx, "refund", key, in)
+		if err == nil || ctx.Err() != nil || strings.Contains(err.Error(), "another input") {
+			return out, err
+		}
+	}
+}
+
+// escalates reports a run that takes long. A holder that stood still takes long,
+// and no longer holds the run.
+func escalates(ctx context.Context, p *statetest.Process, run *workspace.Run, mistake bool) error {
+	began := time.Now()
+	_, err := retried(ctx, p, "refund", run.ID(), refundIn{10})
+	if time.Since(began) > 5*time.Second {
+		if mistake {
+			ctx = context.WithoutCancel(ctx)
+		}
+		_, err = p.Effect(ctx, "escalate", run.ID(), "the refund takes long")
+	}
+	return err
+}
+
+func init() {
+	programs = append(programs,
+		program{row: 20, part: "crash", name: "no key", words: []string{"effect refund was made 2 times, want 1: it has no key", "again: go test -run '^TestBroken$/"},
+			run: wrongKey(func(context.Context, *workspace.Run, refundIn) string { return "" })},
+		program{row: 21, part: "crash", name: "key from time", words: []string{"effect refund was made 2 times", "the key changed when B took the run over"},
+			run: wrongKey(func(context.Context, *workspace.Run, refundIn) string { return time.Now().Format(time.RFC3339) })},
+		program{row: 22, part: "crash", name: "key from Attempt", words: []string{"effect refund was made 2 times", "the key changed when B took the run over"},
+			run: wrongKey(func(_ context.Context, run *workspace.Run, _ refundIn) string {
+				return fmt.Sprint(run.ID(), run.Attempt())
+			})},
+		program{row: 23, part: "crash", name: "key from the id of the call", words: []string{"effect refund was made 2 times", "call_1", "call_2"},
+			run: wrongKey(func(ctx context.Context, run *workspace.Run, _ refundIn) string {
+				call, _ := tool.CallOf(ctx)
+				return run.ID() + "/" + call.ID
+			})},
+		program{row: 24, part: "crash", name: "error of Commit ignored", words: []string{"effect refund was made 2 times, want 1: the key changed when B took the run over", "stands still"},
+			run: agent(ignoresCommit, "notes")},
+		program{row: 25, part: "crash", name: "unknown outcome tried again with a new key", words: []string{"effect refund was made 2 times, want 1: the key changed", "the answer is lost"},
+			run: agent(triesAgainWithNewKey)},
+		program{row: 26, part: "crash", name: "progress in a variable of the process", words: []string{"field refunded differs from the undisturbed case", "- 2", "+ 1"},
+			run: countsInProcess},
+		program{row: 27, part: "crash", name: "counter added again", words: []string{"field refunded differs from the undisturbed case", "- 10", "+ 20"},
+			run: agent(addsAgain)},
+		program{row: 28, part: "crash", name: "effect before the commit that decides it", words: []string{"effect refund was made 2 times", "effect_refund_1/crash_after"},
+			run: agent(actsBeforeItDecides, "notes")},
+		program{row: 29, part: "crash", name: "open call made again with another input", words: []string{"its key was used with another input", `{"amount":11}`},
+			run: agent(asksOtherwiseAgain)},
+		program{row: 30, part: "crash", name: "panic on a resumed state", words: []string{"has failed", "panic"},
+			run: agent(func(ctx context.Context, p *statetest.Process, run *workspace.Run, mistake bool) error {
+				if mistake && run.Attempt() > 0 {
+					panic("resumed")
+				}
+				if err := state.Messages.Set(run.State(), []state.Message{state.AssistantText("Hello.")}); err != nil {
+					return err
+				}
+				return run.Commit(ctx)
+			})},
+		program{row: 31, part: "crash", name: "goroutine left", words: []string{"1 goroutine is left"},
+			run: agent(func(_ context.Context, _ *statetest.Process, run *workspace.Run, mistake bool) error {
+				if mistake {
+					go waitForEver()
+				}
+				return refunded.Set(run.State(), 1)
+			})},
+		program{part: "crash", name: "call left open", words: []string{"the undisturbed case fails", "OpenAI would refuse the conversation", "call_1"},
+			run: leavesCallOpen},
+		program{part: "crash", name: "message of the user repeated", words: []string{"the conversation has the messages of the user"},
+			run: agent(repeatsUser)},
+		program{part: "crash", name: "variable of the package", words: []string{"not deterministic", "- 1", "+ 2"},
+			run: agent(countsOutside)},
+		program{row: 32, part: "crash", name: "stalled holder acts on", words: []string{"effect escalate was made with an input that it does not have in the undisturbed case", "stands still"},
+			run: agent(escalates)},
+	)
+}
+
+// waitForEver has a name for the text of the failure.
+func waitForEver() { <-make(chan int) }

@@ -1,0 +1,36 @@
+// Package statetest tests the workflows of agents in-process: offline,
+// deterministically and in milliseconds, with plain test functions.
+//
+// It has four nouns:
+//
+//   - A [Model] answers by a script, in place of a provider. It checks each
+//     request as the provider would.
+//   - An assertion compares what is left: fields, journal, conversation, and
+//     what each agent could read.
+//   - A case is one way in which a run can go: a crash at one point, one order
+//     of branches, one version that stored a workspace. The kit runs all of
+//     them, each as a subtest.
+//   - A failure shows what was asserted, the difference (want -, got +), where
+//     in the conversation or schedule it is, and the command that runs this
+//     case again. It never contains the value of a Secret field.
+//
+// # Which part answers which question
+//
+//	Would a provider have accepted these requests?      NewModel, Model.Next, Model.Client
+//	What did the run write, say and store?              Fields, Equal, Journal, Transcript, Golden
+//	Does a text tell what an agent may not read?        NoLeak
+//	Does a test reach the network?                      Offline
+//	Is each effect made once, wherever a process dies?  Crash
+//	Does the result depend on which branch was first?   Orders
+//	Does the new version resume what the old stored?    Save, Resume
+//	Can an agent tell what it may not know?             Interfere
+//	Does the client work with what a provider sent?     Cassette
+//
+// The kit does not judge how good answers are, and it is no runner. Functions
+// take [testing.TB], report with Errorf and return whether all was well. They
+// call Fatal for misuse only, such as an empty script: a check that could not
+// have failed is a failure.
+//
+// Files of testdata are written if the test binary defines a boolean flag
+// update that is set, or with STATETEST_UPDATE=1.
+package statetest

@@ -1,0 +1,34 @@
+package statetest_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/statetest"
+	"github.com/agentstate/state/workspace"
+)
+
+// The desk of today goes on with all that version 1 has stored. Crash.Save has
+// written the files when version 1 was released.
+func ExampleResume() {
+	amount := &state.Field[string]{Name: "amount"}
+	steps := &state.Field[[]string]{Name: "steps"}
+	schema := state.MustSchema(amount, steps)
+	test := func(t *testing.T) { // TestVersionsResume
+		statetest.Resume(t, "testdata/workspaces/v1/*.json", func(p *statetest.Process) *workspace.Options {
+			m := p.Model(provider.OpenAI, statetest.Say("Done.").Times(-1))
+			return &workspace.Options{Schema: schema, Run: func(ctx context.Context, run *workspace.Run) error {
+				result, err := m.Next(ctx, "desk", state.Messages.Or(run.State(), nil))
+				if err != nil {
+					return err
+				}
+				return run.State().History().Append(result)
+			}}
+		}, workspace.Message{ID: "next", Content: state.UserText("And now?")})
+	}
+	testing.RunTests(func(string, string) (bool, error) { return true, nil },
+		[]testing.InternalTest{{Name: "TestVersionsResume", F: test}})
+	// Output:
+}

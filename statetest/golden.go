@@ -1,0 +1,57 @@
+package statetest
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Golden fails the test if got is not the text of the file testdata/name, and
+// reports whether it is. Line endings do not count. With the flag update, or
+// STATETEST_UPDATE=1, it writes the file instead. A name that leaves testdata is
+// misuse.
+func Golden(t testing.TB, name, got string) bool {
+	t.Helper()
+	if !filepath.IsLocal(filepath.FromSlash(name)) || filepath.Clean(name) == "." {
+		t.Fatalf("statetest: Golden: %q is no name of a file below testdata", name)
+	}
+	file := filepath.Join("testdata", filepath.FromSlash(name))
+	if updating() {
+		err := os.MkdirAll(filepath.Dir(file), 0o755)
+		if err == nil {
+			err = os.WriteFile(file, []byte(got), 0o644)
+		}
+		if err != nil {
+			t.Errorf("statetest: Golden: %v", err)
+		}
+		return err == nil
+	}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("statetest: %s is missing\n    to write it: %s", filepath.ToSlash(file), writeAgain(t))
+		return false
+	}
+	if err != nil {
+		t.Errorf("statetest: Golden: %v", err)
+		return false
+	}
+	want := unixLines(string(data))
+	if diff := cmp.Diff(want, unixLines(got)); diff != "" {
+		t.Errorf("statetest: %s differs (want -, got +):\n%s\n    %s\n    to write it: %s",
+			filepath.ToSlash(file), indented(strings.ReplaceAll(diff, "\u00a0", " ")), rerun(t), writeAgain(t))
+		return false
+	}
+	return true
+}
+
+func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
+
+// writeAgain returns the command that writes the files of a test.
+func writeAgain(t testing.TB) string {
+	return "STATETEST_UPDATE=1 " + again(t.Name())
+}

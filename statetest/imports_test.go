@@ -1,0 +1,76 @@
+package statetest_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/agentstate/state"
+
+// A program that imports the kit has the flags of package testing.
+func TestOnlyTestsImportTheKit(t *testing.T) {
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			require.NotEqual(t, `"`+module+`/statetest"`, spec.Path.Value, path)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+}
+
+func TestNoPackageNeedsPackageTesting(t *testing.T) {
+	kits := []string{module + "/statetest", module + "/provider/providertest"}
+	for path, deps := range dependencies(t, "../...") {
+		if strings.Contains(path, "/internal/") || slices.Contains(kits, path) {
+			continue
+		}
+		require.NotContains(t, deps, "testing", path)
+		require.NotContains(t, deps, module+"/statetest", path)
+	}
+}
+
+func TestTheKitNeedsNoOtherModules(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}} {{.Module.Path}} {{join .Imports \" \"}}{{end}}", ".").Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		modules := []string{module, "github.com/google/go-cmp", "github.com/google/jsonschema-go", "golang.org/x/exp"}
+		require.Contains(t, modules, words[1])
+		readers := []string{module + "/tool", module + "/internal/schemacheck"}
+		if words[1] == module && !slices.Contains(readers, words[0]) {
+			require.NotContains(t, words[2:], "github.com/google/jsonschema-go/jsonschema", words[0])
+		}
+	}
+}
+
+// dependencies returns all that each package of the patterns needs.
+func dependencies(t *testing.T, patterns ...string) map[string][]string {
+	t.Helper()
+	args := append([]string{"list", "-f", "{{.ImportPath}} {{join .Deps \" \"}}"}, patterns...)
+	out, err := exec.Command("go", args...).Output()
+	require.NoError(t, err)
+	deps := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		deps[words[0]] = words[1:]
+	}
+	return deps
+}

@@ -1,0 +1,268 @@
+package statetest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/provider"
+)
+
+// Model is a model that answers by a script. It stands in for a provider in two
+// ways: agents that use the messages of this module call [Model.Next], and agents
+// of any framework give their SDK the [Model.Client]. It checks what it is given
+// as the provider would. It is safe for concurrent use.
+type Model struct {
+	report reporter
+	format *provider.Format
+	script *script
+
+	// gate stands between the agent and the model, if it is not nil. It calls
+	// ask if the request reaches the model.
+	gate func(ctx context.Context, r Request, ask func() answer) (answer, error)
+
+	seen func(r asked) // sees each request, if it is not nil
+
+	secrets *secrets // of the States of the requests: failures do not print them
+
+	mu    sync.Mutex
+	ended bool // the test has: nothing is reported any more
+}
+
+// reporter is what a Model reports to.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// NewModel returns a Model that gives the replies: to each request the first one
+// that is left and whose conditions hold. A reply without conditions is given
+// once, in its place. Next speaks the format f; over HTTP the path determines
+// the format.
+//
+// The test fails if a request finds no reply, if the provider would refuse a
+// request, and if replies are left at the end.
+func NewModel(t testing.TB, f *provider.Format, replies ...Reply) *Model {
+	t.Helper()
+	s := newScript(replies)
+	if f == nil {
+		t.Fatalf("statetest: NewModel: no format")
+	}
+	if err := s.check(); err != nil {
+		t.Fatalf("statetest: NewModel: %v", err)
+	}
+	m := newModel(t, f, s)
+	t.Cleanup(func() {
+		t.Helper()
+		m.end(func(missing []string) {
+			t.Helper()
+			if !t.Skipped() && len(missing) > 0 {
+				t.Errorf("statetest: the model was asked %s, and replies are left:\n%s%s",
+					count(len(m.Requests()), "time", "times"), indent(missing), m.again())
+			}
+		})
+	})
+	return m
+}
+
+// newModel returns a Model of a script, which others may share.
+func newModel(r reporter, f *provider.Format, s *script) *Model {
+	return &Model{report: r, format: f, script: s, secrets: newSecrets()}
+}
+
+// end ends the reports. It calls last with the replies that are left before it
+// does.
+func (m *Model) end(last func(missing []string)) {
+	m.report.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.ended {
+		m.ended = true
+		last(m.script.missing(m.secrets.mask))
+	}
+}
+
+// errorf reports a failure, unless the test has ended.
+func (m *Model) errorf(ctx context.Context, format string, args ...any) {
+	m.report.Helper()
+	text := clientPlace() + m.mask(ctx, fmt.Sprintf(format, args...))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.ended {
+		m.report.Errorf("%s%s", text, m.again())
+	}
+}
+
+// fatalf reports a failure and ends the goroutine, which would not stop
+// otherwise. What cannot end it gets the first of these failures only.
+func (m *Model) fatalf(ctx context.Context, first bool, format string, args ...any) {
+	m.report.Helper()
+	t, ok := m.report.(interface{ Fatalf(string, ...any) })
+	if !ok {
+		if first {
+			m.errorf(ctx, format, args...)
+		}
+		return
+	}
+	text := m.mask(ctx, fmt.Sprintf(format, args...))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.ended {
+		t.Fatalf("%s%s", text, m.again())
+	}
+}
+
+// again returns the line of a failure that says how to run only this test again.
+func (m *Model) again() string {
+	if t, ok := m.report.(testing.TB); ok {
+		return "\n    " + rerun(t)
+	}
+	return ""
+}
+
+// mask returns a text without the secrets of the States of the requests.
+func (m *Model) mask(ctx context.Context, text string) string {
+	m.learnSecrets(ctx)
+	return m.secrets.mask(text)
+}
+
+// learnSecrets notes the State of a request as one whose secrets are masked.
+func (m *Model) learnSecrets(ctx context.Context) {
+	if st, ok := state.FromContext(ctx); ok {
+		m.secrets.add(st)
+	}
+}
+
+// Next returns the reply to a conversation, which includes the system prompt. It
+// is fit for [state.History.Append]: Raw is what the provider would have sent,
+// and Prompt and History are msgs. The error is a [*StatusError] for a [Status],
+// and for a request that finds no reply, and that of a [Fail] itself.
+//
+// Failures of the test do not print the secrets of the State that ctx carries.
+func (m *Model) Next(ctx context.Context, agent string, msgs []state.Message) (state.InferenceResult, error) {
+	m.report.Helper()
+	started := time.Now()
+	msgs = slices.Clone(msgs)
+	a, err := m.ask(ctx, asked{Request: Request{Agent: agent, Messages: msgs, Format: m.format}})
+	if err == nil {
+		err = a.err
+	}
+	if err != nil {
+		return state.InferenceResult{}, err
+	}
+	prompt := 0
+	for prompt < len(msgs) && msgs[prompt] != nil && origin.IsSystem(msgs[prompt]) {
+		prompt++
+	}
+	result, err := a.result(m.format)
+	result.Agent, result.StartedAt, result.CreatedAt = agent, started, time.Now()
+	result.Prompt, result.History = msgs[:prompt:prompt], msgs[prompt:]
+	return result, err
+}
+
+// Client returns a client whose transport is the Model, for SDKs. It never
+// dials.
+func (m *Model) Client() *http.Client { return &http.Client{Transport: m} }
+
+// Requests returns the requests in the order in which they came.
+func (m *Model) Requests() []Request {
+	m.script.mu.Lock()
+	defer m.script.mu.Unlock()
+	return slices.Clone(m.script.requests)
+}
+
+// Sent returns all that the requests of an agent said, with settings and tools,
+// for [NoLeak].
+func (m *Model) Sent(agent string) string {
+	m.script.mu.Lock()
+	defer m.script.mu.Unlock()
+	if b := m.script.sent[agent]; b != nil {
+		return b.String()
+	}
+	return ""
+}
+
+// ask passes a request through the gate.
+func (m *Model) ask(ctx context.Context, r asked) (answer, error) {
+	m.report.Helper()
+	if err := ctx.Err(); err != nil {
+		return answer{}, err
+	}
+	if m.seen != nil {
+		m.seen(r)
+	}
+	if m.gate == nil {
+		return m.receive(ctx, r), nil
+	}
+	return m.gate(ctx, r.Request, func() answer {
+		m.report.Helper()
+		return m.receive(ctx, r)
+	})
+}
+
+// receive is what the provider does with a request.
+func (m *Model) receive(ctx context.Context, r asked) answer {
+	m.report.Helper()
+	m.learnSecrets(ctx)
+	number := m.script.record(r)
+	if i := slices.IndexFunc(r.Messages, func(msg state.Message) bool { return !internal.IsMessage(msg) }); i >= 0 {
+		m.errorf(ctx, "statetest: request %d, %s: message %d is nil or the zero message", number, r.by(), i)
+		return refuse("a message is nil or the zero message")
+	}
+	plain := m.script.plain(r.Request)
+	m.check(ctx, number, r, plain)
+	if problem := m.repeated(ctx, number, r, plain); problem != "" {
+		return refuse(problem)
+	}
+	a, ok := m.script.answer(ctx, number, r.Request, plain)
+	if !ok {
+		m.errorf(ctx, "statetest: request %d, %s, finds no reply:\n%s", number, r.by(), m.explain(ctx, r))
+		return refuse("no reply is left for this request")
+	}
+	wait(ctx, a.reply.delay, &a)
+	return a
+}
+
+// wait delays an answer, which is the error of ctx if that ends.
+func wait(ctx context.Context, d time.Duration, a *answer) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		*a = answer{err: ctx.Err()}
+	}
+}
+
+// refuse returns the answer to a request that is wrong. SDKs do not repeat it.
+func refuse(problem string) answer {
+	return answer{err: &StatusError{http.StatusBadRequest, string(refusalBody(problem))}}
+}
+
+// by names the agent of a request.
+func (r Request) by() string {
+	if r.Agent == "" {
+		return "of no agent"
+	}
+	return "of " + r.Agent
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func indent(lines []string) string { return "      " + strings.Join(lines, "\n      ") }

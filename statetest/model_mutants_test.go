@@ -1,0 +1,23 @@
+package statetest_test
+
+import "github.com/agentstate/state/internal/mutation"
+
+func init() {
+	mutants["model"] = []mutation.Mutant{
+		{Name: "conversations are not checked", File: "modelcheck.go", Old: "if len(findings) == 0 {", New: "if true {"},
+		{Name: "calls are not compared", File: "scriptanswer.go", Old: "if len(made) == 0 ||", New: "if true || len(made) == 0 ||"},
+		{Name: "calls without ids are not compared", File: "scriptanswer.go", Old: "if c.ID != \"\" {\n\t\tif made", New: "if true {\n\t\tif made"},
+		{Name: "replies may be left", File: "model.go", Old: "if !t.Skipped() && len(missing) > 0 {", New: "if !t.Skipped() && len(missing) > 99 {"},
+		{Name: "requests need no reply", File: "model.go", Old: "m.errorf(ctx, \"statetest: request %d, %s, finds no reply", New: "_ = fmt.Sprint(ctx, \"statetest: request %d, %s, finds no reply"},
+		{Name: "any number of equal requests", File: "modelcheck.go", Old: "maxEqual   = 3 ", New: "maxEqual   = 99 "},
+		{Name: "equal requests of a reply each", File: "modelcheck.go", Old: "if reply == nil || reply.times == 0 || reply.times == 1 || reply != last.reply {", New: "if reply == nil {"},
+		{Name: "program that does not stop", File: "modelcheck.go", Old: "fatalEqual = 100", New: "fatalEqual = 200"},
+		{Name: "secrets in failures", File: "model.go", Old: "return m.secrets.mask(text)", New: "return text"},
+		{Name: "secrets of replies that are left", File: "model.go", Old: "m.script.missing(m.secrets.mask)", New: "m.script.missing(unmasked)"},
+		{Name: "replies for any agent", File: "reply.go", Old: "if r.agent != nil &&", New: "if false &&"},
+		{Name: "replies to any text", File: "reply.go", Old: "if !request.reads(text) {", New: "if false {"},
+		{Name: "When is not asked", File: "reply.go", Old: "if !fn(request) {", New: "if i < 0 && !fn(request) {"},
+		{Name: "Times is not kept", File: "script.go", Old: "return e.times < 0 || e.given < max(1, e.times)", New: "return e.times < 0 || e.given < 1"},
+		{Name: "messages that are nil", File: "model.go", Old: "return !internal.IsMessage(msg)", New: "return msg != nil && !internal.IsMessage(msg)"},
+	}
+}

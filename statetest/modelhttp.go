@@ -1,0 +1,149 @@
+package statetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/schemacheck"
+	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/wire"
+)
+
+// RoundTrip answers a request of an SDK. The end of the path determines the
+// format: /chat/completions, /responses, /v1/messages, :generateContent or
+// :streamGenerateContent.
+func (m *Model) RoundTrip(req *http.Request) (*http.Response, error) {
+	m.report.Helper()
+	ctx := req.Context()
+	body, err := readRequest(req)
+	if err != nil {
+		return nil, err
+	}
+	format := wire.FormatOf(req)
+	if format == nil {
+		m.errorf(ctx, "statetest: %s %s is no request to a model", req.Method, req.URL.Path)
+		return response(req, http.StatusNotFound, refusalBody("no model answers at this path")), nil
+	}
+	decoded, err := format.DecodeRequest(body)
+	if err != nil {
+		m.errorf(ctx, "statetest: a request to %s cannot be read: %v", format, err)
+		return response(req, http.StatusBadRequest, refusalBody("the body cannot be read")), nil
+	}
+	r := asked{overHTTP: true, tools: decoded.Tools, body: string(body)}
+	r.Request = Request{Messages: decoded.Messages, Settings: decoded.Settings, Format: format}
+	if st, ok := state.FromContext(ctx); ok {
+		r.Agent = st.Agent()
+	}
+	a, err := m.ask(ctx, r)
+	if err == nil {
+		err = a.err
+	}
+	if status, ok := err.(*StatusError); ok {
+		return response(req, status.Code, []byte(status.Body)), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.checkOffered(ctx, r, a)
+	if body, err = a.body(format); err != nil {
+		return nil, err
+	}
+	return a.send(req, decoded.Settings, body)
+}
+
+// send returns the response to a request, streamed if the request asks for that.
+func (a answer) send(req *http.Request, settings state.JSON, body []byte) (*http.Response, error) {
+	format := wire.FormatOf(req)
+	isGemini := strings.HasSuffix(req.URL.Path, ":streamGenerateContent")
+	members, _ := jsontext.Members([]byte(settings)) // decoded
+	if !isGemini && !members.Bool("stream") {
+		if !a.reply.isCut {
+			return response(req, http.StatusOK, body), nil
+		}
+		r := response(req, http.StatusOK, body)
+		end := min(a.reply.cut*a.reply.pieces(), len(body)-1)
+		r.Body = io.NopCloser(brokenBody{bytes.NewReader(body[:end])})
+		return r, nil
+	}
+	list, err := streamOf(format, body, a.reply.pieces())
+	if err != nil {
+		return nil, err
+	}
+	if a.reply.isCut {
+		list = cutAfter(list, a.reply.cut)
+	}
+	kind := "text/event-stream"
+	stream := sse(list)
+	if isGemini && req.URL.Query().Get("alt") != "sse" {
+		kind, stream = "application/json", eventArray(list, a.reply.isCut)
+	}
+	r := response(req, http.StatusOK, stream)
+	r.Header.Set("Content-Type", kind)
+	r.ContentLength = -1
+	if a.reply.isCut {
+		r.Body = io.NopCloser(brokenBody{bytes.NewReader(stream)})
+	}
+	return r, nil
+}
+
+// checkOffered reports the calls of an answer for which the request offers no
+// tool, or one that does not accept their input.
+func (m *Model) checkOffered(ctx context.Context, r asked, a answer) {
+	m.report.Helper()
+	for _, message := range a.output {
+		calls, ok := message.(state.ToolCallMessage)
+		if !ok {
+			continue
+		}
+		for _, call := range calls.Calls() {
+			i := slices.IndexFunc(r.tools, func(t provider.Tool) bool { return t.Name == call.Name })
+			if i < 0 {
+				m.errorf(ctx, "statetest: %s calls %s, which the request does not offer: it has %s",
+					a.reply.name, call.Name, toolNames(r.tools))
+				continue
+			}
+			if err := schemacheck.Check(r.tools[i].Schema, call.Input); err != nil {
+				m.errorf(ctx, "statetest: the input of %s is not what the request asks for: %v\n      input  %s\n      schema %s",
+					call.Name, err, call.Input, r.tools[i].Schema)
+			}
+		}
+	}
+}
+
+func toolNames(tools []provider.Tool) string {
+	if len(tools) == 0 {
+		return "no tools"
+	}
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// readRequest reads and closes the body of a request.
+func readRequest(req *http.Request) ([]byte, error) {
+	if req.Body == nil {
+		return nil, nil
+	}
+	defer req.Body.Close()
+	return io.ReadAll(req.Body)
+}
+
+// response returns a response with a body of JSON.
+func response(req *http.Request, status int, body []byte) *http.Response {
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
+		Header:        http.Header{"Content-Type": {"application/json"}},
+		Body:          io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)),
+	}
+}

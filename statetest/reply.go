@@ -1,0 +1,227 @@
+package statetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
+)
+
+// Reply is one reply of the script of a [Model]: what the model says, on which
+// conditions and how often. It is a value. Its methods return a changed copy.
+type Reply struct {
+	name string                                // without what it says
+	show func(mask func(string) string) string // how failures name it; nil: by its name
+	says []state.Message
+	say  func(Request) ([]state.Message, error)
+	fail error // the connection breaks with it
+
+	status int
+	body   string
+
+	agent *string
+	reads []string
+	when  []func(Request) bool
+
+	times  int // 0 stands for 1, negative for any number
+	delay  time.Duration
+	chunk  int // bytes of a piece, 0 for defaultChunk
+	cut    int // the number of pieces that come, if isCut
+	isCut  bool
+	misuse error
+}
+
+// defaultChunk is the size of the pieces of a stream in bytes.
+const defaultChunk = 8
+
+// Say returns the reply of a model that says a text.
+func Say(text string) Reply {
+	return Reply{name: "Say(…)", says: []state.Message{state.AssistantText(text)},
+		show: func(mask func(string) string) string { return "Say(" + strconv.Quote(fault.Clip(mask(text))) + ")" }}
+}
+
+// Call returns the reply of a model that calls a tool. The id of the call is
+// made by the Model: call_1, call_2 and so on.
+func Call(name string, input state.JSON) Reply {
+	r := Calls(state.ToolCall{Name: name, Input: input})
+	r.name = "Call(" + strconv.Quote(name) + ", …)"
+	r.show = func(mask func(string) string) string {
+		return "Call(" + strconv.Quote(name) + ", " + fault.Clip(mask(string(input))) + ")"
+	}
+	return r
+}
+
+// Calls returns the reply of a model that calls several tools in one message. A
+// call without an id gets one, as that of [Call].
+func Calls(calls ...state.ToolCall) Reply {
+	names := make([]string, len(calls))
+	var misuse error
+	for i, c := range calls {
+		names[i] = strconv.Quote(c.Name)
+		switch {
+		case c.Name == "":
+			misuse = errors.New("a call without a name")
+		case !c.Input.Valid():
+			misuse = fmt.Errorf("the input of the call of %s is not JSON", fault.Quote(c.Name))
+		}
+	}
+	if len(calls) == 0 {
+		misuse = errors.New("no call")
+	}
+	says := []state.Message{state.ToolCalls(calls...)}
+	return Reply{name: "Calls(" + strings.Join(names, ", ") + ")", says: says, misuse: misuse}
+}
+
+// Answer returns the reply that fn makes of the request. Calls without an id get
+// one. An error of fn is what [Model.Next] returns, or what breaks the
+// connection. fn may be called by several goroutines.
+func Answer(fn func(Request) ([]state.Message, error)) Reply {
+	r := Reply{name: "Answer(…)", say: fn}
+	if fn == nil {
+		r.misuse = errors.New("no function")
+	}
+	return r
+}
+
+// Status returns the reply of a server that answers with an HTTP status and a
+// body. [Model.Next] returns a [*StatusError].
+func Status(code int, body string) Reply {
+	r := Reply{name: fmt.Sprintf("Status(%d, …)", code), status: code, body: body}
+	if code < 300 || code > 999 {
+		r.misuse = fmt.Errorf("%d is not the status of a failure", code)
+	}
+	return r
+}
+
+// Fail returns the reply of a connection that breaks with err, which
+// [Model.Next] and [Model.RoundTrip] return.
+func Fail(err error) Reply {
+	if err == nil {
+		return Reply{name: "Fail(nil)", misuse: errors.New("no error")}
+	}
+	return Reply{name: "Fail(…)", fail: err,
+		show: func(mask func(string) string) string { return "Fail(" + fault.Clip(mask(err.Error())) + ")" }}
+}
+
+// To restricts the reply to the requests of an agent.
+func (r Reply) To(agent string) Reply {
+	r.agent = &agent
+	return r
+}
+
+// Reads restricts the reply to requests with a text in a message: in the prompt,
+// in the input of a call or in a result as well.
+func (r Reply) Reads(text string) Reply {
+	r.reads = append(slices.Clip(r.reads), text)
+	return r
+}
+
+// When restricts the reply to requests for which fn returns true. fn must be
+// pure. It may be called by several goroutines.
+func (r Reply) When(fn func(Request) bool) Reply {
+	if fn == nil {
+		r.misuse = errors.New("When has no function")
+		return r
+	}
+	r.when = append(slices.Clip(r.when), fn)
+	return r
+}
+
+// Times sets how often the reply is given (default 1). -1 stands for any number,
+// also none.
+func (r Reply) Times(n int) Reply {
+	if n == 0 || n < -1 {
+		r.misuse = fmt.Errorf("Times(%d)", n)
+	}
+	r.times = n
+	return r
+}
+
+// After delays the reply by d, less if the context of the request ends.
+func (r Reply) After(d time.Duration) Reply {
+	r.delay = d
+	return r
+}
+
+// Chunks sets the size of the pieces in which a stream has the texts and inputs
+// of the reply, in bytes (default 8). A piece ends at the end of a character.
+func (r Reply) Chunks(bytes int) Reply {
+	if bytes < 1 {
+		r.misuse = fmt.Errorf("Chunks(%d)", bytes)
+	}
+	r.chunk = bytes
+	return r
+}
+
+// Cut lets the connection break off after a number of pieces. [Model.Next]
+// returns what has come and [provider.ErrIncomplete].
+func (r Reply) Cut(chunks int) Reply {
+	if chunks < 0 {
+		r.misuse = fmt.Errorf("Cut(%d)", chunks)
+	}
+	r.cut, r.isCut = chunks, true
+	return r
+}
+
+// pieces returns the size of the pieces of a stream.
+func (r Reply) pieces() int {
+	if r.chunk > 0 {
+		return r.chunk
+	}
+	return defaultChunk
+}
+
+// shown returns how failures name the reply. What it says is masked before it
+// is shortened or quoted: half a secret would not be recognised.
+func (r Reply) shown(mask func(string) string) string {
+	if r.show == nil {
+		return r.name
+	}
+	return r.show(mask)
+}
+
+// lacks returns which conditions do not hold for a request, "" if all hold.
+func (r Reply) lacks(request Request, mask func(string) string) string {
+	var missing []string
+	if r.agent != nil && *r.agent != request.Agent {
+		missing = append(missing, "it is for "+agentName(*r.agent))
+	}
+	for _, text := range r.reads {
+		if !request.reads(text) {
+			missing = append(missing, "no message says "+strconv.Quote(fault.Clip(mask(text))))
+		}
+	}
+	for i, fn := range r.when {
+		if !fn(request) {
+			what := "When returns false"
+			if len(r.when) > 1 {
+				what = "When number " + strconv.Itoa(i+1) + " returns false"
+			}
+			missing = append(missing, what)
+		}
+	}
+	return strings.Join(missing, ", ")
+}
+
+func agentName(agent string) string {
+	if agent == "" {
+		return "the agent without a name"
+	}
+	return agent
+}
+
+// StatusError is the error of [Model.Next] for a [Status], and for a request
+// that the script does not allow.
+type StatusError struct {
+	Code int
+	Body string
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("statetest: the model answers with status %d: %s", e.Code, e.Body)
+}
