@@ -1,0 +1,167 @@
+package einostate
+
+import (
+	"context"
+	"slices"
+
+	"github.com/cloudwego/eino/adk"
+	"github.com/cloudwego/eino/components/model"
+	einotool "github.com/cloudwego/eino/components/tool"
+	"github.com/cloudwego/eino/schema"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace"
+)
+
+// Options configures Middleware.
+type Options struct {
+	// Trim shortens the conversation that the model is sent (default: nothing is
+	// dropped). See [KeepLast] and [KeepTokens]. Messages of the state stay.
+	Trim func([]*schema.Message) []*schema.Message
+
+	// Prompt returns a text that is added to the system prompt of each call of
+	// the model (default: none), such as st.Describe(). st has the rights of the
+	// agent. The text is not kept: the next call gets the text of its time.
+	Prompt func(ctx context.Context, st *state.State) string
+}
+
+// KeepLast returns the trim that keeps at most n messages, as
+// [transcript.KeepLast] does: no call loses its result.
+func KeepLast(n int) func([]*schema.Message) []*schema.Message {
+	return func(msgs []*schema.Message) []*schema.Message {
+		if len(msgs) <= n {
+			return msgs
+		}
+		return transcript.Select(msgs, transcript.ShapesFunc(msgs, Shape).KeepLast(n))
+	}
+}
+
+// KeepTokens returns the trim that keeps messages of at most max tokens in
+// total, as [transcript.KeepTokens] does. count is called once for each message.
+func KeepTokens(max int, count func(*schema.Message) int) func([]*schema.Message) []*schema.Message {
+	return func(msgs []*schema.Message) []*schema.Message {
+		shapes := transcript.ShapesFunc(msgs, Shape)
+		return transcript.Select(msgs, shapes.KeepTokens(max, func(i int) int { return count(msgs[i]) }))
+	}
+}
+
+// Middleware returns the middleware of an agent that works on the state of its
+// context, with the rights of the agent of that name. A nil o stands for the
+// defaults.
+//
+// The model is offered those of [Tools] that the agent may use. Each answer of
+// the model is appended to the history, and to the conversation if the agent may
+// write [state.Messages]; so are the results of its calls, also of foreign
+// tools. In a run of a workspace, the answer is committed before its calls are
+// made, and their results before the model is asked again.
+//
+// Foreign tools of the agent find a handle with the rights of the agent in their
+// context. Other agents that they run have rights of their own.
+func Middleware(agent string, o *Options) adk.ChatModelAgentMiddleware {
+	m := &middleware{agent: agent}
+	if o != nil {
+		m.Options = *o
+	}
+	return m
+}
+
+type middleware struct {
+	*adk.BaseChatModelAgentMiddleware
+	Options
+	agent string
+}
+
+func (m *middleware) BeforeAgent(ctx context.Context, c *adk.ChatModelAgentContext) (context.Context, *adk.ChatModelAgentContext, error) {
+	base, ok := baseState(ctx)
+	if !ok {
+		return ctx, nil, errNoState
+	}
+	t := &turn{st: base.As(m.agent), foreign: true}
+	for _, own := range c.Tools {
+		if own, ok := own.(*boundTool); ok {
+			t.tools = append(t.tools, own.tool)
+		}
+	}
+	t.run, _ = workspace.FromContext(ctx)
+	ctx = context.WithValue(state.NewContext(ctx, t.st), baseKey{}, narrowed{base, t.st})
+	return context.WithValue(ctx, turnKey{}, t), c, nil
+}
+
+func (m *middleware) BeforeModelRewriteState(ctx context.Context, s *adk.ChatModelAgentState, _ *adk.ModelContext) (context.Context, *adk.ChatModelAgentState, error) {
+	t := ctx.Value(turnKey{}).(*turn)
+	if err := t.end(s.Messages); err != nil {
+		return ctx, s, err
+	}
+	if !t.begun {
+		t.begun = true
+		usable := tool.Usable(t.st, t.tools)
+		s.ToolInfos = slices.DeleteFunc(slices.Clone(s.ToolInfos), func(info *schema.ToolInfo) bool {
+			return hasTool(t.tools, info.Name) && !hasTool(usable, info.Name)
+		})
+		var err error
+		if s.Messages, err = t.settle(ctx, s.Messages); err != nil {
+			return ctx, s, err
+		}
+	}
+	if m.Trim != nil {
+		s.Messages = m.Trim(s.Messages)
+	}
+	return ctx, s, t.commit(ctx)
+}
+
+func hasTool(tools []*tool.Tool, name string) bool {
+	return slices.ContainsFunc(tools, func(t *tool.Tool) bool { return t.Name() == name })
+}
+
+func (m *middleware) AfterModelRewriteState(ctx context.Context, s *adk.ChatModelAgentState, _ *adk.ModelContext) (context.Context, *adk.ChatModelAgentState, error) {
+	t := ctx.Value(turnKey{}).(*turn)
+	return ctx, s, t.begin(ctx, s.Messages[len(s.Messages)-1])
+}
+
+func (m *middleware) AfterAgent(ctx context.Context, s *adk.ChatModelAgentState) (context.Context, error) {
+	return ctx, ctx.Value(turnKey{}).(*turn).end(s.Messages)
+}
+
+func (m *middleware) WrapInvokableToolCall(ctx context.Context, next adk.InvokableToolCallEndpoint, c *adk.ToolContext) (adk.InvokableToolCallEndpoint, error) {
+	t := ctx.Value(turnKey{}).(*turn)
+	if t.begun {
+		return next, nil
+	}
+	if _, answer := t.recorded(c.CallID); answer != nil {
+		return func(context.Context, string, ...einotool.Option) (string, error) { return answer.Text(), nil }, nil
+	}
+	return next, nil
+}
+
+func (m *middleware) WrapModel(ctx context.Context, next model.BaseModel[*schema.Message], _ *adk.ModelContext) (model.BaseModel[*schema.Message], error) {
+	if m.Prompt == nil {
+		return next, nil
+	}
+	text := m.Prompt(ctx, ctx.Value(turnKey{}).(*turn).st)
+	return &promptModel{next, text}, nil
+}
+
+// promptModel is a model whose system prompt has a text added.
+type promptModel struct {
+	next model.BaseModel[*schema.Message]
+	text string
+}
+
+func (p *promptModel) Generate(ctx context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.Message, error) {
+	return p.next.Generate(ctx, p.add(msgs), opts...)
+}
+
+func (p *promptModel) Stream(ctx context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.StreamReader[*schema.Message], error) {
+	return p.next.Stream(ctx, p.add(msgs), opts...)
+}
+
+func (p *promptModel) add(msgs []*schema.Message) []*schema.Message {
+	if len(msgs) == 0 || msgs[0].Role != schema.System {
+		return append([]*schema.Message{schema.SystemMessage(p.text)}, msgs...)
+	}
+	system := *msgs[0]
+	system.Content += "\n\n" + p.text
+	return append([]*schema.Message{&system}, msgs[1:]...)
+}

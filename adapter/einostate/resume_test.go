@@ -1,0 +1,307 @@
+package einostate_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cloudwego/eino/adk"
+	"github.com/cloudwego/eino/components/model"
+	einotool "github.com/cloudwego/eino/components/tool"
+	"github.com/cloudwego/eino/components/tool/utils"
+	"github.com/cloudwego/eino/schema"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/adapter/einostate"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/sqlitestore"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/workspace"
+)
+
+var resumeSchema = state.MustSchema(notes, einostate.CheckpointField, state.Team{"search": {"billing"}})
+
+// ask is a tool of eino that interrupts its agent, and must not be called again.
+func ask(t *testing.T) einotool.BaseTool {
+	own, err := utils.InferTool("ask", "Ask a person.", func(ctx context.Context, in noteInput) (string, error) {
+		if interrupted, _, _ := einotool.GetInterruptState[any](ctx); interrupted {
+			t.Error("the tool was called again, although there is an answer")
+		}
+		if _, ok := state.FromContext(ctx); !ok {
+			t.Error("the tool has no state")
+		}
+		return "", einotool.Interrupt(ctx, in.Text)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return own
+}
+
+// suspended is a tool that waits for a person.
+var suspended = tool.Must(tool.New("wait", "Wait for a person.", func(context.Context, noteInput) (string, error) {
+	return "", tool.Suspend(nil)
+}))
+
+// a conversation is what a test plays with a workspace. Each message is handled
+// by a process of its own.
+type conversation struct {
+	t     *testing.T
+	team  func() adk.Agent
+	store func() store.Store
+}
+
+func (c *conversation) manager() *workspace.Manager {
+	runner := adk.NewRunner(c.t.Context(), adk.RunnerConfig{Agent: c.team(), CheckPointStore: einostate.Checkpoints()})
+	m, err := workspace.Open(c.t.Context(), c.store(), &workspace.Options{Schema: resumeSchema, Run: einostate.Handle(runner)})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return m
+}
+
+// say sends a message and returns the names of the calls that then wait, or the
+// reply.
+func (c *conversation) say(msg workspace.Message) string {
+	c.t.Helper()
+	m := c.manager()
+	defer m.Close()
+	out, err := m.Handle(c.t.Context(), "ann", msg)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	waiting := []string{}
+	for _, call := range c.view(m).Suspended() {
+		waiting = append(waiting, call.ID)
+	}
+	return strings.Join(append(waiting, out.Reply), " ")
+}
+
+func (c *conversation) view(m *workspace.Manager) *workspace.View {
+	view, err := m.View(c.t.Context(), "ann")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return view
+}
+
+// answer answers suspended calls.
+func (c *conversation) answer(ids ...string) string {
+	c.t.Helper()
+	m := c.manager()
+	defer m.Close()
+	var msg workspace.Message
+	for _, call := range c.view(m).Suspended() {
+		if slices.Contains(ids, call.ID) {
+			msg.Answers = append(msg.Answers, state.ToolResult(call, `"yes"`))
+		}
+	}
+	m.Close()
+	return c.say(msg)
+}
+
+func (c *conversation) check(wantNotes []string, want ...string) {
+	c.t.Helper()
+	m := c.manager()
+	defer m.Close()
+	st := c.view(m).State()
+	var got []string
+	for _, msg := range state.Messages.Or(st, nil) {
+		switch msg := msg.(type) {
+		case state.TextMessage:
+			got = append(got, msg.Role()+": "+msg.Text())
+		case state.ToolCallMessage:
+			for _, call := range msg.Calls() {
+				got = append(got, "call "+call.ID)
+			}
+		case state.ToolResultMessage:
+			got = append(got, "result "+msg.Call().ID+": "+msg.Text())
+		}
+	}
+	if !slices.Equal(got, want) {
+		c.t.Errorf("conversation\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if got := notes.Or(st, nil); !slices.Equal(got, wantNotes) {
+		c.t.Errorf("notes %q, want %q", got, wantNotes)
+	}
+	if left := einostate.CheckpointField.Or(st, nil); len(left) > 0 {
+		c.t.Errorf("%d checkpoints are left", len(left))
+	}
+}
+
+// onStores runs a test in memory and on SQLite.
+func onStores(t *testing.T, team func(t *testing.T) adk.Agent, test func(c *conversation)) {
+	for name, open := range map[string]func(t *testing.T) func() store.Store{
+		"memory": func(*testing.T) func() store.Store {
+			db := store.NewMemory()
+			return func() store.Store { return db.Open() }
+		},
+		"sqlite": func(t *testing.T) func() store.Store {
+			file := filepath.Join(t.TempDir(), "desk.db")
+			return func() store.Store {
+				db, err := sqlitestore.Open(t.Context(), file, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { db.Close() })
+				return db
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test(&conversation{t: t, team: func() adk.Agent { return team(t) }, store: open(t)})
+		})
+	}
+}
+
+// byAnswers is a model whose turn is the number of results in its prompt, so
+// that it goes on after a resumption.
+func byAnswers(turns map[int]*schema.Message) scripted {
+	return func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+		n := 0
+		for _, m := range msgs {
+			if m.Role == schema.Tool && m.Content != "Waiting for approval." {
+				n++
+			}
+		}
+		m := *turns[n]
+		return &m, nil
+	}
+}
+
+// TestResumeSequence: the first of two agents is interrupted by a tool of eino.
+// After the answer, it goes on where it was, and then the second agent begins.
+func TestResumeSequence(t *testing.T) {
+	team := func(t *testing.T) adk.Agent {
+		seq, err := adk.NewSequentialAgent(t.Context(), &adk.SequentialAgentConfig{Name: "desk", SubAgents: []adk.Agent{
+			agent("search", byAnswers(map[int]*schema.Message{
+				0: calls(call("c1", "note", `{"text":"looked"}`), call("c2", "ask", `{"text":"may I?"}`)),
+				2: said("found"),
+			}), append(einostate.Tools(noteTool(0)), ask(t)), einostate.Middleware("search", nil)),
+			agent("billing", script(calls(call("c3", "note", `{"text":"paid"}`)), said("refunded")),
+				einostate.Tools(noteTool(0)), einostate.Middleware("billing", nil)),
+		}})
+		must(err)
+		return seq
+	}
+	onStores(t, team, func(c *conversation) {
+		if got := c.say(workspace.Message{Content: state.UserText("refund it")}); got != "c2 " {
+			c.t.Errorf("said %q", got)
+		}
+		if got := c.answer("c2"); got != "refunded" {
+			c.t.Errorf("said %q", got)
+		}
+		c.check([]string{"looked", "paid"}, "user: refund it", "call c1", "call c2", `result c1: ["looked"]`, "result c2: yes",
+			"assistant: found", "call c3", `result c3: ["paid"]`, "assistant: refunded")
+	})
+}
+
+// TestResumeOneByOne: of two calls that wait, one is answered before the other.
+func TestResumeOneByOne(t *testing.T) {
+	team := func(t *testing.T) adk.Agent {
+		return agent("billing", byAnswers(map[int]*schema.Message{
+			0: calls(call("c1", "wait", `{"text":"a"}`), call("c2", "wait", `{"text":"b"}`), call("c3", "note", `{"text":"kept"}`)),
+			3: said("done"),
+		}), einostate.Tools(suspended, noteTool(0)), einostate.Middleware("billing", nil))
+	}
+	onStores(t, team, func(c *conversation) {
+		for _, step := range []struct{ got, want string }{
+			{c.say(workspace.Message{Content: state.UserText("go")}), "c1 c2 "},
+			{c.answer("c2"), "c1 "},
+			{c.answer("c1"), "done"},
+		} {
+			if step.got != step.want {
+				c.t.Errorf("said %q, want %q", step.got, step.want)
+			}
+		}
+		c.check([]string{"kept"}, "user: go", "call c1", "call c2", "call c3", "result c1: yes", "result c2: yes",
+			`result c3: ["kept"]`, "assistant: done")
+	})
+}
+
+// TestResumeParallel: one of two parallel agents waits. What the other has done
+// is kept, and it does not run again.
+func TestResumeParallel(t *testing.T) {
+	team := func(t *testing.T) adk.Agent {
+		both, err := einostate.Parallel(t.Context(), &adk.ParallelAgentConfig{Name: "desk", SubAgents: []adk.Agent{
+			agent("search", byAnswers(map[int]*schema.Message{
+				0: calls(call("c1", "wait", `{"text":"a"}`), call("c2", "note", `{"text":"first"}`)),
+				2: calls(call("c3", "note", `{"text":"third"}`)),
+				3: said("searched"),
+			}), einostate.Tools(suspended, noteTool(0)), einostate.Middleware("search", nil)),
+			agent("billing", byAnswers(map[int]*schema.Message{
+				0: calls(call("c4", "note", `{"text":"second"}`)),
+				1: said("billed"),
+			}), einostate.Tools(noteTool(0)), einostate.Middleware("billing", nil)),
+		}})
+		must(err)
+		return both
+	}
+	onStores(t, team, func(c *conversation) {
+		if got := c.say(workspace.Message{Content: state.UserText("go")}); got != "c1 billed" {
+			c.t.Errorf("said %q", got)
+		}
+		if got := c.answer("c1"); got != "searched" {
+			c.t.Errorf("said %q", got)
+		}
+		c.check([]string{"first", "second", "third"}, "user: go", "call c1", "call c2", "result c1: yes", `result c2: ["first"]`,
+			"call c4", `result c4: ["second"]`, "assistant: billed", "call c3", `result c3: ["third"]`, "assistant: searched")
+	})
+}
+
+// TestResumeNested: an agent that is the tool of another waits. So does the call
+// around it, until the inner one is answered.
+func TestResumeNested(t *testing.T) {
+	team := func(t *testing.T) adk.Agent {
+		inner := agent("search", byAnswers(map[int]*schema.Message{
+			0: calls(call("i1", "wait", `{"text":"a"}`)),
+			1: said("found"),
+		}), einostate.Tools(suspended), einostate.Middleware("search", nil))
+		return agent("billing", byAnswers(map[int]*schema.Message{
+			0: calls(call("c1", "search", `{"request":"go"}`)),
+			1: said("done"),
+		}), []einotool.BaseTool{adk.NewAgentTool(t.Context(), inner)}, einostate.Middleware("billing", nil))
+	}
+	onStores(t, team, func(c *conversation) {
+		if got := c.say(workspace.Message{Content: state.UserText("go")}); got != "c1 i1 " {
+			c.t.Errorf("said %q", got)
+		}
+		if got := c.answer("i1"); got != "done" {
+			c.t.Errorf("said %q", got)
+		}
+		c.check(nil, "user: go", "call c1", "result c1: found", "call i1", "result i1: yes", "assistant: found", "assistant: done")
+	})
+}
+
+// TestMeanwhile: another message is handled while a call waits.
+func TestMeanwhile(t *testing.T) {
+	team := func(t *testing.T) adk.Agent {
+		return agent("billing", scripted(func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+			switch last := msgs[len(msgs)-1]; last.Content {
+			case "go":
+				return calls(call("c1", "wait", `{"text":"a"}`)), nil
+			case "how long?":
+				if before := msgs[len(msgs)-2]; before.Role != schema.Tool || before.Content != "Waiting for approval." {
+					t.Errorf("the model reads %q", before)
+				}
+				return said("a day"), nil
+			default:
+				return said("done: " + last.Content), nil
+			}
+		}), einostate.Tools(suspended), einostate.Middleware("billing", nil))
+	}
+	onStores(t, team, func(c *conversation) {
+		for _, step := range []struct{ got, want string }{
+			{c.say(workspace.Message{Content: state.UserText("go")}), "c1 "},
+			{c.say(workspace.Message{Content: state.UserText("how long?")}), "c1 a day"},
+			{c.answer("c1"), "done: yes"},
+		} {
+			if step.got != step.want {
+				c.t.Errorf("said %q, want %q", step.got, step.want)
+			}
+		}
+		c.check(nil, "user: go", "call c1", "result c1: yes", "user: how long?", "assistant: a day", "assistant: done: yes")
+	})
+}

@@ -1,0 +1,244 @@
+package einostate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/cloudwego/eino/schema"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace"
+)
+
+type (
+	turnKey struct{}
+	baseKey struct{}
+)
+
+// narrowed is a handle that the context of an agent carries, with the handle
+// that it was made of.
+type narrowed struct{ base, st *state.State }
+
+// baseState returns the handle of the context as it was before an agent has
+// narrowed it.
+func baseState(ctx context.Context) (*state.State, bool) {
+	st, ok := state.FromContext(ctx)
+	if n, narrow := ctx.Value(baseKey{}).(narrowed); narrow && n.st == st {
+		return n.base, true
+	}
+	return st, ok
+}
+
+// turn is one run of an agent, or its resumption.
+type turn struct {
+	st    *state.State // with the rights of the agent
+	tools []*tool.Tool
+	run   *workspace.Run // or nil
+	begun bool           // the model was asked; before, calls are those of an interrupt
+
+	mu    sync.Mutex
+	step  *tool.Step       // of the latest answer of the model; nil if no call of it is one of tools
+	calls []state.ToolCall // of step
+	taken []bool           // of calls: being made or made
+	open  int              // how many of calls have not returned
+	// foreign says that the answer has calls of other tools, or was given before
+	// an interrupt.
+	foreign bool
+}
+
+func (t *turn) commit(ctx context.Context) error {
+	if t.run == nil {
+		return nil
+	}
+	return t.run.Commit(ctx)
+}
+
+// begin records an answer of the model, and begins the step of its calls.
+func (t *turn) begin(ctx context.Context, m *schema.Message) error {
+	output, err := Messages(m)
+	if err != nil {
+		return err
+	}
+	if err := t.st.History().Append(state.InferenceResult{Output: output}); err != nil {
+		return err
+	}
+	if len(m.ToolCalls) == 0 {
+		return nil
+	}
+	calls := make([]state.ToolCall, 0, len(m.ToolCalls))
+	for _, c := range m.ToolCalls {
+		if hasTool(t.tools, c.Function.Name) {
+			calls = append(calls, callOf(c))
+		}
+	}
+	t.mu.Lock()
+	t.setStep(calls)
+	t.foreign = len(calls) < len(m.ToolCalls)
+	t.mu.Unlock()
+	return t.commit(ctx)
+}
+
+func (t *turn) setStep(calls []state.ToolCall) {
+	// The context of each call is that of the run, too.
+	t.step = tool.Begin(context.Background(), t.st, t.tools, calls)
+	t.calls, t.taken, t.open = calls, make([]bool, len(calls)), len(calls)
+}
+
+// call makes a call of the step. The last call that returns ends the step.
+func (t *turn) call(ctx context.Context, c state.ToolCall) (tool.Result, error) {
+	step, i := t.take(ctx, c)
+	result, err := step.Call(ctx, i)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open--; t.open == 0 {
+		if err := t.answer(); err != nil {
+			return result, err
+		}
+	}
+	return result, err
+}
+
+// take finds a call in the step.
+func (t *turn) take(ctx context.Context, c state.ToolCall) (*tool.Step, int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.step == nil { // the agent was resumed
+		calls, _ := t.recorded(c.ID)
+		calls = slices.DeleteFunc(calls, func(c state.ToolCall) bool { return !hasTool(t.tools, c.Name) })
+		t.foreign = true
+		t.setStep(calls)
+	}
+	for i, known := range t.calls {
+		if !t.taken[i] && known.ID == c.ID && known.Name == c.Name {
+			t.taken[i] = true
+			return t.step, i
+		}
+	}
+	return tool.Begin(ctx, t.st, t.tools, []state.ToolCall{c}), 0
+}
+
+// answer ends the step and adds its results to the history.
+func (t *turn) answer() error {
+	var results []state.ToolResultMessage
+	for _, r := range t.step.End() {
+		results = append(results, r.Message)
+	}
+	t.step = nil
+	return t.st.History().Answer(results...)
+}
+
+// end ends the step, if a call of it was not made, and adds the results of
+// foreign tools, which are the last messages of the agent.
+func (t *turn) end(msgs []*schema.Message) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.step != nil {
+		if err := t.answer(); err != nil {
+			return err
+		}
+	}
+	if !t.foreign {
+		return nil
+	}
+	t.foreign = false
+	first := len(msgs)
+	for first > 0 && msgs[first-1].Role == schema.Tool {
+		first--
+	}
+	results, err := Messages(msgs[first:]...)
+	if err != nil {
+		return err
+	}
+	for _, m := range results {
+		result, ok := m.(state.ToolResultMessage)
+		if !ok {
+			continue
+		}
+		err := t.st.History().Answer(result)
+		if err != nil && !errors.Is(err, state.ErrAnswered) && !errors.Is(err, state.ErrUnknownCall) {
+			return err
+		}
+	}
+	return nil
+}
+
+// history returns what the history has of the agent.
+func (t *turn) history() []state.Message {
+	var msgs []state.Message
+	for r := range t.st.History().By(t.st.Agent()) {
+		msgs = append(msgs, r.Output...)
+		for _, m := range r.ToolCalls {
+			msgs = append(msgs, m)
+		}
+	}
+	return msgs
+}
+
+// recorded returns the answer that the history, or the conversation, has to a
+// call, or else the open calls of the message that made it.
+func (t *turn) recorded(id string) (open []state.ToolCall, answer *state.ToolResultMessage) {
+	if open, answer = find(t.history(), id); open == nil && answer == nil {
+		open, answer = find(state.Messages.Or(t.st, nil), id)
+	}
+	return open, answer
+}
+
+// find returns the last answer to a call, or the open calls of the last message
+// that makes it.
+func find(msgs []state.Message, id string) (open []state.ToolCall, answer *state.ToolResultMessage) {
+	answered := map[string]bool{}
+	for _, m := range slices.Backward(msgs) {
+		switch m := m.(type) {
+		case state.ToolResultMessage:
+			if m.Call().ID == id {
+				return nil, &m
+			}
+			answered[m.Call().ID] = true
+		case state.ToolCallMessage:
+			calls := m.Calls()
+			if slices.ContainsFunc(calls, func(c state.ToolCall) bool { return c.ID == id }) {
+				return slices.DeleteFunc(calls, func(c state.ToolCall) bool { return answered[c.ID] }), nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// settle gives results to the calls in a prompt that have none. Those of the
+// agent that an earlier process has left are made. Suspended ones wait, and
+// others fail, in the prompt alone.
+func (t *turn) settle(ctx context.Context, msgs []*schema.Message) ([]*schema.Message, error) {
+	var suspended []state.ToolCall
+	if t.run != nil {
+		suspended = t.run.Suspended()
+	}
+	var left []state.ToolCall
+	pending := false
+	for _, c := range transcript.ShapesFunc(msgs, Shape).Pending(suspended...) {
+		pending = true
+		if open, _ := find(t.history(), c.ID); open != nil && hasTool(t.tools, c.Name) {
+			left = append(left, c)
+		}
+	}
+	if !pending && len(suspended) == 0 {
+		return msgs, nil
+	}
+	prompt, err := Messages(msgs...)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range tool.Run(ctx, t.st, t.tools, left) {
+		if err := t.st.History().Answer(r.Message); err != nil {
+			return nil, err
+		}
+		if prompt, err = transcript.Answer(prompt, r.Message); err != nil {
+			return nil, err
+		}
+	}
+	prompt, _ = transcript.Repair(prompt, transcript.Profile{}, transcript.Policy{AnswerCalls: true, Suspended: suspended})
+	return FromMessages(prompt...)
+}

@@ -1,0 +1,167 @@
+package genkitstate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/firebase/genkit/go/ai"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/workspace"
+)
+
+// step is a message of the model with calls, in its conversation.
+type step struct {
+	before  []*ai.Message
+	message *ai.Message
+	results []*ai.Part // each at the index of its call in the message
+}
+
+func newStep(before []*ai.Message, message *ai.Message) *step {
+	return &step{before, message, make([]*ai.Part, len(message.Content))}
+}
+
+// resume returns the step with which the conversation of a request ends, if it
+// has calls without results, and records the results that Genkit has added.
+func (g *generation) resume(ctx context.Context, st *state.State, req *ai.ModelRequest) (*step, error) {
+	last := len(req.Messages) - 1
+	if s := g.left; s != nil {
+		g.left = nil // middleware around this one may try again
+		if err := s.take(ctx, st, req.Messages[last].Content); err != nil {
+			return nil, err
+		}
+		req.Messages = s.conversation()
+		return nil, nil
+	}
+	for last >= 0 && req.Messages[last].Role == ai.RoleTool {
+		last--
+	}
+	if last < 0 || req.Messages[last].Role != ai.RoleModel {
+		return nil, nil
+	}
+	s := newStep(req.Messages[:last], req.Messages[last])
+	for _, m := range req.Messages[last+1:] {
+		if m.Metadata["resumed"] == nil {
+			s.put(m.Content)
+			continue
+		}
+		if err := s.take(ctx, st, m.Content); err != nil { // of ai.WithToolResponses and ai.WithToolRestarts
+			return nil, err
+		}
+		req.Messages = s.conversation()
+	}
+	if len(s.open()) == 0 {
+		return nil, nil
+	}
+	return s, nil
+}
+
+// take adds the results of calls that Genkit has made, or a person has answered.
+func (s *step) take(ctx context.Context, st *state.State, parts []*ai.Part) error {
+	msgs, err := Messages(&ai.Message{Role: ai.RoleTool, Content: parts})
+	if err != nil {
+		return err
+	}
+	var results []state.ToolResultMessage
+	for _, m := range msgs {
+		if r, ok := m.(state.ToolResultMessage); ok {
+			results = append(results, r)
+		}
+	}
+	return s.answer(ctx, st, parts, results)
+}
+
+// answer adds results of calls to the step and to the history of the state.
+func (s *step) answer(
+	ctx context.Context, st *state.State, parts []*ai.Part, results []state.ToolResultMessage,
+) error {
+	if len(results) == 0 {
+		return nil
+	}
+	if err := st.History().Answer(results...); err != nil {
+		return fmt.Errorf("genkitstate: record results: %w", err)
+	}
+	s.put(parts)
+	return commit(ctx)
+}
+
+// put adds results to the step. If calls have one name and no ids, the first of
+// them gets the first result.
+func (s *step) put(results []*ai.Part) {
+	for _, r := range results {
+		for i, p := range s.message.Content {
+			if p.IsToolRequest() && s.results[i] == nil && callKey(p) == callKey(r) {
+				s.results[i] = r
+				break
+			}
+		}
+	}
+}
+
+// open returns the calls without a result.
+func (s *step) open() (open []*ai.Part) {
+	for i, p := range s.message.Content {
+		if p.IsToolRequest() && s.results[i] == nil {
+			open = append(open, p)
+		}
+	}
+	return open
+}
+
+// callKey identifies the call of a part within its step.
+func callKey(p *ai.Part) string {
+	switch {
+	case p.IsToolRequest():
+		return cmp.Or(p.ToolRequest.Ref, p.ToolRequest.Name)
+	case p.IsToolResponse():
+		return cmp.Or(p.ToolResponse.Ref, p.ToolResponse.Name)
+	}
+	return ""
+}
+
+// conversation returns the conversation with the step.
+func (s *step) conversation() []*ai.Message {
+	results := slices.DeleteFunc(slices.Clone(s.results), func(p *ai.Part) bool { return p == nil })
+	return append(slices.Clone(s.before), s.message, &ai.Message{Role: ai.RoleTool, Content: results})
+}
+
+// leave returns the response that leaves calls to Genkit. Those that have been
+// made are in its request, as a step of their own: a response that Genkit
+// interrupts is resumed with valid messages.
+func (s *step) leave(resp *ai.ModelResponse, left []*ai.Part) *ai.ModelResponse {
+	rest, made := *s.message, *s.message
+	rest.Content = left
+	made.Content = slices.DeleteFunc(slices.Clone(s.message.Content), func(p *ai.Part) bool { return slices.Contains(left, p) })
+	req := *resp.Request
+	req.Messages = (&step{s.before, &made, s.results}).conversation()
+	if !slices.ContainsFunc(made.Content, (*ai.Part).IsToolRequest) {
+		rest, req.Messages = *s.message, s.before
+	}
+	resp.Request, resp.Message = &req, &rest
+	return resp
+}
+
+// encodeResults returns the results of calls, and the parts that say them.
+func encodeResults(results []tool.Result) (parts []*ai.Part, msgs []state.ToolResultMessage, err error) {
+	for _, r := range results {
+		encoded, err := From(r.Message)
+		if err != nil {
+			return nil, nil, err
+		}
+		parts, msgs = append(parts, encoded[0].Content...), append(msgs, r.Message)
+	}
+	return parts, msgs, nil
+}
+
+// commit stores the changes of the run of package workspace that ctx carries.
+func commit(ctx context.Context) error {
+	if run, ok := workspace.FromContext(ctx); ok {
+		if err := run.Commit(ctx); err != nil {
+			return fmt.Errorf("genkitstate: commit step: %w", err)
+		}
+	}
+	return nil
+}

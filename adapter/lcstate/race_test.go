@@ -1,0 +1,5 @@
+//go:build race
+
+package lcstate_test
+
+func init() { raceDetector = true }
