@@ -1,0 +1,18 @@
+// Package otelstate makes OpenTelemetry spans and metrics of what workspaces,
+// tools and models do.
+//
+//	tracer, err := otelstate.New(nil) // with the global providers
+//	m, err := workspace.Open(ctx, db, &workspace.Options{Tracer: tracer, …})
+//	stop, err := tracer.Register(m)
+//
+// A run is a span invoke_workflow, a call of a tool execute_tool, and a call of
+// a model chat, by the semantic conventions for generative AI, version 1.41.0.
+// What they have no name for begins with agentstate. Spans of one message in
+// several processes are connected by links, which travel with the message: a
+// run that another process continues hours later is no child of the first one.
+//
+// A span never contains a secret, an id of a user or a text of a message, an
+// argument or an error, unless [Options.Content] is set. Secrets of the state
+// are then masked in texts, whatever an agent may read, and in runs those of
+// the memory as well.
+package otelstate

@@ -1,0 +1,156 @@
+package otelstate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/workspacetest"
+	"github.com/agentstate/state/otelstate"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/workspace"
+)
+
+// Every span ends exactly once, whatever happens to the process, the run, the
+// tool or the context, and the metrics count what Stats counts.
+func TestEverySpanEndsOnce(t *testing.T) {
+	seed := effort.LogSeed(t)
+	for i := range effort.Runs(6) {
+		synctest.Test(t, func(t *testing.T) { testProgram(t, rand.New(rand.NewPCG(seed, uint64(i)))) })
+	}
+}
+
+// fates are what a run may come to.
+const fates = 9
+
+// runWith returns an Options.Run that calls tools and comes to a fate.
+func runWith(e *telemetry, delay time.Duration, fate int) func(ctx context.Context, run *workspace.Run) error {
+	wait := tool.Must(tool.New("wait", "", func(ctx context.Context, _ struct{}) (string, error) {
+		time.Sleep(delay) // also after ctx has ended
+		if fate == 3 {
+			panic("broken tool")
+		}
+		return "waited", ctx.Err()
+	}))
+	return func(ctx context.Context, run *workspace.Run) error {
+		_ = visits.Set(run.State(), 1)
+		_ = run.Commit(ctx)
+		agent, end := e.Agent(ctx, run.State())
+		call := state.ToolCall{ID: "1", Name: "wait", Input: `{}`}
+		results := tool.Run(agent, run.State(), []*tool.Tool{wait}, []state.ToolCall{call, call})
+		end(results[0].Err)
+		_ = run.State().History().Append(state.InferenceResult{Raw: chatResponse, StartedAt: time.Now()})
+		switch fate {
+		case 0:
+			return errors.New("broken")
+		case 1:
+			return workspace.RetryAfter(errors.New("busy"), delay/2)
+		case 2:
+			panic("broken")
+		case 4:
+			time.Sleep(delay) // also after ctx has ended
+		}
+		return context.Cause(ctx)
+	}
+}
+
+func testProgram(t *testing.T, rng *rand.Rand) {
+	chance := func(p float64) bool { return rng.Float64() < p }
+	db, ttl := store.Store(store.NewMemory()), 3*time.Second
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	type process struct {
+		*workspace.Manager
+		*telemetry
+		kill func()
+	}
+	var all []*process
+	begin := func() *process {
+		p := &process{telemetry: newTelemetry(t, otelstate.Options{Reads: true, Content: chance(0.5)})}
+		var s store.Store
+		s, p.kill = workspacetest.AsProcess(db)
+		if chance(0.5) {
+			s = otelstate.Store(s, p.Tracer)
+		}
+		delay := time.Duration(rng.Int64N(int64(2 * ttl)))
+		p.Manager = open(t, s, workspace.Options{
+			TTL: ttl, Run: runWith(p.telemetry, delay, rng.IntN(fates)), Tracer: p.Tracer, Queue: 3, Runs: 2,
+			Takeover: workspace.Takeover(rng.IntN(2)),
+		})
+		all = append(all, p)
+		return p
+	}
+	present := []*process{begin(), begin()}
+	for n := range 40 {
+		p := present[rng.IntN(len(present))]
+		user, id := fmt.Sprint("user", rng.IntN(3)), fmt.Sprint(n/2)
+		call, stop := context.WithCancel(ctx)
+		if chance(0.2) {
+			time.AfterFunc(time.Duration(rng.Int64N(int64(ttl))), stop)
+		}
+		msg := whenBusy(workspace.Busy(rng.IntN(5)), text(id))
+		go func() {
+			defer stop()
+			switch n % 8 {
+			case 0, 1:
+				_, _ = p.Submit(call, user, msg)
+			case 2, 3:
+				_, _ = p.Handle(call, user, msg)
+			case 4:
+				run, _, err := p.Begin(call, user, msg)
+				for run != nil && err == nil {
+					_ = run.Commit(call)
+					run, err = run.Finish(call)
+				}
+			case 5:
+				_ = p.Do(call, user, func(context.Context, *workspace.Run) error { return nil })
+			case 6:
+				if v, err := p.View(call, user); err == nil && v.Run != nil {
+					_ = p.Cancel(call, user, v.Run.ID, "")
+				}
+				_, _ = p.Verify(call, user)
+			case 7:
+				_, _ = p.Reset(call, user)
+				_ = p.Recover(call)
+			}
+		}()
+		time.Sleep(time.Duration(rng.Int64N(int64(ttl / 2))))
+		if i := rng.IntN(len(present)); chance(0.15) {
+			if chance(0.5) {
+				present[i].kill()
+			} else {
+				go func() { _ = present[i].Close() }()
+				synctest.Wait()
+			}
+			present[i] = begin()
+		}
+	}
+	time.Sleep(10 * ttl)
+	cancel()
+	for _, p := range all {
+		_ = p.Close()
+	}
+	time.Sleep(20 * ttl)
+	for _, p := range all {
+		require.Empty(t, p.unended())
+		stats := p.Stats()
+		for name, want := range map[string]int64{
+			"agentstate.fenced":       stats.Fenced,
+			"agentstate.takeovers":    stats.TakenOver,
+			"agentstate.runs":         stats.Started,
+			"agentstate.dead_letters": stats.DeadLetters,
+		} {
+			require.Equal(t, want, p.sum(t, name), "%s %+v", name, stats)
+		}
+		require.LessOrEqual(t, p.sum(t, "agentstate.conflicts"), stats.Conflicts)
+	}
+}

@@ -1,0 +1,158 @@
+package otelstate
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
+)
+
+// Inference makes the span and the metrics of a call of a model, where there
+// is no workspace: a run reports the results of its history by itself. ctx is
+// that of the agent. The span lasts from StartedAt to CreatedAt. A result
+// without StartedAt becomes an event of the span in ctx, because the client of
+// the model may have a span of its own.
+func (t *Tracer) Inference(ctx context.Context, r state.InferenceResult) {
+	t.inference(ctx, trace.SpanFromContext(ctx), t.conversationIn(ctx), &r, redactorIn(ctx, nil))
+}
+
+// endInference is Inference for a result that an operation reports.
+func (t *Tracer) endInference(s *span, r *state.InferenceResult, redact func(string) string) {
+	if redact == nil {
+		return // its secrets are not known
+	}
+	ctx, parent := context.Context(s), s.Span
+	if s.run != nil {
+		ctx, parent = s.run, s.run.Span
+	}
+	t.inference(ctx, parent, s.conversation, r, redact)
+}
+
+// inference makes the span of a result, or an event of the parent.
+func (t *Tracer) inference(
+	ctx context.Context, parent trace.Span, c *conversation, r *state.InferenceResult, redact func(string) string,
+) {
+	// A span without a parent is up to the sampler, a child of one that is not
+	// recorded is not recorded.
+	timed := !r.StartedAt.IsZero() && !r.CreatedAt.IsZero()
+	records := parent.IsRecording() || timed && !parent.SpanContext().IsValid() && t.spanOf(ctx) == nil
+	m := &t.instruments
+	measures := m.tokens.Enabled(ctx) || timed && m.inferenceDuration.Enabled(ctx)
+	if !records && !measures {
+		return
+	}
+	call := t.read(r, redact)
+	if measures {
+		t.measureInference(ctx, call, r, timed)
+	}
+	if !records {
+		return
+	}
+	if !timed {
+		parent.AddEvent(eventResponse, trace.WithAttributes(append(call.start(c), t.attributes(call, r, redact)...)...))
+		return
+	}
+	name := operationChat
+	if call.Model != "" {
+		name += " " + call.Model
+	}
+	_, s := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(r.StartedAt),
+		trace.WithAttributes(call.start(c)...))
+	if s.IsRecording() {
+		s.SetAttributes(t.attributes(call, r, redact)...)
+	}
+	s.End(trace.WithTimestamp(latest(r.StartedAt, r.CreatedAt)))
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// modelCall is what a response says, without secrets.
+type modelCall struct {
+	provider.Usage
+	provider, agent string
+}
+
+// read reads the response of a result.
+func (t *Tracer) read(r *state.InferenceResult, redact func(string) string) modelCall {
+	usage, ok := provider.ReadUsage(r.Raw)
+	if !ok {
+		usage = provider.Usage{Input: -1, Output: -1, CacheRead: -1, CacheWrite: -1, Reasoning: -1}
+	}
+	call := modelCall{Usage: usage, provider: t.opts.Provider, agent: r.Agent}
+	call.Model, call.ID, call.StopReason = clip(redact(usage.Model), maxName), clip(redact(usage.ID), maxName), clip(redact(usage.StopReason), maxName)
+	switch usage.Format {
+	case provider.OpenAI, provider.OpenAIResponses:
+		call.provider = providerOpenAI
+	case provider.Anthropic:
+		call.provider = providerAnthropic
+	case provider.Gemini:
+		call.provider = providerGemini
+	}
+	if call.StopReason == "tool" {
+		call.StopReason = "tool_call"
+	}
+	return call
+}
+
+// start returns the attributes that a sampler gets.
+func (call modelCall) start(c *conversation) []attribute.KeyValue {
+	attrs := append([]attribute.KeyValue{attribute.String(keyOperation, operationChat)}, c.attrs...)
+	return text(text(attrs, keyProvider, call.provider), keyAgent, call.agent)
+}
+
+// attributes returns the further attributes of a call.
+func (t *Tracer) attributes(call modelCall, r *state.InferenceResult, redact func(string) string) []attribute.KeyValue {
+	attrs := text(text(nil, keyModel, call.Model), keyResponse, call.ID)
+	if call.StopReason != "" {
+		attrs = append(attrs, attribute.StringSlice(keyFinishReasons, []string{call.StopReason}))
+	}
+	for _, n := range []struct {
+		key   string
+		count int
+	}{
+		{keyInputTokens, call.Input}, {keyOutputTokens, call.Output}, {keyCacheRead, call.CacheRead},
+		{keyCacheWrite, call.CacheWrite}, {keyReasoning, call.Reasoning},
+	} {
+		if n.count >= 0 {
+			attrs = append(attrs, attribute.Int(n.key, n.count))
+		}
+	}
+	if t.opts.Content {
+		attrs = text(attrs, keyInputMessages, inputMessages(r, redact))
+		attrs = text(attrs, keyOutputMessages, outputMessages(r, call.StopReason, redact))
+	}
+	return attrs
+}
+
+func (t *Tracer) measureInference(ctx context.Context, call modelCall, r *state.InferenceResult, timed bool) {
+	attrs := func(more ...attribute.KeyValue) metricAttributes {
+		name := call.provider
+		if name == "" {
+			name = other
+		}
+		list := append(metricAttributes{attribute.String(keyOperation, operationChat), attribute.String(keyProvider, name)}, more...)
+		return text(list, keyModel, call.Model)
+	}
+	m := &t.instruments
+	if timed {
+		took := max(0, r.CreatedAt.Sub(r.StartedAt).Seconds())
+		m.inferenceDuration.record(ctx, took, func() metricAttributes { return attrs() })
+	}
+	for _, n := range []struct {
+		kind  string
+		count int
+	}{{tokensInput, call.Input}, {tokensOutput, call.Output}} {
+		if n.count >= 0 {
+			m.tokens.record(ctx, int64(n.count), func() metricAttributes { return attrs(attribute.String(keyTokenType, n.kind)) })
+		}
+	}
+}

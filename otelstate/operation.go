@@ -1,0 +1,228 @@
+package otelstate
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// hasSpan reports whether an operation has a span. A heartbeat has none: there
+// are too many of them.
+func (t *Tracer) hasSpan(kind workspace.OpKind) bool {
+	switch kind {
+	case workspace.OpHeartbeat:
+		return false
+	case workspace.OpView, workspace.OpRecords, workspace.OpVerify:
+		return t.opts.Reads
+	}
+	return true
+}
+
+// spanNames are the names of the spans that most messages have.
+var spanNames = map[workspace.OpKind]string{
+	workspace.OpHandle: "agentstate.handle",
+	workspace.OpCommit: "agentstate.commit",
+	workspace.OpUpdate: "agentstate.update",
+}
+
+// spanName returns the name of the span of an operation.
+func spanName(kind workspace.OpKind) string {
+	if name, ok := spanNames[kind]; ok {
+		return name
+	}
+	return spanPrefix + string(kind)
+}
+
+// Start implements [workspace.Tracer].
+func (t *Tracer) Start(ctx context.Context, op workspace.Operation) context.Context {
+	if !t.hasSpan(op.Kind) {
+		return ctx
+	}
+	c := t.conversationOf(op.UserID)
+	name, opts := spanName(op.Kind), c.plain
+	if op.Kind == workspace.OpRun {
+		name, opts = c.run.name, c.run.opts
+	}
+	if links := t.links(op.Links); len(links) > 0 {
+		opts = append(slices.Clip(opts), trace.WithLinks(links...))
+	}
+	if op.Root {
+		opts = append(slices.Clip(opts), trace.WithNewRoot())
+	}
+	s := t.start(ctx, name, c, opts)
+	switch {
+	case op.Kind == workspace.OpRun:
+		s.run = s
+		t.startRun(s, op)
+	case op.Root:
+		s.run = nil
+	}
+	return s
+}
+
+func (t *Tracer) startRun(s *span, op workspace.Operation) {
+	if op.MessageID != "" && op.Attempt == 0 && t.instruments.queueWait.Enabled(s) {
+		t.instruments.queueWait.Record(s, op.Waited.Seconds())
+	}
+	if s.IsRecording() {
+		s.SetAttributes(
+			attribute.String(keyRun, op.RunID), attribute.Int(keyAttempt, op.Attempt),
+			attribute.Float64(keyWaited, op.Waited.Seconds()),
+		)
+	}
+}
+
+// End implements [workspace.Tracer].
+func (t *Tracer) End(ctx context.Context, op workspace.Operation) {
+	if op.Kind == workspace.OpHeartbeat {
+		t.endHeartbeat(ctx, op)
+		return
+	}
+	s := t.spanOf(ctx)
+	if s == nil || !t.hasSpan(op.Kind) {
+		return
+	}
+	for i := range op.Results {
+		t.endInference(s, &op.Results[i], op.Redact)
+	}
+	t.measure(s, op)
+	if s.IsRecording() {
+		s.SetAttributes(operationAttributes(op)...)
+	}
+	s.end(op.Err, op.Redact)
+}
+
+// operationAttributes returns what is known at the end of an operation.
+func operationAttributes(op workspace.Operation) []attribute.KeyValue {
+	var attrs []attribute.KeyValue
+	count := func(key string, n int) {
+		if n != 0 {
+			attrs = append(attrs, attribute.Int(key, n))
+		}
+	}
+	version := func() {
+		if op.Version > 0 {
+			attrs = append(attrs, attribute.Int64(keyVersion, int64(op.Version)))
+		}
+	}
+	switch op.Kind {
+	case workspace.OpHandle:
+		attrs = text(text(attrs, keyStatus, string(op.Status)), keyRun, op.RunID)
+	case workspace.OpRun:
+		attrs = append(attrs, attribute.String(keyEnding, ending(op)))
+		version()
+	default:
+		version()
+		count(keyEffects, op.Effects)
+		count(keyBytes, op.Bytes)
+		count(keyTries, op.Tries)
+	}
+	return attrs
+}
+
+// ending says how a run has ended.
+func ending(op workspace.Operation) string {
+	if op.Ended == "" {
+		return endingRetry
+	}
+	return string(op.Ended)
+}
+
+// isLate reports whether a heartbeat came late.
+func isLate(op workspace.Operation) bool { return op.Left < op.TTL/3 }
+
+// left returns which part of a lease was left at a heartbeat.
+func left(op workspace.Operation) float64 {
+	if op.TTL <= 0 {
+		return 0
+	}
+	return max(0, op.Left.Seconds()/op.TTL.Seconds())
+}
+
+func (t *Tracer) endHeartbeat(ctx context.Context, op workspace.Operation) {
+	if m := t.instruments.heartbeatLeft; m.Enabled(ctx) {
+		m.Record(ctx, left(op))
+	}
+	if op.Root || !isLate(op) {
+		return
+	}
+	if s := t.spanOf(ctx); s != nil && s.run != nil && s.run.IsRecording() {
+		s.run.AddEvent(eventLate, trace.WithAttributes(attribute.Float64(keyLeft, left(op))))
+	}
+}
+
+// measure records the metrics of an operation that has ended.
+func (t *Tracer) measure(s *span, op workspace.Operation) {
+	m := &t.instruments
+	name := func() metricAttributes { return metricAttributes{attribute.String(keyOpName, string(op.Kind))} }
+	switch op.Kind {
+	case workspace.OpHandle:
+		m.messages.add(s, func() metricAttributes {
+			if op.Status == "" { // it was not accepted
+				return metricAttributes{attribute.String(keyErrorType, errorType(op.Err))}
+			}
+			return metricAttributes{attribute.String(keyStatus, string(op.Status))}
+		})
+		if op.Status == workspace.StatusQueued && m.queueDepth.Enabled(s) {
+			m.queueDepth.Record(s, int64(op.Queued))
+		}
+	case workspace.OpRun:
+		t.measureRun(s, op)
+	case workspace.OpTakeover:
+		if op.Taken {
+			m.takeovers.add(s, func() metricAttributes { return metricAttributes{attribute.String(keyHow, how(op.Takeover))} })
+		}
+		if op.Ended == workspace.EndingFailed {
+			m.deadLetters.add(s, nil)
+		}
+	case workspace.OpCommit, workspace.OpUpdate:
+		m.commitDuration.record(s, s.took(), name)
+		if op.Bytes > 0 {
+			m.commitSize.record(s, int64(op.Bytes), name)
+			m.commitEffects.record(s, int64(op.Effects), name)
+		}
+	case workspace.OpCompact:
+		m.compactionDuration.record(s, s.took(), nil)
+	}
+	if op.Conflicts > 0 {
+		m.conflicts.addN(s, int64(op.Conflicts), name)
+	}
+	if writes(op) && errors.Is(op.Err, store.ErrUnknownOutcome) {
+		m.unknownOutcomes.add(s, name)
+	}
+}
+
+// writes reports whether an error of an operation is one of its own: those of
+// runs are the errors of their commits.
+func writes(op workspace.Operation) bool {
+	return op.Kind != workspace.OpRun && (op.Kind != workspace.OpHandle || op.RunID == "")
+}
+
+func (t *Tracer) measureRun(s *span, op workspace.Operation) {
+	m := &t.instruments
+	m.runDuration.record(s, s.took(), func() metricAttributes {
+		return text(text(nil, keyWorkflow, t.opts.Workflow), keyErrorType, errorType(op.Err))
+	})
+	m.runs.add(s, func() metricAttributes {
+		return metricAttributes{attribute.String(keyEnding, ending(op)), attribute.Bool(keyResumed, op.Attempt > 0)}
+	})
+	switch {
+	case op.Ended == workspace.EndingFenced:
+		m.fenced.add(s, nil)
+	case op.Ended == workspace.EndingFailed && op.MessageID != "":
+		m.deadLetters.add(s, nil)
+	}
+}
+
+func how(t workspace.Takeover) string {
+	if t == workspace.TakeoverRestart {
+		return howRestart
+	}
+	return howResume
+}

@@ -1,0 +1,52 @@
+package otelstate_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/otelstate"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/storetest"
+)
+
+// A traced store passes the tests of every store.
+func TestTracedStoreIsAStore(t *testing.T) {
+	e := newTelemetry(t, otelstate.Options{})
+	storetest.Run(t, func(*testing.T) func() store.Store {
+		db := store.NewMemory()
+		return func() store.Store { return otelstate.Store(db.Open(), e.Tracer) }
+	})
+	require.Empty(t, e.unended())
+}
+
+func TestStoreSpans(t *testing.T) {
+	e := newTelemetry(t, otelstate.Options{})
+	memory := store.NewMemory()
+	db := otelstate.Store(memory, e.Tracer)
+	ctx := t.Context()
+	_, err := db.Get(ctx, "user/secret")
+	require.ErrorIs(t, err, store.ErrNotFound)
+	_, err = db.Put(ctx, "user/secret", []byte("value"), store.IfAbsent)
+	require.NoError(t, err)
+	_, err = db.Put(ctx, "user/secret", []byte("value"), store.IfAbsent)
+	require.ErrorIs(t, err, store.ErrConflict)
+	_, err = db.(store.Batcher).Batch(ctx, []store.Write{{Key: "user/a"}, {Key: "user/b"}})
+	require.NoError(t, err)
+	for range db.Scan(ctx, "", "") {
+		break
+	}
+	for range db.(store.Lister).List(ctx, "user/", "") {
+	}
+	require.NoError(t, db.Delete(ctx, "user/secret", store.Always))
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = db.Get(ended, "user/a")
+	require.Error(t, err)
+	require.NoError(t, db.Close())
+	require.Empty(t, e.unended())
+	requireFile(t, "store_spans.txt", tree(e)+"\n"+strings.Join(e.series(t), "\n")+"\n")
+	require.NotContains(t, e.everything(t), "user/")
+}
