@@ -107,12 +107,12 @@ func ratio(of, unit string) measure {
 	return func(r row) float64 { return r.median(of, "ns/op") / r.median(unit, "ns/op") }
 }
 
-// worstRatio is the largest ratio of the times of two variants at one size, of
-// the sizes first, 10 × first, … last.
-func worstRatio(of, unit string, first, last int) measure {
+// worstRatio is the largest ratio of the times of two variants at one of the
+// sizes.
+func worstRatio(of, unit string, sizes ...int) measure {
 	return func(r row) float64 {
 		largest := 0.0
-		for n := first; n <= last; n *= 10 {
+		for _, n := range sizes {
 			size := "/n=" + strconv.Itoa(n)
 			largest = max(largest, ratio(of+size, unit+size)(r))
 		}
