@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,17 +50,29 @@ func TestReadmeShowsTheOutputOfTheQuickstart(t *testing.T) {
 }
 
 func TestCodeOfTheReadmeAndTheGuideIsTested(t *testing.T) {
-	examples := readAll(t, "example_*_test.go", "*/example_test.go", "*/example_*_test.go")
+	examples := readAll(t, "example_*_test.go", "*/example_test.go", "*/example_*_test.go", "examples/workflow/*_test.go",
+		"examples/adk/main.go", "adapter/*/example_test.go", "adapter/*/kit_test.go")
 	blocks := goBlocks(readFile(t, "README.md"))[1:]
 	require.NotEmpty(t, blocks)
 	for _, page := range guidePages(t) {
 		blocks = append(blocks, goBlocks(readFile(t, page))...)
 	}
 	for _, block := range blocks {
-		indented := "\t" + strings.ReplaceAll(strings.TrimSuffix(block, "\n"), "\n", "\n\t") + "\n"
-		indented = strings.ReplaceAll(indented, "\t\n", "\n")
-		require.True(t, strings.Contains(examples, indented) || strings.Contains(examples, block), "no Example has this code:\n%s", block)
+		require.True(t, slices.ContainsFunc([]string{"", "\t", "\t\t"}, func(indent string) bool {
+			return strings.Contains(examples, indentLines(block, indent))
+		}), "no Example has this code:\n%s", block)
 	}
+}
+
+// indentLines returns a text in which each line that is not empty is indented.
+func indentLines(text, indent string) string {
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range lines {
+		if line != "\n" && line != "" {
+			lines[i] = indent + line
+		}
+	}
+	return strings.Join(lines, "")
 }
 
 // readAll returns the text of all files that match one of the patterns.
@@ -75,18 +88,20 @@ func readAll(t *testing.T, patterns ...string) string {
 	return all.String()
 }
 
-// guidePages returns the files of the guide.
+// guidePages returns the files of the guide, and the pages on frameworks.
 func guidePages(t *testing.T) []string {
 	pages, err := filepath.Glob("docs/guide/*.md")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
-	return pages
+	return append(pages, "docs/adk.md", "docs/frameworks.md")
 }
 
 func TestTheGuideListsEveryPage(t *testing.T) {
 	index := readFile(t, "docs/guide/README.md")
 	for _, page := range guidePages(t) {
-		if name := filepath.Base(page); name != "README.md" {
+		name, err := filepath.Rel("docs/guide", page)
+		require.NoError(t, err)
+		if name != "README.md" {
 			require.Contains(t, index, "("+name+")")
 		}
 	}
