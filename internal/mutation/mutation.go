@@ -3,7 +3,7 @@
 // import it.
 //
 // STATE_MUTANTS is the number n such that each n-th mutant is tested, beginning
-// with one that STATE_DRAW determines, so that different commits test different
+// with one that STATE_DRAW determines, so that different draws test different
 // ones. 1 is all of them. Without it, mutants are compiled only.
 package mutation
 
