@@ -16,7 +16,8 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// FieldInfo describes a field to a handle that may read it.
+// FieldInfo describes a field to a handle that may read it. The host's handle is
+// told all, an agent's handle not which other agents may use the field.
 type FieldInfo struct {
 	Name        string
 	Type        string // for people and models: string, list of integer, …
@@ -25,6 +26,7 @@ type FieldInfo struct {
 	Description string
 	UpdateRules string
 	Owner       string
+	Read, Write Scope    // Private for a handle that is bound to an agent
 	Handler     string   // the name of the handler
 	Was         []string // former names
 	Secret      bool
@@ -32,6 +34,10 @@ type FieldInfo struct {
 	Reference   bool // Ephemeral and NoCopy: see [Field]
 	Writable    bool // this handle may write it
 	Set         bool // it has a value
+	// Bytes is the size of the value, as limits count it. It is 0 if the field
+	// is unset, for a secret, whose length is not shown, and in a transaction,
+	// which would otherwise depend on all values.
+	Bytes int
 }
 
 // Fields describes the fields that this handle may read, in the order of the
@@ -41,24 +47,54 @@ func (s *State) Fields() []FieldInfo {
 	f := h.scan()
 	infos := []FieldInfo{}
 	for sp, at := range h.readable(f) {
-		infos = append(infos, FieldInfo{
-			Name:        addressName(at),
-			Type:        sp.form.Plan.Describe(),
-			GoType:      sp.form.Type,
-			Was:         slices.Clone(sp.was),
-			OneOf:       slices.Clone(sp.form.OneOf),
-			Description: sp.description,
-			UpdateRules: sp.updateRules,
-			Owner:       sp.owner,
-			Handler:     sp.handler.name,
-			Secret:      sp.form.Secret,
-			Ephemeral:   sp.ephemeral,
-			Reference:   sp.form.Reference,
-			Writable:    h.mayWrite(sp),
-			Set:         f.Peek(at) != nil,
-		})
+		info := sp.info()
+		info.Name, info.Writable = addressName(at), h.mayWrite(sp)
+		if h.rights != nil {
+			info.Read, info.Write = Private, Private
+		}
+		if c := f.Peek(at); c != nil {
+			info.Set = true
+			if !sp.form.Secret && !f.InTransaction() {
+				info.Bytes = c.Size
+			}
+		}
+		infos = append(infos, info)
 	}
 	return infos
+}
+
+// Fields describes the fields of the schema, as [State.Fields] of an empty state
+// describes them to the host. A nil schema is the one of New(nil).
+func (s *Schema) Fields() []FieldInfo {
+	if s == nil {
+		s = openSchema
+	}
+	infos := make([]FieldInfo, len(s.fields))
+	for i, sp := range s.fields {
+		infos[i] = sp.info()
+	}
+	return infos
+}
+
+// info describes the field to the host.
+func (sp *fieldSpec) info() FieldInfo {
+	return FieldInfo{
+		Name:        sp.name,
+		Type:        sp.form.Plan.Describe(),
+		GoType:      sp.form.Type,
+		OneOf:       slices.Clone(sp.form.OneOf),
+		Description: sp.description,
+		UpdateRules: sp.updateRules,
+		Owner:       sp.owner,
+		Read:        sp.read,
+		Write:       sp.write,
+		Handler:     sp.handler.name,
+		Was:         slices.Clone(sp.was),
+		Secret:      sp.form.Secret,
+		Ephemeral:   sp.ephemeral,
+		Reference:   sp.form.Reference,
+		Writable:    true,
+	}
 }
 
 // Describe returns the fields that this handle may read as text for a prompt.
@@ -193,16 +229,9 @@ func (s *State) MarshalJSON() ([]byte, error) {
 	secrets := moment.Redactor()
 	values := map[string]json.RawMessage{}
 	for v := range moment.values() {
-		data, err := v.spec.appendJSON(nil, v.at, v.cell.Value)
+		data, err := v.spec.maskedJSON(v.at, v.cell, secrets)
 		if err != nil {
 			return nil, err
-		}
-		if !v.spec.form.Secret {
-			data = []byte(secrets.Redact(string(data)))
-		}
-		// A secret that is a piece of JSON may have been masked with it.
-		if v.spec.form.Secret || !json.Valid(data) {
-			data = strconv.AppendQuote(nil, mask)
 		}
 		values[v.name] = data
 	}
@@ -212,6 +241,23 @@ func (s *State) MarshalJSON() ([]byte, error) {
 		Values  map[string]json.RawMessage `json:"values"`
 		Results int                        `json:"results"`
 	}{moment.Agent(), moment.Version(), values, moment.History().Len()})
+}
+
+// maskedJSON returns the value of a cell as JSON in which secrets are masked.
+func (sp *fieldSpec) maskedJSON(at engine.Address, c *engine.Cell, secrets *Redactor) ([]byte, error) {
+	if !sp.form.Secret {
+		data, err := sp.appendJSON(nil, at, c.Value)
+		if err != nil {
+			return nil, err
+		}
+		if secrets != nil {
+			data = []byte(secrets.Redact(string(data)))
+		}
+		if json.Valid(data) {
+			return data, nil // else a secret is a piece of JSON
+		}
+	}
+	return strconv.AppendQuote(nil, mask), nil
 }
 
 // UnmarshalJSON always fails. To restore a State, use [Import].

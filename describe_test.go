@@ -149,3 +149,91 @@ func BenchmarkDescribe(b *testing.B) {
 		})
 	}
 }
+
+func TestFieldsGivesSizesButNotThoseOfSecrets(t *testing.T) {
+	list := &state.Field[[]string]{Name: "list"}
+	secret := &state.Field[string]{Name: "secret", Secret: true}
+	ref := &state.Field[func()]{Name: "ref", Ephemeral: true, NoCopy: true}
+	limited := &state.Field[string]{Name: "limited", MaxBytes: 12}
+	schema := state.MustSchema(list, secret, ref, limited, state.AllowUndeclared)
+	st := state.New(schema)
+	sizes := func(st *state.State) map[string]int {
+		got := map[string]int{}
+		for _, f := range st.Fields() {
+			if f.Bytes > 0 {
+				got[f.Name] = f.Bytes
+			}
+		}
+		return got
+	}
+	require.Empty(t, sizes(st))
+	require.NoError(t, list.Set(st, []string{"one"}))
+	require.NoError(t, secret.Set(st, "sk-live-99887766"))
+	require.NoError(t, ref.Set(st, func() {}))
+	require.NoError(t, limited.Set(st, "0123456789"))
+	require.NoError(t, st.KV().Set("key", "value"))
+	one := sizes(st)["list"]
+	require.Positive(t, one)
+	require.Equal(t, map[string]int{"list": one, "limited": 12, "key": 7}, sizes(st))
+	require.NoError(t, list.Set(st, []string{"two"}))
+	require.Greater(t, sizes(st)["list"], one)
+	given, err := st.With(map[string]any{"limited": "0"})
+	require.NoError(t, err)
+	require.Equal(t, 3, sizes(given)["limited"])
+
+	data, err := st.Export()
+	require.NoError(t, err)
+	back, err := state.Import(schema, data)
+	require.NoError(t, err)
+	require.Equal(t, sizes(st), sizes(back))
+}
+
+// The size of a value is a part of it. A transaction that asks which fields
+// there are must not depend on all of them.
+func TestFieldsInATransactionIsNotOvertakenByAValue(t *testing.T) {
+	a, b := &state.Field[string]{Name: "a"}, &state.Field[string]{Name: "b"}
+	st := state.New(state.MustSchema(a, b))
+	require.NoError(t, a.Set(st, "first"))
+	runs := 0
+	require.NoError(t, st.Update(func(tx *state.State) error {
+		runs++
+		for _, f := range tx.Fields() {
+			require.Zero(t, f.Bytes, f.Name)
+			require.Equal(t, f.Name == "a", f.Set)
+		}
+		if err := a.Set(st, "a longer one"); err != nil {
+			return err
+		}
+		return b.Set(tx, "mine")
+	}))
+	require.Equal(t, 1, runs)
+}
+
+func TestSchemaOfAState(t *testing.T) {
+	team := state.Team{"lead": {"ann", "ben"}, "ann": nil}
+	field := &state.Field[string]{Name: "f", Owner: "ann", Read: state.Only("ben"), Was: []string{"old"}}
+	schema := state.MustSchema(team, field)
+	st := state.New(schema)
+	for _, handle := range []*state.State{st, st.As("eve"), st.Snapshot()} {
+		require.Same(t, schema, handle.Schema())
+	}
+	got := schema.Team()
+	require.Equal(t, team, got)
+	got["lead"][0] = "eve"
+	got["eve"] = nil
+	require.Equal(t, team, schema.Team(), "a copy")
+	infos := schema.Fields()
+	require.Equal(t, "f", infos[1].Name)
+	require.Equal(t, state.Only("ben"), infos[1].Read)
+	require.Equal(t, state.Private, infos[1].Write)
+	infos[1].Was[0] = "other"
+	require.Equal(t, []string{"old"}, schema.Fields()[1].Was, "a copy")
+
+	var none *state.State
+	var open *state.Schema
+	for _, s := range []*state.Schema{state.New(nil).Schema(), none.Schema(), open} {
+		require.Len(t, s.Fields(), 1)
+		require.Equal(t, "messages", s.Fields()[0].Name)
+		require.Nil(t, s.Team())
+	}
+}

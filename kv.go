@@ -8,6 +8,7 @@ import (
 	"github.com/agentstate/state/internal/cell"
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // KV gives access by name to the fields of a [State]. It follows the same rules
@@ -51,6 +52,31 @@ func (kv *KV) find(name string) (*fieldSpec, *engine.Cell) {
 		return nil, nil
 	}
 	return sp, h.get(at)
+}
+
+// JSON returns the value under a name as [State.MarshalJSON] shows it: a secret
+// field is "[SECRET]", and what another value repeats of the secrets that the
+// handle may read is masked. It makes no copy of the Go value. It reports false
+// if Get would find no value, and if the value cannot be encoded.
+func (kv *KV) JSON(name string) (JSON, bool) {
+	moment := kv.state.with(kv.state.on().branch.Freeze())
+	sp, c := moment.KV().find(name)
+	if c == nil {
+		return "", false
+	}
+	at := sp.address()
+	if sp.slot.Keyed {
+		at.Key = name
+	}
+	var secrets *Redactor
+	if !sp.form.Secret {
+		secrets = moment.Redactor()
+	}
+	data, err := sp.maskedJSON(at, c, secrets)
+	if err != nil {
+		return "", false
+	}
+	return JSON(jsontext.AppendCompact(data[:0], data)), true
 }
 
 // Has reports whether Get would find a value.

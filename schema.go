@@ -147,6 +147,18 @@ func MustSchema(parts ...Part) *Schema {
 	return s
 }
 
+// Team returns a copy of the Team of the schema, nil if it has none.
+func (s *Schema) Team() Team {
+	if s == nil || s.team == nil {
+		return nil
+	}
+	team := make(Team, len(s.team))
+	for agent, below := range s.team {
+		team[agent] = slices.Clone(below)
+	}
+	return team
+}
+
 func isNil(part Part) bool {
 	if part == nil {
 		return true
@@ -377,6 +389,7 @@ func newKeysSpec(slot, class int, limits Limits) *fieldSpec {
 		panic(err) // a bug of this package
 	}
 	sp.slot.Keyed = true
+	sp.read, sp.write = Public, Public
 	sp.finish(slot, class, limits.value())
 	return sp
 }

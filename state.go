@@ -46,6 +46,10 @@ func New(schema *Schema) *State {
 	return &State{handle: handle{branch: engine.New(schema.layout), schema: schema, author: hostAuthor, family: &family{}}}
 }
 
+// Schema returns the schema of the state, with the fields that the handle may
+// not read as well. That of New(nil) accepts any name.
+func (s *State) Schema() *Schema { return s.on().schema }
+
 // on returns the handle of the state.
 func (s *State) on() *handle {
 	if s == nil || s.branch == nil {

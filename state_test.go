@@ -734,11 +734,17 @@ func TestFieldsListsWhatTheHandleMaySee(t *testing.T) {
 	st := state.New(state.MustSchema(state.Team{"a": {"b"}}, state.AllowUndeclared, private, public))
 	require.NoError(t, private.Set(st, 1))
 	require.NoError(t, st.KV().Set("key", 1))
-	messages := state.FieldInfo{Name: "messages", Type: "list of message", GoType: reflect.TypeFor[[]state.Message](), Description: "The conversation.", Handler: "append", Writable: true}
+	messages := state.FieldInfo{Name: "messages", Type: "list of message", GoType: reflect.TypeFor[[]state.Message](), Description: "The conversation.", Read: state.Public, Write: state.Public, Handler: "append", Writable: true}
 	hidden := state.FieldInfo{Name: "private", Type: "integer", GoType: reflect.TypeFor[int](), Owner: "a", Handler: "sum", Secret: true, Ephemeral: true, Writable: true, Set: true}
-	open := state.FieldInfo{Name: "public", Type: "list of object", GoType: reflect.TypeFor[[]ruleDoc](), Description: "d", UpdateRules: "u", Owner: "a", Handler: "append", Writable: true}
-	key := state.FieldInfo{Name: "key", Type: "any", GoType: reflect.TypeFor[any](), Handler: "replace", Writable: true, Set: true}
+	open := state.FieldInfo{Name: "public", Type: "list of object", GoType: reflect.TypeFor[[]ruleDoc](), Description: "d", UpdateRules: "u", Owner: "a", Read: state.Public, Handler: "append", Writable: true}
+	key := state.FieldInfo{Name: "key", Type: "any", GoType: reflect.TypeFor[any](), Read: state.Public, Write: state.Public, Handler: "replace", Writable: true, Set: true, Bytes: 8}
 	require.Equal(t, []state.FieldInfo{messages, hidden, open, key}, st.Fields())
+	hidden.Set = false
+	require.Equal(t, []state.FieldInfo{messages, hidden, open}, st.Schema().Fields(), "as the host sees an empty state")
+	hidden.Set = true
+	for _, info := range []*state.FieldInfo{&messages, &open, &key} { // which agents share a field is the host's to know
+		info.Read, info.Write = state.Private, state.Private
+	}
 	require.Equal(t, []state.FieldInfo{messages, hidden, open, key}, st.As("a").Fields())
 	open.Writable = false
 	require.Equal(t, []state.FieldInfo{messages, open, key}, st.As("b").Fields())

@@ -178,6 +178,9 @@ func (b *Branch) Get(a Address) *Cell {
 // read.
 func (b *Branch) Peek(a Address) *Cell { return b.tree.Load().Get(a) }
 
+// InTransaction reports whether reads of the branch are noted for a transaction.
+func (b *Branch) InTransaction() bool { return b.reads != nil }
+
 // Keys returns the keys that are set in a frozen branch, sorted.
 func (b *Branch) Keys() []string {
 	t := b.tree.Load()
