@@ -16,33 +16,19 @@ import (
 
 // Store returns a store with a span and a measurement of
 // db.client.operation.duration for each call of s, but not for Watch and
-// Announce, which last. It has the optional interfaces of package store that s
-// has. Keys and values are not exported. Do not use it with instrumentation of
-// the database itself, such as otelsql: each call would have two spans.
-func Store(s store.Store, t *Tracer) store.Store {
-	traced := &tracedStore{s, t}
-	shape := 0
-	for i, has := range []bool{is[store.Batcher](s), is[store.Watcher](s), is[store.Lister](s), is[store.Presence](s), is[store.Purger](s)} {
-		if has {
-			shape |= 1 << i
-		}
-	}
-	if is[store.Transactor](s) {
-		shape |= hasTransactor
-	}
-	return traced.shaped(shape)
-}
+// Announce, which last. It is a [store.Wrapper]: by [store.As], it has the
+// optional interfaces of package store that s has. Keys and values are not
+// exported. Do not use it with instrumentation of the database itself, such as
+// otelsql: each call would have two spans.
+func Store(s store.Store, t *Tracer) store.Store { return &tracedStore{s, t} }
 
-func is[T any](s store.Store) bool {
-	_, ok := s.(T)
-	return ok
-}
-
-// tracedStore has the methods that all stores have.
+// tracedStore is a Wrapper with the methods of all optional interfaces.
 type tracedStore struct {
 	store  store.Store
 	tracer *Tracer
 }
+
+func (s *tracedStore) Unwrap() store.Store { return s.store }
 
 // storeSpans are what the spans of the methods start with.
 var storeSpans = newStoreSpans("get", "put", "delete", "scan", "batch", "list", "is_present", "purge", "transact")
@@ -127,63 +113,91 @@ func traceAll[T any](
 	}
 }
 
-// The types below have the methods of one optional interface each.
+// unsupported is the error of a method of an optional interface that the store
+// does not have.
+func unsupported(op string) error {
+	return &store.Error{Store: "traced", Op: op, Err: errors.ErrUnsupported}
+}
 
-type batches struct{ of *tracedStore }
-
-func (b batches) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	ctx, end := b.of.begin(ctx, "batch")
+func (s *tracedStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	db, ok := store.As[store.Batcher](s.store)
+	if !ok {
+		return nil, unsupported("batch")
+	}
+	ctx, end := s.begin(ctx, "batch")
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.Int(keyDBBatch, len(writes)))
 	}
-	revs, err := b.of.store.(store.Batcher).Batch(ctx, writes)
+	revs, err := db.Batch(ctx, writes)
 	end(err)
 	return revs, err
 }
 
-type transacts struct{ of *tracedStore }
-
-func (t transacts) Transact(ctx context.Context, writes []store.Write, fn func(*sql.Tx) error) ([]store.Revision, error) {
-	ctx, end := t.of.begin(ctx, "transact")
-	revs, err := t.of.store.(store.Transactor).Transact(ctx, writes, fn)
+func (s *tracedStore) Transact(ctx context.Context, writes []store.Write, fn func(*sql.Tx) error) ([]store.Revision, error) {
+	db, ok := store.As[store.Transactor](s.store)
+	if !ok {
+		return nil, unsupported("transact")
+	}
+	ctx, end := s.begin(ctx, "transact")
+	revs, err := db.Transact(ctx, writes, fn)
 	end(err)
 	return revs, err
 }
 
-func (t transacts) In(tx *sql.Tx) store.Batcher { return t.of.store.(store.Transactor).In(tx) }
-
-type watches struct{ of *tracedStore }
-
-func (w watches) Watch(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
-	return w.of.store.(store.Watcher).Watch(ctx, prefix)
+// In returns a store whose calls are not traced, or nil if the store is not a
+// Transactor.
+func (s *tracedStore) In(tx *sql.Tx) store.Batcher {
+	db, ok := store.As[store.Transactor](s.store)
+	if !ok {
+		return nil
+	}
+	return db.In(tx)
 }
 
-type lists struct{ of *tracedStore }
+func (s *tracedStore) Watch(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
+	db, ok := store.As[store.Watcher](s.store)
+	if !ok {
+		return func(yield func(store.Event, error) bool) { yield(store.Event{}, unsupported("watch")) }
+	}
+	return db.Watch(ctx, prefix)
+}
 
-func (l lists) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
-	return traceAll(l.of, ctx, "list", func(ctx context.Context) iter.Seq2[string, error] {
-		return l.of.store.(store.Lister).List(ctx, prefix, after)
+func (s *tracedStore) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
+	db, ok := store.As[store.Lister](s.store)
+	if !ok {
+		return func(yield func(string, error) bool) { yield("", unsupported("list")) }
+	}
+	return traceAll(s, ctx, "list", func(ctx context.Context) iter.Seq2[string, error] {
+		return db.List(ctx, prefix, after)
 	})
 }
 
-type announces struct{ of *tracedStore }
-
-func (a announces) Announce(ctx context.Context, name string) (lost <-chan struct{}, withdraw func() error, err error) {
-	return a.of.store.(store.Presence).Announce(ctx, name)
+func (s *tracedStore) Announce(ctx context.Context, name string) (lost <-chan struct{}, withdraw func() error, err error) {
+	db, ok := store.As[store.Presence](s.store)
+	if !ok {
+		return nil, nil, unsupported("announce")
+	}
+	return db.Announce(ctx, name)
 }
 
-func (a announces) IsPresent(ctx context.Context, name string) (bool, error) {
-	ctx, end := a.of.begin(ctx, "is_present")
-	present, err := a.of.store.(store.Presence).IsPresent(ctx, name)
+func (s *tracedStore) IsPresent(ctx context.Context, name string) (bool, error) {
+	db, ok := store.As[store.Presence](s.store)
+	if !ok {
+		return false, unsupported("is present")
+	}
+	ctx, end := s.begin(ctx, "is_present")
+	present, err := db.IsPresent(ctx, name)
 	end(err)
 	return present, err
 }
 
-type purges struct{ of *tracedStore }
-
-func (p purges) Purge(ctx context.Context, keys ...string) error {
-	ctx, end := p.of.begin(ctx, "purge")
-	err := p.of.store.(store.Purger).Purge(ctx, keys...)
+func (s *tracedStore) Purge(ctx context.Context, keys ...string) error {
+	db, ok := store.As[store.Purger](s.store)
+	if !ok {
+		return unsupported("purge")
+	}
+	ctx, end := s.begin(ctx, "purge")
+	err := db.Purge(ctx, keys...)
 	end(err)
 	return err
 }

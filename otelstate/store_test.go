@@ -2,6 +2,7 @@ package otelstate_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -49,4 +50,47 @@ func TestStoreSpans(t *testing.T) {
 	require.Empty(t, e.unended())
 	requireFile(t, "store_spans.txt", tree(e)+"\n"+strings.Join(e.series(t), "\n")+"\n")
 	require.NotContains(t, e.everything(t), "user/")
+}
+
+// plain has the methods of Store and of nothing else.
+type plain struct{ store.Store }
+
+// A traced store has the optional interfaces that the store has, and no others.
+func TestTracedStoreHasWhatTheStoreHas(t *testing.T) {
+	e := newTelemetry(t, otelstate.Options{})
+	memory := store.NewMemory()
+	full, bare := otelstate.Store(memory, e.Tracer), otelstate.Store(plain{memory}, e.Tracer)
+	requireAs[store.Batcher](t, memory, full, bare)
+	requireAs[store.Watcher](t, memory, full, bare)
+	requireAs[store.Lister](t, memory, full, bare)
+	requireAs[store.Presence](t, memory, full, bare)
+	requireAs[store.Purger](t, memory, full, bare)
+	requireAs[store.Transactor](t, memory, full, bare)
+
+	ctx := t.Context()
+	_, err := bare.(store.Batcher).Batch(ctx, nil)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	for _, err := range bare.(store.Watcher).Watch(ctx, "") {
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+	}
+	for _, err := range bare.(store.Lister).List(ctx, "", "") {
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+	}
+	_, _, err = bare.(store.Presence).Announce(ctx, "a")
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	_, err = bare.(store.Presence).IsPresent(ctx, "a")
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.ErrorIs(t, bare.(store.Purger).Purge(ctx, "a"), errors.ErrUnsupported)
+	_, err = bare.(store.Transactor).Transact(ctx, nil, nil)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.Empty(t, e.unended())
+}
+
+func requireAs[T store.Store](t *testing.T, in, full, bare store.Store) {
+	t.Helper()
+	_, want := store.As[T](in)
+	_, got := store.As[T](full)
+	require.Equal(t, want, got)
+	_, got = store.As[T](bare)
+	require.False(t, got)
 }

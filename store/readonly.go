@@ -2,55 +2,27 @@ package store
 
 import (
 	"context"
+	"errors"
 	"iter"
 )
 
 // ReadOnly returns a store with the data of s, on which Put and Delete fail
-// with ErrReadOnly. It is a Lister or a Watcher if s is one, and nothing else
-// that writes. Close closes s.
-func ReadOnly(s Store) Store {
-	r := readOnly{s}
-	lister, lists := s.(Lister)
-	watcher, watches := s.(Watcher)
-	switch {
-	case lists && watches:
-		return struct {
-			readOnly
-			listing
-			watching
-		}{r, lister, watcher}
-	case lists:
-		return struct {
-			readOnly
-			listing
-		}{r, lister}
-	case watches:
-		return struct {
-			readOnly
-			watching
-		}{r, watcher}
-	}
-	return r
+// with ErrReadOnly. By [As] it is a Lister or a Watcher if s is one, and nothing
+// else that writes. Close closes s.
+func ReadOnly(s Store) Store { return readOnly{s} }
+
+// readOnly is a Wrapper.
+type readOnly struct{ reading }
+
+// reading is what a store does without writes.
+type reading interface {
+	Get(ctx context.Context, key string) (Entry, error)
+	Scan(ctx context.Context, prefix, after string) iter.Seq2[Entry, error]
+	Durability() Durability
+	Close() error
 }
 
-// reading, listing and watching are what a store without writes can do, each
-// without the methods that it shares with the others.
-type (
-	reading interface {
-		Get(ctx context.Context, key string) (Entry, error)
-		Scan(ctx context.Context, prefix, after string) iter.Seq2[Entry, error]
-		Durability() Durability
-		Close() error
-	}
-	listing interface {
-		List(ctx context.Context, prefix, after string) iter.Seq2[string, error]
-	}
-	watching interface {
-		Watch(ctx context.Context, prefix string) iter.Seq2[Event, error]
-	}
-)
-
-type readOnly struct{ reading }
+func (r readOnly) Unwrap() Store { return r.reading.(Store) }
 
 func (readOnly) Put(_ context.Context, key string, _ []byte, _ Condition) (Revision, error) {
 	return "", &Error{Store: "read-only", Op: "put", Key: key, Err: ErrReadOnly}
@@ -58,4 +30,26 @@ func (readOnly) Put(_ context.Context, key string, _ []byte, _ Condition) (Revis
 
 func (readOnly) Delete(_ context.Context, key string, _ Condition) error {
 	return &Error{Store: "read-only", Op: "delete", Key: key, Err: ErrReadOnly}
+}
+
+// List makes the store a Lister if the other one is.
+func (r readOnly) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
+	l, ok := As[Lister](r.Unwrap())
+	if !ok {
+		return func(yield func(string, error) bool) {
+			yield("", &Error{Store: "read-only", Op: "list", Key: prefix, Err: errors.ErrUnsupported})
+		}
+	}
+	return l.List(ctx, prefix, after)
+}
+
+// Watch makes the store a Watcher if the other one is.
+func (r readOnly) Watch(ctx context.Context, prefix string) iter.Seq2[Event, error] {
+	w, ok := As[Watcher](r.Unwrap())
+	if !ok {
+		return func(yield func(Event, error) bool) {
+			yield(Event{}, &Error{Store: "read-only", Op: "watch", Key: prefix, Err: errors.ErrUnsupported})
+		}
+	}
+	return w.Watch(ctx, prefix)
 }

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"testing"
 
@@ -9,9 +10,6 @@ import (
 
 	"github.com/agentstate/state/store"
 )
-
-// only has the methods of Store and of nothing else.
-type only struct{ store.Store }
 
 func TestReadOnlyRefusesWrites(t *testing.T) {
 	ctx := t.Context()
@@ -63,8 +61,8 @@ func TestReadOnlyKeepsListAndWatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := store.ReadOnly(c.s)
-			l, lists := r.(store.Lister)
-			w, watches := r.(store.Watcher)
+			l, lists := store.As[store.Lister](r)
+			w, watches := store.As[store.Watcher](r)
 			require.Equal(t, c.lists, lists)
 			require.Equal(t, c.watches, watches)
 			for name, can := range map[string]bool{
@@ -77,12 +75,21 @@ func TestReadOnlyKeepsListAndWatch(t *testing.T) {
 				for _, err := range l.List(t.Context(), "", "") {
 					require.NoError(t, err)
 				}
+			} else {
+				for _, err := range r.(store.Lister).List(t.Context(), "a", "") {
+					require.ErrorIs(t, err, errors.ErrUnsupported)
+					require.ErrorContains(t, err, `store: read-only: list "a"`)
+				}
 			}
 			if watches {
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
 				for range w.Watch(ctx, "") {
 					t.Fatal("an event after the end")
+				}
+			} else {
+				for _, err := range r.(store.Watcher).Watch(t.Context(), "a") {
+					require.ErrorIs(t, err, errors.ErrUnsupported)
 				}
 			}
 		})
@@ -98,7 +105,7 @@ type (
 	}
 )
 
-func is[T any](s store.Store) bool {
-	_, ok := s.(T)
+func is[T store.Store](s store.Store) bool {
+	_, ok := store.As[T](s)
 	return ok
 }

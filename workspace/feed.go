@@ -206,7 +206,7 @@ func (f *feed) look() error {
 // watchStore wakes the loop when the store reports a change of the head. It
 // returns the time after which the head is read in any case.
 func (f *feed) watchStore() (interval time.Duration) {
-	if _, ok := f.m.db.(store.Watcher); !ok {
+	if _, ok := store.As[store.Watcher](f.m.db); !ok {
 		return feedInterval
 	}
 	f.m.background(func() {

@@ -13,7 +13,7 @@ import (
 // by any process, until ctx ends. It returns at once if the store reports no
 // changes.
 func (m *Manager) watchHead(ctx context.Context, l *ledger.Ledger, seen func(*ledger.Head)) {
-	db, ok := m.db.(store.Watcher)
+	db, ok := store.As[store.Watcher](m.db)
 	if !ok {
 		return
 	}

@@ -61,7 +61,7 @@ func (h *holder) claim(ctx context.Context) error {
 	if h.name == "" {
 		return nil
 	}
-	if p, ok := h.m.db.(store.Presence); ok {
+	if p, ok := store.As[store.Presence](h.m.db); ok {
 		id, announced, err := h.records.Named(ctx, h.name)
 		if err != nil {
 			return err
@@ -334,7 +334,7 @@ func (h *holder) forget(i *incarnation, err error) error {
 // announce announces the incarnation, if the store is a store.Presence.
 // Without an announcement, others wait for heartbeats.
 func (i *incarnation) announce(ctx context.Context) {
-	p, ok := i.m.db.(store.Presence)
+	p, ok := store.As[store.Presence](i.m.db)
 	if !ok {
 		return
 	}

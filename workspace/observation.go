@@ -89,7 +89,7 @@ const absenceDelay = 25 * time.Millisecond
 
 // isAbsent reports whether a holder that has announced itself is absent, twice.
 func (o *observation) isAbsent(ctx context.Context, r *ledger.Run) bool {
-	p, ok := o.m.db.(store.Presence)
+	p, ok := store.As[store.Presence](o.m.db)
 	if !ok || !o.holder.Announced {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 
 // transactor returns the store if it is in a SQL database.
 func (m *Manager) transactor() (store.Transactor, error) {
-	db, ok := m.db.(store.Transactor)
+	db, ok := store.As[store.Transactor](m.db)
 	if !ok {
 		return nil, fmt.Errorf("%w: the store is not in a SQL database: it is no store.Transactor", ErrInvalid)
 	}

@@ -282,7 +282,7 @@ func (s *suite) refundOnce(t *testing.T, row refundRow, c refundCase) (twice int
 // refundThroughCrashes lets processes handle one message, one after the other
 // until the last, which does not die.
 func (s *suite) refundThroughCrashes(t testing.TB, db store.Store, row refundRow, r refunder, lives []*life) {
-	_, batches := db.(store.Batcher)
+	_, batches := store.As[store.Batcher](db)
 	for i, life := range lives {
 		r.life = life
 		opts := row.opts

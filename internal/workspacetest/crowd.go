@@ -46,7 +46,7 @@ func (s conflictBatcher) Batch(ctx context.Context, writes []store.Write) ([]sto
 // withConflicts returns a store that counts conflicts.
 func withConflicts(db store.Store) (store.Store, *atomic.Int64) {
 	s := conflictStore{db, new(atomic.Int64)}
-	if _, ok := db.(store.Batcher); ok {
+	if _, ok := store.As[store.Batcher](db); ok {
 		return conflictBatcher{s}, s.conflicts
 	}
 	return s, s.conflicts

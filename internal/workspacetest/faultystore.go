@@ -32,7 +32,7 @@ func WithFaults(db store.Store, f Fault) store.Store {
 		}
 		return made, err
 	}}
-	if _, ok := db.(store.Batcher); ok {
+	if _, ok := store.As[store.Batcher](db); ok {
 		return faultyBatcher{s}
 	}
 	return s

@@ -51,7 +51,7 @@ func Real(t *testing.T, fresh func(t testing.TB) store.Store) {
 }
 
 func (s *suite) run(t *testing.T) {
-	_, s.watched = s.fresh(t).(store.Watcher)
+	_, s.watched = store.As[store.Watcher](s.fresh(t))
 	for _, scenario := range []struct {
 		name string
 		test func(*suite, *testing.T)

@@ -182,7 +182,7 @@ var batchTests = []storeTest{
 // forBatcher returns a test that is skipped if the store is not a Batcher.
 func forBatcher(run func(f *fixture, b store.Batcher)) func(f *fixture) {
 	return func(f *fixture) {
-		b, ok := f.s.(store.Batcher)
+		b, ok := store.As[store.Batcher](f.s)
 		if !ok {
 			f.Skip("the store is not a Batcher")
 		}

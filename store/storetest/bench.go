@@ -172,7 +172,7 @@ func (m *meter) fill(n int) {
 
 // write makes writes that are not measured, in batches if the store has them.
 func (m *meter) write(writes []store.Write) {
-	if batcher, ok := m.s.(store.Batcher); ok {
+	if batcher, ok := store.As[store.Batcher](m.s); ok {
 		for some := range slices.Chunk(writes, 100) {
 			_, err := batcher.Batch(m.ctx, some)
 			m.must(err)

@@ -84,7 +84,7 @@ func (t task) valueOf(number int, key string) []byte {
 // prints the number of each acknowledged change.
 func write(s store.Store, t task) error {
 	ctx := context.Background()
-	batcher, ok := s.(store.Batcher)
+	batcher, ok := store.As[store.Batcher](s)
 	revisions := map[string]store.Revision{}
 	for number := 1; ; number++ {
 		c := t.plan(number, ok)
@@ -198,7 +198,7 @@ func (v *killedProcess) compare(ctx context.Context, s store.Store) error {
 }
 
 func (v *killedProcess) compareOnce(ctx context.Context, s store.Store) error {
-	_, batcher := s.(store.Batcher)
+	_, batcher := store.As[store.Batcher](s)
 	last := v.plan(v.acked+1, batcher) // was in flight
 	there := 0
 	for _, key := range v.keys() {

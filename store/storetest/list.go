@@ -100,7 +100,7 @@ var listTests = []storeTest{
 // forLister returns a test that is skipped if the store is not a Lister.
 func forLister(run func(f *fixture, l store.Lister)) func(f *fixture) {
 	return func(f *fixture) {
-		l, ok := f.s.(store.Lister)
+		l, ok := store.As[store.Lister](f.s)
 		if !ok {
 			f.Skip("the store is not a Lister")
 		}

@@ -199,7 +199,7 @@ type presenceFixture struct {
 // forPresence returns a test that is skipped if the store is not a Presence.
 func forPresence(run func(f *presenceFixture)) func(f *fixture) {
 	return func(f *fixture) {
-		p, ok := f.s.(store.Presence)
+		p, ok := store.As[store.Presence](f.s)
 		if !ok {
 			f.Skip("the store is not a Presence")
 		}
@@ -262,7 +262,7 @@ func awaitAbsent(ctx context.Context, t require.TestingT, p store.Presence, name
 // and not before. The data set at an address must exist, and its store must be
 // a [store.Presence]. See [Main].
 func Presence(t *testing.T, address string) {
-	p, ok := open(t, address).(store.Presence)
+	p, ok := store.As[store.Presence](open(t, address))
 	require.True(t, ok, "the store is not a Presence")
 	defer func() { _ = p.Close() }()
 	job := task{Job: "announce", Address: address, Prefix: newPrefix("presence")}

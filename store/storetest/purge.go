@@ -35,7 +35,7 @@ var purgeTests = []storeTest{
 		f.requireMissing("a")
 	})},
 	{"NothingIsListed", forPurger(func(f *fixture, p store.Purger) {
-		l, ok := f.s.(store.Lister)
+		l, ok := store.As[store.Lister](f.s)
 		if !ok {
 			f.Skip("the store is not a Lister")
 		}
@@ -90,7 +90,7 @@ var purgeTests = []storeTest{
 // forPurger returns a test that is skipped if the store is not a Purger.
 func forPurger(run func(f *fixture, p store.Purger)) func(f *fixture) {
 	return func(f *fixture) {
-		p, ok := f.s.(store.Purger)
+		p, ok := store.As[store.Purger](f.s)
 		if !ok {
 			f.Skip("the store is not a Purger")
 		}

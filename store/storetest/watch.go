@@ -101,7 +101,7 @@ var watchTests = []storeTest{
 // forWatcher returns a test that is skipped if the store is not a Watcher.
 func forWatcher(run func(f *fixture, w store.Watcher)) func(f *fixture) {
 	return func(f *fixture) {
-		w, ok := f.s.(store.Watcher)
+		w, ok := store.As[store.Watcher](f.s)
 		if !ok {
 			f.Skip("the store is not a Watcher")
 		}

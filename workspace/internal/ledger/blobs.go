@@ -146,7 +146,7 @@ func (s *blobStore) scanBlobs(ctx context.Context) error {
 // deleteBlobs deletes blobs to which no head will refer again. If the store is a
 // Purger, they leave no markers.
 func (s *blobStore) deleteBlobs(ctx context.Context, names []string) error {
-	p, ok := s.db.(store.Purger)
+	p, ok := store.As[store.Purger](s.db)
 	if !ok {
 		var failed error
 		for _, name := range names {
@@ -179,7 +179,7 @@ func (s *blobStore) deleteBlobs(ctx context.Context, names []string) error {
 func (s *blobStore) listBlobs(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		prefix := s.blobKey("")
-		if l, ok := s.db.(store.Lister); ok {
+		if l, ok := store.As[store.Lister](s.db); ok {
 			for key, err := range l.List(ctx, prefix, "") {
 				if !yield(strings.TrimPrefix(key, prefix), err) {
 					return
@@ -198,13 +198,13 @@ func (s *blobStore) listBlobs(ctx context.Context) iter.Seq2[string, error] {
 // mayBeMarker reports whether listBlobs may have yielded the name of a blob only
 // because it was deleted here lately.
 func (s *blobStore) mayBeMarker(name string) bool {
-	_, lists := s.db.(store.Lister)
+	_, lists := store.As[store.Lister](s.db)
 	return lists && s.cache.isDeleted(name)
 }
 
 // blobExists reports whether a blob exists that listBlobs has yielded.
 func (s *blobStore) blobExists(ctx context.Context, name string) (bool, error) {
-	if _, ok := s.db.(store.Lister); !ok {
+	if _, ok := store.As[store.Lister](s.db); !ok {
 		return true, nil
 	}
 	_, err := s.db.Get(ctx, s.blobKey(name))

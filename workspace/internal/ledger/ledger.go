@@ -94,7 +94,7 @@ type Turns interface {
 
 // New returns the ledger of a user's workspace, whose head has a key.
 func New(db store.Store, user, key string, opts Options) *Ledger {
-	batch, _ := db.(store.Batcher)
+	batch, _ := store.As[store.Batcher](db)
 	if opts.Warn == nil {
 		opts.Warn = func(context.Context, string, error) {}
 	}

@@ -123,7 +123,7 @@ func readUserHead(ctx context.Context, db store.Store, s *Sealer, user string) (
 
 // headKeys yields the keys of the heads that sort after a key.
 func headKeys(ctx context.Context, db store.Store, after string) iter.Seq2[string, error] {
-	if l, ok := db.(store.Lister); ok {
+	if l, ok := store.As[store.Lister](db); ok {
 		return l.List(ctx, headPrefix, after)
 	}
 	return func(yield func(string, error) bool) {
