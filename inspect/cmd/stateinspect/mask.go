@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// preview is how many bytes of a value are shown.
+const preview = 1 << 10
+
+// mask makes texts that came from the store fit to be shown.
+type mask struct {
+	blind     bool // there is no schema, so that any value may be a secret
+	redactors []func(string) string
+}
+
+// text returns what may be shown of a value. Secrets are masked before the text
+// is shortened, so that no part of one is left at the end.
+func (m *mask) text(s string) string {
+	if m.blind {
+		return "…"
+	}
+	return clip(inert(m.redact(s)))
+}
+
+// quoted is text in quotes.
+func (m *mask) quoted(s string) string {
+	if m.blind {
+		return "…"
+	}
+	return m.name(s)
+}
+
+// name is quoted for the names of fields, entries and agents, which are shown
+// without a schema, too.
+func (m *mask) name(s string) string { return strconv.Quote(clip(m.redact(s))) }
+
+func (m *mask) redact(s string) string {
+	for _, r := range m.redactors {
+		s = r(s)
+	}
+	return s
+}
+
+// inert returns a text without characters that control a terminal or that hide
+// or reorder others: they become escapes.
+func inert(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsGraphic(r) && (r == ' ' || !unicode.IsSpace(r)) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) { // as in JSON
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
+}
+
+func clip(s string) string {
+	if len(s) <= preview {
+		return s
+	}
+	n := preview
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
