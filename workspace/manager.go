@@ -17,6 +17,7 @@ type Manager struct {
 	db         store.Store
 	opts       Options
 	sealer     *ledger.Sealer
+	keyIDs     []string        // of Options.Keys
 	ctx        context.Context // of background work
 	cancel     context.CancelCauseFunc
 	accepting  context.Context // ends when no more runs are to begin
@@ -66,6 +67,9 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	var err error
 	if m.sealer, err = newSealer(m.opts.Keys); err != nil {
 		return nil, err
+	}
+	for _, key := range m.opts.Keys {
+		m.keyIDs = append(m.keyIDs, key.ID)
 	}
 	m.opts.Keys = nil // so that no Manager that is printed shows them
 	m.ctx, m.cancel = context.WithCancelCause(ctx)

@@ -1,0 +1,5 @@
+package inspect
+
+func (h *Handler) conversation(c *call) (*page, error) {
+	return c.empty("conversation", "Conversation")
+}

@@ -1,0 +1,49 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// explained are the errors whose texts are shown: they say what is wrong with a
+// workspace and hold no values. Others may hold the address of a database.
+var explained = []struct {
+	err    error
+	status int
+	text   string
+}{
+	{state.ErrCompacted, http.StatusGone, "This version is no longer held."},
+	{workspace.ErrCorrupt, http.StatusInternalServerError, "The stored data is damaged."},
+	{workspace.ErrNewerFormat, http.StatusInternalServerError, "A newer version of the library wrote this workspace."},
+	{workspace.ErrOlderFormat, http.StatusInternalServerError, "An older version of the library wrote this workspace, in a format that is not read any more."},
+	{workspace.ErrInvalidKey, http.StatusInternalServerError, "The workspace is sealed with a key that was not given, or is not sealed."},
+	{workspace.ErrRolledBack, http.StatusInternalServerError, "The workspace is older than it was seen before."},
+	{workspace.ErrSchema, http.StatusInternalServerError, "The content does not fit the schema."},
+	{workspace.ErrBusy, http.StatusConflict, "That is not possible during a run."},
+	{workspace.ErrNotFound, http.StatusNotFound, "There is no such run or message."},
+	{workspace.ErrInvalid, http.StatusBadRequest, "The request has a parameter that has no meaning."},
+	{store.ErrConflict, http.StatusConflict, "The workspace has changed meanwhile."},
+	{store.ErrReadOnly, http.StatusForbidden, "The store is open for reading only."},
+	{workspace.ErrClosed, http.StatusServiceUnavailable, "The Manager is closed."},
+	{context.Canceled, http.StatusServiceUnavailable, "The request was given up."},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "The store did not answer in time."},
+}
+
+// explain returns the status and the explanation of an error of a Manager.
+func explain(err error) (status int, text string) {
+	for _, e := range explained {
+		if !errors.Is(err, e.err) {
+			continue
+		}
+		if e.status == http.StatusInternalServerError {
+			return e.status, e.text + " " + err.Error()
+		}
+		return e.status, e.text
+	}
+	return http.StatusBadGateway, "The store cannot be read: error of class " + workspace.ErrorClass(err) + ". The log has more."
+}

@@ -1,0 +1,3 @@
+package inspect
+
+func (h *Handler) integrity(c *call) (*page, error) { return c.empty("integrity", "Integrity") }

@@ -1,0 +1,192 @@
+package inspect
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/workspace"
+)
+
+const (
+	// previewBytes and openBytes are the lengths of what a page shows of one
+	// value, in a list and by itself.
+	previewBytes = 1 << 10
+	openBytes    = 64 << 10
+	// openNodes is the number of JSON values that a page shows of one value.
+	openNodes = 2000
+
+	// hiddenValue stands for a value that may be a secret because there is no
+	// schema.
+	hiddenValue = "…"
+	// secretValue stands for the value of a secret field.
+	secretValue = "[SECRET]"
+)
+
+// text is a string that can be shown: secrets are masked, it is short, and
+// characters that are not visible are escaped. Only a masker makes texts of what
+// is in the store. Templates put them into <bdi>.
+type text string
+
+// value is what a page shows of a value.
+type value struct {
+	Text    text `json:"text"`
+	Bytes   int  `json:"bytes"` // of the whole value
+	Clipped bool `json:"clipped,omitempty"`
+}
+
+// masker makes texts of the strings of one workspace. Every string that comes
+// from the store goes through one: first secrets are masked, so that no half of
+// one remains, then it is clipped, then escaped.
+type masker struct {
+	secrets []func(string) string
+	// blind is set if the Manager has no schema: any value may be a secret.
+	blind bool
+}
+
+// newMasker returns a masker for what comes from some versions of a workspace.
+// One of them must be the present one.
+func newMasker(views ...*workspace.View) *masker {
+	m := &masker{}
+	for _, v := range views {
+		m.secrets = append(m.secrets, v.Redact)
+		m.blind = m.blind || isBlind(v)
+	}
+	return m
+}
+
+// openSchema is the schema of a Manager without Options.Schema.
+var openSchema = state.New(nil).Schema()
+
+// isBlind reports whether the Manager of a view has no schema.
+func isBlind(v *workspace.View) bool { return v.State().Schema() == openSchema }
+
+// name returns the name of a field, an agent or a setting, as one line.
+func (m *masker) name(s string) text {
+	v := m.show(s, previewBytes, false)
+	return v.Text
+}
+
+// id returns an id or a cause that the program has chosen, as one line.
+func (m *masker) id(s string) text { return m.line(s).Text }
+
+// line returns a string that people or models have written, as one line.
+func (m *masker) line(s string) value {
+	if m.blind && s != "" {
+		return value{hiddenValue, len(s), false}
+	}
+	return m.show(s, previewBytes, false)
+}
+
+// lines returns an opened string, with its lines.
+func (m *masker) lines(s string) value {
+	if m.blind && s != "" {
+		return value{hiddenValue, len(s), false}
+	}
+	return m.show(s, openBytes, true)
+}
+
+// json returns the beginning of a JSON value, as one line.
+func (m *masker) json(j state.JSON) value { return m.line(string(j)) }
+
+// open returns a JSON value, indented.
+func (m *masker) open(j state.JSON) value {
+	if m.blind && j != "" {
+		return value{hiddenValue, len(j), false}
+	}
+	indented, all := indent(m.redact(string(j)), openBytes, openNodes)
+	v := value{text(visible(indented, true)), len(j), !all}
+	if v.Clipped {
+		v.Text += "…"
+	}
+	return v
+}
+
+// whole returns a string for a download, masked and otherwise as it is.
+func (m *masker) whole(s string) string {
+	if m.blind && s != "" {
+		return hiddenValue
+	}
+	return m.redact(s)
+}
+
+// show masks a string, then clips it, and then escapes what is not visible.
+func (m *masker) show(s string, limit int, lines bool) value {
+	masked, clipped := m.maskedPrefix(s, limit)
+	v := value{text(visible(masked, lines)), len(s), clipped}
+	if clipped {
+		v.Text += "…"
+	}
+	return v
+}
+
+// maskedPrefix returns the first limit bytes of s after masking, and whether
+// there are more.
+func (m *masker) maskedPrefix(s string, limit int) (prefix string, clipped bool) {
+	return clip(m.redact(s), limit)
+}
+
+// redact masks the secrets of all versions.
+func (m *masker) redact(s string) string {
+	for _, redact := range m.secrets {
+		s = redact(s)
+	}
+	return s
+}
+
+// clip returns the first limit bytes of s without the half of a character.
+func clip(s string, limit int) (string, bool) {
+	if len(s) <= limit {
+		return s, false
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit], true
+}
+
+// visible returns s with the characters that do not show, or that change the
+// order of others, as escapes. With lines, line feeds and tabs stay.
+func visible(s string, lines bool) string {
+	var out []byte // nil as long as nothing is escaped
+	for i, r := range s {
+		_, size := utf8.DecodeRuneInString(s[i:])
+		if shows(r, size) || lines && (r == '\n' || r == '\t') {
+			if out != nil {
+				out = append(out, s[i:i+size]...)
+			}
+			continue
+		}
+		if out == nil {
+			out = append(make([]byte, 0, len(s)+8), s[:i]...)
+		}
+		switch {
+		case r == utf8.RuneError && size == 1:
+			const digits = "0123456789abcdef"
+			out = append(out, '\\', 'x', digits[s[i]>>4], digits[s[i]&15])
+		case r == '\n':
+			out = append(out, `\n`...)
+		case r == '\r':
+			out = append(out, `\r`...)
+		case r == '\t':
+			out = append(out, `\t`...)
+		case unicode.Is(unicode.Variation_Selector, r):
+			out = appendEscape(out, r)
+		default:
+			out = fault.AppendVisible(out, s[i:i+size])
+		}
+	}
+	if out == nil {
+		return s
+	}
+	return string(out)
+}
+
+// shows reports whether a character shows as something.
+func shows(r rune, size int) bool {
+	if r == utf8.RuneError && size == 1 {
+		return false
+	}
+	return fault.IsVisible(r) && !unicode.Is(unicode.Variation_Selector, r)
+}

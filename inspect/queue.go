@@ -1,0 +1,3 @@
+package inspect
+
+func (h *Handler) queue(c *call) (*page, error) { return c.empty("queue", "Queue") }

@@ -1,0 +1,3 @@
+package inspect
+
+func (h *Handler) run(c *call) (*page, error) { return c.empty("run", "Run") }

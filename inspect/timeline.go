@@ -1,0 +1,3 @@
+package inspect
+
+func (h *Handler) timeline(c *call) (*page, error) { return c.empty("timeline", "Timeline") }

@@ -1,0 +1,91 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/agentstate/state/store"
+)
+
+// Info describes a Manager and its store, for people.
+type Info struct {
+	// Store is the kind of the store, such as "sqlite".
+	Store      string
+	Durability store.Durability
+	// ReadOnly says that the store refuses writes: see [store.ReadOnly].
+	ReadOnly bool
+	// Abilities are the names of the interfaces of package store that the store
+	// implements, such as "Batcher", sorted.
+	Abilities []string
+	// Keys are the ids of Options.Keys. The first key seals.
+	Keys []string
+	// Schema says whether the Manager has a schema.
+	Schema bool
+	// Handles says whether the Manager has Options.Run, so that it handles
+	// messages.
+	Handles bool
+	// The options of the same names, with their defaults.
+	Busy                        Busy
+	Takeover                    Takeover
+	Pending                     Pending
+	TTL                         time.Duration
+	Queue, QueueBytes, Runs     int
+	Attempts, DeadLetters       int
+	Messages, Results           int
+	Holder                      string
+	Anchored, Traced, Profiling bool // Options.Anchor, Tracer, ProfileLabels
+}
+
+// Info returns a description of the Manager and its store. It reads nothing from
+// the store.
+func (m *Manager) Info() Info {
+	o := m.opts
+	return Info{
+		Store: storeKind(m.db), Durability: m.db.Durability(), ReadOnly: isReadOnly(m.db),
+		Abilities: storeAbilities(m.db), Keys: slices.Clone(m.keyIDs), Schema: o.Schema != nil, Handles: o.Run != nil,
+		Busy: o.Busy, Takeover: o.Takeover, Pending: o.Pending, TTL: o.TTL,
+		Queue: o.Queue, QueueBytes: o.QueueBytes, Runs: o.Runs, Attempts: o.Attempts, DeadLetters: o.DeadLetters,
+		Messages: o.Messages, Results: o.Results, Holder: o.Holder,
+		Anchored: o.Anchor != nil, Traced: o.Tracer != nil, Profiling: o.ProfileLabels,
+	}
+}
+
+// storeKind returns the name that the errors of a store have. Every store
+// refuses the empty key without looking anything up.
+func storeKind(db store.Store) string {
+	_, err := db.Get(context.Background(), "")
+	var refused *store.Error
+	if errors.As(err, &refused) {
+		return refused.Store
+	}
+	return "unknown"
+}
+
+func isReadOnly(db store.Store) bool {
+	_, err := db.Put(context.Background(), "", nil, store.Always)
+	return errors.Is(err, store.ErrReadOnly)
+}
+
+func storeAbilities(db store.Store) []string {
+	var list []string
+	add := func(name string, has bool) {
+		if has {
+			list = append(list, name)
+		}
+	}
+	_, batcher := store.As[store.Batcher](db)
+	add("Batcher", batcher)
+	_, lister := store.As[store.Lister](db)
+	add("Lister", lister)
+	_, presence := store.As[store.Presence](db)
+	add("Presence", presence)
+	_, purger := store.As[store.Purger](db)
+	add("Purger", purger)
+	_, transactor := store.As[store.Transactor](db)
+	add("Transactor", transactor)
+	_, watcher := store.As[store.Watcher](db)
+	add("Watcher", watcher)
+	return list
+}
