@@ -45,6 +45,7 @@ type Handler struct {
 	origins   *http.CrossOriginProtection
 	routes    []route
 	key       [32]byte // of the names that tag makes
+	views     viewCache
 
 	ctx   context.Context // ends with Close
 	close context.CancelFunc

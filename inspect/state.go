@@ -41,6 +41,9 @@ type fieldRow struct {
 	Secret      bool   `json:"secret,omitempty"`
 	Ephemeral   bool   `json:"ephemeral,omitempty"`
 	Declared    bool   `json:"declared"`
+	// Last is who has changed it last, as far as the newest records have it. An
+	// agent does not see it.
+	Last *lastChange `json:"last_change,omitempty"`
 }
 
 // state shows the fields of a workspace, as the host or as an agent sees them.
@@ -62,9 +65,19 @@ func (h *Handler) state(c *call) (*page, error) {
 		}
 	}
 	opened := c.query.Get("open")
+	var last map[string]lastChange
+	if data.As == "" {
+		if last, err = s.lastChanges(c.ctx(), h); err != nil {
+			return nil, err
+		}
+	}
 	for _, f := range handle.Fields() {
 		if strings.Contains(strings.ToLower(f.Name), strings.ToLower(data.Filter)) {
-			data.Fields = append(data.Fields, newFieldRow(s.mask, handle, f, f.Name == opened))
+			row := newFieldRow(s.mask, handle, f, f.Name == opened)
+			if l, ok := last[f.Name]; ok {
+				row.Last = &l
+			}
+			data.Fields = append(data.Fields, row)
 		}
 	}
 	return &page{

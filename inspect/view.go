@@ -18,6 +18,7 @@ type head struct {
 	Past    bool      `json:"past"` // the request has at
 	Updated time.Time `json:"updated,omitzero"`
 	Status  []status  `json:"status"`
+	bytes   int
 }
 
 // summary reads the head of the workspace of the request.
@@ -39,6 +40,7 @@ func (c *call) summary() (*head, error) {
 	return &head{
 		User: visible(c.user, false), ID: c.user, Version: at, Newest: s.Version, Oldest: s.Oldest, Seq: s.Seq,
 		Past: past, Updated: s.LastActive, Status: statusOf(s),
+		bytes: s.Bytes,
 	}, nil
 }
 
@@ -48,6 +50,8 @@ type shown struct {
 	now  *workspace.View // the present
 	view *workspace.View // the version of the request
 	mask *masker         // for both
+	// cached is the entry of view.
+	cached *cachedView
 }
 
 // open reads the workspace of the request, at its version.
@@ -57,15 +61,18 @@ func (c *call) open() (*shown, error) {
 		return nil, err
 	}
 	s := &shown{head: head}
-	if s.now, err = c.h.manager.View(c.ctx(), c.user); err != nil {
+	now, err := c.h.view(c.ctx(), viewKey{user: c.user, seq: head.Seq}, head.bytes)
+	if err != nil {
 		return nil, err
 	}
-	s.view = s.now
+	s.now, s.cached = now.view, now
 	if head.Past {
-		if s.view, err = c.h.manager.ViewAt(c.ctx(), c.user, head.Version); err != nil {
+		key := viewKey{c.user, head.Seq, head.Version, true}
+		if s.cached, err = c.h.view(c.ctx(), key, head.bytes); err != nil {
 			return nil, err
 		}
 	}
+	s.view = s.cached.view
 	s.mask = newMasker(s.now, s.view)
 	return s, nil
 }

@@ -1,0 +1,63 @@
+package inspect
+
+import (
+	"context"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace"
+)
+
+// lastChange says who has changed a field last.
+type lastChange struct {
+	Version uint64 `json:"version"`
+	Agent   text   `json:"agent,omitempty"` // empty for the host
+	Cause   text   `json:"cause,omitempty"`
+	// Here says that it was changed in the version that is shown.
+	Here bool `json:"here,omitempty"`
+}
+
+// lastChanges returns the last change of each field up to the version that is
+// shown, as far as the newest records have it.
+func (s *shown) lastChanges(ctx context.Context, h *Handler) (map[string]lastChange, error) {
+	s.cached.mu.Lock()
+	defer s.cached.mu.Unlock()
+	if s.cached.last != nil {
+		return s.cached.last, nil
+	}
+	last := map[string]lastChange{}
+	version, missing := s.view.Version, s.storedFields()
+	_, err := h.recordsBack(ctx, s.ID, s.Oldest, version, func(r workspace.Record) bool {
+		for _, e := range r.Effects {
+			part, name := partOf(e)
+			if part == "conversation" {
+				name = state.Messages.Name
+			} else if part != "field" {
+				continue
+			}
+			if _, known := last[name]; !known {
+				last[name] = lastChange{r.Version, s.mask.name(e.Agent), s.mask.id(e.Cause), r.Version == version}
+				delete(missing, name)
+			}
+		}
+		return len(missing) > 0
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.cached.last = last
+	return last, nil
+}
+
+// storedFields returns the names of the fields that are set.
+func (s *shown) storedFields() map[string]bool {
+	names := map[string]bool{}
+	for _, f := range s.view.State().Fields() {
+		if f.Set && !f.Ephemeral {
+			names[f.Name] = true
+		}
+	}
+	for _, name := range s.view.Unknown {
+		names[name] = true
+	}
+	return names
+}
