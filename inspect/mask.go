@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -40,7 +41,7 @@ type value struct {
 // from the store goes through one: first secrets are masked, so that no half of
 // one remains, then it is clipped, then escaped.
 type masker struct {
-	secrets []func(string) string
+	secrets *state.Redactor
 	// blind is set if the Manager has no schema: any value may be a secret.
 	blind bool
 }
@@ -50,7 +51,7 @@ type masker struct {
 func newMasker(views ...*workspace.View) *masker {
 	m := &masker{}
 	for _, v := range views {
-		m.secrets = append(m.secrets, v.Redact)
+		m.secrets = m.secrets.Join(v.Redactor())
 		m.blind = m.blind || isBlind(v)
 	}
 	return m
@@ -95,7 +96,7 @@ func (m *masker) open(j state.JSON) value {
 	if m.blind && j != "" {
 		return value{hiddenValue, len(j), false}
 	}
-	indented, all := indent(m.redact(string(j)), openBytes, openNodes)
+	indented, all := indent(m.secrets.Redact(string(j)), openBytes, openNodes)
 	v := value{text(visible(indented, true)), len(j), !all}
 	if v.Clipped {
 		v.Text += "…"
@@ -108,7 +109,7 @@ func (m *masker) whole(s string) string {
 	if m.blind && s != "" {
 		return hiddenValue
 	}
-	return m.redact(s)
+	return m.secrets.Redact(s)
 }
 
 // show masks a string, then clips it, and then escapes what is not visible.
@@ -121,18 +122,23 @@ func (m *masker) show(s string, limit int, lines bool) value {
 	return v
 }
 
-// maskedPrefix returns the first limit bytes of s after masking, and whether
-// there are more.
+// maskedPrefix returns the first limit bytes of what Redact returns for s, and
+// whether there are more. It looks at no more of s than that needs.
 func (m *masker) maskedPrefix(s string, limit int) (prefix string, clipped bool) {
-	return clip(m.redact(s), limit)
-}
-
-// redact masks the secrets of all versions.
-func (m *masker) redact(s string) string {
-	for _, redact := range m.secrets {
-		s = redact(s)
+	if len(s) <= 4*limit {
+		return clip(m.secrets.Redact(s), limit)
 	}
-	return s
+	var b strings.Builder
+	w := m.secrets.Writer(&b)
+	for len(s) > 0 && b.Len() <= limit {
+		n := min(len(s), limit)
+		w.Write([]byte(s[:n])) // which fails only if b does
+		s = s[n:]
+	}
+	if b.Len() <= limit { // s has ended
+		w.Close()
+	}
+	return clip(b.String(), limit)
 }
 
 // clip returns the first limit bytes of s without the half of a character.
