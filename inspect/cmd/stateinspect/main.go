@@ -36,7 +36,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout)
+	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return
@@ -127,21 +127,21 @@ func parseConfig(args []string, getenv func(string) string, out io.Writer) (*con
 		return nil, usageError("%w", err)
 	}
 	if c.text.mode != "" {
-		err = c.text.check()
+		return c, c.text.check()
 	}
-	return c, err
+	return c, c.checkAddr()
 }
 
-// run runs the command until ctx ends, or until the text is printed.
-func run(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
+// run runs the command until ctx ends, or until the text is printed to out.
+func run(ctx context.Context, args []string, getenv func(string) string, out, log io.Writer) error {
 	c, err := parseConfig(args, getenv, out)
 	if err != nil {
 		return err
 	}
-	return c.store.conceal(c.run(ctx, out))
+	return c.store.conceal(c.run(ctx, out, log))
 }
 
-func (c *config) run(ctx context.Context, out io.Writer) (err error) {
+func (c *config) run(ctx context.Context, out, log io.Writer) (err error) {
 	var opts workspace.Options
 	if c.keys != "" {
 		if opts.Keys, err = readKeys(c.keys); err != nil {
@@ -168,7 +168,7 @@ func (c *config) run(ctx context.Context, out io.Writer) (err error) {
 	if c.text.mode != "" {
 		return c.text.print(ctx, m, opts.Schema != nil, out)
 	}
-	return errors.New("TODO")
+	return c.serve(ctx, m, out, log)
 }
 
 // readSchema returns the schema of the flag, or the one in the store, or nil.

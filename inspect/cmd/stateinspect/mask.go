@@ -1,12 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/agentstate/state/internal/fault"
 )
 
 // preview is how many bytes of a value are shown.
@@ -49,17 +47,7 @@ func (m *mask) redact(s string) string {
 // inert returns a text without characters that control a terminal or that hide
 // or reorder others: they become escapes.
 func inert(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if unicode.IsGraphic(r) && (r == ' ' || !unicode.IsSpace(r)) {
-			b.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) { // as in JSON
-			fmt.Fprintf(&b, `\u%04x`, unit)
-		}
-	}
-	return b.String()
+	return string(fault.AppendVisible(nil, s))
 }
 
 func clip(s string) string {

@@ -46,7 +46,7 @@ func TestUsage(t *testing.T) {
 		{"-bogus sqlite:a", "flag provided but not defined: -bogus"},
 		{"-at x sqlite:a", `invalid value "x" for flag -at: parse error`},
 	} {
-		err := run(t.Context(), strings.Fields(test.args), os.Getenv, nil)
+		err := run(t.Context(), strings.Fields(test.args), os.Getenv, nil, nil)
 		require.EqualError(t, err, test.want+`; "stateinspect help" shows how to call it`)
 		require.ErrorIs(t, err, errUsage)
 	}
@@ -55,7 +55,7 @@ func TestUsage(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for _, arg := range []string{"help", "-h", "-help"} {
 		var out strings.Builder
-		require.Error(t, run(t.Context(), []string{arg}, os.Getenv, &out))
+		require.Error(t, run(t.Context(), []string{arg}, os.Getenv, &out, nil))
 		require.Contains(t, out.String(), "usage: stateinspect")
 		require.Contains(t, out.String(), "-token-file")
 	}

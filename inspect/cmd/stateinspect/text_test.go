@@ -25,7 +25,7 @@ func Example() {
 	for _, args := range []string{"show -user ann", "show -user ann -at 1", "log -user ann", "diff -user ann -from 1 -to 3", "verify"} {
 		var out bytes.Buffer
 		fmt.Println("$ stateinspect -text", args, "sqlite:desk.db")
-		check(run(context.Background(), append(strings.Fields("-text "+args), url), os.Getenv, &out))
+		check(run(context.Background(), append(strings.Fields("-text "+args), url), os.Getenv, &out, nil))
 		fmt.Print(varying.ReplaceAllString(out.String(), "…"))
 	}
 	// Output:
@@ -104,7 +104,7 @@ func TestTextList(t *testing.T) {
 func print(t *testing.T, url string, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	err := run(t.Context(), append(args, url), os.Getenv, &out)
+	err := run(t.Context(), append(args, url), os.Getenv, &out, nil)
 	return out.String(), err
 }
 

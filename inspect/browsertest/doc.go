@@ -1,0 +1,7 @@
+// Package browsertest tests the pages of package inspect in a real browser.
+//
+// The tests need Chromium and axe-core, which scripts/browser installs. Without
+// them they are skipped, or fail if STATE_TEST_REQUIRE contains browser. With
+// STATE_SCREENSHOTS=FOLDER, pictures of all pages are written to a folder, for a
+// person to look at.
+package browsertest

@@ -1,0 +1,93 @@
+package browsertest
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/inspect"
+	"github.com/agentstate/state/workspace"
+)
+
+// everything is the Access of a person who may do everything.
+var everything = inspect.Access{Read: true, Write: true, Delete: true, Actor: "test"}
+
+// serve serves the pages of a Manager and returns their address, which has a prefix.
+func serve(t testing.TB, m *workspace.Manager, access inspect.Access) (origin string) {
+	t.Helper()
+	h, err := inspect.New(m, &inspect.Options{Title: "desk.db", Authorize: inspect.Trusted(access)})
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.Handle("/debug/state/", http.StripPrefix("/debug/state", h))
+	server := httptest.NewServer(mux)
+	server.Config.RegisterOnShutdown(h.Close)
+	t.Cleanup(func() {
+		h.Close()
+		server.Close()
+	})
+	return server.URL + "/debug/state"
+}
+
+// pages are the paths of all pages, by a name for pictures.
+var pages = []struct{ name, path string }{
+	{"workspaces", "/"},
+	{"search", "/?q=user00"},
+	{"state", "/workspace?user=alice"},
+	{"state-past", "/workspace?user=alice&at=5"},
+	{"state-agent", "/workspace?user=alice&as=billing"},
+	{"state-running", "/workspace?user=bob"},
+	{"conversation", "/workspace/conversation?user=alice"},
+	{"results", "/workspace/results?user=alice"},
+	{"result", "/workspace/results/2?user=alice"},
+	{"timeline", "/workspace/timeline?user=alice"},
+	{"diff", "/workspace/diff?user=alice&from=2&to=9"},
+	{"queue", "/workspace/queue?user=bob"},
+	{"queue-dead", "/workspace/queue?user=carol"},
+	{"memory", "/workspace/memory?user=alice"},
+	{"integrity", "/workspace/integrity?user=alice"},
+	{"schema", "/schema"},
+	{"store", "/store"},
+	{"sweep", "/sweep"},
+}
+
+// TestPictures opens each page in light and dark, wide and narrow, and writes pictures
+// of them. No page is wider than the window.
+func TestPictures(t *testing.T) {
+	file := newDesk(t)
+	newProcess(t, file).do("begin bob Where is my parcel?")
+	tb := newTab(t, serve(t, openDesk(t, file), everything))
+	for _, dark := range []bool{false, true} {
+		tb.dark(dark)
+		for _, width := range []int64{1280, 360} {
+			tb.size(width, 800)
+			for _, p := range pages {
+				tb.open(p.path)
+				theme := map[bool]string{false: "light", true: "dark"}[dark]
+				tb.picture(fmt.Sprintf("%s-%s-%d", p.name, theme, width))
+				require.LessOrEqual(t, evaluate[int64](tb, "document.documentElement.scrollWidth"), width, p.name)
+			}
+		}
+	}
+}
+
+// TestWithoutScripts opens each page in a browser that runs no scripts.
+func TestWithoutScripts(t *testing.T) {
+	file := newDesk(t)
+	newProcess(t, file).do("begin bob Where is my parcel?")
+	tb := newTab(t, serve(t, openDesk(t, file), everything))
+	tb.withoutScripts()
+	for _, p := range pages {
+		tb.open(p.path)
+		require.Empty(t, evaluate[string](tb, `[...document.querySelectorAll("[hidden],noscript")].map(e => e.outerHTML).join()`), p.name)
+		text := tb.text()
+		require.NotContains(t, text, cardNumber)
+		require.NotContains(t, text, mailToken)
+		if strings.Contains(p.path, "user=") {
+			require.Contains(t, text, "Timeline")
+		}
+	}
+}
