@@ -6,6 +6,7 @@ import (
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/persist"
+	"github.com/agentstate/state/internal/redact"
 )
 
 // A variable initialiser runs before every init function and before the
@@ -50,6 +51,13 @@ func fillInternal() bool {
 		st.(*State).on().hiddenFrom(agent, yield)
 	}
 	internal.Redact = func(st any, text string) string { return st.(*State).hostRedactor().Redact(text) }
+	internal.NewRedactor = func(texts []string) any {
+		secrets := make([]redact.Secret, len(texts))
+		for i, text := range texts {
+			secrets[i].Text = text
+		}
+		return newRedactor(secrets)
+	}
 	internal.Room = func(st any, field string, by any) (int, bool) {
 		return st.(*State).room(field, by.(AnyHandler).erased())
 	}

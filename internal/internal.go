@@ -76,6 +76,10 @@ var Hidden func(st any, agent string, yield func(field string, secret bool, valu
 // handle has. It is for what operators see, and not for code of agents.
 var Redact func(st any, text string) string
 
+// NewRedactor returns a *state.Redactor for some texts, nil if it has nothing to
+// mask.
+var NewRedactor func(secrets []string) (redactor any)
+
 // Room returns how much a field of a *state.State can still take: bytes, or for
 // a number the distance to the end of its range. It returns false if a write
 // through the state.AnyHandler may be refused for another reason that depends on

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/agentstate/state"
@@ -134,25 +135,25 @@ func (t *Tracer) attributes(call modelCall, r *state.InferenceResult, redact fun
 }
 
 func (t *Tracer) measureInference(ctx context.Context, call modelCall, r *state.InferenceResult, timed bool) {
-	attrs := func(more ...attribute.KeyValue) metricAttributes {
+	attrs := func(more ...attribute.KeyValue) metric.MeasurementOption {
 		name := call.provider
 		if name == "" {
 			name = other
 		}
-		list := append(metricAttributes{attribute.String(keyOperation, operationChat), attribute.String(keyProvider, name)}, more...)
-		return text(list, keyModel, call.Model)
+		list := append([]attribute.KeyValue{attribute.String(keyOperation, operationChat), attribute.String(keyProvider, name)}, more...)
+		return metric.WithAttributes(text(list, keyModel, call.Model)...)
 	}
 	m := &t.instruments
 	if timed {
 		took := max(0, r.CreatedAt.Sub(r.StartedAt).Seconds())
-		m.inferenceDuration.record(ctx, took, func() metricAttributes { return attrs() })
+		m.inferenceDuration.record(ctx, took, func() metric.MeasurementOption { return attrs() })
 	}
 	for _, n := range []struct {
 		kind  string
 		count int
 	}{{tokensInput, call.Input}, {tokensOutput, call.Output}} {
 		if n.count >= 0 {
-			m.tokens.record(ctx, int64(n.count), func() metricAttributes { return attrs(attribute.String(keyTokenType, n.kind)) })
+			m.tokens.record(ctx, int64(n.count), func() metric.MeasurementOption { return attrs(attribute.String(keyTokenType, n.kind)) })
 		}
 	}
 }

@@ -78,41 +78,63 @@ func (m *instruments) create(meter metric.Meter) error {
 	return nil
 }
 
-// metricAttributes are the attributes of a measurement. They are made only for
-// instruments that are enabled.
-type metricAttributes = []attribute.KeyValue
+// attributesOf are the attributes of measurements that are made often, which have
+// one attribute: a set that is made for each takes longer than the measurement.
+var (
+	attributesOfKind = fixedAttributes(keyOpName,
+		workspace.OpCommit, workspace.OpUpdate, workspace.OpReset, workspace.OpDelete, workspace.OpCancel, workspace.OpRetry, workspace.OpDiscard)
+	attributesOfStatus = fixedAttributes(keyStatus,
+		workspace.StatusStarted, workspace.StatusDone, workspace.StatusQueued, workspace.StatusDuplicate, workspace.StatusRejected, workspace.StatusFailed)
+)
+
+func fixedAttributes[T ~string](key string, values ...T) func(T) metric.MeasurementOption {
+	sets := map[T]metric.MeasurementOption{}
+	for _, v := range values {
+		sets[v] = metric.WithAttributes(attribute.String(key, string(v)))
+	}
+	return func(v T) metric.MeasurementOption {
+		if set, ok := sets[v]; ok {
+			return set
+		}
+		return metric.WithAttributes(attribute.String(key, string(v)))
+	}
+}
+
+// seconds, amounts and counter make attributes only if they are enabled.
 
 type seconds struct{ metric.Float64Histogram }
 
-func (h seconds) record(ctx context.Context, value float64, attrs func() metricAttributes) {
+func (h seconds) record(ctx context.Context, value float64, attrs func() metric.MeasurementOption) {
 	switch {
 	case !h.Enabled(ctx):
 	case attrs == nil:
 		h.Record(ctx, value)
 	default:
-		h.Record(ctx, value, metric.WithAttributes(attrs()...))
+		h.Record(ctx, value, attrs())
 	}
 }
 
 type amounts struct{ metric.Int64Histogram }
 
-func (h amounts) record(ctx context.Context, value int64, attrs func() metricAttributes) {
+func (h amounts) record(ctx context.Context, value int64, attrs func() metric.MeasurementOption) {
 	if h.Enabled(ctx) {
-		h.Record(ctx, value, metric.WithAttributes(attrs()...))
+		h.Record(ctx, value, attrs())
 	}
 }
 
 type counter struct{ metric.Int64Counter }
 
-func (c counter) add(ctx context.Context, attrs func() metricAttributes) { c.addN(ctx, 1, attrs) }
+func (c counter) add(ctx context.Context, attrs func() metric.MeasurementOption) {
+	c.addN(ctx, 1, attrs)
+}
 
-func (c counter) addN(ctx context.Context, n int64, attrs func() metricAttributes) {
+func (c counter) addN(ctx context.Context, n int64, attrs func() metric.MeasurementOption) {
 	switch {
 	case !c.Enabled(ctx):
 	case attrs == nil:
 		c.Add(ctx, n)
 	default:
-		c.Add(ctx, n, metric.WithAttributes(attrs()...))
+		c.Add(ctx, n, attrs())
 	}
 }
 

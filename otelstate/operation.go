@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/agentstate/state/store"
@@ -160,14 +161,14 @@ func (t *Tracer) endHeartbeat(ctx context.Context, op workspace.Operation) {
 // measure records the metrics of an operation that has ended.
 func (t *Tracer) measure(s *span, op workspace.Operation) {
 	m := &t.instruments
-	name := func() metricAttributes { return metricAttributes{attribute.String(keyOpName, string(op.Kind))} }
+	name := func() metric.MeasurementOption { return attributesOfKind(op.Kind) }
 	switch op.Kind {
 	case workspace.OpHandle:
-		m.messages.add(s, func() metricAttributes {
+		m.messages.add(s, func() metric.MeasurementOption {
 			if op.Status == "" { // it was not accepted
-				return metricAttributes{attribute.String(keyErrorType, errorType(op.Err))}
+				return metric.WithAttributes(attribute.String(keyErrorType, errorType(op.Err)))
 			}
-			return metricAttributes{attribute.String(keyStatus, string(op.Status))}
+			return attributesOfStatus(op.Status)
 		})
 		if op.Status == workspace.StatusQueued && m.queueDepth.Enabled(s) {
 			m.queueDepth.Record(s, int64(op.Queued))
@@ -176,7 +177,9 @@ func (t *Tracer) measure(s *span, op workspace.Operation) {
 		t.measureRun(s, op)
 	case workspace.OpTakeover:
 		if op.Taken {
-			m.takeovers.add(s, func() metricAttributes { return metricAttributes{attribute.String(keyHow, how(op.Takeover))} })
+			m.takeovers.add(s, func() metric.MeasurementOption {
+				return metric.WithAttributes(attribute.String(keyHow, how(op.Takeover)))
+			})
 		}
 		if op.Ended == workspace.EndingFailed {
 			m.deadLetters.add(s, nil)
@@ -206,11 +209,11 @@ func writes(op workspace.Operation) bool {
 
 func (t *Tracer) measureRun(s *span, op workspace.Operation) {
 	m := &t.instruments
-	m.runDuration.record(s, s.took(), func() metricAttributes {
-		return text(text(nil, keyWorkflow, t.opts.Workflow), keyErrorType, errorType(op.Err))
+	m.runDuration.record(s, s.took(), func() metric.MeasurementOption {
+		return metric.WithAttributes(text(text(nil, keyWorkflow, t.opts.Workflow), keyErrorType, errorType(op.Err))...)
 	})
-	m.runs.add(s, func() metricAttributes {
-		return metricAttributes{attribute.String(keyEnding, ending(op)), attribute.Bool(keyResumed, op.Attempt > 0)}
+	m.runs.add(s, func() metric.MeasurementOption {
+		return metric.WithAttributes(attribute.String(keyEnding, ending(op)), attribute.Bool(keyResumed, op.Attempt > 0))
 	})
 	switch {
 	case op.Ended == workspace.EndingFenced:

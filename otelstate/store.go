@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/agentstate/state/store"
@@ -30,31 +31,42 @@ type tracedStore struct {
 
 func (s *tracedStore) Unwrap() store.Store { return s.store }
 
-// storeSpans are what the spans of the methods start with.
-var storeSpans = newStoreSpans("get", "put", "delete", "scan", "batch", "list", "is_present", "purge", "transact")
+// storeCalls are what the calls of the methods start with.
+var storeCalls = newStoreCalls("get", "put", "delete", "scan", "batch", "list", "is_present", "purge", "transact")
 
-func newStoreSpans(methods ...string) map[string]spanStart {
-	spans := map[string]spanStart{}
+type storeCall struct {
+	spanStart
+	measured metric.MeasurementOption // of a call without an error
+}
+
+func newStoreCalls(methods ...string) map[string]storeCall {
+	calls := map[string]storeCall{}
 	for _, name := range methods {
-		spans[name] = spanStart{"store " + name, []trace.SpanStartOption{
-			trace.WithSpanKind(trace.SpanKindClient),
-			trace.WithAttributes(attribute.String(keyDBSystem, systemName), attribute.String(keyDBOperation, name)),
+		start := spanStart{"store " + name, []trace.SpanStartOption{
+			trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(dbAttributes(name)...),
 		}}
+		calls[name] = storeCall{start, metric.WithAttributes(dbAttributes(name)...)}
 	}
-	return spans
+	return calls
+}
+
+func dbAttributes(method string) []attribute.KeyValue {
+	return []attribute.KeyValue{attribute.String(keyDBSystem, systemName), attribute.String(keyDBOperation, method)}
 }
 
 // begin starts the span of a call.
 func (s *tracedStore) begin(ctx context.Context, name string) (context.Context, func(error)) {
-	t, began, start := s.tracer, time.Now(), storeSpans[name]
+	t, began, start := s.tracer, time.Now(), storeCalls[name]
 	ctx, span := t.tracer.Start(ctx, start.name, start.opts...)
 	return ctx, func(err error) {
 		if errors.Is(err, store.ErrNotFound) {
 			err = nil // an answer
 		}
-		t.instruments.dbDuration.record(ctx, time.Since(began).Seconds(), func() metricAttributes {
-			return text(metricAttributes{attribute.String(keyDBSystem, systemName), attribute.String(keyDBOperation, name)},
-				keyErrorType, errorType(err))
+		t.instruments.dbDuration.record(ctx, time.Since(began).Seconds(), func() metric.MeasurementOption {
+			if err == nil {
+				return start.measured
+			}
+			return metric.WithAttributes(append(dbAttributes(name), attribute.String(keyErrorType, errorType(err)))...)
 		})
 		if err != nil && span.IsRecording() {
 			span.SetAttributes(attribute.String(keyErrorType, errorType(err)))

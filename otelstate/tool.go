@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
@@ -41,8 +42,8 @@ func (t *Tracer) EndCall(ctx context.Context, c tool.CallInfo, r tool.Result) {
 	if errors.Is(err, tool.ErrSuspended) {
 		err = nil
 	}
-	t.instruments.toolDuration.record(s, s.took(), func() metricAttributes {
-		return text(metricAttributes{attribute.String(keyTool, toolName(c.Tool))}, keyErrorType, errorType(err))
+	t.instruments.toolDuration.record(s, s.took(), func() metric.MeasurementOption {
+		return metric.WithAttributes(text([]attribute.KeyValue{attribute.String(keyTool, toolName(c.Tool))}, keyErrorType, errorType(err))...)
 	})
 	if !s.IsRecording() {
 		s.Span.End()

@@ -47,6 +47,7 @@ type incarnation struct {
 	abandoned map[string]bool // leases that are not held, although heads may say so
 	unwritten []string        // those that the record does not have yet
 	renewedAt time.Time       // when the last heartbeat that succeeded began
+	beats     uint64          // as the record counts heartbeats, up to that one
 	retryAt   time.Time       // when a heartbeat that has failed is tried again
 	failed    error           // the error of that heartbeat
 }
@@ -133,6 +134,7 @@ func (h *holder) begin(ctx context.Context) (*incarnation, error) {
 	i.announce(ctx)
 	i.renewedAt = time.Now()
 	err := record.Begin(ctx)
+	i.beats = record.Heartbeats()
 	if errors.Is(err, store.ErrUnknownOutcome) {
 		// It is known of the message: it is not accepted.
 		err = fmt.Errorf("workspace: the holder record was not written: %v", err)
@@ -164,6 +166,18 @@ func (h *holder) holds(r *ledger.Run) (own, held bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return !i.ended && i.held.Err() == nil, !i.abandoned[r.LeaseID]
+}
+
+// heartbeats returns the number of heartbeats of the holder of a run. It reads
+// one value of the store, unless the holder is this Manager.
+func (h *holder) heartbeats(ctx context.Context, r *ledger.Run) (uint64, error) {
+	h.mu.Lock()
+	i := h.current
+	h.mu.Unlock()
+	if i != nil && i.id == r.Holder {
+		return i.heartbeats(), nil
+	}
+	return h.records.Heartbeats(ctx, r)
 }
 
 // leaseOf returns the incarnation that has the lease of a run. It has one more
@@ -221,6 +235,13 @@ func (i *incarnation) lastRenewed() (time.Time, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.renewedAt, i.failed
+}
+
+// heartbeats returns the number of heartbeats as others see it.
+func (i *incarnation) heartbeats() uint64 {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.beats
 }
 
 // left returns the time for which the leases are held without a heartbeat.
@@ -302,7 +323,7 @@ func (i *incarnation) beat() {
 	defer i.mu.Unlock()
 	i.failed = err
 	if err == nil {
-		i.renewedAt, i.retryAt, i.unwritten = began, time.Time{}, i.unwritten[written:]
+		i.renewedAt, i.retryAt, i.unwritten, i.beats = began, time.Time{}, i.unwritten[written:], i.record.Heartbeats()
 		return
 	}
 	if errors.Is(err, ledger.ErrIncarnationEnded) {

@@ -27,6 +27,7 @@ type lease struct {
 
 	mu        sync.Mutex
 	renewedAt time.Time // when the last commit of the run that succeeded began
+	renewals  uint64    // by commits of the run
 }
 
 func newLease(r *ledger.Run, i *incarnation, began time.Time) *lease {
@@ -84,6 +85,15 @@ func (l *lease) noteRenewed(began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.renewedAt = began
+	l.renewals++
+}
+
+// heartbeats returns the number of renewals, by commits of the run and by
+// heartbeats of the Manager.
+func (l *lease) heartbeats() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.renewals + l.incarnation.heartbeats()
 }
 
 // maxWriteTime is the longest time that a run tries to read or write, in TTLs. It

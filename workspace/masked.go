@@ -144,10 +144,14 @@ type deadLetterJSON struct {
 }
 
 type runInfoJSON struct {
-	ID      string      `json:"id"`
-	Message messageJSON `json:"message"`
-	Began   time.Time   `json:"began"`
-	Attempt int         `json:"attempt"`
+	ID        string      `json:"id"`
+	Message   messageJSON `json:"message"`
+	Began     time.Time   `json:"began"`
+	Attempt   int         `json:"attempt"`
+	Step      int         `json:"step"`
+	LeaseID   string      `json:"lease_id,omitempty"`
+	TTL       int64       `json:"ttl_ms"`
+	Heartbeat uint64      `json:"heartbeat"`
 }
 
 // MarshalJSON returns the view for people and logs, masked as by
@@ -174,7 +178,9 @@ func (v View) MarshalJSON() ([]byte, error) {
 		workspaceJSON: content, Version: v.Version, Oldest: v.Oldest, LastActive: v.LastActive, Tickets: v.Tickets,
 	}
 	if r := v.Run; r != nil {
-		out.Run = &runInfoJSON{r.ID, r.Message.json(redact), r.Began, r.Attempt}
+		out.Run = &runInfoJSON{
+			r.ID, r.Message.json(redact), r.Began, r.Attempt, r.Step, r.LeaseID, r.TTL.Milliseconds(), r.Heartbeat,
+		}
 	}
 	for _, msg := range v.Queue {
 		out.Queue = append(out.Queue, msg.json(redact))

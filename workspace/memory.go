@@ -15,9 +15,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
-	"github.com/agentstate/state/internal/redact"
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
@@ -80,6 +80,7 @@ type Memory struct {
 	mu      sync.Mutex
 	entries memorySnapshot
 	ended   error // why the memory can no longer be changed
+	masks   memoryMasks
 }
 
 // memorySnapshot is the content of a Memory at one moment, sorted by key. It
@@ -229,15 +230,39 @@ func quoteVisible(text string) string {
 	return b.String()
 }
 
-// redactor returns a Redactor for all secrets.
-func (m *Memory) redactor() *redact.Redactor {
-	var secrets []redact.Secret
-	for _, entry := range m.All() {
-		if entry.Secret {
-			secrets = append(secrets, redact.Secret{Text: entry.Value})
+// memoryMasks is a Redactor for the secrets of a State and of a Memory, made of
+// the one of the State and of a snapshot.
+type memoryMasks struct {
+	fields   *state.Redactor
+	entries  memorySnapshot
+	redactor *state.Redactor
+}
+
+// redactor returns a Redactor for all secrets and those of fields. It is the
+// same one as long as neither has changed.
+func (m *Memory) redactor(fields *state.Redactor) *state.Redactor {
+	m.mu.Lock()
+	masks, entries := m.masks, m.entries
+	m.mu.Unlock()
+	if masks.fields == fields && slices.Equal(masks.entries, entries) {
+		return masks.redactor
+	}
+	masks = memoryMasks{fields, entries, fields.Join(entries.redactor())}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.masks = masks
+	return masks.redactor
+}
+
+// redactor returns a Redactor for all secrets, nil if there are none.
+func (s memorySnapshot) redactor() *state.Redactor {
+	var secrets []string
+	for _, item := range s {
+		if entry, _ := item.load(); entry.Secret {
+			secrets = append(secrets, entry.Value)
 		}
 	}
-	return redact.New(secrets)
+	return internal.NewRedactor(secrets).(*state.Redactor)
 }
 
 // end makes further writes fail with err. The first err stays.

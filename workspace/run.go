@@ -34,7 +34,8 @@ type Run struct {
 	manual  bool  // begun by Begin: Options.Run does not handle it
 	ticket  bool  // begun by Do: it has no message
 
-	hooks atomic.Bool // the hooks for its end are being called
+	steps atomic.Int64 // as Step, for those who must not wait for a commit
+	hooks atomic.Bool  // the hooks for its end are being called
 	// ending says that its end is being written, or was: the loss of the lease
 	// may be due to that.
 	ending atomic.Bool
@@ -139,6 +140,7 @@ func (r *Run) load(ctx context.Context, h *ledger.Head) error {
 		return err
 	}
 	r.liveContent = *c
+	r.steps.Store(int64(r.position.Version - r.base))
 	r.results.last = c.storedState
 	if r.ended != nil {
 		return r.ended
@@ -288,6 +290,7 @@ func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) erro
 		return nil, err
 	}
 	r.lease.noteRenewed(began)
+	r.steps.Store(int64(at.Version - r.base))
 	op.wrote, op.Effects, op.Version = true, len(d.Effects), at.Version
 	r.op.isStored.Store(true)
 	return d.Effects, r.noteStored(d, at)

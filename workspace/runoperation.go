@@ -225,6 +225,7 @@ func (r *Run) beginEnd(ctx context.Context) (context.Context, operation) {
 // endCommit ends an OpCommit, with the results that were appended since the one
 // before.
 func (r *Run) endCommit(o *operation, err error) {
+	ending := r.ending.Load()
 	if err != nil && r.ending.Swap(false) {
 		wake(r.lease.check) // the lease may be lost
 	}
@@ -234,7 +235,11 @@ func (r *Run) endCommit(o *operation, err error) {
 	if o.traced {
 		o.Results = r.results.since(r.state.Snapshot())
 	}
-	o.endSoon(err)
+	if ending {
+		o.endSoon(err)
+		return
+	}
+	o.end(err) // the lease is renewed meanwhile
 }
 
 // redactAll is Redact for the stored secrets too.

@@ -76,10 +76,11 @@ func newSummary(user string, h *ledger.Head) Summary {
 		s.Bytes += h.Snapshot.Bytes
 	}
 	if r := h.Run; r != nil {
-		s.Run = &RunInfo{UserID: user, ID: r.RunID, Began: r.Began, Attempt: r.Attempt}
+		var msg Message
 		if !r.Message.Ticket {
-			s.Run.Message.ID = r.Message.ID
+			msg.ID = r.Message.ID
 		}
+		s.Run = newRunInfo(user, h, msg)
 	}
 	return s
 }
@@ -87,14 +88,21 @@ func newSummary(user string, h *ledger.Head) Summary {
 // Held returns the runs that this Manager holds, in the order in which they
 // began. It reads nothing from the store.
 func (m *Manager) Held() []RunInfo {
-	var list []RunInfo
+	var runs []*Run
 	m.mu.Lock()
 	for r := range m.localRuns {
 		if r.ready && r.lease.lost() == nil && !r.ending.Load() {
-			list = append(list, RunInfo{r.ledger.User(), r.runID, r.message, r.began, r.attempt})
+			runs = append(runs, r)
 		}
 	}
 	m.mu.Unlock()
+	var list []RunInfo
+	for _, r := range runs {
+		list = append(list, RunInfo{
+			UserID: r.ledger.User(), ID: r.runID, Message: r.message, Began: r.began, Attempt: r.attempt,
+			Step: int(r.steps.Load()), LeaseID: r.lease.id, TTL: r.lease.ttl, Heartbeat: r.lease.heartbeats(),
+		})
+	}
 	slices.SortFunc(list, func(a, b RunInfo) int {
 		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.UserID, b.UserID))
 	})

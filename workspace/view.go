@@ -49,6 +49,24 @@ type RunInfo struct {
 	Message Message // the zero Message for a call of [Manager.Do]
 	Began   time.Time
 	Attempt int // the number of times that it was taken over
+	Step    int // the number of its records: see [Run.Step]
+	// LeaseID is the id of the holder's lease. Another holder has another lease.
+	// It is empty if the run waits for a holder.
+	LeaseID string
+	TTL     time.Duration // of the lease: see [Options].TTL
+	// Heartbeat grows with each renewal of the lease. In a [Summary], which shows
+	// only the head, it grows with those by commits of the run, and not with the
+	// heartbeats that the holder makes for all of its runs together.
+	Heartbeat uint64
+}
+
+// newRunInfo returns what a head says of its run.
+func newRunInfo(user string, h *ledger.Head, message Message) *RunInfo {
+	r := h.Run
+	return &RunInfo{
+		UserID: user, ID: r.RunID, Message: message, Began: r.Began, Attempt: r.Attempt,
+		Step: int(h.Version - r.Base.Version), LeaseID: r.LeaseID, TTL: r.LeaseTTL(), Heartbeat: r.Renewals,
+	}
 }
 
 // View returns the workspace of a user. A workspace that does not exist is
@@ -111,6 +129,13 @@ func (m *Manager) readView(ctx context.Context, userID string, version *uint64) 
 		if err := v.addMessages(ctx, l, h); err != nil {
 			return err
 		}
+		if h.Run != nil {
+			heartbeats, err := m.holder.heartbeats(ctx, h.Run)
+			if err != nil {
+				return err
+			}
+			v.Run.Heartbeat += heartbeats
+		}
 		return v.addEnded(ctx, l, h)
 	})
 	if err != nil {
@@ -126,7 +151,7 @@ func (v *View) addMessages(ctx context.Context, l *ledger.Ledger, h *ledger.Head
 		if err != nil {
 			return err
 		}
-		v.Run = &RunInfo{l.User(), h.Run.RunID, msg, h.Run.Began, h.Run.Attempt}
+		v.Run = newRunInfo(l.User(), h, msg)
 	}
 	queue, err := l.Queued(ctx, h)
 	if err != nil {

@@ -39,13 +39,20 @@ func (w *Workspace) SetSettings(fn func(*Settings)) error { return w.settings.ch
 
 // Redact returns text in which the values of all secrets of the state and of
 // the memory are replaced by [SECRET].
-func (w *Workspace) Redact(text string) string { return w.redactor()(text) }
+func (w *Workspace) Redact(text string) string { return w.Redactor().Redact(text) }
+
+// Redactor returns a Redactor for all secrets of the state and of the memory, as
+// they are set now: see [state.State.Redactor]. It returns nil if there are
+// none, and the same Redactor as long as they do not change.
+func (w *Workspace) Redactor() *state.Redactor {
+	if w.state == nil { // the zero Workspace
+		return nil
+	}
+	return w.memory.redactor(w.state.Redactor())
+}
 
 // redactor returns Redact for the secrets as they are set now.
-func (w *Workspace) redactor() func(text string) string {
-	fields, memories := w.state.Redactor(), w.memory.redactor()
-	return func(text string) string { return memories.Redact(fields.Redact(text)) }
-}
+func (w *Workspace) redactor() func(text string) string { return w.Redactor().Redact }
 
 // liveContent is a Workspace that can be changed, with the stored content that
 // it was made from.
@@ -88,7 +95,7 @@ func newLiveContent(
 // redactStored masks the stored secrets. Those that were changed since stay
 // secret if the changes are not stored.
 func (c *liveContent) redactStored(text string) string {
-	return (&Memory{entries: c.storedMemory}).redactor().Redact(c.storedState.Redactor().Redact(text))
+	return c.storedState.Redactor().Join(c.storedMemory.redactor()).Redact(text)
 }
 
 // contentDelta turns the stored content into the present one.

@@ -103,6 +103,9 @@ func (s *Holders) NewIncarnation(name string, ttl time.Duration) *Incarnation {
 // ID returns what heads call the incarnation.
 func (i *Incarnation) ID() string { return i.record.Holder }
 
+// Heartbeats returns the number of times that the record was to be written.
+func (i *Incarnation) Heartbeats() uint64 { return i.record.Heartbeats }
+
 // Announce notes whether PresenceName is announced. The next write says so.
 func (i *Incarnation) Announce(announced bool) { i.record.Announced = announced }
 
@@ -260,6 +263,25 @@ func (s *Holders) State(ctx context.Context, r *Run) (HolderState, error) {
 		return HolderState{}, nil
 	}
 	return HolderState{Announced: record.Announced, revision: e.Revision}, nil
+}
+
+// Heartbeats returns the number of heartbeats of the holder of a run, 0 if there
+// is none any more or if its record cannot be decoded.
+func (s *Holders) Heartbeats(ctx context.Context, r *Run) (uint64, error) {
+	if r.Holder == "" {
+		return 0, nil
+	}
+	e, err := s.db.Get(ctx, holderKey(r.Holder))
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if record, err := s.decode(e); err == nil && record.Holder == r.Holder {
+		return record.Heartbeats, nil
+	}
+	return 0, nil
 }
 
 // End ends the incarnation that holds a run, unless its state is no longer the

@@ -1,0 +1,118 @@
+package workspace_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// runInfos returns what the holder, another Manager and a summary say of the run
+// of ann.
+func runInfos(t *testing.T, holder, other *workspace.Manager) (held, seen, summary workspace.RunInfo) {
+	t.Helper()
+	list := holder.Held()
+	require.Len(t, list, 1)
+	own, v := view(t, holder, "ann"), view(t, other, "ann")
+	require.Equal(t, own.Run, v.Run)
+	s, err := other.Summary(t.Context(), "ann")
+	require.NoError(t, err)
+	return list[0], *v.Run, *s.Run
+}
+
+// A run is described the same wherever it is seen. Only a summary, which reads
+// the head alone, does not know the heartbeats of its holder.
+func TestRunInfo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, ttl := store.NewMemory(), 9*time.Second
+		m, other := open(t, db, workspace.Options{TTL: ttl}), open(t, db, workspace.Options{})
+		run, _, err := m.Begin(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		held, seen, summary := runInfos(t, m, other)
+		require.Equal(t, held, seen)
+		require.Equal(t, ttl, held.TTL)
+		require.Zero(t, held.Step)
+		require.NotEmpty(t, held.LeaseID)
+		require.Equal(t, held.LeaseID, summary.LeaseID)
+		require.Equal(t, ttl, summary.TTL)
+		require.Zero(t, summary.Heartbeat)
+		first := held.Heartbeat
+
+		time.Sleep(ttl + time.Second)
+		synctest.Wait()
+		held, seen, summary = runInfos(t, m, other)
+		require.Equal(t, held, seen)
+		require.Equal(t, first+3, held.Heartbeat, "three heartbeats a TTL")
+		require.Zero(t, summary.Heartbeat)
+
+		require.NoError(t, state.Messages.Set(run.State(), []state.Message{state.UserText("more")}))
+		require.NoError(t, run.Commit(t.Context()))
+		held, seen, summary = runInfos(t, m, other)
+		require.Equal(t, held, seen)
+		require.Equal(t, first+4, held.Heartbeat)
+		require.Equal(t, 1, held.Step)
+		require.Equal(t, run.Step(), held.Step)
+		require.Equal(t, 1, summary.Step)
+		require.EqualValues(t, 1, summary.Heartbeat)
+
+		_, err = run.Finish(t.Context())
+		require.NoError(t, err)
+		require.Nil(t, view(t, other, "ann").Run)
+	})
+}
+
+// A run that was given back waits for a holder. The next one has another lease.
+func TestRunInfoOfAVacantRun(t *testing.T) {
+	db := store.NewMemory()
+	m := open(t, db, workspace.Options{})
+	_, _, err := m.Begin(t.Context(), "ann", text("1"))
+	require.NoError(t, err)
+	before := m.Held()[0]
+	require.NoError(t, m.Close())
+
+	began, end := make(chan bool), make(chan bool)
+	m = open(t, db, workspace.Options{Run: func(context.Context, *workspace.Run) error {
+		began <- true
+		<-end
+		return nil
+	}})
+	vacant := *view(t, m, "ann").Run
+	require.Empty(t, vacant.LeaseID)
+	require.Zero(t, vacant.Heartbeat)
+	require.NoError(t, m.Recover(t.Context()))
+	<-began
+	defer close(end)
+	held, seen, _ := runInfos(t, m, open(t, db, workspace.Options{}))
+	require.Equal(t, held, seen)
+	require.Equal(t, before.ID, held.ID)
+	require.NotEqual(t, before.LeaseID, held.LeaseID)
+}
+
+// A View can be had whatever has become of the record of the holder.
+func TestRunInfoWithoutAHolderRecord(t *testing.T) {
+	for name, damage := range map[string]func(db store.Store, key string) error{
+		"gone": func(db store.Store, key string) error { return db.Delete(t.Context(), key, store.Always) },
+		"damaged": func(db store.Store, key string) error {
+			_, err := db.Put(t.Context(), key, []byte("{"), store.Always)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := store.NewMemory()
+			_, _, err := open(t, db, workspace.Options{}).Begin(t.Context(), "ann", text("1"))
+			require.NoError(t, err)
+			for key := range holderRecords(t, db) {
+				require.NoError(t, damage(db, key))
+			}
+			info := view(t, open(t, db, workspace.Options{}), "ann").Run
+			require.Zero(t, info.Heartbeat)
+			require.NotEmpty(t, info.LeaseID)
+		})
+	}
+}
