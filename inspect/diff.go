@@ -1,3 +1,173 @@
 package inspect
 
-func (h *Handler) diff(c *call) (*page, error) { return c.empty("diff", "Changes") }
+import (
+	"net/http"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace"
+)
+
+// diffData is the data of the page that compares two versions.
+type diffData struct {
+	From   uint64      `json:"from"`
+	To     uint64      `json:"to"`
+	Fields []fieldDiff `json:"fields"`
+	// Others are the edits of everything but fields.
+	Others []effectRow `json:"others"`
+	// Partly is set if there are more edits than the page shows.
+	Partly bool `json:"partly,omitempty"`
+}
+
+// fieldDiff is what differs in one field.
+type fieldDiff struct {
+	Name   text       `json:"name"`
+	Secret bool       `json:"secret,omitempty"` // only that it changed is shown
+	Before *value     `json:"before,omitempty"` // nil if it was not set
+	After  *value     `json:"after,omitempty"`
+	Unit   string     `json:"unit,omitempty"` // of Lines: "line" or "element"
+	Lines  []diffLine `json:"lines,omitempty"`
+	// Changes are the last changes that led there, the newest first.
+	Changes []lastChange `json:"changes,omitempty"`
+	More    int          `json:"more,omitempty"` // changes that are left out
+}
+
+const (
+	// maxChanges is the number of changes that are listed for a field.
+	maxChanges = 5
+	// maxEffects is the number of other edits that a page shows.
+	maxEffects = 100
+)
+
+// diff compares two versions of a workspace. Without from, it is the version
+// before to.
+func (h *Handler) diff(c *call) (*page, error) {
+	s, err := c.open()
+	if err != nil {
+		return nil, err
+	}
+	from, to, err := c.interval(s)
+	if err != nil {
+		return nil, err
+	}
+	data := diffData{From: from, To: to, Fields: []fieldDiff{}, Others: []effectRow{}}
+	p := &page{Name: "diff", Title: "Changes", Tab: "diff", Head: s.head}
+	if from != to {
+		if err := data.compare(c, s); err != nil {
+			return nil, err
+		}
+	}
+	p.Data = data
+	return p, nil
+}
+
+// interval returns the two versions that the request names.
+func (c *call) interval(s *shown) (from, to uint64, err error) {
+	to, ok, err := c.number("to")
+	if err != nil {
+		return 0, 0, err
+	}
+	if !ok {
+		to = s.Version
+	}
+	if from, ok, err = c.number("from"); err != nil {
+		return 0, 0, err
+	}
+	if !ok {
+		from = max(s.Oldest, to-min(to, 1))
+	}
+	if max(from, to) > s.Newest {
+		return 0, 0, &httpError{http.StatusNotFound, "There is no such version."}
+	}
+	return from, to, nil
+}
+
+// compare fills in what differs.
+func (data *diffData) compare(c *call, s *shown) error {
+	h := c.h
+	effects, err := h.manager.Diff(c.ctx(), c.user, data.From, data.To)
+	if err != nil {
+		return err
+	}
+	var views [2]*workspace.View
+	for i, version := range []uint64{data.From, data.To} {
+		v, err := h.view(c.ctx(), viewKey{c.user, s.Seq, version, true}, s.bytes)
+		if err != nil {
+			return err
+		}
+		views[i] = v.view
+	}
+	mask := newMasker(s.now, views[0], views[1])
+	changes, err := data.led(c, s, mask)
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, e := range effects {
+		part, name := partOf(e)
+		switch {
+		case part == "field" && !seen[name]:
+			seen[name] = true
+			d := newFieldDiff(mask, views, name)
+			list := changes[name]
+			d.Changes = list[:min(len(list), maxChanges)]
+			d.More = len(list) - len(d.Changes)
+			data.Fields = append(data.Fields, d)
+		case part == "field" || isVersion(e):
+		case len(data.Others) == maxEffects:
+			data.Partly = true
+		default:
+			data.Others = append(data.Others, newEffectRow(mask, e, false))
+		}
+	}
+	return nil
+}
+
+// led returns the changes of each field between the two versions.
+func (data *diffData) led(c *call, s *shown, mask *masker) (map[string][]lastChange, error) {
+	changes := map[string][]lastChange{}
+	low, high := min(data.From, data.To), max(data.From, data.To)
+	_, err := c.h.recordsBack(c.ctx(), c.user, low, high, func(r workspace.Record) bool {
+		seen := map[string]bool{}
+		for _, e := range r.Effects {
+			if part, name := partOf(e); part == "field" && !seen[name] {
+				seen[name] = true
+				change := lastChange{Version: r.Version, Agent: mask.name(e.Agent), Cause: mask.id(e.Cause)}
+				changes[name] = append(changes[name], change)
+			}
+		}
+		return true
+	})
+	return changes, err
+}
+
+// newFieldDiff compares a field in two versions.
+func newFieldDiff(mask *masker, views [2]*workspace.View, name string) fieldDiff {
+	d := fieldDiff{Name: mask.name(name)}
+	for _, f := range views[1].State().Schema().Fields() {
+		if f.Name == name && f.Secret {
+			d.Secret = true
+			return d
+		}
+	}
+	var texts [2]string
+	for i, v := range views {
+		j, ok := v.State().KV().JSON(name)
+		if !ok {
+			continue
+		}
+		shown := mask.json(j)
+		if i == 0 {
+			d.Before = &shown
+		} else {
+			d.After = &shown
+		}
+		if !mask.blind && len(j) <= maxCompared {
+			texts[i] = mask.whole(string(j))
+		}
+	}
+	d.Unit, d.Lines = compare(texts[0], texts[1])
+	return d
+}
+
+// isVersion reports whether an effect only counts the versions of the state.
+func isVersion(e state.Effect) bool { return e.Part == "conversation" && e.Field == "version" }

@@ -22,6 +22,7 @@ func TestEveryLinkLeadsToAPage(t *testing.T) {
 		}
 		require.NotContains(t, p.body, cardNumber, p.target)
 		require.NotContains(t, p.body, mailToken, p.target)
+		require.NotContains(t, p.body, "key-of-the-server", p.target)
 	}
 }
 

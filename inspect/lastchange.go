@@ -29,6 +29,9 @@ func (s *shown) lastChanges(ctx context.Context, h *Handler) (map[string]lastCha
 	_, err := h.recordsBack(ctx, s.ID, s.Oldest, version, func(r workspace.Record) bool {
 		for _, e := range r.Effects {
 			part, name := partOf(e)
+			if isVersion(e) {
+				continue
+			}
 			if part == "conversation" {
 				name = state.Messages.Name
 			} else if part != "field" {

@@ -116,6 +116,9 @@ func changeSizes(mask *masker, effects []state.Effect) []changeSize {
 	list := []changeSize{}
 	places := map[[2]string]int{}
 	for _, e := range effects {
+		if isVersion(e) {
+			continue
+		}
 		part, name := partOf(e)
 		key := [2]string{part, name}
 		i, known := places[key]

@@ -121,6 +121,9 @@ func (data *runData) fill(h *Handler, mask *masker, records []workspace.Record) 
 			holders[r.Lease] = true
 		}
 		for _, e := range r.Effects {
+			if isVersion(e) {
+				continue
+			}
 			row.Effects = append(row.Effects, newEffectRow(mask, e, shownBytes > openBytes))
 			shownBytes += len(row.Effects[len(row.Effects)-1].Value.Text)
 		}
@@ -144,7 +147,12 @@ func newEffectRow(mask *masker, e state.Effect, brief bool) effectRow {
 		Part: part, Name: mask.name(name), Kind: visible(string(e.Kind), false), N: e.N,
 		Agent: mask.name(e.Agent), Cause: mask.id(e.Cause), Secret: e.Secret, Value: value{Bytes: len(e.Value)},
 	}
-	if !brief {
+	switch {
+	case brief:
+	case e.Part == "setting" && e.Field == "mcp_servers":
+		// Nothing marks the secrets in the configuration of a server.
+		row.Value.Text = hiddenValue
+	default:
 		row.Value = mask.json(e.Value)
 	}
 	return row
