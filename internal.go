@@ -51,6 +51,7 @@ func fillInternal() bool {
 		st.(*State).on().hiddenFrom(agent, yield)
 	}
 	internal.Redact = func(st any, text string) string { return st.(*State).hostRedactor().Redact(text) }
+	internal.ParseSchemaByName = func(data []byte) (any, error) { return parseSchemaByName(data) }
 	internal.NewRedactor = func(texts []string) any {
 		secrets := make([]redact.Secret, len(texts))
 		for i, text := range texts {

@@ -3,6 +3,7 @@ package state
 import (
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -76,6 +77,23 @@ func (s scopeText) MarshalJSON() ([]byte, error) {
 // any. A handler is one of those given, or is named as Handler.Name names those
 // of this package. The error gives the place of everything that is not known.
 func ParseSchema(data []byte, handlers ...AnyHandler) (*Schema, error) {
+	return parseSchema(data, handlerSet{given: handlers})
+}
+
+// parseSchemaByName is ParseSchema for a caller that has no handlers: those that
+// are not of this package are known by their names only, and merge nothing.
+func parseSchemaByName(data []byte) (*Schema, error) {
+	return parseSchema(data, handlerSet{byName: true})
+}
+
+// handlerSet is the handlers that a schema in JSON may name, besides those of
+// this package.
+type handlerSet struct {
+	given  []AnyHandler
+	byName bool // any name will do
+}
+
+func parseSchema(data []byte, handlers handlerSet) (*Schema, error) {
 	text, err := decodeSchema(data)
 	if err != nil {
 		return nil, asKind(ErrInvalidSchema, jsonError("schema", err))
@@ -173,32 +191,32 @@ func decodeScope(r *jsontext.Reader, name string) scopeText {
 }
 
 // fieldTypes makes fields of the types that ParseSchema knows.
-var fieldTypes = map[string]func(fieldText, []AnyHandler) (Part, error){
-	"string": func(f fieldText, hs []AnyHandler) (Part, error) {
+var fieldTypes = map[string]func(fieldText, handlerSet) (Part, error){
+	"string": func(f fieldText, hs handlerSet) (Part, error) {
 		return fieldOf(f, hs, Max[string](), Min[string]())
 	},
-	"number": func(f fieldText, hs []AnyHandler) (Part, error) {
+	"number": func(f fieldText, hs handlerSet) (Part, error) {
 		return fieldOf(f, hs, Sum[float64](), Max[float64](), Min[float64]())
 	},
-	"integer": func(f fieldText, hs []AnyHandler) (Part, error) {
+	"integer": func(f fieldText, hs handlerSet) (Part, error) {
 		return fieldOf(f, hs, Sum[int64](), Max[int64](), Min[int64]())
 	},
-	"boolean": func(f fieldText, hs []AnyHandler) (Part, error) { return fieldOf[bool](f, hs) },
-	"date":    func(f fieldText, hs []AnyHandler) (Part, error) { return fieldOf[Time](f, hs) },
-	"list": func(f fieldText, hs []AnyHandler) (Part, error) {
+	"boolean": func(f fieldText, hs handlerSet) (Part, error) { return fieldOf[bool](f, hs) },
+	"date":    func(f fieldText, hs handlerSet) (Part, error) { return fieldOf[Time](f, hs) },
+	"list": func(f fieldText, hs handlerSet) (Part, error) {
 		var n int
 		if _, err := fmt.Sscanf(f.Handler, "keep_last(%d)", &n); err == nil {
 			return fieldOf(f, hs, KeepLast[[]any](n))
 		}
 		return fieldOf(f, hs, Append[[]any](), Union[[]any]())
 	},
-	"object": func(f fieldText, hs []AnyHandler) (Part, error) { return fieldOf(f, hs, MergeMap[map[string]any]()) },
-	"any":    func(f fieldText, hs []AnyHandler) (Part, error) { return fieldOf[any](f, hs) },
+	"object": func(f fieldText, hs handlerSet) (Part, error) { return fieldOf(f, hs, MergeMap[map[string]any]()) },
+	"any":    func(f fieldText, hs handlerSet) (Part, error) { return fieldOf[any](f, hs) },
 }
 
 // part returns the field that the text describes. An error is a fault below the
 // field's own path.
-func (f fieldText) part(handlers []AnyHandler) (Part, error) {
+func (f fieldText) part(handlers handlerSet) (Part, error) {
 	if f.Name == messagesName && f.Type == "messages" {
 		return fieldOf(f, handlers, Handler[[]Message]{appendHandler})
 	}
@@ -213,7 +231,7 @@ func (f fieldText) part(handlers []AnyHandler) (Part, error) {
 
 // fieldOf returns the field that a text describes. Its handler is one of those
 // that were given, or one of this package for T.
-func fieldOf[T any](f fieldText, given []AnyHandler, shipped ...Handler[T]) (Part, error) {
+func fieldOf[T any](f fieldText, handlers handlerSet, shipped ...Handler[T]) (Part, error) {
 	field := &Field[T]{
 		Name: f.Name, Description: f.Description, UpdateRules: f.UpdateRules, Owner: f.Owner,
 		Read: f.Read.Scope, Write: f.Write.Scope,
@@ -223,7 +241,7 @@ func fieldOf[T any](f fieldText, given []AnyHandler, shipped ...Handler[T]) (Par
 	if f.Handler == "" {
 		return field, nil
 	}
-	for _, h := range given {
+	for _, h := range handlers.given {
 		if h != nil && h.Name() == f.Handler {
 			typed, ok := h.(Handler[T])
 			if !ok {
@@ -239,6 +257,12 @@ func fieldOf[T any](f fieldText, given []AnyHandler, shipped ...Handler[T]) (Par
 			field.Handler = h
 			return field, nil
 		}
+	}
+	if handlers.byName {
+		field.Handler = newHandler(f.Handler, true, func(T, bool, T) (merged T, err error) {
+			return merged, errors.New("it is known by its name only")
+		})
+		return field, nil
 	}
 	return nil, &fault.Error{
 		Path: "$.handler", Got: fmt.Sprintf("no handler %s for type %s", fault.Quote(f.Handler), f.Type),

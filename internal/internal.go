@@ -76,6 +76,11 @@ var Hidden func(st any, agent string, yield func(field string, secret bool, valu
 // handle has. It is for what operators see, and not for code of agents.
 var Redact func(st any, text string) string
 
+// ParseSchemaByName makes a *state.Schema of JSON as state.ParseSchema does, but
+// accepts handlers that it does not have. They have their names and merge
+// nothing: a write that would need one fails.
+var ParseSchemaByName func(data []byte) (schema any, err error)
+
 // NewRedactor returns a *state.Redactor for some texts, nil if it has nothing to
 // mask.
 var NewRedactor func(secrets []string) (redactor any)

@@ -43,7 +43,7 @@ func main() {
 	ctx := context.Background()
 	db, err := sqlitestore.Open(ctx, *file, nil)
 	check(err)
-	check(store.NewManager(db, "").SetJSON(ctx, "agent:schema", schema)) // for stateinspect
+	check(workspace.PublishSchema(ctx, db, schema)) // for stateinspect
 	d := &desk{shop: &shop{store.NewManager(db, "shop:"), *slow}}
 	d.m, err = workspace.Open(ctx, db, &workspace.Options{
 		Schema: schema, Run: d.answer, TTL: *ttl,

@@ -174,7 +174,7 @@ func (c *config) run(ctx context.Context, out, log io.Writer) (err error) {
 // readSchema returns the schema of the flag, or the one in the store, or nil.
 func (c *config) readSchema(ctx context.Context, db store.Store) (*state.Schema, error) {
 	if c.schema == "" {
-		return publishedSchema(ctx, db)
+		return workspace.PublishedSchema(ctx, db)
 	}
 	data, err := os.ReadFile(c.schema)
 	if err != nil {
@@ -185,12 +185,4 @@ func (c *config) readSchema(ctx context.Context, db store.Store) (*state.Schema,
 		return nil, fmt.Errorf("%s: %w", c.schema, err)
 	}
 	return s, nil
-}
-
-func publishedSchema(ctx context.Context, db store.Store) (*state.Schema, error) {
-	text, found, err := store.NewManager(db, "").Get(ctx, "agent:schema")
-	if err != nil || !found {
-		return nil, err
-	}
-	return state.ParseSchema([]byte(text))
 }

@@ -64,7 +64,7 @@ func fill(ctx context.Context, db store.Store, keys []workspace.Key) error {
 
 // publish stores the schema for those who inspect the store.
 func publish(ctx context.Context, db store.Store) error {
-	return store.NewManager(db, "").SetJSON(ctx, "agent:schema", schema)
+	return workspace.PublishSchema(ctx, db, schema)
 }
 
 // desk makes a SQLite file with the workspaces of fill, and with their schema if
