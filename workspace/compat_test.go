@@ -68,7 +68,7 @@ func TestFieldsThatDoNotFit(t *testing.T) {
 // Data of a newer format stays as it is.
 func TestNewerFormat(t *testing.T) {
 	db := store.NewMemory()
-	newer := `{"format":3,"content":"of which nobody here knows"}`
+	newer := `{"format":4,"content":"of which nobody here knows"}`
 	write(t, db, map[string]string{annsHead: newer})
 	m := open(t, db, workspace.Options{Run: nil})
 	_, err := m.View(t.Context(), "ann")

@@ -142,8 +142,9 @@ func (m *Manager) reset(ctx context.Context, userID string, op *operation) ([]st
 }
 
 // Compact writes the content of a workspace as one snapshot and deletes the
-// data that the snapshot replaces. A Manager compacts by itself when that is
-// due. Call Compact after a change of keys: it seals everything with the first
+// data that the snapshot replaces, with all records before it: it keeps nothing
+// of what Options.History says. A Manager compacts by itself when that is due.
+// Call Compact after a change of keys: it seals everything with the first
 // of Options.Keys, also the values of [Manager.Store], except for the records
 // of a run that is under way.
 func (m *Manager) Compact(ctx context.Context, userID string) error {

@@ -151,7 +151,7 @@ func (m *Manager) keepLedger(user string, l *ledger.Ledger) (*ledger.Ledger, err
 func (m *Manager) ledgerOptions(user string) ledger.Options {
 	opts := ledger.Options{
 		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits, Retry: mayPass, Patience: m.patience(), Done: m.noteEffort,
-		DeadLetters: m.opts.DeadLetters, Turns: newLine(1),
+		DeadLetters: m.opts.DeadLetters, History: m.opts.History, Turns: newLine(1),
 		Warn:    func(ctx context.Context, event string, err error) { m.warnLater(ctx, user, event, err) },
 		Later:   m.tidying.later,
 		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.observe(user, h, ended) },

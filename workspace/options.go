@@ -86,6 +86,19 @@ type Options struct {
 	// number keeps all.
 	Messages, Results int
 
+	// History is the number of bytes of records that compaction keeps for
+	// [Manager.Records], ViewAt, Diff and Revert, the newest ones (default 256
+	// KiB, at most 1 GiB). It also keeps the content before them: a workspace
+	// takes History and some of its own size more in the store. A single record
+	// that is longer, or a run of very many records, may exceed History until
+	// the next compaction. A negative number keeps none. Records since the last
+	// compaction are held in any case.
+	//
+	// When a run or update has replaced or deleted a secret, all records before
+	// its end are deleted at once, whatever History says, and so they are by
+	// [Manager.Compact], Reset and Delete.
+	History int
+
 	// Keys seal the stored data (default: not sealed). The first key seals, and
 	// all of them open.
 	Keys []Key
@@ -120,6 +133,9 @@ type Options struct {
 // maxTTL is the longest TTL. Ten times as much must be a time.Duration.
 const maxTTL = 366 * 24 * time.Hour
 
+// maxHistory is the largest History.
+const maxHistory = 1 << 30
+
 // complete sets the defaults and checks the options.
 func (o *Options) complete() error {
 	for _, d := range []struct {
@@ -127,7 +143,7 @@ func (o *Options) complete() error {
 		value int
 	}{
 		{&o.Queue, 32}, {&o.QueueBytes, 16 << 20}, {&o.Runs, 256}, {&o.Attempts, 3}, {&o.DeadLetters, 64},
-		{&o.Messages, 50}, {&o.Results, 50},
+		{&o.Messages, 50}, {&o.Results, 50}, {&o.History, 256 << 10},
 	} {
 		if *d.n == 0 {
 			*d.n = d.value
@@ -142,6 +158,8 @@ func (o *Options) complete() error {
 	switch {
 	case o.Queue < 0 || o.QueueBytes < 0 || o.Runs < 0 || o.Attempts < 0 || o.DeadLetters < 0:
 		return fmt.Errorf("%w: Queue, QueueBytes, Runs, Attempts and DeadLetters must not be negative", ErrInvalid)
+	case o.History > maxHistory:
+		return fmt.Errorf("%w: History is more than 1 GiB", ErrInvalid)
 	case o.TTL < 10*time.Millisecond:
 		return fmt.Errorf("%w: TTL is less than 10 ms", ErrInvalid)
 	case o.TTL > maxTTL:

@@ -23,7 +23,7 @@ type Summary struct {
 	Run         *RunInfo
 	Queued      int // messages that wait
 	DeadLetters int
-	Bytes       int // of the stored content and its changes
+	Bytes       int // of the stored content, its changes and what Options.History keeps
 	// KeyID is the id of the key with which the head is sealed, or "".
 	KeyID string
 	// Err is why the head could not be read, or nil. Then only UserID is set.
@@ -69,12 +69,13 @@ func (m *Manager) Summaries(ctx context.Context, after string) iter.Seq2[Summary
 
 func newSummary(user string, h *ledger.Head) Summary {
 	s := Summary{
-		UserID: user, Version: h.Version, Oldest: h.Oldest().Version, Seq: h.Seq, LastActive: h.Updated, KeyID: h.KeyID(),
+		UserID: user, Version: h.Version, Oldest: h.Oldest(), Seq: h.Seq, LastActive: h.Updated, KeyID: h.KeyID(),
 		Queued: h.Waiting(), DeadLetters: h.DeadLetters.Count, Bytes: h.RecordBytes,
 	}
 	if h.Snapshot != nil {
 		s.Bytes += h.Snapshot.Bytes
 	}
+	s.Bytes += h.Past.Bytes
 	if r := h.Run; r != nil {
 		var msg Message
 		if !r.Message.Ticket {

@@ -126,15 +126,18 @@ func TestKillDuringTidy(t *testing.T) {
 	for name, kind := range map[string]struct {
 		open        func() store.Store
 		first, step int // of the numbers of writes before a kill
+		history     int // with which the first compaction drops something
 	}{
-		"batches":    {func() store.Store { return store.NewMemory() }, 24, 5},
-		"no batches": {func() store.Store { return &marking{Store: store.NewMemory()} }, 80, 15},
+		"batches":                 {func() store.Store { return store.NewMemory() }, 24, 5, -1},
+		"batches and history":     {func() store.Store { return store.NewMemory() }, 24, 5, 20 << 10},
+		"no batches":              {func() store.Store { return &marking{Store: store.NewMemory()} }, 80, 15, -1},
+		"no batches, but history": {func() store.Store { return &marking{Store: store.NewMemory()} }, 80, 15, 20 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const kills = 12
 			compacted := 0
 			for n := range kills {
-				synctest.Test(t, func(t *testing.T) { compacted += killAfter(t, kind.open(), kind.first+n*kind.step) })
+				synctest.Test(t, func(t *testing.T) { compacted += killAfter(t, kind.open(), kind.history, kind.first+n*kind.step) })
 			}
 			t.Logf("%d of %d processes have compacted the workspace before they were killed", compacted, kills)
 			require.NotZero(t, compacted)
@@ -145,7 +148,7 @@ func TestKillDuringTidy(t *testing.T) {
 
 // killAfter kills a process after a number of writes, and lets another one go
 // on. It returns 1 if the first has compacted the workspace, and 0 otherwise.
-func killAfter(t *testing.T, db store.Store, writes int) (compacted int) {
+func killAfter(t *testing.T, db store.Store, history, writes int) (compacted int) {
 	var made atomic.Int64
 	mortal := withFaults(db, func([]store.Write) (bool, error) {
 		if made.Add(1) > int64(writes) {
@@ -154,7 +157,7 @@ func killAfter(t *testing.T, db store.Store, writes int) (compacted int) {
 		return false, nil
 	})
 	long := workspace.Message{Content: state.UserText(strings.Repeat("x", 4000))}
-	m, answered := open(t, mortal, workspace.Options{Run: visit, TTL: time.Second}), 0
+	m, answered := open(t, mortal, workspace.Options{Run: visit, TTL: time.Second, History: history}), 0
 	for {
 		if _, err := m.Handle(t.Context(), "ann", long); err != nil {
 			break
@@ -163,9 +166,12 @@ func killAfter(t *testing.T, db store.Store, writes int) (compacted int) {
 	}
 	_ = m.Close()
 
-	other := open(t, db, workspace.Options{Run: visit, TTL: time.Second})
+	other := open(t, db, workspace.Options{Run: visit, TTL: time.Second, History: history})
 	v, err := other.View(t.Context(), "ann")
 	require.NoError(t, err)
+	at, err := other.ViewAt(t.Context(), "ann", v.Oldest)
+	require.NoError(t, err)
+	require.Equal(t, v.Oldest, at.Version)
 	if v.Oldest > 0 {
 		compacted = 1
 	}
@@ -175,6 +181,8 @@ func killAfter(t *testing.T, db store.Store, writes int) (compacted int) {
 		require.NoError(t, err)
 	}
 	synctest.Wait()
+	_, err = other.Verify(t.Context(), "ann")
+	require.NoError(t, err)
 	require.NoError(t, other.Compact(t.Context(), "ann"))
 	r, err := other.Verify(t.Context(), "ann")
 	require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 // Report is the result of Verify.
 type Report struct {
 	Version uint64   `json:"version"`        // of the content
-	Oldest  uint64   `json:"oldest"`         // of the snapshot, after which the records are held
-	Records int      `json:"records"`        // after the snapshot
+	Oldest  uint64   `json:"oldest"`         // the oldest version that ViewAt can show
+	Records int      `json:"records"`        // after that version
 	Blobs   int      `json:"blobs"`          // to which the head refers
 	Bytes   int      `json:"bytes"`          // of the head and these blobs, before they were sealed
 	Garbage int      `json:"garbage"`        // blobs to which the head does not refer; they do no harm
@@ -23,7 +23,7 @@ type Report struct {
 
 // Verify reads all data of a workspace, and the values of [Manager.Store], and
 // checks that they are authentic: each record by the chain of hashes that leads
-// from the snapshot to the head, and each blob by the hash in the ref to it. It
+// from the oldest snapshot to the head, and each blob by the hash in the ref to it. It
 // returns ErrCorrupt, with the key, for a record or blob that was edited,
 // removed, moved, inserted, truncated or swapped. Without keys, nothing
 // authenticates the values of Store.

@@ -117,7 +117,7 @@ func (m *Manager) readView(ctx context.Context, userID string, version *uint64) 
 		if err != nil {
 			return err
 		}
-		*v = View{Workspace: c.Workspace, Version: at.Version, Oldest: h.Oldest().Version, LastActive: h.Updated}
+		*v = View{Workspace: c.Workspace, Version: at.Version, Oldest: h.Oldest(), LastActive: h.Updated}
 		v.state = c.storedState
 		former := c.moved.FormerNames()
 		for _, field := range doc.Names(document.PartField) {

@@ -129,18 +129,50 @@ func (s *blobStore) fetchBlob(ctx context.Context, name string) ([]byte, error) 
 	return data, nil
 }
 
-// scanBlobs reads all blobs in one scan, for fetchBlob. Those that it misses,
-// because they are written meanwhile, fetchBlob reads.
-func (s *blobStore) scanBlobs(ctx context.Context) error {
+// scanBlobs reads the blobs of the present content in one scan, for fetchBlob.
+// Those that it misses fetchBlob reads.
+func (s *blobStore) scanBlobs(ctx context.Context, h *Head) error {
 	s.scanned = map[string][]byte{}
 	prefix := s.blobKey("")
-	for e, err := range s.db.Scan(ctx, prefix, "") {
+	first, last := h.presentBlobs()
+	after := ""
+	if first != "" {
+		after = prefix + first
+	}
+	for e, err := range s.db.Scan(ctx, prefix, after) {
 		if err != nil {
 			return err
 		}
-		s.scanned[strings.TrimPrefix(e.Key, prefix)] = e.Value
+		name := strings.TrimPrefix(e.Key, prefix)
+		if first != "" && name > last {
+			return nil
+		}
+		s.scanned[name] = e.Value
 	}
 	return nil
+}
+
+// presentBlobs returns two texts between which the names are of the blobs of the
+// snapshot and of the records behind it, or "" if there is no such range. They
+// were all written after those of the past. Names with an expiry of as many
+// digits are in the order of the expiries.
+func (h *Head) presentBlobs() (first, last string) {
+	if h.Past == (past{}) {
+		return "", ""
+	}
+	expiry := h.Snapshot.Since
+	for level := range h.Snapshot.Parts.Levels {
+		for _, name := range h.Snapshot.Parts.names(level) {
+			if e, ok := blobExpiry(name); ok && (expiry == 0 || e < expiry) {
+				expiry = e
+			}
+		}
+	}
+	first, last = strconv.FormatUint(expiry, 36), strconv.FormatUint(h.Seq+blobLead, 36)
+	if expiry == 0 || len(first) != len(last) {
+		return "", ""
+	}
+	return first, last + "." // '.' follows '-'
 }
 
 // deleteBlobs deletes blobs to which no head will refer again. If the store is a

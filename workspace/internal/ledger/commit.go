@@ -212,7 +212,7 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 		Head: h, ctx: ctx, base: h.Position(), baseSeq: h.Seq, prepared: c.prepared,
 		maxDeadLetters: c.maxDeadLetters, now: c.began,
 	}
-	t.reader = &contentReader{blobStore: c.blobStore, contents: c.contents}
+	t.reader = &contentReader{blobStore: c.blobStore, contents: c.contents, lists: c.lists}
 	t.reader.fresh = map[string][]byte{}
 	var deleted *Head
 	if !h.Deleted.IsZero() && !c.renewed {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"strings"
 )
 
 var snapshotPartBytes = 256 << 10 // the maximum length of a part of a snapshot
@@ -13,12 +14,21 @@ var snapshotPartBytes = 256 << 10 // the maximum length of a part of a snapshot
 func (l *Ledger) CompactionDue(h *Head) bool { return h.compactionDue(l.minHistory) }
 
 // Compact writes a snapshot of the content that cannot be rolled back, and
-// drops the records up to it. It does nothing unless compaction is due, or
-// force is set. With force it also writes the bodies of messages again.
+// keeps of what is before it what Options.History says. If a secret was replaced
+// or deleted, it keeps nothing. It does nothing unless compaction is due, or
+// force is set. With force it keeps nothing either, and also writes the bodies
+// of messages again.
 func (l *Ledger) Compact(ctx context.Context, force bool) error {
+	var c *cut
+	if !force {
+		// Many records may have to be read for it, which is not done in turn.
+		var err error
+		if c, err = l.findCut(ctx); err != nil {
+			return err
+		}
+	}
 	_, err := l.commitHead(ctx, func(t *transition) error {
-		limit := t.settled()
-		if !t.Exists() || !force && (limit.Version <= t.Oldest().Version || !t.compactionDue(l.minHistory)) {
+		if !t.Exists() || !force && !l.isDue(t.Head) {
 			return errNoChange
 		}
 		if force {
@@ -26,7 +36,7 @@ func (l *Ledger) Compact(ctx context.Context, force bool) error {
 				return err
 			}
 		}
-		return t.compact(limit)
+		return t.compact(t.settled(), force, l.history, c)
 	})
 	if errors.Is(err, errNoChange) {
 		return nil
@@ -34,7 +44,12 @@ func (l *Ledger) Compact(ctx context.Context, force bool) error {
 	return err
 }
 
-func (t *transition) compact(limit Position) error {
+// isDue reports whether compaction is due and has something to do.
+func (l *Ledger) isDue(h *Head) bool {
+	return h.settled().Version > h.start().Version && h.compactionDue(l.minHistory)
+}
+
+func (t *transition) compact(limit Position, force bool, history int, c *cut) error {
 	doc, err := t.reader.Content(t.ctx, t.Head, limit)
 	if err != nil {
 		return err
@@ -42,22 +57,47 @@ func (t *transition) compact(limit Position) error {
 	if err := t.moveOutcomes(); err != nil { // their records may go
 		return err
 	}
-	if err := t.dropSnapshot(); err != nil {
+	if force || t.purges(limit) || history <= 0 {
+		err = t.forget(limit, force)
+	} else {
+		err = t.keep(limit, history, c)
+	}
+	if err != nil {
 		return err
 	}
-	s := &snapshot{Position: limit}
-	for part := range slices.Chunk(doc.Encode(), snapshotPartBytes) {
-		s.Parts.push(t.addBlob(part), t.addBlob)
-		s.Bytes += len(part)
-	}
-	t.Snapshot = s
-	if err := t.dropRecords(limit.Version); err != nil {
+	s := t.addSnapshot(limit, doc.Encode())
+	if s.Since, err = t.firstExpiry(); err != nil {
 		return err
 	}
-	if t.Purge <= limit.Version {
+	t.Snapshot = &s
+	if t.purges(limit) {
 		t.Purge = 0
 	}
 	return nil
+}
+
+// forget drops all that is before the next snapshot.
+func (t *transition) forget(limit Position, damaged bool) error {
+	if err := t.dropPast(damaged); err != nil {
+		return err
+	}
+	if err := t.dropSnapshot(); err != nil {
+		return err
+	}
+	return t.dropRecords(limit.Version)
+}
+
+// firstExpiry returns the expiry in the name of the first record, or 0.
+func (t *transition) firstExpiry() (uint64, error) {
+	for n, err := range t.Records.walk(t.ctx, t.Records.First, t.reader.fetchBlob) {
+		if err != nil || n.level > 0 {
+			return 0, err
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(n.text, cutRecord), ":")
+		expiry, _ := blobExpiry(name)
+		return expiry, nil
+	}
+	return 0, nil
 }
 
 // rewrite writes the messages and outcomes to new blobs.
@@ -195,6 +235,11 @@ func (c *contentReader) liveBlobs(ctx context.Context, h *Head) iter.Seq2[string
 		}
 		for _, d := range dead {
 			if d.Message.Blob != "" && !yield(d.Message.Blob, nil) {
+				return
+			}
+		}
+		for name, err := range c.pastBlobs(ctx, h) {
+			if !yield(name, err) || err != nil {
 				return
 			}
 		}

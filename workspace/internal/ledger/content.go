@@ -21,7 +21,10 @@ import (
 type contentReader struct {
 	blobStore
 	contents *contentCache
-	checked  *Position // whose content fits, or nil
+	// lists holds the lists of the records of segments, which Collect reads after
+	// each compaction. The cache of all blobs has others by then.
+	lists   *blobCache
+	checked *Position // whose content fits, or nil
 }
 
 // contentCache holds the newest content that was read.
@@ -43,10 +46,13 @@ type contentAt struct {
 }
 
 // Content returns the content at a position that the head reaches, which is not
-// before its snapshot. The caller may change the document.
+// before the oldest one. The caller may change the document.
 func (c *contentReader) Content(ctx context.Context, h *Head, at Position) (*document.Document, error) {
+	if at.Version < h.start().Version {
+		return c.pastContent(ctx, h, at)
+	}
 	from := c.cached()
-	if from.doc != nil && from.Version >= h.Oldest().Version && from.Version <= at.Version {
+	if from.doc != nil && from.Version >= h.start().Version && from.Version <= at.Version {
 		if from.Position == at {
 			return from.doc, nil
 		}
@@ -58,23 +64,23 @@ func (c *contentReader) Content(ctx context.Context, h *Head, at Position) (*doc
 	if c.scanPays(h) {
 		scanning := *c
 		c = &scanning
-		if err := c.scanBlobs(ctx); err != nil {
+		if err := c.scanBlobs(ctx, h); err != nil {
 			return nil, err
 		}
 	}
-	doc, err := c.readSnapshot(ctx, h)
+	doc, err := c.readSnapshot(ctx, h.Snapshot)
 	if err != nil {
 		return nil, err
 	}
-	return c.replay(ctx, h, contentAt{h.Oldest(), doc}, at)
+	return c.replay(ctx, h, contentAt{h.start(), doc}, at)
 }
 
-// scanFrom is the number of records from which all blobs are read at once. It is
-// a variable so that tests reach it with few.
+// scanFrom is the number of records from which they are read at once, by a scan.
+// It is a variable so that tests reach it with few.
 var scanFrom uint64 = 16
 
-// scanPays reports whether the content at a head is read faster by a scan of all
-// blobs than blob by blob. A scan also reads the messages that wait.
+// scanPays reports whether the content at a head is read faster by a scan of
+// blobs than blob by blob. A scan also reads messages that wait.
 func (c *contentReader) scanPays(h *Head) bool {
 	return c.scans && h.Records.len() >= scanFrom && h.QueueBytes <= h.RecordBytes+h.snapshotBytes()
 }
@@ -169,13 +175,13 @@ func (c *contentCache) noteOutcomes(name string, list []Outcome) {
 	c.outcomes, c.outcomesName = list, name
 }
 
-// readSnapshot returns the content at the oldest position of the head.
-func (c *contentReader) readSnapshot(ctx context.Context, h *Head) (*document.Document, error) {
-	if h.Snapshot == nil || h.Snapshot.Parts.len() == 0 {
+// readSnapshot returns the content of a snapshot. Without one, it is empty.
+func (c *contentReader) readSnapshot(ctx context.Context, s *snapshot) (*document.Document, error) {
+	if s == nil || s.Parts.len() == 0 {
 		return document.New(), nil
 	}
 	var parts [][]byte
-	for n, err := range h.Snapshot.Parts.walk(ctx, 0, c.fetchBlob) {
+	for n, err := range s.Parts.walk(ctx, 0, c.fetchBlob) {
 		if err != nil {
 			return nil, err
 		}
@@ -191,28 +197,37 @@ func (c *contentReader) readSnapshot(ctx context.Context, h *Head) (*document.Do
 	return document.Decode(bytes.Join(parts, nil))
 }
 
-// replay applies the records from one position to another.
+// replay applies the records from one position to another, and caches the
+// content.
 func (c *contentReader) replay(
 	ctx context.Context, h *Head, from contentAt, at Position,
 ) (*document.Document, error) {
-	doc, end := from.doc, from.Position
+	if err := c.applyRecords(ctx, h, from, at); err != nil {
+		return nil, err
+	}
+	c.CacheContent(at, from.doc.Clone())
+	return from.doc, nil
+}
+
+// applyRecords changes a document by the records from one position to another.
+func (c *contentReader) applyRecords(ctx context.Context, h *Head, from contentAt, at Position) error {
+	end := from.Position
 	for r, err := range c.Records(ctx, h, from.Position) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if r.Version > at.Version {
 			break
 		}
-		if err := doc.Apply(r.Effects); err != nil {
-			return nil, err
+		if err := from.doc.Apply(r.Effects); err != nil {
+			return err
 		}
 		end = Position{r.Version, r.Chain}
 	}
 	if end != at {
-		return nil, c.errBrokenChain()
+		return c.errBrokenChain()
 	}
-	c.CacheContent(at, doc.Clone())
-	return doc, nil
+	return nil
 }
 
 func (c *contentReader) errBrokenChain() error {
@@ -249,16 +264,22 @@ func (c *contentReader) storedRecords(
 	ctx context.Context, h *Head, after uint64,
 ) iter.Seq2[*storedRecord, error] {
 	return func(yield func(*storedRecord, error) bool) {
-		for n, err := range h.Records.walk(ctx, after, c.fetchBlob) {
-			if err == nil && n.level > 0 {
-				continue
-			}
-			var s *storedRecord
-			if err == nil {
-				s, err = c.fetchRecord(ctx, n)
-			}
-			if !yield(s, err) || err != nil {
-				return
+		lists := []iter.Seq2[listNode, error]{h.Records.walk(ctx, after, c.fetchBlob)}
+		if after < h.start().Version {
+			lists = slices.Insert(lists, 0, c.pastEntries(ctx, h, after))
+		}
+		for _, list := range lists {
+			for n, err := range list {
+				if err == nil && n.level > 0 {
+					continue
+				}
+				var s *storedRecord
+				if err == nil {
+					s, err = c.fetchRecord(ctx, n)
+				}
+				if !yield(s, err) || err != nil {
+					return
+				}
 			}
 		}
 	}
@@ -326,13 +347,15 @@ func (c *contentReader) allRecordBlobs(ctx context.Context, n listNode) ([]strin
 
 // PositionAt returns the position of a version.
 func (c *contentReader) PositionAt(ctx context.Context, h *Head, version uint64) (Position, error) {
-	switch oldest := h.Oldest(); {
+	switch {
 	case version > h.Version:
 		return Position{}, fmt.Errorf("%w: there is no version %d yet", ErrInvalid, version)
-	case version < oldest.Version:
+	case version < h.Oldest():
 		return Position{}, fmt.Errorf("version %d: %w", version, state.ErrCompacted)
-	case version == oldest.Version:
-		return oldest, nil
+	case version == h.start().Version:
+		return h.start(), nil
+	case version == h.Oldest():
+		return c.oldest(ctx, h)
 	}
 	for s, err := range c.storedRecords(ctx, h, version-1) {
 		if err != nil {

@@ -504,6 +504,27 @@ func (a *actor) view() {
 	a.x.count["views"]++
 }
 
+// look reads the content at a version that is held.
+func (a *actor) look() {
+	l, ctx, n := a.process.ledger, context.Background(), a.x.rng.Uint64()
+	_, err := l.ReadStable(ctx, func(h *Head) error {
+		at, err := l.PositionAt(ctx, h, h.Oldest()+n%(h.Version-h.Oldest()+1))
+		if err != nil {
+			return err
+		}
+		doc, err := l.Content(ctx, h, at)
+		if err == nil {
+			a.known(&Head{Version: at.Version, Chain: at.Chain}, doc)
+		}
+		return err
+	})
+	if err != nil {
+		a.failed(err)
+		return
+	}
+	a.x.count["looks"]++
+}
+
 // mayRollBack reports whether a process may find an older head than it has seen.
 func (x *explorer) mayRollBack() bool { return x.variant.failover || x.count["expired"] > 0 }
 
@@ -689,7 +710,7 @@ func (a *actor) accept() {
 
 func (a *actor) compact() {
 	force := a.x.chance(0.3)
-	_ = a.do(&call{kind: "compact"}, func(ctx context.Context, l *Ledger) error { return l.Compact(ctx, force) })
+	_ = a.do(&call{kind: "compact", force: force}, func(ctx context.Context, l *Ledger) error { return l.Compact(ctx, force) })
 }
 
 func (a *actor) collect() {

@@ -23,6 +23,9 @@ type world struct {
 	text                       text
 	ops, chain                 string
 	calls                      []*call // that have taken effect
+	purge                      uint64  // the version that replaced or deleted a secret, if one is to go
+	gone                       uint64  // the version before which nothing may be left
+	start                      uint64  // the version of the snapshot
 }
 
 // period is the run of a world.
@@ -57,6 +60,7 @@ type call struct {
 	at    Position
 	edits []edit
 	purge bool
+	force bool
 
 	healthy bool     // no other process is alive
 	from    *world   // of which an import has a copy
@@ -253,6 +257,11 @@ func (g *ghost) step(w *world, c *call) {
 			w.text = e.on(w.text)
 		}
 	}
+	purge := func() {
+		if c.purge {
+			w.purge = w.version
+		}
+	}
 	// back undoes the run. It reports whether there was something to undo.
 	back := func() bool {
 		base := w.run.base
@@ -361,6 +370,7 @@ func (g *ghost) step(w *world, c *call) {
 	case "commit":
 		mine()
 		edits()
+		purge()
 		w.run.beat++
 	case "finish":
 		mine()
@@ -373,6 +383,7 @@ func (g *ghost) step(w *world, c *call) {
 			edits()
 			other(w.run.id, EndingFinished)
 		}
+		purge()
 		next()
 	case "fail":
 		mine()
@@ -448,6 +459,7 @@ func (g *ghost) step(w *world, c *call) {
 	case "update":
 		need(w.run == nil, "a run was under way")
 		edits()
+		purge()
 	case "retry":
 		need(takeDead(c.id), "there is no such dead letter")
 		if w.run == nil {
@@ -486,6 +498,7 @@ func (g *ghost) step(w *world, c *call) {
 		w.token++
 		w.version++
 		w.run, w.queue, w.dead, w.text = nil, nil, nil, text{}
+		w.purge, w.gone = 0, w.version
 		if c.kind == "delete" {
 			w.forgotten = maps.Clone(w.forgotten)
 			if w.forgotten == nil {
@@ -494,7 +507,7 @@ func (g *ghost) step(w *world, c *call) {
 			for _, d := range w.done {
 				w.forgotten[d.ID] = true
 			}
-			w.done, w.version, w.deleted = nil, 0, true
+			w.done, w.version, w.deleted, w.gone = nil, 0, true, 0
 			g.x.count["deletes"]++
 			return
 		}
@@ -507,6 +520,17 @@ func (g *ghost) step(w *world, c *call) {
 		g.x.count["accepts"]++
 	case "compact":
 		g.x.count["compactions"]++
+		limit := w.version
+		if w.run != nil {
+			limit = w.run.from
+		}
+		if w.purge != 0 && w.purge <= limit {
+			w.purge, w.gone = 0, limit
+			g.x.count["purges"]++
+		}
+		if c.force {
+			w.gone = limit
+		}
 	case "collect":
 	default:
 		need(false, "it writes nothing")
@@ -587,7 +611,23 @@ func (g *ghost) compare(w, old *world, h *sight, c *call) {
 	case h.Queue.Next > h.Queue.First:
 		g.x.violated("I3: messages wait, and there is no run")
 	}
+	if h.Past != nil && h.Past.Oldest > old.start && c.kind == "compact" {
+		g.x.count["cuts"]++
+	}
+	w.start = h.start().Version
+	if h.Purge != w.purge {
+		g.x.violated("version %d is to be purged, not %d", h.Purge, w.purge)
+	}
+	if h.oldest() < w.gone {
+		g.x.violated("version %d is left, although what was before %d is to be gone", h.oldest(), w.gone)
+	}
+	before := g.live
 	got := g.look(h)
+	for name := range before {
+		if _, found := g.x.store.entries[headOf+blobInfix+name]; found && g.x.variant.batch && !g.live[name] {
+			g.x.violated("a blob was dropped and not deleted: %s", short(headOf+blobInfix+name))
+		}
+	}
 	if !slices.Equal(got.queue, w.queue) {
 		g.x.violated("the head has queue %v, not %v", got.queue, w.queue)
 	}
@@ -617,5 +657,6 @@ func (g *ghost) read(h *sight, old *world, c *call) {
 			g.check(g.freshReader(), h, h.Run.Base, w.run.base)
 		}
 		g.check(g.freshReader(), h, h.start(), g.texts[h.start().Chain])
+		g.checkPast(h)
 	}
 }

@@ -77,9 +77,11 @@ func (g *ghost) checkRemembered(l *Ledger) {
 }
 
 func (g *ghost) checkBlobs(l *Ledger) {
-	for name, data := range l.cache.blobs {
-		if text, known := g.texted[name]; known && text != string(data) {
-			g.x.violated("a blob is cached as %q, not %q", data, text)
+	for _, cache := range []*blobCache{l.cache, l.lists} {
+		for name, data := range cache.blobs {
+			if text, known := g.texted[name]; known && text != string(data) {
+				g.x.violated("a blob is cached as %q, not %q", data, text)
+			}
 		}
 	}
 }

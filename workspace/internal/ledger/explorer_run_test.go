@@ -69,6 +69,7 @@ type explorer struct {
 	fault   string
 
 	queue, attempts int
+	history         int
 	ttl             time.Duration
 	busies          []Busy
 	takeovers       []Takeover
@@ -107,7 +108,7 @@ var happenings = []string{
 	"submit", "commit", "finish", "fail", "renew", "takeOver", "update", "reset", "compact", "collected",
 	"again", "release", "retry", "discard", "cancel", "delete", "accept", "withdraw", "vacant", "dropped", "answered", "alien", "crowd", "stopped", "waited", "outOfTurn",
 	"vacated", "beat", "replaced", "evidence", "silence",
-	"copies", "import", "fates", "expired", "loaded",
+	"copies", "import", "fates", "expired", "loaded", "pasts", "cuts", "purges", "looks",
 }
 
 var explorerSealer, _ = NewSealer([]Key{{ID: "k", Secret: []byte(strings.Repeat("k", 32))}})
@@ -144,7 +145,7 @@ func newExplorer(seed uint64, tracing bool) *explorer {
 	// imported.
 	copies, expiries := []int{0, 0, 0, 5}[x.rng.IntN(4)], []int{0, 0, 0, 6}[x.rng.IntN(4)]
 	x.acts = []act{
-		{(*actor).submit, 8}, {(*actor).resend, w(4)}, {(*actor).watch, 4 + w(8)}, {(*actor).view, w(3)}, {(*actor).update, w(4)},
+		{(*actor).submit, 8}, {(*actor).resend, w(4)}, {(*actor).watch, 4 + w(8)}, {(*actor).view, w(3)}, {(*actor).update, w(4)}, {(*actor).look, w(2)},
 		{(*actor).compact, w(4)}, {(*actor).collect, w(3)}, {(*actor).reset, w(1)},
 		{(*actor).retry, w(5)}, {(*actor).discard, w(2)}, {(*actor).cancel, w(1)}, {(*actor).delete, w(1) / 2}, {(*actor).accept, 1 + w(2)},
 		{(*actor).ticket, w(2)}, {(*actor).withdraw, w(1)}, {(*actor).beat, 2 + w(3)}, {(*actor).ask, w(1)}, {(*actor).vacate, w(3)},
@@ -163,6 +164,7 @@ func newExplorer(seed uint64, tracing bool) *explorer {
 	if x.chance(0.2) {
 		x.anchor = &anchor{x: x}
 	}
+	x.history = []int{0, 500, 3000, 20_000, 1 << 20}[x.rng.IntN(5)]
 	x.store = newFaultyStore(x)
 	x.ghost = newGhost(x)
 	if x.variant.failover {
@@ -396,6 +398,7 @@ func (x *explorer) final() {
 	}
 	h := g.decode(x.store.entries[headOf].value)
 	g.check(g.freshReader(), h, h.now(), w.text)
+	g.checkPast(h)
 	for key := range x.store.entries {
 		name, blob := strings.CutPrefix(key, headOf+blobInfix)
 		if exp, _ := blobExpiry(name); blob && exp < h.Seq && !g.live[name] {
@@ -409,10 +412,10 @@ func (x *explorer) final() {
 func TestExplorer(t *testing.T) {
 	// Small limits are reached with few writes.
 	blobLead, maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 4, 5, 2, 3, 2, 12
-	snapshotPartBytes, recordPartBytes, scanFrom = 1<<10, 1<<10, 2
+	snapshotPartBytes, recordPartBytes, scanFrom, segmentPart = 1<<10, 1<<10, 2, 2
 	t.Cleanup(func() {
 		blobLead, maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 64, 16, 4, 16, 64, 256
-		snapshotPartBytes, recordPartBytes, scanFrom = 256<<10, 256<<10, 16
+		snapshotPartBytes, recordPartBytes, scanFrom, segmentPart = 256<<10, 256<<10, 16, 2048
 	})
 	first, schedules := effort.Seed(0), effort.Runs(500)
 	var (

@@ -39,7 +39,24 @@ type sight struct {
 		Parts   sightList
 	}
 	Records sightList
+	Past    *struct {
+		Oldest uint64
+		Bytes  int
+		Blob   string
+	}
+	Purge   uint64
 	Deleted string
+}
+
+// sightSegment is a segment of the past.
+type sightSegment struct {
+	Snapshot struct {
+		Position
+		Parts sightList
+		Bytes int
+	}
+	Records     sightList
+	RecordBytes int `json:"record_bytes"`
 }
 
 type sightMessage struct {
@@ -70,7 +87,15 @@ func (g *ghost) decode(value []byte) *sight {
 
 func (s *sight) now() Position { return Position{s.Version, s.Chain} }
 
-// start returns the position after which there are records.
+// oldest returns the oldest version that the head has.
+func (s *sight) oldest() uint64 {
+	if s.Past != nil {
+		return s.Past.Oldest
+	}
+	return s.start().Version
+}
+
+// start returns the position of the snapshot.
 func (s *sight) start() Position {
 	if s.Snapshot == nil {
 		return Position{}
@@ -83,7 +108,10 @@ func (s *sight) nonce() string { return s.Ops[max(0, len(s.Ops)-nonceLen):] }
 
 // head returns the part of the head that is needed to read the content.
 func (s *sight) head() *Head {
-	h := &Head{Version: s.Version, Chain: s.Chain, Records: blobList(s.Records)}
+	h := &Head{Seq: s.Seq, Version: s.Version, Chain: s.Chain, Records: blobList(s.Records)}
+	if s.Past != nil {
+		h.Past = past{s.Past.Oldest, s.Past.Bytes, s.Past.Blob}
+	}
 	if s.Snapshot != nil {
 		h.Snapshot = &snapshot{Position: s.start(), Parts: blobList(s.Snapshot.Parts)}
 	}
@@ -201,19 +229,90 @@ func (g *ghost) done(h *sight, records map[uint64]string) []ending {
 func (g *ghost) records(h *sight) map[uint64]string {
 	texts := map[uint64]string{}
 	for i, entry := range g.entries(h.Records) {
-		entry, _, _ = strings.Cut(entry, ":")
-		name, long := strings.CutPrefix(entry, "*")
-		text := g.blob(name)
-		if long {
-			parts := strings.Split(text, ",")
-			text = ""
-			for _, part := range parts {
-				text += g.blob(part)
-			}
-		}
-		texts[h.Records.First+uint64(i)+1] = text
+		texts[h.Records.First+uint64(i)+1] = g.record(entry)
 	}
 	return texts
+}
+
+// record returns the text of the record of an entry.
+func (g *ghost) record(entry string) string {
+	entry, _, _ = strings.Cut(entry, ":")
+	name, long := strings.CutPrefix(entry, "*")
+	text := g.blob(name)
+	if long {
+		parts := strings.Split(text, ",")
+		text = ""
+		for _, part := range parts {
+			text += g.blob(part)
+		}
+	}
+	return text
+}
+
+// lookBack notes the blobs of the past, and checks what the head says of it.
+func (g *ghost) lookBack(h *sight) {
+	if h.Past == nil {
+		return
+	}
+	var segments []sightSegment
+	if err := json.Unmarshal([]byte(g.blob(h.Past.Blob)), &segments); err != nil {
+		g.x.violated("the past: %v", err)
+	}
+	version, bytes, records := h.Past.Oldest, 0, 0
+	for _, s := range segments {
+		if s.Snapshot.Version != version {
+			g.x.violated("a segment of the past begins at %d, not %d", s.Snapshot.Version, version)
+		}
+		for _, part := range g.entries(s.Snapshot.Parts) {
+			g.blob(part)
+		}
+		for _, part := range g.entries(s.Records) {
+			for _, entry := range strings.Split(g.blob(part), ",") {
+				version++
+				records += len(g.record(entry))
+			}
+		}
+		bytes += s.Snapshot.Bytes + s.RecordBytes
+	}
+	if version != h.start().Version || bytes != h.Past.Bytes {
+		g.x.violated("the past ends at %d and has %d bytes, not %d and %d", version, bytes, h.start().Version, h.Past.Bytes)
+	}
+	if records > g.x.history && len(segments) > 1 {
+		g.x.violated("the past has %d bytes of records in %d segments", records, len(segments))
+	}
+	g.x.count["pasts"]++
+}
+
+// checkPast checks that all versions that the head has show what was there.
+func (g *ghost) checkPast(h *sight) {
+	ctx, l, head := context.Background(), g.freshReader(), h.head()
+	at, err := l.PositionAt(ctx, head, h.oldest())
+	if err != nil || at.Version != h.oldest() {
+		g.x.violated("the oldest version is %d, not %d: %v", at.Version, h.oldest(), err)
+	}
+	positions := []Position{at}
+	for r, err := range l.Records(ctx, head, at) {
+		if err != nil {
+			g.x.violated("the records from %d to %d: %v", h.oldest(), h.Version, err)
+		}
+		positions = append(positions, Position{r.Version, r.Chain})
+	}
+	for _, at := range positions {
+		if got, err := l.PositionAt(ctx, head, at.Version); err != nil || got != at {
+			g.x.violated("the position of version %d is %v, not %v: %v", at.Version, got, at, err)
+		}
+		want, known := g.texts[at.Chain]
+		if !known {
+			g.x.violated("a record of version %d that nobody has written", at.Version)
+		}
+		g.check(l, h, at, want)
+	}
+	if h.Past != nil && h.start().Version > h.Past.Oldest {
+		v := verification{Ledger: l, head: head}
+		if err := v.checkContent(ctx, func(*Head, *document.Document) error { return nil }); err != nil {
+			g.x.violated("the past is not authentic: %v", err)
+		}
+	}
 }
 
 // firstAdded returns the number of the first message that the newest record adds
@@ -249,6 +348,7 @@ func (g *ghost) look(h *sight) shown {
 	if h.Run != nil && h.Run.Message.Blob != "" {
 		g.message(h.Run.Message.Blob)
 	}
+	g.lookBack(h)
 	if h.Snapshot != nil {
 		for _, part := range g.entries(h.Snapshot.Parts) {
 			g.blob(part)

@@ -7,7 +7,7 @@ import (
 
 // headFormat is the version of the heads, records and blobs that this package
 // writes.
-const headFormat = 2
+const headFormat = 3
 
 // Head is the state of a workspace, except for the blobs that it refers to. It
 // is one value of the store, and is only replaced as a whole, by
@@ -41,6 +41,8 @@ type Head struct {
 	// the record with version n+1.
 	Records     blobList `json:"records,omitzero"`
 	RecordBytes int      `json:"record_bytes,omitempty"`
+	// Past is what is kept of the time before the snapshot.
+	Past past `json:"past,omitzero"`
 	// Purge is the version that replaced or deleted a secret, or 0. Older
 	// records are to be compacted away.
 	Purge uint64 `json:"purge,omitempty"`
@@ -102,6 +104,9 @@ type snapshot struct {
 	Position
 	Parts blobList `json:"parts,omitzero"`
 	Bytes int      `json:"bytes,omitempty"`
+	// Since is the expiry of the oldest record that was behind the snapshot when
+	// it was written, or 0 if there was none.
+	Since uint64 `json:"since,omitempty"`
 }
 
 // Exists reports whether the workspace exists: it was written, and not deleted
@@ -111,8 +116,9 @@ func (h *Head) Exists() bool { return h.Seq > 0 && h.Deleted.IsZero() }
 // Position returns the newest position.
 func (h *Head) Position() Position { return Position{h.Version, h.Chain} }
 
-// Oldest returns the position after which the head has records.
-func (h *Head) Oldest() Position {
+// start returns the position of the snapshot, with which reading the present
+// content begins.
+func (h *Head) start() Position {
 	if h.Snapshot == nil {
 		return Position{}
 	}
@@ -139,11 +145,15 @@ func (h *Head) snapshotBytes() int {
 // is to go, or because there are more bytes of records than minHistory and than
 // the snapshot has. So compaction costs a constant share of what is written.
 func (h *Head) compactionDue(minHistory int) bool {
-	if h.Purge != 0 && h.Purge <= h.settled().Version {
+	if h.purges(h.settled()) {
 		return true
 	}
 	return h.Records.len() > 0 && h.RecordBytes >= max(h.snapshotBytes(), minHistory)
 }
+
+// purges reports whether a secret that was replaced or deleted is to go, and a
+// snapshot at a position is past it.
+func (h *Head) purges(at Position) bool { return h.Purge != 0 && h.Purge <= at.Version }
 
 // clone returns a copy that can be changed without changing h. The lists are
 // changed as a whole.

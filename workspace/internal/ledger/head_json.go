@@ -45,10 +45,20 @@ func (h *Head) appendJSON(b []byte) []byte {
 		b = append(jsontext.AppendName(b, "snapshot"), '{')
 		b = s.Position.appendMembers(b)
 		b = s.Parts.appendJSON(b, "parts")
-		b = append(appendCount(b, "bytes", s.Bytes), '}')
+		b = appendCount(b, "bytes", s.Bytes)
+		if s.Since > 0 {
+			b = appendUint(b, "since", s.Since)
+		}
+		b = append(b, '}')
 	}
 	b = h.Records.appendJSON(b, "records")
 	b = appendCount(b, "record_bytes", h.RecordBytes)
+	if h.Past != (past{}) {
+		b = append(jsontext.AppendName(b, "past"), '{')
+		b = appendUint(b, "oldest", h.Past.Oldest)
+		b = appendInt(b, "bytes", int64(h.Past.Bytes))
+		b = append(appendText(b, "blob", h.Past.Blob), '}')
+	}
 	if h.Purge > 0 {
 		b = appendUint(b, "purge", h.Purge)
 	}
@@ -146,7 +156,7 @@ func decodeHead(key, user string, data []byte) (*Head, error) {
 		return nil, corrupt(key, fmt.Sprintf("format %d, want %d", h.Format, headFormat))
 	case h.User != user:
 		return nil, corrupt(key, "it is the workspace of another user, "+fault.Quote(h.User))
-	case h.Records.Next != h.Version || len(h.Ops)%nonceLen != 0:
+	case h.Records.Next != h.Version || len(h.Ops)%nonceLen != 0 || h.Past != (past{}) && h.Past.Oldest >= h.start().Version:
 		return nil, corrupt(key, "its members do not fit each other")
 	}
 	return h, nil

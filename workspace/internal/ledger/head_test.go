@@ -16,7 +16,7 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func someHead() *Head {
 	ops := strings.Repeat("0123456789aA", 3)
 	return &Head{
-		Format: 2, User: "ann", Epoch: 1, Seq: 12, Token: 3, Version: 7, Chain: "chain", Updated: began, Deleted: began,
+		Format: 3, User: "ann", Epoch: 1, Seq: 12, Token: 3, Version: 7, Chain: "chain", Updated: began, Deleted: began,
 		Run: &Run{
 			LeaseID: "r", RunID: "w", Token: 3, TTL: 30_000, Renewals: 4, Attempt: 1, Began: began, Trace: "t",
 			Message: Message{ID: "m", At: began, Body: []byte(`{"id":"m","content":{}}`)}, Base: Position{6, "chain"},
@@ -25,9 +25,10 @@ func someHead() *Head {
 		Ended: "hhhhhhhhhhh5,iiiiiiiiiii6", Outcomes: "o",
 		DeadLetters: deadLetters{Count: 1, Blob: "d"},
 		Ops:         ops,
-		Snapshot:    &snapshot{Position: Position{5, "chain"}, Parts: blobList{Next: 1, Levels: []string{"p"}}, Bytes: 3},
+		Snapshot:    &snapshot{Position: Position{5, "chain"}, Parts: blobList{Next: 1, Levels: []string{"p"}}, Bytes: 3, Since: 8},
 		Records:     blobList{First: 5, Next: 7, Levels: []string{"r:5,s:6"}},
 		RecordBytes: 11,
+		Past:        past{Oldest: 2, Bytes: 13, Blob: "q"},
 		Purge:       5,
 	}
 }
@@ -45,7 +46,7 @@ func TestHeadRoundTrip(t *testing.T) {
 
 // Members that a newer program of the same format has added stay.
 func TestHeadKeepsUnknownMembers(t *testing.T) {
-	text := `{"format":2,"user":"ann","epoch":0,"seq":2,"token":1,"version":0,"chain":"","updated":"2026-01-02T03:04:05Z",` +
+	text := `{"format":3,"user":"ann","epoch":0,"seq":2,"token":1,"version":0,"chain":"","updated":"2026-01-02T03:04:05Z",` +
 		`"run":{"lease_id":"r","run_id":"w","token":1,"ttl_ms":1000,"renewals":0,"attempt":0,"message":{"id":"m","at":"2026-01-02T03:04:05Z","body":{"id":"m","new":[1.0]},"a":1},` +
 		`"base":{"version":0,"chain":""},"began":"2026-01-02T03:04:05Z","b":{"c":null}},` +
 		`"ops":"0123456789aA",` +
@@ -77,25 +78,26 @@ func TestHeadDamage(t *testing.T) {
 
 func TestHeadFormat(t *testing.T) {
 	for text, want := range map[string]error{
-		`{"format":3,"whatever":[]}`: ErrNewerFormat,
+		`{"format":4,"whatever":[]}`: ErrNewerFormat,
 		`{"format":0}`:               ErrCorrupt,
 		`{}`:                         ErrCorrupt,
 		`[]`:                         ErrCorrupt,
 		``:                           ErrCorrupt,
-		`{"format":2}`:               ErrCorrupt, // without a checksum
+		`{"format":3}`:               ErrCorrupt, // without a checksum
 	} {
 		_, err := decodeHead("k", "ann", []byte(text))
 		require.ErrorIs(t, err, want, text)
 		require.ErrorContains(t, err, "k", text)
 	}
 	for _, text := range []string{
-		`{"format":3}`, `{"format":1}`, `{"format":2,"user":"ann","seq":-1}`, `{"format":2,"user":"ann","format":2}`,
-		`{"format":2,"user":"ann","run":7}`, `{"format":2,"user":"ann","version":1}`, `{"format":2,"user":"ann","ops":"1"}`, `{"format":2}`,
+		`{"format":4}`, `{"format":2}`, `{"format":3,"user":"ann","seq":-1}`, `{"format":3,"user":"ann","format":3}`,
+		`{"format":3,"user":"ann","run":7}`, `{"format":3,"user":"ann","version":1}`, `{"format":3,"user":"ann","ops":"1"}`, `{"format":3}`,
+		`{"format":3,"user":"ann","past":{"oldest":1,"bytes":1,"blob":"p"}}`,
 	} {
 		_, err := decodeHead("k", "ann", appendHash([]byte(text), "sum", hash([]byte(text))))
 		require.Error(t, err, text)
-		require.Equal(t, text == `{"format":1}`, errors.Is(err, ErrOlderFormat), text)
-		require.Equal(t, text != `{"format":1}` && text != `{"format":3}`, errors.Is(err, ErrCorrupt), text)
+		require.Equal(t, text == `{"format":2}`, errors.Is(err, ErrOlderFormat), text)
+		require.Equal(t, text != `{"format":2}` && text != `{"format":4}`, errors.Is(err, ErrCorrupt), text)
 	}
 }
 

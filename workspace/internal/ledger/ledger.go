@@ -24,8 +24,9 @@ type Ledger struct {
 	ttl    time.Duration // of the leases that this ledger takes
 	now    func() time.Time
 	// minHistory is the number of bytes of records below which they are not
-	// compacted, so that there is something for Manager.Records.
+	// compacted, so that a compaction costs a small share of what is written.
 	minHistory int
+	history    int // see Options
 
 	maxDeadLetters int
 
@@ -62,6 +63,9 @@ type Options struct {
 	Done func(ctx context.Context, e Effort)
 	// DeadLetters is the maximum number of dead letters (default 64).
 	DeadLetters int
+	// History is the number of bytes of records that compaction keeps. If it is
+	// not positive, it keeps none.
+	History int
 	// Retry reports whether a write of a run that has failed with an error is
 	// tried again, until its context ends. If it is nil, none is.
 	Retry func(error) bool
@@ -110,8 +114,8 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 	blobs := blobStore{db: db, key: key, sealer: opts.Sealer, pause: backoff.Sleep, cache: &blobCache{}}
 	blobs.scans = batch != nil // databases, which read a range of keys in pages
 	return &Ledger{
-		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}}, batch: batch, user: user, anchor: opts.Anchor,
-		ttl: opts.TTL, now: CurrentTime, minHistory: minHistoryBytes, warn: opts.Warn,
+		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}, lists: &blobCache{}}, batch: batch, user: user, anchor: opts.Anchor,
+		ttl: opts.TTL, now: CurrentTime, minHistory: minHistoryBytes, history: opts.History, warn: opts.Warn,
 		retry: opts.Retry, done: opts.Done, turns: opts.Turns, patience: opts.Patience, observe: opts.Observe,
 		later:          opts.Later,
 		maxDeadLetters: opts.DeadLetters,
@@ -245,6 +249,17 @@ func (l *Ledger) checkAbsence(ctx context.Context) error {
 	return nil
 }
 
+// newestHead returns a copy of the head that was read or written last, or nil. It
+// may have been replaced since.
+func (l *Ledger) newestHead() *Head {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lastHead == nil {
+		return nil
+	}
+	return l.lastHead.clone()
+}
+
 // cachedHead returns a copy of the head with a revision, if it is the last one.
 // A revision names one write, so its head need not be decoded again.
 func (l *Ledger) cachedHead(rev store.Revision) *Head {
@@ -298,6 +313,7 @@ func (l *Ledger) DropCaches() {
 	l.CacheContent(Position{}, nil)
 	l.contents.noteOutcomes("", nil)
 	l.cache.clear()
+	l.lists.clear()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lastHead = nil

@@ -117,7 +117,7 @@ var mutants = []mutant{
 	{name: "compact overwrites any head", edits: []textEdit{
 		{"transition.go", "	newBlobs       []newBlob ", "	always         bool\n	newBlobs       []newBlob "},
 		{"commit.go", "rev, err := c.replaceHead(ctx, t, cond)", "if t.always {\n			cond = store.Always\n		}\n		rev, err := c.replaceHead(ctx, t, cond)"},
-		{"compact.go", "	t.Snapshot = s\n", "	t.Snapshot, t.always = s, true\n"},
+		{"compact.go", "	t.Snapshot = &s\n", "	t.Snapshot, t.always = &s, true\n"},
 	}},
 	{name: "reset forgets what it has dropped", edits: []textEdit{
 		{"operation.go", "		t.outcomes = append(t.outcomes, Outcome{ID: id, Ending: EndingReset})\n", "		_ = id\n"},
@@ -143,13 +143,43 @@ var mutants = []mutant{
 		{"transition.go", "ok && t.Seq < p.expiry &&", "ok &&"},
 	}},
 	{name: "a rollback goes back too far", edits: []textEdit{
-		{"transition.go", "base, err := t.reader.Content(t.ctx, t.Head, t.Run.Base)", "base, err := t.reader.Content(t.ctx, t.Head, t.Oldest())"},
+		{"transition.go", "base, err := t.reader.Content(t.ctx, t.Head, t.Run.Base)", "base, err := t.reader.Content(t.ctx, t.Head, t.start())"},
 	}},
 	{name: "records are read without their chain", variant: "failover", edits: []textEdit{
 		{"record.go", "case hash([]byte(after.Chain), body) != s.chain:", "case false:"},
 	}},
 	{name: "compact drops a record too many", edits: []textEdit{
 		{"compact.go", "t.dropRecords(limit.Version)", "t.dropRecords(limit.Version + 1)"},
+	}},
+	{name: "the past keeps a secret that was replaced", edits: []textEdit{
+		{"compact.go", "if force || t.purges(limit) || history <= 0 {", "if force || history <= 0 {"},
+	}},
+	{name: "what is to be forgotten leaves its records", variant: "batch", edits: []textEdit{
+		{"past.go", "			for _, name := range names {\n				if !yield(name, nil) {", "			for _, name := range names[:0] {\n				if !yield(name, nil) {"},
+	}},
+	{name: "the oldest version is that before the past", edits: []textEdit{
+		{"past.go", "		return h.Past.Oldest\n", "		return h.Past.Oldest - 1\n"},
+	}},
+	{name: "the past is kept behind a cut", edits: []textEdit{
+		{"past.go", "			if err := t.dropSegment(&segments[i]); err != nil {\n				return err\n			}\n		}\n		segments = nil\n", "			_ = i\n		}\n"},
+	}},
+	{name: "a cut drops a record too many", edits: []textEdit{
+		{"past.go", "entries, newest.Snapshot = entries[n:],", "entries, newest.Snapshot = entries[n+1:],"},
+	}},
+	{name: "the past is collected", edits: []textEdit{
+		{"compact.go", "		for name, err := range c.pastBlobs(ctx, h) {", "		for name, err := range c.pastBlobs(ctx, &Head{}) {"},
+	}},
+	{name: "the past is bounded by its last segment", edits: []textEdit{
+		{"past.go", "	for total > history && len(segments) > 0 {", "	for total > history && len(segments) > 1 {"},
+	}},
+	{name: "segments that are joined keep the later snapshot", edits: []textEdit{
+		{"past.go", "		newest.Snapshot, newest.Records = segments[n-1].Snapshot,", "		newest.Records ="},
+	}},
+	{name: "a reset keeps the past", edits: []textEdit{
+		{"operation.go", "	if err := t.dropPast(false); err != nil {\n		return err\n	}\n", ""},
+	}},
+	{name: "cached content stands for that of the past", edits: []textEdit{
+		{"content.go", "	if at.Version < h.start().Version {\n		return c.pastContent(ctx, h, at)\n	}\n	from := c.cached()\n	if from.doc != nil && from.Version >= h.start().Version && from", "	from := c.cached()\n	if at.Version < h.start().Version {\n		if from.doc != nil {\n			return from.doc, nil\n		}\n		return c.pastContent(ctx, h, at)\n	}\n	if from.doc != nil && from.Version >= h.start().Version && from"},
 	}},
 	{name: "compact forgets the outcomes in the records that go", edits: []textEdit{
 		{"compact.go", "	if err := t.moveOutcomes(); err != nil { // their records may go\n		return err\n	}\n", ""},
@@ -176,7 +206,7 @@ var mutants = []mutant{
 		{"seenhead.go", "known != \"\" && known != s.newest.Nonce {", "known != \"\" && known != s.newest.Nonce && h.Seq == s.newest.Seq {"},
 	}},
 	{name: "a transition changes the cached head", edits: []textEdit{
-		{"ledger.go", "		return nil\n	}\n	return l.lastHead.clone()\n", "		return nil\n	}\n	return l.lastHead\n"},
+		{"ledger.go", "rev {\n		return nil\n	}\n	return l.lastHead.clone()\n", "rev {\n		return nil\n	}\n	return l.lastHead\n"},
 	}},
 	{name: "a transition changes the head that is remembered", edits: []textEdit{
 		{"ledger.go", "return l.lastHead.clone(), store", "return l.lastHead, store"},

@@ -224,8 +224,11 @@ func (t *transition) dropMessages() (ids []string, err error) {
 	return ids, t.setDeadLetters(nil)
 }
 
-// dropContent drops the records and the snapshot.
+// dropContent drops the records, the snapshot and the past.
 func (t *transition) dropContent() error {
+	if err := t.dropPast(false); err != nil {
+		return err
+	}
 	if err := t.dropRecords(t.Version); err != nil {
 		return err
 	}

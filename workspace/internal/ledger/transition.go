@@ -298,23 +298,48 @@ func (t *transition) markPurge(purge bool) {
 
 // dropRecords drops the records up to a version.
 func (t *transition) dropRecords(version uint64) error {
-	var failed error
-	err := t.Records.dropTo(t.ctx, version, t.reader.fetchBlob, func(n listNode) {
+	entries, err := t.takeRecords(version)
+	if err != nil {
+		return err
+	}
+	return t.dropEntries(entries)
+}
+
+// takeRecords removes the records up to a version from the list, and returns
+// their entries, the oldest first.
+func (t *transition) takeRecords(version uint64) (entries []string, err error) {
+	err = t.Records.dropTo(t.ctx, version, t.reader.fetchBlob, func(n listNode) {
 		if n.level > 0 {
 			t.dropBlob(n.text)
 			return
 		}
-		names, err := t.reader.allRecordBlobs(t.ctx, n)
+		entries = append(entries, n.text)
+		t.RecordBytes -= recordLength(n.text)
+	})
+	return entries, err
+}
+
+// dropEntries drops the blobs of records.
+func (t *transition) dropEntries(entries []string) error {
+	for _, entry := range entries {
+		names, err := t.reader.allRecordBlobs(t.ctx, listNode{text: entry})
 		if err != nil {
-			failed = err
-			return
+			return err
 		}
 		for _, name := range names {
 			t.dropBlob(name)
 		}
-		t.RecordBytes -= recordLength(n.text)
-	})
-	return errors.Join(err, failed)
+	}
+	return nil
+}
+
+// addSnapshot returns a snapshot with a content at a position.
+func (t *transition) addSnapshot(at Position, content []byte) snapshot {
+	s := snapshot{Position: at, Bytes: len(content)}
+	for part := range slices.Chunk(content, snapshotPartBytes) {
+		s.Parts.push(t.addBlob(part), t.addBlob)
+	}
+	return s
 }
 
 // dropSnapshot drops the blobs of the snapshot.
@@ -322,7 +347,10 @@ func (t *transition) dropSnapshot() error {
 	if t.Snapshot == nil {
 		return nil
 	}
-	return t.Snapshot.Parts.dropTo(t.ctx, t.Snapshot.Parts.Next, t.reader.fetchBlob, func(n listNode) {
-		t.dropBlob(n.text)
-	})
+	return t.dropParts(t.Snapshot.Parts)
+}
+
+// dropParts drops the blobs of a list, and the list.
+func (t *transition) dropParts(list blobList) error {
+	return list.dropTo(t.ctx, list.Next, t.reader.fetchBlob, func(n listNode) { t.dropBlob(n.text) })
 }

@@ -13,8 +13,8 @@ import (
 // Report is the result of Verify.
 type Report struct {
 	Version uint64   // of the content
-	Oldest  uint64   // of the snapshot, after which the records are held
-	Records int      // after the snapshot
+	Oldest  uint64   // the oldest version whose content is held
+	Records int      // after that version
 	Blobs   int      // to which the head refers
 	Bytes   int      // of the head and these blobs, before they were sealed
 	Garbage int      // blobs to which the head does not refer; they do no harm
@@ -27,7 +27,7 @@ func (l *Ledger) Verify(ctx context.Context, check func(*Head, *document.Documen
 	var report Report
 	_, err := l.ReadStable(ctx, func(h *Head) error {
 		v := verification{Ledger: l, head: h, live: map[string]bool{}}
-		v.report.Version, v.report.Oldest = h.Version, h.Oldest().Version
+		v.report.Version, v.report.Oldest = h.Version, h.Oldest()
 		err := v.checkBlobs(ctx)
 		if err == nil {
 			err = v.checkContent(ctx, check)
@@ -77,14 +77,41 @@ func (v *verification) checkBlob(ctx context.Context, name string) error {
 	return nil
 }
 
-// checkContent checks that the records lead from the snapshot to a content that
-// passes check.
+// checkContent checks that the records lead from the oldest snapshot through the
+// others to the head, and from each of them to a content, of which the present
+// one passes check.
 func (v *verification) checkContent(ctx context.Context, check func(*Head, *document.Document) error) error {
-	doc, err := v.readSnapshot(ctx, v.head)
+	segments, err := v.segments(ctx, v.head)
 	if err != nil {
 		return err
 	}
-	for r, err := range v.Records(ctx, v.head, v.head.Oldest()) {
+	var snapshots []*snapshot
+	for i := range segments {
+		snapshots = append(snapshots, &segments[i].Snapshot)
+	}
+	if v.head.Snapshot != nil {
+		snapshots = append(snapshots, v.head.Snapshot)
+	}
+	doc, at := document.New(), Position{}
+	// begin goes on with the next snapshot, if it is at this position.
+	begin := func() error {
+		if len(snapshots) == 0 || snapshots[0].Version > at.Version {
+			return nil
+		}
+		if snapshots[0].Position != at {
+			return v.errBrokenChain()
+		}
+		doc, err = v.readSnapshot(ctx, snapshots[0])
+		snapshots = snapshots[1:]
+		return err
+	}
+	if len(snapshots) > 0 {
+		at = snapshots[0].Position
+	}
+	if err := begin(); err != nil {
+		return err
+	}
+	for r, err := range v.Records(ctx, v.head, at) {
 		if err == nil {
 			err = doc.Apply(r.Effects)
 		}
@@ -92,6 +119,10 @@ func (v *verification) checkContent(ctx context.Context, check func(*Head, *docu
 			return err
 		}
 		v.report.Records++
+		at = Position{r.Version, r.Chain}
+		if err := begin(); err != nil {
+			return err
+		}
 	}
 	return check(v.head, doc)
 }

@@ -1,0 +1,195 @@
+package workspace_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// A run of many steps leaves its newest steps to be looked at afterwards, and
+// not more bytes of them than Options.History.
+func TestHistoryOfALongRun(t *testing.T) {
+	steps := 10_000
+	if testing.Short() {
+		steps = 2_000
+	}
+	synctest.Test(t, func(t *testing.T) {
+		const history = 64 << 10
+		count := &state.Field[int]{Name: "count"}
+		db := store.NewMemory()
+		m := open(t, db, workspace.Options{Schema: state.MustSchema(count), History: history, Run: func(ctx context.Context, r *workspace.Run) error {
+			for n := range steps {
+				if err := count.Set(r.State(), n); err != nil {
+					return err
+				}
+				if err := r.Commit(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
+		_, err := m.Handle(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		synctest.Wait() // for the compaction
+
+		v := view(t, m, "ann")
+		require.Less(t, v.Oldest, v.Version)
+		require.Greater(t, v.Oldest, v.Version-uint64(steps), "it is bounded")
+		at, bytes := v.Oldest, 0
+		for r, err := range m.Records(t.Context(), "ann", v.Oldest) {
+			require.NoError(t, err)
+			at++
+			require.Equal(t, at, r.Version)
+			bytes += len(fmt.Sprint(r))
+		}
+		require.Equal(t, v.Version, at)
+		s, err := m.Summary(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Equal(t, v.Oldest, s.Oldest)
+		require.Less(t, s.Bytes, history+4<<10)
+		require.Greater(t, s.Bytes, history-4<<10)
+		report, err := m.Verify(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Equal(t, int(v.Version-v.Oldest), report.Records)
+		require.Zero(t, report.Garbage)
+
+		// The versions of a run are its commits, and the one before the end is the
+		// last of them.
+		for _, version := range []uint64{v.Oldest, v.Oldest + 1, (v.Oldest + v.Version) / 2, v.Version - 1} {
+			past, err := m.ViewAt(t.Context(), "ann", version)
+			require.NoError(t, err)
+			require.Equal(t, int(version)-1, count.Or(past.State(), -1))
+		}
+		_, err = m.ViewAt(t.Context(), "ann", v.Oldest-1)
+		require.ErrorIs(t, err, state.ErrCompacted)
+		effects, err := m.Diff(t.Context(), "ann", v.Oldest, v.Version)
+		require.NoError(t, err)
+		require.NotEmpty(t, effects)
+		require.NoError(t, m.Revert(t.Context(), "ann", v.Oldest))
+		require.Equal(t, int(v.Oldest)-1, count.Or(view(t, m, "ann").State(), -1))
+	})
+}
+
+// History is bounded whatever a workspace goes through, and what it shows at a
+// version is what was there.
+func TestHistoryIsBounded(t *testing.T) {
+	effort.SkipShort(t)
+	for _, history := range []int{-1, 32 << 10, 100 << 10, 0} {
+		t.Run(fmt.Sprint(history), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limit := history
+				switch {
+				case history < 0:
+					limit = 0
+				case history == 0:
+					limit = 256 << 10
+				}
+				db := store.NewMemory()
+				draft := &state.Field[string]{Name: "draft"}
+				m := open(t, db, workspace.Options{Schema: state.MustSchema(draft), History: history})
+				note := func(n int) string { return fmt.Sprint(n, strings.Repeat("x", 1000+n%7*200)) }
+				for n := 1; n <= 600; n++ {
+					require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+						return draft.Set(w.State(), note(n))
+					}))
+					s, err := m.Summary(t.Context(), "ann")
+					require.NoError(t, err)
+					require.LessOrEqual(t, s.Bytes, limit+64<<10+20<<10, "records, those since the last compaction, and snapshots")
+					if n%50 == 0 {
+						for version := s.Oldest; version <= s.Version; version += 7 {
+							v, err := m.ViewAt(t.Context(), "ann", version)
+							require.NoError(t, err)
+							if version > 0 {
+								require.True(t, note(int(version)) == draft.Or(v.State(), ""), version)
+							}
+						}
+					}
+				}
+				s, err := m.Summary(t.Context(), "ann")
+				require.NoError(t, err)
+				require.Positive(t, s.Oldest)
+				if history >= 0 {
+					require.GreaterOrEqual(t, s.Bytes, limit-64<<10)
+				}
+			})
+		})
+	}
+}
+
+// A secret that was replaced is nowhere in the store, whatever History says.
+func TestHistoryOfSecrets(t *testing.T) {
+	key := &state.Field[string]{Name: "key", Secret: true}
+	for name, remove := range map[string]func(t *testing.T, m *workspace.Manager){
+		"replaced": func(t *testing.T, m *workspace.Manager) {
+			require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return key.Set(w.State(), "other") }))
+		},
+		"deleted": func(t *testing.T, m *workspace.Manager) {
+			require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { _, err := w.State().KV().Delete("key"); return err }))
+		},
+		"reset": func(t *testing.T, m *workspace.Manager) {
+			_, err := m.Reset(t.Context(), "ann")
+			require.NoError(t, err)
+		},
+		"workspace deleted": func(t *testing.T, m *workspace.Manager) { require.NoError(t, m.Delete(t.Context(), "ann")) },
+		"deleted in the memory": func(t *testing.T, m *workspace.Manager) {
+			require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+				_, err := w.Memory().Delete("pin")
+				return err
+			}))
+		},
+		"deleted in the memory by a run": func(t *testing.T, m *workspace.Manager) {
+			run, _, err := m.Begin(t.Context(), "ann", text("1"))
+			require.NoError(t, err)
+			_, err = run.Memory().Delete("pin")
+			require.NoError(t, err)
+			require.NoError(t, run.Commit(t.Context()))
+			_, err = run.Finish(t.Context())
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			secret := "key"
+			if strings.HasSuffix(name, "memory") || strings.HasSuffix(name, "run") {
+				secret = "pin"
+			}
+			synctest.Test(t, func(t *testing.T) {
+				for _, db := range []store.Store{store.NewMemory(), plainStore{store.NewMemory()}} {
+					draft := &state.Field[string]{Name: "draft"}
+					m := open(t, db, workspace.Options{Schema: state.MustSchema(draft, key), History: 1 << 20})
+					require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+						if secret == "pin" {
+							return w.Memory().SetSecret("pin", "sesame")
+						}
+						return key.Set(w.State(), "sesame")
+					}))
+					for range 300 {
+						require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+							return draft.Set(w.State(), strings.Repeat("x", 1000))
+						}))
+					}
+					s, err := m.Summary(t.Context(), "ann")
+					require.NoError(t, err)
+					require.Zero(t, s.Oldest)
+					require.True(t, strings.Contains(fmt.Sprint(entries(t, db)), "sesame"))
+					remove(t, m)
+					synctest.Wait()
+					require.False(t, strings.Contains(fmt.Sprint(entries(t, db)), "sesame"))
+				}
+			})
+		})
+	}
+}
+
+func TestHistoryOption(t *testing.T) {
+	_, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{History: 1<<30 + 1})
+	require.ErrorIs(t, err, workspace.ErrInvalid)
+}
