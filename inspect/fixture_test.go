@@ -94,7 +94,7 @@ func newFixture(t testing.TB, more int) *fixture {
 	f.visit(t, "..")
 	f.visit(t, "a/b?x=1")
 	for i := range more {
-		f.visit(t, "erin"+string([]byte{byte('0' + i/1000%10), byte('0' + i/100%10), byte('0' + i/10%10), byte('0' + i%10)}))
+		f.visit(t, "erin"+numbered(i))
 	}
 	return f
 }

@@ -46,9 +46,13 @@ type Handler struct {
 	routes    []route
 	key       [32]byte // of the names that tag makes
 	views     viewCache
+	info      storeInfo
+
+	sweeper sweeper
 
 	ctx   context.Context // ends with Close
 	close context.CancelFunc
+	mu    sync.Mutex     // held while work grows or is closed
 	work  sync.WaitGroup // streams and sweeps
 }
 
@@ -91,6 +95,7 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 	}
 	rand.Read(h.key[:]) // which never fails
 	h.ctx, h.close = context.WithCancel(context.Background())
+	h.info = newStoreInfo(m.Info())
 	h.routes = h.table()
 	return h, nil
 }
@@ -99,8 +104,22 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 // that come later are answered, except for streams. Register it with
 // [http.Server.RegisterOnShutdown]: a server waits for streams otherwise.
 func (h *Handler) Close() {
+	h.mu.Lock()
 	h.close()
+	h.mu.Unlock()
 	h.work.Wait()
+}
+
+// beginWork reports whether a stream or a sweep may begin. If so, it must call
+// h.work.Done at its end, which must come soon after that of h.ctx.
+func (h *Handler) beginWork() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Err() != nil {
+		return false
+	}
+	h.work.Add(1)
+	return true
 }
 
 // contentPolicy lets pages load nothing but the files of this handler.

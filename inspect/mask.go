@@ -97,11 +97,7 @@ func (m *masker) open(j state.JSON) value {
 		return value{hiddenValue, len(j), false}
 	}
 	indented, all := indent(m.secrets.Redact(string(j)), openBytes, openNodes)
-	v := value{text(visible(indented, true)), len(j), !all}
-	if v.Clipped {
-		v.Text += "…"
-	}
-	return v
+	return newValue(indented, true, len(j), !all)
 }
 
 // whole returns a string for a download, masked and otherwise as it is.
@@ -115,11 +111,37 @@ func (m *masker) whole(s string) string {
 // show masks a string, then clips it, and then escapes what is not visible.
 func (m *masker) show(s string, limit int, lines bool) value {
 	masked, clipped := m.maskedPrefix(s, limit)
-	v := value{text(visible(masked, lines)), len(s), clipped}
-	if clipped {
-		v.Text += "…"
+	return newValue(masked, lines, len(s), clipped)
+}
+
+// newValue returns a value with a text that was masked and clipped.
+func newValue(masked string, lines bool, bytes int, clipped bool) value {
+	shown := visible(masked, lines)
+	if len(shown) > openBytes/4 { // markup is longer as HTML
+		n := len(clipHTML(shown, openBytes+openBytes/4))
+		shown, clipped = shown[:n], clipped || n < len(shown)
 	}
-	return v
+	if clipped {
+		shown += "…"
+	}
+	return value{text(shown), bytes, clipped}
+}
+
+// clipHTML returns the beginning of s whose HTML has at most limit bytes.
+func clipHTML(s string, limit int) string {
+	for i := range len(s) {
+		switch s[i] {
+		case '<', '>', '&', '"', '\'':
+			limit -= len("&#34;")
+		default:
+			limit--
+		}
+		if limit < 0 {
+			short, _ := clip(s, i)
+			return short
+		}
+	}
+	return s
 }
 
 // maskedPrefix returns the first limit bytes of what Redact returns for s, and

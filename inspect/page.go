@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,10 @@ type page struct {
 	Head *head
 	// Live is set if the page shows what is present, so that it may change.
 	Live bool
+
+	// Reload is the number of seconds after which the page loads again by itself,
+	// or 0.
+	Reload int
 
 	status  int // 200 if it is 0
 	call    *call
@@ -107,11 +112,11 @@ func (p *page) Info() *storeInfo {
 	if !p.call.access.Read {
 		return nil
 	}
-	return newStoreInfo(p.call.h.manager.Info())
+	return &p.call.h.info
 }
 
-// Refresh returns the number of seconds after which the page loads again, or 0.
-func (p *page) Refresh() int { return p.call.refresh() }
+// Restricted reports whether the request may see only some workspaces.
+func (p *page) Restricted() bool { return p.call.access.User != nil }
 
 // words returns values as they are written in addresses.
 func words(values []any) []string {
@@ -144,7 +149,7 @@ func (c *call) render(p *page) {
 		}
 		err = t.Execute(&b, p)
 	default:
-		if n := c.refresh(); n > 0 {
+		if n := cmp.Or(c.refresh(), p.Reload); n > 0 {
 			c.w.Header().Set("Refresh", strconv.Itoa(n))
 		}
 		err = templates[p.Name].ExecuteTemplate(&b, "base", p)

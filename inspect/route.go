@@ -34,6 +34,7 @@ func (h *Handler) table() []route {
 	return slices.Concat([]route{
 		get("/", h.workspaces),
 		get("/sweep", h.sweep),
+		{http.MethodPost, "/sweep", rightRead, h.controlSweep}, // it changes nothing that is stored
 		get("/schema", h.schema),
 		get("/store", h.store),
 		get("/workspace", h.state),

@@ -72,6 +72,9 @@ func (h *Handler) state(c *call) (*page, error) {
 		}
 	}
 	for _, f := range handle.Fields() {
+		if opened != "" && f.Name != opened {
+			continue
+		}
 		if strings.Contains(strings.ToLower(f.Name), strings.ToLower(data.Filter)) {
 			row := newFieldRow(s.mask, handle, f, f.Name == opened)
 			if l, ok := last[f.Name]; ok {

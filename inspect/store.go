@@ -12,8 +12,8 @@ type storeInfo struct {
 	ReadOnly bool   `json:"read_only"`
 }
 
-func newStoreInfo(i workspace.Info) *storeInfo {
-	return &storeInfo{i.Store, durabilityWords[i.Durability], i.ReadOnly}
+func newStoreInfo(i workspace.Info) storeInfo {
+	return storeInfo{i.Store, durabilityWords[i.Durability], i.ReadOnly}
 }
 
 var durabilityWords = map[store.Durability]string{

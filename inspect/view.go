@@ -37,11 +37,16 @@ func (c *call) summary() (*head, error) {
 	if !past {
 		at = s.Version
 	}
+	h := newHead(c.user, s)
+	h.Version, h.Past = at, past
+	return h, nil
+}
+
+func newHead(user string, s workspace.Summary) *head {
 	return &head{
-		User: visible(c.user, false), ID: c.user, Version: at, Newest: s.Version, Oldest: s.Oldest, Seq: s.Seq,
-		Past: past, Updated: s.LastActive, Status: statusOf(s),
-		bytes: s.Bytes,
-	}, nil
+		User: visible(user, false), ID: user, Version: s.Version, Newest: s.Version, Oldest: s.Oldest, Seq: s.Seq,
+		Updated: s.LastActive, Status: statusOf(s), bytes: s.Bytes,
+	}
 }
 
 // shown is a workspace as a page shows it.

@@ -23,6 +23,8 @@ type workspacesData struct {
 	// Next is the user after whom the next page begins, or "".
 	Next string    `json:"next,omitempty"`
 	Held []heldRow `json:"held"` // runs that the Manager of the handler holds
+	// Sweep is the last sweep, if there was one.
+	Sweep *sweepData `json:"sweep,omitempty"`
 }
 
 type workspaceRow struct {
@@ -48,6 +50,13 @@ func (h *Handler) workspaces(c *call) (*page, error) {
 		if c.access.sees(r.UserID) {
 			data.Held = append(data.Held, heldRow{visible(r.UserID, false), r.UserID, r.Began, r.Attempt + 1})
 		}
+	}
+	if sweep := h.sweeper.last(); !sweep.Began.IsZero() && c.access.User == nil {
+		sweep.Longest = nil
+		for i := range sweep.Findings {
+			sweep.Findings[i].Rows = nil // which the page about it has
+		}
+		data.Sweep = &sweep
 	}
 	if err := data.list(c); err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func Heads(ctx context.Context, db store.Store, s *Sealer, after string) iter.Se
 				}
 			}
 			ahead = ahead[:0]
-			atOnce = min(2*atOnce, maxHeadsAtOnce)
+			atOnce = min(atOnce+max(1, atOnce/2), maxHeadsAtOnce)
 			return true
 		}
 		for user, err := range Names(ctx, db, after) {

@@ -1,0 +1,145 @@
+package inspect_test
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/inspect"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+	"github.com/stretchr/testify/require"
+)
+
+// countingStore counts the calls that read.
+type countingStore struct {
+	*store.Memory
+	calls atomic.Int64
+}
+
+func (s *countingStore) Get(ctx context.Context, key string) (store.Entry, error) {
+	s.calls.Add(1)
+	return s.Memory.Get(ctx, key)
+}
+
+func (s *countingStore) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+	s.calls.Add(1)
+	return s.Memory.Scan(ctx, prefix, after)
+}
+
+func (s *countingStore) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
+	s.calls.Add(1)
+	return s.Memory.List(ctx, prefix, after)
+}
+
+// costs asks for a page and returns the calls of the store and the bytes.
+func (s *countingStore) costs(t testing.TB, h *inspect.Handler, target string) (calls, bytes int) {
+	t.Helper()
+	before := s.calls.Load()
+	p := get(t, h, target)
+	require.Equal(t, 200, p.code, target)
+	return int(s.calls.Load() - before), len(p.body)
+}
+
+func newCounted(t testing.TB, opts *workspace.Options) (*countingStore, *workspace.Manager, *inspect.Handler) {
+	t.Helper()
+	db := &countingStore{Memory: store.NewMemory()}
+	m, err := workspace.Open(context.Background(), db, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	// The pages are those of another process, which has cached nothing.
+	other, err := workspace.Open(context.Background(), db, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, other.Close()) })
+	return db, m, newHandler(t, other, nil)
+}
+
+// requireCosts asks for a page and checks what it costs.
+func requireCosts(t testing.TB, db *countingStore, h *inspect.Handler, target string, maxCalls, maxBytes int) {
+	t.Helper()
+	calls, bytes := db.costs(t, h, target)
+	t.Logf("%s: %d calls, %d bytes", target, calls, bytes)
+	require.LessOrEqual(t, calls, maxCalls, "calls for %s", target)
+	require.LessOrEqual(t, bytes, maxBytes, "bytes of %s", target)
+}
+
+func TestCostOfTheListDoesNotDependOnItsLength(t *testing.T) {
+	db, m, h := newCounted(t, &workspace.Options{Schema: desk})
+	f := &fixture{manager: m}
+	for i := range 2000 {
+		f.visit(t, "user-with-a-long-name-"+numbered(i))
+	}
+	requireCosts(t, db, h, "/", 60, 48<<10)
+	requireCosts(t, db, h, "/?after=user-with-a-long-name-"+numbered(1800), 60, 48<<10)
+	requireCosts(t, db, h, "/?q=user-with-a-long-name-"+numbered(1)[:2], 60, 48<<10)
+}
+
+func numbered(i int) string {
+	return string([]byte{byte('0' + i/1000%10), byte('0' + i/100%10), byte('0' + i/10%10), byte('0' + i%10)})
+}
+
+func TestCostOfTheTimelineDoesNotDependOnItsLength(t *testing.T) {
+	db, m, h := newCounted(t, &workspace.Options{Schema: desk})
+	// Nothing is compacted during a run.
+	run, _, err := m.Begin(t.Context(), "ann", workspace.Message{Content: state.UserText("Hello!")})
+	require.NoError(t, err)
+	for i := range 3000 {
+		st := run.State().As("support").WithCause("call_" + numbered(i))
+		require.NoError(t, orderID.Set(st, "#W"+numbered(i)))
+		require.NoError(t, run.Commit(t.Context()))
+	}
+	get(t, h, "/workspace?user=ann") // which reads the content
+	for _, target := range []string{
+		"/workspace/timeline?user=ann", "/workspace/timeline?user=ann&before=1500", "/workspace/timeline?user=ann&before=60",
+	} {
+		// Each commit of a run that has not ended is a value of its own, and
+		// values that find them are read as well.
+		requireCosts(t, db, h, target, 2*50, 64<<10)
+	}
+	requireCosts(t, db, h, "/workspace?user=ann", 2, 128<<10)
+	get(t, h, "/workspace?user=ann&at=1500")
+	requireCosts(t, db, h, "/workspace?user=ann&at=1500", 2, 96<<10)
+}
+
+func TestCostOfManyFieldsAndOfAnEnormousValue(t *testing.T) {
+	parts := []state.Part{state.Team{"support": nil}, state.Limits{ValueBytes: 32 << 20}}
+	var fields []*state.Field[string]
+	for i := range 200 {
+		fields = append(fields, &state.Field[string]{Name: "field_" + numbered(i), Read: state.Public, Write: state.Public})
+		parts = append(parts, fields[i])
+	}
+	db, m, h := newCounted(t, &workspace.Options{Schema: state.MustSchema(parts...)})
+	f := &fixture{manager: m}
+	f.update(t, "ann", func(st *state.State) error {
+		for i, field := range fields {
+			if err := field.Set(st, "the value of a field that has some length, number "+numbered(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	get(t, h, "/workspace?user=ann")
+	requireCosts(t, db, h, "/workspace?user=ann", 2, 128<<10)
+
+	f.update(t, "bob", func(st *state.State) error { return fields[0].Set(st, strings.Repeat("<&\u202e>", 16<<20/6)) })
+	get(t, h, "/workspace?user=bob")
+	for _, page := range []string{"", "/timeline", "/diff", "/conversation", "/results", "/queue", "/memory"} {
+		requireCosts(t, db, h, "/workspace"+page+"?user=bob", 3, 128<<10)
+	}
+	require.Contains(t, get(t, h, "/workspace?user=bob&open=field_0000").body, `&lt;&amp;\u202e&gt;`)
+	requireCosts(t, db, h, "/workspace?user=bob&open=field_0000", 3, 128<<10)
+}
+
+func TestTimelineOfRecordsInTheHead(t *testing.T) {
+	db, m, h := newCounted(t, &workspace.Options{Schema: desk})
+	f := &fixture{manager: m}
+	for range 200 {
+		f.visit(t, "ann")
+	}
+	get(t, h, "/workspace?user=ann")
+	requireCosts(t, db, h, "/workspace/timeline?user=ann", 6, 64<<10)
+	requireCosts(t, db, h, "/workspace?user=ann", 2, 64<<10)
+}
