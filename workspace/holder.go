@@ -59,7 +59,7 @@ func newHolder(m *Manager) *holder {
 // claim begins the incarnation of a holder that has a name, unless another
 // Manager that has the name is present.
 func (h *holder) claim(ctx context.Context) error {
-	if h.name == "" {
+	if h.name == "" || h.m.readOnly {
 		return nil
 	}
 	if p, ok := store.As[store.Presence](h.m.db); ok {

@@ -43,7 +43,7 @@ type Info struct {
 func (m *Manager) Info() Info {
 	o := m.opts
 	return Info{
-		Store: storeKind(m.db), Durability: m.db.Durability(), ReadOnly: isReadOnly(m.db),
+		Store: storeKind(m.db), Durability: m.db.Durability(), ReadOnly: m.readOnly,
 		Abilities: storeAbilities(m.db), Keys: slices.Clone(m.keyIDs), Schema: o.Schema != nil, Handles: o.Run != nil,
 		Busy: o.Busy, Takeover: o.Takeover, Pending: o.Pending, TTL: o.TTL,
 		Queue: o.Queue, QueueBytes: o.QueueBytes, Runs: o.Runs, Attempts: o.Attempts, DeadLetters: o.DeadLetters,

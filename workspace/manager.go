@@ -15,6 +15,7 @@ import (
 // Manager manages the workspaces in a store. It is safe for concurrent use.
 type Manager struct {
 	db         store.Store
+	readOnly   bool // the store refuses writes
 	opts       Options
 	sealer     *ledger.Sealer
 	keyIDs     []string        // of Options.Keys
@@ -49,6 +50,10 @@ const maxCachedContents = 128
 // that with Options.Holder it makes the runs of an earlier process free, or
 // returns ErrHolder. The Manager does not close the store. The end of ctx has the
 // effect of Close, but nothing waits.
+//
+// On a store of [store.ReadOnly] the Manager shows workspaces, also while other
+// processes use them. It writes nothing and holds no runs: all that would write
+// returns store.ErrReadOnly.
 func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) {
 	m := &Manager{
 		db: db, ledgers: map[string]*ledger.Ledger{}, localRuns: map[*Run]bool{}, watched: map[string]chan struct{}{},
@@ -72,6 +77,7 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 		m.keyIDs = append(m.keyIDs, key.ID)
 	}
 	m.opts.Keys = nil // so that no Manager that is printed shows them
+	m.readOnly = isReadOnly(db)
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
 	m.accepting, m.refuse = context.WithCancelCause(m.ctx)
 	m.holder = newHolder(m)

@@ -140,6 +140,9 @@ func (m *Manager) Expire(ctx context.Context, olderThan time.Duration) (int, err
 		return 0, wrapError("expire", "", err)
 	}
 	defer leave()
+	if m.readOnly {
+		return 0, wrapError("expire", "", store.ErrReadOnly)
+	}
 	if olderThan < 0 {
 		return 0, wrapError("expire", "", fmt.Errorf("%w: olderThan is negative", ErrInvalid))
 	}

@@ -253,6 +253,9 @@ func (m *Manager) Recover(ctx context.Context) error {
 		return wrapError("recover", "", err)
 	}
 	defer leave()
+	if m.readOnly {
+		return wrapError("recover", "", store.ErrReadOnly)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(m.accepting, func() { cancel(context.Cause(m.accepting)) })()

@@ -16,7 +16,7 @@ import (
 var finalErrors = []error{
 	ErrExists, ErrInvalid, ErrInvalidKey, ErrSchema, ErrCorrupt, ErrNewerFormat, ErrOlderFormat, ErrRolledBack, ErrFenced, ErrBusy, ErrQueueFull, ErrClosed, ErrHolder,
 	ledger.ErrNotFound, ledger.ErrAttempts, ledger.ErrLeaseRenewed, ledger.ErrContentChanged,
-	store.ErrInvalid, store.ErrTooLarge, store.ErrClosed,
+	store.ErrInvalid, store.ErrTooLarge, store.ErrClosed, store.ErrReadOnly,
 	// The ledger returns it only if it can no longer find out.
 	store.ErrUnknownOutcome,
 }
