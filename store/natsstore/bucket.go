@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -11,11 +12,15 @@ import (
 
 // openBucket returns a bucket and its stream. It creates the bucket if it does
 // not exist and fails for a bucket that loses entries.
-func openBucket(ctx context.Context, js jetstream.JetStream, bucket string, replicas int) (jetstream.KeyValue, jetstream.Stream, error) {
+func openBucket(ctx context.Context, js jetstream.JetStream, o Options) (jetstream.KeyValue, jetstream.Stream, error) {
+	bucket, replicas := o.Bucket, o.Replicas
 	name := "KV_" + bucket
 	kv, err := js.KeyValue(ctx, bucket)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return nil, nil, fmt.Errorf("%w: %w", jetstream.ErrJetStreamNotEnabled, err)
+	}
+	if errors.Is(err, jetstream.ErrBucketNotFound) && o.Existing {
+		return nil, nil, fmt.Errorf("the bucket %q: %w", bucket, fs.ErrNotExist)
 	}
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		_, err = js.CreateStream(ctx, jetstream.StreamConfig{

@@ -3,7 +3,7 @@
 //
 // # Buckets
 //
-// Open creates the bucket if it does not exist: in files, without limits, with
+// Unless Options.Existing is true, Open creates the bucket if it does not exist: in files, without limits, with
 // one value per key and without direct gets, so that the leader answers each
 // read. Open fails for a bucket that expires or evicts entries, and for one
 // that allows direct gets, which is the default of other tools. A deleted key
@@ -54,6 +54,10 @@ type Options struct {
 	// (default 1 for a new bucket). Opening an existing bucket with another
 	// number fails, unless Replicas is 0.
 	Replicas int
+	// Existing opens what is there and creates nothing. If the bucket is missing,
+	// the error wraps fs.ErrNotExist. It is enough that the user may read, as
+	// long as the program only reads: see [store.ReadOnly].
+	Existing bool
 }
 
 // Store is a [store.Lister], a [store.Watcher], a [store.Presence] and a
@@ -122,7 +126,7 @@ func New(ctx context.Context, nc *nats.Conn, opts *Options) (*Store, error) {
 	if err != nil {
 		return nil, newError("open", "", err)
 	}
-	kv, stream, err := openBucket(ctx, js, o.Bucket, o.Replicas)
+	kv, stream, err := openBucket(ctx, js, o)
 	if err != nil {
 		return nil, newError("open", "", err)
 	}

@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync"
 
@@ -35,6 +36,10 @@ type Options struct {
 	// "state:"). It must not contain braces. Stores with different prefixes
 	// share no entries.
 	Prefix string
+	// Existing opens what is there and creates nothing. If no store was opened there before,
+	// the error wraps fs.ErrNotExist. It is enough that the user may read, as
+	// long as the program only reads: see [store.ReadOnly].
+	Existing bool
 }
 
 // Store is a [store.Batcher], a [store.Lister] and a [store.Presence] on Redis.
@@ -119,10 +124,29 @@ func New(ctx context.Context, client redis.UniversalClient, opts *Options) (*Sto
 	if err != nil {
 		return nil, openError(err)
 	}
-	if s.sentinel, err = s.placeSentinel(ctx); err != nil {
+	if opts != nil && opts.Existing {
+		s.sentinel, err = s.readSentinel(ctx)
+	} else {
+		s.sentinel, err = s.placeSentinel(ctx)
+	}
+	if err != nil {
 		return nil, openError(err)
 	}
 	return s, nil
+}
+
+// readSentinel returns the sentinel of the entries. It returns fs.ErrNotExist if
+// there is none.
+func (s *Store) readSentinel(ctx context.Context) (string, error) {
+	command := redis.NewStringCmd(ctx, "hget", s.entries, "s")
+	err := s.process(ctx, command)
+	if errors.Is(err, redis.Nil) {
+		return "", fmt.Errorf("the entries %s: %w", s.entries, fs.ErrNotExist)
+	}
+	if err != nil {
+		return "", err
+	}
+	return command.Val(), nil
 }
 
 // placeSentinel returns the sentinel of the entries. The first store places it.

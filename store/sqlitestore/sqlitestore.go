@@ -30,24 +30,28 @@ import (
 type Options struct {
 	// Table is the name of the table, as in [sqlstore.Options].
 	Table string
+	// Existing opens what is there and creates nothing. If the file or the table is missing,
+	// the error wraps fs.ErrNotExist. It is enough that the user may read, as
+	// long as the program only reads: see [store.ReadOnly].
+	Existing bool
 }
 
 // Open opens a store in a file, and creates the file, readable only by its
-// owner, if it does not exist. Options may be nil. What [sqlstore.SQLite] says
+// owner, if it does not exist and [Options.Existing] is false. Options may be nil. What [sqlstore.SQLite] says
 // of the file holds.
 func Open(ctx context.Context, path string, opts *Options) (*sqlstore.Store, error) {
-	db, err := openPool(path)
-	if err != nil {
-		return nil, &store.Error{Store: "sqlite", Op: "open", Err: err}
-	}
 	own := sqlstore.Options{CloseDB: true}
 	if opts != nil {
-		own.Table = opts.Table
+		own.Table, own.Existing = opts.Table, opts.Existing
+	}
+	db, err := openPool(path, own.Existing)
+	if err != nil {
+		return nil, &store.Error{Store: "sqlite", Op: "open", Err: err}
 	}
 	return sqlstore.New(ctx, db, sqlstore.SQLite(), &own)
 }
 
-func openPool(path string) (*sql.DB, error) {
+func openPool(path string, existing bool) (*sql.DB, error) {
 	if path == "" || path == ":memory:" || strings.HasPrefix(path, "file:") {
 		return nil, fmt.Errorf("%w: want the path of a file", store.ErrInvalid)
 	}
@@ -55,12 +59,15 @@ func openPool(path string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := createFile(path); err != nil {
-		return nil, err
+	parameters := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(10)"}}
+	if existing {
+		_, err = os.Stat(path)
+	} else {
+		err = createFile(path)
+		parameters.Add("_pragma", "journal_mode(wal)") // which the file keeps
 	}
-	parameters := url.Values{
-		"mode":    {"rw"},
-		"_pragma": {"busy_timeout(10)", "journal_mode(wal)"},
+	if err != nil {
+		return nil, err
 	}
 	dsn := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: parameters.Encode()}
 	db, err := sql.Open("sqlite", dsn.String())

@@ -18,15 +18,15 @@ import (
 // the pool must have autocommit and a strict sql_mode, which are the server's
 // defaults.
 func MySQL(number func(error) uint16) Dialect {
-	return Dialect{"mysql", func(ctx context.Context, db *sql.DB, table string) (*database, error) {
-		return inspectMySQL(ctx, db, table, number)
+	return Dialect{"mysql", func(ctx context.Context, db *sql.DB, o Options) (*database, error) {
+		return inspectMySQL(ctx, db, o, number)
 	}}
 }
 
 // errorNumber returns the number of an answer of the server, or 0.
 type errorNumber func(error) uint16
 
-func inspectMySQL(ctx context.Context, db *sql.DB, table string, number errorNumber) (*database, error) {
+func inspectMySQL(ctx context.Context, db *sql.DB, o Options, number errorNumber) (*database, error) {
 	if number == nil {
 		return nil, fmt.Errorf("%w: the function for the numbers of errors is nil", store.ErrInvalid)
 	}
@@ -34,10 +34,10 @@ func inspectMySQL(ctx context.Context, db *sql.DB, table string, number errorNum
 	if err != nil {
 		return nil, err
 	}
-	if err := setupMySQL(ctx, db, table); err != nil {
+	if err := setupMySQL(ctx, db, o.Table, o.Existing); err != nil {
 		return nil, err
 	}
-	quoted := "`" + table + "`"
+	quoted := "`" + o.Table + "`"
 	base := &database{
 		// An insert of a key that exists fails, instead of affecting no row:
 		// the setting clientFoundRows of a driver changes what it counts.
@@ -152,7 +152,7 @@ func readMySQLVariables(ctx context.Context, db *sql.DB) (mysqlServer, error) {
 // setupMySQL creates the table, or fails if a table of that name has other
 // columns. It looks first, because creating a table needs a privilege even if
 // the table exists.
-func setupMySQL(ctx context.Context, db *sql.DB, table string) error {
+func setupMySQL(ctx context.Context, db *sql.DB, table string, existing bool) error {
 	const (
 		columns = `select t.engine, group_concat(c.column_name, ' ', c.data_type order by c.column_name separator ', ')
 			from information_schema.tables t join information_schema.columns c using (table_schema, table_name)
@@ -164,6 +164,8 @@ func setupMySQL(ctx context.Context, db *sql.DB, table string) error {
 		var engine, found string
 		err := db.QueryRowContext(ctx, columns, table).Scan(&engine, &found)
 		switch {
+		case errors.Is(err, sql.ErrNoRows) && existing:
+			return errNoTable(table)
 		case errors.Is(err, sql.ErrNoRows):
 		case err != nil:
 			return err

@@ -22,13 +22,13 @@ import (
 // reports as not sent; package postgresstore sees to that.
 func Postgres() Dialect { return Dialect{"postgres", inspectPostgres} }
 
-func inspectPostgres(ctx context.Context, db *sql.DB, table string) (*database, error) {
+func inspectPostgres(ctx context.Context, db *sql.DB, o Options) (*database, error) {
 	durability, err := postgresDurability(ctx, db)
 	if err != nil {
 		return nil, err
 	}
-	table = `"` + table + `"`
-	if err := setupPostgres(ctx, db, table); err != nil {
+	table := `"` + o.Table + `"`
+	if err := setupPostgres(ctx, db, table, o.Existing); err != nil {
 		return nil, err
 	}
 	base := &database{
@@ -176,7 +176,7 @@ func postgresDurability(ctx context.Context, db *sql.DB) (store.Durability, erro
 // setupPostgres creates the table, or fails if a table of that name has other
 // columns. It looks first, because creating a table needs a privilege even if
 // the table exists.
-func setupPostgres(ctx context.Context, db *sql.DB, table string) error {
+func setupPostgres(ctx context.Context, db *sql.DB, table string, existing bool) error {
 	const (
 		columns = `select c.relpersistence::text, string_agg(a.attname || ' ' || format_type(a.atttypid, null), ', ' order by a.attname)
 			from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
@@ -187,6 +187,8 @@ func setupPostgres(ctx context.Context, db *sql.DB, table string) error {
 		var persistence, found string
 		err := db.QueryRowContext(ctx, columns, table).Scan(&persistence, &found)
 		switch {
+		case errors.Is(err, sql.ErrNoRows) && existing:
+			return errNoTable(table)
 		case errors.Is(err, sql.ErrNoRows):
 		case err != nil:
 			return err

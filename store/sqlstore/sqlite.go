@@ -30,7 +30,8 @@ const (
 	sqliteTooBig = 18
 )
 
-func inspectSQLite(ctx context.Context, db *sql.DB, table string) (*database, error) {
+func inspectSQLite(ctx context.Context, db *sql.DB, o Options) (*database, error) {
+	table := o.Table
 	base := &database{
 		statements: newStatements(`"`+table+`"`, onConflictReplace, onConflictKeep),
 		durability: store.DurabilityPower,
@@ -58,7 +59,20 @@ func inspectSQLite(ctx context.Context, db *sql.DB, table string) (*database, er
 	base.writer = g
 	base.check, base.setup, base.getInTx = file.check, setupSQLite, base.get
 	base.presence = &filePresence{path: file.path + "-presence", database: file.path, table: table}
+	if o.Existing {
+		return base, base.retry(ctx, func() error { return findTable(ctx, db, table) })
+	}
 	return base, g.createTable(ctx, table)
+}
+
+// findTable returns an error if the table does not exist.
+func findTable(ctx context.Context, db *sql.DB, table string) error {
+	var n int
+	err := db.QueryRowContext(ctx, "select count(*) from sqlite_master where type = 'table' and name = ?", table).Scan(&n)
+	if err == nil && n == 0 {
+		err = errNoTable(table)
+	}
+	return err
 }
 
 // createTable creates the table if it does not exist.

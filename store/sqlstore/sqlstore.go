@@ -16,6 +16,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 
 	"github.com/agentstate/state/store"
@@ -28,6 +29,10 @@ type Options struct {
 	Table string
 	// CloseDB says that [Store.Close] closes the pool, too.
 	CloseDB bool
+	// Existing opens what is there and creates nothing. If the table is missing,
+	// the error wraps fs.ErrNotExist. It is enough that the user may read, as
+	// long as the program only reads: see [store.ReadOnly].
+	Existing bool
 }
 
 // Dialect is a kind of database: [Postgres], [MySQL] or [SQLite].
@@ -35,18 +40,18 @@ type Dialect struct {
 	name string
 	// inspect returns the database behind a pool. It fails on a server that
 	// cannot keep the guarantees of a store.
-	inspect func(ctx context.Context, db *sql.DB, table string) (*database, error)
+	inspect func(ctx context.Context, db *sql.DB, o Options) (*database, error)
 }
 
 var tableName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 // New returns a store in a table of a database, and creates the table if it
-// does not exist. Options may be nil. The pool stays usable for the program, and
+// does not exist, unless [Options.Existing] says otherwise. Options may be nil. The pool stays usable for the program, and
 // must be open until the store is closed.
 func New(ctx context.Context, db *sql.DB, d Dialect, opts *Options) (*Store, error) {
 	o := Options{Table: "state_entries"}
 	if opts != nil {
-		o.CloseDB = opts.CloseDB
+		o.CloseDB, o.Existing = opts.CloseDB, opts.Existing
 		if opts.Table != "" {
 			o.Table = opts.Table
 		}
@@ -61,6 +66,11 @@ func New(ctx context.Context, db *sql.DB, d Dialect, opts *Options) (*Store, err
 	return s, nil
 }
 
+// errNoTable is the error for a table that is missing although it should exist.
+func errNoTable(table string) error {
+	return fmt.Errorf("the table %s: %w", table, fs.ErrNotExist)
+}
+
 func newStore(ctx context.Context, db *sql.DB, d Dialect, o Options) (*Store, error) {
 	switch {
 	case d.inspect == nil:
@@ -72,7 +82,7 @@ func newStore(ctx context.Context, db *sql.DB, d Dialect, o Options) (*Store, er
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, callTime, slowError(callTime))
 	defer cancel()
-	base, err := d.inspect(ctx, db, o.Table)
+	base, err := d.inspect(ctx, db, o)
 	if err != nil {
 		return nil, withCause(ctx, err)
 	}

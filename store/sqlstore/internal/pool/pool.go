@@ -22,7 +22,7 @@ func OpenStore(ctx context.Context, c driver.Connector, d sqlstore.Dialect, opts
 	db.SetConnMaxIdleTime(time.Minute)
 	own := sqlstore.Options{CloseDB: true}
 	if opts != nil {
-		own.Table = opts.Table
+		own.Table, own.Existing = opts.Table, opts.Existing
 	}
 	return sqlstore.New(ctx, db, d, &own)
 }
