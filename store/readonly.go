@@ -53,3 +53,6 @@ func (r readOnly) Watch(ctx context.Context, prefix string) iter.Seq2[Event, err
 	}
 	return w.Watch(ctx, prefix)
 }
+
+// IsReadOnly tells package workspace what store it has.
+func (readOnly) IsReadOnly() {}

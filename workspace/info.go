@@ -63,9 +63,19 @@ func storeKind(db store.Store) string {
 	return "unknown"
 }
 
+// isReadOnly reports whether db is a store of [store.ReadOnly], or passes calls on
+// to one.
 func isReadOnly(db store.Store) bool {
-	_, err := db.Put(context.Background(), "", nil, store.Always)
-	return errors.Is(err, store.ErrReadOnly)
+	for {
+		if _, ok := db.(interface{ IsReadOnly() }); ok {
+			return true
+		}
+		w, ok := db.(store.Wrapper)
+		if !ok {
+			return false
+		}
+		db = w.Unwrap()
+	}
 }
 
 func storeAbilities(db store.Store) []string {
