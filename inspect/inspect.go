@@ -54,6 +54,7 @@ type Handler struct {
 	close context.CancelFunc
 	mu    sync.Mutex     // held while work grows or is closed
 	work  sync.WaitGroup // streams and sweeps
+	feeds feeds          // of the streams
 }
 
 // New returns a handler that shows the workspaces of m. Mount it under any
@@ -96,6 +97,7 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 	rand.Read(h.key[:]) // which never fails
 	h.ctx, h.close = context.WithCancel(context.Background())
 	h.info = newStoreInfo(m.Info())
+	h.feeds.byUser = map[string]*feed{}
 	h.routes = h.table()
 	return h, nil
 }

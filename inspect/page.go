@@ -74,6 +74,7 @@ var functions = template.FuncMap{
 	"since":   func(t time.Time) string { return formatSpan(time.Since(t)) },
 	"span":    formatSpan,
 	"next":    func(n uint64) uint64 { return n + 1 },
+	"prior":   func(n uint64) uint64 { return n - 1 },
 	"tabs":    func() []tab { return tabs },
 }
 
@@ -117,6 +118,9 @@ func (p *page) Info() *storeInfo {
 
 // Restricted reports whether the request may see only some workspaces.
 func (p *page) Restricted() bool { return p.call.access.User != nil }
+
+// Refresh returns the number of seconds after which the page loads again, or 0.
+func (p *page) Refresh() int { return p.call.refresh() }
 
 // words returns values as they are written in addresses.
 func words(values []any) []string {
