@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 )
 
@@ -12,8 +13,8 @@ const preview = 1 << 10
 
 // mask makes texts that came from the store fit to be shown.
 type mask struct {
-	blind     bool // there is no schema, so that any value may be a secret
-	redactors []func(string) string
+	blind   bool            // there is no schema, so that any value may be a secret
+	secrets *state.Redactor // of all versions that are shown, the present one among them
 }
 
 // text returns what may be shown of a value. Secrets are masked before the text
@@ -22,7 +23,7 @@ func (m *mask) text(s string) string {
 	if m.blind {
 		return "…"
 	}
-	return clip(inert(m.redact(s)))
+	return clip(inert(m.secrets.Redact(s)))
 }
 
 // quoted is text in quotes.
@@ -35,14 +36,7 @@ func (m *mask) quoted(s string) string {
 
 // name is quoted for the names of fields, entries and agents, which are shown
 // without a schema, too.
-func (m *mask) name(s string) string { return strconv.Quote(clip(m.redact(s))) }
-
-func (m *mask) redact(s string) string {
-	for _, r := range m.redactors {
-		s = r(s)
-	}
-	return s
-}
+func (m *mask) name(s string) string { return strconv.Quote(clip(m.secrets.Redact(s))) }
 
 // inert returns a text without characters that control a terminal or that hide
 // or reorder others: they become escapes.

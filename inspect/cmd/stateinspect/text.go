@@ -48,7 +48,7 @@ func (c *textConfig) print(ctx context.Context, m *workspace.Manager, schema boo
 	if now.Version == 0 && now.LastActive.IsZero() {
 		return fmt.Errorf("there is no workspace of %q", c.user)
 	}
-	p.redactors = []func(string) string{now.Redact}
+	p.secrets = now.Redactor()
 	switch c.mode {
 	case "log":
 		return p.log(ctx, now)
@@ -67,7 +67,7 @@ func (c *textConfig) print(ctx context.Context, m *workspace.Manager, schema boo
 	if err != nil {
 		return err
 	}
-	p.redactors = append(p.redactors, past.Redact)
+	p.secrets = p.secrets.Join(past.Redactor())
 	p.title(past)
 	p.content(past)
 	return nil
@@ -116,7 +116,7 @@ func (p *printer) title(v *workspace.View) {
 func (p *printer) content(v *workspace.View) {
 	fmt.Fprintln(p.out, "fields:")
 	if !p.blind {
-		for line := range strings.Lines(p.redact(v.State().Describe())) {
+		for line := range strings.Lines(p.secrets.Redact(v.State().Describe())) {
 			fmt.Fprintln(p.out, clip(inert(strings.TrimSuffix(line, "\n"))))
 		}
 	}

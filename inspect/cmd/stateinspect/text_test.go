@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
 )
 
 // varying matches the parts of the output that differ between runs.
@@ -190,10 +192,12 @@ func TestTextUnknownUser(t *testing.T) {
 }
 
 func TestMaskBeforeClip(t *testing.T) {
-	m := mask{redactors: []func(string) string{func(s string) string { return strings.ReplaceAll(s, "secret", "[SECRET]") }}}
+	st := state.New(schema)
+	require.NoError(t, card.Set(st, "0123456789"))
+	m := mask{secrets: st.Redactor()}
 	for n := range 20 {
-		text := m.text(strings.Repeat("x", preview-n) + "secret")
-		require.NotContains(t, text, "s")
+		text := m.text(strings.Repeat("x", preview-n) + "0123456789")
+		require.NotContains(t, text, "0")
 	}
 	for n := range 4 {
 		require.NotContains(t, clip(strings.Repeat("x", preview-n)+"€€"), "\ufffd")
