@@ -61,7 +61,7 @@ var errDeclined = errors.New("refund: the bank declined card " + cardNumber + ":
 
 // newDesk makes a file with the workspaces of a support desk:
 //
-//	alice   two messages that were handled, in 14 versions, with memory and settings
+//	alice   two messages that were handled, in 10 versions, with memory and settings
 //	bob     a run that another process has begun, and a message that waits
 //	carol   a message that died
 //	dave    damaged
@@ -202,24 +202,19 @@ func play(ctx context.Context, run *workspace.Run, script []turn) error {
 			Agent: turn.agent, History: talk, Output: []state.Message{said}, Raw: rawResponse(i, turn), StartedAt: began,
 			Prompt: []state.Message{state.SystemText("You are " + turn.agent + ", an agent of a support desk. The state:\n" + st.Describe())},
 		}
-		if err := errors.Join(state.Messages.Set(st, []state.Message{said}), run.Commit(ctx)); err != nil {
+		// The calls are stored before they are made.
+		if err := errors.Join(st.History().Append(result), cost.Set(st, 0.25), run.Commit(ctx)); err != nil {
 			return err
 		}
 		for n, call := range turn.calls {
-			answer := state.ToolResult(call, turn.results[n])
-			result.ToolCalls = append(result.ToolCalls, answer)
-			if err := state.Messages.Set(st, []state.Message{answer}); err != nil {
+			if err := st.History().Answer(state.ToolResult(call, turn.results[n])); err != nil {
 				return err
 			}
 		}
 		if turn.work != nil {
-			cause := turn.calls[0].ID
-			if err := turn.work(st.WithCause(cause)); err != nil {
+			if err := errors.Join(turn.work(st.WithCause(turn.calls[0].ID)), run.Commit(ctx)); err != nil {
 				return err
 			}
-		}
-		if err := errors.Join(st.History().Append(result), cost.Set(st, 0.25), run.Commit(ctx)); err != nil {
-			return err
 		}
 		run.SetReply(turn.text)
 	}
