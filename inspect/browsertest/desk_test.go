@@ -72,7 +72,7 @@ func newDesk(t testing.TB) string {
 	file := filepath.Join(t.TempDir(), "desk.db")
 	db, err := sqlitestore.Open(ctx, file, nil)
 	require.NoError(t, err)
-	require.NoError(t, store.NewManager(db, "").SetJSON(ctx, "agent:schema", deskSchema))
+	require.NoError(t, workspace.PublishSchema(ctx, db, deskSchema))
 	m, err := workspace.Open(ctx, db, &workspace.Options{Schema: deskSchema, Run: answer})
 	require.NoError(t, err)
 	for i, text := range []string{
