@@ -9,6 +9,10 @@ import (
 // writes.
 const headFormat = 3
 
+// oldestFormat is the oldest format that is read. Format 2 had no past: its
+// heads are read as they are, and written in the present format.
+const oldestFormat = 2
+
 // Head is the state of a workspace, except for the blobs that it refers to. It
 // is one value of the store, and is only replaced as a whole, by
 // compare-and-set. It authenticates everything else: the records by a chain of

@@ -90,14 +90,14 @@ func TestHeadFormat(t *testing.T) {
 		require.ErrorContains(t, err, "k", text)
 	}
 	for _, text := range []string{
-		`{"format":4}`, `{"format":2}`, `{"format":3,"user":"ann","seq":-1}`, `{"format":3,"user":"ann","format":3}`,
+		`{"format":4}`, `{"format":1}`, `{"format":3,"user":"ann","seq":-1}`, `{"format":3,"user":"ann","format":3}`,
 		`{"format":3,"user":"ann","run":7}`, `{"format":3,"user":"ann","version":1}`, `{"format":3,"user":"ann","ops":"1"}`, `{"format":3}`,
 		`{"format":3,"user":"ann","past":{"oldest":1,"bytes":1,"blob":"p"}}`,
 	} {
 		_, err := decodeHead("k", "ann", appendHash([]byte(text), "sum", hash([]byte(text))))
 		require.Error(t, err, text)
-		require.Equal(t, text == `{"format":2}`, errors.Is(err, ErrOlderFormat), text)
-		require.Equal(t, text != `{"format":2}` && text != `{"format":4}`, errors.Is(err, ErrCorrupt), text)
+		require.Equal(t, text == `{"format":1}`, errors.Is(err, ErrOlderFormat), text)
+		require.Equal(t, text != `{"format":1}` && text != `{"format":4}`, errors.Is(err, ErrCorrupt), text)
 	}
 }
 
