@@ -121,6 +121,13 @@ func (tb *tab) notice(event any) {
 	}
 }
 
+// asked returns the addresses that the tab has asked for.
+func (tb *tab) asked() []string {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	return slices.Clone(tb.requests)
+}
+
 // forgive forgets the complaints so far.
 func (tb *tab) forgive() []string {
 	tb.mu.Lock()
@@ -187,11 +194,14 @@ func (tb *tab) text() string {
 	return evaluate[string](tb, "document.body.innerText")
 }
 
-// wait waits until a JavaScript expression is true.
+// wait waits until a JavaScript expression is true. The policy of the pages does not
+// let chromedp.Poll make a function of it.
 func (tb *tab) wait(expression string) {
 	tb.t.Helper()
-	_, err := chromedp.Run(tb.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(0)))
-	require.NoError(tb.t, err, expression)
+	evaluate[bool](tb, `new Promise(done => {
+		const look = () => (`+expression+`) ? done(true) : setTimeout(look, 10);
+		look();
+	})`, chromedp.EvalAwaitPromise)
 }
 
 // click clicks the first link or button with a text that can be seen, and waits for

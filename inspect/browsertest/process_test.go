@@ -74,8 +74,8 @@ func (p *process) do(format string, args ...any) {
 // work is the process. It does what the lines of its input say:
 //
 //	note USER TEXT   adds a note to a workspace
-//	begin USER TEXT  begins to handle a message, and does not end
-//	send USER TEXT   sends a message
+//	order USER TEXT  sets the order
+//	begin USER TEXT  begins to handle a message, and does not end; the next one waits
 func work(file string) error {
 	ctx := context.Background()
 	db, err := sqlitestore.Open(ctx, file, nil)
@@ -96,10 +96,10 @@ func work(file string) error {
 			err = m.Update(ctx, user, func(w *workspace.Workspace) error {
 				return notes.Set(w.State().As("search").WithCause("call_"+fmt.Sprint(n)), []string{text})
 			})
+		case "order":
+			err = m.Update(ctx, user, func(w *workspace.Workspace) error { return orderID.Set(w.State().As("support"), text) })
 		case "begin":
 			_, _, err = m.Begin(ctx, user, msg)
-		case "send":
-			_, err = m.Submit(ctx, user, msg)
 		default:
 			err = errors.New("no such verb: " + verb)
 		}

@@ -1,0 +1,94 @@
+package browsertest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLive lets another process write while a person uses a page, who loses neither
+// the place nor the focus nor what was typed.
+func TestLive(t *testing.T) {
+	file := newDesk(t)
+	other := newProcess(t, file)
+	tb := newTab(t, serve(t, openDesk(t, file), everything))
+	tb.size(1280, 400)
+	tb.open("/workspace?user=alice")
+	tb.wait(`document.getElementById("stream").textContent === "live"`)
+	const place = `(() => {
+		const e = document.activeElement;
+		return [e.name, e.value, e.selectionStart, e.selectionEnd, scrollY, performance.timeOrigin].join();
+	})()`
+	evaluate[bool](tb, `(() => {
+		const e = document.querySelector("input[name=filter]");
+		e.focus();
+		e.value = "not";
+		e.setSelectionRange(1, 2);
+		scrollTo(0, 240);
+		window.fields = document.querySelector("tbody");
+		return true;
+	})()`)
+	before := evaluate[string](tb, place)
+	require.Contains(t, before, "filter,not,1,2,240")
+
+	start := time.Now()
+	other.do("note alice the parcel is back")
+	tb.wait(`document.body.innerText.includes("the parcel is back")`)
+	t.Logf("a commit of another process was visible after %v", time.Since(start))
+
+	require.Equal(t, before, evaluate[string](tb, place), "focus, text, selection and place")
+	require.True(t, evaluate[bool](tb, `window.fields.isConnected`), "what is equal stays")
+	tb.wait(`document.querySelectorAll("tr.changed").length === 1`)
+	require.Contains(t, evaluate[string](tb, `document.querySelector("tr.changed").innerText`), "notes")
+	tb.wait(`document.getElementById("live").textContent.includes("notes")`)
+	tb.picture("live")
+}
+
+// TestLiveRun follows a run of another process.
+func TestLiveRun(t *testing.T) {
+	file := newDesk(t)
+	other := newProcess(t, file)
+	tb := newTab(t, serve(t, openDesk(t, file), everything))
+	tb.open("/workspace?user=bob")
+	tb.wait(`document.getElementById("stream").textContent === "live"`)
+	other.do("begin bob Where is my parcel?")
+	tb.wait(`document.querySelector(".running")`)
+	other.do("begin bob Hello?")
+	tb.wait(`document.querySelector(".waiting")?.innerText.includes("1")`)
+}
+
+// TestPastIsNotLive checks that a page about a version does not change.
+func TestPastIsNotLive(t *testing.T) {
+	file := newDesk(t)
+	other := newProcess(t, file)
+	tb := newTab(t, serve(t, openDesk(t, file), everything))
+	tb.open("/workspace?user=alice&at=5")
+	before := evaluate[string](tb, content)
+	other.do("note alice the parcel is back")
+	require.Equal(t, before, evaluate[string](tb, content))
+	for _, r := range tb.asked() {
+		require.NotContains(t, r, "/events")
+	}
+}
+
+// TestManyUpdates checks that a page that was updated 500 times is as large as at
+// first.
+func TestManyUpdates(t *testing.T) {
+	file := newDesk(t)
+	other := newProcess(t, file)
+	tb := newTab(t, serve(t, openDesk(t, file), everything))
+	tb.open("/workspace?user=alice")
+	tb.wait(`document.getElementById("stream").textContent === "live"`)
+	const size = `document.getElementsByTagName("*").length`
+	var before int
+	for i := range 501 {
+		other.do("order alice #W%d", 1000+i)
+		tb.wait(fmt.Sprintf(`document.querySelector("tbody").innerText.includes("#W%d")`, 1000+i))
+		if i == 0 {
+			before = evaluate[int](tb, size)
+		}
+	}
+	require.Equal(t, before, evaluate[int](tb, size))
+}
