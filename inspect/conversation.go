@@ -1,5 +1,169 @@
 package inspect
 
+import (
+	"math"
+	"slices"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/transcript"
+)
+
+// formats are the formats of providers, as addresses name them.
+var formats = []struct {
+	name   string
+	title  string
+	format *provider.Format
+}{
+	{"openai", "OpenAI", provider.OpenAI},
+	{"responses", "OpenAI Responses", provider.OpenAIResponses},
+	{"anthropic", "Anthropic", provider.Anthropic},
+	{"gemini", "Gemini", provider.Gemini},
+}
+
+const (
+	// maxObjections is the number of findings of a provider, and of changes that
+	// mend them, that a page shows.
+	maxObjections = 25
+	// maxMessageObjections is the number of findings that are shown at a message.
+	maxMessageObjections = 3
+	// detailBytes is the length of a detail of a objection.
+	detailBytes = 120
+)
+
+// conversationData is the data of the page with the conversation.
+type conversationData struct {
+	As        string        `json:"as,omitempty"`
+	Agents    []string      `json:"agents"`
+	Chat      chat          `json:"chat"`
+	Providers []providerRow `json:"providers"`
+	// Open and Suspended count the calls without a result.
+	Open      int  `json:"open_calls"`
+	Suspended int  `json:"suspended_calls"`
+	Denied    bool `json:"denied,omitempty"` // the agent may not read the conversation
+	Secret    bool `json:"secret,omitempty"` // the schema declares the conversation a secret
+	Blind     bool `json:"blind,omitempty"`
+	// Chosen is the provider that the request asks about.
+	Chosen *providerRow `json:"provider,omitempty"`
+}
+
+// providerRow is what a provider objects to.
+type providerRow struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	Count int    `json:"count"` // of the findings
+	// Findings and Repairs are set for the provider that the request asks about.
+	Findings []objection `json:"findings,omitempty"`
+	Repairs  []objection `json:"repairs,omitempty"`
+}
+
+// objection is something that providers reject, or what would be done about it.
+type objection struct {
+	Message   int      `json:"message"`
+	Rule      string   `json:"rule"`
+	Detail    text     `json:"detail,omitempty"`
+	Providers []string `json:"providers,omitempty"`
+}
+
+// Before is the parameter before of the page that ends with the message.
+func (f objection) Before() int { return f.Message + 1 }
+
+// conversation shows the messages of a workspace, as the host or as an agent
+// sees them.
 func (h *Handler) conversation(c *call) (*page, error) {
-	return c.empty("conversation", "Conversation")
+	s, err := c.open()
+	if err != nil {
+		return nil, err
+	}
+	before, ok, err := c.number("before")
+	if err != nil {
+		return nil, err
+	}
+	if !ok || before > math.MaxInt {
+		before = math.MaxInt
+	}
+	msgs, data := c.talk(s)
+	data.Blind = s.mask.blind
+	suspended := s.view.Suspended()
+	v := newChatView(s.mask, msgs, suspended, "", c.query.Get("open"))
+	for _, state := range v.pairs.waiting {
+		if state == "suspended" {
+			data.Suspended++
+		} else {
+			data.Open++
+		}
+	}
+	if len(msgs) > 0 {
+		v.findings = data.check(s.mask, msgs, suspended, c.query.Get("provider"))
+	}
+	if p := data.Chosen; p != nil {
+		v.spent = objectionBytes * (len(p.Findings) + len(p.Repairs))
+	}
+	data.Chat = v.page(int(before))
+	return &page{
+		Name: "conversation", Title: "Conversation", Tab: "conversation", Data: data, Head: s.head, Live: !s.Past && !ok,
+	}, nil
+}
+
+// talk returns the messages that the request may show.
+func (c *call) talk(s *shown) ([]state.Message, conversationData) {
+	host := s.view.State()
+	data := conversationData{As: visible(c.query.Get("as"), false), Agents: agentsOf(host.Schema().Team())}
+	handle := host
+	if as := c.query.Get("as"); as != "" {
+		handle = host.As(as)
+	}
+	fields := handle.Fields()
+	i := slices.IndexFunc(fields, func(f state.FieldInfo) bool { return f.Name == state.Messages.Name })
+	switch {
+	case i < 0:
+		data.Denied = true
+	case fields[i].Secret:
+		data.Secret = true
+	default:
+		msgs, err := state.Messages.Get(handle)
+		if err == nil {
+			return msgs, data
+		}
+	}
+	return nil, data
+}
+
+// check adds what the providers object to, and returns it by message.
+func (data *conversationData) check(mask *masker, msgs []state.Message, suspended []state.ToolCall, chosen string) map[int][]objection {
+	byMessage := map[int][]objection{}
+	for _, f := range formats {
+		found := transcript.Check(msgs, f.format.Profile())
+		row := providerRow{Name: f.name, Title: f.title, Count: len(found)}
+		for _, x := range found {
+			list := byMessage[x.Message]
+			detail := mask.fit(x.Detail, detailBytes, false).Text
+			at := slices.IndexFunc(list, func(o objection) bool { return o.Rule == x.Rule && o.Detail == detail })
+			if at >= 0 {
+				if with := list[at].Providers; with[len(with)-1] != f.title {
+					list[at].Providers = append(with, f.title)
+				}
+			} else if len(list) < maxMessageObjections {
+				byMessage[x.Message] = append(list, objection{x.Message, x.Rule, detail, []string{f.title}})
+			}
+		}
+		data.Providers = append(data.Providers, row)
+		if f.name != chosen {
+			continue
+		}
+		for _, x := range found[:min(len(found), maxObjections)] {
+			row.Findings = append(row.Findings, objection{Message: x.Message, Rule: x.Rule, Detail: mask.fit(x.Detail, detailBytes, false).Text})
+		}
+		_, changes := transcript.Repair(msgs, f.format.Profile(), repairPolicy(suspended))
+		for _, x := range changes[:min(len(changes), maxObjections)] {
+			row.Repairs = append(row.Repairs, objection{Message: x.Message, Rule: x.Rule, Detail: mask.fit(x.Detail, detailBytes, false).Text})
+		}
+		data.Chosen = &row
+	}
+	return byMessage
+}
+
+// repairPolicy is the policy with which the pages repair a conversation.
+func repairPolicy(suspended []state.ToolCall) transcript.Policy {
+	return transcript.Policy{AnswerCalls: true, KeepResults: true, Suspended: suspended}
 }

@@ -76,6 +76,13 @@ var functions = template.FuncMap{
 	"next":    func(n uint64) uint64 { return n + 1 },
 	"prior":   func(n uint64) uint64 { return n - 1 },
 	"tabs":    func() []tab { return tabs },
+	"on":      func(p *page, data any) part { return part{p, data} },
+}
+
+// part is the data of a template that shows a part of a page.
+type part struct {
+	Page *page
+	Data any
 }
 
 // tab is a page about a workspace that the head of such pages leads to.

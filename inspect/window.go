@@ -1,0 +1,30 @@
+package inspect
+
+// window is the part of a list that a page shows.
+type window struct {
+	Name  string `json:"-"` // the parameter with the first row
+	From  int    `json:"from"`
+	To    int    `json:"to"`
+	Count int    `json:"count"`
+}
+
+// window returns the part of a list of n rows that the request asks for.
+func (c *call) window(name string, n int) (window, error) {
+	skip, _, err := c.number(name)
+	if err != nil {
+		return window{}, err
+	}
+	from := int(min(skip, uint64(n)))
+	return window{name, from, min(from+pageRows, n), n}, nil
+}
+
+// Before is the parameter of the page before, "" if that is the first one.
+func (w window) Before() any {
+	if w.From <= pageRows {
+		return ""
+	}
+	return w.From - pageRows
+}
+
+// More reports whether there is a page after this one.
+func (w window) More() bool { return w.To < w.Count }
