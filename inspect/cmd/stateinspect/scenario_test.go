@@ -62,11 +62,6 @@ func fill(ctx context.Context, db store.Store, keys []workspace.Key) error {
 	return errors.Join(err, busy, waits, other, m.Close())
 }
 
-// publish stores the schema for those who inspect the store.
-func publish(ctx context.Context, db store.Store) error {
-	return workspace.PublishSchema(ctx, db, schema)
-}
-
 // desk makes a SQLite file with the workspaces of fill, and with their schema if
 // publish is true, and returns its URL.
 func desk(dir string, published bool) (url string, err error) {
@@ -78,7 +73,7 @@ func desk(dir string, published bool) (url string, err error) {
 	}
 	err = fill(ctx, db, nil)
 	if published {
-		err = errors.Join(err, publish(ctx, db))
+		err = errors.Join(err, workspace.PublishSchema(ctx, db, schema))
 	}
 	return "sqlite:" + file, errors.Join(err, db.Close())
 }

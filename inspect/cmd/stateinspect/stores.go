@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -107,18 +106,15 @@ func (a *address) open(ctx context.Context, name string) (store.Store, error) {
 func (a *address) openStore(ctx context.Context, name string) (store.Store, error) {
 	switch a.scheme {
 	case "sqlite":
-		if _, err := os.Stat(a.url); err != nil {
-			return nil, err
-		}
-		return sqlitestore.Open(ctx, a.url, &sqlitestore.Options{Table: name})
+		return sqlitestore.Open(ctx, a.url, &sqlitestore.Options{Table: name, Existing: true})
 	case "postgres":
-		return postgresstore.Open(ctx, a.url, &sqlstore.Options{Table: name})
+		return postgresstore.Open(ctx, a.url, &sqlstore.Options{Table: name, Existing: true})
 	case "mysql":
-		return mysqlstore.Open(ctx, a.url, &sqlstore.Options{Table: name})
+		return mysqlstore.Open(ctx, a.url, &sqlstore.Options{Table: name, Existing: true})
 	case "redis":
-		return redisstore.Open(ctx, a.url, &redisstore.Options{Prefix: name})
+		return redisstore.Open(ctx, a.url, &redisstore.Options{Prefix: name, Existing: true})
 	default:
-		return natsstore.Open(ctx, a.url, &natsstore.Options{Bucket: name})
+		return natsstore.Open(ctx, a.url, &natsstore.Options{Bucket: name, Existing: true})
 	}
 }
 

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/base64"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/natsstore"
+	"github.com/agentstate/state/store/redisstore"
+	"github.com/agentstate/state/store/sqlitestore"
+	"github.com/agentstate/state/store/sqlstore"
+	"github.com/agentstate/state/store/sqlstore/mysqlstore"
+	"github.com/agentstate/state/store/sqlstore/postgresstore"
+	"github.com/agentstate/state/workspace"
+)
+
+// engine is a kind of store.
+type engine struct {
+	name string
+	url  string // on the standard port of this machine
+	open func(ctx context.Context, url, table string) (store.Store, error)
+}
+
+var engines = []engine{
+	{"sqlite", "", func(ctx context.Context, url, table string) (store.Store, error) {
+		return sqlitestore.Open(ctx, strings.TrimPrefix(url, "sqlite:"), &sqlitestore.Options{Table: table})
+	}},
+	{"postgres", "postgres://postgres@127.0.0.1:5432/postgres", func(ctx context.Context, url, table string) (store.Store, error) {
+		return postgresstore.Open(ctx, url, &sqlstore.Options{Table: table})
+	}},
+	{"mysql", "mysql://root@127.0.0.1:3306/test", func(ctx context.Context, url, table string) (store.Store, error) {
+		return mysqlstore.Open(ctx, url, &sqlstore.Options{Table: table})
+	}},
+	{"redis", "redis://127.0.0.1:6379/0", func(ctx context.Context, url, table string) (store.Store, error) {
+		return redisstore.Open(ctx, url, &redisstore.Options{Prefix: table})
+	}},
+	{"nats", "nats://127.0.0.1:4222", func(ctx context.Context, url, table string) (store.Store, error) {
+		return natsstore.Open(ctx, url, &natsstore.Options{Bucket: table})
+	}},
+}
+
+// at returns the URL of the server that STATE_TEST_NAME or the standard port has.
+// Without one, the test is skipped, or fails if STATE_TEST_REQUIRE contains the name.
+func (e engine) at(t *testing.T) string {
+	t.Helper()
+	if e.name == "sqlite" {
+		return "sqlite:" + filepath.Join(t.TempDir(), "desk.db")
+	}
+	variable := "STATE_TEST_" + strings.ToUpper(e.name)
+	url := os.Getenv(variable)
+	if url == "" {
+		url = e.url
+	}
+	// A store that does not exist shows that the server answers.
+	_, err := (&address{scheme: e.name, url: url}).openStore(t.Context(), "state_test_absent")
+	require.Error(t, err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return url
+	}
+	if slices.Contains(strings.Split(os.Getenv("STATE_TEST_REQUIRE"), ","), e.name) {
+		t.Fatalf("no %s server, and STATE_TEST_REQUIRE names it: %v", e.name, err)
+	}
+	t.Skipf("NOT TESTED: no %s server at its standard local port; set %s to the URL of one: %v", e.name, variable, err)
+	return ""
+}
+
+// remove removes what the test has made on a server.
+func (e engine) remove(ctx context.Context, url, table string) error {
+	switch e.name {
+	case "postgres", "mysql":
+		db, err := e.open(ctx, url, table)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		_, err = db.(store.Transactor).Transact(ctx, nil, func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "drop table "+table)
+			return err
+		})
+		return err
+	case "redis":
+		opts, err := redis.ParseURL(url)
+		if err != nil {
+			return err
+		}
+		client := redis.NewClient(opts)
+		defer client.Close()
+		return client.Unlink(ctx, "{"+table+"}entries", "{"+table+"}keys").Err()
+	case "nats":
+		nc, err := nats.Connect(url)
+		if err != nil {
+			return err
+		}
+		defer nc.Close()
+		js, err := jetstream.New(nc)
+		if err != nil {
+			return err
+		}
+		return js.DeleteKeyValue(ctx, table)
+	}
+	return nil
+}
+
+// TestEveryStore runs the scenario on each kind of store, sealed and not: a desk is
+// shown, is killed while its page is open, and is taken over.
+func TestEveryStore(t *testing.T) {
+	for _, e := range engines {
+		for _, sealed := range []bool{false, true} {
+			t.Run(e.name+map[bool]string{false: "", true: "-sealed"}[sealed], func(t *testing.T) {
+				e.scenario(t, sealed)
+			})
+		}
+	}
+}
+
+func (e engine) scenario(t *testing.T, sealed bool) {
+	url := e.at(t)
+	table := "state_test_" + strings.ToLower(rand.Text())
+	t.Cleanup(func() { require.NoError(t, e.remove(context.Background(), url, table)) })
+	arguments := []string{"-table", table}
+	var keys []workspace.Key
+	if sealed {
+		keys = []workspace.Key{{ID: "k1", Secret: bytes.Repeat([]byte("k"), 32)}}
+		file := filepath.Join(t.TempDir(), "keys")
+		require.NoError(t, os.WriteFile(file, []byte("k1 "+base64.StdEncoding.EncodeToString(keys[0].Secret)+"\n"), 0o600))
+		arguments = append(arguments, "-keys", file)
+	}
+	_, err := print(t, url, append(arguments, "-text", "list")...)
+	require.ErrorIs(t, err, fs.ErrNotExist, "nothing is created")
+
+	db, err := e.open(t.Context(), url, table)
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, workspace.PublishSchema(t.Context(), db, schema))
+	require.NoError(t, fill(t.Context(), db, keys))
+
+	for _, args := range modes {
+		text, err := print(t, url, append(slices.Clone(arguments), args...)...)
+		require.NoError(t, err, args)
+		requireMasked(t, text)
+	}
+	text, err := print(t, url, append(arguments, "-text", "show", "-user", "ann")...)
+	require.NoError(t, err)
+	require.Contains(t, text, `order_id (string) = "#W1"`)
+	if sealed {
+		text, err := print(t, url, "-table", table, "-text", "show", "-user", "ann")
+		require.ErrorIs(t, err, workspace.ErrInvalidKey, text)
+	}
+
+	p := start(t, append(arguments, url)...)
+	_, body := p.fetch(p.url.String())
+	require.Contains(t, body, "Bob, the builder")
+	for _, path := range []string{
+		"/workspace?user=ann", "/workspace?user=ann&at=1", "/workspace?user=ann&as=desk", "/workspace/timeline?user=ann",
+		"/workspace/diff?user=ann&from=1&to=3", "/workspace/queue?user=ann", "/schema", "/store", "/workspace?user=ann&format=json",
+	} {
+		status, body := p.get(path)
+		require.Equal(t, http.StatusOK, status, path)
+		requireMasked(t, body)
+	}
+
+	// Another process begins to answer Bob and dies, and a third one takes over.
+	first, err := workspace.Open(t.Context(), db, &workspace.Options{Schema: schema, Keys: keys})
+	require.NoError(t, err)
+	run, _, err := first.Begin(t.Context(), "Bob, the builder", workspace.Message{ID: "m2", Content: state.UserText("Is it there?")})
+	require.NoError(t, err)
+	require.NoError(t, order.Set(run.State().As("desk"), "#W2"))
+	require.NoError(t, run.Commit(t.Context()))
+	bob := "/workspace?user=Bob%2C+the+builder"
+	_, body = p.get(bob)
+	require.Contains(t, body, "running")
+	require.Contains(t, body, "#W2")
+	require.NoError(t, first.Close()) // the lease is vacant, as after the death of its holder
+
+	second, err := workspace.Open(t.Context(), db, &workspace.Options{Schema: schema, Keys: keys, Run: func(_ context.Context, run *workspace.Run) error {
+		return order.Set(run.State().As("desk"), "#W3")
+	}})
+	require.NoError(t, err)
+	require.NoError(t, second.Recover(t.Context()))
+	_, err = second.Await(t.Context(), "Bob, the builder", "m2")
+	require.NoError(t, err)
+	_, body = p.get(bob)
+	require.NotContains(t, body, "running")
+	require.Contains(t, body, "#W3")
+	require.NoError(t, second.Close())
+	require.NoError(t, p.stop())
+}
+
+func requireMasked(t *testing.T, text string) {
+	t.Helper()
+	for _, secret := range secrets {
+		require.NotContains(t, text, secret)
+	}
+}
