@@ -26,9 +26,10 @@ var (
 	cost  = &state.Field[float64]{Name: "cost", Read: state.Public, Write: state.Public, Handler: state.Sum[float64]()}
 	card  = &state.Field[string]{Name: "card", Owner: "support", Read: state.Only("billing"), Secret: true}
 	plan  = &state.Field[map[string]any]{Name: "plan", Owner: "billing"}
+	codes = &state.Field[map[string]any]{Name: "codes", Owner: "support", Secret: true}
 	cache = &state.Field[string]{Name: "cache", Read: state.Public, Ephemeral: true}
 	desk  = state.MustSchema(
-		state.Team{"support": {"billing", "search"}}, orderID, notes, cost, card, plan, cache,
+		state.Team{"support": {"billing", "search"}}, orderID, notes, cost, card, codes, plan, cache,
 	)
 )
 
