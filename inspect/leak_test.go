@@ -39,8 +39,9 @@ func newLeaks(t testing.TB, seed uint64) *leaks {
 	m, err := workspace.Open(context.Background(), l.db, &workspace.Options{Schema: desk, Run: l.answer})
 	require.NoError(t, err)
 	l.manager = m
-	steps := []func() error{l.send, l.send, l.update, l.update, l.update, l.fail, l.wait}
-	l.Shuffle(len(steps)-1, func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+	// In the end all secrets are known, and the pages mask them in every version.
+	steps := []func() error{l.send, l.send, l.update, l.update, l.update, l.fail, l.hideAll, l.wait}
+	l.Shuffle(len(steps)-2, func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
 	for i, step := range steps {
 		require.NoError(t, step(), "step %d", i)
 	}
@@ -136,13 +137,19 @@ func (l *leaks) wait() error {
 
 func (l *leaks) answer(_ context.Context, run *workspace.Run) error {
 	if strings.HasPrefix(run.Message().ID, "fails") {
-		return fmt.Errorf("%w: %s", errLeaks, l.text())
+		// Package workspace clips the reason when it stores it. A secret that it
+		// does not know then must be whole in it.
+		return fmt.Errorf("%w: %s", errLeaks, l.short())
 	}
 	st := run.State().As("support").WithCause(l.short())
 	call := state.ToolCall{ID: fmt.Sprintf("%s %d", l.short(), l.Uint64()), Name: "find " + l.short(), Input: l.json()}
 	run.SetReply(l.text())
+	var hidden error
+	if l.IntN(4) == 0 {
+		hidden = l.hide(run.State(), run.Memory())
+	}
 	return errors.Join(
-		orderID.Set(st, l.text()), l.hide(run.State(), run.Memory()),
+		orderID.Set(st, l.text()), hidden,
 		st.History().Append(state.InferenceResult{
 			Agent: "support", Input: l.text(), Raw: l.text(),
 			Prompt:  []state.Message{state.SystemText(l.text())},
@@ -174,17 +181,21 @@ func (l *leaks) update() error {
 			notes.Set(st.As("search").WithCause(l.short()), []string{l.text(), l.text(), "line"}),
 			plan.Set(st.As("billing"), map[string]any{"text": l.text(), l.short(): l.text()}),
 			orderID.Set(st.WithCause(l.text()), strings.Repeat(l.text()+"\n", 2)),
-			w.Memory().Set("note", l.text()),
+			w.Memory().Set(l.short(), "a key"), w.Memory().Set("note", strings.Repeat("y", 1020)+l.short()),
 			w.SetSettings(func(s *workspace.Settings) {
 				s.MCPServers = map[string]state.JSON{"mail": state.JSON(`{"key":` + string(state.JSONText(l.secrets[1])) + `,"other":"` + serverKey + `"}`)}
 				s.ChatID = l.short()
 			}),
 		)
-		if l.IntN(2) == 0 {
+		if l.IntN(4) == 0 {
 			err = errors.Join(err, l.hide(st, w.Memory()))
 		}
 		return err
 	})
+}
+
+func (l *leaks) hideAll() error {
+	return l.manager.Update(context.Background(), "ann", func(w *workspace.Workspace) error { return l.hide(w.State(), w.Memory()) })
 }
 
 // serverKey is in the configuration of a server, which no page shows.
@@ -198,7 +209,7 @@ func (l *leaks) targets(t testing.TB, all bool) []string {
 	var list []string
 	for _, page := range []string{"", "/conversation", "/results", "/results/0", "/results/1", "/timeline", "/diff", "/queue", "/memory", "/integrity", "/export", "/messages"} {
 		list = append(list, "/workspace"+page+"?user=ann")
-		list = append(list, fmt.Sprintf("/workspace%s?user=ann&at=%d", page, s.Oldest+l.Uint64N(s.Version-s.Oldest+1)))
+		list = append(list, fmt.Sprintf("/workspace%s?user=ann&at=%d", page, s.Oldest+l.Uint64N((s.Version-s.Oldest)/2+1)))
 	}
 	for _, field := range []string{"notes", "order_id", "plan", "card", "codes"} {
 		list = append(list, "/workspace?user=ann&open="+field)

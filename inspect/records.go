@@ -125,13 +125,22 @@ func changeSizes(mask *masker, effects []state.Effect) []changeSize {
 		if !known {
 			i = len(list)
 			places[key] = i
-			list = append(list, changeSize{Part: part, Name: mask.name(name), Kind: visible(string(e.Kind), false)})
+			list = append(list, changeSize{Part: part, Name: nameOf(mask, e.Part, name), Kind: visible(string(e.Kind), false)})
 		} else {
 			list[i].Kind = "edit"
 		}
 		list[i].Bytes += len(e.Value)
 	}
 	return list
+}
+
+// nameOf returns the name of what an effect edits. The keys of the memory are
+// content: people and models choose them.
+func nameOf(mask *masker, part, name string) text {
+	if part == "memory" {
+		return mask.id(name)
+	}
+	return mask.name(name)
 }
 
 // partOf returns what an effect edits, in words for people.

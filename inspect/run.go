@@ -142,9 +142,8 @@ func (data *runData) fill(h *Handler, mask *masker, records []workspace.Record) 
 
 // newEffectRow returns an effect; with brief, without the text of its value.
 func newEffectRow(mask *masker, e state.Effect, brief bool) effectRow {
-	part, name := visible(e.Part, false), e.Field
 	row := effectRow{
-		Part: part, Name: mask.name(name), Kind: visible(string(e.Kind), false), N: e.N,
+		Part: visible(e.Part, false), Name: nameOf(mask, e.Part, e.Field), Kind: visible(string(e.Kind), false), N: e.N,
 		Agent: mask.name(e.Agent), Cause: mask.id(e.Cause), Secret: e.Secret, Value: value{Bytes: len(e.Value)},
 	}
 	switch {
@@ -176,7 +175,7 @@ func callsOf(mask *masker, effects []state.Effect) []callChanges {
 		}
 		for _, call := range calls.Calls() {
 			list = append(list, callChanges{
-				ID: mask.id(call.ID), Name: mask.name(call.Name), Input: mask.json(call.Input),
+				ID: mask.id(call.ID), Name: mask.id(call.Name), Input: mask.json(call.Input),
 				Fields: fieldsCausedBy(mask, effects, call.ID),
 			})
 		}
