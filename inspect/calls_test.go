@@ -126,20 +126,32 @@ func TestCostOfManyFieldsAndOfAnEnormousValue(t *testing.T) {
 
 	f.update(t, "bob", func(st *state.State) error { return fields[0].Set(st, strings.Repeat("<&\u202e>", 16<<20/6)) })
 	get(t, h, "/workspace?user=bob")
-	for _, page := range []string{"", "/timeline", "/diff", "/conversation", "/results", "/queue", "/memory"} {
+	// The record of an enormous change is stored in parts.
+	requireCosts(t, db, h, "/workspace/timeline?user=bob", 100, 128<<10)
+	requireCosts(t, db, h, "/workspace/diff?user=bob", 200, 128<<10)
+	for _, page := range []string{"", "/conversation", "/results", "/queue", "/memory"} {
 		requireCosts(t, db, h, "/workspace"+page+"?user=bob", 3, 128<<10)
 	}
 	require.Contains(t, get(t, h, "/workspace?user=bob&open=field_0000").body, `&lt;&amp;\u202e&gt;`)
 	requireCosts(t, db, h, "/workspace?user=bob&open=field_0000", 3, 128<<10)
 }
 
-func TestTimelineOfRecordsInTheHead(t *testing.T) {
-	db, m, h := newCounted(t, &workspace.Options{Schema: desk})
+func TestTimelineOfRecordsThatWereCompacted(t *testing.T) {
+	db, m, h := newCounted(t, &workspace.Options{Schema: desk, History: 64 << 20})
 	f := &fixture{manager: m}
-	for range 200 {
+	for range 3000 {
 		f.visit(t, "ann")
 	}
 	get(t, h, "/workspace?user=ann")
 	requireCosts(t, db, h, "/workspace/timeline?user=ann", 6, 64<<10)
+	for _, target := range []string{
+		"/workspace/timeline?user=ann", "/workspace/timeline?user=ann&before=1500", "/workspace/timeline?user=ann&before=60",
+	} {
+		// Each change is a value of its own, and values that find them are read as
+		// well. The newest are in the head.
+		requireCosts(t, db, h, target, 2*50, 64<<10)
+	}
 	requireCosts(t, db, h, "/workspace?user=ann", 2, 64<<10)
+	get(t, h, "/workspace?user=ann&at=1500")
+	requireCosts(t, db, h, "/workspace?user=ann&at=1500", 2, 96<<10)
 }

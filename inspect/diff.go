@@ -90,6 +90,10 @@ func (data *diffData) compare(c *call, s *shown) error {
 	}
 	var views [2]*workspace.View
 	for i, version := range []uint64{data.From, data.To} {
+		if version == s.Newest {
+			views[i] = s.now
+			continue
+		}
 		v, err := h.view(c.ctx(), viewKey{c.user, s.Seq, version, true}, s.bytes)
 		if err != nil {
 			return err
