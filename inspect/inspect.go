@@ -45,8 +45,10 @@ type Handler struct {
 	origins   *http.CrossOriginProtection
 	routes    []route
 	key       [32]byte // of the names that tag makes
-	views     viewCache
-	info      storeInfo
+
+	heartbeats heartbeats
+	views      viewCache
+	info       storeInfo
 
 	sweeper sweeper
 

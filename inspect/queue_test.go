@@ -1,0 +1,131 @@
+package inspect_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace"
+	"github.com/stretchr/testify/require"
+)
+
+type queueJSON struct {
+	Run *struct {
+		Holder        string
+		Attempt, Step int
+		TTL           int  `json:"ttl_ms"`
+		First         bool `json:"first_look"`
+		Late          bool
+		Message       struct{ ID string }
+	}
+	Queue []struct {
+		Place int
+		ID    string
+		Text  struct{ Text string }
+	}
+	Dead []struct {
+		ID       string
+		Attempts int
+		Reason   struct{ Text string }
+	} `json:"dead_letters"`
+	Ended []struct {
+		ID, As string
+		Reason struct{ Text string }
+	}
+}
+
+func TestQueueShowsRunAndMessages(t *testing.T) {
+	f := newFixture(t, 0)
+	h := f.handler(t, nil)
+	var data queueJSON
+	jsonOf(t, h, "/workspace/queue?user=bob", &data)
+	require.Equal(t, "this process", data.Run.Holder)
+	require.Equal(t, "b1", data.Run.Message.ID)
+	require.Equal(t, []int{1, 0, 10_000}, []int{data.Run.Attempt, data.Run.Step, data.Run.TTL})
+	require.True(t, data.Run.First)
+	require.Len(t, data.Queue, 1)
+	require.Equal(t, "b2", data.Queue[0].ID)
+	require.Equal(t, "Anybody there?", data.Queue[0].Text.Text)
+	p := get(t, h, "/workspace/queue?user=bob")
+	for _, want := range []string{"this process", "1 of 3", "1 of 32", "Anybody there?", "Hello?"} {
+		require.Contains(t, p.body, want)
+	}
+	require.Contains(t, get(t, h, "/workspace/queue?user=alice").body, "Nothing is running.")
+
+	other := newHandler(t, f.open(t, &workspace.Options{Schema: desk}), nil)
+	jsonOf(t, other, "/workspace/queue?user=bob", &data)
+	require.Equal(t, "another process", data.Run.Holder)
+}
+
+func TestQueueShowsRunWithoutHolder(t *testing.T) {
+	f := newFixture(t, 0)
+	m, err := workspace.Open(t.Context(), f.db, &workspace.Options{Schema: desk})
+	require.NoError(t, err)
+	_, _, err = m.Begin(t.Context(), "left", workspace.Message{ID: "m", Content: state.UserText("Hello?")})
+	require.NoError(t, err)
+	require.NoError(t, m.Close())
+	h := f.handler(t, nil)
+	var data queueJSON
+	jsonOf(t, h, "/workspace/queue?user=left", &data)
+	require.Equal(t, "none", data.Run.Holder)
+	require.Contains(t, get(t, h, "/workspace/queue?user=left").body, "waits for a holder")
+}
+
+func TestQueueShowsDeadLetters(t *testing.T) {
+	f := newFixture(t, 0)
+	h := f.handler(t, nil)
+	var data queueJSON
+	jsonOf(t, h, "/workspace/queue?user=carol", &data)
+	require.Nil(t, data.Run)
+	require.Len(t, data.Dead, 1)
+	require.Equal(t, "refused", data.Dead[0].ID)
+	require.Equal(t, 1, data.Dead[0].Attempts)
+	require.Contains(t, data.Dead[0].Reason.Text, errRefused.Error())
+	require.Empty(t, data.Ended)
+
+	require.NoError(t, f.manager.Discard(t.Context(), "carol", "refused"))
+	jsonOf(t, h, "/workspace/queue?user=carol", &data)
+	require.Empty(t, data.Dead)
+	require.Equal(t, "discarded", data.Ended[0].As)
+}
+
+func TestQueueShowsNoSecrets(t *testing.T) {
+	f := newFixture(t, 0)
+	_, _, err := f.manager.Begin(t.Context(), "alice", workspace.Message{ID: "r1", Content: state.UserText("Hello?")})
+	require.NoError(t, err)
+	_, err = f.manager.Submit(t.Context(), "alice", workspace.Message{
+		ID: "m-" + mailToken, ChatID: "c-" + cardNumber, Platform: "p-" + cardNumber, Content: state.UserText("My card: " + cardNumber),
+	})
+	require.NoError(t, err)
+	h := f.handler(t, nil)
+	for _, p := range crawl(t, h, 60, "/workspace/queue?user=alice") {
+		require.NotContains(t, p.body, cardNumber, p.target)
+		require.NotContains(t, p.body, mailToken, p.target)
+	}
+	require.Contains(t, get(t, h, "/workspace/queue?user=alice").body, "My card: [SECRET]")
+	blind := newHandler(t, f.open(t, nil), nil)
+	p := get(t, blind, "/workspace/queue?user=bob")
+	require.NotContains(t, p.body, "Anybody there?")
+	require.NotContains(t, p.body, "b2")
+	require.Contains(t, p.body, "No schema.")
+}
+
+func TestQueueIsBounded(t *testing.T) {
+	f := newFixture(t, 0)
+	m := f.open(t, &workspace.Options{Schema: desk, Queue: 200})
+	_, _, err := m.Begin(t.Context(), "busy", workspace.Message{Content: state.UserText("first")})
+	require.NoError(t, err)
+	for i := range 120 {
+		_, err := m.Submit(t.Context(), "busy", workspace.Message{ID: fmt.Sprint(i), Content: state.UserText(strings.Repeat(`<"`, 2000))})
+		require.NoError(t, err)
+	}
+	h := newHandler(t, m, nil)
+	p := get(t, h, "/workspace/queue?user=busy")
+	require.LessOrEqual(t, len(p.body), 128<<10)
+	var data queueJSON
+	jsonOf(t, h, "/workspace/queue?user=busy&waiting=100", &data)
+	require.Len(t, data.Queue, 20)
+	require.Equal(t, 101, data.Queue[0].Place)
+	require.Equal(t, "100", data.Queue[0].ID)
+}
