@@ -106,7 +106,7 @@ func newFieldRow(mask *masker, st *state.State, f state.FieldInfo, open bool) fi
 	row := fieldRow{
 		Name: mask.name(f.Name), Type: mask.name(f.Type), Description: mask.name(f.Description), Set: f.Set,
 		Owner: mask.name(f.Owner), Handler: mask.name(f.Handler), Secret: f.Secret, Ephemeral: f.Ephemeral,
-		Read: mask.name(f.Read.String()), Write: mask.name(f.Write.String()), Declared: isDeclared(st, f.Name),
+		Read: mask.name(scopeText(f.Read)), Write: mask.name(scopeText(f.Write)), Declared: isDeclared(st, f.Name),
 	}
 	if string(row.Name) == f.Name {
 		row.Link = f.Name
@@ -143,4 +143,9 @@ func agentsOf(team state.Team) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
+}
+
+// scopeText returns a scope for people: only a, b.
+func scopeText(s state.Scope) string {
+	return strings.NewReplacer(`["`, "", `" "`, ", ", `"]`, "").Replace(s.String())
 }
