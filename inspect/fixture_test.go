@@ -51,14 +51,15 @@ var errRefused = errors.New("the bank has refused the card")
 type fixture struct {
 	db      *store.Memory
 	manager *workspace.Manager
+	refuse  error // why the agent refuses messages whose ids begin with "refused"
 }
 
 // newFixture makes a fixture with more workspaces named erin0000 and so on.
 func newFixture(t testing.TB, more int) *fixture {
 	t.Helper()
 	ctx := context.Background()
-	f := &fixture{db: store.NewMemory()}
-	f.manager = f.open(t, &workspace.Options{Schema: desk, Run: answer})
+	f := &fixture{db: store.NewMemory(), refuse: errRefused}
+	f.manager = f.open(t, &workspace.Options{Schema: desk, Run: f.answer})
 	for _, text := range []string{"Where is my order?", "Then refund it."} {
 		_, err := f.manager.Handle(ctx, "alice", workspace.Message{ID: "m-" + text[:4], Content: state.UserText(text)})
 		require.NoError(t, err)
@@ -101,9 +102,9 @@ func newFixture(t testing.TB, more int) *fixture {
 }
 
 // answer is the agent of the fixture: it calls a tool.
-func answer(_ context.Context, run *workspace.Run) error {
-	if run.Message().ID == "refused" {
-		return errRefused
+func (f *fixture) answer(_ context.Context, run *workspace.Run) error {
+	if strings.HasPrefix(run.Message().ID, "refused") {
+		return f.refuse
 	}
 	st := run.State().As("support").WithCause("call_1")
 	call := state.ToolCall{ID: "call_1", Name: "find_order", Input: `{"name":"Alice"}`}

@@ -54,7 +54,7 @@ func (h *Handler) memory(c *call) (*page, error) {
 	}
 	for _, key := range keys[data.Window.From:data.Window.To] {
 		entry, _ := entries.Get(key)
-		row := memoryRow{Key: s.mask.name(key), Secret: entry.Secret, Set: entry.CreatedAt}
+		row := memoryRow{Key: s.mask.id(key), Secret: entry.Secret, Set: entry.CreatedAt}
 		if string(row.Key) == key {
 			row.Link = key
 		}
