@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 )
 
@@ -51,6 +52,9 @@ func (m *Manager) Info() Info {
 		Anchored: o.Anchor != nil, Traced: o.Tracer != nil, Profiling: o.ProfileLabels,
 	}
 }
+
+// Schema returns Options.Schema, or nil if there is none.
+func (m *Manager) Schema() *state.Schema { return m.opts.Schema }
 
 // storeKind returns the name that the errors of a store have. Every store
 // refuses the empty key without looking anything up.

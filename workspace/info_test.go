@@ -38,3 +38,13 @@ func TestInfo(t *testing.T) {
 	require.True(t, info.Schema)
 	require.Equal(t, []string{"new", "old"}, info.Keys)
 }
+
+func TestManagerHasItsSchema(t *testing.T) {
+	schema := state.MustSchema()
+	for _, want := range []*state.Schema{schema, nil} {
+		m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Schema: want})
+		require.NoError(t, err)
+		require.Same(t, want, m.Schema())
+		require.NoError(t, m.Close())
+	}
+}
