@@ -34,8 +34,8 @@ func TestLive(t *testing.T) {
 	require.Contains(t, before, "filter,not,1,2,240")
 
 	start := time.Now()
-	other.do("note alice the parcel is back")
-	tb.wait(`document.body.innerText.includes("the parcel is back")`)
+	other.do("note alice the keyboard is back in the warehouse")
+	tb.wait(`document.body.innerText.includes("the keyboard is back in the warehouse")`)
 	t.Logf("a commit of another process was visible after %v", time.Since(start))
 
 	require.Equal(t, before, evaluate[string](tb, place), "focus, text, selection and place")
@@ -43,6 +43,7 @@ func TestLive(t *testing.T) {
 	tb.wait(`document.querySelectorAll("tr.changed").length === 1`)
 	require.Contains(t, evaluate[string](tb, `document.querySelector("tr.changed").innerText`), "notes")
 	tb.wait(`document.getElementById("live").textContent.includes("notes")`)
+	evaluate[bool](tb, `document.activeElement.value = "", document.activeElement.blur(), true`)
 	tb.picture("live")
 }
 
