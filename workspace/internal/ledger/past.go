@@ -402,12 +402,13 @@ func (t *transition) setPast(segments []segment) error {
 	return nil
 }
 
-// dropPast drops the past. With damaged, blobs that cannot be read do not
-// matter: Collect deletes what they refer to.
+// dropPast drops the past. With damaged, damaged blobs do not matter: Collect
+// deletes what they refer to. A missing blob does, since the read may be stale,
+// and what it refers to has to go at once.
 func (t *transition) dropPast(damaged bool) error {
 	var names []string
 	for name, err := range t.reader.pastBlobs(t.ctx, t.Head) {
-		if err != nil && !(damaged && errors.Is(err, ErrCorrupt)) {
+		if err != nil && (!damaged || !errors.Is(err, ErrCorrupt) || isMissing(err)) {
 			return err
 		}
 		if err == nil {
