@@ -113,7 +113,7 @@ func TestQueueShowsNoSecrets(t *testing.T) {
 
 func TestQueueIsBounded(t *testing.T) {
 	f := newFixture(t, 0)
-	m := f.open(t, &workspace.Options{Schema: desk, Run: answer, Queue: 200})
+	m := f.open(t, &workspace.Options{Schema: desk, Run: f.answer, Queue: 200})
 	_, _, err := m.Begin(t.Context(), "busy", workspace.Message{Content: state.UserText("first")})
 	require.NoError(t, err)
 	for i := range 120 {
