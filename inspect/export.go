@@ -99,11 +99,11 @@ func (h *Handler) export(c *call) (*page, error) {
 			return nil, err
 		}
 	}
-	body, err := json.MarshalIndent(data, "", "\t")
+	body, err := indented(data)
 	if err != nil {
 		return nil, err
 	}
-	c.download(fmt.Sprintf("workspace-v%d.json", s.Version), "application/json", s.mask.whole(string(body)))
+	c.download(fmt.Sprintf("workspace-v%d.json", s.Version), "application/json", s.mask.whole(body))
 	return nil, nil
 }
 
@@ -168,8 +168,8 @@ func exportResult(_ *call, s *shown, handle *state.State, index string) (string,
 	if !ok {
 		return "", false
 	}
-	data, err := json.MarshalIndent(r, "", "\t")
-	return s.mask.whole(string(data)), err == nil
+	data, err := indented(r)
+	return s.mask.whole(data), err == nil
 }
 
 // messages answers with the conversation as the request of a provider, or, with
@@ -189,11 +189,11 @@ func (h *Handler) messages(c *call) (*page, error) {
 	}
 	name := c.query.Get("format")
 	if name == "" || name == "json" {
-		body, err := json.MarshalIndent(append([]state.Message{}, msgs...), "", "\t")
+		body, err := indented(append([]state.Message{}, msgs...))
 		if err != nil {
 			return nil, err
 		}
-		c.download("messages.json", "application/json", s.mask.whole(string(body)))
+		c.download("messages.json", "application/json", s.mask.whole(body))
 		return nil, nil
 	}
 	for _, f := range formats {
@@ -211,6 +211,16 @@ func (h *Handler) messages(c *call) (*page, error) {
 		return nil, nil
 	}
 	return nil, errNoFormat
+}
+
+// indented returns a value as JSON for people.
+func indented(v any) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(v)
+	return b.String(), err
 }
 
 // message returns a message without secrets. A provider's format may escape a

@@ -52,6 +52,10 @@ func (h *Handler) memory(c *call) (*page, error) {
 	if data.Window, err = c.window("skip", len(keys)); err != nil {
 		return nil, err
 	}
+	limit := previewBytes
+	if c.query.Get("open") != "" {
+		limit = rowBytes // the opened one takes the room
+	}
 	for _, key := range keys[data.Window.From:data.Window.To] {
 		entry, _ := entries.Get(key)
 		row := memoryRow{Key: s.mask.id(key), Secret: entry.Secret, Set: entry.CreatedAt}
@@ -64,7 +68,7 @@ func (h *Handler) memory(c *call) (*page, error) {
 		case row.Link != "" && c.query.Get("open") == key:
 			row.Opened, row.Value = true, s.mask.fit(entry.Value, openBytes, true)
 		default:
-			row.Value = s.mask.fit(entry.Value, previewBytes, false)
+			row.Value = s.mask.fit(entry.Value, limit, false)
 		}
 		data.Rows = append(data.Rows, row)
 	}
