@@ -1,11 +1,15 @@
 package browsertest
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store/sqlitestore"
+	"github.com/agentstate/state/workspace"
 )
 
 // TestLive lets another process write while a person uses a page, who loses neither
@@ -58,6 +62,30 @@ func TestLiveRun(t *testing.T) {
 	tb.wait(`document.querySelector(".running")`)
 	other.do("begin bob Hello?")
 	tb.wait(`document.querySelector(".waiting")?.innerText.includes("1")`)
+}
+
+// TestKilled kills the process that handles a message while a page is open, and lets
+// another one take over.
+func TestKilled(t *testing.T) {
+	file := newDesk(t)
+	first := newProcess(t, file)
+	tb := newTab(t, serve(t, openDesk(t, file), everything))
+	tb.open("/workspace/queue?user=bob")
+	tb.wait(`document.getElementById("stream").textContent === "live"`)
+	first.do("begin bob Where is my parcel?")
+	tb.wait(`document.querySelector(".running")`)
+	first.kill()
+
+	db, err := sqlitestore.Open(t.Context(), file, nil)
+	require.NoError(t, err)
+	second, err := workspace.Open(t.Context(), db, &workspace.Options{Schema: deskSchema, Run: answer})
+	require.NoError(t, err)
+	require.ErrorIs(t, second.Recover(t.Context()), workspace.ErrCorrupt) // that of dave
+	require.NoError(t, second.Wait(t.Context()))
+	tb.wait(`!document.querySelector(".running")`)
+	tb.open("/workspace/timeline?user=bob")
+	require.Contains(t, tb.text(), "line-1")
+	require.NoError(t, errors.Join(second.Close(), db.Close()))
 }
 
 // TestPastIsNotLive checks that a page about a version does not change.

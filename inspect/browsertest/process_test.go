@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,6 +40,7 @@ type process struct {
 	t     testing.TB
 	input io.Writer
 	lines *bufio.Scanner
+	kill  func()
 }
 
 // newProcess starts a process, which is killed when the test ends.
@@ -54,11 +56,13 @@ func newProcess(t testing.TB, file string) *process {
 	output, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
+	p := &process{t: t, input: input, lines: bufio.NewScanner(output)}
+	p.kill = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	return &process{t, input, bufio.NewScanner(output)}
+	t.Cleanup(p.kill)
+	return p
 }
 
 // do waits until the process has done what a line says.

@@ -34,8 +34,8 @@ func (m *mask) quoted(s string) string {
 	return m.name(s)
 }
 
-// name is quoted for the names of fields, entries and agents, which are shown
-// without a schema, too.
+// name is quoted for the names of fields and agents, which are shown without a
+// schema, too.
 func (m *mask) name(s string) string { return strconv.Quote(clip(m.secrets.Redact(s))) }
 
 // inert returns a text without characters that control a terminal or that hide

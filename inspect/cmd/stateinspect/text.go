@@ -126,12 +126,12 @@ func (p *printer) content(v *workspace.View) {
 	s := v.Settings()
 	var servers []string // their configurations contain keys
 	for _, name := range slices.Sorted(maps.Keys(s.MCPServers)) {
-		servers = append(servers, p.name(name))
+		servers = append(servers, p.quoted(name))
 	}
 	fmt.Fprintf(p.out, "settings:\n- chat %s, platform %s, debug %t, MCP servers %s\nmemory:\n",
 		p.quoted(s.ChatID), p.quoted(s.Platform), s.DebugMode, servers)
 	for key, entry := range v.Memory().All() {
-		fmt.Fprintf(p.out, "- %s: %s, since %s\n", p.name(key), p.text(entry.String()), stamp(entry.CreatedAt))
+		fmt.Fprintf(p.out, "- %s: %s, since %s\n", p.quoted(key), p.text(entry.String()), stamp(entry.CreatedAt))
 	}
 	fmt.Fprintln(p.out, "conversation:")
 	for _, m := range state.Items(v.State(), state.Messages, 0) {
@@ -206,7 +206,11 @@ func (p *printer) effects(v *workspace.View, effects []state.Effect) {
 		known[f.Name] = true
 	}
 	for _, e := range effects {
-		fmt.Fprintf(p.out, "  %s %s %s", e.Kind, e.Part, p.name(e.Field))
+		name := p.name(e.Field)
+		if e.Part == "memory" || e.Part == "suspended" || e.Part == "key" { // people and models choose these
+			name = p.quoted(e.Field)
+		}
+		fmt.Fprintf(p.out, "  %s %s %s", e.Kind, e.Part, name)
 		switch {
 		case e.Value == "":
 		case e.Part == "field" && !known[e.Field], e.Part == "setting" && e.Field == "mcp_servers":
