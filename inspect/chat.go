@@ -59,6 +59,7 @@ type messageRow struct {
 	Call      text        `json:"call,omitempty"`  // that a result answers
 	Stop      text        `json:"stop,omitempty"`  // why the model has stopped, if it is not the end of a turn
 	Bytes     int         `json:"bytes"`
+	Code      bool        `json:"-"` // the text is JSON
 	Clipped   bool        `json:"-"` // there is more of its texts
 	Opened    bool        `json:"-"`
 	Beside    bool        `json:"-"`              // it is a result that stands beside its call
@@ -196,6 +197,7 @@ func (v *chatView) row(i int) messageRow {
 		v.addCalls(&row, m.Calls(), limit)
 	case state.ToolResultMessage:
 		row.Text, row.Parts = v.content(m.Content(), m.Text(), limit)
+		row.Code = !strings.HasPrefix(string(m.Content()), `"`) && row.Parts == nil
 		row.Error, row.Call = m.IsError(), v.label(m.Call().Name)
 		if row.Call == "" {
 			row.Call = v.label(m.Call().ID)

@@ -42,3 +42,11 @@ func formatSpan(d time.Duration) string {
 		return fmt.Sprintf("%d days", s/86400)
 	}
 }
+
+// formatTook returns the duration of a short piece of work, such as "1.2 s".
+func formatTook(d time.Duration) string {
+	if d >= time.Second && d < 2*time.Minute {
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return formatSpan(d)
+}

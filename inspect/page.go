@@ -73,6 +73,7 @@ var functions = template.FuncMap{
 	"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"since":   func(t time.Time) string { return formatSpan(time.Since(t)) },
 	"span":    formatSpan,
+	"took":    formatTook,
 	"visible": func(s string) string { return visible(s, false) },
 	"next":    func(n uint64) uint64 { return n + 1 },
 	"prior":   func(n uint64) uint64 { return n - 1 },

@@ -64,7 +64,7 @@ func TestResultsShowTokensAndTimes(t *testing.T) {
 	require.Contains(t, p.body, "412 tokens in and 31 out")
 	require.Contains(t, p.body, "gpt-4.1-mini")
 	require.Contains(t, p.body, "2026-01-02 03:04:05")
-	require.Contains(t, p.body, ">1 s<")
+	require.Contains(t, p.body, ">1.5 s<")
 	var data struct{ Results []resultJSON }
 	jsonOf(t, h, "/workspace/results?user=model", &data)
 	require.Len(t, data.Results, 2)
