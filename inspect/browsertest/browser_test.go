@@ -12,10 +12,12 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 )
 
@@ -177,7 +179,33 @@ func (tb *tab) withoutScripts() {
 // press presses keys, one after another.
 func (tb *tab) press(keys string) {
 	tb.t.Helper()
-	tb.do(chromedp.KeyEvent(keys))
+	for _, r := range keys {
+		tb.do(stroke(r))
+	}
+}
+
+// stroke presses a key as a keyboard does. The strokes of chromedp type a character
+// even if the page has taken the key for something else.
+func stroke(r rune) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		down, text := *kb.Encode(r)[0], ""
+		for _, p := range kb.Encode(r) {
+			if p.Type == input.DispatchKeyEventTypeChar {
+				text = p.Text
+			}
+		}
+		up := down
+		down.Type, down.Text = input.DispatchKeyEventTypeKeyDown, text
+		if text == "" {
+			down.Type = input.DispatchKeyEventTypeRawKeyDown
+		}
+		up.Type, up.Text = input.DispatchKeyEventTypeKeyUp, ""
+		if _, err := chromedp.Call(ctx, input.DispatchKeyEvent, down); err != nil {
+			return err
+		}
+		_, err := chromedp.Call(ctx, input.DispatchKeyEvent, up)
+		return err
+	})
 }
 
 // evaluate returns the value of a JavaScript expression in the page.
