@@ -62,6 +62,7 @@ type messageRow struct {
 	Code      bool        `json:"-"` // the text is JSON
 	Clipped   bool        `json:"-"` // there is more of its texts
 	Opened    bool        `json:"-"`
+	Whole     bool        `json:"-"`              // it is opened, and a download has the rest
 	Beside    bool        `json:"-"`              // it is a result that stands beside its call
 	JSON      *value      `json:"json,omitempty"` // if the request asks for it
 	Findings  []objection `json:"findings,omitempty"`
@@ -206,6 +207,7 @@ func (v *chatView) row(i int) messageRow {
 		row.Text = v.mask.fit(string(m.Raw()), limit, false)
 	}
 	row.Clipped = row.Clipped || row.Text.Clipped
+	row.Whole = row.Opened && row.Clipped && v.name == "" && !v.mask.blind
 	if v.open == v.key(i)+".json" {
 		raw := v.mask.open(m.Raw())
 		row.JSON = &raw

@@ -229,6 +229,9 @@ func TestConversationOpensMessages(t *testing.T) {
 	require.NotContains(t, p.body, "word end")
 	require.Contains(t, linksOf(t, p.body), "../workspace/conversation?open=0&user=talk#m0")
 	require.Contains(t, get(t, h, "/workspace/conversation?user=talk&open=0").body, "word end")
+	require.NotContains(t, get(t, h, "/workspace/conversation?user=talk&open=0").body, "export?message")
+	f.say(t, "talk", state.UserText(strings.Repeat(long, 5)), state.UserText("short"))
+	require.Contains(t, linksOf(t, get(t, h, "/workspace/conversation?user=talk&open=0").body), "../workspace/export?message=0&user=talk")
 	p = get(t, h, "/workspace/conversation?user=talk&open=1.json")
 	require.Contains(t, p.body, "<pre><bdi>{\n  &#34;type&#34;: &#34;text&#34;")
 }
