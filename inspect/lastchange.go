@@ -29,7 +29,7 @@ func (s *shown) lastChanges(ctx context.Context, h *Handler) (map[string]lastCha
 	_, err := h.recordsBack(ctx, s.ID, s.Oldest, version, func(r workspace.Record) bool {
 		for _, e := range r.Effects {
 			part, name := partOf(e)
-			if isVersion(e) {
+			if isVersion(e) || e.Part == "message" { // the list of the messages names their author
 				continue
 			}
 			if part == "conversation" {

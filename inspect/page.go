@@ -201,15 +201,6 @@ var errNoWorkspace = &httpError{http.StatusNotFound, "There is no such workspace
 
 var errNoPage = &httpError{http.StatusNotFound, "There is no such page."}
 
-// empty returns a page about a workspace that shows nothing but its head.
-func (c *call) empty(tab, title string) (*page, error) {
-	head, err := c.summary()
-	if err != nil {
-		return nil, err
-	}
-	return &page{Name: "empty", Title: title, Tab: tab, Head: head}, nil
-}
-
 // failure is the data of an error page.
 type failure struct {
 	Status int    `json:"status"`
