@@ -59,7 +59,7 @@ func (c *call) serve() (*page, error) {
 	if err := c.h.origins.Check(c.r); err != nil {
 		return nil, &httpError{http.StatusForbidden, "The request comes from another site."}
 	}
-	c.access = c.h.authorize(c.r)
+	c.access = c.h.authorized(c.r)
 	if !c.access.Read {
 		return nil, &httpError{http.StatusForbidden, "This request has no access. If you came with a token, reload the page."}
 	}

@@ -111,7 +111,7 @@ func (data *diffData) compare(c *call, s *shown) error {
 		switch {
 		case part == "field" && !seen[name]:
 			seen[name] = true
-			d := newFieldDiff(mask, views, name)
+			d := newFieldDiff(mask, [2]*state.State{views[0].State(), views[1].State()}, name)
 			list := changes[name]
 			d.Changes = list[:min(len(list), maxChanges)]
 			d.More = len(list) - len(d.Changes)
@@ -145,17 +145,17 @@ func (data *diffData) led(c *call, s *shown, mask *masker) (map[string][]lastCha
 }
 
 // newFieldDiff compares a field in two versions.
-func newFieldDiff(mask *masker, views [2]*workspace.View, name string) fieldDiff {
+func newFieldDiff(mask *masker, states [2]*state.State, name string) fieldDiff {
 	d := fieldDiff{Name: mask.name(name)}
-	for _, f := range views[1].State().Schema().Fields() {
+	for _, f := range states[1].Schema().Fields() {
 		if f.Name == name && f.Secret {
 			d.Secret = true
 			return d
 		}
 	}
 	var texts [2]string
-	for i, v := range views {
-		j, ok := v.State().KV().JSON(name)
+	for i, st := range states {
+		j, ok := st.KV().JSON(name)
 		if !ok {
 			continue
 		}

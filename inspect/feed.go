@@ -151,7 +151,7 @@ func (fs *feeds) tell(f *feed, p pulse) {
 // changed, until ctx ends. The Manager looks four times a second at a store that
 // cannot be watched, which is more than a page needs.
 func (h *Handler) watch(ctx context.Context, user string, tell func(workspace.Summary)) error {
-	if slices.Contains(h.manager.Info().Abilities, "Watcher") {
+	if slices.Contains(h.options.Abilities, "Watcher") {
 		for e, err := range h.manager.Watch(ctx, user) {
 			if err != nil {
 				return err

@@ -49,6 +49,7 @@ type Handler struct {
 	heartbeats heartbeats
 	views      viewCache
 	info       storeInfo
+	options    workspace.Info // of the Manager
 
 	sweeper sweeper
 
@@ -98,7 +99,8 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 	}
 	rand.Read(h.key[:]) // which never fails
 	h.ctx, h.close = context.WithCancel(context.Background())
-	h.info = newStoreInfo(m.Info())
+	h.options = m.Info()
+	h.info = newStoreInfo(h.options)
 	h.feeds.byUser = map[string]*feed{}
 	h.routes = h.table()
 	return h, nil

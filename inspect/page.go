@@ -128,6 +128,10 @@ func (p *page) Info() *storeInfo {
 // Restricted reports whether the request may see only some workspaces.
 func (p *page) Restricted() bool { return p.call.access.User != nil }
 
+// May reports whether the request may do something: write, edit, delete or act,
+// which is any of them.
+func (p *page) May(what string) bool { return p.call.access.allows(rightNames[what]) }
+
 // Refresh returns the number of seconds after which the page loads again, or 0.
 func (p *page) Refresh() int { return p.call.refresh() }
 

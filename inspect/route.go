@@ -12,8 +12,13 @@ type right int
 const (
 	rightRead right = iota
 	rightWrite
+	rightEdit // to change the content
 	rightDelete
+	rightAct // any but rightRead
 )
+
+// rightNames are the names of rights in templates.
+var rightNames = map[string]right{"write": rightWrite, "edit": rightEdit, "delete": rightDelete, "act": rightAct}
 
 // route is an entry of the table of routes. A path has parameters in braces,
 // each of which stands for one segment. Those that begin with /workspace are

@@ -1,0 +1,226 @@
+package inspect_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/agentstate/state/inspect"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+	"github.com/stretchr/testify/require"
+)
+
+// posts are the addresses of all actions, with forms that would be complete if
+// they named something that exists.
+var posts = map[string]url.Values{
+	"/workspace/edit":    {"kind": {"field"}, "name": {"order_id"}, "edit": {"replace"}, "value": {`"x"`}, "version": {"5"}},
+	"/workspace/apply":   {"draft": {"AAAA"}},
+	"/workspace/revert":  {"to": {"3"}, "version": {"5"}},
+	"/workspace/retry":   {"message": {"0000"}},
+	"/workspace/discard": {"message": {"0000"}},
+	"/workspace/cancel":  {"run": {"0000"}},
+	"/workspace/reset":   {"confirm": {"alice"}},
+	"/workspace/delete":  {"confirm": {"alice"}},
+}
+
+func TestActionsWithoutRightsDoNotExist(t *testing.T) {
+	deletes := map[string]bool{"/workspace/reset": true, "/workspace/delete": true}
+	edits := map[string]bool{"/workspace/edit": true, "/workspace/apply": true, "/workspace/revert": true}
+	tests := []struct {
+		name   string
+		access inspect.Access
+		opts   *workspace.Options
+		exists func(path string) bool
+	}{
+		{"reader", inspect.Access{Read: true}, nil, func(string) bool { return false }},
+		{"writer", inspect.Access{Read: true, Write: true}, nil, func(p string) bool { return !deletes[p] }},
+		{"deleter", inspect.Access{Read: true, Delete: true}, nil, func(p string) bool { return deletes[p] }},
+		{"content is read-only", inspect.Access{Read: true, Write: true, ContentReadOnly: true}, nil, func(p string) bool { return !deletes[p] && !edits[p] }},
+		{"no schema", operator, &workspace.Options{}, func(p string) bool { return !edits[p] }},
+		{"nobody", inspect.Access{Write: true, Delete: true}, nil, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFixture(t, 0)
+			m := f.manager
+			if test.opts != nil {
+				m = f.open(t, test.opts)
+			}
+			h := newHandler(t, m, &inspect.Options{Authorize: inspect.Trusted(test.access)})
+			for path, form := range posts {
+				p := post(t, h, path+"?user=nobody", form)
+				form := get(t, h, path+"?user=nobody")
+				switch {
+				case test.exists == nil:
+					require.Equal(t, http.StatusForbidden, p.code, path)
+				case test.exists(path):
+					require.NotContains(t, p.body, "There is no such page.", path)
+					require.NotContains(t, form.body, "There is no such page.", path)
+				default:
+					require.Equal(t, http.StatusNotFound, p.code, path)
+					require.Equal(t, http.StatusNotFound, form.code, path)
+					require.Contains(t, p.body, "There is no such page.", path)
+					require.Contains(t, form.body, "There is no such page.", path)
+				}
+			}
+		})
+	}
+}
+
+func TestReadOnlyStoreHasNoActions(t *testing.T) {
+	f := newFixture(t, 0)
+	m, err := workspace.Open(t.Context(), store.ReadOnly(f.db), &workspace.Options{Schema: desk})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	h := newHandler(t, m, &inspect.Options{Authorize: inspect.Trusted(operator)})
+	for path, form := range posts {
+		require.Equal(t, http.StatusNotFound, post(t, h, path+"?user=alice", form).code, path)
+	}
+	require.NotContains(t, get(t, h, "/workspace?user=alice").body, "/workspace/edit")
+}
+
+func TestRequestsOfOtherSites(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(r *http.Request)
+		code   int // 0 if the request is let through
+	}{
+		{"same origin", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-origin") }, 0},
+		{"typed", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") }, 0},
+		{"no browser", func(*http.Request) {}, 0},
+		{"cross-site", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusForbidden},
+		{"same site", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, http.StatusForbidden},
+		{"own Origin", func(r *http.Request) { r.Header.Set("Origin", "http://localhost:8377") }, 0},
+		{"foreign Origin", func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }, http.StatusForbidden},
+		{"other port", func(r *http.Request) { r.Header.Set("Origin", "http://localhost:80") }, http.StatusForbidden},
+		{"opaque Origin", func(r *http.Request) { r.Header.Set("Origin", "null") }, http.StatusForbidden},
+		{"foreign Host", func(r *http.Request) { r.Host = "evil.example" }, http.StatusMisdirectedRequest},
+		{"name that points here", func(r *http.Request) { r.Host = "localhost.evil.example:8377" }, http.StatusMisdirectedRequest},
+	}
+	d := newActionDesk(t, operator)
+	seq := summaryOf(t, d.fixture, "alice").Seq
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			for path, form := range posts {
+				if form.Has("confirm") {
+					form = url.Values{"confirm": {"wrong"}}
+				}
+				if path == "/workspace/revert" {
+					form = url.Values{"to": {"3"}, "version": {"1"}}
+				}
+				r := localRequest(http.MethodPost, path+"?user=alice", form.Encode())
+				test.change(r)
+				p := send(t, d, r)
+				if test.code != 0 {
+					require.Equal(t, test.code, p.code, path)
+				} else {
+					require.NotContains(t, []int{http.StatusForbidden, http.StatusMisdirectedRequest}, p.code, path)
+				}
+			}
+		})
+	}
+	require.Equal(t, seq, summaryOf(t, d.fixture, "alice").Seq)
+}
+
+func TestAGetChangesNothing(t *testing.T) {
+	d := newActionDesk(t, operator)
+	f := d.fixture
+	seqs := func() (list []uint64) {
+		for _, user := range []string{"alice", "bob", "carol", "..", "a/b?x=1"} {
+			list = append(list, summaryOf(t, f, user).Seq)
+		}
+		return list
+	}
+	before := seqs()
+	targets := []string{"/"}
+	for path, form := range posts {
+		form := url.Values{"user": {"alice"}, "to": {"3"}, "version": {"5"}, "field": {"order_id"}, "value": {`"x"`}, "confirm": form["confirm"]}
+		targets = append(targets, path+"?"+form.Encode())
+	}
+	for _, p := range crawl(t, d, 3000, targets...) {
+		require.NotContains(t, p.body, cardNumber, p.target)
+		require.NotContains(t, p.body, mailToken, p.target)
+		if strings.HasPrefix(p.target, "/workspace/apply") || strings.HasPrefix(p.target, "/workspace/retry") {
+			require.Equal(t, http.StatusMethodNotAllowed, p.code, p.target)
+			require.Equal(t, http.MethodPost, p.header.Get("Allow"), p.target)
+		}
+	}
+	require.Equal(t, before, seqs())
+}
+
+func TestFormsThatAreBroken(t *testing.T) {
+	d := newActionDesk(t, operator)
+	tests := []struct {
+		path, body string
+		code       int
+	}{
+		{"/workspace/edit", "kind=field&name=order_id&edit=replace&value=1", http.StatusBadRequest},
+		{"/workspace/edit", "kind=field&name=order_id&edit=burn&value=1&version=5", http.StatusBadRequest},
+		{"/workspace/edit", "kind=field&name=nothing&edit=replace&value=1&version=5", http.StatusNotFound},
+		{"/workspace/edit", "kind=field&name=messages&edit=replace&value=[]&version=5", http.StatusNotFound},
+		{"/workspace/edit", "kind=memory&name=name&edit=apply&value=x&version=5", http.StatusBadRequest},
+		{"/workspace/edit", "value=%zz", http.StatusBadRequest},
+		{"/workspace/edit", "value=" + strings.Repeat("x", 1<<20), http.StatusRequestEntityTooLarge},
+		{"/workspace/apply", "draft=AAAA", http.StatusConflict},
+		{"/workspace/apply", "draft=" + strings.Repeat("A", 100), http.StatusConflict},
+		{"/workspace/revert", "to=x&version=5", http.StatusBadRequest},
+		{"/workspace/revert", "to=3", http.StatusBadRequest},
+		{"/workspace/retry", "", http.StatusNotFound},
+		{"/workspace/cancel", "run=", http.StatusNotFound},
+	}
+	version := summaryOf(t, d.fixture, "alice").Version
+	require.Equal(t, uint64(5), version)
+	for _, test := range tests {
+		r := localRequest(http.MethodPost, test.path+"?user=alice", test.body+"&")
+		require.Equal(t, test.code, send(t, d, r).code, "%s %.80s", test.path, test.body)
+	}
+	require.Equal(t, version, summaryOf(t, d.fixture, "alice").Version)
+	require.Equal(t, http.StatusConflict, get(t, d, "/workspace/done?user=alice&note=AAAA").code)
+}
+
+// A draft is for the user whose preview has shown it.
+func TestADraftIsOfOneWorkspace(t *testing.T) {
+	d := newActionDesk(t, operator)
+	target := "/workspace/edit?user=alice&field=order_id"
+	to, form := formOf(t, target, get(t, d, target).body, "/workspace/edit")
+	form.Set("value", `"#W7"`)
+	_, apply := formOf(t, to, post(t, d, to, form).body, "/workspace/apply")
+	require.NotContains(t, apply.Encode(), "W7")
+	require.Equal(t, http.StatusConflict, post(t, d, "/workspace/apply?user=carol", apply).code)
+	other := newHandler(t, d.manager, &inspect.Options{Authorize: inspect.Trusted(operator)})
+	require.Equal(t, http.StatusConflict, post(t, other, "/workspace/apply?user=alice", apply).code)
+	require.Equal(t, http.StatusSeeOther, post(t, d, "/workspace/apply?user=alice", apply).code)
+	require.Equal(t, http.StatusConflict, post(t, d, "/workspace/apply?user=alice", apply).code, "sent twice")
+}
+
+func TestActionsWhereverTheHandlerIsMounted(t *testing.T) {
+	for _, prefix := range []string{"", "/debug/state", "/a/b/c"} {
+		d := newActionDesk(t, operator)
+		mux := http.NewServeMux()
+		mux.Handle(prefix+"/", http.StripPrefix(prefix, d))
+		target := prefix + "/workspace/edit?user=alice&field=order_id"
+		done, _ := change(t, mux, target, url.Values{"value": {`"#W7"`}})
+		p := follow(t, mux, prefix+"/workspace/apply", done)
+		require.Equal(t, http.StatusOK, p.code)
+		require.Contains(t, p.body, "The value was stored.")
+	}
+}
+
+// Behind a proxy, Loopback gives nothing, and the host's own check decides.
+func TestActionsBehindAProxy(t *testing.T) {
+	d := newActionDesk(t, operator)
+	loopback := d.handler(t, &inspect.Options{})
+	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host"} {
+		r := localRequest(http.MethodGet, "/workspace?user=alice", "")
+		r.Header.Set(header, "203.0.113.7")
+		require.Equal(t, http.StatusForbidden, send(t, loopback, r).code)
+		r = localRequest(http.MethodPost, "/workspace/retry?user=carol", "message=x")
+		r.Header.Set(header, "203.0.113.7")
+		require.Equal(t, http.StatusForbidden, send(t, loopback, r).code)
+		r = localRequest(http.MethodPost, "/workspace/retry?user=carol", "message=x")
+		r.Header.Set(header, "203.0.113.7")
+		require.Equal(t, http.StatusNotFound, send(t, d, r).code, "the message, not the page")
+	}
+}
