@@ -185,6 +185,9 @@ func (v *chatView) row(i int) messageRow {
 		Index: i, Key: v.key(i), Type: v.label(m.Type()), Role: v.label(m.Role()), Bytes: len(m.Raw()),
 		Findings: v.findings[i], Opened: v.open == v.key(i),
 	}
+	for k := range row.Findings {
+		row.Findings[k].Detail = v.mask.detail(v.msgs, i, row.Findings[k].detail)
+	}
 	limit := v.limit
 	if row.Opened {
 		limit = openBytes

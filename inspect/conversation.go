@@ -3,6 +3,9 @@ package inspect
 import (
 	"math"
 	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
@@ -29,6 +32,8 @@ const (
 	maxMessageObjections = 3
 	// detailBytes is the length of a detail of a objection.
 	detailBytes = 120
+	// clippedRunes is the length to which package transcript shortens names.
+	clippedRunes = 60
 )
 
 // conversationData is the data of the page with the conversation.
@@ -63,6 +68,7 @@ type objection struct {
 	Rule      string   `json:"rule"`
 	Detail    text     `json:"detail,omitempty"`
 	Providers []string `json:"providers,omitempty"`
+	detail    string   // before it is masked
 }
 
 // Before is the parameter before of the page that ends with the message.
@@ -137,14 +143,13 @@ func (data *conversationData) check(mask *masker, msgs []state.Message, suspende
 		row := providerRow{Name: f.name, Title: f.title, Count: len(found)}
 		for _, x := range found {
 			list := byMessage[x.Message]
-			detail := mask.fit(x.Detail, detailBytes, false).Text
-			at := slices.IndexFunc(list, func(o objection) bool { return o.Rule == x.Rule && o.Detail == detail })
+			at := slices.IndexFunc(list, func(o objection) bool { return o.Rule == x.Rule && o.detail == x.Detail })
 			if at >= 0 {
 				if with := list[at].Providers; with[len(with)-1] != f.title {
 					list[at].Providers = append(with, f.title)
 				}
 			} else if len(list) < maxMessageObjections {
-				byMessage[x.Message] = append(list, objection{x.Message, x.Rule, detail, []string{f.title}})
+				byMessage[x.Message] = append(list, objection{Message: x.Message, Rule: x.Rule, detail: x.Detail, Providers: []string{f.title}})
 			}
 		}
 		data.Providers = append(data.Providers, row)
@@ -152,11 +157,11 @@ func (data *conversationData) check(mask *masker, msgs []state.Message, suspende
 			continue
 		}
 		for _, x := range found[:min(len(found), maxObjections)] {
-			row.Findings = append(row.Findings, objection{Message: x.Message, Rule: x.Rule, Detail: mask.fit(x.Detail, detailBytes, false).Text})
+			row.Findings = append(row.Findings, objection{Message: x.Message, Rule: x.Rule, Detail: mask.detail(msgs, x.Message, x.Detail)})
 		}
 		_, changes := transcript.Repair(msgs, f.format.Profile(), repairPolicy(suspended))
 		for _, x := range changes[:min(len(changes), maxObjections)] {
-			row.Repairs = append(row.Repairs, objection{Message: x.Message, Rule: x.Rule, Detail: mask.fit(x.Detail, detailBytes, false).Text})
+			row.Repairs = append(row.Repairs, objection{Message: x.Message, Rule: x.Rule, Detail: mask.detail(msgs, x.Message, x.Detail)})
 		}
 		data.Chosen = &row
 	}
@@ -166,4 +171,30 @@ func (data *conversationData) check(mask *masker, msgs []state.Message, suspende
 // repairPolicy is the policy with which the pages repair a conversation.
 func repairPolicy(suspended []state.ToolCall) transcript.Policy {
 	return transcript.Policy{AnswerCalls: true, KeepResults: true, Suspended: suspended}
+}
+
+// detail returns a detail of package transcript about a message. It has ids and
+// names that were shortened, or changed into ones that a provider accepts, so
+// that half of a secret may be left, or one that nothing finds. The detail of a
+// message with a secret is left out, and one with a shortened name as well.
+func (m *masker) detail(msgs []state.Message, message int, detail string) text {
+	if message >= 0 && message < len(msgs) {
+		if raw := string(msgs[message].Raw()); m.whole(raw) != raw {
+			return ""
+		}
+	}
+	for rest := detail; ; {
+		i := strings.IndexByte(rest, '"')
+		if i < 0 {
+			return m.fit(detail, detailBytes, false).Text
+		}
+		quoted, err := strconv.QuotedPrefix(rest[i:])
+		if err != nil {
+			return ""
+		}
+		if name, _ := strconv.Unquote(quoted); utf8.RuneCountInString(name) >= clippedRunes {
+			return ""
+		}
+		rest = rest[i+len(quoted):]
+	}
 }

@@ -283,6 +283,30 @@ func TestConversationShowsNoSecrets(t *testing.T) {
 	require.NotContains(t, p.body, "hello")
 }
 
+// The details of package transcript have names that are shortened or replaced.
+func TestConversationShowsNoHalfOfSecretInDetails(t *testing.T) {
+	f := newFixture(t, 0)
+	calls := []state.ToolCall{
+		{ID: strings.Repeat("i", 52) + cardNumber, Name: "pay"},
+		{ID: "1", Name: "pay " + cardNumber},
+		{ID: "2", Name: "pay"},
+	}
+	f.update(t, "alice", func(st *state.State) error {
+		return st.History().Load(nil, []state.Message{
+			state.UserText("Pay."), state.ToolCalls(calls[0]), state.ToolCalls(calls[1]), state.ToolCalls(calls[2]),
+			state.Text(strings.Repeat("r", 52)+mailToken, "hello"),
+		})
+	})
+	h := f.handler(t, nil)
+	for _, provider := range []string{"openai", "responses", "anthropic", "gemini"} {
+		p := get(t, h, "/workspace/conversation?user=alice&provider="+provider)
+		for _, part := range []string{"4242-4", "4242_4", "tok-4"} {
+			require.NotContains(t, p.body, part)
+		}
+		require.Contains(t, p.body, "call &#34;2&#34; of &#34;pay&#34;")
+	}
+}
+
 func TestConversationOfHostileMessages(t *testing.T) {
 	f := newFixture(t, 0)
 	hostile := `<script>alert(1)</script><img src=x onerror="alert(1)">` + "\u202e\x00\r"
