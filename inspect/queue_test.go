@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace"
@@ -128,4 +130,32 @@ func TestQueueIsBounded(t *testing.T) {
 	require.Len(t, data.Queue, 20)
 	require.Equal(t, 101, data.Queue[0].Place)
 	require.Equal(t, "100", data.Queue[0].ID)
+}
+
+// A heartbeat has no time: its age is known from two looks.
+func TestQueueMeasuresAgeOfHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, 0)
+		h := f.handler(t, nil)
+		age := func() (ms int, first bool) {
+			var data struct {
+				Run struct {
+					Age   int  `json:"heartbeat_age_ms"`
+					First bool `json:"first_look"`
+				}
+			}
+			jsonOf(t, h, "/workspace/queue?user=bob", &data)
+			return data.Run.Age, data.Run.First
+		}
+		ms, first := age()
+		require.Equal(t, 0, ms)
+		require.True(t, first)
+		time.Sleep(time.Second)
+		ms, first = age()
+		require.Equal(t, 1000, ms)
+		require.False(t, first)
+		time.Sleep(10 * time.Second) // a heartbeat comes every third of that
+		ms, _ = age()
+		require.Equal(t, 0, ms)
+	})
 }
