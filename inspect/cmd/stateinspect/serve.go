@@ -37,10 +37,12 @@ func (c *config) serve(ctx context.Context, m *workspace.Manager, out, log io.Wr
 		}
 	}
 	h, err := inspect.New(m, &inspect.Options{
-		Title:     c.store.title,
-		Authorize: inspect.Token(token, inspect.Access{Read: true, Write: c.write, Delete: c.delete, Actor: actor()}),
-		Hosts:     c.hostNames(),
-		Logger:    slog.New(slog.NewTextHandler(log, nil)),
+		Title: c.store.title,
+		Authorize: inspect.Token(token, inspect.Access{
+			Read: true, Write: c.write, Delete: c.delete, Actor: actor(), ContentReadOnly: true,
+		}),
+		Hosts:  c.hostNames(),
+		Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	if err != nil {
 		return err
