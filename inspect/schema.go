@@ -100,7 +100,7 @@ func newSchemaRow(mask *masker, f state.FieldInfo) schemaRow {
 	row := schemaRow{
 		Name: short(f.Name), Type: short(f.Type), Description: mask.fit(f.Description, rowBytes, false).Text,
 		Rules: mask.fit(f.UpdateRules, rowBytes, false).Text, Owner: short(f.Owner),
-		Read: mask.fit(f.Read.String(), rowBytes, false).Text, Write: mask.fit(f.Write.String(), rowBytes, false).Text,
+		Read: mask.fit(scopeText(f.Read), rowBytes, false).Text, Write: mask.fit(scopeText(f.Write), rowBytes, false).Text,
 		Handler: short(f.Handler), Secret: f.Secret, Ephemeral: f.Ephemeral,
 	}
 	for _, name := range f.Was[:min(len(f.Was), 5)] {

@@ -37,6 +37,7 @@ type fieldRow struct {
 	Owner       text   `json:"owner,omitempty"`
 	Read        text   `json:"read,omitempty"`
 	Write       text   `json:"write,omitempty"`
+	Writable    bool   `json:"writable"`
 	Handler     text   `json:"handler,omitempty"`
 	Secret      bool   `json:"secret,omitempty"`
 	Ephemeral   bool   `json:"ephemeral,omitempty"`
@@ -77,6 +78,9 @@ func (h *Handler) state(c *call) (*page, error) {
 		}
 		if strings.Contains(strings.ToLower(f.Name), strings.ToLower(data.Filter)) {
 			row := newFieldRow(s.mask, handle, f, f.Name == opened)
+			if data.As != "" {
+				row.Read, row.Write = "", "" // an agent does not see who else may
+			}
 			if l, ok := last[f.Name]; ok {
 				row.Last = &l
 			}
@@ -106,7 +110,7 @@ func newFieldRow(mask *masker, st *state.State, f state.FieldInfo, open bool) fi
 	row := fieldRow{
 		Name: mask.name(f.Name), Type: mask.name(f.Type), Description: mask.name(f.Description), Set: f.Set,
 		Owner: mask.name(f.Owner), Handler: mask.name(f.Handler), Secret: f.Secret, Ephemeral: f.Ephemeral,
-		Read: mask.name(scopeText(f.Read)), Write: mask.name(scopeText(f.Write)), Declared: isDeclared(st, f.Name),
+		Read: mask.name(scopeText(f.Read)), Write: mask.name(scopeText(f.Write)), Writable: f.Writable, Declared: isDeclared(st, f.Name),
 	}
 	if string(row.Name) == f.Name {
 		row.Link = f.Name

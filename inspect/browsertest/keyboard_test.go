@@ -29,7 +29,7 @@ func (tb *tab) tabTo(text string) {
 	tb.t.Fatalf("the tabulator does not reach %q in:\n%s", text, tb.text())
 }
 
-// TestKeyboard finds a workspace, and goes back in time, without a mouse.
+// TestKeyboard finds a workspace, goes back in time and reverts it, without a mouse.
 func TestKeyboard(t *testing.T) {
 	file := newDesk(t)
 	m := openDesk(t, file)
@@ -38,13 +38,25 @@ func TestKeyboard(t *testing.T) {
 	tb.press("/")
 	tb.press("ali")
 	tb.pressFor(kb.Enter)
-	require.Contains(t, tb.text(), "\t129.9", "the only workspace whose user begins so")
+	const refunded = `[...document.querySelectorAll("tr")].find(r => r.innerText.startsWith("refund\t")).innerText`
+	require.Contains(t, evaluate[string](tb, refunded), "129.9", "the only workspace whose user begins so")
 	for range 6 {
 		tb.pressFor(kb.ArrowLeft)
 	}
 	require.Contains(t, tb.text(), "version 5 of 11")
-	require.NotContains(t, tb.text(), "\t129.9")
-	tb.tabTo("show the present")
+	require.Contains(t, evaluate[string](tb, refunded), "unset")
+	tb.tabTo("revert to it…")
+	tb.pressFor(kb.Enter)
+	require.Contains(t, tb.text(), "129.9", "what is lost")
+	tb.tabTo("Store this as version 12")
+	tb.pressFor(kb.Enter)
+	tb.wait(`document.readyState === "complete"`)
+
+	v, err := m.View(t.Context(), "alice")
+	require.NoError(t, err)
+	require.Equal(t, uint64(12), v.Version)
+	require.False(t, refund.Has(v.State()))
+	require.Equal(t, cardNumber, card.Or(v.State(), ""), "secrets stay")
 }
 
 // TestKeys checks the other keys, and that none is taken from a person who types.

@@ -53,6 +53,11 @@ var pages = []struct{ name, path string }{
 	{"queue-dead", "/workspace/queue?user=carol"},
 	{"memory", "/workspace/memory?user=alice"},
 	{"integrity", "/workspace/integrity?user=alice"},
+	{"actions", "/workspace/actions?user=carol"},
+	{"edit", "/workspace/edit?user=alice&field=notes"},
+	{"revert", "/workspace/revert?user=alice&to=5"},
+	{"reset", "/workspace/reset?user=alice"},
+	{"delete", "/workspace/delete?user=carol"},
 	{"schema", "/schema"},
 	{"store", "/store"},
 	{"sweep", "/sweep"},
@@ -82,6 +87,7 @@ func TestPictures(t *testing.T) {
 const content = `(() => {
 	const main = document.querySelector("main").cloneNode(true);
 	for (const e of main.querySelectorAll("time,.status,#stream,[data-volatile]")) e.remove();
+	for (const e of main.querySelectorAll("dl,.running")) if (/Attempt/.test(e.textContent)) e.remove(); // how long a run lasts
 	return main.textContent.replace(/\s+/g, " ");
 })()`
 
