@@ -87,7 +87,7 @@ func TestPictures(t *testing.T) {
 const content = `(() => {
 	const main = document.querySelector("main").cloneNode(true);
 	for (const e of main.querySelectorAll("time,.status,#stream,[data-volatile]")) e.remove();
-	for (const e of main.querySelectorAll("dl,.running")) if (/Attempt/.test(e.textContent)) e.remove(); // how long a run lasts
+	for (const e of main.querySelectorAll("dl,.running")) if (/Attempt|Heartbeat/.test(e.textContent)) e.remove(); // how long a run lasts
 	return main.textContent.replace(/\s+/g, " ");
 })()`
 
