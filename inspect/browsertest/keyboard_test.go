@@ -57,6 +57,8 @@ func TestKeyboard(t *testing.T) {
 	require.Equal(t, uint64(12), v.Version)
 	require.False(t, refund.Has(v.State()))
 	require.Equal(t, cardNumber, card.Or(v.State(), ""), "secrets stay")
+	_, kept := v.Memory().Get("mail_token")
+	require.True(t, kept, "secrets stay")
 }
 
 // TestKeys checks the other keys, and that none is taken from a person who types.
