@@ -307,6 +307,9 @@ func TestRevert(t *testing.T) {
 	require.Equal(t, http.StatusOK, p.code)
 	require.Contains(t, p.body, "#W2378156")
 	require.NotContains(t, p.body, cardNumber)
+	first := get(t, d, "/workspace/revert?user=alice&to=2").body // before there were memories
+	require.Contains(t, first, `<bdi class="v">name</bdi>`)
+	require.NotContains(t, first, `<bdi class="v">token</bdi>`, "secret entries stay")
 	to, form := formOf(t, target, p.body, "/workspace/revert")
 	require.Contains(t, follow(t, d, to, post(t, d, to, form)).body, "has the values of version 3")
 	v := d.view(t, "alice")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
 )
 
 // revertData is the data of the page that asks before a revert.
@@ -61,12 +62,20 @@ func (c *call) revertPage(to uint64, problem string, status int) (*page, error) 
 				}
 			}
 		case "memory", "setting":
+			if part == "memory" && (isSecretEntry(s.now, name) || isSecretEntry(past.view, name)) {
+				continue // they stay as they are, too
+			}
 			if len(data.Others) < maxEffects {
 				data.Others = append(data.Others, newEffectRow(mask, e, false))
 			}
 		}
 	}
 	return &page{Name: "revert", Title: "Revert", Tab: "actions", Head: s.head, Data: data, status: status}, nil
+}
+
+func isSecretEntry(v *workspace.View, key string) bool {
+	e, _ := v.Memory().Get(key)
+	return e.Secret
 }
 
 // revert gives the content the values of an earlier version.
