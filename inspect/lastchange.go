@@ -7,7 +7,7 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// lastChange says who has changed a field last.
+// lastChange describes the last change of a field.
 type lastChange struct {
 	Version uint64 `json:"version"`
 	Agent   text   `json:"agent,omitempty"` // empty for the host

@@ -3,7 +3,6 @@ package otelstate_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -66,80 +65,25 @@ func runWith(e *telemetry, delay time.Duration, fate int) func(ctx context.Conte
 func testProgram(t *testing.T, rng *rand.Rand) {
 	chance := func(p float64) bool { return rng.Float64() < p }
 	db, ttl := store.Store(store.NewMemory()), 3*time.Second
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
 	type process struct {
 		*workspace.Manager
 		*telemetry
-		kill func()
 	}
-	var all []*process
-	begin := func() *process {
-		p := &process{telemetry: newTelemetry(t, otelstate.Options{Reads: true, Content: chance(0.5)})}
-		var s store.Store
-		s, p.kill = workspacetest.AsProcess(db)
+	var all []process
+	workspacetest.RandomCalls(t, rng, ttl, func() workspacetest.CallingProcess {
+		e := newTelemetry(t, otelstate.Options{Reads: true, Content: chance(0.5)})
+		s, kill := workspacetest.AsProcess(db)
 		if chance(0.5) {
-			s = otelstate.Store(s, p.Tracer)
+			s = otelstate.Store(s, e.Tracer)
 		}
 		delay := time.Duration(rng.Int64N(int64(2 * ttl)))
-		p.Manager = open(t, s, workspace.Options{
-			TTL: ttl, Run: runWith(p.telemetry, delay, rng.IntN(fates)), Tracer: p.Tracer, Queue: 3, Runs: 2,
+		m := open(t, s, workspace.Options{
+			TTL: ttl, Run: runWith(e, delay, rng.IntN(fates)), Tracer: e.Tracer, Queue: 3, Runs: 2,
 			Takeover: workspace.Takeover(rng.IntN(2)),
 		})
-		all = append(all, p)
-		return p
-	}
-	present := []*process{begin(), begin()}
-	for n := range 40 {
-		p := present[rng.IntN(len(present))]
-		user, id := fmt.Sprint("user", rng.IntN(3)), fmt.Sprint(n/2)
-		call, stop := context.WithCancel(ctx)
-		if chance(0.2) {
-			time.AfterFunc(time.Duration(rng.Int64N(int64(ttl))), stop)
-		}
-		msg := whenBusy(workspace.Busy(rng.IntN(5)), text(id))
-		go func() {
-			defer stop()
-			switch n % 8 {
-			case 0, 1:
-				_, _ = p.Submit(call, user, msg)
-			case 2, 3:
-				_, _ = p.Handle(call, user, msg)
-			case 4:
-				run, _, err := p.Begin(call, user, msg)
-				for run != nil && err == nil {
-					_ = run.Commit(call)
-					run, err = run.Finish(call)
-				}
-			case 5:
-				_ = p.Do(call, user, func(context.Context, *workspace.Run) error { return nil })
-			case 6:
-				if v, err := p.View(call, user); err == nil && v.Run != nil {
-					_ = p.Cancel(call, user, v.Run.ID, "")
-				}
-				_, _ = p.Verify(call, user)
-			case 7:
-				_, _ = p.Reset(call, user)
-				_ = p.Recover(call)
-			}
-		}()
-		time.Sleep(time.Duration(rng.Int64N(int64(ttl / 2))))
-		if i := rng.IntN(len(present)); chance(0.15) {
-			if chance(0.5) {
-				present[i].kill()
-			} else {
-				go func() { _ = present[i].Close() }()
-				synctest.Wait()
-			}
-			present[i] = begin()
-		}
-	}
-	time.Sleep(10 * ttl)
-	cancel()
-	for _, p := range all {
-		_ = p.Close()
-	}
-	time.Sleep(20 * ttl)
+		all = append(all, process{m, e})
+		return workspacetest.CallingProcess{Manager: m, Kill: kill}
+	})
 	for _, p := range all {
 		require.Empty(t, p.unended())
 		stats := p.Stats()

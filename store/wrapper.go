@@ -13,9 +13,9 @@ type Wrapper interface {
 	Unwrap() Store
 }
 
-// As returns s as a store of an optional interface, such as [Batcher], and false
-// if it is none. A Wrapper is one only if the store in it is one as well, so As
-// is to be used instead of a type assertion:
+// As returns s as a store of an optional interface, such as [Batcher]. It reports
+// whether s is such a store. A Wrapper is one only if the store in it is one as
+// well, so use As instead of a type assertion:
 //
 //	if b, ok := store.As[store.Batcher](s); ok {
 //		revs, err := b.Batch(ctx, writes)

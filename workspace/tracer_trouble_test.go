@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/workspacetest"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -27,16 +27,12 @@ func TestTracerEnds(t *testing.T) {
 	for i := range effort.Runs(15) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, uint64(i)))
-			chance := func(p float64) bool { return rng.Float64() < p }
 			db, ttl := store.Store(store.NewMemory()), 3*time.Second
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
 			type process struct {
 				*workspace.Manager
 				tracer *recorder
-				kill   func()
 			}
-			var all []*process
+			var all []process
 			desk := func(delay time.Duration, fate int) func(ctx context.Context, run *workspace.Run) error {
 				return func(ctx context.Context, run *workspace.Run) error {
 					_ = visits.Set(run.State(), 1)
@@ -60,66 +56,14 @@ func TestTracerEnds(t *testing.T) {
 					return context.Cause(ctx)
 				}
 			}
-			begin := func() *process {
-				p := &process{tracer: &recorder{}}
-				var s store.Store
-				s, p.kill = asProcess(db)
+			workspacetest.RandomCalls(t, rng, ttl, func() workspacetest.CallingProcess {
+				s, kill := asProcess(db)
 				delay, fate := time.Duration(rng.Int64N(int64(2*ttl))), rng.IntN(8)
-				p.Manager = open(t, s, workspace.Options{TTL: ttl, Run: desk(delay, fate), Tracer: p.tracer, Queue: 3, Runs: 2})
-				all = append(all, p)
-				return p
-			}
-			present := []*process{begin(), begin()}
-			for n := range 40 {
-				p := present[rng.IntN(len(present))]
-				user, id := fmt.Sprint("user", rng.IntN(3)), fmt.Sprint(n/2)
-				call, stop := context.WithCancel(ctx)
-				if chance(0.2) {
-					time.AfterFunc(time.Duration(rng.Int64N(int64(ttl))), stop)
-				}
-				busy := workspace.Busy(rng.IntN(5))
-				go func() {
-					defer stop()
-					switch n % 8 {
-					case 0, 1:
-						_, _ = p.Submit(call, user, whenBusy(busy, text(id)))
-					case 2, 3:
-						_, _ = p.Handle(call, user, whenBusy(busy, text(id)))
-					case 4:
-						if run, _, err := p.Begin(call, user, text(id)); err == nil && run != nil {
-							_ = run.Commit(call)
-							for run != nil && err == nil {
-								run, err = run.Finish(call)
-							}
-						}
-					case 5:
-						_ = p.Do(call, user, func(context.Context, *workspace.Run) error { return nil })
-					case 6:
-						if v, err := p.View(call, user); err == nil && v.Run != nil {
-							_ = p.Cancel(call, user, v.Run.ID, "")
-						}
-					case 7:
-						_, _ = p.Reset(call, user)
-						_ = p.Recover(call)
-					}
-				}()
-				time.Sleep(time.Duration(rng.Int64N(int64(ttl / 2))))
-				if i := rng.IntN(len(present)); chance(0.15) {
-					if chance(0.5) {
-						present[i].kill()
-					} else {
-						go func() { _ = present[i].Close() }()
-						synctest.Wait()
-					}
-					present[i] = begin()
-				}
-			}
-			time.Sleep(10 * ttl)
-			cancel()
-			for _, p := range all {
-				_ = p.Close()
-			}
-			time.Sleep(20 * ttl)
+				tracer := &recorder{}
+				m := open(t, s, workspace.Options{TTL: ttl, Run: desk(delay, fate), Tracer: tracer, Queue: 3, Runs: 2})
+				all = append(all, process{m, tracer})
+				return workspacetest.CallingProcess{Manager: m, Kill: kill}
+			})
 			for _, p := range all {
 				require.Empty(t, p.tracer.unended(), "program %d", i)
 				require.Zero(t, p.Stats().Held, "program %d", i)

@@ -74,7 +74,7 @@ func errNoTable(table string) error {
 func newStore(ctx context.Context, db *sql.DB, d Dialect, o Options) (*Store, error) {
 	switch {
 	case d.inspect == nil:
-		return nil, fmt.Errorf("%w: the dialect is none of this package", store.ErrInvalid)
+		return nil, fmt.Errorf("%w: unknown dialect", store.ErrInvalid)
 	case db == nil:
 		return nil, fmt.Errorf("%w: the pool is nil", store.ErrInvalid)
 	case !tableName.MatchString(o.Table):
