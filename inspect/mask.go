@@ -164,14 +164,8 @@ func (m *masker) maskedPrefix(s string, limit int) (prefix string, clipped bool)
 }
 
 // clip returns the first limit bytes of s without the half of a character.
-func clip(s string, limit int) (string, bool) {
-	if len(s) <= limit {
-		return s, false
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit], true
+func clip(s string, limit int) (prefix string, clipped bool) {
+	return fault.Prefix(s, limit), len(s) > limit
 }
 
 // visible returns s with the characters that do not show, or that change the

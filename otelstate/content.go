@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
 )
 
 // maxContent is about the maximum length of an attribute with content, in
@@ -23,11 +23,7 @@ func clip(text string, n int) string {
 		return text
 	}
 	const more = "…"
-	n = max(0, n-len(more))
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + more
+	return fault.Prefix(text, max(0, n-len(more))) + more
 }
 
 // A chatMessage is a message in the form of the conventions.

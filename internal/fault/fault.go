@@ -102,16 +102,24 @@ const shownBytes = 64
 // Clip returns text, cut at the end of a rune if it is too long for an error.
 func Clip(text string) string { return ClipTo(text, shownBytes) }
 
-// ClipTo returns text, or its longest prefix of at most limit bytes that does
-// not end inside a rune, with an ellipsis.
+// ClipTo returns text, or its prefix of at most limit bytes with an ellipsis.
 func ClipTo(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return Prefix(text, limit) + "…"
+}
+
+// Prefix returns the longest prefix of text that has at most limit bytes and
+// does not end inside a rune.
+func Prefix(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
 	for limit > 0 && !utf8.RuneStart(text[limit]) {
 		limit--
 	}
-	return text[:limit] + "…"
+	return text[:limit]
 }
 
 // Quote returns the clipped text as a Go string literal: one line, in which

@@ -2,7 +2,6 @@ package main
 
 import (
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
@@ -44,13 +43,4 @@ func inert(s string) string {
 	return string(fault.AppendVisible(nil, s))
 }
 
-func clip(s string) string {
-	if len(s) <= preview {
-		return s
-	}
-	n := preview
-	for !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
-}
+func clip(s string) string { return fault.ClipTo(s, preview) }
