@@ -2,12 +2,9 @@ package workspace
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // Check yields the users whose workspace does not fit a schema, each with an
@@ -49,14 +46,4 @@ func (m *Manager) checkWorkspace(ctx context.Context, user string, schema *state
 		return err
 	}
 	return checkContent(schema, doc)
-}
-
-// loadState returns the state in a document, or ErrSchema if the schema has no
-// place for it.
-func loadState(schema *state.Schema, doc *document.Document) (*state.State, document.Moved, error) {
-	s, moved, err := doc.Load(schema)
-	if err != nil && !errors.Is(err, ErrCorrupt) {
-		err = fmt.Errorf("%w: %w", ErrSchema, err)
-	}
-	return s, moved, err
 }

@@ -1,10 +1,13 @@
 package workspace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -93,3 +96,58 @@ func wrapError(op, user string, err error) error {
 // errPanic matches errors of code of the user that panicked or ended its
 // goroutine.
 var errPanic = errors.New("workspace: a function panicked")
+
+// Causes of a lease that its holder has given up itself.
+var (
+	errGivenBack    = fmt.Errorf("%w: it was given back", ErrFenced)
+	errEndNotStored = fmt.Errorf("%w: the end of the run was not stored", ErrFenced)
+)
+
+// errorClasses are the classes of errors. An error has the first that matches.
+var errorClasses = []struct {
+	err   error
+	class string
+}{
+	{errPanic, "panic"},
+	{store.ErrUnknownOutcome, "unknown_outcome"},
+	{ErrRunCancelled, "run_cancelled"},
+	{ErrInterrupted, "interrupted"},
+	{ErrFenced, "fenced"},
+	{ErrQueueFull, "queue_full"},
+	{ErrBusy, "busy"},
+	{ErrRolledBack, "rolled_back"},
+	{ErrNewerFormat, "newer_format"},
+	{ErrOlderFormat, "older_format"},
+	{ErrInvalidKey, "wrong_key"},
+	{ErrCorrupt, "corrupt"},
+	{ErrSchema, "schema"},
+	{ErrInvalid, "argument"},
+	{state.ErrDenied, "denied"},
+	{store.ErrConflict, "conflict"},
+	{state.ErrConflict, "conflict"},
+	{ErrClosed, "closed"},
+	{context.DeadlineExceeded, "timeout"},
+	{context.Canceled, "context_canceled"},
+}
+
+// ErrorClass returns the class of an error, for metrics and logs: one word such
+// as "fenced", "conflict", "timeout" or "panic". An error of no class has the Go
+// type of the innermost error that it wraps. The class contains nothing of the
+// text of the error. The class of nil is "".
+func ErrorClass(err error) string {
+	if err == nil {
+		return ""
+	}
+	for _, c := range errorClasses {
+		if errors.Is(err, c.err) {
+			return c.class
+		}
+	}
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return fmt.Sprintf("%T", err)
+		}
+		err = inner
+	}
+}

@@ -3,67 +3,14 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 )
 
 // manyTries is the number of attempts of one write above which it is reported.
 const manyTries = 8
-
-// logInterval is the least time between two records of one event for one user,
-// at slog.LevelWarn and above.
-const logInterval = time.Minute
-
-// logLimiter limits the records of one event.
-type logLimiter struct {
-	mu     sync.Mutex
-	events map[loggedEvent]*logCount
-	pruned time.Time // when old ones were forgotten
-}
-
-type loggedEvent struct{ name, user string }
-
-type logCount struct {
-	logged time.Time
-	held   int // records that were held back since
-}
-
-// maxLoggedEvents is the number of events above which old ones are forgotten.
-const maxLoggedEvents = 1024
-
-// admit reports whether an event may be logged, and how many were held back
-// before.
-func (l *logLimiter) admit(e loggedEvent) (held int, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	c := l.events[e]
-	if c != nil && now.Sub(c.logged) < logInterval {
-		c.held++
-		return 0, false
-	}
-	if c != nil {
-		held = c.held
-	}
-	if l.events == nil {
-		l.events = map[loggedEvent]*logCount{}
-	}
-	if len(l.events) >= maxLoggedEvents && now.Sub(l.pruned) >= logInterval { // not for each of many users
-		l.pruned = now
-		for e, c := range l.events {
-			if now.Sub(c.logged) >= logInterval {
-				delete(l.events, e)
-			}
-		}
-	}
-	l.events[e] = &logCount{logged: now}
-	return held, true
-}
 
 // logs reports whether records of a level are logged.
 func (m *Manager) logs(ctx context.Context, level slog.Level) (ok bool) {
@@ -319,53 +266,4 @@ func seriousEvent(err error) string {
 		return "corrupt"
 	}
 	return ""
-}
-
-// errorClasses are the classes of errors. An error has the first that matches.
-var errorClasses = []struct {
-	err   error
-	class string
-}{
-	{errPanic, "panic"},
-	{store.ErrUnknownOutcome, "unknown_outcome"},
-	{ErrRunCancelled, "run_cancelled"},
-	{ErrInterrupted, "interrupted"},
-	{ErrFenced, "fenced"},
-	{ErrQueueFull, "queue_full"},
-	{ErrBusy, "busy"},
-	{ErrRolledBack, "rolled_back"},
-	{ErrNewerFormat, "newer_format"},
-	{ErrOlderFormat, "older_format"},
-	{ErrInvalidKey, "wrong_key"},
-	{ErrCorrupt, "corrupt"},
-	{ErrSchema, "schema"},
-	{ErrInvalid, "argument"},
-	{state.ErrDenied, "denied"},
-	{store.ErrConflict, "conflict"},
-	{state.ErrConflict, "conflict"},
-	{ErrClosed, "closed"},
-	{context.DeadlineExceeded, "timeout"},
-	{context.Canceled, "context_canceled"},
-}
-
-// ErrorClass returns the class of an error, for metrics and logs: one word such
-// as "fenced", "conflict", "timeout" or "panic". An error of no class has the Go
-// type of the innermost error that it wraps. The class contains nothing of the
-// text of the error. The class of nil is "".
-func ErrorClass(err error) string {
-	if err == nil {
-		return ""
-	}
-	for _, c := range errorClasses {
-		if errors.Is(err, c.err) {
-			return c.class
-		}
-	}
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return fmt.Sprintf("%T", err)
-		}
-		err = inner
-	}
 }

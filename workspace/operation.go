@@ -209,3 +209,26 @@ func (m *Manager) noteDeadLetter(ctx context.Context, user, messageID, runID str
 	m.counters.deadLetters.Add(1)
 	m.logDeadLetter(ctx, user, messageID, runID)
 }
+
+// noteEffort is told by a ledger what an operation has cost.
+func (m *Manager) noteEffort(ctx context.Context, cost ledger.Effort) {
+	m.counters.addEffort(cost)
+	if m.observes() {
+		if e := effortOf(ctx); e != nil {
+			e.add(cost)
+		}
+	}
+}
+
+// warnLater reports an error in the operation of ctx, when that has ended: the
+// caller may hold locks.
+func (m *Manager) warnLater(ctx context.Context, user, event string, err error) {
+	if m.opts.Logger == nil {
+		return
+	}
+	if e := effortOf(ctx); e != nil {
+		e.warn(warning{event, err})
+		return
+	}
+	m.background(func() { m.logWarning(ctx, user, event, err) })
+}

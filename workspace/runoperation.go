@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -132,11 +131,6 @@ func (r *Run) tellEnded(ending Ending, err error) {
 	o.Ended = ending
 	o.endSoon(err)
 }
-
-var (
-	errGivenBack    = fmt.Errorf("%w: it was given back", ErrFenced)
-	errEndNotStored = fmt.Errorf("%w: the end of the run was not stored", ErrFenced)
-)
 
 // lostEnding returns how a run has ended that was neither finished nor failed
 // here.

@@ -1,6 +1,8 @@
 package workspace
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/agentstate/state"
@@ -166,6 +168,16 @@ func (c *liveContent) endWrites(err error) {
 	c.memory.end(err)
 	c.settings.end(err)
 	c.suspended.end(err)
+}
+
+// loadState returns the state in a document, or ErrSchema if the schema has no
+// place for it.
+func loadState(schema *state.Schema, doc *document.Document) (*state.State, document.Moved, error) {
+	s, moved, err := doc.Load(schema)
+	if err != nil && !errors.Is(err, ErrCorrupt) {
+		err = fmt.Errorf("%w: %w", ErrSchema, err)
+	}
+	return s, moved, err
 }
 
 func checkContent(schema *state.Schema, doc *document.Document) error {

@@ -1,0 +1,157 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// keepLease looks after the lease until it is given up or lost, and ends the run
+// then. It ends the context of the run when the Manager is closed. When the
+// context of a manual run has ended, it releases the run. The holder record stays
+// until a lease that was abandoned is vacated, so that others do not have to end
+// it.
+func (r *Run) keepLease(ctx context.Context) {
+	defer r.lease.incarnation.leave()
+	defer context.AfterFunc(r.m.ctx, func() { r.cancel(context.Cause(r.m.ctx)) })()
+	expiry, watch := time.NewTimer(r.lease.left()), time.NewTimer(r.lease.watchDelay())
+	defer expiry.Stop()
+	defer watch.Stop()
+	var toRelease <-chan struct{}
+	if r.manual {
+		toRelease = ctx.Done()
+	}
+	var storeTrace <-chan time.Time
+	if r.m.opts.Tracer != nil { // the next holder is to know of this one
+		storeTrace = time.After(r.lease.ttl / 3)
+	}
+	for r.lease.lost() == nil {
+		select {
+		case <-r.lease.held.Done():
+		case <-r.lease.incarnation.held.Done():
+			r.lease.giveUp(context.Cause(r.lease.incarnation.held))
+		case <-toRelease:
+			r.release(context.Cause(ctx))
+		case <-watch.C:
+			r.m.background(r.watchLease)
+		case <-storeTrace:
+			if !r.op.isStored.Load() {
+				wake(r.lease.check)
+			}
+		case <-r.lease.check:
+			switch err := r.renew(r.lease.left()); {
+			case err == nil || r.ending.Load():
+			case errors.Is(err, errExpired), errors.Is(err, ErrRolledBack):
+				r.lease.abandon(err)
+			default: // the head does not name it
+				r.lease.giveUp(err)
+			}
+		case <-expiry.C:
+			if err := r.lease.expired(); err != nil {
+				r.lease.abandon(err)
+			}
+			expiry.Reset(r.lease.left())
+		}
+	}
+	r.cancel(r.lease.lost())
+	r.mu.Lock()
+	r.end(r.lease.lost())
+	r.mu.Unlock()
+	if r.manual {
+		r.markReturned()
+		r.done()
+	}
+	if r.lease.abandoned.Load() {
+		r.vacate()
+	}
+}
+
+// renew renews the lease by itself within a time, and so finds out whether it is
+// lost. It returns an error then.
+func (r *Run) renew(timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(r.lease.held, timeout)
+	defer cancel()
+	began := time.Now()
+	ctx, op := r.beginRenewal(ctx)
+	_, err := r.ledger.Renew(ctx, r.heartbeat())
+	op.end(err)
+	switch {
+	case err == nil:
+		r.lease.noteRenewed(began)
+		return nil
+	case errors.Is(err, ErrFenced), errors.Is(err, ErrRolledBack):
+		return err
+	}
+	return r.lease.expired()
+}
+
+// watchLease wakes keepLease when the head shows that another caller has ended
+// the run or taken it over, so that its function hears of it before it commits.
+// If the store reports no changes, it looks at the head every third of the TTL.
+func (r *Run) watchLease() {
+	seen := func(h *ledger.Head) {
+		if h == nil || h.Run == nil || h.Run.LeaseID != r.lease.id {
+			wake(r.lease.check)
+		}
+	}
+	r.m.watchHead(r.lease.held, r.ledger, seen)
+	r.m.pollHead(r.lease.held, r.ledger, r.lease.ttl/3, seen)
+}
+
+// release gives the lease back, unless it is lost, so that any Manager may
+// continue the run at once. It ends the run here. cause says why.
+func (r *Run) release(cause error) {
+	ctx, op := r.m.begin(r.within(r.lease.held), r.operationOf(opRelease))
+	op.end(r.giveBack(ctx, cause)) // without mu
+}
+
+func (r *Run) giveBack(ctx context.Context, cause error) (err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lease.lost() == nil {
+		ctx, cancel := context.WithTimeout(ctx, r.lease.left())
+		_, err = r.ledger.Release(ctx, r.lease.holder())
+		cancel()
+		cause = fmt.Errorf("%w: %w", errGivenBack, cause)
+		if err != nil && !errors.Is(err, ErrFenced) && r.lease.lost() == nil { // else the run may have ended meanwhile
+			r.lease.abandon(cause)
+		}
+		r.lease.giveUp(cause)
+	}
+	r.end(r.lease.lost())
+	return err
+}
+
+// vacate makes the lease of the run vacant, if the head still names it, so that
+// any Manager continues the run at once. It counts an attempt, as every takeover
+// of a lease that is over. It tries again while the store is away, until the
+// Manager is closed: the end of the holder record then makes the run free.
+//
+// First it waits until the function of the run has returned, but not longer than
+// the TTL. By then others might have taken the run over all the same.
+func (r *Run) vacate() {
+	timeout := time.NewTimer(r.lease.ttl)
+	defer timeout.Stop()
+	select {
+	case <-r.returned:
+	case <-timeout.C:
+	case <-r.m.ctx.Done():
+		return
+	}
+	next := r.ledger.NewLease().Vacant()
+	c := r.m.contender(next)
+	c.Own = r.lease.id
+	about := r.operationOf(OpTakeover)
+	about.Root = true
+	ctx, op := r.m.begin(r.m.ctx, about)
+	h, taken, err := r.ledger.TakeOver(ctx, c)
+	op.endTakeover(h, taken, next, err)
+	if err != nil {
+		return
+	}
+	r.m.takeVacantRun(r.ledger, h)
+	r.m.noteTaken(ctx, r.ledger, taken)
+}
