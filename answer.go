@@ -10,7 +10,8 @@ import (
 
 // find returns where in a conversation the results of the calls begin, and which
 // calls are answered there. The place is the latest one where a call has no
-// answer; it is -1 if there is none.
+// answer. It is -1 if there is none, and there is zero if the conversation does
+// not have the calls at all.
 func (a *answers) find(l *persist.List, call int) (at int, there takenCalls) {
 	calls := a.calls.index.calls
 	said, after := a.output[calls[call].message], a.output[calls[call].message+1:]
@@ -27,12 +28,12 @@ func (a *answers) find(l *persist.List, call int) (at int, there takenCalls) {
 					at++
 				}
 			}
-			if there := a.answeredAt(l, at); !there.taken[call] {
+			if there = a.answeredAt(l, at); !there.taken[call] {
 				return at, there
 			}
 		}
 	}
-	return -1, takenCalls{}
+	return -1, there
 }
 
 // takenCalls are calls that a list of results answers.

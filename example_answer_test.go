@@ -78,14 +78,9 @@ func ExampleHistory_Answer_loop() {
 		if err := history.Append(state.InferenceResult{Output: []state.Message{answer}}); err != nil {
 			fmt.Println(err)
 		}
-		asked, ok := answer.(state.ToolCallMessage)
-		if !ok {
+		results, err := tool.Answer(ctx, st, []*tool.Tool{stock}, history.Pending())
+		if err != nil || len(results) == 0 {
 			break
-		}
-		for _, r := range tool.Run(ctx, st, []*tool.Tool{stock}, asked.Calls()) {
-			if err := history.Answer(r.Message); err != nil {
-				fmt.Println(err)
-			}
 		}
 	}
 	for _, m := range state.Messages.Or(st, nil) {
@@ -96,6 +91,25 @@ func ExampleHistory_Answer_loop() {
 	// tool_result "stock" id "call_1": "4"
 	// tool_result "stock" id "call_2": "5"
 	// text "assistant": "4 lamps and 5 chairs."
+}
+
+// A process has ended in the middle of a step. The next one makes the calls that
+// are left, except for the one that waits for a person.
+func ExampleHistory_Pending() {
+	st := state.New(nil)
+	calls := []state.ToolCall{{ID: "call_1", Name: "search"}, {ID: "call_2", Name: "pay"}, {ID: "call_3", Name: "search"}}
+	history := st.History()
+	err := errors.Join(
+		history.Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}}),
+		history.Answer(state.ToolResult(calls[0], `["policy.md"]`)),
+	)
+	for _, call := range history.Pending(calls[1]) {
+		fmt.Println(call.ID, call.Name)
+	}
+	fmt.Println(len(history.Pending()), err)
+	// Output:
+	// call_3 search
+	// 2 <nil>
 }
 
 // scriptedModel returns a model that gives these answers, one for each call.

@@ -27,8 +27,8 @@ func ExampleBegin() {
 		{ID: "c2", Name: "look", Input: `{"ward":"Spain"}`},
 		{ID: "c3", Name: "look", Input: `{"word":"plain"}`},
 	}
-	ctx, history := context.Background(), st.History()
-	_ = history.Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}})
+	ctx := context.Background()
+	_ = st.History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}})
 
 	step := tool.Begin(ctx, st, []*tool.Tool{look}, calls)
 	for _, i := range []int{2, 1, 0} { // or concurrently, or not all of them
@@ -38,10 +38,8 @@ func ExampleBegin() {
 		}
 		fmt.Println(r.Message.Text()) // what the model reads, also if r.Err is not nil
 	}
-	for _, r := range step.End() { // in the order of the calls
-		if err := history.Answer(r.Message); err != nil {
-			fmt.Println(err)
-		}
+	if _, err := step.Answer(); err != nil { // in the order of the calls
+		fmt.Println(err)
 	}
 
 	fmt.Println(notes.Or(st, nil), state.Len(st, state.Messages))
@@ -94,9 +92,8 @@ func ExampleSuspend() {
 	fmt.Println(log.Or(st, nil))
 
 	_ = approved.Set(st, true) // days later, in another process
-	for _, r := range tool.Run(ctx, st, []*tool.Tool{refund}, calls[1:]) {
-		fmt.Println(r.Message.Text(), history.Answer(r.Message))
-	}
+	results, err := tool.Answer(ctx, st, []*tool.Tool{refund}, history.Pending())
+	fmt.Println(results[0].Message.Text(), err)
 	fmt.Println(log.Or(st, nil))
 	// Output:
 	// c1 <nil> false false

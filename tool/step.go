@@ -113,9 +113,7 @@ func Suspend(err error) error {
 //	for i := range message.Calls() { // or concurrently, or not all of them
 //		r, err := step.Call(ctx, i)
 //	}
-//	for _, r := range step.End() { // the results, in the order of the calls
-//		err := st.History().Answer(r.Message)
-//	}
+//	results, err := step.Answer() // in the order of the calls
 //
 // Others may use st at the same time.
 func Begin(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall) *Step {
@@ -396,8 +394,8 @@ func (s *Step) writeHeld(c *stepCall) {
 // written to the state since then and the state now refuses its outputs. This
 // is the only case in which the result in the step differs from that of Call.
 //
-// End does not change the conversation: add the results with
-// [state.History.Answer]. Further calls of End return the same results.
+// End does not change the conversation: [Step.Answer] adds the results to it.
+// Further calls of End return the same results.
 func (s *Step) End() []Result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
