@@ -32,7 +32,7 @@ type tracedStore struct {
 func (s *tracedStore) Unwrap() store.Store { return s.store }
 
 // storeCalls are what the calls of the methods start with.
-var storeCalls = newStoreCalls("get", "put", "delete", "scan", "batch", "list", "is_present", "purge", "transact")
+var storeCalls = newStoreCalls("get", "put", "delete", "get_multi", "scan", "batch", "list", "is_present", "purge", "transact")
 
 type storeCall struct {
 	spanStart
@@ -131,18 +131,35 @@ func unsupported(op string) error {
 	return &store.Error{Store: "traced", Op: op, Err: errors.ErrUnsupported}
 }
 
+// setBatchSize notes in the span of a call how many keys it has.
+func setBatchSize(ctx context.Context, n int) {
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(attribute.Int(keyDBBatch, n))
+	}
+}
+
 func (s *tracedStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 	db, ok := store.As[store.Batcher](s.store)
 	if !ok {
 		return nil, unsupported("batch")
 	}
 	ctx, end := s.begin(ctx, "batch")
-	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		span.SetAttributes(attribute.Int(keyDBBatch, len(writes)))
-	}
+	setBatchSize(ctx, len(writes))
 	revs, err := db.Batch(ctx, writes)
 	end(err)
 	return revs, err
+}
+
+func (s *tracedStore) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
+	db, ok := store.As[store.MultiGetter](s.store)
+	if !ok {
+		return nil, unsupported("get multi")
+	}
+	ctx, end := s.begin(ctx, "get_multi")
+	setBatchSize(ctx, len(keys))
+	entries, err := db.GetMulti(ctx, keys...)
+	end(err)
+	return entries, err
 }
 
 func (s *tracedStore) Transact(ctx context.Context, writes []store.Write, fn func(*sql.Tx) error) ([]store.Revision, error) {

@@ -36,6 +36,8 @@ func TestStoreSpans(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrConflict)
 	_, err = db.(store.Batcher).Batch(ctx, []store.Write{{Key: "user/a"}, {Key: "user/b"}})
 	require.NoError(t, err)
+	_, err = db.(store.MultiGetter).GetMulti(ctx, "user/a", "user/b", "user/c")
+	require.NoError(t, err)
 	for range db.Scan(ctx, "", "") {
 		break
 	}
@@ -61,6 +63,7 @@ func TestTracedStoreHasWhatTheStoreHas(t *testing.T) {
 	memory := store.NewMemory()
 	full, bare := otelstate.Store(memory, e.Tracer), otelstate.Store(plain{memory}, e.Tracer)
 	requireAs[store.Batcher](t, memory, full, bare)
+	requireAs[store.MultiGetter](t, memory, full, bare)
 	requireAs[store.Watcher](t, memory, full, bare)
 	requireAs[store.Lister](t, memory, full, bare)
 	requireAs[store.Presence](t, memory, full, bare)
@@ -69,6 +72,8 @@ func TestTracedStoreHasWhatTheStoreHas(t *testing.T) {
 
 	ctx := t.Context()
 	_, err := bare.(store.Batcher).Batch(ctx, nil)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	_, err = bare.(store.MultiGetter).GetMulti(ctx, "a")
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	for _, err := range bare.(store.Watcher).Watch(ctx, "") {
 		require.ErrorIs(t, err, errors.ErrUnsupported)

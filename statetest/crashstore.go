@@ -17,8 +17,9 @@ type port struct {
 }
 
 var (
-	_ store.Batcher = (*port)(nil)
-	_ store.Lister  = (*port)(nil)
+	_ store.Batcher     = (*port)(nil)
+	_ store.MultiGetter = (*port)(nil)
+	_ store.Lister      = (*port)(nil)
 )
 
 func portError(op, key string, err error) error {
@@ -39,6 +40,10 @@ func read[T any](ctx context.Context, s *port, op, key string, do func() (T, err
 
 func (s *port) Get(ctx context.Context, key string) (store.Entry, error) {
 	return read(ctx, s, "get", key, func() (store.Entry, error) { return s.db.Get(ctx, key) })
+}
+
+func (s *port) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
+	return read(ctx, s, "get multi", "", func() ([]store.Entry, error) { return s.db.GetMulti(ctx, keys...) })
 }
 
 // canRead returns the error of a read that does nothing else.

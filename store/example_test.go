@@ -100,6 +100,29 @@ func ExampleNewMemory() {
 	// page=final <nil>
 }
 
+// A program that knows the keys reads them in one call.
+func ExampleMultiGetter() {
+	ctx := context.Background()
+	var s store.Store = store.NewMemory() // or any other
+	for _, name := range []string{"ann", "bob"} {
+		_, _ = s.Put(ctx, "user/"+name, []byte("Hello, "+name), store.Always)
+	}
+	db, ok := store.As[store.MultiGetter](s)
+	if !ok {
+		return // and call Get for each key
+	}
+	entries, err := db.GetMulti(ctx, "user/bob", "user/eve", "user/ann")
+	for _, e := range entries {
+		fmt.Printf("%s: %q, exists: %v\n", e.Key, e.Value, e.Revision != "")
+	}
+	fmt.Println(err)
+	// Output:
+	// user/bob: "Hello, bob", exists: true
+	// user/eve: "", exists: false
+	// user/ann: "Hello, ann", exists: true
+	// <nil>
+}
+
 func ExampleMemory_Watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

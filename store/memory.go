@@ -8,8 +8,9 @@ import (
 )
 
 // Memory is a store in the memory of this process, for tests and for data that
-// need not outlive the process. It is a [Batcher], a [Lister], a [Watcher] and
-// a [Presence], and has no limit on the size of a value. Create it with [NewMemory].
+// need not outlive the process. It is a [Batcher], a [MultiGetter], a [Lister], a
+// [Watcher] and a [Presence], and has no limit on the size of a value. Create it
+// with [NewMemory].
 type Memory struct {
 	data   *memoryData
 	closed chan struct{} // closed by Close, with data.mu held
@@ -26,10 +27,11 @@ type memoryData struct {
 }
 
 var (
-	_ Batcher  = (*Memory)(nil)
-	_ Watcher  = (*Memory)(nil)
-	_ Lister   = (*Memory)(nil)
-	_ Presence = (*Memory)(nil)
+	_ Batcher     = (*Memory)(nil)
+	_ MultiGetter = (*Memory)(nil)
+	_ Watcher     = (*Memory)(nil)
+	_ Lister      = (*Memory)(nil)
+	_ Presence    = (*Memory)(nil)
 )
 
 // NewMemory returns an empty store.
@@ -98,6 +100,30 @@ func (m *Memory) Get(ctx context.Context, key string) (Entry, error) {
 		return Entry{}, memoryError("get", key, ErrNotFound)
 	}
 	return e.clone(), nil
+}
+
+// GetMulti implements [MultiGetter]. The entries are a snapshot.
+func (m *Memory) GetMulti(ctx context.Context, keys ...string) ([]Entry, error) {
+	for _, key := range keys {
+		if err := CheckKey(key); err != nil {
+			return nil, memoryError("get multi", key, err)
+		}
+	}
+	if err := m.checkUsable(ctx); err != nil {
+		return nil, memoryError("get multi", "", err)
+	}
+	entries := make([]Entry, len(keys))
+	m.data.mu.RLock()
+	for i, key := range keys {
+		entries[i], _ = m.data.entries.get(key)
+	}
+	m.data.mu.RUnlock()
+	for i, key := range keys {
+		if entries[i].Key = key; entries[i].Revision != "" {
+			entries[i] = entries[i].clone()
+		}
+	}
+	return entries, nil
 }
 
 // Put implements [Store].

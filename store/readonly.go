@@ -7,8 +7,8 @@ import (
 )
 
 // ReadOnly returns a store with the data of s, on which Put and Delete fail
-// with ErrReadOnly. By [As] it is a Lister or a Watcher if s is one, and nothing
-// else that writes. Close closes s.
+// with ErrReadOnly. By [As] it is a MultiGetter, a Lister or a Watcher if s is
+// one, and nothing that writes. Close closes s.
 func ReadOnly(s Store) Store { return readOnly{s} }
 
 // readOnly is a Wrapper.
@@ -30,6 +30,15 @@ func (readOnly) Put(_ context.Context, key string, _ []byte, _ Condition) (Revis
 
 func (readOnly) Delete(_ context.Context, key string, _ Condition) error {
 	return &Error{Store: "read-only", Op: "delete", Key: key, Err: ErrReadOnly}
+}
+
+// GetMulti makes the store a MultiGetter if the other one is.
+func (r readOnly) GetMulti(ctx context.Context, keys ...string) ([]Entry, error) {
+	g, ok := As[MultiGetter](r.Unwrap())
+	if !ok {
+		return nil, &Error{Store: "read-only", Op: "get multi", Err: errors.ErrUnsupported}
+	}
+	return g.GetMulti(ctx, keys...)
 }
 
 // List makes the store a Lister if the other one is.

@@ -40,7 +40,11 @@ func TestReadOnlyRefusesWrites(t *testing.T) {
 
 // What a store can do beside reading is what decides how it is used, so a
 // read-only one must neither lose an ability nor claim one.
-func TestReadOnlyKeepsListAndWatch(t *testing.T) {
+func TestReadOnlyKeepsWhatReads(t *testing.T) {
+	type getter struct {
+		store.Store
+		getting
+	}
 	type lister struct {
 		store.Store
 		listing
@@ -51,18 +55,21 @@ func TestReadOnlyKeepsListAndWatch(t *testing.T) {
 	}
 	db := store.NewMemory()
 	for name, c := range map[string]struct {
-		s              store.Store
-		lists, watches bool
+		s                    store.Store
+		gets, lists, watches bool
 	}{
-		"neither": {only{db}, false, false},
-		"lists":   {lister{only{db}, db}, true, false},
-		"watches": {watcher{only{db}, db}, false, true},
-		"both":    {db, true, true},
+		"none":    {only{db}, false, false, false},
+		"gets":    {getter{only{db}, db}, true, false, false},
+		"lists":   {lister{only{db}, db}, false, true, false},
+		"watches": {watcher{only{db}, db}, false, false, true},
+		"all":     {db, true, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := store.ReadOnly(c.s)
+			g, gets := store.As[store.MultiGetter](r)
 			l, lists := store.As[store.Lister](r)
 			w, watches := store.As[store.Watcher](r)
+			require.Equal(t, c.gets, gets)
 			require.Equal(t, c.lists, lists)
 			require.Equal(t, c.watches, watches)
 			for name, can := range map[string]bool{
@@ -70,6 +77,14 @@ func TestReadOnlyKeepsListAndWatch(t *testing.T) {
 				"Purger": is[store.Purger](r), "Transactor": is[store.Transactor](r),
 			} {
 				require.False(t, can, name)
+			}
+			if gets {
+				entries, err := g.GetMulti(t.Context(), "a")
+				require.NoError(t, err)
+				require.Equal(t, []store.Entry{{Key: "a"}}, entries)
+			} else {
+				_, err := r.(store.MultiGetter).GetMulti(t.Context(), "a")
+				require.ErrorIs(t, err, errors.ErrUnsupported)
 			}
 			if lists {
 				for _, err := range l.List(t.Context(), "", "") {
@@ -97,6 +112,9 @@ func TestReadOnlyKeepsListAndWatch(t *testing.T) {
 }
 
 type (
+	getting interface {
+		GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error)
+	}
 	listing interface {
 		List(ctx context.Context, prefix, after string) iter.Seq2[string, error]
 	}

@@ -36,9 +36,9 @@ import (
 // A call ends when its context ends. A call whose context has ended before it
 // began has changed nothing.
 //
-// What else a store can do is in interfaces of its own: [Batcher], [Lister],
-// [Watcher], [Presence], [Purger] and [Transactor]. [As] tells which of them a
-// store has.
+// What else a store can do is in interfaces of its own: [Batcher], [MultiGetter],
+// [Lister], [Watcher], [Presence], [Purger] and [Transactor]. [As] tells which of
+// them a store has.
 type Store interface {
 	// Get returns the entry of a key, or ErrNotFound. It is linearizable: it
 	// sees every write, by any process, that was acknowledged before it began.

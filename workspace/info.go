@@ -93,6 +93,8 @@ func storeAbilities(db store.Store) []string {
 	add("Batcher", batcher)
 	_, lister := store.As[store.Lister](db)
 	add("Lister", lister)
+	_, multi := store.As[store.MultiGetter](db)
+	add("MultiGetter", multi)
 	_, presence := store.As[store.Presence](db)
 	add("Presence", presence)
 	_, purger := store.As[store.Purger](db)

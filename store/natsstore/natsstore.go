@@ -60,8 +60,8 @@ type Options struct {
 	Existing bool
 }
 
-// Store is a [store.Lister], a [store.Watcher], a [store.Presence] and a
-// [store.Purger] on a bucket.
+// Store is a [store.MultiGetter], a [store.Lister], a [store.Watcher], a
+// [store.Presence] and a [store.Purger] on a bucket.
 type Store struct {
 	nc         *nats.Conn
 	kv         jetstream.KeyValue
@@ -81,10 +81,11 @@ type Store struct {
 }
 
 var (
-	_ store.Lister   = (*Store)(nil)
-	_ store.Watcher  = (*Store)(nil)
-	_ store.Presence = (*Store)(nil)
-	_ store.Purger   = (*Store)(nil)
+	_ store.MultiGetter = (*Store)(nil)
+	_ store.Lister      = (*Store)(nil)
+	_ store.Watcher     = (*Store)(nil)
+	_ store.Presence    = (*Store)(nil)
+	_ store.Purger      = (*Store)(nil)
 )
 
 // Open connects to the server of a URL, or to one of several URLs that are

@@ -16,7 +16,7 @@ import (
 )
 
 // Scan implements [store.Store]. It holds all matching keys in memory and reads
-// one entry at a time.
+// a few entries at a time.
 func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		keys, err := s.listKeys(ctx, prefix, after, ">")
@@ -24,17 +24,16 @@ func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.
 			yield(store.Entry{}, newError("scan", "", err))
 			return
 		}
-		for _, key := range keys {
-			entry, err := s.getEntry(ctx, key)
-			if errors.Is(err, store.ErrNotFound) {
-				continue
-			}
+		for page := range slices.Chunk(keys, getsAtOnce) {
+			entries, err := s.getEntries(ctx, page)
 			if err != nil {
-				yield(store.Entry{}, newError("scan", key, err))
+				yield(store.Entry{}, newError("scan", "", err))
 				return
 			}
-			if !yield(entry, nil) {
-				return
+			for _, entry := range entries {
+				if entry.Revision != "" && !yield(entry, nil) {
+					return
+				}
 			}
 		}
 	}

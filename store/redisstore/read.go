@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -28,14 +29,33 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return store.Entry{}, newError("get", key, err)
 	}
-	found, err := s.loadEntries(ctx, []string{key})
-	if err == nil && len(found) == 0 {
+	entries, err := s.loadEntries(ctx, []string{key})
+	if err == nil && entries[0].Revision == "" {
 		err = store.ErrNotFound
 	}
 	if err != nil {
 		return store.Entry{}, newError("get", key, err)
 	}
-	return found[0], nil
+	return entries[0], nil
+}
+
+// GetMulti implements [store.MultiGetter]. It reads 256 entries with each
+// command, and those of one command are a snapshot.
+func (s *Store) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
+	for _, key := range keys {
+		if err := store.CheckKey(key); err != nil {
+			return nil, newError("get multi", key, err)
+		}
+	}
+	entries := make([]store.Entry, 0, len(keys))
+	for page := range slices.Chunk(keys, pageKeys) {
+		loaded, err := s.loadEntries(ctx, page)
+		if err != nil {
+			return nil, newError("get multi", "", err)
+		}
+		entries = append(entries, loaded...)
+	}
+	return entries, nil
 }
 
 // Scan implements [store.Store].
@@ -49,10 +69,10 @@ func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.
 				for ; end < len(keys) && size+lengths[end] <= pageBytes; end++ {
 					size += lengths[end]
 				}
-				var found []store.Entry
-				found, err = s.loadEntries(ctx, keys[begin:end])
-				for _, entry := range found {
-					if !yield(entry, nil) {
+				var entries []store.Entry
+				entries, err = s.loadEntries(ctx, keys[begin:end])
+				for _, entry := range entries {
+					if entry.Revision != "" && !yield(entry, nil) {
 						return
 					}
 				}
@@ -128,7 +148,8 @@ func (s *Store) readPage(ctx context.Context, from, to string) ([]string, []int6
 	return keys, lengths, nil
 }
 
-// loadEntries returns the entries of the keys that exist.
+// loadEntries returns the entries of keys. The revision of a missing one is
+// empty.
 func (s *Store) loadEntries(ctx context.Context, keys []string) ([]store.Entry, error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
@@ -150,13 +171,14 @@ func (s *Store) loadEntries(ctx context.Context, keys []string) ([]store.Entry, 
 		return nil, errLost
 	}
 	fields = fields[1:]
-	found := make([]store.Entry, 0, len(keys))
+	entries := make([]store.Entry, len(keys))
 	for i, key := range keys {
+		entries[i].Key = key
 		revision, isRevision := fields[2*i].(string)
 		value, isValue := fields[2*i+1].(string)
 		if isRevision && isValue {
-			found = append(found, store.Entry{Key: key, Value: []byte(value), Revision: store.Revision(revision)})
+			entries[i].Value, entries[i].Revision = []byte(value), store.Revision(revision)
 		}
 	}
-	return found, nil
+	return entries, nil
 }

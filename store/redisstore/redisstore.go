@@ -42,7 +42,8 @@ type Options struct {
 	Existing bool
 }
 
-// Store is a [store.Batcher], a [store.Lister] and a [store.Presence] on Redis.
+// Store is a [store.Batcher], a [store.MultiGetter], a [store.Lister] and a
+// [store.Presence] on Redis.
 type Store struct {
 	client    redis.UniversalClient
 	ownClient bool   // close the client in Close
@@ -60,9 +61,10 @@ type Store struct {
 }
 
 var (
-	_ store.Batcher  = (*Store)(nil)
-	_ store.Lister   = (*Store)(nil)
-	_ store.Presence = (*Store)(nil)
+	_ store.Batcher     = (*Store)(nil)
+	_ store.MultiGetter = (*Store)(nil)
+	_ store.Lister      = (*Store)(nil)
+	_ store.Presence    = (*Store)(nil)
 )
 
 // Open connects to the server of a URL such as "redis://localhost:6379/0",

@@ -69,6 +69,7 @@ type batchStatement struct {
 // statement; the number of affected rows tells whether it held.
 type statements struct {
 	get      string // (k): v, rev
+	getMulti string // (multiKeys times k): k, v, rev of those that exist
 	scan     string // (from, to, limit): k, v, rev with from <= k < to by bytes, ordered by k
 	list     string // (from, to, limit): k, as scan
 	upsert   string // (k, v, rev): Always
@@ -88,6 +89,7 @@ func newStatements(table, replaceClause, keepClause string) statements {
 	insert := "insert into " + table + " (k, v, rev) values (?, ?, ?) "
 	return statements{
 		get:      "select v, rev from " + table + " where k = ?",
+		getMulti: "select k, v, rev from " + table + " where k in (?" + strings.Repeat(", ?", multiKeys-1) + ")",
 		scan:     "select k, v, rev from " + table + " where k >= ? and k < ? order by k limit ?",
 		list:     "select k from " + table + " where k >= ? and k < ? order by k limit ?",
 		upsert:   insert + replaceClause,
@@ -118,7 +120,7 @@ const (
 
 // numberParameters replaces each ? by $1, $2 and so on.
 func (s *statements) numberParameters() {
-	for _, text := range []*string{&s.get, &s.scan, &s.list, &s.upsert, &s.insert, &s.update, &s.remove, &s.removeIf} {
+	for _, text := range []*string{&s.get, &s.getMulti, &s.scan, &s.list, &s.upsert, &s.insert, &s.update, &s.remove, &s.removeIf} {
 		for n := 1; strings.Contains(*text, "?"); n++ {
 			*text = strings.Replace(*text, "?", "$"+strconv.Itoa(n), 1)
 		}

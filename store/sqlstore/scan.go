@@ -23,7 +23,7 @@ func (s *Store) scanPages(ctx context.Context, query *sql.Stmt, prefix, after st
 		const enoughBytes = 1 << 20 // of a page
 		from, to := keyRange(prefix, after)
 		for limit := 16; ; {
-			page, err := s.readEntries(ctx, query, from, to, limit)
+			page, err := s.readEntries(ctx, "scan", query, from, to, limit)
 			if err != nil {
 				yield(store.Entry{}, err)
 				return
@@ -58,10 +58,11 @@ func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[string
 	})
 }
 
+// readEntries returns the entries that a query finds.
 func (s *Store) readEntries(
-	ctx context.Context, query *sql.Stmt, from, to []byte, limit int,
+	ctx context.Context, op string, query *sql.Stmt, args ...any,
 ) (page []store.Entry, err error) {
-	err = s.readRows(ctx, "scan", query, []any{from, to, limit}, func(rows *sql.Rows) error {
+	err = s.readRows(ctx, op, query, args, func(rows *sql.Rows) error {
 		page = nil
 		for rows.Next() {
 			var e store.Entry

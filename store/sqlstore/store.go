@@ -11,13 +11,13 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Store is a store in a table. It is a [store.Transactor], a [store.Lister] and
-// a [store.Presence].
+// Store is a store in a table. It is a [store.Transactor], a [store.MultiGetter],
+// a [store.Lister] and a [store.Presence].
 type Store struct {
 	*database
 	db      *sql.DB
 	closeDB bool
-	reads   struct{ get, scan, list *sql.Stmt }
+	reads   struct{ get, multi, scan, list *sql.Stmt }
 
 	lifetime context.Context // ends with Close
 	endAll   context.CancelCauseFunc
@@ -27,9 +27,10 @@ type Store struct {
 }
 
 var (
-	_ store.Transactor = (*Store)(nil)
-	_ store.Lister     = (*Store)(nil)
-	_ store.Presence   = (*Store)(nil)
+	_ store.Transactor  = (*Store)(nil)
+	_ store.MultiGetter = (*Store)(nil)
+	_ store.Lister      = (*Store)(nil)
+	_ store.Presence    = (*Store)(nil)
 )
 
 // writer makes all writes of a call or none. An error is ErrConflict,
@@ -45,7 +46,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	for _, read := range []struct {
 		to   **sql.Stmt
 		text string
-	}{{&s.reads.get, s.get}, {&s.reads.scan, s.scan}, {&s.reads.list, s.list}} {
+	}{{&s.reads.get, s.get}, {&s.reads.multi, s.getMulti}, {&s.reads.scan, s.scan}, {&s.reads.list, s.list}} {
 		if *read.to, err = s.db.PrepareContext(ctx, read.text); err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func (s *Store) Close() error {
 	}
 	s.endAll(store.ErrClosed)
 	s.calls.Wait()
-	err := errors.Join(s.writer.close(), s.reads.get.Close(), s.reads.scan.Close(), s.reads.list.Close())
+	err := errors.Join(s.writer.close(), s.reads.get.Close(), s.reads.multi.Close(), s.reads.scan.Close(), s.reads.list.Close())
 	if s.closeDB {
 		err = errors.Join(err, s.db.Close())
 	}

@@ -15,6 +15,7 @@ type broken struct {
 	del        func(ctx context.Context, key string, cond store.Condition) error
 	scan       func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error]
 	list       func(ctx context.Context, prefix, after string) iter.Seq2[string, error]
+	multi      func(ctx context.Context, keys ...string) ([]store.Entry, error)
 	batch      func(ctx context.Context, writes []store.Write) ([]store.Revision, error)
 	purge      func(ctx context.Context, keys ...string) error
 	watch      func(ctx context.Context, prefix string) iter.Seq2[store.Event, error]
@@ -25,7 +26,7 @@ type broken struct {
 }
 
 func newBroken(m *store.Memory, fault func(b *broken)) *broken {
-	b := &broken{m, m.Get, m.Put, m.Delete, m.Scan, m.List, m.Batch, nil, m.Watch, m.Announce, m.IsPresent, m.Durability, m.Close}
+	b := &broken{m, m.Get, m.Put, m.Delete, m.Scan, m.List, m.GetMulti, m.Batch, nil, m.Watch, m.Announce, m.IsPresent, m.Durability, m.Close}
 	b.purge = b.purgeAll
 	fault(b)
 	return b
@@ -43,6 +44,10 @@ func (b *broken) Delete(ctx context.Context, key string, cond store.Condition) e
 
 func (b *broken) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
 	return b.scan(ctx, prefix, after)
+}
+
+func (b *broken) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
+	return b.multi(ctx, keys...)
 }
 
 func (b *broken) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
@@ -145,6 +150,14 @@ func (b *broken) onList(replace func(keys []string, prefix, after string) []stri
 				}
 			}
 		}
+	}
+}
+
+// onMulti replaces the entries that GetMulti returns for keys.
+func (b *broken) onMulti(replace func(entries []store.Entry) []store.Entry) {
+	b.multi = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
+		entries, err := b.Memory.GetMulti(ctx, keys...)
+		return replace(entries), err
 	}
 }
 

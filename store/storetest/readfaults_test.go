@@ -170,6 +170,132 @@ func readFaults() []fault {
 				return wanted(append(entries, gone...), prefix, after)
 			})
 		}},
+		{"reads several keys in their order in the store", "GetMulti/OrderOfKeys", func(b *broken) {
+			b.onMulti(func(entries []store.Entry) []store.Entry {
+				slices.SortFunc(entries, func(x, y store.Entry) int { return cmp.Compare(x.Key, y.Key) })
+				return entries
+			})
+		}},
+		{"leaves missing keys out", "GetMulti/MissingKeys", func(b *broken) {
+			b.onMulti(func(entries []store.Entry) []store.Entry {
+				return slices.DeleteFunc(entries, func(e store.Entry) bool { return e.Revision == "" })
+			})
+		}},
+		{"does not name missing keys", "GetMulti/MissingKeys", func(b *broken) {
+			b.onMulti(func(entries []store.Entry) []store.Entry {
+				for i := range entries {
+					if entries[i].Revision == "" {
+						entries[i].Key = ""
+					}
+				}
+				return entries
+			})
+		}},
+		{"takes empty values for missing keys", "GetMulti/MissingKeys", func(b *broken) {
+			b.onMulti(func(entries []store.Entry) []store.Entry {
+				for i := range entries {
+					if len(entries[i].Value) == 0 {
+						entries[i].Revision = ""
+					}
+				}
+				return entries
+			})
+		}},
+		{"fails for a missing key", "GetMulti/MissingKeys", func(b *broken) {
+			b.multi = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
+				var entries []store.Entry
+				for _, key := range keys {
+					e, err := b.Memory.Get(ctx, key)
+					if err != nil {
+						return nil, err
+					}
+					entries = append(entries, e)
+				}
+				return entries, nil
+			}
+		}},
+		{"returns each key once", "GetMulti/RepeatedKeys", func(b *broken) {
+			b.onMulti(func(entries []store.Entry) []store.Entry {
+				seen := map[string]bool{}
+				return slices.DeleteFunc(entries, func(e store.Entry) bool {
+					before := seen[e.Key]
+					seen[e.Key] = true
+					return before
+				})
+			})
+		}},
+		{"returns the same bytes twice", "GetMulti/BytesOfEntries", func(b *broken) {
+			b.onMulti(func(entries []store.Entry) []store.Entry {
+				first := map[string][]byte{}
+				for i, e := range entries {
+					if value, known := first[e.Key]; known {
+						entries[i].Value = value
+					}
+					first[e.Key] = entries[i].Value
+				}
+				return entries
+			})
+		}},
+		{"reads a statement full of keys and no more", "GetMulti/ManyKeys", func(b *broken) {
+			b.onMulti(func(entries []store.Entry) []store.Entry {
+				for i := range entries {
+					if i >= 64 {
+						entries[i] = store.Entry{Key: entries[i].Key}
+					}
+				}
+				return entries
+			})
+		}},
+		{"cuts what several keys have", "GetMulti/LargeValues", func(b *broken) {
+			b.onMulti(func(entries []store.Entry) []store.Entry {
+				left := 4 << 20
+				for i, e := range entries {
+					n := min(len(e.Value), left)
+					entries[i].Value, left = e.Value[:n], left-n
+				}
+				return entries
+			})
+		}},
+		{"reads several keys from a cache", "GetMulti/SeesAcknowledgedWrites", func(b *broken) {
+			cache := map[string]store.Entry{}
+			b.onMulti(func(entries []store.Entry) []store.Entry {
+				for i, e := range entries {
+					if old, known := cache[e.Key]; known {
+						entries[i] = old
+					}
+					cache[e.Key] = entries[i]
+				}
+				return entries
+			})
+		}},
+		{"looks an invalid key up", "GetMulti/InvalidKey", func(b *broken) {
+			b.multi = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
+				valid := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return store.CheckKey(key) != nil })
+				return b.Memory.GetMulti(ctx, valid...)
+			}
+		}},
+		{"reads several keys although the context has ended", "GetMulti/Cancelled", func(b *broken) {
+			b.multi = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
+				return b.Memory.GetMulti(context.WithoutCancel(ctx), keys...)
+			}
+		}},
+		{"returns what it has read when the time is over", "GetMulti/Deadline", func(b *broken) {
+			b.multi = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
+				entries, err := b.Memory.GetMulti(context.WithoutCancel(ctx), keys...)
+				if len(keys) == 300 && ctx.Err() != nil {
+					return entries[:100], nil
+				}
+				if ctx.Err() != nil {
+					return nil, ctx.Err()
+				}
+				return entries, err
+			}
+		}},
+		{"reads several keys although the store is closed", "GetMulti/Closed", func(b *broken) {
+			b.multi = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
+				return b.Memory.Open().GetMulti(ctx, keys...)
+			}
+		}},
 		{"lists the keys of folders", "List/KeysAbove", func(b *broken) {
 			b.list = func(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
 				return func(yield func(string, error) bool) {

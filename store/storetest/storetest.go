@@ -8,8 +8,8 @@
 //	}
 //
 // The name of a failed test says what is wrong with the store. The tests of
-// [store.Batcher], [store.Lister], [store.Watcher], [store.Presence] and
-// [store.Purger] run if the store implements them.
+// [store.Batcher], [store.MultiGetter], [store.Lister], [store.Watcher],
+// [store.Presence] and [store.Purger] run if the store implements them.
 package storetest
 
 import (
@@ -32,6 +32,7 @@ func Run(t *testing.T, fresh func(t *testing.T) (open func() store.Store)) {
 		{"Revisions", revisionTests},
 		{"Conditions", conditionTests},
 		{"Delete", deleteTests},
+		{"GetMulti", multiGetTests},
 		{"Scan", scanTests},
 		{"List", listTests},
 		{"Batch", batchTests},

@@ -1,0 +1,169 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentstate/state/store"
+	"github.com/stretchr/testify/require"
+)
+
+var multiGetTests = []storeTest{
+	{"NoKeys", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		entries, err := g.GetMulti(f.ctx)
+		require.NoError(f, err)
+		require.Empty(f, entries)
+	})},
+	{"OrderOfKeys", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		keys := []string{"b", "a", "c/d", "%", "*", "A", "a ", "ä", "a\x00", "c", "0"}
+		f.putKeys(keys)
+		require.Equal(f, entriesOf(f, keys), f.getMulti(g, keys...))
+		slices.Reverse(keys)
+		require.Equal(f, entriesOf(f, keys), f.getMulti(g, keys...))
+		require.Equal(f, entriesOf(f, keys[:1]), f.getMulti(g, keys[0]))
+	})},
+	{"MissingKeys", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		revision := f.put("b", "", store.Always)
+		f.put("d", "deleted", store.Always)
+		require.NoError(f, f.s.Delete(f.ctx, "d", store.Always))
+		require.Equal(f, []printableEntry{{Key: "a"}, {"b", "", revision}, {Key: "c"}, {Key: "d"}}, f.getMulti(g, "a", "b", "c", "d"))
+		require.Equal(f, []printableEntry{{Key: "a"}}, f.getMulti(g, "a"))
+	})},
+	{"RepeatedKeys", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		f.putKeys([]string{"a", "b"})
+		keys := []string{"a", "b", "a", "missing", "a", "missing", "b"}
+		require.Equal(f, entriesOf(f, keys), f.getMulti(g, keys...))
+	})},
+	{"BytesOfEntries", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		revision := f.put("key", "value", store.Always)
+		entries, err := g.GetMulti(f.ctx, "key", "key")
+		require.NoError(f, err)
+		overwriteBytes(entries[0].Value)
+		require.Equal(f, "value", string(entries[1].Value), "two entries have the same bytes")
+		overwriteBytes(entries[1].Value)
+		f.requireEntry("key", "value", revision)
+		require.Equal(f, []printableEntry{{"key", "value", revision}}, f.getMulti(g, "key"))
+	})},
+	{"ManyKeys", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		keys := make([]string, 700)
+		for i := range keys {
+			keys[i] = fmt.Sprintf("many/%d", i)
+		}
+		f.putKeys(keys)
+		for _, n := range []int{2, 63, 64, 65, 255, 256, 257, 700} {
+			for i, e := range f.getMulti(g, keys[:n]...) {
+				require.Equal(f, keys[i], e.Key)
+				require.Equal(f, keys[i], e.Value)
+			}
+		}
+	})},
+	{"LargeValues", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		var keys, values []string
+		for i := range 24 {
+			keys, values = append(keys, fmt.Sprint(i)), append(values, string(randomBytes(256<<10)))
+			f.put(keys[i], values[i], store.Always)
+		}
+		entries, err := g.GetMulti(f.ctx, keys...)
+		require.NoError(f, err)
+		require.Len(f, entries, len(keys))
+		for i, e := range entries {
+			require.True(f, values[i] == string(e.Value), "the value of %s is another one", keys[i])
+		}
+	})},
+	{"SeesAcknowledgedWrites", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		other := f.open()
+		for i := range 20 {
+			value := fmt.Sprint(i)
+			revision, err := other.Put(f.ctx, "key", []byte(value), store.Always)
+			require.NoError(f, err)
+			require.Equal(f, []printableEntry{{Key: "other"}, {"key", value, revision}}, f.getMulti(g, "other", "key"))
+		}
+	})},
+	{"InvalidKey", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		f.putKeys([]string{"a"})
+		for _, bad := range []string{"", strings.Repeat("k", store.MaxKey+1), "\xff"} {
+			entries, err := g.GetMulti(f.ctx, "a", bad)
+			require.ErrorIs(f, err, store.ErrInvalidKey)
+			require.Empty(f, entries)
+		}
+	})},
+	{"Cancelled", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		f.putKeys([]string{"a"})
+		ctx, cancel := context.WithCancel(f.ctx)
+		cancel()
+		entries, err := g.GetMulti(ctx, "a", "missing")
+		require.ErrorIs(f, err, context.Canceled)
+		require.Empty(f, entries)
+	})},
+	{"Deadline", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		keys := make([]string, 300)
+		for i := range keys {
+			keys[i] = fmt.Sprint(i)
+		}
+		f.putKeys(keys)
+		want := entriesOf(f, keys)
+		for i := range 20 {
+			ctx, cancel := context.WithTimeout(f.ctx, time.Duration(i*i)*20*time.Microsecond)
+			entries, err := g.GetMulti(ctx, keys...)
+			cancel()
+			if err != nil {
+				require.ErrorIs(f, err, context.DeadlineExceeded)
+				require.Empty(f, entries)
+				continue
+			}
+			require.Equal(f, want, printableEntries(entries))
+		}
+	})},
+	{"Closed", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		f.putKeys([]string{"a"})
+		require.NoError(f, f.s.Close())
+		entries, err := g.GetMulti(f.ctx, "a", "b")
+		require.ErrorIs(f, err, store.ErrClosed)
+		require.Empty(f, entries)
+	})},
+}
+
+// forMultiGetter returns a test that is skipped if the store is not a MultiGetter.
+func forMultiGetter(run func(f *fixture, g store.MultiGetter)) func(f *fixture) {
+	return func(f *fixture) {
+		g, ok := store.As[store.MultiGetter](f.s)
+		if !ok {
+			f.Skip("the store is not a MultiGetter")
+		}
+		run(f, g)
+	}
+}
+
+// getMulti returns the entries that GetMulti returns.
+func (f *fixture) getMulti(g store.MultiGetter, keys ...string) []printableEntry {
+	f.Helper()
+	entries, err := g.GetMulti(f.ctx, keys...)
+	require.NoError(f, err)
+	return printableEntries(entries)
+}
+
+// entriesOf returns the entries that GetMulti must return: what Get returns for
+// each key.
+func entriesOf(f *fixture, keys []string) []printableEntry {
+	f.Helper()
+	var entries []printableEntry
+	for _, key := range keys {
+		e, err := f.s.Get(f.ctx, key)
+		if err != nil {
+			require.ErrorIs(f, err, store.ErrNotFound)
+		}
+		entries = append(entries, printableEntry{key, string(e.Value), e.Revision})
+	}
+	return entries
+}
+
+func printableEntries(entries []store.Entry) []printableEntry {
+	list := make([]printableEntry, len(entries))
+	for i, e := range entries {
+		list[i] = printable(e)
+	}
+	return list
+}
