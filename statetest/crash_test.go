@@ -160,13 +160,10 @@ func TestBranchesSurviveCrashes(t *testing.T) {
 }
 
 func BenchmarkCrash(b *testing.B) {
-	// Run needs a *testing.T: the cases run in one of their own.
 	for b.Loop() {
-		ok := testing.RunTests(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{
-			Name: "Crash",
-			F:    func(t *testing.T) { statetest.Crash{Open: refundAgent, Messages: keyboard, Pairs: -1}.Run(t) },
-		}})
-		require.True(b, ok)
+		require.True(b, passes(func(t *testing.T) {
+			statetest.Crash{Open: refundAgent, Messages: keyboard, Pairs: -1}.Run(t)
+		}))
 	}
 }
 

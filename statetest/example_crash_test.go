@@ -2,6 +2,7 @@ package statetest_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -28,7 +29,6 @@ func ExampleCrash() {
 			Messages: []workspace.Message{{ID: "1", Content: state.UserText("Pay invoice #1.")}},
 		}.Run(t)
 	}
-	testing.RunTests(func(string, string) (bool, error) { return true, nil },
-		[]testing.InternalTest{{Name: "TestInvoiceSurvivesCrashes", F: test}})
-	// Output:
+	fmt.Println("passes:", passes(test))
+	// Output: passes: true
 }

@@ -2,6 +2,7 @@ package statetest_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/agentstate/state"
@@ -28,7 +29,6 @@ func ExampleResume() {
 			}}
 		}, workspace.Message{ID: "next", Content: state.UserText("And now?")})
 	}
-	testing.RunTests(func(string, string) (bool, error) { return true, nil },
-		[]testing.InternalTest{{Name: "TestVersionsResume", F: test}})
-	// Output:
+	fmt.Println("passes:", passes(test))
+	// Output: passes: true
 }
