@@ -129,8 +129,8 @@ func (m *middleware) WrapInvokableToolCall(ctx context.Context, next adk.Invokab
 	if t.begun {
 		return next, nil
 	}
-	if _, answer := t.recorded(c.CallID); answer != nil {
-		return func(context.Context, string, ...einotool.Option) (string, error) { return answer.Text(), nil }, nil
+	if text, ok := t.answered(c.CallID); ok {
+		return func(context.Context, string, ...einotool.Option) (string, error) { return text, nil }, nil
 	}
 	return next, nil
 }

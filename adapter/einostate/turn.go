@@ -107,10 +107,8 @@ func (t *turn) take(ctx context.Context, c state.ToolCall) (*tool.Step, int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.step == nil { // the agent was resumed
-		calls, _ := t.recorded(c.ID)
-		calls = slices.DeleteFunc(calls, func(c state.ToolCall) bool { return !hasTool(t.tools, c.Name) })
 		t.foreign = true
-		t.setStep(calls)
+		t.setStep(t.openStep(c.ID))
 	}
 	for i, known := range t.calls {
 		if !t.taken[i] && known.ID == c.ID && known.Name == c.Name {
@@ -123,12 +121,9 @@ func (t *turn) take(ctx context.Context, c state.ToolCall) (*tool.Step, int) {
 
 // answer ends the step and adds its results to the history.
 func (t *turn) answer() error {
-	var results []state.ToolResultMessage
-	for _, r := range t.step.End() {
-		results = append(results, r.Message)
-	}
+	_, err := t.step.Answer()
 	t.step = nil
-	return t.st.History().Answer(results...)
+	return err
 }
 
 // end ends the step, if a call of it was not made, and adds the results of
@@ -166,46 +161,32 @@ func (t *turn) end(msgs []*schema.Message) error {
 	return nil
 }
 
-// history returns what the history has of the agent.
-func (t *turn) history() []state.Message {
-	var msgs []state.Message
+// answered returns the answer that the history has to a call, if it is not open.
+func (t *turn) answered(id string) (text string, ok bool) {
+	if hasCall(t.st.History().Pending(), id) {
+		return "", false
+	}
+	for _, m := range slices.Backward(t.st.History().Format(nil)) {
+		if result, is := m.(state.ToolResultMessage); is && result.Call().ID == id {
+			return result.Text(), true
+		}
+	}
+	return "", false
+}
+
+// openStep returns the open calls of tools in the last answer that has a call.
+func (t *turn) openStep(id string) (calls []state.ToolCall) {
 	for r := range t.st.History().By(t.st.Agent()) {
-		msgs = append(msgs, r.Output...)
-		for _, m := range r.ToolCalls {
-			msgs = append(msgs, m)
+		if said := transcript.Pending(r.Output); hasCall(said, id) {
+			calls = said
 		}
 	}
-	return msgs
+	open := t.st.History().Pending()
+	return slices.DeleteFunc(calls, func(c state.ToolCall) bool { return !hasCall(open, c.ID) || !hasTool(t.tools, c.Name) })
 }
 
-// recorded returns the answer that the history, or the conversation, has to a
-// call, or else the open calls of the message that made it.
-func (t *turn) recorded(id string) (open []state.ToolCall, answer *state.ToolResultMessage) {
-	if open, answer = find(t.history(), id); open == nil && answer == nil {
-		open, answer = find(state.Messages.Or(t.st, nil), id)
-	}
-	return open, answer
-}
-
-// find returns the last answer to a call, or the open calls of the last message
-// that makes it.
-func find(msgs []state.Message, id string) (open []state.ToolCall, answer *state.ToolResultMessage) {
-	answered := map[string]bool{}
-	for _, m := range slices.Backward(msgs) {
-		switch m := m.(type) {
-		case state.ToolResultMessage:
-			if m.Call().ID == id {
-				return nil, &m
-			}
-			answered[m.Call().ID] = true
-		case state.ToolCallMessage:
-			calls := m.Calls()
-			if slices.ContainsFunc(calls, func(c state.ToolCall) bool { return c.ID == id }) {
-				return slices.DeleteFunc(calls, func(c state.ToolCall) bool { return answered[c.ID] }), nil
-			}
-		}
-	}
-	return nil, nil
+func hasCall(calls []state.ToolCall, id string) bool {
+	return slices.ContainsFunc(calls, func(c state.ToolCall) bool { return c.ID == id })
 }
 
 // settle gives results to the calls in a prompt that have none. Those of the
@@ -216,28 +197,28 @@ func (t *turn) settle(ctx context.Context, msgs []*schema.Message) ([]*schema.Me
 	if t.run != nil {
 		suspended = t.run.Suspended()
 	}
-	var left []state.ToolCall
-	pending := false
+	open := map[string]bool{}
 	for _, c := range transcript.ShapesFunc(msgs, Shape).Pending(suspended...) {
-		pending = true
-		if open, _ := find(t.history(), c.ID); open != nil && hasTool(t.tools, c.Name) {
-			left = append(left, c)
-		}
+		open[c.ID] = true
 	}
-	if !pending && len(suspended) == 0 {
+	if len(open)+len(suspended) == 0 {
 		return msgs, nil
 	}
 	prompt, err := Messages(msgs...)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range tool.Run(ctx, t.st, t.tools, left) {
-		if err := t.st.History().Answer(r.Message); err != nil {
-			return nil, err
+	left := slices.DeleteFunc(t.st.History().Pending(suspended...), func(c state.ToolCall) bool {
+		return !open[c.ID] || !hasTool(t.tools, c.Name)
+	})
+	results, err := tool.Answer(ctx, t.st, t.tools, left)
+	for _, r := range results {
+		if err == nil {
+			prompt, err = transcript.Answer(prompt, r.Message)
 		}
-		if prompt, err = transcript.Answer(prompt, r.Message); err != nil {
-			return nil, err
-		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	prompt, _ = transcript.Repair(prompt, transcript.Profile{}, transcript.Policy{AnswerCalls: true, Suspended: suspended})
 	return FromMessages(prompt...)

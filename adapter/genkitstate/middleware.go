@@ -173,11 +173,16 @@ func (g *generation) play(
 	if err := commit(ctx); err != nil {
 		return nil, err
 	}
-	parts, results, err := encodeResults(tool.Run(ctx, st, g.tools, calls))
+	results, err := tool.Answer(ctx, st, g.tools, calls)
+	if err != nil {
+		return nil, fmt.Errorf("genkitstate: record results: %w", err)
+	}
+	parts, err := encodeResults(results)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.answer(ctx, st, parts, results); err != nil {
+	s.put(parts)
+	if err := commit(ctx); err != nil {
 		return nil, err
 	}
 	if cb != nil && len(parts) > 0 {

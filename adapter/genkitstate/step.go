@@ -71,13 +71,6 @@ func (s *step) take(ctx context.Context, st *state.State, parts []*ai.Part) erro
 			results = append(results, r)
 		}
 	}
-	return s.answer(ctx, st, parts, results)
-}
-
-// answer adds results of calls to the step and to the history of the state.
-func (s *step) answer(
-	ctx context.Context, st *state.State, parts []*ai.Part, results []state.ToolResultMessage,
-) error {
 	if len(results) == 0 {
 		return nil
 	}
@@ -144,16 +137,16 @@ func (s *step) leave(resp *ai.ModelResponse, left []*ai.Part) *ai.ModelResponse 
 	return resp
 }
 
-// encodeResults returns the results of calls, and the parts that say them.
-func encodeResults(results []tool.Result) (parts []*ai.Part, msgs []state.ToolResultMessage, err error) {
+// encodeResults returns the parts that say the results of calls.
+func encodeResults(results []tool.Result) (parts []*ai.Part, err error) {
 	for _, r := range results {
 		encoded, err := From(r.Message)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		parts, msgs = append(parts, encoded[0].Content...), append(msgs, r.Message)
+		parts = append(parts, encoded[0].Content...)
 	}
-	return parts, msgs, nil
+	return parts, nil
 }
 
 // commit stores the changes of the run of package workspace that ctx carries.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/tool"
-	"github.com/agentstate/state/transcript"
 )
 
 // Tools returns tools for ai.WithTools, by which Genkit offers them to a model:
@@ -41,13 +40,13 @@ func restart(ctx *ai.ToolContext, t *tool.Tool, input any) (json.RawMessage, err
 		return nil, err
 	}
 	call := state.ToolCall{Name: t.Name(), Input: args}
-	for _, open := range transcript.Pending(state.Messages.Or(st, nil)) { // Genkit does not tell which call it is
+	for _, open := range st.History().Pending() { // Genkit does not tell which call it is
 		if open.Name == call.Name && open.Input.Equal(args) {
 			call = open
 			break
 		}
 	}
-	parts, _, err := encodeResults(tool.Run(ctx, st, []*tool.Tool{t}, []state.ToolCall{call}))
+	parts, err := encodeResults(tool.Run(ctx, st, []*tool.Tool{t}, []state.ToolCall{call}))
 	if err != nil {
 		return nil, err
 	}

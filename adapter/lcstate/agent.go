@@ -163,35 +163,7 @@ func openCalls(ctx context.Context, st *state.State) []state.ToolCall {
 	if !ok {
 		return nil
 	}
-	var calls []state.ToolCall
-	for _, c := range transcript.ShapesOf(state.Messages.Or(st, nil)).Pending(run.Suspended()...) {
-		if madeBy(st, c) {
-			calls = append(calls, c)
-		}
-	}
-	return calls
-}
-
-// madeBy reports whether the agent of st has made a call: another agent, whose
-// tool has called this one, waits for its own.
-func madeBy(st *state.State, call state.ToolCall) bool {
-	for r := range st.History().By(st.Agent()) {
-		for _, c := range callsOf(r.Output) {
-			if c.ID == call.ID && c.Name == call.Name {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// callsOf returns the calls of an answer, which are its last message.
-func callsOf(output []state.Message) []state.ToolCall {
-	if len(output) == 0 {
-		return nil
-	}
-	m, _ := output[len(output)-1].(state.ToolCallMessage)
-	return m.Calls()
+	return st.History().Pending(run.Suspended()...)
 }
 
 // step makes the calls of the last answer.
@@ -199,15 +171,11 @@ func (r *agentRun) step(ctx context.Context) error {
 	if len(r.calls) == 0 {
 		return nil
 	}
-	results := tool.Run(ctx, r.st, r.Tools, r.calls)
-	answers := make([]state.ToolResultMessage, 0, len(results))
-	for _, result := range results {
-		answers = append(answers, result.Message)
-	}
-	if err := r.st.History().Answer(answers...); err != nil {
+	results, err := tool.Answer(ctx, r.st, r.Tools, r.calls)
+	if err != nil {
 		return err
 	}
-	if err := commit(ctx); err != nil || len(answers) == len(r.calls) {
+	if err := commit(ctx); err != nil || len(results) == len(r.calls) {
 		return err
 	}
 	return fmt.Errorf("lcstate: agent %q: %w", r.Name, tool.ErrSuspended)
@@ -248,7 +216,7 @@ func (r *agentRun) ask(ctx context.Context) (string, error) {
 	if err := r.st.History().Append(result); err != nil {
 		return "", err
 	}
-	if r.calls = callsOf(result.Output); len(r.calls) > 0 {
+	if r.calls = transcript.Pending(result.Output); len(r.calls) > 0 {
 		err = commit(ctx)
 	}
 	return text, err
