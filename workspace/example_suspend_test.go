@@ -37,10 +37,8 @@ func ExampleMessage_answers() {
 				run.SetReply(reply.(state.TextMessage).Text())
 				return nil
 			}
-			for _, r := range tool.Run(ctx, run.State(), tools, calls) { // none is left out but the suspended one
-				if err := run.State().History().Answer(r.Message); err != nil {
-					return err
-				}
+			if _, err := tool.Answer(ctx, run.State(), tools, calls); err != nil { // the suspended call has no result
+				return err
 			}
 		}
 	}

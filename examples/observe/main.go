@@ -151,10 +151,6 @@ func answer(ctx context.Context, tracer *otelstate.Tracer, run *workspace.Run) (
 	if err := run.State().History().Append(result); err != nil {
 		return err
 	}
-	for _, r := range tool.Run(ctx, st, tools, calls) {
-		if err := run.State().History().Answer(r.Message); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = tool.Answer(ctx, st, tools, calls)
+	return err
 }
