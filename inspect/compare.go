@@ -152,6 +152,9 @@ func shorten(edits []edit) []diffLine {
 			near[j] = true
 		}
 	}
+	for i := range edits { // a sign in the place of one line saves nothing
+		near[i] = near[i] || (i == 0 || near[i-1]) && (i == len(edits)-1 || near[i+1])
+	}
 	var lines []diffLine
 	for i, e := range edits {
 		switch {

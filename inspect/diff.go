@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace"
@@ -13,9 +14,12 @@ type diffData struct {
 	To     uint64      `json:"to"`
 	Fields []fieldDiff `json:"fields"`
 	// Others are the edits of everything but fields.
-	Others []effectRow `json:"others"`
+	Others []otherDiff `json:"others"`
 	// Partly is set if there are more edits than the page shows.
 	Partly bool `json:"partly,omitempty"`
+	// Unread is set if there are so many records that only those from this version
+	// on were looked at.
+	Unread uint64 `json:"unread,omitempty"`
 }
 
 // fieldDiff is what differs in one field.
@@ -26,13 +30,28 @@ type fieldDiff struct {
 	After  *value     `json:"after,omitempty"`
 	Unit   string     `json:"unit,omitempty"` // of Lines: "line" or "element"
 	Lines  []diffLine `json:"lines,omitempty"`
-	// Changes are the last changes that led there, the newest first.
-	Changes []lastChange `json:"changes,omitempty"`
-	More    int          `json:"more,omitempty"` // changes that are left out
+	changesOf
+}
+
+// otherDiff is an edit of the conversation, the memory or the settings.
+type otherDiff struct {
+	effectRow
+	changesOf
+}
+
+// changesOf are the changes that led to a difference.
+type changesOf struct {
+	Changes []lastChange `json:"changes,omitempty"` // the last ones, the newest first
+	More    int          `json:"more,omitempty"`    // changes that are left out
+}
+
+func newChangesOf(list []lastChange) changesOf {
+	shown := list[:min(len(list), maxChanges)]
+	return changesOf{shown, len(list) - len(shown)}
 }
 
 const (
-	// maxChanges is the number of changes that are listed for a field.
+	// maxChanges is the number of changes that are listed for a difference.
 	maxChanges = 5
 	// maxEffects is the number of other edits that a page shows.
 	maxEffects = 100
@@ -49,7 +68,7 @@ func (h *Handler) diff(c *call) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := diffData{From: from, To: to, Fields: []fieldDiff{}, Others: []effectRow{}}
+	data := diffData{From: from, To: to, Fields: []fieldDiff{}, Others: []otherDiff{}}
 	p := &page{Name: "diff", Title: "Changes", Tab: "diff", Head: s.head}
 	if from != to {
 		if err := data.compare(c, s); err != nil {
@@ -112,36 +131,72 @@ func (data *diffData) compare(c *call, s *shown) error {
 		case part == "field" && !seen[name]:
 			seen[name] = true
 			d := newFieldDiff(mask, [2]*state.State{views[0].State(), views[1].State()}, name)
-			list := changes[name]
-			d.Changes = list[:min(len(list), maxChanges)]
-			d.More = len(list) - len(d.Changes)
+			d.changesOf = newChangesOf(changes[placeOf(e)])
 			data.Fields = append(data.Fields, d)
 		case part == "field" || isVersion(e):
 		case len(data.Others) == maxEffects:
 			data.Partly = true
 		default:
-			data.Others = append(data.Others, newEffectRow(mask, e, false))
+			data.Others = append(data.Others, otherDiff{newEffectRow(mask, e, false), newChangesOf(changes[placeOf(e)])})
 		}
 	}
 	return nil
 }
 
-// led returns the changes of each field between the two versions.
-func (data *diffData) led(c *call, s *shown, mask *masker) (map[string][]lastChange, error) {
-	changes := map[string][]lastChange{}
+// place is what effects edit: a part and the name of what is edited in it.
+type place struct{ part, name string }
+
+func placeOf(e state.Effect) place {
+	if part, name := partOf(e); part == "field" {
+		return place{part, name}
+	}
+	return place{e.Part, e.Field}
+}
+
+// led returns the changes of each place between the two versions, the newest
+// first.
+func (data *diffData) led(c *call, s *shown, mask *masker) (map[place][]lastChange, error) {
+	changes := map[place][]lastChange{}
 	low, high := min(data.From, data.To), max(data.From, data.To)
-	_, err := c.h.recordsBack(c.ctx(), c.user, low, high, func(r workspace.Record) bool {
-		seen := map[string]bool{}
+	rest, err := c.h.recordsBack(c.ctx(), c.user, low, high, func(r workspace.Record) bool {
+		talk := authorsOfTalk(r)
+		seen := map[place]bool{}
 		for _, e := range r.Effects {
-			if part, name := partOf(e); part == "field" && !seen[name] {
-				seen[name] = true
-				change := lastChange{Version: r.Version, Agent: mask.name(e.Agent), Cause: mask.id(e.Cause)}
-				changes[name] = append(changes[name], change)
+			at := placeOf(e)
+			if seen[at] {
+				continue
+			}
+			seen[at] = true
+			by := []author{{e.Agent, e.Cause}}
+			if e.Part == "message" && len(talk) > 0 {
+				by = talk
+			}
+			for _, a := range by {
+				changes[at] = append(changes[at], lastChange{Version: r.Version, Agent: mask.name(a.agent), Cause: mask.id(a.cause)})
 			}
 		}
 		return true
 	})
+	if rest > low {
+		data.Unread = rest + 1
+	}
 	return changes, err
+}
+
+// author is who has made an edit, and why.
+type author struct{ agent, cause string }
+
+// authorsOfTalk returns who has edited the conversation and the results in a
+// record. The messages themselves have no author: the lists that refer to them
+// have.
+func authorsOfTalk(r workspace.Record) []author {
+	var list []author
+	for _, e := range r.Effects {
+		if a := (author{e.Agent, e.Cause}); e.Part == "conversation" && !isVersion(e) && !slices.Contains(list, a) {
+			list = append(list, a)
+		}
+	}
+	return list
 }
 
 // newFieldDiff compares a field in two versions.

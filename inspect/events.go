@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -28,28 +27,36 @@ func (h *Handler) events(c *call) (*page, error) {
 	if _, err := c.summary(); err != nil {
 		return nil, err
 	}
-	seen := c.r.Header.Get("Last-Event-ID")
-	if seen == "" {
-		seen = c.query.Get("after")
-	}
 	f, err := h.feeds.follow(h, c.user)
 	if err != nil {
 		c.w.Header().Set("Retry-After", "30")
 		return nil, err
 	}
 	defer f.leave()
+	answerStream(c, f.pulses)
+	return nil, nil
+}
+
+// signal is what a stream says. Its id tells it from others.
+type signal interface{ id() string }
+
+// answerStream answers with a stream of signals, until it is closed.
+func answerStream[S signal](c *call, signals <-chan S) {
+	seen := c.r.Header.Get("Last-Event-ID")
+	if seen == "" {
+		seen = c.query.Get("after")
+	}
 	header := c.w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("X-Accel-Buffering", "no") // or nginx waits for more
 	if c.r.Method == http.MethodHead {
-		return nil, nil
+		return
 	}
-	s := &stream{w: c.w, control: http.NewResponseController(c.w), ctx: h.ctx}
+	s := &stream{w: c.w, control: http.NewResponseController(c.w), ctx: c.h.ctx}
 	defer s.end()
 	// A reader that takes nothing does not delay Close.
-	defer context.AfterFunc(h.ctx, func() { s.control.SetWriteDeadline(time.Now()) })()
-	s.run(c.ctx(), f, seen)
-	return nil, nil
+	defer context.AfterFunc(c.h.ctx, func() { s.control.SetWriteDeadline(time.Now()) })()
+	runStream(c.ctx(), s, signals, seen)
 }
 
 // stream is the answer to a request for events.
@@ -59,8 +66,8 @@ type stream struct {
 	ctx     context.Context // of the Handler
 }
 
-// run writes events until ctx or the Handler ends, or the reader is gone.
-func (s *stream) run(ctx context.Context, f *follower, seen string) {
+// runStream writes events until ctx or the Handler ends, or the reader is gone.
+func runStream[S signal](ctx context.Context, s *stream, signals <-chan S, seen string) {
 	if !s.write("retry: %d\n\n", reconnectDelay.Milliseconds()) {
 		return
 	}
@@ -69,11 +76,11 @@ func (s *stream) run(ctx context.Context, f *follower, seen string) {
 	for {
 		ok := true
 		select {
-		case p, more := <-f.pulses:
+		case p, more := <-signals:
 			if !more {
 				return
 			}
-			id := strconv.FormatUint(p.Seq, 10)
+			id := p.id()
 			if id == seen {
 				continue
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
@@ -40,10 +41,16 @@ func explain(err error) (status int, text string) {
 		if !errors.Is(err, e.err) {
 			continue
 		}
-		if e.status == http.StatusInternalServerError {
-			return e.status, e.text + " " + err.Error()
+		if detail := detailOf(err, e.err); e.status == http.StatusInternalServerError && detail != "" {
+			return e.status, strings.TrimSuffix(e.text, ".") + ": " + detail
 		}
 		return e.status, e.text
 	}
 	return http.StatusBadGateway, "The store cannot be read: error of class " + workspace.ErrorClass(err) + ". The log has more."
+}
+
+// detailOf returns what an error says after the text of one that it wraps.
+func detailOf(err, wrapped error) string {
+	_, detail, _ := strings.Cut(err.Error(), wrapped.Error()+": ")
+	return detail
 }

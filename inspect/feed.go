@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ type pulse struct {
 	Queued      int    `json:"queued"`
 	DeadLetters int    `json:"dead_letters"`
 }
+
+func (p pulse) id() string { return strconv.FormatUint(p.Seq, 10) }
 
 func (h *Handler) newPulse(s workspace.Summary) pulse {
 	p := pulse{Seq: s.Seq, Version: s.Version, Queued: s.Queued, DeadLetters: s.DeadLetters}
@@ -58,6 +61,42 @@ var (
 
 // follow adds a stream to the feed of a user. The caller must call leave.
 func (fs *feeds) follow(h *Handler, user string) (*follower, error) {
+	leave, err := fs.enter(h)
+	if err != nil {
+		return nil, err
+	}
+	fs.mu.Lock()
+	f := fs.byUser[user]
+	if f == nil {
+		var ctx context.Context
+		f = &feed{followers: map[*follower]bool{}}
+		ctx, f.stop = context.WithCancel(h.ctx)
+		if !fs.watch(ctx, h, user, f) {
+			fs.mu.Unlock()
+			leave()
+			return nil, errClosed
+		}
+	}
+	defer fs.mu.Unlock()
+	w := &follower{pulses: make(chan pulse, 1)}
+	if f.last != nil {
+		w.pulses <- *f.last
+	}
+	f.followers[w] = true
+	w.leave = func() {
+		defer leave()
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		delete(f.followers, w)
+		if len(f.followers) == 0 {
+			fs.end(user, f)
+		}
+	}
+	return w, nil
+}
+
+// enter counts a stream. The caller must call leave at its end.
+func (fs *feeds) enter(h *Handler) (leave func(), err error) {
 	if !h.beginWork() {
 		return nil, errClosed
 	}
@@ -67,33 +106,13 @@ func (fs *feeds) follow(h *Handler, user string) (*follower, error) {
 		h.work.Done()
 		return nil, errStreams
 	}
-	f := fs.byUser[user]
-	if f == nil {
-		var ctx context.Context
-		f = &feed{followers: map[*follower]bool{}}
-		ctx, f.stop = context.WithCancel(h.ctx)
-		if !fs.watch(ctx, h, user, f) {
-			h.work.Done()
-			return nil, errClosed
-		}
-	}
-	w := &follower{pulses: make(chan pulse, 1)}
-	if f.last != nil {
-		w.pulses <- *f.last
-	}
-	f.followers[w] = true
 	fs.followers++
-	w.leave = func() {
+	return func() {
 		fs.mu.Lock()
 		defer fs.mu.Unlock()
 		fs.followers--
-		delete(f.followers, w)
-		if len(f.followers) == 0 {
-			fs.end(user, f)
-		}
 		h.work.Done()
-	}
-	return w, nil
+	}, nil
 }
 
 // end ends a feed, unless it has ended. The lock must be held.

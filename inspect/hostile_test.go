@@ -102,12 +102,13 @@ func TestContentMakesNoMarkup(t *testing.T) {
 	for i, text := range append([]string{"harmless"}, hostile...) {
 		f.hostileWorkspace(t, fmt.Sprint("user ", i), text)
 	}
+	f.hostileWorkspace(t, "user of much", strings.Repeat("harmless ", 200))
 	users := []string{`<b>user</b>`, `"><script>`, "..", ".", "a/b", "%2e%2e", "a b&at=1", "\u202euser"}
 	for _, user := range users {
 		f.hostileWorkspace(t, user, "harmless")
 	}
 	allowed := map[string]bool{}
-	for _, target := range pagesOf("user 0") {
+	for _, target := range append(pagesOf("user 0"), pagesOf("user of much")...) {
 		p := get(t, h, target)
 		require.Equal(t, 200, p.code, target)
 		for _, shape := range shapesOf(t, p.body) {

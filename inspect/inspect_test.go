@@ -32,7 +32,7 @@ func TestHeaders(t *testing.T) {
 		require.Equal(t, "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "+
 			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'", p.header.Get("Content-Security-Policy"), p.target)
 		require.Equal(t, "nosniff", p.header.Get("X-Content-Type-Options"))
-		require.Equal(t, "no-referrer", p.header.Get("Referrer-Policy"))
+		require.Equal(t, "same-origin", p.header.Get("Referrer-Policy"))
 		require.Equal(t, "no-store", p.header.Get("Cache-Control"))
 		require.Equal(t, "same-origin", p.header.Get("Cross-Origin-Opener-Policy"))
 		require.Equal(t, "same-origin", p.header.Get("Cross-Origin-Resource-Policy"))

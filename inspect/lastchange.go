@@ -9,15 +9,18 @@ import (
 
 // lastChange describes the last change of a field.
 type lastChange struct {
-	Version uint64 `json:"version"`
-	Agent   text   `json:"agent,omitempty"` // empty for the host
-	Cause   text   `json:"cause,omitempty"`
+	Version uint64 `json:"version,omitempty"`
+	// Before is set instead if the records that were read do not have the change:
+	// it was made before that version.
+	Before uint64 `json:"before,omitempty"`
+	Agent  text   `json:"agent,omitempty"` // empty for the host
+	Cause  text   `json:"cause,omitempty"`
 	// Here says that it was changed in the version that is shown.
 	Here bool `json:"here,omitempty"`
 }
 
 // lastChanges returns the last change of each field up to the version that is
-// shown, as far as the newest records have it.
+// shown. It looks at the newest maxRecords records.
 func (s *shown) lastChanges(ctx context.Context, h *Handler) (map[string]lastChange, error) {
 	s.cached.mu.Lock()
 	defer s.cached.mu.Unlock()
@@ -26,7 +29,7 @@ func (s *shown) lastChanges(ctx context.Context, h *Handler) (map[string]lastCha
 	}
 	last := map[string]lastChange{}
 	version, missing := s.view.Version, s.storedFields()
-	_, err := h.recordsBack(ctx, s.ID, s.Oldest, version, func(r workspace.Record) bool {
+	rest, err := h.recordsBack(ctx, s.ID, s.Oldest, version, func(r workspace.Record) bool {
 		for _, e := range r.Effects {
 			part, name := partOf(e)
 			if isVersion(e) || e.Part == "message" { // the list of the messages names their author
@@ -38,7 +41,9 @@ func (s *shown) lastChanges(ctx context.Context, h *Handler) (map[string]lastCha
 				continue
 			}
 			if _, known := last[name]; !known {
-				last[name] = lastChange{r.Version, s.mask.name(e.Agent), s.mask.id(e.Cause), r.Version == version}
+				last[name] = lastChange{
+					Version: r.Version, Agent: s.mask.name(e.Agent), Cause: s.mask.id(e.Cause), Here: r.Version == version,
+				}
 				delete(missing, name)
 			}
 		}
@@ -46,6 +51,11 @@ func (s *shown) lastChanges(ctx context.Context, h *Handler) (map[string]lastCha
 	})
 	if err != nil {
 		return nil, err
+	}
+	if rest > 0 {
+		for name := range missing {
+			last[name] = lastChange{Before: rest + 1}
+		}
 	}
 	s.cached.last = last
 	return last, nil

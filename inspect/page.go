@@ -31,8 +31,12 @@ type page struct {
 	Data any
 	// Head is about the workspace, or nil.
 	Head *head
-	// Live is set if the page shows what is present, so that it may change.
-	Live bool
+	// Live is set if the page shows what is present, so that it may change. Events
+	// is the path of the stream that says when, and Seq what the page shows; those
+	// of the workspace if Head is set.
+	Live   bool
+	Events string
+	Seq    string
 
 	// Reload is the number of seconds after which the page loads again by itself,
 	// or 0.
@@ -218,6 +222,9 @@ func (c *call) errorPage(err error) *page {
 	var known *httpError
 	if errors.As(err, &known) {
 		status, reason = known.status, known.text
+		if errors.Is(err, errNoWorkspace) {
+			reason = fmt.Sprintf("There is no workspace of “%s”.", c.user)
+		}
 	} else {
 		status, reason = explain(err)
 		level := slog.LevelInfo
@@ -230,7 +237,7 @@ func (c *call) errorPage(err error) *page {
 		Name: "error", Title: http.StatusText(status), status: status,
 		Data: failure{status, http.StatusText(status), visible(reason, false)},
 	}
-	if c.user != "" && c.access.Read && c.access.sees(c.user) {
+	if c.user != "" && c.access.Read && c.access.sees(c.user) && !errors.Is(err, errNoWorkspace) {
 		p.Head = &head{User: visible(c.user, false), ID: c.user}
 	}
 	return p

@@ -109,7 +109,7 @@ func TestQueueShowsNoSecrets(t *testing.T) {
 	blind := newHandler(t, f.open(t, nil), nil)
 	p := get(t, blind, "/workspace/queue?user=bob")
 	require.NotContains(t, p.body, "Anybody there?")
-	require.NotContains(t, p.body, "b2")
+	require.NotContains(t, p.body, ">b2")
 	require.Contains(t, p.body, "No schema.")
 }
 

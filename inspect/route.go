@@ -38,6 +38,7 @@ func (h *Handler) table() []route {
 	}
 	return slices.Concat([]route{
 		get("/", h.workspaces),
+		get("/events", h.heldEvents),
 		get("/sweep", h.sweep),
 		{http.MethodPost, "/sweep", rightRead, h.controlSweep}, // it changes nothing that is stored
 		get("/schema", h.schema),

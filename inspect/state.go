@@ -42,8 +42,7 @@ type fieldRow struct {
 	Secret      bool   `json:"secret,omitempty"`
 	Ephemeral   bool   `json:"ephemeral,omitempty"`
 	Declared    bool   `json:"declared"`
-	// Last is its last change, as far as the newest records have it. An
-	// agent does not see it.
+	// Last is its last change. An agent does not see it.
 	Last *lastChange `json:"last_change,omitempty"`
 }
 

@@ -21,6 +21,9 @@ type status struct {
 func statusOf(s workspace.Summary) []status {
 	if s.Err != nil {
 		_, why := explain(s.Err)
+		if detail := detailOf(s.Err, workspace.ErrCorrupt); detail != "" {
+			why = detail // the kind of the status says the rest
+		}
 		return []status{{Kind: "damaged", Why: visible(why, false)}}
 	}
 	var list []status

@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/agentstate/state/workspace"
@@ -36,6 +38,9 @@ func (c *call) summary() (*head, error) {
 	}
 	if !past {
 		at = s.Version
+	}
+	if at > s.Version {
+		return nil, &httpError{http.StatusNotFound, fmt.Sprintf("There is no version %d. The newest one is %d.", at, s.Version)}
 	}
 	h := newHead(c.user, s)
 	h.Version, h.Past = at, past

@@ -23,6 +23,8 @@ type workspacesData struct {
 	// Next is the user after whom the next page begins, or "".
 	Next string    `json:"next,omitempty"`
 	Held []heldRow `json:"held"` // runs that the Manager of the handler holds
+	// Read is when the list was read. Only the runs above it change by themselves.
+	Read time.Time `json:"read"`
 	// Sweep is the last sweep, if there was one.
 	Sweep *sweepData `json:"sweep,omitempty"`
 }
@@ -36,20 +38,16 @@ type workspaceRow struct {
 	Status  []status  `json:"status"`
 }
 
-type heldRow struct {
-	User    string    `json:"-"`
-	ID      string    `json:"user"`
-	Began   time.Time `json:"began"`
-	Attempt int       `json:"attempt"`
-}
-
 // workspaces lists the workspaces by key, from a user on or with a prefix.
 func (h *Handler) workspaces(c *call) (*page, error) {
-	data := workspacesData{Query: c.query.Get("q"), After: c.query.Get("after"), Rows: []workspaceRow{}, Held: []heldRow{}}
-	for _, r := range h.manager.Held() {
-		if c.access.sees(r.UserID) {
-			data.Held = append(data.Held, heldRow{visible(r.UserID, false), r.UserID, r.Began, r.Attempt + 1})
-		}
+	data := workspacesData{Query: c.query.Get("q"), After: c.query.Get("after"), Rows: []workspaceRow{}, Read: time.Now()}
+	p := &page{Name: "workspaces", Title: "Workspaces", Tab: "workspaces", Live: data.After == "", Events: "/events"}
+	var pulse heldPulse
+	data.Held, pulse = c.held()
+	p.Seq = pulse.Seq
+	if c.query.Get("fragment") == "held" { // which needs nothing of the store
+		p.Data = data
+		return p, nil
 	}
 	if sweep := h.sweeper.last(); !sweep.Began.IsZero() && c.access.User == nil {
 		sweep.Longest = nil
@@ -65,7 +63,8 @@ func (h *Handler) workspaces(c *call) (*page, error) {
 		c.redirect(c.link("/workspace", "user", data.Rows[0].ID))
 		return nil, nil
 	}
-	return &page{Name: "workspaces", Title: "Workspaces", Tab: "workspaces", Data: data, Live: data.After == ""}, nil
+	p.Data = data
+	return p, nil
 }
 
 // list reads one page of workspaces.

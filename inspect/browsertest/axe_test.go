@@ -37,30 +37,36 @@ type violation struct {
 // sideways.
 func TestAccessible(t *testing.T) {
 	axe := readAxe(t)
-	file := newDesk(t)
-	newProcess(t, file).do("begin bob Where is my parcel?")
-	origin := serve(t, openDesk(t, file), everything)
+	sites := newSites(t)
 	for _, v := range views {
 		t.Run(v.name, func(t *testing.T) {
-			tb := newTab(t, origin)
-			tb.dark(v.dark)
-			_, err := chromedp.Call(tb.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
-				Width: v.width, Height: v.height, DeviceScaleFactor: v.zoom,
-			})
-			require.NoError(t, err)
-			for _, p := range pages {
-				tb.open(p.path)
-				require.LessOrEqual(t, evaluate[int64](tb, "document.documentElement.scrollWidth"), v.width, p.name)
-				require.Empty(t, tb.forgive())
-				tb.do(chromedp.Evaluate[chromedp.Void](axe))
-				found := evaluate[[]violation](tb, `axe.run({resultTypes: ["violations"]}).then(r => r.violations)`, chromedp.EvalAwaitPromise)
-				for _, f := range found {
-					for _, n := range f.Nodes {
-						t.Errorf("%s: %s (%s)\n%s\n%s", p.name, f.Help, f.ID, n.HTML, n.Summary)
+			for _, site := range sites {
+				tb := newTab(t, site.origin)
+				tb.dark(v.dark)
+				_, err := chromedp.Call(tb.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+					Width: v.width, Height: v.height, DeviceScaleFactor: v.zoom,
+				})
+				require.NoError(t, err)
+				for _, p := range site.pages {
+					p.show(tb)
+					require.LessOrEqual(t, evaluate[int64](tb, "document.documentElement.scrollWidth"), v.width, p.name)
+					require.Empty(t, tb.forgive())
+					for _, f := range tb.violations(axe) {
+						for _, n := range f.Nodes {
+							t.Errorf("%s of %s: %s (%s)\n%s\n%s", p.name, site.name, f.Help, f.ID, n.HTML, n.Summary)
+						}
 					}
 				}
-				tb.forgive() // axe-core asks for styles that the page may not have
 			}
 		})
 	}
+}
+
+// violations returns what axe-core finds in the page.
+func (tb *tab) violations(axe string) []violation {
+	tb.t.Helper()
+	tb.do(chromedp.Evaluate[chromedp.Void](axe))
+	found := evaluate[[]violation](tb, `axe.run({resultTypes: ["violations"]}).then(r => r.violations)`, chromedp.EvalAwaitPromise)
+	tb.forgive() // axe-core asks for styles that the page may not have
+	return found
 }

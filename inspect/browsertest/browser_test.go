@@ -21,6 +21,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// otherName is a name of this machine that browsers trust no more than others.
+const otherName = "desk.test"
+
 // browser is the process of Chromium that all tests share.
 var browser = sync.OnceValues(func() (context.Context, error) {
 	path, err := exec.LookPath("chromium")
@@ -28,7 +31,8 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 		return nil, err
 	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("host-resolver-rules", "MAP "+otherName+" 127.0.0.1"))
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // which does not work for root
 	}

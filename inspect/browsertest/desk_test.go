@@ -64,6 +64,9 @@ var errDeclined = errors.New("refund: the bank declined card " + cardNumber + ":
 //	alice   two messages that were handled, in 10 versions, with memory and settings
 //	bob     a run that another process has begun, and a message that waits
 //	carol   a message that died
+//	erin…   long values, under a long id
+//	frank   a call that was forgotten
+//	grace   a call that waits for a person
 //	dave    damaged
 //	user…   60 others
 func newDesk(t testing.TB) string {
@@ -100,6 +103,8 @@ func newDesk(t testing.TB) string {
 	for i := range 60 {
 		update(t, m, fmt.Sprintf("user%04d", i*37), func(w *workspace.Workspace) error { return cost.Set(w.State(), 0.25) })
 	}
+	addLong(t, m)
+	addCalls(t, m)
 	update(t, m, "dave", func(w *workspace.Workspace) error { return cost.Set(w.State(), 1) })
 	require.NoError(t, m.Close())
 	_, err = db.Put(ctx, "agent:workspace:dave", []byte("{}"), store.Always)
@@ -139,6 +144,12 @@ func answer(ctx context.Context, run *workspace.Run) error {
 	switch run.Message().ID {
 	case "web-80":
 		return errors.Join(card.Set(run.State(), cardNumber), run.Commit(ctx), errDeclined)
+	case "web-95":
+		call := state.ToolCall{ID: "call_1", Name: "approve_refund", Input: `{"amount":900}`}
+		if err := state.Messages.Set(run.State().As("billing"), []state.Message{state.ToolCalls(call)}); err != nil {
+			return err
+		}
+		return run.Suspend(call.ID)
 	case "web-71":
 		return play(ctx, run, refundScript)
 	default:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/workspace"
 )
@@ -62,6 +63,24 @@ func TestLiveRun(t *testing.T) {
 	tb.wait(`document.querySelector(".running")`)
 	other.do("begin bob Hello?")
 	tb.wait(`document.querySelector(".waiting")?.innerText.includes("1")`)
+}
+
+// TestLiveList begins a run in the process that shows the list.
+func TestLiveList(t *testing.T) {
+	m := openDesk(t, newDesk(t))
+	tb := newTab(t, serve(t, m, everything))
+	tb.open("/")
+	tb.wait(`document.getElementById("stream").textContent === "live"`)
+	evaluate[bool](tb, `window.list = document.querySelector("tbody"), true`)
+	run, _, err := m.Begin(t.Context(), "carol", workspace.Message{ID: "web-81", Content: state.UserText("Hello?")})
+	require.NoError(t, err)
+	tb.wait(`document.querySelector("[data-fragment=held]").innerText.includes("carol")`)
+	tb.wait(`document.getElementById("live").textContent === "This process holds 1 run."`)
+	require.True(t, evaluate[bool](tb, "window.list.isConnected"))
+	tb.picture("live-list")
+	_, err = run.Finish(t.Context())
+	require.NoError(t, err)
+	tb.wait(`!document.querySelector("[data-fragment=held]").innerText.includes("carol")`)
 }
 
 // TestKilled kills the process that handles a message while a page is open, and lets

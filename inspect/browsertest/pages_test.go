@@ -23,7 +23,9 @@ const interval = 10 * time.Millisecond
 // serve serves the pages of a Manager and returns their address, which has a prefix.
 func serve(t testing.TB, m *workspace.Manager, access inspect.Access) (origin string) {
 	t.Helper()
-	h, err := inspect.New(m, &inspect.Options{Title: "desk.db", Authorize: inspect.Trusted(access), Interval: interval})
+	h, err := inspect.New(m, &inspect.Options{
+		Title: "desk.db", Authorize: inspect.Trusted(access), Interval: interval, Hosts: []string{otherName},
+	})
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	mux.Handle("/debug/state/", http.StripPrefix("/debug/state", h))
@@ -36,48 +38,21 @@ func serve(t testing.TB, m *workspace.Manager, access inspect.Access) (origin st
 	return server.URL + "/debug/state"
 }
 
-// pages are the paths of all pages, by a name for pictures.
-var pages = []struct{ name, path string }{
-	{"workspaces", "/"},
-	{"search", "/?q=user00"},
-	{"state", "/workspace?user=alice"},
-	{"state-past", "/workspace?user=alice&at=5"},
-	{"state-agent", "/workspace?user=alice&as=billing"},
-	{"state-running", "/workspace?user=bob"},
-	{"conversation", "/workspace/conversation?user=alice"},
-	{"results", "/workspace/results?user=alice"},
-	{"result", "/workspace/results/2?user=alice"},
-	{"timeline", "/workspace/timeline?user=alice"},
-	{"diff", "/workspace/diff?user=alice&from=2&to=9"},
-	{"queue", "/workspace/queue?user=bob"},
-	{"queue-dead", "/workspace/queue?user=carol"},
-	{"memory", "/workspace/memory?user=alice"},
-	{"integrity", "/workspace/integrity?user=alice"},
-	{"actions", "/workspace/actions?user=carol"},
-	{"edit", "/workspace/edit?user=alice&field=notes"},
-	{"revert", "/workspace/revert?user=alice&to=5"},
-	{"reset", "/workspace/reset?user=alice"},
-	{"delete", "/workspace/delete?user=carol"},
-	{"schema", "/schema"},
-	{"store", "/store"},
-	{"sweep", "/sweep"},
-}
-
 // TestPictures opens each page in light and dark, wide and narrow, and writes pictures
 // of them. No page is wider than the window.
 func TestPictures(t *testing.T) {
-	file := newDesk(t)
-	newProcess(t, file).do("begin bob Where is my parcel?")
-	tb := newTab(t, serve(t, openDesk(t, file), everything))
-	for _, dark := range []bool{false, true} {
-		tb.dark(dark)
-		for _, width := range []int64{1280, 360} {
-			tb.size(width, 800)
-			for _, p := range pages {
-				tb.open(p.path)
-				theme := map[bool]string{false: "light", true: "dark"}[dark]
-				tb.picture(fmt.Sprintf("%s-%s-%d", p.name, theme, width))
-				require.LessOrEqual(t, evaluate[int64](tb, "document.documentElement.scrollWidth"), width, p.name)
+	for _, site := range newSites(t) {
+		tb := newTab(t, site.origin)
+		for _, dark := range []bool{false, true} {
+			tb.dark(dark)
+			for _, width := range []int64{1280, 360} {
+				tb.size(width, 800)
+				for _, p := range site.pages {
+					p.show(tb)
+					theme := map[bool]string{false: "light", true: "dark"}[dark]
+					tb.picture(fmt.Sprintf("%s-%s-%s-%d", site.name, p.name, theme, width))
+					require.LessOrEqual(t, evaluate[int64](tb, "document.documentElement.scrollWidth"), width, "%s of %s", p.name, site.name)
+				}
 			}
 		}
 	}
@@ -94,17 +69,16 @@ const content = `(() => {
 // TestWithoutScripts requires that a browser that runs no scripts shows what others
 // show.
 func TestWithoutScripts(t *testing.T) {
-	file := newDesk(t)
-	newProcess(t, file).do("begin bob Where is my parcel?")
-	origin := serve(t, openDesk(t, file), everything)
-	with, without := newTab(t, origin), newTab(t, origin)
-	without.withoutScripts()
-	for _, p := range pages {
-		with.open(p.path)
-		without.open(p.path)
-		text := evaluate[string](without, content)
-		require.Equal(t, evaluate[string](with, content), text, p.name)
-		require.NotContains(t, text, cardNumber)
-		require.NotContains(t, text, mailToken)
+	for _, site := range newSites(t) {
+		with, without := newTab(t, site.origin), newTab(t, site.origin)
+		without.withoutScripts()
+		for _, p := range site.pages {
+			p.show(with)
+			p.show(without)
+			text := evaluate[string](without, content)
+			require.Equal(t, evaluate[string](with, content), text, p.name)
+			require.NotContains(t, text, cardNumber)
+			require.NotContains(t, text, mailToken)
+		}
 	}
 }

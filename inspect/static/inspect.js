@@ -146,7 +146,8 @@ async function update(pulse) {
 // announce says what has changed to readers that do not see it.
 function announce(p, changed) {
   const text = [];
-  if (!last || last.version !== p.version) text.push("Version " + p.version + ".");
+  if ("held" in p) text.push("This process holds " + p.held + (p.held === 1 ? " run." : " runs."));
+  else if (!last || last.version !== p.version) text.push("Version " + p.version + ".");
   if (last && last.run !== p.run) text.push(p.run ? "A run has begun." : "The run has ended.");
   if (last && last.queued !== p.queued) text.push(p.queued + " waiting.");
   if (last && last.dead_letters !== p.dead_letters) text.push(p.dead_letters + " dead letters.");
@@ -223,7 +224,7 @@ document.addEventListener("keydown", e => {
   if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing || e.defaultPrevented) return;
   if (!on || !on.checked || keys.open || e.target.closest("input,textarea,select,[contenteditable]")) return;
   const link = document.querySelector('[data-hotkey="' + CSS.escape(e.key) + '"]');
-  if (e.key === "/") document.getElementById("q").focus();
+  if (e.key === "/") document.getElementById("q")?.focus();
   else if (e.key === "j") step(1);
   else if (e.key === "k") step(-1);
   else if (e.key === "?") keys.showModal();

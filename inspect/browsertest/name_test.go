@@ -1,0 +1,29 @@
+package browsertest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestFormsUnderAnotherName sends forms of pages that come over plain HTTP from a
+// host that is not localhost. Browsers do not say there from which site a form
+// comes, except in the header Origin.
+func TestFormsUnderAnotherName(t *testing.T) {
+	m := openDesk(t, newDesk(t))
+	origin := strings.Replace(serve(t, m, everything), "127.0.0.1", otherName, 1)
+	tb := newTab(t, origin)
+	tb.open("/workspace/edit?user=alice&field=refund")
+	require.False(t, evaluate[bool](tb, "isSecureContext"))
+	tb.fill("value", "12")
+	tb.click("Show what changes")
+	tb.click("Store this as version 12")
+	require.Contains(t, tb.text(), "The value was stored.")
+	v, err := m.View(t.Context(), "alice")
+	require.NoError(t, err)
+	require.Equal(t, 12.0, refund.Or(v.State(), 0))
+	for _, fault := range tb.forgive() {
+		require.Contains(t, fault, "Cross-Origin-Opener-Policy", "which browsers ignore there")
+	}
+}
