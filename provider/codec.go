@@ -1,10 +1,12 @@
 package provider
 
 import (
+	"strings"
 	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/provider/internal/codec"
 	"github.com/agentstate/state/transcript"
 )
 
@@ -124,6 +126,15 @@ type Entry struct {
 
 	Parts []Part
 
+	// Name is that of the participant, Reasoning the model's thinking as a member
+	// of the entry, and StopReason why the model stopped, if the format is a
+	// [MessageFormat]. A [Codec] leaves them empty.
+	Name, Reasoning, StopReason string
+
+	// Extra is what else a message of a framework says. A [Codec] has JSON
+	// instead.
+	Extra Extra
+
 	// JSON is the element of the conversation. The system prompt of an API that
 	// has it elsewhere may be of any kind, others are objects. An element
 	// without parts is kept as a whole.
@@ -153,9 +164,15 @@ type Part struct {
 	Parts   []Part
 	IsError bool
 
+	// Extra is what else a part of a message of a framework says. A [Codec] has
+	// JSON instead.
+	Extra Extra
+
 	// JSON is the part in the words of the API, empty for a part that is not a
-	// value of its own there.
+	// value of its own there. A [MessageCodec] sets it for PartOther only.
 	JSON state.JSON
+
+	spaced bool // whether Input has space between its tokens
 }
 
 // PartKind says what a [Part] is.
@@ -172,3 +189,22 @@ const (
 	PartCall   // a call of a tool of the client
 	PartResult // the result of such a call
 )
+
+// DataURL returns the URL of an image, a sound or a file, which is a data URL if
+// the part has data.
+func (p Part) DataURL() string { return codec.Part{MIME: p.MIME, Data: p.Data, URL: p.URL}.DataURL() }
+
+// ContentText returns what a result says as a text: its content, or its parts
+// that are texts, each in a line.
+func (p Part) ContentText() string {
+	if p.Parts == nil {
+		return p.Content.Text()
+	}
+	var texts []string
+	for _, part := range p.Parts {
+		if part.Kind == PartText {
+			texts = append(texts, part.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}

@@ -3,32 +3,48 @@ package provider
 import (
 	"path"
 	"slices"
+	"strings"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
-const roleAssistant = "assistant"
+const (
+	roleAssistant   = "assistant"
+	memberName      = "name"
+	memberReasoning = "reasoning_content"
+)
 
-// decodeEntries adds the messages of entries that a codec has read.
-func (f foreign) decodeEntries(d *codec.Decoder, entries []Entry) error {
-	for i, e := range entries {
-		r := entryReader{foreign: f, d: d, entry: e}
-		if err := r.decode(); err != nil {
-			return fault.Under(jsontext.Index("$.entries", i), err)
-		}
-	}
-	return nil
+// entryCodec says what a format keeps of the entries that its codec reads.
+type entryCodec interface {
+	// comparePart returns what the codec gets for plain, which is what a message
+	// will say of p, and what the message keeps for that. It returns false for a
+	// part that is to be kept as a whole.
+	comparePart(role string, p, plain Part) (encoded Part, kept jsontext.Object, ok bool)
+
+	// compareEntry returns what the first message of an entry keeps of it. The
+	// codec gets plain for its messages.
+	compareEntry(e, plain Entry) jsontext.Object
+
+	// restorePart returns the part that a message says with what it has kept. own
+	// is false for a message of another origin. It returns false for a part that
+	// the codec cannot express.
+	restorePart(role string, plain Part, kept jsontext.Object, own bool) (Part, bool)
 }
 
 // entryReader makes the messages of an entry.
 type entryReader struct {
-	foreign
+	entryCodec
+	mark  string
 	d     *codec.Decoder
 	entry Entry
+
+	before []Part // those of the entry up to the part that is read
+
+	oneResult bool // whether each result is an entry
+	always    bool // whether calls that begin an entry always say so
 }
 
 // said is what becomes one message.
@@ -48,30 +64,35 @@ func (r *entryReader) decode() error {
 		}
 		return r.d.AddItem(r.entry.Role, "entry", []byte(r.entry.JSON))
 	}
-	names := map[string]string{} // of the calls of the entry
-	var all []said
-	plain := Entry{Role: r.entry.Role}
-	for _, run := range runsOf(r.entry.Parts) {
-		one, err := r.read(run, names)
+	var buffer [3]said
+	all := buffer[:0]
+	for from, to := 0, 0; from < len(r.entry.Parts); from = to {
+		to = endOfRun(r.entry.Parts, from)
+		r.before = r.entry.Parts[:to]
+		one, err := r.read(r.entry.Parts[from:to])
 		if err != nil {
 			return err
 		}
 		all = append(all, one)
-		plain.Parts = append(plain.Parts, one.parts...)
 	}
-	var kept jsontext.Object
-	if encoded := r.EncodeEntry(plain); r.entry.JSON != "" && len(encoded) > 0 {
-		kept = codec.Compare([]byte(r.entry.JSON), []byte(encoded[0]))
-	}
-	for i, one := range all {
+	kept := r.compare(all)
+	for i := range all {
+		one := &all[i]
 		switch {
 		case i > 0:
 			one.kept = one.kept.With("joined", []byte("true"))
-		case r.d.WouldJoin(one.typ, r.entry.Role):
+		case r.isApart(one.typ):
 			one.kept = one.kept.With("joined", []byte("false"))
 		}
-		if i == 0 && kept != nil {
-			one.kept = one.kept.With("entry", kept.JSON())
+		if i == 0 {
+			if kept != nil {
+				one.kept = one.kept.With("entry", kept.JSON())
+			}
+			r.d.SetMember(memberName, r.entry.Name)
+			r.d.SetMember(memberReasoning, r.entry.Reasoning)
+		}
+		if i == len(all)-1 {
+			r.d.SetMember("stop_reason", codec.StopName(r.entry.StopReason))
 		}
 		if err := r.add(one); err != nil {
 			return err
@@ -80,16 +101,34 @@ func (r *entryReader) decode() error {
 	return nil
 }
 
-// runsOf splits parts into those of one message each.
-func runsOf(parts []Part) (runs [][]Part) {
-	for i, p := range parts {
-		if i > 0 && p.Kind != PartResult && messageType(p) == messageType(parts[i-1]) {
-			runs[len(runs)-1] = append(runs[len(runs)-1], p)
-			continue
+// compare returns what the first message keeps of the entry.
+func (r *entryReader) compare(all []said) jsontext.Object {
+	plain := Entry{Role: r.entry.Role}
+	if r.entry.JSON != "" { // otherwise nobody asks
+		for i := range all {
+			plain.Parts = append(plain.Parts, all[i].parts...)
 		}
-		runs = append(runs, []Part{p})
 	}
-	return runs
+	return r.compareEntry(r.entry, plain)
+}
+
+// isApart reports whether a message that begins an entry must say so.
+func (r *entryReader) isApart(typ string) bool {
+	if typ == codec.TypeResult && r.oneResult {
+		return false
+	}
+	return r.always && typ == codec.TypeCall || r.d.WouldJoin(typ, r.entry.Role)
+}
+
+// endOfRun returns the index behind the parts that become one message with the
+// part at from.
+func endOfRun(parts []Part, from int) int {
+	for i := from + 1; i < len(parts); i++ {
+		if parts[i].Kind == PartResult || messageType(parts[i]) != messageType(parts[from]) {
+			return i
+		}
+	}
+	return len(parts)
 }
 
 func messageType(p Part) string {
@@ -102,24 +141,28 @@ func messageType(p Part) string {
 	return codec.TypeText
 }
 
-// read reads the parts of one message. names are those of the calls so far.
-func (r *entryReader) read(run []Part, names map[string]string) (said, error) {
+// read reads the parts of one message.
+func (r *entryReader) read(run []Part) (said, error) {
 	one := said{typ: messageType(run[0])}
 	switch one.typ {
 	case codec.TypeCall:
+		one.calls = make([]codec.Call, 0, len(run))
 		for _, p := range run {
-			names[p.ID] = p.Name
-			call := codec.Call{ID: p.ID, Name: p.Name, Input: codec.ValueOrNil(p.Input)}
-			var encoded Part
-			encoded, call.Kept = r.compare(p, callPart(p.ID, p.Name, p.Input))
-			one.calls, one.parts = append(one.calls, call), append(one.parts, encoded)
+			plain := Part{Kind: PartCall, ID: p.ID, Name: p.Name, Input: p.Input}
+			encoded, kept, _ := r.comparePart(r.entry.Role, p, plain)
+			one.calls = append(one.calls, codec.Call{ID: p.ID, Name: p.Name, Input: codec.ValueOrNil(p.Input), Kept: kept})
+			if r.entry.JSON != "" {
+				one.parts = append(one.parts, encoded)
+			}
 		}
 	case codec.TypeResult:
-		return r.readResult(one, run[0], names)
+		return r.readResult(one, run[0])
 	case codec.TypeText:
-		if p := run[0]; len(run) == 1 && p.Kind == PartText && p.JSON == "" {
+		if p := run[0]; len(run) == 1 && p.Kind == PartText && p.JSON == "" && p.Extra.IsEmpty() {
 			one.content = jsontext.AppendQuote(nil, p.Text)
-			one.parts = []Part{{Kind: PartText, Text: jsontext.Unquote(one.content)}}
+			if r.entry.JSON != "" {
+				one.parts = []Part{{Kind: PartText, Text: jsontext.Unquote(one.content)}}
+			}
 			return one, nil
 		}
 		var err error
@@ -130,12 +173,10 @@ func (r *entryReader) read(run []Part, names map[string]string) (said, error) {
 }
 
 // readResult reads the part of a result.
-func (r *entryReader) readResult(one said, p Part, names map[string]string) (said, error) {
+func (r *entryReader) readResult(one said, p Part) (said, error) {
 	plain := Part{Kind: PartResult, ID: p.ID, Name: p.Name, Content: p.Content, IsError: p.IsError}
-	if name, ok := names[p.ID]; plain.Name == "" && ok {
-		plain.Name = name
-	} else if plain.Name == "" {
-		plain.Name = r.d.CallName(p.ID)
+	if plain.Name == "" {
+		plain.Name = r.callName(p.ID)
 	}
 	one.content = codec.ValueOrNil(p.Content)
 	if p.Parts != nil {
@@ -147,7 +188,7 @@ func (r *entryReader) readResult(one said, p Part, names map[string]string) (sai
 	} else if jsontext.Kind(one.content) == "array" {
 		one.kept = one.kept.With("data", []byte("true"))
 	}
-	encoded, kept := r.compare(p, plain)
+	encoded, kept, _ := r.comparePart(r.entry.Role, p, plain)
 	if kept != nil {
 		one.kept = one.kept.With("part", kept.JSON())
 	}
@@ -158,15 +199,14 @@ func (r *entryReader) readResult(one said, p Part, names map[string]string) (sai
 	return one, nil
 }
 
-// compare returns the part that the format will encode for plain, which is what
-// the message says of p, and what is kept for it.
-func (r *entryReader) compare(p, plain Part) (encoded Part, kept jsontext.Object) {
-	text, _ := r.EncodePart(r.entry.Role, plain)
-	if p.JSON != "" {
-		kept = codec.Compare([]byte(p.JSON), []byte(text))
+// callName returns the name of the latest call that has the id.
+func (r *entryReader) callName(id string) string {
+	for _, p := range slices.Backward(r.before) {
+		if p.Kind == PartCall && p.ID == id {
+			return p.Name
+		}
 	}
-	plain.JSON = state.JSON(codec.Apply([]byte(text), kept))
-	return plain, kept
+	return r.d.CallName(id)
 }
 
 // readParts returns the content of a message with parts, and the parts as the
@@ -180,26 +220,19 @@ func (r *entryReader) readParts(role string, parts []Part) (content []byte, enco
 		if p.Kind == PartThinking {
 			plain = Part{Kind: PartThinking, Text: p.Text}
 		}
-		text, ok := r.EncodePart(role, plain)
+		one, kept, ok := r.comparePart(role, p, plain)
 		switch {
 		case neutral == nil || plain.Kind == PartOther || !ok:
 			if p.JSON == "" {
 				return nil, nil, &fault.Error{Path: jsontext.Index("$.parts", i), Want: "JSON, or a part that the codec can encode", Got: "neither"}
 			}
-			encoded[i] = Part{Kind: PartOther, Name: otherName(p), JSON: p.JSON}
+			one = Part{Kind: PartOther, Name: otherName(p), JSON: p.JSON}
 			item := jsontext.Object{}.With(origin.Item, []byte(p.JSON))
-			neutral = codec.TypedObject(encoded[i].Name).With(r.mark, item.JSON())
-		default:
-			var kept jsontext.Object
-			if p.JSON != "" {
-				kept = codec.Compare([]byte(p.JSON), []byte(text))
-			}
-			plain.JSON = state.JSON(codec.Apply([]byte(text), kept))
-			encoded[i] = plain
-			if kept != nil {
-				neutral = neutral.With(r.mark, kept.JSON())
-			}
+			neutral = codec.TypedObject(one.Name).With(r.mark, item.JSON())
+		case kept != nil:
+			neutral = neutral.With(r.mark, kept.JSON())
 		}
+		encoded[i] = one
 		elements[i] = neutral.JSON()
 	}
 	return jsontext.Array(elements), encoded, nil
@@ -226,6 +259,9 @@ func otherName(p Part) string {
 // Context Protocol for data, those of Chat Completions for a URL. It returns nil
 // for a part of another kind.
 func neutralPart(p Part) jsontext.Object {
+	if mime, data, ok := splitDataURL(p); ok {
+		p.MIME, p.Data = mime, data
+	}
 	switch {
 	case p.Kind == PartText:
 		return codec.TypedObject("text").WithString("text", p.Text)
@@ -254,6 +290,15 @@ func neutralPart(p Part) jsontext.Object {
 	return codec.TypedObject("resource").With("resource", mime.WithString("blob", p.Data).JSON())
 }
 
+// splitDataURL returns the data of a part that has it in its URL.
+func splitDataURL(p Part) (mime, data string, ok bool) {
+	rest, ok := strings.CutPrefix(p.URL, "data:")
+	if !ok || p.Data != "" {
+		return "", "", false
+	}
+	return strings.Cut(rest, ";base64,")
+}
+
 // readPart reads a part in the words of any format.
 func readPart(members jsontext.Object) codec.Part {
 	for _, read := range partReaders {
@@ -280,17 +325,17 @@ func partOf(p codec.Part) Part {
 	return part
 }
 
-// callPart returns a call for a codec. A missing input is an object without
-// members.
-func callPart(id, name string, input state.JSON) Part {
-	if input == "" || input == "null" {
-		input = "{}"
+// withInput returns a call whose input is an object without members if it has
+// none.
+func withInput(p Part) Part {
+	if p.Kind == PartCall && (p.Input == "" || p.Input == "null") {
+		p.Input = "{}"
 	}
-	return Part{Kind: PartCall, ID: id, Name: name, Input: input}
+	return p
 }
 
 // add adds the message.
-func (r *entryReader) add(one said) error {
+func (r *entryReader) add(one *said) error {
 	switch one.typ {
 	case codec.TypeCall:
 		return r.d.AddCalls(r.entry.Role, one.calls, one.kept)

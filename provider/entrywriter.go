@@ -11,28 +11,29 @@ import (
 
 // entryWriter makes entries of messages, for a codec.
 type entryWriter struct {
-	foreign
+	entryCodec
 	*codec.Encoder
-	entries []Entry
-	count   int // of entries before a codec splits them
+	members   []string // of a message that an entry has, nil if it has no more than parts
+	oneResult bool     // whether each result is an entry
+	entries   []writtenEntry
 
-	open   *Entry          // which more messages may join, nil if there is none
-	kept   jsontext.Object // of its first message
-	from   []int           // its messages
-	before state.Message   // the last of them
+	open   bool          // whether more messages may join the last entry
+	before state.Message // the last message of it
 }
 
-func (f foreign) newWriter(e *codec.Encoder) *entryWriter {
-	return &entryWriter{foreign: f, Encoder: e}
+// writtenEntry is an entry that was made of messages.
+type writtenEntry struct {
+	Entry
+	kept jsontext.Object // of the first message
+	from []int           // the messages
 }
 
-// encodeEntries returns the entries of messages, with their JSON.
-func (f foreign) encodeEntries(e *codec.Encoder, msgs []state.Message) []Entry {
-	w := f.newWriter(e)
+// write returns the entries of messages. Their parts have what the codec
+// restores.
+func (w *entryWriter) write(msgs []state.Message) []writtenEntry {
 	for i, m := range msgs {
 		w.add(i, m)
 	}
-	w.endEntry()
 	return w.entries
 }
 
@@ -41,13 +42,14 @@ func (w *entryWriter) add(i int, m state.Message) {
 	switch m := m.(type) {
 	case state.UnknownMessage:
 		if item, _, ok := w.KeptItem(i, m); ok {
-			w.endEntry()
-			w.count++
-			w.entries = append(w.entries, Entry{Role: m.Role(), JSON: state.JSON(item)})
+			w.entries = append(w.entries, writtenEntry{Entry: Entry{Role: m.Role(), JSON: state.JSON(item)}, from: []int{i}})
+			w.open = false
 		}
 	case state.TextMessage:
 		if parts := w.textParts(i, m, own); len(parts) > 0 {
 			w.join(i, m, m.Role(), parts)
+		} else {
+			w.OmitOwnMembers(i, m, w.members)
 		}
 	case state.ToolCallMessage:
 		role := roleAssistant
@@ -56,8 +58,9 @@ func (w *entryWriter) add(i int, m state.Message) {
 		}
 		var parts []Part
 		for _, c := range m.Calls() {
-			kept, _ := w.KeptOfCall(c)
-			parts = append(parts, w.encode(role, callPart(c.ID, c.Name, c.Input), kept))
+			kept, ownCall := w.KeptOfCall(c)
+			p, _ := w.restorePart(role, Part{Kind: PartCall, ID: c.ID, Name: c.Name, Input: c.Input}, kept, own || ownCall)
+			parts = append(parts, p)
 		}
 		w.join(i, m, role, parts)
 	case state.ToolResultMessage:
@@ -65,25 +68,55 @@ func (w *entryWriter) add(i int, m state.Message) {
 		if jsontext.Kind(kept.Get("role")) == "string" {
 			role = kept.String("role")
 		}
-		w.join(i, m, role, []Part{w.encode(role, w.result(i, m, kept, own), kept.Object("part"))})
+		p, _ := w.restorePart(role, w.result(i, m, kept, own), kept.Object("part"), own)
+		w.join(i, m, role, []Part{p})
 	}
 }
 
 // join adds the parts of a message to the open entry, or to a new one.
 func (w *entryWriter) join(i int, m state.Message, role string, parts []Part) {
-	if w.open == nil || w.open.Role != role || !isJoined(w.before, m) {
-		w.endEntry()
-		w.kept, _ = w.Kept(m)
-		w.open = &Entry{Role: role}
+	last := len(w.entries) - 1
+	if !w.open || w.entries[last].Role != role || !w.isJoined(w.before, m) {
+		kept, _ := w.Kept(m)
+		w.entries = append(w.entries, writtenEntry{Entry: Entry{Role: role}, kept: kept})
+		w.open, last = true, last+1
 	}
-	w.before, w.from = m, append(w.from, i)
-	w.open.Parts = append(w.open.Parts, parts...)
+	e := &w.entries[last]
+	e.from, e.Parts = append(e.from, i), append(e.Parts, parts...)
+	w.before = m
+	if w.members != nil {
+		w.setMembers(i, m, e)
+	}
+}
+
+// setMembers sets what an entry says besides its parts.
+func (w *entryWriter) setMembers(i int, m state.Message, e *writtenEntry) {
+	if reason := origin.StopReason(m); reason != "" {
+		e.StopReason = reason
+	}
+	for _, name := range w.members {
+		to := &e.Name
+		if name == memberReasoning {
+			to = &e.Reasoning
+		}
+		value, ok := m.Extra(name)
+		switch {
+		case !ok:
+		case jsontext.Kind([]byte(value)) == "string" && *to == "":
+			*to = value.Text()
+		default:
+			w.OmitOwnMembers(i, m, []string{name})
+		}
+	}
 }
 
 // isJoined reports whether a message belongs to the entry of the message before
 // it, if both have the same role. Results go together unless they say that they
 // do not.
-func isJoined(before, m state.Message) bool {
+func (w *entryWriter) isJoined(before, m state.Message) bool {
+	if w.oneResult && m.Type() == codec.TypeResult {
+		return false
+	}
 	if joined, said := origin.Joined(m); said {
 		return joined
 	}
@@ -91,36 +124,6 @@ func isJoined(before, m state.Message) bool {
 		return before.Type() == codec.TypeResult
 	}
 	return origin.Joins(before, m)
-}
-
-// endEntry ends the open entry.
-func (w *entryWriter) endEntry() {
-	if w.open == nil {
-		return
-	}
-	e := *w.open
-	encoded := w.EncodeEntry(e)
-	for k, element := range encoded {
-		if e.JSON = element; k == 0 {
-			e.JSON = state.JSON(codec.Apply([]byte(element), w.kept.Object("entry")))
-		}
-		w.entries = append(w.entries, e)
-	}
-	if len(encoded) == 0 {
-		for _, i := range w.from {
-			w.Omit(i, "message of role "+e.Role)
-		}
-	} else {
-		w.count++
-	}
-	w.open, w.from = nil, nil
-}
-
-// encode returns a part with its JSON.
-func (w *entryWriter) encode(role string, p Part, kept jsontext.Object) Part {
-	text, _ := w.EncodePart(role, p)
-	p.JSON = state.JSON(codec.Apply([]byte(text), kept))
-	return p
 }
 
 // textParts returns the parts of a text message, as far as the codec can express
@@ -144,7 +147,7 @@ func (w *entryWriter) textParts(i int, m state.TextMessage, own bool) []Part {
 // those that the codec cannot express, which it has reported.
 func (w *entryWriter) encodeParts(i int, m state.Message, role string, content []byte, own bool) (parts []Part, omitted []codec.Part) {
 	for _, p := range w.ReadParts(m, role, content) {
-		kept := p.Members.Object(w.mark)
+		kept := p.Members.Object(w.Mark)
 		part := partOf(p)
 		if item := kept.Get(origin.Item); item != nil {
 			parts = append(parts, Part{Kind: PartOther, Name: p.Members.String("type"), JSON: state.JSON(item)})
@@ -154,19 +157,17 @@ func (w *entryWriter) encodeParts(i int, m state.Message, role string, content [
 			part = Part{Kind: PartThinking, Text: p.Members.String("thinking")}
 			p.Read = []string{"thinking"}
 		}
-		var text state.JSON
 		ok := part.Kind != PartOther
 		if ok {
-			text, ok = w.EncodePart(role, part)
+			part, ok = w.restorePart(role, part, kept, own)
 		}
 		if !ok {
 			omitted = append(omitted, p)
 			continue
 		}
-		part.JSON = state.JSON(codec.Apply([]byte(text), kept))
 		parts = append(parts, part)
 		var written []string
-		if p.Name != "" && strings.Contains(string(text), strings.Trim(string(state.JSONText(p.Name)), `"`)) {
+		if p.Name != "" && (part.JSON == "" || strings.Contains(string(part.JSON), strings.Trim(string(state.JSONText(p.Name)), `"`))) {
 			written = append(written, p.NameAt)
 		}
 		w.OmitRest(i, p, written...)

@@ -78,7 +78,8 @@ func (f foreign) decodeTool(element state.JSON, path string) (codec.Tool, error)
 }
 
 func (f foreign) EncodeRequest(e *codec.Encoder, r codec.Request, msgs []state.Message) (jsontext.Object, error) {
-	body := Body{Entries: f.encodeEntries(e, msgs), Settings: state.JSON(r.Settings.JSON())}
+	entries, _ := f.encodeEntries(e, msgs)
+	body := Body{Entries: entries, Settings: state.JSON(r.Settings.JSON())}
 	for _, t := range r.Tools {
 		element := t.Item()
 		if element == nil {
@@ -141,14 +142,11 @@ func (f foreign) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.R
 }
 
 func (f foreign) EncodeResponse(e *codec.Encoder, r codec.Reply, msgs []state.Message) (jsontext.Object, error) {
-	w := f.newWriter(e)
-	for i, m := range msgs {
-		w.add(i, m)
-	}
-	if w.endEntry(); w.count > 1 {
+	entries, count := f.encodeEntries(e, msgs)
+	if count > 1 {
 		return nil, codec.ErrNotOneResponse
 	}
-	for _, entry := range w.entries {
+	for _, entry := range entries {
 		if entry.Role != roleAssistant {
 			return nil, codec.ErrNotOneResponse
 		}
@@ -156,7 +154,7 @@ func (f foreign) EncodeResponse(e *codec.Encoder, r codec.Reply, msgs []state.Me
 	usage := usageOf(r.Usage)
 	usage.StopReason = r.Stop("stop", "tool", "length")
 	encoded, err := f.Codec.EncodeResponse(Response{
-		ID: r.ID, Created: r.Created, StopReason: usage.StopReason, Entries: w.entries, Usage: usage,
+		ID: r.ID, Created: r.Created, StopReason: usage.StopReason, Entries: entries, Usage: usage,
 	})
 	if err != nil {
 		return nil, err
@@ -186,6 +184,74 @@ func (a foreignAssembler) Result() (jsontext.Object, bool) {
 		return nil, false // as if nothing had come
 	}
 	return members, complete
+}
+
+// decodeEntries adds the messages of entries that a codec has read.
+func (f foreign) decodeEntries(d *codec.Decoder, entries []Entry) error {
+	for i, e := range entries {
+		r := entryReader{entryCodec: f, mark: f.mark, d: d, entry: e}
+		if err := r.decode(); err != nil {
+			return fault.Under(jsontext.Index("$.entries", i), err)
+		}
+	}
+	return nil
+}
+
+// encodeEntries returns the entries of messages, with their JSON, and how many
+// there are before the codec splits them.
+func (f foreign) encodeEntries(e *codec.Encoder, msgs []state.Message) (entries []Entry, count int) {
+	w := entryWriter{entryCodec: f, Encoder: e}
+	for _, written := range w.write(msgs) {
+		one := written.Entry
+		if len(one.Parts) == 0 {
+			entries, count = append(entries, one), count+1
+			continue
+		}
+		encoded := f.EncodeEntry(one)
+		for k, element := range encoded {
+			if one.JSON = element; k == 0 {
+				one.JSON = state.JSON(codec.Apply([]byte(element), written.kept.Object("entry")))
+			}
+			entries = append(entries, one)
+		}
+		if len(encoded) > 0 {
+			count++
+		} else {
+			written.omit(e)
+		}
+	}
+	return entries, count
+}
+
+// omit reports the messages of an entry that the codec cannot express.
+func (w writtenEntry) omit(e *codec.Encoder) {
+	for _, i := range w.from {
+		e.Omit(i, "message of role "+w.Role)
+	}
+}
+
+func (f foreign) comparePart(role string, p, plain Part) (encoded Part, kept jsontext.Object, ok bool) {
+	plain = withInput(plain)
+	text, ok := f.EncodePart(role, plain)
+	if p.JSON != "" {
+		kept = codec.Compare([]byte(p.JSON), []byte(text))
+	}
+	plain.JSON = state.JSON(codec.Apply([]byte(text), kept))
+	return plain, kept, ok
+}
+
+func (f foreign) compareEntry(e, plain Entry) jsontext.Object {
+	if encoded := f.EncodeEntry(plain); e.JSON != "" && len(encoded) > 0 {
+		return codec.Compare([]byte(e.JSON), []byte(encoded[0]))
+	}
+	return nil
+}
+
+func (f foreign) restorePart(role string, plain Part, kept jsontext.Object, _ bool) (Part, bool) {
+	plain = withInput(plain)
+	text, ok := f.EncodePart(role, plain)
+	plain.JSON = state.JSON(codec.Apply([]byte(text), kept))
+	return plain, ok
 }
 
 // readText returns the members of an object that a codec has made, none of an

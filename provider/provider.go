@@ -180,10 +180,8 @@ func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err 
 			return nil, nil, inSettings(err)
 		}
 	}
-	for i, m := range r.Messages {
-		if m == nil || m.Raw() == "" {
-			return nil, nil, f.newError(jsontext.Index("$", i), "want a message, got none")
-		}
+	if err := f.checkMessages(r.Messages); err != nil {
+		return nil, nil, err
 	}
 	var left omissions
 	tools, err := f.offer(r.Tools, func(what string) { left.add(-1, what) })
@@ -198,12 +196,26 @@ func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err 
 	return encoded.JSON(), left.sorted(), nil
 }
 
+// checkMessages returns an error if there is a message missing.
+func (f *Format) checkMessages(msgs []state.Message) error {
+	for i, m := range msgs {
+		if m == nil || m.Raw() == "" {
+			return f.newError(jsontext.Index("$", i), "want a message, got none")
+		}
+	}
+	return nil
+}
+
 // newEncoder returns an encoder for messages. It has reported the members that
 // the format does not have.
 func (f *Format) newEncoder(msgs []state.Message, left *omissions) *codec.Encoder {
-	e := &codec.Encoder{Mark: f.mark, Omit: left.add, PartReaders: partReaders}
+	return newEncoder(f.mark, msgs, left, f.codec.OwnMembers)
+}
+
+func newEncoder(mark string, msgs []state.Message, left *omissions, own func(typ string) []string) *codec.Encoder {
+	e := &codec.Encoder{Mark: mark, Omit: left.add, PartReaders: partReaders}
 	for i, m := range msgs {
-		e.OmitMembers(i, m, f.codec.OwnMembers(m.Type()), f.codec.OwnMembers(codec.TypeOneCall))
+		e.OmitMembers(i, m, own(m.Type()), own(codec.TypeOneCall))
 	}
 	return e
 }
@@ -243,10 +255,10 @@ func (f *Format) DecodeResponse(body []byte) (state.InferenceResult, error) {
 func (f *Format) EncodeResponse(r state.InferenceResult, usage Usage) (body []byte, omitted []Omission, err error) {
 	reply := codec.Reply{Usage: usage.internal(), Created: r.CreatedAt}
 	reply.ID = r.ID
-	for i, m := range r.Output {
-		if m == nil || m.Raw() == "" {
-			return nil, nil, f.newError(jsontext.Index("$", i), "want a message, got none")
-		}
+	if err := f.checkMessages(r.Output); err != nil {
+		return nil, nil, err
+	}
+	for _, m := range r.Output {
 		calls, ok := m.(state.ToolCallMessage)
 		reply.HasCalls = reply.HasCalls || ok && len(calls.Calls()) > 0
 	}

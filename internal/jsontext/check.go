@@ -64,6 +64,10 @@ func (c *Checker) Check(data []byte, limits Limits) error {
 	return err
 }
 
+// IsCompact reports whether the text that was checked last has no space between
+// its tokens.
+func (c *Checker) IsCompact() bool { return !c.checker.spaced }
+
 // Decode checks data and returns its value as nil, bool, string, json.Number
 // (as spelled), []any or map[string]any. The value shares no memory with data.
 func Decode(data []byte, limits Limits) (any, error) {

@@ -106,6 +106,14 @@ func (s *suite) requireReported(t *testing.T, to *provider.Format, msgs []state.
 		t.Fatalf("%v: EncodeRequest: %v\n%s", to, err, raws(msgs))
 	}
 	(&suite{format: to}).requireSame(t, body)
+	requireNamed(t, to.String(), msgs, body, omitted)
+	return body
+}
+
+// requireNamed requires that each token in the messages is in what was written,
+// or that an omission names it.
+func requireNamed(t *testing.T, to string, msgs []state.Message, body []byte, omitted []provider.Omission) {
+	t.Helper()
 	written := decoded(string(body))
 	for i, m := range msgs {
 		value, _ := parse(t, []byte(m.Raw())).(object)
@@ -118,7 +126,6 @@ func (s *suite) requireReported(t *testing.T, to *provider.Format, msgs []state.
 			}
 		}
 	}
-	return body
 }
 
 // writer writes random conversations. Each text is a token that is nowhere else.

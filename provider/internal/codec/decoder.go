@@ -20,14 +20,20 @@ const (
 	TypeOffered = "offered tool" // of a request
 )
 
+// textBytes is the capacity for the text of the first message of a Decoder.
+const textBytes = 256
+
 // Decoder makes the messages of a body. The faults that it returns have the
 // path $: the caller knows where the JSON of the message is.
 type Decoder struct {
 	Messages []state.Message
 
 	mark  string            // the member of a message that holds what is kept
-	names map[string]string // the name of the latest call of each id
-	text  []byte            // of the message that is being made; all share its memory
+	added jsontext.Object   // more members of the next message
+	calls []string          // the ids and names of the calls, in turns
+	names map[string]string // the name of the latest call of each id, for the first named of calls
+	named int
+	text  []byte // of the message that is being made; all share its memory
 }
 
 // NewDecoder returns a decoder for the format of the mark.
@@ -64,9 +70,6 @@ func (d *Decoder) AddText(role string, content []byte, kept jsontext.Object) err
 
 // AddCalls adds a message with calls.
 func (d *Decoder) AddCalls(role string, calls []Call, kept jsontext.Object) error {
-	if d.names == nil {
-		d.names = map[string]string{}
-	}
 	d.begin(TypeCall, role)
 	d.text = append(jsontext.AppendName(d.text, "tools"), '[')
 	for i, c := range calls {
@@ -77,7 +80,7 @@ func (d *Decoder) AddCalls(role string, calls []Call, kept jsontext.Object) erro
 		d.addMember("input", c.Input)
 		d.addKept(c.Kept)
 		d.text = append(d.text, '}')
-		d.names[c.ID] = c.Name
+		d.calls = append(d.calls, c.ID, c.Name)
 	}
 	d.text = append(d.text, ']')
 	d.addObject(d.mark, kept)
@@ -94,7 +97,15 @@ func SentText(sent jsontext.Object, name string) []byte {
 }
 
 // CallName returns the name of the latest call that has the id.
-func (d *Decoder) CallName(id string) string { return d.names[id] }
+func (d *Decoder) CallName(id string) string {
+	if d.names == nil && len(d.calls) > 0 {
+		d.names = map[string]string{}
+	}
+	for ; d.named < len(d.calls); d.named += 2 {
+		d.names[d.calls[d.named]] = d.calls[d.named+1]
+	}
+	return d.names[id]
+}
 
 // AddResult adds the result of a call.
 func (d *Decoder) AddResult(r Result) error {
@@ -154,18 +165,25 @@ func StopReason(reason []byte) string {
 	if jsontext.IsNull(reason) {
 		return ""
 	}
-	switch name := state.JSON(reason).Text(); name {
+	return StopName(state.JSON(reason).Text())
+}
+
+// StopName is [StopReason] for a reason that is a text.
+func StopName(reason string) string {
+	switch reason {
 	case "end_turn", "STOP", "completed":
 		return "stop"
 	case "tool_calls", "function_call", "tool_use":
 		return "tool"
-	default:
-		return name
 	}
+	return reason
 }
 
 // begin begins the text of a message.
 func (d *Decoder) begin(typ, role string) {
+	if d.text == nil {
+		d.text = make([]byte, 0, textBytes)
+	}
 	d.text = append(d.text[:0], '{')
 	d.addText("type", typ)
 	d.addText("role", role)
@@ -199,8 +217,19 @@ func (d *Decoder) addKept(kept jsontext.Object) {
 	}
 }
 
+// SetMember sets a member of the next message, unless the text is empty.
+func (d *Decoder) SetMember(name, text string) {
+	if text != "" {
+		d.added = append(d.added, jsontext.Member{Name: name, Value: jsontext.AppendQuote(nil, text)})
+	}
+}
+
 // end adds the message.
 func (d *Decoder) end() error {
+	for _, m := range d.added {
+		d.addMember(m.Name, m.Value)
+	}
+	d.added = d.added[:0]
 	msg, err := internal.DecodeChecked(append(d.text, '}'))
 	if err != nil {
 		return messageFault(err)
