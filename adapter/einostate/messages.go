@@ -1,9 +1,7 @@
 package einostate
 
 import (
-	"encoding/json"
-	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/cloudwego/eino/schema"
 
@@ -12,134 +10,124 @@ import (
 	"github.com/agentstate/state/transcript"
 )
 
+// Format is the format of messages of eino, for Messages and FromMessages, and for
+// the trims Format.KeepLast and Format.KeepTokens.
+var Format = provider.NewMessageFormat("eino", provider.MessageCodec[*schema.Message]{
+	Decode: decodeMessage, Encode: encodeMessage, OneResult: true, Names: true, Reasons: true,
+})
+
 // Messages returns what messages of eino say as messages of a state. Nothing is
 // lost: FromMessages gives them back, with reasoning, metadata and extras.
 // Images, sounds and files are parts that every provider's format reads. An
-// error names the message, and wraps [state.ErrWrongType] if it cannot be read.
-func Messages(msgs ...*schema.Message) ([]state.Message, error) {
-	if len(msgs) == 1 {
-		if own, ok := answerMessages(msgs[0]); ok {
-			return own, nil
-		}
-	}
-	entries := make([]chatEntry, len(msgs))
-	for i, m := range msgs {
-		if m == nil {
-			return nil, fmt.Errorf("einostate: message %d: %w", i, state.ErrInvalid)
-		}
-		var err error
-		if entries[i], err = newChatEntry(m); err != nil {
-			return nil, fmt.Errorf("einostate: message %d: %w", i, err)
-		}
-	}
-	body, err := json.Marshal(map[string]any{"messages": entries})
-	if err != nil {
-		return nil, fmt.Errorf("einostate: messages: %w", err)
-	}
-	request, err := provider.OpenAI.DecodeRequest(body)
-	if err != nil {
-		return nil, fmt.Errorf("einostate: messages: %w", err)
-	}
-	return request.Messages, nil
-}
+// error names the message, and wraps [state.ErrWrongType].
+func Messages(msgs ...*schema.Message) ([]state.Message, error) { return Format.Decode(msgs...) }
 
 // FromMessages returns messages of a state as messages of eino. A text and the
-// calls behind it are one message, and results have the names of their tools. Of
-// messages that came from elsewhere, what
-// Chat Completions cannot express is left out, as
-// [provider.Format.EncodeRequest] does it.
+// calls behind it are one message, and results have the names of their tools.
+// Thinking of other origins is left out, and a short text stands for parts that
+// eino does not have.
 func FromMessages(msgs ...state.Message) ([]*schema.Message, error) {
-	body, _, err := provider.OpenAI.EncodeRequest(provider.Request{Messages: msgs})
-	if err != nil {
-		return nil, fmt.Errorf("einostate: messages: %w", err)
-	}
-	var request struct {
-		Messages []chatEntry `json:"messages"`
-	}
-	if err := json.Unmarshal(body, &request); err != nil {
-		return nil, fmt.Errorf("einostate: messages: %w", err)
-	}
-	names := map[string]string{}
-	for _, m := range msgs {
-		if result, ok := m.(state.ToolResultMessage); ok {
-			names[result.Call().ID] = result.Call().Name
-		}
-	}
-	own := make([]*schema.Message, len(request.Messages))
-	for i, e := range request.Messages {
-		if own[i], err = e.message(); err != nil {
-			return nil, fmt.Errorf("einostate: message %d: %w", i, err)
-		}
-		if own[i].Role == schema.Tool && own[i].ToolName == "" {
-			own[i].ToolName = names[own[i].ToolCallID]
-		}
-	}
-	return own, nil
+	own, _, err := Format.Encode(msgs...)
+	return own, err
 }
 
 // Shape returns the [transcript.Shape] of a message, with which package
 // transcript groups, trims and mirrors messages of eino.
-func Shape(m *schema.Message) transcript.Shape {
-	shape := transcript.Shape{Role: string(m.Role)}
-	for _, c := range m.ToolCalls {
-		shape.Calls = append(shape.Calls, callOf(c))
-	}
-	if m.Role == schema.Tool {
-		shape.Answers = []state.ToolCall{{ID: m.ToolCallID, Name: m.ToolName}}
-	}
-	return shape
-}
+func Shape(m *schema.Message) transcript.Shape { return Format.Shape(m) }
 
 func callOf(c schema.ToolCall) state.ToolCall {
 	return state.ToolCall{ID: c.ID, Name: c.Function.Name, Input: state.JSON(c.Function.Arguments)}
 }
 
-// plainMessage is a message without methods.
-type plainMessage schema.Message
-
-// chatEntry is a message as an entry of Chat Completions. Members that Chat
-// Completions does not have are kept in the messages of the state as they are.
-type chatEntry struct {
-	plainMessage
-	Content json.RawMessage `json:"content"`
-	// Input and Output hide the members of the message, whose parts are the
-	// content. They have what a message with parts and a text has besides.
-	Input  []schema.MessageInputPart  `json:"user_input_multi_content,omitempty"`
-	Output []schema.MessageOutputPart `json:"assistant_output_multi_content,omitempty"`
-}
-
-func newChatEntry(m *schema.Message) (e chatEntry, err error) {
-	e.plainMessage = plainMessage(*m)
-	switch {
-	case m.Content != "" || len(m.UserInputMultiContent) > 0 && len(m.AssistantGenMultiContent) > 0:
-		e.Content, err = json.Marshal(m.Content)
-		e.Input, e.Output = m.UserInputMultiContent, m.AssistantGenMultiContent
-	case len(m.UserInputMultiContent) > 0:
-		e.Content, err = convertParts[json.RawMessage](m.UserInputMultiContent, (*part).chat)
-	case len(m.AssistantGenMultiContent) > 0:
-		e.Content, err = convertParts[json.RawMessage](m.AssistantGenMultiContent, (*part).chat)
-	case len(m.ToolCalls) > 0:
-		e.Content = json.RawMessage("null")
-	default:
-		e.Content = json.RawMessage(`""`)
+func decodeMessage(m *schema.Message) (e provider.Entry, err error) {
+	rest := rest{Message: *m}
+	e = provider.Entry{Role: string(m.Role), Name: m.Name, Reasoning: m.ReasoningContent, Extra: provider.ExtraOf(&rest)}
+	rest.Message.Role, rest.Name, rest.ReasoningContent = "", "", ""
+	switch users, models := len(m.UserInputMultiContent), len(m.AssistantGenMultiContent); {
+	case m.Content != "" || users > 0 && models > 0: // the parts are extra
+	case users > 0 && m.Role != schema.Assistant:
+		e.Parts, err = decodeParts(m.UserInputMultiContent)
+		rest.UserInputMultiContent = nil
+	case models > 0 && m.Role == schema.Assistant:
+		e.Parts, err = decodeParts(m.AssistantGenMultiContent)
+		rest.AssistantGenMultiContent = nil
 	}
+	rest.Message.Content = ""
+	if m.Role == schema.Tool {
+		rest.ToolCallID, rest.ToolName = "", ""
+		result := provider.Part{Kind: provider.PartResult, ID: m.ToolCallID, Name: m.ToolName, Parts: e.Parts}
+		if e.Parts == nil {
+			result.Content = state.JSONText(m.Content)
+		}
+		e.Parts = []provider.Part{result}
+		return e, err
+	}
+	e.Parts = slices.Grow(e.Parts, 1+len(m.ToolCalls))
+	if m.Content != "" || len(e.Parts)+len(m.ToolCalls) == 0 {
+		e.Parts = append(e.Parts, provider.Part{Kind: provider.PartText, Text: m.Content})
+	}
+	for _, c := range m.ToolCalls {
+		p := provider.Part{Kind: provider.PartCall, ID: c.ID, Name: c.Function.Name, Input: provider.Arguments(c.Function.Arguments)}
+		if c.Type != "function" || c.Index != nil || c.Extra != nil {
+			p.Extra = provider.ExtraOf(callExtra{&c.Type, c.Index, c.Extra})
+		}
+		e.Parts = append(e.Parts, p)
+	}
+	rest.ToolCalls = nil
 	return e, err
 }
 
-func (e *chatEntry) message() (*schema.Message, error) {
-	m := schema.Message(e.plainMessage)
-	m.UserInputMultiContent, m.AssistantGenMultiContent = e.Input, e.Output
-	if m.Role == "developer" {
+// rest is what an entry does not say of a message.
+type rest struct {
+	schema.Message
+	Role    string `json:"role,omitempty"`
+	Content string `json:"content,omitempty"`
+}
+
+// callExtra is what a call says besides, if it is not just a function.
+type callExtra struct {
+	Type  *string        `json:"type"`
+	Index *int           `json:"index,omitempty"`
+	Extra map[string]any `json:"extra,omitempty"`
+}
+
+func encodeMessage(e provider.Entry) ([]*schema.Message, error) {
+	var rest rest
+	if err := e.Extra.Decode(&rest); err != nil {
+		return nil, err
+	}
+	m := &rest.Message
+	m.Role, m.Name, m.ReasoningContent = schema.RoleType(e.Role), e.Name, e.Reasoning
+	if e.Role == "developer" {
 		m.Role = schema.System
 	}
-	if !strings.HasPrefix(string(e.Content), "[") {
-		return &m, json.Unmarshal(e.Content, &m.Content)
+	var parts []provider.Part
+	for _, p := range e.Parts {
+		switch p.Kind {
+		case provider.PartCall:
+			function := "function"
+			extra := callExtra{Type: &function}
+			if err := p.Extra.Decode(&extra); err != nil {
+				return nil, err
+			}
+			m.ToolCalls = append(m.ToolCalls, schema.ToolCall{
+				Index: extra.Index, ID: p.ID, Type: *extra.Type, Extra: extra.Extra,
+				Function: schema.FunctionCall{Name: p.Name, Arguments: p.Input.Text()},
+			})
+		case provider.PartResult:
+			m.ToolCallID, m.ToolName, m.Content, parts = p.ID, p.Name, p.Content.Text(), p.Parts
+		default:
+			parts = append(parts, p)
+		}
+	}
+	if len(parts) == 1 && parts[0].Kind == provider.PartText && parts[0].Extra.IsEmpty() {
+		m.Content, parts = parts[0].Text, nil
 	}
 	var err error
 	if m.Role == schema.Assistant {
-		m.AssistantGenMultiContent, err = convertParts[[]schema.MessageOutputPart](e.Content, (*part).eino)
+		err = encodeParts(parts, &m.AssistantGenMultiContent)
 	} else {
-		m.UserInputMultiContent, err = convertParts[[]schema.MessageInputPart](e.Content, (*part).eino)
+		err = encodeParts(parts, &m.UserInputMultiContent)
 	}
-	return &m, err
+	return []*schema.Message{m}, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/einostate"
 	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/provider/providertest"
 	"github.com/agentstate/state/transcript"
 )
 
@@ -60,6 +61,10 @@ func jsonOf(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+func TestMessageFormat(t *testing.T) {
+	providertest.RunMessages(t, einostate.Format, own)
 }
 
 func TestMessagesComeBack(t *testing.T) {

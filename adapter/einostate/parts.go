@@ -3,106 +3,123 @@ package einostate
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
 )
 
-// part has the members of eino's parts, and those of Chat Completions. A part of
-// eino that has data becomes one of Chat Completions, where the data is in
-// ImageURL, InputAudio or File, and an empty text is where it was.
-type part struct {
-	Type             string          `json:"type"`
-	Text             string          `json:"text,omitempty"`
-	Image            *media          `json:"image,omitempty"`
-	Audio            *media          `json:"audio,omitempty"`
-	Video            *media          `json:"video,omitempty"`
-	File             *media          `json:"file,omitempty"`
-	Reasoning        json.RawMessage `json:"reasoning,omitempty"`
-	ToolSearchResult json.RawMessage `json:"tool_search_result,omitempty"`
-	Extra            json.RawMessage `json:"extra,omitempty"`
-	ImageURL         *media          `json:"image_url,omitempty"`
-	InputAudio       *media          `json:"input_audio,omitempty"`
+// members are those of a part of eino as JSON, or of the medium in it. Parts of
+// users and of models have different types and the same JSON.
+type members map[string]state.JSON
+
+// take removes a text.
+func (in members) take(name string) string {
+	value := in[name]
+	if value == `""` || !strings.HasPrefix(string(value), `"`) {
+		return ""
+	}
+	delete(in, name)
+	return value.Text()
 }
 
-type media struct {
-	URL        *string         `json:"url,omitempty"`
-	Base64Data *string         `json:"base64data,omitempty"`
-	MIMEType   string          `json:"mime_type,omitempty"`
-	Detail     string          `json:"detail,omitempty"`
-	Name       string          `json:"name,omitempty"`
-	Extra      json.RawMessage `json:"extra,omitempty"`
-	Data       string          `json:"data,omitempty"`      // of InputAudio
-	Format     string          `json:"format,omitempty"`    // of InputAudio
-	FileData   string          `json:"file_data,omitempty"` // of File
-	Filename   string          `json:"filename,omitempty"`  // of File
-}
-
-// chat changes a part of eino to one of Chat Completions, if that has a place
-// for it.
-func (p *part) chat() {
-	empty := ""
-	switch m := p.Image; {
-	case m == nil:
-	case m.Base64Data != nil:
-		url := "data:" + m.MIMEType + ";base64," + *m.Base64Data
-		p.ImageURL, m.Base64Data = &media{URL: &url, Detail: m.Detail}, &empty
-	case m.URL != nil:
-		p.ImageURL, m.URL = &media{URL: m.URL, Detail: m.Detail}, &empty
-	}
-	if m := p.Audio; m != nil && m.Base64Data != nil {
-		_, format, _ := strings.Cut(m.MIMEType, "/")
-		p.Type, p.InputAudio, m.Base64Data = "input_audio", &media{Data: *m.Base64Data, Format: format}, &empty
-	}
-	if m := p.File; m != nil && m.Base64Data != nil {
-		m.FileData, m.Filename = "data:"+m.MIMEType+";base64,"+*m.Base64Data, m.Name
-		p.Type, m.Base64Data = "file", &empty
+func (in members) set(name, text string) {
+	if text != "" {
+		in[name] = state.JSONText(text)
 	}
 }
 
-// eino changes a part of Chat Completions to one of eino.
-func (p *part) eino() {
-	if c := p.ImageURL; c != nil && c.URL != nil {
-		if p.Image == nil {
-			p.Image = &media{Detail: c.Detail}
+// inner are the members of the object in which a part of a kind has what it says.
+var inner = map[provider.PartKind]string{
+	provider.PartThinking: "reasoning", provider.PartImage: "image", provider.PartAudio: "audio", provider.PartFile: "file",
+}
+
+func decodeParts[T any](own []T) (parts []provider.Part, err error) {
+	var list []members
+	if err := convert(own, &list); err != nil {
+		return nil, err
+	}
+	for _, in := range list {
+		p, err := decodePart(in)
+		if err != nil {
+			return nil, err
 		}
-		p.Image.setURL(*c.URL)
-		p.ImageURL = nil
+		parts = append(parts, p)
 	}
-	if c := p.InputAudio; c != nil {
-		if p.Audio == nil {
-			p.Audio = &media{MIMEType: "audio/" + c.Format}
-		}
-		p.Type, p.Audio.Base64Data, p.InputAudio = "audio_url", &c.Data, nil
-	}
-	if m := p.File; m != nil && p.Type == "file" {
-		if m.Name == "" {
-			m.Name = m.Filename
-		}
-		m.setURL(m.FileData)
-		p.Type, m.FileData, m.Filename = "file_url", "", ""
-	}
+	return parts, nil
 }
 
-// setURL sets the data of a URL, or the URL if it has none.
-func (m *media) setURL(url string) {
-	mime, data, found := strings.Cut(url, ";base64,")
-	if m.URL != nil || !found || !strings.HasPrefix(mime, "data:") {
-		m.URL = &url
-		return
+func decodePart(in members) (p provider.Part, err error) {
+	if p.JSON, err = state.JSONOf(in); err != nil {
+		return p, err
 	}
-	m.MIMEType, m.Base64Data = strings.TrimPrefix(mime, "data:"), &data
+	if in["type"] == `"text"` {
+		return provider.Part{Kind: provider.PartText, Text: in.take("text"), Extra: provider.ExtraOf(in)}, nil
+	}
+	for kind, name := range inner {
+		var m members
+		if in[name] == "" || in[name].Decode(&m) != nil {
+			continue
+		}
+		said := provider.Part{
+			Kind: kind, Text: m.take("text"), MIME: m.take("mime_type"), Data: m.take("base64data"), URL: m.take("url"), Name: m.take("name"),
+		}
+		if said.Text+said.Data+said.URL != "" && len(in) <= 3 {
+			in[name], err = state.JSONOf(m)
+			said.Extra = provider.ExtraOf(in)
+			return said, err
+		}
+	}
+	return p, nil // what no provider has, such as a video
 }
 
-// convertParts returns parts of another type with the same JSON, after each was
-// changed.
-func convertParts[To, From any](from From, change func(*part)) (to To, err error) {
-	var parts []part
-	if err = convert(from, &parts); err != nil {
-		return to, err
+func encodeParts[T any](parts []provider.Part, own *[]T) error {
+	if parts == nil {
+		return nil
 	}
-	for i := range parts {
-		change(&parts[i])
+	list := make([]members, len(parts))
+	for i, p := range parts {
+		list[i] = members{}
+		if p.Kind == provider.PartOther {
+			if err := p.JSON.Decode(&list[i]); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := encodePart(list[i], p); err != nil {
+			return err
+		}
 	}
-	err = convert(parts, &to)
-	return to, err
+	return convert(list, own)
+}
+
+func encodePart(in members, p provider.Part) (err error) {
+	name, ok := inner[p.Kind]
+	if in["type"] = state.JSONText(name + "_url"); p.Kind == provider.PartThinking {
+		in["type"] = `"reasoning"`
+	}
+	if !ok {
+		in["type"] = `"text"`
+	}
+	if err := p.Extra.Decode(&in); err != nil {
+		return err
+	}
+	if !ok {
+		in.set("text", p.Text)
+		return nil
+	}
+	m := members{}
+	if in[name] != "" {
+		err = in[name].Decode(&m)
+	}
+	m.set("text", p.Text)
+	m.set("mime_type", p.MIME)
+	m.set("base64data", p.Data)
+	m.set("url", p.URL)
+	m.set("name", p.Name)
+	if err == nil {
+		in[name], err = state.JSONOf(m)
+	}
+	return err
 }
 
 // convert sets to to what has the JSON of from.
