@@ -400,8 +400,10 @@ func isTextPart(part jsontext.Object) bool { return jsontext.IsText(part.Get("ty
 // levels.
 func appendCall(b []byte, call ToolCall, depth int) []byte {
 	var extra jsontext.Object
-	if data := []byte(call.Extra); jsontext.Check(data, jsontext.Limits{Depth: depth + 1}) == nil {
-		extra, _ = jsontext.Members(data) // none if it is not an object
+	if call.Extra != "" {
+		if data := []byte(call.Extra); jsontext.Check(data, jsontext.Limits{Depth: depth + 1}) == nil {
+			extra, _ = jsontext.Members(data) // none if it is not an object
+		}
 	}
 	b = append(b, '{')
 	if extra.Get("type") == nil {
@@ -427,9 +429,10 @@ func appendCall(b []byte, call ToolCall, depth int) []byte {
 // appendJSON appends j, or its text as a string if j is not JSON of at most
 // that depth.
 func appendJSON(b []byte, j JSON, depth int) []byte {
-	data := []byte(j)
-	if jsontext.Check(data, jsontext.Limits{Depth: depth}) != nil {
-		return jsontext.AppendQuote(b, string(j))
+	n := len(b)
+	b = append(b, j...)
+	if jsontext.Check(b[n:], jsontext.Limits{Depth: depth}) != nil {
+		return jsontext.AppendQuote(b[:n], string(j))
 	}
-	return jsontext.AppendCompact(b, data)
+	return jsontext.AppendCompact(b[:n], b[n:]) // which writes nothing that it has not read
 }

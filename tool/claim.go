@@ -50,42 +50,54 @@ func numberClaim(f float64, by state.AnyHandler) claim {
 	return claim{}
 }
 
-// claims are the claims of the outputs that a step holds.
-type claims struct {
-	needs   map[string]int // by field
-	unknown map[string]int // by field: how many outputs have none
+// claims are the claims of the outputs that a step holds, by field.
+type claims []fieldClaims
+
+type fieldClaims struct {
+	field   string
+	need    int // of all outputs that have claims
+	unknown int // how many outputs have none
+}
+
+// of returns the claims of a field.
+func (c *claims) of(field string) *fieldClaims {
+	for i := range *c {
+		if (*c)[i].field == field {
+			return &(*c)[i]
+		}
+	}
+	*c = append(*c, fieldClaims{field: field})
+	return &(*c)[len(*c)-1]
 }
 
 // add adds the claims of a call n times: an n of -1 takes them away.
 func (c *claims) add(call []claim, n int) {
-	if c.needs == nil {
-		c.needs, c.unknown = map[string]int{}, map[string]int{}
-	}
 	known := areKnown(call)
 	for _, claim := range call {
 		if known {
-			c.needs[claim.field] += n * claim.need
+			c.of(claim.field).need += n * claim.need
 		} else {
-			c.unknown[claim.field] += n
+			c.of(claim.field).unknown += n
 		}
 	}
 }
 
 // fit reports whether a state has room for the claims of a call together with
-// all that are held.
+// all that are held, and runs no code of users when it writes them.
 func (c *claims) fit(st *state.State, call []claim) bool {
 	if !areKnown(call) {
 		return false
 	}
 	for _, claim := range call {
-		need := c.needs[claim.field]
+		all := c.of(claim.field)
+		need := all.need
 		for _, other := range call {
 			if other.field == claim.field {
 				need += other.need
 			}
 		}
 		room, ok := internal.Room(st, claim.field, claim.by)
-		if !ok || c.unknown[claim.field] > 0 || need > room {
+		if !ok || all.unknown > 0 || need > room {
 			return false
 		}
 	}

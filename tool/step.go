@@ -51,9 +51,10 @@ type Step struct {
 type stepCall struct {
 	state.ToolCall
 	index   int
-	tool    *Tool      // nil if there is none
-	batch   int        // of Run, from 1
-	trace   *callTrace // until a Tracer is told of the end of the call
+	tool    *Tool        // nil if there is none
+	st      *state.State // of the step, with the call as the cause; since it is made
+	batch   int          // of Run, from 1
+	trace   *callTrace   // until a Tracer is told of the end of the call
 	phase   phase
 	outputs []output // while it is held
 	claims  []claim  // of outputs
@@ -120,9 +121,9 @@ func Begin(ctx context.Context, st *state.State, tools []*Tool, calls []state.To
 	s := &Step{ctx: ctx, st: st, box: newToolbox(tools), calls: make([]stepCall, len(calls))}
 	s.idle.L = &s.mu
 	s.order = make([]*stepCall, len(calls))
-	for i, index := range s.box.indexes(calls) {
-		s.calls[i] = stepCall{ToolCall: calls[i], index: i}
-		if index >= 0 {
+	for i, call := range calls {
+		s.calls[i].ToolCall, s.calls[i].index = call, i
+		if index := s.box.index(call.Name); index >= 0 {
 			s.calls[i].tool = s.box.tools[index]
 		}
 		s.order[i] = &s.calls[i]
@@ -189,9 +190,9 @@ func (s *Step) answer(ctx context.Context, c *stepCall, reads *state.State) (a a
 	if err := notCalled(c, ctx, s.ctx); err != nil {
 		return answer{err: err}
 	}
-	st := s.st.WithCause(c.ID)
-	call := &Call{ID: c.ID, Name: c.Name, Index: c.index, Agent: st.Agent()}
-	a = c.tool.answer(context.WithValue(ctx, callKey{}, call), st, reads, c.Input)
+	c.st = s.st.WithCause(c.ID)
+	call := &Call{ID: c.ID, Name: c.Name, Index: c.index, Agent: c.st.Agent()}
+	a = c.tool.answer(context.WithValue(ctx, callKey{}, call), c.st, reads, c.Input)
 	if !s.untried {
 		defer recoverPanic(c.Name, &a.err)
 		a.claims = claimsOf(a.outputs)
@@ -364,10 +365,12 @@ func (s *Step) writeDue() {
 	}
 }
 
-// writeHeld writes the outputs of a call.
+// writeHeld writes the outputs of a call. Others may try theirs meanwhile, on the
+// state before the write, if code of users may run and take its time.
 func (s *Step) writeHeld(c *stepCall) {
 	var err error = &PanicError{Tool: c.Name} // if code of the user ends the goroutine
-	if !s.untried {
+	quick := !s.untried && s.claims.fit(s.st, c.claims)
+	if !s.untried && !quick {
 		s.before = s.st.Snapshot()
 	}
 	s.changes++
@@ -383,7 +386,12 @@ func (s *Step) writeHeld(c *stepCall) {
 			s.fail(c, err)
 		}
 	}()
-	err = s.unlocked(func() error { return c.tool.write(s.st.WithCause(c.ID), c.outputs) })
+	write := func() error { return c.tool.write(c.st, c.outputs) }
+	if quick {
+		err = write()
+	} else {
+		err = s.unlocked(write)
+	}
 }
 
 // End ends the step and returns the results in the order of the calls. It

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentstate/state"
@@ -10,10 +11,17 @@ import (
 // toolbox finds tools by name.
 type toolbox struct {
 	tools   []*Tool        // in their order, without those that cannot be called
-	indexOf map[string]int // in tools; -1 for a name that several tools have
+	indexOf map[string]int // in tools; -1 for a name that several tools have. It is nil for few tools.
 }
 
+// fewTools is the number of tools up to which looking at each is faster than a
+// map.
+const fewTools = 8
+
 func newToolbox(tools []*Tool) toolbox {
+	if box := (toolbox{tools: slices.Clone(tools)}); len(tools) <= fewTools && box.areUnique() {
+		return box
+	}
 	box := toolbox{make([]*Tool, 0, len(tools)), make(map[string]int, len(tools))}
 	for _, t := range tools {
 		if t == nil || t.Name() == "" {
@@ -29,16 +37,34 @@ func newToolbox(tools []*Tool) toolbox {
 	return box
 }
 
+// areUnique reports whether each of few tools has a name of its own.
+func (box toolbox) areUnique() bool {
+	for i, t := range box.tools {
+		if t == nil || t.Name() == "" || box.index(t.Name()) != i {
+			return false
+		}
+	}
+	return true
+}
+
+// index returns the index of the tool of a name, or -1.
+func (box toolbox) index(name string) int {
+	if box.indexOf == nil {
+		return slices.IndexFunc(box.tools, func(t *Tool) bool { return t.Name() == name })
+	}
+	index, ok := box.indexOf[name]
+	if !ok {
+		return -1
+	}
+	return index
+}
+
 // indexes returns the index of the tool of each call, or -1 for a call without
 // one.
 func (box toolbox) indexes(calls []state.ToolCall) []int {
 	indexes := make([]int, len(calls))
 	for i, call := range calls {
-		index, ok := box.indexOf[call.Name]
-		if !ok {
-			index = -1
-		}
-		indexes[i] = index
+		indexes[i] = box.index(call.Name)
 	}
 	return indexes
 }

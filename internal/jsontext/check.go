@@ -15,6 +15,7 @@ package jsontext
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/agentstate/state/internal/fault"
@@ -31,7 +32,9 @@ type Limits struct {
 // unescaping), no lone surrogates. The error is a *fault.Error or a
 // *fault.LimitError.
 func Check(data []byte, limits Limits) error {
-	s := checker{cursor: cursor{data: data}, limits: limits}
+	s := newChecker(data)
+	defer s.release()
+	s.limits = limits
 	_, err := s.readText()
 	return err
 }
@@ -45,7 +48,9 @@ func Check(data []byte, limits Limits) error {
 func CheckMembers(
 	data []byte, levels int, visit func(level int, name []byte, value Span),
 ) (compact bool, err error) {
-	s := checker{cursor: cursor{data: data}, levels: levels, visit: visit}
+	s := newChecker(data)
+	defer s.release()
+	s.levels, s.visit = levels, visit
 	_, err = s.readText()
 	return !s.spaced, err
 }
@@ -87,6 +92,27 @@ type checker struct {
 	naming bool        // whether it is in a member name
 	levels int         // of the members for which visit is called
 	visit  func(level int, name []byte, value Span)
+}
+
+var checkers = sync.Pool{New: func() any { return new(checker) }}
+
+// newChecker returns a checker of a text, with the memory of an earlier one.
+func newChecker(data []byte) *checker {
+	s := checkers.Get().(*checker)
+	s.data = data
+	return s
+}
+
+// release gives the memory of a checker back, unless a text has made it large.
+func (s *checker) release() {
+	const most = 64
+	if cap(s.stack) > most || cap(s.names) > most {
+		return
+	}
+	clear(s.stack[:cap(s.stack)])
+	clear(s.names[:cap(s.names)]) // parts of the text
+	*s = checker{stack: s.stack[:0], names: s.names[:0]}
+	checkers.Put(s)
 }
 
 // A frame is an open array or object.
