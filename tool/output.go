@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/value"
 )
@@ -44,8 +45,7 @@ func To[T any](f *state.Field[T], key string) Output {
 // ToWith is [To] with another handler.
 func ToWith[T any](f *state.Field[T], key string, h state.Handler[T]) Output {
 	return toField("To", f, key, func(v T) (output, error) {
-		write := func(st *state.State) error { return f.SetWith(st, v, h) }
-		return output{write: write, claim: func() claim { return newClaim(reflect.ValueOf(&v).Elem(), h) }}, nil
+		return newOutput(f, v, h), nil
 	})
 }
 
@@ -62,9 +62,28 @@ func ToFunc[In, T any](f *state.Field[T], key string, fn func(In) (T, error)) Ou
 		if err != nil || isNil(reflect.ValueOf(&v).Elem()) {
 			return output{}, err
 		}
-		write := func(st *state.State) error { return f.Set(st, v) }
-		return output{write: write, claim: func() claim { return newClaim(reflect.ValueOf(&v).Elem(), state.Handler[T]{}) }}, nil
+		return newOutput(f, v, state.Handler[T]{}), nil
 	})
+}
+
+// fieldValue is a value for a declared field.
+type fieldValue[T any] struct {
+	field *state.Field[T]
+	value T
+	by    state.Handler[T]
+}
+
+func newOutput[T any](f *state.Field[T], v T, by state.Handler[T]) output {
+	o := &fieldValue[T]{f, v, by}
+	return output{write: o.write, value: o}
+}
+
+func (o *fieldValue[T]) write(st *state.State) error { return o.field.SetWith(st, o.value, o.by) }
+
+func (o *fieldValue[T]) claim() claim { return newClaim(reflect.ValueOf(&o.value).Elem(), o.by) }
+
+func (o *fieldValue[T]) try(st *state.State) error {
+	return internal.TryWrite(o.field, st, o.value, o.by)
 }
 
 // toField makes the outputs to declared fields. outputOf says how a value that

@@ -260,14 +260,18 @@ func (s *Step) finish(c *stepCall, a answer) (Result, error) {
 // the state would refuse them. Code of users runs without the lock.
 func (s *Step) hold(c *stepCall, a answer) error {
 	for c.phase == running && !s.ended && !s.untried && len(a.outputs) > 0 && !s.isNext(c) {
-		alone := s.claims.fit(s.present(), a.claims)
-		t, changes := s.newTrial(c, a.outputs, alone), s.changes
-		err := s.unlocked(t.run)
-		valid := s.changes == changes || alone && s.claims.fit(s.present(), a.claims)
-		if valid && err != nil {
-			return err
+		if s.claims.fit(s.present(), a.claims) {
+			if err := c.tool.try(c.st, a.outputs); err != nil {
+				return err
+			}
+			break
 		}
-		if valid {
+		t, changes := s.newTrial(c, a.outputs), s.changes
+		err := s.unlocked(t.run)
+		if s.changes == changes {
+			if err != nil {
+				return err
+			}
 			break
 		}
 	}
@@ -292,14 +296,9 @@ func (s *Step) present() *state.State {
 	return s.st
 }
 
-// newTrial returns the trial of a call, alone or together with all outputs that
-// are held.
-func (s *Step) newTrial(c *stepCall, outputs []output, alone bool) *trial {
+// newTrial returns the trial of a call together with all outputs that are held.
+func (s *Step) newTrial(c *stepCall, outputs []output) *trial {
 	t := &trial{st: s.st, start: s.present().Snapshot()}
-	if alone {
-		t.calls = []heldOutputs{{c.tool, c.ID, outputs}}
-		return t
-	}
 	for _, other := range s.order[s.next:] {
 		switch {
 		case other == c:

@@ -9,8 +9,8 @@ import (
 func claimsOf(outputs []output) []claim {
 	claims := make([]claim, len(outputs))
 	for i, o := range outputs {
-		if o.claim != nil {
-			claims[i] = o.claim()
+		if o.value != nil {
+			claims[i] = o.value.claim()
 		}
 		claims[i].field = o.field
 	}
@@ -72,6 +72,17 @@ func (t *Tool) sinkTexts(texts [][]byte, data []byte) ([][]byte, error) {
 			Err: badResult("the result is not an object but " + jsontext.Kind(data) + ": its keys cannot be written to fields")}
 	}
 	return texts, nil
+}
+
+// try returns the error of writing outputs that have claims for which there is
+// room.
+func (t *Tool) try(st *state.State, outputs []output) error {
+	for _, o := range outputs {
+		if err := o.value.try(st); err != nil {
+			return &OutputError{Tool: t.name, Field: o.field, Err: err}
+		}
+	}
+	return nil
 }
 
 // write writes outputs to a state as one version.
