@@ -15,6 +15,7 @@ type entryWriter struct {
 	*codec.Encoder
 	members   []string // of a message that an entry has, nil if it has no more than parts
 	oneResult bool     // whether each result is an entry
+	fileNames bool     // whether the name of a file is written without JSON
 	entries   []writtenEntry
 
 	open   bool          // whether more messages may join the last entry
@@ -167,7 +168,7 @@ func (w *entryWriter) encodeParts(i int, m state.Message, role string, content [
 		}
 		parts = append(parts, part)
 		var written []string
-		if p.Name != "" && (part.JSON == "" || strings.Contains(string(part.JSON), strings.Trim(string(state.JSONText(p.Name)), `"`))) {
+		if p.Name != "" && (w.fileNames || strings.Contains(string(part.JSON), strings.Trim(string(state.JSONText(p.Name)), `"`))) {
 			written = append(written, p.NameAt)
 		}
 		w.OmitRest(i, p, written...)

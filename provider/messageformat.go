@@ -64,9 +64,10 @@ type MessageCodec[M any] struct {
 	// Otherwise Encode gets the results of a step in one entry.
 	OneResult bool
 
-	// Names and Reasons say that Encode reads the Name and the Reasoning of an
-	// entry. Otherwise they are reported if a message has them.
-	Names, Reasons bool
+	// Names, Reasons and FileNames say that Encode reads the Name and the
+	// Reasoning of an entry and the Name of a file. Otherwise they are reported
+	// if a message has them.
+	Names, Reasons, FileNames bool
 }
 
 // NewMessageFormat returns a format for the messages of a framework. Messages
@@ -147,7 +148,7 @@ func (f *MessageFormat[M]) Encode(msgs ...state.Message) ([]M, []Omission, error
 		}
 		return members
 	})
-	w := entryWriter{entryCodec: keeper(f.codec.Carries), Encoder: e, members: members, oneResult: f.codec.OneResult}
+	w := entryWriter{entryCodec: keeper(f.codec.Carries), Encoder: e, members: members, oneResult: f.codec.OneResult, fileNames: f.codec.FileNames}
 	var made []M
 	for _, written := range w.write(msgs) {
 		if len(written.Parts) == 0 {

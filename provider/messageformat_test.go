@@ -66,13 +66,6 @@ func brokenTurns() map[string]brokenTurn {
 				e.Parts = append(e.Parts, provider.Part{Kind: provider.PartText, Text: "?"})
 			}
 		}),
-		"images are its own": decode("Readable", func(t turn, e *provider.Entry) {
-			for i, p := range e.Parts {
-				if p.Kind == provider.PartImage {
-					e.Parts[i] = provider.Part{Kind: provider.PartOther, Name: "image", JSON: state.JSONText(p.URL)}
-				}
-			}
-		}),
 		"panics": decode("Zero", func(t turn, _ *provider.Entry) {
 			if t.By == "" {
 				panic("by whom?")
@@ -149,6 +142,22 @@ func TestBrokenTurn(t *testing.T) {
 	}
 }
 
+// Media of a framework are read by every format that has their kind, also if the
+// framework has the data in the URL.
+func TestMediaOfMessageFormats(t *testing.T) {
+	format := provider.NewMessageFormat("turns", turnCodec)
+	msgs, err := format.Decode(turnsOfExample[1])
+	require.NoError(t, err)
+	for _, to := range []*provider.Format{provider.OpenAI, provider.OpenAIResponses, provider.Anthropic, provider.Gemini} {
+		body, omitted, err := to.EncodeRequest(provider.Request{Messages: msgs})
+		require.NoError(t, err)
+		require.Equal(t, []provider.Omission{{Message: 0, What: "member mood"}}, omitted, to)
+		require.Contains(t, string(body), "aGk=")
+		require.Contains(t, string(body), "https://example.org/a.png")
+		require.NotContains(t, string(body), "format:")
+	}
+}
+
 // Errors say which message it is, and nothing of its content.
 func TestErrorsOfMessageFormats(t *testing.T) {
 	codec := turnCodec
@@ -210,7 +219,7 @@ func TestMembersOfEntries(t *testing.T) {
 	format := provider.NewMessageFormat("entries", provider.MessageCodec[provider.Entry]{
 		Decode: func(e provider.Entry) (provider.Entry, error) { return e, nil },
 		Encode: func(e provider.Entry) ([]provider.Entry, error) { return []provider.Entry{e}, nil },
-		Names:  true, Reasons: true,
+		Names:  true, Reasons: true, FileNames: true,
 	})
 	want := []provider.Entry{
 		{Role: "assistant", Name: "ann", Reasoning: "hm", StopReason: "tool", Parts: []provider.Part{

@@ -13,7 +13,7 @@ import (
 // Format is the format of messages of eino, for Messages and FromMessages, and for
 // the trims Format.KeepLast and Format.KeepTokens.
 var Format = provider.NewMessageFormat("eino", provider.MessageCodec[*schema.Message]{
-	Decode: decodeMessage, Encode: encodeMessage, OneResult: true, Names: true, Reasons: true,
+	Decode: decodeMessage, Encode: encodeMessage, OneResult: true, Names: true, Reasons: true, FileNames: true,
 })
 
 // Messages returns what messages of eino say as messages of a state. Nothing is

@@ -14,7 +14,6 @@ import (
 	"github.com/agentstate/state/internal/adaptertest"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlitestore"
-	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -76,14 +75,11 @@ func answer(ctx context.Context, d *adaptertest.Desk, st *state.State) error {
 
 // keepLast keeps as many messages as make n messages of package state.
 func keepLast(n int) func(msgs []*ai.Message) []*ai.Message {
-	return func(msgs []*ai.Message) []*ai.Message {
-		count := func(i int) int {
-			converted, err := genkitstate.Messages(msgs[i])
-			must(err)
-			return len(converted)
-		}
-		return transcript.Select(msgs, genkitstate.Shapes(msgs).KeepTokens(n, count))
-	}
+	return genkitstate.Format.KeepTokens(n, func(m *ai.Message) int {
+		converted, err := genkitstate.Messages(m)
+		must(err)
+		return len(converted)
+	})
 }
 
 // define defines a model that is a function.

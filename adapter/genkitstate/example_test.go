@@ -10,7 +10,6 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/genkitstate"
 	"github.com/agentstate/state/tool"
-	"github.com/agentstate/state/transcript"
 )
 
 var (
@@ -52,9 +51,7 @@ func Example() {
 		ai.WithMessages(append(system.Messages, conversation...)...),
 		ai.WithTools(genkitstate.Tools(tools...)...),
 		ai.WithMiddleware(genkitstate.Middleware(tools, &genkitstate.Options{
-			Trim: func(msgs []*ai.Message) []*ai.Message {
-				return transcript.Select(msgs, genkitstate.Shapes(msgs).KeepLast(20))
-			},
+			Trim: genkitstate.Format.KeepLast(20),
 		})))
 	must(err)
 

@@ -2,6 +2,7 @@ package genkitstate_test
 
 import (
 	"encoding/json"
+	"os"
 	"reflect"
 	"testing"
 
@@ -9,7 +10,16 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/genkitstate"
+	"github.com/agentstate/state/provider/providertest"
 )
+
+func TestMessageFormat(t *testing.T) {
+	data, err := os.ReadFile("testdata/messages.json")
+	must(err)
+	var conversation []*ai.Message
+	must(json.Unmarshal(data, &conversation))
+	providertest.RunMessages(t, genkitstate.Format, conversation)
+}
 
 // A conversation of Genkit comes back: numbers as they are spelled, and
 // signatures as the bytes that Genkit's own JSON makes a text of.

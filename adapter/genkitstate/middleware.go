@@ -21,7 +21,7 @@ const defaultTurns = 5
 // Options configures [Middleware].
 type Options struct {
 	// Trim returns those messages of a conversation that the model is sent
-	// (default: all). It must not change its argument. See [Shapes].
+	// (default: all). It must not change its argument. See [Format].
 	Trim func(msgs []*ai.Message) []*ai.Message
 	// MaxTurns is the maximum number of steps of one Generate with calls of these
 	// tools (default 5). ai.WithMaxTurns counts the steps with calls for Genkit.
