@@ -247,13 +247,14 @@ func (s *State) MarshalJSON() ([]byte, error) {
 func (sp *fieldSpec) maskedJSON(at engine.Address, c *engine.Cell, secrets *Redactor) ([]byte, error) {
 	if !sp.form.Secret {
 		data, err := sp.appendJSON(nil, at, c.Value)
-		if err != nil {
-			return nil, err
+		if err != nil || secrets == nil {
+			return data, err
 		}
-		if secrets != nil {
-			data = []byte(secrets.Redact(string(data)))
+		masked := secrets.Redact(string(data))
+		if masked == string(data) {
+			return data, nil
 		}
-		if json.Valid(data) {
+		if data = []byte(masked); json.Valid(data) {
 			return data, nil // else a secret is a piece of JSON
 		}
 	}

@@ -32,6 +32,8 @@ type cachedView struct {
 
 	mu   sync.Mutex
 	last map[string]lastChange // by field; nil if it was not asked for
+	// previews are those of long values, by field.
+	previews map[string]value
 }
 
 // viewCache keeps the views that were used last.

@@ -96,8 +96,9 @@ func (m *masker) open(j state.JSON) value {
 	if m.blind && j != "" {
 		return value{hiddenValue, len(j), false}
 	}
-	indented, all := indent(m.secrets.Redact(string(j)), openBytes, openNodes)
-	return newValue(indented, true, len(j), !all)
+	masked, clipped := m.maskedPrefix(string(j), openBytes) // indented, it is no shorter
+	indented, all := indent(masked, openBytes, openNodes)
+	return newValue(indented, true, len(j), clipped || !all)
 }
 
 // whole returns a string for a download, masked and otherwise as it is.

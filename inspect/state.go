@@ -71,12 +71,17 @@ func (h *Handler) state(c *call) (*page, error) {
 			return nil, err
 		}
 	}
+	declared := map[string]bool{}
+	for _, f := range host.Schema().Fields() {
+		declared[f.Name] = true
+	}
 	for _, f := range handle.Fields() {
 		if opened != "" && f.Name != opened {
 			continue
 		}
 		if strings.Contains(strings.ToLower(f.Name), strings.ToLower(data.Filter)) {
-			row := newFieldRow(s.mask, handle, f, f.Name == opened)
+			row := s.newFieldRow(handle, f, f.Name == opened)
+			row.Declared = declared[f.Name]
 			if data.As != "" {
 				row.Read, row.Write = "", "" // an agent does not see who else may
 			}
@@ -105,11 +110,12 @@ func (data *stateData) addAgent(mask *masker, host, agent *state.State) {
 	data.Describe = mask.lines(agent.Describe()).Text
 }
 
-func newFieldRow(mask *masker, st *state.State, f state.FieldInfo, open bool) fieldRow {
+func (s *shown) newFieldRow(st *state.State, f state.FieldInfo, open bool) fieldRow {
+	mask := s.mask
 	row := fieldRow{
 		Name: mask.name(f.Name), Type: mask.name(f.Type), Description: mask.name(f.Description), Set: f.Set,
 		Owner: mask.name(f.Owner), Handler: mask.name(f.Handler), Secret: f.Secret, Ephemeral: f.Ephemeral,
-		Read: mask.name(scopeText(f.Read)), Write: mask.name(scopeText(f.Write)), Writable: f.Writable, Declared: isDeclared(st, f.Name),
+		Read: mask.name(scopeText(f.Read)), Write: mask.name(scopeText(f.Write)), Writable: f.Writable,
 	}
 	if string(row.Name) == f.Name {
 		row.Link = f.Name
@@ -121,9 +127,9 @@ func newFieldRow(mask *masker, st *state.State, f state.FieldInfo, open bool) fi
 	case f.Secret:
 		row.Value = value{Text: secretValue, Bytes: f.Bytes}
 	default:
-		j, _ := st.KV().JSON(f.Name)
-		row.Value = mask.json(j)
+		row.Value = s.preview(st, f)
 		if open && row.Link != "" {
+			j, _ := st.KV().JSON(f.Name)
 			opened := mask.open(j)
 			row.Open = &opened
 		}
@@ -131,9 +137,28 @@ func newFieldRow(mask *masker, st *state.State, f state.FieldInfo, open bool) fi
 	return row
 }
 
-// isDeclared reports whether the schema of a state has a field.
-func isDeclared(st *state.State, name string) bool {
-	return slices.ContainsFunc(st.Schema().Fields(), func(f state.FieldInfo) bool { return f.Name == name })
+// longBytes is the length of a value whose beginning is kept with its view.
+const longBytes = 64 << 10
+
+// preview returns the beginning of the value of a field. To mask a value takes
+// longer than to show it, so it is done once if the value is long.
+func (s *shown) preview(st *state.State, f state.FieldInfo) value {
+	if f.Bytes < longBytes {
+		j, _ := st.KV().JSON(f.Name)
+		return s.mask.json(j)
+	}
+	s.cached.mu.Lock()
+	defer s.cached.mu.Unlock()
+	if v, ok := s.cached.previews[f.Name]; ok {
+		return v
+	}
+	j, _ := st.KV().JSON(f.Name)
+	v := s.mask.json(j)
+	if s.cached.previews == nil {
+		s.cached.previews = map[string]value{}
+	}
+	s.cached.previews[f.Name] = v
+	return v
 }
 
 // agentsOf returns the names of a team, sorted.

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/agentstate/state v0.1.0
+	github.com/agentstate/state/inspect v0.1.0
 	github.com/agentstate/state/store/natsstore v0.1.0
 	github.com/agentstate/state/store/redisstore v0.1.0
 	github.com/agentstate/state/store/sqlitestore v0.1.0
@@ -49,6 +50,7 @@ require (
 
 replace (
 	github.com/agentstate/state => ..
+	github.com/agentstate/state/inspect => ../inspect
 	github.com/agentstate/state/store/natsstore => ../store/natsstore
 	github.com/agentstate/state/store/redisstore => ../store/redisstore
 	github.com/agentstate/state/store/sqlitestore => ../store/sqlitestore
