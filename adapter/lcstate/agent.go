@@ -212,7 +212,15 @@ func (r *agentRun) ask(ctx context.Context) (string, error) {
 			calls = append(calls, llms.ToolCall{FunctionCall: c.FuncCall})
 		}
 	}
-	result.Output = r.names.Restore(appendSaid(nil, text, reasoning, cmp.Or(stop, "stop"), calls))
+	if stop = cmp.Or(stop, "stop"); len(calls) > 0 {
+		stop = "" // the calls say it
+	}
+	said := llms.AIChatMessage{Content: text, ReasoningContent: reasoning, ToolCalls: calls}
+	output, err := Format.Decode(modelAnswer{said, stop})
+	if err != nil {
+		return "", err
+	}
+	result.Output = r.names.Restore(output)
 	if err := r.st.History().Append(result); err != nil {
 		return "", err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/lcstate"
+	"github.com/agentstate/state/provider/providertest"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/transcript"
@@ -66,6 +67,8 @@ var everything = []llms.ChatMessage{
 	llms.HumanChatMessage{Content: ""},
 	llms.AIChatMessage{Content: ""},
 }
+
+func TestMessageFormat(t *testing.T) { providertest.RunMessages(t, lcstate.Format, everything) }
 
 // The rules of schema.ChatMessageHistory, as the histories of langchaingo and
 // their tests have them. There is no suite for other packages.

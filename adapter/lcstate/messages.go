@@ -1,147 +1,199 @@
 package lcstate
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
 )
+
+// Format is the format of langchaingo's messages of a chat, for FromChatMessages
+// and ChatMessages. Format.Encode reports what these messages cannot say.
+var Format = provider.NewMessageFormat("langchaingo", provider.MessageCodec[llms.ChatMessage]{
+	Decode: decodeMessage, Encode: encodeMessage, OneResult: true, Names: true, Reasons: true,
+	Carries: func(_ string, p provider.Part) bool { return p.Kind == provider.PartText },
+})
 
 // FromChatMessages returns messages of langchaingo as messages of a state. A
 // message of the assistant that has a text and calls becomes two messages. An
 // error names the place of a message of another type than those of package llms.
 func FromChatMessages(msgs []llms.ChatMessage) ([]state.Message, error) {
-	out := make([]state.Message, 0, len(msgs))
-	for i, m := range msgs {
-		switch m := m.(type) {
-		case llms.HumanChatMessage:
-			out = append(out, state.UserText(m.Content))
-		case llms.SystemChatMessage:
-			out = append(out, state.SystemText(m.Content))
-		case llms.GenericChatMessage:
-			out = append(out, textMessage{Role: m.Role, Content: m.Content, Name: m.Name}.message())
-		case llms.AIChatMessage:
-			calls := m.ToolCalls
-			if len(calls) == 0 && m.FunctionCall != nil {
-				calls = []llms.ToolCall{{FunctionCall: m.FunctionCall}}
-			}
-			out = appendSaid(out, m.Content, m.ReasoningContent, "stop", calls)
-		case llms.ToolChatMessage:
-			out = append(out, state.ToolResult(state.ToolCall{ID: m.ID}, state.JSONText(m.Content)))
-		case llms.FunctionChatMessage:
-			out = append(out, state.ToolResult(state.ToolCall{Name: m.Name}, state.JSONText(m.Content)))
-		default:
-			return nil, fmt.Errorf("lcstate: message %d is a %T", i, m)
-		}
-	}
-	return out, nil
+	return Format.Decode(msgs...)
 }
 
 // ChatMessages returns messages as those of langchaingo, which have texts only:
-// parts such as pictures, and messages of other types, are left out.
+// messages of other types are left out, and so are parts such as pictures.
 func ChatMessages(msgs []state.Message) []llms.ChatMessage {
-	out := make([]llms.ChatMessage, 0, len(msgs))
-	for i := 0; i < len(msgs); i++ {
-		switch m := msgs[i].(type) {
-		case state.TextMessage:
-			name, _ := m.Extra("name")
-			switch role := m.Role(); {
-			case role == "assistant":
-				reasoning, _ := m.Extra("reasoning_content")
-				said := llms.AIChatMessage{Content: m.Text(), ReasoningContent: reasoning.Text()}
-				if next := i + 1; next < len(msgs) && m.StopReason() == "" {
-					if calls, ok := msgs[next].(state.ToolCallMessage); ok {
-						said.FunctionCall, said.ToolCalls = functionOrTools(calls)
-						i = next
-					}
-				}
-				out = append(out, said)
-			case role == "user" && name == "":
-				out = append(out, llms.HumanChatMessage{Content: m.Text()})
-			case role == "system" && name == "":
-				out = append(out, llms.SystemChatMessage{Content: m.Text()})
-			default:
-				out = append(out, llms.GenericChatMessage{Role: role, Content: m.Text(), Name: name.Text()})
-			}
-		case state.ToolCallMessage:
-			var said llms.AIChatMessage
-			said.FunctionCall, said.ToolCalls = functionOrTools(m)
-			out = append(out, said)
-		case state.ToolResultMessage:
-			if call := m.Call(); call.ID != "" {
-				out = append(out, llms.ToolChatMessage{ID: call.ID, Content: m.Text()})
-			} else {
-				out = append(out, llms.FunctionChatMessage{Name: call.Name, Content: m.Text()})
-			}
+	own, _, _ := Format.Encode(msgs...) // messages of a state do not fail
+	return append([]llms.ChatMessage{}, own...)
+}
+
+// modelAnswer is an answer of a model with the reason of its end.
+type modelAnswer struct {
+	llms.AIChatMessage
+	stop string
+}
+
+// extra is what an entry, or a call, does not say of a message.
+type extra struct {
+	Kind         llms.ChatMessageType `json:"kind,omitempty"`          // if the entry looks like another one
+	Type         *string              `json:"type,omitempty"`          // of a call
+	FunctionCall *llms.FunctionCall   `json:"function_call,omitempty"` // beside ToolCalls
+}
+
+func decodeMessage(m llms.ChatMessage) (e provider.Entry, err error) {
+	var more extra
+	switch m := m.(type) {
+	case llms.HumanChatMessage:
+		e = textEntry("user", m.Content)
+	case llms.SystemChatMessage:
+		e = textEntry("system", m.Content)
+	case llms.GenericChatMessage:
+		e = textEntry(m.Role, m.Content)
+		e.Name = m.Name
+	case llms.ToolChatMessage:
+		e = resultEntry(provider.Part{ID: m.ID}, m.Content)
+	case llms.FunctionChatMessage:
+		e = resultEntry(provider.Part{Name: m.Name}, m.Content)
+	case llms.AIChatMessage:
+		if len(m.ToolCalls) > 0 {
+			more.FunctionCall = m.FunctionCall
 		}
+		if e, err = decodeAnswer(m); err != nil {
+			return e, err
+		}
+	case modelAnswer:
+		e, err = decodeAnswer(m.AIChatMessage)
+		e.StopReason = m.stop
+		return e, err
+	default:
+		return e, fmt.Errorf("want a message of package llms, got a %T", m)
 	}
-	return out
+	if kindOf(e) != m.GetType() {
+		more.Kind = m.GetType()
+	}
+	e.Extra = provider.ExtraOf(&more)
+	return e, nil
 }
 
-// functionOrTools returns the calls of a message. A single call without an id is
-// what langchaingo calls a function call.
-func functionOrTools(m state.ToolCallMessage) (*llms.FunctionCall, []llms.ToolCall) {
-	var tools []llms.ToolCall
-	for _, c := range m.Calls() {
-		tools = append(tools, toolCall(c))
-	}
-	if len(tools) == 1 && tools[0].ID == "" {
-		return tools[0].FunctionCall, nil
-	}
-	return nil, tools
+func textEntry(role, text string) provider.Entry {
+	return provider.Entry{Role: role, Parts: []provider.Part{{Kind: provider.PartText, Text: text}}}
 }
 
-// toolCall returns a call with arguments that are an object whenever the model
-// has written one: clients of some providers decode them.
-func toolCall(c state.ToolCall) llms.ToolCall {
-	arguments := c.Input.Text()
-	if arguments == "" {
-		arguments = "{}"
-	}
-	return llms.ToolCall{ID: c.ID, Type: "function", FunctionCall: &llms.FunctionCall{Name: c.Name, Arguments: arguments}}
+func resultEntry(p provider.Part, content string) provider.Entry {
+	p.Kind, p.Content = provider.PartResult, state.JSONText(content)
+	return provider.Entry{Role: provider.RoleTool, Parts: []provider.Part{p}}
 }
 
-// appendSaid appends what a model said: a text, calls or both. A text in front of
-// calls has no reason of a stop, and belongs to them.
-func appendSaid(out []state.Message, content, reasoning, stop string, calls []llms.ToolCall) []state.Message {
-	var made []state.ToolCall
+func decodeAnswer(m llms.AIChatMessage) (provider.Entry, error) {
+	e := provider.Entry{Role: "assistant", Reasoning: m.ReasoningContent}
+	calls := m.ToolCalls
+	if len(calls) == 0 && m.FunctionCall != nil {
+		calls = []llms.ToolCall{{FunctionCall: m.FunctionCall}}
+	}
+	if m.Content != "" || len(calls) == 0 || m.ReasoningContent != "" {
+		e.Parts = append(e.Parts, provider.Part{Kind: provider.PartText, Text: m.Content})
+	}
 	for _, c := range calls {
-		if c.FunctionCall != nil {
-			made = append(made, state.ToolCall{ID: c.ID, Name: c.FunctionCall.Name, Input: state.JSON(c.FunctionCall.Arguments)})
+		if c.FunctionCall == nil {
+			return e, errors.New("want calls of functions, got a call without one")
+		}
+		p := provider.Part{
+			Kind: provider.PartCall, ID: c.ID, Name: c.FunctionCall.Name, Input: provider.Arguments(c.FunctionCall.Arguments),
+		}
+		if len(m.ToolCalls) > 0 && (c.Type != "function" || isFunction(p, len(calls))) {
+			p.Extra = provider.ExtraOf(&extra{Type: &c.Type})
+		}
+		e.Parts = append(e.Parts, p)
+	}
+	return e, nil
+}
+
+// isFunction reports whether a call is what langchaingo calls a function call: a
+// single one without an id.
+func isFunction(p provider.Part, calls int) bool {
+	return calls == 1 && p.ID == "" && p.Extra.IsEmpty()
+}
+
+// kindOf returns the type of message for an entry.
+func kindOf(e provider.Entry) llms.ChatMessageType {
+	calls := false
+	for _, p := range e.Parts {
+		calls = calls || p.Kind == provider.PartCall
+		switch {
+		case p.Kind == provider.PartResult && p.ID != "":
+			return llms.ChatMessageTypeTool
+		case p.Kind == provider.PartResult:
+			return llms.ChatMessageTypeFunction
 		}
 	}
-	if len(made) > 0 {
-		stop = ""
+	switch {
+	case calls || e.Role == "assistant" && (e.Name == "" || e.Reasoning != ""):
+		return llms.ChatMessageTypeAI
+	case e.Name == "" && e.Role == "user":
+		return llms.ChatMessageTypeHuman
+	case e.Name == "" && e.Role == "system":
+		return llms.ChatMessageTypeSystem
 	}
-	if len(made) == 0 || content != "" || reasoning != "" {
-		out = append(out, textMessage{Role: "assistant", Content: content, Reasoning: reasoning, Stop: stop}.message())
-	}
-	if len(made) > 0 {
-		out = append(out, state.ToolCalls(made...))
-	}
-	return out
+	return llms.ChatMessageTypeGeneric
 }
 
-// textMessage has what a text of langchaingo says, in the words of a state.
-type textMessage struct {
-	Type      string `json:"type"`
-	Role      string `json:"role"`
-	Content   string `json:"content"`
-	Name      string `json:"name,omitempty"`
-	Reasoning string `json:"reasoning_content,omitempty"`
-	Stop      string `json:"stop_reason,omitempty"`
+func encodeMessage(e provider.Entry) ([]llms.ChatMessage, error) {
+	var more extra
+	if err := e.Extra.Decode(&more); err != nil {
+		return nil, err
+	}
+	var texts []string
+	var result provider.Part
+	var calls []provider.Part
+	for _, p := range e.Parts {
+		switch p.Kind {
+		case provider.PartCall:
+			calls = append(calls, p)
+		case provider.PartResult:
+			texts, result = append(texts, p.ContentText()), p
+		default:
+			texts = append(texts, p.Text)
+		}
+	}
+	text := strings.Join(texts, "\n")
+	switch cmp.Or(more.Kind, kindOf(e)) {
+	case llms.ChatMessageTypeTool:
+		return []llms.ChatMessage{llms.ToolChatMessage{ID: result.ID, Content: text}}, nil
+	case llms.ChatMessageTypeFunction:
+		return []llms.ChatMessage{llms.FunctionChatMessage{Name: result.Name, Content: text}}, nil
+	case llms.ChatMessageTypeHuman:
+		return []llms.ChatMessage{llms.HumanChatMessage{Content: text}}, nil
+	case llms.ChatMessageTypeSystem:
+		return []llms.ChatMessage{llms.SystemChatMessage{Content: text}}, nil
+	case llms.ChatMessageTypeGeneric:
+		return []llms.ChatMessage{llms.GenericChatMessage{Role: e.Role, Content: text, Name: e.Name}}, nil
+	}
+	said := llms.AIChatMessage{Content: text, ReasoningContent: e.Reasoning, FunctionCall: more.FunctionCall}
+	for _, p := range calls {
+		call, err := toolCall(p)
+		if err != nil {
+			return nil, err
+		}
+		if isFunction(p, len(calls)) {
+			said.FunctionCall = call.FunctionCall
+			break
+		}
+		said.ToolCalls = append(said.ToolCalls, call)
+	}
+	return []llms.ChatMessage{said}, nil
 }
 
-func (t textMessage) message() state.Message {
-	if t.Name == "" && t.Reasoning == "" && t.Stop == "" {
-		return state.Text(t.Role, t.Content)
-	}
-	t.Type = "text"
-	raw, _ := state.JSONOf(t)
-	m, err := state.DecodeMessage([]byte(raw))
-	if err != nil { // of more than 64 MiB
-		return state.Text(t.Role, t.Content)
-	}
-	return m
+func toolCall(p provider.Part) (llms.ToolCall, error) {
+	function := "function"
+	more := extra{Type: &function}
+	err := p.Extra.Decode(&more)
+	return llms.ToolCall{
+		ID: p.ID, Type: *more.Type, FunctionCall: &llms.FunctionCall{Name: p.Name, Arguments: p.Input.Text()},
+	}, err
 }
