@@ -36,6 +36,11 @@ func (c *counting) Get(ctx context.Context, key string) (store.Entry, error) {
 	return c.Memory.Get(ctx, key)
 }
 
+func (c *counting) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
+	c.gets.Add(int64(len(keys)))
+	return c.Memory.GetMulti(ctx, keys...)
+}
+
 // The check reads nothing that the Manager knows.
 func TestCheckOfKnownContentReadsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

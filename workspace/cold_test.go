@@ -14,43 +14,34 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// readCounter counts the reads of a store. Each page of a scan counts.
+// readCounter counts the reads of a store.
 type readCounter struct {
 	store.Store
-	gets, pages atomic.Int64
+	reads atomic.Int64
 }
 
 func (s *readCounter) Get(ctx context.Context, key string) (store.Entry, error) {
-	s.gets.Add(1)
+	s.reads.Add(1)
 	return s.Store.Get(ctx, key)
 }
 
 func (s *readCounter) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
-	return func(yield func(store.Entry, error) bool) {
-		const page = 256
-		n := 0
-		for e, err := range s.Store.Scan(ctx, prefix, after) {
-			if n%page == 0 {
-				s.pages.Add(1)
-			}
-			n++
-			if !yield(e, err) {
-				return
-			}
-		}
-	}
+	s.reads.Add(1)
+	return s.Store.Scan(ctx, prefix, after)
 }
 
-// batchReadCounter is a readCounter for a store with batches.
-type batchReadCounter struct{ *readCounter }
+// multiReadCounter is a readCounter for a store that reads several entries at
+// once.
+type multiReadCounter struct{ *readCounter }
 
-func (s batchReadCounter) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	return s.Store.(store.Batcher).Batch(ctx, writes)
+func (s multiReadCounter) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
+	s.reads.Add(1)
+	return s.Store.(store.MultiGetter).GetMulti(ctx, keys...)
 }
 
-// A Manager that has never read a workspace reads its records in pages, if the
+// A Manager that has never read a workspace reads its records together, if the
 // store can do that.
-func TestColdWorkspaceIsReadInPages(t *testing.T) {
+func TestColdWorkspaceIsReadAtOnce(t *testing.T) {
 	db := store.NewMemory()
 	m := open(t, db, workspace.Options{Run: visit})
 	const messages = 40
@@ -73,35 +64,9 @@ func TestColdWorkspaceIsReadInPages(t *testing.T) {
 	}
 	one := &readCounter{Store: db}
 	look(one)
-	require.Greater(t, one.gets.Load(), int64(messages), "it has all these records")
-	require.Zero(t, one.pages.Load())
+	require.Greater(t, one.reads.Load(), int64(messages), "it has all these records")
 
-	pages := &readCounter{Store: db}
-	look(batchReadCounter{pages})
-	require.LessOrEqual(t, pages.gets.Load(), int64(6))
-	require.LessOrEqual(t, pages.pages.Load(), int64(2))
-}
-
-// Messages that wait are not read with the records, if they are more.
-func TestColdWorkspaceIsReadWithoutALongQueue(t *testing.T) {
-	db := &readCounter{Store: store.NewMemory()}
-	m := open(t, batchReadCounter{db}, workspace.Options{})
-	run, _, err := m.Begin(t.Context(), "ann", text("begin"))
-	require.NoError(t, err)
-	for n := range 20 {
-		require.NoError(t, run.State().KV().Set("visits", n))
-		require.NoError(t, run.Commit(t.Context()))
-	}
-	for n := range 8 {
-		long := text(fmt.Sprint("long ", n))
-		long.Content = state.UserText(fmt.Sprintf("%0100000d", n))
-		_, _, err := m.Begin(t.Context(), "ann", long)
-		require.NoError(t, err)
-	}
-	db.pages.Store(0)
-	_, err = open(t, batchReadCounter{db}, workspace.Options{}).View(t.Context(), "ann")
-	require.NoError(t, err)
-	require.Zero(t, db.pages.Load())
-	_, err = run.Finish(t.Context())
-	require.NoError(t, err)
+	multi := &readCounter{Store: db}
+	look(multiReadCounter{multi})
+	require.LessOrEqual(t, multi.reads.Load(), int64(8))
 }

@@ -19,9 +19,10 @@ func (m *Manager) Records(ctx context.Context, userID string, after uint64) iter
 }
 
 // RecordsBetween yields the changes of the content of a workspace after a
-// version and up to another, the oldest first. It reads each when the loop asks
-// for it, and none of the others. It yields state.ErrCompacted if there are
-// records that are no longer held; that may happen while the loop runs.
+// version and up to another, the oldest first. It reads them as the loop goes on:
+// one by one, or at most 1 024 of them or 1 MiB at once if the store is a
+// store.MultiGetter. It yields state.ErrCompacted if there are records that are
+// no longer held; that may happen while the loop runs.
 //
 // The values of secret fields, and of fields that the schema does not have, are
 // masked. In all other texts, messages among them, the present secrets of the
@@ -46,15 +47,11 @@ func (m *Manager) readRecords(
 		return err
 	}
 	_, err = l.ReadStable(ctx, func(h *ledger.Head) error { // again, for the rest, if that was compacted
-		at, err := l.PositionAt(ctx, h, after)
-		if err != nil || at == h.Position() || after >= to {
-			return err
-		}
-		redact, err := m.presentSecrets(ctx, l, h)
-		if err != nil {
-			return err
-		}
-		for stored, err := range l.Records(ctx, h, at) {
+		var redact func(string) string
+		for stored, err := range l.RecordsBetween(ctx, h, after, to) {
+			if err == nil && redact == nil {
+				redact, err = m.presentSecrets(ctx, l, h)
+			}
 			if err != nil {
 				return err
 			}
@@ -62,7 +59,7 @@ func (m *Manager) readRecords(
 			if err := m.maskRecord(&r, redact); err != nil {
 				return err
 			}
-			if after = r.Version; !yield(r) || after >= to {
+			if after = r.Version; !yield(r) {
 				return nil
 			}
 		}
@@ -90,7 +87,7 @@ func (m *Manager) diff(ctx context.Context, userID string, from, to uint64) ([]s
 	}
 	var effects []state.Effect
 	_, err = l.ReadStable(ctx, func(h *ledger.Head) error {
-		redact, err := m.secretsAt(ctx, l, h, h.Position())
+		redact, err := m.presentSecrets(ctx, l, h)
 		if err != nil {
 			return err
 		}
@@ -104,11 +101,7 @@ func (m *Manager) diff(ctx context.Context, userID string, from, to uint64) ([]s
 			if err != nil {
 				return err
 			}
-			mask, err := m.secretsAt(ctx, l, h, at)
-			if err != nil {
-				return err
-			}
-			others := redact
+			mask, others := m.secretsOf(doc.Clone(), at), redact
 			redact = func(text string) string { return mask(others(text)) }
 			docs = append(docs, doc)
 		}
@@ -123,22 +116,20 @@ func (m *Manager) diff(ctx context.Context, userID string, from, to uint64) ([]s
 func (m *Manager) presentSecrets(
 	ctx context.Context, l *ledger.Ledger, h *ledger.Head,
 ) (func(string) string, error) {
-	return m.secretsAt(ctx, l, h, h.Position())
-}
-
-// secretsAt is presentSecrets for the content at a position.
-func (m *Manager) secretsAt(
-	ctx context.Context, l *ledger.Ledger, h *ledger.Head, at ledger.Position,
-) (func(string) string, error) {
-	doc, err := l.Content(ctx, h, at)
+	doc, err := l.Content(ctx, h, h.Position())
 	if err != nil {
 		return nil, err
 	}
+	return m.secretsOf(doc, h.Position()), nil
+}
+
+// secretsOf is presentSecrets for a content, which it may change.
+func (m *Manager) secretsOf(doc *document.Document, at ledger.Position) func(string) string {
 	c, err := newLiveContent("", m.opts.Schema, doc, at)
 	if err != nil {
-		return func(string) string { return masked }, nil
+		return func(string) string { return masked }
 	}
-	return c.redactor(), nil
+	return c.redactor()
 }
 
 func (m *Manager) maskRecord(r *Record, redact func(string) string) error {

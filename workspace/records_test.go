@@ -103,30 +103,40 @@ func TestRecordsBetween(t *testing.T) {
 
 // A loop that ends early does not pay for the records that it did not ask for.
 func TestRecordsAreReadWhenTheyAreAskedFor(t *testing.T) {
-	db := &counting{Memory: store.NewMemory()}
+	memory := store.NewMemory()
+	beginLongRun(t, open(t, memory, workspace.Options{}), 200)
+	db := &readCounter{Store: memory}
 	m := open(t, db, workspace.Options{})
-	beginLongRun(t, m, 200)
-	m = open(t, db, workspace.Options{})
 	_, err := m.View(t.Context(), "ann") // the secrets to mask are those of the content
 	require.NoError(t, err)
 	reads := map[int]int64{}
 	for _, n := range []int{1, 100} {
-		before, left := db.gets.Load(), n
+		before, left := db.reads.Load(), n
 		for _, err := range m.Records(t.Context(), "ann", 50) {
 			require.NoError(t, err)
 			if left--; left == 0 {
 				break
 			}
 		}
-		reads[n] = db.gets.Load() - before
+		reads[n] = db.reads.Load() - before
 	}
 	require.LessOrEqual(t, reads[1], int64(10))
 	require.GreaterOrEqual(t, reads[100], int64(90))
-	before := db.gets.Load()
+	before := db.reads.Load()
 	for _, err := range m.RecordsBetween(t.Context(), "ann", 50, 52) {
 		require.NoError(t, err)
 	}
-	require.LessOrEqual(t, db.gets.Load()-before, int64(10))
+	require.LessOrEqual(t, db.reads.Load()-before, int64(10))
+
+	multi := multiReadCounter{&readCounter{Store: memory}}
+	m = open(t, multi, workspace.Options{})
+	_, err = m.View(t.Context(), "ann")
+	require.NoError(t, err)
+	before = multi.reads.Load()
+	for _, err := range m.RecordsBetween(t.Context(), "ann", 50, 100) {
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, multi.reads.Load()-before, int64(4))
 }
 
 // Records that are compacted while the loop runs are reported as such, after

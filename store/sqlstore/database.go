@@ -69,7 +69,8 @@ type batchStatement struct {
 // statement; the number of affected rows tells whether it held.
 type statements struct {
 	get      string // (k): v, rev
-	getMulti string // (multiKeys times k): k, v, rev of those that exist
+	getFew   string // (fewKeys times k): k, v, rev of those that exist
+	getMany  string // (manyKeys times k): the same
 	scan     string // (from, to, limit): k, v, rev with from <= k < to by bytes, ordered by k
 	list     string // (from, to, limit): k, as scan
 	upsert   string // (k, v, rev): Always
@@ -89,7 +90,8 @@ func newStatements(table, replaceClause, keepClause string) statements {
 	insert := "insert into " + table + " (k, v, rev) values (?, ?, ?) "
 	return statements{
 		get:      "select v, rev from " + table + " where k = ?",
-		getMulti: "select k, v, rev from " + table + " where k in (?" + strings.Repeat(", ?", multiKeys-1) + ")",
+		getFew:   "select k, v, rev from " + table + " where k in (?" + strings.Repeat(", ?", fewKeys-1) + ")",
+		getMany:  "select k, v, rev from " + table + " where k in (?" + strings.Repeat(", ?", manyKeys-1) + ")",
 		scan:     "select k, v, rev from " + table + " where k >= ? and k < ? order by k limit ?",
 		list:     "select k from " + table + " where k >= ? and k < ? order by k limit ?",
 		upsert:   insert + replaceClause,
@@ -120,7 +122,9 @@ const (
 
 // numberParameters replaces each ? by $1, $2 and so on.
 func (s *statements) numberParameters() {
-	for _, text := range []*string{&s.get, &s.getMulti, &s.scan, &s.list, &s.upsert, &s.insert, &s.update, &s.remove, &s.removeIf} {
+	for _, text := range []*string{
+		&s.get, &s.getFew, &s.getMany, &s.scan, &s.list, &s.upsert, &s.insert, &s.update, &s.remove, &s.removeIf,
+	} {
 		for n := 1; strings.Contains(*text, "?"); n++ {
 			*text = strings.Replace(*text, "?", "$"+strconv.Itoa(n), 1)
 		}

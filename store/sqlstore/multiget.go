@@ -8,11 +8,14 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// multiKeys is the number of keys that one statement reads. It has that many
-// parameters, whatever the number of keys, so that it is prepared once.
-const multiKeys = 64
+// A statement that reads several keys has one of these numbers of parameters,
+// whatever the number of keys, so that two are prepared once and for all.
+const (
+	fewKeys  = 32
+	manyKeys = 256
+)
 
-// GetMulti implements [store.MultiGetter]. It reads 64 entries with each
+// GetMulti implements [store.MultiGetter]. It reads 256 entries with each
 // statement, and those of one statement are a snapshot.
 func (s *Store) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
 	entries := make([]store.Entry, len(keys))
@@ -27,12 +30,16 @@ func (s *Store) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, er
 		}
 		entries[i].Key = key
 	}
-	for page := range slices.Chunk(distinct, multiKeys) {
+	for page := range slices.Chunk(distinct, manyKeys) {
+		query, parameters := s.reads.few, fewKeys
+		if len(page) > fewKeys {
+			query, parameters = s.reads.many, manyKeys
+		}
 		args := keyArgs(page)
-		for len(args) < multiKeys {
+		for len(args) < parameters {
 			args = append(args, args[0])
 		}
-		found, err := s.readEntries(ctx, "get multi", s.reads.multi, args...)
+		found, err := s.readEntries(ctx, "get multi", query, args...)
 		if err != nil {
 			return nil, err
 		}

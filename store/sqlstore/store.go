@@ -17,7 +17,7 @@ type Store struct {
 	*database
 	db      *sql.DB
 	closeDB bool
-	reads   struct{ get, multi, scan, list *sql.Stmt }
+	reads   struct{ get, few, many, scan, list *sql.Stmt }
 
 	lifetime context.Context // ends with Close
 	endAll   context.CancelCauseFunc
@@ -46,7 +46,9 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	for _, read := range []struct {
 		to   **sql.Stmt
 		text string
-	}{{&s.reads.get, s.get}, {&s.reads.multi, s.getMulti}, {&s.reads.scan, s.scan}, {&s.reads.list, s.list}} {
+	}{
+		{&s.reads.get, s.get}, {&s.reads.few, s.getFew}, {&s.reads.many, s.getMany}, {&s.reads.scan, s.scan}, {&s.reads.list, s.list},
+	} {
 		if *read.to, err = s.db.PrepareContext(ctx, read.text); err != nil {
 			return err
 		}
@@ -70,7 +72,10 @@ func (s *Store) Close() error {
 	}
 	s.endAll(store.ErrClosed)
 	s.calls.Wait()
-	err := errors.Join(s.writer.close(), s.reads.get.Close(), s.reads.multi.Close(), s.reads.scan.Close(), s.reads.list.Close())
+	err := s.writer.close()
+	for _, read := range []*sql.Stmt{s.reads.get, s.reads.few, s.reads.many, s.reads.scan, s.reads.list} {
+		err = errors.Join(err, read.Close())
+	}
 	if s.closeDB {
 		err = errors.Join(err, s.db.Close())
 	}

@@ -24,6 +24,11 @@ func TestRoundTrips(t *testing.T) {
 			_, err := s.Get(ctx, "head")
 			return err
 		}},
+		{"get several", 1, 1, func(ctx context.Context, s store.Batcher, _ store.Revision) error {
+			g, _ := store.As[store.MultiGetter](s)
+			_, err := g.GetMulti(ctx, "head", "head/old0", "missing")
+			return err
+		}},
 		{"put", 1, 1, func(ctx context.Context, s store.Batcher, head store.Revision) error {
 			_, err := s.Put(ctx, "head", []byte("new"), store.IfRevision(head))
 			return err

@@ -53,7 +53,7 @@ var multiGetTests = []storeTest{
 			keys[i] = fmt.Sprintf("many/%d", i)
 		}
 		f.putKeys(keys)
-		for _, n := range []int{2, 63, 64, 65, 255, 256, 257, 700} {
+		for _, n := range []int{2, 31, 32, 33, 255, 256, 257, 700} {
 			for i, e := range f.getMulti(g, keys[:n]...) {
 				require.Equal(f, keys[i], e.Key)
 				require.Equal(f, keys[i], e.Value)

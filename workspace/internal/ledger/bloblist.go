@@ -42,6 +42,11 @@ type listNode struct {
 // readBlob returns the content of the blob with a name.
 type readBlob func(ctx context.Context, name string) ([]byte, error)
 
+// readLists returns the contents of list blobs of a level, in the order of their
+// names, at least that of the first. With an error, it returns those before the
+// first that cannot be read.
+type readLists func(ctx context.Context, level int, names []string) ([][]byte, error)
+
 func (l *blobList) len() uint64 { return l.Next - l.First }
 
 // names returns the names of a level, the oldest first.
@@ -90,32 +95,40 @@ func nodes(names []string, level int, end uint64) []listNode {
 	return list
 }
 
-// walk yields the entries with numbers from the given one on, and the lists
-// that contain them. A list comes after what is below it. read returns the
-// content of a list blob.
-func (l *blobList) walk(ctx context.Context, from uint64, read readBlob) iter.Seq2[listNode, error] {
+// walk yields the entries with numbers from a first one up to a last one, which
+// it excludes, and the lists that contain them. A list comes after what is below
+// it. It reads lists that stand side by side together.
+func (l *blobList) walk(ctx context.Context, from, to uint64, read readLists) iter.Seq2[listNode, error] {
 	from = max(from, l.First)
 	return func(yield func(listNode, error) bool) {
+		// below yields the nodes of one level, and what is below them.
 		var below func(list []listNode) bool
 		below = func(list []listNode) bool {
-			for _, n := range list {
-				if n.to <= from {
-					continue
-				}
-				if n.level > 0 {
-					data, err := read(ctx, n.text)
-					if err != nil {
-						yield(listNode{}, err)
+			list = slices.DeleteFunc(list, func(n listNode) bool { return n.to <= from || n.from >= to })
+			for len(list) > 0 {
+				some, level := list, list[0].level
+				var failed error
+				if level > 0 {
+					texts, err := read(ctx, level, nodeTexts(list))
+					some, failed = list[:len(texts)], err
+					var inside []listNode
+					for i, text := range texts {
+						inside = append(inside, nodes(strings.Split(string(text), listSeparator), level-1, list[i].to)...)
+					}
+					if !below(inside) {
 						return false
 					}
-					names := strings.Split(string(data), listSeparator)
-					if !below(nodes(names, n.level-1, n.to)) {
+				}
+				for _, n := range some {
+					if !yield(n, nil) {
 						return false
 					}
 				}
-				if !yield(n, nil) {
+				if failed != nil {
+					yield(listNode{}, failed)
 					return false
 				}
+				list = list[len(some):]
 			}
 			return true
 		}
@@ -127,18 +140,29 @@ func (l *blobList) walk(ctx context.Context, from uint64, read readBlob) iter.Se
 	}
 }
 
+// all is walk for all entries.
+func (l *blobList) all(ctx context.Context, read readLists) iter.Seq2[listNode, error] {
+	return l.walk(ctx, l.First, l.Next, read)
+}
+
+func nodeTexts(list []listNode) []string {
+	texts := make([]string, len(list))
+	for i, n := range list {
+		texts[i] = n.text
+	}
+	return texts
+}
+
 // dropTo drops the entries below a number. It yields them to drop, and the
 // lists that are no longer needed.
-func (l *blobList) dropTo(ctx context.Context, first uint64, read readBlob, drop func(listNode)) error {
+func (l *blobList) dropTo(ctx context.Context, first uint64, read readLists, drop func(listNode)) error {
 	first = min(first, l.Next)
-	for n, err := range l.walk(ctx, l.First, read) {
+	for n, err := range l.walk(ctx, l.First, first, read) {
 		if err != nil {
 			return err
 		}
 		if n.to <= first {
 			drop(n)
-		} else if n.level == 0 {
-			break
 		}
 	}
 	l.Levels = slices.Clone(l.Levels)

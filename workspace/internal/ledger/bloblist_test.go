@@ -29,15 +29,20 @@ func TestBlobListModel(t *testing.T) {
 			blobs[name] = string(data)
 			return name
 		}
-		read := func(_ context.Context, name string) ([]byte, error) {
-			data, ok := blobs[name]
-			require.True(t, ok, "%s is read after it was dropped", name)
-			return []byte(data), nil
+		read := func(_ context.Context, level int, names []string) ([][]byte, error) {
+			require.Positive(t, level)
+			var texts [][]byte
+			for _, name := range names[:rapid.IntRange(1, len(names)).Draw(t, "at once")] {
+				data, ok := blobs[name]
+				require.True(t, ok, "%s is read after it was dropped", name)
+				texts = append(texts, []byte(data))
+			}
+			return texts, nil
 		}
-		entriesFrom := func(from uint64) []string {
+		entries := func(from, to uint64) []string {
 			texts := []string{}
 			number := max(from, list.First)
-			for n, err := range list.walk(t.Context(), from, read) {
+			for n, err := range list.walk(t.Context(), from, to, read) {
 				require.NoError(t, err)
 				if n.level > 0 {
 					continue
@@ -80,10 +85,11 @@ func TestBlobListModel(t *testing.T) {
 				for level := range list.Levels {
 					require.Less(t, len(list.names(level)), int(listFanout))
 				}
-				require.Equal(t, model, entriesFrom(0))
+				require.Equal(t, model, entries(0, list.Next))
 				if len(model) > 0 {
-					k := rapid.IntRange(0, len(model)-1).Draw(t, "from")
-					require.Equal(t, model[k:], entriesFrom(list.First+uint64(k)))
+					from := rapid.IntRange(0, len(model)-1).Draw(t, "from")
+					to := rapid.IntRange(from, len(model)).Draw(t, "to")
+					require.Equal(t, model[from:to], entries(list.First+uint64(from), list.First+uint64(to)))
 				} else {
 					require.Empty(t, list.Levels)
 					require.Empty(t, blobs)

@@ -21,17 +21,13 @@ import (
 // sealed.
 type blobStore struct {
 	db     store.Store
-	key    string // of the head
+	multi  store.MultiGetter // db, or nil if it is none
+	key    string            // of the head
 	sealer *Sealer
 	pause  func(context.Context, time.Duration) error // waits between attempts
 	cache  *blobCache
 	// fresh has the blobs that a transition adds, which are not stored yet.
 	fresh map[string][]byte
-	// scans says that a scan reads many blobs at once. Without it, it reads one
-	// after the other, and lists them first.
-	scans bool
-	// scanned has the stored values of blobs that were read by a scan.
-	scanned map[string][]byte
 }
 
 // blobInfix stands between the key of a head and the name of a blob. It
@@ -100,25 +96,76 @@ func (s *blobStore) putBlob(ctx context.Context, key string, data []byte) error 
 // fetchBlob returns the content of a blob, or a missingBlobError. The caller
 // must not change it.
 func (s *blobStore) fetchBlob(ctx context.Context, name string) ([]byte, error) {
-	if data, ok := s.fresh[name]; ok {
+	if data := s.heldBlob(name); data != nil {
 		return data, nil
 	}
-	if data := s.cache.get(name); data != nil {
-		return data, nil
+	e, err := s.db.Get(ctx, s.blobKey(name))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
 	}
-	key := s.blobKey(name)
-	value, ok := s.scanned[name]
-	if !ok {
-		e, err := s.db.Get(ctx, key)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil, &missingBlobError{key}
+	return s.openBlob(name, e)
+}
+
+// fetchBlobs is fetchBlob for several blobs, which it reads at once if the store
+// is a MultiGetter. With an error, it returns the contents of those before the
+// first that it cannot read.
+func (s *blobStore) fetchBlobs(ctx context.Context, names []string) ([][]byte, error) {
+	blobs := make([][]byte, len(names))
+	var keys []string
+	for i, name := range names {
+		if blobs[i] = s.heldBlob(name); blobs[i] == nil {
+			keys = append(keys, s.blobKey(name))
 		}
-		if err != nil {
+	}
+	var entries []store.Entry
+	if s.multi != nil && len(keys) > 1 {
+		var err error
+		if entries, err = s.multi.GetMulti(ctx, keys...); err != nil {
 			return nil, err
 		}
-		value = e.Value
 	}
-	data, err := s.sealer.open(s.key, key, value)
+	for i, name := range names {
+		if blobs[i] != nil {
+			continue
+		}
+		var err error
+		if len(entries) > 0 {
+			blobs[i], err = s.openBlob(name, entries[0])
+			entries[0].Value, entries = nil, entries[1:] // not held while others are opened
+		} else {
+			blobs[i], err = s.fetchBlob(ctx, name)
+		}
+		if err != nil {
+			return blobs[:i], err
+		}
+	}
+	return blobs, nil
+}
+
+// atOnce returns how many of n blobs are to be read at once. Without a
+// MultiGetter, blobs that nobody asks for later are not read.
+func (s *blobStore) atOnce(n int) int {
+	if s.multi == nil {
+		return 1
+	}
+	return n
+}
+
+// heldBlob returns the content of a blob that need not be read, or nil.
+func (s *blobStore) heldBlob(name string) []byte {
+	if data, ok := s.fresh[name]; ok {
+		return data
+	}
+	return s.cache.get(name)
+}
+
+// openBlob returns the content of a blob that was read.
+func (s *blobStore) openBlob(name string, e store.Entry) ([]byte, error) {
+	key := s.blobKey(name)
+	if e.Revision == "" {
+		return nil, &missingBlobError{key}
+	}
+	data, err := s.sealer.open(s.key, key, e.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -127,52 +174,6 @@ func (s *blobStore) fetchBlob(ctx context.Context, name string) ([]byte, error) 
 	}
 	s.cache.add(name, data)
 	return data, nil
-}
-
-// scanBlobs reads the blobs of the present content in one scan, for fetchBlob.
-// Those that it misses fetchBlob reads.
-func (s *blobStore) scanBlobs(ctx context.Context, h *Head) error {
-	s.scanned = map[string][]byte{}
-	prefix := s.blobKey("")
-	first, last := h.presentBlobs()
-	after := ""
-	if first != "" {
-		after = prefix + first
-	}
-	for e, err := range s.db.Scan(ctx, prefix, after) {
-		if err != nil {
-			return err
-		}
-		name := strings.TrimPrefix(e.Key, prefix)
-		if first != "" && name > last {
-			return nil
-		}
-		s.scanned[name] = e.Value
-	}
-	return nil
-}
-
-// presentBlobs returns two texts between which the names are of the blobs of the
-// snapshot and of the records behind it, or "" if there is no such range. They
-// were all written after those of the past. Names with an expiry of as many
-// digits are in the order of the expiries.
-func (h *Head) presentBlobs() (first, last string) {
-	if h.Past == (past{}) {
-		return "", ""
-	}
-	expiry := h.Snapshot.Since
-	for level := range h.Snapshot.Parts.Levels {
-		for _, name := range h.Snapshot.Parts.names(level) {
-			if e, ok := blobExpiry(name); ok && (expiry == 0 || e < expiry) {
-				expiry = e
-			}
-		}
-	}
-	first, last = strconv.FormatUint(expiry, 36), strconv.FormatUint(h.Seq+blobLead, 36)
-	if expiry == 0 || len(first) != len(last) {
-		return "", ""
-	}
-	return first, last + "." // '.' follows '-'
 }
 
 // deleteBlobs deletes blobs to which no head will refer again. If the store is a

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"strings"
 )
 
 var snapshotPartBytes = 256 << 10 // the maximum length of a part of a snapshot
@@ -66,9 +65,6 @@ func (t *transition) compact(limit Position, force bool, history int, c *cut) er
 		return err
 	}
 	s := t.addSnapshot(limit, doc.Encode())
-	if s.Since, err = t.firstExpiry(); err != nil {
-		return err
-	}
 	t.Snapshot = &s
 	if t.purges(limit) {
 		t.Purge = 0
@@ -85,19 +81,6 @@ func (t *transition) forget(limit Position, damaged bool) error {
 		return err
 	}
 	return t.dropRecords(limit.Version)
-}
-
-// firstExpiry returns the expiry in the name of the first record, or 0.
-func (t *transition) firstExpiry() (uint64, error) {
-	for n, err := range t.Records.walk(t.ctx, t.Records.First, t.reader.fetchBlob) {
-		if err != nil || n.level > 0 {
-			return 0, err
-		}
-		name, _, _ := strings.Cut(strings.TrimPrefix(n.text, cutRecord), ":")
-		expiry, _ := blobExpiry(name)
-		return expiry, nil
-	}
-	return 0, nil
 }
 
 // rewrite writes the messages and outcomes to new blobs.
@@ -248,14 +231,14 @@ func (c *contentReader) liveBlobs(ctx context.Context, h *Head) iter.Seq2[string
 			parts = h.Snapshot.Parts
 		}
 		for i, list := range []blobList{h.Queue, h.Records, parts} {
-			for n, err := range list.walk(ctx, 0, c.fetchBlob) {
+			for n, err := range list.all(ctx, c.readLists) {
 				names := []string{n.text}
 				switch {
 				case err != nil || n.level > 0:
 				case i == 0:
 					names[0], _ = cutQueueEntry(n.text)
 				case i == 1:
-					names, err = c.allRecordBlobs(ctx, n)
+					names, err = c.recordBlobs(ctx, n.text)
 				}
 				for _, name := range names {
 					if !yield(name, err) || err != nil {

@@ -4,14 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"iter"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 )
@@ -61,28 +55,11 @@ func (c *contentReader) Content(ctx context.Context, h *Head, at Position) (*doc
 		}
 		// The cached content may come from writes that a failover has lost.
 	}
-	if c.scanPays(h) {
-		scanning := *c
-		c = &scanning
-		if err := c.scanBlobs(ctx, h); err != nil {
-			return nil, err
-		}
-	}
 	doc, err := c.readSnapshot(ctx, h.Snapshot)
 	if err != nil {
 		return nil, err
 	}
 	return c.replay(ctx, h, contentAt{h.start(), doc}, at)
-}
-
-// scanFrom is the number of records from which they are read at once, by a scan.
-// It is a variable so that tests reach it with few.
-var scanFrom uint64 = 16
-
-// scanPays reports whether the content at a head is read faster by a scan of
-// blobs than blob by blob. A scan also reads messages that wait.
-func (c *contentReader) scanPays(h *Head) bool {
-	return c.scans && h.Records.len() >= scanFrom && h.QueueBytes <= h.RecordBytes+h.snapshotBytes()
 }
 
 // cached returns a copy of the cached content, without a document if there is
@@ -103,6 +80,13 @@ func (c *contentReader) CacheContent(at Position, doc *document.Document) {
 	c.contents.mu.Lock()
 	defer c.contents.mu.Unlock()
 	c.contents.newest = contentAt{at, doc}
+}
+
+// isOlder reports whether the content that is cached is older than a position.
+func (c *contentCache) isOlder(at Position) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.newest.doc == nil || c.newest.Version < at.Version
 }
 
 // uncheckedError has content of which it is not known whether the Manager can
@@ -180,190 +164,55 @@ func (c *contentReader) readSnapshot(ctx context.Context, s *snapshot) (*documen
 	if s == nil || s.Parts.len() == 0 {
 		return document.New(), nil
 	}
-	var parts [][]byte
-	for n, err := range s.Parts.walk(ctx, 0, c.fetchBlob) {
+	var names []string
+	for n, err := range s.Parts.all(ctx, c.readLists) {
 		if err != nil {
 			return nil, err
 		}
-		if n.level > 0 {
-			continue
+		if n.level == 0 {
+			names = append(names, n.text)
 		}
-		text, err := c.fetchBlob(ctx, n.text)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, text)
+	}
+	parts, err := c.fetchBlobs(ctx, names)
+	if err != nil {
+		return nil, err
 	}
 	return document.Decode(bytes.Join(parts, nil))
 }
 
 // replay applies the records from one position to another, and caches the
-// content.
+// content, unless that would displace newer content of the same head.
 func (c *contentReader) replay(
 	ctx context.Context, h *Head, from contentAt, at Position,
 ) (*document.Document, error) {
 	if err := c.applyRecords(ctx, h, from, at); err != nil {
 		return nil, err
 	}
-	c.CacheContent(at, from.doc.Clone())
+	if at == h.Position() || c.contents.isOlder(at) {
+		c.CacheContent(at, from.doc.Clone())
+	}
 	return from.doc, nil
 }
 
 // applyRecords changes a document by the records from one position to another.
 func (c *contentReader) applyRecords(ctx context.Context, h *Head, from contentAt, at Position) error {
 	end := from.Position
-	for r, err := range c.Records(ctx, h, from.Position) {
-		if err != nil {
-			return err
+	var failed error
+	c.yieldRecords(ctx, h, end, end.Version, at.Version, func(r *Record, err error) bool {
+		if failed = err; failed == nil {
+			failed = from.doc.Apply(r.Effects)
+			end = Position{r.Version, r.Chain}
 		}
-		if r.Version > at.Version {
-			break
-		}
-		if err := from.doc.Apply(r.Effects); err != nil {
-			return err
-		}
-		end = Position{r.Version, r.Chain}
+		return failed == nil
+	})
+	if failed == nil && end != at {
+		failed = c.errBrokenChain()
 	}
-	if end != at {
-		return c.errBrokenChain()
-	}
-	return nil
+	return failed
 }
 
 func (c *contentReader) errBrokenChain() error {
 	return corrupt(c.key, "the records do not lead to the head")
-}
-
-// Records yields the records of a head after a position, and checks that the
-// head authenticates them.
-func (c *contentReader) Records(ctx context.Context, h *Head, after Position) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
-		end := after
-		for s, err := range c.storedRecords(ctx, h, after.Version) {
-			var r *Record
-			if err == nil {
-				r, err = s.decode(c.key, end)
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			end = s.position()
-			if !yield(r, nil) {
-				return
-			}
-		}
-		if end != h.Position() {
-			yield(nil, c.errBrokenChain())
-		}
-	}
-}
-
-// storedRecords yields the records after a version without decoding them.
-func (c *contentReader) storedRecords(
-	ctx context.Context, h *Head, after uint64,
-) iter.Seq2[*storedRecord, error] {
-	return func(yield func(*storedRecord, error) bool) {
-		lists := []iter.Seq2[listNode, error]{h.Records.walk(ctx, after, c.fetchBlob)}
-		if after < h.start().Version {
-			lists = slices.Insert(lists, 0, c.pastEntries(ctx, h, after))
-		}
-		for _, list := range lists {
-			for n, err := range list {
-				if err == nil && n.level > 0 {
-					continue
-				}
-				var s *storedRecord
-				if err == nil {
-					s, err = c.fetchRecord(ctx, n)
-				}
-				if !yield(s, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
-}
-
-// fetchRecord reads the record of an entry.
-func (c *contentReader) fetchRecord(ctx context.Context, n listNode) (*storedRecord, error) {
-	names, err := c.recordBlobs(ctx, n)
-	if err != nil {
-		return nil, err
-	}
-	var text []byte
-	for i, name := range names {
-		part, err := c.fetchBlob(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if i == 0 {
-			text = slices.Clip(part)
-		} else {
-			text = append(text, part...)
-		}
-	}
-	s, err := newStoredRecord(n.to, text)
-	if err != nil {
-		return nil, corrupt(c.blobKey(names[0]), err.Error())
-	}
-	return s, nil
-}
-
-// The entry of a record is the name of its blob and the length of the record. A
-// long record is cut into several blobs; its entry has the name of a blob with
-// their names.
-const cutRecord = "*"
-
-func recordEntry(name string, length int) string { return name + ":" + strconv.Itoa(length) }
-
-// recordLength returns the length of the record of an entry.
-func recordLength(entry string) int {
-	_, text, _ := strings.Cut(entry, ":")
-	n, _ := strconv.Atoi(text)
-	return n
-}
-
-// recordBlobs returns the names of the blobs with the text of a record.
-func (c *contentReader) recordBlobs(ctx context.Context, n listNode) ([]string, error) {
-	name, _, _ := strings.Cut(n.text, ":")
-	name, long := strings.CutPrefix(name, cutRecord)
-	if !long {
-		return []string{name}, nil
-	}
-	list, err := c.fetchBlob(ctx, name)
-	return strings.Split(string(list), listSeparator), err
-}
-
-// allRecordBlobs returns the names of all blobs of a record.
-func (c *contentReader) allRecordBlobs(ctx context.Context, n listNode) ([]string, error) {
-	names, err := c.recordBlobs(ctx, n)
-	if list, long := strings.CutPrefix(n.text, cutRecord); long {
-		name, _, _ := strings.Cut(list, ":")
-		names = append(names, name)
-	}
-	return names, err
-}
-
-// PositionAt returns the position of a version.
-func (c *contentReader) PositionAt(ctx context.Context, h *Head, version uint64) (Position, error) {
-	switch {
-	case version > h.Version:
-		return Position{}, fmt.Errorf("%w: there is no version %d yet", ErrInvalid, version)
-	case version < h.Oldest():
-		return Position{}, fmt.Errorf("version %d: %w", version, state.ErrCompacted)
-	case version == h.start().Version:
-		return h.start(), nil
-	case version == h.Oldest():
-		return c.oldest(ctx, h)
-	}
-	for s, err := range c.storedRecords(ctx, h, version-1) {
-		if err != nil {
-			return Position{}, err
-		}
-		return s.position(), nil // replay checks that it is authentic
-	}
-	return Position{}, c.errBrokenChain()
 }
 
 // isMissing reports whether err says that a blob is missing.

@@ -170,7 +170,7 @@ func (c *contentReader) outcomes(ctx context.Context, h *Head) ([]Outcome, error
 
 // outcomeAt returns the outcome that a record has.
 func (c *contentReader) outcomeAt(ctx context.Context, h *Head, version uint64) (Outcome, error) {
-	for s, err := range c.storedRecords(ctx, h, version-1) {
+	for s, err := range c.storedRecords(ctx, h, version-1, version) {
 		if err != nil {
 			return Outcome{}, err
 		}

@@ -91,7 +91,10 @@ func (g *ghost) checkBlobs(l *Ledger) {
 func (g *ghost) checkIndex(l *Ledger, h *sight) {
 	ctx, head := context.Background(), &Head{Queue: blobList(h.Queue)}
 	read := func(_ context.Context, name string) ([]byte, error) { return []byte(g.texted[name]), nil }
-	for n := range head.Queue.walk(ctx, h.Queue.First, read) {
+	lists := func(_ context.Context, _ int, names []string) ([][]byte, error) {
+		return [][]byte{[]byte(g.texted[names[0]])}, nil
+	}
+	for n := range head.Queue.all(ctx, lists) {
 		if n.level > 0 {
 			continue
 		}

@@ -209,9 +209,9 @@ func (x *explorer) start(actors int) {
 func (x *explorer) ledger(p *process) *Ledger {
 	var db store.Store = port{x.store}
 	if x.variant.batch {
-		db = batchPort{port{x.store}}
+		db = batchPort{multiPort{port{x.store}}}
 	} else if x.variant.purge {
-		db = purgePort{port{x.store}}
+		db = purgePort{multiPort{port{x.store}}}
 	}
 	l := New(db, "u", headOf, p.options(x))
 	l.minHistory = 0
@@ -412,10 +412,10 @@ func (x *explorer) final() {
 func TestExplorer(t *testing.T) {
 	// Small limits are reached with few writes.
 	blobLead, maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 4, 5, 2, 3, 2, 12
-	snapshotPartBytes, recordPartBytes, scanFrom, segmentPart = 1<<10, 1<<10, 2, 2
+	snapshotPartBytes, recordPartBytes, firstRecords, segmentPart = 1<<10, 1<<10, 2, 2
 	t.Cleanup(func() {
 		blobLead, maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 64, 16, 4, 16, 64, 256
-		snapshotPartBytes, recordPartBytes, scanFrom, segmentPart = 256<<10, 256<<10, 16, 2048
+		snapshotPartBytes, recordPartBytes, firstRecords, segmentPart = 256<<10, 256<<10, 64, 2048
 	})
 	first, schedules := effort.Seed(0), effort.Runs(500)
 	var (

@@ -291,7 +291,7 @@ func (g *ghost) checkPast(h *sight) {
 		g.x.violated("the oldest version is %d, not %d: %v", at.Version, h.oldest(), err)
 	}
 	positions := []Position{at}
-	for r, err := range l.Records(ctx, head, at) {
+	for r, err := range l.RecordsBetween(ctx, head, at.Version, h.Version) {
 		if err != nil {
 			g.x.violated("the records from %d to %d: %v", h.oldest(), h.Version, err)
 		}

@@ -211,12 +211,30 @@ func (e revised) number() (n int) {
 type port struct{ *faultyStore }
 
 var (
-	_ store.Store   = port{}
-	_ store.Batcher = batchPort{}
-	_ store.Purger  = purgePort{}
+	_ store.Store       = port{}
+	_ store.Batcher     = batchPort{}
+	_ store.MultiGetter = batchPort{}
+	_ store.Purger      = purgePort{}
+	_ store.MultiGetter = purgePort{}
 )
 
-type batchPort struct{ port }
+type batchPort struct{ multiPort }
+
+// multiPort reads several entries one after the other. They are no snapshot.
+type multiPort struct{ port }
+
+func (p multiPort) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
+	entries := make([]store.Entry, len(keys))
+	for i, key := range keys {
+		e, err := p.Get(ctx, key)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		e.Key = key
+		entries[i] = e
+	}
+	return entries, nil
+}
 
 func (p batchPort) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 	if err := p.write(ctx, writes); err != nil {
@@ -296,7 +314,7 @@ func (p port) Delete(ctx context.Context, key string, cond store.Condition) erro
 }
 
 // purgePort is a store.Purger, which removes keys one by one.
-type purgePort struct{ port }
+type purgePort struct{ multiPort }
 
 func (p purgePort) Purge(ctx context.Context, keys ...string) error {
 	for _, key := range keys {

@@ -108,9 +108,6 @@ type snapshot struct {
 	Position
 	Parts blobList `json:"parts,omitzero"`
 	Bytes int      `json:"bytes,omitempty"`
-	// Since is the expiry of the oldest record that was behind the snapshot when
-	// it was written, or 0 if there was none.
-	Since uint64 `json:"since,omitempty"`
 }
 
 // Exists reports whether the workspace exists: it was written, and not deleted

@@ -46,9 +46,6 @@ func (h *Head) appendJSON(b []byte) []byte {
 		b = s.Position.appendMembers(b)
 		b = s.Parts.appendJSON(b, "parts")
 		b = appendCount(b, "bytes", s.Bytes)
-		if s.Since > 0 {
-			b = appendUint(b, "since", s.Since)
-		}
 		b = append(b, '}')
 	}
 	b = h.Records.appendJSON(b, "records")

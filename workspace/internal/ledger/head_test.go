@@ -25,7 +25,7 @@ func someHead() *Head {
 		Ended: "hhhhhhhhhhh5,iiiiiiiiiii6", Outcomes: "o",
 		DeadLetters: deadLetters{Count: 1, Blob: "d"},
 		Ops:         ops,
-		Snapshot:    &snapshot{Position: Position{5, "chain"}, Parts: blobList{Next: 1, Levels: []string{"p"}}, Bytes: 3, Since: 8},
+		Snapshot:    &snapshot{Position: Position{5, "chain"}, Parts: blobList{Next: 1, Levels: []string{"p"}}, Bytes: 3},
 		Records:     blobList{First: 5, Next: 7, Levels: []string{"r:5,s:6"}},
 		RecordBytes: 11,
 		Past:        past{Oldest: 2, Bytes: 13, Blob: "q"},

@@ -111,8 +111,8 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 	if opts.DeadLetters == 0 {
 		opts.DeadLetters = maxDeadLetters
 	}
-	blobs := blobStore{db: db, key: key, sealer: opts.Sealer, pause: backoff.Sleep, cache: &blobCache{}}
-	blobs.scans = batch != nil // databases, which read a range of keys in pages
+	multi, _ := store.As[store.MultiGetter](db)
+	blobs := blobStore{db: db, multi: multi, key: key, sealer: opts.Sealer, pause: backoff.Sleep, cache: &blobCache{}}
 	return &Ledger{
 		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}, lists: &blobCache{}}, batch: batch, user: user, anchor: opts.Anchor,
 		ttl: opts.TTL, now: CurrentTime, minHistory: minHistoryBytes, history: opts.History, warn: opts.Warn,

@@ -35,14 +35,27 @@ func (s *lateStore) Batch(ctx context.Context, writes []store.Write) ([]store.Re
 }
 
 func (s *lateStore) Get(ctx context.Context, key string) (store.Entry, error) {
-	if s.late != nil && strings.Contains(key, blobInfix) {
-		late := s.late
-		s.late = nil
-		if _, err := s.Memory.Batch(ctx, late); err != nil {
-			return store.Entry{}, err
-		}
+	if err := s.deliver(ctx, key); err != nil {
+		return store.Entry{}, err
 	}
 	return s.Memory.Get(ctx, key)
+}
+
+func (s *lateStore) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
+	if err := s.deliver(ctx, keys[0]); err != nil {
+		return nil, err
+	}
+	return s.Memory.GetMulti(ctx, keys...)
+}
+
+func (s *lateStore) deliver(ctx context.Context, key string) error {
+	late := s.late
+	if late == nil || !strings.Contains(key, blobInfix) {
+		return nil
+	}
+	s.late = nil
+	_, err := s.Memory.Batch(ctx, late)
+	return err
 }
 
 func testLedger(db store.Store) *Ledger {
@@ -170,6 +183,11 @@ type countingStore struct {
 func (s *countingStore) Get(ctx context.Context, key string) (store.Entry, error) {
 	s.gets++
 	return s.Memory.Get(ctx, key)
+}
+
+func (s *countingStore) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
+	s.gets++
+	return s.Memory.GetMulti(ctx, keys...)
 }
 
 func (s *countingStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {

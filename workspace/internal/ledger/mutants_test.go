@@ -343,10 +343,10 @@ var mutants = []mutant{
 		{"commit.go", "		c.noteRace(remembered)\n", "		c.noteRace(remembered)\n		c.cacheHead(h, c.lastRevision)\n"},
 	}},
 	{name: "a snapshot that was collected is empty", edits: []textEdit{
-		{"content.go", "		text, err := c.fetchBlob(ctx, n.text)\n", "		text, err := c.fetchBlob(ctx, n.text)\n		if isMissing(err) {\n			return document.New(), nil\n		}\n"},
+		{"content.go", "	parts, err := c.fetchBlobs(ctx, names)\n", "	parts, err := c.fetchBlobs(ctx, names)\n	if isMissing(err) {\n		return document.New(), nil\n	}\n"},
 	}},
 	{name: "a record that was collected has no effects", edits: []textEdit{
-		{"content.go", "		part, err := c.fetchBlob(ctx, name)\n", "		part, err := c.fetchBlob(ctx, name)\n		if isMissing(err) {\n			part, err = []byte(`{}`), nil\n		}\n"},
+		{"records.go", "	blobs, failed := c.fetchBlobs(ctx, names)\n", "	blobs, failed := c.fetchBlobs(ctx, names)\n	if isMissing(failed) {\n		blobs, failed = append(blobs, []byte(`{}`)), nil\n	}\n"},
 	}},
 	{name: "outcomes are cached under another name", edits: []textEdit{
 		{"ending.go", "	t.Ended, t.Outcomes = \"\", t.addBlob(data)\n	t.reader.contents.noteOutcomes(t.Outcomes, list)\n",

@@ -44,6 +44,9 @@ var segmentPart = 2048
 // that what is dropped at once is a small part of it.
 const minSegments = 8
 
+// segmentsAtOnce is the number of blobs with entries that are read at once.
+const segmentsAtOnce = 16
+
 // Oldest returns the oldest version whose content can be read.
 func (h *Head) Oldest() uint64 {
 	if h.Past != (past{}) {
@@ -105,9 +108,9 @@ func (c *contentReader) pastContent(ctx context.Context, h *Head, at Position) (
 	return doc, c.applyRecords(ctx, h, contentAt{s.Snapshot.Position, doc}, at)
 }
 
-// pastEntries yields the entries of the records of the past after a version,
-// with the versions.
-func (c *contentReader) pastEntries(ctx context.Context, h *Head, after uint64) iter.Seq2[listNode, error] {
+// pastEntries yields the entries of the records of the past after a version and
+// up to another, with the versions.
+func (c *contentReader) pastEntries(ctx context.Context, h *Head, after, to uint64) iter.Seq2[listNode, error] {
 	return func(yield func(listNode, error) bool) {
 		segments, err := c.segments(ctx, h)
 		if err != nil {
@@ -124,6 +127,9 @@ func (c *contentReader) pastEntries(ctx context.Context, h *Head, after uint64) 
 			}
 			version := s.Snapshot.Version
 			for entry, err := range c.segmentEntries(ctx, &s) {
+				if version >= to {
+					return
+				}
 				if version++; err == nil && version <= after {
 					continue
 				}
@@ -142,37 +148,31 @@ func (c *contentReader) pastEntries(ctx context.Context, h *Head, after uint64) 
 // segmentEntries yields the entries of the records of a segment.
 func (c *contentReader) segmentEntries(ctx context.Context, s *segment) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for n, err := range s.Records.walk(ctx, 0, c.fetchBlob) {
-			if err == nil && n.level > 0 {
-				continue
+		var names []string
+		for n, err := range s.Records.all(ctx, c.readLists) {
+			if err != nil {
+				yield("", err)
+				return
 			}
-			var list []byte
-			if err == nil {
-				list, err = c.fetchList(ctx, n.text)
+			if n.level == 0 {
+				names = append(names, n.text)
+			}
+		}
+		for some := range slices.Chunk(names, c.atOnce(segmentsAtOnce)) {
+			lists, err := c.fetchLists(ctx, some)
+			for _, list := range lists {
+				for entry := range strings.SplitSeq(string(list), listSeparator) {
+					if !yield(entry, nil) {
+						return
+					}
+				}
 			}
 			if err != nil {
 				yield("", err)
 				return
 			}
-			for entry := range strings.SplitSeq(string(list), listSeparator) {
-				if !yield(entry, nil) {
-					return
-				}
-			}
 		}
 	}
-}
-
-// fetchList is fetchBlob for a list of the records of a segment.
-func (c *contentReader) fetchList(ctx context.Context, name string) ([]byte, error) {
-	if list := c.lists.get(name); list != nil {
-		return list, nil
-	}
-	list, err := c.fetchBlob(ctx, name)
-	if err == nil {
-		c.lists.add(name, list)
-	}
-	return list, err
 }
 
 // pastBlobs yields the names of all blobs of the past.
@@ -199,7 +199,7 @@ func (c *contentReader) pastBlobs(ctx context.Context, h *Head) iter.Seq2[string
 func (c *contentReader) segmentBlobs(ctx context.Context, s *segment) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, list := range []blobList{s.Snapshot.Parts, s.Records} {
-			for n, err := range list.walk(ctx, 0, c.fetchBlob) {
+			for n, err := range list.all(ctx, c.readLists) {
 				if !yield(n.text, err) || err != nil {
 					return
 				}
@@ -208,7 +208,7 @@ func (c *contentReader) segmentBlobs(ctx context.Context, s *segment) iter.Seq2[
 		for entry, err := range c.segmentEntries(ctx, s) {
 			var names []string
 			if err == nil {
-				names, err = c.allRecordBlobs(ctx, listNode{text: entry})
+				names, err = c.recordBlobs(ctx, entry)
 			}
 			if err != nil {
 				yield("", err)
@@ -267,23 +267,15 @@ func (l *Ledger) makeCut(ctx context.Context, h *Head, cost int) (c *cut, droppe
 	if err != nil || dropped < cost || version >= h.settled().Version {
 		return nil, dropped, err
 	}
-	reader := &l.contentReader
-	if reader.scanPays(h) {
-		scanning := *reader
-		reader = &scanning
-		if err := reader.scanBlobs(ctx, h); err != nil {
-			return nil, 0, err
-		}
-	}
-	at, err := reader.PositionAt(ctx, h, version)
+	at, err := l.PositionAt(ctx, h, version)
 	if err != nil {
 		return nil, 0, err
 	}
-	doc, err := reader.readSnapshot(ctx, h.Snapshot)
+	doc, err := l.readSnapshot(ctx, h.Snapshot)
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := reader.applyRecords(ctx, h, contentAt{h.start(), doc}, at); err != nil {
+	if err := l.applyRecords(ctx, h, contentAt{h.start(), doc}, at); err != nil {
 		return nil, 0, err
 	}
 	return &cut{at, doc.Encode()}, dropped, nil
@@ -294,7 +286,7 @@ func (l *Ledger) makeCut(ctx context.Context, h *Head, cost int) (c *cut, droppe
 func (l *Ledger) cutVersion(ctx context.Context, h *Head, dropped *int) (uint64, error) {
 	var lengths []int
 	left := 0
-	for n, err := range h.Records.walk(ctx, 0, l.fetchBlob) {
+	for n, err := range h.Records.all(ctx, l.readLists) {
 		if err != nil {
 			return 0, err
 		}
@@ -321,7 +313,6 @@ func (t *transition) keep(limit Position, history int, c *cut) error {
 	newest := segment{Snapshot: snapshot{Position: t.start()}}
 	if t.Snapshot != nil {
 		newest.Snapshot = *t.Snapshot
-		newest.Snapshot.Since = 0
 	}
 	if c, err = t.checkCut(c, limit); err != nil {
 		return err

@@ -29,7 +29,7 @@ func (t *transition) dropQueued(first uint64, messages bool) error {
 	if first >= t.Queue.Next {
 		t.QueueBytes = 0
 	}
-	return t.Queue.dropTo(t.ctx, first, t.reader.fetchBlob, func(n listNode) {
+	return t.Queue.dropTo(t.ctx, first, t.reader.readLists, func(n listNode) {
 		switch {
 		case n.level > 0:
 			t.dropBlob(n.text)
@@ -78,11 +78,11 @@ func (t *transition) removeQueued(id string) (found bool, err error) {
 
 // firstQueued returns the next message of the queue, without its body.
 func (c *contentReader) firstQueued(ctx context.Context, h *Head) (Message, error) {
-	for entry, err := range c.queueEntries(ctx, h) {
+	for n, err := range h.Queue.walk(ctx, h.Queue.First, h.Queue.First+1, c.readLists) {
 		if err != nil {
 			return Message{}, err
 		}
-		return c.queued(ctx, entry)
+		return c.queued(ctx, n.text)
 	}
 	return Message{}, corrupt(c.key, "the queue is empty")
 }
@@ -98,7 +98,7 @@ func (c *contentReader) queued(ctx context.Context, entry string) (Message, erro
 // queueEntries yields the entries of the queue, the next first.
 func (c *contentReader) queueEntries(ctx context.Context, h *Head) func(func(string, error) bool) {
 	return func(yield func(string, error) bool) {
-		for n, err := range h.Queue.walk(ctx, h.Queue.First, c.fetchBlob) {
+		for n, err := range h.Queue.all(ctx, c.readLists) {
 			if (err != nil || n.level == 0) && !yield(n.text, err) {
 				return
 			}

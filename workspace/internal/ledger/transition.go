@@ -308,7 +308,7 @@ func (t *transition) dropRecords(version uint64) error {
 // takeRecords removes the records up to a version from the list, and returns
 // their entries, the oldest first.
 func (t *transition) takeRecords(version uint64) (entries []string, err error) {
-	err = t.Records.dropTo(t.ctx, version, t.reader.fetchBlob, func(n listNode) {
+	err = t.Records.dropTo(t.ctx, version, t.reader.readLists, func(n listNode) {
 		if n.level > 0 {
 			t.dropBlob(n.text)
 			return
@@ -322,7 +322,7 @@ func (t *transition) takeRecords(version uint64) (entries []string, err error) {
 // dropEntries drops the blobs of records.
 func (t *transition) dropEntries(entries []string) error {
 	for _, entry := range entries {
-		names, err := t.reader.allRecordBlobs(t.ctx, listNode{text: entry})
+		names, err := t.reader.recordBlobs(t.ctx, entry)
 		if err != nil {
 			return err
 		}
@@ -352,5 +352,5 @@ func (t *transition) dropSnapshot() error {
 
 // dropParts drops the blobs of a list, and the list.
 func (t *transition) dropParts(list blobList) error {
-	return list.dropTo(t.ctx, list.Next, t.reader.fetchBlob, func(n listNode) { t.dropBlob(n.text) })
+	return list.dropTo(t.ctx, list.Next, t.reader.readLists, func(n listNode) { t.dropBlob(n.text) })
 }

@@ -111,7 +111,7 @@ func (v *verification) checkContent(ctx context.Context, check func(*Head, *docu
 	if err := begin(); err != nil {
 		return err
 	}
-	for r, err := range v.Records(ctx, v.head, at) {
+	for r, err := range v.RecordsBetween(ctx, v.head, at.Version, v.head.Version) {
 		if err == nil {
 			err = doc.Apply(r.Effects)
 		}
