@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -65,7 +66,7 @@ func (h *Handler) actionList(c *call) (*page, error) {
 	p := &page{Name: "actions", Title: "Actions", Tab: "actions"}
 	s, err := c.open()
 	if status, _ := explain(err); err != nil && status == http.StatusInternalServerError && c.access.allows(rightDelete) {
-		p.Head, p.Data = &head{User: visible(c.user, false), ID: c.user}, actionListData{}
+		p.Head, p.Data = &head{User: safetext.Visible(c.user, false), ID: c.user}, actionListData{}
 		return p, nil
 	}
 	if err != nil {
@@ -136,7 +137,7 @@ func (h *Handler) done(c *call) (*page, error) {
 	if !h.unseal("note", c.user, c.query.Get("note"), &n) {
 		return nil, errForm
 	}
-	p := &page{Name: "done", Title: "Done", Tab: "actions", Data: n, Head: &head{User: visible(c.user, false), ID: c.user}}
+	p := &page{Name: "done", Title: "Done", Tab: "actions", Data: n, Head: &head{User: safetext.Visible(c.user, false), ID: c.user}}
 	if head, err := c.summary(); err == nil {
 		p.Head = head
 	}

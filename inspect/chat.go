@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/transcript"
 )
@@ -210,7 +211,7 @@ func (v *chatView) row(i int) messageRow {
 		row.Text = v.mask.fit(string(m.Raw()), limit, false)
 	}
 	row.Clipped = row.Clipped || row.Text.Clipped
-	row.Whole = row.Opened && row.Clipped && v.name == "" && !v.mask.blind
+	row.Whole = row.Opened && row.Clipped && v.name == "" && !v.mask.Blind
 	if v.open == v.key(i)+".json" {
 		raw := v.mask.open(m.Raw())
 		row.JSON = &raw
@@ -302,8 +303,8 @@ func (v *chatView) addCalls(row *messageRow, calls []state.ToolCall, limit int) 
 // fit returns the beginning of a string. Its HTML has about limit bytes, also if
 // the string has many characters that HTML escapes.
 func (m *masker) fit(s string, limit int, lines bool) value {
-	if m.blind && s != "" {
-		return value{hiddenValue, len(s), false}
+	if m.Blind && s != "" {
+		return value{safetext.Hidden, len(s), false}
 	}
 	for n := limit; ; n /= 2 {
 		v := m.show(s, n, lines)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/inspect/internal/safetext"
 )
 
 // diffLine is a line of a text, or an element of a list, in a comparison.
@@ -161,8 +162,8 @@ func shorten(edits []edit) []diffLine {
 		case len(lines) == maxLines:
 			return append(lines, diffLine{"…", ""})
 		case near[i]:
-			short, clipped := clip(e.line, previewBytes)
-			line := diffLine{string(e.op), text(visible(short, false))}
+			short, clipped := safetext.Clip(e.line, previewBytes)
+			line := diffLine{string(e.op), text(safetext.Visible(short, false))}
 			if clipped {
 				line.Text += "…"
 			}

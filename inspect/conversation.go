@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/transcript"
 )
@@ -89,7 +90,7 @@ func (h *Handler) conversation(c *call) (*page, error) {
 		before = math.MaxInt
 	}
 	msgs, data := c.talk(s)
-	data.Blind = s.mask.blind
+	data.Blind = s.mask.Blind
 	suspended := s.view.Suspended()
 	v := newChatView(s.mask, msgs, suspended, "", c.query.Get("open"))
 	for _, state := range v.pairs.waiting {
@@ -114,7 +115,7 @@ func (h *Handler) conversation(c *call) (*page, error) {
 // talk returns the messages that the request may show.
 func (c *call) talk(s *shown) ([]state.Message, conversationData) {
 	host := s.view.State()
-	data := conversationData{As: visible(c.query.Get("as"), false), Agents: agentsOf(host.Schema().Team())}
+	data := conversationData{As: safetext.Visible(c.query.Get("as"), false), Agents: agentsOf(host.Schema().Team())}
 	handle := host
 	if as := c.query.Get("as"); as != "" {
 		handle = host.As(as)

@@ -220,7 +220,7 @@ func newFieldDiff(mask *masker, states [2]*state.State, name string) fieldDiff {
 		} else {
 			d.After = &shown
 		}
-		if !mask.blind && len(j) <= maxCompared {
+		if !mask.Blind && len(j) <= maxCompared {
 			texts[i] = mask.whole(string(j))
 		}
 	}

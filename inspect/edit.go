@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -161,7 +162,7 @@ func (s *shown) fill(v string, plain bool) (fill string, partly bool) {
 		return "", true
 	}
 	if plain {
-		return v, visible(v, true) != v
+		return v, safetext.Visible(v, true) != v
 	}
 	indented, all := indent(v, openBytes, openNodes)
 	if !all {
@@ -170,10 +171,10 @@ func (s *shown) fill(v string, plain bool) (fill string, partly bool) {
 	// What does not show can stand only in strings.
 	var b []byte
 	for _, r := range indented {
-		if r == '\n' || shows(r, len(string(r))) {
+		if r == '\n' || safetext.Shows(r, len(string(r))) {
 			b = append(b, string(r)...)
 		} else {
-			b = appendEscape(b, r)
+			b = safetext.AppendEscape(b, r)
 		}
 	}
 	return string(b), false

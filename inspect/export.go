@@ -70,7 +70,7 @@ func (h *Handler) export(c *call) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.mask.blind {
+	if s.mask.Blind {
 		return nil, errNoSchema
 	}
 	handle := s.view.State()
@@ -180,7 +180,7 @@ func (h *Handler) messages(c *call) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.mask.blind {
+	if s.mask.Blind {
 		return nil, errNoSchema
 	}
 	msgs, _ := c.talk(s)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/agentstate/state/inspect/internal/safetext"
 )
 
 // heldRow is a run that the Manager of the handler holds.
@@ -31,7 +33,7 @@ func (c *call) held() (rows []heldRow, pulse heldPulse) {
 	var name strings.Builder
 	for _, r := range c.h.manager.Held() {
 		if c.access.sees(r.UserID) {
-			rows = append(rows, heldRow{visible(r.UserID, false), r.UserID, r.Began, r.Attempt + 1})
+			rows = append(rows, heldRow{safetext.Visible(r.UserID, false), r.UserID, r.Began, r.Attempt + 1})
 			fmt.Fprintf(&name, "%q %q %d\n", r.UserID, r.ID, r.Attempt)
 		}
 	}

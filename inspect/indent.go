@@ -1,8 +1,9 @@
 package inspect
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/agentstate/state/inspect/internal/safetext"
 )
 
 // indent returns JSON text with line breaks, at most limit bytes and nodes
@@ -17,7 +18,7 @@ func indent(s string, limit, nodes int) (out string, all bool) {
 	}
 	for i := 0; i < len(s); i++ {
 		if b.Len() >= limit || nodes < 0 {
-			clipped, _ := clip(b.String(), limit)
+			clipped, _ := safetext.Clip(b.String(), limit)
 			return clipped, false
 		}
 		switch c := s[i]; c {
@@ -49,7 +50,7 @@ func indent(s string, limit, nodes int) (out string, all bool) {
 			b.WriteByte(c)
 		}
 	}
-	out, clipped := clip(b.String(), limit)
+	out, clipped := safetext.Clip(b.String(), limit)
 	return out, !clipped
 }
 
@@ -64,13 +65,4 @@ func endOfString(s string, i int) int {
 		}
 	}
 	return len(s)
-}
-
-// appendEscape appends a character as JSON escapes it.
-func appendEscape(dst []byte, r rune) []byte {
-	if r < 0x10000 {
-		return fmt.Appendf(dst, `\u%04x`, r)
-	}
-	r -= 0x10000
-	return fmt.Appendf(dst, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
 }

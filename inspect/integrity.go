@@ -3,6 +3,7 @@ package inspect
 import (
 	"errors"
 
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -35,9 +36,9 @@ func (h *Handler) integrity(c *call) (*page, error) {
 			data.Intact, data.Report = true, &report
 		}
 		for i, key := range report.Keys {
-			report.Keys[i] = visible(key, false)
+			report.Keys[i] = safetext.Visible(key, false)
 		}
 	}
-	data.Problem = visible(data.Problem, false)
+	data.Problem = safetext.Visible(data.Problem, false)
 	return &page{Name: "integrity", Title: "Integrity", Tab: "integrity", Data: data, Head: head}, nil
 }

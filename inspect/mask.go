@@ -1,12 +1,8 @@
 package inspect
 
 import (
-	"strings"
-	"unicode"
-	"unicode/utf8"
-
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -17,10 +13,6 @@ const (
 	openBytes    = 64 << 10
 	// openNodes is the number of JSON values that a page shows of one value.
 	openNodes = 2000
-
-	// hiddenValue stands for a value that may be a secret because there is no
-	// schema.
-	hiddenValue = "…"
 	// secretValue stands for the value of a secret field.
 	secretValue = "[SECRET]"
 )
@@ -41,9 +33,7 @@ type value struct {
 // from the store goes through one: first secrets are masked, so that no half of
 // one remains, then it is clipped, then escaped.
 type masker struct {
-	secrets *state.Redactor
-	// blind is set if the Manager has no schema: any value may be a secret.
-	blind bool
+	safetext.Mask
 }
 
 // newMasker returns a masker for what comes from some versions of a workspace.
@@ -51,8 +41,8 @@ type masker struct {
 func newMasker(views ...*workspace.View) *masker {
 	m := &masker{}
 	for _, v := range views {
-		m.secrets = m.secrets.Join(v.Redactor())
-		m.blind = m.blind || isBlind(v)
+		m.Secrets = m.Secrets.Join(v.Redactor())
+		m.Blind = m.Blind || isBlind(v)
 	}
 	return m
 }
@@ -74,16 +64,16 @@ func (m *masker) id(s string) text { return m.line(s).Text }
 
 // line returns a string that people or models have written, as one line.
 func (m *masker) line(s string) value {
-	if m.blind && s != "" {
-		return value{hiddenValue, len(s), false}
+	if m.Blind && s != "" {
+		return value{safetext.Hidden, len(s), false}
 	}
 	return m.show(s, previewBytes, false)
 }
 
 // lines returns an opened string, with its lines.
 func (m *masker) lines(s string) value {
-	if m.blind && s != "" {
-		return value{hiddenValue, len(s), false}
+	if m.Blind && s != "" {
+		return value{safetext.Hidden, len(s), false}
 	}
 	return m.show(s, openBytes, true)
 }
@@ -93,31 +83,31 @@ func (m *masker) json(j state.JSON) value { return m.line(string(j)) }
 
 // open returns a JSON value, indented.
 func (m *masker) open(j state.JSON) value {
-	if m.blind && j != "" {
-		return value{hiddenValue, len(j), false}
+	if m.Blind && j != "" {
+		return value{safetext.Hidden, len(j), false}
 	}
-	masked, clipped := m.maskedPrefix(string(j), openBytes) // indented, it is no shorter
+	masked, clipped := m.Prefix(string(j), openBytes) // indented, it is no shorter
 	indented, all := indent(masked, openBytes, openNodes)
 	return newValue(indented, true, len(j), clipped || !all)
 }
 
 // whole returns a string for a download, masked and otherwise as it is.
 func (m *masker) whole(s string) string {
-	if m.blind && s != "" {
-		return hiddenValue
+	if m.Blind && s != "" {
+		return safetext.Hidden
 	}
-	return m.secrets.Redact(s)
+	return m.Whole(s)
 }
 
 // show masks a string, then clips it, and then escapes what is not visible.
 func (m *masker) show(s string, limit int, lines bool) value {
-	masked, clipped := m.maskedPrefix(s, limit)
+	masked, clipped := m.Prefix(s, limit)
 	return newValue(masked, lines, len(s), clipped)
 }
 
 // newValue returns a value with a text that was masked and clipped.
 func newValue(masked string, lines bool, bytes int, clipped bool) value {
-	shown := visible(masked, lines)
+	shown := safetext.Visible(masked, lines)
 	if len(shown) > openBytes/4 { // markup is longer as HTML
 		n := len(clipHTML(shown, openBytes+openBytes/4))
 		shown, clipped = shown[:n], clipped || n < len(shown)
@@ -138,78 +128,9 @@ func clipHTML(s string, limit int) string {
 			limit--
 		}
 		if limit < 0 {
-			short, _ := clip(s, i)
+			short, _ := safetext.Clip(s, i)
 			return short
 		}
 	}
 	return s
-}
-
-// maskedPrefix returns the first limit bytes of what Redact returns for s, and
-// whether there are more. It looks at no more of s than that needs.
-func (m *masker) maskedPrefix(s string, limit int) (prefix string, clipped bool) {
-	if len(s) <= 4*limit {
-		return clip(m.secrets.Redact(s), limit)
-	}
-	var b strings.Builder
-	w := m.secrets.Writer(&b)
-	for len(s) > 0 && b.Len() <= limit {
-		n := min(len(s), limit)
-		w.Write([]byte(s[:n])) // which fails only if b does
-		s = s[n:]
-	}
-	if b.Len() <= limit { // s has ended
-		w.Close()
-	}
-	return clip(b.String(), limit)
-}
-
-// clip returns the first limit bytes of s without the half of a character.
-func clip(s string, limit int) (prefix string, clipped bool) {
-	return fault.Prefix(s, limit), len(s) > limit
-}
-
-// visible returns s with the characters that do not show, or that change the
-// order of others, as escapes. With lines, line feeds and tabs stay.
-func visible(s string, lines bool) string {
-	var out []byte // nil as long as nothing is escaped
-	for i, r := range s {
-		_, size := utf8.DecodeRuneInString(s[i:])
-		if shows(r, size) || lines && (r == '\n' || r == '\t') {
-			if out != nil {
-				out = append(out, s[i:i+size]...)
-			}
-			continue
-		}
-		if out == nil {
-			out = append(make([]byte, 0, len(s)+8), s[:i]...)
-		}
-		switch {
-		case r == utf8.RuneError && size == 1:
-			const digits = "0123456789abcdef"
-			out = append(out, '\\', 'x', digits[s[i]>>4], digits[s[i]&15])
-		case r == '\n':
-			out = append(out, `\n`...)
-		case r == '\r':
-			out = append(out, `\r`...)
-		case r == '\t':
-			out = append(out, `\t`...)
-		case unicode.Is(unicode.Variation_Selector, r):
-			out = appendEscape(out, r)
-		default:
-			out = fault.AppendVisible(out, s[i:i+size])
-		}
-	}
-	if out == nil {
-		return s
-	}
-	return string(out)
-}
-
-// shows reports whether a character shows as something.
-func shows(r rune, size int) bool {
-	if r == utf8.RuneError && size == 1 {
-		return false
-	}
-	return fault.IsVisible(r) && !unicode.Is(unicode.Variation_Selector, r)
 }

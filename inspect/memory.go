@@ -40,7 +40,7 @@ func (h *Handler) memory(c *call) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := memoryData{Filter: c.query.Get("filter"), Rows: []memoryRow{}, Blind: s.mask.blind}
+	data := memoryData{Filter: c.query.Get("filter"), Rows: []memoryRow{}, Blind: s.mask.Blind}
 	var keys []string
 	entries := s.view.Memory()
 	for _, key := range entries.List() {

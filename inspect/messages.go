@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -172,14 +173,14 @@ func (c *call) removalForm(action string, wrong bool) (*page, error) {
 	} else {
 		data.Ask, data.Button = "Delete this workspace?", "Delete"
 	}
-	about := &head{User: visible(c.user, false), ID: c.user}
+	about := &head{User: safetext.Visible(c.user, false), ID: c.user}
 	s, err := c.open()
 	switch status, text := explain(err); {
 	case err == nil:
 		about = s.head
 		data.Lost = c.lost(s, action)
 	case status == http.StatusInternalServerError:
-		data.Lost = []string{"The workspace cannot be read: everything that is left of it is lost.", visible(text, false)}
+		data.Lost = []string{"The workspace cannot be read: everything that is left of it is lost.", safetext.Visible(text, false)}
 	default:
 		return nil, err
 	}

@@ -14,8 +14,8 @@ import (
 // mutants are mistakes in the pages that the tests of leaks must find.
 var mutants = []mutation.Mutant{
 	{
-		Name: "clips before it masks", File: "mask.go",
-		Old: "	if len(s) <= 4*limit {", New: "	s, _ = clip(s, limit)\n	if len(s) <= 4*limit {",
+		Name: "clips before it masks", File: "internal/safetext/mask.go",
+		Old: "	if len(s) <= 4*limit {", New: "	s, _ = Clip(s, limit)\n	if len(s) <= 4*limit {",
 	},
 	{
 		Name: "a diff is not masked", File: "diff.go",
@@ -31,10 +31,10 @@ var mutants = []mutation.Mutant{
 	},
 	{
 		Name: "values are shown without a schema", File: "mask.go",
-		Old: "m.blind = m.blind || isBlind(v)", New: "_ = isBlind(v)",
+		Old: "m.Blind = m.Blind || isBlind(v)", New: "_ = isBlind(v)",
 	},
 	{
-		Name: "a part of a stream is not masked", File: "mask.go",
+		Name: "a part of a stream is not masked", File: "internal/safetext/mask.go",
 		Old: "w.Write([]byte(s[:n]))", New: "b.WriteString(s[:n])",
 	},
 	{

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/agentstate/state/inspect/internal/safetext"
 )
 
 //go:embed templates
@@ -78,7 +80,7 @@ var functions = template.FuncMap{
 	"since":   func(t time.Time) string { return formatSpan(time.Since(t)) },
 	"span":    formatSpan,
 	"took":    formatTook,
-	"visible": func(s string) string { return visible(s, false) },
+	"visible": func(s string) string { return safetext.Visible(s, false) },
 	"next":    func(n uint64) uint64 { return n + 1 },
 	"prior":   func(n uint64) uint64 { return n - 1 },
 	"tabs":    func() []tab { return tabs },
@@ -235,10 +237,10 @@ func (c *call) errorPage(err error) *page {
 	}
 	p := &page{
 		Name: "error", Title: http.StatusText(status), status: status,
-		Data: failure{status, http.StatusText(status), visible(reason, false)},
+		Data: failure{status, http.StatusText(status), safetext.Visible(reason, false)},
 	}
 	if c.user != "" && c.access.Read && c.access.sees(c.user) && !errors.Is(err, errNoWorkspace) {
-		p.Head = &head{User: visible(c.user, false), ID: c.user}
+		p.Head = &head{User: safetext.Visible(c.user, false), ID: c.user}
 	}
 	return p
 }

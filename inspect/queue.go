@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -107,7 +108,7 @@ func (h *Handler) queue(c *call) (*page, error) {
 	}
 	info := h.manager.Info()
 	data := queueData{
-		Tickets: s.now.Tickets, Queue: []messageOf{}, Dead: []deadRow{}, Ended: []endedRow{}, Blind: s.mask.blind,
+		Tickets: s.now.Tickets, Queue: []messageOf{}, Dead: []deadRow{}, Ended: []endedRow{}, Blind: s.mask.Blind,
 		Limits: queueLimits{info.Queue, info.Attempts, info.DeadLetters},
 	}
 	if s.now.Run != nil {
@@ -138,7 +139,7 @@ func (h *Handler) queue(c *call) (*page, error) {
 			words = string(s.mask.fit(string(e.As), labelBytes, false).Text)
 		}
 		data.Ended = append(data.Ended, endedRow{
-			s.mask.fit(e.ID, labelBytes, false).Text, visible(string(e.As), false), words, s.mask.fit(e.Reason, rowBytes, true), e.At,
+			s.mask.fit(e.ID, labelBytes, false).Text, safetext.Visible(string(e.As), false), words, s.mask.fit(e.Reason, rowBytes, true), e.At,
 		})
 	}
 	return &page{Name: "queue", Title: "Queue", Tab: "queue", Data: data, Head: s.head, Live: true}, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -73,8 +74,8 @@ type changeSize struct {
 
 func newRecordRow(mask *masker, h *Handler, r workspace.Record) recordRow {
 	row := recordRow{
-		Version: r.Version, Time: r.Time, Kind: visible(string(r.Kind), false), Run: mask.name(r.RunID),
-		RunLink: h.runLink(mask, r.RunID), Message: mask.id(r.Message), Ending: visible(string(r.Ending), false),
+		Version: r.Version, Time: r.Time, Kind: safetext.Visible(string(r.Kind), false), Run: mask.name(r.RunID),
+		RunLink: h.runLink(mask, r.RunID), Message: mask.id(r.Message), Ending: safetext.Visible(string(r.Ending), false),
 		Changes: changeSizes(mask, r.Effects),
 	}
 	if r.Reason != "" {
@@ -125,7 +126,7 @@ func changeSizes(mask *masker, effects []state.Effect) []changeSize {
 		if !known {
 			i = len(list)
 			places[key] = i
-			list = append(list, changeSize{Part: part, Name: nameOf(mask, e.Part, name), Kind: visible(string(e.Kind), false)})
+			list = append(list, changeSize{Part: part, Name: nameOf(mask, e.Part, name), Kind: safetext.Visible(string(e.Kind), false)})
 		} else {
 			list[i].Kind = "edit"
 		}
@@ -151,5 +152,5 @@ func partOf(e state.Effect) (part, name string) {
 	case "message", "conversation":
 		return "conversation", "conversation"
 	}
-	return visible(e.Part, false), e.Field
+	return safetext.Visible(e.Part, false), e.Field
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/provider"
 )
 
@@ -59,7 +60,7 @@ func (h *Handler) results(c *call) (*page, error) {
 		return nil, err
 	}
 	history := c.history(s)
-	data := resultsData{As: visible(c.query.Get("as"), false), Rows: []resultRow{}}
+	data := resultsData{As: safetext.Visible(c.query.Get("as"), false), Rows: []resultRow{}}
 	if data.Window, err = c.window("skip", history.Len()); err != nil {
 		return nil, err
 	}
@@ -179,7 +180,7 @@ func (h *Handler) result(c *call) (*page, error) {
 	data := resultData{
 		resultRow: newResultRow(s.mask, index, r), ID: s.mask.fit(r.ID, labelBytes, false).Text,
 		Previous: -1, PromptCount: len(r.Prompt), HistoryCount: len(r.History), RawBytes: len(r.Raw),
-		Last: history.Len() - 1, Blind: s.mask.blind,
+		Last: history.Len() - 1, Blind: s.mask.Blind,
 	}
 	open := c.query.Get("open")
 	data.Input = s.mask.fit(r.Input, previewBytes, true)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -143,14 +144,14 @@ func (data *runData) fill(h *Handler, mask *masker, records []workspace.Record) 
 // newEffectRow returns an effect; with brief, without the text of its value.
 func newEffectRow(mask *masker, e state.Effect, brief bool) effectRow {
 	row := effectRow{
-		Part: visible(e.Part, false), Name: nameOf(mask, e.Part, e.Field), Kind: visible(string(e.Kind), false), N: e.N,
+		Part: safetext.Visible(e.Part, false), Name: nameOf(mask, e.Part, e.Field), Kind: safetext.Visible(string(e.Kind), false), N: e.N,
 		Agent: mask.name(e.Agent), Cause: mask.id(e.Cause), Secret: e.Secret, Value: value{Bytes: len(e.Value)},
 	}
 	switch {
 	case brief:
 	case e.Part == "setting" && e.Field == "mcp_servers":
 		// Nothing marks the secrets in the configuration of a server.
-		row.Value.Text = hiddenValue
+		row.Value.Text = safetext.Hidden
 	default:
 		row.Value = mask.json(e.Value)
 	}

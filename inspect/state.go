@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/inspect/internal/safetext"
 )
 
 // stateData is the data of the page with the fields of a workspace.
@@ -52,7 +53,7 @@ func (h *Handler) state(c *call) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := stateData{As: visible(c.query.Get("as"), false), Filter: c.query.Get("filter"), Blind: s.mask.blind}
+	data := stateData{As: safetext.Visible(c.query.Get("as"), false), Filter: c.query.Get("filter"), Blind: s.mask.Blind}
 	host := s.view.State()
 	data.Agents = agentsOf(host.Schema().Team())
 	handle := host

@@ -3,6 +3,7 @@ package inspect
 import (
 	"time"
 
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -24,7 +25,7 @@ func statusOf(s workspace.Summary) []status {
 		if detail := detailOf(s.Err, workspace.ErrCorrupt); detail != "" {
 			why = detail // the kind of the status says the rest
 		}
-		return []status{{Kind: "damaged", Why: visible(why, false)}}
+		return []status{{Kind: "damaged", Why: safetext.Visible(why, false)}}
 	}
 	var list []status
 	if s.Run != nil {

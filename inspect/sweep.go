@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -109,7 +110,7 @@ func (s *sweeper) add(summary workspace.Summary) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.data.Read++
-	s.data.At = visible(summary.UserID, false)
+	s.data.At = safetext.Visible(summary.UserID, false)
 	row := newWorkspaceRow(summary)
 	for _, st := range row.Status {
 		for i := range s.data.Findings {

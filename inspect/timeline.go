@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -66,7 +67,7 @@ func (data *timelineData) wants(h *Handler, mask *masker, r workspace.Record) bo
 	}
 	if data.Agent != "" {
 		agents, _ := authors(mask, r.Effects)
-		if !slices.Contains(agents, text(visible(data.Agent, false))) {
+		if !slices.Contains(agents, text(safetext.Visible(data.Agent, false))) {
 			return false
 		}
 	}
@@ -74,6 +75,6 @@ func (data *timelineData) wants(h *Handler, mask *masker, r workspace.Record) bo
 		return true
 	}
 	return slices.ContainsFunc(changeSizes(mask, r.Effects), func(s changeSize) bool {
-		return strings.EqualFold(string(s.Name), visible(data.Field, false))
+		return strings.EqualFold(string(s.Name), safetext.Visible(data.Field, false))
 	})
 }

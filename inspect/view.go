@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -49,7 +50,7 @@ func (c *call) summary() (*head, error) {
 
 func newHead(user string, s workspace.Summary) *head {
 	return &head{
-		User: visible(user, false), ID: user, Version: s.Version, Newest: s.Version, Oldest: s.Oldest, Seq: s.Seq,
+		User: safetext.Visible(user, false), ID: user, Version: s.Version, Newest: s.Version, Oldest: s.Oldest, Seq: s.Seq,
 		Updated: s.LastActive, Status: statusOf(s), bytes: s.Bytes,
 	}
 }

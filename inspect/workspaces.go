@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -104,5 +105,5 @@ func (data *workspacesData) list(c *call) error {
 }
 
 func newWorkspaceRow(s workspace.Summary) workspaceRow {
-	return workspaceRow{visible(s.UserID, false), s.UserID, s.Version, s.LastActive, s.Bytes, statusOf(s)}
+	return workspaceRow{safetext.Visible(s.UserID, false), s.UserID, s.Version, s.LastActive, s.Bytes, statusOf(s)}
 }

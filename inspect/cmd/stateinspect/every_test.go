@@ -118,6 +118,33 @@ func (e engine) remove(ctx context.Context, url, table string) error {
 	return nil
 }
 
+// TestCreatesNothing opens a table, bucket or prefix that does not exist, next to
+// one that does, and with every flag that allows something.
+func TestCreatesNothing(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			url := e.at(t)
+			present, absent := "state_test_"+strings.ToLower(rand.Text()), "state_test_"+strings.ToLower(rand.Text())
+			db, err := e.open(t.Context(), url, present)
+			require.NoError(t, err)
+			require.NoError(t, workspace.PublishSchema(t.Context(), db, state.MustSchema()))
+			require.NoError(t, db.Close())
+			t.Cleanup(func() { require.NoError(t, e.remove(context.Background(), url, present)) })
+			_, err = print(t, url, "-table", present, "-text", "list")
+			require.NoError(t, err)
+			for _, flags := range [][]string{{"-text", "list"}, {"-write", "-delete", "-addr", "127.0.0.1:0"}, {"-text", "verify"}} {
+				_, err = print(t, url, append([]string{"-table", absent}, flags...)...)
+				require.ErrorIs(t, err, fs.ErrNotExist, "%v: if it had made the table, the next one would open it", flags)
+			}
+			if e.name == "sqlite" {
+				entries, err := os.ReadDir(filepath.Dir(strings.TrimPrefix(url, "sqlite:")))
+				require.NoError(t, err)
+				require.Len(t, entries, 1, "the file of the store only: %v", entries)
+			}
+		})
+	}
+}
+
 // TestEveryStore runs the scenario on each kind of store, sealed and not: a desk is
 // shown, is killed while its page is open, and is taken over.
 func TestEveryStore(t *testing.T) {

@@ -8,11 +8,13 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -34,7 +36,7 @@ func (c *textConfig) check() error {
 
 // print prints the text. Without a schema it contains no values.
 func (c *textConfig) print(ctx context.Context, m *workspace.Manager, schema bool, out io.Writer) error {
-	p := &printer{mask: mask{blind: !schema}, m: m, out: out}
+	p := &printer{mask: safetext.Mask{Blind: !schema}, m: m, out: out}
 	switch c.mode {
 	case "list":
 		return p.list(ctx)
@@ -48,7 +50,7 @@ func (c *textConfig) print(ctx context.Context, m *workspace.Manager, schema boo
 	if now.Version == 0 && now.LastActive.IsZero() {
 		return fmt.Errorf("there is no workspace of %q", c.user)
 	}
-	p.secrets = now.Redactor()
+	p.mask.Secrets = now.Redactor()
 	switch c.mode {
 	case "log":
 		return p.log(ctx, now)
@@ -67,7 +69,7 @@ func (c *textConfig) print(ctx context.Context, m *workspace.Manager, schema boo
 	if err != nil {
 		return err
 	}
-	p.secrets = p.secrets.Join(past.Redactor())
+	p.mask.Secrets = p.mask.Secrets.Join(past.Redactor())
 	p.title(past)
 	p.content(past)
 	return nil
@@ -75,9 +77,33 @@ func (c *textConfig) print(ctx context.Context, m *workspace.Manager, schema boo
 
 // printer prints workspaces as text.
 type printer struct {
-	mask
-	m   *workspace.Manager
-	out io.Writer
+	mask safetext.Mask
+	m    *workspace.Manager
+	out  io.Writer
+}
+
+// preview is how many bytes of a value are shown.
+const preview = 1 << 10
+
+// text returns what may be shown of a value.
+func (p *printer) text(s string) string { return p.mask.Line(s, preview) }
+
+// quoted is text in quotes.
+func (p *printer) quoted(s string) string {
+	if p.mask.Blind {
+		return safetext.Hidden
+	}
+	return p.name(s)
+}
+
+// name is quoted for the names of fields and agents, which are shown without a
+// schema as well.
+func (p *printer) name(s string) string {
+	prefix, clipped := p.mask.Prefix(s, preview)
+	if clipped {
+		prefix += "…"
+	}
+	return strconv.Quote(prefix)
 }
 
 func (p *printer) list(ctx context.Context) error {
@@ -92,7 +118,7 @@ func (p *printer) list(ctx context.Context) error {
 			return errors.Join(t.Flush(), err)
 		}
 		if s.Err != nil { // the others may be intact
-			row(s.UserID, "%s", inert(s.Err.Error()))
+			row(s.UserID, "%s", safetext.Visible(s.Err.Error(), false))
 			continue
 		}
 		under := "-"
@@ -115,9 +141,9 @@ func (p *printer) title(v *workspace.View) {
 
 func (p *printer) content(v *workspace.View) {
 	fmt.Fprintln(p.out, "fields:")
-	if !p.blind {
-		for line := range strings.Lines(p.secrets.Redact(v.State().Describe())) {
-			fmt.Fprintln(p.out, clip(inert(strings.TrimSuffix(line, "\n"))))
+	if !p.mask.Blind {
+		for line := range strings.Lines(p.mask.Whole(v.State().Describe())) {
+			fmt.Fprintln(p.out, p.text(strings.TrimSuffix(line, "\n")))
 		}
 	}
 	for _, name := range v.Unknown {
@@ -244,7 +270,7 @@ func (p *printer) verify(ctx context.Context, user string) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			fmt.Fprintf(p.out, "%q: %s\n", user, inert(err.Error()))
+			fmt.Fprintf(p.out, "%q: %s\n", user, safetext.Visible(err.Error(), false))
 			damaged++
 		}
 	}
@@ -266,7 +292,7 @@ func (p *printer) verifyOne(ctx context.Context, user string) error {
 
 // export prints the view as JSON, in which secrets are masked.
 func (p *printer) export(v *workspace.View) error {
-	if p.blind {
+	if p.mask.Blind {
 		return errors.New("an export needs a schema, which tells what is secret: use -schema")
 	}
 	data, err := json.MarshalIndent(v, "", "  ")
@@ -274,7 +300,7 @@ func (p *printer) export(v *workspace.View) error {
 		return err
 	}
 	for line := range strings.Lines(string(data)) {
-		fmt.Fprintln(p.out, inert(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintln(p.out, safetext.Visible(strings.TrimSuffix(line, "\n"), false))
 	}
 	return nil
 }

@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/agentstate/state"
 )
 
 // varying matches the parts of the output that differ between runs.
@@ -190,17 +188,4 @@ func TestTextExportIsJSON(t *testing.T) {
 func TestTextUnknownUser(t *testing.T) {
 	_, err := print(t, newDesk(t, true), "-text", "show", "-user", "eve")
 	require.EqualError(t, err, `there is no workspace of "eve"`)
-}
-
-func TestMaskBeforeClip(t *testing.T) {
-	st := state.New(schema)
-	require.NoError(t, card.Set(st, "0123456789"))
-	m := mask{secrets: st.Redactor()}
-	for n := range 20 {
-		text := m.text(strings.Repeat("x", preview-n) + "0123456789")
-		require.NotContains(t, text, "0")
-	}
-	for n := range 4 {
-		require.NotContains(t, clip(strings.Repeat("x", preview-n)+"€€"), "\ufffd")
-	}
 }
