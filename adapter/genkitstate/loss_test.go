@@ -74,8 +74,7 @@ func meet() func() {
 
 // The tools of Genkit's own sample of sessions read the state and update it.
 // Two calls of one message lose an item in every round if they meet in between,
-// and in 49 of 50 if they do not wait for each other. Their results are in the
-// order of time.
+// as calls do that send a request there. Their results are in the order of time.
 func TestGenkitLosesUpdates(t *testing.T) {
 	ordered := 0
 	lost := adaptertest.Rounds(rounds, 2, func() int {

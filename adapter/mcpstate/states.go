@@ -2,7 +2,6 @@ package mcpstate
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -22,8 +21,7 @@ type States interface {
 	Do(ctx context.Context, req mcp.Request, fn func(ctx context.Context, st *state.State) error) error
 
 	// Watch yields nil when it has begun to look, and from then on the names of
-	// the fields that may have changed, until ctx ends. The name "" stands for
-	// all fields.
+	// the fields that have changed, until ctx ends.
 	Watch(ctx context.Context, user string) iter.Seq2[[]string, error]
 }
 
@@ -33,9 +31,6 @@ type View struct {
 	State  *state.State             // with the rights of the sender
 	Redact func(text string) string // masks all secrets, also those that the sender may not read
 }
-
-// allFields are the names that Watch yields if it does not know them.
-var allFields = []string{""}
 
 // memoryUser is the user of a state in memory.
 const memoryUser = "local"
@@ -132,48 +127,22 @@ func (w *workspaces) Do(ctx context.Context, req mcp.Request, fn func(context.Co
 
 func (w *workspaces) Watch(ctx context.Context, user string) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
-		var seen uint64
-		begun := false
-		for event, err := range w.m.Watch(ctx, user) {
-			if err != nil {
-				yield(nil, err)
-				return
+		var seen *workspace.View
+		for _, err := range w.m.Watch(ctx, user) {
+			var view *workspace.View
+			if err == nil {
+				view, err = w.m.View(ctx, user)
 			}
 			var names []string
-			switch {
-			case !begun:
-				begun = true
-			case event.Version == seen:
-				continue
-			default:
-				names, err = w.changed(ctx, user, seen)
+			if err == nil && seen != nil {
+				if names, err = view.State().Changed(seen.State()); err == nil && len(names) == 0 {
+					continue
+				}
 			}
-			seen = event.Version
 			if !yield(names, err) || err != nil {
 				return
 			}
+			seen = view
 		}
 	}
-}
-
-// changed returns the names of the fields that have changed after a version.
-func (w *workspaces) changed(ctx context.Context, user string, after uint64) ([]string, error) {
-	var names []string
-	for record, err := range w.m.Records(ctx, user, after) {
-		if errors.Is(err, state.ErrCompacted) {
-			return allFields, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, effect := range record.Effects {
-			switch effect.Part {
-			case "field", "key":
-				names = append(names, effect.Field)
-			case "conversation":
-				names = append(names, state.Messages.Name)
-			}
-		}
-	}
-	return names, nil
 }

@@ -79,7 +79,7 @@ func (s *subscriptions) run(ctx context.Context, user, field string, begun func(
 			}
 			begun()
 			// What has happened between two watches is not known.
-			if names == nil && again || slices.Contains(names, field) || slices.Contains(names, "") {
+			if names == nil && again || slices.Contains(names, field) {
 				// The SDK logs a session that cannot be reached.
 				_ = s.srv.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: URI(user, field)})
 			}
