@@ -316,6 +316,13 @@ func TestRevert(t *testing.T) {
 	require.Equal(t, before+1, v.Version)
 	require.Equal(t, "#W1", orderID.Or(v.State(), ""))
 	require.Equal(t, cardNumber, card.Or(v.State(), ""), "secrets stay")
+	for r, err := range d.manager.RecordsBetween(t.Context(), "alice", before, before+1) {
+		require.NoError(t, err)
+		require.NotEmpty(t, r.Effects)
+		for _, e := range r.Effects {
+			require.Equal(t, "inspect:ann", e.Cause)
+		}
+	}
 
 	again := post(t, d, to, form)
 	require.Equal(t, http.StatusConflict, again.code)

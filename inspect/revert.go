@@ -99,7 +99,7 @@ func (h *Handler) revert(c *call) (*page, error) {
 	case to > s.Version:
 		return nil, &httpError{http.StatusNotFound, "There is no such version."}
 	default:
-		err = h.manager.Revert(c.ctx(), c.user, to)
+		err = h.manager.Revert(c.ctx(), c.user, workspace.Reversion{To: to, Seen: seen, Cause: c.cause()})
 	}
 	c.audit("revert", err)
 	if errors.Is(err, store.ErrConflict) {

@@ -74,7 +74,7 @@ func TestHistoryOfALongRun(t *testing.T) {
 		effects, err := m.Diff(t.Context(), "ann", v.Oldest, v.Version)
 		require.NoError(t, err)
 		require.NotEmpty(t, effects)
-		require.NoError(t, m.Revert(t.Context(), "ann", v.Oldest))
+		require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: v.Oldest}))
 		require.Equal(t, int(v.Oldest)-1, count.Or(view(t, m, "ann").State(), -1))
 	})
 }

@@ -27,64 +27,80 @@ func (m *Manager) UpdateAt(ctx context.Context, userID string, version uint64, f
 
 // updateFrom updates any version if version is nil.
 func (m *Manager) updateFrom(ctx context.Context, userID string, version *uint64, fn func(w *Workspace) error) error {
-	effects, err := m.tracedUpdate(ctx, userID, version, fn)
+	return m.changeContent(ctx, userID, "update", func(ctx context.Context, l *ledger.Ledger, op *operation) ([]state.Effect, error) {
+		return m.tryUpdate(ctx, l, version, fn, op)
+	})
+}
+
+// A changeFunc changes the content of a workspace by one record, and returns its
+// effects, or ledger.ErrContentChanged if the workspace has changed meanwhile.
+type changeFunc func(ctx context.Context, l *ledger.Ledger, op *operation) ([]state.Effect, error)
+
+// changeContent calls try until the workspace does not change meanwhile. name is
+// that of the operation in errors.
+func (m *Manager) changeContent(ctx context.Context, userID, name string, try changeFunc) error {
+	effects, err := m.tracedChange(ctx, userID, try)
 	if err != nil {
-		return wrapError("update", userID, err)
+		return wrapError(name, userID, err)
 	}
 	m.memoryChanged(ctx, userID, effects)
 	return nil
 }
 
-func (m *Manager) tracedUpdate(
-	ctx context.Context, userID string, version *uint64, fn func(w *Workspace) error,
-) (effects []state.Effect, err error) {
+func (m *Manager) tracedChange(ctx context.Context, userID string, try changeFunc) (effects []state.Effect, err error) {
 	ctx, op := m.begin(ctx, Operation{Kind: OpUpdate, UserID: userID})
 	err = errNotReturned
-	defer func() { op.end(err) }() // also if fn panics
-	return m.update(ctx, userID, version, fn, &op)
+	defer func() { op.end(err) }() // also if try panics
+	return m.retryChange(ctx, userID, try, &op)
 }
 
 // errNotReturned is the error of an operation in which a function of the user
 // panicked or ended the goroutine.
 var errNotReturned = &panicError{"workspace: the function has not returned"}
 
-func (m *Manager) update(
-	ctx context.Context, userID string, version *uint64, fn func(w *Workspace) error, op *operation,
-) ([]state.Effect, error) {
+func (m *Manager) retryChange(ctx context.Context, userID string, try changeFunc, op *operation) ([]state.Effect, error) {
 	leave, err := m.enter()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	if fn == nil {
-		return nil, fmt.Errorf("%w: no function", ErrInvalid)
-	}
 	l, err := m.ledger(userID)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		effects, err := m.tryUpdate(ctx, l, version, fn, op)
+		effects, err := try(ctx, l, op)
 		if !errors.Is(err, ledger.ErrContentChanged) {
 			return effects, err
 		}
 	}
 }
 
-// tryUpdate returns ledger.ErrContentChanged if the workspace has changed
-// meanwhile.
+// checkUnused returns an error if a run is under way, or if version is not nil
+// and the content has another one.
+func checkUnused(h *ledger.Head, version *uint64) error {
+	switch {
+	case h.Run != nil:
+		return ErrBusy
+	case version != nil && h.Version != *version:
+		return fmt.Errorf("version %d, not %d: %w", h.Version, *version, store.ErrConflict)
+	}
+	return nil
+}
+
+// tryUpdate is the changeFunc of Update.
 func (m *Manager) tryUpdate(
 	ctx context.Context, l *ledger.Ledger, version *uint64, fn func(w *Workspace) error, op *operation,
 ) ([]state.Effect, error) {
+	if fn == nil {
+		return nil, fmt.Errorf("%w: no function", ErrInvalid)
+	}
 	h, doc, err := l.ReadPresent(ctx)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case h.Run != nil:
-		return nil, ErrBusy
-	case version != nil && h.Version != *version:
-		return nil, fmt.Errorf("version %d, not %d: %w", h.Version, *version, store.ErrConflict)
+	if err := checkUnused(h, version); err != nil {
+		return nil, err
 	}
 	c, err := newLiveContent(l.User(), m.opts.Schema, doc, h.Position())
 	if err != nil {

@@ -2,13 +2,23 @@ package workspace
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
+
+// Reversion is what [Manager.Revert] does.
+type Reversion struct {
+	To uint64 // the version whose values the workspace gets
+	// Seen is the version of the content that the caller has seen, for example
+	// in a form. If it is not 0 and the content has another version, Revert
+	// returns store.ErrConflict.
+	Seen uint64
+	// Cause is that of the changes in the records, as with State.WithCause.
+	Cause string
+}
 
 // Revert gives the fields, undeclared keys, memory and settings of a workspace
 // the values that they had at an earlier version, as the next version. What was
@@ -19,55 +29,24 @@ import (
 // Revert returns state.ErrCompacted if the version is no longer held, ErrSchema
 // if one of the values does not fit the schema any more, and during a run
 // ErrBusy. If there is nothing to change, it stores nothing.
-func (m *Manager) Revert(ctx context.Context, userID string, version uint64) error {
-	effects, err := m.tracedRevert(ctx, userID, version)
-	if err != nil {
-		return wrapError("revert", userID, err)
-	}
-	m.memoryChanged(ctx, userID, effects)
-	return nil
+func (m *Manager) Revert(ctx context.Context, userID string, r Reversion) error {
+	return m.changeContent(ctx, userID, "revert", func(ctx context.Context, l *ledger.Ledger, op *operation) ([]state.Effect, error) {
+		return m.tryRevert(ctx, l, r, op)
+	})
 }
 
-func (m *Manager) tracedRevert(ctx context.Context, userID string, version uint64) ([]state.Effect, error) {
-	ctx, op := m.begin(ctx, Operation{Kind: OpUpdate, UserID: userID})
-	effects, err := m.revert(ctx, userID, version, &op)
-	op.end(err)
-	return effects, err
-}
-
-func (m *Manager) revert(ctx context.Context, userID string, version uint64, op *operation) ([]state.Effect, error) {
-	leave, err := m.enter()
-	if err != nil {
-		return nil, err
+// tryRevert is the changeFunc of Revert.
+func (m *Manager) tryRevert(ctx context.Context, l *ledger.Ledger, r Reversion, op *operation) ([]state.Effect, error) {
+	var seen *uint64
+	if r.Seen != 0 {
+		seen = &r.Seen
 	}
-	defer leave()
-	l, err := m.ledger(userID)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		effects, h, err := m.tryRevert(ctx, l, version)
-		switch {
-		case errors.Is(err, ledger.ErrContentChanged):
-			continue
-		case err == nil && len(effects) > 0:
-			op.wrote, op.Effects, op.Version = true, len(effects), h.Version
-			m.compactIfDue(ctx, l, h)
+	var effects []state.Effect
+	h, err := l.ReadStable(ctx, func(h *ledger.Head) error {
+		if err := checkUnused(h, seen); err != nil {
+			return err
 		}
-		return effects, err
-	}
-}
-
-// tryRevert returns ledger.ErrContentChanged if the workspace has changed
-// meanwhile.
-func (m *Manager) tryRevert(
-	ctx context.Context, l *ledger.Ledger, version uint64,
-) (effects []state.Effect, h *ledger.Head, err error) {
-	h, err = l.ReadStable(ctx, func(h *ledger.Head) error {
-		if h.Run != nil {
-			return ErrBusy
-		}
-		at, err := l.PositionAt(ctx, h, version)
+		at, err := l.PositionAt(ctx, h, r.To)
 		if err != nil {
 			return err
 		}
@@ -82,10 +61,17 @@ func (m *Manager) tryRevert(
 		return err
 	})
 	if err != nil || len(effects) == 0 {
-		return nil, h, err
+		return nil, err
+	}
+	for i := range effects {
+		effects[i].Cause = r.Cause
 	}
 	h, err = l.Update(ctx, ledger.KindRevert, h.Position(), ledger.Change{Effects: effects})
-	return effects, h, err
+	if err == nil {
+		op.wrote, op.Effects, op.Version = true, len(effects), h.Version
+		m.compactIfDue(ctx, l, h)
+	}
+	return effects, err
 }
 
 func (m *Manager) contentAt(

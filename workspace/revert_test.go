@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -75,7 +76,7 @@ func TestRevert(t *testing.T) {
 		_, err := w.Memory().Delete("name")
 		return errors.Join(err, visits.Set(w.State(), 7), token.Set(w.State(), "4242"), w.Memory().SetSecret("pin", "1234"))
 	})
-	require.NoError(t, m.Revert(t.Context(), "ann", 2))
+	require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2}))
 
 	v, err := m.View(t.Context(), "ann")
 	require.NoError(t, err)
@@ -95,7 +96,7 @@ func TestRevert(t *testing.T) {
 	}
 
 	// The same again changes nothing, and so no version.
-	require.NoError(t, m.Revert(t.Context(), "ann", 2))
+	require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2}))
 	s, err := m.Summary(t.Context(), "ann")
 	require.NoError(t, err)
 	require.EqualValues(t, 5, s.Version)
@@ -111,16 +112,79 @@ func TestRevertIsRefused(t *testing.T) {
 	for range 2 {
 		update(t, m, func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
 	}
-	require.ErrorIs(t, m.Revert(t.Context(), "ann", 4), workspace.ErrInvalid)
-	require.ErrorIs(t, m.Revert(t.Context(), "", 1), workspace.ErrInvalid)
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 4}), workspace.ErrInvalid)
+	require.ErrorIs(t, m.Revert(t.Context(), "", workspace.Reversion{To: 1}), workspace.ErrInvalid)
 
 	run, _, err := m.Begin(t.Context(), "ann", text("1"))
 	require.NoError(t, err)
-	require.ErrorIs(t, m.Revert(t.Context(), "ann", 1), workspace.ErrBusy)
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 1}), workspace.ErrBusy)
 	_, err = run.Finish(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, m.Compact(t.Context(), "ann"))
-	require.ErrorIs(t, m.Revert(t.Context(), "ann", 1), state.ErrCompacted)
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 1}), state.ErrCompacted)
+}
+
+// Revert changes only what its caller has seen, and says in the records why.
+func TestRevertOfASeenVersion(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	writeLong(t, m)
+	for _, word := range []string{"one", "two", "three"} {
+		update(t, m, func(w *workspace.Workspace) error {
+			return errors.Join(notes.Set(w.State(), []string{word}), w.Memory().Set("name", word))
+		})
+	}
+	err := m.Revert(t.Context(), "ann", workspace.Reversion{To: 2, Seen: 3, Cause: "form:eve"})
+	require.ErrorIs(t, err, store.ErrConflict)
+	require.EqualError(t, err, `workspace: revert for "ann": version 4, not 3: store: conflict`)
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2, Seen: 5}), store.ErrConflict)
+	require.Equal(t, []string{"one", "two", "three"}, notes.Or(view(t, m, "ann").State(), nil))
+
+	require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2, Seen: 4, Cause: "form:eve"}))
+	require.Equal(t, []string{"one"}, notes.Or(view(t, m, "ann").State(), nil))
+	effects := 0
+	for r, err := range m.RecordsBetween(t.Context(), "ann", 4, 5) {
+		require.NoError(t, err)
+		require.Equal(t, workspace.KindRevert, r.Kind)
+		for _, e := range r.Effects {
+			require.Equal(t, "form:eve", e.Cause, e.Field)
+			require.Empty(t, e.Agent)
+			effects++
+		}
+	}
+	require.Positive(t, effects)
+}
+
+// A change between the look and the write is not reverted unseen.
+func TestRevertOfASeenVersionIsNotTriedAgain(t *testing.T) {
+	db := &racingStore{Memory: store.NewMemory()}
+	m := open(t, db, workspace.Options{})
+	writeLong(t, m)
+	for _, word := range []string{"one", "two"} {
+		update(t, m, func(w *workspace.Workspace) error { return notes.Set(w.State(), []string{word}) })
+	}
+	other := open(t, db.Memory, workspace.Options{})
+	db.before = func() {
+		update(t, other, func(w *workspace.Workspace) error { return notes.Set(w.State(), []string{"unseen"}) })
+	}
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2, Seen: 3}), store.ErrConflict)
+	require.Nil(t, db.before)
+	require.Equal(t, []string{"one", "two", "unseen"}, notes.Or(view(t, m, "ann").State(), nil))
+	require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2}))
+	require.Equal(t, []string{"one"}, notes.Or(view(t, m, "ann").State(), nil))
+}
+
+// racingStore calls a function before the next batch.
+type racingStore struct {
+	*store.Memory
+	before func()
+}
+
+func (s *racingStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	if race := s.before; race != nil {
+		s.before = nil
+		race()
+	}
+	return s.Memory.Batch(ctx, writes)
 }
 
 // A value that does not fit the schema any more is not restored.
@@ -134,8 +198,8 @@ func TestRevertToWhatNoLongerFits(t *testing.T) {
 	}
 	number := &state.Field[int]{Name: "size"}
 	m = open(t, db, workspace.Options{Schema: state.MustSchema(number)})
-	require.ErrorIs(t, m.Revert(t.Context(), "ann", 2), workspace.ErrSchema)
-	require.NoError(t, m.Revert(t.Context(), "ann", 3))
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2}), workspace.ErrSchema)
+	require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 3}))
 	v, err := m.View(t.Context(), "ann")
 	require.NoError(t, err)
 	require.Equal(t, 1, number.Or(v.State(), 0))
@@ -150,7 +214,7 @@ func TestRevertKeepsSuspendedCalls(t *testing.T) {
 	revert := func(wantDialog, wantSuspended string) {
 		t.Helper()
 		update(t, m, func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
-		require.NoError(t, m.Revert(t.Context(), "ann", 2))
+		require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2}))
 		v := view(t, m, "ann")
 		require.Equal(t, 1, visits.Or(v.State(), 0))
 		require.Equal(t, wantDialog, dialog(&v.Workspace))
