@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider/internal/codec"
@@ -16,9 +17,10 @@ type entryWriter struct {
 	members   []string // of a message that an entry has, nil if it has no more than parts
 	oneResult bool     // whether each result is an entry
 	fileNames bool     // whether the name of a file is written without JSON
-	entries   []writtenEntry
 
-	open   bool          // whether more messages may join the last entry
+	emit   func(e *writtenEntry) // is given each entry, for the duration of the call
+	entry  writtenEntry
+	open   bool          // whether more messages may join the entry
 	before state.Message // the last message of it
 }
 
@@ -29,13 +31,27 @@ type writtenEntry struct {
 	from []int           // the messages
 }
 
-// write returns the entries of messages. Their parts have what the codec
-// restores.
-func (w *entryWriter) write(msgs []state.Message) []writtenEntry {
+// write emits the entries of messages. Their parts have what the codec restores.
+func (w *entryWriter) write(msgs []state.Message) {
 	for i, m := range msgs {
 		w.add(i, m)
 	}
-	return w.entries
+	w.end()
+}
+
+// end emits the open entry.
+func (w *entryWriter) end() {
+	if w.open {
+		w.open = false
+		w.emit(&w.entry)
+	}
+}
+
+// begin begins an entry.
+func (w *entryWriter) begin(i int, e Entry, kept jsontext.Object) {
+	w.end()
+	w.entry = writtenEntry{Entry: e, kept: kept, from: append(w.entry.from[:0], i)}
+	w.open = true
 }
 
 func (w *entryWriter) add(i int, m state.Message) {
@@ -43,12 +59,12 @@ func (w *entryWriter) add(i int, m state.Message) {
 	switch m := m.(type) {
 	case state.UnknownMessage:
 		if item, _, ok := w.KeptItem(i, m); ok {
-			w.entries = append(w.entries, writtenEntry{Entry: Entry{Role: m.Role(), JSON: state.JSON(item)}, from: []int{i}})
-			w.open = false
+			w.begin(i, Entry{Role: m.Role(), JSON: state.JSON(item)}, nil)
+			w.end()
 		}
 	case state.TextMessage:
 		if parts := w.textParts(i, m, own); len(parts) > 0 {
-			w.join(i, m, m.Role(), parts)
+			w.join(i, m, m.Role(), kept, parts)
 		} else {
 			w.OmitOwnMembers(i, m, w.members)
 		}
@@ -57,36 +73,33 @@ func (w *entryWriter) add(i int, m state.Message) {
 		if own {
 			role = m.Role()
 		}
-		var parts []Part
-		for _, c := range m.Calls() {
+		calls := *internal.SharedCalls(m).(*[]state.ToolCall)
+		parts := make([]Part, 0, len(calls))
+		for _, c := range calls {
 			kept, ownCall := w.KeptOfCall(c)
 			p, _ := w.restorePart(role, Part{Kind: PartCall, ID: c.ID, Name: c.Name, Input: c.Input}, kept, own || ownCall)
 			parts = append(parts, p)
 		}
-		w.join(i, m, role, parts)
+		w.join(i, m, role, kept, parts)
 	case state.ToolResultMessage:
 		role := RoleTool
 		if jsontext.Kind(kept.Get("role")) == "string" {
 			role = kept.String("role")
 		}
 		p, _ := w.restorePart(role, w.result(i, m, kept, own), kept.Object("part"), own)
-		w.join(i, m, role, []Part{p})
+		w.join(i, m, role, kept, []Part{p})
 	}
 }
 
 // join adds the parts of a message to the open entry, or to a new one.
-func (w *entryWriter) join(i int, m state.Message, role string, parts []Part) {
-	last := len(w.entries) - 1
-	if !w.open || w.entries[last].Role != role || !w.isJoined(w.before, m) {
-		kept, _ := w.Kept(m)
-		w.entries = append(w.entries, writtenEntry{Entry: Entry{Role: role}, kept: kept})
-		w.open, last = true, last+1
+func (w *entryWriter) join(i int, m state.Message, role string, kept jsontext.Object, parts []Part) {
+	if !w.open || w.entry.Role != role || !w.isJoined(w.before, m) {
+		w.begin(i, Entry{Role: role, Parts: parts}, kept)
+	} else {
+		w.entry.from, w.entry.Parts = append(w.entry.from, i), append(w.entry.Parts, parts...)
 	}
-	e := &w.entries[last]
-	e.from, e.Parts = append(e.from, i), append(e.Parts, parts...)
-	w.before = m
-	if w.members != nil {
-		w.setMembers(i, m, e)
+	if w.before = m; w.members != nil {
+		w.setMembers(i, m, &w.entry)
 	}
 }
 

@@ -201,11 +201,11 @@ func (f foreign) decodeEntries(d *codec.Decoder, entries []Entry) error {
 // there are before the codec splits them.
 func (f foreign) encodeEntries(e *codec.Encoder, msgs []state.Message) (entries []Entry, count int) {
 	w := entryWriter{entryCodec: f, Encoder: e}
-	for _, written := range w.write(msgs) {
+	w.emit = func(written *writtenEntry) {
 		one := written.Entry
 		if len(one.Parts) == 0 {
 			entries, count = append(entries, one), count+1
-			continue
+			return
 		}
 		encoded := f.EncodeEntry(one)
 		for k, element := range encoded {
@@ -220,11 +220,12 @@ func (f foreign) encodeEntries(e *codec.Encoder, msgs []state.Message) (entries 
 			written.omit(e)
 		}
 	}
+	w.write(msgs)
 	return entries, count
 }
 
 // omit reports the messages of an entry that the codec cannot express.
-func (w writtenEntry) omit(e *codec.Encoder) {
+func (w *writtenEntry) omit(e *codec.Encoder) {
 	for _, i := range w.from {
 		e.Omit(i, "message of role "+w.Role)
 	}

@@ -149,24 +149,27 @@ func (f *MessageFormat[M]) Encode(msgs ...state.Message) ([]M, []Omission, error
 		return members
 	})
 	w := entryWriter{entryCodec: keeper(f.codec.Carries), Encoder: e, members: members, oneResult: f.codec.OneResult, fileNames: f.codec.FileNames}
-	var made []M
-	for _, written := range w.write(msgs) {
-		if len(written.Parts) == 0 {
-			if written.JSON != "{}" {
-				written.Extra.json = written.JSON
-			}
-			written.JSON = ""
-		} else {
+	made := make([]M, 0, len(msgs))
+	var failed error
+	w.emit = func(written *writtenEntry) {
+		if len(written.Parts) > 0 {
 			written.Extra.json = state.JSON(written.kept.Object("entry").Get(keptExtra))
+		} else if written.JSON != "{}" {
+			written.Extra.json = written.JSON
 		}
+		written.JSON = ""
 		own, err := f.codec.Encode(written.Entry)
-		if err != nil {
-			return nil, nil, f.wrapError(written.from[0], err)
-		}
-		if len(own) == 0 {
+		switch {
+		case failed != nil:
+		case err != nil:
+			failed = f.wrapError(written.from[0], err)
+		case len(own) == 0:
 			written.omit(e)
 		}
 		made = append(made, own...)
+	}
+	if w.write(msgs); failed != nil {
+		return nil, nil, failed
 	}
 	return made, left.sorted(), nil
 }

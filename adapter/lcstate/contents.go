@@ -1,7 +1,9 @@
 package lcstate
 
 import (
+	"cmp"
 	"encoding/base64"
+	"strings"
 
 	"github.com/tmc/langchaingo/llms"
 
@@ -12,7 +14,7 @@ import (
 
 // roles are the roles of langchaingo by those of a state.
 var roles = map[string]llms.ChatMessageType{
-	"user": llms.ChatMessageTypeHuman, "assistant": llms.ChatMessageTypeAI, provider.RoleTool: llms.ChatMessageTypeTool,
+	"user": llms.ChatMessageTypeHuman, "assistant": llms.ChatMessageTypeAI,
 	"system": llms.ChatMessageTypeSystem, "developer": llms.ChatMessageTypeSystem,
 }
 
@@ -27,46 +29,64 @@ var roles = map[string]llms.ChatMessageType{
 // data. Messages of other types are left out.
 func Contents(msgs []state.Message, p transcript.Profile) []llms.MessageContent {
 	format := p.Rules().Format
-	out, _, _ := provider.NewMessageFormat("langchaingo contents", provider.MessageCodec[llms.MessageContent]{
-		OneResult: format != "gemini",
-		Carries:   func(role string, p provider.Part) bool { return p.Kind == provider.PartText || role == "user" },
-		Encode:    func(e provider.Entry) ([]llms.MessageContent, error) { return encodeContents(e, format) },
-	}).Encode(msgs...) // messages of a state do not fail
-	return append([]llms.MessageContent{}, out...)
+	out := make([]llms.MessageContent, 0, len(msgs))
+	add := func(role llms.ChatMessageType, join bool, parts ...llms.ContentPart) {
+		if last := len(out) - 1; join && last >= 0 && out[last].Role == role {
+			out[last].Parts = append(out[last].Parts, parts...)
+			return
+		}
+		out = append(out, llms.MessageContent{Role: role, Parts: parts})
+	}
+	open := false // whether calls may join the text of the assistant
+	for _, m := range msgs {
+		text, isText := m.(state.TextMessage)
+		switch m := m.(type) {
+		case state.TextMessage:
+			role, ok := roles[m.Role()]
+			if !ok {
+				role = llms.ChatMessageTypeGeneric
+			}
+			add(role, false, parts(m, format)...)
+		case state.ToolCallMessage:
+			calls := m.Calls()
+			made := make([]llms.ContentPart, len(calls))
+			for i, c := range calls {
+				made[i] = llms.ToolCall{
+					ID: c.ID, Type: "function", FunctionCall: &llms.FunctionCall{Name: c.Name, Arguments: cmp.Or(c.Input.Text(), "{}")},
+				}
+			}
+			if format != "anthropic" {
+				add(llms.ChatMessageTypeAI, open, made...)
+				break
+			}
+			for _, call := range made {
+				add(llms.ChatMessageTypeAI, false, call)
+			}
+		case state.ToolResultMessage:
+			call := m.Call()
+			add(llms.ChatMessageTypeTool, format == "gemini",
+				llms.ToolCallResponse{ToolCallID: call.ID, Name: call.Name, Content: m.Text()})
+		}
+		open = isText && text.Role() == "assistant" && text.StopReason() == ""
+	}
+	return out
 }
 
-func encodeContents(e provider.Entry, format string) (out []llms.MessageContent, err error) {
-	role, ok := roles[e.Role]
-	if !ok {
-		role = llms.ChatMessageTypeGeneric
+// parts returns the parts of a text. Pictures and files of the user may be in the
+// words of any provider, which package provider reads.
+func parts(m state.TextMessage, format string) []llms.ContentPart {
+	if m.Role() != "user" || !strings.HasPrefix(string(m.Content()), "[") {
+		return []llms.ContentPart{llms.TextContent{Text: m.Text()}}
 	}
-	text := ""
-	for i, p := range e.Parts {
-		var part llms.ContentPart
-		switch p.Kind {
-		case provider.PartText:
-			text += p.Text
-			if next := i + 1; next < len(e.Parts) && e.Role != "user" && e.Parts[next].Kind == provider.PartText {
-				text += "\n" // a client may read the first part only
-				continue
+	out, _, _ := provider.NewMessageFormat("contents", provider.MessageCodec[llms.ContentPart]{
+		Encode: func(e provider.Entry) (out []llms.ContentPart, err error) {
+			for _, p := range e.Parts {
+				out = append(out, contentPart(p, format))
 			}
-			part, text = llms.TextContent{Text: text}, ""
-		case provider.PartCall:
-			if part, err = toolCall(p); err != nil {
-				return nil, err
-			}
-		case provider.PartResult:
-			part = llms.ToolCallResponse{ToolCallID: p.ID, Name: p.Name, Content: p.ContentText()}
-		default:
-			part = medium(p, format)
-		}
-		if len(out) == 0 || format == "anthropic" && p.Kind == provider.PartCall {
-			out = append(out, llms.MessageContent{Role: role})
-		}
-		last := &out[len(out)-1]
-		last.Parts = append(last.Parts, part)
-	}
-	return out, nil
+			return out, nil
+		},
+	}).Encode(m) // a message of a state does not fail
+	return out
 }
 
 // kinds are the names of the kinds of media in Chat Completions.
@@ -74,11 +94,13 @@ var kinds = map[provider.PartKind]string{
 	provider.PartImage: "image_url", provider.PartAudio: "input_audio", provider.PartFile: "file",
 }
 
-// medium returns a picture or a file of the user, or a text that stands for what
+// contentPart returns a part of the user's message, or a text that stands for what
 // the client does not take.
-func medium(p provider.Part, format string) llms.ContentPart {
+func contentPart(p provider.Part, format string) llms.ContentPart {
 	data, err := base64.StdEncoding.DecodeString(p.Data)
 	switch image := p.Kind == provider.PartImage; {
+	case p.Kind == provider.PartText:
+		return llms.TextContent{Text: p.Text}
 	case image && (format == "openai" || p.Data == ""):
 		return llms.ImageURLContent{URL: p.DataURL()}
 	case p.Data != "" && err == nil && (image || format == "gemini"):

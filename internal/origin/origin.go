@@ -97,6 +97,14 @@ func IsFormat(name string) bool {
 // format for which it is encoded decides.
 func Joined(m state.Message) (joined, said bool) {
 	for mark := range Marks(m) {
+		switch held, _ := m.Extra(mark); held { // what most messages keep
+		case "{}":
+			continue
+		case `{"joined":true}`:
+			return true, true
+		case `{"joined":false}`:
+			return false, true
+		}
 		if held, ok := Of(m, mark); ok {
 			switch string(held.Get("joined")) {
 			case "true":
