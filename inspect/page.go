@@ -230,7 +230,7 @@ func (c *call) errorPage(err error) *page {
 	} else {
 		status, reason = explain(err)
 		level := slog.LevelInfo
-		if status >= 500 {
+		if status >= 500 && c.ctx().Err() == nil { // else the reader has left
 			level = slog.LevelError
 		}
 		c.h.logger.Log(c.ctx(), level, "request failed", "path", c.path, "user", c.user, "err", err)

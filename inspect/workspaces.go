@@ -104,6 +104,18 @@ func (data *workspacesData) list(c *call) error {
 	return nil
 }
 
+// About is the path of the page that says more about the status, or "" if there
+// is no more to say.
+func (r workspaceRow) About() string {
+	switch r.Status[0].Kind {
+	case "idle":
+		return ""
+	case "damaged":
+		return "/workspace/integrity"
+	}
+	return "/workspace/queue"
+}
+
 func newWorkspaceRow(s workspace.Summary) workspaceRow {
 	return workspaceRow{safetext.Visible(s.UserID, false), s.UserID, s.Version, s.LastActive, s.Bytes, statusOf(s)}
 }
