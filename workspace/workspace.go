@@ -151,6 +151,30 @@ func (c *liveContent) purges(effects []state.Effect) bool {
 	})
 }
 
+// dropsSecret reports whether effects on a content replace or delete a secret. A
+// field that the schema does not have may be one.
+func (m *Manager) dropsSecret(doc *document.Document, effects []state.Effect) bool {
+	open, secret := map[string]bool{}, map[string]bool{}
+	for _, f := range state.New(m.opts.Schema).Fields() {
+		for _, name := range append(f.Was, f.Name) {
+			open[name], secret[name] = !f.Secret, f.Secret
+		}
+	}
+	memory := doc.Fields(document.PartMemory)
+	return slices.ContainsFunc(effects, func(e state.Effect) bool {
+		switch e.Part {
+		case document.PartField:
+			return !open[e.Field] && doc.Has(e.Part, e.Field)
+		case document.PartKey:
+			return secret[e.Field] && doc.Has(e.Part, e.Field)
+		case document.PartMemory:
+			entry, _, err := decodeMemoryEntry(memory[e.Field])
+			return doc.Has(e.Part, e.Field) && (err != nil || entry.Secret)
+		}
+		return false
+	})
+}
+
 // noteStored notes that a delta is stored, and at which position.
 func (c *liveContent) noteStored(d contentDelta, at ledger.Position) error {
 	if err := c.doc.ApplySaved(d.Effects, c.schema, d.state); err != nil {

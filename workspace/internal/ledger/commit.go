@@ -210,7 +210,7 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 	}
 	t := &transition{
 		Head: h, ctx: ctx, base: h.Position(), baseSeq: h.Seq, prepared: c.prepared,
-		maxDeadLetters: c.maxDeadLetters, now: c.began,
+		maxDeadLetters: c.maxDeadLetters, dropsSecret: c.dropsSecret, now: c.began,
 	}
 	t.reader = &contentReader{blobStore: c.blobStore, contents: c.contents, lists: c.lists}
 	t.reader.fresh = map[string][]byte{}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
@@ -39,6 +40,8 @@ type Ledger struct {
 	turns    Turns         // nil if there are none
 	patience time.Duration // see Options
 	observe  func(*Head, []Outcome)
+
+	dropsSecret func(*document.Document, []state.Effect) bool // see Options
 
 	seen seenHead
 
@@ -76,6 +79,9 @@ type Options struct {
 	// Fits returns an error for content that the Manager cannot use. Such
 	// content is neither given a message nor taken over. May be nil.
 	Fits func(*document.Document) error
+	// DropsSecret reports whether effects on a content replace or delete a secret.
+	// If it is nil, none do.
+	DropsSecret func(doc *document.Document, effects []state.Effect) bool
 	// Turns puts the writes of this process in order; may be nil.
 	Turns Turns
 	// Later calls a function in the background, which a run does not wait for. It
@@ -108,6 +114,9 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 	if opts.Observe == nil {
 		opts.Observe = func(*Head, []Outcome) {}
 	}
+	if opts.DropsSecret == nil {
+		opts.DropsSecret = func(*document.Document, []state.Effect) bool { return false }
+	}
 	if opts.DeadLetters == 0 {
 		opts.DeadLetters = maxDeadLetters
 	}
@@ -118,6 +127,7 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 		ttl: opts.TTL, now: CurrentTime, minHistory: minHistoryBytes, history: opts.History, warn: opts.Warn,
 		retry: opts.Retry, done: opts.Done, turns: opts.Turns, patience: opts.Patience, observe: opts.Observe,
 		later:          opts.Later,
+		dropsSecret:    opts.DropsSecret,
 		maxDeadLetters: opts.DeadLetters,
 	}
 }

@@ -27,6 +27,8 @@ type transition struct {
 	added    map[string]int          // how often a content was added
 
 	maxDeadLetters int
+	dropsSecret    func(*document.Document, []state.Effect) bool
+	undoesSecret   bool      // undoRun has effects that drop a secret
 	now            time.Time // when the operation began, the same for all attempts
 
 	newBlobs       []newBlob // to be written before the head, or with it
@@ -209,6 +211,7 @@ func (t *transition) addRecord(r Record) error {
 	t.RecordBytes += len(s.text)
 	t.Version, t.Chain, t.Updated = s.version, s.chain, r.Time
 	t.Deleted = time.Time{}
+	t.markPurge(t.undoesSecret && r.Kind == KindRollback)
 	return nil
 }
 
@@ -286,7 +289,9 @@ func (t *transition) undoRun() ([]state.Effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	return doc.Revert(base), nil
+	effects := doc.Revert(base)
+	t.undoesSecret = t.dropsSecret(doc, effects)
+	return effects, nil
 }
 
 // markPurge notes that the last record replaced or deleted a secret.
