@@ -61,7 +61,7 @@ func deskAgents(ctx context.Context, run *workspace.Run, d *adaptertest.Desk) (a
 			return said[0], nil
 		}
 		team = append(team, agent(name, scripted(play), einostate.Tools(d.Tools(name)...), einostate.Middleware(name, &einostate.Options{
-			Trim:   einostate.KeepTokens(adaptertest.Window-1, sizeOf),
+			Trim:   einostate.Format.KeepTokens(adaptertest.Window-1, sizeOf),
 			Prompt: func(_ context.Context, st *state.State) string { return st.Describe() },
 		})))
 	}

@@ -7,11 +7,10 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
-	"github.com/agentstate/state/transcript"
 )
 
-// Format is the format of messages of eino, for Messages and FromMessages, and for
-// the trims Format.KeepLast and Format.KeepTokens.
+// Format is the format of messages of eino. It converts them, as Messages and
+// FromMessages do, trims them, and has their shapes for package transcript.
 var Format = provider.NewMessageFormat("eino", provider.MessageCodec[*schema.Message]{
 	Decode: decodeMessage, Encode: encodeMessage, OneResult: true, Names: true, Reasons: true, FileNames: true,
 })
@@ -30,10 +29,6 @@ func FromMessages(msgs ...state.Message) ([]*schema.Message, error) {
 	own, _, err := Format.Encode(msgs...)
 	return own, err
 }
-
-// Shape returns the [transcript.Shape] of a message, with which package
-// transcript groups, trims and mirrors messages of eino.
-func Shape(m *schema.Message) transcript.Shape { return Format.Shape(m) }
 
 func callOf(c schema.ToolCall) state.ToolCall {
 	return state.ToolCall{ID: c.ID, Name: c.Function.Name, Input: state.JSON(c.Function.Arguments)}

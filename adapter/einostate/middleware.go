@@ -11,40 +11,19 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/tool"
-	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
 
 // Options configures Middleware.
 type Options struct {
 	// Trim shortens the conversation that the model is sent (default: nothing is
-	// dropped). See [KeepLast] and [KeepTokens]. Messages of the state stay.
+	// dropped), such as Format.KeepLast(20). Messages of the state stay.
 	Trim func([]*schema.Message) []*schema.Message
 
 	// Prompt returns a text that is added to the system prompt of each call of
 	// the model (default: none), such as st.Describe(). st has the rights of the
 	// agent. The text is not kept: the next call gets the text of its time.
 	Prompt func(ctx context.Context, st *state.State) string
-}
-
-// KeepLast returns the trim that keeps at most n messages, as
-// [transcript.KeepLast] does: no call loses its result.
-func KeepLast(n int) func([]*schema.Message) []*schema.Message {
-	return func(msgs []*schema.Message) []*schema.Message {
-		if len(msgs) <= n {
-			return msgs
-		}
-		return transcript.Select(msgs, transcript.ShapesFunc(msgs, Shape).KeepLast(n))
-	}
-}
-
-// KeepTokens returns the trim that keeps messages of at most max tokens in
-// total, as [transcript.KeepTokens] does. count is called once for each message.
-func KeepTokens(max int, count func(*schema.Message) int) func([]*schema.Message) []*schema.Message {
-	return func(msgs []*schema.Message) []*schema.Message {
-		shapes := transcript.ShapesFunc(msgs, Shape)
-		return transcript.Select(msgs, shapes.KeepTokens(max, func(i int) int { return count(msgs[i]) }))
-	}
 }
 
 // Middleware returns the middleware of an agent that works on the state of its

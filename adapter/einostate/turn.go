@@ -198,7 +198,7 @@ func (t *turn) settle(ctx context.Context, msgs []*schema.Message) ([]*schema.Me
 		suspended = t.run.Suspended()
 	}
 	open := map[string]bool{}
-	for _, c := range transcript.ShapesFunc(msgs, Shape).Pending(suspended...) {
+	for _, c := range transcript.ShapesFunc(msgs, Format.Shape).Pending(suspended...) {
 		open[c.ID] = true
 	}
 	if len(open)+len(suspended) == 0 {
