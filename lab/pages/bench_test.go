@@ -49,6 +49,12 @@ func (s *counting) Get(ctx context.Context, key string) (store.Entry, error) {
 	return s.Store.Get(ctx, key)
 }
 
+func (s *counting) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
+	s.calls.Add(1)
+	list, _ := store.As[store.MultiGetter](s.Store)
+	return list.GetMulti(ctx, keys...)
+}
+
 func (s *counting) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
 	s.calls.Add(1)
 	return s.Store.Scan(ctx, prefix, after)
