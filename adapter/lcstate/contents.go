@@ -78,15 +78,41 @@ func parts(m state.TextMessage, format string) []llms.ContentPart {
 	if m.Role() != "user" || !strings.HasPrefix(string(m.Content()), "[") {
 		return []llms.ContentPart{llms.TextContent{Text: m.Text()}}
 	}
+	detail := details(m)
 	out, _, _ := provider.NewMessageFormat("contents", provider.MessageCodec[llms.ContentPart]{
 		Encode: func(e provider.Entry) (out []llms.ContentPart, err error) {
 			for _, p := range e.Parts {
-				out = append(out, contentPart(p, format))
+				part := contentPart(p, format)
+				if image, ok := part.(llms.ImageURLContent); ok {
+					image.Detail = detail[image.URL]
+					part = image
+				}
+				out = append(out, part)
 			}
 			return out, nil
 		},
 	}).Encode(m) // a message of a state does not fail
 	return out
+}
+
+// details returns how closely the model is to look at the pictures of a message,
+// by their URLs, where OpenAI's APIs say it. A [provider.Part] does not.
+func details(m state.TextMessage) map[string]string {
+	var parts []struct {
+		Image  state.JSON `json:"image_url"`
+		Detail string     // of an input_image, whose image_url is a text
+	}
+	if m.Content().Decode(&parts) != nil {
+		return nil
+	}
+	found := map[string]string{}
+	for _, p := range parts {
+		image := struct{ URL, Detail string }{p.Image.Text(), p.Detail}
+		if _ = p.Image.Decode(&image); image.Detail != "" {
+			found[image.URL] = image.Detail
+		}
+	}
+	return found
 }
 
 // kinds are the names of the kinds of media in Chat Completions.

@@ -2,6 +2,7 @@ package lcstate_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/tmc/langchaingo/llms"
@@ -28,5 +29,27 @@ func TestContents(t *testing.T) {
 		var shown bytes.Buffer
 		llms.ShowMessageContents(&shown, lcstate.Contents(msgs, p))
 		statetest.Golden(t, "contents_"+p.String()+".txt", shown.String())
+	}
+}
+
+// The client is told how closely the model is to look at a picture.
+func TestContentsKeepDetail(t *testing.T) {
+	picture, err := state.Parts("user",
+		`{"type":"image_url","image_url":{"url":"https://a.test/a.png","detail":"low"}}`,
+		`{"type":"image_url","image_url":{"url":"https://a.test/b.png"}}`,
+		`{"type":"input_image","image_url":"https://a.test/c.png","detail":"high"}`,
+	)
+	check(t, err)
+	var got []llms.ContentPart
+	for _, c := range lcstate.Contents([]state.Message{picture}, transcript.OpenAI) {
+		got = append(got, c.Parts...)
+	}
+	want := []llms.ContentPart{
+		llms.ImageURLContent{URL: "https://a.test/a.png", Detail: "low"},
+		llms.ImageURLContent{URL: "https://a.test/b.png"},
+		llms.ImageURLContent{URL: "https://a.test/c.png", Detail: "high"},
+	}
+	if !slices.Equal(want, got) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
