@@ -45,9 +45,7 @@ func TestNoPackageNeedsPackageTesting(t *testing.T) {
 }
 
 func TestTheKitNeedsNoOtherModules(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}} {{.Module.Path}} {{join .Imports \" \"}}{{end}}", ".").Output()
-	require.NoError(t, err)
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(list(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}} {{.Module.Path}} {{join .Imports \" \"}}{{end}}", ".")) {
 		words := strings.Fields(line)
 		if len(words) == 0 {
 			continue
@@ -64,13 +62,21 @@ func TestTheKitNeedsNoOtherModules(t *testing.T) {
 // dependencies returns all that each package of the patterns needs.
 func dependencies(t *testing.T, patterns ...string) map[string][]string {
 	t.Helper()
-	args := append([]string{"list", "-f", "{{.ImportPath}} {{join .Deps \" \"}}"}, patterns...)
-	out, err := exec.Command("go", args...).Output()
-	require.NoError(t, err)
 	deps := map[string][]string{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(list(t, append([]string{"-f", "{{.ImportPath}} {{join .Deps \" \"}}"}, patterns...)...)) {
 		words := strings.Fields(line)
 		deps[words[0]] = words[1:]
 	}
 	return deps
+}
+
+// list returns what go list prints.
+func list(t *testing.T, args ...string) string {
+	t.Helper()
+	var errors strings.Builder
+	cmd := exec.Command("go", append([]string{"list"}, args...)...)
+	cmd.Stderr = &errors
+	out, err := cmd.Output()
+	require.NoError(t, err, errors.String())
+	return string(out)
 }
