@@ -159,7 +159,7 @@ func (data *diffData) led(c *call, s *shown, mask *masker) (map[place][]lastChan
 	changes := map[place][]lastChange{}
 	low, high := min(data.From, data.To), max(data.From, data.To)
 	rest, err := c.h.recordsBack(c.ctx(), c.user, low, high, func(r workspace.Record) bool {
-		talk := authorsOfTalk(r)
+		conversation := conversationAuthors(r)
 		seen := map[place]bool{}
 		for _, e := range r.Effects {
 			at := placeOf(e)
@@ -168,8 +168,8 @@ func (data *diffData) led(c *call, s *shown, mask *masker) (map[place][]lastChan
 			}
 			seen[at] = true
 			by := []author{{e.Agent, e.Cause}}
-			if e.Part == "message" && len(talk) > 0 {
-				by = talk
+			if e.Part == "message" && len(conversation) > 0 {
+				by = conversation
 			}
 			for _, a := range by {
 				changes[at] = append(changes[at], lastChange{Version: r.Version, Agent: mask.name(a.agent), Cause: mask.id(a.cause)})
@@ -183,13 +183,13 @@ func (data *diffData) led(c *call, s *shown, mask *masker) (map[place][]lastChan
 	return changes, err
 }
 
-// author is who has made an edit, and why.
+// author is the agent that made an edit, with its cause.
 type author struct{ agent, cause string }
 
-// authorsOfTalk returns who has edited the conversation and the results in a
-// record. The messages themselves have no author: the lists that refer to them
-// have.
-func authorsOfTalk(r workspace.Record) []author {
+// conversationAuthors returns the authors of the edits of the conversation and
+// of the results in a record. The messages have no author themselves: the lists
+// that refer to them have.
+func conversationAuthors(r workspace.Record) []author {
 	var list []author
 	for _, e := range r.Effects {
 		if a := (author{e.Agent, e.Cause}); e.Part == "conversation" && !isVersion(e) && !slices.Contains(list, a) {
