@@ -3,6 +3,7 @@ package provider
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
@@ -63,4 +64,13 @@ func (x Extra) settle(c *jsontext.Checker) (Extra, error) {
 		return Extra{}, &fault.Error{Path: "$", Want: "an Extra that is an object", Got: jsontext.Kind(text)}
 	}
 	return Extra{json: state.JSON(text)}, nil
+}
+
+// withoutExtra returns a copy of parts in which no Extra says anything.
+func withoutExtra(parts []Part) []Part {
+	parts = slices.Clone(parts)
+	for i := range parts {
+		parts[i].Extra, parts[i].Parts = Extra{}, withoutExtra(parts[i].Parts)
+	}
+	return parts
 }

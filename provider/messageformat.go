@@ -129,7 +129,8 @@ func (f *MessageFormat[M]) read(m M) (Entry, error) {
 // Encode returns messages of any origin as messages of the framework. A text and
 // the calls behind it are one entry, and so are results. What the framework
 // cannot express is left out and reported. A short text stands for a message of
-// which nothing else would be left, as in [Format.EncodeRequest].
+// which nothing else would be left, as in [Format.EncodeRequest]. An Extra that
+// the codec refuses is left out.
 func (f *MessageFormat[M]) Encode(msgs ...state.Message) ([]M, []Omission, error) {
 	if err := (&Format{name: f.name}).checkMessages(msgs); err != nil {
 		return nil, nil, err
@@ -158,7 +159,7 @@ func (f *MessageFormat[M]) Encode(msgs ...state.Message) ([]M, []Omission, error
 			written.Extra.json = written.JSON
 		}
 		written.JSON = ""
-		own, err := f.codec.Encode(written.Entry)
+		own, err := f.encode(written.Entry)
 		switch {
 		case failed != nil:
 		case err != nil:
@@ -172,6 +173,21 @@ func (f *MessageFormat[M]) Encode(msgs ...state.Message) ([]M, []Omission, error
 		return nil, nil, failed
 	}
 	return made, left.sorted(), nil
+}
+
+// encode returns the messages for an entry. What a message keeps of the framework
+// may have been changed since: if the codec refuses it, what the message says
+// counts, and an entry that says nothing is left out.
+func (f *MessageFormat[M]) encode(e Entry) ([]M, error) {
+	own, err := f.codec.Encode(e)
+	if err == nil {
+		return own, nil
+	}
+	if len(e.Parts) == 0 {
+		return nil, nil
+	}
+	e.Extra, e.Parts = Extra{}, withoutExtra(e.Parts)
+	return f.codec.Encode(e)
 }
 
 // Shape returns the shape of a message, with which package transcript groups,

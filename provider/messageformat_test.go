@@ -197,6 +197,22 @@ func TestErrorsOfMessageFormats(t *testing.T) {
 	require.EqualError(t, err, "provider: turns: $[1]: want a message, got none")
 }
 
+// What a message keeps may have been changed by hand. What it says is encoded.
+func TestExtraThatTheCodecRefuses(t *testing.T) {
+	format := provider.NewMessageFormat("turns", turnCodec)
+	for _, text := range []string{
+		`{"type":"text","role":"user","content":"Hello!","format:turns":{"entry":{"more":{"Mood":5}}}}`,
+		`{"type":"text","role":"user","content":"Hello!","format:turns":{"entry":{"more":7}}}`,
+		`{"type":"text","role":"user","content":"Hello!","format:turns":5}`,
+	} {
+		m, err := state.DecodeMessage([]byte(text))
+		require.NoError(t, err)
+		turns, _, err := format.Encode(state.AssistantText("a"), m)
+		require.NoError(t, err, text)
+		require.Equal(t, []turn{{By: "bot", Says: "a"}, {By: "human", Says: "Hello!"}}, turns, text)
+	}
+}
+
 // The shape of a message of a framework is that of its messages.
 func TestShapesOfMessageFormats(t *testing.T) {
 	format := provider.NewMessageFormat("turns", turnCodec)

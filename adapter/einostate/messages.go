@@ -100,15 +100,18 @@ func encodeMessage(e provider.Entry) ([]*schema.Message, error) {
 	for _, p := range e.Parts {
 		switch p.Kind {
 		case provider.PartCall:
-			function := "function"
-			extra := callExtra{Type: &function}
+			var extra callExtra
 			if err := p.Extra.Decode(&extra); err != nil {
 				return nil, err
 			}
-			m.ToolCalls = append(m.ToolCalls, schema.ToolCall{
-				Index: extra.Index, ID: p.ID, Type: *extra.Type, Extra: extra.Extra,
+			call := schema.ToolCall{
+				Index: extra.Index, ID: p.ID, Type: "function", Extra: extra.Extra,
 				Function: schema.FunctionCall{Name: p.Name, Arguments: p.Input.Text()},
-			})
+			}
+			if extra.Type != nil {
+				call.Type = *extra.Type
+			}
+			m.ToolCalls = append(m.ToolCalls, call)
 		case provider.PartResult:
 			m.ToolCallID, m.ToolName, m.Content, parts = p.ID, p.Name, p.Content.Text(), p.Parts
 		default:

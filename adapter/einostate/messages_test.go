@@ -2,6 +2,7 @@ package einostate_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -188,4 +189,23 @@ func BenchmarkMessages(b *testing.B) {
 			_ = state.ToolCalls(state.ToolCall{ID: "c1", Name: "look", Input: `{"order":"#W1"}`}, state.ToolCall{ID: "c2", Name: "look", Input: `{"order":"#W1"}`})
 		}
 	})
+}
+
+// What a message keeps of eino may have been changed by hand.
+func TestMessagesWithChangedExtra(t *testing.T) {
+	for _, more := range []string{`{"type":null}`, `{"type":5}`, `5`} {
+		m, err := state.DecodeMessage([]byte(`{"type":"tool_call","role":"assistant","tools":[` +
+			`{"type":"tool","id":"1","name":"f","input":{},"format:eino":{"more":` + more + `}}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := einostate.FromMessages(state.UserText("a"), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []schema.ToolCall{{ID: "1", Type: "function", Function: schema.FunctionCall{Name: "f", Arguments: "{}"}}}
+		if len(got) != 2 || !reflect.DeepEqual(want, got[1].ToolCalls) {
+			t.Errorf("%s: got %v", more, got)
+		}
+	}
 }

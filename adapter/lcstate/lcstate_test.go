@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/tmc/langchaingo/llms"
@@ -122,4 +123,18 @@ func (a answers) Call(ctx context.Context, prompt string, options ...llms.CallOp
 // call is a call of a tool by a model.
 func call(id, name, arguments string) llms.ToolCall {
 	return llms.ToolCall{ID: id, Type: "function", FunctionCall: &llms.FunctionCall{Name: name, Arguments: arguments}}
+}
+
+// What a message keeps of langchaingo may have been changed by hand.
+func TestMessagesWithChangedExtra(t *testing.T) {
+	for _, more := range []string{`{"type":null}`, `{"type":5}`, `5`} {
+		m, err := state.DecodeMessage([]byte(`{"type":"tool_call","role":"assistant","tools":[` +
+			`{"type":"tool","id":"1","name":"f","input":{},"format:langchaingo":{"more":` + more + `}}]}`))
+		check(t, err)
+		got := lcstate.ChatMessages([]state.Message{state.UserText("a"), m})
+		want := []llms.ToolCall{{ID: "1", Type: "function", FunctionCall: &llms.FunctionCall{Name: "f", Arguments: "{}"}}}
+		if len(got) != 2 || !reflect.DeepEqual(got[1], llms.ChatMessage(llms.AIChatMessage{ToolCalls: want})) {
+			t.Errorf("%s: got %v", more, got)
+		}
+	}
 }

@@ -190,10 +190,13 @@ func encodeMessage(e provider.Entry) ([]llms.ChatMessage, error) {
 }
 
 func toolCall(p provider.Part) (llms.ToolCall, error) {
-	function := "function"
-	more := extra{Type: &function}
+	call := llms.ToolCall{
+		ID: p.ID, Type: "function", FunctionCall: &llms.FunctionCall{Name: p.Name, Arguments: p.Input.Text()},
+	}
+	var more extra
 	err := p.Extra.Decode(&more)
-	return llms.ToolCall{
-		ID: p.ID, Type: *more.Type, FunctionCall: &llms.FunctionCall{Name: p.Name, Arguments: p.Input.Text()},
-	}, err
+	if more.Type != nil {
+		call.Type = *more.Type
+	}
+	return call, err
 }
