@@ -4,7 +4,6 @@ go 1.26.0
 
 require (
 	github.com/agentstate/state v0.1.0
-	github.com/agentstate/state/inspect v0.1.0
 	github.com/agentstate/state/store/natsstore v0.1.0
 	github.com/agentstate/state/store/redisstore v0.1.0
 	github.com/agentstate/state/store/sqlitestore v0.1.0
@@ -50,10 +49,8 @@ require (
 
 replace (
 	github.com/agentstate/state => ..
-	github.com/agentstate/state/inspect => ../inspect
 	github.com/agentstate/state/store/natsstore => ../store/natsstore
 	github.com/agentstate/state/store/redisstore => ../store/redisstore
 	github.com/agentstate/state/store/sqlitestore => ../store/sqlitestore
 	github.com/agentstate/state/store/sqlstore => ../store/sqlstore
-	github.com/agentstate/state/store/storetest => ../store/storetest
 )

@@ -5,7 +5,6 @@ go 1.25.0
 require (
 	github.com/agentstate/state v0.1.0
 	github.com/agentstate/state/store/sqlitestore v0.0.0-00010101000000-000000000000
-	github.com/agentstate/state/store/storetest v0.1.0
 	github.com/google/go-cmp v0.7.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.46.0
@@ -41,5 +40,4 @@ replace (
 	github.com/agentstate/state => ..
 	github.com/agentstate/state/store/sqlitestore => ../store/sqlitestore
 	github.com/agentstate/state/store/sqlstore => ../store/sqlstore
-	github.com/agentstate/state/store/storetest => ../store/storetest
 )

@@ -34,5 +34,4 @@ replace (
 	github.com/agentstate/state => ../..
 	github.com/agentstate/state/store/sqlitestore => ../../store/sqlitestore
 	github.com/agentstate/state/store/sqlstore => ../../store/sqlstore
-	github.com/agentstate/state/store/storetest => ../../store/storetest
 )

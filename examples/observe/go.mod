@@ -30,5 +30,4 @@ replace (
 	github.com/agentstate/state/otelstate => ../../otelstate
 	github.com/agentstate/state/store/sqlitestore => ../../store/sqlitestore
 	github.com/agentstate/state/store/sqlstore => ../../store/sqlstore
-	github.com/agentstate/state/store/storetest => ../../store/storetest
 )

@@ -80,5 +80,4 @@ replace (
 	github.com/agentstate/state/store/redisstore => ../../store/redisstore
 	github.com/agentstate/state/store/sqlitestore => ../../store/sqlitestore
 	github.com/agentstate/state/store/sqlstore => ../../store/sqlstore
-	github.com/agentstate/state/store/storetest => ../../store/storetest
 )

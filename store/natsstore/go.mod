@@ -4,7 +4,6 @@ go 1.25.0
 
 require (
 	github.com/agentstate/state v0.1.0
-	github.com/agentstate/state/store/storetest v0.1.0
 	github.com/nats-io/nats-server/v2 v2.14.5
 	github.com/nats-io/nats.go v1.53.1
 	github.com/nats-io/nuid v1.0.1
@@ -25,7 +24,4 @@ require (
 	golang.org/x/time v0.15.0 // indirect
 )
 
-replace (
-	github.com/agentstate/state => ../..
-	github.com/agentstate/state/store/storetest => ../storetest
-)
+replace github.com/agentstate/state => ../..

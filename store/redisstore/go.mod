@@ -4,7 +4,6 @@ go 1.25.0
 
 require (
 	github.com/agentstate/state v0.1.0
-	github.com/agentstate/state/store/storetest v0.1.0
 	github.com/redis/go-redis/v9 v9.22.0
 	github.com/stretchr/testify v1.12.1
 )
@@ -18,5 +17,3 @@ require (
 )
 
 replace github.com/agentstate/state => ../..
-
-replace github.com/agentstate/state/store/storetest => ../storetest

@@ -5,7 +5,6 @@ go 1.25.0
 require (
 	github.com/agentstate/state v0.1.0
 	github.com/agentstate/state/store/sqlstore v0.1.0
-	github.com/agentstate/state/store/storetest v0.1.0
 	github.com/stretchr/testify v1.12.1
 	modernc.org/sqlite v1.59.0
 )
@@ -27,5 +26,4 @@ require (
 replace (
 	github.com/agentstate/state => ../..
 	github.com/agentstate/state/store/sqlstore => ../sqlstore
-	github.com/agentstate/state/store/storetest => ../storetest
 )

@@ -4,7 +4,6 @@ go 1.25.0
 
 require (
 	github.com/agentstate/state v0.1.0
-	github.com/agentstate/state/store/storetest v0.1.0
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/stretchr/testify v1.12.1
@@ -33,7 +32,4 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 )
 
-replace (
-	github.com/agentstate/state => ../..
-	github.com/agentstate/state/store/storetest => ../storetest
-)
+replace github.com/agentstate/state => ../..

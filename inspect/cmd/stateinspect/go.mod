@@ -4,11 +4,12 @@ go 1.25.0
 
 require (
 	github.com/agentstate/state v0.1.0
-	github.com/agentstate/state/inspect v0.1.0
 	github.com/agentstate/state/store/natsstore v0.1.0
 	github.com/agentstate/state/store/redisstore v0.1.0
 	github.com/agentstate/state/store/sqlitestore v0.1.0
 	github.com/agentstate/state/store/sqlstore v0.1.0
+	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/chromedp v0.23.0
 	github.com/nats-io/nats.go v1.53.1
 	github.com/redis/go-redis/v9 v9.22.0
 	github.com/stretchr/testify v1.12.1
@@ -18,6 +19,7 @@ require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
+	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	github.com/go-sql-driver/mysql v1.10.1 // indirect
 	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/google/uuid v1.6.0 // indirect
@@ -46,10 +48,8 @@ require (
 
 replace (
 	github.com/agentstate/state => ../../..
-	github.com/agentstate/state/inspect => ../..
 	github.com/agentstate/state/store/natsstore => ../../../store/natsstore
 	github.com/agentstate/state/store/redisstore => ../../../store/redisstore
 	github.com/agentstate/state/store/sqlitestore => ../../../store/sqlitestore
 	github.com/agentstate/state/store/sqlstore => ../../../store/sqlstore
-	github.com/agentstate/state/store/storetest => ../../../store/storetest
 )
