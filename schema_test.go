@@ -279,36 +279,6 @@ func TestSchemaDoesNotMarshalAHandlerThatCannotBeFoundAgain(t *testing.T) {
 	require.ErrorContains(t, err, `no handler "mine"`)
 }
 
-// A schema with many agents or fields is made in linear time. Quadratic time
-// showed as allocations: a set for each walk up the hierarchy, and a list of
-// names for each question whether it has one.
-func TestSchemaOfManyAgentsIsMadeInLinearTime(t *testing.T) {
-	agent := func(i int) string { return fmt.Sprint("a", i) }
-	for name, parts := range map[string]func(n int) []state.Part{
-		"flat": func(n int) []state.Part {
-			return []state.Part{state.Team{"lead": names(n, agent)}, &state.Field[int]{Name: "x", Read: state.Public}}
-		},
-		"chain": func(n int) []state.Part {
-			return []state.Part{chain(n, agent), &state.Field[int]{Name: "x", Read: state.Public}}
-		},
-		"a private field each": func(n int) []state.Part {
-			parts := []state.Part{state.Team{"lead": names(n, agent)}}
-			for i := range n {
-				parts = append(parts, &state.Field[int]{Name: fmt.Sprint("f", i), Owner: agent(i), Read: state.Only("lead")})
-			}
-			return parts
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cost := func(n int) float64 {
-				p := parts(n)
-				return testing.AllocsPerRun(1, func() { state.MustSchema(p...) })
-			}
-			require.Less(t, cost(4000), 5*cost(1000))
-		})
-	}
-}
-
 func names(n int, name func(i int) string) []string {
 	all := make([]string, n)
 	for i := range all {

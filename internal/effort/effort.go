@@ -1,6 +1,6 @@
 // Package effort holds the two numbers that all random tests of the repository
 // share: how many cases they try, and with which seed they begin. It also says
-// which tests -short leaves out. Only tests import it.
+// which tests run only on request. Only tests import it.
 //
 // STATE_EFFORT is a factor on the number of cases of every random test:
 // programs, histories, schedules, killed and stopped processes, and the checks
@@ -45,6 +45,18 @@ func readSeed(name string, usual uint64) uint64 {
 		panic(fmt.Sprintf("effort: %s=%q is not a number of 64 bits", name, text))
 	}
 	return seed
+}
+
+// Cost skips a test of what something costs, in time, calls or memory, unless
+// STATE_COST is 1. Such tests are in files named *_cost_test.go and take as
+// long as all others together. CI runs them once, without the race detector.
+func Cost(t testing.TB) {
+	t.Helper()
+	if text := os.Getenv("STATE_COST"); text == "" {
+		t.Skip("measures what something costs and takes long: STATE_COST=1 runs it")
+	} else if text != "1" {
+		t.Fatalf("STATE_COST=%q is not 1", text)
+	}
 }
 
 // SkipShort skips a test with -short. CI sets that under the race detector, for

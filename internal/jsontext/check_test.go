@@ -127,16 +127,6 @@ func TestDeepNestingIsNoCrash(t *testing.T) {
 	}), 200.0)
 }
 
-func TestManyMembersAreLinear(t *testing.T) {
-	var b strings.Builder
-	for i := range 200_000 {
-		fmt.Fprintf(&b, `,"k%d":0`, i)
-	}
-	text := `{` + b.String()[1:]
-	require.NoError(t, jsontext.Check([]byte(text+`}`), jsontext.Limits{}))
-	require.EqualError(t, jsontext.Check([]byte(text+`,"k777":1}`), jsontext.Limits{}), "$.k777: the member occurs twice")
-}
-
 func TestDecode(t *testing.T) {
 	got, err := jsontext.Decode([]byte(` {"n":[1.0,-0,1e400,9007199254740993],"s":"\u00e9\ud83d\ude00\/","o":{},"a":[],"b":[true,false,null]} `), jsontext.Limits{})
 	require.NoError(t, err)

@@ -208,7 +208,7 @@ func memNew(t testing.TB) *state.State {
 }
 
 func TestAStateHoldsWhatItShows(t *testing.T) {
-	effort.SkipShort(t)
+	effort.Cost(t)
 	check := func(t *testing.T, do func(st *state.State, i int) error) {
 		var data []byte
 		run := func(n int) func() any {

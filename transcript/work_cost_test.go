@@ -206,7 +206,7 @@ func TestWorkIsLinear(t *testing.T) {
 		useEverything(t, hostile[name](n))
 		return
 	}
-	effort.SkipShort(t)
+	effort.Cost(t)
 	program := filepath.Join(t.TempDir(), "work.test")
 	out, err := exec.Command("go", "test", "-c", "-covermode=count", "-coverpkg=.", "-vet=off", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -245,6 +245,7 @@ func readCounts(t *testing.T, file string) map[string]int {
 }
 
 func TestCheckDoesNotCopyCalls(t *testing.T) {
+	effort.Cost(t)
 	allocations := func(n int) float64 {
 		msgs := conversation(n)
 		return testing.AllocsPerRun(10, func() { require.Empty(t, transcript.Check(msgs, transcript.Anthropic)) })

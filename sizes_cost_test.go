@@ -148,7 +148,7 @@ func sizeFields(n int) (*state.Schema, error) {
 }
 
 func TestAnySizeIsLinearOrRefused(t *testing.T) {
-	effort.SkipShort(t)
+	effort.Cost(t)
 	for name, do := range sizes {
 		t.Run(name, func(t *testing.T) {
 			var err error
@@ -168,6 +168,7 @@ func TestAnySizeIsLinearOrRefused(t *testing.T) {
 }
 
 func TestAWriteAfterASnapshotOfManyFieldsCopiesLittle(t *testing.T) {
+	effort.Cost(t)
 	schema, err := sizeFields(100_000)
 	require.NoError(t, err)
 	st := state.New(schema)
@@ -182,6 +183,7 @@ func TestAWriteAfterASnapshotOfManyFieldsCopiesLittle(t *testing.T) {
 // A list has the size of its elements, however many writes have made it: one that
 // stays short always has room.
 func TestListThatStaysShortAlwaysHasRoom(t *testing.T) {
+	effort.Cost(t)
 	texts := func(handler state.Handler[[]string]) *state.Field[[]string] {
 		return &state.Field[[]string]{Name: "texts", Handler: handler, MaxBytes: 100}
 	}

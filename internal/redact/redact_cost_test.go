@@ -43,7 +43,7 @@ var attacks = []struct {
 
 // A text of twice the length takes twice the work, whatever it is.
 func TestRedactIsLinear(t *testing.T) {
-	effort.SkipShort(t)
+	effort.Cost(t)
 	for _, attack := range attacks {
 		work := func(n int) int {
 			r := texts(attack.secrets)
@@ -65,7 +65,7 @@ func TestRedactIsLinear(t *testing.T) {
 
 // Writing a text byte by byte takes a bounded number of steps for each.
 func TestWriterIsLinear(t *testing.T) {
-	effort.SkipShort(t)
+	effort.Cost(t)
 	for _, attack := range attacks {
 		work := func(n int) int {
 			w := texts(attack.secrets).Writer(io.Discard)
@@ -104,7 +104,7 @@ func randomBytes(rng *rand.Rand, n int, letters string) string {
 }
 
 func TestMemoryOfARedactor(t *testing.T) {
-	effort.SkipShort(t)
+	effort.Cost(t)
 	const token, awkward = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", "\"\\\n<&%+ \x00\xff\xc3\xa9~"
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, tt := range []struct {
@@ -134,7 +134,7 @@ func TestMemoryOfARedactor(t *testing.T) {
 }
 
 func TestManySecretsTakeBoundedMemory(t *testing.T) {
-	effort.SkipShort(t)
+	effort.Cost(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	var secrets []string
 	for range 20_000 {
@@ -149,7 +149,7 @@ func TestManySecretsTakeBoundedMemory(t *testing.T) {
 }
 
 func TestLongSecrets(t *testing.T) {
-	effort.SkipShort(t)
+	effort.Cost(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{63, 64, 65, 300, 5000, 100_000, 4 << 20} {
 		secret := "z" + randomBytes(rng, n-2, "abc\"\n %") + "z"
@@ -183,6 +183,7 @@ func TestLongSecrets(t *testing.T) {
 }
 
 func TestRedactDoesNotAllocate(t *testing.T) {
+	effort.Cost(t)
 	var secrets []string
 	for i := range 1000 {
 		secrets = append(secrets, fmt.Sprintf("sk-live-%032d", i))
