@@ -265,6 +265,7 @@ func (s *suite) refundOnce(t *testing.T, row refundRow, c refundCase) (twice int
 		row.opts.TTL = realTTL / 4
 		t.Run(fmt.Sprint(c), func(t *testing.T) { s.refundThroughCrashes(t, s.fresh(t), row, r, lives) })
 	} else {
+		defer watch(t)()
 		synctest.Test(t, func(t *testing.T) { s.refundThroughCrashes(t, s.fresh(t), row, r, lives) })
 	}
 	b.mu.Lock()

@@ -89,6 +89,7 @@ func (p *stormProcess) manager() *workspace.Manager {
 
 // VirtualStorm runs a storm in virtual time. The store must need no time.
 func VirtualStorm(t *testing.T, s Storm, fresh func(t testing.TB) store.Store) {
+	defer watch(t)()
 	synctest.Test(t, func(t *testing.T) { s.run(t, fresh(t)) })
 }
 
