@@ -10,8 +10,7 @@
 // STATE_SEED is the number from which the cases are made. A random test that
 // fails prints it, so that the cases of its run can be made again. Without it,
 // tests of laws make the same cases each time, and others make theirs from
-// STATE_DRAW, or from a random number. CI sets STATE_DRAW, so that a change is
-// judged by the same cases as the last one.
+// STATE_DRAW, or from a random number. CI makes STATE_DRAW of the commit.
 package effort
 
 import (
