@@ -79,7 +79,7 @@ func (e *AccessError) Error() string {
 	if e.Field != "" {
 		fmt.Fprintf(&b, " %q", e.Field)
 	}
-	fmt.Fprintf(&b, ": access denied to agent %q", e.Agent)
+	b.WriteString(": access denied to agent " + fault.Quote(e.Agent))
 	if e.stranger {
 		b.WriteString(", which is not in the team")
 	}

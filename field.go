@@ -208,6 +208,13 @@ func (f *Field[T]) spec(h *handle) (*fieldSpec, error) {
 	return sp, nil
 }
 
+// declared returns the error of using the field with a state whose schema does
+// not have it, or has it with another type.
+func (f *Field[T]) declared(st *State) error {
+	_, err := f.spec(st.on())
+	return err
+}
+
 // toRead returns the spec if the handle may read the field.
 func (f *Field[T]) toRead(h *handle) (*fieldSpec, error) {
 	sp, err := f.spec(h)

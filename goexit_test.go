@@ -233,10 +233,10 @@ func TestCodeOfUsersMayEndItsGoroutine(t *testing.T) {
 		}},
 		{place: "tool", name: "Call", do: func(_ *exitFields, st, _, _ *state.State, _ []byte) { _, _ = exit.Call(context.Background(), st, "{}") }},
 		{place: "tool", name: "Run", returns: true, do: func(_ *exitFields, st, _, _ *state.State, _ []byte) {
-			tool.Run(context.Background(), st, []*tool.Tool{exit}, []state.ToolCall{call, call})
+			must(tool.Run(context.Background(), st, []*tool.Tool{exit}, []state.ToolCall{call, call}))
 		}},
 		{place: "tool", name: "Step.Call", do: func(_ *exitFields, st, _, _ *state.State, _ []byte) {
-			step := tool.Begin(context.Background(), st, []*tool.Tool{exit}, []state.ToolCall{call})
+			step := must(tool.Begin(context.Background(), st, []*tool.Tool{exit}, []state.ToolCall{call}))
 			defer step.End()
 			_, _ = step.Call(context.Background(), 0)
 		}},

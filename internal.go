@@ -42,6 +42,17 @@ func fillInternal() bool {
 		sp, ok := st.(*State).on().schema.byName[field]
 		return ok && sp.form.Reference
 	}
+	internal.CheckField = func(st, field any) error {
+		h := st.(*State).on()
+		if h.family == nothing.family { // every field is unset there
+			return nil
+		}
+		if f, ok := field.(interface{ declared(st *State) error }); ok {
+			return f.declared(st.(*State))
+		}
+		_, _, err := h.locate(field.(string))
+		return err
+	}
 	internal.IsKey = func(st any, name string) bool {
 		h := st.(*State).on()
 		sp, _, err := h.locate(name)

@@ -535,9 +535,9 @@ func mistakesOfSteps(*testing.T) []mistake {
 	_, zero := new(tool.Tool).Call(ctx, st, "")
 	_, updater := tool.Updater(state.MustSchema(), "ann")
 	_, inlined := tool.Inline(`{"$ref":"#/$defs/a"}`)
-	unknown := tool.Run(ctx, masked, []*tool.Tool{search}, []state.ToolCall{{Name: mistakeValue}})[0]
-	twice := tool.Run(ctx, st, []*tool.Tool{search, search}, []state.ToolCall{{Name: "search"}})[0]
-	step := tool.Begin(ctx, st, []*tool.Tool{search}, []state.ToolCall{{Name: "search"}})
+	unknown := must(tool.Run(ctx, masked, []*tool.Tool{search}, []state.ToolCall{{Name: mistakeValue}}))[0]
+	twice := must(tool.Run(ctx, st, []*tool.Tool{search, search}, []state.ToolCall{{Name: "search"}}))[0]
+	step := must(tool.Begin(ctx, st, []*tool.Tool{search}, []state.ToolCall{{Name: "search"}}))
 	_, none := step.Call(ctx, 1)
 	_, _ = step.Call(ctx, 0)
 	_, again := step.Call(ctx, 0)
@@ -646,4 +646,38 @@ func mistakesOfRoutes(*testing.T) []mistake {
 		{"rules about what the agent may not read", route.Must(route.New(route.When(route.Has(intent), "a"))).Check(schema, "b"),
 			`route: $.rules[0].when: the rule for "a" never matches: read "intent": access denied to agent "b"`, route.ErrInvalidRules},
 	}
+}
+
+// The names in errors come from models, providers and clients as well. The
+// texts are logged, and models read them.
+func TestErrorsAreShortHoweverLongAName(t *testing.T) {
+	long := strings.Repeat("n", 1<<20)
+	team := state.New(state.MustSchema(state.Team{"ann": nil}, &state.Field[int]{Name: "count", Owner: "ann"}))
+	known := tool.Must(tool.New("search", "", func(context.Context, struct{}) (int, error) { return 0, nil }))
+	call := state.ToolCall{ID: long, Name: long, Input: state.JSON(`{"` + long + `":1}`)}
+	run := func(name string) error {
+		call := call
+		call.Name = name
+		return must(tool.Run(t.Context(), team, []*tool.Tool{known}, []state.ToolCall{call}))[0].Err
+	}
+	for name, err := range map[string]error{
+		"a write of a stranger":           team.As(long).KV().Set("count", 1),
+		"a patch of a stranger":           team.As(long).Patch(map[string]any{"count": 1}),
+		"a write of an unknown name":      team.KV().Set(long, 1),
+		"a result of another agent":       team.As("ann").History().Append(state.InferenceResult{Agent: long}),
+		"a result of a call nobody made":  team.History().Answer(state.ToolResult(call, `1`)),
+		"a call of a tool that is not":    run(long),
+		"a call with an unknown argument": run("search"),
+	} {
+		require.Error(t, err, name)
+		require.Less(t, len(err.Error()), 512, name)
+	}
+}
+
+// must returns v, and panics if err is not nil.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -2,8 +2,10 @@ package state
 
 import (
 	"context"
+	"strings"
 
 	"github.com/agentstate/state/internal/engine"
+	"github.com/agentstate/state/internal/fault"
 )
 
 // State is a handle on the data that the agents, tools and routers of a network
@@ -82,10 +84,18 @@ func (s *State) As(agent string) *State {
 // host.
 func (s *State) Agent() string { return s.on().agent() }
 
+// maxCause is the number of bytes of a cause that the journal keeps. A provider
+// or a client chooses the id of a call, and the journal repeats it.
+const maxCause = 256
+
 // WithCause returns a handle whose writes have cause in the journal, such as
-// the id of the tool call that they come from.
+// the id of the tool call that they come from. The journal keeps the first 256
+// bytes of it, fewer if the last character would be cut.
 func (s *State) WithCause(cause string) *State {
 	h := *s.on()
+	if len(cause) > maxCause {
+		cause = strings.Clone(fault.Prefix(cause, maxCause)) // what is cut must not be kept
+	}
 	h.author = &engine.Author{Agent: h.agent(), Cause: cause}
 	return &State{handle: h}
 }

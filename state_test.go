@@ -786,3 +786,29 @@ func TestWithCauseSignsWrites(t *testing.T) {
 		{Version: 3, Op: state.OpSet, Field: "text", Value: "c"},
 	}, ruleChanges(t, st, 0))
 }
+
+// A provider or a client chooses what is given as a cause: the id of its call.
+func TestTheJournalClipsLongCauses(t *testing.T) {
+	for _, tt := range []struct{ given, want string }{
+		{strings.Repeat("x", 256), strings.Repeat("x", 256)},
+		{strings.Repeat("x", 257), strings.Repeat("x", 256)},
+		{strings.Repeat("x", 255) + "é", strings.Repeat("x", 255)},
+		{strings.Repeat("é", 200), strings.Repeat("é", 128)},
+	} {
+		st := state.New(ruleSchema)
+		by := st.WithCause(tt.given).As("x")
+		require.NoError(t, by.Update(func(tx *state.State) error { return ruleText.Set(tx, "a") }))
+		require.Equal(t, tt.want, ruleChanges(t, st, 0)[0].Cause)
+		effects, err := st.Effects(state.New(ruleSchema).Snapshot())
+		require.NoError(t, err)
+		require.Equal(t, tt.want, effects[0].Cause)
+	}
+	held := ruleHeap(func() any {
+		st := state.New(ruleSchema)
+		for i := range 64 {
+			require.NoError(t, ruleCount.Set(st.WithCause(fmt.Sprint(i, strings.Repeat("x", 1<<20))), i))
+		}
+		return st
+	})
+	require.Less(t, held, 4<<20, "what is clipped is not kept")
+}

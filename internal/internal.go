@@ -62,6 +62,11 @@ var SharedCalls func(m any) (calls any)
 // values that no code may look into.
 var IsReference func(st any, field string) bool
 
+// CheckField returns the error of using a field with a *state.State whose schema
+// does not have it. The field is a *state.Field, or a name. Rights to the field
+// do not matter.
+var CheckField func(st, field any) error
+
 // IsKey reports whether a *state.State may hold an undeclared key with a name.
 var IsKey func(st any, name string) bool
 

@@ -31,9 +31,9 @@ func testSeries(t *testing.T) {
 		Tracer: e.Tracer, Busy: workspace.BusyReject, Messages: 2, Results: 2,
 		Run: func(ctx context.Context, run *workspace.Run) error {
 			id := run.Message().ID
-			tool.Run(ctx, run.State(), []*tool.Tool{read}, []state.ToolCall{
+			must(tool.Run(ctx, run.State(), []*tool.Tool{read}, []state.ToolCall{
 				{ID: id, Name: "read", Input: `{}`}, {ID: id, Name: "made-up-" + id, Input: `{}`},
-			})
+			}))
 			_ = run.State().History().Append(state.InferenceResult{ID: id, Raw: strings.Replace(chatResponse, "c1", id, 1)})
 			if len(id)%2 == 0 {
 				return errors.New("broken " + id)

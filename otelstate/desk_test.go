@@ -72,11 +72,11 @@ func desk(e *telemetry, ttl time.Duration) func(ctx context.Context, run *worksp
 			began := time.Now()
 			time.Sleep(time.Second)
 			answered(messagesResponse, began)
-			tool.Run(agent, st, deskTools, []state.ToolCall{
+			must(tool.Run(agent, st, deskTools, []state.ToolCall{
 				{ID: "c1", Name: "search", Input: `{"order":"W1"}`},
 				{ID: "c2", Name: "refund", Input: `{"order":"W1"}`},
 				{ID: "c3", Name: "made_up", Input: `{}`},
-			})
+			}))
 			end(nil)
 			if err := run.Commit(ctx); err != nil {
 				return err
@@ -164,4 +164,12 @@ func requireFile(t *testing.T, name, got string) {
 	want, err := os.ReadFile(name)
 	require.NoError(t, err)
 	assert.Empty(t, cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")), "%s", name)
+}
+
+// must returns v, and panics if err is not nil.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

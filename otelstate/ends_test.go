@@ -45,7 +45,7 @@ func runWith(e *telemetry, delay time.Duration, fate int) func(ctx context.Conte
 		_ = run.Commit(ctx)
 		agent, end := e.Agent(ctx, run.State())
 		call := state.ToolCall{ID: "1", Name: "wait", Input: `{}`}
-		results := tool.Run(agent, run.State(), []*tool.Tool{wait}, []state.ToolCall{call, call})
+		results := must(tool.Run(agent, run.State(), []*tool.Tool{wait}, []state.ToolCall{call, call}))
 		end(results[0].Err)
 		_ = run.State().History().Append(state.InferenceResult{Raw: chatResponse, StartedAt: time.Now()})
 		switch fate {

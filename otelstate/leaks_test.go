@@ -150,10 +150,10 @@ func (p *leakyProgram) run(t *testing.T) *state.State {
 		}
 		st := w.State().As("support")
 		agent, end := p.Agent(ctx, st)
-		tool.Run(agent, st, tools, []state.ToolCall{
+		must(tool.Run(agent, st, tools, []state.ToolCall{
 			{ID: p.id(), Name: "search", Input: p.json()}, {ID: "2", Name: "reveal", Input: p.json()},
 			{ID: "3", Name: p.text(), Input: p.json()}, {ID: "4", Name: "search", Input: state.JSON(p.text())},
-		})
+		}))
 		said(w.State(), p.rng.IntN(2) == 0)
 		end(errors.New(p.text()))
 	}
@@ -191,7 +191,7 @@ func (p *leakyProgram) run(t *testing.T) *state.State {
 	require.NoError(t, err)
 	// Outside of workspaces only the state knows the secrets.
 	st := known.As("support")
-	tool.Run(tool.WithTracer(state.NewContext(t.Context(), st), p.Tracer), st, tools, []state.ToolCall{{ID: p.id(), Name: "reveal", Input: p.json()}})
+	must(tool.Run(tool.WithTracer(state.NewContext(t.Context(), st), p.Tracer), st, tools, []state.ToolCall{{ID: p.id(), Name: "reveal", Input: p.json()}}))
 	require.NoError(t, m.Close())
 	return known
 }

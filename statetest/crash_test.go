@@ -54,7 +54,7 @@ func (l loop) answer(ctx context.Context, run *workspace.Run) error {
 		if err := run.Commit(ctx); err != nil {
 			return err
 		}
-		results := tool.Run(ctx, st, l.tools(run), calls.Calls())
+		results := must(tool.Run(ctx, st, l.tools(run), calls.Calls()))
 		for _, result := range results {
 			if result.Err != nil {
 				return workspace.RetryAfter(result.Err, time.Second)

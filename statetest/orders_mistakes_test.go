@@ -115,7 +115,7 @@ func init() {
 					o.Wait(in.N)
 					return fmt.Sprint("result ", in.N), nil
 				}))
-				for _, r := range tool.Run(t.Context(), st, []*tool.Tool{look}, calls) {
+				for _, r := range must(tool.Run(t.Context(), st, []*tool.Tool{look}, calls)) {
 					_ = state.Messages.Set(st, []state.Message{r.Message})
 				}
 				return st
@@ -314,4 +314,12 @@ func TestOrdersOfManyBranches(t *testing.T) {
 			}
 		})
 	}
+}
+
+// must returns v, and panics if err is not nil.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

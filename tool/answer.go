@@ -16,11 +16,15 @@ import (
 // With [state.History.Pending], a process that goes on where another one has
 // stopped makes the calls that have been left, in the same way.
 //
-// The error is that of History.Answer, such as [state.ErrUnknownCall] if the
-// calls are not in the history. The calls have been made then, and their results
-// are returned.
+// The error is that of Run, without results, or that of History.Answer, such as
+// [state.ErrUnknownCall] if the calls are not in the history. With the latter the
+// calls have been made, and their results are returned.
 func Answer(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall) ([]Result, error) {
-	return addResults(st, Run(ctx, st, tools, calls))
+	results, err := Run(ctx, st, tools, calls)
+	if err != nil {
+		return nil, err
+	}
+	return addResults(st, results)
 }
 
 // Answer is [Step.End], and adds the results to the history of the state of the

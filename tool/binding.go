@@ -38,7 +38,7 @@ func From[T any](f *state.Field[T], param string) Option {
 			return
 		}
 		read := func(st *state.State) (any, error) { return f.Get(st) }
-		b.addSource("From", reflect.TypeFor[T](), source{field: f.Name, param: param, read: read})
+		b.addSource("From", reflect.TypeFor[T](), source{field: f.Name, of: f, param: param, read: read})
 	})
 }
 
@@ -47,7 +47,7 @@ func From[T any](f *state.Field[T], param string) Option {
 func FromName(field, param string) Option {
 	return option(func(b *binder) {
 		read := func(st *state.State) (any, error) { return state.Get[any](st, field) }
-		b.addSource("FromName", nil, source{field: field, param: param, read: read})
+		b.addSource("FromName", nil, source{field: field, of: field, param: param, read: read})
 	})
 }
 

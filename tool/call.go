@@ -14,8 +14,10 @@ import (
 
 // Call runs the tool. It checks the arguments, adds the injected fields, all
 // from one version of the state, calls the function, and writes the outputs as
-// one version. It returns the whole result as JSON. Missing arguments, "" and
-// null, count as {}.
+// one version. It returns the whole result as JSON. A function that returns
+// nothing, which is a nil interface, a struct without members or, for [Raw], "",
+// has the text "NAME successfully executed". Missing arguments, "" and null,
+// count as {}.
 //
 // In the result and in the texts of errors, [SECRET] stands for the value of
 // each Secret field that st may read, unless the tool was made with [Reveal].
@@ -28,7 +30,8 @@ import (
 // be read or written, a [*PanicError] if the function panicked, and otherwise
 // the error of the function. A nil ctx is [state.ErrInvalid]. The text of an
 // error contains no injected value, whether or not it is a secret, unless the
-// function put it there.
+// function put it there. A field that the schema does not have is an error
+// before the function is called.
 //
 // st has the rights of the caller. The outputs are journalled with its agent
 // and cause, see [state.State.WithCause].
@@ -50,6 +53,9 @@ func (t *Tool) Call(ctx context.Context, st *state.State, args state.JSON) (stat
 
 // callOnce makes a call and writes its outputs.
 func (t *Tool) callOnce(ctx context.Context, st *state.State, args state.JSON) (state.JSON, error) {
+	if err := t.checkFields(st); err != nil {
+		return "", err
+	}
 	a := t.answer(ctx, st, st, args)
 	if a.err == nil {
 		a.err = t.write(st, a.outputs)
@@ -83,6 +89,9 @@ func (t *Tool) answerCall(ctx context.Context, st, reads *state.State, args stat
 		return answer{err: m.error(err)}
 	}
 	outputs, err := t.outputs(r)
+	if r.empty { // null would read as a result that was not found
+		return answer{text: state.JSONText(t.name + " successfully executed"), outputs: outputs, err: err}
+	}
 	return answer{text: m.json(r.text), outputs: outputs, err: err}
 }
 

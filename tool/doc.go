@@ -6,7 +6,7 @@
 //		tool.From(UserName, "user"),     // field to parameter, hidden from the model
 //		tool.To(Documents, "documents")) // key of the result to field
 //	out, err := search.Call(ctx, st.As("support"), args)
-//	results := tool.Run(ctx, st.As("support"), tools, calls)
+//	results, err := tool.Run(ctx, st.As("support"), tools, calls)
 //
 // The model is shown [Tool.Schema]. It can neither see nor fill in an injected
 // parameter: such an argument is an [ArgumentError], in every spelling that a

@@ -157,7 +157,7 @@ func publicReason(err error) string {
 	var limit *state.LimitError
 	switch {
 	case errors.As(err, &access):
-		return fmt.Sprintf("%s: access denied to agent %q", access.Op, access.Agent)
+		return access.Op + ": access denied to agent " + fault.Quote(access.Agent)
 	case errors.As(err, &mismatch):
 		return (&fault.Error{Want: mismatch.Want, Got: mismatch.Got}).Problem()
 	case errors.As(err, &limit):

@@ -29,7 +29,10 @@ func Example() {
 		tool.To(Notes, ""),          // the result is appended to the notes
 	))
 	calls := []state.ToolCall{{ID: "c1", Name: "search", Input: `{"query":"refunds"}`}}
-	results := tool.Run(ctx, st, []*tool.Tool{search}, calls) // the calls of one step, in a safe order
+	results, err := tool.Run(ctx, st, []*tool.Tool{search}, calls) // the calls of one step, in a safe order
+	if err != nil {
+		panic(err)
+	}
 	fmt.Println(search.Schema())
 	fmt.Println(results[0].Message.Text(), Notes.Or(st, nil))
 	// Output:

@@ -30,7 +30,10 @@ func ExampleBegin() {
 	ctx := context.Background()
 	_ = st.History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}})
 
-	step := tool.Begin(ctx, st, []*tool.Tool{look}, calls)
+	step, err := tool.Begin(ctx, st, []*tool.Tool{look}, calls)
+	if err != nil {
+		panic(err)
+	}
 	for _, i := range []int{2, 1, 0} { // or concurrently, or not all of them
 		r, err := step.Call(ctx, i)
 		if err != nil {
@@ -81,7 +84,10 @@ func ExampleSuspend() {
 		{ID: "c2", Name: "refund", Input: `{"amount":500}`},
 	}
 	_ = history.Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}})
-	step := tool.Begin(ctx, st, []*tool.Tool{refund}, calls)
+	step, err := tool.Begin(ctx, st, []*tool.Tool{refund}, calls)
+	if err != nil {
+		panic(err)
+	}
 	for i, call := range calls {
 		_, err := step.Call(ctx, i)
 		fmt.Println(call.ID, err, errors.Is(err, tool.ErrSuspended), errors.Is(err, errApproval))
@@ -116,7 +122,11 @@ func ExampleCallOf() {
 		}))
 	st := state.New(nil).As("billing")
 	calls := []state.ToolCall{{ID: "c1", Name: "pay", Input: `{"amount":5}`}}
-	for _, r := range tool.Run(context.Background(), st, []*tool.Tool{pay}, calls) {
+	results, err := tool.Run(context.Background(), st, []*tool.Tool{pay}, calls)
+	if err != nil {
+		panic(err)
+	}
+	for _, r := range results {
 		fmt.Println(r.Message.Text())
 	}
 	// Output: paid 5 with key run-7/c1 for billing

@@ -31,7 +31,7 @@ func ExampleWithTracer() {
 	calls := []state.ToolCall{{ID: "c1", Name: "upper", Input: `{"word":"rain"}`}}
 
 	ctx := tool.WithTracer(context.Background(), callLog{})
-	_ = tool.Run(ctx, state.New(nil), []*tool.Tool{upper}, calls)
+	_, _ = tool.Run(ctx, state.New(nil), []*tool.Tool{upper}, calls)
 	// Output:
 	// start c1 upper {"word":"rain"}
 	// end c1 RAIN <nil>

@@ -23,8 +23,8 @@ func TestANilContextIsAnError(t *testing.T) {
 	for i, each := range tools {
 		_, errs["Tool.Call of "+each.Name()] = each.Call(none, st, "")
 		for name, step := range map[string]*tool.Step{
-			"Begin":     tool.Begin(none, st, tools, calls),
-			"Step.Call": tool.Begin(t.Context(), st, tools, calls),
+			"Begin":     must(tool.Begin(none, st, tools, calls)),
+			"Step.Call": must(tool.Begin(t.Context(), st, tools, calls)),
 		} {
 			ctx := none
 			if name == "Begin" {
@@ -36,7 +36,7 @@ func TestANilContextIsAnError(t *testing.T) {
 			require.Equal(t, []tool.Result{r}, step.End())
 		}
 	}
-	results := tool.Run(none, st, tools, calls)
+	results := must(tool.Run(none, st, tools, calls))
 	require.Len(t, results, 2)
 	for _, r := range results {
 		errs["Run of "+r.Message.Call().Name] = r.Err
@@ -60,6 +60,57 @@ func TestANilToolIsAnError(t *testing.T) {
 	}
 }
 
+// A field that the schema does not have is a mistake of the program. The model
+// could do nothing about it, and a function that has been called has had its
+// effects.
+func TestAFieldThatTheSchemaDoesNotHaveIsAMistakeOfTheProgram(t *testing.T) {
+	have := &state.Field[string]{Name: "order"}
+	st := state.New(state.MustSchema(have, &state.Field[int]{Name: "count"}))
+	none, other := &state.Field[string]{Name: "orders"}, &state.Field[string]{Name: "count"}
+	var output *tool.OutputError
+	var input *tool.InputError
+	for _, tt := range []struct {
+		option tool.Option
+		as     any
+		is     error
+		text   string
+	}{
+		{tool.To(none, ""), &output, state.ErrUnknownField, `tool "x": field "orders": unknown field`},
+		{tool.To(none, "").OrDelete(), &output, state.ErrUnknownField, `tool "x": field "orders": unknown field`},
+		{tool.ToName("orders", "", nil), &output, state.ErrUnknownField, `tool "x": field "orders": unknown field`},
+		{tool.To(other, ""), &output, state.ErrWrongType, `tool "x": field "count": want int, got string`},
+		{tool.From(none, "p"), &input, state.ErrUnknownField, `tool "x": parameter "p": field "orders": unknown field`},
+		{tool.FromName("orders", "p"), &input, state.ErrUnknownField, `tool "x": parameter "p": field "orders": unknown field`},
+	} {
+		called := false
+		fn := func(context.Context, state.JSON) (state.JSON, error) { called = true; return `"a"`, nil }
+		const schema = `{"type":"object","properties":{"p":{}}}`
+		tools := []*tool.Tool{tool.Must(tool.Raw("x", "", schema, fn, tt.option)), tool.Must(tool.Raw("y", "", schema, fn, tool.To(have, "")))}
+		calls := []state.ToolCall{{ID: "1", Name: "y"}}
+		require.NoError(t, st.History().Reset([]state.InferenceResult{{Output: []state.Message{state.ToolCalls(calls...)}}}))
+		errs := map[string]error{}
+		_, errs["Begin"] = tool.Begin(t.Context(), st, tools, calls)
+		_, errs["Run"] = tool.Run(t.Context(), st, tools, calls)
+		_, errs["Answer"] = tool.Answer(t.Context(), st, tools, calls)
+		_, errs["Call"] = tools[0].Call(t.Context(), st, "")
+		for name, err := range errs {
+			require.EqualError(t, err, tt.text, name)
+			require.ErrorIs(t, err, tt.is, name)
+			require.ErrorAs(t, err, tt.as, name)
+		}
+		require.False(t, called)
+		require.False(t, have.Has(st))
+		require.Equal(t, calls, st.History().Pending(), "the call stays open")
+	}
+
+	// Rights are not a mistake of the program: the call fails.
+	team := state.New(state.MustSchema(state.Team{"a": nil, "b": nil}, &state.Field[string]{Name: "order", Owner: "a"}))
+	x := tool.Must(tool.Raw("x", "", `{}`, func(context.Context, state.JSON) (state.JSON, error) { return `"a"`, nil }, tool.To(have, "")))
+	results, err := tool.Run(t.Context(), team.As("b"), []*tool.Tool{x, nil}, []state.ToolCall{{Name: "x"}})
+	require.NoError(t, err)
+	require.ErrorIs(t, results[0].Err, state.ErrDenied)
+}
+
 // The model chooses the name of a call, which may contain what it has seen
 // elsewhere.
 func TestTheNameOfAnUnknownToolIsMasked(t *testing.T) {
@@ -68,13 +119,13 @@ func TestTheNameOfAnUnknownToolIsMasked(t *testing.T) {
 	st := state.New(state.MustSchema(card))
 	require.NoError(t, card.Set(st, number))
 	calls := []state.ToolCall{{ID: "a", Name: "pay " + number}}
-	step := tool.Begin(t.Context(), st, nil, calls)
+	step := must(tool.Begin(t.Context(), st, nil, calls))
 	r, err := step.Call(t.Context(), 0)
 	require.NoError(t, err)
 	_, again := step.Call(t.Context(), 0)
 	require.ErrorIs(t, again, tool.ErrNotPending)
 	require.NotContains(t, again.Error(), number)
-	for _, r := range append(tool.Run(t.Context(), st, nil, calls), r) {
+	for _, r := range append(must(tool.Run(t.Context(), st, nil, calls)), r) {
 		require.ErrorIs(t, r.Err, tool.ErrUnknownTool)
 		require.EqualError(t, r.Err, `tool "pay [SECRET]" not found; there are none`)
 		require.Equal(t, r.Err.Error(), r.Message.Text())

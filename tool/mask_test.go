@@ -98,10 +98,10 @@ func TestResultsAndErrorsHaveNoSecrets(t *testing.T) {
 						out, err = x.Call(t.Context(), billing, args)
 						shown = string(out)
 					case "Run":
-						r := tool.Run(t.Context(), billing, []*tool.Tool{x}, calls)[0]
+						r := must(tool.Run(t.Context(), billing, []*tool.Tool{x}, calls))[0]
 						shown, err = string(r.Message.Raw()), r.Err
 					case "Step":
-						step := tool.Begin(t.Context(), billing, []*tool.Tool{x}, calls)
+						step := must(tool.Begin(t.Context(), billing, []*tool.Tool{x}, calls))
 						r, notMade := step.Call(t.Context(), 0)
 						require.NoError(t, notMade)
 						require.Equal(t, []tool.Result{r}, step.End())
@@ -148,7 +148,7 @@ func TestMaskedResultsAreJSON(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, out.Valid(), "%v in %s: %s", secret, result, out)
 			require.True(t, json.Valid([]byte(out)))
-			r := tool.Run(t.Context(), st, []*tool.Tool{x}, []state.ToolCall{{Name: "x"}})[0]
+			r := must(tool.Run(t.Context(), st, []*tool.Tool{x}, []state.ToolCall{{Name: "x"}}))[0]
 			require.Equal(t, out, r.Message.Content(), "%v in %s", secret, result)
 		}
 	}

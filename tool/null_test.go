@@ -11,6 +11,38 @@ import (
 	"github.com/agentstate/state/tool"
 )
 
+// A model that reads null asks again, or reports that nothing was found. A nil
+// pointer is a value that is not there, and stays null.
+func TestAToolThatReturnsNothingSaysThatItWasDone(t *testing.T) {
+	type none struct{}
+	whole := &state.Field[any]{Name: "whole"}
+	st := state.New(state.MustSchema(whole))
+	require.NoError(t, whole.Set(st, "old"))
+	to := tool.To(whole, "")
+	const done = `"note successfully executed"`
+	for name, tt := range map[string]struct {
+		tool *tool.Tool
+		want state.JSON
+	}{
+		"a raw tool":               {tool.Must(tool.Raw("note", "", `{}`, func(context.Context, state.JSON) (state.JSON, error) { return "", nil }, to)), done},
+		"a nil interface":          {tool.Must(tool.New("note", "", func(context.Context, none) (any, error) { return nil, nil }, to)), done},
+		"a stateful tool":          {tool.Must(tool.NewStateful("note", "", func(context.Context, *state.State, none) (any, error) { return nil, nil }, to)), done},
+		"a struct without members": {tool.Must(tool.New("note", "", func(context.Context, none) (none, error) { return none{}, nil })), done},
+		"null":                     {tool.Must(tool.Raw("note", "", `{}`, func(context.Context, state.JSON) (state.JSON, error) { return "null", nil }, to)), `null`},
+		"a nil pointer":            {tool.Must(tool.New("note", "", func(context.Context, none) (*string, error) { return nil, nil })), `null`},
+		"an empty text":            {tool.Must(tool.New("note", "", func(context.Context, none) (string, error) { return "", nil })), `""`},
+		"an empty list":            {tool.Must(tool.New("note", "", func(context.Context, none) ([]string, error) { return nil, nil })), `[]`},
+	} {
+		out, err := tt.tool.Call(t.Context(), st, "")
+		require.NoError(t, err, name)
+		require.Equal(t, tt.want, out, name)
+		results, err := tool.Run(t.Context(), st, []*tool.Tool{tt.tool}, []state.ToolCall{{Name: "note"}})
+		require.NoError(t, err, name)
+		require.Equal(t, tt.want, results[0].Message.Content(), name)
+		require.Equal(t, "old", whole.Or(st, nil), "%s: the text is for the model and is not written", name)
+	}
+}
+
 // listOut is a result whose member docs is a list.
 type listOut struct {
 	Docs []string `json:"docs"`

@@ -100,7 +100,7 @@ func toField[In, T any](option string, f *state.Field[T], key string, outputOf f
 			b.fail("%s: field %q: %w", option, f.Name, err)
 			return
 		}
-		s := sink{field: f.Name, key: key}
+		s := sink{field: f.Name, of: f, key: key}
 		s.decode = func(text []byte) (output, error) {
 			var in In
 			if err := plan.DecodeInto(reflect.ValueOf(&in).Elem(), text); err != nil {
@@ -122,7 +122,7 @@ func toField[In, T any](option string, f *state.Field[T], key string, outputOf f
 // the field's handler. The call reports a type that does not fit.
 func ToName(field, key string, h state.AnyHandler) Output {
 	return Output{add: func(b *binder, deletes bool) {
-		s := sink{field: field, key: key}
+		s := sink{field: field, of: field, key: key}
 		s.decode = func(text []byte) (output, error) {
 			v, err := jsontext.Decode(text, jsontext.Limits{})
 			return output{write: func(st *state.State) error { return st.KV().SetWith(field, v, h) }}, err

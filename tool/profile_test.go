@@ -31,7 +31,7 @@ func TestCallsOfLabelledRunsHaveTheNameOfTheTool(t *testing.T) {
 		require.NoError(t, err)
 	}
 	run := func(ctx context.Context) {
-		results := tool.Run(ctx, state.New(nil), []*tool.Tool{look}, []state.ToolCall{{Name: "look", Input: `{"word":"x"}`}})
+		results := must(tool.Run(ctx, state.New(nil), []*tool.Tool{look}, []state.ToolCall{{Name: "look", Input: `{"word":"x"}`}}))
 		require.NoError(t, results[0].Err)
 	}
 	for _, make := range []func(context.Context){call, run} {

@@ -32,9 +32,15 @@ const maxParallel = 128
 // function returns, and its result is dropped. A stateful function should look
 // at its context before it writes.
 //
+// The error is that of Begin, for a mistake of the program. No function has been
+// called then. Everything that goes wrong with a call is the Err of its Result.
+//
 // Others may use st at the same time, and Run may be called concurrently.
-func Run(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall) []Result {
-	s := Begin(ctx, st, tools, calls)
+func Run(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall) ([]Result, error) {
+	s, err := Begin(ctx, st, tools, calls)
+	if err != nil {
+		return nil, err
+	}
 	s.untried = true
 	batches := s.box.plan(s.box.indexes(calls))
 	if ctx == nil {
@@ -56,7 +62,7 @@ func Run(ctx context.Context, st *state.State, tools []*Tool, calls []state.Tool
 	for _, batch := range batches {
 		s.runBatch(ctx, batch)
 	}
-	return s.End()
+	return s.End(), nil
 }
 
 // runBatch makes the calls of a batch at the same time. It returns when all

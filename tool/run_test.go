@@ -149,7 +149,7 @@ func TestRunMakesTheCallsOfABatchAtTheSameTime(t *testing.T) {
 						return nil, nil
 					}
 				})
-				results := tool.Run(t.Context(), stepState(), tools, calls)
+				results := must(tool.Run(t.Context(), stepState(), tools, calls))
 				require.Len(t, results, len(calls))
 				want := map[int][][]int{}
 				for second, batch := range c.want {
@@ -197,7 +197,7 @@ func TestRunShowsCallsWhatOthersWrote(t *testing.T) {
 				}
 			})
 			st := stepState()
-			for i, r := range tool.Run(t.Context(), st, tools, calls) {
+			for i, r := range must(tool.Run(t.Context(), st, tools, calls)) {
 				require.NoError(t, r.Err)
 				require.Equal(t, calls[i], r.Message.Call())
 			}
@@ -232,7 +232,7 @@ func TestRunMergesInTheOrderOfTheCalls(t *testing.T) {
 			time.Sleep(2500 * time.Millisecond) // b and c have returned, a has not
 			require.Zero(t, st.Version(), "something was written before the batch was over")
 		}()
-		results := tool.Run(t.Context(), st, []*tool.Tool{write}, calls)
+		results := must(tool.Run(t.Context(), st, []*tool.Tool{write}, calls))
 		require.Equal(t, []string{`{"last":"a","all":["a"]}`, `{"last":"b","all":["b"]}`, `{"last":"c","all":["c"]}`}, texts(results))
 		require.Equal(t, "c", last.Or(st, ""))
 		require.Equal(t, []string{"a", "b", "c"}, all.Or(st, nil))
@@ -268,7 +268,7 @@ func TestRunReadsOneVersion(t *testing.T) {
 	defer stop()
 	calls := slices.Repeat([]state.ToolCall{{Name: "compare"}}, 8)
 	for range 200 {
-		saw := texts(tool.Run(t.Context(), st, []*tool.Tool{compare}, calls))
+		saw := texts(must(tool.Run(t.Context(), st, []*tool.Tool{compare}, calls)))
 		one, two, _ := strings.Cut(saw[0], " ")
 		require.Equal(t, one, two)
 		require.Equal(t, slices.Repeat(saw[:1], len(saw)), saw, "calls of one batch")
@@ -305,7 +305,7 @@ func TestRunSetsAStatefulToolApart(t *testing.T) {
 			return before, log.Set(st, []string{fmt.Sprint("saw ", len(before))})
 		}))
 		calls := []state.ToolCall{{ID: "0", Name: "plain"}, {ID: "1", Name: "stateful"}, {ID: "2", Name: "stateful"}, {ID: "3", Name: "plain"}, {ID: "4", Name: "plain"}}
-		results := tool.Run(state.NewContext(t.Context(), st), st, []*tool.Tool{plain, stateful}, calls)
+		results := must(tool.Run(state.NewContext(t.Context(), st), st, []*tool.Tool{plain, stateful}, calls))
 		require.Equal(t, []string{`["plain"]`, `["plain"]`, `["plain","saw 1"]`, `["plain"]`, `["plain"]`}, texts(results))
 		require.Equal(t, []string{"plain", "saw 1", "saw 2", "plain", "plain"}, log.Or(st, nil))
 		var signed []string
@@ -396,7 +396,7 @@ func TestRunFailsOneCallOnly(t *testing.T) {
 				bad.Name = c.tool.Name()
 			}
 			calls := []state.ToolCall{{ID: "w", Name: "write"}, bad, {ID: "r", Name: "read"}}
-			results := tool.Run(t.Context(), st, tools, calls)
+			results := must(tool.Run(t.Context(), st, tools, calls))
 
 			require.Len(t, results, 3)
 			failed := results[1]
@@ -429,14 +429,14 @@ func TestRunFailsOneCallOnly(t *testing.T) {
 func TestRunWithoutToolsOrCalls(t *testing.T) {
 	st := stepState()
 	for _, tools := range [][]*tool.Tool{nil, {}, {nil}, {{}}} {
-		results := tool.Run(t.Context(), st, tools, []state.ToolCall{{ID: "1", Name: "x"}, {}})
+		results := must(tool.Run(t.Context(), st, tools, []state.ToolCall{{ID: "1", Name: "x"}, {}}))
 		require.Equal(t, []string{`tool "x" not found; there are none`, `tool "" not found; there are none`}, texts(results))
 		require.Error(t, results[1].Err)
 	}
-	require.Empty(t, tool.Run(t.Context(), st, []*tool.Tool{stepTool(t, ":a", nil)}, nil))
-	results := tool.Run(t.Context(), nil, []*tool.Tool{stepTool(t, ":a", func(context.Context, string, map[string]any) (map[string]any, error) {
+	require.Empty(t, must(tool.Run(t.Context(), st, []*tool.Tool{stepTool(t, ":a", nil)}, nil)))
+	results := must(tool.Run(t.Context(), nil, []*tool.Tool{stepTool(t, ":a", func(context.Context, string, map[string]any) (map[string]any, error) {
 		return writes(":a", []string{"x"}), nil
-	})}, []state.ToolCall{{Name: ":a"}})
+	})}, []state.ToolCall{{Name: ":a"}}))
 	require.Error(t, results[0].Err, "a nil state takes nothing")
 }
 
@@ -496,7 +496,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 				ctx, cancel := c.ctx(t.Context())
 				defer cancel()
 				st := stepState()
-				results := tool.Run(ctx, st, tools, calls)
+				results := must(tool.Run(ctx, st, tools, calls))
 				require.Equal(t, c.took, time.Since(began), "Run waits for nobody once its context has ended")
 
 				require.Len(t, results, len(calls))
@@ -547,7 +547,7 @@ func TestRunKeepsWhatReturnedBeforeTheEnd(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		for _, r := range tool.Run(lateContext{ctx, cancel}, stepState(), tools, calls) {
+		for _, r := range must(tool.Run(lateContext{ctx, cancel}, stepState(), tools, calls)) {
 			require.NoError(t, r.Err)
 		}
 	})
@@ -670,7 +670,7 @@ func TestRunEqualsCallsOneByOne(t *testing.T) {
 					}
 				}
 			}
-			for i, r := range tool.Run(t.Context(), together, tools, calls) {
+			for i, r := range must(tool.Run(t.Context(), together, tools, calls)) {
 				if picked[i] != "?" {
 					require.Equal(t, want[i], r.Message.Text(), "call %d of %v", i, picked)
 				}
@@ -705,7 +705,7 @@ func TestRunManyAtOnce(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 10 {
-				for _, r := range tool.Run(t.Context(), st, []*tool.Tool{add}, calls) {
+				for _, r := range must(tool.Run(t.Context(), st, []*tool.Tool{add}, calls)) {
 					if r.Err != nil {
 						t.Error(r.Err)
 					}

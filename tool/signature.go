@@ -1,9 +1,11 @@
 package tool
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 )
 
 // signature is what a tool takes and what it writes.
@@ -23,6 +25,7 @@ type signature struct {
 // source is a field that is injected.
 type source struct {
 	field string
+	of    any // the *state.Field, or its name
 	param string
 	read  func(st *state.State) (any, error)
 }
@@ -30,9 +33,30 @@ type source struct {
 // sink is a field that a result is written to.
 type sink struct {
 	field  string
+	of     any    // the *state.Field, or its name
 	key    string // of the result, "" for the whole
 	decode func(text []byte) (output, error)
 	delete writer // if a null deletes, else nil
+}
+
+// checkFields returns the errors of fields that the schema of a state does not
+// have. They are mistakes of the program, which no call of a model can mend.
+func (t *Tool) checkFields(st *state.State) error {
+	if t == nil {
+		return nil
+	}
+	var errs []error
+	for _, s := range t.sources {
+		if err := internal.CheckField(st, s.of); err != nil {
+			errs = append(errs, &InputError{Tool: t.name, Parameter: s.param, Field: s.field, Err: err})
+		}
+	}
+	for _, s := range t.sinks {
+		if err := internal.CheckField(st, s.of); err != nil {
+			errs = append(errs, &OutputError{Tool: t.name, Field: s.field, Err: err})
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // writer writes one value to its field. A nil writer has nothing to write.

@@ -110,14 +110,27 @@ func Suspend(err error) error {
 // Begin begins the step of calls, which are those of one message of the model.
 // Nothing is called yet. When ctx has ended, no further call is made.
 //
-//	step := tool.Begin(ctx, st, tools, message.Calls())
+//	step, err := tool.Begin(ctx, st, tools, message.Calls())
 //	for i := range message.Calls() { // or concurrently, or not all of them
 //		r, err := step.Call(ctx, i)
 //	}
 //	results, err := step.Answer() // in the order of the calls
 //
+// An error is a mistake of the program: it has an [*InputError] or an
+// [*OutputError] for each field that an option of one of the tools, called or
+// not, names and that the schema of st does not have, or has with another type.
+//
 // Others may use st at the same time.
-func Begin(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall) *Step {
+func Begin(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall) (*Step, error) {
+	var errs []error
+	for _, t := range tools {
+		if err := t.checkFields(st); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if errs != nil {
+		return nil, errors.Join(errs...)
+	}
 	s := &Step{ctx: ctx, st: st, box: newToolbox(tools), calls: make([]stepCall, len(calls))}
 	s.idle.L = &s.mu
 	s.order = make([]*stepCall, len(calls))
@@ -128,7 +141,7 @@ func Begin(ctx context.Context, st *state.State, tools []*Tool, calls []state.To
 		}
 		s.order[i] = &s.calls[i]
 	}
-	return s
+	return s, nil
 }
 
 // Call makes the call with index i and returns its result, whose Message and Err

@@ -35,6 +35,14 @@ type stepOut struct {
 	Total int      `json:"total"`
 }
 
+// must returns v, and panics if err is not nil.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 // told returns what a caller has been told of a call.
 func told(r tool.Result, err error) (string, error) {
 	if err == nil {
@@ -122,7 +130,7 @@ func indexes(results []tool.Result) []int {
 func TestStepWritesInTheOrderOfTheCalls(t *testing.T) {
 	f, schema := newStepFields()
 	st := state.New(schema)
-	step := tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{}, stepIn{}, stepIn{}))
+	step := must(tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{}, stepIn{}, stepIn{})))
 	for _, c := range []struct {
 		call int
 		log  []string
@@ -167,7 +175,7 @@ func TestStepWithoutSomeCalls(t *testing.T) {
 					if c.do == "unknown" {
 						calls[missing].Name = "elsewhere"
 					}
-					step := tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, calls)
+					step := must(tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, calls))
 					var want []string
 					var late sync.WaitGroup
 					for i := range calls {
@@ -216,7 +224,7 @@ func TestStepWithoutSomeCalls(t *testing.T) {
 
 func TestStepRefusesCallsThatAreNotPending(t *testing.T) {
 	f, schema := newStepFields()
-	step := tool.Begin(t.Context(), state.New(schema), []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{Do: "suspend"}, stepIn{Do: "fail"}, stepIn{}))
+	step := must(tool.Begin(t.Context(), state.New(schema), []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{Do: "suspend"}, stepIn{Do: "fail"}, stepIn{})))
 	for _, i := range []int{-1, 4, 1 << 40} {
 		_, err := told(step.Call(t.Context(), i))
 		require.ErrorIs(t, err, tool.ErrNotPending)
@@ -233,7 +241,7 @@ func TestStepRefusesCallsThatAreNotPending(t *testing.T) {
 	require.ErrorIs(t, err, tool.ErrNotPending)
 	require.ErrorContains(t, err, "the step has ended")
 
-	step = tool.Begin(t.Context(), nil, nil, nil)
+	step = must(tool.Begin(t.Context(), nil, nil, nil))
 	_, err = told(step.Call(t.Context(), 0))
 	require.ErrorIs(t, err, tool.ErrNotPending)
 	require.Empty(t, step.End())
@@ -242,7 +250,7 @@ func TestStepRefusesCallsThatAreNotPending(t *testing.T) {
 func TestStepCallIsMadeOnceByConcurrentCallers(t *testing.T) {
 	var called atomic.Int32
 	count := tool.Must(tool.New("count", "", func(context.Context, struct{}) (int32, error) { return called.Add(1), nil }))
-	step := tool.Begin(t.Context(), state.New(nil), []*tool.Tool{count}, []state.ToolCall{{Name: "count"}})
+	step := must(tool.Begin(t.Context(), state.New(nil), []*tool.Tool{count}, []state.ToolCall{{Name: "count"}}))
 	var refused atomic.Int32
 	var wg sync.WaitGroup
 	for range 16 {
@@ -268,7 +276,7 @@ func TestStepEndsWithItsContexts(t *testing.T) {
 		if whose == "of the call" {
 			ofStep, ofCall = ofCall, ofStep
 		}
-		step := tool.Begin(ofStep, st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{}))
+		step := must(tool.Begin(ofStep, st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{})))
 		_, err := told(step.Call(ofCall, 0))
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, "not called")
@@ -282,7 +290,7 @@ func TestStepEndsWithItsContexts(t *testing.T) {
 	st := state.New(schema)
 	ctx, cancel := context.WithCancel(t.Context())
 	act := tool.Must(tool.New("act", "", func(context.Context, struct{}) ([]string, error) { cancel(); return []string{"x"}, nil }, tool.To(f.log, "")))
-	step := tool.Begin(t.Context(), st, []*tool.Tool{act}, []state.ToolCall{{Name: "act"}})
+	step := must(tool.Begin(t.Context(), st, []*tool.Tool{act}, []state.ToolCall{{Name: "act"}}))
 	_, err := told(step.Call(ctx, 0))
 	require.NoError(t, err)
 	require.Equal(t, []string{"x"}, f.log.Or(st, nil))
@@ -294,7 +302,7 @@ func TestStepSurvivesGoexit(t *testing.T) {
 	t.Run("in a function", func(t *testing.T) {
 		f, schema := newStepFields()
 		st := state.New(schema)
-		step := tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{Do: "goexit"}, stepIn{}))
+		step := must(tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{Do: "goexit"}, stepIn{})))
 		var wg sync.WaitGroup
 		for i := range 2 {
 			wg.Go(func() { _, _ = step.Call(t.Context(), 1-i) })
@@ -323,8 +331,8 @@ func TestStepSurvivesGoexit(t *testing.T) {
 			}) ([]string, error) {
 				return []string{in.Text}, nil
 			}, tool.To(list, "")))
-			step := tool.Begin(t.Context(), st, []*tool.Tool{write}, []state.ToolCall{
-				{ID: "0", Name: "write", Input: `{"text":"bad"}`}, {ID: "1", Name: "write", Input: `{"text":"good"}`}})
+			step := must(tool.Begin(t.Context(), st, []*tool.Tool{write}, []state.ToolCall{
+				{ID: "0", Name: "write", Input: `{"text":"bad"}`}, {ID: "1", Name: "write", Input: `{"text":"good"}`}}))
 			for _, i := range []int{first, 1 - first} {
 				var wg sync.WaitGroup
 				wg.Go(func() { _, _ = step.Call(t.Context(), i) })
@@ -345,7 +353,7 @@ func TestStepRefusesOneOfCallsThatExcludeEachOther(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		f, schema := newStepFields()
 		st := state.New(schema)
-		step := tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{Do: "add"}, stepIn{Do: "add"}, stepIn{Do: "add"}))
+		step := must(tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{Do: "add"}, stepIn{Do: "add"}, stepIn{Do: "add"})))
 		for n, i := range order {
 			_, err := told(step.Call(t.Context(), i))
 			if n < 2 {
@@ -374,7 +382,7 @@ func TestStepRefusesOneOfCallsThatExcludeEachOther(t *testing.T) {
 func TestStepReportsWhatOthersHavePrevented(t *testing.T) {
 	f, schema := newStepFields()
 	st := state.New(schema)
-	step := tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{Do: "add"}, stepIn{}, stepIn{}))
+	step := must(tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{Do: "add"}, stepIn{}, stepIn{})))
 	_, err := told(step.Call(t.Context(), 1))
 	require.NoError(t, err)
 	require.NoError(t, f.total.Set(st, 9))
@@ -398,7 +406,7 @@ func TestStepOfAStateThatTakesNothing(t *testing.T) {
 	var ended *state.State
 	require.NoError(t, tx.Update(func(tx *state.State) error { ended = tx; return nil }))
 	for _, st := range []*state.State{state.New(schema).Snapshot(), nil, ended} {
-		step := tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{}))
+		step := must(tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{})))
 		for _, i := range []int{1, 0} {
 			_, err := told(step.Call(t.Context(), i))
 			var refused *tool.OutputError
@@ -413,7 +421,7 @@ func TestStepInATransactionAndInAFork(t *testing.T) {
 	act := f.tool()
 	st := state.New(schema)
 	all := func(st *state.State) {
-		step := tool.Begin(t.Context(), st, []*tool.Tool{act}, actCalls(stepIn{}, stepIn{}))
+		step := must(tool.Begin(t.Context(), st, []*tool.Tool{act}, actCalls(stepIn{}, stepIn{})))
 		for _, i := range []int{1, 0} {
 			_, err := told(step.Call(t.Context(), i))
 			require.NoError(t, err)
@@ -448,7 +456,7 @@ func TestStepRunsNoCodeOfUsersUnderALock(t *testing.T) {
 	st := state.New(state.MustSchema(list, own))
 	act := tool.Must(tool.New("act", "", func(context.Context, struct{}) ([]string, error) { back(); return []string{"x"}, nil },
 		tool.To(list, ""), tool.ToFunc(own, "", func([]string) (string, error) { back(); return "y", nil })))
-	step = tool.Begin(t.Context(), st, []*tool.Tool{act}, []state.ToolCall{{Name: "act"}, {Name: "act"}, {Name: "act"}})
+	step = must(tool.Begin(t.Context(), st, []*tool.Tool{act}, []state.ToolCall{{Name: "act"}, {Name: "act"}, {Name: "act"}}))
 	_, err := told(step.Call(t.Context(), 2))
 	require.NoError(t, err)
 	_, err = told(step.Call(t.Context(), 1))
@@ -480,12 +488,12 @@ func TestCallOf(t *testing.T) {
 	st := state.New(state.MustSchema(state.Team{"ann": nil})).As("ann")
 	calls := []state.ToolCall{{ID: "x", Name: "a"}, {ID: "y", Name: "b"}}
 	want := map[string]tool.Call{"x": {ID: "x", Name: "a", Index: 0, Agent: "ann"}, "y": {ID: "y", Name: "b", Index: 1, Agent: "ann"}}
-	for _, r := range tool.Run(t.Context(), st, tools, calls) {
+	for _, r := range must(tool.Run(t.Context(), st, tools, calls)) {
 		require.Equal(t, "false", r.Message.Text(), "a call inside a call is not of the step")
 	}
 	require.Equal(t, want, seen)
 	clear(seen)
-	step := tool.Begin(t.Context(), st, tools, calls)
+	step := must(tool.Begin(t.Context(), st, tools, calls))
 	for i := range calls {
 		_, err := told(step.Call(t.Context(), i))
 		require.NoError(t, err)
@@ -498,7 +506,7 @@ func TestCallOf(t *testing.T) {
 func TestSuspendedCallsHaveNoResultInRun(t *testing.T) {
 	f, schema := newStepFields()
 	st := state.New(schema)
-	results := tool.Run(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{Do: "suspend"}, stepIn{}))
+	results := must(tool.Run(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{Do: "suspend"}, stepIn{})))
 	require.Equal(t, []int{0, 2}, indexes(results))
 	require.Equal(t, []string{"0", "2"}, f.log.Or(st, nil))
 	require.ErrorIs(t, tool.Suspend(nil), tool.ErrSuspended)
@@ -523,7 +531,7 @@ func TestRunBoundsItsGoroutines(t *testing.T) {
 			return 1, nil
 		}, tool.To(total, "")))
 		began := time.Now()
-		results := tool.Run(t.Context(), st, []*tool.Tool{add}, slices.Repeat([]state.ToolCall{{Name: "add"}}, 1000))
+		results := must(tool.Run(t.Context(), st, []*tool.Tool{add}, slices.Repeat([]state.ToolCall{{Name: "add"}}, 1000)))
 		require.Len(t, results, 1000)
 		require.Equal(t, 1000, total.Or(st, 0))
 		require.EqualValues(t, 128, most.Load())
@@ -532,7 +540,7 @@ func TestRunBoundsItsGoroutines(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		var notCalled, notFinished int
-		for _, r := range tool.Run(ctx, st, []*tool.Tool{add}, slices.Repeat([]state.ToolCall{{Name: "add"}}, 1000)) {
+		for _, r := range must(tool.Run(ctx, st, []*tool.Tool{add}, slices.Repeat([]state.ToolCall{{Name: "add"}}, 1000))) {
 			if r.Err != nil && strings.Contains(r.Err.Error(), "not called") {
 				notCalled++
 			}
@@ -570,7 +578,7 @@ func TestStepEqualsCallsOneByOne(t *testing.T) {
 				}
 			}
 			tools := []*tool.Tool{f.tool()}
-			step := tool.Begin(t.Context(), st, tools, calls)
+			step := must(tool.Begin(t.Context(), st, tools, calls))
 			const notMade, ended, lost = "not made", "ended", "lost"
 			outcomes := make([]string, len(calls)) // what the caller was told
 			var mu sync.Mutex
@@ -618,7 +626,7 @@ func TestStepEqualsCallsOneByOne(t *testing.T) {
 				}
 				succeeded++
 				require.Equal(t, r.Message.Text(), outcomes[r.Index], "told and stored")
-				one := tool.Begin(t.Context(), reference, tools, calls[:r.Index+1])
+				one := must(tool.Begin(t.Context(), reference, tools, calls[:r.Index+1]))
 				_, err := told(one.Call(t.Context(), r.Index))
 				require.NoError(t, err)
 				one.End()

@@ -72,7 +72,8 @@ func NewStateful[In, Out any](
 
 // Raw returns a tool whose parameters are given as the JSON Schema of an
 // object. fn is given the arguments of the model together with the injected
-// ones, and returns JSON; "" stands for null.
+// ones, and returns JSON. "" stands for no result: the model reads that the tool
+// was executed, and outputs take it for null.
 //
 // A parameter can be injected if it is one of the schema's properties or
 // required, or if the schema has additionalProperties that are true or a

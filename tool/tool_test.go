@@ -335,7 +335,7 @@ func TestRawArguments(t *testing.T) {
 	empty := tool.Must(tool.Raw("x", "", `{}`, func(context.Context, state.JSON) (state.JSON, error) { return "", nil }))
 	out, err = empty.Call(t.Context(), st, "")
 	require.NoError(t, err)
-	require.Equal(t, state.JSON("null"), out)
+	require.Equal(t, state.JSON(`"x successfully executed"`), out)
 	for _, bad := range []state.JSON{`{`, `{"a":1,"a":2}`, `1 2`} {
 		broken := tool.Must(tool.Raw("x", "", `{}`, func(context.Context, state.JSON) (state.JSON, error) { return bad, nil }))
 		_, err = broken.Call(t.Context(), st, "")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
 )
 
 // toolbox finds tools by name.
@@ -87,5 +88,5 @@ func (box toolbox) missingTool(st *state.State, name string) error {
 	default:
 		known = "there are " + strings.Join(names, ", ")
 	}
-	return &kindError{ErrUnknownTool, fmt.Errorf("tool %q not found; %s", st.Redactor().Redact(name), known)}
+	return &kindError{ErrUnknownTool, fmt.Errorf("tool %s not found; %s", fault.Quote(st.Redactor().Redact(name)), known)}
 }

@@ -126,7 +126,7 @@ func TestTracerIsToldOfEachCallOfAStep(t *testing.T) {
 	}
 	tracer := &recordingTracer{}
 	st := tracedState(t)
-	results := tool.Run(tool.WithTracer(t.Context(), tracer), st, tools, calls)
+	results := must(tool.Run(tool.WithTracer(t.Context(), tracer), st, tools, calls))
 	require.Len(t, results, len(calls))
 	traced := tracer.all()
 	require.Len(t, traced, len(calls))
@@ -157,7 +157,7 @@ func TestTracerIsToldOfEachCallOfAStep(t *testing.T) {
 
 func TestPlanIsNotTraced(t *testing.T) {
 	tracer := &recordingTracer{}
-	_ = tool.Begin(tool.WithTracer(t.Context(), tracer), tracedState(t), nil, []state.ToolCall{{Name: "a"}}).End()
+	_ = must(tool.Begin(tool.WithTracer(t.Context(), tracer), tracedState(t), nil, []state.ToolCall{{Name: "a"}})).End()
 	_ = tool.Plan(nil, []state.ToolCall{{Name: "a"}})
 	require.Empty(t, tracer.all())
 }
@@ -171,7 +171,7 @@ func TestTracerSeesCallsWithinCalls(t *testing.T) {
 	}))
 	tracer := &recordingTracer{}
 	st := tracedState(t)
-	results := tool.Run(tool.WithTracer(t.Context(), tracer), st, []*tool.Tool{outer}, []state.ToolCall{{ID: "1", Name: "outer", Input: `{"word":"x"}`}})
+	results := must(tool.Run(tool.WithTracer(t.Context(), tracer), st, []*tool.Tool{outer}, []state.ToolCall{{ID: "1", Name: "outer", Input: `{"word":"x"}`}}))
 	require.NoError(t, results[0].Err)
 	traced := tracer.all()
 	require.Len(t, traced, 2)
@@ -228,7 +228,7 @@ func TestStartCallIsOnTheGoroutineOfTheCall(t *testing.T) {
 	tracer := &recordingTracer{start: func(string) { started.Done(); started.Wait() }}
 	wait := tracedTool("wait", func(context.Context, tracedIn) (string, error) { return "", nil })
 	call := state.ToolCall{Name: "wait", Input: `{"word":"x"}`}
-	tool.Run(tool.WithTracer(t.Context(), tracer), state.New(nil), []*tool.Tool{wait}, []state.ToolCall{call, call, call})
+	must(tool.Run(tool.WithTracer(t.Context(), tracer), state.New(nil), []*tool.Tool{wait}, []state.ToolCall{call, call, call}))
 	require.Len(t, tracer.all(), 3)
 }
 
@@ -250,7 +250,7 @@ func TestTracerIsToldOnceOfAnAbandonedCall(t *testing.T) {
 				ctx, cancel := context.WithCancel(tool.WithTracer(t.Context(), tracer))
 				var results []tool.Result
 				go func() {
-					results = tool.Run(ctx, state.New(nil), []*tool.Tool{slow}, []state.ToolCall{{ID: "1", Name: "slow", Input: `{"word":"x"}`}})
+					results = must(tool.Run(ctx, state.New(nil), []*tool.Tool{slow}, []state.ToolCall{{ID: "1", Name: "slow", Input: `{"word":"x"}`}}))
 				}()
 				synctest.Wait()
 				cancel()
@@ -274,12 +274,12 @@ func TestCallsThatAreNotMadeAreNotTraced(t *testing.T) {
 	cancel()
 	made := tracedTool("t", func(context.Context, tracedIn) (string, error) { return "", nil })
 	calls := []state.ToolCall{{Name: "t", Input: `{"word":"x"}`}}
-	require.ErrorIs(t, tool.Run(ctx, state.New(nil), []*tool.Tool{made}, calls)[0].Err, context.Canceled)
-	r, err := tool.Begin(ctx, state.New(nil), []*tool.Tool{made}, calls).Call(t.Context(), 0)
+	require.ErrorIs(t, must(tool.Run(ctx, state.New(nil), []*tool.Tool{made}, calls))[0].Err, context.Canceled)
+	r, err := must(tool.Begin(ctx, state.New(nil), []*tool.Tool{made}, calls)).Call(t.Context(), 0)
 	require.NoError(t, err)
 	require.ErrorIs(t, r.Err, context.Canceled)
 	var none context.Context
-	require.Error(t, tool.Run(none, state.New(nil), nil, calls)[0].Err)
+	require.Error(t, must(tool.Run(none, state.New(nil), nil, calls))[0].Err)
 	require.Empty(t, tracer.all())
 }
 
@@ -289,7 +289,7 @@ func TestTracerOfTheStepIsFoundInEachCall(t *testing.T) {
 	outer, own := &recordingTracer{}, &recordingTracer{}
 	made := tracedTool("t", func(context.Context, tracedIn) (string, error) { return "", nil })
 	call := state.ToolCall{Name: "t", Input: `{"word":"x"}`}
-	step := tool.Begin(tool.WithTracer(t.Context(), outer), state.New(nil), []*tool.Tool{made}, []state.ToolCall{call, call, call})
+	step := must(tool.Begin(tool.WithTracer(t.Context(), outer), state.New(nil), []*tool.Tool{made}, []state.ToolCall{call, call, call}))
 	for i, ctx := range []context.Context{t.Context(), tool.WithTracer(t.Context(), own)} {
 		_, err := step.Call(ctx, i)
 		require.NoError(t, err)
@@ -302,7 +302,7 @@ func TestTracerIsToldOfCallsWithoutAResult(t *testing.T) {
 	ask := tracedTool("ask", func(context.Context, tracedIn) (string, error) { return "", tool.Suspend(errors.New("ann must agree")) })
 	calls := []state.ToolCall{{ID: "1", Name: "ask", Input: `{"word":"x"}`}}
 	suspended := &recordingTracer{}
-	require.Empty(t, tool.Run(tool.WithTracer(t.Context(), suspended), state.New(nil), []*tool.Tool{ask}, calls))
+	require.Empty(t, must(tool.Run(tool.WithTracer(t.Context(), suspended), state.New(nil), []*tool.Tool{ask}, calls)))
 	r := suspended.only(t).Result
 	require.ErrorIs(t, r.Err, tool.ErrSuspended)
 	require.Equal(t, tool.Result{Err: r.Err}, r)
@@ -310,7 +310,7 @@ func TestTracerIsToldOfCallsWithoutAResult(t *testing.T) {
 	late := &recordingTracer{}
 	var step *tool.Step
 	end := tracedTool("end", func(context.Context, tracedIn) (string, error) { step.End(); return "", nil })
-	step = tool.Begin(tool.WithTracer(t.Context(), late), state.New(nil), []*tool.Tool{end}, []state.ToolCall{{Name: "end", Input: `{"word":"x"}`}})
+	step = must(tool.Begin(tool.WithTracer(t.Context(), late), state.New(nil), []*tool.Tool{end}, []state.ToolCall{{Name: "end", Input: `{"word":"x"}`}}))
 	_, err := step.Call(t.Context(), 0)
 	require.ErrorIs(t, err, tool.ErrNotPending)
 	require.Equal(t, tool.Result{Err: err}, late.only(t).Result)
@@ -339,10 +339,10 @@ func (b brokenTracer) EndCall(ctx context.Context, _ tool.CallInfo, _ tool.Resul
 func TestTracerThatPanicsChangesNothing(t *testing.T) {
 	made := tracedTool("t", func(_ context.Context, in tracedIn) (string, error) { return in.Word, nil })
 	calls := []state.ToolCall{{ID: "1", Name: "t", Input: `{"word":"x"}`}, {Name: "none"}}
-	want := tool.Run(t.Context(), state.New(nil), []*tool.Tool{made}, calls)
+	want := must(tool.Run(t.Context(), state.New(nil), []*tool.Tool{made}, calls))
 	for _, tracer := range []tool.Tracer{brokenTracer{}, brokenTracer{start: true}, brokenTracer{end: true}, (*recordingTracer)(nil)} {
 		ctx := tool.WithTracer(t.Context(), tracer)
-		require.Equal(t, want, tool.Run(ctx, state.New(nil), []*tool.Tool{made}, calls))
+		require.Equal(t, want, must(tool.Run(ctx, state.New(nil), []*tool.Tool{made}, calls)))
 		text, err := made.Call(ctx, state.New(nil), `{"word":"x"}`)
 		require.NoError(t, err)
 		require.Equal(t, state.JSON(`"x"`), text)
@@ -352,6 +352,6 @@ func TestTracerThatPanicsChangesNothing(t *testing.T) {
 func TestNilTracerEndsTracing(t *testing.T) {
 	tracer := &recordingTracer{}
 	ctx := tool.WithTracer(tool.WithTracer(t.Context(), tracer), nil)
-	tool.Run(ctx, state.New(nil), nil, []state.ToolCall{{Name: "none"}})
+	must(tool.Run(ctx, state.New(nil), nil, []state.ToolCall{{Name: "none"}}))
 	require.Empty(t, tracer.all())
 }

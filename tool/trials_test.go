@@ -58,7 +58,7 @@ func TestStepFindsWhatDoesNotFitInWhateverOrder(t *testing.T) {
 		for i := range calls {
 			calls[i].Name = tools[rng.IntN(len(tools))].Name()
 		}
-		step := tool.Begin(t.Context(), st, tools, calls)
+		step := must(tool.Begin(t.Context(), st, tools, calls))
 		told := map[int]bool{}
 		for _, i := range rng.Perm(len(calls)) {
 			r, err := step.Call(t.Context(), i)
@@ -68,7 +68,7 @@ func TestStepFindsWhatDoesNotFitInWhateverOrder(t *testing.T) {
 		for _, r := range step.End() {
 			require.Equal(t, told[r.Index], r.Err == nil, "program %d, %v: call %d: %v", run, calls, r.Index, r.Err)
 			if r.Err == nil {
-				one := tool.Run(t.Context(), reference, tools, calls[r.Index:r.Index+1])
+				one := must(tool.Run(t.Context(), reference, tools, calls[r.Index:r.Index+1]))
 				require.NoError(t, one[0].Err)
 			} else {
 				refused++

@@ -28,7 +28,7 @@ func ExampleMemory_Tools() {
 	}
 	defer m.Close()
 	_ = m.Update(ctx, "ann", func(w *workspace.Workspace) error {
-		for _, result := range tool.Run(ctx, w.State(), w.Memory().Tools(), calls) {
+		for _, result := range must(tool.Run(ctx, w.State(), w.Memory().Tools(), calls)) {
 			fmt.Println(result.Message.Text())
 		}
 		return nil
@@ -116,9 +116,17 @@ func TestMemoryToolsAreInOrder(t *testing.T) {
 				state.ToolCall{ID: fmt.Sprint("s", i), Name: "memory_set", Input: state.JSON(fmt.Sprintf(`{"key":"k","value":"%d"}`, i))},
 				state.ToolCall{ID: fmt.Sprint("g", i), Name: "memory_get", Input: `{"key":"k"}`})
 		}
-		results := tool.Run(t.Context(), state.New(nil), m.Tools(), calls)
+		results := must(tool.Run(t.Context(), state.New(nil), m.Tools(), calls))
 		for i := range 50 {
 			require.Equal(t, fmt.Sprint(i), results[2*i+1].Message.Text())
 		}
 	})
+}
+
+// must returns v, and panics if err is not nil.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

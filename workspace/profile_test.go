@@ -34,7 +34,7 @@ func TestRunsAndTheirToolCallsHaveProfileLabels(t *testing.T) {
 		handle := func(ctx context.Context, run *workspace.Run) error {
 			inRun = goroutineLabels(t)
 			calls := []state.ToolCall{{ID: "1", Name: "look"}}
-			return tool.Run(run.Context(), run.State(), []*tool.Tool{look}, calls)[0].Err
+			return must(tool.Run(run.Context(), run.State(), []*tool.Tool{look}, calls))[0].Err
 		}
 		m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Run: handle, ProfileLabels: labelled})
 		require.NoError(t, err)

@@ -159,7 +159,7 @@ func TestToolSuspends(t *testing.T) {
 			if early {
 				ask(t, run, "1", "2")
 			}
-			require.Empty(t, tool.Run(run.Context(), run.State(), tools, []state.ToolCall{refund("1"), refund("2")}))
+			require.Empty(t, must(tool.Run(run.Context(), run.State(), tools, []state.ToolCall{refund("1"), refund("2")})))
 			if !early {
 				require.Empty(t, run.Suspended())
 				require.NoError(t, run.Commit(t.Context()))

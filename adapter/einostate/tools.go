@@ -56,7 +56,10 @@ func (t *boundTool) InvokableRun(ctx context.Context, args string, _ ...einotool
 	if turn, ok := ctx.Value(turnKey{}).(*turn); ok {
 		result, err = turn.call(ctx, call)
 	} else if st, ok := state.FromContext(ctx); ok {
-		result, err = tool.Begin(ctx, st, []*tool.Tool{t.tool}, []state.ToolCall{call}).Call(ctx, 0)
+		var step *tool.Step
+		if step, err = tool.Begin(ctx, st, []*tool.Tool{t.tool}, []state.ToolCall{call}); err == nil {
+			result, err = step.Call(ctx, 0)
+		}
 	} else {
 		err = errNoState
 	}

@@ -76,21 +76,28 @@ func (t *turn) begin(ctx context.Context, m *schema.Message) error {
 		}
 	}
 	t.mu.Lock()
-	t.setStep(calls)
+	err := t.setStep(calls)
 	t.foreign = len(calls) < len(m.ToolCalls)
 	t.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	return t.commit(ctx)
 }
 
-func (t *turn) setStep(calls []state.ToolCall) {
+func (t *turn) setStep(calls []state.ToolCall) (err error) {
 	// The context of each call is that of the run, too.
-	t.step = tool.Begin(context.Background(), t.st, t.tools, calls)
+	t.step, err = tool.Begin(context.Background(), t.st, t.tools, calls)
 	t.calls, t.taken, t.open = calls, make([]bool, len(calls)), len(calls)
+	return err
 }
 
 // call makes a call of the step. The last call that returns ends the step.
 func (t *turn) call(ctx context.Context, c state.ToolCall) (tool.Result, error) {
-	step, i := t.take(ctx, c)
+	step, i, err := t.take(ctx, c)
+	if err != nil {
+		return tool.Result{}, err
+	}
 	result, err := step.Call(ctx, i)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,20 +110,23 @@ func (t *turn) call(ctx context.Context, c state.ToolCall) (tool.Result, error) 
 }
 
 // take finds a call in the step.
-func (t *turn) take(ctx context.Context, c state.ToolCall) (*tool.Step, int) {
+func (t *turn) take(ctx context.Context, c state.ToolCall) (*tool.Step, int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.step == nil { // the agent was resumed
 		t.foreign = true
-		t.setStep(t.openStep(c.ID))
+		if err := t.setStep(t.openStep(c.ID)); err != nil {
+			return nil, 0, err
+		}
 	}
 	for i, known := range t.calls {
 		if !t.taken[i] && known.ID == c.ID && known.Name == c.Name {
 			t.taken[i] = true
-			return t.step, i
+			return t.step, i, nil
 		}
 	}
-	return tool.Begin(ctx, t.st, t.tools, []state.ToolCall{c}), 0
+	step, err := tool.Begin(ctx, t.st, t.tools, []state.ToolCall{c})
+	return step, 0, err
 }
 
 // answer ends the step and adds its results to the history.

@@ -46,7 +46,11 @@ func restart(ctx *ai.ToolContext, t *tool.Tool, input any) (json.RawMessage, err
 			break
 		}
 	}
-	parts, err := encodeResults(tool.Run(ctx, st, []*tool.Tool{t}, []state.ToolCall{call}))
+	results, err := tool.Run(ctx, st, []*tool.Tool{t}, []state.ToolCall{call})
+	if err != nil {
+		return nil, err
+	}
+	parts, err := encodeResults(results)
 	if err != nil {
 		return nil, err
 	}

@@ -148,7 +148,7 @@ func stepImported(b *testing.B) func(steps int) {
 				calls = append(calls, state.ToolCall{ID: fmt.Sprint(n, "_", i), Name: "note", Input: `{"text":"delivered on Monday"}`})
 			}
 			turn := []state.Message{state.ToolCalls(calls...)}
-			for _, r := range tool.Run(b.Context(), guest, tools, calls) {
+			for _, r := range ran(tool.Run(b.Context(), guest, tools, calls)) {
 				turn = append(turn, r.Message)
 			}
 			must(state.Messages.Set(guest, turn))

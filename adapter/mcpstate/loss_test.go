@@ -110,7 +110,7 @@ func TestImportedToolsLoseNothing(t *testing.T) {
 	must(err)
 	equal(t, 0, adaptertest.Rounds(rounds, inOrder, func() []string {
 		st := state.New(schema)
-		tool.Run(t.Context(), st.As("guest"), imported, calls)
+		ran(tool.Run(t.Context(), st.As("guest"), imported, calls))
 		return notes.Or(st, nil)
 	}))
 }

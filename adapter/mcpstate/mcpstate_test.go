@@ -83,7 +83,7 @@ func TestStructuredAndOwnContents(t *testing.T) {
 	for _, t := range imported {
 		calls = append(calls, state.ToolCall{ID: t.Name(), Name: t.Name(), Input: "{}"})
 	}
-	for _, r := range tool.Run(t.Context(), state.New(nil), imported, calls) {
+	for _, r := range ran(tool.Run(t.Context(), state.New(nil), imported, calls)) {
 		want := map[string]string{
 			"object": `{"n":9007199254740993}`, "list": `[1,2]`, "nothing": `""`, "empty": "[]",
 			"parts": `[{"type":"text","text":"a chart"},{"type":"image","mimeType":"image/png","data":"aGk="}]`,
@@ -116,7 +116,7 @@ func TestImportBindsFieldsAndNamesCalls(t *testing.T) {
 	must(err)
 	st := desk()
 	run := func() tool.Result {
-		return tool.Run(t.Context(), st, imported, []state.ToolCall{{ID: "c1", Name: imported[0].Name(), Input: "{}"}})[0]
+		return ran(tool.Run(t.Context(), st, imported, []state.ToolCall{{ID: "c1", Name: imported[0].Name(), Input: "{}"}}))[0]
 	}
 	equal(t, "shipped #W1", run().Message.Text())
 	must(order.Set(st, ""))
@@ -247,4 +247,12 @@ func TestBindMasksResultsAndFailures(t *testing.T) {
 			}
 		}
 	}
+}
+
+// ran returns v, and panics if err is not nil.
+func ran[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

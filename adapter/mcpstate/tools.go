@@ -88,7 +88,10 @@ func handler(states States, t *tool.Tool) mcp.ToolHandler {
 			if len(tool.Usable(st, tools)) == 0 {
 				return errFailed
 			}
-			results := tool.Run(ctx, st, tools, []state.ToolCall{call})
+			results, err := tool.Run(ctx, st, tools, []state.ToolCall{call})
+			if err != nil {
+				return err
+			}
 			if len(results) == 0 {
 				result = failure("The call waits for a decision and has no result yet.")
 				return nil

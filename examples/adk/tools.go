@@ -105,9 +105,12 @@ func (k *Kit) afterModel(ctx agent.Context, resp *model.LLMResponse, err error) 
 		}
 	}
 	if len(calls) > 0 {
-		begun := &step{tool.Begin(ctx, st.As(ctx.AgentName()), k.tools, calls), index}
+		begun, err := tool.Begin(ctx, st.As(ctx.AgentName()), k.tools, calls)
+		if err != nil {
+			return nil, err
+		}
 		k.mu.Lock()
-		k.steps[placeOf(ctx)] = begun
+		k.steps[placeOf(ctx)] = &step{begun, index}
 		k.mu.Unlock()
 	}
 	return nil, nil
@@ -239,7 +242,10 @@ func (b *bound) call(ctx agent.Context, with context.Context, args any) (tool.Re
 		return tool.Result{}, fmt.Errorf("adk: call of %s: %w", b.Name(), errors.Join(err, errNoState))
 	}
 	call := state.ToolCall{ID: ctx.FunctionCallID(), Name: b.Name(), Input: input}
-	again := tool.Begin(with, st.As(ctx.AgentName()), b.kit.tools, []state.ToolCall{call})
+	again, err := tool.Begin(with, st.As(ctx.AgentName()), b.kit.tools, []state.ToolCall{call})
+	if err != nil {
+		return tool.Result{}, err
+	}
 	defer again.End()
 	return again.Call(with, 0)
 }

@@ -62,7 +62,9 @@ func answer(ctx context.Context, st *state.State, ask func(context.Context) erro
 	for {
 		err := ask(ctx)
 		calls := transcript.Pending(state.Messages.Or(st, nil))
-		for _, r := range tool.Run(ctx, st, tools, calls) {
+		results, runErr := tool.Run(ctx, st, tools, calls)
+		err = errors.Join(err, runErr)
+		for _, r := range results {
 			fmt.Println(r.Message)
 			err = errors.Join(err, st.History().Answer(r.Message))
 		}

@@ -34,7 +34,11 @@ func (s *shop) answer(ctx context.Context, run *workspace.Run) error {
 		if err := run.Commit(ctx); err != nil {
 			return err
 		}
-		for _, r := range tool.Run(ctx, st, tools, calls.Calls()) {
+		results, err := tool.Run(ctx, st, tools, calls.Calls())
+		if err != nil {
+			return err
+		}
+		for _, r := range results {
 			if err := state.Messages.Set(st, []state.Message{r.Message}); err != nil {
 				return err
 			}
@@ -74,6 +78,9 @@ func model(history []state.Message) state.Message {
 			again := call.Calls()[0]
 			again.ID = id
 			return state.ToolCalls(again)
+		}
+		if m.IsError() { // its text is written for a model, and not for a customer
+			return state.AssistantText("I could not do that. Which order is it about, such as #W1?")
 		}
 		return state.AssistantText(m.Text())
 	}

@@ -52,7 +52,11 @@ func Run(ctx context.Context, st *state.State, router *route.Router, model Model
 		}
 		answer := model(agent, me.Describe(), update)
 		turn := state.InferenceResult{Output: []state.Message{answer}}
-		for _, r := range tool.Run(ctx, me, []*tool.Tool{update}, answer.Calls()) {
+		results, err := tool.Run(ctx, me, []*tool.Tool{update}, answer.Calls())
+		if err != nil {
+			return err
+		}
+		for _, r := range results {
 			fmt.Printf("%d. %s: %s\n", step, agent, r.Message.Content().Text())
 			turn.ToolCalls = append(turn.ToolCalls, r.Message)
 		}

@@ -74,7 +74,11 @@ func bill(ctx context.Context, st *state.State, m Model, shop Shop, key string, 
 		if err := commit(ctx); err != nil {
 			return err
 		}
-		for _, r := range tool.Run(ctx, me, tools, calls.Calls()) {
+		results, err := tool.Run(ctx, me, tools, calls.Calls())
+		if err != nil {
+			return err
+		}
+		for _, r := range results {
 			if err := state.Messages.Set(me, []state.Message{r.Message}); err != nil {
 				return err
 			}

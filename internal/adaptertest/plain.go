@@ -58,7 +58,10 @@ func loop(
 		if err != nil || !ok {
 			return err
 		}
-		results := tool.Run(ctx, st, tools, calls.Calls())
+		results, err := tool.Run(ctx, st, tools, calls.Calls())
+		if err != nil {
+			return err
+		}
 		for _, r := range results {
 			err = errors.Join(err, state.Messages.Set(st, []state.Message{r.Message}))
 		}

@@ -37,7 +37,7 @@ func converse(ctx context.Context, st *state.State, ask model) error {
 		if len(calls) == 0 {
 			return nil
 		}
-		for _, r := range tool.Run(ctx, st, []*tool.Tool{lookup}, calls) {
+		for _, r := range must(tool.Run(ctx, st, []*tool.Tool{lookup}, calls)) {
 			if err := st.History().Answer(r.Message); err != nil {
 				return err
 			}
@@ -139,4 +139,12 @@ func (b *bodies) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	return b.next.RoundTrip(req)
+}
+
+// must returns v, and panics if err is not nil.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -201,7 +201,7 @@ func TestLoad(t *testing.T) {
 func prepare(st *state.State) error {
 	msgs := state.Messages.Or(st, nil)
 	if calls := transcript.Pending(msgs); len(calls) > 0 {
-		for _, r := range tool.Run(context.Background(), st, []*tool.Tool{lookup}, calls) {
+		for _, r := range must(tool.Run(context.Background(), st, []*tool.Tool{lookup}, calls)) {
 			if err := st.History().Answer(r.Message); err != nil {
 				return err
 			}
