@@ -192,9 +192,9 @@ func TestTracerSeesTheErrorsOfSingleCalls(t *testing.T) {
 		args state.JSON
 		want any
 	}{
-		"arguments": {nil, state.New(nil), `{"x":1}`, new(*tool.ArgumentError)},
-		"panic":     {func(context.Context, tracedIn) (string, error) { panic("x") }, state.New(nil), `{"word":"x"}`, new(*tool.PanicError)},
-		"exit":      {func(context.Context, tracedIn) (string, error) { runtime.Goexit(); return "", nil }, state.New(nil), `{"word":"x"}`, new(*tool.PanicError)},
+		"arguments": {nil, tracedState(t), `{"x":1}`, new(*tool.ArgumentError)},
+		"panic":     {func(context.Context, tracedIn) (string, error) { panic("x") }, tracedState(t), `{"word":"x"}`, new(*tool.PanicError)},
+		"exit":      {func(context.Context, tracedIn) (string, error) { runtime.Goexit(); return "", nil }, tracedState(t), `{"word":"x"}`, new(*tool.PanicError)},
 		"output":    {nil, state.New(refused), `{"word":"x"}`, new(*tool.OutputError)},
 		"nil state": {nil, nil, `{"word":"x"}`, new(*tool.OutputError)},
 	} {

@@ -76,7 +76,7 @@ func (t *turn) begin(ctx context.Context, m *schema.Message) error {
 		}
 	}
 	t.mu.Lock()
-	err := t.setStep(calls)
+	err = t.setStep(calls)
 	t.foreign = len(calls) < len(m.ToolCalls)
 	t.mu.Unlock()
 	if err != nil {
