@@ -41,7 +41,7 @@ func TestTheCostOfAStepIsLinearInWhateverOrderItsCallsReturn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cost := func(n int) uint64 {
 				st := state.New(schema)
-				step := tool.Begin(t.Context(), st, []*tool.Tool{act}, slices.Repeat([]state.ToolCall{{ID: "x", Name: "act"}}, n))
+				step := must(tool.Begin(t.Context(), st, []*tool.Tool{act}, slices.Repeat([]state.ToolCall{{ID: "x", Name: "act"}}, n)))
 				calls := order(n)
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
