@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/tool"
 )
 
 // Tools returns the tools by which a model uses the memory: memory_set,
 // memory_get, memory_delete and memory_list. They do not show secrets to the
-// model. A secret that the model sets itself is, however, in the conversation,
-// as an argument of its call.
+// model, also where a key or an error repeats one. A secret that the model sets
+// itself is, however, in the conversation, as an argument of its call.
 //
 // The calls of one step take effect in their order: package tool makes calls
 // that write separately from all others.
@@ -29,7 +30,11 @@ func (m *Memory) Tools() []*tool.Tool {
 				"A secret is never shown again; it stays one until it is deleted.",
 			func(_ context.Context, _ *state.State, in entry) (string, error) {
 				if err := m.set(in.Key, in.Value, in.Secret); err != nil {
-					return "", err
+					secrets := m.redactor(nil)
+					if in.Secret {
+						secrets = secrets.Join(internal.NewRedactor([]string{in.Value}).(*state.Redactor))
+					}
+					return "", &maskedError{secrets.Redact(err.Error()), err}
 				}
 				return "remembered", nil
 			})),
@@ -48,6 +53,12 @@ func (m *Memory) Tools() []*tool.Tool {
 			func(_ context.Context, _ *state.State, in key) (bool, error) { return m.Delete(in.Key) })),
 		tool.Must(tool.New("memory_list",
 			"List the keys under which something is remembered.",
-			func(context.Context, struct{}) ([]string, error) { return m.List(), nil })),
+			func(context.Context, struct{}) ([]string, error) {
+				keys, secrets := m.List(), m.redactor(nil)
+				for i, key := range keys {
+					keys[i] = secrets.Redact(key)
+				}
+				return keys, nil
+			})),
 	}
 }

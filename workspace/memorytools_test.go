@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -129,4 +130,26 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// A model may choose a secret as a key. What it reads then does not repeat it.
+func TestMemoryToolsRepeatNoSecret(t *testing.T) {
+	withMemory(t, func(m *workspace.Memory) {
+		require.NoError(t, m.SetSecret("pin", "hunter2-hunter2"))
+		long := strings.Repeat("x", 1<<20)
+		results := must(tool.Run(t.Context(), state.New(nil), m.Tools(), []state.ToolCall{
+			{ID: "1", Name: "memory_set", Input: `{"key":"hunter2-hunter2\n","value":"x"}`},
+			{ID: "2", Name: "memory_set", Input: state.JSON(`{"key":"hunter2-hunter2","value":"` + long + `"}`)},
+			{ID: "3", Name: "memory_set", Input: `{"key":"another1-another1\n","value":"another1-another1","secret":true}`},
+			{ID: "4", Name: "memory_set", Input: `{"key":"hunter2-hunter2","value":"x"}`},
+			{ID: "5", Name: "memory_list", Input: `{}`},
+		}))
+		for i, part := range []string{"one line of visible text", "ValueBytes", "one line of visible text", "remembered", `["[SECRET]","pin"]`} {
+			text := results[i].Message.Text()
+			require.Contains(t, text, part)
+			require.NotContains(t, text, "hunter2")
+			require.NotContains(t, text, "another1")
+		}
+		require.ErrorIs(t, results[0].Err, workspace.ErrInvalid)
+	})
 }
