@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/workspace"
 )
 
 // defaultTurns is that of Genkit.
@@ -33,7 +34,9 @@ type Options struct {
 // step, made by [tool.Run] on the state of the context. It is an error if
 // [state.FromContext] finds none. What the model has said is appended to the
 // history of the state before its calls are made, and the results are added to
-// it, in the order of the calls. A tool that fails, and one that does not exist,
+// it, in the order of the calls. What the user has said is added to the
+// conversation of the state, if it does not end with it; in a run of a
+// workspace, it is there. A tool that fails, and one that does not exist,
 // has a result that the model reads.
 //
 // The model is offered the tools that the agent of the state may use, in a fixed
@@ -80,6 +83,9 @@ func (g *generation) generate(
 	}
 	resp := &ai.ModelResponse{Request: req, FinishReason: ai.FinishReasonStop}
 	s, err := g.resume(ctx, st, req)
+	if err == nil {
+		err = hear(ctx, st, req.Messages)
+	}
 	for err == nil {
 		if s == nil {
 			if resp, err = g.ask(ctx, st, req, cb); err != nil || len(resp.ToolRequests()) == 0 {
@@ -95,6 +101,43 @@ func (g *generation) generate(
 		req.Messages, s = s.conversation(), nil // Genkit, too, extends its request
 	}
 	return nil, err
+}
+
+// hear adds the messages of the user with which a conversation ends to that of
+// the state, if they are not in it and st may write it. In a run of a workspace
+// and in a tool they are not those of the user.
+func hear(ctx context.Context, st *state.State, msgs []*ai.Message) error {
+	_, inRun := workspace.FromContext(ctx)
+	_, inTool := tool.CallOf(ctx)
+	writable := slices.ContainsFunc(st.Fields(), func(f state.FieldInfo) bool { return f.Name == state.Messages.Name && f.Writable })
+	if inRun || inTool || !writable {
+		return nil
+	}
+	first := len(msgs)
+	for first > 0 && msgs[first-1].Role == ai.RoleUser {
+		first--
+	}
+	var own []*ai.Message
+	for _, m := range msgs[first:] {
+		m := *m
+		m.Content = slices.DeleteFunc(slices.Clone(m.Content), func(p *ai.Part) bool {
+			return p.Metadata["purpose"] != nil // of Genkit: the form of the output, documents
+		})
+		own = append(own, &m)
+	}
+	said, err := Messages(own...)
+	if err != nil {
+		return err
+	}
+	known := state.Messages.Or(st, nil)
+	n := min(len(said), len(known))
+	for n > 0 && !slices.EqualFunc(known[len(known)-n:], said[:n], state.Message.Equal) {
+		n--
+	}
+	if n == len(said) {
+		return nil
+	}
+	return state.Messages.Set(st, said[n:])
 }
 
 // ask asks the model and records what it says.

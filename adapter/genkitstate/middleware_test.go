@@ -248,8 +248,9 @@ func TestSuspendedCallIsMadeAgain(t *testing.T) {
 	again := func() (*ai.ModelResponse, error) {
 		return b.try(nil, ai.WithMessages(resp.History()...), ai.WithToolRestarts(pay.Restart(resp.Interrupts()[0], nil)))
 	}
-	if _, err := again(); err == nil {
-		t.Error("a call was made that was not approved")
+	var err error
+	if resp, err = again(); err != nil || len(resp.Interrupts()) != 1 {
+		t.Fatalf("without the approval, the response is %v, %v", resp, err)
 	}
 	must(approved.Set(b.host, true))
 	if _, err := again(); err != nil {
@@ -258,6 +259,40 @@ func TestSuspendedCallIsMadeAgain(t *testing.T) {
 	b.prompt()
 	says(t, state.Messages.Or(b.st, nil), "user: Go.", "calls: pay c1 look c2 write c3",
 		"result c1: paid 7 as c1", "result c2: seen x", "result c3: a", "assistant: Done.")
+}
+
+// Two identical suspended calls that are restarted are two calls: each has its
+// own id.
+func TestIdenticalSuspendedCallsAreMadeWithTheirIDs(t *testing.T) {
+	b := newBench(t, ai.NewModelMessage(
+		request("pay", "c1", `{"amount":7}`), request("pay", "c2", `{"amount":7}`), request("pay", "c3", `{"amount":7}`),
+	), ai.NewModelTextMessage("Done."))
+	must(state.Messages.Set(b.st, []state.Message{state.UserText("Go.")}))
+	resp := b.generate(ai.WithPrompt("Go."))
+	pay := genkitstate.Tools(tools...)[1].(ai.Tool)
+	must(approved.Set(b.host, true))
+	var again []*ai.Part
+	for _, in := range resp.Interrupts() {
+		again = append(again, pay.Restart(in, nil))
+	}
+	again[2] = pay.Restart(resp.Interrupts()[2], &ai.RestartOptions{ReplaceInput: map[string]any{"amount": 8}})
+	b.generate(ai.WithMessages(resp.History()...), ai.WithToolRestarts(again...))
+	b.prompt()
+	says(t, state.Messages.Or(b.st, nil), "user: Go.", "calls: pay c1 pay c2 pay c3",
+		"result c1: paid 7 as c1", "result c2: paid 7 as c2", "result c3: paid 8 as c3", "assistant: Done.")
+}
+
+// What the user says, outside of a workspace, is recorded once, also if the
+// model is asked again after it has failed. What Genkit adds is not.
+func TestUserMessagesAreRecorded(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.try(nil, ai.WithPrompt("Go.")); err == nil {
+		t.Fatal("the model has an answer")
+	}
+	b.answers = []*ai.Message{ai.NewModelTextMessage(`{"name":"done"}`), ai.NewModelTextMessage("Again.")}
+	resp := b.generate(ai.WithPrompt("Go."), ai.WithOutputType(item{}))
+	b.generate(ai.WithMessages(resp.History()...), ai.WithPrompt("Go."))
+	says(t, state.Messages.Or(b.st, nil), "user: Go.", `assistant: {"name":"done"}`, "user: Go.", "assistant: Again.")
 }
 
 // A conversation of the state that ends with open calls goes on with them, as

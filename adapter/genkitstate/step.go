@@ -48,7 +48,8 @@ func (g *generation) resume(ctx context.Context, st *state.State, req *ai.ModelR
 			s.put(m.Content)
 			continue
 		}
-		if err := s.take(ctx, st, m.Content); err != nil { // of ai.WithToolResponses and ai.WithToolRestarts
+		// of ai.WithToolResponses and ai.WithToolRestarts
+		if err := s.take(ctx, st, s.reopen(m.Content)); err != nil {
 			return nil, err
 		}
 		req.Messages = s.conversation()
@@ -79,6 +80,29 @@ func (s *step) take(ctx context.Context, st *state.State, parts []*ai.Part) erro
 	}
 	s.put(parts)
 	return commit(ctx)
+}
+
+// reopen returns the results without those of calls that a person has restarted.
+// These stay open, with the inputs that have replaced theirs.
+func (s *step) reopen(results []*ai.Part) (rest []*ai.Part) {
+	message := *s.message
+	message.Content = slices.Clone(message.Content)
+	for _, r := range results {
+		input, ok := restartedInput(r)
+		if !ok {
+			rest = append(rest, r)
+			continue
+		}
+		for i, p := range message.Content {
+			if input != nil && p.IsToolRequest() && callKey(p) == callKey(r) {
+				call, request := *p, *p.ToolRequest
+				request.Input, call.ToolRequest = input, &request
+				message.Content[i] = &call
+			}
+		}
+	}
+	s.message = &message
+	return rest
 }
 
 // put adds results to the step. If calls have one name and no ids, the first of

@@ -6,13 +6,13 @@ import (
 
 	"github.com/firebase/genkit/go/ai"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/tool"
 )
 
 // Tools returns tools for ai.WithTools, by which Genkit offers them to a model:
 // with their schemas, in which injected parameters do not occur. The calls are
-// made by [Middleware]. Without it, each call is an interrupt.
+// made by [Middleware], also those that ai.WithToolRestarts names: a stream of
+// Genkit tells of these twice, before they are made and with their results.
 func Tools(tools ...*tool.Tool) []ai.ToolRef {
 	refs := make([]ai.ToolRef, len(tools))
 	for i, t := range tools {
@@ -25,39 +25,32 @@ func Tools(tools ...*tool.Tool) []ai.ToolRef {
 	return refs
 }
 
-// restart makes a call for which a person has decided with ai.WithToolRestarts.
-// Genkit calls it for a call that is suspended, too, which is the interrupt.
+// restarted is the member of the output of a call that a person has restarted
+// with ai.WithToolRestarts. It has the input if the person has replaced it.
+const restarted = "genkitstate_restarted"
+
+// restart leaves a call that a person has restarted to [Middleware], which knows
+// which call it is. Genkit calls it for a call that is suspended, too, which is
+// the interrupt.
 func restart(ctx *ai.ToolContext, t *tool.Tool, input any) (json.RawMessage, error) {
 	if !ctx.IsResumed() {
 		return nil, ctx.Interrupt(&ai.InterruptOptions{Metadata: map[string]any{"tool": t.Name()}})
 	}
-	st, ok := state.FromContext(ctx)
-	if !ok {
-		return nil, errNoState
+	if ctx.OriginalInput == nil { // input has lost the spelling of its numbers
+		input = nil
 	}
-	args, err := state.JSONOf(input)
-	if err != nil {
-		return nil, err
+	return json.Marshal(map[string]any{restarted: input})
+}
+
+// restartedInput reports whether a result says that its call was restarted, and
+// returns the input that has replaced that of the call, or nil.
+func restartedInput(result *ai.Part) (input any, ok bool) {
+	if !result.IsToolResponse() {
+		return nil, false
 	}
-	call := state.ToolCall{Name: t.Name(), Input: args}
-	for _, open := range st.History().Pending() { // Genkit does not tell which call it is
-		if open.Name == call.Name && open.Input.Equal(args) {
-			call = open
-			break
-		}
-	}
-	results, err := tool.Run(ctx, st, []*tool.Tool{t}, []state.ToolCall{call})
-	if err != nil {
-		return nil, err
-	}
-	parts, err := encodeResults(results)
-	if err != nil {
-		return nil, err
-	}
-	if len(parts) == 0 {
-		return nil, ctx.Interrupt(&ai.InterruptOptions{Metadata: map[string]any{"tool": t.Name()}})
-	}
-	return json.Marshal(parts[0].ToolResponse.Output)
+	output, _ := result.ToolResponse.Output.(map[string]any)
+	input, ok = output[restarted]
+	return input, ok && len(output) == 1
 }
 
 // errNoState is returned for a context without a state.
