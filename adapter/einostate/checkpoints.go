@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/cloudwego/eino/adk"
+	"github.com/cloudwego/eino/schema"
 
 	"github.com/agentstate/state"
 )
@@ -13,8 +15,19 @@ import (
 // Checkpoint is where an interrupted run of eino goes on.
 type Checkpoint struct {
 	Data []byte `json:"data"` // eino's
-	// Interrupts has the id of the interrupt of each suspended call.
-	Interrupts map[string]string `json:"interrupts,omitempty"`
+	// Interrupts has the interrupt of each suspended call, by its id.
+	Interrupts map[string]Interrupt `json:"interrupts,omitempty"`
+}
+
+// Interrupt is where a call waits.
+type Interrupt struct {
+	ID string `json:"id"` // eino's
+	// Foreign says that the tool is not one of [Tools]. It is called again with
+	// the answer; for the others, the answer is the result.
+	Foreign bool `json:"foreign,omitempty"`
+	// Seen is how many messages behind the call, without results, the agent has
+	// been shown when it is resumed.
+	Seen int `json:"seen,omitempty"`
 }
 
 // CheckpointField is the field of [Checkpoints], for the schema. Only the host
@@ -31,12 +44,42 @@ func Checkpoints() adk.CheckPointStore { return checkpoints{} }
 
 type checkpoints struct{}
 
-// resumedKey is the key of the checkpoint that a context resumes.
-type resumedKey struct{}
+type resumptionKey struct{}
+
+// resumption is the checkpoint at which a run goes on. A run that begins has
+// only the id for its own.
+type resumption struct {
+	id         string
+	checkpoint Checkpoint
+	// missed has what was said while each call waited.
+	missed map[string][]*schema.Message
+}
+
+// catchUp returns the first prompt of an agent with what was said meanwhile: in
+// front of the calls that have waited, so that it ends with their results. An
+// agent that was not interrupted is shown it in front of the last message.
+func (r *resumption) catchUp(msgs []*schema.Message) []*schema.Message {
+	last := len(msgs) - 1
+	for last >= 0 && msgs[last].Role == schema.Tool {
+		last--
+	}
+	if last < 0 {
+		return msgs
+	}
+	var missed []*schema.Message
+	of := msgs[last].ToolCalls
+	for id, said := range r.missed {
+		waited := slices.ContainsFunc(of, func(c schema.ToolCall) bool { return c.ID == id })
+		if (waited || len(of) == 0) && len(said) > len(missed) {
+			missed = said
+		}
+	}
+	return slices.Insert(slices.Clone(msgs), last, missed...)
+}
 
 func (checkpoints) Get(ctx context.Context, id string) ([]byte, bool, error) {
-	if data, ok := ctx.Value(resumedKey{}).([]byte); ok {
-		return data, true, nil
+	if r, ok := ctx.Value(resumptionKey{}).(*resumption); ok {
+		return r.checkpoint.Data, true, nil
 	}
 	st, ok := baseState(ctx)
 	if !ok {

@@ -9,7 +9,7 @@
 //		Handlers:    []adk.ChatModelAgentMiddleware{einostate.Middleware("billing", nil)},
 //	})
 //	runner := adk.NewRunner(ctx, adk.RunnerConfig{Agent: billing, CheckPointStore: einostate.Checkpoints()})
-//	manager, err := workspace.Open(ctx, db, &workspace.Options{Schema: schema, Run: einostate.Handle(runner)})
+//	manager, err := workspace.Open(ctx, db, &workspace.Options{Schema: schema, Run: einostate.Handle(runner, nil)})
 //
 // An agent finds its state in the context, where [state.NewContext] or a run of
 // a workspace puts it. [Middleware] gives the agent its rights, records what the

@@ -51,7 +51,7 @@ func Example() {
 	})
 	must(err)
 	runner := adk.NewRunner(ctx, adk.RunnerConfig{Agent: billing, CheckPointStore: einostate.Checkpoints()})
-	manager, err := workspace.Open(ctx, db, &workspace.Options{Schema: schema, Run: einostate.Handle(runner)})
+	manager, err := workspace.Open(ctx, db, &workspace.Options{Schema: schema, Run: einostate.Handle(runner, nil)})
 	must(err)
 	defer manager.Close()
 

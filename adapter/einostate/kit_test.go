@@ -30,7 +30,7 @@ func desk(checkpoints adk.CheckPointStore, streaming bool) adaptertest.Adapter {
 				return err
 			}
 			runner := adk.NewRunner(ctx, adk.RunnerConfig{Agent: team, CheckPointStore: checkpoints, EnableStreaming: streaming})
-			return einostate.Handle(runner)(ctx, run)
+			return einostate.Handle(runner, nil)(ctx, run)
 		},
 	}
 }

@@ -33,7 +33,8 @@ type Options struct {
 // The model is offered those of [Tools] that the agent may use. Each answer of
 // the model is appended to the history, and to the conversation if the agent may
 // write [state.Messages]; so are the results of its calls, also of foreign
-// tools. In a run of a workspace, the answer is committed before its calls are
+// tools. What the user has said is added to the conversation, if it does not end
+// with it; in a run of a workspace, it is there. In a run, the answer is committed before its calls are
 // made, and their results before the model is asked again.
 //
 // Foreign tools of the agent find a handle with the rights of the agent in their
@@ -57,7 +58,7 @@ func (m *middleware) BeforeAgent(ctx context.Context, c *adk.ChatModelAgentConte
 	if !ok {
 		return ctx, nil, errNoState
 	}
-	t := &turn{st: base.As(m.agent), foreign: true}
+	t := &turn{base: base, st: base.As(m.agent), inner: ctx.Value(turnKey{}) != nil, foreign: true}
 	for _, own := range c.Tools {
 		if own, ok := own.(*boundTool); ok {
 			t.tools = append(t.tools, own.tool)
@@ -80,6 +81,15 @@ func (m *middleware) BeforeModelRewriteState(ctx context.Context, s *adk.ChatMod
 			return hasTool(t.tools, info.Name) && !hasTool(usable, info.Name)
 		})
 		var err error
+		if resumed, ok := ctx.Value(resumptionKey{}).(*resumption); ok && !t.inner {
+			s.Messages = resumed.catchUp(s.Messages)
+		}
+		if t.run == nil && !t.inner {
+			err = hear(t.base, s.Messages)
+		}
+		if err != nil {
+			return ctx, s, err
+		}
 		if s.Messages, err = t.settle(ctx, s.Messages); err != nil {
 			return ctx, s, err
 		}
@@ -105,13 +115,21 @@ func (m *middleware) AfterAgent(ctx context.Context, s *adk.ChatModelAgentState)
 
 func (m *middleware) WrapInvokableToolCall(ctx context.Context, next adk.InvokableToolCallEndpoint, c *adk.ToolContext) (adk.InvokableToolCallEndpoint, error) {
 	t := ctx.Value(turnKey{}).(*turn)
-	if t.begun {
+	if !t.begun {
+		if text, ok := t.answered(c.CallID); ok {
+			return func(context.Context, string, ...einotool.Option) (string, error) { return text, nil }, nil
+		}
+	}
+	if hasTool(t.tools, c.Name) {
 		return next, nil
 	}
-	if text, ok := t.answered(c.CallID); ok {
-		return func(context.Context, string, ...einotool.Option) (string, error) { return text, nil }, nil
-	}
-	return next, nil
+	return func(ctx context.Context, args string, opts ...einotool.Option) (string, error) {
+		text, err := next(ctx, args, opts...)
+		if err == nil { // now: another call of the message may interrupt the agent
+			err = t.answerForeign(schema.ToolMessage(text, c.CallID, schema.WithToolName(c.Name)))
+		}
+		return text, err
+	}, nil
 }
 
 func (m *middleware) WrapModel(ctx context.Context, next model.BaseModel[*schema.Message], _ *adk.ModelContext) (model.BaseModel[*schema.Message], error) {

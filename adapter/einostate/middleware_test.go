@@ -131,6 +131,44 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// TestUserMessages: what the user says, outside of a workspace, is recorded once,
+// by the first agent, and not what one agent says to another.
+func TestUserMessages(t *testing.T) {
+	text := func(name string) adk.Agent {
+		return agent(name, scripted(func(context.Context, []*schema.Message, ...model.Option) (*schema.Message, error) {
+			return said(name + " said"), nil
+		}), nil, einostate.Middleware(name, nil))
+	}
+	var team []adk.Agent
+	both, err := einostate.Parallel(t.Context(), &adk.ParallelAgentConfig{Name: "both", SubAgents: []adk.Agent{text("billing"), text("search")}})
+	must(err)
+	for _, later := range []adk.Agent{text("search"), both} {
+		seq, err := adk.NewSequentialAgent(t.Context(), &adk.SequentialAgentConfig{Name: "desk", SubAgents: []adk.Agent{text("billing"), later}})
+		must(err)
+		team = append(team, seq)
+	}
+	inner := agent("search", script(said("it is search")), nil, einostate.Middleware("search", nil))
+	outer := agent("billing", script(calls(call("c1", "search", `{"request":"who?"}`)), said("done")),
+		[]einotool.BaseTool{adk.NewAgentTool(t.Context(), inner)}, einostate.Middleware("billing", nil))
+	for i, a := range append(team, text("billing"), both, outer) {
+		st := state.New(noting)
+		for n := 1; n <= 2 && (n == 1 || a != outer); n++ {
+			if _, err := runOn(t, st, a); err != nil {
+				t.Fatal(err)
+			}
+			var users []string
+			for _, m := range state.Messages.Or(st, nil) {
+				if m, ok := m.(state.TextMessage); ok && m.Role() == "user" {
+					users = append(users, m.Text())
+				}
+			}
+			if !slices.Equal(users, slices.Repeat([]string{"go"}, n)) {
+				t.Errorf("team %d, run %d: recorded %q", i, n, users)
+			}
+		}
+	}
+}
+
 // TestConflict: branches that cannot be joined are an error, and nothing of them
 // is kept.
 func TestConflict(t *testing.T) {

@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"github.com/cloudwego/eino/adk"
+	"github.com/cloudwego/eino/schema"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace"
 )
 
 // Parallel returns the agent of [adk.NewParallelAgent] in which each sub-agent
@@ -35,23 +37,31 @@ type parallelAgent struct {
 }
 
 func (p *parallelAgent) Run(ctx context.Context, input *adk.AgentInput, opts ...adk.AgentRunOption) *adk.AsyncIterator[*adk.AgentEvent] {
-	return p.branched(ctx, func(ctx context.Context) *adk.AsyncIterator[*adk.AgentEvent] {
+	return p.branched(ctx, input.Messages, func(ctx context.Context) *adk.AsyncIterator[*adk.AgentEvent] {
 		return p.ResumableAgent.Run(ctx, input, opts...)
 	})
 }
 
 func (p *parallelAgent) Resume(ctx context.Context, info *adk.ResumeInfo, opts ...adk.AgentRunOption) *adk.AsyncIterator[*adk.AgentEvent] {
-	return p.branched(ctx, func(ctx context.Context) *adk.AsyncIterator[*adk.AgentEvent] {
+	return p.branched(ctx, nil, func(ctx context.Context) *adk.AsyncIterator[*adk.AgentEvent] {
 		return p.ResumableAgent.Resume(ctx, info, opts...)
 	})
 }
 
 // branched runs the agents in branches, and joins these behind the last event.
-func (p *parallelAgent) branched(ctx context.Context, run func(context.Context) *adk.AsyncIterator[*adk.AgentEvent]) *adk.AsyncIterator[*adk.AgentEvent] {
+// The messages of the user are in all of them.
+func (p *parallelAgent) branched(ctx context.Context, msgs []*schema.Message, run func(context.Context) *adk.AsyncIterator[*adk.AgentEvent]) *adk.AsyncIterator[*adk.AgentEvent] {
 	out, events := adk.NewAsyncIteratorPair[*adk.AgentEvent]()
 	base, ok := baseState(ctx)
-	if !ok {
-		events.Send(&adk.AgentEvent{Err: errNoState})
+	err := errNoState
+	if ok {
+		err = nil
+		if _, inRun := workspace.FromContext(ctx); !inRun && ctx.Value(turnKey{}) == nil {
+			err = hear(base, msgs)
+		}
+	}
+	if err != nil {
+		events.Send(&adk.AgentEvent{Err: err})
 		events.Close()
 		return out
 	}

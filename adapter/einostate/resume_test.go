@@ -2,6 +2,7 @@ package einostate_test
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/cloudwego/eino/components/model"
 	einotool "github.com/cloudwego/eino/components/tool"
 	"github.com/cloudwego/eino/components/tool/utils"
+	"github.com/cloudwego/eino/compose"
 	"github.com/cloudwego/eino/schema"
 
 	"github.com/agentstate/state"
@@ -23,14 +25,22 @@ import (
 
 var resumeSchema = state.MustSchema(notes, einostate.CheckpointField, state.Team{"search": {"billing"}})
 
-// ask is a tool of eino that interrupts its agent, and must not be called again.
-func ask(t *testing.T) einotool.BaseTool {
+// ask is a tool of eino that interrupts its agent, and returns what it is resumed
+// with. made counts its calls by what they were: asked, waited, and made.
+func ask(t *testing.T, made map[string]int) einotool.BaseTool {
 	own, err := utils.InferTool("ask", "Ask a person.", func(ctx context.Context, in noteInput) (string, error) {
-		if interrupted, _, _ := einotool.GetInterruptState[any](ctx); interrupted {
-			t.Error("the tool was called again, although there is an answer")
-		}
 		if _, ok := state.FromContext(ctx); !ok {
 			t.Error("the tool has no state")
+		}
+		was, _, _ := einotool.GetInterruptState[any](ctx)
+		target, has, data := einotool.GetResumeContext[string](ctx)
+		id := compose.GetToolCallID(ctx)
+		if target && has {
+			made[id+" made"]++
+			return in.Text + data, nil
+		}
+		if made[id+" asked"]++; was {
+			made[id+" waited"]++
 		}
 		return "", einotool.Interrupt(ctx, in.Text)
 	})
@@ -55,7 +65,7 @@ type conversation struct {
 
 func (c *conversation) manager() *workspace.Manager {
 	runner := adk.NewRunner(c.t.Context(), adk.RunnerConfig{Agent: c.team(), CheckPointStore: einostate.Checkpoints()})
-	m, err := workspace.Open(c.t.Context(), c.store(), &workspace.Options{Schema: resumeSchema, Run: einostate.Handle(runner)})
+	m, err := workspace.Open(c.t.Context(), c.store(), &workspace.Options{Schema: resumeSchema, Run: einostate.Handle(runner, nil)})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -179,7 +189,7 @@ func TestResumeSequence(t *testing.T) {
 			agent("search", byAnswers(map[int]*schema.Message{
 				0: calls(call("c1", "note", `{"text":"looked"}`), call("c2", "ask", `{"text":"may I?"}`)),
 				2: said("found"),
-			}), append(einostate.Tools(noteTool(0)), ask(t)), einostate.Middleware("search", nil)),
+			}), append(einostate.Tools(noteTool(0)), ask(t, map[string]int{})), einostate.Middleware("search", nil)),
 			agent("billing", script(calls(call("c3", "note", `{"text":"paid"}`)), said("refunded")),
 				einostate.Tools(noteTool(0)), einostate.Middleware("billing", nil)),
 		}})
@@ -193,7 +203,7 @@ func TestResumeSequence(t *testing.T) {
 		if got := c.answer("c2"); got != "refunded" {
 			c.t.Errorf("said %q", got)
 		}
-		c.check([]string{"looked", "paid"}, "user: refund it", "call c1", "call c2", `result c1: ["looked"]`, "result c2: yes",
+		c.check([]string{"looked", "paid"}, "user: refund it", "call c1", "call c2", `result c1: ["looked"]`, "result c2: may I?yes",
 			"assistant: found", "call c3", `result c3: ["paid"]`, "assistant: refunded")
 	})
 }
@@ -304,4 +314,130 @@ func TestMeanwhile(t *testing.T) {
 		}
 		c.check(nil, "user: go", "call c1", "result c1: yes", "user: how long?", "assistant: a day", "assistant: done: yes")
 	})
+}
+
+// TestResumeForeign: a tool of eino is called again once for each resumption, with
+// what it is resumed with, and what it returns is the result. Results of other
+// calls of the message are kept.
+func TestResumeForeign(t *testing.T) {
+	var made map[string]int
+	look, err := utils.InferTool("look", "Look.", func(context.Context, noteInput) (string, error) { return "seen", nil })
+	must(err)
+	team := func(t *testing.T) adk.Agent {
+		return agent("billing", byAnswers(map[int]*schema.Message{
+			0: calls(call("c1", "ask", `{"text":"a"}`), call("c2", "look", `{"text":"b"}`), call("c3", "ask", `{"text":"a"}`)),
+			3: said("done"),
+		}), []einotool.BaseTool{ask(t, made), look}, einostate.Middleware("billing", nil))
+	}
+	onStores(t, team, func(c *conversation) {
+		made = map[string]int{}
+		for _, step := range []struct{ got, want string }{
+			{c.say(workspace.Message{Content: state.UserText("go")}), "c1 c3 "},
+			{c.answer("c1"), "c3 "},
+			{c.answer("c3"), "done"},
+		} {
+			if step.got != step.want {
+				c.t.Errorf("said %q, want %q", step.got, step.want)
+			}
+		}
+		if want := map[string]int{"c1 asked": 1, "c1 made": 1, "c3 asked": 2, "c3 waited": 1, "c3 made": 1}; !maps.Equal(made, want) {
+			c.t.Errorf("made %v, want %v", made, want)
+		}
+		c.check(nil, "user: go", "call c1", "call c2", "call c3", "result c1: ayes", "result c2: seen", "result c3: ayes", "assistant: done")
+	})
+}
+
+// TestMeanwhileInPrompt: what was said while calls waited is in the prompt of the
+// resumed agent, once, in front of the calls, and the prompt ends with the
+// results.
+func TestMeanwhileInPrompt(t *testing.T) {
+	for name, waits := range map[string]func(t *testing.T) einotool.BaseTool{
+		"own":     func(*testing.T) einotool.BaseTool { return einostate.Tools(suspended)[0] },
+		"foreign": func(t *testing.T) einotool.BaseTool { return ask(t, map[string]int{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tool, prompt := map[string]string{"own": "wait", "foreign": "ask"}[name], ""
+			team := func(t *testing.T) adk.Agent {
+				return agent("billing", scripted(func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+					prompt = ""
+					for _, m := range msgs {
+						prompt += string(m.Role) + " " + m.Content + "; "
+					}
+					switch last := msgs[len(msgs)-1]; last.Content {
+					case "go":
+						return calls(call("c1", tool, `{"text":""}`), call("c2", tool, `{"text":""}`)), nil
+					case "make it 20", "make it 30":
+						return said("noted"), nil
+					}
+					return said("done"), nil
+				}), []einotool.BaseTool{waits(t)}, einostate.Middleware("billing", nil))
+			}
+			onStores(t, team, func(c *conversation) {
+				c.say(workspace.Message{Content: state.UserText("go")})
+				c.say(workspace.Message{Content: state.UserText("make it 20")})
+				c.answer("c2") // the model is not asked
+				c.say(workspace.Message{Content: state.UserText("make it 30")})
+				c.answer("c1")
+				want := "user go; user make it 20; assistant noted; user make it 30; assistant noted; assistant ; tool yes; tool yes; "
+				if prompt != want {
+					c.t.Errorf("prompt %q, want %q", prompt, want)
+				}
+				c.check(nil, "user: go", "call c1", "call c2", "result c1: yes", "result c2: yes", "user: make it 20", "assistant: noted",
+					"user: make it 30", "assistant: noted", "assistant: done")
+			})
+		})
+	}
+}
+
+// TestMeanwhileInLaterPrompt: an agent that begins after the resumption is shown
+// what was said, too, and is not shown it last.
+func TestMeanwhileInLaterPrompt(t *testing.T) {
+	var prompt []*schema.Message
+	team := func(t *testing.T) adk.Agent {
+		second := scripted(func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+			prompt = msgs
+			return said("done"), nil
+		})
+		seq, err := adk.NewSequentialAgent(t.Context(), &adk.SequentialAgentConfig{Name: "desk", SubAgents: []adk.Agent{
+			agent("search", scripted(func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+				if last := msgs[len(msgs)-1]; last.Content == "go" {
+					return calls(call("c1", "wait", `{"text":"a"}`)), nil
+				}
+				return said("found"), nil
+			}), einostate.Tools(suspended), einostate.Middleware("search", nil)),
+			agent("billing", second, nil, einostate.Middleware("billing", nil)),
+		}})
+		must(err)
+		return seq
+	}
+	onStores(t, team, func(c *conversation) {
+		c.say(workspace.Message{Content: state.UserText("go")})
+		c.say(workspace.Message{Content: state.UserText("make it 20")})
+		c.answer("c1")
+		at := slices.IndexFunc(prompt, func(m *schema.Message) bool { return m.Content == "make it 20" })
+		if at < 0 || at == len(prompt)-1 || !strings.Contains(prompt[len(prompt)-1].Content, "found") {
+			c.t.Errorf("the prompt is %v", prompt)
+		}
+	})
+}
+
+// TestEvents: the function of Handle gets the events of the agent, with their
+// text while it is streamed.
+func TestEvents(t *testing.T) {
+	a := agent("billing", script(said("hello")), nil, einostate.Middleware("billing", nil))
+	runner := adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: a, EnableStreaming: true})
+	var told []string
+	m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Schema: resumeSchema, Run: einostate.Handle(runner,
+		func(_ context.Context, run *workspace.Run, event *adk.AgentEvent) {
+			chunk, err := event.Output.MessageOutput.MessageStream.Recv()
+			must(err)
+			told = append(told, run.Message().ID+": "+chunk.Content)
+		})})
+	must(err)
+	defer m.Close()
+	out, err := m.Handle(t.Context(), "ann", workspace.Message{ID: "1", Content: state.UserText("go")})
+	must(err)
+	if out.Reply != "hello" || !slices.Equal(told, []string{"1: hello"}) {
+		t.Errorf("reply %q, told %q", out.Reply, told)
+	}
 }

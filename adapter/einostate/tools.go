@@ -30,6 +30,11 @@ func Tools(tools ...*tool.Tool) []einotool.BaseTool {
 	return own
 }
 
+// waiting is the info of an interrupt of a boundTool. eino stores it.
+type waiting string
+
+func init() { schema.RegisterName[waiting]("agentstate_waiting") }
+
 // boundTool is a tool of eino.
 type boundTool struct {
 	tool *tool.Tool
@@ -64,7 +69,7 @@ func (t *boundTool) InvokableRun(ctx context.Context, args string, _ ...einotool
 		err = errNoState
 	}
 	if errors.Is(err, tool.ErrSuspended) {
-		return "", einotool.Interrupt(ctx, err.Error())
+		return "", einotool.Interrupt(ctx, waiting(err.Error()))
 	}
 	if err != nil {
 		return "", fmt.Errorf("einostate: call tool %q: %w", t.tool.Name(), err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/cloudwego/eino/schema"
@@ -35,9 +36,11 @@ func baseState(ctx context.Context) (*state.State, bool) {
 
 // turn is one run of an agent, or its resumption.
 type turn struct {
-	st    *state.State // with the rights of the agent
+	base  *state.State
+	st    *state.State // base with the rights of the agent
 	tools []*tool.Tool
 	run   *workspace.Run // or nil
+	inner bool           // a tool of another agent runs this one
 	begun bool           // the model was asked; before, calls are those of an interrupt
 
 	mu    sync.Mutex
@@ -154,7 +157,13 @@ func (t *turn) end(msgs []*schema.Message) error {
 	for first > 0 && msgs[first-1].Role == schema.Tool {
 		first--
 	}
-	results, err := Messages(msgs[first:]...)
+	return t.answerForeign(msgs[first:]...)
+}
+
+// answerForeign adds the results of foreign tools to the history, if it does not
+// have them.
+func (t *turn) answerForeign(msgs ...*schema.Message) error {
+	results, err := Messages(msgs...)
 	if err != nil {
 		return err
 	}
@@ -197,6 +206,31 @@ func (t *turn) openStep(id string) (calls []state.ToolCall) {
 
 func hasCall(calls []state.ToolCall, id string) bool {
 	return slices.ContainsFunc(calls, func(c state.ToolCall) bool { return c.ID == id })
+}
+
+// hear adds the messages of the user with which a prompt ends to the conversation
+// of a state, if they are not in it and st may write it.
+func hear(st *state.State, msgs []*schema.Message) error {
+	writable := slices.ContainsFunc(st.Fields(), func(f state.FieldInfo) bool { return f.Name == state.Messages.Name && f.Writable })
+	first := len(msgs)
+	for first > 0 && msgs[first-1].Role == schema.User {
+		if first--; strings.HasPrefix(msgs[first].Content, "For context: [") {
+			return nil // so eino tells what another agent has said, who was first
+		}
+	}
+	said, err := Messages(msgs[first:]...)
+	if err != nil || !writable {
+		return err
+	}
+	known := state.Messages.Or(st, nil)
+	n := min(len(said), len(known))
+	for n > 0 && !slices.EqualFunc(known[len(known)-n:], said[:n], state.Message.Equal) {
+		n--
+	}
+	if n == len(said) {
+		return nil
+	}
+	return state.Messages.Set(st, said[n:])
 }
 
 // settle gives results to the calls in a prompt that have none. Those of the
