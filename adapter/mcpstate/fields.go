@@ -54,7 +54,7 @@ func ServerOptions(opts *mcp.ServerOptions) *mcp.ServerOptions {
 //
 // A client that subscribes to a field is notified of each change, by any
 // process. The server needs [ServerOptions]. A subscription that the client
-// has no right to is not found.
+// has no right to is not found, and one more than 1000 of a client is refused.
 func AddFields(srv *mcp.Server, states States, names ...string) {
 	f := &fields{states: states, names: names, subscriptions: newSubscriptions(srv, states)}
 	// The template tells clients the form of the URIs, and gives the server the
@@ -92,18 +92,22 @@ func (f *fields) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			if err != nil {
 				return nil, err
 			}
-			result, err := next(ctx, method, req)
-			if err != nil {
-				release()
+			if err := f.subscriptions.keep(session, params.URI, release); err != nil {
 				return nil, err
 			}
-			f.subscriptions.keep(session, params.URI, release)
-			return result, nil
+			result, err := next(ctx, method, req)
+			if err != nil {
+				f.subscriptions.drop(session, params.URI)
+			}
+			return result, err
 		case *mcp.UnsubscribeParams:
 			f.subscriptions.drop(session, params.URI)
 		case *mcp.SubscriptionsListenParams: // the call lasts as long as the subscriptions
 			if params.Notifications == nil {
 				break
+			}
+			if len(params.Notifications.ResourceSubscriptions) > maxSubscriptions {
+				return nil, errTooMany
 			}
 			for _, uri := range params.Notifications.ResourceSubscriptions {
 				release, err := f.subscribe(ctx, req, uri)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentstate/state"
@@ -17,8 +18,11 @@ import (
 // IdempotencyKey is the member of _meta in which the caller of a tool may name
 // the call. The name is the ID of [tool.CallOf] in the function of the tool, and
 // the cause of what the call writes. Two calls with one name are two calls: the
-// function passes the name on to what it calls.
+// function passes the name on to what it calls. A name of more than 256 bytes is
+// refused.
 const IdempotencyKey = "agentstate.dev/idempotency-key"
+
+const maxKey = 256
 
 // AddTools adds tools to a server. A client sees, and can call, only those that
 // its agent may use: see [tool.Usable]. A call is one unit of work of states,
@@ -82,6 +86,9 @@ func handler(states States, t *tool.Tool) mcp.ToolHandler {
 		tools := []*tool.Tool{t}
 		call := state.ToolCall{Name: t.Name(), Input: state.JSON(req.Params.Arguments)}
 		call.ID, _ = req.Params.Meta[IdempotencyKey].(string)
+		if len(call.ID) > maxKey {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: IdempotencyKey + " has more than 256 bytes"}
+		}
 		var result *mcp.CallToolResult
 		err := states.Do(ctx, req, func(ctx context.Context, st *state.State) error {
 			result = failure("unknown tool " + t.Name())

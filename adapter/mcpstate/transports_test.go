@@ -14,11 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/mcpstate"
 	"github.com/agentstate/state/internal/testkit"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -202,4 +204,45 @@ func TestWatchingEndsWithTheLastSubscription(t *testing.T) {
 			})
 		}
 	}
+}
+
+// All subscriptions of a user share a watch, and a client may have 1000.
+func TestSubscriptionsShareAWatch(t *testing.T) {
+	st := state.New(nil)
+	for i := range 1001 {
+		must(st.KV().Set(fmt.Sprint("key", i), i))
+	}
+	w := &watched{States: mcpstate.Memory(st, nil)}
+	srv := newServer()
+	mcpstate.AddFields(srv, w)
+	s := connect(t, serve(t, srv), "ann", "", nil, "2025-11-25")
+	for i := range 1001 {
+		err := s.Subscribe(t.Context(), &mcp.SubscribeParams{URI: mcpstate.URI("local", fmt.Sprint("key", i))})
+		var refused *jsonrpc.Error
+		if i < 1000 && err != nil || i == 1000 && (!errors.As(err, &refused) || refused.Code != jsonrpc.CodeInvalidParams) {
+			t.Fatal(i, err)
+		}
+	}
+	equal(t, 1, int(w.began.Load()))
+	must(s.Close())
+	testkit.Until(func() bool { return w.now.Load() == 0 })
+}
+
+// A key of more than 256 bytes is refused before the tool is called.
+func TestLongIdempotencyKeyIsRefused(t *testing.T) {
+	called := 0
+	count := tool.Must(tool.New("count", "Counts.", func(context.Context, struct{}) (int, error) { called++; return called, nil }))
+	srv := newServer()
+	mcpstate.AddTools(srv, mcpstate.Memory(state.New(nil), nil), count)
+	s := connect(t, serve(t, srv), "ann", "", nil, "2025-11-25")
+	for _, length := range []int{256, 257} {
+		_, err := s.CallTool(t.Context(), &mcp.CallToolParams{
+			Name: "count", Meta: mcp.Meta{mcpstate.IdempotencyKey: strings.Repeat("k", length)},
+		})
+		var refused *jsonrpc.Error
+		if ok := errors.As(err, &refused) && refused.Code == jsonrpc.CodeInvalidParams; ok != (length > 256) {
+			t.Error(length, err)
+		}
+	}
+	equal(t, 1, called)
 }
