@@ -114,13 +114,13 @@ func (m *Manager) observe(user string, h *ledger.Head, ended []ledger.Outcome) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.head == nil || h.Seq > f.head.Seq {
+	if f.head == nil || h.Age().After(f.head.Age()) {
 		f.head = h
 	}
 	for _, o := range ended {
 		f.tellEnded(o, h)
 	}
-	if len(ended) > 0 && (f.told == nil || h.Seq > f.told.Seq) {
+	if len(ended) > 0 && (f.told == nil || h.Age().After(f.told.Age())) {
 		f.told = h
 	}
 	f.tellTickets(h)

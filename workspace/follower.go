@@ -18,7 +18,7 @@ type follower struct {
 
 	// Guarded by feed.mu:
 	items []item
-	seq   uint64 // of the newest head that it was told
+	told  ledger.Age // of the newest head that it was told
 	err   error
 }
 
@@ -39,13 +39,13 @@ func (w *follower) add(i item) {
 	if w.messageID != "" {
 		switch {
 		case i.Kind == EventSummary:
-		case i.Kind == EventEnded && i.MessageID == w.messageID && i.head.Seq > w.seq:
+		case i.Kind == EventEnded && i.MessageID == w.messageID && i.head.Age().After(w.told):
 		default:
 			return
 		}
 	}
 	if i.head != nil && (i.Kind == EventSummary || i.Kind == EventEnded) {
-		w.seq = max(w.seq, i.head.Seq)
+		w.noteHead(i.head)
 	}
 	if len(w.items) >= maxItems {
 		endings := slices.DeleteFunc(w.items, func(i item) bool { return i.Kind != EventEnded })
@@ -59,10 +59,17 @@ func (w *follower) add(i item) {
 	wake(w.wake)
 }
 
+// noteHead notes that the follower was told a head. The caller holds feed.mu.
+func (w *follower) noteHead(h *ledger.Head) {
+	if h.Age().After(w.told) {
+		w.told = h.Age()
+	}
+}
+
 // addSummary adds a summary of a head that the follower was not told. The caller
 // holds feed.mu.
 func (w *follower) addSummary(h *ledger.Head) {
-	if h.Seq <= w.seq {
+	if !h.Age().After(w.told) {
 		return
 	}
 	if n := len(w.items); n > 0 && w.items[n-1].Kind == EventSummary {
@@ -76,9 +83,9 @@ func (w *follower) addSummary(h *ledger.Head) {
 func (w *follower) noteTold(h *ledger.Head) {
 	w.feed.mu.Lock()
 	defer w.feed.mu.Unlock()
-	w.seq = max(w.seq, h.Seq)
+	w.noteHead(h)
 	w.items = slices.DeleteFunc(w.items, func(i item) bool {
-		return (i.Kind == EventSummary || i.Kind == EventEnded) && i.head != nil && i.head.Seq <= h.Seq
+		return (i.Kind == EventSummary || i.Kind == EventEnded) && i.head != nil && !i.head.Age().After(h.Age())
 	})
 	if f := w.feed; f.told == nil {
 		f.told = h

@@ -16,6 +16,10 @@ type Summary struct {
 	Version uint64 // of the content
 	Oldest  uint64 // the oldest version that ViewAt can show
 	Seq     uint64 // the number of writes; 0 if the workspace does not exist
+	// Revision is the name of the last write. No other write has it, not even one
+	// with the same Seq: Seq begins again at 1 if a workspace that was deleted has
+	// expired, and goes back if a backup is restored. It is empty if Seq is 0.
+	Revision string
 	// LastActive is when the content has last changed, or a message was last
 	// accepted.
 	LastActive time.Time
@@ -23,6 +27,7 @@ type Summary struct {
 	Run         *RunInfo
 	Queued      int // messages that wait
 	DeadLetters int
+	Suspended   int // calls that wait for a result from outside: see [Run.Suspend]
 	Bytes       int // of the stored content, its changes and what Options.History keeps
 	// KeyID is the id of the key with which the head is sealed, or "".
 	KeyID string
@@ -68,9 +73,12 @@ func (m *Manager) Summaries(ctx context.Context, after string) iter.Seq2[Summary
 }
 
 func newSummary(user string, h *ledger.Head) Summary {
+	if !h.Exists() { // what Delete has left until Expire says nothing of a workspace
+		return Summary{UserID: user}
+	}
 	s := Summary{
-		UserID: user, Version: h.Version, Oldest: h.Oldest(), Seq: h.Seq, LastActive: h.Updated, KeyID: h.KeyID(),
-		Queued: h.Waiting(), DeadLetters: h.DeadLetters.Count, Bytes: h.RecordBytes,
+		UserID: user, Version: h.Version, Oldest: h.Oldest(), Seq: h.Seq, Revision: h.Revision(), LastActive: h.Updated, KeyID: h.KeyID(),
+		Queued: h.Waiting(), DeadLetters: h.DeadLetters.Count, Suspended: h.Suspended, Bytes: h.RecordBytes,
 	}
 	if h.Snapshot != nil {
 		s.Bytes += h.Snapshot.Bytes

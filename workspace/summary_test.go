@@ -130,3 +130,29 @@ func TestHeldWithoutTheLease(t *testing.T) {
 	<-run.Context().Done()
 	require.Empty(t, m.Held())
 }
+
+// A workspace that was deleted does not exist, also before it expires. A new one
+// of the same user counts its writes anew, but no revision returns.
+func TestRevisionDoesNotReturn(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{Run: nothing})
+	seen := map[string]bool{}
+	for range 3 {
+		for i := range 3 {
+			_, err := m.Handle(t.Context(), "ann", text(fmt.Sprint(i)))
+			require.NoError(t, err)
+			s, err := m.Summary(t.Context(), "ann")
+			require.NoError(t, err)
+			require.EqualValues(t, 2*(i+1), s.Seq)
+			require.NotEmpty(t, s.Revision)
+			require.False(t, seen[s.Revision])
+			seen[s.Revision] = true
+		}
+		require.NoError(t, m.Delete(t.Context(), "ann"))
+		s, err := m.Summary(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Equal(t, workspace.Summary{UserID: "ann"}, s)
+		n, err := m.Expire(t.Context(), 0)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	}
+}

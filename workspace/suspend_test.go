@@ -59,6 +59,7 @@ func TestRunThatSuspendsMayEndInEveryWay(t *testing.T) {
 			v := view(t, m, "ann")
 			require.Equal(t, row.want, dialog(&v.Workspace))
 			require.Equal(t, row.left, ids(v.Suspended()))
+			requireSuspended(t, m, "ann", len(v.Suspended()))
 			if row.left == "" {
 				_, _, err := m.Begin(t.Context(), "ann", answers("z", "1"))
 				require.ErrorIs(t, err, workspace.ErrNotSuspended)
@@ -82,6 +83,47 @@ func TestSuspendedCallThatIsEdited(t *testing.T) {
 	finish(t, run)
 	_, _, err := m.Begin(t.Context(), "ann", answers("c", "1"))
 	require.ErrorIs(t, err, workspace.ErrNotSuspended)
+	requireSuspended(t, m, "ann", 0)
+}
+
+// requireSuspended checks the number of suspended calls that a head tells, by
+// itself and in a list.
+func requireSuspended(t *testing.T, m *workspace.Manager, user string, want int) {
+	t.Helper()
+	s, err := m.Summary(t.Context(), user)
+	require.NoError(t, err)
+	require.Equal(t, want, s.Suspended)
+	for s, err := range m.Summaries(t.Context(), "") {
+		require.NoError(t, err)
+		if s.UserID == user {
+			require.Equal(t, want, s.Suspended)
+		}
+	}
+}
+
+// The head tells how many calls are suspended, whatever suspends or ends them.
+func TestSummaryCountsSuspendedCalls(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	run := begin(t, m, text("a"))
+	ask(t, run, "1", "2")
+	require.NoError(t, run.Suspend("1", "2"))
+	requireSuspended(t, m, "ann", 0) // nothing is committed
+	require.NoError(t, run.Commit(t.Context()))
+	requireSuspended(t, m, "ann", 2)
+	finish(t, run)
+	asked := view(t, m, "ann").Version
+	data, err := m.Export(t.Context(), "ann")
+	require.NoError(t, err)
+	finish(t, begin(t, m, answers("b", "1")))
+	requireSuspended(t, m, "ann", 1)
+	finish(t, begin(t, m, answers("c", "2")))
+	requireSuspended(t, m, "ann", 0)
+
+	v := view(t, m, "ann")
+	require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: asked, Seen: v.Version}))
+	requireSuspended(t, m, "ann", len(view(t, m, "ann").Suspended()))
+	require.NoError(t, m.ImportWorkspace(t.Context(), "bob", data))
+	requireSuspended(t, m, "bob", 2)
 }
 
 func TestSuspendedCallsAreShown(t *testing.T) {

@@ -236,6 +236,44 @@ func TestWatchFromTheMiddleOfARun(t *testing.T) {
 	})
 }
 
+// A watch goes on after the workspace has expired, although the writes of a new
+// one are counted anew.
+func TestWatchSeesTheNextWorkspace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := open(t, store.NewMemory(), workspace.Options{Run: nothing})
+		var seen []workspace.Summary
+		stop := make(chan bool)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			defer close(stop)
+			for e, err := range m.Watch(ctx, "ann") {
+				if err == nil {
+					seen = append(seen, e.Summary)
+				}
+			}
+		}()
+		settle := func() { time.Sleep(time.Minute) }
+		for _, n := range []int{5, 1} {
+			for i := range n {
+				_, err := m.Handle(t.Context(), "ann", text(fmt.Sprint(i)))
+				require.NoError(t, err)
+			}
+			settle()
+			s, err := m.Summary(t.Context(), "ann")
+			require.NoError(t, err)
+			require.Equal(t, s, seen[len(seen)-1])
+			require.NoError(t, m.Delete(t.Context(), "ann"))
+			settle()
+			require.Equal(t, workspace.Summary{UserID: "ann"}, seen[len(seen)-1])
+			_, err = m.Expire(t.Context(), 0)
+			require.NoError(t, err)
+		}
+		cancel()
+		<-stop
+		require.NoError(t, m.Close())
+	})
+}
+
 // Events are JSON for browsers.
 func TestEventJSON(t *testing.T) {
 	e := workspace.Event{

@@ -38,13 +38,60 @@ func (d *Document) Suspended() (map[string]Suspension, error) {
 	}
 	list := make(map[string]Suspension, d.count(PartSuspended))
 	for key, v := range d.fields(PartSuspended) {
-		var s Suspension
-		if json.Unmarshal([]byte(v.json()), &s) != nil || s.Calls <= 0 {
-			return nil, corrupt(jsontext.Path("$.suspended", key), "not a suspended call")
+		s, err := decodeSuspension(key, v)
+		if err != nil {
+			return nil, err
 		}
 		list[key] = s
 	}
 	return list, nil
+}
+
+func decodeSuspension(key string, v *fieldValue) (s Suspension, err error) {
+	if json.Unmarshal([]byte(v.json()), &s) != nil || s.Calls <= 0 {
+		return s, corrupt(jsontext.Path("$.suspended", key), "not a suspended call")
+	}
+	return s, nil
+}
+
+// ChangesSuspended reports whether effects change which calls are suspended.
+func ChangesSuspended(effects []state.Effect) bool {
+	return slices.ContainsFunc(effects, func(e state.Effect) bool { return e.Part == PartSuspended })
+}
+
+// CountSuspended returns the number of calls that are suspended after effects,
+// which the document does not have yet.
+func (d *Document) CountSuspended(effects []state.Effect) (int, error) {
+	list, err := d.Suspended()
+	if err != nil {
+		return 0, err
+	}
+	if list == nil {
+		list = map[string]Suspension{}
+	}
+	values := map[string]*fieldValue{} // an effect may follow one on the same call
+	for i := range effects {
+		e := &effects[i]
+		if e.Part != PartSuspended {
+			continue
+		}
+		value, changed := values[e.Field]
+		if !changed {
+			value = d.get(e.Part, e.Field)
+		}
+		value, problem := value.edit(e)
+		if problem != "" {
+			return 0, corrupt(jsontext.Path("$.suspended", e.Field), problem)
+		}
+		values[e.Field] = value
+		if delete(list, e.Field); value == nil {
+			continue
+		}
+		if list[e.Field], err = decodeSuspension(e.Field, value); err != nil {
+			return 0, err
+		}
+	}
+	return callsIn(list), nil
 }
 
 // SuspendedEffects returns the effects that turn one list of suspended calls

@@ -47,6 +47,8 @@ type Head struct {
 	RecordBytes int      `json:"record_bytes,omitempty"`
 	// Past is what is kept of the time before the snapshot.
 	Past past `json:"past,omitzero"`
+	// Suspended is the number of calls that wait for a result from outside.
+	Suspended int `json:"suspended,omitempty"`
 	// Purge is the version that replaced or deleted a secret, or 0. Older
 	// records are to be compacted away.
 	Purge uint64 `json:"purge,omitempty"`
@@ -182,7 +184,26 @@ const (
 // variable so that tests reach it with few writes.
 var maxOps = 16
 
-// nonce returns what no other head has, even if it has the same Seq.
+// Age orders the heads of a user: a later head has a greater one. Seq alone begins
+// again with a workspace that is made after Expire.
+type Age struct{ epoch, seq uint64 }
+
+// Age returns the age of the head. One that was never written is the first.
+func (h *Head) Age() Age {
+	if h.Seq == 0 { // its Epoch is that of the clock of its reader
+		return Age{}
+	}
+	return Age{h.Epoch, h.Seq}
+}
+
+// After reports whether the head with age a is later than that with age b.
+func (a Age) After(b Age) bool { return a.epoch > b.epoch || a.epoch == b.epoch && a.seq > b.seq }
+
+// Revision returns what no other head has, even if it has the same Seq, or ""
+// if the head was never written.
+func (h *Head) Revision() string { return h.nonce() }
+
+// nonce returns the text of the write that made the head.
 func (h *Head) nonce() string { return h.Ops[max(0, len(h.Ops)-nonceLen):] }
 
 // nonceAt returns the nonce of the head with a Seq, or "" if h does not remember

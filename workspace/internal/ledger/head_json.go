@@ -56,6 +56,7 @@ func (h *Head) appendJSON(b []byte) []byte {
 		b = appendInt(b, "bytes", int64(h.Past.Bytes))
 		b = append(appendText(b, "blob", h.Past.Blob), '}')
 	}
+	b = appendCount(b, "suspended", h.Suspended)
 	if h.Purge > 0 {
 		b = appendUint(b, "purge", h.Purge)
 	}

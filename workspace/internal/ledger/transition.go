@@ -192,6 +192,15 @@ var recordPartBytes = 256 << 10
 
 // addRecord adds a record, whose effects must fit the content at the head.
 func (t *transition) addRecord(r Record) error {
+	if document.ChangesSuspended(r.Effects) {
+		doc, err := t.reader.Content(t.ctx, t.Head, t.Position())
+		if err == nil {
+			t.Suspended, err = doc.CountSuspended(r.Effects)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	r.Version = t.Version + 1
 	s, err := r.chainAfter(t.Chain)
 	if err != nil {
