@@ -55,19 +55,36 @@ func (h *Handler) authorized(r *http.Request) Access {
 func (a Access) sees(user string) bool { return a.User == nil || a.User(user) }
 
 // Loopback returns an Access that may read for requests from this machine. They
-// come from a loopback address, have a loopback Host, and were not forwarded by
-// a proxy.
+// come from a loopback address, have a loopback Host, and have no header of a
+// proxy. A proxy on this machine that adds none, as nginx without further
+// settings, cannot be told from a browser: behind a proxy, set
+// Options.Authorize.
 func Loopback(r *http.Request) Access {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() || !isLoopbackName(hostname(r.Host)) {
 		return Access{}
 	}
 	for name := range r.Header {
-		if name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-") {
+		if isOfProxy(name) {
 			return Access{}
 		}
 	}
 	return Access{Read: true}
+}
+
+// isOfProxy reports whether proxies and tunnels add a header.
+func isOfProxy(name string) bool {
+	switch name {
+	case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Host", "X-Envoy-External-Address",
+		"True-Client-Ip", "Fastly-Client-Ip", "Fly-Client-Ip":
+		return true
+	}
+	for _, prefix := range []string{"X-Forwarded-", "Cf-", "Tailscale-", "X-Goog-", "X-Amzn-", "X-Azure-"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // Trusted returns an Authorize function that gives an Access to every request:

@@ -17,11 +17,13 @@ const (
 
 // viewKey identifies a version of a workspace as it was after a write. Even the
 // view of an old version changes with writes: it has the present run and queue.
+// The write is named by its revision, since numbers of writes and versions begin
+// again with a new workspace of the same user.
 type viewKey struct {
-	user string
-	seq  uint64
-	at   uint64
-	past bool
+	user     string
+	revision string
+	at       uint64
+	past     bool
 }
 
 // cachedView is a view and what was found out about its records.
@@ -58,13 +60,9 @@ func (c *viewCache) get(key viewKey) *cachedView {
 func (c *viewCache) put(v *cachedView) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.list = slices.DeleteFunc(c.list, func(old *cachedView) bool {
-		// The present of an earlier write is not asked for again.
-		gone := old.key == v.key || old.key.user == v.key.user && old.key.seq < v.key.seq
-		if gone {
-			c.bytes -= old.bytes
-		}
-		return gone
+	c.remove(func(old *cachedView) bool {
+		// The views of another write are not asked for again.
+		return old.key == v.key || old.key.user == v.key.user && old.key.revision != v.key.revision
 	})
 	if v.bytes > maxViewBytes {
 		return
@@ -74,6 +72,22 @@ func (c *viewCache) put(v *cachedView) {
 	for len(c.list) > maxViews || c.bytes > maxViewBytes {
 		c.bytes -= c.list[0].bytes
 		c.list = slices.Delete(c.list, 0, 1)
+	}
+}
+
+// drop forgets the views of a user whose workspace is gone.
+func (c *viewCache) drop(user string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remove(func(v *cachedView) bool { return v.key.user == user })
+}
+
+// remove removes views. The lock must be held.
+func (c *viewCache) remove(gone func(v *cachedView) bool) {
+	c.list = slices.DeleteFunc(c.list, gone)
+	c.bytes = 0
+	for _, v := range c.list {
+		c.bytes += v.bytes
 	}
 }
 

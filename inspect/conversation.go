@@ -139,8 +139,12 @@ func (c *call) talk(s *shown) ([]state.Message, conversationData) {
 // check adds what the providers object to, and returns it by message.
 func (data *conversationData) check(mask *masker, msgs []state.Message, suspended []state.ToolCall, chosen string) map[int][]objection {
 	byMessage := map[int][]objection{}
+	waiting, places := answerSuspended(msgs, suspended)
 	for _, f := range formats {
-		found := transcript.Check(msgs, f.format.Profile())
+		found := transcript.Check(waiting, f.format.Profile())
+		for i := range found {
+			found[i].Message = places[found[i].Message]
+		}
 		row := providerRow{Name: f.name, Title: f.title, Count: len(found)}
 		for _, x := range found {
 			list := byMessage[x.Message]
@@ -167,6 +171,28 @@ func (data *conversationData) check(mask *masker, msgs []state.Message, suspende
 		data.Chosen = &row
 	}
 	return byMessage
+}
+
+// answerSuspended returns a conversation in which suspended calls have a result,
+// as a program sends it: that they have none is no fault. places has the place
+// of each message in msgs. That of a result is the place of the message before.
+func answerSuspended(msgs []state.Message, suspended []state.ToolCall) (answered []state.Message, places []int) {
+	answered = msgs
+	for i := range msgs {
+		places = append(places, i)
+	}
+	for _, call := range suspended {
+		next, err := transcript.Answer(answered, state.ToolResult(call, "Waiting."))
+		if err != nil { // the call is not in what this agent sees
+			continue
+		}
+		at := 0
+		for at < len(answered) && answered[at] == next[at] {
+			at++
+		}
+		answered, places = next, slices.Insert(places, at, places[max(0, at-1)])
+	}
+	return answered, places
 }
 
 // repairPolicy is the policy with which the pages repair a conversation.

@@ -113,7 +113,7 @@ func (data *diffData) compare(c *call, s *shown) error {
 			views[i] = s.now
 			continue
 		}
-		v, err := h.view(c.ctx(), viewKey{c.user, s.Seq, version, true}, s.bytes)
+		v, err := h.view(c.ctx(), viewKey{c.user, s.Revision, version, true}, s.bytes)
 		if err != nil {
 			return err
 		}

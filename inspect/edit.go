@@ -29,6 +29,7 @@ type draft struct {
 	Value   string // JSON, or the text of a memory entry or of a secret string
 	Secret  bool
 	Version uint64 // that was seen
+	Actor   string // who has seen the preview, and may make the change
 }
 
 // subject is what a form changes.
@@ -195,7 +196,7 @@ func (h *Handler) editPreview(c *call) (*page, error) {
 	}
 	d := draft{
 		Memory: form("kind") == "memory", Name: form("name"), Edit: form("edit"), Value: form("value"),
-		Secret: form("secret") != "", Version: version,
+		Secret: form("secret") != "", Version: version, Actor: c.access.Actor,
 	}
 	if d.Memory {
 		d.Value = strings.ReplaceAll(d.Value, "\r\n", "\n") // browsers send that
@@ -314,7 +315,7 @@ func (h *Handler) editApply(c *call) (*page, error) {
 		return nil, err
 	}
 	var d draft
-	if !h.unseal("draft", c.user, form("draft"), &d) {
+	if !h.unseal("draft", c.user, form("draft"), &d) || d.Actor != c.access.Actor {
 		return nil, errForm
 	}
 	var refused error

@@ -129,8 +129,8 @@ func listen(t *testing.T, h http.Handler, target string, lastEventID string) *st
 
 // event returns an event as it is sent.
 func event(s workspace.Summary) string {
-	return fmt.Sprintf("id: %d\ndata: {\"seq\":%[1]d,\"version\":%d,\"run\":\"\",\"queued\":%d,\"dead_letters\":%d}\n\n",
-		s.Seq, s.Version, s.Queued, s.DeadLetters)
+	return fmt.Sprintf("id: %s\ndata: {\"seq\":%[1]q,\"version\":%d,\"run\":\"\",\"queued\":%d,\"dead_letters\":%d}\n\n",
+		s.Revision, s.Version, s.Queued, s.DeadLetters)
 }
 
 func summaryOf(t testing.TB, f *fixture, user string) workspace.Summary {
@@ -182,7 +182,7 @@ func TestEventsResume(t *testing.T) {
 		f := newFixture(t, 0)
 		h := f.handler(t, nil)
 		old := summaryOf(t, f, "alice")
-		id := fmt.Sprint(old.Seq)
+		id := old.Revision
 		current := listen(t, h, "/workspace/events?user=alice", id)
 		first := listen(t, h, "/workspace/events?user=alice&after="+id, "")
 		require.Equal(t, retryLine, current.take())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -14,19 +13,22 @@ import (
 // pulse is what a stream says of a workspace: what its head says, without
 // content.
 type pulse struct {
-	Seq         uint64 `json:"seq"`
+	Seq         string `json:"seq"` // the revision of the head
 	Version     uint64 `json:"version"`
 	Run         string `json:"run"` // a name of the run that is under way, made by tag
 	Queued      int    `json:"queued"`
 	DeadLetters int    `json:"dead_letters"`
 }
 
-func (p pulse) id() string { return strconv.FormatUint(p.Seq, 10) }
+func (p pulse) id() string { return p.Seq }
 
 func (h *Handler) newPulse(s workspace.Summary) pulse {
-	p := pulse{Seq: s.Seq, Version: s.Version, Queued: s.Queued, DeadLetters: s.DeadLetters}
+	p := pulse{Seq: s.Revision, Version: s.Version, Queued: s.Queued, DeadLetters: s.DeadLetters}
 	if s.Run != nil {
 		p.Run = h.tag(s.Run.ID)
+	}
+	if s.Seq == 0 {
+		h.views.drop(s.UserID)
 	}
 	return p
 }

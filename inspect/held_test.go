@@ -58,8 +58,8 @@ func TestTheListFollowsTheRunsOfTheProcess(t *testing.T) {
 func TestTheListSaysWhenItWasRead(t *testing.T) {
 	h := newFixture(t, 60).handler(t, nil)
 	page := get(t, h, "/").body
-	require.Contains(t, page, "The list is of <time")
+	require.Contains(t, page, "Listed at <time")
 	require.Contains(t, page, `href="./?refresh=5"`)
-	next := get(t, h, "/?after=erin0010").body
+	next := get(t, h, nextPage(t, h, "/")).body
 	require.NotContains(t, next, "data-events", "a page in the middle of the list is not live")
 }

@@ -248,6 +248,7 @@ func (c *call) remove(action string, n note, do func() error) (*page, error) {
 	if status, _ := explain(err); err == nil || status == http.StatusInternalServerError {
 		n.Then = c.h.holderNotice(s.Run)
 		err = do()
+		c.h.views.drop(c.user)
 	}
 	c.audit(action, err)
 	if err != nil {

@@ -80,6 +80,16 @@ var functions = template.FuncMap{
 	"since":   func(t time.Time) string { return formatSpan(time.Since(t)) },
 	"span":    formatSpan,
 	"took":    formatTook,
+	"kind":    func(kind string) string { return kindWords[kind] },
+	"tone": func(kind string) string {
+		switch kind {
+		case "damaged", "stuck", "dead":
+			return "dead"
+		case "running":
+			return "running"
+		}
+		return "waiting"
+	},
 	"visible": func(s string) string { return safetext.Visible(s, false) },
 	"next":    func(n uint64) uint64 { return n + 1 },
 	"prior":   func(n uint64) uint64 { return n - 1 },

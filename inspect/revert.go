@@ -40,7 +40,7 @@ func (c *call) revertPage(to uint64, problem string, status int) (*page, error) 
 	if to > s.Newest {
 		return nil, &httpError{http.StatusNotFound, "There is no such version."}
 	}
-	past, err := c.h.view(c.ctx(), viewKey{c.user, s.Seq, to, true}, s.bytes)
+	past, err := c.h.view(c.ctx(), viewKey{c.user, s.Revision, to, true}, s.bytes)
 	if err != nil {
 		return nil, err
 	}

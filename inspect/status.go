@@ -1,16 +1,36 @@
 package inspect
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/workspace"
 )
 
+// statusKinds are the kinds of status, what needs an operator most first.
+var statusKinds = []string{"damaged", "stuck", "dead", "suspended", "long", "running", "waiting", "idle"}
+
+// kindWords name the kinds above a list.
+var kindWords = map[string]string{
+	"damaged": "Damaged", "stuck": "Without a holder", "dead": "Dead letters", "suspended": "Waiting for approval",
+	"long": "Running for long", "running": "Running", "waiting": "Messages wait",
+}
+
+// troubleKinds is the number of the first kinds, which need an operator.
+const troubleKinds = 5
+
+// longRun is the time after which a run is long under way.
+const longRun = 10 * time.Minute
+
+// urgency returns the place of a status among statusKinds.
+func (s status) urgency() int { return slices.Index(statusKinds, s.Kind) }
+
 // status is what a workspace is doing, in words and a shape, so that it does not
 // take a color to see it.
 type status struct {
-	Kind  string `json:"kind"` // running, waiting, dead, damaged or idle
+	Kind  string `json:"kind"` // one of statusKinds
 	Count int    `json:"count,omitempty"`
 	// Since is when the run has begun.
 	Since   time.Time `json:"since,omitzero"`
@@ -28,8 +48,18 @@ func statusOf(s workspace.Summary) []status {
 		return []status{{Kind: "damaged", Why: safetext.Visible(why, false)}}
 	}
 	var list []status
-	if s.Run != nil {
-		list = append(list, status{Kind: "running", Since: s.Run.Began, Attempt: s.Run.Attempt + 1})
+	if r := s.Run; r != nil {
+		kind := "running"
+		switch age := time.Since(r.Began); {
+		case r.LeaseID == "" && age > r.TTL:
+			kind = "stuck"
+		case age > longRun:
+			kind = "long"
+		}
+		list = append(list, status{Kind: kind, Since: r.Began, Attempt: r.Attempt + 1})
+	}
+	if s.Suspended > 0 {
+		list = append(list, status{Kind: "suspended", Count: s.Suspended})
 	}
 	if s.Queued > 0 {
 		list = append(list, status{Kind: "waiting", Count: s.Queued})
@@ -40,5 +70,6 @@ func statusOf(s workspace.Summary) []status {
 	if list == nil {
 		list = []status{{Kind: "idle"}}
 	}
+	slices.SortStableFunc(list, func(a, b status) int { return cmp.Compare(a.urgency(), b.urgency()) })
 	return list
 }

@@ -61,9 +61,13 @@ type sweeper struct {
 }
 
 func newSweepData(now time.Time) sweepData {
-	return sweepData{Running: true, Began: now, Findings: []finding{
-		{Kind: "running"}, {Kind: "waiting"}, {Kind: "dead"}, {Kind: "damaged"},
-	}}
+	data := sweepData{Running: true, Began: now}
+	for _, kind := range statusKinds {
+		if kind != "idle" {
+			data.Findings = append(data.Findings, finding{Kind: kind})
+		}
+	}
+	return data
 }
 
 // startSweep begins a sweep, unless there is one.
@@ -123,10 +127,20 @@ func (s *sweeper) add(summary workspace.Summary) {
 				f.Rows = append(f.Rows, row)
 			}
 		}
-		if st.Kind == "running" && (s.data.Longest == nil || st.Since.Before(s.data.Longest.Status[0].Since)) {
+		if !st.Since.IsZero() && (s.data.Longest == nil || st.Since.Before(s.data.Longest.since())) {
 			s.data.Longest = &row
 		}
 	}
+}
+
+// since returns when the run of the workspace has begun.
+func (r workspaceRow) since() (began time.Time) {
+	for _, st := range r.Status {
+		if !st.Since.IsZero() {
+			began = st.Since
+		}
+	}
+	return began
 }
 
 func (s *sweeper) finish(ctx context.Context, err error) {

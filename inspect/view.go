@@ -12,16 +12,18 @@ import (
 // head is what the pages about a workspace show above their own content.
 type head struct {
 	// User is the id as it is shown, ID as it is in links.
-	User    string    `json:"-"`
-	ID      string    `json:"user"`
-	Version uint64    `json:"version"` // that the page shows
-	Newest  uint64    `json:"newest"`
-	Oldest  uint64    `json:"oldest"`
-	Seq     uint64    `json:"seq"`
-	Past    bool      `json:"past"` // the request has at
-	Updated time.Time `json:"updated,omitzero"`
-	Status  []status  `json:"status"`
-	bytes   int
+	User    string `json:"-"`
+	ID      string `json:"user"`
+	Version uint64 `json:"version"` // that the page shows
+	Newest  uint64 `json:"newest"`
+	Oldest  uint64 `json:"oldest"`
+	Seq     uint64 `json:"seq"`
+	// Revision is a name for what the store has, see [workspace.Summary].
+	Revision string    `json:"-"`
+	Past     bool      `json:"past"` // the request has at
+	Updated  time.Time `json:"updated,omitzero"`
+	Status   []status  `json:"status"`
+	bytes    int
 }
 
 // summary reads the head of the workspace of the request.
@@ -31,6 +33,7 @@ func (c *call) summary() (*head, error) {
 		return nil, err
 	}
 	if s.Seq == 0 {
+		c.h.views.drop(c.user)
 		return nil, errNoWorkspace
 	}
 	at, past, err := c.number("at")
@@ -50,7 +53,7 @@ func (c *call) summary() (*head, error) {
 
 func newHead(user string, s workspace.Summary) *head {
 	return &head{
-		User: safetext.Visible(user, false), ID: user, Version: s.Version, Newest: s.Version, Oldest: s.Oldest, Seq: s.Seq,
+		User: safetext.Visible(user, false), ID: user, Version: s.Version, Newest: s.Version, Oldest: s.Oldest, Seq: s.Seq, Revision: s.Revision,
 		Updated: s.LastActive, Status: statusOf(s), bytes: s.Bytes,
 	}
 }
@@ -72,13 +75,13 @@ func (c *call) open() (*shown, error) {
 		return nil, err
 	}
 	s := &shown{head: head}
-	now, err := c.h.view(c.ctx(), viewKey{user: c.user, seq: head.Seq}, head.bytes)
+	now, err := c.h.view(c.ctx(), viewKey{user: c.user, revision: head.Revision}, head.bytes)
 	if err != nil {
 		return nil, err
 	}
 	s.now, s.cached = now.view, now
 	if head.Past {
-		key := viewKey{c.user, head.Seq, head.Version, true}
+		key := viewKey{c.user, head.Revision, head.Version, true}
 		if s.cached, err = c.h.view(c.ctx(), key, head.bytes); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,9 @@
 package inspect
 
 import (
+	"cmp"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,23 +14,45 @@ import (
 const (
 	// pageRows is the number of rows of one page of a list.
 	pageRows = 50
-	// maxHidden is the number of workspaces that one page skips because the
-	// request may not see them. The next page continues behind them.
-	maxHidden = 500
+	// maxSkipped is the number of workspaces that one page skips because the
+	// request may not see them, or did not ask for them. The next page continues
+	// behind them.
+	maxSkipped = 500
 )
+
+// showTrouble is the value of the parameter show for workspaces that need an
+// operator.
+const showTrouble = "trouble"
+
+// sealAfter is the purpose of the sealed parameter after.
+const sealAfter = "after"
+
+var errPlace = &httpError{http.StatusConflict, "This address is of an earlier process. Begin with the first page."}
 
 // workspacesData is the data of the page with all workspaces.
 type workspacesData struct {
-	Query string         `json:"query,omitempty"`
-	After string         `json:"after,omitempty"`
-	Rows  []workspaceRow `json:"workspaces"`
-	// Next is the user after whom the next page begins, or "".
+	Query string `json:"query,omitempty"`
+	After string `json:"after,omitempty"`
+	Show  string `json:"show,omitempty"` // trouble, or all
+	// Looked is the number of workspaces that this page is about, of which those
+	// that it lists are some. Counts are of the same.
+	Looked int            `json:"looked"`
+	Counts []kindCount    `json:"counts"`
+	Rows   []workspaceRow `json:"workspaces"`
+	// Next is where the next page begins, or "". It names a user that the request
+	// may not see, perhaps, and is sealed.
 	Next string    `json:"next,omitempty"`
 	Held []heldRow `json:"held"` // runs that the Manager of the handler holds
 	// Read is when the list was read. Only the runs above it change by themselves.
 	Read time.Time `json:"read"`
 	// Sweep is the last sweep, if there was one.
 	Sweep *sweepData `json:"sweep,omitempty"`
+}
+
+// kindCount is the number of workspaces with a status.
+type kindCount struct {
+	Kind  string `json:"kind"`
+	Count int    `json:"count"`
 }
 
 type workspaceRow struct {
@@ -41,7 +66,7 @@ type workspaceRow struct {
 
 // workspaces lists the workspaces by key, from a user on or with a prefix.
 func (h *Handler) workspaces(c *call) (*page, error) {
-	data := workspacesData{Query: c.query.Get("q"), After: c.query.Get("after"), Rows: []workspaceRow{}, Read: time.Now()}
+	data := workspacesData{Query: c.query.Get("q"), After: c.query.Get("after"), Show: c.query.Get("show"), Counts: []kindCount{}, Rows: []workspaceRow{}, Read: time.Now()}
 	p := &page{Name: "workspaces", Title: "Workspaces", Tab: "workspaces", Live: data.After == "", Events: "/events"}
 	var pulse heldPulse
 	data.Held, pulse = c.held()
@@ -57,10 +82,17 @@ func (h *Handler) workspaces(c *call) (*page, error) {
 		}
 		data.Sweep = &sweep
 	}
+	if data.Show != "" && data.Show != showTrouble {
+		return nil, &httpError{http.StatusBadRequest, "The parameter show has no such value."}
+	}
 	if err := data.list(c); err != nil {
 		return nil, err
 	}
-	if data.Query != "" && data.After == "" && len(data.Rows) == 1 && data.Next == "" && c.query.Get("format") == "" {
+	slices.SortStableFunc(data.Rows, compareRows)
+	slices.SortFunc(data.Counts, func(a, b kindCount) int {
+		return cmp.Compare(status{Kind: a.Kind}.urgency(), status{Kind: b.Kind}.urgency())
+	})
+	if data.Query != "" && data.After == "" && data.Show == "" && len(data.Rows) == 1 && data.Next == "" && c.query.Get("format") == "" {
 		c.redirect(c.link("/workspace", "user", data.Rows[0].ID))
 		return nil, nil
 	}
@@ -70,8 +102,11 @@ func (h *Handler) workspaces(c *call) (*page, error) {
 
 // list reads one page of workspaces.
 func (data *workspacesData) list(c *call) error {
-	after := data.After
-	if data.Query != "" && after == "" {
+	var after string
+	if data.After != "" && !c.h.unseal(sealAfter, "", data.After, &after) {
+		return errPlace
+	}
+	if data.Query != "" && data.After == "" {
 		// Those that the prefix begins sort after a user of that id.
 		after = data.Query
 		s, err := c.h.manager.Summary(c.ctx(), data.Query)
@@ -79,10 +114,10 @@ func (data *workspacesData) list(c *call) error {
 			return nil // no id can begin so
 		}
 		if (s.Seq > 0 || s.Err != nil) && c.access.sees(data.Query) {
-			data.Rows = append(data.Rows, newWorkspaceRow(s))
+			data.add(newWorkspaceRow(s))
 		}
 	}
-	hidden, last := 0, after
+	skipped, last := 0, after
 	for s, err := range c.h.manager.Summaries(c.ctx(), after) {
 		if err != nil {
 			return err
@@ -90,18 +125,51 @@ func (data *workspacesData) list(c *call) error {
 		if data.Query != "" && !strings.HasPrefix(s.UserID, data.Query) {
 			return nil
 		}
-		if len(data.Rows) == pageRows || hidden == maxHidden {
-			data.Next = last
+		if len(data.Rows) == pageRows || skipped == maxSkipped {
+			data.Next = c.h.seal(sealAfter, "", last)
 			return nil
 		}
 		last = s.UserID
 		if !c.access.sees(s.UserID) {
-			hidden++
-			continue
+			skipped++
+		} else if !data.add(newWorkspaceRow(s)) {
+			skipped++
 		}
-		data.Rows = append(data.Rows, newWorkspaceRow(s))
 	}
 	return nil
+}
+
+// add counts a workspace, and reports whether it is listed.
+func (data *workspacesData) add(row workspaceRow) bool {
+	data.Looked++
+	for _, st := range row.Status {
+		if st.Kind == "idle" {
+			continue
+		}
+		i := slices.IndexFunc(data.Counts, func(n kindCount) bool { return n.Kind == st.Kind })
+		if i < 0 {
+			i = len(data.Counts)
+			data.Counts = append(data.Counts, kindCount{Kind: st.Kind})
+		}
+		data.Counts[i].Count++
+	}
+	if data.Show == showTrouble && !row.troubled() {
+		return false
+	}
+	data.Rows = append(data.Rows, row)
+	return true
+}
+
+// troubled reports whether the workspace needs an operator.
+func (r workspaceRow) troubled() bool { return r.Status[0].urgency() < troubleKinds }
+
+// compareRows puts those that need an operator first, the runs that have begun
+// first before others.
+func compareRows(a, b workspaceRow) int {
+	if !a.troubled() && !b.troubled() {
+		return 0
+	}
+	return cmp.Or(cmp.Compare(a.Status[0].urgency(), b.Status[0].urgency()), a.Status[0].Since.Compare(b.Status[0].Since))
 }
 
 // About is the path of the page that says more about the status, or "" if there
@@ -112,6 +180,8 @@ func (r workspaceRow) About() string {
 		return ""
 	case "damaged":
 		return "/workspace/integrity"
+	case "suspended":
+		return "/workspace/conversation"
 	}
 	return "/workspace/queue"
 }

@@ -4,6 +4,7 @@ package pages
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -175,7 +176,7 @@ func BenchmarkList(b *testing.B) {
 		}
 	})
 	s.measure(b, "first", always("/"))
-	s.measure(b, "page-2000", always("/?after="+userName(workspaces-51)))
+	s.measure(b, "page-2000", always("/?after="+s.next(b, "/?q="+userName(workspaces - 100)[:20])))
 	s.measure(b, "search", always("/?q="+userName(4711)[:10]))
 	b.Run("sweep", func(b *testing.B) {
 		for b.Loop() {
@@ -185,6 +186,18 @@ func BenchmarkList(b *testing.B) {
 }
 
 func userName(i int) string { return fmt.Sprintf("user-with-an-id-%06d", i) }
+
+// next returns where the page of the list behind another begins.
+func (s *site) next(b *testing.B, target string) string {
+	b.Helper()
+	r, err := http.Get(s.server.URL + target + "&format=json")
+	require.NoError(b, err)
+	defer r.Body.Close()
+	var page struct{ Data struct{ Next string } }
+	require.NoError(b, json.NewDecoder(r.Body).Decode(&page))
+	require.NotEmpty(b, page.Data.Next)
+	return page.Data.Next
+}
 
 // sweep lets the handler read all workspaces, and reports the calls and how much
 // the heap has grown, at most.
