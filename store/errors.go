@@ -20,6 +20,11 @@ var (
 	ErrInvalidKey error = invalidKey{}
 	// ErrTooLarge reports a write that is too large for the store.
 	ErrTooLarge = errors.New("store: too large")
+	// ErrRefused reports a call that the database refuses until somebody changes
+	// the database or the program: because of a wrong password, a missing
+	// permission, table or database, or a file that must not be written. The
+	// call has changed nothing, and calling again is of no use.
+	ErrRefused = errors.New("store: refused")
 	// ErrClosed reports the use of a closed store.
 	ErrClosed = errors.New("store: closed")
 	// ErrReadOnly reports a write to a store of [ReadOnly].

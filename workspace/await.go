@@ -90,7 +90,9 @@ func (m *Manager) await(ctx context.Context, l *ledger.Ledger, id string) (Outco
 
 // readFate returns what the store knows of a message.
 func (m *Manager) readFate(ctx context.Context, l *ledger.Ledger, id string) (h *ledger.Head, f ledger.Fate, err error) {
-	err = persist(ctx, m.patience(), func(ctx context.Context) (err error) {
+	ctx, cancel := m.withinStoreTimeout(ctx)
+	defer cancel()
+	err = m.persist(ctx, l.User(), mayPass, func(ctx context.Context) (err error) {
 		h, err = l.ReadStable(ctx, func(h *ledger.Head) (err error) {
 			f, err = l.Fate(ctx, h, id)
 			return err

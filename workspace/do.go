@@ -139,6 +139,8 @@ type ticket struct {
 
 // submit queues the ticket, or begins its run if nothing is under way.
 func (t *ticket) submit(ctx context.Context) (*ledger.Head, error) {
+	ctx, cancel := t.m.withinStoreTimeout(ctx)
+	defer cancel()
 	h, _, _, err := t.ledger.Submit(ctx, ledger.Submission{
 		Message: ledger.Message{ID: t.id, At: ledger.CurrentTime(), Ticket: true},
 		Busy:    ledger.BusyEnqueue, MaxQueue: t.m.opts.Queue, Lease: t.lease,
@@ -195,7 +197,9 @@ func (t *ticket) await(ctx context.Context, w *follower) error {
 func (t *ticket) look(ctx context.Context) (*ledger.Head, error) {
 	var h *ledger.Head
 	var fate ledger.Fate
-	err := persist(ctx, t.m.patience(), func(ctx context.Context) (err error) {
+	ctx, cancel := t.m.withinStoreTimeout(ctx)
+	defer cancel()
+	err := t.m.persist(ctx, t.ledger.User(), mayPass, func(ctx context.Context) (err error) {
 		h, err = t.ledger.ReadStable(ctx, func(h *ledger.Head) (err error) {
 			fate, err = t.ledger.Fate(ctx, h, t.id)
 			return err

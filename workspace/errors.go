@@ -93,6 +93,19 @@ func wrapError(op, user string, err error) error {
 	return &Error{Op: op, User: user, Err: err}
 }
 
+// settledError is an error of a write of unknown outcome that does not matter to
+// the caller.
+type settledError struct {
+	text string
+	err  error
+}
+
+func (e *settledError) Error() string { return e.text + e.err.Error() }
+
+func (e *settledError) Is(target error) bool {
+	return target != store.ErrUnknownOutcome && errors.Is(e.err, target)
+}
+
 // errPanic matches errors of code of the user that panicked or ended its
 // goroutine.
 var errPanic = errors.New("workspace: a function panicked")
@@ -126,6 +139,7 @@ var errorClasses = []struct {
 	{store.ErrConflict, "conflict"},
 	{state.ErrConflict, "conflict"},
 	{ErrClosed, "closed"},
+	{errStoreTimeout, "store_timeout"},
 	{context.DeadlineExceeded, "timeout"},
 	{context.Canceled, "context_canceled"},
 }

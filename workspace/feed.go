@@ -34,6 +34,7 @@ type feed struct {
 	reported atomic.Bool
 
 	mu        sync.Mutex
+	answered  time.Time    // when the store has answered last, to anybody
 	head      *ledger.Head // the newest that is known, or nil
 	told      *ledger.Head // the one up to which endings are told, or nil
 	followers map[*follower]bool
@@ -55,7 +56,7 @@ func (m *Manager) follow(l *ledger.Ledger, messageID string) (w *follower, leave
 	isNew := f == nil
 	if isNew {
 		f = &feed{
-			m: m, ledger: l, wake: make(chan struct{}, 1),
+			m: m, ledger: l, wake: make(chan struct{}, 1), answered: time.Now(),
 			followers: map[*follower]bool{}, tickets: map[*ticket]bool{}, changes: map[*Run]*runChanges{},
 		}
 		f.ctx, f.stop = context.WithCancel(m.ctx)
@@ -114,6 +115,7 @@ func (m *Manager) observe(user string, h *ledger.Head, ended []ledger.Outcome) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.answered = time.Now()
 	if f.head == nil || h.Age().After(f.head.Age()) {
 		f.head = h
 	}
@@ -186,13 +188,33 @@ func (f *feed) loop() {
 		if f.reported.Swap(false) || time.Since(looked) >= interval {
 			looked = time.Now()
 			look.Reset(interval)
-			if err := f.look(); err != nil && !mayPass(err) {
+			switch err := f.look(); {
+			case err == nil:
+				f.noteAnswer()
+			case !mayPass(err), f.isStoreAway():
 				f.fail(err)
+			default:
+				f.m.noteStoreError(f.ctx, f.ledger.User(), err)
 			}
 		}
 		f.tellSummary()
 		_ = backoff.Sleep(f.ctx, feedInterval)
 	}
+}
+
+// noteAnswer notes that the store has answered.
+func (f *feed) noteAnswer() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answered = time.Now()
+}
+
+// isStoreAway reports whether the store has not answered for
+// Options.StoreTimeout.
+func (f *feed) isStoreAway() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return time.Since(f.answered) >= f.m.opts.StoreTimeout
 }
 
 // look reads the head.

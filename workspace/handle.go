@@ -245,6 +245,8 @@ func (b *beginning) submit(ctx, runCtx context.Context, hasSlot, manual bool) (r
 	m, l, lease := b.m, b.ledger, b.lease
 	submitting, cancel := m.untilClosed(ctx)
 	defer cancel()
+	submitting, stop := m.withinStoreTimeout(submitting)
+	defer stop()
 	var i *incarnation
 	if hasSlot {
 		if i, err = m.holder.join(submitting); err != nil {

@@ -25,7 +25,7 @@ func (m *Manager) watchHead(ctx context.Context, l *ledger.Ledger, seen func(*le
 		}
 		for e, err := range changes {
 			if err != nil {
-				if !mayPass(err) {
+				if !mayPassInRun(err) {
 					return
 				}
 				break
@@ -52,7 +52,7 @@ func (m *Manager) watchHead(ctx context.Context, l *ledger.Ledger, seen func(*le
 // The head is nil if it cannot be read and that will not pass.
 func (m *Manager) pollHead(ctx context.Context, l *ledger.Ledger, interval time.Duration, seen func(*ledger.Head)) {
 	for backoff.Sleep(ctx, interval) == nil {
-		if h, err := l.ReadHead(ctx); err == nil || !mayPass(err) {
+		if h, err := l.ReadHead(ctx); err == nil || !mayPassInRun(err) {
 			seen(h)
 		}
 	}

@@ -86,7 +86,7 @@ func (h *holder) claim(ctx context.Context) error {
 
 // join returns the present incarnation, which has one more lease until leave is
 // called. If there is none, it begins one, and tries that again while the store
-// is away.
+// is away, until ctx ends or Options.StoreTimeout is over.
 func (h *holder) join(ctx context.Context) (*incarnation, error) {
 	if i := h.joined(""); i != nil {
 		return i, nil
@@ -98,8 +98,10 @@ func (h *holder) join(ctx context.Context) (*incarnation, error) {
 	if i := h.joined(""); i != nil {
 		return i, nil
 	}
+	ctx, cancel := h.m.withinStoreTimeout(ctx)
+	defer cancel()
 	var i *incarnation
-	err := persist(ctx, h.m.patience(), func(ctx context.Context) (err error) {
+	err := h.m.persist(ctx, "", mayPass, func(ctx context.Context) (err error) {
 		i, err = h.begin(ctx)
 		return err
 	})
@@ -137,16 +139,13 @@ func (h *holder) begin(ctx context.Context) (*incarnation, error) {
 	i.beats = record.Heartbeats()
 	if errors.Is(err, store.ErrUnknownOutcome) {
 		// It is known of the message: it is not accepted.
-		err = fmt.Errorf("workspace: the holder record was not written: %v", err)
+		err = &settledError{"workspace: the holder record was not written: ", err}
 	}
 	if err == nil && !h.m.background(i.keep) {
 		err = ErrClosed
 	}
 	if err != nil {
 		i.delete()
-		if errors.Is(err, store.ErrUnknownOutcome) { // that of the next one may be known
-			err = fmt.Errorf("workspace: holder record: %v", err)
-		}
 		return nil, err
 	}
 	h.mu.Lock()

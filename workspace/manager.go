@@ -78,6 +78,7 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	}
 	m.opts.Keys = nil // so that no Manager that is printed shows them
 	m.readOnly = isReadOnly(db)
+	m.db = boundedStore{db, max(m.opts.StoreTimeout, m.opts.TTL)}
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
 	m.accepting, m.refuse = context.WithCancelCause(m.ctx)
 	m.holder = newHolder(m)
@@ -156,9 +157,10 @@ func (m *Manager) keepLedger(user string, l *ledger.Ledger) (*ledger.Ledger, err
 
 func (m *Manager) ledgerOptions(user string) ledger.Options {
 	opts := ledger.Options{
-		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits, DropsSecret: m.dropsSecret, Retry: mayPass, Patience: m.patience(), Done: m.noteEffort,
+		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits, DropsSecret: m.dropsSecret, Retry: mayPassInRun, Patience: m.patience(), Done: m.noteEffort,
 		DeadLetters: m.opts.DeadLetters, History: m.opts.History, Turns: newLine(1),
 		Warn:    func(ctx context.Context, event string, err error) { m.warnLater(ctx, user, event, err) },
+		Failed:  func(ctx context.Context, err error) { m.noteStoreError(ctx, user, err) },
 		Later:   m.tidying.later,
 		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.observe(user, h, ended) },
 	}
@@ -319,8 +321,9 @@ func (m *Manager) background(fn func()) bool {
 }
 
 // patience is the time after which a call of the store that has not returned is
-// made again, if it is one that is tried again.
-func (m *Manager) patience() time.Duration { return m.opts.TTL / 2 }
+// made again, if it is one that is tried again. Options.StoreTimeout leaves time
+// for another call.
+func (m *Manager) patience() time.Duration { return min(m.opts.TTL/2, m.opts.StoreTimeout/3) }
 
 // operate calls fn with the ledger of a user.
 func (m *Manager) operate(ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error) error {

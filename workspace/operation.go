@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -217,6 +218,15 @@ func (m *Manager) noteEffort(ctx context.Context, cost ledger.Effort) {
 		if e := effortOf(ctx); e != nil {
 			e.add(cost)
 		}
+	}
+}
+
+// noteStoreError notes an error of the store after which an operation is tried
+// again. The caller may hold locks.
+func (m *Manager) noteStoreError(ctx context.Context, user string, err error) {
+	m.counters.storeErrors.Add(1)
+	if m.logs(ctx, slog.LevelWarn) {
+		m.background(func() { m.logWarning(ctx, user, "store error", err) })
 	}
 }
 

@@ -52,6 +52,18 @@ type Options struct {
 	// [store.Presence]. A store that is away for TTL/2 ends no run.
 	TTL time.Duration
 
+	// StoreTimeout is the time after which a call returns the error of a store
+	// that refuses what the call needs again and again, or does not answer
+	// (default 15 s). An error that cannot pass, which matches store.ErrRefused,
+	// is returned at once. If the error is store.ErrUnknownOutcome, a message may
+	// have been accepted: send it again with its ID. A run does not end with it:
+	// it tries again until its lease is nearly over.
+	StoreTimeout time.Duration
+
+	// RunTimeout is the longest time that Run may take for one attempt (default:
+	// no limit).
+	RunTimeout time.Duration
+
 	// Holder is the name of this Manager as a holder of runs, for a process that
 	// is begun again after its death, such as that of a container with a stable
 	// host name: 1 to 64 visible ASCII characters (default: a random name). When
@@ -152,6 +164,9 @@ func (o *Options) complete() error {
 	if o.TTL == 0 {
 		o.TTL = 10 * time.Second
 	}
+	if o.StoreTimeout == 0 {
+		o.StoreTimeout = 15 * time.Second
+	}
 	if o.Busy == BusyDefault {
 		o.Busy = BusyEnqueue
 	}
@@ -162,6 +177,8 @@ func (o *Options) complete() error {
 		return fmt.Errorf("%w: History is more than 1 GiB", ErrInvalid)
 	case o.TTL < 10*time.Millisecond:
 		return fmt.Errorf("%w: TTL is less than 10 ms", ErrInvalid)
+	case o.StoreTimeout < 0 || o.RunTimeout < 0:
+		return fmt.Errorf("%w: StoreTimeout and RunTimeout must not be negative", ErrInvalid)
 	case o.TTL > maxTTL:
 		return fmt.Errorf("%w: TTL is more than a year", ErrInvalid)
 	case !o.Busy.valid():

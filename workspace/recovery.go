@@ -68,12 +68,14 @@ func (m *Manager) takeOverIfExpired(
 	for {
 		var h *ledger.Head
 		result := holderGone
-		err := persist(ctx, m.patience(), func(ctx context.Context) (err error) {
+		looking, cancel := m.withinStoreTimeout(ctx)
+		err := m.persist(looking, l.User(), mayPass, func(ctx context.Context) (err error) {
 			if h, err = l.ReadHead(ctx); err == nil && h.Run != nil && !isFree(h) {
 				result, err = o.look(ctx, h)
 			}
 			return err
 		})
+		cancel()
 		if err == nil && h.Run != nil {
 			l, err = m.keepLedger(l.User(), l)
 		}

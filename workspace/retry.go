@@ -16,7 +16,7 @@ import (
 var finalErrors = []error{
 	ErrExists, ErrInvalid, ErrInvalidKey, ErrSchema, ErrCorrupt, ErrNewerFormat, ErrOlderFormat, ErrRolledBack, ErrFenced, ErrBusy, ErrQueueFull, ErrClosed, ErrHolder,
 	ledger.ErrNotFound, ledger.ErrAttempts, ledger.ErrLeaseRenewed, ledger.ErrContentChanged,
-	store.ErrInvalid, store.ErrTooLarge, store.ErrClosed, store.ErrReadOnly,
+	store.ErrInvalid, store.ErrTooLarge, store.ErrClosed, store.ErrReadOnly, store.ErrRefused,
 	// The ledger returns it only if it can no longer find out.
 	store.ErrUnknownOutcome,
 }
@@ -30,11 +30,25 @@ func mayPass(err error) bool {
 	return !slices.ContainsFunc(finalErrors, func(final error) bool { return errors.Is(err, final) })
 }
 
-// persist calls fn until it succeeds, fails with an error that does not pass, or
-// ctx ends. The context of a call ends after patience, and that of the next then
-// after twice as long.
-func persist(ctx context.Context, patience time.Duration, fn func(context.Context) error) error {
+// mayPassInRun is mayPass for what a run depends on. A run that is under way
+// waits as long as it has its lease: somebody may give a permission back.
+func mayPassInRun(err error) bool { return mayPass(err) || errors.Is(err, store.ErrRefused) }
+
+// errStoreTimeout is the cause of what ends after Options.StoreTimeout.
+var errStoreTimeout = errors.New("workspace: Options.StoreTimeout is over")
+
+// withinStoreTimeout returns a context that ends with ctx, or after
+// Options.StoreTimeout.
+func (m *Manager) withinStoreTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, m.opts.StoreTimeout, errStoreTimeout)
+}
+
+// persist calls fn until it succeeds, fails with an error for which again is
+// false, or ctx ends. The context of a call ends after the patience of the
+// Manager, and that of the next then after twice as long.
+func (m *Manager) persist(ctx context.Context, user string, again func(error) bool, fn func(context.Context) error) error {
 	delay := backoff.Backoff{Min: time.Millisecond, Max: 256 * time.Millisecond}
+	patience := m.patience()
 	for {
 		inTime, cancel := context.WithTimeout(ctx, patience)
 		err := fn(inTime)
@@ -42,7 +56,11 @@ func persist(ctx context.Context, patience time.Duration, fn func(context.Contex
 			patience *= 2
 		}
 		cancel()
-		if err == nil || !mayPass(err) || delay.Wait(ctx) != nil {
+		if err == nil || !again(err) {
+			return err
+		}
+		m.noteStoreError(ctx, user, err)
+		if delay.Wait(ctx) != nil {
 			return err
 		}
 	}

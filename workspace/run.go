@@ -121,7 +121,7 @@ func (r *Run) load(ctx context.Context, h *ledger.Head) error {
 	ctx, cancel := r.lease.whileHeld(ctx)
 	defer cancel()
 	var content *document.Document
-	err := persist(ctx, r.m.patience(), func(ctx context.Context) (err error) {
+	err := r.m.persist(ctx, r.ledger.User(), mayPassInRun, func(ctx context.Context) (err error) {
 		if r.message, err = readMessage(ctx, r.ledger, h.Run.Message); err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ type Stats struct {
 	Fenced      int64 `json:"fenced"`      // runs held here whose leases were taken over or had expired
 	TakenOver   int64 `json:"taken_over"`  // runs whose leases had expired, also its own
 	DeadLetters int64 `json:"dead_letters"`
+	Abandoned   int64 `json:"abandoned"` // functions that were left behind, because they had not returned
 
 	Queued     int64 `json:"queued"`     // messages that had to wait
 	Rejected   int64 `json:"rejected"`   // messages that were not accepted because of a run
@@ -25,6 +26,7 @@ type Stats struct {
 
 	Commits         int64 `json:"commits"`          // writes of Commit, Finish and Fail
 	Conflicts       int64 `json:"conflicts"`        // attempts to write that another writer has overtaken
+	StoreErrors     int64 `json:"store_errors"`     // errors of the store after which an operation was tried again
 	UnknownOutcomes int64 `json:"unknown_outcomes"` // operations of which it is not known whether they took effect
 	Heartbeats      int64 `json:"heartbeats"`       // renewals of leases
 	LateHeartbeats  int64 `json:"late_heartbeats"`  // those with less than a third of the lease left
@@ -36,6 +38,7 @@ type Stats struct {
 type counters struct {
 	held, started, done, failed, interrupted, fenced, takenOver, deadLetters    atomic.Int64
 	queued, rejected, duplicates                                                atomic.Int64
+	abandoned, storeErrors                                                      atomic.Int64
 	commits, conflicts, unknown, heartbeats, lateHeartbeats, compactions, bytes atomic.Int64
 }
 
@@ -52,6 +55,7 @@ func (m *Manager) Stats() Stats {
 		Held: int(c.held.Load()), Workspaces: workspaces,
 		Started: c.started.Load(), Done: c.done.Load(), Failed: c.failed.Load(), Interrupted: c.interrupted.Load(),
 		Fenced: c.fenced.Load(), TakenOver: c.takenOver.Load(), DeadLetters: c.deadLetters.Load(),
+		Abandoned: c.abandoned.Load(), StoreErrors: c.storeErrors.Load(),
 		Queued: c.queued.Load(), Rejected: c.rejected.Load(), Duplicates: c.duplicates.Load(),
 		Commits: c.commits.Load(), Conflicts: c.conflicts.Load(), UnknownOutcomes: c.unknown.Load(),
 		Heartbeats: c.heartbeats.Load(), LateHeartbeats: c.lateHeartbeats.Load(), Compactions: c.compactions.Load(),

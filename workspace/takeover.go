@@ -96,7 +96,9 @@ func (m *Manager) takeOverWith(
 	c.Observed = observed
 	ctx, op := m.begin(ctx, Operation{Kind: OpTakeover, UserID: l.User(), Root: true})
 	op.vacant = observed.Vacant()
-	h, taken, err := l.TakeOver(ctx, c)
+	taking, cancel := m.withinStoreTimeout(ctx)
+	h, taken, err := l.TakeOver(taking, c)
+	cancel()
 	op.endTakeover(h, taken, next, err)
 	switch {
 	case errors.Is(err, ledger.ErrLeaseRenewed):

@@ -268,7 +268,7 @@ func (s *suite) LongOutages(t *testing.T) {
 		o, w := &outage{away: away, length: longOutage * ttl}, &whichRun{}
 		var dead []string
 		m := Open(t, unreliable, workspace.Options{
-			TTL: ttl, Attempts: 3,
+			TTL: ttl, StoreTimeout: 10 * ttl, Attempts: 3,
 			Run: func(ctx context.Context, run *workspace.Run) error {
 				w.called(run)
 				o.begin()

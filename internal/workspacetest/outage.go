@@ -85,11 +85,11 @@ func (s *suite) OutageOfTheStore(t *testing.T) {
 }
 
 // A message that is sent while the store is away is accepted when it is back,
-// unless the sender's context ends before.
+// unless the sender's context or Options.StoreTimeout ends before.
 func (s *suite) OutageWhenAMessageArrives(t *testing.T) {
 	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
 		unreliable, away := WithOutages(db, false)
-		m := Open(t, unreliable, workspace.Options{TTL: ttl, Run: func(context.Context, *workspace.Run) error { return nil }})
+		m := Open(t, unreliable, workspace.Options{TTL: ttl, StoreTimeout: 10 * ttl, Run: Nothing})
 		away.Store(true)
 		time.AfterFunc(5*ttl, func() { away.Store(false) })
 		ctx, cancel := context.WithTimeout(t.Context(), ttl/10)
@@ -147,7 +147,7 @@ func (s *suite) OutageDuringATakeover(t *testing.T) {
 		kill()
 		unreliable, away := WithOutages(db, true)
 		var attempts []int
-		m := Open(t, unreliable, workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
+		m := Open(t, unreliable, workspace.Options{TTL: ttl, StoreTimeout: 10 * ttl, Run: func(_ context.Context, run *workspace.Run) error {
 			attempts = append(attempts, run.Attempt())
 			require.Equal(t, []string{"committed"}, Notes.Or(run.State(), nil))
 			return nil

@@ -36,6 +36,17 @@ func (l *Ledger) commitFirst(ctx context.Context, apply transitionFunc) (*Head, 
 	return c.perform(ctx, apply)
 }
 
+// commitAnew is commitRun for a write on which no run depends yet. An error that
+// cannot pass is final, and not only when the lease of a run is over.
+func (l *Ledger) commitAnew(ctx context.Context, apply transitionFunc) (*Head, error) {
+	c := l.newCommit()
+	c.enter, c.ofRun = l.enterInTurn, true
+	if l.retry != nil {
+		c.retry = func(err error) bool { return !errors.Is(err, store.ErrRefused) && l.retry(err) }
+	}
+	return c.perform(ctx, apply)
+}
+
 func (l *Ledger) enterInTurn(ctx context.Context) (leave func(), err error) {
 	if l.turns == nil {
 		return func() {}, nil
@@ -91,6 +102,7 @@ func (c *commit) persist(ctx context.Context, apply transitionFunc) (*Head, erro
 		if !c.retries(err) {
 			return nil, c.inDoubt(err)
 		}
+		c.failed(ctx, err)
 		if cause := c.wait(ctx); cause != nil { // not in turn: others may succeed
 			if !errors.Is(err, cause) {
 				err = fmt.Errorf("%w: %w", cause, err)

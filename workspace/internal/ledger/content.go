@@ -109,12 +109,12 @@ func (c *contentReader) checkFits(ctx context.Context, h *Head) error {
 	return &uncheckedError{contentAt{at, doc}}
 }
 
-// commitFitting is commitRun for a transition that calls checkFits. It returns
+// commitFitting is commitAnew for a transition that calls checkFits. It returns
 // the error of Options.Fits if the content does not fit.
 func (l *Ledger) commitFitting(ctx context.Context, apply transitionFunc) (*Head, error) {
 	var checked *Position
 	for {
-		h, err := l.commitRun(ctx, func(t *transition) error {
+		h, err := l.commitAnew(ctx, func(t *transition) error {
 			t.reader.checked = checked
 			return apply(t)
 		})

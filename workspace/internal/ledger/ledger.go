@@ -31,11 +31,12 @@ type Ledger struct {
 
 	maxDeadLetters int
 
-	index queueIndex
-	warn  func(context.Context, string, error) // see Options
-	retry func(error) bool                     // see Options
-	done  func(context.Context, Effort)
-	later func(func(context.Context)) bool // see Options
+	index  queueIndex
+	warn   func(context.Context, string, error) // see Options
+	retry  func(error) bool                     // see Options
+	failed func(context.Context, error)
+	done   func(context.Context, Effort)
+	later  func(func(context.Context)) bool // see Options
 
 	turns    Turns         // nil if there are none
 	patience time.Duration // see Options
@@ -72,6 +73,9 @@ type Options struct {
 	// Retry reports whether a write of a run that has failed with an error is
 	// tried again, until its context ends. If it is nil, none is.
 	Retry func(error) bool
+	// Failed is told of each error after which a write is tried again. The caller
+	// of the operation may hold locks. May be nil.
+	Failed func(ctx context.Context, err error)
 	// Patience is the time after which an attempt of such a write is ended, and
 	// after which other operations do not wait for one that has not ended; 0 if
 	// there is no limit.
@@ -111,6 +115,9 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 	if opts.Done == nil {
 		opts.Done = func(context.Context, Effort) {}
 	}
+	if opts.Failed == nil {
+		opts.Failed = func(context.Context, error) {}
+	}
 	if opts.Observe == nil {
 		opts.Observe = func(*Head, []Outcome) {}
 	}
@@ -125,7 +132,7 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 	return &Ledger{
 		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}, lists: &blobCache{}}, batch: batch, user: user, anchor: opts.Anchor,
 		ttl: opts.TTL, now: CurrentTime, minHistory: minHistoryBytes, history: opts.History, warn: opts.Warn,
-		retry: opts.Retry, done: opts.Done, turns: opts.Turns, patience: opts.Patience, observe: opts.Observe,
+		retry: opts.Retry, failed: opts.Failed, done: opts.Done, turns: opts.Turns, patience: opts.Patience, observe: opts.Observe,
 		later:          opts.Later,
 		dropsSecret:    opts.DropsSecret,
 		maxDeadLetters: opts.DeadLetters,

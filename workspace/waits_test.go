@@ -1,0 +1,318 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// brokenStore is a store of which each call does what fault does, if there is
+// one, before it returns its error.
+type brokenStore struct {
+	store.Batcher
+	fault atomic.Pointer[func(context.Context) error]
+	calls atomic.Int64 // that have failed
+}
+
+// fail returns the error of a call. made says that the call writes.
+func (s *brokenStore) fail(ctx context.Context, made bool) error {
+	fault := s.fault.Load()
+	if fault == nil {
+		return nil
+	}
+	s.calls.Add(1)
+	err := (*fault)(ctx)
+	if made && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
+	}
+	return &store.Error{Store: "broken", Op: "test", Err: err}
+}
+
+func (s *brokenStore) Get(ctx context.Context, key string) (store.Entry, error) {
+	if err := s.fail(ctx, false); err != nil {
+		return store.Entry{}, err
+	}
+	return s.Batcher.Get(ctx, key)
+}
+
+func (s *brokenStore) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
+	if err := s.fail(ctx, true); err != nil {
+		return "", err
+	}
+	return s.Batcher.Put(ctx, key, value, cond)
+}
+
+func (s *brokenStore) Delete(ctx context.Context, key string, cond store.Condition) error {
+	if err := s.fail(ctx, true); err != nil {
+		return err
+	}
+	return s.Batcher.Delete(ctx, key, cond)
+}
+
+func (s *brokenStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	if err := s.fail(ctx, true); err != nil {
+		return nil, err
+	}
+	return s.Batcher.Batch(ctx, writes)
+}
+
+func (s *brokenStore) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		if err := s.fail(ctx, false); err != nil {
+			yield(store.Entry{}, err)
+			return
+		}
+		s.Batcher.Scan(ctx, prefix, after)(yield)
+	}
+}
+
+var errAway = errors.New("connection refused")
+
+// faults are the ways in which a store refuses everything, each with the error
+// that says so and the time after which a call has it.
+var faults = []struct {
+	name  string
+	fault func(context.Context) error
+	want  error
+	// soon is the time for a call of the broken store, and late that for a call
+	// that has waited for something else when the store broke.
+	soon, late time.Duration
+}{
+	{"an error that repeats", func(context.Context) error { return errAway }, errAway, 15 * time.Second, 21 * time.Second},
+	{
+		"an error that cannot pass", func(context.Context) error { return fmt.Errorf("%w: no such table", store.ErrRefused) },
+		store.ErrRefused, 0, 6 * time.Second,
+	},
+	{
+		"no answer", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		context.DeadlineExceeded, 30 * time.Second, 36 * time.Second,
+	},
+}
+
+// callers are the calls of a Manager that use the store. Another Manager holds
+// the run "held" of ann, and the message "queued" waits.
+var callers = []struct {
+	name string
+	call func(m *workspace.Manager, db store.Store) error
+	// waits is whether the call waits for something else if the store works.
+	waits bool
+}{
+	{name: "Handle", waits: true, call: func(m *workspace.Manager, _ store.Store) error {
+		_, err := m.Handle(context.Background(), "ann", text("new"))
+		return err
+	}},
+	{name: "Handle of another user", call: func(m *workspace.Manager, _ store.Store) error {
+		_, err := m.Handle(context.Background(), "cid", text("new"))
+		return err
+	}},
+	{name: "Submit", call: func(m *workspace.Manager, _ store.Store) error {
+		_, err := m.Submit(context.Background(), "ann", text("new"))
+		return err
+	}},
+	{name: "Begin", call: func(m *workspace.Manager, _ store.Store) error {
+		_, _, err := m.Begin(context.Background(), "ann", text("new"))
+		return err
+	}},
+	{name: "Do", waits: true, call: func(m *workspace.Manager, _ store.Store) error {
+		return m.Do(context.Background(), "ann", nothing)
+	}},
+	{name: "Await", waits: true, call: func(m *workspace.Manager, _ store.Store) error {
+		_, err := m.Await(context.Background(), "ann", "queued")
+		return err
+	}},
+	{name: "Watch", waits: true, call: func(m *workspace.Manager, _ store.Store) error {
+		for _, err := range m.Watch(context.Background(), "ann") {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}},
+	{name: "Recover", waits: true, call: func(m *workspace.Manager, _ store.Store) error { return m.Recover(context.Background()) }},
+	{name: "View", call: func(m *workspace.Manager, _ store.Store) error {
+		_, err := m.View(context.Background(), "ann")
+		return err
+	}},
+	{name: "Summary", call: func(m *workspace.Manager, _ store.Store) error {
+		_, err := m.Summary(context.Background(), "ann")
+		return err
+	}},
+	{name: "Update", call: func(m *workspace.Manager, _ store.Store) error {
+		return m.Update(context.Background(), "dan", func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
+	}},
+	{name: "Cancel", call: func(m *workspace.Manager, _ store.Store) error {
+		return m.Cancel(context.Background(), "ann", "a-run", "")
+	}},
+	{name: "Retry", call: func(m *workspace.Manager, _ store.Store) error {
+		return m.Retry(context.Background(), "ann", "dead")
+	}},
+	{name: "Discard", call: func(m *workspace.Manager, _ store.Store) error {
+		return m.Discard(context.Background(), "ann", "queued")
+	}},
+	{name: "Reset", call: func(m *workspace.Manager, _ store.Store) error {
+		_, err := m.Reset(context.Background(), "ann")
+		return err
+	}},
+	{name: "Delete", call: func(m *workspace.Manager, _ store.Store) error { return m.Delete(context.Background(), "ann") }},
+	{name: "Expire", call: func(m *workspace.Manager, _ store.Store) error {
+		_, err := m.Expire(context.Background(), 0)
+		return err
+	}},
+	{name: "Compact", call: func(m *workspace.Manager, _ store.Store) error { return m.Compact(context.Background(), "ann") }},
+	{name: "Export", call: func(m *workspace.Manager, _ store.Store) error {
+		_, err := m.Export(context.Background(), "ann")
+		return err
+	}},
+	{name: "List", call: func(m *workspace.Manager, _ store.Store) error {
+		for _, err := range m.List(context.Background()) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}},
+	{name: "Store", call: func(m *workspace.Manager, _ store.Store) error {
+		return m.Store("ann").Set(context.Background(), "a", "b")
+	}},
+	{name: "Open", call: func(_ *workspace.Manager, db store.Store) error {
+		_, err := workspace.Open(context.Background(), db, &workspace.Options{Holder: "named"})
+		return err
+	}},
+}
+
+// A call comes back and says why, whatever the store does, although its context
+// never ends. When the store works again, everybody is served.
+func TestCallsComeBackFromABrokenStore(t *testing.T) {
+	for _, f := range faults {
+		for _, c := range callers {
+			t.Run(c.name+"/"+f.name, func(t *testing.T) { comeBack(t, c.call, false, f.fault, f.want, f.soon) })
+			if c.waits {
+				t.Run(c.name+", which waits/"+f.name, func(t *testing.T) { comeBack(t, c.call, true, f.fault, f.want, f.late) })
+			}
+		}
+	}
+}
+
+func comeBack(
+	t *testing.T, call func(*workspace.Manager, store.Store) error, first bool,
+	fault func(context.Context) error, want error, limit time.Duration,
+) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := store.NewMemory()
+		db := &brokenStore{Batcher: memory}
+		m := open(t, db, workspace.Options{Run: visit})
+		other := open(t, memory, workspace.Options{Run: nothing})
+		run, _, err := other.Begin(t.Context(), "ann", text("held"))
+		require.NoError(t, err)
+		_, _, err = other.Begin(t.Context(), "ann", text("queued"))
+		require.NoError(t, err)
+
+		result := make(chan error, 1)
+		if first {
+			go func() { result <- call(m, db) }()
+			time.Sleep(time.Second)
+		}
+		db.fault.Store(&fault)
+		began := time.Now()
+		if !first {
+			go func() { result <- call(m, db) }()
+		}
+		select {
+		case err := <-result:
+			require.ErrorIs(t, err, want)
+			require.LessOrEqual(t, time.Since(began), limit)
+		case <-time.After(5 * time.Minute):
+			t.Error("the call has not come back")
+		}
+		db.fault.Store(nil)
+
+		_, err = m.Handle(t.Context(), "bob", text("1"))
+		require.NoError(t, err)
+		for run != nil {
+			run, _ = run.Finish(t.Context()) // unless it was ended
+		}
+		out, err := m.Handle(t.Context(), "ann", text("last"))
+		require.NoError(t, err)
+		require.Equal(t, workspace.StatusDone, out.Status)
+		require.NoError(t, m.Close())
+		require.NoError(t, other.Close())
+	})
+}
+
+// A message that a broken store may have accepted is in doubt, and can be sent
+// again.
+func TestMessagesInDoubtSayWhy(t *testing.T) {
+	for name, send := range map[string]func(m *workspace.Manager) error{
+		"Handle": func(m *workspace.Manager) error {
+			_, err := m.Handle(context.Background(), "ann", text("1"))
+			return err
+		},
+		"Submit": func(m *workspace.Manager) error {
+			_, err := m.Submit(context.Background(), "ann", text("1"))
+			return err
+		},
+		"Begin": func(m *workspace.Manager) error {
+			_, _, err := m.Begin(context.Background(), "ann", text("1"))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var away, written atomic.Bool
+				var handled atomic.Int64
+				db := withFaults(store.NewMemory(), func(writes []store.Write) (bool, error) {
+					switch {
+					case away.Load():
+						return false, errAway
+					case len(writes) > 0 && strings.HasPrefix(writes[0].Key, "agent:workspace:") && !written.Swap(true):
+						away.Store(true)
+						return true, store.ErrUnknownOutcome
+					}
+					return false, nil
+				})
+				m := open(t, db, workspace.Options{Run: func(context.Context, *workspace.Run) error {
+					handled.Add(1)
+					return nil
+				}})
+				began := time.Now()
+				err := send(m)
+				require.ErrorIs(t, err, store.ErrUnknownOutcome)
+				require.ErrorIs(t, err, errAway)
+				require.LessOrEqual(t, time.Since(began), 15*time.Second)
+				require.NotZero(t, m.Stats().StoreErrors)
+				away.Store(false)
+				_, err = m.Submit(t.Context(), "ann", text("1"))
+				require.NoError(t, err)
+				_, err = m.Await(t.Context(), "ann", "1")
+				require.NoError(t, err)
+				require.EqualValues(t, 1, handled.Load())
+				require.NoError(t, m.Close())
+			})
+		})
+	}
+}
+
+// Operations that wait for the store are counted while they wait.
+func TestWaitsAreCountedFromTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := &brokenStore{Batcher: store.NewMemory()}
+		m := open(t, db, workspace.Options{Run: nothing})
+		fault := func(context.Context) error { return errAway }
+		db.fault.Store(&fault)
+		go func() { _, _ = m.Handle(context.Background(), "ann", text("1")) }()
+		synctest.Wait()
+		require.EqualValues(t, 1, m.Stats().StoreErrors)
+		require.NoError(t, m.Close())
+	})
+}
