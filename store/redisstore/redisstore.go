@@ -230,5 +230,8 @@ func (s *Store) awaitReply(ctx context.Context, send func() error) error {
 func openError(err error) error { return newError("open", "", err) }
 
 func newError(op, key string, err error) error {
+	if isLasting(err) {
+		err = fmt.Errorf("%w: %w", store.ErrRefused, err)
+	}
 	return &store.Error{Store: "redis", Op: op, Key: key, Err: err}
 }

@@ -108,6 +108,18 @@ func isRefused(err error) bool {
 	return errors.As(err, &answer)
 }
 
+// isLasting reports whether the server refuses the program until somebody changes
+// one of them. A server that is read-only is not meant: it may be one that a
+// failover has replaced.
+func isLasting(err error) bool {
+	for _, prefix := range []string{"WRONGPASS", "NOAUTH", "NOPERM"} {
+		if redis.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	return errors.Is(err, errLost)
+}
+
 // infoFields returns the lines "name:value" of a reply to INFO.
 func infoFields(info string) map[string]string {
 	all := map[string]string{}

@@ -38,6 +38,17 @@ func TestUnsuitableServers(t *testing.T) {
 		require.ErrorContains(t, err, "READONLY")
 		require.NotErrorIs(t, err, store.ErrUnknownOutcome)
 	})
+	t.Run("takes the permission away", func(t *testing.T) {
+		server := start(t)
+		s := open(t, server.url, "")
+		client := connect(t, server.url)
+		require.NoError(t, client.ACLSetUser(t.Context(), "default", "resetkeys").Err())
+		_, err := s.Put(t.Context(), "key", nil, store.Always)
+		require.ErrorIs(t, err, store.ErrRefused)
+		require.NotErrorIs(t, err, store.ErrUnknownOutcome)
+		_, err = s.Get(t.Context(), "key")
+		require.ErrorIs(t, err, store.ErrRefused)
+	})
 	t.Run("not running", func(t *testing.T) {
 		server := start(t)
 		server.kill()

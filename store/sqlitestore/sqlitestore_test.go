@@ -2,6 +2,7 @@ package sqlitestore_test
 
 import (
 	"context"
+	"database/sql"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -170,6 +171,7 @@ func TestFileGone(t *testing.T) {
 			spoil(t, path)
 			_, err = s.Put(t.Context(), "k", nil, store.Always)
 			require.ErrorContains(t, err, "the file of the database was removed or replaced")
+			require.ErrorIs(t, err, store.ErrRefused)
 			require.NotErrorIs(t, err, store.ErrUnknownOutcome)
 			_, err = s.Get(t.Context(), "k")
 			require.ErrorContains(t, err, "removed or replaced")
@@ -178,6 +180,22 @@ func TestFileGone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A table that somebody has dropped stays away.
+func TestTableGone(t *testing.T) {
+	path := address(t)
+	s := open(t, path)
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.ExecContext(t.Context(), "drop table state_entries")
+	require.NoError(t, err)
+	_, err = s.Put(t.Context(), "k", nil, store.Always)
+	require.ErrorIs(t, err, store.ErrRefused)
+	require.NotErrorIs(t, err, store.ErrUnknownOutcome)
+	_, err = s.Get(t.Context(), "k")
+	require.ErrorIs(t, err, store.ErrRefused)
 }
 
 // The log of writes does not keep the size that one large value needed.

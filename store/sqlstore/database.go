@@ -49,6 +49,9 @@ type database struct {
 	// retryable reports whether err is such an answer and the statement can be
 	// retried at once, for example after a deadlock.
 	retryable func(err error) bool
+	// lasting reports whether err is such an answer, and the database gives it
+	// until somebody changes the database or the program.
+	lasting func(err error) bool
 	// tooLarge reports whether err means that the value is too large.
 	tooLarge func(err error) bool
 	// exists reports whether err means that the key of an insert exists. It may

@@ -48,6 +48,7 @@ func inspectMySQL(ctx context.Context, db *sql.DB, o Options, number errorNumber
 		refused:    number.refused,
 		// A deadlock, and a row that has changed since the snapshot.
 		retryable: func(err error) bool { return number.isOneOf(err, 1213, 1020) },
+		lasting:   number.lasting,
 		// A packet beyond max_allowed_packet, and a row too large for the log.
 		tooLarge: func(err error) bool { return number.isOneOf(err, 1153, 1118) },
 		exists:   func(err error) bool { return number.isOneOf(err, 1062) },
@@ -192,6 +193,16 @@ func (number errorNumber) refused(err error) bool {
 		1158, 1159, 1160, 1161, // connection broke or timed out
 		1180, 1181, 1402, // commit or rollback failed
 		1317, 1927, 4031, // interrupted, killed, timed out
+	)
+}
+
+// lasting reports whether the server refuses the program, or lacks what the
+// program needs. A server that is read-only is not meant: it may be one that a
+// failover has replaced.
+func (number errorNumber) lasting(err error) bool {
+	return number.isOneOf(err,
+		1044, 1045, 1698, 1142, 1143, 1227, // wrong user or password, no permission
+		1049, 1054, 1146, // no such database, column, table
 	)
 }
 

@@ -155,6 +155,8 @@ func TestMySQLCharset(t *testing.T) {
 	}
 }
 
+func TestMySQLRefused(t *testing.T) { newServer(t, "mysql").testRefused(t) }
+
 func TestMySQLPassword(t *testing.T) {
 	newServer(t, "mysql").testPasswords(t,
 		"mysql://user:hunter2@127.0.0.1:1/database",

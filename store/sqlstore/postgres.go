@@ -38,6 +38,7 @@ func inspectPostgres(ctx context.Context, db *sql.DB, o Options) (*database, err
 		begin:      "begin",
 		refused:    postgresRefused,
 		retryable:  func(err error) bool { return hasState(err, "40001", "40P01") },
+		lasting:    postgresLasting,
 		tooLarge:   func(err error) bool { return hasState(err, "54000") },
 		presence:   newPostgresPresence(db, table),
 	}
@@ -219,6 +220,16 @@ func postgresRefused(err error) bool {
 		return false
 	}
 	return state == "57014" || strings.Contains(" 0A 21 22 23 25 26 28 2B 34 3D 3F 40 42 44 54 55 P0 ", " "+state[:2]+" ")
+}
+
+// postgresLasting reports whether the server refuses the program, or lacks what
+// the program needs. A server that is read-only is not meant: it may be one that
+// a failover has replaced.
+func postgresLasting(err error) bool {
+	return hasState(err,
+		"28000", "28P01", "42501", // wrong user, wrong password, no permission
+		"3D000", "3F000", "42P01", "42703", // no such database, schema, table, column
+	)
 }
 
 // hasState reports whether err is an answer of the server with one of the

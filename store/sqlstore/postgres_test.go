@@ -47,6 +47,8 @@ func TestPostgresDurability(t *testing.T) {
 	}
 }
 
+func TestPostgresRefused(t *testing.T) { newServer(t, "postgres").testRefused(t) }
+
 func TestPostgresReadOnly(t *testing.T) {
 	s := newServer(t, "postgres")
 	_, err := openServer(t.Context(), "postgres", s.withParameter(t, "default_transaction_read_only", "on"), "")

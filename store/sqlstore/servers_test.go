@@ -193,6 +193,21 @@ func (s *server) testPasswords(t *testing.T, dsns ...string) {
 	}
 }
 
+// testRefused requires that what the server refuses until somebody changes it is
+// store.ErrRefused.
+func (s *server) testRefused(t *testing.T) {
+	table := s.table(t)
+	opened := s.open(t, s.url, table)
+	s.exec(t, withTable("drop table TABLE", table))
+	_, err := opened.Put(t.Context(), "k", nil, store.Always)
+	require.ErrorIs(t, err, store.ErrRefused)
+	require.NotErrorIs(t, err, store.ErrUnknownOutcome)
+	_, err = opened.Batch(t.Context(), []store.Write{{Key: "k"}, {Key: "l"}})
+	require.ErrorIs(t, err, store.ErrRefused)
+	_, err = opened.Get(t.Context(), "k")
+	require.ErrorIs(t, err, store.ErrRefused)
+}
+
 // interruptPut puts a key that another transaction has locked, calls interrupt until the
 // put ends, and returns its error.
 func (s *server) interruptPut(t *testing.T, opened store.Store, table string, interrupt func()) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/agentstate/state/store"
 )
@@ -25,9 +26,13 @@ func SQLite() Dialect { return Dialect{"sqlite", inspectSQLite} }
 
 // The primary result codes of SQLite that matter here.
 const (
-	sqliteBusy   = 5
-	sqliteFull   = 13
-	sqliteTooBig = 18
+	sqliteError       = 1
+	sqlitePermission  = 3
+	sqliteBusy        = 5
+	sqliteReadOnly    = 8
+	sqliteFull        = 13
+	sqliteTooBig      = 18
+	sqliteNotDatabase = 26
 )
 
 func inspectSQLite(ctx context.Context, db *sql.DB, o Options) (*database, error) {
@@ -41,9 +46,10 @@ func inspectSQLite(ctx context.Context, db *sql.DB, o Options) (*database, error
 			// An I/O error is not definite: the sync may have failed after the
 			// commit was written, and a recovery may find the commit.
 			code := sqliteCode(err)
-			return code == sqliteBusy || code == sqliteFull
+			return code == sqliteBusy || code == sqliteFull || sqliteLasting(err)
 		},
 		retryable: func(err error) bool { return sqliteCode(err) == sqliteBusy },
+		lasting:   sqliteLasting,
 		tooLarge:  func(err error) bool { return sqliteCode(err) == sqliteTooBig },
 	}
 	// Another process that opens the same file for the first time locks it.
@@ -148,6 +154,18 @@ func fileOf(ctx context.Context, db *sql.DB) (databaseFile, error) {
 }
 
 var errFileGone = errors.New("the file of the database was removed or replaced")
+
+// sqliteLasting reports whether the file is not the database of the store, or
+// must not be written. A missing table has no code of its own.
+func sqliteLasting(err error) bool {
+	switch sqliteCode(err) {
+	case sqlitePermission, sqliteReadOnly, sqliteNotDatabase:
+		return true
+	case sqliteError:
+		return strings.Contains(err.Error(), "no such table")
+	}
+	return errors.Is(err, errFileGone)
+}
 
 // check returns an error if the path does not name the file any more. SQLite
 // itself goes on with a file that nobody else finds.

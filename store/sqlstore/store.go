@@ -131,8 +131,11 @@ func (s *Store) newError(op, key string, err error) error {
 	if errors.As(err, &single) {
 		key = single.key
 	}
-	if s.tooLarge(err) {
+	switch {
+	case s.tooLarge(err):
 		err = fmt.Errorf("%w: %w", store.ErrTooLarge, err)
+	case s.lasting(err) && !errors.Is(err, store.ErrUnknownOutcome):
+		err = fmt.Errorf("%w: %w", store.ErrRefused, err)
 	}
 	return &store.Error{Store: s.name, Op: op, Key: key, Err: err}
 }
