@@ -25,6 +25,8 @@ var errOwnRun = fmt.Errorf("%w: it is that of the caller, which cannot wait for 
 // messages of one user share that look. With Options.Run, the Manager also takes
 // the run over if its holder dies.
 //
+// If the store does not answer for Options.StoreTimeout, Await returns its error.
+//
 // Within a run of the same user, Await returns ErrBusy unless the message has
 // ended.
 func (m *Manager) Await(ctx context.Context, userID, messageID string) (Outcome, error) {

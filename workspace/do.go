@@ -81,7 +81,26 @@ func (r *Run) do(fn func(context.Context, *Run) error) (err error) {
 	if err := r.start(); err != nil {
 		return err
 	}
+	c := &userCode{what: "function of Do", done: make(chan struct{})}
+	c.goroutine.Store(currentGoroutine())
+	defer close(c.done)
+	r.m.background(func() { r.leaveInGrace(c) })
 	return usable(r.callProfiled(fn))
+}
+
+// leaveInGrace gives the lease of the run back if its function does not return
+// within the grace after the end of its context. The caller of Do waits for the
+// function all the same: it is the caller that calls it.
+func (r *Run) leaveInGrace(c *userCode) {
+	if r.m.waitInGrace(r.ctx, c.done) {
+		return
+	}
+	r.leaveFunction(r.ctx, c)
+	if r.lease.lost() == nil {
+		r.leaveTicket(context.WithoutCancel(r.ctx), errLeftBehind)
+	}
+	r.markReturned()
+	r.done()
 }
 
 // beginTicket queues a ticket, and returns its run when its turn has come.

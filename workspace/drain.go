@@ -20,7 +20,10 @@ func (m *Manager) performRun(run *Run) (next *Run, out Outcome, err error) {
 		run.markReturned() // if it was not called
 		run.done()
 	}()
-	if err != nil && run.ctx.Err() != nil {
+	if err != nil && run.held.Err() != nil && !(run.hasOverrun(err) && run.isLastAttempt() && m.ctx.Err() == nil) {
+		if run.hasOverrun(err) && run.leaseValid() { // another holder counts the attempt
+			run.lease.abandon(fmt.Errorf("%w: %v", ErrFenced, err))
+		}
 		return nil, out, m.leaveRun(run, err)
 	}
 	ctx := context.WithoutCancel(run.ctx) // the result is stored even if the context has ended
@@ -51,12 +54,12 @@ func (m *Manager) performRun(run *Run) (next *Run, out Outcome, err error) {
 func (m *Manager) attemptRun(run *Run) (*Run, error) {
 	for {
 		err := run.call()
-		var retry *retryError
-		if !errors.As(err, &retry) || run.ctx.Err() != nil || run.attempt+1 >= m.opts.Attempts {
+		delay, again := run.delayOf(err)
+		if !again {
 			return run, err
 		}
 		run.retried = err
-		next, againErr := run.again(retry.delay)
+		next, againErr := run.again(delay, run.hasOverrun(err))
 		if againErr != nil {
 			if errors.Is(againErr, ledger.ErrAttempts) {
 				return run, err
@@ -68,46 +71,87 @@ func (m *Manager) attemptRun(run *Run) (*Run, error) {
 	}
 }
 
-// call calls Options.Run, after the functions of earlier runs of the user in
-// this process have returned.
-func (r *Run) call() error {
-	defer r.markReturned()
-	if err := r.start(); err != nil {
-		return err
+// delayOf returns the time after which the run is to be begun again because of an
+// error, if it is.
+func (r *Run) delayOf(err error) (delay time.Duration, again bool) {
+	if r.isLastAttempt() || r.lease.lost() != nil {
+		return 0, false
 	}
-	var err error
-	if ended := protect("run", r.Redact, func() { err = usable(r.callProfiled(r.m.opts.Run)) }); ended != nil {
-		return ended
+	var retry *retryError
+	overrun := r.hasOverrun(err)
+	switch {
+	case errors.As(err, &retry) && (overrun || r.held.Err() == nil):
+		return retry.delay, true
+	case overrun:
+		return time.Second << min(r.attempt, 10), true
 	}
-	return err
+	return 0, false
 }
 
-// again returns the run of the next attempt, which begins after a delay.
-func (r *Run) again(delay time.Duration) (*Run, error) {
-	ctx, cancel := r.m.withManager(r.ctx)
+func (r *Run) isLastAttempt() bool { return r.attempt+1 >= r.m.opts.Attempts }
+
+// call calls Options.Run, after the functions of earlier runs of the user in
+// this process have returned. If the function takes longer than Options.RunTimeout,
+// or does not return within the grace after the end of its context, the error is
+// an overrunError.
+func (r *Run) call() error {
+	defer r.markReturned()
+	if err := r.awaitEarlier(); err != nil {
+		return err
+	}
+	if limit := r.m.opts.RunTimeout; limit > 0 {
+		defer time.AfterFunc(limit, func() { r.expire(ErrRunTimeout) }).Stop()
+	}
+	c := startCode("run", r.Redact, func() error {
+		r.m.runStarted(r)
+		return usable(r.callProfiled(r.m.opts.Run))
+	})
+	timedOut := func() bool { return errors.Is(context.Cause(r.ctx), ErrRunTimeout) }
+	switch {
+	case !r.m.waitInGrace(r.ctx, c.done):
+		r.leaveFunction(r.ctx, c)
+		if timedOut() {
+			return &overrunError{r, fmt.Errorf("%w, and its function did not return", ErrRunTimeout)}
+		}
+		return &overrunError{r, fmt.Errorf("workspace: its context has ended, and its function did not return: %w", context.Cause(r.ctx))}
+	case c.err != nil && timedOut():
+		return &overrunError{r, fmt.Errorf("%w: %w", ErrRunTimeout, c.err)}
+	}
+	return c.err
+}
+
+// again returns the run of the next attempt, which begins after a delay. After an
+// overrun, it does not end with the call that has begun this run, if that has
+// ended.
+func (r *Run) again(delay time.Duration, overrun bool) (*Run, error) {
+	held, parent := r.held, r.parent
+	if overrun && held.Err() != nil {
+		held, parent = r.m.ctx, r.m.ctx
+	}
+	ctx, cancel := r.m.withManager(held)
 	defer cancel()
 	if err := backoff.Sleep(ctx, min(delay, maxRetryDelay*r.lease.ttl)); err != nil {
 		r.cancel(err) // a Manager that is shutting down leaves the attempt to others
 		return nil, err
 	}
 	began := time.Now()
-	h, err := r.countAttempt()
+	h, err := r.countAttempt(held)
 	if err != nil {
 		return nil, err
 	}
 	r.passSlot(r.lease.id, h)
-	next, err := r.m.newRun(r.parent, r.ledger, h, began, r.manual)
+	next, err := r.m.newRun(parent, r.ledger, h, began, r.manual)
 	r.lease.giveUp(ErrRunEnded) // next renews it
 	return next, err
 }
 
-func (r *Run) countAttempt() (*ledger.Head, error) {
+func (r *Run) countAttempt(ctx context.Context) (*ledger.Head, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.checkHeld(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := r.lease.whileHeld(r.ctx)
+	ctx, cancel := r.lease.whileHeld(ctx)
 	defer cancel()
 	h, err := r.ledger.Again(ctx, r.holder(), r.m.opts.Attempts)
 	if err != nil {
@@ -119,13 +163,49 @@ func (r *Run) countAttempt() (*ledger.Head, error) {
 
 // leaveRun leaves a run to another holder. It returns err with the reason.
 func (m *Manager) leaveRun(run *Run, err error) error {
-	cause := context.Cause(run.ctx)
+	cause := context.Cause(run.held)
 	run.release(cause)
 	m.watchRun(run.user, run.ledger)
 	if cause != nil && !errors.Is(err, cause) {
 		return errors.Join(cause, err)
 	}
 	return err
+}
+
+// performFor is performRun for a caller that goes away when ctx ends. It waits a
+// moment longer, so that it can say how a function has ended that returns with
+// its context. The run, and those of the messages in the queue, go on.
+func (m *Manager) performFor(ctx context.Context, run *Run) (Outcome, error) {
+	type result struct {
+		out Outcome
+		err error
+	}
+	performed := make(chan result, 1)
+	perform := func() {
+		next, out, err := m.performRun(run)
+		performed <- result{out, err}
+		m.drain(next)
+	}
+	if ctx.Done() == nil || !m.background(perform) {
+		next, out, err := m.performRun(run)
+		if next != nil {
+			m.drainInBackground(next)
+		}
+		return out, err
+	}
+	select {
+	case r := <-performed:
+		return r.out, r.err
+	case <-ctx.Done():
+	}
+	moment := time.NewTimer(m.opts.TTL / 20)
+	defer moment.Stop()
+	select {
+	case r := <-performed:
+		return r.out, r.err
+	case <-moment.C:
+		return Outcome{RunID: run.runID}, context.Cause(ctx)
+	}
 }
 
 // drain performs a run and the runs of the messages in the queue.

@@ -67,6 +67,9 @@ var (
 	// ErrFenced, by the methods of runs whose Manager has lost its name to
 	// another one.
 	ErrHolder = errors.New("workspace: another Manager has the name of the holder")
+	// ErrRunTimeout is the cause of a context of a run that has ended after
+	// Options.RunTimeout.
+	ErrRunTimeout = errors.New("workspace: the run has taken longer than Options.RunTimeout")
 	// ErrClosed is returned by a Manager that was closed.
 	ErrClosed = errors.New("workspace: closed")
 )
@@ -113,6 +116,7 @@ var errPanic = errors.New("workspace: a function panicked")
 // Causes of a lease that its holder has given up itself.
 var (
 	errGivenBack    = fmt.Errorf("%w: it was given back", ErrFenced)
+	errLeftBehind   = fmt.Errorf("%w: its function did not return, and was left behind", ErrFenced)
 	errEndNotStored = fmt.Errorf("%w: the end of the run was not stored", ErrFenced)
 )
 
@@ -139,6 +143,7 @@ var errorClasses = []struct {
 	{store.ErrConflict, "conflict"},
 	{state.ErrConflict, "conflict"},
 	{ErrClosed, "closed"},
+	{ErrRunTimeout, "run_timeout"},
 	{errStoreTimeout, "store_timeout"},
 	{context.DeadlineExceeded, "timeout"},
 	{context.Canceled, "context_canceled"},

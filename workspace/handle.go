@@ -21,7 +21,7 @@ import (
 // Handle waits as Await does. If it then fails, the error is ErrRunFailed. After
 // the message, the Manager handles the messages in the queue in the background.
 //
-// If ctx ends first, Handle returns, but the message stays. If it waits, it is
+// If ctx ends first, Handle returns, at most TTL/20 later, but the message stays. If it waits, it is
 // handled as if nothing had happened, and Await waits for it again. If its run
 // has begun here, the context of the run ends with ctx. If Options.Run then
 // returns an error, Handle gives the lease back, and this Manager or another
@@ -33,8 +33,10 @@ import (
 //
 // If the run loses its lease, the message is not lost either: another holder
 // continues the run, unless another message or a reset has ended it. If the
-// store is away, Handle tries again until ctx ends, or until the lease of the
-// run is nearly over.
+// store is away, Handle tries again until ctx ends, Options.StoreTimeout is over,
+// or, for a run that is under way, its lease is nearly over. If the error is
+// store.ErrUnknownOutcome, the message may have been accepted: send it again with
+// its ID.
 //
 // A run cannot wait for another message of its user: in Options.Run, and in
 // hooks that get the context of the run, Handle returns ErrBusy for that user.
@@ -68,11 +70,7 @@ func (m *Manager) handle(ctx context.Context, userID string, msg Message) (Outco
 	case run == nil:
 		return out, nil
 	}
-	next, out, err := m.performRun(run)
-	if next != nil {
-		m.drainInBackground(next)
-	}
-	return out, err
+	return m.performFor(ctx, run)
 }
 
 // Submit is Handle without waiting until the message is handled. When Submit

@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/agentstate/state"
@@ -51,11 +50,22 @@ func (m *Manager) memoryChanged(ctx context.Context, user string, effects []stat
 	}
 }
 
+// maxHookTime is the longest time that a run waits for a hook, in TTLs.
+const maxHookTime = 3
+
 // callHook calls a hook. What goes wrong in it does not concern the run.
 func (m *Manager) callHook(ctx context.Context, name, user string, redact func(string) string, hook func()) {
 	began := time.Now()
-	if err := protect("hook "+name, redact, hook); err != nil {
-		m.logBroken(ctx, "hook "+name, user, err)
+	c := startCode("hook "+name, redact, func() error { hook(); return nil })
+	timeout := time.NewTimer(maxHookTime * m.opts.TTL)
+	defer timeout.Stop()
+	select {
+	case <-c.done:
+		if c.err != nil {
+			m.logBroken(ctx, c.what, user, c.err)
+		}
+	case <-timeout.C:
+		m.leaveCode(ctx, c, user, "")
 	}
 	if took := time.Since(began); took > m.opts.TTL/10 {
 		m.logSlow(ctx, "hook "+name, user, took)
@@ -64,25 +74,6 @@ func (m *Manager) callHook(ctx context.Context, name, user string, redact func(s
 
 // hideText is used where the secrets that a text may contain are not known.
 func hideText(string) string { return masked }
-
-// protect calls code of the user, and waits for it. It returns an error if the
-// code panics, or ends its goroutine as t.FailNow does. It calls the code in
-// another goroutine, so that the present one can go on.
-func protect(what string, redact func(string) string, code func()) error {
-	ended := make(chan error, 1)
-	go func() {
-		var err error = &panicError{fmt.Sprintf("workspace: %s ended its goroutine", what)}
-		defer func() { ended <- err }()
-		defer func() {
-			if p := recover(); p != nil {
-				err = &panicError{fmt.Sprintf("workspace: %s panicked: %s", what, redact(fmt.Sprint(p)))}
-			}
-		}()
-		code()
-		err = nil
-	}()
-	return <-ended
-}
 
 type panicError struct{ text string }
 

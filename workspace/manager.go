@@ -36,7 +36,8 @@ type Manager struct {
 	slots         slots
 	tidying       *tidying
 	holder        *holder
-	feeds         map[string]*feed // of the users that somebody follows
+	feeds         map[string]*feed  // of the users that somebody follows
+	leftCode      []<-chan struct{} // each is closed when code that was left behind ends
 
 	counters       counters
 	logLimit       logLimiter

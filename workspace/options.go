@@ -61,7 +61,25 @@ type Options struct {
 	StoreTimeout time.Duration
 
 	// RunTimeout is the longest time that Run may take for one attempt (default:
-	// no limit).
+	// no limit). Then the context of the run ends with ErrRunTimeout. If Run
+	// returns nil all the same, the run is finished; otherwise the attempt has
+	// failed, and the run begins again after a second, which doubles with each
+	// attempt, or after the delay of RetryAfter. After Attempts, its message
+	// becomes a dead letter.
+	//
+	// Go cannot end a goroutine. A Run that has not returned one TTL after the
+	// end of its context, for whatever reason, is left behind: see
+	// Stats.Abandoned. Its stack is logged, what it has committed stands, and its
+	// later writes are ErrFenced. The attempt has failed, too, and its slot is
+	// free. Without RunTimeout, a Run whose context nobody ends keeps its user
+	// waiting for as long as it takes.
+	//
+	// River also ends the context of a job, by default after a minute, and a job
+	// that ignores this is counted as stuck and keeps its worker; after an hour
+	// it is begun again next to it. In Temporal an activity has a timeout from
+	// its start, after which the server begins it again; the worker keeps the
+	// goroutine, whose result is dropped. Here, too, two attempts may overlap:
+	// only the writes to the workspace are fenced.
 	RunTimeout time.Duration
 
 	// Holder is the name of this Manager as a holder of runs, for a process that
@@ -195,7 +213,8 @@ func (o *Options) complete() error {
 
 // Hooks observe what a Manager does. Each hook is called after the change was
 // stored, without any lock, and at most once: it is not called if the process
-// dies in between. The run waits for its hooks, so they should return soon. A
+// dies in between. The run waits for its hooks, for 3 × TTL at most, so they
+// should return soon. A
 // panic in a hook, and the end of its goroutine, are reported to Options.Logger
 // and change nothing else. A nil hook is not called. The hooks for runs are not
 // called for those of [Manager.Do].

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -45,8 +46,10 @@ type Run struct {
 	retried error // with which its function has asked for another attempt
 
 	parent context.Context // the context that ctx is made of
-	ctx    context.Context // ends when the function that handles the message is to return
+	held   context.Context // ends when the run is to be left
 	cancel context.CancelCauseFunc
+	ctx    context.Context // ends when the function that handles the message is to return
+	expire context.CancelCauseFunc
 	// returned is closed when that function has returned.
 	returned chan struct{}
 	// done makes Manager.Wait wait no longer. It may be called more than once.
@@ -58,6 +61,7 @@ type Run struct {
 
 	mu    sync.Mutex // held during a commit
 	ended error      // why nothing more can be committed
+	left  error      // why its function can commit nothing more: it was left behind
 	reply string
 	// isEndStored says that the run was finished or failed here.
 	isEndStored bool
@@ -85,11 +89,12 @@ func (m *Manager) newRun(
 		endProfiled()
 	})
 	held, cancel := context.WithCancelCause(ctx)
-	ctx, r.cancel = held, cancel
+	ctx, r.held, r.cancel = held, held, cancel
 	m.addLocalRun(r)
 	err := ErrClosed
 	if m.background(func() { r.keepLease(held) }) {
 		ctx = r.beginOperation(held, h)
+		r.held = ctx
 		err = r.load(ctx, h)
 	} else {
 		defer r.lease.incarnation.leave()
@@ -100,6 +105,7 @@ func (m *Manager) newRun(
 		r.done()
 		return nil, err
 	}
+	ctx, r.expire = context.WithCancelCause(ctx)
 	r.ctx = suspend.NewContext(ctx, func(key string) { r.suspended.note(r.runID, r.state, key) })
 	r.ctx = state.NewContext(NewContext(r.ctx, r), r.state)
 	if t, ok := m.opts.Tracer.(tool.Tracer); ok {
@@ -219,7 +225,7 @@ func (r *Run) Store() *store.Manager { return r.m.Store(r.user) }
 func (r *Run) SetReply(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended != nil || r.lease.lost() != nil {
+	if r.ended != nil || r.left != nil || r.lease.lost() != nil {
 		return
 	}
 	r.reply = text
@@ -266,7 +272,7 @@ func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) erro
 	defer startCommitRegion(ctx).End()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.checkHeld(); err != nil {
+	if err := cmp.Or(r.left, r.checkHeld()); err != nil {
 		return nil, err
 	}
 	d, err := r.delta()
@@ -336,10 +342,22 @@ func (r *Run) end(err error) {
 		return
 	}
 	r.ended = err
-	if r.state != nil { // else it is not loaded yet
+	if r.state != nil && r.left == nil { // else it is not loaded yet, or they have ended
 		r.endWrites(err)
 	}
 	r.cancel(err)
+}
+
+// leaveFunction notes that the function that handles the message is left behind.
+// What it does from now on is not stored.
+func (r *Run) leaveFunction(ctx context.Context, c *userCode) {
+	r.mu.Lock()
+	r.left = errLeftBehind
+	if r.state != nil {
+		r.endWrites(errLeftBehind)
+	}
+	r.mu.Unlock()
+	r.m.leaveCode(ctx, c, r.user, r.runID)
 }
 
 // markReturned notes that the function that handles the message has returned.
@@ -350,21 +368,27 @@ func (r *Run) markReturned() {
 	}
 }
 
-// start waits until the functions of earlier runs of the user in this process
-// have returned, but not longer than the TTL, and calls OnRunStart. It returns
+// start waits for the functions of earlier runs, and calls OnRunStart. It returns
 // an error if the context of the run ends.
 func (r *Run) start() error {
+	if err := r.awaitEarlier(); err != nil {
+		return err
+	}
+	r.m.runStarted(r)
+	return nil
+}
+
+// awaitEarlier waits until the functions of earlier runs of the user in this
+// process have returned, but not longer than the TTL. It returns an error if the
+// context of the run ends, or if there is no room for the message.
+func (r *Run) awaitEarlier() error {
 	if earlier := r.m.earlierLocalRuns(r); len(earlier) > 0 {
 		r.waitFor(earlier)
 	}
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
 	}
-	if r.refused != nil {
-		return r.refused
-	}
-	r.m.runStarted(r)
-	return nil
+	return r.refused
 }
 
 // waitFor waits until channels are closed, but not longer than the TTL.

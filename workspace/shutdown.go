@@ -30,8 +30,8 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 // other Managers continue them at once, without counting an attempt. Messages in
 // queues are left to other Managers as well. For a graceful end, use Shutdown.
 //
-// If functions have not returned after Options.TTL, Close returns ErrBusy. Each
-// of their runs is released when its function returns. So Close must not be
+// If functions have not returned after Options.TTL, Close returns ErrBusy, and
+// their runs are left to other Managers, with the attempt counted. So Close must not be
 // called by such a function: it would wait for itself.
 func (m *Manager) Close() error {
 	m.mu.Lock()
@@ -47,10 +47,12 @@ func (m *Manager) Close() error {
 	defer timeout.Stop()
 	select {
 	case <-returned:
-		return nil
+		if !m.isCodeLeft() {
+			return nil
+		}
 	case <-timeout.C:
-		return fmt.Errorf("workspace: close: %w: a function has not returned", ErrBusy)
 	}
+	return fmt.Errorf("workspace: close: %w: a function has not returned", ErrBusy)
 }
 
 // Wait waits until this Manager holds no run, or until ctx ends. Runs of

@@ -42,6 +42,7 @@ func (s *suite) InterruptWaitsForTheFunction(t *testing.T) {
 				require.Equal(t, workspace.StatusDone, out.Status)
 				requireAbout(t, ttl, want, time.Since(began))
 				require.NoError(t, m.Wait(t.Context()))
+				waitUntil(t, ttl, func() bool { return running.Load() == 0 })
 			})
 		})
 	}

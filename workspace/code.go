@@ -1,0 +1,155 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// userCode is code of the user that was called in a goroutine of its own, so that
+// the one that waits for it can go on whatever the code does.
+type userCode struct {
+	what      string
+	done      chan struct{} // closed when the code has ended
+	err       error         // after done
+	goroutine atomic.Int64  // its number in stacks
+}
+
+// startCode calls code of the user. Its error is that of the code, or one that
+// says that the code has panicked, or has ended its goroutine as t.FailNow does.
+func startCode(what string, redact func(string) string, code func() error) *userCode {
+	c := &userCode{what: what, done: make(chan struct{})}
+	go func() {
+		c.goroutine.Store(currentGoroutine())
+		defer close(c.done)
+		defer func() {
+			if p := recover(); p != nil {
+				c.err = &panicError{fmt.Sprintf("workspace: %s panicked: %s", what, redact(fmt.Sprint(p)))}
+			}
+		}()
+		c.err = &panicError{fmt.Sprintf("workspace: %s ended its goroutine", what)}
+		c.err = code()
+	}()
+	return c
+}
+
+// protect calls code of the user, and waits for it. It returns an error if the
+// code panics, or ends its goroutine.
+func protect(what string, redact func(string) string, code func()) error {
+	c := startCode(what, redact, func() error { code(); return nil })
+	<-c.done
+	return c.err
+}
+
+// waitInGrace waits until the code has ended, but not longer than for the grace
+// after the end of ctx. It reports false if the code has not.
+func (m *Manager) waitInGrace(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(m.opts.TTL)
+	defer grace.Stop()
+	select {
+	case <-done:
+		return true
+	case <-grace.C:
+		return false
+	case <-m.ctx.Done():
+	}
+	// Close waits for one TTL, in which the runs are left to others.
+	grace.Reset(m.opts.TTL * 3 / 4)
+	select {
+	case <-done:
+		return true
+	case <-grace.C:
+		return false
+	}
+}
+
+// leaveCode leaves code of the user behind: nobody waits for it any more.
+func (m *Manager) leaveCode(ctx context.Context, c *userCode, user, runID string) {
+	m.counters.abandoned.Add(1)
+	m.mu.Lock()
+	m.forgetEndedCode()
+	m.leftCode = append(m.leftCode, c.done)
+	m.mu.Unlock()
+	if m.opts.Logger != nil {
+		m.logLeft(ctx, c.what, user, runID, stackOf(c.goroutine.Load()))
+	}
+}
+
+// forgetEndedCode forgets the code that has ended since it was left behind. The
+// caller holds mu.
+func (m *Manager) forgetEndedCode() {
+	var running []<-chan struct{}
+	for _, done := range m.leftCode {
+		select {
+		case <-done:
+		default:
+			running = append(running, done)
+		}
+	}
+	m.leftCode = running
+}
+
+// isCodeLeft reports whether code that was left behind has not ended yet.
+func (m *Manager) isCodeLeft() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.forgetEndedCode()
+	return len(m.leftCode) > 0
+}
+
+// overrunError is the error of an attempt that counts although its context has
+// ended: the function has taken too long.
+type overrunError struct {
+	run *Run
+	err error
+}
+
+func (e *overrunError) Error() string { return e.err.Error() }
+func (e *overrunError) Unwrap() error { return e.err }
+
+// hasOverrun reports whether err is an overrunError of the run.
+func (r *Run) hasOverrun(err error) bool {
+	var e *overrunError
+	return errors.As(err, &e) && e.run == r
+}
+
+// currentGoroutine returns the number of the goroutine in stacks.
+func currentGoroutine() int64 {
+	var buf [32]byte
+	fields := bytes.Fields(buf[:runtime.Stack(buf[:], false)]) // goroutine 7 [running]:
+	if len(fields) < 2 {
+		return 0
+	}
+	n, _ := strconv.ParseInt(string(fields[1]), 10, 64)
+	return n
+}
+
+// maxStacks is the number of bytes of all stacks in which stackOf looks for one.
+const maxStacks = 16 << 20
+
+// stackOf returns the stack of a goroutine, or "" if it is not found.
+func stackOf(goroutine int64) string {
+	begin := fmt.Appendf(nil, "goroutine %d [", goroutine)
+	for size := 256 << 10; ; size *= 4 {
+		stacks := make([]byte, size)
+		n := runtime.Stack(stacks, true)
+		for stack := range bytes.SplitSeq(stacks[:n], []byte("\n\n")) {
+			if bytes.HasPrefix(stack, begin) {
+				return string(stack)
+			}
+		}
+		if n < size || size >= maxStacks {
+			return ""
+		}
+	}
+}
