@@ -147,7 +147,7 @@ func countersOf(s workspace.Stats) []counterGroup {
 		{"Runs", []counterRow{
 			row("held now", int64(s.Held)), row("attempts begun", s.Started), row("finished", s.Done), bad("failed", s.Failed),
 			row("ended by another caller", s.Interrupted), bad("lost to another holder", s.Fenced), bad("taken over", s.TakenOver),
-			bad("dead letters", s.DeadLetters),
+			bad("dead letters", s.DeadLetters), bad("functions left behind", s.Abandoned),
 		}},
 		{"Messages", []counterRow{
 			row("had to wait", s.Queued), row("rejected", s.Rejected), row("accepted before", s.Duplicates),
@@ -155,6 +155,7 @@ func countersOf(s workspace.Stats) []counterGroup {
 		}},
 		{"Writes", []counterRow{
 			row("commits", s.Commits), row("conflicts", s.Conflicts), bad("of unknown outcome", s.UnknownOutcomes),
+			bad("store errors", s.StoreErrors),
 			row("heartbeats", s.Heartbeats), bad("late heartbeats", s.LateHeartbeats), row("compactions", s.Compactions),
 			{Name: "written", Value: formatBytes(int(s.BytesWritten))},
 		}},
