@@ -1,23 +1,20 @@
 package workspace
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"strconv"
-	"sync/atomic"
+	"runtime/pprof"
+	"strings"
 	"time"
 )
 
 // userCode is code of the user that was called in a goroutine of its own, so that
 // the one that waits for it can go on whatever the code does.
 type userCode struct {
-	what      string
-	done      chan struct{} // closed when the code has ended
-	err       error         // after done
-	goroutine atomic.Int64  // its number in stacks
+	what string
+	done chan struct{} // closed when the code has ended
+	err  error         // after done
 }
 
 // startCode calls code of the user. Its error is that of the code, or one that
@@ -25,7 +22,6 @@ type userCode struct {
 func startCode(what string, redact func(string) string, code func() error) *userCode {
 	c := &userCode{what: what, done: make(chan struct{})}
 	go func() {
-		c.goroutine.Store(currentGoroutine())
 		defer close(c.done)
 		defer func() {
 			if p := recover(); p != nil {
@@ -81,7 +77,7 @@ func (m *Manager) leaveCode(ctx context.Context, c *userCode, user, runID string
 	m.leftCode = append(m.leftCode, c.done)
 	m.mu.Unlock()
 	if m.opts.Logger != nil {
-		m.logLeft(ctx, c.what, user, runID, stackOf(c.goroutine.Load()))
+		m.logLeft(ctx, c.what, user, runID, codeStacks())
 	}
 }
 
@@ -123,33 +119,22 @@ func (r *Run) hasOverrun(err error) bool {
 	return errors.As(err, &e) && e.run == r
 }
 
-// currentGoroutine returns the number of the goroutine in stacks.
-func currentGoroutine() int64 {
-	var buf [32]byte
-	fields := bytes.Fields(buf[:runtime.Stack(buf[:], false)]) // goroutine 7 [running]:
-	if len(fields) < 2 {
-		return 0
+// maxStacks is the number of bytes of the stacks that are logged.
+const maxStacks = 64 << 10
+
+// codeStacks returns the stacks of the code of users that is under way, that
+// which was left behind among it, as a profile of goroutines shows them: Go has
+// no way to ask for the stack of one other goroutine.
+func codeStacks() string {
+	var all, code strings.Builder
+	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
+		return err.Error()
 	}
-	n, _ := strconv.ParseInt(string(fields[1]), 10, 64)
-	return n
-}
-
-// maxStacks is the number of bytes of all stacks in which stackOf looks for one.
-const maxStacks = 16 << 20
-
-// stackOf returns the stack of a goroutine, or "" if it is not found.
-func stackOf(goroutine int64) string {
-	begin := fmt.Appendf(nil, "goroutine %d [", goroutine)
-	for size := 256 << 10; ; size *= 4 {
-		stacks := make([]byte, size)
-		n := runtime.Stack(stacks, true)
-		for stack := range bytes.SplitSeq(stacks[:n], []byte("\n\n")) {
-			if bytes.HasPrefix(stack, begin) {
-				return string(stack)
-			}
-		}
-		if n < size || size >= maxStacks {
-			return ""
+	for stack := range strings.SplitSeq(all.String(), "\n\n") {
+		if strings.Contains(stack, "workspace.startCode") || strings.Contains(stack, "workspace.(*Run).do+") {
+			code.WriteString(stack)
+			code.WriteString("\n\n")
 		}
 	}
+	return code.String()[:min(code.Len(), maxStacks)]
 }

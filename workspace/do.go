@@ -82,7 +82,6 @@ func (r *Run) do(fn func(context.Context, *Run) error) (err error) {
 		return err
 	}
 	c := &userCode{what: "function of Do", done: make(chan struct{})}
-	c.goroutine.Store(currentGoroutine())
 	defer close(c.done)
 	r.m.background(func() { r.leaveInGrace(c) })
 	return usable(r.callProfiled(fn))

@@ -205,9 +205,9 @@ func (m *Manager) logBroken(ctx context.Context, what, user string, err error) {
 	m.logEvent(ctx, slog.LevelError, what+" panicked", user, m.errorAttr(nil, err))
 }
 
-// logLeft logs that code of the user was left behind, with its stack.
-func (m *Manager) logLeft(ctx context.Context, what, user, runID, stack string) {
-	m.logEvent(ctx, slog.LevelError, what+" was left behind", user, slog.String("run", runID), slog.String("stack", stack))
+// logLeft logs that code of the user was left behind, with the stacks of such code.
+func (m *Manager) logLeft(ctx context.Context, what, user, runID, stacks string) {
+	m.logEvent(ctx, slog.LevelError, what+" was left behind", user, slog.String("run", runID), slog.String("stacks", stacks))
 }
 
 // recoveryCounts is what a call of Recover has looked at: workspaces, runs among
