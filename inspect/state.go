@@ -15,13 +15,15 @@ type stateData struct {
 	Agents []string   `json:"agents"`       // of the team
 	Filter string     `json:"filter,omitempty"`
 	Fields []fieldRow `json:"fields"`
+	Window window     `json:"window"`
 	// Unknown are the stored fields that the schema does not have.
 	Unknown []text `json:"unknown,omitempty"`
-	// Hidden are the fields that the agent may not read, and Describe is what the
-	// agent sees in its prompt.
-	Hidden   []text `json:"hidden,omitempty"`
-	Describe text   `json:"describe,omitempty"`
-	Blind    bool   `json:"blind,omitempty"` // there is no schema
+	// Hidden are the fields that the agent may not read, of which MoreHidden are
+	// not listed. Describe is what the agent sees in its prompt.
+	Hidden     []text `json:"hidden,omitempty"`
+	MoreHidden int    `json:"more_hidden,omitempty"`
+	Describe   text   `json:"describe,omitempty"`
+	Blind      bool   `json:"blind,omitempty"` // there is no schema
 }
 
 type fieldRow struct {
@@ -47,6 +49,10 @@ type fieldRow struct {
 	Last *lastChange `json:"last_change,omitempty"`
 }
 
+// fieldRows is the number of fields of one page: an agent may make as many
+// undeclared keys as the limits of the schema allow.
+const fieldRows = 500
+
 // state shows the fields of a workspace, as the host or as an agent sees them.
 func (h *Handler) state(c *call) (*page, error) {
 	s, err := c.open()
@@ -61,7 +67,7 @@ func (h *Handler) state(c *call) (*page, error) {
 		handle = host.As(as)
 		data.addAgent(s.mask, host, handle)
 	} else {
-		for _, name := range s.view.Unknown {
+		for _, name := range s.view.Unknown[:min(len(s.view.Unknown), fieldRows)] {
 			data.Unknown = append(data.Unknown, s.mask.name(name))
 		}
 	}
@@ -76,21 +82,23 @@ func (h *Handler) state(c *call) (*page, error) {
 	for _, f := range host.Schema().Fields() {
 		declared[f.Name] = true
 	}
-	for _, f := range handle.Fields() {
-		if opened != "" && f.Name != opened {
-			continue
+	fields := slices.DeleteFunc(handle.Fields(), func(f state.FieldInfo) bool {
+		return opened != "" && f.Name != opened ||
+			!strings.Contains(strings.ToLower(f.Name), strings.ToLower(data.Filter))
+	})
+	if data.Window, err = c.windowOf("skip", len(fields), fieldRows); err != nil {
+		return nil, err
+	}
+	for _, f := range fields[data.Window.From:data.Window.To] {
+		row := s.newFieldRow(handle, f, f.Name == opened)
+		row.Declared = declared[f.Name]
+		if data.As != "" {
+			row.Read, row.Write = "", "" // an agent does not see who else may
 		}
-		if strings.Contains(strings.ToLower(f.Name), strings.ToLower(data.Filter)) {
-			row := s.newFieldRow(handle, f, f.Name == opened)
-			row.Declared = declared[f.Name]
-			if data.As != "" {
-				row.Read, row.Write = "", "" // an agent does not see who else may
-			}
-			if l, ok := last[f.Name]; ok {
-				row.Last = &l
-			}
-			data.Fields = append(data.Fields, row)
+		if l, ok := last[f.Name]; ok {
+			row.Last = &l
 		}
+		data.Fields = append(data.Fields, row)
 	}
 	return &page{
 		Name: "state", Title: "State", Tab: "state", Data: data, Head: s.head, Live: !s.Past,
@@ -104,7 +112,11 @@ func (data *stateData) addAgent(mask *masker, host, agent *state.State) {
 		sees[f.Name] = true
 	}
 	for _, f := range host.Fields() {
-		if !sees[f.Name] {
+		switch {
+		case sees[f.Name]:
+		case len(data.Hidden) == fieldRows:
+			data.MoreHidden++
+		default:
 			data.Hidden = append(data.Hidden, mask.name(f.Name))
 		}
 	}

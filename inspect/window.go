@@ -6,24 +6,28 @@ type window struct {
 	From  int    `json:"from"`
 	To    int    `json:"to"`
 	Count int    `json:"count"`
+	rows  int    // of a page
 }
 
 // window returns the part of a list of n rows that the request asks for.
-func (c *call) window(name string, n int) (window, error) {
+func (c *call) window(name string, n int) (window, error) { return c.windowOf(name, n, pageRows) }
+
+// windowOf is window for pages of a number of rows.
+func (c *call) windowOf(name string, n, rows int) (window, error) {
 	skip, _, err := c.number(name)
 	if err != nil {
 		return window{}, err
 	}
 	from := int(min(skip, uint64(n)))
-	return window{name, from, min(from+pageRows, n), n}, nil
+	return window{name, from, min(from+rows, n), n, rows}, nil
 }
 
 // Before is the parameter of the page before, "" if that is the first one.
 func (w window) Before() any {
-	if w.From <= pageRows {
+	if w.From <= w.rows {
 		return ""
 	}
-	return w.From - pageRows
+	return w.From - w.rows
 }
 
 // More reports whether there is a page after this one.
