@@ -5,8 +5,8 @@
 //	go -C lab run ./replay [-verify] [-files] PATH…
 //
 // A PATH is a file, or a folder. -h lists the contents that it reads, such as
-// the cassettes of VCR, HAR, server-sent events and JSONL, and describes the
-// envelope for recordings that have none of these layouts. Each turn of a model
+// bodies, server-sent events and JSONL, and describes the envelope for all other
+// recordings. Each turn of a model
 // becomes an InferenceResult with the conversation before it, the output, the
 // tool results that followed, and the turn in the file byte for byte. Package
 // lab/traces does the reading and playing. Its play.go is the place to begin.

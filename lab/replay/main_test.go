@@ -128,7 +128,7 @@ func TestUsageDescribesTheEnvelope(t *testing.T) {
 	var out bytes.Buffer
 	usage(&out)
 	for _, want := range []string{
-		"exchanges", "api", "url", "vendor", "status", "request", "response", "stream", "JSONL", "HAR", "server-sent events", ".yaml",
+		"exchanges", "api", "url", "vendor", "status", "request", "response", "stream", "JSONL", "server-sent events", ".traj",
 		"openai_chat", "openai_responses", "anthropic_messages", "gemini_generateContent",
 	} {
 		require.Contains(t, out.String(), want)

@@ -98,16 +98,8 @@ func eventOf(raw []byte) []byte {
 }
 
 // responseOnly returns an exchange that has only a response, nil if the object
-// is not the body of one, or an HTTP response with such a body.
+// is not the body of one.
 func responseOnly(path string, o jsontext.Object, data []byte) *exchange {
-	if o.Get("headers") != nil && o.Get("body") != nil {
-		c := httpCall{path: path, status: statusOf(o), response: httpBody(path, o)}
-		if x, _ := c.exchange(); x != nil {
-			x.form = "response"
-			return x
-		}
-		return nil
-	}
 	for _, w := range wires {
 		if w.isResponse(o) {
 			return &exchange{wire: w, form: "response", responsePath: path, response: bytes.TrimSpace(data)}

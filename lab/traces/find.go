@@ -17,9 +17,8 @@ type Found struct {
 	Err   error  // Find could not look at it
 }
 
-// Extensions are the ends of the names of files that may be recordings. The end
-// .gz may follow.
-var Extensions = []string{".json", ".traj", ".jsonl", ".ndjson", ".yaml", ".yml", ".har", ".sse", ".txt", ".httprr"}
+// Extensions are the ends of the names of files that may be recordings.
+var Extensions = []string{".json", ".traj", ".jsonl", ".ndjson", ".sse", ".txt"}
 
 // Find returns the files among paths and those in the folders among paths, in
 // the order of their names. A file in a folder has Skip set unless its name
@@ -52,7 +51,7 @@ func walk(dir string) []Found {
 		case d.IsDir():
 			return nil
 		}
-		ext := path.Ext(strings.TrimSuffix(strings.ToLower(name), ".gz"))
+		ext := path.Ext(strings.ToLower(name))
 		if !slices.Contains(Extensions, ext) {
 			f.Skip = "a file with another extension"
 		} else if info, err := fs.Stat(files, name); err != nil {

@@ -8,9 +8,8 @@
 // results with calls.
 //
 // An exchange holds the request to a provider and its response (exchange.go),
-// in a format of package provider (wire.go). It is recorded in one of the
-// layouts of layouts.go: each gives HTTP calls (httpcall.go, httprr.go), from
-// JSON or from YAML (yaml.go). thread.go puts exchanges in steps.
+// in a format of package provider (wire.go). layouts.go finds the recorded calls
+// (httpcall.go) in a file. thread.go puts exchanges in steps.
 //
 // play.go does what an application would do: it writes the steps to a State.
 // verify.go checks that nothing was lost or changed. roundtrip.go and
@@ -105,16 +104,9 @@ func logOf(o jsontext.Object) *logFormat {
 // returns the joined errors of the parts that it could not read, and everything
 // else.
 func Read(data []byte) (File, error) {
-	data, err := uncompressed(data)
-	if err != nil {
-		return File{}, atPath("$", fmt.Errorf("gzip: %w", err))
-	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var r reader
 	switch {
-	case bytes.HasPrefix(data, []byte(httprrMagic)):
-		calls, err := httprrCalls(data)
-		r.addCalls(calls, err)
 	case isEventStream(data):
 		r.readEventStream(data)
 	default:
@@ -134,8 +126,8 @@ type document struct {
 	broken bool // it stands for a line that is not JSON
 }
 
-// documents returns the JSON values in a text: JSON itself, the lines of JSONL,
-// or the documents of YAML. It returns none for another text.
+// documents returns the JSON values in a text: JSON itself, or the lines of
+// JSONL. It returns none for another text.
 func documents(data []byte) ([]document, error) {
 	if json.Valid(data) {
 		return []document{{path: "$", json: data}}, nil
@@ -146,36 +138,7 @@ func documents(data []byte) ([]document, error) {
 	if text := strings.TrimSpace(string(data)); text == "" || strings.ContainsRune(`{["`, rune(text[0])) {
 		return nil, checkSyntax(data)
 	}
-	if !looksLikeYAML(data) {
-		return nil, nil
-	}
-	list, err := yamlDocuments(data)
-	if err != nil {
-		return nil, atPath("$", fmt.Errorf("neither JSON, JSONL, server-sent events nor YAML: %w", err))
-	}
-	docs := make([]document, len(list))
-	for i, doc := range list {
-		docs[i] = document{path: jsontext.Index("$", i), json: doc}
-	}
-	if len(docs) == 1 {
-		docs[0].path = "$"
-	}
-	return docs, nil
-}
-
-// looksLikeYAML reports whether the first line of a text, comments aside, is a
-// member, an element or the beginning of a document. Any text without a colon
-// is YAML, so that a licence would be, too.
-func looksLikeYAML(data []byte) bool {
-	for line := range bytes.Lines(data) {
-		line = bytes.TrimSpace(line)
-		if len(line) == 0 || line[0] == '#' {
-			continue
-		}
-		name, value, ok := bytes.Cut(line, []byte(":"))
-		return ok && !bytes.ContainsAny(name, " \t") && (len(value) == 0 || value[0] == ' ') || bytes.HasPrefix(line, []byte("- ")) || bytes.HasPrefix(line, []byte("---"))
-	}
-	return false
+	return nil, nil
 }
 
 // jsonLines returns the lines of JSONL, nil if the first line with content is
