@@ -226,33 +226,6 @@ func responds(t *testing.T, body []byte) state.InferenceResult {
 	return result
 }
 
-func TestAnthropicTraces(t *testing.T) {
-	var requests, messages, responses, streams, failures int
-	for _, e := range exchanges(t, "anthropic_messages") {
-		if e.request != nil {
-			requests++
-			messages += len(roundTrip(t, provider.Anthropic, e.request).Messages)
-		}
-		switch {
-		case e.stream != nil:
-			streams++
-		case e.status >= 300:
-			failures++
-			_, err := provider.Anthropic.DecodeResponse(e.response)
-			var failed *provider.ResponseError
-			require.ErrorAs(t, err, &failed)
-		case e.response != nil:
-			responses++
-			responds(t, e.response)
-		}
-	}
-	for _, f := range recordings(t, "raw_anthropic_messages") {
-		responses++
-		responds(t, f.data)
-	}
-	t.Logf("%d requests with %d messages, %d responses, %d refused, %d streamed", requests, messages, responses, failures, streams)
-}
-
 // A history with messages removed or added is still encoded as entries of one
 // role each.
 func TestAnthropicEditedHistory(t *testing.T) {
