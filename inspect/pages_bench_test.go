@@ -59,7 +59,7 @@ func BenchmarkPages(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				w := httptest.NewRecorder()
-				h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, page.target, nil))
+				h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+page.target, nil))
 				require.Equal(b, http.StatusOK, w.Code)
 			}
 		})
