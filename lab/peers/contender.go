@@ -29,19 +29,11 @@ func scripted(message) string { return "Good evening. I am on my way, please wai
 
 // A handler handles messages durably, on a data set that is open.
 type handler interface {
-	// fill gives users, who are new, as much state as a contender keeps.
-	fill(ctx context.Context, users []string) error
 	// handle returns the answer when the message and the answer are stored.
 	handle(ctx context.Context, m message) (string, error)
 	// texts returns the stored messages of a user, oldest first.
 	texts(ctx context.Context, user string) ([]string, error)
 	close() error
-}
-
-// A submitter is a handler with a durable queue: submit returns when the
-// message is accepted, and the function that it returns waits for the answer.
-type submitter interface {
-	submit(ctx context.Context, m message) (func(ctx context.Context) (string, error), error)
 }
 
 // A contender is a way to handle messages durably.
@@ -57,21 +49,11 @@ type contender struct {
 }
 
 var contenders = []contender{
-	{name: "limit: two inserts", engines: []string{"sqlite", "postgres", "mysql"}, open: openLimit},
-	{name: "limit: two inserts", engines: []string{"redis"}, open: openRedisLimit},
-	{name: "limit: two inserts", engines: []string{"nats"}, open: openNATSLimit},
 	{name: "rows", engines: []string{"sqlite", "postgres", "mysql"}, ordered: true, deduplicating: true, open: openRows},
 	{name: "rows", engines: []string{"redis"}, ordered: true, deduplicating: true, open: openRedisRows},
-	{name: "json", engines: []string{"sqlite", "postgres", "mysql"}, deduplicating: true, open: openJSONRow},
-	{name: "json", engines: []string{"redis"}, deduplicating: true, open: openRedisJSON},
-	{name: "json", engines: []string{"nats"}, deduplicating: true, open: openNATSJSON},
-	{name: "dbos", engines: []string{"sqlite", "postgres"}, deduplicating: true, open: openDBOS(dbosPlain)},
-	{name: "dbos queue, tuned", engines: []string{"sqlite", "postgres"}, ordered: true, deduplicating: true, open: openDBOS(dbosTuned)},
-	{name: "dbos queue, default", engines: []string{"sqlite", "postgres"}, ordered: true, deduplicating: true, open: openDBOS(dbosDefault)},
-	{name: "go-workflows, tuned", engines: []string{"sqlite", "postgres", "redis"}, ordered: true, open: openWorkflows(true)},
-	{name: "go-workflows, default", engines: []string{"sqlite", "postgres", "redis"}, ordered: true, open: openWorkflows(false)},
-	{name: "river, tuned", engines: []string{"sqlite", "postgres"}, deduplicating: true, open: openRiver(true)},
-	{name: "river, default", engines: []string{"sqlite", "postgres"}, deduplicating: true, open: openRiver(false)},
+	{name: "dbos", engines: []string{"sqlite", "postgres"}, deduplicating: true, open: openDBOS(false)},
+	{name: "dbos queue", engines: []string{"sqlite", "postgres"}, ordered: true, deduplicating: true, open: openDBOS(true)},
+	{name: "river", engines: []string{"postgres"}, deduplicating: true, open: openRiver},
 	{name: "ours", engines: engineNames, ordered: true, deduplicating: true, open: openOurs},
 }
 

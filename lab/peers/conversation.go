@@ -190,29 +190,6 @@ func (d dialect) handle(ctx context.Context, t tx, m message, answer model) (str
 	return reply, d.add(ctx, t, n, m, reply)
 }
 
-// fillTables gives users a state of full size.
-func (d dialect) fillTables(ctx context.Context, db *sql.DB, users []string) error {
-	for _, user := range users {
-		err := inTx(ctx, db, func(t tx) error {
-			for i := range int64(kept) {
-				m := newMessage(user, -1-i)
-				n, err := d.advance(ctx, t, user)
-				if err != nil {
-					return err
-				}
-				if err := d.add(ctx, t, n, m, scripted(m)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("peers: fill: %w", err)
-		}
-	}
-	return nil
-}
-
 func (d dialect) storedTexts(ctx context.Context, db *sql.DB, user string) (texts []string, err error) {
 	err = sqlTx{db}.each(ctx, func(scan func(...any) error) error {
 		var text string

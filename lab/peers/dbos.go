@@ -13,17 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A dbosKind is a way to use DBOS.
-type dbosKind int
-
-const (
-	dbosPlain   dbosKind = iota // a workflow for each message, without order
-	dbosTuned                   // through a queue partitioned by user, polled often
-	dbosDefault                 // the same queue with the options as they are
-)
-
-// dbosPoll is the interval at which the tuned queue is polled. At shorter ones
-// polling takes the time from handling.
+// dbosPoll is the interval at which the queue is polled. At shorter ones polling
+// takes the time from handling.
 const dbosPoll = 5 * time.Millisecond
 
 // durable handles each message in a workflow of DBOS. The conversation is in
@@ -32,7 +23,6 @@ const dbosPoll = 5 * time.Millisecond
 type durable struct {
 	dialect
 	waiters
-	kind   dbosKind
 	db     *sql.DB
 	pool   *pgxpool.Pool
 	dbos   dbos.Context
@@ -41,17 +31,17 @@ type durable struct {
 	answer model
 }
 
-func openDBOS(kind dbosKind) func(ctx context.Context, s site, answer model) (handler, error) {
+func openDBOS(queued bool) func(ctx context.Context, s site, answer model) (handler, error) {
 	return func(ctx context.Context, s site, answer model) (handler, error) {
-		d := &durable{dialect: dialects[s.engine], kind: kind, answer: answer}
-		if err := d.open(ctx, s); err != nil {
+		d := &durable{dialect: dialects[s.engine], answer: answer}
+		if err := d.open(ctx, s, queued); err != nil {
 			return nil, errors.Join(fmt.Errorf("peers: open DBOS: %w", err), d.close())
 		}
 		return d, nil
 	}
 }
 
-func (d *durable) open(ctx context.Context, s site) (err error) {
+func (d *durable) open(ctx context.Context, s site, queued bool) (err error) {
 	if d.db, err = s.sql(); err != nil {
 		return err
 	}
@@ -79,12 +69,9 @@ func (d *durable) open(ctx context.Context, s site) (err error) {
 		return err
 	}
 	dbos.RegisterWorkflow(d.dbos, d.workflow, dbos.WithWorkflowName("handle"))
-	if d.kind != dbosPlain {
-		options := []dbos.QueueOption{dbos.WithPartitionQueue(), dbos.WithGlobalConcurrency(1)}
-		if d.kind == dbosTuned {
-			options = append(options, dbos.WithQueueBasePollingInterval(dbosPoll))
-		}
-		if d.queue, err = dbos.RegisterQueue(d.dbos, "users", options...); err != nil {
+	if queued {
+		if d.queue, err = dbos.RegisterQueue(d.dbos, "users", dbos.WithPartitionQueue(),
+			dbos.WithGlobalConcurrency(1), dbos.WithQueueBasePollingInterval(dbosPoll)); err != nil {
 			return err
 		}
 	}
@@ -115,49 +102,33 @@ func (d *durable) workflow(ctx dbos.Context, r request) (string, error) {
 	return reply, err
 }
 
-func (d *durable) fill(ctx context.Context, users []string) error {
-	return d.fillTables(ctx, d.db, users)
-}
-
+// handle starts or queues the workflow of a message. The caller of the queue is
+// answered in this process: the handle of a queued workflow polls. A message that
+// was handled before is not handled again, so that nothing in this process would
+// answer it.
 func (d *durable) handle(ctx context.Context, m message) (string, error) {
-	wait, err := d.start(m)
-	if err != nil {
-		return "", err
-	}
-	return wait(ctx)
-}
-
-func (d *durable) submit(_ context.Context, m message) (func(ctx context.Context) (string, error), error) {
-	return d.start(m)
-}
-
-// start starts or queues the workflow of a message. The caller of the tuned
-// queue is answered in this process: the handle of a queued workflow polls.
-func (d *durable) start(m message) (func(ctx context.Context) (string, error), error) {
 	options := []dbos.WorkflowOption{dbos.WithWorkflowID(m.user + "/" + m.id)}
 	if d.queue != nil {
 		options = append(options, dbos.WithQueue(d.queue), dbos.WithQueuePartitionKey(m.user))
 	}
-	var wait func(ctx context.Context) (string, error)
-	if d.kind == dbosTuned {
-		wait = d.expect(m)
-	}
+	wait := d.expect(m)
 	started, err := dbos.RunWorkflow(d.dbos, d.workflow, request{m.user, m.id, m.text}, options...)
-	if err != nil {
-		return nil, err
+	if err != nil || d.queue == nil {
+		return resultOf(started, err)
 	}
-	return func(ctx context.Context) (string, error) {
-		if wait != nil {
-			// A message that was handled before is not handled again, so that
-			// nothing in this process would answer it.
-			soon, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			if reply, err := wait(soon); err == nil {
-				return reply, nil
-			}
-		}
-		return started.GetResult()
-	}, nil
+	soon, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if reply, err := wait(soon); err == nil {
+		return reply, nil
+	}
+	return started.GetResult()
+}
+
+func resultOf(started dbos.WorkflowHandle[string], err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	return started.GetResult()
 }
 
 func (d *durable) texts(ctx context.Context, user string) ([]string, error) {

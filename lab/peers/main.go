@@ -1,7 +1,6 @@
 // Command peers measures what it costs to handle a message durably: with a
-// workspace, with solutions written by hand, with durable execution engines and
-// job queues, and with nothing but the two inserts that none can do without. It
-// prints a table, and another one of what a workspace asks of its store.
+// workspace, with what a good engineer writes by hand, with the durable execution
+// of DBOS and with the job queue of River. It prints a table.
 //
 // Contenders of one engine take turns in rounds, so that they meet the same
 // noise. Messages have 71 bytes of text; a state has 50 messages and 50
@@ -50,18 +49,14 @@ func run(ctx context.Context, engine string, rounds int, duration time.Duration)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	var rows []row
-	var asked []values
 	for _, engine := range engines {
 		b := &bench{engine: engine, rounds: rounds, duration: duration, folder: folder, progress: os.Stderr}
-		measured, values, failed := b.run(ctx)
-		rows, asked = append(rows, measured...), append(asked, values...)
+		measured, failed := b.run(ctx)
+		rows = append(rows, measured...)
 		if failed != nil {
 			err = failed // what was measured before is printed
 			break
 		}
 	}
-	err = errors.Join(err, writeTable(os.Stdout, rows))
-	fmt.Println("\nWhat ours asks of its store, per message:")
-	fmt.Println()
-	return errors.Join(err, writeValues(os.Stdout, asked))
+	return errors.Join(err, writeTable(os.Stdout, rows))
 }

@@ -68,9 +68,6 @@ func TestContenders(t *testing.T) {
 					const users, n = 3, 4
 					handleInSequence(t, c, h, users, n)
 					handleAtOnce(t, h, n)
-					if q, ok := h.(submitter); ok && c.ordered {
-						handleQueued(t, h, q, n)
-					}
 					require.False(t, c.ordered && g.overlap, "messages of one user were handled at once")
 				})
 			}
@@ -79,9 +76,9 @@ func TestContenders(t *testing.T) {
 }
 
 // handleInSequence lets each of several users send one message after the other.
-func handleInSequence(t *testing.T, c contender, h handler, users, n int) {
-	names := load{users: users}.names()
-	require.NoError(t, each(names, func(user string) error {
+func handleInSequence(t *testing.T, c contender, h handler, load, n int) {
+	users := names(load)
+	require.NoError(t, each(users, func(user string) error {
 		for i := range n {
 			reply, err := h.handle(t.Context(), newMessage(user, int64(i)))
 			if err == nil && reply != scripted(message{}) {
@@ -94,10 +91,10 @@ func handleInSequence(t *testing.T, c contender, h handler, users, n int) {
 		return nil
 	}))
 	if c.deduplicating {
-		_, err := h.handle(t.Context(), newMessage(names[0], int64(n-1)))
+		_, err := h.handle(t.Context(), newMessage(users[0], int64(n-1)))
 		require.NoError(t, err)
 	}
-	for _, user := range names {
+	for _, user := range users {
 		require.Equal(t, wantedTexts(user, n), storedTexts(t, h, user), user)
 	}
 }
@@ -120,22 +117,6 @@ func handleAtOnce(t *testing.T, h handler, n int) {
 	require.ElementsMatch(t, wantedTexts("hasty", n), storedTexts(t, h, "hasty"))
 }
 
-// handleQueued lets one user send messages without waiting for answers.
-func handleQueued(t *testing.T, h handler, q submitter, n int) {
-	var waits []func(ctx context.Context) (string, error)
-	for i := range n {
-		wait, err := q.submit(t.Context(), newMessage("patient", int64(i)))
-		require.NoError(t, err)
-		waits = append(waits, wait)
-	}
-	for _, wait := range slices.Backward(waits) {
-		reply, err := wait(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, scripted(message{}), reply)
-	}
-	require.Equal(t, wantedTexts("patient", n), storedTexts(t, h, "patient"))
-}
-
 func wantedTexts(user string, n int) []string {
 	texts := make([]string, n)
 	for i := range texts {
@@ -155,39 +136,4 @@ func TestMessage(t *testing.T) {
 	for _, n := range []int64{-50, 0, 1, 99_999_999} {
 		require.Len(t, newMessage("ann", n).text, 71)
 	}
-}
-
-// Filled states have all that a state keeps.
-func TestFill(t *testing.T) {
-	for _, c := range contendersOn("sqlite") {
-		if strings.HasPrefix(c.name, "limit") {
-			continue // has no state
-		}
-		t.Run(c.name, func(t *testing.T) {
-			h, err := c.open(t.Context(), newTestSite(t, "sqlite"), scripted)
-			require.NoError(t, err)
-			defer func() { require.NoError(t, h.close()) }()
-			require.NoError(t, h.fill(t.Context(), []string{"ann"}))
-			require.GreaterOrEqual(t, len(storedTexts(t, h, "ann")), kept/2)
-		})
-	}
-}
-
-// The proxy counts requests that wait for an answer, however many writes they
-// are, and delays answers.
-func TestProxy(t *testing.T) {
-	s := newTestSite(t, "redis")
-	p, err := newProxy(s.server.Host, 20*time.Millisecond)
-	require.NoError(t, err)
-	defer p.close()
-	c, err := s.through(p.address()).redis()
-	require.NoError(t, err)
-	defer func() { require.NoError(t, c.Close()) }()
-	require.NoError(t, c.Ping(t.Context()).Err())
-	before, began := p.trips.Load(), time.Now()
-	for range 3 {
-		require.NoError(t, c.Ping(t.Context()).Err())
-	}
-	require.EqualValues(t, 3, p.trips.Load()-before)
-	require.GreaterOrEqual(t, time.Since(began), 60*time.Millisecond)
 }

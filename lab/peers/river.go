@@ -11,11 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/riverqueue/river/rivermigrate"
-	"github.com/riverqueue/river/rivertype"
 )
 
 // jobs handles each message in a job of River, which is unique by user and id.
@@ -26,16 +23,9 @@ type jobs struct {
 	dialect
 	waiters
 	db     *sql.DB
-	pool   *pgxpool.Pool // on PostgreSQL
-	client riverClient
+	pool   *pgxpool.Pool
+	client *river.Client[pgx.Tx]
 	answer model
-}
-
-// A riverClient is a client of River on any driver.
-type riverClient interface {
-	Start(ctx context.Context) error
-	Stop(ctx context.Context) error
-	Insert(ctx context.Context, args river.JobArgs, opts *river.InsertOpts) (*rivertype.JobInsertResult, error)
 }
 
 // A job is the input of River's worker.
@@ -47,17 +37,15 @@ type job struct {
 
 func (job) Kind() string { return "handle" }
 
-func openRiver(tuned bool) func(ctx context.Context, s site, answer model) (handler, error) {
-	return func(ctx context.Context, s site, answer model) (handler, error) {
-		j := &jobs{dialect: dialects[s.engine], answer: answer}
-		if err := j.open(ctx, s, tuned); err != nil {
-			return nil, errors.Join(fmt.Errorf("peers: open River: %w", err), j.close())
-		}
-		return j, nil
+func openRiver(ctx context.Context, s site, answer model) (handler, error) {
+	j := &jobs{dialect: dialects[s.engine], answer: answer}
+	if err := j.open(ctx, s); err != nil {
+		return nil, errors.Join(fmt.Errorf("peers: open River: %w", err), j.close())
 	}
+	return j, nil
 }
 
-func (j *jobs) open(ctx context.Context, s site, tuned bool) (err error) {
+func (j *jobs) open(ctx context.Context, s site) (err error) {
 	if j.db, err = s.sql(); err != nil {
 		return err
 	}
@@ -68,52 +56,30 @@ func (j *jobs) open(ctx context.Context, s site, tuned bool) (err error) {
 		Logger:  slog.New(slog.DiscardHandler),
 		Queues:  map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 100}},
 		Workers: river.NewWorkers(),
+		// The shortest that River accepts.
+		FetchCooldown: time.Millisecond, FetchPollInterval: time.Millisecond,
 	}
-	if tuned { // the shortest that River accepts
-		config.FetchCooldown, config.FetchPollInterval = time.Millisecond, time.Millisecond
-	}
-	if s.engine == "sqlite" {
-		river.AddWorker(config.Workers, river.WorkFunc(j.workSQLite))
-		j.client, err = newRiver(ctx, riversqlite.New(j.db), config)
-	} else if j.pool, err = newPgxPool(ctx, s); err == nil {
-		river.AddWorker(config.Workers, river.WorkFunc(j.workPostgres))
-		j.client, err = newRiver(ctx, riverpgxv5.New(j.pool), config)
-	}
-	if err != nil {
+	river.AddWorker(config.Workers, river.WorkFunc(j.work))
+	if j.pool, err = newPgxPool(ctx, s); err != nil {
 		return err
 	}
-	return j.client.Start(context.WithoutCancel(ctx))
-}
-
-// newRiver returns a client, after the tables of River have been created.
-func newRiver[T any](ctx context.Context, driver riverdriver.Driver[T], config *river.Config) (riverClient, error) {
+	driver := riverpgxv5.New(j.pool)
 	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: config.Logger})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return nil, err
-	}
-	return river.NewClient(driver, config)
-}
-
-func (j *jobs) workSQLite(ctx context.Context, work *river.Job[job]) error {
-	var reply string
-	m := message{work.Args.User, work.Args.ID, work.Args.Text}
-	err := inTx(ctx, j.db, func(t tx) (err error) {
-		if reply, err = j.dialect.handle(ctx, t, m, j.answer); err != nil {
-			return err
-		}
-		_, err = river.JobCompleteTx[*riversqlite.Driver](ctx, t.(sqlTx).querier.(*sql.Tx), work)
 		return err
-	})
-	if err == nil {
-		j.waiters.answer(m, reply)
 	}
-	return err
+	client, err := river.NewClient(driver, config)
+	if err != nil {
+		return err
+	}
+	j.client = client
+	return client.Start(context.WithoutCancel(ctx))
 }
 
-func (j *jobs) workPostgres(ctx context.Context, work *river.Job[job]) error {
+func (j *jobs) work(ctx context.Context, work *river.Job[job]) error {
 	m := message{work.Args.User, work.Args.ID, work.Args.Text}
 	t, err := j.pool.Begin(ctx)
 	if err != nil {
@@ -132,10 +98,6 @@ func (j *jobs) workPostgres(ctx context.Context, work *river.Job[job]) error {
 	}
 	j.waiters.answer(m, reply)
 	return nil
-}
-
-func (j *jobs) fill(ctx context.Context, users []string) error {
-	return j.fillTables(ctx, j.db, users)
 }
 
 func (j *jobs) handle(ctx context.Context, m message) (string, error) {

@@ -35,10 +35,6 @@ func openRows(ctx context.Context, s site, answer model) (handler, error) {
 	return r, nil
 }
 
-func (r *rows) fill(ctx context.Context, users []string) error {
-	return r.fillTables(ctx, r.db, users)
-}
-
 func (r *rows) texts(ctx context.Context, user string) ([]string, error) {
 	return r.storedTexts(ctx, r.db, user)
 }
@@ -65,11 +61,6 @@ func (r *rows) handle(ctx context.Context, m message) (string, error) {
 		return "", err
 	}
 	return r.work(ctx, m, t)
-}
-
-func (r *rows) submit(ctx context.Context, m message) (func(ctx context.Context) (string, error), error) {
-	err := inTx(ctx, r.db, func(tx tx) error { return r.accept(ctx, tx, m) })
-	return func(ctx context.Context) (string, error) { return r.work(ctx, m, nil) }, err
 }
 
 // work handles messages of the user in their order, also those of other senders, until m

@@ -14,8 +14,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	_ "modernc.org/sqlite" // the driver sqlite
@@ -23,7 +21,7 @@ import (
 
 func init() { logging.Disable() } // a missing Redis is expected
 
-var engineNames = []string{"sqlite", "postgres", "mysql", "redis", "nats"}
+var engineNames = []string{"sqlite", "postgres", "mysql", "redis"}
 
 // conns is the size of every contender's pool of connections to a server.
 const conns = 16
@@ -41,7 +39,6 @@ var defaultServers = map[string]string{
 	"postgres": "postgres://postgres@127.0.0.1:5432/postgres",
 	"mysql":    "mysql://root@127.0.0.1:3306/test",
 	"redis":    "redis://127.0.0.1:6379/0",
-	"nats":     "nats://127.0.0.1:4222",
 }
 
 // findServer returns the address of an engine's server: that of
@@ -84,19 +81,12 @@ func (s site) create(ctx context.Context) error {
 	switch s.engine {
 	case "postgres", "mysql":
 		return s.administrate(ctx, "create database "+s.set)
-	case "redis":
+	default:
 		c, err := s.redis()
 		if err != nil {
 			return err
 		}
 		return errors.Join(c.Ping(ctx).Err(), c.Close())
-	default:
-		nc, err := nats.Connect(s.server.String())
-		if err != nil {
-			return err
-		}
-		nc.Close()
-		return nil
 	}
 }
 
@@ -115,10 +105,8 @@ func (s site) remove(ctx context.Context) error {
 		return s.administrate(ctx, "drop database if exists "+s.set+" with (force)")
 	case "mysql":
 		return s.administrate(ctx, "drop database if exists "+s.set)
-	case "redis":
-		return s.removeKeys(ctx)
 	default:
-		return s.removeStreams(ctx)
+		return s.removeKeys(ctx)
 	}
 }
 
@@ -142,34 +130,6 @@ func (s site) removeKeys(ctx context.Context) error {
 		err = errors.Join(err, c.Unlink(ctx, keys.Val()).Err())
 	}
 	return errors.Join(err, keys.Err(), c.Close())
-}
-
-func (s site) removeStreams(ctx context.Context) error {
-	nc, js, err := s.jetstream()
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	names := js.StreamNames(ctx)
-	var found []string
-	for name := range names.Name() {
-		if strings.Contains(name, s.set) {
-			found = append(found, name)
-		}
-	}
-	err = names.Err()
-	for _, name := range found {
-		err = errors.Join(err, js.DeleteStream(ctx, name))
-	}
-	return err
-}
-
-// through returns the site as it is reached by a proxy.
-func (s site) through(address string) site {
-	server := *s.server
-	server.Host = address
-	s.server = &server
-	return s
 }
 
 // database returns the address of the data set's database.
@@ -231,17 +191,4 @@ func (s site) redis() (*redis.Client, error) {
 	}
 	opts.PoolSize = conns
 	return redis.NewClient(opts), nil
-}
-
-func (s site) jetstream() (*nats.Conn, jetstream.JetStream, error) {
-	nc, err := nats.Connect(s.server.String())
-	if err != nil {
-		return nil, nil, err
-	}
-	js, err := jetstream.New(nc)
-	if err != nil {
-		nc.Close()
-		return nil, nil, err
-	}
-	return nc, js, nil
 }
