@@ -49,7 +49,6 @@ func BenchmarkPages(b *testing.B) {
 	})
 	for _, page := range []struct{ name, target string }{
 		{"list", "/"},
-		{"list-end", "/?after=user-09900"},
 		{"state", "/workspace?user=user-00000"},
 		{"conversation", "/workspace/conversation?user=user-00000"},
 		{"timeline", "/workspace/timeline?user=user-00000"},
