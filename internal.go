@@ -16,7 +16,7 @@ var _ = fillInternal()
 
 // bodied is every message: the types of messages embed *messageBody.
 type bodied interface {
-	extraName(k int) (string, bool)
+	extraMember(k int) (name, value string, ok bool)
 	callExtra(k int) (string, bool)
 	sharedCalls() *[]ToolCall
 }
@@ -35,7 +35,7 @@ func fillInternal() bool {
 	}
 	internal.DecodeChecked = func(data []byte) (any, error) { return decodeChecked(data) }
 	internal.IsMessage = func(m any) bool { message, ok := m.(Message); return ok && isMessage(message) }
-	internal.ExtraName = func(m any, k int) (string, bool) { return m.(bodied).extraName(k) }
+	internal.ExtraMember = func(m any, k int) (string, string, bool) { return m.(bodied).extraMember(k) }
 	internal.CallExtra = func(m any, k int) (string, bool) { return m.(bodied).callExtra(k) }
 	internal.SharedCalls = func(m any) any { return m.(bodied).sharedCalls() }
 	internal.IsReference = func(st any, field string) bool {

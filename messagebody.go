@@ -76,12 +76,13 @@ func (b *messageBody) Extra(name string) (JSON, bool) {
 	return "", false
 }
 
-// extraName returns the name of the k-th member without an accessor.
-func (b *messageBody) extraName(k int) (string, bool) {
+// extraMember returns the k-th member without an accessor.
+func (b *messageBody) extraMember(k int) (name, value string, ok bool) {
 	if b == nil || b.more == nil || k >= len(b.more.extra) {
-		return "", false
+		return "", "", false
 	}
-	return b.more.extra[k].name, true
+	m := b.more.extra[k]
+	return m.name, string(m.value), true
 }
 
 // callExtra returns the Extra of the k-th call.

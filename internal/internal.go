@@ -46,12 +46,12 @@ var DecodeChecked func(data []byte) (any, error)
 // four types, and not nil or its zero value.
 var IsMessage func(m any) bool
 
-// ExtraName returns the name of the k-th member of a state.Message that Extra
-// returns, and CallExtra the Extra of the k-th call that a state.ToolCallMessage
-// has. They return false behind the last one, and copy nothing.
+// ExtraMember returns the k-th member of a state.Message that Extra returns, and
+// CallExtra the Extra of the k-th call that a state.ToolCallMessage has. They
+// return false behind the last one, and copy nothing.
 var (
-	ExtraName func(m any, k int) (name string, ok bool)
-	CallExtra func(m any, k int) (extra string, ok bool)
+	ExtraMember func(m any, k int) (name, value string, ok bool)
+	CallExtra   func(m any, k int) (extra string, ok bool)
 )
 
 // SharedCalls returns a pointer to the []state.ToolCall of a

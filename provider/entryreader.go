@@ -41,7 +41,9 @@ type entryReader struct {
 	d     *codec.Decoder
 	entry Entry
 
-	before []Part // those of the entry up to the part that is read
+	before []Part            // those of the entry up to the part that is read
+	names  map[string]string // the name of the latest call of each id, for the first named of before
+	named  int
 
 	oneResult bool // whether each result is an entry
 	always    bool // whether calls that begin an entry always say so
@@ -64,6 +66,7 @@ func (r *entryReader) decode() error {
 		}
 		return r.d.AddItem(r.entry.Role, "entry", []byte(r.entry.JSON))
 	}
+	r.names, r.named = nil, 0
 	var buffer [3]said
 	all := buffer[:0]
 	for from, to := 0, 0; from < len(r.entry.Parts); from = to {
@@ -201,10 +204,16 @@ func (r *entryReader) readResult(one said, p Part) (said, error) {
 
 // callName returns the name of the latest call that has the id.
 func (r *entryReader) callName(id string) string {
-	for _, p := range slices.Backward(r.before) {
-		if p.Kind == PartCall && p.ID == id {
-			return p.Name
+	for ; r.named < len(r.before); r.named++ {
+		if p := &r.before[r.named]; p.Kind == PartCall {
+			if r.names == nil {
+				r.names = map[string]string{}
+			}
+			r.names[p.ID] = p.Name
 		}
+	}
+	if name, ok := r.names[id]; ok {
+		return name
 	}
 	return r.d.CallName(id)
 }

@@ -102,8 +102,9 @@ func (f foreign) EncodeRequest(e *codec.Encoder, r codec.Request, msgs []state.M
 // checkSettings checks that a body has the settings. The codec may have set a
 // member that is empty in the settings, and put members into an object.
 func checkSettings(settings, body jsontext.Object, path string, depth int) error {
+	ofBody := body.Lookup()
 	for _, m := range settings {
-		value := body.Get(m.Name)
+		value := ofBody(m.Name)
 		if value != nil && codec.EqualJSON(m.Value, value) {
 			continue
 		}
@@ -114,8 +115,10 @@ func checkSettings(settings, body jsontext.Object, path string, depth int) error
 				continue
 			}
 		default:
-			if inner := body.Object(m.Name); depth > 0 && inner != nil && jsontext.Kind(m.Value) == "object" {
-				if err := checkSettings(settings.Object(m.Name), inner, path, depth-1); err != nil {
+			if depth > 0 && jsontext.Kind(value) == "object" && jsontext.Kind(m.Value) == "object" {
+				given, _ := jsontext.Members(m.Value) // both have been checked
+				inner, _ := jsontext.Members(value)
+				if err := checkSettings(given, inner, path, depth-1); err != nil {
 					return err
 				}
 				continue

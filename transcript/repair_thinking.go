@@ -65,7 +65,7 @@ func resultText(call state.ToolCall, m state.ToolResultMessage) (state.Message, 
 	made := jsontext.Object{}.WithString("type", "text").WithString("role", "user").With("content", content)
 	for mark := range origin.Marks(m) {
 		if mark != origin.Gemini { // whose results have no parts
-			made = made.With(mark, []byte("{}")) // the parts are in its words
+			made = append(made, jsontext.Member{Name: mark, Value: []byte("{}")}) // the parts are in its words
 		}
 	}
 	return state.DecodeMessage(made.JSON())

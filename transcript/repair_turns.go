@@ -95,12 +95,13 @@ func (r *repairer) wereJoined(before, e *entry) bool {
 }
 
 func (r *repairer) setJoined(e *entry, joined bool) {
-	for mark := range origin.Marks(e.message) {
-		if kept, _ := origin.Of(e.message, mark); kept.Get("joined") != nil {
-			kept = kept.With("joined", strconv.AppendBool(nil, joined))
-			e.replaceMessage(origin.WithMember(e.message, mark, kept.JSON()))
+	members, _ := jsontext.Members([]byte(e.message.Raw())) // checked with the message
+	for i, m := range members {
+		if kept := members[i : i+1].Object(m.Name); origin.IsFormat(m.Name) && kept.Get("joined") != nil {
+			members[i].Value = kept.With("joined", strconv.AppendBool(nil, joined)).JSON()
 		}
 	}
+	e.replaceMessage(state.DecodeMessage(members.JSON()))
 	detail := "no longer in one entry with the message before it"
 	if joined {
 		detail = "now in one entry with the message before it"

@@ -1,11 +1,7 @@
 package transcript_test
 
 import (
-	"bufio"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +9,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/testkit"
 	"github.com/agentstate/state/transcript"
 	"github.com/stretchr/testify/require"
 )
@@ -189,59 +186,13 @@ func useEverything(t *testing.T, msgs []state.Message) {
 	}
 }
 
-const (
-	workName = "STATE_TRANSCRIPT_WORK" // name and size of a hostile conversation, for the process that is counted
-	workSize = 250
-	workMore = 16 // how many times the size
-)
-
-// No statement of the package is executed more often than the conversation is
-// long, up to a factor and a logarithm. The statements are counted as for the
-// coverage of a test, so that the result does not depend on the machine.
 func TestWorkIsLinear(t *testing.T) {
-	if work := os.Getenv(workName); work != "" {
-		name, size, _ := strings.Cut(work, "=")
-		n, err := strconv.Atoi(size)
-		require.NoError(t, err)
-		useEverything(t, hostile[name](n))
-		return
-	}
 	effort.Cost(t)
-	program := filepath.Join(t.TempDir(), "work.test")
-	out, err := exec.Command("go", "test", "-c", "-covermode=count", "-coverpkg=.", "-vet=off", "-o", program, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	for name := range hostile {
-		t.Run(name, func(t *testing.T) {
-			count := func(n int) map[string]int {
-				profile := filepath.Join(t.TempDir(), "counts")
-				run := exec.Command(program, "-test.run=^TestWorkIsLinear$", "-test.coverprofile="+profile)
-				run.Env = append(os.Environ(), fmt.Sprintf("%s=%s=%d", workName, name, n))
-				out, err := run.CombinedOutput()
-				require.NoError(t, err, "%s", out)
-				return readCounts(t, profile)
-			}
-			few, many := count(workSize), count(workSize*workMore)
-			require.NotEmpty(t, few)
-			for place, times := range many {
-				require.LessOrEqual(t, times, 2*workMore*max(few[place], workSize), "%s: %d times at first", place, few[place])
-			}
-		})
+	work := testkit.Work{Packages: ".", Size: 250, More: 16, Cases: map[string]func(*testing.T, int){}}
+	for name, conversation := range hostile {
+		work.Cases[name] = func(t *testing.T, n int) { useEverything(t, conversation(n)) }
 	}
-}
-
-// readCounts returns how often each block of statements was executed.
-func readCounts(t *testing.T, file string) map[string]int {
-	f, err := os.Open(file)
-	require.NoError(t, err)
-	defer f.Close()
-	counts := map[string]int{}
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if words := strings.Fields(lines.Text()); len(words) == 3 {
-			counts[words[0]], err = strconv.Atoi(words[2])
-			require.NoError(t, err)
-		}
-	}
-	return counts
+	work.Linear(t)
 }
 
 func TestCheckDoesNotCopyCalls(t *testing.T) {

@@ -68,6 +68,21 @@ func (o Object) Get(name string) []byte {
 	return nil
 }
 
+// Lookup returns the function Get for a caller that asks for many names. Get
+// looks at each member.
+func (o Object) Lookup() func(name string) []byte {
+	if len(o) <= 16 {
+		return o.Get
+	}
+	values := make(map[string][]byte, len(o))
+	for _, m := range o {
+		if _, again := values[m.Name]; !again { // unchecked text may have a name twice
+			values[m.Name] = m.Value
+		}
+	}
+	return func(name string) []byte { return values[name] }
+}
+
 // String returns the content of a member that is a string, and "" otherwise.
 func (o Object) String(name string) string {
 	value := o.Get(name)

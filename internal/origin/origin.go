@@ -51,12 +51,12 @@ func Mark(name string) string {
 // also if it has the name of a built-in one.
 func ForeignMark(name string) string { return foreign + strings.ToValidUTF8(name, "\ufffd") }
 
-// Marks yields the formats for which a message keeps something.
-func Marks(m state.Message) iter.Seq[string] {
-	return func(yield func(string) bool) {
+// Marks yields the formats for which a message keeps something, with that.
+func Marks(m state.Message) iter.Seq2[string, state.JSON] {
+	return func(yield func(string, state.JSON) bool) {
 		for k := 0; ; k++ {
-			name, ok := internal.ExtraName(m, k)
-			if !ok || IsFormat(name) && !yield(name) {
+			name, value, ok := internal.ExtraMember(m, k)
+			if !ok || IsFormat(name) && !yield(name, state.JSON(value)) {
 				return
 			}
 		}
@@ -96,8 +96,8 @@ func IsFormat(name string) bool {
 // message before it. said is false for a message that does not say: then the
 // format for which it is encoded decides.
 func Joined(m state.Message) (joined, said bool) {
-	for mark := range Marks(m) {
-		switch held, _ := m.Extra(mark); held { // what most messages keep
+	for _, held := range Marks(m) {
+		switch held { // what most messages keep
 		case "{}":
 			continue
 		case `{"joined":true}`:
@@ -105,13 +105,12 @@ func Joined(m state.Message) (joined, said bool) {
 		case `{"joined":false}`:
 			return false, true
 		}
-		if held, ok := Of(m, mark); ok {
-			switch string(held.Get("joined")) {
-			case "true":
-				return true, true
-			case "false":
-				return false, true
-			}
+		members, _ := jsontext.Members([]byte(held)) // none if it is not an object
+		switch string(members.Get("joined")) {
+		case "true":
+			return true, true
+		case "false":
+			return false, true
 		}
 	}
 	return false, false

@@ -51,6 +51,7 @@ type entryWriter struct {
 type entry struct {
 	role     string
 	kept     jsontext.Object // of the first message that keeps something
+	added    jsontext.Object // kept by more messages, and their own members
 	contents [][]byte        // of its texts
 	calls    [][]byte
 	legacy   []byte // for function_call
@@ -102,13 +103,12 @@ func (w *entryWriter) entryFor(m state.Message) *entry {
 		w.open = &entry{role: m.Role()}
 	}
 	kept, _ := w.Kept(m)
-	switch {
-	case len(w.open.kept) == 0:
+	if len(w.open.kept)+len(w.open.added) == 0 {
 		w.open.kept = kept
-	case len(kept) > 0:
-		w.open.kept = codec.More(w.open.kept, codec.Added(kept))
+	} else {
+		w.open.added = append(w.open.added, codec.Added(kept)...)
 	}
-	w.open.kept = codec.More(w.open.kept, codec.OwnMembers(m, ownMembers))
+	w.open.added = append(w.open.added, codec.OwnMembers(m, ownMembers)...)
 	return w.open
 }
 
@@ -171,7 +171,7 @@ func (en *entry) object() jsontext.Object {
 	if en.legacy != nil {
 		plain, changed = plain.With(legacyCall, en.legacy), append(changed, legacyCall)
 	}
-	return codec.Restore(plain, en.kept, changed...)
+	return codec.Restore(plain, codec.More(en.kept, en.added), changed...)
 }
 
 // content returns the content of the texts: parts, if more than one of them

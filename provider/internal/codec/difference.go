@@ -25,7 +25,7 @@ const (
 func Difference(sent, plain jsontext.Object) jsontext.Object {
 	added := make(jsontext.Object, 0, 8)
 	var missing [][]byte
-	for _, m := range sent {
+	for _, m := range sent { // of any number, while plain has a few
 		if value := plain.Get(m.Name); value == nil || !EqualJSON(value, m.Value) {
 			added = append(added, m)
 		}
@@ -65,8 +65,9 @@ func Restore(plain, kept jsontext.Object, changed ...string) jsontext.Object {
 		}
 		restored = append(restored, m)
 	}
+	fromPlain := restored // a few members, while a provider adds any number
 	for _, m := range added {
-		if restored.Get(m.Name) == nil {
+		if fromPlain.Get(m.Name) == nil {
 			restored = append(restored, m)
 		}
 	}
@@ -79,10 +80,15 @@ func More(kept, added jsontext.Object) jsontext.Object {
 	if len(added) == 0 {
 		return kept
 	}
-	all := kept.Object(more)
+	all := slices.Clip(kept.Object(more))
+	has := make(map[string]bool, len(all)+len(added))
+	for _, m := range all {
+		has[m.Name] = true
+	}
 	for _, m := range added {
-		if all.Get(m.Name) == nil {
-			all = append(slices.Clip(all), m)
+		if m.Value != nil && !has[m.Name] {
+			has[m.Name] = true
+			all = append(all, m)
 		}
 	}
 	return kept.With(more, all.JSON())

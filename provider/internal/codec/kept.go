@@ -36,19 +36,20 @@ func compare(sent, plain []byte, depth int) jsontext.Object {
 	}
 	sentMembers, _ := jsontext.Members(sent) // both are objects
 	plainMembers, _ := jsontext.Members(plain)
+	ofSent, ofPlain := sentMembers.Lookup(), plainMembers.Lookup()
 	var added, missing, inside jsontext.Object
 	for _, m := range sentMembers {
-		value := plainMembers.Get(m.Name)
+		value := ofPlain(m.Name)
 		if value == nil {
 			added = append(added, m)
 			continue
 		}
 		if difference := compare(m.Value, value, depth-1); difference != nil {
-			inside = inside.With(m.Name, difference.JSON())
+			inside = append(inside, jsontext.Member{Name: m.Name, Value: difference.JSON()})
 		}
 	}
 	for _, m := range plainMembers {
-		if sentMembers.Get(m.Name) == nil {
+		if ofSent(m.Name) == nil {
 			missing = append(missing, m)
 		}
 	}
@@ -79,19 +80,20 @@ func Apply(plain []byte, kept jsontext.Object) []byte {
 	if err != nil {
 		return plain
 	}
-	missing, inside := kept.Object(keptWithout), kept.Object(keptIn)
+	missing, inside := kept.Object(keptWithout).Lookup(), kept.Object(keptIn).Lookup()
 	applied := make(jsontext.Object, 0, len(members))
 	for _, m := range members {
-		if value := missing.Get(m.Name); value != nil && EqualJSON(value, m.Value) {
+		if value := missing(m.Name); value != nil && EqualJSON(value, m.Value) {
 			continue
 		}
-		if difference := inside.Object(m.Name); difference != nil {
+		if difference, err := jsontext.Members(inside(m.Name)); err == nil {
 			m.Value = Apply(m.Value, difference)
 		}
 		applied = append(applied, m)
 	}
+	ofPlain := members.Lookup()
 	for _, m := range kept.Object(more) {
-		if members.Get(m.Name) == nil {
+		if ofPlain(m.Name) == nil {
 			applied = append(applied, m)
 		}
 	}

@@ -86,11 +86,10 @@ func (e *Encoder) OmitMembers(i int, m state.Message, own, ownOfCall []string) {
 		return // reported as a whole, or restored as a whole
 	}
 	for k := 0; ; k++ {
-		name, ok := internal.ExtraName(m, k)
+		name, value, ok := internal.ExtraMember(m, k)
 		if !ok {
 			break
 		}
-		value, _ := m.Extra(name)
 		switch {
 		case name == e.Mark, name == "is_error", slices.Contains(own, name):
 		case origin.IsForeign(name):
