@@ -12,8 +12,10 @@ import (
 // text/event-stream. Only data counts, because all formats repeat the type of
 // the event there.
 type eventReader struct {
-	take func(data []byte) // gets the data of each event, which it must not keep
+	take func(data []byte)   // gets the data of each event, which it must not keep
+	keep func(p []byte) bool // gets what is not a comment, as it came; false ends write
 
+	comment bool   // the line that has not ended is a comment
 	line    []byte // that has not ended
 	data    []byte // of the event that has not ended
 	inEvent bool   // data has been set
@@ -25,19 +27,35 @@ type eventReader struct {
 func (r *eventReader) write(p []byte) {
 	for len(p) > 0 {
 		if r.afterCR && p[0] == '\n' {
-			r.afterCR, p = false, p[1:]
+			if !r.comment && !r.keep(p[:1]) {
+				return
+			}
+			r.afterCR, r.comment, p = false, false, p[1:]
 			continue
 		}
-		r.afterCR = false
+		if r.afterCR {
+			r.afterCR, r.comment = false, false
+		}
+		r.comment = r.comment || len(r.line) == 0 && p[0] == ':'
 		n := bytes.IndexAny(p, "\r\n")
+		end := n + 1
 		if n < 0 {
-			r.line = append(r.line, p...)
+			end = len(p)
+		}
+		if !r.comment && !r.keep(p[:end]) {
 			return
 		}
-		r.afterCR = p[n] == '\r'
-		r.endLine(append(r.line, p[:n]...))
-		r.line = r.line[:0]
-		p = p[n+1:]
+		switch {
+		case n >= 0:
+			if r.afterCR = p[n] == '\r'; !r.comment {
+				r.endLine(append(r.line, p[:n]...))
+				r.line = r.line[:0]
+			}
+			r.comment = r.comment && r.afterCR // up to the LF behind it
+		case !r.comment:
+			r.line = append(r.line, p...)
+		}
+		p = p[end:]
 	}
 }
 

@@ -8,9 +8,13 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/provider/internal/codec"
 )
+
+// rawBytes is the default of Stream.MaxBytes: a message cannot be longer.
+const rawBytes = 64 << 20
 
 // Stream assembles the events of a streamed response into the response that
 // would have been sent without streaming. Write the body of the response to it,
@@ -22,6 +26,10 @@ type Stream struct {
 	// with it. Set it before the first of these. The texts are not masked: see
 	// state.State.Redactor. A body that is one JSON text has no deltas.
 	OnDelta func(Delta)
+
+	// MaxBytes limits Raw (default 64 MiB; negative: no limit). Set it before the
+	// first byte.
+	MaxBytes int
 
 	format    *Format
 	assembler codec.Assembler
@@ -35,6 +43,7 @@ type Stream struct {
 	done   bool    // one was "[DONE]"
 	failed bool    // one was a ResponseError
 	errs   []error // of events that could not be used
+	over   *Error  // what passed the limit, nil if nothing did
 }
 
 // Stream returns a Stream for a response in the format.
@@ -42,15 +51,26 @@ func (f *Format) Stream() *Stream {
 	s := &Stream{format: f}
 	s.assembler = f.codec.NewAssembler(s.emit)
 	s.events.take = func(data []byte) { _ = s.take(data) } // Result reports the error
+	s.events.keep = s.keep
 	return s
 }
 
 // Write takes the next bytes of the body: server-sent events, as the HTML
 // standard defines text/event-stream, or the JSON array that Gemini sends
-// unless it is asked for events. It never fails: [Stream.Result] reports
-// problems.
+// unless it is asked for events. It fails only if Raw would be longer than
+// MaxBytes, with an [Error] that Result returns, too: the stream takes nothing
+// from then on. [Stream.Result] reports all other problems.
 func (s *Stream) Write(p []byte) (int, error) {
-	s.raw.Write(p)
+	if s.over == nil {
+		s.write(p)
+	}
+	if s.over != nil {
+		return 0, s.over
+	}
+	return len(p), nil
+}
+
+func (s *Stream) write(p []byte) {
 	rest := p
 	for !s.begun && len(rest) > 0 {
 		if strings.IndexByte(" \t\r\n\ufeff", rest[0]) >= 0 { // a space, or a byte of the mark
@@ -60,18 +80,35 @@ func (s *Stream) Write(p []byte) (int, error) {
 		s.begun, s.whole = true, rest[0] == '[' || rest[0] == '{'
 	}
 	if s.whole {
-		return len(p), nil
+		s.keep(p)
+	} else if s.keep(p[:len(p)-len(rest)]) {
+		s.events.write(rest)
 	}
-	s.events.write(rest)
-	return len(p), nil
+}
+
+// keep appends to Raw. It returns false if that is full.
+func (s *Stream) keep(p []byte) bool {
+	limit := s.MaxBytes
+	if limit == 0 {
+		limit = rawBytes
+	}
+	if s.over == nil && limit > 0 && s.raw.Len()+len(p) > limit {
+		over := fault.LimitError{Path: "$", Name: "MaxBytes", Limit: limit, Got: s.raw.Len() + len(p)}
+		s.over = s.format.wrapError(&over).(*Error)
+	}
+	if s.over == nil {
+		s.raw.Write(p)
+	}
+	return s.over == nil
 }
 
 // Event takes the data of the next event, a JSON object or "[DONE]". For
 // anything else it returns an [Error], which is also part of what Result
 // returns. The stream goes on. Raw has one line for each event.
 func (s *Stream) Event(data []byte) error {
-	s.raw.Write(data)
-	s.raw.WriteByte('\n')
+	if !s.keep(data) || !s.keep([]byte("\n")) {
+		return s.over
+	}
 	return s.take(data)
 }
 
@@ -118,11 +155,14 @@ func (s *Stream) Done() bool { return !s.failed && (s.done || s.assembler.Ended(
 // Result returns what has come so far, as [Format.DecodeResponse] returns it
 // for the whole response. It may be called again, and between writes. An event
 // at the end counts without the empty line after it. Raw is what was written,
-// byte for byte. The error is [ErrIncomplete] if the end is missing, joined with
+// byte for byte, without the comments of server-sent events. The error is [ErrIncomplete] if the end is missing, joined with
 // the errors of single events. The result then contains the data of the other
 // events.
 func (s *Stream) Result() (state.InferenceResult, error) {
 	result := state.InferenceResult{Raw: s.raw.String()}
+	if s.over != nil {
+		return result, s.over
+	}
 	if s.whole {
 		return s.wholeResult(result)
 	}

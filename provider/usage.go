@@ -102,7 +102,10 @@ func eachBody(raw string, read func(jsontext.Object)) {
 	}
 	raw = strings.TrimLeft(raw, " \t\r\n\ufeff")
 	if !strings.HasPrefix(raw, "{") && !strings.HasPrefix(raw, "[") {
-		events := eventReader{take: func(data []byte) { add(bytes.TrimSpace(data)) }}
+		events := eventReader{
+			take: func(data []byte) { add(bytes.TrimSpace(data)) },
+			keep: func([]byte) bool { return true },
+		}
 		events.write([]byte(raw))
 		events.takeLast()
 		return

@@ -28,7 +28,7 @@
 // conversation by [state.History.Append]. Otherwise it is recorded by
 // [state.History.Push], which leaves the conversation as it is, and so is the
 // answer to a request in the context of [Aside]. Raw has the bytes of the
-// response as the program reads them. StartedAt is when the request was sent,
+// response as the program reads them, without the comments of a stream. StartedAt is when the request was sent,
 // and CreatedAt when the answer was complete. Headers and the URL, and thus keys,
 // are never recorded.
 //
@@ -49,7 +49,11 @@
 // A stream that ends before its last event is an error for its reader,
 // [provider.ErrIncomplete], instead of the end that SDKs take for success. An
 // answer that cannot be read or recorded is an error for the reader of its
-// body: no program goes on with an answer that the State does not have. An SDK
-// does not repeat the call then, since it has been paid for. Closing the body of
-// a stream returns the error too, but most SDKs drop it.
+// body: no program goes on with an answer that the State does not have. So is one
+// that is longer than Transport.MaxBytes. An SDK does not repeat the call then,
+// since it has been paid for. Closing the body of a stream returns the error too,
+// but most SDKs drop it.
+//
+// A redirect of a call that a client follows with a GET (301, 302 or 303) is an
+// error, and so is one to another host unless Transport.Redirect allows it.
 package wire

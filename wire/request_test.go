@@ -2,6 +2,8 @@ package wire_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -430,17 +432,83 @@ func TestRequestBodiesWithoutGetBody(t *testing.T) {
 	})
 }
 
-func TestRedirectsPassUntouched(t *testing.T) {
-	a := apis[0]
-	target := newRecorder(t, a, false)
-	server := serve(t, func(w http.ResponseWriter, req *http.Request) {
-		http.Redirect(w, req, target.URL+a.path, http.StatusTemporaryRedirect)
+// A client that follows a redirect must not come back with an answer that the
+// State does not have, nor send the conversation where it was not meant to go.
+func TestRedirectsOfCalls(t *testing.T) {
+	eachAPI(t, func(t *testing.T, a api, streamed bool) {
+		target := newRecorder(t, a, streamed)
+		status, path := 0, ""
+		elsewhere := serve(t, func(w http.ResponseWriter, req *http.Request) {
+			http.Redirect(w, req, target.URL+a.pathOf(streamed), status)
+		})
+		here := serve(t, func(w http.ResponseWriter, req *http.Request) {
+			switch {
+			case req.Method == http.MethodGet:
+				fmt.Fprint(w, a.whole)
+			case req.URL.Path != "/moved":
+				http.Redirect(w, req, path, status)
+			default:
+				a.answer(w, streamed)
+			}
+		})
+		send := func(transport *wire.Transport, server *httptest.Server) (*state.State, error) {
+			st := newState(t, state.UserText("Hi!"))
+			transport.Converse = true
+			resp, err := tryPost(newClient(t, transport), st, server.URL+a.pathOf(streamed), a.body(streamed))
+			if err == nil {
+				_, err = readAll(resp)
+				resp.Body.Close()
+			}
+			return st, err
+		}
+		path = "/moved"
+		for _, status = range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther} {
+			st, err := send(&wire.Transport{}, here)
+			require.ErrorContains(t, err, fmt.Sprintf("wire: the provider answers with status %d", status))
+			require.Zero(t, st.History().Len())
+		}
+		for _, status = range []int{http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+			st, err := send(&wire.Transport{}, here) // to a path that is not that of a call
+			require.NoError(t, err)
+			require.Equal(t, 1, st.History().Len())
+
+			before := len(target.bodies)
+			st, err = send(&wire.Transport{}, elsewhere)
+			require.ErrorContains(t, err, "wire: redirect to "+target.URL+" refused: it is another host")
+			require.Zero(t, st.History().Len())
+
+			refused := errors.New("not there")
+			_, err = send(&wire.Transport{Redirect: func(*http.Request) error { return refused }}, elsewhere)
+			require.ErrorIs(t, err, refused)
+			require.Len(t, target.bodies, before)
+
+			st, err = send(&wire.Transport{Redirect: func(req *http.Request) error {
+				require.Equal(t, status, req.Response.StatusCode)
+				return nil
+			}}, elsewhere)
+			require.NoError(t, err)
+			require.Len(t, target.last(t, a).Messages, 2) // the conversation once
+			require.Equal(t, 1, st.History().Len())
+		}
 	})
-	st := newState(t, state.UserText("Hi!"))
-	_, err := readAll(post(t, newClient(t, &wire.Transport{Converse: true}), st, server.URL+a.path, a.body(false)))
-	require.NoError(t, err)
-	require.Len(t, target.last(t, a).Messages, 2) // the conversation once
-	require.Equal(t, 1, st.History().Len())
+}
+
+// Requests without a State, and those that are not calls, are redirected as the
+// client does it.
+func TestOtherRedirectsPassUntouched(t *testing.T) {
+	target := serve(t, func(w http.ResponseWriter, req *http.Request) { fmt.Fprint(w, req.Method) })
+	server := serve(t, func(w http.ResponseWriter, req *http.Request) {
+		http.Redirect(w, req, target.URL, http.StatusTemporaryRedirect)
+	})
+	for _, path := range []string{"/models", apis[0].path} {
+		var st *state.State
+		if path == "/models" {
+			st = newState(t)
+		}
+		body, err := readAll(post(t, newClient(t, &wire.Transport{}), st, server.URL+path, "{}"))
+		require.NoError(t, err)
+		require.Equal(t, http.MethodPost, body)
+	}
 }
 
 func TestProxies(t *testing.T) {

@@ -24,6 +24,7 @@ type call struct {
 	sent    sent
 	appends bool // the answer to the conversation
 	started time.Time
+	limit   int // of what an answer has, as in Transport
 }
 
 // record records an answer.
@@ -67,9 +68,9 @@ func (c *call) receive(resp *http.Response) {
 	case encoding != "" && encoding != "identity" && encoding != "gzip":
 		fail(resp, notRecorded(fmt.Errorf("the response has the content encoding %s", fault.Quote(encoding))))
 	case c.sent.streams || isEventStream(resp.Header):
-		resp.Body = &streamBody{
-			ReadCloser: resp.Body, call: c, compressed: encoding == "gzip", stream: c.format.Stream(),
-		}
+		stream := c.format.Stream()
+		stream.MaxBytes = c.limit
+		resp.Body = &streamBody{ReadCloser: resp.Body, call: c, compressed: encoding == "gzip", stream: stream}
 	default:
 		c.receiveWhole(resp, encoding == "gzip")
 	}
@@ -92,7 +93,11 @@ func limitEncodings(h http.Header) {
 // receiveWhole reads and records a response. If that fails, the error is that
 // of the first Read: many clients read no further than the end of the JSON.
 func (c *call) receiveWhole(resp *http.Response, compressed bool) {
-	body, err := io.ReadAll(resp.Body)
+	body, err := c.readAll(resp.Body)
+	if errors.Is(err, state.ErrLimitExceeded) {
+		fail(resp, notRecorded(err))
+		return
+	}
 	if err != nil { // whether to repeat the call is up to the SDK
 		resp.Body = &failedBody{resp.Body, notRecorded(err)}
 		return
@@ -114,8 +119,11 @@ func fail(resp *http.Response, err error) {
 
 func (c *call) recordWhole(body []byte, compressed bool) error {
 	if compressed {
-		var err error
-		if body, err = gunzip(body); err != nil {
+		packed, err := gzip.NewReader(bytes.NewReader(body))
+		if err != nil {
+			return notRecorded(err)
+		}
+		if body, err = c.readAll(packed); err != nil {
 			return notRecorded(err)
 		}
 	}
@@ -166,8 +174,8 @@ func (b *streamBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.ended {
-		b.take(p[:n])
-		if b.stream.Done() || errors.Is(err, io.EOF) {
+		full := b.take(p[:n])
+		if full || b.stream.Done() || errors.Is(err, io.EOF) {
 			if failed := b.end(); failed != nil {
 				b.err = failed
 				if !isReported(failed) {
@@ -200,13 +208,19 @@ func isReported(err error) bool {
 	return errors.As(err, &reported) || errors.Is(err, provider.ErrIncomplete)
 }
 
-func (b *streamBody) take(p []byte) {
-	if b.compressed {
-		b.packed = append(b.packed, p...)
-		return
+// take takes what has come. It returns true if that is too much: Result reports
+// it.
+func (b *streamBody) take(p []byte) (full bool) {
+	if !b.compressed {
+		_, err := b.stream.Write(p)
+		return err != nil
 	}
-	_, _ = b.stream.Write(p) // Result reports the error
+	b.packed = append(b.packed, p...)
+	return b.isOver()
 }
+
+// isOver reports whether a compressed body is too long as it is.
+func (b *streamBody) isOver() bool { return b.call.limit > 0 && len(b.packed) > b.call.limit }
 
 // end records the answer.
 func (b *streamBody) end() error {
@@ -224,8 +238,10 @@ func (b *streamBody) result() (state.InferenceResult, error) {
 	if !b.compressed {
 		return b.stream.Result()
 	}
-	body, broken := gunzip(b.packed) // as far as it has come
-	_, _ = b.stream.Write(body)      // Result reports the error
+	if b.isOver() {
+		return state.InferenceResult{}, b.call.overLimit(len(b.packed))
+	}
+	broken := b.unpack() // as far as it has come
 	r, err := b.stream.Result()
 	if err == nil && broken != nil && !b.left && !b.stream.Done() {
 		err = fmt.Errorf("%w: %w", provider.ErrIncomplete, broken)
@@ -249,12 +265,30 @@ func (b *streamBody) Close() error {
 	return err
 }
 
-// gunzip returns what a compressed body contains. If it is broken off, it
-// returns what can be unpacked, and the error.
-func gunzip(packed []byte) ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(packed))
+// unpack writes what a compressed body contains to the stream. If it is broken
+// off, that is what can be unpacked, and the error. A stream that is full takes
+// no more.
+func (b *streamBody) unpack() error {
+	r, err := gzip.NewReader(bytes.NewReader(b.packed))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return io.ReadAll(r)
+	_, err = io.Copy(b.stream, r)
+	return err
+}
+
+// readAll reads a body that is limited.
+func (c *call) readAll(r io.Reader) ([]byte, error) {
+	if c.limit < 0 {
+		return io.ReadAll(r)
+	}
+	body, err := io.ReadAll(io.LimitReader(r, int64(c.limit)+1))
+	if err == nil && len(body) > c.limit {
+		return nil, c.overLimit(len(body))
+	}
+	return body, err
+}
+
+func (c *call) overLimit(got int) error {
+	return &state.LimitError{Name: "MaxBytes", Limit: c.limit, Got: got}
 }

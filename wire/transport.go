@@ -3,9 +3,11 @@ package wire
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -13,6 +15,9 @@ import (
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/transcript"
 )
+
+// answerBytes is the default of Transport.MaxBytes.
+const answerBytes = 64 << 20
 
 // Transport is an [http.RoundTripper] for the http.Client of an SDK. The zero
 // Transport records answers and changes no request. A Transport is safe for
@@ -57,6 +62,20 @@ type Transport struct {
 	// as "user", makes a request that is refused.
 	Redact bool
 
+	// MaxBytes limits the bytes of an answer that are read: those of a whole
+	// response, and those of a stream that Raw has, both after they are unpacked
+	// (default 64 MiB, which no message can pass; negative: no limit). A longer
+	// answer is [state.ErrLimitExceeded] for the reader of its body, and is not
+	// recorded.
+	MaxBytes int
+
+	// Redirect is called with the request that follows when a provider redirects
+	// a call to another host with 307 or 308, before the conversation is sent
+	// there. Its Response is that redirect, and its headers are those that
+	// net/http keeps, among them keys such as x-api-key. An error refuses it
+	// (default: all are refused).
+	Redirect func(req *http.Request) error
+
 	// Formats returns the format of a request, nil for a request that passes
 	// untouched (default FormatOf).
 	Formats func(req *http.Request) *provider.Format
@@ -73,15 +92,23 @@ type Transport struct {
 }
 
 // RoundTrip sends a request and records the answer. Its errors are those of
-// Base, and those of requests that cannot be completed: a body that is not in
-// the format, or a State that the handle may not read.
+// Base, those of requests that cannot be completed: a body that is not in the
+// format, or a State that the handle may not read, and those of redirects that
+// would lead to an answer that the State does not have, or to another host.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	base := t.base()
 	st, ok := state.FromContext(req.Context())
 	if !ok || req.Body == nil || req.Body == http.NoBody {
 		return base.RoundTrip(req)
 	}
-	format := t.formatOf(req)
+	format, err := t.formatOf(req), error(nil)
+	if origin := redirectedFrom(req); origin != nil {
+		format, err = t.redirected(req, origin)
+	}
+	if err != nil {
+		req.Body.Close()
+		return nil, fmt.Errorf("wire: redirect to %s refused: %w", placeOf(req.URL), err)
+	}
 	if format == nil {
 		return base.RoundTrip(req)
 	}
@@ -96,8 +123,18 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c.started = time.Now()
 	resp, err := base.RoundTrip(req)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return resp, err
+	if err != nil {
+		return nil, err
+	}
+	if losesBody(resp) {
+		resp.Body.Close()
+		return nil, fmt.Errorf("wire: the provider answers with status %d: the request would be repeated elsewhere without its body", resp.StatusCode)
+	}
+	if resp.Request == nil {
+		resp.Request = req // by which the next request knows that it is a redirect
+	}
+	if resp.StatusCode != http.StatusOK {
+		return resp, nil
 	}
 	restoreNames(resp, c.sent.names)
 	c.receive(resp)
@@ -126,6 +163,53 @@ func (t *Transport) formatOf(req *http.Request) *provider.Format {
 	return FormatOf(req)
 }
 
+// redirectedFrom returns the request that was redirected, nil if req is not what
+// a client sends after a redirect.
+func redirectedFrom(req *http.Request) *http.Request {
+	if req.Response == nil {
+		return nil
+	}
+	return req.Response.Request
+}
+
+// redirected returns the format of a request that follows a redirect of origin:
+// that of the call that was redirected, wherever it goes. The error says why it
+// may not go there.
+func (t *Transport) redirected(req, origin *http.Request) (*provider.Format, error) {
+	first := origin
+	for before := redirectedFrom(first); before != nil; before = redirectedFrom(first) {
+		first = before
+	}
+	format := t.formatOf(first)
+	switch {
+	case format == nil:
+		return t.formatOf(req), nil
+	case isSameHost(origin.URL, req.URL):
+		return format, nil
+	case t.Redirect == nil:
+		return nil, errors.New("it is another host, and Transport.Redirect does not allow it")
+	}
+	return format, t.Redirect(req)
+}
+
+// isSameHost reports whether a redirect stays with the host, and does not leave
+// TLS.
+func isSameHost(from, to *url.URL) bool {
+	return strings.EqualFold(from.Host, to.Host) && (from.Scheme == to.Scheme || to.Scheme == "https")
+}
+
+// placeOf returns a URL without what may be a key.
+func placeOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+// losesBody reports whether a client follows the redirect with a GET.
+func losesBody(resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther:
+		return true
+	}
+	return false
+}
+
 // newCall reads the body of a request and returns the body to be sent. It
 // closes the body of the request.
 func (t *Transport) newCall(req *http.Request, st *state.State, format *provider.Format) (*call, []byte, error) {
@@ -140,7 +224,11 @@ func (t *Transport) newCall(req *http.Request, st *state.State, format *provider
 	}
 	sent.streams = sent.streams || strings.HasSuffix(req.URL.Path, streamedGemini)
 	appends := t.Converse && !isAside(req.Context())
-	return &call{state: st, format: format, sent: sent, appends: appends}, body, nil
+	limit := t.MaxBytes
+	if limit == 0 {
+		limit = answerBytes
+	}
+	return &call{state: st, format: format, sent: sent, appends: appends, limit: limit}, body, nil
 }
 
 // withBody returns the request with a body in place of the one that has been

@@ -1,0 +1,138 @@
+package wire_test
+
+import (
+	"compress/gzip"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/wire"
+)
+
+// endless is a body that has a beginning and then the same bytes without end.
+// It counts what is read of it.
+type endless struct {
+	begin, again string
+	read         int
+}
+
+func (e *endless) Read(p []byte) (n int, err error) {
+	for n < len(p) {
+		from := e.begin
+		if e.read < len(e.begin) {
+			from = from[e.read:]
+		} else {
+			from = e.again[(e.read-len(e.begin))%len(e.again):]
+		}
+		copied := copy(p[n:], from)
+		n, e.read = n+copied, e.read+copied
+	}
+	return n, nil
+}
+
+func (e *endless) Close() error { return nil }
+
+// answering returns a client that answers with a body.
+func answering(transport wire.Transport, header http.Header, body io.ReadCloser) *http.Client {
+	transport.Base = roundTripper(func(req *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Header: header, Body: body}, nil
+	})
+	return &http.Client{Transport: &transport}
+}
+
+func TestAnAnswerWithoutEndIsAnError(t *testing.T) {
+	const limit = 1 << 20
+	for name, c := range map[string]struct{ begin, again string }{
+		"space":            {"", " "},
+		"a web page":       {"<html>", "<p>Hello</p>\n"},
+		"a text":           {`{"a":"`, "x"},
+		"a line":           {"data: ", "x"},
+		"pings":            {"", "event: ping\ndata: {\"type\": \"ping\"}\n\n"},
+		"an event":         {"", "data: x\n"},
+		"a name of a line": {"x", "x"},
+	} {
+		eachAPI(t, func(t *testing.T, a api, streamed bool) {
+			body := &endless{begin: c.begin, again: c.again}
+			st := newState(t)
+			resp := post(t, answering(wire.Transport{MaxBytes: limit}, http.Header{}, body), st, "http://a.example"+a.pathOf(streamed), a.body(streamed))
+			_, err := readAll(resp)
+			require.ErrorIs(t, err, state.ErrLimitExceeded, name)
+			require.ErrorContains(t, err, "wire: answer not recorded: ")
+			_, again := resp.Body.Read(make([]byte, 1))
+			require.ErrorIs(t, again, state.ErrLimitExceeded)
+			require.NoError(t, resp.Body.Close())
+			require.Zero(t, st.History().Len())
+			require.Less(t, body.read, 2*limit)
+			require.Equal(t, !streamed, resp.Header.Get("X-Should-Retry") == "false") // SDKs repeat no stream
+		})
+	}
+}
+
+// Comments, which servers send to keep a connection open, are passed on and not
+// kept.
+func TestCommentsAreNotKept(t *testing.T) {
+	for _, a := range apis {
+		comments := strings.Repeat(": keep-alive\n\r\n:\r", 1<<16) + strings.Repeat(":", 1<<20) + "\n"
+		sent := comments + strings.ReplaceAll(a.raw(true), "\n\n", "\n:\n\n")
+		st := newState(t)
+		transport := wire.Transport{MaxBytes: 1 << 19}
+		got, err := readAll(post(t, answering(transport, http.Header{}, io.NopCloser(strings.NewReader(sent))), st, "http://a.example"+a.pathOf(true), a.body(true)))
+		require.NoError(t, err)
+		require.Equal(t, sent, got)
+		r, _ := st.History().Last()
+		requireAnswer(t, st, a, r.Raw)
+		require.NotContains(t, r.Raw, "keep-alive")
+		require.Equal(t, strings.TrimSpace(a.raw(true)), strings.TrimSpace(r.Raw))
+	}
+}
+
+// The limit counts what a compressed body contains.
+func TestACompressedAnswerIsLimitedUnpacked(t *testing.T) {
+	eachAPI(t, func(t *testing.T, a api, streamed bool) {
+		var packed strings.Builder
+		zip := gzip.NewWriter(&packed)
+		_, err := io.CopyN(zip, &endless{again: "data: x\n"}, 64<<20)
+		require.NoError(t, err)
+		require.NoError(t, zip.Close())
+		require.Less(t, packed.Len(), 1<<20)
+		st := newState(t)
+		client := answering(wire.Transport{MaxBytes: 1 << 20}, http.Header{"Content-Encoding": {"gzip"}}, io.NopCloser(strings.NewReader(packed.String())))
+		ctx := state.NewContext(context.Background(), st)
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://a.example"+a.pathOf(streamed), strings.NewReader(a.body(streamed)))
+		require.NoError(t, err)
+		req.Header.Set("Accept-Encoding", "gzip")
+		resp, err := client.Do(req)
+		require.NoError(t, err)
+		_, err = readAll(resp)
+		require.ErrorIs(t, err, state.ErrLimitExceeded)
+		require.Zero(t, st.History().Len())
+	})
+}
+
+func TestTheLimitIsThatOfTheTransport(t *testing.T) {
+	eachAPI(t, func(t *testing.T, a api, streamed bool) {
+		raw := a.raw(streamed)
+		for limit, recorded := range map[int]bool{len(raw) - 3: false, len(raw): true, 0: true, -1: true} {
+			st := newState(t)
+			client := answering(wire.Transport{MaxBytes: limit}, http.Header{}, io.NopCloser(strings.NewReader(raw)))
+			_, err := readAll(post(t, client, st, "http://a.example"+a.pathOf(streamed), a.body(streamed)))
+			if recorded {
+				require.NoError(t, err)
+				requireAnswer(t, st, a, mustLast(st).Raw)
+			} else {
+				require.ErrorIs(t, err, state.ErrLimitExceeded)
+				require.Zero(t, st.History().Len())
+			}
+		}
+	})
+}
+
+func mustLast(st *state.State) state.InferenceResult {
+	r, _ := st.History().Last()
+	return r
+}
