@@ -134,7 +134,11 @@ func TestGeminiResponse(t *testing.T) {
 		require.Equal(t, "MAX_TOKENS", result.Output[0].(state.TextMessage).StopReason())
 		geminiContentAgain(t, []byte(again), result.Output)
 	}
-	for _, body := range []string{`{}`, `{"candidates":[]}`, `{"candidates":null}`, `{"candidates":[{"finishReason":"SAFETY"}]}`, `{"candidates":[{"content":null}]}`, `{"promptFeedback":{"blockReason":"SAFETY"}}`} {
+	for _, body := range []string{`{}`, `{"candidates":null}`, `{"promptFeedback":null,"responseId":"r"}`} {
+		_, err := provider.Gemini.DecodeResponse([]byte(body))
+		require.ErrorIs(t, err, state.ErrWrongType, body)
+	}
+	for _, body := range []string{`{"candidates":[]}`, `{"candidates":[{"finishReason":"SAFETY"}]}`, `{"candidates":[{"content":null}]}`, `{"promptFeedback":{"blockReason":"SAFETY"}}`} {
 		result, err := provider.Gemini.DecodeResponse([]byte(body))
 		require.NoError(t, err)
 		require.Empty(t, result.Output)

@@ -78,6 +78,9 @@ func (Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Resp
 	}
 	candidates, _ := body.Elements("candidates") // none if it is null or missing
 	if len(candidates) == 0 {
+		if jsontext.IsNull(body.Get("candidates")) && jsontext.IsNull(body.Get("promptFeedback")) {
+			return r, &fault.Error{Path: "$", Want: "candidates or promptFeedback", Got: "neither"}
+		}
 		return r, nil
 	}
 	candidate, err := jsontext.Members(candidates[0])
