@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -59,4 +60,39 @@ func testSeries(t *testing.T) {
 	require.Equal(t, few, count(20, 500))
 	require.Less(t, len(few), 60)
 	require.Contains(t, strings.Join(few, "\n"), "tool.name=_OTHER")
+}
+
+// The number of models is bounded as well, although a gateway may write anything
+// into the model of an answer. The spans have their names.
+func TestModelsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newTelemetry(t, otelstate.Options{})
+		m := open(t, store.NewMemory(), workspace.Options{
+			Tracer: e.Tracer,
+			Run: func(_ context.Context, run *workspace.Run) error {
+				now := time.Now()
+				return run.State().History().Append(state.InferenceResult{
+					Raw:       fmt.Sprintf(`{"object":"chat.completion","model":"made-%s","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`, run.Message().ID),
+					StartedAt: now, CreatedAt: now.Add(1),
+				})
+			},
+		})
+		for i := range 300 {
+			_, err := m.Handle(t.Context(), "ann", text(fmt.Sprint(i)))
+			require.NoError(t, err)
+		}
+		models := map[string]bool{}
+		for _, s := range e.series(t) {
+			if _, model, ok := strings.Cut(s, "response.model="); ok {
+				models[strings.FieldsFunc(model, func(r rune) bool { return strings.ContainsRune(" ,]}", r) })[0]] = true
+			}
+		}
+		require.Len(t, models, 101)
+		require.True(t, models["_OTHER"])
+		var last bool
+		for _, s := range e.spans() {
+			last = last || s.Name() == "chat made-299"
+		}
+		require.True(t, last)
+	})
 }

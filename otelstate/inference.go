@@ -135,15 +135,15 @@ func (t *Tracer) attributes(call modelCall, r *state.InferenceResult, redact fun
 }
 
 func (t *Tracer) measureInference(ctx context.Context, call modelCall, r *state.InferenceResult, timed bool) {
+	m := &t.instruments
 	attrs := func(more ...attribute.KeyValue) metric.MeasurementOption {
 		name := call.provider
 		if name == "" {
 			name = other
 		}
 		list := append([]attribute.KeyValue{attribute.String(keyOperation, operationChat), attribute.String(keyProvider, name)}, more...)
-		return metric.WithAttributes(text(list, keyModel, call.Model)...)
+		return metric.WithAttributes(text(list, keyModel, m.models.limit(call.Model, maxModels))...)
 	}
-	m := &t.instruments
 	if timed {
 		took := max(0, r.CreatedAt.Sub(r.StartedAt).Seconds())
 		m.inferenceDuration.record(ctx, took, func() metric.MeasurementOption { return attrs() })

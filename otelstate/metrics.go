@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -12,9 +13,10 @@ import (
 )
 
 // instruments are the instruments of a Tracer. Their attributes have values
-// of closed sets, except for the names of models, tools and Go types, which are
-// those of the program.
+// of closed sets, except for the names of tools and Go types, which are those of
+// the program, and of models, which are those of answers and limited in number.
 type instruments struct {
+	models                                                                                       nameSet
 	runDuration, toolDuration, inferenceDuration, commitDuration, compactionDuration, dbDuration seconds
 	queueWait, heartbeatLeft                                                                     metric.Float64Histogram
 	queueDepth                                                                                   metric.Int64Histogram
@@ -98,6 +100,33 @@ func fixedAttributes[T ~string](key string, values ...T) func(T) metric.Measurem
 		}
 		return metric.WithAttributes(attribute.String(key, string(v)))
 	}
+}
+
+// maxModels is the number of models that metrics tell apart.
+const maxModels = 100
+
+// nameSet is the first names of a kind.
+type nameSet struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+// limit returns a name that is one of the first max, and other for any further
+// one.
+func (s *nameSet) limit(name string, max int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name == "" || s.names[name] {
+		return name
+	}
+	if len(s.names) >= max {
+		return other
+	}
+	if s.names == nil {
+		s.names = map[string]bool{}
+	}
+	s.names[name] = true
+	return name
 }
 
 // seconds, amounts and counter make attributes only if they are enabled.
