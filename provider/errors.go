@@ -3,6 +3,8 @@ package provider
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentstate/state"
@@ -16,7 +18,8 @@ var ErrIncomplete = errors.New("provider: incomplete stream")
 
 // Error reports JSON of a kind that the format does not allow at Path. It is
 // [state.ErrWrongType], or [state.ErrLimitExceeded] for JSON that is too deep
-// or too large. It never holds a value.
+// or too large. It never holds a value. A member that is not a word of a format is
+// shown as […] where the JSON itself is wrong.
 type Error struct {
 	Format  string // the name of the format
 	Path    string // such as $.messages[3].content
@@ -46,6 +49,36 @@ func (e *ResponseError) Error() string {
 
 func (f *Format) newError(path, problem string) *Error {
 	return &Error{f.name, path, problem, state.ErrWrongType}
+}
+
+// words are the members of bodies that an error of a check names. Any other may
+// be content, such as an argument of a call.
+var words = []string{
+	"messages", "content", "contents", "parts", "input", "output", "system", "systemInstruction", "instructions",
+	"choices", "message", "candidates", "tools", "tool_calls", "function", "arguments", "functionCall", "args",
+	"functionResponse", "response", "text", "role", "type", "id", "name", "model", "error", "usage",
+}
+
+// knownPath returns a path with […] for each name that is not a word of a format.
+func knownPath(path string) string {
+	known := "$"
+	for rest := strings.TrimPrefix(path, "$"); rest != ""; {
+		end := 1 + strings.IndexAny(rest[1:]+".", ".[")
+		name := strings.TrimPrefix(rest[:end], ".")
+		if quoted, err := strconv.QuotedPrefix(rest[1:]); err == nil {
+			end, name = 1+len(quoted)+1, ""
+		}
+		switch {
+		case rest[0] == '[' && name != "": // an index
+			known += rest[:end]
+		case slices.Contains(words, name):
+			known += "." + name
+		default:
+			known += "[…]"
+		}
+		rest = rest[min(end, len(rest)):]
+	}
+	return known
 }
 
 // wrapError returns the error of this package for one of package fault or

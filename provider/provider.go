@@ -290,9 +290,11 @@ func (f *Format) setResponse(result *state.InferenceResult, body jsontext.Object
 
 // readObject checks a text and returns its members.
 func (f *Format) readObject(text []byte) (jsontext.Object, error) {
-	err := jsontext.Check(text, jsontext.Limits{Depth: codec.BodyDepth})
-	if err != nil {
-		return nil, f.wrapError(err)
+	err := f.wrapError(jsontext.Check(text, jsontext.Limits{Depth: codec.BodyDepth}))
+	var wrong *Error
+	if errors.As(err, &wrong) {
+		wrong.Path = knownPath(wrong.Path)
+		return nil, wrong
 	}
 	members, err := jsontext.Members(text)
 	if err != nil {

@@ -195,7 +195,7 @@ func TestStreamGoesOnAfterABadEvent(t *testing.T) {
 	require.NotContains(t, err.Error(), "secret")
 	lines := strings.Split(err.Error(), "\n")
 	require.Len(t, lines, 3)
-	for i, want := range []string{"event 1: provider: OpenAI: $: ", "event 2: provider: OpenAI: $: want object, got string", "event 3: provider: OpenAI: $.a: "} {
+	for i, want := range []string{"event 1: provider: OpenAI: $: ", "event 2: provider: OpenAI: $: want object, got string", "event 3: provider: OpenAI: $[…]: "} {
 		require.Contains(t, lines[i], want)
 	}
 }
