@@ -38,11 +38,11 @@ func Only(agents ...string) Scope {
 		names[i] = strings.ReplaceAll(name, "\x00", "\ufffd")
 	}
 	slices.Sort(names)
-	var s Scope
-	for _, name := range slices.Compact(names) {
-		s.only += "\x00" + name
+	names = slices.Compact(names)
+	if len(names) == 0 {
+		return Private
 	}
-	return s
+	return Scope{only: "\x00" + strings.Join(names, "\x00")}
 }
 
 // agents returns the names given to Only.

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/agentstate/state/internal/engine"
@@ -13,27 +14,39 @@ import (
 // answer. It is -1 if there is none, and there is zero if the conversation does
 // not have the calls at all.
 func (a *answers) find(l *persist.List, call int) (at int, there takenCalls) {
-	calls := a.calls.index.calls
-	said, after := a.output[calls[call].message], a.output[calls[call].message+1:]
-	for i := l.Len() - 1; i >= 0; {
-		chunk, first := persist.Chunk[Message](l, i)
-		for ; i >= first; i-- {
-			m := chunk[i-first]
-			if _, ok := m.(ToolResultMessage); ok || !sameMessage(m, said) {
-				continue
-			}
-			at := i + 1
-			for _, m := range after {
-				if at < l.Len() && sameMessage(messageIn(l, at), m) {
-					at++
-				}
-			}
-			if there = a.answeredAt(l, at); !there.taken[call] {
-				return at, there
-			}
+	for at, there = range a.copies(l, a.calls.index.calls[call].message) {
+		if !there.taken[call] {
+			return at, there
 		}
 	}
 	return -1, there
+}
+
+// copies yields the copies of a message of the output in a list, the last one
+// first: the place behind what the output says after it, and the calls that are
+// answered there.
+func (a *answers) copies(l *persist.List, message int) iter.Seq2[int, takenCalls] {
+	said, after := a.output[message], a.output[message+1:]
+	return func(yield func(int, takenCalls) bool) {
+		for i := l.Len() - 1; i >= 0; {
+			chunk, first := persist.Chunk[Message](l, i)
+			for ; i >= first; i-- {
+				m := chunk[i-first]
+				if _, ok := m.(ToolResultMessage); ok || !sameMessage(m, said) {
+					continue
+				}
+				at := i + 1
+				for _, m := range after {
+					if at < l.Len() && sameMessage(messageIn(l, at), m) {
+						at++
+					}
+				}
+				if !yield(at, a.answeredAt(l, at)) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // takenCalls are calls that a list of results answers.

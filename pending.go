@@ -55,19 +55,42 @@ func (st *resultStack) appendOpen(open []callPlace, r *stackedResult, conversati
 		return open
 	}
 	a.calls = st.callsOf(r)
-	matcher := a.calls.newMatcher()
-	for number, c := range a.calls.index.calls {
-		if matcher.taken[number] {
-			continue
+	taken := a.calls.newMatcher().taken
+	calls := a.calls.index.calls
+	for from, to := 0, 0; from < len(calls); from = to {
+		for to = from; to < len(calls) && calls[to].message == calls[from].message; to++ {
 		}
-		if conversation != nil {
-			if at, there := a.find(conversation, number); at < 0 && there.taken != nil {
-				continue
+		if conversation != nil && slices.Contains(taken[from:to], false) {
+			a.takeElsewhere(conversation, taken, from, to)
+		}
+		for number := from; number < to; number++ {
+			if !taken[number] {
+				open = append(open, calls[number])
 			}
 		}
-		open = append(open, c)
 	}
 	return open
+}
+
+// takeElsewhere marks the calls from..to, which are those of one message, that
+// are answered in a conversation: those that have an answer behind each copy of
+// the message there.
+func (a *answers) takeElsewhere(conversation *persist.List, taken []bool, from, to int) {
+	open, copied := make([]bool, to-from), false
+	for _, there := range a.copies(conversation, a.calls.index.calls[from].message) {
+		copied = true
+		left := false // a call that is answered as far as is known
+		for number := from; number < to; number++ {
+			open[number-from] = open[number-from] || !there.taken[number]
+			left = left || !open[number-from] && !taken[number]
+		}
+		if !left {
+			break
+		}
+	}
+	for i := range open {
+		taken[from+i] = taken[from+i] || copied && !open[i]
+	}
 }
 
 func isToolCall(m Message) bool {

@@ -25,6 +25,7 @@ import (
 type Reader struct {
 	path    string
 	members Object
+	get     func(name string) []byte // of members
 	known   []string
 	faults  []*fault.Error
 }
@@ -34,7 +35,7 @@ type Reader struct {
 // If data is not an object, that is the only fault, and all members are
 // missing.
 func ReadObject(path string, data []byte) *Reader {
-	r := &Reader{path: path}
+	r := &Reader{path: path, get: Object(nil).Get}
 	if kind := Kind(data); kind != "object" {
 		r.faults = []*fault.Error{{Path: path, Want: "object", Got: kind}}
 		return r
@@ -43,7 +44,7 @@ func ReadObject(path string, data []byte) *Reader {
 	if err != nil {
 		r.faults = []*fault.Error{{Path: path, Want: "object", Got: "text that is not JSON"}}
 	}
-	r.members = members
+	r.members, r.get = members, members.Lookup()
 	return r
 }
 
@@ -52,14 +53,13 @@ func (r *Reader) Path(name string) string { return Path(r.path, name) }
 
 // Has reports whether the object has the member, null included.
 func (r *Reader) Has(name string) bool {
-	r.known = append(r.known, name)
-	return r.members.Get(name) != nil
+	return r.Value(name) != nil
 }
 
 // Value returns the text of a member, nil if it is missing.
 func (r *Reader) Value(name string) []byte {
 	r.known = append(r.known, name)
-	return r.members.Get(name)
+	return r.get(name)
 }
 
 // String returns the content of a string.
@@ -136,7 +136,7 @@ func (r *Reader) Require(names ...string) {
 		return // the only fault is that it is not an object
 	}
 	for _, name := range names {
-		if kind := Kind(r.members.Get(name)); kind == "nothing" || kind == "null" {
+		if kind := Kind(r.get(name)); kind == "nothing" || kind == "null" {
 			r.Fault(name, "a value", kind)
 		}
 	}
@@ -155,9 +155,14 @@ func (r *Reader) Faults() []*fault.Error { return r.faults }
 
 // Unknown notes a fault for each member that was not asked for.
 func (r *Reader) Unknown() {
-	for _, m := range r.Rest() {
-		known := slices.Compact(slices.Sorted(slices.Values(r.known)))
-		r.faults = append(r.faults, &fault.Error{Path: Path(r.path, fault.Clip(m.Name)), Got: "unknown member: want " + strings.Join(known, ", ")})
+	rest := r.Rest()
+	if len(rest) == 0 {
+		return
+	}
+	known := slices.Compact(slices.Sorted(slices.Values(r.known)))
+	problem := "unknown member: want " + strings.Join(known, ", ")
+	for _, m := range rest {
+		r.faults = append(r.faults, &fault.Error{Path: Path(r.path, fault.Clip(m.Name)), Got: problem})
 	}
 }
 
