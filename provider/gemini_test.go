@@ -152,7 +152,7 @@ func TestGeminiMalformed(t *testing.T) {
 		`{"candidates":[1]}`:                          "$.candidates[0]",
 		`{"candidates":[{"content":[]}]}`:             "$.candidates[0].content",
 		`{"candidates":[{"content":{"parts":[[]]}}]}`: "$.candidates[0].content.parts[0]",
-		`{"candidates":[{"content":{"role":"","x":{}`: "$.candidates[0].content.x",
+		`{"candidates":[{"content":{"role":"","x":{}`: "$.candidates[0].content[…]",
 	} {
 		result, err := provider.Gemini.DecodeResponse([]byte(body))
 		var bad *provider.Error

@@ -1,0 +1,86 @@
+package state_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/testkit"
+)
+
+// What costs in proportion to a text that others write. Sorting may take longer,
+// so that package slices is not counted.
+func TestWorkIsLinear(t *testing.T) {
+	effort.Cost(t)
+	names := func(n int, format string) string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprintf(format, i)
+		}
+		return strings.Join(all, ",")
+	}
+	schema := func(format string, parts ...string) func(*testing.T, int) {
+		return func(t *testing.T, n int) {
+			args := make([]any, len(parts))
+			for i, part := range parts {
+				args[i] = names(n, part)
+			}
+			s, err := state.ParseSchema(fmt.Appendf(nil, format, args...))
+			require.NoError(t, err)
+			text, err := json.Marshal(s)
+			require.NoError(t, err)
+			_, err = state.ParseSchema(text)
+			require.NoError(t, err)
+		}
+	}
+	refused := func(format string, part string) func(*testing.T, int) {
+		return func(t *testing.T, n int) {
+			_, err := state.ParseSchema(fmt.Appendf(nil, format, names(n, part)))
+			require.Error(t, err)
+		}
+	}
+	calls := func(n int) state.ToolCallMessage {
+		all := make([]state.ToolCall, n)
+		for i := range all {
+			all[i] = state.ToolCall{Name: "f"}
+		}
+		return state.ToolCalls(all...)
+	}
+	testkit.Work{
+		Packages: "github.com/agentstate/state/...,strings,bytes",
+		Size:     500, More: 16,
+		Cases: map[string]func(*testing.T, int){
+			"a scope of many agents":     schema(`{"fields":[{"name":"f","type":"string","owner":"a0","read":[%s],"write":["a1"]}],"team":{"a":[%s]}}`, `"a%d"`, `"a%d"`),
+			"a team of many leaders":     schema(`{"fields":[],"team":{%s}}`, `"a%[1]d":["b%[1]d"]`),
+			"a team of many agents":      schema(`{"fields":[],"team":{"a":[%s]}}`, `"b%d"`),
+			"a field of many names":      schema(`{"fields":[{"name":"f","type":"string","was":[%s]}]}`, `"a%d"`),
+			"many fields":                schema(`{"fields":[%s],"limits":{"keys":100000}}`, `{"name":"f%d","type":"string"}`),
+			"a schema of other members":  refused(`{"fields":[],%s}`, `"a%d":1`),
+			"a field of other members":   refused(`{"fields":[{"name":"f","type":"string",%s}]}`, `"a%d":1`),
+			"fields of unknown types":    refused(`{"fields":[%s]}`, `{"name":"f%[1]d","type":"t%[1]d"}`),
+			"fields of unknown handlers": refused(`{"fields":[%s]}`, `{"name":"f%[1]d","type":"string","handler":"h%[1]d"}`),
+			"pending calls of one name": func(t *testing.T, n int) {
+				st := state.New(nil)
+				require.NoError(t, st.History().Append(state.InferenceResult{Output: []state.Message{calls(n)}}))
+				require.Len(t, st.History().Pending(), n)
+				require.NoError(t, st.History().Push(state.InferenceResult{Output: []state.Message{calls(n)}}))
+				require.Len(t, st.History().Pending(state.ToolCall{Name: "f"}), 2*n-1)
+			},
+			"calls of one name that are answered elsewhere": func(t *testing.T, n int) {
+				st := state.New(nil)
+				require.NoError(t, st.History().Append(state.InferenceResult{Output: []state.Message{calls(n)}}))
+				var results []state.Message
+				for range n - 1 {
+					results = append(results, state.ToolResult(state.ToolCall{Name: "f"}, "1"))
+				}
+				require.NoError(t, state.Messages.Set(st, results))
+				require.Len(t, st.History().Pending(), 1)
+			},
+		},
+	}.Linear(t)
+}
