@@ -34,7 +34,7 @@ func TestOnlyTestsImportTheKit(t *testing.T) {
 }
 
 func TestNoPackageNeedsPackageTesting(t *testing.T) {
-	kits := []string{module + "/statetest", module + "/provider/providertest"}
+	kits := []string{module + "/statetest", module + "/provider/providertest", module + "/store/storetest"}
 	for path, deps := range dependencies(t, "../...") {
 		if strings.Contains(path, "/internal/") || slices.Contains(kits, path) {
 			continue
