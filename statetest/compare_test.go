@@ -1,12 +1,7 @@
 package statetest_test
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -80,28 +75,6 @@ func TestJournalNamesWritersAndErrors(t *testing.T) {
 	require.Contains(t, lines[0], "error: ")
 }
 
-func TestOfflineServesLoopbackAndEnds(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
-	defer server.Close()
-	before := http.DefaultTransport
-	t.Run("offline", func(t *testing.T) {
-		statetest.Offline(t)
-		require.NotSame(t, before, http.DefaultTransport)
-		res, err := http.Get(server.URL)
-		require.NoError(t, err)
-		require.NoError(t, res.Body.Close())
-		require.Equal(t, http.StatusTeapot, res.StatusCode)
-	})
-	require.Same(t, before, http.DefaultTransport)
-}
-
-func TestOfflineIsRefusedInParallelTests(t *testing.T) {
-	t.Run("parallel", func(t *testing.T) {
-		t.Parallel()
-		require.Panics(t, func() { statetest.Offline(t) })
-	})
-}
-
 // Another handle than the host's has the same secrets to hide.
 func TestSecretsDoNotDependOnTheHandle(t *testing.T) {
 	d := newTill(t)
@@ -120,28 +93,3 @@ func TestSecretsDoNotDependOnTheHandle(t *testing.T) {
 type silentT struct{ testing.TB }
 
 func (silentT) Errorf(string, ...any) {}
-
-func TestOfflineRefusesTLSOfATransport(t *testing.T) {
-	before := http.DefaultTransport
-	t.Cleanup(func() { http.DefaultTransport = before })
-	dialed := false
-	http.DefaultTransport = &http.Transport{DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
-		dialed = true
-		return nil, io.ErrUnexpectedEOF
-	}}
-	fake := &failingT{TB: t}
-	statetest.Offline(fake)
-	for _, client := range []*http.Client{http.DefaultClient, {Transport: http.DefaultTransport.(*http.Transport).Clone()}} {
-		_, err := client.Get("https://203.0.113.7/")
-		require.ErrorContains(t, err, "203.0.113.7 is refused")
-	}
-	require.False(t, dialed)
-	require.Equal(t, 2, fake.failures)
-}
-
-type failingT struct {
-	testing.TB
-	failures int
-}
-
-func (t *failingT) Errorf(string, ...any) { t.failures++ }

@@ -17,14 +17,11 @@
 // # Which part answers which question
 //
 //	Would a provider have accepted these requests?      NewModel, Model.Next, Model.Client
-//	What did the run write, say and store?              Fields, Equal, Journal, Transcript, Golden
+//	What did the run write, say and store?              Equal, Journal, Transcript, Golden
 //	Does a text tell what an agent may not read?        NoLeak
-//	Does a test reach the network?                      Offline
 //	Is each effect made once, wherever a process dies?  Crash
 //	Does the result depend on which branch was first?   Orders
 //	Does the new version resume what the old stored?    Save, Resume
-//	Can an agent tell what it may not know?             Interfere
-//	Does the client work with what a provider sent?     Cassette
 //
 // The kit does not judge how good answers are, and it is no runner. Functions
 // take [testing.TB], report with Errorf and return whether all was well. They

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"net/http"
+	"os"
 	"testing"
 	"testing/synctest"
 
@@ -13,6 +16,18 @@ import (
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/workspace"
 )
+
+// No test reaches the network by the default client.
+type refuse struct{}
+
+func (refuse) RoundTrip(r *http.Request) (*http.Response, error) {
+	return nil, fmt.Errorf("the test reaches for %s", r.URL.Host)
+}
+
+func TestMain(m *testing.M) {
+	http.DefaultTransport = refuse{}
+	os.Exit(m.Run())
+}
 
 // newDesk returns the state with which each test begins.
 func newDesk() *state.State {
