@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -98,15 +97,15 @@ func init() {
 	programs = append(programs,
 		leak(10, "a secret printed", "charged [SECRET]",
 			func() string { return fmt.Sprintf("charged %v", credentials{Card: cardNumber}) },
-			"text 2 tells card, a secret, as it is", "charged {[SECRET] }", "at byte 9"),
+			"text 2 tells card, a secret, as it is", "charged {[SECRET] }"),
 		leak(11, "base64 in a URL", "https://pay.example/?auth=none",
 			func() string {
 				return "https://pay.example/?auth=" + url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("u:"+cardNumber)))
-			}, "text 2 tells card, a secret, as base64: ", "?auth=dT[SECRET]"),
+			}, "text 2 tells card, a secret, as base64: ", "?auth=[SECRET]"),
 		leak(12, "JSON in JSON", inJSON(map[string]string{"arguments": inJSON("none")}),
 			func() string {
 				return inJSON(map[string]string{"arguments": inJSON(map[string]string{"key": password})})
-			}, "text 2 tells keys, a secret, as the escapes of JSON in the escapes of JSON in a JSON string", "[SECRET]"),
+			}, "text 2 tells keys, a secret, as escaped text", "[SECRET]"),
 		leak(13, "hex in capitals", "DEADBEEF",
 			func() string { return fmt.Sprintf("trace=%X;", cardNumber) },
 			"text 2 tells card, a secret, as hex", "trace=[SECRET];"),
@@ -116,14 +115,14 @@ func init() {
 			}, "text 2 tells keys, a secret, as base64 in several lines"),
 		leak(15, "gzip", `{"body":"`+compressed("nothing to see")+`"}`,
 			func() string { return `{"body":"` + compressed("the card is "+cardNumber) + `","amount":1}` },
-			"text 2 tells card, a secret, as gzip in base64 in a JSON string", `{"body":"[SECRET]","amount":1}`),
+			"text 2 tells card, a secret, as compressed text in base64", `{"body":"[SECRET]","amount":1}`),
 		leak(16, "map key", "primary key",
 			func() string { return "uses primary-4242-key now" }, "text 2 tells keys, a secret, as it is", "uses [SECRET] now"),
 		leak(17, "first bytes", "sk-live-…",
 			func() string { return "uses " + apiKey[:12] + "…" }, "text 2 tells 12 bytes of keys, a secret", "uses [SECRET]…"),
 		leak(18, "hidden field in another prompt", "The customer waits.",
 			func() string { return "The customer is Suspected of Fraud." },
-			"text 2 tells note, which search may not read, as text in other case", "The customer is [SECRET]."),
+			"text 2 tells note, which search may not read, as it is", "The customer is [SECRET]."),
 		differs(19, "a secret in a diff", func(t *testing.T, d *till, mistake bool) {
 			want := []string{"charged nothing"}
 			got := []string{"charged nothing"}
@@ -135,12 +134,12 @@ func init() {
 
 		leak(0, "shifted base64", "a 4242-4242-41", func() string { return "x" + base64.StdEncoding.EncodeToString([]byte("<"+cardNumber+">")) },
 			"text 2 tells card"),
-		leak(0, "UTF-16", "nothing", func() string { return string(wide(cardNumber)) }, "text 2 tells card, a secret, as UTF-16"),
+		leak(0, "UTF-16", "nothing", func() string { return string(wide(cardNumber)) }, "text 2 tells card, a secret, as it is"),
 		leak(0, "escaped three times", "nothing", func() string {
 			return url.QueryEscape(inJSON(inJSON(map[string]string{"k": password})))
-		}, "text 2 tells keys, a secret, as the escapes of"),
+		}, "text 2 tells keys, a secret, as escaped text"),
 		leak(0, "spread over a list", `["a","b"]`, func() string { return `["4242-","4242-","4242"]` },
-			"text 2 tells card, a secret, as it is in several lines or elements"),
+			"text 2 tells card, a secret, as it is"),
 		differs(0, "nothing to look for", func(t *testing.T, d *till, mistake bool) {
 			if mistake {
 				_, err := d.card.Delete(d.st)
@@ -150,6 +149,14 @@ func init() {
 			}
 			statetest.NoLeak(t, d.st, "", "text")
 		}, "NoLeak has no value to look for: no Secret field is set"),
+		differs(0, "short secret", func(t *testing.T, d *till, mistake bool) {
+			require.NoError(t, d.card.Replace(d.st, "pin7"))
+			text := "the pin77 is none"
+			if mistake {
+				text = "the pin7 is it"
+			}
+			statetest.NoLeak(t, d.st, "", text)
+		}, "text 1 tells card, a secret, as it is", "the [SECRET] is it"),
 		differs(0, "no text", func(t *testing.T, d *till, mistake bool) {
 			text := "text"
 			if mistake {
@@ -158,25 +165,6 @@ func init() {
 			statetest.NoLeak(t, d.st, "search", text)
 		}, "NoLeak has no text to search"),
 
-		differs(0, "wrong fields", func(t *testing.T, d *till, mistake bool) {
-			if !mistake {
-				statetest.Fields(t, d.st, statetest.Is(d.refund, 129.9), statetest.Is(d.card, cardNumber), statetest.Unset(d.history),
-					statetest.Is(d.note, "suspected of fraud"))
-				statetest.Fields(t, d.st.As("search"), statetest.Is(d.refund, 129.9), statetest.Denied(d.note))
-				return
-			}
-			statetest.Fields(t, d.st, statetest.Is(d.refund, 130), statetest.Is(d.card, cardNumber[:13]+"1"), statetest.Unset(d.card),
-				statetest.Unset(d.refund), statetest.Is(d.history, []string{"a"}), statetest.Is(d.note, "uses "+cardNumber))
-			statetest.Fields(t, d.st.As("search"), statetest.Is(d.note, "x"), statetest.Unset(d.note), statetest.Denied(d.refund))
-		}, "fields as the host reads them (want -, got +)", "card: it has another value, which is a secret", "card: it is set, to a secret",
-			"refund: it is set", "steps: it is not set", "uses [SECRET 1]", "fields as search reads them", "access denied to agent", "refund: search may read it"),
-		differs(0, "no wants", func(t *testing.T, d *till, mistake bool) {
-			wants := []statetest.Want{statetest.Unset(d.history)}
-			if mistake {
-				wants = nil
-			}
-			statetest.Fields(t, d.st, wants...)
-		}, "Fields without a field"),
 		differs(0, "other journal", func(t *testing.T, d *till, mistake bool) {
 			if mistake {
 				require.NoError(t, d.refund.Set(d.st, 130))
@@ -206,13 +194,6 @@ func init() {
 			}
 			statetest.Golden(t, name, "user: \"The keyboard is broken.\"\n")
 		}, "is no name of a file below testdata"),
-		differs(0, "a request leaves the machine", func(t *testing.T, d *till, mistake bool) {
-			statetest.Offline(t)
-			if mistake {
-				_, err := http.Get("http://203.0.113.7/")
-				require.ErrorContains(t, err, "203.0.113.7 is refused")
-			}
-		}, "the test reaches for 203.0.113.7, although it is Offline"),
 	)
 }
 

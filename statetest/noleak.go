@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
@@ -18,12 +17,12 @@ import (
 // reports whether there is none. The rights of st do not count.
 //
 // A value is found as it is and in other case, escaped as in JSON, URLs, HTML
-// and Go, also several times, in base64 and hex, in gzip and zlib, in UTF-16,
-// as a list of bytes, spread over lines or the elements of a list, and in
-// several of these. So are any 12 consecutive bytes of a value of 16 or more.
-// A value of less than 6 bytes counts only as a whole token. Booleans and
-// numbers of less than 4 digits are in any text: NoLeak logs which fields have
-// them, and Interfere shows whether an agent can tell them.
+// and Go, in base64 and hex, in gzip and zlib, as a list of bytes, and in
+// several of these. Of a value in three of them, about one of a hundred is
+// missed. It is also found in UTF-16 and spread over lines or the elements of a
+// list. So are any 12 consecutive bytes of a value of 16 or more. A value of
+// less than 6 bytes counts only as a whole token. Booleans and numbers of less
+// than 4 digits are in any text: NoLeak logs which fields have them.
 //
 // The values are those that st has now. To look for one that is replaced or
 // deleted during a run, call NoLeak also with a Snapshot from before.
@@ -35,27 +34,25 @@ func NoLeak(t testing.TB, st *state.State, agent string, texts ...string) bool {
 	}
 	values, unsearchable := hiddenValues(st, agent)
 	if len(unsearchable) > 0 {
-		t.Logf("statetest: NoLeak cannot look for the booleans and short numbers of %s; Interfere shows whether they can be told",
-			strings.Join(unsearchable, ", "))
+		t.Logf("statetest: NoLeak cannot look for the booleans and short numbers of %s", strings.Join(unsearchable, ", "))
 	}
 	if len(values) == 0 {
-		t.Errorf("statetest: NoLeak has no value to look for: %s\n    %s", noValues(agent, unsearchable), rerun(t))
+		t.Errorf("statetest: NoLeak has no value to look for: no Secret field is set, and none that the agent may not read\n    %s", rerun(t))
 		return false
 	}
 	leaves := make([]leaf, len(values))
 	for i, v := range values {
 		leaves[i] = v.leaf
 	}
-	finder := newFinder(leaves)
 	ok := true
 	for i, text := range texts {
-		finds, complete := finder.find(text)
+		finds, complete := search(text, leaves)
 		if !complete {
 			t.Errorf("statetest: text %d decodes to so much that NoLeak searched only a part of it", i+1)
 			ok = false
 		}
-		for _, line := range leakLines(fmt.Sprintf("text %d", i+1), text, values, finds) {
-			t.Errorf("statetest: %s\n    %s", line, rerun(t))
+		for _, line := range leakLines(values, finds) {
+			t.Errorf("statetest: text %d tells %s\n    %s", i+1, line, rerun(t))
 			ok = false
 		}
 	}
@@ -95,101 +92,94 @@ func hiddenValues(st *state.State, agent string) (values []hiddenValue, unsearch
 	return values, unsearchable
 }
 
-func noValues(agent string, unsearchable []string) string {
-	switch {
-	case len(unsearchable) > 0:
-		return "see Interfere for " + strings.Join(unsearchable, ", ")
-	case agent == "":
-		return "no Secret field is set"
+// leakLines returns a line for each field of which a text tells something: for
+// what it tells the most of.
+func leakLines(values []hiddenValue, finds []find) []string {
+	masks := newSecrets()
+	for _, v := range values {
+		masks.know(v.leaf)
 	}
-	return "no Secret field is set, and none that " + agent + " may not read"
-}
-
-// leakLines returns a line for each field of which a text tells something.
-func leakLines(name, text string, values []hiddenValue, finds []find) []string {
-	first := map[string]find{} // of each field
+	most := map[string]find{}
 	var fields []string
 	for _, f := range finds {
 		field := values[f.value].field
-		before, found := first[field]
+		before, found := most[field]
 		if !found {
 			fields = append(fields, field)
 		}
-		if !found || f.rank() > before.rank() {
-			first[field] = f
+		if f.bytes > before.bytes {
+			most[field] = f
 		}
 	}
 	var lines []string
 	for _, field := range fields {
-		f := first[field]
-		what := field
-		if !f.whole {
+		f := most[field]
+		what, how := field, "as it is"
+		if v := values[f.value]; f.bytes < len(v.text) {
 			what = fmt.Sprintf("%d bytes of %s", f.bytes, field)
 		}
-		lines = append(lines, fmt.Sprintf("%s tells %s, %s, %s: %s at byte %d",
-			name, what, values[f.value].why, f.how, excerpt(text, finds, f), f.from))
+		if f.how != "" {
+			how = "as " + f.how
+		}
+		lines = append(lines, fmt.Sprintf("%s, %s, %s: %s", what, values[f.value].why, how, excerpt(f, finds, masks)))
 	}
 	return lines
 }
 
-// excerptBytes is how much an excerpt shows on each side.
-const excerptBytes = 24
+// excerptRunes is how much an excerpt shows on each side.
+const excerptRunes = 24
 
 // excerpt returns the text around a find, with all finds masked.
-func excerpt(text string, finds []find, f find) string {
-	var before, after []find
-	middle := f
-	for _, group := range grouped(finds) {
-		switch {
-		case group.to <= f.from:
-			before = append(before, group)
-		case group.from >= f.to:
-			after = append(after, group)
-		default:
-			middle = group
+func excerpt(f find, finds []find, masks *secrets) string {
+	from, to := f.from, f.to
+	covered := make([]bool, len(f.view.text))
+	for _, other := range finds {
+		if other.view == f.view {
+			for i := other.from; i < other.to; i++ {
+				covered[i] = true
+			}
 		}
 	}
-	mask := func(find) string { return "[SECRET]" }
-	head := replaceFinds(text[:middle.from], before, mask)
-	for i := range after {
-		after[i].from -= middle.to
-		after[i].to -= middle.to
+	for from > 0 && covered[from-1] {
+		from--
 	}
-	tail := replaceFinds(text[middle.to:], after, mask)
-	return lastBytes(head) + "[SECRET]" + firstBytes(tail)
+	for to < len(covered) && covered[to] {
+		to++
+	}
+	before := visible(masks.mask(uncovered(f.view.text, covered, 0, from)))
+	after := visible(masks.mask(uncovered(f.view.text, covered, to, len(covered))))
+	if n := len(before) - excerptRunes; n > 0 {
+		before = append([]rune("…"), before[n:]...)
+	}
+	if len(after) > excerptRunes {
+		after = append(after[:excerptRunes:excerptRunes], '…')
+	}
+	return string(before) + "[SECRET]" + string(after)
 }
 
-func lastBytes(text string) string {
-	if len(text) <= excerptBytes {
-		return visible(text)
+// uncovered returns a part of a text with a mask in place of what is covered.
+func uncovered(text string, covered []bool, from, to int) string {
+	var b strings.Builder
+	for i := from; i < to; i++ {
+		switch {
+		case !covered[i]:
+			b.WriteByte(text[i])
+		case i == from || !covered[i-1]:
+			b.WriteString("[SECRET]")
+		}
 	}
-	from := len(text) - excerptBytes
-	for from < len(text) && !utf8.RuneStart(text[from]) {
-		from++
-	}
-	return "…" + visible(text[from:])
-}
-
-func firstBytes(text string) string {
-	if len(text) <= excerptBytes {
-		return visible(text)
-	}
-	to := excerptBytes
-	for to > 0 && !utf8.RuneStart(text[to]) {
-		to--
-	}
-	return visible(text[:to]) + "…"
+	return b.String()
 }
 
 // visible returns text on one line, without what a terminal does not show.
-func visible(text string) string {
-	return strings.Map(func(r rune) rune {
+func visible(text string) []rune {
+	return []rune(strings.Map(func(r rune) rune {
 		switch {
-		case r == '\n' || r == '\t' || r == '\r':
+		case unicode.IsSpace(r):
 			return ' '
-		case r == utf8.RuneError || !unicode.IsPrint(r):
+		case r == unicode.ReplacementChar || !unicode.IsPrint(r):
 			return '·'
 		}
 		return r
-	}, text)
+	}, text))
 }

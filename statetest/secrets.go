@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/redact"
 )
 
 // secrets masks the values of the Secret fields of some states in what the kit
@@ -18,15 +19,19 @@ import (
 type secrets struct {
 	mu      sync.Mutex
 	states  []*state.State
-	values  []leaf
-	known   map[leaf]bool
-	finder  *finder        // of the values, nil if there are new ones
-	numbers map[string]int // of those that were found
+	values  []secret // the longest first
+	numbers map[string]int
+}
+
+// secret is one value, with a Redactor of its own: its mask has a number.
+type secret struct {
+	leaf
+	redactor *redact.Redactor
 }
 
 // newSecrets returns the secrets of states.
 func newSecrets(states ...*state.State) *secrets {
-	s := &secrets{known: map[leaf]bool{}, numbers: map[string]int{}}
+	s := &secrets{numbers: map[string]int{}}
 	s.add(states...)
 	return s
 }
@@ -42,18 +47,14 @@ func (s *secrets) add(states ...*state.State) {
 	}
 }
 
-// addValue adds a value that is secret although no state has it, such as the
-// one that a test wants.
-func (s *secrets) addValue(v any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.know(v)
-}
+const (
+	plainMask = "[SECRET]"
+	keptMask  = "[SECRET\x00]" // stands for a mask that a text has already
+)
 
-// mask returns text with [SECRET 1], [SECRET 2] … in place of the secrets and
-// their pieces, in the order in which they are found first and in all the
-// encodings in which NoLeak finds them. Equal values have equal numbers. Values
-// that overlap become one mask.
+// mask returns text with [SECRET 1], [SECRET 2] … in place of the secrets, in the
+// encodings that a Redactor finds, and of pieces of them. Equal values have
+// equal numbers.
 func (s *secrets) mask(text string) string {
 	if s == nil || text == "" {
 		return text
@@ -61,26 +62,50 @@ func (s *secrets) mask(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, st := range s.states {
-		internal.Hidden(st, "", func(_ string, _ bool, value any) { s.know(value) })
+		internal.Hidden(st, "", func(_ string, _ bool, value any) {
+			leavesOf(value, func(l leaf, searchable bool) {
+				if searchable && isSearchable(l) {
+					s.know(l)
+				}
+			})
+		})
 	}
 	if len(s.values) == 0 {
 		return text
 	}
-	if s.finder == nil {
-		s.finder = newFinder(s.values)
+	text = strings.ReplaceAll(text, plainMask, keptMask)
+	for _, v := range s.values {
+		masked := v.redactor.Redact(text)
+		masked = replaceSpans(masked, pieces(fold(masked), fold(v.text)), plainMask)
+		if masked != text {
+			text = strings.ReplaceAll(masked, plainMask, s.label(v.text))
+		}
 	}
-	finds, _ := s.finder.find(text)
-	return replaceFinds(text, finds, func(f find) string { return s.label(s.values[f.value].text) })
+	return strings.ReplaceAll(text, keptMask, plainMask)
 }
 
-func (s *secrets) know(value any) {
-	leavesOf(value, func(l leaf, searchable bool) {
-		if searchable && isSearchable(l) && !s.known[l] {
-			s.known[l] = true
-			s.values = append(s.values, l)
-			s.finder = nil
+// replaceSpans returns a text with one mask in place of spans that overlap.
+func replaceSpans(text string, spans [][3]int, mask string) string {
+	slices.SortFunc(spans, func(a, b [3]int) int { return cmp.Compare(b[0], a[0]) })
+	end := len(text)
+	for _, span := range spans {
+		if span[1] <= end {
+			text = text[:span[0]] + mask + text[span[1]:]
+			end = span[0]
 		}
+	}
+	return text
+}
+
+// know adds a value.
+func (s *secrets) know(l leaf) {
+	at, found := slices.BinarySearchFunc(s.values, l, func(v secret, l leaf) int {
+		return cmp.Or(cmp.Compare(len(l.text), len(v.text)), cmp.Compare(v.text, l.text))
 	})
+	if !found {
+		r := redact.New([]redact.Secret{{Text: l.text, Number: l.number}})
+		s.values = slices.Insert(s.values, at, secret{l, r})
+	}
 }
 
 // label returns the mask of a value. The caller holds the mutex.
@@ -103,45 +128,10 @@ func isSearchable(l leaf) bool {
 		return l.text != ""
 	}
 	digits := 0
-	for _, c := range []byte(l.text) {
-		if isDigit(c) {
+	for i := range len(l.text) {
+		if isDigit(l.text, i) {
 			digits++
 		}
 	}
 	return digits >= minDigits
-}
-
-// replaceFinds returns text with a label in place of each group of finds that
-// overlap: that of the longest value which is found as a whole.
-func replaceFinds(text string, finds []find, label func(find) string) string {
-	var b strings.Builder
-	end := 0
-	for _, group := range grouped(finds) {
-		b.WriteString(text[end:group.from])
-		b.WriteString(label(group))
-		end = group.to
-	}
-	b.WriteString(text[end:])
-	return b.String()
-}
-
-// grouped returns the finds in order, those that overlap as one.
-func grouped(finds []find) []find {
-	finds = slices.Clone(finds)
-	slices.SortStableFunc(finds, func(a, b find) int { return cmp.Compare(a.from, b.from) })
-	var groups []find
-	for _, f := range finds {
-		if len(groups) == 0 || f.from >= groups[len(groups)-1].to {
-			groups = append(groups, f)
-			continue
-		}
-		group := &groups[len(groups)-1]
-		to := max(group.to, f.to)
-		if f.whole && !group.whole || f.whole == group.whole && f.bytes > group.bytes {
-			f.from = group.from
-			*group = f
-		}
-		group.to = to
-	}
-	return groups
 }
