@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/statetest"
+	"github.com/agentstate/state/statetest/internal/mistakes"
 )
 
 const (
@@ -51,9 +52,9 @@ func newTill(t *testing.T) *till {
 
 // leak is a program that says a text to search; with the mistake, one that
 // tells something.
-func leak(row int, name string, sound string, said func() string, words ...string) program {
-	return program{row: row, part: "assert", name: name, words: append(words, "again: go test -run '^TestBroken$/"),
-		run: func(t *testing.T, mistake bool) {
+func leak(row int, name string, sound string, said func() string, words ...string) mistakes.Program {
+	return mistakes.Program{Row: row, Part: "assert", Name: name, Words: append(words, "again: go test -run '^TestBroken$/"),
+		Run: func(t *testing.T, mistake bool) {
 			text := sound
 			if mistake {
 				text = said()
@@ -87,9 +88,9 @@ func lines(text string, n int) string {
 }
 
 // differs is a program that is sound as long as the assertion sees the same.
-func differs(row int, name string, run func(t *testing.T, d *till, mistake bool), words ...string) program {
-	return program{row: row, part: "assert", name: name, words: words,
-		run: func(t *testing.T, mistake bool) { run(t, newTill(t), mistake) }}
+func differs(row int, name string, run func(t *testing.T, d *till, mistake bool), words ...string) mistakes.Program {
+	return mistakes.Program{Row: row, Part: "assert", Name: name, Words: words,
+		Run: func(t *testing.T, mistake bool) { run(t, newTill(t), mistake) }}
 }
 
 func init() {

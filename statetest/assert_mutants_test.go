@@ -23,7 +23,7 @@ func init() {
 		{Name: "texts may be empty", File: "noleak.go", Old: `if strings.Join(texts, "") == "" {`, New: "if false {"},
 		{Name: "values may be missing", File: "noleak.go", Old: "	if len(values) == 0 {", New: "	if false {"},
 		{Name: "diff not masked", File: "compare.go", Old: "return s.hides(x) || s.hides(y)", New: "return false",
-			Also: []mutation.Edit{{File: "compare.go", Old: "return s.mask(strings.ReplaceAll(diff, \"\\u00a0\", \" \"))", New: "return strings.ReplaceAll(diff, \"\\u00a0\", \" \")"}}},
+			Also: []mutation.Edit{{File: "compare.go", Old: "return s.Mask(strings.ReplaceAll(diff, \"\\u00a0\", \" \"))", New: "return strings.ReplaceAll(diff, \"\\u00a0\", \" \")"}}},
 		{Name: "secrets of states not compared", File: "compare.go", Old: "			content[f.Name] = s.maskedValue(v)\n", New: ""},
 		{Name: "Journal forgets the host", File: "journal.go", Old: "		words[0] = \"host\"", New: "		words[0] = \"\""},
 		{Name: "missing golden files pass", File: "golden.go", Old: "	if errors.Is(err, fs.ErrNotExist) {", New: "	if errors.Is(err, fs.ErrNotExist) {\n		return true\n	}\n	if false {"},

@@ -36,7 +36,7 @@ func compareWith(s *secrets) cmp.Options {
 
 // contentOf returns what a handle reads, by name, as values that cmp shows.
 func contentOf(st *state.State, s *secrets) map[string]any {
-	s.add(st)
+	s.Add(st)
 	content := map[string]any{}
 	results := st.History()
 	if n := results.Len(); n > 0 {
@@ -149,7 +149,7 @@ func (h hidden) String() string {
 // maskedText returns a text, shown with masks in place of the secrets in it.
 func (s *secrets) maskedText(v any) hidden {
 	text, _ := textOf(v)
-	mask := s.mask(text)
+	mask := s.Mask(text)
 	return hidden{func() (any, string) { return v, mask }}
 }
 
@@ -168,7 +168,7 @@ func (s *secrets) maskedValue(v any) hidden {
 // hides reports whether v is a text with a secret.
 func (s *secrets) hides(v any) bool {
 	text, ok := textOf(v)
-	return ok && s.mask(text) != text
+	return ok && s.Mask(text) != text
 }
 
 // textOf returns the text of a string, a number or a slice of bytes.
@@ -198,5 +198,5 @@ func textOf(v any) (string, bool) {
 // diff returns the difference of two values in the words of cmp, masked.
 func (s *secrets) diff(want, got any, opts ...cmp.Option) string {
 	diff := cmp.Diff(want, got, compareWith(s), cmp.Options(opts))
-	return s.mask(strings.ReplaceAll(diff, "\u00a0", " ")) // cmp mixes them on purpose
+	return s.Mask(strings.ReplaceAll(diff, "\u00a0", " ")) // cmp mixes them on purpose
 }

@@ -92,7 +92,7 @@ func (c *content) diff(got *content, ignore []string, masks *secrets) string {
 func maskLines(masks *secrets, lines []string) []string {
 	masked := make([]string, len(lines))
 	for i, line := range lines {
-		masked[i] = masks.mask(line)
+		masked[i] = masks.Mask(line)
 	}
 	return masked
 }

@@ -19,9 +19,9 @@
 //	Would a provider have accepted these requests?      NewModel, Model.Next, Model.Client
 //	What did the run write, say and store?              Equal, Journal, Transcript, Golden
 //	Does a text tell what an agent may not read?        NoLeak
-//	Is each effect made once, wherever a process dies?  Crash
 //	Does the result depend on which branch was first?   Orders
-//	Does the new version resume what the old stored?    Save, Resume
+//	Is each effect made once, wherever a process dies?  package crash
+//	Does the new version resume what the old stored?    package crash
 //
 // The kit does not judge how good answers are, and it is no runner. Functions
 // take [testing.TB], report with Errorf and return whether all was well. They

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/statetest/internal/kit"
 )
 
 // Equal fails the test if want and got differ, with the diff of cmp (want -,
@@ -35,7 +36,7 @@ func addStates(s *secrets, v reflect.Value, depth int) {
 		return
 	}
 	if st, ok := v.Interface().(*state.State); ok {
-		s.add(st)
+		s.Add(st)
 		return
 	}
 	switch v.Kind() {
@@ -58,7 +59,7 @@ func addStates(s *secrets, v reflect.Value, depth int) {
 
 // rerun returns the line of a failure that says how to run only this test
 // again.
-func rerun(t testing.TB) string { return "again: " + again(t.Name()) }
+func rerun(t testing.TB) string { return "again: " + kit.Again(t.Name()) }
 
 // indented returns a text with its lines indented, without the last line break.
 func indented(text string) string {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/agentstate/state/statetest/internal/kit"
 )
 
 // Golden fails the test if got is not the text of the file testdata/name, and
@@ -21,7 +23,7 @@ func Golden(t testing.TB, name, got string) bool {
 		t.Fatalf("statetest: Golden: %q is no name of a file below testdata", name)
 	}
 	file := filepath.Join("testdata", filepath.FromSlash(name))
-	if updating() {
+	if kit.Updating() {
 		err := os.MkdirAll(filepath.Dir(file), 0o755)
 		if err == nil {
 			err = os.WriteFile(file, []byte(got), 0o644)
@@ -53,5 +55,5 @@ func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n
 
 // writeAgain returns the command that writes the files of a test.
 func writeAgain(t testing.TB) string {
-	return "STATETEST_UPDATE=1 " + again(t.Name())
+	return "STATETEST_UPDATE=1 " + kit.Again(t.Name())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/statetest/internal/kit"
 )
 
 // Model is a model that answers by a script. It stands in for a provider in two
@@ -21,26 +22,16 @@ import (
 // of any framework give their SDK the [Model.Client]. It checks what it is given
 // as the provider would. It is safe for concurrent use.
 type Model struct {
-	report reporter
+	report kit.Reporter
 	format *provider.Format
 	script *script
 
-	// gate stands between the agent and the model, if it is not nil. It calls
-	// ask if the request reaches the model.
-	gate func(ctx context.Context, r Request, ask func() answer) (answer, error)
+	gate func(ctx context.Context, ask func()) error // of a [kit.Case], or nil
 
-	seen func(r asked) // sees each request, if it is not nil
-
-	secrets *secrets // of the States of the requests: failures do not print them
+	secrets kit.Masks // of the States of the requests: failures do not print them
 
 	mu    sync.Mutex
 	ended bool // the test has: nothing is reported any more
-}
-
-// reporter is what a Model reports to.
-type reporter interface {
-	Helper()
-	Errorf(format string, args ...any)
 }
 
 // NewModel returns a Model that gives the replies: to each request the first one
@@ -66,15 +57,32 @@ func NewModel(t testing.TB, f *provider.Format, replies ...Reply) *Model {
 			t.Helper()
 			if !t.Skipped() && len(missing) > 0 {
 				t.Errorf("statetest: the model was asked %s, and replies are left:\n%s%s",
-					count(len(m.Requests()), "time", "times"), indent(missing), m.again())
+					kit.Count(len(m.Requests()), "time", "times"), indent(missing), m.again())
 			}
 		})
 	})
 	return m
 }
 
+// ModelOf returns a Model for package crash: its parameter is of an internal
+// package. The Models of the processes of a case share a script, which lets a
+// program that was interrupted ask again.
+func ModelOf(c *kit.Case, f *provider.Format, replies ...Reply) *Model {
+	if c.Script == nil {
+		s := newScript(replies)
+		s.resumed = true
+		if err := s.check(); err != nil {
+			c.Report.Errorf("Process.Model: %v", err)
+		}
+		c.Script = s
+	}
+	m := newModel(c.Report, f, c.Script.(*script))
+	m.secrets, m.gate = c.Masks, c.Gate
+	return m
+}
+
 // newModel returns a Model of a script, which others may share.
-func newModel(r reporter, f *provider.Format, s *script) *Model {
+func newModel(r kit.Reporter, f *provider.Format, s *script) *Model {
 	return &Model{report: r, format: f, script: s, secrets: newSecrets()}
 }
 
@@ -86,14 +94,14 @@ func (m *Model) end(last func(missing []string)) {
 	defer m.mu.Unlock()
 	if !m.ended {
 		m.ended = true
-		last(m.script.missing(m.secrets.mask))
+		last(m.script.Missing(m.secrets.Mask))
 	}
 }
 
 // errorf reports a failure, unless the test has ended.
 func (m *Model) errorf(ctx context.Context, format string, args ...any) {
 	m.report.Helper()
-	text := clientPlace() + m.mask(ctx, fmt.Sprintf(format, args...))
+	text := m.mask(ctx, fmt.Sprintf(format, args...))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.ended {
@@ -131,13 +139,13 @@ func (m *Model) again() string {
 // mask returns a text without the secrets of the States of the requests.
 func (m *Model) mask(ctx context.Context, text string) string {
 	m.learnSecrets(ctx)
-	return m.secrets.mask(text)
+	return m.secrets.Mask(text)
 }
 
 // learnSecrets notes the State of a request as one whose secrets are masked.
 func (m *Model) learnSecrets(ctx context.Context) {
 	if st, ok := state.FromContext(ctx); ok {
-		m.secrets.add(st)
+		m.secrets.Add(st)
 	}
 }
 
@@ -196,16 +204,18 @@ func (m *Model) ask(ctx context.Context, r asked) (answer, error) {
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
 	}
-	if m.seen != nil {
-		m.seen(r)
-	}
 	if m.gate == nil {
 		return m.receive(ctx, r), nil
 	}
-	return m.gate(ctx, r.Request, func() answer {
+	var a answer
+	err := m.gate(ctx, func() {
 		m.report.Helper()
-		return m.receive(ctx, r)
+		a = m.receive(ctx, r)
 	})
+	if err != nil {
+		return answer{}, err // what is on its way may still arrive
+	}
+	return a, nil
 }
 
 // receive is what the provider does with a request.
@@ -256,13 +266,6 @@ func (r Request) by() string {
 		return "of no agent"
 	}
 	return "of " + r.Agent
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 func indent(lines []string) string { return "      " + strings.Join(lines, "\n      ") }

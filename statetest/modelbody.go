@@ -34,7 +34,7 @@ func (a answer) result(f *provider.Format) (state.InferenceResult, error) {
 	if !a.reply.isCut {
 		return f.DecodeResponse(body)
 	}
-	list, err := streamOf(f, body, a.reply.pieces())
+	list, err := streamOf(f, body)
 	if err != nil {
 		return state.InferenceResult{}, err
 	}

@@ -68,11 +68,11 @@ func (a answer) send(req *http.Request, settings state.JSON, body []byte) (*http
 			return response(req, http.StatusOK, body), nil
 		}
 		r := response(req, http.StatusOK, body)
-		end := min(a.reply.cut*a.reply.pieces(), len(body)-1)
+		end := min(a.reply.cut*pieceSize, len(body)-1)
 		r.Body = io.NopCloser(brokenBody{bytes.NewReader(body[:end])})
 		return r, nil
 	}
-	list, err := streamOf(format, body, a.reply.pieces())
+	list, err := streamOf(format, body)
 	if err != nil {
 		return nil, err
 	}

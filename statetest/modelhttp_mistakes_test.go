@@ -11,20 +11,21 @@ import (
 	"github.com/agentstate/state/internal/mutation"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
+	"github.com/agentstate/state/statetest/internal/mistakes"
 )
 
 func init() {
 	programs = append(programs,
-		program{row: 5, part: "modelhttp", name: "tool not offered", run: offerAnotherTool,
-			words: []string{"calls refund, which the request does not offer: it has look"}},
-		program{row: 6, part: "modelhttp", name: "arguments against the schema", run: offerAnotherSchema,
-			words: []string{"the input of refund is not what the request asks for", `{"amount":129.9}`, `"cents"`}},
-		program{row: 8, part: "modelhttp", name: "half a call of a cut stream kept", run: keepHalfACall,
-			words: []string{`the stream with the call "call_1"`, "broke off"}},
-		program{part: "modelhttp", name: "body that is no request", run: postNonsense,
-			words: []string{"a request to OpenAI cannot be read"}},
-		program{part: "modelhttp", name: "path without a model", run: postElsewhere,
-			words: []string{"POST /v1/embeddings is no request to a model"}},
+		mistakes.Program{Row: 5, Part: "modelhttp", Name: "tool not offered", Run: offerAnotherTool,
+			Words: []string{"calls refund, which the request does not offer: it has look"}},
+		mistakes.Program{Row: 6, Part: "modelhttp", Name: "arguments against the schema", Run: offerAnotherSchema,
+			Words: []string{"the input of refund is not what the request asks for", `{"amount":129.9}`, `"cents"`}},
+		mistakes.Program{Row: 8, Part: "modelhttp", Name: "half a call of a cut stream kept", Run: keepHalfACall,
+			Words: []string{`the stream with the call "call_1"`, "broke off"}},
+		mistakes.Program{Part: "modelhttp", Name: "body that is no request", Run: postNonsense,
+			Words: []string{"a request to OpenAI cannot be read"}},
+		mistakes.Program{Part: "modelhttp", Name: "path without a model", Run: postElsewhere,
+			Words: []string{"POST /v1/embeddings is no request to a model"}},
 	)
 	mutants["modelhttp"] = []mutation.Mutant{
 		{Name: "any tool may be called", File: "modelhttp.go", Old: "if i < 0 {", New: "if i < 0 {\n\t\t\t\tcontinue\n\t\t\t}\n\t\t\tif i < -1 {"},
@@ -89,7 +90,7 @@ func offerAnotherSchema(t *testing.T, mistake bool) {
 // keepHalfACall is a program that asks again if a stream breaks off, or else
 // keeps what has come.
 func keepHalfACall(t *testing.T, mistake bool) {
-	m := statetest.NewModel(t, provider.Anthropic, refundCall.Chunks(4).Cut(3), statetest.Say("Refunded.").Times(-1))
+	m := statetest.NewModel(t, provider.Anthropic, refundCall.Cut(1), statetest.Say("Refunded.").Times(-1))
 	msgs := []state.Message{state.UserText("The keyboard is broken.")}
 	result, err := m.Next(t.Context(), "billing", msgs)
 	if err == nil {

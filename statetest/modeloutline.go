@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/statetest/internal/kit"
 )
 
 const (
@@ -30,7 +31,7 @@ func outline(msgs []state.Message, marked map[int]bool, mask func(string) string
 			continue
 		}
 		if skipped > 0 {
-			fmt.Fprintf(&b, "      …  %s\n", count(skipped, "message", "messages"))
+			fmt.Fprintf(&b, "      …  %s\n", kit.Count(skipped, "message", "messages"))
 			skipped = 0
 		}
 		mark := " "
@@ -96,7 +97,7 @@ func (m *Model) explain(ctx context.Context, r asked) string {
 	text := m.outline(ctx, r.Messages, nil)
 	left := m.script.left()
 	if len(left) == 0 {
-		return text + "\n    all " + count(len(m.script.replies), "reply has", "replies have") + " been given"
+		return text + "\n    all " + kit.Count(len(m.script.replies), "reply has", "replies have") + " been given"
 	}
 	for _, e := range left {
 		text += "\n    " + e.shown(mask) + ": " + e.lacks(r.Request, mask)

@@ -15,7 +15,6 @@ import (
 // streamer writes the response of a provider as the events of a stream. It has
 // one method for each format, because each has its own events.
 type streamer struct {
-	size   int // bytes of a piece
 	events []modelEvent
 	number int // of the event, for formats that count them
 }
@@ -28,8 +27,8 @@ type modelEvent struct {
 }
 
 // streamOf returns the stream that a provider sends instead of a body.
-func streamOf(f *provider.Format, body []byte, size int) ([]modelEvent, error) {
-	s := &streamer{size: size}
+func streamOf(f *provider.Format, body []byte) ([]modelEvent, error) {
+	s := &streamer{}
 	response, err := jsontext.Members(body)
 	if err != nil {
 		return nil, err
@@ -49,16 +48,14 @@ func streamOf(f *provider.Format, body []byte, size int) ([]modelEvent, error) {
 	return s.events, err
 }
 
-// pieces splits a text after at most size bytes, and never within a character.
-func (s *streamer) pieces(text string) []string {
+// splitText splits a text after at most pieceSize bytes, and never within a
+// character.
+func splitText(text string) []string {
 	var pieces []string
-	for len(text) > s.size {
-		n := s.size
+	for len(text) > pieceSize {
+		n := pieceSize
 		for n > 0 && !utf8.RuneStart(text[n]) {
 			n--
-		}
-		if n == 0 { // the character is longer than a piece
-			_, n = utf8.DecodeRuneInString(text)
 		}
 		pieces = append(pieces, text[:n])
 		text = text[n:]
@@ -95,7 +92,7 @@ func (s *streamer) chat(response jsontext.Object) error {
 			switch {
 			case member.Name == "role" || member.Name == "tool_calls":
 			case jsontext.Kind(member.Value) == "string":
-				for _, piece := range s.pieces(jsontext.Unquote(member.Value)) {
+				for _, piece := range splitText(jsontext.Unquote(member.Value)) {
 					chunk(index, jsontext.Object{}.WithString(member.Name, piece), null, true)
 				}
 			case !jsontext.IsNull(member.Value):
@@ -136,7 +133,7 @@ func (s *streamer) chatCall(write func(delta jsontext.Object, isPiece bool), cal
 		return
 	}
 	write(call.With("function", function.WithString("arguments", "").JSON()), false)
-	for _, piece := range s.pieces(function.String("arguments")) {
+	for _, piece := range splitText(function.String("arguments")) {
 		write(jsontext.Object{}.With("function", jsontext.Object{}.WithString("arguments", piece).JSON()), true)
 	}
 }
@@ -168,7 +165,7 @@ func (s *streamer) responses(response jsontext.Object) error {
 					member, kind = "refusal", "response.refusal"
 				}
 				add("response.content_part.added", at.With("part", content.WithString(member, "").JSON()), false)
-				for _, piece := range s.pieces(content.String(member)) {
+				for _, piece := range splitText(content.String(member)) {
 					add(kind+".delta", at.WithString("delta", piece), true)
 				}
 				add(kind+".done", at.With(member, content.Get(member)), false)
@@ -181,7 +178,7 @@ func (s *streamer) responses(response jsontext.Object) error {
 		case "function_call":
 			added := item.WithString("status", "in_progress").WithString("arguments", "")
 			add("response.output_item.added", whole.With("item", added.JSON()), false)
-			for _, piece := range s.pieces(item.String("arguments")) {
+			for _, piece := range splitText(item.String("arguments")) {
 				add("response.function_call_arguments.delta", at.WithString("delta", piece), true)
 			}
 			add("response.function_call_arguments.done", at.With("arguments", item.Get("arguments")), false)
@@ -223,12 +220,12 @@ func (s *streamer) anthropic(response jsontext.Object) error {
 		switch block.String("type") {
 		case "text":
 			start(block.WithString("text", ""))
-			for _, piece := range s.pieces(block.String("text")) {
+			for _, piece := range splitText(block.String("text")) {
 				delta("text_delta", "text", piece, true)
 			}
 		case "thinking":
 			start(block.WithString("thinking", "").WithString("signature", ""))
-			for _, piece := range s.pieces(block.String("thinking")) {
+			for _, piece := range splitText(block.String("thinking")) {
 				delta("thinking_delta", "thinking", piece, true)
 			}
 			if signature := block.String("signature"); signature != "" {
@@ -236,7 +233,7 @@ func (s *streamer) anthropic(response jsontext.Object) error {
 			}
 		case "tool_use", "server_tool_use":
 			start(block.With("input", emptyObject))
-			for _, piece := range s.pieces(string(block.Get("input"))) {
+			for _, piece := range splitText(string(block.Get("input"))) {
 				delta("input_json_delta", "partial_json", piece, true)
 			}
 		default:
@@ -271,7 +268,7 @@ func (s *streamer) gemini(response jsontext.Object) error {
 					send(raw, true)
 					return nil
 				}
-				pieces := s.pieces(part.String("text"))
+				pieces := splitText(part.String("text"))
 				for i, piece := range pieces {
 					p := part.WithString("text", piece)
 					if i < len(pieces)-1 {

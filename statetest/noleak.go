@@ -146,8 +146,8 @@ func excerpt(f find, finds []find, masks *secrets) string {
 	for to < len(covered) && covered[to] {
 		to++
 	}
-	before := visible(masks.mask(uncovered(f.view.text, covered, 0, from)))
-	after := visible(masks.mask(uncovered(f.view.text, covered, to, len(covered))))
+	before := visible(masks.Mask(uncovered(f.view.text, covered, 0, from)))
+	after := visible(masks.Mask(uncovered(f.view.text, covered, to, len(covered))))
 	if n := len(before) - excerptRunes; n > 0 {
 		before = append([]rune("…"), before[n:]...)
 	}

@@ -2,7 +2,6 @@ package statetest
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/statetest/internal/kit"
 )
 
 // Orders calls run for each order in which its branches can go on, and requires
@@ -98,7 +98,7 @@ func (c *ordersCheck) check(t *testing.T, order, given []int) {
 	if c.shown++; c.shown <= fullOrders {
 		b.WriteString(c.journal(given, c.given) + c.journal(order, got))
 	}
-	t.Errorf("%s  again: %s", b.String(), again(t.Name()))
+	t.Errorf("%s  again: %s", b.String(), kit.Again(t.Name()))
 }
 
 // journal says who wrote what in an order.
@@ -123,13 +123,9 @@ func (c *ordersCheck) play(t *testing.T, order []int) (got *content) {
 	o := newOrder(order)
 	report := func(problem string) {
 		t.Helper()
-		t.Errorf("statetest: order %s: %s\n  again: %s", orderName(order), problem, again(t.Name()))
+		t.Errorf("statetest: order %s: %s\n  again: %s", orderName(order), problem, kit.Again(t.Name()))
 	}
-	inBubble(t, func(hang string) {
-		t.Helper()
-		c.hung = true
-		report(fmt.Sprintf("run hangs: %s: %s", o.whereabouts(), hang))
-	}, func(t *testing.T) {
+	problem, _ := kit.InBubble(t, func(t *testing.T) {
 		o.start = time.Now()
 		defer time.Sleep(2 * orderStep) // branches that still wait can end
 		defer o.release()
@@ -145,55 +141,15 @@ func (c *ordersCheck) play(t *testing.T, order []int) (got *content) {
 			got = readContent(st)
 		}
 		c.states = append(c.states, st)
-		c.secrets.add(st)
+		c.secrets.Add(st)
 	})
-	if c.hung {
+	if problem != "" {
+		c.hung = true
+		report(fmt.Sprintf("run hangs: %s: %s", o.whereabouts(), problem))
 		return nil
 	}
 	for _, problem := range o.problems {
 		report(problem)
 	}
 	return got
-}
-
-// inBubble runs f in a bubble. If f does not end, it calls hangs with the reason
-// and leaves the goroutines to themselves: they wait for each other, or one of
-// them waits for a mutex or for something that is not in the bubble, so that no
-// fake time passes.
-func inBubble(t *testing.T, hangs func(reason string), f func(t *testing.T)) {
-	t.Helper()
-	done := make(chan bool, 1)
-	go func() {
-		deadlocked := false
-		defer func() { done <- deadlocked }() // also after FailNow
-		deadlocked = isDeadlocked(t, f)
-	}()
-	timer := time.NewTimer(watchdog)
-	defer timer.Stop()
-	select {
-	case deadlocked := <-done:
-		if deadlocked {
-			hangs("all goroutines wait for each other")
-		}
-	case <-timer.C:
-		stacks := make([]byte, 1<<20)
-		stacks = stacks[:runtime.Stack(stacks, true)]
-		hangs(fmt.Sprintf("time stands still: after %v a goroutine waits for something outside the bubble, or for a lock\n%s", watchdog, stacks))
-	}
-}
-
-// isDeadlocked runs f in a bubble, and reports whether package synctest found
-// that all goroutines in it wait for each other.
-func isDeadlocked(t *testing.T, f func(t *testing.T)) (deadlocked bool) {
-	t.Helper()
-	defer func() {
-		reason := recover()
-		if err, ok := reason.(error); ok && strings.HasPrefix(err.Error(), "deadlock:") {
-			deadlocked = true
-		} else if reason != nil {
-			panic(reason)
-		}
-	}()
-	synctest.Test(t, f)
-	return false
 }

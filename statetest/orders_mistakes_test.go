@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/statetest"
+	"github.com/agentstate/state/statetest/internal/mistakes"
 	"github.com/agentstate/state/tool"
 )
 
@@ -252,7 +253,7 @@ func init() {
 }
 
 func ordersProgram(row int, name string, run func(t *testing.T, mistake bool), words ...string) {
-	programs = append(programs, program{row, "orders", name, run, words})
+	programs = append(programs, mistakes.Program{Row: row, Part: "orders", Name: name, Run: run, Words: words})
 }
 
 // Each branch takes its turns in the order that the subtest names, whatever it

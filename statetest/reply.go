@@ -30,14 +30,14 @@ type Reply struct {
 
 	times  int // 0 stands for 1, negative for any number
 	delay  time.Duration
-	chunk  int // bytes of a piece, 0 for defaultChunk
 	cut    int // the number of pieces that come, if isCut
 	isCut  bool
 	misuse error
 }
 
-// defaultChunk is the size of the pieces of a stream in bytes.
-const defaultChunk = 8
+// pieceSize is the size of the pieces in which a stream has texts and inputs, in
+// bytes. A piece ends at the end of a character.
+const pieceSize = 8
 
 // Say returns the reply of a model that says a text.
 func Say(text string) Reply {
@@ -148,32 +148,15 @@ func (r Reply) After(d time.Duration) Reply {
 	return r
 }
 
-// Chunks sets the size of the pieces in which a stream has the texts and inputs
-// of the reply, in bytes (default 8). A piece ends at the end of a character.
-func (r Reply) Chunks(bytes int) Reply {
-	if bytes < 1 {
-		r.misuse = fmt.Errorf("Chunks(%d)", bytes)
-	}
-	r.chunk = bytes
-	return r
-}
-
-// Cut lets the connection break off after a number of pieces. [Model.Next]
+// Cut lets the connection break off after a number of pieces: those of a stream
+// have 8 bytes of a text or an input, up to the end of a character. [Model.Next]
 // returns what has come and [provider.ErrIncomplete].
-func (r Reply) Cut(chunks int) Reply {
-	if chunks < 0 {
-		r.misuse = fmt.Errorf("Cut(%d)", chunks)
+func (r Reply) Cut(pieces int) Reply {
+	if pieces < 0 {
+		r.misuse = fmt.Errorf("Cut(%d)", pieces)
 	}
-	r.cut, r.isCut = chunks, true
+	r.cut, r.isCut = pieces, true
 	return r
-}
-
-// pieces returns the size of the pieces of a stream.
-func (r Reply) pieces() int {
-	if r.chunk > 0 {
-		return r.chunk
-	}
-	return defaultChunk
 }
 
 // shown returns how failures name the reply. What it says is masked before it

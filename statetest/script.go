@@ -13,7 +13,7 @@ import (
 )
 
 // script is the replies of a model, and what has come of them. Several Models
-// may share one: a [Crash] has one for all processes. It is safe for concurrent
+// may share one: a case of package crash has one for all processes. It is safe for concurrent
 // use.
 type script struct {
 	// resumed lets a program that was interrupted ask again. An equal request
@@ -123,6 +123,33 @@ func (s *script) record(r asked) int {
 	return len(s.requests)
 }
 
+// Mark returns a function that makes the replies left again that were given
+// since. An equal request takes them anew.
+func (s *script) Mark() (rewind func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := make([]int, len(s.replies))
+	for i, e := range s.replies {
+		counts[i] = e.given
+	}
+	requests := len(s.requests)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for i, e := range s.replies {
+			e.given = counts[i]
+		}
+		s.answers = slices.DeleteFunc(s.answers, func(g *given) bool { return g.number > requests })
+	}
+}
+
+// Reserve keeps an id from those of new calls.
+func (s *script) Reserve(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids[id] = true
+}
+
 // isLeft reports whether the reply may be given again.
 func (e *scripted) isLeft() bool { return e.times < 0 || e.given < max(1, e.times) }
 
@@ -139,8 +166,8 @@ func (s *script) left() []*scripted {
 	return left
 }
 
-// missing returns the replies that have to be given, a line each.
-func (s *script) missing(mask func(string) string) []string {
+// Missing returns the replies that have to be given, a line each.
+func (s *script) Missing(mask func(string) string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var lines []string

@@ -96,7 +96,7 @@ func TestResumedScriptMakesInterruptedCallsAgain(t *testing.T) {
 				cut = append(append(cut, again...), state.ToolResult(third[0], `{"ok":true}`))
 				found := output(t, m, sent(cut...)...)
 				require.Equal(t, "Found.", found[0].(state.TextMessage).Text())
-				require.Empty(t, m.script.missing(unmasked))
+				require.Empty(t, m.script.Missing(unmasked))
 			})
 		}
 	}
@@ -172,13 +172,21 @@ func TestEqualRequestsAtATimeUseOneReply(t *testing.T) {
 	})
 }
 
+// noted is a reporter that keeps what it is told.
+type noted struct{ findings []string }
+
+func (*noted) Helper() {}
+func (n *noted) Errorf(format string, args ...any) {
+	n.findings = append(n.findings, fmt.Sprintf(format, args...))
+}
+
 // The processes of a case are one program: their requests count together.
 func TestEqualRequestsOfProcessesAddUp(t *testing.T) {
-	var w world
+	w := &noted{}
 	s := newScript([]Reply{Say("Hello.")})
 	s.resumed = true
 	for i := range 120 {
-		_, err := newModel(&w, provider.OpenAI, s).Next(t.Context(), "desk", []state.Message{hello})
+		_, err := newModel(w, provider.OpenAI, s).Next(t.Context(), "desk", []state.Message{hello})
 		require.Equal(t, i >= 3, err != nil, "request %d", i+1)
 	}
 	require.Len(t, w.findings, 2)

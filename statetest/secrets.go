@@ -10,6 +10,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/redact"
+	"github.com/agentstate/state/statetest/internal/kit"
 )
 
 // secrets masks the values of the Secret fields of some states in what the kit
@@ -29,15 +30,17 @@ type secret struct {
 	redactor *redact.Redactor
 }
 
+func init() { kit.NewMasks = func() kit.Masks { return newSecrets() } }
+
 // newSecrets returns the secrets of states.
 func newSecrets(states ...*state.State) *secrets {
 	s := &secrets{numbers: map[string]int{}}
-	s.add(states...)
+	s.Add(states...)
 	return s
 }
 
-// add adds the secrets of more states.
-func (s *secrets) add(states ...*state.State) {
+// Add adds the secrets of more states.
+func (s *secrets) Add(states ...*state.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, st := range states {
@@ -52,10 +55,10 @@ const (
 	keptMask  = "[SECRET\x00]" // stands for a mask that a text has already
 )
 
-// mask returns text with [SECRET 1], [SECRET 2] … in place of the secrets, in the
+// Mask returns text with [SECRET 1], [SECRET 2] … in place of the secrets, in the
 // encodings that a Redactor finds, and of pieces of them. Equal values have
 // equal numbers.
-func (s *secrets) mask(text string) string {
+func (s *secrets) Mask(text string) string {
 	if s == nil || text == "" {
 		return text
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/lcstate"
 	"github.com/agentstate/state/statetest"
+	"github.com/agentstate/state/statetest/crash"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
@@ -235,8 +236,8 @@ func (s silent) GenerateContent(
 func TestAgentCrash(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
-			statetest.Crash{
-				Open: func(p *statetest.Process) *workspace.Options {
+			crash.Test{
+				Open: func(p *crash.Process) *workspace.Options {
 					pay := tool.Must(tool.New("pay", "Pay an amount.", func(ctx context.Context, in struct {
 						Amount int `json:"amount"`
 					}) (string, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
+	"github.com/agentstate/state/statetest/crash"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/wire"
 	"github.com/agentstate/state/workspace"
@@ -21,8 +22,8 @@ func TestSurvivesCrashes(t *testing.T) {
 			t.Setenv("OPENAI_API_KEY", "")
 			t.Setenv("ANTHROPIC_API_KEY", "")
 			t.Setenv(vendor+"_API_KEY", "key")
-			statetest.Crash{
-				Open: func(p *statetest.Process) *workspace.Options {
+			crash.Test{
+				Open: func(p *crash.Process) *workspace.Options {
 					m := p.Model(format,
 						statetest.Call("add_task", `{"task":"buy milk"}`), statetest.Say("I have noted it."),
 						statetest.Call("finish_task", `{"task":"buy milk"}`), statetest.Say("Well done."))

@@ -14,6 +14,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
+	"github.com/agentstate/state/statetest/crash"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -93,12 +94,12 @@ func TestALostAnswerOfTheShop(t *testing.T) {
 	})
 }
 
-// 4. Crash kills the process before and after each thing that it does outside of
+// 4. A crash.Test kills the process before and after each thing that it does outside of
 // itself: each write, each request to the model, each refund. Others go on, and
 // what is left must be what an undisturbed run leaves.
 func TestRefundSurvivesCrashes(t *testing.T) {
-	statetest.Crash{
-		Open: func(p *statetest.Process) *workspace.Options {
+	crash.Test{
+		Open: func(p *crash.Process) *workspace.Options {
 			m := p.Model(provider.OpenAI, statetest.Call("refund", `{"amount":129.9}`), statetest.Say("Refunded."))
 			return &workspace.Options{Schema: Desk, Run: handle(m, p.Effect)}
 		},
@@ -111,8 +112,39 @@ func TestRefundSurvivesCrashes(t *testing.T) {
 // 5. Resume goes on with what released versions have stored. Version 1.0 was
 // saved by the test above, with STATETEST_UPDATE=1.
 func TestVersionsResume(t *testing.T) {
-	statetest.Resume(t, "testdata/workspaces/*/*.json", func(p *statetest.Process) *workspace.Options {
+	crash.Resume(t, "testdata/workspaces/*/*.json", func(p *crash.Process) *workspace.Options {
 		m := p.Model(provider.OpenAI, statetest.Say("Done.").Times(-1))
 		return &workspace.Options{Schema: Desk, Run: handle(m, p.Effect)}
 	}, workspace.Message{ID: "next", Content: state.UserText("And now?")})
+}
+
+// 6. What a run leaves is compared as values, as a text and by who wrote it.
+func TestWhatARefundLeaves(t *testing.T) {
+	st := newDesk()
+	m := statetest.NewModel(t, provider.OpenAI, statetest.Call("refund", `{"amount":129.9}`), statetest.Say("Refunded."))
+	before := st.Version()
+	require.NoError(t, bill(t.Context(), st, m, open, "1", uncommitted))
+	statetest.Equal(t, 129.9, Refunded.Or(st, 0))
+	statetest.Golden(t, "refund.txt", statetest.Transcript(state.Messages.Or(st, nil)))
+	require.Contains(t, statetest.Journal(st, before, "refunded"), "billing set refunded call_1")
+}
+
+// 7. No request, and nothing that the agent reads, tells the card.
+func TestTheModelIsNotToldTheCard(t *testing.T) {
+	st := newDesk()
+	m := statetest.NewModel(t, provider.OpenAI, statetest.Say("Which order?"))
+	require.NoError(t, bill(t.Context(), st, m, open, "1", uncommitted))
+	statetest.NoLeak(t, st, "billing", m.Sent("billing"), st.As("billing").Describe())
+}
+
+// 8. The topics are searched at once, and none has to be the first.
+func TestResearchIsTheSameInAnyOrder(t *testing.T) {
+	statetest.Orders(t, 3, func(t *testing.T, o *statetest.Order) *state.State {
+		st, topics := newDesk(), []string{"orders", "warranty", "refunds"}
+		require.NoError(t, research(st, topics, func(i int) string {
+			o.Wait(i)
+			return topics[i]
+		}))
+		return st
+	})
 }

@@ -31,9 +31,9 @@ func TestScriptedModel(t *testing.T) {
 				statetest.Calls(
 					state.ToolCall{Name: "lookup", Input: `{"order":"#1"}`},
 					state.ToolCall{Name: "lookup", Input: `{"order":"#2, größer"}`},
-				).Chunks(3),
+				),
 				statetest.Say("Both are sent: größte Freude.").Reads("#1 is sent").Reads("#2, größer is sent").
-					After(time.Minute).Chunks(5),
+					After(time.Minute),
 			)
 			m := statetest.NewModel(t, stateprovider.OpenAI, replies...)
 			whole, stream := s.open(t, "https://model.test", &http.Client{Transport: &wire.Transport{Base: m, Converse: true}})

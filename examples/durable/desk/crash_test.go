@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/statetest"
+	"github.com/agentstate/state/statetest/crash"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -12,8 +12,8 @@ import (
 // TestSurvivesCrashes kills the desk before and after each thing that it stores,
 // the shop's orders included.
 func TestSurvivesCrashes(t *testing.T) {
-	statetest.Crash{
-		Open: func(p *statetest.Process) *workspace.Options {
+	crash.Test{
+		Open: func(p *crash.Process) *workspace.Options {
 			s := &shop{store.NewManager(p.Store(store.NewMemory()), "shop:"), 0}
 			return &workspace.Options{Schema: schema, Run: s.answer}
 		},

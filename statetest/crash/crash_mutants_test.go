@@ -1,0 +1,30 @@
+package crash_test
+
+import "github.com/agentstate/state/internal/mutation"
+
+func init() {
+	const (
+		all   = "return []fault{crashBefore, crashAfter, lost, dropped, unavailable, stall}"
+		check = "judge.go"
+	)
+	mutants["crash"] = []mutation.Mutant{
+		{Name: "effects are not compared", File: check, Old: "findings := compareEffects(want.effects, got.effects)", New: "var findings []string"},
+		{Name: "fields are not compared", File: check, Old: "return append(findings, compareFields(want.fields, got.fields, ignore)...)", New: "return findings"},
+		{Name: "messages of the user are not compared", File: check, Old: "if slices.Equal(want.users, got.users) {", New: "if true {"},
+		{Name: "the conversation is not checked", File: check, Old: "return append(findings, checkEndConversation(w, v)...)", New: "return findings"},
+		{Name: "each failure is excused", File: "driver.go", Old: "if !d.excuse(dead) {", New: "if false {"},
+		{Name: "goroutines may be left", File: "case.go", Old: `if left != "" {`, New: "if false {"},
+		{Name: "undisturbed cases are not compared", File: "test.go", Old: "len(diff) > 0 {", New: "len(diff) < 0 {"},
+		{Name: "no process dies after a call", File: "point.go", Old: all, New: "return []fault{crashBefore, lost, dropped, unavailable, stall}"},
+		{Name: "no answer is lost", File: "point.go", Old: all, New: "return []fault{crashBefore, crashAfter, dropped, unavailable, stall}"},
+		{Name: "no process stands still", File: "point.go", Old: all, New: "return []fault{crashBefore, crashAfter, lost, dropped, unavailable}"},
+		{Name: "processes go on after their death", File: "point.go", Old: "\tp.end(errDead)\n", New: "", Also: []mutation.Edit{
+			{File: "point.go", Old: "\tp.dead = true\n", New: ""},
+		}},
+		{Name: "what is on its way does not arrive", File: "point.go", Old: "_, _ = do(pt)", New: ""},
+		{Name: "keys are not known again", File: "world.go", Old: `if e.key == "" || !found {`, New: "if true || !found {"},
+		{Name: "keys are of any input", File: "world.go", Old: "\tif !sameJSON(first.input, e.input) {\n\t\treturn", New: "\tif false {\n\t\treturn"},
+		{Name: "an equal request gets another answer", File: "../scriptanswer.go", Old: "if g.plain.equal(plain) {", New: "if false {"},
+		{Name: "calls are not made again", File: "../scriptanswer.go", Old: "if m.Text() == origin.NoResult {", New: "if m.Text() == origin.NoResult+\".\" {"},
+	}
+}

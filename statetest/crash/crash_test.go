@@ -1,0 +1,186 @@
+package crash_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/statetest"
+	"github.com/agentstate/state/statetest/crash"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace"
+)
+
+var (
+	refunded    = &state.Field[float64]{Name: "refunded", Handler: state.Sum[float64]()}
+	notes       = &state.Field[[]string]{Name: "notes", Handler: state.Append[[]string]()}
+	crashSchema = state.MustSchema(refunded, notes)
+)
+
+// loop is an agent: it asks the model and makes its calls until the model
+// answers with text. It commits before calls, so that a takeover knows them.
+type loop struct {
+	model *statetest.Model
+	tools func(run *workspace.Run) []*tool.Tool
+}
+
+func (l loop) answer(ctx context.Context, run *workspace.Run) error {
+	st := run.State().As("desk")
+	for {
+		msgs := state.Messages.Or(st, nil)
+		if open := run.Suspended(); len(open) > 0 {
+			msgs, _ = transcript.Repair(msgs, transcript.OpenAI, transcript.Policy{Suspended: open})
+		}
+		r, err := l.model.Next(ctx, "desk", msgs)
+		if err != nil {
+			return workspace.RetryAfter(err, time.Second)
+		}
+		if err := st.History().Append(r); err != nil {
+			return err
+		}
+		calls, ok := r.Output[len(r.Output)-1].(state.ToolCallMessage)
+		if !ok {
+			return nil
+		}
+		if err := run.Commit(ctx); err != nil {
+			return err
+		}
+		results := must(tool.Run(ctx, st, l.tools(run), calls.Calls()))
+		for _, result := range results {
+			if result.Err != nil {
+				return workspace.RetryAfter(result.Err, time.Second)
+			}
+			if err := st.History().Answer(result.Message); err != nil {
+				return err
+			}
+		}
+		if len(results) < len(calls.Calls()) { // a call waits for a person
+			return nil
+		}
+		if err := run.Commit(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+type refundIn struct {
+	Amount float64 `json:"amount"`
+}
+
+// retried makes an effect, again with its key while its outcome is unknown.
+func retried(ctx context.Context, p *crash.Process, name, key string, in any) (state.JSON, error) {
+	for {
+		out, err := p.Effect(ctx, name, key, in)
+		if err == nil || ctx.Err() != nil {
+			return out, err
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// refundTool refunds with a key of what it does, in a run.
+func refundTool(p *crash.Process) func(run *workspace.Run) []*tool.Tool {
+	return func(run *workspace.Run) []*tool.Tool {
+		return []*tool.Tool{tool.Must(tool.New("refund", "Refunds.",
+			func(ctx context.Context, in refundIn) (map[string]float64, error) {
+				_, err := retried(ctx, p, "refund", run.ID()+"/"+fmt.Sprint(in.Amount), in)
+				return map[string]float64{"refunded": in.Amount}, err
+			}, tool.To(refunded, "refunded")))}
+	}
+}
+
+func refundAgent(p *crash.Process) *workspace.Options {
+	m := p.Model(provider.OpenAI, statetest.Call("refund", `{"amount":129.9}`), statetest.Say("Refunded."))
+	return &workspace.Options{Schema: crashSchema, Run: loop{m, refundTool(p)}.answer}
+}
+
+var keyboard = []workspace.Message{{ID: "1", Content: state.UserText("The keyboard is broken.")}}
+
+func TestRefundSurvivesCrashes(t *testing.T) {
+	crash.Test{Open: refundAgent, Messages: keyboard}.Run(t)
+}
+
+// approvalAgent asks a person before it refunds.
+func approvalAgent(p *crash.Process) *workspace.Options {
+	m := p.Model(provider.Anthropic,
+		statetest.Call("approve", `{"amount":129.9}`), statetest.Call("refund", `{"amount":129.9}`), statetest.Say("Refunded."))
+	refund := refundTool(p)
+	tools := func(run *workspace.Run) []*tool.Tool {
+		return append(refund(run), tool.Must(tool.New("approve", "Asks a person.",
+			func(context.Context, refundIn) (string, error) {
+				return "", tool.Suspend(errors.New("waits for a person"))
+			})))
+	}
+	return &workspace.Options{Schema: crashSchema, Run: loop{m, tools}.answer}
+}
+
+func TestApprovalSurvivesCrashes(t *testing.T) {
+	crash.Test{
+		Open: approvalAgent,
+		Messages: append(keyboard, workspace.Message{ID: "2", Answers: []state.ToolResultMessage{
+			state.ToolResult(state.ToolCall{ID: "call_1", Name: "approve"}, `"yes"`),
+		}}),
+		Check: func(t testing.TB, v *workspace.View) { require.Empty(t, v.Suspended()) },
+	}.Run(t)
+}
+
+// branches books two things at once and joins what they have found.
+func branches(p *crash.Process) *workspace.Options {
+	return &workspace.Options{Schema: crashSchema, Run: func(ctx context.Context, run *workspace.Run) error {
+		st := run.State()
+		var wg sync.WaitGroup
+		forks, errs := make([]*state.State, 2), make([]error, 2)
+		for i, what := range []string{"hotel", "train"} {
+			forks[i] = st.Fork()
+			wg.Go(func() {
+				if _, errs[i] = retried(ctx, p, "book", run.ID()+"/"+what, what); errs[i] == nil {
+					errs[i] = notes.Set(forks[i], []string{what})
+				}
+			})
+		}
+		wg.Wait()
+		return errors.Join(append(errs, st.Join(forks...))...)
+	}}
+}
+
+func TestBranchesSurviveCrashes(t *testing.T) {
+	crash.Test{Open: branches, Messages: keyboard}.Run(t)
+}
+
+func BenchmarkCrash(b *testing.B) {
+	for b.Loop() {
+		require.True(b, passes(func(t *testing.T) {
+			crash.Test{Open: refundAgent, Messages: keyboard, Pairs: -1}.Run(t)
+		}))
+	}
+}
+
+func TestCrashSavesWhatIsStored(t *testing.T) {
+	t.Setenv("STATETEST_UPDATE", "1")
+	dir := filepath.Join(t.TempDir(), "v1")
+	test := crash.Test{Open: refundAgent, Messages: keyboard, Pairs: -1, Save: dir}
+	test.Run(t)
+	files, err := filepath.Glob(dir + "/write_*.json")
+	require.NoError(t, err)
+	require.Len(t, files, 4)
+	before, err := os.ReadFile(files[3])
+	require.NoError(t, err)
+	require.Contains(t, string(before), `"name": "refund"`)
+	test.Run(t)
+	after, err := os.ReadFile(files[3])
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after), "the files of a version are never rewritten")
+}

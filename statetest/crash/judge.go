@@ -1,0 +1,236 @@
+package crash
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/statetest/internal/kit"
+	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace"
+)
+
+// ending is what a case has left.
+type ending struct {
+	effects []effect
+	fields  map[string]state.JSON
+	users   []string // the user's messages in the conversation
+	length  int      // of the conversation
+	state   *state.State
+}
+
+// endingOf returns what is left at the end of a case.
+func endingOf(w *world, v *workspace.View, schema *state.Schema) (*ending, error) {
+	st := v.State()
+	edits, err := st.Effects(state.New(schema))
+	if err != nil {
+		return nil, err
+	}
+	e := &ending{effects: w.effects, fields: map[string]state.JSON{}, state: st}
+	for _, edit := range edits {
+		if edit.Messages == nil && edit.Results == nil {
+			e.fields[edit.Field] = edit.Value
+		}
+	}
+	msgs := state.Messages.Or(st, nil)
+	e.length = len(msgs)
+	for _, m := range msgs {
+		if m.Role() == "user" {
+			e.users = append(e.users, string(m.Raw()))
+		}
+	}
+	return e, nil
+}
+
+// checkEnd returns what is wrong with what is left, whatever happened before.
+func checkEnd(w *world, v *workspace.View) []string {
+	var findings []string
+	if v.Run != nil {
+		findings = append(findings, "a run is left")
+	}
+	if n := len(v.Queue) + v.Tickets; n > 0 {
+		findings = append(findings, kit.Count(n, "message is", "messages are")+" left in the queue")
+	}
+	for _, dead := range v.DeadLetters {
+		findings = append(findings, fmt.Sprintf("message %q is a dead letter: %s", dead.Message.ID, dead.Reason))
+	}
+	return append(findings, checkEndConversation(w, v)...)
+}
+
+// checkEndConversation returns what the providers would refuse of the conversation.
+// Calls that are suspended are open.
+func checkEndConversation(w *world, v *workspace.View) []string {
+	msgs := state.Messages.Or(v.State(), nil)
+	if suspended := v.Suspended(); len(suspended) > 0 {
+		msgs, _ = transcript.Repair(msgs, transcript.OpenAI, transcript.Policy{Suspended: suspended})
+	}
+	var findings []string
+	for _, s := range w.scripts {
+		for _, f := range transcript.Check(msgs, s.format.Profile()) {
+			findings = append(findings, fmt.Sprintf("%s would refuse the conversation: %v", s.format, f))
+		}
+	}
+	return slices.Compact(findings)
+}
+
+// compareEnds returns how an ending differs from that of the undisturbed case.
+func compareEnds(want, got *ending, ignore []string) []string {
+	findings := compareEffects(want.effects, got.effects)
+	return append(findings, compareFields(want.fields, got.fields, ignore)...)
+}
+
+func compareFields(want, got map[string]state.JSON, ignore []string) []string {
+	var findings []string
+	names := slices.Collect(maps.Keys(want))
+	names = slices.AppendSeq(names, maps.Keys(got))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		a, inWant := want[name]
+		b, inGot := got[name]
+		if slices.Contains(ignore, name) || inWant == inGot && sameJSON(a, b) {
+			continue
+		}
+		text := "field " + name + " differs from the undisturbed case:"
+		if inWant {
+			text += "\n      - " + string(a)
+		}
+		if inGot {
+			text += "\n      + " + string(b)
+		}
+		findings = append(findings, text)
+	}
+	return findings
+}
+
+// compareUsers returns what is wrong with the user's messages. The oldest may be
+// gone if the conversation is so long that it may have been trimmed.
+func compareUsers(want, got *ending, keep int) []string {
+	if slices.Equal(want.users, got.users) {
+		return nil
+	}
+	trimmed := keep > 0 && got.length > keep/2
+	if n := len(want.users) - len(got.users); trimmed && n > 0 && slices.Equal(want.users[n:], got.users) {
+		return nil
+	}
+	return []string{fmt.Sprintf("the conversation has the messages of the user\n      + %s\n    want each once\n      - %s",
+		strings.Join(got.users, "\n      + "), strings.Join(want.users, "\n      - "))}
+}
+
+// compareEffects compares effects as a multiset of name and input.
+func compareEffects(want, got []effect) []string {
+	type what struct{ name, input string }
+	group := func(list []effect) map[what][]effect {
+		m := map[what][]effect{}
+		for _, e := range list {
+			k := what{e.name, canonical(e.input)}
+			m[k] = append(m[k], e)
+		}
+		return m
+	}
+	wanted, made := group(want), group(got)
+	keys := slices.Collect(maps.Keys(wanted))
+	for k := range made {
+		if _, ok := wanted[k]; !ok {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, func(a, b what) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.input, b.input)) })
+	var findings []string
+	for _, k := range keys {
+		n, m := len(made[k]), len(wanted[k])
+		switch {
+		case n == m:
+		case m == 0:
+			findings = append(findings, fmt.Sprintf("effect %s was made with an input that it does not have in the undisturbed case: %s", k.name, k.input))
+		default:
+			text := fmt.Sprintf("effect %s was made %s, want %d", k.name, kit.Count(n, "time", "times"), m)
+			if cause := causeOf(made[k], m); cause != "" {
+				text += ": " + cause
+			}
+			if n == 0 {
+				text += ": " + k.input
+			}
+			findings = append(findings, text)
+		}
+	}
+	return findings
+}
+
+// causeOf returns why an effect was made more often than want.
+func causeOf(made []effect, want int) string {
+	if len(made) <= want {
+		return ""
+	}
+	first, last := made[0], made[len(made)-1]
+	if first.attempt > last.attempt { // the first stood still meanwhile
+		first, last = last, first
+	}
+	switch {
+	case last.key == "":
+		return "it has no key"
+	case first.key == last.key:
+		return ""
+	case first.process != last.process:
+		return "the key changed when " + last.process + " took the run over"
+	case first.run != last.run:
+		return "the key changed with the run"
+	case first.attempt != last.attempt:
+		return "the key changed with the attempt"
+	}
+	return "the key changed"
+}
+
+func sameJSON(a, b state.JSON) bool { return a == b || a.Equal(b) }
+
+// canonical returns JSON by which equal values are equal texts.
+func canonical(j state.JSON) string {
+	var v any
+	if err := j.Decode(&v); err != nil {
+		return string(j)
+	}
+	text, err := state.JSONOf(v)
+	if err != nil {
+		return string(j)
+	}
+	return string(text)
+}
+
+// timelineText returns the events of a case, a line each, with names for ids of
+// runs, which are random.
+func (w *world) timelineText() string {
+	names := map[string]string{}
+	rename := func(e *effect) string {
+		if e.run != "" && names[e.run] == "" {
+			names[e.run] = fmt.Sprintf("run_%d", len(names)+1)
+		}
+		text := e.key
+		for id, name := range names {
+			text = strings.ReplaceAll(text, id, name)
+		}
+		return text
+	}
+	processWidth, width, whatWidth := 0, 0, 0
+	for _, e := range w.timeline {
+		processWidth = max(processWidth, len(e.process))
+		width = max(width, len(e.at))
+		if e.effect != nil {
+			whatWidth = max(whatWidth, len(e.what))
+		}
+	}
+	var b strings.Builder
+	for _, e := range w.timeline {
+		line := fmt.Sprintf("      %-*s  %-*s  %-*s", processWidth, e.process, width, e.at, whatWidth, e.what)
+		if e.effect != nil {
+			key := "no key"
+			if k := rename(e.effect); k != "" {
+				key = fmt.Sprintf("key %q", k)
+			}
+			line += "  " + key + "  " + string(e.effect.input)
+		}
+		b.WriteString("\n" + strings.TrimRight(line, " "))
+	}
+	return b.String()
+}

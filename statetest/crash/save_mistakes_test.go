@@ -1,0 +1,357 @@
+package crash_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/statetest"
+	"github.com/agentstate/state/statetest/crash"
+	"github.com/agentstate/state/statetest/internal/mistakes"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// opened is a function for Open.
+type opened = func(p *crash.Process) *workspace.Options
+
+// saveV1 saves what an agent stores with each write, and returns the pattern of
+// the files.
+func saveV1(t *testing.T, v1 opened) string {
+	dir := t.TempDir()
+	t.Setenv("STATETEST_UPDATE", "1")
+	crash.Test{Open: v1, Messages: keyboard, Pairs: -1, Save: filepath.Join(dir, "v1")}.Run(t)
+	return filepath.Join(dir, "*", "*.json")
+}
+
+// versions is a program whose second version has a mistake, or does what the
+// first does.
+func versions(v1, v2 opened) func(t *testing.T, mistake bool) {
+	return func(t *testing.T, mistake bool) {
+		next := v1
+		if mistake {
+			next = v2
+		}
+		crash.Resume(t, saveV1(t, v1), next, andNow)
+	}
+}
+
+// handler is an agent without a model.
+func handler(schema *state.Schema, run func(ctx context.Context, p *crash.Process, run *workspace.Run) error) opened {
+	return func(p *crash.Process) *workspace.Options {
+		return &workspace.Options{Schema: schema, Run: func(ctx context.Context, r *workspace.Run) error { return run(ctx, p, r) }}
+	}
+}
+
+// books books a hotel and then a train, each in a step that is guarded by a note.
+// Both steps are of one input.
+func books(hotel, train string) opened {
+	return handler(crashSchema, func(ctx context.Context, p *crash.Process, run *workspace.Run) error {
+		for _, step := range []string{hotel, train} {
+			guard := run.Message().ID + "/" + step
+			if strings.Contains(fmt.Sprint(notes.Or(run.State(), nil)), guard) {
+				continue
+			}
+			if _, err := retried(ctx, p, "book", run.ID()+"/"+step, "Rome"); err != nil {
+				return err
+			}
+			if err := notes.Set(run.State(), []string{guard}); err != nil {
+				return err
+			}
+			if err := run.Commit(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// greeter is an agent that answers with a text, after a commit. then is what it
+// does before it answers.
+func greeter(then func(ctx context.Context, p *crash.Process, run *workspace.Run) error) opened {
+	return func(p *crash.Process) *workspace.Options {
+		m := p.Model(provider.OpenAI, statetest.Say("Done.").Times(-1))
+		return &workspace.Options{Schema: crashSchema, Run: func(ctx context.Context, run *workspace.Run) error {
+			if err := run.Commit(ctx); err != nil {
+				return err
+			}
+			if err := then(ctx, p, run); err != nil {
+				return err
+			}
+			r, err := m.Next(ctx, "desk", state.Messages.Or(run.State(), nil))
+			if err != nil {
+				return workspace.RetryAfter(err, time.Second)
+			}
+			return run.State().History().Append(r)
+		}}
+	}
+}
+
+func nothing(context.Context, *crash.Process, *workspace.Run) error { return nil }
+
+// charges makes an effect without a guard: only the key keeps it from being
+// made again.
+func charges(key string) opened {
+	return handler(crashSchema, func(ctx context.Context, p *crash.Process, run *workspace.Run) error {
+		if _, err := retried(ctx, p, "charge", run.ID()+key, "Rome"); err != nil {
+			return err
+		}
+		if err := refunded.Replace(run.State(), 1); err != nil {
+			return err
+		}
+		return run.Commit(ctx)
+	})
+}
+
+// files files a paper in a store of its own, notes that, and then reads it.
+func files(name string) opened {
+	return func(p *crash.Process) *workspace.Options {
+		db := p.Store(store.NewMemory())
+		return &workspace.Options{Schema: crashSchema, Run: func(ctx context.Context, run *workspace.Run) error {
+			if !notes.Has(run.State()) {
+				if _, err := db.Put(ctx, "paper", []byte("signed"), store.Always); err != nil {
+					return workspace.RetryAfter(err, time.Second)
+				}
+				if err := notes.Set(run.State(), []string{"filed"}); err != nil {
+					return err
+				}
+				if err := run.Commit(ctx); err != nil {
+					return err
+				}
+			}
+			if _, err := db.Get(ctx, name); err != nil && errors.Is(err, store.ErrNotFound) {
+				return err
+			} else if err != nil {
+				return workspace.RetryAfter(err, time.Second)
+			}
+			return nil
+		}}
+	}
+}
+
+// refunds is an agent that refunds for each message, and confirms it so many
+// times.
+func refunds(times int) opened {
+	return func(p *crash.Process) *workspace.Options {
+		asked := func(r statetest.Request) bool { return r.Messages[len(r.Messages)-1].Role() == "user" }
+		m := p.Model(provider.OpenAI,
+			statetest.Call("refund", `{"amount":129.9}`).When(asked).Times(-1), statetest.Say("Refunded.").Times(times))
+		return &workspace.Options{Schema: crashSchema, Run: loop{m, refundTool(p)}.answer}
+	}
+}
+
+// hasFailed resumes a workspace in which a message has failed.
+func hasFailed(t *testing.T, mistake bool) {
+	t.Setenv("STATETEST_UPDATE", "1")
+	fails := func(context.Context, *workspace.Run) error { return errors.New("not today") }
+	opts := workspace.Options{Schema: crashSchema, Run: fails}
+	db := store.NewMemory()
+	m, err := workspace.Open(t.Context(), db.Open(), &opts)
+	require.NoError(t, err)
+	_, err = m.Handle(t.Context(), "ann", keyboard[0])
+	require.ErrorContains(t, err, "not today")
+	require.NoError(t, m.Close())
+	file := filepath.Join(t.TempDir(), "v1.json")
+	crash.Save(t, file, db, crashSchema)
+	if !mistake {
+		opts.Run = func(context.Context, *workspace.Run) error { return nil }
+	}
+	crash.Resume(t, file, func(*crash.Process) *workspace.Options { return &opts }, andNow)
+}
+
+// stored returns a store with a workspace.
+func stored(t *testing.T, opts workspace.Options, set func(w *workspace.Workspace) error) *store.Memory {
+	db := store.NewMemory()
+	m, err := workspace.Open(t.Context(), db.Open(), &opts)
+	require.NoError(t, err)
+	require.NoError(t, m.Update(t.Context(), "ann", set))
+	require.NoError(t, m.Store("ann").Set(t.Context(), "note", "kept"))
+	require.NoError(t, m.Close())
+	return db
+}
+
+var (
+	card       = &state.Field[string]{Name: "card", Secret: true}
+	cardSchema = state.MustSchema(card, notes)
+	cardKeys   = []workspace.Key{{ID: "k1", Secret: []byte(strings.Repeat("k", 32))}}
+)
+
+// leaveCall ends the conversation with a call that nobody answers.
+func leaveCall(run *workspace.Run) error {
+	call := state.ToolCalls(state.ToolCall{ID: "call_9", Name: "refund", Input: "{}"})
+	return state.Messages.Set(run.State(), []state.Message{call})
+}
+
+func setCard(w *workspace.Workspace) error { return card.Set(w.State(), "4242-4242-4242") }
+
+// savesSecret saves a workspace that had a secret in an earlier version, which
+// was sealed or not.
+func savesSecret(t *testing.T, mistake bool) {
+	t.Setenv("STATETEST_UPDATE", "1")
+	db := store.NewMemory()
+	file := filepath.Join(t.TempDir(), "v1.json")
+	opts := workspace.Options{Schema: cardSchema, Run: func(ctx context.Context, run *workspace.Run) error {
+		if err := card.Set(run.State(), "4242-4242-4242"); err != nil {
+			return err
+		}
+		if err := run.Commit(ctx); err != nil {
+			return err
+		}
+		if _, err := card.Delete(run.State()); err != nil {
+			return err
+		}
+		err := run.Commit(ctx)
+		crash.Save(t, file, db, cardSchema)
+		return err
+	}}
+	if !mistake {
+		opts.Keys = cardKeys
+	}
+	m, err := workspace.Open(t.Context(), db.Open(), &opts)
+	require.NoError(t, err)
+	_, err = m.Handle(t.Context(), "ann", andNow)
+	require.NoError(t, err)
+	require.NoError(t, m.Close())
+	if mistake {
+		require.NoFileExists(t, file)
+		return
+	}
+	crash.Resume(t, file, func(*crash.Process) *workspace.Options { return &opts })
+}
+
+// edits saves a sealed workspace and edits a value of the program's own store.
+func edits(t *testing.T, mistake bool) {
+	t.Setenv("STATETEST_UPDATE", "1")
+	file := filepath.Join(t.TempDir(), "v1.json")
+	db := stored(t, workspace.Options{Schema: cardSchema, Keys: cardKeys}, setCard)
+	crash.Save(t, file, db, cardSchema)
+	if mistake {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var content map[string]any
+		require.NoError(t, json.Unmarshal(data, &content))
+		found := false
+		for _, e := range content["entries"].([]any) {
+			e := e.(map[string]any)
+			if strings.Contains(e["key"].(string), "note") {
+				delete(e, "bytes")
+				e["text"], found = "edited", true
+			}
+		}
+		require.True(t, found, "%v", content)
+		data, err = json.Marshal(content)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(file, data, 0o644))
+	}
+	crash.Resume(t, file, func(*crash.Process) *workspace.Options {
+		return &workspace.Options{Schema: cardSchema, Keys: cardKeys}
+	})
+}
+
+func init() {
+	programs = append(programs,
+		mistakes.Program{Part: "resume", Name: "one of two equal effects made again", Words: []string{
+			"effect book, which v1 has made, is made again when the run is taken over: its key has changed", `"run_1/hotel"`, `"run_1/inn"`},
+			Run: versions(books("hotel", "train"), books("inn", "train"))},
+		mistakes.Program{Part: "resume", Name: "key of an effect changed", Words: []string{"effect charge, which v1 has made, is made again when the run is taken over: its key has changed"},
+			Run: versions(charges(""), charges("/charge"))},
+		mistakes.Program{Part: "resume", Name: "key of another store changed", Words: []string{`message "1", which was under way, was not handled`, "not found"},
+			Run: versions(files("paper"), files("papers"))},
+		mistakes.Program{Part: "resume", Name: "reply that the next version lacks", Words: []string{"no reply"},
+			Run: versions(refunds(-1), refunds(1))},
+		mistakes.Program{Part: "resume", Name: "message that fails once more", Words: []string{`message "next" has failed: not today`}, Run: hasFailed},
+		mistakes.Program{Part: "resume", Name: "nobody continues the run", Words: []string{"the run that was under way is not finished"},
+			Run: func(t *testing.T, mistake bool) {
+				pattern := saveV1(t, greeter(nothing))
+				crash.Resume(t, pattern, func(p *crash.Process) *workspace.Options {
+					o := greeter(nothing)(p)
+					if mistake {
+						o.Run = nil
+					}
+					return o
+				})
+			}},
+		mistakes.Program{Part: "resume", Name: "message that was handled before", Words: []string{`message "1" was handled by v1: it needs another ID`},
+			Run: func(t *testing.T, mistake bool) {
+				msg := andNow
+				if mistake {
+					msg.ID = keyboard[0].ID
+				}
+				crash.Resume(t, saveV1(t, greeter(nothing)), greeter(nothing), msg)
+			}},
+		mistakes.Program{Part: "resume", Name: "two messages with one ID", Words: []string{"message 2 needs an ID that no other has"},
+			Run: func(t *testing.T, mistake bool) {
+				other := workspace.Message{ID: "last", Content: state.UserText("Bye.")}
+				if mistake {
+					other.ID = andNow.ID
+				}
+				crash.Resume(t, saveV1(t, greeter(nothing)), greeter(nothing), andNow, other)
+			}},
+		mistakes.Program{Part: "resume", Name: "secret in a refused conversation", Words: []string{"would be refused by OpenAI", "My card is [SECRET 1]."},
+			Run: func(t *testing.T, mistake bool) {
+				t.Setenv("STATETEST_UPDATE", "1")
+				file := filepath.Join(t.TempDir(), "v1-card.json")
+				opts := workspace.Options{Schema: cardSchema, Keys: cardKeys}
+				crash.Save(t, file, stored(t, opts, func(w *workspace.Workspace) error {
+					said := []state.Message{state.UserText("My card is 4242-4242-4242.")}
+					return errors.Join(setCard(w), state.Messages.Set(w.State(), said))
+				}), cardSchema)
+				crash.Resume(t, file, func(p *crash.Process) *workspace.Options {
+					o := greeter(func(ctx context.Context, _ *crash.Process, run *workspace.Run) error {
+						if !mistake {
+							return nil
+						}
+						_, err := card.Delete(run.State())
+						return errors.Join(err, leaveCall(run), run.Commit(ctx))
+					})(p)
+					o.Schema, o.Keys = cardSchema, cardKeys
+					return o
+				}, andNow)
+			}},
+		mistakes.Program{Part: "resume", Name: "value edited", Words: []string{"ann is damaged"}, Run: edits},
+		mistakes.Program{Part: "resume", Name: "secret saved", Words: []string{"field card is secret and has a value: seal the workspaces with Options.Keys"},
+			Run: savesSecret},
+		mistakes.Program{Part: "resume", Name: "secret in an effect", Words: []string{"an effect or another store has a secret"},
+			Run: func(t *testing.T, mistake bool) {
+				saveV1(t, func(p *crash.Process) *workspace.Options {
+					o := handler(cardSchema, func(ctx context.Context, p *crash.Process, run *workspace.Run) error {
+						if err := card.Replace(run.State(), "4242-4242-4242"); err != nil {
+							return err
+						}
+						in := "of the customer"
+						if mistake {
+							in = "4242-4242-4242"
+						}
+						if _, err := retried(ctx, p, "charge", run.ID(), in); err != nil {
+							return err
+						}
+						return run.Commit(ctx)
+					})(p)
+					o.Keys = cardKeys
+					return o
+				})
+			}},
+		mistakes.Program{Part: "resume", Name: "field that Save does not know", Words: []string{"the schema does not have the stored fields notes, which may be secret"},
+			Run: func(t *testing.T, mistake bool) {
+				t.Setenv("STATETEST_UPDATE", "1")
+				schema := crashSchema
+				if mistake {
+					schema = state.MustSchema(refunded)
+				}
+				db := stored(t, workspace.Options{Schema: crashSchema}, func(w *workspace.Workspace) error {
+					return notes.Set(w.State(), []string{"kept"})
+				})
+				crash.Save(t, filepath.Join(t.TempDir(), "v1.json"), db, schema)
+			}},
+	)
+}

@@ -1,0 +1,73 @@
+// Package kit is what packages statetest and crash share: the doors through
+// which crash reaches what statetest does not export, and how failures tell what
+// to run again.
+package kit
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/agentstate/state"
+)
+
+// Masks masks secrets in what is printed. It is safe for concurrent use.
+type Masks interface {
+	// Add adds the secrets of more states.
+	Add(states ...*state.State)
+
+	// Mask returns a text with numbered masks in place of the secrets.
+	Mask(text string) string
+}
+
+// NewMasks returns Masks of no secrets. Package statetest sets it.
+var NewMasks func() Masks
+
+// Script is the script of a Model, which the Models of several processes share.
+// It is safe for concurrent use.
+type Script interface {
+	// Missing returns the replies that have to be given, a line each.
+	Missing(mask func(string) string) []string
+
+	// Mark returns a function that makes the replies left again that were given
+	// since. An equal request takes them anew.
+	Mark() (rewind func())
+
+	// Reserve keeps an id from those of new calls.
+	Reserve(id string)
+}
+
+// Reporter is what a Model reports to.
+type Reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// Case is a case of package crash, as a Model of one of its processes sees it.
+type Case struct {
+	Report Reporter
+	Masks  Masks
+	Script Script // nil for a new one
+
+	// Gate stands between the agent and the model. It calls ask if the request
+	// reaches the model.
+	Gate func(ctx context.Context, ask func()) error
+}
+
+// Again returns the command that runs a test again.
+func Again(name string) string {
+	parts := strings.Split(name, "/")
+	for i, p := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
+	}
+	return "go test -run '" + strings.Join(parts, "/") + "'"
+}
+
+// Count returns a number with its noun.
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
