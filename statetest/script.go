@@ -13,8 +13,8 @@ import (
 )
 
 // script is the replies of a model, and what has come of them. Several Models
-// may share one: a case of package crash has one for all processes. It is safe for concurrent
-// use.
+// may share one: a case of package crash has one for all processes. It is safe
+// for concurrent use.
 type script struct {
 	// resumed lets a program that was interrupted ask again. An equal request
 	// gets the same answer and uses nothing up, and calls that were interrupted
