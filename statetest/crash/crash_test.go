@@ -55,7 +55,10 @@ func (l loop) answer(ctx context.Context, run *workspace.Run) error {
 		if err := run.Commit(ctx); err != nil {
 			return err
 		}
-		results := must(tool.Run(ctx, st, l.tools(run), calls.Calls()))
+		results, err := tool.Run(ctx, st, l.tools(run), calls.Calls())
+		if err != nil {
+			return err
+		}
 		for _, result := range results {
 			if result.Err != nil {
 				return workspace.RetryAfter(result.Err, time.Second)
