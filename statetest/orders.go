@@ -56,7 +56,7 @@ type ordersCheck struct {
 	ignore  []string
 	secrets *secrets
 	states  []*state.State // that run has returned
-	given   *content       // of the given order
+	given   *ordersEnd     // of the given order
 	hung    bool           // a run has not ended
 	shown   int            // the failures that were printed in full
 }
@@ -83,7 +83,7 @@ func (c *ordersCheck) check(t *testing.T, order, given []int) {
 	if got == nil {
 		return
 	}
-	diff := c.given.diff(got, c.ignore, c.secrets)
+	diff := c.secrets.diff(c.given.content, got.content)
 	if diff == "" {
 		return
 	}
@@ -94,7 +94,7 @@ func (c *ordersCheck) check(t *testing.T, order, given []int) {
 		fmt.Fprintf(&b, "statetest: the state depends on which branch goes on first: order %s (want -), order %s (got +)\n",
 			orderName(given), orderName(order))
 	}
-	b.WriteString(indentText(diff, "  ") + "\n")
+	b.WriteString(indented(diff) + "\n")
 	if c.shown++; c.shown <= fullOrders {
 		b.WriteString(c.journal(given, c.given) + c.journal(order, got))
 	}
@@ -102,15 +102,28 @@ func (c *ordersCheck) check(t *testing.T, order, given []int) {
 }
 
 // journal says who wrote what in an order.
-func (c *ordersCheck) journal(order []int, of *content) string {
-	lines := maskLines(c.secrets, of.journal)
-	return fmt.Sprintf("  journal of %s:\n%s\n", orderName(order), indentText(strings.Join(lines, "\n"), "    "))
+func (c *ordersCheck) journal(order []int, end *ordersEnd) string {
+	lines := c.secrets.Mask(strings.Join(end.journal, "\n"))
+	return fmt.Sprintf("  journal of %s:\n%s\n", orderName(order), indented(lines))
+}
+
+// ordersEnd is what a run has left: what is compared, and who wrote it.
+type ordersEnd struct {
+	content map[string]any
+	journal []string
+}
+
+func (c *ordersCheck) endOf(st *state.State) *ordersEnd {
+	content := contentOf(st, c.secrets)
+	for _, name := range c.ignore {
+		delete(content, name)
+	}
+	return &ordersEnd{content, Journal(st, 0)}
 }
 
 // unfit returns why no other state could differ from that of the given order.
 func (c *ordersCheck) unfit() string {
-	left := slices.DeleteFunc(slices.Clone(c.given.names), func(name string) bool { return slices.Contains(c.ignore, name) })
-	if len(left) == 0 {
+	if len(c.given.content) == 0 {
 		return "the state that run returned holds nothing that is compared: no order could differ from another"
 	}
 	return ""
@@ -118,7 +131,7 @@ func (c *ordersCheck) unfit() string {
 
 // play runs the branches in an order and returns the content of the state, or
 // nil after a failure.
-func (c *ordersCheck) play(t *testing.T, order []int) (got *content) {
+func (c *ordersCheck) play(t *testing.T, order []int) (got *ordersEnd) {
 	t.Helper()
 	o := newOrder(order)
 	report := func(problem string) {
@@ -138,7 +151,7 @@ func (c *ordersCheck) play(t *testing.T, order []int) (got *content) {
 		case slices.Contains(c.states, st):
 			o.problem("run returned the state of another order: it has to make a new one")
 		case len(o.problems) == 0:
-			got = readContent(st)
+			got = c.endOf(st)
 		}
 		c.states = append(c.states, st)
 		c.secrets.Add(st)

@@ -62,7 +62,7 @@ func init() {
 			})
 			return st
 		})
-	}, "order 0_1_2 (want -), order 0_2_1 (got +)", `- "topic 1"`, `+ "topic 2"`, "search set found",
+	}, "order 0_1_2 (want -), order 0_2_1 (got +)", `string("topic 1")`, `string("topic 2")`, "search set found",
 		"again: go test -run '^TestBroken$/^33_list_shared_as_it_completes$/^2_1_0$'", "5 of 6 orders failed")
 
 	ordersProgram(34, "read then Replace", func(t *testing.T, mistake bool) {
@@ -85,7 +85,7 @@ func init() {
 			})
 			return st
 		})
-	}, "sum:", "- 1", "+ 2")
+	}, `"sum": int64(1)`, `"sum": int64(2)`)
 
 	ordersProgram(35, "last writer wins", func(t *testing.T, mistake bool) {
 		statetest.Orders(t, 2, func(t *testing.T, o *statetest.Order) *state.State {
@@ -102,7 +102,7 @@ func init() {
 			})
 			return st
 		})
-	}, "topic:", `- "topic 1"`, `+ "topic 0"`)
+	}, `"topic": string("topic 1")`, `"topic": string("topic 0")`)
 
 	ordersProgram(36, "results as they complete", func(t *testing.T, mistake bool) {
 		calls := []state.ToolCall{{ID: "c0", Name: "look", Input: `{"n":0}`}, {ID: "c1", Name: "look", Input: `{"n":1}`}}
@@ -127,7 +127,7 @@ func init() {
 			})
 			return st
 		})
-	}, "messages:", "result 0", "result 1", "host set messages")
+	}, `"messages"`, "result 0", "result 1", "host set messages")
 
 	ordersProgram(0, "orders of a secret", func(t *testing.T, mistake bool) {
 		statetest.Orders(t, 2, func(t *testing.T, o *statetest.Order) *state.State {
@@ -140,7 +140,7 @@ func init() {
 			})
 			return st
 		})
-	}, "- [SECRET 1]", "+ [SECRET 2]")
+	}, "[SECRET 1]", "[SECRET 2]")
 
 	ordersProgram(0, "orders of one branch", func(t *testing.T, mistake bool) {
 		n := 2
@@ -216,7 +216,7 @@ func init() {
 			}
 			return forked(2, func(i int, branch *state.State) { o.Wait(i); _ = orderSum.Set(branch, n+1) })
 		})
-	}, "not deterministic: order 0_1 gave two states", "- 4", "+ 6")
+	}, "not deterministic: order 0_1 gave two states", `int64(4)`, `int64(6)`)
 
 	ordersProgram(0, "nothing compared", func(t *testing.T, mistake bool) {
 		var ignore []string
