@@ -25,7 +25,9 @@ import (
 // it. They take over and finish the run that was under way, and make none of its
 // effects again. Then they handle the messages for each user, and the provider of
 // each Model must accept the conversation. Effects return {"ok":true}, and those
-// that were made before with the same key return what they returned then.
+// that were made before with the same key return what they returned then. A
+// handler of [Process.Transport] answers such a request anew, without an effect.
+// Other stores are empty.
 //
 // The messages need IDs that the files do not have. Replies of Models may be left,
 // because each file goes on from another point. A pattern that matches no file is

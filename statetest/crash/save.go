@@ -21,12 +21,11 @@ import (
 // and the effects that were made so far. Revisions are not kept: those of a store
 // into which a file is restored are new.
 type saved struct {
-	Format  int            `json:"format"`          // savedFormat
-	After   string         `json:"after,omitempty"` // the point whose write was the last, such as write_4
-	Entries []savedEntry   `json:"entries"`         // of the store of the workspaces, in the order of the keys
-	Stores  [][]savedEntry `json:"stores,omitempty"`
-	Effects []savedEffect  `json:"effects,omitempty"` // in the order in which they were made
-	Later   []savedEffect  `json:"later,omitempty"`   // that the case of [Test].Save made afterwards, without results
+	Format  int           `json:"format"`            // savedFormat
+	After   string        `json:"after,omitempty"`   // the point whose write was the last, such as write_4
+	Entries []savedEntry  `json:"entries"`           // of the store of the workspaces, in the order of the keys
+	Effects []savedEffect `json:"effects,omitempty"` // in the order in which they were made
+	Later   []savedEffect `json:"later,omitempty"`   // that the case of [Test].Save made afterwards, without results
 }
 
 const savedFormat = 1
@@ -46,14 +45,6 @@ type savedEffect struct {
 	Input  state.JSON `json:"input"`
 	Run    string     `json:"run,omitempty"` // the id of the run that made it
 	Result state.JSON `json:"result,omitempty"`
-	Reply  *savedHTTP `json:"reply,omitempty"` // of Process.Transport, in place of Result
-}
-
-// savedHTTP is the response to a request that was an effect.
-type savedHTTP struct {
-	Status int                 `json:"status"`
-	Header map[string][]string `json:"header,omitempty"`
-	Body   string              `json:"body,omitempty"`
 }
 
 // savedOf returns what a world has stored, and its effects so far.
@@ -65,20 +56,9 @@ func savedOf(w *world, after string) (*saved, error) {
 	if s.Entries, err = savedEntries(w.db); err != nil {
 		return nil, err
 	}
-	for _, db := range w.stores {
-		list, err := savedEntries(db)
-		if err != nil {
-			return nil, err
-		}
-		s.Stores = append(s.Stores, list)
-	}
 	for _, e := range w.effects {
 		kept := savedEffect{Name: e.name, Key: e.key, Input: e.input, Run: e.run}
-		first := w.byKey[[2]string{e.name, e.key}]
-		kept.Result = first.result
-		if r := first.reply; r != nil {
-			kept.Reply = &savedHTTP{r.status, r.header, string(r.body)}
-		}
+		kept.Result = w.byKey[[2]string{e.name, e.key}].result
 		s.Effects = append(s.Effects, kept)
 	}
 	return s, nil
@@ -106,21 +86,10 @@ func (s *saved) restore(w *world) error {
 	if err := restoreEntries(w.db, s.Entries); err != nil {
 		return err
 	}
-	for _, list := range s.Stores {
-		db := store.NewMemory()
-		if err := restoreEntries(db, list); err != nil {
-			return err
-		}
-		w.stores = append(w.stores, db)
-	}
 	for _, kept := range s.Effects {
 		e := effect{name: kept.Name, key: kept.Key, input: kept.Input, run: kept.Run}
-		first := firstEffect{effect: e, result: kept.Result}
-		if r := kept.Reply; r != nil {
-			first.reply = &recordedReply{r.Status, r.Header, []byte(r.Body)}
-		}
 		w.effects = append(w.effects, e)
-		w.byKey[[2]string{e.name, e.key}] = first
+		w.byKey[[2]string{e.name, e.key}] = firstEffect{effect: e, result: kept.Result}
 	}
 	return nil
 }
@@ -296,9 +265,9 @@ func (k *testCase) saveFiles(t *testing.T, dir string) {
 			s.Later = append(s.Later, savedEffect{Name: e.name, Input: e.input, Run: e.run})
 		}
 		// What is not in a workspace is not sealed.
-		open, err := json.Marshal(saved{Stores: s.Stores, Effects: s.Effects, Later: s.Later})
+		open, err := json.Marshal(saved{Effects: s.Effects, Later: s.Later})
 		if text := string(open); err != nil || k.w.secrets.Mask(text) != text {
-			t.Errorf("Save: an effect or another store has a secret, which would be in the files as it is")
+			t.Errorf("Save: an effect has a secret, which would be in the files as it is")
 			return
 		}
 	}

@@ -113,32 +113,6 @@ func charges(key string) opened {
 	})
 }
 
-// files files a paper in a store of its own, notes that, and then reads it.
-func files(name string) opened {
-	return func(p *crash.Process) *workspace.Options {
-		db := p.Store(store.NewMemory())
-		return &workspace.Options{Schema: crashSchema, Run: func(ctx context.Context, run *workspace.Run) error {
-			if !notes.Has(run.State()) {
-				if _, err := db.Put(ctx, "paper", []byte("signed"), store.Always); err != nil {
-					return workspace.RetryAfter(err, time.Second)
-				}
-				if err := notes.Set(run.State(), []string{"filed"}); err != nil {
-					return err
-				}
-				if err := run.Commit(ctx); err != nil {
-					return err
-				}
-			}
-			if _, err := db.Get(ctx, name); err != nil && errors.Is(err, store.ErrNotFound) {
-				return err
-			} else if err != nil {
-				return workspace.RetryAfter(err, time.Second)
-			}
-			return nil
-		}}
-	}
-}
-
 // refunds is an agent that refunds for each message, and confirms it so many
 // times.
 func refunds(times int) opened {
@@ -265,8 +239,6 @@ func init() {
 			Run: versions(books("hotel", "train"), books("inn", "train"))},
 		mistakes.Program{Part: "resume", Name: "key of an effect changed", Words: []string{"effect charge, which v1 has made, is made again when the run is taken over: its key has changed"},
 			Run: versions(charges(""), charges("/charge"))},
-		mistakes.Program{Part: "resume", Name: "key of another store changed", Words: []string{`message "1", which was under way, was not handled`, "not found"},
-			Run: versions(files("paper"), files("papers"))},
 		mistakes.Program{Part: "resume", Name: "reply that the next version lacks", Words: []string{"no reply"},
 			Run: versions(refunds(-1), refunds(1))},
 		mistakes.Program{Part: "resume", Name: "message that fails once more", Words: []string{`message "next" has failed: not today`}, Run: hasFailed},
@@ -321,7 +293,7 @@ func init() {
 		mistakes.Program{Part: "resume", Name: "value edited", Words: []string{"ann is damaged"}, Run: edits},
 		mistakes.Program{Part: "resume", Name: "secret saved", Words: []string{"field card is secret and has a value: seal the workspaces with Options.Keys"},
 			Run: savesSecret},
-		mistakes.Program{Part: "resume", Name: "secret in an effect", Words: []string{"an effect or another store has a secret"},
+		mistakes.Program{Part: "resume", Name: "secret in an effect", Words: []string{"an effect has a secret"},
 			Run: func(t *testing.T, mistake bool) {
 				saveV1(t, func(p *crash.Process) *workspace.Options {
 					o := handler(cardSchema, func(ctx context.Context, p *crash.Process, run *workspace.Run) error {

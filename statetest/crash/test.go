@@ -59,7 +59,7 @@ type Test struct {
 	// is stored after each write of the undisturbed case, and the effects made so
 	// far. Name it after the version. Files of a directory that exists stay as
 	// they are. Nothing is written if a Secret field has a value in a store that
-	// is not sealed, or if an effect or another store has a secret.
+	// is not sealed, or if an effect has a secret.
 	Save string
 }
 
