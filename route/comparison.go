@@ -8,7 +8,9 @@ import (
 	"math/big"
 	"reflect"
 	"regexp"
+	"regexp/syntax"
 	"strings"
+	"sync"
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
@@ -26,8 +28,9 @@ type comparison struct {
 	op       string
 	plan     *value.Plan // of the operands
 	operands []reflect.Value
-	text     []byte         // the operands as JSON: one value, or the list of In
-	pattern  *regexp.Regexp // of Match
+	text     []byte                // the operands as JSON: one value, or the list of In
+	pattern  func() *regexp.Regexp // of Match
+	cost     cost
 }
 
 // newComparison compiles a comparison of a field of a type. The operands are
@@ -75,12 +78,30 @@ func newComparison(op, field string, typ reflect.Type, operands []any) (*compari
 	if c.text = texts[0]; op == opIn {
 		c.text = jsontext.Array(texts)
 	}
-	if op == opMatch {
-		if c.pattern, err = regexp.Compile(c.operands[0].String()); err != nil {
+	switch op {
+	case opIn:
+		c.cost.values = len(c.operands)
+	case opMatch:
+		if err = c.readPattern(c.operands[0].String()); err != nil {
 			addFault("$.value", "bad pattern: "+err.Error(), err)
 		}
 	}
 	return c, faults
+}
+
+// readPattern checks a pattern and what it costs. It is compiled when it is
+// first asked, because only then the limits of its router are kept.
+func (c *comparison) readPattern(pattern string) error {
+	if c.cost.patterns = len(pattern); len(pattern) > maxPatterns {
+		return nil // New refuses it
+	}
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return err
+	}
+	c.cost.program = programSize(parsed)
+	c.pattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+	return nil
 }
 
 // operandTypeOf returns the type of the operands for a field of a type.
@@ -142,7 +163,7 @@ func (c *comparison) holds(v any) bool {
 		return !c.equalsAny(v)
 	case opMatch:
 		rv := reflect.ValueOf(v)
-		return rv.Kind() == reflect.String && c.pattern.MatchString(rv.String())
+		return rv.Kind() == reflect.String && c.pattern().MatchString(clipText(rv.String()))
 	case opContains:
 		list := reflect.ValueOf(v)
 		if list.Kind() != reflect.Slice {

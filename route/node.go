@@ -41,6 +41,7 @@ type node struct {
 	// ask answers for a field or a function. state.ErrNotFound means that the
 	// field is unset; any other error means that there is no answer.
 	ask    func(*state.State) (bool, error)
+	cost   cost
 	faults []*fault.Error // with paths that begin at the node
 }
 

@@ -58,7 +58,9 @@ func Lt[T cmp.Ordered](f *state.Field[T], v T) Predicate { return compareField(o
 func Lte[T cmp.Ordered](f *state.Field[T], v T) Predicate { return compareField(opLte, f, v) }
 
 // Match asks whether a regular expression, in the syntax of package regexp,
-// matches a part of the value of a field. The expression is compiled once.
+// matches a part of the value of a field. Of a longer text, it looks at the
+// first 64 KiB, as if the text ended there. The expression is compiled once,
+// when it is first asked.
 func Match[T ~string](f *state.Field[T], pattern string) Predicate {
 	return compareField(opMatch, f, pattern)
 }
@@ -148,7 +150,7 @@ func compareField[T any](op string, f *state.Field[T], operands ...any) Predicat
 // compile returns the comparison of the node's field with operands.
 func (n *node) compile(operands []any) *comparison {
 	c, faults := newComparison(n.op, n.name, n.fieldType, operands)
-	n.operand = c.text
+	n.operand, n.cost = c.text, c.cost
 	n.faults = append(n.faults, faults...)
 	return c
 }

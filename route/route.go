@@ -52,8 +52,14 @@ type Router struct{ rules []Rule }
 
 // New returns a router. The error is [ErrInvalidRules] and lists everything that is wrong with the
 // rules, each mistake with its path in the JSON form of the router. Names of
-// agents and functions must be one line of visible text. Predicates may be
-// nested up to 64 deep. A router without rules never names an agent.
+// agents and functions must be one line of visible text. A router without rules
+// never names an agent.
+//
+// Predicates may be nested up to 64 deep. A router has at most 1 000 rules,
+// 10 000 values of [In] in all, and 2 MiB of JSON. All patterns of [Match]
+// together have at most 64 KiB, and about 2 000 instructions when they are
+// compiled: a letter is one, and a{1000} is a thousand. The limits are those of
+// [Parse], which therefore reads what [Router.MarshalJSON] writes.
 func New(rules ...Rule) (*Router, error) {
 	var faults []*fault.Error
 	for i, rule := range rules {
@@ -65,6 +71,9 @@ func New(rules ...Rule) (*Router, error) {
 				Path: rulePath(i), Got: "otherwise must come last: no rule after it can match",
 			})
 		}
+	}
+	if len(faults) == 0 {
+		faults = checkLimits(rules)
 	}
 	if err := joinFaults(faults); err != nil {
 		return nil, err

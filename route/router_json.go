@@ -14,27 +14,27 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// parseLimits bound the JSON of a router. Depth allows for nested predicates
-// and for their operands.
-var parseLimits = jsontext.Limits{Depth: 256, Bytes: 16 << 20}
-
 // MarshalJSON returns the router as JSON that [Parse] reads. A function is
 // represented by its name.
 func (r *Router) MarshalJSON() ([]byte, error) {
 	if r == nil {
 		r = &Router{}
 	}
-	rules := make([][]byte, len(r.rules))
-	for i, rule := range r.rules {
+	return rulesJSON(r.rules), nil
+}
+
+func rulesJSON(rules []Rule) []byte {
+	elements := make([][]byte, len(rules))
+	for i, rule := range rules {
 		object := jsontext.Object{}
 		if rule.otherwise {
 			object = object.WithString("otherwise", rule.agent)
 		} else {
 			object = object.With("when", rule.when.json()).WithString("agent", rule.agent)
 		}
-		rules[i] = object.JSON()
+		elements[i] = object.JSON()
 	}
-	return jsontext.Object{}.With("rules", jsontext.Array(rules)).JSON(), nil
+	return jsontext.Object{}.With("rules", jsontext.Array(elements)).JSON()
 }
 
 func (n *node) json() []byte {
@@ -79,6 +79,10 @@ func (r *Router) UnmarshalJSON([]byte) error {
 // [state.AllowUndeclared] or is nil, any name is a field of any type. funcs are
 // the functions that data may name; [Func] makes them.
 //
+// The rules may come from others: Parse reads at most 16 MiB, and the limits of
+// [New] hold. They bound what the rules cost, in Parse and whenever a router is
+// asked. What Parse cannot know is whether an agent may be chosen by them.
+//
 // The error is [ErrInvalidRules] and lists all mistakes, each with its path.
 func Parse(schema *state.Schema, data []byte, funcs ...Predicate) (*Router, error) {
 	if err := jsontext.Check(data, parseLimits); err != nil {
@@ -115,6 +119,7 @@ type parser struct {
 	empty *state.State
 	types map[string]reflect.Type
 	funcs map[string]*node
+	cost  cost // of the predicates so far
 }
 
 func (p *parser) parseRule(data []byte) Rule {
@@ -227,6 +232,14 @@ func (p *parser) parseOperands(n *node, reader *jsontext.Reader) {
 	}
 	if reader.Err() != nil || n.fieldType == nil {
 		return // the comparison would only repeat the fault
+	}
+	if n.op == opIn {
+		n.cost.values = len(operands)
+	} else if n.op == opMatch && jsontext.Kind(reader.Value("value")) == "string" {
+		n.cost.patterns = len(reader.String("value"))
+	}
+	if p.cost.add(n) != nil {
+		return // New has the fault: what exceeds a limit is not even read
 	}
 	c := n.compile(operands)
 	n.ask = func(st *state.State) (bool, error) {
