@@ -123,6 +123,7 @@ func TestGeminiSystemInstruction(t *testing.T) {
 		})
 	}
 	geminiAgain(t, `{"systemInstruction":{"parts":[{"text":"a"}]},"system_instruction":{"parts":[{"text":"b"}]},"contents":[]}`)
+	geminiAgain(t, `{"systemInstruction":{"parts":{"type":"x","contents":[{"parts":[]}]}},"contents":[{"parts":{"contents":{"parts":[]}}}]}`)
 }
 
 func TestGeminiMalformed(t *testing.T) {

@@ -102,10 +102,13 @@ func (w *contentWriter) addItem(i int, m state.UnknownMessage) {
 	switch {
 	case !ok:
 	case isInstruction(in):
-		members, _ := jsontext.Members(item)  // checked with the message
-		parts, _ := members.Elements("parts") // a content without parts is not kept whole
+		members, _ := jsontext.Members(item)    // checked with the message
+		parts, err := members.Elements("parts") // a content without parts is not kept whole
+		if err != nil {
+			parts = [][]byte{members.Get("parts")} // one that is not in an array
+		}
 		kept := codec.Difference(members.Without("parts"), nil)
-		w.instruct(instruction{name: in, content: content{kept: kept, parts: parts}})
+		w.instruct(instruction{name: in, value: item, content: content{kept: kept, parts: parts}})
 	default:
 		w.endContent()
 		w.contents, w.bare = append(w.contents, item), in == inContents
