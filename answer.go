@@ -214,12 +214,15 @@ func (d *answersDraft) add(m ToolResultMessage) error {
 			continue
 		}
 		call, known := open.matcher.match(m.Call())
+		wrong := open.matcher.checkName(call, m.Call())
 		switch own := d.rights == nil || open.result.agent == d.agent(); {
-		case !known || refused != nil && (!own || call < 0):
+		case !known || refused != nil && (!own || call < 0 || wrong != nil):
 		case !own:
 			refused = d.denied("answer a call of "+fault.Quote(open.result.agent)+" in", historyName)
 		case call < 0:
 			refused = &CallError{ID: m.Call().ID, Name: m.Call().Name, Err: ErrAnswered}
+		case wrong != nil:
+			refused = &CallError{ID: m.Call().ID, Name: m.Call().Name, Err: wrong}
 		default:
 			if len(open.answers.given) == 0 {
 				d.completed = append(d.completed, open)

@@ -274,9 +274,13 @@ func TestAnswerRefuses(t *testing.T) {
 		want    error
 		text    string
 	}{
-		"unknown":  {[]state.ToolResultMessage{partDone(calls[1]), partDone(calls[2])}, state.ErrUnknownCall, `state: call "x" of "tool_x": unknown call`},
-		"no name":  {[]state.ToolResultMessage{partDone(state.ToolCall{ID: "x"})}, state.ErrUnknownCall, `state: call "x": unknown call`},
-		"no id":    {[]state.ToolResultMessage{partDone(state.ToolCall{Name: "x"})}, state.ErrUnknownCall, `state: call of "x": unknown call`},
+		"unknown": {[]state.ToolResultMessage{partDone(calls[1]), partDone(calls[2])}, state.ErrUnknownCall, `state: call "x" of "tool_x": unknown call`},
+		"no name": {[]state.ToolResultMessage{partDone(state.ToolCall{ID: "x"})}, state.ErrUnknownCall, `state: call "x": unknown call`},
+		"no id":   {[]state.ToolResultMessage{partDone(state.ToolCall{Name: "x"})}, state.ErrUnknownCall, `state: call of "x": unknown call`},
+		"another name": {
+			[]state.ToolResultMessage{partDone(state.ToolCall{ID: "b", Name: "tool_a"})},
+			state.ErrUnknownCall, `state: call "b" of "tool_a": unknown call: the call with this id is of "tool_b"`,
+		},
 		"answered": {[]state.ToolResultMessage{partDone(calls[0])}, state.ErrAnswered, `state: call "a" of "tool_a": call is answered`},
 		"twice":    {[]state.ToolResultMessage{partDone(calls[1]), partDone(calls[1])}, state.ErrAnswered, `state: call "b" of "tool_b": call is answered`},
 		"zero":     {[]state.ToolResultMessage{partDone(calls[1]), {}}, state.ErrWrongType, `state: "history": $[1]: want a message, got the zero message`},
@@ -327,10 +331,38 @@ func TestAnswerOfCallsWithoutAnIDOfTheirOwn(t *testing.T) {
 	r, _ = st.History().Last()
 	require.Equal(t, "a", r.ToolCalls[0].Call().Name)
 	require.Equal(t, "b", r.ToolCalls[1].Call().Name)
+
+	partOpen(t, st, "3", same...)
+	require.NoError(t, st.History().Answer(state.ToolResult(same[1], "1")))
+	require.ErrorIs(t, st.History().Answer(state.ToolResult(same[1], "2")), state.ErrAnswered, "the other call has another name")
+	require.NoError(t, st.History().Answer(state.ToolResult(state.ToolCall{ID: "1"}, "0")), "a result may have no name")
+}
+
+// A result that was recorded with another name belongs to the call of its id.
+func TestRecordedResultsOfAnotherNameAreMatched(t *testing.T) {
+	call := state.ToolCall{ID: "1", Name: "a", Input: "{}"}
+	st := state.New(nil)
+	require.NoError(t, st.History().Append(state.InferenceResult{
+		Output:    []state.Message{state.ToolCalls(call)},
+		ToolCalls: []state.ToolResultMessage{state.ToolResult(state.ToolCall{ID: "1", Name: "b"}, "1")},
+	}))
+	require.Empty(t, st.History().Pending())
+}
+
+// The latest result in which a call with the id and the name is open gets the
+// answer.
+func TestAnAnswerIsOfTheResultWithItsTool(t *testing.T) {
+	st := state.New(nil)
+	first := state.ToolCall{ID: "1", Name: "a", Input: "{}"}
+	partOpen(t, st, "1", first)
+	partOpen(t, st, "2", state.ToolCall{ID: "1", Name: "b", Input: "{}"})
+	require.NoError(t, st.History().Answer(state.ToolResult(first, "1")))
+	require.Len(t, st.History().Pending(), 1)
+	require.Equal(t, "b", st.History().Pending()[0].Name)
 }
 
 // Of an output with many calls, too, an answer is for the first open call of its
-// id and name, or else of its id.
+// id and name.
 func TestAnswersOfManyCallsAreMatchedAsThoseOfFew(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
 		pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
@@ -348,11 +380,12 @@ func TestAnswersOfManyCallsAreMatchedAsThoseOfFew(t *testing.T) {
 		given := make([]state.JSON, len(calls))
 		for i := range 50 {
 			call := newCall()
-			known, number := false, -1
+			known, open, number := false, false, -1
 			for n, c := range calls {
 				fits := c.ID == call.ID && (c.ID != "" || c.Name == call.Name)
-				known = known || fits
-				if fits && given[n] == "" && (number < 0 || c.Name == call.Name && calls[number].Name != call.Name) {
+				known = known || fits && c.Name == call.Name
+				open = open || fits && given[n] == ""
+				if fits && given[n] == "" && number < 0 && c.Name == call.Name {
 					number = n
 				}
 			}
@@ -361,7 +394,7 @@ func TestAnswersOfManyCallsAreMatchedAsThoseOfFew(t *testing.T) {
 			case number >= 0:
 				require.NoError(t, err)
 				given[number] = state.JSON(fmt.Sprint(i))
-			case known:
+			case known, !open && slices.ContainsFunc(calls, func(c state.ToolCall) bool { return call.ID != "" && c.ID == call.ID }):
 				require.ErrorIs(t, err, state.ErrAnswered)
 			default:
 				require.ErrorIs(t, err, state.ErrUnknownCall)

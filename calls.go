@@ -1,8 +1,10 @@
 package state
 
 import (
+	"fmt"
 	"slices"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/persist"
 )
 
@@ -163,6 +165,19 @@ func (m *callMatcher) match(call ToolCall) (number int, known bool) {
 		}
 	}
 	return number, known
+}
+
+// checkName returns an error if the call that a new answer would be matched with
+// has another name than the answer says. Recorded results may have any name.
+func (m *callMatcher) checkName(number int, answered ToolCall) error {
+	if number < 0 || answered.ID == "" || answered.Name == "" || m.calls[number].Name == answered.Name {
+		return nil
+	}
+	isNamed := func(c callPlace) bool { return c.ID == answered.ID && c.Name == answered.Name }
+	if slices.ContainsFunc(m.calls, isNamed) {
+		return ErrAnswered
+	}
+	return fmt.Errorf("%w: the call with this id is of %s", ErrUnknownCall, fault.Quote(m.calls[number].Name))
 }
 
 // firstOpen returns the first open call in a list of the index, or -1. leading

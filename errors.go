@@ -37,7 +37,7 @@ var (
 	// ErrWrongType is returned when a value does not fit the field.
 	ErrWrongType = errors.New("state: wrong type")
 	// ErrUnknownCall is returned for the answer to a tool call that is not in
-	// the history.
+	// the history, or that is one of another tool.
 	ErrUnknownCall = errors.New("state: unknown call")
 	// ErrAnswered is returned for the answer to a tool call that has one
 	// already.

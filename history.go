@@ -241,7 +241,7 @@ func mergeOps(t *engine.Tree, ops []engine.Op) ([]engine.Edit, error) {
 //
 // A bound handle may answer the calls of its own results. For those of other
 // agents that it sees, the error is [ErrDenied]. The error is [ErrUnknownCall]
-// if no result has a call, and [ErrAnswered] if the call has an answer. If
+// if no result has a call with the id and the tool, and [ErrAnswered] if the call has an answer. If
 // there is an error, nothing changes.
 func (hs *History) Answer(results ...ToolResultMessage) error {
 	h := hs.state.on()

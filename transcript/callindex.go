@@ -1,6 +1,11 @@
 package transcript
 
-import "github.com/agentstate/state"
+import (
+	"fmt"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
+)
 
 // callIndex finds calls by what their results say of them. It holds the
 // numbers of calls in their order, and drops those that have a result when it
@@ -53,22 +58,27 @@ func (x *callIndex) firstOpen(r state.ToolCall) int {
 	return open[0]
 }
 
-// lastOpen returns the number of the last open call that r names. If there is
-// none, it is the last open call with the id of r.
+// lastOpen returns the number of the last open call that r names.
 func (x *callIndex) lastOpen(r state.ToolCall) (int, error) {
 	open := x.trimAnswered(x.named(r))
 	x.setNamed(r, open)
-	if len(open) == 0 && r.ID != "" {
-		open = x.trimAnswered(x.byID[r.ID])
-		x.byID[r.ID] = open
-	}
+	refused := state.ErrUnknownCall
 	switch {
 	case len(open) > 0:
 		return open[len(open)-1], nil
 	case open != nil: // emptied
-		return none, &state.CallError{ID: r.ID, Name: r.Name, Err: state.ErrAnswered}
+		refused = state.ErrAnswered
+	case r.ID != "":
+		open = x.trimAnswered(x.byID[r.ID])
+		switch x.byID[r.ID] = open; {
+		case len(open) > 0:
+			name := x.calls[open[len(open)-1]].Name
+			refused = fmt.Errorf("%w: the call with this id is of %s", state.ErrUnknownCall, fault.Quote(name))
+		case open != nil:
+			refused = state.ErrAnswered
+		}
 	}
-	return none, &state.CallError{ID: r.ID, Name: r.Name, Err: state.ErrUnknownCall}
+	return none, &state.CallError{ID: r.ID, Name: r.Name, Err: refused}
 }
 
 // named returns the calls that r names: those with its id and its name. If
