@@ -168,10 +168,11 @@ func (w itemWords) checkID(c *checker, i int, id string) {
 // reasoningContinues reports whether the message that is sent after the k-th
 // can be the one that followed it when the model made it. It has to be the
 // assistant's. A text has to be the very item; calls are accepted without the
-// id of the item (software-agent-sdk#1754).
+// id of the item (software-agent-sdk#1754). At the end of a request, where nothing
+// has to follow, xAI accepts it, whose ids begin like OpenAI's.
 func (c *checker) reasoningContinues(k int) bool {
 	if k+1 == len(c.sent) {
-		return false
+		return true
 	}
 	next := c.msgs[c.sent[k+1]]
 	if _, ok := next.(state.TextMessage); ok && itemID(next) == "" {

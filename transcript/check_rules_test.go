@@ -37,7 +37,7 @@ func TestCheckOpenAIResponses(t *testing.T) {
 		{"reasoning goes on, with a call", "u rs1 rs2 c1 r1", ""},
 		{"reasoning whose call is gone", "u rs1 u", "1:reasoning"},
 		{"reasoning before a result", "u c1 rs1 r1", "2:reasoning"},
-		{"reasoning at the end", "u a rs1", "2:reasoning"},
+		{"reasoning at the end", "u a rs1", ""},
 		{"a message's item twice", "u msg1 msg2 msg1", "3:duplicate-item"},
 		{"an item twice", "u rs1 msg1 rs1 msg2", "3:duplicate-item"},
 	})
