@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -44,6 +45,9 @@ func TestAnswersThatAreRefused(t *testing.T) {
 		err     error
 	}{
 		{"an unknown call", nil, answers("x", "9"), workspace.ErrNotSuspended},
+		{"a call of another tool", nil, workspace.Message{
+			ID: "x", Answers: []state.ToolResultMessage{state.ToolResult(state.ToolCall{ID: "1", Name: "another"}, `"yes"`)},
+		}, state.ErrUnknownCall},
 		{"one of several", nil, answers("x", "1", "9"), workspace.ErrNotSuspended},
 		{"twice in one message", nil, answers("x", "1", "1"), workspace.ErrNotSuspended},
 		{"an open call that is not suspended", func(t *testing.T, m *workspace.Manager) {
@@ -253,5 +257,32 @@ func TestAnswersAreKnownAfterATakeover(t *testing.T) {
 				require.Empty(t, view(t, second, "ann").Suspended())
 			})
 		})
+	}
+}
+
+// An id that is given to two messages shows as long as the first is there.
+func TestADuplicateSaysThatItDiffers(t *testing.T) {
+	long := strings.Repeat("x", 1000) // not in the head
+	content := func(id, said string) workspace.Message {
+		return workspace.Message{ID: id, Content: state.UserText(said)}
+	}
+	again := func(m *workspace.Manager, msg workspace.Message) workspace.Outcome {
+		_, out, err := m.Begin(t.Context(), "ann", msg)
+		require.NoError(t, err)
+		require.Equal(t, workspace.StatusDuplicate, out.Status)
+		return out
+	}
+	for _, said := range []string{"<hello> \u2028 é", long} {
+		m := open(t, store.NewMemory(), workspace.Options{})
+		run := begin(t, m, content("run", said))
+		_, out, err := m.Begin(t.Context(), "ann", content("wait", said))
+		require.NoError(t, err)
+		require.Equal(t, workspace.StatusQueued, out.Status)
+		for _, id := range []string{"run", "wait"} {
+			require.False(t, again(m, content(id, said)).Differs)
+			require.True(t, again(m, content(id, said+"!")).Differs)
+		}
+		finish(t, run)
+		require.False(t, again(m, content("run", said+"!")).Differs, "only the id is kept")
 	}
 }

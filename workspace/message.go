@@ -68,6 +68,11 @@ type Outcome struct {
 	// First is the status of the first message with the id, if Status is
 	// StatusDuplicate. RunID, Reply and Reason are then those of the first.
 	First Status `json:"first,omitempty"`
+	// Differs is true if Status is StatusDuplicate, and the first message waits
+	// or is being handled and has another content: the id was given to two
+	// messages, and this one is lost unless it is sent with an id of its own. Of
+	// a message that has ended, only the id is kept: Differs is false.
+	Differs bool `json:"differs,omitempty"`
 }
 
 // outcomeOf returns what became of a message.
@@ -92,7 +97,7 @@ func outcomeOf(f ledger.Fate) Outcome {
 // duplicateOf returns the outcome of a message that was sent again.
 func duplicateOf(first ledger.Fate) Outcome {
 	out := outcomeOf(first)
-	out.First, out.Status = out.Status, StatusDuplicate
+	out.First, out.Status, out.Differs = out.Status, StatusDuplicate, first.Differs
 	return out
 }
 

@@ -236,12 +236,17 @@ const (
 type Fate struct {
 	Place   string
 	Outcome // if Place is PlaceEnded; for PlaceDead, why it was given up; for PlaceRunning, only RunID
+
+	// Differs says of a duplicate that the first message has another body. It is
+	// false if the first has ended: its body is gone.
+	Differs bool
+	first   Message // if Place is PlaceRunning or PlaceQueued
 }
 
 // Fate returns what a head knows of the message with an id.
 func (l *Ledger) Fate(ctx context.Context, h *Head, id string) (Fate, error) {
 	if h.Run != nil && h.Run.Message.ID == id {
-		return Fate{PlaceRunning, Outcome{ID: id, RunID: h.Run.RunID}}, nil
+		return Fate{Place: PlaceRunning, Outcome: Outcome{ID: id, RunID: h.Run.RunID}, first: h.Run.Message}, nil
 	}
 	dead, err := l.deadLetters(ctx, h)
 	if err != nil {
@@ -249,17 +254,17 @@ func (l *Ledger) Fate(ctx context.Context, h *Head, id string) (Fate, error) {
 	}
 	for _, d := range dead {
 		if d.Message.ID == id {
-			return Fate{PlaceDead, Outcome{ID: id, Ending: EndingFailed, RunID: d.RunID, Reason: d.Reason}}, nil
+			return Fate{Place: PlaceDead, Outcome: Outcome{ID: id, Ending: EndingFailed, RunID: d.RunID, Reason: d.Reason}}, nil
 		}
 	}
-	if queued, err := l.isQueued(ctx, h, id); queued || err != nil {
-		return Fate{PlaceQueued, Outcome{ID: id}}, err
+	if m, queued, err := l.findQueued(ctx, h, id); queued || err != nil {
+		return Fate{Place: PlaceQueued, Outcome: Outcome{ID: id}, first: m}, err
 	}
 	o, err := l.findOutcome(ctx, h, id)
 	if err != nil || o.ID == "" {
 		return Fate{}, err
 	}
-	return Fate{PlaceEnded, o}, nil
+	return Fate{Place: PlaceEnded, Outcome: o}, nil
 }
 
 // findOutcome returns the latest outcome of a message, or none.

@@ -140,28 +140,28 @@ type queueHashes struct {
 	set   map[string]bool
 }
 
-// isQueued reports whether a message waits.
-func (l *Ledger) isQueued(ctx context.Context, h *Head, id string) (bool, error) {
+// findQueued returns a message that waits, with its body, and whether it does.
+func (l *Ledger) findQueued(ctx context.Context, h *Head, id string) (Message, bool, error) {
 	if h.Queue.len() == 0 {
-		return false, nil
+		return Message{}, false, nil
 	}
 	maybe, err := l.index.mayHave(ctx, h, idHash(id), l.fetchBlob)
 	if !maybe || err != nil {
-		return false, err
+		return Message{}, false, err
 	}
 	for entry, err := range l.queueEntries(ctx, h) {
 		if err != nil {
-			return false, err
+			return Message{}, false, err
 		}
 		name, hash := cutQueueEntry(entry)
 		if hash != idHash(id) {
 			continue
 		}
 		if m, err := l.readMessage(ctx, name); err != nil || m.ID == id {
-			return err == nil, err
+			return m, err == nil, err
 		}
 	}
-	return false, nil
+	return Message{}, false, nil
 }
 
 // mayHave reports whether an id with the hash is in the queue, or was before.

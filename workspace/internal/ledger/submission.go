@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -69,6 +70,13 @@ func (l *Ledger) submit(t *transition, s Submission) (Status, Fate, error) {
 			if err := t.forgetDeadLetter(s.Message.ID); err != nil {
 				return "", f, err
 			}
+		case f.Place == PlaceRunning, f.Place == PlaceQueued:
+			body, _, err := t.reader.ReadBody(t.ctx, f.first)
+			if err != nil {
+				return "", f, err
+			}
+			f.Differs = !bytes.Equal(body, s.Message.Body)
+			return StatusDuplicate, f, errNoChange
 		case f.Place != PlaceNone:
 			return StatusDuplicate, f, errNoChange
 		}
