@@ -3,10 +3,10 @@ package tool
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/fault"
 )
 
 // toolbox finds tools by name.
@@ -70,6 +70,10 @@ func (box toolbox) indexes(calls []state.ToolCall) []int {
 	return indexes
 }
 
+// maxShownName is the length of the longest name of a missing tool that an error
+// shows.
+const maxShownName = 256
+
 // missingTool returns the error that there is no tool of a name. The model has
 // chosen the name, so the secrets of st in it are masked.
 func (box toolbox) missingTool(st *state.State, name string) error {
@@ -88,5 +92,9 @@ func (box toolbox) missingTool(st *state.State, name string) error {
 	default:
 		known = "there are " + strings.Join(names, ", ")
 	}
-	return &kindError{ErrUnknownTool, fmt.Errorf("tool %s not found; %s", fault.Quote(st.Redactor().Redact(name)), known)}
+	shown := strconv.Quote(st.Redactor().Redact(name))
+	if len(name) > maxShownName { // a part of it could be a part of a secret
+		shown = fmt.Sprintf("with a name of %d bytes", len(name))
+	}
+	return &kindError{ErrUnknownTool, fmt.Errorf("tool %s not found; %s", shown, known)}
 }

@@ -252,7 +252,7 @@ func TestWatchSeesTheNextWorkspace(t *testing.T) {
 				}
 			}
 		}()
-		settle := func() { time.Sleep(time.Minute) }
+		settle := func() { time.Sleep(time.Minute); synctest.Wait() }
 		for _, n := range []int{5, 1} {
 			for i := range n {
 				_, err := m.Handle(t.Context(), "ann", text(fmt.Sprint(i)))
