@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// userCode is code of the user that was called in a goroutine of its own, so that
-// the one that waits for it can go on whatever the code does.
+// userCode is code of the user that runs in a goroutine of its own, or in that of
+// the caller of Do, so that the one that waits for it can go on whatever the code
+// does.
 type userCode struct {
 	what string
 	done chan struct{} // closed when the code has ended

@@ -21,9 +21,9 @@ import (
 // Handle waits as Await does. If it then fails, the error is ErrRunFailed. After
 // the message, the Manager handles the messages in the queue in the background.
 //
-// If ctx ends first, Handle returns, at most TTL/20 later, but the message stays. If it waits, it is
-// handled as if nothing had happened, and Await waits for it again. If its run
-// has begun here, the context of the run ends with ctx. If Options.Run then
+// If ctx ends first, Handle returns, at most TTL/20 later, but the message stays.
+// If it waits, it is handled as if nothing had happened, and Await waits for it
+// again. If its run has begun here, the context of the run ends with ctx. If Options.Run then
 // returns an error, Handle gives the lease back, and this Manager or another
 // calls Options.Run again at once, in the background, with the committed
 // changes; no attempt is counted. To handle a message although its sender may

@@ -34,8 +34,9 @@ type Options struct {
 // the model is appended to the history, and to the conversation if the agent may
 // write [state.Messages]; so are the results of its calls, also of foreign
 // tools. What the user has said is added to the conversation, if it does not end
-// with it; in a run of a workspace, it is there. In a run, the answer is committed before its calls are
-// made, and their results before the model is asked again.
+// with it; in a run of a workspace, it is there. In a run, the answer is
+// committed before its calls are made, and their results before the model is
+// asked again.
 //
 // Foreign tools of the agent find a handle with the rights of the agent in their
 // context. Other agents that they run have rights of their own.
