@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"strings"
 
 	"github.com/agentstate/state/internal/engine"
-	"github.com/agentstate/state/internal/fault"
 )
 
 // State is a handle on the data that the agents, tools and routers of a network
@@ -91,23 +89,16 @@ func (s *State) Agent() string { return s.on().agent() }
 const maxCause = 256
 
 // WithCause returns a handle whose writes have cause in the journal, such as
-// the id of the tool call that they come from. Of a cause of more than 256 bytes,
-// the journal keeps what is in front of the last space within them, or a hash if
-// there is none: a part of a secret at its end would not be masked later.
+// the id of the tool call that they come from. Of a cause of more than 256 bytes
+// the journal keeps a hash, not the beginning: if that ended in a part of a
+// secret, nothing would mask it later.
 func (s *State) WithCause(cause string) *State {
 	h := *s.on()
 	if len(cause) > maxCause {
-		cause = clipCause(s.hostRedactor().Redact(cause))
+		cause = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(cause)))
 	}
 	h.author = &engine.Author{Agent: h.agent(), Cause: cause}
 	return &State{handle: h}
-}
-
-func clipCause(cause string) string {
-	if i := strings.LastIndexByte(fault.Prefix(cause, maxCause), ' '); i > 0 {
-		return strings.Clone(cause[:i]) // what is cut must not be kept
-	}
-	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(cause)))
 }
 
 // Snapshot returns a frozen view of the present content: it never changes, and

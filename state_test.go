@@ -789,12 +789,14 @@ func TestWithCauseSignsWrites(t *testing.T) {
 }
 
 // A provider or a client chooses what is given as a cause: the id of its call.
-func TestTheJournalClipsLongCauses(t *testing.T) {
+// A part of a long one could end in a part of a secret, which nothing masks.
+func TestTheJournalKeepsAHashOfALongCause(t *testing.T) {
+	hash := func(cause string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(cause))) }
+	words := strings.Repeat("x ", 120) + "the words of a secret"
 	for _, tt := range []struct{ given, want string }{
 		{strings.Repeat("x", 256), strings.Repeat("x", 256)},
-		{strings.Repeat("x ", 128) + "é", strings.Repeat("x ", 127) + "x"},
-		{"a word " + strings.Repeat("é", 200), "a word"},
-		{strings.Repeat("x", 257), fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(strings.Repeat("x", 257))))},
+		{strings.Repeat("x", 257), hash(strings.Repeat("x", 257))},
+		{words, hash(words)},
 	} {
 		st := state.New(ruleSchema)
 		by := st.WithCause(tt.given).As("x")
@@ -811,18 +813,5 @@ func TestTheJournalClipsLongCauses(t *testing.T) {
 		}
 		return st
 	})
-	require.Less(t, held, 4<<20, "what is clipped is not kept")
-}
-
-// A cause that is cut in the middle of a secret would keep a part of it, which
-// no Redactor finds.
-func TestALongCauseIsMaskedBeforeItIsClipped(t *testing.T) {
-	pin := &state.Field[string]{Name: "pin", Secret: true}
-	st := state.New(state.MustSchema(pin, ruleText))
-	require.NoError(t, pin.Set(st, "hunter2-hunter2-hunter2"))
-	for i := range 30 {
-		cause := strings.Repeat("x ", 110+i/2)[i%2:] + "two words of hunter2-hunter2-hunter2 and more"
-		require.NoError(t, ruleText.Set(st.WithCause(cause), "a"))
-		require.NotContains(t, ruleChanges(t, st, st.Version()-1)[0].Cause, "hunter")
-	}
+	require.Less(t, held, 4<<20, "a long cause is not kept")
 }

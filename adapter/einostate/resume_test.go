@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cloudwego/eino/adk"
@@ -26,8 +27,10 @@ import (
 var resumeSchema = state.MustSchema(notes, einostate.CheckpointField, state.Team{"search": {"billing"}})
 
 // ask is a tool of eino that interrupts its agent, and returns what it is resumed
-// with. made counts its calls by what they were: asked, waited, and made.
+// with. made counts its calls by what they were: asked, waited, and made. Calls of
+// one message run at once.
 func ask(t *testing.T, made map[string]int) einotool.BaseTool {
+	var mu sync.Mutex
 	own, err := utils.InferTool("ask", "Ask a person.", func(ctx context.Context, in noteInput) (string, error) {
 		if _, ok := state.FromContext(ctx); !ok {
 			t.Error("the tool has no state")
@@ -35,6 +38,8 @@ func ask(t *testing.T, made map[string]int) einotool.BaseTool {
 		was, _, _ := einotool.GetInterruptState[any](ctx)
 		target, has, data := einotool.GetResumeContext[string](ctx)
 		id := compose.GetToolCallID(ctx)
+		mu.Lock()
+		defer mu.Unlock()
 		if target && has {
 			made[id+" made"]++
 			return in.Text + data, nil
