@@ -23,12 +23,7 @@ const users = 5
 
 // historyTTL is the TTL of the Managers. It must be long enough for the processes to
 // live from one heartbeat to the next, or there is nothing but takeovers.
-func historyTTL() time.Duration {
-	if underRace() {
-		return time.Second
-	}
-	return 200 * time.Millisecond
-}
+const historyTTL = time.Second
 
 func TestHistory(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
@@ -61,13 +56,12 @@ func operating(t *testing.T, fresh func() string) {
 var errNotChecked = errors.New("the history takes too long to check")
 
 func operateOnce(t *testing.T, address string) error {
-	const clients = 4 // of each process
-	turns := 80
-	if underRace() {
-		turns = 20
-	}
+	const (
+		clients = 4  // of each process
+		turns   = 20 // of each client: the search is exponential in what overlaps
+	)
 	n := effort.LogSeed(t)
-	r := &race{ctx: t.Context(), task: task{Job: "operate", Address: address, TTL: historyTTL()}, began: time.Now(),
+	r := &race{ctx: t.Context(), task: task{Job: "operate", Address: address, TTL: historyTTL}, began: time.Now(),
 		slots: make([]*process, 4), pools: map[*process][]handle{}, calls: map[string]int64{}}
 	defer r.stop()
 	for i := range r.slots {
@@ -200,7 +194,7 @@ type client struct {
 func (c *client) run(turns int, killer bool) error {
 	for turn := range turns {
 		// Leases must have the time to expire.
-		if err := nap(c.ctx, historyTTL()/5); err != nil {
+		if err := nap(c.ctx, historyTTL/5); err != nil {
 			return err
 		}
 		kills := killer && (turn+c.slot*turns/8)%(turns/2) == turns/4
