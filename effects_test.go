@@ -14,9 +14,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/form"
-	"github.com/agentstate/state/internal/statemodel"
+	"github.com/agentstate/state/internal/test/effort/property"
+	"github.com/agentstate/state/internal/test/statemodel"
 	"github.com/agentstate/state/transcript"
 )
 

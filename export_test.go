@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort/property"
+	"github.com/agentstate/state/internal/test/effort/property"
 )
 
 // The tests of this file prove that Import restores what Export wrote, for values

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/test/effort"
 )
 
 // A field that keeps its last elements must not keep the others alive, whatever

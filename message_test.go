@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort/property"
+	"github.com/agentstate/state/internal/test/effort/property"
 )
 
 // The tests of this file prove that messages keep every member of the JSON that

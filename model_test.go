@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/statemodel"
+	"github.com/agentstate/state/internal/test/statemodel"
 	"github.com/stretchr/testify/require"
 )
 
 // The tests of this file prove that a State does what its specification in
-// internal/statemodel says, for random programs. Then follow the mistakes that
+// internal/test/statemodel says, for random programs. Then follow the mistakes that
 // such programs found, as the shortest program that shows each.
 
 func TestModel(t *testing.T) { statemodel.Check(t) }

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort/property"
+	"github.com/agentstate/state/internal/test/effort/property"
 )
 
 // numbersMixed returns numbers of all kinds in all places of an any.

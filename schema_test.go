@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort/property"
+	"github.com/agentstate/state/internal/test/effort/property"
 )
 
 // The tests of this file prove which schemas and types are accepted, which values

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/test/effort"
 	"github.com/stretchr/testify/require"
 )
 

@@ -17,9 +17,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/test/effort/property"
 )
 
 // The tests of this file prove the rules of reading and writing single fields, by

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort"
-	"github.com/agentstate/state/internal/testkit"
+	"github.com/agentstate/state/internal/test/effort"
+	"github.com/agentstate/state/internal/test/testkit"
 )
 
 // What costs in proportion to a text that others write. Sorting may take longer,

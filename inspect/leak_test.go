@@ -16,7 +16,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/inspect"
-	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 	"github.com/stretchr/testify/require"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentstate/state/internal/mutation"
+	"github.com/agentstate/state/internal/test/mutation"
 	"github.com/stretchr/testify/require"
 )
 

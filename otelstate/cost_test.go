@@ -16,7 +16,7 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/workspacetest"
+	"github.com/agentstate/state/internal/test/workspacetest"
 	"github.com/agentstate/state/otelstate"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlitestore"

@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/workspacetest"
+	"github.com/agentstate/state/internal/test/workspacetest"
 	"github.com/agentstate/state/otelstate"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"

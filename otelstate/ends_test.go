@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort"
-	"github.com/agentstate/state/internal/workspacetest"
+	"github.com/agentstate/state/internal/test/effort"
+	"github.com/agentstate/state/internal/test/workspacetest"
 	"github.com/agentstate/state/otelstate"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"

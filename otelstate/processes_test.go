@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/agentstate/state/internal/worker"
-	"github.com/agentstate/state/internal/workspacetest"
+	"github.com/agentstate/state/internal/test/worker"
+	"github.com/agentstate/state/internal/test/workspacetest"
 	"github.com/agentstate/state/otelstate"
 	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/workspace"

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/histories"
 	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/internal/test/histories"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/transcript"
 	"github.com/stretchr/testify/require"

@@ -1,6 +1,6 @@
 package statetest_test
 
-import "github.com/agentstate/state/internal/mutation"
+import "github.com/agentstate/state/internal/test/mutation"
 
 func init() {
 	mutants["model"] = []mutation.Mutant{

@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/agentstate/state/internal/mutation"
+	"github.com/agentstate/state/internal/test/mutation"
 	"github.com/agentstate/state/statetest/internal/mistakes"
 )
 

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/store"
 	"github.com/stretchr/testify/require"
 )

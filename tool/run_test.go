@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort/property"
+	"github.com/agentstate/state/internal/test/effort/property"
 	"github.com/agentstate/state/tool"
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"

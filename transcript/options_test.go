@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/histories"
+	"github.com/agentstate/state/internal/test/histories"
 	"github.com/agentstate/state/transcript"
 	"github.com/stretchr/testify/require"
 )

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort"
-	"github.com/agentstate/state/internal/testkit"
+	"github.com/agentstate/state/internal/test/effort"
+	"github.com/agentstate/state/internal/test/testkit"
 	"github.com/agentstate/state/transcript"
 	"github.com/stretchr/testify/require"
 )

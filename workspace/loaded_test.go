@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort"
-	"github.com/agentstate/state/internal/workspacetest"
+	"github.com/agentstate/state/internal/test/effort"
+	"github.com/agentstate/state/internal/test/workspacetest"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"

@@ -18,7 +18,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/lcstate"
-	"github.com/agentstate/state/internal/adaptertest"
+	"github.com/agentstate/state/internal/test/adaptertest"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"

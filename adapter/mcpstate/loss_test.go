@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/mcpstate"
-	"github.com/agentstate/state/internal/adaptertest"
+	"github.com/agentstate/state/internal/test/adaptertest"
 	"github.com/agentstate/state/tool"
 )
 

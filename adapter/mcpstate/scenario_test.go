@@ -9,7 +9,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/mcpstate"
-	"github.com/agentstate/state/internal/adaptertest"
+	"github.com/agentstate/state/internal/test/adaptertest"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/tool"

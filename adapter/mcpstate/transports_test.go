@@ -19,7 +19,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/mcpstate"
-	"github.com/agentstate/state/internal/testkit"
+	"github.com/agentstate/state/internal/test/testkit"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )

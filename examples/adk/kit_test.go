@@ -16,7 +16,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/adaptertest"
+	"github.com/agentstate/state/internal/test/adaptertest"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlitestore"

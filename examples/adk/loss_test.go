@@ -18,7 +18,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/adaptertest"
+	"github.com/agentstate/state/internal/test/adaptertest"
 	"github.com/agentstate/state/tool"
 )
 

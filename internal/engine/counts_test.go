@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/engine"
+	"github.com/agentstate/state/internal/test/effort/property"
 )
 
 // crowd is a layout with one slot for each visibility class, of which the

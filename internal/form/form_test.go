@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/test/effort/property"
 )
 
 // forms are forms of any content. Their runs may be out of range.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentstate/state/internal/effort"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/test/effort"
 )
 
 func TestManyMembersAreLinear(t *testing.T) {

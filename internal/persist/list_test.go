@@ -7,7 +7,7 @@ import (
 	"testing"
 	"weak"
 
-	"github.com/agentstate/state/internal/effort/property"
+	"github.com/agentstate/state/internal/test/effort/property"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/agentstate/state/internal/effort/property"
+	"github.com/agentstate/state/internal/test/effort/property"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )

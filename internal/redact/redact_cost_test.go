@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/test/effort"
 )
 
 // attacks are texts that a clever scan could take long for, from a piece that is

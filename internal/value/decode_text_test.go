@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/test/effort/property"
 	"github.com/agentstate/state/internal/value"
 )
 

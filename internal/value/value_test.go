@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state/internal"
-	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/test/effort/property"
 	"github.com/agentstate/state/internal/value"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/worker"
+	"github.com/agentstate/state/internal/test/worker"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"

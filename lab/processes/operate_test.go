@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/worker"
+	"github.com/agentstate/state/internal/test/worker"
 	"github.com/agentstate/state/workspace"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentstate/state/internal/worker"
+	"github.com/agentstate/state/internal/test/worker"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentstate/state/internal/effort"
-	"github.com/agentstate/state/internal/worker"
+	"github.com/agentstate/state/internal/test/effort"
+	"github.com/agentstate/state/internal/test/worker"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )

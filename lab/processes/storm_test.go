@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentstate/state/internal/effort"
-	"github.com/agentstate/state/internal/workspacetest"
+	"github.com/agentstate/state/internal/test/effort"
+	"github.com/agentstate/state/internal/test/workspacetest"
 	"github.com/agentstate/state/store"
 )
 

@@ -3,7 +3,7 @@ package processes
 import (
 	"testing"
 
-	"github.com/agentstate/state/internal/workspacetest"
+	"github.com/agentstate/state/internal/test/workspacetest"
 	"github.com/agentstate/state/store"
 )
 

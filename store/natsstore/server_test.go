@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentstate/state/internal/testkit"
+	"github.com/agentstate/state/internal/test/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/natsstore"
 	"github.com/agentstate/state/store/storetest"

@@ -9,7 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/store"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentstate/state/internal/testkit"
-	"github.com/agentstate/state/internal/worker"
+	"github.com/agentstate/state/internal/test/testkit"
+	"github.com/agentstate/state/internal/test/worker"
 	"github.com/agentstate/state/store"
 	"github.com/stretchr/testify/require"
 )

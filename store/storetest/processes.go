@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/agentstate/state/internal/effort"
-	"github.com/agentstate/state/internal/worker"
+	"github.com/agentstate/state/internal/test/effort"
+	"github.com/agentstate/state/internal/test/worker"
 	"github.com/agentstate/state/store"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/agentstate/state/internal/worker"
+	"github.com/agentstate/state/internal/test/worker"
 	"github.com/agentstate/state/store"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentstate/state/internal/testkit"
+	"github.com/agentstate/state/internal/test/testkit"
 )
 
 // page is the page of a command that runs.

@@ -18,8 +18,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentstate/state/internal/effort"
-	"github.com/agentstate/state/internal/mutation"
+	"github.com/agentstate/state/internal/test/effort"
+	"github.com/agentstate/state/internal/test/mutation"
 )
 
 // Program is a test of a user's workflow, with a mistake or without.

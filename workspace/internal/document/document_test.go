@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort/property"
+	"github.com/agentstate/state/internal/test/effort/property"
 )
 
 // allocated returns the number of bytes that fn allocates.

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort/property"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/test/effort/property"
 )
 
 // naive is a document without optimizations.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/store"
 	"github.com/stretchr/testify/require"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentstate/state/internal/mutation"
+	"github.com/agentstate/state/internal/test/mutation"
 )
 
 // mutant is a mistake in the sources that a test must find.

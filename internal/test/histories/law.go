@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/test/effort"
 )
 
 // Law is a property of histories. Each history is made and judged for one of

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/test/effort"
 )
 
 // Mutant is a mistake in the sources of one package.

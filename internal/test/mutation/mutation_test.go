@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentstate/state/internal/mutation"
+	"github.com/agentstate/state/internal/test/mutation"
 )
 
 func TestEachMutantIsDrawnByOneOfNCommits(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentstate/state/internal/worker"
+	"github.com/agentstate/state/internal/test/worker"
 )
 
 func TestMain(m *testing.M) { os.Exit(worker.Main(m, work)) }

@@ -6,7 +6,7 @@ import (
 	"flag"
 	"strconv"
 
-	"github.com/agentstate/state/internal/effort"
+	"github.com/agentstate/state/internal/test/effort"
 	"pgregory.net/rapid"
 )
 

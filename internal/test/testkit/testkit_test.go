@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentstate/state/internal/testkit"
+	"github.com/agentstate/state/internal/test/testkit"
 )
 
 // echo returns the address of a server that returns what it receives.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/effort/property"
+	"github.com/agentstate/state/internal/test/effort/property"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
