@@ -271,8 +271,9 @@ func (s *parleyStream) Add(event state.JSON) error {
 			s.response[name] = value
 			continue
 		}
-		s.said.WriteString(value.Text())
-		s.emit(provider.Delta{Kind: provider.DeltaText, Text: value.Text()})
+		piece := text(in, "say")
+		s.said.WriteString(piece)
+		s.emit(provider.Delta{Kind: provider.DeltaText, Text: piece})
 	}
 	s.ended = s.ended || in["end"] != ""
 	return nil

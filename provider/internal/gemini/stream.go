@@ -1,6 +1,8 @@
 package gemini
 
 import (
+	"slices"
+
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/provider/internal/codec"
@@ -98,13 +100,15 @@ func (a *assembler) addPart(raw []byte, members jsontext.Object) error {
 }
 
 // addText takes a part that is not a call. Texts that follow each other are
-// one, as in a whole response, unless they have a signature: Google warns
-// against joining parts that have one with others.
+// one, as in a whole response, unless they say something else. Google warns
+// against joining parts that have a signature with others.
 func (a *assembler) addText(p part) {
 	text, thought := p.members.Get("text"), p.members.Bool("thought")
 	a.emitText(p.members.String("text"), thought)
-	isPlain := jsontext.Kind(text) == "string" && (len(p.members) == 1 || len(p.members) == 2 && thought)
-	if !isPlain {
+	says := func(m jsontext.Member) bool {
+		return m.Name != "text" && m.Name != "thought" && !jsontext.IsNull(m.Value)
+	}
+	if jsontext.Kind(text) != "string" || slices.ContainsFunc(p.members, says) {
 		a.addWhole(p)
 		return
 	}
