@@ -1,8 +1,6 @@
 package provider_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -108,9 +106,7 @@ func TestAnthropicStream(t *testing.T) {
 				require.Empty(t, result.Output)
 			} else {
 				require.Equal(t, "msg_1", result.ID)
-				encoded, _, err := provider.Anthropic.EncodeRequest(provider.Request{Messages: result.Output})
-				require.NoError(t, err)
-				jsonEqual(t, []byte(`{"messages":[{"role":"assistant","content":`+test.content+`}]}`), encoded)
+				requireEncoded(t, provider.Anthropic, result.Output, `{"messages":[{"role":"assistant","content":`+test.content+`}]}`, nil)
 				last := result.Output[len(result.Output)-1].(interface{ StopReason() string })
 				require.Equal(t, test.stop, last.StopReason())
 			}
@@ -138,169 +134,7 @@ func splitsEverywhere(t *testing.T, f *provider.Format, events []string, want st
 		got, err := stream.Result()
 		require.Equal(t, text, got.Raw)
 		require.Equal(t, want.ID, got.ID)
-		require.Equal(t, string(arrayOf(want.Output)), string(arrayOf(got.Output)))
+		require.Equal(t, rawMessages(want.Output), rawMessages(got.Output))
 		require.Equal(t, wantErr, err)
 	}
-}
-
-func TestAnthropicStreamTraces(t *testing.T) {
-	var streams [][][]byte
-	for _, e := range exchanges(t, "anthropic_messages") {
-		if e.stream != nil {
-			streams = append(streams, e.stream)
-		}
-	}
-	for _, f := range recordings(t, "stream_anthropic_messages") {
-		streams = append(streams, events(t, f))
-	}
-	count := 0
-	for _, recorded := range streams {
-		count += len(recorded)
-		result := wholeStream(t, recorded)
-		require.NotEmpty(t, result.ID)
-		encoded, omitted, err := provider.Anthropic.EncodeRequest(provider.Request{Messages: result.Output})
-		require.NoError(t, err)
-		require.Empty(t, omitted)
-		content := []json.RawMessage{}
-		for _, block := range blocksOf(t, recorded) {
-			text, err := json.Marshal(block)
-			require.NoError(t, err)
-			content = append(content, text)
-		}
-		want, err := json.Marshal(jsonObject{"messages": []jsonObject{{"role": "assistant", "content": content}}})
-		require.NoError(t, err)
-		jsonEqual(t, want, encoded)
-	}
-	t.Logf("%d streams with %d events", len(streams), count)
-}
-
-// wholeStream requires that a stream is complete.
-func wholeStream(t *testing.T, events [][]byte) state.InferenceResult {
-	t.Helper()
-	stream := provider.Anthropic.Stream()
-	for _, event := range events {
-		require.NoError(t, stream.Event(event))
-	}
-	result, err := stream.Result()
-	require.NoError(t, err)
-	return result
-}
-
-// blocksOf puts the blocks of a recorded stream together in the plainest way, for
-// the deltas that the recordings have.
-func blocksOf(t *testing.T, events [][]byte) []jsonObject {
-	t.Helper()
-	var blocks []jsonObject
-	inputs := map[int]string{}
-	for _, data := range events {
-		var event struct {
-			Type         string
-			Index        int
-			ContentBlock jsonObject `json:"content_block"`
-			Message      struct{ Content []jsonObject }
-			Delta        struct {
-				Type, Text, Thinking, Signature string
-				Content                         any
-				PartialJSON                     string `json:"partial_json"`
-				Citation                        any
-			}
-		}
-		decoder := json.NewDecoder(bytes.NewReader(data))
-		decoder.UseNumber()
-		require.NoError(t, decoder.Decode(&event))
-		switch event.Type {
-		case "message_start":
-			blocks = append(blocks, event.Message.Content...)
-		case "content_block_start":
-			blocks = append(blocks, event.ContentBlock)
-		case "content_block_delta": // the recordings have one block at a time
-			last, delta := blocks[len(blocks)-1], event.Delta
-			switch delta.Type {
-			case "text_delta":
-				last["text"] = last["text"].(string) + delta.Text
-			case "thinking_delta":
-				last["thinking"] = last["thinking"].(string) + delta.Thinking
-			case "signature_delta":
-				last["signature"] = delta.Signature
-			case "compaction_delta":
-				last["content"] = delta.Content
-			case "citations_delta":
-				cited, _ := last["citations"].([]any)
-				last["citations"] = append(cited, delta.Citation)
-			case "input_json_delta":
-				inputs[len(blocks)-1] += delta.PartialJSON
-			default:
-				require.Fail(t, "a delta that the test does not know", delta.Type)
-			}
-		}
-	}
-	for i, input := range inputs {
-		if input != "" {
-			blocks[i]["input"] = json.RawMessage(input)
-		}
-	}
-	return blocks
-}
-
-// A recorded response that is cut into a stream has the same result as the whole.
-func TestAnthropicStreamEqualsWhole(t *testing.T) {
-	var wholes [][]byte
-	for _, e := range exchanges(t, "anthropic_messages") {
-		if e.response != nil && e.status < 300 {
-			wholes = append(wholes, e.response)
-		}
-	}
-	for _, f := range recordings(t, "raw_anthropic_messages") {
-		wholes = append(wholes, f.data)
-	}
-	for _, whole := range wholes {
-		want, err := provider.Anthropic.DecodeResponse(whole)
-		require.NoError(t, err)
-		result := wholeStream(t, cut(t, whole))
-		require.Equal(t, want.ID, result.ID)
-		jsonEqual(t, arrayOf(want.Output), arrayOf(result.Output))
-	}
-	t.Logf("%d responses", len(wholes))
-}
-
-// cut makes a stream of a response, with deltas of a few characters.
-func cut(t *testing.T, whole []byte) (events [][]byte) {
-	t.Helper()
-	send := func(event jsonObject) {
-		data, err := json.Marshal(event)
-		require.NoError(t, err)
-		events = append(events, data)
-	}
-	var body struct {
-		ID         string
-		Content    []map[string]json.RawMessage
-		StopReason json.RawMessage `json:"stop_reason"`
-	}
-	require.NoError(t, json.Unmarshal(whole, &body))
-	send(jsonObject{"type": "message_start", "message": jsonObject{"id": body.ID, "role": "assistant", "content": jsonArray{}}})
-	for i, block := range body.Content {
-		deltas := map[string]string{"text": "text_delta", "thinking": "thinking_delta"}
-		pieces := map[string]string{}
-		for name := range deltas {
-			if value, ok := block[name]; ok {
-				var text string
-				require.NoError(t, json.Unmarshal(value, &text))
-				pieces[name], block[name] = text, json.RawMessage(`""`)
-			}
-		}
-		if input, ok := block["input"]; ok {
-			deltas["partial_json"], pieces["partial_json"], block["input"] = "input_json_delta", string(input), json.RawMessage(`{}`)
-		}
-		send(jsonObject{"type": "content_block_start", "index": i, "content_block": block})
-		for name, text := range pieces {
-			for runes := []rune(text); len(runes) > 0; runes = runes[min(7, len(runes)):] {
-				delta := jsonObject{"type": deltas[name], name: string(runes[:min(7, len(runes))])}
-				send(jsonObject{"type": "content_block_delta", "index": i, "delta": delta})
-			}
-		}
-		send(jsonObject{"type": "content_block_stop", "index": i})
-	}
-	send(jsonObject{"type": "message_delta", "delta": jsonObject{"stop_reason": body.StopReason}})
-	send(jsonObject{"type": "message_stop"})
-	return events
 }

@@ -32,11 +32,18 @@ var targets = []target{
 	{"gemini_generateContent", provider.Gemini, origin.Gemini, transcript.Gemini},
 }
 
-// carry repairs a conversation and sends it to a provider.
+// carry repairs a conversation and sends it, and what a Trim leaves of it, to a
+// provider.
 func carry(msgs []state.Message, to target, policy transcript.Policy) error {
 	repaired, _ := transcript.Repair(msgs, to.profile, policy)
 	if err := sent(repaired, to); err != nil {
 		return fmt.Errorf("to %v, policy %v: %w\nrepaired:\n%s", to.format, policy, err, histories.Render(repaired))
+	}
+	for _, trim := range []transcript.Trim{transcript.KeepLast(1), transcript.KeepLast(len(msgs) / 2), transcript.KeepTokens(100, nil)} {
+		kept := trim(repaired)
+		if err := sent(kept, to); err != nil {
+			return fmt.Errorf("to %v, policy %v, trimmed: %w\nkept:\n%s", to.format, policy, err, histories.Render(kept))
+		}
 	}
 	return nil
 }

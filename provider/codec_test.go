@@ -180,7 +180,7 @@ func faults() map[string]fault {
 			return b, err
 		}}},
 		"refuses null": {"Null", faulty{decodeRequest: func(body state.JSON) (provider.Body, error) {
-			if strings.Contains(string(body), `"uses":null`) {
+			if strings.Contains(string(body), `"about":null`) {
 				return provider.Body{}, os.ErrInvalid
 			}
 			return good.DecodeRequest(body)

@@ -1,7 +1,6 @@
 package provider_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -10,78 +9,6 @@ import (
 	"github.com/agentstate/state/provider"
 	"github.com/stretchr/testify/require"
 )
-
-// geminiContentAgain requires that the output is encoded as the content it came from.
-func geminiContentAgain(t *testing.T, content []byte, output []state.Message, msgAndArgs ...any) {
-	t.Helper()
-	body, omitted, err := provider.Gemini.EncodeRequest(provider.Request{Messages: output})
-	require.NoError(t, err, msgAndArgs...)
-	require.Empty(t, omitted, msgAndArgs...)
-	jsonEqual(t, []byte(`{"contents":[`+string(content)+`]}`), body, msgAndArgs...)
-}
-
-// geminiFirstContent returns the content of the first candidate, "" if there is none.
-func geminiFirstContent(t *testing.T, body []byte) string {
-	t.Helper()
-	var response struct {
-		Candidates []struct{ Content json.RawMessage }
-	}
-	require.NoError(t, json.Unmarshal(body, &response))
-	if len(response.Candidates) == 0 {
-		return ""
-	}
-	if content := string(response.Candidates[0].Content); content != "{}" {
-		return content
-	}
-	return `{"role":"model"}` // without a role it would be the user's
-}
-
-func TestGeminiTraces(t *testing.T) {
-	requests, responses, failures, streams := 0, 0, 0, 0
-	for _, e := range exchanges(t, "gemini_generateContent") {
-		if e.request != nil {
-			requests++
-			geminiAgain(t, string(e.request))
-		}
-		if e.stream != nil {
-			streams++
-			geminiStreamed(t, e.stream)
-			continue
-		}
-		result, err := provider.Gemini.DecodeResponse(e.response)
-		require.Equal(t, string(e.response), result.Raw)
-		if e.status >= 300 {
-			failures++
-			var failed *provider.ResponseError
-			require.ErrorAs(t, err, &failed, e.file)
-			require.NotEmpty(t, failed.Code)
-			continue
-		}
-		responses++
-		require.NoError(t, err, e.file)
-		require.NotEmpty(t, result.ID, e.file)
-		geminiContentAgain(t, []byte(geminiFirstContent(t, e.response)), result.Output, e.file)
-	}
-	for _, f := range recordings(t, "raw_gemini_generateContent") {
-		responses++
-		result, err := provider.Gemini.DecodeResponse(f.data)
-		require.NoError(t, err, f.name)
-		require.Equal(t, string(f.data), result.Raw)
-		geminiContentAgain(t, []byte(geminiFirstContent(t, f.data)), result.Output, f.name)
-	}
-	for _, f := range recordings(t, "stream_gemini_generateContent") {
-		streams++
-		result := geminiStreamed(t, events(t, f))
-		for _, m := range result.Output {
-			if m, ok := m.(state.ToolCallMessage); ok {
-				for _, c := range m.Calls() {
-					require.Regexp(t, `^(|\{"(location|id)":"[A-Za-z ]+"\})$`, c.Input, f.name)
-				}
-			}
-		}
-	}
-	t.Logf("%d requests, %d responses, %d failures, %d streams", requests, responses, failures, streams)
-}
 
 // geminiStreamed reads events one by one, as server-sent events in one piece and in
 // bytes, and as an array, requires the same result, and returns it.
@@ -106,7 +33,7 @@ func geminiStreamed(t *testing.T, events [][]byte) state.InferenceResult {
 			got, err := split.Result()
 			require.NoError(t, err)
 			require.Equal(t, body, got.Raw)
-			require.Equal(t, geminiRaws(result.Output), geminiRaws(got.Output))
+			require.Equal(t, rawMessages(result.Output), rawMessages(got.Output))
 			require.Equal(t, result.ID, got.ID)
 			require.Equal(t, result.CreatedAt, got.CreatedAt)
 		}
@@ -117,7 +44,7 @@ func geminiStreamed(t *testing.T, events [][]byte) state.InferenceResult {
 func TestGeminiResponse(t *testing.T) {
 	result, err := provider.Gemini.DecodeResponse([]byte(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{}}}],"role":"model"},"finishReason":"STOP","index":0},{"content":{"parts":[{"text":"other"}]},"index":1}],"responseId":"r","createTime":"2026-04-02T17:03:50.399550Z"}`))
 	require.NoError(t, err)
-	require.Equal(t, []string{`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"","name":"f","input":{}}],"gemini":{},"stop_reason":"stop"}`}, geminiRaws(result.Output))
+	require.Equal(t, []string{`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"","name":"f","input":{}}],"gemini":{},"stop_reason":"stop"}`}, rawMessages(result.Output))
 	require.Equal(t, "r", result.ID)
 	require.Equal(t, time.Date(2026, 4, 2, 17, 3, 50, 0, time.UTC), result.CreatedAt)
 
@@ -132,7 +59,7 @@ func TestGeminiResponse(t *testing.T) {
 		require.Len(t, result.Output, 1)
 		require.Equal(t, "assistant", result.Output[0].Role())
 		require.Equal(t, "MAX_TOKENS", result.Output[0].(state.TextMessage).StopReason())
-		geminiContentAgain(t, []byte(again), result.Output)
+		requireEncoded(t, provider.Gemini, result.Output, `{"contents":[`+again+`]}`, nil)
 	}
 	for _, body := range []string{`{}`, `{"candidates":null}`, `{"promptFeedback":null,"responseId":"r"}`} {
 		_, err := provider.Gemini.DecodeResponse([]byte(body))
@@ -187,10 +114,10 @@ func TestGeminiStream(t *testing.T) {
 			result := geminiStreamed(t, events)
 			require.Equal(t, "r", result.ID)
 			content := `{"role":"model","parts":[` + test.parts + `]}`
-			geminiContentAgain(t, []byte(content), result.Output)
+			requireEncoded(t, provider.Gemini, result.Output, `{"contents":[`+content+`]}`, nil)
 			whole, err := provider.Gemini.DecodeResponse([]byte(`{"candidates":[{"content":` + content + geminiStops + `}]}`))
 			require.NoError(t, err)
-			require.Equal(t, geminiRaws(whole.Output), geminiRaws(result.Output))
+			require.Equal(t, rawMessages(whole.Output), rawMessages(result.Output))
 		})
 	}
 }
@@ -256,33 +183,6 @@ func TestGeminiStreamTroubles(t *testing.T) {
 	var refused *provider.ResponseError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, "INVALID_ARGUMENT", refused.Code)
-}
-
-func FuzzDecodeGemini(f *testing.F) {
-	f.Add([]byte(`{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":""},{"functionCall":{"name":"f","args":{}},"thoughtSignature":"cw=="},{"text":"b","thought":true}]},{"role":"function","parts":[{"function_response":{"id":"1","response":{}}},{"text":"c"}]}],"systemInstruction":"s","tools":[]}`))
-	f.Add([]byte(`{"contents":{"parts":[{"type":"a"}]},"system_instruction":{"role":null,"parts":[{"functionCall":{}}]},"systemInstruction":null}`))
-	f.Add([]byte(`{"contents":[{"role":"model","parts":[{"functionCall":{"name":"f"}},{"functionResponse":{}}]},{"role":"model","parts":[{"functionCall":{}}]},{"role":"system","parts":[]}]}`))
-	f.Add([]byte(`[` + geminiChunk(`{"functionCall":{"name":"f","willContinue":true}}`) + `,` + geminiChunk(`{"functionCall":{"partialArgs":[{"jsonPath":"$.a[0]['b']","stringValue":"c"}]}},{"text":"t"}`, geminiStops) + `]`))
-	f.Add([]byte("data: " + geminiChunk(`{"text":"t"}`, geminiStops) + "\n\n"))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		if request, err := provider.Gemini.DecodeRequest(body); err == nil {
-			requireDecodable(t, request.Messages)
-			encoded, omitted, err := provider.Gemini.EncodeRequest(request)
-			require.NoError(t, err)
-			require.Empty(t, omitted)
-			jsonEqual(t, body, encoded)
-		}
-		result, _ := provider.Gemini.DecodeResponse(body)
-		requireDecodable(t, result.Output)
-		require.Equal(t, string(body), result.Raw)
-		stream := provider.Gemini.Stream()
-		_, _ = stream.Write(body)
-		result, _ = stream.Result()
-		require.Equal(t, string(body), result.Raw)
-		one := provider.Gemini.Stream()
-		_ = one.Event(body)
-		_, _ = one.Result()
-	})
 }
 
 // Google's REST clients ask for enums as numbers.

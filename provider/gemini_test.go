@@ -1,48 +1,13 @@
 package provider_test
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/provider"
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 )
-
-// geminiAgain decodes and encodes a request of Gemini's, requires that it is equal, and
-// returns the messages.
-func geminiAgain(t *testing.T, body string) []state.Message {
-	t.Helper()
-	request, err := provider.Gemini.DecodeRequest([]byte(body))
-	require.NoError(t, err)
-	encoded, omitted, err := provider.Gemini.EncodeRequest(request)
-	require.NoError(t, err)
-	require.Empty(t, omitted)
-	jsonEqual(t, []byte(body), encoded)
-	return request.Messages
-}
-
-// geminiRaws returns the messages as text.
-func geminiRaws(msgs []state.Message) []string {
-	texts := []string{}
-	for _, m := range msgs {
-		texts = append(texts, string(m.Raw()))
-	}
-	return texts
-}
-
-// geminiSays encodes messages and returns the request.
-func geminiSays(t *testing.T, messages ...string) (string, []provider.Omission) {
-	t.Helper()
-	msgs, err := state.DecodeMessages([]byte("[" + strings.Join(messages, ",") + "]"))
-	require.NoError(t, err)
-	body, omitted, err := provider.Gemini.EncodeRequest(provider.Request{Messages: msgs})
-	require.NoError(t, err)
-	return string(body), omitted
-}
 
 func TestGeminiContents(t *testing.T) {
 	tests := []struct {
@@ -99,10 +64,8 @@ func TestGeminiContents(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			msgs := geminiAgain(t, `{"contents":`+test.contents+`,"generationConfig":{"temperature":1.0},"seed":18446744073709551616}`)
-			if diff := cmp.Diff(test.want, geminiRaws(msgs)); diff != "" {
-				t.Error(diff)
-			}
+			request := roundTrip(t, provider.Gemini, []byte(`{"contents":`+test.contents+`,"generationConfig":{"temperature":1.0},"seed":18446744073709551616}`))
+			require.Equal(t, test.want, rawMessages(request.Messages))
 		})
 	}
 }
@@ -118,49 +81,12 @@ func TestGeminiSystemInstruction(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			msgs := geminiAgain(t, `{`+test.instruction+`,"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`)
-			require.Equal(t, []string{test.want, `{"type":"text","role":"user","content":"hi"}`}, geminiRaws(msgs))
+			request := roundTrip(t, provider.Gemini, []byte(`{`+test.instruction+`,"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`))
+			require.Equal(t, []string{test.want, `{"type":"text","role":"user","content":"hi"}`}, rawMessages(request.Messages))
 		})
 	}
-	geminiAgain(t, `{"systemInstruction":{"parts":[{"text":"a"}]},"system_instruction":{"parts":[{"text":"b"}]},"contents":[]}`)
-	geminiAgain(t, `{"systemInstruction":{"parts":{"type":"x","contents":[{"parts":[]}]}},"contents":[{"parts":{"contents":{"parts":[]}}}]}`)
-}
-
-func TestGeminiMalformed(t *testing.T) {
-	tests := []struct{ body, path string }{
-		{`[]`, "$"},
-		{`{}`, "$.contents"},
-		{`{"contents":null}`, "$.contents"},
-		{`{"contents":"hi"}`, "$.contents"},
-		{`{"contents":["hi"]}`, "$.contents[0]"},
-		{`{"contents":[],"systemInstruction":[]}`, "$.systemInstruction"},
-		{`{"contents":[{"role":1}]}`, "$.contents[0].role"},
-		{`{"contents":{"parts":7}}`, "$.contents.parts"},
-		{`{"contents":[{"parts":[null]}]}`, "$.contents[0].parts[0]"},
-		{`{"contents":[{"parts":[{"text":1}]}]}`, "$.contents[0].parts[0].text"},
-		{`{"contents":[{"parts":[{"functionCall":[]}]}]}`, "$.contents[0].parts[0].functionCall"},
-		{`{"contents":[{"parts":[{"function_response":{"name":1}}]}]}`, "$.contents[0].parts[0].function_response.name"},
-	}
-	for _, test := range tests {
-		_, err := provider.Gemini.DecodeRequest([]byte(test.body))
-		var bad *provider.Error
-		require.ErrorAs(t, err, &bad, test.body)
-		require.ErrorIs(t, err, state.ErrWrongType, test.body)
-		require.Equal(t, test.path, bad.Path, test.body)
-	}
-	for body, path := range map[string]string{
-		`{"candidates":{}}`:                           "$.candidates",
-		`{"candidates":[1]}`:                          "$.candidates[0]",
-		`{"candidates":[{"content":[]}]}`:             "$.candidates[0].content",
-		`{"candidates":[{"content":{"parts":[[]]}}]}`: "$.candidates[0].content.parts[0]",
-		`{"candidates":[{"content":{"role":"","x":{}`: "$.candidates[0].content[…]",
-	} {
-		result, err := provider.Gemini.DecodeResponse([]byte(body))
-		var bad *provider.Error
-		require.ErrorAs(t, err, &bad, body)
-		require.Equal(t, path, bad.Path, body)
-		require.Equal(t, body, result.Raw)
-	}
+	roundTrip(t, provider.Gemini, []byte(`{"systemInstruction":{"parts":[{"text":"a"}]},"system_instruction":{"parts":[{"text":"b"}]},"contents":[]}`))
+	roundTrip(t, provider.Gemini, []byte(`{"systemInstruction":{"parts":{"type":"x","contents":[{"parts":[]}]}},"contents":[{"parts":{"contents":{"parts":[]}}}]}`))
 }
 
 // Messages of other formats are encoded in the notation of Gemini.
@@ -211,54 +137,17 @@ func TestGeminiFromOthers(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			body, omitted := geminiSays(t, test.messages...)
-			jsonEqual(t, []byte(test.want), []byte(body))
-			var told []string
-			for _, o := range omitted {
-				told = append(told, o.String())
-			}
-			require.Equal(t, test.omitted, told)
+			requireEncoded(t, provider.Gemini, messagesOf(t, "["+strings.Join(test.messages, ",")+"]"), test.want, test.omitted)
 		})
 	}
 }
 
 // A message whose neighbour is gone does not end up in the content of another.
 func TestGeminiTrimmed(t *testing.T) {
-	msgs := geminiAgain(t, `{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":"b"},{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"g","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}},{"functionResponse":{"name":"g","response":{}}}]}]}`)
+	msgs := roundTrip(t, provider.Gemini, []byte(`{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":"b"},{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"g","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}},{"functionResponse":{"name":"g","response":{}}}]}]}`)).Messages
 	body, _, err := provider.Gemini.EncodeRequest(provider.Request{Messages: []state.Message{msgs[0], msgs[2], msgs[4]}})
 	require.NoError(t, err)
 	jsonEqual(t, []byte(`{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"g","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"g","response":{}}}]}]}`), body)
-}
-
-// Parts in any order, in any contents, are encoded as they were.
-func TestGeminiAnything(t *testing.T) {
-	one := func(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
-	content := func(r *rand.Rand) string {
-		parts := make([]string, r.IntN(4))
-		for i := range parts {
-			parts[i] = one(r, `{"text":""}`, `{"text":"a"}`, `{"text":"b","thought":true}`, `{"text":"","thoughtSignature":"x"}`, `{}`, `{"type":"text"}`,
-				`{"functionCall":{"name":"f","args":{}}}`, `{"function_call":{"id":"1","name":"g"},"thought_signature":"x"}`, `{"functionCall":{}}`, `{"functionCall":null}`,
-				`{"functionResponse":{"name":"f","response":{}}}`, `{"function_response":{"id":"1","response":"x"}}`, `{"functionResponse":{},"function_response":{"name":"z"}}`,
-				`{"functionCall":{"name":"z","args":[1]},"functionResponse":{"name":"f"},"text":"q"}`)
-		}
-		return `{` + one(r, `"role":"user",`, `"role":"model",`, ``, `"role":null,`, `"role":"function",`, `"role":"system",`, `"role":"assistant",`, `"role":"",`, `"role":"tool_result",`) +
-			one(r, ``, `"x":1,`, `"in":"contents","joined":true,`) + `"parts":[` + strings.Join(parts, ",") + `]}`
-	}
-	for seed := range effort.Runs(1000) {
-		r := rand.New(rand.NewPCG(uint64(seed), 0))
-		contents := make([]string, r.IntN(5))
-		for i := range contents {
-			contents[i] = content(r)
-		}
-		body := `{"contents":` + one(r, content(r), `[`+strings.Join(contents, ",")+`]`, `[`+strings.Join(contents, ",")+`]`)
-		for _, name := range []string{"systemInstruction", "system_instruction"} {
-			body += one(r, ``, ``, `,"`+name+`":`+one(r, `null`, `"s"`, `""`, content(r)))
-		}
-		geminiAgain(t, body+`}`)
-		if t.Failed() {
-			t.Fatal("seed", seed, body)
-		}
-	}
 }
 
 // The role of a message that was changed replaces the role that was kept.

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/agentstate/state"
@@ -86,17 +87,7 @@ func TestOpenAIConversation(t *testing.T) {
 			`{"role":"tool","tool_call_id":"1","content":"no"}`}, []string{"message 0: is_error"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var msgs []state.Message
-			for _, raw := range test.msgs {
-				msgs = append(msgs, message(t, raw))
-			}
-			entries, omitted := chatEntries(t, msgs)
-			require.Equal(t, test.entries, entries)
-			var said []string
-			for _, o := range omitted {
-				said = append(said, o.String())
-			}
-			require.Equal(t, test.omitted, said)
+			requireEncoded(t, provider.OpenAI, messagesOf(t, "["+strings.Join(test.msgs, ",")+"]"), `{"messages":[`+strings.Join(test.entries, ",")+`]}`, test.omitted)
 		})
 	}
 }

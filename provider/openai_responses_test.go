@@ -34,14 +34,6 @@ func inputOf(t *testing.T, msgs []state.Message) (input []byte, omitted []provid
 	return members["input"], omitted
 }
 
-// message decodes a message.
-func message(t *testing.T, text string) state.Message {
-	t.Helper()
-	m, err := state.DecodeMessage([]byte(text))
-	require.NoError(t, err)
-	return m
-}
-
 // responsesRequests are requests and their messages in short. Each is exact
 // after a round trip.
 var responsesRequests = []struct {
@@ -97,13 +89,7 @@ var responsesRequests = []struct {
 func TestResponsesRequest(t *testing.T) {
 	for _, c := range responsesRequests {
 		t.Run(c.name, func(t *testing.T) {
-			request, err := provider.OpenAIResponses.DecodeRequest([]byte(c.body))
-			require.NoError(t, err)
-			require.Equal(t, c.want, described(request.Messages))
-			body, omitted, err := provider.OpenAIResponses.EncodeRequest(request)
-			require.NoError(t, err)
-			require.Empty(t, omitted)
-			jsonEqual(t, []byte(c.body), body)
+			require.Equal(t, c.want, described(roundTrip(t, provider.OpenAIResponses, []byte(c.body)).Messages))
 		})
 	}
 }
@@ -198,13 +184,7 @@ func TestResponsesFromOthers(t *testing.T) {
 			{"type":"function_call","call_id":"u","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"u","output":"y"}]`, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			input, omitted := inputOf(t, c.msgs)
-			var lines []string
-			for _, o := range omitted {
-				lines = append(lines, o.String())
-			}
-			require.Equal(t, c.omitted, lines)
-			jsonEqual(t, []byte(c.want), input)
+			requireEncoded(t, provider.OpenAIResponses, c.msgs, `{"input":`+c.want+`}`, c.omitted)
 		})
 	}
 }
@@ -242,51 +222,4 @@ func TestResponsesResponse(t *testing.T) {
 			require.Equal(t, c.stop, stop)
 		})
 	}
-}
-
-func TestResponsesResponseError(t *testing.T) {
-	for _, body := range []string{
-		`{"error":{"message":"m","type":"invalid_request_error","code":null}}`,
-		`{"id":"r","status":"failed","error":{"code":"invalid_request_error","message":"m"},"output":[]}`,
-		`{"id":"r","status":"failed","error":{"code":"invalid_request_error","message":"m"},"output":null}`,
-	} {
-		result, err := provider.OpenAIResponses.DecodeResponse([]byte(body))
-		var failed *provider.ResponseError
-		require.ErrorAs(t, err, &failed, body)
-		require.Equal(t, provider.ResponseError{Format: "OpenAIResponses", Code: "invalid_request_error", Message: "m"}, *failed)
-		require.Equal(t, body, result.Raw)
-		require.Empty(t, result.Output)
-	}
-}
-
-func TestResponsesMalformed(t *testing.T) {
-	for _, c := range []struct{ body, path string }{
-		{`[]`, "$"},
-		{`{"input":`, "$.input"},
-		{`{"input":{}}`, "$.input"},
-		{`{"input":[{"role":"user","content":"a"},"b"]}`, "$.input[1]"},
-		{`{"input":[null]}`, "$.input[0]"},
-		{`{"instructions":["a"]}`, "$.instructions"},
-		{`{"input":[],"input":[]}`, "$.input"},
-	} {
-		_, err := provider.OpenAIResponses.DecodeRequest([]byte(c.body))
-		var bad *provider.Error
-		require.ErrorAs(t, err, &bad, c.body)
-		require.Equal(t, c.path, bad.Path, c.body)
-		require.ErrorIs(t, err, state.ErrWrongType)
-	}
-	for _, c := range []struct{ body, path string }{
-		{`{}`, "$.output"},
-		{`{"output":{}}`, "$.output"},
-		{`{"output":[{"type":"message"},7]}`, "$.output[1]"},
-	} {
-		result, err := provider.OpenAIResponses.DecodeResponse([]byte(c.body))
-		var bad *provider.Error
-		require.ErrorAs(t, err, &bad, c.body)
-		require.Equal(t, c.path, bad.Path, c.body)
-		require.Equal(t, c.body, result.Raw)
-	}
-	deep := `{"input":[{"type":"x","y":` + strings.Repeat("[", 60) + strings.Repeat("]", 60) + `}]}`
-	_, err := provider.OpenAIResponses.DecodeRequest([]byte(deep))
-	require.ErrorIs(t, err, state.ErrLimitExceeded)
 }

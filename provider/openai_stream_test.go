@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
 	"github.com/stretchr/testify/require"
 )
@@ -53,36 +52,6 @@ func TestOpenAIResponse(t *testing.T) {
 	}
 }
 
-func TestOpenAIMalformedResponses(t *testing.T) {
-	for _, test := range []struct{ body, err string }{
-		{`{}`, `$.choices: want array or null, got nothing`},
-		{`{"choices":{}}`, `$.choices: want array or null, got object`},
-		{`{"choices":[null]}`, `$.choices[0]: want object, got null`},
-		{`{"choices":[{"message":"secret"}]}`, `$.choices[0].message: want object, got string`},
-		{`<html>`, `$: `},
-		{``, `$: `},
-	} {
-		result, err := provider.OpenAI.DecodeResponse([]byte(test.body))
-		require.ErrorIs(t, err, state.ErrWrongType)
-		require.ErrorContains(t, err, "provider: OpenAI: "+test.err)
-		require.Equal(t, test.body, result.Raw)
-		require.Empty(t, result.Output)
-	}
-}
-
-func TestOpenAIResponseErrors(t *testing.T) {
-	for _, test := range []struct{ body, code, message string }{
-		{`{"error":{"type":"invalid_request_error","code":"c","message":"m"}}`, "invalid_request_error", "m"},
-		{`{"error":{"type":null,"code":400,"message":"m"},"choices":null}`, "400", "m"},
-		{`{"error":"m"}`, "", "m"},
-	} {
-		_, err := provider.OpenAI.DecodeResponse([]byte(test.body))
-		var failed *provider.ResponseError
-		require.ErrorAs(t, err, &failed)
-		require.Equal(t, provider.ResponseError{Format: "OpenAI", Code: test.code, Message: test.message}, *failed)
-	}
-}
-
 // delta returns a chunk of a stream. what is a delta, or a delta and the other
 // members of the choice.
 func delta(what string) string {
@@ -108,6 +77,9 @@ func TestOpenAIStream(t *testing.T) {
 			`{"role":"assistant","content":null,"refusal":"I won't"}`, `"stop"`},
 		{"parts and text (Mistral)", []string{delta(`{"role":"assistant","content":""}`), delta(`{"content":[{"type":"thinking","thinking":[]}]}`), delta(`{"content":"a"}`), delta(`{"content":"b"}`), delta(`{"content":[{"type":"x"}]}`), delta(`{"content":"c"}`), stop},
 			`{"role":"assistant","content":[{"type":"thinking","thinking":[]},{"type":"text","text":"ab"},{"type":"x"},{"type":"text","text":"c"}]}`, `"stop"`},
+		{"nothing but reasoning: content is null, as in a response", []string{delta(`{"role":"assistant","reasoning_content":"hm"}`), stop},
+			`{"role":"assistant","content":null,"reasoning_content":"hm"}`, `"stop"`},
+		{"an empty text", []string{delta(`{"content":""}`), stop}, `{"role":"assistant","content":""}`, `"stop"`},
 		{"no role at all", []string{delta(`{"content":"a"}`), stop}, `{"role":"assistant","content":"a"}`, `"stop"`},
 		{"calls that take turns", []string{
 			delta(`{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"1","type":"function","function":{"name":"f","arguments":""}}]}`), call(`{"index":0,"function":{"arguments":"{\"a\""}}`),
@@ -209,26 +181,5 @@ func TestOpenAIBrokenStreams(t *testing.T) {
 			}
 			require.Equal(t, failed, len(test.errs))
 		})
-	}
-}
-
-// A stream that never sends content has null there, as the whole response has.
-func TestOpenAIStreamWithoutContent(t *testing.T) {
-	for _, test := range []struct{ delta, want string }{
-		{`{"role":"assistant","reasoning_content":"hm"}`, `{"role":"assistant","content":null,"reasoning_content":"hm"}`},
-		{`{"role":"assistant","tool_calls":[{"index":0,"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
-			`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]}`},
-		{`{"content":""}`, `{"role":"assistant","content":""}`},
-	} {
-		s := provider.OpenAI.Stream()
-		require.NoError(t, s.Event([]byte(delta(test.delta+`,"finish_reason":"stop"`))))
-		streamed, err := s.Result()
-		require.NoError(t, err)
-		whole, err := provider.OpenAI.DecodeResponse([]byte(`{"choices":[{"message":` + test.want + `,"finish_reason":"stop"}]}`))
-		require.NoError(t, err)
-		require.Equal(t, rawMessages(whole.Output), rawMessages(streamed.Output))
-		body, _, err := provider.OpenAI.EncodeRequest(provider.Request{Messages: streamed.Output})
-		require.NoError(t, err)
-		jsonEqual(t, []byte(`{"messages":[`+test.want+`]}`), body)
 	}
 }

@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/tool"
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 )
 
@@ -185,36 +182,6 @@ func TestToolsOfOtherTypes(t *testing.T) {
 	weather, err := tool.New("weather", "Tells the weather.", func(context.Context, input) (string, error) { return "sun", nil })
 	require.NoError(t, err)
 	require.Equal(t, []provider.Tool{{Name: "weather", Description: "Tells the weather.", Schema: weather.Schema()}}, provider.Tools([]*tool.Tool{weather}))
-}
-
-// Random tools, with unknown members, come back as they were. Carried to another
-// format and back, they have the same names, descriptions and schemas.
-func TestRandomTools(t *testing.T) {
-	for seed := range effort.Runs(500) {
-		r := rand.New(rand.NewPCG(uint64(seed), 7))
-		var tools []provider.Tool
-		for i := range 1 + r.IntN(4) {
-			schema := []state.JSON{"", `{}`, `{"type":"object"}`, `{"type":"object","properties":{"a":{"type":["string","null"]}}}`}[r.IntN(4)]
-			tools = append(tools, provider.Tool{Name: fmt.Sprint("tool", i), Description: []string{"", "a \"b\" é"}[r.IntN(2)], Schema: schema})
-		}
-		from, to := targets[r.IntN(len(targets))].format, targets[r.IntN(len(targets))].format
-		request := func(f *provider.Format, tools []provider.Tool) provider.Request {
-			encoded, _ := toolsOf(t, f, tools)
-			request, err := f.DecodeRequest(bodyWithTools(f, string(encoded)))
-			require.NoError(t, err)
-			return request
-		}
-		there := request(to, request(from, tools).Tools)
-		require.Len(t, there.Tools, len(tools), "seed %d", seed)
-		for i, want := range tools {
-			got := there.Tools[i]
-			if want.Schema == "" && got.Schema != "" { // Anthropic wants one
-				want.Schema = `{"type":"object"}`
-			}
-			got.Extra = ""
-			require.Empty(t, cmp.Diff(want, got), "seed %d, from %s to %s", seed, from, to)
-		}
-	}
 }
 
 // requireMembers sets the members of an object.

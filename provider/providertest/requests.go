@@ -1,12 +1,15 @@
 package providertest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/transcript"
 )
 
 // requests tests that requests come back equal.
@@ -49,39 +52,80 @@ func (s *suite) requireSame(t *testing.T, body []byte) provider.Request {
 // salted returns a body with an unknown member in every object, and values whose
 // spelling counts.
 func salted(t *testing.T, body []byte) []byte {
-	t.Helper()
 	spices := []any{
 		nil, "<&>", json.Number("1.0"), json.Number("9007199254740993"), object{"y": nil}, array{nil, true}, object{}, "",
 	}
+	return withMembers(t, body, func(n int) any { return spices[n%len(spices)] })
+}
+
+// withMembers returns a body with an unknown member in every object.
+func withMembers(t *testing.T, body []byte, member func(n int) any) []byte {
+	t.Helper()
 	value := parse(t, body)
 	n := 0
 	eachObject(value, func(in object) {
-		in[fmt.Sprintf("x%d", n)] = spices[n%len(spices)]
+		in[fmt.Sprintf("x%d", n)] = member(n)
 		n++
 	})
 	return write(t, value)
 }
 
-// nulls tests that null is like a missing member. A member without which the
-// request cannot be decoded, or an entry only be kept as it is, is required.
+// nulls tests that null is like a missing member, in requests, in responses and
+// in the events of streams. A member without which a text cannot be decoded, or
+// an entry only be kept as it is, is required.
 func (s *suite) nulls(t *testing.T) {
-	s.each(t, "request", hasRequest, func(t *testing.T, e exchange) {
-		request, err := s.format.DecodeRequest(e.request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kept := unknown(request.Messages)
-		for i, path := range members(t, e.request) {
-			missing, err := s.format.DecodeRequest(editMember(t, e.request, i, remove))
-			if err != nil || unknown(missing.Messages) > kept {
-				continue // it is required
+	s.each(t, "exchange", func(e exchange) bool { return !e.failed && !e.broken }, func(t *testing.T, e exchange) {
+		s.requireNulls(t, e.request, func(body []byte) (state.InferenceResult, error) {
+			request, err := s.format.DecodeRequest(body)
+			if err == nil {
+				s.requireSame(t, body)
 			}
-			null := s.requireSame(t, editMember(t, e.request, i, setTo(nil)))
-			if without, with := meaning(missing.Messages), meaning(null.Messages); without != with {
-				t.Fatalf("null at %s is not like a missing member. Messages:\n%s\nwithout the member:\n%s", path, with, without)
-			}
+			return state.InferenceResult{Output: request.Messages}, err
+		})
+		s.requireNulls(t, e.response, s.format.DecodeResponse)
+		for i, event := range e.events {
+			s.requireNulls(t, unquoted(event), func(event []byte) (state.InferenceResult, error) {
+				result, _, err := s.play(slices.Concat(e.events[:i], [][]byte{event}, e.events[i+1:]))
+				return result, err
+			})
 		}
 	})
+}
+
+// requireNulls requires that null is like a missing member of a text. What is not
+// an object has no members.
+func (s *suite) requireNulls(t *testing.T, text []byte, decode func([]byte) (state.InferenceResult, error)) {
+	t.Helper()
+	if !bytes.HasPrefix(text, []byte("{")) {
+		return
+	}
+	whole, err := decode(text)
+	if err != nil {
+		return
+	}
+	for i, path := range members(t, text) {
+		missing, err := decode(editMember(t, text, i, remove))
+		if err != nil || unknown(missing.Output) > unknown(whole.Output) || s.findings(missing) > s.findings(whole) {
+			continue // it is required
+		}
+		null, err := decode(editMember(t, text, i, setTo(nil)))
+		if err != nil {
+			t.Fatalf("null at %s: %v", path, err)
+		}
+		if without, with := s.understood(missing), s.understood(null); without != with {
+			t.Fatalf("null at %s is not like a missing member. What is read:\n%s\nwithout the member:\n%s", path, with, without)
+		}
+	}
+}
+
+// findings returns the number of findings of Check in a result.
+func (s *suite) findings(result state.InferenceResult) int {
+	return len(transcript.Check(result.Output, s.format.Profile()))
+}
+
+// understood describes what a program reads in a result, and what Check finds.
+func (s *suite) understood(result state.InferenceResult) string {
+	return fmt.Sprintln(result.ID, result.CreatedAt, meaning(result.Output), transcript.Check(result.Output, s.format.Profile()))
 }
 
 // tools tests that tools come back.

@@ -21,7 +21,7 @@ func (s *suite) responses(t *testing.T) {
 	}
 	t.Run("several", func(t *testing.T) {
 		for _, output := range [][]state.Message{
-			{state.SystemText("a")}, {state.UserText("a")}, {state.UserText("a"), state.AssistantText("b")},
+			{state.SystemText("a")}, {state.UserText("a")}, {state.UserText("a"), state.AssistantText("b")}, {nil},
 		} {
 			body, _, err := s.format.EncodeResponse(state.InferenceResult{Output: output}, none)
 			if err == nil {
@@ -64,6 +64,11 @@ func (s *suite) requireScripted(t *testing.T, output []state.Message) {
 	}
 	if want, have := saidBy(output), saidBy(got.Output); !reflect.DeepEqual(want, have) {
 		t.Fatalf("the response says\n%v\nand not\n%v\nin\n%s", have, want, body)
+	}
+	stream := s.format.Stream()
+	_, _ = stream.Write(body) // never fails
+	if streamed, err := stream.Result(); err != nil || raws(streamed.Output) != raws(got.Output) {
+		t.Fatalf("%v: written to a stream, the response says\n%s\nand not\n%s", err, raws(streamed.Output), raws(got.Output))
 	}
 	if n := len(got.Output); n > 0 && len(output) > 0 {
 		want := "stop"

@@ -1,0 +1,93 @@
+package provider_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/agentstate/state/provider"
+	"github.com/stretchr/testify/require"
+)
+
+func FuzzDecodeOpenAI(f *testing.F) {
+	fuzz(f, provider.OpenAI,
+		string(chatRequest(`{"role":"system","content":"a"}`, `{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url"}]}`)),
+		string(chatRequest(`{"role":"assistant","content":"a","refusal":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\": 1.0}"}}]}`, `{"role":"tool","tool_call_id":"1","name":"f","content":""}`)),
+		string(chatRequest(`{"role":"assistant","content":"","tool_calls":[],"function_call":{"name":"f","arguments":""}}`, `{"role":"function","name":"f","content":null}`)),
+		string(chatRequest(`{"role":"assistant"}`, `{"role":"assistant","tool_calls":[{"id":null,"type":"custom","custom":{"input":{}}},{"function":{"arguments":null}}]}`)),
+		`{"id":"x","created":1e9,"choices":[{"message":{"role":"assistant","content":[{"type":"thinking"}]},"finish_reason":7}]}`,
+		`{"error":{"type":7,"message":null},"choices":null}`,
+		"data: "+delta(`{"role":"assistant","content":"a","tool_calls":[{"index":0,"id":"1","function":{"name":"f","arguments":"{"}},{"function":{"arguments":"}"}}]},"finish_reason":"stop"`)+"\n\ndata: [DONE]\r\r",
+		"data: "+delta(`{"content":[{}],"audio":{"data":"a"},"function_call":{"name":""}}`)+"\n\n")
+}
+
+func FuzzDecodeOpenAIResponses(f *testing.F) {
+	seeds := []string{
+		`{"id":"r","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`,
+		"data: " + created + "\n\ndata: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"message\"}}\n\n" +
+			"data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"content_index\":1,\"delta\":\"a\"}\n\n",
+	}
+	for _, c := range responsesRequests {
+		seeds = append(seeds, c.body)
+	}
+	fuzz(f, provider.OpenAIResponses, seeds...)
+}
+
+func FuzzDecodeAnthropic(f *testing.F) {
+	fuzz(f, provider.Anthropic,
+		`{"system":[{"type":"text","text":"a"}],"messages":[{"role":"user","content":"a","x":1},{"role":"system","content":""}]}`,
+		`{"messages":[{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"a","name":"f","input":{"k":1.0},"caller":null}]},
+		{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":null,"is_error":true},{"type":"image","source":{}}]},{"role":"user","content":[{}]}]}`,
+		`{"id":"msg_1","role":"assistant","content":[{"type":"tool_use","id":1,"name":"f","input":"{"}],"stop_reason":"tool_use"}`,
+		"event: message_start\ndata: "+anthropicStart+"\n\ndata: "+begins("0", `{"type":"tool_use","id":"a","name":"f","input":{}}`)+
+			"\n\ndata: "+goesOn("0", `{"type":"input_json_delta","partial_json":"{\"a\":1}"}`)+"\n\ndata: "+anthropicEnd+"\n\ndata: "+anthropicStop+"\n\n")
+}
+
+func FuzzDecodeGemini(f *testing.F) {
+	fuzz(f, provider.Gemini,
+		`{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":""},{"functionCall":{"name":"f","args":{}},"thoughtSignature":"cw=="},{"text":"b","thought":true}]},{"role":"function","parts":[{"function_response":{"id":"1","response":{}}},{"text":"c"}]}],"systemInstruction":"s","tools":[]}`,
+		`{"contents":{"parts":[{"type":"a"}]},"system_instruction":{"role":null,"parts":[{"functionCall":{}}]},"systemInstruction":null}`,
+		`{"contents":[{"role":"model","parts":[{"functionCall":{"name":"f"}},{"functionResponse":{}}]},{"role":"model","parts":[{"functionCall":{}}]},{"role":"system","parts":[]}]}`,
+		`[`+geminiChunk(`{"functionCall":{"name":"f","willContinue":true}}`)+`,`+geminiChunk(`{"functionCall":{"partialArgs":[{"jsonPath":"$.a[0]['b']","stringValue":"c"}]}},{"text":"t"}`, geminiStops)+`]`,
+		"data: "+geminiChunk(`{"text":"t"}`, geminiStops)+"\n\n")
+}
+
+// fuzz reads any data as a request, as a response and as a stream. What is
+// decoded is encoded the same, and errors are those of the package.
+func fuzz(f *testing.F, format *provider.Format, seeds ...string) {
+	for _, seed := range seeds {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := format.DecodeRequest(data); err == nil {
+			roundTrip(t, format, data)
+		} else {
+			typed(t, err)
+		}
+		result, err := format.DecodeResponse(data)
+		typed(t, err)
+		requireDecodable(t, result.Output)
+		require.Equal(t, string(data), result.Raw)
+		_, omitted, err := format.EncodeRequest(provider.Request{Messages: result.Output})
+		require.NoError(t, err)
+		require.Empty(t, omitted)
+
+		s := format.Stream()
+		n, err := s.Write(data)
+		require.NoError(t, err)
+		require.Equal(t, len(data), n)
+		result, err = s.Result()
+		typed(t, err)
+		require.Equal(t, string(data), result.Raw)
+		one := format.Stream()
+		_ = one.Event(data) // Result reports the error
+		_, _ = one.Result()
+	})
+}
+
+// typed requires that an error is of a type of the package.
+func typed(t *testing.T, err error) {
+	t.Helper()
+	var bad *provider.Error
+	var failed *provider.ResponseError
+	require.True(t, err == nil || errors.As(err, &bad) || errors.As(err, &failed) || errors.Is(err, provider.ErrIncomplete), "%v", err)
+}
