@@ -373,6 +373,22 @@ func TestMistakesOfCodecs(t *testing.T) {
 	require.Equal(t, []provider.Omission{{Message: 0, What: "message of role user"}}, omitted)
 }
 
+// A result without a name has that of its call, which a codec may write. What the
+// entry said is restored all the same.
+func TestResultsAreNamedAfterTheirCalls(t *testing.T) {
+	format := provider.New("Parley", transcript.Profile{}, faulty{encodeEntry: func(e provider.Entry) []state.JSON {
+		turns := parley{}.EncodeEntry(e)
+		for i, p := range e.Parts {
+			if p.Kind == provider.PartResult {
+				turns[i] = turns[i][:len(turns[i])-1] + `,"tool":` + state.JSONText(p.Name) + `}`
+			}
+		}
+		return turns
+	}})
+	request := roundTrip(t, format, []byte(`{"turns":[{"by":"bot","uses":[{"key":"k","tool":"f","with":{}}]},{"by":"tool","key":"k","says":"a"}]}`))
+	require.Equal(t, "f", request.Messages[1].(state.ToolResultMessage).Call().Name)
+}
+
 // A message of a format says what its entry said, and keeps the rest beside it.
 func TestMessagesOfFormats(t *testing.T) {
 	format := provider.New("Parley", transcript.Profile{}, parley{})
