@@ -41,11 +41,7 @@ func TestCheckOpenAIResponses(t *testing.T) {
 		{"a message's item twice", "u msg1 msg2 msg1", "3:duplicate-item"},
 		{"an item twice", "u rs1 msg1 rs1 msg2", "3:duplicate-item"},
 	})
-	for _, row := range []struct {
-		name string
-		msgs []string
-		want string
-	}{
+	checkMessages(t, transcript.OpenAIResponses, []messagesRow{
 		{"reasoning with its item", []string{user, reason, search, say}, ""},
 		{"reasoning of another server", []string{user, `{"type":"openai_responses.reasoning","role":"assistant","item":{"type":"reasoning","id":"1e97d346"}}`, say}, ""},
 		{"reasoning without id", []string{user, `{"type":"openai_responses.reasoning","role":"assistant","item":{"type":"reasoning"}}`, user}, ""},
@@ -55,11 +51,7 @@ func TestCheckOpenAIResponses(t *testing.T) {
 			`{"type":"tool_call","role":"assistant","tools":[{"id":"2","name":"f","openai_responses":{"more":{"id":"fc_1"}}}],"openai_responses":{}}`,
 			`{"type":"tool_result","role":"tool_result","tool":{"id":"2","name":"f"},"content":"","openai_responses":{"more":{"id":"fco_1"}}}`,
 		}, "3:duplicate-item 4:duplicate-item"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			require.Equal(t, row.want, refused(transcript.Check(decodeAll(t, row.msgs...), transcript.OpenAIResponses)))
-		})
-	}
+	})
 }
 
 func TestCheckAnthropic(t *testing.T) {
@@ -105,11 +97,7 @@ func TestCheckResponsesOfGemini(t *testing.T) {
 	const calls = `{"type":"tool_call","role":"assistant","tools":[{"name":"f"},{"name":"g"}]}`
 	const first = `{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":{}}`
 	const second = `{"type":"tool_result","role":"tool_result","tool":{"name":"g"},"content":{}`
-	for _, row := range []struct {
-		name string
-		msgs []string
-		want string
-	}{
+	checkMessages(t, transcript.Gemini, []messagesRow{
 		{"in one content", []string{user, calls, first, second + `,"gemini":{"joined":true}}`}, ""},
 		{"in one content, as it is not said", []string{user, calls, first, second + `}`}, ""},
 		{"in one content, whatever other providers have", []string{user, calls, first, second + `,"openai":{"joined":false}}`}, ""},
@@ -119,11 +107,7 @@ func TestCheckResponsesOfGemini(t *testing.T) {
 		{"and the user in the content", []string{user, calls, first, second + `}`, `{"type":"text","role":"user","content":"go on","gemini":{"joined":true}}`}, "4:not-adjacent"},
 		{"and the user in the content of the only result", []string{user, `{"type":"tool_call","role":"assistant","tools":[{"name":"f"}]}`, first, `{"type":"text","role":"user","content":"go on","gemini":{"joined":true}}`}, ""},
 		{"and the user in the content of the second result", []string{user, calls, first, second + `,"gemini":{"joined":false}}`, `{"type":"text","role":"user","content":"go on","gemini":{"joined":true}}`}, ""},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			require.Equal(t, row.want, refused(transcript.Check(decodeAll(t, row.msgs...), transcript.Gemini)))
-		})
-	}
+	})
 }
 
 // withContent returns messages in which the second message of the role has the
@@ -197,11 +181,7 @@ func TestCheckContentOfResults(t *testing.T) {
 // with another provider does not tell whether the model is one of these.
 func TestCheckSystemOfAnthropic(t *testing.T) {
 	const system = `{"type":"text","role":"system","content":"Be brief.","anthropic":{}}`
-	for _, row := range []struct {
-		name string
-		msgs []string
-		want string
-	}{
+	checkMessages(t, transcript.Anthropic, []messagesRow{
 		{"the prompt", []string{`{"type":"text","role":"system","content":"Be brief.","anthropic":{"in":"system"}}`, user, say}, ""},
 		{"after the user", []string{user, system, say}, ""},
 		{"twice after the user", []string{user, system, system, say}, ""},
@@ -210,19 +190,11 @@ func TestCheckSystemOfAnthropic(t *testing.T) {
 		{"after such a result without its call", []string{user, `{"type":"text","role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"f","input":{}}],"anthropic":{}}`, system}, "2:system"},
 		{"after what cannot be there", []string{user, say, system, system}, "2:system 3:system"},
 		{"first", []string{system, user}, "0:system"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			require.Equal(t, row.want, refused(transcript.Check(decodeAll(t, row.msgs...), transcript.Anthropic)))
-		})
-	}
+	})
 }
 
 func TestCheckServerTools(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		msgs []string
-		want string
-	}{
+	checkMessages(t, transcript.Anthropic, []messagesRow{
 		{"a call and its result", []string{user, serverUse, serverResult, say}, ""},
 		{"a call that continues", []string{user, serverUse}, ""},
 		{"with calls by the server", []string{user, serverUse, callByServer, resultOfIt}, ""},
@@ -230,11 +202,7 @@ func TestCheckServerTools(t *testing.T) {
 		{"a result later", []string{user, serverUse, user, serverResult}, ""},
 		{"a result without call", []string{user, serverResult, say}, "1:server-tool"},
 		{"a result before its call", []string{user, serverResult, serverUse}, "1:server-tool"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			require.Equal(t, row.want, refused(transcript.Check(decodeAll(t, row.msgs...), transcript.Anthropic)))
-		})
-	}
+	})
 }
 
 // Anthropic has accepted an id again after its answer. It is unknown whether all of
@@ -244,19 +212,11 @@ func TestCheckIDsOfAnthropic(t *testing.T) {
 		return `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f"}]` + mark + `}`
 	}
 	const own, result = `,"anthropic":{}`, `{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":"x"}`
-	for _, row := range []struct {
-		name string
-		msgs []string
-		want string
-	}{
+	checkMessages(t, transcript.Anthropic, []messagesRow{
 		{"its own", []string{user, call(own), result, call(own), result}, ""},
 		{"from elsewhere", []string{user, call(own), result, call(""), result}, "3:duplicate-id"},
 		{"its own at once", []string{user, call(own), call(own), result, result}, "2:duplicate-id"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			require.Equal(t, row.want, refused(transcript.Check(decodeAll(t, row.msgs...), transcript.Anthropic)))
-		})
-	}
+	})
 }
 
 // Parts in the words of OpenAI's other API, and arguments that are no string,

@@ -40,6 +40,22 @@ func checkScripts(t *testing.T, profile transcript.Profile, rows []checkRow) {
 	}
 }
 
+// messagesRow is a row like checkRow for messages that script cannot write.
+type messagesRow struct {
+	name string
+	msgs []string
+	want string
+}
+
+func checkMessages(t *testing.T, profile transcript.Profile, rows []messagesRow) {
+	t.Helper()
+	for _, row := range rows {
+		t.Run(profile.String()+"/"+row.name, func(t *testing.T) {
+			require.Equal(t, row.want, refused(transcript.Check(decodeAll(t, row.msgs...), profile)))
+		})
+	}
+}
+
 // All providers reject these.
 func TestCheckCallsAndResults(t *testing.T) {
 	for _, profile := range append(everyProfile, transcript.Profile{}) {
@@ -64,6 +80,20 @@ func TestCheckContinued(t *testing.T) {
 	require.Equal(t, "1:unanswered-call", refused(transcript.Check(script(t, "r1 c2"), transcript.OpenAIResponses.Continued())))
 }
 
+// refusing returns the profiles that refuse a call, and requires their finding.
+func refusing(t *testing.T, call state.ToolCall, finding string) string {
+	t.Helper()
+	var names []string
+	for _, profile := range everyProfile {
+		findings := transcript.Check([]state.Message{state.UserText("go"), state.ToolCalls(call), state.ToolResult(call, `""`)}, profile)
+		if len(findings) > 0 {
+			require.Equal(t, finding, refused(findings))
+			names = append(names, profile.String())
+		}
+	}
+	return strings.Join(names, " ")
+}
+
 func TestCheckIDs(t *testing.T) {
 	for _, row := range []struct {
 		id   string
@@ -76,16 +106,7 @@ func TestCheckIDs(t *testing.T) {
 		{"functions.f:0", "Anthropic"}, // as Kimi has them
 		{"ä", "Anthropic"},
 	} {
-		var want []string
-		for _, profile := range everyProfile {
-			call := state.ToolCall{ID: row.id, Name: "f"}
-			findings := transcript.Check([]state.Message{state.UserText("go"), state.ToolCalls(call), state.ToolResult(call, `""`)}, profile)
-			if len(findings) > 0 {
-				require.Equal(t, "1:id", refused(findings))
-				want = append(want, profile.String())
-			}
-		}
-		require.Equal(t, row.want, strings.Join(want, " "), row.id)
+		require.Equal(t, row.want, refusing(t, state.ToolCall{ID: row.id, Name: "f"}, "1:id"), row.id)
 	}
 }
 
@@ -105,16 +126,7 @@ func TestCheckNames(t *testing.T) {
 		{strings.Repeat("f", 65), "OpenAI OpenAIResponses Gemini"},
 		{strings.Repeat("f", 129), "OpenAI OpenAIResponses Anthropic Gemini"},
 	} {
-		var want []string
-		for _, profile := range everyProfile {
-			call := state.ToolCall{ID: "1", Name: row.name}
-			findings := transcript.Check([]state.Message{state.UserText("go"), state.ToolCalls(call), state.ToolResult(call, `""`)}, profile)
-			if len(findings) > 0 {
-				require.Equal(t, "1:name", refused(findings))
-				want = append(want, profile.String())
-			}
-		}
-		require.Equal(t, row.want, strings.Join(want, " "), row.name)
+		require.Equal(t, row.want, refusing(t, state.ToolCall{ID: "1", Name: row.name}, "1:name"), row.name)
 	}
 }
 
