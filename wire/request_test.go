@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -327,16 +326,6 @@ func TestAsideIsNoPartOfTheConversation(t *testing.T) {
 	})
 }
 
-func TestWithoutConverseTheConversationStaysAsItIs(t *testing.T) {
-	eachAPI(t, func(t *testing.T, a api, streamed bool) {
-		server, st := newRecorder(t, a, streamed), newState(t)
-		_, err := readAll(post(t, newClient(t, &wire.Transport{}), st, server.URL+a.pathOf(streamed), a.body(streamed)))
-		require.NoError(t, err)
-		require.Empty(t, state.Messages.Or(st, nil))
-		require.Equal(t, 1, st.History().Len())
-	})
-}
-
 func TestRequestsThatAreNotForTheStatePassUntouched(t *testing.T) {
 	var got []*http.Request
 	base := roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -407,29 +396,6 @@ func TestRequestsThatCannotBeCompletedAreErrors(t *testing.T) {
 		require.NotContains(t, err.Error(), "4242")
 		require.Empty(t, server.bodies)
 	}
-}
-
-func TestRequestBodiesWithoutGetBody(t *testing.T) {
-	eachAPI(t, func(t *testing.T, a api, streamed bool) {
-		server, st := newRecorder(t, a, streamed), newState(t, state.UserText("Hi!"))
-		reader, writer := io.Pipe()
-		go func() {
-			for _, b := range []byte(a.body(streamed)) {
-				writer.Write([]byte{b})
-			}
-			writer.Close()
-		}()
-		ctx := state.NewContext(context.Background(), st)
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+a.pathOf(streamed), reader)
-		require.NoError(t, err)
-		require.Nil(t, req.GetBody)
-		resp, err := newClient(t, &wire.Transport{Converse: true}).Do(req)
-		require.NoError(t, err)
-		_, err = readAll(resp)
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-		require.Equal(t, 1, st.History().Len())
-	})
 }
 
 // A client that follows a redirect must not come back with an answer that the
@@ -509,20 +475,6 @@ func TestOtherRedirectsPassUntouched(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, http.MethodPost, body)
 	}
-}
-
-func TestProxies(t *testing.T) {
-	a := apis[0]
-	proxy := newRecorder(t, a, false)
-	address, err := url.Parse(proxy.URL)
-	require.NoError(t, err)
-	base := &http.Transport{Proxy: http.ProxyURL(address)}
-	t.Cleanup(base.CloseIdleConnections)
-	st := newState(t)
-	_, err = readAll(post(t, newClient(t, &wire.Transport{Base: base}), st, "http://api.example.com"+a.path, a.body(false)))
-	require.NoError(t, err)
-	require.Len(t, proxy.bodies, 1)
-	require.Equal(t, 1, st.History().Len())
 }
 
 // A key is in a header or in the URL. Neither is recorded, and no error of the

@@ -1,10 +1,13 @@
 package wire_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
@@ -38,62 +41,84 @@ var calling = map[*provider.Format][]string{
 	},
 }
 
+// answerWithCall returns what a provider answers with a call of a tool.
+func answerWithCall(t *testing.T, a api, streamed bool, tool string) string {
+	t.Helper()
+	if streamed {
+		return strings.ReplaceAll(sse(calling[a.format]...), "NAME", tool)
+	}
+	said := state.ToolCall{ID: "c2", Name: tool, Input: state.JSON(`{"said":"\"` + tool + `\""}`)}
+	answer, _, err := a.format.EncodeResponse(state.InferenceResult{ID: "r1", Output: []state.Message{state.ToolCalls(said)}}, provider.Usage{})
+	require.NoError(t, err)
+	return string(answer)
+}
+
 // The names of tools that a provider refuses are replaced in tools and calls of
-// the request. The client and the State get the names of the program.
+// the request. The client and the State get the names of the program, however the
+// answer comes: whole, in pieces that end within a name, or compressed, which
+// only the State reads.
 func TestToolsHaveTheNamesOfTheProgram(t *testing.T) {
 	const name = "mail/send"
 	call := state.ToolCall{ID: "c1", Name: name, Input: `{}`}
-	eachAPI(t, func(t *testing.T, a api, streamed bool) {
-		accepted := a.profile.ToolName(name)
-		require.NotEqual(t, name, accepted)
-		var bodies []provider.Request
-		server := serve(t, func(w http.ResponseWriter, req *http.Request) {
-			body, _ := io.ReadAll(req.Body)
-			request, err := a.format.DecodeRequest(body)
-			require.NoError(t, err)
-			bodies = append(bodies, request)
-			require.Equal(t, accepted, request.Tools[0].Name)
-			if !streamed {
-				said := state.ToolCall{ID: "c2", Name: accepted, Input: state.JSON(`{"said":"\"` + accepted + `\""}`)}
-				answer, _, err := a.format.EncodeResponse(state.InferenceResult{ID: "r1", Output: []state.Message{state.ToolCalls(said)}}, provider.Usage{})
-				require.NoError(t, err)
-				w.Header().Set("Content-Type", "application/json")
-				w.Write(answer)
-				return
-			}
-			w.Header().Set("Content-Type", "text/event-stream")
-			for _, piece := range strings.SplitAfter(strings.ReplaceAll(sse(calling[a.format]...), "NAME", accepted), "_") {
-				io.WriteString(w, piece) // names come in pieces
-				w.(http.Flusher).Flush()
-			}
-		})
-		plain, err := a.format.DecodeRequest([]byte(a.body(streamed)))
+	packed := func(r io.Reader) io.Reader {
+		var to bytes.Buffer
+		zip := gzip.NewWriter(&to)
+		_, err := io.Copy(zip, r)
 		require.NoError(t, err)
-		plain.Tools = []provider.Tool{{Name: name, Schema: `{"type":"object"}`}}
-		body, _, err := a.format.EncodeRequest(plain)
-		require.NoError(t, err)
-
-		st := newState(t, state.UserText("go"), state.ToolCalls(call), state.ToolResult(call, `"done"`))
-		client := newClient(t, &wire.Transport{Converse: true})
-		for round := range 2 {
-			resp := post(t, client, st, server.URL+a.pathOf(streamed), string(body))
-			answer, err := readAll(resp)
-			require.NoError(t, err)
-			require.Contains(t, []int64{-1, int64(len(answer))}, resp.ContentLength)
-			require.Contains(t, answer, `"`+name+`"`)
-			require.NotContains(t, answer, `"`+accepted+`"`)
-			require.Contains(t, answer, accepted+`\`) // what the model says is no name
-
-			msgs := state.Messages.Or(st, nil)
-			made := msgs[len(msgs)-1].(state.ToolCallMessage).Calls()[0]
-			require.Equal(t, name, made.Name, "round %d", round)
-			require.Contains(t, string(made.Input), accepted)
-			for _, m := range bodies[round].Messages {
-				if m, ok := m.(state.ToolCallMessage); ok {
-					require.Equal(t, accepted, m.Calls()[0].Name)
+		require.NoError(t, zip.Close())
+		return &to
+	}
+	for way, comes := range map[string]func(io.Reader) io.Reader{
+		"whole": func(r io.Reader) io.Reader { return r }, "in bytes": iotest.OneByteReader, "compressed": packed,
+	} {
+		t.Run(way, func(t *testing.T) {
+			eachAPI(t, func(t *testing.T, a api, streamed bool) {
+				accepted := a.profile.ToolName(name)
+				require.NotEqual(t, name, accepted)
+				var sent provider.Request
+				header := http.Header{"Content-Type": {"application/json"}}
+				if way == "compressed" {
+					header.Set("Content-Encoding", "gzip")
 				}
-			}
-			require.NoError(t, state.Messages.Set(st, append(msgs, state.ToolResult(made, `"done"`))))
-		}
-	})
+				base := roundTripper(func(req *http.Request) (*http.Response, error) {
+					body, err := io.ReadAll(req.Body)
+					require.NoError(t, err)
+					sent, err = a.format.DecodeRequest(body)
+					require.NoError(t, err)
+					answer := comes(strings.NewReader(answerWithCall(t, a, streamed, accepted)))
+					return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(answer), ContentLength: 1}, nil
+				})
+				plain, err := a.format.DecodeRequest([]byte(a.body(streamed)))
+				require.NoError(t, err)
+				plain.Tools = []provider.Tool{{Name: name, Schema: `{"type":"object"}`}}
+				body, _, err := a.format.EncodeRequest(plain)
+				require.NoError(t, err)
+
+				st := newState(t, state.UserText("go"), state.ToolCalls(call), state.ToolResult(call, `"done"`))
+				client := newClient(t, &wire.Transport{Converse: true, Base: base})
+				for round := range 2 {
+					resp := post(t, client, st, "http://a.example"+a.pathOf(streamed), string(body))
+					answer, err := readAll(resp)
+					require.NoError(t, err)
+					if way != "compressed" {
+						require.EqualValues(t, -1, resp.ContentLength)
+						require.Contains(t, answer, `"`+name+`"`)
+						require.NotContains(t, answer, `"`+accepted+`"`)
+						require.Contains(t, answer, accepted+`\`) // what the model says is no name
+					}
+					msgs := state.Messages.Or(st, nil)
+					made := msgs[len(msgs)-1].(state.ToolCallMessage).Calls()[0]
+					require.Equal(t, name, made.Name, "round %d", round)
+					require.Contains(t, string(made.Input), accepted)
+					require.Equal(t, accepted, sent.Tools[0].Name)
+					for _, m := range sent.Messages {
+						if m, ok := m.(state.ToolCallMessage); ok {
+							require.Equal(t, accepted, m.Calls()[0].Name)
+						}
+					}
+					require.NoError(t, state.Messages.Set(st, append(msgs, state.ToolResult(made, `"done"`))))
+				}
+			})
+		})
+	}
 }
