@@ -11,9 +11,9 @@
 // tool results that followed, and the turn in the file byte for byte. Package
 // lab/traces does the reading and playing. Its play.go is the place to begin.
 //
-// With -verify, the command checks the following. After every step, messages
-// decode and encode without loss and hold everything in the file, Export and
-// Import restore the State, and later steps do not change a fork. Every request
+// With -verify, the command checks the following. After every step, Export and
+// Import restore the State, and later steps do not change a fork. At the end,
+// messages decode and encode without loss. Every request
 // and response is equal after it was decoded and encoded. A stream gives the
 // same result event by event and as text in small pieces. A conversation that a
 // provider accepted passes transcript.Check, even after it was trimmed to any

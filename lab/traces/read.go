@@ -1,21 +1,20 @@
 // Package traces reads recordings of agents and plays them through a State.
 //
-// There are two kinds of recordings. A log holds a conversation in the form of
-// an agent program: chat messages of τ-bench and SWE-agent (chat.go), the
-// variant of mini-swe-agent (responses.go), and the events of an ADK session
-// (adk.go). Each entry becomes messages that hold everything the entry held.
-// conversation.go puts them in steps, one for each turn of a model, and pairs
-// results with calls.
+// There are two kinds of recordings. An exchange holds the request to a provider
+// and its response (exchange.go), in a format of package provider (wire.go).
+// layouts.go finds the recorded calls (httpcall.go) in a file. thread.go puts
+// exchanges in steps, one for each turn of a model.
 //
-// An exchange holds the request to a provider and its response (exchange.go),
-// in a format of package provider (wire.go). layouts.go finds the recorded calls
-// (httpcall.go) in a file. thread.go puts exchanges in steps.
+// A log holds a conversation in the form of an agent program: chat messages of
+// τ-bench and SWE-agent, the variant of mini-swe-agent, and the events of an ADK
+// session. Its entries are in the format of a provider: logs.go derives the last
+// exchange from it, and puts the messages that the codec makes of each entry in
+// steps.
 //
 // play.go does what an application would do: it writes the steps to a State.
 // verify.go checks that nothing was lost or changed. roundtrip.go and
 // acceptance.go put every exchange through the packages provider and
-// transcript, and tally.go counts what came of it. sent.go derives an exchange
-// from a log.
+// transcript, and tally.go counts what came of it.
 //
 // Errors are [fault.Error]s whose Path is the place in the file.
 package traces
@@ -50,7 +49,6 @@ type Run struct {
 	Steps   []Step          // the turns, in order
 	Rest    []state.Message // after the last turn and its results
 
-	entries   []entry     // of a log
 	exchanges []*exchange // with the provider
 }
 
@@ -64,40 +62,6 @@ type Step struct {
 	Results []state.ToolResultMessage // of the calls in Output
 	Raw     string                    // the turn in the file, byte for byte
 	Time    time.Time                 // zero if the recording has none
-}
-
-// entry is a message or event of a log with the messages made of it.
-type entry struct {
-	path string
-	raw  []byte
-	step int // its step, len(Steps) for a message in Rest
-	msgs []state.Message
-}
-
-// logFormat recognises one kind of log and reads it.
-type logFormat struct {
-	kind string
-	list string // the member that holds the entries
-	is   func(o jsontext.Object) bool
-	read func(c *conversation, e *entry, o jsontext.Object) error
-	sent func(run *Run, entries [][]byte) *exchange
-}
-
-var logFormats = []logFormat{
-	{"τ-bench", "traj", func(jsontext.Object) bool { return true }, (*conversation).chat, chatSent},
-	{"SWE-agent", "history", loose.Has("trajectory", "info", "environment"), (*conversation).chat, chatSent},
-	{"mini-swe-agent", "messages", loose.Has("trajectory_format", "info"), (*conversation).chat, chatSent},
-	{"ADK session", "events", isSession, (*conversation).event, adkSent},
-}
-
-// logOf returns the format of a log, nil if the object is not a log.
-func logOf(o jsontext.Object) *logFormat {
-	for i, l := range logFormats {
-		if jsontext.Kind(o.Get(l.list)) == "array" && l.is(o) {
-			return &logFormats[i]
-		}
-	}
-	return nil
 }
 
 // Read recognises a recording by its content, as [Layouts] describes it. It
@@ -374,48 +338,6 @@ func checkSyntax(data []byte) error {
 		path = found.Path
 	}
 	return atPath(path, fmt.Errorf("%w (byte %d)", err, offset))
-}
-
-// run reads a log, the value at path.
-func (l *logFormat) run(path string, o jsontext.Object) (*Run, error) {
-	path = jsontext.Path(path, l.list)
-	entries, err := jsontext.Elements(o.Get(l.list))
-	if err != nil {
-		return nil, atPath(path, err)
-	}
-	c := conversation{run: &Run{Kind: l.kind, Path: path, Entries: len(entries)}}
-	for i, raw := range entries {
-		entry := jsontext.Index(path, i)
-		err := checkEntry(raw)
-		if err == nil {
-			err = c.read(entry, raw, l)
-		}
-		if err != nil {
-			return nil, atPath(entry, err)
-		}
-	}
-	run := c.end()
-	x := l.sent(run, entries)
-	x.decode()
-	run.exchanges = []*exchange{x}
-	return run, nil
-}
-
-// checkEntry returns an error unless raw is an object that messages can be made
-// of without loss.
-func checkEntry(raw []byte) error {
-	if kind := jsontext.Kind(raw); kind != "object" {
-		return &fault.Error{Path: "$", Want: "object", Got: kind}
-	}
-	err := jsontext.Check(raw, jsontext.Limits{})
-	if found := fault.As(err); found != nil && found.Offset > 0 {
-		// The entry is JSON, so the fault is an invalid escape or character.
-		// Its text ends with the number of the byte.
-		placed := *found
-		placed.Got += " of the entry"
-		return &placed
-	}
-	return err
 }
 
 // atPath returns err as the error of a place in a file. An error of a part of

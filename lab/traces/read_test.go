@@ -40,22 +40,13 @@ func raws[M state.Message](msgs []M) []string {
 	return list
 }
 
-// answered returns "name id" of the call of each result of a step.
-func answered(step Step) []string {
-	list := []string{}
-	for _, m := range step.Results {
-		list = append(list, m.Call().Name+" "+m.Call().ID)
-	}
-	return list
-}
-
 func TestLogs(t *testing.T) {
 	const hi, hello = `{"role":"user","content":"hi"}`, `{"role":"assistant","content":"hello"}`
 	for _, test := range []struct{ name, data, kind string }{
 		{"τ-bench", tau(hi, hello), "τ-bench"},
 		{"SWE-agent", `{"history":[` + hi + `,` + hello + `],"trajectory":[],"info":null}`, "SWE-agent"},
 		{"mini-swe-agent", `{"info":{},"messages":[` + hi + `,` + hello + `],"trajectory_format":"1"}`, "mini-swe-agent"},
-		{"ADK", adk(`{"author":"user","content":{"parts":[{"text":"hi"}]}}`, `{"author":"a","content":{"parts":[{"text":"hello"}]}}`), "ADK session"},
+		{"ADK", adk(`{"author":"user","content":{"role":"user","parts":[{"text":"hi"}]}}`, `{"author":"a","content":{"role":"model","parts":[{"text":"hello"}]}}`), "ADK session"},
 		{"space around it", " \n" + tau(hi, hello) + "\r\n ", "τ-bench"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -104,7 +95,6 @@ func TestOtherKindsAreNamed(t *testing.T) {
 }
 
 func TestErrorsSayWhere(t *testing.T) {
-	deep := strings.Repeat(`[`, 70) + strings.Repeat(`]`, 70)
 	for _, test := range []struct{ name, data, path, problem string }{
 		{"cut off", `{"traj":[{"role":"user"`, "$.traj[0]", "byte 23"},
 		{"no JSON", `{"traj":[{"role":nil}]}`, "$.traj[0].role", "byte 19"},
@@ -113,7 +103,6 @@ func TestErrorsSayWhere(t *testing.T) {
 		{"twice", tau(`{"role":"user","x":[{"a/b":1,"a/b":2}]}`), `$.traj[0].x[0]["a/b"]`, ""},
 		{"half a character", tau(`{"role":"user","content":"\ud83d"}`), "$.traj[0].content: invalid escape", "byte 26 of the entry"},
 		{"no UTF-8", tau("{\"role\":\"user\",\"content\":\"\xff\"}"), "$.traj[0].content", "UTF-8 at byte 26 of the entry"},
-		{"too deep", tau(`{"role":"user","content":` + deep + `}`), "$.traj[0]", "Depth"},
 		{"in an array", `[` + tau() + `,` + tau(`null`) + `]`, "$[1].traj[0]", "got null"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

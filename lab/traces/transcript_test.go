@@ -71,28 +71,6 @@ func exchanges(t *testing.T) []exchange {
 	return found
 }
 
-// Check accepts every request that a provider accepted.
-func TestCheckAcceptsWhatProvidersAccept(t *testing.T) {
-	accepted, withCalls := map[string]int{}, map[string]int{}
-	for _, e := range exchanges(t) {
-		if e.status < 200 || e.status > 299 {
-			continue
-		}
-		for _, finding := range transcript.Check(e.msgs, e.profile) {
-			t.Errorf("%s, exchange %d: %s", e.file, e.index, finding)
-		}
-		accepted[e.api]++
-		for _, m := range e.msgs {
-			if m.Type() == "tool_call" {
-				withCalls[e.api]++
-				break
-			}
-		}
-	}
-	require.NotEmpty(t, withCalls, "no accepted request with calls")
-	t.Logf("requests that were accepted: %v; with calls: %v", accepted, withCalls)
-}
-
 // The option for models of Gemini 3 accepts what these have accepted.
 func TestThoughtSignaturesAcceptsWhatGeminiAccepts(t *testing.T) {
 	withCalls := 0
@@ -109,19 +87,6 @@ func TestThoughtSignaturesAcceptsWhatGeminiAccepts(t *testing.T) {
 	}
 	require.NotZero(t, withCalls)
 	t.Logf("%d requests with calls", withCalls)
-}
-
-func TestCheckFindsWhyProvidersRefuse(t *testing.T) {
-	found := 0
-	for _, e := range exchanges(t) {
-		if e.status == 400 && strings.Contains(e.response, "without its required following item") {
-			found++
-			require.True(t, slices.ContainsFunc(transcript.Check(e.msgs, e.profile), func(f transcript.Finding) bool {
-				return f.Rule == "reasoning"
-			}), "%s, exchange %d", e.file, e.index)
-		}
-	}
-	require.NotZero(t, found)
 }
 
 // The result of a call is in the group of the call, in every recording.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
@@ -22,7 +21,6 @@ type verifier struct {
 	run    *Run
 	state  *state.State
 	stride int // between checked steps after the first checkedSteps
-	next   int // the entry to check next
 	forks  []fork
 }
 
@@ -44,12 +42,8 @@ func (v *verifier) checksStep(step int) bool {
 	return step < checkedSteps || (step-checkedSteps)%v.stride == 0 || step == len(v.run.Steps)-1
 }
 
-// afterStep checks the messages that step i has added, and then the whole
-// State.
+// afterStep checks the whole State after step i.
 func (v *verifier) afterStep(i int) error {
-	if err := v.checkEntries(i); err != nil {
-		return err
-	}
 	if !v.checksStep(i) {
 		return nil
 	}
@@ -62,41 +56,7 @@ func (v *verifier) afterStep(i int) error {
 	return nil
 }
 
-// checkEntries checks the messages of all entries up to those of a step.
-func (v *verifier) checkEntries(step int) error {
-	for ; v.next < len(v.run.entries) && v.run.entries[v.next].step <= step; v.next++ {
-		e := &v.run.entries[v.next]
-		if err := e.verify(); err != nil {
-			return atPath(e.path, err)
-		}
-	}
-	return nil
-}
-
-// verify checks that every message of the entry survives encoding, and that the
-// messages together hold every scalar of the entry in its spelling.
-func (e *entry) verify() error {
-	held := map[string]int{}
-	for i, m := range e.msgs {
-		if err := sameMessage(m); err != nil {
-			return fmt.Errorf("message %d of it: %w", i, err)
-		}
-		if err := countScalars([]byte(m.Raw()), held); err != nil {
-			return err
-		}
-	}
-	had := map[string]int{}
-	if err := countScalars(e.raw, had); err != nil {
-		return err
-	}
-	for scalar, n := range had {
-		if held[scalar] < n {
-			return fmt.Errorf("its messages lack a value of the file: %.60q", scalar)
-		}
-	}
-	return nil
-}
-
+// sameMessage checks that a message survives encoding.
 func sameMessage(m state.Message) error {
 	back, err := state.DecodeMessage([]byte(m.Raw()))
 	if err != nil {
@@ -116,48 +76,6 @@ func sameMessage(m state.Message) error {
 		return errors.New("json.Marshal gives another message")
 	}
 	return nil
-}
-
-// countScalars counts the strings, numbers, bools and nulls in a JSON text,
-// without member names. A string that holds an object counts as the scalars in
-// the object, because arguments may be text or JSON.
-func countScalars(data []byte, counts map[string]int) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	var open []bool // for each open array or object, whether it is an object
-	named := false  // whether the name of the next value has been read
-	for {
-		token, err := dec.Token()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		inObject := len(open) > 0 && open[len(open)-1]
-		if delim, ok := token.(json.Delim); ok {
-			switch delim {
-			case '{', '[':
-				open = append(open, delim == '{')
-			default:
-				open = open[:len(open)-1]
-			}
-			named = false
-			continue
-		}
-		if inObject && !named {
-			named = true
-			continue
-		}
-		named = false
-		if s, ok := token.(string); ok && len(s) > 0 && s[0] == '{' && state.JSON(s).Valid() {
-			if err := countScalars([]byte(s), counts); err != nil {
-				return err
-			}
-			continue
-		}
-		counts[fmt.Sprintf("%T %v", token, token)]++
-	}
 }
 
 // roundTrip checks that Import restores what Export returns, and returns the
@@ -189,13 +107,9 @@ func firstDifference(a, b []byte) int {
 	return n
 }
 
-// end checks the messages after the last turn, that the State holds the run,
-// and that no fork has changed since it was taken. Then it writes to all forks,
+// end checks that the State holds the run, and that no fork has changed since it was taken. Then it writes to all forks,
 // which must not change the State.
 func (v *verifier) end(talk []state.Message) error {
-	if err := v.checkEntries(len(v.run.Steps)); err != nil {
-		return err
-	}
 	if err := v.holdsRun(talk); err != nil {
 		return err
 	}
@@ -238,6 +152,9 @@ func (v *verifier) holdsRun(talk []state.Message) error {
 	for i, m := range state.Items(v.state, state.Messages, 0) {
 		if i >= len(talk) || m.Raw() != talk[i].Raw() {
 			return fail(v.run.Path, fmt.Sprintf("message %d of the conversation differs", i))
+		}
+		if err := sameMessage(m); err != nil {
+			return atPath(v.run.Path, fmt.Errorf("message %d of the conversation: %w", i, err))
 		}
 		n++
 	}

@@ -34,18 +34,6 @@ func Text(raw []byte) string {
 	return string(raw)
 }
 
-// TakeText returns a member that must become a string, and the other members. A
-// member that is not a string becomes the string of its JSON and also stays
-// among the others.
-func TakeText(o jsontext.Object, name string) (taken jsontext.Member, rest jsontext.Object) {
-	raw := o.Get(name)
-	switch jsontext.Kind(raw) {
-	case "nothing", "null", "string":
-		return jsontext.Member{Name: name, Value: raw}, o.Without(name)
-	}
-	return jsontext.Member{Name: name, Value: jsontext.AppendQuote(nil, string(raw))}, o
-}
-
 // Has returns a function that reports whether an object has one of the members.
 func Has(names ...string) func(jsontext.Object) bool {
 	return func(o jsontext.Object) bool {
@@ -56,25 +44,4 @@ func Has(names ...string) func(jsontext.Object) bool {
 		}
 		return false
 	}
-}
-
-// Join returns an object of the members own and then rest, without those that
-// are missing. A member of rest whose name is taken gets another name, because
-// it must not be lost.
-func Join(own, rest jsontext.Object) []byte {
-	taken := make(map[string]bool, len(own)+len(rest))
-	all := make(jsontext.Object, 0, len(own)+len(rest))
-	for _, list := range []jsontext.Object{own, rest} {
-		for _, m := range list {
-			if m.Value == nil {
-				continue
-			}
-			for taken[m.Name] {
-				m.Name = "original_" + m.Name
-			}
-			taken[m.Name] = true
-			all = append(all, m)
-		}
-	}
-	return all.JSON()
 }
