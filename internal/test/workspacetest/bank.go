@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/effort"
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
@@ -48,60 +48,18 @@ func (l *life) lives() bool {
 	return l.left != 0
 }
 
-// mortalStore is a store as a process sees it that dies.
-type mortalStore struct {
-	store.Store
-	life *life
-}
-
-func (s mortalStore) Get(ctx context.Context, key string) (e store.Entry, err error) {
-	if _, lives := s.life.use(); !lives {
-		return e, errDead
-	}
-	return s.Store.Get(ctx, key)
-}
-
-func (s mortalStore) Put(ctx context.Context, key string, value []byte, cond store.Condition) (rev store.Revision, err error) {
-	done, lives := s.life.use()
-	if done {
-		rev, err = s.Store.Put(ctx, key, value, cond)
-	}
-	if !lives {
-		return "", errDead
-	}
-	return rev, err
-}
-
-func (s mortalStore) Delete(ctx context.Context, key string, cond store.Condition) (err error) {
-	done, lives := s.life.use()
-	if done {
-		err = s.Store.Delete(ctx, key, cond)
-	}
-	if !lives {
-		return errDead
-	}
-	return err
-}
-
-func (s mortalStore) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
-	if _, lives := s.life.use(); !lives {
-		return func(yield func(store.Entry, error) bool) { yield(store.Entry{}, errDead) }
-	}
-	return s.Store.Scan(ctx, prefix, after)
-}
-
-// mortalBatcher is a mortalStore that writes several values at once.
-type mortalBatcher struct{ mortalStore }
-
-func (s mortalBatcher) Batch(ctx context.Context, writes []store.Write) (revs []store.Revision, err error) {
-	done, lives := s.life.use()
-	if done {
-		revs, err = s.Store.(store.Batcher).Batch(ctx, writes)
-	}
-	if !lives {
-		return nil, errDead
-	}
-	return revs, err
+// seenBy returns a store as a process sees it that dies.
+func (l *life) seenBy(db store.Store) store.Store {
+	return fakestore.New(db, func(_ context.Context, _ fakestore.Call, do func() error) (err error) {
+		done, lives := l.use()
+		if done {
+			err = do()
+		}
+		if !lives {
+			return errDead
+		}
+		return err
+	})
 }
 
 // bank refunds an order once for each idempotency key.
@@ -283,17 +241,15 @@ func (s *suite) refundOnce(t *testing.T, row refundRow, c refundCase) (twice int
 // refundThroughCrashes lets processes handle one message, one after the other
 // until the last, which does not die.
 func (s *suite) refundThroughCrashes(t testing.TB, db store.Store, row refundRow, r refunder, lives []*life) {
-	_, batches := store.As[store.Batcher](db)
 	for i, life := range lives {
 		r.life = life
 		opts := row.opts
 		opts.Run, opts.Attempts = r.run, 1000
-		view := mortalStore{db, life}
-		var process store.Store = view
-		if batches && !row.plain {
-			process = mortalBatcher{view}
+		var view store.Store = fakestore.Bare{Store: db}
+		if !row.plain {
+			view = fakestore.Narrow(db)
 		}
-		m := Open(t, process, opts)
+		m := Open(t, life.seenBy(view), opts)
 		_, err := m.Submit(t.Context(), "ann", Text("1")) // the sender tries again
 		if err == nil {
 			err = errors.Join(m.Recover(t.Context()), m.Wait(t.Context()))

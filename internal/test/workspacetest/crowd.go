@@ -12,53 +12,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
-
-// conflictStore counts the writes that others have overtaken.
-type conflictStore struct {
-	store.Store
-	conflicts *atomic.Int64
-}
-
-func (s conflictStore) count(err error) error {
-	if errors.Is(err, store.ErrConflict) {
-		s.conflicts.Add(1)
-	}
-	return err
-}
-
-func (s conflictStore) Put(
-	ctx context.Context, key string, value []byte, cond store.Condition,
-) (store.Revision, error) {
-	rev, err := s.Store.Put(ctx, key, value, cond)
-	return rev, s.count(err)
-}
-
-type conflictBatcher struct{ conflictStore }
-
-func (s conflictBatcher) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	revs, err := s.Store.(store.Batcher).Batch(ctx, writes)
-	return revs, s.count(err)
-}
-
-// withConflicts returns a store that counts conflicts.
-func withConflicts(db store.Store) (store.Store, *atomic.Int64) {
-	s := conflictStore{db, new(atomic.Int64)}
-	if _, ok := store.As[store.Batcher](db); ok {
-		return conflictBatcher{s}, s.conflicts
-	}
-	return s, s.conflicts
-}
 
 // Those who send to one user at once are served in the order in which they come,
 // and do not collide.
 func (s *suite) SendersToOneUser(t *testing.T) {
 	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
 		const senders = 64
-		db, conflicts := withConflicts(db)
-		m := Open(t, db, workspace.Options{Queue: senders, TTL: time.Hour})
+		counted := fakestore.Count(fakestore.Narrow(db))
+		m := Open(t, counted, workspace.Options{Queue: senders, TTL: time.Hour})
 		_, _, err := m.Begin(t.Context(), "ann", Text("first"))
 		require.NoError(t, err)
 		var mu sync.Mutex
@@ -78,7 +43,7 @@ func (s *suite) SendersToOneUser(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		require.Zero(t, conflicts.Load())
+		require.Zero(t, counted.Conflicts())
 		var want, queue []string
 		for i := range senders {
 			want = append(want, fmt.Sprint("m", i))

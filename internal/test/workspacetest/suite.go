@@ -56,7 +56,7 @@ func Real(t *testing.T, fresh func(t testing.TB) store.Store) {
 // decidedByStore are the scenarios that run in real time too: their outcome
 // depends on what a store does. Virtual time shows the same of the others.
 var decidedByStore = []string{
-	"OutageOfTheStore", "LongOutage", "SubmitInDoubt", "Takeover", "ObserversAtOnce", "InterruptElsewhere",
+	"Outage", "SubmitInDoubt", "Takeover", "ObserversAtOnce", "InterruptElsewhere",
 	"SendersToOneUser", "Shutdown",
 }
 
@@ -67,11 +67,10 @@ func (s *suite) run(t *testing.T) {
 		test func(*suite, *testing.T)
 	}{
 		// The store is away.
-		{"OutageOfTheStore", (*suite).OutageOfTheStore},
+		{"Outage", (*suite).Outage},
 		{"OutageWhenAMessageArrives", (*suite).OutageWhenAMessageArrives},
 		{"OutageForOneMessage", (*suite).OutageForOneMessage},
 		{"OutageDuringATakeover", (*suite).OutageDuringATakeover},
-		{"LongOutage", (*suite).LongOutage},
 		{"LongOutageOfOneProcess", (*suite).LongOutageOfOneProcess},
 		{"LongOutageWithoutOptionsRun", (*suite).LongOutageWithoutOptionsRun},
 		{"LongOutageDuringDo", (*suite).LongOutageDuringDo},

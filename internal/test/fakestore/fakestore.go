@@ -1,0 +1,135 @@
+// Package fakestore makes a store do what a test wants: fail, take long, count,
+// or let somebody else write first. Only tests import it.
+package fakestore
+
+import (
+	"context"
+	"iter"
+
+	"github.com/agentstate/state/store"
+)
+
+// Bare is a store without its optional interfaces.
+type Bare struct{ store.Store }
+
+// Batching is a store of whose optional interfaces only Batcher is left.
+type Batching struct{ store.Batcher }
+
+// Narrow returns a store as one that reports no changes and knows nobody's
+// presence. It is a store.Batcher if db is one.
+func Narrow(db store.Store) store.Store {
+	if b, ok := store.As[store.Batcher](db); ok {
+		return Batching{b}
+	}
+	return Bare{db}
+}
+
+// A Call is a call of a store.
+type Call struct {
+	Op     string        // the name of the method
+	Keys   []string      // that are read, or a prefix of them
+	Writes []store.Write // nil if the call only reads
+}
+
+// A Rule is called in place of each call of a store. do makes the call and
+// returns its error. The caller gets the error of the rule.
+type Rule func(ctx context.Context, c Call, do func() error) error
+
+// Store is a store with a Rule. It has the optional interfaces that the store
+// in it has. Announcements are not calls.
+type Store struct {
+	store.Store
+	rule Rule
+}
+
+// New returns a store that obeys a rule.
+func New(db store.Store, rule Rule) *Store { return &Store{db, rule} }
+
+// Unwrap returns the store in it.
+func (s *Store) Unwrap() store.Store { return s.Store }
+
+func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
+	return ruled(ctx, s.rule, Call{Op: "Get", Keys: []string{key}}, func() (store.Entry, error) {
+		return s.Store.Get(ctx, key)
+	})
+}
+
+func (s *Store) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
+	return ruled(ctx, s.rule, Call{Op: "GetMulti", Keys: keys}, func() ([]store.Entry, error) {
+		return s.Store.(store.MultiGetter).GetMulti(ctx, keys...)
+	})
+}
+
+func (s *Store) Put(
+	ctx context.Context, key string, value []byte, cond store.Condition,
+) (store.Revision, error) {
+	writes := []store.Write{{Key: key, Value: value, Cond: cond}}
+	return ruled(ctx, s.rule, Call{Op: "Put", Writes: writes}, func() (store.Revision, error) {
+		return s.Store.Put(ctx, key, value, cond)
+	})
+}
+
+func (s *Store) Delete(ctx context.Context, key string, cond store.Condition) error {
+	writes := []store.Write{{Key: key, Delete: true, Cond: cond}}
+	return s.rule(ctx, Call{Op: "Delete", Writes: writes}, func() error {
+		return s.Store.Delete(ctx, key, cond)
+	})
+}
+
+func (s *Store) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	return ruled(ctx, s.rule, Call{Op: "Batch", Writes: writes}, func() ([]store.Revision, error) {
+		return s.Store.(store.Batcher).Batch(ctx, writes)
+	})
+}
+
+func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+	return iterated(ctx, s.rule, Call{Op: "Scan", Keys: []string{prefix}}, func() iter.Seq2[store.Entry, error] {
+		return s.Store.Scan(ctx, prefix, after)
+	})
+}
+
+func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
+	return iterated(ctx, s.rule, Call{Op: "List", Keys: []string{prefix}}, func() iter.Seq2[string, error] {
+		return s.Store.(store.Lister).List(ctx, prefix, after)
+	})
+}
+
+func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
+	return iterated(ctx, s.rule, Call{Op: "Watch", Keys: []string{prefix}}, func() iter.Seq2[store.Event, error] {
+		return s.Store.(store.Watcher).Watch(ctx, prefix)
+	})
+}
+
+func (s *Store) Announce(ctx context.Context, name string) (<-chan struct{}, func() error, error) {
+	return s.Store.(store.Presence).Announce(ctx, name)
+}
+
+func (s *Store) IsPresent(ctx context.Context, name string) (bool, error) {
+	return s.Store.(store.Presence).IsPresent(ctx, name)
+}
+
+// ruled makes a call that returns a value, of which nothing is left if the rule
+// returns an error.
+func ruled[T any](ctx context.Context, rule Rule, c Call, call func() (T, error)) (T, error) {
+	var value, none T
+	err := rule(ctx, c, func() (err error) {
+		value, err = call()
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return value, nil
+}
+
+// iterated makes a call that returns an iterator, when somebody iterates.
+func iterated[T any](ctx context.Context, rule Rule, c Call, call func() iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		if err := rule(ctx, c, func() error { return nil }); err != nil {
+			yield(none, err)
+			return
+		}
+		call()(yield)
+	}
+}
