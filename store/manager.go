@@ -70,17 +70,23 @@ func (m *Manager) SetJSON(ctx context.Context, key string, v any) error {
 	return m.putValue(ctx, "set JSON", key, data, Always)
 }
 
+// maxConflicts is how often Update tries. With the pauses between them that takes
+// a minute or two, in which others have made as many updates: a store that never
+// makes this one is broken.
+const maxConflicts = 1000
+
 // Update replaces the value of a key with the result of fn, and returns what it
 // wrote. It loses no concurrent change, by any process: if the value has
 // changed since it was read, Update calls fn again with the new value, until
-// ctx ends. fn should therefore have no side effects. If fn fails, Update
-// writes nothing and returns the error of fn.
+// ctx ends, and returns ErrConflict after a thousand times. fn should therefore
+// have no side effects. If fn fails, Update writes nothing and returns the error
+// of fn.
 //
 // Update does not retry after ErrUnknownOutcome, because only the caller knows
 // whether the change may be made twice.
 func (m *Manager) Update(ctx context.Context, key string, fn func(value string, present bool) (string, error)) (string, error) {
 	retry := backoff.Backoff{Min: 250 * time.Microsecond, Max: 128 * time.Millisecond}
-	for {
+	for tries := 1; ; tries++ {
 		e, found, err := m.getEntry(ctx, "update", key)
 		if err != nil {
 			return "", err
@@ -99,6 +105,9 @@ func (m *Manager) Update(ctx context.Context, key string, fn func(value string, 
 		}
 		if !errors.Is(err, ErrConflict) {
 			return "", err
+		}
+		if tries == maxConflicts {
+			return "", m.newError("update", key, fmt.Errorf("%d times: %w", tries, ErrConflict))
 		}
 		if retry.Wait(ctx) != nil {
 			return "", m.newError("update", key, ctx.Err())

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/stretchr/testify/require"
 )
@@ -240,26 +241,22 @@ func TestManagerUpdateReturnsTheErrorOfFn(t *testing.T) {
 	}
 }
 
-// contended is a store with other writers that are faster, or with a connection
-// that breaks.
-type contended struct {
-	*store.Memory
-	conflicts int   // number of next puts that fail
-	then      error // returned by later puts, although they are made
-}
-
-func (s *contended) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	if s.conflicts > 0 {
-		s.conflicts--
-		if _, err := s.Memory.Put(ctx, key, []byte(strconv.Itoa(s.conflicts)), store.Always); err != nil {
-			return "", err
+// contended returns a store with other writers that are faster for the next
+// puts, or with a connection that breaks.
+func contended(conflicts int, then error) store.Store {
+	db := store.NewMemory()
+	return fakestore.New(db, func(ctx context.Context, c fakestore.Call, do func() error) error {
+		if c.Writes != nil && conflicts > 0 {
+			conflicts--
+			if _, err := db.Put(ctx, c.Writes[0].Key, []byte(strconv.Itoa(conflicts)), store.Always); err != nil {
+				return err
+			}
 		}
-	}
-	r, err := s.Memory.Put(ctx, key, value, cond)
-	if err == nil && s.then != nil {
-		return "", s.then
-	}
-	return r, err
+		if err := do(); err != nil || c.Writes == nil {
+			return err
+		}
+		return then
+	})
 }
 
 func TestManagerUpdateBacksOffAfterEachConflict(t *testing.T) {
@@ -274,7 +271,7 @@ func TestManagerUpdateBacksOffAfterEachConflict(t *testing.T) {
 		{20, (255750 + 10*128000) * time.Microsecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			m := store.NewManager(&contended{Memory: store.NewMemory(), conflicts: c.conflicts}, "")
+			m := store.NewManager(contended(c.conflicts, nil), "")
 			start := time.Now()
 			var seen []string
 			value, err := m.Update(bg, "k", func(value string, present bool) (string, error) {
@@ -300,7 +297,7 @@ func TestManagerUpdateBacksOffAfterEachConflict(t *testing.T) {
 
 func TestManagerUpdateEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := store.NewManager(&contended{Memory: store.NewMemory(), conflicts: math.MaxInt}, "a:")
+		m := store.NewManager(contended(math.MaxInt, nil), "a:")
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
 		start := time.Now()
@@ -313,13 +310,24 @@ func TestManagerUpdateEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// A store that always says that there is a conflict holds nobody for ever.
+func TestManagerUpdateGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, calls := store.NewManager(contended(math.MaxInt, nil), "a:"), 0
+		value, err := m.Update(bg, "k", func(string, bool) (string, error) { calls++; return "mine", nil })
+		require.ErrorIs(t, err, store.ErrConflict)
+		require.EqualError(t, err, `store: manager: update "a:k": 1000 times: store: conflict`)
+		require.Equal(t, []any{"", 1000}, []any{value, calls})
+	})
+}
+
 func TestManagerUpdateDoesNotRetryAnUnknownOutcome(t *testing.T) {
-	s := &contended{Memory: store.NewMemory(), then: &store.Error{Store: "far", Op: "put", Key: "k", Err: store.ErrUnknownOutcome}}
+	then := &store.Error{Store: "far", Op: "put", Key: "k", Err: store.ErrUnknownOutcome}
 	calls := 0
-	value, err := store.NewManager(s, "").Update(bg, "k", func(string, bool) (string, error) {
+	value, err := store.NewManager(contended(0, then), "").Update(bg, "k", func(string, bool) (string, error) {
 		calls++
 		return "1", nil
 	})
-	require.True(t, err == s.then)
+	require.True(t, err == then)
 	require.Equal(t, []any{"", 1}, []any{value, calls})
 }
