@@ -97,14 +97,3 @@ func TestZeroAccessMayDoNothing(t *testing.T) {
 		require.Equal(t, http.StatusForbidden, postForm(t, h, "/sweep", "do=start").code)
 	}
 }
-
-func TestFormsOfOtherSitesAreRefused(t *testing.T) {
-	h := newFixture(t, 0).handler(t, nil)
-	for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "http://evil.example"} {
-		r := localRequest(http.MethodPost, "/sweep", "do=start")
-		r.Header.Set(name, value)
-		require.Equal(t, http.StatusForbidden, send(t, h, r).code, name)
-	}
-	require.Contains(t, get(t, h, "/sweep").body, "No sweep yet")
-	require.Equal(t, http.StatusMethodNotAllowed, postForm(t, h, "/workspace/timeline?user=alice", "a=b").code)
-}

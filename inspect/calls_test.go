@@ -3,57 +3,36 @@ package inspect_test
 import (
 	"context"
 	"html"
-	"iter"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/inspect"
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 	"github.com/stretchr/testify/require"
 )
 
 // countingStore counts the calls that read.
-type countingStore struct {
-	*store.Memory
-	calls atomic.Int64
-}
+type countingStore struct{ *fakestore.Counter }
 
-func (s *countingStore) Get(ctx context.Context, key string) (store.Entry, error) {
-	s.calls.Add(1)
-	return s.Memory.Get(ctx, key)
-}
-
-func (s *countingStore) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
-	s.calls.Add(1)
-	return s.Memory.GetMulti(ctx, keys...)
-}
-
-func (s *countingStore) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
-	s.calls.Add(1)
-	return s.Memory.Scan(ctx, prefix, after)
-}
-
-func (s *countingStore) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
-	s.calls.Add(1)
-	return s.Memory.List(ctx, prefix, after)
-}
+// reads returns the number of calls so far.
+func (s countingStore) reads() int { return s.Calls("Get", "GetMulti", "Scan", "List") }
 
 // costs asks for a page and returns the calls of the store and the bytes.
-func (s *countingStore) costs(t testing.TB, h *inspect.Handler, target string) (calls, bytes int) {
+func (s countingStore) costs(t testing.TB, h *inspect.Handler, target string) (calls, bytes int) {
 	t.Helper()
-	before := s.calls.Load()
+	before := s.reads()
 	p := get(t, h, target)
 	require.Equal(t, 200, p.code, target)
-	return int(s.calls.Load() - before), len(p.body)
+	return s.reads() - before, len(p.body)
 }
 
-func newCounted(t testing.TB, opts *workspace.Options) (*countingStore, *workspace.Manager, *inspect.Handler) {
+func newCounted(t testing.TB, opts *workspace.Options) (countingStore, *workspace.Manager, *inspect.Handler) {
 	t.Helper()
-	db := &countingStore{Memory: store.NewMemory()}
+	db := countingStore{fakestore.Count(store.NewMemory())}
 	m, err := workspace.Open(context.Background(), db, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
@@ -65,7 +44,7 @@ func newCounted(t testing.TB, opts *workspace.Options) (*countingStore, *workspa
 }
 
 // requireCosts asks for a page and checks what it costs.
-func requireCosts(t testing.TB, db *countingStore, h *inspect.Handler, target string, maxCalls, maxBytes int) {
+func requireCosts(t testing.TB, db countingStore, h *inspect.Handler, target string, maxCalls, maxBytes int) {
 	t.Helper()
 	calls, bytes := db.costs(t, h, target)
 	t.Logf("%s: %d calls, %d bytes", target, calls, bytes)

@@ -4,17 +4,16 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"iter"
 	"net/http"
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/agentstate/state/inspect"
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 	"github.com/stretchr/testify/require"
@@ -289,37 +288,16 @@ func TestEventsEndWhenTheWorkspaceCannotBeRead(t *testing.T) {
 // counted is a handler on a store that counts.
 type counted struct {
 	*inspect.Handler
-	gets atomic.Int64
-}
-
-// getCounter counts calls of Get. It has no other abilities.
-type getCounter struct {
-	store.Store
-	gets *atomic.Int64
-}
-
-func (s getCounter) Get(ctx context.Context, key string) (store.Entry, error) {
-	s.gets.Add(1)
-	return s.Store.Get(ctx, key)
-}
-
-// watchedStore is a getCounter that can be watched.
-type watchedStore struct {
-	getCounter
-	db *store.Memory
-}
-
-func (s watchedStore) Watch(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
-	return s.db.Watch(ctx, prefix)
+	db *fakestore.Counter
 }
 
 func newCountedHandler(t *testing.T, f *fixture, watched bool) *counted {
-	c := &counted{}
-	var db store.Store = getCounter{f.db, &c.gets}
-	if watched {
-		db = watchedStore{getCounter{f.db, &c.gets}, f.db}
+	var db store.Store = f.db
+	if !watched {
+		db = fakestore.Bare{Store: db}
 	}
-	m, err := workspace.Open(context.Background(), db, &workspace.Options{Schema: desk})
+	c := &counted{db: fakestore.Count(db)}
+	m, err := workspace.Open(context.Background(), c.db, &workspace.Options{Schema: desk})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
 	c.Handler = newHandler(t, m, nil)
@@ -336,11 +314,11 @@ func TestIdlePagesCostOneReadASecond(t *testing.T) {
 					listen(t, h, "/workspace/events?user=alice", "")
 				}
 				synctest.Wait()
-				before := h.gets.Load()
+				before := h.db.Reads()
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				require.LessOrEqual(t, h.gets.Load()-before, int64(60))
-				require.Positive(t, h.gets.Load()-before)
+				require.LessOrEqual(t, h.db.Reads()-before, 60)
+				require.Positive(t, h.db.Reads()-before)
 			})
 		})
 	}

@@ -39,10 +39,10 @@ func TestTheListFollowsTheRunsOfTheProcess(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Empty(t, s.take(), "the request does not see bob")
 
-		calls := db.calls.Load()
+		calls := db.reads()
 		time.Sleep(2 * time.Second)
 		fragment := get(t, h, "/?fragment=held").body
-		require.Equal(t, calls, db.calls.Load(), "neither the stream nor the fragment read the store")
+		require.Equal(t, calls, db.reads(), "neither the stream nor the fragment read the store")
 		require.Contains(t, fragment, ">ann<")
 		require.NotContains(t, fragment, "bob")
 

@@ -207,20 +207,3 @@ func TestActionsWhereverTheHandlerIsMounted(t *testing.T) {
 		require.Contains(t, p.body, "The value was stored.")
 	}
 }
-
-// Behind a proxy, Loopback gives nothing, and the host's own check decides.
-func TestActionsBehindAProxy(t *testing.T) {
-	d := newActionDesk(t, operator)
-	loopback := d.handler(t, &inspect.Options{})
-	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host"} {
-		r := localRequest(http.MethodGet, "/workspace?user=alice", "")
-		r.Header.Set(header, "203.0.113.7")
-		require.Equal(t, http.StatusForbidden, send(t, loopback, r).code)
-		r = localRequest(http.MethodPost, "/workspace/retry?user=carol", "message=x")
-		r.Header.Set(header, "203.0.113.7")
-		require.Equal(t, http.StatusForbidden, send(t, loopback, r).code)
-		r = localRequest(http.MethodPost, "/workspace/retry?user=carol", "message=x")
-		r.Header.Set(header, "203.0.113.7")
-		require.Equal(t, http.StatusNotFound, send(t, d, r).code, "the message, not the page")
-	}
-}

@@ -3,7 +3,6 @@ package workspace_test
 import (
 	"context"
 	"errors"
-	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,14 +12,6 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
-
-// A TTL with which times cannot be computed is refused.
-func TestLongTTL(t *testing.T) {
-	for _, ttl := range []time.Duration{math.MaxInt64, math.MaxInt64 / 2, math.MaxInt64 / 5} {
-		_, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{TTL: ttl})
-		require.ErrorIs(t, err, workspace.ErrInvalid, ttl)
-	}
-}
 
 // The reason of a dead letter hides secrets that the failed run has replaced or
 // deleted: they are stored still.

@@ -14,13 +14,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
-
-// plain is a store that is not a Watcher.
-type plain struct{ store.Batcher }
 
 // slow returns a Run that takes a second and replies. It fails for messages
 // whose id begins with "bad".
@@ -113,27 +110,10 @@ func TestHandleWithinARunOfTheSameUser(t *testing.T) {
 	})
 }
 
-// A nested Handle gets a slot, since the run that waits for it has one.
-func TestHandleWithinARunNeedsNoFreeSlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var m *workspace.Manager
-		m = open(t, store.NewMemory(), workspace.Options{Runs: 1, Run: func(ctx context.Context, run *workspace.Run) error {
-			if run.UserID() == "ann" {
-				_, err := m.Handle(ctx, "bob", text("1"))
-				return err
-			}
-			return nil
-		}})
-		_, err := m.Handle(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
-		require.NoError(t, m.Close())
-	})
-}
-
 func TestAwait(t *testing.T) {
 	for name, wrap := range map[string]func(*store.Memory) store.Store{
 		"watcher": func(db *store.Memory) store.Store { return db },
-		"poll":    func(db *store.Memory) store.Store { return plain{db} },
+		"poll":    func(db *store.Memory) store.Store { return plain{Batcher: db} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -228,7 +208,7 @@ func TestAwaitOfAMessageThatIsDropped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, elsewhere := range []bool{false, true} {
 				synctest.Test(t, func(t *testing.T) {
-					db := plain{store.NewMemory()}
+					db := plain{Batcher: store.NewMemory()}
 					m := open(t, db, workspace.Options{Run: nothing})
 					run, _, err := m.Begin(t.Context(), "ann", text("1"))
 					require.NoError(t, err)
@@ -249,22 +229,6 @@ func TestAwaitOfAMessageThatIsDropped(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Await takes the run over if its holder dies.
-func TestAwaitLooksAfterTheHolder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		db := store.NewMemory()
-		crashed := open(t, db, workspace.Options{})
-		_, _, err := crashed.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
-		require.NoError(t, crashed.Close())
-		m := open(t, db, workspace.Options{Run: slow})
-		out, err := m.Await(t.Context(), "ann", "1")
-		require.NoError(t, err)
-		require.Equal(t, "reply to 1", out.Reply)
-		require.NoError(t, m.Close())
-	})
 }
 
 // A message that has ended long ago is not found.
@@ -288,8 +252,8 @@ func TestAwaitSharesItsLooks(t *testing.T) {
 		holder := open(t, memory, workspace.Options{TTL: time.Hour})
 		run, _, err := holder.Begin(t.Context(), "ann", text("1"))
 		require.NoError(t, err)
-		db := &counting{Memory: memory}
-		m := open(t, struct{ store.Store }{db}, workspace.Options{})
+		db := fakestore.Count(bare{Store: memory})
+		m := open(t, db, workspace.Options{})
 		var wg sync.WaitGroup
 		for range 64 {
 			wg.Go(func() {
@@ -298,72 +262,13 @@ func TestAwaitSharesItsLooks(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		db.gets.Store(0)
+		before := db.Read()
 		time.Sleep(10 * time.Second)
-		require.InDelta(t, 40, db.gets.Load(), 1, "four a second")
+		require.InDelta(t, 40, db.Read()-before, 1, "four a second")
 		_, err = run.Finish(t.Context())
 		require.NoError(t, err)
 		wg.Wait()
 	})
-}
-
-// Errors of bad input name the remedy and take nothing.
-func TestErrorsOfSenders(t *testing.T) {
-	db := store.NewMemory()
-	m := open(t, db, workspace.Options{Run: nothing, Queue: 1})
-	small := open(t, db, workspace.Options{
-		Schema: state.MustSchema(state.Limits{ValueBytes: 1 << 10}), Run: nothing,
-	})
-	long := strings.Repeat("x", 300)
-	huge := workspace.Message{ID: "1", Content: state.UserText(strings.Repeat("x", 1<<12))}
-	closed := open(t, db, workspace.Options{Run: nothing})
-	require.NoError(t, closed.Close())
-	send := func(m *workspace.Manager, user string, msg workspace.Message) map[string]func() error {
-		return map[string]func() error{
-			"Handle": func() error { _, err := m.Handle(t.Context(), user, msg); return err },
-			"Submit": func() error { _, err := m.Submit(t.Context(), user, msg); return err },
-			"Begin":  func() error { _, _, err := m.Begin(t.Context(), user, msg); return err },
-		}
-	}
-	await := func(m *workspace.Manager, user, id string) map[string]func() error {
-		return map[string]func() error{"Await": func() error { _, err := m.Await(t.Context(), user, id); return err }}
-	}
-	watch := func(m *workspace.Manager, user string) map[string]func() error {
-		return map[string]func() error{
-			"Watch": func() error {
-				for _, err := range m.Watch(t.Context(), user) {
-					return err
-				}
-				return nil
-			},
-			"Summary": func() error { _, err := m.Summary(t.Context(), user); return err },
-		}
-	}
-	for name, test := range map[string]struct {
-		calls map[string]func() error
-		want  error
-	}{
-		"no user":          {send(m, "", text("1")), workspace.ErrInvalid},
-		"long user":        {send(m, strings.Repeat("é", 1000), text("1")), workspace.ErrInvalid},
-		"user not UTF-8":   {send(m, "\xff", text("1")), workspace.ErrInvalid},
-		"long id":          {send(m, "ann", text(long)), workspace.ErrInvalid},
-		"no content":       {send(m, "ann", workspace.Message{ID: "1"}), workspace.ErrInvalid},
-		"huge":             {send(small, "ann", huge), state.ErrLimitExceeded},
-		"closed":           {send(closed, "ann", text("1")), workspace.ErrClosed},
-		"await no user":    {await(m, "", "1"), workspace.ErrInvalid},
-		"await no id":      {await(m, "ann", ""), workspace.ErrInvalid},
-		"await long id":    {await(m, "ann", long), workspace.ErrInvalid},
-		"await stranger":   {await(m, "stranger", "1"), workspace.ErrNotFound},
-		"await closed":     {await(closed, "ann", "1"), workspace.ErrClosed},
-		"watch no user":    {watch(m, ""), workspace.ErrInvalid},
-		"watch closed":     {watch(closed, "ann"), workspace.ErrClosed},
-		"watch a stranger": {watch(m, "stranger"), nil},
-	} {
-		for verb, call := range test.calls {
-			require.ErrorIs(t, call(), test.want, name+": "+verb)
-		}
-	}
-	require.Empty(t, entries(t, db))
 }
 
 // The newest replies are remembered, as many as are small together.

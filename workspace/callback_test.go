@@ -29,12 +29,18 @@ func (f logFunc) Handle(context.Context, slog.Record) error { f(); return nil }
 func (f logFunc) WithAttrs([]slog.Attr) slog.Handler        { return f }
 func (f logFunc) WithGroup(string) slog.Handler             { return f }
 
-// A Logger whose handler panics changes nothing.
+// A Logger whose handler panics changes nothing, nor does an Anchor that panics,
+// also at a heartbeat.
 func TestLoggerThatPanics(t *testing.T) {
 	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 		var logged atomic.Int32
 		m := open(t, db, workspace.Options{
-			TTL: ttl, Run: visit,
+			TTL: ttl, Tracer: &recorder{}, // it makes the run renew its lease by itself
+			Run: func(_ context.Context, run *workspace.Run) error {
+				time.Sleep(3 * ttl)
+				return visits.Set(run.State(), 1)
+			},
+			Anchor: anchorFuncs{advance: func(context.Context) error { panic("for the test") }},
 			Logger: slog.New(logFunc(func() { logged.Add(1); panic("for the test") })),
 			Hooks:  workspace.Hooks{OnRunStart: func(context.Context, *workspace.Run) { panic("for the test") }},
 		})
@@ -44,6 +50,7 @@ func TestLoggerThatPanics(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusDone, out.Status)
 		require.Positive(t, logged.Load())
+		require.NotZero(t, m.Stats().Heartbeats)
 		require.NoError(t, m.Close())
 	})
 }

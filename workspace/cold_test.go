@@ -1,43 +1,16 @@
 package workspace_test
 
 import (
-	"context"
 	"fmt"
-	"iter"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
-
-// readCounter counts the reads of a store.
-type readCounter struct {
-	store.Store
-	reads atomic.Int64
-}
-
-func (s *readCounter) Get(ctx context.Context, key string) (store.Entry, error) {
-	s.reads.Add(1)
-	return s.Store.Get(ctx, key)
-}
-
-func (s *readCounter) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
-	s.reads.Add(1)
-	return s.Store.Scan(ctx, prefix, after)
-}
-
-// multiReadCounter is a readCounter for a store that reads several entries at
-// once.
-type multiReadCounter struct{ *readCounter }
-
-func (s multiReadCounter) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
-	s.reads.Add(1)
-	return s.Store.(store.MultiGetter).GetMulti(ctx, keys...)
-}
 
 // A Manager that has never read a workspace reads its records together, if the
 // store can do that.
@@ -62,11 +35,11 @@ func TestColdWorkspaceIsReadAtOnce(t *testing.T) {
 		require.Equal(t, want.Ended, v.Ended)
 		require.NoError(t, m.Close())
 	}
-	one := &readCounter{Store: db}
+	one := fakestore.Count(bare{Store: db})
 	look(one)
-	require.Greater(t, one.reads.Load(), int64(messages), "it has all these records")
+	require.Greater(t, one.Reads(), messages, "it has all these records")
 
-	multi := &readCounter{Store: db}
-	look(multiReadCounter{multi})
-	require.LessOrEqual(t, multi.reads.Load(), int64(8))
+	multi := fakestore.Count(db)
+	look(multi)
+	require.LessOrEqual(t, multi.Reads(), 8)
 }

@@ -51,22 +51,6 @@ func TestUnknownFieldsStay(t *testing.T) {
 	require.Equal(t, map[string]state.JSON{"m": `{"a":1.0}`}, v.Settings().MCPServers)
 }
 
-// A field whose type has changed is an error that names the field; nothing is
-// lost.
-func TestFieldsThatDoNotFit(t *testing.T) {
-	db := store.NewMemory()
-	m := open(t, db, workspace.Options{})
-	require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return notes.Set(w.State(), []string{"x"}) }))
-	stored := entries(t, db)
-	other := open(t, db, workspace.Options{Schema: state.MustSchema(&state.Field[int]{Name: "notes"})})
-	_, err := other.View(t.Context(), "ann")
-	require.ErrorIs(t, err, state.ErrWrongType)
-	require.ErrorContains(t, err, "notes")
-	require.ErrorContains(t, err, "ann")
-	require.ErrorIs(t, other.Update(t.Context(), "ann", func(*workspace.Workspace) error { return nil }), state.ErrWrongType)
-	require.Equal(t, stored, entries(t, db))
-}
-
 // Data of a newer format stays as it is.
 func TestNewerFormat(t *testing.T) {
 	db := store.NewMemory()
@@ -118,23 +102,6 @@ func TestFormat2(t *testing.T) {
 	require.Greater(t, v.Oldest, oldest, "it was compacted")
 	again := open(t, db, workspace.Options{Schema: state.MustSchema(notes, token)})
 	require.Equal(t, notes.Or(v.State(), nil), notes.Or(view(t, again, "ann").State(), nil))
-}
-
-// Ephemeral fields never reach the store.
-func TestEphemeralFieldsAreNotStored(t *testing.T) {
-	db := store.NewMemory()
-	m := open(t, db, workspace.Options{})
-	run, _, err := m.Begin(t.Context(), "ann", text("1"))
-	require.NoError(t, err)
-	require.NoError(t, scratch.Set(run.State(), "ephemeral value"))
-	require.NoError(t, run.Commit(t.Context()))
-	require.Equal(t, "ephemeral value", scratch.Or(run.State(), ""), "within the run it stays")
-	_, err = run.Finish(t.Context())
-	require.NoError(t, err)
-	for key, value := range entries(t, db) {
-		require.NotContains(t, value, "scratch", key)
-		require.NotContains(t, value, "ephemeral", key)
-	}
 }
 
 // Fields that hold references, of types that no store could hold, live as long

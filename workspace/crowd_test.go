@@ -6,42 +6,34 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
 
-// writeTime is how long a write of a slowStore takes.
-const writeTime = time.Millisecond
-
-// slowStore is a store whose writes take time. It counts conflicts.
-type slowStore struct {
-	store.Batcher
-	writes, conflicts atomic.Int64
-}
-
-func (s *slowStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	time.Sleep(writeTime)
-	s.writes.Add(1)
-	revs, err := s.Batcher.Batch(ctx, writes)
-	if errors.Is(err, store.ErrConflict) {
-		s.conflicts.Add(1)
-	}
-	return revs, err
+// slowWrites returns a store whose writes take a millisecond. It reports no
+// changes.
+func slowWrites(db store.Store) store.Store {
+	return fakestore.New(fakestore.Narrow(db), func(_ context.Context, c fakestore.Call, do func() error) error {
+		if c.Writes != nil {
+			time.Sleep(time.Millisecond)
+		}
+		return do()
+	})
 }
 
 // The holder of a run and its heartbeats get their turns among the senders.
 func TestARunAmongItsSenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const senders = 64
-		db := &slowStore{Batcher: store.NewMemory()}
-		m := open(t, db, workspace.Options{Queue: 2 * senders, TTL: 60 * writeTime, Run: func(ctx context.Context, run *workspace.Run) error {
+		db := fakestore.Count(slowWrites(store.NewMemory()))
+		m := open(t, db, workspace.Options{Queue: 2 * senders, TTL: 60 * time.Millisecond, Run: func(ctx context.Context, run *workspace.Run) error {
 			for range 4 {
 				if err := errors.Join(visits.Set(run.State(), 1), run.Commit(ctx)); err != nil {
 					return err
@@ -59,7 +51,7 @@ func TestARunAmongItsSenders(t *testing.T) {
 		}
 		wg.Wait()
 		require.Equal(t, 4*senders, visits.Or(view(t, m, "ann").State(), 0))
-		require.Zero(t, db.conflicts.Load())
+		require.Zero(t, db.Conflicts())
 		require.NoError(t, m.Close())
 	})
 }

@@ -62,7 +62,7 @@ func TestDamagedWorkspaceIsDeletedAndReset(t *testing.T) {
 			}
 			for what, damage := range damages {
 				for _, wrap := range []func(store.Store) store.Store{
-					func(db store.Store) store.Store { return db }, func(db store.Store) store.Store { return plainStore{db} },
+					func(db store.Store) store.Store { return db }, func(db store.Store) store.Store { return bare{Store: db} },
 				} {
 					where := fmt.Sprintf("%s %s, %d keys", damaged, what, len(keys))
 					prepare := func() *workspace.Manager {

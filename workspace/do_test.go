@@ -90,11 +90,6 @@ func TestDoFails(t *testing.T) {
 	require.NoError(t, m.Do(t.Context(), "ann", visit), "nothing is left behind")
 }
 
-// plainStore hides that a store is a Batcher and a Watcher.
-type plainStore struct{ store.Store }
-
-func newPlainStore() store.Store { return plainStore{store.NewMemory()} }
-
 // Calls and messages take their turns in the order in which they came, and none
 // is called twice or at the same time as another. What one Manager does it knows
 // at once, and so does everyone if the store is a Watcher.
@@ -105,13 +100,13 @@ func TestDoTakesTurns(t *testing.T) {
 		most time.Duration
 	}{
 		"one Manager": {
-			newPlainStore, func(m, _ *workspace.Manager) *workspace.Manager { return m }, 100 * time.Millisecond,
+			func() store.Store { return bare{Store: store.NewMemory()} }, func(m, _ *workspace.Manager) *workspace.Manager { return m }, 100 * time.Millisecond,
 		},
 		"two, with a Watcher": {
 			func() store.Store { return store.NewMemory() }, func(_, tools *workspace.Manager) *workspace.Manager { return tools }, 100 * time.Millisecond,
 		},
 		"two, without": {
-			newPlainStore, func(_, tools *workspace.Manager) *workspace.Manager { return tools }, 30 * time.Second,
+			func() store.Store { return bare{Store: store.NewMemory()} }, func(_, tools *workspace.Manager) *workspace.Manager { return tools }, 30 * time.Second,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,34 +168,6 @@ func TestDoTakesTurns(t *testing.T) {
 				require.Len(t, v.Ended, 3)
 			})
 		})
-	}
-}
-
-// 16 tool calls at once for 2 users: each is made once, and the conversation
-// stays empty.
-func TestDoOfToolServer(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
-	var wg sync.WaitGroup
-	var calls sync.Map
-	for i := range 16 {
-		wg.Go(func() {
-			err := m.Do(t.Context(), []string{"ann", "bob"}[i%2], func(_ context.Context, run *workspace.Run) error {
-				_, twice := calls.LoadOrStore(i, true)
-				if twice {
-					return errors.New("called twice")
-				}
-				return visits.Set(run.State(), 30)
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	for _, user := range []string{"ann", "bob"} {
-		v := view(t, m, user)
-		require.Equal(t, 240, visits.Or(v.State(), 0))
-		require.Empty(t, conversation(t, v))
 	}
 }
 
@@ -432,19 +399,4 @@ func TestDoInvalid(t *testing.T) {
 	require.ErrorIs(t, m.Do(t.Context(), "ann", visit), workspace.ErrQueueFull)
 	require.NoError(t, m.Close())
 	require.ErrorIs(t, m.Do(t.Context(), "ann", visit), workspace.ErrClosed)
-}
-
-// A message that was sent during the call is handled after it.
-func TestMessageAfterDo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorker()
-		m := open(t, store.NewMemory(), workspace.Options{Run: w.run})
-		require.NoError(t, m.Do(t.Context(), "ann", func(ctx context.Context, _ *workspace.Run) error {
-			_, err := m.Submit(ctx, "ann", text("1"))
-			return err
-		}))
-		synctest.Wait()
-		require.Equal(t, []string{"1"}, w.handled)
-		require.Equal(t, []string{"text of 1"}, conversation(t, view(t, m, "ann")))
-	})
 }

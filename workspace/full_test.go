@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -16,7 +17,7 @@ import (
 // A message for which the conversation has no room fails at once, once.
 func TestConversationWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db := &slowStore{Batcher: store.NewMemory()}
+		db := fakestore.Count(slowWrites(store.NewMemory()))
 		m := open(t, db, workspace.Options{
 			Schema: state.MustSchema(state.Limits{ValueBytes: 1 << 10}), Messages: -1, Run: nothing,
 		})
@@ -27,7 +28,7 @@ func TestConversationWithoutRoom(t *testing.T) {
 			_, err := m.Handle(t.Context(), "ann", long(id))
 			require.NoError(t, err)
 		}
-		before := db.writes.Load()
+		before := db.Calls("Batch")
 		out, err := m.Handle(t.Context(), "ann", long("3"))
 		require.ErrorIs(t, err, state.ErrLimitExceeded)
 		require.Equal(t, workspace.StatusFailed, out.Status)
@@ -47,7 +48,7 @@ func TestConversationWithoutRoom(t *testing.T) {
 		require.Nil(t, next, "both have failed")
 
 		time.Sleep(time.Minute)
-		require.EqualValues(t, 2*5, db.writes.Load()-before, "each message is begun and ended once")
+		require.Equal(t, 2*5, db.Calls("Batch")-before, "each message is begun and ended once")
 		v := view(t, m, "ann")
 		require.Nil(t, v.Run)
 		require.Len(t, v.DeadLetters, 4)

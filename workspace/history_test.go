@@ -92,6 +92,11 @@ func TestHistoryOfSecrets(t *testing.T) {
 			_, err := m.Reset(t.Context(), "ann")
 			require.NoError(t, err)
 		},
+		"replaced by a run": func(t *testing.T, m *workspace.Manager) {
+			run := begin(t, m, text("1"))
+			require.NoError(t, key.Set(run.State(), "other"))
+			finish(t, run)
+		},
 		"workspace deleted": func(t *testing.T, m *workspace.Manager) { require.NoError(t, m.Delete(t.Context(), "ann")) },
 		"deleted in the memory": func(t *testing.T, m *workspace.Manager) {
 			require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
@@ -99,23 +104,21 @@ func TestHistoryOfSecrets(t *testing.T) {
 				return err
 			}))
 		},
-		"deleted in the memory by a run": func(t *testing.T, m *workspace.Manager) {
-			run, _, err := m.Begin(t.Context(), "ann", text("1"))
-			require.NoError(t, err)
-			_, err = run.Memory().Delete("pin")
+		"deleted by a run in the memory": func(t *testing.T, m *workspace.Manager) {
+			run := begin(t, m, text("1"))
+			_, err := run.Memory().Delete("pin")
 			require.NoError(t, err)
 			require.NoError(t, run.Commit(t.Context()))
-			_, err = run.Finish(t.Context())
-			require.NoError(t, err)
+			finish(t, run)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := "key"
-			if strings.HasSuffix(name, "memory") || strings.HasSuffix(name, "run") {
+			if strings.HasSuffix(name, "memory") {
 				secret = "pin"
 			}
 			synctest.Test(t, func(t *testing.T) {
-				for _, db := range []store.Store{store.NewMemory(), plainStore{store.NewMemory()}} {
+				for _, db := range []store.Store{store.NewMemory(), bare{Store: store.NewMemory()}} {
 					draft := &state.Field[string]{Name: "draft"}
 					m := open(t, db, workspace.Options{Schema: state.MustSchema(draft, key), History: 1 << 20})
 					require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
@@ -140,9 +143,4 @@ func TestHistoryOfSecrets(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestHistoryOption(t *testing.T) {
-	_, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{History: 1<<30 + 1})
-	require.ErrorIs(t, err, workspace.ErrInvalid)
 }

@@ -232,25 +232,6 @@ func TestHolderIsReplaced(t *testing.T) {
 	})
 }
 
-// A holder that was paused commits nothing more, if another has taken its run.
-func TestHolderThatWasPaused(t *testing.T) {
-	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
-		process, away := withOutages(db, false)
-		run, _, err := open(t, process, workspace.Options{TTL: ttl}).Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
-		require.NoError(t, notes.Set(run.State(), []string{"late"}))
-		away.Store(true)
-		m := open(t, db, workspace.Options{TTL: ttl, Run: nothing})
-		require.NoError(t, m.Recover(t.Context()))
-		away.Store(false)
-		require.ErrorIs(t, run.Commit(t.Context()), workspace.ErrFenced)
-		require.NoError(t, m.Wait(t.Context()))
-		v := view(t, m, "ann")
-		require.Nil(t, v.Run)
-		require.Empty(t, notes.Or(v.State(), nil))
-	})
-}
-
 // A store that is away for half of the TTL costs no lease, also if its answers
 // are lost.
 func TestHeartbeatsDuringAnOutage(t *testing.T) {

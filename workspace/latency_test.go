@@ -12,30 +12,28 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
 
-// latencyStore is a store whose answers take time. It reports no changes.
-type latencyStore struct {
-	store.Store
-	get, put func(key string) time.Duration
-}
-
-func (s latencyStore) Get(ctx context.Context, key string) (store.Entry, error) {
-	e, err := s.Store.Get(ctx, key)
-	if ctxErr := nap(ctx, s.get(key)); ctxErr != nil {
-		return store.Entry{}, ctxErr
-	}
-	return e, err
-}
-
-func (s latencyStore) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	rev, err := s.Store.Put(ctx, key, value, cond)
-	if ctxErr := nap(ctx, s.put(key)); ctxErr != nil {
-		return "", &store.Error{Store: "latency", Op: "put", Key: key, Err: store.ErrUnknownOutcome}
-	}
-	return rev, err
+// withLatency returns a store whose answers to Get and Put take time. It makes one write at a
+// time, and reports no changes.
+func withLatency(db store.Store, delay func(key string, writes bool) time.Duration) store.Store {
+	return fakestore.New(bare{Store: db}, func(ctx context.Context, c fakestore.Call, do func() error) error {
+		err := do()
+		switch c.Op {
+		case "Get":
+			if late := nap(ctx, delay(c.Keys[0], false)); late != nil {
+				return late
+			}
+		case "Put":
+			if nap(ctx, delay(c.Writes[0].Key, true)) != nil {
+				return &store.Error{Store: "latency", Op: "put", Key: c.Writes[0].Key, Err: store.ErrUnknownOutcome}
+			}
+		}
+		return err
+	})
 }
 
 func nap(ctx context.Context, d time.Duration) error {
@@ -60,26 +58,21 @@ func TestHandleOverASlowStore(t *testing.T) {
 		var mu sync.Mutex
 		slow, accepted := false, false
 		var told time.Time // when the feed has told what it has read slowly
-		second := open(t, latencyStore{
-			db, func(key string) time.Duration {
-				mu.Lock()
-				defer mu.Unlock()
-				switch {
-				case slow && strings.HasPrefix(key, head+"/"): // how message 1 has ended
-					slow = false
-					told = time.Now().Add(10 * time.Second)
-					return 10 * time.Second
-				case accepted && key == head:
-					return max(0, time.Until(told.Add(time.Millisecond)))
-				}
-				return 0
-			}, func(key string) time.Duration {
-				mu.Lock()
-				defer mu.Unlock()
+		second := open(t, withLatency(db, func(key string, writes bool) time.Duration {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case writes:
 				accepted = accepted || key == head
-				return 0
-			},
-		}, workspace.Options{TTL: time.Minute, Run: runNothing})
+			case slow && strings.HasPrefix(key, head+"/"): // how message 1 has ended
+				slow = false
+				told = time.Now().Add(10 * time.Second)
+				return 10 * time.Second
+			case accepted && key == head:
+				return max(0, time.Until(told.Add(time.Millisecond)))
+			}
+			return 0
+		}), workspace.Options{TTL: time.Minute, Run: runNothing})
 
 		for _, id := range []string{"1", "2"} {
 			_, err := first.Submit(t.Context(), "ann", text(id))
@@ -115,13 +108,12 @@ func TestSubmitOverASlowStore(t *testing.T) {
 		const ttl = 10 * time.Second
 		db := store.NewMemory()
 		start := time.Now()
-		delay := func(string) time.Duration {
+		slow := withLatency(db, func(string, bool) time.Duration {
 			if time.Since(start) > 11*time.Second { // the message is accepted
 				return 20 * time.Second
 			}
 			return 4 * time.Second
-		}
-		slow := latencyStore{db, delay, delay}
+		})
 		var log bytes.Buffer
 		first := open(t, slow, workspace.Options{
 			TTL: ttl, Run: runNothing, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),

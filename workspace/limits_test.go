@@ -81,10 +81,3 @@ func TestDeadLettersAreLimitedByNumber(t *testing.T) {
 	require.Equal(t, workspace.StatusFailed, out.Status)
 	require.NoError(t, m.Close())
 }
-
-func TestLimitsMustNotBeNegative(t *testing.T) {
-	for _, opts := range []workspace.Options{{Queue: -1}, {QueueBytes: -1}, {Runs: -1}, {Attempts: -1}, {DeadLetters: -1}} {
-		_, err := workspace.Open(t.Context(), store.NewMemory(), &opts)
-		require.ErrorIs(t, err, workspace.ErrInvalid)
-	}
-}

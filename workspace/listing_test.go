@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -42,14 +43,6 @@ func TestListingRemembersNoWorkspace(t *testing.T) {
 	require.Zero(t, m.Stats().Workspaces)
 }
 
-// slowReads is a store of which each read takes a second.
-type slowReads struct{ *store.Memory }
-
-func (s slowReads) Get(ctx context.Context, key string) (store.Entry, error) {
-	time.Sleep(time.Second)
-	return s.Memory.Get(ctx, key)
-}
-
 // List reads many heads at a time, yields in order all the same, and reads one
 // for a caller that stops after it.
 func TestListReadsHeadsConcurrently(t *testing.T) {
@@ -63,7 +56,13 @@ func TestListReadsHeadsConcurrently(t *testing.T) {
 			require.NoError(t, m.Update(t.Context(), user, func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) }))
 		}
 		require.NoError(t, m.Close())
-		m = open(t, slowReads{db}, workspace.Options{TTL: time.Hour})
+		slow := fakestore.New(db, func(_ context.Context, c fakestore.Call, do func() error) error {
+			if c.Op == "Get" {
+				time.Sleep(time.Second)
+			}
+			return do()
+		})
+		m = open(t, slow, workspace.Options{TTL: time.Hour})
 		began := time.Now()
 		var got []string
 		for user, err := range m.List(t.Context()) {

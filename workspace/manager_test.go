@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
@@ -76,9 +78,12 @@ func TestHandleInvalid(t *testing.T) {
 	} {
 		require.ErrorIs(t, call(), workspace.ErrInvalid, name)
 	}
-	for _, o := range []workspace.Options{{Queue: -1}, {Attempts: -1}, {TTL: 1}, {Busy: 7}, {Takeover: 7}} {
+	for _, o := range []workspace.Options{
+		{Queue: -1}, {QueueBytes: -1}, {Runs: -1}, {Attempts: -1}, {DeadLetters: -1}, {Busy: 7}, {Takeover: 7}, {Pending: 7},
+		{History: 1<<30 + 1}, {TTL: 1}, {TTL: math.MaxInt64}, {TTL: math.MaxInt64 / 5}, // with which times cannot be computed
+	} {
 		_, err := workspace.Open(t.Context(), store.NewMemory(), &o)
-		require.ErrorIs(t, err, workspace.ErrInvalid)
+		require.ErrorIs(t, err, workspace.ErrInvalid, "%+v", o)
 	}
 	_, err := workspace.Open(t.Context(), nil, nil)
 	require.ErrorIs(t, err, workspace.ErrInvalid)
@@ -283,55 +288,6 @@ func TestInterruptAndRollback(t *testing.T) {
 	}
 }
 
-// A holder finds out by itself that it has lost its lease.
-func TestInterruptedContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		db := store.NewMemory()
-		ended := make(chan error, 1)
-		m := open(t, db, workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
-			if run.Message().ID == "1" {
-				<-ctx.Done()
-				ended <- context.Cause(ctx)
-				return ctx.Err()
-			}
-			return nil
-		}})
-		go func() {
-			_, err := m.Handle(t.Context(), "ann", text("1"))
-			require.ErrorIs(t, err, workspace.ErrInterrupted)
-		}()
-		synctest.Wait()
-		out, err := open(t, db, workspace.Options{Run: func(context.Context, *workspace.Run) error { return nil }}).
-			Handle(t.Context(), "ann", whenBusy(workspace.BusyInterrupt, text("2")))
-		require.NoError(t, err)
-		require.Equal(t, workspace.StatusDone, out.Status)
-		require.ErrorIs(t, <-ended, workspace.ErrInterrupted)
-	})
-}
-
-// A message is handled even if its sender has gone.
-func TestHandleCancelled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tries := 0
-		m := open(t, store.NewMemory(), workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
-			if tries++; tries == 1 {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			return visits.Set(run.State(), 1)
-		}})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		out, err := m.Handle(ctx, "ann", text("1"))
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Empty(t, out.Status)
-		time.Sleep(2 * time.Minute)
-		require.Equal(t, 1, visits.Or(view(t, m, "ann").State(), 0))
-		require.NoError(t, m.Close())
-		require.Equal(t, 2, tries)
-	})
-}
-
 func TestReset(t *testing.T) {
 	db := store.NewMemory()
 	m := open(t, db, workspace.Options{})
@@ -416,69 +372,6 @@ func TestHistory(t *testing.T) {
 	require.Equal(t, "support", last.Agent)
 }
 
-func TestViewAtAndRecords(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
-	for i := range 5 {
-		require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
-			if err := token.Set(w.State(), fmt.Sprint("secret-number-", i)); err != nil {
-				return err
-			}
-			if err := w.Memory().SetSecret("pin", fmt.Sprint("pin-number-", i)); err != nil {
-				return err
-			}
-			return notes.Set(w.State().As("x"), []string{fmt.Sprint(i)})
-		}))
-	}
-	v := view(t, m, "ann")
-	require.EqualValues(t, 5, v.Version)
-	_, err := m.ViewAt(t.Context(), "ann", 6)
-	require.ErrorIs(t, err, workspace.ErrInvalid)
-	for at := v.Oldest; at <= 5; at++ {
-		past, err := m.ViewAt(t.Context(), "ann", at)
-		require.NoError(t, err)
-		require.Len(t, notes.Or(past.State(), nil), int(at))
-	}
-	if v.Oldest > 0 {
-		_, err = m.ViewAt(t.Context(), "ann", v.Oldest-1)
-		require.ErrorIs(t, err, state.ErrCompacted)
-	}
-	n := 0
-	for r, err := range m.Records(t.Context(), "ann", v.Oldest) {
-		require.NoError(t, err)
-		n++
-		require.NotContains(t, fmt.Sprint(r), "number-")
-		require.Equal(t, workspace.KindUpdate, r.Kind)
-	}
-	require.EqualValues(t, 5-v.Oldest, n)
-}
-
-// After a secret was changed, the store no longer contains it.
-func TestSecretsGo(t *testing.T) {
-	db := store.NewMemory()
-	m := open(t, db, workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
-		switch run.Message().ID {
-		case "set":
-			return errors.Join(token.Set(run.State(), "old-secret"), run.Memory().SetSecret("pin", "old-pin"),
-				notes.Set(run.State(), []string{string(make([]byte, 9000))}))
-		case "change":
-			return errors.Join(token.Set(run.State(), "new-secret"), run.Memory().SetSecret("pin", "new-pin"))
-		}
-		_, err := token.Delete(run.State())
-		_, err2 := run.Memory().Delete("pin")
-		return errors.Join(err, err2)
-	}})
-	for i, gone := range [][]string{{}, {"old-secret", "old-pin"}, {"old-secret", "old-pin", "new-secret", "new-pin"}} {
-		_, err := m.Handle(t.Context(), "ann", text([]string{"set", "change", "delete"}[i]))
-		require.NoError(t, err)
-		view(t, m, "ann")
-		for key, value := range entries(t, db) {
-			for _, secret := range gone {
-				require.NotContains(t, value, secret, key)
-			}
-		}
-	}
-}
-
 // A field is treated as secret from the moment on that the schema declares it
 // so.
 func TestSecretsThatWereNone(t *testing.T) {
@@ -547,7 +440,7 @@ func TestHooks(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	for name, db := range map[string]store.Store{"Lister": store.NewMemory(), "other store": plainStore{store.NewMemory()}} {
+	for name, db := range map[string]store.Store{"Lister": store.NewMemory(), "other store": bare{Store: store.NewMemory()}} {
 		t.Run(name, func(t *testing.T) {
 			m := open(t, db, workspace.Options{})
 			users := []string{"bob", "bob-2", "bob/b/0", "bob0", "ann", "b", "é", "bob b", "bob."}
@@ -569,7 +462,7 @@ func TestList(t *testing.T) {
 
 // List, Recover and Expire read one listing of keys, and each head once.
 func TestListingReadsHeadsOnce(t *testing.T) {
-	db := &counting{Memory: store.NewMemory()}
+	db := fakestore.Count(store.NewMemory())
 	m := open(t, db, workspace.Options{Run: nothing})
 	const users = 300
 	for i := range users {
@@ -591,26 +484,11 @@ func TestListingReadsHeadsOnce(t *testing.T) {
 			return err
 		},
 	} {
-		db.gets.Store(0)
-		db.scans.Store(0)
+		read, scans := db.Read(), db.Calls("Scan", "List")
 		require.NoError(t, call())
-		require.EqualValues(t, users, db.gets.Load(), name)
-		require.EqualValues(t, 1, db.scans.Load(), name)
+		require.Equal(t, users, db.Read()-read, name)
+		require.Equal(t, 1, db.Calls("Scan", "List")-scans, name)
 	}
-}
-
-func TestClosed(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{Run: func(context.Context, *workspace.Run) error { return nil }})
-	require.NoError(t, m.Close())
-	require.NoError(t, m.Close())
-	_, err := m.Handle(t.Context(), "ann", text("1"))
-	require.ErrorIs(t, err, workspace.ErrClosed)
-	_, err = m.View(t.Context(), "ann")
-	require.ErrorIs(t, err, workspace.ErrClosed)
-	require.ErrorIs(t, m.Recover(t.Context()), workspace.ErrClosed)
-	require.ErrorIs(t, m.Update(t.Context(), "ann", nil), workspace.ErrClosed)
-	_, err = m.Reset(t.Context(), "ann")
-	require.ErrorIs(t, err, workspace.ErrClosed)
 }
 
 // Changes of the settings by concurrent goroutines are all kept, and a change

@@ -83,6 +83,7 @@ func TestMistakeOfUsingAClosedManager(t *testing.T) {
 	db := store.NewMemory()
 	m := open(t, db, workspace.Options{Run: runNothing})
 	require.NoError(t, m.Close())
+	require.NoError(t, m.Close(), "again")
 	for name, verb := range verbs(m) {
 		if err := verb(t.Context(), "ann"); name == "Store" {
 			require.NoError(t, err, "it needs no Manager")

@@ -12,9 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -150,27 +148,6 @@ func TestCancel(t *testing.T) {
 			Status: workspace.StatusDuplicate, First: workspace.StatusFailed, RunID: out.RunID, Reason: "too slow",
 		}, again)
 		require.ErrorIs(t, m.Cancel(t.Context(), "ann", out.RunID, ""), workspace.ErrNotFound, "it has ended")
-	})
-}
-
-// A run that is held elsewhere learns of its cancellation when it renews its
-// lease. Its pending tool calls are answered.
-func TestCancelElsewhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		db := store.NewMemory()
-		holder, desk := open(t, db, workspace.Options{}), open(t, db, workspace.Options{})
-		run, _, err := holder.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
-		call := state.ToolCalls(state.ToolCall{ID: "c1", Name: "refund", Input: "{}"})
-		require.NoError(t, state.Messages.Set(run.State(), []state.Message{call}))
-		require.NoError(t, run.Commit(t.Context()))
-		require.ErrorIs(t, desk.Cancel(t.Context(), "ann", "another", ""), workspace.ErrNotFound)
-		require.NoError(t, desk.Cancel(t.Context(), "ann", run.ID(), ""))
-		<-run.Context().Done()
-		require.ErrorIs(t, context.Cause(run.Context()), workspace.ErrRunCancelled)
-		_, err = run.Finish(t.Context())
-		require.ErrorIs(t, err, workspace.ErrRunCancelled)
-		require.Empty(t, transcript.Pending(state.Messages.Or(view(t, desk, "ann").State(), nil)))
 	})
 }
 
@@ -327,6 +304,8 @@ func TestOperatorInvalid(t *testing.T) {
 		"discard a long id":      m.Discard(ctx, "ann", long),
 		"cancel without an id":   m.Cancel(ctx, "ann", "", "why"),
 		"cancel, invalid reason": m.Cancel(ctx, "ann", "1", "\xff"),
+		"await without an id":    func() error { _, err := m.Await(ctx, "ann", ""); return err }(),
+		"await a long id":        func() error { _, err := m.Await(ctx, "ann", long); return err }(),
 		"delete without a user":  m.Delete(ctx, ""),
 		"accept an invalid user": m.Accept(ctx, "\xff"),
 		"expire, negative":       func() error { _, err := m.Expire(ctx, -1); return err }(),

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -105,38 +106,38 @@ func TestRecordsBetween(t *testing.T) {
 func TestRecordsAreReadWhenTheyAreAskedFor(t *testing.T) {
 	memory := store.NewMemory()
 	beginLongRun(t, open(t, memory, workspace.Options{}), 200)
-	db := &readCounter{Store: memory}
+	db := fakestore.Count(bare{Store: memory})
 	m := open(t, db, workspace.Options{})
 	_, err := m.View(t.Context(), "ann") // the secrets to mask are those of the content
 	require.NoError(t, err)
-	reads := map[int]int64{}
+	reads := map[int]int{}
 	for _, n := range []int{1, 100} {
-		before, left := db.reads.Load(), n
+		before, left := db.Reads(), n
 		for _, err := range m.Records(t.Context(), "ann", 50) {
 			require.NoError(t, err)
 			if left--; left == 0 {
 				break
 			}
 		}
-		reads[n] = db.reads.Load() - before
+		reads[n] = db.Reads() - before
 	}
-	require.LessOrEqual(t, reads[1], int64(10))
-	require.GreaterOrEqual(t, reads[100], int64(90))
-	before := db.reads.Load()
+	require.LessOrEqual(t, reads[1], 10)
+	require.GreaterOrEqual(t, reads[100], 90)
+	before := db.Reads()
 	for _, err := range m.RecordsBetween(t.Context(), "ann", 50, 52) {
 		require.NoError(t, err)
 	}
-	require.LessOrEqual(t, db.reads.Load()-before, int64(10))
+	require.LessOrEqual(t, db.Reads()-before, 10)
 
-	multi := multiReadCounter{&readCounter{Store: memory}}
+	multi := fakestore.Count(memory)
 	m = open(t, multi, workspace.Options{})
 	_, err = m.View(t.Context(), "ann")
 	require.NoError(t, err)
-	before = multi.reads.Load()
+	before = multi.Reads()
 	for _, err := range m.RecordsBetween(t.Context(), "ann", 50, 100) {
 		require.NoError(t, err)
 	}
-	require.LessOrEqual(t, multi.reads.Load()-before, int64(4))
+	require.LessOrEqual(t, multi.Reads()-before, 4)
 }
 
 // Records that are compacted while the loop runs are reported as such, after

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -156,35 +157,29 @@ func TestRevertOfASeenVersion(t *testing.T) {
 
 // A change between the look and the write is not reverted unseen.
 func TestRevertOfASeenVersionIsNotTriedAgain(t *testing.T) {
-	db := &racingStore{Memory: store.NewMemory()}
+	memory := store.NewMemory()
+	var race func() // before the next write
+	db := fakestore.New(memory, func(_ context.Context, c fakestore.Call, do func() error) error {
+		if before := race; before != nil && c.Writes != nil {
+			race = nil
+			before()
+		}
+		return do()
+	})
 	m := open(t, db, workspace.Options{})
 	writeLong(t, m)
 	for _, word := range []string{"one", "two"} {
 		update(t, m, func(w *workspace.Workspace) error { return notes.Set(w.State(), []string{word}) })
 	}
-	other := open(t, db.Memory, workspace.Options{})
-	db.before = func() {
+	other := open(t, memory, workspace.Options{})
+	race = func() {
 		update(t, other, func(w *workspace.Workspace) error { return notes.Set(w.State(), []string{"unseen"}) })
 	}
 	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2, Seen: 3}), store.ErrConflict)
-	require.Nil(t, db.before)
+	require.Nil(t, race)
 	require.Equal(t, []string{"one", "two", "unseen"}, notes.Or(view(t, m, "ann").State(), nil))
 	require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2}))
 	require.Equal(t, []string{"one"}, notes.Or(view(t, m, "ann").State(), nil))
-}
-
-// racingStore calls a function before the next batch.
-type racingStore struct {
-	*store.Memory
-	before func()
-}
-
-func (s *racingStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	if race := s.before; race != nil {
-		s.before = nil
-		race()
-	}
-	return s.Memory.Batch(ctx, writes)
 }
 
 // A value that does not fit the schema any more is not restored.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -74,7 +75,7 @@ func TestSummariesReadWhatTheyYield(t *testing.T) {
 		_, err := m.Handle(t.Context(), fmt.Sprintf("user%03d", i), text("1"))
 		require.NoError(t, err)
 	}
-	counted := &counting{Memory: db}
+	counted := fakestore.Count(db)
 	m = open(t, counted, workspace.Options{})
 	n := 0
 	for _, err := range m.Summaries(t.Context(), "user100") {
@@ -83,8 +84,8 @@ func TestSummariesReadWhatTheyYield(t *testing.T) {
 			break
 		}
 	}
-	require.EqualValues(t, 1, counted.scans.Load())
-	require.LessOrEqual(t, counted.gets.Load(), int64(63))
+	require.Equal(t, 1, counted.Calls("Scan", "List"))
+	require.LessOrEqual(t, counted.Read(), 63)
 }
 
 func TestHeld(t *testing.T) {

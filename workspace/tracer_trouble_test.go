@@ -128,37 +128,3 @@ func TestBadTracer(t *testing.T) {
 		})
 	}
 }
-
-// panicHandler is a slog.Handler that panics.
-type panicHandler struct{}
-
-func (panicHandler) Enabled(context.Context, slog.Level) bool  { return true }
-func (panicHandler) Handle(context.Context, slog.Record) error { panic("broken") }
-func (h panicHandler) WithAttrs([]slog.Attr) slog.Handler      { return h }
-func (h panicHandler) WithGroup(string) slog.Handler           { return h }
-
-// panicAnchor is an Anchor that panics.
-type panicAnchor struct{}
-
-func (panicAnchor) Load(context.Context, string) (workspace.Mark, error) {
-	return workspace.Mark{}, nil
-}
-func (panicAnchor) Advance(context.Context, string, workspace.Mark) error { panic("broken") }
-
-// A Logger and an Anchor that panic end neither the process nor the run.
-func TestPanicsInHeartbeats(t *testing.T) {
-	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
-		m := open(t, db, workspace.Options{
-			TTL: ttl, Logger: slog.New(panicHandler{}), Anchor: panicAnchor{},
-			Tracer: &recorder{}, // it makes the run renew its lease by itself
-			Run: func(context.Context, *workspace.Run) error {
-				time.Sleep(3 * ttl)
-				return nil
-			},
-		})
-		out, err := m.Handle(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
-		require.Equal(t, workspace.StatusDone, out.Status)
-		require.NotZero(t, m.Stats().Heartbeats)
-	})
-}

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/internal/test/workspacetest"
 	"github.com/agentstate/state/store"
 )
@@ -21,6 +22,13 @@ func onStore(t *testing.T, test func(t *testing.T, db store.Store, ttl time.Dura
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, store.NewMemory(), 30*time.Second) })
 }
+
+// plain is a store that reports no changes, and bare one that makes one write at
+// a time besides.
+type (
+	plain = fakestore.Batching
+	bare  = fakestore.Bare
+)
 
 var (
 	notes   = workspacetest.Notes

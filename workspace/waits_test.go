@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,68 +12,32 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
 
 // brokenStore is a store of which each call does what fault does, if there is
-// one, before it returns its error.
+// one, before it returns its error. It reports no changes.
 type brokenStore struct {
-	store.Batcher
+	*fakestore.Store
 	fault atomic.Pointer[func(context.Context) error]
-	calls atomic.Int64 // that have failed
 }
 
-// fail returns the error of a call. made says that the call writes.
-func (s *brokenStore) fail(ctx context.Context, made bool) error {
-	fault := s.fault.Load()
-	if fault == nil {
-		return nil
-	}
-	s.calls.Add(1)
-	err := (*fault)(ctx)
-	if made && ctx.Err() != nil {
-		err = fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
-	}
-	return &store.Error{Store: "broken", Op: "test", Err: err}
-}
-
-func (s *brokenStore) Get(ctx context.Context, key string) (store.Entry, error) {
-	if err := s.fail(ctx, false); err != nil {
-		return store.Entry{}, err
-	}
-	return s.Batcher.Get(ctx, key)
-}
-
-func (s *brokenStore) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	if err := s.fail(ctx, true); err != nil {
-		return "", err
-	}
-	return s.Batcher.Put(ctx, key, value, cond)
-}
-
-func (s *brokenStore) Delete(ctx context.Context, key string, cond store.Condition) error {
-	if err := s.fail(ctx, true); err != nil {
-		return err
-	}
-	return s.Batcher.Delete(ctx, key, cond)
-}
-
-func (s *brokenStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	if err := s.fail(ctx, true); err != nil {
-		return nil, err
-	}
-	return s.Batcher.Batch(ctx, writes)
-}
-
-func (s *brokenStore) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
-	return func(yield func(store.Entry, error) bool) {
-		if err := s.fail(ctx, false); err != nil {
-			yield(store.Entry{}, err)
-			return
+func newBroken(db store.Store) *brokenStore {
+	s := &brokenStore{}
+	s.Store = fakestore.New(fakestore.Narrow(db), func(ctx context.Context, c fakestore.Call, do func() error) error {
+		fault := s.fault.Load()
+		if fault == nil {
+			return do()
 		}
-		s.Batcher.Scan(ctx, prefix, after)(yield)
-	}
+		err := (*fault)(ctx)
+		if c.Writes != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
+		}
+		return &store.Error{Store: "broken", Op: "test", Err: err}
+	})
+	return s
 }
 
 var errAway = errors.New("connection refused")
@@ -210,7 +173,7 @@ func comeBack(
 ) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := store.NewMemory()
-		db := &brokenStore{Batcher: memory}
+		db := newBroken(memory)
 		m := open(t, db, workspace.Options{Run: visit})
 		other := open(t, memory, workspace.Options{Run: nothing})
 		run, _, err := other.Begin(t.Context(), "ann", text("held"))
@@ -306,7 +269,7 @@ func TestMessagesInDoubtSayWhy(t *testing.T) {
 // Operations that wait for the store are counted while they wait.
 func TestWaitsAreCountedFromTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db := &brokenStore{Batcher: store.NewMemory()}
+		db := newBroken(store.NewMemory())
 		m := open(t, db, workspace.Options{Run: nothing})
 		fault := func(context.Context) error { return errAway }
 		db.fault.Store(&fault)

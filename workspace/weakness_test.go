@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -9,40 +10,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
-
-// doubtStore writes, says that it does not know whether it has, and ends the
-// context of the caller.
-type doubtStore struct {
-	*store.Memory
-	cancel context.CancelFunc // of the next write; nil for a store that works
-}
-
-func (s *doubtStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	revs, err := s.Memory.Batch(ctx, writes)
-	if s.cancel == nil || err != nil {
-		return revs, err
-	}
-	s.cancel()
-	s.cancel = nil
-	return nil, store.ErrUnknownOutcome
-}
-
-func (s *doubtStore) Get(ctx context.Context, key string) (store.Entry, error) {
-	if err := ctx.Err(); err != nil {
-		return store.Entry{}, err
-	}
-	return s.Memory.Get(ctx, key)
-}
 
 // A run that an operator has begun is handled, although nobody knows that it
 // has.
 func TestRunsOfUnknownOutcomeAreTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		handled, fail := "", true
-		db := &doubtStore{Memory: store.NewMemory()}
+		// The next write is made, but nobody knows, and the context of its caller ends.
+		var doubt context.CancelFunc
+		db := fakestore.New(store.NewMemory(), func(ctx context.Context, c fakestore.Call, do func() error) error {
+			err := do()
+			if doubt == nil || err != nil || c.Writes == nil {
+				return cmp.Or(ctx.Err(), err)
+			}
+			doubt()
+			doubt = nil
+			return store.ErrUnknownOutcome
+		})
 		m := open(t, db, workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
 			if fail {
 				return errors.New("broken")
@@ -55,7 +43,7 @@ func TestRunsOfUnknownOutcomeAreTaken(t *testing.T) {
 		synctest.Wait()
 		fail = false
 		ctx, cancel := context.WithCancel(t.Context())
-		db.cancel = cancel
+		doubt = cancel
 		require.ErrorIs(t, m.Retry(ctx, "ann", "1"), store.ErrUnknownOutcome)
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -67,7 +55,7 @@ func TestRunsOfUnknownOutcomeAreTaken(t *testing.T) {
 		data, err := other.Export(t.Context(), "bob")
 		require.NoError(t, err)
 		ctx, cancel = context.WithCancel(t.Context())
-		db.cancel = cancel
+		doubt = cancel
 		require.ErrorIs(t, m.ImportWorkspace(ctx, "bob", data), store.ErrUnknownOutcome)
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -101,7 +89,7 @@ func TestBeginWithinARunDoesNotEndIt(t *testing.T) {
 
 // An operator sees when a message was given up or dropped.
 func TestEndedMessagesHaveTimes(t *testing.T) {
-	for _, wrap := range []func() store.Store{func() store.Store { return store.NewMemory() }, newPlainStore} {
+	for _, wrap := range []func() store.Store{func() store.Store { return store.NewMemory() }, func() store.Store { return bare{Store: store.NewMemory()} }} {
 		m := open(t, wrap(), workspace.Options{DeadLetters: 1})
 		_, _, err := m.Begin(t.Context(), "ann", text("running"))
 		require.NoError(t, err)

@@ -11,52 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 )
-
-// lateStore delays one batch: the sender gets an unknown outcome, and the batch
-// takes effect when a blob is read the next time.
-type lateStore struct {
-	*store.Memory
-	armed bool
-	late  []store.Write
-	// forget drops the caches of the sender.
-	forget func()
-}
-
-func (s *lateStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	if s.armed {
-		s.armed, s.late = false, writes
-		s.forget()
-		return nil, store.ErrUnknownOutcome
-	}
-	return s.Memory.Batch(ctx, writes)
-}
-
-func (s *lateStore) Get(ctx context.Context, key string) (store.Entry, error) {
-	if err := s.deliver(ctx, key); err != nil {
-		return store.Entry{}, err
-	}
-	return s.Memory.Get(ctx, key)
-}
-
-func (s *lateStore) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
-	if err := s.deliver(ctx, keys[0]); err != nil {
-		return nil, err
-	}
-	return s.Memory.GetMulti(ctx, keys...)
-}
-
-func (s *lateStore) deliver(ctx context.Context, key string) error {
-	late := s.late
-	if late == nil || !strings.Contains(key, blobInfix) {
-		return nil
-	}
-	s.late = nil
-	_, err := s.Memory.Batch(ctx, late)
-	return err
-}
 
 func testLedger(db store.Store) *Ledger {
 	l := New(db, "ann", headPrefix+"ann", Options{TTL: time.Second})
@@ -70,11 +28,54 @@ func submissionOf(id string, l *Ledger) Submission {
 	return Submission{Message: Message{ID: id, At: began, Body: body}, Busy: BusyEnqueue, MaxQueue: 100_000, Lease: l.NewLease()}
 }
 
+// measured is a store with what was read and written.
+type measured struct {
+	*fakestore.Store
+	gets, bytes, headBytes int
+}
+
+func measure() *measured {
+	m := &measured{}
+	m.Store = fakestore.New(store.NewMemory(), func(_ context.Context, c fakestore.Call, do func() error) error {
+		if c.Writes == nil {
+			m.gets++
+		}
+		for _, w := range c.Writes {
+			m.bytes += len(w.Value)
+			if !strings.Contains(w.Key, blobInfix) {
+				m.headBytes = max(m.headBytes, len(w.Value))
+			}
+		}
+		return do()
+	})
+	return m
+}
+
 // A reset that takes effect while it is tried again returns the dropped
 // messages.
 func TestLateReset(t *testing.T) {
-	db := &lateStore{Memory: store.NewMemory()}
-	l := testLedger(db)
+	// Once armed, the store delays one batch: the sender gets an unknown outcome,
+	// and the batch takes effect when a blob is read the next time.
+	memory := store.NewMemory()
+	var armed bool
+	var late []store.Write
+	var l *Ledger
+	db := fakestore.New(memory, func(ctx context.Context, c fakestore.Call, do func() error) error {
+		switch {
+		case armed && c.Writes != nil:
+			armed, late = false, c.Writes
+			l.DropCaches()
+			return store.ErrUnknownOutcome
+		case late != nil && c.Writes == nil && strings.Contains(c.Keys[0], blobInfix):
+			writes := late
+			late = nil
+			if _, err := memory.Batch(ctx, writes); err != nil {
+				return err
+			}
+		}
+		return do()
+	})
+	l = testLedger(db)
 	for i := range 10 {
 		h, _, err := l.ReadPresent(t.Context())
 		require.NoError(t, err)
@@ -85,11 +86,11 @@ func TestLateReset(t *testing.T) {
 	_, status, _, err := l.Submit(t.Context(), submissionOf("1", l))
 	require.NoError(t, err)
 	require.Equal(t, StatusStarted, status)
-	db.armed, db.forget = true, l.DropCaches
+	armed = true
 	_, ids, err := l.Reset(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"1"}, ids)
-	require.Nil(t, db.late)
+	require.Nil(t, late)
 }
 
 // A workspace forgets the oldest outcomes and dead letters, and nothing is left
@@ -145,7 +146,7 @@ const maxHead = 15 << 7
 
 // The head stays small and writes stay cheap, whatever waits.
 func TestLongQueue(t *testing.T) {
-	db := &countingStore{Memory: store.NewMemory()}
+	db := measure()
 	l := testLedger(db)
 	const n = 10_000
 	for i := range n {
@@ -172,32 +173,6 @@ func TestLongQueue(t *testing.T) {
 	require.Nil(t, h.Run)
 	require.Less(t, db.headBytes, maxHead)
 	require.Less(t, db.gets/n, 7, "reads for a message")
-}
-
-// countingStore counts what is read and written.
-type countingStore struct {
-	*store.Memory
-	gets, bytes, headBytes int
-}
-
-func (s *countingStore) Get(ctx context.Context, key string) (store.Entry, error) {
-	s.gets++
-	return s.Memory.Get(ctx, key)
-}
-
-func (s *countingStore) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
-	s.gets++
-	return s.Memory.GetMulti(ctx, keys...)
-}
-
-func (s *countingStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	for _, w := range writes {
-		s.bytes += len(w.Value)
-		if !strings.Contains(w.Key, blobInfix) {
-			s.headBytes = max(s.headBytes, len(w.Value))
-		}
-	}
-	return s.Memory.Batch(ctx, writes)
 }
 
 // A cut that was made before the workspace was deleted is not used for the next
@@ -260,11 +235,17 @@ func TestLostCommits(t *testing.T) {
 // As long as it is unknown whether a write took effect, its caller gets
 // store.ErrUnknownOutcome.
 func TestUnknownOutcome(t *testing.T) {
-	db := &deafStore{Memory: store.NewMemory()}
+	deaf := false // it neither makes writes nor answers them
+	db := fakestore.New(store.NewMemory(), func(_ context.Context, c fakestore.Call, do func() error) error {
+		if deaf && c.Writes != nil {
+			return store.ErrUnknownOutcome
+		}
+		return do()
+	})
 	l := testLedger(db)
 	_, _, _, err := l.Submit(t.Context(), submissionOf("1", l))
 	require.NoError(t, err)
-	db.deaf = true
+	deaf = true
 	_, err = l.commitHead(t.Context(), func(d *transition) error { d.Token++; return nil })
 	require.ErrorIs(t, err, store.ErrUnknownOutcome)
 
@@ -273,21 +254,8 @@ func TestUnknownOutcome(t *testing.T) {
 	_, err = l.commitHead(ctx, func(d *transition) error { d.Token++; return nil })
 	require.ErrorIs(t, err, store.ErrUnknownOutcome, "an attempt may still be made")
 	require.ErrorIs(t, err, context.Canceled)
-	db.deaf = false
+	deaf = false
 	_, err = l.commitHead(ctx, func(d *transition) error { d.Token++; return nil })
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, errors.Is(err, store.ErrUnknownOutcome), "no attempt was begun")
-}
-
-// deafStore neither makes writes nor answers them.
-type deafStore struct {
-	*store.Memory
-	deaf bool
-}
-
-func (s *deafStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	if s.deaf {
-		return nil, store.ErrUnknownOutcome
-	}
-	return s.Memory.Batch(ctx, writes)
 }

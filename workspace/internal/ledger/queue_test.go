@@ -13,7 +13,7 @@ import (
 // The head knows how many bytes wait, so that a message is accepted or refused
 // without a read of those that wait.
 func TestHeadKnowsTheBytesThatWait(t *testing.T) {
-	db := &countingStore{Memory: store.NewMemory()}
+	db := measure()
 	l := testLedger(db)
 	body := func(n int) []byte { return []byte(`"` + strings.Repeat("x", n-2) + `"`) }
 	submit := func(id string, bytes, limit int) (*Head, error) {
@@ -85,7 +85,7 @@ func TestHeadKnowsTheBytesThatWait(t *testing.T) {
 
 // Messages are refused without a read, however many wait.
 func TestFullQueueIsNotRead(t *testing.T) {
-	db := &countingStore{Memory: store.NewMemory()}
+	db := measure()
 	l := testLedger(db)
 	const n = 500
 	var last Submission

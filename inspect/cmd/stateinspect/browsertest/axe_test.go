@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -34,7 +35,7 @@ type violation struct {
 }
 
 // TestAccessible checks each page with axe-core, and that a person need not scroll
-// sideways.
+// sideways. It takes pictures of them.
 func TestAccessible(t *testing.T) {
 	axe := readAxe(t)
 	sites := newSites(t)
@@ -49,6 +50,7 @@ func TestAccessible(t *testing.T) {
 				require.NoError(t, err)
 				for _, p := range site.pages {
 					p.show(tb)
+					tb.picture(fmt.Sprintf("%s-%s-%s", site.name, p.name, v.name))
 					require.LessOrEqual(t, evaluate[int64](tb, "document.documentElement.scrollWidth"), v.width, p.name)
 					require.Empty(t, tb.forgive())
 					for _, f := range tb.violations(axe) {

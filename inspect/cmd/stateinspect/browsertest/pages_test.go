@@ -1,7 +1,6 @@
 package browsertest
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -36,26 +35,6 @@ func serve(t testing.TB, m *workspace.Manager, access inspect.Access) (origin st
 		server.Close()
 	})
 	return server.URL + "/debug/state"
-}
-
-// TestPictures opens each page in light and dark, wide and narrow, and writes pictures
-// of them. No page is wider than the window.
-func TestPictures(t *testing.T) {
-	for _, site := range newSites(t) {
-		tb := newTab(t, site.origin)
-		for _, dark := range []bool{false, true} {
-			tb.dark(dark)
-			for _, width := range []int64{1280, 360} {
-				tb.size(width, 800)
-				for _, p := range site.pages {
-					p.show(tb)
-					theme := map[bool]string{false: "light", true: "dark"}[dark]
-					tb.picture(fmt.Sprintf("%s-%s-%s-%d", site.name, p.name, theme, width))
-					require.LessOrEqual(t, evaluate[int64](tb, "document.documentElement.scrollWidth"), width, "%s of %s", p.name, site.name)
-				}
-			}
-		}
-	}
 }
 
 // content is what a page shows, without what depends on the time.
