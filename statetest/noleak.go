@@ -2,10 +2,12 @@ package statetest
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
+	"sort"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
@@ -40,21 +42,16 @@ func NoLeak(t testing.TB, st *state.State, agent string, texts ...string) bool {
 		t.Errorf("statetest: NoLeak has no value to look for: no Secret field is set, and none that the agent may not read\n    %s", rerun(t))
 		return false
 	}
-	leaves := make([]leaf, len(values))
-	for i, v := range values {
-		leaves[i] = v.leaf
-	}
 	ok := true
 	for i, text := range texts {
-		finds, complete := search(text, leaves)
+		lines, complete := leakLines(text, values)
 		if !complete {
 			t.Errorf("statetest: text %d decodes to so much that NoLeak searched only a part of it", i+1)
-			ok = false
 		}
-		for _, line := range leakLines(values, finds) {
+		for _, line := range lines {
 			t.Errorf("statetest: text %d tells %s\n    %s", i+1, line, rerun(t))
-			ok = false
 		}
+		ok = ok && complete && len(lines) == 0
 	}
 	return ok
 }
@@ -94,92 +91,59 @@ func hiddenValues(st *state.State, agent string) (values []hiddenValue, unsearch
 
 // leakLines returns a line for each field of which a text tells something: for
 // what it tells the most of.
-func leakLines(values []hiddenValue, finds []find) []string {
-	masks := newSecrets()
-	for _, v := range values {
-		masks.know(v.leaf)
+func leakLines(text string, values []hiddenValue) (lines []string, complete bool) {
+	leaves := make([]leaf, len(values))
+	for i, v := range values {
+		leaves[i] = v.leaf
 	}
-	most := map[string]find{}
-	var fields []string
-	for _, f := range finds {
-		field := values[f.value].field
-		before, found := most[field]
-		if !found {
-			fields = append(fields, field)
-		}
-		if f.bytes > before.bytes {
-			most[field] = f
+	finds, complete := search(text, leaves)
+	most := map[string]int{}
+	for i, v := range values {
+		before, found := most[v.field]
+		if finds[i].bytes > 0 && (!found || finds[i].bytes > finds[before].bytes) {
+			most[v.field] = i
 		}
 	}
-	var lines []string
-	for _, field := range fields {
-		f := most[field]
-		what, how := field, "as it is"
-		if v := values[f.value]; f.bytes < len(v.text) {
-			what = fmt.Sprintf("%d bytes of %s", f.bytes, field)
+	for _, i := range slices.Sorted(maps.Values(most)) {
+		v, f := values[i], finds[i]
+		what, how := v.field, "as it is"
+		if f.bytes < len(v.text) {
+			what = fmt.Sprintf("%d bytes of %s", f.bytes, v.field)
 		}
 		if f.how != "" {
 			how = "as " + f.how
 		}
-		lines = append(lines, fmt.Sprintf("%s, %s, %s: %s", what, values[f.value].why, how, excerpt(f, finds, masks)))
-	}
-	return lines
-}
-
-// excerptRunes is how much an excerpt shows on each side.
-const excerptRunes = 24
-
-// excerpt returns the text around a find, with all finds masked.
-func excerpt(f find, finds []find, masks *secrets) string {
-	from, to := f.from, f.to
-	covered := make([]bool, len(f.view.text))
-	for _, other := range finds {
-		if other.view == f.view {
-			for i := other.from; i < other.to; i++ {
-				covered[i] = true
-			}
+		at := placeOf(text, v.leaf, f)
+		where := fmt.Sprintf("at byte %d", at)
+		before := text[max(0, at-excerptBytes):at]
+		told, _ := search(before, leaves)
+		if at > 0 && !slices.ContainsFunc(told, func(f find) bool { return f.bytes > 0 }) {
+			tail := []rune(before)
+			where = fmt.Sprintf("%s, after %q", where, string(tail[max(0, len(tail)-excerptRunes):]))
 		}
+		lines = append(lines, fmt.Sprintf("%s, %s, %s, %s", what, v.why, how, where))
 	}
-	for from > 0 && covered[from-1] {
-		from--
-	}
-	for to < len(covered) && covered[to] {
-		to++
-	}
-	before := visible(masks.Mask(uncovered(f.view.text, covered, 0, from)))
-	after := visible(masks.Mask(uncovered(f.view.text, covered, to, len(covered))))
-	if n := len(before) - excerptRunes; n > 0 {
-		before = append([]rune("…"), before[n:]...)
-	}
-	if len(after) > excerptRunes {
-		after = append(after[:excerptRunes:excerptRunes], '…')
-	}
-	return string(before) + "[SECRET]" + string(after)
+	return lines, complete
 }
 
-// uncovered returns a part of a text with a mask in place of what is covered.
-func uncovered(text string, covered []bool, from, to int) string {
-	var b strings.Builder
-	for i := from; i < to; i++ {
-		switch {
-		case !covered[i]:
-			b.WriteByte(text[i])
-		case i == from || !covered[i-1]:
-			b.WriteString("[SECRET]")
-		}
+const (
+	excerptRunes = 24  // that a failure shows of the text before a value
+	excerptBytes = 400 // of it that must have no value
+)
+
+// placeOf returns where a text tells a value: the place of the shortest part that
+// tells as much, and the beginning of the word if that is encoded.
+func placeOf(text string, value leaf, f find) int {
+	tells := func(part string) bool {
+		finds, _ := search(part, []leaf{value})
+		return finds[0].bytes >= f.bytes
 	}
-	return b.String()
+	end := sort.Search(len(text), func(n int) bool { return tells(text[:n]) })
+	at := max(0, sort.Search(end, func(n int) bool { return !tells(text[n:end]) })-1)
+	if f.how != "" {
+		at -= len(wordBefore.FindString(text[:at]))
+	}
+	return at
 }
 
-// visible returns text on one line, without what a terminal does not show.
-func visible(text string) []rune {
-	return []rune(strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case r == unicode.ReplacementChar || !unicode.IsPrint(r):
-			return '·'
-		}
-		return r
-	}, text))
-}
+var wordBefore = regexp.MustCompile(`[A-Za-z0-9+/_%-]*$`)

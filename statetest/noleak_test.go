@@ -92,7 +92,7 @@ func utf16Text(s string, big bool) string {
 
 func finds(value, text string) bool {
 	found, complete := search(text, []leaf{{text: value}})
-	return complete && len(found) > 0
+	return complete && found[0].bytes > 0
 }
 
 func TestEachEncodingIsFound(t *testing.T) {
@@ -141,7 +141,7 @@ func TestPiecesAndTokens(t *testing.T) {
 	}
 	for text, found := range map[string]bool{"129.90 EUR": true, "129.95": false, "1129.9": false, "129.9": true} {
 		got, _ := search(text, []leaf{{"129.9", true}})
-		require.Equal(t, found, len(got) > 0, text)
+		require.Equal(t, found, got[0].bytes > 0, text)
 	}
 }
 
@@ -206,10 +206,10 @@ func TestLongTextsAreSearchedWholly(t *testing.T) {
 	for _, text := range []string{words, digits} {
 		found, complete := search(text+value, []leaf{{text: value}})
 		require.True(t, complete)
-		require.NotEmpty(t, found)
+		require.Positive(t, found[0].bytes)
 		found, complete = search(text, []leaf{{text: value}})
 		require.True(t, complete)
-		require.Empty(t, found)
+		require.Zero(t, found[0].bytes)
 	}
 }
 

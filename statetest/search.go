@@ -1,16 +1,15 @@
 package statetest
 
 import (
-	"bytes"
 	"compress/gzip"
 	"compress/zlib"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"html"
 	"io"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -19,29 +18,21 @@ import (
 )
 
 // A view is a text, or what a step made of the text of another view: it undoes
-// one layer of escapes, or decodes all parts that it can, with a NUL after each.
-// The search of NoLeak reads what the views of a text say. It shares no code
-// with package internal/redact, which looks for the encoded values instead, so
-// that each tests the other.
+// one layer of escapes, joins lines, or decodes all parts that it can, with a NUL
+// after each. The search of NoLeak reads what the views of a text say. It shares
+// no code with package internal/redact, which looks for the encoded values
+// instead, so that each tests the other.
 type view struct {
-	text   string
-	parent *view  // nil for a text
-	parts  []part // of the parent that were decoded
-	kind   string // what the text was before the step: "base64"
-	depth  int
+	text    string
+	steps   []string // what the text was before each step, the last first
+	depth   int
+	decoded bool // from base64 and the like, not only unescaped
 }
 
-// A part is the place in the text of a view where what a part of the parent
-// says begins, and that part.
-type part struct{ at, from, to int }
-
-// A find is a part of the text of a view that no step has decoded.
+// A find is how much of a value a text tells, and how.
 type find struct {
-	view     *view
-	from, to int
-	value    int
-	bytes    int    // of the value that were found
-	how      string // "base64 in escaped text"
+	bytes int    // of the value, 0 if there is none
+	how   string // "base64 in escaped text"
 }
 
 const (
@@ -53,18 +44,17 @@ const (
 	pieceKinds = 5 // different bytes of a piece at least: a line of dashes is none
 )
 
-// search finds values in a text. Not complete, it had too much to decode.
+// search returns what a text tells of each value. Not complete, it had too much
+// to decode.
 func search(text string, values []leaf) (finds []find, complete bool) {
+	finds = make([]find, len(values))
 	patterns := make([]pattern, len(values))
-	least := longBytes
 	for i, v := range values {
 		patterns[i] = newPattern(v)
-		least = min(least, max(4, len(v.text)))
 	}
-	least = min(least, pieceBytes)
 	work := minWork + 32*len(text)
 	seen := map[string]bool{}
-	for queue := []*view{{text: text}}; len(queue) > 0; queue = queue[1:] {
+	for queue := []view{{text: text}}; len(queue) > 0; queue = queue[1:] {
 		v := queue[0]
 		if v.text == "" || seen[v.text] {
 			continue
@@ -74,158 +64,75 @@ func search(text string, values []leaf) (finds []find, complete bool) {
 			return finds, false
 		}
 		folded := fold(v.text)
-		short := squeeze(folded)
+		short := unspread(folded)
 		for i, p := range patterns {
-			for _, span := range p.find(v, folded, short) {
-				finds = append(finds, v.base(span, i))
+			if n := p.told(v, folded, short); n > finds[i].bytes {
+				finds[i] = find{n, strings.Join(v.steps, " in ")}
 			}
 		}
 		if v.depth < maxDepth {
-			queue = append(queue, v.unescaped(), v.joined())
-			queue = append(queue, v.decoded(least, work)...)
+			queue = append(queue, v.next("escaped text", unescape(v.text), false))
+			queue = append(queue, v.next("several lines", lineBreak.ReplaceAllString(v.text, ""), false))
+			queue = append(queue, v.decode(work)...)
 		}
 	}
 	return finds, true
 }
 
-// base returns the find of a value whose place is in the view before its first
-// step of decoding.
-func (v *view) base(span [3]int, value int) find {
-	f := find{from: span[0], to: span[1], value: value, bytes: span[2]}
-	var steps []string
-	for ; v.parts != nil; v = v.parent {
-		first := v.partAt(f.from)
-		last := v.partAt(max(f.from, f.to-1))
-		f.from, f.to = first.from, last.to
-		if len(steps) == 0 || steps[len(steps)-1] != v.kind {
-			steps = append(steps, v.kind)
-		}
+func (v view) next(kind, text string, decoded bool) view {
+	steps := v.steps
+	if len(steps) == 0 || steps[0] != kind {
+		steps = append([]string{kind}, steps...)
 	}
-	if v.parent != nil {
-		steps = append(steps, v.kind)
-	}
-	f.view, f.how = v, strings.Join(steps, " in ")
-	return f
-}
-
-// partAt returns the part with a place.
-func (v *view) partAt(at int) part {
-	i, found := slices.BinarySearchFunc(v.parts, at, func(p part, at int) int { return p.at - at })
-	if !found {
-		i--
-	}
-	return v.parts[max(0, i)]
-}
-
-// change returns the view that a function makes of the text, or of each part.
-func (v *view) change(kind string, fn func(string) string) *view {
-	next := &view{parent: v, kind: kind, depth: v.depth + 1}
-	if v.parts == nil {
-		next.text = fn(v.text)
-		return next
-	}
-	var b strings.Builder
-	for i, p := range v.parts {
-		end := len(v.text)
-		if i+1 < len(v.parts) {
-			end = v.parts[i+1].at
-		}
-		next.parts = append(next.parts, part{b.Len(), p.at, end})
-		b.WriteString(fn(v.text[p.at:end]))
-	}
-	next.text = b.String()
-	return next
+	return view{text, steps, v.depth + 1, v.decoded || decoded}
 }
 
 var (
-	escape = regexp.MustCompile(`\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[0-7]{3}|[abfnrtv\\"'/])`)
-	halves = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
+	escapes = regexp.MustCompile(`(?:\\u[0-9a-fA-F]{4})+|\\(?:U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[0-7]{3}|[abfnrtv\\"'/])`)
 	// A % that begins no escape would make a URL invalid.
-	percent = regexp.MustCompile(`%([0-9a-fA-F]{2})?`)
+	percent   = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
+	lineBreak = regexp.MustCompile(`(?:[\r\n]|\\[rn])+[ \t]*`)
 )
 
-// unescaped undoes one layer of the escapes of JSON, Go, URLs and HTML.
-func (v *view) unescaped() *view { return v.change("escaped text", unescape) }
-
+// unescape undoes one layer of the escapes of JSON, Go, URLs and HTML.
 func unescape(text string) string {
-	text = halves.ReplaceAllStringFunc(text, func(e string) string {
-		high, _ := strconv.ParseUint(e[2:6], 16, 32)
-		low, _ := strconv.ParseUint(e[8:], 16, 32)
-		return string(utf16.DecodeRune(rune(high), rune(low)))
+	text = escapes.ReplaceAllStringFunc(text, func(e string) string {
+		var plain string
+		if json.Unmarshal([]byte(`"`+e+`"`), &plain) == nil {
+			return plain
+		}
+		if plain, err := strconv.Unquote(`"` + e + `"`); err == nil {
+			return plain
+		}
+		return strings.TrimPrefix(e, `\`)
 	})
-	text = escape.ReplaceAllStringFunc(text, func(e string) string {
-		if e == `\/` || e == `\'` {
-			return e[1:]
-		}
-		plain, err := strconv.Unquote(`"` + e + `"`)
-		if err != nil {
-			return e
-		}
+	return html.UnescapeString(percent.ReplaceAllStringFunc(text, func(e string) string {
+		plain, _ := url.PathUnescape(e)
 		return plain
-	})
-	text = percent.ReplaceAllStringFunc(text, func(e string) string {
-		plain, err := url.PathUnescape(e)
-		if err != nil {
-			return e
-		}
-		return plain
-	})
-	return html.UnescapeString(text)
+	}))
 }
 
-var lineBreak = regexp.MustCompile(`(?:[\r\n]|\\[rn])+[ \t]*`)
-
-// joined joins the lines, as those of wrapped base64.
-func (v *view) joined() *view {
-	return v.change("several lines", func(text string) string { return lineBreak.ReplaceAllString(text, "") })
-}
-
-var (
-	base64Text = regexp.MustCompile(`[A-Za-z0-9+/_-]{6,}={0,2}`)
-	hexText    = regexp.MustCompile(`[0-9a-fA-F]{8,}`)
-	byteList   = regexp.MustCompile(`\b\d{1,3}(?:[,\s]+\d{1,3}){3,}`)
-	alphabet   = strings.NewReplacer("-", "+", "_", "/", "=", "")
-)
-
-// decoded returns what the parts of a text say that are base64, hex and lists of
-// bytes, and the compressed ones inflated. Where base64 and hex begin in a word
-// is not known. What says fewer bytes than least is left out.
-func (v *view) decoded(least, limit int) []*view {
-	var views []*view
-	add := func(kind string, format *regexp.Regexp, decode func(string) []byte) {
-		next := &view{parent: v, kind: kind, depth: v.depth + 1, parts: []part{}}
-		var b strings.Builder
-		for _, at := range format.FindAllStringIndex(v.text, -1) {
-			if said := decode(v.text[at[0]:at[1]]); len(said) >= least {
-				next.parts = append(next.parts, part{b.Len(), at[0], at[1]})
-				b.Write(said)
-				b.WriteByte(0)
-			}
+// decoders are the encodings of bytes as text. Where base64 and hex begin in a
+// word is not known.
+var decoders = []struct {
+	kind   string
+	words  *regexp.Regexp
+	starts int
+	decode func(word string) []byte
+}{
+	{"base64", regexp.MustCompile(`[A-Za-z0-9+/_-]{6,}={0,2}`), 4, func(word string) []byte {
+		word = alphabet.Replace(word)
+		if len(word)%4 == 1 {
+			word = word[:len(word)-1]
 		}
-		next.text = b.String()
-		views = append(views, next)
-		if slices.ContainsFunc(headers, func(h string) bool { return strings.Contains(next.text, h) }) {
-			packed := next.change("compressed text", func(text string) string { return inflate(text, limit) })
-			views = append(views, packed)
-		}
-	}
-	for skip := range 4 {
-		add("base64", base64Text, func(word string) []byte {
-			word = alphabet.Replace(word[skip:])
-			if len(word)%4 == 1 {
-				word = word[:len(word)-1]
-			}
-			said, _ := base64.RawStdEncoding.DecodeString(word)
-			return said
-		})
-	}
-	for skip := range 2 {
-		add("hex", hexText, func(word string) []byte {
-			said, _ := hex.DecodeString(word[skip:]) // without half a byte at the end
-			return said
-		})
-	}
-	add("a list of bytes", byteList, func(list string) []byte {
+		said, _ := base64.RawStdEncoding.DecodeString(word)
+		return said
+	}},
+	{"hex", regexp.MustCompile(`[0-9a-fA-F]{8,}`), 2, func(word string) []byte {
+		said, _ := hex.DecodeString(word) // without half a byte at the end
+		return said
+	}},
+	{"a list of bytes", regexp.MustCompile(`\b\d{1,3}(?:[,\s]+\d{1,3}){3,}`), 1, func(list string) []byte {
 		var said []byte
 		for _, number := range strings.FieldsFunc(list, func(r rune) bool { return !unicode.IsDigit(r) }) {
 			if n, err := strconv.ParseUint(number, 10, 8); err == nil {
@@ -233,7 +140,29 @@ func (v *view) decoded(least, limit int) []*view {
 			}
 		}
 		return said
-	})
+	}},
+}
+
+var alphabet = strings.NewReplacer("-", "+", "_", "/", "=", "")
+
+// decode returns what the words of a view say that are encoded, and what is
+// compressed in them.
+func (v view) decode(limit int) []view {
+	var views []view
+	for _, d := range decoders {
+		words := d.words.FindAllString(v.text, -1)
+		for start := range d.starts {
+			var b strings.Builder
+			for _, word := range words {
+				if said := d.decode(word[start:]); len(said) > 2 {
+					b.Write(said)
+					b.WriteByte(0)
+				}
+			}
+			decoded := v.next(d.kind, b.String(), true)
+			views = append(views, decoded, decoded.next("compressed text", inflate(decoded.text, limit), true))
+		}
+	}
 	return views
 }
 
@@ -243,21 +172,19 @@ var headers = []string{"\x1f\x8b\x08", "\x78\x01", "\x78\x5e", "\x78\x9c", "\x78
 // inflate returns what the gzip and zlib in a text say.
 func inflate(text string, limit int) string {
 	var said []byte
-	for at := range text {
-		i := slices.IndexFunc(headers, func(h string) bool { return strings.HasPrefix(text[at:], h) })
-		if i < 0 || len(said) >= limit {
-			continue
-		}
-		var r io.Reader
-		var err error
-		if packed := strings.NewReader(text[at:]); i == 0 {
-			r, err = gzip.NewReader(packed)
-		} else {
-			r, err = zlib.NewReader(packed)
-		}
-		if err == nil {
-			more, _ := io.ReadAll(io.LimitReader(r, int64(limit-len(said)+1))) // as far as it goes
-			said = append(said, more...)
+	for _, header := range headers {
+		for at := range places(text, header) {
+			var r io.Reader
+			var err error
+			if packed := strings.NewReader(text[at:]); header == headers[0] {
+				r, err = gzip.NewReader(packed)
+			} else {
+				r, err = zlib.NewReader(packed)
+			}
+			if err == nil {
+				more, _ := io.ReadAll(io.LimitReader(r, int64(max(0, limit-len(said)+1)))) // as far as it goes
+				said = append(said, more...)
+			}
 		}
 	}
 	return string(said)
@@ -266,10 +193,9 @@ func inflate(text string, limit int) string {
 // A pattern is a value as it is looked for.
 type pattern struct {
 	leaf
-	plain  []string // folded: as it is, and with its own escapes undone
-	wide   []string // in UTF-16
-	short  string   // without what stands between elements and lines
-	breaks int      // in the value itself
+	plain []string // folded: as it is, and with its own escapes undone
+	wide  []string // in UTF-16
+	short string   // without what stands between elements and lines
 }
 
 func newPattern(v leaf) pattern {
@@ -277,8 +203,8 @@ func newPattern(v leaf) pattern {
 	if plain := fold(unescape(unescape(unescape(v.text)))); plain != p.plain[0] && len(plain) >= shortBytes {
 		p.plain = append(p.plain, plain)
 	}
-	if s := squeeze(p.plain[0]); len(s.text) >= shortBytes && !v.number {
-		p.short, p.breaks = s.text, s.breaks(0, len(s.text))
+	if short := unspread(p.plain[0]); len(short) >= shortBytes && !v.number {
+		p.short = short
 	}
 	var little, big []byte
 	for _, u := range utf16.Encode([]rune(v.text)) {
@@ -289,33 +215,56 @@ func newPattern(v leaf) pattern {
 	return p
 }
 
-// find returns where a view has the value or a piece of it: from, to and the
-// number of bytes of the value.
-func (p pattern) find(v *view, folded string, short squeezed) (spans [][3]int) {
+// told returns how many bytes of the value a view has.
+func (p pattern) told(v view, folded, short string) int {
 	for _, plain := range p.plain {
 		for at := range places(folded, plain) {
 			if p.counts(v, folded, at, at+len(plain)) {
-				spans = append(spans, [3]int{at, at + len(plain), len(p.text)})
+				return len(p.text)
 			}
 		}
 	}
 	for _, wide := range p.wide {
-		for at := range places(v.text, wide) {
-			spans = append(spans, [3]int{at, at + len(wide), len(p.text)})
+		if strings.Contains(v.text, wide) {
+			return len(p.text)
 		}
 	}
-	if spans != nil {
-		return spans
+	if p.short != "" && strings.Contains(short, p.short) && p.isSpread(folded) {
+		return len(p.text)
 	}
-	for at := range places(short.text, p.short) {
-		if end := at + len(p.short); short.breaks(at, end) <= p.breaks+len(p.short)/3 {
-			spans = append(spans, [3]int{short.at[at], short.at[end-1] + 1, len(p.text)})
+	longest := 0
+	if !p.number {
+		for _, span := range pieces(folded, p.plain[0]) {
+			longest = max(longest, span[1]-span[0])
 		}
 	}
-	if spans == nil && !p.number {
-		spans = pieces(folded, p.plain[0])
+	return longest
+}
+
+const betweenElements = " \t\r\n\"," // and between lines
+
+var unspread = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", `"`, "", ",", "").Replace
+
+// isSpread reports whether a text has the value over some elements or lines. A
+// list of single characters says nothing.
+func (p pattern) isSpread(text string) bool {
+	for at := range places(text, p.short[:1]) {
+		found, breaks := 0, 0
+		for i := at; i < len(text) && found < len(p.short); i++ {
+			switch {
+			case text[i] == p.short[found]:
+				found++
+			case strings.IndexByte(betweenElements, text[i]) < 0:
+				i = len(text)
+			case text[i-1] == p.short[found-1]:
+				breaks++
+			}
+		}
+		if found == len(p.short) && breaks <= strings.Count(p.text, " ")+found/3 {
+			return true
+		}
 	}
-	return spans
+	return false
 }
 
 // places yields where a text has a part.
@@ -333,23 +282,18 @@ func places(text, part string) func(yield func(at int) bool) {
 
 // counts reports whether a value at a place is no part of something else by
 // accident. Zeros at the end of a fraction make no other number.
-func (p pattern) counts(v *view, text string, from, to int) bool {
-	if len(p.text) < shortBytes {
-		if v.parts != nil && (len(p.text) < 4 || !utf8.ValidString(text[max(0, from-4):min(len(text), to+4)])) {
-			return false // many words are base64 of a few bytes
-		}
-		for p.number && strings.Contains(p.text, ".") && to < len(text) && text[to] == '0' {
-			to++
-		}
-		return !isWord(text, from-1) && !isWord(text, to)
+func (p pattern) counts(v view, text string, from, to int) bool {
+	isShort := len(p.text) < shortBytes
+	if isShort && v.decoded && (len(p.text) < 4 || !utf8.ValidString(text[max(0, from-4):min(len(text), to+4)])) {
+		return false // many words are base64 of a few bytes
 	}
-	if !p.number {
-		return true
-	}
-	for strings.Contains(p.text, ".") && to < len(text) && text[to] == '0' {
+	for p.number && strings.Contains(p.text, ".") && to < len(text) && text[to] == '0' {
 		to++
 	}
-	return !isDigit(text, from-1) && !isDigit(text, to)
+	if isShort {
+		return !isWord(text, from-1) && !isWord(text, to)
+	}
+	return !p.number || !isDigit(text, from-1) && !isDigit(text, to)
 }
 
 func isDigit(text string, at int) bool {
@@ -361,9 +305,9 @@ func isWord(text string, at int) bool {
 		('a' <= text[at]|0x20 && text[at]|0x20 <= 'z' || text[at] >= utf8.RuneSelf)
 }
 
-// pieces returns where a text has pieces of a long value. Each piece has a block
-// of half its least size.
-func pieces(text, value string) (spans [][3]int) {
+// pieces returns where a text has pieces of a long value: from and to. Each piece
+// has a block of half its least size.
+func pieces(text, value string) (spans [][2]int) {
 	const block = pieceBytes / 2
 	if len(value) < longBytes {
 		return nil
@@ -377,20 +321,16 @@ func pieces(text, value string) (spans [][3]int) {
 			for j := i + block; j < len(value) && to < len(text) && text[to] == value[j]; j++ {
 				to++
 			}
-			if to-from >= pieceBytes && kindsOf(text[from:to]) >= pieceKinds {
-				spans = append(spans, [3]int{from, to, to - from})
+			kinds := map[byte]bool{}
+			for _, c := range []byte(text[from:to]) {
+				kinds[c] = true
+			}
+			if to-from >= pieceBytes && len(kinds) >= pieceKinds {
+				spans = append(spans, [2]int{from, to})
 			}
 		}
 	}
 	return spans
-}
-
-func kindsOf(text string) int {
-	kinds := map[byte]bool{}
-	for _, c := range []byte(text) {
-		kinds[c] = true
-	}
-	return len(kinds)
 }
 
 // fold returns text in lower case, with spaces for the + that stand for them in
@@ -407,35 +347,4 @@ func fold(text string) string {
 		}
 	}
 	return string(folded)
-}
-
-// squeezed is a text without what stands between lines and the elements of a
-// list, and where each byte was.
-type squeezed struct {
-	text string
-	at   []int
-}
-
-func squeeze(text string) squeezed {
-	s := squeezed{at: make([]int, 0, len(text))}
-	var b bytes.Buffer
-	for i := range len(text) {
-		if strings.IndexByte(" \t\r\n\",", text[i]) < 0 {
-			b.WriteByte(text[i])
-			s.at = append(s.at, i)
-		}
-	}
-	s.text = b.String()
-	return s
-}
-
-// breaks returns how often something was left out of a part.
-func (s squeezed) breaks(from, to int) int {
-	n := 0
-	for i := from + 1; i < to; i++ {
-		if s.at[i] > s.at[i-1]+1 {
-			n++
-		}
-	}
-	return n
 }

@@ -88,8 +88,8 @@ func (s *secrets) Mask(text string) string {
 }
 
 // replaceSpans returns a text with one mask in place of spans that overlap.
-func replaceSpans(text string, spans [][3]int, mask string) string {
-	slices.SortFunc(spans, func(a, b [3]int) int { return cmp.Compare(b[0], a[0]) })
+func replaceSpans(text string, spans [][2]int, mask string) string {
+	slices.SortFunc(spans, func(a, b [2]int) int { return cmp.Compare(b[0], a[0]) })
 	end := len(text)
 	for _, span := range spans {
 		if span[1] <= end {
