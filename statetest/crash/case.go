@@ -2,13 +2,15 @@ package crash
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/agentstate/state/statetest/internal/kit"
 )
 
-// testCase is one case of a Test, and then what has come of it.
+// testCase is one case of a Test or a file of Resume, and then what has come of
+// it.
 type testCase struct {
 	c    *Test
 	plan []planned
@@ -21,7 +23,6 @@ type testCase struct {
 	excused      bool
 	reached      []point
 	met          []int
-	metFaults    int
 
 	// With saving, what was stored after each write, and the name of a secret
 	// with a value in a store that is not sealed.
@@ -30,8 +31,8 @@ type testCase struct {
 	unsealed string
 }
 
-func (c *Test) newCase(plan []planned) *testCase {
-	return &testCase{c: c, plan: plan, w: newWorld(c.Results, plan)}
+func (c *Test) newCase(plan ...planned) *testCase {
+	return &testCase{c: c, plan: plan, w: newWorld(plan)}
 }
 
 // fail adds findings.
@@ -50,10 +51,14 @@ func (k *testCase) text() string {
 }
 
 // runInBubble runs the case. A case that hangs is left to itself.
-func (k *testCase) runInBubble(t *testing.T) {
+func (k *testCase) runInBubble(t *testing.T, play func(k *testCase, t *testing.T) error) {
 	t.Helper()
 	inside := *k // what a case that hangs goes on to do must not be seen any more
-	left, hangs := kit.InBubble(t, func(t *testing.T) { inside.play(t) })
+	left, hangs := kit.InBubble(t, func(t *testing.T) {
+		if err := play(&inside, t); err != nil {
+			inside.fail(err.Error())
+		}
+	})
 	if hangs {
 		k.hung = true
 		k.fail(left)
@@ -65,29 +70,49 @@ func (k *testCase) runInBubble(t *testing.T) {
 	}
 	k.w.mu.Lock()
 	defer k.w.mu.Unlock()
-	k.reached, k.met, k.metFaults = k.w.reached, k.w.met, len(k.w.met)
-	if k.w.findings != nil {
-		k.findings = append(k.w.findings, k.findings...)
+	k.reached, k.met = k.w.reached, k.w.met
+	if findings := k.w.findings; findings != nil {
+		k.findings = append(findings, k.findings...)
 		k.failed = true
 	}
 }
 
-// save keeps what is stored after a write.
-func (k *testCase) save(d *driver, after point) {
-	s, err := savedOf(k.w, after.String())
-	if err != nil || !s.hasWorkspace() {
-		return
+// play is what a case of a Test does in its bubble.
+func (k *testCase) play(t *testing.T) error {
+	d := &driver{open: k.c.Open, w: k.w}
+	if k.saving {
+		d.onWrite = func(after point) { k.save(d, after) }
 	}
-	open := ""
-	if len(d.opts.Keys) == 0 {
-		if v, err := d.observer.View(context.Background(), user); err == nil {
-			open = openSecret(&v.Workspace)
+	defer d.close()
+	defer func() { k.keep, k.excused = d.opts.Messages, d.excused }()
+	ctx := context.Background()
+	if _, err := d.process(); err != nil {
+		return fmt.Errorf("Open: %w", err)
+	}
+	if k.c.Setup != nil {
+		if err := d.observer.Update(ctx, user, k.c.Setup); err != nil {
+			return fmt.Errorf("Setup: %w", err)
 		}
 	}
-	k.w.mu.Lock()
-	defer k.w.mu.Unlock()
-	k.saves = append(k.saves, s)
-	if open != "" {
-		k.unsealed = open
+	k.w.count(true)
+	err := d.deliverAll(k.c.Messages)
+	k.w.count(false)
+	v, viewErr := d.observer.View(ctx, user)
+	if viewErr != nil {
+		return fmt.Errorf("the workspace cannot be read: %w", viewErr)
 	}
+	k.w.secrets.Add(v.State()) // failures name what is in it
+	if err != nil {
+		return err
+	}
+	end, err := endingOf(k.w, v, d.opts.Schema)
+	if err != nil {
+		return err
+	}
+	k.fail(checkEnd(k.w, v)...)
+	if k.c.Check != nil {
+		k.c.Check(t, v)
+	}
+	k.end = end
+	return nil
 }

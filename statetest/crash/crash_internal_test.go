@@ -24,11 +24,11 @@ func TestCrashReportsACaseThatHangs(t *testing.T) {
 		},
 		Messages: []workspace.Message{{ID: "1", Content: state.UserText("Hello.")}},
 	}
-	k := c.newCase(nil)
+	k := c.newCase()
 	done := make(chan struct{})
 	t.Cleanup(func() { <-done })
 	t.Run("case", func(t *testing.T) {
-		k.runInBubble(t)
+		k.runInBubble(t, (*testCase).play)
 	})
 	mu.Unlock()
 	close(done)

@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"testing/synctest"
@@ -25,11 +24,7 @@ type driver struct {
 	observer  *workspace.Manager // of what is stored; no fault reaches it
 	opts      workspace.Options  // of the first process
 	excused   bool               // a run has failed, as it may
-	other     string             // the user, if it is not the usual one
 }
-
-// user returns the user whose messages are sent.
-func (d *driver) user() string { return cmp.Or(d.other, user) }
 
 const (
 	maxSends = 16             // of one message
@@ -106,6 +101,16 @@ func (d *driver) call(p *Process, fn func()) (ended bool, err error) {
 	}
 }
 
+// deliverAll sends the messages, and then each once more.
+func (d *driver) deliverAll(messages []workspace.Message) error {
+	for _, msg := range messages {
+		if err := d.deliver(msg); err != nil {
+			return err
+		}
+	}
+	return d.repeat(messages)
+}
+
 // deliver sends a message until it is handled.
 func (d *driver) deliver(msg workspace.Message) error {
 	var rewinds []func()
@@ -124,7 +129,7 @@ func (d *driver) deliver(msg workspace.Message) error {
 		var out workspace.Outcome
 		var failed error // of a process that goes on: the others write it later
 		sent := msg
-		ended, err := d.call(p, func() { out, failed = p.manager.Handle(p.ctx, d.user(), sent) })
+		ended, err := d.call(p, func() { out, failed = p.manager.Handle(p.ctx, user, sent) })
 		if ended {
 			last = failed
 		}
@@ -138,7 +143,7 @@ func (d *driver) deliver(msg workspace.Message) error {
 				return err
 			}
 		}
-		v, err := d.observer.View(context.Background(), d.user())
+		v, err := d.observer.View(context.Background(), user)
 		if err != nil {
 			return err
 		}
@@ -194,7 +199,7 @@ func (d *driver) resolved(msg workspace.Message) (workspace.Message, error) {
 	if len(msg.Answers) == 0 {
 		return msg, nil
 	}
-	v, err := d.observer.View(context.Background(), d.user())
+	v, err := d.observer.View(context.Background(), user)
 	if err != nil {
 		return msg, err
 	}
@@ -250,9 +255,7 @@ func (d *driver) awaitStalled() error {
 
 // repeat sends each message once more, which must change nothing.
 func (d *driver) repeat(messages []workspace.Message) error {
-	d.w.mu.Lock()
-	d.w.counting = false
-	d.w.mu.Unlock()
+	d.w.count(false)
 	p, err := d.process()
 	if err != nil {
 		return err
@@ -260,7 +263,7 @@ func (d *driver) repeat(messages []workspace.Message) error {
 	if _, err := d.call(p, func() { _ = p.manager.Wait(p.ctx) }); err != nil {
 		return err
 	}
-	before, err := d.observer.Summary(p.ctx, d.user())
+	before, err := d.observer.Summary(p.ctx, user)
 	if err != nil {
 		return err
 	}
@@ -268,14 +271,14 @@ func (d *driver) repeat(messages []workspace.Message) error {
 	for _, msg := range messages {
 		var out workspace.Outcome
 		var failed error
-		if _, err := d.call(p, func() { out, failed = p.manager.Handle(p.ctx, d.user(), msg) }); err != nil {
+		if _, err := d.call(p, func() { out, failed = p.manager.Handle(p.ctx, user, msg) }); err != nil {
 			return err
 		}
 		if out.Status != workspace.StatusDuplicate {
 			return fmt.Errorf("message %q, sent again in the end, is %s, want duplicate: %v", msg.ID, out.Status, failed)
 		}
 	}
-	after, err := d.observer.Summary(p.ctx, d.user())
+	after, err := d.observer.Summary(p.ctx, user)
 	if err == nil && (after.Version != before.Version || d.w.numberOfEffects() != made) {
 		err = fmt.Errorf("a message that is sent again in the end changes something")
 	}

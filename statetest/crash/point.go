@@ -18,7 +18,6 @@ const (
 	kindWrite  kind = "write"
 	kindModel  kind = "model"
 	kindEffect kind = "effect"
-	kindLookup kind = "lookup"
 )
 
 // place is where a process meets the world. Points of one name are numbered in
@@ -65,7 +64,7 @@ func faultsOf(k kind) []fault {
 	switch k {
 	case kindModel:
 		return []fault{crashBefore, crashAfter, lost, dropped, stall}
-	case kindRead, kindLookup:
+	case kindRead:
 		return []fault{unavailable, stall}
 	}
 	return []fault{crashBefore, crashAfter, lost, dropped, unavailable, stall}
@@ -101,7 +100,7 @@ func pass[T any](ctx context.Context, p *Process, at place, do func(at point) (T
 		p.w.note(p, pt, "not made, and the connection breaks")
 		return none, at.kind.unknown()
 	case stall:
-		end := p.stall(pt)
+		sent, end := p.stall(pt)
 		select {
 		case <-end:
 		case <-ctx.Done():
@@ -110,7 +109,7 @@ func pass[T any](ctx context.Context, p *Process, at place, do func(at point) (T
 			}
 			// The caller gives up. What it has sent still arrives.
 			go func() {
-				<-end
+				<-sent
 				_, _ = do(pt)
 			}()
 			return none, at.kind.unknown()
@@ -219,24 +218,23 @@ func (p *Process) halt() {
 // stallTime is how long a process stands still, in TTLs.
 const stallTime = 4
 
-// stall lets the process stand still. It returns a channel that is closed when
-// it goes on.
-func (p *Process) stall(at point) <-chan struct{} {
+// stall lets the process stand still. It returns channels that are closed when
+// what it has sent arrives, and when it goes on.
+func (p *Process) stall(at point) (sent, end <-chan struct{}) {
 	p.w.note(p, at, "stands still")
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	if p.standing != nil {
-		return p.standing
-	}
-	end := make(chan struct{})
-	p.standing = end
+	arrives, goesOn := make(chan struct{}), make(chan struct{})
+	p.standing = goesOn
 	p.halt()
 	time.AfterFunc(stallTime*p.w.ttl, func() {
+		close(arrives)
+		time.Sleep(1) // what arrives is done before the process does anything
 		p.w.mu.Lock()
 		p.standing = nil
 		p.w.mu.Unlock()
 		p.w.note(p, point{}, "goes on")
-		close(end)
+		close(goesOn)
 	})
-	return end
+	return arrives, goesOn
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
 	"github.com/agentstate/state/statetest/internal/mistakes"
-	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -27,10 +26,13 @@ type opened = func(p *crash.Process) *workspace.Options
 
 // saveV1 saves what an agent stores with each write, and returns the pattern of
 // the files.
-func saveV1(t *testing.T, v1 opened) string {
+func saveV1(t *testing.T, v1 opened, setup ...func(w *workspace.Workspace) error) string {
 	dir := t.TempDir()
 	t.Setenv("STATETEST_UPDATE", "1")
-	crash.Test{Open: v1, Messages: keyboard, Pairs: -1, Save: filepath.Join(dir, "v1")}.Run(t)
+	test := crash.Test{Open: v1, Messages: keyboard, Pairs: -1, Save: filepath.Join(dir, "v1")}
+	for _, test.Setup = range setup {
+	}
+	test.Run(t)
 	return filepath.Join(dir, "*", "*.json")
 }
 
@@ -124,36 +126,6 @@ func refunds(times int) opened {
 	}
 }
 
-// hasFailed resumes a workspace in which a message has failed.
-func hasFailed(t *testing.T, mistake bool) {
-	t.Setenv("STATETEST_UPDATE", "1")
-	fails := func(context.Context, *workspace.Run) error { return errors.New("not today") }
-	opts := workspace.Options{Schema: crashSchema, Run: fails}
-	db := store.NewMemory()
-	m, err := workspace.Open(t.Context(), db.Open(), &opts)
-	require.NoError(t, err)
-	_, err = m.Handle(t.Context(), "ann", keyboard[0])
-	require.ErrorContains(t, err, "not today")
-	require.NoError(t, m.Close())
-	file := filepath.Join(t.TempDir(), "v1.json")
-	crash.Save(t, file, db, crashSchema)
-	if !mistake {
-		opts.Run = func(context.Context, *workspace.Run) error { return nil }
-	}
-	crash.Resume(t, file, func(*crash.Process) *workspace.Options { return &opts }, andNow)
-}
-
-// stored returns a store with a workspace.
-func stored(t *testing.T, opts workspace.Options, set func(w *workspace.Workspace) error) *store.Memory {
-	db := store.NewMemory()
-	m, err := workspace.Open(t.Context(), db.Open(), &opts)
-	require.NoError(t, err)
-	require.NoError(t, m.Update(t.Context(), "ann", set))
-	require.NoError(t, m.Store("ann").Set(t.Context(), "note", "kept"))
-	require.NoError(t, m.Close())
-	return db
-}
-
 var (
 	card       = &state.Field[string]{Name: "card", Secret: true}
 	cardSchema = state.MustSchema(card, notes)
@@ -168,68 +140,53 @@ func leaveCall(run *workspace.Run) error {
 
 func setCard(w *workspace.Workspace) error { return card.Set(w.State(), "4242-4242-4242") }
 
-// savesSecret saves a workspace that had a secret in an earlier version, which
-// was sealed or not.
-func savesSecret(t *testing.T, mistake bool) {
-	t.Setenv("STATETEST_UPDATE", "1")
-	db := store.NewMemory()
-	file := filepath.Join(t.TempDir(), "v1.json")
-	opts := workspace.Options{Schema: cardSchema, Run: func(ctx context.Context, run *workspace.Run) error {
-		if err := card.Set(run.State(), "4242-4242-4242"); err != nil {
-			return err
-		}
-		if err := run.Commit(ctx); err != nil {
-			return err
-		}
-		if _, err := card.Delete(run.State()); err != nil {
-			return err
-		}
-		err := run.Commit(ctx)
-		crash.Save(t, file, db, cardSchema)
-		return err
-	}}
-	if !mistake {
-		opts.Keys = cardKeys
+// sealed is an agent whose workspaces are sealed.
+func sealed(o opened) opened {
+	return func(p *crash.Process) *workspace.Options {
+		opts := o(p)
+		opts.Schema, opts.Keys = cardSchema, cardKeys
+		return opts
 	}
-	m, err := workspace.Open(t.Context(), db.Open(), &opts)
-	require.NoError(t, err)
-	_, err = m.Handle(t.Context(), "ann", andNow)
-	require.NoError(t, err)
-	require.NoError(t, m.Close())
-	if mistake {
-		require.NoFileExists(t, file)
-		return
-	}
-	crash.Resume(t, file, func(*crash.Process) *workspace.Options { return &opts })
 }
 
-// edits saves a sealed workspace and edits a value of the program's own store.
+// hadSecret deletes a secret that it had in an earlier version.
+var hadSecret = handler(cardSchema, func(ctx context.Context, _ *crash.Process, run *workspace.Run) error {
+	if err := errors.Join(card.Replace(run.State(), "4242-4242-4242"), run.Commit(ctx)); err != nil {
+		return err
+	}
+	_, err := card.Delete(run.State())
+	return err
+})
+
+// edits edits a value of the program's own store in a file.
 func edits(t *testing.T, mistake bool) {
-	t.Setenv("STATETEST_UPDATE", "1")
-	file := filepath.Join(t.TempDir(), "v1.json")
-	db := stored(t, workspace.Options{Schema: cardSchema, Keys: cardKeys}, setCard)
-	crash.Save(t, file, db, cardSchema)
-	if mistake {
+	keeps := sealed(handler(nil, func(ctx context.Context, _ *crash.Process, run *workspace.Run) error {
+		if err := run.Store().Set(ctx, "note", "kept"); err != nil {
+			return workspace.RetryAfter(err, time.Second)
+		}
+		return run.Commit(ctx)
+	}))
+	pattern := saveV1(t, keeps)
+	files, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	found := false
+	for _, file := range files {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
 		var content map[string]any
 		require.NoError(t, json.Unmarshal(data, &content))
-		found := false
 		for _, e := range content["entries"].([]any) {
-			e := e.(map[string]any)
-			if strings.Contains(e["key"].(string), "note") {
+			if e := e.(map[string]any); strings.Contains(e["key"].(string), "note") && mistake {
 				delete(e, "bytes")
 				e["text"], found = "edited", true
 			}
 		}
-		require.True(t, found, "%v", content)
 		data, err = json.Marshal(content)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(file, data, 0o644))
 	}
-	crash.Resume(t, file, func(*crash.Process) *workspace.Options {
-		return &workspace.Options{Schema: cardSchema, Keys: cardKeys}
-	})
+	require.Equal(t, mistake, found)
+	crash.Resume(t, pattern, keeps)
 }
 
 func init() {
@@ -241,7 +198,6 @@ func init() {
 			Run: versions(charges(""), charges("/charge"))},
 		mistakes.Program{Part: "resume", Name: "reply that the next version lacks", Words: []string{"no reply"},
 			Run: versions(refunds(-1), refunds(1))},
-		mistakes.Program{Part: "resume", Name: "message that fails once more", Words: []string{`message "next" has failed: not today`}, Run: hasFailed},
 		mistakes.Program{Part: "resume", Name: "nobody continues the run", Words: []string{"the run that was under way is not finished"},
 			Run: func(t *testing.T, mistake bool) {
 				pattern := saveV1(t, greeter(nothing))
@@ -271,59 +227,42 @@ func init() {
 			}},
 		mistakes.Program{Part: "resume", Name: "secret in a refused conversation", Words: []string{"would be refused by OpenAI", "My card is [SECRET 1]."},
 			Run: func(t *testing.T, mistake bool) {
-				t.Setenv("STATETEST_UPDATE", "1")
-				file := filepath.Join(t.TempDir(), "v1-card.json")
-				opts := workspace.Options{Schema: cardSchema, Keys: cardKeys}
-				crash.Save(t, file, stored(t, opts, func(w *workspace.Workspace) error {
+				pattern := saveV1(t, sealed(greeter(nothing)), func(w *workspace.Workspace) error {
 					said := []state.Message{state.UserText("My card is 4242-4242-4242.")}
 					return errors.Join(setCard(w), state.Messages.Set(w.State(), said))
-				}), cardSchema)
-				crash.Resume(t, file, func(p *crash.Process) *workspace.Options {
-					o := greeter(func(ctx context.Context, _ *crash.Process, run *workspace.Run) error {
-						if !mistake {
-							return nil
-						}
-						_, err := card.Delete(run.State())
-						return errors.Join(err, leaveCall(run), run.Commit(ctx))
-					})(p)
-					o.Schema, o.Keys = cardSchema, cardKeys
-					return o
-				}, andNow)
+				})
+				crash.Resume(t, pattern, sealed(greeter(func(ctx context.Context, _ *crash.Process, run *workspace.Run) error {
+					if !mistake {
+						return nil
+					}
+					_, err := card.Delete(run.State())
+					return errors.Join(err, leaveCall(run), run.Commit(ctx))
+				})), andNow)
 			}},
 		mistakes.Program{Part: "resume", Name: "value edited", Words: []string{"ann is damaged"}, Run: edits},
 		mistakes.Program{Part: "resume", Name: "secret saved", Words: []string{"field card is secret and has a value: seal the workspaces with Options.Keys"},
-			Run: savesSecret},
+			Run: func(t *testing.T, mistake bool) {
+				agent := hadSecret
+				if !mistake {
+					agent = sealed(agent)
+				}
+				crash.Resume(t, saveV1(t, agent), sealed(agent))
+			}},
 		mistakes.Program{Part: "resume", Name: "secret in an effect", Words: []string{"an effect has a secret"},
 			Run: func(t *testing.T, mistake bool) {
-				saveV1(t, func(p *crash.Process) *workspace.Options {
-					o := handler(cardSchema, func(ctx context.Context, p *crash.Process, run *workspace.Run) error {
-						if err := card.Replace(run.State(), "4242-4242-4242"); err != nil {
-							return err
-						}
-						in := "of the customer"
-						if mistake {
-							in = "4242-4242-4242"
-						}
-						if _, err := retried(ctx, p, "charge", run.ID(), in); err != nil {
-							return err
-						}
-						return run.Commit(ctx)
-					})(p)
-					o.Keys = cardKeys
-					return o
-				})
-			}},
-		mistakes.Program{Part: "resume", Name: "field that Save does not know", Words: []string{"the schema does not have the stored fields notes, which may be secret"},
-			Run: func(t *testing.T, mistake bool) {
-				t.Setenv("STATETEST_UPDATE", "1")
-				schema := crashSchema
-				if mistake {
-					schema = state.MustSchema(refunded)
-				}
-				db := stored(t, workspace.Options{Schema: crashSchema}, func(w *workspace.Workspace) error {
-					return notes.Set(w.State(), []string{"kept"})
-				})
-				crash.Save(t, filepath.Join(t.TempDir(), "v1.json"), db, schema)
+				saveV1(t, sealed(handler(nil, func(ctx context.Context, p *crash.Process, run *workspace.Run) error {
+					if err := card.Replace(run.State(), "4242-4242-4242"); err != nil {
+						return err
+					}
+					in := "of the customer"
+					if mistake {
+						in = "4242-4242-4242"
+					}
+					if _, err := retried(ctx, p, "charge", run.ID(), in); err != nil {
+						return err
+					}
+					return run.Commit(ctx)
+				})))
 			}},
 	)
 }

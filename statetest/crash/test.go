@@ -1,14 +1,14 @@
 package crash
 
 import (
-	"context"
+	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/statetest/internal/kit"
 	"github.com/agentstate/state/workspace"
 )
@@ -27,7 +27,7 @@ import (
 // the effects and fields of the case are not compared.
 //
 // Variables of packages outlive a process. What a program does outside of Model,
-// Effect, Lookup, Transport and Store is neither cut off nor counted.
+// Effect and Store is neither cut off nor counted.
 type Test struct {
 	// Open makes the options of a process, and what else lives in it. Its
 	// Options.Holder is ignored.
@@ -40,10 +40,6 @@ type Test struct {
 
 	// Setup makes what is there before.
 	Setup func(w *workspace.Workspace) error
-
-	// Results returns the results of effects and lookups, by name (default
-	// {"ok":true}). The functions must be pure.
-	Results map[string]func(input state.JSON) (any, error)
 
 	// Ignore has the names of fields that may differ.
 	Ignore []string
@@ -64,7 +60,6 @@ type Test struct {
 }
 
 const (
-	maxCases     = 2000
 	defaultPairs = 100
 	maxHung      = 3 // after as many cases that hang, the others are left out
 )
@@ -76,7 +71,6 @@ func (c Test) Run(t *testing.T) {
 		t.Fatalf("crash: %v", err)
 		return
 	}
-	r := &testRun{Test: c}
 	saving := c.Save != "" && kit.Updating()
 	first := c.undisturbed(t, saving)
 	if first.failed {
@@ -92,27 +86,22 @@ func (c Test) Run(t *testing.T) {
 		t.Errorf("not deterministic: two undisturbed cases differ: %s", second.text())
 		return
 	}
-	r.want = first.end
-	singles, all := c.singles(first.reached)
-	if all > len(singles) {
-		t.Logf("%d of %d cases: those of writes, effects and model calls, and a sample of the rest", len(singles), all)
-	}
-	for at := 0; at < len(singles); {
-		to := at
-		for to < len(singles) && singles[to].point == singles[at].point {
-			to++
+	r := &testRun{Test: c, want: first.end, after: map[planned][]point{}}
+	var singles []planned
+	for _, p := range first.reached {
+		faults := faultsOf(p.kind)
+		for _, f := range faults {
+			singles = append(singles, planned{p, f})
 		}
-		group := singles[at:to]
-		t.Run(group[0].point.String(), func(t *testing.T) {
+		t.Run(p.String(), func(t *testing.T) {
 			t.Helper()
-			for _, p := range group {
-				t.Run(string(p.fault), func(t *testing.T) {
+			for _, f := range faults {
+				t.Run(string(f), func(t *testing.T) {
 					t.Helper()
-					r.run(t, []planned{p})
+					r.run(t, planned{p, f})
 				})
 			}
 		})
-		at = to
 	}
 	if c.Pairs >= 0 {
 		t.Run("pairs", func(t *testing.T) {
@@ -120,7 +109,7 @@ func (c Test) Run(t *testing.T) {
 			for _, pair := range r.pairs(t, singles) {
 				t.Run(pair[0].String()+"+"+pair[1].String(), func(t *testing.T) {
 					t.Helper()
-					r.run(t, pair)
+					r.run(t, pair...)
 				})
 			}
 		})
@@ -130,10 +119,10 @@ func (c Test) Run(t *testing.T) {
 
 func (c Test) check() error {
 	if c.Open == nil {
-		return fmt.Errorf("no Open")
+		return errors.New("no Open")
 	}
 	if len(c.Messages) == 0 {
-		return fmt.Errorf("no Messages")
+		return errors.New("no Messages")
 	}
 	return checkMessages(c.Messages)
 }
@@ -153,9 +142,9 @@ func checkMessages(messages []workspace.Message) error {
 // undisturbed runs the case without faults.
 func (c Test) undisturbed(t *testing.T, saving bool) *testCase {
 	t.Helper()
-	k := c.newCase(nil)
+	k := c.newCase()
 	k.saving = saving
-	k.runInBubble(t)
+	k.runInBubble(t, (*testCase).play)
 	for _, s := range k.w.scripts {
 		for _, line := range s.Missing(k.w.secrets.Mask) {
 			k.fail("the model was not asked for " + line)
@@ -164,67 +153,27 @@ func (c Test) undisturbed(t *testing.T, saving bool) *testCase {
 	return k
 }
 
-// singles returns the cases with one fault, and the number of all of them. If
-// there are too many, points of reads and lookups are left out.
-func (c Test) singles(reached []point) (cases []planned, all int) {
-	var rest []int
-	for _, p := range reached {
-		for _, f := range faultsOf(p.kind) {
-			if p.kind == kindRead || p.kind == kindLookup {
-				rest = append(rest, len(cases))
-			}
-			cases = append(cases, planned{p, f})
-		}
-	}
-	all = len(cases)
-	if all <= maxCases {
-		return cases, all
-	}
-	random := rand.New(rand.NewPCG(1, 2))
-	random.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
-	leave := map[int]bool{}
-	for _, i := range rest[max(0, len(rest)-(all-maxCases)):] {
-		leave[i] = true
-	}
-	var kept []planned
-	for i, k := range cases {
-		if !leave[i] {
-			kept = append(kept, k)
-		}
-	}
-	return kept, all
-}
-
 // testRun is the run of all cases of a Test.
 type testRun struct {
 	Test
 	want  *ending
 	after map[planned][]point // the points that are reached after a fault
 
-	single, double  int // the cases that ran
-	failed, missed  int
-	hung, leftOut   int
-	firstFailedName string
+	cases                         [3]int // that ran, by the number of faults
+	failed, missed, hung, leftOut int
+	firstFailedName               string
 }
 
 // run runs a case and reports its failure.
-func (r *testRun) run(t *testing.T, plan []planned) {
+func (r *testRun) run(t *testing.T, plan ...planned) {
 	t.Helper()
 	if r.hung >= maxHung {
 		r.leftOut++
 		t.Skipf("left out: %d cases hang", r.hung)
 	}
-	if len(plan) == 1 {
-		r.single++
-	} else {
-		r.double++
-	}
-	k := r.newCase(plan)
-	k.runInBubble(t)
-	if k.hung {
-		r.hung++
-	} else {
-		r.noteAfter(plan, k)
+	r.cases[len(plan)]++
+	k := r.play(t, plan...)
+	if !k.hung {
 		r.judge(k)
 	}
 	if !k.failed && !t.Failed() {
@@ -237,9 +186,23 @@ func (r *testRun) run(t *testing.T, plan []planned) {
 	t.Errorf("%s\n    again: %s", k.text(), kit.Again(t.Name()))
 }
 
+// play plays a case, and notes what is reached after its fault.
+func (r *testRun) play(t *testing.T, plan ...planned) *testCase {
+	t.Helper()
+	k := r.newCase(plan...)
+	k.runInBubble(t, (*testCase).play)
+	switch {
+	case k.hung:
+		r.hung++
+	case len(plan) == 1 && len(k.met) > 0:
+		r.after[plan[0]] = k.reached[k.met[0]:]
+	}
+	return k
+}
+
 // judge compares the case with the undisturbed one.
 func (r *testRun) judge(k *testCase) {
-	if len(k.plan) != k.metFaults {
+	if len(k.plan) != len(k.met) {
 		r.missed++
 	}
 	if k.end == nil || k.excused {
@@ -250,48 +213,29 @@ func (r *testRun) judge(k *testCase) {
 	k.w.secrets.Add(r.want.state)
 }
 
-func (r *testRun) noteAfter(plan []planned, k *testCase) {
-	if len(plan) != 1 || k.metFaults == 0 {
-		return
-	}
-	if r.after == nil {
-		r.after = map[planned][]point{}
-	}
-	r.after[plan[0]] = k.reached[k.met[0]:]
-}
-
 // pairs draws cases with two faults, the second of which is at a point that is
 // reached after the first.
 func (r *testRun) pairs(t *testing.T, singles []planned) [][]planned {
 	t.Helper()
-	n := r.Pairs
-	if n == 0 {
-		n = defaultPairs
-	}
+	n := cmp.Or(r.Pairs, defaultPairs)
 	random := rand.New(rand.NewPCG(3, 4))
-	seen := map[string]bool{}
+	seen := map[[2]planned]bool{}
 	var pairs [][]planned
 	for tries := 0; len(pairs) < n && tries < 4*n && r.hung < maxHung; tries++ {
 		first := singles[random.IntN(len(singles))]
-		after, ok := r.after[first]
-		if !ok {
-			k := r.newCase([]planned{first})
-			if k.runInBubble(t); k.hung {
-				r.hung++
-				continue
-			}
-			r.noteAfter(k.plan, k)
-			after = r.after[first]
+		if _, ok := r.after[first]; !ok { // -run has left it out
+			r.play(t, first)
 		}
+		after := r.after[first]
 		if len(after) == 0 {
 			continue
 		}
 		p := after[random.IntN(len(after))]
 		faults := faultsOf(p.kind)
-		pair := []planned{first, {p, faults[random.IntN(len(faults))]}}
-		if name := pair[0].String() + pair[1].String(); !seen[name] {
-			seen[name] = true
-			pairs = append(pairs, pair)
+		second := planned{p, faults[random.IntN(len(faults))]}
+		if !seen[[2]planned{first, second}] {
+			seen[[2]planned{first, second}] = true
+			pairs = append(pairs, []planned{first, second})
 		}
 	}
 	return pairs
@@ -300,7 +244,7 @@ func (r *testRun) pairs(t *testing.T, singles []planned) [][]planned {
 // report sums the cases up.
 func (r *testRun) report(t *testing.T) {
 	t.Helper()
-	text := fmt.Sprintf("%s and %s", kit.Count(r.single, "case", "cases"), kit.Count(r.double, "pair", "pairs"))
+	text := fmt.Sprintf("%s and %s", kit.Count(r.cases[1], "case", "cases"), kit.Count(r.cases[2], "pair", "pairs"))
 	if r.missed > 0 {
 		text += fmt.Sprintf(", %d did not reach their fault", r.missed)
 	}
@@ -312,64 +256,4 @@ func (r *testRun) report(t *testing.T) {
 		return
 	}
 	t.Log(text)
-}
-
-// play is what a case does in its bubble.
-func (k *testCase) play(t testing.TB) {
-	d := &driver{open: k.c.Open, w: k.w}
-	if k.saving {
-		d.onWrite = func(after point) { k.save(d, after) }
-	}
-	defer d.close()
-	defer func() { k.keep, k.excused = d.opts.Messages, d.excused }()
-	if _, err := d.process(); err != nil {
-		k.fail("Open: " + err.Error())
-		return
-	}
-	if k.c.Setup != nil {
-		if err := d.observer.Update(context.Background(), user, k.c.Setup); err != nil {
-			k.fail("Setup: " + err.Error())
-			return
-		}
-	}
-	k.w.count(true)
-	err := k.deliver(d)
-	k.w.count(false)
-	v, viewErr := d.observer.View(context.Background(), user)
-	if viewErr != nil {
-		k.fail("the workspace cannot be read: " + viewErr.Error())
-		return
-	}
-	k.w.secrets.Add(v.State()) // failures name what is in it
-	if err != nil {
-		k.fail(err.Error())
-		return
-	}
-	end, err := endingOf(k.w, v, d.opts.Schema)
-	if err != nil {
-		k.fail(err.Error())
-		return
-	}
-	k.fail(checkEnd(k.w, v)...)
-	if k.c.Check != nil {
-		k.c.Check(t, v)
-	}
-	k.end = end
-}
-
-// deliver sends all messages.
-func (k *testCase) deliver(d *driver) error {
-	for _, msg := range k.c.Messages {
-		if err := d.deliver(msg); err != nil {
-			return err
-		}
-	}
-	return d.repeat(k.c.Messages)
-}
-
-// count begins or ends the part of a case whose points count.
-func (w *world) count(on bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.counting = on
 }

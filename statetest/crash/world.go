@@ -1,11 +1,7 @@
 package crash
 
 import (
-	"bytes"
-	"cmp"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +15,6 @@ import (
 // world is what the processes of a case share.
 type world struct {
 	db      *store.Memory
-	results map[string]func(input state.JSON) (any, error)
 	ttl     time.Duration // of the processes
 	secrets kit.Masks
 
@@ -32,11 +27,9 @@ type world struct {
 	excuses  int   // faults in a process that lived, for each of which one run may fail
 
 	scripts  []sharedScript
-	handlers []http.Handler
 	stores   []*store.Memory
-
 	effects  []effect
-	byKey    map[[2]string]firstEffect
+	byKey    map[[2]string]effect // the first with a name and a key
 	timeline []event
 	findings []string
 }
@@ -47,10 +40,17 @@ type sharedScript struct {
 	format *provider.Format
 }
 
-func newWorld(results map[string]func(state.JSON) (any, error), plan []planned) *world {
+func newWorld(plan []planned) *world {
 	return &world{
-		db: store.NewMemory(), results: results, plan: plan, numbers: map[string]int{}, byKey: map[[2]string]firstEffect{}, secrets: kit.NewMasks(),
+		db: store.NewMemory(), plan: plan, numbers: map[string]int{}, byKey: map[[2]string]effect{}, secrets: kit.NewMasks(),
 	}
+}
+
+// count begins or ends the part of a case whose points count.
+func (w *world) count(on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counting = on
 }
 
 // effect is an effect that was made outside.
@@ -61,13 +61,6 @@ type effect struct {
 	process   string
 	run       string // its id, "" if ctx had none
 	attempt   int
-}
-
-// firstEffect is the effect of a key, with its result.
-type firstEffect struct {
-	effect
-	result state.JSON
-	reply  *recordedReply
 }
 
 // event is a line of the timeline of a case.
@@ -100,81 +93,24 @@ func (w *world) note(p *Process, at point, what string) {
 	w.timeline = append(w.timeline, event{process: p.name, at: name, what: what})
 }
 
-func (w *world) handler(n int, h http.Handler) http.Handler {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if n == len(w.handlers) {
-		w.handlers = append(w.handlers, h)
-	}
-	return w.handlers[n]
-}
-
-func (w *world) store(n int, db *store.Memory) *store.Memory {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if n == len(w.stores) {
-		w.stores = append(w.stores, db)
-	}
-	return w.stores[n]
-}
-
-// result returns what Results says.
-func (w *world) result(name string, input state.JSON) (state.JSON, error) {
-	fn := w.results[name]
-	if fn == nil {
-		return `{"ok":true}`, nil
-	}
-	v, err := fn(input)
-	if err != nil {
-		return "", err
-	}
-	return state.JSONOf(v)
-}
-
 // makeEffect makes an effect, unless its key has been used for it before.
-func (w *world) makeEffect(e effect, result func() (state.JSON, error)) (state.JSON, error) {
-	first, found, err := w.earlier(e)
-	if found || err != nil {
-		return first.result, err
-	}
-	v, err := result()
-	if err == nil {
-		first = w.made(e, firstEffect{effect: e, result: v})
-	}
-	return first.result, err
-}
-
-// earlier returns the effect that has the key of e.
-func (w *world) earlier(e effect) (firstEffect, bool, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	first, found := w.byKey[[2]string{e.name, e.key}]
-	if e.key == "" || !found {
-		return firstEffect{}, false, nil
-	}
-	what := "the key comes again"
-	if !sameJSON(first.input, e.input) {
-		what = "refused: the key had another input"
-	}
-	w.addEffect(e, what)
-	if !sameJSON(first.input, e.input) {
-		return firstEffect{}, true, fmt.Errorf("crash: effect %s: its key was used with another input", e.name)
-	}
-	return first, true, nil
-}
-
-// made notes an effect, unless another call with its key was faster.
-func (w *world) made(e effect, first firstEffect) firstEffect {
+func (w *world) makeEffect(e effect) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := [2]string{e.name, e.key}
-	if other, found := w.byKey[key]; found && e.key != "" {
-		return other
+	first, found := w.byKey[key]
+	switch {
+	case e.key == "" || !found:
+		w.byKey[key] = e
+		w.effects = append(w.effects, e)
+		w.addEffect(e, "made")
+	case !sameJSON(first.input, e.input):
+		w.addEffect(e, "refused: the key had another input")
+		return fmt.Errorf("crash: effect %s: its key was used with another input", e.name)
+	default:
+		w.addEffect(e, "the key comes again")
 	}
-	w.byKey[key] = first
-	w.effects = append(w.effects, e)
-	w.addEffect(e, "made")
-	return first
+	return nil
 }
 
 // addEffect adds an effect to the timeline. The caller holds mu.
@@ -183,40 +119,4 @@ func (w *world) addEffect(e effect, what string) {
 		what += fmt.Sprintf(", attempt %d", e.attempt)
 	}
 	w.timeline = append(w.timeline, event{process: e.process, at: e.at, what: what, effect: &e})
-}
-
-// recordedReply is a response that is given again.
-type recordedReply struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-func (r *recordedReply) response() *http.Response {
-	return &http.Response{
-		StatusCode: r.status, Status: fmt.Sprintf("%d %s", r.status, http.StatusText(r.status)),
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: r.header.Clone(), Body: io.NopCloser(bytes.NewReader(r.body)), ContentLength: int64(len(r.body)),
-	}
-}
-
-// exchange is makeEffect for a request.
-func (w *world) exchange(e effect, serve func() *http.Response) (*http.Response, error) {
-	first, found, err := w.earlier(e)
-	switch {
-	case err != nil:
-		r := recordedReply{http.StatusUnprocessableEntity, http.Header{}, []byte(err.Error())}
-		return r.response(), nil
-	case found && first.reply != nil:
-		return first.reply.response(), nil
-	}
-	resp := serve()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode >= 400 {
-		resp.Body = io.NopCloser(bytes.NewReader(body))
-		return resp, err
-	}
-	r := &recordedReply{resp.StatusCode, resp.Header, body}
-	first = w.made(e, firstEffect{effect: e, reply: r})
-	return cmp.Or(first.reply, r).response(), nil
 }
