@@ -12,7 +12,6 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
-	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest/internal/kit"
 )
@@ -53,13 +52,13 @@ func NewModel(t testing.TB, f *provider.Format, replies ...Reply) *Model {
 	m := newModel(t, f, s)
 	t.Cleanup(func() {
 		t.Helper()
-		m.end(func(missing []string) {
-			t.Helper()
-			if !t.Skipped() && len(missing) > 0 {
-				t.Errorf("statetest: the model was asked %s, and replies are left:\n%s%s",
-					kit.Count(len(m.Requests()), "time", "times"), indent(missing), m.again())
-			}
-		})
+		if missing := s.Missing(m.secrets.Mask); len(missing) > 0 && !t.Skipped() {
+			m.errorf("statetest: the model was asked %s, and replies are left:\n      %s",
+				kit.Count(len(m.Requests()), "time", "times"), strings.Join(missing, "\n      "))
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.ended = true
 	})
 	return m
 }
@@ -86,66 +85,17 @@ func newModel(r kit.Reporter, f *provider.Format, s *script) *Model {
 	return &Model{report: r, format: f, script: s, secrets: newSecrets()}
 }
 
-// end ends the reports. It calls last with the replies that are left before it
-// does.
-func (m *Model) end(last func(missing []string)) {
-	m.report.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.ended {
-		m.ended = true
-		last(m.script.Missing(m.secrets.Mask))
-	}
-}
-
 // errorf reports a failure, unless the test has ended.
-func (m *Model) errorf(ctx context.Context, format string, args ...any) {
+func (m *Model) errorf(format string, args ...any) {
 	m.report.Helper()
-	text := m.mask(ctx, fmt.Sprintf(format, args...))
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.ended {
-		m.report.Errorf("%s%s", text, m.again())
-	}
-}
-
-// fatalf reports a failure and ends the goroutine, which would not stop
-// otherwise. What cannot end it gets the first of these failures only.
-func (m *Model) fatalf(ctx context.Context, first bool, format string, args ...any) {
-	m.report.Helper()
-	t, ok := m.report.(interface{ Fatalf(string, ...any) })
-	if !ok {
-		if first {
-			m.errorf(ctx, format, args...)
-		}
-		return
-	}
-	text := m.mask(ctx, fmt.Sprintf(format, args...))
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.ended {
-		t.Fatalf("%s%s", text, m.again())
-	}
-}
-
-// again returns the line of a failure that says how to run only this test again.
-func (m *Model) again() string {
+	text := m.secrets.Mask(fmt.Sprintf(format, args...))
 	if t, ok := m.report.(testing.TB); ok {
-		return "\n    " + rerun(t)
+		text += "\n    " + rerun(t)
 	}
-	return ""
-}
-
-// mask returns a text without the secrets of the States of the requests.
-func (m *Model) mask(ctx context.Context, text string) string {
-	m.learnSecrets(ctx)
-	return m.secrets.Mask(text)
-}
-
-// learnSecrets notes the State of a request as one whose secrets are masked.
-func (m *Model) learnSecrets(ctx context.Context) {
-	if st, ok := state.FromContext(ctx); ok {
-		m.secrets.Add(st)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.ended {
+		m.report.Errorf("%s", text)
 	}
 }
 
@@ -166,12 +116,9 @@ func (m *Model) Next(ctx context.Context, agent string, msgs []state.Message) (s
 	if err != nil {
 		return state.InferenceResult{}, err
 	}
-	prompt := 0
-	for prompt < len(msgs) && msgs[prompt] != nil && origin.IsSystem(msgs[prompt]) {
-		prompt++
-	}
 	result, err := a.result(m.format)
 	result.Agent, result.StartedAt, result.CreatedAt = agent, started, time.Now()
+	prompt := promptOf(msgs)
 	result.Prompt, result.History = msgs[:prompt:prompt], msgs[prompt:]
 	return result, err
 }
@@ -199,60 +146,55 @@ func (m *Model) Sent(agent string) string {
 }
 
 // ask passes a request through the gate.
-func (m *Model) ask(ctx context.Context, r asked) (answer, error) {
+func (m *Model) ask(ctx context.Context, r asked) (a answer, err error) {
 	m.report.Helper()
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
 	}
+	m.learnSecrets(ctx)
 	if m.gate == nil {
 		return m.receive(ctx, r), nil
 	}
-	var a answer
-	err := m.gate(ctx, func() {
+	var late answer // may still arrive when the agent has given up
+	err = m.gate(ctx, func() {
 		m.report.Helper()
-		a = m.receive(ctx, r)
+		late = m.receive(ctx, r)
 	})
-	if err != nil {
-		return answer{}, err // what is on its way may still arrive
+	if err == nil {
+		a = late
 	}
-	return a, nil
+	return a, err
+}
+
+// learnSecrets notes the State of a request as one whose secrets are masked.
+func (m *Model) learnSecrets(ctx context.Context) {
+	if st, ok := state.FromContext(ctx); ok {
+		m.secrets.Add(st)
+	}
 }
 
 // receive is what the provider does with a request.
 func (m *Model) receive(ctx context.Context, r asked) answer {
 	m.report.Helper()
-	m.learnSecrets(ctx)
 	number := m.script.record(r)
+	name := fmt.Sprintf("statetest: request %d, %s", number, r.by())
 	if i := slices.IndexFunc(r.Messages, func(msg state.Message) bool { return !internal.IsMessage(msg) }); i >= 0 {
-		m.errorf(ctx, "statetest: request %d, %s: message %d is nil or the zero message", number, r.by(), i)
+		m.errorf("%s: message %d is nil or the zero message", name, i)
 		return refuse("a message is nil or the zero message")
 	}
 	plain := m.script.plain(r.Request)
-	m.check(ctx, number, r, plain)
-	if problem := m.repeated(ctx, number, r, plain); problem != "" {
-		return refuse(problem)
-	}
+	m.check(name, plain)
 	a, ok := m.script.answer(ctx, number, r.Request, plain)
-	if !ok {
-		m.errorf(ctx, "statetest: request %d, %s, finds no reply:\n%s", number, r.by(), m.explain(ctx, r))
+	same := m.script.countEqual(plain, a.from)
+	switch {
+	case same.counted > maxEqual:
+		m.reportEqual(name, r.Request, same)
+		return refuse(fmt.Sprintf("this request has come %d times in a row", same.all))
+	case !ok:
+		m.errorf("%s, finds no reply:\n%s", name, m.explain(r))
 		return refuse("no reply is left for this request")
 	}
-	wait(ctx, a.reply.delay, &a)
 	return a
-}
-
-// wait delays an answer, which is the error of ctx if that ends.
-func wait(ctx context.Context, d time.Duration, a *answer) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		*a = answer{err: ctx.Err()}
-	}
 }
 
 // refuse returns the answer to a request that is wrong. SDKs do not repeat it.
@@ -267,5 +209,3 @@ func (r Request) by() string {
 	}
 	return "of " + r.Agent
 }
-
-func indent(lines []string) string { return "      " + strings.Join(lines, "\n      ") }

@@ -19,7 +19,7 @@ func (a answer) body(f *provider.Format) ([]byte, error) {
 		err = fmt.Errorf("%s cannot express %s", f, omitted[0])
 	}
 	if err != nil {
-		return nil, fmt.Errorf("statetest: %s: %w", a.reply.name, err)
+		return nil, fmt.Errorf("statetest: %s: %w", a.from.name, err)
 	}
 	return body, nil
 }
@@ -31,7 +31,7 @@ func (a answer) result(f *provider.Format) (state.InferenceResult, error) {
 	if err != nil {
 		return state.InferenceResult{}, err
 	}
-	if !a.reply.isCut {
+	if !a.from.isCut {
 		return f.DecodeResponse(body)
 	}
 	list, err := streamOf(f, body)
@@ -39,7 +39,7 @@ func (a answer) result(f *provider.Format) (state.InferenceResult, error) {
 		return state.InferenceResult{}, err
 	}
 	stream := f.Stream()
-	for _, e := range cutAfter(list, a.reply.cut) {
+	for _, e := range cutAfter(list, a.from.cut) {
 		if err := stream.Event(e.data); err != nil {
 			return state.InferenceResult{}, err
 		}

@@ -1,10 +1,9 @@
 package statetest
 
 import (
-	"context"
 	"fmt"
 	"strconv"
-	"strings"
+	"testing"
 
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/transcript"
@@ -12,31 +11,31 @@ import (
 
 // check reports what the provider would refuse in a request, and calls that are
 // not as the model made them.
-func (m *Model) check(ctx context.Context, number int, r asked, plain Request) {
+func (m *Model) check(name string, r plainRequest) {
 	m.report.Helper()
-	request := provider.Request{Messages: r.Messages, Settings: r.Settings}
-	refusal := refusalBy(r.Format, request, func(text string) string { return m.mask(ctx, text) })
-	if refusal != "" && m.script.isFirstFinding() {
-		m.errorf(ctx, "statetest: request %d, %s, %s", number, r.by(), refusal)
+	findings := transcript.Check(r.Messages, provider.Request{Messages: r.Messages, Settings: r.Settings}.Profile(r.Format.Profile()))
+	if len(findings) > 0 && m.script.isFirstFinding() {
+		marked := map[int]bool{}
+		text := ""
+		for _, finding := range findings {
+			marked[finding.Message] = true
+			text += "\n    " + finding.String()
+		}
+		m.errorf("%s, would be refused by %s:\n%s%s", name, r.Format, m.outline(r.Messages, marked), text)
 	}
-	m.checkCalls(ctx, number, r, plain)
-}
-
-// refusalBy returns why the provider would refuse the conversation of a request,
-// or "".
-func refusalBy(f *provider.Format, r provider.Request, mask func(string) string) string {
-	findings := transcript.Check(r.Messages, r.Profile(f.Profile()))
-	if len(findings) == 0 {
-		return ""
+	for _, made := range m.script.changedCalls(r) {
+		c, id := made.got, ""
+		if c.ID != "" {
+			id = strconv.Quote(c.ID) + " "
+		}
+		problem := fmt.Sprintf("the call %sis not the one that the model made:\n    - %s %s\n    + %s %s", id,
+			made.Name, made.Input, c.Name, c.Input)
+		if made.cut {
+			problem = fmt.Sprintf("the stream with the call %sof %s broke off, and the conversation has what came of it: %s",
+				id, made.Name, c.Input)
+		}
+		m.errorf("%s: %s\n%s", name, problem, m.outline(r.Messages, map[int]bool{made.message: true}))
 	}
-	marked := map[int]bool{}
-	lines := make([]string, len(findings))
-	for i, finding := range findings {
-		marked[finding.Message] = true
-		lines[i] = finding.String()
-	}
-	return fmt.Sprintf("would be refused by %s:\n%s\n    %s", f, outline(r.Messages, marked, mask),
-		strings.Join(lines, "\n    "))
 }
 
 // isFirstFinding reports whether no request had findings before. A conversation
@@ -49,36 +48,12 @@ func (s *script) isFirstFinding() bool {
 	return first
 }
 
-// checkCalls reports calls of the model that the conversation has otherwise.
-func (m *Model) checkCalls(ctx context.Context, number int, r asked, plain Request) {
-	m.report.Helper()
-	mask := func(text string) string { return m.mask(ctx, text) }
-	for _, made := range m.script.changedCalls(r.Request, plain) {
-		c := made.got
-		problem := fmt.Sprintf("the call %sis not the one that the model made:\n    - %s %s\n    + %s %s", idName(c.ID),
-			made.Name, mask(string(made.Input)), c.Name, mask(string(c.Input)))
-		if made.cut {
-			problem = fmt.Sprintf("the stream with the call %sof %s broke off, and the conversation has what came of it: %s",
-				idName(c.ID), made.Name, mask(string(c.Input)))
-		}
-		m.errorf(ctx, "statetest: request %d, %s: %s\n%s", number, r.by(), problem,
-			m.outline(ctx, r.Messages, map[int]bool{made.message: true}))
-	}
-}
-
-func idName(id string) string {
-	if id == "" {
-		return ""
-	}
-	return strconv.Quote(id) + " "
-}
-
 // repeat is how often an agent has asked the same in a row.
 type repeat struct {
-	request  Request // in its plain form
-	reply    *scripted
-	answered bool // all but the last have had a reply
-	counted  int  // a reply that is given several times counts once
+	request  plainRequest
+	from     *scripted // of the last answer, nil if there was none
+	answered bool      // all but the last have had a reply
+	counted  int       // a reply that is given several times counts once
 	all      int
 }
 
@@ -87,32 +62,9 @@ const (
 	fatalEqual = 100 // by then the program does not stop by itself
 )
 
-// repeated counts a request that is about to get a reply, and returns why it
-// does not get it: because it is the same as those before it.
-func (m *Model) repeated(ctx context.Context, number int, r asked, plain Request) (refusal string) {
-	m.report.Helper()
-	same := m.script.countEqual(plain, m.script.next(r.Request, plain))
-	switch {
-	case same.all >= fatalEqual && (same.reply == nil || same.all >= same.reply.times):
-		m.fatalf(ctx, same.all == fatalEqual,
-			"statetest: request %d, %s, is the same as the %d requests before it: the program does not stop",
-			number, r.by(), same.all-1)
-	case same.counted <= maxEqual:
-		return ""
-	case same.counted == maxEqual+1:
-		had := ""
-		if same.answered {
-			had = ", which all had a reply"
-		}
-		m.errorf(ctx, "statetest: request %d, %s, is the same as the %d requests before it%s:\n%s",
-			number, r.by(), same.all-1, had, m.outline(ctx, r.Messages, nil))
-	}
-	return fmt.Sprintf("this request has come %d times in a row", same.all)
-}
-
-// countEqual counts a request of an agent which is about to get the reply, or
-// none if that is nil.
-func (s *script) countEqual(plain Request, reply *scripted) repeat {
+// countEqual counts a request of an agent that gets a reply, or none if that is
+// nil.
+func (s *script) countEqual(plain plainRequest, from *scripted) repeat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.repeats[plain.Agent]
@@ -120,12 +72,31 @@ func (s *script) countEqual(plain Request, reply *scripted) repeat {
 		last = &repeat{request: plain, answered: true}
 		s.repeats[plain.Agent] = last
 	} else {
-		last.answered = last.answered && last.reply != nil
+		last.answered = last.answered && last.from != nil
 	}
 	last.all++
-	if reply == nil || reply.times == 0 || reply.times == 1 || reply != last.reply {
+	if from == nil || from.times == 0 || from.times == 1 || from != last.from {
 		last.counted++
 	}
-	last.reply = reply
+	last.from = from
 	return *last
+}
+
+// reportEqual reports that a program asks the same again and again. It ends the
+// goroutine of a test that would not stop otherwise.
+func (m *Model) reportEqual(name string, r Request, same repeat) {
+	m.report.Helper()
+	switch {
+	case same.counted == maxEqual+1:
+		had := ""
+		if same.answered {
+			had = ", which all had a reply"
+		}
+		m.errorf("%s, is the same as the %d requests before it%s:\n%s", name, same.all-1, had, m.outline(r.Messages, nil))
+	case same.all == fatalEqual:
+		m.errorf("%s, is the same as the %d requests before it: the program does not stop", name, same.all-1)
+	}
+	if t, ok := m.report.(testing.TB); ok && same.all >= fatalEqual {
+		t.FailNow()
+	}
 }

@@ -2,7 +2,6 @@ package statetest
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,18 +21,19 @@ import (
 func (m *Model) RoundTrip(req *http.Request) (*http.Response, error) {
 	m.report.Helper()
 	ctx := req.Context()
+	m.learnSecrets(ctx)
 	body, err := readRequest(req)
 	if err != nil {
 		return nil, err
 	}
 	format := wire.FormatOf(req)
 	if format == nil {
-		m.errorf(ctx, "statetest: %s %s is no request to a model", req.Method, req.URL.Path)
+		m.errorf("statetest: %s %s is no request to a model", req.Method, req.URL.Path)
 		return response(req, http.StatusNotFound, refusalBody("no model answers at this path")), nil
 	}
 	decoded, err := format.DecodeRequest(body)
 	if err != nil {
-		m.errorf(ctx, "statetest: a request to %s cannot be read: %v", format, err)
+		m.errorf("statetest: a request to %s cannot be read: %v", format, err)
 		return response(req, http.StatusBadRequest, refusalBody("the body cannot be read")), nil
 	}
 	r := asked{overHTTP: true, tools: decoded.Tools, body: string(body)}
@@ -51,7 +51,7 @@ func (m *Model) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.checkOffered(ctx, r, a)
+	m.checkOffered(r, a)
 	if body, err = a.body(format); err != nil {
 		return nil, err
 	}
@@ -64,11 +64,11 @@ func (a answer) send(req *http.Request, settings state.JSON, body []byte) (*http
 	isGemini := strings.HasSuffix(req.URL.Path, ":streamGenerateContent")
 	members, _ := jsontext.Members([]byte(settings)) // decoded
 	if !isGemini && !members.Bool("stream") {
-		if !a.reply.isCut {
+		if !a.from.isCut {
 			return response(req, http.StatusOK, body), nil
 		}
 		r := response(req, http.StatusOK, body)
-		end := min(a.reply.cut*pieceSize, len(body)-1)
+		end := min(a.from.cut*pieceSize, len(body)-1)
 		r.Body = io.NopCloser(brokenBody{bytes.NewReader(body[:end])})
 		return r, nil
 	}
@@ -76,18 +76,18 @@ func (a answer) send(req *http.Request, settings state.JSON, body []byte) (*http
 	if err != nil {
 		return nil, err
 	}
-	if a.reply.isCut {
-		list = cutAfter(list, a.reply.cut)
+	if a.from.isCut {
+		list = cutAfter(list, a.from.cut)
 	}
 	kind := "text/event-stream"
 	stream := sse(list)
 	if isGemini && req.URL.Query().Get("alt") != "sse" {
-		kind, stream = "application/json", eventArray(list, a.reply.isCut)
+		kind, stream = "application/json", eventArray(list, a.from.isCut)
 	}
 	r := response(req, http.StatusOK, stream)
 	r.Header.Set("Content-Type", kind)
 	r.ContentLength = -1
-	if a.reply.isCut {
+	if a.from.isCut {
 		r.Body = io.NopCloser(brokenBody{bytes.NewReader(stream)})
 	}
 	return r, nil
@@ -95,7 +95,7 @@ func (a answer) send(req *http.Request, settings state.JSON, body []byte) (*http
 
 // checkOffered reports the calls of an answer for which the request offers no
 // tool, or one that does not accept their input.
-func (m *Model) checkOffered(ctx context.Context, r asked, a answer) {
+func (m *Model) checkOffered(r asked, a answer) {
 	m.report.Helper()
 	for _, message := range a.output {
 		calls, ok := message.(state.ToolCallMessage)
@@ -105,12 +105,12 @@ func (m *Model) checkOffered(ctx context.Context, r asked, a answer) {
 		for _, call := range calls.Calls() {
 			i := slices.IndexFunc(r.tools, func(t provider.Tool) bool { return t.Name == call.Name })
 			if i < 0 {
-				m.errorf(ctx, "statetest: %s calls %s, which the request does not offer: it has %s",
-					a.reply.name, call.Name, toolNames(r.tools))
+				m.errorf("statetest: %s calls %s, which the request does not offer: it has %s",
+					a.from.name, call.Name, toolNames(r.tools))
 				continue
 			}
 			if err := schemacheck.Check(r.tools[i].Schema, call.Input); err != nil {
-				m.errorf(ctx, "statetest: the input of %s is not what the request asks for: %v\n      input  %s\n      schema %s",
+				m.errorf("statetest: the input of %s is not what the request asks for: %v\n      input  %s\n      schema %s",
 					call.Name, err, call.Input, r.tools[i].Schema)
 			}
 		}

@@ -1,7 +1,6 @@
 package statetest
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,14 +15,10 @@ const (
 	shownAround   = 3  // messages on each side of one that matters, in a long conversation
 )
 
-func (m *Model) outline(ctx context.Context, msgs []state.Message, marked map[int]bool) string {
-	return outline(msgs, marked, func(text string) string { return m.mask(ctx, text) })
-}
-
 // outline returns a conversation, a line for each message. Messages that matter
 // are marked. Of a long conversation it has what is near these and near the end.
-func outline(msgs []state.Message, marked map[int]bool, mask func(string) string) string {
-	var b strings.Builder
+func (m *Model) outline(msgs []state.Message, marked map[int]bool) string {
+	var lines []string
 	skipped := 0
 	for i, msg := range msgs {
 		if !isShown(i, len(msgs), marked) {
@@ -31,16 +26,16 @@ func outline(msgs []state.Message, marked map[int]bool, mask func(string) string
 			continue
 		}
 		if skipped > 0 {
-			fmt.Fprintf(&b, "      …  %s\n", kit.Count(skipped, "message", "messages"))
+			lines = append(lines, "      …  "+kit.Count(skipped, "message", "messages"))
 			skipped = 0
 		}
 		mark := " "
 		if marked[i] {
 			mark = "✗"
 		}
-		fmt.Fprintf(&b, "    %s %s\n", mark, outlineLine(i, msg, mask))
+		lines = append(lines, "    "+mark+" "+m.outlineLine(i, msg))
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return strings.Join(lines, "\n")
 }
 
 func isShown(i, n int, marked map[int]bool) bool {
@@ -57,31 +52,29 @@ func isShown(i, n int, marked map[int]bool) bool {
 
 // outlineLine returns what a message says in short. Texts are masked before they
 // are shortened: half a secret would not be recognised.
-func outlineLine(i int, m state.Message, mask func(string) string) string {
+func (m *Model) outlineLine(i int, msg state.Message) string {
+	clip := func(text string) string { return fault.Clip(m.secrets.Mask(text)) }
 	role, says := "?", "no message"
-	switch m := m.(type) {
+	switch msg := msg.(type) {
 	case state.TextMessage:
-		role, says = m.Role(), strconv.Quote(fault.Clip(mask(m.Text())))
+		role, says = msg.Role(), strconv.Quote(clip(msg.Text()))
 	case state.ToolCallMessage:
 		var calls []string
-		for _, c := range m.Calls() {
-			calls = append(calls, strings.TrimSpace(c.Name+" "+fault.Clip(mask(string(c.Input))))+idNote(c.ID))
+		for _, c := range msg.Calls() {
+			calls = append(calls, strings.TrimSpace(c.Name+" "+clip(string(c.Input)))+idNote(c.ID))
 		}
-		role, says = m.Role(), "calls "+strings.Join(calls, ", ")
+		role, says = msg.Role(), "calls "+strings.Join(calls, ", ")
 	case state.ToolResultMessage:
 		what := "result of "
-		if m.IsError() {
+		if msg.IsError() {
 			what = "error of "
 		}
-		role, says = "tool", what+m.Call().Name+idNote(m.Call().ID)+" "+strconv.Quote(fault.Clip(mask(m.Text())))
+		role, says = "tool", what+msg.Call().Name+idNote(msg.Call().ID)+" "+strconv.Quote(clip(msg.Text()))
 	case state.UnknownMessage:
-		role, says = m.Role(), m.Type()
+		role, says = msg.Role(), msg.Type()
 	}
 	return fmt.Sprintf("%-2d %-9s  %s", i, role, says)
 }
-
-// unmasked is for texts that are not printed.
-func unmasked(text string) string { return text }
 
 func idNote(id string) string {
 	if id == "" {
@@ -92,15 +85,14 @@ func idNote(id string) string {
 
 // explain returns what the request says, and what each reply that is left
 // lacks.
-func (m *Model) explain(ctx context.Context, r asked) string {
-	mask := func(text string) string { return m.mask(ctx, text) }
-	text := m.outline(ctx, r.Messages, nil)
+func (m *Model) explain(r asked) string {
+	text := m.outline(r.Messages, nil)
 	left := m.script.left()
 	if len(left) == 0 {
 		return text + "\n    all " + kit.Count(len(m.script.replies), "reply has", "replies have") + " been given"
 	}
 	for _, e := range left {
-		text += "\n    " + e.shown(mask) + ": " + e.lacks(r.Request, mask)
+		text += "\n    " + e.shown(m.secrets.Mask) + ": " + e.lacks(r.Request, m.secrets.Mask)
 	}
 	return text
 }

@@ -24,7 +24,7 @@ func TestStreamsSayWhatBodiesSay(t *testing.T) {
 	for name, format := range streamFormats {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			output := outputs().Draw(t, "output")
-			a := answer{id: "resp_1", output: output}
+			a := answer{from: &scripted{}, id: "resp_1", output: output}
 			body, err := a.body(format)
 			require.NoError(t, err)
 			whole, err := format.DecodeResponse(body)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
@@ -29,7 +28,6 @@ type Reply struct {
 	when  []func(Request) bool
 
 	times  int // 0 stands for 1, negative for any number
-	delay  time.Duration
 	cut    int // the number of pieces that come, if isCut
 	isCut  bool
 	misuse error
@@ -142,12 +140,6 @@ func (r Reply) Times(n int) Reply {
 	return r
 }
 
-// After delays the reply by d, less if the context of the request ends.
-func (r Reply) After(d time.Duration) Reply {
-	r.delay = d
-	return r
-}
-
 // Cut lets the connection break off after a number of pieces: those of a stream
 // have 8 bytes of a text or an input, up to the end of a character. [Model.Next]
 // returns what has come and [provider.ErrIncomplete].
@@ -208,3 +200,6 @@ type StatusError struct {
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("statetest: the model answers with status %d: %s", e.Code, e.Body)
 }
+
+// unmasked is for texts that are not printed.
+func unmasked(text string) string { return text }

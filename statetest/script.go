@@ -1,6 +1,7 @@
 package statetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -36,26 +37,14 @@ type script struct {
 // scripted is a reply and how often it has been given.
 type scripted struct {
 	Reply
-	number  int // in the script, from 1
+	number  int // in the script
 	given   int
 	firstID int // of its calls, by which they are the same in each schedule
-	calls   int // in one giving of the reply
-}
-
-// madeCall is a call that the model has made.
-type madeCall struct {
-	state.ToolCall
-	origin   callOrigin
-	by       answer
-	cut      bool // the stream with it broke off
-	reported bool // that a conversation has another one
 }
 
 // answer is what comes of a request.
 type answer struct {
-	reply  Reply // of the script, for its pieces
 	from   *scripted
-	giving int
 	id     string
 	output []state.Message
 	err    error // a *StatusError, or what breaks the connection
@@ -63,8 +52,8 @@ type answer struct {
 
 // given is an answer that was given or is being made.
 type given struct {
-	number int     // of the request
-	plain  Request // the request in its plain form
+	number int // of the request
+	plain  plainRequest
 	answer answer
 	done   chan struct{} // closed when answer is set
 	failed bool          // there is no answer, or none that an equal request gets
@@ -77,17 +66,11 @@ func newScript(replies []Reply) *script {
 		sent: map[string]*strings.Builder{}, repeats: map[string]*repeat{},
 	}
 	for i, r := range replies {
-		e := &scripted{Reply: r, number: i + 1, firstID: s.nextID}
-		for _, m := range r.says {
-			if m, ok := m.(state.ToolCallMessage); ok {
-				for _, c := range m.Calls() {
-					e.calls++
-					s.ids[c.ID] = true
-				}
-			}
+		s.replies = append(s.replies, &scripted{Reply: r, number: i + 1, firstID: s.nextID})
+		for _, c := range callsOf(r.says) {
+			s.nextID += max(1, r.times)
+			s.ids[c.ID] = true
 		}
-		s.nextID += e.calls * max(1, r.times)
-		s.replies = append(s.replies, e)
 	}
 	return s
 }
@@ -157,13 +140,7 @@ func (e *scripted) isLeft() bool { return e.times < 0 || e.given < max(1, e.time
 func (s *script) left() []*scripted {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var left []*scripted
-	for _, e := range s.replies {
-		if e.isLeft() {
-			left = append(left, e)
-		}
-	}
-	return left
+	return slices.DeleteFunc(slices.Clone(s.replies), func(e *scripted) bool { return !e.isLeft() })
 }
 
 // Missing returns the replies that have to be given, a line each.
@@ -171,11 +148,11 @@ func (s *script) Missing(mask func(string) string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var lines []string
-	for i, e := range s.replies {
+	for _, e := range s.replies {
 		if e.times < 0 || !e.isLeft() {
 			continue
 		}
-		line := fmt.Sprintf("reply %d, %s", i+1, e.shown(mask))
+		line := fmt.Sprintf("reply %d, %s", e.number, e.shown(mask))
 		if e.times > 1 {
 			line += fmt.Sprintf(": given %d of %d times", e.given, e.times)
 		}
@@ -184,20 +161,64 @@ func (s *script) Missing(mask func(string) string) []string {
 	return lines
 }
 
-// pick returns the reply that the request gets, nil if there is none. The
-// conditions are functions of the user, which may call the Model: no lock is
-// held.
-func (s *script) pick(r Request) *scripted {
-	for _, e := range s.left() {
-		if e.lacks(r, unmasked) == "" {
-			return e
+// answer returns the answer to the request of a number, false if there is no
+// reply. With resumed, an equal request gets the answer that the first has got
+// or is getting.
+func (s *script) answer(ctx context.Context, number int, r Request, plain plainRequest) (a answer, ok bool) {
+	for {
+		s.mu.Lock()
+		i := -1
+		if s.resumed {
+			i = slices.IndexFunc(s.answers, func(g *given) bool { return g.plain.equal(plain) })
+		}
+		if i < 0 {
+			g := &given{number: number, plain: plain, done: make(chan struct{})}
+			s.answers = append(s.answers, g)
+			s.mu.Unlock()
+			return s.complete(g, r)
+		}
+		g := s.answers[i]
+		s.mu.Unlock()
+		select {
+		case <-g.done:
+			if !g.failed {
+				return g.answer, true
+			}
+		case <-ctx.Done():
+			return answer{from: &scripted{}, err: ctx.Err()}, true
 		}
 	}
-	return nil
 }
 
-// take gives a reply that was picked, and returns which giving of it that is. It
-// returns false if another request was faster.
+// complete makes a new answer. Functions of the user may end the goroutine, and
+// may call the Model: no lock is held.
+func (s *script) complete(g *given, r Request) (a answer, ok bool) {
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		g.answer, g.failed = a, !ok || a.err != nil
+		if g.failed { // an equal request may get another reply
+			s.answers = slices.DeleteFunc(s.answers, func(other *given) bool { return other == g })
+		}
+		close(g.done)
+	}()
+	if a, ok = s.again(g, r); ok {
+		return a, true
+	}
+	for {
+		left := s.left()
+		i := slices.IndexFunc(left, func(e *scripted) bool { return e.lacks(r, unmasked) == "" })
+		if i < 0 {
+			return answer{}, false
+		}
+		if giving, ok := s.take(left[i]); ok {
+			return s.give(left[i], giving, g, r), true
+		}
+	}
+}
+
+// take takes a reply, and returns which giving of it that is. It returns false
+// if another request was faster.
 func (s *script) take(e *scripted) (giving int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,50 +229,39 @@ func (s *script) take(e *scripted) (giving int, ok bool) {
 	return e.given - 1, true
 }
 
-// answerOf returns what a reply says to the request of a number.
-func (s *script) answerOf(e *scripted, giving, number int, r Request) answer {
-	a := answer{reply: e.Reply, from: e, giving: giving, id: "resp_" + strconv.Itoa(number)}
-	switch {
-	case e.fail != nil:
-		a.err = e.fail
-		return a
-	case e.status != 0:
+// give returns what a reply says to a request.
+func (s *script) give(e *scripted, giving int, g *given, r Request) answer {
+	a := answer{from: e, id: "resp_" + strconv.Itoa(g.number), output: e.says, err: e.fail}
+	if e.status != 0 {
 		a.err = &StatusError{e.status, e.body}
-		return a
 	}
-	a.output = e.says
 	if e.say != nil {
-		if a.output, a.err = e.say(r); a.err != nil {
-			return a
-		}
+		a.output, a.err = e.say(r)
+	}
+	if a.err != nil {
+		return a
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := e.firstID + giving*e.calls
-	reserved := next + e.calls
-	if giving >= max(1, e.times) || e.say != nil {
-		reserved = next // any number of givings: the next free ids
+	calls := 0
+	for range callsOf(e.says) {
+		calls++
 	}
-	a.output = slices.Clone(a.output)
-	for i, m := range a.output {
-		a.output[i] = withIDs(m, func(id string) string {
-			if id != "" {
-				return id
-			}
-			for ; next < reserved; next++ {
-				if name := "call_" + strconv.Itoa(next); !s.ids[name] {
-					s.ids[name] = true
-					return name
-				}
-			}
-			return s.freeID()
-		})
-	}
-	place := 0
-	for c := range callsOf(a.output) {
-		s.made[c.ID] = madeCall{ToolCall: c, origin: callOrigin{e.number, giving, place}, by: a, cut: e.isCut}
+	place := giving * calls
+	a.output = withCalls(a.output, func(c state.ToolCall) (state.ToolCall, bool) {
+		id := "call_" + strconv.Itoa(e.firstID+place)
+		switch {
+		case c.ID != "":
+		case place < calls*max(1, e.times) && !s.ids[id]:
+			c.ID, s.ids[id] = id, true
+		default: // any number of givings
+			c.ID = s.freeID()
+		}
+		s.made[c.ID] = madeCall{ToolCall: c, origin: fmt.Sprintf("reply %d/%d/%d", e.number, giving, place), cut: e.isCut}
 		place++
-	}
+		return c, true
+	})
+	s.noteCalls(a)
 	return a
 }
 
@@ -267,19 +277,43 @@ func (s *script) freeID() string {
 	}
 }
 
+// callPlace is where a call is: the number of its message, and its number there.
+type callPlace struct{ message, call int }
+
 // callsOf returns the calls of messages in their order.
-func callsOf(msgs []state.Message) iter.Seq[state.ToolCall] {
-	return func(yield func(state.ToolCall) bool) {
-		for _, m := range msgs {
-			m, ok := m.(state.ToolCallMessage)
-			if !ok {
-				continue
-			}
-			for _, c := range m.Calls() {
-				if !yield(c) {
-					return
+func callsOf(msgs []state.Message) iter.Seq2[callPlace, state.ToolCall] {
+	return func(yield func(callPlace, state.ToolCall) bool) {
+		for i, m := range msgs {
+			if m, ok := m.(state.ToolCallMessage); ok {
+				for j, c := range m.Calls() {
+					if !yield(callPlace{i, j}, c) {
+						return
+					}
 				}
 			}
 		}
 	}
+}
+
+// withCalls returns messages with their calls changed, without those for which
+// edit returns false.
+func withCalls(msgs []state.Message, edit func(c state.ToolCall) (state.ToolCall, bool)) []state.Message {
+	var edited []state.Message
+	for _, m := range msgs {
+		calls, ok := m.(state.ToolCallMessage)
+		if !ok {
+			edited = append(edited, m)
+			continue
+		}
+		var kept []state.ToolCall
+		for _, c := range calls.Calls() {
+			if c, ok := edit(c); ok {
+				kept = append(kept, c)
+			}
+		}
+		if len(kept) > 0 {
+			edited = append(edited, state.ToolCalls(kept...))
+		}
+	}
+	return edited
 }

@@ -30,7 +30,7 @@ func output(t *testing.T, m *Model, msgs ...state.Message) []state.Message {
 
 func calls(msgs []state.Message) []state.ToolCall {
 	var list []state.ToolCall
-	for c := range callsOf(msgs) {
+	for _, c := range callsOf(msgs) {
 		list = append(list, c)
 	}
 	return list
