@@ -2,10 +2,11 @@ package statetest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/agentstate/state/internal/jsontext"
@@ -14,10 +15,7 @@ import (
 
 // streamer writes the response of a provider as the events of a stream. It has
 // one method for each format, because each has its own events.
-type streamer struct {
-	events []modelEvent
-	number int // of the event, for formats that count them
-}
+type streamer struct{ events []modelEvent }
 
 // modelEvent is one event of a stream.
 type modelEvent struct {
@@ -63,192 +61,182 @@ func splitText(text string) []string {
 	return append(pieces, text)
 }
 
-func (s *streamer) add(name string, data jsontext.Object, isPiece bool) {
-	s.events = append(s.events, modelEvent{name, data.JSON(), isPiece})
+// add adds an event. Its data is a template of JSON.
+func (s *streamer) add(name string, isPiece bool, format string, args ...any) {
+	s.events = append(s.events, modelEvent{name, fmt.Appendf(nil, format, args...), isPiece})
 }
 
 func quote(text string) []byte { return jsontext.AppendQuote(nil, text) }
 
-func intJSON(n int) []byte { return strconv.AppendInt(nil, int64(n), 10) }
-
 var (
-	emptyArray  = []byte(`[]`)
-	emptyObject = []byte(`{}`)
-	null        = []byte(`null`)
+	emptyArray = []byte(`[]`)
+	null       = []byte(`null`)
 )
 
 // chat writes the chunks of Chat Completions.
 func (s *streamer) chat(response jsontext.Object) error {
 	head := response.Without("choices", "usage").WithString("object", "chat.completion.chunk")
-	chunk := func(index int, delta jsontext.Object, finish []byte, isPiece bool) {
-		choice := jsontext.Object{}.With("index", intJSON(index)).With("delta", delta.JSON()).With("finish_reason", finish)
-		s.add("", head.With("choices", jsontext.Array([][]byte{choice.JSON()})), isPiece)
-	}
-	index := 0
 	err := response.EachObject("choices", func(_ []byte, choice jsontext.Object) error {
+		chunk := func(isPiece bool, finish []byte, format string, args ...any) {
+			delta := fmt.Sprintf(format, args...)
+			choices := fmt.Appendf(nil, `[{"index":%s,"delta":{%s},"finish_reason":%s}]`, choice.Get("index"), delta, finish)
+			s.add("", isPiece, "%s", head.With("choices", choices).JSON())
+		}
 		message := choice.Object("message")
-		chunk(index, jsontext.Object{}.With("role", message.Get("role")), null, false)
+		chunk(false, null, `"role":%s`, message.Get("role"))
 		for _, member := range message {
 			switch {
 			case member.Name == "role" || member.Name == "tool_calls":
 			case jsontext.Kind(member.Value) == "string":
 				for _, piece := range splitText(jsontext.Unquote(member.Value)) {
-					chunk(index, jsontext.Object{}.WithString(member.Name, piece), null, true)
+					chunk(true, null, `%s:%s`, quote(member.Name), quote(piece))
 				}
 			case !jsontext.IsNull(member.Value):
-				chunk(index, jsontext.Object{}.With(member.Name, member.Value), null, false)
+				chunk(false, null, `%s:%s`, quote(member.Name), member.Value)
 			}
 		}
-		call := 0
-		if message.Get("tool_calls") != nil {
-			err := message.EachObject("tool_calls", func(_ []byte, whole jsontext.Object) error {
-				s.chatCall(func(delta jsontext.Object, isPiece bool) {
-					delta = append(jsontext.Object{{Name: "index", Value: intJSON(call)}}, delta...)
-					calls := jsontext.Array([][]byte{delta.JSON()})
-					chunk(index, jsontext.Object{}.With("tool_calls", calls), null, isPiece)
-				}, whole)
-				call++
-				return nil
-			})
+		calls, _ := message.Elements("tool_calls")
+		for i, raw := range calls {
+			call, err := jsontext.Members(raw)
 			if err != nil {
 				return err
 			}
+			function := call.Object("function")
+			if function != nil {
+				call = call.With("function", function.WithString("arguments", "").JSON())
+			}
+			chunk(false, null, `"tool_calls":[%s]`, call.With("index", strconv.AppendInt(nil, int64(i), 10)).JSON())
+			if function != nil {
+				for _, piece := range splitText(function.String("arguments")) {
+					chunk(true, null, `"tool_calls":[{"index":%d,"function":{"arguments":%s}}]`, i, quote(piece))
+				}
+			}
 		}
-		chunk(index, jsontext.Object{}, choice.Get("finish_reason"), false)
-		index++
+		chunk(false, choice.Get("finish_reason"), "")
 		return nil
 	})
 	if usage := response.Get("usage"); usage != nil && err == nil {
-		s.add("", head.With("choices", emptyArray).With("usage", usage), false)
+		s.add("", false, "%s", head.With("choices", emptyArray).With("usage", usage).JSON())
 	}
-	s.events = append(s.events, modelEvent{data: []byte("[DONE]")})
+	s.add("", false, "[DONE]")
 	return err
-}
-
-// chatCall writes a call of a function, or another call as a whole.
-func (s *streamer) chatCall(write func(delta jsontext.Object, isPiece bool), call jsontext.Object) {
-	function := call.Object("function")
-	if function == nil {
-		write(call, false)
-		return
-	}
-	write(call.With("function", function.WithString("arguments", "").JSON()), false)
-	for _, piece := range splitText(function.String("arguments")) {
-		write(jsontext.Object{}.With("function", jsontext.Object{}.WithString("arguments", piece).JSON()), true)
-	}
 }
 
 // responses writes the events of the Responses API.
 func (s *streamer) responses(response jsontext.Object) error {
-	add := func(name string, data jsontext.Object, isPiece bool) {
-		data = append(jsontext.Object{{Name: "type", Value: quote(name)}, {Name: "sequence_number", Value: intJSON(s.number)}}, data...)
-		s.number++
-		s.add(name, data, isPiece)
+	add := func(name string, isPiece bool, format string, args ...any) {
+		s.add(name, isPiece, `{"type":%q,"sequence_number":%d,%s}`, name, len(s.events), fmt.Sprintf(format, args...))
 	}
-	begun := response.WithString("status", "in_progress").With("output", emptyArray).With("usage", null)
-	add("response.created", jsontext.Object{}.With("response", begun.JSON()), false)
-	add("response.in_progress", jsontext.Object{}.With("response", begun.JSON()), false)
-	index := 0
+	begun := response.WithString("status", "in_progress").With("output", emptyArray).With("usage", null).JSON()
+	add("response.created", false, `"response":%s`, begun)
+	add("response.in_progress", false, `"response":%s`, begun)
+	index := -1
 	err := response.EachObject("output", func(raw []byte, item jsontext.Object) error {
-		at := jsontext.Object{}.With("item_id", item.Get("id")).With("output_index", intJSON(index))
-		whole := jsontext.Object{}.With("output_index", intJSON(index))
+		index++
+		at := fmt.Sprintf(`"item_id":%s,"output_index":%d`, item.Get("id"), index)
+		added := item
 		switch item.String("type") {
 		case "message":
-			added := item.WithString("status", "in_progress").With("content", emptyArray)
-			add("response.output_item.added", whole.With("item", added.JSON()), false)
-			part := 0
+			added = item.WithString("status", "in_progress").With("content", emptyArray)
+		case "function_call":
+			added = item.WithString("status", "in_progress").WithString("arguments", "")
+		}
+		add("response.output_item.added", false, `"output_index":%d,"item":%s`, index, added.JSON())
+		switch item.String("type") {
+		case "message":
+			part := -1
 			err := item.EachObject("content", func(raw []byte, content jsontext.Object) error {
-				at := at.With("content_index", intJSON(part))
 				part++
+				at := fmt.Sprintf(`%s,"content_index":%d`, at, part)
 				member, kind := "text", "response.output_text"
 				if content.String("type") == "refusal" {
 					member, kind = "refusal", "response.refusal"
 				}
-				add("response.content_part.added", at.With("part", content.WithString(member, "").JSON()), false)
+				add("response.content_part.added", false, `%s,"part":%s`, at, content.WithString(member, "").JSON())
 				for _, piece := range splitText(content.String(member)) {
-					add(kind+".delta", at.WithString("delta", piece), true)
+					add(kind+".delta", true, `%s,"delta":%s`, at, quote(piece))
 				}
-				add(kind+".done", at.With(member, content.Get(member)), false)
-				add("response.content_part.done", at.With("part", raw), false)
+				add(kind+".done", false, `%s,%q:%s`, at, member, content.Get(member))
+				add("response.content_part.done", false, `%s,"part":%s`, at, raw)
 				return nil
 			})
 			if err != nil {
 				return err
 			}
 		case "function_call":
-			added := item.WithString("status", "in_progress").WithString("arguments", "")
-			add("response.output_item.added", whole.With("item", added.JSON()), false)
 			for _, piece := range splitText(item.String("arguments")) {
-				add("response.function_call_arguments.delta", at.WithString("delta", piece), true)
+				add("response.function_call_arguments.delta", true, `%s,"delta":%s`, at, quote(piece))
 			}
-			add("response.function_call_arguments.done", at.With("arguments", item.Get("arguments")), false)
-		default:
-			add("response.output_item.added", whole.With("item", raw), false)
+			add("response.function_call_arguments.done", false, `%s,"arguments":%s`, at, item.Get("arguments"))
 		}
-		add("response.output_item.done", whole.With("item", raw), false)
-		index++
+		add("response.output_item.done", false, `"output_index":%d,"item":%s`, index, raw)
 		return nil
 	})
 	name := "response.completed"
 	if response.String("status") == "incomplete" {
 		name = "response.incomplete"
 	}
-	add(name, jsontext.Object{}.With("response", response.JSON()), false)
+	add(name, false, `"response":%s`, response.JSON())
 	return err
+}
+
+// anthropicBlocks are the blocks that come in pieces: the member that does, its
+// value at the start, and the type and member of a delta.
+var anthropicBlocks = map[string]struct{ member, empty, delta, piece string }{
+	"text":            {"text", `""`, "text_delta", "text"},
+	"thinking":        {"thinking", `""`, "thinking_delta", "thinking"},
+	"tool_use":        {"input", `{}`, "input_json_delta", "partial_json"},
+	"server_tool_use": {"input", `{}`, "input_json_delta", "partial_json"},
 }
 
 // anthropic writes the events of the Messages API.
 func (s *streamer) anthropic(response jsontext.Object) error {
-	add := func(name string, data jsontext.Object, isPiece bool) {
-		s.add(name, append(jsontext.Object{{Name: "type", Value: quote(name)}}, data...), isPiece)
+	add := func(name string, isPiece bool, format string, args ...any) {
+		s.add(name, isPiece, `{"type":%q%s}`, name, fmt.Sprintf(format, args...))
 	}
 	usage := response.Object("usage")
 	begun := response.With("content", emptyArray).With("stop_reason", null).With("stop_sequence", null)
 	if usage != nil {
-		begun = begun.With("usage", usage.With("output_tokens", intJSON(0)).JSON())
+		begun = begun.With("usage", usage.With("output_tokens", []byte("0")).JSON())
 	}
-	add("message_start", jsontext.Object{}.With("message", begun.JSON()), false)
-	index := 0
-	err := response.EachObject("content", func(raw []byte, block jsontext.Object) error {
-		at := jsontext.Object{}.With("index", intJSON(index))
+	add("message_start", false, `,"message":%s`, begun.JSON())
+	index := -1
+	err := response.EachObject("content", func(_ []byte, block jsontext.Object) error {
 		index++
-		delta := func(kind, member, text string, isPiece bool) {
-			d := jsontext.Object{}.WithString("type", kind).WithString(member, text)
-			add("content_block_delta", at.With("delta", d.JSON()), isPiece)
+		delta := func(isPiece bool, kind, member, text string) {
+			add("content_block_delta", isPiece, `,"index":%d,"delta":{"type":%q,%q:%s}`, index, kind, member, quote(text))
 		}
-		start := func(block jsontext.Object) { add("content_block_start", at.With("content_block", block.JSON()), false) }
-		switch block.String("type") {
-		case "text":
-			start(block.WithString("text", ""))
-			for _, piece := range splitText(block.String("text")) {
-				delta("text_delta", "text", piece, true)
-			}
-		case "thinking":
-			start(block.WithString("thinking", "").WithString("signature", ""))
-			for _, piece := range splitText(block.String("thinking")) {
-				delta("thinking_delta", "thinking", piece, true)
-			}
-			if signature := block.String("signature"); signature != "" {
-				delta("signature_delta", "signature", signature, false)
-			}
-		case "tool_use", "server_tool_use":
-			start(block.With("input", emptyObject))
-			for _, piece := range splitText(string(block.Get("input"))) {
-				delta("input_json_delta", "partial_json", piece, true)
-			}
-		default:
-			start(block)
+		b, inPieces := anthropicBlocks[block.String("type")]
+		signature := block.String("signature")
+		value, start := block.Get(b.member), block
+		if inPieces {
+			start = start.With(b.member, []byte(b.empty))
 		}
-		add("content_block_stop", at, false)
+		if signature != "" {
+			start = start.WithString("signature", "")
+		}
+		add("content_block_start", false, `,"index":%d,"content_block":%s`, index, start.JSON())
+		if inPieces {
+			text := string(value)
+			if jsontext.Kind(value) == "string" {
+				text = jsontext.Unquote(value)
+			}
+			for _, piece := range splitText(text) {
+				delta(true, b.delta, b.piece, piece)
+			}
+		}
+		if signature != "" {
+			delta(false, "signature_delta", "signature", signature)
+		}
+		add("content_block_stop", false, `,"index":%d`, index)
 		return nil
 	})
-	d := jsontext.Object{}.With("stop_reason", response.Get("stop_reason")).With("stop_sequence", response.Get("stop_sequence"))
-	end := jsontext.Object{}.With("delta", d.JSON())
+	end := fmt.Sprintf(`,"delta":{"stop_reason":%s,"stop_sequence":%s}`, cmp.Or(string(response.Get("stop_reason")), "null"), cmp.Or(string(response.Get("stop_sequence")), "null"))
 	if usage != nil {
-		end = end.With("usage", jsontext.Object{}.With("output_tokens", usage.Get("output_tokens")).JSON())
+		end += fmt.Sprintf(`,"usage":{"output_tokens":%s}`, usage.Get("output_tokens"))
 	}
-	add("message_delta", end, false)
-	add("message_stop", nil, false)
+	add("message_delta", false, "%s", end)
+	add("message_stop", false, "")
 	return err
 }
 
@@ -257,34 +245,31 @@ func (s *streamer) gemini(response jsontext.Object) error {
 	head := response.Without("candidates", "usageMetadata")
 	return response.EachObject("candidates", func(_ []byte, candidate jsontext.Object) error {
 		content := candidate.Object("content")
-		send := func(part []byte, isPiece bool) {
-			c := content.With("parts", jsontext.Array([][]byte{part}))
-			one := candidate.Without("finishReason").With("content", c.JSON())
-			s.add("", head.With("candidates", jsontext.Array([][]byte{one.JSON()})), isPiece)
+		send := func(isPiece bool, candidate, head jsontext.Object, parts ...[]byte) {
+			c := candidate.With("content", content.With("parts", jsontext.Array(parts)).JSON())
+			s.add("", isPiece, "%s", head.With("candidates", jsontext.Array([][]byte{c.JSON()})).JSON())
 		}
-		if content.Get("parts") != nil {
-			err := content.EachObject("parts", func(raw []byte, part jsontext.Object) error {
-				if part.Get("text") == nil {
-					send(raw, true)
-					return nil
-				}
-				pieces := splitText(part.String("text"))
-				for i, piece := range pieces {
-					p := part.WithString("text", piece)
-					if i < len(pieces)-1 {
-						p = p.Without("thoughtSignature")
-					}
-					send(p.JSON(), true)
-				}
-				return nil
-			})
+		running := candidate.Without("finishReason")
+		parts, _ := content.Elements("parts")
+		for _, raw := range parts {
+			part, err := jsontext.Members(raw)
 			if err != nil {
 				return err
 			}
+			if part.Get("text") == nil {
+				send(true, running, head, raw)
+				continue
+			}
+			pieces := splitText(part.String("text"))
+			for i, piece := range pieces {
+				p := part.WithString("text", piece)
+				if i < len(pieces)-1 {
+					p = p.Without("thoughtSignature")
+				}
+				send(true, running, head, p.JSON())
+			}
 		}
-		last := candidate.With("content", jsontext.Object{}.With("role", content.Get("role")).With("parts", emptyArray).JSON())
-		s.add("", head.With("candidates", jsontext.Array([][]byte{last.JSON()})).
-			With("usageMetadata", response.Get("usageMetadata")), false)
+		send(false, candidate, head.With("usageMetadata", response.Get("usageMetadata")))
 		return nil
 	})
 }
@@ -323,18 +308,15 @@ func sse(list []modelEvent) []byte {
 
 // eventArray returns events as the JSON array that Gemini sends without alt=sse.
 func eventArray(list []modelEvent, isCut bool) []byte {
-	var b strings.Builder
-	b.WriteByte('[')
-	for i, e := range list {
-		if i > 0 {
-			b.WriteString(",\r\n")
-		}
-		b.Write(e.data)
+	var events [][]byte
+	for _, e := range list {
+		events = append(events, e.data)
 	}
+	array := append([]byte("["), bytes.Join(events, []byte(",\r\n"))...)
 	if !isCut {
-		b.WriteByte(']')
+		array = append(array, ']')
 	}
-	return []byte(b.String())
+	return array
 }
 
 // brokenBody is a body whose connection breaks off at its end.

@@ -106,7 +106,7 @@ func (o *Order) mayGo(branch, tick int) bool {
 func (o *Order) decide() {
 	o.going = -1
 	for range o.branches {
-		next := o.branches[o.turn%len(o.branches)]
+		next := o.next()
 		switch {
 		case o.ready[next] != 0 && o.ready[next] <= o.tick:
 			o.going, o.last = next, o.tick
@@ -124,6 +124,9 @@ func (o *Order) decide() {
 		o.turn++
 	}
 }
+
+// next returns the branch whose turn it is.
+func (o *Order) next() int { return o.branches[o.turn%len(o.branches)] }
 
 // end is called when the run has returned and all other goroutines are blocked.
 func (o *Order) end() {
@@ -157,18 +160,6 @@ func (o *Order) waiting() string {
 	return strings.Join(names, " and ")
 }
 
-// whereabouts says what each branch does, for a run that hangs.
-func (o *Order) whereabouts() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	next := o.branches[o.turn%len(o.branches)]
-	text := fmt.Sprintf("it is the turn of branch %d", next)
-	if waiting := o.waiting(); waiting != "" {
-		text += ", and in Wait are " + waiting
-	}
-	return text
-}
-
 // problem notes a misuse. The lock is held.
 func (o *Order) problem(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(o.problems, text) {
@@ -194,33 +185,21 @@ func ordersOf(n int) [][]int {
 	reverse := slices.Clone(given)
 	slices.Reverse(reverse)
 	orders := [][]int{given, reverse}
-	seen := map[string]bool{orderName(given): true, orderName(reverse): true}
-	add := func(order []int) {
-		if name := orderName(order); !seen[name] {
-			seen[name] = true
-			orders = append(orders, slices.Clone(order))
+	want := maxOrders
+	if n <= allOrders {
+		want = 1
+		for i := range n {
+			want *= i + 1
 		}
 	}
-	if n <= allOrders {
-		permute(slices.Clone(given), 0, add)
-		return orders
-	}
 	random := rand.New(rand.NewPCG(1, uint64(n)))
-	for len(orders) < maxOrders {
-		add(random.Perm(n))
+	seen := map[string]bool{orderName(given): true, orderName(reverse): true}
+	for len(orders) < want {
+		order := random.Perm(n)
+		if name := orderName(order); !seen[name] {
+			seen[name] = true
+			orders = append(orders, order)
+		}
 	}
 	return orders
-}
-
-// permute calls yield with each order whose first i branches are those of order.
-func permute(order []int, i int, yield func([]int)) {
-	if i == len(order) {
-		yield(order)
-		return
-	}
-	for j := i; j < len(order); j++ {
-		order[i], order[j] = order[j], order[i]
-		permute(order, i+1, yield)
-		order[i], order[j] = order[j], order[i]
-	}
 }

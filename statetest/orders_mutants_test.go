@@ -6,7 +6,7 @@ func init() {
 	mutants["orders"] = []mutation.Mutant{
 		{Name: "one branch", File: "orders.go", Old: "if branches < 2 {", New: "if false {"},
 		{Name: "states are not compared", File: "orders.go", Old: `if diff == "" {`, New: "if true {"},
-		{Name: "the given order runs once", File: "orders.go", Old: "got := c.play(t, order)", New: "got := c.given\n\tif !slices.Equal(order, given) {\n\t\tgot = c.play(t, order)\n\t}"},
+		{Name: "the given order runs once", File: "orders.go", Old: "got := c.play(t, order)", New: "got := c.given\n\tif !slices.Equal(order, c.order) {\n\t\tgot = c.play(t, order)\n\t}"},
 		{Name: "nothing is compared", File: "orders.go", Old: "if len(c.given.content) == 0 {", New: "if c.given.content == nil {"},
 		{Name: "state of another order", File: "orders.go", Old: "case slices.Contains(c.states, st):", New: "case false:"},
 		{Name: "deadlock is not reported", File: "orders.go", Old: "\tif problem != \"\" {", New: "\tif problem == \"no\" {"},
