@@ -3,10 +3,8 @@ package statetest
 import (
 	"encoding"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"strconv"
-	"strings"
 
 	"github.com/agentstate/state"
 )
@@ -18,125 +16,86 @@ type leaf struct {
 	number bool
 }
 
+// maxLeafDepth is how deep a value is searched, which may refer to itself.
+const maxLeafDepth = 64
+
 // leavesOf calls yield with each leaf of v, and says false for a part that has
 // no text to look for: a boolean.
-func leavesOf(v any, yield func(l leaf, searchable bool)) {
-	w := leafWalk{yield: yield, seen: map[uintptr]bool{}}
-	w.add(reflect.ValueOf(v))
-}
+func leavesOf(v any, yield func(l leaf, searchable bool)) { walkLeaves(reflect.ValueOf(v), 0, yield) }
 
-type leafWalk struct {
-	yield func(leaf, bool)
-	seen  map[uintptr]bool // pointers that are being walked
-}
-
-func (w *leafWalk) add(v reflect.Value) {
-	if !v.IsValid() {
+func walkLeaves(v reflect.Value, depth int, yield func(l leaf, searchable bool)) {
+	if !v.IsValid() || depth > maxLeafDepth {
 		return
 	}
+	add := func(part reflect.Value) { walkLeaves(part, depth+1, yield) }
 	if v.CanInterface() {
 		switch t := v.Interface().(type) {
 		case state.Message:
-			w.message(t)
+			add(reflect.ValueOf(saidBy(t)))
 			return
 		case state.JSON:
-			w.json([]byte(t))
-			return
-		case json.RawMessage:
-			w.json(t)
+			add(reflect.ValueOf(spelledTree(t)))
 			return
 		case json.Number:
-			w.yield(leaf{string(t), true}, true)
+			yield(leaf{string(t), true}, true)
 			return
 		case json.Marshaler, encoding.TextMarshaler:
-			if v.Kind() != reflect.Pointer || !v.IsNil() {
-				if data, err := json.Marshal(t); err == nil {
-					w.json(data)
-					return
-				}
+			if data, err := json.Marshal(t); err == nil {
+				add(reflect.ValueOf(spelledTree(state.JSON(data))))
+				return
 			}
 		}
 	}
 	switch v.Kind() {
 	case reflect.Bool:
-		w.yield(leaf{}, false)
+		yield(leaf{}, false)
 	case reflect.String:
-		w.yield(leaf{text: v.String()}, true)
+		yield(leaf{text: v.String()}, true)
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		w.yield(leaf{strconv.FormatInt(v.Int(), 10), true}, true)
+		yield(leaf{strconv.FormatInt(v.Int(), 10), true}, true)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		w.yield(leaf{strconv.FormatUint(v.Uint(), 10), true}, true)
+		yield(leaf{strconv.FormatUint(v.Uint(), 10), true}, true)
 	case reflect.Float32, reflect.Float64:
-		w.yield(leaf{strconv.FormatFloat(v.Float(), 'f', -1, v.Type().Bits()), true}, true)
-	case reflect.Complex64, reflect.Complex128:
-		w.yield(leaf{text: fmt.Sprint(v.Complex())}, true)
-	case reflect.Pointer:
-		if v.IsNil() || w.seen[v.Pointer()] {
+		yield(leaf{strconv.FormatFloat(v.Float(), 'f', -1, v.Type().Bits()), true}, true)
+	case reflect.Pointer, reflect.Interface:
+		add(v.Elem())
+	case reflect.Slice, reflect.Array:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			data := make([]byte, v.Len())
+			for i := range data {
+				data[i] = byte(v.Index(i).Uint())
+			}
+			yield(leaf{text: string(data)}, true)
 			return
 		}
-		w.seen[v.Pointer()] = true
-		w.add(v.Elem())
-		delete(w.seen, v.Pointer())
-	case reflect.Interface:
-		w.add(v.Elem())
-	case reflect.Slice, reflect.Array:
-		w.list(v)
+		for i := range v.Len() {
+			add(v.Index(i))
+		}
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {
-			w.add(it.Key())
-			w.add(it.Value())
+			add(it.Key())
+			add(it.Value())
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			w.add(v.Field(i))
+			add(v.Field(i))
 		}
 	}
 }
 
-func (w *leafWalk) list(v reflect.Value) {
-	if v.Type().Elem().Kind() == reflect.Uint8 {
-		data := make([]byte, v.Len())
-		for i := range data {
-			data[i] = byte(v.Index(i).Uint())
-		}
-		w.yield(leaf{text: string(data)}, true)
-		return
-	}
-	for i := range v.Len() {
-		w.add(v.Index(i))
-	}
-}
-
-// json adds the strings, numbers and member names of a JSON text, and the text
-// itself if it is not JSON.
-func (w *leafWalk) json(data []byte) {
-	dec := json.NewDecoder(strings.NewReader(string(data)))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		w.yield(leaf{text: string(data)}, true)
-		return
-	}
-	w.add(reflect.ValueOf(v))
-}
-
-// message adds what a message says: its content, what its calls are given and
-// what an unknown message has. Its type, its role and its other members are
-// words of the protocol, and in every conversation.
-func (w *leafWalk) message(m state.Message) {
-	add := func(j state.JSON) {
-		if j != "" {
-			w.json([]byte(j))
-		}
-	}
+// saidBy returns what a message says: its content, and what its calls are given.
+// Its type, its role and its other members are words of the protocol, and in
+// every conversation.
+func saidBy(m state.Message) (said []any) {
 	switch m := m.(type) {
 	case state.TextMessage:
-		w.yield(leaf{text: m.Text()}, true)
+		said = append(said, m.Text())
 	case state.ToolCallMessage:
 		for _, c := range m.Calls() {
-			add(c.Input)
+			said = append(said, c.Input)
 		}
 	case state.ToolResultMessage:
-		add(m.Content())
+		said = append(said, m.Content())
 	}
+	return said
 }

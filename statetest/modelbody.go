@@ -19,7 +19,7 @@ func (a answer) body(f *provider.Format) ([]byte, error) {
 		err = fmt.Errorf("%s cannot express %s", f, omitted[0])
 	}
 	if err != nil {
-		return nil, fmt.Errorf("statetest: %s: %w", a.from.name, err)
+		return nil, fmt.Errorf("statetest: reply %d: %w", a.from.number, err)
 	}
 	return body, nil
 }

@@ -106,7 +106,7 @@ func (m *Model) checkOffered(r asked, a answer) {
 			i := slices.IndexFunc(r.tools, func(t provider.Tool) bool { return t.Name == call.Name })
 			if i < 0 {
 				m.errorf("statetest: %s calls %s, which the request does not offer: it has %s",
-					a.from.name, call.Name, toolNames(r.tools))
+					a.from.shown(m.secrets.Mask), call.Name, toolNames(r.tools))
 				continue
 			}
 			if err := schemacheck.Check(r.tools[i].Schema, call.Input); err != nil {

@@ -14,11 +14,10 @@ import (
 // Reply is one reply of the script of a [Model]: what the model says, on which
 // conditions and how often. It is a value. Its methods return a changed copy.
 type Reply struct {
-	name string                                // without what it says
-	show func(mask func(string) string) string // how failures name it; nil: by its name
-	says []state.Message
-	say  func(Request) ([]state.Message, error)
-	fail error // the connection breaks with it
+	shown func(mask func(string) string) string // how failures name it
+	says  []state.Message
+	say   func(Request) ([]state.Message, error)
+	fail  error // the connection breaks with it
 
 	status int
 	body   string
@@ -37,18 +36,22 @@ type Reply struct {
 // bytes. A piece ends at the end of a character.
 const pieceSize = 8
 
+// named returns how failures name a reply that says nothing of a user.
+func named(name string) func(mask func(string) string) string {
+	return func(func(string) string) string { return name }
+}
+
 // Say returns the reply of a model that says a text.
 func Say(text string) Reply {
-	return Reply{name: "Say(…)", says: []state.Message{state.AssistantText(text)},
-		show: func(mask func(string) string) string { return "Say(" + strconv.Quote(fault.Clip(mask(text))) + ")" }}
+	return Reply{says: []state.Message{state.AssistantText(text)},
+		shown: func(mask func(string) string) string { return "Say(" + fault.Quote(mask(text)) + ")" }}
 }
 
 // Call returns the reply of a model that calls a tool. The id of the call is
 // made by the Model: call_1, call_2 and so on.
 func Call(name string, input state.JSON) Reply {
 	r := Calls(state.ToolCall{Name: name, Input: input})
-	r.name = "Call(" + strconv.Quote(name) + ", …)"
-	r.show = func(mask func(string) string) string {
+	r.shown = func(mask func(string) string) string {
 		return "Call(" + strconv.Quote(name) + ", " + fault.Clip(mask(string(input))) + ")"
 	}
 	return r
@@ -72,14 +75,14 @@ func Calls(calls ...state.ToolCall) Reply {
 		misuse = errors.New("no call")
 	}
 	says := []state.Message{state.ToolCalls(calls...)}
-	return Reply{name: "Calls(" + strings.Join(names, ", ") + ")", says: says, misuse: misuse}
+	return Reply{shown: named("Calls(" + strings.Join(names, ", ") + ")"), says: says, misuse: misuse}
 }
 
 // Answer returns the reply that fn makes of the request. Calls without an id get
 // one. An error of fn is what [Model.Next] returns, or what breaks the
 // connection. fn may be called by several goroutines.
 func Answer(fn func(Request) ([]state.Message, error)) Reply {
-	r := Reply{name: "Answer(…)", say: fn}
+	r := Reply{shown: named("Answer(…)"), say: fn}
 	if fn == nil {
 		r.misuse = errors.New("no function")
 	}
@@ -89,7 +92,7 @@ func Answer(fn func(Request) ([]state.Message, error)) Reply {
 // Status returns the reply of a server that answers with an HTTP status and a
 // body. [Model.Next] returns a [*StatusError].
 func Status(code int, body string) Reply {
-	r := Reply{name: fmt.Sprintf("Status(%d, …)", code), status: code, body: body}
+	r := Reply{shown: named(fmt.Sprintf("Status(%d, …)", code)), status: code, body: body}
 	if code < 300 || code > 999 {
 		r.misuse = fmt.Errorf("%d is not the status of a failure", code)
 	}
@@ -100,10 +103,10 @@ func Status(code int, body string) Reply {
 // [Model.Next] and [Model.RoundTrip] return.
 func Fail(err error) Reply {
 	if err == nil {
-		return Reply{name: "Fail(nil)", misuse: errors.New("no error")}
+		return Reply{shown: named("Fail(nil)"), misuse: errors.New("no error")}
 	}
-	return Reply{name: "Fail(…)", fail: err,
-		show: func(mask func(string) string) string { return "Fail(" + fault.Clip(mask(err.Error())) + ")" }}
+	return Reply{fail: err,
+		shown: func(mask func(string) string) string { return "Fail(" + fault.Clip(mask(err.Error())) + ")" }}
 }
 
 // To restricts the reply to the requests of an agent.
@@ -149,15 +152,6 @@ func (r Reply) Cut(pieces int) Reply {
 	}
 	r.cut, r.isCut = pieces, true
 	return r
-}
-
-// shown returns how failures name the reply. What it says is masked before it
-// is shortened or quoted: half a secret would not be recognised.
-func (r Reply) shown(mask func(string) string) string {
-	if r.show == nil {
-		return r.name
-	}
-	return r.show(mask)
 }
 
 // lacks returns which conditions do not hold for a request, "" if all hold.

@@ -1,11 +1,11 @@
 package statetest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/provider"
 )
 
@@ -52,34 +52,12 @@ func (a asked) said() string {
 	return b.String()
 }
 
-// equal reports whether two requests ask the same.
-func (r Request) equal(other Request) bool {
-	return r.Agent == other.Agent && r.Format == other.Format && sameJSON(r.Settings, other.Settings) &&
-		slices.EqualFunc(r.Messages, other.Messages, func(a, b state.Message) bool { return a.Equal(b) })
-}
-
 func sameJSON(a, b state.JSON) bool { return a == b || a.Equal(b) }
 
 // reads reports whether a message of the request has the text: in a string, or
 // spelled as in its JSON.
 func (r Request) reads(text string) bool {
 	return slices.ContainsFunc(r.Messages, func(m state.Message) bool {
-		raw := []byte(m.Raw())
-		return strings.Contains(string(raw), text) || stringHas(raw, text)
+		return strings.Contains(string(m.Raw()), text) || strings.Contains(fmt.Sprint(spelledTree(m.Raw())), text)
 	})
-}
-
-// stringHas reports whether a string in a JSON value contains the text.
-func stringHas(value []byte, text string) bool {
-	switch jsontext.Kind(value) {
-	case "string":
-		return strings.Contains(jsontext.Unquote(value), text)
-	case "array":
-		elements, _ := jsontext.Elements(value) // checked with the message
-		return slices.ContainsFunc(elements, func(element []byte) bool { return stringHas(element, text) })
-	case "object":
-		members, _ := jsontext.Members(value) // checked with the message
-		return slices.ContainsFunc(members, func(m jsontext.Member) bool { return stringHas(m.Value, text) })
-	}
-	return false
 }

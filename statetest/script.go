@@ -84,7 +84,7 @@ func (s *script) check() error {
 		switch {
 		case e.misuse != nil:
 			return fmt.Errorf("reply %d: %w", i+1, e.misuse)
-		case e.name == "":
+		case e.shown == nil:
 			return fmt.Errorf("reply %d is the zero Reply", i+1)
 		}
 	}

@@ -4,6 +4,6 @@
 // A [Test] kills the processes of a workspace at each point at which they do
 // something outside of themselves, lets others go on, and compares what is left
 // with a run that nothing disturbed. [Resume] lets the program as it is now go on
-// with files that [Test].Save or [Save] has written for a released version. Both
-// run in bubbles of [testing/synctest], offline and deterministically.
+// with files that [Test].Save has written for a released version. Both run in
+// bubbles of [testing/synctest], offline and deterministically.
 package crash

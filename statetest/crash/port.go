@@ -46,12 +46,6 @@ func (s *port) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, err
 	return read(ctx, s, "get multi", "", func() ([]store.Entry, error) { return s.db.GetMulti(ctx, keys...) })
 }
 
-// canRead returns the error of a read that does nothing else.
-func (s *port) canRead(ctx context.Context, op string) error {
-	_, err := read(ctx, s, op, "", func() (struct{}, error) { return struct{}{}, nil })
-	return err
-}
-
 // write makes a write. A write that arrives late is made, whatever has become of
 // ctx.
 func write[T any](ctx context.Context, s *port, op, key string, do func(context.Context) (T, error)) (T, error) {
@@ -90,22 +84,22 @@ func (s *port) Batch(ctx context.Context, writes []store.Write) ([]store.Revisio
 }
 
 func (s *port) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
-	return func(yield func(store.Entry, error) bool) {
-		if err := s.canRead(ctx, "scan"); err != nil {
-			yield(store.Entry{}, err)
-			return
-		}
-		s.db.Scan(ctx, prefix, after)(yield)
-	}
+	return list(ctx, s, "scan", s.db.Scan(ctx, prefix, after))
 }
 
 func (s *port) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		if err := s.canRead(ctx, "list"); err != nil {
-			yield("", err)
+	return list(ctx, s, "list", s.db.List(ctx, prefix, after))
+}
+
+// list reads a sequence, with the faults of one read.
+func list[T any](ctx context.Context, s *port, op string, all iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		none, err := read(ctx, s, op, "", func() (none T, err error) { return none, nil })
+		if err != nil {
+			yield(none, err)
 			return
 		}
-		s.db.List(ctx, prefix, after)(yield)
+		all(yield)
 	}
 }
 
