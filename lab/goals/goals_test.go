@@ -224,44 +224,11 @@ func TestRunRefusesWhatItCannotRead(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bench.txt")
 	require.NoError(t, os.WriteFile(bad, []byte("BenchmarkGoal/fork/n=10 1 x ns/op\n"), 0o600))
 	for _, args := range [][]string{
-		nil, {bad, "fork", "more"}, {bad, "("}, {bad + ".none"}, {bad},
-		{"-base", bad, filepath.Join("testdata", "bench.txt")}, {"-base"},
+		nil, {bad, "fork", "more"}, {filepath.Join("testdata", "bench.txt"), "("}, {bad + ".none"}, {bad},
 	} {
 		var out, errs bytes.Buffer
 		require.Equal(t, exitMissing, run(args, &out, &errs), args)
 		require.NotEmpty(t, errs.String(), args)
 		require.Empty(t, out.String(), args)
 	}
-}
-
-func TestCompare(t *testing.T) {
-	before := read(t, `
-BenchmarkGoal/get/subject 1 10 ns/op 0 allocs/op
-BenchmarkGoal/get/subject 1 11 ns/op 0 allocs/op
-BenchmarkGoal/get/subject 1 10 ns/op 0 allocs/op
-BenchmarkGoal/get/subject 1 11 ns/op 0 allocs/op
-BenchmarkGoal/get/gone 1 10 ns/op
-BenchmarkGoal/set/subject-2 1 100 ns/op 3 allocs/op
-BenchmarkGoal/put/subject-2 1 100 ns/op
-`)
-	after := read(t, `
-BenchmarkGoal/get/subject 1 21 ns/op 0 allocs/op
-BenchmarkGoal/get/subject 1 20 ns/op 0 allocs/op
-BenchmarkGoal/get/subject 1 22 ns/op 0 allocs/op
-BenchmarkGoal/get/subject 1 21 ns/op 0 allocs/op
-BenchmarkGoal/get/new 1 10 ns/op
-BenchmarkGoal/set/subject-2 1 90 ns/op 4 allocs/op
-BenchmarkGoal/put/subject-2 1 100 ns/op
-`)
-	var out bytes.Buffer
-	require.Equal(t, exitOK, compare(&out, regexp.MustCompile("et$"), before, after))
-	require.Equal(t, `row  variant    unit       base  now  now/base
-get  subject    ns/op      10.5  21   2.000
-set  subject-2  allocs/op  3     4    1.333 ~
-set  subject-2  ns/op      100   90   0.900 ~
-`, regexp.MustCompile(` +\n`).ReplaceAllString(out.String(), "\n"))
-
-	out.Reset()
-	require.Equal(t, exitMissing, compare(&out, regexp.MustCompile("none"), before, after))
-	require.Contains(t, out.String(), `no row that matches "none" was measured in both`)
 }

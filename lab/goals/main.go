@@ -2,22 +2,19 @@
 // are met.
 //
 //	goals bench.txt [ROW]
-//	goals -base base.txt bench.txt [ROW]
 //
 // ROW is a regular expression that picks rows. The exit status is 1 when a row
 // falls short of its goal and 2 when a row was not measured: a missing
 // benchmark is not a met goal.
-//
-// With -base it compares the measurements of two versions instead, row by row.
 package main
 
 import (
-	"flag"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"regexp"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -33,33 +30,18 @@ func main() {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("goals", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	base := flags.String("base", "", "compare with the measurements in `FILE`")
-	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: goals [-base FILE] FILE [ROW]")
-	}
-	if flags.Parse(args) != nil {
+	if len(args) < 1 || len(args) > 2 {
+		fmt.Fprintln(stderr, "usage: goals FILE [ROW]")
 		return exitMissing
 	}
-	if n := flags.NArg(); n < 1 || n > 2 {
-		flags.Usage()
-		return exitMissing
-	}
-	pattern, err := regexp.Compile(flags.Arg(1))
-	var rows, before map[string]row
+	rows, err := readFile(args[0])
+	var pattern *regexp.Regexp
 	if err == nil {
-		rows, err = readFile(flags.Arg(0))
+		pattern, err = regexp.Compile(strings.Join(args[1:], ""))
 	}
-	if err == nil && *base != "" {
-		before, err = readFile(*base)
-	}
-	switch {
-	case err != nil:
+	if err != nil {
 		fmt.Fprintln(stderr, "goals:", err)
 		return exitMissing
-	case *base != "":
-		return compare(stdout, pattern, before, rows)
 	}
 	return report(stdout, goals, pattern, rows)
 }
