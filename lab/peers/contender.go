@@ -36,25 +36,23 @@ type handler interface {
 	close() error
 }
 
-// A contender is a way to handle messages durably.
+// A contender is a way to handle messages durably, each only once, also if it is
+// sent twice.
 type contender struct {
 	name    string
 	engines []string
 	// ordered contenders handle the messages of a user one at a time and in the
 	// order in which they were accepted.
 	ordered bool
-	// deduplicating contenders handle a message that is sent twice only once.
-	deduplicating bool
-	open          func(ctx context.Context, s site, answer model) (handler, error)
+	open    func(ctx context.Context, s site, answer model) (handler, error)
 }
 
 var contenders = []contender{
-	{name: "rows", engines: []string{"sqlite", "postgres", "mysql"}, ordered: true, deduplicating: true, open: openRows},
-	{name: "rows", engines: []string{"redis"}, ordered: true, deduplicating: true, open: openRedisRows},
-	{name: "dbos", engines: []string{"sqlite", "postgres"}, deduplicating: true, open: openDBOS(false)},
-	{name: "dbos queue", engines: []string{"sqlite", "postgres"}, ordered: true, deduplicating: true, open: openDBOS(true)},
-	{name: "river", engines: []string{"postgres"}, deduplicating: true, open: openRiver},
-	{name: "ours", engines: engineNames, ordered: true, deduplicating: true, open: openOurs},
+	{name: "rows", engines: engineNames, ordered: true, open: openRows},
+	{name: "dbos", engines: engineNames, open: openDBOS(false)},
+	{name: "dbos queue", engines: engineNames, ordered: true, open: openDBOS(true)},
+	{name: "river", engines: []string{"postgres"}, open: openRiver},
+	{name: "ours", engines: engineNames, ordered: true, open: openOurs},
 }
 
 // contendersOn returns the contenders that an engine has.

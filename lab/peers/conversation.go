@@ -4,13 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 )
 
 // kept is the number of messages and of results that a state has, as by
@@ -27,15 +24,11 @@ type tx interface {
 type dialect struct {
 	engine string
 	serial string // a column that numbers rows
-	ignore string // behind insert, and behind its values: a row that is there stays
-	keep   string
-	undone string // the index of messages that are not handled
 }
 
 var dialects = map[string]dialect{
-	"sqlite":   {"sqlite", "integer primary key", "", " on conflict do nothing", "(user_id, n) where handled = 0"},
-	"postgres": {"postgres", "bigserial primary key", "", " on conflict do nothing", "(user_id, n) where handled = 0"},
-	"mysql":    {"mysql", "bigint auto_increment primary key", " ignore", "", "(user_id, handled, n)"},
+	"sqlite":   {"sqlite", "integer primary key"},
+	"postgres": {"postgres", "bigserial primary key"},
 }
 
 // bind numbers the parameters for PostgreSQL.
@@ -64,7 +57,7 @@ func (d dialect) createTables(ctx context.Context, db *sql.DB) error {
 		"create table if not exists messages (user_id varchar(64) not null, n bigint not null, id varchar(64) not null, role varchar(16) not null, body text not null, primary key (user_id, n))",
 		"create table if not exists results (user_id varchar(64) not null, n bigint not null, body text not null, primary key (user_id, n))",
 		"create table if not exists inbox (n " + d.serial + ", user_id varchar(64) not null, id varchar(64) not null, body text not null, handled smallint not null default 0, reply text, unique (user_id, id))",
-		"create index if not exists inbox_undone on inbox " + d.undone,
+		"create index if not exists inbox_undone on inbox (user_id, n) where handled = 0",
 	} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("peers: create the tables: %w", err)
@@ -75,7 +68,7 @@ func (d dialect) createTables(ctx context.Context, db *sql.DB) error {
 
 // person makes the row of a user, if there is none.
 func (d dialect) person(ctx context.Context, t tx, user string) error {
-	_, err := t.exec(ctx, d.bind("insert"+d.ignore+" into people (user_id, n, epoch, expires) values (?, 0, 0, 0)"+d.keep), user)
+	_, err := t.exec(ctx, d.bind("insert into people (user_id, n, epoch, expires) values (?, 0, 0, 0) on conflict do nothing"), user)
 	return err
 }
 
@@ -83,19 +76,12 @@ func (d dialect) person(ctx context.Context, t tx, user string) error {
 // user, and returns the number of the last message before.
 func (d dialect) advance(ctx context.Context, t tx, user string) (n int64, err error) {
 	for range 2 {
-		if d.engine == "mysql" { // has no returning
-			if _, err := t.exec(ctx, "update people set n = n + 2 where user_id = ?", user); err != nil {
-				return 0, err
-			}
-			err = t.each(ctx, func(scan func(...any) error) error { return scan(&n) }, "select n from people where user_id = ?", user)
-		} else {
-			err = t.each(ctx, func(scan func(...any) error) error { return scan(&n) },
-				d.bind("update people set n = n + 2 where user_id = ? returning n"), user)
-		}
+		err = t.each(ctx, func(scan func(...any) error) error { return scan(&n) },
+			d.bind("update people set n = n + 2 where user_id = ? returning n"), user)
 		if n != 0 || err != nil {
 			break
 		}
-		if err := d.person(ctx, t, user); err != nil {
+		if err := d.person(ctx, t, user); err != nil { // the first message
 			return 0, err
 		}
 	}
@@ -199,19 +185,8 @@ func (d dialect) storedTexts(ctx context.Context, db *sql.DB, user string) (text
 	return texts, err
 }
 
-// inTx commits what do does, or nothing. MariaDB may end a transaction for the
-// sake of another one, which is then begun again.
+// inTx commits what do does, or nothing.
 func inTx(ctx context.Context, db *sql.DB, do func(t tx) error) error {
-	const deadlock = 1213
-	for {
-		err := tryTx(ctx, db, do)
-		if failed, ok := errors.AsType[*mysql.MySQLError](err); !ok || failed.Number != deadlock {
-			return err
-		}
-	}
-}
-
-func tryTx(ctx context.Context, db *sql.DB, do func(t tx) error) error {
 	t, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -245,6 +220,15 @@ func (t sqlTx) each(ctx context.Context, row func(scan func(...any) error) error
 		return err
 	}
 	defer func() { _ = rows.Close() }()
+	return eachRow(rows, row)
+}
+
+// eachRow calls row for each row of a result of any driver.
+func eachRow(rows interface {
+	Next() bool
+	Scan(dest ...any) error
+	Err() error
+}, row func(scan func(...any) error) error) error {
 	for rows.Next() {
 		if err := row(rows.Scan); err != nil {
 			return err

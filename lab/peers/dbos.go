@@ -161,10 +161,5 @@ func (t dbosTx) each(ctx context.Context, row func(scan func(...any) error) erro
 		return err
 	}
 	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		if err := row(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return eachRow(rows, row)
 }

@@ -141,10 +141,5 @@ func (t pgxTx) each(ctx context.Context, row func(scan func(...any) error) error
 		return err
 	}
 	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return eachRow(rows, row)
 }

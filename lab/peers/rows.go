@@ -98,7 +98,7 @@ func (r *rows) work(ctx context.Context, m message, t *turn) (string, error) {
 
 // accept puts a message into the inbox, unless it is there.
 func (r *rows) accept(ctx context.Context, t tx, m message) error {
-	_, err := t.exec(ctx, r.bind("insert"+r.ignore+" into inbox (user_id, id, body) values (?, ?, ?)"+r.keep), m.user, m.id, m.text)
+	_, err := t.exec(ctx, r.bind("insert into inbox (user_id, id, body) values (?, ?, ?) on conflict do nothing"), m.user, m.id, m.text)
 	return err
 }
 
@@ -129,23 +129,13 @@ func (r *rows) take(ctx context.Context, t tx, user string) (*turn, error) {
 	return &got, err
 }
 
-func (r *rows) lease(ctx context.Context, t tx, user string, got *turn) (bool, error) {
+func (r *rows) lease(ctx context.Context, t tx, user string, got *turn) (taken bool, err error) {
 	now := time.Now()
-	taken := false
-	scan := func(scan func(...any) error) error {
+	err = t.each(ctx, func(scan func(...any) error) error {
 		taken = true
 		return scan(&got.epoch, &got.n)
-	}
-	update := "update people set epoch = epoch + 1, expires = ? where user_id = ? and expires < ?"
-	args := []any{now.Add(leaseTime).UnixMilli(), user, now.UnixMilli()}
-	if r.engine != "mysql" {
-		err := t.each(ctx, scan, r.bind(update+" returning epoch, n"), args...)
-		return taken, err
-	}
-	if n, err := t.exec(ctx, update, args...); n == 0 || err != nil {
-		return false, err
-	}
-	err := t.each(ctx, scan, "select epoch, n from people where user_id = ?", user)
+	}, r.bind("update people set epoch = epoch + 1, expires = ? where user_id = ? and expires < ? returning epoch, n"),
+		now.Add(leaseTime).UnixMilli(), user, now.UnixMilli())
 	return taken, err
 }
 
