@@ -19,6 +19,27 @@ func manyEvents(n int) [][]byte {
 	return append(events, []byte(`{"id":"c1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`))
 }
 
+// benchRequests are the same conversation in each format: a system prompt and
+// ten turns of a question, a call, its result and an answer.
+var benchRequests = []struct {
+	format             *provider.Format
+	begin, turns, last string
+}{
+	{provider.OpenAI, `{"model":"m","messages":[{"role":"system","content":"You help."}`, `,{"role":"user","content":"What is the weather in Zürich?"},
+		{"role":"assistant","content":null,"refusal":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"weather","arguments":"{\"city\": \"Zürich\"}"}}]},
+		{"role":"tool","tool_call_id":"call_1","content":"{\"celsius\":21}"},{"role":"assistant","content":"It is 21 degrees."}`, `]}`},
+	{provider.OpenAIResponses, `{"model":"m","instructions":"You help.","input":[{"role":"user","content":"hi"}`, `,{"role":"user","content":[{"type":"input_text","text":"What is the weather in Zürich?"}]},
+		{"type":"function_call","id":"fc_1","call_id":"call_1","name":"weather","arguments":"{\"city\": \"Zürich\"}","status":"completed"},
+		{"type":"function_call_output","call_id":"call_1","output":"{\"celsius\":21}"},
+		{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"It is 21 degrees.","annotations":[]}]}`, `]}`},
+	{provider.Anthropic, `{"model":"m","system":"You help.","messages":[{"role":"user","content":"hi"}`, `,{"role":"user","content":"What is the weather in Zürich?"},
+		{"role":"assistant","content":[{"type":"text","text":"Let me look."},{"type":"tool_use","id":"call_1","name":"weather","input":{"city": "Zürich"}}]},
+		{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":"{\"celsius\":21}"}]},{"role":"assistant","content":"It is 21 degrees."}`, `]}`},
+	{provider.Gemini, `{"systemInstruction":{"parts":[{"text":"You help."}]},"contents":[{"role":"user","parts":[{"text":"hi"}]}`, `,{"role":"user","parts":[{"text":"What is the weather in Zürich?"}]},
+		{"role":"model","parts":[{"functionCall":{"name":"weather","args":{"city": "Zürich"}},"thoughtSignature":"abc"}]},
+		{"role":"user","parts":[{"functionResponse":{"name":"weather","response":{"celsius":21}}}]},{"role":"model","parts":[{"text":"It is 21 degrees."}]}`, `]}`},
+}
+
 func TestDecodeRequestAllocatesAsMuchAsUnmarshal(t *testing.T) {
 	for _, c := range benchRequests {
 		body := []byte(c.begin + strings.Repeat(c.turns, 10) + c.last)
