@@ -252,6 +252,7 @@ func TestMembersOfEntries(t *testing.T) {
 		}},
 		{Role: "assistant", Parts: []provider.Part{{Kind: provider.PartCall, ID: "c1", Name: "look"}}},
 		{Role: "assistant", Parts: []provider.Part{{Kind: provider.PartText, Text: "a"}, {Kind: provider.PartText, Text: "b"}}},
+		{Role: "assistant", Parts: []provider.Part{{Kind: provider.PartCall, ID: "c3", Name: "look"}, {Kind: provider.PartResult, ID: "c3", Name: "look", Content: `"seen"`}}},
 		{Role: "judge"},
 	}
 	msgs, err := format.Decode(slices.Clone(want)...)

@@ -83,6 +83,8 @@ func TestOpenAIConversation(t *testing.T) {
 			`{"role":"tool","tool_call_id":"1","content":"a"}`, `{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`,
 			`{"role":"tool","tool_call_id":"1","content":"a"}`, `{"role":"tool","tool_call_id":"1","content":"[content left out]"}`, `{"role":"tool","tool_call_id":"1","content":""}`},
 			[]string{"message 2: part of type image", "message 3: part of type tool_reference"}},
+		{"what another format keeps of a part", []string{`{"type":"text","role":"user","content":[{"type":"text","text":"a","format:other":{"more":{"mood":"x"}}}],"format:other":{}}`}, []string{
+			entry("user", `"a"`)}, []string{"message 0: member mood of part 0"}},
 		{"a result that is an error", []string{result(`,"content":"no"`, `,"is_error":true`)}, []string{
 			`{"role":"tool","tool_call_id":"1","content":"no"}`}, []string{"message 0: is_error"}},
 	} {
