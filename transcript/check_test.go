@@ -141,6 +141,8 @@ func TestCheckRoles(t *testing.T) {
 		require.Equal(t, "1:role", refused(transcript.Check(call, profile)), profile)
 	}
 	require.Nil(t, transcript.Check(msgs, transcript.Profile{}))
+	// Repair makes it the user's: that the user does not begin is no finding.
+	require.Equal(t, "0:role", refused(transcript.Check([]state.Message{msgs[1], msgs[0]}, transcript.Gemini)))
 }
 
 func TestCheckWhatIsNoMessage(t *testing.T) {
