@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,7 @@ import (
 )
 
 // The reason of a dead letter hides secrets that the failed run has replaced or
-// deleted: they are stored still.
+// deleted, which are stored still, and those that it has set.
 func TestReasonHidesStoredSecrets(t *testing.T) {
 	const secret = "hunter2-hunter2"
 	for name, change := range map[string]func(run *workspace.Run) error{
@@ -33,7 +34,7 @@ func TestReasonHidesStoredSecrets(t *testing.T) {
 					if err := change(run); err != nil {
 						return err
 					}
-					return errors.New("login failed with " + secret + " and tok-" + secret)
+					return errors.New("login failed with " + secret + " and tok-" + secret + ", not with another-token")
 				}})
 				require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
 					return errors.Join(w.Memory().SetSecret("key", secret), token.Set(w.State(), "tok-"+secret))
@@ -43,6 +44,7 @@ func TestReasonHidesStoredSecrets(t *testing.T) {
 				require.NoError(t, err)
 				require.Contains(t, out.Reason, "login failed")
 				require.NotContains(t, out.Reason, secret)
+				require.Equal(t, name != "replaced", strings.Contains(out.Reason, "another-token"), out.Reason)
 			})
 		})
 	}

@@ -20,56 +20,12 @@ import (
 // The bytes that a step writes depend on its changes and not on the length of the
 // run. The head stays small, whatever waits and has ended.
 func TestBytes(t *testing.T) {
-	few, many := 1000, min(10_000, max(1000, effort.Runs(1000)))
+	commits := min(10_000, max(1000, effort.Runs(1000)))
 	if underRace() {
-		few, many = 300, 500
+		commits = 500
 	}
-	t.Run("memory", func(t *testing.T) {
-		t.Parallel()
-		counting(t, store.NewMemory(), many)
-	})
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		counting(t, open(t, sqlite(t)), many)
-	})
-	onServers(t, func(t *testing.T, fresh func() string) { counting(t, open(t, fresh()), few) })
-}
-
-// counter is a store that counts the bytes of the values that are put.
-type counter struct {
-	store.Store
-	bytes, reads, writes atomic.Int64
-}
-
-func (c *counter) Get(ctx context.Context, key string) (store.Entry, error) {
-	c.reads.Add(1)
-	return c.Store.Get(ctx, key)
-}
-
-func (c *counter) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	c.writes.Add(1)
-	c.bytes.Add(int64(len(value)))
-	return c.Store.Put(ctx, key, value, cond)
-}
-
-// batchCounter is a counter in front of a store that is a Batcher.
-type batchCounter struct{ *counter }
-
-func (c batchCounter) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	c.writes.Add(1)
-	for _, w := range writes {
-		c.bytes.Add(int64(len(w.Value)))
-	}
-	return c.Store.(store.Batcher).Batch(ctx, writes)
-}
-
-func counting(t *testing.T, db store.Store, commits int) {
-	c := &counter{Store: db}
-	db = c
-	if _, ok := c.Store.(store.Batcher); ok {
-		db = batchCounter{c}
-	}
-	m, err := workspace.Open(t.Context(), db, &workspace.Options{TTL: time.Hour}) // no renewal of the lease in between
+	c := &counter{Store: store.NewMemory()}
+	m, err := workspace.Open(t.Context(), batchCounter{c}, &workspace.Options{TTL: time.Hour}) // no renewal of the lease in between
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	begin := func() *workspace.Run {
@@ -115,6 +71,34 @@ func counting(t *testing.T, db store.Store, commits int) {
 	require.LessOrEqual(t, len(head.Value), 1536)
 	_, err = run.Finish(t.Context())
 	require.NoError(t, err)
+}
+
+// counter is a store that counts the bytes of the values that are put.
+type counter struct {
+	store.Store
+	bytes, reads, writes atomic.Int64
+}
+
+func (c *counter) Get(ctx context.Context, key string) (store.Entry, error) {
+	c.reads.Add(1)
+	return c.Store.Get(ctx, key)
+}
+
+func (c *counter) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
+	c.writes.Add(1)
+	c.bytes.Add(int64(len(value)))
+	return c.Store.Put(ctx, key, value, cond)
+}
+
+// batchCounter is a counter in front of a store that is a Batcher.
+type batchCounter struct{ *counter }
+
+func (c batchCounter) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	c.writes.Add(1)
+	for _, w := range writes {
+		c.bytes.Add(int64(len(w.Value)))
+	}
+	return c.Store.(store.Batcher).Batch(ctx, writes)
 }
 
 // step does what an agent does between two commits: it appends the result of a

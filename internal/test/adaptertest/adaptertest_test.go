@@ -3,7 +3,6 @@ package adaptertest_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"sync"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/internal/test/adaptertest"
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
@@ -36,63 +36,36 @@ func openFile(ctx context.Context, path string) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fileStore{Store: store.NewMemory(), file: file}
+	memory := store.NewMemory()
 	for lines := json.NewDecoder(file); lines.More(); {
 		var w store.Write
 		if err := lines.Decode(&w); err != nil {
 			return nil, err
 		}
-		if err := f.apply(ctx, w); err != nil {
+		w.Cond = store.Always
+		if _, err := memory.Batch(ctx, []store.Write{w}); err != nil {
 			return nil, err
 		}
 	}
-	return f, nil
-}
-
-type fileStore struct {
-	store.Store
-	mu   sync.Mutex
-	file *os.File
-}
-
-func (f *fileStore) apply(ctx context.Context, w store.Write) error {
-	if w.Delete {
-		return f.Store.Delete(ctx, w.Key, store.Always)
-	}
-	_, err := f.Store.Put(ctx, w.Key, w.Value, store.Always)
-	return err
-}
-
-// log writes a line at once, so that a killed process leaves whole lines.
-func (f *fileStore) log(w store.Write) error {
-	line, err := json.Marshal(struct {
-		Key    string
-		Value  []byte
-		Delete bool
-	}{w.Key, w.Value, w.Delete})
-	if err == nil {
-		_, err = f.file.Write(append(line, '\n'))
-	}
-	return err
-}
-
-func (f *fileStore) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	r, err := f.Store.Put(ctx, key, value, cond)
-	if err != nil {
-		return "", err
-	}
-	return r, f.log(store.Write{Key: key, Value: value})
-}
-
-func (f *fileStore) Delete(ctx context.Context, key string, cond store.Condition) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.Store.Delete(ctx, key, cond); err != nil {
+	var mu sync.Mutex
+	return fakestore.New(fakestore.Bare{Store: memory}, func(_ context.Context, c fakestore.Call, do func() error) error {
+		if c.Writes == nil {
+			return do()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if err := do(); err != nil {
+			return err
+		}
+		w := c.Writes[0]
+		line, err := json.Marshal(struct {
+			Key    string
+			Value  []byte
+			Delete bool
+		}{w.Key, w.Value, w.Delete})
+		if err == nil { // at once, so that a killed process leaves whole lines
+			_, err = file.Write(append(line, '\n'))
+		}
 		return err
-	}
-	return f.log(store.Write{Key: key, Delete: true})
+	}), nil
 }
-
-func (f *fileStore) Close() error { return errors.Join(f.Store.Close(), f.file.Close()) }
