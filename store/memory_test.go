@@ -60,6 +60,19 @@ func TestMemoryHandlesShareEntriesAndCloseSeparately(t *testing.T) {
 	require.Equal(t, store.DurabilityProcess, first.Durability())
 }
 
+func TestMemoryDistinguishesEmptyFromMissing(t *testing.T) {
+	s := store.NewMemory()
+	for _, value := range [][]byte{nil, {}} {
+		_, err := s.Put(bg, "k", value, store.Always)
+		require.NoError(t, err)
+		e, err := s.Get(bg, "k")
+		require.NoError(t, err)
+		require.Equal(t, []byte{}, e.Value)
+		_, err = s.Put(bg, "k", nil, store.IfAbsent)
+		require.ErrorIs(t, err, store.ErrConflict)
+	}
+}
+
 // TestMemoryAgreesWithAMap compares random writes and scans with a map. The keys
 // fill many blocks.
 func TestMemoryAgreesWithAMap(t *testing.T) {
@@ -143,4 +156,43 @@ func TestMemoryScanYieldsStableKeysOnce(t *testing.T) {
 	}
 	cancel()
 	wg.Wait()
+}
+
+func TestMemoryScanEnds(t *testing.T) {
+	full := store.NewMemory()
+	for i := range 1000 {
+		put(t, full, strconv.Itoa(i), "")
+	}
+	for _, c := range []struct {
+		name string
+		want error
+	}{{"break", nil}, {"ctx", context.Canceled}, {"close", store.ErrClosed}} {
+		for _, at := range []int{1, 256, 300} {
+			t.Run(fmt.Sprintf("%s after %d", c.name, at), func(t *testing.T) {
+				ctx, cancel := context.WithCancel(bg)
+				defer cancel()
+				s, seen, last := full.Open(), 0, error(nil)
+				for e, err := range s.Scan(ctx, "", "") {
+					if last = err; err != nil {
+						require.Zero(t, e)
+						continue
+					}
+					if seen++; seen < at {
+						continue
+					}
+					switch c.name {
+					case "ctx":
+						cancel()
+						continue
+					case "close":
+						require.NoError(t, s.Close())
+						continue
+					}
+					break
+				}
+				require.Equal(t, at, seen)
+				require.ErrorIs(t, last, c.want)
+			})
+		}
+	}
 }
