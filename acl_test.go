@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -309,40 +308,6 @@ func TestACLLenAndVersionCountWhatTheHandleMayRead(t *testing.T) {
 	}
 }
 
-func TestACLWritableIsWhatMayBeWritten(t *testing.T) {
-	for _, role := range aclRoles {
-		for _, info := range role.of(aclState(t)).Fields() {
-			for _, f := range aclFields {
-				if f.field.Name == info.Name {
-					require.Equal(t, role.among(f.writers), info.Writable, "%s %s", role.name, info.Name)
-				}
-			}
-		}
-	}
-}
-
-func TestACLAsNarrowsToWhatBothMayDo(t *testing.T) {
-	agents := append(slices.Clone(aclMembers), "mallory", "")
-	for _, first := range agents {
-		for _, second := range agents {
-			role := aclRole{as: []string{first, second}}
-			st := aclState(t)
-			both := role.of(st)
-			require.Equal(t, first, both.Agent(), "the first goes on signing")
-			for _, f := range aclFields {
-				require.Equal(t, role.among(f.readers), f.field.Has(both), "%q then %q read %s", first, second, f.field.Name)
-				err := f.field.Set(both, []string{"w"})
-				require.Equal(t, role.among(f.writers), err == nil, "%q then %q write %s", first, second, f.field.Name)
-				if err == nil {
-					changes := aclChanges(t, st, st.Version()-1)
-					require.Equal(t, first, changes[0].Agent)
-				}
-			}
-			require.Equal(t, role.among(aclMembers), both.KV().Has("messages") || state.Messages.Set(both, nil) == nil)
-		}
-	}
-}
-
 func aclChanges(t testing.TB, st *state.State, since uint64) []state.Change {
 	var all []state.Change
 	for c, err := range st.Changes(since) {
@@ -455,26 +420,6 @@ func TestACLAccessErrorIsErrDeniedAndPermission(t *testing.T) {
 	require.EqualError(t, err, `state: read "private_host": access denied to agent "ann"`)
 }
 
-func TestACLAccessErrorSaysWhoIsNotInTheTeam(t *testing.T) {
-	const outside = "not in the team"
-	st := aclState(t)
-	for _, tt := range []struct {
-		as   []string
-		want bool
-	}{
-		{[]string{"mallory"}, true},
-		{[]string{""}, true},
-		{[]string{"mallory", "ann"}, true},
-		{[]string{"ann"}, false},
-		{[]string{"ben"}, false},
-		{[]string{"ben", "mallory"}, false}, // ben, whom the error names, is in the team
-	} {
-		_, err := aclFields[1].field.Get(aclRole{as: tt.as}.of(st))
-		require.ErrorContains(t, err, fmt.Sprintf("%q", tt.as[0]))
-		require.Equal(t, tt.want, strings.Contains(err.Error(), outside), "%q: %v", tt.as, err)
-	}
-}
-
 func TestACLReadingAndWritingTable(t *testing.T) {
 	unset := &state.Field[string]{Name: "unset", Read: state.Public, Write: state.Public}
 	hidden := &state.Field[string]{Name: "hidden", Owner: "ben"}
@@ -527,64 +472,16 @@ func TestACLReadingAndWritingTable(t *testing.T) {
 	}
 }
 
-func TestACLSchemaMistakes(t *testing.T) {
-	field := func(f *state.Field[string]) *state.Field[string] {
-		f.Name = "f"
-		return f
-	}
-	team := state.Team{"a": {"b"}}
-	for _, tt := range []struct {
-		name  string
-		parts []state.Part
-		want  string
-	}{
-		{"owner without a team", []state.Part{field(&state.Field[string]{Owner: "a"})}, "need a Team"},
-		{"read without a team", []state.Part{field(&state.Field[string]{Read: state.Public})}, "need a Team"},
-		{"write without a team", []state.Part{field(&state.Field[string]{Write: state.Only("a")})}, "need a Team"},
-		{"owner outside", []state.Part{team, field(&state.Field[string]{Owner: "x"})}, `"x" is not in the team`},
-		{"reader outside", []state.Part{team, field(&state.Field[string]{Read: state.Only("a", "x")})}, `"x" is not in the team`},
-		{"writer outside", []state.Part{team, field(&state.Field[string]{Read: state.Public, Write: state.Only("x")})}, `"x" is not in the team`},
-		{"the empty reader", []state.Part{team, field(&state.Field[string]{Read: state.Only("")})}, "not in the team"},
-		{"a name that holds two", []state.Part{team, field(&state.Field[string]{Read: state.Only("a\x00b")})}, "not in the team"},
-		{"write public, read private", []state.Part{team, field(&state.Field[string]{Write: state.Public})}, "wider than Read"},
-		{"write only b, read only a", []state.Part{team, field(&state.Field[string]{Read: state.Only("a"), Write: state.Only("b")})}, "wider than Read"},
-		{"write public, read only", []state.Part{team, field(&state.Field[string]{Owner: "a", Read: state.Only("a"), Write: state.Public})}, "wider than Read"},
-		{"two teams", []state.Part{team, state.Team{"c": nil}}, "given twice"},
-		{"below two", []state.Part{state.Team{"a": {"c"}, "b": {"c"}}}, "below"},
-		{"below itself", []state.Part{state.Team{"a": {"a"}}}, "below itself"},
-		{"in a circle", []state.Part{state.Team{"a": {"b"}, "b": {"a"}}}, "below itself"},
-		{"an agent without a name", []state.Part{state.Team{"": {"b"}}}, "team"},
-		{"an agent with a NUL", []state.Part{state.Team{"a\x00b": nil}}, "team"},
-		{"an agent of two lines", []state.Part{state.Team{"a": {"b\nc"}}}, "team"},
-	} {
-		_, err := state.NewSchema(tt.parts...)
-		require.ErrorContains(t, err, tt.want, tt.name)
-		require.True(t, strings.HasPrefix(err.Error(), "state: "), tt.name)
-	}
-	_, err := state.NewSchema(team, &state.Field[string]{Name: "f", Owner: "x"}, &state.Field[string]{Name: "g", Owner: "y"})
-	require.ErrorContains(t, err, `"x"`)
-	require.ErrorContains(t, err, `"y"`, "all mistakes at once")
+func TestACLScopesThatFitATeam(t *testing.T) {
 	for _, fine := range []*state.Field[string]{
 		{Name: "f", Owner: "a", Write: state.Private, Read: state.Only("b")},
 		{Name: "f", Owner: "a", Write: state.Only("a", "b"), Read: state.Only("b")}, // the owner reads
 		{Name: "f", Write: state.Public, Read: state.Only("a", "b")},                // the whole team
 		{Name: "f", Read: state.Only()},
 	} {
-		_, err := state.NewSchema(team, fine)
+		_, err := state.NewSchema(state.Team{"a": {"b"}}, fine)
 		require.NoError(t, err)
 	}
-}
-
-func TestACLSchemaKeepsItsOwnCopyOfTheTeam(t *testing.T) {
-	below := []string{"b"}
-	team := state.Team{"a": below}
-	f := &state.Field[string]{Name: "f", Read: state.Public}
-	st := state.New(state.MustSchema(team, f))
-	below[0], team["mallory"], f.Write = "mallory", nil, state.Public
-	require.NoError(t, f.Set(st, "x"))
-	require.True(t, f.Has(st.As("b")))
-	require.False(t, f.Has(st.As("mallory")))
-	require.ErrorIs(t, f.Set(st.As("b"), "y"), state.ErrDenied)
 }
 
 func TestACLAtRevertAndExportAreTheHosts(t *testing.T) {
@@ -625,19 +522,6 @@ func TestACLEndRunNeedsTheRightToEveryEphemeralField(t *testing.T) {
 	require.NoError(t, mine.Set(st, "m"))
 	require.NoError(t, st.As("ann").EndRun())
 	require.False(t, mine.Has(st))
-}
-
-func TestACLRedactMasksOnlyWhatTheHandleMayRead(t *testing.T) {
-	tok := &state.Field[string]{Name: "tok", Owner: "ann", Secret: true}
-	st := aclState(t, tok)
-	require.NoError(t, tok.Set(st, "sk-live-99887766"))
-	const text = "pay with sk-live-99887766 now"
-	require.Equal(t, "pay with [SECRET] now", st.Redact(text))
-	require.Equal(t, "pay with [SECRET] now", st.As("ann").Redact(text))
-	for _, agent := range []string{"ben", "mallory", ""} {
-		require.Equal(t, text, st.As(agent).Redact(text), "otherwise Redact would confirm a guess")
-		require.Equal(t, text, st.As("ann").As(agent).Redact(text))
-	}
 }
 
 // History. aclTalk hides the conversation from all but ben, who leads it.
@@ -710,20 +594,6 @@ func TestACLResultsFollowTheScopeOfMessages(t *testing.T) {
 	require.Equal(t, 2, state.Len(st, aclTalk()), "only what ben and the host appended")
 }
 
-func TestACLAppendFillsInTheAgentAndRefusesAnother(t *testing.T) {
-	st := aclState(t)
-	h := st.As("ann").History()
-	require.NoError(t, h.Append(aclResult("", "x")))
-	require.NoError(t, h.Append(aclResult("ann", "y")))
-	err := h.Append(aclResult("ben", "z"))
-	require.ErrorIs(t, err, state.ErrDenied)
-	require.ErrorIs(t, st.As("ann").As("ben").History().Append(aclResult("ben", "z")), state.ErrDenied, "the first signs")
-	for _, r := range st.History().Results() {
-		require.Equal(t, "ann", r.Agent)
-	}
-	require.Equal(t, 2, state.Len(st, state.Messages))
-}
-
 func TestACLWhoMayNotWriteMessagesAppendsTheResultOnly(t *testing.T) {
 	for _, messages := range []*state.Field[[]state.Message]{
 		aclTalk(),
@@ -742,103 +612,6 @@ func TestACLWhoMayNotWriteMessagesAppendsTheResultOnly(t *testing.T) {
 		require.ErrorIs(t, err, state.ErrDenied)
 		require.ErrorIs(t, st.As("ann").History().Reset(nil), state.ErrDenied)
 		require.Equal(t, 4, st.History().Len())
-	}
-}
-
-// aclSecretText is said by cyd, where ann must not hear it.
-const aclSecretText = "what only cyd may know"
-
-func aclHears(t *testing.T, st *state.State) bool {
-	var seen []any
-	for c, err := range st.Changes(0) {
-		require.NoError(t, err)
-		seen = append(seen, c.Value)
-	}
-	data, err := json.Marshal(seen)
-	require.NoError(t, err)
-	return strings.Contains(string(data), aclSecretText)
-}
-
-func TestACLChangesOfTheHistoryShowOnlyOwnResults(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		op   func(t *testing.T, st *state.State)
-	}{
-		{"append", func(*testing.T, *state.State) {}},
-		{"reset", func(t *testing.T, st *state.State) {
-			require.NoError(t, st.History().Reset([]state.InferenceResult{aclResult("ann", "a"), aclResult("cyd", aclSecretText)}))
-		}},
-		{"reset in a transaction", func(t *testing.T, st *state.State) {
-			require.NoError(t, st.Update(func(tx *state.State) error {
-				return tx.History().Reset([]state.InferenceResult{aclResult("ann", "a"), aclResult("cyd", aclSecretText)})
-			}))
-		}},
-		{"reset in a branch", func(t *testing.T, st *state.State) {
-			branch := st.Fork()
-			require.NoError(t, branch.History().Reset([]state.InferenceResult{aclResult("ann", "a"), aclResult("cyd", aclSecretText)}))
-			require.NoError(t, st.Join(branch))
-		}},
-		{"pop", func(t *testing.T, st *state.State) {
-			_, _, err := st.History().Pop()
-			require.NoError(t, err)
-		}},
-		{"revert", func(t *testing.T, st *state.State) {
-			snapshot := st.Snapshot()
-			require.NoError(t, st.History().Reset([]state.InferenceResult{aclResult("ann", "a")}))
-			require.NoError(t, st.Revert(snapshot))
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			st := state.New(state.MustSchema(aclTeam, aclTalk()))
-			require.NoError(t, st.As("ann").History().Append(aclResult("", "a")))
-			require.NoError(t, st.As("cyd").History().Append(aclResult("", aclSecretText)))
-			tt.op(t, st)
-			require.True(t, aclHears(t, st))
-			require.True(t, aclHears(t, st.As("cyd")))
-			require.False(t, aclHears(t, st.As("ann")))
-			require.False(t, aclHears(t, st.As("mallory")))
-		})
-	}
-}
-
-// Whatever changes what a handle sees of the history is a version to it.
-func TestACLVersionCountsWhatChangesTheOwnResults(t *testing.T) {
-	reset := func(st *state.State) error { return st.History().Reset(nil) }
-	for _, tt := range []struct {
-		name string
-		op   func(st *state.State) error
-	}{
-		{"reset", reset},
-		{"reset in a transaction", func(st *state.State) error { return st.Update(reset) }},
-		{"reset in a branch", func(st *state.State) error {
-			branch := st.Fork()
-			return errors.Join(reset(branch), st.Join(branch))
-		}},
-		{"revert", func(st *state.State) error {
-			past, err := st.At(0)
-			return errors.Join(err, st.Revert(past))
-		}},
-		{"pop twice", func(st *state.State) error {
-			return st.Update(func(tx *state.State) error {
-				_, _, err := tx.History().Pop()
-				_, _, err2 := tx.History().Pop()
-				return errors.Join(err, err2)
-			})
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			st := state.New(state.MustSchema(aclTeam, aclTalk()))
-			ann, cyd, mallory := st.As("ann"), st.As("cyd"), st.As("mallory")
-			require.NoError(t, ann.History().Append(aclResult("", "a")))
-			require.NoError(t, cyd.History().Append(aclResult("", "c")))
-			require.NoError(t, tt.op(st))
-			require.Zero(t, ann.History().Len())
-			require.Zero(t, cyd.History().Len())
-			require.EqualValues(t, 2, ann.Version())
-			require.EqualValues(t, 2, cyd.Version())
-			require.EqualValues(t, 0, mallory.Version())
-			require.NotEmpty(t, aclChanges(t, ann, 1))
-		})
 	}
 }
 
@@ -891,130 +664,6 @@ func TestACLABoundHandleJoinsOnlyBranchesItCouldHaveForked(t *testing.T) {
 			require.Equal(t, before, aclExport(t, st))
 			require.Equal(t, version, st.Version())
 			require.NoError(t, st.Join(fork), "a failed join leaves the branch usable")
-		})
-	}
-}
-
-// Whether a join is refused must not tell what others wrote to the branch.
-func TestACLARefusedJoinDoesNotTellWhatWasWritten(t *testing.T) {
-	card := &state.Field[string]{Name: "card"}
-	hidden := map[string]func(f *state.State) error{
-		"nothing":     func(*state.State) error { return nil },
-		"set":         func(f *state.State) error { return card.Set(f, "4111") },
-		"set, delete": func(f *state.State) error { _, err := card.Delete(f); return errors.Join(card.Set(f, "4111"), err) },
-		"result":      func(f *state.State) error { return f.History().Append(aclResult("cyd", "x")) },
-	}
-	for name, write := range hidden {
-		st := state.New(state.MustSchema(aclTeam, card, aclTalk()))
-		f := st.Fork()
-		require.NoError(t, write(f))
-		require.EqualError(t, st.As("ann").Join(f.As("ann")), `state: join: branch 0: join: access denied to agent "ann"`, name)
-	}
-}
-
-// aclStack is the state of the tests below: ann sees only her results.
-func aclStack(t *testing.T, agents ...string) *state.State {
-	st := state.New(state.MustSchema(aclTeam, aclTalk()))
-	for i, agent := range agents {
-		require.NoError(t, st.As(agent).History().Append(aclResult("", fmt.Sprint(agent, i))))
-	}
-	return st
-}
-
-// Changes of results that a handle does not see are not versions for it,
-// however they are stored afterwards.
-func TestACLChangesOfHiddenResultsAreNotCounted(t *testing.T) {
-	push := func(t *testing.T, st *state.State, agent string) {
-		require.NoError(t, st.History().Append(aclResult(agent, "hidden")))
-	}
-	pop := func(t *testing.T, st *state.State) {
-		_, _, err := st.History().Pop()
-		require.NoError(t, err)
-	}
-	pops := func(t *testing.T, st *state.State) { // more than remain
-		for range 5 {
-			push(t, st, "lead")
-			pop(t, st)
-		}
-	}
-	for name, do := range map[string]func(t *testing.T, st *state.State){
-		"pops": pops,
-		"pops in a transaction": func(t *testing.T, st *state.State) {
-			require.NoError(t, st.Update(func(tx *state.State) error { pops(t, tx); return nil }))
-		},
-		"pops in a branch": func(t *testing.T, st *state.State) {
-			f := st.Fork()
-			push(t, f, "lead")
-			pops(t, f)
-			require.NoError(t, st.Join(f))
-		},
-		"reset": func(t *testing.T, st *state.State) {
-			require.NoError(t, st.History().Reset(append(st.History().Results(), aclResult("lead", "l"))))
-		},
-		"reset that moves the own results": func(t *testing.T, st *state.State) {
-			require.NoError(t, st.History().Reset(append([]state.InferenceResult{aclResult("lead", "l")}, st.History().Results()...)))
-		},
-		"revert": func(t *testing.T, st *state.State) {
-			past := st.Snapshot()
-			require.NoError(t, st.History().Reset(append([]state.InferenceResult{aclResult("lead", "l")}, st.History().Results()...)))
-			require.NoError(t, st.Revert(past))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			st := aclStack(t, "ann", "ann")
-			ann := st.As("ann")
-			before := aclChanges(t, ann, 0)
-			do(t, st)
-			require.EqualValues(t, 2, ann.Version())
-			require.Equal(t, before, aclChanges(t, ann, 0))
-			require.NotEqualValues(t, 2, st.Version())
-			past, err := st.At(2)
-			require.NoError(t, err)
-			require.EqualValues(t, 2, past.As("ann").Version(), "counted back")
-		})
-	}
-}
-
-// A join shows each agent what was done to its own results, whatever was done
-// to others' afterwards.
-func TestACLAJoinShowsEachAgentItsPart(t *testing.T) {
-	type does = func(f *state.State) error
-	appends := func(f *state.State) error {
-		return f.As("ann").WithCause("mine").History().Append(aclResult("", "more"))
-	}
-	pops := func(f *state.State) error {
-		_, _, err := f.As("ben").WithCause("taken").History().Pop()
-		return err
-	}
-	hidden := func(f *state.State) error {
-		if err := f.History().Append(aclResult("lead", "l")); err != nil {
-			return err
-		}
-		_, _, err := f.WithCause("secret cause").History().Pop()
-		return err
-	}
-	for name, steps := range map[string][]does{
-		"append":              {appends},
-		"pop":                 {pops},
-		"pop and append":      {pops, appends},
-		"append, pop, append": {appends, pops, appends},
-		"pops":                {pops, pops},
-	} {
-		t.Run(name, func(t *testing.T) {
-			run := func(also does) []string {
-				st := aclStack(t, "ann", "ann")
-				f := st.Fork()
-				for _, step := range steps {
-					require.NoError(t, errors.Join(also(f), step(f), also(f)))
-				}
-				require.NoError(t, st.Join(f))
-				var seen []string
-				for _, c := range aclChanges(t, st.As("ann"), 0) {
-					seen = append(seen, fmt.Sprint(c.Version, c.Op, c.Agent, c.Cause, c.Value != nil))
-				}
-				return seen
-			}
-			require.Equal(t, run(func(*state.State) error { return nil }), run(hidden))
 		})
 	}
 }
@@ -1104,97 +753,4 @@ func (w *aclWalk) check(st *state.State, as []string) {
 	require.Equal(w.t, len(as) > 0, errors.Is(err, state.ErrDenied))
 	err = st.History().Append(state.InferenceResult{Agent: "nobody else", Raw: "x"})
 	require.Equal(w.t, len(as) > 0, errors.Is(err, state.ErrDenied) || errors.Is(err, state.ErrReadOnly) && len(as) > 0, "seed %d, %q: %v", w.seed, as, err)
-}
-
-func TestACLUpdateRunsAgainOnlyForWhatItReadOrListed(t *testing.T) {
-	hidden, public := aclFields[1].field, aclFields[3].field
-	for _, tt := range []struct {
-		name  string
-		reads func(tx *state.State)
-		write func(st *state.State) error
-		runs  int
-	}{
-		{"a hidden value", func(tx *state.State) { tx.KV().All() }, func(st *state.State) error { return hidden.Set(st, []string{"x"}) }, 1},
-		{"a hidden deletion", func(tx *state.State) { tx.KV().Keys() }, func(st *state.State) error { return st.Patch(map[string]any{hidden.Name: nil}) }, 1},
-		{"a hidden try", func(tx *state.State) { _ = hidden.Has(tx) }, func(st *state.State) error { return hidden.Set(st, []string{"x"}) }, 1},
-		{"a listed deletion", func(tx *state.State) { tx.KV().Keys() }, func(st *state.State) error { return st.Patch(map[string]any{public.Name: nil}) }, 2},
-		{"a value read", func(tx *state.State) { public.Has(tx) }, func(st *state.State) error { return public.Set(st, []string{"x"}) }, 2},
-	} {
-		st := aclState(t)
-		runs := 0
-		require.NoError(t, st.As("ann").Update(func(tx *state.State) error {
-			if runs++; runs == 1 {
-				tt.reads(tx)
-				require.NoError(t, tt.write(st))
-			} else {
-				tt.reads(tx)
-			}
-			return aclFields[4].field.Set(tx, []string{"w"})
-		}))
-		require.Equal(t, tt.runs, runs, tt.name)
-	}
-}
-
-// A limit that counts what the writer sees holds on every way to write.
-func TestACLTheLimitOfResultsHoldsForBranchesAndTransactions(t *testing.T) {
-	for _, as := range [][]string{nil, {"ann"}, {"ben"}} {
-		st := aclRole{as: as}.of(aclState(t, aclTalk(), state.Limits{Results: 2}))
-		require.NoError(t, st.History().Append(aclResult("", "first")))
-		a, b := st.Fork(), st.Fork()
-		require.NoError(t, a.History().Append(aclResult("", "a")))
-		require.NoError(t, b.History().Append(aclResult("", "b")))
-		require.ErrorIs(t, st.Join(a, b), state.ErrLimitExceeded, "%q", as)
-		require.Equal(t, 1, st.History().Len())
-		require.ErrorIs(t, st.Update(func(tx *state.State) error {
-			if st.History().Len() == 1 {
-				require.NoError(t, st.History().Append(aclResult("", "in between")))
-			}
-			return tx.History().Append(aclResult("", "in a transaction"))
-		}), state.ErrLimitExceeded, "%q", as)
-		require.Equal(t, 2, st.History().Len())
-	}
-}
-
-func TestACLTheJournalForgetsNothingForWhatIsHidden(t *testing.T) {
-	for _, hidden := range []string{"x", strings.Repeat("x", 3<<20)} {
-		st := aclState(t, state.Limits{Journal: 4})
-		ann := st.As("ann")
-		for range 30 {
-			require.NoError(t, aclFields[1].field.Replace(st, []string{hidden}))
-		}
-		require.EqualValues(t, len(aclFields)-2, len(aclChanges(t, ann, 0)))
-		for range 30 {
-			require.NoError(t, aclFields[3].field.Replace(st, []string{"shown"}))
-		}
-		for _, err := range ann.Changes(0) {
-			require.ErrorIs(t, err, state.ErrCompacted)
-		}
-	}
-}
-
-func TestACLWatchIsSilentAboutWhatIsHidden(t *testing.T) {
-	st := aclState(t, state.Limits{Journal: 2})
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	ann := st.As("ann")
-	since := ann.Version()
-	go func() {
-		for range 50 {
-			_ = aclFields[1].field.Set(st, []string{"hidden"})
-		}
-		_ = aclFields[3].field.Set(st, []string{"shown"})
-	}()
-	for c, err := range ann.Watch(ctx, since) {
-		require.NoError(t, err, "what is hidden does not compact what is shown")
-		require.Equal(t, "public_host", c.Field)
-		require.Equal(t, since+1, c.Version)
-		break
-	}
-}
-
-func TestACLLogsShowWhatTheHandleSees(t *testing.T) {
-	var b bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&b, nil))
-	log.Info("x", "state", aclState(t).As("cyd"))
-	require.Contains(t, b.String(), "state.agent=cyd state.version=4 state.set=4 state.results=0")
 }

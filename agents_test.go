@@ -2,7 +2,6 @@ package state_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -46,106 +45,6 @@ func crowdAllocated(n int, fn func()) uint64 {
 			fn()
 		}
 	}) / uint64(n)
-}
-
-func TestCountsOfVersionsDoNotGrowWithTheCombinationsOfReaders(t *testing.T) {
-	c := newCrowd(t, 24, state.Limits{Journal: 16})
-	st := state.New(c.schema)
-	rng := rand.New(rand.NewPCG(1, 2))
-	want := map[string]uint64{}
-	total := effort.Runs(5000)
-	patch := func() {
-		values := map[string]any{}
-		for _, i := range rng.Perm(24)[:8] {
-			values[c.names[i]] = rng.IntN(1000)
-			want[c.names[i]]++
-		}
-		require.NoError(t, st.Patch(values))
-	}
-	early := crowdAllocated(100, patch)
-	grew := ruleHeap(func() any {
-		for range total {
-			patch()
-		}
-		return st
-	})
-	require.Less(t, grew, 1<<20)
-	require.Less(t, crowdAllocated(100, patch), early+early/5)
-	for _, name := range c.names {
-		require.Equal(t, want[name], st.As(name).Version())
-	}
-	require.EqualValues(t, total+200, st.Version())
-	require.Less(t, len(ruleExport(t, st)), 6000)
-}
-
-func TestAnUpdateOfTwoFieldsCostsTheSameInALargeTeam(t *testing.T) {
-	cost := func(agents int) uint64 {
-		c := newCrowd(t, agents)
-		st := state.New(c.schema)
-		i := 0
-		return crowdAllocated(200, func() {
-			i++
-			require.NoError(t, st.Patch(map[string]any{c.names[1]: i, c.names[2]: i}))
-		})
-	}
-	require.Less(t, cost(1000), 3*cost(10))
-}
-
-// What the journal still holds of one agent does not depend on what others do.
-func TestJournalForgetsAsMuchWhateverOthersWrite(t *testing.T) {
-	held := func(others int) int {
-		c := newCrowd(t, 20, state.Limits{Journal: 100})
-		st := state.New(c.schema)
-		for i := range 400 {
-			require.NoError(t, st.KV().Set(c.names[0], i))
-			for j := range others {
-				require.NoError(t, st.KV().Set(c.names[1+j%19], fmt.Sprint(i, string(make([]byte, j*1000)))))
-			}
-		}
-		me := st.As(c.names[0])
-		n := 0
-		for ; n < 400; n++ {
-			for _, err := range me.Changes(me.Version() - uint64(n) - 1) {
-				if err != nil {
-					return n
-				}
-				break
-			}
-		}
-		return n
-	}
-	alone := held(0)
-	require.Less(t, alone, 100)
-	require.GreaterOrEqual(t, alone, 100*4/22, "its share of what four sets of readers may keep")
-	require.Equal(t, alone, held(19))
-}
-
-func TestChangesCostWhatTheyYield(t *testing.T) {
-	cost := func(agents int, as func(*state.State) *state.State) uint64 {
-		c := newCrowd(t, agents)
-		st := state.New(c.schema)
-		for i := range 20 {
-			for _, name := range c.names {
-				require.NoError(t, st.KV().Set(name, i))
-			}
-		}
-		require.NoError(t, st.KV().Set("public", 1))
-		s := as(st)
-		return crowdAllocated(100, func() {
-			n := 0
-			for _, err := range s.Changes(s.Version() - 1) {
-				require.NoError(t, err)
-				n++
-			}
-			require.Equal(t, 1, n)
-		})
-	}
-	for name, as := range map[string]func(*state.State) *state.State{
-		"host":     func(st *state.State) *state.State { return st },
-		"an agent": func(st *state.State) *state.State { return st.As("agent0") },
-	} {
-		require.Less(t, cost(300, as), 2*cost(3, as), name)
-	}
 }
 
 func TestForksOfForksDoNotKeepTheirAncestors(t *testing.T) {

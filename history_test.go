@@ -252,47 +252,6 @@ func TestResetReplacesTheStackOnly(t *testing.T) {
 	require.Zero(t, st.History().Len())
 }
 
-func TestPopAndResetNeedTheRightToWriteMessages(t *testing.T) {
-	st := state.New(state.MustSchema(state.Team{"a": {"b"}}, &state.Field[[]state.Message]{Name: "messages", Owner: "a", Read: state.Public}))
-	require.NoError(t, st.As("b").History().Append(ruleResult("1", "b")))
-	require.Equal(t, 1, st.History().Len(), "who may not write messages appends the result only")
-	require.Zero(t, state.Len(st, state.Messages))
-	ruleUnchanged(t, st, func() {
-		_, _, err := st.As("b").History().Pop()
-		require.ErrorIs(t, err, state.ErrDenied)
-		require.ErrorIs(t, st.As("b").History().Reset(nil), state.ErrDenied)
-	})
-	_, ok, err := st.As("a").History().Pop()
-	require.NoError(t, err)
-	require.True(t, ok)
-}
-
-func TestWhoMayNotReadMessagesSeesOnlyItsOwnResults(t *testing.T) {
-	st := state.New(state.MustSchema(state.Team{"a": {"b", "c"}}, &state.Field[[]state.Message]{Name: "messages", Owner: "a"}))
-	for i, agent := range []string{"a", "b", "c", "b"} {
-		require.NoError(t, st.As(agent).History().Append(ruleResult(fmt.Sprint(i), agent)))
-	}
-	for agent, want := range map[string]string{"a": "0 1 2 3", "b": "1 3", "c": "2", "": "", "stranger": ""} {
-		h := st.As(agent).History()
-		require.Equal(t, want, ruleIDs(h.Results()), agent)
-		require.Equal(t, len(strings.Fields(want)), h.Len(), agent)
-		last, _ := h.Last()
-		require.True(t, strings.HasSuffix(want, last.ID), agent)
-		if want != "" {
-			first, ok := h.At(0)
-			require.True(t, ok)
-			require.Equal(t, want[:1], first.ID)
-		}
-		_, ok := h.At(len(strings.Fields(want)))
-		require.False(t, ok)
-		require.Equal(t, want, ruleIDs(h.From(0)))
-		if agent == "b" {
-			require.Empty(t, slices.Collect(h.By("c")))
-			require.Equal(t, "3", ruleIDs(h.From(-1)))
-		}
-	}
-}
-
 func TestFormatJoinsWhatItMakesOfEachResult(t *testing.T) {
 	st := ruleHistory(t, "0", "1")
 	r := ruleResult("0", "")

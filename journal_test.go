@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -211,36 +210,6 @@ func TestRevertMakesAnOldContentTheNextVersion(t *testing.T) {
 	})
 }
 
-func TestWatchIsChangesThatWaits(t *testing.T) {
-	st := ruleNew(t, ruleOpen, map[string]any{"text": "a"})
-	go func() {
-		for i := range 50 {
-			_ = ruleCount.Set(st, i)
-			_ = st.KV().Set("key", i)
-			_ = st.History().Append(state.InferenceResult{})
-			if i%10 == 0 {
-				time.Sleep(time.Millisecond)
-			}
-		}
-	}()
-	var got []state.Change
-	for c, err := range st.Watch(t.Context(), 0) {
-		require.NoError(t, err)
-		require.NoError(t, st.As("x").KV().Set("seen", 1), "no lock is held")
-		if c.Field == "seen" {
-			continue
-		}
-		c.Time = time.Time{}
-		if got = append(got, c); len(got) == 151 {
-			break
-		}
-	}
-	require.Len(t, got, 151)
-	for i := range got[1:] {
-		require.Less(t, got[i].Version, got[i+1].Version, "each once, in order")
-	}
-}
-
 func TestWatchOfNamesAndOfTheHistory(t *testing.T) {
 	st := state.New(ruleOpen)
 	for _, write := range []func() error{
@@ -303,76 +272,6 @@ func TestWatchEndsWithTheContext(t *testing.T) {
 		}
 		require.Equal(t, 1, n)
 	})
-}
-
-func TestAWatchThatFallsBehindIsToldSo(t *testing.T) {
-	st := state.New(state.MustSchema(ruleCount, state.Limits{Journal: 5}))
-	require.NoError(t, ruleCount.Set(st, 0))
-	n := 0
-	var last error
-	for _, err := range st.Watch(context.Background(), 0) {
-		if n++; err != nil {
-			last = err
-			continue // it ends by itself
-		}
-		for i := range 2000 {
-			require.NoError(t, ruleCount.Set(st, i))
-		}
-	}
-	require.Equal(t, 2, n)
-	require.ErrorIs(t, last, state.ErrCompacted)
-}
-
-func TestWatchOfABranchEndsWhenItIsJoined(t *testing.T) {
-	st := state.New(ruleSchema)
-	branch := st.Fork()
-	require.NoError(t, ruleText.Set(branch, "a"))
-	seen := make(chan state.Change, 10)
-	go func() {
-		defer close(seen)
-		for c := range branch.Watch(context.Background(), 0) {
-			seen <- c
-		}
-	}()
-	require.Equal(t, "text", (<-seen).Field)
-	require.NoError(t, st.Join(branch))
-	_, more := <-seen
-	require.False(t, more)
-}
-
-// Integers order everything: a clock that jumps decides nothing.
-func TestVersionsCountWrites(t *testing.T) {
-	st := state.New(ruleSchema)
-	for i := range 100 {
-		require.Equal(t, uint64(i), st.Version())
-		require.NoError(t, ruleCount.Set(st, i))
-	}
-	for i, c := range ruleChanges(t, st, 0) {
-		require.Equal(t, uint64(i+1), c.Version)
-	}
-}
-
-func TestABoundHandleCountsOnlyWhatItMayRead(t *testing.T) {
-	mine := &state.Field[int]{Name: "mine", Owner: "a"}
-	both := &state.Field[int]{Name: "both", Read: state.Public, Write: state.Public}
-	st := state.New(state.MustSchema(state.Team{"a": {"b"}}, mine, both))
-	for i := range 30 {
-		require.NoError(t, mine.Set(st, i))
-		if i%3 == 0 {
-			require.NoError(t, both.Set(st, i))
-		}
-		if i%5 == 0 {
-			require.NoError(t, st.Patch(map[string]any{"mine": 1, "both": 2}))
-		}
-	}
-	require.Equal(t, uint64(46), st.Version())
-	require.Equal(t, uint64(46), st.As("a").Version())
-	require.Equal(t, uint64(16), st.As("b").Version())
-	require.Zero(t, st.As("stranger").Version())
-	for i, c := range ruleChanges(t, st.As("b"), 0) {
-		require.Equal(t, "both", c.Field)
-		require.Equal(t, uint64(i+1), c.Version, "without gaps")
-	}
 }
 
 // nilAt returns the state that At returns with an error.

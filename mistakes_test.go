@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -69,6 +70,8 @@ type mistakeCycle struct {
 	F func() `json:"f"`
 }
 
+type mistakeCircle *mistakeCircle
+
 type mistakeHidden struct {
 	Name   string
 	secret string
@@ -115,6 +118,12 @@ func mistakesOfSchemas(*testing.T) []mistake {
 			`state: field "messages": must be a Field[[]state.Message], not []string`, state.ErrInvalidSchema},
 		{"secret messages", schemaMistake(&state.Field[[]state.Message]{Name: "messages", Secret: true}),
 			`state: field "messages": cannot be Secret: the history shows the conversation; use Read`, state.ErrInvalidSchema},
+		{"a pointer to itself", schemaMistake(&state.Field[mistakeCircle]{Name: "x"}),
+			`state: "x": $: want a type that can be stored, or a field that is Ephemeral and NoCopy, got state_test.mistakeCircle, which points to nothing but itself`, state.ErrInvalidSchema},
+		{"a complex number", schemaMistake(&state.Field[[]complex128]{Name: "x"}),
+			`state: "x": $[]: want a type that can be stored, or a field that is Ephemeral and NoCopy, got complex128`, state.ErrInvalidSchema},
+		{"an interface", schemaMistake(&state.Field[fmt.Stringer]{Name: "x"}),
+			`state: "x": $: want a type that can be stored, or a field that is Ephemeral and NoCopy, got the interface fmt.Stringer`, state.ErrInvalidSchema},
 		{"messages that lose tool results", schemaMistake(&state.Field[[]state.Message]{Name: "messages", Handler: state.KeepLast[[]state.Message](9)}),
 			`state: field "messages": handler keep_last(9) can separate tool calls from their results`, state.ErrInvalidSchema},
 		{"a secret that masks itself", schemaMistake(&state.Field[shapeMasked]{Name: "x", Secret: true}),
@@ -125,20 +134,34 @@ func mistakesOfSchemas(*testing.T) []mistake {
 			`state: field "x": OneOf is for a Field[any]`, state.ErrInvalidSchema},
 		{"a nil in OneOf", schemaMistake(&state.Field[any]{Name: "x", OneOf: []reflect.Type{nil}}),
 			`state: field "x": OneOf[0] is nil`, state.ErrInvalidSchema},
+		{"a channel in OneOf", schemaMistake(&state.Field[any]{Name: "x", OneOf: []reflect.Type{reflect.TypeFor[chan int]()}}),
+			`state: field "x": OneOf[0]: $: want a type that can be stored, got chan int`, state.ErrInvalidSchema},
+		{"messages united, which drops equal calls", schemaMistake(&state.Field[[]state.Message]{Name: "messages", Handler: state.Union[[]state.Message]()}),
+			`state: field "messages": handler union can separate tool calls from their results`, state.ErrInvalidSchema},
 		{"a handler without a function", schemaMistake(&state.Field[int]{Name: "x", Handler: nilHandler}),
 			`state: field "x": handler h has no function`, state.ErrInvalidSchema},
 		{"an owner without a team", schemaMistake(&state.Field[int]{Name: "x", Owner: "a"}),
+			`state: field "x": Owner, Read and Write need a Team in the schema`, state.ErrInvalidSchema},
+		{"a reader without a team", schemaMistake(&state.Field[int]{Name: "x", Read: state.Public}),
+			`state: field "x": Owner, Read and Write need a Team in the schema`, state.ErrInvalidSchema},
+		{"a writer without a team", schemaMistake(&state.Field[int]{Name: "x", Write: state.Only("a")}),
 			`state: field "x": Owner, Read and Write need a Team in the schema`, state.ErrInvalidSchema},
 		{"an owner outside the team", schemaMistake(team, &state.Field[int]{Name: "x", Owner: "z"}),
 			`state: field "x": owner "z" is not in the team`, state.ErrInvalidSchema},
 		{"a reader outside the team", schemaMistake(team, &state.Field[int]{Name: "x", Read: state.Only("z")}),
 			`state: field "x": agent "z" is not in the team`, state.ErrInvalidSchema},
+		{"a reader that reads as two", schemaMistake(team, &state.Field[int]{Name: "x", Read: state.Only("a\x00b")}),
+			"state: field \"x\": agent \"a\ufffdb\" is not in the team", state.ErrInvalidSchema},
+		{"a writer that is not a reader", schemaMistake(team, &state.Field[int]{Name: "x", Read: state.Only("a"), Write: state.Only("b")}),
+			`state: field "x": agent "b" may write but not read it: Write must not be wider than Read`, state.ErrInvalidSchema},
 		{"a writer that may not read", schemaMistake(team, &state.Field[int]{Name: "x", Write: state.Public}),
 			`state: field "x": agent "a" may write but not read it: Write must not be wider than Read`, state.ErrInvalidSchema},
 		{"an agent below two others", schemaMistake(state.Team{"a": {"c"}, "b": {"c"}}),
 			`state: team: agent "c" is below "a" and "b"`, state.ErrInvalidSchema},
 		{"an agent below itself", schemaMistake(state.Team{"a": {"b"}, "b": {"a"}}),
 			`state: team: agent "a" is below itself`, state.ErrInvalidSchema},
+		{"a team with an agent without a name", schemaMistake(state.Team{"": nil}),
+			`state: team: "": name: want a name, got nothing`, state.ErrInvalidSchema},
 		{"an agent with an invisible name", schemaMistake(state.Team{"a\u2060": nil}),
 			`state: team: "a\u2060": name: want one line of visible text, got U+2060`, state.ErrInvalidSchema},
 		{"two teams", schemaMistake(team, team),
