@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -91,34 +90,6 @@ func TestPushLeavesMessagesAlone(t *testing.T) {
 	require.NoError(t, st.History().Answer(partDone(partCalls("c")[0])))
 	require.Equal(t, "hello", partSaid(st), "its calls are not in the conversation, and neither are their answers")
 	require.Equal(t, "=c", partLast(st))
-}
-
-func TestAnswersStandBehindTheirCallsInCallOrder(t *testing.T) {
-	calls := partCalls("a", "b", "c")
-	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
-		for _, atOnce := range []bool{true, false} {
-			st := state.New(nil)
-			require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("go")}))
-			partOpen(t, st, "1", calls...)
-			require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("and?")}))
-			var results []state.ToolResultMessage
-			for _, i := range order {
-				results = append(results, partDone(calls[i]))
-			}
-			if atOnce {
-				require.NoError(t, st.History().Answer(results...))
-				require.Equal(t, uint64(4), st.Version())
-			} else {
-				for i, r := range results {
-					require.NoError(t, st.History().Answer(r))
-					require.Equal(t, uint64(4+i), st.Version())
-				}
-			}
-			require.Equal(t, "go [a b c] =a =b =c and?", partSaid(st), "%v", order)
-			require.Equal(t, "=a =b =c", partLast(st), "%v", order)
-			require.Equal(t, 1, st.History().Len())
-		}
-	}
 }
 
 // Append of a whole result leaves the same content as Append of its output and
@@ -301,43 +272,6 @@ func TestAnswerRefuses(t *testing.T) {
 	require.ErrorIs(t, st.Snapshot().History().Answer(partDone(calls[1])), state.ErrReadOnly)
 }
 
-// Some providers give calls no ids, or the same id twice.
-func TestAnswerOfCallsWithoutAnIDOfTheirOwn(t *testing.T) {
-	named := func(names ...string) []state.ToolCall {
-		calls := make([]state.ToolCall, len(names))
-		for i, name := range names {
-			calls[i] = state.ToolCall{Name: name, Input: "{}"}
-		}
-		return calls
-	}
-	st := state.New(nil)
-	calls := named("a", "b", "a")
-	partOpen(t, st, "1", calls...)
-	for _, i := range []int{2, 1, 0} {
-		require.NoError(t, st.History().Answer(state.ToolResult(calls[i], state.JSON(fmt.Sprint(i)))))
-	}
-	r, _ := st.History().Last()
-	var got []string
-	for _, m := range r.ToolCalls {
-		got = append(got, m.Call().Name+" "+m.Text())
-	}
-	require.Equal(t, []string{"a 2", "b 1", "a 0"}, got, "in the order of the calls that they are taken for")
-	require.ErrorIs(t, st.History().Answer(state.ToolResult(calls[0], "4")), state.ErrAnswered)
-
-	same := []state.ToolCall{{ID: "1", Name: "a"}, {ID: "1", Name: "b"}}
-	partOpen(t, st, "2", same...)
-	require.NoError(t, st.History().Answer(state.ToolResult(same[1], "1")))
-	require.NoError(t, st.History().Answer(state.ToolResult(same[0], "0")))
-	r, _ = st.History().Last()
-	require.Equal(t, "a", r.ToolCalls[0].Call().Name)
-	require.Equal(t, "b", r.ToolCalls[1].Call().Name)
-
-	partOpen(t, st, "3", same...)
-	require.NoError(t, st.History().Answer(state.ToolResult(same[1], "1")))
-	require.ErrorIs(t, st.History().Answer(state.ToolResult(same[1], "2")), state.ErrAnswered, "the other call has another name")
-	require.NoError(t, st.History().Answer(state.ToolResult(state.ToolCall{ID: "1"}, "0")), "a result may have no name")
-}
-
 // A result that was recorded with another name belongs to the call of its id.
 func TestRecordedResultsOfAnotherNameAreMatched(t *testing.T) {
 	call := state.ToolCall{ID: "1", Name: "a", Input: "{}"}
@@ -407,32 +341,6 @@ func TestAnswersOfManyCallsAreMatchedAsThoseOfFew(t *testing.T) {
 		}
 		require.ElementsMatch(t, slices.DeleteFunc(given, func(v state.JSON) bool { return v == "" }), got)
 	})
-}
-
-// The model chooses how many calls it makes and which ids they have.
-func TestAnswersOfVeryManyCallsWithOneID(t *testing.T) {
-	for _, id := range []string{"", "1"} {
-		elapsed := func(n int) time.Duration {
-			calls := make([]state.ToolCall, n)
-			results := make([]state.ToolResultMessage, n)
-			for i := range calls {
-				calls[i] = state.ToolCall{ID: id, Name: "a", Input: "{}"}
-				results[i] = state.ToolResult(calls[i], "1")
-			}
-			best := time.Hour
-			for range 3 {
-				st := state.New(nil)
-				require.NoError(t, st.History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}}))
-				began := time.Now()
-				require.NoError(t, st.History().Answer(results...))
-				best = min(best, time.Since(began))
-				require.Len(t, state.Messages.Or(st, nil), 1+n)
-			}
-			return best
-		}
-		small, large := elapsed(500), elapsed(4_000)
-		require.Less(t, large, 32*small+50*time.Millisecond, "8 times the calls take 64 times as long if each looks at all")
-	}
 }
 
 // An id that is used again is answered in the latest result in which it is

@@ -207,25 +207,6 @@ func TestSlowTransactionsOfOneFieldAllSucceed(t *testing.T) {
 	})
 }
 
-// The error names the handler of the write that has the turn, also if it is not
-// the one of the field.
-func TestAMissedTurnNamesTheHandlerThatHasIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var st *state.State
-		declared := state.NewHandler("declared", func(_ int, _ bool, n int) (int, error) { return n, nil })
-		f := &state.Field[int]{Name: "x", Handler: declared}
-		st = state.New(state.MustSchema(f))
-		var err error
-		require.NoError(t, f.SetWith(st, 1, state.NewHandler("special", func(_ int, _ bool, n int) (int, error) {
-			err = f.Set(st, 2)
-			return n, nil
-		})))
-		require.ErrorIs(t, err, state.ErrConflict)
-		require.ErrorContains(t, err, `"x": no turn`)
-		require.ErrorContains(t, err, "handler special,")
-	})
-}
-
 // Handlers that write the fields of each other, and try again, end within about
 // a second, however many there are.
 func TestAChainOfHandlersThatWaitForEachOtherEndsWithinASecond(t *testing.T) {

@@ -2,10 +2,8 @@ package state_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -82,55 +80,38 @@ func TestJoinMergesOverwritesOrConflictsPerField(t *testing.T) {
 		{"lists append in argument order", both, joinSet(joinList, []string{"p"}), joinSet(joinList, []string{"a"}), joinSet(joinList, []string{"b"}), nil, map[string]any{"list": []string{"base", "p", "a", "b"}}},
 		{"sums add up", both, joinSet(joinSum, 10), joinSet(joinSum, 100), joinDo(joinSet(joinSum, 1000), joinSet(joinSum, 2000)), nil, map[string]any{"sum": 3111}},
 		{"an own handler runs again", both, joinSet(joinSpy, "p"), joinSet(joinSpy, "a"), joinDo(joinSet(joinSpy, "b"), joinSet(joinSpy, "c")), nil, map[string]any{"spy": "basepabc"}},
-		{"on an unset field too", nil, joinNothing, joinSet(joinSpy, "a"), joinSet(joinSpy, "b"), nil, map[string]any{"spy": "ab"}},
 		{"the handler of SetWith is kept", both, joinSet(joinList, []string{"x"}), func(st *state.State) error {
 			return joinList.SetWith(st, []string{"x", "y"}, state.Union[[]string]())
 		}, joinNothing, nil, map[string]any{"list": []string{"base", "x", "y"}}},
 		{"different fields do not meet", both, joinReplace(joinPlain, "p"), joinReplace(joinSum, 7), joinDelete(joinList), nil, map[string]any{"plain": "p", "sum": 7, "list": nil}},
-		{"an overwrite alone stands", both, joinNothing, joinReplace(joinPlain, "a"), joinNothing, nil, map[string]any{"plain": "a"}},
 		{"a deletion alone stands", both, joinNothing, joinNothing, joinDelete(joinPlain), nil, map[string]any{"plain": nil}},
-		{"an Update alone stands", both, joinNothing, joinUpdate(joinPlain, "u"), joinNothing, nil, map[string]any{"plain": "u"}},
 		{"merges after an overwrite are the overwrite", both, joinNothing, joinDo(joinReplace(joinSum, 5), joinSet(joinSum, 2)), joinNothing, nil, map[string]any{"sum": 7}},
 
 		// An overwrite while another side wrote the field.
 		{"set and set", both, joinNothing, joinSet(joinPlain, "a"), joinSet(joinPlain, "b"), []string{"plain"}, nil},
-		{"parent and branch", both, joinSet(joinPlain, "p"), joinSet(joinPlain, "a"), joinNothing, []string{"plain"}, nil},
 		{"replace and merge", both, joinNothing, joinReplace(joinSum, 5), joinSet(joinSum, 1), []string{"sum"}, nil},
-		{"merge and replace", both, joinNothing, joinSet(joinSum, 1), joinReplace(joinSum, 5), []string{"sum"}, nil},
 		{"parent replaces, branch merges", both, joinReplace(joinSum, 5), joinSet(joinSum, 1), joinNothing, []string{"sum"}, nil},
-		{"parent merges, branch replaces", both, joinSet(joinSum, 1), joinNothing, joinReplace(joinSum, 5), []string{"sum"}, nil},
-		{"merges after an overwrite conflict too", both, joinSet(joinSum, 1), joinDo(joinReplace(joinSum, 5), joinSet(joinSum, 2)), joinNothing, []string{"sum"}, nil},
 		{"delete and set", both, joinNothing, joinDelete(joinList), joinSet(joinList, []string{"b"}), []string{"list"}, nil},
-		{"delete and set again is an overwrite", both, joinSet(joinList, []string{"p"}), joinDo(joinDelete(joinList), joinSet(joinList, []string{"a"})), joinNothing, []string{"list"}, nil},
 		{"parent deletes and sets again", both, joinDo(joinDelete(joinList), joinSet(joinList, []string{"p"})), joinSet(joinList, []string{"a"}), joinNothing, []string{"list"}, nil},
 		{"undeclared keys", both, joinNothing, joinKey("key", 2), joinKey("key", 3), []string{"key"}, nil},
 		{"all conflicts, in the schema's order", both, joinDo(joinKey("zz", 1), joinKey("aa", 1), joinReplace(joinSum, 9), joinSet(joinPlain, "p")), joinDo(joinReplace(joinSum, 8), joinKey("aa", 2), joinSet(joinPlain, "a")), joinKey("zz", 3), []string{"plain", "sum", "aa", "zz"}, nil},
 
 		// An echo: the result equals the value at the fork.
 		{"an echo of a scalar does not conflict", both, joinNothing, joinSet(joinPlain, "base"), joinSet(joinPlain, "b"), nil, map[string]any{"plain": "b"}},
-		{"nor with the parent", both, joinSet(joinPlain, "p"), joinSet(joinPlain, "base"), joinReplace(joinPlain, "base"), nil, map[string]any{"plain": "p"}},
-		{"an echo there and back", both, joinSet(joinPlain, "p"), joinDo(joinSet(joinPlain, "x"), joinSet(joinPlain, "base")), joinNothing, nil, map[string]any{"plain": "p"}},
-		{"an echo of a list", both, joinSet(joinList, []string{"p"}), joinReplace(joinList, []string{"base"}), joinSet(joinList, []string{"b"}), nil, map[string]any{"list": []string{"base", "p", "b"}}},
 		{"an echo by Update", both, joinSet(joinSum, 1), joinUpdate(joinSum, 1), joinNothing, nil, map[string]any{"sum": 2}},
-		{"an echo by deletion of what was unset", nil, joinSet(joinPlain, "p"), joinDo(joinSet(joinPlain, "a"), joinDelete(joinPlain)), joinNothing, nil, map[string]any{"plain": "p"}},
 		{"an echo by the parent", both, joinDo(joinSet(joinPlain, "x"), joinSet(joinPlain, "base")), joinSet(joinPlain, "a"), joinNothing, nil, map[string]any{"plain": "a"}},
 		{"an echo of 1 by another type", both, joinKey("key", 2), joinKey("key", uint8(1)), joinNothing, nil, map[string]any{"key": int64(2)}},
 		{"1 and 1.0 are two values", both, joinKey("key", 2), joinKey("key", 1.0), joinNothing, []string{"key"}, nil},
 
 		// All overwrite with equal results.
 		{"equal overwrites", both, joinNothing, joinSet(joinPlain, "x"), joinReplace(joinPlain, "x"), nil, map[string]any{"plain": "x"}},
-		{"equal overwrites, the parent's too", both, joinSet(joinPlain, "x"), joinSet(joinPlain, "x"), joinNothing, nil, map[string]any{"plain": "x"}},
 		{"equal overwrites by different ways", both, joinReplace(joinSum, 5), joinDo(joinReplace(joinSum, 2), joinSet(joinSum, 3)), joinNothing, nil, map[string]any{"sum": 5}},
-		{"equal deletions", both, joinDelete(joinPlain), joinDelete(joinPlain), joinDelete(joinPlain), nil, map[string]any{"plain": nil}},
 		{"equal undeclared", both, joinNothing, joinKey("key", []string{"a"}), joinKey("key", []any{"a"}), nil, map[string]any{"key": []any{"a"}}},
 		{"equal values of a merge and an overwrite", both, joinNothing, joinSet(joinSum, 4), joinReplace(joinSum, 5), []string{"sum"}, nil},
-		{"one of three is different", both, joinSet(joinPlain, "x"), joinSet(joinPlain, "x"), joinSet(joinPlain, "y"), []string{"plain"}, nil},
 
 		// Update is never equal: both counted from the same value.
 		{"equal Updates", both, joinNothing, joinUpdate(joinSum, 2), joinUpdate(joinSum, 2), []string{"sum"}, nil},
 		{"an Update and an equal Replace", both, joinNothing, joinReplace(joinSum, 2), joinUpdate(joinSum, 2), []string{"sum"}, nil},
-		{"a parent's Update and an equal Replace", both, joinUpdate(joinSum, 2), joinReplace(joinSum, 2), joinNothing, []string{"sum"}, nil},
-		{"a parent's Replace and an equal Update", both, joinReplace(joinSum, 2), joinUpdate(joinSum, 2), joinNothing, []string{"sum"}, nil},
 		{"a Replace after the Update cancels it", both, joinReplace(joinSum, 2), joinDo(joinUpdate(joinSum, 9), joinReplace(joinSum, 2)), joinNothing, nil, map[string]any{"sum": 2}},
 		{"a read-modify-write in a transaction", both, joinNothing,
 			func(st *state.State) error {
@@ -142,11 +123,8 @@ func TestJoinMergesOverwritesOrConflictsPerField(t *testing.T) {
 
 		// FirstWins and LastWins.
 		{"first wins", nil, joinNothing, joinSet(joinFirst, "a"), joinSet(joinFirst, "b"), nil, map[string]any{"first": "a"}},
-		{"first wins: the parent", nil, joinSet(joinFirst, "p"), joinSet(joinFirst, "a"), joinNothing, nil, map[string]any{"first": "p"}},
-		{"first wins over an overwrite", nil, joinNothing, joinReplace(joinFirst, "a"), joinReplace(joinFirst, "b"), nil, map[string]any{"first": "a"}},
 		{"last wins", both, joinNothing, joinSet(joinLast, "a"), joinSet(joinLast, "b"), nil, map[string]any{"last": "b"}},
 		{"last wins over the parent", both, joinSet(joinLast, "p"), joinSet(joinLast, "a"), joinNothing, nil, map[string]any{"last": "a"}},
-		{"last wins over an overwrite", both, joinReplace(joinLast, "p"), joinReplace(joinLast, "a"), joinUpdate(joinLast, "b"), nil, map[string]any{"last": "b"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			st := ruleNew(t, joinSchema, tt.base)
@@ -177,48 +155,6 @@ func TestJoinMergesOverwritesOrConflictsPerField(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestJoinDependsOnTheOrderOfTheArgumentsOnly(t *testing.T) {
-	run := func(first bool, order ...int) string {
-		st := ruleNew(t, joinSchema, map[string]any{"spy": "base"})
-		branches := []*state.State{st.Fork(), st.Fork(), st.Fork()}
-		write := []int{0, 1, 2}
-		if !first {
-			write = []int{2, 0, 1}
-		}
-		for _, i := range write {
-			require.NoError(t, joinSpy.Set(branches[i], fmt.Sprint(i)))
-			require.NoError(t, joinLast.Set(branches[i], fmt.Sprint(i)))
-			require.NoError(t, joinFirst.Set(branches[i], fmt.Sprint(i)))
-		}
-		var args []*state.State
-		for _, i := range order {
-			args = append(args, branches[i])
-		}
-		require.NoError(t, st.Join(args...))
-		return joinSpy.Or(st, "") + joinFirst.Or(st, "") + joinLast.Or(st, "")
-	}
-	for _, timing := range []bool{true, false} {
-		require.Equal(t, "base01202", run(timing, 0, 1, 2))
-		require.Equal(t, "base21020", run(timing, 2, 1, 0))
-		require.Equal(t, "base10212", run(timing, 1, 0, 2))
-	}
-}
-
-func TestAForkBeginsWithTheContentAndVersionAndIsSeparate(t *testing.T) {
-	st := ruleNew(t, joinSchema, map[string]any{"plain": "base", "key": 1})
-	branch := st.Fork()
-	require.Equal(t, ruleExport(t, st), ruleExport(t, branch))
-	require.Equal(t, st.Version(), branch.Version())
-	ruleUnchanged(t, branch, func() {
-		require.NoError(t, st.Patch(map[string]any{"plain": "p", "key": nil, "new": 1}))
-		require.NoError(t, joinList.Set(st, []string{"p"}))
-	})
-	ruleUnchanged(t, st, func() {
-		require.NoError(t, branch.Patch(map[string]any{"sum": 3, "other": 1}))
-		require.NoError(t, branch.History().Append(ruleResult("1", "a")))
-	})
 }
 
 func TestJoinKeepsWhoWrote(t *testing.T) {
@@ -281,68 +217,6 @@ func TestABranchJoinsOnceIntoTheStateItWasForkedFrom(t *testing.T) {
 	require.NoError(t, st.Join(), "nothing")
 }
 
-func TestGrandchildrenJoinFirst(t *testing.T) {
-	st := ruleNew(t, joinSchema, map[string]any{"spy": "s"})
-	child := st.Fork()
-	require.NoError(t, joinSpy.Set(child, "c"))
-	grand := child.Fork()
-	require.NoError(t, joinSpy.Set(grand, "g"))
-	require.NoError(t, joinSpy.Set(st, "p"))
-	require.NoError(t, child.Join(grand))
-	require.Equal(t, "scg", joinSpy.Or(child, ""))
-	require.NoError(t, st.Join(child))
-	require.Equal(t, "spcg", joinSpy.Or(st, ""), "the grandchild's writes are replayed too")
-
-	// A grandchild that comes after its parent has been joined has nowhere to go.
-	child = st.Fork()
-	late := child.Fork()
-	require.NoError(t, joinSpy.Set(late, "l"))
-	require.NoError(t, st.Join(child))
-	require.ErrorIs(t, child.Join(late), state.ErrJoined)
-	require.NoError(t, joinSpy.Set(late, "l"), "and stays usable")
-	require.Error(t, st.Join(late))
-}
-
-// An overwrite by a grandchild counts as an overwrite by its parent.
-func TestAnOverwriteOfAGrandchildConflictsAboveToo(t *testing.T) {
-	for name, tt := range map[string]struct {
-		grand    joinStep
-		conflict bool
-	}{
-		"merge": {joinSet(joinSum, 1), false}, "replace": {joinReplace(joinSum, 8), true}, "update": {joinUpdate(joinSum, 8), true},
-		"delete": {joinDelete(joinSum), true}, "echo": {joinReplace(joinSum, 5), false},
-	} {
-		st := ruleNew(t, joinSchema, map[string]any{"sum": 5})
-		child := st.Fork()
-		grand := child.Fork()
-		require.NoError(t, tt.grand(grand), name)
-		require.NoError(t, child.Join(grand), name)
-		require.NoError(t, joinSum.Set(st, 10), name)
-		require.Equal(t, tt.conflict, errors.Is(st.Join(child), state.ErrConflict), name)
-	}
-}
-
-func TestAFailedJoinLeavesEveryBranchUsable(t *testing.T) {
-	st := ruleNew(t, joinSchema, map[string]any{"plain": "base", "list": []string{}})
-	a, b, c := st.Fork(), st.Fork(), st.Fork()
-	require.NoError(t, joinDo(joinSet(joinPlain, "a"), joinSet(joinList, []string{"a"}))(a))
-	require.NoError(t, joinDo(joinSet(joinPlain, "b"), joinSet(joinList, []string{"b"}))(b))
-	require.NoError(t, joinSet(joinSpy, "!")(c))
-	require.NoError(t, joinSet(joinSpy, "!")(st))
-	ruleUnchanged(t, st, func() {
-		require.ErrorIs(t, st.Join(a, b), state.ErrConflict)
-		require.ErrorIs(t, st.Join(a, c), errJoin, "a handler that fails on replay")
-	})
-	require.NoError(t, joinReplace(joinPlain, "a")(b), "made equal")
-	require.NoError(t, st.Join(a, b))
-	require.Equal(t, "a", joinPlain.Or(st, ""))
-	require.Equal(t, []string{"a", "b"}, joinList.Or(st, nil))
-	_, err := joinSpy.Delete(st)
-	require.NoError(t, err)
-	require.NoError(t, st.Join(c), "the parent has taken it back")
-	require.Equal(t, "!", joinSpy.Or(st, ""))
-}
-
 func TestJoinChecksLimitsAndValidation(t *testing.T) {
 	odd := &state.Field[int]{Name: "odd", Handler: state.Sum[int](), Validate: func(n int) error {
 		if n%2 == 0 {
@@ -369,46 +243,6 @@ func TestJoinChecksLimitsAndValidation(t *testing.T) {
 	require.NoError(t, joinDo(joinKey("3", 1), joinKey("4", 1))(b))
 	ruleUnchanged(t, st, func() { require.ErrorIs(t, st.Join(a, b), state.ErrLimitExceeded, "keys") })
 	require.NoError(t, st.Join(a))
-}
-
-func TestJoinOfHistories(t *testing.T) {
-	st := ruleHistory(t, "0")
-	a, b := st.Fork(), st.Fork()
-	require.NoError(t, a.History().Append(ruleResult("a", "x")))
-	require.NoError(t, b.History().Append(ruleResult("b", "x")))
-	require.NoError(t, st.History().Append(ruleResult("p", "x")))
-	require.NoError(t, st.Join(b, a))
-	require.Equal(t, "0 p b a", ruleIDs(st.History().Results()))
-	require.Equal(t, 12, state.Len(st, state.Messages))
-
-	a, b = st.Fork(), st.Fork()
-	_, _, err := a.History().Pop()
-	require.NoError(t, err)
-	require.NoError(t, b.History().Append(ruleResult("c", "x")))
-	ruleUnchanged(t, st, func() {
-		var conflict *state.ConflictError
-		require.ErrorAs(t, st.Join(a, b), &conflict)
-		require.Equal(t, []string{"history"}, conflict.Fields)
-	})
-	require.NoError(t, st.Join(a))
-	require.Equal(t, "0 p b", ruleIDs(st.History().Results()))
-	require.ErrorIs(t, st.Join(b), state.ErrConflict)
-
-	a = st.Fork()
-	require.NoError(t, a.History().Reset([]state.InferenceResult{ruleResult("r", "x")}))
-	require.NoError(t, a.History().Append(ruleResult("s", "x")))
-	require.NoError(t, st.Join(a))
-	require.Equal(t, "r s", ruleIDs(st.History().Results()))
-}
-
-func TestRevertInABranchIsAnOverwrite(t *testing.T) {
-	st := ruleNew(t, joinSchema, map[string]any{"sum": 1})
-	past := st.Snapshot()
-	require.NoError(t, joinSum.Set(st, 1))
-	a := st.Fork()
-	require.NoError(t, a.Revert(past))
-	require.NoError(t, joinSum.Set(st, 1))
-	require.ErrorIs(t, st.Join(a), state.ErrConflict)
 }
 
 func TestATransactionCommitsAllOrNothingAsOneVersion(t *testing.T) {
@@ -439,82 +273,6 @@ func TestATransactionCommitsAllOrNothingAsOneVersion(t *testing.T) {
 		})
 		require.ErrorIs(t, joinSum.Set(kept, 1), state.ErrReadOnly, "also after a panic")
 		require.NoError(t, st.Update(func(tx *state.State) error { joinSum.Or(tx, 0); return nil }), "reading only takes no version")
-	})
-}
-
-func TestATransactionRunsAgainOnlyForWhatItReadOrWrote(t *testing.T) {
-	for _, tt := range []struct {
-		name          string
-		fn, meanwhile joinStep
-		runs          int
-		want          map[string]any
-	}{
-		{"a field it read", func(tx *state.State) error { return joinPlain.Set(tx, fmt.Sprint(joinSum.Or(tx, 0))) }, joinSet(joinSum, 1), 2, map[string]any{"plain": "2"}},
-		{"a field it asked for", func(tx *state.State) error { joinSum.Has(tx); return joinPlain.Set(tx, "x") }, joinSet(joinSum, 1), 2, nil},
-		{"a field it overwrote", joinReplace(joinSum, 7), joinSet(joinSum, 1), 2, map[string]any{"sum": 7}},
-		{"another field", joinReplace(joinSum, 7), joinSet(joinPlain, "p"), 1, map[string]any{"sum": 7, "plain": "p"}},
-		{"a field it merged into", joinSet(joinSum, 7), joinSet(joinSum, 10), 1, map[string]any{"sum": 18}},
-		{"a field it merged into and that was overwritten", joinSet(joinSum, 7), joinReplace(joinSum, 10), 1, map[string]any{"sum": 17}},
-		{"a list it appended to", joinSet(joinList, []string{"t"}), joinSet(joinList, []string{"m"}), 1, map[string]any{"list": []string{"m", "t"}}},
-		{"a field it merged into and read", func(tx *state.State) error { joinSum.Or(tx, 0); return joinSum.Set(tx, 7) }, joinSet(joinSum, 10), 2, map[string]any{"sum": 18}},
-		{"an undeclared key it read", func(tx *state.State) error { tx.KV().Has("k"); return joinPlain.Set(tx, "x") }, joinKey("k", 1), 2, nil},
-		{"an undeclared key it did not", func(tx *state.State) error { tx.KV().Has("k"); return joinPlain.Set(tx, "x") }, joinKey("l", 1), 1, nil},
-		{"the set of keys, listed", func(tx *state.State) error { return joinSpy.Replace(tx, fmt.Sprint(len(tx.KV().Keys()))) }, joinKey("k", 1), 2, map[string]any{"spy": "2"}},
-		{"the set of keys, counted", func(tx *state.State) error { return joinSpy.Replace(tx, fmt.Sprint(tx.KV().Len())) }, joinKey("k", 1), 2, map[string]any{"spy": "2"}},
-		{"the set of keys, not listed", joinKey("m", 1), joinKey("k", 1), 1, nil},
-		{"the results it read", func(tx *state.State) error { tx.History().Len(); return joinPlain.Set(tx, "x") }, func(st *state.State) error { return st.History().Append(ruleResult("1", "a")) }, 2, nil},
-		{"the results it appended to", func(tx *state.State) error { return tx.History().Append(ruleResult("1", "a")) }, func(st *state.State) error { return st.History().Append(ruleResult("2", "a")) }, 1, nil},
-		{"what a fork of it read", func(tx *state.State) error {
-			joinSum.Or(tx.Fork(), 0)
-			return joinPlain.Set(tx, "x")
-		}, joinSet(joinSum, 1), 2, nil},
-		{"what a snapshot of it read", func(tx *state.State) error {
-			joinSum.Or(tx.Snapshot(), 0)
-			return joinPlain.Set(tx, "x")
-		}, joinSet(joinSum, 1), 2, nil},
-		{"what a transaction inside it read", func(tx *state.State) error {
-			return tx.Update(func(inner *state.State) error { return joinPlain.Set(inner, fmt.Sprint(joinSum.Or(inner, 0))) })
-		}, joinSet(joinSum, 1), 2, map[string]any{"plain": "2"}},
-		{"an item it walked over", func(tx *state.State) error {
-			n := 0
-			for range state.Items(tx, joinList, 0) {
-				n++
-			}
-			return joinPlain.Set(tx, fmt.Sprint(n))
-		}, joinSet(joinList, []string{"m"}), 2, map[string]any{"plain": "1"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			st := ruleNew(t, joinSchema, map[string]any{"sum": 1})
-			runs := 0
-			require.NoError(t, st.Update(func(tx *state.State) error {
-				if err := tt.fn(tx); err != nil {
-					return err
-				}
-				if runs++; runs == 1 {
-					return tt.meanwhile(st) // using the outer handle inside does not deadlock
-				}
-				return nil
-			}))
-			require.Equal(t, tt.runs, runs)
-			require.Equal(t, uint64(3), st.Version())
-			for name, want := range tt.want {
-				got, _ := st.KV().Get(name)
-				require.Equal(t, want, got)
-			}
-		})
-	}
-}
-
-func TestATransactionOvertakenForEverIsAConflict(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // where it takes no time to wait between attempts
-		st := ruleNew(t, joinSchema, map[string]any{"sum": 0})
-		err := st.Update(func(tx *state.State) error {
-			joinSum.Or(tx, 0)
-			require.NoError(t, joinSum.Set(st, 1)) // overtakes itself
-			return joinPlain.Set(tx, "x")
-		})
-		require.ErrorIs(t, err, state.ErrConflict)
-		require.False(t, joinPlain.Has(st))
 	})
 }
 

@@ -1,7 +1,6 @@
 package state_test
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -355,36 +354,6 @@ func TestAHandlerThatReplacesItsOwnFieldFailsWithinASecond(t *testing.T) {
 	})
 }
 
-// Two handlers that write the field of each other do not wait forever.
-func TestHandlersThatWriteTheFieldsOfEachOtherFailAfterASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var st *state.State
-		fields := make([]*state.Field[int], 2)
-		var entered atomic.Int32
-		for i := range fields {
-			fields[i] = &state.Field[int]{
-				Name: "f" + strconv.Itoa(i),
-				Handler: state.NewHandler("other", func(_ int, _ bool, update int) (int, error) {
-					entered.Add(1)
-					for entered.Load() < 2 {
-						time.Sleep(time.Millisecond)
-					}
-					return update, fields[1-i].Set(st, update)
-				}),
-			}
-		}
-		st = state.New(state.MustSchema(fields[0], fields[1]))
-		start := time.Now()
-		errs := make(chan error)
-		for _, f := range fields {
-			go func() { errs <- f.Set(st, 1) }()
-		}
-		require.ErrorIs(t, <-errs, state.ErrConflict)
-		<-errs
-		require.Less(t, time.Since(start), 2100*time.Millisecond)
-	})
-}
-
 // Code of users for one field takes turns, in the order of the writes, and delays
 // nothing else.
 func TestHandlersOfOneFieldTakeTurns(t *testing.T) {
@@ -505,23 +474,6 @@ func TestSumOutOfRangeIsAnError(t *testing.T) {
 	require.Equal(t, int8(-1), n)
 }
 
-// Sum is checked against arithmetic that cannot overflow.
-func TestSumIsExactOrAnError(t *testing.T) {
-	property.Check(t, func(rt *rapid.T) {
-		values := rapid.SliceOfN(rapid.Int8(), 1, 6).Draw(rt, "values")
-		want, inRange := 0, true
-		for _, v := range values {
-			want += int(v)
-			inRange = inRange && want >= math.MinInt8 && want <= math.MaxInt8
-		}
-		got, err := ruleWrites(state.Sum[int8](), values...)
-		require.Equal(rt, inRange, err == nil, "%v", values)
-		if inRange {
-			require.Equal(rt, want, int(got))
-		}
-	})
-}
-
 // ruleLaws checks what a handler claims: it changes no input, gives the same
 // result again, and merging xs and then ys equals merging both at once, if there
 // is a join of two updates.
@@ -604,56 +556,6 @@ func ruleCloneDocs(docs []ruleDoc) []ruleDoc {
 		docs[i].Tags = slices.Clone(docs[i].Tags)
 	}
 	return docs
-}
-
-// The handlers of lists against what they say, on slices.
-func TestListHandlersMatchTheirModels(t *testing.T) {
-	type model struct {
-		h    state.Handler[[]int]
-		step func(current, update []int) []int
-	}
-	union := func(key func(int) int) func(current, update []int) []int {
-		return func(current, update []int) []int {
-			var out []int
-			for _, n := range slices.Concat(current, update) {
-				if !slices.ContainsFunc(out, func(o int) bool { return key(o) == key(n) }) {
-					out = append(out, n)
-				}
-			}
-			return out
-		}
-	}
-	models := map[string]model{
-		"append":    {state.Append[[]int](), func(c, u []int) []int { return slices.Concat(c, u) }},
-		"keep_last": {state.KeepLast[[]int](5), func(c, u []int) []int { all := slices.Concat(c, u); return all[max(0, len(all)-5):] }},
-		"union":     {state.Union[[]int](), union(func(n int) int { return n })},
-		"union_by":  {state.UnionBy[[]int](func(n int) int { return n % 5 }), union(func(n int) int { return n % 5 })},
-		"merge_by_id": {state.MergeByID[[]int](func(n int) string { return fmt.Sprint(n % 5) }), func(c, u []int) []int {
-			var out []int
-			for _, n := range slices.Concat(c, u) {
-				if i := slices.IndexFunc(out, func(o int) bool { return o%5 == n%5 }); i >= 0 {
-					out[i] = n
-				} else {
-					out = append(out, n)
-				}
-			}
-			return out
-		}},
-	}
-	names := slices.SortedFunc(maps.Keys(models), cmp.Compare[string])
-	property.Check(t, func(rt *rapid.T) {
-		m := models[rapid.SampledFrom(names).Draw(rt, "handler")]
-		f := &state.Field[[]int]{Name: "x", Handler: m.h}
-		st := state.New(state.MustSchema(f))
-		var want []int
-		for range rapid.IntRange(1, 30).Draw(rt, "writes") {
-			update := rapid.SliceOfN(rapid.IntRange(-20, 20), 0, 8).Draw(rt, "update")
-			require.NoError(rt, f.Set(st, update))
-			want = m.step(want, update)
-			require.Equal(rt, append([]int{}, want...), f.Or(st, nil))
-			require.Equal(rt, len(want), state.Len(st, f))
-		}
-	})
 }
 
 // keptBlob is 1 MB that is not shared with its copies.

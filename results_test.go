@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,45 +11,6 @@ import (
 )
 
 // The tests of this file prove what the stack of results costs.
-
-// fastest returns the shortest time that fn took.
-func fastest(fn func()) time.Duration {
-	best := time.Hour
-	for range 50 {
-		start := time.Now()
-		fn()
-		best = min(best, time.Since(start))
-	}
-	return best
-}
-
-// An agent that sees its own results only has a list of them: what it does costs
-// the same however many results others have.
-func TestAgentsWithResultsOfTheirOwnDoNotWalkTheStack(t *testing.T) {
-	schema := state.MustSchema(state.Team{"a": {"b"}}, &state.Field[[]state.Message]{Name: "messages", Owner: "a"})
-	elapsed := func(n int) (push, look time.Duration) {
-		st := state.New(schema)
-		for range 10 {
-			require.NoError(t, st.As("b").History().Append(state.InferenceResult{}))
-		}
-		for range n {
-			require.NoError(t, st.History().Push(state.InferenceResult{Agent: "a"}))
-		}
-		h := st.As("b").History()
-		look = fastest(func() {
-			_, ok := h.Last()
-			_, first := h.At(3)
-			require.True(t, ok && first && h.Len() == 10)
-		})
-		push = fastest(func() { require.NoError(t, h.Append(state.InferenceResult{})) })
-		require.Equal(t, 60, h.Len())
-		return push, look
-	}
-	push, look := elapsed(100)
-	pushToMany, lookAtMany := elapsed(10_000)
-	require.Less(t, pushToMany, 20*push)
-	require.Less(t, lookAtMany, 20*look)
-}
 
 // A result whose history is the conversation as it is adds one run of messages,
 // however the values were made, and whatever texts are repeated elsewhere.
