@@ -131,25 +131,6 @@ func TestJSONOfAStateIsJSONWhateverTheSecretIs(t *testing.T) {
 	}
 }
 
-func BenchmarkDescribe(b *testing.B) {
-	for _, messages := range []int{10, 10_000} {
-		b.Run(fmt.Sprintf("messages=%d", messages), func(b *testing.B) {
-			schema, title, _ := describeSchema(b)
-			st := state.New(schema)
-			require.NoError(b, title.Set(st, "A title"))
-			said := make([]state.Message, messages)
-			for i := range said {
-				said[i] = state.UserText("hello")
-			}
-			require.NoError(b, state.Messages.Set(st, said))
-			b.ReportAllocs()
-			for b.Loop() {
-				_ = st.Describe()
-			}
-		})
-	}
-}
-
 func TestFieldsGivesSizesButNotThoseOfSecrets(t *testing.T) {
 	list := &state.Field[[]string]{Name: "list"}
 	secret := &state.Field[string]{Name: "secret", Secret: true}

@@ -197,13 +197,6 @@ func TestVersionsOfBoundHandlesSurviveExport(t *testing.T) {
 	})
 }
 
-func TestAClassWithoutReadersIsExportedAsAnEmptyList(t *testing.T) {
-	private := &state.Field[int]{Name: "private"}
-	st := state.New(state.MustSchema(state.Team{"a": nil}, private))
-	require.NoError(t, private.Set(st, 1))
-	require.Contains(t, ruleExport(t, st), `"counts":[{"classes":[[]],"versions":1}]`)
-}
-
 func TestATransactionThatExportsHasReadTheHistory(t *testing.T) {
 	st := state.New(ruleSchema)
 	runs := 0
@@ -299,13 +292,6 @@ func TestImportNamesWhatIsDamaged(t *testing.T) {
 			require.True(t, strings.HasPrefix(err.Error(), "state: "), "%v", err)
 		})
 	}
-}
-
-func TestImportErrorsNeverHoldSecrets(t *testing.T) {
-	secret := &state.Field[int]{Name: "pin", Secret: true}
-	_, err := state.Import(state.MustSchema(secret), []byte(`{"format":1,"fields":[{"name":"pin","value":"hunter2!"}]}`))
-	require.ErrorIs(t, err, state.ErrWrongType)
-	require.NotContains(t, err.Error(), "hunter2!")
 }
 
 func TestTruncatedExportsAreRefused(t *testing.T) {

@@ -46,15 +46,6 @@ func isoTreeOf(s string) isoTree {
 	return isoTree{Names: []string{s}, Kids: []isoTree{leaf, next}, Next: &next, By: map[string]isoTree{s: leaf}}
 }
 
-// isoClone has its own way to be copied, by its JSON.
-type isoClone struct{ parts []string }
-
-func (c isoClone) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(c.parts)), nil }
-func (c *isoClone) UnmarshalText(text []byte) error {
-	c.parts = []string{string(text[1 : len(text)-1])}
-	return nil
-}
-
 func isoInnerOf(s string) isoInner {
 	n, m := 1, int64(2)
 	return isoInner{
@@ -278,18 +269,6 @@ func TestWhatGoesInIsCopiedAndWhatComesOutIsACopy(t *testing.T) {
 	isoAccessors(t, state.MergeMap[map[string]isoTree](), func() map[string]isoTree { return map[string]isoTree{"a": isoTreeOf("a")} })
 	isoAccessors(t, state.Handler[*int]{}, three)
 	isoAccessors(t, state.Handler[[]*int]{}, func() []*int { return []*int{three(), three()} })
-}
-
-func TestATypeWithItsOwnTextIsCopiedToo(t *testing.T) {
-	f := &state.Field[isoClone]{Name: "x"}
-	st := state.New(state.MustSchema(f))
-	v := isoClone{[]string{"a"}}
-	require.NoError(t, f.Set(st, v))
-	v.parts[0] = "spoilt"
-	got := f.Or(st, isoClone{})
-	require.Equal(t, []string{"a"}, got.parts)
-	got.parts[0] = "spoilt"
-	require.Equal(t, []string{"a"}, f.Or(st, isoClone{}).parts)
 }
 
 // isoKeeps breaks the rules of json.Unmarshaler: it keeps the bytes it is given,

@@ -264,17 +264,3 @@ func TestRedactHandlerDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkRedactHandler(b *testing.B) {
-	for _, n := range []int{0, 1, 10, 100} {
-		for name, run := range logRuns {
-			b.Run(fmt.Sprintf("%s/secrets=%d", name, n), func(b *testing.B) {
-				h, r, ctx := state.RedactHandler(discardHandler{}, secretKeys(b, n)), logRecord(run), context.Background()
-				b.ReportAllocs()
-				for b.Loop() {
-					_ = h.Handle(ctx, r)
-				}
-			})
-		}
-	}
-}

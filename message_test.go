@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -282,16 +281,6 @@ func TestMessageEqual(t *testing.T) {
 	number := decodeMessage(t, `{"type":"n","v":1}`)
 	require.False(t, number.Equal(decodeMessage(t, `{"type":"n","v":1.0}`)), "numbers as spelled")
 	require.False(t, number.Equal(decodeMessage(t, `{"type":"n","v":"1"}`)))
-}
-
-func TestMessagesCompare(t *testing.T) {
-	a := []state.Message{state.UserText("a"), decodeMessage(t, `{"type":"x","a":1,"b":2}`)}
-	b := []state.Message{state.UserText("a"), decodeMessage(t, `{"type":"x","b":2,"a":1}`)}
-	require.Empty(t, cmp.Diff(a, b))
-	require.NotEmpty(t, cmp.Diff(a, b[:1]))
-	b[0] = state.UserText("b")
-	require.NotEmpty(t, cmp.Diff(a, b))
-	require.Equal(t, []state.Message{state.ToolError(state.ToolCall{}, "a")}, []state.Message{state.ToolError(state.ToolCall{}, "a")})
 }
 
 func TestEncodingJSONEscapesButKeepsTheValue(t *testing.T) {
@@ -584,51 +573,6 @@ func FuzzDecodeMessage(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, []state.Message{m}, list)
 	})
-}
-
-func BenchmarkDecodeMessage(b *testing.B) {
-	said := strings.Repeat("The order is on its way. ", 40)
-	for name, m := range map[string]state.Message{
-		"text":        state.AssistantText(said),
-		"tool_call":   state.ToolCalls(state.ToolCall{ID: "call_1", Name: "search", Input: `{"query":"shoes","max":10}`}),
-		"tool_result": state.ToolResult(state.ToolCall{ID: "call_1", Name: "search", Input: `{"query":"shoes"}`}, state.JSONText(said)),
-	} {
-		data := []byte(m.Raw())
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(data)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := state.DecodeMessage(data); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkUserText(b *testing.B) {
-	said := strings.Repeat("The order is on its way. ", 40)
-	b.ReportAllocs()
-	for b.Loop() {
-		state.UserText(said)
-	}
-}
-
-func BenchmarkText(b *testing.B) {
-	for name, said := range map[string]string{
-		"plain":   strings.Repeat("The order is on its way. ", 40),
-		"escapes": strings.Repeat("The order is on its way.\n", 40),
-	} {
-		m := state.UserText(said)
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if len(m.Text()) != len(said) {
-					b.Fatal("wrong text")
-				}
-			}
-		})
-	}
 }
 
 func TestTextAndPartsOfAnyRole(t *testing.T) {
