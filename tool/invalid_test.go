@@ -52,14 +52,6 @@ func TestANilContextIsAnError(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestANilToolIsAnError(t *testing.T) {
-	for _, x := range []*tool.Tool{nil, {}} {
-		_, err := x.Call(t.Context(), state.New(nil), "")
-		require.ErrorIs(t, err, tool.ErrInvalidTool)
-		require.EqualError(t, err, "tool: the Tool is nil, or no constructor has made it")
-	}
-}
-
 // A field that the schema does not have is a mistake of the program. The model
 // could do nothing about it, and a function that has been called has had its
 // effects.
@@ -109,25 +101,4 @@ func TestAFieldThatTheSchemaDoesNotHaveIsAMistakeOfTheProgram(t *testing.T) {
 	results, err := tool.Run(t.Context(), team.As("b"), []*tool.Tool{x, nil}, []state.ToolCall{{Name: "x"}})
 	require.NoError(t, err)
 	require.ErrorIs(t, results[0].Err, state.ErrDenied)
-}
-
-// The model chooses the name of a call, which may contain what it has seen
-// elsewhere.
-func TestTheNameOfAnUnknownToolIsMasked(t *testing.T) {
-	const number = "4242-4242-4242-4242"
-	card := &state.Field[string]{Name: "card", Secret: true}
-	st := state.New(state.MustSchema(card))
-	require.NoError(t, card.Set(st, number))
-	calls := []state.ToolCall{{ID: "a", Name: "pay " + number}}
-	step := must(tool.Begin(t.Context(), st, nil, calls))
-	r, err := step.Call(t.Context(), 0)
-	require.NoError(t, err)
-	_, again := step.Call(t.Context(), 0)
-	require.ErrorIs(t, again, tool.ErrNotPending)
-	require.NotContains(t, again.Error(), number)
-	for _, r := range append(must(tool.Run(t.Context(), st, nil, calls)), r) {
-		require.ErrorIs(t, r.Err, tool.ErrUnknownTool)
-		require.EqualError(t, r.Err, `tool "pay [SECRET]" not found; there are none`)
-		require.Equal(t, r.Err.Error(), r.Message.Text())
-	}
 }

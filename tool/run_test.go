@@ -164,83 +164,6 @@ func TestRunMakesTheCallsOfABatchAtTheSameTime(t *testing.T) {
 	}
 }
 
-// TestRunShowsCallsWhatOthersWrote makes calls that append their ids to the fields
-// they write, and return the fields they read.
-func TestRunShowsCallsWhatOthersWrote(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		calls string
-		saw   []string
-		state string
-	}{
-		{"writers of one field", ":a :a :a", []string{"", "", ""}, `{"a":["0","1","2"]}`},
-		{"a reader behind", ":a :a a:", []string{"", "", "a[0 1]"}, `{"a":["0","1"]}`},
-		{"a reader in front", "a: :a :a", []string{"a[1 2]", "", ""}, `{"a":["1","2"]}`},
-		{"a reader among them", ":a a:b :a", []string{"", "a[0 2]", ""}, `{"a":["0","2"],"b":["1"]}`},
-		{"a chain from behind", "b:c a:b :a", []string{"b[1]", "a[2]", ""}, `{"a":["2"],"b":["1"],"c":["0"]}`},
-		{"writers in two batches", ":a a:b :b", []string{"", "a[0]", ""}, `{"a":["0"],"b":["2","1"]}`},
-		{"calls that read what they write", "a:a a:a a:a", []string{"", "a[0]", "a[0 1]"}, `{"a":["0","1","2"]}`},
-		{"a cycle", "a:b b:a", []string{"", "b[0]"}, `{"a":["1"],"b":["0"]}`},
-		{"a cycle against the order", "a:c b:a c:b", []string{"", "b[2]", "c[0]"}, `{"a":["1"],"b":["2"],"c":["0"]}`},
-		{"a barrier between reader and writer", "a: - :a", []string{"", "", ""}, `{"a":["2"]}`},
-		{"a barrier between writer and reader", ":a - a:", []string{"", "", "a[0]"}, `{"a":["0"]}`},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			saw := make([]string, len(strings.Fields(c.calls)))
-			tools, calls := step(t, c.calls, func(notation string) stepFunc {
-				return func(_ context.Context, id string, fields map[string]any) (map[string]any, error) {
-					call, _ := strconv.Atoi(id)
-					for _, name := range slices.Sorted(maps.Keys(fields)) {
-						saw[call] += name + fmt.Sprint(fields[name])
-					}
-					return writes(notation, []string{id}), nil
-				}
-			})
-			st := stepState()
-			for i, r := range must(tool.Run(t.Context(), st, tools, calls)) {
-				require.NoError(t, r.Err)
-				require.Equal(t, calls[i], r.Message.Call())
-			}
-			require.Equal(t, c.saw, saw)
-			require.Equal(t, c.state, contents(t, st))
-		})
-	}
-}
-
-func TestRunMergesInTheOrderOfTheCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		last := &state.Field[string]{Name: "last"}
-		all := &state.Field[[]string]{Name: "all"}
-		st := state.New(state.MustSchema(last, all))
-		type args struct {
-			ID    string        `json:"id"`
-			Sleep time.Duration `json:"sleep"`
-		}
-		type out struct {
-			Last string   `json:"last"`
-			All  []string `json:"all"`
-		}
-		write := tool.Must(tool.New("write", "", func(_ context.Context, in args) (out, error) {
-			time.Sleep(in.Sleep * time.Second)
-			return out{in.ID, []string{in.ID}}, nil
-		}, tool.To(last, "last"), tool.To(all, "all")))
-		var calls []state.ToolCall
-		for i, id := range []string{"a", "b", "c"} { // the last call returns first
-			calls = append(calls, state.ToolCall{ID: id, Name: "write", Input: state.JSON(fmt.Sprintf(`{"id":%q,"sleep":%d}`, id, 3-i))})
-		}
-		go func() {
-			time.Sleep(2500 * time.Millisecond) // b and c have returned, a has not
-			require.Zero(t, st.Version(), "something was written before the batch was over")
-		}()
-		results := must(tool.Run(t.Context(), st, []*tool.Tool{write}, calls))
-		require.Equal(t, []string{`{"last":"a","all":["a"]}`, `{"last":"b","all":["b"]}`, `{"last":"c","all":["c"]}`}, texts(results))
-		require.Equal(t, "c", last.Or(st, ""))
-		require.Equal(t, []string{"a", "b", "c"}, all.Or(st, nil))
-		require.Equal(t, []string{"a", "a", "b", "b", "c", "c"}, causes(t, st))
-		require.EqualValues(t, 3, st.Version(), "the outputs of a call are one version")
-	})
-}
-
 // TestRunReadsOneVersion has the calls of a batch read two fields that are always
 // written together.
 func TestRunReadsOneVersion(t *testing.T) {
@@ -273,48 +196,6 @@ func TestRunReadsOneVersion(t *testing.T) {
 		require.Equal(t, one, two)
 		require.Equal(t, slices.Repeat(saw[:1], len(saw)), saw, "calls of one batch")
 	}
-}
-
-func TestRunSetsAStatefulToolApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log := &state.Field[[]string]{Name: "log", Owner: "ann"}
-		st := state.New(state.MustSchema(log, state.Team{"ann": nil})).As("ann")
-		var running atomic.Int32
-		alone := func() bool {
-			defer running.Add(-1)
-			n := running.Add(1)
-			time.Sleep(time.Second)
-			return n == 1 && running.Load() == 1
-		}
-		plain := tool.Must(tool.New("plain", "", func(ctx context.Context, _ struct{}) ([]string, error) {
-			alone()
-			if _, ok := state.FromContext(ctx); ok {
-				return nil, errors.New("the context carries a state")
-			}
-			return []string{"plain"}, nil
-		}, tool.To(log, "")))
-		stateful := tool.Must(tool.NewStateful("stateful", "", func(ctx context.Context, st *state.State, _ struct{}) ([]string, error) {
-			if !alone() {
-				return nil, errors.New("not alone")
-			}
-			carried, ok := state.FromContext(ctx)
-			if !ok {
-				return nil, errors.New("the context carries no state")
-			}
-			before := log.Or(carried, nil)
-			return before, log.Set(st, []string{fmt.Sprint("saw ", len(before))})
-		}))
-		calls := []state.ToolCall{{ID: "0", Name: "plain"}, {ID: "1", Name: "stateful"}, {ID: "2", Name: "stateful"}, {ID: "3", Name: "plain"}, {ID: "4", Name: "plain"}}
-		results := must(tool.Run(state.NewContext(t.Context(), st), st, []*tool.Tool{plain, stateful}, calls))
-		require.Equal(t, []string{`["plain"]`, `["plain"]`, `["plain","saw 1"]`, `["plain"]`, `["plain"]`}, texts(results))
-		require.Equal(t, []string{"plain", "saw 1", "saw 2", "plain", "plain"}, log.Or(st, nil))
-		var signed []string
-		for c, err := range st.Changes(0) {
-			require.NoError(t, err)
-			signed = append(signed, c.Agent+" "+c.Cause)
-		}
-		require.Equal(t, []string{"ann 0", "ann 1", "ann 2", "ann 3", "ann 4"}, signed)
-	})
 }
 
 // TestRunFailsOneCallOnly makes a call that fails between two that succeed, and
@@ -381,7 +262,7 @@ func TestRunFailsOneCallOnly(t *testing.T) {
 		{name: "a bad argument", tool: tool.Must(tool.New("fail", "", takesOne)), input: `{"n":"1"}`, text: `n`, asArgs: true},
 		{name: "an argument for an injected parameter", tool: tool.Must(tool.New("fail", "", takesOne, tool.From(number, "n"))), input: `{"n":1}`, text: `n`, asArgs: true},
 		{name: "a field that is unset", tool: tool.Must(tool.New("fail", "", takesOne, tool.From(unset, "n"))), text: `unset`, is: state.ErrNotFound},
-		{name: "a value that is refused", tool: failing("fail", func() (int, error) { return -1, nil }, tool.To(number, "")), text: `number`},
+		{name: "a value that is refused", tool: failing("fail", func() (int, error) { return -1, nil }, tool.To(number, "")), text: `field "number": refused by its handler or validation`},
 		{name: "a field that may not be written", tool: failing("fail", func() (int, error) { return 1, nil }, tool.To(locked, "")), agent: "ann", text: `locked`, is: state.ErrDenied},
 	} {
 		t.Run(c.name, func(t *testing.T) {

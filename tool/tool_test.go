@@ -279,18 +279,6 @@ func TestCallDecodes(t *testing.T) {
 	require.Equal(t, coreIn{Query: "aé\n", Limit: 2, Tags: []string{"one"}, Since: &since, Any: int64(9), Meta: map[string]int{"k": 100}, coreBase: coreBase{"t"}}, got)
 }
 
-func TestInjectedMapIsACopy(t *testing.T) {
-	type in struct {
-		M map[string]int `json:"m"`
-	}
-	st := state.New(state.MustSchema(coreMap))
-	require.NoError(t, coreMap.Set(st, map[string]int{"a": 1}))
-	x := tool.Must(tool.New("x", "", func(_ context.Context, in in) (int, error) { in.M["a"] = 2; return 0, nil }, tool.From(coreMap, "m")))
-	_, err := x.Call(t.Context(), st, "")
-	require.NoError(t, err)
-	require.Equal(t, map[string]int{"a": 1}, coreMap.Or(st, nil))
-}
-
 func TestOpenArguments(t *testing.T) {
 	var got map[string]any
 	x := tool.Must(tool.New("x", "", func(_ context.Context, in map[string]any) (int, error) { got = in; return 0, nil },
@@ -423,33 +411,6 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-func TestFailedCallWritesNothing(t *testing.T) {
-	boom := errors.New("boom")
-	strict := &state.Field[int]{Name: "count", Validate: func(n int) error { return errors.New("validation saw a value") }}
-	tests := []struct {
-		name string
-		fn   func(context.Context, state.JSON) (state.JSON, error)
-		want string
-	}{
-		{"error", func(context.Context, state.JSON) (state.JSON, error) { return `{"a":"x","n":1}`, boom }, `tool "x": boom`},
-		{"panic", func(context.Context, state.JSON) (state.JSON, error) { panic("hidden-value") }, `tool "x": the function panicked`},
-		{"nil dereference", func(context.Context, state.JSON) (state.JSON, error) { var p *state.JSON; return *p, nil }, `tool "x": the function panicked`},
-		{"no object", func(context.Context, state.JSON) (state.JSON, error) { return `["x"]`, nil }, `tool "x": the result is not an object but array: its keys cannot be written to fields`},
-		{"wrong type", func(context.Context, state.JSON) (state.JSON, error) { return `{"a":"x","n":"y"}`, nil }, `tool "x": field "count": want integer, got string`},
-		{"validation", func(context.Context, state.JSON) (state.JSON, error) { return `{"a":"x","n":1}`, nil }, `tool "x": field "count": refused by its handler or validation`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			st := state.New(state.MustSchema(coreText, strict))
-			x := tool.Must(tool.Raw("x", "", `{}`, tt.fn, tool.To(coreText, "a"), tool.To(strict, "n")))
-			out, err := x.Call(t.Context(), st, "")
-			require.EqualError(t, err, tt.want)
-			require.Empty(t, out)
-			require.Zero(t, st.Version())
-		})
-	}
-}
-
 func TestErrorsKeepWhatIsBehindThem(t *testing.T) {
 	boom := errors.New("boom")
 	x := tool.Must(tool.New("x", "", func(context.Context, struct{}) (int, error) { panic(boom) }))
@@ -473,24 +434,6 @@ func TestErrorsKeepWhatIsBehindThem(t *testing.T) {
 	} {
 		_, err := z.Call(t.Context(), st, "")
 		require.ErrorIs(t, err, want)
-	}
-}
-
-func TestCallIsJournalled(t *testing.T) {
-	count := &state.Field[int]{Name: "count", Owner: "support"}
-	text := &state.Field[string]{Name: "text", Owner: "support"}
-	st := state.New(state.MustSchema(state.Team{"support": nil}, text, count))
-	x := tool.Must(tool.New("x", "", coreFunc, tool.To(text, "text"), tool.To(count, "count")))
-	_, err := x.Call(t.Context(), st.As("support").WithCause("call_7"), `{"query":"a"}`)
-	require.NoError(t, err)
-	var got []state.Change
-	for c, err := range st.Changes(0) {
-		require.NoError(t, err)
-		got = append(got, c)
-	}
-	require.Len(t, got, 2)
-	for _, c := range got {
-		require.Equal(t, []any{uint64(1), "support", "call_7", state.OpSet}, []any{c.Version, c.Agent, c.Cause, c.Op})
 	}
 }
 
@@ -554,26 +497,4 @@ func TestResultIsStrictJSON(t *testing.T) {
 	bad := tool.Must(tool.New("x", "", func(context.Context, struct{}) (string, error) { return "\xff", nil }))
 	_, err = bad.Call(t.Context(), coreState(t), "")
 	require.ErrorContains(t, err, "the result cannot be encoded")
-}
-
-func TestCallsInParallel(t *testing.T) {
-	st := coreState(t)
-	require.NoError(t, coreText.Set(st, "u"))
-	x := tool.Must(tool.New("x", "", func(_ context.Context, in coreIn) ([]string, error) { return []string{in.Query}, nil },
-		tool.From(coreText, "tenant"), tool.To(coreList, "")))
-	done := make(chan error)
-	for range 8 {
-		go func() {
-			var err error
-			for range 100 {
-				_, e := x.Call(context.Background(), st, `{"query":"q"}`)
-				err = errors.Join(err, e)
-			}
-			done <- err
-		}()
-	}
-	for range 8 {
-		require.NoError(t, <-done)
-	}
-	require.Equal(t, 800, state.Len(st, coreList))
 }

@@ -155,13 +155,6 @@ func TestTracerIsToldOfEachCallOfAStep(t *testing.T) {
 	require.ErrorIs(t, byID["5"].Result.Err, tool.ErrUnknownTool)
 }
 
-func TestPlanIsNotTraced(t *testing.T) {
-	tracer := &recordingTracer{}
-	_ = must(tool.Begin(tool.WithTracer(t.Context(), tracer), tracedState(t), nil, []state.ToolCall{{Name: "a"}})).End()
-	_ = tool.Plan(nil, []state.ToolCall{{Name: "a"}})
-	require.Empty(t, tracer.all())
-}
-
 // A call that a function makes belongs to the call of the function.
 func TestTracerSeesCallsWithinCalls(t *testing.T) {
 	inner := tracedTool("inner", func(_ context.Context, in tracedIn) (string, error) { return "got " + in.Word, nil },
