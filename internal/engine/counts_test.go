@@ -11,6 +11,35 @@ import (
 	"github.com/agentstate/state/internal/test/effort/property"
 )
 
+// What a branch does with its content is tested through package state. The test
+// of this file is about the numbers of versions, which the engine keeps for each
+// view.
+
+// intForm is the form of ints.
+type intForm struct{}
+
+func (intForm) Same(a, b *engine.Cell) bool { return a == b }
+
+func (intForm) Check(engine.Merged) error { return nil }
+
+// overwrite stores the update.
+type overwrite struct{}
+
+func (overwrite) Merge(_ engine.Address, _ *engine.Cell, u engine.Update) (engine.Merged, error) {
+	return engine.Merged{Value: u.Value, Size: 8}, nil
+}
+
+var (
+	everything engine.View
+	author     = &engine.Author{Agent: "a"}
+)
+
+func overwriteOp(at engine.Address, n int) *engine.Op {
+	return &engine.Op{
+		Address: at, Update: engine.Update{Value: n, Size: 8}, Merger: overwrite{}, Author: author, Overwrites: true,
+	}
+}
+
 // crowd is a layout with one slot for each visibility class, of which the
 // readers are arbitrary.
 type crowd struct {
@@ -151,23 +180,5 @@ func TestTheVersionsOfAViewFollowFromWhatItSees(t *testing.T) {
 		}
 		l.Done()
 		require.Equal(t, last, back.Version(v))
-	})
-}
-
-// Older forms count each combination of classes.
-func TestLoaderCountsCombinationsOfClasses(t *testing.T) {
-	property.Check(t, func(t *rapid.T) {
-		c := drawCrowd(t)
-		b := engine.New(c.layout)
-		l := engine.NewLoader(b, 1000)
-		readers := rapid.SliceOfNDistinct(rapid.IntRange(0, c.layout.Readers-1), 1, 3, rapid.ID).Draw(t, "view")
-		want := uint64(0)
-		for _, touched := range rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.IntRange(0, len(c.readers)-1), 1, 6, rapid.ID), 0, 9).Draw(t, "counts") {
-			n := rapid.Uint64Range(1, 9).Draw(t, "versions")
-			want += n * c.steps(touched, readers)
-			l.Count(engine.VersionCount{Classes: slices.Clone(touched), Versions: n})
-		}
-		l.Done()
-		require.Equal(t, want, b.Version(c.view(readers...)))
 	})
 }
