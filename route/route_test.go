@@ -262,18 +262,3 @@ func TestARouterIsNotUnmarshaled(t *testing.T) {
 	var r route.Router
 	require.ErrorContains(t, json.Unmarshal([]byte(`{"rules":[]}`), &r), "Parse")
 }
-
-func BenchmarkNext(b *testing.B) {
-	router := route.Must(route.New(
-		route.When(route.Has(card), "billing"),
-		route.When(route.And(route.Eq(intent, "refund"), route.Gte(amount, 100)), "manager"),
-		route.Otherwise("general"),
-	))
-	st := state.New(desk)
-	require.NoError(b, st.Patch(map[string]any{"intent": "refund", "amount": 200}))
-	handle := st.As("support")
-	b.ReportAllocs()
-	for b.Loop() {
-		router.Next(handle)
-	}
-}

@@ -399,14 +399,3 @@ func FuzzStrictCheck(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkCheck(b *testing.B) {
-	data := []byte(`{"type":"text","role":"user","content":"` + strings.Repeat("all quiet, naïve café; ", 40) + `","n":[1,2.5e3,{"a":null,"b":true}]}`)
-	b.SetBytes(int64(len(data)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := jsontext.Check(data, jsontext.Limits{Bytes: 1 << 20, Depth: 64}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

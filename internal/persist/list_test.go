@@ -133,15 +133,3 @@ func TestSlicesCannotReachTheTail(t *testing.T) {
 	s[0] = 9
 	require.Equal(t, []int{1, 2}, contents(l))
 }
-
-func BenchmarkAppend(b *testing.B) {
-	one := any([]int{7})
-	b.ReportAllocs()
-	l := NewList(ints)
-	for b.Loop() {
-		l = l.Append(one, 8)
-		if l.Len() == 100_000 {
-			l = NewList(ints)
-		}
-	}
-}

@@ -389,36 +389,3 @@ func benchText() string {
 	const line = `{"role":"tool","call_id":"call_9f8e7d6c5b4a","content":"{\"path\":\"\/srv\/data\/report.txt\",\"lines\":[\"first line\\n\",\"caf\u00e9 costs 3 & more\"]}","url":"https://example.com/a%20b?q=x+y"}` + "\n"
 	return strings.Repeat(line, 100_000/len(line)+1)
 }
-
-func benchSecrets() []string {
-	var secrets []string
-	for i := range 20 {
-		secrets = append(secrets, fmt.Sprintf("sk-proj-%040d", i*i*i*7919))
-	}
-	return secrets
-}
-
-func BenchmarkRedact(b *testing.B) {
-	r := texts(benchSecrets())
-	nothing := benchText()
-	prose := strings.Repeat("The quick brown fox jumps over the lazy dog, and nobody minds. ", 1600)
-	encoded := base64.StdEncoding.EncodeToString([]byte(nothing[:75_000]))
-	found := nothing[:50_000] + benchSecrets()[3] + nothing[50_000:]
-	for _, test := range []struct{ name, text string }{{"json", nothing}, {"prose", prose}, {"base64", encoded}, {"found", found}} {
-		b.Run(test.name, func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(test.text)))
-			for b.Loop() {
-				r.Redact(test.text)
-			}
-		})
-	}
-}
-
-func BenchmarkNew(b *testing.B) {
-	secrets := benchSecrets()
-	b.ReportAllocs()
-	for b.Loop() {
-		texts(secrets)
-	}
-}
