@@ -6,8 +6,7 @@ import (
 	"github.com/agentstate/state/internal/test/statemodel"
 )
 
-// The tests of this file prove that a State does what its specification in
-// internal/test/statemodel says, for random programs. Then follow the mistakes that
-// such programs found, as the shortest program that shows each.
+// The test of this file proves that a State does what its specification in
+// internal/test/statemodel says, for random programs.
 
 func TestModel(t *testing.T) { statemodel.Check(t) }
