@@ -134,7 +134,6 @@ type rights struct {
 	// classes are the visibility classes that it sees. It may read the fields
 	// of these classes.
 	classes engine.Bits
-	reader  int // as in [engine.View]
 }
 
 // and returns the rights that both grant.
@@ -142,18 +141,11 @@ func (r *rights) and(o *rights) *rights {
 	if r == nil {
 		return o
 	}
-	both := &rights{
+	return &rights{
 		member:  r.member && o.member,
 		write:   r.write.And(o.write),
 		classes: r.classes.And(o.classes),
 	}
-	switch {
-	case r.classes.Within(o.classes):
-		both.reader = r.reader
-	case o.classes.Within(r.classes):
-		both.reader = o.reader
-	}
-	return both
 }
 
 // within reports whether r grants nothing that o does not.
@@ -195,8 +187,8 @@ func newAccess(team Team, slots int) *access {
 		none:       &rights{write: engine.NewBits(slots)},
 		classIndex: map[string]int{},
 	}
-	for i, agent := range a.team {
-		a.members[agent] = &rights{member: true, write: engine.NewBits(slots), reader: i + 1}
+	for _, agent := range a.team {
+		a.members[agent] = &rights{member: true, write: engine.NewBits(slots)}
 	}
 	return a
 }
@@ -231,9 +223,6 @@ func (a *access) class(readers []string) int {
 	class, ok := a.classIndex[key]
 	if !ok {
 		class = len(a.readers)
-		if readers == nil {
-			readers = []string{} // Export writes a list
-		}
 		a.readers = append(a.readers, readers)
 		a.classIndex[key] = class
 	}
@@ -256,18 +245,6 @@ func (a *access) finish() {
 			a.members[agent].classes.Add(class)
 		}
 	}
-}
-
-// readBy returns the members that see each class, by their number.
-func (a *access) readBy() []engine.Bits {
-	readBy := make([]engine.Bits, len(a.readers))
-	for class, readers := range a.readers {
-		readBy[class] = engine.NewBits(len(a.team))
-		for _, agent := range readers {
-			readBy[class].Add(a.members[agent].reader - 1)
-		}
-	}
-	return readBy
 }
 
 // of returns what an agent may do.

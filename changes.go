@@ -14,7 +14,7 @@ import (
 // Change is one write to one field. A version that wrote several fields has as
 // many changes, with one Version.
 type Change struct {
-	Version uint64 // in the count of the handle that yielded it: see State.Version
+	Version uint64
 	Time    time.Time
 	Agent   string // the agent that wrote; empty for the host
 	Cause   string // as given to WithCause
@@ -27,12 +27,11 @@ type Change struct {
 	Value any
 }
 
-// Version returns the number of the last version. On a bound handle it is the
-// number of versions that changed something the handle may read: the same
-// number means another version to a handle with other rights, and to the host's.
+// Version returns the number of the last version. It is the same on every
+// handle: an agent can tell that something was written that it may not read,
+// but not what.
 func (s *State) Version() uint64 {
-	h := s.on()
-	return h.branch.Version(h.view())
+	return s.on().branch.Version()
 }
 
 // change returns an entry of the journal as the handle sees it.
@@ -70,8 +69,8 @@ func (h *handle) written(r *engine.Record) any {
 }
 
 // Changes yields what was written after a version, oldest first, as of the time
-// of the call. A bound handle sees the changes to what it may read, numbered
-// without gaps. If the journal no longer reaches back that far, Changes yields
+// of the call. A bound handle sees the changes to what it may read: their
+// versions have gaps where others wrote. If the journal no longer reaches back that far, Changes yields
 // only an error that is [ErrCompacted].
 func (s *State) Changes(since uint64) iter.Seq2[Change, error] {
 	h := *s.on()
@@ -154,7 +153,7 @@ func (s *State) At(version uint64) (*State, error) {
 	}
 	past, err := h.branch.At(version)
 	if errors.Is(err, engine.ErrNoVersion) {
-		err = asKind(ErrNotFound, fmt.Errorf("no such version; the last is %d", h.branch.Version(h.view())))
+		err = asKind(ErrNotFound, fmt.Errorf("no such version; the last is %d", h.branch.Version()))
 	}
 	if err != nil {
 		return nil, within(fmt.Sprintf("version %d", version), err)

@@ -61,8 +61,8 @@
 //	token, err := PaymentToken.Get(billing)
 //
 // A handle can be narrowed but never widened. What an agent observes (values,
-// names, counts, versions, errors, texts) does not depend on the values of
-// fields that it may not read. Reading a hidden field returns [ErrDenied]
+// names, counts, errors, texts) does not depend on the values of fields that it
+// may not read. Versions are common to all handles. Reading a hidden field returns [ErrDenied]
 // through a Field and nothing through KV. Writing one returns an [AccessError].
 //
 // # Transactions, branches, versions

@@ -123,7 +123,7 @@ func (d *effectsDraft) add(part string, at engine.Address, made []Effect) {
 		return
 	}
 	if d.authors == nil {
-		d.authors = d.now.Authors(d.past.Version(engine.View{}))
+		d.authors = d.now.Authors(d.past.Version())
 	}
 	for _, e := range made {
 		e.Part, e.Field, e.Secret = part, fieldName(at), at.Slot.Secret

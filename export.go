@@ -19,7 +19,7 @@ func (s *State) Export() ([]byte, error) {
 	st := h.schema.history.stackIn(f.Get(h.schema.history.address()))
 	table := st.clone()
 	table.table.index = nil // the conversation is not in the table of st
-	out := form.State{Format: form.Format, Version: f.Version(engine.View{}), Counts: h.schema.exportCounts(f)}
+	out := form.State{Format: form.Format, Version: f.Version()}
 	if c := f.Slot(&h.schema.messages().slot); c != nil && !h.schema.messages().ephemeral {
 		msgs := h.schema.messages().form.Share(c.Value).([]Message)
 		runs := append([]form.Run{}, exportRuns(table.intern(msgs))...)
@@ -89,24 +89,4 @@ func exportRuns(runs []messageRun) []form.Run {
 		out[i] = form.Run{From: r.from, To: r.to}
 	}
 	return out
-}
-
-// exportCounts returns the counts of versions, from which the versions of bound
-// handles follow. Without a team the version alone is enough.
-func (s *Schema) exportCounts(f *engine.Branch) []form.Count {
-	if s.team == nil {
-		return nil
-	}
-	var counts []form.Count
-	for _, c := range f.VersionCounts() {
-		out := form.Count{Versions: c.Versions, Shared: c.Shared}
-		for _, class := range c.Classes {
-			out.Classes = append(out.Classes, s.access.readers[class])
-		}
-		if c.Reader > 0 {
-			out.Agent = s.access.team[c.Reader-1]
-		}
-		counts = append(counts, out)
-	}
-	return counts
 }

@@ -40,7 +40,7 @@ func (h *handle) view() engine.View {
 	if h.rights == nil {
 		return engine.View{}
 	}
-	return engine.View{Classes: h.rights.classes, Reader: h.rights.reader}
+	return engine.View{Classes: h.rights.classes}
 }
 
 // denied returns the error for an operation that the handle has no right to.

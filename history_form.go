@@ -2,7 +2,6 @@ package state
 
 import (
 	"math/bits"
-	"slices"
 
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/persist"
@@ -213,45 +212,4 @@ func (hf *historyForm) Admit(v engine.View, from *engine.Cell, to *engine.Merged
 		return &LimitError{Name: "Results", Limit: hf.maxResults, Got: n}
 	}
 	return nil
-}
-
-// Classes implements [engine.Gate]. It compares what each class sees before and
-// after: results that are the same but stored anew are no difference, and
-// neither is the place of a result among results that the class does not see.
-func (hf *historyForm) Classes(from, to *engine.Cell) []int {
-	a, b := hf.stackIn(from), hf.stackIn(to)
-	if len(hf.classes) == 0 || a == b {
-		return nil
-	}
-	common := b.results.Common(&a.results)
-	for common < min(a.len(), b.len()) && a.at(common) == b.at(common) {
-		common++
-	}
-	before, after := hf.byClass(a, common), hf.byClass(b, common)
-	var classes []int
-	for class := range before {
-		if _, ok := after[class]; !ok {
-			classes = append(classes, class)
-		}
-	}
-	for class, results := range after {
-		if !slices.EqualFunc(before[class], results, resultRef.same) {
-			classes = append(classes, class)
-		}
-	}
-	slices.Sort(classes)
-	return classes
-}
-
-// byClass returns the results of a stack from index i on by their class, except
-// those of the messages' class.
-func (hf *historyForm) byClass(st *resultStack, i int) map[int][]resultRef {
-	results := map[int][]resultRef{}
-	for ; i < st.len(); i++ {
-		r := st.at(i)
-		if class := hf.class(r.agent); class != hf.messagesClass {
-			results[class] = append(results[class], resultRef{st, r})
-		}
-	}
-	return results
 }

@@ -3,7 +3,6 @@ package state
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/fault"
@@ -99,7 +98,6 @@ func (i *importer) load(in *form.State, report func(error) error) error {
 			return err
 		}
 	}
-	i.schema.importCounts(i.loader, in)
 	if i.conversation != nil {
 		i.conversation.putInto(i.loader)
 		return nil
@@ -384,28 +382,4 @@ func (t *importedTable) use(run messageRun) int {
 	sum := t.sums[run.to].minus(t.sums[max(run.from, t.used)])
 	t.used = run.to
 	return sum.bytes + 64*sum.messages
-}
-
-// importCounts takes over exported counts. Classes and agents that the schema
-// no longer has count for the host only.
-func (s *Schema) importCounts(l *engine.Loader, in *form.State) {
-	if s.team == nil {
-		l.Count(engine.VersionCount{Classes: []int{s.keys.slot.Class}, Versions: in.Version})
-		return
-	}
-	for _, c := range in.Counts {
-		count := engine.VersionCount{Versions: c.Versions, Shared: c.Shared}
-		if member, ok := s.access.members[c.Agent]; ok {
-			count.Reader = member.reader
-		}
-		for _, readers := range c.Classes {
-			slices.Sort(readers)
-			if class, ok := s.access.classIndex[classKey(readers)]; ok {
-				count.Classes = append(count.Classes, class)
-			}
-		}
-		if max(c.Versions, c.Shared) <= in.Version && (count.Reader > 0 || len(count.Classes) > 0) {
-			l.Count(count)
-		}
-	}
 }

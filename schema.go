@@ -72,10 +72,7 @@ type Limits struct {
 	Depth      int // levels of lists and objects in a value (default 64)
 	Keys       int // set fields that the writer sees (default 131 072)
 	Results    int // inference results (default 131 072)
-	// Journal is the number of changes kept for each set of fields that the same
-	// agents may read (default 4 096). If there are more than four such sets,
-	// four times this number is divided evenly among them.
-	Journal int
+	Journal    int // changes that are kept (default 4 096)
 }
 
 func (l Limits) declare(d *schemaDraft) {
@@ -359,8 +356,6 @@ func (s *Schema) compile() {
 	s.history = newHistoryForm(historySlot, messagesClass, s.access.resultClasses(messagesClass), len(s.access.readers), s.limits.Results)
 	s.layout.Slots[historySlot] = &s.history.slot
 	s.access.finish()
-	s.layout.Classes = len(s.access.readers)
-	s.layout.Readers, s.layout.ReadBy = len(s.access.team), s.access.readBy()
 }
 
 // nameFilter is a set of names that may contain more than was added. It tells

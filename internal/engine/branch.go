@@ -58,7 +58,7 @@ type fork struct {
 // trunk is what a branch shares with those that come from it. It is immutable.
 type trunk struct {
 	layout *Layout
-	bounds journalBounds // of each journal
+	bounds journalBounds // of the journal
 	origin time.Time     // times in the journal count from here
 }
 
@@ -184,7 +184,7 @@ func (b *Branch) InTransaction() bool { return b.reads != nil }
 // Keys returns the keys that are set in a frozen branch, sorted.
 func (b *Branch) Keys() []string {
 	t := b.tree.Load()
-	keys := make([]string, 0, t.classes.at(b.layout.Keys.Class).count.set)
+	keys := make([]string, 0, t.keyed)
 	for key := range t.keys.All() {
 		keys = append(keys, key)
 	}
@@ -201,7 +201,7 @@ type KeyedCell struct {
 // KeyedCells returns the keys that are set in a frozen branch with their cells,
 // sorted.
 func (b *Branch) KeyedCells() []KeyedCell {
-	cells := make([]KeyedCell, 0, b.tree.Load().classes.at(b.layout.Keys.Class).count.set)
+	cells := make([]KeyedCell, 0, b.tree.Load().keyed)
 	for key, cell := range b.All() {
 		cells = append(cells, KeyedCell{key, cell})
 	}
@@ -252,24 +252,16 @@ func (b *Branch) CountSet(v View) int {
 	b.reads.list()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.tree.Load().countSet(v)
+	return b.tree.Load().countSet(b.layout, v)
 }
 
-// Version returns the number of versions in which a view sees a change. A
-// transaction notes it as a read of all of them.
-func (b *Branch) Version(v View) uint64 {
+// Version returns the number of versions. A transaction notes it as a read of
+// all of them.
+func (b *Branch) Version() uint64 {
 	b.reads.countVersions()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.seenVersion(v)
-}
-
-// seenVersion is Version on a locked branch.
-func (b *Branch) seenVersion(v View) uint64 {
-	if v.Classes == nil {
-		return b.version
-	}
-	return b.tree.Load().versions(v)
+	return b.version
 }
 
 // Alive returns the error that a write would get.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -115,12 +114,11 @@ func (b *Branch) commitOne(v View, o *Op, current *Cell, to *Merged) error {
 	}
 	t := b.tree.Load()
 	if !b.owned {
-		t = b.copyTree()
+		t = t.clone()
 	}
 	c := committer{branch: b, tree: t, version: b.version + 1, single: true}
-	t.classes.own(t.tables, o.Class()).count.alone++
 	now := c.put(o.Address, current, to, o.Overwrites, o.Computed)
-	c.note(o, current, now, nil)
+	c.note(o, current, now)
 	b.publish(t, c.version)
 	return nil
 }
@@ -159,16 +157,13 @@ func (b *Branch) commit(v View, edits []Edit) (attempt, error) {
 	}
 	// Readers take no lock. The commit edits a copy of the tree, so that they
 	// see all edits or none.
-	c := committer{branch: b, tree: b.copyTree(), version: b.version + 1}
-	var few [4]int // a field of c would move c to the heap
-	c.touched = few[:0]
+	c := committer{branch: b, tree: old.clone(), version: b.version + 1}
 	for i := range edits {
 		if len(edits[i].Ops) > 0 {
 			c.single = edits[i].Single
 			c.edit(&edits[i])
 		}
 	}
-	c.tree.countVersions(b.layout, c.touched, 1)
 	b.publish(c.tree, c.version)
 	return attempt{done: true}, nil
 }
@@ -223,18 +218,10 @@ func (b *Branch) room(v View, n int) error {
 	if n == 0 || limit == 0 {
 		return nil
 	}
-	if set := b.tree.Load().countSet(v); set+n > limit {
+	if set := b.tree.Load().countSet(b.layout, v); set+n > limit {
 		return &FullError{Limit: limit, Got: set + n}
 	}
 	return nil
-}
-
-// copyTree returns a copy of the present tree for the branch to change.
-func (b *Branch) copyTree() *Tree {
-	if b.owned {
-		return b.tree.Load().successor()
-	}
-	return b.tree.Load().clone()
 }
 
 // committer makes one version in a tree that its branch owns.
@@ -245,42 +232,13 @@ type committer struct {
 	single  bool          // the cell is the result of one op: what it overwrites or appends, the cell has
 	at      time.Duration // since the origin of the branch; 0 until the first op is noted
 	seq     int32         // the number of ops noted so far
-	touched []int         // the visibility classes, of edits only; they may repeat
 }
 
-// edit puts the result of an edit into the tree and notes its ops and the
-// visibility classes that it touches.
+// edit puts the result of an edit into the tree and notes its ops.
 func (c *committer) edit(e *Edit) {
 	now := c.put(e.Address, e.From, e.To, e.Overwrites, e.Computed)
-	if e.Slot.Gate == nil {
-		for i := range e.Ops {
-			c.touched = append(c.touched, e.Ops[i].Class())
-			c.note(&e.Ops[i], e.From, now, nil)
-		}
-		return
-	}
-	if !e.Overwrites {
-		for i := range e.Ops {
-			class := e.Ops[i].Class()
-			c.touched = append(c.touched, class)
-			var parts []int
-			if c.branch.recorded() {
-				parts = []int{class} // for the join
-			}
-			c.note(&e.Ops[i], e.From, now, parts)
-		}
-		return
-	}
-	// A class whose part is as before sees none of the ops: it must not tell
-	// an edit that leaves its part from one that there was not.
-	changed := e.Slot.Gate.Classes(e.From, now)
 	for i := range e.Ops {
-		seen := append([]int{e.Slot.Class}, changed...)
-		if e.Parts != nil {
-			seen = slices.DeleteFunc(seen, func(class int) bool { return !slices.Contains(e.Parts[i], class) })
-		}
-		c.touched = append(c.touched, seen...)
-		c.note(&e.Ops[i], e.From, now, seen)
+		c.note(&e.Ops[i], e.From, now)
 	}
 }
 
@@ -304,31 +262,25 @@ func (c *committer) put(a Address, from *Cell, to *Merged, overwrites, computed 
 	return now
 }
 
-// note adds an op to the journal of its class, or to those of the parts that
-// see it, in a slot with a gate. In a fork it is kept for the join.
-func (c *committer) note(o *Op, from, now *Cell, parts []int) {
+// note adds an op to the journal. In a fork it is kept for the join.
+func (c *committer) note(o *Op, from, now *Cell) {
 	b := c.branch
 	if c.at == 0 {
 		c.at = time.Since(b.origin)
 	}
-	if parts == nil {
-		c.record(o.Class(), o, from, now).at = c.at
-	}
-	for _, class := range parts {
-		c.record(class, o, from, now).at = c.at
-	}
+	c.record(o, from, now).at = c.at
 	if b.recorded() {
 		kept := *o
 		// The value that a transaction writes may depend on anything that it
 		// has read.
 		kept.Computed = o.Computed || o.Overwrites && b.transaction
-		b.nets.note(kept, parts)
+		b.nets.note(kept)
 	}
 	c.seq++
 }
 
-// record adds a record of an op to the journal of a class.
-func (c *committer) record(class int, o *Op, from, now *Cell) *Record {
+// record adds a record of an op to the journal.
+func (c *committer) record(o *Op, from, now *Cell) *Record {
 	size := 0
 	if !o.Slot.Secret {
 		size = o.Size
@@ -336,11 +288,12 @@ func (c *committer) record(class int, o *Op, from, now *Cell) *Record {
 			size += from.Size
 		}
 	}
-	j := &c.tree.classes.own(c.tree.tables, class).journal
+	j := &c.tree.journal
 	if j.last() <= c.branch.forked {
 		*j = journal{} // it is the parent's, and only the parent may append to it
 	}
 	r := j.next(&c.branch.bounds, c.version, size)
+	r.class = o.Class()
 	r.Address, r.Author, r.Kind, r.Overwrites, r.seq = o.Address, o.Author, o.Kind, o.Overwrites, c.seq
 	if !o.Slot.Secret {
 		r.Old, r.New, r.tail = from, now, o.Tail

@@ -135,8 +135,7 @@ type writer struct {
 	cell       *Cell // the result
 	overwrites bool
 	computed   bool
-	ops        []Op    // of a branch
-	parts      [][]int // the classes that see them, as [NetWrite.shown] returns them
+	ops        []Op // of a branch
 }
 
 // add takes account of a branch, unless it has not written the cell.
@@ -151,7 +150,7 @@ func (m *mergeCell) add(branch *Branch) {
 	if side.overwrites && form.Same(side.cell, base) {
 		return // it left what it had found
 	}
-	side.ops, side.parts = n.shown()
+	side.ops = n.Ops
 	m.sides = append(m.sides, side)
 	wrote, ok := sinceFork(form, base, m.now, branch.forked)
 	m.compared = m.compared || wrote.overwrites
@@ -184,7 +183,6 @@ func (m *mergeCell) edit() (Edit, error) {
 	e := Edit{Address: m.Address, From: m.now}
 	for _, side := range m.sides {
 		e.Ops = append(e.Ops, side.ops...)
-		e.Parts = append(e.Parts, side.parts...)
 	}
 	writers := m.writers()
 	if !slices.ContainsFunc(writers, func(w writer) bool { return w.overwrites }) {

@@ -18,6 +18,7 @@ type Record struct {
 	Kind       uint8 // of the op
 	Overwrites bool
 
+	class   int   // the visibility class
 	seq     int32 // within the version
 	version uint64
 	at      time.Duration // since the origin of the branch
@@ -35,15 +36,7 @@ func (r *Record) Written() Update {
 	return Update{}
 }
 
-// before reports whether r was written before o.
-func (r *Record) before(o *Record) bool {
-	return r.version < o.version || r.version == o.version && r.seq < o.seq
-}
-
-// after reports whether r was written after o.
-func (r *Record) after(o *Record) bool { return o.before(r) }
-
-// journal keeps the latest records of one visibility class, oldest first.
+// journal keeps the latest records, oldest first.
 //
 // Copies of the header share records. Each copy reads only up to its own end.
 type journal struct {
@@ -61,7 +54,7 @@ type journalSegment struct {
 
 func (s *journalSegment) last() uint64 { return s.records[len(s.records)-1].version }
 
-// journalBounds are the most records and bytes of one journal, beyond the
+// journalBounds are the most records and bytes of the journal, beyond the
 // segment that is open.
 type journalBounds struct {
 	records int // 0 is no limit
@@ -71,28 +64,11 @@ type journalBounds struct {
 	segmentBytes int
 }
 
-const (
-	// fullJournals is the number of journals that may be as long as the layout
-	// says. If there are more, they share the room of this many.
-	fullJournals = 4
+const maxBytes = 8 << 20 // of values that a journal keeps alive
 
-	maxBytes = 8 << 20 // of values that one journal keeps alive
-
-	// These remain for a journal however many there are.
-	minRecords = 16
-	minBytes   = 32 << 10
-)
-
-// journalBounds returns the bounds of each journal. A state has one budget for
-// all of them. Each gets the same part, whether it uses it or not: if it could
-// use what others leave, the records that remain of it would reveal how much
-// others wrote. The parts depend on nothing but the number of classes.
+// journalBounds returns the bounds of the journal.
 func (l *Layout) journalBounds() journalBounds {
 	b := journalBounds{records: l.Journal, bytes: maxBytes, segmentLen: 128}
-	if l.Classes > fullJournals {
-		b.records = min(l.Journal, max(l.Journal*fullJournals/l.Classes, minRecords))
-		b.bytes = max(maxBytes*fullJournals/l.Classes, minBytes)
-	}
 	if b.records > 0 {
 		b.segmentLen = min(max(b.records/8, 4), b.segmentLen)
 	}
@@ -167,7 +143,6 @@ func (j *journal) segment(i int) *journalSegment {
 // journalCursor is at a record of a journal.
 type journalCursor struct {
 	*Record
-	class   int
 	journal *journal
 	segment int
 	index   int // in the segment
@@ -193,64 +168,4 @@ func (c *journalCursor) next() bool {
 		}
 	}
 	return false
-}
-
-// end moves to the last record, if there is one.
-func (c *journalCursor) end() bool {
-	c.segment, c.index = len(c.journal.closed)+1, 0
-	return c.previous()
-}
-
-// previous moves to the record before, if there is one.
-func (c *journalCursor) previous() bool {
-	for c.index == 0 {
-		if c.segment == 0 {
-			return false
-		}
-		c.segment--
-		c.index = len(c.journal.segment(c.segment).records)
-	}
-	c.index--
-	c.Record = &c.journal.segment(c.segment).records[c.index]
-	return true
-}
-
-// journalHeap has cursors in several journals. The first is at the record that
-// comes first, as less says.
-type journalHeap struct {
-	cursors []journalCursor
-	less    func(a, b *Record) bool
-}
-
-func (h *journalHeap) init() {
-	for i := len(h.cursors)/2 - 1; i >= 0; i-- {
-		h.down(i)
-	}
-}
-
-func (h *journalHeap) down(i int) {
-	for {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(h.cursors); child++ {
-			if h.less(h.cursors[child].Record, h.cursors[least].Record) {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		h.cursors[i], h.cursors[least] = h.cursors[least], h.cursors[i]
-		i = least
-	}
-}
-
-// moved restores the order after the first cursor has moved to another record,
-// or drops it if there is none.
-func (h *journalHeap) moved(more bool) {
-	if !more {
-		last := len(h.cursors) - 1
-		h.cursors[0] = h.cursors[last]
-		h.cursors = h.cursors[:last]
-	}
-	h.down(0)
 }

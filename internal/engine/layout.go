@@ -1,20 +1,11 @@
 package engine
 
-import (
-	"iter"
-	"math/bits"
-	"slices"
-)
-
 // Layout describes the addresses of a state. It is immutable.
 type Layout struct {
 	Slots   []*Slot // of single cells; each has its index as Number
 	Keys    *Slot   // of the cells that have a key; the last Number
-	Classes int     // the number of visibility classes
-	Readers int     // the number of readers
-	ReadBy  []Bits  // for each class, the readers that see it
 	MaxKeys int     // the most addresses that may be set; 0 is no limit
-	Journal int     // the most records of one visibility class; 0 is no limit
+	Journal int     // the most records; 0 is no limit
 }
 
 // Slot is a place for one cell, or for one cell under each key.
@@ -83,41 +74,13 @@ type Gate interface {
 	// Admit returns an error if a view may not replace the content of a cell.
 	// Either may be nil.
 	Admit(v View, from *Cell, to *Merged) error
-	// Classes returns the classes, except that of the slot, whose readers see
-	// different parts in two cells. Readers of the slot's class see all of them.
-	// It is called under the lock of the branch.
-	Classes(from, to *Cell) []int
 }
 
 // View is the set of visibility classes that is seen. The zero View sees all.
-type View struct {
-	Classes Bits
-	// Reader is 1 more than the number of the reader whose view it is, or 0 if
-	// it is the view of none, or of what several readers have in common.
-	Reader int
-}
+type View struct{ Classes Bits }
 
 // Sees reports whether the view includes a class.
 func (v View) Sees(class int) bool { return v.Classes == nil || v.Classes.Has(class) }
-
-// numbered reports whether each version is one more for the view: it is that of
-// one reader, or sees all.
-func (v View) numbered() bool { return v.Classes == nil || v.Reader > 0 }
-
-// seen yields the classes that a view includes.
-func (l *Layout) seen(v View) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		if v.Classes != nil {
-			v.Classes.All()(yield)
-			return
-		}
-		for class := range l.Classes {
-			if !yield(class) {
-				return
-			}
-		}
-	}
-}
 
 // Bits is a set of small numbers. Sets that are combined have the same length.
 type Bits []uint64
@@ -131,19 +94,6 @@ func (b Bits) Has(i int) bool { return b[i>>6]>>(i&63)&1 != 0 }
 // Add adds i to the set.
 func (b Bits) Add(i int) { b[i>>6] |= 1 << (i & 63) }
 
-// All yields the numbers in the set, in order.
-func (b Bits) All() iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for i, word := range b {
-			for ; word != 0; word &= word - 1 {
-				if !yield(i<<6 + bits.TrailingZeros64(word)) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // And returns the numbers that are in both sets.
 func (b Bits) And(c Bits) Bits {
 	both := make(Bits, len(b))
@@ -151,26 +101,6 @@ func (b Bits) And(c Bits) Bits {
 		both[i] = b[i] & c[i]
 	}
 	return both
-}
-
-// or returns the numbers that are in b or c. It may change b, which may be nil.
-func (b Bits) or(c Bits) Bits {
-	if b == nil {
-		return slices.Clone(c)
-	}
-	for i := range b {
-		b[i] |= c[i]
-	}
-	return b
-}
-
-// count returns the number of elements of the set.
-func (b Bits) count() int {
-	n := 0
-	for _, word := range b {
-		n += bits.OnesCount64(word)
-	}
-	return n
 }
 
 // Within reports whether c contains all of b.

@@ -58,10 +58,6 @@ type Edit struct {
 	From *Cell
 	To   *Merged
 	Ops  []Op
-	// Parts are the visibility classes that see each of Ops, for an edit that
-	// overwrites in a slot with a [Gate]. If it is nil, all classes of the parts
-	// that change see all of them.
-	Parts [][]int
 
 	Overwrites bool // To takes no account of From
 	Computed   bool // To was computed from a read

@@ -68,19 +68,10 @@ func (b *Branch) commitRebased(v View, self *contender, r *rebase, edits []Edit)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.yieldEdits(self, edits)
-	if r.listed && !b.tree.Load().sameSet(b.layout, r.tx.base, v) || r.versions && b.newVersions(r.tx, v) {
+	if r.listed && b.tree.Load().changes != r.tx.base.changes || r.versions && b.version != r.tx.forked {
 		return attempt{}, nil
 	}
 	return b.commit(v, edits)
-}
-
-// newVersions reports whether a view sees new versions since the branch was
-// forked. The branch is locked.
-func (b *Branch) newVersions(fork *Branch, v View) bool {
-	if v.Classes == nil {
-		return b.version != fork.forked
-	}
-	return b.tree.Load().versions(v) != fork.base.versions(v)
 }
 
 // rebase does what a transaction has done again on newer trees of its parent.
@@ -116,7 +107,7 @@ func (r *rebase) edits(t *Tree) ([]Edit, error) {
 	var overlap OverlapError
 	for _, n := range tx.nets.sorted() {
 		e := Edit{Address: n.Address, From: t.Get(n.Address), Overwrites: n.Overwrites, Computed: n.Computed}
-		e.Ops, e.Parts = n.shown()
+		e.Ops = n.Ops
 		switch {
 		case e.From == tx.base.Get(n.Address):
 			e.To = tx.tree.Load().Get(n.Address).merged()

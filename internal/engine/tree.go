@@ -18,19 +18,10 @@ type Tree struct {
 	keys  persist.Map[Cell]
 
 	// The rest is for holders of the branch's lock, and of a frozen branch for
-	// everyone. The tables have an owner number of their own: a tree that takes
-	// the place of another takes over its tables.
-	tables  uint64
-	set     int               // addresses that are set
-	classes table[classState] // by visibility class
-	mixed   table[uint64]     // by reader: versions of several widest classes
-
-	oneClass tablePage[classState] // most trees have one
-}
-
-// classState is what happened to the addresses of one visibility class.
-type classState struct {
-	count   classCount
+	// everyone.
+	set     int    // addresses that are set
+	keyed   int    // those of them that have a key
+	changes uint64 // how often an address was set or unset
 	journal journal
 }
 
@@ -47,10 +38,7 @@ type page struct {
 var emptyPage page
 
 func newTree(layout *Layout) *Tree {
-	t := &Tree{
-		classes: newTable[classState](layout.Classes),
-		mixed:   newTable[uint64](layout.Readers),
-	}
+	t := &Tree{}
 	if n := len(layout.Slots) - firstSlots; n > 0 {
 		t.pages = make([]atomic.Pointer[page], (n+pageLen-1)/pageLen)
 		for i := range t.pages {
@@ -62,19 +50,7 @@ func newTree(layout *Layout) *Tree {
 
 // clone returns a tree with the same cells for a new owner.
 func (t *Tree) clone() *Tree {
-	owner := persist.NewOwner()
-	return t.cloneFor(owner, owner)
-}
-
-// successor is clone for a tree that takes the place of t: t is left to readers
-// without the lock, who do not read its tables.
-func (t *Tree) successor() *Tree { return t.cloneFor(persist.NewOwner(), t.tables) }
-
-func (t *Tree) cloneFor(owner, tables uint64) *Tree {
-	c := &Tree{owner: owner, tables: tables, set: t.set}
-	taken := tables == t.tables
-	c.classes = t.classes.clone(tables, taken, &c.oneClass)
-	c.mixed = t.mixed.clone(tables, taken, nil)
+	c := &Tree{owner: persist.NewOwner(), set: t.set, keyed: t.keyed, changes: t.changes, journal: t.journal}
 	// Plain loads and stores will do: no other goroutine changes t, nor has any
 	// seen c.
 	copy(c.first[:], t.first[:])
@@ -136,4 +112,37 @@ func (p *page) clone(owner uint64) *page {
 		}
 	}
 	return c
+}
+
+// countSet returns the number of set addresses that a view sees.
+func (t *Tree) countSet(l *Layout, v View) int {
+	if v.Classes == nil {
+		return t.set
+	}
+	n := 0
+	for _, s := range l.Slots {
+		if s.Counted && v.Sees(s.Class) && t.slot(s.Number) != nil {
+			n++
+		}
+	}
+	if v.Sees(l.Keys.Class) {
+		n += t.keyed
+	}
+	return n
+}
+
+// noteSet notes that a cell was replaced, which may set or unset its address.
+func (t *Tree) noteSet(s *Slot, from, to *Cell) {
+	if !s.Counted || (from == nil) == (to == nil) {
+		return
+	}
+	n := 1
+	if to == nil {
+		n = -1
+	}
+	t.changes++
+	t.set += n
+	if s.Keyed {
+		t.keyed += n
+	}
 }

@@ -37,7 +37,6 @@ func Decode(data []byte) (*State, error) {
 	}
 	d := decoder{}
 	s.Version = d.uint(r, "version")
-	decodeList(&d, r, "counts", &s.Counts, d.count)
 	s.Fields = d.fields(r, "fields")
 	s.Keys = d.fields(r, "keys")
 	if r.Value("conversation") != nil {
@@ -136,18 +135,6 @@ func (f *Field) read(data []byte) bool {
 	}
 	f.Name, f.Value = jsontext.Unquote(name.In(data)), value.In(data)
 	return true
-}
-
-func (d *decoder) count(r *jsontext.Reader) Count {
-	c := Count{Agent: r.String("agent"), Versions: d.uint(r, "versions"), Shared: d.uint(r, "shared")}
-	for _, class := range r.Elements("classes") {
-		var readers []string
-		if err := json.Unmarshal(class, &readers); err != nil {
-			r.Fault("classes", "lists of names", "other JSON")
-		}
-		c.Classes = append(c.Classes, readers)
-	}
-	return c
 }
 
 func (d *decoder) result(r *jsontext.Reader) Result {

@@ -17,10 +17,6 @@ func (s *State) AppendJSON(dst []byte) []byte {
 	w.dst = strconv.AppendInt(w.dst, int64(s.Format), 10)
 	w.name("version")
 	w.dst = strconv.AppendUint(w.dst, s.Version, 10)
-	if len(s.Counts) > 0 {
-		w.name("counts")
-		appendList(&w, s.Counts, (*writer).count)
-	}
 	if len(s.Fields) > 0 {
 		w.name("fields")
 		appendList(&w, s.Fields, (*writer).field)
@@ -105,24 +101,6 @@ func (w *writer) optional(name, text string) {
 		w.name(name)
 		w.text(text)
 	}
-}
-
-func (w *writer) count(c *Count) {
-	w.dst = append(w.dst, '{')
-	if len(c.Classes) > 0 {
-		w.name("classes")
-		appendList(w, c.Classes, func(w *writer, readers *[]string) {
-			appendList(w, *readers, func(w *writer, reader *string) { w.text(*reader) })
-		})
-	}
-	w.optional("agent", c.Agent)
-	w.name("versions")
-	w.dst = strconv.AppendUint(w.dst, c.Versions, 10)
-	if c.Shared > 0 {
-		w.name("shared")
-		w.dst = strconv.AppendUint(w.dst, c.Shared, 10)
-	}
-	w.dst = append(w.dst, '}')
 }
 
 func (w *writer) field(f *Field) {

@@ -21,7 +21,6 @@ const Format = 1
 type State struct {
 	Format       int       `json:"format"`
 	Version      uint64    `json:"version"`
-	Counts       []Count   `json:"counts,omitempty"`
 	Fields       []Field   `json:"fields,omitempty"`       // the declared fields, except the conversation
 	Keys         []Field   `json:"keys,omitempty"`         // the undeclared keys
 	Conversation *[]Run    `json:"conversation,omitempty"` // the field messages
@@ -53,18 +52,6 @@ type Moved struct {
 	Field string          // its present name
 	From  string          // the name under which it was stored
 	Value json.RawMessage // in its present form
-}
-
-// Count is the number of versions that changed fields of certain classes and no
-// others. A class is given by its readers. Versions that changed several
-// classes, of which none has all readers of another, are counted for each Agent
-// that sees them, and in Shared of each of these classes. Older forms, which are
-// still read, have a Count for each combination of classes.
-type Count struct {
-	Classes  [][]string `json:"classes,omitempty"`
-	Agent    string     `json:"agent,omitempty"`
-	Versions uint64     `json:"versions"`
-	Shared   uint64     `json:"shared,omitempty"`
 }
 
 // Result is an inference result.

@@ -33,7 +33,6 @@ var forms = rapid.Custom(func(t *rapid.T) *form.State {
 		return form.Run{From: rapid.IntRange(0, 99).Draw(t, "from"), To: rapid.Int().Draw(t, "to")}
 	})
 	runs := rapid.OneOf(rapid.Just[[]form.Run](nil), rapid.SliceOfN(run, 1, 3))
-	readers := rapid.SliceOfN(rapid.SliceOfN(text, 0, 2), 0, 2)
 	result := rapid.Custom(func(t *rapid.T) form.Result {
 		r := form.Result{
 			ID: text.Draw(t, "id"), Agent: text.Draw(t, "agent"), Input: text.Draw(t, "input"),
@@ -53,13 +52,6 @@ var forms = rapid.Custom(func(t *rapid.T) *form.State {
 	s.Results = rapid.SliceOfN(result, 0, 3).Draw(t, "results")
 	for _, text := range rapid.SliceOfN(value, 0, 3).Draw(t, "messages") {
 		s.Messages = append(s.Messages, form.Message(text))
-	}
-	for range rapid.IntRange(0, 2).Draw(t, "counts") {
-		number := rapid.Uint64Range(0, 1<<62)
-		s.Counts = append(s.Counts, form.Count{
-			Classes: readers.Draw(t, "classes"), Agent: text.Draw(t, "agent"),
-			Versions: number.Draw(t, "versions"), Shared: number.Draw(t, "shared"),
-		})
 	}
 	if rapid.Bool().Draw(t, "conversation") {
 		list := append([]form.Run{}, runs.Draw(t, "runs")...)
