@@ -314,29 +314,6 @@ func (f *Field[T]) SetWith(st *State, v T, handler Handler[T]) error {
 	return h.put(sp, sp.newOp(OpSet, handler.h), v)
 }
 
-// tryWrite returns the error of SetWith for a value, whatever the state holds. A
-// nil handler is that of the field.
-func (f *Field[T]) tryWrite(st *State, v any, by *handler) error {
-	h := st.on()
-	sp, err := f.toWrite(h, OpSet)
-	if err == nil && by != nil {
-		err = sp.accepts(by)
-	}
-	if err != nil {
-		return err
-	}
-	if err := h.branch.Alive(); err != nil {
-		return h.explainWrite(sp.address(), err)
-	}
-	u, err := sp.store(sp.address(), v, sp.onSet.Borrowed)
-	if err == nil {
-		if err = sp.checkSize(u.Size); err != nil {
-			err = sp.valueError(sp.address(), err)
-		}
-	}
-	return err
-}
-
 // Replace stores a copy of v, whatever the handler is.
 func (f *Field[T]) Replace(st *State, v T) error {
 	h := st.on()

@@ -70,14 +70,6 @@ func fillInternal() bool {
 		}
 		return newRedactor(secrets)
 	}
-	internal.Room = func(st any, field string, by any) (int, bool) {
-		return st.(*State).room(field, by.(AnyHandler).erased())
-	}
-	internal.TryWrite = func(field, st, v, by any) error {
-		return field.(interface {
-			tryWrite(st *State, v any, by *handler) error
-		}).tryWrite(st.(*State), v, by.(AnyHandler).erased())
-	}
 	internal.OpaqueTypes = []internal.OpaqueType{{
 		Type:   reflect.TypeFor[Message](),
 		Encode: func(m any) ([]byte, error) { return []byte(m.(Message).Raw()), nil },

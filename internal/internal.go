@@ -90,18 +90,6 @@ var ParseSchemaByName func(data []byte) (schema any, err error)
 // mask.
 var NewRedactor func(secrets []string) (redactor any)
 
-// Room returns how much a field of a *state.State can still take: bytes, or for
-// a number the distance to the end of its range. It returns false if a write
-// through the state.AnyHandler may be refused for another reason that depends on
-// what is there. Package tool need not try such writes together.
-var Room func(st any, field string, by any) (room int, ok bool)
-
-// TryWrite returns the error of writing a value to a *state.Field through the
-// state.AnyHandler, whatever the state holds. If [Room] returns true, and the
-// value has room, there is no other error. Nothing is written, and no code of
-// users is called.
-var TryWrite func(field, st, v, by any) error
-
 // An OpaqueType is a type whose values internal/value stores as they are,
 // because they never change: it copies only the reference.
 type OpaqueType struct {

@@ -70,7 +70,6 @@ func (t *Tool) callOnce(ctx context.Context, st *state.State, args state.JSON) (
 type answer struct {
 	text    state.JSON // for the model
 	outputs []output   // not written yet
-	claims  []claim    // of outputs, in a step
 	err     error
 }
 

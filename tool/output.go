@@ -4,7 +4,6 @@ import (
 	"reflect"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/value"
 )
@@ -66,24 +65,8 @@ func ToFunc[In, T any](f *state.Field[T], key string, fn func(In) (T, error)) Ou
 	})
 }
 
-// fieldValue is a value for a declared field.
-type fieldValue[T any] struct {
-	field *state.Field[T]
-	value T
-	by    state.Handler[T]
-}
-
 func newOutput[T any](f *state.Field[T], v T, by state.Handler[T]) output {
-	o := &fieldValue[T]{f, v, by}
-	return output{write: o.write, value: o}
-}
-
-func (o *fieldValue[T]) write(st *state.State) error { return o.field.SetWith(st, o.value, o.by) }
-
-func (o *fieldValue[T]) claim() claim { return newClaim(reflect.ValueOf(&o.value).Elem(), o.by) }
-
-func (o *fieldValue[T]) try(st *state.State) error {
-	return internal.TryWrite(o.field, st, o.value, o.by)
+	return output{write: func(st *state.State) error { return f.SetWith(st, v, by) }}
 }
 
 // toField makes the outputs to declared fields. outputOf says how a value that

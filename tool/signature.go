@@ -66,15 +66,6 @@ type writer func(st *state.State) error
 type output struct {
 	field string
 	write writer
-	value knownValue // nil if nothing is known
-}
-
-// knownValue is a value for a field that is known before it is written.
-type knownValue interface {
-	claim() claim // it may call methods of the value
-	// try returns the error of writing the value, if it has a claim for which
-	// there is room.
-	try(st *state.State) error
 }
 
 // param returns the parameter of a name, or nil.

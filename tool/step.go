@@ -37,14 +37,9 @@ type Step struct {
 	held  int         // how many calls are held
 	ended bool
 	// writing is set while a goroutine writes outputs, without the lock. No
-	// other writes meanwhile. before is the state before the present write.
+	// other writes meanwhile.
 	writing bool
-	before  *state.State
 	idle    sync.Cond // writing is not set any more
-	// changes counts what makes a trial out of date: calls that are held, and
-	// beginnings and ends of writes.
-	changes int
-	claims  claims // of the outputs that are held
 }
 
 // stepCall is a call of a step.
@@ -57,7 +52,6 @@ type stepCall struct {
 	trace   *callTrace   // until a Tracer is told of the end of the call
 	phase   phase
 	outputs []output // while it is held
-	claims  []claim  // of outputs
 	result  Result   // since it is held
 }
 
@@ -148,11 +142,8 @@ func Begin(ctx context.Context, st *state.State, tools []*Tool, calls []state.To
 // say what [Tool.Call] would have returned. It reads the injected fields when it
 // begins, and it waits for no other call. Each call can be made once.
 //
-// When the function has returned, the outputs are tried on a copy of the state,
-// together with those that the step has not written yet, in their order. If the
-// state refuses them, the call fails. Of two calls whose outputs exclude each
-// other, the one that returns later therefore fails. Nothing else depends on
-// timing.
+// When the function has returned, the outputs are tried on a copy of the state.
+// If the state refuses them, the call fails.
 //
 // The function of a stateful tool uses the state directly. No function is
 // guaranteed to see what other calls of the step write: only Run makes readers
@@ -205,12 +196,7 @@ func (s *Step) answer(ctx context.Context, c *stepCall, reads *state.State) (a a
 	}
 	c.st = s.st.WithCause(c.ID)
 	call := &Call{ID: c.ID, Name: c.Name, Index: c.index, Agent: c.st.Agent()}
-	a = c.tool.answer(context.WithValue(ctx, callKey{}, call), c.st, reads, c.Input)
-	if !s.untried {
-		defer recoverPanic(c.Name, &a.err)
-		a.claims = claimsOf(a.outputs)
-	}
-	return a
+	return c.tool.answer(context.WithValue(ctx, callKey{}, call), c.st, reads, c.Input)
 }
 
 // notCalled is the error of a call that was not made because a context has
@@ -272,56 +258,18 @@ func (s *Step) finish(c *stepCall, a answer) (Result, error) {
 // hold keeps the outputs of a call until they are due. It returns an error if
 // the state would refuse them. Code of users runs without the lock.
 func (s *Step) hold(c *stepCall, a answer) error {
-	for c.phase == running && !s.ended && !s.untried && len(a.outputs) > 0 && !s.isNext(c) {
-		if s.claims.fit(s.present(), a.claims) {
-			if err := c.tool.try(c.st, a.outputs); err != nil {
-				return err
-			}
-			break
-		}
-		t, changes := s.newTrial(c, a.outputs), s.changes
-		err := s.unlocked(t.run)
-		if s.changes == changes {
-			if err != nil {
-				return err
-			}
-			break
+	if c.phase == running && !s.ended && !s.untried && len(a.outputs) > 0 && !s.isNext(c) {
+		if err := s.unlocked(func() error { return c.tool.try(c.st, a.outputs) }); err != nil {
+			return err
 		}
 	}
 	if s.ended || c.phase != running {
 		return nil
 	}
-	c.phase, c.outputs, c.claims = held, a.outputs, a.claims
+	c.phase, c.outputs = held, a.outputs
 	c.result = Result{Index: c.index, Message: state.ToolResult(c.ToolCall, a.text)}
 	s.held++
-	s.changes++
-	if !s.untried {
-		s.claims.add(c.claims, 1)
-	}
 	return nil
-}
-
-// present returns the state without the outputs that are held.
-func (s *Step) present() *state.State {
-	if s.before != nil {
-		return s.before
-	}
-	return s.st
-}
-
-// newTrial returns the trial of a call together with all outputs that are held.
-func (s *Step) newTrial(c *stepCall, outputs []output) *trial {
-	t := &trial{st: s.st, start: s.present().Snapshot()}
-	for _, other := range s.order[s.next:] {
-		switch {
-		case other == c:
-			t.tried = len(t.calls)
-			t.calls = append(t.calls, heldOutputs{c.tool, c.ID, outputs})
-		case other.phase == held:
-			t.calls = append(t.calls, heldOutputs{other.tool, other.ID, other.outputs})
-		}
-	}
-	return t
 }
 
 // fail notes the error that is the result of a call.
@@ -377,42 +325,27 @@ func (s *Step) writeDue() {
 	}
 }
 
-// writeHeld writes the outputs of a call. Others may try theirs meanwhile, on the
-// state before the write, if code of users may run and take its time.
+// writeHeld writes the outputs of a call, without the lock.
 func (s *Step) writeHeld(c *stepCall) {
 	var err error = &PanicError{Tool: c.Name} // if code of the user ends the goroutine
-	quick := !s.untried && s.claims.fit(s.st, c.claims)
-	if !s.untried && !quick {
-		s.before = s.st.Snapshot()
-	}
-	s.changes++
 	defer func() {
-		s.before = nil
-		s.changes++
 		s.held--
-		if !s.untried {
-			s.claims.add(c.claims, -1)
-		}
 		c.phase, c.outputs = done, nil
 		if err != nil {
 			s.fail(c, err)
 		}
 	}()
-	write := func() error { return c.tool.write(c.st, c.outputs) }
-	if quick {
-		err = write()
-	} else {
-		err = s.unlocked(write)
-	}
+	err = s.unlocked(func() error { return c.tool.write(c.st, c.outputs) })
 }
 
 // End ends the step and returns the results in the order of the calls. It
 // writes the outputs that are still held. A call that has not been made or is
 // suspended has no result, and neither has one whose function is still running.
 //
-// A call that has returned a result fails with an [*OutputError] if others have
-// written to the state since then and the state now refuses its outputs. This
-// is the only case in which the result in the step differs from that of Call.
+// A call that has returned a result fails with an [*OutputError] if the state
+// has changed since then, by the outputs of calls in front of it or by others,
+// and now refuses its outputs. This is the only case in which the result in the
+// step differs from that of Call.
 //
 // End does not change the conversation: [Step.Answer] adds the results to it.
 // Further calls of End return the same results.

@@ -5,18 +5,6 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// claimsOf returns the claims of outputs.
-func claimsOf(outputs []output) []claim {
-	claims := make([]claim, len(outputs))
-	for i, o := range outputs {
-		if o.value != nil {
-			claims[i] = o.value.claim()
-		}
-		claims[i].field = o.field
-	}
-	return claims
-}
-
 // outputs returns what a result writes to fields.
 func (t *Tool) outputs(r result) ([]output, error) {
 	if len(t.sinks) == 0 {
@@ -74,15 +62,13 @@ func (t *Tool) sinkTexts(texts [][]byte, data []byte) ([][]byte, error) {
 	return texts, nil
 }
 
-// try returns the error of writing outputs that have claims for which there is
-// room.
+// try returns the error that writing outputs to a state would have now. It
+// writes them to a copy.
 func (t *Tool) try(st *state.State, outputs []output) error {
-	for _, o := range outputs {
-		if err := o.value.try(st); err != nil {
-			return &OutputError{Tool: t.name, Field: o.field, Err: err}
-		}
+	if err := st.Patch(nil); err != nil { // a copy of a frozen state could be written to
+		return &OutputError{Tool: t.name, Field: outputs[0].field, Err: err}
 	}
-	return nil
+	return t.write(st.Snapshot().Fork(), outputs)
 }
 
 // write writes outputs to a state as one version.
