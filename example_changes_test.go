@@ -21,7 +21,7 @@ func ExampleState_Changes() {
 	for c, err := range st.Changes(0) {
 		fmt.Printf("%d %q %s %s = %v %q %v\n", c.Version, c.Agent, c.Op, c.Field, c.Value, c.Cause, err)
 	}
-	// An agent sees the changes to what it may read, without gaps.
+	// An agent sees the changes to what it may read.
 	for c := range st.As("writer").Changes(1) {
 		fmt.Println("writer:", c.Version, c.Op, c.Field)
 	}
@@ -30,7 +30,8 @@ func ExampleState_Changes() {
 	// 1 "" set key = [SECRET] "" <nil>
 	// 2 "search" set notes = [found it] "call_7" <nil>
 	// 3 "writer" replace notes = [] "" <nil>
-	// writer: 2 replace notes
+	// writer: 2 set notes
+	// writer: 3 replace notes
 }
 
 func ExampleState_Watch() {

@@ -173,7 +173,7 @@ func joinsOf() (*state.Schema, []*joinsField) {
 			return all, nil
 		}))
 	add(fieldOfJoins(&state.Field[map[string]int]{Name: "labels", Handler: state.MergeMap[map[string]int]()}, counts, merged(false)))
-	add(fieldOfJoins(&state.Field[map[string]int]{Name: "counts", Handler: state.MergeMapWith[map[string]int](state.Sum[int]())}, counts, merged(true)))
+	add(fieldOfJoins(&state.Field[map[string]int]{Name: "counts", Handler: state.MergeMap[map[string]int](state.Sum[int]())}, counts, merged(true)))
 	add(fieldOfJoins(&state.Field[string]{Name: "own", Handler: state.NewHandler("glue", glued)}, word, glued))
 	add(fieldOfJoins(&state.Field[string]{Name: "first", Handler: state.FirstWins[string]()}, word, func(now string, set bool, v string) (string, error) {
 		if set {
@@ -250,19 +250,17 @@ func joinsResults() *joinsField {
 
 // joinsBranch is a state or a branch, and what the model knows of it.
 type joinsBranch struct {
-	st     *state.State
-	agent  string         // of the handle
-	opened string         // the agent of the handle that was forked
-	given  map[string]any // to With
-	parent *joinsBranch
-	joined bool
-	base   map[*joinsField]any // at the fork
-	now    map[*joinsField]any
-	log    map[*joinsField][]joinsVersion
-	at     map[*joinsField]int // the length of the parent's log at the fork
-	// versions are those of the handles of each agent, which count the changes
-	// of what the agent may read.
-	versions map[string]uint64
+	st      *state.State
+	agent   string         // of the handle
+	opened  string         // the agent of the handle that was forked
+	given   map[string]any // to With
+	parent  *joinsBranch
+	joined  bool
+	base    map[*joinsField]any // at the fork
+	now     map[*joinsField]any
+	log     map[*joinsField][]joinsVersion
+	at      map[*joinsField]int // the length of the parent's log at the fork
+	version uint64
 }
 
 // joinsVersion is what one version did to a field: a write, or a join.
@@ -278,30 +276,22 @@ func (b *joinsBranch) fork(st *state.State) *joinsBranch {
 	}
 	return &joinsBranch{
 		st: st, agent: b.agent, opened: b.agent, given: b.given, parent: b,
-		base: maps.Clone(b.now), now: maps.Clone(b.now), log: map[*joinsField][]joinsVersion{}, at: at, versions: maps.Clone(b.versions),
+		base: maps.Clone(b.now), now: maps.Clone(b.now), log: map[*joinsField][]joinsVersion{}, at: at, version: b.version,
 	}
 }
 
 // reads reports whether the handle may read a field.
-func (b *joinsBranch) reads(f *joinsField) bool { return f.readBy(b.agent) }
-
-func (f *joinsField) readBy(agent string) bool {
-	return f.owner == "" || agent == "" || agent == f.owner
+func (b *joinsBranch) reads(f *joinsField) bool {
+	return f.owner == "" || b.agent == "" || b.agent == f.owner
 }
 
 // add adds what one version did to some fields.
 func (b *joinsBranch) add(versions map[*joinsField]joinsVersion) {
-	seen := map[string]bool{}
 	for f, version := range versions {
 		b.log[f] = append(b.log[f], version)
-		for _, agent := range []string{"", "a", "b"} {
-			seen[agent] = seen[agent] || f.readBy(agent)
-		}
 	}
-	for agent, sees := range seen {
-		if sees {
-			b.versions[agent]++
-		}
+	if len(versions) > 0 {
+		b.version++
 	}
 }
 

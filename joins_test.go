@@ -48,7 +48,7 @@ type joinsProgram struct {
 func (p *joinsProgram) run() {
 	schema, fields := joinsOf()
 	p.fields = fields
-	root := &joinsBranch{st: state.New(schema), now: map[*joinsField]any{}, log: map[*joinsField][]joinsVersion{}, versions: map[string]uint64{}}
+	root := &joinsBranch{st: state.New(schema), now: map[*joinsField]any{}, log: map[*joinsField][]joinsVersion{}}
 	p.branches = []*joinsBranch{root}
 	for range 6 {
 		p.write(root)
@@ -226,7 +226,7 @@ func (p *joinsProgram) compare(b *joinsBranch) {
 	if got := b.st.KV().Len(); got != set && b.given == nil {
 		p.t.Errorf("%d has %d fields, want %d", p.index(b), got, set)
 	}
-	if got := b.st.Version(); got != b.versions[b.agent] {
-		p.t.Errorf("%d has version %d, want %d", p.index(b), got, b.versions[b.agent])
+	if got := b.st.Version(); got != b.version {
+		p.t.Errorf("%d has version %d, want %d", p.index(b), got, b.version)
 	}
 }

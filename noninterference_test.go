@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/effort"
@@ -167,7 +167,7 @@ func (p *spyProgram) step(pl spyPlace, depth int) {
 	all := p.steps == 0 || p.rng.IntN(60) == 0
 	for world, st := range pl.at {
 		st = p.role().of(st)
-		fmt.Fprintln(&p.worlds[world].seen, st.Version(), st.KV().Len(), st.History().Len())
+		fmt.Fprintln(&p.worlds[world].seen, st.KV().Len(), st.History().Len())
 		if all {
 			observeSpy(&p.worlds[world].seen, st)
 			for _, past := range p.snapshots {
@@ -248,45 +248,47 @@ func spyValue(rng *rand.Rand, kind string, unique int) any {
 	return spyValue(rng, kinds[rng.IntN(len(kinds))], unique)
 }
 
-// observeSpy notes all that the observer sees through a handle.
+// spyVersion is where a state prints its version, which is the same on all
+// handles.
+var spyVersion = regexp.MustCompile(`(version\W+)\d+`)
+
+// observeSpy notes all that the observer sees through a handle, but versions.
 func observeSpy(w *bytes.Buffer, st *state.State) {
 	for _, f := range spyFields {
 		v, ok := st.KV().Get(f.name)
 		got, err := state.Get[any](st, f.name)
 		fmt.Fprintln(w, v, ok, got, err, st.KV().Has(f.name))
 	}
-	fmt.Fprintf(w, "%v\n%q\n%d\n%+v\n%s\n%#v\n", st.KV().All(), st.KV().Keys(), st.KV().Len(), st, st, st)
-	fmt.Fprintf(w, "%+v\n%s\n%d\n", st.Fields(), st.Describe(), st.Version())
-	fmt.Fprintln(w, state.Len(st, state.Messages), st.LogValue(), st.Redact("a Zz 0 #1 x#2 token"))
-	spyJSON(w, st)
-	version := st.Version()
-	shown := false
-	for since := range version + 2 {
-		n := 0
-		for c, err := range st.Changes(since) {
-			n++
-			if c.Time = (time.Time{}); shown {
-				fmt.Fprintln(w, since, c.Version, c.Op, err)
-				break
+	fmt.Fprintf(w, "%v\n%q\n%d\n", st.KV().All(), st.KV().Keys(), st.KV().Len())
+	fmt.Fprintf(w, "%+v\n%s\n", st.Fields(), st.Describe())
+	fmt.Fprintln(w, state.Len(st, state.Messages), st.Redact("a Zz 0 #1 x#2 token"))
+	var printed bytes.Buffer
+	fmt.Fprintf(&printed, "%+v\n%s\n%#v\n%v\n", st, st, st, st.LogValue())
+	spyJSON(&printed, st)
+	w.Write(spyVersion.ReplaceAll(printed.Bytes(), []byte("$1")))
+	begin := spyBegin(st)
+	n, last := 0, uint64(0)
+	for c, err := range st.Changes(begin) {
+		fmt.Fprintf(w, "%v %s %s %s %s %v ", c.Version > last, c.Agent, c.Cause, c.Op, c.Field, err)
+		spyJSON(w, c.Value)
+		if n, last = n+1, c.Version; last > 0 && n%4 == 0 {
+			for later := range st.Changes(last) {
+				fmt.Fprintln(w, later.Op, later.Field)
 			}
-			fmt.Fprintf(w, "%d %s %s %s %s %v ", c.Version, c.Agent, c.Cause, c.Op, c.Field, err)
-			spyJSON(w, c.Value)
-			shown = shown || err == nil && c.Version == version
 		}
-		if since+2 < version || n == 0 {
-			continue
-		}
-		for c, err := range st.Watch(context.Background(), since) {
-			fmt.Fprintf(w, "%d %s %s %v ", c.Version, c.Op, c.Field, err)
-			if n--; n == 0 || shown {
+	}
+	if n > 0 {
+		for c, err := range st.Watch(context.Background(), begin) {
+			fmt.Fprintf(w, "%s %s %v ", c.Op, c.Field, err)
+			if n--; n == 0 {
 				break
 			}
 		}
 	}
 	h := st.History()
 	spyJSON(w, h.Results())
-	last, ok := h.Last()
-	spyJSON(w, last)
+	result, ok := h.Last()
+	spyJSON(w, result)
 	_, at := h.At(1)
 	fmt.Fprintln(w, h.Len(), ok, at, len(h.From(1)), len(h.Format(nil)))
 	for _, agent := range aclMembers {
@@ -297,11 +299,27 @@ func observeSpy(w *bytes.Buffer, st *state.State) {
 	given, err := st.With(map[string]any{"pub": "given"})
 	fmt.Fprintln(w, err)
 	if err == nil {
-		fmt.Fprintln(w, given.Version(), given.KV().All(), given.KV().Set("pub", "x"), given.Describe())
+		fmt.Fprintln(w, given.KV().All(), given.KV().Set("pub", "x"), given.Describe())
 	}
 	_, err = st.Export()
-	_, err2 := st.At(version)
+	_, err2 := st.At(st.Version())
 	fmt.Fprintln(w, err, err2, st.Revert(st.Snapshot()))
+}
+
+// spyBegin returns the first version after which the journal has all changes: a
+// branch has those since it was forked.
+func spyBegin(st *state.State) uint64 {
+	for since := range st.Version() {
+		whole := true
+		for _, err := range st.Changes(since) {
+			whole = err == nil
+			break
+		}
+		if whole {
+			return since
+		}
+	}
+	return st.Version()
 }
 
 func spyJSON(w *bytes.Buffer, v any) {
@@ -332,7 +350,7 @@ func runSpyProgram(t *testing.T, seed uint64) bool {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	observers := [][]string{{"ann"}, {"ann"}, {"cyd"}, {"lead"}, {"ben"}, {"ann", "ben"}, {"cyd", "lead"}, {"mallory"}, {""}}
 	p := &spyProgram{t: t, seed: seed, rng: rng, as: observers[rng.IntN(len(observers))], steps: 10 + rng.IntN(40)}
-	limits := state.Limits{Journal: 1 + rng.IntN(12), ValueBytes: 4096}
+	limits := state.Limits{ValueBytes: 4096}
 	if rng.IntN(3) == 0 {
 		limits.Keys, limits.Results = 3+rng.IntN(6), 1+rng.IntN(4)
 	}

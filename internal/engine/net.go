@@ -4,7 +4,8 @@ import "slices"
 
 // NetWrite is what a branch has done to one cell since it was forked. If
 // Overwrites is set, the result takes no account of the cell at the fork, and
-// Ops begin with the op that made it so.
+// Ops begin with the op that made it so. In a slot with a [Gate] they are all: an
+// overwrite of hidden parts must not decide which ops a reader is shown.
 type NetWrite struct {
 	Address
 	Overwrites bool
@@ -49,8 +50,10 @@ func (ns *netWrites) note(o Op) {
 	}
 	if o.Overwrites {
 		n.Overwrites, n.Computed = true, o.Computed
-		clear(n.Ops)
-		n.Ops = n.Ops[:0]
+		if o.Slot.Gate == nil {
+			clear(n.Ops)
+			n.Ops = n.Ops[:0]
+		}
 	}
 	n.Ops = append(n.Ops, o)
 }
