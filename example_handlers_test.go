@@ -3,7 +3,6 @@ package state_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/agentstate/state"
 )
@@ -65,14 +64,6 @@ func ExampleUnion() {
 	// Output: [3 1 2] <nil>
 }
 
-func ExampleUnionBy() {
-	names := &state.Field[[]string]{Name: "names", Handler: state.UnionBy[[]string](strings.ToLower)}
-	st := state.New(state.MustSchema(names))
-	err := errors.Join(names.Set(st, []string{"Ada"}), names.Set(st, []string{"ADA", "Alan"}))
-	fmt.Println(names.Or(st, nil), err)
-	// Output: [Ada Alan] <nil>
-}
-
 func ExampleMergeByID() {
 	type Task struct{ ID, Status string }
 	tasks := &state.Field[[]Task]{Name: "tasks", Handler: state.MergeByID[[]Task](func(t Task) string { return t.ID })}
@@ -132,8 +123,8 @@ func ExampleFirstWins() {
 	// Output: "from a" "from b" <nil>
 }
 
-func ExampleMergeMapWith() {
-	tokens := &state.Field[map[string]int]{Name: "tokens", Handler: state.MergeMapWith[map[string]int](state.Sum[int]())}
+func ExampleMergeMap_counters() {
+	tokens := &state.Field[map[string]int]{Name: "tokens", Handler: state.MergeMap[map[string]int](state.Sum[int]())}
 	st := state.New(state.MustSchema(tokens))
 	err := errors.Join(
 		tokens.Set(st, map[string]int{"input": 120, "output": 30}),

@@ -26,14 +26,3 @@ func ExampleField_evolution() {
 	fmt.Println(orderID.Or(st, ""), amount.Or(st, 0), err)
 	// Output: W2378156 11990 <nil>
 }
-
-func ExampleSchema_Check() {
-	stored := []byte(`{"format":1,"version":2,"fields":[{"name":"order","value":"W2378156"},{"name":"amount","value":"119.90"}]}`)
-	next := state.MustSchema(&state.Field[int]{Name: "amount"})
-	for _, err := range next.Check(stored) {
-		fmt.Println(err)
-	}
-	// Output:
-	// state: import: "order": unknown field: declare it, or name it in Was of the field that has its values now
-	// state: import: "amount": $: want integer, got string
-}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -76,7 +77,7 @@ func exitSchema() (*exitFields, *state.Schema) {
 		valid:   &state.Field[int]{Name: "valid", Handler: state.Sum[int](), Validate: func(int) error { exitHere("Validate"); return nil }},
 		convert: &state.Field[int]{Name: "convert", Convert: func(state.JSON) (int, error) { exitHere("Convert"); return 1, nil }},
 		other:   &state.Field[int]{Name: "other"},
-		list:    &state.Field[[]int]{Name: "list", Handler: state.UnionBy[[]int](func(n int) int { exitHere("key"); return n })},
+		list:    &state.Field[[]int]{Name: "list", Handler: state.MergeByID[[]int](func(n int) string { exitHere("key"); return strconv.Itoa(n) })},
 		value:   &state.Field[exitJSON]{Name: "value"},
 		any:     &state.Field[any]{Name: "any"},
 		secret:  &state.Field[string]{Name: "secret", Secret: true},

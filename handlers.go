@@ -157,15 +157,8 @@ func Union[S ~[]E, E any]() Handler[S] {
 	})
 }
 
-// UnionBy is Union with elements compared by key.
-func UnionBy[S ~[]E, E any, K comparable](key func(E) K) Handler[S] {
-	return newHandler("union_by", true, func(current S, _ bool, update S) (S, error) {
-		return union(current, update, func(e E) (K, error) { return key(e), nil })
-	}).given(key != nil)
-}
-
-func union[S ~[]E, E any, K comparable](current, update S, key func(E) (K, error)) (S, error) {
-	seen := make(map[K]bool, len(current)+len(update))
+func union[S ~[]E, E any](current, update S, key func(E) (string, error)) (S, error) {
+	seen := make(map[string]bool, len(current)+len(update))
 	out := make(S, 0, len(current)+len(update))
 	for _, part := range []S{current, update} {
 		for _, e := range part {
@@ -204,29 +197,15 @@ func MergeByID[S ~[]E, E any](id func(E) string) Handler[S] {
 }
 
 // MergeMap returns the handler that sets the keys of the update in the map. The
-// values under one key are replaced and not merged.
-func MergeMap[M ~map[K]V, K comparable, V any]() Handler[M] {
-	return newHandler("merge_map", false, func(current M, _ bool, update M) (M, error) {
-		out := make(M, len(current)+len(update))
-		for k, v := range current {
-			out[k] = v
-		}
-		for k, v := range update {
-			out[k] = v
-		}
-		return out, nil
-	})
-}
-
-// MergeMapWith is MergeMap with a handler that combines the values under one
-// key: MergeMapWith[map[string]int](Sum[int]()) counts by key. A zero handler
-// replaces them.
-func MergeMapWith[M ~map[K]V, K comparable, V any](values Handler[V]) Handler[M] {
-	by := values.h
-	if by == nil {
-		by = replaceHandler
+// values under one key are replaced, or combined by a handler for them:
+// MergeMap[map[string]int](Sum[int]()) counts by key.
+func MergeMap[M ~map[K]V, K comparable, V any](values ...Handler[V]) Handler[M] {
+	by, name := replaceHandler, "merge_map"
+	if len(values) > 0 && values[0].h != nil {
+		by = values[0].h
+		name += "(" + by.name + ")"
 	}
-	return newHandler("merge_map("+by.name+")", by.user, func(current M, _ bool, update M) (M, error) {
+	return newHandler(name, by.user, func(current M, _ bool, update M) (M, error) {
 		out := make(M, len(current)+len(update))
 		for k, v := range current {
 			out[k] = v
@@ -243,7 +222,7 @@ func MergeMapWith[M ~map[K]V, K comparable, V any](values Handler[V]) Handler[M]
 			out[k] = v
 		}
 		return out, nil
-	}).given(by.mistake() == nil)
+	}).given(by.mistake() == nil && len(values) < 2)
 }
 
 // Number is what [Sum] adds.

@@ -59,7 +59,6 @@ func TestShippedHandlers(t *testing.T) {
 	is([]string{"a"}, "append of nothing more")(list(state.Append[[]string](), []string{"a"}, []string{}))
 	is([]string{"a", "b", "c"}, "union")(list(state.Union[[]string](), []string{"a", "b", "a"}, []string{"c", "b", "c"}))
 	is([]string{"a", "b"}, "union, also on the first write")(list(state.Union[[]string](), []string{"a", "b", "a"}))
-	is([]string{"a", "bb"}, "union by key")(list(state.UnionBy[[]string](func(s string) int { return len(s) }), []string{"a", "bb"}, []string{"c", "dd"}))
 	is([]string{"b", "c"}, "keep last")(list(state.KeepLast[[]string](2), []string{"a"}, []string{"b"}, []string{"c"}))
 	is([]string{"b", "c"}, "keep last, also on the first write")(list(state.KeepLast[[]string](2), []string{"a", "b", "c"}))
 	is([]string{}, "keep last of 0")(list(state.KeepLast[[]string](0), []string{"a"}))
@@ -83,13 +82,13 @@ func TestShippedHandlers(t *testing.T) {
 	is(map[string]any{"a": map[string]any{"y": int64(1)}, "b": nil}, "merge map does not merge the values under a key")(nested, err)
 
 	with := func(h state.Handler[int], values ...map[string]int) (any, error) {
-		return ruleWrites(state.MergeMapWith[map[string]int](h), values...)
+		return ruleWrites(state.MergeMap[map[string]int](h), values...)
 	}
 	is(map[string]int{"a": 4, "b": 2, "c": 5}, "merge map with sum")(with(state.Sum[int](), map[string]int{"a": 1, "b": 2}, map[string]int{"a": 3, "c": 5}))
 	is(map[string]int{"a": 1, "b": 2, "c": 5}, "merge map with first wins")(with(state.FirstWins[int](), map[string]int{"a": 1, "b": 2}, map[string]int{"a": 3, "c": 5}))
 	is(map[string]int{"a": 3}, "merge map with replace")(with(state.Replace[int](), map[string]int{"a": 1}, map[string]int{"a": 3}))
 	is(map[string]int{"a": 3}, "merge map with the zero handler")(with(state.Handler[int]{}, map[string]int{"a": 1}, map[string]int{"a": 3}))
-	byTeam, err := ruleWrites(state.MergeMapWith[map[string][]string](state.Append[[]string]()), map[string][]string{"a": {"x"}}, map[string][]string{"a": {"y"}, "b": {"z"}})
+	byTeam, err := ruleWrites(state.MergeMap[map[string][]string](state.Append[[]string]()), map[string][]string{"a": {"x"}}, map[string][]string{"a": {"y"}, "b": {"z"}})
 	is(map[string][]string{"a": {"x", "y"}, "b": {"z"}}, "merge map with append")(byTeam, err)
 
 	num := func(h state.Handler[int], values ...int) (any, error) { return ruleWrites(h, values...) }
@@ -106,8 +105,8 @@ func TestHandlersHaveTheNamesParseSchemaKnows(t *testing.T) {
 	for want, h := range map[string]state.AnyHandler{
 		"replace": state.Replace[int](), "append": state.Append[[]int](), "union": state.Union[[]int](), "merge_map": state.MergeMap[map[string]int](),
 		"sum": state.Sum[int](), "max": state.Max[int](), "min": state.Min[int](), "keep_last(3)": state.KeepLast[[]int](3),
-		"first_wins": state.FirstWins[int](), "last_wins": state.LastWins[int](), "union_by": state.UnionBy[[]int](func(i int) int { return i }),
-		"merge_by_id": state.MergeByID[[]int](func(i int) string { return "" }), "merge_map(sum)": state.MergeMapWith[map[string]int](state.Sum[int]()), "mine": state.NewHandler("mine", func(int, bool, int) (int, error) { return 0, nil }),
+		"first_wins": state.FirstWins[int](), "last_wins": state.LastWins[int](),
+		"merge_by_id": state.MergeByID[[]int](func(i int) string { return "" }), "merge_map(sum)": state.MergeMap[map[string]int](state.Sum[int]()), "mine": state.NewHandler("mine", func(int, bool, int) (int, error) { return 0, nil }),
 		"": state.Handler[int]{},
 	} {
 		require.Equal(t, want, h.Name())
@@ -190,7 +189,6 @@ func TestEveryShippedHandlerWorksOnUndeclaredKeys(t *testing.T) {
 		{state.Append[[]string](), []string{"a"}, []string{"b"}, []any{"a", "b"}},
 		{state.KeepLast[[]string](2), []string{"a", "b"}, []string{"c"}, []any{"b", "c"}},
 		{state.Union[[]string](), []string{"a"}, []string{"b", "a"}, []any{"a", "b"}},
-		{state.UnionBy[[]string](func(s string) string { return s }), []string{"a"}, []string{"b", "a"}, []any{"a", "b"}},
 		{state.MergeByID[[]string](func(s string) string { return s }), []string{"a"}, []string{"b", "a"}, []any{"a", "b"}},
 		{state.MergeMap[map[string]int](), map[string]int{"a": 1}, map[string]int{"b": 2}, map[string]any{"a": int64(1), "b": int64(2)}},
 		{state.Sum[float64](), 1, 2.5, 3.5},
@@ -510,7 +508,7 @@ func TestHandlerLaws(t *testing.T) {
 	list := rapid.SliceOfN(small, 0, 6)
 	concat := func(x, y []int) []int { return slices.Concat(x, y) }
 	for name, h := range map[string]state.Handler[[]int]{
-		"append": state.Append[[]int](), "union": state.Union[[]int](), "union_by": state.UnionBy[[]int](func(n int) int { return n % 2 }),
+		"append": state.Append[[]int](), "union": state.Union[[]int](),
 		"keep_last": state.KeepLast[[]int](3),
 		"merge_by_id": state.MergeByID[[]int](func(n int) string {
 			return fmt.Sprint(n % 2)
@@ -524,7 +522,6 @@ func TestHandlerLaws(t *testing.T) {
 	for name, h := range map[string]state.Handler[[]ruleDoc]{
 		"append of structs": state.Append[[]ruleDoc](), "union of structs": state.Union[[]ruleDoc](), "keep_last of structs": state.KeepLast[[]ruleDoc](2),
 		"merge_by_id of structs": state.MergeByID[[]ruleDoc](func(d ruleDoc) string { return d.Title }),
-		"union_by of structs":    state.UnionBy[[]ruleDoc](func(d ruleDoc) string { return d.Title }),
 	} {
 		ruleLaws(t, name, h, deep, ruleCloneDocs, func(x, y []ruleDoc) []ruleDoc { return slices.Concat(x, y) })
 	}
@@ -534,7 +531,7 @@ func TestHandlerLaws(t *testing.T) {
 		maps.Copy(both, y)
 		return both
 	})
-	ruleLaws(t, "merge_map(sum)", state.MergeMapWith[map[string]int](state.Sum[int]()), rapid.MapOf(rapid.StringN(0, 1, 1), small), maps.Clone, func(x, y map[string]int) map[string]int {
+	ruleLaws(t, "merge_map(sum)", state.MergeMap[map[string]int](state.Sum[int]()), rapid.MapOf(rapid.StringN(0, 1, 1), small), maps.Clone, func(x, y map[string]int) map[string]int {
 		both := maps.Clone(x)
 		for k, v := range y {
 			both[k] += v

@@ -36,30 +36,11 @@ func Import(schema *Schema, data []byte) (*State, error) {
 func importForm(schema *Schema, in *form.State, c *conversation) (*State, []form.Moved, error) {
 	s := New(schema)
 	i := importer{handle: s.on(), loader: engine.NewLoader(s.branch, in.Version), conversation: c}
-	if err := i.load(in, func(err error) error { return err }); err != nil {
+	if err := i.load(in); err != nil {
 		return nil, nil, jsonError("import", err)
 	}
 	i.loader.Done()
 	return s, i.moved, nil
-}
-
-// Check returns an error for each part of an exported state that [Import] would
-// refuse, and nil if Import would take it. Call it with what is stored before a
-// program with another schema is deployed. Like Import, it calls Convert and no
-// Validate.
-func (s *Schema) Check(exported []byte) []error {
-	in, err := form.Decode(exported)
-	if err != nil {
-		return []error{jsonError("import", err)}
-	}
-	var errs []error
-	h := New(s).on()
-	i := importer{handle: h, loader: engine.NewLoader(h.branch, in.Version)}
-	_ = i.load(in, func(err error) error { // it ends with what this returns
-		errs = append(errs, jsonError("import", err))
-		return nil
-	})
-	return errs
 }
 
 // importer puts the content of a form into the empty branch of a handle.
@@ -71,52 +52,36 @@ type importer struct {
 	conversation *conversation
 }
 
-// load puts all of a form. It passes each error to report, and ends with the
-// error that report returns, if any.
-func (i *importer) load(in *form.State, report func(error) error) error {
-	check := func(err error) error {
-		if err != nil {
-			err = report(err)
-		}
-		return err
-	}
-	if err := check(i.schema.mayHold(in)); err != nil {
+// load puts all of a form.
+func (i *importer) load(in *form.State) error {
+	if err := i.schema.mayHold(in); err != nil {
 		return err
 	}
 	for n := range in.Fields {
-		if err := check(i.loadField(&in.Fields[n], true)); err != nil {
+		if err := i.loadField(&in.Fields[n], true); err != nil {
 			return err
 		}
 	}
 	for n := range in.Keys {
-		if err := check(i.loadField(&in.Keys[n], false)); err != nil {
+		if err := i.loadField(&in.Keys[n], false); err != nil {
 			return err
 		}
 	}
 	if double, ok := i.loader.PutKeys(); !ok {
-		if err := check(givenTwice(double)); err != nil {
-			return err
-		}
+		return givenTwice(double)
 	}
 	if i.conversation != nil {
 		i.conversation.putInto(i.loader)
 		return nil
 	}
 	t, err := importTable(in.Messages)
-	if err != nil {
-		return check(err) // nothing can refer to the messages
+	if err == nil && in.Conversation != nil {
+		err = i.loadConversation(t, *in.Conversation)
 	}
-	if in.Conversation != nil {
-		if err := check(i.loadConversation(t, *in.Conversation)); err != nil {
-			return err
-		}
+	if err == nil && len(in.Results) > 0 {
+		err = i.loadResults(t, in.Results)
 	}
-	if len(in.Results) > 0 {
-		if err := check(i.loadResults(t, in.Results)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // mayHold returns an error if a form has more than the limits allow.

@@ -249,7 +249,7 @@ func TestWhatGoesInIsCopiedAndWhatComesOutIsACopy(t *testing.T) {
 	isoAccessors(t, state.KeepLast[[]string](1), func() []string { return []string{"a", "b"} })
 	isoAccessors(t, state.LastWins[[]string](), func() []string { return []string{"a", "b"} })
 	isoAccessors(t, state.FirstWins[[]string](), func() []string { return []string{"a", "b"} })
-	isoAccessors(t, state.UnionBy[[]isoInner](func(v isoInner) string { return v.Tags[0] }), func() []isoInner { return []isoInner{isoInnerOf("a")} })
+	isoAccessors(t, state.MergeByID[[]isoInner](func(v isoInner) string { return v.Tags[0] }), func() []isoInner { return []isoInner{isoInnerOf("a")} })
 	isoAccessors(t, state.MergeByID[[]*isoInnerMost](func(v *isoInnerMost) string { return v.Names[0] }), func() []*isoInnerMost { return []*isoInnerMost{{[]string{"a"}}} })
 	isoAccessors(t, state.Handler[[]isoInner]{}, func() []isoInner { return append(make([]isoInner, 0, 4), isoInnerOf("a")) })
 	isoAccessors(t, state.Union[[]isoInner](), func() []isoInner { return []isoInner{isoInnerOf("a")} })

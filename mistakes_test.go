@@ -364,8 +364,8 @@ func mistakesOfHandlers(t *testing.T) []mistake {
 			`state: "sum": handler: want int8, got float64`, state.ErrWrongType},
 		{"SetWith of a handler without a function", sum.SetWith(st, 1, state.NewHandler[int8]("none", nil)),
 			"state: SetWith: handler none has no function", state.ErrInvalid},
-		{"SetWith of UnionBy without a function", state.New(nil).KV().SetWith("x", []string{"a"}, state.UnionBy[[]string, string, string](nil)),
-			"state: SetWith: handler union_by has no function", state.ErrInvalid},
+		{"SetWith of MergeByID without a function", state.New(nil).KV().SetWith("x", []string{"a"}, state.MergeByID[[]string](nil)),
+			"state: SetWith: handler merge_by_id has no function", state.ErrInvalid},
 	}
 }
 

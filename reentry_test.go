@@ -271,7 +271,7 @@ func reentryShapeOf[T any](name string, make func(s string) T, handlers ...state
 func reentryShapes() []reentryShape {
 	parts, text := reentryPartsOf, func(s string) reentryText { return reentryText{s} }
 	value := func(s string) reentryJSON { return reentryJSON{s} }
-	own := state.UnionBy[[]reentryParts](func(v reentryParts) string { reenter("key"); return v.JSON.s })
+	own := state.MergeByID[[]reentryParts](func(v reentryParts) string { reenter("key"); return v.JSON.s })
 	id := state.MergeByID[[]reentryParts](func(v reentryParts) string { reenter("id"); return v.JSON.s })
 	return []reentryShape{
 		reentryShapeOf("JSON", value),

@@ -178,7 +178,7 @@ func TestNullLeavesFieldsOfEachType(t *testing.T) {
 	free := &state.Field[any]{Name: "free"}
 	total := &state.Field[int]{Name: "total", Handler: state.Sum[int]()}
 	dict := &state.Field[map[string]int]{Name: "dict", Handler: state.MergeMap[map[string]int]()}
-	counts := &state.Field[map[string]int]{Name: "counts", Handler: state.MergeMapWith[map[string]int](state.Sum[int]())}
+	counts := &state.Field[map[string]int]{Name: "counts", Handler: state.MergeMap[map[string]int](state.Sum[int]())}
 	raw := &state.Field[json.RawMessage]{Name: "raw"}
 	schema := state.MustSchema(pointer, free, total, dict, counts, raw, state.AllowUndeclared)
 	names := []string{"pointer", "free", "total", "dict", "counts", "raw", "undeclared"}

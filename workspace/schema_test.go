@@ -26,7 +26,7 @@ func publishable() (*state.Schema, *state.Field[[]order], *state.Field[string]) 
 		Validate: func([]order) error { return nil },
 	}
 	card := &state.Field[string]{Name: "card", Owner: "billing", Secret: true, Was: []string{"number"}}
-	byID := state.UnionBy[[]order](func(o order) string { return o.ID })
+	byID := state.MergeByID[[]order](func(o order) string { return o.ID })
 	return state.MustSchema(
 		state.Team{"shop": {"billing"}}, state.AllowUndeclared, state.Limits{Keys: 100}, orders, card,
 		&state.Field[time.Time]{Name: "due", Handler: state.NewHandler("newest", func(_ time.Time, _ bool, t time.Time) (time.Time, error) { return t, nil })},
