@@ -133,6 +133,18 @@ func TestResultsAndErrorsHaveNoSecrets(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrDenied)
 }
 
+// The model chooses the names of arguments, which may contain what it has seen
+// elsewhere.
+func TestBadArgumentsAreMasked(t *testing.T) {
+	const number = "4242-4242-4242-4242"
+	card := &state.Field[string]{Name: "card", Secret: true}
+	st := state.New(state.MustSchema(card))
+	require.NoError(t, card.Set(st, number))
+	x := tool.Must(tool.New("x", "", func(context.Context, struct{}) (int, error) { return 1, nil }))
+	_, err := x.Call(t.Context(), st, `{"`+number+`":1}`)
+	require.ErrorContains(t, err, `"[SECRET]": is unknown`)
+}
+
 // TestMaskedResultsAreJSON has results of which a mask takes numbers, names and
 // parts of the syntax.
 func TestMaskedResultsAreJSON(t *testing.T) {
