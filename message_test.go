@@ -188,6 +188,7 @@ func TestDecodeMessageRefuses(t *testing.T) {
 		{`{"Type":"text","role":"user","content":""}`, "state: \"message\": $.type: want string, got nothing"},
 		{`{"type":"text","content":"a"}`, "state: \"message\": $.role: want string, got nothing"},
 		{`{"type":"text","ROLE":"user","content":"a"}`, "state: \"message\": $.role: want string, got nothing"},
+		{`{"type":"text","role":"user","content":"a","Content":"b"}`, "state: \"message\": $.Content: want content, got it in another case"},
 		{`{"type":"tool_call","role":null,"tools":[]}`, "state: \"message\": $.role: want string, got null"},
 		{`{"type":"text","role":"user","role":"system","content":""}`, "state: \"message\": $.role: the member occurs twice"},
 		{`{"type":"text","role":"user","r\u006fle":"system","content":""}`, "state: \"message\": $.role: the member occurs twice"},

@@ -661,6 +661,8 @@ func TestFieldsListsWhatTheHandleMaySee(t *testing.T) {
 	open.Writable = false
 	require.Equal(t, []state.FieldInfo{messages, open, key}, st.As("b").Fields())
 	require.Empty(t, st.As("stranger").Fields())
+	require.Contains(t, st.As("a").Describe(), "Update: u")
+	require.NotContains(t, st.As("b").Describe(), "Update:", "who may not write is not told how")
 }
 
 func TestPrintingAStateShowsNoValues(t *testing.T) {
