@@ -106,6 +106,10 @@ func TestHandleWithinARunOfTheSameUser(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusDone, out.Status)
 		require.NoError(t, m.Wait(t.Context()))
+		for _, id := range []string{"2", "5"} {
+			_, err = m.Await(t.Context(), "ann", id)
+			require.ErrorIs(t, err, workspace.ErrNotFound, "it was not accepted")
+		}
 		require.NoError(t, m.Close())
 	})
 }
