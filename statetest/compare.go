@@ -195,8 +195,13 @@ func textOf(v any) (string, bool) {
 	return b.String(), true
 }
 
-// diff returns the difference of two values in the words of cmp, masked.
+// diff returns the difference of two values in the words of cmp, masked. The
+// first comparison finds the states in the values, and so their secrets.
 func (s *secrets) diff(want, got any, opts ...cmp.Option) string {
-	diff := cmp.Diff(want, got, compareWith(s), cmp.Options(opts))
+	all := cmp.Options{compareWith(s), cmp.Options(opts)}
+	if cmp.Diff(want, got, all) == "" {
+		return ""
+	}
+	diff := cmp.Diff(want, got, all)
 	return s.Mask(strings.ReplaceAll(diff, "\u00a0", " ")) // cmp mixes them on purpose
 }

@@ -131,7 +131,11 @@ func (m *Model) Client() *http.Client { return &http.Client{Transport: m} }
 func (m *Model) Requests() []Request {
 	m.script.mu.Lock()
 	defer m.script.mu.Unlock()
-	return slices.Clone(m.script.requests)
+	requests := make([]Request, len(m.script.requests))
+	for i, r := range m.script.requests {
+		requests[i] = r.Request
+	}
+	return requests
 }
 
 // Sent returns all that the requests of an agent said, with settings and tools,
@@ -139,10 +143,13 @@ func (m *Model) Requests() []Request {
 func (m *Model) Sent(agent string) string {
 	m.script.mu.Lock()
 	defer m.script.mu.Unlock()
-	if b := m.script.sent[agent]; b != nil {
-		return b.String()
+	var b strings.Builder
+	for _, r := range m.script.requests {
+		if r.Agent == agent {
+			b.WriteString(r.said() + "\n")
+		}
 	}
-	return ""
+	return b.String()
 }
 
 // ask passes a request through the gate.

@@ -14,7 +14,8 @@ import (
 func (m *Model) check(name string, r plainRequest) {
 	m.report.Helper()
 	findings := transcript.Check(r.Messages, provider.Request{Messages: r.Messages, Settings: r.Settings}.Profile(r.Format.Profile()))
-	if len(findings) > 0 && m.script.isFirstFinding() {
+	// A conversation that grows has the findings of its beginning each time.
+	if len(findings) > 0 && !m.script.findings.Swap(true) {
 		marked := map[int]bool{}
 		text := ""
 		for _, finding := range findings {
@@ -36,16 +37,6 @@ func (m *Model) check(name string, r plainRequest) {
 		}
 		m.errorf("%s: %s\n%s", name, problem, m.outline(r.Messages, map[int]bool{made.message: true}))
 	}
-}
-
-// isFirstFinding reports whether no request had findings before. A conversation
-// that grows has those of its beginning each time.
-func (s *script) isFirstFinding() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	first := !s.findings
-	s.findings = true
-	return first
 }
 
 // repeat is how often an agent has asked the same in a row.

@@ -7,8 +7,8 @@ import (
 	"iter"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/agentstate/state"
 )
@@ -27,9 +27,8 @@ type script struct {
 	nextID   int // of the next call that has no reserved id
 	made     map[string]madeCall
 	ids      map[string]bool // that calls have
-	requests []Request
-	sent     map[string]*strings.Builder // by agent
-	findings bool                        // a request with findings has been reported
+	requests []asked
+	findings atomic.Bool // a request with findings has been reported
 	answers  []*given
 	repeats  map[string]*repeat // by agent
 }
@@ -61,10 +60,7 @@ type given struct {
 
 // newScript returns a script of replies.
 func newScript(replies []Reply) *script {
-	s := &script{
-		nextID: 1, made: map[string]madeCall{}, ids: map[string]bool{},
-		sent: map[string]*strings.Builder{}, repeats: map[string]*repeat{},
-	}
+	s := &script{nextID: 1, made: map[string]madeCall{}, ids: map[string]bool{}, repeats: map[string]*repeat{}}
 	for i, r := range replies {
 		s.replies = append(s.replies, &scripted{Reply: r, number: i + 1, firstID: s.nextID})
 		for _, c := range callsOf(r.says) {
@@ -95,14 +91,7 @@ func (s *script) check() error {
 func (s *script) record(r asked) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requests = append(s.requests, r.Request)
-	b := s.sent[r.Agent]
-	if b == nil {
-		b = &strings.Builder{}
-		s.sent[r.Agent] = b
-	}
-	b.WriteString(r.said())
-	b.WriteByte('\n')
+	s.requests = append(s.requests, r)
 	return len(s.requests)
 }
 
