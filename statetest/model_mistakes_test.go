@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -191,9 +192,10 @@ func askWithSecrets(t *testing.T, mistake bool) {
 	d := newTill(t)
 	ctx := state.NewContext(t.Context(), d.st.As("billing"))
 	said := "Pay with " + cardNumber
+	long := strings.Repeat("and then ", 6) + cardNumber // it is cut in the number
 	replies := []statetest.Reply{statetest.Say("Paid.")}
 	if mistake {
-		replies = append(replies, statetest.Call("pay", `{"card":"`+cardNumber+`"}`).Reads(cardNumber+"\n"), statetest.Say(said).To("search"))
+		replies = append(replies, statetest.Call("pay", `{"card":"`+cardNumber+`"}`).Reads(cardNumber+"\n"), statetest.Say(long).To("search"))
 	}
 	m := statetest.NewModel(t, provider.OpenAI, replies...)
 	for range len(replies) {

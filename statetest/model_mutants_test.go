@@ -8,7 +8,7 @@ func init() {
 		{Name: "calls are not compared", File: "scriptanswer.go", Old: "if len(made) == 0 ||", New: "if true || len(made) == 0 ||"},
 		{Name: "calls without ids are not compared", File: "scriptanswer.go", Old: "if c.ID != \"\" {\n\t\tif made", New: "if true {\n\t\tif made"},
 		{Name: "replies may be left", File: "model.go", Old: "len(missing) > 0 && !t.Skipped() {", New: "len(missing) > 99 && !t.Skipped() {"},
-		{Name: "requests need no reply", File: "model.go", Old: "m.errorf(\"%s, finds no reply", New: "_ = fmt.Sprint(\"%s, finds no reply"},
+		{Name: "requests need no reply", File: "model.go", Old: "m.errorf(\"%s, finds no reply", New: "_ = fmt.Sprintf(\"%s, finds no reply"},
 		{Name: "any number of equal requests", File: "modelcheck.go", Old: "maxEqual   = 3 ", New: "maxEqual   = 99 "},
 		{Name: "equal requests of a reply each", File: "modelcheck.go", Old: "if from == nil || from.times == 0 || from.times == 1 || from != last.from {", New: "if from == nil {"},
 		{Name: "program that does not stop", File: "modelcheck.go", Old: "fatalEqual = 100", New: "fatalEqual = 200"},

@@ -32,8 +32,10 @@ func TestScriptedModel(t *testing.T) {
 					state.ToolCall{Name: "lookup", Input: `{"order":"#1"}`},
 					state.ToolCall{Name: "lookup", Input: `{"order":"#2, größer"}`},
 				),
-				statetest.Say("Both are sent: größte Freude.").Reads("#1 is sent").Reads("#2, größer is sent").
-					After(time.Minute),
+				statetest.Answer(func(statetest.Request) ([]state.Message, error) {
+					time.Sleep(time.Minute)
+					return []state.Message{state.AssistantText("Both are sent: größte Freude.")}, nil
+				}).Reads("#1 is sent").Reads("#2, größer is sent"),
 			)
 			m := statetest.NewModel(t, stateprovider.OpenAI, replies...)
 			whole, stream := s.open(t, "https://model.test", &http.Client{Transport: &wire.Transport{Base: m, Converse: true}})
