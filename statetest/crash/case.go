@@ -87,11 +87,11 @@ func (k *testCase) play(t *testing.T) error {
 	defer func() { k.keep, k.excused = d.opts.Messages, d.excused }()
 	ctx := context.Background()
 	if _, err := d.process(); err != nil {
-		return fmt.Errorf("Open: %w", err)
+		return fmt.Errorf("function Open: %w", err)
 	}
 	if k.c.Setup != nil {
 		if err := d.observer.Update(ctx, user, k.c.Setup); err != nil {
-			return fmt.Errorf("Setup: %w", err)
+			return fmt.Errorf("function Setup: %w", err)
 		}
 	}
 	k.w.count(true)

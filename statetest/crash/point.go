@@ -229,7 +229,7 @@ func (p *Process) stall(at point) (sent, end <-chan struct{}) {
 	p.halt()
 	time.AfterFunc(stallTime*p.w.ttl, func() {
 		close(arrives)
-		time.Sleep(1) // what arrives is done before the process does anything
+		time.Sleep(time.Nanosecond) // what arrives is done before the process does anything
 		p.w.mu.Lock()
 		p.standing = nil
 		p.w.mu.Unlock()

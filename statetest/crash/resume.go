@@ -72,7 +72,7 @@ func (k *testCase) resume(s *saved, version string) error {
 	}
 	p, err := d.process()
 	if err != nil {
-		return fmt.Errorf("Open: %w", err)
+		return fmt.Errorf("function Open: %w", err)
 	}
 	if err := d.read(version); err != nil {
 		return err
