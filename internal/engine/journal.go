@@ -80,10 +80,11 @@ func (l *Layout) journalBounds() journalBounds {
 // size is what the record keeps alive. If there are too many records, next
 // drops the oldest segments.
 func (j *journal) next(bounds *journalBounds, version uint64, size int) *Record {
-	if len(j.open.records) == cap(j.open.records) || j.open.bytes >= bounds.segmentBytes {
+	n := len(j.open.records)
+	if n == cap(j.open.records) || n >= bounds.segmentLen || j.open.bytes >= bounds.segmentBytes {
 		j.grow(bounds, version)
 	}
-	n := len(j.open.records)
+	n = len(j.open.records)
 	j.open.records = j.open.records[:n+1]
 	j.open.bytes += size
 	j.bytes += size
