@@ -86,14 +86,16 @@ func (w *window) requestRank(i int) int {
 	return 0
 }
 
-// keepAlways keeps the system prompt, and the calls that wait for their results
-// with their requests.
+// keepAlways keeps the system prompt with what belongs to it, and the calls that
+// wait for their results with their requests.
 func (w *window) keepAlways() {
 	for i, t := range w.traits {
 		if !t.has(traitSystem) {
 			break
 		}
-		w.keepMessages(i)
+		if !w.kept[i] {
+			w.keepMessages(w.groups[w.groupOf[i]]...)
+		}
 	}
 	for _, c := range w.calls {
 		if c.result == none && !w.kept[c.message] { // groups are kept as a whole
