@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -113,27 +114,31 @@ func TestReadsDoNotGrowWithDeletedBlobs(t *testing.T) {
 // Garbage is collected on a store that lists deleted keys, and no deleted key is
 // deleted again.
 func TestGarbageAmongMarkers(t *testing.T) {
-	inner := store.NewMemory()
-	db := &marking{Store: inner}
-	m := open(t, db, workspace.Options{Run: visit})
-	handle := func(m *workspace.Manager, n int) {
-		for range n {
-			_, err := m.Handle(t.Context(), "ann", workspace.Message{Content: text("").Content})
-			require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		inner := store.NewMemory()
+		db := &marking{Store: inner}
+		m := open(t, db, workspace.Options{Run: visit})
+		handle := func(m *workspace.Manager, n int) {
+			for range n {
+				_, err := m.Handle(t.Context(), "ann", workspace.Message{Content: text("").Content})
+				require.NoError(t, err)
+			}
 		}
-	}
-	handle(m, 200)
-	const garbage = "agent:workspace:ann/b/1-aaabbbbbbbbb" // of a writer that has crashed
-	_, err := inner.Put(t.Context(), garbage, []byte("?"), store.Always)
-	require.NoError(t, err)
-	other := open(t, db, workspace.Options{Run: visit}) // has deleted nothing itself
-	require.NoError(t, other.Compact(t.Context(), "ann"))
-	_, err = inner.Get(t.Context(), garbage)
-	require.ErrorIs(t, err, store.ErrNotFound)
-	require.Zero(t, db.again, "markers that were written again")
-	r, err := other.Verify(t.Context(), "ann")
-	require.NoError(t, err)
-	require.Zero(t, r.Garbage)
+		handle(m, 200)
+		synctest.Wait()                                        // until m deletes nothing any more
+		const garbage = "agent:workspace:ann/b/1-aaabbbbbbbbb" // of a writer that has crashed
+		_, err := inner.Put(t.Context(), garbage, []byte("?"), store.Always)
+		require.NoError(t, err)
+		other := open(t, db, workspace.Options{Run: visit}) // has deleted nothing itself
+		require.NoError(t, other.Compact(t.Context(), "ann"))
+		_, err = inner.Get(t.Context(), garbage)
+		require.ErrorIs(t, err, store.ErrNotFound)
+		require.Zero(t, db.again, "markers that were written again")
+		r, err := other.Verify(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Zero(t, r.Garbage)
+		require.NoError(t, errors.Join(m.Close(), other.Close()))
+	})
 }
 
 // A blob that is written after its deletion, by a write that was late, is
