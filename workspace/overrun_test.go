@@ -227,6 +227,7 @@ func TestGraceCountsNoAttempt(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Less(t, time.Since(began), 2*time.Second)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Equal(t, []int{0, 0}, attempts, "it is handled although nobody asks")
 		out, err := m.Await(t.Context(), "ann", "1")
 		require.NoError(t, err)
