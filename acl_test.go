@@ -308,6 +308,57 @@ func aclChanges(t testing.TB, st *state.State, since uint64) []state.Change {
 	return all
 }
 
+// An agent that may not read the messages sees what others do to its results,
+// and nothing of what they do to those of other agents.
+func TestACLChangesShowWhatBecomesOfTheOwnResults(t *testing.T) {
+	reset := func(st *state.State) error { return st.History().Reset(nil) }
+	pop := func(st *state.State) error {
+		_, _, err := st.History().Pop()
+		return err
+	}
+	inBranch := func(op func(*state.State) error) func(*state.State) error {
+		return func(st *state.State) error {
+			branch := st.Fork()
+			return errors.Join(op(branch), st.Join(branch))
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		op   func(st *state.State) error
+		ann  []state.Op // the first result is of ann, the second of cyd
+		cyd  []state.Op
+	}{
+		{"reset", reset, []state.Op{state.OpReset}, []state.Op{state.OpReset}},
+		{"reset in a transaction", func(st *state.State) error { return st.Update(reset) }, []state.Op{state.OpReset}, []state.Op{state.OpReset}},
+		{"reset in a branch", inBranch(reset), []state.Op{state.OpReset}, []state.Op{state.OpReset}},
+		{"revert", func(st *state.State) error {
+			past, err := st.At(0)
+			return errors.Join(err, st.Revert(past))
+		}, []state.Op{state.OpRevert}, []state.Op{state.OpRevert}},
+		{"pop", pop, nil, []state.Op{state.OpPop}},
+		{"pop in a transaction", func(st *state.State) error { return st.Update(pop) }, nil, []state.Op{state.OpPop}},
+		{"pop in a branch", inBranch(pop), nil, []state.Op{state.OpPop}},
+		{"append and pop in a branch", inBranch(func(st *state.State) error {
+			return errors.Join(st.As("ann").History().Append(aclResult("", "x")), pop(st), pop(st))
+		}), []state.Op{state.OpPop}, []state.Op{state.OpPop}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			st := state.New(state.MustSchema(aclTeam, aclTalk()))
+			require.NoError(t, st.As("ann").History().Append(aclResult("", "a")))
+			require.NoError(t, st.As("cyd").History().Append(aclResult("", "c")))
+			since := st.Version()
+			require.NoError(t, tt.op(st))
+			for agent, want := range map[string][]state.Op{"ann": tt.ann, "cyd": tt.cyd, "mallory": nil} {
+				var got []state.Op
+				for _, c := range aclChanges(t, st.As(agent), since) {
+					got = append(got, c.Op)
+				}
+				require.Equal(t, want, got, agent)
+			}
+		})
+	}
+}
+
 func TestACLAsOfNobodyAndOfStrangersHasNoRights(t *testing.T) {
 	for _, agent := range []string{"", "mallory"} {
 		st := aclState(t, state.AllowUndeclared)

@@ -70,8 +70,8 @@ func (h *handle) written(r *engine.Record) any {
 
 // Changes yields what was written after a version, oldest first, as of the time
 // of the call. A bound handle sees the changes to what it may read: their
-// versions have gaps where others wrote. If the journal no longer reaches back that far, Changes yields
-// only an error that is [ErrCompacted].
+// versions have gaps where others wrote. If the journal no longer reaches back
+// that far, Changes yields only an error that is [ErrCompacted].
 func (s *State) Changes(since uint64) iter.Seq2[Change, error] {
 	h := *s.on()
 	return func(yield func(Change, error) bool) {

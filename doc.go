@@ -62,8 +62,9 @@
 //
 // A handle can be narrowed but never widened. What an agent observes (values,
 // names, counts, errors, texts) does not depend on the values of fields that it
-// may not read. Versions are common to all handles. Reading a hidden field returns [ErrDenied]
-// through a Field and nothing through KV. Writing one returns an [AccessError].
+// may not read. Versions are common to all handles. Reading a hidden field
+// returns [ErrDenied] through a Field and nothing through KV. Writing one returns
+// an [AccessError].
 //
 // # Transactions, branches, versions
 //

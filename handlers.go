@@ -145,34 +145,26 @@ func KeepLast[S ~[]E, E any](n int) Handler[S] {
 // not in the list, and drops duplicates. Elements are compared by value.
 func Union[S ~[]E, E any]() Handler[S] {
 	plan, err := value.For(reflect.TypeFor[E]())
-	key := func(e E) (string, error) {
-		if err != nil {
-			return "", err
-		}
-		text, err := plan.AppendJSON(nil, reflect.ValueOf(&e).Elem())
-		return string(text), err
-	}
 	return newHandler("union", false, func(current S, _ bool, update S) (S, error) {
-		return union(current, update, key)
-	})
-}
-
-func union[S ~[]E, E any](current, update S, key func(E) (string, error)) (S, error) {
-	seen := make(map[string]bool, len(current)+len(update))
-	out := make(S, 0, len(current)+len(update))
-	for _, part := range []S{current, update} {
-		for _, e := range part {
-			k, err := key(e)
-			if err != nil {
-				return nil, err
-			}
-			if !seen[k] {
-				seen[k] = true
-				out = append(out, e)
+		if err != nil {
+			return nil, err
+		}
+		seen := make(map[string]bool, len(current)+len(update))
+		out := make(S, 0, len(current)+len(update))
+		for _, part := range []S{current, update} {
+			for i := range part {
+				text, err := plan.AppendJSON(nil, reflect.ValueOf(&part[i]).Elem())
+				if err != nil {
+					return nil, err
+				}
+				if key := string(text); !seen[key] {
+					seen[key] = true
+					out = append(out, part[i])
+				}
 			}
 		}
-	}
-	return out, nil
+		return out, nil
+	})
 }
 
 // MergeByID returns the handler that replaces elements by those of the update
@@ -197,8 +189,8 @@ func MergeByID[S ~[]E, E any](id func(E) string) Handler[S] {
 }
 
 // MergeMap returns the handler that sets the keys of the update in the map. The
-// values under one key are replaced, or combined by a handler for them:
-// MergeMap[map[string]int](Sum[int]()) counts by key.
+// values under one key are replaced, or combined by a handler for them, of which
+// there is at most one: MergeMap[map[string]int](Sum[int]()) counts by key.
 func MergeMap[M ~map[K]V, K comparable, V any](values ...Handler[V]) Handler[M] {
 	by, name := replaceHandler, "merge_map"
 	if len(values) > 0 && values[0].h != nil {
@@ -222,7 +214,7 @@ func MergeMap[M ~map[K]V, K comparable, V any](values ...Handler[V]) Handler[M] 
 			out[k] = v
 		}
 		return out, nil
-	}).given(by.mistake() == nil && len(values) < 2)
+	}).given(by.mistake() == nil && len(values) <= 1)
 }
 
 // Number is what [Sum] adds.

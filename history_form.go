@@ -2,6 +2,7 @@ package state
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/persist"
@@ -16,9 +17,10 @@ type historyForm struct {
 	// not read the messages: classes has the classes of those.
 	messagesClass int
 	classes       map[string]int
-	own           engine.Bits    // those classes
-	agents        map[int]string // by those classes
-	maxResults    int            // 0 is no limit
+	own           engine.Bits            // those classes
+	agents        map[int]string         // by those classes
+	shown         map[string]engine.Bits // of each agent with a class, that class
+	maxResults    int                    // 0 is no limit
 	empty         *resultStack
 }
 
@@ -27,11 +29,13 @@ type historyForm struct {
 func newHistoryForm(slot, messagesClass int, classes map[string]int, all, maxResults int) *historyForm {
 	hf := &historyForm{
 		messagesClass: messagesClass, classes: classes, maxResults: maxResults,
-		own: engine.NewBits(all), agents: map[int]string{}, empty: newResultStack(classes),
+		own: engine.NewBits(all), agents: map[int]string{}, shown: map[string]engine.Bits{}, empty: newResultStack(classes),
 	}
 	for agent, class := range classes {
 		hf.own.Add(class)
 		hf.agents[class] = agent
+		hf.shown[agent] = engine.NewBits(all)
+		hf.shown[agent].Add(class)
 	}
 	hf.slot = engine.Slot{Number: slot, Class: messagesClass, Form: hf, Gate: hf}
 	return hf
@@ -108,26 +112,26 @@ func (s *seenResults) result(i int) InferenceResult { return s.stack.result(s.at
 func (hf *historyForm) appendOp(st *resultStack, author *engine.Author) engine.Op {
 	r := st.at(st.len() - 1)
 	return engine.Op{
-		Address:    hf.address(),
-		Update:     engine.Update{Value: st, Tail: 1, Size: r.size},
-		Merger:     hf,
-		Author:     author,
-		Kind:       OpAppend.kind(),
-		ClassPlus1: int32(hf.class(r.agent) + 1),
-		Shares:     true,
+		Address: hf.address(),
+		Update:  engine.Update{Value: st, Tail: 1, Size: r.size},
+		Merger:  hf,
+		Author:  author,
+		Kind:    OpAppend.kind(),
+		Classes: hf.shown[r.agent],
+		Shares:  true,
 	}
 }
 
 // answerOp returns the op that answers calls of a result of an agent.
 func (hf *historyForm) answerOp(a *answers, agent string, author *engine.Author) engine.Op {
 	return engine.Op{
-		Address:    hf.address(),
-		Update:     engine.Update{Value: a, Size: a.size()},
-		Merger:     hf,
-		Author:     author,
-		Kind:       OpAnswer.kind(),
-		ClassPlus1: int32(hf.class(agent) + 1),
-		Shares:     true,
+		Address: hf.address(),
+		Update:  engine.Update{Value: a, Size: a.size()},
+		Merger:  hf,
+		Author:  author,
+		Kind:    OpAnswer.kind(),
+		Classes: hf.shown[agent],
+		Shares:  true,
 	}
 }
 
@@ -212,4 +216,37 @@ func (hf *historyForm) Admit(v engine.View, from *engine.Cell, to *engine.Merged
 		return &LimitError{Name: "Results", Limit: hf.maxResults, Got: n}
 	}
 	return nil
+}
+
+// Classes implements [engine.Gate]. Results that are the same but stored anew
+// are no difference to the readers of a class, and neither is the place of a
+// result among results that they do not see.
+func (hf *historyForm) Classes(from, to *engine.Cell) engine.Bits {
+	if len(hf.classes) == 0 {
+		return nil
+	}
+	a, b := hf.stackIn(from), hf.stackIn(to)
+	common := b.results.Common(&a.results)
+	for common < min(a.len(), b.len()) && a.at(common) == b.at(common) {
+		common++
+	}
+	before, after := hf.byClass(a, common), hf.byClass(b, common)
+	classes := make(engine.Bits, len(hf.own))
+	classes.Add(hf.messagesClass)
+	for _, class := range hf.classes {
+		if !slices.EqualFunc(before[class], after[class], resultRef.same) {
+			classes.Add(class)
+		}
+	}
+	return classes
+}
+
+// byClass returns the results of a stack from index i on by their class.
+func (hf *historyForm) byClass(st *resultStack, i int) map[int][]resultRef {
+	results := map[int][]resultRef{}
+	for ; i < st.len(); i++ {
+		class := hf.class(st.at(i).agent)
+		results[class] = append(results[class], resultRef{st, st.at(i)})
+	}
+	return results
 }

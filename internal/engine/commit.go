@@ -231,7 +231,6 @@ type committer struct {
 	version uint64
 	single  bool          // the cell is the result of one op: what it overwrites or appends, the cell has
 	at      time.Duration // since the origin of the branch; 0 until the first op is noted
-	seq     int32         // the number of ops noted so far
 }
 
 // edit puts the result of an edit into the tree and notes its ops.
@@ -268,6 +267,9 @@ func (c *committer) note(o *Op, from, now *Cell) {
 	if c.at == 0 {
 		c.at = time.Since(b.origin)
 	}
+	if gate := o.Slot.Gate; gate != nil && o.Overwrites && o.Classes == nil {
+		o.Classes = gate.Classes(from, now)
+	}
 	c.record(o, from, now).at = c.at
 	if b.recorded() {
 		kept := *o
@@ -276,7 +278,6 @@ func (c *committer) note(o *Op, from, now *Cell) {
 		kept.Computed = o.Computed || o.Overwrites && b.transaction
 		b.nets.note(kept)
 	}
-	c.seq++
 }
 
 // record adds a record of an op to the journal.
@@ -293,8 +294,7 @@ func (c *committer) record(o *Op, from, now *Cell) *Record {
 		*j = journal{} // it is the parent's, and only the parent may append to it
 	}
 	r := j.next(&c.branch.bounds, c.version, size)
-	r.class = o.Class()
-	r.Address, r.Author, r.Kind, r.Overwrites, r.seq = o.Address, o.Author, o.Kind, o.Overwrites, c.seq
+	r.Address, r.Author, r.Kind, r.Overwrites, r.classes = o.Address, o.Author, o.Kind, o.Overwrites, o.Classes
 	if !o.Slot.Secret {
 		r.Old, r.New, r.tail = from, now, o.Tail
 		inCell := now != nil && c.single && (o.Overwrites || o.Tail > 0)

@@ -18,8 +18,7 @@ type Record struct {
 	Kind       uint8 // of the op
 	Overwrites bool
 
-	class   int   // the visibility class
-	seq     int32 // within the version
+	classes Bits // the visibility classes that see it, or nil for that of the slot
 	version uint64
 	at      time.Duration // since the origin of the branch
 }
@@ -34,6 +33,14 @@ func (r *Record) Written() Update {
 		return Update{Value: r.New.Value, Tail: r.tail}
 	}
 	return Update{}
+}
+
+// seenBy reports whether a view includes the record.
+func (r *Record) seenBy(v View) bool {
+	if r.classes == nil {
+		return v.Sees(r.Slot.Class)
+	}
+	return v.seesAny(r.classes)
 }
 
 // journal keeps the latest records, oldest first.

@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // Layout describes the addresses of a state. It is immutable.
 type Layout struct {
 	Slots   []*Slot // of single cells; each has its index as Number
@@ -74,6 +76,9 @@ type Gate interface {
 	// Admit returns an error if a view may not replace the content of a cell.
 	// Either may be nil.
 	Admit(v View, from *Cell, to *Merged) error
+	// Classes returns the visibility classes that see a difference between two
+	// cells, and that of the slot. Either cell may be nil.
+	Classes(from, to *Cell) Bits
 }
 
 // View is the set of visibility classes that is seen. The zero View sees all.
@@ -81,6 +86,19 @@ type View struct{ Classes Bits }
 
 // Sees reports whether the view includes a class.
 func (v View) Sees(class int) bool { return v.Classes == nil || v.Classes.Has(class) }
+
+// seesAny reports whether the view includes one of some classes.
+func (v View) seesAny(classes Bits) bool {
+	if v.Classes == nil {
+		return true
+	}
+	for i, word := range classes {
+		if word&v.Classes[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // Bits is a set of small numbers. Sets that are combined have the same length.
 type Bits []uint64
@@ -101,6 +119,23 @@ func (b Bits) And(c Bits) Bits {
 		both[i] = b[i] & c[i]
 	}
 	return both
+}
+
+// without returns the numbers in b that are not in c: b itself if none is.
+func (b Bits) without(c Bits) Bits {
+	var left Bits
+	for i := range b {
+		if left == nil && b[i]&c[i] != 0 {
+			left = slices.Clone(b)
+		}
+		if left != nil {
+			left[i] &^= c[i]
+		}
+	}
+	if left == nil {
+		return b
+	}
+	return left
 }
 
 // Within reports whether c contains all of b.

@@ -49,7 +49,7 @@ func (l *Log) After(version uint64) iter.Seq[*Record] {
 	return func(yield func(*Record) bool) {
 		c := journalCursor{journal: &l.journal}
 		for more := l.journal.last() > version && c.find(version); more; more = c.next() {
-			if l.view.Sees(c.class) && !yield(c.Record) {
+			if c.seenBy(l.view) && !yield(c.Record) {
 				return
 			}
 		}

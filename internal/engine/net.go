@@ -4,8 +4,9 @@ import "slices"
 
 // NetWrite is what a branch has done to one cell since it was forked. If
 // Overwrites is set, the result takes no account of the cell at the fork, and
-// Ops begin with the op that made it so. In a slot with a [Gate] they are all: an
-// overwrite of hidden parts must not decide which ops a reader is shown.
+// Ops begin with the op that made it so. In a slot with a [Gate], that holds for
+// what each visibility class sees of them: an overwrite of hidden parts must not
+// decide which ops a reader is shown.
 type NetWrite struct {
 	Address
 	Overwrites bool
@@ -50,12 +51,18 @@ func (ns *netWrites) note(o Op) {
 	}
 	if o.Overwrites {
 		n.Overwrites, n.Computed = true, o.Computed
-		if o.Slot.Gate == nil {
-			clear(n.Ops)
-			n.Ops = n.Ops[:0]
-		}
+		n.overwrite(o.Classes)
 	}
 	n.Ops = append(n.Ops, o)
+}
+
+// overwrite drops the ops, or for an overwrite of what some classes see, those
+// that no other class sees.
+func (n *NetWrite) overwrite(classes Bits) {
+	n.Ops = slices.DeleteFunc(n.Ops, func(o Op) bool { return classes == nil || o.Classes.Within(classes) })
+	for i := range n.Ops {
+		n.Ops[i].Classes = n.Ops[i].Classes.without(classes)
+	}
 }
 
 func (ns *netWrites) add(a Address) *NetWrite {

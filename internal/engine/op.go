@@ -7,9 +7,10 @@ type Op struct {
 	Merger Merger // nil in a deletion, which cannot be merged
 	Author *Author
 	Kind   uint8 // the caller's; the engine does not read it
-	// ClassPlus1 is the visibility class of this op plus 1, or 0 for the class
-	// of the slot.
-	ClassPlus1 int32
+	// Classes are the visibility classes that see this op, or nil for that of the
+	// slot. In a slot with a [Gate], they are set when an op without any is
+	// committed that overwrites the cell.
+	Classes Bits
 
 	// The properties of the Merger are noted when an op is made: a join needs
 	// them under the lock, and for ops whose Merger is no longer the slot's.
@@ -22,14 +23,6 @@ type Op struct {
 
 // Author signs ops. The engine carries it and does not read it.
 type Author struct{ Agent, Cause string }
-
-// Class returns the visibility class of the op.
-func (o *Op) Class() int {
-	if o.ClassPlus1 > 0 {
-		return int(o.ClassPlus1) - 1
-	}
-	return o.Slot.Class
-}
 
 // Apply returns the result of the op on the current cell. It does not check the
 // result.
