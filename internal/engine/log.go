@@ -17,8 +17,8 @@ type Entry struct {
 	Time    time.Time
 }
 
-// Log is what a view sees of the journal of a branch at one moment.
-type Log struct {
+// log is what a view sees of the journal of a branch at one moment.
+type log struct {
 	view    View
 	journal journal
 	origin  time.Time
@@ -26,26 +26,26 @@ type Log struct {
 	last    uint64 // the last version
 }
 
-// Log returns what a view sees of the journal.
-func (b *Branch) Log(v View) Log {
+// log returns what a view sees of the journal.
+func (b *Branch) log(v View) log {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.lockedLog(v)
 }
 
-// lockedLog is Log on a locked branch.
-func (b *Branch) lockedLog(v View) Log {
+// lockedLog is log on a locked branch.
+func (b *Branch) lockedLog(v View) log {
 	b.reads.countVersions()
 	j := b.tree.Load().journal
 	if j.last() <= b.forked {
 		j = journal{}
 	}
-	return Log{view: v, journal: j, origin: b.origin, start: max(b.forked, j.start), last: b.version}
+	return log{view: v, journal: j, origin: b.origin, start: max(b.forked, j.start), last: b.version}
 }
 
-// After yields the records of versions after this one, in the order in which
+// after yields the records of versions after this one, in the order in which
 // they were written.
-func (l *Log) After(version uint64) iter.Seq[*Record] {
+func (l *log) after(version uint64) iter.Seq[*Record] {
 	return func(yield func(*Record) bool) {
 		c := journalCursor{journal: &l.journal}
 		for more := l.journal.last() > version && c.find(version); more; more = c.next() {
@@ -59,20 +59,20 @@ func (l *Log) After(version uint64) iter.Seq[*Record] {
 // Authors returns the author of the last write of each address after a version.
 // If the branch has not reached that version, it takes account of all records.
 func (b *Branch) Authors(version uint64) map[Address]*Author {
-	l := b.Log(View{})
+	l := b.log(View{})
 	if version >= l.last {
 		version = 0
 	}
 	authors := map[Address]*Author{}
-	for r := range l.After(version) {
+	for r := range l.after(version) {
 		authors[r.Address] = r.Author
 	}
 	return authors
 }
 
 // entries yields the entries after a version, and reports false if yield did.
-func (l *Log) entries(version uint64, yield func(Entry) bool) bool {
-	for r := range l.After(version) {
+func (l *log) entries(version uint64, yield func(Entry) bool) bool {
+	for r := range l.after(version) {
 		if !yield(Entry{r, r.version, l.origin.Add(r.at).UTC().Round(0)}) {
 			return false
 		}
@@ -84,7 +84,7 @@ func (l *Log) entries(version uint64, yield func(Entry) bool) bool {
 // false. It returns ErrCompacted, and calls nothing, if the journal does not
 // reach back that far.
 func (b *Branch) Entries(v View, since uint64, yield func(Entry) bool) error {
-	l := b.Log(v)
+	l := b.log(v)
 	if since < l.start {
 		return ErrCompacted
 	}
@@ -96,7 +96,7 @@ func (b *Branch) Entries(v View, since uint64, yield func(Entry) bool) error {
 // false or the branch ends. It returns ErrCompacted if it falls behind the
 // journal.
 func (b *Branch) Watch(ctx context.Context, v View, since uint64, yield func(Entry) bool) error {
-	l := b.Log(v)
+	l := b.log(v)
 	for at := since; ctx.Err() == nil; {
 		if at < l.start {
 			return ErrCompacted
@@ -123,7 +123,7 @@ func (b *Branch) Watch(ctx context.Context, v View, since uint64, yield func(Ent
 // await returns what a view sees of the journal. If there is nothing after a
 // version, and the branch has not ended, it returns a channel that the next
 // commit closes.
-func (b *Branch) await(v View, version uint64) (Log, chan struct{}) {
+func (b *Branch) await(v View, version uint64) (log, chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if version < b.version || b.ended != nil {
@@ -132,7 +132,7 @@ func (b *Branch) await(v View, version uint64) (Log, chan struct{}) {
 	if b.wake == nil {
 		b.wake = make(chan struct{})
 	}
-	return Log{}, b.wake
+	return log{}, b.wake
 }
 
 // At returns a frozen branch with the content of a past version, as far as the
@@ -156,9 +156,9 @@ func (b *Branch) At(version uint64) (*Branch, error) {
 }
 
 // rewind undoes what was done after a version. No other goroutine may use t.
-func (t *Tree) rewind(l *Log, version uint64) {
+func (t *Tree) rewind(l *log, version uint64) {
 	seen := map[Address]bool{}
-	for r := range l.After(version) {
+	for r := range l.after(version) {
 		if seen[r.Address] || r.Slot.Secret {
 			continue
 		}
