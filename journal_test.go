@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -74,6 +75,25 @@ func TestChangesAreAsOfTheCallAndHoldNoLock(t *testing.T) {
 	}
 	require.Equal(t, 2, n)
 	require.Equal(t, uint64(3), st.Version())
+}
+
+// The records of a version stay together, however many there are.
+func TestJournalOfPatchesIsBoundedByCount(t *testing.T) {
+	for fields := 1; fields <= 5; fields++ {
+		st := state.New(state.MustSchema(state.AllowUndeclared, state.Limits{Journal: 16}))
+		for i := range 4000 {
+			values := map[string]any{}
+			for j := range 1 + i%fields {
+				values[fmt.Sprint(j)] = i
+			}
+			require.NoError(t, st.Patch(values))
+		}
+		held := 0
+		for _, err := st.At(st.Version()); err == nil; _, err = st.At(st.Version() - uint64(held)) {
+			held++
+		}
+		require.Less(t, held, 100, "up to %d fields at once", fields)
+	}
 }
 
 func TestJournalIsBoundedByCount(t *testing.T) {

@@ -62,6 +62,8 @@ func TestShapesOfMessagesThatHaveSeveralThings(t *testing.T) {
 			[][]int{{0}, {1, 3}, {2}, {4}}, "", 1, []int{2, 4}},
 		{"the role of a result does not matter", transcript.Shapes{{Role: "system", Answers: named("9")}, user, model},
 			[][]int{{0}, {1}, {2}}, "", 1, []int{1, 2}},
+		{"a system prompt with a call", transcript.Shapes{{Role: "system"}, {Role: "system", Joined: true, Calls: named("1")}, answers("1"), user, model, user, model},
+			[][]int{{0, 1, 2}, {3}, {4}, {5}, {6}}, "", 1, []int{0, 1, 2, 5, 6}},
 		{"reasoning is no request", transcript.Shapes{user, {Role: "user", Reasoning: true}, model},
 			[][]int{{0}, {1}, {2}}, "", 1, []int{0, 2}},
 		{"shapes without anything", make(transcript.Shapes, 3), [][]int{{0}, {1}, {2}}, "", 1, []int{2}},
