@@ -133,16 +133,16 @@ var aclReads = []struct {
 		return slices.Contains(st.KV().Keys(), f.Name), nil
 	}},
 	{"Get", true, func(st *state.State, f *state.Field[[]string]) (bool, error) {
-		v, err := state.Get[[]string](st, f.Name)
+		v, err := state.GetAs[[]string](st, f.Name)
 		return len(v) > 0, err
 	}},
 	{"Items", false, func(st *state.State, f *state.Field[[]string]) (bool, error) {
-		for range state.Items(st, f, 0) {
+		for range state.ListItems(st, f, 0) {
 			return true, nil
 		}
 		return false, nil
 	}},
-	{"Len", false, func(st *state.State, f *state.Field[[]string]) (bool, error) { return state.Len(st, f) > 0, nil }},
+	{"Len", false, func(st *state.State, f *state.Field[[]string]) (bool, error) { return state.ListLen(st, f) > 0, nil }},
 	{"Fields", false, func(st *state.State, f *state.Field[[]string]) (bool, error) {
 		return slices.ContainsFunc(st.Fields(), func(i state.FieldInfo) bool { return i.Name == f.Name }), nil
 	}},
@@ -377,9 +377,9 @@ func TestACLAsOfNobodyAndOfStrangersHasNoRights(t *testing.T) {
 		require.ErrorIs(t, state.Messages.Set(none, nil), state.ErrDenied)
 		require.ErrorIs(t, none.History().Append(state.InferenceResult{}), state.ErrDenied)
 		require.False(t, none.KV().Has("note"))
-		_, err := state.Get[string](none, "note")
+		_, err := state.GetAs[string](none, "note")
 		require.ErrorIs(t, err, state.ErrDenied)
-		_, err = state.Get[string](none, "never set")
+		_, err = state.GetAs[string](none, "never set")
 		require.ErrorIs(t, err, state.ErrDenied, "that a key is unset is not told either")
 	}
 }
@@ -490,7 +490,7 @@ func TestACLReadingAndWritingTable(t *testing.T) {
 			if open && want == state.ErrUnknownField {
 				want = state.ErrNotFound // by name it is a key like any other
 			}
-			_, err = state.Get[string](ann, tt.field.Name)
+			_, err = state.GetAs[string](ann, tt.field.Name)
 			require.ErrorIs(t, err, want)
 		}
 		require.ErrorIs(t, hidden.Set(ann, "w"), state.ErrDenied)
@@ -608,7 +608,6 @@ func TestACLResultsFollowTheScopeOfMessages(t *testing.T) {
 		h := aclRole{as: tt.as}.of(st).History()
 		require.Equal(t, len(tt.want), h.Len(), "%q", tt.as)
 		require.Equal(t, tt.want, aclInputs(aclRole{as: tt.as}.of(st)), "%q", tt.as)
-		require.Len(t, h.From(-1), min(1, len(tt.want)))
 		require.Len(t, h.Format(nil), len(tt.want))
 		var walked []string
 		for i, r := range h.All() {
@@ -626,13 +625,8 @@ func TestACLResultsFollowTheScopeOfMessages(t *testing.T) {
 		if ok {
 			require.Equal(t, tt.want[len(tt.want)-1], last.Input)
 		}
-		for _, agent := range []string{"ann", "ben", "cyd"} {
-			for r := range h.By(agent) {
-				require.Contains(t, tt.want, r.Input)
-			}
-		}
 	}
-	require.Equal(t, 2, state.Len(st, aclTalk()), "only what ben and the host appended")
+	require.Equal(t, 2, state.ListLen(st, aclTalk()), "only what ben and the host appended")
 }
 
 func TestACLWhoMayNotWriteMessagesAppendsTheResultOnly(t *testing.T) {
@@ -646,9 +640,9 @@ func TestACLWhoMayNotWriteMessagesAppendsTheResultOnly(t *testing.T) {
 		}
 		require.NoError(t, st.As("ben").As("ann").History().Append(aclResult("", "x")))
 		require.Equal(t, 3, st.History().Len())
-		require.Zero(t, state.Len(st, messages))
+		require.Zero(t, state.ListLen(st, messages))
 		require.NoError(t, st.As("ben").History().Append(aclResult("", "x")))
-		require.Equal(t, 1, state.Len(st, messages))
+		require.Equal(t, 1, state.ListLen(st, messages))
 		_, _, err := st.As("ann").History().Pop()
 		require.ErrorIs(t, err, state.ErrDenied)
 		require.ErrorIs(t, st.As("ann").History().Reset(nil), state.ErrDenied)

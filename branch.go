@@ -64,7 +64,7 @@ func (s *State) Join(branches ...*State) error {
 
 // foreign returns the error for a state that does not belong to the one on
 // which op is called.
-func foreign(op, why string) error { return within(op, asKind(ErrForeign, errors.New(why))) }
+func foreign(op, why string) error { return within(op, asKind(ErrInvalid, errors.New(why))) }
 
 func inBranch(i int, err error) error { return within(fmt.Sprintf("join: branch %d", i), err) }
 
@@ -73,11 +73,11 @@ func (h *handle) joinable(st *State) (*engine.Branch, error) {
 	o := st.on()
 	switch fork, ofThis := o.branch.ForkOf(h.branch); {
 	case !fork:
-		return nil, asKind(ErrForeign, errors.New("not a fork of this state"))
+		return nil, asKind(ErrInvalid, errors.New("not a fork of this state"))
 	case !ofThis && o.branch.Detached():
-		return nil, asKind(ErrForeign, errors.New("a fork of a snapshot, which keeps no record of its writes"))
+		return nil, asKind(ErrInvalid, errors.New("a fork of a snapshot, which keeps no record of its writes"))
 	case !ofThis:
-		return nil, asKind(ErrForeign, errors.New("a fork of another state"))
+		return nil, asKind(ErrInvalid, errors.New("a fork of another state"))
 	case !o.opened.within(h.rights):
 		return nil, h.denied("join", "")
 	}

@@ -85,11 +85,11 @@ var concMethods = []func(st *state.State, r *rand.Rand) error{
 	func(st *state.State, r *rand.Rand) error { _, err := concTotal.Delete(st); return err },
 	func(st *state.State, r *rand.Rand) error { _, err := concTags.Get(st); return err },
 	func(st *state.State, r *rand.Rand) error { concTitle.Or(st, ""); concTitle.Has(st); return nil },
-	func(st *state.State, r *rand.Rand) error { _, err := state.Get[string](st, "title"); return err },
+	func(st *state.State, r *rand.Rand) error { _, err := state.GetAs[string](st, "title"); return err },
 	func(st *state.State, r *rand.Rand) error {
-		for range state.Items(st, concLog, -5) {
+		for range state.ListItems(st, concLog, -5) {
 		}
-		state.Len(st, concLog)
+		state.ListLen(st, concLog)
 		return nil
 	},
 	func(st *state.State, r *rand.Rand) error {
@@ -116,12 +116,13 @@ var concMethods = []func(st *state.State, r *rand.Rand) error{
 	func(st *state.State, r *rand.Rand) error { return st.EndRun() },
 	func(st *state.State, r *rand.Rand) error { return st.History().Append(concSaid("hi")) },
 	func(st *state.State, r *rand.Rand) error { _, _, err := st.History().Pop(); return err },
-	func(st *state.State, r *rand.Rand) error { return st.History().Reset(st.History().From(-3)) },
+	func(st *state.State, r *rand.Rand) error {
+		results := st.History().Results()
+		return st.History().Reset(results[max(0, len(results)-3):])
+	},
 	func(st *state.State, r *rand.Rand) error {
 		hs := st.History()
 		for range hs.All() {
-		}
-		for range hs.By("ann") {
 		}
 		hs.At(0)
 		hs.Last()
@@ -328,7 +329,7 @@ func TestConcurrencyShowsWholeVersions(t *testing.T) {
 		return func(st *state.State) int { return f.Or(st, 0) }
 	}
 	count := func(st *state.State) int { return st.History().Len() }
-	talk := func(st *state.State) int { return state.Len(st, state.Messages) }
+	talk := func(st *state.State) int { return state.ListLen(st, state.Messages) }
 	both := func(st *state.State, n int) error {
 		return errors.Join(concFirst.Set(st, n), concOther.Set(st, n))
 	}
@@ -356,7 +357,7 @@ func TestConcurrencyShowsWholeVersions(t *testing.T) {
 		}, count, talk},
 		{"undeclared keys", func(st *state.State, n int) error {
 			return st.Patch(map[string]any{"a": n, "b": n})
-		}, func(st *state.State) int { n, _ := state.Get[int](st, "a"); return n }, func(st *state.State) int { n, _ := state.Get[int](st, "b"); return n }},
+		}, func(st *state.State) int { n, _ := state.GetAs[int](st, "a"); return n }, func(st *state.State) int { n, _ := state.GetAs[int](st, "b"); return n }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -454,7 +455,7 @@ func TestConcurrencyJoinsABranchOnce(t *testing.T) {
 			}
 			if err := st.Join(b); err == nil {
 				joined.Add(1)
-			} else if !errors.Is(err, state.ErrJoined) {
+			} else if !errors.Is(err, state.ErrReadOnly) {
 				t.Error(err)
 			}
 		})
@@ -626,7 +627,7 @@ func TestConcurrencyUpdateRunsAgain(t *testing.T) {
 		{"read and changed", func(tx *state.State) error { concTitle.Or(tx, ""); return nil }, set("title"), 2},
 		{"read by name and changed", func(tx *state.State) error { tx.KV().Get("title"); return nil }, set("title"), 2},
 		{"asked for and appeared", func(tx *state.State) error { tx.KV().Has("k"); return nil }, set("k"), 2},
-		{"length read and appended", func(tx *state.State) error { state.Len(tx, concLog); return nil }, set("log"), 2},
+		{"length read and appended", func(tx *state.State) error { state.ListLen(tx, concLog); return nil }, set("log"), 2},
 		{"overwritten and changed", func(tx *state.State) error { return concTitle.Set(tx, "mine") }, set("title"), 2},
 		{"deleted and changed", func(tx *state.State) error { _, err := tx.KV().Delete("old"); return err }, set("old"), 2},
 		{"found nothing to delete, and appeared", func(tx *state.State) error { _, err := tx.KV().Delete("k"); return err }, set("k"), 2},

@@ -48,8 +48,8 @@
 //
 // Values are copied on the way in and on the way out: no caller can bypass a
 // lock or a right and change the stored value. Scalars and strings cost
-// nothing, and a list costs only the elements that are added to it. [Items] and
-// [Len] read a list without copying it. A field with NoCopy leaves this to its
+// nothing, and a list costs only the elements that are added to it. [ListItems] and
+// [ListLen] read a list without copying it. A field with NoCopy leaves this to its
 // users.
 //
 // # Access

@@ -59,7 +59,7 @@ type Effect struct {
 // The cost is that of the changes, not of the content, if from is an earlier
 // snapshot of s. from may be any state with the same schema, such as an empty
 // one or another import; its lists are then compared element by element. A nil
-// state, and one with another schema, are [ErrForeign]. Only the host may call
+// state, and one with another schema, are [ErrInvalid]. Only the host may call
 // Effects.
 func (s *State) Effects(from *State) ([]Effect, error) {
 	h, old := s.on(), from.on()

@@ -22,15 +22,13 @@ var (
 	// ErrUnknownField is returned for a name that the schema does not declare.
 	ErrUnknownField = errors.New("state: unknown field")
 	// ErrReadOnly is returned by a write to a snapshot, a view of the past, a
-	// transaction that has ended, or a value that was given to [State.With].
+	// transaction that has ended, a branch that has been joined, or a value that
+	// was given to [State.With].
 	ErrReadOnly = engine.ErrReadOnly
 	// ErrConflict is returned when conflicting writes cannot be merged.
 	ErrConflict = engine.ErrConflict
 	// ErrCompacted is returned for versions that the journal no longer holds.
 	ErrCompacted = engine.ErrCompacted
-	// ErrJoined is returned by a write to, or a second join of, a branch that
-	// has been joined.
-	ErrJoined = engine.ErrJoined
 	// ErrLimitExceeded is returned when something is larger than the schema's
 	// [Limits] or a field's MaxBytes allow.
 	ErrLimitExceeded = errors.New("state: limit exceeded")
@@ -50,11 +48,8 @@ var (
 	// ErrInvalidSchema is returned for declarations that do not make a schema.
 	ErrInvalidSchema = errors.New("state: invalid schema")
 	// ErrInvalid is returned for an argument that has no meaning, such as a nil
-	// function.
+	// function, or a branch or snapshot of another state.
 	ErrInvalid = errors.New("state: invalid argument")
-	// ErrForeign is returned for an argument that has to be a branch, a
-	// snapshot or an earlier state of a State, and is not.
-	ErrForeign = errors.New("state: not of this state")
 )
 
 // The names of what every state has.

@@ -130,7 +130,7 @@ func ExampleHistory_Push() {
 		st.History().Push(state.InferenceResult{Input: "title", Output: []state.Message{state.AssistantText("A lost order")}}),
 	)
 	title, _ := st.History().Last()
-	fmt.Println(title.Output[0], state.Len(st, state.Messages), err)
+	fmt.Println(title.Output[0], state.ListLen(st, state.Messages), err)
 	// Output: text "assistant": "A lost order" 1 <nil>
 }
 
@@ -151,7 +151,7 @@ func ExampleHistory_Load() {
 		}
 	}
 	err := st.History().Load(results, msgs)
-	fmt.Println(st.History().Len(), state.Len(st, state.Messages), st.Version(), err)
+	fmt.Println(st.History().Len(), state.ListLen(st, state.Messages), st.Version(), err)
 	// Output: 1 2 1 <nil>
 }
 

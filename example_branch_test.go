@@ -49,7 +49,7 @@ func ExampleState_Join() {
 	for _, doc := range docs.Or(st, nil) {
 		fmt.Println(doc)
 	}
-	fmt.Println(errors.Is(st.Join(branches[0]), state.ErrJoined))
+	fmt.Println(errors.Is(st.Join(branches[0]), state.ErrReadOnly))
 	// Output:
 	// <nil> at version 1
 	// found in wiki

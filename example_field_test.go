@@ -104,16 +104,16 @@ func ExampleState_Patch() {
 	// Lisbon 2 2027-03-01 at version 1
 }
 
-func ExampleGet() {
+func ExampleGetAs() {
 	type Point struct {
 		X int `json:"x"`
 		Y int `json:"y"`
 	}
 	st := state.New(nil) // any name, any value
 	err := st.KV().Set("at", map[string]any{"x": 3, "y": 4})
-	p, err2 := state.Get[Point](st, "at")
+	p, err2 := state.GetAs[Point](st, "at")
 	fmt.Println(err, err2, p.X+p.Y)
-	_, err = state.Get[bool](st, "at")
+	_, err = state.GetAs[bool](st, "at")
 	var wrong *state.TypeError
 	fmt.Println(errors.As(err, &wrong), wrong.Field, wrong.Want, wrong.Got, errors.Is(err, state.ErrWrongType))
 	// Output:
@@ -121,7 +121,7 @@ func ExampleGet() {
 	// true at boolean object true
 }
 
-func ExampleItems() {
+func ExampleListItems() {
 	log := &state.Field[[]string]{Name: "log"}
 	st := state.New(state.MustSchema(log))
 	for i := range 1000 {
@@ -129,10 +129,10 @@ func ExampleItems() {
 			fmt.Println(err)
 		}
 	}
-	for i, line := range state.Items(st, log, -2) {
+	for i, line := range state.ListItems(st, log, -2) {
 		fmt.Println(i, line)
 	}
-	fmt.Println(state.Len(st, log))
+	fmt.Println(state.ListLen(st, log))
 	// Output:
 	// 998 line 998
 	// 999 line 999

@@ -74,19 +74,15 @@ func ExampleHistory_All() {
 	for i, r := range history.All() {
 		fmt.Println(i, r.Agent)
 	}
-	n := 0
-	for range history.By("writer") {
-		n++
-	}
 	popped, ok, err := history.Pop()
 	first, _ := history.At(0)
-	fmt.Println(n, popped.Agent, ok, err, first.Agent, len(history.From(-1)), len(history.Results()))
+	fmt.Println(popped.Agent, ok, err, first.Agent, len(history.Results()))
 	fmt.Println(history.Reset(nil), history.Len())
 	// Output:
 	// 0 writer
 	// 1 critic
 	// 2 writer
-	// 2 writer true <nil> writer 1 2
+	// writer true <nil> writer 2
 	// <nil> 0
 }
 

@@ -39,7 +39,7 @@ func ExampleParseSchema() {
 		st.KV().Set("wishes", "sea view"),
 		st.KV().Set("wishes", "sea view"),
 	)
-	arrival, _ := state.Get[state.Time](st, "arrival")
+	arrival, _ := state.GetAs[state.Time](st, "arrival")
 	wishes, _ := st.KV().Get("wishes")
 	fmt.Println(err, arrival, wishes)
 	data, err := json.Marshal(schema)

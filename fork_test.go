@@ -178,10 +178,10 @@ func TestABranchJoinsOnceIntoTheStateItWasForkedFrom(t *testing.T) {
 	require.NoError(t, joinSum.Set(a, 1))
 	require.NoError(t, st.Join(a))
 	ruleUnchanged(t, st, func() {
-		require.ErrorIs(t, st.Join(a), state.ErrJoined)
-		require.ErrorIs(t, joinSum.Set(a, 1), state.ErrJoined)
-		require.ErrorIs(t, a.Patch(map[string]any{"sum": 1}), state.ErrJoined)
-		require.ErrorIs(t, a.Update(func(*state.State) error { return nil }), state.ErrJoined)
+		require.ErrorIs(t, st.Join(a), state.ErrReadOnly)
+		require.ErrorIs(t, joinSum.Set(a, 1), state.ErrReadOnly)
+		require.ErrorIs(t, a.Patch(map[string]any{"sum": 1}), state.ErrReadOnly)
+		require.ErrorIs(t, a.Update(func(*state.State) error { return nil }), state.ErrReadOnly)
 	})
 	require.Equal(t, 1, joinSum.Or(a, 0), "it can still be read")
 

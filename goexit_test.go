@@ -226,7 +226,7 @@ func TestCodeOfUsersMayEndItsGoroutine(t *testing.T) {
 				require.Equal(t, 6, f.sum.Or(st, 0))
 				require.Equal(t, 6, f.valid.Or(st, 0))
 				require.Equal(t, []int{1, 2, 3}, f.list.Or(st, nil))
-				require.ErrorIs(t, st.Join(a), state.ErrJoined)
+				require.ErrorIs(t, st.Join(a), state.ErrReadOnly)
 				for _, info := range st.Fields() {
 					v, ok := st.KV().Get(info.Name)
 					if !ok {

@@ -141,7 +141,7 @@ func (h *handle) write(o *engine.Op) error {
 // explainWrite is explain for an error of writing to an address. It names the
 // field where the engine does not.
 func (h *handle) explainWrite(at engine.Address, err error) error {
-	if err == ErrReadOnly || err == ErrJoined {
+	if err == engine.ErrFrozen || err == engine.ErrJoined {
 		return fieldError(fault.Clip(addressName(at)), err)
 	}
 	return h.explain(err)

@@ -306,30 +306,12 @@ func (hs *History) All() iter.Seq2[int, InferenceResult] {
 	}
 }
 
-// By yields the results of one agent, oldest first.
-func (hs *History) By(agent string) iter.Seq[InferenceResult] {
-	return func(yield func(InferenceResult) bool) {
-		seen := hs.seen()
-		for i := range seen.len() {
-			if seen.at(i).agent == agent && !yield(seen.result(i)) {
-				return
-			}
-		}
-	}
-}
-
 // Results returns a copy of all results, oldest first.
-func (hs *History) Results() []InferenceResult { return hs.From(0) }
-
-// From returns the results from index i on. A negative i counts from the end.
-func (hs *History) From(i int) []InferenceResult {
+func (hs *History) Results() []InferenceResult {
 	seen := hs.seen()
-	if i < 0 {
-		i = max(0, seen.len()+i)
-	}
-	results := []InferenceResult{}
-	for ; i < seen.len(); i++ {
-		results = append(results, seen.result(i))
+	results := make([]InferenceResult, seen.len())
+	for i := range results {
+		results[i] = seen.result(i)
 	}
 	return results
 }

@@ -79,7 +79,7 @@ func TestLongListsCostWhatIsAddedToThem(t *testing.T) {
 		"append and keep a snapshot": func(i int) error { st.Snapshot(); return texts.Set(st, []string{"x"}) },
 		"read the last elements": func(int) error {
 			read := 0
-			for range state.Items(st, rows, -3) {
+			for range state.ListItems(st, rows, -3) {
 				read++
 			}
 			if read != 3 {
@@ -106,7 +106,7 @@ func TestLongListsCostWhatIsAddedToThem(t *testing.T) {
 		})
 		require.Less(t, allocated/times, uint64(32<<10), "bytes for each %s", name)
 	}
-	require.Equal(t, n, state.Len(st, last))
+	require.Equal(t, n, state.ListLen(st, last))
 
 	data, err := st.Export()
 	require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestLongConversationsAreLinear(t *testing.T) {
 			return hostileAllocated(func() {
 				st := state.New(nil)
 				require.NoError(t, write(st, n), name)
-				require.Equal(t, n, state.Len(st, state.Messages), name)
+				require.Equal(t, n, state.ListLen(st, state.Messages), name)
 			})
 		}
 		few, many := cost(10_000), cost(100_000)

@@ -170,7 +170,7 @@ func TestHostileNamesAreTypedErrors(t *testing.T) {
 					require.Less(t, len(err.Error()), 1000)
 				}
 				require.False(t, st.KV().Has(name))
-				_, err := state.Get[any](st, name)
+				_, err := state.GetAs[any](st, name)
 				require.ErrorIs(t, err, state.ErrNotFound)
 			})
 			closed := state.New(state.MustSchema())

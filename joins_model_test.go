@@ -305,7 +305,7 @@ func (b *joinsBranch) do(writes []joinsWrite) (now map[*joinsField]any, err erro
 		case given:
 			return nil, state.ErrReadOnly
 		case b.joined:
-			return nil, state.ErrJoined
+			return nil, state.ErrReadOnly
 		}
 		if now[w.field], err = w.apply(now[w.field]); err != nil {
 			return nil, state.ErrRefused
@@ -372,7 +372,7 @@ func (b *joinsBranch) join(as string, branches []*joinsBranch, fields []*joinsFi
 	for i, branch := range branches {
 		switch {
 		case branch.parent != b:
-			return state.ErrForeign
+			return state.ErrInvalid
 		case as != "" && branch.opened != as:
 			return state.ErrDenied
 		case slices.Contains(branches[:i], branch):
@@ -381,7 +381,7 @@ func (b *joinsBranch) join(as string, branches []*joinsBranch, fields []*joinsFi
 	}
 	for _, branch := range branches {
 		if branch.joined {
-			return state.ErrJoined
+			return state.ErrReadOnly
 		}
 	}
 	now, versions := maps.Clone(b.now), map[*joinsField]joinsVersion{}

@@ -29,7 +29,7 @@ func TestJoinsOfRandomBranches(t *testing.T) {
 		}
 	}
 	t.Logf("%d branches were joined; errors: %v", joined, refused)
-	for _, err := range []error{state.ErrConflict, state.ErrRefused, state.ErrDenied, state.ErrJoined, state.ErrForeign, state.ErrReadOnly, state.ErrInvalid} {
+	for _, err := range []error{state.ErrConflict, state.ErrRefused, state.ErrDenied, state.ErrReadOnly, state.ErrInvalid} {
 		require.NotZero(t, refused[err], err)
 	}
 }

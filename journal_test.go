@@ -219,12 +219,12 @@ func TestRevertMakesAnOldContentTheNextVersion(t *testing.T) {
 		require.Error(t, st.Revert(state.New(schema).Fork()))
 		require.Error(t, st.Revert(state.New(ruleSchema).Snapshot()), "another schema")
 		for _, foreign := range []*state.State{nil, {}, state.New(schema).Snapshot(), nilAt(st)} {
-			require.ErrorIs(t, st.Revert(foreign), state.ErrForeign)
+			require.ErrorIs(t, st.Revert(foreign), state.ErrInvalid)
 		}
 		_, err := st.Effects(nil)
-		require.ErrorIs(t, err, state.ErrForeign)
+		require.ErrorIs(t, err, state.ErrInvalid)
 		_, err = st.Effects(&state.State{})
-		require.ErrorIs(t, err, state.ErrForeign)
+		require.ErrorIs(t, err, state.ErrInvalid)
 		require.ErrorIs(t, bound.As("a").Revert(bound.Snapshot()), state.ErrDenied)
 		require.ErrorIs(t, bound.Revert(bound.Snapshot().As("a")), state.ErrDenied)
 	})
@@ -306,9 +306,9 @@ func TestRevertToNothingDoesNotEmptyAState(t *testing.T) {
 	st := state.New(nil)
 	require.NoError(t, st.KV().Set("k", 1))
 	ruleUnchanged(t, st, func() {
-		require.ErrorIs(t, st.Revert(nilAt(st)), state.ErrForeign)
-		require.ErrorIs(t, st.Revert(state.New(nil).Snapshot()), state.ErrForeign)
-		require.ErrorIs(t, (*state.State)(nil).Revert(nil), state.ErrForeign)
+		require.ErrorIs(t, st.Revert(nilAt(st)), state.ErrInvalid)
+		require.ErrorIs(t, st.Revert(state.New(nil).Snapshot()), state.ErrInvalid)
+		require.ErrorIs(t, (*state.State)(nil).Revert(nil), state.ErrInvalid)
 	})
 	require.NoError(t, st.Fork().Revert(st.Snapshot()), "the snapshot of its parent")
 }

@@ -21,7 +21,7 @@ func (s *State) KV() *KV { return &KV{s} }
 
 // Get returns a copy of the value under a name. It reports false if there is no
 // value, the schema does not have the name, or the handle may not read it; the
-// function [Get] tells these apart. A secret is returned unmasked.
+// function [GetAs] tells these apart. A secret is returned unmasked.
 //
 // The value of an undeclared name, and of a Field[any], is nil or a bool,
 // string, int64, uint64, float64, []any or map[string]any. Numbers keep their
@@ -32,7 +32,7 @@ func (s *State) KV() *KV { return &KV{s} }
 // The value of a declared field has the field's type. Only pointers differ: a
 // null pointer is nil, and any other pointer is what it points to, so that an
 // optional value compares with nil. To read a value as another type, or as a
-// pointer, use [Get].
+// pointer, use [GetAs].
 func (kv *KV) Get(name string) (any, bool) {
 	sp, c := kv.find(name)
 	if c == nil {
@@ -188,10 +188,10 @@ func (kv *KV) Len() int {
 	return h.branch.CountSet(h.view())
 }
 
-// Get returns the value under a name, converted to T if nothing is lost. It
+// GetAs returns the value under a name, converted to T if nothing is lost. It
 // returns the errors of [Field.Get], and a [TypeError] for a value that cannot
 // be converted.
-func Get[T any](s *State, name string) (T, error) {
+func GetAs[T any](s *State, name string) (T, error) {
 	var zero T
 	h := s.on()
 	sp, at, err := h.toRead(name)

@@ -8,11 +8,11 @@ import (
 	"github.com/agentstate/state/internal/persist"
 )
 
-// Items yields the elements of a list field and their indexes, from index from
-// on. A negative from counts from the end. Items walks one version of the list
+// ListItems yields the elements of a list field and their indexes, from index from
+// on. A negative from counts from the end. It walks one version of the list
 // and copies only the elements that it yields. It yields nothing if the field
 // is unset or the handle may not read it.
-func Items[S ~[]E, E any](s *State, f *Field[S], from int) iter.Seq2[int, E] {
+func ListItems[S ~[]E, E any](s *State, f *Field[S], from int) iter.Seq2[int, E] {
 	h := *s.on()
 	return func(yield func(int, E) bool) {
 		form, l := listOf(&h, f)
@@ -41,9 +41,9 @@ func Items[S ~[]E, E any](s *State, f *Field[S], from int) iter.Seq2[int, E] {
 	}
 }
 
-// Len returns the length of a list field, 0 if the field is unset or the handle
+// ListLen returns the length of a list field, 0 if the field is unset or the handle
 // may not read it. It copies nothing.
-func Len[S ~[]E, E any](s *State, f *Field[S]) int {
+func ListLen[S ~[]E, E any](s *State, f *Field[S]) int {
 	if _, l := listOf(s.on(), f); l != nil {
 		return l.Len()
 	}

@@ -207,7 +207,7 @@ func mistakesOfFields(t *testing.T) []mistake {
 	for _, err := range st.Watch(nilContext, 0) {
 		watchErr = err
 	}
-	_, unknownErr = state.Get[string](st, "Text")
+	_, unknownErr = state.GetAs[string](st, "Text")
 	return []mistake{
 		{"a field that is unset", get(unset, st),
 			`state: "unset": no value`, state.ErrNotFound},
@@ -245,7 +245,7 @@ func mistakesOfNames(*testing.T) []mistake {
 	closed, open := state.New(state.MustSchema(id)), state.New(nil)
 	secret := &state.Field[string]{Name: "hidden_order", Owner: "b"}
 	team := state.New(state.MustSchema(state.Team{"a": nil, "b": nil}, secret, &state.Field[int]{Name: "shown", Read: state.Public}))
-	_, missing := state.Get[string](closed, "order_id")
+	_, missing := state.GetAs[string](closed, "order_id")
 	return []mistake{
 		{"a hyphen for an underscore", closed.KV().Set("order-id", mistakeValue),
 			`state: "order-id": unknown field; did you mean "order_id"?`, state.ErrUnknownField},
@@ -279,7 +279,7 @@ func mistakesOfValues(t *testing.T) []mistake {
 	choice := &state.Field[any]{Name: "choice", OneOf: []reflect.Type{reflect.TypeFor[int]()}}
 	st := state.New(state.MustSchema(number, one, names, secret, when, small, choice, state.Limits{Depth: 3}, state.AllowUndeclared))
 	require.NoError(t, st.KV().Set("word", mistakeValue))
-	_, asNumber := state.Get[int](st, "word")
+	_, asNumber := state.GetAs[int](st, "word")
 	_, parseTime := state.ParseTime(mistakeValue)
 	_, jsonOf := state.JSONOf(make(chan int))
 	var decoded int
@@ -422,17 +422,17 @@ func mistakesOfBranches(t *testing.T) []mistake {
 	_, effects := st.Effects(state.New(nil).Snapshot())
 	return []mistake{
 		{"a branch of another state", st.Join(other.Fork()),
-			"state: join: branch 0: a fork of another state", state.ErrForeign},
+			"state: join: branch 0: a fork of another state", state.ErrInvalid},
 		{"a state that is no branch", st.Join(other),
-			"state: join: branch 0: not a fork of this state", state.ErrForeign},
+			"state: join: branch 0: not a fork of this state", state.ErrInvalid},
 		{"a nil branch", st.Join(nil),
-			"state: join: branch 0: not a fork of this state", state.ErrForeign},
+			"state: join: branch 0: not a fork of this state", state.ErrInvalid},
 		{"a branch twice", st.Join(twice, twice),
 			"state: join: branch 1: given twice", state.ErrInvalid},
 		{"a branch that is joined", st.Join(joined),
-			"state: join: branch 0: branch is joined", state.ErrJoined},
+			"state: join: branch 0: read-only: the branch is joined", state.ErrReadOnly},
 		{"a write to a branch that is joined", text.Set(joined, mistakeValue),
-			`state: "text": branch is joined`, state.ErrJoined},
+			`state: "text": read-only: the branch is joined`, state.ErrReadOnly},
 		{"two branches that overwrote a field", conflict,
 			`state: conflicting writes to ["text"]`, state.ErrConflict},
 		{"a version that is yet to come", future,
@@ -444,9 +444,9 @@ func mistakesOfBranches(t *testing.T) []mistake {
 		{"Revert to a state that is alive", st.Revert(st.Fork()),
 			"state: revert: not to a snapshot", state.ErrInvalid},
 		{"Revert to a snapshot with another schema", st.Revert(state.New(nil).Snapshot()),
-			"state: revert: not to a snapshot of this state", state.ErrForeign},
+			"state: revert: not to a snapshot of this state", state.ErrInvalid},
 		{"Effects from a state with another schema", effects,
-			"state: effects: from is a state with another schema", state.ErrForeign},
+			"state: effects: from is a state with another schema", state.ErrInvalid},
 		{"a transaction that has ended", text.Set(ended, mistakeValue),
 			`state: "text": read-only: a snapshot or a transaction that has ended`, state.ErrReadOnly},
 	}

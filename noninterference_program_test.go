@@ -321,7 +321,7 @@ func (p *spyProgram) actPatch(actor spyPlace) {
 		values := maps.Clone(shown)
 		for w := p.worlds[world]; !actor.spy && w.rng.IntN(2) == 0; {
 			f := spyFields[w.rng.IntN(len(spyFields))]
-			if _, err := state.Get[any](st, f.name); p.sees(f) || errors.Is(err, state.ErrDenied) || !actor.may(world, f.name) {
+			if _, err := state.GetAs[any](st, f.name); p.sees(f) || errors.Is(err, state.ErrDenied) || !actor.may(world, f.name) {
 				continue
 			}
 			values[f.name] = p.hiddenValue(w, f.kind)

@@ -256,12 +256,12 @@ var spyVersion = regexp.MustCompile(`(version\W+)\d+`)
 func observeSpy(w *bytes.Buffer, st *state.State) {
 	for _, f := range spyFields {
 		v, ok := st.KV().Get(f.name)
-		got, err := state.Get[any](st, f.name)
+		got, err := state.GetAs[any](st, f.name)
 		fmt.Fprintln(w, v, ok, got, err, st.KV().Has(f.name))
 	}
 	fmt.Fprintf(w, "%v\n%q\n%d\n", st.KV().All(), st.KV().Keys(), st.KV().Len())
 	fmt.Fprintf(w, "%+v\n%s\n", st.Fields(), st.Describe())
-	fmt.Fprintln(w, state.Len(st, state.Messages), st.Redact("a Zz 0 #1 x#2 token"))
+	fmt.Fprintln(w, state.ListLen(st, state.Messages), st.Redact("a Zz 0 #1 x#2 token"))
 	var printed bytes.Buffer
 	fmt.Fprintf(&printed, "%+v\n%s\n%#v\n%v\n", st, st, st, st.LogValue())
 	spyJSON(&printed, st)
@@ -290,12 +290,7 @@ func observeSpy(w *bytes.Buffer, st *state.State) {
 	result, ok := h.Last()
 	spyJSON(w, result)
 	_, at := h.At(1)
-	fmt.Fprintln(w, h.Len(), ok, at, len(h.From(1)), len(h.Format(nil)))
-	for _, agent := range aclMembers {
-		for result := range h.By(agent) {
-			fmt.Fprintf(w, "%s %q\n", agent, result.Input)
-		}
-	}
+	fmt.Fprintln(w, h.Len(), ok, at, len(h.Format(nil)))
 	given, err := st.With(map[string]any{"pub": "given"})
 	fmt.Fprintln(w, err)
 	if err == nil {

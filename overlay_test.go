@@ -44,9 +44,9 @@ func TestWithIsReadByEveryAccessor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, "of the request", withUser.Or(req, ""))
 			require.True(t, withToken.Has(req))
-			require.Equal(t, 2, state.Len(req, withList))
+			require.Equal(t, 2, state.ListLen(req, withList))
 			sum := 0
-			for _, n := range state.Items(req, withList, 0) {
+			for _, n := range state.ListItems(req, withList, 0) {
 				sum += n
 			}
 			require.Equal(t, 5, sum)
@@ -61,7 +61,7 @@ func TestWithIsReadByEveryAccessor(t *testing.T) {
 			require.Len(t, all, 5)
 			require.Equal(t, "of the request", all["user"])
 			require.Equal(t, state.Masked{}, all["token"])
-			n, err := state.Get[int](req, "new")
+			n, err := state.GetAs[int](req, "new")
 			require.NoError(t, err)
 			require.Equal(t, 1, n)
 			require.Equal(t, "a [SECRET], [SECRET]", req.Redact("a tok-123456, stored-token"))

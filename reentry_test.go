@@ -215,7 +215,7 @@ func reentryShapeOf[T any](name string, make func(s string) T, handlers ...state
 			})
 		}
 		add("KV.Set undeclared", func(st *state.State) error { return st.KV().Set("key", value()) })
-		add("Get undeclared as T", func(st *state.State) error { _, _ = state.Get[T](st, "key"); return nil })
+		add("Get undeclared as T", func(st *state.State) error { _, _ = state.GetAs[T](st, "key"); return nil })
 		add("Patch", func(st *state.State) error {
 			return st.Patch(map[string]any{"x": value(), "shared": value(), "valid": value(), "key": value()})
 		})

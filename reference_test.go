@@ -100,10 +100,10 @@ func refShapeOf[T any](name string, a, b T, handlers ...state.Handler[T]) refSha
 					byName, ok := view.KV().Get("x")
 					require.True(t, ok)
 					same(t, want, byName)
-					got, err = state.Get[T](view, "x")
+					got, err = state.GetAs[T](view, "x")
 					require.NoError(t, err)
 					same(t, want, got)
-					_, err = state.Get[any](view, "x")
+					_, err = state.GetAs[any](view, "x")
 					require.NoError(t, err)
 					same(t, want, view.KV().All()["x"])
 				}
@@ -184,7 +184,7 @@ func refShapeOf[T any](name string, a, b T, handlers ...state.Handler[T]) refSha
 				require.ErrorIs(t, st.KV().Set("x", wrong), state.ErrWrongType)
 			}
 			if reflect.TypeFor[T]() != reflect.TypeFor[float64]() {
-				_, err = state.Get[float64](st, "x")
+				_, err = state.GetAs[float64](st, "x")
 				require.ErrorIs(t, err, state.ErrWrongType)
 			}
 
@@ -276,14 +276,14 @@ func TestListsOfReferencesAreMergedByElement(t *testing.T) {
 	got := all.Or(st, nil)
 	require.Len(t, got, len(want))
 	i := 0
-	for _, v := range state.Items(st, all, 0) {
+	for _, v := range state.ListItems(st, all, 0) {
 		require.True(t, v == want[i] && got[i] == want[i])
 		i++
 	}
 	require.Equal(t, 5, i)
 	kept := last.Or(st, nil)
 	require.True(t, len(kept) == 2 && kept[0] == b && kept[1] == c)
-	require.Equal(t, 6, state.Len(st, readers))
+	require.Equal(t, 6, state.ListLen(st, readers))
 	require.Contains(t, st.Describe(), `all ([]*state_test.refClient) = "[]*state_test.refClient"`)
 }
 

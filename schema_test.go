@@ -54,13 +54,13 @@ func TestEverySchemaHasMessages(t *testing.T) {
 		st := state.New(schema)
 		require.NoError(t, state.Messages.Set(st.As("a"), said), name)
 		require.NoError(t, state.Messages.Set(st, said), name)
-		require.Equal(t, 2, state.Len(st.As("a"), state.Messages), "%s: appending and public", name)
+		require.Equal(t, 2, state.ListLen(st.As("a"), state.Messages), "%s: appending and public", name)
 	}
 	redeclared := state.New(state.MustSchema(state.Team{"a": {"b"}},
 		&state.Field[[]state.Message]{Name: "messages", Owner: "a", Handler: state.Replace[[]state.Message]()}))
 	require.NoError(t, state.Messages.Set(redeclared, said))
 	require.NoError(t, state.Messages.Set(redeclared, said))
-	require.Equal(t, 1, state.Len(redeclared, state.Messages), "its own handler")
+	require.Equal(t, 1, state.ListLen(redeclared, state.Messages), "its own handler")
 	_, err := state.Messages.Get(redeclared.As("b"))
 	require.ErrorIs(t, err, state.ErrDenied, "its own scope")
 	own := state.NewHandler("trim", func(current []state.Message, _ bool, update []state.Message) ([]state.Message, error) {

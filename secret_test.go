@@ -178,13 +178,13 @@ func (v *vault) failures(st *state.State, s string, pin int64) map[string]error 
 		"stranger":        v.text.Set(st.As("mallory"), s),
 		"masked":          kv.Set("text", state.Masked{}),
 	}
-	_, errs["as int"] = state.Get[int](st, "text")
-	_, errs["as time"] = state.Get[time.Time](st, "text")
-	_, errs["as address"] = state.Get[netip.Addr](st, "text")
-	_, errs["as struct"] = state.Get[vaultLogin](st, "any")
-	_, errs["as list"] = state.Get[[]int](st, "list")
-	_, errs["as text"] = state.Get[string](st, "pin")
-	_, errs["as small"] = state.Get[int8](st, "pin")
+	_, errs["as int"] = state.GetAs[int](st, "text")
+	_, errs["as time"] = state.GetAs[time.Time](st, "text")
+	_, errs["as address"] = state.GetAs[netip.Addr](st, "text")
+	_, errs["as struct"] = state.GetAs[vaultLogin](st, "any")
+	_, errs["as list"] = state.GetAs[[]int](st, "list")
+	_, errs["as text"] = state.GetAs[string](st, "pin")
+	_, errs["as small"] = state.GetAs[int8](st, "pin")
 	_, errs["denied"] = v.text.Get(st.As("cyd"))
 	errs["join"] = func() error {
 		a, b := st.Fork(), st.Fork()
@@ -446,11 +446,11 @@ func TestSecretIsExactForWhoMayReadIt(t *testing.T) {
 			byName, ok := h.KV().Get("text")
 			require.True(t, ok)
 			require.Equal(t, s, byName)
-			got, err = state.Get[string](h, "text")
+			got, err = state.GetAs[string](h, "text")
 			require.NoError(t, err)
 			require.Equal(t, s, got)
-			require.Equal(t, 2, state.Len(h, v.list))
-			for i, e := range state.Items(h, v.list, 0) {
+			require.Equal(t, 2, state.ListLen(h, v.list))
+			for i, e := range state.ListItems(h, v.list, 0) {
 				require.Equal(t, []string{s, "x" + s}[i], e)
 			}
 		}

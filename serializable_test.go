@@ -97,7 +97,7 @@ func serialRun(tx *state.State, steps []serialStep, between func(i int)) string 
 		case 8:
 			err = serialList.Set(st, []int{v})
 		case 9:
-			read(state.Len(st, serialList))
+			read(state.ListLen(st, serialList))
 		case 10:
 			err = st.KV().Set("k", v)
 		case 11:
@@ -121,7 +121,7 @@ func serialRun(tx *state.State, steps []serialStep, between func(i int)) string 
 			})
 		}
 		if err != nil {
-			read(errors.Is(err, state.ErrConflict), errors.Is(err, state.ErrJoined))
+			read(errors.Is(err, state.ErrConflict), errors.Is(err, state.ErrReadOnly))
 		}
 	}
 	return seen

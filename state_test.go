@@ -165,7 +165,7 @@ func TestTypedAndNamedDoorKeepTheSameRules(t *testing.T) {
 			require.Equal(t, ruleChanges(t, a, 0), ruleChanges(t, b, 0))
 			for _, name := range a.KV().Keys() {
 				x, _ := a.KV().Get(name)
-				y, err := state.Get[any](b, name)
+				y, err := state.GetAs[any](b, name)
 				require.NoError(t, err)
 				require.Empty(t, cmp.Diff(x, y))
 			}
@@ -183,10 +183,10 @@ func TestOpenStateCreatesByNameButNotByHandle(t *testing.T) {
 	require.NoError(t, st.KV().Set("extra", "x"))
 	_, err := extra.Get(st)
 	require.ErrorIs(t, err, state.ErrUnknownField)
-	got, err := state.Get[string](st, "extra")
+	got, err := state.GetAs[string](st, "extra")
 	require.NoError(t, err)
 	require.Equal(t, "x", got)
-	_, err = state.Get[string](st, "other")
+	_, err = state.GetAs[string](st, "other")
 	require.ErrorIs(t, err, state.ErrNotFound)
 
 	require.NoError(t, st.KV().Set("extra", []string{"a"}))
@@ -472,14 +472,14 @@ func TestGetConvertsWithoutLoss(t *testing.T) {
 }
 
 func ruleGet[T any](st *state.State) func(string) (any, error) {
-	return func(name string) (any, error) { return state.Get[T](st, name) }
+	return func(name string) (any, error) { return state.GetAs[T](st, name) }
 }
 
 func TestItemsWalkOneVersionWithoutCopyingTheList(t *testing.T) {
 	st := ruleNew(t, ruleSchema, map[string]any{"tags": []string{"a", "b", "c"}})
 	from := func(i int) string {
 		var s strings.Builder
-		for i, tag := range state.Items(st, ruleTags, i) {
+		for i, tag := range state.ListItems(st, ruleTags, i) {
 			fmt.Fprintf(&s, "%d%s ", i, tag)
 		}
 		return s.String()
@@ -490,24 +490,24 @@ func TestItemsWalkOneVersionWithoutCopyingTheList(t *testing.T) {
 		require.Equal(t, want, from(i), "from %d", i)
 	}
 	n := 0
-	for _, tag := range state.Items(st, ruleTags, 0) {
+	for _, tag := range state.ListItems(st, ruleTags, 0) {
 		require.NoError(t, ruleTags.Set(st, []string{tag}), "no lock is held")
 		n++
 	}
 	require.Equal(t, 3, n, "one version")
-	require.Equal(t, 6, state.Len(st, ruleTags))
-	for range state.Items(st, ruleTags, 0) {
+	require.Equal(t, 6, state.ListLen(st, ruleTags))
+	for range state.ListItems(st, ruleTags, 0) {
 		n++
 		break
 	}
 	require.Equal(t, 4, n)
-	require.Zero(t, state.Len(st, ruleDocs), "unset")
-	require.Zero(t, state.Len(st, &state.Field[[]string]{Name: "unknown"}))
+	require.Zero(t, state.ListLen(st, ruleDocs), "unset")
+	require.Zero(t, state.ListLen(st, &state.Field[[]string]{Name: "unknown"}))
 	hidden := state.New(state.MustSchema(state.Team{"a": {"b"}}, &state.Field[[]string]{Name: "tags", Owner: "a"}))
 	require.NoError(t, ruleTags.Set(hidden, []string{"x"}))
-	require.Equal(t, 1, state.Len(hidden.As("a"), ruleTags))
-	require.Zero(t, state.Len(hidden.As("b"), ruleTags))
-	for range state.Items(hidden.As("b"), ruleTags, 0) {
+	require.Equal(t, 1, state.ListLen(hidden.As("a"), ruleTags))
+	require.Zero(t, state.ListLen(hidden.As("b"), ruleTags))
+	for range state.ListItems(hidden.As("b"), ruleTags, 0) {
 		t.Fatal("hidden")
 	}
 }
@@ -517,7 +517,7 @@ func TestItemsYieldsNil(t *testing.T) {
 	st := state.New(state.MustSchema(f))
 	require.NoError(t, f.Set(st, []any{nil, "a"}))
 	var items []any
-	for _, item := range state.Items(st, f, 0) {
+	for _, item := range state.ListItems(st, f, 0) {
 		items = append(items, item)
 	}
 	require.Equal(t, []any{nil, "a"}, items)
@@ -525,9 +525,9 @@ func TestItemsYieldsNil(t *testing.T) {
 
 func TestLenCopiesNothing(t *testing.T) {
 	st := ruleNew(t, ruleSchema, map[string]any{"tags": make([]string, 100_000)})
-	require.Zero(t, testing.AllocsPerRun(100, func() { state.Len(st, ruleTags) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { state.ListLen(st, ruleTags) }))
 	require.Less(t, testing.AllocsPerRun(100, func() {
-		for range state.Items(st, ruleTags, -3) {
+		for range state.ListItems(st, ruleTags, -3) {
 			continue
 		}
 	}), 20.0)
@@ -731,7 +731,7 @@ func TestNoValueIsControl(t *testing.T) {
 	for _, v := range values {
 		require.NoError(t, list.Set(typed, []any{v}))
 	}
-	require.Equal(t, len(values), state.Len(typed, list), "all appended")
+	require.Equal(t, len(values), state.ListLen(typed, list), "all appended")
 	require.NoError(t, st.EndRun())
 	back, err := state.Import(nil, []byte(ruleExport(t, st)))
 	require.NoError(t, err)
@@ -772,7 +772,7 @@ func TestAnOptionalValueIsNilOrTheValueByName(t *testing.T) {
 		got, ok := st.KV().Get(tt.name)
 		require.True(t, ok)
 		require.Equal(t, tt.want, got)
-		got, err := state.Get[any](st, tt.name)
+		got, err := state.GetAs[any](st, tt.name)
 		require.NoError(t, err)
 		require.Equal(t, tt.want, got)
 		require.Equal(t, map[string]any{tt.name: tt.want}, st.KV().All())
@@ -788,16 +788,16 @@ func TestAnOptionalValueIsNilOrTheValueByName(t *testing.T) {
 	// A caller that asks for a pointer gets one.
 	st := state.New(schema)
 	require.NoError(t, os.Set(st, &text))
-	p, err := state.Get[*string](st, "os")
+	p, err := state.GetAs[*string](st, "os")
 	require.NoError(t, err)
 	require.Equal(t, &text, p)
-	s, err := state.Get[string](st, "os")
+	s, err := state.GetAs[string](st, "os")
 	require.NoError(t, err)
 	require.Equal(t, text, s)
 	require.NoError(t, os.Set(st, nil))
-	p, err = state.Get[*string](st, "os")
+	p, err = state.GetAs[*string](st, "os")
 	require.NoError(t, err)
 	require.Nil(t, p)
-	_, err = state.Get[string](st, "os")
+	_, err = state.GetAs[string](st, "os")
 	require.ErrorIs(t, err, state.ErrWrongType)
 }

@@ -149,7 +149,7 @@ func (s *State) EndRun() error {
 
 // Revert makes the content of a snapshot of this state, or of another frozen
 // state that comes from it by As, Fork or At, the next version. A nil state and
-// those of other calls of [New] and [Import] are [ErrForeign]: they may hold the
+// those of other calls of [New] and [Import] are [ErrInvalid]: they may hold the
 // data of another user. Earlier versions stay as they are, and so do Secret
 // fields. Only the host may call it.
 func (s *State) Revert(to *State) error {

@@ -135,7 +135,7 @@ func (s *shown) newFieldRow(st *state.State, f state.FieldInfo, open bool) field
 	}
 	switch {
 	case f.Name == state.Messages.Name:
-		row.Messages, row.Count = true, state.Len(st, state.Messages)
+		row.Messages, row.Count = true, state.ListLen(st, state.Messages)
 	case !f.Set:
 	case f.Secret:
 		row.Value = value{Text: secretValue, Bytes: f.Bytes}

@@ -101,7 +101,7 @@ func ExampleRouter_Check() {
 func ExampleFunc() {
 	todo := &state.Field[[]string]{Name: "todo"}
 	st := state.New(state.MustSchema(todo))
-	busy := route.Func("busy", func(st *state.State) bool { return state.Len(st, todo) > 2 })
+	busy := route.Func("busy", func(st *state.State) bool { return state.ListLen(st, todo) > 2 })
 	router, err := route.Parse(state.MustSchema(todo), []byte(`{"rules": [
 		{"when": {"func": "busy"}, "agent": "helper"},
 		{"otherwise": "worker"}

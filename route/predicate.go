@@ -75,7 +75,7 @@ func Contains[S ~[]E, E comparable](f *state.Field[S], v E) Predicate {
 			_, err := f.Get(st)
 			return false, err
 		}
-		for _, e := range state.Items(st, f, 0) {
+		for _, e := range state.ListItems(st, f, 0) {
 			if c.equalsAny(e) {
 				return true, nil
 			}

@@ -280,14 +280,14 @@ func (n *node) isSet(st *state.State) (bool, error) {
 	if st.KV().Has(n.name) {
 		return true, nil
 	}
-	_, err := state.Get[any](st, n.name)
+	_, err := state.GetAs[any](st, n.name)
 	return false, err
 }
 
 // fieldValue returns the value of the node's field, found by name. It returns a
 // TypeError if the field has another type than in the schema given to Parse.
 func (n *node) fieldValue(st *state.State) (any, error) {
-	v, err := state.Get[any](st, n.name)
+	v, err := state.GetAs[any](st, n.name)
 	if err == nil && n.fieldType.Kind() == reflect.Pointer {
 		v = pointTo(v, n.fieldType)
 	}

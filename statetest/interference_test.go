@@ -63,7 +63,7 @@ func TestTwoRunsShowWhatAnAgentCanTell(t *testing.T) {
 		},
 		"hidden count": func(_ *statetest.Model, st *state.State, mistake bool) {
 			if mistake {
-				require.NoError(t, shownTopic.Set(st, fmt.Sprint("complaints: ", state.Len(st, hiddenNotes))))
+				require.NoError(t, shownTopic.Set(st, fmt.Sprint("complaints: ", state.ListLen(st, hiddenNotes))))
 			}
 		},
 		"secret told": func(m *statetest.Model, st *state.State, mistake bool) {
@@ -75,7 +75,7 @@ func TestTwoRunsShowWhatAnAgentCanTell(t *testing.T) {
 		},
 		"request more": func(m *statetest.Model, st *state.State, mistake bool) {
 			ask(t, m, st, "Find it.")
-			if mistake && state.Len(st, hiddenNotes) < 2 {
+			if mistake && state.ListLen(st, hiddenNotes) < 2 {
 				ask(t, m, st, "And that.")
 			}
 		},

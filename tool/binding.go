@@ -46,7 +46,7 @@ func From[T any](f *state.Field[T], param string) Option {
 // type that does not fit.
 func FromName(field, param string) Option {
 	return option(func(b *binder) {
-		read := func(st *state.State) (any, error) { return state.Get[any](st, field) }
+		read := func(st *state.State) (any, error) { return state.GetAs[any](st, field) }
 		b.addSource("FromName", nil, source{field: field, of: field, param: param, read: read})
 	})
 }

@@ -146,7 +146,7 @@ func argumentFault(path string, err error) error {
 
 // publicErrors are the errors of a state that say nothing about values.
 var publicErrors = []error{
-	state.ErrNotFound, state.ErrUnknownField, state.ErrReadOnly, state.ErrConflict, state.ErrJoined,
+	state.ErrNotFound, state.ErrUnknownField, state.ErrReadOnly, state.ErrConflict,
 }
 
 // publicReason returns the part of err that a model may read. It leaves out

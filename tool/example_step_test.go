@@ -45,7 +45,7 @@ func ExampleBegin() {
 		fmt.Println(err)
 	}
 
-	fmt.Println(notes.Or(st, nil), state.Len(st, state.Messages))
+	fmt.Println(notes.Or(st, nil), state.ListLen(st, state.Messages))
 	// Output:
 	// PLAIN
 	// tool "look": bad arguments:

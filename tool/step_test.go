@@ -150,7 +150,7 @@ func TestStepWritesInTheOrderOfTheCalls(t *testing.T) {
 	require.Equal(t, results, step.End(), "a second End")
 	require.EqualValues(t, 4, st.Version(), "one version for each call")
 	require.Equal(t, []string{"0", "1", "2", "3"}, slices.Compact(causes(t, st)))
-	require.Zero(t, state.Len(st, state.Messages))
+	require.Zero(t, state.ListLen(st, state.Messages))
 }
 
 // TestStepDoesNotWaitForCallsThatWriteNothing has a first call that writes

@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -266,10 +265,17 @@ func (r *reportedResults) since(now *state.State) []state.InferenceResult {
 		}
 	}
 	known := map[resultKey]bool{} // they may have moved
-	for _, result := range before.From(n) {
-		known[keyOfResult(result)] = true
+	for i := n; i < before.Len(); i++ {
+		was, _ := before.At(i)
+		known[keyOfResult(was)] = true
 	}
-	return slices.DeleteFunc(after.From(n), func(result state.InferenceResult) bool { return known[keyOfResult(result)] })
+	var fresh []state.InferenceResult
+	for i := n; i < after.Len(); i++ {
+		if is, _ := after.At(i); !known[keyOfResult(is)] {
+			fresh = append(fresh, is)
+		}
+	}
+	return fresh
 }
 
 // resultKey tells results apart.

@@ -99,7 +99,7 @@ func runState(b *testing.B, n int) {
 		b.Fatal(err)
 	}
 	runAgent(b, state.NewContext(b.Context(), st), agent("billing", steps(n), stateTools, einostate.Middleware("billing", nil)))
-	if state.Len(st, notes) != 2*n || state.Len(st, state.Messages) != 3*n+1 {
-		b.Fatal(state.Len(st, notes), state.Len(st, state.Messages))
+	if state.ListLen(st, notes) != 2*n || state.ListLen(st, state.Messages) != 3*n+2 {
+		b.Fatal(state.ListLen(st, notes), state.ListLen(st, state.Messages))
 	}
 }

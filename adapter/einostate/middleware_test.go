@@ -103,7 +103,10 @@ func TestForeignTools(t *testing.T) {
 		t.Errorf("found %q, want %q", found, want)
 	}
 	var results []string
-	for r := range st.History().By("billing") {
+	for _, r := range st.History().All() {
+		if r.Agent != "billing" {
+			continue
+		}
 		for _, m := range r.ToolCalls {
 			results = append(results, m.Call().ID+": "+m.Text())
 		}

@@ -195,8 +195,8 @@ func (t *turn) answered(id string) (text string, ok bool) {
 
 // openStep returns the open calls of tools in the last answer that has a call.
 func (t *turn) openStep(id string) (calls []state.ToolCall) {
-	for r := range t.st.History().By(t.st.Agent()) {
-		if said := transcript.Pending(r.Output); hasCall(said, id) {
+	for _, r := range t.st.History().All() {
+		if said := transcript.Pending(r.Output); r.Agent == t.st.Agent() && hasCall(said, id) {
 			calls = said
 		}
 	}

@@ -49,7 +49,7 @@ func BenchmarkGoal(b *testing.B) {
 				st := state.New(schema)
 				must(owner.Set(st, "ann"))
 				run(b, state.NewContext(b.Context(), st.As("clerk")), g, model, ai.WithTools(refs...), ai.WithMiddleware(middleware))
-				if got := state.Len(st, items); got != 2*n {
+				if got := state.ListLen(st, items); got != 2*n {
 					b.Fatalf("%d items", got)
 				}
 			}

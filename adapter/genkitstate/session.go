@@ -33,7 +33,7 @@ func (f fields) MarshalJSON() ([]byte, error) {
 		case info.Secret:
 			values[info.Name] = state.Masked{}
 		default:
-			if value, err := state.Get[state.JSON](st, info.Name); err == nil { // not of a reference
+			if value, err := state.GetAs[state.JSON](st, info.Name); err == nil { // not of a reference
 				values[info.Name] = value
 			}
 		}

@@ -101,8 +101,8 @@ func callServed(b *testing.B) func(steps int) {
 		for range steps {
 			twoCalls(b, s, map[string]any{"text": noteArguments["text"]})
 		}
-		if state.Len(st, notes) != 2*steps {
-			b.Fatal(state.Len(st, notes))
+		if state.ListLen(st, notes) != 2*steps {
+			b.Fatal(state.ListLen(st, notes))
 		}
 	}
 }
@@ -153,8 +153,8 @@ func stepImported(b *testing.B) func(steps int) {
 			}
 			must(state.Messages.Set(guest, turn))
 		}
-		if state.Len(st, notes) != 2*steps || state.Len(st, state.Messages) != 3*steps {
-			b.Fatal(state.Len(st, notes))
+		if state.ListLen(st, notes) != 2*steps || state.ListLen(st, state.Messages) != 3*steps {
+			b.Fatal(state.ListLen(st, notes))
 		}
 	}
 }

@@ -151,7 +151,7 @@ func (f *fields) read(ctx context.Context, req mcp.Request, uri string) (*mcp.Re
 	if err != nil {
 		return nil, err
 	}
-	value, err := state.Get[state.JSON](view.State, name)
+	value, err := state.GetAs[state.JSON](view.State, name)
 	if err != nil {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}

@@ -128,5 +128,5 @@ func TestServedToolsLoseNothing(t *testing.T) {
 	for range rounds {
 		callBoth(t, s)
 	}
-	equal(t, 2*rounds, state.Len(st, notes))
+	equal(t, 2*rounds, state.ListLen(st, notes))
 }

@@ -90,7 +90,7 @@ func next(st *state.State) (agent, why string) {
 	switch {
 	case !OrderID.Has(st):
 		return "support", "the order is not known"
-	case state.Len(st, Documents) == 0:
+	case state.ListLen(st, Documents) == 0:
 		return "retriever", "nothing is known about the order"
 	case Intent.Or(st, "") == "refund" && !Refund.Has(st):
 		return "billing", "a refund is due"
@@ -230,7 +230,7 @@ func (p *page) past() error {
 	}
 	for _, st := range []*state.State{before, p.st} {
 		p.line("  at version %-11d %d documents, refund %v, cost %.3f",
-			st.Version(), state.Len(st, Documents), Refund.Or(st, 0), Cost.Or(st, 0))
+			st.Version(), state.ListLen(st, Documents), Refund.Or(st, 0), Cost.Or(st, 0))
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ var tools = map[string]func(me *state.State, args map[string]any) (string, error
 		return "refunded to " + token, me.KV().Set(Refund.Name, args["amount"])
 	},
 	"read_field": func(me *state.State, args map[string]any) (string, error) {
-		value, err := state.Get[any](me, fmt.Sprint(args["name"]))
+		value, err := state.GetAs[any](me, fmt.Sprint(args["name"]))
 		return fmt.Sprint(value), err
 	},
 }

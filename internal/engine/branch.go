@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -14,10 +15,13 @@ import (
 
 // The errors of writes and looks back.
 var (
-	ErrReadOnly  = errors.New("state: read-only: a snapshot or a transaction that has ended")
-	ErrJoined    = errors.New("state: branch is joined")
+	ErrReadOnly  = errors.New("state: read-only")
 	ErrConflict  = errors.New("state: conflict")
 	ErrCompacted = errors.New("state: no longer in the journal")
+
+	// ErrFrozen and ErrJoined say why a branch is read-only.
+	ErrFrozen = fmt.Errorf("%w: a snapshot or a transaction that has ended", ErrReadOnly)
+	ErrJoined = fmt.Errorf("%w: the branch is joined", ErrReadOnly)
 )
 
 // Branch is one line of versions: a state, a fork, a transaction or, frozen, a
@@ -86,7 +90,7 @@ func (b *Branch) Freeze() *Branch {
 
 // frozenAt returns a frozen branch with a tree, as of a version of this branch.
 func (b *Branch) frozenAt(t *Tree, version, forked uint64) *Branch {
-	f := &Branch{id: persist.NewOwner(), trunk: b.trunk, frozen: true, ended: ErrReadOnly, forked: forked, reads: b.reads}
+	f := &Branch{id: persist.NewOwner(), trunk: b.trunk, frozen: true, ended: ErrFrozen, forked: forked, reads: b.reads}
 	f.tree.Store(t)
 	f.version = version
 	return f

@@ -24,7 +24,7 @@ func (b *Branch) Update(v View, fn func(tx *Branch) error) error {
 
 // run calls fn with the transaction, which has ended when run returns.
 func (b *Branch) run(fn func(tx *Branch) error) error {
-	defer b.end(ErrReadOnly)
+	defer b.end(ErrFrozen)
 	return fn(b)
 }
 

@@ -192,7 +192,7 @@ func load(b *testing.B) {
 				require.NoError(b, err)
 				v, err := m.View(b.Context(), "ann")
 				require.NoError(b, err)
-				require.Equal(b, 10_000, state.Len(v.State(), state.Messages))
+				require.Equal(b, 10_000, state.ListLen(v.State(), state.Messages))
 				require.NoError(b, m.Close())
 			}
 		})

@@ -175,7 +175,7 @@ func (step *Step) input() string {
 // count counts the content of the State, which may differ from the recording.
 func (s *Stats) count(st *state.State) {
 	s.Results = st.History().Len()
-	for _, m := range state.Items(st, state.Messages, 0) {
+	for _, m := range state.ListItems(st, state.Messages, 0) {
 		s.Messages++
 		switch m := m.(type) {
 		case state.ToolCallMessage:

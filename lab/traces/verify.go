@@ -149,7 +149,7 @@ func (f *fork) sumNow() (sum [sha256.Size]byte, err error) {
 func (v *verifier) holdsRun(talk []state.Message) error {
 	fail := func(path, problem string) error { return &fault.Error{Path: path, Got: problem} }
 	n := 0
-	for i, m := range state.Items(v.state, state.Messages, 0) {
+	for i, m := range state.ListItems(v.state, state.Messages, 0) {
 		if i >= len(talk) || m.Raw() != talk[i].Raw() {
 			return fail(v.run.Path, fmt.Sprintf("message %d of the conversation differs", i))
 		}

@@ -116,7 +116,7 @@ func (d *desk) completed(_ context.Context, run *workspace.Run, err error) {
 		say(run.UserID(), "[failed: %s]", run.Redact(err.Error()))
 		return
 	}
-	for _, m := range state.Items(run.State(), state.Messages, -1) {
+	for _, m := range state.ListItems(run.State(), state.Messages, -1) {
 		say(run.UserID(), "%s", run.Redact(text(m)))
 	}
 }

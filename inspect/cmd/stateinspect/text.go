@@ -160,7 +160,7 @@ func (p *printer) content(v *workspace.View) {
 		fmt.Fprintf(p.out, "- %s: %s, since %s\n", p.quoted(key), p.text(entry.String()), stamp(entry.CreatedAt))
 	}
 	fmt.Fprintln(p.out, "conversation:")
-	for _, m := range state.Items(v.State(), state.Messages, 0) {
+	for _, m := range state.ListItems(v.State(), state.Messages, 0) {
 		fmt.Fprintln(p.out, "-", p.text(string(m.Raw())))
 	}
 }

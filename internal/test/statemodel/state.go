@@ -159,7 +159,7 @@ func (s *stateModel) join(branches []*stateModel) error {
 		return state.ErrConflict
 	}
 	for _, b := range branches {
-		b.ended = state.ErrJoined
+		b.ended = state.ErrReadOnly
 	}
 	if len(changes) > 0 {
 		s.commit(next, writes, changes)

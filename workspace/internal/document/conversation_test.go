@@ -166,7 +166,8 @@ func (t *stateWriter) write(st *state.State, snapshot *state.State) {
 	case 18:
 		_, _, err = st.History().Pop()
 	case 19:
-		err = st.History().Reset(st.History().From(1))
+		results := st.History().Results()
+		err = st.History().Reset(results[min(1, len(results)):])
 	case 20:
 		err = st.Revert(snapshot)
 	case 21:
