@@ -290,11 +290,13 @@ func (f *Format) setResponse(result *state.InferenceResult, body jsontext.Object
 
 // readObject checks a text and returns its members.
 func (f *Format) readObject(text []byte) (jsontext.Object, error) {
-	err := f.wrapError(jsontext.Check(text, jsontext.Limits{Depth: codec.BodyDepth}))
-	var wrong *Error
-	if errors.As(err, &wrong) {
-		wrong.Path = knownPath(wrong.Path)
-		return nil, wrong
+	if err := jsontext.Check(text, jsontext.Limits{Depth: codec.BodyDepth}); err != nil {
+		err = f.wrapError(err)
+		var wrong *Error
+		if errors.As(err, &wrong) {
+			wrong.Path = knownPath(wrong.Path)
+		}
+		return nil, err
 	}
 	members, err := jsontext.Members(text)
 	if err != nil {
