@@ -52,7 +52,7 @@ func TestWorkIsLinear(t *testing.T) {
 		return state.ToolCalls(all...)
 	}
 	testkit.Work{
-		Packages: "github.com/agentstate/state/...,strings,bytes",
+		Packages: "deps,strings,bytes",
 		Size:     500, More: 16,
 		Cases: map[string]func(*testing.T, int){
 			"a scope of many agents":     schema(`{"fields":[{"name":"f","type":"string","owner":"a0","read":[%s],"write":["a1"]}],"team":{"a":[%s]}}`, `"a%d"`, `"a%d"`),

@@ -272,7 +272,7 @@ func (l *leaks) requireNoLeak(t testing.TB, target, body string) {
 // TestNoPageShowsASecret asks for some pages of many random workspaces.
 func TestNoPageShowsASecret(t *testing.T) {
 	seed := effort.LogSeed(t)
-	programs := 100
+	programs := 40
 	if testing.Short() {
 		programs = 10
 	}

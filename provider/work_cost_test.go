@@ -104,7 +104,7 @@ func encodeForAll(t *testing.T, r provider.Request) {
 func TestWorkIsLinear(t *testing.T) {
 	effort.Cost(t)
 	work := testkit.Work{
-		Packages: "github.com/agentstate/state/...,slices,strings,bytes",
+		Packages: "deps,slices,strings,bytes",
 		Size:     625, More: 16, // 10 000 members
 		Cases: map[string]func(*testing.T, int){},
 	}

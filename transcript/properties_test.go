@@ -107,7 +107,7 @@ func trims(msgs []state.Message, profile transcript.Profile) error {
 	}
 	size := func(m state.Message) int { return sizes[m] }
 	before := slices.Clone(msgs)
-	steps := min(len(msgs)+1, 24)
+	steps := min(len(msgs)+1, 8)
 	for name, trim := range map[string]func(step int) transcript.Trim{
 		"KeepLast":   func(step int) transcript.Trim { return transcript.KeepLast((len(msgs)*step + steps - 1) / steps) },
 		"KeepTokens": func(step int) transcript.Trim { return transcript.KeepTokens((all*step+steps-1)/steps, size) },

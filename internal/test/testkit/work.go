@@ -17,8 +17,9 @@ import (
 // Work is what a test counts in place of time. A case does what it is about for
 // an input of a size.
 type Work struct {
-	// Packages is the pattern of the packages whose statements are counted, as
-	// -coverpkg takes it.
+	// Packages are those whose statements are counted, as -coverpkg takes them.
+	// "deps" stands for the packages of the module of which the tested one is
+	// built: the pattern of all would build the others too.
 	Packages string
 
 	// Size is that of the small input, and More how many times as large the
@@ -49,8 +50,13 @@ func (w Work) Linear(t *testing.T) {
 		w.run(t, work)
 		return
 	}
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.ImportPath}}{{end}}{{end}}", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := strings.Replace(w.Packages, "deps", strings.Join(strings.Fields(string(out)), ","), 1)
 	program := filepath.Join(t.TempDir(), "work.test")
-	out, err := exec.Command("go", "test", "-c", "-covermode=count", "-coverpkg="+w.Packages, "-vet=off", "-o", program, ".").CombinedOutput()
+	out, err = exec.Command("go", "test", "-c", "-covermode=count", "-coverpkg="+packages, "-vet=off", "-o", program, ".").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
