@@ -13,7 +13,6 @@
 //	store/sqlitestore  SQLite in one file
 //	store/sqlstore     PostgreSQL, MariaDB and MySQL, and SQLite with any driver
 //	store/redisstore   Redis
-//	store/natsstore    NATS JetStream
 //	store/storetest    the conformance tests for any implementation of Store
 package store
 

@@ -18,7 +18,7 @@ import (
 )
 
 // marking is a store without batches that keeps the latest markers of deleted
-// keys, as NATS does for some seconds. A listing yields them, and a scan reads
+// keys for some time. A listing yields them, and a scan reads
 // them. It counts what is read.
 type marking struct {
 	store.Store

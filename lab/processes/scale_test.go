@@ -32,16 +32,12 @@ func TestScale(t *testing.T) {
 	effort.SkipShort(t) // the race detector changes what the heap holds
 	made := t.TempDir()
 	// Not in parallel: they measure the heap of this process.
-	t.Run("memory", func(t *testing.T) { scale(t, store.NewMemory(), made, 0) })
-	t.Run("sqlite", func(t *testing.T) { scale(t, open(t, sqlite(t)), made, 0) })
+	t.Run("memory", func(t *testing.T) { scale(t, store.NewMemory(), made) })
+	t.Run("sqlite", func(t *testing.T) { scale(t, open(t, sqlite(t)), made) })
 	for _, p := range servers {
 		t.Run(p.name, func(t *testing.T) {
 			p.find(t)
-			held := 0
-			if p.name == "nats" {
-				held = heldPerKey
-			}
-			scale(t, open(t, p.fresh(t)), made, held)
+			scale(t, open(t, p.fresh(t)), made)
 		})
 	}
 }
@@ -51,14 +47,11 @@ const (
 	recordsEach = 10
 	// deletions is the number of workspaces that are deleted in all.
 	deletions = 20
-	// heldPerKey is what a listing on NATS may hold for each user: the server
-	// has subjects in another order than that of keys.
-	heldPerKey = 128
 )
 
 // scale fills a store with workspaces and measures, after a quarter of them and
-// at the end. A listing may hold some bytes for each user.
-func scale(t *testing.T, db store.Store, made string, heldPerUser int) {
+// at the end.
+func scale(t *testing.T, db store.Store, made string) {
 	most := min(100_000, max(1000, effort.Runs(100)))
 	s := scaled{db: db, made: made, deletedEvery: most / deletions}
 	s.fill(t, most/4)
@@ -69,7 +62,7 @@ func scale(t *testing.T, db store.Store, made string, heldPerUser int) {
 	s.fill(t, most)
 	many := s.measure(t)
 	// A ledger for each user would take a multiple of this.
-	slack := 1<<20 + int64(heldPerUser*(most-most/4))
+	const slack = 1 << 20
 	for i, m := range many {
 		require.LessOrEqual(t, m.heap, few[i].heap+slack, m.name+": bytes held at most")
 	}

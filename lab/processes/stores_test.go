@@ -15,14 +15,11 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/store/natsstore"
 	"github.com/agentstate/state/store/redisstore"
 	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/store/sqlstore"
@@ -46,7 +43,6 @@ var servers = []place{
 	{"postgres", "postgres://postgres@127.0.0.1:5432/postgres", pingPostgres, removePostgres},
 	{"mysql", "mysql://root@127.0.0.1:3306/test", pingMySQL, removeMySQL},
 	{"redis", "redis://127.0.0.1:6379/0", pingRedis, removeRedis},
-	{"nats", "nats://127.0.0.1:4222", pingNATS, removeNATS},
 }
 
 // onServers runs a test on each server, in parallel.
@@ -127,8 +123,6 @@ func openAddress(address string) (store.Store, error) {
 		return mysqlstore.Open(ctx, url, &sqlstore.Options{Table: set})
 	case "redis":
 		return redisstore.Open(ctx, url, &redisstore.Options{Prefix: set})
-	case "nats":
-		return natsstore.Open(ctx, url, &natsstore.Options{Bucket: set})
 	default:
 		return nil, fmt.Errorf("no store %q", kind)
 	}
@@ -211,31 +205,4 @@ func removeRedis(ctx context.Context, url, set string) error {
 	client := redis.NewClient(opts)
 	defer func() { _ = client.Close() }()
 	return client.Unlink(ctx, "{"+set+"}entries", "{"+set+"}keys").Err()
-}
-
-// pingNATS also leaves a stream on the server. When the last stream is deleted, the
-// server removes its folder in the background, and creating a stream fails during
-// that time.
-func pingNATS(ctx context.Context, url string) error {
-	return withNATS(url, func(js jetstream.JetStream) error {
-		_, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: "processes", Subjects: []string{"processes"}})
-		return err
-	})
-}
-
-func removeNATS(ctx context.Context, url, set string) error {
-	return withNATS(url, func(js jetstream.JetStream) error { return js.DeleteStream(ctx, "KV_"+set) })
-}
-
-func withNATS(url string, do func(js jetstream.JetStream) error) error {
-	nc, err := nats.Connect(url)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
-	return do(js)
 }

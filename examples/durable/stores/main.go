@@ -7,7 +7,6 @@
 //	go run . postgres://postgres@127.0.0.1/test
 //	go run . mysql://root@127.0.0.1/test
 //	go run . redis://127.0.0.1
-//	go run . nats://127.0.0.1
 package main
 
 import (
@@ -22,7 +21,6 @@ import (
 	"sync"
 
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/store/natsstore"
 	"github.com/agentstate/state/store/redisstore"
 	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/store/sqlstore/mysqlstore"
@@ -61,8 +59,6 @@ func open(ctx context.Context, address string) (store.Store, error) {
 		return mysqlstore.Open(ctx, address, nil)
 	case "redis":
 		return redisstore.Open(ctx, address, nil)
-	case "nats":
-		return natsstore.Open(ctx, address, nil)
 	}
 	return sqlitestore.Open(ctx, address, nil)
 }

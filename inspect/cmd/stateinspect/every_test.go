@@ -15,14 +15,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/store/natsstore"
 	"github.com/agentstate/state/store/redisstore"
 	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/store/sqlstore"
@@ -50,9 +47,6 @@ var engines = []engine{
 	}},
 	{"redis", "redis://127.0.0.1:6379/0", func(ctx context.Context, url, table string) (store.Store, error) {
 		return redisstore.Open(ctx, url, &redisstore.Options{Prefix: table})
-	}},
-	{"nats", "nats://127.0.0.1:4222", func(ctx context.Context, url, table string) (store.Store, error) {
-		return natsstore.Open(ctx, url, &natsstore.Options{Bucket: table})
 	}},
 }
 
@@ -103,22 +97,11 @@ func (e engine) remove(ctx context.Context, url, table string) error {
 		client := redis.NewClient(opts)
 		defer client.Close()
 		return client.Unlink(ctx, "{"+table+"}entries", "{"+table+"}keys").Err()
-	case "nats":
-		nc, err := nats.Connect(url)
-		if err != nil {
-			return err
-		}
-		defer nc.Close()
-		js, err := jetstream.New(nc)
-		if err != nil {
-			return err
-		}
-		return js.DeleteKeyValue(ctx, table)
 	}
 	return nil
 }
 
-// TestCreatesNothing opens a table, bucket or prefix that does not exist, next to
+// TestCreatesNothing opens a table or prefix that does not exist, next to
 // one that does, and with every flag that allows something.
 func TestCreatesNothing(t *testing.T) {
 	for _, e := range engines {

@@ -75,7 +75,6 @@ shows the workspaces of a store, as a web page or with -text as text. The URL is
   postgres://USER:PASSWORD@HOST/DATABASE
   mysql://USER:PASSWORD@HOST/DATABASE
   redis://HOST:PORT/NUMBER
-  nats://HOST:PORT
   env:NAME          the URL in the environment variable NAME
 
 stateinspect sqlite:desk.db                                  the page
@@ -103,7 +102,7 @@ func parseConfig(args []string, getenv func(string) string, out io.Writer) (*con
 	flags.BoolVar(&c.delete, "delete", false, "allow to reset and to delete workspaces in the page")
 	flags.StringVar(&c.keys, "keys", "", "a `file` with the keys of a sealed store: in each line an id and a secret in base64")
 	flags.StringVar(&c.schema, "schema", "", "a `file` with the schema as JSON (default: the one that is published in the store)")
-	flags.StringVar(&c.table, "table", "", "the `name` of the table, of the bucket of NATS or of the prefix in Redis (default: that of the store)")
+	flags.StringVar(&c.table, "table", "", "the `name` of the table, or of the prefix in Redis (default: that of the store)")
 	flags.StringVar(&c.text.mode, "text", "", "print text instead of serving a page: list, show, log, diff, verify or export")
 	flags.StringVar(&c.text.user, "user", "", "the `id` of the user, for -text")
 	flags.Uint64Var(&c.text.at, "at", 0, "the `version` for -text show (default: the present one)")

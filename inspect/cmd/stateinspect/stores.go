@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/store/natsstore"
 	"github.com/agentstate/state/store/redisstore"
 	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/store/sqlstore"
@@ -51,36 +50,28 @@ func parseAddress(text string, getenv func(string) string) (*address, error) {
 	case scheme == "rediss":
 		a.scheme = "redis"
 		return a, a.parse()
-	case slices.Contains([]string{"postgres", "mysql", "redis", "nats"}, scheme):
+	case slices.Contains([]string{"postgres", "mysql", "redis"}, scheme):
 		return a, a.parse()
 	}
-	return nil, errors.New("the scheme of the URL is not sqlite, postgres, mysql, redis, nats or env")
+	return nil, errors.New("the scheme of the URL is not sqlite, postgres, mysql, redis or env")
 }
 
 // parse sets the title and what errors must not contain.
 func (a *address) parse() error {
-	secrets := []string{a.url}
-	var titles []string
-	for part := range strings.SplitSeq(a.url, ",") { // NATS has one URL for each server
-		u, err := url.Parse(part)
-		if err != nil || u.Host == "" {
-			return fmt.Errorf("the %s URL cannot be parsed; a password with reserved characters must be percent-encoded", a.scheme)
-		}
-		titles = append(titles, u.Host+strings.TrimSuffix(u.Path, "/"))
-		password, has := u.User.Password()
-		if !has { // a token of NATS has the place of the name
-			password = u.User.Username()
-		}
-		secrets = append(secrets, part, u.User.String(), password, strings.TrimPrefix(u.User.String(), u.User.Username()+":"))
-		for name, values := range u.Query() {
-			for _, kind := range []string{"pass", "token", "secret", "key"} {
-				if strings.Contains(strings.ToLower(name), kind) {
-					secrets = append(append(secrets, u.RawQuery), values...)
-				}
+	u, err := url.Parse(a.url)
+	if err != nil || u.Host == "" {
+		return fmt.Errorf("the %s URL cannot be parsed; a password with reserved characters must be percent-encoded", a.scheme)
+	}
+	a.title = u.Host + strings.TrimSuffix(u.Path, "/")
+	password, _ := u.User.Password()
+	secrets := []string{a.url, u.User.String(), password, strings.TrimPrefix(u.User.String(), u.User.Username()+":")}
+	for name, values := range u.Query() {
+		for _, kind := range []string{"pass", "token", "secret", "key"} {
+			if strings.Contains(strings.ToLower(name), kind) {
+				secrets = append(append(secrets, u.RawQuery), values...)
 			}
 		}
 	}
-	a.title = strings.Join(titles, ",")
 	// A Replacer prefers the pair that comes first: a whole URL before a part.
 	slices.SortFunc(secrets, func(x, y string) int { return cmp.Compare(len(y), len(x)) })
 	var pairs []string
@@ -93,8 +84,8 @@ func (a *address) parse() error {
 	return nil
 }
 
-// open opens a store that exists. Name is that of the table, the bucket of NATS
-// or the prefix of the Redis keys; the default of the store if it is empty.
+// open opens a store that exists. Name is that of the table or the prefix of the
+// Redis keys; the default of the store if it is empty.
 func (a *address) open(ctx context.Context, name string) (store.Store, error) {
 	s, err := a.openStore(ctx, name)
 	if err != nil {
@@ -111,10 +102,8 @@ func (a *address) openStore(ctx context.Context, name string) (store.Store, erro
 		return postgresstore.Open(ctx, a.url, &sqlstore.Options{Table: name, Existing: true})
 	case "mysql":
 		return mysqlstore.Open(ctx, a.url, &sqlstore.Options{Table: name, Existing: true})
-	case "redis":
-		return redisstore.Open(ctx, a.url, &redisstore.Options{Prefix: name, Existing: true})
 	default:
-		return natsstore.Open(ctx, a.url, &natsstore.Options{Bucket: name, Existing: true})
+		return redisstore.Open(ctx, a.url, &redisstore.Options{Prefix: name, Existing: true})
 	}
 }
 

@@ -19,7 +19,6 @@ func TestParseAddress(t *testing.T) {
 		{"mysql://u:p@host:3306/db", "mysql", "mysql://u:p@host:3306/db", "host:3306/db"},
 		{"redis://:p@host:6379/0", "redis", "redis://:p@host:6379/0", "host:6379/0"},
 		{"rediss://host:6379", "redis", "rediss://host:6379", "host:6379"},
-		{"nats://u:p@one:4222,nats://two:4222", "nats", "nats://u:p@one:4222,nats://two:4222", "one:4222,two:4222"},
 		{"env:DESK", "mysql", "mysql://u:p@host/desk", "host/desk"},
 	} {
 		a, err := parseAddress(test.text, func(name string) string {
@@ -36,8 +35,8 @@ func TestParseAddress(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"", "the URL of the store is missing"},
-		{"desk.db", "the scheme of the URL is not sqlite, postgres, mysql, redis, nats or env"},
-		{"http://host", "the scheme of the URL is not sqlite, postgres, mysql, redis, nats or env"},
+		{"desk.db", "the scheme of the URL is not sqlite, postgres, mysql, redis or env"},
+		{"http://host", "the scheme of the URL is not sqlite, postgres, mysql, redis or env"},
 		{"sqlite:", "the sqlite URL has no path"},
 		{"env:STATEINSPECT_NOT_SET", `the environment variable "STATEINSPECT_NOT_SET" is not set`},
 		{"sqlite:a sqlite:b", "want one URL, after the flags, and got 2 arguments"},
@@ -83,10 +82,7 @@ func TestPasswords(t *testing.T) {
 		"redis://:hunter2@127.0.0.1:1/0",
 		"redis://:hunter2@127.0.0.1:1/hunter2",
 		"redis://:hunter2%zz@127.0.0.1:1/0",
-		"nats://user:hunter2@127.0.0.1:1",
-		"nats://hunter2@127.0.0.1:1",
-		"nats://user:hunter2@127.0.0.1:1,nats://user:hunter2@127.0.0.1:port",
-		"natz://user:hunter2@127.0.0.1:1",
+		"amqp://user:hunter2@127.0.0.1:1",
 		"hunter2",
 	} {
 		t.Setenv("DESK", url)
