@@ -63,11 +63,9 @@ type counterRow struct {
 
 // abilityWords are the optional interfaces of package store.
 var abilityWords = []struct{ name, words string }{
-	{"Batcher", "writes several keys at once or none"},
 	{"Lister", "lists keys without reading values"},
 	{"MultiGetter", "reads several keys at once"},
 	{"Presence", "knows which holders are alive"},
-	{"Purger", "removes what deleted values have left"},
 	{"Transactor", "changes rows of the program in one transaction with a workspace"},
 	{"Watcher", "reports changes as they happen"},
 }

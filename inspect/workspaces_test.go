@@ -27,9 +27,7 @@ func TestNoAddressNamesAHiddenUser(t *testing.T) {
 	found := ""
 	for _, p := range crawl(t, h, 600, "/", "/?q=erin", "/?q=c", "/?show=trouble") {
 		for _, text := range []string{p.target, p.body, p.header.Get("Location"), p.header.Get("Refresh")} {
-			for _, hidden := range []string{"erin0", "erin1", "bob", "carol", "dave", "a/b", "a%2Fb"} {
-				require.NotContains(t, text, hidden, p.target)
-			}
+			require.NotRegexp(t, `\b(erin[01]\d*|bob|carol|dave)\b|a/b|a%2Fb`, text, p.target) // not a part of a sealed cursor
 		}
 		found += p.body
 	}

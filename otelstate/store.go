@@ -32,7 +32,7 @@ type tracedStore struct {
 func (s *tracedStore) Unwrap() store.Store { return s.store }
 
 // storeCalls are what the calls of the methods start with.
-var storeCalls = newStoreCalls("get", "put", "delete", "get_multi", "scan", "batch", "list", "is_present", "purge", "transact")
+var storeCalls = newStoreCalls("get", "put", "delete", "get_multi", "scan", "batch", "list", "is_present", "transact")
 
 type storeCall struct {
 	spanStart
@@ -139,13 +139,9 @@ func setBatchSize(ctx context.Context, n int) {
 }
 
 func (s *tracedStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	db, ok := store.As[store.Batcher](s.store)
-	if !ok {
-		return nil, unsupported("batch")
-	}
 	ctx, end := s.begin(ctx, "batch")
 	setBatchSize(ctx, len(writes))
-	revs, err := db.Batch(ctx, writes)
+	revs, err := s.store.Batch(ctx, writes)
 	end(err)
 	return revs, err
 }
@@ -175,7 +171,7 @@ func (s *tracedStore) Transact(ctx context.Context, writes []store.Write, fn fun
 
 // In returns a store whose calls are not traced, or nil if the store is not a
 // Transactor.
-func (s *tracedStore) In(tx *sql.Tx) store.Batcher {
+func (s *tracedStore) In(tx *sql.Tx) store.Store {
 	db, ok := store.As[store.Transactor](s.store)
 	if !ok {
 		return nil
@@ -218,15 +214,4 @@ func (s *tracedStore) IsPresent(ctx context.Context, name string) (bool, error) 
 	present, err := db.IsPresent(ctx, name)
 	end(err)
 	return present, err
-}
-
-func (s *tracedStore) Purge(ctx context.Context, keys ...string) error {
-	db, ok := store.As[store.Purger](s.store)
-	if !ok {
-		return unsupported("purge")
-	}
-	ctx, end := s.begin(ctx, "purge")
-	err := db.Purge(ctx, keys...)
-	end(err)
-	return err
 }

@@ -23,7 +23,7 @@ func CheckKey(key string) error {
 
 // CheckWrites returns the key and the error of the first write of a batch that
 // no store accepts: an invalid key, a key that an earlier write of the batch
-// has, or a delete with IfAbsent. It is for implementations of [Batcher].
+// has, or a delete with IfAbsent. It is for implementations of [Store].
 func CheckWrites(writes []Write) (key string, err error) {
 	seen := make(map[string]bool, len(writes))
 	for _, w := range writes {

@@ -8,7 +8,7 @@ import (
 )
 
 // Memory is a store in the memory of this process, for tests and for data that
-// need not outlive the process. It is a [Batcher], a [MultiGetter], a [Lister], a
+// need not outlive the process. It is a [MultiGetter], a [Lister], a
 // [Watcher] and a [Presence], and has no limit on the size of a value. Create it
 // with [NewMemory].
 type Memory struct {
@@ -27,7 +27,6 @@ type memoryData struct {
 }
 
 var (
-	_ Batcher     = (*Memory)(nil)
 	_ MultiGetter = (*Memory)(nil)
 	_ Watcher     = (*Memory)(nil)
 	_ Lister      = (*Memory)(nil)
@@ -141,7 +140,7 @@ func (m *Memory) Delete(ctx context.Context, key string, cond Condition) error {
 	return err
 }
 
-// Batch implements [Batcher].
+// Batch implements [Store].
 func (m *Memory) Batch(ctx context.Context, writes []Write) ([]Revision, error) {
 	return m.write(ctx, "batch", writes)
 }

@@ -65,3 +65,7 @@ func (r readOnly) Watch(ctx context.Context, prefix string) iter.Seq2[Event, err
 
 // IsReadOnly tells package workspace what store it has.
 func (readOnly) IsReadOnly() {}
+
+func (r readOnly) Batch(context.Context, []Write) ([]Revision, error) {
+	return nil, &Error{Store: "read-only", Op: "batch", Err: ErrReadOnly}
+}

@@ -25,6 +25,9 @@ func TestReadOnlyRefusesWrites(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrReadOnly)
 	require.EqualError(t, err, `store: read-only: delete "a/b": store: read-only`)
 
+	_, err = r.Batch(ctx, []store.Write{{Key: "a/b"}})
+	require.ErrorIs(t, err, store.ErrReadOnly)
+
 	e, err := r.Get(ctx, "a/b")
 	require.NoError(t, err)
 	require.Equal(t, "1", string(e.Value))
@@ -73,8 +76,8 @@ func TestReadOnlyKeepsWhatReads(t *testing.T) {
 			require.Equal(t, c.lists, lists)
 			require.Equal(t, c.watches, watches)
 			for name, can := range map[string]bool{
-				"Batcher": is[store.Batcher](r), "Presence": is[store.Presence](r),
-				"Purger": is[store.Purger](r), "Transactor": is[store.Transactor](r),
+				"Presence":   is[store.Presence](r),
+				"Transactor": is[store.Transactor](r),
 			} {
 				require.False(t, can, name)
 			}

@@ -35,7 +35,7 @@ import (
 // A call ends when its context ends. A call whose context has ended before it
 // began has changed nothing.
 //
-// What else a store can do is in interfaces of its own: [Batcher], [MultiGetter],
+// What else a store can do is in interfaces of its own: [MultiGetter],
 // [Lister], [Watcher], [Presence], [Purger] and [Transactor]. [As] tells which of
 // them a store has.
 type Store interface {
@@ -58,6 +58,12 @@ type Store interface {
 	// IfRevision. Deleting with IfAbsent is ErrInvalid.
 	Delete(ctx context.Context, key string, cond Condition) error
 
+	// Batch makes all writes or none. If a condition does not hold, no write is
+	// made, and the error is ErrConflict and names the key. The returned
+	// revisions are in the order of the writes and empty for deletes. A batch
+	// with two writes of one key is ErrInvalid. An empty batch succeeds.
+	Batch(ctx context.Context, writes []Write) ([]Revision, error)
+
 	// Scan yields the entries whose keys begin with prefix and sort after
 	// after, in the order of their keys. An empty prefix matches every key. A
 	// key that exists and does not change during the scan is yielded exactly
@@ -72,17 +78,6 @@ type Store interface {
 	// running calls. Later calls return ErrClosed, except Close, which does
 	// nothing.
 	Close() error
-}
-
-// Batcher is a Store with atomic batches.
-type Batcher interface {
-	Store
-
-	// Batch makes all writes or none. If a condition does not hold, no write is
-	// made, and the error is ErrConflict and names the key. The returned
-	// revisions are in the order of the writes and empty for deletes. A batch
-	// with two writes of one key is ErrInvalid. An empty batch succeeds.
-	Batch(ctx context.Context, writes []Write) ([]Revision, error)
 }
 
 // Write is one write of a batch.

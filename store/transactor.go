@@ -5,10 +5,10 @@ import (
 	"database/sql"
 )
 
-// Transactor is a [Batcher] in a SQL database, which makes writes together with
+// Transactor is a [Store] in a SQL database, which makes writes together with
 // those that a program makes to tables of its own.
 type Transactor interface {
-	Batcher
+	Store
 	// Transact makes writes as Batch does, calls fn with the transaction, and
 	// commits it. If fn returns an error, no write is made, and Transact returns
 	// that error in a chain. fn is called only if the conditions of the writes
@@ -23,5 +23,5 @@ type Transactor interface {
 	// result until the transaction ends, from one goroutine at a time. A
 	// conflict leaves the transaction as it was before; after another error, it
 	// is to be rolled back.
-	In(tx *sql.Tx) Batcher
+	In(tx *sql.Tx) Store
 }

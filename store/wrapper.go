@@ -13,12 +13,14 @@ type Wrapper interface {
 	Unwrap() Store
 }
 
-// As returns s as a store of an optional interface, such as [Batcher]. It reports
+// As returns s as a store of an optional interface, such as [Watcher]. It reports
 // whether s is such a store. A Wrapper is one only if the store in it is one as
 // well, so use As instead of a type assertion:
 //
-//	if b, ok := store.As[store.Batcher](s); ok {
-//		revs, err := b.Batch(ctx, writes)
+//	if w, ok := store.As[store.Watcher](s); ok {
+//		for event, err := range w.Watch(ctx, "user/") {
+//			…
+//		}
 //	}
 func As[T Store](s Store) (T, bool) {
 	own, ok := s.(T)

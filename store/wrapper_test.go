@@ -30,25 +30,23 @@ func (l listed) List(ctx context.Context, prefix, after string) iter.Seq2[string
 func TestAs(t *testing.T) {
 	memory := store.NewMemory()
 	for _, c := range []struct {
-		name           string
-		s              store.Store
-		lists, batches bool
+		name  string
+		s     store.Store
+		lists bool
 	}{
-		{"nil", nil, false, false},
-		{"a store", memory, true, true},
-		{"a store without", only{memory}, false, false},
-		{"a wrapper", listed{memory}, true, false},
-		{"a wrapper of a store without", listed{only{memory}}, false, false},
-		{"two wrappers", listed{listed{memory}}, true, false},
-		{"two wrappers of a store without", listed{listed{only{memory}}}, false, false},
-		{"a wrapper of another one", listed{store.ReadOnly(memory)}, true, false},
-		{"a wrapper of nothing", listed{nil}, false, false},
+		{"nil", nil, false},
+		{"a store", memory, true},
+		{"a store without", only{memory}, false},
+		{"a wrapper", listed{memory}, true},
+		{"a wrapper of a store without", listed{only{memory}}, false},
+		{"two wrappers", listed{listed{memory}}, true},
+		{"two wrappers of a store without", listed{listed{only{memory}}}, false},
+		{"a wrapper of another one", listed{store.ReadOnly(memory)}, true},
+		{"a wrapper of nothing", listed{nil}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, lists := store.As[store.Lister](c.s)
 			require.Equal(t, c.lists, lists)
-			_, batches := store.As[store.Batcher](c.s)
-			require.Equal(t, c.batches, batches)
 			if lists {
 				require.Equal(t, c.s, l, "As has returned another store")
 				for _, err := range l.List(t.Context(), "", "") {

@@ -117,7 +117,7 @@ func TestHandleWithinARunOfTheSameUser(t *testing.T) {
 func TestAwait(t *testing.T) {
 	for name, wrap := range map[string]func(*store.Memory) store.Store{
 		"watcher": func(db *store.Memory) store.Store { return db },
-		"poll":    func(db *store.Memory) store.Store { return plain{Batcher: db} },
+		"poll":    func(db *store.Memory) store.Store { return plain{Store: db} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestAwaitOfAMessageThatIsDropped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, elsewhere := range []bool{false, true} {
 				synctest.Test(t, func(t *testing.T) {
-					db := plain{Batcher: store.NewMemory()}
+					db := plain{Store: store.NewMemory()}
 					m := open(t, db, workspace.Options{Run: nothing})
 					run, _, err := m.Begin(t.Context(), "ann", text("1"))
 					require.NoError(t, err)

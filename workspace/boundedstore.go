@@ -83,13 +83,9 @@ func errUnsupported(op string) error {
 }
 
 func (s boundedStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	b, ok := store.As[store.Batcher](s.Store)
-	if !ok {
-		return nil, errUnsupported("batch")
-	}
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	return b.Batch(ctx, writes)
+	return s.Store.Batch(ctx, writes)
 }
 
 func (s boundedStore) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
@@ -119,15 +115,6 @@ func (s boundedStore) Watch(ctx context.Context, prefix string) iter.Seq2[store.
 		return func(yield func(store.Event, error) bool) { yield(store.Event{}, errUnsupported("watch")) }
 	}
 	return w.Watch(ctx, prefix)
-}
-
-// Purge has no limit: it may take long, and nobody waits for it.
-func (s boundedStore) Purge(ctx context.Context, keys ...string) error {
-	p, ok := store.As[store.Purger](s.Store)
-	if !ok {
-		return errUnsupported("purge")
-	}
-	return p.Purge(ctx, keys...)
 }
 
 func (s boundedStore) Announce(ctx context.Context, name string) (<-chan struct{}, func() error, error) {
@@ -162,7 +149,7 @@ func (s boundedStore) Transact(ctx context.Context, writes []store.Write, fn fun
 
 // In returns a store that ends with the transaction of the program, and has no
 // limit. The caller has found out that the store is a Transactor.
-func (s boundedStore) In(tx *sql.Tx) store.Batcher {
+func (s boundedStore) In(tx *sql.Tx) store.Store {
 	t, _ := store.As[store.Transactor](s.Store)
 	return t.In(tx)
 }

@@ -20,7 +20,7 @@ import (
 // slowWrites returns a store whose writes take a millisecond. It reports no
 // changes.
 func slowWrites(db store.Store) store.Store {
-	return fakestore.New(fakestore.Narrow(db), func(_ context.Context, c fakestore.Call, do func() error) error {
+	return fakestore.New(fakestore.Bare{Store: db}, func(_ context.Context, c fakestore.Call, do func() error) error {
 		if c.Writes != nil {
 			time.Sleep(time.Millisecond)
 		}

@@ -79,9 +79,8 @@ func TestDamagedWorkspaceIsDeletedAndReset(t *testing.T) {
 					usable := func(m *workspace.Manager) {
 						_, err := m.Handle(t.Context(), "ann", text("after"))
 						require.NoError(t, err, where)
-						report, err := m.Verify(t.Context(), "ann")
+						_, err = m.Verify(t.Context(), "ann")
 						require.NoError(t, err, where)
-						require.Zero(t, report.Garbage, where)
 						require.NoError(t, m.Close())
 						now := entries(t, db)
 						for key, value := range theirs {

@@ -89,16 +89,12 @@ func storeAbilities(db store.Store) []string {
 			list = append(list, name)
 		}
 	}
-	_, batcher := store.As[store.Batcher](db)
-	add("Batcher", batcher)
 	_, lister := store.As[store.Lister](db)
 	add("Lister", lister)
 	_, multi := store.As[store.MultiGetter](db)
 	add("MultiGetter", multi)
 	_, presence := store.As[store.Presence](db)
 	add("Presence", presence)
-	_, purger := store.As[store.Purger](db)
-	add("Purger", purger)
 	_, transactor := store.As[store.Transactor](db)
 	add("Transactor", transactor)
 	_, watcher := store.As[store.Watcher](db)

@@ -34,7 +34,7 @@ func TestInfo(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
 	info = m.Info()
 	require.False(t, info.ReadOnly)
-	require.Equal(t, []string{"Batcher", "Lister", "MultiGetter", "Presence", "Watcher"}, info.Abilities)
+	require.Equal(t, []string{"Lister", "MultiGetter", "Presence", "Watcher"}, info.Abilities)
 	require.True(t, info.Schema)
 	require.Equal(t, []string{"new", "old"}, info.Keys)
 }

@@ -27,9 +27,9 @@ func withLatency(db store.Store, delay func(key string, writes bool) time.Durati
 			if late := nap(ctx, delay(c.Keys[0], false)); late != nil {
 				return late
 			}
-		case "Put":
+		case "Put", "Batch":
 			if nap(ctx, delay(c.Writes[0].Key, true)) != nil {
-				return &store.Error{Store: "latency", Op: "put", Key: c.Writes[0].Key, Err: store.ErrUnknownOutcome}
+				return &store.Error{Store: "latency", Op: "write", Key: c.Writes[0].Key, Err: store.ErrUnknownOutcome}
 			}
 		}
 		return err

@@ -105,10 +105,6 @@ func (o *operation) log() {
 		case err != nil:
 			o.logEvent(slog.LevelDebug, "takeover failed", err)
 		}
-	case OpCollect:
-		if err != nil {
-			o.logEvent(slog.LevelWarn, "collection failed", err)
-		}
 	case OpCompact:
 		switch {
 		case err != nil:

@@ -152,7 +152,6 @@ func (m *Manager) reset(ctx context.Context, userID string, op *operation) ([]st
 	if err == nil {
 		op.noteHead(h)
 		m.endLocalRuns(userID, h, ledger.FencedBy(ledger.EndingReset))
-		_ = m.collect(ctx, l) // the next compaction collects the rest
 	}
 	return ids, err
 }
@@ -168,9 +167,6 @@ func (m *Manager) Compact(ctx context.Context, userID string) error {
 		if err := m.compact(ctx, l, true); err != nil {
 			return err
 		}
-		if err := m.collect(ctx, l); err != nil {
-			return err
-		}
 		return m.data(userID).Reseal(ctx)
 	})
 }
@@ -183,22 +179,13 @@ func (m *Manager) compactIfDue(ctx context.Context, l *ledger.Ledger, h *ledger.
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.opts.TTL) // the next run waits for it
 	defer cancel()
-	if m.compact(ctx, l, false) == nil {
-		_ = m.collect(ctx, l)
-	}
+	_ = m.compact(ctx, l, false)
 }
 
 func (m *Manager) compact(ctx context.Context, l *ledger.Ledger, force bool) error {
 	ctx, op := m.begin(ctx, Operation{Kind: OpCompact, UserID: l.User()})
 	err := l.Compact(ctx, force)
 	op.wrote = err == nil
-	op.end(err)
-	return err
-}
-
-func (m *Manager) collect(ctx context.Context, l *ledger.Ledger) error {
-	ctx, op := m.begin(ctx, Operation{Kind: OpCollect, UserID: l.User()})
-	err := l.Collect(ctx)
 	op.end(err)
 	return err
 }

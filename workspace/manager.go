@@ -162,7 +162,6 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 		DeadLetters: m.opts.DeadLetters, History: m.opts.History, Turns: newLine(1),
 		Warn:    func(ctx context.Context, event string, err error) { m.warnLater(ctx, user, event, err) },
 		Failed:  func(ctx context.Context, err error) { m.noteStoreError(ctx, user, err) },
-		Later:   m.tidying.later,
 		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.observe(user, h, ended) },
 	}
 	if m.opts.Anchor != nil {

@@ -121,10 +121,7 @@ func (m *Manager) Delete(ctx context.Context, userID string) error {
 			defer cancel()
 		}
 		m.endLocalRuns(userID, h, ledger.FencedBy(ledger.EndingReset))
-		if err := m.data(userID).Clear(ctx); err != nil {
-			return err
-		}
-		return m.collect(ctx, l)
+		return m.data(userID).Clear(ctx)
 	})
 }
 

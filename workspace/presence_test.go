@@ -16,7 +16,7 @@ import (
 // restartedStore is a store whose server forgets who is present when it is
 // restarted. Those who have announced themselves hear of it a second later.
 type restartedStore struct {
-	store.Batcher
+	store.Store
 	mu    sync.Mutex
 	names map[string]chan struct{} // the channels lost
 }
@@ -55,7 +55,7 @@ func (s *restartedStore) restart() {
 // A Manager that the store has forgotten does not believe that others are gone.
 func TestRestartOfTheStoreEndsNoRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db := &restartedStore{Batcher: store.NewMemory(), names: map[string]chan struct{}{}}
+		db := &restartedStore{Store: store.NewMemory(), names: map[string]chan struct{}{}}
 		began, ended := make(chan *workspace.Run, 8), make(chan struct{})
 		run := func(_ context.Context, run *workspace.Run) error {
 			began <- run

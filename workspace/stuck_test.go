@@ -22,7 +22,7 @@ func TestCallOfTheStoreThatHangs(t *testing.T) {
 		t.Run(fmt.Sprint("call ", n), func(t *testing.T) {
 			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 				var left atomic.Int64 // calls until the one that hangs, as on a connection that was cut without a word
-				stuck := fakestore.New(fakestore.Narrow(db), func(ctx context.Context, c fakestore.Call, do func() error) error {
+				stuck := fakestore.New(fakestore.Bare{Store: db}, func(ctx context.Context, c fakestore.Call, do func() error) error {
 					if left.Add(-1) != 0 {
 						return do()
 					}

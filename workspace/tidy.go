@@ -7,10 +7,9 @@ import (
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
-// tidying is the work that nobody waits for: deleting blobs that no head refers
-// to any more, and compaction. Few of it is done at once, so that it does not
-// keep the store from runs. What is not done, because the process ends or too
-// much waits, is done after a later compaction.
+// tidying is the work that nobody waits for: compaction. Little of it is done at
+// once, so that it does not keep the store from runs. What is not done, because
+// the process ends or too much waits, is done after a later compaction.
 type tidying struct {
 	m *Manager
 
@@ -74,8 +73,8 @@ func (t *tidying) next() func(context.Context) {
 	return fn
 }
 
-// tidy compacts a workspace in the background, and collects what the compaction
-// leaves, unless that waits already. A secret that was replaced goes at once.
+// tidy compacts a workspace in the background, unless that waits already. A
+// secret that was replaced goes at once.
 func (m *Manager) tidy(ctx context.Context, l *ledger.Ledger, h *ledger.Head) {
 	if !l.CompactionDue(h) {
 		return

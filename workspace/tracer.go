@@ -54,10 +54,8 @@ const (
 	// is a root, without a user. A run whose lease is renewed by itself has an
 	// OpHeartbeat whose parent is the OpRun.
 	OpHeartbeat OpKind = "heartbeat"
-	// OpCompact and OpCollect are the compaction of a workspace and the
-	// deletion of what nothing refers to.
+	// OpCompact is the compaction of a workspace.
 	OpCompact OpKind = "compact"
-	OpCollect OpKind = "collect"
 
 	OpUpdate  OpKind = "update"
 	OpReset   OpKind = "reset"

@@ -106,7 +106,7 @@ func TestTracer(t *testing.T) {
 		require.Empty(t, second.unended())
 		all := []workspace.OpKind{
 			workspace.OpHandle, workspace.OpRun, workspace.OpCommit, workspace.OpTakeover, workspace.OpCompact,
-			workspace.OpCollect, workspace.OpUpdate, workspace.OpReset, workspace.OpDelete, workspace.OpCancel,
+			workspace.OpUpdate, workspace.OpReset, workspace.OpDelete, workspace.OpCancel,
 			workspace.OpRetry, workspace.OpDiscard, workspace.OpView, workspace.OpRecords, workspace.OpVerify,
 			workspace.OpHeartbeat,
 		}
@@ -173,11 +173,8 @@ run ann/8#1 finished v16 links=["the sender's" "run ann/8"]
 run ann/9 finished v17 links=["handle ann/9"]
   commit ann/9 v17 effects
 compact ann
-collect ann
 reset ann v18
-  collect ann
 verify ann v18
 records ann err=other
 delete ann
-  collect ann
 `

@@ -26,7 +26,7 @@ func onStore(t *testing.T, test func(t *testing.T, db store.Store, ttl time.Dura
 // plain is a store that reports no changes, and bare one that makes one write at
 // a time besides.
 type (
-	plain = fakestore.Batching
+	plain = fakestore.Bare
 	bare  = fakestore.Bare
 )
 

@@ -16,7 +16,6 @@ type Report struct {
 	Records int      `json:"records"`        // after that version
 	Blobs   int      `json:"blobs"`          // to which the head refers
 	Bytes   int      `json:"bytes"`          // of the head and these blobs, before they were sealed
-	Garbage int      `json:"garbage"`        // blobs to which the head does not refer; they do no harm
 	Data    int      `json:"data"`           // values of [Manager.Store]
 	Keys    []string `json:"keys,omitempty"` // the ids of the keys with which the values are sealed, sorted
 }
@@ -53,8 +52,7 @@ func (m *Manager) verify(ctx context.Context, userID string) (Report, error) {
 		return new(View).addMessages(ctx, l, h)
 	})
 	report := Report{
-		Version: r.Version, Oldest: r.Oldest, Records: r.Records, Blobs: r.Blobs, Bytes: r.Bytes, Garbage: r.Garbage,
-		Keys: r.Keys,
+		Version: r.Version, Oldest: r.Oldest, Records: r.Records, Blobs: r.Blobs, Bytes: r.Bytes, Keys: r.Keys,
 	}
 	if err != nil {
 		return report, err

@@ -26,7 +26,7 @@ type brokenStore struct {
 
 func newBroken(db store.Store) *brokenStore {
 	s := &brokenStore{}
-	s.Store = fakestore.New(fakestore.Narrow(db), func(ctx context.Context, c fakestore.Call, do func() error) error {
+	s.Store = fakestore.New(fakestore.Bare{Store: db}, func(ctx context.Context, c fakestore.Call, do func() error) error {
 		fault := s.fault.Load()
 		if fault == nil {
 			return do()

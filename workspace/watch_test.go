@@ -120,7 +120,7 @@ func TestWatchOfARunThatIsHeldHere(t *testing.T) {
 func TestWatchOfARunThatIsHeldElsewhere(t *testing.T) {
 	for name, wrap := range map[string]func(*store.Memory) store.Store{
 		"watcher": func(db *store.Memory) store.Store { return db },
-		"poll":    func(db *store.Memory) store.Store { return plain{Batcher: db} },
+		"poll":    func(db *store.Memory) store.Store { return plain{Store: db} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

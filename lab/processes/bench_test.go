@@ -83,7 +83,7 @@ func onSQLite(b *testing.B, run func(ctx context.Context, r *workspace.Run) erro
 	s, err := openAddress("sqlite - " + filepath.Join(folder, "state.db"))
 	require.NoError(b, err)
 	c := &counter{Store: s}
-	m, err := workspace.Open(b.Context(), batchCounter{c}, &workspace.Options{Run: run})
+	m, err := workspace.Open(b.Context(), c, &workspace.Options{Run: run})
 	require.NoError(b, err)
 	b.Cleanup(func() {
 		require.NoError(b, m.Close())

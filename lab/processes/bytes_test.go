@@ -25,7 +25,7 @@ func TestBytes(t *testing.T) {
 		commits = 500
 	}
 	c := &counter{Store: store.NewMemory()}
-	m, err := workspace.Open(t.Context(), batchCounter{c}, &workspace.Options{TTL: time.Hour}) // no renewal of the lease in between
+	m, err := workspace.Open(t.Context(), c, &workspace.Options{TTL: time.Hour}) // no renewal of the lease in between
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	begin := func() *workspace.Run {
@@ -90,15 +90,12 @@ func (c *counter) Put(ctx context.Context, key string, value []byte, cond store.
 	return c.Store.Put(ctx, key, value, cond)
 }
 
-// batchCounter is a counter in front of a store that is a Batcher.
-type batchCounter struct{ *counter }
-
-func (c batchCounter) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+func (c *counter) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 	c.writes.Add(1)
 	for _, w := range writes {
 		c.bytes.Add(int64(len(w.Value)))
 	}
-	return c.Store.(store.Batcher).Batch(ctx, writes)
+	return c.Store.Batch(ctx, writes)
 }
 
 // step does what an agent does between two commits: it appends the result of a

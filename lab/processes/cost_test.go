@@ -19,7 +19,7 @@ import (
 func TestCost(t *testing.T) {
 	effort.SkipShort(t)
 	c := &counter{Store: store.NewMemory()}
-	m, err := workspace.Open(t.Context(), batchCounter{c}, &workspace.Options{Run: func(_ context.Context, r *workspace.Run) error {
+	m, err := workspace.Open(t.Context(), c, &workspace.Options{Run: func(_ context.Context, r *workspace.Run) error {
 		r.SetReply("Good evening, Ann.")
 		return r.State().History().Append(state.InferenceResult{
 			Agent: "porter", History: state.Messages.Or(r.State(), nil), Output: []state.Message{state.AssistantText("What can I do for you?")},
@@ -59,7 +59,7 @@ func TestCostWithoutLimits(t *testing.T) {
 	for name, whole := range map[string]bool{"own messages": false, "whole conversation": true} {
 		t.Run(name, func(t *testing.T) {
 			c := &counter{Store: store.NewMemory()}
-			handle, closeAll := endless(t, batchCounter{c}, whole)
+			handle, closeAll := endless(t, c, whole)
 			runs := 0
 			// Some runs compact, and the least is that of the others.
 			measure := func(until int) (allocs, bytes float64) {

@@ -47,7 +47,7 @@ func TestFirstPageIsSmall(t *testing.T) {
 				for i := range 100 {
 					writes = append(writes, store.Write{Key: fmt.Sprintf("user%05d", 100*n+i), Value: make([]byte, 1000)})
 				}
-				_, err := s.(store.Batcher).Batch(t.Context(), writes)
+				_, err := s.Batch(t.Context(), writes)
 				require.NoError(t, err)
 			}
 			require.NoError(t, s.Close())

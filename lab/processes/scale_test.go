@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/gob"
-	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -175,23 +174,14 @@ func replyShortly(_ context.Context, r *workspace.Run) error {
 	return state.Messages.Set(r.State(), append(state.Messages.Or(r.State(), nil), state.AssistantText("Good evening.")))
 }
 
-// putAll puts entries in a batch, or concurrently if the store has none.
+// putAll puts entries in a batch.
 func putAll(ctx context.Context, db store.Store, entries []store.Entry) error {
-	if b, ok := db.(store.Batcher); ok {
-		var writes []store.Write
-		for _, e := range entries {
-			writes = append(writes, store.Write{Key: e.Key, Value: e.Value})
-		}
-		_, err := b.Batch(ctx, writes)
-		return err
+	var writes []store.Write
+	for _, e := range entries {
+		writes = append(writes, store.Write{Key: e.Key, Value: e.Value})
 	}
-	errs := make([]error, len(entries))
-	var wg sync.WaitGroup
-	for i, e := range entries {
-		wg.Go(func() { _, errs[i] = db.Put(ctx, e.Key, e.Value, store.Always) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	_, err := db.Batch(ctx, writes)
+	return err
 }
 
 // measure looks at all workspaces in each way, and at one.
@@ -303,11 +293,13 @@ func (s *sampler) Scan(ctx context.Context, prefix, after string) iter.Seq2[stor
 	return s.Store.Scan(ctx, prefix, after)
 }
 
+func (s *sampler) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	s.called()
+	return s.Store.Batch(ctx, writes)
+}
+
 // asStore returns the sampler as a store with the abilities of the one behind it.
 func (s *sampler) asStore() store.Store {
-	if b, ok := s.Store.(store.Batcher); ok {
-		return samplingBatcher{samplingLister{s}, b}
-	}
 	return samplingLister{s}
 }
 
@@ -323,14 +315,4 @@ func (s samplingLister) List(ctx context.Context, prefix, after string) iter.Seq
 			}
 		}
 	}
-}
-
-type samplingBatcher struct {
-	samplingLister
-	batch store.Batcher
-}
-
-func (s samplingBatcher) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	s.called()
-	return s.batch.Batch(ctx, writes)
 }

@@ -17,7 +17,7 @@ type port struct {
 }
 
 var (
-	_ store.Batcher     = (*port)(nil)
+	_ store.Store       = (*port)(nil)
 	_ store.MultiGetter = (*port)(nil)
 	_ store.Lister      = (*port)(nil)
 )

@@ -42,7 +42,7 @@ type Options struct {
 	Existing bool
 }
 
-// Store is a [store.Batcher], a [store.MultiGetter], a [store.Lister] and a
+// Store is a [store.MultiGetter], a [store.Lister] and a
 // [store.Presence] on Redis.
 type Store struct {
 	client    redis.UniversalClient
@@ -61,7 +61,7 @@ type Store struct {
 }
 
 var (
-	_ store.Batcher     = (*Store)(nil)
+	_ store.Store       = (*Store)(nil)
 	_ store.MultiGetter = (*Store)(nil)
 	_ store.Lister      = (*Store)(nil)
 	_ store.Presence    = (*Store)(nil)

@@ -26,7 +26,7 @@ func (s *Store) Delete(ctx context.Context, key string, cond store.Condition) er
 	return err
 }
 
-// Batch implements [store.Batcher]. The limit on the size of a value applies to
+// Batch implements [store.Store]. The limit on the size of a value applies to
 // all values of the batch together.
 func (s *Store) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 	return s.write(ctx, "batch", writes)

@@ -20,7 +20,7 @@ func TestBatchesAreAsInMemory(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, _ *sql.DB, s *sqlstore.Store, _ string) {
 		random := rand.New(rand.NewPCG(effort.LogSeed(t), 0))
 		memory := store.NewMemory()
-		stores := []store.Batcher{memory, s}
+		stores := []store.Store{memory, s}
 		revs := make([]map[string]store.Revision, 2) // by key, of each store
 		revs[0], revs[1] = map[string]store.Revision{}, map[string]store.Revision{}
 		made := 0

@@ -120,7 +120,7 @@ func (r *cutRound) prepare(t *testing.T, random *rand.Rand, direct store.Store, 
 	}
 }
 
-func (r *cutRound) makeWrites(ctx context.Context, s store.Batcher) {
+func (r *cutRound) makeWrites(ctx context.Context, s store.Store) {
 	w := r.writes[0]
 	switch {
 	case len(r.writes) > 1:

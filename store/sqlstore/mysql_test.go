@@ -83,16 +83,16 @@ func TestMySQLBytes(t *testing.T) {
 	}
 	mode := func(modes string) string { return "sql_mode=" + url.QueryEscape("'STRICT_ALL_TABLES"+modes+"'") }
 	const noEscapes = ",NO_BACKSLASH_ESCAPES"
-	pool := func(parameters string) func(t *testing.T, table string) store.Batcher {
-		return func(t *testing.T, table string) store.Batcher {
+	pool := func(parameters string) func(t *testing.T, table string) store.Store {
+		return func(t *testing.T, table string) store.Store {
 			opened, err := sqlstore.New(t.Context(), s.mysqlPool(t, parameters), mysqlstore.Dialect(), &sqlstore.Options{Table: table})
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = opened.Close() })
 			return opened
 		}
 	}
-	for name, open := range map[string]func(t *testing.T, table string) store.Batcher{
-		"own":                    func(t *testing.T, table string) store.Batcher { return s.open(t, s.url, table) },
+	for name, open := range map[string]func(t *testing.T, table string) store.Store{
+		"own":                    func(t *testing.T, table string) store.Store { return s.open(t, s.url, table) },
 		"prepared":               pool("?" + mode("")),
 		"prepared, no escapes":   pool("?" + mode(noEscapes)),
 		"in the text":            pool("?interpolateParams=true&" + mode("")),

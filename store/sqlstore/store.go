@@ -204,7 +204,7 @@ func (s *Store) Delete(ctx context.Context, key string, cond store.Condition) er
 	return err
 }
 
-// Batch implements [store.Batcher] with a transaction.
+// Batch implements [store.Store] with a transaction.
 func (s *Store) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 	return s.write(ctx, "batch", "", writes)
 }

@@ -76,7 +76,7 @@ func (s *Store) transact(ctx context.Context, writes []store.Write, revs []store
 // In implements [store.Transactor]. On SQLite, the transaction should be one
 // that writes from its beginning ("begin immediate"): one that has read before
 // cannot write after others have.
-func (s *Store) In(tx *sql.Tx) store.Batcher { return &within{s, tx} }
+func (s *Store) In(tx *sql.Tx) store.Store { return &within{s, tx} }
 
 // within is a store within a transaction.
 type within struct {

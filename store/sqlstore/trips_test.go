@@ -18,32 +18,32 @@ func TestRoundTrips(t *testing.T) {
 	calls := []struct {
 		name            string
 		postgres, mysql int // limits of the round trips
-		call            func(ctx context.Context, s store.Batcher, head store.Revision) error
+		call            func(ctx context.Context, s store.Store, head store.Revision) error
 	}{
-		{"get", 1, 1, func(ctx context.Context, s store.Batcher, _ store.Revision) error {
+		{"get", 1, 1, func(ctx context.Context, s store.Store, _ store.Revision) error {
 			_, err := s.Get(ctx, "head")
 			return err
 		}},
-		{"get several", 1, 1, func(ctx context.Context, s store.Batcher, _ store.Revision) error {
+		{"get several", 1, 1, func(ctx context.Context, s store.Store, _ store.Revision) error {
 			g, _ := store.As[store.MultiGetter](s)
 			_, err := g.GetMulti(ctx, "head", "head/old0", "missing")
 			return err
 		}},
-		{"put", 1, 1, func(ctx context.Context, s store.Batcher, head store.Revision) error {
+		{"put", 1, 1, func(ctx context.Context, s store.Store, head store.Revision) error {
 			_, err := s.Put(ctx, "head", []byte("new"), store.IfRevision(head))
 			return err
 		}},
-		{"delete", 1, 1, func(ctx context.Context, s store.Batcher, _ store.Revision) error {
+		{"delete", 1, 1, func(ctx context.Context, s store.Store, _ store.Revision) error {
 			return s.Delete(ctx, "head", store.Always)
 		}},
-		{"update and insert", 1, 4, func(ctx context.Context, s store.Batcher, head store.Revision) error {
+		{"update and insert", 1, 4, func(ctx context.Context, s store.Store, head store.Revision) error {
 			_, err := s.Batch(ctx, []store.Write{
 				{Key: "head", Value: []byte("new"), Cond: store.IfRevision(head)},
 				{Key: "head/new", Value: []byte("new"), Cond: store.IfAbsent},
 			})
 			return err
 		}},
-		{"update, inserts and deletes", 1, 2 + 1 + blobs + 1, func(ctx context.Context, s store.Batcher, head store.Revision) error {
+		{"update, inserts and deletes", 1, 2 + 1 + blobs + 1, func(ctx context.Context, s store.Store, head store.Revision) error {
 			writes := []store.Write{{Key: "head", Value: []byte("new"), Cond: store.IfRevision(head)}}
 			for i := range blobs {
 				writes = append(writes,

@@ -12,10 +12,10 @@ import (
 )
 
 var batchTests = []storeTest{
-	{"AllWrites", forBatcher(func(f *fixture, b store.Batcher) {
+	{"AllWrites", func(f *fixture) {
 		f.put("deleted", "value", store.Always)
 		old := f.put("replaced", "old", store.Always)
-		revisions, err := b.Batch(f.ctx, []store.Write{
+		revisions, err := f.s.Batch(f.ctx, []store.Write{
 			{Key: "new", Value: []byte("1"), Cond: store.IfAbsent},
 			{Key: "deleted", Delete: true},
 			{Key: "replaced", Value: []byte("2"), Cond: store.IfRevision(old)},
@@ -33,19 +33,19 @@ var batchTests = []storeTest{
 		f.requireMissing("never")
 		f.requireEntry("empty", "", revisions[4])
 		f.requireEntry("O'Brien's \x00%", "\x00\xff", revisions[5])
-	})},
-	{"RevisionsAreNew", forBatcher(func(f *fixture, b store.Batcher) {
+	}},
+	{"RevisionsAreNew", func(f *fixture) {
 		for range 10 {
-			revisions, err := b.Batch(f.ctx, []store.Write{{Key: "a"}, {Key: "b"}, {Key: "c"}})
+			revisions, err := f.s.Batch(f.ctx, []store.Write{{Key: "a"}, {Key: "b"}, {Key: "c"}})
 			require.NoError(f, err)
 			for _, revision := range revisions {
 				f.requireNew(revision)
 			}
-			_, err = b.Batch(f.ctx, []store.Write{{Key: "a", Delete: true}, {Key: "b", Delete: true}, {Key: "c", Delete: true}})
+			_, err = f.s.Batch(f.ctx, []store.Write{{Key: "a", Delete: true}, {Key: "b", Delete: true}, {Key: "c", Delete: true}})
 			require.NoError(f, err)
 		}
-	})},
-	{"ConflictChangesNothing", forBatcher(func(f *fixture, b store.Batcher) {
+	}},
+	{"ConflictChangesNothing", func(f *fixture) {
 		stale := f.put("stale", "first", store.Always)
 		current := f.put("stale", "second", store.Always)
 		there := f.put("there", "value", store.Always)
@@ -64,7 +64,7 @@ var batchTests = []storeTest{
 				}
 				for place := range 3 {
 					writes := append(append(append([]store.Write{}, others[:place]...), conflict), others[place:]...)
-					_, err := b.Batch(f.ctx, writes)
+					_, err := f.s.Batch(f.ctx, writes)
 					f.requireRefused(err, store.ErrConflict, "stale", "second", current)
 					f.requireEntry("there", "value", there)
 					f.requireMissing("new")
@@ -72,16 +72,16 @@ var batchTests = []storeTest{
 				}
 			})
 		}
-	})},
-	{"ConflictNamesTheKey", forBatcher(func(f *fixture, b store.Batcher) {
+	}},
+	{"ConflictNamesTheKey", func(f *fixture) {
 		f.put("guilty", "value", store.Always)
-		_, err := b.Batch(f.ctx, []store.Write{{Key: "innocent"}, {Key: "guilty", Cond: store.IfAbsent}, {Key: "last"}})
+		_, err := f.s.Batch(f.ctx, []store.Write{{Key: "innocent"}, {Key: "guilty", Cond: store.IfAbsent}, {Key: "last"}})
 		require.ErrorIs(f, err, store.ErrConflict)
 		var named *store.Error
 		require.ErrorAs(f, err, &named)
 		require.Equal(f, "guilty", named.Key)
-	})},
-	{"InvalidChangesNothing", forBatcher(func(f *fixture, b store.Batcher) {
+	}},
+	{"InvalidChangesNothing", func(f *fixture) {
 		revision := f.put("key", "value", store.Always)
 		for name, writes := range map[string][]store.Write{
 			"KeyTwice":             {{Key: "key", Value: []byte("1")}, {Key: "other"}, {Key: "key", Value: []byte("2")}},
@@ -93,52 +93,52 @@ var batchTests = []storeTest{
 			"KeyNotUTF8":           {{Key: "key", Value: []byte("1")}, {Key: "a\xff"}},
 		} {
 			f.subtest(name, func(f *fixture) {
-				_, err := b.Batch(f.ctx, writes)
+				_, err := f.s.Batch(f.ctx, writes)
 				f.requireRefused(err, store.ErrInvalid, "key", "value", revision)
 				f.requireMissing("other")
 			})
 		}
-	})},
-	{"Empty", forBatcher(func(f *fixture, b store.Batcher) {
-		revisions, err := b.Batch(f.ctx, nil)
+	}},
+	{"Empty", func(f *fixture) {
+		revisions, err := f.s.Batch(f.ctx, nil)
 		require.NoError(f, err)
 		require.Empty(f, revisions)
-	})},
-	{"Many", forBatcher(func(f *fixture, b store.Batcher) {
+	}},
+	{"Many", func(f *fixture) {
 		var writes []store.Write
 		for i := range 200 {
 			writes = append(writes, store.Write{Key: fmt.Sprintf("key %03d", i), Value: []byte(fmt.Sprint(i)), Cond: store.IfAbsent})
 		}
-		revisions, err := b.Batch(f.ctx, writes)
+		revisions, err := f.s.Batch(f.ctx, writes)
 		require.NoError(f, err)
 		entries := f.scanAll("", "")
 		require.Len(f, entries, len(writes))
 		for i, entry := range entries {
 			require.Equal(f, printableEntry{writes[i].Key, string(writes[i].Value), revisions[i]}, printable(entry))
 		}
-	})},
-	{"GivenBytes", forBatcher(func(f *fixture, b store.Batcher) {
+	}},
+	{"GivenBytes", func(f *fixture) {
 		given := []byte("value")
-		revisions, err := b.Batch(f.ctx, []store.Write{{Key: "key", Value: given}, {Key: "other", Value: given}})
+		revisions, err := f.s.Batch(f.ctx, []store.Write{{Key: "key", Value: given}, {Key: "other", Value: given}})
 		require.NoError(f, err)
 		overwriteBytes(given)
 		f.requireEntry("key", "value", revisions[0])
 		f.requireEntry("other", "value", revisions[1])
-	})},
-	{"CancelledChangesNothing", forBatcher(func(f *fixture, b store.Batcher) {
+	}},
+	{"CancelledChangesNothing", func(f *fixture) {
 		revision := f.put("key", "value", store.Always)
 		ctx, cancel := context.WithCancel(f.ctx)
 		cancel()
-		_, err := b.Batch(ctx, []store.Write{{Key: "key", Value: []byte("lost")}, {Key: "other"}})
+		_, err := f.s.Batch(ctx, []store.Write{{Key: "key", Value: []byte("lost")}, {Key: "other"}})
 		f.requireRefused(err, context.Canceled, "key", "value", revision)
 		f.requireMissing("other")
-	})},
-	{"Isolated", forBatcher(func(f *fixture, _ store.Batcher) {
+	}},
+	{"Isolated", func(f *fixture) {
 		const workers, rounds = 4, 15
 		handles := f.openHandles(workers)
 		f.putKeys([]string{"a", "b"})
 		f.runWorkers(workers, func(worker int) error {
-			b := handles[worker].(store.Batcher)
+			b := handles[worker]
 			for round := range rounds {
 				value := []byte(fmt.Sprintf("%d.%d", worker, round))
 				for {
@@ -160,7 +160,7 @@ var batchTests = []storeTest{
 					if worker%2 == 1 {
 						writes[0], writes[1] = writes[1], writes[0]
 					}
-					if _, err = b.Batch(f.ctx, writes); err == nil {
+					if _, err = f.s.Batch(f.ctx, writes); err == nil {
 						break
 					}
 					if !errors.Is(err, store.ErrConflict) {
@@ -176,16 +176,5 @@ var batchTests = []storeTest{
 			require.NoError(f, err)
 			require.Equal(f, key+strings.Repeat("+", workers*rounds), string(entry.Value))
 		}
-	})},
-}
-
-// forBatcher returns a test that is skipped if the store is not a Batcher.
-func forBatcher(run func(f *fixture, b store.Batcher)) func(f *fixture) {
-	return func(f *fixture) {
-		b, ok := store.As[store.Batcher](f.s)
-		if !ok {
-			f.Skip("the store is not a Batcher")
-		}
-		run(f, b)
-	}
+	}},
 }

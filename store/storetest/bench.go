@@ -170,28 +170,10 @@ func (m *meter) fill(n int) {
 	m.write(writes)
 }
 
-// write makes writes that are not measured, in batches if the store has them.
+// write makes writes that are not measured.
 func (m *meter) write(writes []store.Write) {
-	if batcher, ok := store.As[store.Batcher](m.s); ok {
-		for some := range slices.Chunk(writes, 100) {
-			_, err := batcher.Batch(m.ctx, some)
-			m.must(err)
-		}
-		return
+	for some := range slices.Chunk(writes, 100) {
+		_, err := m.s.Batch(m.ctx, some)
+		m.must(err)
 	}
-	errs := make([]error, 16)
-	var wg sync.WaitGroup
-	for i := range errs {
-		wg.Go(func() {
-			for j := i; j < len(writes) && errs[i] == nil; j += len(errs) {
-				if w := writes[j]; w.Delete {
-					errs[i] = m.s.Delete(m.ctx, w.Key, store.Always)
-				} else {
-					_, errs[i] = m.s.Put(m.ctx, w.Key, w.Value, store.Always)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	m.must(errors.Join(errs...))
 }

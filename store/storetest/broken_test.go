@@ -17,7 +17,6 @@ type broken struct {
 	list       func(ctx context.Context, prefix, after string) iter.Seq2[string, error]
 	multi      func(ctx context.Context, keys ...string) ([]store.Entry, error)
 	batch      func(ctx context.Context, writes []store.Write) ([]store.Revision, error)
-	purge      func(ctx context.Context, keys ...string) error
 	watch      func(ctx context.Context, prefix string) iter.Seq2[store.Event, error]
 	announce   func(ctx context.Context, name string) (<-chan struct{}, func() error, error)
 	isPresent  func(ctx context.Context, name string) (bool, error)
@@ -26,8 +25,7 @@ type broken struct {
 }
 
 func newBroken(m *store.Memory, fault func(b *broken)) *broken {
-	b := &broken{m, m.Get, m.Put, m.Delete, m.Scan, m.List, m.GetMulti, m.Batch, nil, m.Watch, m.Announce, m.IsPresent, m.Durability, m.Close}
-	b.purge = b.purgeAll
+	b := &broken{m, m.Get, m.Put, m.Delete, m.Scan, m.List, m.GetMulti, m.Batch, m.Watch, m.Announce, m.IsPresent, m.Durability, m.Close}
 	fault(b)
 	return b
 }
@@ -52,23 +50,6 @@ func (b *broken) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, e
 
 func (b *broken) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 	return b.batch(ctx, writes)
-}
-
-func (b *broken) Purge(ctx context.Context, keys ...string) error { return b.purge(ctx, keys...) }
-
-// purgeAll is Purge of a store in memory, where a deleted key leaves no marker.
-func (b *broken) purgeAll(ctx context.Context, keys ...string) error {
-	for _, key := range keys {
-		if err := store.CheckKey(key); err != nil {
-			return &store.Error{Store: "broken", Op: "purge", Key: key, Err: err}
-		}
-	}
-	for _, key := range keys {
-		if err := b.Memory.Delete(ctx, key, store.Always); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (b *broken) Watch(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {

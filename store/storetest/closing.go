@@ -28,10 +28,8 @@ var closeTests = []storeTest{
 		}
 		require.Len(f, yielded, 1, "Scan")
 		require.ErrorIs(f, yielded[0], store.ErrClosed, "Scan")
-		if b, ok := store.As[store.Batcher](f.s); ok {
-			_, err = b.Batch(f.ctx, []store.Write{{Key: "key"}})
-			require.ErrorIs(f, err, store.ErrClosed, "Batch")
-		}
+		_, err = f.s.Batch(f.ctx, []store.Write{{Key: "key"}})
+		require.ErrorIs(f, err, store.ErrClosed, "Batch")
 		if w, ok := store.As[store.Watcher](f.s); ok {
 			f.mustEnd("Watch after Close", func() {
 				for _, err = range w.Watch(f.ctx, "") {

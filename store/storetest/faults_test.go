@@ -70,5 +70,5 @@ func TestBrokenWithoutFault(t *testing.T) {
 }
 
 func faults() []fault {
-	return slices.Concat(writeFaults(), readFaults(), presenceFaults(), purgeFaults())
+	return slices.Concat(writeFaults(), readFaults(), presenceFaults())
 }

@@ -51,10 +51,10 @@ type plannedChange struct {
 
 // plan returns the change with a number. It depends on the seed only, so that
 // the test knows from a number what the process did.
-func (t task) plan(number int, batcher bool) plannedChange {
+func (t task) plan(number int) plannedChange {
 	random := rand.New(rand.NewPCG(t.Seed, uint64(number)))
 	c := plannedChange{keys: t.keys(), cond: random.IntN(2) == 0, number: number}
-	if !batcher || random.IntN(3) > 0 {
+	if random.IntN(3) > 0 {
 		i := random.IntN(len(c.keys))
 		c.keys = c.keys[i : i+1]
 		c.delete = random.IntN(8) == 0
@@ -84,10 +84,9 @@ func (t task) valueOf(number int, key string) []byte {
 // prints the number of each acknowledged change.
 func write(s store.Store, t task) error {
 	ctx := context.Background()
-	batcher, ok := store.As[store.Batcher](s)
 	revisions := map[string]store.Revision{}
 	for number := 1; ; number++ {
-		c := t.plan(number, ok)
+		c := t.plan(number)
 		writes := make([]store.Write, len(c.keys))
 		for i, key := range c.keys {
 			writes[i] = store.Write{Key: key, Value: t.valueOf(number, key), Delete: c.delete}
@@ -101,7 +100,7 @@ func write(s store.Store, t task) error {
 		var err error
 		switch w := writes[0]; {
 		case len(writes) > 1:
-			made, err = batcher.Batch(ctx, writes)
+			made, err = s.Batch(ctx, writes)
 		case c.delete:
 			err = s.Delete(ctx, w.Key, w.Cond)
 		default:
@@ -198,8 +197,7 @@ func (v *killedProcess) compare(ctx context.Context, s store.Store) error {
 }
 
 func (v *killedProcess) compareOnce(ctx context.Context, s store.Store) error {
-	_, batcher := store.As[store.Batcher](s)
-	last := v.plan(v.acked+1, batcher) // was in flight
+	last := v.plan(v.acked + 1) // was in flight
 	there := 0
 	for _, key := range v.keys() {
 		e, err := s.Get(ctx, key)
@@ -207,14 +205,14 @@ func (v *killedProcess) compareOnce(ctx context.Context, s store.Store) error {
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		number := v.lastOf(key, v.acked, batcher)
+		number := v.lastOf(key, v.acked)
 		switch {
-		case v.hasChange(e.Value, exists, key, number, batcher):
-		case slices.Contains(last.keys, key) && v.hasChange(e.Value, exists, key, last.number, batcher):
+		case v.hasChange(e.Value, exists, key, number):
+		case slices.Contains(last.keys, key) && v.hasChange(e.Value, exists, key, last.number):
 			there++
 		default:
 			return fmt.Errorf("key %s: change %d was acknowledged, but there is %s",
-				key[len(v.Prefix):], number, v.describe(e.Value, exists, key, batcher))
+				key[len(v.Prefix):], number, v.describe(e.Value, exists, key))
 		}
 	}
 	if there > 0 && there < len(last.keys) {
@@ -227,28 +225,28 @@ func (v *killedProcess) compareOnce(ctx context.Context, s store.Store) error {
 }
 
 // lastOf returns the number of the last change of a key up to a number, or 0.
-func (v *killedProcess) lastOf(key string, number int, batcher bool) int {
-	for number > 0 && !slices.Contains(v.plan(number, batcher).keys, key) {
+func (v *killedProcess) lastOf(key string, number int) int {
+	for number > 0 && !slices.Contains(v.plan(number).keys, key) {
 		number--
 	}
 	return number
 }
 
 // hasChange reports whether an entry is the result of a change.
-func (v *killedProcess) hasChange(value []byte, exists bool, key string, number int, batcher bool) bool {
-	if number == 0 || v.plan(number, batcher).delete {
+func (v *killedProcess) hasChange(value []byte, exists bool, key string, number int) bool {
+	if number == 0 || v.plan(number).delete {
 		return !exists
 	}
 	return exists && bytes.Equal(value, v.valueOf(number, key))
 }
 
 // describe describes the value that is there instead of the expected one.
-func (v *killedProcess) describe(value []byte, exists bool, key string, batcher bool) string {
+func (v *killedProcess) describe(value []byte, exists bool, key string) string {
 	if !exists {
 		return "nothing: the write is lost"
 	}
-	for number := v.lastOf(key, v.acked, batcher); number > 0; number = v.lastOf(key, number-1, batcher) {
-		if v.hasChange(value, true, key, number, batcher) {
+	for number := v.lastOf(key, v.acked); number > 0; number = v.lastOf(key, number-1) {
+		if v.hasChange(value, true, key, number) {
 			return "change " + strconv.Itoa(number) + ": the write is lost"
 		}
 	}

@@ -8,8 +8,8 @@
 //	}
 //
 // The name of a failed test says what is wrong with the store. The tests of
-// [store.Batcher], [store.MultiGetter], [store.Lister], [store.Watcher],
-// [store.Presence] and [store.Purger] run if the store implements them.
+// [store.Store], [store.MultiGetter], [store.Lister], [store.Watcher],
+// [store.Presence] run if the store implements them.
 package storetest
 
 import (
@@ -36,7 +36,6 @@ func Run(t *testing.T, fresh func(t *testing.T) (open func() store.Store)) {
 		{"Scan", scanTests},
 		{"List", listTests},
 		{"Batch", batchTests},
-		{"Purge", purgeTests},
 		{"Watch", watchTests},
 		{"Presence", presenceTests},
 		{"Contexts", contextTests},

@@ -285,8 +285,8 @@ func (p *printer) verifyOne(ctx context.Context, user string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.out, "%q is intact: version %d, %d records after version %d, %d blobs, %d bytes, %d blobs of garbage\n",
-		user, r.Version, r.Records, r.Oldest, r.Blobs, r.Bytes, r.Garbage)
+	fmt.Fprintf(p.out, "%q is intact: version %d, %d records after version %d, %d blobs, %d bytes\n",
+		user, r.Version, r.Records, r.Oldest, r.Blobs, r.Bytes)
 	return nil
 }
 

@@ -80,8 +80,8 @@ func Example() {
 	//   set memory "token" = {"value":"[SECRET]","secret":true,"created_at":"…"}
 	//   set setting "mcp_servers" = …
 	// $ stateinspect -text verify sqlite:desk.db
-	// "Bob, the builder" is intact: version 1, 1 records after version 0, 1 blobs, …, 0 blobs of garbage
-	// "ann" is intact: version 3, 3 records after version 0, 5 blobs, …, 0 blobs of garbage
+	// "Bob, the builder" is intact: version 1, 1 records after version 0, 1 blobs, …
+	// "ann" is intact: version 3, 3 records after version 0, 5 blobs, …
 }
 
 func check(err error) {

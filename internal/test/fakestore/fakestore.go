@@ -12,18 +12,6 @@ import (
 // Bare is a store without its optional interfaces.
 type Bare struct{ store.Store }
 
-// Batching is a store of whose optional interfaces only Batcher is left.
-type Batching struct{ store.Batcher }
-
-// Narrow returns a store as one that reports no changes and knows nobody's
-// presence. It is a store.Batcher if db is one.
-func Narrow(db store.Store) store.Store {
-	if b, ok := store.As[store.Batcher](db); ok {
-		return Batching{b}
-	}
-	return Bare{db}
-}
-
 // A Call is a call of a store.
 type Call struct {
 	Op     string        // the name of the method
@@ -78,7 +66,7 @@ func (s *Store) Delete(ctx context.Context, key string, cond store.Condition) er
 
 func (s *Store) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 	return ruled(ctx, s.rule, Call{Op: "Batch", Writes: writes}, func() ([]store.Revision, error) {
-		return s.Store.(store.Batcher).Batch(ctx, writes)
+		return s.Store.Batch(ctx, writes)
 	})
 }
 

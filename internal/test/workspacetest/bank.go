@@ -247,7 +247,7 @@ func (s *suite) refundThroughCrashes(t testing.TB, db store.Store, row refundRow
 		opts.Run, opts.Attempts = r.run, 1000
 		var view store.Store = fakestore.Bare{Store: db}
 		if !row.plain {
-			view = fakestore.Narrow(db)
+			view = fakestore.Bare{Store: db}
 		}
 		m := Open(t, life.seenBy(view), opts)
 		_, err := m.Submit(t.Context(), "ann", Text("1")) // the sender tries again

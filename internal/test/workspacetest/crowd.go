@@ -22,7 +22,7 @@ import (
 func (s *suite) SendersToOneUser(t *testing.T) {
 	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
 		const senders = 64
-		counted := fakestore.Count(fakestore.Narrow(db))
+		counted := fakestore.Count(fakestore.Bare{Store: db})
 		m := Open(t, counted, workspace.Options{Queue: senders, TTL: time.Hour})
 		_, _, err := m.Begin(t.Context(), "ann", Text("first"))
 		require.NoError(t, err)

@@ -14,9 +14,9 @@ import (
 type Fault func(writes []store.Write) (made bool, _ error)
 
 // WithFaults returns a store that fails with the errors of fault. It reports no
-// changes, and is a store.Batcher if db is one.
+// changes, and is a store.Store if db is one.
 func WithFaults(db store.Store, fault Fault) store.Store {
-	return fakestore.New(fakestore.Narrow(db), func(_ context.Context, c fakestore.Call, do func() error) error {
+	return fakestore.New(fakestore.Bare{Store: db}, func(_ context.Context, c fakestore.Call, do func() error) error {
 		made, err := fault(c.Writes)
 		if err == nil {
 			return do()

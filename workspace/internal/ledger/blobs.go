@@ -53,45 +53,12 @@ func (e *missingBlobError) Unwrap() error { return ErrCorrupt }
 
 // newBlob is a blob that is to be written.
 type newBlob struct {
-	name    string
-	data    []byte
-	content string // see transition.identify
+	name string
+	data []byte
 }
 
 // blobKey returns the key of a blob in the store.
 func (s *blobStore) blobKey(name string) string { return s.key + blobInfix + name }
-
-// putBlobs writes blobs. No other writer knows their names.
-func (s *blobStore) putBlobs(ctx context.Context, blobs []newBlob) error {
-	for _, b := range blobs {
-		key := s.blobKey(b.name)
-		if err := s.putBlob(ctx, key, s.sealer.seal(s.key, key, b.data)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *blobStore) putBlob(ctx context.Context, key string, data []byte) error {
-	delay := newBackoff()
-	for attempt := 0; ; attempt++ {
-		_, err := s.db.Put(ctx, key, data, store.IfAbsent)
-		if err == nil || errors.Is(err, store.ErrConflict) { // written now, or by an earlier attempt
-			return nil
-		}
-		// A blob that may have been written is garbage until a head refers to
-		// it. So the error must not say that the outcome is unknown.
-		if !errors.Is(err, store.ErrUnknownOutcome) {
-			return fmt.Errorf("%s: not written: %w", s.key, err)
-		}
-		if attempt == maxUnknown {
-			return fmt.Errorf("%s: not written: %v", s.key, err)
-		}
-		if err := s.pause(ctx, delay.Delay()); err != nil {
-			return err
-		}
-	}
-}
 
 // fetchBlob returns the content of a blob, or a missingBlobError. The caller
 // must not change it.
@@ -176,50 +143,10 @@ func (s *blobStore) openBlob(name string, e store.Entry) ([]byte, error) {
 	return data, nil
 }
 
-// deleteBlobs deletes blobs to which no head will refer again. If the store is a
-// Purger, they leave no markers.
-func (s *blobStore) deleteBlobs(ctx context.Context, names []string) error {
-	p, ok := store.As[store.Purger](s.db)
-	if !ok {
-		var failed error
-		for _, name := range names {
-			err := s.db.Delete(ctx, s.blobKey(name), store.Always)
-			if err == nil {
-				s.cache.noteDeleted(name)
-			}
-			failed = errors.Join(failed, err)
-		}
-		return failed
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	keys := make([]string, len(names))
-	for i, name := range names {
-		keys[i] = s.blobKey(name)
-	}
-	err := p.Purge(ctx, keys...)
-	if err == nil { // a store that had to delete them lists them
-		for _, name := range names {
-			s.cache.noteDeleted(name)
-		}
-	}
-	return err
-}
-
-// listBlobs yields the names of the blobs, and if the store is a Lister perhaps
-// those of deleted ones.
+// listBlobs yields the names of the blobs.
 func (s *blobStore) listBlobs(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		prefix := s.blobKey("")
-		if l, ok := store.As[store.Lister](s.db); ok {
-			for key, err := range l.List(ctx, prefix, "") {
-				if !yield(strings.TrimPrefix(key, prefix), err) {
-					return
-				}
-			}
-			return
-		}
 		for e, err := range s.db.Scan(ctx, prefix, "") {
 			if !yield(strings.TrimPrefix(e.Key, prefix), err) {
 				return
@@ -228,36 +155,10 @@ func (s *blobStore) listBlobs(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// mayBeMarker reports whether listBlobs may have yielded the name of a blob only
-// because it was deleted here lately.
-func (s *blobStore) mayBeMarker(name string) bool {
-	_, lists := store.As[store.Lister](s.db)
-	return lists && s.cache.isDeleted(name)
-}
-
-// blobExists reports whether a blob exists that listBlobs has yielded.
-func (s *blobStore) blobExists(ctx context.Context, name string) (bool, error) {
-	if _, ok := store.As[store.Lister](s.db); !ok {
-		return true, nil
-	}
-	_, err := s.db.Get(ctx, s.blobKey(name))
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// hasBlobs reports whether there are blobs. It also reads those that were
-// deleted here: a write of before may have arrived since.
+// hasBlobs reports whether there are blobs.
 func (s *blobStore) hasBlobs(ctx context.Context) (bool, error) {
-	for name, err := range s.listBlobs(ctx) {
-		exists := false
-		if err == nil {
-			exists, err = s.blobExists(ctx, name)
-		}
-		if err != nil || exists {
-			return exists, err
-		}
+	for _, err := range s.db.Scan(ctx, s.blobKey(""), "") {
+		return err == nil, err
 	}
 	return false, nil
 }
@@ -282,17 +183,12 @@ func unmarshalChecked(data []byte, v any) error {
 	return json.Unmarshal(data, v)
 }
 
-// blobLead is the distance between the Seq of the head that a writer has read
-// and the expiry of the blobs that it prepares. It is a variable, like maxOps,
-// so that tests reach it with few writes.
-var blobLead uint64 = 64
-
-// The name of a blob is its expiry, salt, and a hash:
+// The name of a blob is the Seq of the head with which it is written, salt, and a
+// hash:
 //
 //	1k-ssshhhhhhhhh
 //
-// Only a head whose Seq is at most the expiry may be the first to refer to the
-// blob. The salt makes the name unique. The hash, of salt and content,
+// The salt makes the name unique. The hash, of salt and content,
 // authenticates the blob to those who have its name. A sealed blob is
 // authenticated by its seal, which covers the name; instead of the hash, which
 // would tell something about the content, it has more salt.
@@ -302,8 +198,8 @@ const (
 	maxBlobName = 13 + 1 + nameSaltLen + nameHashLen
 )
 
-func (s *blobStore) newBlobName(expiry uint64, data []byte) string {
-	name := strconv.FormatUint(expiry, 36) + "-"
+func (s *blobStore) newBlobName(seq uint64, data []byte) string {
+	name := strconv.FormatUint(seq, 36) + "-"
 	if s.sealer != nil {
 		return name + randomText(nameSaltLen+nameHashLen)
 	}
@@ -319,30 +215,26 @@ func nameFits(name string, data []byte) bool {
 	return ok && len(text) == nameSaltLen+nameHashLen && text[nameSaltLen:] == nameHash(text[:nameSaltLen], data)
 }
 
-// blobExpiry returns the expiry in the name of a blob.
-func blobExpiry(name string) (uint64, bool) {
+// blobSeq returns the Seq in the name of a blob.
+func blobSeq(name string) (uint64, bool) {
 	text, rest, ok := strings.Cut(name, "-")
 	if !ok || len(rest) != nameSaltLen+nameHashLen {
 		return 0, false
 	}
-	expiry, err := strconv.ParseUint(text, 36, 64)
-	return expiry, err == nil
+	seq, err := strconv.ParseUint(text, 36, 64)
+	return seq, err == nil
 }
 
 // maxCachedBlobs is the number of bytes that a blobCache holds.
 const maxCachedBlobs = 96 << 10
 
 // blobCache holds small blobs that were read or written lately: records, lists
-// and outcomes, which the next transitions read. It also knows which blobs were
-// deleted. It is safe for concurrent use.
+// and outcomes, which the next transitions read. It is safe for concurrent use.
 type blobCache struct {
 	mu    sync.Mutex
 	blobs map[string][]byte
 	order []string // the oldest first
 	bytes int
-
-	deleted      map[string]time.Time // blobs that were deleted here, and when
-	deletedOrder []string             // the oldest first
 }
 
 func (c *blobCache) get(name string) []byte {
@@ -372,37 +264,4 @@ func (c *blobCache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.blobs, c.order, c.bytes = nil, nil, 0
-	c.deleted, c.deletedOrder = nil, nil
-}
-
-const (
-	// maxDeletedBlobs is the number of deleted blobs that a blobCache remembers.
-	maxDeletedBlobs = 1024
-	// deletedLately is for how long it remembers them. Stores that list deleted
-	// keys list them for some seconds. A write of a blob that arrives after the
-	// deletion is garbage, which is found later.
-	deletedLately = 10 * time.Second
-)
-
-// noteDeleted notes that a blob was deleted.
-func (c *blobCache) noteDeleted(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.deleted == nil {
-		c.deleted = map[string]time.Time{}
-	}
-	c.deleted[name] = time.Now()
-	c.deletedOrder = append(c.deletedOrder, name)
-	if len(c.deletedOrder) > maxDeletedBlobs {
-		delete(c.deleted, c.deletedOrder[0])
-		c.deletedOrder = c.deletedOrder[1:]
-	}
-}
-
-// isDeleted reports whether a blob was deleted here lately.
-func (c *blobCache) isDeleted(name string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at, ok := c.deleted[name]
-	return ok && time.Since(at) < deletedLately
 }

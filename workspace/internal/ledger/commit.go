@@ -24,7 +24,7 @@ func (l *Ledger) commitHead(ctx context.Context, apply transitionFunc) (*Head, e
 // fails, it is tried again until ctx ends, as long as Options.Retry wants that.
 func (l *Ledger) commitRun(ctx context.Context, apply transitionFunc) (*Head, error) {
 	c := l.newCommit()
-	c.enter, c.retry, c.ofRun = l.enterInTurn, l.retry, true
+	c.enter, c.retry = l.enterInTurn, l.retry
 	return c.perform(ctx, apply)
 }
 
@@ -40,7 +40,7 @@ func (l *Ledger) commitFirst(ctx context.Context, apply transitionFunc) (*Head, 
 // cannot pass is final, and not only when the lease of a run is over.
 func (l *Ledger) commitAnew(ctx context.Context, apply transitionFunc) (*Head, error) {
 	c := l.newCommit()
-	c.enter, c.ofRun = l.enterInTurn, true
+	c.enter = l.enterInTurn
 	if l.retry != nil {
 		c.retry = func(err error) bool { return !errors.Is(err, store.ErrRefused) && l.retry(err) }
 	}
@@ -67,13 +67,9 @@ func (l *Ledger) enterFirst(ctx context.Context) (leave func(), err error) {
 }
 
 func (l *Ledger) newCommit() *commit {
-	c := &commit{
+	return &commit{
 		Ledger: l, began: l.now(), op: randomText(opIDLen), delay: newBackoff(), patience: l.patience, remember: true,
 	}
-	if l.batch == nil {
-		c.prepared = map[string]preparedBlob{}
-	}
-	return c
 }
 
 // Effort is what an operation has cost.
@@ -86,7 +82,6 @@ type Effort struct {
 
 func (c *commit) perform(ctx context.Context, apply transitionFunc) (*Head, error) {
 	h, err := c.persist(ctx, apply)
-	c.deleteDropped(ctx)
 	c.done(ctx, Effort{c.bytes, c.attempts, c.conflicts, errors.Is(err, store.ErrUnknownOutcome)})
 	return h, err
 }
@@ -169,12 +164,10 @@ const acceptLead = 1 << 20
 // commit is one operation with all its attempts.
 type commit struct {
 	*Ledger
-	began    time.Time
-	op       string                  // its id, by which an attempt finds out that an earlier one took effect
-	prepared map[string]preparedBlob // nil if the store is a Batcher
-	missing  missingBlobs
-	renewed  bool // see renewDeletion
-	delay    backoff.Backoff
+	began   time.Time
+	op      string // its id, by which an attempt finds out that an earlier one took effect
+	missing missingBlobs
+	delay   backoff.Backoff
 	// accept says that the head is accepted although a newer one was seen.
 	accept bool
 	// replace says that a head that cannot be read is replaced, by a successor
@@ -185,7 +178,6 @@ type commit struct {
 	// remembers, without reading it.
 	remember bool
 	retry    func(error) bool // nil if the first error is final
-	ofRun    bool             // a run waits for it
 	// with makes writes of the program's own in the transaction of the
 	// operation; nil if there are none. The store is a store.Transactor.
 	with func(*sql.Tx) error
@@ -200,7 +192,6 @@ type commit struct {
 	attempts  int
 	conflicts int
 	unknown   int      // the number of attempts of unknown outcome
-	dropped   []string // blobs to which the head that was written does not refer any more
 	openSeqs  []uint64 // the heads that these attempts replace, as long as they may take effect
 }
 
@@ -221,15 +212,11 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 		return nil, err
 	}
 	t := &transition{
-		Head: h, ctx: ctx, base: h.Position(), baseSeq: h.Seq, prepared: c.prepared,
+		Head: h, ctx: ctx, base: h.Position(), baseSeq: h.Seq,
 		maxDeadLetters: c.maxDeadLetters, dropsSecret: c.dropsSecret, now: c.began,
 	}
 	t.reader = &contentReader{blobStore: c.blobStore, contents: c.contents, lists: c.lists}
 	t.reader.fresh = map[string][]byte{}
-	var deleted *Head
-	if !h.Deleted.IsZero() && !c.renewed {
-		deleted = h.clone()
-	}
 	if err := apply(t); err != nil {
 		if remembered { // the present head may allow it
 			return nil, nil
@@ -239,16 +226,7 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 		}
 		return nil, err
 	}
-	c.missing = missingBlobs{} // all of them were there
-	if c.batch == nil && len(t.newBlobs) > 0 {
-		if deleted != nil {
-			return nil, c.renewDeletion(ctx, deleted, cond)
-		}
-		if remembered { // the workspace may have expired: nothing may be left without a head
-			return nil, nil
-		}
-		return nil, c.prepareBlobs(ctx, t)
-	}
+	c.missing = missingBlobs{}                                    // all of them were there
 	if seen := c.seen.mark(); seen.Seq > t.baseSeq && !c.accept { // another goroutine has seen a newer head
 		return nil, c.wait(ctx)
 	} else if c.accept { // its successors must be newer than all heads that were seen
@@ -262,9 +240,6 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 		c.bytes += c.inFlight
 		c.cacheHead(h, rev)
 		c.headWritten(ctx, t)
-		if c.batch == nil {
-			c.dropped = t.droppedBlobs
-		}
 		return h, nil
 	case errors.Is(err, store.ErrConflict):
 		c.noteRace(remembered)
@@ -350,51 +325,14 @@ func (c *commit) inDoubt(err error) error {
 
 func (c *commit) wait(ctx context.Context) error { return c.pause(ctx, c.delay.Delay()) }
 
-// renewDeletion makes a deleted workspace look as if it had been deleted now.
-// Otherwise Expire might remove the head while blobs are being written that need
-// it: without a head, they are those of a damaged workspace.
-func (c *commit) renewDeletion(ctx context.Context, h *Head, cond store.Condition) error {
-	if c.seen.mark().Seq > h.Seq { // another goroutine has seen a newer head
-		return c.wait(ctx)
-	}
-	h.Deleted = c.now()
-	h.sign(randomText(nonceLen)) // not as the operation, which has not taken effect
-	_, err := c.replaceHead(ctx, &transition{Head: h}, cond)
-	switch {
-	case err == nil:
-		c.renewed = true
-		c.seen.note(h, Mark{})
-		return nil
-	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrUnknownOutcome):
-		return c.wait(ctx)
-	}
-	return err
-}
-
-// prepareBlobs writes the blobs of a transition, for the next attempt.
-func (c *commit) prepareBlobs(ctx context.Context, t *transition) error {
-	if err := c.putBlobs(ctx, t.newBlobs); err != nil {
-		return err
-	}
-	for _, b := range t.newBlobs {
-		c.bytes += len(b.data)
-		c.prepared[b.content] = preparedBlob{b.name, t.baseSeq + blobLead, t.base.Chain}
-		c.cache.add(b.name, b.data)
-	}
-	return nil
-}
-
-// replaceHead writes the head of a transition. If the store is a Batcher, the
-// blobs are written and deleted with it.
+// replaceHead writes the head of a transition, and writes and deletes blobs with
+// it.
 func (c *commit) replaceHead(
 	ctx context.Context, t *transition, cond store.Condition,
 ) (store.Revision, error) {
 	data := c.sealer.seal(c.key, c.key, t.encode())
 	t.keyID = c.sealer.keyID()
 	c.inFlight = len(data)
-	if c.batch == nil {
-		return c.db.Put(ctx, c.key, data, cond)
-	}
 	var writes []store.Write
 	for _, b := range t.newBlobs {
 		key := c.blobKey(b.name)
@@ -421,10 +359,14 @@ func (e *ProgramError) Error() string { return "workspace: the program has given
 
 func (c *commit) writeBatch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 	if c.with == nil {
-		return c.batch.Batch(ctx, writes)
+		return c.db.Batch(ctx, writes)
 	}
 	var failed *ProgramError
-	revs, err := c.batch.(store.Transactor).Transact(ctx, writes, func(tx *sql.Tx) error {
+	tx, ok := store.As[store.Transactor](c.db)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	revs, err := tx.Transact(ctx, writes, func(tx *sql.Tx) error {
 		failed = nil
 		if err := c.with(tx); err != nil {
 			failed = &ProgramError{err}
@@ -447,22 +389,6 @@ func (l *Ledger) headWritten(ctx context.Context, t *transition) {
 	}
 	l.observe(t.Head, t.outcomes)
 	l.advanceAnchor(ctx, t.Head)
-}
-
-// deleteDropped deletes the blobs that the operation has dropped, not in turn,
-// since others can write meanwhile. A run does not wait for it.
-func (c *commit) deleteDropped(ctx context.Context) {
-	if len(c.dropped) == 0 {
-		return
-	}
-	remove := func(ctx context.Context) {
-		if err := c.deleteBlobs(ctx, c.dropped); err != nil { // Collect finds them
-			c.warn(ctx, "blob was not deleted", err)
-		}
-	}
-	if !c.ofRun || c.later == nil || !c.later(remove) {
-		remove(ctx)
-	}
 }
 
 // advanceAnchor tells the anchor of a head.

@@ -69,6 +69,9 @@ func (t *transition) compact(limit Position, force bool, history int, c *cut) er
 	if t.purges(limit) {
 		t.Purge = 0
 	}
+	if force {
+		return t.dropStray()
+	}
 	return nil
 }
 
@@ -141,60 +144,28 @@ func (t *transition) rewriteMessage(name string) (Message, error) {
 	return t.storeMessage(m)
 }
 
-// Collect deletes blobs to which neither this nor any later head refers: those
-// of writers that lost a race or crashed.
-func (l *Ledger) Collect(ctx context.Context) error {
-	if l.batch == nil {
-		var garbage []string
-		_, err := l.ReadStable(ctx, func(h *Head) (err error) {
-			garbage, err = l.findGarbage(ctx, h)
-			return err
-		})
-		return errors.Join(err, l.deleteBlobs(ctx, garbage))
-	}
-	// With a Batcher, a failover that loses the head restores the blobs too.
-	_, err := l.commitHead(ctx, func(t *transition) (err error) {
-		t.droppedBlobs, err = t.reader.findGarbage(ctx, t.Head)
-		if err == nil && len(t.droppedBlobs) == 0 {
-			err = errNoChange
-		}
-		return err
-	})
-	if errors.Is(err, errNoChange) {
-		return nil
-	}
-	return err
-}
-
-// findGarbage returns the blobs to which the head does not refer and whose
-// expiry has passed, so that no later head may refer to them for the first
-// time.
-func (c *contentReader) findGarbage(ctx context.Context, h *Head) ([]string, error) {
+// dropStray drops all blobs to which the head does not refer, after damage.
+// Otherwise there are none: blobs are written and deleted together with a head.
+func (t *transition) dropStray() error {
 	live := map[string]bool{}
-	for name, err := range c.liveBlobs(ctx, h) {
+	for name, err := range t.reader.liveBlobs(t.ctx, t.Head) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		live[name] = true
 	}
-	var names []string
-	for name, err := range c.listBlobs(ctx) {
+	for _, name := range t.droppedBlobs { // a listing may be stale
+		live[name] = true
+	}
+	for name, err := range t.reader.listBlobs(t.ctx) {
 		if err != nil {
-			return nil, err
+			return err
 		}
-		expiry, ok := blobExpiry(name)
-		if garbage := ok && expiry <= h.Seq && !live[name]; !garbage || c.mayBeMarker(name) {
-			continue
-		}
-		exists, err := c.blobExists(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if exists {
-			names = append(names, name)
+		if !live[name] {
+			t.droppedBlobs = append(t.droppedBlobs, name)
 		}
 	}
-	return names, nil
+	return nil
 }
 
 // liveBlobs yields the names of the blobs to which a head refers, and of those

@@ -13,9 +13,8 @@ func isDamage(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(e
 
 // commitDamaged is commitHead for a workspace whose head, or whose blobs, are
 // damaged. In place of a head that is missing or damaged, apply gets one that
-// follows all that there may have been. The new head is far ahead of the
-// present one, so that no head refers to a blob that exists now: Collect
-// deletes them all.
+// follows all that there may have been. The new head refers to
+// no blob that exists now, and they are deleted with it.
 func (l *Ledger) commitDamaged(ctx context.Context, apply transitionFunc) (*Head, error) {
 	c := l.newCommit()
 	c.enter, c.accept, c.replace = l.enterInTurn, true, true
@@ -31,8 +30,8 @@ func (l *Ledger) newSubstitute(ctx context.Context, damage error) (*Head, error)
 		if err != nil {
 			return nil, err
 		}
-		if expiry, ok := blobExpiry(strings.TrimPrefix(e.Key, l.blobKey(""))); ok {
-			h.Seq = max(h.Seq, expiry)
+		if seq, ok := blobSeq(strings.TrimPrefix(e.Key, l.blobKey(""))); ok {
+			h.Seq = max(h.Seq, seq)
 		}
 		if !opens {
 			_, err := l.sealer.open(l.key, e.Key, e.Value)
@@ -51,7 +50,7 @@ func (l *Ledger) newSubstitute(ctx context.Context, damage error) (*Head, error)
 func deleteDamaged(now time.Time) transitionFunc {
 	return func(t *transition) error {
 		t.entomb(now)
-		return nil
+		return t.dropStray()
 	}
 }
 
@@ -70,7 +69,10 @@ func (t *transition) resetDamaged() (ids []string, err error) {
 	}
 	t.Run, t.Queue, t.QueueBytes, t.DeadLetters = nil, blobList{First: t.Queue.Next, Next: t.Queue.Next}, 0, deadLetters{}
 	t.Outcomes, t.Records.Levels, t.RecordBytes, t.Purge, t.Suspended, t.Past = "", nil, 0, 0, 0, past{}
-	return ids, t.empty(ids, outcomes)
+	if err := t.empty(ids, outcomes); err != nil {
+		return nil, err
+	}
+	return ids, t.dropStray()
 }
 
 // findIDs returns the ids of the messages of the run, the queue and the dead

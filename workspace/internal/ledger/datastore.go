@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/agentstate/state/store"
 )
@@ -58,14 +59,33 @@ func (d *DataStore) open(op string, e store.Entry) (store.Entry, error) {
 // Put implements store.Store. Without keys, it refuses a value that Get would
 // take for a sealed one.
 func (d *DataStore) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	err := d.err
-	if _, _, h := cutSealHeader(value); err == nil && d.sealer == nil && h.Sealed {
-		err = fmt.Errorf("%w: the value begins as a sealed one", ErrInvalid)
-	}
+	sealed, err := d.seal(key, value)
 	if err != nil {
 		return "", d.fault("put", key, err)
 	}
-	return d.db.Put(ctx, key, d.sealer.seal(d.workspace, key, value), cond)
+	return d.db.Put(ctx, key, sealed, cond)
+}
+
+func (d *DataStore) seal(key string, value []byte) ([]byte, error) {
+	if _, _, h := cutSealHeader(value); d.err == nil && d.sealer == nil && h.Sealed {
+		return nil, fmt.Errorf("%w: the value begins as a sealed one", ErrInvalid)
+	}
+	return d.sealer.seal(d.workspace, key, value), d.err
+}
+
+// Batch implements store.Store, as Put does.
+func (d *DataStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	sealed := slices.Clone(writes)
+	for i, w := range writes {
+		if w.Delete {
+			continue
+		}
+		var err error
+		if sealed[i].Value, err = d.seal(w.Key, w.Value); err != nil {
+			return nil, d.fault("batch", w.Key, err)
+		}
+	}
+	return d.db.Batch(ctx, sealed)
 }
 
 // Delete implements store.Store.

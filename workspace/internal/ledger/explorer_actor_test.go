@@ -712,7 +712,3 @@ func (a *actor) compact() {
 	force := a.x.chance(0.3)
 	_ = a.do(&call{kind: "compact", force: force}, func(ctx context.Context, l *Ledger) error { return l.Compact(ctx, force) })
 }
-
-func (a *actor) collect() {
-	_ = a.do(&call{kind: "collect"}, func(ctx context.Context, l *Ledger) error { return l.Collect(ctx) })
-}

@@ -158,9 +158,6 @@ func (g *ghost) saw(r request) {
 		if g.live[strings.TrimPrefix(w.Key, headOf+blobInfix)] {
 			g.x.violated("I2: a blob was deleted to which the head refers: %s", short(w.Key))
 		}
-		if r.call.kind == "collect" {
-			g.x.count["collected"]++
-		}
 	}
 }
 
@@ -531,7 +528,6 @@ func (g *ghost) step(w *world, c *call) {
 		if c.force {
 			w.gone = limit
 		}
-	case "collect":
 	default:
 		need(false, "it writes nothing")
 	}
@@ -624,7 +620,7 @@ func (g *ghost) compare(w, old *world, h *sight, c *call) {
 	before := g.live
 	got := g.look(h)
 	for name := range before {
-		if _, found := g.x.store.entries[headOf+blobInfix+name]; found && g.x.variant.batch && !g.live[name] {
+		if _, found := g.x.store.entries[headOf+blobInfix+name]; found && !g.live[name] {
 			g.x.violated("a blob was dropped and not deleted: %s", short(headOf+blobInfix+name))
 		}
 	}

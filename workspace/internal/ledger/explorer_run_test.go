@@ -29,19 +29,15 @@ const headOf = headPrefix + "u"
 
 // variant is a kind of store.
 type variant struct {
-	name                           string
-	batch, failover, sealed, purge bool
+	name             string
+	failover, sealed bool
 }
 
 var variants = []variant{
-	{name: "plain"},
-	{name: "batch", batch: true},
-	{name: "failover", batch: true, failover: true},
-	{name: "plain"},
+	{name: "batch"},
+	{name: "failover", failover: true},
 	{name: "sealed", sealed: true},
-	{name: "purging", purge: true},
-	{name: "batch", batch: true},
-	{name: "sealed batch", sealed: true, batch: true},
+	{name: "batch"},
 }
 
 // rates are the probabilities of faults.
@@ -105,7 +101,7 @@ type explorer struct {
 var happenings = []string{
 	"steps", "writes", "views", "crashes", "takeovers", "rollbacks", "resets", "compactions", "dead", "conflicts", "unknown", "unsure",
 	"duplicates", "stale", "landed", "failovers", "rolledBack",
-	"submit", "commit", "finish", "fail", "renew", "takeOver", "update", "reset", "compact", "collected",
+	"submit", "commit", "finish", "fail", "renew", "takeOver", "update", "reset", "compact",
 	"again", "release", "retry", "discard", "cancel", "delete", "accept", "withdraw", "vacant", "dropped", "answered", "alien", "crowd", "stopped", "waited", "outOfTurn",
 	"vacated", "beat", "replaced", "evidence", "silence",
 	"copies", "import", "fates", "expired", "loaded", "pasts", "cuts", "purges", "looks",
@@ -146,7 +142,7 @@ func newExplorer(seed uint64, tracing bool) *explorer {
 	copies, expiries := []int{0, 0, 0, 5}[x.rng.IntN(4)], []int{0, 0, 0, 6}[x.rng.IntN(4)]
 	x.acts = []act{
 		{(*actor).submit, 8}, {(*actor).resend, w(4)}, {(*actor).watch, 4 + w(8)}, {(*actor).view, w(3)}, {(*actor).update, w(4)}, {(*actor).look, w(2)},
-		{(*actor).compact, w(4)}, {(*actor).collect, w(3)}, {(*actor).reset, w(1)},
+		{(*actor).compact, w(4)}, {(*actor).reset, w(1)},
 		{(*actor).retry, w(5)}, {(*actor).discard, w(2)}, {(*actor).cancel, w(1)}, {(*actor).delete, w(1) / 2}, {(*actor).accept, 1 + w(2)},
 		{(*actor).ticket, w(2)}, {(*actor).withdraw, w(1)}, {(*actor).beat, 2 + w(3)}, {(*actor).ask, w(1)}, {(*actor).vacate, w(3)},
 		{(*actor).copy, copies}, {(*actor).imports, 2 * copies}, {(*actor).delete, (copies + expiries) / 2}, {(*actor).expire, 3 * expiries},
@@ -155,7 +151,7 @@ func newExplorer(seed uint64, tracing bool) *explorer {
 		{(*actor).commit, 4 + w(8)}, {(*actor).finish, 2 + w(6)}, {(*actor).fail, w(5)}, {(*actor).renew, w(3)}, {(*actor).forget, w(1)},
 		{(*actor).again, w(1)}, {(*actor).release, w(2)}, {(*actor).cancel, w(1) / 2}, {(*actor).discard, w(1)}, {(*actor).retry, w(1)},
 		{(*actor).beat, 2 + w(3)}, {(*actor).retire, w(1) / 2},
-		{(*actor).submit, w(1)}, {(*actor).compact, w(3)}, {(*actor).collect, w(2)}, {(*actor).view, w(1)},
+		{(*actor).submit, w(1)}, {(*actor).compact, w(3)}, {(*actor).view, w(1)},
 	}
 	x.busies = [][]Busy{{BusyEnqueue, BusyEnqueue, BusyReject, BusyInterrupt, BusyRollback}, {BusyEnqueue}, {BusyEnqueue, BusyInterrupt, BusyRollback}}[x.rng.IntN(3)]
 	x.crowds = [][]int{{100}, {100}, {0, 1, 2, 3, 100}}[x.rng.IntN(3)]
@@ -207,13 +203,7 @@ func (x *explorer) start(actors int) {
 }
 
 func (x *explorer) ledger(p *process) *Ledger {
-	var db store.Store = port{x.store}
-	if x.variant.batch {
-		db = batchPort{multiPort{port{x.store}}}
-	} else if x.variant.purge {
-		db = purgePort{multiPort{port{x.store}}}
-	}
-	l := New(db, "u", headOf, p.options(x))
+	l := New(multiPort{port{x.store}}, "u", headOf, p.options(x))
 	l.minHistory = 0
 	l.now = func() time.Time {
 		return time.Unix(1e9, 0).UTC().Add(time.Duration(x.step) * time.Millisecond).Truncate(time.Millisecond)
@@ -324,7 +314,6 @@ func (x *explorer) drain() {
 			continue
 		case h.Run == nil:
 			a.compact()
-			a.collect()
 			a.view()
 			return
 		}
@@ -339,7 +328,7 @@ func (x *explorer) drain() {
 // judge compares the result of a call with what was written.
 func (x *explorer) judge(c *call) {
 	switch now := slices.Contains(x.ghost.world.calls, c); {
-	case c.result == made && c.applied == 0 && c.kind != "compact" && c.kind != "collect":
+	case c.result == made && c.applied == 0 && c.kind != "compact":
 		x.violated("%v was acknowledged, and was not made", c)
 	case c.result == refused && now:
 		x.violated("%v was refused (%v), and was made", c, c.err)
@@ -401,8 +390,8 @@ func (x *explorer) final() {
 	g.checkPast(h)
 	for key := range x.store.entries {
 		name, blob := strings.CutPrefix(key, headOf+blobInfix)
-		if exp, _ := blobExpiry(name); blob && exp < h.Seq && !g.live[name] {
-			x.violated("a blob was not collected: %s", short(key))
+		if blob && !g.live[name] {
+			x.violated("a blob is left to which the head does not refer: %s", short(key))
 		}
 	}
 }
@@ -411,10 +400,10 @@ func (x *explorer) final() {
 // on. A STATE_EFFORT of 0 leaves the first one.
 func TestExplorer(t *testing.T) {
 	// Small limits are reached with few writes.
-	blobLead, maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 4, 5, 2, 3, 2, 12
+	maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 5, 2, 3, 2, 12
 	snapshotPartBytes, recordPartBytes, firstRecords, segmentPart = 1<<10, 1<<10, 2, 2
 	t.Cleanup(func() {
-		blobLead, maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 64, 16, 4, 16, 64, 256
+		maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 16, 4, 16, 64, 256
 		snapshotPartBytes, recordPartBytes, firstRecords, segmentPart = 256<<10, 256<<10, 64, 2048
 	})
 	first, schedules := effort.Seed(0), effort.Runs(500)

@@ -211,14 +211,11 @@ func (e revised) number() (n int) {
 type port struct{ *faultyStore }
 
 var (
-	_ store.Store       = port{}
-	_ store.Batcher     = batchPort{}
+	_ store.Store       = batchPort{}
 	_ store.MultiGetter = batchPort{}
-	_ store.Purger      = purgePort{}
-	_ store.MultiGetter = purgePort{}
 )
 
-type batchPort struct{ multiPort }
+type batchPort = multiPort
 
 // multiPort reads several entries one after the other. They are no snapshot.
 type multiPort struct{ port }
@@ -236,7 +233,7 @@ func (p multiPort) GetMulti(ctx context.Context, keys ...string) ([]store.Entry,
 	return entries, nil
 }
 
-func (p batchPort) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+func (p port) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 	if err := p.write(ctx, writes); err != nil {
 		return nil, err
 	}
@@ -311,18 +308,6 @@ func (p port) Put(ctx context.Context, key string, value []byte, cond store.Cond
 
 func (p port) Delete(ctx context.Context, key string, cond store.Condition) error {
 	return p.write(ctx, []store.Write{{Key: key, Delete: true, Cond: cond}})
-}
-
-// purgePort is a store.Purger, which removes keys one by one.
-type purgePort struct{ multiPort }
-
-func (p purgePort) Purge(ctx context.Context, keys ...string) error {
-	for _, key := range keys {
-		if err := p.Delete(ctx, key, store.Always); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (p port) write(ctx context.Context, writes []store.Write) error {

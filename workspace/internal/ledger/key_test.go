@@ -49,7 +49,7 @@ func TestBlobNames(t *testing.T) {
 	s := &blobStore{}
 	data := []byte("content")
 	name := s.newBlobName(77, data)
-	exp, ok := blobExpiry(name)
+	exp, ok := blobSeq(name)
 	require.True(t, ok)
 	require.EqualValues(t, 77, exp)
 	require.True(t, nameFits(name, data))
@@ -58,7 +58,7 @@ func TestBlobNames(t *testing.T) {
 	require.NotContains(t, name, listSeparator)
 	require.LessOrEqual(t, len(s.newBlobName(math.MaxUint64, data)), maxBlobName)
 	for _, name := range []string{"", "x", "1-2", "!-aaaaaaaaaaaa"} {
-		_, ok := blobExpiry(name)
+		_, ok := blobSeq(name)
 		require.False(t, ok, name)
 	}
 }

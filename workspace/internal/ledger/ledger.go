@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 // ledgers of one workspace in all processes share nothing but the store.
 type Ledger struct {
 	contentReader
-	batch  store.Batcher // nil if the store is not a Batcher
 	user   string
 	anchor Anchor
 	ttl    time.Duration // of the leases that this ledger takes
@@ -36,7 +34,6 @@ type Ledger struct {
 	retry  func(error) bool                     // see Options
 	failed func(context.Context, error)
 	done   func(context.Context, Effort)
-	later  func(func(context.Context)) bool // see Options
 
 	turns    Turns         // nil if there are none
 	patience time.Duration // see Options
@@ -88,9 +85,6 @@ type Options struct {
 	DropsSecret func(doc *document.Document, effects []state.Effect) bool
 	// Turns puts the writes of this process in order; may be nil.
 	Turns Turns
-	// Later calls a function in the background, which a run does not wait for. It
-	// reports false if it does not. May be nil.
-	Later func(fn func(context.Context)) bool
 	// Observe is told of each head that is newer than those seen before, and of
 	// the outcomes that a write of this Ledger has made. It must not change the
 	// head, nor wait. May be nil.
@@ -108,7 +102,6 @@ type Turns interface {
 
 // New returns the ledger of a user's workspace, whose head has a key.
 func New(db store.Store, user, key string, opts Options) *Ledger {
-	batch, _ := store.As[store.Batcher](db)
 	if opts.Warn == nil {
 		opts.Warn = func(context.Context, string, error) {}
 	}
@@ -130,10 +123,9 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 	multi, _ := store.As[store.MultiGetter](db)
 	blobs := blobStore{db: db, multi: multi, key: key, sealer: opts.Sealer, pause: backoff.Sleep, cache: &blobCache{}}
 	return &Ledger{
-		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}, lists: &blobCache{}}, batch: batch, user: user, anchor: opts.Anchor,
+		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}, lists: &blobCache{}}, user: user, anchor: opts.Anchor,
 		ttl: opts.TTL, now: CurrentTime, minHistory: minHistoryBytes, history: opts.History, warn: opts.Warn,
 		retry: opts.Retry, failed: opts.Failed, done: opts.Done, turns: opts.Turns, patience: opts.Patience, observe: opts.Observe,
-		later:          opts.Later,
 		dropsSecret:    opts.DropsSecret,
 		maxDeadLetters: opts.DeadLetters,
 	}
@@ -252,18 +244,14 @@ func (e *absentHeadError) Error() string {
 
 func (e *absentHeadError) Unwrap() error { return ErrCorrupt }
 
-// checkAbsence returns an absentHeadError if there are blobs whose expiry says
-// that there was a head when they were made.
+// checkAbsence returns an absentHeadError if there are blobs, which are written
+// together with a head.
 func (l *Ledger) checkAbsence(ctx context.Context) error {
-	for e, err := range l.db.Scan(ctx, l.blobKey(""), "") {
-		if err != nil {
-			return err
-		}
-		if expiry, ok := blobExpiry(strings.TrimPrefix(e.Key, l.blobKey(""))); ok && expiry > blobLead {
-			return &absentHeadError{l.key}
-		}
+	left, err := l.hasBlobs(ctx)
+	if left {
+		err = &absentHeadError{l.key}
 	}
-	return nil
+	return err
 }
 
 // newestHead returns a copy of the head that was read or written last, or nil. It

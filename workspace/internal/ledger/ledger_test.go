@@ -205,9 +205,8 @@ func TestCutOfDeletedWorkspace(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, string(doc.Encode()), "a\"", version)
 	}
-	report, err := l.Verify(t.Context(), func(*Head, *document.Document) error { return nil })
+	_, err = l.Verify(t.Context(), func(*Head, *document.Document) error { return nil })
 	require.NoError(t, err)
-	require.Zero(t, report.Garbage)
 }
 
 // A holder whose commits were lost, for example by a failover, does not

@@ -30,7 +30,6 @@ var (
 	explorers = finder{".", "explorer_*_test.go", "TestExplorer", "-test.v"}
 	documents = finder{inDocument, "*_test.go", "TestDocumentFollowsTheState|TestWindowKeepsGroups|TestUnusedMessagesThatAreAdded", "-rapid.shrinktime=1ms"}
 	programs  = finder{inWorkspace, "loaded_test.go export_test.go", "TestLiveIsLoaded", "-test.v"}
-	tidying   = finder{inWorkspace, "tidy_test.go garbage_test.go latency_test.go mistakes_test.go trouble_test.go", "TestPurgesAreInNobodysWay|TestCloseDuringTidy|TestKillDuringTidy", "-test.failfast"}
 )
 
 // textEdit replaces a text that a file has exactly once.
@@ -46,34 +45,10 @@ var mutants = []mutant{
 	{name: "a commit does not check the lease", edits: []textEdit{
 		{"transition.go", "if t.Run != nil && by.LeaseID != \"\" && t.Run.LeaseID == by.LeaseID {", "if t.Run != nil {"},
 	}},
-	{name: "collect does not wait for the expiry", edits: []textEdit{
-		{"compact.go", "expiry <= h.Seq && ", "expiry > 0 && "},
-	}},
-	{name: "collect deletes what the head refers to", edits: []textEdit{
-		{"compact.go", "expiry <= h.Seq && !live[name]", "expiry <= h.Seq"},
-	}},
-	{name: "a run waits for the blobs that it has dropped", finder: tidying, edits: []textEdit{
-		{"commit.go", "if !c.ofRun || c.later == nil || !c.later(remove) {", "if true {"},
-	}},
-	{name: "blobs of an operation that failed are deleted", variant: "plain", edits: []textEdit{
-		{"commit.go", "	rev, err := c.replaceHead(ctx, t, cond)\n", "	c.dropped = t.droppedBlobs\n	rev, err := c.replaceHead(ctx, t, cond)\n"},
-	}},
-	{name: "any number of goroutines tidies up", finder: tidying, edits: []textEdit{
-		{inWorkspace + "tidy.go", "if t.workers < tidyingAtOnce {", "if t.workers >= 0 {"},
-	}},
-	{name: "a goroutine that has tidied up counts on", finder: tidying, edits: []textEdit{
-		{inWorkspace + "tidy.go", "		t.workers--\n", ""},
-	}},
-	{name: "Close does not wait for tidying", finder: tidying, edits: []textEdit{
-		{inWorkspace + "tidy.go", "		if !t.m.background(t.work) {\n			return false\n		}\n", "		go t.work()\n"},
-	}},
-	{name: "tidying goes on after Close", finder: tidying, edits: []textEdit{
-		{inWorkspace + "tidy.go", "		fn(t.m.ctx)\n", "		fn(context.WithoutCancel(t.m.ctx))\n"},
-	}},
 	{name: "an unknown outcome is a failure", edits: []textEdit{
 		{"commit.go", "c.openSeqs = append(c.openSeqs, t.baseSeq)", "return nil, errNoChange"},
 	}},
-	{name: "an older head is believed", variant: "plain", edits: []textEdit{
+	{name: "an older head is believed", variant: "batch", edits: []textEdit{
 		{"ledger.go", "		case l.seen.note(h, before):", "		case l.seen.note(h, before) || true:"},
 	}},
 	{name: "an operation does not find itself", edits: []textEdit{
@@ -95,10 +70,6 @@ var mutants = []mutant{
 	var to Position
 	h, err := l.commitRun(ctx, func(t *transition) error {
 `},
-	}},
-	{name: "blobs after the head", variant: "plain", edits: []textEdit{
-		{"commit.go", "if c.batch == nil && len(t.newBlobs) > 0 {", "if c.batch == nil && len(t.newBlobs) < 0 {"},
-		{"commit.go", "	l.seen.note(t.Head, Mark{})\n", "	l.seen.note(t.Head, Mark{})\n	_ = l.putBlobs(ctx, t.newBlobs)\n"},
 	}},
 	{name: "reset deletes the head", edits: resetDeletes},
 	{name: "reset deletes the head and revisions begin again", fault: "restarts", edits: resetDeletes},
@@ -134,13 +105,6 @@ var mutants = []mutant{
 	}
 `},
 		{"transition.go", "t.Run.LeaseID == by.LeaseID {", "(t.Run.LeaseID == by.LeaseID || t.Run.Token == t.reader.contents.tokens[by.LeaseID]) {"},
-	}},
-	{name: "a prepared blob is known by the version", variant: "plain", edits: []textEdit{
-		{"transition.go", "		content = t.identify(data)\n		if p, ok := t.prepared[content]; ok && t.Seq < p.expiry && p.chain == t.base.Chain {",
-			"		content = strconv.Itoa(int(t.base.Version)) + strconv.Itoa(len(t.reader.fresh))\n		if p, ok := t.prepared[content]; ok && t.Seq < p.expiry {"},
-	}},
-	{name: "a prepared blob never expires", variant: "plain", edits: []textEdit{
-		{"transition.go", "ok && t.Seq < p.expiry &&", "ok &&"},
 	}},
 	{name: "a rollback goes back too far", edits: []textEdit{
 		{"transition.go", "base, err := t.reader.Content(t.ctx, t.Head, t.Run.Base)", "base, err := t.reader.Content(t.ctx, t.Head, t.start())"},
@@ -184,7 +148,7 @@ var mutants = []mutant{
 	{name: "compact forgets the outcomes in the records that go", edits: []textEdit{
 		{"compact.go", "	if err := t.moveOutcomes(); err != nil { // their records may go\n		return err\n	}\n", ""},
 	}},
-	{name: "blobs are dropped before the head is written", variant: "plain", edits: []textEdit{
+	{name: "blobs are dropped before the head is written", variant: "batch", edits: []textEdit{
 		{"commit.go", "rev, err := c.replaceHead(ctx, t, cond)", `for _, name := range t.droppedBlobs {
 			_ = c.db.Delete(ctx, c.blobKey(name), store.Always)
 		}

@@ -275,22 +275,11 @@ func (t *transition) entomb(now time.Time) {
 
 // Expire removes the head of a workspace that was deleted at a time or before. A
 // creator of the workspace that was paused for longer than that may then bring
-// it back. The head stays as long as there are blobs that cannot be collected:
-// without it, they would be those of a damaged workspace.
+// it back.
 func (l *Ledger) Expire(ctx context.Context, before time.Time) (removed bool, err error) {
 	expired := func(h *Head) bool { return !h.Deleted.IsZero() && !h.Deleted.After(before) }
 	if h, err := l.ReadHead(ctx); err != nil || !expired(h) {
 		return false, err
-	}
-	if left, err := l.hasBlobs(ctx); err != nil {
-		return false, err
-	} else if left {
-		if err := l.Collect(ctx); err != nil {
-			return false, err
-		}
-		if left, err = l.hasBlobs(ctx); err != nil || left {
-			return false, err
-		}
 	}
 	h, cond, err := l.readHead(ctx)
 	if err != nil || !expired(h) || l.seen.mark().Seq > h.Seq { // another goroutine has seen a newer head

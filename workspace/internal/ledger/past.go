@@ -393,8 +393,8 @@ func (t *transition) setPast(segments []segment) error {
 	return nil
 }
 
-// dropPast drops the past. With damaged, damaged blobs do not matter: Collect
-// deletes what they refer to. A missing blob does, since the read may be stale,
+// dropPast drops the past. With damaged, damaged blobs do not matter:
+// dropStray drops what they refer to. A missing blob does, since the read may be stale,
 // and what it refers to has to go at once.
 func (t *transition) dropPast(damaged bool) error {
 	var names []string

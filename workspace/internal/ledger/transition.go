@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,19 +18,17 @@ import (
 // Its methods are the steps of which the operations consist.
 type transition struct {
 	*Head
-	ctx      context.Context
-	reader   *contentReader          // also of the new blobs
-	base     Position                // of the head read
-	baseSeq  uint64                  // of the head read
-	prepared map[string]preparedBlob // blobs that are already written, by newBlob.content; nil if none is written before the head
-	added    map[string]int          // how often a content was added
+	ctx     context.Context
+	reader  *contentReader // also of the new blobs
+	base    Position       // of the head read
+	baseSeq uint64         // of the head read
 
 	maxDeadLetters int
 	dropsSecret    func(*document.Document, []state.Effect) bool
 	undoesSecret   bool      // undoRun has effects that drop a secret
 	now            time.Time // when the operation began, the same for all attempts
 
-	newBlobs       []newBlob // to be written before the head, or with it
+	newBlobs       []newBlob // to be written with the head
 	droppedBlobs   []string  // names of blobs to which no head will refer again
 	droppedLetters []DeadLetter
 	outcomes       []Outcome // of the messages whose handling ends
@@ -45,43 +42,15 @@ type transitionFunc func(t *transition) error
 // errNoChange is returned by a transitionFunc that leaves the head as it is.
 var errNoChange = errors.New("workspace: nothing to do")
 
-// preparedBlob is a blob that was written for a head that was not committed.
-type preparedBlob struct {
-	name   string
-	expiry uint64
-	chain  string // of the head that was to be replaced
-}
-
-// addBlob returns the name of a blob that is written before the head, or with
-// it. It uses a prepared blob if that cannot have been collected and was made
-// for the same content.
+// addBlob returns the name of a blob that is written with the head.
 func (t *transition) addBlob(data []byte) string {
-	content := ""
-	if t.prepared != nil {
-		content = t.identify(data)
-		if p, ok := t.prepared[content]; ok && t.Seq < p.expiry && p.chain == t.base.Chain {
-			t.reader.fresh[p.name] = data
-			return p.name
-		}
-	}
-	name := t.reader.newBlobName(t.Seq+blobLead, data)
+	name := t.reader.newBlobName(t.Seq+1, data)
 	for t.reader.fresh[name] != nil { // equal parts of one record
-		name = t.reader.newBlobName(t.Seq+blobLead, data)
+		name = t.reader.newBlobName(t.Seq+1, data)
 	}
-	t.newBlobs = append(t.newBlobs, newBlob{name, data, content})
+	t.newBlobs = append(t.newBlobs, newBlob{name, data})
 	t.reader.fresh[name] = data
 	return name
-}
-
-// identify returns a text that identifies a content that is added among all
-// that the transition adds, in each attempt the same.
-func (t *transition) identify(data []byte) string {
-	h := hash(data)
-	if t.added == nil {
-		t.added = map[string]int{}
-	}
-	t.added[h]++
-	return h + strconv.Itoa(t.added[h])
 }
 
 // dropBlob says that no head will refer to a blob again. A blob that is not

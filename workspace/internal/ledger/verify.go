@@ -17,7 +17,6 @@ type Report struct {
 	Records int      // after that version
 	Blobs   int      // to which the head refers
 	Bytes   int      // of the head and these blobs, before they were sealed
-	Garbage int      // blobs to which the head does not refer; they do no harm
 	Keys    []string // the ids of the keys with which the values are sealed, sorted
 }
 
@@ -127,7 +126,7 @@ func (v *verification) checkContent(ctx context.Context, check func(*Head, *docu
 	return check(v.head, doc)
 }
 
-// survey counts garbage, and collects the keys with which values are sealed.
+// survey collects the keys with which values are sealed.
 func (v *verification) survey(ctx context.Context) error {
 	keys := map[string]bool{}
 	note := func(e store.Entry) {
@@ -145,10 +144,8 @@ func (v *verification) survey(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case v.live[e.Key[len(v.blobKey("")):]]:
-			note(e)
 		default:
-			v.report.Garbage++
+			note(e)
 		}
 	}
 	v.report.Keys = slices.Sorted(maps.Keys(keys))
