@@ -136,7 +136,10 @@ func (e *LimitError) Is(target error) bool { return target == ErrLimitExceeded }
 // whose changes made a write start again too often, or the field for which a
 // write waited too long for its turn. It is [ErrConflict].
 type ConflictError struct {
-	Fields []string // in the order of the schema; "history" stands for the results
+	// Fields are in the order of the schema; "history" stands for the results. A
+	// transaction that has asked for the version, or listed the keys, may have
+	// been overtaken at any field, and has none.
+	Fields []string
 
 	why string // empty if writes cannot be merged
 }
