@@ -105,6 +105,45 @@ func TestAWriteThroughTheOuterHandleIsFoundWithinASecond(t *testing.T) {
 	}
 }
 
+// Others wait only in proportion to how long the function takes by itself.
+func TestASlowWriteThroughTheOuterHandleIsFoundAfterAFewRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const took = 300 * time.Millisecond
+		st := state.New(ownSchema)
+		start := time.Now()
+		require.ErrorIs(t, st.Update(func(tx *state.State) error {
+			time.Sleep(took)
+			return errors.Join(ownCount.Set(tx, 1), ownCount.Set(st, 2))
+		}), state.ErrConflict)
+		require.LessOrEqual(t, time.Since(start), 8*took)
+	})
+}
+
+// A write that waits for one that goes first goes on when that is done.
+func TestAWriteWaitsNoLongerThanAnotherOneTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const took = 10 * time.Millisecond
+		st := state.New(ownSchema)
+		runs := 0
+		waited := make(chan time.Duration, 1)
+		require.NoError(t, st.Update(func(tx *state.State) error {
+			if runs++; runs <= 8 {
+				return errors.Join(ownCount.Set(tx, 1), ownCount.Set(st, 2))
+			}
+			go func() {
+				start := time.Now()
+				require.NoError(t, ownCount.Set(st, 3))
+				waited <- time.Since(start)
+			}()
+			time.Sleep(took)
+			return ownCount.Set(tx, 1)
+		}))
+		require.Equal(t, 9, runs)
+		require.Equal(t, took, <-waited)
+		require.Equal(t, 3, ownCount.Or(st, 0))
+	})
+}
+
 // A handler of the messages that changes the results overtakes Append.
 func TestAHandlerThatOvertakesItsOwnAppendIsTold(t *testing.T) {
 	for name, do := range map[string]func(*state.State) error{
