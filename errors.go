@@ -112,7 +112,7 @@ func (e *TypeError) Is(target error) bool { return target == ErrWrongType }
 
 // LimitError reports something larger than a limit. It is [ErrLimitExceeded].
 type LimitError struct {
-	Name  string // the limit: a field of [Limits], MaxBytes of a field, Bytes of a JSON text, or Team: agents times fields
+	Name  string // the limit: a field of [Limits], MaxBytes of a field, Bytes of a JSON text, Calls of a message, or Team: agents times fields
 	Field string // the field's name, empty if the limit concerns no field
 	Limit int
 	Got   int // what was counted when the limit was passed; the whole may be more
