@@ -11,10 +11,10 @@ import (
 
 // find returns where in a conversation the results of the calls begin, and which
 // calls are answered there. The place is the latest one where a call has no
-// answer. It is -1 if there is none, and there is zero if the conversation does
+// answer. It is -1 if there is none, and there is nil if the conversation does
 // not have the calls at all.
-func (a *answers) find(l *persist.List, call int) (at int, there takenCalls) {
-	for at, there = range a.copies(l, a.calls.calls[call].message) {
+func (a *answers) find(l *persist.List, call int) (at int, there *callMatcher) {
+	for at, there = range a.copies(l, a.calls[call].message) {
 		if !there.taken[call] {
 			return at, there
 		}
@@ -25,9 +25,9 @@ func (a *answers) find(l *persist.List, call int) (at int, there takenCalls) {
 // copies yields the copies of a message of the output in a list, the last one
 // first: the place behind what the output says after it, and the calls that are
 // answered there.
-func (a *answers) copies(l *persist.List, message int) iter.Seq2[int, takenCalls] {
+func (a *answers) copies(l *persist.List, message int) iter.Seq2[int, *callMatcher] {
 	said, after := a.output[message], a.output[message+1:]
-	return func(yield func(int, takenCalls) bool) {
+	return func(yield func(int, *callMatcher) bool) {
 		for i := l.Len() - 1; i >= 0; {
 			chunk, first := persist.Chunk[Message](l, i)
 			for ; i >= first; i-- {
@@ -49,25 +49,18 @@ func (a *answers) copies(l *persist.List, message int) iter.Seq2[int, takenCalls
 	}
 }
 
-// takenCalls are calls that a list of results answers.
-type takenCalls struct {
-	numbers []int  // by the place of the result
-	taken   []bool // by call
-}
-
 // answeredAt returns the calls that the results from a place of a conversation
 // on answer.
-func (a *answers) answeredAt(l *persist.List, at int) takenCalls {
-	m := newMatcher(a.calls.calls)
-	var numbers []int
+func (a *answers) answeredAt(l *persist.List, at int) *callMatcher {
+	m := newMatcher(a.calls)
 	for ; at < l.Len(); at++ {
-		number := m.answered(messageIn(l, at))
+		number := m.take(messageIn(l, at))
 		if number < 0 {
 			break
 		}
-		numbers = append(numbers, number)
+		m.numbers = append(m.numbers, number)
 	}
-	return takenCalls{numbers, m.taken}
+	return m
 }
 
 func messageIn(l *persist.List, i int) Message {
@@ -100,7 +93,7 @@ func (h answerMerger) Merge(at engine.Address, current *engine.Cell, u engine.Up
 			continue
 		}
 		place := placeOf(there.numbers, rest[0].call)
-		next := len(a.calls.calls) // the call with the answer at the place
+		next := len(a.calls) // the call with the answer at the place
 		if place < len(there.numbers) {
 			next = there.numbers[place]
 		}
@@ -216,11 +209,9 @@ func (d *answersDraft) add(m ToolResultMessage) error {
 func (d *answersDraft) result(i int) *openResult {
 	if i == len(d.results) {
 		r := d.stack.at(d.stack.len() - 1 - i)
-		a := &answers{
-			origin: r.origin, output: d.stack.messages(r.output),
-			calls: d.stack.callsOf(r),
-		}
-		d.results = append(d.results, &openResult{r, a, a.calls.newMatcher()})
+		m := d.stack.callsOf(r)
+		a := &answers{origin: r.origin, output: d.stack.messages(r.output), calls: m.calls}
+		d.results = append(d.results, &openResult{r, a, m})
 	}
 	return d.results[i]
 }

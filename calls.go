@@ -12,7 +12,7 @@ import (
 type answers struct {
 	origin uint64    // of the result
 	output []Message // of the result
-	calls  *answeredCalls
+	calls  []callPlace
 	given  []answer // by call
 }
 
@@ -43,49 +43,20 @@ func callsIn(output []Message) []callPlace {
 	return calls
 }
 
-// answeredCalls says which of the calls of an output have answers. It is
-// immutable.
-type answeredCalls struct {
-	calls []callPlace
-	// numbers are the calls that the results answer, by the place of the result,
-	// or -1 for a result that answers none.
-	numbers []int
-}
-
-// newAnsweredCalls finds the calls that results answer.
-func newAnsweredCalls(calls []callPlace, results []Message) *answeredCalls {
-	c := &answeredCalls{calls: calls}
-	m := newMatcher(calls)
-	for _, r := range results {
-		c.numbers = append(c.numbers, m.answered(r))
-	}
-	return c
-}
-
-// newMatcher returns a matcher for the calls that are open.
-func (c *answeredCalls) newMatcher() *callMatcher {
-	m := newMatcher(c.calls)
-	for _, number := range c.numbers {
-		if number >= 0 {
-			m.taken[number] = true
-		}
-	}
-	return m
-}
-
 // callMatcher finds the calls that results answer, each of which has at most
 // one answer.
 //
 // A call is known by its id, or by its name if the provider gives no ids. Of
 // several calls with one id, the one with the same name is preferred.
 type callMatcher struct {
-	calls []callPlace
-	taken []bool // by call: it has an answer
+	calls   []callPlace
+	taken   []bool // by call: it has an answer
+	numbers []int  // of the calls that results answer, by the place of the result, or -1
 }
 
 // newMatcher returns a matcher for calls that all are open.
 func newMatcher(calls []callPlace) *callMatcher {
-	return &callMatcher{calls, make([]bool, len(calls))}
+	return &callMatcher{calls: calls, taken: make([]bool, len(calls))}
 }
 
 // match returns the first open call that a result with this call may answer. It
@@ -121,9 +92,9 @@ func (m *callMatcher) checkName(number int, answered ToolCall) error {
 	return fmt.Errorf("%w: the call with this id is of %s", ErrUnknownCall, fault.Quote(m.calls[number].Name))
 }
 
-// answered takes the call that a message answers and returns its number, or -1
-// if it answers none.
-func (m *callMatcher) answered(msg Message) int {
+// take takes the call that a message answers and returns its number, or -1 if
+// it answers none.
+func (m *callMatcher) take(msg Message) int {
 	r, ok := msg.(ToolResultMessage)
 	if !ok {
 		return -1

@@ -76,6 +76,9 @@ func TestMoreThan256CallsAreALimitError(t *testing.T) {
 			return json.Unmarshal(must(json.Marshal(output(more))), new(state.InferenceResult))
 		},
 		"Import": func(*state.State) error { return imports(exported(output(most), oneCall, twoCalls)) },
+		"Import a history": func(*state.State) error {
+			return imports(exported(state.InferenceResult{History: []state.Message{most}}, oneCall, twoCalls))
+		},
 		"Import two messages": func(*state.State) error {
 			return imports(exported(state.InferenceResult{History: []state.Message{most, manyCalls(1)}}, `"history":`, `"output":`))
 		},

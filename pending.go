@@ -76,9 +76,9 @@ func (st *resultStack) appendOpen(open []callPlace, r *stackedResult, conversati
 	if !slices.ContainsFunc(a.output, isToolCall) {
 		return open
 	}
-	a.calls = st.callsOf(r)
-	taken := a.calls.newMatcher().taken
-	calls := a.calls.calls
+	m := st.callsOf(r)
+	calls, taken := m.calls, m.taken
+	a.calls = calls
 	for from, to := 0, 0; from < len(calls); from = to {
 		for to = from; to < len(calls) && calls[to].message == calls[from].message; to++ {
 		}
@@ -99,7 +99,7 @@ func (st *resultStack) appendOpen(open []callPlace, r *stackedResult, conversati
 // the message there.
 func (a *answers) takeElsewhere(conversation *persist.List, taken []bool, from, to int) {
 	open, copied := make([]bool, to-from), false
-	for _, there := range a.copies(conversation, a.calls.calls[from].message) {
+	for _, there := range a.copies(conversation, a.calls[from].message) {
 		copied = true
 		left := false // a call that is answered as far as is known
 		for number := from; number < to; number++ {

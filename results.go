@@ -148,8 +148,12 @@ func (st *resultStack) intern(msgs []Message) []messageRun {
 }
 
 // callsOf returns which calls of a result have answers.
-func (st *resultStack) callsOf(r *stackedResult) *answeredCalls {
-	return newAnsweredCalls(callsIn(st.messages(r.output)), st.messages(r.called))
+func (st *resultStack) callsOf(r *stackedResult) *callMatcher {
+	m := newMatcher(callsIn(st.messages(r.output)))
+	for _, called := range st.messages(r.called) {
+		m.numbers = append(m.numbers, m.take(called))
+	}
+	return m
 }
 
 // answer returns the stack with answers to calls of one of its results. It
@@ -165,17 +169,16 @@ func (st *resultStack) answer(a *answers) (*resultStack, bool) {
 	}
 	r := *st.at(i)
 	calls := st.callsOf(&r)
-	matcher, numbers := calls.newMatcher(), calls.numbers
 	next := st.clone()
 	places := placesIn(r.called, len(a.given))
 	for _, given := range a.given {
 		call := given.call
-		if matcher.taken[call] {
-			if call, _ = matcher.match(given.message.Call()); call < 0 {
+		if calls.taken[call] {
+			if call, _ = calls.match(given.message.Call()); call < 0 {
 				return nil, false
 			}
 		}
-		matcher.taken[call] = true
+		calls.taken[call] = true
 		place, added := next.table.find(given.message)
 		if added {
 			bytes := tableBytes(given.message)
@@ -183,8 +186,8 @@ func (st *resultStack) answer(a *answers) (*resultStack, bool) {
 			next.shown += bytes
 			next.held += bytes
 		}
-		at := placeOf(numbers, call)
-		numbers, places = slices.Insert(numbers, at, call), slices.Insert(places, at, place)
+		at := placeOf(calls.numbers, call)
+		calls.numbers, places = slices.Insert(calls.numbers, at, call), slices.Insert(places, at, place)
 	}
 	r.called = runsOf(places)
 	r.size += a.size()
