@@ -11,10 +11,10 @@ import (
 
 // find returns where in a conversation the results of the calls begin, and which
 // calls are answered there. The place is the latest one where a call has no
-// answer. It is -1 if there is none, and there is zero if the conversation does
+// answer. It is -1 if there is none, and there is nil if the conversation does
 // not have the calls at all.
-func (a *answers) find(l *persist.List, call int) (at int, there takenCalls) {
-	for at, there = range a.copies(l, a.calls.index.calls[call].message) {
+func (a *answers) find(l *persist.List, call int) (at int, there *callMatcher) {
+	for at, there = range a.copies(l, a.calls[call].message) {
 		if !there.taken[call] {
 			return at, there
 		}
@@ -25,9 +25,9 @@ func (a *answers) find(l *persist.List, call int) (at int, there takenCalls) {
 // copies yields the copies of a message of the output in a list, the last one
 // first: the place behind what the output says after it, and the calls that are
 // answered there.
-func (a *answers) copies(l *persist.List, message int) iter.Seq2[int, takenCalls] {
+func (a *answers) copies(l *persist.List, message int) iter.Seq2[int, *callMatcher] {
 	said, after := a.output[message], a.output[message+1:]
-	return func(yield func(int, takenCalls) bool) {
+	return func(yield func(int, *callMatcher) bool) {
 		for i := l.Len() - 1; i >= 0; {
 			chunk, first := persist.Chunk[Message](l, i)
 			for ; i >= first; i-- {
@@ -49,51 +49,18 @@ func (a *answers) copies(l *persist.List, message int) iter.Seq2[int, takenCalls
 	}
 }
 
-// takenCalls are calls that a list of results answers.
-type takenCalls struct {
-	numbers persist.Sequence[int32] // by the place of the result
-	taken   []bool                  // by call
-}
-
 // answeredAt returns the calls that the results from a place of a conversation
 // on answer.
-func (a *answers) answeredAt(l *persist.List, at int) takenCalls {
-	var numbers persist.Sequence[int32]
-	matcher := a.calls.index.newMatcher()
-	if a.calls.fixed && a.called.beginAt(l, at, a.calls.numbers.Len()) {
-		// They stand as they do in the history, as usual.
-		matcher, numbers = a.calls.newMatcher(), a.calls.numbers
-		at += numbers.Len()
-	}
-	for at < l.Len() {
-		chunk, first := persist.Chunk[Message](l, at)
-		if matcher.answered(chunk[at-first:], false, &numbers) {
+func (a *answers) answeredAt(l *persist.List, at int) *callMatcher {
+	m := newMatcher(a.calls)
+	for ; at < l.Len(); at++ {
+		number := m.take(messageIn(l, at))
+		if number < 0 {
 			break
 		}
-		at = first + len(chunk)
+		m.numbers = append(m.numbers, number)
 	}
-	return takenCalls{numbers, matcher.taken}
-}
-
-// beginAt reports whether the n messages are in a list from a place on.
-func (c *calledMessages) beginAt(l *persist.List, at, n int) bool {
-	if at+n > l.Len() {
-		return false
-	}
-	for _, r := range c.runs {
-		for part := range c.table.messages.Runs(r.from, r.to) {
-			for len(part) > 0 {
-				chunk, first := persist.Chunk[Message](l, at)
-				chunk = chunk[at-first:]
-				k := min(len(chunk), len(part))
-				if !slices.Equal(chunk[:k], part[:k]) {
-					return false
-				}
-				part, at = part[k:], at+k
-			}
-		}
-	}
-	return true
+	return m
 }
 
 func messageIn(l *persist.List, i int) Message {
@@ -125,10 +92,10 @@ func (h answerMerger) Merge(at engine.Address, current *engine.Cell, u engine.Up
 			rest = rest[1:]
 			continue
 		}
-		place := placeOf(&there.numbers, 0, rest[0].call)
-		next := len(a.calls.index.calls) // the call with the answer at the place
-		if place < there.numbers.Len() {
-			next = int(there.numbers.At(place))
+		place := placeOf(there.numbers, rest[0].call)
+		next := len(a.calls) // the call with the answer at the place
+		if place < len(there.numbers) {
+			next = there.numbers[place]
 		}
 		n := 1
 		for n < len(rest) && rest[n].call < next && !there.taken[rest[n].call] {
@@ -242,11 +209,9 @@ func (d *answersDraft) add(m ToolResultMessage) error {
 func (d *answersDraft) result(i int) *openResult {
 	if i == len(d.results) {
 		r := d.stack.at(d.stack.len() - 1 - i)
-		a := &answers{
-			origin: r.origin, output: d.stack.messages(r.output),
-			calls: d.stack.callsOf(r), called: calledMessages{&d.stack.table, r.called},
-		}
-		d.results = append(d.results, &openResult{r, a, a.calls.newMatcher()})
+		m := d.stack.callsOf(r)
+		a := &answers{origin: r.origin, output: d.stack.messages(r.output), calls: m.calls}
+		d.results = append(d.results, &openResult{r, a, m})
 	}
 	return d.results[i]
 }

@@ -107,7 +107,7 @@ func (e *TypeError) Is(target error) bool { return target == ErrWrongType }
 
 // LimitError reports something larger than a limit. It is [ErrLimitExceeded].
 type LimitError struct {
-	Name  string // the limit: a field of [Limits], MaxBytes of a field, Bytes of a JSON text, or Team: agents times fields
+	Name  string // the limit: a field of [Limits], MaxBytes of a field, Bytes of a JSON text, Calls of a message, or Team: agents times fields
 	Field string // the field's name, empty if the limit concerns no field
 	Limit int
 	Got   int // what was counted when the limit was passed; the whole may be more
@@ -131,7 +131,10 @@ func (e *LimitError) Is(target error) bool { return target == ErrLimitExceeded }
 // whose changes made a write start again too often, or the field for which a
 // write waited too long for its turn. It is [ErrConflict].
 type ConflictError struct {
-	Fields []string // in the order of the schema; "history" stands for the results
+	// Fields are in the order of the schema; "history" stands for the results. A
+	// transaction that has asked for the version, or listed the keys, may have
+	// been overtaken at any field, and has none.
+	Fields []string
 
 	why string // empty if writes cannot be merged
 }

@@ -168,23 +168,11 @@ func (h *handle) explain(err error) error {
 		}
 		return &ConflictError{Fields: []string{addressName(e.Address)}, why: noTurn(by.name)}
 	case *engine.OvertakenError:
-		return &ConflictError{Fields: addressNames(h.visible(e.Addresses)), why: overtaken}
+		return &ConflictError{Fields: addressNames(e.Addresses), why: overtaken}
 	case *engine.OverlapError:
 		return &ConflictError{Fields: addressNames(e.Addresses)}
 	}
 	return err
-}
-
-// visible returns those of the addresses that the handle may read: a claim on
-// all addresses meets the writes of others, whatever the rights.
-func (h *handle) visible(addresses []engine.Address) []engine.Address {
-	return slices.DeleteFunc(slices.Clone(addresses), func(at engine.Address) bool {
-		sp, isField := at.Slot.Form.(*fieldSpec)
-		if !isField {
-			sp = h.schema.messages() // who reads them sees all results
-		}
-		return !h.mayRead(sp)
-	})
 }
 
 // addressName returns the name of a field, of an undeclared key or of the

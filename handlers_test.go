@@ -331,6 +331,7 @@ func TestAConflictNamesTheWholeKey(t *testing.T) {
 		var conflict *state.ConflictError
 		require.ErrorAs(t, err, &conflict)
 		require.Equal(t, []string{key}, conflict.Fields)
+		require.ErrorContains(t, err, "the handler outer,")
 	})
 }
 
@@ -442,7 +443,80 @@ func TestATransactionWaitsASecondForAllItsTurns(t *testing.T) {
 		}), state.ErrConflict)
 		require.Equal(t, time.Second, time.Since(start))
 		wg.Wait()
+		require.NoError(t, fields[0].Set(st, 0), "it has given back the turns that it had")
 	})
+}
+
+// A transaction that has one of its turns and waits for another runs no code.
+// Who waits for it does not fail, however long that takes.
+func TestATransactionThatWaitsForATurnIsNotStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sleep := state.NewHandler("sleep", func(_ time.Duration, _ bool, update time.Duration) (time.Duration, error) {
+			time.Sleep(update)
+			return update, nil
+		})
+		a := &state.Field[time.Duration]{Name: "a", Handler: sleep}
+		b := &state.Field[time.Duration]{Name: "b", Handler: sleep}
+		st := state.New(state.MustSchema(a, b))
+		start := time.Now()
+		var wg sync.WaitGroup
+		do := func(write func() error) {
+			wg.Go(func() { require.NoError(t, write()) })
+			synctest.Wait()
+		}
+		do(func() error { return a.Set(st, 500*time.Millisecond) })
+		for range 3 {
+			do(func() error { return b.Set(st, 900*time.Millisecond) })
+		}
+		do(func() error {
+			return st.Update(func(tx *state.State) error { return errors.Join(a.Set(tx, 0), b.Set(tx, 0)) })
+		})
+		do(func() error { return a.Set(st, 0) })
+		wg.Wait()
+		require.Equal(t, 2700*time.Millisecond, time.Since(start))
+	})
+}
+
+func TestAValidationThatPatchesItsOwnFieldGetsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var st *state.State
+		f := &state.Field[int]{Name: "x", Validate: func(n int) error {
+			start := time.Now()
+			require.ErrorIs(t, st.Patch(map[string]any{"x": n + 1}), state.ErrConflict)
+			require.Equal(t, time.Second, time.Since(start))
+			return nil
+		}}
+		st = state.New(state.MustSchema(f))
+		require.NoError(t, st.Patch(map[string]any{"x": 1}))
+		require.Equal(t, 1, f.Or(st, 0))
+	})
+}
+
+// A channel of one bubble cannot be used in another one.
+func TestTurnsAreTakenInSeveralBubbles(t *testing.T) {
+	var st *state.State
+	f := &state.Field[int]{Name: "x", Handler: state.NewHandler("slow", func(_ int, _ bool, update int) (int, error) {
+		time.Sleep(time.Duration(update) * time.Second)
+		return update, nil
+	})}
+	st = state.New(state.MustSchema(f))
+	for range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			var wg sync.WaitGroup
+			for _, write := range []struct {
+				seconds int
+				err     error
+			}{{2, nil}, {0, state.ErrConflict}} {
+				wg.Go(func() { require.ErrorIs(t, f.Set(st, write.seconds), write.err) })
+				synctest.Wait()
+			}
+			wg.Wait()
+			for range 2 {
+				wg.Go(func() { require.NoError(t, f.Set(st, 0)) })
+			}
+			wg.Wait()
+		})
+	}
 }
 
 func TestSumOutOfRangeIsAnError(t *testing.T) {

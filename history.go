@@ -47,7 +47,7 @@ func (hs *History) seen() seenResults {
 // present time. Both times are stored in UTC.
 //
 // Calls in Output may be open: [History.Answer] adds their results when they
-// come.
+// come. There are at most 256 of them.
 func (hs *History) Append(r InferenceResult) error { return hs.push(r, true) }
 
 // Push is Append for a result that is not part of the conversation, such as the

@@ -243,14 +243,15 @@ type messageSum struct {
 	messages int
 	bytes    int
 	results  int // messages that are tool results
+	calls    int // in all messages
 }
 
 func (a messageSum) plus(b messageSum) messageSum {
-	return messageSum{a.messages + b.messages, a.bytes + b.bytes, a.results + b.results}
+	return messageSum{a.messages + b.messages, a.bytes + b.bytes, a.results + b.results, a.calls + b.calls}
 }
 
 func (a messageSum) minus(b messageSum) messageSum {
-	return messageSum{a.messages - b.messages, a.bytes - b.bytes, a.results - b.results}
+	return messageSum{a.messages - b.messages, a.bytes - b.bytes, a.results - b.results, a.calls - b.calls}
 }
 
 // importTable reads the messages of a form.
@@ -263,8 +264,11 @@ func importTable(texts []form.Message) (*importedTable, error) {
 			return nil, fault.Under(jsontext.Index("$.messages", i), err)
 		}
 		one := messageSum{messages: 1, bytes: m.size()}
-		if m.Type() == typeToolResult {
+		switch m := m.(type) {
+		case ToolResultMessage:
 			one.results = 1
+		case ToolCallMessage:
+			one.calls = len(m.toolCalls())
 		}
 		msgs[i], t.sums[i+1] = m, t.sums[i].plus(one)
 	}
@@ -314,6 +318,9 @@ func (t *importedTable) result(path string, in *form.Result, maxBytes int) (*sta
 		if *part.to, *part.sum, err = t.runs(path+"."+part.name, part.runs); err != nil {
 			return nil, err
 		}
+	}
+	if err := checkCalls(path+".output", output.calls); err != nil {
+		return nil, err
 	}
 	if called.results != called.messages {
 		return nil, &fault.Error{Path: path + ".tool_calls", Want: "tool results", Got: "another message"}

@@ -16,6 +16,7 @@ var _ = fillInternal()
 
 // bodied is every message: the types of messages embed *messageBody.
 type bodied interface {
+	checkCalls() error
 	extraMember(k int) (name, value string, ok bool)
 	callExtra(k int) (string, bool)
 	sharedCalls() *[]ToolCall
@@ -74,11 +75,11 @@ func fillInternal() bool {
 		Type:   reflect.TypeFor[Message](),
 		Encode: func(m any) ([]byte, error) { return []byte(m.(Message).Raw()), nil },
 		Decode: func(data []byte) (any, error) { return DecodeMessage(data) },
-		Size: func(m any) int {
+		Size: func(m any) (int, error) {
 			if m := m.(Message); isMessage(m) {
-				return m.size()
+				return m.size(), m.(bodied).checkCalls()
 			}
-			return -1
+			return -1, nil
 		},
 	}}
 	internal.TypeNames = map[reflect.Type]string{

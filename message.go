@@ -60,6 +60,10 @@ type UnknownMessage struct{ *messageBody }
 const (
 	messageBytes = 64 << 20
 	messageDepth = 64
+	// messageCalls is how many calls a message, and the output of one result,
+	// may have. No model makes as many. Finding the calls that results answer
+	// may then compare each with each.
+	messageCalls = 256
 )
 
 var messageLimits = jsontext.Limits{Bytes: messageBytes, Depth: messageDepth}
@@ -134,7 +138,8 @@ func Parts(role string, parts ...JSON) (TextMessage, error) {
 // ToolCalls returns an assistant's message that calls tools. An Input that is
 // not [JSON.Valid], or nested too deep for a message (64 levels in all),
 // becomes a JSON string with that text. Members of Extra called id, name or
-// input are left out. An Extra that is not an object is left out as a whole.
+// input are left out. An Extra that is not an object is left out as a whole. A
+// message of more than 256 calls can neither be decoded nor stored.
 func ToolCalls(calls ...ToolCall) ToolCallMessage {
 	b := []byte(`{"type":"tool_call","role":"assistant","tools":[`)
 	for i, call := range calls {
@@ -186,9 +191,9 @@ func isMessage(m Message) bool {
 }
 
 // DecodeMessage reads one message. It is strict: member names in their exact
-// case and once per object, valid UTF-8, at most 64 levels and 64 MiB, and
-// role, content, tools and tool as their type has them; the error names the
-// JSON path. It is lossless: Raw is data without the space between tokens. A
+// case and once per object, valid UTF-8, at most 64 levels, 64 MiB and 256
+// calls, and role, content, tools and tool as their type has them; the error
+// names the JSON path. It is lossless: Raw is data without the space between tokens. A
 // type other than text, tool_call and tool_result gives an [UnknownMessage].
 //
 // It does not retain data. The constructors have no limit on size: they can
@@ -222,6 +227,9 @@ func (r *messageReader) read(text string) (Message, error) {
 		return nil, err
 	}
 	body, err := newSharedBody(r.data, text)
+	if err == nil {
+		err = body.checkCalls()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -280,6 +288,9 @@ func decodeMessages(data []byte) ([]Message, error) {
 // messageOf returns the message in a checked text. It does not retain data.
 func messageOf(data []byte) (Message, error) {
 	body, err := newBody(data)
+	if err == nil {
+		err = body.checkCalls()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -141,6 +141,17 @@ func (b *messageBody) sharedCalls() *[]ToolCall {
 
 var noCalls []ToolCall
 
+// checkCalls returns an error if the message has too many calls.
+func (b *messageBody) checkCalls() error { return checkCalls("$.tools", len(b.toolCalls())) }
+
+// checkCalls returns an error if n calls at a place are too many.
+func checkCalls(path string, n int) error {
+	if n > messageCalls {
+		return &fault.LimitError{Path: path, Name: "Calls", Limit: messageCalls, Got: n}
+	}
+	return nil
+}
+
 // newBody returns the body of a checked text. It does not retain data.
 func newBody(data []byte) (*messageBody, error) { return newSharedBody(data, "") }
 

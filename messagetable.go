@@ -147,33 +147,6 @@ func runsOf(places []int) []messageRun {
 	return runs
 }
 
-// insertPlace returns runs with another place, which is the at-th of all.
-func insertPlace(runs []messageRun, at, place int) []messageRun {
-	next := make([]messageRun, 0, len(runs)+2)
-	add := func(r messageRun) {
-		if last := len(next) - 1; last >= 0 && next[last].to == r.from {
-			next[last].to = r.to
-		} else if r.from < r.to {
-			next = append(next, r)
-		}
-	}
-	for _, r := range runs {
-		if n := r.to - r.from; at < 0 || at >= n {
-			add(r)
-			at -= n
-			continue
-		}
-		add(messageRun{r.from, r.from + at})
-		add(messageRun{place, place + 1})
-		add(messageRun{r.from + at, r.to})
-		at = -1
-	}
-	if at >= 0 {
-		add(messageRun{place, place + 1})
-	}
-	return next
-}
-
 // interner turns lists of messages into runs of a table, to which it adds the
 // messages that are not in it.
 type interner struct {

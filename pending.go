@@ -32,31 +32,53 @@ func (hs *History) Pending(suspended ...ToolCall) []ToolCall {
 			open = seen.stack.appendOpen(open, r, conversation)
 		}
 	}
-	waiting := newCallIndex(open).newMatcher()
-	for _, c := range suspended {
-		if number, _ := waiting.match(c); number >= 0 {
-			waiting.taken[number] = true
-		}
-	}
+	waiting := waitingCalls(open, suspended)
 	var pending []ToolCall
 	for i, c := range open {
-		if !waiting.taken[i] {
+		if !waiting[i] {
 			pending = append(pending, *c.ToolCall)
 		}
 	}
 	return pending
 }
 
+// waitingCalls says which of the open calls of all results are suspended.
+func waitingCalls(open []callPlace, suspended []ToolCall) []bool {
+	type key struct{ id, name string } // the name only if there is no id
+	keyOf := func(c ToolCall) key {
+		if c.ID != "" {
+			return key{id: c.ID}
+		}
+		return key{name: c.Name}
+	}
+	places := map[key][]int{}
+	for i, c := range open {
+		k := keyOf(*c.ToolCall)
+		places[k] = append(places[k], i)
+	}
+	waiting := make([]bool, len(open))
+	for _, c := range suspended {
+		list := places[keyOf(c)]
+		if len(list) == 0 {
+			continue
+		}
+		at := max(0, slices.IndexFunc(list, func(i int) bool { return open[i].Name == c.Name }))
+		waiting[list[at]] = true
+		places[keyOf(c)] = slices.Delete(list, at, at+1)
+	}
+	return waiting
+}
+
 // appendOpen appends the calls of a result that have no answer, neither there
 // nor in a conversation. The conversation may be nil.
 func (st *resultStack) appendOpen(open []callPlace, r *stackedResult, conversation *persist.List) []callPlace {
-	a := answers{output: st.messages(r.output), called: calledMessages{&st.table, r.called}}
+	a := answers{output: st.messages(r.output)}
 	if !slices.ContainsFunc(a.output, isToolCall) {
 		return open
 	}
-	a.calls = st.callsOf(r)
-	taken := a.calls.newMatcher().taken
-	calls := a.calls.index.calls
+	m := st.callsOf(r)
+	calls, taken := m.calls, m.taken
+	a.calls = calls
 	for from, to := 0, 0; from < len(calls); from = to {
 		for to = from; to < len(calls) && calls[to].message == calls[from].message; to++ {
 		}
@@ -77,7 +99,7 @@ func (st *resultStack) appendOpen(open []callPlace, r *stackedResult, conversati
 // the message there.
 func (a *answers) takeElsewhere(conversation *persist.List, taken []bool, from, to int) {
 	open, copied := make([]bool, to-from), false
-	for _, there := range a.copies(conversation, a.calls.index.calls[from].message) {
+	for _, there := range a.copies(conversation, a.calls[from].message) {
 		copied = true
 		left := false // a call that is answered as far as is known
 		for number := from; number < to; number++ {

@@ -95,7 +95,19 @@ func (r *InferenceResult) check(maxBytes int) error {
 			if !isMessage(m) {
 				return &TypeError{Field: historyName, Path: fmt.Sprintf("$.%s[%d]", part.name, i), Want: "a message", Got: fmt.Sprintf("%T", m)}
 			}
+			if err := m.(bodied).checkCalls(); err != nil {
+				return typedError(historyName, err)
+			}
 		}
+	}
+	calls := 0
+	for _, m := range r.Output {
+		if m, ok := m.(ToolCallMessage); ok {
+			calls += len(m.toolCalls())
+		}
+	}
+	if err := checkCalls("$.output", calls); err != nil {
+		return typedError(historyName, err)
 	}
 	for i, m := range r.ToolCalls {
 		if m.messageBody == nil {

@@ -36,7 +36,6 @@ type stackedResult struct {
 	// origin identifies the result on stacks that come from one another: it
 	// stays the same when calls are answered.
 	origin uint64
-	calls  *answeredCalls // while some of many calls have answers; nil otherwise
 
 	few [2]messageRun // the array of the runs of a result that has few
 }
@@ -149,11 +148,12 @@ func (st *resultStack) intern(msgs []Message) []messageRun {
 }
 
 // callsOf returns which calls of a result have answers.
-func (st *resultStack) callsOf(r *stackedResult) *answeredCalls {
-	if r.calls != nil {
-		return r.calls
+func (st *resultStack) callsOf(r *stackedResult) *callMatcher {
+	m := newMatcher(callsIn(st.messages(r.output)))
+	for _, called := range st.messages(r.called) {
+		m.numbers = append(m.numbers, m.take(called))
 	}
-	return newAnsweredCalls(callsIn(st.messages(r.output)), st.messages(r.called))
+	return m
 }
 
 // answer returns the stack with answers to calls of one of its results. It
@@ -169,21 +169,16 @@ func (st *resultStack) answer(a *answers) (*resultStack, bool) {
 	}
 	r := *st.at(i)
 	calls := st.callsOf(&r)
-	matcher, numbers := calls.newMatcher(), calls.numbers
 	next := st.clone()
-	at, last := 0, 0
-	var places []int // what is called, if there is more than one answer
-	if len(a.given) > 1 {
-		places = placesIn(r.called, len(a.given))
-	}
+	places := placesIn(r.called, len(a.given))
 	for _, given := range a.given {
 		call := given.call
-		if matcher.taken[call] {
-			if call, _ = matcher.match(given.message.Call()); call < 0 {
+		if calls.taken[call] {
+			if call, _ = calls.match(given.message.Call()); call < 0 {
 				return nil, false
 			}
 		}
-		matcher.taken[call] = true
+		calls.taken[call] = true
 		place, added := next.table.find(given.message)
 		if added {
 			bytes := tableBytes(given.message)
@@ -191,25 +186,10 @@ func (st *resultStack) answer(a *answers) (*resultStack, bool) {
 			next.shown += bytes
 			next.held += bytes
 		}
-		if call < last {
-			at = 0
-		}
-		at = placeOf(&numbers, at, call) // most calls are given in order
-		last = call
-		numbers = inserted(&numbers, at, call)
-		if places != nil {
-			places = slices.Insert(places, at, place)
-		} else {
-			r.called = insertPlace(r.called, at, place)
-		}
+		at := placeOf(calls.numbers, call)
+		calls.numbers, places = slices.Insert(calls.numbers, at, call), slices.Insert(places, at, place)
 	}
-	if places != nil {
-		r.called = runsOf(places)
-	}
-	r.calls = nil
-	if calls.fixed && numbers.Len() < len(calls.index.calls) {
-		r.calls = &answeredCalls{calls.index, numbers, true}
-	}
+	r.called = runsOf(places)
 	r.size += a.size()
 	next.results = st.results.Take(i).Append(&r)
 	for later := range st.results.Runs(i+1, st.len()) {

@@ -62,6 +62,10 @@ func (u undeclared) declare(d *schemaDraft) { d.schema.open = bool(u) }
 // Limits bounds the content of a state. Zero is the default, and a negative
 // number is no limit. A write that exceeds a limit fails with a [LimitError],
 // except that the journal drops its oldest changes.
+//
+// One limit is the same for all: a message has at most 256 calls of tools, and
+// so has the Output of a result. More are the [LimitError] Calls, also where a
+// message is decoded.
 type Limits struct {
 	NameBytes int // bytes of a field's name (default 256)
 	// ValueBytes bounds one value, about its length as JSON (default 16 MiB).

@@ -24,7 +24,8 @@ import (
 // If others change again and again what a transaction has read, they then wait
 // while it runs once more. If the change comes all the same, fn itself makes
 // it, through another handle than tx. Update then returns a [ConflictError]
-// that names the fields, within about a second or a few runs of a slow fn.
+// that names the fields, within about a second or a few runs of a slow fn. It
+// names none if fn has asked for the version or listed the keys.
 func (s *State) Update(fn func(tx *State) error) error {
 	if fn == nil {
 		return invalidArgument("update", "the function is nil")

@@ -3,6 +3,8 @@ package state_test
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,12 +46,16 @@ func TestWorkIsLinear(t *testing.T) {
 			require.Error(t, err)
 		}
 	}
-	calls := func(n int) state.ToolCallMessage {
-		all := make([]state.ToolCall, n)
-		for i := range all {
-			all[i] = state.ToolCall{Name: "f"}
+	// results yields results with n calls in all.
+	results := func(n, each int) iter.Seq[state.InferenceResult] {
+		return func(yield func(state.InferenceResult) bool) {
+			calls := slices.Repeat([]state.ToolCall{{Name: "f"}}, n)
+			for calls := range slices.Chunk(calls, each) {
+				if !yield(state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}}) {
+					return
+				}
+			}
 		}
-		return state.ToolCalls(all...)
 	}
 	testkit.Work{
 		Packages: "deps,strings,bytes",
@@ -66,20 +72,30 @@ func TestWorkIsLinear(t *testing.T) {
 			"fields of unknown handlers": refused(`{"fields":[%s]}`, `{"name":"f%[1]d","type":"string","handler":"h%[1]d"}`),
 			"pending calls of one name": func(t *testing.T, n int) {
 				st := state.New(nil)
-				require.NoError(t, st.History().Append(state.InferenceResult{Output: []state.Message{calls(n)}}))
-				require.Len(t, st.History().Pending(), n)
-				require.NoError(t, st.History().Push(state.InferenceResult{Output: []state.Message{calls(n)}}))
+				for r := range results(n, 250) {
+					require.NoError(t, st.History().Append(r))
+					require.NoError(t, st.History().Push(r))
+				}
+				require.Len(t, st.History().Pending(), 2*n)
 				require.Len(t, st.History().Pending(state.ToolCall{Name: "f"}), 2*n-1)
 			},
-			"calls of one name that are answered elsewhere": func(t *testing.T, n int) {
+			"suspended calls of one name": func(t *testing.T, n int) {
 				st := state.New(nil)
-				require.NoError(t, st.History().Append(state.InferenceResult{Output: []state.Message{calls(n)}}))
-				var results []state.Message
-				for range n - 1 {
-					results = append(results, state.ToolResult(state.ToolCall{Name: "f"}, "1"))
+				for r := range results(n, 1) {
+					require.NoError(t, st.History().Push(r))
 				}
-				require.NoError(t, state.Messages.Set(st, results))
-				require.Len(t, st.History().Pending(), 1)
+				suspended := slices.Repeat([]state.ToolCall{{Name: "f"}}, n-1)
+				require.Len(t, st.History().Pending(suspended...), 1)
+			},
+			"results of few calls that are answered as they come": func(t *testing.T, n int) {
+				st := state.New(nil)
+				for r := range results(n, 2) {
+					require.NoError(t, st.History().Append(r))
+					for range 2 {
+						require.NoError(t, st.History().Answer(state.ToolResult(state.ToolCall{Name: "f"}, "1")))
+					}
+				}
+				require.Empty(t, st.History().Pending())
 			},
 		},
 	}.Linear(t)

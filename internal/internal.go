@@ -99,8 +99,8 @@ type OpaqueType struct {
 	Encode func(v any) ([]byte, error)
 	Decode func(data []byte) (any, error)
 	// Size returns about the length of the JSON. A negative size means that the
-	// value must not be stored.
-	Size func(v any) int
+	// value must not be stored. So does an error, which is a fault.
+	Size func(v any) (int, error)
 }
 
 // The facts about types that internal/value cannot derive from their structure.

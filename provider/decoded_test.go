@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -58,5 +59,32 @@ func TestMessagesOfDeepBodies(t *testing.T) {
 			requireDecodable(t, request.Messages)
 		}
 		require.Greater(t, deepest, 40, c.body)
+	}
+}
+
+// A message of more than 256 calls is a limit error in requests and responses.
+func TestMessagesOfManyCalls(t *testing.T) {
+	for _, format := range []*provider.Format{provider.OpenAI, provider.OpenAIResponses, provider.Anthropic, provider.Gemini, parleyFormat} {
+		for n, fits := range map[int]bool{256: true, 257: false} {
+			calls := make([]state.ToolCall, n)
+			for i := range calls {
+				calls[i] = state.ToolCall{ID: fmt.Sprint("call_", i), Name: "f", Input: "{}"}
+			}
+			msgs := []state.Message{state.ToolCalls(calls...)}
+			request, _, err := format.EncodeRequest(provider.Request{Messages: msgs})
+			require.NoError(t, err)
+			response, _, err := format.EncodeResponse(state.InferenceResult{Output: msgs}, provider.Usage{})
+			require.NoError(t, err)
+			_, inRequest := format.DecodeRequest(request)
+			_, inResponse := format.DecodeResponse(response)
+			for _, err := range []error{inRequest, inResponse} {
+				if fits {
+					require.NoError(t, err, format)
+					continue
+				}
+				require.ErrorIs(t, err, state.ErrLimitExceeded, format)
+				require.ErrorContains(t, err, "limit Calls: 257 is more than 256", format)
+			}
+		}
 	}
 }

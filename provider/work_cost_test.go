@@ -175,6 +175,9 @@ func TestWorkIsLinear(t *testing.T) {
 	work.Cases["one turn of calls and results"] = func(t *testing.T, n int) {
 		var e provider.Entry
 		for i := range n {
+			if i%250 == 0 { // the calls in between become one message
+				e.Parts = append(e.Parts, provider.Part{Kind: provider.PartText, Text: "t"})
+			}
 			e.Parts = append(e.Parts, provider.Part{Kind: provider.PartCall, ID: fmt.Sprint(i), Name: "f"})
 		}
 		for i := range n {

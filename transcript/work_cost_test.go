@@ -32,15 +32,14 @@ var hostile = map[string]func(n int) []state.Message{
 		}
 		return msgs
 	},
-	"one message of calls, every other answered": func(n int) []state.Message {
-		var calls []state.ToolCall
-		var results []state.Message
-		for i := range n {
-			if calls = append(calls, call(i)); i%2 == 0 {
-				results = append(results, state.ToolResult(call(i), "1"))
+	"messages of many calls, every other answered": func(n int) (msgs []state.Message) {
+		for calls := range slices.Chunk(callsTo(n), 250) {
+			msgs = append(msgs, state.ToolCalls(calls...))
+			for i := 0; i < len(calls); i += 2 {
+				msgs = append(msgs, state.ToolResult(calls[i], "1"))
 			}
 		}
-		return slices.Concat([]state.Message{state.ToolCalls(calls...)}, results)
+		return msgs
 	},
 	"one id, many names": func(n int) (msgs []state.Message) {
 		for i := range n / 2 {
@@ -78,12 +77,13 @@ var hostile = map[string]func(n int) []state.Message{
 		return msgs
 	},
 	"reasoning and calls that wait": func(n int) (msgs []state.Message) {
-		var calls []state.ToolCall
-		for i := range n {
-			calls = append(calls, call(i))
+		for range n {
 			msgs = append(msgs, madeOf("assistant", `{"type":"thinking","thinking":"hm","signature":"x"}`))
 		}
-		return append(msgs, state.ToolCalls(calls...))
+		for calls := range slices.Chunk(callsTo(n), 250) {
+			msgs = append(msgs, state.ToolCalls(calls...))
+		}
+		return msgs
 	},
 	"texts after results without calls": func(n int) (msgs []state.Message) {
 		for i := range n / 2 {
@@ -142,6 +142,14 @@ var hostile = map[string]func(n int) []state.Message{
 
 func call(i int) state.ToolCall {
 	return state.ToolCall{ID: "call_" + strconv.Itoa(i), Name: "f", Input: "{}"}
+}
+
+func callsTo(n int) []state.ToolCall {
+	calls := make([]state.ToolCall, n)
+	for i := range calls {
+		calls[i] = call(i)
+	}
+	return calls
 }
 
 // madeOf and withMember panic on an error, which is a fault of the test.

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/wire"
 )
 
@@ -135,4 +137,59 @@ func TestTheLimitIsThatOfTheTransport(t *testing.T) {
 func mustLast(st *state.State) state.InferenceResult {
 	r, _ := st.History().Last()
 	return r
+}
+
+// withCalls returns an answer of n calls.
+func (a api) withCalls(t testing.TB, n int, streamed bool) string {
+	t.Helper()
+	calls := make([]state.ToolCall, n)
+	for i := range calls {
+		calls[i] = state.ToolCall{ID: fmt.Sprint("call_", i), Name: "f", Input: "{}"}
+	}
+	body, _, err := a.format.EncodeResponse(state.InferenceResult{ID: "r1", Output: []state.Message{state.ToolCalls(calls...)}}, provider.Usage{})
+	require.NoError(t, err)
+	if !streamed {
+		return string(body)
+	}
+	switch a.format {
+	case provider.OpenAIResponses:
+		return sse("event: response.completed\ndata: " + `{"type":"response.completed","response":` + string(body) + `}`)
+	case provider.Gemini:
+		return sse("data: " + string(body))
+	case provider.OpenAI:
+		var deltas []string
+		for i := range n {
+			deltas = append(deltas, fmt.Sprintf(`{"index":%[1]d,"id":"call_%[1]d","type":"function","function":{"name":"f","arguments":"{}"}}`, i))
+		}
+		return sse(`data: {"id":"r1","choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[`+strings.Join(deltas, ",")+`]}}]}`,
+			`data: {"id":"r1","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`, `data: [DONE]`)
+	}
+	events := a.events[:1:1]
+	for i := range n {
+		events = append(events,
+			fmt.Sprintf(`data: {"type":"content_block_start","index":%[1]d,"content_block":{"type":"tool_use","id":"call_%[1]d","name":"f","input":{}}}`, i),
+			fmt.Sprintf(`data: {"type":"content_block_stop","index":%d}`, i))
+	}
+	return sse(append(events, a.events[len(a.events)-2:]...)...)
+}
+
+func TestAnAnswerOfMoreThan256CallsIsNotRecorded(t *testing.T) {
+	eachAPI(t, func(t *testing.T, a api, streamed bool) {
+		for n, recorded := range map[int]bool{256: true, 257: false} {
+			st := newState(t)
+			body := a.withCalls(t, n, streamed)
+			client := answering(wire.Transport{}, http.Header{}, io.NopCloser(strings.NewReader(body)))
+			got, err := readAll(post(t, client, st, "http://a.example"+a.pathOf(streamed), a.body(streamed)))
+			if recorded {
+				require.NoError(t, err)
+				require.Equal(t, body, got)
+				require.Len(t, st.History().Pending(), n)
+				continue
+			}
+			require.ErrorIs(t, err, state.ErrLimitExceeded)
+			require.ErrorContains(t, err, "wire: answer not recorded: ")
+			require.ErrorContains(t, err, "limit Calls: 257 is more than 256")
+			require.Zero(t, st.Version())
+		}
+	})
 }

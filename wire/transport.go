@@ -66,7 +66,7 @@ type Transport struct {
 	// response, and those of a stream that Raw has, both after they are unpacked
 	// (default 64 MiB, which no message can pass; negative: no limit). A longer
 	// answer is [state.ErrLimitExceeded] for the reader of its body, and is not
-	// recorded.
+	// recorded. So is one of more than 256 calls.
 	MaxBytes int
 
 	// Redirect is called with the request that follows when a provider redirects

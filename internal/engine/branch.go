@@ -40,8 +40,8 @@ type Branch struct {
 	wake    chan struct{} // the next commit closes it; nil while no goroutine waits
 	version uint64
 
-	turns    *turns     // of code of users; nil until there are any
-	claimant *contender // the write that others let go first
+	turns map[Address]*turn // that are taken; nil until one is
+	first *contender        // the write that others let go first
 
 	id     uint64 // unique
 	forked uint64 // the version it began with; the journal begins after it

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"time"
 
@@ -11,31 +10,29 @@ import (
 
 // A write that calls code of the user is computed without the lock. If another
 // write changes in between what it builds on, it is overtaken and starts again.
-// A write that is overtaken again and again claims the addresses where that
-// happened: other writes to them wait, and it succeeds at the next attempt.
+// A write that is overtaken again and again goes first: others do not write to
+// the addresses where that happened, and it succeeds at the next attempt.
 //
 // Code of the user may itself write such an address, through another handle,
-// and would wait for itself. A branch does not know which goroutine calls it. A
-// claim is therefore ignored after a time that is longer than an attempt takes.
-// A write whose claim was ignored in several attempts fails with an
+// and would wait for itself. A branch does not know which goroutine calls it.
+// Others therefore wait only for a time that is longer than an attempt takes. A
+// write that they did not wait for in several attempts fails with an
 // [OvertakenError].
 const (
-	// claimAfter is the number of attempts, and claimSoon the time, after which
-	// a write claims addresses.
-	claimAfter = 8
-	claimSoon  = 50 * time.Millisecond
-	// claimAllAfter is the number of attempts after which it claims all
-	// addresses, because it is overtaken at another one each time.
-	claimAllAfter = 64
-	// minWait is the least time for which other writes wait for a claim.
+	// firstAfter is the number of attempts, and firstSoon the time, after which
+	// a write goes first.
+	firstAfter = 8
+	firstSoon  = 50 * time.Millisecond
+	// minWait is the least time for which others wait.
 	minWait = 100 * time.Millisecond
-	// maxIgnored is the number of attempts with an ignored claim after which a
-	// write fails.
+	// maxIgnored is the number of attempts in which others have not waited long
+	// enough after which a write fails.
 	maxIgnored = 3
 )
 
 // OvertakenError reports a write that was overtaken although others waited for
-// it: its own code has probably written these addresses.
+// it: its own code has probably written these addresses. There are none if it
+// depends on all.
 type OvertakenError struct{ Addresses []Address }
 
 func (e *OvertakenError) Error() string {
@@ -47,17 +44,16 @@ type contender struct {
 	branch   *Branch
 	start    time.Time
 	attempts int
-	natural  time.Duration // the longest attempt without waits for itself
+	longest  time.Duration // of the attempts that did not wait for themselves
 	pause    backoff.Backoff
 
 	// Guarded by the lock of the branch:
-	overtaken  []Address // where it was, and what it claims
-	everywhere bool      // it claims all addresses
-	until      time.Time // others wait until then
-	done       chan struct{}
-	ignored    bool      // others have written in this attempt in spite of the claim
-	attacks    int       // the attempts in which they did
-	writes     []Address // what they have written
+	overtaken  []Address     // where it was
+	everywhere bool          // it depends on all addresses
+	until      time.Time     // others wait until then
+	done       chan struct{} // closed at the end; nil if it never went first
+	passed     bool          // others have gone on before the attempt ended
+	ignored    int           // the attempts in which they did
 }
 
 // attempt is the outcome of one attempt to write: it is done, or was overtaken
@@ -68,7 +64,7 @@ type attempt struct {
 }
 
 // retry calls try until it is done or fails, and returns an [OvertakenError] if
-// the claim of the writer was ignored.
+// others did not let the writer go first.
 func (b *Branch) retry(try func(self *contender) (attempt, error)) error {
 	c := &contender{
 		branch: b, start: time.Now(),
@@ -91,11 +87,8 @@ func (b *Branch) retry(try func(self *contender) (attempt, error)) error {
 // again prepares the next attempt after one that began at a time and was
 // overtaken at addresses.
 func (c *contender) again(at []Address, began time.Time) error {
-	if c.attempts++; c.attempts < 4 {
-		runtime.Gosched()
-	} else {
-		time.Sleep(c.pause.Delay())
-	}
+	c.attempts++
+	time.Sleep(c.pause.Delay())
 	b := c.branch
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,69 +97,66 @@ func (c *contender) again(at []Address, began time.Time) error {
 			c.overtaken = append(c.overtaken, a)
 		}
 	}
-	c.everywhere = c.everywhere || len(at) == 0 || c.attempts >= claimAllAfter
-	if !c.ignored {
-		c.natural = max(c.natural, time.Since(began))
-	} else if c.attacks++; c.attacks == maxIgnored {
-		slices.SortFunc(c.writes, Address.compare)
-		return &OvertakenError{c.writes}
+	c.everywhere = c.everywhere || len(at) == 0
+	if !c.passed {
+		c.longest = max(c.longest, time.Since(began))
+	} else if c.ignored++; c.ignored == maxIgnored {
+		slices.SortFunc(at, Address.compare)
+		return &OvertakenError{at}
 	}
-	if c.attempts >= claimAfter || time.Since(c.start) > claimSoon {
-		c.claim()
+	if c.attempts >= firstAfter || time.Since(c.start) > firstSoon {
+		c.goFirst()
 	}
 	return nil
 }
 
-// claim makes others wait during the next attempt. If another writer has a
-// claim, it waits first. The branch is locked.
-func (c *contender) claim() {
+// goFirst makes others wait during the next attempt, unless another write goes
+// first. The branch is locked.
+func (c *contender) goFirst() {
 	b := c.branch
-	if b.claimant != nil && b.claimant != c {
-		b.waitFor(b.claimant)
-		if b.claimant != nil {
-			return // the other cannot go first, perhaps because it waits for this one
-		}
+	if b.first != nil && b.first != c {
+		return
 	}
-	c.until, c.ignored = time.Now().Add(max(minWait, 2*c.natural)), false
+	b.first = c
+	c.until, c.passed = time.Now().Add(max(minWait, 2*c.longest)), false
 	if c.done == nil {
 		c.done = make(chan struct{})
 	}
-	b.claimant = c
 }
 
-// release ends the claim.
+// release lets others go on.
 func (c *contender) release() {
 	if c.done == nil {
-		return // there was no claim; only the writer itself sets done
+		return // it never went first; only the writer itself sets done
 	}
 	b := c.branch
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.claimant == c {
-		b.claimant = nil
-	}
+	b.first = nil
 	close(c.done)
 }
 
-// covers reports whether the claim is on an address.
-func (c *contender) covers(a Address) bool { return c.everywhere || slices.Contains(c.overtaken, a) }
-
-// yield lets the write that has claimed an address go first. The branch is
-// locked, but unlocked during the wait: what was read of the branch before may
-// have changed.
+// yield lets the write that goes first at an address do so. The branch is
+// locked, but unlocked during the wait: what was read of it before may have
+// changed.
 func (b *Branch) yield(self *contender, a Address) {
-	c := b.claimant
-	if c == nil || c == self || !c.covers(a) {
-		return
-	}
-	b.waitFor(c)
-	if b.claimant == c {
-		c.ignored = true
-		if !slices.Contains(c.writes, a) {
-			c.writes = append(c.writes, a)
+	for c := b.first; c != nil && c != self && c.covers(a); c = b.first {
+		left := time.Until(c.until)
+		if left <= 0 {
+			c.passed = true
+			return
 		}
+		b.mu.Unlock()
+		select {
+		case <-c.done:
+		case <-time.After(left):
+		}
+		b.mu.Lock()
 	}
 }
+
+// covers reports whether others do not write to an address.
+func (c *contender) covers(a Address) bool { return c.everywhere || slices.Contains(c.overtaken, a) }
 
 // yieldEdits is yield for the addresses that edits write.
 func (b *Branch) yieldEdits(self *contender, edits []Edit) {
@@ -174,24 +164,5 @@ func (b *Branch) yieldEdits(self *contender, edits []Edit) {
 		if len(edits[i].Ops) > 0 {
 			b.yield(self, edits[i].Address)
 		}
-	}
-}
-
-// waitFor waits until a claim ends or has been respected for long enough. The
-// branch is locked, but unlocked during the wait.
-func (b *Branch) waitFor(c *contender) {
-	for b.claimant == c {
-		left := time.Until(c.until)
-		if left <= 0 {
-			return
-		}
-		b.mu.Unlock()
-		timer := time.NewTimer(left)
-		select {
-		case <-c.done:
-		case <-timer.C:
-		}
-		timer.Stop()
-		b.mu.Lock()
 	}
 }

@@ -50,8 +50,12 @@ func (o *opaqueCodec) addSize(v reflect.Value, w *walk.Walk) error {
 		}
 	}
 	size := 0
-	if err := callGuarded(func() error { size = o.Size(v.Interface()); return nil }); err != nil {
+	var refused error
+	if err := callGuarded(func() error { size, refused = o.Size(v.Interface()); return nil }); err != nil {
 		return w.Fail(o.typ.String()+" with a size", "an error of its function")
+	}
+	if refused != nil {
+		return refused
 	}
 	if size < 0 {
 		return w.Fail(o.name, "one that is not to be stored")

@@ -123,7 +123,7 @@ func init() {
 			}
 			return stone{m["stone"]}, nil
 		},
-		Size: func(x any) int { return len(x.(stone).text) },
+		Size: func(x any) (int, error) { return len(x.(stone).text), nil },
 	})
 	internal.RefusedTypes[reflect.TypeFor[standIn]()] = true
 }
