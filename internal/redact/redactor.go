@@ -34,13 +34,13 @@ type Redactor struct {
 	long        longPatterns
 	maxSpelling int // length of the longest spelling that is found
 
-	searches sync.Pool // of *search, for their memory
+	writers sync.Pool // of *Writer, for their memory
 }
 
 // New returns a Redactor for secrets. It ignores empty secrets and duplicates.
 func New(secrets []Secret) *Redactor {
 	r := &Redactor{long: longPatterns{map[int32][]int{}, map[longKey]bool{}}}
-	r.searches.New = func() any { return &search{scan: scan{r: r}} }
+	r.writers.New = func() any { return r.Writer(nil) }
 	r.addSecrets(secrets)
 	r.automaton.linkStates()
 	return r
@@ -48,13 +48,6 @@ func New(secrets []Secret) *Redactor {
 
 // IsEmpty reports whether there is nothing to mask.
 func (r *Redactor) IsEmpty() bool { return len(r.automaton.states) == 0 }
-
-// A search is the memory that a text needs.
-type search struct {
-	text []byte
-	scan scan
-	out  masker
-}
 
 // Redact returns text with "[SECRET]" in place of each secret. It finds a
 // secret as it is, escaped as in JSON (once or twice), in Go, in a URL or in
@@ -74,41 +67,35 @@ func (r *Redactor) Redact(text string) string {
 	if r.IsEmpty() || text == "" {
 		return text
 	}
-	s := r.searches.Get().(*search)
-	defer r.release(s)
-	s.text = append(s.text[:0], text...)
-	masks, _ := s.scan.find(s.text, 0, noRune, false)
+	w := r.writers.Get().(*Writer)
+	defer r.release(w)
+	w.text = append(w.text[:0], text...)
+	masks, _ := w.scan.find(w.text, 0, noRune, false)
 	if len(masks) == 0 {
 		return text
 	}
-	s.out.reset()
-	from := 0
-	for _, m := range masks {
-		s.out.keep(s.text[from:m.from])
-		s.out.beginMask()
-		s.out.hide(s.text[m.from:m.to])
-		from = m.to
-	}
-	s.out.keep(s.text[from:])
-	s.out.end()
-	if string(s.out.text) == text {
+	w.out.reset()
+	w.safe, w.masked = 0, 0
+	w.mask(w.text, masks, len(w.text))
+	w.out.end()
+	if string(w.out.text) == text {
 		return text // only punctuation of JSON was found
 	}
-	return string(s.out.text)
+	return string(w.out.text)
 }
 
 // Finds reports whether text has something to mask. It may report true if that
 // is only punctuation of JSON.
 func (r *Redactor) Finds(text []byte) bool {
-	s := r.searches.Get().(*search)
-	defer r.release(s)
-	masks, _ := s.scan.find(text, 0, noRune, false)
+	w := r.writers.Get().(*Writer)
+	defer r.release(w)
+	masks, _ := w.scan.find(text, 0, noRune, false)
 	return len(masks) > 0
 }
 
-// release gives the memory of s to the next text.
-func (r *Redactor) release(s *search) {
-	if cap(s.text) <= maxPooled && cap(s.out.text) <= maxPooled {
-		r.searches.Put(s)
+// release gives the memory of w to the next text.
+func (r *Redactor) release(w *Writer) {
+	if cap(w.text) <= maxPooled && cap(w.out.text) <= maxPooled {
+		r.writers.Put(w)
 	}
 }

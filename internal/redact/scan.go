@@ -179,16 +179,11 @@ func (s *scan) isPart(text []byte, from, to int, number bool) (part, known bool)
 	first, _ := utf8.DecodeRune(text[from:to])
 	last, _ := utf8.DecodeLastRune(text[from:to])
 	before, left := s.runeBefore(text, from)
+	beyond, _ := s.runeBefore(text, left)
 	after, right := s.runeAfter(text, to)
-	part = isWord(first) && isWord(before) || isWord(last) && isWord(after)
-	if number && before == '.' {
-		digit, _ := s.runeBefore(text, left)
-		part = part || isDigit(digit)
-	}
-	if number && after == '.' {
-		digit, _ := s.runeAfter(text, right)
-		part = part || isDigit(digit)
-	}
+	behind, _ := s.runeAfter(text, right)
+	part = isWord(first) && isWord(before) || isWord(last) && isWord(after) ||
+		number && (before == '.' && isDigit(beyond) || after == '.' && isDigit(behind))
 	known = !s.open || utf8.FullRune(text[to:]) && (!number || after != '.' || utf8.FullRune(text[right:]))
 	return part, known
 }

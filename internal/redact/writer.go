@@ -1,13 +1,9 @@
 package redact
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 )
-
-// ErrClosed is what a Writer returns after Close.
-var ErrClosed = fs.ErrClosed
 
 const (
 	// chunkBytes is how much of a long text is searched at once.
@@ -26,7 +22,7 @@ const (
 // next part of the text.
 type Writer struct {
 	next io.Writer
-	err  error // of next, or ErrClosed
+	err  error // of next, or fs.ErrClosed
 	scan scan
 	out  masker
 
@@ -68,15 +64,14 @@ func (w *Writer) Close() error {
 	if w.err == nil {
 		w.advance(false)
 	}
-	err := w.err
 	w.text, w.out = nil, masker{}
-	if err == nil {
-		w.err = ErrClosed
+	if w.err == nil {
+		w.err = fs.ErrClosed
 	}
-	if errors.Is(err, ErrClosed) {
+	if w.err == fs.ErrClosed {
 		return nil
 	}
-	return err
+	return w.err
 }
 
 // advance searches the text and passes on all that no secret can begin in any
@@ -89,6 +84,18 @@ func (w *Writer) advance(open bool) {
 		text = text[:len(text)-w.fresh]
 	}
 	masks, safe := w.scan.find(text, w.safe, w.left, open)
+	w.mask(text, masks, safe)
+	if open {
+		w.forget()
+	} else {
+		w.out.end()
+	}
+	w.flush()
+}
+
+// mask writes the text before safe with masks. It writes a mask that begins
+// there to its end.
+func (w *Writer) mask(text []byte, masks []span, safe int) {
 	written := max(w.safe, w.masked)
 	for _, m := range masks {
 		if m.from >= safe {
@@ -109,12 +116,6 @@ func (w *Writer) advance(open bool) {
 		w.out.keep(text[written:safe])
 	}
 	w.safe = safe
-	if open {
-		w.forget()
-	} else {
-		w.out.end()
-	}
-	w.flush()
 }
 
 // forget drops the text that is not looked at any more. What is left begins

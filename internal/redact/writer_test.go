@@ -3,6 +3,7 @@ package redact
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -161,7 +162,7 @@ func TestWriterErrors(t *testing.T) {
 	require.Equal(t, "hunter2", out.String())
 	require.NoError(t, w.Close())
 	_, err = w.Write([]byte("hunter22"))
-	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, err, fs.ErrClosed)
 }
 
 type brokenWriter struct{ err error }
