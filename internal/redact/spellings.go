@@ -41,7 +41,7 @@ func (r *Redactor) addSecrets(secrets []Secret) {
 
 func (r *Redactor) addSecret(text string, number bool) {
 	short, k := len(text) < shortBytes, certainKind
-	patterns := plainSpellings(text)
+	patterns := slices.Compact(plainSpellings(text))
 	switch {
 	case short && number:
 		k = numberKind // and not looked for in hexadecimal, where 33 is 3
@@ -84,19 +84,10 @@ func spellings(plain []string, whole bool) []string {
 	return all
 }
 
-// plainSpellings returns the secret with either kind of line ends, and as
-// encoders of JSON write invalid UTF-8.
+// plainSpellings returns the secret with either kind of line ends.
 func plainSpellings(secret string) []string {
 	unix := strings.ReplaceAll(secret, "\r\n", "\n")
-	all := []string{
-		secret,
-		unix,
-		strings.ReplaceAll(unix, "\n", "\r\n"),
-		strings.ReplaceAll(secret, "\n", "\r\n"),
-		string([]rune(secret)),
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return []string{secret, unix, strings.ReplaceAll(unix, "\n", "\r\n")}
 }
 
 // isPlain reports whether no encoder escapes s.
@@ -147,7 +138,8 @@ var jsonStyles = []jsonStyle{
 	{"\"&'+<>`\x7f", true, false, `\u%04X`},     // .NET
 }
 
-// escape returns s as it stands between the quotes of a string.
+// escape returns s as it stands between the quotes of a string. As encoders do,
+// it replaces bytes that are not UTF-8.
 func (j jsonStyle) escape(s string) string {
 	var b strings.Builder
 	for _, c := range s {

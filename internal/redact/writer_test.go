@@ -2,6 +2,7 @@ package redact
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -116,9 +117,10 @@ func TestWriterIsRedact(t *testing.T) {
 // A mask covers escape sequences whole, also if a sequence ends in a later chunk.
 func TestWriterMasksWholeEscapes(t *testing.T) {
 	slashes := strings.Repeat(`\`, 1000)
-	r := New([]Secret{{Text: `hunter2\`}, {Text: "hunter44"}, {Text: "a&%", Number: true}})
+	r := New([]Secret{{Text: `hunter2\`}, {Text: `hu\nter2\`}, {Text: "hunter44"}, {Text: "a&%", Number: true}})
 	for text, want := range map[string]string{
 		`hunter44a&%.`:                  mask + "a&%.",
+		`hu\nter2\u0041.`:               mask + ".",
 		`hunter2\u0041.`:                mask + ".",
 		`hunter2\ud83d\udd11.`:          mask + ".",
 		`hunter2\ud83d\\`:               mask + `\\`,
@@ -128,6 +130,62 @@ func TestWriterMasksWholeEscapes(t *testing.T) {
 	} {
 		requireEachChunking(t, r, text, want)
 	}
+}
+
+// Whether a number is a part of one with a fraction depends on two characters
+// on either side, each of which may be escaped.
+func TestWriterLooksAtTwoCharacters(t *testing.T) {
+	r := New([]Secret{{Text: "3", Number: true}})
+	for text, want := range map[string]string{
+		"x 3.5 3.x 3.":            "x 3.5 " + mask + ".x " + mask + ".",
+		"x 3.٣ 3.é":               "x 3.٣ " + mask + ".é",
+		`1%2E3 .%2E3`:             `1%2E3 .%2E` + mask,
+		`\ud835\udfd9\U0000002e3`: `\ud835\udfd9\U0000002e3`,
+	} {
+		requireEachChunking(t, r, text, want)
+	}
+}
+
+// A spelling may be so long that it would have to be held back for too long.
+func TestSpellingsThatAreTooLong(t *testing.T) {
+	r := texts([]string{"\x01\x02\x03\x04\x05\x06\x07\x01\x02\x03\x04\x05"})
+	escaped := func(format string) string {
+		var b strings.Builder
+		for _, c := range `\u0001\u0002\u0003\u0004\u0005\u0006\u0007\u0001\u0002\u0003\u0004\u0005` {
+			fmt.Fprintf(&b, format, c)
+		}
+		return b.String()
+	}
+	requireEachChunking(t, r, escaped("&#x%x;"), mask)
+	requireEachChunking(t, r, escaped("&#x%08x;"), escaped("&#x%08x;"))
+	requireEachChunking(t, r, escaped("&#x%08x;")+"!", escaped("&#x%08x;")+"!")
+}
+
+// A number is held back only as long as it may be one of JSON.
+func TestWriterPassesOnLongNumbers(t *testing.T) {
+	var out strings.Builder
+	w := texts([]string{"hunter22"}).Writer(&out)
+	_, err := io.WriteString(w, "["+strings.Repeat("1", maxLiteral))
+	require.NoError(t, err)
+	require.Equal(t, "[", out.String())
+	_, err = io.WriteString(w, "1")
+	require.NoError(t, err)
+	require.Equal(t, "["+strings.Repeat("1", maxLiteral+1), out.String())
+}
+
+// What begins as a long secret is held back until it differs, or not much longer.
+func TestWriterHoldsLongSecrets(t *testing.T) {
+	secret := strings.Repeat("0123456789abcdef+", 100)
+	r := texts([]string{secret})
+	requireEachChunking(t, r, "x"+secret+"y", "x"+mask+"y")
+	var out strings.Builder
+	w := r.Writer(&out)
+	_, err := io.WriteString(w, secret[:500])
+	require.NoError(t, err)
+	require.Empty(t, out.String())
+	_, err = io.WriteString(w, strings.Repeat("!", 700))
+	require.NoError(t, err)
+	require.Len(t, out.String(), 1200)
 }
 
 func requireEachChunking(t *testing.T, r *Redactor, text, want string) {
