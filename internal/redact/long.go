@@ -35,11 +35,6 @@ func (l *longPatterns) addPattern(head int32, pattern string) {
 	}
 }
 
-// isPattern reports whether text[from:to] is a pattern.
-func (l *longPatterns) isPattern(t *textSums, from, to int) bool {
-	return l.whole[longKey{to - from, t.of(from, to)}]
-}
-
 // mayGoOn reports whether the rest of a text, which begins with a head, may be
 // the beginning of a pattern. It looks at half of the rest or more.
 func (l *longPatterns) mayGoOn(t *textSums, from int) bool {

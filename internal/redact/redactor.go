@@ -1,11 +1,10 @@
 // Package redact masks secret values in text, even where they are escaped or
 // encoded.
 //
-// What to look for is listed: each secret as it is, as encoders of JSON, Go,
-// HTML and URLs escape it, and in hexadecimal and base64. An automaton finds
-// all spellings in one pass. It runs over the text itself, and over views of
-// it, which undo one kind of escapes each. So a spelling is found even if more
-// of it is escaped than must be, or if it is escaped once more.
+// What to look for is listed: each secret as it is, as encoders of JSON escape
+// it, and in hexadecimal and base64. An automaton finds all spellings in one
+// pass. It runs over the text itself, and over views of it, which undo one kind
+// of escapes each: those of JSON and Go, of URLs, or of HTML.
 package redact
 
 import "sync"
@@ -18,8 +17,9 @@ const (
 	// accident. It is masked only as a whole token.
 	shortBytes = 6
 
-	// maxPooled is the size from which memory is not kept for the next text.
-	maxPooled = 1 << 20
+	// maxPooled is the size of a text from which its memory, which is up to 40
+	// times as much, is not kept for the next one.
+	maxPooled = 256 << 10
 )
 
 // A Secret is a text to mask.
@@ -39,7 +39,10 @@ type Redactor struct {
 
 // New returns a Redactor for secrets. It ignores empty secrets and duplicates.
 func New(secrets []Secret) *Redactor {
-	r := &Redactor{long: longPatterns{map[int32][]int{}, map[longKey]bool{}}}
+	r := &Redactor{
+		automaton: automaton{states: make([]state, 1)},
+		long:      longPatterns{map[int32][]int{}, map[longKey]bool{}},
+	}
 	r.writers.New = func() any { return r.Writer(nil) }
 	r.addSecrets(secrets)
 	r.automaton.linkStates()
@@ -47,7 +50,7 @@ func New(secrets []Secret) *Redactor {
 }
 
 // IsEmpty reports whether there is nothing to mask.
-func (r *Redactor) IsEmpty() bool { return len(r.automaton.states) == 0 }
+func (r *Redactor) IsEmpty() bool { return len(r.automaton.states) == 1 }
 
 // Redact returns text with "[SECRET]" in place of each secret. It finds a
 // secret as it is, escaped as in JSON (once or twice), in Go, in a URL or in
@@ -68,7 +71,7 @@ func (r *Redactor) Redact(text string) string {
 		return text
 	}
 	w := r.writers.Get().(*Writer)
-	defer r.release(w)
+	defer r.release(w, len(text))
 	w.text = append(w.text[:0], text...)
 	masks, _ := w.scan.find(w.text, 0, noRune, false)
 	if len(masks) == 0 {
@@ -88,14 +91,14 @@ func (r *Redactor) Redact(text string) string {
 // is only punctuation of JSON.
 func (r *Redactor) Finds(text []byte) bool {
 	w := r.writers.Get().(*Writer)
-	defer r.release(w)
+	defer r.release(w, len(text))
 	masks, _ := w.scan.find(text, 0, noRune, false)
 	return len(masks) > 0
 }
 
-// release gives the memory of w to the next text.
-func (r *Redactor) release(w *Writer) {
-	if cap(w.text) <= maxPooled && cap(w.out.text) <= maxPooled {
+// release gives the memory that a text of n bytes needed to the next text.
+func (r *Redactor) release(w *Writer, n int) {
+	if n <= maxPooled {
 		r.writers.Put(w)
 	}
 }

@@ -119,7 +119,7 @@ func (s *scan) searchLong(v *view, head int32, from int) {
 			if s.open && s.r.long.mayGoOn(&s.sums, from) {
 				s.hold(v, from)
 			}
-		} else if s.r.long.isPattern(&s.sums, from, from+n) {
+		} else if s.r.long.whole[longKey{n, s.sums.of(from, from+n)}] {
 			s.add(v, from, from+n)
 		}
 	}

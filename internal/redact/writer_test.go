@@ -247,6 +247,13 @@ func FuzzWriter(f *testing.F) {
 	})
 }
 
+func TestNoSecrets(t *testing.T) {
+	r := texts([]string{"", ""})
+	require.True(t, r.IsEmpty())
+	require.Equal(t, "a%", writeChunks(t, r, "a%", func() int { return 1 }))
+	require.False(t, r.Finds([]byte("a")))
+}
+
 // stuckWriter panics at its first Write.
 type stuckWriter struct{ panicked bool }
 
