@@ -15,10 +15,11 @@ import (
 // tool may have put them into the text.
 //
 // Every string, sequence of bytes, number and key of a map in the value is
-// masked, at any depth. It is also found if it is escaped as in JSON, Go, HTML
-// or a URL, once or twice, or encoded in base64 or hexadecimal, also on several
-// lines. A value of less than 6 bytes is masked only where it is not part of a
-// word, and a number only where it is not part of a number with a fraction.
+// masked, at any depth. It is also found if it is escaped as in JSON (once or
+// twice), Go, HTML or a URL, or encoded in base64 or hexadecimal, also as a part
+// of a larger encoded text. A value of less than 6 bytes is masked only where it
+// is not part of a word, and a number only where it is not part of a number with
+// a fraction. What stands beside a mask without a gap is a part of its word.
 //
 // As long as the text is JSON from its beginning, the result is JSON: a number
 // that contains a secret becomes a string with the mask, and punctuation does

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
-	"sync/atomic"
+	"sync"
 
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/redact"
@@ -127,7 +127,8 @@ type secretCell struct {
 // so that those of the secrets say what a Redactor masks, whichever branch and
 // rights they were read with.
 type redactorCache struct {
-	entries atomic.Pointer[[]redactorEntry] // the newest first; never changed
+	mu      sync.Mutex
+	entries []redactorEntry // the newest first
 }
 
 type redactorEntry struct {
@@ -135,49 +136,26 @@ type redactorEntry struct {
 	redactor *Redactor
 }
 
-const (
-	// maxCachedRedactors bounds how many sets of secrets stay in memory: those
-	// of some agents and branches.
-	maxCachedRedactors = 8
-
-	// maxCachedBytes bounds their size. The newest one may be larger.
-	maxCachedBytes = 64 << 20
-)
+// maxCachedRedactors bounds how many sets of secrets stay in memory: those of
+// some agents and branches.
+const maxCachedRedactors = 4
 
 func (c *redactorCache) get(cells []secretCell) (*Redactor, bool) {
-	if entries := c.entries.Load(); entries != nil {
-		for i := range *entries {
-			if e := &(*entries)[i]; slices.Equal(e.cells, cells) {
-				return e.redactor, true
-			}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.entries {
+		if slices.Equal(e.cells, cells) {
+			return e.redactor, true
 		}
 	}
 	return nil, false
 }
 
 func (c *redactorCache) put(cells []secretCell, r *Redactor) {
-	for {
-		old := c.entries.Load()
-		entries := []redactorEntry{{slices.Clone(cells), r}}
-		size := r.size()
-		if old != nil {
-			for _, e := range *old {
-				if size += e.redactor.size(); len(entries) == maxCachedRedactors || size > maxCachedBytes {
-					break
-				}
-				entries = append(entries, e)
-			}
-		}
-		if c.entries.CompareAndSwap(old, &entries) {
-			return
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.entries = slices.Insert(c.entries, 0, redactorEntry{slices.Clone(cells), r})
+	if len(c.entries) > maxCachedRedactors {
+		c.entries = slices.Delete(c.entries, maxCachedRedactors, len(c.entries))
 	}
-}
-
-// size returns about how many bytes the Redactor takes.
-func (r *Redactor) size() int {
-	if r == nil {
-		return 0
-	}
-	return r.hidden().masks.Size()
 }

@@ -230,23 +230,13 @@ func spellings(text string) map[string]string {
 		"URL base64": base64.URLEncoding.EncodeToString([]byte(text)), "raw URL base64": base64.RawURLEncoding.EncodeToString([]byte(text)),
 		"hex": lower, "HEX": strings.ToUpper(lower),
 		"query": url.QueryEscape(text), "path": url.PathEscape(text),
-		"raw": text,
-		// base64, openssl and xxd -p break lines at 76, 64 and 60.
-		"base64 in lines": wrapped(std, 76, "\n"), "base64 in lines of 64": wrapped(std, 64, "\r\n"), "hex in lines": wrapped(lower, 60, "\n"),
+		"raw":              text,
+		"in larger base64": base64.StdEncoding.EncodeToString([]byte("user:" + text)),
 	}
 	if strings.ToValidUTF8(text, "") == text { // JSON replaces other bytes
 		forms["JSON"] = string(plain[1 : len(plain)-1])
 	}
 	return forms
-}
-
-// wrapped returns text in lines.
-func wrapped(text string, width int, end string) string {
-	var lines []string
-	for ; len(text) > width; text = text[width:] {
-		lines = append(lines, text[:width])
-	}
-	return strings.Join(append(lines, text), end)
 }
 
 // TestSecretOfEveryShapeIsRedacted looks for every part of values of every shape

@@ -39,9 +39,6 @@ const (
 
 // addPattern adds a pattern and returns its state.
 func (a *automaton) addPattern(pattern string, k kind) int32 {
-	if len(a.states) == 0 {
-		a.states = make([]state, 1)
-	}
 	at := int32(0)
 	for i := range len(pattern) {
 		next := a.childOf(at, pattern[i])
@@ -78,9 +75,6 @@ func (a *automaton) addPair(pattern string) {
 // links of a state depend on those of shorter beginnings.
 func (a *automaton) linkStates() {
 	a.states = append(make([]state, 0, len(a.states)), a.states...) // without what append has reserved
-	if len(a.states) == 0 {
-		return
-	}
 	queue := make([]int32, 1, len(a.states))
 	for i := 0; i < len(queue); i++ {
 		at := queue[i]

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/pem"
-	"maps"
 	"math/rand/v2"
 	"mime/quotedprintable"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,25 +13,6 @@ import (
 
 	"github.com/agentstate/state/internal/test/effort"
 )
-
-// wrappedEncodings write a text on several lines, as programs do.
-var wrappedEncodings = map[string]func(s string) string{
-	"base64 -w64":    func(s string) string { return wrapLines(escapers["base64"](s), 64, "\n") },
-	"base64":         func(s string) string { return wrapLines(escapers["base64"](s), 76, "\n") },
-	"MIME":           func(s string) string { return wrapLines(escapers["base64"](s), 76, "\r\n") },
-	"indented":       func(s string) string { return wrapLines(escapers["base64"](s), 60, "\n      ") },
-	"trailing space": func(s string) string { return wrapLines(escapers["base64"](s), 64, " \r\n") },
-	"xxd -p":         func(s string) string { return wrapLines(escapers["hex"](s), 60, "\n") },
-	"HEX of 32":      func(s string) string { return wrapLines(escapers["hex upper"](s), 32, "\r\n") },
-	"in JSON":        func(s string) string { return inJSON(wrapLines(escapers["base64"](s), 64, "\n")) },
-	"in a URL":       func(s string) string { return escapers["query"](wrapLines(escapers["base64"](s), 64, "\r\n")) },
-	"PEM": func(s string) string {
-		return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte(s)}))
-	},
-	"after other bytes": func(s string) string { return wrapLines(escapers["base64"]("user:"+s+"\n"), 64, "\n") },
-}
-
-var wrappedNames = slices.Sorted(maps.Keys(wrappedEncodings))
 
 // strayBeginnings look like the beginning of an escape sequence, or end in the
 // middle of an encoded text.
@@ -48,9 +26,6 @@ func TestEveryEncodingIsFound(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
 		secret := longSecret(rng)
 		r := texts([]string{"another secret", secret})
-		for _, name := range wrappedNames {
-			requireHidden(t, r, wrappedEncodings[name](secret), secret, rng, name)
-		}
 		for _, name := range names {
 			requireHidden(t, r, escapers[name](secret), secret, rng, name)
 		}
@@ -75,7 +50,7 @@ func longSecret(rng *rand.Rand) string {
 // base64 remains, in a text with other things around it.
 func requireHidden(t *testing.T, r *Redactor, form, secret string, rng *rand.Rand, name string) {
 	before := strayBeginnings[rng.IntN(len(strayBeginnings))]
-	if unusual[name] || name == "in JSON" || name == "in a URL" {
+	if unusual[name] {
 		before = "x "
 	}
 	got := r.Redact("before" + before + form + " after")
@@ -91,11 +66,10 @@ func TestTextThatOnlyLooksEncodedStays(t *testing.T) {
 	for name, text := range map[string]string{
 		"words between": form[:10] + " and " + form[10:],
 		"spaced hex":    strings.Join(strings.SplitAfterN(hex.EncodeToString([]byte(secret)), "", 5), " "),
-		"a wide gap":    form[:10] + "\n" + strings.Repeat(" ", maxBreak) + form[10:],
+		"lines":         form[:10] + "\n" + form[10:],
 	} {
 		require.Equal(t, text, r.Redact(text), name)
 	}
-	require.Equal(t, mask, r.Redact(form[:10]+"\n"+strings.Repeat(" ", maxBreak-1)+form[10:]))
 
 	var quoted bytes.Buffer
 	w := quotedprintable.NewWriter(&quoted)

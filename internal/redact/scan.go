@@ -1,200 +1,145 @@
 package redact
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
+	"unicode"
+	"unicode/utf8"
 )
 
-// A scan looks for the secrets in one text. views[0] is the text itself, and
-// each other view comes from the one before it. There are most views if escaped
-// text has a part in base64 on several lines, which says escaped text.
+// A span is the part of a text from one offset up to another.
+type span struct{ from, to int }
+
+// A scan looks for the secrets in one text, piece by piece. What stands between
+// two masks is a piece: a mask that is in the text already is never a part of a
+// secret.
 type scan struct {
 	r     *Redactor
-	size  int // of the text
-	after int // secrets that begin before it were found before
-	views [escapeLayers + 3]view
-	sums  textSums
+	after int    // secrets that begin before it were found before
+	found []span // what is to be masked
+	safe  int    // no secret that is not found yet begins before it
 
-	found  []span  // what is masked
-	tokens []token // what is masked if it is next to a mask
-	inside bitset  // the places inside of escape sequences
-
-	// If more text may follow:
-	safe      int // no secret that is not found yet begins before it
-	undecided int // from here on, there may be the beginning of a character
+	begin       int                       // where the piece begins in the text
+	left, right rune                      // what stands beside it
+	open        bool                      // more text may follow
+	end         int                       // all escape sequences that begin before it are complete
+	views       [1 + len(unescapers)]view // the piece itself, and what the unescapers read
+	sums        textSums
 
 	steps int // the bytes that were looked at, for tests
 }
 
-// find finds the secrets in a text that begin at or after a place. If it is
-// open, more text may follow.
-func (s *scan) find(text []byte, after int, open bool) {
-	s.size, s.after = len(text), after
-	s.found, s.tokens = s.found[:0], s.tokens[:0]
-	s.inside.reset(len(text) + 1)
-	s.safe, s.undecided = len(text), len(text)
-	s.views[0].text = text
-	s.searchView(0, escapeLayers, open, false)
+// maskRune stands for a mask beside a piece. A mask is like a digit: what is a
+// part of a word or of a number stays one if its other part is masked. noRune
+// stands for an end of the text.
+const (
+	maskRune = '0'
+	noRune   = 0
+)
+
+// find returns the parts of a text to mask that begin at or after a place, in
+// their order. left stands beside the text. If more text may follow, there are
+// no others before safe.
+func (s *scan) find(text []byte, after int, left rune, open bool) (masks []span, safe int) {
+	s.after, s.found, s.safe = after, s.found[:0], len(text)
+	s.begin, s.left, s.right, s.open = 0, left, maskRune, false
+	for {
+		n := bytes.Index(text[s.begin:], []byte(mask))
+		if n < 0 {
+			break
+		}
+		s.findIn(text[s.begin : s.begin+n])
+		s.begin, s.left = s.begin+n+len(mask), maskRune
+	}
+	s.right, s.open = noRune, open
+	s.findIn(text[s.begin:])
+	safe = len(text)
+	if open { // what is longer is not found
+		safe = s.widen(span{max(s.safe, len(text)-s.r.maxSpelling-maxEscape), safe}).from
+	}
+	return mergeSpans(s.found), safe
+}
+
+// findIn finds the secrets in a piece. A mask covers escape sequences whole:
+// half of one would not be valid JSON, and the other half could make another
+// text with what follows.
+func (s *scan) findIn(piece []byte) {
+	first := len(s.found)
+	s.views[0].text, s.end = piece, s.begin+len(piece)
+	for i, u := range unescapers {
+		s.end = min(s.end, s.begin+s.views[1+i].unescape(piece, u, s.open))
+	}
+	if s.open {
+		s.safe = s.end
+	}
+	for i := range s.views {
+		s.search(&s.views[i])
+	}
 	s.views[0].text = nil
-}
-
-// searchView finds the secrets in the view at depth, and in what it decodes to
-// in up to so many layers. binary is set for bytes that were base64 or
-// hexadecimal: there, tokens are not secrets, and nothing is decoded again.
-func (s *scan) searchView(depth, layers int, open, binary bool) {
-	s.views[depth].binary = binary
-	s.searchText(depth, open)
-	if layers == 0 {
-		return
-	}
-	v, next := &s.views[depth], &s.views[depth+1]
-	for _, u := range s.r.unescapers {
-		differs, end := next.setUnescaped(v.text, u, open)
-		if end < len(v.text) {
-			s.hold(depth, end)
-			s.holdCut(depth, end-incompleteRune(v.text[:end]))
-		}
-		if !differs {
-			continue
-		}
-		if !binary { // a mask in encoded text cuts its bytes, too
-			for _, j := range next.jumps {
-				s.markEscape(depth, j.source)
-			}
-		}
-		s.searchView(depth+1, layers-1, open, binary)
-	}
-	if !binary && s.r.leastCertain > 0 {
-		s.searchEncoded(depth, base64Text, open)
-		s.searchEncoded(depth, hexText, open)
+	for i, f := range s.found[first:] {
+		s.found[first+i] = s.widen(f)
 	}
 }
 
-// searchText finds the secrets in the view at depth, as it is.
-func (s *scan) searchText(depth int, open bool) {
-	v, r := &s.views[depth], s.r
+// search finds the secrets in a view of the piece.
+func (s *scan) search(v *view) {
 	s.steps += len(v.text)
-	summed := false
-	cut := len(v.text) // the beginning of a character, whose end may follow
-	if open {
-		cut -= incompleteRune(v.text)
-	}
-	if cut < len(v.text) {
-		s.holdCut(depth, cut)
-		s.undecided = min(s.undecided, s.rawSpan(depth, span{cut, cut + 1}).from)
-	}
-	partial := r.automaton.eachMatch(v.text, func(at int32, from, to int) bool {
-		kind := r.automaton.states[at].kind
+	s.sums.set(v.text)
+	partial := s.r.automaton.eachMatch(v.text, func(at int32, from, to int) bool {
+		kind := s.r.automaton.states[at].kind
 		if kind&headKind != 0 {
-			if !summed {
-				s.sums.set(v.text)
-				summed = true
-			}
-			s.searchLong(depth, r.long[at], from, open)
+			s.searchLong(v, at, from)
 		}
-		if kind&certainKind != 0 {
-			s.addFound(depth, span{from, to})
-			return true
-		}
-		if v.binary || kind&(tokenKind|numberKind) == 0 {
+		if kind&(certainKind|tokenKind|numberKind) == 0 {
 			return false
 		}
-		e := edgesOf(v.text, from, to, kind&tokenKind == 0, open)
-		switch {
-		case e.unknown || to > cut:
-			s.hold(depth, from)
-		case e.left != none || e.right != none:
-			s.addToken(depth, span{from, to}, e)
-		default:
-			s.addFound(depth, span{from, to})
-			return true
+		if kind&certainKind == 0 {
+			part, known := s.isPart(v.text, from, to, kind&tokenKind == 0)
+			if !known {
+				s.hold(v, from)
+			}
+			if part || !known {
+				return false
+			}
 		}
-		return false
+		s.add(v, from, to)
+		return true
 	})
-	if open && partial < len(v.text) {
-		s.hold(depth, partial)
+	if s.open && partial < len(v.text) {
+		s.hold(v, partial)
 	}
 }
 
-// searchLong looks for the patterns whose head stands at a place of the view at
-// depth.
-func (s *scan) searchLong(depth int, patterns []longPattern, at int, open bool) {
-	s.steps += len(patterns)
-	for i := range patterns {
-		switch p := &patterns[i]; {
-		case p.matches(&s.sums, at):
-			s.addFound(depth, span{at, at + p.length})
-		case open && p.mayContinue(&s.sums, at):
-			s.hold(depth, at)
-		}
-	}
-}
-
-// searchEncoded finds the secrets in what the view at depth encodes. A secret
-// may begin inside a byte of the encoded text, in as many ways as the encoding
-// has phases.
-func (s *scan) searchEncoded(depth int, e *encoding, open bool) {
-	v, joined, decoded := &s.views[depth], &s.views[depth+1], &s.views[depth+2]
-	for run := range e.eachRun(v.text, e.encodedLen(s.r.leastCertain), open) {
-		if depth > 0 && !run.open {
-			if from := v.sourceOf(run.span); from.to-from.from == run.to-run.from {
-				continue // without escapes: it was searched in the view before
+// searchLong looks for the long patterns whose head stands at a place of v.
+func (s *scan) searchLong(v *view, head int32, from int) {
+	for _, n := range s.r.long.lengths[head] {
+		s.steps++
+		if from+n > len(v.text) {
+			if s.open && s.r.long.mayGoOn(&s.sums, from) {
+				s.hold(v, from)
 			}
-		}
-		joined.setJoined(v.text, run)
-		for skip := range min(e.phases, len(joined.text)) {
-			rest, n := decoded.setDecoded(joined.text, skip, e)
-			if run.open && n > 0 && s.r.mayBegin(rest, n) {
-				at := skip + len(decoded.text)*8/e.bits
-				s.hold(depth+1, at)
-			}
-			s.searchView(depth+2, 1, run.open, true)
+		} else if s.r.long.whole[longKey{n, s.sums.of(from, from+n)}] {
+			s.add(v, from, from+n)
 		}
 	}
 }
 
-// rawSpan returns the part of the text itself that encodes a part of the view
-// at depth.
-func (s *scan) rawSpan(depth int, at span) span {
-	for ; depth > 0; depth-- {
-		at = s.views[depth].sourceOf(at)
-	}
-	return at
+// hold notes that a secret may begin at a place of v.
+func (s *scan) hold(v *view, from int) {
+	s.safe = min(s.safe, s.begin+v.sourceOf(from, from+1).from)
 }
 
-// hold notes that a secret may begin at a place of the view at depth. The
-// characters that it cuts are masked with it.
-func (s *scan) hold(depth, at int) {
-	at = s.views[depth].wholeRunes(span{at, at + 1}).from
-	s.holdFrom(s.rawSpan(depth, span{at, at + 1}).from)
-}
-
-// holdCut notes that a secret may begin inside the character that begins at a
-// place of the view at depth, and whose end may follow.
-func (s *scan) holdCut(depth, at int) {
-	if !s.views[depth].binary {
-		s.hold(depth, at)
-	}
-}
-
-// holdFrom is hold for a place of the text itself.
-func (s *scan) holdFrom(at int) { s.safe = min(s.safe, at) }
-
-// holdUndecided notes that a part of the text that is masked may end inside a
-// character whose end may follow.
-func (s *scan) holdUndecided(at span) {
-	if at.to > s.undecided {
-		s.holdFrom(at.from)
-	}
-}
-
-// addFound adds a part of the view at depth, as the part of the text itself.
-func (s *scan) addFound(depth int, at span) {
-	raw := s.rawSpan(depth, at)
-	if raw.from < s.after || raw.to-raw.from > s.r.maxSpelling {
+// add adds a part of v to what was found.
+func (s *scan) add(v *view, from, to int) {
+	at := v.sourceOf(from, to)
+	at = span{s.begin + at.from, s.begin + at.to}
+	if at.from < s.after || at.to-at.from > s.r.maxSpelling {
 		return
 	}
-	at = s.wholeRunes(depth, at)
+	if at.to > s.end { // it may end inside an escape sequence
+		s.safe = min(s.safe, at.from)
+	}
 	if n := len(s.found); n > 0 { // repetitive secrets are found at every place
 		if last := &s.found[n-1]; last.from <= at.from && at.from < last.to {
 			last.to = max(last.to, at.to)
@@ -204,90 +149,22 @@ func (s *scan) addFound(depth int, at span) {
 	s.found = append(s.found, at)
 }
 
-// addToken adds a part of the view at depth that has edges.
-func (s *scan) addToken(depth int, at span, e edges) {
-	if s.rawSpan(depth, at).from < s.after {
-		return
-	}
-	t := token{s.wholeRunes(depth, at), none, none}
-	if e.left != none {
-		t.left = s.rawSpan(depth, span{e.left, e.left + 1}).to - 1
-	}
-	if e.right != none {
-		t.right = s.rawSpan(depth, span{e.right, e.right + 1}).from
-	}
-	s.tokens = append(s.tokens, t)
-}
-
-// wholeRunes returns the part of the text itself that encodes a part of the
-// view at depth and the characters that it cuts: half a character would end a
-// word that the character is a part of.
-func (s *scan) wholeRunes(depth int, at span) span {
-	at = s.rawSpan(depth, s.views[depth].wholeRunes(at))
-	return span{max(at.from, s.after), at.to}
-}
-
-// markEscape notes where the inside of an escape sequence is, which is a part
-// of the view at depth.
-func (s *scan) markEscape(depth int, at span) {
-	if at.to-at.from == 1 && depth == 0 {
-		return
-	}
-	at = s.rawSpan(depth, at)
-	for i := at.from + 1; i < at.to; i++ {
-		s.inside.set(i)
-	}
-}
-
-// wholeStart returns the start of the escape sequences that at is inside of.
-func (s *scan) wholeStart(at int) int {
-	for s.inside.has(at) {
-		at--
+// widen returns a part of the text with the escape sequences that it cuts.
+func (s *scan) widen(at span) span {
+	for i := range s.views {
+		at.from = s.begin + s.views[i].around(at.from-s.begin).from
+		at.to = s.begin + s.views[i].around(at.to-s.begin).to
 	}
 	return at
-}
-
-// wholeEnd is wholeStart for the end.
-func (s *scan) wholeEnd(at int) int {
-	for s.inside.has(at) {
-		at++
-	}
-	return at
-}
-
-// masks returns the parts of the text to mask, in their order, and the place
-// before which there are no others. The text before masked is masked already.
-//
-// A mask covers escape sequences whole: half of one would not be valid JSON,
-// and the other half could make another text with what follows. The last mask
-// may have ended inside a sequence whose end has come since. It goes on there.
-func (s *scan) masks(masked int, open bool) (all []span, safe int) {
-	for i, f := range s.found {
-		s.holdUndecided(f)
-		s.found[i] = span{max(s.wholeStart(f.from), s.after), s.wholeEnd(f.to)}
-	}
-	if masked > s.after && s.inside.has(masked) {
-		s.found = append(s.found, span{masked - 1, s.wholeEnd(masked)})
-	}
-	s.found = mergeSpans(s.found)
-	s.maskTokens(masked, open)
-	safe = s.wholeStart(s.safe)
-	if open {
-		safe = max(safe, s.size-s.r.maxSpelling)
-	}
-	return s.found, safe
 }
 
 // mergeSpans sorts spans and joins those that overlap.
 func mergeSpans(spans []span) []span {
-	if len(spans) == 0 {
-		return spans
-	}
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
-	merged := spans[:1]
-	for _, next := range spans[1:] {
-		if last := &merged[len(merged)-1]; next.from < last.to {
-			last.to = max(last.to, next.to)
+	merged := spans[:0]
+	for _, next := range spans {
+		if n := len(merged); n > 0 && next.from < merged[n-1].to {
+			merged[n-1].to = max(merged[n-1].to, next.to)
 		} else {
 			merged = append(merged, next)
 		}
@@ -295,14 +172,42 @@ func mergeSpans(spans []span) []span {
 	return merged
 }
 
-// A bitset is a set of places in a text.
-type bitset []uint64
-
-func (b *bitset) reset(n int) {
-	words := (n + 63) / 64
-	*b = slices.Grow((*b)[:0], words)[:words]
-	clear(*b)
+// isPart reports whether a part of the text of a view is a part of a word. A
+// number goes on behind a decimal point as well. It is not known if it depends
+// on text that may follow.
+func (s *scan) isPart(text []byte, from, to int, number bool) (part, known bool) {
+	first, _ := utf8.DecodeRune(text[from:to])
+	last, _ := utf8.DecodeLastRune(text[from:to])
+	before, left := s.runeBefore(text, from)
+	beyond, _ := s.runeBefore(text, left)
+	after, right := s.runeAfter(text, to)
+	behind, _ := s.runeAfter(text, right)
+	part = isWord(first) && isWord(before) || isWord(last) && isWord(after) ||
+		number && (before == '.' && isDigit(beyond) || after == '.' && isDigit(behind))
+	known = !s.open || utf8.FullRune(text[to:]) && (!number || after != '.' || utf8.FullRune(text[right:]))
+	return part, known
 }
 
-func (b bitset) set(i int)      { b[i/64] |= 1 << (i % 64) }
-func (b bitset) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
+// runeBefore returns the character before a place of a text, and its place.
+func (s *scan) runeBefore(text []byte, at int) (c rune, from int) {
+	if at == 0 {
+		return s.left, 0
+	}
+	c, n := utf8.DecodeLastRune(text[:at])
+	return c, at - n
+}
+
+// runeAfter returns the character at a place of a text, and the place behind it.
+func (s *scan) runeAfter(text []byte, at int) (c rune, to int) {
+	if at == len(text) {
+		return s.right, at
+	}
+	c, n := utf8.DecodeRune(text[at:])
+	return c, at + n
+}
+
+// isWord reports whether a word may contain c. A byte that is not UTF-8 counts:
+// it may be half of a letter whose other half is masked.
+func isWord(c rune) bool { return c == '_' || unicode.IsLetter(c) || isDigit(c) }
+
+func isDigit(c rune) bool { return c == utf8.RuneError || unicode.IsDigit(c) }

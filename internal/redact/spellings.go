@@ -1,32 +1,27 @@
 package redact
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"html"
 	"maps"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
 const (
-	// maxStates bounds the memory of an automaton. Further secrets are looked
-	// for by fewer spellings with shorter heads.
-	maxStates = 1 << 20
-	shortHead = 16
-	maxListed = 64 << 10 // the length up to which all spellings are listed
+	// headBytes is the length up to which the automaton has a whole pattern.
+	headBytes = 16
+
+	// maxEscaped is the length up to which the escaped spellings of a secret are
+	// listed.
+	maxEscaped = 64 << 10
 )
 
-// addSecrets adds the patterns of secrets. The shortest come first, because
-// they need the automaton most.
+// addSecrets adds the patterns of secrets.
 func (r *Redactor) addSecrets(secrets []Secret) {
 	numbers := map[string]bool{}
 	longest := 0
@@ -38,147 +33,129 @@ func (r *Redactor) addSecrets(secrets []Secret) {
 		}
 	}
 	delete(numbers, "")
-	r.maxSpelling = 32*longest + 190
-	texts := slices.SortedFunc(maps.Keys(numbers), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
-	})
-	hasSpace := false
-	for _, text := range texts {
+	r.maxSpelling = 32*longest + 64
+	for _, text := range slices.Sorted(maps.Keys(numbers)) {
 		r.addSecret(text, numbers[text])
-		hasSpace = hasSpace || strings.Contains(text, " ")
-	}
-	if hasSpace { // "+" stands only for a space
-		r.unescapers = append(r.unescapers, unescapeQuery)
 	}
 }
 
 func (r *Redactor) addSecret(text string, number bool) {
 	short, k := len(text) < shortBytes, certainKind
+	patterns := slices.Compact(plainSpellings(text))
 	switch {
 	case short && number:
-		k = numberKind
+		k = numberKind // and not looked for in hexadecimal, where 33 is 3
 	case short:
 		k = tokenKind
+		patterns = spellings(patterns, true)
+	default:
+		patterns = spellings(patterns, false)
 	}
-	head := longBytes
-	if len(r.automaton.states) > maxStates {
-		head = shortHead
-	}
-	patterns := plainSpellings(text)
-	if len(text) <= maxListed && head == longBytes && k != numberKind { // 33 is not 3 in hexadecimal
-		patterns = spellings(text, short)
-	}
-	for _, pattern := range patterns {
-		if !short && (r.leastCertain == 0 || len(pattern) < r.leastCertain) {
-			r.leastCertain = len(pattern)
-		}
-		if len(pattern) <= head {
+	slices.Sort(patterns)
+	for _, pattern := range slices.Compact(patterns) {
+		if len(pattern) <= headBytes || short {
 			r.automaton.addPattern(pattern, k)
+		} else {
+			r.long.addPattern(r.automaton.addPattern(pattern[:headBytes], headKind), pattern)
+		}
+	}
+}
+
+// spellings returns the texts to look for because of a secret. An escaped one
+// that is not listed is found by a view. Those that views find are listed, too,
+// because a text may have them escaped once more. Encoded ones are a part of a
+// larger text, or whole.
+func spellings(plain []string, whole bool) []string {
+	all := slices.Clone(plain)
+	for _, s := range plain {
+		all = append(all, encodings(s, whole)...)
+		if len(s) > maxEscaped || isPlain(s) {
 			continue
 		}
-		at := r.automaton.addPattern(pattern[:head], headKind)
-		r.long[at] = append(r.long[at], newLongPattern(pattern))
-	}
-}
-
-// spellings returns the texts to look for because of a secret. Most escaped
-// spellings are found by unescaping the text instead. The usual ones are listed
-// all the same: they must be found even after half an escape sequence, or after
-// something that looks like one. A short secret is not searched for in decoded
-// bytes, so that its encoded spellings are listed as well.
-func spellings(secret string, short bool) []string {
-	if secret == "" {
-		return nil
-	}
-	plain := plainSpellings(secret)
-	all := append(make([]string, 0, 16*len(plain)+6), plain...)
-	for _, s := range plain {
-		all = append(appendQuoted(all, s), html.EscapeString(s))
-		query := url.QueryEscape(s)
-		component := strings.ReplaceAll(query, "+", "%20")
-		for _, escaped := range []string{query, component, componentMarks.Replace(component), url.PathEscape(s)} {
-			all = append(all, escaped, lowerPercent(escaped))
+		all = append(all, html.EscapeString(s), strings.ReplaceAll(s, " ", "+"))
+		for i, style := range jsonStyles {
+			escaped := style.escape(s)
+			all = append(all, escaped)
+			if i < usualStyles {
+				all = append(all, encodings(escaped, whole)...)
+			}
 		}
-	}
-	if short {
-		b := []byte(secret)
-		all = append(all,
-			base64.StdEncoding.EncodeToString(b), base64.RawStdEncoding.EncodeToString(b),
-			base64.URLEncoding.EncodeToString(b), base64.RawURLEncoding.EncodeToString(b),
-			hex.EncodeToString(b), strings.ToUpper(hex.EncodeToString(b)))
-	}
-	return sortedUnique(all)
-}
-
-// componentMarks undoes what encodeURIComponent does not escape.
-var componentMarks = strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*")
-
-func sortedUnique(texts []string) []string {
-	slices.Sort(texts)
-	return slices.Compact(texts)
-}
-
-// plainSpellings returns the secret with either kind of line ends, and as
-// encoders of JSON write invalid UTF-8.
-func plainSpellings(secret string) []string {
-	unix := strings.ReplaceAll(secret, "\r\n", "\n")
-	return sortedUnique([]string{
-		secret,
-		unix,
-		strings.ReplaceAll(unix, "\n", "\r\n"),
-		strings.ReplaceAll(secret, "\n", "\r\n"),
-		string([]rune(secret)),
-	})
-}
-
-// appendQuoted appends what encoders of Go and of JSON write for s, without the
-// quotes around it.
-func appendQuoted(all []string, s string) []string {
-	first := len(all)
-	all = append(all, strconv.Quote(s), strconv.QuoteToASCII(s))
-	for _, escapeHTML := range []bool{true, false} {
-		once := quoteJSON(s, escapeHTML)
-		twice := quoteJSON(trimQuotes(once), escapeHTML)
-		all = append(all, once, twice, asciiJSON(once, `\u%04x`), asciiJSON(once, `\u%04X`))
-	}
-	for i := first; i < len(all); i++ {
-		all[i] = trimQuotes(all[i])
 	}
 	return all
 }
 
-func trimQuotes(quoted string) string { return quoted[1 : len(quoted)-1] }
-
-func quoteJSON(s string, escapeHTML bool) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(escapeHTML)
-	_ = enc.Encode(s) // a string into a buffer: cannot fail
-	return strings.TrimSuffix(b.String(), "\n")
+// plainSpellings returns the secret with either kind of line ends.
+func plainSpellings(secret string) []string {
+	unix := strings.ReplaceAll(secret, "\r\n", "\n")
+	return []string{secret, unix, strings.ReplaceAll(unix, "\n", "\r\n")}
 }
 
-// asciiJSON returns quoted with all that is not ASCII in the given format.
-func asciiJSON(quoted, format string) string {
+// isPlain reports whether no encoder escapes s.
+func isPlain(s string) bool {
+	return strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
+}
+
+// encodings returns what is written for s in hexadecimal and in base64, as a
+// whole or in a larger text. That depends in base64 on where s begins in a group
+// of three bytes, and on whether the text ends with it.
+func encodings(s string, whole bool) []string {
+	inHex := hex.EncodeToString([]byte(s))
+	all := []string{inHex, strings.ToUpper(inHex)}
+	for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		if whole {
+			all = append(all, e.EncodeToString([]byte(s)), e.WithPadding(base64.StdPadding).EncodeToString([]byte(s)))
+			continue
+		}
+		for before := range 3 {
+			from, to := (before*8+5)/6, (before+len(s))*8/6
+			encoded := e.EncodeToString(append(make([]byte, before), s...))
+			all = append(all, encoded[from:], encoded[from:to])
+		}
+	}
+	return all
+}
+
+// A jsonStyle is how an encoder of JSON writes what it need not escape.
+type jsonStyle struct {
+	escaped string // characters that are written as \u
+	ascii   bool   // so are all that are not ASCII
+	slash   bool   // "/" is written as "\/"
+	format  string // of \u
+}
+
+// usualStyles is the number of styles that are looked for in encoded text.
+const usualStyles = 2
+
+var jsonStyles = []jsonStyle{
+	{"<>&\u2028\u2029", false, false, `\u%04x`}, // Go, Rails
+	{"\u2028\u2029", false, false, `\u%04x`},    // Go without SetEscapeHTML
+	{"\u2028\u2029", false, true, `\u%04x`},     // PHP with JSON_UNESCAPED_UNICODE
+	{"", false, false, `\u%04x`},                // JavaScript
+	{"", false, false, `\u%04X`},                // Java
+	{"", true, false, `\u%04x`},                 // Python
+	{"", true, true, `\u%04x`},                  // PHP
+	{"<>&", true, false, `\u%04X`},              // Go, then ASCII only
+	{"\"&'+<>`\x7f", true, false, `\u%04X`},     // .NET
+}
+
+// escape returns s as it stands between the quotes of a string. As encoders do,
+// it replaces bytes that are not UTF-8.
+func (j jsonStyle) escape(s string) string {
 	var b strings.Builder
-	for _, unit := range utf16.Encode([]rune(quoted)) {
-		if unit < utf8.RuneSelf {
-			b.WriteByte(byte(unit))
-		} else {
-			fmt.Fprintf(&b, format, unit)
+	for _, c := range s {
+		i := strings.IndexRune("\"\\\b\f\n\r\t", c)
+		switch {
+		case c < ' ' && i < 0, c >= utf8.RuneSelf && j.ascii, strings.ContainsRune(j.escaped, c):
+			for _, unit := range utf16.AppendRune(nil, c) {
+				fmt.Fprintf(&b, j.format, unit)
+			}
+		case i >= 0:
+			b.WriteString(`\` + `"\bfnrt`[i:i+1])
+		case c == '/' && j.slash:
+			b.WriteString(`\/`)
+		default:
+			b.WriteRune(c)
 		}
 	}
 	return b.String()
-}
-
-// lowerPercent returns escaped with the digits of its percent escapes in lower
-// case.
-func lowerPercent(escaped string) string {
-	b := []byte(escaped)
-	for i := 0; i+2 < len(b); i++ {
-		if b[i] == '%' {
-			copy(b[i+1:], bytes.ToLower(b[i+1:i+3]))
-			i += 2
-		}
-	}
-	return string(b)
 }
