@@ -18,7 +18,7 @@ type Info struct {
 	// ReadOnly says that the store refuses writes: see [store.ReadOnly].
 	ReadOnly bool
 	// Abilities are the names of the interfaces of package store that the store
-	// implements, such as "Batcher", sorted.
+	// implements, such as "Watcher", sorted.
 	Abilities []string
 	// Keys are the ids of Options.Keys. The first key seals.
 	Keys []string

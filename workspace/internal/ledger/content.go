@@ -15,8 +15,8 @@ import (
 type contentReader struct {
 	blobStore
 	contents *contentCache
-	// lists holds the lists of the records of segments, which Collect reads after
-	// each compaction. The cache of all blobs has others by then.
+	// lists holds the lists of the records of segments, which each change of the
+	// past reads. The cache of all blobs has others by then.
 	lists   *blobCache
 	checked *Position // whose content fits, or nil
 }

@@ -11,7 +11,8 @@
 // changes of the content (record.go), messages (message.go), the outcomes of
 // those that were handled (ending.go) and dead letters (deadletter.go). A list of
 // their names (bloblist.go) takes little room in the head. content.go makes the
-// content of records; compaction (compact.go) replaces them by a snapshot, and
-// deletes garbage. All values may be sealed (seal.go). verify.go checks
+// content of records; compaction (compact.go) replaces them by a snapshot. Blobs
+// are written and deleted in one batch with the head, so that none is left over.
+// All values may be sealed (seal.go). verify.go checks
 // everything.
 package ledger
