@@ -25,8 +25,9 @@ func (l *longPatterns) addPattern(head int32, pattern string) {
 	for i := range len(pattern) {
 		sum = addToSum(sum, pattern[i])
 		if n := i + 1; n&i == 0 && n > headBytes {
-			key := longKey{n, sum}
-			l.whole[key] = l.whole[key]
+			if _, ok := l.whole[longKey{n, sum}]; !ok {
+				l.whole[longKey{n, sum}] = false
+			}
 		}
 	}
 	l.whole[longKey{len(pattern), sum}] = true

@@ -30,7 +30,15 @@ func TestRounds(t *testing.T) {
 	require.Equal(t, 2, adaptertest.Rounds(10, []int{1}, func() []int { n++; return []int{max(1, n-7)} }), "rounds 9 and 10")
 }
 
-// openFile opens a store in memory that repeats the writes in a file.
+// write is a write without its condition, as a file has it.
+type write struct {
+	Key    string
+	Value  []byte
+	Delete bool
+}
+
+// openFile opens a store in memory that repeats the writes in a file, a line for
+// each batch.
 func openFile(ctx context.Context, path string) (store.Store, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -38,12 +46,15 @@ func openFile(ctx context.Context, path string) (store.Store, error) {
 	}
 	memory := store.NewMemory()
 	for lines := json.NewDecoder(file); lines.More(); {
-		var w store.Write
-		if err := lines.Decode(&w); err != nil {
+		var made []write
+		if err := lines.Decode(&made); err != nil {
 			return nil, err
 		}
-		w.Cond = store.Always
-		if _, err := memory.Batch(ctx, []store.Write{w}); err != nil {
+		var writes []store.Write
+		for _, w := range made {
+			writes = append(writes, store.Write{Key: w.Key, Value: w.Value, Delete: w.Delete})
+		}
+		if _, err := memory.Batch(ctx, writes); err != nil {
 			return nil, err
 		}
 	}
@@ -57,12 +68,11 @@ func openFile(ctx context.Context, path string) (store.Store, error) {
 		if err := do(); err != nil {
 			return err
 		}
-		w := c.Writes[0]
-		line, err := json.Marshal(struct {
-			Key    string
-			Value  []byte
-			Delete bool
-		}{w.Key, w.Value, w.Delete})
+		var made []write
+		for _, w := range c.Writes {
+			made = append(made, write{w.Key, w.Value, w.Delete})
+		}
+		line, err := json.Marshal(made)
 		if err == nil { // at once, so that a killed process leaves whole lines
 			_, err = file.Write(append(line, '\n'))
 		}
