@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 
@@ -226,4 +227,252 @@ func (sp *fieldSpec) answerOp(a *answers, author *engine.Author) engine.Op {
 	o.Merger, o.Author, o.Borrowed = answerMerger{h}, author, false
 	o.Update = engine.Update{Value: a, Size: a.size()}
 	return o
+}
+
+// answers is what a write with answers to the calls of one result adds: to the
+// history, and to the conversation if the calls are in it. It is immutable.
+type answers struct {
+	origin uint64    // of the result
+	output []Message // of the result
+	calls  []callPlace
+	given  []answer // by call
+}
+
+// callPlace is a call and the message of an output that it is in.
+type callPlace struct {
+	*ToolCall
+	message int
+}
+
+// answer is a result and the number of the call that it answers, among all
+// calls of an output.
+type answer struct {
+	call    int
+	message ToolResultMessage
+}
+
+// callsIn returns the calls of an output.
+func callsIn(output []Message) []callPlace {
+	var calls []callPlace
+	for i, m := range output {
+		if m, ok := m.(ToolCallMessage); ok {
+			list := m.toolCalls()
+			for n := range list {
+				calls = append(calls, callPlace{&list[n], i})
+			}
+		}
+	}
+	return calls
+}
+
+// callMatcher finds the calls that results answer, each of which has at most
+// one answer.
+//
+// A call is known by its id, or by its name if the provider gives no ids. Of
+// several calls with one id, the one with the same name is preferred.
+type callMatcher struct {
+	calls   []callPlace
+	taken   []bool // by call: it has an answer
+	numbers []int  // of the calls that results answer, by the place of the result, or -1
+}
+
+// newMatcher returns a matcher for calls that all are open.
+func newMatcher(calls []callPlace) *callMatcher {
+	return &callMatcher{calls: calls, taken: make([]bool, len(calls))}
+}
+
+// match returns the first open call that a result with this call may answer. It
+// is -1 if there is none; known says whether one that is taken is such a call.
+func (m *callMatcher) match(call ToolCall) (number int, known bool) {
+	number = -1
+	for i, c := range m.calls {
+		if c.ID != call.ID || c.ID == "" && c.Name != call.Name {
+			continue
+		}
+		known = true
+		switch {
+		case m.taken[i]:
+		case c.Name == call.Name:
+			return i, true
+		case number < 0:
+			number = i
+		}
+	}
+	return number, known
+}
+
+// checkName returns an error if the call that a new answer would be matched with
+// has another name than the answer says. Recorded results may have any name.
+func (m *callMatcher) checkName(number int, answered ToolCall) error {
+	if number < 0 || answered.ID == "" || answered.Name == "" || m.calls[number].Name == answered.Name {
+		return nil
+	}
+	isNamed := func(c callPlace) bool { return c.ID == answered.ID && c.Name == answered.Name }
+	if slices.ContainsFunc(m.calls, isNamed) {
+		return ErrAnswered
+	}
+	return fmt.Errorf("%w: the call with this id is of %s", ErrUnknownCall, fault.Quote(m.calls[number].Name))
+}
+
+// take takes the call that a message answers and returns its number, or -1 if
+// it answers none.
+func (m *callMatcher) take(msg Message) int {
+	r, ok := msg.(ToolResultMessage)
+	if !ok {
+		return -1
+	}
+	number, _ := m.match(r.Call())
+	if number >= 0 {
+		m.taken[number] = true
+	}
+	return number
+}
+
+// placeOf returns where the answer to a call belongs among answers to the calls
+// with these numbers.
+func placeOf(numbers []int, call int) int {
+	if at := slices.IndexFunc(numbers, func(n int) bool { return n > call }); at >= 0 {
+		return at
+	}
+	return len(numbers)
+}
+
+// said returns the given answers as messages.
+func (a *answers) said() []Message {
+	msgs := make([]Message, len(a.given))
+	for i, given := range a.given {
+		msgs[i] = given.message
+	}
+	return msgs
+}
+
+// results returns the given answers.
+func (a *answers) results() []ToolResultMessage {
+	results := make([]ToolResultMessage, len(a.given))
+	for i, given := range a.given {
+		results[i] = given.message
+	}
+	return results
+}
+
+func (a *answers) size() int {
+	n := 0
+	for _, given := range a.given {
+		n += given.message.size()
+	}
+	return n
+}
+
+// Pending returns the calls that the agent of the handle has to answer before
+// its model is asked again, in their order: those in its results that have no
+// answer, neither there nor in Messages. It leaves out suspended calls, such as
+// those that wait for a person. A handle of the host returns the calls in
+// results that name no agent.
+//
+// With Pending, a process that goes on where another one has stopped finds the
+// calls that were left. A call that is not in Messages, because it was pushed or
+// trimmed, is pending until its result has an answer. An agent that may not read
+// Messages does not see the answers there.
+//
+// A suspended call stands for the first pending one with its id, or with its
+// name if it has no id.
+func (hs *History) Pending(suspended ...ToolCall) []ToolCall {
+	h := hs.state.on()
+	seen := hs.seen() // first: a call that is answered after it is not pending below
+	var conversation *persist.List
+	if sp := h.schema.messages(); h.mayRead(sp) {
+		conversation = listIn(h.slot(sp), &sp.form)
+	}
+	var open []callPlace
+	for i := range seen.len() {
+		if r := seen.at(i); r.agent == h.agent() && len(r.output) > 0 {
+			open = seen.stack.appendOpen(open, r, conversation)
+		}
+	}
+	waiting := waitingCalls(open, suspended)
+	var pending []ToolCall
+	for i, c := range open {
+		if !waiting[i] {
+			pending = append(pending, *c.ToolCall)
+		}
+	}
+	return pending
+}
+
+// waitingCalls says which of the open calls of all results are suspended.
+func waitingCalls(open []callPlace, suspended []ToolCall) []bool {
+	type key struct{ id, name string } // the name only if there is no id
+	keyOf := func(c ToolCall) key {
+		if c.ID != "" {
+			return key{id: c.ID}
+		}
+		return key{name: c.Name}
+	}
+	places := map[key][]int{}
+	for i, c := range open {
+		k := keyOf(*c.ToolCall)
+		places[k] = append(places[k], i)
+	}
+	waiting := make([]bool, len(open))
+	for _, c := range suspended {
+		list := places[keyOf(c)]
+		if len(list) == 0 {
+			continue
+		}
+		at := max(0, slices.IndexFunc(list, func(i int) bool { return open[i].Name == c.Name }))
+		waiting[list[at]] = true
+		places[keyOf(c)] = slices.Delete(list, at, at+1)
+	}
+	return waiting
+}
+
+// appendOpen appends the calls of a result that have no answer, neither there
+// nor in a conversation. The conversation may be nil.
+func (st *resultStack) appendOpen(open []callPlace, r *stackedResult, conversation *persist.List) []callPlace {
+	a := answers{output: st.messages(r.output)}
+	if !slices.ContainsFunc(a.output, isToolCall) {
+		return open
+	}
+	m := st.callsOf(r)
+	calls, taken := m.calls, m.taken
+	a.calls = calls
+	for from, to := 0, 0; from < len(calls); from = to {
+		for to = from; to < len(calls) && calls[to].message == calls[from].message; to++ {
+		}
+		if conversation != nil && slices.Contains(taken[from:to], false) {
+			a.takeElsewhere(conversation, taken, from, to)
+		}
+		for number := from; number < to; number++ {
+			if !taken[number] {
+				open = append(open, calls[number])
+			}
+		}
+	}
+	return open
+}
+
+// takeElsewhere marks the calls from..to, which are those of one message, that
+// are answered in a conversation: those that have an answer behind each copy of
+// the message there.
+func (a *answers) takeElsewhere(conversation *persist.List, taken []bool, from, to int) {
+	open, copied := make([]bool, to-from), false
+	for _, there := range a.copies(conversation, a.calls[from].message) {
+		copied = true
+		left := false // a call that is answered as far as is known
+		for number := from; number < to; number++ {
+			open[number-from] = open[number-from] || !there.taken[number]
+			left = left || !open[number-from] && !taken[number]
+		}
+		if !left {
+			break
+		}
+	}
+	for i := range open {
+		taken[from+i] = taken[from+i] || copied && !open[i]
+	}
+}
+
+func isToolCall(m Message) bool {
+	_, ok := m.(ToolCallMessage)
+	return ok
 }

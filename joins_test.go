@@ -3,7 +3,9 @@ package state_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +16,462 @@ import (
 	"github.com/agentstate/state/internal/test/effort"
 )
 
+// The model of a join keeps a log of the writes of each branch, and knows
+// nothing of versions, cells or journals: a join compares what the logs say.
+
+// joinsField is a field, or anything else that a join merges.
+type joinsField struct {
+	name      string
+	owner     string // the agent that alone may use it; "" if all may
+	ephemeral bool
+	policy    string // "first" or "last" if the handler says who wins
+	read      func(*state.State) any
+	write     func(*rand.Rand) joinsWrite
+	validate  func(any) error
+}
+
+// joinsWrite is one write to a field.
+type joinsWrite struct {
+	field *joinsField
+	text  string
+	do    func(*state.State) error
+	// apply returns the value after the write. A value that is unset is nil.
+	apply                   func(now any) (any, error)
+	over, computed, deletes bool
+}
+
+// fieldOfJoins returns a declared field with values of one type. merge is what
+// its handler does; nil if it replaces.
+func fieldOfJoins[T any](f *state.Field[T], value func(*rand.Rand) T, merge func(now T, set bool, v T) (T, error)) (*joinsField, state.Part) {
+	jf := &joinsField{name: f.Name, owner: f.Owner, ephemeral: f.Ephemeral}
+	if f.Validate != nil {
+		jf.validate = func(v any) error { return f.Validate(v.(T)) }
+	}
+	jf.read = func(st *state.State) any {
+		v, err := f.Get(st)
+		if err != nil {
+			return nil
+		}
+		return v
+	}
+	jf.write = func(rng *rand.Rand) joinsWrite {
+		v := value(rng)
+		w := joinsWrite{field: jf, text: fmt.Sprintf("%s=%v", f.Name, v), over: true, apply: func(any) (any, error) { return v, nil }}
+		switch rng.IntN(8) {
+		case 0:
+			w.text, w.do = "replace "+w.text, func(st *state.State) error { return f.Replace(st, v) }
+		case 1:
+			w.text, w.computed = "update "+w.text, true
+			w.do = func(st *state.State) error { return f.Update(st, func(T) (T, error) { return v, nil }) }
+		case 2:
+			w.text, w.deletes = "delete "+f.Name, true
+			w.do = func(st *state.State) error { _, err := f.Delete(st); return err }
+			w.apply = func(any) (any, error) { return nil, nil }
+		case 3:
+			w.text, w.do = "set with replace "+w.text, func(st *state.State) error { return f.SetWith(st, v, state.Replace[T]()) }
+		default:
+			w.text, w.do = "set "+w.text, func(st *state.State) error { return f.Set(st, v) }
+			if merge == nil {
+				break
+			}
+			w.over, w.apply = false, func(now any) (any, error) {
+				before, set := now.(T)
+				return merge(before, set, v)
+			}
+		}
+		return w
+	}
+	if f.Owner == "" && f.Name != state.Messages.Name {
+		f.Read, f.Write = state.Public, state.Public
+	}
+	return jf, f
+}
+
+type (
+	joinsPoint  struct{ X, Y int }
+	joinsClient struct{ call func() } // which only a reference can be
+)
+
+var errJoins = errors.New("refused by a handler or a validation")
+
+// joinsOf is a schema with a field for each kind of handler, type and right.
+func joinsOf() (*state.Schema, []*joinsField) {
+	var fields []*joinsField
+	parts := []state.Part{state.Team{"a": nil, "b": nil}, state.AllowUndeclared}
+	add := func(f *joinsField, part state.Part) *joinsField {
+		fields = append(fields, f)
+		if part != nil && part != state.Part(state.Messages) {
+			parts = append(parts, part)
+		}
+		return f
+	}
+	word := func(rng *rand.Rand) string { return string(rune('a' + rng.IntN(4))) }
+	words := func(rng *rand.Rand) []string {
+		list := make([]string, rng.IntN(3))
+		for i := range list {
+			list[i] = word(rng)
+		}
+		return list
+	}
+	small := func(rng *rand.Rand) int { return rng.IntN(5) - 1 }
+	counts := func(rng *rand.Rand) map[string]int {
+		return map[string]int{word(rng): small(rng), word(rng): small(rng)}
+	}
+	point := func(rng *rand.Rand) *joinsPoint { return &joinsPoint{small(rng), 1} }
+	appended := func(now []string, _ bool, v []string) ([]string, error) { return slices.Concat(now, v), nil }
+	sum := func(now int, _ bool, v int) (int, error) { return now + v, nil }
+	merged := func(add bool) func(now map[string]int, _ bool, v map[string]int) (map[string]int, error) {
+		return func(now map[string]int, _ bool, v map[string]int) (map[string]int, error) {
+			all := maps.Clone(now)
+			if all == nil {
+				all = map[string]int{}
+			}
+			for k, n := range v {
+				if add {
+					n += all[k]
+				}
+				all[k] = n
+			}
+			return all, nil
+		}
+	}
+	glued := func(now string, _ bool, v string) (string, error) {
+		if strings.HasSuffix(now, v) {
+			return "", errJoins
+		}
+		return now + v, nil
+	}
+	atMost := func(n int) error {
+		if n > 4 {
+			return errJoins
+		}
+		return nil
+	}
+
+	add(fieldOfJoins(state.Messages, func(rng *rand.Rand) []state.Message { return []state.Message{state.UserText(word(rng))} },
+		func(now []state.Message, _ bool, v []state.Message) ([]state.Message, error) {
+			return slices.Concat(now, v), nil
+		}))
+	add(fieldOfJoins(&state.Field[string]{Name: "text"}, word, nil))
+	add(fieldOfJoins(&state.Field[[]string]{Name: "log"}, words, appended))
+	add(fieldOfJoins(&state.Field[int]{Name: "total", Handler: state.Sum[int]()}, small, sum))
+	add(fieldOfJoins(&state.Field[int]{Name: "checked", Handler: state.Sum[int](), Validate: atMost}, small, sum))
+	add(fieldOfJoins(&state.Field[int]{Name: "highest", Handler: state.Max[int]()}, small, func(now int, set bool, v int) (int, error) {
+		if set {
+			v = max(now, v)
+		}
+		return v, nil
+	}))
+	add(fieldOfJoins(&state.Field[[]string]{Name: "recent", Handler: state.KeepLast[[]string](3)}, words,
+		func(now []string, _ bool, v []string) ([]string, error) {
+			all := slices.Concat(now, v)
+			return all[max(0, len(all)-3):], nil
+		}))
+	add(fieldOfJoins(&state.Field[[]string]{Name: "tags", Handler: state.Union[[]string]()}, words,
+		func(now []string, _ bool, v []string) (all []string, _ error) {
+			for _, s := range slices.Concat(now, v) {
+				if !slices.Contains(all, s) {
+					all = append(all, s)
+				}
+			}
+			return all, nil
+		}))
+	add(fieldOfJoins(&state.Field[map[string]int]{Name: "labels", Handler: state.MergeMap[map[string]int]()}, counts, merged(false)))
+	add(fieldOfJoins(&state.Field[map[string]int]{Name: "counts", Handler: state.MergeMap[map[string]int](state.Sum[int]())}, counts, merged(true)))
+	add(fieldOfJoins(&state.Field[string]{Name: "own", Handler: state.NewHandler("glue", glued)}, word, glued))
+	add(fieldOfJoins(&state.Field[string]{Name: "first", Handler: state.FirstWins[string]()}, word, func(now string, set bool, v string) (string, error) {
+		if set {
+			v = now
+		}
+		return v, nil
+	})).policy = "first"
+	add(fieldOfJoins(&state.Field[string]{Name: "last", Handler: state.LastWins[string]()}, word,
+		func(_ string, _ bool, v string) (string, error) { return v, nil })).policy = "last"
+	add(fieldOfJoins(&state.Field[*joinsPoint]{Name: "point"}, point, nil))
+	add(fieldOfJoins(&state.Field[any]{Name: "free"}, func(rng *rand.Rand) any { return []any{"x", int64(1), 1.0, true}[rng.IntN(4)] }, nil))
+	add(fieldOfJoins(&state.Field[string]{Name: "secret", Secret: true}, word, nil))
+	add(fieldOfJoins(&state.Field[[]string]{Name: "scrap", Ephemeral: true}, words, appended))
+	clients := []*joinsClient{{}, {call: func() {}}}
+	add(fieldOfJoins(&state.Field[*joinsClient]{Name: "client", Ephemeral: true, NoCopy: true},
+		func(rng *rand.Rand) *joinsClient { return clients[rng.IntN(2)] }, nil))
+	add(fieldOfJoins(&state.Field[[]string]{Name: "of a", Owner: "a"}, words, appended))
+	add(fieldOfJoins(&state.Field[int]{Name: "of b", Owner: "b", Handler: state.Sum[int]()}, small, sum))
+	add(joinsKey("key"), nil)
+	add(joinsResults(), nil)
+	return state.MustSchema(parts...), fields
+}
+
+// joinsKey is an undeclared key.
+func joinsKey(name string) *joinsField {
+	f := &joinsField{name: name}
+	f.read = func(st *state.State) any { v, _ := st.KV().Get(name); return v }
+	f.write = func(rng *rand.Rand) joinsWrite {
+		v := int64(rng.IntN(3))
+		w := joinsWrite{field: f, text: fmt.Sprint("key=", v), over: true, apply: func(any) (any, error) { return v, nil }}
+		w.do = func(st *state.State) error { return st.KV().Set(name, v) }
+		switch rng.IntN(3) {
+		case 0:
+			w.text, w.deletes = "delete key", true
+			w.do = func(st *state.State) error { _, err := st.KV().Delete(name); return err }
+			w.apply = func(any) (any, error) { return nil, nil }
+		case 1:
+			w.text, w.over = fmt.Sprint("add to key ", v), false
+			w.do = func(st *state.State) error { return st.KV().SetWith(name, v, state.Sum[int64]()) }
+			w.apply = func(now any) (any, error) { n, _ := now.(int64); return n + v, nil }
+		}
+		return w
+	}
+	return f
+}
+
+// joinsResults are the results of the history, by their ids.
+func joinsResults() *joinsField {
+	f := &joinsField{name: "history"}
+	f.read = func(st *state.State) any {
+		var ids []string
+		for _, r := range st.History().Results() {
+			ids = append(ids, r.ID)
+		}
+		if ids == nil {
+			return nil
+		}
+		return ids
+	}
+	f.write = func(rng *rand.Rand) joinsWrite {
+		id := fmt.Sprint(rng.IntN(1000))
+		return joinsWrite{field: f, text: "push " + id,
+			do: func(st *state.State) error {
+				return st.History().Push(state.InferenceResult{ID: id, Agent: st.Agent()})
+			},
+			apply: func(now any) (any, error) {
+				ids, _ := now.([]string)
+				return slices.Concat(ids, []string{id}), nil
+			},
+		}
+	}
+	return f
+}
+
+// joinsBranch is a state or a branch, and what the model knows of it.
+type joinsBranch struct {
+	st      *state.State
+	agent   string         // of the handle
+	opened  string         // the agent of the handle that was forked
+	given   map[string]any // to With
+	parent  *joinsBranch
+	joined  bool
+	base    map[*joinsField]any // at the fork
+	now     map[*joinsField]any
+	log     map[*joinsField][]joinsVersion
+	at      map[*joinsField]int // the length of the parent's log at the fork
+	version uint64
+}
+
+// joinsVersion is what one version did to a field: a write, or a join.
+type joinsVersion struct {
+	writes                  []joinsWrite
+	over, computed, deletes bool
+}
+
+func (b *joinsBranch) fork(st *state.State) *joinsBranch {
+	at := map[*joinsField]int{}
+	for f, log := range b.log {
+		at[f] = len(log)
+	}
+	return &joinsBranch{
+		st: st, agent: b.agent, opened: b.agent, given: b.given, parent: b,
+		base: maps.Clone(b.now), now: maps.Clone(b.now), log: map[*joinsField][]joinsVersion{}, at: at, version: b.version,
+	}
+}
+
+// reads reports whether the handle may read a field.
+func (b *joinsBranch) reads(f *joinsField) bool {
+	return f.owner == "" || b.agent == "" || b.agent == f.owner
+}
+
+// add adds what one version did to some fields.
+func (b *joinsBranch) add(versions map[*joinsField]joinsVersion) {
+	for f, version := range versions {
+		b.log[f] = append(b.log[f], version)
+	}
+	if len(versions) > 0 {
+		b.version++
+	}
+}
+
+// do returns the content after writes that are one version, or the error.
+func (b *joinsBranch) do(writes []joinsWrite) (now map[*joinsField]any, err error) {
+	now = maps.Clone(b.now)
+	for _, w := range writes {
+		switch _, given := b.given[w.field.name]; {
+		case !b.reads(w.field):
+			return nil, state.ErrDenied
+		case given:
+			return nil, state.ErrReadOnly
+		case b.joined:
+			return nil, state.ErrReadOnly
+		}
+		if now[w.field], err = w.apply(now[w.field]); err != nil {
+			return nil, state.ErrRefused
+		}
+		if v := now[w.field]; v != nil && w.field.validate != nil && w.field.validate(v) != nil {
+			return nil, state.ErrRefused
+		}
+	}
+	return now, nil
+}
+
+// note notes that writes were made. In a transaction, all that overwrite are
+// computed.
+func (b *joinsBranch) note(now map[*joinsField]any, writes []joinsWrite, transaction bool) {
+	versions := map[*joinsField]joinsVersion{}
+	for _, w := range writes {
+		if w.deletes && b.now[w.field] == nil {
+			continue // there was nothing to delete
+		}
+		versions[w.field] = joinsVersion{[]joinsWrite{w}, w.over, w.over && (w.computed || transaction), w.deletes}
+	}
+	b.now = now
+	b.add(versions)
+}
+
+// joinsSide is what the parent or a branch has done to a field.
+type joinsSide struct {
+	value          any
+	over, computed bool
+}
+
+// sideOf returns what a log says of a field, which has no part if it is not
+// written, or overwritten and left as it was found.
+func sideOf(base, now any, log []joinsVersion) (side joinsSide, part bool) {
+	side.value = now
+	for _, v := range log {
+		if v.over {
+			side.over, side.computed = true, v.computed
+		}
+	}
+	return side, len(log) > 0 && !(side.over && joinsSame(base, now))
+}
+
+// since returns what was done to a field of b since a branch was forked from it.
+// If the field was unset meanwhile, what was before is forgotten: a field that
+// was set at the fork was overwritten, and one that was not is as it was.
+func (b *joinsBranch) since(f *joinsField, fork *joinsBranch) (side joinsSide, part bool) {
+	log := b.log[f][fork.at[f]:]
+	last := -1
+	for i, v := range log {
+		if v.deletes {
+			last = i
+		}
+	}
+	side, part = sideOf(fork.base[f], b.now[f], log[last+1:])
+	if last >= 0 && fork.base[f] != nil {
+		side.over, part = true, !joinsSame(fork.base[f], b.now[f])
+	}
+	return side, part
+}
+
+// join joins branches, or changes nothing and returns the error.
+func (b *joinsBranch) join(as string, branches []*joinsBranch, fields []*joinsField) error {
+	for i, branch := range branches {
+		switch {
+		case branch.parent != b:
+			return state.ErrInvalid
+		case as != "" && branch.opened != as:
+			return state.ErrDenied
+		case slices.Contains(branches[:i], branch):
+			return state.ErrInvalid
+		}
+	}
+	for _, branch := range branches {
+		if branch.joined {
+			return state.ErrReadOnly
+		}
+	}
+	now, versions := maps.Clone(b.now), map[*joinsField]joinsVersion{}
+	var conflicts []string
+	for _, f := range fields {
+		value, version, err := b.joinField(f, branches)
+		switch {
+		case err == state.ErrConflict:
+			conflicts = append(conflicts, f.name)
+		case err != nil:
+			return err
+		case len(version.writes) > 0:
+			now[f], versions[f] = value, version
+		}
+	}
+	if len(conflicts) > 0 {
+		return &state.ConflictError{Fields: conflicts}
+	}
+	b.now = now
+	b.add(versions)
+	for _, branch := range branches {
+		branch.joined = true
+	}
+	return nil
+}
+
+func (b *joinsBranch) joinField(f *joinsField, branches []*joinsBranch) (value any, version joinsVersion, err error) {
+	var sides []joinsSide
+	parent, wrote := joinsSide{value: b.now[f]}, false
+	for _, branch := range branches {
+		side, part := sideOf(branch.base[f], branch.now[f], branch.log[f])
+		if !part {
+			continue
+		}
+		sides = append(sides, side)
+		for _, v := range branch.log[f] {
+			version.writes = append(version.writes, v.writes...)
+			version.over = version.over || v.over
+		}
+		if mine, part := b.since(f, branch); part {
+			wrote, parent.over, parent.computed = true, parent.over || mine.over, parent.computed || mine.computed
+		}
+	}
+	if wrote {
+		sides = slices.Insert(sides, 0, parent)
+	}
+	over := func(s joinsSide) bool { return s.over }
+	differs := func(s joinsSide) bool { return !s.over || s.computed || !joinsSame(s.value, sides[0].value) }
+	switch {
+	case !slices.ContainsFunc(sides, over): // done again, one after the other
+		value = b.now[f]
+		for _, w := range version.writes {
+			if value, err = w.apply(value); err != nil {
+				return nil, version, state.ErrRefused
+			}
+		}
+		if value != nil && f.validate != nil && f.validate(value) != nil {
+			err = state.ErrRefused
+		}
+		return value, version, err
+	case len(sides) > 1 && f.policy == "last":
+		sides = sides[len(sides)-1:]
+	case len(sides) > 1 && f.policy == "" && slices.ContainsFunc(sides, differs):
+		return nil, version, state.ErrConflict
+	}
+	version.computed, version.deletes = version.over && sides[0].computed, sides[0].value == nil
+	return sides[0].value, version, nil
+}
+
+// joinsSame reports whether two values are equal. Nil and empty lists are.
+func joinsSame(a, b any) bool {
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	if !x.IsValid() || !y.IsValid() || x.Type() != y.Type() {
+		return x.IsValid() == y.IsValid() && !x.IsValid()
+	}
+	if x.Kind() == reflect.Slice && x.Len() == 0 && y.Len() == 0 {
+		return true
+	}
+	if client, ok := a.(*joinsClient); ok {
+		return client == b
+	}
+	return reflect.DeepEqual(a, b)
+}
+
 // The test of this file proves that Join does what its doc says, for random
-// trees of branches. They are compared with the model of joins_model_test.go.
+// trees of branches. They are compared with the model above.
 
 func TestJoinsOfRandomBranches(t *testing.T) {
 	seed := effort.LogSeed(t)

@@ -1,9 +1,11 @@
 package state_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -99,4 +101,231 @@ func TestWorkIsLinear(t *testing.T) {
 			},
 		},
 	}.Linear(t)
+}
+
+// Popped results are released by bytes, not only by number.
+func TestPoppedResultsAreReleased(t *testing.T) {
+	effort.Cost(t)
+	grew := ruleHeap(func() any {
+		st := state.New(state.MustSchema(state.Limits{Journal: 1}))
+		for i := range 100 {
+			require.NoError(t, st.History().Append(state.InferenceResult{ID: fmt.Sprint(i)}))
+		}
+		for i := range 90 {
+			large := state.SystemText(fmt.Sprint(i, strings.Repeat("x", 1<<20)))
+			require.NoError(t, st.History().Append(state.InferenceResult{Prompt: []state.Message{large}, Raw: strings.Repeat("y", 1<<20)}))
+			_, _, err := st.History().Pop()
+			require.NoError(t, err)
+		}
+		require.Equal(t, 100, st.History().Len())
+		return st
+	})
+	require.Less(t, grew, 12<<20, "91 MB were kept; the journal keeps 8 MB")
+}
+
+func TestJournalsOfAllAgentsHaveOneBudget(t *testing.T) {
+	effort.Cost(t)
+	for name, tt := range map[string]struct {
+		value  func(i int) any
+		writes int
+		limit  int
+	}{
+		"small values": {func(i int) any { return map[string]any{"n": i} }, 4096, 16 << 20},
+		"large values": {func(i int) any { return string(make([]byte, 100_000+i)) }, 40, 64 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCrowd(t, 100)
+			st := state.New(c.schema)
+			grew := ruleHeap(func() any {
+				for i := range tt.writes {
+					for _, name := range c.names {
+						require.NoError(t, st.KV().Set(name, tt.value(i)))
+					}
+				}
+				return st
+			})
+			require.Less(t, grew, tt.limit)
+		})
+	}
+}
+
+// A schema with many agents or fields is made in linear time. Quadratic time
+// showed as allocations: a set for each walk up the hierarchy, and a list of
+// names for each question whether it has one.
+func TestSchemaOfManyAgentsIsMadeInLinearTime(t *testing.T) {
+	effort.Cost(t)
+	agent := func(i int) string { return fmt.Sprint("a", i) }
+	for name, parts := range map[string]func(n int) []state.Part{
+		"flat": func(n int) []state.Part {
+			return []state.Part{state.Team{"lead": names(n, agent)}, &state.Field[int]{Name: "x", Read: state.Public}}
+		},
+		"chain": func(n int) []state.Part {
+			return []state.Part{chain(n, agent), &state.Field[int]{Name: "x", Read: state.Public}}
+		},
+		"a private field each": func(n int) []state.Part {
+			parts := []state.Part{state.Team{"lead": names(n, agent)}}
+			for i := range n {
+				parts = append(parts, &state.Field[int]{Name: fmt.Sprint("f", i), Owner: agent(i), Read: state.Only("lead")})
+			}
+			return parts
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cost := func(n int) float64 {
+				p := parts(n)
+				return testing.AllocsPerRun(1, func() { state.MustSchema(p...) })
+			}
+			require.Less(t, cost(4000), 5*cost(1000))
+		})
+	}
+}
+
+// Old secrets must not stay in memory with their Redactors.
+func TestRedactorsAreForgotten(t *testing.T) {
+	effort.Cost(t)
+	key := &state.Field[[]byte]{Name: "key", Secret: true}
+	st := state.New(state.MustSchema(key, state.Limits{Journal: 1}))
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for i := range 200 {
+		require.NoError(t, key.Set(st, bytes.Repeat([]byte{byte(i)}, 1<<18)))
+		st.Redact("text")
+	}
+	require.Less(t, heap()-before, uint64(32<<20))
+	runtime.KeepAlive(st)
+}
+
+func TestRedactAllocates(t *testing.T) {
+	effort.Cost(t)
+	keys := &state.Field[[]string]{Name: "keys", Secret: true}
+	st := state.New(state.MustSchema(keys))
+	for i := range 100 {
+		require.NoError(t, keys.Set(st, []string{fmt.Sprintf("sk-live-%032d", i)}))
+	}
+	line := strings.Repeat("the customer agreed to the refund ", 6)
+	found := line + "sk-live-" + strings.Repeat("0", 31) + "7"
+	require.Equal(t, line+"[SECRET]", st.Redact(found))
+	requireAllocs(t, 0, func() { st.Redact(line) })
+	requireAllocs(t, 1, func() { st.Redact(found) })
+}
+
+// A field that keeps its last elements must not keep the others alive, whatever
+// its snapshots and forks show.
+func TestKeepLastReleasesWhatItDrops(t *testing.T) {
+	effort.Cost(t)
+	blobs := &state.Field[[]keptBlob]{Name: "blobs", Handler: state.KeepLast[[]keptBlob](2)}
+	texts := &state.Field[[]string]{Name: "texts", Handler: state.KeepLast[[]string](2)}
+	schema := state.MustSchema(blobs, texts, state.Limits{Journal: 1})
+	for name, write := range map[string]func(st *state.State, n int) error{
+		"structs": func(st *state.State, n int) error {
+			return blobs.Set(st, []keptBlob{{strings.Repeat(string(rune('a'+n%26)), 1<<20)}})
+		},
+		"strings": func(st *state.State, n int) error {
+			return texts.Set(st, []string{strings.Repeat(string(rune('a'+n%26)), 1<<20)})
+		},
+		"several at once": func(st *state.State, n int) error {
+			return texts.Set(st, []string{"small", strings.Repeat(string(rune('a'+n%26)), 1<<20), "small", ""})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := state.New(schema)
+			before := liveHeap()
+			live := func() int { return int(liveHeap()-before) >> 20 }
+			for n := range 255 {
+				require.NoError(t, write(st, n))
+			}
+			require.LessOrEqual(t, live(), 8, "MB of a state that shows 2, with its journal")
+			snapshot := st.Snapshot()
+			for n := range 255 {
+				require.NoError(t, write(st, n))
+			}
+			require.LessOrEqual(t, live(), 16, "MB with a snapshot")
+			for range 20 {
+				fork := st.Fork()
+				for n := range 5 { // a fork keeps its writes until it is joined
+					require.NoError(t, write(fork, n))
+				}
+				require.NoError(t, st.Join(fork))
+			}
+			require.NoError(t, write(st, 0))
+			require.LessOrEqual(t, live(), 32, "MB with what the last join left in the journal")
+			runtime.KeepAlive(snapshot)
+			runtime.KeepAlive(st)
+		})
+	}
+}
+
+func TestJournalIsBoundedByBytes(t *testing.T) {
+	effort.Cost(t)
+	const mib = 1 << 20
+	grown := &state.Field[map[string]string]{Name: "grown", Handler: state.MergeMap[map[string]string]()}
+	joined := &state.Field[[]string]{Name: "joined", Handler: state.Union[[]string]()}
+	appended := &state.Field[string]{Name: "own", Handler: state.NewHandler("own", func(_ string, _ bool, update string) (string, error) {
+		return update, nil
+	})}
+	secret := &state.Field[string]{Name: "secret", Secret: true}
+	schema := state.MustSchema(ruleText, grown, joined, appended, secret, state.AllowUndeclared)
+	big := func(i int) string { return fmt.Sprint(i, strings.Repeat("x", mib)) }
+	for name, write := range map[string]func(st *state.State, i int) error{
+		"replaced values":   func(st *state.State, i int) error { return ruleText.Set(st, big(i)) },
+		"undeclared values": func(st *state.State, i int) error { return st.KV().Set("key", []string{big(i)}) },
+		"deleted values": func(st *state.State, i int) error {
+			_ = st.KV().Set("key", big(i))
+			_, err := st.KV().Delete("key")
+			return err
+		},
+		"patches":             func(st *state.State, i int) error { return st.Patch(map[string]any{"text": big(i), "key": big(i)}) },
+		"what a handler made": func(st *state.State, i int) error { return appended.Set(st, big(i)[:1+i%2*mib]) },
+		"secrets":             func(st *state.State, i int) error { return secret.Set(st, big(i)) },
+		"maps that are merged": func(st *state.State, i int) error {
+			return grown.Set(st, map[string]string{fmt.Sprint(i % 10): big(i)[:mib/20], "k": fmt.Sprint(i)})
+		},
+		"lists that are united": func(st *state.State, i int) error {
+			if i == 0 {
+				return joined.Set(st, make([]string, 1))
+			}
+			list := make([]string, 0, 1000)
+			for j := range 1000 {
+				list = append(list, fmt.Sprint(j%900, strings.Repeat("x", 300)))
+			}
+			return joined.Set(st, list)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			grew := ruleHeap(func() any {
+				st := state.New(schema)
+				for i := range 150 {
+					require.NoError(t, write(st, i))
+				}
+				require.Equal(t, st.Version(), st.Snapshot().Version())
+				return st
+			})
+			require.Less(t, grew, 32*mib)
+		})
+	}
+}
+
+// A merge makes a new map each time: the maps before it are held too.
+func TestJournalCountsTheValuesThatMergesReplaced(t *testing.T) {
+	effort.Cost(t)
+	grown := &state.Field[map[string]string]{Name: "grown", Handler: state.MergeMap[map[string]string]()}
+	schema := state.MustSchema(grown)
+	grew := ruleHeap(func() any {
+		st := state.New(schema)
+		all := map[string]string{}
+		for i := range 10_000 {
+			all[fmt.Sprint(i)] = "x"
+		}
+		require.NoError(t, grown.Set(st, all))
+		for i := range 500 {
+			require.NoError(t, grown.Set(st, map[string]string{"k": fmt.Sprint(i)}))
+		}
+		return st
+	})
+	require.Less(t, grew, 100<<20, "500 maps of half a MiB each")
 }

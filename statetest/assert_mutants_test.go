@@ -19,7 +19,7 @@ func init() {
 		{Name: "excerpts show what was found", File: "noleak.go", Old: "if at > 0 && !slices.ContainsFunc(told, func(f find) bool { return f.bytes > 0 }) {", New: "if _ = told; at > 0 {"},
 		{Name: "pieces in failures", File: "secrets.go", Old: "		masked = replaceSpans(masked, pieces(fold(masked), fold(v.text)), plainMask)\n", New: ""},
 		{Name: "no keys of maps", File: "leaves.go", Old: "			add(it.Key())\n", New: ""},
-		{Name: "only secrets", File: "../hidden.go", Old: "	if agent != \"\" {", New: "	if false {"},
+		{Name: "only secrets", File: "../redact.go", Old: "	if agent != \"\" {", New: "	if false {"},
 		{Name: "texts may be empty", File: "noleak.go", Old: `if strings.Join(texts, "") == "" {`, New: "if false {"},
 		{Name: "values may be missing", File: "noleak.go", Old: "	if len(values) == 0 {", New: "	if false {"},
 		{Name: "diff not masked", File: "compare.go", Old: "return s.hides(x) || s.hides(y)", New: "return false",
