@@ -44,7 +44,7 @@ func TestQueueShowsRunAndMessages(t *testing.T) {
 	jsonOf(t, h, "/workspace/queue?user=bob", &data)
 	require.Equal(t, "this process", data.Run.Holder)
 	require.Equal(t, "b1", data.Run.Message.ID)
-	require.Equal(t, []int{1, 0, 10_000}, []int{data.Run.Attempt, data.Run.Step, data.Run.TTL})
+	require.Equal(t, []int{1, 0, 4_000}, []int{data.Run.Attempt, data.Run.Step, data.Run.TTL})
 	require.True(t, data.Run.First)
 	require.Len(t, data.Queue, 1)
 	require.Equal(t, "b2", data.Queue[0].ID)

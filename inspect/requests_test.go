@@ -187,7 +187,7 @@ func TestADraftIsOfOneWorkspace(t *testing.T) {
 	to, form := formOf(t, target, get(t, d, target).body, "/workspace/edit")
 	form.Set("value", `"#W7"`)
 	_, apply := formOf(t, to, post(t, d, to, form).body, "/workspace/apply")
-	require.NotContains(t, apply.Encode(), "W7")
+	require.NotContains(t, apply.Encode(), "%23W7")
 	require.Equal(t, http.StatusConflict, post(t, d, "/workspace/apply?user=carol", apply).code)
 	other := newHandler(t, d.manager, &inspect.Options{Authorize: inspect.Trusted(operator)})
 	require.Equal(t, http.StatusConflict, post(t, other, "/workspace/apply?user=alice", apply).code)

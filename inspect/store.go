@@ -65,7 +65,6 @@ type counterRow struct {
 var abilityWords = []struct{ name, words string }{
 	{"Lister", "lists keys without reading values"},
 	{"MultiGetter", "reads several keys at once"},
-	{"Presence", "knows which holders are alive"},
 	{"Transactor", "changes rows of the program in one transaction with a workspace"},
 	{"Watcher", "reports changes as they happen"},
 }

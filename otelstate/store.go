@@ -32,7 +32,7 @@ type tracedStore struct {
 func (s *tracedStore) Unwrap() store.Store { return s.store }
 
 // storeCalls are what the calls of the methods start with.
-var storeCalls = newStoreCalls("get", "put", "delete", "get_multi", "scan", "batch", "list", "is_present", "transact")
+var storeCalls = newStoreCalls("get", "put", "delete", "get_multi", "scan", "batch", "list", "transact")
 
 type storeCall struct {
 	spanStart
@@ -195,23 +195,4 @@ func (s *tracedStore) List(ctx context.Context, prefix, after string) iter.Seq2[
 	return traceAll(s, ctx, "list", func(ctx context.Context) iter.Seq2[string, error] {
 		return db.List(ctx, prefix, after)
 	})
-}
-
-func (s *tracedStore) Announce(ctx context.Context, name string) (lost <-chan struct{}, withdraw func() error, err error) {
-	db, ok := store.As[store.Presence](s.store)
-	if !ok {
-		return nil, nil, unsupported("announce")
-	}
-	return db.Announce(ctx, name)
-}
-
-func (s *tracedStore) IsPresent(ctx context.Context, name string) (bool, error) {
-	db, ok := store.As[store.Presence](s.store)
-	if !ok {
-		return false, unsupported("is present")
-	}
-	ctx, end := s.begin(ctx, "is_present")
-	present, err := db.IsPresent(ctx, name)
-	end(err)
-	return present, err
 }

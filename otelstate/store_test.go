@@ -65,7 +65,6 @@ func TestTracedStoreHasWhatTheStoreHas(t *testing.T) {
 	requireAs[store.MultiGetter](t, memory, full, bare)
 	requireAs[store.Watcher](t, memory, full, bare)
 	requireAs[store.Lister](t, memory, full, bare)
-	requireAs[store.Presence](t, memory, full, bare)
 	requireAs[store.Transactor](t, memory, full, bare)
 
 	ctx := t.Context()
@@ -77,10 +76,6 @@ func TestTracedStoreHasWhatTheStoreHas(t *testing.T) {
 	for _, err := range bare.(store.Lister).List(ctx, "", "") {
 		require.ErrorIs(t, err, errors.ErrUnsupported)
 	}
-	_, _, err = bare.(store.Presence).Announce(ctx, "a")
-	require.ErrorIs(t, err, errors.ErrUnsupported)
-	_, err = bare.(store.Presence).IsPresent(ctx, "a")
-	require.ErrorIs(t, err, errors.ErrUnsupported)
 	_, err = bare.(store.Transactor).Transact(ctx, nil, nil)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	require.Empty(t, e.unended())

@@ -138,23 +138,3 @@ func ExampleMemory_Watch() {
 	// Output:
 	// job:1 done <nil>
 }
-
-// A process announces its name. Others see when it has ended.
-func ExampleMemory_Announce() {
-	ctx := context.Background()
-	s := store.NewMemory()
-	process := s.Open()
-	lost, _, err := process.Announce(ctx, "worker 1")
-	fmt.Println(err)
-	_, _, err = s.Announce(ctx, "worker 1")
-	fmt.Println(errors.Is(err, store.ErrConflict))
-	fmt.Println(s.IsPresent(ctx, "worker 1"))
-	_ = process.Close() // as the end of a process does on other stores
-	<-lost
-	fmt.Println(s.IsPresent(ctx, "worker 1"))
-	// Output:
-	// <nil>
-	// true
-	// true <nil>
-	// false <nil>
-}

@@ -9,7 +9,7 @@ import (
 
 // Memory is a store in the memory of this process, for tests and for data that
 // need not outlive the process. It is a [MultiGetter], a [Lister], a
-// [Watcher] and a [Presence], and has no limit on the size of a value. Create it
+// [Watcher], and has no limit on the size of a value. Create it
 // with [NewMemory].
 type Memory struct {
 	data   *memoryData
@@ -23,21 +23,18 @@ type memoryData struct {
 	entries entryBlocks
 	writes  uint64 // number of changes so far
 	watches memoryWatches
-	present map[string]*memoryAnnouncement // by name
 }
 
 var (
 	_ MultiGetter = (*Memory)(nil)
 	_ Watcher     = (*Memory)(nil)
 	_ Lister      = (*Memory)(nil)
-	_ Presence    = (*Memory)(nil)
 )
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
 	return (&Memory{data: &memoryData{
 		watches: newMemoryWatches(),
-		present: map[string]*memoryAnnouncement{},
 	}}).Open()
 }
 
@@ -50,7 +47,7 @@ func (m *Memory) Open() *Memory {
 // Durability returns [DurabilityProcess].
 func (m *Memory) Durability() Durability { return DurabilityProcess }
 
-// Close ends this handle, its watches and its announcements. The entries remain
+// Close ends this handle and its watches. The entries remain
 // for other handles.
 func (m *Memory) Close() error {
 	m.data.mu.Lock()
@@ -58,7 +55,6 @@ func (m *Memory) Close() error {
 	if !m.isClosed() {
 		close(m.closed)
 		m.data.watches.removeAll(m)
-		m.loseAnnouncements()
 	}
 	return nil
 }

@@ -76,7 +76,6 @@ func TestReadOnlyKeepsWhatReads(t *testing.T) {
 			require.Equal(t, c.lists, lists)
 			require.Equal(t, c.watches, watches)
 			for name, can := range map[string]bool{
-				"Presence":   is[store.Presence](r),
 				"Transactor": is[store.Transactor](r),
 			} {
 				require.False(t, can, name)

@@ -36,8 +36,7 @@ import (
 // began has changed nothing.
 //
 // What else a store can do is in interfaces of its own: [MultiGetter],
-// [Lister], [Watcher], [Presence], [Purger] and [Transactor]. [As] tells which of
-// them a store has.
+// [Lister], [Watcher] and [Transactor]. [As] tells which of them a store has.
 type Store interface {
 	// Get returns the entry of a key, or ErrNotFound. It is linearizable: it
 	// sees every write, by any process, that was acknowledged before it began.
@@ -97,44 +96,6 @@ type Watcher interface {
 	// key changes several times in quick succession, Watch may yield only the
 	// last change, but always yields that one.
 	Watch(ctx context.Context, prefix string) iter.Seq2[Event, error]
-}
-
-// Presence is a Store that knows which names its users have announced. A
-// process that announces a name when it starts tells others, by the absence of
-// the name, that it has ended. They need not wait for a timeout.
-//
-// Presence and absence are evidence, not proof. A name can be present although
-// its process has stopped or has lost its network, until the server gives up
-// the connection. A name can be absent although its process runs, if its
-// connection broke, or after a restart or failover of the server, until it is
-// announced again. A program that acts on absence must therefore be safe while
-// the process that it takes for gone still runs: it first replaces an entry
-// whose revision all later writes of that process are conditional on.
-type Presence interface {
-	Store
-
-	// Announce makes a name present, for all handles on the same data, until
-	// withdraw is called, this handle is closed, the process ends, or the
-	// connection that carries the announcement breaks. A name has the form of a
-	// key, and is independent of the entry with that key. ErrConflict means that
-	// the name is present already. ctx ends the call and not the announcement.
-	//
-	// lost is closed as soon as it is known here that the name may be absent
-	// although withdraw was not called. Others can know it earlier. The store
-	// does not announce a name again by itself; the caller may. This may return
-	// ErrConflict until the server has given up the broken connection.
-	//
-	// withdraw ends the announcement and does not close lost. If it returns nil,
-	// this announcement no longer makes the name present. If it returns an
-	// error, the name can remain present until the server has given up the
-	// connection. It may be called more than once, and waits for a few seconds
-	// at most.
-	Announce(ctx context.Context, name string) (lost <-chan struct{}, withdraw func() error, err error)
-
-	// IsPresent reports whether any process, including this one, has announced
-	// a name. It returns an error if it cannot find out. A caller that waits
-	// for an absence asks again now and then.
-	IsPresent(ctx context.Context, name string) (bool, error)
 }
 
 // Event is a change of an entry.

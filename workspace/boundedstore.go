@@ -117,26 +117,6 @@ func (s boundedStore) Watch(ctx context.Context, prefix string) iter.Seq2[store.
 	return w.Watch(ctx, prefix)
 }
 
-func (s boundedStore) Announce(ctx context.Context, name string) (<-chan struct{}, func() error, error) {
-	p, ok := store.As[store.Presence](s.Store)
-	if !ok {
-		return nil, nil, errUnsupported("announce")
-	}
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	return p.Announce(ctx, name)
-}
-
-func (s boundedStore) IsPresent(ctx context.Context, name string) (bool, error) {
-	p, ok := store.As[store.Presence](s.Store)
-	if !ok {
-		return false, errUnsupported("is present")
-	}
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	return p.IsPresent(ctx, name)
-}
-
 func (s boundedStore) Transact(ctx context.Context, writes []store.Write, fn func(*sql.Tx) error) ([]store.Revision, error) {
 	t, ok := store.As[store.Transactor](s.Store)
 	if !ok {

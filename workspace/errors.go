@@ -62,10 +62,8 @@ var (
 	ErrNotSuspended = errors.New("workspace: call is not suspended")
 	// ErrRunEnded is returned by the methods of a run that has ended.
 	ErrRunEnded = errors.New("workspace: run has ended")
-	// ErrHolder is returned by Open if another Manager that has the same
-	// Options.Holder is present in the store. It is also returned, together with
-	// ErrFenced, by the methods of runs whose Manager has lost its name to
-	// another one.
+	// ErrHolder is returned, together with ErrFenced, by the methods of runs whose
+	// Manager has lost its Options.Holder to another one.
 	ErrHolder = errors.New("workspace: another Manager has the name of the holder")
 	// ErrRunTimeout is the cause of a context of a run that has ended after
 	// Options.RunTimeout.

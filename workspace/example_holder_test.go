@@ -40,7 +40,7 @@ func succeed(
 ) error {
 	m, err := workspace.Open(ctx, db, &workspace.Options{Holder: name, Run: handle})
 	if err != nil {
-		return err // ErrHolder: another process has the name
+		return err
 	}
 	if err := m.Recover(ctx); err != nil {
 		return err

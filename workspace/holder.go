@@ -35,14 +35,8 @@ type incarnation struct {
 	giveUp context.CancelCauseFunc
 	wake   chan struct{} // capacity 1
 
-	// The announcement, only for keep. lost and withdraw are nil without one.
-	lost     <-chan struct{}
-	withdraw func() error
-
 	mu        sync.Mutex
-	announced bool
-	lostAt    time.Time // when it has lost an announcement, or the zero Time
-	leases    int       // of runs that are held, or about to begin
+	leases    int // of runs that are held, or about to begin
 	ended     bool
 	abandoned map[string]bool // leases that are not held, although heads may say so
 	unwritten []string        // those that the record does not have yet
@@ -56,26 +50,11 @@ func newHolder(m *Manager) *holder {
 	return &holder{m: m, records: ledger.NewHolders(m.db, m.sealer), turn: newLine(1), name: m.opts.Holder}
 }
 
-// claim begins the incarnation of a holder that has a name, unless another
-// Manager that has the name is present.
+// claim begins the incarnation of a holder that has a name. It ends the one
+// before, also if that is the one of a Manager that is still there.
 func (h *holder) claim(ctx context.Context) error {
 	if h.name == "" || h.m.readOnly {
 		return nil
-	}
-	if p, ok := store.As[store.Presence](h.m.db); ok {
-		id, announced, err := h.records.Named(ctx, h.name)
-		if err != nil {
-			return err
-		}
-		if announced {
-			present, err := p.IsPresent(ctx, ledger.PresenceName(id))
-			if err != nil {
-				return err
-			}
-			if present {
-				return fmt.Errorf("%w: %s", ErrHolder, fault.Quote(h.name))
-			}
-		}
 	}
 	i, err := h.begin(ctx)
 	if err == nil {
@@ -133,7 +112,6 @@ func (h *holder) begin(ctx context.Context) (*incarnation, error) {
 		m: h.m, id: record.ID(), record: record, wake: make(chan struct{}, 1), leases: 1, abandoned: map[string]bool{},
 	}
 	i.held, i.giveUp = context.WithCancelCause(context.Background())
-	i.announce(ctx)
 	i.renewedAt = time.Now()
 	err := record.Begin(ctx)
 	i.beats = record.Heartbeats()
@@ -276,10 +254,6 @@ func (i *incarnation) keep() {
 			if i.beat(); i.held.Err() != nil {
 				return
 			}
-		case <-i.lost:
-			i.lost, i.withdraw = nil, nil
-			i.noteAnnounced(false)
-			i.beat()
 		}
 	}
 }
@@ -305,9 +279,6 @@ func (i *incarnation) beat() {
 	ttl := i.m.opts.TTL
 	ctx, cancel := context.WithTimeout(context.Background(), max(ttl/6, min(ttl/3, time.Second/4)))
 	defer cancel()
-	if i.withdraw == nil {
-		i.announce(ctx)
-	}
 	i.mu.Lock()
 	for _, id := range i.unwritten {
 		i.record.Abandon(id)
@@ -351,65 +322,11 @@ func (h *holder) forget(i *incarnation, err error) error {
 	return err
 }
 
-// announce announces the incarnation, if the store is a store.Presence.
-// Without an announcement, others wait for heartbeats.
-func (i *incarnation) announce(ctx context.Context) {
-	p, ok := store.As[store.Presence](i.m.db)
-	if !ok {
-		return
-	}
-	lost, withdraw, err := p.Announce(ctx, ledger.PresenceName(i.id))
-	if err == nil {
-		i.lost, i.withdraw = lost, withdraw
-		i.noteAnnounced(true)
-	}
-	i.record.Announce(err == nil)
-}
-
-func (i *incarnation) noteAnnounced(announced bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.announced = announced; !announced {
-		i.lostAt = time.Now()
-	}
-}
-
-// doubtTime is the time after the loss of an announcement in which others may not
-// have announced themselves again.
-const doubtTime = 3 * time.Second
-
-// doubtsAbsence reports whether the store has lately forgotten who is present:
-// it does not know this Manager, although that has announced itself.
-func (h *holder) doubtsAbsence(ctx context.Context, p store.Presence) bool {
-	h.mu.Lock()
-	i := h.current
-	h.mu.Unlock()
-	if i == nil {
-		return false
-	}
-	i.mu.Lock()
-	announced, lostAt := i.announced, i.lostAt
-	i.mu.Unlock()
-	if !lostAt.IsZero() && time.Since(lostAt) < doubtTime {
-		return true
-	}
-	if !announced {
-		return false
-	}
-	present, err := p.IsPresent(ctx, ledger.PresenceName(i.id))
-	return err != nil || !present
-}
-
-// delete deletes the record and withdraws the announcement.
+// delete deletes the record.
 func (i *incarnation) delete() {
 	ctx, cancel := context.WithTimeout(context.Background(), i.m.opts.TTL/2)
 	defer cancel()
 	if err := i.record.Withdraw(ctx); err != nil && !errors.Is(err, store.ErrClosed) { // others end it
 		i.m.logWarning(ctx, "", "holder record was not deleted", err)
-	}
-	if i.withdraw != nil {
-		if err := i.withdraw(); err != nil && !errors.Is(err, store.ErrClosed) {
-			i.m.logWarning(ctx, "", "holder was not withdrawn", err)
-		}
 	}
 }

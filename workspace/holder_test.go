@@ -29,8 +29,7 @@ func holderRecords(t *testing.T, db store.Store) map[string]store.Entry {
 	return records
 }
 
-// onPlainStore is onStore with a store that is no store.Presence, nor a
-// store.Watcher.
+// onPlainStore is onStore with a store that is no store.Watcher.
 func onPlainStore(t *testing.T, test func(t *testing.T, db store.Store, ttl time.Duration)) {
 	t.Helper()
 	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
@@ -129,45 +128,24 @@ func TestHolderIsSucceeded(t *testing.T) {
 	}
 }
 
-// A waiting Manager takes a run over when the store knows that the holder is not
-// present, or when its record is gone, and else after 1.5 × TTL.
+// A waiting Manager takes a run over when the record of its holder is gone, and
+// else after 1.5 × TTL.
 func TestHolderDies(t *testing.T) {
 	for name, test := range map[string]struct {
-		die  func(t *testing.T, db *store.Memory, handle *store.Memory, kill func())
-		view func(handle *store.Memory) (store.Store, func())
-		want float64 // in TTLs, at most
+		deleted bool    // the record of the holder
+		want    float64 // in TTLs, at most
 	}{
-		"presence": {
-			die:  func(t *testing.T, _, handle *store.Memory, _ func()) { require.NoError(t, handle.Close()) },
-			view: func(handle *store.Memory) (store.Store, func()) { return handle, nil },
-			want: 0.26,
-		},
-		"record deleted": {
-			die: func(t *testing.T, db, _ *store.Memory, kill func()) {
-				kill()
-				for key, e := range holderRecords(t, db) {
-					if !strings.Contains(string(e.Value), "announced") { // asProcess hides the Presence
-						require.NoError(t, db.Delete(t.Context(), key, store.Always))
-					}
-				}
-			},
-			view: func(handle *store.Memory) (store.Store, func()) { return asProcess(handle) },
-			want: 0.26,
-		},
-		"silence": {
-			die:  func(_ *testing.T, _, _ *store.Memory, kill func()) { kill() },
-			view: func(handle *store.Memory) (store.Store, func()) { return asProcess(handle) },
-			want: 1.5,
-		},
+		"record deleted": {true, 0.26},
+		"silence":        {false, 1.5},
 	} {
 		for _, after := range []float64{0.1, 0.334, 0.5, 0.66, 1.9} {
 			t.Run(fmt.Sprint(name, after), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					db, ttl := store.NewMemory(), 10*time.Second
-					handle := db.Open()
-					process, kill := test.view(handle)
+					process, kill := asProcess(db.Open())
 					_, _, err := open(t, process, workspace.Options{TTL: ttl}).Begin(t.Context(), "ann", text("1"))
 					require.NoError(t, err)
+					records := holderRecords(t, db)
 					served := make(chan bool, 1)
 					m := open(t, db, workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
 						if run.Message().ID == "1" {
@@ -180,7 +158,12 @@ func TestHolderDies(t *testing.T) {
 					require.NoError(t, err)
 					time.Sleep(inTTLs(after, ttl))
 					require.Empty(t, served)
-					test.die(t, db, handle, kill)
+					kill()
+					for key := range records {
+						if test.deleted {
+							require.NoError(t, db.Delete(t.Context(), key, store.Always))
+						}
+					}
 					died := time.Now()
 					<-served
 					require.LessOrEqual(t, time.Since(died), inTTLs(test.want, ttl))
@@ -338,19 +321,6 @@ func TestAbandonedRun(t *testing.T) {
 		require.Equal(t, workspace.StatusDone, out.Status)
 		require.Equal(t, []int{1, 0}, attempts)
 		require.NotNil(t, view(t, other, "bob").Run)
-	})
-}
-
-// Two Managers must not have one name, which the store can know.
-func TestHolderIsPresent(t *testing.T) {
-	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
-		m := open(t, db, workspace.Options{TTL: ttl, Holder: "desk"})
-		_, err := workspace.Open(t.Context(), db, &workspace.Options{TTL: ttl, Holder: "desk"})
-		require.ErrorIs(t, err, workspace.ErrHolder)
-		require.ErrorContains(t, err, `"desk"`)
-		require.NoError(t, m.Close())
-		require.Empty(t, holderRecords(t, db))
-		require.NoError(t, open(t, db, workspace.Options{TTL: ttl, Holder: "desk"}).Close())
 	})
 }
 

@@ -93,8 +93,6 @@ func storeAbilities(db store.Store) []string {
 	add("Lister", lister)
 	_, multi := store.As[store.MultiGetter](db)
 	add("MultiGetter", multi)
-	_, presence := store.As[store.Presence](db)
-	add("Presence", presence)
 	_, transactor := store.As[store.Transactor](db)
 	add("Transactor", transactor)
 	_, watcher := store.As[store.Watcher](db)

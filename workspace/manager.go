@@ -48,8 +48,8 @@ type Manager struct {
 const maxCachedContents = 128
 
 // Open returns a Manager of the workspaces in a store. It writes nothing, except
-// that with Options.Holder it makes the runs of an earlier process free, or
-// returns ErrHolder. The Manager does not close the store. The end of ctx has the
+// that with Options.Holder it makes the runs of an earlier process free. The
+// Manager does not close the store. The end of ctx has the
 // effect of Close, but nothing waits.
 //
 // On a store of [store.ReadOnly] the Manager shows workspaces, also while other

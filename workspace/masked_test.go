@@ -125,7 +125,7 @@ func TestViewJSON(t *testing.T) {
 			}},
 			"settings": map[string]any{},
 			"run": map[string]any{"id": run.ID(), "message": message("3"), "began": later, "attempt": 0.0,
-				"step": 0.0, "lease_id": m.Held()[0].LeaseID, "ttl_ms": 10_000.0, "heartbeat": 1.0},
+				"step": 0.0, "lease_id": m.Held()[0].LeaseID, "ttl_ms": 4_000.0, "heartbeat": 1.0},
 			"queue": []any{message("4")},
 			"dead_letters": []any{map[string]any{
 				"message": message("1"), "run_id": dead["run_id"], "attempts": 1.0, "at": began, "reason": "no",

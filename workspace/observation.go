@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
@@ -30,9 +29,8 @@ const (
 )
 
 // look looks after the holder of the run of a head. The holder is gone if its
-// incarnation has ended, if the store knows that it is not present, or if it has
-// not renewed its lease for 1.5 × TTL. Then look ends the incarnation. The time
-// is measured by this process alone.
+// incarnation has ended, or if it has not renewed its lease for 1.5 × TTL. Then
+// look ends the incarnation. The time is measured by this process alone.
 func (o *observation) look(ctx context.Context, h *ledger.Head) (verdict, error) {
 	own, held := o.m.holder.holds(h.Run)
 	if own && held {
@@ -64,7 +62,7 @@ func (o *observation) look(ctx context.Context, h *ledger.Head) (verdict, error)
 	switch {
 	case state.Ended:
 		return holderGone, nil
-	case now.Sub(o.since) < ttl*3/2 && !o.isAbsent(ctx, h.Run):
+	case now.Sub(o.since) < ttl*3/2:
 		return result, nil
 	}
 	err := o.m.holder.records.End(ctx, h.Run, state)
@@ -81,25 +79,4 @@ func (o *observation) look(ctx context.Context, h *ledger.Head) (verdict, error)
 // renewal.
 func (o *observation) untilExpired(h *ledger.Head) time.Duration {
 	return h.Run.LeaseTTL()*3/2 - time.Since(o.since)
-}
-
-// absenceDelay is the time that a holder has to announce itself again after the
-// server of the store has closed its connection.
-const absenceDelay = 25 * time.Millisecond
-
-// isAbsent reports whether a holder that has announced itself is absent, twice.
-func (o *observation) isAbsent(ctx context.Context, r *ledger.Run) bool {
-	p, ok := store.As[store.Presence](o.m.db)
-	if !ok || !o.holder.Announced {
-		return false
-	}
-	absent := func() bool {
-		present, err := p.IsPresent(ctx, ledger.PresenceName(r.Holder))
-		return err == nil && !present
-	}
-	if !absent() || backoff.Sleep(ctx, absenceDelay) != nil || !absent() || o.m.holder.doubtsAbsence(ctx, p) {
-		return false
-	}
-	state, err := o.m.holder.records.State(ctx, r)
-	return err == nil && state == o.holder
 }

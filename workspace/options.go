@@ -45,11 +45,10 @@ type Options struct {
 	// workspace, has room for it.
 	Runs int
 
-	// TTL is the lifetime of a lease that is not renewed (default 10 s). The
+	// TTL is the lifetime of a lease that is not renewed (default 4 s). The
 	// Manager renews all of its leases together, every TTL/3, while it holds
 	// runs. A run is taken over 1.5 × TTL after the last heartbeat of its holder,
-	// or as soon as the store knows that the holder is gone: see Holder, and
-	// [store.Presence]. A store that is away for TTL/2 ends no run.
+	// or at once if a Manager with the same Holder has begun. A store that is away for TTL/2 ends no run.
 	TTL time.Duration
 
 	// StoreTimeout is the time after which a call returns the error of a store
@@ -87,9 +86,8 @@ type Options struct {
 	// host name: 1 to 64 visible ASCII characters (default: a random name). When
 	// the next Manager with the name is opened, runs that the one before has left
 	// need not wait for the end of their leases. No two Managers may have the
-	// name at the same time. If the store is a [store.Presence], the second Open
-	// returns ErrHolder; otherwise the first Manager loses its runs to others and
-	// goes on under a random name.
+	// name at the same time: the first one would lose its runs, with ErrHolder,
+	// and go on under a random name.
 	Holder string
 
 	// Takeover determines what happens to the committed changes of a run that
@@ -180,7 +178,7 @@ func (o *Options) complete() error {
 		}
 	}
 	if o.TTL == 0 {
-		o.TTL = 10 * time.Second
+		o.TTL = 4 * time.Second
 	}
 	if o.StoreTimeout == 0 {
 		o.StoreTimeout = 15 * time.Second

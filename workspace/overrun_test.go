@@ -217,7 +217,7 @@ func TestGraceCountsNoAttempt(t *testing.T) {
 				return nil
 			}
 			<-ctx.Done()
-			time.Sleep(9 * time.Second)
+			time.Sleep(3 * time.Second)
 			return ctx.Err()
 		}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

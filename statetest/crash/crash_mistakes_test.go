@@ -53,7 +53,7 @@ func agent(
 	return func(t *testing.T, mistake bool) {
 		crash.Test{
 			Open: func(p *crash.Process) *workspace.Options {
-				return &workspace.Options{Schema: crashSchema, Run: func(ctx context.Context, r *workspace.Run) error {
+				return &workspace.Options{Schema: crashSchema, TTL: 10 * time.Second, Run: func(ctx context.Context, r *workspace.Run) error {
 					return run(ctx, p, r, mistake)
 				}}
 			},

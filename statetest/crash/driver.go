@@ -64,7 +64,7 @@ func (d *driver) observe(o workspace.Options) error {
 	d.opts = o
 	d.w.ttl = o.TTL
 	if d.w.ttl == 0 {
-		d.w.ttl = 10 * time.Second
+		d.w.ttl = 4 * time.Second
 	}
 	var err error
 	d.observer, err = workspace.Open(context.Background(), d.w.db.Open(), &workspace.Options{

@@ -7,9 +7,7 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// port is a store as a process reaches it. It is neither a store.Watcher nor a
-// store.Presence: a takeover then waits for the end of the lease, as with most
-// stores.
+// port is a store as a process reaches it. It is no store.Watcher.
 type port struct {
 	p     *Process
 	db    *store.Memory

@@ -18,7 +18,7 @@ func TestOpenExisting(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	var of *store.Error
 	require.ErrorAs(t, err, &of)
-	n, err := connect(t, url).Exists(t.Context(), "{"+prefix+"}entries", "{"+prefix+"}keys", "{"+prefix+"}presence").Result()
+	n, err := connect(t, url).Exists(t.Context(), "{"+prefix+"}entries", "{"+prefix+"}keys").Result()
 	require.NoError(t, err)
 	require.Zero(t, n, "it has created nothing")
 

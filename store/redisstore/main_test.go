@@ -76,7 +76,7 @@ func fresh(t testing.TB, url string) string {
 	prefix := "test:" + string(store.NewRevision()) + ":"
 	client := connect(t, url)
 	t.Cleanup(func() {
-		require.NoError(t, client.Unlink(context.Background(), "{"+prefix+"}entries", "{"+prefix+"}keys", "{"+prefix+"}presence").Err())
+		require.NoError(t, client.Unlink(context.Background(), "{"+prefix+"}entries", "{"+prefix+"}keys").Err())
 	})
 	return prefix
 }

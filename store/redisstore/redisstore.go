@@ -3,9 +3,7 @@
 //
 // The entries of a prefix are in two Redis keys. "{state:}entries" is a hash
 // with the value and the revision of each entry, "{state:}keys" a sorted set
-// that orders the keys. In a cluster, both are on one node. Announced names are
-// in the hash "{state:}presence", and have a channel each, whose name begins
-// with "{state:}presence:".
+// that orders the keys. In a cluster, both are on one node.
 //
 // Redis replicates a write after it has acknowledged it. A failover, by a
 // cluster or by Sentinel, may lose writes that the old master has acknowledged.
@@ -42,29 +40,23 @@ type Options struct {
 	Existing bool
 }
 
-// Store is a [store.MultiGetter], a [store.Lister] and a
-// [store.Presence] on Redis.
+// Store is a [store.MultiGetter] and a [store.Lister] on Redis.
 type Store struct {
 	client    redis.UniversalClient
 	ownClient bool   // close the client in Close
 	entries   string // hash: field "r"+key is the revision, "v"+key the value, "s" the sentinel
 	keys      string // sorted set of the keys, all with the score 0
-	presence  string // hash: field is a name, the value its announcement
 	sentinel  string // the field "s" of entries
 	server    serverInfo
 	closing   sync.Once
 	closed    chan struct{}
 	closeErr  error
-
-	mu      sync.Mutex     // guards closed against keepers.Add
-	keepers sync.WaitGroup // of announcements
 }
 
 var (
 	_ store.Store       = (*Store)(nil)
 	_ store.MultiGetter = (*Store)(nil)
 	_ store.Lister      = (*Store)(nil)
-	_ store.Presence    = (*Store)(nil)
 )
 
 // Open connects to the server of a URL such as "redis://localhost:6379/0",
@@ -113,11 +105,10 @@ func New(ctx context.Context, client redis.UniversalClient, opts *Options) (*Sto
 		return nil, openError(err)
 	}
 	s := &Store{
-		client:   client,
-		entries:  "{" + prefix + "}entries",
-		keys:     "{" + prefix + "}keys",
-		presence: "{" + prefix + "}presence",
-		closed:   make(chan struct{}),
+		client:  client,
+		entries: "{" + prefix + "}entries",
+		keys:    "{" + prefix + "}keys",
+		closed:  make(chan struct{}),
 	}
 	err := s.awaitReply(ctx, func() (err error) {
 		s.server, err = inspectServer(ctx, client)
@@ -169,13 +160,10 @@ func (s *Store) placeSentinel(ctx context.Context) (string, error) {
 // these settings, and [store.DurabilityServer] otherwise.
 func (s *Store) Durability() store.Durability { return s.server.durability }
 
-// Close ends running calls and announcements. It closes the client if [Open] created it.
+// Close ends running calls. It closes the client if [Open] created it.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
-		s.mu.Lock()
 		close(s.closed)
-		s.mu.Unlock()
-		s.keepers.Wait()
 		if s.ownClient {
 			s.closeErr = s.client.Close()
 		}

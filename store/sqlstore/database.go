@@ -24,7 +24,6 @@ type database struct {
 	maxValue   int    // maximum size of a value in bytes
 	begin      string // begins a transaction that writes
 	writer     writer
-	presence   presence
 
 	// batch returns the statement that makes several writes; nil if they need a
 	// transaction. It may be nil.

@@ -20,7 +20,3 @@ func WaitingWrites(s *Store) int {
 	defer g.mu.Unlock()
 	return len(g.queue)
 }
-
-// PresenceHash returns the hash of a name, which identifies the lock of the
-// name.
-func PresenceHash(table, name string) string { return newNameHash(table, name).String() }

@@ -52,14 +52,10 @@ func inspectMySQL(ctx context.Context, db *sql.DB, o Options, number errorNumber
 		// A packet beyond max_allowed_packet, and a row too large for the log.
 		tooLarge: func(err error) bool { return number.isOneOf(err, 1153, 1118) },
 		exists:   func(err error) bool { return number.isOneOf(err, 1062) },
-		presence: noPresence{errGalera},
 	}
 	base.getInTx = base.get + " for update"
 	base.removeAll = func(keys []string) (string, []any) { return removeAllMySQL(quoted, keys) }
 	base.writer = &serverWriter{database: base, db: db}
-	if !server.galera {
-		base.presence = newMySQLPresence(db, quoted)
-	}
 	return base, nil
 }
 
@@ -71,36 +67,17 @@ func removeAllMySQL(table string, keys []string) (string, []any) {
 		") as named straight_join " + table + " force index (primary) on " + table + ".k = named.k", keyArgs(keys)
 }
 
-// newMySQLPresence returns the presence of a table. The names of locks are
-// shared by all databases of a server, and have up to 64 characters, without
-// regard to case. A server may compare names of databases without case as well.
-func newMySQLPresence(db *sql.DB, table string) presence {
-	const lock = `sha2(concat(lower(database()), '/', ?), 256)`
-	return &sessionPresence{
-		db: db,
-		sessionStatements: sessionStatements{
-			limit:   `set session wait_timeout = 20`,
-			lock:    `select get_lock(` + lock + `, 0)`,
-			unlock:  `do release_lock(` + lock + `)`,
-			isTaken: `select is_used_lock(` + lock + `) is not null`,
-			session: `select connection_id()`,
-		},
-		args: func(name string) []any { return []any{newNameHash(table, name).String()} },
-	}
-}
-
 // mysqlServer describes a server.
 type mysqlServer struct {
 	durability store.Durability // of an acknowledged commit
 	maxValue   int              // maximum size of a value in bytes
-	galera     bool             // part of a Galera cluster
 }
 
 // readMySQLVariables fails on servers that cannot keep the guarantees of a store.
 func readMySQLVariables(ctx context.Context, db *sql.DB) (mysqlServer, error) {
 	rows, err := db.QueryContext(ctx, `show variables where variable_name in ('innodb_flush_log_at_trx_commit',
 		'innodb_flush_method', 'log_bin', 'sync_binlog', 'max_allowed_packet', 'read_only', 'tx_isolation', 'transaction_isolation',
-		'wsrep_on', 'sql_mode', 'autocommit')`)
+		'sql_mode', 'autocommit')`)
 	if err != nil {
 		return mysqlServer{}, err
 	}
@@ -139,7 +116,6 @@ func readMySQLVariables(ctx context.Context, db *sql.DB) (mysqlServer, error) {
 	server := mysqlServer{
 		durability: store.DurabilityPower,
 		maxValue:   packet - packet/16, // a packet holds the value and the rest of the row
-		galera:     variables["wsrep_on"] == "ON",
 	}
 	// With a binary log, a crash rolls back the transactions that the log has
 	// lost.

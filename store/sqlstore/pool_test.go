@@ -103,10 +103,6 @@ func testPool(t *testing.T, db *sql.DB, d sqlstore.Dialect, table string) {
 	e, err = s.Get(ctx, "k")
 	require.NoError(t, err)
 	require.Len(t, e.Value, len(value)+80)
-	_, withdraw, err := s.Announce(ctx, "name")
-	require.NoError(t, err)
-	requirePresent(t, s, "name", true)
-	require.NoError(t, withdraw())
 	require.NoError(t, s.Close())
 	require.NoError(t, db.PingContext(ctx), "the pool stays open")
 }
@@ -212,24 +208,6 @@ func (s *sharedSession) Connect(ctx context.Context) (driver.Conn, error) {
 		s.conn = &sharedConn{conn.(*stdlib.Conn)}
 	}
 	return s.conn, nil
-}
-
-func TestPooler(t *testing.T) {
-	s := newServer(t, "postgres")
-	d := s.db.Driver().(driver.DriverContext)
-	c, err := d.OpenConnector(s.url)
-	require.NoError(t, err)
-	shared := &sharedSession{Connector: c}
-	db := sql.OpenDB(shared)
-	defer func() {
-		_ = db.Close()
-		_ = shared.conn.Conn.Close()
-	}()
-	opened, err := sqlstore.New(t.Context(), db, sqlstore.Postgres(), &sqlstore.Options{Table: s.table(t)})
-	require.NoError(t, err)
-	defer opened.Close()
-	_, _, err = opened.Announce(t.Context(), "name")
-	require.ErrorContains(t, err, "a pooler between client and server shares sessions")
 }
 
 // A program that has a driver of its own does not get another one with this

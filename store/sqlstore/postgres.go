@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,7 +39,6 @@ func inspectPostgres(ctx context.Context, db *sql.DB, o Options) (*database, err
 		retryable:  func(err error) bool { return hasState(err, "40001", "40P01") },
 		lasting:    postgresLasting,
 		tooLarge:   func(err error) bool { return hasState(err, "54000") },
-		presence:   newPostgresPresence(db, table),
 	}
 	base.numberParameters()
 	base.getInTx, base.probe = base.get, "select 1"
@@ -132,30 +130,6 @@ func removeAllPostgres(table string, keys []string) (string, []any) {
 // maxPostgresParameters is the number of parameters up to which a batch is made
 // in one statement. The protocol allows 65535.
 const maxPostgresParameters = 2000
-
-// newPostgresPresence returns the presence of a table, whose name is quoted. A
-// lock is identified by the hash of a name and the number of the table. That
-// pg_locks shows a lock costs more than trying it, but does not keep others
-// from taking it.
-func newPostgresPresence(db *sql.DB, table string) presence {
-	const lock = `($1::int8 # to_regclass($2)::oid::int8)`
-	return &sessionPresence{
-		db: db,
-		sessionStatements: sessionStatements{
-			limit:  `select set_config(name, '20s', false) from pg_settings where name = 'idle_session_timeout'`,
-			lock:   `select pg_try_advisory_lock(` + lock + `)`,
-			unlock: `select pg_advisory_unlock(` + lock + `)`,
-			isTaken: `select exists (select from pg_locks where locktype = 'advisory' and granted and objsubid = 1
-				and database = (select oid from pg_database where datname = current_database())
-				and ((classid::int8 << 32) | objid::int8) = ` + lock + `)`,
-			session: `select pg_backend_pid()`,
-		},
-		args: func(name string) []any {
-			hash := newNameHash(table, name)
-			return []any{int64(binary.BigEndian.Uint64(hash[:])), table}
-		},
-	}
-}
 
 // postgresDurability returns the durability of an acknowledged commit.
 func postgresDurability(ctx context.Context, db *sql.DB) (store.Durability, error) {

@@ -64,7 +64,6 @@ func inspectSQLite(ctx context.Context, db *sql.DB, o Options) (*database, error
 	g := &groupWriter{database: base, db: db}
 	base.writer = g
 	base.check, base.setup, base.getInTx = file.check, setupSQLite, base.get
-	base.presence = &filePresence{path: file.path + "-presence", database: file.path, table: table}
 	if o.Existing {
 		return base, base.retry(ctx, func() error { return findTable(ctx, db, table) })
 	}

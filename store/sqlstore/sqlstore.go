@@ -87,9 +87,6 @@ func newStore(ctx context.Context, db *sql.DB, d Dialect, o Options) (*Store, er
 		return nil, withCause(ctx, err)
 	}
 	base.name = d.name
-	if p, ok := base.presence.(*sessionPresence); ok && o.CloseDB {
-		p.maxConns = db.Stats().MaxOpenConnections
-	}
 	s := &Store{database: base, db: db, closeDB: o.CloseDB}
 	err = s.retry(ctx, func() error { return s.prepare(ctx) })
 	if err != nil {

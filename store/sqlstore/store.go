@@ -11,8 +11,8 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Store is a store in a table. It is a [store.Transactor], a [store.MultiGetter],
-// a [store.Lister] and a [store.Presence].
+// Store is a store in a table. It is a [store.Transactor], a [store.MultiGetter]
+// and a [store.Lister].
 type Store struct {
 	*database
 	db      *sql.DB
@@ -30,7 +30,6 @@ var (
 	_ store.Transactor  = (*Store)(nil)
 	_ store.MultiGetter = (*Store)(nil)
 	_ store.Lister      = (*Store)(nil)
-	_ store.Presence    = (*Store)(nil)
 )
 
 // writer makes all writes of a call or none. An error is ErrConflict,
@@ -60,7 +59,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 // server had when the store was opened.
 func (s *Store) Durability() store.Durability { return s.durability }
 
-// Close ends running calls and announcements. It closes the pool if
+// Close ends running calls. It closes the pool if
 // [Options.CloseDB] says so.
 func (s *Store) Close() error {
 	s.mu.Lock()

@@ -18,14 +18,12 @@ type broken struct {
 	multi      func(ctx context.Context, keys ...string) ([]store.Entry, error)
 	batch      func(ctx context.Context, writes []store.Write) ([]store.Revision, error)
 	watch      func(ctx context.Context, prefix string) iter.Seq2[store.Event, error]
-	announce   func(ctx context.Context, name string) (<-chan struct{}, func() error, error)
-	isPresent  func(ctx context.Context, name string) (bool, error)
 	durability func() store.Durability
 	close      func() error
 }
 
 func newBroken(m *store.Memory, fault func(b *broken)) *broken {
-	b := &broken{m, m.Get, m.Put, m.Delete, m.Scan, m.List, m.GetMulti, m.Batch, m.Watch, m.Announce, m.IsPresent, m.Durability, m.Close}
+	b := &broken{m, m.Get, m.Put, m.Delete, m.Scan, m.List, m.GetMulti, m.Batch, m.Watch, m.Durability, m.Close}
 	fault(b)
 	return b
 }
@@ -56,16 +54,8 @@ func (b *broken) Watch(ctx context.Context, prefix string) iter.Seq2[store.Event
 	return b.watch(ctx, prefix)
 }
 
-func (b *broken) Announce(ctx context.Context, name string) (<-chan struct{}, func() error, error) {
-	return b.announce(ctx, name)
-}
-
 func (b *broken) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
 	return b.list(ctx, prefix, after)
-}
-
-func (b *broken) IsPresent(ctx context.Context, name string) (bool, error) {
-	return b.isPresent(ctx, name)
 }
 
 func (b *broken) Durability() store.Durability { return b.durability() }

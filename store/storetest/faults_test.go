@@ -70,5 +70,5 @@ func TestBrokenWithoutFault(t *testing.T) {
 }
 
 func faults() []fault {
-	return slices.Concat(writeFaults(), readFaults(), presenceFaults())
+	return slices.Concat(writeFaults(), readFaults())
 }

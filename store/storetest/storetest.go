@@ -8,8 +8,8 @@
 //	}
 //
 // The name of a failed test says what is wrong with the store. The tests of
-// [store.Store], [store.MultiGetter], [store.Lister], [store.Watcher],
-// [store.Presence] run if the store implements them.
+// [store.Store] run on every one. Those of [store.MultiGetter], [store.Lister] and
+// [store.Watcher] run if the store implements them.
 package storetest
 
 import (
@@ -37,7 +37,6 @@ func Run(t *testing.T, fresh func(t *testing.T) (open func() store.Store)) {
 		{"List", listTests},
 		{"Batch", batchTests},
 		{"Watch", watchTests},
-		{"Presence", presenceTests},
 		{"Contexts", contextTests},
 		{"Concurrency", concurrencyTests},
 		{"Closing", closeTests},

@@ -14,7 +14,7 @@ import (
 var opener func(address string) (store.Store, error)
 
 // Main must be called by the TestMain of a package that uses [Processes],
-// [Counter], [Kill] or [Presence]:
+// [Counter] or [Kill]:
 //
 //	func TestMain(m *testing.M) { os.Exit(storetest.Main(m, open)) }
 //
@@ -37,7 +37,7 @@ type task struct {
 
 func (t task) do() error {
 	jobs := map[string]func(store.Store, task) error{
-		"serve": serve, "count": count, "write": write, "announce": announce,
+		"serve": serve, "count": count, "write": write,
 	}
 	job, ok := jobs[t.Job]
 	if !ok {

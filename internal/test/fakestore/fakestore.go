@@ -24,7 +24,7 @@ type Call struct {
 type Rule func(ctx context.Context, c Call, do func() error) error
 
 // Store is a store with a Rule. It has the optional interfaces that the store
-// in it has. Announcements are not calls.
+// in it has.
 type Store struct {
 	store.Store
 	rule Rule
@@ -86,14 +86,6 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[store.Event,
 	return iterated(ctx, s.rule, Call{Op: "Watch", Keys: []string{prefix}}, func() iter.Seq2[store.Event, error] {
 		return s.Store.(store.Watcher).Watch(ctx, prefix)
 	})
-}
-
-func (s *Store) Announce(ctx context.Context, name string) (<-chan struct{}, func() error, error) {
-	return s.Store.(store.Presence).Announce(ctx, name)
-}
-
-func (s *Store) IsPresent(ctx context.Context, name string) (bool, error) {
-	return s.Store.(store.Presence).IsPresent(ctx, name)
 }
 
 // ruled makes a call that returns a value, of which nothing is left if the rule

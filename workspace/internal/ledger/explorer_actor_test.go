@@ -27,9 +27,8 @@ type process struct {
 	holders     *Holders
 	incarnation *Incarnation // nil if there is none
 	holder      string       // its name, or ""
-	announces   bool
-	recording   bool   // an actor writes the record
-	turns       *turns // nil if it has none
+	recording   bool         // an actor writes the record
+	turns       *turns       // nil if it has none
 	// anchored says that it has asked the anchor.
 	anchored bool
 }

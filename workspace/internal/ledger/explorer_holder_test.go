@@ -40,7 +40,6 @@ func (a *actor) hasIncarnation() bool {
 		return p.incarnation != nil
 	}
 	i := p.holders.NewIncarnation(p.holder, a.x.ttl)
-	i.Announce(p.announces)
 	a.x.ghost.holders[i.ID()] = p
 	p.recording = true
 	defer func() { p.recording = false }()
@@ -110,8 +109,7 @@ func (a *actor) abandon(lease string) {
 }
 
 // isGone reports whether the run of a head may be taken over: its holder has
-// ended, or is silent, or the store says that it is absent. In the latter cases
-// the actor ends the holder first.
+// ended, or is silent. In the latter case the actor ends the holder first.
 func (a *actor) isGone(h *Head) bool {
 	p := a.process
 	state, err := p.holders.State(context.Background(), h.Run)
@@ -123,13 +121,11 @@ func (a *actor) isGone(h *Head) bool {
 	if h.LeaseState() != a.pulse || state != a.holder {
 		a.pulse, a.holder, a.since = h.LeaseState(), state, now
 	}
-	owner := a.x.ghost.holders[h.Run.Holder]
-	absent := state.Announced && (owner == nil || owner.dead || a.x.chance(0.05))
 	switch {
 	case state.Ended:
 		a.x.count["evidence"]++
 		return true
-	case !absent && now-a.since < h.Run.LeaseTTL()*3/2:
+	case now-a.since < h.Run.LeaseTTL()*3/2:
 		return false
 	}
 	a.x.count["silence"]++

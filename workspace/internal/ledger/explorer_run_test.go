@@ -194,7 +194,7 @@ func (x *explorer) start(actors int) {
 	p := &process{name: fmt.Sprint("P", x.lives), rate: 0.5 + 1.5*x.rng.Float64()}
 	p.strict = x.rates.alien > 0 && x.chance(0.4)
 	p.ledger, p.holders = x.ledger(p), x.newHolders()
-	p.holder, p.announces = []string{"", "H1", "H2/a"}[x.rng.IntN(3)], x.chance(0.5)
+	p.holder = []string{"", "H1", "H2/a"}[x.rng.IntN(3)]
 	for i := range actors {
 		a := &actor{x: x, name: string(rune('a' + i)), process: p, wake: x.step + x.rng.IntN(20)}
 		a.next, a.stop = iter.Pull(iter.Seq[struct{}](a.live))

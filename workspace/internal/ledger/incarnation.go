@@ -49,8 +49,6 @@ type holderRecord struct {
 	Holder     string `json:"holder"` // the id of the incarnation
 	Heartbeats uint64 `json:"heartbeats"`
 	TTL        int64  `json:"ttl_ms"`
-	// Announced says that the holder has announced PresenceName in the store.
-	Announced bool `json:"announced,omitempty"`
 	// Abandoned has the ids of leases that the holder no longer has, although
 	// the head of the run may say so.
 	Abandoned []string `json:"abandoned,omitempty"`
@@ -77,9 +75,6 @@ func holderKey(id string) string {
 	return holderPrefix + EncodeUser(name)
 }
 
-// PresenceName is the name that an incarnation announces in a store.Presence.
-func PresenceName(id string) string { return holderPrefix + EncodeUser(id) }
-
 // Incarnation is the record of this process. It is for one goroutine.
 type Incarnation struct {
 	holders  *Holders
@@ -105,9 +100,6 @@ func (i *Incarnation) ID() string { return i.record.Holder }
 
 // Heartbeats returns the number of times that the record was to be written.
 func (i *Incarnation) Heartbeats() uint64 { return i.record.Heartbeats }
-
-// Announce notes whether PresenceName is announced. The next write says so.
-func (i *Incarnation) Announce(announced bool) { i.record.Announced = announced }
 
 // Abandon notes that a lease is no longer held. The next write says so.
 func (i *Incarnation) Abandon(leaseID string) {
@@ -234,8 +226,6 @@ func (s *Holders) decode(e store.Entry) (holderRecord, error) {
 type HolderState struct {
 	// Ended says that the incarnation that holds the run has ended.
 	Ended bool
-	// Announced says that PresenceName was announced.
-	Announced bool
 
 	revision store.Revision // "" if there is no heartbeat for the run
 }
@@ -262,7 +252,7 @@ func (s *Holders) State(ctx context.Context, r *Run) (HolderState, error) {
 	case slices.Contains(record.Abandoned, r.LeaseID):
 		return HolderState{}, nil
 	}
-	return HolderState{Announced: record.Announced, revision: e.Revision}, nil
+	return HolderState{revision: e.Revision}, nil
 }
 
 // Heartbeats returns the number of heartbeats of the holder of a run, 0 if there
@@ -296,21 +286,4 @@ func (s *Holders) End(ctx context.Context, r *Run, observed HolderState) error {
 		return ErrLeaseRenewed
 	}
 	return err
-}
-
-// Named returns the id of the present incarnation of a holder, or "", and
-// whether it was announced.
-func (s *Holders) Named(ctx context.Context, name string) (id string, announced bool, err error) {
-	e, err := s.db.Get(ctx, holderKey(name+"/"))
-	if errors.Is(err, store.ErrNotFound) {
-		return "", false, nil
-	}
-	if err != nil {
-		return "", false, err
-	}
-	r, err := s.decode(e)
-	if err != nil { // it is replaced
-		return "", false, nil
-	}
-	return r.Holder, r.Announced, nil
 }
