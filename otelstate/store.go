@@ -16,8 +16,8 @@ import (
 )
 
 // Store returns a store with a span and a measurement of
-// db.client.operation.duration for each call of s, but not for Watch and
-// Announce, which last. It is a [store.Wrapper]: by [store.As], it has the
+// db.client.operation.duration for each call of s, but not for Watch,
+// which lasts. It is a [store.Wrapper]: by [store.As], it has the
 // optional interfaces of package store that s has. Keys and values are not
 // exported. Do not use it with instrumentation of the database itself, such as
 // otelsql: each call would have two spans.

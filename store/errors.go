@@ -8,8 +8,8 @@ import (
 var (
 	// ErrNotFound reports a key that does not exist.
 	ErrNotFound = errors.New("store: not found")
-	// ErrConflict reports a write whose condition did not hold, or a name that
-	// is announced already. The write was not made.
+	// ErrConflict reports a write whose condition did not hold. The write was
+	// not made.
 	ErrConflict = errors.New("store: conflict")
 	// ErrUnknownOutcome reports a write that may have been made.
 	ErrUnknownOutcome = errors.New("store: unknown outcome")
