@@ -21,7 +21,6 @@ var explained = []struct {
 	{state.ErrCompacted, http.StatusGone, "This version is no longer held."},
 	{workspace.ErrCorrupt, http.StatusInternalServerError, "The stored data is damaged."},
 	{workspace.ErrNewerFormat, http.StatusInternalServerError, "A newer version of the library wrote this workspace."},
-	{workspace.ErrOlderFormat, http.StatusInternalServerError, "An older version of the library wrote this workspace, in a format that is not read any more."},
 	{workspace.ErrInvalidKey, http.StatusInternalServerError, "The workspace is sealed with a key that was not given, or is not sealed."},
 	{workspace.ErrRolledBack, http.StatusInternalServerError, "The workspace is older than it was seen before."},
 	{workspace.ErrSchema, http.StatusInternalServerError, "The content does not fit the schema."},

@@ -128,7 +128,6 @@ func optionsOf(mask *masker, i workspace.Info) []optionRow {
 		{"Results kept", text(keep(i.Results))},
 		{"Anchor", text(yes(i.Anchored))},
 		{"Tracer", text(yes(i.Traced))},
-		{"Profile labels", text(yes(i.Profiling))},
 	}
 	if i.Holder != "" {
 		rows = append(rows, optionRow{"Holder", mask.fit(i.Holder, labelBytes, false).Text})

@@ -2,9 +2,7 @@ package workspace_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -66,42 +64,6 @@ func TestNewerFormat(t *testing.T) {
 	require.ErrorIs(t, m.Compact(t.Context(), "ann"), workspace.ErrNewerFormat)
 	require.ErrorIs(t, m.Recover(t.Context()), workspace.ErrNewerFormat)
 	require.Equal(t, map[string]string{annsHead: newer}, entries(t, db))
-}
-
-// What the version before the past of workspaces has stored is read, changed and
-// compacted.
-func TestFormat2(t *testing.T) {
-	data, err := os.ReadFile("testdata/format2.json")
-	require.NoError(t, err)
-	var stored map[string]string
-	require.NoError(t, json.Unmarshal(data, &stored))
-	db := store.NewMemory()
-	write(t, db, stored)
-	token := &state.Field[string]{Name: "token", Secret: true}
-	m := open(t, db, workspace.Options{Schema: state.MustSchema(notes, token), Run: func(_ context.Context, run *workspace.Run) error {
-		return notes.Set(run.State(), []string{"new" + strings.Repeat(".", 70_000)})
-	}})
-	v := view(t, m, "ann")
-	require.Equal(t, stored, entries(t, db), "looking stores nothing")
-	before := notes.Or(v.State(), nil)
-	require.Len(t, before, 9)
-	require.Equal(t, "secret", token.Or(v.State(), ""))
-	require.Len(t, v.DeadLetters, 1)
-	require.Len(t, notes.Or(view(t, m, "ben").State(), nil), 3)
-
-	oldest := v.Oldest
-	for i := range 20 {
-		_, err := m.Handle(t.Context(), "ann", text("x"+strconv.Itoa(i)))
-		require.NoError(t, err)
-		_, err = m.Verify(t.Context(), "ann")
-		require.NoError(t, err)
-	}
-	v = view(t, m, "ann")
-	require.Equal(t, before, notes.Or(v.State(), nil)[:9])
-	require.Len(t, notes.Or(v.State(), nil), 29)
-	require.Greater(t, v.Oldest, oldest, "it was compacted")
-	again := open(t, db, workspace.Options{Schema: state.MustSchema(notes, token)})
-	require.Equal(t, notes.Or(v.State(), nil), notes.Or(view(t, again, "ann").State(), nil))
 }
 
 // Fields that hold references, of types that no store could hold, live as long

@@ -84,7 +84,7 @@ func (r *Run) do(fn func(context.Context, *Run) error) (err error) {
 	c := &userCode{what: "function of Do", done: make(chan struct{})}
 	defer close(c.done)
 	r.m.background(func() { r.leaveInGrace(c) })
-	return usable(r.callProfiled(fn))
+	return usable(fn(r.ctx, r))
 }
 
 // leaveInGrace gives the lease of the run back if its function does not return

@@ -104,7 +104,7 @@ func (r *Run) call() error {
 	}
 	c := startCode("run", r.Redact, func() error {
 		r.m.runStarted(r)
-		return usable(r.callProfiled(r.m.opts.Run))
+		return usable(r.m.opts.Run(r.ctx, r))
 	})
 	timedOut := func() bool { return errors.Is(context.Cause(r.ctx), ErrRunTimeout) }
 	switch {

@@ -42,10 +42,6 @@ var (
 	// ErrNewerFormat is returned for data that a newer version of this package
 	// wrote. The data stays as it is.
 	ErrNewerFormat = ledger.ErrNewerFormat
-	// ErrOlderFormat is returned for data that an older version of this package
-	// wrote, in a format that this version does not read. The data stays as it
-	// is.
-	ErrOlderFormat = ledger.ErrOlderFormat
 	// ErrCorrupt is returned for damaged data. The data stays as it is.
 	ErrCorrupt = ledger.ErrCorrupt
 	// ErrInvalidKey is returned for data that is sealed with a key that was not
@@ -132,7 +128,6 @@ var errorClasses = []struct {
 	{ErrBusy, "busy"},
 	{ErrRolledBack, "rolled_back"},
 	{ErrNewerFormat, "newer_format"},
-	{ErrOlderFormat, "older_format"},
 	{ErrInvalidKey, "wrong_key"},
 	{ErrCorrupt, "corrupt"},
 	{ErrSchema, "schema"},

@@ -28,15 +28,15 @@ type Info struct {
 	// messages.
 	Handles bool
 	// The options of the same names, with their defaults.
-	Busy                        Busy
-	Takeover                    Takeover
-	Pending                     Pending
-	TTL                         time.Duration
-	Queue, QueueBytes, Runs     int
-	Attempts, DeadLetters       int
-	Messages, Results           int
-	Holder                      string
-	Anchored, Traced, Profiling bool // Options.Anchor, Tracer, ProfileLabels
+	Busy                    Busy
+	Takeover                Takeover
+	Pending                 Pending
+	TTL                     time.Duration
+	Queue, QueueBytes, Runs int
+	Attempts, DeadLetters   int
+	Messages, Results       int
+	Holder                  string
+	Anchored, Traced        bool // Options.Anchor, Tracer
 }
 
 // Info returns a description of the Manager and its store. It reads nothing from
@@ -49,7 +49,7 @@ func (m *Manager) Info() Info {
 		Busy: o.Busy, Takeover: o.Takeover, Pending: o.Pending, TTL: o.TTL,
 		Queue: o.Queue, QueueBytes: o.QueueBytes, Runs: o.Runs, Attempts: o.Attempts, DeadLetters: o.DeadLetters,
 		Messages: o.Messages, Results: o.Results, Holder: o.Holder,
-		Anchored: o.Anchor != nil, Traced: o.Tracer != nil, Profiling: o.ProfileLabels,
+		Anchored: o.Anchor != nil, Traced: o.Tracer != nil,
 	}
 }
 

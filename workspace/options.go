@@ -150,11 +150,6 @@ type Options struct {
 	// between.
 	Logger *slog.Logger
 
-	// ProfileLabels gives the goroutines that Run starts the profile label
-	// agentstate=run, and those of its tool calls the label tool with the name
-	// of the tool (default: no labels). A label never has the id of a user.
-	ProfileLabels bool
-
 	Hooks Hooks
 }
 

@@ -81,12 +81,12 @@ func (m *Manager) newRun(
 	}
 	r.takeSlot()
 	untrack := m.trackRun()
-	ctx, endProfiled := m.newProfiled(ctx)
+	ctx, endTask := newTraceTask(ctx)
 	r.done = sync.OnceFunc(func() {
 		r.endLost()
 		untrack()
 		r.freeSlot()
-		endProfiled()
+		endTask()
 	})
 	held, cancel := context.WithCancelCause(ctx)
 	ctx, r.held, r.cancel = held, held, cancel

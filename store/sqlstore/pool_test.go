@@ -3,7 +3,6 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/internal/test/testkit"
@@ -184,30 +182,6 @@ func TestSlowServer(t *testing.T) {
 			require.NotErrorIs(t, err, context.Canceled)
 		})
 	}
-}
-
-// sharedSession connects all clients to one session, as a pooler does.
-type sharedSession struct {
-	driver.Connector
-	mu   sync.Mutex
-	conn *sharedConn
-}
-
-type sharedConn struct{ *stdlib.Conn }
-
-func (sharedConn) Close() error { return nil }
-
-func (s *sharedSession) Connect(ctx context.Context) (driver.Conn, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conn == nil {
-		conn, err := s.Connector.Connect(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s.conn = &sharedConn{conn.(*stdlib.Conn)}
-	}
-	return s.conn, nil
 }
 
 // A program that has a driver of its own does not get another one with this

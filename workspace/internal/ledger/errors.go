@@ -17,7 +17,6 @@ var (
 	ErrRunCancelled = fmt.Errorf("%w: cancelled", ErrInterrupted)
 	ErrRolledBack   = errors.New("workspace: rolled back")
 	ErrNewerFormat  = errors.New("workspace: newer format")
-	ErrOlderFormat  = errors.New("workspace: older format")
 	ErrCorrupt      = document.ErrCorrupt
 	ErrInvalidKey   = errors.New("workspace: wrong key")
 	ErrInvalid      = errors.New("workspace: invalid argument")

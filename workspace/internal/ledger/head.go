@@ -6,12 +6,8 @@ import (
 )
 
 // headFormat is the version of the heads, records and blobs that this package
-// writes.
+// reads and writes.
 const headFormat = 3
-
-// oldestFormat is the oldest format that is read. Format 2 had no past: its
-// heads are read as they are, and written in the present format.
-const oldestFormat = 2
 
 // Head is the state of a workspace, except for the blobs that it refers to. It
 // is one value of the store, and is only replaced as a whole, by

@@ -148,16 +148,13 @@ func decodeHead(key, user string, data []byte) (*Head, error) {
 	switch {
 	case h.Format > headFormat:
 		return nil, fmt.Errorf("%w: %s: format %d", ErrNewerFormat, key, h.Format)
-	case h.Format > 0 && h.Format < oldestFormat:
-		return nil, fmt.Errorf("%w: %s: format %d, want %d", ErrOlderFormat, key, h.Format, headFormat)
-	case h.Format < oldestFormat:
+	case h.Format < headFormat:
 		return nil, corrupt(key, fmt.Sprintf("format %d, want %d", h.Format, headFormat))
 	case h.User != user:
 		return nil, corrupt(key, "it is the workspace of another user, "+fault.Quote(h.User))
 	case h.Records.Next != h.Version || len(h.Ops)%nonceLen != 0 || h.Past != (past{}) && h.Past.Oldest >= h.start().Version:
 		return nil, corrupt(key, "its members do not fit each other")
 	}
-	h.Format = headFormat
 	return h, nil
 }
 
