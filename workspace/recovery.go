@@ -2,6 +2,8 @@ package workspace
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -120,6 +122,9 @@ func (m *Manager) Recover(ctx context.Context) error {
 			return err
 		}
 		found, err := m.takeOverIfExpired(ctx, l, &observation{m: m}, nil)
+		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", cause, err) // the store knows only that its call was cancelled
+		}
 		workspaces.Add(1)
 		if found {
 			runs.Add(1)
