@@ -23,7 +23,7 @@ const users = 5
 
 // historyTTL is the TTL of the Managers. It must be long enough for the processes to
 // live from one heartbeat to the next, or there is nothing but takeovers.
-const historyTTL = time.Second
+const historyTTL = 500 * time.Millisecond
 
 func TestHistory(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
@@ -194,7 +194,7 @@ type client struct {
 func (c *client) run(turns int, killer bool) error {
 	for turn := range turns {
 		// Leases must have the time to expire.
-		if err := nap(c.ctx, historyTTL/5); err != nil {
+		if err := nap(c.ctx, historyTTL*3/5); err != nil {
 			return err
 		}
 		kills := killer && (turn+c.slot*turns/8)%(turns/2) == turns/4
