@@ -146,7 +146,8 @@ func (w Work) count(t *testing.T, program, name string, n int) counts {
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if words := strings.Fields(lines.Text()); len(words) == 3 {
+		words := strings.Fields(lines.Text())
+		if len(words) == 3 && !strings.HasPrefix(words[0], "slices/zsort") { // sorting takes longer than its input
 			if c.statements[words[0]], err = strconv.Atoi(words[2]); err != nil {
 				t.Fatal(err)
 			}
