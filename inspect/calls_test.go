@@ -19,7 +19,7 @@ import (
 type countingStore struct{ *fakestore.Counter }
 
 // reads returns the number of calls so far.
-func (s countingStore) reads() int { return s.Calls("Get", "GetMulti", "Scan", "List") }
+func (s countingStore) reads() int { return s.Calls("Get", "List") }
 
 // costs asks for a page and returns the calls of the store and the bytes.
 func (s countingStore) costs(t testing.TB, h *inspect.Handler, target string) (calls, bytes int) {

@@ -275,7 +275,7 @@ func TestEventsEndWhenTheWorkspaceCannotBeRead(t *testing.T) {
 				h := newCountedHandler(t, f, watched).Handler
 				s := listen(t, h, "/workspace/events?user=alice", "")
 				require.Contains(t, s.take(), "data: ")
-				_, err := f.db.Put(context.Background(), "agent:workspace:alice", []byte("{}"), store.Always)
+				_, err := store.Put(context.Background(), f.db, "agent:workspace:alice", []byte("{}"), store.Always)
 				require.NoError(t, err)
 				time.Sleep(10 * time.Second)
 				require.True(t, s.hasEnded())

@@ -91,7 +91,7 @@ func newFixture(t testing.TB, more int) *fixture {
 	require.ErrorIs(t, err, errRefused)
 
 	f.visit(t, "dave")
-	_, err = f.db.Put(ctx, "agent:workspace:dave", []byte("{}"), store.Always)
+	_, err = store.Put(ctx, f.db, "agent:workspace:dave", []byte("{}"), store.Always)
 	require.NoError(t, err)
 	f.visit(t, "..")
 	f.visit(t, "a/b?x=1")

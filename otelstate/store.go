@@ -32,7 +32,7 @@ type tracedStore struct {
 func (s *tracedStore) Unwrap() store.Store { return s.store }
 
 // storeCalls are what the calls of the methods start with.
-var storeCalls = newStoreCalls("get", "put", "delete", "get_multi", "scan", "batch", "list", "transact")
+var storeCalls = newStoreCalls("get", "batch", "list", "transact")
 
 type storeCall struct {
 	spanStart
@@ -59,9 +59,6 @@ func (s *tracedStore) begin(ctx context.Context, name string) (context.Context, 
 	t, began, start := s.tracer, time.Now(), storeCalls[name]
 	ctx, span := t.tracer.Start(ctx, start.name, start.opts...)
 	return ctx, func(err error) {
-		if errors.Is(err, store.ErrNotFound) {
-			err = nil // an answer
-		}
 		t.instruments.dbDuration.record(ctx, time.Since(began).Seconds(), func() metric.MeasurementOption {
 			if err == nil {
 				return start.measured
@@ -76,54 +73,45 @@ func (s *tracedStore) begin(ctx context.Context, name string) (context.Context, 
 	}
 }
 
-func (s *tracedStore) Get(ctx context.Context, key string) (store.Entry, error) {
+func (s *tracedStore) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
 	ctx, end := s.begin(ctx, "get")
-	e, err := s.store.Get(ctx, key)
+	if len(keys) > 1 {
+		setBatchSize(ctx, len(keys))
+	}
+	entries, err := s.store.Get(ctx, keys...)
 	end(err)
-	return e, err
+	return entries, err
 }
 
-func (s *tracedStore) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	ctx, end := s.begin(ctx, "put")
-	rev, err := s.store.Put(ctx, key, value, cond)
+func (s *tracedStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	ctx, end := s.begin(ctx, "batch")
+	if len(writes) > 1 {
+		setBatchSize(ctx, len(writes))
+	}
+	revs, err := s.store.Batch(ctx, writes)
 	end(err)
-	return rev, err
+	return revs, err
 }
 
-func (s *tracedStore) Delete(ctx context.Context, key string, cond store.Condition) error {
-	ctx, end := s.begin(ctx, "delete")
-	err := s.store.Delete(ctx, key, cond)
-	end(err)
-	return err
-}
-
-func (s *tracedStore) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
-	return traceAll(s, ctx, "scan", func(ctx context.Context) iter.Seq2[store.Entry, error] {
-		return s.store.Scan(ctx, prefix, after)
-	})
-}
-
-func (s *tracedStore) Durability() store.Durability { return s.store.Durability() }
-func (s *tracedStore) Close() error                 { return s.store.Close() }
-
-// traceAll makes a span that lasts until an iteration ends.
-func traceAll[T any](
-	s *tracedStore, ctx context.Context, name string, all func(ctx context.Context) iter.Seq2[T, error],
-) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		ctx, end := s.begin(ctx, name)
+// List makes a span that lasts until the iteration ends.
+func (s *tracedStore) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		ctx, end := s.begin(ctx, "list")
 		var failed error
 		defer func() { end(failed) }()
-		for v, err := range all(ctx) {
+		for e, err := range s.store.List(ctx, prefix, after, values) {
 			if err != nil {
 				failed = err
 			}
-			if !yield(v, err) {
+			if !yield(e, err) {
 				return
 			}
 		}
 	}
 }
+
+func (s *tracedStore) Durability() store.Durability { return s.store.Durability() }
+func (s *tracedStore) Close() error                 { return s.store.Close() }
 
 // unsupported is the error of a method of an optional interface that the store
 // does not have.
@@ -136,26 +124,6 @@ func setBatchSize(ctx context.Context, n int) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.Int(keyDBBatch, n))
 	}
-}
-
-func (s *tracedStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	ctx, end := s.begin(ctx, "batch")
-	setBatchSize(ctx, len(writes))
-	revs, err := s.store.Batch(ctx, writes)
-	end(err)
-	return revs, err
-}
-
-func (s *tracedStore) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
-	db, ok := store.As[store.MultiGetter](s.store)
-	if !ok {
-		return nil, unsupported("get multi")
-	}
-	ctx, end := s.begin(ctx, "get_multi")
-	setBatchSize(ctx, len(keys))
-	entries, err := db.GetMulti(ctx, keys...)
-	end(err)
-	return entries, err
 }
 
 func (s *tracedStore) Transact(ctx context.Context, writes []store.Write, fn func(*sql.Tx) error) ([]store.Revision, error) {
@@ -185,14 +153,4 @@ func (s *tracedStore) Watch(ctx context.Context, prefix string) iter.Seq2[store.
 		return func(yield func(store.Event, error) bool) { yield(store.Event{}, unsupported("watch")) }
 	}
 	return db.Watch(ctx, prefix)
-}
-
-func (s *tracedStore) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
-	db, ok := store.As[store.Lister](s.store)
-	if !ok {
-		return func(yield func(string, error) bool) { yield("", unsupported("list")) }
-	}
-	return traceAll(s, ctx, "list", func(ctx context.Context) iter.Seq2[string, error] {
-		return db.List(ctx, prefix, after)
-	})
 }

@@ -28,25 +28,25 @@ func TestStoreSpans(t *testing.T) {
 	memory := store.NewMemory()
 	db := otelstate.Store(memory, e.Tracer)
 	ctx := t.Context()
-	_, err := db.Get(ctx, "user/secret")
+	_, err := store.Get(ctx, db, "user/secret")
 	require.ErrorIs(t, err, store.ErrNotFound)
-	_, err = db.Put(ctx, "user/secret", []byte("value"), store.IfAbsent)
+	_, err = store.Put(ctx, db, "user/secret", []byte("value"), store.IfAbsent)
 	require.NoError(t, err)
-	_, err = db.Put(ctx, "user/secret", []byte("value"), store.IfAbsent)
+	_, err = store.Put(ctx, db, "user/secret", []byte("value"), store.IfAbsent)
 	require.ErrorIs(t, err, store.ErrConflict)
 	_, err = db.Batch(ctx, []store.Write{{Key: "user/a"}, {Key: "user/b"}})
 	require.NoError(t, err)
-	_, err = db.(store.MultiGetter).GetMulti(ctx, "user/a", "user/b", "user/c")
+	_, err = db.Get(ctx, "user/a", "user/b", "user/c")
 	require.NoError(t, err)
-	for range db.Scan(ctx, "", "") {
+	for range db.List(ctx, "", "", true) {
 		break
 	}
-	for range db.(store.Lister).List(ctx, "user/", "") {
+	for range db.List(ctx, "user/", "", false) {
 	}
-	require.NoError(t, db.Delete(ctx, "user/secret", store.Always))
+	require.NoError(t, store.Delete(ctx, db, "user/secret", store.Always))
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	_, err = db.Get(ended, "user/a")
+	_, err = store.Get(ended, db, "user/a")
 	require.Error(t, err)
 	require.NoError(t, db.Close())
 	require.Empty(t, e.unended())
@@ -62,21 +62,14 @@ func TestTracedStoreHasWhatTheStoreHas(t *testing.T) {
 	e := newTelemetry(t, otelstate.Options{})
 	memory := store.NewMemory()
 	full, bare := otelstate.Store(memory, e.Tracer), otelstate.Store(plain{memory}, e.Tracer)
-	requireAs[store.MultiGetter](t, memory, full, bare)
 	requireAs[store.Watcher](t, memory, full, bare)
-	requireAs[store.Lister](t, memory, full, bare)
 	requireAs[store.Transactor](t, memory, full, bare)
 
 	ctx := t.Context()
-	_, err := bare.(store.MultiGetter).GetMulti(ctx, "a")
-	require.ErrorIs(t, err, errors.ErrUnsupported)
 	for _, err := range bare.(store.Watcher).Watch(ctx, "") {
 		require.ErrorIs(t, err, errors.ErrUnsupported)
 	}
-	for _, err := range bare.(store.Lister).List(ctx, "", "") {
-		require.ErrorIs(t, err, errors.ErrUnsupported)
-	}
-	_, err = bare.(store.Transactor).Transact(ctx, nil, nil)
+	_, err := bare.(store.Transactor).Transact(ctx, nil, nil)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	require.Empty(t, e.unended())
 }

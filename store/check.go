@@ -40,3 +40,20 @@ func CheckWrites(writes []Write) (key string, err error) {
 	}
 	return "", nil
 }
+
+// onlyKey returns the key of a call with one key, or "". It is what the error of
+// the whole call names.
+func onlyKey(keys []string) string {
+	if len(keys) == 1 {
+		return keys[0]
+	}
+	return ""
+}
+
+// onlyWrite returns the key of a call with one write, or "".
+func onlyWrite(writes []Write) string {
+	if len(writes) == 1 {
+		return writes[0].Key
+	}
+	return ""
+}

@@ -39,14 +39,18 @@ func (invalidKey) Unwrap() error { return ErrInvalid }
 
 // Error is the failure of one operation of a store. It never contains a value.
 type Error struct {
-	Store string // kind of store, such as "sqlite"
-	Op    string // operation, such as "put"
+	Store string // kind of store, such as "sqlite"; "" if none is to blame
+	Op    string // operation: "get", "write", "list" or "watch", or what another package has done
 	Key   string // "" if the error is not about one key
 	Err   error
 }
 
 func (e *Error) Error() string {
-	text := "store: " + e.Store + ": " + e.Op
+	text := "store: "
+	if e.Store != "" {
+		text += e.Store + ": "
+	}
+	text += e.Op
 	if e.Key != "" {
 		text += " " + strconv.QuoteToASCII(e.Key)
 	}

@@ -84,34 +84,30 @@ func ExampleManager_SetJSON() {
 func ExampleNewMemory() {
 	ctx := context.Background()
 	s := store.NewMemory()
-	draft, err := s.Put(ctx, "page", []byte("draft"), store.IfAbsent)
+	draft, err := store.Put(ctx, s, "page", []byte("draft"), store.IfAbsent)
 	fmt.Println(err)
-	_, err = s.Put(ctx, "page", []byte("final"), store.IfRevision(draft))
+	_, err = store.Put(ctx, s, "page", []byte("final"), store.IfRevision(draft))
 	fmt.Println(err)
-	_, err = s.Put(ctx, "page", []byte("late"), store.IfRevision(draft))
+	_, err = store.Put(ctx, s, "page", []byte("late"), store.IfRevision(draft))
 	fmt.Println(err, errors.Is(err, store.ErrConflict))
-	for e, err := range s.Scan(ctx, "", "") {
+	for e, err := range s.List(ctx, "", "", true) {
 		fmt.Printf("%s=%s %v\n", e.Key, e.Value, err)
 	}
 	// Output:
 	// <nil>
 	// <nil>
-	// store: memory: put "page": store: conflict true
+	// store: memory: write "page": store: conflict true
 	// page=final <nil>
 }
 
 // A program that knows the keys reads them in one call.
-func ExampleMultiGetter() {
+func ExampleStore_get() {
 	ctx := context.Background()
-	var s store.Store = store.NewMemory() // or any other
+	var db store.Store = store.NewMemory() // or any other
 	for _, name := range []string{"ann", "bob"} {
-		_, _ = s.Put(ctx, "user/"+name, []byte("Hello, "+name), store.Always)
+		_, _ = store.Put(ctx, db, "user/"+name, []byte("Hello, "+name), store.Always)
 	}
-	db, ok := store.As[store.MultiGetter](s)
-	if !ok {
-		return // and call Get for each key
-	}
-	entries, err := db.GetMulti(ctx, "user/bob", "user/eve", "user/ann")
+	entries, err := db.Get(ctx, "user/bob", "user/eve", "user/ann")
 	for _, e := range entries {
 		fmt.Printf("%s: %q, exists: %v\n", e.Key, e.Value, e.Revision != "")
 	}

@@ -43,7 +43,7 @@ func (m *Manager) Delete(ctx context.Context, key string) error {
 	if err := m.checkKey("delete", key); err != nil {
 		return err
 	}
-	return m.store.Delete(ctx, m.prefix+key, Always)
+	return Delete(ctx, m.store, m.prefix+key, Always)
 }
 
 // GetJSON decodes the value of a key into dst, as encoding/json does, and
@@ -119,7 +119,7 @@ func (m *Manager) getEntry(ctx context.Context, op, key string) (e Entry, found 
 	if err := m.checkKey(op, key); err != nil {
 		return Entry{}, false, err
 	}
-	e, err = m.store.Get(ctx, m.prefix+key)
+	e, err = Get(ctx, m.store, m.prefix+key)
 	if errors.Is(err, ErrNotFound) {
 		return Entry{}, false, nil
 	}
@@ -130,7 +130,7 @@ func (m *Manager) putValue(ctx context.Context, op, key string, value []byte, co
 	if err := m.checkKey(op, key); err != nil {
 		return err
 	}
-	_, err := m.store.Put(ctx, m.prefix+key, value, cond)
+	_, err := Put(ctx, m.store, m.prefix+key, value, cond)
 	return err
 }
 

@@ -248,7 +248,7 @@ func contended(conflicts int, then error) store.Store {
 	return fakestore.New(db, func(ctx context.Context, c fakestore.Call, do func() error) error {
 		if c.Writes != nil && conflicts > 0 {
 			conflicts--
-			if _, err := db.Put(ctx, c.Writes[0].Key, []byte(strconv.Itoa(conflicts)), store.Always); err != nil {
+			if _, err := store.Put(ctx, db, c.Writes[0].Key, []byte(strconv.Itoa(conflicts)), store.Always); err != nil {
 				return err
 			}
 		}

@@ -1,16 +1,14 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"sync"
 )
 
 // Memory is a store in the memory of this process, for tests and for data that
-// need not outlive the process. It is a [MultiGetter], a [Lister], a
-// [Watcher], and has no limit on the size of a value. Create it
-// with [NewMemory].
+// need not outlive the process. It is a [Watcher], and has no limit on the size of
+// a value. Create it with [NewMemory].
 type Memory struct {
 	data   *memoryData
 	closed chan struct{} // closed by Close, with data.mu held
@@ -25,11 +23,7 @@ type memoryData struct {
 	watches memoryWatches
 }
 
-var (
-	_ MultiGetter = (*Memory)(nil)
-	_ Watcher     = (*Memory)(nil)
-	_ Lister      = (*Memory)(nil)
-)
+var _ Watcher = (*Memory)(nil)
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
@@ -83,29 +77,15 @@ func memoryError(op, key string, err error) error {
 	return &Error{Store: "memory", Op: op, Key: key, Err: err}
 }
 
-// Get implements [Store].
-func (m *Memory) Get(ctx context.Context, key string) (Entry, error) {
-	if err := cmp.Or(CheckKey(key), m.checkUsable(ctx)); err != nil {
-		return Entry{}, memoryError("get", key, err)
-	}
-	m.data.mu.RLock()
-	e, found := m.data.entries.get(key)
-	m.data.mu.RUnlock()
-	if !found {
-		return Entry{}, memoryError("get", key, ErrNotFound)
-	}
-	return e.clone(), nil
-}
-
-// GetMulti implements [MultiGetter]. The entries are a snapshot.
-func (m *Memory) GetMulti(ctx context.Context, keys ...string) ([]Entry, error) {
+// Get implements [Store]. The entries are a snapshot.
+func (m *Memory) Get(ctx context.Context, keys ...string) ([]Entry, error) {
 	for _, key := range keys {
 		if err := CheckKey(key); err != nil {
-			return nil, memoryError("get multi", key, err)
+			return nil, memoryError("get", key, err)
 		}
 	}
 	if err := m.checkUsable(ctx); err != nil {
-		return nil, memoryError("get multi", "", err)
+		return nil, memoryError("get", onlyKey(keys), err)
 	}
 	entries := make([]Entry, len(keys))
 	m.data.mu.RLock()
@@ -121,37 +101,13 @@ func (m *Memory) GetMulti(ctx context.Context, keys ...string) ([]Entry, error) 
 	return entries, nil
 }
 
-// Put implements [Store].
-func (m *Memory) Put(ctx context.Context, key string, value []byte, cond Condition) (Revision, error) {
-	revisions, err := m.write(ctx, "put", []Write{{Key: key, Value: value, Cond: cond}})
-	if err != nil {
-		return "", err
-	}
-	return revisions[0], nil
-}
-
-// Delete implements [Store].
-func (m *Memory) Delete(ctx context.Context, key string, cond Condition) error {
-	_, err := m.write(ctx, "delete", []Write{{Key: key, Delete: true, Cond: cond}})
-	return err
-}
-
 // Batch implements [Store].
 func (m *Memory) Batch(ctx context.Context, writes []Write) ([]Revision, error) {
-	return m.write(ctx, "batch", writes)
-}
-
-// write makes all writes or none.
-func (m *Memory) write(ctx context.Context, op string, writes []Write) ([]Revision, error) {
 	if key, err := CheckWrites(writes); err != nil {
-		return nil, memoryError(op, key, err)
+		return nil, memoryError("write", key, err)
 	}
 	if err := m.checkUsable(ctx); err != nil {
-		key := ""
-		if len(writes) == 1 {
-			key = writes[0].Key
-		}
-		return nil, memoryError(op, key, err)
+		return nil, memoryError("write", onlyWrite(writes), err)
 	}
 	made := make([]Entry, len(writes))
 	revisions := make([]Revision, len(writes))
@@ -167,7 +123,7 @@ func (m *Memory) write(ctx context.Context, op string, writes []Write) ([]Revisi
 	defer d.mu.Unlock()
 	for _, w := range writes {
 		if e, exists := d.entries.get(w.Key); !w.Cond.Holds(e.Revision, exists) {
-			return nil, memoryError(op, w.Key, ErrConflict)
+			return nil, memoryError("write", w.Key, ErrConflict)
 		}
 	}
 	for i, w := range writes {
@@ -185,8 +141,8 @@ func (m *Memory) write(ctx context.Context, op string, writes []Write) ([]Revisi
 // memoryPage is the number of entries that are read at a time.
 const memoryPage = 256
 
-// Scan implements [Store]. It holds no lock while the body of the loop runs.
-func (m *Memory) Scan(ctx context.Context, prefix, after string) iter.Seq2[Entry, error] {
+// List implements [Store]. It holds no lock while the body of the loop runs.
+func (m *Memory) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for from := after + "\x00"; ; { // no key sorts between them
 			page, err := m.readPage(ctx, prefix, from)
@@ -194,13 +150,18 @@ func (m *Memory) Scan(ctx context.Context, prefix, after string) iter.Seq2[Entry
 				if err = m.checkUsable(ctx); err != nil {
 					break
 				}
-				if !yield(e.clone(), nil) {
+				from = e.Key + "\x00"
+				if values {
+					e = e.clone()
+				} else {
+					e = Entry{Key: e.Key}
+				}
+				if !yield(e, nil) {
 					return
 				}
-				from = e.Key + "\x00"
 			}
 			if err != nil {
-				yield(Entry{}, memoryError("scan", "", err))
+				yield(Entry{}, memoryError("list", "", err))
 				return
 			}
 			if len(page) < memoryPage {
@@ -208,21 +169,6 @@ func (m *Memory) Scan(ctx context.Context, prefix, after string) iter.Seq2[Entry
 			}
 		}
 	}
-}
-
-// List implements [Lister].
-func (m *Memory) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
-	return ListPages(prefix, after, func(from string) ([]string, bool, error) {
-		page, err := m.readPage(ctx, prefix, from)
-		if err != nil {
-			return nil, false, memoryError("list", "", err)
-		}
-		keys := make([]string, len(page))
-		for i, e := range page {
-			keys[i] = e.Key
-		}
-		return keys, len(page) == memoryPage, nil
-	})
 }
 
 func (m *Memory) readPage(ctx context.Context, prefix, from string) ([]Entry, error) {

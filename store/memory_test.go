@@ -20,14 +20,14 @@ var bg = context.Background()
 
 func put(t *testing.T, s store.Store, key, value string) store.Revision {
 	t.Helper()
-	r, err := s.Put(bg, key, []byte(value), store.Always)
+	r, err := store.Put(bg, s, key, []byte(value), store.Always)
 	require.NoError(t, err)
 	return r
 }
 
 // scan returns the keys that a scan yields, and its error.
 func scan(ctx context.Context, s store.Store, prefix, after string) (keys []string, err error) {
-	for e, err := range s.Scan(ctx, prefix, after) {
+	for e, err := range s.List(ctx, prefix, after, true) {
 		if err != nil {
 			return keys, err
 		}
@@ -39,7 +39,7 @@ func scan(ctx context.Context, s store.Store, prefix, after string) (keys []stri
 func dump(t *testing.T, s store.Store) map[string]store.Entry {
 	t.Helper()
 	all := map[string]store.Entry{}
-	for e, err := range s.Scan(bg, "", "") {
+	for e, err := range s.List(bg, "", "", true) {
 		require.NoError(t, err)
 		all[e.Key] = e
 	}
@@ -63,12 +63,12 @@ func TestMemoryHandlesShareEntriesAndCloseSeparately(t *testing.T) {
 func TestMemoryDistinguishesEmptyFromMissing(t *testing.T) {
 	s := store.NewMemory()
 	for _, value := range [][]byte{nil, {}} {
-		_, err := s.Put(bg, "k", value, store.Always)
+		_, err := store.Put(bg, s, "k", value, store.Always)
 		require.NoError(t, err)
-		e, err := s.Get(bg, "k")
+		e, err := store.Get(bg, s, "k")
 		require.NoError(t, err)
 		require.Equal(t, []byte{}, e.Value)
-		_, err = s.Put(bg, "k", nil, store.IfAbsent)
+		_, err = store.Put(bg, s, "k", nil, store.IfAbsent)
 		require.ErrorIs(t, err, store.ErrConflict)
 	}
 }
@@ -86,19 +86,19 @@ func TestMemoryAgreesWithAMap(t *testing.T) {
 			case n == 0: // empty whole blocks
 				for _, e := range slices.Sorted(maps.Keys(want)) {
 					if strings.HasPrefix(e, k[:1]) {
-						require.NoError(t, s.Delete(bg, e, store.Always))
+						require.NoError(t, store.Delete(bg, s, e, store.Always))
 						delete(want, e)
 					}
 				}
 			case n < 25:
-				require.NoError(t, s.Delete(bg, k, store.Always))
+				require.NoError(t, store.Delete(bg, s, k, store.Always))
 				delete(want, k)
 			default:
 				want[k] = strconv.Itoa(step)
 				put(t, s, k, want[k])
 			}
 			k = key()
-			e, err := s.Get(bg, k)
+			e, err := store.Get(bg, s, k)
 			value, exists := want[k]
 			require.Equal(t, exists, err == nil, k)
 			require.Equal(t, value, string(e.Value), k)
@@ -137,11 +137,11 @@ func TestMemoryScanYieldsStableKeysOnce(t *testing.T) {
 		wg.Go(func() {
 			for r := rand.New(rand.NewPCG(w, 1)); ctx.Err() == nil; {
 				k := fmt.Sprintf("k%04d-%d", r.IntN(1000), r.IntN(3))
-				if _, err := s.Put(bg, k, nil, store.Always); err != nil {
+				if _, err := store.Put(bg, s, k, nil, store.Always); err != nil {
 					t.Error(err)
 				}
 				k = fmt.Sprintf("k%04d-%d", r.IntN(1000), r.IntN(3))
-				if err := s.Delete(bg, k, store.Always); err != nil {
+				if err := store.Delete(bg, s, k, store.Always); err != nil {
 					t.Error(err)
 				}
 			}
@@ -172,7 +172,7 @@ func TestMemoryScanEnds(t *testing.T) {
 				ctx, cancel := context.WithCancel(bg)
 				defer cancel()
 				s, seen, last := full.Open(), 0, error(nil)
-				for e, err := range s.Scan(ctx, "", "") {
+				for e, err := range s.List(ctx, "", "", true) {
 					if last = err; err != nil {
 						require.Zero(t, e)
 						continue

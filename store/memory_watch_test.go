@@ -47,7 +47,7 @@ func TestMemoryWatch(t *testing.T) {
 			put(t, s, "a", "1")
 			put(t, s, "b", "2")
 			put(t, s, "a", "3")
-			_ = s.Delete(bg, "b", store.Always)
+			_ = store.Delete(bg, s, "b", store.Always)
 		}, []string{"a=3", "b deleted"}},
 		{"only keys with the prefix", "a%", func(s *store.Memory) {
 			put(t, s, "a", "1")
@@ -57,8 +57,8 @@ func TestMemoryWatch(t *testing.T) {
 			put(t, s, "a%b", "3")
 		}, []string{"a%=2", "a%b=3"}},
 		{"no writes that were refused", "", func(s *store.Memory) {
-			_, _ = s.Put(bg, "old", nil, store.IfAbsent)
-			_ = s.Delete(bg, "none", store.Always)
+			_, _ = store.Put(bg, s, "old", nil, store.IfAbsent)
+			_ = store.Delete(bg, s, "none", store.Always)
 			_, _ = s.Batch(bg, []store.Write{{Key: "a"}, {Key: "old", Cond: store.IfAbsent}})
 			put(t, s, "z", "1")
 		}, []string{"z=1"}},
@@ -93,7 +93,7 @@ func TestMemoryWatchEnds(t *testing.T) {
 		go func() {
 			time.Sleep(time.Second)
 			_ = s.Close()
-			_, _ = s.Open().Put(bg, "k", nil, store.Always)
+			_, _ = store.Put(bg, s.Open(), "k", nil, store.Always)
 		}()
 		for _, events := range []func(func(store.Event, error) bool){closed, s.Watch(bg, "")} {
 			var errs []error
@@ -199,7 +199,7 @@ func TestMemoryWatchConverges(t *testing.T) {
 	for w := range 4 {
 		writers.Go(func() {
 			for i := range 2000 {
-				if _, err := s.Put(bg, fmt.Sprint(w, "-", rand.IntN(5)), []byte(strconv.Itoa(i)), store.Always); err != nil {
+				if _, err := store.Put(bg, s, fmt.Sprint(w, "-", rand.IntN(5)), []byte(strconv.Itoa(i)), store.Always); err != nil {
 					t.Error(err)
 				}
 			}

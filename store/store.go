@@ -35,40 +35,44 @@ import (
 // A call ends when its context ends. A call whose context has ended before it
 // began has changed nothing.
 //
-// What else a store can do is in interfaces of its own: [MultiGetter],
-// [Lister], [Watcher] and [Transactor]. [As] tells which of them a store has.
+// What else a store can do is in interfaces of its own: [Watcher] and
+// [Transactor]. [As] tells which of them a store has.
+//
+// The functions [Get], [Put] and [Delete] read and write one key.
 type Store interface {
-	// Get returns the entry of a key, or ErrNotFound. It is linearizable: it
-	// sees every write, by any process, that was acknowledged before it began.
-	Get(ctx context.Context, key string) (Entry, error)
-
-	// Put writes a value if the condition holds, and returns the revision of
-	// this write. It returns once the value has the durability that Durability
-	// reports.
+	// Get returns an entry for each of the keys, in their order. The entry of a
+	// missing key has the key and an empty revision, which no write has. A key
+	// may be given more than once. With an error, no entries are returned.
 	//
-	// ErrConflict means that the condition did not hold and that the value was
-	// not written. ErrUnknownOutcome means that the value may have been written
-	// or may yet be: the connection broke, or ctx ended, before the answer
-	// arrived. After any other error the value was not written.
-	Put(ctx context.Context, key string, value []byte, cond Condition) (Revision, error)
+	// Each entry is read linearizably: Get sees every write, by any process, that
+	// was acknowledged before it began. Together the entries are not a snapshot:
+	// a store may see them at different times, and a part of a concurrent batch.
+	//
+	// The number of keys is not limited: a store may divide a long list into
+	// several requests. All values are in memory at once, so a caller that does
+	// not know how large they are asks for a few at a time.
+	Get(ctx context.Context, keys ...string) ([]Entry, error)
 
-	// Delete removes a key if the condition holds, with the same errors as Put.
-	// Deleting a missing key succeeds with Always and is ErrConflict with
-	// IfRevision. Deleting with IfAbsent is ErrInvalid.
-	Delete(ctx context.Context, key string, cond Condition) error
-
-	// Batch makes all writes or none. If a condition does not hold, no write is
-	// made, and the error is ErrConflict and names the key. The returned
-	// revisions are in the order of the writes and empty for deletes. A batch
-	// with two writes of one key is ErrInvalid. An empty batch succeeds.
+	// Batch makes all writes or none, and returns their revisions in their order,
+	// empty for deletes. It returns once the values have the durability that
+	// Durability reports.
+	//
+	// ErrConflict means that a condition did not hold and that no write was made;
+	// the error names the key. A delete of a missing key holds with Always and is
+	// a conflict with IfRevision; with IfAbsent it is ErrInvalid, as are two
+	// writes of one key. ErrUnknownOutcome means that the writes may have been
+	// made or may yet be: the connection broke, or ctx ended, before the answer
+	// arrived. After any other error no write was made. An empty batch succeeds.
 	Batch(ctx context.Context, writes []Write) ([]Revision, error)
 
-	// Scan yields the entries whose keys begin with prefix and sort after
-	// after, in the order of their keys. An empty prefix matches every key. A
-	// key that exists and does not change during the scan is yielded exactly
-	// once, and no key is yielded twice. A scan is not a snapshot: it may see
-	// any part of the concurrent writes. An error is yielded last.
-	Scan(ctx context.Context, prefix, after string) iter.Seq2[Entry, error]
+	// List yields the entries whose keys begin with prefix and sort after after,
+	// in the order of their keys. An empty prefix matches every key. If values is
+	// false, it reads no values, and the entries have only their keys.
+	//
+	// A key that exists and does not change meanwhile is yielded exactly once,
+	// and no key is yielded twice. A list is not a snapshot: it may see any part
+	// of the concurrent writes. An error is yielded last.
+	List(ctx context.Context, prefix, after string, values bool) iter.Seq2[Entry, error]
 
 	// Durability reports which failures an acknowledged write survives.
 	Durability() Durability
@@ -77,6 +81,35 @@ type Store interface {
 	// running calls. Later calls return ErrClosed, except Close, which does
 	// nothing.
 	Close() error
+}
+
+// Get returns the entry of a key, or ErrNotFound.
+func Get(ctx context.Context, s Store, key string) (Entry, error) {
+	entries, err := s.Get(ctx, key)
+	if err != nil {
+		return Entry{}, err
+	}
+	if entries[0].Revision == "" {
+		return Entry{}, &Error{Op: "get", Key: key, Err: ErrNotFound}
+	}
+	return entries[0], nil
+}
+
+// Put writes a value if the condition holds, and returns the revision of the
+// write. The errors are those of [Store.Batch].
+func Put(ctx context.Context, s Store, key string, value []byte, cond Condition) (Revision, error) {
+	revisions, err := s.Batch(ctx, []Write{{Key: key, Value: value, Cond: cond}})
+	if err != nil {
+		return "", err
+	}
+	return revisions[0], nil
+}
+
+// Delete removes a key if the condition holds. The errors are those of
+// [Store.Batch].
+func Delete(ctx context.Context, s Store, key string, cond Condition) error {
+	_, err := s.Batch(ctx, []Write{{Key: key, Delete: true, Cond: cond}})
+	return err
 }
 
 // Write is one write of a batch.

@@ -14,46 +14,48 @@ import (
 // only has the methods of Store and of nothing else.
 type only struct{ store.Store }
 
-// listed has List, whatever is in it.
-type listed struct{ store.Store }
+// watched has Watch, whatever is in it.
+type watched struct{ store.Store }
 
-func (l listed) Unwrap() store.Store { return l.Store }
+func (w watched) Unwrap() store.Store { return w.Store }
 
-func (l listed) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
-	inner, ok := store.As[store.Lister](l.Store)
+func (w watched) Watch(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
+	inner, ok := store.As[store.Watcher](w.Store)
 	if !ok {
-		return func(yield func(string, error) bool) { yield("", errors.ErrUnsupported) }
+		return func(yield func(store.Event, error) bool) { yield(store.Event{}, errors.ErrUnsupported) }
 	}
-	return inner.List(ctx, prefix, after)
+	return inner.Watch(ctx, prefix)
 }
 
 func TestAs(t *testing.T) {
 	memory := store.NewMemory()
 	for _, c := range []struct {
-		name  string
-		s     store.Store
-		lists bool
+		name    string
+		s       store.Store
+		watches bool
 	}{
 		{"nil", nil, false},
 		{"a store", memory, true},
 		{"a store without", only{memory}, false},
-		{"a wrapper", listed{memory}, true},
-		{"a wrapper of a store without", listed{only{memory}}, false},
-		{"two wrappers", listed{listed{memory}}, true},
-		{"two wrappers of a store without", listed{listed{only{memory}}}, false},
-		{"a wrapper of another one", listed{store.ReadOnly(memory)}, true},
-		{"a wrapper of nothing", listed{nil}, false},
+		{"a wrapper", watched{memory}, true},
+		{"a wrapper of a store without", watched{only{memory}}, false},
+		{"two wrappers", watched{watched{memory}}, true},
+		{"two wrappers of a store without", watched{watched{only{memory}}}, false},
+		{"a wrapper of another one", watched{store.ReadOnly(memory)}, true},
+		{"a wrapper of nothing", watched{nil}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l, lists := store.As[store.Lister](c.s)
-			require.Equal(t, c.lists, lists)
-			if lists {
-				require.Equal(t, c.s, l, "As has returned another store")
-				for _, err := range l.List(t.Context(), "", "") {
-					require.NoError(t, err)
+			w, watches := store.As[store.Watcher](c.s)
+			require.Equal(t, c.watches, watches)
+			if watches {
+				require.Equal(t, c.s, w, "As has returned another store")
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				for range w.Watch(ctx, "") {
+					t.Fatal("an event after the end")
 				}
 			} else {
-				require.Nil(t, l)
+				require.Nil(t, w)
 			}
 		})
 	}

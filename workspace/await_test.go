@@ -256,7 +256,7 @@ func TestAwaitSharesItsLooks(t *testing.T) {
 		holder := open(t, memory, workspace.Options{TTL: time.Hour})
 		run, _, err := holder.Begin(t.Context(), "ann", text("1"))
 		require.NoError(t, err)
-		db := fakestore.Count(bare{Store: memory})
+		db := fakestore.Count(plain{Store: memory})
 		m := open(t, db, workspace.Options{})
 		var wg sync.WaitGroup
 		for range 64 {

@@ -29,57 +29,10 @@ func (s boundedStore) bound(ctx context.Context) (context.Context, context.Cance
 	return context.WithTimeout(ctx, s.limit)
 }
 
-func (s boundedStore) Get(ctx context.Context, key string) (store.Entry, error) {
+func (s boundedStore) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	return s.Store.Get(ctx, key)
-}
-
-func (s boundedStore) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	return s.Store.Put(ctx, key, value, cond)
-}
-
-func (s boundedStore) Delete(ctx context.Context, key string, cond store.Condition) error {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	return s.Store.Delete(ctx, key, cond)
-}
-
-func (s boundedStore) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
-	return boundSteps(ctx, s.limit, func(ctx context.Context) iter.Seq2[store.Entry, error] {
-		return s.Store.Scan(ctx, prefix, after)
-	})
-}
-
-// boundSteps limits the time until the store yields each entry. The time that
-// the loop takes for an entry does not count.
-func boundSteps[T any](
-	ctx context.Context, limit time.Duration, scan func(context.Context) iter.Seq2[T, error],
-) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		slow := time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) })
-		defer slow.Stop()
-		for item, err := range scan(ctx) {
-			slow.Stop()
-			if err != nil && context.Cause(ctx) == context.DeadlineExceeded && !errors.Is(err, context.DeadlineExceeded) {
-				err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
-			}
-			if !yield(item, err) {
-				return
-			}
-			slow.Reset(limit)
-		}
-	}
-}
-
-// errUnsupported is returned by the methods of interfaces that the store does not
-// have. Nobody calls them: see [store.As].
-func errUnsupported(op string) error {
-	return &store.Error{Store: "bounded", Op: op, Err: errors.ErrUnsupported}
+	return s.Store.Get(ctx, keys...)
 }
 
 func (s boundedStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
@@ -88,24 +41,31 @@ func (s boundedStore) Batch(ctx context.Context, writes []store.Write) ([]store.
 	return s.Store.Batch(ctx, writes)
 }
 
-func (s boundedStore) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
-	g, ok := store.As[store.MultiGetter](s.Store)
-	if !ok {
-		return nil, errUnsupported("get multi")
+// List limits the time until the store yields each entry. The time that the loop
+// takes for an entry does not count.
+func (s boundedStore) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		slow := time.AfterFunc(s.limit, func() { cancel(context.DeadlineExceeded) })
+		defer slow.Stop()
+		for e, err := range s.Store.List(ctx, prefix, after, values) {
+			slow.Stop()
+			if err != nil && context.Cause(ctx) == context.DeadlineExceeded && !errors.Is(err, context.DeadlineExceeded) {
+				err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+			}
+			if !yield(e, err) {
+				return
+			}
+			slow.Reset(s.limit)
+		}
 	}
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	return g.GetMulti(ctx, keys...)
 }
 
-func (s boundedStore) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
-	l, ok := store.As[store.Lister](s.Store)
-	if !ok {
-		return func(yield func(string, error) bool) { yield("", errUnsupported("list")) }
-	}
-	return boundSteps(ctx, s.limit, func(ctx context.Context) iter.Seq2[string, error] {
-		return l.List(ctx, prefix, after)
-	})
+// errUnsupported is returned by the methods of interfaces that the store does not
+// have. Nobody calls them: see [store.As].
+func errUnsupported(op string) error {
+	return &store.Error{Store: "bounded", Op: op, Err: errors.ErrUnsupported}
 }
 
 // Watch has no limit: it waits for changes.

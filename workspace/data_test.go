@@ -36,7 +36,7 @@ func TestStoreIsSealed(t *testing.T) {
 	}
 	sealed := entries(t, db)[annsCard]
 	swap := func(key, value string) {
-		_, err := db.Put(t.Context(), key, []byte(value), store.Always)
+		_, err := store.Put(t.Context(), db, key, []byte(value), store.Always)
 		require.NoError(t, err)
 	}
 	require.NoError(t, get(key("a")))

@@ -29,7 +29,7 @@ func TestDeleteWithinARun(t *testing.T) {
 		require.Empty(t, users(t, m))
 		require.NoError(t, m.Close())
 		keys := 0
-		for e, err := range db.Scan(t.Context(), "agent:data:", "") {
+		for e, err := range db.List(t.Context(), "agent:data:", "", true) {
 			require.NoError(t, err)
 			t.Log(e.Key)
 			keys++

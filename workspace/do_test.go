@@ -100,13 +100,13 @@ func TestDoTakesTurns(t *testing.T) {
 		most time.Duration
 	}{
 		"one Manager": {
-			func() store.Store { return bare{Store: store.NewMemory()} }, func(m, _ *workspace.Manager) *workspace.Manager { return m }, 100 * time.Millisecond,
+			func() store.Store { return plain{Store: store.NewMemory()} }, func(m, _ *workspace.Manager) *workspace.Manager { return m }, 100 * time.Millisecond,
 		},
 		"two, with a Watcher": {
 			func() store.Store { return store.NewMemory() }, func(_, tools *workspace.Manager) *workspace.Manager { return tools }, 100 * time.Millisecond,
 		},
 		"two, without": {
-			func() store.Store { return bare{Store: store.NewMemory()} }, func(_, tools *workspace.Manager) *workspace.Manager { return tools }, 30 * time.Second,
+			func() store.Store { return plain{Store: store.NewMemory()} }, func(_, tools *workspace.Manager) *workspace.Manager { return tools }, 30 * time.Second,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -117,7 +117,7 @@ func TestHistoryOfSecrets(t *testing.T) {
 				secret = "pin"
 			}
 			synctest.Test(t, func(t *testing.T) {
-				for _, db := range []store.Store{store.NewMemory(), bare{Store: store.NewMemory()}} {
+				for _, db := range []store.Store{store.NewMemory()} {
 					draft := &state.Field[string]{Name: "draft"}
 					m := open(t, db, workspace.Options{Schema: state.MustSchema(draft, key), History: 1 << 20})
 					require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {

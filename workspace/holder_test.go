@@ -22,7 +22,7 @@ import (
 func holderRecords(t *testing.T, db store.Store) map[string]store.Entry {
 	t.Helper()
 	records := map[string]store.Entry{}
-	for e, err := range db.Scan(context.Background(), "agent:holder:", "") {
+	for e, err := range db.List(context.Background(), "agent:holder:", "", true) {
 		require.NoError(t, err)
 		records[e.Key] = e
 	}
@@ -161,7 +161,7 @@ func TestHolderDies(t *testing.T) {
 					kill()
 					for key := range records {
 						if test.deleted {
-							require.NoError(t, db.Delete(t.Context(), key, store.Always))
+							require.NoError(t, store.Delete(t.Context(), db, key, store.Always))
 						}
 					}
 					died := time.Now()
@@ -247,9 +247,11 @@ func TestHeartbeatsDuringAnOutage(t *testing.T) {
 // an attempt, and nothing else.
 func TestHolderRecordIsLost(t *testing.T) {
 	for name, harm := range map[string]func(db store.Store, key string) error{
-		"deleted": func(db store.Store, key string) error { return db.Delete(context.Background(), key, store.Always) },
+		"deleted": func(db store.Store, key string) error {
+			return store.Delete(context.Background(), db, key, store.Always)
+		},
 		"damaged": func(db store.Store, key string) error {
-			_, err := db.Put(context.Background(), key, []byte("{"), store.Always)
+			_, err := store.Put(context.Background(), db, key, []byte("{"), store.Always)
 			return err
 		},
 	} {

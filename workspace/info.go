@@ -59,7 +59,7 @@ func (m *Manager) Schema() *state.Schema { return m.opts.Schema }
 // storeKind returns the name that the errors of a store have. Every store
 // refuses the empty key without looking anything up.
 func storeKind(db store.Store) string {
-	_, err := db.Get(context.Background(), "")
+	_, err := store.Get(context.Background(), db, "")
 	var refused *store.Error
 	if errors.As(err, &refused) {
 		return refused.Store
@@ -89,10 +89,6 @@ func storeAbilities(db store.Store) []string {
 			list = append(list, name)
 		}
 	}
-	_, lister := store.As[store.Lister](db)
-	add("Lister", lister)
-	_, multi := store.As[store.MultiGetter](db)
-	add("MultiGetter", multi)
 	_, transactor := store.As[store.Transactor](db)
 	add("Transactor", transactor)
 	_, watcher := store.As[store.Watcher](db)

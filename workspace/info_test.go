@@ -19,7 +19,7 @@ func TestInfo(t *testing.T) {
 	require.Equal(t, "memory", info.Store)
 	require.Equal(t, store.DurabilityProcess, info.Durability)
 	require.True(t, info.ReadOnly)
-	require.Equal(t, []string{"Lister", "MultiGetter", "Watcher"}, info.Abilities)
+	require.Equal(t, []string{"Watcher"}, info.Abilities)
 	require.False(t, info.Schema)
 	require.False(t, info.Handles)
 	require.Equal(t, 4*time.Second, info.TTL)
@@ -34,7 +34,7 @@ func TestInfo(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
 	info = m.Info()
 	require.False(t, info.ReadOnly)
-	require.Equal(t, []string{"Lister", "MultiGetter", "Watcher"}, info.Abilities)
+	require.Equal(t, []string{"Watcher"}, info.Abilities)
 	require.True(t, info.Schema)
 	require.Equal(t, []string{"new", "old"}, info.Keys)
 }

@@ -17,17 +17,17 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// withLatency returns a store whose answers to Get and Put take time. It makes one write at a
+// withLatency returns a store whose answers take time. It makes one write at a
 // time, and reports no changes.
 func withLatency(db store.Store, delay func(key string, writes bool) time.Duration) store.Store {
-	return fakestore.New(bare{Store: db}, func(ctx context.Context, c fakestore.Call, do func() error) error {
+	return fakestore.New(plain{Store: db}, func(ctx context.Context, c fakestore.Call, do func() error) error {
 		err := do()
 		switch c.Op {
 		case "Get":
 			if late := nap(ctx, delay(c.Keys[0], false)); late != nil {
 				return late
 			}
-		case "Put", "Batch":
+		case "Batch":
 			if nap(ctx, delay(c.Writes[0].Key, true)) != nil {
 				return &store.Error{Store: "latency", Op: "write", Key: c.Writes[0].Key, Err: store.ErrUnknownOutcome}
 			}
@@ -64,7 +64,7 @@ func TestHandleOverASlowStore(t *testing.T) {
 			switch {
 			case writes:
 				accepted = accepted || key == head
-			case slow && strings.HasPrefix(key, head+"/"): // how message 1 has ended
+			case slow && strings.HasPrefix(key, "agent:blob:ann/"): // how message 1 has ended
 				slow = false
 				told = time.Now().Add(10 * time.Second)
 				return 10 * time.Second

@@ -54,7 +54,7 @@ func TestSecretOfARolledBackRunIsPurged(t *testing.T) {
 // holds reports whether a value in a store has a text.
 func holds(t *testing.T, db store.Store, text string) bool {
 	t.Helper()
-	for e, err := range db.Scan(t.Context(), "", "") {
+	for e, err := range db.List(t.Context(), "", "", true) {
 		require.NoError(t, err)
 		if strings.Contains(string(e.Value), text) {
 			return true

@@ -97,9 +97,9 @@ func TestRunInfoOfAVacantRun(t *testing.T) {
 // A View can be had whatever has become of the record of the holder.
 func TestRunInfoWithoutAHolderRecord(t *testing.T) {
 	for name, damage := range map[string]func(db store.Store, key string) error{
-		"gone": func(db store.Store, key string) error { return db.Delete(t.Context(), key, store.Always) },
+		"gone": func(db store.Store, key string) error { return store.Delete(t.Context(), db, key, store.Always) },
 		"damaged": func(db store.Store, key string) error {
-			_, err := db.Put(t.Context(), key, []byte("{"), store.Always)
+			_, err := store.Put(t.Context(), db, key, []byte("{"), store.Always)
 			return err
 		},
 	} {

@@ -35,13 +35,13 @@ func publishSchema(ctx context.Context, db store.Store, s *state.Schema) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	switch e, err := db.Get(ctx, schemaKey); {
+	switch e, err := store.Get(ctx, db, schemaKey); {
 	case err == nil && bytes.Equal(e.Value, data):
 		return nil
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return err
 	}
-	_, err = db.Put(ctx, schemaKey, data, store.Always)
+	_, err = store.Put(ctx, db, schemaKey, data, store.Always)
 	return err
 }
 
@@ -63,7 +63,7 @@ func publishedSchema(ctx context.Context, db store.Store) (*state.Schema, error)
 	if db == nil {
 		return nil, fmt.Errorf("%w: no store", ErrInvalid)
 	}
-	e, err := db.Get(ctx, schemaKey)
+	e, err := store.Get(ctx, db, schemaKey)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}

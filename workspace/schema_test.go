@@ -123,7 +123,7 @@ func TestPublishSchemaWritesOnlyChanges(t *testing.T) {
 	db := store.NewMemory()
 	schema, _, _ := publishable()
 	revision := func() store.Revision {
-		e, err := db.Get(t.Context(), "agent:schema")
+		e, err := store.Get(t.Context(), db, "agent:schema")
 		require.NoError(t, err)
 		return e.Revision
 	}
@@ -154,7 +154,7 @@ func TestPublishedSchemaThatCannotBeUsed(t *testing.T) {
 	require.NoError(t, err)
 	for _, damaged := range [][]byte{{}, []byte("null"), []byte("{"), data[1:], data[:len(data)-1], slices.Concat(data, data), []byte(`{"fields":[{"name":"f","type":"no"}]}`)} {
 		db := store.NewMemory()
-		_, err := db.Put(t.Context(), "agent:schema", damaged, store.Always)
+		_, err := store.Put(t.Context(), db, "agent:schema", damaged, store.Always)
 		require.NoError(t, err)
 		s, err := workspace.PublishedSchema(t.Context(), db)
 		require.ErrorIs(t, err, workspace.ErrCorrupt, "%s", damaged)

@@ -227,7 +227,7 @@ func TestRunsThatCannotBeLoadedAreTriedRarely(t *testing.T) {
 		require.NoError(t, err)
 		for key := range entries(t, db) {
 			if _, ok := before[key]; !ok {
-				require.NoError(t, db.Delete(t.Context(), key, store.Always)) // the body of the message
+				require.NoError(t, store.Delete(t.Context(), db, key, store.Always)) // the body of the message
 			}
 		}
 		_, err = run.Finish(t.Context())

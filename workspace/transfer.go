@@ -53,7 +53,7 @@ func (m *Manager) Export(ctx context.Context, userID string) ([]byte, error) {
 			Messages: c.Messages, DeadLetters: c.DeadLetters, Ended: c.Outcomes, Data: map[string][]byte{},
 		}
 		stored := m.data(userID)
-		for e, err := range stored.Scan(ctx, stored.Prefix(), "") {
+		for e, err := range stored.List(ctx, stored.Prefix(), "", true) {
 			if err != nil {
 				return err
 			}
@@ -159,9 +159,9 @@ func (m *Manager) importData(ctx context.Context, userID string, values map[stri
 	stored := m.data(userID)
 	for name, value := range values {
 		key := stored.Prefix() + name
-		_, err := stored.Put(ctx, key, value, store.IfAbsent)
+		_, err := store.Put(ctx, stored, key, value, store.IfAbsent)
 		if errors.Is(err, store.ErrConflict) {
-			e, getErr := stored.Get(ctx, key)
+			e, getErr := store.Get(ctx, stored, key)
 			if err = getErr; err == nil && !bytes.Equal(e.Value, value) {
 				err = fmt.Errorf("%w: the value of a key of Store", ErrExists)
 			}

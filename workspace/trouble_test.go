@@ -23,12 +23,8 @@ func onStore(t *testing.T, test func(t *testing.T, db store.Store, ttl time.Dura
 	synctest.Test(t, func(t *testing.T) { test(t, store.NewMemory(), 30*time.Second) })
 }
 
-// plain is a store that reports no changes, and bare one that makes one write at
-// a time besides.
-type (
-	plain = fakestore.Bare
-	bare  = fakestore.Bare
-)
+// plain is a store that reports no changes.
+type plain = fakestore.Bare
 
 var (
 	notes   = workspacetest.Notes

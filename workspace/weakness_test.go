@@ -89,7 +89,7 @@ func TestBeginWithinARunDoesNotEndIt(t *testing.T) {
 
 // An operator sees when a message was given up or dropped.
 func TestEndedMessagesHaveTimes(t *testing.T) {
-	for _, wrap := range []func() store.Store{func() store.Store { return store.NewMemory() }, func() store.Store { return bare{Store: store.NewMemory()} }} {
+	for _, wrap := range []func() store.Store{func() store.Store { return store.NewMemory() }, func() store.Store { return plain{Store: store.NewMemory()} }} {
 		m := open(t, wrap(), workspace.Options{DeadLetters: 1})
 		_, _, err := m.Begin(t.Context(), "ann", text("running"))
 		require.NoError(t, err)

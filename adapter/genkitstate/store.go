@@ -41,7 +41,7 @@ type sessions[S any] struct {
 func (s *sessions[S]) Get(ctx context.Context, id string) (*session.Data[S], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entry, err := s.db.Get(ctx, keyPrefix+id)
+	entry, err := store.Get(ctx, s.db, keyPrefix+id)
 	if errors.Is(err, store.ErrNotFound) {
 		delete(s.seen, id)
 		return nil, nil // as session.Store demands it
@@ -68,7 +68,7 @@ func (s *sessions[S]) Save(ctx context.Context, id string, data *session.Data[S]
 	if revision, ok := s.seen[id]; ok {
 		condition = store.IfRevision(revision)
 	}
-	revision, err := s.db.Put(ctx, keyPrefix+id, value, condition)
+	revision, err := store.Put(ctx, s.db, keyPrefix+id, value, condition)
 	if err != nil {
 		return fmt.Errorf("genkitstate: save session: %w", err)
 	}

@@ -80,7 +80,7 @@ func TestStoreChangedBesides(t *testing.T) {
 		ctx := t.Context()
 		s := genkitstate.NewStore[cart](db)
 		must(s.Save(ctx, "ann", &session.Data[cart]{ID: "ann"}))
-		must(db.Delete(ctx, "genkit:session:ann", store.Always))
+		must(store.Delete(ctx, db, "genkit:session:ann", store.Always))
 		if err := s.Save(ctx, "ann", &session.Data[cart]{ID: "ann"}); !errors.Is(err, store.ErrConflict) {
 			t.Errorf("a deleted session was saved: %v", err)
 		}
@@ -89,7 +89,7 @@ func TestStoreChangedBesides(t *testing.T) {
 		}
 		must(s.Save(ctx, "ann", &session.Data[cart]{ID: "ann"})) // it is known now that there is none
 
-		_, err := db.Put(ctx, "genkit:session:ann", []byte("{"), store.Always)
+		_, err := store.Put(ctx, db, "genkit:session:ann", []byte("{"), store.Always)
 		must(err)
 		if _, err := s.Get(ctx, "ann"); err == nil {
 			t.Error("a damaged session was loaded")

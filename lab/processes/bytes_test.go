@@ -59,7 +59,7 @@ func TestBytes(t *testing.T) {
 	}
 	require.Equal(t, commits, n)
 	record := float64(records) / float64(n)
-	head, err := c.Get(t.Context(), "agent:workspace:ann")
+	head, err := store.Get(t.Context(), c, "agent:workspace:ann")
 	require.NoError(t, err)
 	window := commits / 10
 	first, last, all := mean(written[200:200+window]), mean(written[commits-window:]), mean(written)
@@ -79,15 +79,9 @@ type counter struct {
 	bytes, reads, writes atomic.Int64
 }
 
-func (c *counter) Get(ctx context.Context, key string) (store.Entry, error) {
+func (c *counter) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
 	c.reads.Add(1)
-	return c.Store.Get(ctx, key)
-}
-
-func (c *counter) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	c.writes.Add(1)
-	c.bytes.Add(int64(len(value)))
-	return c.Store.Put(ctx, key, value, cond)
+	return c.Store.Get(ctx, keys...)
 }
 
 func (c *counter) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {

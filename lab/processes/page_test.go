@@ -12,7 +12,7 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// A caller of Scan or List that needs one entry makes the server read few rows:
+// A caller of List that needs one entry makes the server read few rows:
 // the first page is small. PostgreSQL says how many rows of a table it has read.
 func TestFirstPageIsSmall(t *testing.T) {
 	p := servers[0]
@@ -25,14 +25,14 @@ func TestFirstPageIsSmall(t *testing.T) {
 		most int
 		read func(s store.Store) bool
 	}{
-		{"scan", 16, func(s store.Store) bool {
-			for _, err := range s.Scan(t.Context(), "user", "") {
+		{"values", 16, func(s store.Store) bool {
+			for _, err := range s.List(t.Context(), "user", "", true) {
 				return err == nil
 			}
 			return false
 		}},
-		{"list", 256, func(s store.Store) bool {
-			for _, err := range s.(store.Lister).List(t.Context(), "user", "") {
+		{"keys", 16, func(s store.Store) bool {
+			for _, err := range s.List(t.Context(), "user", "", false) {
 				return err == nil
 			}
 			return false

@@ -160,7 +160,7 @@ func (s *scaled) makeWorkspaces(ctx context.Context, from, to int) ([]store.Entr
 		}
 	}
 	var entries []store.Entry
-	for e, err := range db.Scan(ctx, "agent:workspace:", "") { // not the records of holders
+	for e, err := range db.List(ctx, "agent:workspace:", "", true) { // not the records of holders
 		if err != nil {
 			return nil, err
 		}
@@ -221,7 +221,7 @@ func (s *scaled) measure(t *testing.T) []measurement {
 // time measures what a Manager that has seen no workspace does.
 func (s *scaled) time(t *testing.T, name string, calls float64, do func(m *workspace.Manager)) measurement {
 	c := &sampler{Store: s.db, every: int64(s.users/16 + 1)}
-	m, err := workspace.Open(t.Context(), c.asStore(), &workspace.Options{Run: replyShortly})
+	m, err := workspace.Open(t.Context(), c, &workspace.Options{Run: replyShortly})
 	require.NoError(t, err)
 	c.base = liveHeap()
 	began := time.Now()
@@ -273,24 +273,9 @@ func (s *sampler) called() {
 	defer s.mu.RUnlock()
 }
 
-func (s *sampler) Get(ctx context.Context, key string) (store.Entry, error) {
+func (s *sampler) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
 	s.called()
-	return s.Store.Get(ctx, key)
-}
-
-func (s *sampler) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	s.called()
-	return s.Store.Put(ctx, key, value, cond)
-}
-
-func (s *sampler) Delete(ctx context.Context, key string, cond store.Condition) error {
-	s.called()
-	return s.Store.Delete(ctx, key, cond)
-}
-
-func (s *sampler) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
-	s.called()
-	return s.Store.Scan(ctx, prefix, after)
+	return s.Store.Get(ctx, keys...)
 }
 
 func (s *sampler) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
@@ -298,19 +283,12 @@ func (s *sampler) Batch(ctx context.Context, writes []store.Write) ([]store.Revi
 	return s.Store.Batch(ctx, writes)
 }
 
-// asStore returns the sampler as a store with the abilities of the one behind it.
-func (s *sampler) asStore() store.Store {
-	return samplingLister{s}
-}
-
-type samplingLister struct{ *sampler }
-
-func (s samplingLister) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
+func (s *sampler) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
 	s.called()
-	return func(yield func(string, error) bool) {
-		for key, err := range s.Store.(store.Lister).List(ctx, prefix, after) {
+	return func(yield func(store.Entry, error) bool) {
+		for e, err := range s.Store.List(ctx, prefix, after, values) {
 			s.listed.Add(1)
-			if !yield(key, err) {
+			if !yield(e, err) {
 				return
 			}
 		}

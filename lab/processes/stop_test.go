@@ -171,7 +171,7 @@ func (f *fleet) tell(op string) error {
 func (f *fleet) writable(db store.Store) error {
 	ctx, cancel := context.WithTimeout(f.ctx, stopTTL)
 	defer cancel()
-	_, err := db.Put(ctx, "probe", nil, store.Always)
+	_, err := store.Put(ctx, db, "probe", nil, store.Always)
 	return err
 }
 

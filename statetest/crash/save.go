@@ -59,7 +59,7 @@ func (k *testCase) save(d *driver, after point) {
 		return // there is no workspace yet
 	}
 	s := &saved{Format: savedFormat, After: after.String()}
-	for e, err := range k.w.db.Scan(context.Background(), "", "") {
+	for e, err := range k.w.db.List(context.Background(), "", "", true) {
 		if err != nil {
 			return
 		}
@@ -155,7 +155,7 @@ func (s *saved) restore(w *world, version string) error {
 		if value == nil {
 			value = []byte(e.Text)
 		}
-		if _, err := w.db.Put(context.Background(), e.Key, value, store.IfAbsent); err != nil {
+		if _, err := store.Put(context.Background(), w.db, e.Key, value, store.IfAbsent); err != nil {
 			return err
 		}
 	}

@@ -22,14 +22,14 @@ func TestOpenExisting(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, n, "it has created nothing")
 
-	_, err = open(t, url, prefix).Put(t.Context(), "k", []byte("v"), store.Always)
+	_, err = store.Put(t.Context(), open(t, url, prefix), "k", []byte("v"), store.Always)
 	require.NoError(t, err)
 	s, err := redisstore.Open(t.Context(), url, existing)
 	require.NoError(t, err)
-	e, err := s.Get(t.Context(), "k")
+	e, err := store.Get(t.Context(), s, "k")
 	require.NoError(t, err)
 	require.Equal(t, "v", string(e.Value))
-	_, err = s.Put(t.Context(), "k", []byte("w"), store.IfRevision(e.Revision))
+	_, err = store.Put(t.Context(), s, "k", []byte("w"), store.IfRevision(e.Revision))
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 }

@@ -64,7 +64,7 @@ func cutWrites(t *testing.T, proxy *testkit.Proxy, client redis.UniversalClient,
 			cond = store.IfRevision(before)
 		}
 		value := fmt.Sprint(i)
-		_, err := s.Get(t.Context(), "ready") // connects, so that the cut hits the write
+		_, err := store.Get(t.Context(), s, "ready") // connects, so that the cut hits the write
 		require.ErrorIs(t, err, store.ErrNotFound)
 		switch i % 3 {
 		case 0:
@@ -72,10 +72,10 @@ func cutWrites(t *testing.T, proxy *testkit.Proxy, client redis.UniversalClient,
 		case 1:
 			proxy.CutAfter(testkit.ToClient, 0) // before the reply
 		}
-		revision, err := s.Put(t.Context(), "key", []byte(value), cond)
+		revision, err := store.Put(t.Context(), s, "key", []byte(value), cond)
 		proxy.Disarm()
 
-		entry, found := direct.Get(t.Context(), "key")
+		entry, found := store.Get(t.Context(), direct, "key")
 		if errors.Is(found, store.ErrNotFound) {
 			found = nil
 		}
@@ -113,10 +113,10 @@ func TestPausedServer(t *testing.T) {
 	require.NoError(t, connect(t, server.url).ClientPause(t.Context(), time.Hour).Err())
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := s.Put(ctx, "key", []byte("value"), store.Always)
+	_, err := store.Put(ctx, s, "key", []byte("value"), store.Always)
 	require.ErrorIs(t, err, store.ErrUnknownOutcome)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	_, err = s.Get(ctx, "key")
+	_, err = store.Get(ctx, s, "key")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NotErrorIs(t, err, store.ErrUnknownOutcome)
 }
@@ -132,9 +132,9 @@ func TestDeadServer(t *testing.T) {
 	s, err := redisstore.New(t.Context(), client, nil)
 	require.NoError(t, err)
 	server.kill()
-	_, err = s.Put(t.Context(), "key", nil, store.Always) // on the old connection
+	_, err = store.Put(t.Context(), s, "key", nil, store.Always) // on the old connection
 	require.Error(t, err)
-	_, err = s.Put(t.Context(), "key", nil, store.Always)
+	_, err = store.Put(t.Context(), s, "key", nil, store.Always)
 	require.Error(t, err)
 	require.NotErrorIs(t, err, store.ErrUnknownOutcome)
 }
@@ -157,7 +157,7 @@ func TestKilledServer(t *testing.T) {
 			writers.Go(func() {
 				for {
 					state[i].last++
-					if _, err := s.Put(t.Context(), key, fmt.Append(nil, state[i].last), store.Always); err != nil {
+					if _, err := store.Put(t.Context(), s, key, fmt.Append(nil, state[i].last), store.Always); err != nil {
 						return
 					}
 					state[i].acknowledged = state[i].last
@@ -171,7 +171,7 @@ func TestKilledServer(t *testing.T) {
 
 		reopened := open(t, server.url, "")
 		for i, key := range keys {
-			entry, err := reopened.Get(t.Context(), key)
+			entry, err := store.Get(t.Context(), reopened, key)
 			require.NoError(t, err)
 			require.Contains(t, []string{fmt.Sprint(state[i].acknowledged), fmt.Sprint(state[i].last)}, string(entry.Value))
 			written = max(written, state[i].acknowledged)

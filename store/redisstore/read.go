@@ -21,65 +21,55 @@ var (
 	errLost  = errors.New("the data was removed since the store was opened: the server was flushed, has evicted it, or has come back without it")
 )
 
-// Get implements [store.Store].
-func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
-	if err := store.CheckKey(key); err != nil {
-		return store.Entry{}, newError("get", key, err)
-	}
-	if err := s.checkUsable(ctx); err != nil {
-		return store.Entry{}, newError("get", key, err)
-	}
-	entries, err := s.loadEntries(ctx, []string{key})
-	if err == nil && entries[0].Revision == "" {
-		err = store.ErrNotFound
-	}
-	if err != nil {
-		return store.Entry{}, newError("get", key, err)
-	}
-	return entries[0], nil
-}
-
-// GetMulti implements [store.MultiGetter]. It reads 256 entries with each
-// command, and those of one command are a snapshot.
-func (s *Store) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
+// Get implements [store.Store]. It reads 256 entries with each command, and those
+// of one command are a snapshot.
+func (s *Store) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
 	for _, key := range keys {
 		if err := store.CheckKey(key); err != nil {
-			return nil, newError("get multi", key, err)
+			return nil, newError("get", key, err)
 		}
+	}
+	only := ""
+	if len(keys) == 1 {
+		only = keys[0]
+	}
+	if err := s.checkUsable(ctx); err != nil {
+		return nil, newError("get", only, err)
 	}
 	entries := make([]store.Entry, 0, len(keys))
 	for page := range slices.Chunk(keys, pageKeys) {
 		loaded, err := s.loadEntries(ctx, page)
 		if err != nil {
-			return nil, newError("get multi", "", err)
+			return nil, newError("get", only, err)
 		}
 		entries = append(entries, loaded...)
 	}
 	return entries, nil
 }
 
-// Scan implements [store.Store].
-func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+// List implements [store.Store].
+func (s *Store) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		from, to := keyRange(prefix, after)
 		for {
 			keys, lengths, err := s.readPage(ctx, from, to)
 			for begin := 0; err == nil && begin < len(keys); {
 				end, size := begin+1, lengths[begin]
-				for ; end < len(keys) && size+lengths[end] <= pageBytes; end++ {
+				for ; end < len(keys) && (size+lengths[end] <= pageBytes || !values); end++ {
 					size += lengths[end]
 				}
 				var entries []store.Entry
-				entries, err = s.loadEntries(ctx, keys[begin:end])
-				for _, entry := range entries {
-					if entry.Revision != "" && !yield(entry, nil) {
-						return
+				if entries, err = s.listed(ctx, keys[begin:end], values); err == nil {
+					for _, entry := range entries {
+						if !yield(entry, nil) {
+							return
+						}
 					}
 				}
 				begin = end
 			}
 			if err != nil {
-				yield(store.Entry{}, newError("scan", "", err))
+				yield(store.Entry{}, newError("list", "", err))
 				return
 			}
 			if len(keys) < pageKeys {
@@ -90,16 +80,18 @@ func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.
 	}
 }
 
-// List implements [store.Lister].
-func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
-	_, to := keyRange(prefix, after)
-	return store.ListPages(prefix, after, func(from string) ([]string, bool, error) {
-		keys, _, err := s.readPage(ctx, "["+from, to)
-		if err != nil {
-			return nil, false, newError("list", "", err)
-		}
-		return keys, len(keys) == pageKeys, nil
-	})
+// listed returns the entries of keys, without those that are missing meanwhile,
+// or only the keys.
+func (s *Store) listed(ctx context.Context, keys []string, values bool) ([]store.Entry, error) {
+	if values {
+		entries, err := s.loadEntries(ctx, keys)
+		return slices.DeleteFunc(entries, func(e store.Entry) bool { return e.Revision == "" }), err
+	}
+	entries := make([]store.Entry, len(keys))
+	for i, key := range keys {
+		entries[i].Key = key
+	}
+	return entries, s.checkUsable(ctx)
 }
 
 // keyRange returns the arguments of ZRANGEBYLEX for the keys that begin with

@@ -40,7 +40,7 @@ type Options struct {
 	Existing bool
 }
 
-// Store is a [store.MultiGetter] and a [store.Lister] on Redis.
+// Store is a [store.Store] on Redis.
 type Store struct {
 	client    redis.UniversalClient
 	ownClient bool   // close the client in Close
@@ -53,11 +53,7 @@ type Store struct {
 	closeErr  error
 }
 
-var (
-	_ store.Store       = (*Store)(nil)
-	_ store.MultiGetter = (*Store)(nil)
-	_ store.Lister      = (*Store)(nil)
-)
+var _ store.Store = (*Store)(nil)
 
 // Open connects to the server of a URL such as "redis://localhost:6379/0",
 // which may contain the options of [redis.ParseURL], or to the cluster that the

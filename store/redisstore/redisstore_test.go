@@ -54,11 +54,11 @@ func TestProcesses(t *testing.T) {
 func TestPrefixesAreSeparate(t *testing.T) {
 	url := shared(t)
 	one, two := open(t, url, fresh(t, url)), open(t, url, fresh(t, url))
-	_, err := one.Put(t.Context(), "key", []byte("value"), store.Always)
+	_, err := store.Put(t.Context(), one, "key", []byte("value"), store.Always)
 	require.NoError(t, err)
-	_, err = two.Get(t.Context(), "key")
+	_, err = store.Get(t.Context(), two, "key")
 	require.ErrorIs(t, err, store.ErrNotFound)
-	for entry := range two.Scan(t.Context(), "", "") {
+	for entry := range two.List(t.Context(), "", "", true) {
 		t.Errorf("a scan sees %q of another prefix", entry.Key)
 	}
 }
@@ -68,10 +68,10 @@ func TestCloseKeepsTheClientOfTheCaller(t *testing.T) {
 	client := connect(t, url)
 	s, err := redisstore.New(t.Context(), client, &redisstore.Options{Prefix: fresh(t, url)})
 	require.NoError(t, err)
-	_, err = s.Put(t.Context(), "key", nil, store.IfAbsent)
+	_, err = store.Put(t.Context(), s, "key", nil, store.IfAbsent)
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
-	_, err = s.Get(t.Context(), "key")
+	_, err = store.Get(t.Context(), s, "key")
 	require.ErrorIs(t, err, store.ErrClosed)
 	require.NoError(t, client.Ping(t.Context()).Err())
 }
@@ -82,10 +82,10 @@ func TestFlushedScripts(t *testing.T) {
 	s, client := open(t, server.url, ""), connect(t, server.url)
 	for range 3 {
 		require.NoError(t, client.ScriptFlush(t.Context()).Err())
-		_, err := s.Put(t.Context(), "key", []byte("value"), store.Always)
+		_, err := store.Put(t.Context(), s, "key", []byte("value"), store.Always)
 		require.NoError(t, err)
 		require.NoError(t, client.ScriptFlush(t.Context()).Err())
-		for entry, err := range s.Scan(t.Context(), "", "") {
+		for entry, err := range s.List(t.Context(), "", "", true) {
 			require.NoError(t, err)
 			require.Equal(t, "key", entry.Key)
 		}
@@ -102,14 +102,14 @@ func TestForeignKeys(t *testing.T) {
 		t.Run(foreign, func(t *testing.T) {
 			server := start(t)
 			s, client := open(t, server.url, ""), connect(t, server.url)
-			_, err := s.Put(t.Context(), "key", []byte("value"), store.Always)
+			_, err := store.Put(t.Context(), s, "key", []byte("value"), store.Always)
 			require.NoError(t, err)
 			require.NoError(t, client.Set(t.Context(), foreign, "foreign", 0).Err())
 			before, err := client.Dump(t.Context(), other).Result()
 			require.NoError(t, err)
 
-			_, put := s.Put(t.Context(), "another", []byte("value"), store.Always)
-			for _, err := range []error{put, s.Delete(t.Context(), "key", store.Always)} {
+			_, put := store.Put(t.Context(), s, "another", []byte("value"), store.Always)
+			for _, err := range []error{put, store.Delete(t.Context(), s, "key", store.Always)} {
 				require.ErrorContains(t, err, "WRONGTYPE")
 				require.NotErrorIs(t, err, store.ErrUnknownOutcome)
 			}
@@ -123,13 +123,13 @@ func TestForeignKeys(t *testing.T) {
 func TestTooLargeValues(t *testing.T) {
 	server := start(t, "--proto-max-bulk-len", "1mb")
 	s := open(t, server.url, "")
-	_, err := s.Put(t.Context(), "key", make([]byte, 1<<20), store.Always)
+	_, err := store.Put(t.Context(), s, "key", make([]byte, 1<<20), store.Always)
 	require.NoError(t, err)
-	_, err = s.Put(t.Context(), "large", make([]byte, 1<<20+1), store.Always)
+	_, err = store.Put(t.Context(), s, "large", make([]byte, 1<<20+1), store.Always)
 	require.ErrorIs(t, err, store.ErrTooLarge)
 	_, err = s.Batch(t.Context(), []store.Write{{Key: "a", Value: make([]byte, 1<<20)}, {Key: "b", Value: []byte("1")}})
 	require.ErrorIs(t, err, store.ErrTooLarge)
-	_, err = s.Get(t.Context(), "a")
+	_, err = store.Get(t.Context(), s, "a")
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
@@ -139,7 +139,7 @@ func TestFullServer(t *testing.T) {
 	s := open(t, server.url, "")
 	made := 0
 	for {
-		_, err := s.Put(t.Context(), fmt.Sprint("key", made), make([]byte, 100_000), store.IfAbsent)
+		_, err := store.Put(t.Context(), s, fmt.Sprint("key", made), make([]byte, 100_000), store.IfAbsent)
 		if err != nil {
 			require.True(t, redis.IsOOMError(err), err)
 			require.NotErrorIs(t, err, store.ErrUnknownOutcome)
@@ -150,7 +150,7 @@ func TestFullServer(t *testing.T) {
 	}
 	require.Positive(t, made)
 	found := 0
-	for entry, err := range s.Scan(t.Context(), "", "") {
+	for entry, err := range s.List(t.Context(), "", "", true) {
 		require.NoError(t, err)
 		require.Len(t, entry.Value, 100_000)
 		found++

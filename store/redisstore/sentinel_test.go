@@ -23,35 +23,35 @@ func TestDataThatIsGone(t *testing.T) {
 			s, err := redisstore.Open(ctx, url, opts)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, s.Close()) }()
-			_, err = s.Put(ctx, "a", []byte("1"), store.IfAbsent)
+			_, err = store.Put(ctx, s, "a", []byte("1"), store.IfAbsent)
 			require.NoError(t, err)
 			require.NoError(t, connect(t, url).Del(ctx, remove(opts.Prefix)...).Err())
 
-			_, err = s.Put(ctx, "a", []byte("2"), store.IfAbsent)
+			_, err = store.Put(ctx, s, "a", []byte("2"), store.IfAbsent)
 			require.ErrorContains(t, err, "removed since the store was opened")
 			require.NotErrorIs(t, err, store.ErrUnknownOutcome)
 			require.NotErrorIs(t, err, store.ErrConflict)
-			for _, err := range s.Scan(ctx, "", "") {
+			for _, err := range s.List(ctx, "", "", true) {
 				require.ErrorContains(t, err, "removed since the store was opened")
 			}
-			for _, err := range s.List(ctx, "", "") {
+			for _, err := range s.List(ctx, "", "", false) {
 				require.ErrorContains(t, err, "removed since the store was opened")
 			}
 			if name == "the index" { // the entry itself is there
 				return
 			}
-			_, err = s.Get(ctx, "a")
+			_, err = store.Get(ctx, s, "a")
 			require.ErrorContains(t, err, "removed since the store was opened")
 			require.NotErrorIs(t, err, store.ErrNotFound)
 
 			again, err := redisstore.Open(ctx, url, opts)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, again.Close()) }()
-			_, err = again.Get(ctx, "a")
+			_, err = store.Get(ctx, again, "a")
 			require.ErrorIs(t, err, store.ErrNotFound)
-			_, err = again.Put(ctx, "a", []byte("3"), store.IfAbsent)
+			_, err = store.Put(ctx, again, "a", []byte("3"), store.IfAbsent)
 			require.NoError(t, err)
-			_, err = s.Get(ctx, "a")
+			_, err = store.Get(ctx, s, "a")
 			require.ErrorContains(t, err, "removed since the store was opened")
 		})
 	}

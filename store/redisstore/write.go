@@ -11,37 +11,18 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Put implements [store.Store].
-func (s *Store) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	revisions, err := s.write(ctx, "put", []store.Write{{Key: key, Value: value, Cond: cond}})
-	if err != nil {
-		return "", err
-	}
-	return revisions[0], nil
-}
-
-// Delete implements [store.Store].
-func (s *Store) Delete(ctx context.Context, key string, cond store.Condition) error {
-	_, err := s.write(ctx, "delete", []store.Write{{Key: key, Delete: true, Cond: cond}})
-	return err
-}
-
 // Batch implements [store.Store]. The limit on the size of a value applies to
 // all values of the batch together.
 func (s *Store) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	return s.write(ctx, "batch", writes)
-}
-
-func (s *Store) write(ctx context.Context, op string, writes []store.Write) ([]store.Revision, error) {
 	if key, err := store.CheckWrites(writes); err != nil {
-		return nil, newError(op, key, err)
+		return nil, newError("write", key, err)
 	}
 	key := "" // of an error about all writes
 	if len(writes) == 1 {
 		key = writes[0].Key
 	}
 	if err := s.checkUsable(ctx); err != nil {
-		return nil, newError(op, key, err)
+		return nil, newError("write", key, err)
 	}
 	if len(writes) == 0 {
 		return nil, nil
@@ -52,7 +33,7 @@ func (s *Store) write(ctx context.Context, op string, writes []store.Write) ([]s
 	args := make([]any, 0, 4*len(writes))
 	for i, w := range writes {
 		if size += len(w.Value); size > s.server.maxValue {
-			return nil, newError(op, w.Key, fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, s.server.maxValue))
+			return nil, newError("write", w.Key, fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, s.server.maxValue))
 		}
 		value := ""
 		if !w.Delete {
@@ -63,13 +44,13 @@ func (s *Store) write(ctx context.Context, op string, writes []store.Write) ([]s
 
 	reply, err := s.runScript(ctx, writeScript, args...)
 	if err != nil {
-		return nil, newError(op, key, classify(err))
+		return nil, newError("write", key, classify(err))
 	}
 	switch failing, ok := reply.(int64); {
 	case !ok || failing < 0 || failing > int64(len(writes)):
-		return nil, newError(op, key, fmt.Errorf("%w: unexpected reply of the server", store.ErrUnknownOutcome))
+		return nil, newError("write", key, fmt.Errorf("%w: unexpected reply of the server", store.ErrUnknownOutcome))
 	case failing > 0:
-		return nil, newError(op, writes[failing-1].Key, store.ErrConflict)
+		return nil, newError("write", writes[failing-1].Key, store.ErrConflict)
 	}
 	return revisions, nil
 }

@@ -68,7 +68,7 @@ func putAgainstSync(b *testing.B) {
 	require.NoError(b, err)
 	for i := 0; b.Loop(); i++ {
 		start := time.Now()
-		_, err := s.Put(b.Context(), writes[i%keys].Key, value, store.Always)
+		_, err := store.Put(b.Context(), s, writes[i%keys].Key, value, store.Always)
 		puts = append(puts, time.Since(start))
 		require.NoError(b, err)
 		start = time.Now()
@@ -108,7 +108,7 @@ func putsAgainstSyncs(b *testing.B) {
 	n := 0.0
 	for b.Loop() {
 		puts += together(func(key string) error {
-			_, err := s.Put(b.Context(), key, value, store.Always)
+			_, err := store.Put(b.Context(), s, key, value, store.Always)
 			return err
 		})
 		syncs += together(func(string) error { return a.append(value) })

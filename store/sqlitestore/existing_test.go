@@ -20,10 +20,10 @@ func TestOpenExisting(t *testing.T) {
 			require.ErrorAs(t, err, &of)
 			return err
 		}
-		e, err := s.Get(t.Context(), "k")
+		e, err := store.Get(t.Context(), s, "k")
 		require.NoError(t, err)
 		require.Equal(t, "v", string(e.Value))
-		_, err = s.Put(t.Context(), "l", []byte("v"), store.Always)
+		_, err = store.Put(t.Context(), s, "l", []byte("v"), store.Always)
 		require.NoError(t, err)
 		return s.Close()
 	}
@@ -36,7 +36,7 @@ func TestOpenExisting(t *testing.T) {
 	require.Zero(t, info.Size(), "the file is as it was")
 
 	s := open(t, path)
-	_, err = s.Put(t.Context(), "k", []byte("v"), store.Always)
+	_, err = store.Put(t.Context(), s, "k", []byte("v"), store.Always)
 	require.NoError(t, err)
 	require.NoError(t, existing(""), "while it is open elsewhere")
 	require.ErrorIs(t, existing("other"), fs.ErrNotExist)

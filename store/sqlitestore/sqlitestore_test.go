@@ -96,7 +96,7 @@ func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a file?mode=memory#1%20.db")
 	s := open(t, path)
 	require.Equal(t, store.DurabilityPower, s.Durability())
-	_, err := s.Put(t.Context(), "k", []byte("v"), store.Always)
+	_, err := store.Put(t.Context(), s, "k", []byte("v"), store.Always)
 	require.NoError(t, err)
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		info, err := os.Stat(path + suffix)
@@ -106,7 +106,7 @@ func TestFile(t *testing.T) {
 		}
 	}
 	require.NoError(t, s.Close())
-	entry, err := open(t, path).Get(t.Context(), "k")
+	entry, err := store.Get(t.Context(), open(t, path), "k")
 	require.NoError(t, err)
 	require.Equal(t, "v", string(entry.Value))
 }
@@ -117,9 +117,9 @@ func TestTables(t *testing.T) {
 	two, err := sqlitestore.Open(t.Context(), path, &sqlitestore.Options{Table: "two"})
 	require.NoError(t, err)
 	defer two.Close()
-	_, err = one.Put(t.Context(), "k", nil, store.Always)
+	_, err = store.Put(t.Context(), one, "k", nil, store.Always)
 	require.NoError(t, err)
-	_, err = two.Get(t.Context(), "k")
+	_, err = store.Get(t.Context(), two, "k")
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
@@ -132,7 +132,7 @@ func TestConcurrentOpen(t *testing.T) {
 		wg.Go(func() {
 			s, err := sqlitestore.Open(t.Context(), path, nil)
 			if err == nil {
-				_, err = s.Put(t.Context(), strconv.Itoa(i), nil, store.IfAbsent)
+				_, err = store.Put(t.Context(), s, strconv.Itoa(i), nil, store.IfAbsent)
 				_ = s.Close()
 			}
 			errs[i] = err
@@ -143,7 +143,7 @@ func TestConcurrentOpen(t *testing.T) {
 		require.NoError(t, err)
 	}
 	n := 0
-	for _, err := range open(t, path).Scan(t.Context(), "", "") {
+	for _, err := range open(t, path).List(t.Context(), "", "", true) {
 		require.NoError(t, err)
 		n++
 	}
@@ -166,16 +166,16 @@ func TestFileGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := address(t)
 			s := open(t, path)
-			_, err := s.Put(t.Context(), "k", nil, store.Always)
+			_, err := store.Put(t.Context(), s, "k", nil, store.Always)
 			require.NoError(t, err)
 			spoil(t, path)
-			_, err = s.Put(t.Context(), "k", nil, store.Always)
+			_, err = store.Put(t.Context(), s, "k", nil, store.Always)
 			require.ErrorContains(t, err, "the file of the database was removed or replaced")
 			require.ErrorIs(t, err, store.ErrRefused)
 			require.NotErrorIs(t, err, store.ErrUnknownOutcome)
-			_, err = s.Get(t.Context(), "k")
+			_, err = store.Get(t.Context(), s, "k")
 			require.ErrorContains(t, err, "removed or replaced")
-			for _, err := range s.Scan(t.Context(), "", "") {
+			for _, err := range s.List(t.Context(), "", "", true) {
 				require.ErrorContains(t, err, "removed or replaced")
 			}
 		})
@@ -191,10 +191,10 @@ func TestTableGone(t *testing.T) {
 	defer db.Close()
 	_, err = db.ExecContext(t.Context(), "drop table state_entries")
 	require.NoError(t, err)
-	_, err = s.Put(t.Context(), "k", nil, store.Always)
+	_, err = store.Put(t.Context(), s, "k", nil, store.Always)
 	require.ErrorIs(t, err, store.ErrRefused)
 	require.NotErrorIs(t, err, store.ErrUnknownOutcome)
-	_, err = s.Get(t.Context(), "k")
+	_, err = store.Get(t.Context(), s, "k")
 	require.ErrorIs(t, err, store.ErrRefused)
 }
 
@@ -203,10 +203,10 @@ func TestLogIsBounded(t *testing.T) {
 	path := address(t)
 	s := open(t, path)
 	for i := range 3 {
-		_, err := s.Put(t.Context(), "large", make([]byte, 64<<20), store.Always)
+		_, err := store.Put(t.Context(), s, "large", make([]byte, 64<<20), store.Always)
 		require.NoError(t, err)
 		for range 3 {
-			_, err = s.Put(t.Context(), "small", []byte{byte(i)}, store.Always)
+			_, err = store.Put(t.Context(), s, "small", []byte{byte(i)}, store.Always)
 			require.NoError(t, err)
 		}
 		info, err := os.Stat(path + "-wal")

@@ -69,7 +69,7 @@ func TestBatchesAreAsInMemory(t *testing.T) {
 			require.Equal(t, contents(t, memory), contents(t, s), "%+v", batches[1])
 			if random.IntN(8) == 0 { // else all keys exist soon
 				for _, s := range stores {
-					require.NoError(t, s.Delete(t.Context(), fmt.Sprint("k", keys[0]), store.Always))
+					require.NoError(t, store.Delete(t.Context(), s, fmt.Sprint("k", keys[0]), store.Always))
 				}
 			}
 		}
@@ -80,7 +80,7 @@ func TestBatchesAreAsInMemory(t *testing.T) {
 func contents(t *testing.T, s store.Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for e, err := range s.Scan(t.Context(), "", "") {
+	for e, err := range s.List(t.Context(), "", "", true) {
 		require.NoError(t, err)
 		all[e.Key] = string(e.Value)
 	}

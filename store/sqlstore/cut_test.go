@@ -49,7 +49,7 @@ func testCut(t *testing.T, s *server, dsn string) {
 		r := &all[i]
 		r.prepare(t, random, direct, i)
 		if random.IntN(4) > 0 { // otherwise, the write may have to connect first
-			_, _ = proxied.Get(t.Context(), "warm")
+			_, _ = store.Get(t.Context(), proxied, "warm")
 		}
 		if random.IntN(3) > 0 {
 			proxy.CutAfter(testkit.ToServer, random.IntN(len(r.writes[0].Value)+400))
@@ -96,7 +96,7 @@ func (r *cutRound) prepare(t *testing.T, random *rand.Rand, direct store.Store, 
 	}
 	key := fmt.Sprintf("key %d", i)
 	old := fmt.Sprintf("old %d", i)
-	revision, err := direct.Put(t.Context(), key, []byte(old), store.IfAbsent)
+	revision, err := store.Put(t.Context(), direct, key, []byte(old), store.IfAbsent)
 	require.NoError(t, err)
 	switch random.IntN(5) {
 	case 0:
@@ -126,9 +126,9 @@ func (r *cutRound) makeWrites(ctx context.Context, s store.Store) {
 	case len(r.writes) > 1:
 		_, r.err = s.Batch(ctx, r.writes)
 	case w.Delete:
-		r.err = s.Delete(ctx, w.Key, w.Cond)
+		r.err = store.Delete(ctx, s, w.Key, w.Cond)
 	default:
-		_, r.err = s.Put(ctx, w.Key, w.Value, w.Cond)
+		_, r.err = store.Put(ctx, s, w.Key, w.Value, w.Cond)
 	}
 }
 
@@ -139,7 +139,7 @@ func (r *cutRound) check(t *testing.T, direct store.Store) bool {
 	var made, notMade int
 	for i, w := range r.writes {
 		value := ""
-		entry, err := direct.Get(t.Context(), w.Key)
+		entry, err := store.Get(t.Context(), direct, w.Key)
 		if !errors.Is(err, store.ErrNotFound) {
 			require.NoError(t, err)
 			value = string(entry.Value)

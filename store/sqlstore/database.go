@@ -73,8 +73,8 @@ type statements struct {
 	get      string // (k): v, rev
 	getFew   string // (fewKeys times k): k, v, rev of those that exist
 	getMany  string // (manyKeys times k): the same
-	scan     string // (from, to, limit): k, v, rev with from <= k < to by bytes, ordered by k
-	list     string // (from, to, limit): k, as scan
+	list     string // (from, to, limit): k, v, rev with from <= k < to by bytes, ordered by k
+	listKeys string // (from, to, limit): k, as list
 	upsert   string // (k, v, rev): Always
 	insert   string // (k, v, rev): IfAbsent; affects one row, or none, or fails if the key exists
 	update   string // (v, rev, k, old): IfRevision; affects one row, or none
@@ -94,8 +94,8 @@ func newStatements(table, replaceClause, keepClause string) statements {
 		get:      "select v, rev from " + table + " where k = ?",
 		getFew:   "select k, v, rev from " + table + " where k in (?" + strings.Repeat(", ?", fewKeys-1) + ")",
 		getMany:  "select k, v, rev from " + table + " where k in (?" + strings.Repeat(", ?", manyKeys-1) + ")",
-		scan:     "select k, v, rev from " + table + " where k >= ? and k < ? order by k limit ?",
-		list:     "select k from " + table + " where k >= ? and k < ? order by k limit ?",
+		list:     "select k, v, rev from " + table + " where k >= ? and k < ? order by k limit ?",
+		listKeys: "select k from " + table + " where k >= ? and k < ? order by k limit ?",
 		upsert:   insert + replaceClause,
 		insert:   insert + keepClause,
 		update:   "update " + table + " set v = ?, rev = ? where k = ? and rev = ?",
@@ -125,7 +125,7 @@ const (
 // numberParameters replaces each ? by $1, $2 and so on.
 func (s *statements) numberParameters() {
 	for _, text := range []*string{
-		&s.get, &s.getFew, &s.getMany, &s.scan, &s.list, &s.upsert, &s.insert, &s.update, &s.remove, &s.removeIf,
+		&s.get, &s.getFew, &s.getMany, &s.list, &s.listKeys, &s.upsert, &s.insert, &s.update, &s.remove, &s.removeIf,
 	} {
 		for n := 1; strings.Contains(*text, "?"); n++ {
 			*text = strings.Replace(*text, "?", "$"+strconv.Itoa(n), 1)

@@ -33,22 +33,22 @@ func TestOpenExisting(t *testing.T) {
 				require.ErrorAs(t, err, &of)
 				require.Equal(t, driver, of.Store)
 			}
-			_, err := s.open(t, s.url, table).Put(t.Context(), "k", []byte("v"), store.Always)
+			_, err := store.Put(t.Context(), s.open(t, s.url, table), "k", []byte("v"), store.Always)
 			require.NoError(t, err)
 			for _, url := range []string{s.url, s.reader(t, table)} {
 				read, err := openStore(t.Context(), url, existing)
 				require.NoError(t, err)
-				e, err := read.Get(t.Context(), "k")
+				e, err := store.Get(t.Context(), read, "k")
 				require.NoError(t, err)
 				require.Equal(t, "v", string(e.Value))
-				for key, err := range read.List(t.Context(), "", "") {
+				for key, err := range read.List(t.Context(), "", "", false) {
 					require.NoError(t, err)
 					require.Equal(t, "k", key)
 				}
-				_, err = read.Put(t.Context(), "k", []byte("w"), store.Always)
+				_, err = store.Put(t.Context(), read, "k", []byte("w"), store.Always)
 				require.Equal(t, url == s.url, err == nil, "only a user that may")
 				require.NoError(t, read.Close())
-				_, err = s.open(t, s.url, table).Put(t.Context(), "k", []byte("v"), store.Always)
+				_, err = store.Put(t.Context(), s.open(t, s.url, table), "k", []byte("v"), store.Always)
 				require.NoError(t, err)
 			}
 		})

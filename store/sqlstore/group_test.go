@@ -45,14 +45,14 @@ func openHooked(t *testing.T) (s *sqlstore.Store, path string, hook func(func() 
 func TestSQLiteFailedCommit(t *testing.T) {
 	s, _, hook := openHooked(t)
 	hook(func() bool { return true })
-	_, err := s.Put(t.Context(), "k", nil, store.Always)
+	_, err := store.Put(t.Context(), s, "k", nil, store.Always)
 	require.ErrorIs(t, err, store.ErrUnknownOutcome)
 	_, err = s.Batch(t.Context(), []store.Write{{Key: "a"}, {Key: "b"}})
 	require.ErrorIs(t, err, store.ErrUnknownOutcome)
 
 	hook(func() bool { return false })
 	for _, key := range []string{"k", "a", "b"} {
-		_, err = s.Put(t.Context(), key, nil, store.IfAbsent)
+		_, err = store.Put(t.Context(), s, key, nil, store.IfAbsent)
 		require.NoError(t, err)
 	}
 }
@@ -73,7 +73,7 @@ func TestSQLiteCancelDuringCommit(t *testing.T) {
 	put := func(ctx context.Context, key string, value []byte, waiting int) chan error {
 		result := make(chan error, 1)
 		go func() {
-			_, err := s.Put(ctx, key, value, store.Always)
+			_, err := store.Put(ctx, s, key, value, store.Always)
 			result <- err
 		}()
 		testkit.Until(func() bool { return sqlstore.WaitingWrites(s) == waiting })
@@ -95,10 +95,10 @@ func TestSQLiteCancelDuringCommit(t *testing.T) {
 	close(end)
 	require.NoError(t, <-leader)
 
-	entry, err := s.Get(t.Context(), "follower")
+	entry, err := store.Get(t.Context(), s, "follower")
 	require.NoError(t, err)
 	require.Equal(t, "value", string(entry.Value))
-	_, err = s.Get(t.Context(), "late")
+	_, err = store.Get(t.Context(), s, "late")
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
@@ -111,16 +111,16 @@ func TestSQLiteCancelledLeader(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	leader, follower := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := s.Put(ctx, "leader", nil, store.Always)
+		_, err := store.Put(ctx, s, "leader", nil, store.Always)
 		leader <- err
 	}()
 	testkit.Until(func() bool { return sqlstore.WaitingWrites(s) == 1 })
-	go func() { follower <- s.Delete(t.Context(), "follower", store.Always) }()
+	go func() { follower <- store.Delete(t.Context(), s, "follower", store.Always) }()
 	testkit.Until(func() bool { return sqlstore.WaitingWrites(s) == 2 })
 	cancel()
 	require.ErrorIs(t, <-leader, context.Canceled)
 	execute(t, conn, "rollback")
 	require.NoError(t, <-follower)
-	_, err := s.Get(t.Context(), "leader")
+	_, err := store.Get(t.Context(), s, "leader")
 	require.ErrorIs(t, err, store.ErrNotFound)
 }

@@ -62,7 +62,7 @@ func TestBatchLocksItsRowsOnly(t *testing.T) {
 				withTable("update TABLE set rev = 'x' where k = 'eve'", table))
 			_, err = opened.Batch(t.Context(), batch)
 			require.NoError(t, err)
-			_, err = opened.Put(t.Context(), "bob/2", nil, store.Always)
+			_, err = store.Put(t.Context(), opened, "bob/2", nil, store.Always)
 			require.NoError(t, err)
 			_, err = opened.Batch(t.Context(), batch) // of rows most of which are missing
 			require.NoError(t, err)

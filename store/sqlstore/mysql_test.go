@@ -57,11 +57,11 @@ func TestMySQLSettings(t *testing.T) {
 	} {
 		key := fmt.Sprint("key", i)
 		opened := s.open(t, dsn, table)
-		_, err := opened.Put(t.Context(), key, []byte("value"), store.IfAbsent)
+		_, err := store.Put(t.Context(), opened, key, []byte("value"), store.IfAbsent)
 		require.NoError(t, err, dsn)
-		_, err = opened.Put(t.Context(), key, []byte("value"), store.IfAbsent)
+		_, err = store.Put(t.Context(), opened, key, []byte("value"), store.IfAbsent)
 		require.ErrorIs(t, err, store.ErrConflict, dsn)
-		entry, err := s.open(t, s.url, table).Get(t.Context(), key)
+		entry, err := store.Get(t.Context(), s.open(t, s.url, table), key)
 		require.NoError(t, err, dsn)
 		require.Equal(t, "value", string(entry.Value))
 	}
@@ -144,7 +144,7 @@ func TestMySQLCharset(t *testing.T) {
 		} {
 			dsn := base + "?" + parameter
 			if refused == "" {
-				_, err := s.open(t, dsn, s.table(t)).Put(t.Context(), "é", []byte("\xbf'"), store.IfAbsent)
+				_, err := store.Put(t.Context(), s.open(t, dsn, s.table(t)), "é", []byte("\xbf'"), store.IfAbsent)
 				require.NoError(t, err, dsn)
 				continue
 			}
@@ -174,15 +174,15 @@ func TestMySQLTooLarge(t *testing.T) {
 	var packet int
 	require.NoError(t, s.db.QueryRowContext(t.Context(), "select @@max_allowed_packet").Scan(&packet))
 	key := strings.Repeat("k", store.MaxKey)
-	_, err := opened.Put(t.Context(), key, make([]byte, packet), store.Always)
+	_, err := store.Put(t.Context(), opened, key, make([]byte, packet), store.Always)
 	require.ErrorIs(t, err, store.ErrTooLarge)
-	_, err = opened.Get(t.Context(), key)
+	_, err = store.Get(t.Context(), opened, key)
 	require.ErrorIs(t, err, store.ErrNotFound)
 	if packet <= 1<<24 {
 		largest := bytes.Repeat([]byte("'\\\x00\xff"), (packet-packet/16)/4)
-		_, err = opened.Put(t.Context(), key, largest, store.Always)
+		_, err = store.Put(t.Context(), opened, key, largest, store.Always)
 		require.NoError(t, err)
-		entry, err := opened.Get(t.Context(), key)
+		entry, err := store.Get(t.Context(), opened, key)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(largest, entry.Value))
 	}
@@ -204,7 +204,7 @@ func TestMySQLInterrupted(t *testing.T) {
 			_, _ = s.db.ExecContext(t.Context(), fmt.Sprint(kill, " ", id)) // fails if the put has ended
 		})
 		require.ErrorIs(t, err, store.ErrUnknownOutcome, kill)
-		entry, err := opened.Get(t.Context(), "locked")
+		entry, err := store.Get(t.Context(), opened, "locked")
 		require.NoError(t, err)
 		require.Equal(t, "before", string(entry.Value))
 	}

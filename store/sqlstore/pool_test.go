@@ -59,16 +59,16 @@ func testPool(t *testing.T, db *sql.DB, d sqlstore.Dialect, table string) {
 	require.NoError(t, err)
 	ctx := t.Context()
 	value := []byte("it's \\ \x00 \xff")
-	rev, err := s.Put(ctx, "k", value, store.IfAbsent)
+	rev, err := store.Put(ctx, s, "k", value, store.IfAbsent)
 	require.NoError(t, err)
-	_, err = s.Put(ctx, "k", nil, store.IfAbsent)
+	_, err = store.Put(ctx, s, "k", nil, store.IfAbsent)
 	require.ErrorIs(t, err, store.ErrConflict)
-	e, err := s.Get(ctx, "k")
+	e, err := store.Get(ctx, s, "k")
 	require.NoError(t, err)
 	require.Equal(t, store.Entry{Key: "k", Value: value, Revision: rev}, e)
 	_, err = s.Batch(ctx, []store.Write{{Key: "other", Cond: store.IfAbsent}, {Key: "k", Cond: store.IfAbsent}})
 	require.ErrorIs(t, err, store.ErrConflict)
-	_, err = s.Get(ctx, "other")
+	_, err = store.Get(ctx, s, "other")
 	require.ErrorIs(t, err, store.ErrNotFound)
 
 	// Each of these adds one to a number.
@@ -77,7 +77,7 @@ func testPool(t *testing.T, db *sql.DB, d sqlstore.Dialect, table string) {
 	for range 8 {
 		wg.Go(func() {
 			for n := 0; n < 10; {
-				e, err := s.Get(ctx, "k")
+				e, err := store.Get(ctx, s, "k")
 				if err == nil {
 					_, err = s.Batch(ctx, []store.Write{
 						{Key: "k", Value: append(e.Value, 'x'), Cond: store.IfRevision(e.Revision)}, {Key: "other"},
@@ -98,7 +98,7 @@ func testPool(t *testing.T, db *sql.DB, d sqlstore.Dialect, table string) {
 	for err := range errs {
 		require.NoError(t, err)
 	}
-	e, err = s.Get(ctx, "k")
+	e, err = store.Get(ctx, s, "k")
 	require.NoError(t, err)
 	require.Len(t, e.Value, len(value)+80)
 	require.NoError(t, s.Close())
@@ -171,13 +171,13 @@ func TestSlowServer(t *testing.T) {
 			table := s.table(t)
 			proxy := testkit.NewProxy(t, s.host(t))
 			opened := s.open(t, s.withHost(t, proxy.Addr()), table)
-			_, err := opened.Put(t.Context(), "k", []byte("before"), store.Always)
+			_, err := store.Put(t.Context(), opened, "k", []byte("before"), store.Always)
 			require.NoError(t, err)
 			sqlstore.SetCallTime(t, 300*time.Millisecond)
 			proxy.Drop(testkit.ToServer)
-			_, err = opened.Get(t.Context(), "k")
+			_, err = store.Get(t.Context(), opened, "k")
 			require.ErrorContains(t, err, "has not answered within 300ms")
-			_, err = opened.Put(t.Context(), "k", []byte("after"), store.Always)
+			_, err = store.Put(t.Context(), opened, "k", []byte("after"), store.Always)
 			require.ErrorContains(t, err, "has not answered within 300ms")
 			require.NotErrorIs(t, err, context.Canceled)
 		})

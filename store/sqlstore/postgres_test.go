@@ -69,9 +69,9 @@ func TestPostgresPassword(t *testing.T) {
 func TestPostgresTooLarge(t *testing.T) {
 	s := newServer(t, "postgres")
 	opened := s.open(t, s.url, s.table(t))
-	_, err := opened.Put(t.Context(), "key", make([]byte, 1<<30), store.Always)
+	_, err := store.Put(t.Context(), opened, "key", make([]byte, 1<<30), store.Always)
 	require.ErrorIs(t, err, store.ErrTooLarge)
-	_, err = opened.Get(t.Context(), "key")
+	_, err = store.Get(t.Context(), opened, "key")
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
@@ -85,7 +85,7 @@ func TestPostgresIsolation(t *testing.T) {
 		for i := range errs {
 			wg.Go(func() {
 				for range 20 {
-					if _, err := opened.Put(t.Context(), "key", []byte("value"), store.Always); err != nil {
+					if _, err := store.Put(t.Context(), opened, "key", []byte("value"), store.Always); err != nil {
 						errs[i] = err
 					}
 				}
@@ -110,7 +110,7 @@ func TestPostgresInterrupted(t *testing.T) {
 		require.Error(t, err, function)
 		require.NotErrorIs(t, err, store.ErrConflict)
 		require.Equal(t, unknown, isUnknown(err), "%s: %v", function, err)
-		entry, err := opened.Get(t.Context(), "locked")
+		entry, err := store.Get(t.Context(), opened, "locked")
 		require.NoError(t, err)
 		require.Equal(t, "before", string(entry.Value))
 	}
@@ -149,7 +149,7 @@ func TestPostgresBatchWaits(t *testing.T) {
 			})
 			require.NoError(t, tx.Commit())
 			err = <-result
-			head, failed := opened.Get(t.Context(), "head")
+			head, failed := store.Get(t.Context(), opened, "head")
 			require.NoError(t, failed)
 			if byRevision {
 				var about *store.Error
@@ -157,11 +157,11 @@ func TestPostgresBatchWaits(t *testing.T) {
 				require.ErrorAs(t, err, &about)
 				require.Equal(t, "blob", about.Key)
 				require.Empty(t, head.Value)
-				_, err = opened.Get(t.Context(), "new")
+				_, err = store.Get(t.Context(), opened, "new")
 			} else {
 				require.NoError(t, err)
 				require.Equal(t, "2", string(head.Value))
-				_, err = opened.Get(t.Context(), "blob")
+				_, err = store.Get(t.Context(), opened, "blob")
 			}
 			require.ErrorIs(t, err, store.ErrNotFound)
 		}

@@ -199,12 +199,12 @@ func (s *server) testRefused(t *testing.T) {
 	table := s.table(t)
 	opened := s.open(t, s.url, table)
 	s.exec(t, withTable("drop table TABLE", table))
-	_, err := opened.Put(t.Context(), "k", nil, store.Always)
+	_, err := store.Put(t.Context(), opened, "k", nil, store.Always)
 	require.ErrorIs(t, err, store.ErrRefused)
 	require.NotErrorIs(t, err, store.ErrUnknownOutcome)
 	_, err = opened.Batch(t.Context(), []store.Write{{Key: "k"}, {Key: "l"}})
 	require.ErrorIs(t, err, store.ErrRefused)
-	_, err = opened.Get(t.Context(), "k")
+	_, err = store.Get(t.Context(), opened, "k")
 	require.ErrorIs(t, err, store.ErrRefused)
 }
 
@@ -212,7 +212,7 @@ func (s *server) testRefused(t *testing.T) {
 // put ends, and returns its error.
 func (s *server) interruptPut(t *testing.T, opened store.Store, table string, interrupt func()) error {
 	t.Helper()
-	_, err := opened.Put(t.Context(), "locked", []byte("before"), store.Always)
+	_, err := store.Put(t.Context(), opened, "locked", []byte("before"), store.Always)
 	require.NoError(t, err)
 	tx, err := s.db.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
@@ -221,7 +221,7 @@ func (s *server) interruptPut(t *testing.T, opened store.Store, table string, in
 	require.NoError(t, err)
 	result := make(chan error, 1)
 	go func() {
-		_, err := opened.Put(t.Context(), "locked", []byte("after"), store.Always)
+		_, err := store.Put(t.Context(), opened, "locked", []byte("after"), store.Always)
 		result <- err
 	}()
 	testkit.Until(func() bool {

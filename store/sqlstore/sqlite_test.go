@@ -77,17 +77,17 @@ func TestSQLiteWaitsForLock(t *testing.T) {
 				defer cancel()
 				ctx = short
 			}
-			_, errs[i] = s.Put(ctx, strconv.Itoa(i), nil, store.Always)
+			_, errs[i] = store.Put(ctx, s, strconv.Itoa(i), nil, store.Always)
 			ended.Add(1)
 		})
 	}
-	_, err := s.Get(t.Context(), "k")
+	_, err := store.Get(t.Context(), s, "k")
 	require.ErrorIs(t, err, store.ErrNotFound, "reads do not wait for writes")
 	testkit.Until(func() bool { return sqlstore.WaitingWrites(s) == writers/2 && ended.Load() == writers/2 })
 	execute(t, conn, "rollback")
 	wg.Wait()
 	for i, err := range errs {
-		_, get := s.Get(t.Context(), strconv.Itoa(i))
+		_, get := store.Get(t.Context(), s, strconv.Itoa(i))
 		if i%2 == 0 {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.NotErrorIs(t, err, store.ErrUnknownOutcome)
@@ -106,7 +106,7 @@ func TestSQLiteCloseEndsWaitingWrites(t *testing.T) {
 	errs := make(chan error)
 	for range 5 {
 		go func() {
-			_, err := s.Put(context.Background(), "k", nil, store.Always)
+			_, err := store.Put(context.Background(), s, "k", nil, store.Always)
 			errs <- err
 		}()
 	}
@@ -129,9 +129,9 @@ func TestSQLiteContexts(t *testing.T) {
 			key := strconv.Itoa(worker)
 			for i := range 200 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*i%37)*200*time.Microsecond)
-				_, err := s.Put(ctx, key, []byte{byte(i)}, store.Always)
+				_, err := store.Put(ctx, s, key, []byte{byte(i)}, store.Always)
 				cancel()
-				entry, get := s.Get(t.Context(), key)
+				entry, get := store.Get(t.Context(), s, key)
 				there := get == nil && entry.Value[0] == byte(i)
 				switch {
 				case err == nil && !there:
@@ -152,10 +152,10 @@ func TestSQLiteRecovers(t *testing.T) {
 	s := openSQLite(t, path)
 	conn := foreign(t, path)
 	execute(t, conn, "alter table state_entries rename to away")
-	_, err := s.Put(t.Context(), "k", []byte("SECRET"), store.Always)
+	_, err := store.Put(t.Context(), s, "k", []byte("SECRET"), store.Always)
 	require.EqualError(t, err, `store: sqlite: put "k": store: refused: SQL logic error: no such table: state_entries (1)`)
 	execute(t, conn, "alter table away rename to state_entries")
-	_, err = s.Put(t.Context(), "k", nil, store.IfAbsent)
+	_, err = store.Put(t.Context(), s, "k", nil, store.IfAbsent)
 	require.NoError(t, err)
 }
 
@@ -164,7 +164,7 @@ func TestSQLiteRecovers(t *testing.T) {
 func TestSQLiteBatchAmongOthers(t *testing.T) {
 	s := openSQLite(t, filepath.Join(t.TempDir(), "state.db"))
 	ctx := t.Context()
-	_, err := s.Put(ctx, "taken", nil, store.Always)
+	_, err := store.Put(ctx, s, "taken", nil, store.Always)
 	require.NoError(t, err)
 	var wg sync.WaitGroup
 	for i := range 50 {
@@ -179,14 +179,14 @@ func TestSQLiteBatchAmongOthers(t *testing.T) {
 			}
 		})
 		wg.Go(func() {
-			if _, err := s.Put(ctx, "put"+strconv.Itoa(i), nil, store.IfAbsent); err != nil {
+			if _, err := store.Put(ctx, s, "put"+strconv.Itoa(i), nil, store.IfAbsent); err != nil {
 				t.Errorf("a put in the same commit: %v", err)
 			}
 		})
 	}
 	wg.Wait()
 	n := 0
-	for entry, err := range s.Scan(ctx, "", "") {
+	for entry, err := range s.List(ctx, "", "", true) {
 		require.NoError(t, err)
 		require.NotContains(t, entry.Key, "batch")
 		n++

@@ -11,13 +11,12 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Store is a store in a table. It is a [store.Transactor], a [store.MultiGetter]
-// and a [store.Lister].
+// Store is a store in a table. It is a [store.Transactor].
 type Store struct {
 	*database
 	db      *sql.DB
 	closeDB bool
-	reads   struct{ get, few, many, scan, list *sql.Stmt }
+	reads   struct{ get, few, many, list, listKeys *sql.Stmt }
 
 	lifetime context.Context // ends with Close
 	endAll   context.CancelCauseFunc
@@ -26,11 +25,7 @@ type Store struct {
 	calls    sync.WaitGroup
 }
 
-var (
-	_ store.Transactor  = (*Store)(nil)
-	_ store.MultiGetter = (*Store)(nil)
-	_ store.Lister      = (*Store)(nil)
-)
+var _ store.Transactor = (*Store)(nil)
 
 // writer makes all writes of a call or none. An error is ErrConflict,
 // ErrUnknownOutcome or the reason why no write was made. It is a writeError if
@@ -46,7 +41,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 		to   **sql.Stmt
 		text string
 	}{
-		{&s.reads.get, s.get}, {&s.reads.few, s.getFew}, {&s.reads.many, s.getMany}, {&s.reads.scan, s.scan}, {&s.reads.list, s.list},
+		{&s.reads.get, s.get}, {&s.reads.few, s.getFew}, {&s.reads.many, s.getMany}, {&s.reads.list, s.list}, {&s.reads.listKeys, s.listKeys},
 	} {
 		if *read.to, err = s.db.PrepareContext(ctx, read.text); err != nil {
 			return err
@@ -72,7 +67,7 @@ func (s *Store) Close() error {
 	s.endAll(store.ErrClosed)
 	s.calls.Wait()
 	err := s.writer.close()
-	for _, read := range []*sql.Stmt{s.reads.get, s.reads.few, s.reads.many, s.reads.scan, s.reads.list} {
+	for _, read := range []*sql.Stmt{s.reads.get, s.reads.few, s.reads.many, s.reads.list, s.reads.listKeys} {
 		err = errors.Join(err, read.Close())
 	}
 	if s.closeDB {
@@ -165,69 +160,34 @@ func withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// Get implements [store.Store].
-func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
-	if err := store.CheckKey(key); err != nil {
-		return store.Entry{}, s.newError("get", key, err)
-	}
-	ctx, endCall, err := s.beginCall(ctx)
-	if err != nil {
-		return store.Entry{}, s.newError("get", key, err)
-	}
-	defer endCall()
-	e := store.Entry{Key: key}
-	err = s.retry(ctx, func() error {
-		return s.reads.get.QueryRowContext(ctx, []byte(key)).Scan(&e.Value, &e.Revision)
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		err = store.ErrNotFound
-	}
-	if err != nil {
-		return store.Entry{}, s.newError("get", key, withCause(ctx, err))
-	}
-	return e, nil
-}
-
-// Put implements [store.Store].
-func (s *Store) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	revs, err := s.write(ctx, "put", key, []store.Write{{Key: key, Value: value, Cond: cond}})
-	if err != nil {
-		return "", err
-	}
-	return revs[0], nil
-}
-
-// Delete implements [store.Store].
-func (s *Store) Delete(ctx context.Context, key string, cond store.Condition) error {
-	_, err := s.write(ctx, "delete", key, []store.Write{{Key: key, Delete: true, Cond: cond}})
-	return err
-}
-
 // Batch implements [store.Store] with a transaction.
 func (s *Store) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	return s.write(ctx, "batch", "", writes)
-}
-
-func (s *Store) write(ctx context.Context, op, key string, writes []store.Write) ([]store.Revision, error) {
-	if len(writes) == 1 {
-		key = writes[0].Key
-	}
+	key := onlyWrite(writes)
 	revs, err := s.revisions(writes)
 	if err != nil {
-		return nil, s.newError(op, key, err)
+		return nil, s.newError("write", key, err)
 	}
 	ctx, endCall, err := s.beginCall(ctx)
 	if err != nil {
-		return nil, s.newError(op, key, err)
+		return nil, s.newError("write", key, err)
 	}
 	defer endCall()
 	if len(writes) == 0 {
 		return revs, nil
 	}
 	if err := s.writer.write(ctx, writes, revs); err != nil {
-		return nil, s.newError(op, key, withCause(ctx, err))
+		return nil, s.newError("write", key, withCause(ctx, err))
 	}
 	return revs, nil
+}
+
+// onlyWrite returns the key of a call with one write, or "". It is what an error
+// of the whole call names.
+func onlyWrite(writes []store.Write) string {
+	if len(writes) == 1 {
+		return writes[0].Key
+	}
+	return ""
 }
 
 // revisions returns the revisions of writes, and an error if one cannot be made.

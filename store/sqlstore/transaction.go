@@ -89,45 +89,29 @@ func (w *within) Durability() store.Durability { return w.s.Durability() }
 // Close does nothing: the transaction is the program's.
 func (w *within) Close() error { return nil }
 
-func (w *within) Get(ctx context.Context, key string) (store.Entry, error) {
-	e := store.Entry{Key: key}
-	err := store.CheckKey(key)
-	if err == nil {
-		err = w.tx.QueryRowContext(ctx, w.s.getInTx, []byte(key)).Scan(&e.Value, &e.Revision)
+func (w *within) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
+	entries := make([]store.Entry, len(keys))
+	for i, key := range keys {
+		e := store.Entry{Key: key}
+		err := store.CheckKey(key)
+		if err == nil {
+			err = w.tx.QueryRowContext(ctx, w.s.getInTx, []byte(key)).Scan(&e.Value, &e.Revision)
+		}
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return nil, w.s.newError("get", key, withCause(ctx, err))
+		}
+		entries[i] = e
 	}
-	if errors.Is(err, sql.ErrNoRows) {
-		err = store.ErrNotFound
-	}
-	if err != nil {
-		return store.Entry{}, w.s.newError("get", key, withCause(ctx, err))
-	}
-	return e, nil
-}
-
-func (w *within) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	revs, err := w.write(ctx, "put", key, []store.Write{{Key: key, Value: value, Cond: cond}})
-	if err != nil {
-		return "", err
-	}
-	return revs[0], nil
-}
-
-func (w *within) Delete(ctx context.Context, key string, cond store.Condition) error {
-	_, err := w.write(ctx, "delete", key, []store.Write{{Key: key, Delete: true, Cond: cond}})
-	return err
+	return entries, nil
 }
 
 func (w *within) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	return w.write(ctx, "batch", "", writes)
-}
-
-func (w *within) write(ctx context.Context, op, key string, writes []store.Write) ([]store.Revision, error) {
 	revs, err := w.s.revisions(writes)
 	if err == nil {
 		err = w.makeWrites(ctx, writes, revs)
 	}
 	if err != nil {
-		return nil, w.s.newError(op, key, withCause(ctx, err))
+		return nil, w.s.newError("write", onlyWrite(writes), withCause(ctx, err))
 	}
 	return revs, nil
 }
@@ -147,6 +131,10 @@ func (w *within) makeWrites(ctx context.Context, writes []store.Write, revs []st
 	return errors.Join(err, release)
 }
 
-func (w *within) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
-	return w.s.scanPages(ctx, w.tx.StmtContext(ctx, w.s.reads.scan), prefix, after)
+func (w *within) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
+	query := w.s.reads.list
+	if !values {
+		query = w.s.reads.listKeys
+	}
+	return w.s.listPages(ctx, w.tx.StmtContext(ctx, query), prefix, after, values)
 }

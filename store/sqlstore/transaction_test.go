@@ -73,13 +73,13 @@ func TestTransact(t *testing.T) {
 		})
 		require.Error(t, err)
 		require.NotErrorIs(t, err, store.ErrUnknownOutcome)
-		_, err = s.Get(ctx, "b")
+		_, err = store.Get(ctx, s, "b")
 		require.ErrorIs(t, err, store.ErrNotFound)
 		require.Zero(t, count(t, db, orders))
 
 		revs, err := s.Transact(ctx, writes, func(tx *sql.Tx) error { return insert(ctx, orders, tx, "2") })
 		require.NoError(t, err)
-		e, err := s.Get(ctx, "b")
+		e, err := store.Get(ctx, s, "b")
 		require.NoError(t, err)
 		require.Equal(t, store.Entry{Key: "b", Value: []byte("1"), Revision: revs[1]}, e)
 		require.Equal(t, 1, count(t, db, orders))
@@ -102,7 +102,7 @@ func TestTransactEndedByProgram(t *testing.T) {
 	})
 	require.ErrorContains(t, err, "transaction is aborted")
 	require.NotErrorIs(t, err, store.ErrUnknownOutcome)
-	_, err = opened.Get(t.Context(), "k")
+	_, err = store.Get(t.Context(), opened, "k")
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
@@ -148,7 +148,7 @@ func TestTransactLostAnswer(t *testing.T) {
 	})
 	require.ErrorIs(t, err, store.ErrUnknownOutcome)
 	require.Equal(t, 1, calls)
-	_, err = opened.Get(t.Context(), "k")
+	_, err = store.Get(t.Context(), opened, "k")
 	require.NoError(t, err)
 }
 
@@ -157,46 +157,46 @@ func TestTransactLostAnswer(t *testing.T) {
 func TestIn(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sql.DB, s *sqlstore.Store, orders string) {
 		ctx := t.Context()
-		_, err := s.Put(ctx, "taken", nil, store.Always)
+		_, err := store.Put(ctx, s, "taken", nil, store.Always)
 		require.NoError(t, err)
 		for _, end := range []string{"rollback", "commit"} {
 			tx, err := db.BeginTx(ctx, nil)
 			require.NoError(t, err)
 			in := s.In(tx)
 			require.NoError(t, insert(ctx, orders, tx, "1"))
-			rev, err := in.Put(ctx, "k", []byte("1"), store.IfAbsent)
+			rev, err := store.Put(ctx, in, "k", []byte("1"), store.IfAbsent)
 			require.NoError(t, err)
 			_, err = in.Batch(ctx, []store.Write{{Key: "lost"}, {Key: "taken", Cond: store.IfAbsent}})
 			require.ErrorIs(t, err, store.ErrConflict)
-			_, err = in.Get(ctx, "lost")
+			_, err = store.Get(ctx, in, "lost")
 			require.ErrorIs(t, err, store.ErrNotFound, "of a batch all writes are made, or none")
-			e, err := in.Get(ctx, "k")
+			e, err := store.Get(ctx, in, "k")
 			require.NoError(t, err)
 			require.Equal(t, store.Entry{Key: "k", Value: []byte("1"), Revision: rev}, e)
 			_, err = in.Batch(ctx, []store.Write{{Key: "k", Value: []byte("2"), Cond: store.IfRevision(rev)}, {Key: "l"}})
 			require.NoError(t, err)
 			var keys []string
-			for e, err := range in.Scan(ctx, "", "") {
+			for e, err := range in.List(ctx, "", "", true) {
 				require.NoError(t, err)
 				keys = append(keys, e.Key)
 			}
 			require.Equal(t, []string{"k", "l", "taken"}, keys)
-			require.NoError(t, in.Delete(ctx, "l", store.Always))
-			_, err = s.Get(ctx, "k")
+			require.NoError(t, store.Delete(ctx, in, "l", store.Always))
+			_, err = store.Get(ctx, s, "k")
 			require.ErrorIs(t, err, store.ErrNotFound, "not committed yet")
 			require.NoError(t, in.Close())
 			if end == "rollback" {
 				require.NoError(t, tx.Rollback())
-				_, err = s.Get(ctx, "k")
+				_, err = store.Get(ctx, s, "k")
 				require.ErrorIs(t, err, store.ErrNotFound)
 				require.Zero(t, count(t, db, orders))
 				continue
 			}
 			require.NoError(t, tx.Commit())
-			e, err = s.Get(ctx, "k")
+			e, err = store.Get(ctx, s, "k")
 			require.NoError(t, err)
 			require.Equal(t, "2", string(e.Value))
-			_, err = s.Get(ctx, "l")
+			_, err = store.Get(ctx, s, "l")
 			require.ErrorIs(t, err, store.ErrNotFound)
 			require.Equal(t, 1, count(t, db, orders))
 		}

@@ -21,20 +21,19 @@ func TestRoundTrips(t *testing.T) {
 		call            func(ctx context.Context, s store.Store, head store.Revision) error
 	}{
 		{"get", 1, 1, func(ctx context.Context, s store.Store, _ store.Revision) error {
-			_, err := s.Get(ctx, "head")
+			_, err := store.Get(ctx, s, "head")
 			return err
 		}},
 		{"get several", 1, 1, func(ctx context.Context, s store.Store, _ store.Revision) error {
-			g, _ := store.As[store.MultiGetter](s)
-			_, err := g.GetMulti(ctx, "head", "head/old0", "missing")
+			_, err := s.Get(ctx, "head", "head/old0", "missing")
 			return err
 		}},
 		{"put", 1, 1, func(ctx context.Context, s store.Store, head store.Revision) error {
-			_, err := s.Put(ctx, "head", []byte("new"), store.IfRevision(head))
+			_, err := store.Put(ctx, s, "head", []byte("new"), store.IfRevision(head))
 			return err
 		}},
 		{"delete", 1, 1, func(ctx context.Context, s store.Store, _ store.Revision) error {
-			return s.Delete(ctx, "head", store.Always)
+			return store.Delete(ctx, s, "head", store.Always)
 		}},
 		{"update and insert", 1, 4, func(ctx context.Context, s store.Store, head store.Revision) error {
 			_, err := s.Batch(ctx, []store.Write{
@@ -63,7 +62,7 @@ func TestRoundTrips(t *testing.T) {
 				var trips int
 				for range 2 { // the first one prepares statements
 					var writes []store.Write
-					for e, err := range s.Scan(t.Context(), "", "") {
+					for e, err := range s.List(t.Context(), "", "", true) {
 						require.NoError(t, err)
 						writes = append(writes, store.Write{Key: e.Key, Delete: true})
 					}

@@ -111,7 +111,7 @@ var batchTests = []storeTest{
 		}
 		revisions, err := f.s.Batch(f.ctx, writes)
 		require.NoError(f, err)
-		entries := f.scanAll("", "")
+		entries := f.listAll("", "")
 		require.Len(f, entries, len(writes))
 		for i, entry := range entries {
 			require.Equal(f, printableEntry{writes[i].Key, string(writes[i].Value), revisions[i]}, printable(entry))
@@ -142,11 +142,11 @@ var batchTests = []storeTest{
 			for round := range rounds {
 				value := []byte(fmt.Sprintf("%d.%d", worker, round))
 				for {
-					first, err := b.Get(f.ctx, "a")
+					first, err := store.Get(f.ctx, b, "a")
 					if err != nil {
 						return err
 					}
-					second, err := b.Get(f.ctx, "b")
+					second, err := store.Get(f.ctx, b, "b")
 					if err != nil {
 						return err
 					}
@@ -172,7 +172,7 @@ var batchTests = []storeTest{
 			return nil
 		})
 		for _, key := range []string{"a", "b"} {
-			entry, err := f.s.Get(f.ctx, key)
+			entry, err := store.Get(f.ctx, f.s, key)
 			require.NoError(f, err)
 			require.Equal(f, key+strings.Repeat("+", workers*rounds), string(entry.Value))
 		}

@@ -54,7 +54,7 @@ func (m *meter) key(i int) string { return fmt.Sprintf("%s%06d", m.prefix, i) }
 
 func (m *meter) clean() {
 	var writes []store.Write
-	for e, err := range m.s.Scan(m.ctx, m.prefix, "") {
+	for e, err := range m.s.List(m.ctx, m.prefix, "", true) {
 		m.must(err)
 		writes = append(writes, store.Write{Key: e.Key, Delete: true})
 	}
@@ -70,10 +70,10 @@ func (m *meter) must(err error) {
 }
 
 func (m *meter) get() {
-	_, err := m.s.Put(m.ctx, m.key(0), make([]byte, 1<<10), store.Always)
+	_, err := store.Put(m.ctx, m.s, m.key(0), make([]byte, 1<<10), store.Always)
 	m.must(err)
 	m.each(func() error {
-		_, err := m.s.Get(m.ctx, m.key(0))
+		_, err := store.Get(m.ctx, m.s, m.key(0))
 		return err
 	})
 }
@@ -82,7 +82,7 @@ func (m *meter) put(size int) {
 	value := make([]byte, size)
 	m.SetBytes(int64(size))
 	m.each(func() error {
-		_, err := m.s.Put(m.ctx, m.key(0), value, store.Always)
+		_, err := store.Put(m.ctx, m.s, m.key(0), value, store.Always)
 		return err
 	})
 }
@@ -127,7 +127,7 @@ func (m *meter) cas(writers, keys int) {
 func (m *meter) replace(key string, value []byte, cond store.Condition) (store.Condition, int64, error) {
 	for lost := int64(0); ; lost++ {
 		if cond == store.Always || lost > 0 {
-			e, err := m.s.Get(m.ctx, key)
+			e, err := store.Get(m.ctx, m.s, key)
 			switch {
 			case err == nil:
 				cond = store.IfRevision(e.Revision)
@@ -137,7 +137,7 @@ func (m *meter) replace(key string, value []byte, cond store.Condition) (store.C
 				return cond, lost, err
 			}
 		}
-		r, err := m.s.Put(m.ctx, key, value, cond)
+		r, err := store.Put(m.ctx, m.s, key, value, cond)
 		if !errors.Is(err, store.ErrConflict) {
 			return store.IfRevision(r), lost, err
 		}
@@ -148,7 +148,7 @@ func (m *meter) scan(n int) {
 	m.fill(n)
 	m.each(func() error {
 		found := 0
-		for _, err := range m.s.Scan(m.ctx, m.prefix, "") {
+		for _, err := range m.s.List(m.ctx, m.prefix, "", true) {
 			if err != nil {
 				return err
 			}

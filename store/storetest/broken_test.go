@@ -2,19 +2,20 @@ package storetest_test
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/agentstate/state/store"
 )
 
-// broken is a store in memory. A fault replaces some of its methods.
+// broken is a store in memory. A fault replaces what it does: for one key, for
+// several, or for all.
 type broken struct {
 	*store.Memory
 	get        func(ctx context.Context, key string) (store.Entry, error)
 	put        func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error)
 	del        func(ctx context.Context, key string, cond store.Condition) error
-	scan       func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error]
-	list       func(ctx context.Context, prefix, after string) iter.Seq2[string, error]
+	list       func(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error]
 	multi      func(ctx context.Context, keys ...string) ([]store.Entry, error)
 	batch      func(ctx context.Context, writes []store.Write) ([]store.Revision, error)
 	watch      func(ctx context.Context, prefix string) iter.Seq2[store.Event, error]
@@ -23,39 +24,58 @@ type broken struct {
 }
 
 func newBroken(m *store.Memory, fault func(b *broken)) *broken {
-	b := &broken{m, m.Get, m.Put, m.Delete, m.Scan, m.List, m.GetMulti, m.Batch, m.Watch, m.Durability, m.Close}
+	b := &broken{
+		Memory: m, multi: m.Get, list: m.List, batch: m.Batch, watch: m.Watch, durability: m.Durability, close: m.Close,
+		get: func(ctx context.Context, key string) (store.Entry, error) { return store.Get(ctx, m, key) },
+		put: func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
+			return store.Put(ctx, m, key, value, cond)
+		},
+		del: func(ctx context.Context, key string, cond store.Condition) error {
+			return store.Delete(ctx, m, key, cond)
+		},
+	}
 	fault(b)
 	return b
 }
 
-func (b *broken) Get(ctx context.Context, key string) (store.Entry, error) { return b.get(ctx, key) }
-
-func (b *broken) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	return b.put(ctx, key, value, cond)
-}
-
-func (b *broken) Delete(ctx context.Context, key string, cond store.Condition) error {
-	return b.del(ctx, key, cond)
-}
-
-func (b *broken) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
-	return b.scan(ctx, prefix, after)
-}
-
-func (b *broken) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
-	return b.multi(ctx, keys...)
+func (b *broken) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
+	if len(keys) != 1 {
+		return b.multi(ctx, keys...)
+	}
+	entry, err := b.get(ctx, keys[0])
+	if errors.Is(err, store.ErrNotFound) {
+		return []store.Entry{{Key: keys[0]}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []store.Entry{entry}, nil
 }
 
 func (b *broken) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	return b.batch(ctx, writes)
+	if len(writes) != 1 {
+		return b.batch(ctx, writes)
+	}
+	w := writes[0]
+	if w.Delete {
+		if err := b.del(ctx, w.Key, w.Cond); err != nil {
+			return nil, err
+		}
+		return []store.Revision{""}, nil
+	}
+	revision, err := b.put(ctx, w.Key, w.Value, w.Cond)
+	if err != nil {
+		return nil, err
+	}
+	return []store.Revision{revision}, nil
+}
+
+func (b *broken) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
+	return b.list(ctx, prefix, after, values)
 }
 
 func (b *broken) Watch(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
 	return b.watch(ctx, prefix)
-}
-
-func (b *broken) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
-	return b.list(ctx, prefix, after)
 }
 
 func (b *broken) Durability() store.Durability { return b.durability() }
@@ -64,12 +84,14 @@ func (b *broken) Close() error { return b.close() }
 
 // onKeys replaces each key before the store sees it.
 func (b *broken) onKeys(replace func(key string) string) {
-	b.get = func(ctx context.Context, key string) (store.Entry, error) { return b.Memory.Get(ctx, replace(key)) }
+	b.get = func(ctx context.Context, key string) (store.Entry, error) {
+		return store.Get(ctx, b.Memory, replace(key))
+	}
 	b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-		return b.Memory.Put(ctx, replace(key), value, cond)
+		return store.Put(ctx, b.Memory, replace(key), value, cond)
 	}
 	b.del = func(ctx context.Context, key string, cond store.Condition) error {
-		return b.Memory.Delete(ctx, replace(key), cond)
+		return store.Delete(ctx, b.Memory, replace(key), cond)
 	}
 }
 
@@ -77,17 +99,17 @@ func (b *broken) onKeys(replace func(key string) string) {
 func (b *broken) onPut(replace func(key string, value []byte, cond store.Condition) ([]byte, store.Condition)) {
 	b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
 		value, cond = replace(key, value, cond)
-		return b.Memory.Put(ctx, key, value, cond)
+		return store.Put(ctx, b.Memory, key, value, cond)
 	}
 }
 
-// onScan replaces Scan: replace receives the entries of all keys and returns those that
-// Scan yields.
-func (b *broken) onScan(replace func(entries []store.Entry, prefix, after string) []store.Entry) {
-	b.scan = func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+// onList replaces List: replace receives the entries of all keys and returns those
+// that List yields.
+func (b *broken) onList(replace func(entries []store.Entry, prefix, after string) []store.Entry) {
+	b.list = func(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
 		return func(yield func(store.Entry, error) bool) {
 			var entries []store.Entry
-			for entry, err := range b.Memory.Scan(ctx, "", "") {
+			for entry, err := range b.Memory.List(ctx, "", "", values) {
 				if err != nil {
 					yield(entry, err)
 					return
@@ -103,52 +125,38 @@ func (b *broken) onScan(replace func(entries []store.Entry, prefix, after string
 	}
 }
 
-// onList replaces the keys that List yields.
-func (b *broken) onList(replace func(keys []string, prefix, after string) []string) {
-	b.list = func(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
-		return func(yield func(string, error) bool) {
-			var keys []string
-			for key, err := range b.Memory.List(ctx, prefix, after) {
-				if err != nil {
-					yield("", err)
-					return
-				}
-				keys = append(keys, key)
-			}
-			for _, key := range replace(keys, prefix, after) {
-				if !yield(key, nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// onMulti replaces the entries that GetMulti returns for keys.
+// onMulti replaces the entries that Get returns for keys.
 func (b *broken) onMulti(replace func(entries []store.Entry) []store.Entry) {
 	b.multi = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
-		entries, err := b.Memory.GetMulti(ctx, keys...)
+		entries, err := b.Memory.Get(ctx, keys...)
 		return replace(entries), err
+	}
+	b.get = func(ctx context.Context, key string) (store.Entry, error) {
+		entries, err := b.multi(ctx, key)
+		if err != nil || len(entries) == 0 {
+			return store.Entry{}, err
+		}
+		return entries[0], nil
 	}
 }
 
-// onErrors replaces the errors of Get, Put and Delete.
+// onErrors replaces the errors of calls with one key.
 func (b *broken) onErrors(replace func(err error, value []byte) error) {
 	b.get = func(ctx context.Context, key string) (store.Entry, error) {
-		entry, err := b.Memory.Get(ctx, key)
+		entry, err := store.Get(ctx, b.Memory, key)
 		return entry, replace(err, nil)
 	}
 	b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-		revision, err := b.Memory.Put(ctx, key, value, cond)
+		revision, err := store.Put(ctx, b.Memory, key, value, cond)
 		return revision, replace(err, value)
 	}
 	b.del = func(ctx context.Context, key string, cond store.Condition) error {
-		return replace(b.Memory.Delete(ctx, key, cond), nil)
+		return replace(store.Delete(ctx, b.Memory, key, cond), nil)
 	}
 }
 
 // exists reports whether a key exists.
 func (b *broken) exists(key string) bool {
-	_, err := b.Memory.Get(context.Background(), key)
+	_, err := store.Get(context.Background(), b.Memory, key)
 	return err == nil
 }

@@ -14,16 +14,16 @@ var closeTests = []storeTest{
 	{"CallsAfterClose", func(f *fixture) {
 		f.put("key", "value", store.Always)
 		require.NoError(f, f.s.Close())
-		_, err := f.s.Get(f.ctx, "key")
+		_, err := store.Get(f.ctx, f.s, "key")
 		require.ErrorIs(f, err, store.ErrClosed, "Get")
-		_, err = f.s.Put(f.ctx, "key", []byte("lost"), store.Always)
+		_, err = store.Put(f.ctx, f.s, "key", []byte("lost"), store.Always)
 		require.ErrorIs(f, err, store.ErrClosed, "Put")
 		require.NotErrorIs(f, err, store.ErrUnknownOutcome, "Put")
-		err = f.s.Delete(f.ctx, "key", store.Always)
+		err = store.Delete(f.ctx, f.s, "key", store.Always)
 		require.ErrorIs(f, err, store.ErrClosed, "Delete")
 		require.NotErrorIs(f, err, store.ErrUnknownOutcome, "Delete")
 		yielded := []error{}
-		for _, err := range f.s.Scan(f.ctx, "", "") {
+		for _, err := range f.s.List(f.ctx, "", "", true) {
 			yielded = append(yielded, err)
 		}
 		require.Len(f, yielded, 1, "Scan")
@@ -66,7 +66,7 @@ var closeTests = []storeTest{
 		f.runWorkers(workers, func(worker int) error {
 			for i := 1; ; i++ {
 				late := closed.Load()
-				_, err := f.s.Put(f.ctx, fmt.Sprint(worker), []byte(fmt.Sprint(i)), store.Always)
+				_, err := store.Put(f.ctx, f.s, fmt.Sprint(worker), []byte(fmt.Sprint(i)), store.Always)
 				switch {
 				case err == nil && late:
 					return errors.New("a write succeeds after Close")
@@ -87,7 +87,7 @@ var closeTests = []storeTest{
 			if i <= 0 {
 				continue
 			}
-			entry, err := f.s.Get(f.ctx, fmt.Sprint(worker))
+			entry, err := store.Get(f.ctx, f.s, fmt.Sprint(worker))
 			require.NoError(f, err)
 			require.Equal(f, fmt.Sprint(i), string(entry.Value), "the last acknowledged write")
 		}
@@ -95,7 +95,7 @@ var closeTests = []storeTest{
 	{"DuringScan", func(f *fixture) {
 		f.putKeys([]string{"a", "b", "c"})
 		f.mustEnd("a scan while the store is closed", func() {
-			for _, err := range f.s.Scan(f.ctx, "", "") {
+			for _, err := range f.s.List(f.ctx, "", "", true) {
 				if err == nil {
 					_ = f.s.Close()
 				}

@@ -27,7 +27,7 @@ var concurrencyTests = []storeTest{
 			cond := store.IfRevision(f.put(key, "start", store.IfAbsent))
 			won := make([]bool, len(handles))
 			f.runWorkers(len(handles), func(worker int) error {
-				return allowConflict(&won[worker], handles[worker].Delete(f.ctx, key, cond))
+				return allowConflict(&won[worker], store.Delete(f.ctx, handles[worker], key, cond))
 			})
 			require.Len(f, indexesOfWinners(won), 1, "successful deletes of one revision")
 			f.requireMissing(key)
@@ -40,7 +40,7 @@ var concurrencyTests = []storeTest{
 			s := handles[worker%len(handles)]
 			for range rounds {
 				for {
-					entry, err := s.Get(f.ctx, "counter")
+					entry, err := store.Get(f.ctx, s, "counter")
 					cond := store.IfRevision(entry.Revision)
 					if errors.Is(err, store.ErrNotFound) {
 						cond, err = store.IfAbsent, nil
@@ -49,7 +49,7 @@ var concurrencyTests = []storeTest{
 						return err
 					}
 					n, _ := strconv.Atoi(string(entry.Value)) // 0 if there is none
-					_, err = s.Put(f.ctx, "counter", []byte(strconv.Itoa(n+1)), cond)
+					_, err = store.Put(f.ctx, s, "counter", []byte(strconv.Itoa(n+1)), cond)
 					if err == nil {
 						break
 					}
@@ -61,7 +61,7 @@ var concurrencyTests = []storeTest{
 			}
 			return nil
 		})
-		entry, err := f.s.Get(f.ctx, "counter")
+		entry, err := store.Get(f.ctx, f.s, "counter")
 		require.NoError(f, err)
 		require.Equal(f, strconv.Itoa(workers*rounds), string(entry.Value))
 	}},
@@ -69,10 +69,10 @@ var concurrencyTests = []storeTest{
 		handles := f.openHandles(4)
 		for i := range 20 {
 			value := strconv.Itoa(i)
-			revision, err := handles[i%4].Put(f.ctx, "key", []byte(value), store.Always)
+			revision, err := store.Put(f.ctx, handles[i%4], "key", []byte(value), store.Always)
 			require.NoError(f, err)
 			for _, s := range handles {
-				entry, err := s.Get(f.ctx, "key")
+				entry, err := store.Get(f.ctx, s, "key")
 				require.NoError(f, err)
 				require.Equal(f, printableEntry{"key", value, revision}, printable(entry))
 			}
@@ -113,7 +113,7 @@ func (f *fixture) testOneWinner(condition func(key string) store.Condition) {
 		won, revisions := make([]bool, 8), make([]store.Revision, 8)
 		f.runWorkers(len(won), func(worker int) error {
 			var err error
-			revisions[worker], err = handles[worker%4].Put(f.ctx, key, []byte(strconv.Itoa(worker)), cond)
+			revisions[worker], err = store.Put(f.ctx, handles[worker%4], key, []byte(strconv.Itoa(worker)), cond)
 			return allowConflict(&won[worker], err)
 		})
 		winner := indexesOfWinners(won)

@@ -12,25 +12,25 @@ import (
 
 var contextTests = []storeTest{
 	{"CancelledGet", endedContext(func(f *fixture, ctx context.Context) error {
-		entry, err := f.s.Get(ctx, "key")
+		entry, err := store.Get(ctx, f.s, "key")
 		require.Zero(f, entry)
 		return err
 	})},
 	{"CancelledPut", endedContext(func(f *fixture, ctx context.Context) error {
-		_, err := f.s.Put(ctx, "key", []byte("lost"), store.Always)
+		_, err := store.Put(ctx, f.s, "key", []byte("lost"), store.Always)
 		return err
 	})},
 	{"CancelledPutOfNewKey", endedContext(func(f *fixture, ctx context.Context) error {
-		_, err := f.s.Put(ctx, "new", []byte("lost"), store.IfAbsent)
+		_, err := store.Put(ctx, f.s, "new", []byte("lost"), store.IfAbsent)
 		f.requireMissing("new")
 		return err
 	})},
 	{"CancelledDelete", endedContext(func(f *fixture, ctx context.Context) error {
-		return f.s.Delete(ctx, "key", store.Always)
+		return store.Delete(ctx, f.s, "key", store.Always)
 	})},
 	{"CancelledScan", endedContext(func(f *fixture, ctx context.Context) error {
 		var last error
-		for entry, err := range f.s.Scan(ctx, "", "") {
+		for entry, err := range f.s.List(ctx, "", "", true) {
 			require.Error(f, err, "%q is yielded", entry.Key)
 			require.NoError(f, last, "Scan yields after an error")
 			last = err
@@ -45,9 +45,9 @@ var contextTests = []storeTest{
 			value := append([]byte(fmt.Sprintf("%02d", i)), value...)
 			ctx, cancel := context.WithTimeout(f.ctx, time.Duration(i*i)*5*time.Microsecond)
 			var err error
-			f.mustEnd("a put whose context has a deadline", func() { _, err = f.s.Put(ctx, key, value, store.Always) })
+			f.mustEnd("a put whose context has a deadline", func() { _, err = store.Put(ctx, f.s, key, value, store.Always) })
 			cancel()
-			entry, lookErr := f.s.Get(f.ctx, key)
+			entry, lookErr := store.Get(f.ctx, f.s, key)
 			if errors.Is(lookErr, store.ErrNotFound) {
 				require.False(f, exists, "the entry is missing")
 			} else {
@@ -65,7 +65,7 @@ var contextTests = []storeTest{
 				// The write may still be made: this key proves nothing from now
 				// on.
 				require.ErrorIs(f, err, context.DeadlineExceeded)
-				require.NoError(f, f.s.Delete(f.ctx, key, store.Always))
+				require.NoError(f, store.Delete(f.ctx, f.s, key, store.Always))
 				return
 			default:
 				require.ErrorIs(f, err, context.DeadlineExceeded)
@@ -76,7 +76,7 @@ var contextTests = []storeTest{
 	}},
 	{"DeadlineWhileScanning", func(f *fixture) {
 		for i := range 5 {
-			_, err := f.s.Put(f.ctx, fmt.Sprint(i), randomBytes(100<<10), store.Always)
+			_, err := store.Put(f.ctx, f.s, fmt.Sprint(i), randomBytes(100<<10), store.Always)
 			require.NoError(f, err)
 		}
 		for i := range 20 {
@@ -84,7 +84,7 @@ var contextTests = []storeTest{
 			var last error
 			n := 0
 			f.mustEnd("a scan whose context has a deadline", func() {
-				for _, err := range f.s.Scan(ctx, "", "") {
+				for _, err := range f.s.List(ctx, "", "", true) {
 					if last = err; err == nil {
 						n++
 					}
@@ -101,15 +101,15 @@ var contextTests = []storeTest{
 	{"StoreRemainsUsable", func(f *fixture) {
 		for i := range 50 {
 			ctx, cancel := context.WithTimeout(f.ctx, time.Duration(i)*20*time.Microsecond)
-			_, _ = f.s.Get(ctx, "key")
-			_, _ = f.s.Put(ctx, "other", []byte("value"), store.Always)
-			for range f.s.Scan(ctx, "", "") {
+			_, _ = store.Get(ctx, f.s, "key")
+			_, _ = store.Put(ctx, f.s, "other", []byte("value"), store.Always)
+			for range f.s.List(ctx, "", "", true) {
 			}
 			cancel()
 		}
 		revision := f.put("key", "value", store.IfAbsent)
 		f.requireEntry("key", "value", revision)
-		require.NoError(f, f.s.Delete(f.ctx, "key", store.IfRevision(revision)))
+		require.NoError(f, store.Delete(f.ctx, f.s, "key", store.IfRevision(revision)))
 	}},
 }
 

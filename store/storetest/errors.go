@@ -51,11 +51,11 @@ func forEachError(check func(f *fixture, key string, err error)) func(f *fixture
 		cancelled, cancel := context.WithCancel(f.ctx)
 		cancel()
 		get := func(ctx context.Context, key string) error {
-			_, err := f.s.Get(ctx, key)
+			_, err := store.Get(ctx, f.s, key)
 			return err
 		}
 		put := func(ctx context.Context, key string, cond store.Condition) error {
-			_, err := f.s.Put(ctx, key, []byte(secret), cond)
+			_, err := store.Put(ctx, f.s, key, []byte(secret), cond)
 			return err
 		}
 		for _, call := range []struct {
@@ -63,20 +63,19 @@ func forEachError(check func(f *fixture, key string, err error)) func(f *fixture
 			closed    bool
 			err       func() error
 		}{
-			{"GetMissing", "missing", false, func() error { return get(f.ctx, "missing") }},
 			{"GetCancelled", "there", false, func() error { return get(cancelled, "there") }},
 			{"PutIfAbsent", "there", false, func() error { return put(f.ctx, "there", store.IfAbsent) }},
 			{"PutStale", "there", false, func() error { return put(f.ctx, "there", stale) }},
 			{"PutMissing", "missing", false, func() error { return put(f.ctx, "missing", stale) }},
 			{"PutInvalid", "", false, func() error { return put(f.ctx, "", store.Always) }},
 			{"PutCancelled", "there", false, func() error { return put(cancelled, "there", store.Always) }},
-			{"DeleteStale", "there", false, func() error { return f.s.Delete(f.ctx, "there", stale) }},
-			{"DeleteIfAbsent", "there", false, func() error { return f.s.Delete(f.ctx, "there", store.IfAbsent) }},
-			{"DeleteCancelled", "there", false, func() error { return f.s.Delete(cancelled, "there", store.Always) }},
+			{"DeleteStale", "there", false, func() error { return store.Delete(f.ctx, f.s, "there", stale) }},
+			{"DeleteIfAbsent", "there", false, func() error { return store.Delete(f.ctx, f.s, "there", store.IfAbsent) }},
+			{"DeleteCancelled", "there", false, func() error { return store.Delete(cancelled, f.s, "there", store.Always) }},
 			{"ScanCancelled", "", false, func() error { return scanError(cancelled, f.s) }},
 			{"GetClosed", "there", true, func() error { return get(f.ctx, "there") }},
 			{"PutClosed", "there", true, func() error { return put(f.ctx, "there", store.Always) }},
-			{"DeleteClosed", "there", true, func() error { return f.s.Delete(f.ctx, "there", store.Always) }},
+			{"DeleteClosed", "there", true, func() error { return store.Delete(f.ctx, f.s, "there", store.Always) }},
 			{"ScanClosed", "", true, func() error { return scanError(f.ctx, f.s) }},
 		} {
 			if call.closed {
@@ -91,7 +90,7 @@ func forEachError(check func(f *fixture, key string, err error)) func(f *fixture
 
 // scanError returns the error that a scan yields.
 func scanError(ctx context.Context, s store.Store) error {
-	for _, err := range s.Scan(ctx, "", "") {
+	for _, err := range s.List(ctx, "", "", true) {
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func (f *fixture) subtest(name string, run func(f *fixture)) {
 // revision.
 func (f *fixture) put(key, value string, cond store.Condition) store.Revision {
 	f.Helper()
-	revision, err := f.s.Put(f.ctx, key, []byte(value), cond)
+	revision, err := store.Put(f.ctx, f.s, key, []byte(value), cond)
 	require.NoError(f, err)
 	f.requireNew(revision)
 	return revision
@@ -65,25 +65,25 @@ func (f *fixture) requireNew(revision store.Revision) {
 	f.revisions[revision] = true
 }
 
-// requireEntry requires that Get and Scan return an entry.
+// requireEntry requires that Get and List return an entry.
 func (f *fixture) requireEntry(key, value string, revision store.Revision) {
 	f.Helper()
 	want := store.Entry{Key: key, Value: []byte(value), Revision: revision}
-	entry, err := f.s.Get(f.ctx, key)
+	entry, err := store.Get(f.ctx, f.s, key)
 	require.NoError(f, err)
 	require.Equal(f, printable(want), printable(entry), "Get")
-	entries := f.scanAll(key, "")
-	require.NotEmpty(f, entries, "Scan does not yield %q", key)
-	require.Equal(f, printable(want), printable(entries[0]), "Scan")
+	entries := f.listAll(key, "")
+	require.NotEmpty(f, entries, "List does not yield %q", key)
+	require.Equal(f, printable(want), printable(entries[0]), "List")
 }
 
-// requireMissing requires that neither Get nor Scan return a key.
+// requireMissing requires that neither Get nor List return a key.
 func (f *fixture) requireMissing(key string) {
 	f.Helper()
-	entry, err := f.s.Get(f.ctx, key)
+	entry, err := store.Get(f.ctx, f.s, key)
 	require.ErrorIs(f, err, store.ErrNotFound)
 	require.Zero(f, entry)
-	require.NotContains(f, f.scanKeys(key, ""), key)
+	require.NotContains(f, f.listKeys(key, ""), key)
 }
 
 // requireRefused requires that a write failed with an error and did not change
@@ -95,21 +95,29 @@ func (f *fixture) requireRefused(err, sentinel error, key, value string, revisio
 	f.requireEntry(key, value, revision)
 }
 
-// scanAll returns the entries that a scan yields.
-func (f *fixture) scanAll(prefix, after string) []store.Entry {
+// listAll returns the entries of a list.
+func (f *fixture) listAll(prefix, after string) []store.Entry {
+	f.Helper()
+	return f.list(prefix, after, true)
+}
+
+func (f *fixture) list(prefix, after string, values bool) []store.Entry {
 	f.Helper()
 	var entries []store.Entry
-	for entry, err := range f.s.Scan(f.ctx, prefix, after) {
+	for entry, err := range f.s.List(f.ctx, prefix, after, values) {
 		require.NoError(f, err)
 		entries = append(entries, entry)
 	}
 	return entries
 }
 
-// scanKeys returns the keys that a scan yields.
-func (f *fixture) scanKeys(prefix, after string) []string {
+// listKeys returns the keys of a list, and requires that they do not depend on
+// whether it has values.
+func (f *fixture) listKeys(prefix, after string) []string {
 	f.Helper()
-	return keysOf(f.scanAll(prefix, after))
+	keys := keysOf(f.list(prefix, after, false))
+	require.Equal(f, keysOf(f.listAll(prefix, after)), keys, "prefix %q, after %q: the list without values is another one", prefix, after)
+	return keys
 }
 
 func keysOf(entries []store.Entry) []string {
@@ -125,7 +133,7 @@ func (f *fixture) putKeys(keys []string) {
 	f.Helper()
 	f.runWorkers(8, func(worker int) error {
 		for i := worker; i < len(keys); i += 8 {
-			if _, err := f.s.Put(f.ctx, keys[i], []byte(keys[i]), store.IfAbsent); err != nil {
+			if _, err := store.Put(f.ctx, f.s, keys[i], []byte(keys[i]), store.IfAbsent); err != nil {
 				return err
 			}
 		}

@@ -44,16 +44,16 @@ var keyTests = []storeTest{
 			"OverlongNUL": "a\xc0\x80",
 		} {
 			f.subtest(name, func(f *fixture) {
-				_, err := f.s.Get(f.ctx, key)
+				_, err := store.Get(f.ctx, f.s, key)
 				require.ErrorIs(f, err, store.ErrInvalidKey, "Get")
 				for _, cond := range []store.Condition{store.Always, store.IfAbsent, store.IfRevision("1")} {
-					_, err = f.s.Put(f.ctx, key, []byte("value"), cond)
+					_, err = store.Put(f.ctx, f.s, key, []byte("value"), cond)
 					require.ErrorIs(f, err, store.ErrInvalidKey, "Put")
 				}
 				for _, cond := range []store.Condition{store.Always, store.IfRevision("1")} {
-					require.ErrorIs(f, f.s.Delete(f.ctx, key, cond), store.ErrInvalidKey, "Delete")
+					require.ErrorIs(f, store.Delete(f.ctx, f.s, key, cond), store.ErrInvalidKey, "Delete")
 				}
-				require.Empty(f, f.scanAll("", ""))
+				require.Empty(f, f.listAll("", ""))
 			})
 		}
 	}},
@@ -64,7 +64,7 @@ func distinctKeys(name string, keys ...string) storeTest {
 	return storeTest{name, func(f *fixture) {
 		revisions := map[string]store.Revision{}
 		for _, key := range keys {
-			revision, err := f.s.Put(f.ctx, key, []byte("value of "+key), store.IfAbsent)
+			revision, err := store.Put(f.ctx, f.s, key, []byte("value of "+key), store.IfAbsent)
 			if errors.Is(err, store.ErrConflict) {
 				f.Fatalf("%q is confused with another key of %q", key, keys)
 			}
@@ -72,16 +72,16 @@ func distinctKeys(name string, keys ...string) storeTest {
 			revisions[key] = revision
 		}
 		sorted := slices.Sorted(slices.Values(keys))
-		require.Equal(f, sorted, f.scanKeys("", ""), "scan of all keys")
+		require.Equal(f, sorted, f.listKeys("", ""), "scan of all keys")
 		for _, key := range keys {
 			f.requireEntry(key, "value of "+key, revisions[key])
-			require.Equal(f, keysInRange(sorted, key, ""), f.scanKeys(key, ""), "scan with prefix %q", key)
-			require.Equal(f, keysInRange(sorted, "", key), f.scanKeys("", key), "scan after %q", key)
+			require.Equal(f, keysInRange(sorted, key, ""), f.listKeys(key, ""), "scan with prefix %q", key)
+			require.Equal(f, keysInRange(sorted, "", key), f.listKeys("", key), "scan after %q", key)
 		}
 		for i, key := range keys {
-			require.NoError(f, f.s.Delete(f.ctx, key, store.IfRevision(revisions[key])))
+			require.NoError(f, store.Delete(f.ctx, f.s, key, store.IfRevision(revisions[key])))
 			f.requireMissing(key)
-			require.Equal(f, slices.Sorted(slices.Values(keys[i+1:])), f.scanKeys("", ""), "after deleting %q", key)
+			require.Equal(f, slices.Sorted(slices.Values(keys[i+1:])), f.listKeys("", ""), "after deleting %q", key)
 		}
 	}}
 }

@@ -102,9 +102,9 @@ func write(s store.Store, t task) error {
 		case len(writes) > 1:
 			made, err = s.Batch(ctx, writes)
 		case c.delete:
-			err = s.Delete(ctx, w.Key, w.Cond)
+			err = store.Delete(ctx, s, w.Key, w.Cond)
 		default:
-			made[0], err = s.Put(ctx, w.Key, w.Value, w.Cond)
+			made[0], err = store.Put(ctx, s, w.Key, w.Value, w.Cond)
 		}
 		if err != nil {
 			return fmt.Errorf("change %d: %w", number, err)
@@ -178,7 +178,7 @@ func (v *killedProcess) checkStore(t *testing.T, before *killedProcess) error {
 		return fmt.Errorf("changes of the previous cycle: %w", err)
 	}
 	for _, key := range before.keys() {
-		if err := s.Delete(ctx, key, store.Always); err != nil {
+		if err := store.Delete(ctx, s, key, store.Always); err != nil {
 			return err
 		}
 	}
@@ -200,7 +200,7 @@ func (v *killedProcess) compareOnce(ctx context.Context, s store.Store) error {
 	last := v.plan(v.acked + 1) // was in flight
 	there := 0
 	for _, key := range v.keys() {
-		e, err := s.Get(ctx, key)
+		e, err := store.Get(ctx, s, key)
 		exists := err == nil
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err

@@ -65,12 +65,12 @@ func (o operation) execute(ctx context.Context, s store.Store) operationResult {
 	switch o.Op {
 	case "get":
 		var e store.Entry
-		e, err = s.Get(ctx, o.Key)
+		e, err = store.Get(ctx, s, o.Key)
 		r.Value, r.Revision = string(e.Value), e.Revision
 	case "put":
-		r.Revision, err = s.Put(ctx, o.Key, []byte(o.Value), o.condition())
+		r.Revision, err = store.Put(ctx, s, o.Key, []byte(o.Value), o.condition())
 	case "delete":
-		err = s.Delete(ctx, o.Key, o.condition())
+		err = store.Delete(ctx, s, o.Key, o.condition())
 	}
 	if r.Outcome = outcomeOfError(err); r.Outcome != made {
 		r.Value, r.Revision = "", ""

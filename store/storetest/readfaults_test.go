@@ -50,7 +50,7 @@ func readFaults() []fault {
 		}},
 		{"confuses an empty value with a missing one", "Values/EmptyIsNotMissing", func(b *broken) {
 			b.get = func(ctx context.Context, key string) (store.Entry, error) {
-				entry, err := b.Memory.Get(ctx, key)
+				entry, err := store.Get(ctx, b.Memory, key)
 				if err == nil && len(entry.Value) == 0 {
 					return store.Entry{}, &store.Error{Store: "broken", Op: "get", Key: key, Err: store.ErrNotFound}
 				}
@@ -60,7 +60,7 @@ func readFaults() []fault {
 		{"returns the slice that it keeps", "Aliasing/BytesOfGet", func(b *broken) {
 			kept := map[store.Revision][]byte{}
 			b.get = func(ctx context.Context, key string) (store.Entry, error) {
-				entry, err := b.Memory.Get(ctx, key)
+				entry, err := store.Get(ctx, b.Memory, key)
 				if _, ok := kept[entry.Revision]; !ok {
 					kept[entry.Revision] = entry.Value
 				}
@@ -69,10 +69,10 @@ func readFaults() []fault {
 			}
 		}},
 		{"yields the same slice for each entry", "Aliasing/BytesOfScanStay", func(b *broken) {
-			b.scan = func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+			b.list = func(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
 				return func(yield func(store.Entry, error) bool) {
 					var buffer []byte
-					for entry, err := range b.Memory.Scan(ctx, prefix, after) {
+					for entry, err := range b.Memory.List(ctx, prefix, after, values) {
 						buffer = append(buffer[:0], entry.Value...)
 						if entry.Value = buffer; !yield(entry, err) {
 							return
@@ -85,18 +85,18 @@ func readFaults() []fault {
 		{"reads stale entries", "Concurrency/Linearizable", func(b *broken) { b.cached(5 * time.Millisecond) }},
 		{"reads although the context has ended", "Contexts/CancelledGet", func(b *broken) {
 			b.get = func(ctx context.Context, key string) (store.Entry, error) {
-				return b.Memory.Get(context.WithoutCancel(ctx), key)
+				return store.Get(context.WithoutCancel(ctx), b.Memory, key)
 			}
 		}},
-		{"scans although the context has ended", "Contexts/CancelledScan", func(b *broken) {
-			b.scan = func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
-				return b.Memory.Scan(context.WithoutCancel(ctx), prefix, after)
+		{"lists although the context has ended", "Contexts/CancelledScan", func(b *broken) {
+			b.list = func(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
+				return b.Memory.List(context.WithoutCancel(ctx), prefix, after, values)
 			}
 		}},
-		{"ends a cancelled scan as if it were complete", "Scan/Pages/CancelledInTheMiddle", func(b *broken) {
-			b.scan = func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+		{"ends a cancelled scan as if it were complete", "List/Pages/CancelledInTheMiddle", func(b *broken) {
+			b.list = func(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
 				return func(yield func(store.Entry, error) bool) {
-					for entry, err := range b.Memory.Scan(ctx, prefix, after) {
+					for entry, err := range b.Memory.List(ctx, prefix, after, values) {
 						if err != nil || !yield(entry, nil) {
 							return
 						}
@@ -104,84 +104,84 @@ func readFaults() []fault {
 				}
 			}
 		}},
-		{"treats a prefix as a LIKE pattern", "Scan/PrefixIsLiteral", func(b *broken) {
-			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+		{"treats a prefix as a LIKE pattern", "List/PrefixIsLiteral", func(b *broken) {
+			b.onList(func(entries []store.Entry, prefix, after string) []store.Entry {
 				pattern := strings.NewReplacer("%", ".*", "_", ".").Replace(regexp.QuoteMeta(prefix))
 				like := regexp.MustCompile("(?s)^" + pattern)
 				return slices.DeleteFunc(wanted(entries, "", after), func(e store.Entry) bool { return !like.MatchString(e.Key) })
 			})
 		}},
-		{"folds the case of a prefix", "Scan/PrefixIsCaseSensitive", func(b *broken) {
-			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+		{"folds the case of a prefix", "List/PrefixIsCaseSensitive", func(b *broken) {
+			b.onList(func(entries []store.Entry, prefix, after string) []store.Entry {
 				return slices.DeleteFunc(wanted(entries, "", after), func(e store.Entry) bool {
 					return !strings.HasPrefix(strings.ToLower(e.Key), strings.ToLower(prefix))
 				})
 			})
 		}},
-		{"treats a prefix as a folder", "Scan/PrefixIsNotFolder", func(b *broken) {
-			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+		{"treats a prefix as a folder", "List/PrefixIsNotFolder", func(b *broken) {
+			b.onList(func(entries []store.Entry, prefix, after string) []store.Entry {
 				return slices.DeleteFunc(wanted(entries, prefix, after), func(e store.Entry) bool {
 					rest := strings.TrimPrefix(e.Key, prefix)
 					return prefix != "" && rest != "" && rest[0] != '/' && !strings.HasSuffix(prefix, "/")
 				})
 			})
 		}},
-		{"ends a prefix at the highest rune", "Scan/PrefixOfHighestRunes", func(b *broken) {
-			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+		{"ends a prefix at the highest rune", "List/PrefixOfHighestRunes", func(b *broken) {
+			b.onList(func(entries []store.Entry, prefix, after string) []store.Entry {
 				return slices.DeleteFunc(wanted(entries, prefix, after), func(e store.Entry) bool { return e.Key >= prefix+"\U0010ffff" })
 			})
 		}},
-		{"orders keys without case", "Scan/ByteOrder", func(b *broken) {
-			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+		{"orders keys without case", "List/ByteOrder", func(b *broken) {
+			b.onList(func(entries []store.Entry, prefix, after string) []store.Entry {
 				entries = wanted(entries, prefix, after)
 				slices.SortStableFunc(entries, func(x, y store.Entry) int { return cmp.Compare(strings.ToLower(x.Key), strings.ToLower(y.Key)) })
 				return entries
 			})
 		}},
-		{"begins with the key it should begin after", "Scan/After", func(b *broken) {
-			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+		{"begins with the key it should begin after", "List/After", func(b *broken) {
+			b.onList(func(entries []store.Entry, prefix, after string) []store.Entry {
 				return slices.DeleteFunc(wanted(entries, prefix, ""), func(e store.Entry) bool { return e.Key < after })
 			})
 		}},
-		{"misses a key between pages", "Scan/Pages/Complete", func(b *broken) {
-			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+		{"misses a key between pages", "List/Pages/Complete", func(b *broken) {
+			b.onList(func(entries []store.Entry, prefix, after string) []store.Entry {
 				if entries = wanted(entries, prefix, after); len(entries) > 256 {
 					entries = slices.Delete(entries, 256, 257)
 				}
 				return entries
 			})
 		}},
-		{"repeats the last key of a page", "Scan/Pages/NoKeyTwice", func(b *broken) {
-			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+		{"repeats the last key of a page", "List/Pages/NoKeyTwice", func(b *broken) {
+			b.onList(func(entries []store.Entry, prefix, after string) []store.Entry {
 				if entries = wanted(entries, prefix, after); len(entries) > 256 {
 					entries = slices.Insert(entries, 256, entries[255])
 				}
 				return entries
 			})
 		}},
-		{"pages by number while others write", "Scan/ConcurrentWrites", func(b *broken) { b.scan = b.scanByNumber }},
-		{"yields deleted keys", "Scan/DeletedKeysAreGone", func(b *broken) {
+		{"pages by number while others write", "List/ConcurrentWrites", func(b *broken) { b.list = b.listByNumber }},
+		{"yields deleted keys", "List/DeletedKeysAreGone", func(b *broken) {
 			var gone []store.Entry
 			b.del = func(ctx context.Context, key string, cond store.Condition) error {
 				gone = append(gone, store.Entry{Key: key})
-				return b.Memory.Delete(ctx, key, cond)
+				return store.Delete(ctx, b.Memory, key, cond)
 			}
-			b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+			b.onList(func(entries []store.Entry, prefix, after string) []store.Entry {
 				return wanted(append(entries, gone...), prefix, after)
 			})
 		}},
-		{"reads several keys in their order in the store", "GetMulti/OrderOfKeys", func(b *broken) {
+		{"reads several keys in their order in the store", "Get/OrderOfKeys", func(b *broken) {
 			b.onMulti(func(entries []store.Entry) []store.Entry {
 				slices.SortFunc(entries, func(x, y store.Entry) int { return cmp.Compare(x.Key, y.Key) })
 				return entries
 			})
 		}},
-		{"leaves missing keys out", "GetMulti/MissingKeys", func(b *broken) {
+		{"leaves missing keys out", "Get/MissingKeys", func(b *broken) {
 			b.onMulti(func(entries []store.Entry) []store.Entry {
 				return slices.DeleteFunc(entries, func(e store.Entry) bool { return e.Revision == "" })
 			})
 		}},
-		{"does not name missing keys", "GetMulti/MissingKeys", func(b *broken) {
+		{"does not name missing keys", "Get/MissingKeys", func(b *broken) {
 			b.onMulti(func(entries []store.Entry) []store.Entry {
 				for i := range entries {
 					if entries[i].Revision == "" {
@@ -191,7 +191,7 @@ func readFaults() []fault {
 				return entries
 			})
 		}},
-		{"takes empty values for missing keys", "GetMulti/MissingKeys", func(b *broken) {
+		{"takes empty values for missing keys", "Get/MissingKeys", func(b *broken) {
 			b.onMulti(func(entries []store.Entry) []store.Entry {
 				for i := range entries {
 					if len(entries[i].Value) == 0 {
@@ -201,11 +201,11 @@ func readFaults() []fault {
 				return entries
 			})
 		}},
-		{"fails for a missing key", "GetMulti/MissingKeys", func(b *broken) {
+		{"fails for a missing key", "Get/MissingKeys", func(b *broken) {
 			b.multi = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
 				var entries []store.Entry
 				for _, key := range keys {
-					e, err := b.Memory.Get(ctx, key)
+					e, err := store.Get(ctx, b.Memory, key)
 					if err != nil {
 						return nil, err
 					}
@@ -214,7 +214,7 @@ func readFaults() []fault {
 				return entries, nil
 			}
 		}},
-		{"returns each key once", "GetMulti/RepeatedKeys", func(b *broken) {
+		{"returns each key once", "Get/RepeatedKeys", func(b *broken) {
 			b.onMulti(func(entries []store.Entry) []store.Entry {
 				seen := map[string]bool{}
 				return slices.DeleteFunc(entries, func(e store.Entry) bool {
@@ -224,7 +224,7 @@ func readFaults() []fault {
 				})
 			})
 		}},
-		{"returns the same bytes twice", "GetMulti/BytesOfEntries", func(b *broken) {
+		{"returns the same bytes twice", "Get/BytesOfEntries", func(b *broken) {
 			b.onMulti(func(entries []store.Entry) []store.Entry {
 				first := map[string][]byte{}
 				for i, e := range entries {
@@ -236,7 +236,7 @@ func readFaults() []fault {
 				return entries
 			})
 		}},
-		{"reads a statement full of keys and no more", "GetMulti/ManyKeys", func(b *broken) {
+		{"reads a statement full of keys and no more", "Get/ManyKeys", func(b *broken) {
 			b.onMulti(func(entries []store.Entry) []store.Entry {
 				for i := range entries {
 					if i >= 64 {
@@ -246,7 +246,7 @@ func readFaults() []fault {
 				return entries
 			})
 		}},
-		{"cuts what several keys have", "GetMulti/LargeValues", func(b *broken) {
+		{"cuts what several keys have", "Get/LargeValues", func(b *broken) {
 			b.onMulti(func(entries []store.Entry) []store.Entry {
 				left := 4 << 20
 				for i, e := range entries {
@@ -256,7 +256,7 @@ func readFaults() []fault {
 				return entries
 			})
 		}},
-		{"reads several keys from a cache", "GetMulti/SeesAcknowledgedWrites", func(b *broken) {
+		{"reads several keys from a cache", "Get/SeesAcknowledgedWrites", func(b *broken) {
 			cache := map[string]store.Entry{}
 			b.onMulti(func(entries []store.Entry) []store.Entry {
 				for i, e := range entries {
@@ -268,20 +268,20 @@ func readFaults() []fault {
 				return entries
 			})
 		}},
-		{"looks an invalid key up", "GetMulti/InvalidKey", func(b *broken) {
+		{"looks an invalid key up", "Get/InvalidKey", func(b *broken) {
 			b.multi = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
 				valid := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return store.CheckKey(key) != nil })
-				return b.Memory.GetMulti(ctx, valid...)
+				return b.Memory.Get(ctx, valid...)
 			}
 		}},
-		{"reads several keys although the context has ended", "GetMulti/Cancelled", func(b *broken) {
+		{"reads several keys although the context has ended", "Get/Cancelled", func(b *broken) {
 			b.multi = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
-				return b.Memory.GetMulti(context.WithoutCancel(ctx), keys...)
+				return b.Memory.Get(context.WithoutCancel(ctx), keys...)
 			}
 		}},
-		{"returns what it has read when the time is over", "GetMulti/Deadline", func(b *broken) {
+		{"returns what it has read when the time is over", "Get/Deadline", func(b *broken) {
 			b.multi = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
-				entries, err := b.Memory.GetMulti(context.WithoutCancel(ctx), keys...)
+				entries, err := b.Memory.Get(context.WithoutCancel(ctx), keys...)
 				if len(keys) == 300 && ctx.Err() != nil {
 					return entries[:100], nil
 				}
@@ -291,85 +291,43 @@ func readFaults() []fault {
 				return entries, err
 			}
 		}},
-		{"reads several keys although the store is closed", "GetMulti/Closed", func(b *broken) {
+		{"reads several keys although the store is closed", "Get/Closed", func(b *broken) {
 			b.multi = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
-				return b.Memory.Open().GetMulti(ctx, keys...)
+				return b.Memory.Open().Get(ctx, keys...)
 			}
 		}},
-		{"lists the keys of folders", "List/KeysAbove", func(b *broken) {
-			b.list = func(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
-				return func(yield func(string, error) bool) {
-					for entry, err := range b.Memory.Scan(ctx, prefix, after) {
-						if !yield(entry.Key, err) {
+		{"reads values that nobody wants", "List/OnlyKeys", func(b *broken) {
+			b.list = func(ctx context.Context, prefix, after string, _ bool) iter.Seq2[store.Entry, error] {
+				return b.Memory.List(ctx, prefix, after, true)
+			}
+		}},
+		{"leaves folders out without values", "List/PrefixIsNotFolder", func(b *broken) {
+			b.list = func(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
+				return func(yield func(store.Entry, error) bool) {
+					for entry, err := range b.Memory.List(ctx, prefix, after, values) {
+						if err == nil && !values && strings.Contains(strings.TrimPrefix(entry.Key, prefix), "/") {
+							continue
+						}
+						if !yield(entry, err) {
 							return
 						}
 					}
 				}
 			}
 		}},
-		{"lists folders", "List/KeysAbove", func(b *broken) {
-			b.onList(func(keys []string, prefix, _ string) []string {
-				for entry := range b.Memory.Scan(context.Background(), prefix, "") {
-					if name, _, below := strings.Cut(entry.Key[len(prefix):], "/"); below {
-						keys = append(keys, prefix+name)
-					}
-				}
-				slices.Sort(keys)
-				return slices.Compact(keys)
-			})
-		}},
-		{"goes on too late after a folder", "List/KeysAbove", func(b *broken) {
-			b.onList(func(keys []string, _, _ string) []string {
-				return slices.DeleteFunc(keys, func(key string) bool { return strings.HasSuffix(key, "b0") })
-			})
-		}},
-		{"begins a list with the key it should begin after", "List/After", func(b *broken) {
-			b.list = func(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
-				return func(yield func(string, error) bool) {
-					for key, err := range b.Memory.List(ctx, prefix, "") {
-						if key >= after && !yield(key, err) {
-							return
-						}
-					}
-				}
-			}
-		}},
-		{"misses a key between pages of a list", "List/Pages/Complete", func(b *broken) {
-			b.onList(func(keys []string, _, _ string) []string {
-				if len(keys) > 256 {
-					keys = slices.Delete(keys, 256, 257)
-				}
-				return keys
-			})
-		}},
-		{"ends a cancelled list as if it were complete", "List/Cancelled", func(b *broken) {
-			b.list = func(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
-				return func(yield func(string, error) bool) {
-					for key, err := range b.Memory.List(ctx, prefix, after) {
-						if err != nil || !yield(key, nil) {
-							return
-						}
-					}
-				}
-			}
-		}},
-		{"lists although the store is closed", "List/Closed", func(b *broken) {
-			open := b.Memory.Open()
-			b.list = open.List
-		}},
-		{"holds a lock during a scan", "Scan/CallsInsideLoop", func(b *broken) {
+		{"holds a lock during a list", "List/CallsInsideLoop", func(b *broken) {
 			var mu sync.RWMutex
-			b.scan = func(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+			b.list = func(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
 				return func(yield func(store.Entry, error) bool) {
 					mu.RLock()
 					defer mu.RUnlock()
-					b.Memory.Scan(ctx, prefix, after)(yield)
+					b.Memory.List(ctx, prefix, after, values)(yield)
 				}
 			}
 			b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
 				mu.Lock()
 				defer mu.Unlock()
-				return b.Memory.Put(ctx, key, value, cond)
+				return store.Put(ctx, b.Memory, key, value, cond)
 			}
 		}},
 		{"loses some of many events", "Watch/LastChangeIsYielded", func(b *broken) {
@@ -404,7 +362,7 @@ func trimmed(key string) string {
 	return key
 }
 
-// wanted returns the entries that a scan must yield, in order.
+// wanted returns the entries that a list must yield, in order.
 func wanted(entries []store.Entry, prefix, after string) []store.Entry {
 	entries = slices.DeleteFunc(entries, func(e store.Entry) bool { return !strings.HasPrefix(e.Key, prefix) || e.Key <= after })
 	slices.SortFunc(entries, func(x, y store.Entry) int { return cmp.Compare(x.Key, y.Key) })
@@ -426,7 +384,7 @@ func (b *broken) cached(while time.Duration) {
 		r, ok := reads[key]
 		if !ok || time.Since(r.at) > while {
 			r = read{at: time.Now()}
-			r.entry, r.err = b.Memory.Get(ctx, key)
+			r.entry, r.err = store.Get(ctx, b.Memory, key)
 			reads[key] = r
 		}
 		r.entry.Value = bytes.Clone(r.entry.Value)
@@ -434,13 +392,13 @@ func (b *broken) cached(while time.Duration) {
 	}
 }
 
-// scanByNumber reads pages of ten entries. A page begins at the position at which the
+// listByNumber reads pages of ten entries. A page begins at the position at which the
 // previous one ended.
-func (b *broken) scanByNumber(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+func (b *broken) listByNumber(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		for from := 0; ; from += 10 {
 			n := 0
-			for entry, err := range b.Memory.Scan(ctx, prefix, after) {
+			for entry, err := range b.Memory.List(ctx, prefix, after, values) {
 				if n++; n <= from {
 					continue
 				}

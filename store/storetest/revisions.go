@@ -18,7 +18,7 @@ var revisionTests = []storeTest{
 	{"UnchangedWithoutWrite", func(f *fixture) {
 		revision := f.put("key", "value", store.Always)
 		f.put("other", "value", store.Always)
-		_, err := f.s.Put(f.ctx, "key", []byte("refused"), store.IfAbsent)
+		_, err := store.Put(f.ctx, f.s, "key", []byte("refused"), store.IfAbsent)
 		require.ErrorIs(f, err, store.ErrConflict)
 		f.requireEntry("key", "value", revision)
 		f.requireEntry("key", "value", revision)
@@ -29,7 +29,7 @@ var revisionTests = []storeTest{
 			if i%2 == 0 {
 				revision = f.put("key", "value", store.IfRevision(revision))
 			}
-			require.NoError(f, f.s.Delete(f.ctx, "key", store.IfRevision(revision)))
+			require.NoError(f, store.Delete(f.ctx, f.s, "key", store.IfRevision(revision)))
 		}
 	}},
 	{"NotReusedInEmptiedStore", func(f *fixture) {
@@ -37,8 +37,8 @@ var revisionTests = []storeTest{
 			for _, key := range []string{"a", "b"} {
 				f.put(key, "value", store.IfAbsent)
 			}
-			require.NoError(f, f.s.Delete(f.ctx, "a", store.Always))
-			require.NoError(f, f.s.Delete(f.ctx, "b", store.Always))
+			require.NoError(f, store.Delete(f.ctx, f.s, "a", store.Always))
+			require.NoError(f, store.Delete(f.ctx, f.s, "b", store.Always))
 		}
 	}},
 	{"NotSharedByKeys", func(f *fixture) {
@@ -55,18 +55,18 @@ var revisionTests = []storeTest{
 	{"NotReusedInOtherHandles", func(f *fixture) {
 		for range 10 {
 			f.put("key", "value", store.IfAbsent)
-			require.NoError(f, f.s.Delete(f.ctx, "key", store.Always))
+			require.NoError(f, store.Delete(f.ctx, f.s, "key", store.Always))
 			require.NoError(f, f.s.Close())
 			f.s = f.open()
 		}
 	}},
 	{"StaleAfterDelete", func(f *fixture) {
 		old := f.put("key", "value", store.IfAbsent)
-		require.NoError(f, f.s.Delete(f.ctx, "key", store.Always))
+		require.NoError(f, store.Delete(f.ctx, f.s, "key", store.Always))
 		current := f.put("key", "value", store.IfAbsent)
-		_, err := f.s.Put(f.ctx, "key", []byte("lost"), store.IfRevision(old))
+		_, err := store.Put(f.ctx, f.s, "key", []byte("lost"), store.IfRevision(old))
 		f.requireRefused(err, store.ErrConflict, "key", "value", current)
-		err = f.s.Delete(f.ctx, "key", store.IfRevision(old))
+		err = store.Delete(f.ctx, f.s, "key", store.IfRevision(old))
 		f.requireRefused(err, store.ErrConflict, "key", "value", current)
 	}},
 }

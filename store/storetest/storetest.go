@@ -7,9 +7,8 @@
 //		})
 //	}
 //
-// The name of a failed test says what is wrong with the store. The tests of
-// [store.Store] run on every one. Those of [store.MultiGetter], [store.Lister] and
-// [store.Watcher] run if the store implements them.
+// The name of a failed test says what is wrong with the store. Those of
+// [store.Watcher] run if the store is one.
 package storetest
 
 import (
@@ -32,8 +31,7 @@ func Run(t *testing.T, fresh func(t *testing.T) (open func() store.Store)) {
 		{"Revisions", revisionTests},
 		{"Conditions", conditionTests},
 		{"Delete", deleteTests},
-		{"GetMulti", multiGetTests},
-		{"Scan", scanTests},
+		{"Get", getTests},
 		{"List", listTests},
 		{"Batch", batchTests},
 		{"Watch", watchTests},

@@ -93,46 +93,37 @@ func (s *toy) save(data map[string]record) error {
 	return os.Rename(s.path+".new", s.path)
 }
 
-func (s *toy) Get(_ context.Context, key string) (store.Entry, error) {
+func (s *toy) Get(_ context.Context, keys ...string) ([]store.Entry, error) {
 	data, err := s.load()
 	if err != nil {
-		return store.Entry{}, err
+		return nil, err
 	}
-	r, ok := data[key]
-	if s.fault == "stale" {
-		s.mu.Lock()
-		if old, known := s.seen[key]; known && rand.IntN(4) == 0 {
-			r, ok = old, true
+	entries := make([]store.Entry, len(keys))
+	for i, key := range keys {
+		r, ok := data[key]
+		if s.fault == "stale" {
+			s.mu.Lock()
+			if old, known := s.seen[key]; known && rand.IntN(4) == 0 {
+				r, ok = old, true
+			}
+			if s.seen[key] = r; !ok {
+				delete(s.seen, key)
+			}
+			s.mu.Unlock()
 		}
-		if s.seen[key] = r; !ok {
-			delete(s.seen, key)
+		entries[i].Key = key
+		if ok {
+			entries[i] = store.Entry{Key: key, Value: r.Value, Revision: r.Revision}
 		}
-		s.mu.Unlock()
 	}
-	if !ok {
-		return store.Entry{}, store.ErrNotFound
-	}
-	return store.Entry{Key: key, Value: r.Value, Revision: r.Revision}, nil
-}
-
-func (s *toy) Put(_ context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	if s.fault == "dies" && rand.IntN(20) == 0 {
-		os.Exit(3)
-	}
-	revisions, err := s.write([]store.Write{{Key: key, Value: value, Cond: cond}})
-	if err != nil {
-		return "", err
-	}
-	return revisions[0], nil
-}
-
-func (s *toy) Delete(_ context.Context, key string, cond store.Condition) error {
-	_, err := s.write([]store.Write{{Key: key, Delete: true, Cond: cond}})
-	return err
+	return entries, nil
 }
 
 // Batch makes the writes one after the other if the fault is "half".
 func (s *toy) Batch(_ context.Context, writes []store.Write) ([]store.Revision, error) {
+	if s.fault == "dies" && rand.IntN(5) == 0 {
+		os.Exit(3)
+	}
 	if s.fault != "half" {
 		return s.write(writes)
 	}
@@ -232,7 +223,7 @@ func (s *toy) apply(check func(map[string]record) error, apply func(map[string]r
 	return s.change(right)
 }
 
-func (s *toy) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+func (s *toy) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		data, err := s.load()
 		if err != nil {
@@ -243,7 +234,11 @@ func (s *toy) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.En
 			if !strings.HasPrefix(key, prefix) || key <= after {
 				continue
 			}
-			if !yield(store.Entry{Key: key, Value: data[key].Value, Revision: data[key].Revision}, ctx.Err()) {
+			entry := store.Entry{Key: key}
+			if values {
+				entry.Value, entry.Revision = data[key].Value, data[key].Revision
+			}
+			if !yield(entry, ctx.Err()) {
 				return
 			}
 		}

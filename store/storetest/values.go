@@ -14,15 +14,15 @@ var valueTests = []storeTest{
 	{"EmptyIsNotMissing", func(f *fixture) {
 		for name, value := range map[string][]byte{"Nil": nil, "Empty": {}} {
 			f.subtest(name, func(f *fixture) {
-				revision, err := f.s.Put(f.ctx, name, value, store.IfAbsent)
+				revision, err := store.Put(f.ctx, f.s, name, value, store.IfAbsent)
 				require.NoError(f, err)
 				f.requireEntry(name, "", revision)
-				_, err = f.s.Put(f.ctx, name, []byte("second"), store.IfAbsent)
+				_, err = store.Put(f.ctx, f.s, name, []byte("second"), store.IfAbsent)
 				f.requireRefused(err, store.ErrConflict, name, "", revision)
 				f.requireEntry(name, "full", f.put(name, "full", store.IfRevision(revision)))
 				revision = f.put(name, "", store.Always)
 				f.requireEntry(name, "", revision)
-				require.NoError(f, f.s.Delete(f.ctx, name, store.IfRevision(revision)))
+				require.NoError(f, store.Delete(f.ctx, f.s, name, store.IfRevision(revision)))
 				f.requireMissing(name)
 			})
 		}
@@ -50,12 +50,12 @@ var valueTests = []storeTest{
 	{"HugeIsWholeOrTooLarge", func(f *fixture) {
 		huge := randomBytes(20 << 20)
 		before := f.put("key", "before", store.Always)
-		revision, err := f.s.Put(f.ctx, "key", huge, store.IfRevision(before))
+		revision, err := store.Put(f.ctx, f.s, "key", huge, store.IfRevision(before))
 		if err != nil {
 			f.requireRefused(err, store.ErrTooLarge, "key", "before", before)
 			return
 		}
-		entry, err := f.s.Get(f.ctx, "key")
+		entry, err := store.Get(f.ctx, f.s, "key")
 		require.NoError(f, err)
 		require.Equal(f, revision, entry.Revision)
 		require.True(f, bytes.Equal(huge, entry.Value), "the store changed the value: %d of %d bytes", len(entry.Value), len(huge))
@@ -67,16 +67,16 @@ func roundTrip(name string, values ...[]byte) storeTest {
 	return storeTest{name, func(f *fixture) {
 		for _, value := range values {
 			shown := value[:min(len(value), 32)]
-			revision, err := f.s.Put(f.ctx, "key", value, store.Always)
+			revision, err := store.Put(f.ctx, f.s, "key", value, store.Always)
 			if errors.Is(err, store.ErrTooLarge) {
 				f.Fatalf("values of %d bytes are too large for the store", len(value))
 			}
 			require.NoError(f, err)
-			entry, err := f.s.Get(f.ctx, "key")
+			entry, err := store.Get(f.ctx, f.s, "key")
 			require.NoError(f, err)
 			require.Equal(f, revision, entry.Revision)
 			require.True(f, bytes.Equal(value, entry.Value), "Get changed %q…: %d of %d bytes", shown, len(entry.Value), len(value))
-			entries := f.scanAll("", "")
+			entries := f.listAll("", "")
 			require.Len(f, entries, 1)
 			require.True(f, bytes.Equal(value, entries[0].Value), "Scan changed %q…: %d of %d bytes", shown, len(entries[0].Value), len(value))
 		}

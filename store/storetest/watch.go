@@ -21,7 +21,7 @@ var watchTests = []storeTest{
 		event = next()
 		require.Equal(f, printableEntry{"key", "", revision}, printable(event.Entry))
 		require.False(f, event.Deleted, "an empty value is not a delete")
-		require.NoError(f, f.s.Delete(f.ctx, "key", store.Always))
+		require.NoError(f, store.Delete(f.ctx, f.s, "key", store.Always))
 		event = next()
 		require.Equal(f, printableEntry{Key: "key"}, printable(event.Entry))
 		require.True(f, event.Deleted)
@@ -44,7 +44,7 @@ var watchTests = []storeTest{
 	{"OtherHandles", forWatcher(func(f *fixture, w store.Watcher) {
 		other := f.open()
 		next := f.watchEvents(w, "")
-		_, err := other.Put(f.ctx, "key", []byte("value"), store.Always)
+		_, err := store.Put(f.ctx, other, "key", []byte("value"), store.Always)
 		require.NoError(f, err)
 		require.Equal(f, "key", next().Key)
 	})},
@@ -60,14 +60,14 @@ var watchTests = []storeTest{
 			}
 		}
 		f.put("key", "then", store.Always)
-		require.NoError(f, f.s.Delete(f.ctx, "key", store.Always))
+		require.NoError(f, store.Delete(f.ctx, f.s, "key", store.Always))
 		for !next().Deleted {
 		}
 	})},
 	{"ConflictIsNoChange", forWatcher(func(f *fixture, w store.Watcher) {
 		f.put("key", "value", store.Always)
 		next := f.watchEvents(w, "")
-		_, err := f.s.Put(f.ctx, "key", []byte("lost"), store.IfAbsent)
+		_, err := store.Put(f.ctx, f.s, "key", []byte("lost"), store.IfAbsent)
 		require.ErrorIs(f, err, store.ErrConflict)
 		f.put("other", "value", store.Always)
 		require.Equal(f, "other", next().Key)

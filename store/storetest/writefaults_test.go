@@ -16,15 +16,15 @@ func writeFaults() []fault {
 	return []fault{
 		{"compares and then sets", "Concurrency/NoUpdateIsLost", func(b *broken) {
 			b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-				entry, err := b.Memory.Get(ctx, key)
+				entry, err := store.Get(ctx, b.Memory, key)
 				if err != nil && !errors.Is(err, store.ErrNotFound) {
 					return "", err
 				}
 				if !cond.Holds(entry.Revision, err == nil) {
-					return b.Memory.Put(ctx, key, value, cond)
+					return store.Put(ctx, b.Memory, key, value, cond)
 				}
 				time.Sleep(100 * time.Microsecond)
-				return b.Memory.Put(ctx, key, value, store.Always)
+				return store.Put(ctx, b.Memory, key, value, store.Always)
 			}
 		}},
 		{"looks and then creates", "Concurrency/OneWinnerIfAbsent", func(b *broken) {
@@ -38,11 +38,11 @@ func writeFaults() []fault {
 		}},
 		{"looks and then deletes", "Concurrency/OneDeleteIfRevision", func(b *broken) {
 			b.del = func(ctx context.Context, key string, cond store.Condition) error {
-				if entry, err := b.Memory.Get(ctx, key); err == nil && cond.Holds(entry.Revision, true) {
+				if entry, err := store.Get(ctx, b.Memory, key); err == nil && cond.Holds(entry.Revision, true) {
 					time.Sleep(100 * time.Microsecond)
 					cond = store.Always
 				}
-				return b.Memory.Delete(ctx, key, cond)
+				return store.Delete(ctx, b.Memory, key, cond)
 			}
 		}},
 		{"accepts a stale revision", "Conditions/IfRevisionRefusesStale", func(b *broken) {
@@ -79,9 +79,9 @@ func writeFaults() []fault {
 		}},
 		{"reports a conflict and writes", "Conditions/ConflictChangesNothing", func(b *broken) {
 			b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-				revision, err := b.Memory.Put(ctx, key, value, cond)
+				revision, err := store.Put(ctx, b.Memory, key, value, cond)
 				if errors.Is(err, store.ErrConflict) {
-					_, _ = b.Memory.Put(ctx, key, value, store.Always)
+					_, _ = store.Put(ctx, b.Memory, key, value, store.Always)
 				}
 				return revision, err
 			}
@@ -91,7 +91,7 @@ func writeFaults() []fault {
 				if _, ok := cond.Revision(); ok && b.exists(key) {
 					cond = store.Always
 				}
-				return b.Memory.Delete(ctx, key, cond)
+				return store.Delete(ctx, b.Memory, key, cond)
 			}
 		}},
 		{"ignores the revision of a delete of a missing key", "Delete/IfRevisionRefusesMissing", func(b *broken) {
@@ -99,7 +99,7 @@ func writeFaults() []fault {
 				if _, ok := cond.Revision(); ok && !b.exists(key) {
 					return nil
 				}
-				return b.Memory.Delete(ctx, key, cond)
+				return store.Delete(ctx, b.Memory, key, cond)
 			}
 		}},
 		{"fails to delete a missing key", "Delete/Missing", func(b *broken) {
@@ -107,7 +107,7 @@ func writeFaults() []fault {
 				if !b.exists(key) {
 					return &store.Error{Store: "broken", Op: "delete", Key: key, Err: store.ErrNotFound}
 				}
-				return b.Memory.Delete(ctx, key, cond)
+				return store.Delete(ctx, b.Memory, key, cond)
 			}
 		}},
 		{"deletes if absent", "Delete/IfAbsentIsInvalid", func(b *broken) {
@@ -115,7 +115,7 @@ func writeFaults() []fault {
 				if cond.Absent() {
 					cond = store.Always
 				}
-				return b.Memory.Delete(ctx, key, cond)
+				return store.Delete(ctx, b.Memory, key, cond)
 			}
 		}},
 		{"cuts long values", "Values/300KB", func(b *broken) {
@@ -136,12 +136,12 @@ func writeFaults() []fault {
 		{"keeps the slice that it receives", "Aliasing/GivenBytes", func(b *broken) {
 			given := map[store.Revision][]byte{}
 			b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-				revision, err := b.Memory.Put(ctx, key, value, cond)
+				revision, err := store.Put(ctx, b.Memory, key, value, cond)
 				given[revision] = value
 				return revision, err
 			}
 			b.get = func(ctx context.Context, key string) (store.Entry, error) {
-				entry, err := b.Memory.Get(ctx, key)
+				entry, err := store.Get(ctx, b.Memory, key)
 				if value, ok := given[entry.Revision]; ok {
 					entry.Value = bytes.Clone(value)
 				}
@@ -150,11 +150,11 @@ func writeFaults() []fault {
 		}},
 		{"keeps the revision of an equal value", "Revisions/ChangeWithEachWrite", func(b *broken) {
 			b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-				entry, err := b.Memory.Get(ctx, key)
+				entry, err := store.Get(ctx, b.Memory, key)
 				if err == nil && cond.Holds(entry.Revision, true) && bytes.Equal(entry.Value, value) {
 					return entry.Revision, nil
 				}
-				return b.Memory.Put(ctx, key, value, cond)
+				return store.Put(ctx, b.Memory, key, value, cond)
 			}
 		}},
 		{"reuses revisions after a delete", "Revisions/NotReusedAfterDelete", func(b *broken) {
@@ -165,12 +165,12 @@ func writeFaults() []fault {
 		}},
 		{"writes although the context has ended", "Contexts/CancelledPut", func(b *broken) {
 			b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-				return b.Memory.Put(context.WithoutCancel(ctx), key, value, cond)
+				return store.Put(context.WithoutCancel(ctx), b.Memory, key, value, cond)
 			}
 		}},
 		{"writes and returns the error of the context", "Contexts/CancelledPutOfNewKey", func(b *broken) {
 			b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-				revision, err := b.Memory.Put(context.WithoutCancel(ctx), key, value, cond)
+				revision, err := store.Put(context.WithoutCancel(ctx), b.Memory, key, value, cond)
 				if ctx.Err() != nil {
 					return "", &store.Error{Store: "broken", Op: "put", Key: key, Err: ctx.Err()}
 				}
@@ -179,7 +179,7 @@ func writeFaults() []fault {
 		}},
 		{"deletes although the context has ended", "Contexts/CancelledDelete", func(b *broken) {
 			b.del = func(ctx context.Context, key string, cond store.Condition) error {
-				return b.Memory.Delete(context.WithoutCancel(ctx), key, cond)
+				return store.Delete(context.WithoutCancel(ctx), b.Memory, key, cond)
 			}
 		}},
 		{"makes the writes of a batch one by one", "Batch/ConflictChangesNothing", func(b *broken) {
@@ -199,7 +199,7 @@ func writeFaults() []fault {
 			b.batch = func(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 				revisions, err := b.Memory.Batch(ctx, writes)
 				if errors.Is(err, store.ErrConflict) {
-					err = &store.Error{Store: "broken", Op: "batch", Err: store.ErrConflict}
+					err = &store.Error{Store: "broken", Op: "write", Err: store.ErrConflict}
 				}
 				return revisions, err
 			}
@@ -245,8 +245,8 @@ func writeFaults() []fault {
 		}},
 		{"deletes the entries on Close", "Closing/DataRemains", func(b *broken) {
 			b.close = func() error {
-				for entry := range b.Memory.Scan(context.Background(), "", "") {
-					_ = b.Memory.Delete(context.Background(), entry.Key, store.Always)
+				for entry := range b.Memory.List(context.Background(), "", "", true) {
+					_ = store.Delete(context.Background(), b.Memory, entry.Key, store.Always)
 				}
 				return b.Memory.Close()
 			}
@@ -263,7 +263,7 @@ func (b *broken) counting(name func(key string, n int) string) {
 		return store.Entry{Key: entry.Key, Value: []byte(value), Revision: store.Revision(name(entry.Key, n))}, n
 	}
 	translated := func(key string, cond store.Condition) (store.Condition, int) {
-		entry, err := b.Memory.Get(context.Background(), key)
+		entry, err := store.Get(context.Background(), b.Memory, key)
 		if err != nil {
 			return cond, 0
 		}
@@ -274,14 +274,14 @@ func (b *broken) counting(name func(key string, n int) string) {
 		return cond, n
 	}
 	b.get = func(ctx context.Context, key string) (store.Entry, error) {
-		entry, err := b.Memory.Get(ctx, key)
+		entry, err := store.Get(ctx, b.Memory, key)
 		if err != nil {
 			return store.Entry{}, err
 		}
 		entry, _ = read(entry)
 		return entry, nil
 	}
-	b.onScan(func(entries []store.Entry, prefix, after string) []store.Entry {
+	b.onList(func(entries []store.Entry, prefix, after string) []store.Entry {
 		var kept []store.Entry
 		for _, entry := range wanted(entries, prefix, after) {
 			entry, _ = read(entry)
@@ -291,11 +291,11 @@ func (b *broken) counting(name func(key string, n int) string) {
 	})
 	b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
 		cond, n := translated(key, cond)
-		_, err := b.Memory.Put(ctx, key, []byte(strconv.Itoa(n+1)+" "+string(value)), cond)
+		_, err := store.Put(ctx, b.Memory, key, []byte(strconv.Itoa(n+1)+" "+string(value)), cond)
 		return store.Revision(name(key, n+1)), err
 	}
 	b.del = func(ctx context.Context, key string, cond store.Condition) error {
 		cond, _ = translated(key, cond)
-		return b.Memory.Delete(ctx, key, cond)
+		return store.Delete(ctx, b.Memory, key, cond)
 	}
 }

@@ -163,13 +163,13 @@ type lossyStore struct {
 	lost bool
 }
 
-func (s *lossyStore) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	revision, err := s.Store.Put(ctx, key, value, cond)
-	if strings.HasPrefix(key, "shop:") && !s.lost {
+func (s *lossyStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	revisions, err := s.Store.Batch(ctx, writes)
+	if strings.HasPrefix(writes[0].Key, "shop:") && !s.lost {
 		s.lost = true
-		return "", store.ErrUnknownOutcome
+		return nil, store.ErrUnknownOutcome
 	}
-	return revision, err
+	return revisions, err
 }
 
 func TestLostAnswerOfARefund(t *testing.T) {

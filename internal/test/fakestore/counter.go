@@ -26,7 +26,7 @@ func Count(db store.Store) *Counter {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.calls[call.Op]++
-		if call.Op == "Get" || call.Op == "GetMulti" {
+		if call.Op == "Get" {
 			c.read += len(call.Keys)
 		}
 		if errors.Is(err, store.ErrConflict) {
@@ -47,8 +47,8 @@ func (c *Counter) Calls(ops ...string) (n int) {
 	return n
 }
 
-// Reads returns how often something was read, other than a listing of keys.
-func (c *Counter) Reads() int { return c.Calls("Get", "GetMulti", "Scan") }
+// Reads returns how often keys were read by name.
+func (c *Counter) Reads() int { return c.Calls("Get") }
 
 // Read returns the number of keys that were read by name.
 func (c *Counter) Read() int {

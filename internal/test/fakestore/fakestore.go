@@ -36,31 +36,9 @@ func New(db store.Store, rule Rule) *Store { return &Store{db, rule} }
 // Unwrap returns the store in it.
 func (s *Store) Unwrap() store.Store { return s.Store }
 
-func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
-	return ruled(ctx, s.rule, Call{Op: "Get", Keys: []string{key}}, func() (store.Entry, error) {
-		return s.Store.Get(ctx, key)
-	})
-}
-
-func (s *Store) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
-	return ruled(ctx, s.rule, Call{Op: "GetMulti", Keys: keys}, func() ([]store.Entry, error) {
-		return s.Store.(store.MultiGetter).GetMulti(ctx, keys...)
-	})
-}
-
-func (s *Store) Put(
-	ctx context.Context, key string, value []byte, cond store.Condition,
-) (store.Revision, error) {
-	writes := []store.Write{{Key: key, Value: value, Cond: cond}}
-	return ruled(ctx, s.rule, Call{Op: "Put", Writes: writes}, func() (store.Revision, error) {
-		return s.Store.Put(ctx, key, value, cond)
-	})
-}
-
-func (s *Store) Delete(ctx context.Context, key string, cond store.Condition) error {
-	writes := []store.Write{{Key: key, Delete: true, Cond: cond}}
-	return s.rule(ctx, Call{Op: "Delete", Writes: writes}, func() error {
-		return s.Store.Delete(ctx, key, cond)
+func (s *Store) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
+	return ruled(ctx, s.rule, Call{Op: "Get", Keys: keys}, func() ([]store.Entry, error) {
+		return s.Store.Get(ctx, keys...)
 	})
 }
 
@@ -70,15 +48,9 @@ func (s *Store) Batch(ctx context.Context, writes []store.Write) ([]store.Revisi
 	})
 }
 
-func (s *Store) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
-	return iterated(ctx, s.rule, Call{Op: "Scan", Keys: []string{prefix}}, func() iter.Seq2[store.Entry, error] {
-		return s.Store.Scan(ctx, prefix, after)
-	})
-}
-
-func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[string, error] {
-	return iterated(ctx, s.rule, Call{Op: "List", Keys: []string{prefix}}, func() iter.Seq2[string, error] {
-		return s.Store.(store.Lister).List(ctx, prefix, after)
+func (s *Store) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
+	return iterated(ctx, s.rule, Call{Op: "List", Keys: []string{prefix}}, func() iter.Seq2[store.Entry, error] {
+		return s.Store.List(ctx, prefix, after, values)
 	})
 }
 

@@ -146,7 +146,6 @@ type refundCase struct {
 // refundRow is a way to derive idempotency keys.
 type refundRow struct {
 	name  string
-	plain bool // the store writes one value at a time
 	opts  workspace.Options
 	key   func(run *workspace.Run, call state.ToolCall) string
 	id    func(asked int, order string) string
@@ -159,15 +158,14 @@ type refundRow struct {
 func (s *suite) IdempotencyKeysHold(t *testing.T) {
 	unique := func(asked int, _ string) string { return fmt.Sprint("call", asked) }
 	rows := []refundRow{
-		{"PendingLeave", false, workspace.Options{Pending: workspace.PendingLeave}, byCall, unique, false},
-		{"TakeoverRestart", false, workspace.Options{Takeover: workspace.TakeoverRestart}, byStep, unique, false},
-		{"PendingLeave, one value at a time", true, workspace.Options{Pending: workspace.PendingLeave}, byCall, unique, false},
-		{"TakeoverRestart and PendingLeave", true, workspace.Options{Takeover: workspace.TakeoverRestart, Pending: workspace.PendingLeave}, byStep, unique, false},
+		{"PendingLeave", workspace.Options{Pending: workspace.PendingLeave}, byCall, unique, false},
+		{"TakeoverRestart", workspace.Options{Takeover: workspace.TakeoverRestart}, byStep, unique, false},
+		{"TakeoverRestart and PendingLeave", workspace.Options{Takeover: workspace.TakeoverRestart, Pending: workspace.PendingLeave}, byStep, unique, false},
 		{
-			"TakeoverRestart, and a model that repeats its ids", false, workspace.Options{Takeover: workspace.TakeoverRestart},
+			"TakeoverRestart, and a model that repeats its ids", workspace.Options{Takeover: workspace.TakeoverRestart},
 			byCall, func(_ int, order string) string { return "refund-" + order }, false,
 		},
-		{"PendingAnswer", false, workspace.Options{}, byCall, unique, true},
+		{"PendingAnswer", workspace.Options{}, byCall, unique, true},
 	}
 	if s.real {
 		rows = rows[:2]
@@ -245,10 +243,7 @@ func (s *suite) refundThroughCrashes(t testing.TB, db store.Store, row refundRow
 		r.life = life
 		opts := row.opts
 		opts.Run, opts.Attempts = r.run, 1000
-		var view store.Store = fakestore.Bare{Store: db}
-		if !row.plain {
-			view = fakestore.Bare{Store: db}
-		}
+		view := fakestore.Bare{Store: db}
 		m := Open(t, life.seenBy(view), opts)
 		_, err := m.Submit(t.Context(), "ann", Text("1")) // the sender tries again
 		if err == nil {

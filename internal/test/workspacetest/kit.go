@@ -79,7 +79,7 @@ func Conversation(t testing.TB, w *workspace.View) []string {
 func Entries(t testing.TB, db store.Store) map[string]string {
 	t.Helper()
 	values := map[string]string{}
-	for e, err := range db.Scan(context.Background(), "", "") {
+	for e, err := range db.List(context.Background(), "", "", true) {
 		require.NoError(t, err)
 		if !strings.HasPrefix(e.Key, probeKey) && !strings.HasPrefix(e.Key, "agent:holder:") {
 			values[e.Key] = string(e.Value)
@@ -93,11 +93,11 @@ func Restore(t testing.TB, db store.Store, values map[string]string) {
 	t.Helper()
 	for key := range Entries(t, db) {
 		if _, ok := values[key]; !ok {
-			require.NoError(t, db.Delete(t.Context(), key, store.Always))
+			require.NoError(t, store.Delete(t.Context(), db, key, store.Always))
 		}
 	}
 	for key, value := range values {
-		_, err := db.Put(t.Context(), key, []byte(value), store.Always)
+		_, err := store.Put(t.Context(), db, key, []byte(value), store.Always)
 		require.NoError(t, err)
 	}
 }

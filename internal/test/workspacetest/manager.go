@@ -130,7 +130,7 @@ func (s *suite) ObserversAtOnce(t *testing.T) {
 		m := Open(t, WithFaults(db, func(writes []store.Write) (bool, error) {
 			for _, w := range writes {
 				if w.Delete && strings.HasPrefix(w.Key, "agent:holder:") && others.Add(1) == 1 {
-					require.NoError(t, db.Delete(context.Background(), w.Key, store.Always))
+					require.NoError(t, store.Delete(context.Background(), db, w.Key, store.Always))
 				}
 			}
 			return false, nil

@@ -56,7 +56,7 @@ func probing(db store.Store, every time.Duration) (stop func() time.Duration) {
 		var worst time.Duration
 		due := time.Now()
 		for ctx.Err() == nil {
-			_, _ = db.Put(context.WithoutCancel(ctx), probeKey+"write", nil, store.Always)
+			_, _ = store.Put(context.WithoutCancel(ctx), db, probeKey+"write", nil, store.Always)
 			worst = max(worst, time.Since(due))
 			due = time.Now().Add(every)
 			select {

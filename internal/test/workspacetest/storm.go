@@ -175,7 +175,7 @@ func sleepUnless(end <-chan struct{}, d time.Duration) bool {
 func (s *storm) probe(ctx context.Context) {
 	for every := s.TTL / 20; ctx.Err() == nil; time.Sleep(every) {
 		from := time.Now()
-		_, _ = s.db.Put(context.Background(), probeKey+"storm", nil, store.Always)
+		_, _ = store.Put(context.Background(), s.db, probeKey+"storm", nil, store.Always)
 		if took := time.Since(from); took > every/2 {
 			s.away.add(from.Add(-every), from.Add(took+every))
 		}

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"strconv"
@@ -21,20 +20,13 @@ import (
 // sealed.
 type blobStore struct {
 	db     store.Store
-	multi  store.MultiGetter // db, or nil if it is none
-	key    string            // of the head
+	key    string // of the head
 	sealer *Sealer
 	pause  func(context.Context, time.Duration) error // waits between attempts
 	cache  *blobCache
 	// fresh has the blobs that a transition adds, which are not stored yet.
 	fresh map[string][]byte
 }
-
-// blobInfix stands between the key of a head and the name of a blob. It
-// contains a character that EncodeUser escapes, so no head has the key of
-// another's blob, and the blobs of a workspace are adjacent in the order of the
-// keys.
-const blobInfix = "/b/"
 
 // newBackoff returns the delays between the attempts of one operation.
 func newBackoff() backoff.Backoff {
@@ -58,24 +50,22 @@ type newBlob struct {
 }
 
 // blobKey returns the key of a blob in the store.
-func (s *blobStore) blobKey(name string) string { return s.key + blobInfix + name }
+func (s *blobStore) blobKey(name string) string {
+	return blobPrefix + strings.TrimPrefix(s.key, headPrefix) + "/" + name
+}
 
 // fetchBlob returns the content of a blob, or a missingBlobError. The caller
 // must not change it.
 func (s *blobStore) fetchBlob(ctx context.Context, name string) ([]byte, error) {
-	if data := s.heldBlob(name); data != nil {
-		return data, nil
-	}
-	e, err := s.db.Get(ctx, s.blobKey(name))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	blobs, err := s.fetchBlobs(ctx, []string{name})
+	if err != nil {
 		return nil, err
 	}
-	return s.openBlob(name, e)
+	return blobs[0], nil
 }
 
-// fetchBlobs is fetchBlob for several blobs, which it reads at once if the store
-// is a MultiGetter. With an error, it returns the contents of those before the
-// first that it cannot read.
+// fetchBlobs is fetchBlob for several blobs, which it reads at once. With an
+// error, it returns the contents of those before the first that it cannot read.
 func (s *blobStore) fetchBlobs(ctx context.Context, names []string) ([][]byte, error) {
 	blobs := make([][]byte, len(names))
 	var keys []string
@@ -84,38 +74,24 @@ func (s *blobStore) fetchBlobs(ctx context.Context, names []string) ([][]byte, e
 			keys = append(keys, s.blobKey(name))
 		}
 	}
-	var entries []store.Entry
-	if s.multi != nil && len(keys) > 1 {
-		var err error
-		if entries, err = s.multi.GetMulti(ctx, keys...); err != nil {
-			return nil, err
-		}
+	if len(keys) == 0 {
+		return blobs, nil
+	}
+	entries, err := s.db.Get(ctx, keys...)
+	if err != nil {
+		return nil, err
 	}
 	for i, name := range names {
 		if blobs[i] != nil {
 			continue
 		}
-		var err error
-		if len(entries) > 0 {
-			blobs[i], err = s.openBlob(name, entries[0])
-			entries[0].Value, entries = nil, entries[1:] // not held while others are opened
-		} else {
-			blobs[i], err = s.fetchBlob(ctx, name)
-		}
+		blobs[i], err = s.openBlob(name, entries[0])
 		if err != nil {
 			return blobs[:i], err
 		}
+		entries[0].Value, entries = nil, entries[1:] // not held while others are opened
 	}
 	return blobs, nil
-}
-
-// atOnce returns how many of n blobs are to be read at once. Without a
-// MultiGetter, blobs that nobody asks for later are not read.
-func (s *blobStore) atOnce(n int) int {
-	if s.multi == nil {
-		return 1
-	}
-	return n
 }
 
 // heldBlob returns the content of a blob that need not be read, or nil.
@@ -147,7 +123,7 @@ func (s *blobStore) openBlob(name string, e store.Entry) ([]byte, error) {
 func (s *blobStore) listBlobs(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		prefix := s.blobKey("")
-		for e, err := range s.db.Scan(ctx, prefix, "") {
+		for e, err := range s.db.List(ctx, prefix, "", false) {
 			if !yield(strings.TrimPrefix(e.Key, prefix), err) {
 				return
 			}
@@ -157,7 +133,7 @@ func (s *blobStore) listBlobs(ctx context.Context) iter.Seq2[string, error] {
 
 // hasBlobs reports whether there are blobs.
 func (s *blobStore) hasBlobs(ctx context.Context) (bool, error) {
-	for _, err := range s.db.Scan(ctx, s.blobKey(""), "") {
+	for _, err := range s.db.List(ctx, s.blobKey(""), "", false) {
 		return err == nil, err
 	}
 	return false, nil

@@ -26,7 +26,7 @@ func (l *Ledger) commitDamaged(ctx context.Context, apply transitionFunc) (*Head
 // returns damage itself unless the keys open another value of the workspace.
 func (l *Ledger) newSubstitute(ctx context.Context, damage error) (*Head, error) {
 	h, opens := l.newHead(), l.sealer == nil
-	for e, err := range l.db.Scan(ctx, l.blobKey(""), "") {
+	for e, err := range l.db.List(ctx, l.blobKey(""), "", true) {
 		if err != nil {
 			return nil, err
 		}

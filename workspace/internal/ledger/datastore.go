@@ -36,15 +36,20 @@ func (d *DataStore) fault(op, key string, err error) error {
 }
 
 // Get implements store.Store.
-func (d *DataStore) Get(ctx context.Context, key string) (store.Entry, error) {
+func (d *DataStore) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
 	if d.err != nil {
-		return store.Entry{}, d.fault("get", key, d.err)
+		return nil, d.fault("get", "", d.err)
 	}
-	e, err := d.db.Get(ctx, key)
+	entries, err := d.db.Get(ctx, keys...)
+	for i, e := range entries {
+		if err == nil && e.Revision != "" {
+			entries[i], err = d.open("get", e)
+		}
+	}
 	if err != nil {
-		return store.Entry{}, err
+		return nil, err
 	}
-	return d.open("get", e)
+	return entries, nil
 }
 
 func (d *DataStore) open(op string, e store.Entry) (store.Entry, error) {
@@ -56,56 +61,35 @@ func (d *DataStore) open(op string, e store.Entry) (store.Entry, error) {
 	return e, nil
 }
 
-// Put implements store.Store. Without keys, it refuses a value that Get would
+// Batch implements store.Store. Without keys, it refuses a value that Get would
 // take for a sealed one.
-func (d *DataStore) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	sealed, err := d.seal(key, value)
-	if err != nil {
-		return "", d.fault("put", key, err)
-	}
-	return d.db.Put(ctx, key, sealed, cond)
-}
-
-func (d *DataStore) seal(key string, value []byte) ([]byte, error) {
-	if _, _, h := cutSealHeader(value); d.err == nil && d.sealer == nil && h.Sealed {
-		return nil, fmt.Errorf("%w: the value begins as a sealed one", ErrInvalid)
-	}
-	return d.sealer.seal(d.workspace, key, value), d.err
-}
-
-// Batch implements store.Store, as Put does.
 func (d *DataStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	if d.err != nil {
+		return nil, d.fault("write", "", d.err)
+	}
 	sealed := slices.Clone(writes)
 	for i, w := range writes {
 		if w.Delete {
 			continue
 		}
-		var err error
-		if sealed[i].Value, err = d.seal(w.Key, w.Value); err != nil {
-			return nil, d.fault("batch", w.Key, err)
+		if _, _, h := cutSealHeader(w.Value); d.sealer == nil && h.Sealed {
+			return nil, d.fault("write", w.Key, fmt.Errorf("%w: the value begins as a sealed one", ErrInvalid))
 		}
+		sealed[i].Value = d.sealer.seal(d.workspace, w.Key, w.Value)
 	}
 	return d.db.Batch(ctx, sealed)
 }
 
-// Delete implements store.Store.
-func (d *DataStore) Delete(ctx context.Context, key string, cond store.Condition) error {
-	if d.err != nil {
-		return d.fault("delete", key, d.err)
-	}
-	return d.db.Delete(ctx, key, cond)
-}
-
-// Scan implements store.Store.
-func (d *DataStore) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+// List implements store.Store.
+func (d *DataStore) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		if d.err != nil {
-			yield(store.Entry{}, d.fault("scan", prefix, d.err))
+			yield(store.Entry{}, d.fault("list", prefix, d.err))
 			return
 		}
-		for e, err := range d.db.Scan(ctx, prefix, after) {
-			if err == nil {
-				e, err = d.open("scan", e)
+		for e, err := range d.db.List(ctx, prefix, after, values) {
+			if err == nil && values {
+				e, err = d.open("list", e)
 			}
 			if !yield(e, err) || err != nil {
 				return
@@ -135,14 +119,14 @@ func (d *DataStore) Reseal(ctx context.Context) error {
 func (d *DataStore) resealValue(ctx context.Context, key string) error {
 	delay := newBackoff()
 	for {
-		e, err := d.Get(ctx, key)
+		e, err := store.Get(ctx, d, key)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if _, err = d.Put(ctx, key, e.Value, store.IfRevision(e.Revision)); !errors.Is(err, store.ErrConflict) {
+		if _, err = store.Put(ctx, d, key, e.Value, store.IfRevision(e.Revision)); !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 		if err := delay.Wait(ctx); err != nil { // another writer was first
@@ -155,7 +139,7 @@ func (d *DataStore) resealValue(ctx context.Context, key string) error {
 func (d *DataStore) Clear(ctx context.Context) error {
 	all, err := d.keys(ctx, func(string) bool { return true })
 	for _, key := range all {
-		err = errors.Join(err, d.Delete(ctx, key, store.Always))
+		err = errors.Join(err, store.Delete(ctx, d, key, store.Always))
 	}
 	return err
 }
@@ -164,7 +148,7 @@ func (d *DataStore) Clear(ctx context.Context) error {
 // is sealed, or "".
 func (d *DataStore) keys(ctx context.Context, choose func(sealedWith string) bool) ([]string, error) {
 	var keys []string
-	for e, err := range d.db.Scan(ctx, d.prefix, "") {
+	for e, err := range d.db.List(ctx, d.prefix, "", true) {
 		if err != nil {
 			return nil, err
 		}
@@ -179,7 +163,7 @@ func (d *DataStore) keys(ctx context.Context, choose func(sealedWith string) boo
 // number and the ids of the keys with which they are sealed.
 func (d *DataStore) Verify(ctx context.Context) (n int, keys map[string]bool, err error) {
 	keys = map[string]bool{}
-	for e, err := range d.db.Scan(ctx, d.prefix, "") {
+	for e, err := range d.db.List(ctx, d.prefix, "", true) {
 		if err == nil {
 			_, err = d.open("verify", e)
 		}

@@ -155,7 +155,7 @@ func (g *ghost) saw(r request) {
 		if !w.Delete || isHolderKey(w.Key) {
 			continue
 		}
-		if g.live[strings.TrimPrefix(w.Key, headOf+blobInfix)] {
+		if g.live[strings.TrimPrefix(w.Key, blobsOf)] {
 			g.x.violated("I2: a blob was deleted to which the head refers: %s", short(w.Key))
 		}
 	}
@@ -620,8 +620,8 @@ func (g *ghost) compare(w, old *world, h *sight, c *call) {
 	before := g.live
 	got := g.look(h)
 	for name := range before {
-		if _, found := g.x.store.entries[headOf+blobInfix+name]; found && !g.live[name] {
-			g.x.violated("a blob was dropped and not deleted: %s", short(headOf+blobInfix+name))
+		if _, found := g.x.store.entries[blobsOf+name]; found && !g.live[name] {
+			g.x.violated("a blob was dropped and not deleted: %s", short(blobsOf+name))
 		}
 	}
 	if !slices.Equal(got.queue, w.queue) {

@@ -25,7 +25,10 @@ import (
 // writes.
 
 // headOf is the key of the workspace.
-const headOf = headPrefix + "u"
+const (
+	headOf  = headPrefix + "u"
+	blobsOf = blobPrefix + "u/"
+)
 
 // variant is a kind of store.
 type variant struct {
@@ -203,7 +206,7 @@ func (x *explorer) start(actors int) {
 }
 
 func (x *explorer) ledger(p *process) *Ledger {
-	l := New(multiPort{port{x.store}}, "u", headOf, p.options(x))
+	l := New(port{x.store}, "u", headOf, p.options(x))
 	l.minHistory = 0
 	l.now = func() time.Time {
 		return time.Unix(1e9, 0).UTC().Add(time.Duration(x.step) * time.Millisecond).Truncate(time.Millisecond)
@@ -389,7 +392,7 @@ func (x *explorer) final() {
 	g.check(g.freshReader(), h, h.now(), w.text)
 	g.checkPast(h)
 	for key := range x.store.entries {
-		name, blob := strings.CutPrefix(key, headOf+blobInfix)
+		name, blob := strings.CutPrefix(key, blobsOf)
 		if blob && !g.live[name] {
 			x.violated("a blob is left to which the head does not refer: %s", short(key))
 		}
@@ -454,10 +457,11 @@ func TestExplorer(t *testing.T) {
 // calm is the store without faults.
 type calm struct{ port }
 
-func (c calm) Get(_ context.Context, key string) (store.Entry, error) {
-	e, found := c.entries[key]
-	if !found {
-		return store.Entry{}, store.ErrNotFound
+func (c calm) Get(_ context.Context, keys ...string) ([]store.Entry, error) {
+	entries := make([]store.Entry, len(keys))
+	for i, key := range keys {
+		e := c.entries[key] // without a revision if it is missing
+		entries[i] = store.Entry{Key: key, Value: e.value, Revision: e.revision}
 	}
-	return store.Entry{Key: key, Value: e.value, Revision: e.revision}, nil
+	return entries, nil
 }

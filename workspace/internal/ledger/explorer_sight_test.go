@@ -122,14 +122,14 @@ func (s *sight) head() *Head {
 // refers to it.
 func (g *ghost) blob(name string) string {
 	g.live[name] = true
-	e, found := g.x.store.entries[headOf+blobInfix+name]
+	e, found := g.x.store.entries[blobsOf+name]
 	if !found {
-		g.x.violated("I2: the head refers to a blob that is not there: %s", short(headOf+blobInfix+name))
+		g.x.violated("I2: the head refers to a blob that is not there: %s", short(blobsOf+name))
 	}
 	if text, known := g.texted[name]; known {
 		return text
 	}
-	data, err := g.x.sealer.open(headOf, headOf+blobInfix+name, e.value)
+	data, err := g.x.sealer.open(headOf, blobsOf+name, e.value)
 	if err != nil {
 		g.x.violated("%s: %v", name, err)
 	}

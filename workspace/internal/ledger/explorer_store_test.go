@@ -210,25 +210,16 @@ func (e revised) number() (n int) {
 // port is the store as a process sees it.
 type port struct{ *faultyStore }
 
-var (
-	_ store.Store       = batchPort{}
-	_ store.MultiGetter = batchPort{}
-)
+var _ store.Store = port{}
 
-type batchPort = multiPort
-
-// multiPort reads several entries one after the other. They are no snapshot.
-type multiPort struct{ port }
-
-func (p multiPort) GetMulti(ctx context.Context, keys ...string) ([]store.Entry, error) {
+// Get reads several entries one after the other. They are no snapshot.
+func (p port) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
 	entries := make([]store.Entry, len(keys))
 	for i, key := range keys {
-		e, err := p.Get(ctx, key)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
+		var err error
+		if entries[i], err = p.get(ctx, key); err != nil {
 			return nil, err
 		}
-		e.Key = key
-		entries[i] = e
 	}
 	return entries, nil
 }
@@ -244,7 +235,8 @@ func (p port) Batch(ctx context.Context, writes []store.Write) ([]store.Revision
 	return revisions, nil
 }
 
-func (p port) Get(ctx context.Context, key string) (store.Entry, error) {
+// get returns an entry without a revision for a key that does not exist.
+func (p port) get(ctx context.Context, key string) (store.Entry, error) {
 	p.x.running.point()
 	if ctx.Err() != nil {
 		return store.Entry{}, context.Cause(ctx)
@@ -269,7 +261,7 @@ func (p port) Get(ctx context.Context, key string) (store.Entry, error) {
 		}
 	}
 	if !found {
-		return store.Entry{}, store.ErrNotFound
+		return store.Entry{Key: key}, nil
 	}
 	return store.Entry{Key: key, Value: slices.Clone(e.value), Revision: e.revision}, nil
 }
@@ -297,17 +289,6 @@ func (p port) staleRead(key string, found bool) (revised, bool) {
 	}
 	last := old[len(old)-1]
 	return last, !found || last.step > p.x.step-15
-}
-
-func (p port) Put(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-	if err := p.write(ctx, []store.Write{{Key: key, Value: value, Cond: cond}}); err != nil {
-		return "", err
-	}
-	return p.entries[key].revision, nil
-}
-
-func (p port) Delete(ctx context.Context, key string, cond store.Condition) error {
-	return p.write(ctx, []store.Write{{Key: key, Delete: true, Cond: cond}})
 }
 
 func (p port) write(ctx context.Context, writes []store.Write) error {
@@ -364,11 +345,11 @@ func (p port) write(ctx context.Context, writes []store.Write) error {
 	return err
 }
 
-// mayMiss reports whether a scan may miss entries, as one by a process that was
-// cut off long ago does. Expire relies on its scans.
+// mayMiss reports whether a list may miss entries, as one by a process that was
+// cut off long ago does. Expire relies on its lists.
 func (a *actor) mayMiss() bool { return a.call == nil || a.call.kind != "expire" }
 
-func (p port) Scan(_ context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+func (p port) List(_ context.Context, prefix, after string, _ bool) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		for _, key := range p.names() {
 			if !strings.HasPrefix(key, prefix) || key <= after || p.x.running.mayMiss() && p.x.chance(p.x.rates.missed) {
@@ -399,7 +380,7 @@ func short(key string) string {
 	case isHolderKey(key):
 		return "holder"
 	}
-	name := strings.TrimPrefix(key, headOf+blobInfix)
+	name := strings.TrimPrefix(key, blobsOf)
 	return "blob " + name[min(len(name), 12):min(len(name), 21)]
 }
 

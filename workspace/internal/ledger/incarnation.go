@@ -177,7 +177,7 @@ func (i *Incarnation) put(ctx context.Context, cond store.Condition) error {
 	if err != nil {
 		return err
 	}
-	rev, err := i.holders.db.Put(ctx, i.key, i.holders.sealer.seal(i.key, i.key, data), cond)
+	rev, err := store.Put(ctx, i.holders.db, i.key, i.holders.sealer.seal(i.key, i.key, data), cond)
 	if err == nil {
 		i.revision = rev
 	}
@@ -185,7 +185,7 @@ func (i *Incarnation) put(ctx context.Context, cond store.Condition) error {
 }
 
 func (i *Incarnation) read(ctx context.Context) (e store.Entry, found bool, err error) {
-	e, err = i.holders.db.Get(ctx, i.key)
+	e, err = store.Get(ctx, i.holders.db, i.key)
 	if errors.Is(err, store.ErrNotFound) {
 		return e, false, nil
 	}
@@ -202,7 +202,7 @@ func (i *Incarnation) Withdraw(ctx context.Context) error {
 		if r, err := i.holders.decode(e); err != nil || r.Holder != i.record.Holder {
 			return nil
 		}
-		err = i.holders.db.Delete(ctx, i.key, store.IfRevision(e.Revision))
+		err = store.Delete(ctx, i.holders.db, i.key, store.IfRevision(e.Revision))
 		if !errors.Is(err, store.ErrConflict) { // by a heartbeat of unknown outcome
 			return err
 		}
@@ -236,7 +236,7 @@ func (s *Holders) State(ctx context.Context, r *Run) (HolderState, error) {
 	if r.Holder == "" {
 		return HolderState{}, nil
 	}
-	e, err := s.db.Get(ctx, holderKey(r.Holder))
+	e, err := store.Get(ctx, s.db, holderKey(r.Holder))
 	if errors.Is(err, store.ErrNotFound) { // it is written before any head names it
 		return HolderState{Ended: true}, nil
 	}
@@ -261,7 +261,7 @@ func (s *Holders) Heartbeats(ctx context.Context, r *Run) (uint64, error) {
 	if r.Holder == "" {
 		return 0, nil
 	}
-	e, err := s.db.Get(ctx, holderKey(r.Holder))
+	e, err := store.Get(ctx, s.db, holderKey(r.Holder))
 	if errors.Is(err, store.ErrNotFound) {
 		return 0, nil
 	}
@@ -281,7 +281,7 @@ func (s *Holders) End(ctx context.Context, r *Run, observed HolderState) error {
 	if observed.revision == "" {
 		return nil
 	}
-	err := s.db.Delete(ctx, holderKey(r.Holder), store.IfRevision(observed.revision))
+	err := store.Delete(ctx, s.db, holderKey(r.Holder), store.IfRevision(observed.revision))
 	if errors.Is(err, store.ErrConflict) {
 		return ErrLeaseRenewed
 	}

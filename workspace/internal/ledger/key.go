@@ -10,8 +10,11 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// headPrefix begins the keys of all workspaces.
-const headPrefix = "agent:workspace:"
+// The entries of workspaces, each followed by EncodeUser of the user.
+const (
+	headPrefix = "agent:workspace:"
+	blobPrefix = "agent:blob:" // then a slash, which EncodeUser escapes, and the name of the blob
+)
 
 // HeadKey returns the key of a user's head.
 func HeadKey(user string) (string, error) {
@@ -19,8 +22,8 @@ func HeadKey(user string) (string, error) {
 		return "", fmt.Errorf("%w: the name of a user must be non-empty UTF-8", ErrInvalid)
 	}
 	key := headPrefix + EncodeUser(user)
-	if len(key)+len(blobInfix)+maxBlobName > store.MaxKey {
-		return "", fmt.Errorf("%w: the name of the user is too long: its key has %d bytes, and %d are possible", ErrInvalid, len(key), store.MaxKey-len(blobInfix)-maxBlobName)
+	if most := store.MaxKey - len("/") - maxBlobName; len(key) > most {
+		return "", fmt.Errorf("%w: the name of the user is too long: its key has %d bytes, and %d are possible", ErrInvalid, len(key), most)
 	}
 	return key, nil
 }

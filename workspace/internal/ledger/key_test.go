@@ -25,7 +25,7 @@ func TestUserEncoding(t *testing.T) {
 		if err != nil || again != a {
 			t.Fatalf("%q became %q: %v", a, again, err)
 		}
-		if a != b && EncodeUser(a)+blobInfix == EncodeUser(b)+blobInfix {
+		if a != b && EncodeUser(a)+"/" == EncodeUser(b)+"/" {
 			t.Fatalf("%q and %q have the same key", a, b)
 		}
 	})

@@ -120,8 +120,7 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 	if opts.DeadLetters == 0 {
 		opts.DeadLetters = maxDeadLetters
 	}
-	multi, _ := store.As[store.MultiGetter](db)
-	blobs := blobStore{db: db, multi: multi, key: key, sealer: opts.Sealer, pause: backoff.Sleep, cache: &blobCache{}}
+	blobs := blobStore{db: db, key: key, sealer: opts.Sealer, pause: backoff.Sleep, cache: &blobCache{}}
 	return &Ledger{
 		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}, lists: &blobCache{}}, user: user, anchor: opts.Anchor,
 		ttl: opts.TTL, now: CurrentTime, minHistory: minHistoryBytes, history: opts.History, warn: opts.Warn,
@@ -193,12 +192,13 @@ func (l *Ledger) readAnchor(ctx context.Context) error {
 }
 
 func (l *Ledger) fetchHead(ctx context.Context) (*Head, store.Condition, error) {
-	e, err := l.db.Get(ctx, l.key)
-	if errors.Is(err, store.ErrNotFound) {
-		return l.newHead(), store.IfAbsent, l.checkAbsence(ctx)
-	}
+	entries, err := l.db.Get(ctx, l.key)
 	if err != nil {
 		return nil, store.Always, err
+	}
+	e := entries[0]
+	if e.Revision == "" {
+		return l.newHead(), store.IfAbsent, l.checkAbsence(ctx)
 	}
 	h, err := l.HeadOf(e)
 	return h, store.IfRevision(e.Revision), err

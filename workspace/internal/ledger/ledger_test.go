@@ -42,7 +42,7 @@ func measure() *measured {
 		}
 		for _, w := range c.Writes {
 			m.bytes += len(w.Value)
-			if !strings.Contains(w.Key, blobInfix) {
+			if !strings.HasPrefix(w.Key, blobPrefix) {
 				m.headBytes = max(m.headBytes, len(w.Value))
 			}
 		}
@@ -66,7 +66,7 @@ func TestLateReset(t *testing.T) {
 			armed, late = false, c.Writes
 			l.DropCaches()
 			return store.ErrUnknownOutcome
-		case late != nil && c.Writes == nil && strings.Contains(c.Keys[0], blobInfix):
+		case late != nil && c.Writes == nil && strings.HasPrefix(c.Keys[0], blobPrefix):
 			writes := late
 			late = nil
 			if _, err := memory.Batch(ctx, writes); err != nil {
@@ -133,7 +133,7 @@ func TestOutcomes(t *testing.T) {
 		}
 	}
 	n := 0
-	for _, err := range db.Scan(t.Context(), headPrefix, "") {
+	for _, err := range db.List(t.Context(), "", "", false) {
 		require.NoError(t, err)
 		n++
 	}

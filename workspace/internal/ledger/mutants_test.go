@@ -150,7 +150,7 @@ var mutants = []mutant{
 	}},
 	{name: "blobs are dropped before the head is written", variant: "batch", edits: []textEdit{
 		{"commit.go", "rev, err := c.replaceHead(ctx, t, cond)", `for _, name := range t.droppedBlobs {
-			_ = c.db.Delete(ctx, c.blobKey(name), store.Always)
+			_ = store.Delete(ctx, c.db, c.blobKey(name), store.Always)
 		}
 		rev, err := c.replaceHead(ctx, t, cond)`},
 	}},
@@ -372,7 +372,7 @@ var mutants = []mutant{
 }
 
 var resetDeletes = []textEdit{
-	{"operation.go", "	var ids []string\n	h, err := l.commitHead", "	_ = l.db.Delete(ctx, l.key, store.Always)\n	var ids []string\n	h, err := l.commitHead"},
+	{"operation.go", "	var ids []string\n	h, err := l.commitHead", "	_ = store.Delete(ctx, l.db, l.key, store.Always)\n	var ids []string\n	h, err := l.commitHead"},
 }
 
 // mutation returns the edits.

@@ -285,7 +285,7 @@ func (l *Ledger) Expire(ctx context.Context, before time.Time) (removed bool, er
 	if err != nil || !expired(h) || l.seen.mark().Seq > h.Seq { // another goroutine has seen a newer head
 		return false, err
 	}
-	err = l.db.Delete(ctx, l.key, cond)
+	err = store.Delete(ctx, l.db, l.key, cond)
 	if errors.Is(err, store.ErrConflict) {
 		return false, nil
 	}

@@ -158,7 +158,7 @@ func (c *contentReader) segmentEntries(ctx context.Context, s *segment) iter.Seq
 				names = append(names, n.text)
 			}
 		}
-		for some := range slices.Chunk(names, c.atOnce(segmentsAtOnce)) {
+		for some := range slices.Chunk(names, segmentsAtOnce) {
 			lists, err := c.fetchLists(ctx, some)
 			for _, list := range lists {
 				for entry := range strings.SplitSeq(string(list), listSeparator) {

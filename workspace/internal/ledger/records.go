@@ -141,7 +141,7 @@ const (
 func (c *contentReader) storedRecords(ctx context.Context, h *Head, after, to uint64) iter.Seq2[*storedRecord, error] {
 	return func(yield func(*storedRecord, error) bool) {
 		var group []listNode
-		size, most := 0, c.atOnce(firstRecords)
+		size, most := 0, firstRecords
 		flush := func() bool {
 			list := group
 			group, size = nil, 0
@@ -163,7 +163,7 @@ func (c *contentReader) storedRecords(ctx context.Context, h *Head, after, to ui
 				if !flush() {
 					return
 				}
-				most = c.atOnce(min(4*most, recordsAtOnce))
+				most = min(4*most, recordsAtOnce)
 			}
 		}
 		flush()
@@ -232,7 +232,7 @@ const listsAtOnce = 256
 // readLists reads list blobs. Those of the upper levels, through which all
 // others are found, stay in a cache of their own.
 func (c *contentReader) readLists(ctx context.Context, level int, names []string) ([][]byte, error) {
-	names = names[:min(len(names), c.atOnce(listsAtOnce))]
+	names = names[:min(len(names), listsAtOnce)]
 	if level == 1 {
 		return c.fetchBlobs(ctx, names)
 	}

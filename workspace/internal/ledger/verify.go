@@ -134,13 +134,13 @@ func (v *verification) survey(ctx context.Context) error {
 			keys[h.Key] = true
 		}
 	}
-	e, err := v.db.Get(ctx, v.key)
+	e, err := store.Get(ctx, v.db, v.key)
 	if err == nil {
 		note(e)
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	for e, err := range v.db.Scan(ctx, v.blobKey(""), "") {
+	for e, err := range v.db.List(ctx, v.blobKey(""), "", true) {
 		switch {
 		case err != nil:
 			return err

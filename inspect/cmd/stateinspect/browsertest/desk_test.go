@@ -107,7 +107,7 @@ func newDesk(t testing.TB) string {
 	addCalls(t, m)
 	update(t, m, "dave", func(w *workspace.Workspace) error { return cost.Set(w.State(), 1) })
 	require.NoError(t, m.Close())
-	_, err = db.Put(ctx, "agent:workspace:dave", []byte("{}"), store.Always)
+	_, err = store.Put(ctx, db, "agent:workspace:dave", []byte("{}"), store.Always)
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 	return file

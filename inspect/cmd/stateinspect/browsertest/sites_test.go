@@ -214,16 +214,16 @@ func wideSchema() *state.Schema {
 	return state.MustSchema(parts...)
 }
 
-// stalled is a store whose scans stop before a key until they are released.
+// stalled is a store whose lists stop before a key until they are released.
 type stalled struct {
 	store.Store
 	key  string
 	gate chan struct{}
 }
 
-func (s *stalled) Scan(ctx context.Context, prefix, after string) iter.Seq2[store.Entry, error] {
+func (s *stalled) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
-		for e, err := range s.Store.Scan(ctx, prefix, after) {
+		for e, err := range s.Store.List(ctx, prefix, after, values) {
 			if e.Key >= s.key {
 				select {
 				case <-s.gate:

@@ -11,94 +11,94 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var multiGetTests = []storeTest{
-	{"NoKeys", forMultiGetter(func(f *fixture, g store.MultiGetter) {
-		entries, err := g.GetMulti(f.ctx)
+var getTests = []storeTest{
+	{"NoKeys", func(f *fixture) {
+		entries, err := f.s.Get(f.ctx)
 		require.NoError(f, err)
 		require.Empty(f, entries)
-	})},
-	{"OrderOfKeys", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+	}},
+	{"OrderOfKeys", func(f *fixture) {
 		keys := []string{"b", "a", "c/d", "%", "*", "A", "a ", "ä", "a\x00", "c", "0"}
 		f.putKeys(keys)
-		require.Equal(f, entriesOf(f, keys), f.getMulti(g, keys...))
+		require.Equal(f, entriesOf(f, keys), f.getAll(keys...))
 		slices.Reverse(keys)
-		require.Equal(f, entriesOf(f, keys), f.getMulti(g, keys...))
-		require.Equal(f, entriesOf(f, keys[:1]), f.getMulti(g, keys[0]))
-	})},
-	{"MissingKeys", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		require.Equal(f, entriesOf(f, keys), f.getAll(keys...))
+		require.Equal(f, entriesOf(f, keys[:1]), f.getAll(keys[0]))
+	}},
+	{"MissingKeys", func(f *fixture) {
 		revision := f.put("b", "", store.Always)
 		f.put("d", "deleted", store.Always)
-		require.NoError(f, f.s.Delete(f.ctx, "d", store.Always))
-		require.Equal(f, []printableEntry{{Key: "a"}, {"b", "", revision}, {Key: "c"}, {Key: "d"}}, f.getMulti(g, "a", "b", "c", "d"))
-		require.Equal(f, []printableEntry{{Key: "a"}}, f.getMulti(g, "a"))
-	})},
-	{"RepeatedKeys", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		require.NoError(f, store.Delete(f.ctx, f.s, "d", store.Always))
+		require.Equal(f, []printableEntry{{Key: "a"}, {"b", "", revision}, {Key: "c"}, {Key: "d"}}, f.getAll("a", "b", "c", "d"))
+		require.Equal(f, []printableEntry{{Key: "a"}}, f.getAll("a"))
+	}},
+	{"RepeatedKeys", func(f *fixture) {
 		f.putKeys([]string{"a", "b"})
 		keys := []string{"a", "b", "a", "missing", "a", "missing", "b"}
-		require.Equal(f, entriesOf(f, keys), f.getMulti(g, keys...))
-	})},
-	{"BytesOfEntries", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		require.Equal(f, entriesOf(f, keys), f.getAll(keys...))
+	}},
+	{"BytesOfEntries", func(f *fixture) {
 		revision := f.put("key", "value", store.Always)
-		entries, err := g.GetMulti(f.ctx, "key", "key")
+		entries, err := f.s.Get(f.ctx, "key", "key")
 		require.NoError(f, err)
 		overwriteBytes(entries[0].Value)
 		require.Equal(f, "value", string(entries[1].Value), "two entries have the same bytes")
 		overwriteBytes(entries[1].Value)
 		f.requireEntry("key", "value", revision)
-		require.Equal(f, []printableEntry{{"key", "value", revision}}, f.getMulti(g, "key"))
-	})},
-	{"ManyKeys", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+		require.Equal(f, []printableEntry{{"key", "value", revision}}, f.getAll("key"))
+	}},
+	{"ManyKeys", func(f *fixture) {
 		keys := make([]string, 700)
 		for i := range keys {
 			keys[i] = fmt.Sprintf("many/%d", i)
 		}
 		f.putKeys(keys)
 		for _, n := range []int{2, 31, 32, 33, 255, 256, 257, 700} {
-			for i, e := range f.getMulti(g, keys[:n]...) {
+			for i, e := range f.getAll(keys[:n]...) {
 				require.Equal(f, keys[i], e.Key)
 				require.Equal(f, keys[i], e.Value)
 			}
 		}
-	})},
-	{"LargeValues", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+	}},
+	{"LargeValues", func(f *fixture) {
 		var keys, values []string
 		for i := range 24 {
 			keys, values = append(keys, fmt.Sprint(i)), append(values, string(randomBytes(256<<10)))
 			f.put(keys[i], values[i], store.Always)
 		}
-		entries, err := g.GetMulti(f.ctx, keys...)
+		entries, err := f.s.Get(f.ctx, keys...)
 		require.NoError(f, err)
 		require.Len(f, entries, len(keys))
 		for i, e := range entries {
 			require.True(f, values[i] == string(e.Value), "the value of %s is another one", keys[i])
 		}
-	})},
-	{"SeesAcknowledgedWrites", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+	}},
+	{"SeesAcknowledgedWrites", func(f *fixture) {
 		other := f.open()
 		for i := range 20 {
 			value := fmt.Sprint(i)
-			revision, err := other.Put(f.ctx, "key", []byte(value), store.Always)
+			revision, err := store.Put(f.ctx, other, "key", []byte(value), store.Always)
 			require.NoError(f, err)
-			require.Equal(f, []printableEntry{{Key: "other"}, {"key", value, revision}}, f.getMulti(g, "other", "key"))
+			require.Equal(f, []printableEntry{{Key: "other"}, {"key", value, revision}}, f.getAll("other", "key"))
 		}
-	})},
-	{"InvalidKey", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+	}},
+	{"InvalidKey", func(f *fixture) {
 		f.putKeys([]string{"a"})
 		for _, bad := range []string{"", strings.Repeat("k", store.MaxKey+1), "\xff"} {
-			entries, err := g.GetMulti(f.ctx, "a", bad)
+			entries, err := f.s.Get(f.ctx, "a", bad)
 			require.ErrorIs(f, err, store.ErrInvalidKey)
 			require.Empty(f, entries)
 		}
-	})},
-	{"Cancelled", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+	}},
+	{"Cancelled", func(f *fixture) {
 		f.putKeys([]string{"a"})
 		ctx, cancel := context.WithCancel(f.ctx)
 		cancel()
-		entries, err := g.GetMulti(ctx, "a", "missing")
+		entries, err := f.s.Get(ctx, "a", "missing")
 		require.ErrorIs(f, err, context.Canceled)
 		require.Empty(f, entries)
-	})},
-	{"Deadline", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+	}},
+	{"Deadline", func(f *fixture) {
 		keys := make([]string, 300)
 		for i := range keys {
 			keys[i] = fmt.Sprint(i)
@@ -107,7 +107,7 @@ var multiGetTests = []storeTest{
 		want := entriesOf(f, keys)
 		for i := range 20 {
 			ctx, cancel := context.WithTimeout(f.ctx, time.Duration(i*i)*20*time.Microsecond)
-			entries, err := g.GetMulti(ctx, keys...)
+			entries, err := f.s.Get(ctx, keys...)
 			cancel()
 			if err != nil {
 				require.ErrorIs(f, err, context.DeadlineExceeded)
@@ -116,42 +116,30 @@ var multiGetTests = []storeTest{
 			}
 			require.Equal(f, want, printableEntries(entries))
 		}
-	})},
-	{"Closed", forMultiGetter(func(f *fixture, g store.MultiGetter) {
+	}},
+	{"Closed", func(f *fixture) {
 		f.putKeys([]string{"a"})
 		require.NoError(f, f.s.Close())
-		entries, err := g.GetMulti(f.ctx, "a", "b")
+		entries, err := f.s.Get(f.ctx, "a", "b")
 		require.ErrorIs(f, err, store.ErrClosed)
 		require.Empty(f, entries)
-	})},
+	}},
 }
 
-// forMultiGetter returns a test that is skipped if the store is not a MultiGetter.
-func forMultiGetter(run func(f *fixture, g store.MultiGetter)) func(f *fixture) {
-	return func(f *fixture) {
-		g, ok := store.As[store.MultiGetter](f.s)
-		if !ok {
-			f.Skip("the store is not a MultiGetter")
-		}
-		run(f, g)
-	}
-}
-
-// getMulti returns the entries that GetMulti returns.
-func (f *fixture) getMulti(g store.MultiGetter, keys ...string) []printableEntry {
+// getAll returns the entries that Get returns.
+func (f *fixture) getAll(keys ...string) []printableEntry {
 	f.Helper()
-	entries, err := g.GetMulti(f.ctx, keys...)
+	entries, err := f.s.Get(f.ctx, keys...)
 	require.NoError(f, err)
 	return printableEntries(entries)
 }
 
-// entriesOf returns the entries that GetMulti must return: what Get returns for
-// each key.
+// entriesOf returns the entries that Get must return: those of each key alone.
 func entriesOf(f *fixture, keys []string) []printableEntry {
 	f.Helper()
 	var entries []printableEntry
 	for _, key := range keys {
-		e, err := f.s.Get(f.ctx, key)
+		e, err := store.Get(f.ctx, f.s, key)
 		if err != nil {
 			require.ErrorIs(f, err, store.ErrNotFound)
 		}
