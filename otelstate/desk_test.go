@@ -138,8 +138,7 @@ func TestDesk(t *testing.T) {
 		kill()
 
 		other := open(t, db, workspace.Options{Schema: deskSchema, TTL: ttl, Run: desk(second, ttl), Tracer: second.Tracer})
-		require.NoError(t, other.Recover(t.Context()))
-		require.NoError(t, other.Wait(t.Context()))
+		require.NoError(t, workspacetest.Settle(t.Context(), other))
 		_, err = other.Reset(t.Context(), "ann")
 		require.NoError(t, err)
 		_ = m.Close()

@@ -250,8 +250,7 @@ func TestAnswersAreKnownAfterATakeover(t *testing.T) {
 					require.Equal(t, "a c1 c2 r1 r2", dialog(&run.Workspace))
 					return nil
 				}})
-				require.NoError(t, second.Recover(t.Context()))
-				require.NoError(t, second.Wait(t.Context()))
+				require.NoError(t, settle(t.Context(), second))
 				require.Len(t, got, 1)
 				require.Equal(t, "1", got[0].Call().ID)
 				require.Empty(t, view(t, second, "ann").Suspended())

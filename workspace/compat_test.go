@@ -62,7 +62,6 @@ func TestNewerFormat(t *testing.T) {
 	_, err = m.Reset(t.Context(), "ann")
 	require.ErrorIs(t, err, workspace.ErrNewerFormat)
 	require.ErrorIs(t, m.Compact(t.Context(), "ann"), workspace.ErrNewerFormat)
-	require.ErrorIs(t, m.Recover(t.Context()), workspace.ErrNewerFormat)
 	require.Equal(t, map[string]string{annsHead: newer}, entries(t, db))
 }
 
@@ -109,8 +108,7 @@ func TestReferencesAreNotStoredAndEndWithATakeover(t *testing.T) {
 				require.Equal(t, how == workspace.TakeoverResume, notes.Has(r.State()))
 				return clients.Set(r.State(), c)
 			}})
-			require.NoError(t, m.Recover(t.Context()))
-			require.NoError(t, m.Wait(t.Context()))
+			require.NoError(t, settle(t.Context(), m))
 			require.Equal(t, 1, attempts)
 			require.False(t, clients.Has(view(t, m, "ann").State()), "the run has ended")
 		})

@@ -56,8 +56,8 @@ func TestDamagedWorkspaceIsDeletedAndReset(t *testing.T) {
 		theirs := entries(t, db)
 		fillDamaged(t, db, keys...)
 		whole := entries(t, db)
-		for damaged := range whole {
-			if _, ok := theirs[damaged]; ok || strings.HasPrefix(damaged, "agent:data:") {
+		for damaged, value := range whole {
+			if _, ok := theirs[damaged]; ok || strings.HasPrefix(damaged, "agent:data:") || value == "" {
 				continue
 			}
 			for what, damage := range damages {

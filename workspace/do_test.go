@@ -217,7 +217,7 @@ func TestDoOfDeadProcess(t *testing.T) {
 			require.NoError(t, m.Wait(t.Context()))
 		},
 		"Recover": func(t *testing.T, m *workspace.Manager) {
-			require.NoError(t, m.Recover(t.Context()))
+			require.NoError(t, settle(t.Context(), m))
 			require.NoError(t, m.Do(t.Context(), "ann", visit))
 		},
 	} {
@@ -313,7 +313,7 @@ func TestDoUnderFaults(t *testing.T) {
 			wg.Wait()
 			time.Sleep(2 * time.Second)
 			m := open(t, db, workspace.Options{TTL: time.Second, Run: visit})
-			require.NoError(t, m.Recover(t.Context()))
+			require.NoError(t, settle(t.Context(), m))
 			v := view(t, m, "ann")
 			require.Nil(t, v.Run)
 			require.Zero(t, v.Tickets)

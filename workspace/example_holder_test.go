@@ -42,7 +42,7 @@ func succeed(
 	if err != nil {
 		return err
 	}
-	if err := m.Recover(ctx); err != nil {
+	if err := settle(ctx, m); err != nil {
 		return err
 	}
 	return m.Shutdown(ctx)

@@ -52,7 +52,7 @@ func ExampleManager_Shutdown() {
 	fmt.Println(<-ended)
 
 	m = open("new")
-	fmt.Println(m.Recover(ctx), m.Wait(ctx), m.Close())
+	fmt.Println(settle(ctx, m), m.Wait(ctx), m.Close())
 	// Output:
 	// workspace: submit for "ann": workspace: closed
 	// old process handles message 1

@@ -77,7 +77,7 @@ func ExampleTracer() {
 	fmt.Println(old.Close()) // the run is given back
 
 	m := open("new")
-	fmt.Println(m.Recover(ctx), m.Wait(ctx), m.Close())
+	fmt.Println(settle(ctx, m), m.Wait(ctx), m.Close())
 	fmt.Println(m.Stats().Done, "done")
 	// Output:
 	// commit of 1 in the old process

@@ -89,7 +89,7 @@ func TestHeartbeats(t *testing.T) {
 // The next Manager with the name of one that has died serves its users at once.
 func TestHolderIsSucceeded(t *testing.T) {
 	for how, serve := range map[string]func(t *testing.T, m *workspace.Manager){
-		"Recover": func(t *testing.T, m *workspace.Manager) { require.NoError(t, m.Recover(t.Context())) },
+		"Recover": func(t *testing.T, m *workspace.Manager) { require.NoError(t, settle(t.Context(), m)) },
 		"Submit": func(t *testing.T, m *workspace.Manager) {
 			_, err := m.Submit(t.Context(), "ann", text("2"))
 			require.NoError(t, err)

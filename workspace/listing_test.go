@@ -29,7 +29,7 @@ func TestListingRemembersNoWorkspace(t *testing.T) {
 	for _, err := range m.List(t.Context()) {
 		require.NoError(t, err)
 	}
-	require.NoError(t, m.Recover(t.Context()))
+	require.NoError(t, settle(t.Context(), m))
 	n, err := m.Expire(t.Context(), time.Hour)
 	require.NoError(t, err)
 	require.Zero(t, n)

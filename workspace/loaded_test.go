@@ -196,7 +196,7 @@ func (p *loadedProgram) step(i int) {
 func (p *loadedProgram) settle() {
 	for range 3 {
 		for _, m := range p.managers {
-			_ = m.Recover(context.Background())
+			_ = settle(context.Background(), m)
 			p.require(m.Wait(context.Background()))
 		}
 		time.Sleep(20 * time.Second) // leases of the dead end

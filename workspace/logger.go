@@ -206,15 +206,6 @@ func (m *Manager) logLeft(ctx context.Context, what, user, runID, stacks string)
 	m.logEvent(ctx, slog.LevelError, what+" was left behind", user, slog.String("run", runID), slog.String("stacks", stacks))
 }
 
-// recoveryCounts is what a call of Recover has looked at: workspaces, runs among
-// them, and errors.
-type recoveryCounts struct{ workspaces, runs, failed int }
-
-func (m *Manager) logRecovery(ctx context.Context, n recoveryCounts, took time.Duration) {
-	m.logEvent(ctx, slog.LevelInfo, "recovery done", "", slog.Int("workspaces", n.workspaces), slog.Int("runs", n.runs),
-		slog.Int("failed", n.failed), slog.Duration("took", took))
-}
-
 func (m *Manager) logSlow(ctx context.Context, what, user string, took time.Duration) {
 	m.logEvent(ctx, slog.LevelWarn, what+" took long", user, slog.Duration("took", took))
 }

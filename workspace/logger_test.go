@@ -88,8 +88,7 @@ func TestLogger(t *testing.T) {
 
 		second, took := newLog(slog.LevelInfo)
 		other := open(t, db, workspace.Options{TTL: ttl, Run: desk, Logger: second})
-		require.NoError(t, other.Recover(ctx))
-		require.NoError(t, other.Wait(ctx))
+		require.NoError(t, settle(ctx, other))
 		_, err := other.Reset(ctx, "ann")
 		require.NoError(t, err)
 		require.NoError(t, other.Delete(ctx, "ann"))
@@ -156,8 +155,7 @@ level=WARN msg="queue full" user=ann message=full
 level=WARN msg="run fenced" user=ann run=ID message=dies attempt=0 version=10 err.class=fenced err.text="workspace: run has lost its lease: the lease was not renewed for too long: store: faulty: test: store: closed"
 `
 
-const secondLog = `level=INFO msg="recovery done" workspaces=1 runs=1 failed=0
-level=INFO msg="run taken over" user=ann run=ID message=dies version=10
+const secondLog = `level=INFO msg="run taken over" user=ann run=ID message=dies version=10
 level=INFO msg="workspace deleted" user=ann
 level=INFO msg="workspace reset" user=ann version=12
 `

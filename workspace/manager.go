@@ -87,6 +87,9 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 		m.cancel(ErrClosed)
 		return nil, fmt.Errorf("workspace: open: %w", err)
 	}
+	if m.opts.Run != nil && !m.readOnly {
+		m.background(m.recoverRuns)
+	}
 	return m, nil
 }
 

@@ -164,27 +164,6 @@ func TestSubmitAndWait(t *testing.T) {
 	})
 }
 
-// Close ends a Recover that is under way.
-func TestCloseEndsRecover(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		db := store.NewMemory()
-		process, kill := asProcess(db)
-		dead := open(t, process, workspace.Options{})
-		_, _, err := dead.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
-		kill()
-		require.NoError(t, dead.Close())
-		m := open(t, db, workspace.Options{})
-		ended := make(chan error)
-		go func() { ended <- m.Recover(context.Background()) }()
-		time.Sleep(time.Second)
-		began := time.Now()
-		require.NoError(t, m.Close())
-		require.ErrorIs(t, <-ended, workspace.ErrClosed)
-		require.Less(t, time.Since(began), time.Second)
-	})
-}
-
 // A message's own Busy goes before that of Options, and is not stored.
 func TestBusyOfMessageAndOptions(t *testing.T) {
 	for _, test := range []struct {
@@ -417,7 +396,7 @@ func TestHooks(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "v", value)
 	for key := range entries(t, db) {
-		require.Regexp(t, `^agent:(workspace:ann|blob:ann/|data:ann:k)`, key)
+		require.Regexp(t, `^agent:(workspace:ann|busy:wait:ann|blob:ann/|data:ann:k)`, key)
 	}
 }
 
@@ -441,14 +420,14 @@ func TestList(t *testing.T) {
 // List reads the heads with one listing, and Expire each head once.
 func TestListingReadsHeadsOnce(t *testing.T) {
 	db := fakestore.Count(store.NewMemory())
-	m := open(t, db, workspace.Options{Run: nothing})
+	m := open(t, db, workspace.Options{})
 	const users = 300
 	for i := range users {
 		require.NoError(t, m.Update(t.Context(), fmt.Sprint("user", i), func(w *workspace.Workspace) error {
 			return notes.Set(w.State(), []string{string(make([]byte, 9000))})
 		}))
 	}
-	m = open(t, db, workspace.Options{Run: nothing}) // has not seen them
+	m = open(t, db, workspace.Options{}) // has not seen them
 	for _, c := range []struct {
 		name  string
 		reads int

@@ -28,21 +28,26 @@ const (
 	holderGone                   // the run may be taken over
 )
 
-// look looks after the holder of the run of a head. The holder is gone if its
-// incarnation has ended, or if it has not renewed its lease for 1.5 × TTL. Then
-// look ends the incarnation. The time is measured by this process alone.
+// look looks after the holder of the run of a head: see. It reads the record of
+// the holder.
 func (o *observation) look(ctx context.Context, h *ledger.Head) (verdict, error) {
-	own, held := o.m.holder.holds(h.Run)
-	if own && held {
+	states, err := o.m.holder.records.States(ctx, h.Run)
+	if err != nil {
+		return holderSilent, err
+	}
+	return o.see(ctx, h, states[0])
+}
+
+// see compares a head and the state of its holder with what was seen before. The
+// holder is gone if its incarnation has ended, or if it has not renewed its lease
+// for 1.5 × TTL. Then see ends the incarnation. The time is measured by this
+// process alone.
+func (o *observation) see(ctx context.Context, h *ledger.Head, state ledger.HolderState) (verdict, error) {
+	if own, held := o.m.holder.holds(h.Run); own && held {
 		o.looked = time.Time{}
 		return holderRenewed, nil
-	}
-	var state ledger.HolderState
-	if !own {
-		var err error
-		if state, err = o.m.holder.records.State(ctx, h.Run); err != nil {
-			return holderSilent, err
-		}
+	} else if own { // it has given the lease up
+		state = ledger.HolderState{}
 	}
 	now, ttl := time.Now(), h.Run.LeaseTTL()
 	result := holderSilent

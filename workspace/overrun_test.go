@@ -147,7 +147,7 @@ func TestCallsComeBackFromAFunctionThatNeverReturns(t *testing.T) {
 						}
 						return nil
 					}})
-					require.NoError(t, next.Recover(background))
+					require.NoError(t, settle(background, next))
 				}
 				began = time.Now()
 				_, err = next.Handle(background, "bob", text("1"))

@@ -108,7 +108,6 @@ func TestManagerOnAReadOnlyStore(t *testing.T) {
 					"Reset":           func() error { _, err := reader.Reset(t.Context(), "ann"); return err },
 					"Delete":          func() error { return reader.Delete(t.Context(), "ann") },
 					"Compact":         func() error { return reader.Compact(t.Context(), "ann") },
-					"Recover":         func() error { return reader.Recover(t.Context()) },
 					"Expire":          func() error { _, err := reader.Expire(t.Context(), time.Nanosecond); return err },
 					"ImportWorkspace": func() error { return reader.ImportWorkspace(t.Context(), "carl", export) },
 					"Store":           func() error { return reader.Store("ann").Set(t.Context(), "k", "w") },

@@ -3,8 +3,9 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync/atomic"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/agentstate/state/internal/backoff"
@@ -12,10 +13,107 @@ import (
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
+// recoverRuns takes over the runs whose holders have died, until the Manager
+// accepts no more messages. It looks for them at once, and then every TTL: a
+// holder that nobody waits for is found dead 2.5 × TTL after its last heartbeat,
+// when it is looked at again 1.5 × TTL after it was seen first. What it reads
+// depends on the number of runs that others hold, and not on that of workspaces.
+func (m *Manager) recoverRuns() {
+	r := recovery{m: m}
+	for {
+		wait := m.opts.TTL - rand.N(m.opts.TTL/4+1) // Managers that were opened together do not look together
+		due, err := r.look(m.accepting)
+		switch {
+		case errors.Is(err, store.ErrClosed):
+			return
+		case err != nil:
+			m.noteStoreError(m.accepting, "", err)
+		case due < wait:
+			wait = max(due, m.opts.TTL/64)
+		}
+		if backoff.Sleep(m.accepting, wait) != nil {
+			return
+		}
+	}
+}
+
+// recovery is what a Manager has seen of the runs that others hold, by user.
+type recovery struct {
+	m    *Manager
+	seen map[string]*observation
+}
+
+// look looks at all of them. It returns the time until the first of them counts
+// as free if it is not renewed.
+func (r *recovery) look(ctx context.Context) (due time.Duration, err error) {
+	due = math.MaxInt64
+	before := r.seen
+	r.seen = map[string]*observation{}
+	own := r.m.ownUsers()
+	for heads, err := range ledger.Running.Heads(ctx, r.m.db, r.m.sealer, func(user string) bool { return own[user] }) {
+		if err != nil {
+			r.seen = before
+			return 0, err
+		}
+		heads = slices.DeleteFunc(heads, func(u ledger.UserHead) bool { return u.Head == nil || u.Head.Run == nil })
+		runs := make([]*ledger.Run, len(heads))
+		for i, u := range heads {
+			runs[i] = u.Head.Run
+		}
+		states, err := r.m.holder.records.States(ctx, runs...)
+		if err != nil {
+			r.seen = before
+			return 0, err
+		}
+		for i, u := range heads {
+			o := before[u.User]
+			if o == nil {
+				o = &observation{m: r.m}
+			}
+			free := isFree(u.Head)
+			if !free {
+				result, err := o.see(ctx, u.Head, states[i])
+				if err != nil {
+					r.m.noteStoreError(ctx, u.User, err)
+				}
+				free = result == holderGone
+			}
+			if !free {
+				r.seen[u.User] = o
+				due = min(due, o.untilExpired(u.Head))
+			} else if l, err := r.m.glimpseLedger(u.User); err == nil {
+				r.m.watchRunFrom(u.User, l, o)
+			}
+		}
+	}
+	return due, nil
+}
+
+// ownUsers returns the users whose runs this Manager holds, or watches.
+func (m *Manager) ownUsers() map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	own := map[string]bool{}
+	for r := range m.localRuns {
+		if r.lease.lost() == nil {
+			own[r.ledger.User()] = true
+		}
+	}
+	for user := range m.watched {
+		own[user] = true
+	}
+	return own
+}
+
 // watchRun watches the run of a workspace in the background until there is
 // none, and takes it over if its lease is vacant or its holder dies. It makes a
 // goroutine that does so already look at once.
 func (m *Manager) watchRun(user string, l *ledger.Ledger) {
+	m.watchRunFrom(user, l, &observation{m: m})
+}
+
+// watchRunFrom is watchRun for a run that was observed before.
+func (m *Manager) watchRunFrom(user string, l *ledger.Ledger, o *observation) {
 	if m.opts.Run == nil {
 		return
 	}
@@ -27,7 +125,6 @@ func (m *Manager) watchRun(user string, l *ledger.Ledger) {
 		ctx, cancel := context.WithCancel(m.accepting)
 		defer cancel()
 		m.background(func() { m.watchVacancy(ctx, l, look) })
-		o := &observation{m: m}
 		delay := backoff.Backoff{Min: m.opts.TTL / 4, Max: 10 * m.opts.TTL}
 		for {
 			found, err := m.takeOverIfExpired(ctx, l, o, look)
@@ -94,44 +191,4 @@ func (m *Manager) takeOverIfExpired(
 			return true, err
 		}
 	}
-}
-
-// Recover finds the runs whose holder has died, takes them over and drains
-// their queues in the background; see Wait. It returns when every run that it
-// has found has renewed its lease, has ended or was taken over, which takes
-// more than 1.5 × TTL if a holder has died. Call it when a process starts, and
-// from time to time in a process that runs permanently: nothing else finds a
-// message whose sender and whose holder have both died.
-func (m *Manager) Recover(ctx context.Context) error {
-	leave, err := m.enter()
-	if err != nil {
-		return wrapError("recover", "", err)
-	}
-	defer leave()
-	if m.readOnly {
-		return wrapError("recover", "", store.ErrReadOnly)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(m.accepting, func() { cancel(context.Cause(m.accepting)) })()
-	began := time.Now()
-	var workspaces, runs atomic.Int64
-	failed, err := m.forEachUser(ctx, "recover", func(user string) error {
-		l, err := m.glimpseLedger(user)
-		if err != nil {
-			return err
-		}
-		found, err := m.takeOverIfExpired(ctx, l, &observation{m: m}, nil)
-		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
-			err = fmt.Errorf("%w: %w", cause, err) // the store knows only that its call was cancelled
-		}
-		workspaces.Add(1)
-		if found {
-			runs.Add(1)
-		}
-		return err
-	})
-	count := recoveryCounts{workspaces: int(workspaces.Load()), runs: int(runs.Load()), failed: failed}
-	m.logRecovery(ctx, count, time.Since(began))
-	return err
 }

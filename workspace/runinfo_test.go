@@ -76,16 +76,16 @@ func TestRunInfoOfAVacantRun(t *testing.T) {
 	before := m.Held()[0]
 	require.NoError(t, m.Close())
 
+	vacant := *view(t, open(t, db, workspace.Options{}), "ann").Run
+	require.Empty(t, vacant.LeaseID)
+	require.Zero(t, vacant.Heartbeat)
+
 	began, end := make(chan bool), make(chan bool)
 	m = open(t, db, workspace.Options{Run: func(context.Context, *workspace.Run) error {
 		began <- true
 		<-end
 		return nil
 	}})
-	vacant := *view(t, m, "ann").Run
-	require.Empty(t, vacant.LeaseID)
-	require.Zero(t, vacant.Heartbeat)
-	require.NoError(t, m.Recover(t.Context()))
 	<-began
 	defer close(end)
 	held, seen, _ := runInfos(t, m, open(t, db, workspace.Options{}))

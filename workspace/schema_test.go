@@ -108,7 +108,7 @@ func TestPublishedSchemaIsNoWorkspace(t *testing.T) {
 		users = append(users, s.UserID)
 	}
 	require.Equal(t, []string{"schema", "schema"}, users)
-	require.NoError(t, m.Recover(t.Context()))
+	require.NoError(t, settle(t.Context(), m))
 	_, err := m.Verify(t.Context(), "schema")
 	require.NoError(t, err)
 	require.NoError(t, m.Delete(t.Context(), "schema"))

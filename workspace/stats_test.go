@@ -69,8 +69,7 @@ func TestStats(t *testing.T) {
 		require.NoError(t, m.Compact(ctx, "bob"))
 		submit(text("dies"))
 		kill()
-		require.NoError(t, other.Recover(ctx))
-		require.NoError(t, other.Wait(ctx))
+		require.NoError(t, settle(ctx, other))
 		time.Sleep(2 * ttl)
 		got := m.Stats()
 		require.Empty(t, cmp.Diff(workspace.Stats{

@@ -72,6 +72,37 @@ func (m *Manager) Summaries(ctx context.Context, after string) iter.Seq2[Summary
 	}
 }
 
+// Busy yields the summaries of the workspaces in which something is to be done:
+// first of those with a run, for which messages may wait, and then of the others
+// with dead letters, or with calls that wait for a result from outside. It reads
+// nothing of idle workspaces, so its cost does not depend on their number. The
+// errors are those of Summaries.
+func (m *Manager) Busy(ctx context.Context) iter.Seq2[Summary, error] {
+	all := func(string) bool { return false }
+	return func(yield func(Summary, error) bool) {
+		for _, list := range []ledger.BusyList{ledger.Running, ledger.Waiting} {
+			for heads, err := range list.Heads(ctx, m.db, m.sealer, all) {
+				if err != nil {
+					yield(Summary{}, wrapError("busy", "", err))
+					return
+				}
+				for _, u := range heads {
+					s := Summary{UserID: u.User, Err: wrapError("summary", u.User, u.Err)}
+					if u.Head != nil {
+						s = newSummary(u.User, u.Head)
+					}
+					if list == ledger.Waiting && s.Run != nil { // it was yielded before
+						continue
+					}
+					if !yield(s, nil) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 func newSummary(user string, h *ledger.Head) Summary {
 	if !h.Exists() { // what Delete has left until Expire says nothing of a workspace
 		return Summary{UserID: user}

@@ -83,6 +83,9 @@ func TestTampering(t *testing.T) {
 		}
 		var last string
 		for key, value := range whole {
+			if strings.HasPrefix(key, "agent:busy:") { // it has no value, and says nothing that the head does not
+				continue
+			}
 			edited := []byte(value)
 			edited[len(edited)/2] ^= 1
 			failing("edit of "+key, with(key, string(edited)), workspace.ErrInvalidKey)
@@ -99,7 +102,7 @@ func TestTampering(t *testing.T) {
 		write(t, db, whole)
 		report, err := open(t, db, workspace.Options{Keys: keys}).Verify(t.Context(), "ann")
 		require.NoError(t, err)
-		require.Equal(t, len(whole)-1, report.Blobs)
+		require.Equal(t, len(whole)-2, report.Blobs, "all but the head and its key in a busy list")
 		require.Equal(t, 19, report.Records)
 	}
 }

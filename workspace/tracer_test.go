@@ -90,8 +90,7 @@ func TestTracer(t *testing.T) {
 		kill()
 
 		other := open(t, db, workspace.Options{TTL: ttl, Run: desk, Tracer: &second})
-		require.NoError(t, other.Recover(t.Context()))
-		require.NoError(t, other.Wait(t.Context()))
+		require.NoError(t, settle(t.Context(), other))
 		require.NoError(t, other.Compact(t.Context(), "ann"))
 		_, err = other.Reset(t.Context(), "ann")
 		require.NoError(t, err)

@@ -103,7 +103,7 @@ func TestBadTracer(t *testing.T) {
 					_, err := m.Submit(t.Context(), "ann", text(id))
 					require.NoError(t, err)
 				}
-				require.NoError(t, other.Recover(t.Context()))
+				require.NoError(t, settle(t.Context(), other))
 				out, err := m.Handle(t.Context(), "ann", text("4"))
 				require.NoError(t, err)
 				require.Equal(t, workspace.StatusDone, out.Status)

@@ -63,6 +63,10 @@ func TestExport(t *testing.T) {
 	to := open(t, db, workspace.Options{Keys: []workspace.Key{key("b")}})
 	require.NoError(t, to.ImportWorkspace(t.Context(), "bob", data))
 	for key, value := range entries(t, db) {
+		if strings.HasPrefix(key, "agent:busy:") {
+			require.Empty(t, value)
+			continue
+		}
 		require.Contains(t, value, `"sealed":true`, key)
 	}
 	again, err := to.Export(t.Context(), "bob")

@@ -43,6 +43,7 @@ var (
 	users        = workspacetest.Users
 	entries      = workspacetest.Entries
 	write        = workspacetest.Restore
+	settle       = workspacetest.Settle
 
 	inTTLs      = workspacetest.InTTLs
 	withFaults  = workspacetest.WithFaults

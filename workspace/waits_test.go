@@ -102,7 +102,6 @@ var callers = []struct {
 		}
 		return nil
 	}},
-	{name: "Recover", waits: true, call: func(m *workspace.Manager, _ store.Store) error { return m.Recover(context.Background()) }},
 	{name: "View", call: func(m *workspace.Manager, _ store.Store) error {
 		_, err := m.View(context.Background(), "ann")
 		return err
@@ -270,10 +269,10 @@ func TestMessagesInDoubtSayWhy(t *testing.T) {
 func TestWaitsAreCountedFromTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newBroken(store.NewMemory())
-		m := open(t, db, workspace.Options{Run: nothing})
+		m := open(t, db, workspace.Options{})
 		fault := func(context.Context) error { return errAway }
 		db.fault.Store(&fault)
-		go func() { _, _ = m.Handle(context.Background(), "ann", text("1")) }()
+		go func() { _, _, _ = m.Begin(context.Background(), "ann", text("1")) }()
 		synctest.Wait()
 		require.EqualValues(t, 1, m.Stats().StoreErrors)
 		require.NoError(t, m.Close())

@@ -99,7 +99,7 @@ func say(r reply) {
 // recovering calls Recover periodically.
 func recovering(m *workspace.Manager, ttl time.Duration) {
 	for {
-		_ = m.Recover(context.Background()) // the next call may succeed
+		_ = workspacetest.Settle(context.Background(), m) // the next call may succeed
 		time.Sleep(ttl / 2)
 	}
 }

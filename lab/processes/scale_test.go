@@ -55,7 +55,7 @@ func scale(t *testing.T, db store.Store, made string) {
 	s := scaled{db: db, made: made, deletedEvery: most / deletions}
 	s.fill(t, most/4)
 	s.time(t, "first Recover", float64(most), func(m *workspace.Manager) { // opens connections
-		require.NoError(t, m.Recover(t.Context()))
+		require.NoError(t, workspacetest.Settle(t.Context(), m))
 	})
 	few := s.measure(t)
 	s.fill(t, most)
@@ -198,7 +198,7 @@ func (s *scaled) measure(t *testing.T) []measurement {
 			}
 			require.Equal(t, s.users-deleted, n)
 		}),
-		s.time(t, "Recover", all, func(m *workspace.Manager) { require.NoError(t, m.Recover(ctx)) }),
+		s.time(t, "Recover", all, func(m *workspace.Manager) { require.NoError(t, workspacetest.Settle(ctx, m)) }),
 		s.time(t, "Expire of none", all, func(m *workspace.Manager) {
 			n, err := m.Expire(ctx, 24*time.Hour)
 			require.NoError(t, err)

@@ -200,8 +200,7 @@ func TestSubmitTx(t *testing.T) {
 		_, err = m.SubmitTx(ctx, tx, "ben", message("1"))
 		require.NoError(t, err)
 		require.NoError(t, tx.Commit())
-		require.NoError(t, m.Recover(ctx))
-		require.NoError(t, m.Wait(ctx))
+		require.NoError(t, workspacetest.Settle(ctx, m))
 		for user, want := range map[string]int{"ann": 3, "ben": 1} {
 			v, err := m.View(ctx, user)
 			require.NoError(t, err)

@@ -162,14 +162,23 @@ func (d *driver) deliver(msg workspace.Message) error {
 	return fmt.Errorf("message %q is not handled, although it was sent %d times: %v", msg.ID, maxSends, last)
 }
 
-// settle lets a process take over what others have left.
+// settle waits until a process has taken over what others have left, or would have
+// if it could.
 func (d *driver) settle(p *Process) error {
-	var failed error
-	ended, err := d.call(p, func() { failed = p.manager.Recover(p.ctx) })
-	if !ended || err != nil || failed != nil {
-		return err
-	}
-	_, err = d.call(p, func() { _ = p.manager.Wait(p.ctx) })
+	_, err := d.call(p, func() {
+		p.settles.Store(true)
+		defer p.settles.Store(false)
+		for began := time.Now(); p.ctx.Err() == nil && time.Since(began) < 4*p.manager.Info().TTL; {
+			v, err := p.manager.Summary(p.ctx, user)
+			if err != nil || v.Run == nil {
+				return
+			}
+			select {
+			case <-time.After(time.Second / 4):
+			case <-p.ctx.Done():
+			}
+		}
+	})
 	return err
 }
 

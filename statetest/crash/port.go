@@ -3,6 +3,7 @@ package crash
 import (
 	"context"
 	"iter"
+	"strings"
 
 	"github.com/agentstate/state/store"
 )
@@ -26,14 +27,10 @@ func portError(op string, err error) error {
 	return &store.Error{Store: "crash", Op: op, Err: err}
 }
 
-// read reads with the faults of reads.
-func read[T any](ctx context.Context, s *port, op string, do func() (T, error)) (T, error) {
-	v, err := pass(ctx, s.p, place{kindRead, "read"}, func(point) (T, error) { return do() })
-	return v, portError(op, err)
-}
-
+// Get has the faults of reads.
 func (s *port) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
-	return read(ctx, s, "get", func() ([]store.Entry, error) { return s.db.Get(ctx, keys...) })
+	entries, err := pass(ctx, s.p, place{kindRead, "read"}, func(point) ([]store.Entry, error) { return s.db.Get(ctx, keys...) })
+	return entries, portError("get", err)
 }
 
 // Batch makes writes. Those that arrive late are made, whatever has become of
@@ -53,11 +50,16 @@ func (s *port) Batch(ctx context.Context, writes []store.Write) ([]store.Revisio
 	return revisions, portError("write", err)
 }
 
-// List has the faults of one read.
+// List has no faults: it is how Managers look for runs by themselves, in the
+// background, and not what a program asks for. It shows runs only to a process
+// that settles them, so that each run of a case makes the same calls.
 func (s *port) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
-		if _, err := read(ctx, s, "list", func() (none struct{}, err error) { return none, nil }); err != nil {
-			yield(store.Entry{}, err)
+		if s.p.isDead() {
+			yield(store.Entry{}, portError("list", errDead))
+			return
+		}
+		if strings.HasPrefix(prefix, "agent:busy:") && !s.p.settles.Load() {
 			return
 		}
 		s.db.List(ctx, prefix, after, values)(yield)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
@@ -25,7 +26,8 @@ type Process struct {
 	end     context.CancelCauseFunc
 	manager *workspace.Manager
 
-	models, stores int // the number of calls of Model and Store
+	models, stores int         // the number of calls of Model and Store
+	settles        atomic.Bool // its Manager sees the runs that others have left
 
 	// Guarded by world.mu:
 	dead     bool

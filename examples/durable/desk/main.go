@@ -24,7 +24,6 @@ import (
 	"log"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/agentstate/state"
@@ -50,14 +49,10 @@ func main() {
 		Hooks: workspace.Hooks{OnRunStart: d.started, OnRunComplete: d.completed},
 	})
 	check(err)
-	var recovery sync.WaitGroup
-	recovery.Go(func() { complain(d.m.Recover(ctx)) })
 	if d.read(ctx, bufio.NewScanner(os.Stdin), *session) {
-		recovery.Wait()
 		check(d.m.Wait(ctx))
 	}
 	check(d.m.Close())
-	recovery.Wait()
 	check(db.Close())
 }
 

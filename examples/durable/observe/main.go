@@ -120,7 +120,12 @@ func second(ctx context.Context, tracer *otelstate.Tracer, db store.Store) error
 	if err != nil {
 		return err
 	}
-	return errors.Join(m.Recover(ctx), m.Wait(ctx), m.Close())
+	for _, id := range []string{"2", "3"} {
+		if _, err := m.Await(ctx, "ann", id); err != nil {
+			return errors.Join(err, m.Close())
+		}
+	}
+	return m.Close()
 }
 
 func message(id, text string) workspace.Message {

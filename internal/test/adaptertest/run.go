@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/workspacetest"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
@@ -151,7 +152,7 @@ func (a Adapter) play(ctx context.Context, file string, killAt int) (d *Desk, er
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	d.Manager = m
-	if err := errors.Join(m.Recover(ctx), m.Wait(ctx)); err != nil {
+	if err := workspacetest.Settle(ctx, m); err != nil {
 		return nil, err
 	}
 	for _, msg := range messages {

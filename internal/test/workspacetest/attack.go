@@ -229,7 +229,6 @@ func (s *suite) SlowOnMessageDead(t *testing.T) {
 			Hooks: workspace.Hooks{OnMessageDead: func(context.Context, string, workspace.Message) { time.Sleep(3 * ttl) }},
 		}
 		m, other := Open(t, db, opts), Open(t, db, opts)
-		go func() { _ = m.Recover(t.Context()) }()
 		time.Sleep(2 * ttl)
 		out, err := other.Await(t.Context(), "ann", "2")
 		require.NoError(t, err)

@@ -247,7 +247,7 @@ func (s *suite) refundThroughCrashes(t testing.TB, db store.Store, row refundRow
 		m := Open(t, life.seenBy(view), opts)
 		_, err := m.Submit(t.Context(), "ann", Text("1")) // the sender tries again
 		if err == nil {
-			err = errors.Join(m.Recover(t.Context()), m.Wait(t.Context()))
+			err = errors.Join(Settle(t.Context(), m), m.Wait(t.Context()))
 		}
 		if life.lives() {
 			require.NoError(t, err)

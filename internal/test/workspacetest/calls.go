@@ -86,6 +86,5 @@ func (p CallingProcess) call(ctx context.Context, n int, user string, msg worksp
 		_, _ = p.Verify(ctx, user)
 	case 7:
 		_, _ = p.Reset(ctx, user)
-		_ = p.Recover(ctx)
 	}
 }

@@ -101,7 +101,7 @@ func (s *suite) Takeover(t *testing.T) {
 					return Notes.Set(r.State(), []string{"again"})
 				}})
 				began := time.Now()
-				require.NoError(t, m.Recover(t.Context()))
+				require.NoError(t, Settle(t.Context(), m))
 				requireAbout(t, ttl, 3*ttl/2, time.Since(began))
 				require.NoError(t, m.Wait(t.Context()))
 				if how == workspace.TakeoverResume {
@@ -135,7 +135,7 @@ func (s *suite) ObserversAtOnce(t *testing.T) {
 			}
 			return false, nil
 		}), workspace.Options{TTL: ttl, Run: Visit})
-		require.NoError(t, m.Recover(t.Context()))
+		require.NoError(t, Settle(t.Context(), m))
 		require.Positive(t, others.Load())
 		require.NoError(t, m.Wait(t.Context()))
 		v := View(t, m, "ann")
@@ -176,8 +176,7 @@ func (s *suite) Dead(t *testing.T) {
 				}},
 			})
 			require.NoError(t, err)
-			_ = dying.Recover(t.Context())
-			require.NoError(t, dying.Wait(t.Context()))
+			_ = Settle(t.Context(), dying)
 			require.NoError(t, dying.Close())
 			kill()
 		}

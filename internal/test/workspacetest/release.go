@@ -191,7 +191,7 @@ func (s *suite) Shutdown(t *testing.T) {
 // A Manager that finds a released run takes it whatever is asked of it.
 func (s *suite) VacantLeaseIsTakenAtOnce(t *testing.T) {
 	for name, look := range map[string]func(testing.TB, *workspace.Manager){
-		"Recover": func(t testing.TB, m *workspace.Manager) { require.NoError(t, m.Recover(t.Context())) },
+		"Recover": func(t testing.TB, m *workspace.Manager) { require.NoError(t, Settle(t.Context(), m)) },
 		"Submit": func(t testing.TB, m *workspace.Manager) {
 			_, err := m.Submit(t.Context(), "ann", Text("2"))
 			require.NoError(t, err)
@@ -249,8 +249,7 @@ func (s *suite) CloseWithinARun(t *testing.T) {
 		require.NoError(t, m.Close())
 
 		next := Open(t, db, workspace.Options{TTL: ttl, Run: func(context.Context, *workspace.Run) error { return nil }})
-		require.NoError(t, next.Recover(t.Context()))
-		require.NoError(t, next.Wait(t.Context()))
+		require.NoError(t, Settle(t.Context(), next))
 		requireAbout(t, ttl, ttl, time.Since(began))
 		require.Nil(t, View(t, next, "ann").Run)
 	})

@@ -66,7 +66,7 @@ func (s *suite) RetryAfter(t *testing.T) {
 		out, err = other.Submit(t.Context(), "ann", WhenBusy(workspace.BusyReject, Text("2")))
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusRejected, out.Status, "Busy applies meanwhile")
-		require.NoError(t, other.Recover(t.Context()))
+		require.NoError(t, Settle(t.Context(), other))
 		require.Equal(t, "at last", (<-done).Reply)
 		requireAbout(t, ttl, 10*ttl, time.Since(began))
 		id := ids[0][:len(ids[0])-1]
@@ -158,8 +158,7 @@ func (s *suite) EndOfTheWaitForAnAttempt(t *testing.T) {
 					return nil
 				}})
 				began := time.Now()
-				require.NoError(t, other.Recover(t.Context()))
-				require.NoError(t, other.Wait(t.Context()))
+				require.NoError(t, Settle(t.Context(), other))
 				requireAbout(t, ttl, InTTLs(test.wait, ttl), time.Since(began))
 				require.Equal(t, test.want, w.calls)
 				require.EqualValues(t, 1, calls.Load())

@@ -205,13 +205,6 @@ func (s *storm) replace(ctx context.Context, t *testing.T, quiet <-chan struct{}
 		p.mu.Lock()
 		p.m = m
 		p.mu.Unlock()
-		life, end := context.WithCancel(ctx)
-		ended.Go(func() {
-			for life.Err() == nil {
-				_ = m.Recover(life) // the next call may succeed
-				time.Sleep(s.TTL / 20)
-			}
-		})
 		select {
 		case <-quiet:
 			<-ctx.Done()
@@ -220,7 +213,6 @@ func (s *storm) replace(ctx context.Context, t *testing.T, quiet <-chan struct{}
 		p.mu.Lock()
 		p.m = nil
 		p.mu.Unlock()
-		end()
 		began := time.Now()
 		switch {
 		case ctx.Err() != nil:

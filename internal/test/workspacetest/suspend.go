@@ -167,8 +167,7 @@ func (s *suite) PendingOfARunThatIsTakenOver(t *testing.T) {
 					got = Dialog(&run.Workspace)
 					return nil
 				}})
-				require.NoError(t, second.Recover(t.Context()))
-				require.NoError(t, second.Wait(t.Context()))
+				require.NoError(t, Settle(t.Context(), second))
 				require.Equal(t, row.want, got)
 				want := "1 3"
 				if row.how == workspace.TakeoverRestart {
@@ -192,8 +191,7 @@ func (s *suite) PendingOfARunWithoutAttempts(t *testing.T) {
 		kill()
 		require.NoError(t, crashed.Close())
 		m := Open(t, db, workspace.Options{TTL: ttl, Pending: workspace.PendingLeave, Attempts: 1, Run: func(context.Context, *workspace.Run) error { return nil }})
-		require.NoError(t, m.Recover(t.Context()))
-		require.NoError(t, m.Wait(t.Context()))
+		require.NoError(t, Settle(t.Context(), m))
 		v := View(t, m, "ann")
 		require.Equal(t, "a c1 c2 e2", Dialog(&v.Workspace))
 		require.Equal(t, "1", IDs(v.Suspended()))

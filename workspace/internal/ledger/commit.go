@@ -212,7 +212,7 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 		return nil, err
 	}
 	t := &transition{
-		Head: h, ctx: ctx, base: h.Position(), baseSeq: h.Seq,
+		Head: h, ctx: ctx, base: h.Position(), baseSeq: h.Seq, listed: h.listed(),
 		maxDeadLetters: c.maxDeadLetters, dropsSecret: c.dropsSecret, now: c.began,
 	}
 	t.reader = &contentReader{blobStore: c.blobStore, contents: c.contents, lists: c.lists}
@@ -344,6 +344,11 @@ func (c *commit) replaceHead(
 	for _, name := range t.droppedBlobs {
 		writes = append(writes, store.Write{Key: c.blobKey(name), Delete: true})
 	}
+	was := &t.listed
+	if c.replace { // a head that cannot be read
+		was = nil
+	}
+	writes = append(writes, busyWrites(c.key, was, t.Head.listed())...)
 	revs, err := c.writeBatch(ctx, writes)
 	if err != nil {
 		return "", err

@@ -151,12 +151,33 @@ func (g *ghost) saw(r request) {
 	if wrote {
 		g.wrote(r.call)
 	}
+	g.checkLists()
 	for _, w := range r.writes {
 		if !w.Delete || isHolderKey(w.Key) {
 			continue
 		}
 		if g.live[strings.TrimPrefix(w.Key, blobsOf)] {
 			g.x.violated("I2: a blob was deleted to which the head refers: %s", short(w.Key))
+		}
+	}
+}
+
+// checkLists requires that a list of busy workspaces has this one exactly as long
+// as its head says so.
+func (g *ghost) checkLists() {
+	h := &sight{}
+	if e, found := g.x.store.entries[headOf]; found {
+		h = g.decode(e.value)
+	}
+	for list, want := range map[BusyList]bool{
+		Running: h.Run != nil,
+		Waiting: h.DeadLetters.Count > 0 || h.Suspended > 0,
+	} {
+		if _, got := g.x.store.entries[string(list)+"u"]; got != want {
+			g.x.violated("the key %su exists: %v, not %v", list, got, want)
+		}
+		if want {
+			g.x.count[string(list)]++
 		}
 	}
 }

@@ -112,12 +112,12 @@ func (a *actor) abandon(lease string) {
 // ended, or is silent. In the latter case the actor ends the holder first.
 func (a *actor) isGone(h *Head) bool {
 	p := a.process
-	state, err := p.holders.State(context.Background(), h.Run)
+	states, err := p.holders.States(context.Background(), h.Run)
 	if err != nil {
 		a.failed(err)
 		return false
 	}
-	now := a.x.clock(p)
+	state, now := states[0], a.x.clock(p)
 	if h.LeaseState() != a.pulse || state != a.holder {
 		a.pulse, a.holder, a.since = h.LeaseState(), state, now
 	}

@@ -44,8 +44,9 @@ type sight struct {
 		Bytes  int
 		Blob   string
 	}
-	Purge   uint64
-	Deleted string
+	Suspended int
+	Purge     uint64
+	Deleted   string
 }
 
 // sightSegment is a segment of the past.

@@ -379,6 +379,8 @@ func short(key string) string {
 		return "head"
 	case isHolderKey(key):
 		return "holder"
+	case strings.HasPrefix(key, "agent:busy:"):
+		return strings.TrimPrefix(key, "agent:")
 	}
 	name := strings.TrimPrefix(key, blobsOf)
 	return "blob " + name[min(len(name), 12):min(len(name), 21)]

@@ -230,29 +230,51 @@ type HolderState struct {
 	revision store.Revision // "" if there is no heartbeat for the run
 }
 
-// State returns the state of the holder of a run. A record that cannot be read
-// may still show heartbeats.
-func (s *Holders) State(ctx context.Context, r *Run) (HolderState, error) {
-	if r.Holder == "" {
-		return HolderState{}, nil
+// States returns the states of the holders of runs, in their order. A record that
+// cannot be read may still show heartbeats.
+func (s *Holders) States(ctx context.Context, runs ...*Run) ([]HolderState, error) {
+	var keys []string
+	for _, r := range runs {
+		if r.Holder != "" {
+			keys = append(keys, holderKey(r.Holder))
+		}
 	}
-	e, err := store.Get(ctx, s.db, holderKey(r.Holder))
-	if errors.Is(err, store.ErrNotFound) { // it is written before any head names it
-		return HolderState{Ended: true}, nil
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	records := map[string]store.Entry{}
+	if len(keys) > 0 {
+		entries, err := s.db.Get(ctx, keys...)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			records[e.Key] = e
+		}
 	}
-	if err != nil {
-		return HolderState{}, err
+	states := make([]HolderState, len(runs))
+	for i, r := range runs {
+		if r.Holder != "" {
+			states[i] = s.stateOf(r, records[holderKey(r.Holder)])
+		}
+	}
+	return states, nil
+}
+
+// stateOf returns what the record of its holder says of a run.
+func (s *Holders) stateOf(r *Run, e store.Entry) HolderState {
+	if e.Revision == "" { // it is written before any head names it
+		return HolderState{Ended: true}
 	}
 	record, err := s.decode(e)
 	switch {
 	case err != nil:
-		return HolderState{revision: e.Revision}, nil
+		return HolderState{revision: e.Revision}
 	case record.Holder != r.Holder:
-		return HolderState{Ended: true}, nil
+		return HolderState{Ended: true}
 	case slices.Contains(record.Abandoned, r.LeaseID):
-		return HolderState{}, nil
+		return HolderState{}
 	}
-	return HolderState{revision: e.Revision}, nil
+	return HolderState{revision: e.Revision}
 }
 
 // Heartbeats returns the number of heartbeats of the holder of a run, 0 if there

@@ -137,7 +137,7 @@ func TestOutcomes(t *testing.T) {
 		require.NoError(t, err)
 		n++
 	}
-	require.Equal(t, 1+1+maxDeadLetters+1+1, n, "the head, outcomes, dead letters with their list, and a snapshot")
+	require.Equal(t, 1+1+1+maxDeadLetters+1+1, n, "the head, its place among those that wait, outcomes, dead letters with their list, and a snapshot")
 }
 
 // maxHead is the maximum length of a head with 10 000 messages in the queue and

@@ -42,6 +42,21 @@ const (
 )
 
 var mutants = []mutant{
+	{name: "a workspace with a run is not listed", edits: []textEdit{
+		{"busy.go", "return listed{h.Run != nil, ", "return listed{false, "},
+	}},
+	{name: "a workspace with dead letters is not listed", edits: []textEdit{
+		{"busy.go", "h.DeadLetters.Count > 0 || h.Suspended > 0", "h.Suspended > 0"},
+	}},
+	{name: "a workspace with suspended calls is not listed", edits: []textEdit{
+		{"busy.go", "h.DeadLetters.Count > 0 || h.Suspended > 0", "h.DeadLetters.Count > 0"},
+	}},
+	{name: "a workspace stays listed", edits: []textEdit{
+		{"busy.go", "		if was != is {", "		if !was && is {"},
+	}},
+	{name: "a workspace is listed when its head is written the next time", edits: []textEdit{
+		{"busy.go", "busyWrites(headKey string, was *listed, is listed) []store.Write {", "busyWrites(headKey string, was *listed, is listed) []store.Write {\n\tif was != nil {\n\t\tis.running = was.running\n\t}"},
+	}},
 	{name: "a commit does not check the lease", edits: []textEdit{
 		{"transition.go", "if t.Run != nil && by.LeaseID != \"\" && t.Run.LeaseID == by.LeaseID {", "if t.Run != nil {"},
 	}},

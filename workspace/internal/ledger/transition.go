@@ -22,6 +22,7 @@ type transition struct {
 	reader  *contentReader // also of the new blobs
 	base    Position       // of the head read
 	baseSeq uint64         // of the head read
+	listed  listed         // as the head read says
 
 	maxDeadLetters int
 	dropsSecret    func(*document.Document, []state.Effect) bool
