@@ -16,9 +16,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/effort"
-	"github.com/stretchr/testify/require"
 )
 
 // The tests of this file prove what a State promises to many goroutines: no write

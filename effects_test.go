@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -405,37 +404,3 @@ func TestResultsThatDifferInATimeOnlyAreAnEffect(t *testing.T) {
 	}
 }
 
-func TestEffectsCostWhatWasChanged(t *testing.T) {
-	hi := []state.Message{state.UserText("hi")}
-	result := state.InferenceResult{CreatedAt: time.Unix(1, 0)}
-	long := make([]state.Message, 10_000)
-	for i := range long {
-		long[i] = state.UserText(fmt.Sprint(i))
-	}
-	bytes := func(held int) uint64 {
-		st := state.New(effectOpen)
-		require.NoError(t, state.Messages.Set(st, long[:held]))
-		require.NoError(t, effectNumbers.Set(st, make([]int, held)))
-		for range held / 10 {
-			require.NoError(t, st.History().Append(result))
-		}
-		before := st.Snapshot()
-		require.NoError(t, state.Messages.Set(st, hi))
-		require.NoError(t, effectNumbers.SetWith(st, []int{1}, state.KeepLast[[]int](held)))
-		require.NoError(t, st.History().Append(result))
-		var from, to runtime.MemStats
-		runtime.ReadMemStats(&from)
-		for range 20 {
-			effects, err := st.Effects(before)
-			require.NoError(t, err)
-			require.Len(t, effects, 4)
-		}
-		runtime.ReadMemStats(&to)
-		return (to.TotalAlloc - from.TotalAlloc) / 20
-	}
-	few, many := bytes(300), bytes(len(long))
-	require.Less(t, many, 2*few+1000)
-	require.Less(t, many, uint64(20_000))
-}
-
-var effectOpen = state.MustSchema(effectNumbers)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"reflect"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -627,18 +626,4 @@ func ruleCloneDocs(docs []ruleDoc) []ruleDoc {
 		docs[i].Tags = slices.Clone(docs[i].Tags)
 	}
 	return docs
-}
-
-// keptBlob is 1 MB that is not shared with its copies.
-type keptBlob struct {
-	Text string `json:"text"`
-}
-
-// liveHeap returns the bytes of the heap that are reachable.
-func liveHeap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

@@ -3,7 +3,6 @@ package state_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"testing"
 	"testing/synctest"
 
@@ -130,18 +129,6 @@ func TestJournalIsBoundedByCount(t *testing.T) {
 		break
 	}
 	require.Equal(t, 2, n)
-}
-
-// ruleHeap returns the growth of the live heap by what fn makes.
-func ruleHeap(fn func() any) int {
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	kept := fn()
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	runtime.KeepAlive(kept)
-	return int(after.HeapAlloc) - int(before.HeapAlloc)
 }
 
 func TestAtIsAFrozenViewOfThePast(t *testing.T) {

@@ -99,14 +99,6 @@ func TestJSONByNameIsARead(t *testing.T) {
 	require.Equal(t, "meanwhile", b.Or(st, ""))
 }
 
-func TestJSONByNameCopiesNoElements(t *testing.T) {
-	list := &state.Field[[]string]{Name: "list"}
-	st := state.New(state.MustSchema(list))
-	require.NoError(t, list.Set(st, make([]string, 10_000)))
-	allocs := testing.AllocsPerRun(10, func() { _, _ = st.KV().JSON("list") })
-	require.Less(t, allocs, 100.0)
-}
-
 // numbersMixed returns numbers of all kinds in all places of an any.
 func numbersMixed(f float64, n int64) any {
 	return map[string]any{"f": f, "n": n, "list": []any{f, n, []float64{f}, map[string]float64{"f": f}}, "struct": struct {

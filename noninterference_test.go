@@ -12,9 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/effort"
-	"github.com/stretchr/testify/require"
 )
 
 // The test of this file proves non-interference. Two worlds go through the same

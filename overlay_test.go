@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/agentstate/state"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
 )
 
 // The tests of this file prove what values for one request do: every read of a

@@ -1142,14 +1142,3 @@ func TestRedactedJSONStaysJSON(t *testing.T) {
 		require.Equal(t, want, st.Redact(text))
 	}
 }
-
-// requireAllocs measures the least of some runs, because the collector and the
-// race detector empty pools.
-func requireAllocs(t *testing.T, want float64, f func()) {
-	t.Helper()
-	least := testing.AllocsPerRun(1, f)
-	for range 20 {
-		least = min(least, testing.AllocsPerRun(1, f))
-	}
-	require.LessOrEqual(t, least, want)
-}

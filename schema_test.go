@@ -214,23 +214,6 @@ func TestSchemaDoesNotMarshalAHandlerThatCannotBeFoundAgain(t *testing.T) {
 	require.ErrorContains(t, err, `no handler "mine"`)
 }
 
-func names(n int, name func(i int) string) []string {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = name(i)
-	}
-	return all
-}
-
-// chain returns a team in which each agent is below the one before.
-func chain(n int, agent func(i int) string) state.Team {
-	team := state.Team{}
-	for i := range n - 1 {
-		team[agent(i)] = []string{agent(i + 1)}
-	}
-	return team
-}
-
 // A schema that went through JSON must not give rights that it did not give.
 func TestSchemaKeepsAccessControlThroughJSON(t *testing.T) {
 	for name, team := range map[string]state.Team{"empty team": {}, "team": {"a": nil}} {

@@ -7,9 +7,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/effort"
-	"github.com/stretchr/testify/require"
 )
 
 // The test of this file proves that transactions are serialisable, whatever they
