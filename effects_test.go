@@ -403,4 +403,3 @@ func TestResultsThatDifferInATimeOnlyAreAnEffect(t *testing.T) {
 		require.Empty(t, effects, name)
 	}
 }
-
