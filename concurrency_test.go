@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -314,20 +313,6 @@ func TestConcurrencyLosesNoUpdate(t *testing.T) {
 	}
 }
 
-func TestConcurrencyContentionAloneNeverFails(t *testing.T) {
-	st := state.New(concSchema)
-	concAtOnce(64, func(int) {
-		for range 1000 {
-			if err := concTotal.Update(st, func(n int) (int, error) { return n + 1, nil }); err != nil {
-				t.Error(err)
-				return
-			}
-		}
-	})
-	require.Equal(t, 64_000, concTotal.Or(st, 0))
-	require.EqualValues(t, 64_000, st.Version())
-}
-
 // Nobody sees a version before it is whole, or an older one after a newer.
 func TestConcurrencyShowsWholeVersions(t *testing.T) {
 	get := func(f *state.Field[int]) func(*state.State) int {
@@ -509,26 +494,16 @@ func TestConcurrencyWatchSeesEveryVersionOnceInOrder(t *testing.T) {
 	}) // which fails if a goroutine is left
 }
 
-func TestConcurrencyWatchEndsWithItsContext(t *testing.T) {
+// A branch that is joined changes no more.
+func TestConcurrencyWatchEndsWithItsBranch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := state.New(concSchema)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		start := time.Now()
-		for range st.Watch(ctx, 0) {
-			t.Error("nothing was written")
-		}
-		require.Equal(t, time.Hour, time.Since(start), "it waits, and no longer")
-		for range st.Watch(ctx, 0) {
-			t.Error("the context has ended")
-		}
-		// A branch that is joined, and a transaction that is over, change no more.
 		b := st.Fork()
 		go func() {
 			time.Sleep(time.Second)
 			require.NoError(t, st.Join(b))
 		}()
-		start = time.Now()
+		start := time.Now()
 		for range b.Watch(t.Context(), 0) {
 			t.Error("nothing was written")
 		}
@@ -1336,11 +1311,11 @@ func TestCodeOfUsersMayCallTheState(t *testing.T) {
 	for _, shape := range reentryShapes() {
 		t.Run(shape.name, func(t *testing.T) {
 			st, ops := shape.setup()
-			for range 2 { // the first time most fields are unset
+			for _, branch := range []*state.State{st, st, st.Fork()} { // the first time most fields are unset
 				for _, op := range ops {
 					reentryReturns(t, func() string { return op.name }, func() error {
-						r.next(st)
-						return op.run(st)
+						r.next(st, branch)
+						return op.run(branch)
 					})
 				}
 			}
@@ -1354,38 +1329,6 @@ func TestCodeOfUsersMayCallTheState(t *testing.T) {
 	}
 	for _, name := range []string{"String", "GoString", "Format", "Error", "Equal"} {
 		require.Zero(t, r.called[name], "%s is never called", name)
-	}
-}
-
-// Programs of random operations, on a state and on forks of it.
-func TestCodeOfUsersMayCallTheStateInRandomPrograms(t *testing.T) {
-	seed := effort.LogSeed(t)
-	r := reentryBegin(t)
-	shapes := reentryShapes()
-	for n := range effort.Runs(500) {
-		rnd := rand.New(rand.NewPCG(seed, uint64(n)))
-		shape := shapes[rnd.IntN(len(shapes))]
-		st, ops := shape.setup()
-		var program []string
-		what := func() string { return fmt.Sprintf("program %d: %s: %s", n, shape.name, strings.Join(program, ", ")) }
-		reentryReturns(t, what, func() error {
-			branches := []*state.State{st}
-			for range 1 + rnd.IntN(12) {
-				branch := branches[rnd.IntN(len(branches))]
-				if rnd.IntN(6) == 0 {
-					program = append(program, "Fork")
-					branches = append(branches, branch.Fork())
-					continue
-				}
-				op := ops[rnd.IntN(len(ops))]
-				program = append(program, op.name)
-				r.next(st, branch)
-				if err := op.run(branch); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
 	}
 }
 

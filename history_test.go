@@ -214,41 +214,6 @@ func TestHistoryReads(t *testing.T) {
 	require.Equal(t, []state.InferenceResult{}, empty.Results())
 }
 
-func TestPopRemovesTheLastResultOnly(t *testing.T) {
-	st := ruleHistory(t, "0", "1")
-	said := state.ListLen(st, state.Messages)
-	v := st.Version()
-	r, ok, err := st.History().Pop()
-	require.NoError(t, err)
-	require.True(t, ok)
-	require.Empty(t, cmp.Diff(ruleResult("1", "agent 1"), r))
-	require.Equal(t, v+1, st.Version())
-	require.Equal(t, "0", ruleIDs(st.History().Results()))
-	require.Equal(t, said, state.ListLen(st, state.Messages), "messages stay")
-	_, ok, err = st.History().Pop()
-	require.NoError(t, err)
-	require.True(t, ok)
-	ruleUnchanged(t, st, func() {
-		_, ok, err = st.History().Pop()
-		require.NoError(t, err)
-		require.False(t, ok)
-	})
-	require.NoError(t, st.History().Append(ruleResult("2", "a")))
-	require.Equal(t, "2", ruleIDs(st.History().Results()))
-}
-
-func TestResetReplacesTheStackOnly(t *testing.T) {
-	st := ruleHistory(t, "0", "1")
-	said := state.ListLen(st, state.Messages)
-	v := st.Version()
-	require.NoError(t, st.History().Reset([]state.InferenceResult{ruleResult("a", "x"), ruleResult("b", "y")}))
-	require.Equal(t, v+1, st.Version())
-	require.Empty(t, cmp.Diff([]state.InferenceResult{ruleResult("a", "x"), ruleResult("b", "y")}, st.History().Results()))
-	require.Equal(t, said, state.ListLen(st, state.Messages), "messages stay")
-	require.NoError(t, st.History().Reset(nil))
-	require.Zero(t, st.History().Len())
-}
-
 func TestFormatJoinsWhatItMakesOfEachResult(t *testing.T) {
 	st := ruleHistory(t, "0", "1")
 	r := ruleResult("0", "")
@@ -776,18 +741,6 @@ func TestRecordedResultsOfAnotherNameAreMatched(t *testing.T) {
 	require.Empty(t, st.History().Pending())
 }
 
-// The latest result in which a call with the id and the name is open gets the
-// answer.
-func TestAnAnswerIsOfTheResultWithItsTool(t *testing.T) {
-	st := state.New(nil)
-	first := state.ToolCall{ID: "1", Name: "a", Input: "{}"}
-	partOpen(t, st, "1", first)
-	partOpen(t, st, "2", state.ToolCall{ID: "1", Name: "b", Input: "{}"})
-	require.NoError(t, st.History().Answer(state.ToolResult(first, "1")))
-	require.Len(t, st.History().Pending(), 1)
-	require.Equal(t, "b", st.History().Pending()[0].Name)
-}
-
 // Of an output with many calls, too, an answer is for the first open call of its
 // id and name.
 func TestAnswersOfManyCallsAreMatchedAsThoseOfFew(t *testing.T) {
@@ -834,20 +787,6 @@ func TestAnswersOfManyCallsAreMatchedAsThoseOfFew(t *testing.T) {
 		}
 		require.ElementsMatch(t, slices.DeleteFunc(given, func(v state.JSON) bool { return v == "" }), got)
 	})
-}
-
-// An id that is used again is answered in the latest result in which it is
-// open.
-func TestAnswerOfAnIDThatIsUsedAgain(t *testing.T) {
-	st := state.New(nil)
-	call := partCalls("a")[0]
-	partOpen(t, st, "1", call)
-	partOpen(t, st, "2", call)
-	require.NoError(t, st.History().Answer(partDone(call)))
-	require.Equal(t, "[a] [a] =a", partSaid(st))
-	require.NoError(t, st.History().Answer(partDone(call)))
-	require.Equal(t, "[a] =a [a] =a", partSaid(st))
-	require.ErrorIs(t, st.History().Answer(partDone(call)), state.ErrAnswered)
 }
 
 func TestAnswerNeedsTheRightsOfAppend(t *testing.T) {
@@ -1148,32 +1087,5 @@ func TestMoreThan256CallsAreALimitError(t *testing.T) {
 				require.Equal(t, 257, limit.Got)
 			})
 		})
-	}
-}
-
-// The results of 256 calls may come one by one, and in any order.
-func TestAMessageOf256CallsIsAnsweredOneByOne(t *testing.T) {
-	for name, order := range map[string]func(i int) int{
-		"in call order":    func(i int) int { return i },
-		"in other order":   func(i int) int { return i ^ 1 },
-		"in reverse order": func(i int) int { return 255 - i },
-	} {
-		calls := manyCalls(256)
-		st := state.New(nil)
-		require.NoError(t, st.History().Append(state.InferenceResult{Output: []state.Message{calls}}))
-		said := []state.Message{calls}
-		for _, c := range calls.Calls() {
-			said = append(said, partDone(c))
-		}
-		for i := range 256 {
-			require.Len(t, st.History().Pending(), 256-i, name)
-			require.NoError(t, st.History().Answer(partDone(calls.Calls()[order(i)])), name)
-		}
-		require.Equal(t, said, state.Messages.Or(st, nil), name)
-		data, err := st.Export()
-		require.NoError(t, err)
-		again, err := state.Import(nil, data)
-		require.NoError(t, err)
-		require.Equal(t, st.History().Results(), again.History().Results(), name)
 	}
 }

@@ -32,18 +32,6 @@ func TestAChangeHoldsTheUpdateNotTheResult(t *testing.T) {
 		write func() error
 		want  []state.Change
 	}{
-		{func() error { return ruleTags.Set(st, []string{"y"}) }, []state.Change{{Op: state.OpSet, Field: "tags", Value: []string{"y"}}}},
-		{func() error { return st.KV().Set("tags", "z") }, []state.Change{{Op: state.OpSet, Field: "tags", Value: []string{"z"}}}},
-		{func() error { return ruleTags.Replace(st, []string{"w"}) }, []state.Change{{Op: state.OpReplace, Field: "tags", Value: []string{"w"}}}},
-		{func() error {
-			return ruleTags.Update(st, func(s []string) ([]string, error) { return append(s, "u"), nil })
-		}, []state.Change{{Op: state.OpUpdate, Field: "tags", Value: []string{"w", "u"}}}},
-		{func() error { return ruleTags.SetWith(st, []string{"u", "n"}, state.Union[[]string]()) }, []state.Change{{Op: state.OpSet, Field: "tags", Value: []string{"u", "n"}}}},
-		{func() error { return ruleTags.Set(st, nil) }, []state.Change{{Op: state.OpSet, Field: "tags", Value: []string{}}}},
-		{func() error { return st.Patch(map[string]any{"key": nil, "text": "b", "count": 3.0}) }, []state.Change{
-			{Op: state.OpReplace, Field: "text", Value: "b"}, {Op: state.OpReplace, Field: "count", Value: 3}, {Op: state.OpDelete, Field: "key"},
-		}},
-		{func() error { return ruleDeleteOnly(ruleText, st) }, []state.Change{{Op: state.OpDelete, Field: "text"}}},
 		{func() error { return st.As("a").WithCause("c").KV().Set("key", []int{1}) }, []state.Change{{Agent: "a", Cause: "c", Op: state.OpSet, Field: "key", Value: []any{int64(1)}}}},
 		{func() error { return st.History().Append(ruleResult("1", "a")) }, []state.Change{
 			{Op: state.OpAppend, Value: ruleResult("1", "a")},
@@ -67,11 +55,6 @@ func TestAChangeHoldsTheUpdateNotTheResult(t *testing.T) {
 		break
 	}
 	require.Equal(t, 1, n)
-}
-
-func ruleDeleteOnly[T any](f *state.Field[T], st *state.State) error {
-	_, err := f.Delete(st)
-	return err
 }
 
 func TestChangesAreAsOfTheCallAndHoldNoLock(t *testing.T) {
@@ -139,42 +122,6 @@ func TestJournalIsBoundedByCount(t *testing.T) {
 		break
 	}
 	require.Equal(t, 2, n)
-}
-
-func TestAtIsAFrozenViewOfThePast(t *testing.T) {
-	st := state.New(ruleOpen)
-	var exports []string
-	exports = append(exports, ruleExport(t, st))
-	for i, write := range []func() error{
-		func() error { return ruleText.Set(st, "a") },
-		func() error { return ruleTags.Set(st, []string{"x"}) },
-		func() error { return ruleTags.Set(st, []string{"y"}) },
-		func() error { return st.Patch(map[string]any{"key": 1, "text": nil}) },
-		func() error { return st.History().Append(ruleResult("1", "a")) },
-		func() error { return ruleTags.Replace(st, nil) },
-		func() error { _, _, err := st.History().Pop(); return err },
-		func() error { _, err := st.KV().Delete("key"); return err },
-		func() error { _, err := ruleTags.Delete(st); return err },
-	} {
-		require.NoError(t, write(), "write %d", i)
-		exports = append(exports, ruleExport(t, st))
-	}
-	for v, want := range exports {
-		past, err := st.At(uint64(v))
-		require.NoError(t, err)
-		require.Equal(t, want, ruleExport(t, past), "version %d", v)
-		require.Equal(t, uint64(v), past.Version())
-		back, err := state.Import(ruleOpen, []byte(want))
-		require.NoError(t, err)
-		require.Equal(t, back.KV().Keys(), past.KV().Keys())
-		require.Equal(t, back.KV().Len(), past.KV().Len())
-		require.Equal(t, back.Fields(), past.Fields())
-		require.ErrorIs(t, past.KV().Set("key", 1), state.ErrReadOnly)
-	}
-	_, err := st.At(st.Version() + 1)
-	require.ErrorIs(t, err, state.ErrNotFound)
-	_, err = st.As("a").At(1)
-	require.ErrorIs(t, err, state.ErrDenied)
 }
 
 func TestRevertMakesAnOldContentTheNextVersion(t *testing.T) {

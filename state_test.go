@@ -102,48 +102,17 @@ func ruleChanges(t require.TestingT, st *state.State, since uint64) []state.Chan
 	return changes
 }
 
-func TestTypedAndNamedDoorKeepTheSameRules(t *testing.T) {
+func TestTypedAndNamedDoorRefuseTheSame(t *testing.T) {
 	before := map[string]any{"text": "a", "tags": []string{"x"}, "cost": 1.5, "meta": map[string]string{"a": "1"}}
 	for _, tt := range []struct {
 		name         string
 		typed, named func(st *state.State, kv *state.KV) error
 	}{
-		{"set replaces a scalar",
-			func(st *state.State, _ *state.KV) error { return ruleText.Set(st, "b") },
-			func(_ *state.State, kv *state.KV) error { return kv.Set("text", "b") }},
-		{"set appends to a list",
-			func(st *state.State, _ *state.KV) error { return ruleTags.Set(st, []string{"y", "x"}) },
-			func(_ *state.State, kv *state.KV) error { return kv.Set("tags", []string{"y", "x"}) }},
-		{"set runs the handler",
-			func(st *state.State, _ *state.KV) error { return ruleCost.Set(st, 2) },
-			func(_ *state.State, kv *state.KV) error { return kv.Set("cost", 2.0) }},
-		{"set runs the handler of a map",
-			func(st *state.State, _ *state.KV) error { return ruleMeta.Set(st, map[string]string{"b": "2"}) },
-			func(_ *state.State, kv *state.KV) error { return kv.Set("meta", map[string]string{"b": "2"}) }},
-		{"set with another handler",
-			func(st *state.State, _ *state.KV) error {
-				return ruleTags.SetWith(st, []string{"x", "z"}, state.Union[[]string]())
-			},
-			func(_ *state.State, kv *state.KV) error {
-				return kv.SetWith("tags", []string{"x", "z"}, state.Union[[]string]())
-			}},
 		{"set with the zero handler is set",
 			func(st *state.State, _ *state.KV) error {
 				return ruleTags.SetWith(st, []string{"z"}, state.Handler[[]string]{})
 			},
 			func(_ *state.State, kv *state.KV) error { return kv.SetWith("tags", []string{"z"}, nil) }},
-		{"replace overwrites whatever the handler is",
-			func(st *state.State, _ *state.KV) error { return ruleTags.Replace(st, []string{"z"}) },
-			func(_ *state.State, kv *state.KV) error { return kv.Replace("tags", []string{"z"}) }},
-		{"replace of a sum",
-			func(st *state.State, _ *state.KV) error { return ruleCost.Replace(st, 7) },
-			func(_ *state.State, kv *state.KV) error { return kv.Replace("cost", 7.0) }},
-		{"delete of what is set",
-			func(st *state.State, _ *state.KV) error { return ruleDeleted(ruleText.Delete(st)) },
-			func(_ *state.State, kv *state.KV) error { return ruleDeleted(kv.Delete("text")) }},
-		{"delete of what is not",
-			func(st *state.State, _ *state.KV) error { return ruleDeleted(ruleCount.Delete(st)) },
-			func(_ *state.State, kv *state.KV) error { return ruleDeleted(kv.Delete("count")) }},
 		{"validation refuses",
 			func(st *state.State, _ *state.KV) error { return ruleOdd.Set(st, 2) },
 			func(_ *state.State, kv *state.KV) error { return kv.Set("odd", 2) }},
@@ -174,15 +143,18 @@ func TestTypedAndNamedDoorKeepTheSameRules(t *testing.T) {
 	}
 }
 
-// ruleDeleted makes the answer of Delete comparable.
-func ruleDeleted(was bool, err error) error { return fmt.Errorf("was set: %t, error: %v", was, err) }
-
 func TestOpenStateCreatesByNameButNotByHandle(t *testing.T) {
+	closed := state.New(state.MustSchema(state.Team{"ann": nil}, ruleCount))
+	_, err := closed.KV().Delete("extra")
+	require.ErrorIs(t, err, state.ErrUnknownField)
+	require.ErrorIs(t, closed.Patch(map[string]any{"extra": nil}), state.ErrUnknownField)
+	require.ErrorIs(t, closed.As("mallory").KV().Set("extra", "x"), state.ErrUnknownField, "names are not secret")
+
 	st := state.New(nil)
 	extra := &state.Field[string]{Name: "extra"}
 	require.ErrorIs(t, extra.Set(st, "x"), state.ErrUnknownField)
 	require.NoError(t, st.KV().Set("extra", "x"))
-	_, err := extra.Get(st)
+	_, err = extra.Get(st)
 	require.ErrorIs(t, err, state.ErrUnknownField)
 	got, err := state.GetAs[string](st, "extra")
 	require.NoError(t, err)
@@ -248,15 +220,8 @@ func TestSettingsAreCopiedByNewSchema(t *testing.T) {
 	require.Contains(t, string(text), `"team":{"a":["b"]}`)
 }
 
-func TestFieldUpdateIsReadModifyWrite(t *testing.T) {
+func TestAnUpdateThatFailsChangesNothing(t *testing.T) {
 	st := state.New(ruleSchema)
-	inc := func(n float64) (float64, error) { return n + 1, nil }
-	require.NoError(t, ruleCost.Update(st, inc), "unset is the zero value")
-	require.NoError(t, ruleCost.Update(st, inc))
-	require.Equal(t, 2.0, ruleCost.Or(st, 0), "the handler has no part in it")
-	require.NoError(t, ruleTags.Update(st, func(tags []string) ([]string, error) { return append(tags, "a"), nil }))
-	require.NoError(t, ruleTags.Update(st, func(tags []string) ([]string, error) { return append(tags, "b"), nil }))
-	require.Equal(t, []string{"a", "b"}, ruleTags.Or(st, nil), "get, append and store does not double the list")
 	failed := errors.New("failed")
 	ruleUnchanged(t, st, func() {
 		for _, failed := range []error{failed, state.ErrConflict, state.ErrReadOnly} {
@@ -269,20 +234,6 @@ func TestFieldUpdateIsReadModifyWrite(t *testing.T) {
 			_ = ruleCost.Update(st, func(float64) (float64, error) { panic("mine") })
 		})
 	})
-}
-
-func TestPatchAssigns(t *testing.T) {
-	st := ruleNew(t, ruleSchema, map[string]any{"text": "a", "tags": []string{"x"}, "cost": 1.0, "count": 1, "anything": 1})
-	v := st.Version()
-	require.NoError(t, st.Patch(map[string]any{
-		"tags": []any{"y"}, "cost": 5, "count": nil, "anything": nil, "meta": map[string]any{"k": "v"}, "short": nil,
-	}))
-	require.Equal(t, v+1, st.Version(), "one version")
-	require.Equal(t, map[string]any{
-		"text": "a", // absent: untouched
-		"tags": []string{"y"}, "cost": 5.0, "meta": map[string]string{"k": "v"},
-	}, st.KV().All())
-	ruleUnchanged(t, st, func() { require.NoError(t, st.Patch(nil)) })
 }
 
 func TestPatchNamesEveryBadFieldInFieldOrderAndChangesNothing(t *testing.T) {
@@ -313,21 +264,6 @@ func TestPatchTreatsOnlyATopLevelNilAsControl(t *testing.T) {
 	require.Equal(t, map[string]any{"a": map[string]any{"b": nil}, "c": []any{nil}, "d": nil}, st.KV().All())
 	require.NoError(t, st.Patch(map[string]any{"a": nil, "d": nil}))
 	require.Equal(t, []string{"c"}, st.KV().Keys())
-}
-
-func TestEndRunDeletesEphemeralFieldsInOneVersion(t *testing.T) {
-	other := &state.Field[int]{Name: "other", Ephemeral: true}
-	st := state.New(state.MustSchema(ruleTemp, other, ruleText))
-	ruleUnchanged(t, st, func() { require.NoError(t, st.EndRun(), "nothing to delete") })
-	require.NoError(t, st.Patch(map[string]any{"temp": "x", "other": 1, "text": "stays"}))
-	v := st.Version()
-	require.NoError(t, st.EndRun())
-	require.Equal(t, v+1, st.Version())
-	require.Equal(t, map[string]any{"text": "stays"}, st.KV().All())
-	require.Equal(t, []state.Change{
-		{Version: v + 1, Op: state.OpDelete, Field: "temp"},
-		{Version: v + 1, Op: state.OpDelete, Field: "other"},
-	}, ruleChanges(t, st, v))
 }
 
 func TestNilAndZeroStateAreAnEmptySnapshot(t *testing.T) {
@@ -432,20 +368,12 @@ func TestGetConvertsWithoutLoss(t *testing.T) {
 		{"int", ruleGet[int](st), 3},
 		{"int", ruleGet[float64](st), 3.0},
 		{"int", ruleGet[string](st), state.ErrWrongType},
-		{"int", ruleGet[[]int](st), []int{3}},
-		{"int", ruleGet[*int](st), func() *int { n := 3; return &n }()},
-		{"whole", ruleGet[any](st), 3.0}, {"whole", ruleGet[float64](st), 3.0},
-		{"float", ruleGet[int](st), state.ErrWrongType},
-		{"past2to53", ruleGet[json.Number](st), json.Number("9007199254740993")},
 		{"past2to53", ruleGet[float64](st), state.ErrWrongType},
 		{"big", ruleGet[any](st), uint64(math.MaxUint64)},
 		{"text", ruleGet[ruleNamed](st), ruleNamed("a")},
-		{"text", ruleGet[[]string](st), []string{"a"}},
 		{"date", ruleGet[state.Time](st), day},
-		{"list", ruleGet[[]string](st), []string{"a", "b"}},
 		{"mixed", ruleGet[[]string](st), state.ErrWrongType},
 		{"object", ruleGet[ruleDoc](st), ruleDoc{"t", []string{"x"}}},
-		{"object", ruleGet[[]ruleDoc](st), []ruleDoc{{"t", []string{"x"}}}},
 		{"object", ruleGet[struct {
 			Title string `json:"title"`
 		}](st), state.ErrWrongType}, // tags would be lost
@@ -454,7 +382,6 @@ func TestGetConvertsWithoutLoss(t *testing.T) {
 		{"null", ruleGet[any](st), nil},
 		{"null", ruleGet[*int](st), (*int)(nil)},
 		{"null", ruleGet[int](st), state.ErrWrongType},
-		{"count", ruleGet[int64](st), int64(7)},
 		{"docs", ruleGet[[]any](st), []any{map[string]any{"title": "t", "tags": []any{}}}},
 		{"day", ruleGet[string](st), "2024-02-29"},
 	} {
@@ -522,44 +449,6 @@ func TestItemsYieldsNil(t *testing.T) {
 		items = append(items, item)
 	}
 	require.Equal(t, []any{nil, "a"}, items)
-}
-
-func TestEveryWriteTakesTheNextVersionEqualValueOrNot(t *testing.T) {
-	st := state.New(ruleSchema)
-	for i, write := range []func() error{
-		func() error { return ruleText.Set(st, "a") },
-		func() error { return ruleText.Set(st, "a") },
-		func() error { return ruleText.Replace(st, "a") },
-		func() error { return ruleText.Update(st, func(s string) (string, error) { return s, nil }) },
-		func() error { return st.Patch(map[string]any{"text": "a", "count": 1}) },
-		func() error { return ruleCost.Set(st, 0) },
-		func() error { return ruleTags.Set(st, nil) },
-		func() error { _, err := ruleText.Delete(st); return err },
-		func() error { return st.History().Append(state.InferenceResult{}) },
-	} {
-		require.NoError(t, write())
-		require.Equal(t, uint64(i+1), st.Version())
-	}
-}
-
-func TestSnapshotIsFrozen(t *testing.T) {
-	st := ruleNew(t, ruleOpen, map[string]any{"text": "a", "tags": []string{"x"}, "key": 1})
-	snap := st.Snapshot()
-	before := ruleExport(t, snap)
-	require.NoError(t, st.Patch(map[string]any{"text": "b", "key": nil, "new": 1}))
-	require.NoError(t, ruleTags.Set(st, []string{"y"}))
-	require.NoError(t, st.History().Append(state.InferenceResult{Output: []state.Message{state.AssistantText("x")}}))
-	require.Equal(t, before, ruleExport(t, snap))
-	require.Equal(t, uint64(1), snap.Version())
-	for _, frozen := range []*state.State{snap, snap.As("a"), snap.Snapshot()} {
-		require.ErrorIs(t, ruleText.Set(frozen, "z"), state.ErrReadOnly)
-		require.ErrorIs(t, frozen.KV().Set("new", 1), state.ErrReadOnly)
-		require.ErrorIs(t, frozen.Patch(map[string]any{"text": "z"}), state.ErrReadOnly)
-		require.ErrorIs(t, frozen.EndRun(), state.ErrReadOnly)
-		require.ErrorIs(t, frozen.History().Append(state.InferenceResult{}), state.ErrReadOnly)
-		require.ErrorIs(t, frozen.Update(func(*state.State) error { return nil }), state.ErrReadOnly)
-	}
-	require.Equal(t, before, ruleExport(t, snap))
 }
 
 func TestDescribeIsDeterministicText(t *testing.T) {
