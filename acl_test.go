@@ -652,4 +652,12 @@ func TestACLABoundHandleJoinsOnlyBranchesItCouldHaveForked(t *testing.T) {
 			require.NoError(t, st.Join(fork), "a failed join leaves the branch usable")
 		})
 	}
+	for name, more := range map[string]*state.Field[string]{
+		"may write more": {Name: "more", Owner: "a", Read: state.Public},
+		"may read more":  {Name: "more", Read: state.Only("a")},
+	} {
+		st := state.New(state.MustSchema(state.Team{"a": nil, "b": nil}, more))
+		require.ErrorIs(t, st.As("b").Join(st.As("a").Fork()), state.ErrDenied, name)
+		require.NoError(t, st.As("a").Join(st.As("b").Fork()), name)
+	}
 }
