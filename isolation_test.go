@@ -10,13 +10,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/test/effort/property"
 )
 
 // The tests of this file prove that values are isolated: no caller can change
@@ -353,70 +350,6 @@ func TestResultsAndMessagesAreCopies(t *testing.T) {
 	last, _ := st.History().Last()
 	require.Equal(t, "r", last.ID)
 	require.Equal(t, ruleResult("r", "a").Output, last.Output)
-}
-
-// Appending to what was read must not write behind what others read.
-func TestAppendingToAResultWritesIntoNobodysSlice(t *testing.T) {
-	st := ruleNew(t, ruleSchema, map[string]any{"tags": []string{"a"}})
-	one, two := ruleTags.Or(st, nil), ruleTags.Or(st, nil)
-	one = append(one, "one")
-	two = append(two, "two")
-	require.NoError(t, ruleTags.Set(st, []string{"b"}))
-	three := append(ruleTags.Or(st, nil), "three")
-	require.Equal(t, [][]string{{"a", "one"}, {"a", "two"}, {"a", "b", "three"}, {"a", "b"}}, [][]string{one, two, three, ruleTags.Or(st, nil)})
-}
-
-// Branches share the list they began with; what one appends is in no other, at
-// any length and whatever the capacity below is.
-func TestSiblingsNeverSeeEachOthersElements(t *testing.T) {
-	property.Check(t, func(rt *rapid.T) {
-		type branch struct {
-			st       *state.State
-			tags     []string
-			key      []any
-			messages []state.Message
-			results  int
-		}
-		all := []*branch{{st: state.New(ruleOpen)}}
-		for i := range rapid.IntRange(1, 60).Draw(rt, "steps") {
-			b := rapid.SampledFrom(all).Draw(rt, "branch")
-			text := fmt.Sprint(i)
-			switch rapid.IntRange(0, 5).Draw(rt, "step") {
-			case 0:
-				st := b.st.Fork()
-				if rapid.Bool().Draw(rt, "snapshot") {
-					st = b.st.Snapshot().Fork()
-				}
-				all = append(all, &branch{st, append([]string{}, b.tags...), append([]any{}, b.key...), append([]state.Message{}, b.messages...), b.results})
-			case 1, 2:
-				more := make([]string, rapid.IntRange(1, 40).Draw(rt, "n"))
-				for j := range more {
-					more[j] = text
-				}
-				require.NoError(rt, ruleTags.Set(b.st, more))
-				b.tags = append(b.tags, more...)
-			case 3:
-				b.key = append(b.key, text)
-				require.NoError(rt, b.st.KV().Set("key", b.key))
-			case 4:
-				require.NoError(rt, state.Messages.Set(b.st, []state.Message{state.UserText(text)}))
-				b.messages = append(b.messages, state.UserText(text))
-			case 5:
-				require.NoError(rt, b.st.History().Append(state.InferenceResult{Output: []state.Message{state.AssistantText(text)}, CreatedAt: time.Unix(1, 0)}))
-				b.messages = append(b.messages, state.AssistantText(text))
-				b.results++
-			}
-			for _, b := range all {
-				require.Equal(rt, len(b.tags), state.ListLen(b.st, ruleTags))
-				require.Equal(rt, append([]string{}, b.tags...), append([]string{}, ruleTags.Or(b.st, nil)...))
-				if v, ok := b.st.KV().Get("key"); ok {
-					require.Equal(rt, b.key, v)
-				}
-				require.Equal(rt, append([]state.Message{}, b.messages...), state.Messages.Or(b.st, []state.Message{}))
-				require.Equal(rt, b.results, b.st.History().Len())
-			}
-		}
-	})
 }
 
 // The tests below are about fields that are Ephemeral and NoCopy, whose
