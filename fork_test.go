@@ -1113,4 +1113,3 @@ func TestAnEchoInAForkIsARead(t *testing.T) {
 	require.Equal(t, 5, serialX.Or(st, 0))
 	require.Equal(t, 1, serialY.Or(st, 0))
 }
-
