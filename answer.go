@@ -188,9 +188,9 @@ func (d *answersDraft) add(m ToolResultMessage) error {
 		case !own:
 			refused = d.denied("answer a call of "+fault.Quote(open.result.agent)+" in", historyName)
 		case call < 0:
-			refused = &CallError{ID: m.Call().ID, Name: m.Call().Name, Err: ErrAnswered}
+			refused = callError(m.Call(), ErrAnswered)
 		case wrong != nil:
-			refused = &CallError{ID: m.Call().ID, Name: m.Call().Name, Err: wrong}
+			refused = callError(m.Call(), wrong)
 		default:
 			if len(open.answers.given) == 0 {
 				d.completed = append(d.completed, open)
@@ -201,7 +201,7 @@ func (d *answersDraft) add(m ToolResultMessage) error {
 		}
 	}
 	if refused == nil {
-		refused = &CallError{ID: m.Call().ID, Name: m.Call().Name, Err: ErrUnknownCall}
+		refused = callError(m.Call(), ErrUnknownCall)
 	}
 	return refused
 }

@@ -20,26 +20,6 @@ func describeSchema(t testing.TB) (*state.Schema, *state.Field[string], *state.F
 	return schema, title, key
 }
 
-// Describe used to render the conversation and to leave it out then.
-func TestDescribeCostsWhatItPrints(t *testing.T) {
-	schema, title, key := describeSchema(t)
-	measure := func(messages int) float64 {
-		st := state.New(schema)
-		require.NoError(t, title.Set(st, "A title"))
-		require.NoError(t, key.Set(st, "sk-live-99887766"))
-		said := make([]state.Message, messages)
-		for i := range said {
-			said[i] = state.UserText(strings.Repeat("hello ", 20))
-		}
-		require.NoError(t, state.Messages.Set(st, said))
-		return testing.AllocsPerRun(20, func() { _ = st.Describe() })
-	}
-	few := measure(10)
-	for _, messages := range []int{100, 1_000, 10_000} {
-		require.InDelta(t, few, measure(messages), 2, "%d messages", messages)
-	}
-}
-
 func TestDescribeInATransactionIsNotOvertakenByAMessage(t *testing.T) {
 	schema, title, _ := describeSchema(t)
 	for _, before := range []int{0, 1} {

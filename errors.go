@@ -163,28 +163,6 @@ func noTurn(handler string) string {
 // Is reports whether target is [ErrConflict].
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// CallError reports the answer to a tool call that cannot be added to the
-// history. It is [ErrUnknownCall] or [ErrAnswered].
-type CallError struct {
-	ID   string // of the call; empty if the provider gives no ids
-	Name string // of the tool
-	Err  error
-}
-
-func (e *CallError) Error() string {
-	text := "state: call"
-	if e.ID != "" {
-		text += " " + fault.Quote(e.ID)
-	}
-	if e.Name != "" {
-		text += " of " + fault.Quote(e.Name)
-	}
-	return text + ": " + strings.TrimPrefix(e.Err.Error(), "state: ")
-}
-
-// Unwrap returns the sentinel.
-func (e *CallError) Unwrap() error { return e.Err }
-
 // PanicError reports that a function of a field's declaration panicked. It is
 // [ErrRefused]. Its text does not hold the value of the panic, which may hold
 // what was written. For a secret field, Value and Stack are nil.
@@ -259,6 +237,9 @@ func (e *placedError) Unwrap() error { return e.err }
 
 // within says in what operation or text an error occurred.
 func within(place string, err error) error { return &placedError{place, err} }
+
+// callError says which call of a tool an error is about.
+func callError(call ToolCall, err error) error { return within(fault.Call(call.ID, call.Name), err) }
 
 // fieldError says which field an error is about.
 func fieldError(name string, err error) error { return &placedError{strconv.Quote(name), err} }

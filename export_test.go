@@ -14,10 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/test/effort/property"
 )
 
 // The tests of this file prove that Import restores what Export wrote, for values
@@ -119,37 +117,7 @@ func TestEveryTypeGoesThroughExportAndImport(t *testing.T) {
 	})
 }
 
-func TestExportAndImportGiveTheSameState(t *testing.T) {
-	st := ruleNew(t, ruleOpen, map[string]any{"text": "a", "tags": []string{"x", "y"}, "key": map[string]any{"a": []int{1}}, "z": 1.5})
-	require.NoError(t, st.KV().Set("null", nil))
-	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("hi")}))
-	require.NoError(t, st.History().Append(ruleResult("1", "a")))
-	require.NoError(t, st.History().Append(ruleResult("2", "b")))
-	data := ruleExport(t, st)
-	back, err := state.Import(ruleOpen, []byte(data))
-	require.NoError(t, err)
-	require.Equal(t, data, ruleExport(t, back))
-	require.Equal(t, st.Version(), back.Version())
-	require.Equal(t, st.KV().All(), back.KV().All())
-	require.Empty(t, cmp.Diff(st.History().Results(), back.History().Results()))
-	require.Equal(t, st.Describe(), back.Describe())
-	require.Equal(t, st.Fields(), back.Fields())
-
-	require.NoError(t, ruleTags.Set(back, []string{"z"}), "and it goes on")
-	require.NoError(t, back.History().Append(ruleResult("3", "a")))
-	require.Equal(t, st.Version()+2, back.Version())
-	require.Equal(t, []string{"x", "y", "z"}, ruleTags.Or(back, nil))
-	require.Equal(t, []string{"x", "y"}, ruleTags.Or(st, nil))
-	_, err = back.At(st.Version())
-	require.NoError(t, err)
-	for _, err := range back.Changes(0) {
-		require.ErrorIs(t, err, state.ErrCompacted, "the journal begins after the imported version")
-		break
-	}
-	require.Len(t, ruleChanges(t, back, st.Version()), 3)
-}
-
-func TestExportIsWholeAndTheHostsOnly(t *testing.T) {
+func TestExportIsWhole(t *testing.T) {
 	secret := &state.Field[string]{Name: "secret", Secret: true, Owner: "a"}
 	private := &state.Field[int]{Name: "private"}
 	temp := &state.Field[string]{Name: "temp", Ephemeral: true}
@@ -163,40 +131,6 @@ func TestExportIsWholeAndTheHostsOnly(t *testing.T) {
 	require.Equal(t, "hunter2!", secret.Or(back, ""))
 	require.Equal(t, 1, private.Or(back, 0))
 	require.False(t, temp.Has(back))
-	for _, agent := range []string{"a", "b", "", "stranger"} {
-		_, err := st.As(agent).Export()
-		require.ErrorIs(t, err, state.ErrDenied, agent)
-	}
-}
-
-func TestVersionsOfBoundHandlesSurviveExport(t *testing.T) {
-	fields := map[string]*state.Field[int]{}
-	parts := []state.Part{state.Team{"a": {"b", "c"}}}
-	for name, readers := range map[string][]string{"a": {"a"}, "ab": {"a", "b"}, "bc": {"b", "c"}, "none": nil} {
-		fields[name] = &state.Field[int]{Name: name, Read: state.Only(readers...)}
-		parts = append(parts, fields[name])
-	}
-	schema := state.MustSchema(parts...)
-	property.Check(t, func(rt *rapid.T) {
-		st := state.New(schema)
-		for range rapid.IntRange(0, 20).Draw(rt, "writes") {
-			patch := map[string]any{}
-			for _, name := range rapid.SliceOfN(rapid.SampledFrom([]string{"a", "ab", "bc", "none"}), 1, 4).Draw(rt, "fields") {
-				patch[name] = 1
-			}
-			require.NoError(rt, st.Patch(patch))
-		}
-		back, err := state.Import(schema, []byte(ruleExport(rt, st)))
-		require.NoError(rt, err)
-		for range 2 {
-			require.Equal(rt, st.Version(), back.Version())
-			for _, agent := range []string{"a", "b", "c", "", "x"} {
-				require.Equal(rt, st.As(agent).Version(), back.As(agent).Version(), agent)
-			}
-			require.NoError(rt, fields["ab"].Set(st, 2))
-			require.NoError(rt, fields["ab"].Set(back, 2))
-		}
-	})
 }
 
 func TestATransactionThatExportsHasReadTheHistory(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/cost"
 )
 
 // The tests of this file prove that input from models and networks, however large,
@@ -30,15 +30,6 @@ func hostileTyped(err error) bool {
 	var typeErr *state.TypeError
 	var limitErr *state.LimitError
 	return errors.As(err, &typeErr) && errors.Is(err, state.ErrWrongType) || errors.As(err, &limitErr) && errors.Is(err, state.ErrLimitExceeded)
-}
-
-// hostileAllocated returns how many bytes fn allocates.
-func hostileAllocated(fn func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	fn()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
 }
 
 func hostileDeep(n int) any {
@@ -121,7 +112,7 @@ func TestHostileValuesAreTypedErrorsAndChangeNothing(t *testing.T) {
 					},
 				} {
 					var err error
-					allocated := hostileAllocated(func() { err = write() })
+					allocated := cost.Allocated(func() { err = write() })
 					require.Error(t, err, access)
 					require.True(t, hostileTyped(err), "%s: %T %v", access, err, err)
 					require.Less(t, len(err.Error()), 2000, access)
@@ -213,7 +204,7 @@ func TestHostileTextsAreRefusedByEveryDecoder(t *testing.T) {
 			"null": "null", "deep inside": `{"format":1,"fields":[],"keys":[{"name":"a","value":` + deep + `}],"role":` + deep + `}`,
 		} {
 			var err error
-			allocated := hostileAllocated(func() { err = decode(text) })
+			allocated := cost.Allocated(func() { err = decode(text) })
 			require.Error(t, err, "%s: %s", name, what)
 			require.True(t, strings.HasPrefix(err.Error(), "state: "), "%s: %v", name, err)
 			require.Less(t, len(err.Error()), 1000)
@@ -426,7 +417,7 @@ func TestImportRefusesRunsBeforeItExpandsThem(t *testing.T) {
 		t.Run(member, func(t *testing.T) {
 			data := []byte(hostileRuns(member, 50_000))
 			var err error
-			allocated := hostileAllocated(func() { _, err = state.Import(nil, data) })
+			allocated := cost.Allocated(func() { _, err = state.Import(nil, data) })
 			var limit *state.LimitError
 			require.ErrorAs(t, err, &limit)
 			require.Equal(t, "ValueBytes", limit.Name)
@@ -439,17 +430,4 @@ func TestImportRefusesRunsBeforeItExpandsThem(t *testing.T) {
 			require.Equal(t, few, ruleExport(t, st), "runs may repeat")
 		})
 	}
-}
-
-func quotedMembers(n int) []string {
-	members := make([]string, n)
-	for i := range members {
-		members[i] = fmt.Sprintf(`"member-%d":null`, i)
-	}
-	return members
-}
-
-type hostileTree struct {
-	Name string        `json:"name"`
-	Kids []hostileTree `json:"kids"`
 }

@@ -214,23 +214,6 @@ func TestSchemaDoesNotMarshalAHandlerThatCannotBeFoundAgain(t *testing.T) {
 	require.ErrorContains(t, err, `no handler "mine"`)
 }
 
-func names(n int, name func(i int) string) []string {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = name(i)
-	}
-	return all
-}
-
-// chain returns a team in which each agent is below the one before.
-func chain(n int, agent func(i int) string) state.Team {
-	team := state.Team{}
-	for i := range n - 1 {
-		team[agent(i)] = []string{agent(i + 1)}
-	}
-	return team
-}
-
 // A schema that went through JSON must not give rights that it did not give.
 func TestSchemaKeepsAccessControlThroughJSON(t *testing.T) {
 	for name, team := range map[string]state.Team{"empty team": {}, "team": {"a": nil}} {
@@ -334,8 +317,6 @@ func TestDateComparesByInstantAndKeepsUTC(t *testing.T) {
 	require.True(t, zero.Time().IsZero())
 }
 
-type ruleID int
-
 func TestByNameAValueIsConvertedWhenNothingIsLost(t *testing.T) {
 	type inner struct {
 		N    int            `json:"n"`
@@ -352,32 +333,14 @@ func TestByNameAValueIsConvertedWhenNothingIsLost(t *testing.T) {
 		path  string // of the error
 	}{
 		{&state.Field[int]{Name: "x"}, 3.0, 3, ""},
-		{&state.Field[int]{Name: "x"}, ruleID(3), 3, ""},
-		{&state.Field[int]{Name: "x"}, json.Number("3"), 3, ""},
-		{&state.Field[int]{Name: "x"}, 3.5, nil, "$"},
-		{&state.Field[int]{Name: "x"}, "3", nil, "$"},
-		{&state.Field[ruleID]{Name: "x"}, 3, ruleID(3), ""},
-		{&state.Field[uint8]{Name: "x"}, 256, nil, "$"},
-		{&state.Field[float64]{Name: "x"}, 3, 3.0, ""},
-		{&state.Field[float64]{Name: "x"}, int64(9007199254740993), nil, "$"},
-		{&state.Field[string]{Name: "x"}, ruleNamed("a"), "a", ""},
-		{&state.Field[string]{Name: "x"}, 1, nil, "$"},
-		{&state.Field[[]string]{Name: "x"}, []any{"a", "b"}, []string{"a", "b"}, ""},
 		{&state.Field[[]string]{Name: "x"}, []any{"a", 1}, nil, "$[1]"},
 		{&state.Field[[]string]{Name: "x"}, "a", []string{"a"}, ""},
 		{&state.Field[[]ruleDoc]{Name: "x"}, map[string]any{"title": "a", "tags": nil}, []ruleDoc{{"a", []string{}}}, ""},
-		{&state.Field[[][]int]{Name: "x"}, []any{[]any{1}, 2}, [][]int{{1}, {2}}, ""},
-		{&state.Field[[]any]{Name: "x"}, map[string]any{"a": 1}, []any{map[string]any{"a": int64(1)}}, ""},
-		{&state.Field[map[string]int]{Name: "x"}, map[string]any{"a": 1.0}, map[string]int{"a": 1}, ""},
 		{&state.Field[map[string]int]{Name: "x"}, map[string]any{"a b": "1"}, nil, "$[…]"},
-		{&state.Field[map[int]string]{Name: "x"}, map[string]any{"1": "a"}, map[int]string{1: "a"}, ""},
 		{&state.Field[inner]{Name: "x"}, map[string]any{"n": 1.0, "any": []int{1}, "list": []any{1}, "map": map[string]any{"k": 1}, "ptr": 3}, inner{1, []any{int64(1)}, []int{1}, map[string]int{"k": 1}, &three}, ""},
-		{&state.Field[inner]{Name: "x"}, map[string]any{"N": 1}, nil, "$.N"},
-		{&state.Field[inner]{Name: "x"}, map[string]any{"n": 1, "more": 2}, nil, "$.more"},
 		{&state.Field[inner]{Name: "x"}, map[string]any{"list": []any{1, 2, "x"}}, nil, "$.list[2]"},
 		{&state.Field[*ruleDoc]{Name: "x"}, map[string]any{"title": "a", "tags": []any{}}, ruleDoc{"a", []string{}}, ""},
 		{&state.Field[state.Time]{Name: "x"}, "2024-01-02", state.TimeOf(time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)), ""},
-		{&state.Field[[]byte]{Name: "x"}, "YWI=", []byte("ab"), ""},
 		{&state.Field[[]state.Message]{Name: "messages"}, []any{map[string]any{"type": "text", "role": "user", "content": "hi"}}, []state.Message{state.UserText("hi")}, ""},
 		{&state.Field[[]state.Message]{Name: "messages"}, state.UserText("hi"), []state.Message{state.UserText("hi")}, ""},
 		{&state.Field[[]state.Message]{Name: "messages"}, []any{map[string]any{"type": "text"}}, nil, "$[0]"},
@@ -413,30 +376,15 @@ func TestByNameAValueIsConvertedWhenNothingIsLost(t *testing.T) {
 
 func TestUndeclaredValuesAreNormalisedWhenWrittenSoThatLiveEqualsReloaded(t *testing.T) {
 	for _, tt := range []struct{ in, want any }{
-		{nil, nil},
-		{true, true},
-		{"a", "a"},
 		{ruleNamed("a"), "a"},
 		{3, int64(3)},
-		{uint8(3), int64(3)},
 		{3.0, 3.0}, {math.Copysign(0, -1), math.Copysign(0, -1)}, {json.Number("5.0"), 5.0}, {json.Number("1e3"), 1000.0}, {[]float64{5}, []any{5.0}},
-		{float32(0.5), 0.5},
-		{3.5, 3.5},
-		{1e300, 1e300},
 		{uint64(math.MaxUint64), uint64(math.MaxUint64)},
-		{uint64(7), int64(7)},
-		{int64(9007199254740993), int64(9007199254740993)},
-		{json.Number("9007199254740993"), int64(9007199254740993)},
-		{json.Number("1.50"), 1.5},
 		{[]string{"a"}, []any{"a"}},
-		{[]string(nil), []any{}},
-		{map[string]int(nil), map[string]any{}},
 		{map[int]string{1: "a"}, map[string]any{"1": "a"}},
-		{[2]int{1, 2}, []any{int64(1), int64(2)}},
 		{[]byte("ab"), "YWI="},
 		{ruleDoc{"t", nil}, map[string]any{"title": "t", "tags": []any{}}},
 		{&ruleDoc{"t", []string{"x"}}, map[string]any{"title": "t", "tags": []any{"x"}}},
-		{(*ruleDoc)(nil), nil},
 		{time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC), "2024-01-02T03:04:05Z"},
 		{state.TimeOf(time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)), "2024-01-02"},
 		{state.JSON(`{"a":1.0,"b":1,"c":1e2}`), map[string]any{"a": 1.0, "b": int64(1), "c": 100.0}},

@@ -54,7 +54,7 @@ func TestTheKitNeedsNoOtherModules(t *testing.T) {
 		}
 		modules := []string{module, "github.com/google/go-cmp", "github.com/google/jsonschema-go", "golang.org/x/exp"}
 		require.Contains(t, modules, words[1])
-		readers := []string{module + "/tool", module + "/internal/schemacheck"}
+		readers := []string{module + "/tool", module + "/statetest"}
 		if words[1] == module && !slices.Contains(readers, words[0]) {
 			require.NotContains(t, words[2:], "github.com/google/jsonschema-go/jsonschema", words[0])
 		}

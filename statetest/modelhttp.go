@@ -10,7 +10,6 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
-	"github.com/agentstate/state/internal/schemacheck"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/wire"
 )
@@ -109,7 +108,7 @@ func (m *Model) checkOffered(r asked, a answer) {
 					a.from.shown(m.secrets.Mask), call.Name, toolNames(r.tools))
 				continue
 			}
-			if err := schemacheck.Check(r.tools[i].Schema, call.Input); err != nil {
+			if err := checkInput(r.tools[i].Schema, call.Input); err != nil {
 				m.errorf("statetest: the input of %s is not what the request asks for: %v\n      input  %s\n      schema %s",
 					call.Name, err, call.Input, r.tools[i].Schema)
 			}

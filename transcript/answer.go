@@ -15,9 +15,10 @@ import (
 // it. It is for calls that are not in a history. A result answers the last open
 // call with its id, or with its name if the provider gives calls no ids.
 //
-// The error is a [*state.CallError] if there is no such call, if it is one of
-// another tool than the result, or if it has a result. If there is an error, the conversation stays as it is. Answer does
-// not change msgs.
+// It returns [state.ErrUnknownCall] if there is no such call, or only one of
+// another tool than the result, and [state.ErrAnswered] if the call has a
+// result. If there is an error, the conversation stays as it is. Answer does not
+// change msgs.
 func Answer(msgs []state.Message, results ...state.ToolResultMessage) ([]state.Message, error) {
 	o := outlineOf(msgs)
 	wanted := make([]state.ToolCall, len(results))

@@ -78,7 +78,7 @@ func (x *callIndex) lastOpen(r state.ToolCall) (int, error) {
 			refused = state.ErrAnswered
 		}
 	}
-	return none, &state.CallError{ID: r.ID, Name: r.Name, Err: refused}
+	return none, fmt.Errorf("transcript: %s: %w", fault.Call(r.ID, r.Name), refused)
 }
 
 // named returns the calls that r names: those with its id and its name. If

@@ -74,7 +74,7 @@ func (s *suspendedCalls) add(runID string, st *state.State, keys []string) error
 	open, next := openCalls(st), maps.Clone(s.now)
 	for _, key := range keys {
 		if open[key] == 0 {
-			return &state.CallError{ID: key, Err: state.ErrUnknownCall}
+			return fmt.Errorf("%s: %w", fault.Call(key, ""), state.ErrUnknownCall)
 		}
 		addCalls(&next, key, document.Suspension{RunID: runID, Calls: 1}, open[key])
 	}

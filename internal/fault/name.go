@@ -73,3 +73,16 @@ func AppendVisible(dst []byte, text string) []byte {
 	}
 	return dst
 }
+
+// Call returns how errors show a call of a tool: its id, which some providers do
+// not give, and the name of the tool.
+func Call(id, name string) string {
+	text := "call"
+	if id != "" {
+		text += " " + Quote(id)
+	}
+	if name != "" {
+		text += " of " + Quote(name)
+	}
+	return text
+}

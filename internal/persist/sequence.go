@@ -2,91 +2,58 @@ package persist
 
 import (
 	"iter"
-	"sync/atomic"
+	"reflect"
 )
 
-// Sequence is an immutable list of a known element type. It is a [List] without
-// reflection, as a value: the zero Sequence is empty.
+// Sequence is a [List] of a known element type, without reflection and as a
+// value: the zero Sequence is empty.
 //
 // All methods are safe for concurrent use, including while other sequences that
 // share chunks with it grow.
-type Sequence[E any] struct {
-	full []*sequenceChunk[E] // the chunks before the tail, chunkLen elements each
-	tail *sequenceChunk[E]   // nil in an empty sequence
-	len  int
-}
-
-// sequenceChunk is a run of elements. Those before used are never written
-// again.
-type sequenceChunk[E any] struct {
-	elems []E // of fixed length
-	used  atomic.Int64
-}
+type Sequence[E any] struct{ list List }
 
 // NewSequence returns an empty sequence with room for n elements.
-func NewSequence[E any](n int) Sequence[E] {
-	if n <= 0 {
-		return Sequence[E]{}
+func NewSequence[E any](n int) (s Sequence[E]) {
+	if n > 0 {
+		s.list.kind = typedKind[E]()
+		s.list.chunks = []*chunk{s.list.kind.newChunk(min(n, chunkLen), 0)}
 	}
-	return Sequence[E]{tail: &sequenceChunk[E]{elems: make([]E, min(n, chunkLen))}}
+	return s
 }
 
 // Len returns the number of elements.
-func (s *Sequence[E]) Len() int { return s.len }
+func (s *Sequence[E]) Len() int { return s.list.len }
 
 // At returns element i.
-func (s *Sequence[E]) At(i int) E { return s.chunk(i / chunkLen).elems[i%chunkLen] }
-
-func (s *Sequence[E]) chunk(i int) *sequenceChunk[E] {
-	if i < len(s.full) {
-		return s.full[i]
-	}
-	return s.tail
-}
+func (s *Sequence[E]) At(i int) E { return At[E](&s.list, i) }
 
 // Append returns the sequence with one more element.
 func (s Sequence[E]) Append(e E) Sequence[E] {
-	at := s.len - len(s.full)*chunkLen
-	if s.tail == nil || at == len(s.tail.elems) || !s.tail.used.CompareAndSwap(int64(at), int64(at+1)) {
-		// The tail is missing, full, or another sequence has taken the place.
-		old := s.tail
-		if at == chunkLen {
-			s.full = append(s.full[:len(s.full):len(s.full)], old)
-			old, at = nil, 0
-		}
-		size := chunkLen
-		if len(s.full) == 0 {
-			size = min(chunkLen, max(4, 2*at))
-		}
-		s.tail = &sequenceChunk[E]{elems: make([]E, size)}
-		if old != nil {
-			copy(s.tail.elems, old.elems[:at])
-		}
-		s.tail.used.Store(int64(at + 1))
+	if s.list.kind == nil {
+		s.list.kind = typedKind[E]()
 	}
-	s.tail.elems[at] = e
-	s.len++
+	c, at, _ := s.list.claim(1)
+	c.elems.([]E)[at] = e
+	s.list.len++
 	return s
 }
 
 // Take returns the sequence of the first n elements.
 func (s Sequence[E]) Take(n int) Sequence[E] {
-	if n >= s.len {
-		return s
-	}
 	if n <= 0 {
 		return Sequence[E]{}
 	}
-	last := (n - 1) / chunkLen
-	return Sequence[E]{full: s.full[:min(last, len(s.full))], tail: s.chunk(last), len: n}
+	s.list.len = min(n, s.list.len)
+	s.list.chunks = s.list.chunks[:(s.list.len+chunkLen-1)/chunkLen]
+	return s
 }
 
 // Common returns the number of leading elements that both sequences have in
 // the same chunks. Elements after these may be equal too.
 func (s *Sequence[E]) Common(o *Sequence[E]) int {
-	n := min(s.len, o.len)
+	n := min(s.list.len, o.list.len)
 	for i := 0; i*chunkLen < n; i++ {
-		if s.chunk(i) != o.chunk(i) {
+		if s.list.chunks[i] != o.list.chunks[i] {
 			return i * chunkLen
 		}
 	}
@@ -99,12 +66,11 @@ func (s *Sequence[E]) Common(o *Sequence[E]) int {
 func (s *Sequence[E]) Runs(from, to int) iter.Seq[[]E] {
 	return func(yield func([]E) bool) {
 		for i := from; i < to; {
-			at := i % chunkLen
-			k := min(chunkLen-at, to-i)
-			if !yield(s.chunk(i / chunkLen).elems[at : at+k : at+k]) {
+			elems, first := Chunk[E](&s.list, i)
+			run := elems[i-first : min(len(elems), to-first)]
+			if i += len(run); !yield(run[:len(run):len(run)]) {
 				return
 			}
-			i += k
 		}
 	}
 }
@@ -112,14 +78,20 @@ func (s *Sequence[E]) Runs(from, to int) iter.Seq[[]E] {
 // All yields the elements and their indexes.
 func (s *Sequence[E]) All() iter.Seq2[int, E] {
 	return func(yield func(int, E) bool) {
-		i := 0
-		for run := range s.Runs(0, s.len) {
-			for _, e := range run {
-				if !yield(i, e) {
-					return
-				}
-				i++
+		for i := range s.list.len {
+			if !yield(i, s.At(i)) {
+				return
 			}
 		}
 	}
+}
+
+// typedKind is kindOf for []E, which need not be declared.
+func typedKind[E any]() *kind {
+	typ := reflect.TypeFor[[]E]()
+	if k, ok := kinds.Load(typ); ok {
+		return k.(*kind)
+	}
+	k, _ := kinds.LoadOrStore(typ, &kind{typ, typed[E]{}})
+	return k.(*kind)
 }

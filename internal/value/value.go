@@ -42,10 +42,6 @@ func Normalise(src any, limits Limits) (any, int, error) { return dynamic.normal
 // Type returns the type the plan is for.
 func (p *Plan) Type() reflect.Type { return p.typ }
 
-// Scalar reports whether the type is a bool, a number, a string, or a named
-// type of such a kind without coding methods.
-func (p *Plan) Scalar() bool { return p.scalar }
-
 // Immutable reports whether assignment is a copy: scalars, structs and arrays
 // of such, time.Time, opaque types.
 func (p *Plan) Immutable() bool { return p.flat }

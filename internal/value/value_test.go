@@ -188,32 +188,31 @@ func TestTypesThatCannotBeStored(t *testing.T) {
 
 func TestPlanOfTypes(t *testing.T) {
 	for _, tt := range []struct {
-		plan              *value.Plan
-		describe          string
-		scalar, immutable bool
+		plan      *value.Plan
+		describe  string
+		immutable bool
 	}{
-		{plan[bool](t), "boolean", true, true},
-		{plan[uint8](t), "integer", true, true},
-		{plan[float32](t), "number", true, true},
-		{plan[time.Duration](t), "integer", true, true},
-		{plan[json.Number](t), "number", false, true},
-		{plan[string](t), "string", true, true},
-		{plan[mood](t), "string", false, true},
-		{plan[time.Time](t), "date", false, true},
-		{plan[point](t), "object", false, true},
-		{plan[[2]point](t), "list of object", false, true},
-		{plan[[]point](t), "list of object", false, false},
-		{plan[struct{ P *int }](t), "object", false, false},
-		{plan[[]byte](t), "string", false, false},
-		{plan[map[string]int](t), "object", false, false},
-		{plan[any](t), "any", false, false},
-		{plan[[]any](t), "list of any", false, false},
-		{plan[thing](t), "object", false, true},
-		{plan[secret](t), "any", false, false},
-		{plan[overrides](t), "any", false, true},
+		{plan[bool](t), "boolean", true},
+		{plan[uint8](t), "integer", true},
+		{plan[float32](t), "number", true},
+		{plan[time.Duration](t), "integer", true},
+		{plan[json.Number](t), "number", true},
+		{plan[string](t), "string", true},
+		{plan[mood](t), "string", true},
+		{plan[time.Time](t), "date", true},
+		{plan[point](t), "object", true},
+		{plan[[2]point](t), "list of object", true},
+		{plan[[]point](t), "list of object", false},
+		{plan[struct{ P *int }](t), "object", false},
+		{plan[[]byte](t), "string", false},
+		{plan[map[string]int](t), "object", false},
+		{plan[any](t), "any", false},
+		{plan[[]any](t), "list of any", false},
+		{plan[thing](t), "object", true},
+		{plan[secret](t), "any", false},
+		{plan[overrides](t), "any", true},
 	} {
 		require.Equal(t, tt.describe, tt.plan.Describe(), tt.plan.Type())
-		require.Equal(t, tt.scalar, tt.plan.Scalar(), tt.plan.Type())
 		require.Equal(t, tt.immutable, tt.plan.Immutable(), tt.plan.Type())
 	}
 	require.Same(t, plan[document](t), plan[document](t))

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -18,9 +19,12 @@ import (
 // an input of a size.
 type Work struct {
 	// Packages are those whose statements are counted, as -coverpkg takes them.
-	// "deps" stands for the packages of the module of which the tested one is
-	// built: the pattern of all would build the others too.
+	// "deps" stands for the packages of the module of which Of is built: the
+	// pattern of all would build the others too.
 	Packages string
+
+	// Of is a package (default: the tested one).
+	Of string
 
 	// Size is that of the small input, and More how many times as large the
 	// large one is.
@@ -50,7 +54,7 @@ func (w Work) Linear(t *testing.T) {
 		w.run(t, work)
 		return
 	}
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.ImportPath}}{{end}}{{end}}", ".").Output()
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.ImportPath}}{{end}}{{end}}", cmp.Or(w.Of, ".")).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package state_test
+package cost_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/cost"
 	"github.com/agentstate/state/internal/test/effort"
 )
 
@@ -191,6 +192,12 @@ var memKinds = map[string]func(st *state.State, i int) error{
 	},
 }
 
+func exported(t testing.TB, st *state.State) string {
+	data, err := st.Export()
+	require.NoError(t, err)
+	return string(data)
+}
+
 // memNew returns a state with a content of some size.
 func memNew(t testing.TB) *state.State {
 	st := state.New(memSchema)
@@ -210,38 +217,66 @@ func memNew(t testing.TB) *state.State {
 
 func TestAStateHoldsWhatItShows(t *testing.T) {
 	effort.Cost(t)
-	check := func(t *testing.T, do func(st *state.State, i int) error) {
+	check := func(t *testing.T, begin func(*state.State) *state.State, do func(st *state.State, i int) error) {
 		var data []byte
 		run := func(n int) func() any {
 			return func() any {
-				st := memNew(t)
+				st := begin(memNew(t))
 				for i := range n {
 					require.NoError(t, do(st, i))
 				}
-				data = []byte(ruleExport(t, st))
+				data = []byte(exported(t, st))
 				return []any{st, data}
 			}
 		}
 		run(10)() // what is made once in a process
-		grew := ruleHeap(run(max(10_000, effort.Runs(1000))))
-		fresh := ruleHeap(func() any {
+		grew := cost.Grew(run(max(10_000, effort.Runs(1000))))
+		fresh := cost.Grew(func() any {
 			st, err := state.Import(memSchema, data)
 			require.NoError(t, err)
-			return []any{st, []byte(ruleExport(t, st))}
+			return []any{st, []byte(exported(t, st))}
 		})
 		t.Logf("%d bytes, and %d if it is imported: %.3f", grew, fresh, float64(grew)/float64(fresh))
 		require.Less(t, grew, fresh*12/10+memJournal)
 	}
 	names := slices.Sorted(maps.Keys(memKinds))
+	same := func(st *state.State) *state.State { return st }
 	for _, name := range names {
-		t.Run(name, func(t *testing.T) { check(t, memKinds[name]) })
+		t.Run(name, func(t *testing.T) { check(t, same, memKinds[name]) })
 	}
 	t.Run("all in turn", func(t *testing.T) {
-		check(t, func(st *state.State, i int) error { return memKinds[names[i%len(names)]](st, i/len(names)) })
+		check(t, same, func(st *state.State, i int) error { return memKinds[names[i%len(names)]](st, i/len(names)) })
 	})
+	// A fork of a frozen state can be joined to nothing, so it keeps no record of
+	// what it would bring.
+	clone := func(st *state.State) *state.State { return st.Snapshot().Fork() }
+	for _, name := range []string{"sum", "keep last"} {
+		t.Run(name+" in a clone", func(t *testing.T) { check(t, clone, memKinds[name]) })
+	}
 }
 
-// The test of this file proves that a schema, a state or a tree of branches may
+func TestForksOfForksDoNotKeepTheirAncestors(t *testing.T) {
+	effort.Cost(t)
+	for name, next := range map[string]func(st *state.State) *state.State{
+		"forks":              (*state.State).Fork,
+		"forks of snapshots": func(st *state.State) *state.State { return st.Snapshot().Fork() },
+	} {
+		for _, writes := range []bool{false, true} {
+			grew := cost.Grew(func() any {
+				st := state.New(memSchema)
+				for i := range effort.Runs(10_000) {
+					if st = next(st); writes {
+						require.NoError(t, memText.Set(st, fmt.Sprint(i)))
+					}
+				}
+				return st
+			})
+			require.Less(t, grew, 64<<10, "%s, writes: %v", name, writes)
+		}
+	}
+}
+
+// The tests below prove that a schema, a state or a tree of branches may
 // be of any size: what it takes is linear in the size, or it is refused.
 
 var sizes = map[string]func(n int) error{
@@ -381,11 +416,11 @@ func TestAnySizeIsLinearOrRefused(t *testing.T) {
 	for name, do := range sizes {
 		t.Run(name, func(t *testing.T) {
 			var err error
-			cost := func(n int) uint64 { return hostileAllocated(func() { err = do(n) }) }
-			cost(10)
-			small := cost(5_000)
+			allocated := func(n int) uint64 { return cost.Allocated(func() { err = do(n) }) }
+			allocated(10)
+			small := allocated(5_000)
 			require.NoError(t, err)
-			large := cost(100_000)
+			large := allocated(100_000)
 			if err != nil {
 				require.True(t, errors.Is(err, state.ErrLimitExceeded), err)
 				require.Less(t, large, uint64(256<<20))
@@ -401,12 +436,12 @@ func TestAWriteAfterASnapshotOfManyFieldsCopiesLittle(t *testing.T) {
 	schema, err := sizeFields(100_000)
 	require.NoError(t, err)
 	st := state.New(schema)
-	i := 0
-	require.Less(t, crowdAllocated(100, func() {
-		i++
-		st.Snapshot()
-		require.NoError(t, st.KV().Set("field 500", i))
-	}), uint64(40<<10))
+	require.Less(t, cost.Allocated(func() {
+		for i := range 100 {
+			st.Snapshot()
+			require.NoError(t, st.KV().Set("field 500", i))
+		}
+	}), uint64(100*40<<10))
 }
 
 // A list has the size of its elements, however many writes have made it: one that

@@ -1,4 +1,4 @@
-package state_test
+package cost_test
 
 import (
 	"bytes"
@@ -12,8 +12,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/cost"
 	"github.com/agentstate/state/internal/test/effort"
 )
+
+// The tests of this file prove that what is long, wide or deep costs what it is
+// long, or is refused.
+
+type costTree struct {
+	Name string     `json:"name"`
+	Kids []costTree `json:"kids"`
+}
+
+type costLoop struct {
+	List []*costLoop `json:"list"`
+}
 
 func TestTooManyKeysAreALimitError(t *testing.T) {
 	effort.Cost(t)
@@ -99,7 +112,7 @@ func TestLongListsCostWhatIsAddedToThem(t *testing.T) {
 			return err
 		},
 	} {
-		allocated := hostileAllocated(func() {
+		allocated := cost.Allocated(func() {
 			for i := range times {
 				require.NoError(t, step(i), name)
 			}
@@ -116,16 +129,25 @@ func TestLongListsCostWhatIsAddedToThem(t *testing.T) {
 		"Export": func() { _, err = st.Export() },
 		"Import": func() { _, err = state.Import(schema, data) },
 	} {
-		allocated := hostileAllocated(read)
+		allocated := cost.Allocated(read)
 		require.NoError(t, err, name)
 		require.Less(t, allocated, uint64(64*len(data)), "bytes for %s of %d", name, len(data))
 	}
+}
+
+func quotedMembers(n int) []string {
+	members := make([]string, n)
+	for i := range members {
+		members[i] = fmt.Sprintf(`"member-%d":null`, i)
+	}
+	return members
 }
 
 // Import reads each part of its text a constant number of times.
 func TestImportIsLinearInHostileForms(t *testing.T) {
 	effort.Cost(t)
 	const n = 100_000
+	open := state.MustSchema(state.AllowUndeclared, &state.Field[int]{Name: "count"}, &state.Field[[]string]{Name: "tags"})
 	repeat := func(text string, n int) string { return strings.Repeat(text+",", n-1) + text }
 	var keys []string
 	for i := range n {
@@ -148,8 +170,8 @@ func TestImportIsLinearInHostileForms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := []byte(`{"format":1,"version":1,` + text + `}`)
-			for _, schema := range []*state.Schema{nil, ruleOpen} {
-				allocated := hostileAllocated(func() {
+			for _, schema := range []*state.Schema{nil, open} {
+				allocated := cost.Allocated(func() {
 					if st, err := state.Import(schema, data); err == nil {
 						require.NotNil(t, st)
 					} else {
@@ -167,23 +189,23 @@ func TestImportIsLinearInHostileForms(t *testing.T) {
 func TestHostileTreesAreTypedErrorsAtABoundedCost(t *testing.T) {
 	effort.Cost(t)
 	const depth = 100_000
-	tree := &state.Field[hostileTree]{Name: "tree"}
-	list := &state.Field[[]*hostileLoop]{Name: "list"}
+	tree := &state.Field[costTree]{Name: "tree"}
+	list := &state.Field[[]*costLoop]{Name: "list"}
 	schema := state.MustSchema(tree, list)
-	deep := hostileTree{}
+	deep := costTree{}
 	for range depth {
-		deep = hostileTree{Kids: []hostileTree{deep}}
+		deep = costTree{Kids: []costTree{deep}}
 	}
-	loop := &hostileLoop{}
-	loop.List = []*hostileLoop{loop}
+	loop := &costLoop{}
+	loop.List = []*costLoop{loop}
 	text := strings.Repeat(`{"name":"a","kids":[`, depth) + strings.Repeat(`]}`, depth)
-	wide := hostileTree{Kids: make([]hostileTree, 20<<20)}
-	long := hostileTree{Name: strings.Repeat("a", 100<<20)}
+	wide := costTree{Kids: make([]costTree, 20<<20)}
+	long := costTree{Name: strings.Repeat("a", 100<<20)}
 	st := state.New(schema)
 	for name, write := range map[string]func() error{
 		"a deep value":    func() error { return tree.Set(st, deep) },
 		"a deep text":     func() error { return st.KV().Set("tree", json.RawMessage(text)) },
-		"a cycle":         func() error { return list.Set(st, []*hostileLoop{loop}) },
+		"a cycle":         func() error { return list.Set(st, []*costLoop{loop}) },
 		"a cycle by name": func() error { return st.KV().Set("list", loop) },
 		"a wide value":    func() error { return tree.Set(st, wide) },
 		"a long name":     func() error { return tree.Set(st, long) },
@@ -193,7 +215,7 @@ func TestHostileTreesAreTypedErrorsAtABoundedCost(t *testing.T) {
 		},
 	} {
 		var err error
-		allocated := hostileAllocated(func() { err = write() })
+		allocated := cost.Allocated(func() { err = write() })
 		require.ErrorIs(t, err, state.ErrLimitExceeded, name)
 		require.Less(t, len(err.Error()), 1000, name)
 		require.Less(t, allocated, uint64(64<<20), name)
@@ -233,7 +255,7 @@ func TestLongConversationsAreLinear(t *testing.T) {
 		},
 	} {
 		cost := func(n int) uint64 {
-			return hostileAllocated(func() {
+			return cost.Allocated(func() {
 				st := state.New(nil)
 				require.NoError(t, write(st, n), name)
 				require.Equal(t, n, state.ListLen(st, state.Messages), name)

@@ -1,6 +1,4 @@
-// Package schemacheck checks the input of a tool call against the schema that a
-// request offered to the model.
-package schemacheck
+package statetest
 
 import (
 	"encoding/json"
@@ -13,13 +11,14 @@ import (
 	"github.com/agentstate/state"
 )
 
-// ErrSchema is returned for a schema that cannot be used.
-var ErrSchema = errors.New("schemacheck: invalid schema")
+// errSchema is returned for a schema that cannot be used.
+var errSchema = errors.New("invalid schema")
 
-// Check returns why a schema does not accept an input, or nil. A missing schema
-// accepts every input, and a missing input is {}. Names of types in capitals, as
-// Gemini writes them, count as those of JSON Schema.
-func Check(schema, input state.JSON) error {
+// checkInput returns why the schema of a tool does not accept the input of a
+// call, or nil. A missing schema accepts every input, and a missing input is {}.
+// Names of types in capitals, as Gemini writes them, count as those of JSON
+// Schema.
+func checkInput(schema, input state.JSON) error {
 	if schema == "" {
 		return nil
 	}
@@ -28,23 +27,23 @@ func Check(schema, input state.JSON) error {
 	}
 	var tree any
 	if err := json.Unmarshal([]byte(schema), &tree); err != nil {
-		return fmt.Errorf("%w: %w", ErrSchema, err)
+		return fmt.Errorf("%w: %w", errSchema, err)
 	}
 	lower, err := json.Marshal(lowerTypes(tree))
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrSchema, err)
+		return fmt.Errorf("%w: %w", errSchema, err)
 	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(lower, &s); err != nil {
-		return fmt.Errorf("%w: %w", ErrSchema, err)
+		return fmt.Errorf("%w: %w", errSchema, err)
 	}
 	resolved, err := s.Resolve(nil)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrSchema, err)
+		return fmt.Errorf("%w: %w", errSchema, err)
 	}
 	var value any
 	if err := json.Unmarshal([]byte(input), &value); err != nil {
-		return fmt.Errorf("schemacheck: the input is not JSON: %w", err)
+		return fmt.Errorf("the input is not JSON: %w", err)
 	}
 	return resolved.Validate(value)
 }

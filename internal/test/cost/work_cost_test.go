@@ -1,18 +1,22 @@
-package state_test
+package cost_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
+	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/cost"
 	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/internal/test/testkit"
 )
@@ -60,6 +64,7 @@ func TestWorkIsLinear(t *testing.T) {
 		}
 	}
 	testkit.Work{
+		Of:       "github.com/agentstate/state",
 		Packages: "deps,strings,bytes",
 		Size:     500, More: 16,
 		Cases: map[string]func(*testing.T, int){
@@ -103,10 +108,27 @@ func TestWorkIsLinear(t *testing.T) {
 	}.Linear(t)
 }
 
+func names(n int, name func(i int) string) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = name(i)
+	}
+	return all
+}
+
+// chain returns a team in which each agent is below the one before.
+func chain(n int, agent func(i int) string) state.Team {
+	team := state.Team{}
+	for i := range n - 1 {
+		team[agent(i)] = []string{agent(i + 1)}
+	}
+	return team
+}
+
 // Popped results are released by bytes, not only by number.
 func TestPoppedResultsAreReleased(t *testing.T) {
 	effort.Cost(t)
-	grew := ruleHeap(func() any {
+	grew := cost.Grew(func() any {
 		st := state.New(state.MustSchema(state.Limits{Journal: 1}))
 		for i := range 100 {
 			require.NoError(t, st.History().Append(state.InferenceResult{ID: fmt.Sprint(i)}))
@@ -134,11 +156,15 @@ func TestJournalsOfAllAgentsHaveOneBudget(t *testing.T) {
 		"large values": {func(i int) any { return string(make([]byte, 100_000+i)) }, 40, 64 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCrowd(t, 100)
-			st := state.New(c.schema)
-			grew := ruleHeap(func() any {
+			names := names(100, func(i int) string { return fmt.Sprint("agent", i) })
+			parts := []state.Part{state.Team{"lead": names}}
+			for _, name := range names {
+				parts = append(parts, &state.Field[any]{Name: name, Owner: name})
+			}
+			st := state.New(state.MustSchema(parts...))
+			grew := cost.Grew(func() any {
 				for i := range tt.writes {
-					for _, name := range c.names {
+					for _, name := range names {
 						require.NoError(t, st.KV().Set(name, tt.value(i)))
 					}
 				}
@@ -171,11 +197,11 @@ func TestSchemaOfManyAgentsIsMadeInLinearTime(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cost := func(n int) float64 {
+			allocs := func(n int) float64 {
 				p := parts(n)
 				return testing.AllocsPerRun(1, func() { state.MustSchema(p...) })
 			}
-			require.Less(t, cost(4000), 5*cost(1000))
+			require.Less(t, allocs(4000), 5*allocs(1000))
 		})
 	}
 }
@@ -185,19 +211,14 @@ func TestRedactorsAreForgotten(t *testing.T) {
 	effort.Cost(t)
 	key := &state.Field[[]byte]{Name: "key", Secret: true}
 	st := state.New(state.MustSchema(key, state.Limits{Journal: 1}))
-	heap := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	before := heap()
-	for i := range 200 {
-		require.NoError(t, key.Set(st, bytes.Repeat([]byte{byte(i)}, 1<<18)))
-		st.Redact("text")
-	}
-	require.Less(t, heap()-before, uint64(32<<20))
-	runtime.KeepAlive(st)
+	grew := cost.Grew(func() any {
+		for i := range 200 {
+			require.NoError(t, key.Set(st, bytes.Repeat([]byte{byte(i)}, 1<<18)))
+			st.Redact("text")
+		}
+		return st
+	})
+	require.Less(t, grew, 32<<20)
 }
 
 func TestRedactAllocates(t *testing.T) {
@@ -212,6 +233,11 @@ func TestRedactAllocates(t *testing.T) {
 	require.Equal(t, line+"[SECRET]", st.Redact(found))
 	requireAllocs(t, 0, func() { st.Redact(line) })
 	requireAllocs(t, 1, func() { st.Redact(found) })
+}
+
+// keptBlob is 1 MB that is not shared with its copies.
+type keptBlob struct {
+	Text string `json:"text"`
 }
 
 // A field that keeps its last elements must not keep the others alive, whatever
@@ -234,8 +260,8 @@ func TestKeepLastReleasesWhatItDrops(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := state.New(schema)
-			before := liveHeap()
-			live := func() int { return int(liveHeap()-before) >> 20 }
+			before := cost.Live()
+			live := func() int { return int(cost.Live()-before) >> 20 }
 			for n := range 255 {
 				require.NoError(t, write(st, n))
 			}
@@ -269,10 +295,11 @@ func TestJournalIsBoundedByBytes(t *testing.T) {
 		return update, nil
 	})}
 	secret := &state.Field[string]{Name: "secret", Secret: true}
-	schema := state.MustSchema(ruleText, grown, joined, appended, secret, state.AllowUndeclared)
+	text := &state.Field[string]{Name: "text"}
+	schema := state.MustSchema(text, grown, joined, appended, secret, state.AllowUndeclared)
 	big := func(i int) string { return fmt.Sprint(i, strings.Repeat("x", mib)) }
 	for name, write := range map[string]func(st *state.State, i int) error{
-		"replaced values":   func(st *state.State, i int) error { return ruleText.Set(st, big(i)) },
+		"replaced values":   func(st *state.State, i int) error { return text.Set(st, big(i)) },
 		"undeclared values": func(st *state.State, i int) error { return st.KV().Set("key", []string{big(i)}) },
 		"deleted values": func(st *state.State, i int) error {
 			_ = st.KV().Set("key", big(i))
@@ -297,7 +324,7 @@ func TestJournalIsBoundedByBytes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			grew := ruleHeap(func() any {
+			grew := cost.Grew(func() any {
 				st := state.New(schema)
 				for i := range 150 {
 					require.NoError(t, write(st, i))
@@ -315,7 +342,7 @@ func TestJournalCountsTheValuesThatMergesReplaced(t *testing.T) {
 	effort.Cost(t)
 	grown := &state.Field[map[string]string]{Name: "grown", Handler: state.MergeMap[map[string]string]()}
 	schema := state.MustSchema(grown)
-	grew := ruleHeap(func() any {
+	grew := cost.Grew(func() any {
 		st := state.New(schema)
 		all := map[string]string{}
 		for i := range 10_000 {
@@ -328,4 +355,127 @@ func TestJournalCountsTheValuesThatMergesReplaced(t *testing.T) {
 		return st
 	})
 	require.Less(t, grew, 100<<20, "500 maps of half a MiB each")
+}
+
+// requireAllocs measures the least of some runs, because the collector and the
+// race detector empty pools.
+func requireAllocs(t *testing.T, want float64, f func()) {
+	t.Helper()
+	least := testing.AllocsPerRun(1, f)
+	for range 20 {
+		least = min(least, testing.AllocsPerRun(1, f))
+	}
+	require.LessOrEqual(t, least, want)
+}
+
+// discardHandler handles records without an allocation.
+type discardHandler struct{}
+
+func (discardHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (discardHandler) Handle(context.Context, slog.Record) error { return nil }
+func (h discardHandler) WithAttrs([]slog.Attr) slog.Handler      { return h }
+func (h discardHandler) WithGroup(string) slog.Handler           { return h }
+
+// logRecord returns a record of about 200 bytes.
+func logRecord(run string) slog.Record {
+	r := slog.NewRecord(time.Unix(1790000000, 0), slog.LevelInfo, "charged the card of the customer who asked for it", 0)
+	r.AddAttrs(slog.String("order", "W2378156"), slog.Float64("amount", 119.90), slog.Int("items", 3),
+		slog.String("reason", "the customer agreed to the refund of the second pair of shoes"), slog.String("run", run))
+	return r
+}
+
+var logRuns = map[string]string{"plain": "of 7 steps, each of which ended well", "runs": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}
+
+func secretKeys(t testing.TB, n int) *state.State {
+	keys := &state.Field[[]string]{Name: "keys", Secret: true}
+	st := state.New(state.MustSchema(keys))
+	for i := range n {
+		require.NoError(t, keys.Set(st, []string{fmt.Sprintf("sk-live-4eC39HqLyjWDarjtT1zdp7d%d", i)}))
+	}
+	return st
+}
+
+func TestRedactHandlerDoesNotAllocate(t *testing.T) {
+	effort.Cost(t)
+	for _, n := range []int{1, 10, 100} {
+		for _, run := range logRuns {
+			st := secretKeys(t, n)
+			h := state.RedactHandler(discardHandler{}, st).WithAttrs([]slog.Attr{slog.String("host", "a")})
+			r, ctx := logRecord(run), state.NewContext(context.Background(), st)
+			requireAllocs(t, 0, func() { _ = h.Handle(ctx, r) })
+		}
+	}
+}
+
+func TestDescribeCostsWhatItPrints(t *testing.T) {
+	effort.Cost(t)
+	measure := func(messages int) float64 {
+		st := state.New(nil)
+		require.NoError(t, st.KV().Set("title", "A title"))
+		require.NoError(t, state.Messages.Set(st, slices.Repeat([]state.Message{state.UserText("hello")}, messages)))
+		return testing.AllocsPerRun(20, func() { _ = st.Describe() })
+	}
+	few := measure(10)
+	for _, messages := range []int{100, 1_000, 10_000} {
+		require.InDelta(t, few, measure(messages), 2, "%d messages", messages)
+	}
+}
+
+func TestReadersOfListsCopyNothingElse(t *testing.T) {
+	effort.Cost(t)
+	tags := &state.Field[[]string]{Name: "tags"}
+	st := state.New(state.MustSchema(tags))
+	require.NoError(t, tags.Set(st, make([]string, 100_000)))
+	require.Zero(t, testing.AllocsPerRun(100, func() { state.ListLen(st, tags) }))
+	require.Less(t, testing.AllocsPerRun(100, func() {
+		for range state.ListItems(st, tags, -3) {
+			continue
+		}
+	}), 20.0)
+	require.Less(t, testing.AllocsPerRun(10, func() { _, _ = st.KV().JSON("tags") }), 100.0)
+}
+
+func TestALongCauseIsNotKept(t *testing.T) {
+	effort.Cost(t)
+	held := cost.Grew(func() any {
+		st := state.New(nil)
+		for i := range 64 {
+			require.NoError(t, st.WithCause(fmt.Sprint(i, strings.Repeat("x", 1<<20))).KV().Set("key", i))
+		}
+		return st
+	})
+	require.Less(t, held, 4<<20)
+}
+
+func TestEffectsCostWhatWasChanged(t *testing.T) {
+	effort.Cost(t)
+	hi := []state.Message{state.UserText("hi")}
+	numbers := &state.Field[[]int]{Name: "numbers"}
+	result := state.InferenceResult{CreatedAt: time.Unix(1, 0)}
+	long := make([]state.Message, 10_000)
+	for i := range long {
+		long[i] = state.UserText(fmt.Sprint(i))
+	}
+	bytes := func(held int) uint64 {
+		st := state.New(state.MustSchema(numbers))
+		require.NoError(t, state.Messages.Set(st, long[:held]))
+		require.NoError(t, numbers.Set(st, make([]int, held)))
+		for range held / 10 {
+			require.NoError(t, st.History().Append(result))
+		}
+		before := st.Snapshot()
+		require.NoError(t, state.Messages.Set(st, hi))
+		require.NoError(t, numbers.SetWith(st, []int{1}, state.KeepLast[[]int](held)))
+		require.NoError(t, st.History().Append(result))
+		return cost.Allocated(func() {
+			for range 20 {
+				effects, err := st.Effects(before)
+				require.NoError(t, err)
+				require.Len(t, effects, 4)
+			}
+		}) / 20
+	}
+	few, many := bytes(300), bytes(len(long))
+	require.Less(t, many, 2*few+1000)
+	require.Less(t, many, uint64(20_000))
 }

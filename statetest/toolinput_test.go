@@ -1,4 +1,4 @@
-package schemacheck
+package statetest
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	"github.com/agentstate/state"
 )
 
-func TestCheck(t *testing.T) {
+func TestInputIsCheckedAgainstTheSchemaOfTheTool(t *testing.T) {
 	const amount = `{"type":"object","properties":{"amount":{"type":"number"}},"required":["amount"],"additionalProperties":false}`
 	for _, tt := range []struct{ name, schema, input, want string }{
 		{"fits", amount, `{"amount":1.5}`, ""},
@@ -23,7 +23,7 @@ func TestCheck(t *testing.T) {
 		{"not JSON", amount, `{`, "not JSON"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := Check(state.JSON(tt.schema), state.JSON(tt.input))
+			err := checkInput(state.JSON(tt.schema), state.JSON(tt.input))
 			if tt.want == "" {
 				require.NoError(t, err)
 				return
