@@ -27,7 +27,7 @@ type Model struct {
 
 	gate func(ctx context.Context, ask func()) error // of a [kit.Case], or nil
 
-	secrets kit.Masks // of the States of the requests: failures do not print them
+	secrets *kit.Secrets // of the States of the requests: failures do not print them
 
 	mu    sync.Mutex
 	ended bool // the test has: nothing is reported any more
@@ -76,13 +76,13 @@ func ModelOf(c *kit.Case, f *provider.Format, replies ...Reply) *Model {
 		c.Script = s
 	}
 	m := newModel(c.Report, f, c.Script.(*script))
-	m.secrets, m.gate = c.Masks, c.Gate
+	m.secrets, m.gate = c.Secrets, c.Gate
 	return m
 }
 
 // newModel returns a Model of a script, which others may share.
 func newModel(r kit.Reporter, f *provider.Format, s *script) *Model {
-	return &Model{report: r, format: f, script: s, secrets: newSecrets()}
+	return &Model{report: r, format: f, script: s, secrets: kit.NewSecrets()}
 }
 
 // errorf reports a failure, unless the test has ended.

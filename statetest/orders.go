@@ -36,7 +36,7 @@ func Orders(t *testing.T, branches int, run func(t *testing.T, o *Order) *state.
 		return
 	}
 	orders := ordersOf(branches)
-	c := &ordersCheck{run: run, order: orders[0], secrets: newSecrets()}
+	c := &ordersCheck{run: run, order: orders[0], secrets: kit.NewSecrets()}
 	var failed []string
 	for _, order := range orders {
 		name := orderName(order)
@@ -54,7 +54,7 @@ type ordersCheck struct {
 	run     func(t *testing.T, o *Order) *state.State
 	order   []int // the given one
 	given   *ordersEnd
-	secrets *secrets
+	secrets *kit.Secrets
 	states  []*state.State // that run has returned
 	hung    bool           // a run has not ended
 	shown   int            // the failures that were printed in full
@@ -85,7 +85,7 @@ func (c *ordersCheck) check(t *testing.T, order []int) {
 	if got == nil {
 		return
 	}
-	diff := c.secrets.diff(c.given.content, got.content)
+	diff := secretDiff(c.secrets, c.given.content, got.content)
 	if diff == "" {
 		return
 	}

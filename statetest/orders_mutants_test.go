@@ -11,7 +11,7 @@ func init() {
 		{Name: "state of another order", File: "orders.go", Old: "case slices.Contains(c.states, st):", New: "case false:"},
 		{Name: "deadlock is not reported", File: "orders.go", Old: "\tif problem != \"\" {", New: "\tif problem == \"no\" {"},
 		{Name: "messages are not compared", File: "compare.go", Old: "		case f.Name == state.Messages.Name:\n			content[f.Name] = v\n", New: "		case f.Name == state.Messages.Name:\n"},
-		{Name: "a Secret field is shown", File: "compare.go", Old: "content[f.Name] = s.maskedValue(v)", New: "content[f.Name] = treeOf(v)",
+		{Name: "a Secret field is shown", File: "compare.go", Old: "content[f.Name] = s.Label(labelText(v))", New: "content[f.Name] = treeOf(v)",
 			Also: []mutation.Edit{{File: "compare.go", Old: "return s.Mask(strings.ReplaceAll(diff, \"\\u00a0\", \" \"))", New: "return strings.ReplaceAll(diff, \"\\u00a0\", \" \")"}}},
 		{Name: "branch without Wait", File: "order.go", Old: "\t\tif !came {", New: "\t\tif !came && false {"},
 		{Name: "number of a branch", File: "order.go", Old: "case branch < 0 || branch >= len(o.branches):\n\t\to.problem(\"Wait(%d): the branches are 0 to %d\", branch, len(o.branches)-1)\n", New: "case branch < 0 || branch >= len(o.branches):\n"},

@@ -16,7 +16,7 @@ import (
 type world struct {
 	db      *store.Memory
 	ttl     time.Duration // of the processes
-	secrets kit.Masks
+	secrets *kit.Secrets
 
 	mu       sync.Mutex
 	counting bool // points count, and faults happen
@@ -42,7 +42,7 @@ type sharedScript struct {
 
 func newWorld(plan []planned) *world {
 	return &world{
-		db: store.NewMemory(), plan: plan, numbers: map[string]int{}, byKey: map[[2]string]effect{}, secrets: kit.NewMasks(),
+		db: store.NewMemory(), plan: plan, numbers: map[string]int{}, byKey: map[[2]string]effect{}, secrets: kit.NewSecrets(),
 	}
 }
 
