@@ -14,7 +14,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/statetest"
-	"github.com/agentstate/state/statetest/internal/mistakes"
+	"github.com/agentstate/state/internal/test/mistakes"
 )
 
 const (

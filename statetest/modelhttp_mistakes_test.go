@@ -11,7 +11,7 @@ import (
 	"github.com/agentstate/state/internal/test/mutation"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
-	"github.com/agentstate/state/statetest/internal/mistakes"
+	"github.com/agentstate/state/internal/test/mistakes"
 )
 
 func init() {

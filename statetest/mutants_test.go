@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state/internal/test/mutation"
-	"github.com/agentstate/state/statetest/internal/mistakes"
+	"github.com/agentstate/state/internal/test/mistakes"
 )
 
 // programs are those of all parts. <part>_mistakes_test.go appends its own in

@@ -12,7 +12,7 @@ import (
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
-	"github.com/agentstate/state/statetest/internal/mistakes"
+	"github.com/agentstate/state/internal/test/mistakes"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )

@@ -90,7 +90,7 @@ func compareFields(want, got map[string]state.JSON, ignore []string) []string {
 	for _, name := range slices.Compact(names) {
 		a, inWant := want[name]
 		b, inGot := got[name]
-		if slices.Contains(ignore, name) || inWant == inGot && sameJSON(a, b) {
+		if slices.Contains(ignore, name) || inWant == inGot && a == b || inWant && inGot && a.Equal(b) {
 			continue
 		}
 		text := "field " + name + " differs from the undisturbed case:"
@@ -121,11 +121,14 @@ func compareUsers(want, got *ending, keep int) []string {
 
 // compareEffects compares effects as a multiset of name and input.
 func compareEffects(want, got []effect) []string {
-	type what struct{ name, input string }
+	type what struct {
+		name  string
+		input state.JSON
+	}
 	group := func(list []effect) map[what][]effect {
 		m := map[what][]effect{}
 		for _, e := range list {
-			k := what{e.name, canonical(e.input)}
+			k := what{e.Name, e.Input}
 			m[k] = append(m[k], e)
 		}
 		return m
@@ -151,7 +154,7 @@ func compareEffects(want, got []effect) []string {
 				text += ": " + cause
 			}
 			if n == 0 {
-				text += ": " + k.input
+				text += ": " + string(k.input)
 			}
 			findings = append(findings, text)
 		}
@@ -169,13 +172,13 @@ func causeOf(made []effect, want int) string {
 		first, last = last, first
 	}
 	switch {
-	case last.key == "":
+	case last.Key == "":
 		return "it has no key"
-	case first.key == last.key:
+	case first.Key == last.Key:
 		return ""
 	case first.process != last.process:
 		return "the key changed when " + last.process + " took the run over"
-	case first.run != last.run:
+	case first.Run != last.Run:
 		return "the key changed with the run"
 	case first.attempt != last.attempt:
 		return "the key changed with the attempt"
@@ -183,30 +186,15 @@ func causeOf(made []effect, want int) string {
 	return "the key changed"
 }
 
-func sameJSON(a, b state.JSON) bool { return a == b || a.Equal(b) }
-
-// canonical returns JSON by which equal values are equal texts.
-func canonical(j state.JSON) string {
-	var v any
-	if err := j.Decode(&v); err != nil {
-		return string(j)
-	}
-	text, err := state.JSONOf(v)
-	if err != nil {
-		return string(j)
-	}
-	return string(text)
-}
-
 // timelineText returns the events of a case, a line each, with names for ids of
 // runs, which are random.
 func (w *world) timelineText() string {
 	names := map[string]string{}
 	rename := func(e *effect) string {
-		if e.run != "" && names[e.run] == "" {
-			names[e.run] = fmt.Sprintf("run_%d", len(names)+1)
+		if e.Run != "" && names[e.Run] == "" {
+			names[e.Run] = fmt.Sprintf("run_%d", len(names)+1)
 		}
-		text := e.key
+		text := e.Key
 		for id, name := range names {
 			text = strings.ReplaceAll(text, id, name)
 		}
@@ -228,7 +216,7 @@ func (w *world) timelineText() string {
 			if k := rename(e.effect); k != "" {
 				key = fmt.Sprintf("key %q", k)
 			}
-			line += "  " + key + "  " + string(e.effect.input)
+			line += "  " + key + "  " + string(e.effect.Input)
 		}
 		b.WriteString("\n" + strings.TrimRight(line, " "))
 	}

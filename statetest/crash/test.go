@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -73,7 +72,7 @@ func (c Test) Run(t *testing.T) {
 	}
 	saving := c.Save != "" && kit.Updating()
 	first := c.undisturbed(t, saving)
-	if first.failed {
+	if first.failed() {
 		t.Errorf("the undisturbed case fails: %s", first.text())
 		return
 	}
@@ -81,14 +80,16 @@ func (c Test) Run(t *testing.T) {
 		first.saveFiles(t, c.Save)
 	}
 	second := c.undisturbed(t, false)
-	if diff := slices.Concat(second.findings, compareEnds(first.end, second.end, c.Ignore)); len(diff) > 0 {
-		second.findings = diff
+	if !second.failed() {
+		second.w.fail(compareEnds(first.end, second.end, c.Ignore)...)
+	}
+	if second.failed() {
 		t.Errorf("not deterministic: two undisturbed cases differ: %s", second.text())
 		return
 	}
 	r := &testRun{Test: c, want: first.end, after: map[planned][]point{}}
 	var singles []planned
-	for _, p := range first.reached {
+	for _, p := range first.w.reached {
 		faults := faultsOf(p.kind)
 		for _, f := range faults {
 			singles = append(singles, planned{p, f})
@@ -144,10 +145,10 @@ func (c Test) undisturbed(t *testing.T, saving bool) *testCase {
 	t.Helper()
 	k := c.newCase()
 	k.saving = saving
-	k.runInBubble(t, (*testCase).play)
+	k = k.inBubble(t, (*testCase).play)
 	for _, s := range k.w.scripts {
 		for _, line := range s.Missing(k.w.secrets.Mask) {
-			k.fail("the model was not asked for " + line)
+			k.w.fail("the model was not asked for " + line)
 		}
 	}
 	return k
@@ -173,10 +174,8 @@ func (r *testRun) run(t *testing.T, plan ...planned) {
 	}
 	r.cases[len(plan)]++
 	k := r.play(t, plan...)
-	if !k.hung {
-		r.judge(k)
-	}
-	if !k.failed && !t.Failed() {
+	r.judge(k, len(plan))
+	if !k.failed() && !t.Failed() {
 		return
 	}
 	r.failed++
@@ -189,27 +188,26 @@ func (r *testRun) run(t *testing.T, plan ...planned) {
 // play plays a case, and notes what is reached after its fault.
 func (r *testRun) play(t *testing.T, plan ...planned) *testCase {
 	t.Helper()
-	k := r.newCase(plan...)
-	k.runInBubble(t, (*testCase).play)
+	k := r.newCase(plan...).inBubble(t, (*testCase).play)
 	switch {
 	case k.hung:
 		r.hung++
-	case len(plan) == 1 && len(k.met) > 0:
-		r.after[plan[0]] = k.reached[k.met[0]:]
+	case len(plan) == 1 && len(k.w.met) > 0:
+		r.after[plan[0]] = k.w.reached[k.w.met[0]:]
 	}
 	return k
 }
 
 // judge compares the case with the undisturbed one.
-func (r *testRun) judge(k *testCase) {
-	if len(k.plan) != len(k.met) {
+func (r *testRun) judge(k *testCase, faults int) {
+	if !k.hung && len(k.w.met) != faults {
 		r.missed++
 	}
 	if k.end == nil || k.excused {
 		return
 	}
-	k.fail(compareEnds(r.want, k.end, r.Ignore)...)
-	k.fail(compareUsers(r.want, k.end, k.keep)...)
+	k.w.fail(compareEnds(r.want, k.end, r.Ignore)...)
+	k.w.fail(compareUsers(r.want, k.end, k.opts.Messages)...)
 	k.w.secrets.Add(r.want.state)
 }
 
