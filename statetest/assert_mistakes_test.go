@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/internal/test/mistakes"
+	"github.com/agentstate/state/statetest"
 )
 
 const (

@@ -68,8 +68,7 @@ func NewModel(t testing.TB, f *provider.Format, replies ...Reply) *Model {
 // program that was interrupted ask again.
 func ModelOf(c *kit.Case, f *provider.Format, replies ...Reply) *Model {
 	if c.Script == nil {
-		s := newScript(replies)
-		s.resumed = true
+		s := newScript(replies).resumed()
 		if err := s.check(); err != nil {
 			c.Report.Errorf("Process.Model: %v", err)
 		}

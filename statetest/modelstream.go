@@ -306,19 +306,6 @@ func sse(list []modelEvent) []byte {
 	return b.Bytes()
 }
 
-// eventArray returns events as the JSON array that Gemini sends without alt=sse.
-func eventArray(list []modelEvent, isCut bool) []byte {
-	var events [][]byte
-	for _, e := range list {
-		events = append(events, e.data)
-	}
-	array := append([]byte("["), bytes.Join(events, []byte(",\r\n"))...)
-	if !isCut {
-		array = append(array, ']')
-	}
-	return array
-}
-
 // brokenBody is a body whose connection breaks off at its end.
 type brokenBody struct{ io.Reader }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/internal/test/mistakes"
+	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/tool"
 )
 

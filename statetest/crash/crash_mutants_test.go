@@ -25,6 +25,6 @@ func init() {
 		{Name: "keys are not known again", File: "world.go", Old: `case e.Key == "" || !found:`, New: "case true || !found:"},
 		{Name: "keys are of any input", File: "world.go", Old: "case first.Input != e.Input:", New: "case first.Key == \"\":"},
 		{Name: "an equal request gets another answer", File: "../script.go", Old: "return g.plain.equal(plain) })", New: "return false })"},
-		{Name: "calls are not made again", File: "../scriptanswer.go", Old: "if m.Text() == origin.NoResult {", New: "if m.Text() == origin.NoResult+\".\" {"},
+		{Name: "calls are not made again", File: "../madecalls.go", Old: "if m.Text() == origin.NoResult {", New: "if m.Text() == origin.NoResult+\".\" {"},
 	}
 }

@@ -98,8 +98,7 @@ func (k *testCase) resume(s *saved, version string) error {
 	return nil
 }
 
-// read returns why the workspace cannot be resumed. It keeps the ids of the calls
-// that it has from those of new calls.
+// read returns why the workspace cannot be resumed.
 func (k *testCase) read(version string) error {
 	v, err := k.observer.View(context.Background(), user)
 	if err != nil {
@@ -115,15 +114,6 @@ func (k *testCase) read(version string) error {
 	}
 	if _, err := k.observer.Verify(context.Background(), user); err != nil {
 		return fmt.Errorf("%s is damaged: %s", user, reasonOf(err))
-	}
-	for _, m := range state.Messages.Or(v.State(), nil) {
-		if calls, ok := m.(state.ToolCallMessage); ok {
-			for _, c := range calls.Calls() {
-				for _, s := range k.w.scripts {
-					s.Reserve(c.ID)
-				}
-			}
-		}
 	}
 	return nil
 }

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/mistakes"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
-	"github.com/agentstate/state/internal/test/mistakes"
 	"github.com/agentstate/state/workspace"
 )
 

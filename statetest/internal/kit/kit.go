@@ -19,9 +19,6 @@ type Script interface {
 	// Mark returns a function that makes the replies left again that were given
 	// since. An equal request takes them anew.
 	Mark() (rewind func())
-
-	// Reserve keeps an id from those of new calls.
-	Reserve(id string)
 }
 
 // Reporter is what a Model reports to.

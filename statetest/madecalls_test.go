@@ -16,8 +16,7 @@ import (
 
 // resumedModel returns a function that makes processes which share a script.
 func resumedModels(t *testing.T, f *provider.Format, replies ...Reply) func() *Model {
-	s := newScript(replies)
-	s.resumed = true
+	s := newScript(replies).resumed()
 	return func() *Model { return newModel(t, f, s) }
 }
 
@@ -136,8 +135,7 @@ func TestInterruptedCalls(t *testing.T) {
 }
 
 func TestRequestsAreEqualWhateverTheIDsOfCallsMadeAgain(t *testing.T) {
-	s := newScript([]Reply{Call("look", `{}`).Times(2), Say("Found.")})
-	s.resumed = true
+	s := newScript([]Reply{Call("look", `{}`).Times(2), Say("Found.")}).resumed()
 	m := newModel(t, provider.OpenAI, s)
 	first := output(t, m, hello)
 	failed := []state.Message{hello, first[0], state.ToolError(calls(first)[0], origin.NoResult)}
@@ -183,8 +181,7 @@ func (n *noted) Errorf(format string, args ...any) {
 // The processes of a case are one program: their requests count together.
 func TestEqualRequestsOfProcessesAddUp(t *testing.T) {
 	w := &noted{}
-	s := newScript([]Reply{Say("Hello.")})
-	s.resumed = true
+	s := newScript([]Reply{Say("Hello.")}).resumed()
 	for i := range 120 {
 		_, err := newModel(w, provider.OpenAI, s).Next(t.Context(), "desk", []state.Message{hello})
 		require.Equal(t, i >= 3, err != nil, "request %d", i+1)

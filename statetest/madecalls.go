@@ -3,7 +3,6 @@ package statetest
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
@@ -28,29 +27,6 @@ func (s *script) noteCalls(a answer) {
 	}
 }
 
-// plainRequest is a request with the origins of calls in place of their ids.
-// Requests that differ in nothing else are equal.
-type plainRequest struct {
-	Request
-	prompt int      // the number of messages of the system prompt
-	texts  []string // of the messages
-}
-
-func (s *script) plain(r Request) plainRequest {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var ids []string
-	for id, made := range s.made {
-		ids = append(ids, `"`+id+`"`, `"`+made.origin+`"`)
-	}
-	rename := strings.NewReplacer(ids...)
-	p := plainRequest{Request: r, prompt: promptOf(r.Messages)}
-	for _, m := range r.Messages {
-		p.texts = append(p.texts, rename.Replace(sortedJSON(m.Raw())))
-	}
-	return p
-}
-
 // promptOf returns the number of messages of the system prompt.
 func promptOf(msgs []state.Message) int {
 	i := slices.IndexFunc(msgs, func(m state.Message) bool { return m == nil || !origin.IsSystem(m) })
@@ -60,15 +36,11 @@ func promptOf(msgs []state.Message) int {
 	return i
 }
 
-func (p plainRequest) equal(other plainRequest) bool {
-	return p.Agent == other.Agent && p.Format == other.Format && sameJSON(p.Settings, other.Settings) && slices.Equal(p.texts, other.texts)
-}
-
 // again returns the answer that made the calls with which the conversation ends,
 // if they were interrupted, with new ids. Of calls that have results in part,
 // the others are made again.
-func (s *script) again(g *given, r Request) (a answer, ok bool) {
-	if !s.resumed {
+func (s *script) again(g given, r Request) (a answer, ok bool) {
+	if s.turn == nil {
 		return answer{}, false
 	}
 	s.mu.Lock()
