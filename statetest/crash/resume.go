@@ -124,11 +124,7 @@ func reasonOf(err error) string {
 	if errors.As(err, &unfit) {
 		err = unfit
 	}
-	text := err.Error()
-	for _, prefix := range []string{"workspace: ", "state: ", "import: "} {
-		text = strings.TrimPrefix(text, prefix)
-	}
-	return strings.TrimSuffix(text, ".")
+	return strings.TrimPrefix(strings.TrimSuffix(err.Error(), "."), "state: ")
 }
 
 // takeOver lets processes finish what was under way.
@@ -171,23 +167,21 @@ func (k *testCase) handle(msg workspace.Message, version string) error {
 // madeAgain returns the effects that a run has made before and again. How often
 // a run makes equal ones is known from the case of [Test].Save.
 func (s *saved) madeAgain(w *world, version string) (findings []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	type what struct {
-		run, name string
-		input     state.JSON
+	type inRun struct {
+		run string
+		what
 	}
-	whatOf := func(e effect) what { return what{e.Run, e.Name, e.Input} }
-	first, allowed := map[what]effect{}, map[what]int{}
+	of := func(e effect) inRun { return inRun{e.Run, what{e.Name, e.Input}} }
+	first, allowed := map[inRun]effect{}, map[inRun]int{}
 	for _, e := range w.effects[:len(s.Effects)] {
-		first[whatOf(e)] = e
+		first[of(e)] = e
 	}
 	for _, e := range s.Later {
-		allowed[whatOf(e)]++
+		allowed[of(e)]++
 	}
 	for _, e := range w.effects[len(s.Effects):] {
-		before, ok := first[whatOf(e)]
-		if allowed[whatOf(e)]--; !ok || allowed[whatOf(e)] >= 0 {
+		before, ok := first[of(e)]
+		if allowed[of(e)]--; !ok || allowed[of(e)] >= 0 {
 			continue
 		}
 		cause := ""
