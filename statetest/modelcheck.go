@@ -24,7 +24,7 @@ func (m *Model) check(name string, r plainRequest) {
 		}
 		m.errorf("%s, would be refused by %s:\n%s%s", name, r.Format, m.outline(r.Messages, marked), text)
 	}
-	for _, made := range m.script.changedCalls(r) {
+	for _, made := range m.script.changedCalls(r.Request) {
 		c, id := made.got, ""
 		if c.ID != "" {
 			id = strconv.Quote(c.ID) + " "

@@ -33,6 +33,7 @@ type script struct {
 	findings atomic.Bool // a request with findings has been reported
 	answers  []given
 	repeats  map[string]*repeat // by agent
+	begun    map[string]int     // by agent: the number of messages of its first request
 }
 
 // scripted is a reply and how often it has been given.
@@ -60,7 +61,7 @@ type given struct {
 
 // newScript returns a script of replies.
 func newScript(replies []Reply) *script {
-	s := &script{nextID: 1, made: map[string]madeCall{}, ids: map[string]bool{}, repeats: map[string]*repeat{}}
+	s := &script{nextID: 1, made: map[string]madeCall{}, ids: map[string]bool{}, repeats: map[string]*repeat{}, begun: map[string]int{}}
 	for i, r := range replies {
 		s.replies = append(s.replies, &scripted{Reply: r, number: i + 1, firstID: s.nextID})
 		for _, c := range callsOf(r.says) {
@@ -98,6 +99,9 @@ func (s *script) record(r asked) int {
 	defer s.mu.Unlock()
 	for _, c := range callsOf(r.Messages) {
 		s.ids[c.ID] = true
+	}
+	if _, ok := s.begun[r.Agent]; !ok {
+		s.begun[r.Agent] = len(r.Messages)
 	}
 	s.requests = append(s.requests, r)
 	return len(s.requests)
@@ -166,7 +170,7 @@ func (s *script) answer(ctx context.Context, number int, r Request, plain plainR
 		}
 	}
 	g := given{number: number, plain: plain}
-	if g.answer, ok = s.again(g, r); !ok {
+	if g.answer, ok = s.again(number, r); !ok {
 		if g.answer, ok = s.next(g, r); !ok {
 			return answer{}, false
 		}
@@ -228,10 +232,7 @@ func (s *script) give(e *scripted, giving int, g given, r Request) answer {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	calls := 0
-	for range callsOf(e.says) {
-		calls++
-	}
+	calls := len(callList(e.says))
 	place := giving * calls
 	a.output = withCalls(a.output, func(c state.ToolCall) (state.ToolCall, bool) {
 		id := "call_" + strconv.Itoa(e.firstID+place)
@@ -246,7 +247,6 @@ func (s *script) give(e *scripted, giving int, g given, r Request) answer {
 		place++
 		return c, true
 	})
-	s.noteCalls(a)
 	return a
 }
 
@@ -266,8 +266,7 @@ func (s *script) freeID() string {
 // Requests that differ in nothing else are equal.
 type plainRequest struct {
 	Request
-	prompt int      // the number of messages of the system prompt
-	texts  []string // of the messages
+	texts []string // of the messages
 }
 
 func (s *script) plain(r Request) plainRequest {
@@ -278,7 +277,7 @@ func (s *script) plain(r Request) plainRequest {
 		ids = append(ids, `"`+id+`"`, `"`+made.origin+`"`)
 	}
 	rename := strings.NewReplacer(ids...)
-	p := plainRequest{Request: r, prompt: promptOf(r.Messages)}
+	p := plainRequest{Request: r}
 	for _, m := range r.Messages {
 		p.texts = append(p.texts, rename.Replace(sortedJSON(m.Raw())))
 	}
@@ -289,22 +288,27 @@ func (p plainRequest) equal(other plainRequest) bool {
 	return p.Agent == other.Agent && p.Format == other.Format && sameJSON(p.Settings, other.Settings) && slices.Equal(p.texts, other.texts)
 }
 
-// callPlace is where a call is: the number of its message, and its number there.
-type callPlace struct{ message, call int }
-
-// callsOf returns the calls of messages in their order.
-func callsOf(msgs []state.Message) iter.Seq2[callPlace, state.ToolCall] {
-	return func(yield func(callPlace, state.ToolCall) bool) {
+// callsOf returns the calls of messages in their order, with the numbers of their
+// messages.
+func callsOf(msgs []state.Message) iter.Seq2[int, state.ToolCall] {
+	return func(yield func(int, state.ToolCall) bool) {
 		for i, m := range msgs {
 			if m, ok := m.(state.ToolCallMessage); ok {
-				for j, c := range m.Calls() {
-					if !yield(callPlace{i, j}, c) {
+				for _, c := range m.Calls() {
+					if !yield(i, c) {
 						return
 					}
 				}
 			}
 		}
 	}
+}
+
+func callList(msgs []state.Message) (calls []state.ToolCall) {
+	for _, c := range callsOf(msgs) {
+		calls = append(calls, c)
+	}
+	return calls
 }
 
 // withCalls returns messages with their calls changed, without those for which
