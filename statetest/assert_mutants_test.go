@@ -4,7 +4,7 @@ import "github.com/agentstate/state/internal/test/mutation"
 
 func init() {
 	mutants["assert"] = []mutation.Mutant{
-		{Name: "text as it is", File: "search.go", Old: "		for at := range places(folded, spelled) {", New: "		for at := range places(folded, spelled+\"\\x00\") {"},
+		{Name: "text as it is", File: "search.go", Old: "strings.Contains(folded, spelled) &&", New: "strings.Contains(folded, spelled+\"\\x00\") &&"},
 		{Name: "no unescaping", File: "search.go", Old: "			queue = append(queue, v.next(\"escaped text\", unescape(v.text), v.decoded))\n", New: ""},
 		{Name: "lines not joined", File: "search.go", Old: "			queue = append(queue, v.next(\"several parts\", breaks.ReplaceAllString(v.text, \"$1\"), v.decoded))\n", New: ""},
 		{Name: "nothing decoded", File: "search.go", Old: "queue = append(queue, v.decode(work)...)", New: "_ = v.decode"},

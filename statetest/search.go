@@ -14,7 +14,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/agentstate/state/internal/value"
 	"github.com/agentstate/state/statetest/internal/kit"
@@ -151,48 +150,38 @@ func (v view) decode(limit int) []view {
 	return views
 }
 
-// headers are those of gzip and zlib.
-var headers = []string{"\x1f\x8b\x08", "\x78\x01", "\x78\x5e", "\x78\x9c", "\x78\xda"}
-
 // inflate returns what the gzip and zlib in a text say.
 func inflate(text string, limit int) string {
 	var said []byte
-	for i, header := range headers {
-		for at := range places(text, header) {
-			open := func(r io.Reader) (io.Reader, error) { return zlib.NewReader(r) }
-			if i == 0 {
-				open = func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
-			}
-			if r, err := open(strings.NewReader(text[at:])); err == nil {
-				more, _ := io.ReadAll(io.LimitReader(r, int64(max(0, limit-len(said)+1)))) // as far as it goes
-				said = append(said, more...)
-			}
+	for at, c := range []byte(text) {
+		var r io.Reader
+		var err error
+		switch packed := text[at:]; {
+		case c == 0x1f && strings.HasPrefix(packed, "\x1f\x8b\x08"):
+			r, err = gzip.NewReader(strings.NewReader(packed))
+		case c == 0x78 && len(packed) > 1 && strings.IndexByte("\x01\x5e\x9c\xda", packed[1]) >= 0:
+			r, err = zlib.NewReader(strings.NewReader(packed))
+		default:
+			continue
+		}
+		if err == nil {
+			more, _ := io.ReadAll(io.LimitReader(r, int64(max(0, limit-len(said)+1)))) // as far as it goes
+			said = append(said, more...)
 		}
 	}
 	return string(said)
 }
 
-// places yields where a text has a part.
-func places(text, part string) func(yield func(at int) bool) {
-	return func(yield func(at int) bool) {
-		for from := 0; part != ""; {
-			at := strings.Index(text[from:], part)
-			if at < 0 || !yield(from+at) {
-				return
-			}
-			from += at + 1
-		}
-	}
-}
-
-// shortBytes is the length of a value below which it is part of other words by
-// accident.
-const shortBytes = 6
+const (
+	shortBytes = 6 // a value below is part of other words by accident
+	minDecoded = 4 // many words are base64 of a few bytes
+)
 
 // A pattern is a value as it is looked for.
 type pattern struct {
 	value.Leaf
-	spelled []string // folded: as it is, with its own escapes undone, and in UTF-16
+	spelled []string       // folded: as it is, with its own escapes undone, and in UTF-16
+	token   *regexp.Regexp // what a short value or a number has to be, or nil
 	pieces  kit.Pieces
 }
 
@@ -208,16 +197,32 @@ func newPattern(leaf value.Leaf) pattern {
 			p.spelled = append(p.spelled, kit.Fold(spelled))
 		}
 	}
+	word := ""
+	switch {
+	case len(leaf.Text) < shortBytes:
+		word = `\pL\pN\x{FFFD}` // U+FFFD stands for bytes that are no text
+	case leaf.Number:
+		word = `0-9`
+	default:
+		return p
+	}
+	after := `(?:[^` + word + `]|$)`
+	if leaf.Number && strings.Contains(leaf.Text, ".") {
+		after = `0*` + after // zeros at the end of a fraction make no other number
+	}
+	var spelled []string
+	for _, s := range p.spelled {
+		spelled = append(spelled, regexp.QuoteMeta(strings.ToValidUTF8(s, "\x00")))
+	}
+	p.token = regexp.MustCompile(`(?:^|[^` + word + `])(?:` + strings.Join(spelled, "|") + `)` + after)
 	return p
 }
 
 // told returns how many bytes of the value a view has, at least.
 func (p pattern) told(v view, folded string) (bytes int) {
 	for _, spelled := range p.spelled {
-		for at := range places(folded, spelled) {
-			if p.counts(v, folded, at, at+len(spelled)) {
-				return len(p.Text)
-			}
+		if strings.Contains(folded, spelled) && (p.token == nil || p.token.MatchString(folded) && (!v.decoded || len(p.Text) >= minDecoded)) {
+			return len(p.Text)
 		}
 	}
 	for _, span := range p.pieces.In(folded) {
@@ -225,24 +230,3 @@ func (p pattern) told(v view, folded string) (bytes int) {
 	}
 	return bytes
 }
-
-// counts reports whether a value at a place is no part of something else by
-// accident. Zeros at the end of a fraction make no other number.
-func (p pattern) counts(v view, text string, from, to int) bool {
-	isShort := len(p.Text) < shortBytes
-	if isShort && v.decoded && (len(p.Text) < 4 || !utf8.ValidString(text[max(0, from-4):min(len(text), to+4)])) {
-		return false // many words are base64 of a few bytes
-	}
-	for p.Number && strings.Contains(p.Text, ".") && to < len(text) && text[to] == '0' {
-		to++
-	}
-	is := func(at int, kind func(c byte) bool) bool { return at >= 0 && at < len(text) && kind(text[at]) }
-	if isShort {
-		return !is(from-1, isWord) && !is(to, isWord)
-	}
-	return !p.Number || !is(from-1, isDigit) && !is(to, isDigit)
-}
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
-func isWord(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c >= utf8.RuneSelf }
