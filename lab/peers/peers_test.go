@@ -37,9 +37,9 @@ type gauge struct {
 }
 
 func (g *gauge) answer(m message) string {
-	g.add(m.user, 1)
+	g.add(m.User, 1)
 	time.Sleep(time.Millisecond) // for others to come in between
-	g.add(m.user, -1)
+	g.add(m.User, -1)
 	return scripted(m)
 }
 
@@ -118,7 +118,7 @@ func handleAtOnce(t *testing.T, h handler, n int) {
 func wantedTexts(user string, n int) []string {
 	texts := make([]string, n)
 	for i := range texts {
-		texts[i] = newMessage(user, int64(i)).text
+		texts[i] = newMessage(user, int64(i)).Text
 	}
 	return texts
 }
@@ -132,6 +132,6 @@ func storedTexts(t *testing.T, h handler, user string) []string {
 // Every message has 71 bytes, whatever its number is.
 func TestMessage(t *testing.T) {
 	for _, n := range []int64{-50, 0, 1, 99_999_999} {
-		require.Len(t, newMessage("ann", n).text, 71)
+		require.Len(t, newMessage("ann", n).Text, 71)
 	}
 }
