@@ -187,7 +187,7 @@ func init() {
 				statetest.Golden(t, "missing.txt", text)
 			}
 			statetest.Golden(t, "transcript.txt", strings.ReplaceAll(text, "\n", "\r\n"))
-		}, "testdata/missing.txt is missing", "to write it: STATETEST_UPDATE=1 go test -run '^TestBroken$/", "testdata/transcript.txt differs"),
+		}, "testdata/missing.txt is missing, or cannot be read", "to write it: STATETEST_UPDATE=1 go test -run '^TestBroken$/", "testdata/transcript.txt differs"),
 		differs(0, "golden outside", func(t *testing.T, d *till, mistake bool) {
 			name := "transcript.txt"
 			if mistake {

@@ -108,10 +108,10 @@ func (m *Model) Next(ctx context.Context, agent string, msgs []state.Message) (s
 	m.report.Helper()
 	started := time.Now()
 	msgs = slices.Clone(msgs)
-	a, err := m.ask(ctx, asked{Request: Request{Agent: agent, Messages: msgs, Format: m.format}})
-	if err == nil {
-		err = a.err
+	if st, ok := state.FromContext(ctx); ok {
+		m.secrets.Add(st)
 	}
+	a, err := m.ask(ctx, asked{Request: Request{Agent: agent, Messages: msgs, Format: m.format}})
 	if err != nil {
 		return state.InferenceResult{}, err
 	}
@@ -151,32 +151,25 @@ func (m *Model) Sent(agent string) string {
 	return b.String()
 }
 
-// ask passes a request through the gate.
+// ask passes a request through the gate. The error is that of the answer, too.
 func (m *Model) ask(ctx context.Context, r asked) (a answer, err error) {
 	m.report.Helper()
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
 	}
-	m.learnSecrets(ctx)
 	if m.gate == nil {
-		return m.receive(ctx, r), nil
+		a = m.receive(ctx, r)
+		return a, a.err
 	}
 	var late answer // may still arrive when the agent has given up
 	err = m.gate(ctx, func() {
 		m.report.Helper()
 		late = m.receive(ctx, r)
 	})
-	if err == nil {
-		a = late
+	if err != nil {
+		return answer{}, err
 	}
-	return a, err
-}
-
-// learnSecrets notes the State of a request as one whose secrets are masked.
-func (m *Model) learnSecrets(ctx context.Context) {
-	if st, ok := state.FromContext(ctx); ok {
-		m.secrets.Add(st)
-	}
+	return late, late.err
 }
 
 // receive is what the provider does with a request.

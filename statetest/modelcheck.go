@@ -3,6 +3,7 @@ package statetest
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/agentstate/state/provider"
@@ -25,10 +26,8 @@ func (m *Model) check(name string, r plainRequest) {
 		m.errorf("%s, would be refused by %s:\n%s%s", name, r.Format, m.outline(r.Messages, marked), text)
 	}
 	for _, made := range m.script.changedCalls(r.Request) {
-		c, id := made.got, ""
-		if c.ID != "" {
-			id = strconv.Quote(c.ID) + " "
-		}
+		c := made.got
+		id := strings.TrimPrefix(strconv.Quote(c.ID)+" ", `"" `)
 		problem := fmt.Sprintf("the call %sis not the one that the model made:\n    - %s %s\n    + %s %s", id,
 			made.Name, made.Input, c.Name, c.Input)
 		if made.cut {

@@ -21,8 +21,11 @@ import (
 // :streamGenerateContent.
 func (m *Model) RoundTrip(req *http.Request) (*http.Response, error) {
 	m.report.Helper()
-	ctx := req.Context()
-	m.learnSecrets(ctx)
+	ctx, agent := req.Context(), ""
+	if st, ok := state.FromContext(ctx); ok {
+		m.secrets.Add(st)
+		agent = st.Agent()
+	}
 	var body []byte
 	if req.Body != nil {
 		defer req.Body.Close()
@@ -42,14 +45,8 @@ func (m *Model) RoundTrip(req *http.Request) (*http.Response, error) {
 		return response(req, http.StatusBadRequest, refusalBody("the body cannot be read")), nil
 	}
 	r := asked{overHTTP: true, tools: decoded.Tools, body: string(body)}
-	r.Request = Request{Messages: decoded.Messages, Settings: decoded.Settings, Format: format}
-	if st, ok := state.FromContext(ctx); ok {
-		r.Agent = st.Agent()
-	}
+	r.Request = Request{Agent: agent, Messages: decoded.Messages, Settings: decoded.Settings, Format: format}
 	a, err := m.ask(ctx, r)
-	if err == nil {
-		err = a.err
-	}
 	if status, ok := err.(*StatusError); ok {
 		return response(req, status.Code, []byte(status.Body)), nil
 	}

@@ -3,6 +3,7 @@ package kit
 import (
 	"cmp"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,16 +137,12 @@ func Leaves(v any) []value.Leaf {
 // minDigits is the least number of digits of a number that is looked for.
 const minDigits = 4
 
+var digits = regexp.MustCompile(`\d`)
+
 // IsSearchable reports whether texts that have the value by chance are few
 // enough to look for it.
 func IsSearchable(leaf value.Leaf) bool {
-	digits := strings.Map(func(r rune) rune {
-		if unicode.IsDigit(r) {
-			return r
-		}
-		return -1
-	}, leaf.Text)
-	return !leaf.Number || len(digits) >= minDigits
+	return !leaf.Number || len(digits.FindAllString(leaf.Text, -1)) >= minDigits
 }
 
 const (
