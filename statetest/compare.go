@@ -1,7 +1,6 @@
 package statetest
 
 import (
-	"bytes"
 	"encoding/json"
 	"reflect"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/statetest/internal/kit"
 )
 
@@ -94,11 +94,10 @@ func contentOf(st *state.State, s *kit.Secrets) map[string]any {
 
 // treeOf returns v as its JSON is decoded, or v itself if it has none.
 func treeOf(v any) any {
-	j, err := state.JSONOf(v)
-	if err != nil {
-		return v
+	if j, err := state.JSONOf(v); err == nil {
+		return jsonTree(j)
 	}
-	return jsonTree(j)
+	return v
 }
 
 // jsonTree returns a JSON value as cmp shows it: with numbers that an int64 or a
@@ -108,16 +107,11 @@ func jsonTree(j state.JSON) any { return shortNumbers(spelledTree(j)) }
 
 // spelledTree returns a JSON value in which each number is a json.Number.
 func spelledTree(j state.JSON) any {
-	if !j.Valid() {
+	tree, err := jsontext.Decode([]byte(j), jsontext.Limits{})
+	if err != nil {
 		return string(j)
 	}
-	dec := json.NewDecoder(bytes.NewReader([]byte(j)))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return string(j)
-	}
-	return v
+	return tree
 }
 
 // shortNumbers replaces the numbers in a tree, in place.

@@ -85,7 +85,7 @@ func (o *Order) drive() {
 // step gives a turn, and reports whether a branch had been waiting.
 func (o *Order) step() bool {
 	time.Sleep(orderStep)
-	time.Sleep(1) // what happens at the same time is done first
+	time.Sleep(time.Nanosecond) // what happens at the same time is done first
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.names() == "" {

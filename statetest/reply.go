@@ -100,8 +100,9 @@ func (r Reply) Times(n int) Reply {
 }
 
 // Cut lets the connection break off after a number of pieces: those of a stream
-// have 8 bytes of a text or an input, up to the end of a character. [Model.Next]
-// returns what has come and [provider.ErrIncomplete].
+// have 8 bytes of a text or an input, up to the end of a character. A body that is
+// not streamed does not come. [Model.Next] returns what has come of a stream and
+// [provider.ErrIncomplete].
 func (r Reply) Cut(pieces int) Reply {
 	r.cut, r.isCut = pieces, true
 	return r

@@ -84,12 +84,19 @@ func (k *testCase) resume(s *saved, version string) error {
 	if k.w.fail(s.madeAgain(k.w, version)...); k.failed() {
 		return nil
 	}
+	v, err := k.observer.View(context.Background(), user)
 	for _, msg := range k.c.Messages {
-		if err := k.handle(msg, version); err != nil {
+		if err != nil {
+			break
+		}
+		before := v.Version
+		if err := k.deliver(msg); err != nil {
 			return err
 		}
+		if v, err = k.observer.View(context.Background(), user); err == nil && v.Version == before {
+			return fmt.Errorf("message %q was handled by %s: it needs another ID", msg.ID, version)
+		}
 	}
-	v, err := k.observer.View(context.Background(), user)
 	if err != nil {
 		return fmt.Errorf("the workspace cannot be read in the end: %w", err)
 	}
@@ -146,22 +153,6 @@ func (k *testCase) takeOver(p *Process) error {
 		time.Sleep(2 * k.w.ttl)
 	}
 	return errors.New("the run that was under way is not finished")
-}
-
-// handle sends a message, which must not have been handled before.
-func (k *testCase) handle(msg workspace.Message, version string) error {
-	before, err := k.observer.Summary(context.Background(), user)
-	if err != nil {
-		return err
-	}
-	if err := k.deliver(msg); err != nil {
-		return err
-	}
-	after, err := k.observer.Summary(context.Background(), user)
-	if err == nil && after.Version == before.Version {
-		err = fmt.Errorf("message %q was handled by %s: it needs another ID", msg.ID, version)
-	}
-	return err
 }
 
 // madeAgain returns the effects that a run has made before and again. How often

@@ -13,7 +13,7 @@ func init() {
 		{Name: "values are not verified", File: "resume.go", Old: "Verify(context.Background(), user); err != nil {", New: "Verify(context.Background(), user); false {"},
 		{Name: "secrets are not known", File: "resume.go", Old: "k.w.secrets.Add(v.State())\n\tif isEmpty", New: "if isEmpty"},
 		{Name: "effects that come later are not known", File: "resume.go", Old: "range s.Later {", New: "range s.Later[:0] {"},
-		{Name: "a message may have been handled before", File: "resume.go", Old: "after.Version == before.Version {", New: "after.Version < before.Version {"},
+		{Name: "a message may have been handled before", File: "resume.go", Old: "v.Version == before {", New: "v.Version < before {"},
 		{Name: "ids of calls come again", File: "../script.go", Old: "		s.ids[c.ID] = true\n	}\n	if _, ok", New: "		_ = c\n	}\n	if _, ok"},
 		{Name: "made effects are forgotten", File: "save.go", Old: "w.byKey[[2]string{e.Name, e.Key}] = e\n", New: ""},
 		{Name: "a secret may be saved", File: "save.go", Old: "if k.unsealed != \"\" {", New: "if false {"},
