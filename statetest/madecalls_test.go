@@ -161,24 +161,3 @@ func TestEqualRequestsAtATimeUseOneReply(t *testing.T) {
 		wg.Wait()
 	})
 }
-
-// noted is a reporter that keeps what it is told.
-type noted struct{ findings []string }
-
-func (*noted) Helper() {}
-func (n *noted) Errorf(format string, args ...any) {
-	n.findings = append(n.findings, fmt.Sprintf(format, args...))
-}
-
-// The processes of a case are one program: their requests count together.
-func TestEqualRequestsOfProcessesAddUp(t *testing.T) {
-	w := &noted{}
-	s := newScript([]Reply{Say("Hello.")}).resumed()
-	for i := range 120 {
-		_, err := newModel(w, provider.OpenAI, s).Next(t.Context(), "desk", []state.Message{hello})
-		require.Equal(t, i >= 3, err != nil, "request %d", i+1)
-	}
-	require.Len(t, w.findings, 2)
-	require.Contains(t, w.findings[0], "request 4, of desk, is the same as the 3 requests before it")
-	require.Contains(t, w.findings[1], "request 100, of desk, is the same as the 99 requests before it: the program does not stop")
-}

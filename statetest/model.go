@@ -1,6 +1,7 @@
 package statetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -203,8 +204,5 @@ func refuse(problem string) answer {
 
 // by names the agent of a request.
 func (r Request) by() string {
-	if r.Agent == "" {
-		return "of no agent"
-	}
-	return "of " + r.Agent
+	return "of " + cmp.Or(r.Agent, "no agent")
 }

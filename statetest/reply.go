@@ -1,6 +1,7 @@
 package statetest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -118,7 +119,7 @@ func (r Reply) shown(mask func(string) string) string {
 func (r Reply) lacks(request Request, mask func(string) string) string {
 	var missing []string
 	if r.agent != nil && *r.agent != request.Agent {
-		missing = append(missing, "it is for "+agentName(*r.agent))
+		missing = append(missing, "it is for "+cmp.Or(*r.agent, "the agent without a name"))
 	}
 	for _, text := range r.reads {
 		if !request.reads(text) {
@@ -131,13 +132,6 @@ func (r Reply) lacks(request Request, mask func(string) string) string {
 		}
 	}
 	return strings.Join(missing, ", ")
-}
-
-func agentName(agent string) string {
-	if agent == "" {
-		return "the agent without a name"
-	}
-	return agent
 }
 
 // StatusError is the error of [Model.Next] for a [Status], and for a request
