@@ -126,6 +126,14 @@ func TestInterruptedCalls(t *testing.T) {
 	}
 }
 
+func TestInterruptedCallsWithoutIDsAreToldByTheirInput(t *testing.T) {
+	one, two := state.ToolCall{Name: "look", Input: `{"n":1}`}, state.ToolCall{Name: "look", Input: `{"n":2}`}
+	m := resumedModels(t, provider.Gemini, Calls(one, two))()
+	output(t, m, hello)
+	again := output(t, m, hello, state.ToolCalls(one, two), state.ToolError(one, origin.NoResult), state.ToolResult(two, `1`))
+	require.Equal(t, []state.ToolCall{{ID: "call_3", Name: "look", Input: `{"n":1}`}}, bare(callList(again)))
+}
+
 func TestRequestsAreEqualWhateverTheIDsOfCallsMadeAgain(t *testing.T) {
 	s := newScript([]Reply{Call("look", `{}`).Times(2), Say("Found.")}).resumed()
 	m := newModel(t, provider.OpenAI, s)
