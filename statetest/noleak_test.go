@@ -149,6 +149,8 @@ func TestPiecesAndTokens(t *testing.T) {
 	for text, found := range map[string]bool{"129.90 EUR": true, "129.95": false, "1129.9": false, "129.9": true} {
 		require.Equal(t, found, search("129.9", true, text), text)
 	}
+	require.True(t, search("123456", true, "n=123456,"))
+	require.False(t, search("123456", true, "n=1234567"), "it is another number")
 }
 
 const (
