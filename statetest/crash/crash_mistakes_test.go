@@ -93,6 +93,16 @@ func repeatsUser(ctx context.Context, _ *crash.Process, run *workspace.Run, mist
 	return run.Commit(ctx)
 }
 
+// losesUser begins a conversation anew.
+func losesUser(ctx context.Context, _ *crash.Process, run *workspace.Run, mistake bool) error {
+	if mistake && run.Attempt() > 0 {
+		if _, err := state.Messages.Delete(run.State()); err != nil {
+			return err
+		}
+	}
+	return run.Commit(ctx)
+}
+
 var variable atomic.Int64
 
 // countsOutside has a variable that outlives its processes.
@@ -278,6 +288,8 @@ func init() {
 			Run: leavesCallOpen},
 		mistakes.Program{Part: "crash", Name: "message of the user repeated", Words: []string{"the conversation has the messages of the user"},
 			Run: agent(repeatsUser)},
+		mistakes.Program{Part: "crash", Name: "message of the user lost", Words: []string{"the conversation has the messages of the user"},
+			Run: agent(losesUser)},
 		mistakes.Program{Part: "crash", Name: "variable of the package", Words: []string{"not deterministic", "- 1", "+ 2"},
 			Run: agent(countsOutside)},
 		mistakes.Program{Row: 32, Part: "crash", Name: "stalled holder acts on", Words: []string{"effect escalate was made with an input that it does not have in the undisturbed case", "stands still"},

@@ -11,6 +11,7 @@ func init() {
 		{Name: "effects are not compared", File: check, Old: "findings := compareEffects(want.effects, got.effects)", New: "var findings []string"},
 		{Name: "fields are not compared", File: check, Old: "return append(findings, compareFields(want.fields, got.fields, ignore)...)", New: "return findings"},
 		{Name: "messages of the user are not compared", File: check, Old: "if slices.Equal(want.users, got.users) {", New: "if true {"},
+		{Name: "any message may be trimmed", File: check, Old: "trimmed := keep > 0 &&", New: "trimmed := true || keep > 0 &&"},
 		{Name: "the conversation is not checked", File: check, Old: "return append(findings, checkEndConversation(w, v)...)", New: "return findings"},
 		{Name: "each failure is excused", File: "driver.go", Old: "if !k.excuse(v.DeadLetters[i]) {", New: "if false {"},
 		{Name: "goroutines may be left", File: "case.go", Old: `if left != "" {`, New: "if false {"},
