@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/mistakes"
 	"github.com/agentstate/state/statetest"
-	"github.com/agentstate/state/statetest/internal/mistakes"
 )
 
 const (
@@ -98,32 +98,32 @@ func init() {
 	programs = append(programs,
 		leak(10, "a secret printed", "charged [SECRET]",
 			func() string { return fmt.Sprintf("charged %v", credentials{Card: cardNumber}) },
-			"text 2 tells card, a secret, as it is, at byte 9, after \"charged {\""),
+			"text 2 tells card, a secret, as it is, by byte 23"),
 		leak(11, "base64 in a URL", "https://pay.example/?auth=none",
 			func() string {
 				return "https://pay.example/?auth=" + url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("u:"+cardNumber)))
-			}, "text 2 tells card, a secret, as base64, at byte ", `?auth="`),
+			}, "text 2 tells card, a secret, as base64, by byte "),
 		leak(12, "JSON in JSON", inJSON(map[string]string{"arguments": inJSON("none")}),
 			func() string {
 				return inJSON(map[string]string{"arguments": inJSON(map[string]string{"key": password})})
-			}, "text 2 tells keys, a secret, as escaped text, at byte "),
+			}, "text 2 tells keys, a secret, as escaped text, by byte "),
 		leak(13, "hex in capitals", "DEADBEEF",
 			func() string { return fmt.Sprintf("trace=%X;", cardNumber) },
-			"text 2 tells card, a secret, as hex, at byte 6, after \"trace=\""),
+			"text 2 tells card, a secret, as hex, by byte 34"),
 		leak(14, "wrapped base64", lines(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("nothing ", 20))), 10),
 			func() string {
 				return lines(base64.StdEncoding.EncodeToString([]byte("some words before "+apiKey+" and after")), 10)
-			}, "text 2 tells keys, a secret, as base64 in several lines"),
+			}, "text 2 tells keys, a secret, as base64 in several parts"),
 		leak(15, "gzip", `{"body":"`+compressed("nothing to see")+`"}`,
 			func() string { return `{"body":"` + compressed("the card is "+cardNumber) + `","amount":1}` },
-			"text 2 tells card, a secret, as compressed text in base64, at byte 9"),
+			"text 2 tells card, a secret, as compressed text in base64, by byte "),
 		leak(16, "map key", "primary key",
-			func() string { return "uses primary-4242-key now" }, "text 2 tells keys, a secret, as it is, at byte 5, after \"uses \""),
+			func() string { return "uses primary-4242-key now" }, "text 2 tells keys, a secret, as it is, by byte 21"),
 		leak(17, "first bytes", "sk-live-…",
-			func() string { return "uses " + apiKey[:12] + "…" }, "text 2 tells 12 bytes of keys, a secret, as it is, at byte 5"),
+			func() string { return "uses " + apiKey[:12] + "…" }, "text 2 tells 12 bytes of keys, a secret, as it is, by byte 17"),
 		leak(18, "hidden field in another prompt", "The customer waits.",
 			func() string { return "The customer is Suspected of Fraud." },
-			"text 2 tells note, which search may not read, as it is, at byte 16, after \"The customer is \""),
+			"text 2 tells note, which search may not read, as it is, by byte 34"),
 		differs(19, "a secret in a diff", func(t *testing.T, d *till, mistake bool) {
 			want := []string{"charged nothing"}
 			got := []string{"charged nothing"}
@@ -133,10 +133,6 @@ func init() {
 			statetest.Equal(t, map[string]any{"log": want, "st": d.st}, map[string]any{"log": got, "st": d.st})
 		}, "not equal (want -, got +)", "[SECRET 1]", "[SECRET 2]", "again: go test -run '^TestBroken$/"),
 
-		leak(0, "secret before a secret", "nothing",
-			func() string { return "card " + compressed(cardNumber) + " of " + password },
-			"text 2 tells card, a secret, as compressed text in base64, at byte 5, after \"card \"",
-			"text 2 tells keys, a secret, as it is, at byte 53\n"),
 		leak(0, "shifted base64", "a 4242-4242-41", func() string { return "x" + base64.StdEncoding.EncodeToString([]byte("<"+cardNumber+">")) },
 			"text 2 tells card"),
 		leak(0, "UTF-16", "nothing", func() string { return string(wide(cardNumber)) }, "text 2 tells card, a secret, as it is"),
@@ -144,7 +140,7 @@ func init() {
 			return url.QueryEscape(inJSON(inJSON(map[string]string{"k": password})))
 		}, "text 2 tells keys, a secret, as escaped text"),
 		leak(0, "spread over a list", `["a","b"]`, func() string { return `["4242-","4242-","4242"]` },
-			"text 2 tells card, a secret, as it is"),
+			"text 2 tells card, a secret, as several parts"),
 		differs(0, "nothing to look for", func(t *testing.T, d *till, mistake bool) {
 			if mistake {
 				_, err := d.card.Delete(d.st)
@@ -161,7 +157,7 @@ func init() {
 				text = "the pin7 is it"
 			}
 			statetest.NoLeak(t, d.st, "", text)
-		}, "text 1 tells card, a secret, as it is, at byte 4, after \"the \""),
+		}, "text 1 tells card, a secret, as it is, by byte 8"),
 		differs(0, "no text", func(t *testing.T, d *till, mistake bool) {
 			text := "text"
 			if mistake {
@@ -191,7 +187,7 @@ func init() {
 				statetest.Golden(t, "missing.txt", text)
 			}
 			statetest.Golden(t, "transcript.txt", strings.ReplaceAll(text, "\n", "\r\n"))
-		}, "testdata/missing.txt is missing", "to write it: STATETEST_UPDATE=1 go test -run '^TestBroken$/", "testdata/transcript.txt differs"),
+		}, "testdata/missing.txt is missing, or cannot be read", "to write it: STATETEST_UPDATE=1 go test -run '^TestBroken$/", "testdata/transcript.txt differs"),
 		differs(0, "golden outside", func(t *testing.T, d *till, mistake bool) {
 			name := "transcript.txt"
 			if mistake {

@@ -1,15 +1,17 @@
 package statetest
 
 import (
-	"bytes"
 	"encoding/json"
 	"reflect"
 	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/statetest/internal/kit"
 )
 
 // Compare returns the options with which cmp.Diff and cmp.Equal compare the
@@ -22,20 +24,47 @@ import (
 // *state.State that is compared, are [SECRET 1], [SECRET 2] …: equal values have
 // equal numbers. cmp prints the keys of maps as they are. [Equal] masks them,
 // too.
-func Compare(states ...*state.State) cmp.Options { return compareWith(newSecrets(states...)) }
+func Compare(states ...*state.State) cmp.Options { return compareWith(kit.NewSecrets(states...)) }
 
-func compareWith(s *secrets) cmp.Options {
+// Equal fails the test if want and got differ, with the diff of cmp (want -,
+// got +), and reports whether they are equal. The values are compared with the
+// options of [Compare] and opts. The secrets of states among want and got are
+// masked in the diff, also where they are keys of maps.
+func Equal(t testing.TB, want, got any, opts ...cmp.Option) bool {
+	t.Helper()
+	diff := secretDiff(kit.NewSecrets(), want, got, opts...)
+	if diff == "" {
+		return true
+	}
+	t.Errorf("statetest: not equal (want -, got +):\n%s\n    %s", indented(diff), rerun(t))
+	return false
+}
+
+// rerun returns the line of a failure that says how to run only this test
+// again.
+func rerun(t testing.TB) string { return "again: " + kit.Again(t.Name()) }
+
+// indented returns a text with its lines indented, without the last line break.
+func indented(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ")
+}
+
+func compareWith(s *kit.Secrets) cmp.Options {
+	hides := func(v any) bool { return s.Mask(textOf(v)) != textOf(v) }
 	return cmp.Options{
 		cmp.Transformer("State", func(st *state.State) map[string]any { return contentOf(st, s) }),
 		cmp.Transformer("Message", func(m state.Message) any { return jsonTree(m.Raw()) }),
 		cmp.Transformer("JSON", jsonTree),
 		cmp.FilterPath(isPassingTime, cmp.Ignore()),
-		cmp.FilterValues(func(x, y any) bool { return s.hides(x) || s.hides(y) }, cmp.Transformer("Masked", s.maskedText)),
+		cmp.FilterValues(func(x, y any) bool { return hides(x) || hides(y) }, cmp.Transformer("Masked", func(v any) hidden {
+			mask := s.Mask(textOf(v))
+			return hidden{func() (any, string) { return v, mask }}
+		})),
 	}
 }
 
 // contentOf returns what a handle reads, by name, as values that cmp shows.
-func contentOf(st *state.State, s *secrets) map[string]any {
+func contentOf(st *state.State, s *kit.Secrets) map[string]any {
 	s.Add(st)
 	content := map[string]any{}
 	results := st.History()
@@ -53,7 +82,7 @@ func contentOf(st *state.State, s *secrets) map[string]any {
 		case f.Reference:
 			content[f.Name] = "a reference to a " + reflect.TypeOf(v).String()
 		case f.Secret:
-			content[f.Name] = s.maskedValue(v)
+			content[f.Name] = s.Label(labelText(v))
 		case f.Name == state.Messages.Name:
 			content[f.Name] = v
 		default:
@@ -65,11 +94,10 @@ func contentOf(st *state.State, s *secrets) map[string]any {
 
 // treeOf returns v as its JSON is decoded, or v itself if it has none.
 func treeOf(v any) any {
-	j, err := state.JSONOf(v)
-	if err != nil {
-		return v
+	if j, err := state.JSONOf(v); err == nil {
+		return jsonTree(j)
 	}
-	return jsonTree(j)
+	return v
 }
 
 // jsonTree returns a JSON value as cmp shows it: with numbers that an int64 or a
@@ -79,16 +107,11 @@ func jsonTree(j state.JSON) any { return shortNumbers(spelledTree(j)) }
 
 // spelledTree returns a JSON value in which each number is a json.Number.
 func spelledTree(j state.JSON) any {
-	if !j.Valid() {
+	tree, err := jsontext.Decode([]byte(j), jsontext.Limits{})
+	if err != nil {
 		return string(j)
 	}
-	dec := json.NewDecoder(bytes.NewReader([]byte(j)))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return string(j)
-	}
-	return v
+	return tree
 }
 
 // shortNumbers replaces the numbers in a tree, in place.
@@ -129,12 +152,13 @@ func isPassingTime(p cmp.Path) bool {
 	return false
 }
 
-// A hidden value is compared as it is, and shown masked.
+// A hidden text is compared as it is, and shown with masks in place of the
+// secrets in it.
 type hidden struct {
-	content func() (value any, mask string)
+	content func() (text any, mask string) // a func, because cmp does not look into it
 }
 
-// Equal reports whether both are the same value.
+// Equal reports whether both are the same text.
 func (h hidden) Equal(o hidden) bool {
 	a, _ := h.content()
 	b, _ := o.content()
@@ -146,58 +170,30 @@ func (h hidden) String() string {
 	return mask
 }
 
-// maskedText returns a text, shown with masks in place of the secrets in it.
-func (s *secrets) maskedText(v any) hidden {
-	text, _ := textOf(v)
-	mask := s.Mask(text)
-	return hidden{func() (any, string) { return v, mask }}
-}
-
-// maskedValue returns the value of a secret field, shown as one mask.
-func (s *secrets) maskedValue(v any) hidden {
-	text, isText := textOf(v)
-	if j, err := state.JSONOf(v); err == nil && !isText {
-		text = string(j)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	mask := s.label(text)
-	return hidden{func() (any, string) { return v, mask }}
-}
-
-// hides reports whether v is a text with a secret.
-func (s *secrets) hides(v any) bool {
-	text, ok := textOf(v)
-	return ok && s.Mask(text) != text
-}
-
-// textOf returns the text of a string, a number or a slice of bytes.
-func textOf(v any) (string, bool) {
-	if _, ok := v.(hidden); ok || v == nil {
-		return "", false
-	}
+// textOf returns the text of a string or of bytes.
+func textOf(v any) string {
 	r := reflect.ValueOf(v)
-	switch r.Kind() {
-	case reflect.String:
-		return r.String(), true
-	case reflect.Slice, reflect.Array:
-		if r.Type().Elem().Kind() != reflect.Uint8 {
-			return "", false
-		}
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
-		reflect.Float32, reflect.Float64:
-	default:
-		return "", false
+	if r.Kind() == reflect.String {
+		return r.String()
 	}
-	var b strings.Builder
-	leavesOf(v, func(l leaf, _ bool) { b.WriteString(l.text) })
-	return b.String(), true
+	if data, ok := v.([]byte); ok {
+		return string(data)
+	}
+	return ""
 }
 
-// diff returns the difference of two values in the words of cmp, masked. The
-// first comparison finds the states in the values, and so their secrets.
-func (s *secrets) diff(want, got any, opts ...cmp.Option) string {
+// labelText returns a text by which equal values have equal labels.
+func labelText(v any) string {
+	if text := textOf(v); text != "" {
+		return text
+	}
+	j, _ := state.JSONOf(v) // a stored value has JSON
+	return string(j)
+}
+
+// secretDiff returns the difference of two values in the words of cmp, masked.
+// The first comparison finds the states in the values, and so their secrets.
+func secretDiff(s *kit.Secrets, want, got any, opts ...cmp.Option) string {
 	all := cmp.Options{compareWith(s), cmp.Options(opts)}
 	if cmp.Diff(want, got, all) == "" {
 		return ""

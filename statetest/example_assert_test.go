@@ -91,7 +91,7 @@ func ExampleNoLeak() {
 	_ = card.Set(st, "4242-4242-4242")
 	statetest.NoLeak(t, st, "", `{"auth":"NDI0Mi00MjQyLTQyNDI=","amount":1}`)
 	// Output:
-	// statetest: text 1 tells card, a secret, as base64, at byte 9, after "{\"auth\":\""
+	// statetest: text 1 tells card, a secret, as base64, by byte 28
 }
 
 func ExampleGolden() {

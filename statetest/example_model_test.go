@@ -70,23 +70,3 @@ func ExampleNewModel() {
 	//
 	// 3 requests
 }
-
-// A program that forgets a result learns it from the test, and not from the
-// provider.
-func ExampleModel_Next() {
-	var ends []func()
-	t := exampleM{end: &ends} // a *testing.T
-	m := statetest.NewModel(t, provider.Anthropic, statetest.Call("refund", `{"amount":129.9}`), statetest.Say("Refunded."))
-
-	msgs := []state.Message{state.UserText("The keyboard is broken.")}
-	r, err := m.Next(context.Background(), "billing", msgs)
-	if err != nil {
-		fmt.Println(err)
-	}
-	msgs = append(append(msgs, r.Output...), state.UserText("Please hurry."))
-	if _, err := m.Next(context.Background(), "billing", msgs); err != nil {
-		fmt.Println(err)
-	}
-	// Output:
-	// statetest: request 2, of billing, would be refused by Anthropic:
-}

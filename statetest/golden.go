@@ -2,7 +2,6 @@ package statetest
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,22 +23,15 @@ func Golden(t testing.TB, name, got string) bool {
 	}
 	file := filepath.Join("testdata", filepath.FromSlash(name))
 	if kit.Updating() {
-		err := os.MkdirAll(filepath.Dir(file), 0o755)
-		if err == nil {
-			err = os.WriteFile(file, []byte(got), 0o644)
-		}
+		err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(got), 0o644))
 		if err != nil {
 			t.Errorf("statetest: Golden: %v", err)
 		}
 		return err == nil
 	}
 	data, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("statetest: %s is missing\n    to write it: %s", filepath.ToSlash(file), writeAgain(t))
-		return false
-	}
 	if err != nil {
-		t.Errorf("statetest: Golden: %v", err)
+		t.Errorf("statetest: %s is missing, or cannot be read\n    to write it: %s", filepath.ToSlash(file), writeAgain(t))
 		return false
 	}
 	want := unixLines(string(data))

@@ -61,18 +61,6 @@ func TestTwoRunsShowWhatAnAgentCanTell(t *testing.T) {
 			}
 			ask(t, m, st, "The card is "+mask)
 		},
-		"hidden count": func(_ *statetest.Model, st *state.State, mistake bool) {
-			if mistake {
-				require.NoError(t, shownTopic.Set(st, fmt.Sprint("complaints: ", state.ListLen(st, hiddenNotes))))
-			}
-		},
-		"secret told": func(m *statetest.Model, st *state.State, mistake bool) {
-			prompt := "Find it."
-			if mistake {
-				prompt = "Card " + hiddenCard.Or(st, "")
-			}
-			ask(t, m, st, prompt)
-		},
 		"request more": func(m *statetest.Model, st *state.State, mistake bool) {
 			ask(t, m, st, "Find it.")
 			if mistake && state.ListLen(st, hiddenNotes) < 2 {

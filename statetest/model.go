@@ -1,6 +1,7 @@
 package statetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -27,7 +28,7 @@ type Model struct {
 
 	gate func(ctx context.Context, ask func()) error // of a [kit.Case], or nil
 
-	secrets kit.Masks // of the States of the requests: failures do not print them
+	secrets *kit.Secrets // of the States of the requests: failures do not print them
 
 	mu    sync.Mutex
 	ended bool // the test has: nothing is reported any more
@@ -68,21 +69,20 @@ func NewModel(t testing.TB, f *provider.Format, replies ...Reply) *Model {
 // program that was interrupted ask again.
 func ModelOf(c *kit.Case, f *provider.Format, replies ...Reply) *Model {
 	if c.Script == nil {
-		s := newScript(replies)
-		s.resumed = true
+		s := newScript(replies).resumed()
 		if err := s.check(); err != nil {
 			c.Report.Errorf("Process.Model: %v", err)
 		}
 		c.Script = s
 	}
 	m := newModel(c.Report, f, c.Script.(*script))
-	m.secrets, m.gate = c.Masks, c.Gate
+	m.secrets, m.gate = c.Secrets, c.Gate
 	return m
 }
 
 // newModel returns a Model of a script, which others may share.
 func newModel(r kit.Reporter, f *provider.Format, s *script) *Model {
-	return &Model{report: r, format: f, script: s, secrets: newSecrets()}
+	return &Model{report: r, format: f, script: s, secrets: kit.NewSecrets()}
 }
 
 // errorf reports a failure, unless the test has ended.
@@ -109,10 +109,10 @@ func (m *Model) Next(ctx context.Context, agent string, msgs []state.Message) (s
 	m.report.Helper()
 	started := time.Now()
 	msgs = slices.Clone(msgs)
-	a, err := m.ask(ctx, asked{Request: Request{Agent: agent, Messages: msgs, Format: m.format}})
-	if err == nil {
-		err = a.err
+	if st, ok := state.FromContext(ctx); ok {
+		m.secrets.Add(st)
 	}
+	a, err := m.ask(ctx, asked{Request: Request{Agent: agent, Messages: msgs, Format: m.format}})
 	if err != nil {
 		return state.InferenceResult{}, err
 	}
@@ -152,32 +152,25 @@ func (m *Model) Sent(agent string) string {
 	return b.String()
 }
 
-// ask passes a request through the gate.
+// ask passes a request through the gate. The error is that of the answer, too.
 func (m *Model) ask(ctx context.Context, r asked) (a answer, err error) {
 	m.report.Helper()
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
 	}
-	m.learnSecrets(ctx)
 	if m.gate == nil {
-		return m.receive(ctx, r), nil
+		a = m.receive(ctx, r)
+		return a, a.err
 	}
 	var late answer // may still arrive when the agent has given up
 	err = m.gate(ctx, func() {
 		m.report.Helper()
 		late = m.receive(ctx, r)
 	})
-	if err == nil {
-		a = late
+	if err != nil {
+		return answer{}, err
 	}
-	return a, err
-}
-
-// learnSecrets notes the State of a request as one whose secrets are masked.
-func (m *Model) learnSecrets(ctx context.Context) {
-	if st, ok := state.FromContext(ctx); ok {
-		m.secrets.Add(st)
-	}
+	return late, late.err
 }
 
 // receive is what the provider does with a request.
@@ -211,8 +204,5 @@ func refuse(problem string) answer {
 
 // by names the agent of a request.
 func (r Request) by() string {
-	if r.Agent == "" {
-		return "of no agent"
-	}
-	return "of " + r.Agent
+	return "of " + cmp.Or(r.Agent, "no agent")
 }

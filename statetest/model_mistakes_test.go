@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/mistakes"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
-	"github.com/agentstate/state/statetest/internal/mistakes"
 )
 
 func init() {
@@ -36,7 +36,7 @@ func init() {
 		mistakes.Program{Part: "model", Name: "reply given too rarely", Run: askRarely,
 			Words: []string{"Say(\"Wait.\"): given 2 of 3 times"}},
 		mistakes.Program{Part: "model", Name: "equal requests that have replies", Run: askTheSame,
-			Words: []string{"request 4, of billing, is the same as the 3 requests before it, which all had a reply"}},
+			Words: []string{"request 4, of billing, is the same as the 3 requests before it"}},
 		mistakes.Program{Part: "model", Name: "secrets in a request", Run: askWithSecrets,
 			Words: []string{"[SECRET 1]", "finds no reply", "replies are left"}},
 		mistakes.Program{Part: "model", Name: "message that is nil", Run: askWithNil,

@@ -11,27 +11,6 @@ import (
 	"github.com/agentstate/state/statetest"
 )
 
-func TestModelGivesRepliesInOrder(t *testing.T) {
-	m := statetest.NewModel(t, provider.Anthropic,
-		statetest.Call("refund", `{"amount":129.9}`),
-		statetest.Say("Refunded."),
-	)
-	st := state.New(nil)
-	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("The keyboard is broken.")}))
-
-	r, err := m.Next(t.Context(), "billing", state.Messages.Or(st, nil))
-	require.NoError(t, err)
-	require.NoError(t, st.History().Append(r))
-	call := state.ToolCall{ID: "call_1", Name: "refund", Input: `{"amount":129.9}`}
-	require.Equal(t, []state.ToolCall{call}, r.Output[0].(state.ToolCallMessage).Calls())
-	require.NoError(t, st.History().Answer(state.ToolResult(call, `{"ok":true}`)))
-
-	r, err = m.Next(t.Context(), "billing", state.Messages.Or(st, nil))
-	require.NoError(t, err)
-	require.Equal(t, "Refunded.", r.Output[0].(state.TextMessage).Text())
-	require.Len(t, m.Requests(), 2)
-}
-
 func TestModelReturnsErrorsAsTheyAre(t *testing.T) {
 	broken := errors.New("connection reset")
 	m := statetest.NewModel(t, provider.OpenAI, statetest.Status(529, `{"type":"error"}`), statetest.Fail(broken))

@@ -3,6 +3,7 @@ package statetest
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/agentstate/state/provider"
@@ -24,11 +25,9 @@ func (m *Model) check(name string, r plainRequest) {
 		}
 		m.errorf("%s, would be refused by %s:\n%s%s", name, r.Format, m.outline(r.Messages, marked), text)
 	}
-	for _, made := range m.script.changedCalls(r) {
-		c, id := made.got, ""
-		if c.ID != "" {
-			id = strconv.Quote(c.ID) + " "
-		}
+	for _, made := range m.script.changedCalls(r.Request) {
+		c := made.got
+		id := strings.TrimPrefix(strconv.Quote(c.ID)+" ", `"" `)
 		problem := fmt.Sprintf("the call %sis not the one that the model made:\n    - %s %s\n    + %s %s", id,
 			made.Name, made.Input, c.Name, c.Input)
 		if made.cut {
@@ -41,11 +40,10 @@ func (m *Model) check(name string, r plainRequest) {
 
 // repeat is how often an agent has asked the same in a row.
 type repeat struct {
-	request  plainRequest
-	from     *scripted // of the last answer, nil if there was none
-	answered bool      // all but the last have had a reply
-	counted  int       // a reply that is given several times counts once
-	all      int
+	request plainRequest
+	from    *scripted // of the last answer, nil if there was none
+	counted int       // a reply that is given several times counts once
+	all     int
 }
 
 const (
@@ -60,10 +58,8 @@ func (s *script) countEqual(plain plainRequest, from *scripted) repeat {
 	defer s.mu.Unlock()
 	last := s.repeats[plain.Agent]
 	if last == nil || !last.request.equal(plain) {
-		last = &repeat{request: plain, answered: true}
+		last = &repeat{request: plain}
 		s.repeats[plain.Agent] = last
-	} else {
-		last.answered = last.answered && last.from != nil
 	}
 	last.all++
 	if from == nil || from.times == 0 || from.times == 1 || from != last.from {
@@ -77,15 +73,12 @@ func (s *script) countEqual(plain plainRequest, from *scripted) repeat {
 // goroutine of a test that would not stop otherwise.
 func (m *Model) reportEqual(name string, r Request, same repeat) {
 	m.report.Helper()
+	text := fmt.Sprintf("%s, is the same as the %d requests before it", name, same.all-1)
 	switch {
 	case same.counted == maxEqual+1:
-		had := ""
-		if same.answered {
-			had = ", which all had a reply"
-		}
-		m.errorf("%s, is the same as the %d requests before it%s:\n%s", name, same.all-1, had, m.outline(r.Messages, nil))
+		m.errorf("%s:\n%s", text, m.outline(r.Messages, nil))
 	case same.all == fatalEqual:
-		m.errorf("%s, is the same as the %d requests before it: the program does not stop", name, same.all-1)
+		m.errorf("%s: the program does not stop", text)
 	}
 	if t, ok := m.report.(testing.TB); ok && same.all >= fatalEqual {
 		t.FailNow()

@@ -2,6 +2,7 @@ package statetest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,11 +20,18 @@ import (
 // :streamGenerateContent.
 func (m *Model) RoundTrip(req *http.Request) (*http.Response, error) {
 	m.report.Helper()
-	ctx := req.Context()
-	m.learnSecrets(ctx)
-	body, err := readRequest(req)
-	if err != nil {
-		return nil, err
+	ctx, agent := req.Context(), ""
+	if st, ok := state.FromContext(ctx); ok {
+		m.secrets.Add(st)
+		agent = st.Agent()
+	}
+	var body []byte
+	if req.Body != nil {
+		defer req.Body.Close()
+		var err error
+		if body, err = io.ReadAll(req.Body); err != nil {
+			return nil, err
+		}
 	}
 	format := wire.FormatOf(req)
 	if format == nil {
@@ -36,14 +44,8 @@ func (m *Model) RoundTrip(req *http.Request) (*http.Response, error) {
 		return response(req, http.StatusBadRequest, refusalBody("the body cannot be read")), nil
 	}
 	r := asked{overHTTP: true, tools: decoded.Tools, body: string(body)}
-	r.Request = Request{Messages: decoded.Messages, Settings: decoded.Settings, Format: format}
-	if st, ok := state.FromContext(ctx); ok {
-		r.Agent = st.Agent()
-	}
+	r.Request = Request{Agent: agent, Messages: decoded.Messages, Settings: decoded.Settings, Format: format}
 	a, err := m.ask(ctx, r)
-	if err == nil {
-		err = a.err
-	}
 	if status, ok := err.(*StatusError); ok {
 		return response(req, status.Code, []byte(status.Body)), nil
 	}
@@ -58,18 +60,16 @@ func (m *Model) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // send returns the response to a request, streamed if the request asks for that.
+// A body that is cut without being streamed never comes.
 func (a answer) send(req *http.Request, settings state.JSON, body []byte) (*http.Response, error) {
 	format := wire.FormatOf(req)
-	isGemini := strings.HasSuffix(req.URL.Path, ":streamGenerateContent")
 	members, _ := jsontext.Members([]byte(settings)) // decoded
-	if !isGemini && !members.Bool("stream") {
-		if !a.from.isCut {
-			return response(req, http.StatusOK, body), nil
-		}
-		r := response(req, http.StatusOK, body)
-		end := min(a.from.cut*pieceSize, len(body)-1)
-		r.Body = io.NopCloser(brokenBody{bytes.NewReader(body[:end])})
-		return r, nil
+	streams := members.Bool("stream") || strings.HasSuffix(req.URL.Path, ":streamGenerateContent")
+	switch {
+	case !streams && a.from.isCut:
+		return nil, io.ErrUnexpectedEOF
+	case !streams:
+		return response(req, http.StatusOK, body), nil
 	}
 	list, err := streamOf(format, body)
 	if err != nil {
@@ -78,16 +78,11 @@ func (a answer) send(req *http.Request, settings state.JSON, body []byte) (*http
 	if a.from.isCut {
 		list = cutAfter(list, a.from.cut)
 	}
-	kind := "text/event-stream"
-	stream := sse(list)
-	if isGemini && req.URL.Query().Get("alt") != "sse" {
-		kind, stream = "application/json", eventArray(list, a.from.isCut)
-	}
-	r := response(req, http.StatusOK, stream)
-	r.Header.Set("Content-Type", kind)
+	r := response(req, http.StatusOK, sse(list))
+	r.Header.Set("Content-Type", "text/event-stream")
 	r.ContentLength = -1
 	if a.from.isCut {
-		r.Body = io.NopCloser(brokenBody{bytes.NewReader(stream)})
+		r.Body = io.NopCloser(brokenBody{r.Body})
 	}
 	return r, nil
 }
@@ -117,23 +112,11 @@ func (m *Model) checkOffered(r asked, a answer) {
 }
 
 func toolNames(tools []provider.Tool) string {
-	if len(tools) == 0 {
-		return "no tools"
-	}
 	names := make([]string, len(tools))
 	for i, t := range tools {
 		names[i] = t.Name
 	}
-	return strings.Join(names, ", ")
-}
-
-// readRequest reads and closes the body of a request.
-func readRequest(req *http.Request) ([]byte, error) {
-	if req.Body == nil {
-		return nil, nil
-	}
-	defer req.Body.Close()
-	return io.ReadAll(req.Body)
+	return cmp.Or(strings.Join(names, ", "), "no tools")
 }
 
 // response returns a response with a body of JSON.

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/mistakes"
 	"github.com/agentstate/state/internal/test/mutation"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
-	"github.com/agentstate/state/statetest/internal/mistakes"
 )
 
 func init() {

@@ -10,18 +10,17 @@ import (
 	"github.com/agentstate/state/statetest/internal/kit"
 )
 
-const (
-	shownMessages = 24 // of a conversation in a failure
-	shownAround   = 3  // messages on each side of one that matters, in a long conversation
-)
+// shownMessages is the number of messages at the end of a conversation that a
+// failure shows.
+const shownMessages = 24
 
-// outline returns a conversation, a line for each message. Messages that matter
-// are marked. Of a long conversation it has what is near these and near the end.
+// outline returns the end of a conversation, a line for each message. Messages
+// that matter are marked, and are shown wherever they are.
 func (m *Model) outline(msgs []state.Message, marked map[int]bool) string {
 	var lines []string
 	skipped := 0
 	for i, msg := range msgs {
-		if !isShown(i, len(msgs), marked) {
+		if i < len(msgs)-shownMessages && !marked[i] {
 			skipped++
 			continue
 		}
@@ -36,18 +35,6 @@ func (m *Model) outline(msgs []state.Message, marked map[int]bool) string {
 		lines = append(lines, "    "+mark+" "+m.outlineLine(i, msg))
 	}
 	return strings.Join(lines, "\n")
-}
-
-func isShown(i, n int, marked map[int]bool) bool {
-	if n <= shownMessages || i >= n-shownAround {
-		return true
-	}
-	for near := i - shownAround; near <= i+shownAround; near++ {
-		if marked[near] {
-			return true
-		}
-	}
-	return false
 }
 
 // outlineLine returns what a message says in short. Texts are masked before they

@@ -77,22 +77,15 @@ var (
 func (s *streamer) chat(response jsontext.Object) error {
 	head := response.Without("choices", "usage").WithString("object", "chat.completion.chunk")
 	err := response.EachObject("choices", func(_ []byte, choice jsontext.Object) error {
-		chunk := func(isPiece bool, finish []byte, format string, args ...any) {
-			delta := fmt.Sprintf(format, args...)
-			choices := fmt.Appendf(nil, `[{"index":%s,"delta":{%s},"finish_reason":%s}]`, choice.Get("index"), delta, finish)
+		chunk := func(isPiece bool, delta jsontext.Object, finish []byte) {
+			choices := fmt.Appendf(nil, `[{"index":%s,"delta":%s,"finish_reason":%s}]`, choice.Get("index"), delta.JSON(), finish)
 			s.add("", isPiece, "%s", head.With("choices", choices).JSON())
 		}
 		message := choice.Object("message")
-		chunk(false, null, `"role":%s`, message.Get("role"))
-		for _, member := range message {
-			switch {
-			case member.Name == "role" || member.Name == "tool_calls":
-			case jsontext.Kind(member.Value) == "string":
-				for _, piece := range splitText(jsontext.Unquote(member.Value)) {
-					chunk(true, null, `%s:%s`, quote(member.Name), quote(piece))
-				}
-			case !jsontext.IsNull(member.Value):
-				chunk(false, null, `%s:%s`, quote(member.Name), member.Value)
+		chunk(false, message.Without("content", "tool_calls"), null)
+		if text := message.String("content"); text != "" {
+			for _, piece := range splitText(text) {
+				chunk(true, jsontext.Object{}.WithString("content", piece), null)
 			}
 		}
 		calls, _ := message.Elements("tool_calls")
@@ -105,17 +98,20 @@ func (s *streamer) chat(response jsontext.Object) error {
 			if function != nil {
 				call = call.With("function", function.WithString("arguments", "").JSON())
 			}
-			chunk(false, null, `"tool_calls":[%s]`, call.With("index", strconv.AppendInt(nil, int64(i), 10)).JSON())
-			if function != nil {
-				for _, piece := range splitText(function.String("arguments")) {
-					chunk(true, null, `"tool_calls":[{"index":%d,"function":{"arguments":%s}}]`, i, quote(piece))
+			delta := func(call jsontext.Object) jsontext.Object {
+				return jsontext.Object{}.With("tool_calls", jsontext.Array([][]byte{call.With("index", strconv.AppendInt(nil, int64(i), 10)).JSON()}))
+			}
+			chunk(false, delta(call), null)
+			if arguments := function.String("arguments"); arguments != "" {
+				for _, piece := range splitText(arguments) {
+					chunk(true, delta(jsontext.Object{}.With("function", jsontext.Object{}.WithString("arguments", piece).JSON())), null)
 				}
 			}
 		}
-		chunk(false, choice.Get("finish_reason"), "")
+		chunk(false, jsontext.Object{}, choice.Get("finish_reason"))
 		return nil
 	})
-	if usage := response.Get("usage"); usage != nil && err == nil {
+	if usage := response.Get("usage"); usage != nil {
 		s.add("", false, "%s", head.With("choices", emptyArray).With("usage", usage).JSON())
 	}
 	s.add("", false, "[DONE]")
@@ -134,59 +130,37 @@ func (s *streamer) responses(response jsontext.Object) error {
 	err := response.EachObject("output", func(raw []byte, item jsontext.Object) error {
 		index++
 		at := fmt.Sprintf(`"item_id":%s,"output_index":%d`, item.Get("id"), index)
-		added := item
+		begun := item.WithString("status", "in_progress")
+		var err error
 		switch item.String("type") {
 		case "message":
-			added = item.WithString("status", "in_progress").With("content", emptyArray)
-		case "function_call":
-			added = item.WithString("status", "in_progress").WithString("arguments", "")
-		}
-		add("response.output_item.added", false, `"output_index":%d,"item":%s`, index, added.JSON())
-		switch item.String("type") {
-		case "message":
+			add("response.output_item.added", false, `"output_index":%d,"item":%s`, index, begun.With("content", emptyArray).JSON())
 			part := -1
-			err := item.EachObject("content", func(raw []byte, content jsontext.Object) error {
+			err = item.EachObject("content", func(raw []byte, content jsontext.Object) error {
 				part++
 				at := fmt.Sprintf(`%s,"content_index":%d`, at, part)
-				member, kind := "text", "response.output_text"
-				if content.String("type") == "refusal" {
-					member, kind = "refusal", "response.refusal"
+				add("response.content_part.added", false, `%s,"part":%s`, at, content.WithString("text", "").JSON())
+				for _, piece := range splitText(content.String("text")) {
+					add("response.output_text.delta", true, `%s,"delta":%s`, at, quote(piece))
 				}
-				add("response.content_part.added", false, `%s,"part":%s`, at, content.WithString(member, "").JSON())
-				for _, piece := range splitText(content.String(member)) {
-					add(kind+".delta", true, `%s,"delta":%s`, at, quote(piece))
-				}
-				add(kind+".done", false, `%s,%q:%s`, at, member, content.Get(member))
+				add("response.output_text.done", false, `%s,"text":%s`, at, content.Get("text"))
 				add("response.content_part.done", false, `%s,"part":%s`, at, raw)
 				return nil
 			})
-			if err != nil {
-				return err
-			}
 		case "function_call":
+			add("response.output_item.added", false, `"output_index":%d,"item":%s`, index, begun.WithString("arguments", "").JSON())
 			for _, piece := range splitText(item.String("arguments")) {
 				add("response.function_call_arguments.delta", true, `%s,"delta":%s`, at, quote(piece))
 			}
 			add("response.function_call_arguments.done", false, `%s,"arguments":%s`, at, item.Get("arguments"))
+		default:
+			add("response.output_item.added", false, `"output_index":%d,"item":%s`, index, raw)
 		}
 		add("response.output_item.done", false, `"output_index":%d,"item":%s`, index, raw)
-		return nil
+		return err
 	})
-	name := "response.completed"
-	if response.String("status") == "incomplete" {
-		name = "response.incomplete"
-	}
-	add(name, false, `"response":%s`, response.JSON())
+	add("response."+response.String("status"), false, `"response":%s`, response.JSON())
 	return err
-}
-
-// anthropicBlocks are the blocks that come in pieces: the member that does, its
-// value at the start, and the type and member of a delta.
-var anthropicBlocks = map[string]struct{ member, empty, delta, piece string }{
-	"text":            {"text", `""`, "text_delta", "text"},
-	"thinking":        {"thinking", `""`, "thinking_delta", "thinking"},
-	"tool_use":        {"input", `{}`, "input_json_delta", "partial_json"},
-	"server_tool_use": {"input", `{}`, "input_json_delta", "partial_json"},
 }
 
 // anthropic writes the events of the Messages API.
@@ -194,48 +168,30 @@ func (s *streamer) anthropic(response jsontext.Object) error {
 	add := func(name string, isPiece bool, format string, args ...any) {
 		s.add(name, isPiece, `{"type":%q%s}`, name, fmt.Sprintf(format, args...))
 	}
-	usage := response.Object("usage")
 	begun := response.With("content", emptyArray).With("stop_reason", null).With("stop_sequence", null)
-	if usage != nil {
-		begun = begun.With("usage", usage.With("output_tokens", []byte("0")).JSON())
-	}
 	add("message_start", false, `,"message":%s`, begun.JSON())
 	index := -1
-	err := response.EachObject("content", func(_ []byte, block jsontext.Object) error {
+	err := response.EachObject("content", func(raw []byte, block jsontext.Object) error {
 		index++
-		delta := func(isPiece bool, kind, member, text string) {
-			add("content_block_delta", isPiece, `,"index":%d,"delta":{"type":%q,%q:%s}`, index, kind, member, quote(text))
-		}
-		b, inPieces := anthropicBlocks[block.String("type")]
-		signature := block.String("signature")
-		value, start := block.Get(b.member), block
-		if inPieces {
-			start = start.With(b.member, []byte(b.empty))
-		}
-		if signature != "" {
-			start = start.WithString("signature", "")
-		}
-		add("content_block_start", false, `,"index":%d,"content_block":%s`, index, start.JSON())
-		if inPieces {
-			text := string(value)
-			if jsontext.Kind(value) == "string" {
-				text = jsontext.Unquote(value)
-			}
+		pieces := func(start jsontext.Object, kind, member, text string) {
+			add("content_block_start", false, `,"index":%d,"content_block":%s`, index, start.JSON())
 			for _, piece := range splitText(text) {
-				delta(true, b.delta, b.piece, piece)
+				add("content_block_delta", true, `,"index":%d,"delta":{"type":%q,%q:%s}`, index, kind, member, quote(piece))
 			}
 		}
-		if signature != "" {
-			delta(false, "signature_delta", "signature", signature)
+		switch block.String("type") {
+		case "text":
+			pieces(block.WithString("text", ""), "text_delta", "text", block.String("text"))
+		case "tool_use":
+			pieces(block.With("input", []byte("{}")), "input_json_delta", "partial_json", string(block.Get("input")))
+		default:
+			add("content_block_start", false, `,"index":%d,"content_block":%s`, index, raw)
 		}
 		add("content_block_stop", false, `,"index":%d`, index)
 		return nil
 	})
-	end := fmt.Sprintf(`,"delta":{"stop_reason":%s,"stop_sequence":%s}`, cmp.Or(string(response.Get("stop_reason")), "null"), cmp.Or(string(response.Get("stop_sequence")), "null"))
-	if usage != nil {
-		end += fmt.Sprintf(`,"usage":{"output_tokens":%s}`, usage.Get("output_tokens"))
-	}
-	add("message_delta", false, "%s", end)
+	end := jsontext.Object{}.With("stop_reason", response.Get("stop_reason")).With("stop_sequence", null)
+	add("message_delta", false, `,"delta":%s,"usage":%s`, end.JSON(), cmp.Or(string(response.Get("usage")), "{}"))
 	add("message_stop", false, "")
 	return err
 }
@@ -256,17 +212,12 @@ func (s *streamer) gemini(response jsontext.Object) error {
 			if err != nil {
 				return err
 			}
-			if part.Get("text") == nil {
+			if part.Get("text") == nil || part.Get("thoughtSignature") != nil {
 				send(true, running, head, raw)
 				continue
 			}
-			pieces := splitText(part.String("text"))
-			for i, piece := range pieces {
-				p := part.WithString("text", piece)
-				if i < len(pieces)-1 {
-					p = p.Without("thoughtSignature")
-				}
-				send(true, running, head, p.JSON())
+			for _, piece := range splitText(part.String("text")) {
+				send(true, running, head, part.WithString("text", piece).JSON())
 			}
 		}
 		send(false, candidate, head.With("usageMetadata", response.Get("usageMetadata")))
@@ -304,19 +255,6 @@ func sse(list []modelEvent) []byte {
 		b.WriteString("\n\n")
 	}
 	return b.Bytes()
-}
-
-// eventArray returns events as the JSON array that Gemini sends without alt=sse.
-func eventArray(list []modelEvent, isCut bool) []byte {
-	var events [][]byte
-	for _, e := range list {
-		events = append(events, e.data)
-	}
-	array := append([]byte("["), bytes.Join(events, []byte(",\r\n"))...)
-	if !isCut {
-		array = append(array, ']')
-	}
-	return array
 }
 
 // brokenBody is a body whose connection breaks off at its end.

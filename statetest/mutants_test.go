@@ -4,8 +4,8 @@ import (
 	"flag"
 	"testing"
 
+	"github.com/agentstate/state/internal/test/mistakes"
 	"github.com/agentstate/state/internal/test/mutation"
-	"github.com/agentstate/state/statetest/internal/mistakes"
 )
 
 // programs are those of all parts. <part>_mistakes_test.go appends its own in

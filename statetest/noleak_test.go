@@ -18,6 +18,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/internal/value"
 )
 
 // A codec writes bytes in another form. Text ones need a text.
@@ -91,8 +93,12 @@ func utf16Text(s string, big bool) string {
 }
 
 func finds(value, text string) bool {
-	found, complete := search(text, []leaf{{text: value}})
-	return complete && found[0].bytes > 0
+	return search(value, false, text)
+}
+
+func search(text string, number bool, in string) (found bool) {
+	leaks, complete := leaksOf(in, []hiddenValue{{pattern: newPattern(value.Leaf{Text: text, Number: number})}})
+	return complete && len(leaks) > 0
 }
 
 func TestEachEncodingIsFound(t *testing.T) {
@@ -133,6 +139,7 @@ func TestPiecesAndTokens(t *testing.T) {
 		{`C:\new%41path`, `"C:\\new%41path"`, true},
 		{"4242424242", "4,242,424,242", true},
 		{"0 0 0 %0 000000", `["0 0 0"," %0 0","00000"]`, true},
+		{"4242424242424242", "card 4242 4242 4242 4242", true},
 		{"123456", "1, 2, 3, 4, 5, 6", false},
 		{"日本語の秘密です", utf16Text("日本語の秘密です", true), true},
 	}
@@ -140,9 +147,10 @@ func TestPiecesAndTokens(t *testing.T) {
 		require.Equal(t, test.found, finds(test.value, test.text), "%q in %q", test.value, test.text)
 	}
 	for text, found := range map[string]bool{"129.90 EUR": true, "129.95": false, "1129.9": false, "129.9": true} {
-		got, _ := search(text, []leaf{{"129.9", true}})
-		require.Equal(t, found, got[0].bytes > 0, text)
+		require.Equal(t, found, search("129.9", true, text), text)
 	}
+	require.True(t, search("123456", true, "n=123456,"))
+	require.False(t, search("123456", true, "n=1234567"), "it is another number")
 }
 
 const (
@@ -200,16 +208,13 @@ func TestOtherTextsAreNotFound(t *testing.T) {
 }
 
 func TestLongTextsAreSearchedWholly(t *testing.T) {
-	value := "4242-4242-4242-4242"
+	card := "4242-4242-4242-4242"
 	words := strings.Repeat(`{"role":"user","content":"The keyboard is \"broken\", please & hurry.\n"}`+"\n", 3_000)
 	digits := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(words[:7919], 24)))
 	for _, text := range []string{words, digits} {
-		found, complete := search(text+value, []leaf{{text: value}})
-		require.True(t, complete)
-		require.Positive(t, found[0].bytes)
-		found, complete = search(text, []leaf{{text: value}})
-		require.True(t, complete)
-		require.Zero(t, found[0].bytes)
+		require.True(t, finds(card, text+card))
+		require.True(t, views(text, func(view) {}))
+		require.False(t, finds(card, text))
 	}
 }
 
@@ -221,6 +226,5 @@ func TestABombIsNotSearchedWholly(t *testing.T) {
 		_, _ = w.Write(make([]byte, 1<<20))
 	}
 	require.NoError(t, w.Close())
-	_, complete := search(base64.StdEncoding.EncodeToString(b.Bytes()), []leaf{{text: "4242-4242-4242"}})
-	require.False(t, complete)
+	require.False(t, views(base64.StdEncoding.EncodeToString(b.Bytes()), func(view) {}))
 }

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/statetest/internal/kit"
@@ -36,7 +36,7 @@ func Orders(t *testing.T, branches int, run func(t *testing.T, o *Order) *state.
 		return
 	}
 	orders := ordersOf(branches)
-	c := &ordersCheck{run: run, order: orders[0], secrets: newSecrets()}
+	c := &ordersCheck{run: run, order: orders[0], secrets: kit.NewSecrets()}
 	var failed []string
 	for _, order := range orders {
 		name := orderName(order)
@@ -54,10 +54,10 @@ type ordersCheck struct {
 	run     func(t *testing.T, o *Order) *state.State
 	order   []int // the given one
 	given   *ordersEnd
-	secrets *secrets
+	secrets *kit.Secrets
 	states  []*state.State // that run has returned
 	hung    bool           // a run has not ended
-	shown   int            // the failures that were printed in full
+	shown   bool           // a failure has shown the journals
 }
 
 // ordersEnd is what a run has left: what is compared, and who wrote it.
@@ -65,9 +65,6 @@ type ordersEnd struct {
 	content map[string]any
 	journal []string
 }
-
-// fullOrders is the number of failures of one call that show journals.
-const fullOrders = 3
 
 func (c *ordersCheck) check(t *testing.T, order []int) {
 	t.Helper()
@@ -85,7 +82,7 @@ func (c *ordersCheck) check(t *testing.T, order []int) {
 	if got == nil {
 		return
 	}
-	diff := c.secrets.diff(c.given.content, got.content)
+	diff := secretDiff(c.secrets, c.given.content, got.content)
 	if diff == "" {
 		return
 	}
@@ -94,8 +91,9 @@ func (c *ordersCheck) check(t *testing.T, order []int) {
 		text = fmt.Sprintf("not deterministic: order %s gave two states (the first -, the second +)", orderName(order))
 	}
 	text += "\n" + indented(diff) + "\n"
-	if c.shown++; c.shown <= fullOrders {
+	if !c.shown {
 		text += c.journal(c.order, c.given) + c.journal(order, got)
+		c.shown = true
 	}
 	t.Errorf("statetest: %s  %s", text, rerun(t))
 }
@@ -114,10 +112,12 @@ func (c *ordersCheck) play(t *testing.T, order []int) (got *ordersEnd) {
 		t.Errorf("statetest: order %s is not run, because another one hangs", orderName(order))
 		return nil
 	}
-	o := newOrder(order)
+	var o *Order
 	problem, _ := kit.InBubble(t, func(t *testing.T) {
-		o.start = time.Now()
-		defer time.Sleep(2 * orderStep) // branches that still wait can end
+		o = newOrder(order)
+		var drive sync.WaitGroup
+		drive.Go(o.drive)
+		defer drive.Wait()
 		defer o.release()
 		st := c.run(t, o)
 		synctest.Wait()

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/mistakes"
 	"github.com/agentstate/state/statetest"
-	"github.com/agentstate/state/statetest/internal/mistakes"
 	"github.com/agentstate/state/tool"
 )
 
@@ -46,215 +46,178 @@ func forked(n int, fn func(i int, branch *state.State)) *state.State {
 	return st
 }
 
+// shared runs fn for n branches that have one state.
+func shared(n int, fn func(i int, st *state.State)) *state.State {
+	st := state.New(orderSchema)
+	branchesOf(n, func(i int) { fn(i, st.As("search")) })
+	return st
+}
+
+// orders adds a program with n branches.
+func orders(row int, name string, n int, run func(o *statetest.Order, mistake bool) *state.State, words ...string) {
+	programs = append(programs, mistakes.Program{Row: row, Part: "orders", Name: name, Words: words, Run: func(t *testing.T, mistake bool) {
+		statetest.Orders(t, n, func(t *testing.T, o *statetest.Order) *state.State { return run(o, mistake) })
+	}})
+}
+
+// branchy adds a program of two forked branches, in each of which fn runs.
+func branchy(name string, fn func(o *statetest.Order, i int, branch *state.State, mistake bool), words ...string) {
+	orders(0, name, 2, func(o *statetest.Order, mistake bool) *state.State {
+		return forked(2, func(i int, branch *state.State) { fn(o, i, branch, mistake) })
+	}, words...)
+}
+
+// look waits for its turn, and adds 1.
+func look(o *statetest.Order, i int, st *state.State) {
+	o.Wait(i)
+	_ = orderSum.Set(st, 1)
+}
+
 func init() {
-	ordersProgram(33, "list shared as it completes", func(t *testing.T, mistake bool) {
-		statetest.Orders(t, 3, func(t *testing.T, o *statetest.Order) *state.State {
-			if !mistake {
-				return forked(3, func(i int, branch *state.State) {
-					o.Wait(i)
-					_ = orderFound.Set(branch, []string{fmt.Sprint("topic ", i)})
-				})
-			}
-			st := state.New(orderSchema)
-			branchesOf(3, func(i int) {
-				o.Wait(i)
-				_ = orderFound.Set(st.As("search"), []string{fmt.Sprint("topic ", i)})
-			})
-			return st
+	orders(33, "list shared as it completes", 3, func(o *statetest.Order, mistake bool) *state.State {
+		run := forked
+		if mistake {
+			run = shared
+		}
+		return run(3, func(i int, st *state.State) {
+			o.Wait(i)
+			_ = orderFound.Set(st, []string{fmt.Sprint("topic ", i)})
 		})
 	}, "order 0_1_2 (want -), order 0_2_1 (got +)", `string("topic 1")`, `string("topic 2")`, "search set found",
 		"again: go test -run '^TestBroken$/^33_list_shared_as_it_completes$/^2_1_0$'", "5 of 6 orders failed")
-
-	ordersProgram(34, "read then Replace", func(t *testing.T, mistake bool) {
-		statetest.Orders(t, 2, func(t *testing.T, o *statetest.Order) *state.State {
-			st := state.New(orderSchema)
-			branchesOf(2, func(i int) {
-				add := func(sum int) (int, error) { return sum + 1, nil }
-				if !mistake {
-					o.Wait(i)
-					_ = orderSum.Update(st, add)
-					o.Wait(i)
-					return
-				}
-				if i == 0 {
-					o.Wait(i)
-				}
-				sum := orderSum.Or(st, 0)
+	orders(34, "read then Replace", 2, func(o *statetest.Order, mistake bool) *state.State {
+		return shared(2, func(i int, st *state.State) {
+			if !mistake {
 				o.Wait(i)
-				_ = orderSum.Replace(st, sum+1)
-			})
-			return st
+				_ = orderSum.Update(st, func(sum int) (int, error) { return sum + 1, nil })
+				o.Wait(i)
+				return
+			}
+			if i == 0 {
+				o.Wait(i)
+			}
+			sum := orderSum.Or(st, 0)
+			o.Wait(i)
+			_ = orderSum.Replace(st, sum+1)
 		})
 	}, `"sum": int64(1)`, `"sum": int64(2)`)
-
-	ordersProgram(35, "last writer wins", func(t *testing.T, mistake bool) {
-		statetest.Orders(t, 2, func(t *testing.T, o *statetest.Order) *state.State {
-			if !mistake {
-				return forked(2, func(i int, branch *state.State) {
-					o.Wait(i)
-					_ = orderTopic.Set(branch, fmt.Sprint("topic ", i))
-				})
-			}
-			st := state.New(orderSchema)
-			branchesOf(2, func(i int) {
-				o.Wait(i)
-				_ = orderTopic.Set(st.As("search"), fmt.Sprint("topic ", i))
-			})
-			return st
+	orders(35, "last writer wins", 2, func(o *statetest.Order, mistake bool) *state.State {
+		run := forked
+		if mistake {
+			run = shared
+		}
+		return run(2, func(i int, st *state.State) {
+			o.Wait(i)
+			_ = orderTopic.Set(st, fmt.Sprint("topic ", i))
 		})
 	}, `"topic": string("topic 1")`, `"topic": string("topic 0")`)
-
-	ordersProgram(36, "results as they complete", func(t *testing.T, mistake bool) {
-		calls := []state.ToolCall{{ID: "c0", Name: "look", Input: `{"n":0}`}, {ID: "c1", Name: "look", Input: `{"n":1}`}}
-		type in struct {
-			N int `json:"n"`
-		}
-		statetest.Orders(t, 2, func(t *testing.T, o *statetest.Order) *state.State {
-			st := state.New(orderSchema)
-			if !mistake {
-				look := tool.Must(tool.New("look", "Looks.", func(_ context.Context, in in) (string, error) {
-					o.Wait(in.N)
-					return fmt.Sprint("result ", in.N), nil
-				}))
-				for _, r := range must(tool.Run(t.Context(), st, []*tool.Tool{look}, calls)) {
-					_ = state.Messages.Set(st, []state.Message{r.Message})
-				}
-				return st
+	orders(36, "results as they complete", 2, resultsOf, `"messages"`, "result 0", "result 1", "host set messages")
+	orders(0, "orders of a secret", 2, func(o *statetest.Order, mistake bool) *state.State {
+		return shared(2, func(i int, st *state.State) {
+			o.Wait(i)
+			if mistake || i == 0 {
+				_ = orderKey.Set(st, []string{"sk-sesame-open", "sk-barley-shut"}[i])
 			}
-			branchesOf(2, func(i int) {
-				o.Wait(i)
-				_ = state.Messages.Set(st, []state.Message{state.ToolResult(calls[i], state.JSONText(fmt.Sprint("result ", i)))})
-			})
-			return st
-		})
-	}, `"messages"`, "result 0", "result 1", "host set messages")
-
-	ordersProgram(0, "orders of a secret", func(t *testing.T, mistake bool) {
-		statetest.Orders(t, 2, func(t *testing.T, o *statetest.Order) *state.State {
-			st := state.New(orderSchema)
-			branchesOf(2, func(i int) {
-				o.Wait(i)
-				if mistake || i == 0 {
-					_ = orderKey.Set(st, []string{"sk-sesame-open", "sk-barley-shut"}[i])
-				}
-			})
-			return st
 		})
 	}, "[SECRET 1]", "[SECRET 2]")
-
-	ordersProgram(0, "orders of one branch", func(t *testing.T, mistake bool) {
-		n := 2
-		if mistake {
-			n = 1
+	programs = append(programs, mistakes.Program{Part: "orders", Name: "orders of one branch",
+		Words: []string{"Orders of 1: fewer than 2 branches have one order"}, Run: func(t *testing.T, mistake bool) {
+			n := map[bool]int{true: 1, false: 2}[mistake]
+			statetest.Orders(t, n, func(t *testing.T, o *statetest.Order) *state.State {
+				return forked(n, func(i int, branch *state.State) { look(o, i, branch) })
+			})
+		}})
+	branchy("branch that never waits", func(o *statetest.Order, i int, branch *state.State, mistake bool) {
+		if !mistake || i == 0 {
+			o.Wait(i)
 		}
-		statetest.Orders(t, n, func(t *testing.T, o *statetest.Order) *state.State {
-			return forked(n, func(i int, branch *state.State) { o.Wait(i); _ = orderSum.Set(branch, 1) })
-		})
-	}, "Orders of 1: fewer than 2 branches have one order")
-
-	ordersProgram(0, "branch that never waits", func(t *testing.T, mistake bool) {
-		statetest.Orders(t, 2, func(t *testing.T, o *statetest.Order) *state.State {
-			return forked(2, func(i int, branch *state.State) {
-				if !mistake || i == 0 {
-					o.Wait(i)
-				}
-				_ = orderSum.Set(branch, 1)
-			})
-		})
+		_ = orderSum.Set(branch, 1)
 	}, "branch 1 never called Wait")
-
-	ordersProgram(0, "branches one after the other", func(t *testing.T, mistake bool) {
-		statetest.Orders(t, 2, func(t *testing.T, o *statetest.Order) *state.State {
-			if !mistake {
-				return forked(2, func(i int, branch *state.State) { o.Wait(i); _ = orderSum.Set(branch, 1) })
-			}
-			st := state.New(orderSchema)
-			for i := range 2 {
-				o.Wait(i)
-				_ = orderSum.Set(st, 1)
-			}
-			return st
-		})
+	orders(0, "branches one after the other", 2, func(o *statetest.Order, mistake bool) *state.State {
+		if !mistake {
+			return shared(2, func(i int, st *state.State) { look(o, i, st) })
+		}
+		st := state.New(orderSchema)
+		for i := range 2 {
+			look(o, i, st)
+		}
+		return st
 	}, "order 1_0: branch 1 was waited for, and did not come while branch 0 waited")
-
-	ordersProgram(0, "branches that hang", func(t *testing.T, mistake bool) {
-		statetest.Orders(t, 2, func(t *testing.T, o *statetest.Order) *state.State {
-			done := make(chan bool, 2)
-			return forked(2, func(i int, branch *state.State) {
-				o.Wait(i)
-				_ = orderSum.Set(branch, 1)
-				done <- true
-				if mistake && i == 1 {
-					for range 3 {
-						<-done
-					}
-				}
-			})
-		})
+	branchy("branches that hang", func(o *statetest.Order, i int, branch *state.State, mistake bool) {
+		look(o, i, branch)
+		if mistake && i == 1 {
+			<-make(chan bool)
+		}
 	}, "run hangs: it is the turn of branch 0: all goroutines wait for each other")
-
-	ordersProgram(0, "run that leaves its branches", func(t *testing.T, mistake bool) {
-		statetest.Orders(t, 2, func(t *testing.T, o *statetest.Order) *state.State {
-			st := state.New(orderSchema)
-			_ = orderTopic.Set(st, "none")
-			var wg sync.WaitGroup
-			for i := range 2 {
-				wg.Go(func() { o.Wait(i); _ = orderSum.Set(st, 1) })
-			}
-			if !mistake {
-				wg.Wait()
-			}
-			return st
-		})
+	orders(0, "run that leaves its branches", 2, func(o *statetest.Order, mistake bool) *state.State {
+		st := state.New(orderSchema)
+		_ = orderTopic.Set(st, "none")
+		var wg sync.WaitGroup
+		for i := range 2 {
+			wg.Go(func() { look(o, i, st) })
+		}
+		if !mistake {
+			wg.Wait()
+		}
+		return st
 	}, "run returned while branch 0 and branch 1 waited")
-
-	ordersProgram(0, "random results", func(t *testing.T, mistake bool) {
-		n := 0
-		statetest.Orders(t, 2, func(t *testing.T, o *statetest.Order) *state.State {
-			if mistake {
-				n++
-			}
-			return forked(2, func(i int, branch *state.State) { o.Wait(i); _ = orderSum.Set(branch, n+1) })
-		})
-	}, "not deterministic: order 0_1 gave two states", `int64(4)`, `int64(6)`)
-
-	ordersProgram(0, "nothing compared", func(t *testing.T, mistake bool) {
-		statetest.Orders(t, 2, func(t *testing.T, o *statetest.Order) *state.State {
-			return forked(2, func(i int, branch *state.State) {
-				if o.Wait(i); !mistake {
-					_ = orderSum.Set(branch, 1)
-				}
-			})
-		})
+	n := 0
+	branchy("random results", func(o *statetest.Order, i int, branch *state.State, mistake bool) {
+		o.Wait(i)
+		if mistake && i == 0 {
+			n++
+		}
+		_ = orderSum.Set(branch, n+1)
+	}, "not deterministic: order 0_1 gave two states")
+	branchy("nothing compared", func(o *statetest.Order, i int, branch *state.State, mistake bool) {
+		if o.Wait(i); !mistake {
+			_ = orderSum.Set(branch, 1)
+		}
 	}, "holds nothing that is compared")
-
-	ordersProgram(0, "one state for all orders", func(t *testing.T, mistake bool) {
-		shared := state.New(orderSchema)
-		_ = orderTopic.Set(shared, "none")
-		statetest.Orders(t, 2, func(t *testing.T, o *statetest.Order) *state.State {
-			st := forked(2, func(i int, branch *state.State) { o.Wait(i); _ = orderSum.Set(branch, 1) })
-			if mistake {
-				return shared
-			}
-			return st
-		})
+	var first *state.State
+	orders(0, "one state for all orders", 2, func(o *statetest.Order, mistake bool) *state.State {
+		st := forked(2, func(i int, branch *state.State) { look(o, i, branch) })
+		if mistake && first != nil {
+			return first
+		}
+		first = st
+		return st
 	}, "run returned the state of another order")
-
-	ordersProgram(0, "wrong number of a branch", func(t *testing.T, mistake bool) {
-		statetest.Orders(t, 2, func(t *testing.T, o *statetest.Order) *state.State {
-			return forked(2, func(i int, branch *state.State) {
-				o.Wait(i)
-				if mistake {
-					o.Wait(i + 1)
-				}
-				_ = orderSum.Set(branch, 1)
-			})
-		})
+	branchy("wrong number of a branch", func(o *statetest.Order, i int, branch *state.State, mistake bool) {
+		look(o, i, branch)
+		if mistake {
+			o.Wait(i + 1)
+		}
 	}, "Wait(2): the branches are 0 to 1")
 }
 
-func ordersProgram(row int, name string, run func(t *testing.T, mistake bool), words ...string) {
-	programs = append(programs, mistakes.Program{Row: row, Part: "orders", Name: name, Run: run, Words: words})
+// resultsOf runs two tools; with the mistake, each appends its result itself.
+func resultsOf(o *statetest.Order, mistake bool) *state.State {
+	calls := []state.ToolCall{{ID: "c0", Name: "look", Input: `{"n":0}`}, {ID: "c1", Name: "look", Input: `{"n":1}`}}
+	if mistake {
+		st := state.New(orderSchema)
+		branchesOf(2, func(i int) {
+			o.Wait(i)
+			_ = state.Messages.Set(st, []state.Message{state.ToolResult(calls[i], state.JSONText(fmt.Sprint("result ", i)))})
+		})
+		return st
+	}
+	type in struct {
+		N int `json:"n"`
+	}
+	st := state.New(orderSchema)
+	look := tool.Must(tool.New("look", "Looks.", func(_ context.Context, in in) (string, error) {
+		o.Wait(in.N)
+		return fmt.Sprint("result ", in.N), nil
+	}))
+	results, err := tool.Run(context.Background(), st, []*tool.Tool{look}, calls)
+	if err != nil {
+		panic(err)
+	}
+	for _, r := range results {
+		_ = state.Messages.Set(st, []state.Message{r.Message})
+	}
+	return st
 }
 
 // Each branch takes its turns in the order that the subtest names, whatever it
@@ -316,12 +279,4 @@ func TestOrdersOfManyBranches(t *testing.T) {
 			}
 		})
 	}
-}
-
-// must returns v, and panics if err is not nil.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

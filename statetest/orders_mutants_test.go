@@ -11,12 +11,12 @@ func init() {
 		{Name: "state of another order", File: "orders.go", Old: "case slices.Contains(c.states, st):", New: "case false:"},
 		{Name: "deadlock is not reported", File: "orders.go", Old: "\tif problem != \"\" {", New: "\tif problem == \"no\" {"},
 		{Name: "messages are not compared", File: "compare.go", Old: "		case f.Name == state.Messages.Name:\n			content[f.Name] = v\n", New: "		case f.Name == state.Messages.Name:\n"},
-		{Name: "a Secret field is shown", File: "compare.go", Old: "content[f.Name] = s.maskedValue(v)", New: "content[f.Name] = treeOf(v)",
+		{Name: "a Secret field is shown", File: "compare.go", Old: "content[f.Name] = s.Label(labelText(v))", New: "content[f.Name] = treeOf(v)",
 			Also: []mutation.Edit{{File: "compare.go", Old: "return s.Mask(strings.ReplaceAll(diff, \"\\u00a0\", \" \"))", New: "return strings.ReplaceAll(diff, \"\\u00a0\", \" \")"}}},
-		{Name: "branch without Wait", File: "order.go", Old: "\t\tif !came {", New: "\t\tif !came && false {"},
+		{Name: "branch without Wait", File: "order.go", Old: "if had == 0 && o.waiting[branch] == nil {", New: "if had < 0 {"},
 		{Name: "number of a branch", File: "order.go", Old: "case branch < 0 || branch >= len(o.branches):\n\t\to.problem(\"Wait(%d): the branches are 0 to %d\", branch, len(o.branches)-1)\n", New: "case branch < 0 || branch >= len(o.branches):\n"},
-		{Name: "branches that are left", File: "order.go", Old: `if waiting := o.waiting(); waiting != "" && !o.free {`, New: `if waiting := o.waiting(); waiting == "no" {`},
-		{Name: "branch that does not come", File: "order.go", Old: "\t\t\t\to.free = true\n\t\t\t\to.problem(", New: "\t\t\t\to.free = true\n\t\t\t\t_ = fmt.Sprintf("},
-		{Name: "no order", File: "order.go", Old: "if o.free || o.going == branch {", New: "if true {"},
+		{Name: "branches that are left", File: "order.go", Old: `if waiting := o.names(); waiting != "" {`, New: `if waiting := o.names(); waiting == "no" {`},
+		{Name: "branch that does not come", File: "order.go", Old: "\t\t\t\to.problem(\"branch %d was", New: "\t\t\t\t_ = fmt.Sprintf(\"branch %d was"},
+		{Name: "no order", File: "order.go", Old: "	if goOn := o.arrive(branch); goOn != nil {", New: "	if goOn := o.arrive(branch); goOn == nil {"},
 	}
 }

@@ -1,7 +1,7 @@
 package statetest
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,100 +14,64 @@ import (
 // Reply is one reply of the script of a [Model]: what the model says, on which
 // conditions and how often. It is a value. Its methods return a changed copy.
 type Reply struct {
-	shown func(mask func(string) string) string // how failures name it
-	says  []state.Message
-	say   func(Request) ([]state.Message, error)
-	fail  error // the connection breaks with it
+	name, text string // how failures show it: Say, and the quoted text
 
-	status int
-	body   string
+	says []state.Message
+	say  func(Request) ([]state.Message, error)
+	fail error // a *StatusError, or what breaks the connection
 
 	agent *string
 	reads []string
 	when  []func(Request) bool
 
-	times  int // 0 stands for 1, negative for any number
-	cut    int // the number of pieces that come, if isCut
-	isCut  bool
-	misuse error
+	times int // 0 stands for 1, negative for any number
+	cut   int // the number of pieces that come, if isCut
+	isCut bool
 }
 
 // pieceSize is the size of the pieces in which a stream has texts and inputs, in
 // bytes. A piece ends at the end of a character.
 const pieceSize = 8
 
-// named returns how failures name a reply that says nothing of a user.
-func named(name string) func(mask func(string) string) string {
-	return func(func(string) string) string { return name }
-}
-
 // Say returns the reply of a model that says a text.
 func Say(text string) Reply {
-	return Reply{says: []state.Message{state.AssistantText(text)},
-		shown: func(mask func(string) string) string { return "Say(" + fault.Quote(mask(text)) + ")" }}
+	return Reply{name: "Say", text: strconv.Quote(text), says: []state.Message{state.AssistantText(text)}}
 }
 
 // Call returns the reply of a model that calls a tool. The id of the call is
 // made by the Model: call_1, call_2 and so on.
 func Call(name string, input state.JSON) Reply {
 	r := Calls(state.ToolCall{Name: name, Input: input})
-	r.shown = func(mask func(string) string) string {
-		return "Call(" + strconv.Quote(name) + ", " + fault.Clip(mask(string(input))) + ")"
-	}
+	r.name, r.text = "Call", strconv.Quote(name)+", "+string(input)
 	return r
 }
 
 // Calls returns the reply of a model that calls several tools in one message. A
 // call without an id gets one, as that of [Call].
 func Calls(calls ...state.ToolCall) Reply {
-	names := make([]string, len(calls))
-	var misuse error
-	for i, c := range calls {
-		names[i] = strconv.Quote(c.Name)
-		switch {
-		case c.Name == "":
-			misuse = errors.New("a call without a name")
-		case !c.Input.Valid():
-			misuse = fmt.Errorf("the input of the call of %s is not JSON", fault.Quote(c.Name))
-		}
+	var texts []string
+	for _, c := range calls {
+		texts = append(texts, c.Name+" "+string(c.Input))
 	}
-	if len(calls) == 0 {
-		misuse = errors.New("no call")
-	}
-	says := []state.Message{state.ToolCalls(calls...)}
-	return Reply{shown: named("Calls(" + strings.Join(names, ", ") + ")"), says: says, misuse: misuse}
+	return Reply{name: "Calls", text: strings.Join(texts, ", "), says: []state.Message{state.ToolCalls(calls...)}}
 }
 
 // Answer returns the reply that fn makes of the request. Calls without an id get
 // one. An error of fn is what [Model.Next] returns, or what breaks the
 // connection. fn may be called by several goroutines.
 func Answer(fn func(Request) ([]state.Message, error)) Reply {
-	r := Reply{shown: named("Answer(…)"), say: fn}
-	if fn == nil {
-		r.misuse = errors.New("no function")
-	}
-	return r
+	return Reply{name: "Answer", text: "…", say: fn}
 }
 
 // Status returns the reply of a server that answers with an HTTP status and a
 // body. [Model.Next] returns a [*StatusError].
 func Status(code int, body string) Reply {
-	r := Reply{shown: named(fmt.Sprintf("Status(%d, …)", code)), status: code, body: body}
-	if code < 300 || code > 999 {
-		r.misuse = fmt.Errorf("%d is not the status of a failure", code)
-	}
-	return r
+	return Reply{name: "Status", text: strconv.Itoa(code) + ", …", fail: &StatusError{code, body}}
 }
 
 // Fail returns the reply of a connection that breaks with err, which
 // [Model.Next] and [Model.RoundTrip] return.
-func Fail(err error) Reply {
-	if err == nil {
-		return Reply{shown: named("Fail(nil)"), misuse: errors.New("no error")}
-	}
-	return Reply{fail: err,
-		shown: func(mask func(string) string) string { return "Fail(" + fault.Clip(mask(err.Error())) + ")" }}
-}
+func Fail(err error) Reply { return Reply{name: "Fail", text: err.Error(), fail: err} }
 
 // To restricts the reply to the requests of an agent.
 func (r Reply) To(agent string) Reply {
@@ -125,10 +89,6 @@ func (r Reply) Reads(text string) Reply {
 // When restricts the reply to requests for which fn returns true. fn must be
 // pure. It may be called by several goroutines.
 func (r Reply) When(fn func(Request) bool) Reply {
-	if fn == nil {
-		r.misuse = errors.New("When has no function")
-		return r
-	}
 	r.when = append(slices.Clip(r.when), fn)
 	return r
 }
@@ -136,52 +96,42 @@ func (r Reply) When(fn func(Request) bool) Reply {
 // Times sets how often the reply is given (default 1). -1 stands for any number,
 // also none.
 func (r Reply) Times(n int) Reply {
-	if n == 0 || n < -1 {
-		r.misuse = fmt.Errorf("Times(%d)", n)
-	}
 	r.times = n
 	return r
 }
 
 // Cut lets the connection break off after a number of pieces: those of a stream
-// have 8 bytes of a text or an input, up to the end of a character. [Model.Next]
-// returns what has come and [provider.ErrIncomplete].
+// have 8 bytes of a text or an input, up to the end of a character. A body that is
+// not streamed does not come. [Model.Next] returns what has come of a stream and
+// [provider.ErrIncomplete].
 func (r Reply) Cut(pieces int) Reply {
-	if pieces < 0 {
-		r.misuse = fmt.Errorf("Cut(%d)", pieces)
-	}
 	r.cut, r.isCut = pieces, true
 	return r
+}
+
+// shown returns how failures show the reply. Texts are masked before they are
+// shortened: half a secret would not be recognised.
+func (r Reply) shown(mask func(string) string) string {
+	return r.name + "(" + fault.Clip(mask(r.text)) + ")"
 }
 
 // lacks returns which conditions do not hold for a request, "" if all hold.
 func (r Reply) lacks(request Request, mask func(string) string) string {
 	var missing []string
 	if r.agent != nil && *r.agent != request.Agent {
-		missing = append(missing, "it is for "+agentName(*r.agent))
+		missing = append(missing, "it is for "+cmp.Or(*r.agent, "the agent without a name"))
 	}
 	for _, text := range r.reads {
 		if !request.reads(text) {
 			missing = append(missing, "no message says "+strconv.Quote(fault.Clip(mask(text))))
 		}
 	}
-	for i, fn := range r.when {
+	for _, fn := range r.when {
 		if !fn(request) {
-			what := "When returns false"
-			if len(r.when) > 1 {
-				what = "When number " + strconv.Itoa(i+1) + " returns false"
-			}
-			missing = append(missing, what)
+			missing = append(missing, "When returns false")
 		}
 	}
 	return strings.Join(missing, ", ")
-}
-
-func agentName(agent string) string {
-	if agent == "" {
-		return "the agent without a name"
-	}
-	return agent
 }
 
 // StatusError is the error of [Model.Next] for a [Status], and for a request

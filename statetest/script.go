@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -17,10 +18,11 @@ import (
 // may share one: a case of package crash has one for all processes. It is safe
 // for concurrent use.
 type script struct {
-	// resumed lets a program that was interrupted ask again. An equal request
-	// gets the same answer and uses nothing up, and calls that were interrupted
-	// are made again.
-	resumed bool
+	// turn is not nil for a program that may be interrupted and ask again. An
+	// equal request gets the same answer and uses nothing up, and calls that were
+	// interrupted are made again. It is held while an answer is made: a process
+	// that stood still may ask at the same time.
+	turn chan struct{}
 
 	mu       sync.Mutex
 	replies  []*scripted
@@ -29,8 +31,9 @@ type script struct {
 	ids      map[string]bool // that calls have
 	requests []asked
 	findings atomic.Bool // a request with findings has been reported
-	answers  []*given
+	answers  []given
 	repeats  map[string]*repeat // by agent
+	begun    map[string]int     // by agent: the number of messages of its first request
 }
 
 // scripted is a reply and how often it has been given.
@@ -49,18 +52,16 @@ type answer struct {
 	err    error // a *StatusError, or what breaks the connection
 }
 
-// given is an answer that was given or is being made.
+// given is an answer that was given.
 type given struct {
 	number int // of the request
 	plain  plainRequest
 	answer answer
-	done   chan struct{} // closed when answer is set
-	failed bool          // there is no answer, or none that an equal request gets
 }
 
 // newScript returns a script of replies.
 func newScript(replies []Reply) *script {
-	s := &script{nextID: 1, made: map[string]madeCall{}, ids: map[string]bool{}, repeats: map[string]*repeat{}}
+	s := &script{nextID: 1, made: map[string]madeCall{}, ids: map[string]bool{}, repeats: map[string]*repeat{}, begun: map[string]int{}}
 	for i, r := range replies {
 		s.replies = append(s.replies, &scripted{Reply: r, number: i + 1, firstID: s.nextID})
 		for _, c := range callsOf(r.says) {
@@ -71,17 +72,22 @@ func newScript(replies []Reply) *script {
 	return s
 }
 
+// resumed lets a program that was interrupted ask again.
+func (s *script) resumed() *script {
+	s.turn = make(chan struct{}, 1)
+	return s
+}
+
 // check returns what is wrong with the script itself.
 func (s *script) check() error {
 	if len(s.replies) == 0 {
 		return errors.New("the script has no replies")
 	}
-	for i, e := range s.replies {
-		switch {
-		case e.misuse != nil:
-			return fmt.Errorf("reply %d: %w", i+1, e.misuse)
-		case e.shown == nil:
-			return fmt.Errorf("reply %d is the zero Reply", i+1)
+	for _, e := range s.replies {
+		for _, c := range callsOf(e.says) {
+			if c.Name == "" || !c.Input.Valid() {
+				return fmt.Errorf("reply %d has a call without a name, or with an input that is not JSON", e.number)
+			}
 		}
 	}
 	return nil
@@ -91,6 +97,12 @@ func (s *script) check() error {
 func (s *script) record(r asked) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, c := range callsOf(r.Messages) {
+		s.ids[c.ID] = true
+	}
+	if _, ok := s.begun[r.Agent]; !ok {
+		s.begun[r.Agent] = len(r.Messages)
+	}
 	s.requests = append(s.requests, r)
 	return len(s.requests)
 }
@@ -100,9 +112,9 @@ func (s *script) record(r asked) int {
 func (s *script) Mark() (rewind func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	counts := make([]int, len(s.replies))
-	for i, e := range s.replies {
-		counts[i] = e.given
+	var counts []int
+	for _, e := range s.replies {
+		counts = append(counts, e.given)
 	}
 	requests := len(s.requests)
 	return func() {
@@ -111,15 +123,8 @@ func (s *script) Mark() (rewind func()) {
 		for i, e := range s.replies {
 			e.given = counts[i]
 		}
-		s.answers = slices.DeleteFunc(s.answers, func(g *given) bool { return g.number > requests })
+		s.answers = slices.DeleteFunc(s.answers, func(g given) bool { return g.number > requests })
 	}
-}
-
-// Reserve keeps an id from those of new calls.
-func (s *script) Reserve(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ids[id] = true
 }
 
 // isLeft reports whether the reply may be given again.
@@ -151,49 +156,47 @@ func (s *script) Missing(mask func(string) string) []string {
 }
 
 // answer returns the answer to the request of a number, false if there is no
-// reply. With resumed, an equal request gets the answer that the first has got
-// or is getting.
+// reply. Functions of the user may end the goroutine.
 func (s *script) answer(ctx context.Context, number int, r Request, plain plainRequest) (a answer, ok bool) {
-	for {
-		s.mu.Lock()
-		i := -1
-		if s.resumed {
-			i = slices.IndexFunc(s.answers, func(g *given) bool { return g.plain.equal(plain) })
-		}
-		if i < 0 {
-			g := &given{number: number, plain: plain, done: make(chan struct{})}
-			s.answers = append(s.answers, g)
-			s.mu.Unlock()
-			return s.complete(g, r)
-		}
-		g := s.answers[i]
-		s.mu.Unlock()
+	if s.turn != nil {
 		select {
-		case <-g.done:
-			if !g.failed {
-				return g.answer, true
-			}
+		case s.turn <- struct{}{}:
+			defer func() { <-s.turn }()
 		case <-ctx.Done():
 			return answer{from: &scripted{}, err: ctx.Err()}, true
 		}
+		if a, ok := s.before(plain); ok {
+			return a, true
+		}
 	}
-}
-
-// complete makes a new answer. Functions of the user may end the goroutine, and
-// may call the Model: no lock is held.
-func (s *script) complete(g *given, r Request) (a answer, ok bool) {
-	defer func() {
+	g := given{number: number, plain: plain}
+	if g.answer, ok = s.again(number, r); !ok {
+		if g.answer, ok = s.next(g, r); !ok {
+			return answer{}, false
+		}
+	}
+	if g.answer.err == nil { // else an equal request may get another reply
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		g.answer, g.failed = a, !ok || a.err != nil
-		if g.failed { // an equal request may get another reply
-			s.answers = slices.DeleteFunc(s.answers, func(other *given) bool { return other == g })
-		}
-		close(g.done)
-	}()
-	if a, ok = s.again(g, r); ok {
-		return a, true
+		s.answers = append(s.answers, g)
 	}
+	return g.answer, true
+}
+
+// before returns the answer that an equal request has had.
+func (s *script) before(plain plainRequest) (a answer, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.answers, func(g given) bool { return g.plain.equal(plain) })
+	if i < 0 {
+		return answer{}, false
+	}
+	return s.answers[i].answer, true
+}
+
+// next takes the first reply that is left and whose conditions hold, and returns
+// what it says.
+func (s *script) next(g given, r Request) (a answer, ok bool) {
 	for {
 		left := s.left()
 		i := slices.IndexFunc(left, func(e *scripted) bool { return e.lacks(r, unmasked) == "" })
@@ -219,11 +222,8 @@ func (s *script) take(e *scripted) (giving int, ok bool) {
 }
 
 // give returns what a reply says to a request.
-func (s *script) give(e *scripted, giving int, g *given, r Request) answer {
+func (s *script) give(e *scripted, giving int, g given, r Request) answer {
 	a := answer{from: e, id: "resp_" + strconv.Itoa(g.number), output: e.says, err: e.fail}
-	if e.status != 0 {
-		a.err = &StatusError{e.status, e.body}
-	}
 	if e.say != nil {
 		a.output, a.err = e.say(r)
 	}
@@ -232,10 +232,7 @@ func (s *script) give(e *scripted, giving int, g *given, r Request) answer {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	calls := 0
-	for range callsOf(e.says) {
-		calls++
-	}
+	calls := len(callList(e.says))
 	place := giving * calls
 	a.output = withCalls(a.output, func(c state.ToolCall) (state.ToolCall, bool) {
 		id := "call_" + strconv.Itoa(e.firstID+place)
@@ -250,7 +247,6 @@ func (s *script) give(e *scripted, giving int, g *given, r Request) answer {
 		place++
 		return c, true
 	})
-	s.noteCalls(a)
 	return a
 }
 
@@ -266,22 +262,53 @@ func (s *script) freeID() string {
 	}
 }
 
-// callPlace is where a call is: the number of its message, and its number there.
-type callPlace struct{ message, call int }
+// plainRequest is a request with the origins of calls in place of their ids.
+// Requests that differ in nothing else are equal.
+type plainRequest struct {
+	Request
+	texts []string // of the messages
+}
 
-// callsOf returns the calls of messages in their order.
-func callsOf(msgs []state.Message) iter.Seq2[callPlace, state.ToolCall] {
-	return func(yield func(callPlace, state.ToolCall) bool) {
+func (s *script) plain(r Request) plainRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []string
+	for id, made := range s.made {
+		ids = append(ids, `"`+id+`"`, `"`+made.origin+`"`)
+	}
+	rename := strings.NewReplacer(ids...)
+	p := plainRequest{Request: r}
+	for _, m := range r.Messages {
+		p.texts = append(p.texts, rename.Replace(sortedJSON(m.Raw())))
+	}
+	return p
+}
+
+func (p plainRequest) equal(other plainRequest) bool {
+	return p.Agent == other.Agent && p.Format == other.Format && sameJSON(p.Settings, other.Settings) && slices.Equal(p.texts, other.texts)
+}
+
+// callsOf returns the calls of messages in their order, with the numbers of their
+// messages.
+func callsOf(msgs []state.Message) iter.Seq2[int, state.ToolCall] {
+	return func(yield func(int, state.ToolCall) bool) {
 		for i, m := range msgs {
 			if m, ok := m.(state.ToolCallMessage); ok {
-				for j, c := range m.Calls() {
-					if !yield(callPlace{i, j}, c) {
+				for _, c := range m.Calls() {
+					if !yield(i, c) {
 						return
 					}
 				}
 			}
 		}
 	}
+}
+
+func callList(msgs []state.Message) (calls []state.ToolCall) {
+	for _, c := range callsOf(msgs) {
+		calls = append(calls, c)
+	}
+	return calls
 }
 
 // withCalls returns messages with their calls changed, without those for which

@@ -14,44 +14,30 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
-	"unicode/utf8"
+
+	"github.com/agentstate/state/internal/value"
+	"github.com/agentstate/state/statetest/internal/kit"
 )
 
 // A view is a text, or what a step made of the text of another view: it undoes
-// one layer of escapes, joins lines, or decodes all parts that it can, with a NUL
+// one layer of escapes, joins parts, or decodes all words that it can, with a NUL
 // after each. The search of NoLeak reads what the views of a text say. It shares
 // no code with package internal/redact, which looks for the encoded values
 // instead, so that each tests the other.
 type view struct {
 	text    string
-	steps   []string // what the text was before each step, the last first
+	how     string // "base64 in escaped text", or "" for the text itself
 	depth   int
 	decoded bool // from base64 and the like, not only unescaped
 }
 
-// A find is how much of a value a text tells, and how.
-type find struct {
-	bytes int    // of the value, 0 if there is none
-	how   string // "base64 in escaped text"
-}
-
 const (
-	maxDepth   = 9       // three encodings, each escaped and on several lines
-	minWork    = 1 << 25 // bytes of views, for any text
-	pieceBytes = 12      // of a long value that count
-	longBytes  = 16
-	shortBytes = 6 // a value below is part of other words by accident
-	pieceKinds = 5 // different bytes of a piece at least: a line of dashes is none
+	maxDepth = 9       // three encodings, each escaped and in several parts
+	minWork  = 1 << 25 // bytes of views, for any text
 )
 
-// search returns what a text tells of each value. Not complete, it had too much
-// to decode.
-func search(text string, values []leaf) (finds []find, complete bool) {
-	finds = make([]find, len(values))
-	patterns := make([]pattern, len(values))
-	for i, v := range values {
-		patterns[i] = newPattern(v)
-	}
+// views yields what a text says. It returns false if that is too much to decode.
+func views(text string, yield func(v view)) (complete bool) {
 	work := minWork + 32*len(text)
 	seen := map[string]bool{}
 	for queue := []view{{text: text}}; len(queue) > 0; queue = queue[1:] {
@@ -61,37 +47,35 @@ func search(text string, values []leaf) (finds []find, complete bool) {
 		}
 		seen[v.text] = true
 		if work -= len(v.text); work < 0 {
-			return finds, false
+			return false
 		}
-		folded := fold(v.text)
-		short := unspread(folded)
-		for i, p := range patterns {
-			if n := p.told(v, folded, short); n > finds[i].bytes {
-				finds[i] = find{n, strings.Join(v.steps, " in ")}
-			}
-		}
+		yield(v)
 		if v.depth < maxDepth {
-			queue = append(queue, v.next("escaped text", unescape(v.text), false))
-			queue = append(queue, v.next("several lines", lineBreak.ReplaceAllString(v.text, ""), false))
+			queue = append(queue, v.next("escaped text", unescape(v.text), v.decoded))
+			queue = append(queue, v.next("several parts", breaks.ReplaceAllString(v.text, "$1"), v.decoded))
 			queue = append(queue, v.decode(work)...)
 		}
 	}
-	return finds, true
+	return true
 }
 
 func (v view) next(kind, text string, decoded bool) view {
-	steps := v.steps
-	if len(steps) == 0 || steps[0] != kind {
-		steps = append([]string{kind}, steps...)
+	how := v.how
+	switch {
+	case how == "":
+		how = kind
+	case how != kind && !strings.HasPrefix(how, kind+" in "):
+		how = kind + " in " + how
 	}
-	return view{text, steps, v.depth + 1, v.decoded || decoded}
+	return view{text, how, v.depth + 1, decoded}
 }
 
 var (
 	escapes = regexp.MustCompile(`(?:\\u[0-9a-fA-F]{4})+|\\(?:U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[0-7]{3}|[abfnrtv\\"'/])`)
 	// A % that begins no escape would make a URL invalid.
-	percent   = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
-	lineBreak = regexp.MustCompile(`(?:[\r\n]|\\[rn])+[ \t]*`)
+	percent = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
+	// Lines, the elements of a list, and groups of digits.
+	breaks = regexp.MustCompile(`(?:[\r\n]|\\[rn])+[ \t]*|"\s*,\s*"|[ ,](\d{3})`)
 )
 
 // unescape undoes one layer of the escapes of JSON, Go, URLs and HTML.
@@ -120,7 +104,7 @@ var decoders = []struct {
 	starts int
 	decode func(word string) []byte
 }{
-	{"base64", regexp.MustCompile(`[A-Za-z0-9+/_-]{6,}={0,2}`), 4, func(word string) []byte {
+	{"base64", regexp.MustCompile(`[A-Za-z0-9+/_-]{6,}`), 4, func(word string) []byte {
 		word = alphabet.Replace(word)
 		if len(word)%4 == 1 {
 			word = word[:len(word)-1]
@@ -143,7 +127,7 @@ var decoders = []struct {
 	}},
 }
 
-var alphabet = strings.NewReplacer("-", "+", "_", "/", "=", "")
+var alphabet = strings.NewReplacer("-", "+", "_", "/")
 
 // decode returns what the words of a view say that are encoded, and what is
 // compressed in them.
@@ -166,185 +150,83 @@ func (v view) decode(limit int) []view {
 	return views
 }
 
-// headers are those of gzip and zlib.
-var headers = []string{"\x1f\x8b\x08", "\x78\x01", "\x78\x5e", "\x78\x9c", "\x78\xda"}
-
 // inflate returns what the gzip and zlib in a text say.
 func inflate(text string, limit int) string {
 	var said []byte
-	for _, header := range headers {
-		for at := range places(text, header) {
-			var r io.Reader
-			var err error
-			if packed := strings.NewReader(text[at:]); header == headers[0] {
-				r, err = gzip.NewReader(packed)
-			} else {
-				r, err = zlib.NewReader(packed)
-			}
-			if err == nil {
-				more, _ := io.ReadAll(io.LimitReader(r, int64(max(0, limit-len(said)+1)))) // as far as it goes
-				said = append(said, more...)
-			}
+	for at, c := range []byte(text) {
+		var r io.Reader
+		var err error
+		switch packed := text[at:]; {
+		case c == 0x1f && strings.HasPrefix(packed, "\x1f\x8b\x08"):
+			r, err = gzip.NewReader(strings.NewReader(packed))
+		case c == 0x78 && len(packed) > 1 && strings.IndexByte("\x01\x5e\x9c\xda", packed[1]) >= 0:
+			r, err = zlib.NewReader(strings.NewReader(packed))
+		default:
+			continue
+		}
+		if err == nil {
+			more, _ := io.ReadAll(io.LimitReader(r, int64(max(0, limit-len(said)+1)))) // as far as it goes
+			said = append(said, more...)
 		}
 	}
 	return string(said)
 }
 
+const (
+	shortBytes = 6 // a value below is part of other words by accident
+	minDecoded = 4 // many words are base64 of a few bytes
+)
+
 // A pattern is a value as it is looked for.
 type pattern struct {
-	leaf
-	plain []string // folded: as it is, and with its own escapes undone
-	wide  []string // in UTF-16
-	short string   // without what stands between elements and lines
+	value.Leaf
+	spelled []string       // folded: as it is, with its own escapes undone, and in UTF-16
+	token   *regexp.Regexp // what a short value or a number has to be, or nil
+	pieces  kit.Pieces
 }
 
-func newPattern(v leaf) pattern {
-	p := pattern{leaf: v, plain: []string{fold(v.text)}}
-	if plain := fold(unescape(unescape(unescape(v.text)))); plain != p.plain[0] && len(plain) >= shortBytes {
-		p.plain = append(p.plain, plain)
-	}
-	if short := unspread(p.plain[0]); len(short) >= shortBytes && !v.number {
-		p.short = short
-	}
+func newPattern(leaf value.Leaf) pattern {
+	p := pattern{Leaf: leaf, spelled: []string{kit.Fold(leaf.Text)}, pieces: kit.PiecesOf(leaf)}
 	var little, big []byte
-	for _, u := range utf16.Encode([]rune(v.text)) {
+	for _, u := range utf16.Encode([]rune(leaf.Text)) {
 		little = append(little, byte(u), byte(u>>8))
 		big = append(big, byte(u>>8), byte(u))
 	}
-	p.wide = []string{string(little), string(big)}
+	for _, spelled := range []string{unescape(unescape(unescape(leaf.Text))), string(little), string(big)} {
+		if len(spelled) >= shortBytes {
+			p.spelled = append(p.spelled, kit.Fold(spelled))
+		}
+	}
+	word := ""
+	switch {
+	case len(leaf.Text) < shortBytes:
+		word = `\pL\pN\x{FFFD}` // U+FFFD stands for bytes that are no text
+	case leaf.Number:
+		word = `0-9`
+	default:
+		return p
+	}
+	after := `(?:[^` + word + `]|$)`
+	if leaf.Number && strings.Contains(leaf.Text, ".") {
+		after = `0*` + after // zeros at the end of a fraction make no other number
+	}
+	var spelled []string
+	for _, s := range p.spelled {
+		spelled = append(spelled, regexp.QuoteMeta(strings.ToValidUTF8(s, "\x00")))
+	}
+	p.token = regexp.MustCompile(`(?:^|[^` + word + `])(?:` + strings.Join(spelled, "|") + `)` + after)
 	return p
 }
 
-// told returns how many bytes of the value a view has.
-func (p pattern) told(v view, folded, short string) int {
-	for _, plain := range p.plain {
-		for at := range places(folded, plain) {
-			if p.counts(v, folded, at, at+len(plain)) {
-				return len(p.text)
-			}
+// told returns how many bytes of the value a view has, at least.
+func (p pattern) told(v view, folded string) (bytes int) {
+	for _, spelled := range p.spelled {
+		if strings.Contains(folded, spelled) && (p.token == nil || p.token.MatchString(folded) && (!v.decoded || len(p.Text) >= minDecoded)) {
+			return len(p.Text)
 		}
 	}
-	for _, wide := range p.wide {
-		if strings.Contains(v.text, wide) {
-			return len(p.text)
-		}
+	for _, span := range p.pieces.In(folded) {
+		bytes = max(bytes, min(span[1]-span[0], len(p.Text)-1))
 	}
-	if p.short != "" && strings.Contains(short, p.short) && p.isSpread(folded) {
-		return len(p.text)
-	}
-	longest := 0
-	if !p.number {
-		for _, span := range pieces(folded, p.plain[0]) {
-			longest = max(longest, span[1]-span[0])
-		}
-	}
-	return longest
-}
-
-const betweenElements = " \t\r\n\"," // and between lines
-
-var unspread = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", `"`, "", ",", "").Replace
-
-// isSpread reports whether a text has the value over some elements or lines. A
-// list of single characters says nothing.
-func (p pattern) isSpread(text string) bool {
-	for at := range places(text, p.short[:1]) {
-		found, breaks := 0, 0
-		for i := at; i < len(text) && found < len(p.short); i++ {
-			switch {
-			case text[i] == p.short[found]:
-				found++
-			case strings.IndexByte(betweenElements, text[i]) < 0:
-				i = len(text)
-			case text[i-1] == p.short[found-1]:
-				breaks++
-			}
-		}
-		if found == len(p.short) && breaks <= strings.Count(p.text, " ")+found/3 {
-			return true
-		}
-	}
-	return false
-}
-
-// places yields where a text has a part.
-func places(text, part string) func(yield func(at int) bool) {
-	return func(yield func(at int) bool) {
-		for from := 0; part != ""; {
-			at := strings.Index(text[from:], part)
-			if at < 0 || !yield(from+at) {
-				return
-			}
-			from += at + 1
-		}
-	}
-}
-
-// counts reports whether a value at a place is no part of something else by
-// accident. Zeros at the end of a fraction make no other number.
-func (p pattern) counts(v view, text string, from, to int) bool {
-	isShort := len(p.text) < shortBytes
-	if isShort && v.decoded && (len(p.text) < 4 || !utf8.ValidString(text[max(0, from-4):min(len(text), to+4)])) {
-		return false // many words are base64 of a few bytes
-	}
-	for p.number && strings.Contains(p.text, ".") && to < len(text) && text[to] == '0' {
-		to++
-	}
-	if isShort {
-		return !isWord(text, from-1) && !isWord(text, to)
-	}
-	return !p.number || !isDigit(text, from-1) && !isDigit(text, to)
-}
-
-func isDigit(text string, at int) bool {
-	return at >= 0 && at < len(text) && '0' <= text[at] && text[at] <= '9'
-}
-
-func isWord(text string, at int) bool {
-	return isDigit(text, at) || at >= 0 && at < len(text) &&
-		('a' <= text[at]|0x20 && text[at]|0x20 <= 'z' || text[at] >= utf8.RuneSelf)
-}
-
-// pieces returns where a text has pieces of a long value: from and to. Each piece
-// has a block of half its least size.
-func pieces(text, value string) (spans [][2]int) {
-	const block = pieceBytes / 2
-	if len(value) < longBytes {
-		return nil
-	}
-	for i := 0; i+block <= len(value); i += block {
-		for at := range places(text, value[i:i+block]) {
-			from, to := at, at+block
-			for j := i; j > 0 && from > 0 && text[from-1] == value[j-1]; j-- {
-				from--
-			}
-			for j := i + block; j < len(value) && to < len(text) && text[to] == value[j]; j++ {
-				to++
-			}
-			kinds := map[byte]bool{}
-			for _, c := range []byte(text[from:to]) {
-				kinds[c] = true
-			}
-			if to-from >= pieceBytes && len(kinds) >= pieceKinds {
-				spans = append(spans, [2]int{from, to})
-			}
-		}
-	}
-	return spans
-}
-
-// fold returns text in lower case, with spaces for the + that stand for them in
-// URLs. Every byte stays at its place.
-func fold(text string) string {
-	folded := []byte(text)
-	for i, r := range text {
-		low := unicode.ToLower(r)
-		if r == '+' {
-			low = ' '
-		}
-		if low != r && utf8.RuneLen(low) == utf8.RuneLen(r) {
-			utf8.EncodeRune(folded[i:], low)
-		}
-	}
-	return string(folded)
+	return bytes
 }

@@ -1,8 +1,6 @@
 package statetest
 
 import (
-	"bytes"
-	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -73,11 +71,9 @@ func sortedJSON(j state.JSON) string {
 	if j == "" {
 		return "nothing"
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(spelledTree(j)); err != nil {
+	sorted, err := state.JSONOf(spelledTree(j))
+	if err != nil {
 		return strconv.Quote(string(j))
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return string(sorted)
 }

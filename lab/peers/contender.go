@@ -9,15 +9,17 @@ import (
 
 // A message is what a user sends: 71 bytes of text in every measurement.
 type message struct {
-	user, id, text string
+	User string `json:"user" river:"unique"`
+	ID   string `json:"id" river:"unique"`
+	Text string `json:"text"`
 }
 
 // newMessage returns the n-th message of a data set. Its id is its number, so
 // that ids of different rounds differ.
 func newMessage(user string, n int64) message {
 	return message{
-		user: user, id: fmt.Sprintf("m%08d", n),
-		text: fmt.Sprintf("Good evening! I have lost my key. Could you let me in? Request %08d", n),
+		User: user, ID: fmt.Sprintf("m%08d", n),
+		Text: fmt.Sprintf("Good evening! I have lost my key. Could you let me in? Request %08d", n),
 	}
 }
 
@@ -49,8 +51,7 @@ type contender struct {
 
 var contenders = []contender{
 	{name: "rows", engines: engineNames, ordered: true, open: openRows},
-	{name: "dbos", engines: engineNames, open: openDBOS(false)},
-	{name: "dbos queue", engines: engineNames, ordered: true, open: openDBOS(true)},
+	{name: "dbos queue", engines: engineNames, ordered: true, open: openDBOS},
 	{name: "river", engines: []string{"postgres"}, open: openRiver},
 	{name: "ours", engines: engineNames, ordered: true, open: openOurs},
 }
@@ -72,7 +73,7 @@ type waiters struct {
 // expect must be called before the message is sent.
 func (w *waiters) expect(m message) func(ctx context.Context) (string, error) {
 	answered := make(chan string, 1)
-	key := m.user + "/" + m.id
+	key := m.User + "/" + m.ID
 	w.mu.Lock()
 	if w.waiting == nil {
 		w.waiting = map[string]chan string{}
@@ -99,7 +100,7 @@ func (w *waiters) answer(m message, reply string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
-	case w.waiting[m.user+"/"+m.id] <- reply:
+	case w.waiting[m.User+"/"+m.ID] <- reply:
 	default: // nobody waits, or the message was handled again
 	}
 }

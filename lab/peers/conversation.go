@@ -100,20 +100,17 @@ type entry struct {
 func (d dialect) load(ctx context.Context, t tx, user string, n int64) (entries []entry, err error) {
 	err = t.each(ctx, func(scan func(...any) error) error {
 		var e entry
-		if err := scan(&e.ID, &e.Role, &e.Text); err != nil {
-			return err
-		}
-		entries = append(entries, e)
-		return nil
+		defer func() { entries = append(entries, e) }()
+		return scan(&e.ID, &e.Role, &e.Text)
 	}, d.bind("select id, role, body from messages where user_id = ? and n > ? and n <= ? order by n"), user, n-kept, n)
 	return entries, err
 }
 
 // replyIn returns the answer to a message, if the conversation has it.
 func replyIn(entries []entry, id string) (string, bool) {
-	for i, e := range entries {
+	for _, e := range entries {
 		if e.ID == id && e.Role == "assistant" {
-			return entries[i].Text, true
+			return e.Text, true
 		}
 	}
 	return "", false
@@ -140,10 +137,10 @@ func (d dialect) add(ctx context.Context, t tx, n int64, m message, reply string
 		return err
 	}
 	if _, err := t.exec(ctx, d.bind("insert into messages (user_id, n, id, role, body) values (?, ?, ?, 'user', ?), (?, ?, ?, 'assistant', ?)"),
-		m.user, n+1, m.id, m.text, m.user, n+2, m.id, reply); err != nil {
+		m.User, n+1, m.ID, m.Text, m.User, n+2, m.ID, reply); err != nil {
 		return err
 	}
-	if _, err := t.exec(ctx, d.bind("insert into results (user_id, n, body) values (?, ?, ?)"), m.user, n+2, body); err != nil {
+	if _, err := t.exec(ctx, d.bind("insert into results (user_id, n, body) values (?, ?, ?)"), m.User, n+2, body); err != nil {
 		return err
 	}
 	// Rows that are not read any more can stay for a while: to delete them each
@@ -151,39 +148,55 @@ func (d dialect) add(ctx context.Context, t tx, n int64, m message, reply string
 	if n/2%10 != 0 {
 		return nil
 	}
-	if _, err := t.exec(ctx, d.bind("delete from messages where user_id = ? and n <= ?"), m.user, n+2-kept); err != nil {
+	if _, err := t.exec(ctx, d.bind("delete from messages where user_id = ? and n <= ?"), m.User, n+2-kept); err != nil {
 		return err
 	}
-	_, err = t.exec(ctx, d.bind("delete from results where user_id = ? and n <= ?"), m.user, n+2-2*kept)
+	_, err = t.exec(ctx, d.bind("delete from results where user_id = ? and n <= ?"), m.User, n+2-2*kept)
 	return err
 }
 
 // handle handles a message in a transaction that others have begun. A message
 // that the conversation has is not handled again.
 func (d dialect) handle(ctx context.Context, t tx, m message, answer model) (string, error) {
-	n, err := d.advance(ctx, t, m.user)
+	n, err := d.advance(ctx, t, m.User)
 	if err != nil {
 		return "", err
 	}
-	entries, err := d.load(ctx, t, m.user, n)
+	entries, err := d.load(ctx, t, m.User, n)
 	if err != nil {
 		return "", err
 	}
-	if reply, found := replyIn(entries, m.id); found {
+	if reply, found := replyIn(entries, m.ID); found {
 		return reply, nil
 	}
 	reply := answer(m)
 	return reply, d.add(ctx, t, n, m, reply)
 }
 
-func (d dialect) storedTexts(ctx context.Context, db *sql.DB, user string) (texts []string, err error) {
-	err = sqlTx{db}.each(ctx, func(scan func(...any) error) error {
+// tables are those of a contender, on a data set that is open.
+type tables struct {
+	dialect
+	db *sql.DB
+}
+
+func openTables(ctx context.Context, s site) (t tables, err error) {
+	t.dialect = dialects[s.engine]
+	if t.db, err = s.sql(); err == nil {
+		err = t.createTables(ctx, t.db)
+	}
+	return t, err
+}
+
+func (t tables) texts(ctx context.Context, user string) (texts []string, err error) {
+	err = sqlTx{t.db}.each(ctx, func(scan func(...any) error) error {
 		var text string
 		defer func() { texts = append(texts, text) }()
 		return scan(&text)
-	}, d.bind("select body from messages where user_id = ? and role = 'user' order by n"), user)
+	}, t.bind("select body from messages where user_id = ? and role = 'user' order by n"), user)
 	return texts, err
 }
+
+func (t tables) close() error { return t.db.Close() }
 
 // inTx commits what do does, or nothing.
 func inTx(ctx context.Context, db *sql.DB, do func(t tx) error) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,9 +20,8 @@ const dbosPoll = 5 * time.Millisecond
 // tables of the same database, and changes in the transaction that records the
 // step of the workflow.
 type durable struct {
-	dialect
+	tables
 	waiters
-	db     *sql.DB
 	pool   *pgxpool.Pool
 	dbos   dbos.Context
 	source *dbos.DataSource
@@ -31,21 +29,16 @@ type durable struct {
 	answer model
 }
 
-func openDBOS(queued bool) func(ctx context.Context, s site, answer model) (handler, error) {
-	return func(ctx context.Context, s site, answer model) (handler, error) {
-		d := &durable{dialect: dialects[s.engine], answer: answer}
-		if err := d.open(ctx, s, queued); err != nil {
-			return nil, errors.Join(fmt.Errorf("peers: open DBOS: %w", err), d.close())
-		}
-		return d, nil
+func openDBOS(ctx context.Context, s site, answer model) (handler, error) {
+	d := &durable{answer: answer}
+	if err := d.open(ctx, s); err != nil {
+		return nil, errors.Join(fmt.Errorf("peers: open DBOS: %w", err), d.close())
 	}
+	return d, nil
 }
 
-func (d *durable) open(ctx context.Context, s site, queued bool) (err error) {
-	if d.db, err = s.sql(); err != nil {
-		return err
-	}
-	if err := d.createTables(ctx, d.db); err != nil {
+func (d *durable) open(ctx context.Context, s site) (err error) {
+	if d.tables, err = openTables(ctx, s); err != nil {
 		return err
 	}
 	config := dbos.Config{AppName: "peers", Logger: slog.New(slog.DiscardHandler)}
@@ -69,11 +62,9 @@ func (d *durable) open(ctx context.Context, s site, queued bool) (err error) {
 		return err
 	}
 	dbos.RegisterWorkflow(d.dbos, d.workflow, dbos.WithWorkflowName("handle"))
-	if queued {
-		if d.queue, err = dbos.RegisterQueue(d.dbos, "users", dbos.WithPartitionQueue(),
-			dbos.WithGlobalConcurrency(1), dbos.WithQueueBasePollingInterval(dbosPoll)); err != nil {
-			return err
-		}
+	if d.queue, err = dbos.RegisterQueue(d.dbos, "users", dbos.WithPartitionQueue(),
+		dbos.WithGlobalConcurrency(1), dbos.WithQueueBasePollingInterval(dbosPoll)); err != nil {
+		return err
 	}
 	return dbos.Launch(d.dbos)
 }
@@ -87,34 +78,25 @@ func newPgxPool(ctx context.Context, s site) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// A request is the input of a workflow.
-type request struct{ User, ID, Text string }
-
-func (r request) message() message { return message{r.User, r.ID, r.Text} }
-
-func (d *durable) workflow(ctx dbos.Context, r request) (string, error) {
+func (d *durable) workflow(ctx dbos.Context, m message) (string, error) {
 	reply, err := dbos.RunAsTransaction(ctx, d.source, func(ctx context.Context, t dbos.Tx) (string, error) {
-		return d.dialect.handle(ctx, dbosTx{t}, r.message(), d.answer)
+		return d.dialect.handle(ctx, dbosTx{t}, m, d.answer)
 	})
 	if err == nil {
-		d.waiters.answer(r.message(), reply)
+		d.waiters.answer(m, reply)
 	}
 	return reply, err
 }
 
-// handle starts or queues the workflow of a message. The caller of the queue is
-// answered in this process: the handle of a queued workflow polls. A message that
+// handle queues the workflow of a message. The caller is answered in this process: the handle of a queued workflow polls. A message that
 // was handled before is not handled again, so that nothing in this process would
 // answer it.
 func (d *durable) handle(ctx context.Context, m message) (string, error) {
-	options := []dbos.WorkflowOption{dbos.WithWorkflowID(m.user + "/" + m.id)}
-	if d.queue != nil {
-		options = append(options, dbos.WithQueue(d.queue), dbos.WithQueuePartitionKey(m.user))
-	}
 	wait := d.expect(m)
-	started, err := dbos.RunWorkflow(d.dbos, d.workflow, request{m.user, m.id, m.text}, options...)
-	if err != nil || d.queue == nil {
-		return resultOf(started, err)
+	started, err := dbos.RunWorkflow(d.dbos, d.workflow, m,
+		dbos.WithWorkflowID(m.User+"/"+m.ID), dbos.WithQueue(d.queue), dbos.WithQueuePartitionKey(m.User))
+	if err != nil {
+		return "", err
 	}
 	soon, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -124,17 +106,6 @@ func (d *durable) handle(ctx context.Context, m message) (string, error) {
 	return started.GetResult()
 }
 
-func resultOf(started dbos.WorkflowHandle[string], err error) (string, error) {
-	if err != nil {
-		return "", err
-	}
-	return started.GetResult()
-}
-
-func (d *durable) texts(ctx context.Context, user string) ([]string, error) {
-	return d.storedTexts(ctx, d.db, user)
-}
-
 func (d *durable) close() (err error) {
 	if d.dbos != nil {
 		err = dbos.Shutdown(d.dbos, 30*time.Second)
@@ -142,7 +113,7 @@ func (d *durable) close() (err error) {
 	if d.pool != nil {
 		d.pool.Close()
 	}
-	return errors.Join(err, d.db.Close())
+	return errors.Join(err, d.tables.close())
 }
 
 type dbosTx struct{ tx dbos.Tx }

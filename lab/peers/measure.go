@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,18 +158,12 @@ func send(ctx context.Context, h handler, users []string, n int) error {
 // each calls do for each user at once, and returns an error of one of them.
 func each(users []string, do func(user string) error) error {
 	var wg sync.WaitGroup
-	errs := make(chan error, len(users))
-	for _, user := range users {
-		wg.Go(func() { errs <- do(user) })
+	errs := make([]error, len(users))
+	for i, user := range users {
+		wg.Go(func() { errs[i] = do(user) })
 	}
 	wg.Wait()
-	close(errs)
-	for err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }
 
 // writeTable writes the rows as a table of Markdown: the median of the rounds,

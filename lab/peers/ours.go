@@ -50,12 +50,12 @@ func openOurs(ctx context.Context, s site, answer model) (handler, error) {
 }
 
 func (o *ours) handle(ctx context.Context, m message) (string, error) {
-	out, err := o.manager.Handle(ctx, m.user, workspace.Message{ID: m.id, Content: state.UserText(m.text)})
+	out, err := o.manager.Handle(ctx, m.User, workspace.Message{ID: m.ID, Content: state.UserText(m.Text)})
 	if err != nil {
 		return "", err
 	}
 	if out.Status != workspace.StatusDone && out.Status != workspace.StatusDuplicate {
-		return "", fmt.Errorf("peers: message %s is %s: %s", m.id, out.Status, out.Reason)
+		return "", fmt.Errorf("peers: message %s is %s: %s", m.ID, out.Status, out.Reason)
 	}
 	return out.Reply, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,25 +19,18 @@ import (
 // runs the jobs of a user in any order; a lock of the user's row keeps them
 // apart.
 type jobs struct {
-	dialect
+	tables
 	waiters
-	db     *sql.DB
 	pool   *pgxpool.Pool
 	client *river.Client[pgx.Tx]
 	answer model
 }
 
-// A job is the input of River's worker.
-type job struct {
-	User string `json:"user" river:"unique"`
-	ID   string `json:"id" river:"unique"`
-	Text string `json:"text"`
-}
-
-func (job) Kind() string { return "handle" }
+// Kind makes a message the input of a job.
+func (message) Kind() string { return "handle" }
 
 func openRiver(ctx context.Context, s site, answer model) (handler, error) {
-	j := &jobs{dialect: dialects[s.engine], answer: answer}
+	j := &jobs{answer: answer}
 	if err := j.open(ctx, s); err != nil {
 		return nil, errors.Join(fmt.Errorf("peers: open River: %w", err), j.close())
 	}
@@ -46,10 +38,7 @@ func openRiver(ctx context.Context, s site, answer model) (handler, error) {
 }
 
 func (j *jobs) open(ctx context.Context, s site) (err error) {
-	if j.db, err = s.sql(); err != nil {
-		return err
-	}
-	if err := j.createTables(ctx, j.db); err != nil {
+	if j.tables, err = openTables(ctx, s); err != nil {
 		return err
 	}
 	config := &river.Config{
@@ -79,14 +68,13 @@ func (j *jobs) open(ctx context.Context, s site) (err error) {
 	return client.Start(context.WithoutCancel(ctx))
 }
 
-func (j *jobs) work(ctx context.Context, work *river.Job[job]) error {
-	m := message{work.Args.User, work.Args.ID, work.Args.Text}
+func (j *jobs) work(ctx context.Context, work *river.Job[message]) error {
 	t, err := j.pool.Begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = t.Rollback(context.WithoutCancel(ctx)) }() // none after the commit
-	reply, err := j.dialect.handle(ctx, pgxTx{t}, m, j.answer)
+	reply, err := j.dialect.handle(ctx, pgxTx{t}, work.Args, j.answer)
 	if err != nil {
 		return err
 	}
@@ -96,13 +84,13 @@ func (j *jobs) work(ctx context.Context, work *river.Job[job]) error {
 	if err := t.Commit(ctx); err != nil {
 		return err
 	}
-	j.waiters.answer(m, reply)
+	j.waiters.answer(work.Args, reply)
 	return nil
 }
 
 func (j *jobs) handle(ctx context.Context, m message) (string, error) {
 	wait := j.expect(m)
-	inserted, err := j.client.Insert(ctx, job{m.user, m.id, m.text}, &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true}})
+	inserted, err := j.client.Insert(ctx, m, &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true}})
 	if err != nil {
 		return "", err
 	}
@@ -110,10 +98,6 @@ func (j *jobs) handle(ctx context.Context, m message) (string, error) {
 		return "", nil // River does not keep what the first job returned
 	}
 	return wait(ctx)
-}
-
-func (j *jobs) texts(ctx context.Context, user string) ([]string, error) {
-	return j.storedTexts(ctx, j.db, user)
 }
 
 func (j *jobs) close() (err error) {
@@ -125,7 +109,7 @@ func (j *jobs) close() (err error) {
 	if j.pool != nil {
 		j.pool.Close()
 	}
-	return errors.Join(err, j.db.Close())
+	return errors.Join(err, j.tables.close())
 }
 
 type pgxTx struct{ tx pgx.Tx }

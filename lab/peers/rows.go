@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"time"
 )
@@ -17,29 +16,14 @@ const (
 // result. One transaction accepts a message, takes the lease and reads the
 // conversation; another one stores the answer and gives the lease back.
 type rows struct {
-	dialect
-	db     *sql.DB
+	tables
 	answer model
 }
 
 func openRows(ctx context.Context, s site, answer model) (handler, error) {
-	db, err := s.sql()
-	if err != nil {
-		return nil, err
-	}
-	r := &rows{dialects[s.engine], db, answer}
-	if err := r.createTables(ctx, db); err != nil {
-		_ = db.Close()
-		return nil, err
-	}
-	return r, nil
+	t, err := openTables(ctx, s)
+	return &rows{t, answer}, err
 }
-
-func (r *rows) texts(ctx context.Context, user string) ([]string, error) {
-	return r.storedTexts(ctx, r.db, user)
-}
-
-func (r *rows) close() error { return r.db.Close() }
 
 // A turn is the right to handle the first message of a user's inbox.
 type turn struct {
@@ -54,7 +38,7 @@ func (r *rows) handle(ctx context.Context, m message) (string, error) {
 		if err := r.accept(ctx, tx, m); err != nil {
 			return err
 		}
-		t, err = r.take(ctx, tx, m.user)
+		t, err = r.take(ctx, tx, m.User)
 		return err
 	})
 	if err != nil {
@@ -70,7 +54,7 @@ func (r *rows) work(ctx context.Context, m message, t *turn) (string, error) {
 		if t != nil {
 			reply := r.answer(t.first)
 			err := r.finish(ctx, t, reply)
-			if err == nil && t.first.id == m.id {
+			if err == nil && t.first.ID == m.ID {
 				return reply, nil
 			}
 			if err != nil && !errors.Is(err, errFenced) {
@@ -88,7 +72,7 @@ func (r *rows) work(ctx context.Context, m message, t *turn) (string, error) {
 			}
 		}
 		if err := inTx(ctx, r.db, func(tx tx) (err error) {
-			t, err = r.take(ctx, tx, m.user)
+			t, err = r.take(ctx, tx, m.User)
 			return err
 		}); err != nil {
 			return "", err
@@ -98,7 +82,7 @@ func (r *rows) work(ctx context.Context, m message, t *turn) (string, error) {
 
 // accept puts a message into the inbox, unless it is there.
 func (r *rows) accept(ctx context.Context, t tx, m message) error {
-	_, err := t.exec(ctx, r.bind("insert into inbox (user_id, id, body) values (?, ?, ?) on conflict do nothing"), m.user, m.id, m.text)
+	_, err := t.exec(ctx, r.bind("insert into inbox (user_id, id, body) values (?, ?, ?) on conflict do nothing"), m.User, m.ID, m.Text)
 	return err
 }
 
@@ -116,12 +100,12 @@ func (r *rows) take(ctx context.Context, t tx, user string) (*turn, error) {
 		return nil, err
 	}
 	if err := t.each(ctx, func(scan func(...any) error) error {
-		got.first.user = user
-		return scan(&got.first.id, &got.first.text)
+		got.first.User = user
+		return scan(&got.first.ID, &got.first.Text)
 	}, r.bind("select id, body from inbox where user_id = ? and handled = 0 order by n limit 1"), user); err != nil {
 		return nil, err
 	}
-	if got.first.id == "" {
+	if got.first.ID == "" {
 		_, err := t.exec(ctx, r.bind("update people set expires = 0 where user_id = ? and epoch = ?"), user, got.epoch)
 		return nil, err
 	}
@@ -144,7 +128,7 @@ var errFenced = errors.New("another holder has taken the lease")
 // finish stores the answer and gives the lease back, unless it is lost.
 func (r *rows) finish(ctx context.Context, t *turn, reply string) error {
 	return inTx(ctx, r.db, func(tx tx) error {
-		user := t.first.user
+		user := t.first.User
 		n, err := tx.exec(ctx, r.bind("update people set n = n + 2, expires = 0 where user_id = ? and epoch = ?"), user, t.epoch)
 		if err != nil {
 			return err
@@ -155,7 +139,7 @@ func (r *rows) finish(ctx context.Context, t *turn, reply string) error {
 		if err := r.add(ctx, tx, t.n, t.first, reply); err != nil {
 			return err
 		}
-		_, err = tx.exec(ctx, r.bind("update inbox set handled = 1, reply = ? where user_id = ? and id = ?"), reply, user, t.first.id)
+		_, err = tx.exec(ctx, r.bind("update inbox set handled = 1, reply = ? where user_id = ? and id = ?"), reply, user, t.first.ID)
 		return err
 	})
 }
@@ -165,6 +149,6 @@ func (r *rows) reply(ctx context.Context, m message) (reply string, found bool, 
 	err = sqlTx{r.db}.each(ctx, func(scan func(...any) error) error {
 		found = true
 		return scan(&reply)
-	}, r.bind("select reply from inbox where user_id = ? and id = ? and handled = 1"), m.user, m.id)
+	}, r.bind("select reply from inbox where user_id = ? and id = ? and handled = 1"), m.User, m.ID)
 	return reply, found, err
 }

@@ -7,22 +7,23 @@ import (
 	"testing"
 
 	"github.com/agentstate/state/statetest/internal/kit"
+	"github.com/agentstate/state/workspace"
 )
 
-// testCase is one case of a Test or a file of Resume, and then what has come of
-// it.
+// testCase is one case of a Test or one file of Resume, and then what has come of
+// it. It opens the processes and sends the messages, as the platform would from
+// which they come.
 type testCase struct {
-	c    *Test
-	plan []planned
-	w    *world
+	c         *Test
+	w         *world
+	processes []*Process
+	waits     []<-chan struct{}  // closed when what a process was asked for has ended
+	observer  *workspace.Manager // of what is stored; no fault reaches it
+	opts      workspace.Options  // of the first process
 
-	failed, hung bool
-	findings     []string
-	end          *ending // nil if the case has not come to its end
-	keep         int     // Options.Messages
-	excused      bool
-	reached      []point
-	met          []int
+	hung    bool
+	end     *ending // nil if the case has not come to its end
+	excused bool    // a run has failed, as it may
 
 	// With saving, what was stored after each write, and the name of a secret
 	// with a value in a store that is not sealed.
@@ -32,72 +33,52 @@ type testCase struct {
 }
 
 func (c *Test) newCase(plan ...planned) *testCase {
-	return &testCase{c: c, plan: plan, w: newWorld(plan)}
-}
-
-// fail adds findings.
-func (k *testCase) fail(findings ...string) {
-	k.findings = append(k.findings, findings...)
-	k.failed = k.failed || len(findings) > 0
+	return &testCase{c: c, w: newWorld(plan)}
 }
 
 // text returns the findings and the timeline of the case.
 func (k *testCase) text() string {
-	text := strings.Join(k.findings, "\n    ")
+	text := strings.Join(k.w.findings, "\n    ")
 	if k.hung {
 		return text
 	}
 	return k.w.secrets.Mask(text + k.w.timelineText())
 }
 
-// runInBubble runs the case. A case that hangs is left to itself.
-func (k *testCase) runInBubble(t *testing.T, play func(k *testCase, t *testing.T) error) {
+// inBubble runs the case and returns what has come of it. A case that hangs is
+// left to itself: what it goes on to do must not be seen any more.
+func (k *testCase) inBubble(t *testing.T, play func(k *testCase, t *testing.T) error) *testCase {
 	t.Helper()
-	inside := *k // what a case that hangs goes on to do must not be seen any more
 	left, hangs := kit.InBubble(t, func(t *testing.T) {
-		if err := play(&inside, t); err != nil {
-			inside.fail(err.Error())
+		if err := play(k, t); err != nil {
+			k.w.fail(err.Error())
 		}
 	})
 	if hangs {
-		k.hung = true
-		k.fail(left)
-		return
+		k = &testCase{c: k.c, w: newWorld(nil), hung: true}
 	}
-	*k = inside
 	if left != "" {
-		k.fail(left)
+		k.w.fail(left)
 	}
-	k.w.mu.Lock()
-	defer k.w.mu.Unlock()
-	k.reached, k.met = k.w.reached, k.w.met
-	if findings := k.w.findings; findings != nil {
-		k.findings = append(findings, k.findings...)
-		k.failed = true
-	}
+	return k
 }
 
 // play is what a case of a Test does in its bubble.
 func (k *testCase) play(t *testing.T) error {
-	d := &driver{open: k.c.Open, w: k.w}
-	if k.saving {
-		d.onWrite = func(after point) { k.save(d, after) }
-	}
-	defer d.close()
-	defer func() { k.keep, k.excused = d.opts.Messages, d.excused }()
+	defer k.close()
 	ctx := context.Background()
-	if _, err := d.process(); err != nil {
+	if _, err := k.process(); err != nil {
 		return fmt.Errorf("function Open: %w", err)
 	}
 	if k.c.Setup != nil {
-		if err := d.observer.Update(ctx, user, k.c.Setup); err != nil {
+		if err := k.observer.Update(ctx, user, k.c.Setup); err != nil {
 			return fmt.Errorf("function Setup: %w", err)
 		}
 	}
 	k.w.count(true)
-	err := d.deliverAll(k.c.Messages)
+	err := k.deliverAll()
 	k.w.count(false)
-	v, viewErr := d.observer.View(ctx, user)
+	v, viewErr := k.observer.View(ctx, user)
 	if viewErr != nil {
 		return fmt.Errorf("the workspace cannot be read: %w", viewErr)
 	}
@@ -105,14 +86,24 @@ func (k *testCase) play(t *testing.T) error {
 	if err != nil {
 		return err
 	}
-	end, err := endingOf(k.w, v, d.opts.Schema)
-	if err != nil {
+	if k.end, err = endingOf(k.w, v, k.opts.Schema); err != nil {
 		return err
 	}
-	k.fail(checkEnd(k.w, v)...)
+	k.w.fail(checkEnd(k.w, v)...)
 	if k.c.Check != nil {
 		k.c.Check(t, v)
 	}
-	k.end = end
 	return nil
 }
+
+// deliverAll sends the messages, and then each once more.
+func (k *testCase) deliverAll() error {
+	for _, msg := range k.c.Messages {
+		if err := k.deliver(msg); err != nil {
+			return err
+		}
+	}
+	return k.repeat(k.c.Messages)
+}
+
+func (k *testCase) failed() bool { return len(k.w.findings) > 0 }

@@ -28,7 +28,7 @@ func TestCrashReportsACaseThatHangs(t *testing.T) {
 	done := make(chan struct{})
 	t.Cleanup(func() { <-done })
 	t.Run("case", func(t *testing.T) {
-		k.runInBubble(t, (*testCase).play)
+		k = k.inBubble(t, (*testCase).play)
 	})
 	mu.Unlock()
 	close(done)

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/mistakes"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
-	"github.com/agentstate/state/statetest/internal/mistakes"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )
@@ -87,6 +87,16 @@ func leavesCallOpen(t *testing.T, mistake bool) {
 func repeatsUser(ctx context.Context, _ *crash.Process, run *workspace.Run, mistake bool) error {
 	if mistake && run.Attempt() > 0 {
 		if err := state.Messages.Set(run.State(), []state.Message{run.Message().Content}); err != nil {
+			return err
+		}
+	}
+	return run.Commit(ctx)
+}
+
+// losesUser begins a conversation anew.
+func losesUser(ctx context.Context, _ *crash.Process, run *workspace.Run, mistake bool) error {
+	if mistake && run.Attempt() > 0 {
+		if _, err := state.Messages.Delete(run.State()); err != nil {
 			return err
 		}
 	}
@@ -278,6 +288,8 @@ func init() {
 			Run: leavesCallOpen},
 		mistakes.Program{Part: "crash", Name: "message of the user repeated", Words: []string{"the conversation has the messages of the user"},
 			Run: agent(repeatsUser)},
+		mistakes.Program{Part: "crash", Name: "message of the user lost", Words: []string{"the conversation has the messages of the user"},
+			Run: agent(losesUser)},
 		mistakes.Program{Part: "crash", Name: "variable of the package", Words: []string{"not deterministic", "- 1", "+ 2"},
 			Run: agent(countsOutside)},
 		mistakes.Program{Row: 32, Part: "crash", Name: "stalled holder acts on", Words: []string{"effect escalate was made with an input that it does not have in the undisturbed case", "stands still"},

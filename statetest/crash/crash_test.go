@@ -163,14 +163,6 @@ func TestBranchesSurviveCrashes(t *testing.T) {
 	crash.Test{Open: branches, Messages: keyboard}.Run(t)
 }
 
-func BenchmarkCrash(b *testing.B) {
-	for b.Loop() {
-		require.True(b, passes(func(t *testing.T) {
-			crash.Test{Open: refundAgent, Messages: keyboard, Pairs: -1}.Run(t)
-		}))
-	}
-}
-
 func TestCrashSavesWhatIsStored(t *testing.T) {
 	t.Setenv("STATETEST_UPDATE", "1")
 	dir := filepath.Join(t.TempDir(), "v1")

@@ -1,8 +1,10 @@
 package crash
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"testing/synctest"
 	"time"
 
@@ -13,86 +15,68 @@ import (
 // user is the user whose messages the processes handle.
 const user = "ann"
 
-// driver opens the processes of a case and sends the messages, as the platform
-// would from which they come.
-type driver struct {
-	open      func(p *Process) *workspace.Options
-	w         *world
-	onWrite   func(after point)
-	processes []*Process
-	waits     []<-chan struct{}  // closed when what a process was asked for has ended
-	observer  *workspace.Manager // of what is stored; no fault reaches it
-	opts      workspace.Options  // of the first process
-	excused   bool               // a run has failed, as it may
-}
-
 const (
-	maxSends = 16             // of one message
-	maxTime  = 24 * time.Hour // of the bubble, for one step of the driver
+	maxSends   = 16              // of one message
+	maxTime    = 24 * time.Hour  // of the bubble, for one step of the case
+	defaultTTL = 4 * time.Second // of workspace.Options
 )
 
 // process returns the process that handles messages, a new one if the last does
 // not go on.
-func (d *driver) process() (*Process, error) {
-	if n := len(d.processes); n > 0 && !d.isHalted(d.processes[n-1]) {
-		return d.processes[n-1], nil
+func (k *testCase) process() (*Process, error) {
+	if n := len(k.processes); n > 0 && !k.processes[n-1].isHalted() {
+		return k.processes[n-1], nil
 	}
-	if len(d.processes) == 26 {
-		return nil, fmt.Errorf("%d processes have ended", len(d.processes))
+	if len(k.processes) == 26 {
+		return nil, fmt.Errorf("%d processes have ended", len(k.processes))
 	}
-	p := &Process{w: d.w, name: string(rune('A' + len(d.processes))), halted: make(chan struct{})}
+	p := &Process{w: k.w, name: string(rune('A' + len(k.processes))), halted: make(chan struct{})}
 	p.ctx, p.end = context.WithCancelCause(context.Background())
-	d.processes = append(d.processes, p)
-	opts := d.open(p)
+	k.processes = append(k.processes, p)
+	opts := k.c.Open(p)
 	if opts == nil {
 		return nil, fmt.Errorf("the function Open returns no Options")
 	}
 	o := *opts
 	o.Holder = "" // a name would let B end what A, which only stands still, holds
-	if len(d.processes) == 1 {
-		if err := d.observe(o); err != nil {
+	if k.observer == nil {
+		if err := k.observe(o); err != nil {
 			return nil, err
 		}
 	}
+	db := &port{p: p, db: k.w.db.Open()}
+	if k.saving {
+		db.wrote = k.save
+	}
 	var err error
-	p.manager, err = workspace.Open(p.ctx, &port{p, d.w.db.Open(), d.onWrite}, &o)
+	p.manager, err = workspace.Open(p.ctx, db, &o)
 	return p, err
 }
 
 // observe opens the observer.
-func (d *driver) observe(o workspace.Options) error {
-	d.opts = o
-	d.w.ttl = o.TTL
-	if d.w.ttl == 0 {
-		d.w.ttl = 4 * time.Second
-	}
-	var err error
-	d.observer, err = workspace.Open(context.Background(), d.w.db.Open(), &workspace.Options{
+func (k *testCase) observe(o workspace.Options) (err error) {
+	k.opts = o
+	k.w.ttl = cmp.Or(o.TTL, defaultTTL)
+	k.observer, err = workspace.Open(context.Background(), k.w.db.Open(), &workspace.Options{
 		Schema: o.Schema, Keys: o.Keys, TTL: o.TTL,
 	})
 	return err
 }
 
-func (d *driver) isHalted(p *Process) bool {
-	d.w.mu.Lock()
-	defer d.w.mu.Unlock()
-	return p.isHalted
-}
-
 // call lets a process do something. It returns when that has ended, or earlier
 // if the process dies or stands still.
-func (d *driver) call(p *Process, fn func()) (ended bool, err error) {
+func (k *testCase) call(p *Process, fn func()) (ended bool, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		fn()
 	}()
-	d.waits = append(d.waits, done)
+	k.waits = append(k.waits, done)
 	timeout := time.NewTimer(maxTime)
 	defer timeout.Stop()
 	select {
 	case <-done:
-		return !d.isHalted(p), nil
+		return !p.isHalted(), nil
 	case <-p.halted:
 		synctest.Wait() // a dead process unwinds as far as it gets
 		return false, nil
@@ -101,35 +85,25 @@ func (d *driver) call(p *Process, fn func()) (ended bool, err error) {
 	}
 }
 
-// deliverAll sends the messages, and then each once more.
-func (d *driver) deliverAll(messages []workspace.Message) error {
-	for _, msg := range messages {
-		if err := d.deliver(msg); err != nil {
-			return err
-		}
-	}
-	return d.repeat(messages)
-}
-
 // deliver sends a message until it is handled.
-func (d *driver) deliver(msg workspace.Message) error {
+func (k *testCase) deliver(msg workspace.Message) error {
 	var rewinds []func()
-	for _, s := range d.w.scripts {
+	for _, s := range k.w.scripts {
 		rewinds = append(rewinds, s.Mark())
 	}
 	var last error
 	for range maxSends {
-		p, err := d.process()
+		p, err := k.process()
 		if err != nil {
 			return err
 		}
-		if msg, err = d.resolved(msg); err != nil {
+		if msg, err = k.resolved(msg); err != nil {
 			return err
 		}
 		var out workspace.Outcome
 		var failed error // of a process that goes on: the others write it later
 		sent := msg
-		ended, err := d.call(p, func() { out, failed = p.manager.Handle(p.ctx, user, sent) })
+		ended, err := k.call(p, func() { out, failed = p.manager.Handle(p.ctx, user, sent) })
 		if ended {
 			last = failed
 		}
@@ -137,26 +111,26 @@ func (d *driver) deliver(msg workspace.Message) error {
 		case err != nil:
 			return err
 		case ended && failed == nil && (out.Status == workspace.StatusDone || out.First == workspace.StatusDone):
-			return d.awaitStalled()
+			k.awaitStalled()
+			return nil
 		case ended:
-			if err := d.settle(p); err != nil {
+			if err := k.settle(p); err != nil {
 				return err
 			}
 		}
-		v, err := d.observer.View(context.Background(), user)
+		v, err := k.observer.View(context.Background(), user)
 		if err != nil {
 			return err
 		}
-		for _, dead := range v.DeadLetters {
-			if dead.Message.ID != msg.ID {
-				continue
-			}
-			if !d.excuse(dead) {
-				return fmt.Errorf("message %q has failed: %s", msg.ID, v.Redact(dead.Reason))
-			}
-			for _, rewind := range rewinds {
-				rewind()
-			}
+		i := slices.IndexFunc(v.DeadLetters, func(dead workspace.DeadLetter) bool { return dead.Message.ID == msg.ID })
+		if i < 0 {
+			continue
+		}
+		if !k.excuse(v.DeadLetters[i]) {
+			return fmt.Errorf("message %q has failed: %s", msg.ID, v.Redact(v.DeadLetters[i].Reason))
+		}
+		for _, rewind := range rewinds {
+			rewind()
 		}
 	}
 	return fmt.Errorf("message %q is not handled, although it was sent %d times: %v", msg.ID, maxSends, last)
@@ -164,8 +138,8 @@ func (d *driver) deliver(msg workspace.Message) error {
 
 // settle waits until a process has taken over what others have left, or would have
 // if it could.
-func (d *driver) settle(p *Process) error {
-	_, err := d.call(p, func() {
+func (k *testCase) settle(p *Process) error {
+	_, err := k.call(p, func() {
 		p.settles.Store(true)
 		defer p.settles.Store(false)
 		for began := time.Now(); p.ctx.Err() == nil && time.Since(began) < 4*p.manager.Info().TTL; {
@@ -185,30 +159,28 @@ func (d *driver) settle(p *Process) error {
 // excuse reports whether a message may have failed: because of a fault in a
 // process that lived, before its run made an effect. Each fault excuses one
 // failure.
-func (d *driver) excuse(dead workspace.DeadLetter) bool {
-	d.w.mu.Lock()
-	defer d.w.mu.Unlock()
-	if d.w.excuses == 0 {
+func (k *testCase) excuse(dead workspace.DeadLetter) bool {
+	k.w.mu.Lock()
+	defer k.w.mu.Unlock()
+	if k.w.excuses == 0 {
 		return false
 	}
-	for _, e := range d.w.effects {
-		if e.run == dead.RunID || e.run == "" {
-			return false
-		}
+	if slices.ContainsFunc(k.w.effects, func(e effect) bool { return e.Run == dead.RunID || e.Run == "" }) {
+		return false
 	}
-	d.w.excuses--
-	d.excused = true
+	k.w.excuses--
+	k.excused = true
 	return true
 }
 
 // resolved returns the message with the answers of the calls that are suspended:
 // a person answers the call that is shown, and a call that was made again has
 // another id.
-func (d *driver) resolved(msg workspace.Message) (workspace.Message, error) {
+func (k *testCase) resolved(msg workspace.Message) (workspace.Message, error) {
 	if len(msg.Answers) == 0 {
 		return msg, nil
 	}
-	v, err := d.observer.View(context.Background(), user)
+	v, err := k.observer.View(context.Background(), user)
 	if err != nil {
 		return msg, err
 	}
@@ -216,11 +188,9 @@ func (d *driver) resolved(msg workspace.Message) (workspace.Message, error) {
 	answers := make([]state.ToolResultMessage, 0, len(msg.Answers))
 	for i, a := range msg.Answers {
 		call := a.Call()
-		place := i
-		for j, c := range open {
-			if c.ID == call.ID {
-				place = j
-			}
+		place := slices.IndexFunc(open, func(c state.ToolCall) bool { return c.ID == call.ID })
+		if place < 0 {
+			place = i
 		}
 		if place >= len(open) {
 			return msg, nil // it was accepted before
@@ -239,65 +209,52 @@ func (d *driver) resolved(msg workspace.Message) (workspace.Message, error) {
 
 // awaitStalled waits until processes that stand still go on, and until they have
 // returned what they were asked for.
-func (d *driver) awaitStalled() error {
-	timeout := time.NewTimer(maxTime)
-	defer timeout.Stop()
-	for _, p := range d.processes {
-		d.w.mu.Lock()
+func (k *testCase) awaitStalled() {
+	for _, p := range k.processes {
+		k.w.mu.Lock()
 		standing := p.standing
-		d.w.mu.Unlock()
+		k.w.mu.Unlock()
 		if standing != nil {
 			<-standing
 		}
 	}
-	for _, done := range d.waits {
-		select {
-		case <-done:
-		case <-timeout.C:
-			return fmt.Errorf("a process has not returned after %v of the bubble's time", maxTime)
-		}
+	for _, done := range k.waits {
+		<-done
 	}
-	d.waits = nil
+	k.waits = nil
 	synctest.Wait()
-	return nil
 }
 
 // repeat sends each message once more, which must change nothing.
-func (d *driver) repeat(messages []workspace.Message) error {
-	d.w.count(false)
-	p, err := d.process()
+func (k *testCase) repeat(messages []workspace.Message) error {
+	k.w.count(false)
+	p, err := k.process()
 	if err != nil {
 		return err
 	}
-	if _, err := d.call(p, func() { _ = p.manager.Wait(p.ctx) }); err != nil {
+	if _, err := k.call(p, func() { _ = p.manager.Wait(p.ctx) }); err != nil {
 		return err
 	}
-	before, err := d.observer.Summary(p.ctx, user)
+	before, err := k.observer.Summary(p.ctx, user)
 	if err != nil {
 		return err
 	}
-	made := d.w.numberOfEffects()
+	made := len(k.w.effects)
 	for _, msg := range messages {
 		var out workspace.Outcome
 		var failed error
-		if _, err := d.call(p, func() { out, failed = p.manager.Handle(p.ctx, user, msg) }); err != nil {
+		if _, err := k.call(p, func() { out, failed = p.manager.Handle(p.ctx, user, msg) }); err != nil {
 			return err
 		}
 		if out.Status != workspace.StatusDuplicate {
 			return fmt.Errorf("message %q, sent again in the end, is %s, want duplicate: %v", msg.ID, out.Status, failed)
 		}
 	}
-	after, err := d.observer.Summary(p.ctx, user)
-	if err == nil && (after.Version != before.Version || d.w.numberOfEffects() != made) {
+	after, err := k.observer.Summary(p.ctx, user)
+	if err == nil && (after.Version != before.Version || len(k.w.effects) != made) {
 		err = fmt.Errorf("a message that is sent again in the end changes something")
 	}
 	return err
-}
-
-func (w *world) numberOfEffects() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.effects)
 }
 
 // leave is how long goroutines have, in the time of the bubble, to end after
@@ -305,15 +262,15 @@ func (w *world) numberOfEffects() int {
 const leave = time.Hour
 
 // close ends all processes, and waits for what they have begun.
-func (d *driver) close() {
-	for _, p := range d.processes {
+func (k *testCase) close() {
+	for _, p := range k.processes {
 		p.kill()
 		if p.manager != nil {
 			go p.manager.Close() // it waits for what the process has begun
 		}
 	}
-	if d.observer != nil {
-		_ = d.observer.Close()
+	if k.observer != nil {
+		_ = k.observer.Close()
 	}
 	time.Sleep(leave)
 }

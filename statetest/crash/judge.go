@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/statetest/internal/kit"
@@ -84,23 +86,15 @@ func compareEnds(want, got *ending, ignore []string) []string {
 
 func compareFields(want, got map[string]state.JSON, ignore []string) []string {
 	var findings []string
-	names := slices.Collect(maps.Keys(want))
-	names = slices.AppendSeq(names, maps.Keys(got))
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		a, inWant := want[name]
-		b, inGot := got[name]
-		if slices.Contains(ignore, name) || inWant == inGot && sameJSON(a, b) {
+	all := maps.Clone(want)
+	maps.Copy(all, got)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		a, b := want[name], got[name]
+		if slices.Contains(ignore, name) || a == b || a != "" && b != "" && a.Equal(b) {
 			continue
 		}
-		text := "field " + name + " differs from the undisturbed case:"
-		if inWant {
-			text += "\n      - " + string(a)
-		}
-		if inGot {
-			text += "\n      + " + string(b)
-		}
-		findings = append(findings, text)
+		findings = append(findings, fmt.Sprintf("field %s differs from the undisturbed case:\n      - %s\n      + %s",
+			name, cmp.Or(a, "not set"), cmp.Or(b, "not set")))
 	}
 	return findings
 }
@@ -119,25 +113,28 @@ func compareUsers(want, got *ending, keep int) []string {
 		strings.Join(got.users, "\n      + "), strings.Join(want.users, "\n      - "))}
 }
 
+// what an effect does.
+type what struct {
+	name  string
+	input state.JSON
+}
+
 // compareEffects compares effects as a multiset of name and input.
 func compareEffects(want, got []effect) []string {
-	type what struct{ name, input string }
 	group := func(list []effect) map[what][]effect {
 		m := map[what][]effect{}
 		for _, e := range list {
-			k := what{e.name, canonical(e.input)}
+			k := what{e.Name, e.Input}
 			m[k] = append(m[k], e)
 		}
 		return m
 	}
 	wanted, made := group(want), group(got)
-	keys := slices.Collect(maps.Keys(wanted))
-	for k := range made {
-		if _, ok := wanted[k]; !ok {
-			keys = append(keys, k)
-		}
-	}
-	slices.SortFunc(keys, func(a, b what) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.input, b.input)) })
+	all := maps.Clone(wanted)
+	maps.Copy(all, made)
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b what) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.input, b.input))
+	})
 	var findings []string
 	for _, k := range keys {
 		n, m := len(made[k]), len(wanted[k])
@@ -145,92 +142,55 @@ func compareEffects(want, got []effect) []string {
 		case n == m:
 		case m == 0:
 			findings = append(findings, fmt.Sprintf("effect %s was made with an input that it does not have in the undisturbed case: %s", k.name, k.input))
+		case n < m:
+			findings = append(findings, fmt.Sprintf("effect %s was made %s, want %d: %s", k.name, kit.Count(n, "time", "times"), m, k.input))
 		default:
-			text := fmt.Sprintf("effect %s was made %s, want %d", k.name, kit.Count(n, "time", "times"), m)
-			if cause := causeOf(made[k], m); cause != "" {
-				text += ": " + cause
-			}
-			if n == 0 {
-				text += ": " + k.input
-			}
-			findings = append(findings, text)
+			findings = append(findings, fmt.Sprintf("effect %s was made %d times, want %d%s", k.name, n, m, causeOf(made[k])))
 		}
 	}
 	return findings
 }
 
-// causeOf returns why an effect was made more often than want.
-func causeOf(made []effect, want int) string {
-	if len(made) <= want {
-		return ""
-	}
+// causeOf returns why an effect was made too often.
+func causeOf(made []effect) string {
 	first, last := made[0], made[len(made)-1]
 	if first.attempt > last.attempt { // the first stood still meanwhile
 		first, last = last, first
 	}
 	switch {
-	case last.key == "":
-		return "it has no key"
-	case first.key == last.key:
+	case last.Key == "":
+		return ": it has no key"
+	case first.Key == last.Key:
 		return ""
 	case first.process != last.process:
-		return "the key changed when " + last.process + " took the run over"
-	case first.run != last.run:
-		return "the key changed with the run"
-	case first.attempt != last.attempt:
-		return "the key changed with the attempt"
+		return ": the key changed when " + last.process + " took the run over"
 	}
-	return "the key changed"
-}
-
-func sameJSON(a, b state.JSON) bool { return a == b || a.Equal(b) }
-
-// canonical returns JSON by which equal values are equal texts.
-func canonical(j state.JSON) string {
-	var v any
-	if err := j.Decode(&v); err != nil {
-		return string(j)
-	}
-	text, err := state.JSONOf(v)
-	if err != nil {
-		return string(j)
-	}
-	return string(text)
+	return ": the key changed"
 }
 
 // timelineText returns the events of a case, a line each, with names for ids of
 // runs, which are random.
 func (w *world) timelineText() string {
 	names := map[string]string{}
-	rename := func(e *effect) string {
-		if e.run != "" && names[e.run] == "" {
-			names[e.run] = fmt.Sprintf("run_%d", len(names)+1)
-		}
-		text := e.key
-		for id, name := range names {
-			text = strings.ReplaceAll(text, id, name)
-		}
-		return text
-	}
-	processWidth, width, whatWidth := 0, 0, 0
-	for _, e := range w.timeline {
-		processWidth = max(processWidth, len(e.process))
-		width = max(width, len(e.at))
-		if e.effect != nil {
-			whatWidth = max(whatWidth, len(e.what))
-		}
-	}
 	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, e := range w.timeline {
-		line := fmt.Sprintf("      %-*s  %-*s  %-*s", processWidth, e.process, width, e.at, whatWidth, e.what)
+		line := fmt.Sprintf("\n      %s\t%s\t%s", e.process, e.at, e.what)
 		if e.effect != nil {
-			key := "no key"
-			if k := rename(e.effect); k != "" {
-				key = fmt.Sprintf("key %q", k)
+			if run := e.effect.Run; run != "" && names[run] == "" {
+				names[run] = fmt.Sprintf("run_%d", len(names)+1)
 			}
-			line += "  " + key + "  " + string(e.effect.input)
+			key := e.effect.Key
+			for id, name := range names {
+				key = strings.ReplaceAll(key, id, name)
+			}
+			if key = "key " + strconv.Quote(key); e.effect.Key == "" {
+				key = "no key"
+			}
+			line += fmt.Sprintf("\t%s  %s", key, e.effect.Input)
 		}
-		b.WriteString("\n" + strings.TrimRight(line, " "))
+		_, _ = fmt.Fprint(table, line)
 	}
+	_ = table.Flush()
 	return b.String()
 }

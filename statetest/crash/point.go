@@ -209,9 +209,17 @@ func (p *Process) kill() {
 
 // halt tells the driver that the process does not go on. The caller holds mu.
 func (p *Process) halt() {
-	if !p.isHalted {
-		p.isHalted = true
+	if !p.isHalted() {
 		close(p.halted)
+	}
+}
+
+func (p *Process) isHalted() bool {
+	select {
+	case <-p.halted:
+		return true
+	default:
+		return false
 	}
 }
 

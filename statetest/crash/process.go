@@ -33,7 +33,6 @@ type Process struct {
 	dead     bool
 	standing chan struct{} // closed when the process goes on; nil if it does not stand still
 	halted   chan struct{} // closed when it first dies or stands still
-	isHalted bool
 }
 
 var (
@@ -48,7 +47,7 @@ var (
 // before. Calls that a takeover has answered with an error are made again, with
 // new ids.
 func (p *Process) Model(f *provider.Format, replies ...statetest.Reply) *statetest.Model {
-	c := &kit.Case{Report: p.w, Masks: p.w.secrets, Gate: func(ctx context.Context, ask func()) error {
+	c := &kit.Case{Report: p.w, Secrets: p.w.secrets, Gate: func(ctx context.Context, ask func()) error {
 		_, err := pass(ctx, p, place{kindModel, "model"}, func(point) (struct{}, error) {
 			ask()
 			return struct{}{}, nil
@@ -70,14 +69,14 @@ func (p *Process) Model(f *provider.Format, replies ...statetest.Reply) *statete
 // {"ok":true}. A key that comes again for the name has no effect; with another
 // input it is an error. "" is no key. input is encoded as JSON.
 func (p *Process) Effect(ctx context.Context, name, key string, input any) (state.JSON, error) {
-	in, err := state.JSONOf(input)
+	in, err := inputOf(input)
 	if err != nil {
 		return "", fmt.Errorf("crash: effect %s: %w", name, err)
 	}
 	return pass(ctx, p, place{kindEffect, "effect_" + pointName(name)}, func(at point) (state.JSON, error) {
-		e := effect{at: at.String(), name: name, key: key, input: in, process: p.name}
+		e := effect{Name: name, Key: key, Input: in, at: at.String(), process: p.name}
 		if run, ok := workspace.FromContext(ctx); ok {
-			e.run, e.attempt = run.ID(), run.Attempt()
+			e.Run, e.attempt = run.ID(), run.Attempt()
 			p.w.secrets.Add(run.State()) // the timeline has the input
 		}
 		return `{"ok":true}`, p.w.makeEffect(e)

@@ -54,9 +54,9 @@ func Resume(t *testing.T, pattern string, open func(p *Process) *workspace.Optio
 				t.Errorf("crash: Resume: %v", err)
 				return
 			}
-			k := (&Test{Open: open, Messages: messages}).newCase()
-			k.runInBubble(t, func(k *testCase, _ *testing.T) error { return k.resume(s, version) })
-			if k.failed {
+			k := (&Test{Open: open, Messages: messages}).newCase().
+				inBubble(t, func(k *testCase, _ *testing.T) error { return k.resume(s, version) })
+			if k.failed() {
 				t.Errorf("%s: %s\n    again: %s", label, k.text(), kit.Again(t.Name()))
 			}
 		})
@@ -65,48 +65,53 @@ func Resume(t *testing.T, pattern string, open func(p *Process) *workspace.Optio
 
 // resume is what a file of [Resume] does in its bubble.
 func (k *testCase) resume(s *saved, version string) error {
-	d := &driver{open: k.c.Open, w: k.w}
-	defer d.close()
+	defer k.close()
 	if err := s.restore(k.w, version); err != nil {
 		return fmt.Errorf("it cannot be restored: %w", err)
 	}
-	p, err := d.process()
+	p, err := k.process()
 	if err != nil {
 		return fmt.Errorf("function Open: %w", err)
 	}
-	if err := d.read(version); err != nil {
+	if err := k.read(version); err != nil {
 		return err
 	}
 	k.w.count(true) // points have numbers, and no fault is planned
 	defer k.w.count(false)
-	if err := d.takeOver(p); err != nil {
+	if err := k.takeOver(p); err != nil {
 		return err
 	}
-	if k.fail(s.madeAgain(k.w, version)...); k.failed {
+	if k.w.fail(s.madeAgain(k.w, version)...); k.failed() {
 		return nil
 	}
+	v, err := k.observer.View(context.Background(), user)
 	for _, msg := range k.c.Messages {
-		if err := d.handle(msg, version); err != nil {
+		if err != nil {
+			break
+		}
+		before := v.Version
+		if err := k.deliver(msg); err != nil {
 			return err
 		}
+		if v, err = k.observer.View(context.Background(), user); err == nil && v.Version == before {
+			return fmt.Errorf("message %q was handled by %s: it needs another ID", msg.ID, version)
+		}
 	}
-	v, err := d.observer.View(context.Background(), user)
 	if err != nil {
 		return fmt.Errorf("the workspace cannot be read in the end: %w", err)
 	}
 	k.w.secrets.Add(v.State())
-	k.fail(checkEnd(k.w, v)...)
+	k.w.fail(checkEnd(k.w, v)...)
 	return nil
 }
 
-// read returns why the workspace cannot be resumed. It keeps the ids of the calls
-// that it has from those of new calls.
-func (d *driver) read(version string) error {
-	v, err := d.observer.View(context.Background(), user)
+// read returns why the workspace cannot be resumed.
+func (k *testCase) read(version string) error {
+	v, err := k.observer.View(context.Background(), user)
 	if err != nil {
 		return fmt.Errorf("%s cannot be read: %s: each workspace that %s has stored would be unreadable", user, reasonOf(err), version)
 	}
-	d.w.secrets.Add(v.State())
+	k.w.secrets.Add(v.State())
 	if isEmpty(v) {
 		return errors.New("the file has no workspace")
 	}
@@ -114,17 +119,8 @@ func (d *driver) read(version string) error {
 		return fmt.Errorf("%s has fields that the schema does not: %s: each workspace that %s has stored would lose the values, unless Field.Was has the former names",
 			user, strings.Join(v.Unknown, ", "), version)
 	}
-	if _, err := d.observer.Verify(context.Background(), user); err != nil {
+	if _, err := k.observer.Verify(context.Background(), user); err != nil {
 		return fmt.Errorf("%s is damaged: %s", user, reasonOf(err))
-	}
-	for _, m := range state.Messages.Or(v.State(), nil) {
-		if calls, ok := m.(state.ToolCallMessage); ok {
-			for _, c := range calls.Calls() {
-				for _, s := range d.w.scripts {
-					s.Reserve(c.ID)
-				}
-			}
-		}
 	}
 	return nil
 }
@@ -135,20 +131,16 @@ func reasonOf(err error) string {
 	if errors.As(err, &unfit) {
 		err = unfit
 	}
-	text := err.Error()
-	for _, prefix := range []string{"workspace: ", "state: ", "import: "} {
-		text = strings.TrimPrefix(text, prefix)
-	}
-	return strings.TrimSuffix(text, ".")
+	return strings.TrimPrefix(strings.TrimSuffix(err.Error(), "."), "state: ")
 }
 
 // takeOver lets processes finish what was under way.
-func (d *driver) takeOver(p *Process) error {
+func (k *testCase) takeOver(p *Process) error {
 	for range maxSends {
-		if err := d.settle(p); err != nil {
+		if err := k.settle(p); err != nil {
 			return err
 		}
-		v, err := d.observer.View(context.Background(), user)
+		v, err := k.observer.View(context.Background(), user)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s cannot be read after the takeover: %s", user, reasonOf(err))
@@ -158,53 +150,38 @@ func (d *driver) takeOver(p *Process) error {
 		case v.Run == nil && len(v.Queue) == 0:
 			return nil
 		}
-		time.Sleep(2 * d.w.ttl)
+		time.Sleep(2 * k.w.ttl)
 	}
 	return errors.New("the run that was under way is not finished")
-}
-
-// handle sends a message, which must not have been handled before.
-func (d *driver) handle(msg workspace.Message, version string) error {
-	before, err := d.observer.Summary(context.Background(), user)
-	if err != nil {
-		return err
-	}
-	if err := d.deliver(msg); err != nil {
-		return err
-	}
-	after, err := d.observer.Summary(context.Background(), user)
-	if err == nil && after.Version == before.Version {
-		err = fmt.Errorf("message %q was handled by %s: it needs another ID", msg.ID, version)
-	}
-	return err
 }
 
 // madeAgain returns the effects that a run has made before and again. How often
 // a run makes equal ones is known from the case of [Test].Save.
 func (s *saved) madeAgain(w *world, version string) (findings []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	type what struct{ run, name, input string }
-	whatOf := func(e effect) what { return what{e.run, e.name, canonical(e.input)} }
-	first, allowed := map[what]effect{}, map[what]int{}
+	type inRun struct {
+		run string
+		what
+	}
+	of := func(e effect) inRun { return inRun{e.Run, what{e.Name, e.Input}} }
+	first, allowed := map[inRun]effect{}, map[inRun]int{}
 	for _, e := range w.effects[:len(s.Effects)] {
-		first[whatOf(e)] = e
+		first[of(e)] = e
 	}
 	for _, e := range s.Later {
-		allowed[what{e.Run, e.Name, canonical(e.Input)}]++
+		allowed[of(e)]++
 	}
 	for _, e := range w.effects[len(s.Effects):] {
-		before, ok := first[whatOf(e)]
-		if allowed[whatOf(e)]--; !ok || allowed[whatOf(e)] >= 0 {
+		before, ok := first[of(e)]
+		if allowed[of(e)]--; !ok || allowed[of(e)] >= 0 {
 			continue
 		}
 		cause := ""
-		if e.key == "" {
+		if e.Key == "" {
 			cause = ": it has no key"
-		} else if e.key != before.key {
+		} else if e.Key != before.Key {
 			cause = ": its key has changed"
 		}
-		findings = append(findings, fmt.Sprintf("effect %s, which %s has made, is made again when the run is taken over%s", e.name, version, cause))
+		findings = append(findings, fmt.Sprintf("effect %s, which %s has made, is made again when the run is taken over%s", e.Name, version, cause))
 	}
 	return findings
 }

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/mistakes"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
-	"github.com/agentstate/state/statetest/internal/mistakes"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -36,11 +37,7 @@ func (d desk) handle(p *crash.Process, reply string) *workspace.Options {
 	return &workspace.Options{Schema: d.schema, Run: func(ctx context.Context, run *workspace.Run) error {
 		st := run.State()
 		for _, step := range []string{d.charge, "mail"} {
-			done := false
-			for _, have := range d.steps.Or(st, nil) {
-				done = done || have == step
-			}
-			if done {
+			if slices.Contains(d.steps.Or(st, nil), step) {
 				continue
 			}
 			if err := errors.Join(d.amount(st), d.steps.Set(st, []string{step})); err != nil {
@@ -116,46 +113,42 @@ func init() {
 		crash.Resume(t, pattern, func(p *crash.Process) *workspace.Options { return deskV1().handle(p, "Done.") }, andNow)
 	}, "no file matches testdata/workspaces/v9/*.json")
 
-	resumeProgram(0, "run that fails when it is resumed", func(t *testing.T, mistake bool) {
-		crash.Resume(t, savedDesks, func(p *crash.Process) *workspace.Options {
-			opts := deskV1().handle(p, "Done.")
-			run := opts.Run
-			opts.Run = func(ctx context.Context, r *workspace.Run) error {
-				if mistake && r.Attempt() > 0 {
-					return errors.New("unknown step")
-				}
-				return run(ctx, r)
-			}
-			return opts
-		}, andNow)
+	changedRun("run that fails when it is resumed", func(ctx context.Context, r *workspace.Run, run runFunc) error {
+		if r.Attempt() > 0 {
+			return errors.New("unknown step")
+		}
+		return run(ctx, r)
 	}, `message "1", which was under way, was not handled`, "unknown step")
 
-	resumeProgram(0, "conversation that is cut", func(t *testing.T, mistake bool) {
-		crash.Resume(t, savedDesks, func(p *crash.Process) *workspace.Options {
-			opts := deskV1().handle(p, "Done.")
-			run := opts.Run
-			opts.Run = func(ctx context.Context, r *workspace.Run) error {
-				if mistake && r.Message().ID == "next" {
-					call := state.ToolCalls(state.ToolCall{ID: "c1", Name: "charge", Input: "{}"})
-					defer func() { _ = state.Messages.Set(r.State(), []state.Message{call}) }()
-				}
-				return run(ctx, r)
-			}
-			return opts
-		}, andNow)
+	changedRun("conversation that is cut", func(ctx context.Context, r *workspace.Run, run runFunc) error {
+		err := run(ctx, r)
+		if r.Message().ID == "next" {
+			call := state.ToolCalls(state.ToolCall{ID: "c1", Name: "charge", Input: "{}"})
+			err = errors.Join(err, state.Messages.Set(r.State(), []state.Message{call}))
+		}
+		return err
 	}, "would refuse the conversation", "unanswered-call")
 
-	resumeProgram(0, "message that fails", func(t *testing.T, mistake bool) {
+	changedRun("message that fails", func(ctx context.Context, r *workspace.Run, run runFunc) error {
+		if r.Message().ID == "next" {
+			return errors.New("no plan")
+		}
+		return run(ctx, r)
+	}, `message "next" has failed: `, "no plan")
+}
+
+type runFunc = func(ctx context.Context, run *workspace.Run) error
+
+// changedRun adds a program whose next version handles messages otherwise, with
+// the mistake.
+func changedRun(name string, run func(ctx context.Context, r *workspace.Run, before runFunc) error, words ...string) {
+	resumeProgram(0, name, func(t *testing.T, mistake bool) {
 		crash.Resume(t, savedDesks, func(p *crash.Process) *workspace.Options {
 			opts := deskV1().handle(p, "Done.")
-			run := opts.Run
-			opts.Run = func(ctx context.Context, r *workspace.Run) error {
-				if mistake && r.Message().ID == "next" {
-					return errors.New("no plan")
-				}
-				return run(ctx, r)
+			if before := opts.Run; mistake {
+				opts.Run = func(ctx context.Context, r *workspace.Run) error { return run(ctx, r, before) }
 			}
 			return opts
 		}, andNow)
-	}, `message "next" has failed: `, "no plan")
+	}, words...)
 }

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -19,14 +19,11 @@ import (
 // that were made so far. Revisions are not kept: those of a store into which a
 // file is restored are new.
 type saved struct {
-	Format  int           `json:"format"`            // savedFormat
-	After   string        `json:"after"`             // the point whose write was the last, such as write_4
-	Entries []savedEntry  `json:"entries"`           // of the store of the workspaces, in the order of the keys
-	Effects []savedEffect `json:"effects,omitempty"` // in the order in which they were made
-	Later   []savedEffect `json:"later,omitempty"`   // that the case made afterwards
+	After   string       `json:"after"`             // the point whose write was the last, such as write_4
+	Entries []savedEntry `json:"entries"`           // of the store of the workspaces, in the order of the keys
+	Effects []effect     `json:"effects,omitempty"` // in the order in which they were made
+	Later   []effect     `json:"later,omitempty"`   // that the case made afterwards
 }
-
-const savedFormat = 1
 
 // savedEntry is an entry of a store. Text has a value that is UTF-8, as a JSON
 // string so that it stays as it is, and Bytes has any other.
@@ -36,29 +33,13 @@ type savedEntry struct {
 	Bytes []byte `json:"bytes,omitempty"`
 }
 
-// savedEffect is an effect that was made.
-type savedEffect struct {
-	Name  string     `json:"name"`
-	Key   string     `json:"key,omitempty"`
-	Input state.JSON `json:"input"`
-	Run   string     `json:"run,omitempty"` // the id of the run that made it
-}
-
-func savedEffects(effects []effect) []savedEffect {
-	var list []savedEffect
-	for _, e := range effects {
-		list = append(list, savedEffect{e.name, e.key, e.input, e.run})
-	}
-	return list
-}
-
 // save keeps what is stored after a write.
-func (k *testCase) save(d *driver, after point) {
-	v, err := d.observer.View(context.Background(), user)
+func (k *testCase) save(after point) {
+	v, err := k.observer.View(context.Background(), user)
 	if err != nil || isEmpty(v) {
 		return // there is no workspace yet
 	}
-	s := &saved{Format: savedFormat, After: after.String()}
+	s := &saved{After: after.String()}
 	for e, err := range k.w.db.List(context.Background(), "", "", true) {
 		if err != nil {
 			return
@@ -73,9 +54,9 @@ func (k *testCase) save(d *driver, after point) {
 	}
 	k.w.mu.Lock()
 	defer k.w.mu.Unlock()
-	s.Effects = savedEffects(k.w.effects)
+	s.Effects = slices.Clone(k.w.effects)
 	k.saves = append(k.saves, s)
-	if secret := openSecret(&v.Workspace); secret != "" && len(d.opts.Keys) == 0 {
+	if secret := openSecret(&v.Workspace); secret != "" && len(k.opts.Keys) == 0 {
 		k.unsealed = secret
 	}
 }
@@ -112,14 +93,14 @@ func (k *testCase) saveFiles(t *testing.T, dir string) {
 		return
 	}
 	// What is not in a workspace is not sealed.
-	open, err := json.Marshal(savedEffects(k.w.effects))
+	open, err := json.Marshal(k.w.effects)
 	if text := string(open); err != nil || k.w.secrets.Mask(text) != text {
 		t.Errorf("Save: an effect has a secret, which would be in the files as it is")
 		return
 	}
 	err = os.MkdirAll(dir, 0o755)
 	for _, s := range k.saves {
-		s.Later = savedEffects(k.w.effects[len(s.Effects):])
+		s.Later = k.w.effects[len(s.Effects):]
 		data, failed := json.MarshalIndent(s, "", "  ")
 		if failed == nil {
 			failed = os.WriteFile(filepath.Join(dir, s.After+".json"), append(data, '\n'), 0o644)
@@ -141,8 +122,12 @@ func readSaved(file string) (*saved, error) {
 	if err := json.Unmarshal(data, s); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	if s.Format != savedFormat {
-		return nil, fmt.Errorf("%s has format %d, want %d", file, s.Format, savedFormat)
+	for _, effects := range [][]effect{s.Effects, s.Later} {
+		for i := range effects {
+			if effects[i].Input, err = inputOf(effects[i].Input); err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+		}
 	}
 	return s, nil
 }
@@ -161,13 +146,12 @@ func (s *saved) restore(w *world, version string) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, kept := range s.Effects {
-		name := "effect_" + pointName(kept.Name)
+	for _, e := range s.Effects {
+		name := "effect_" + pointName(e.Name)
 		w.numbers[name]++
-		e := effect{name: kept.Name, key: kept.Key, input: kept.Input, run: kept.Run, process: version}
-		e.at = fmt.Sprintf("%s_%d", name, w.numbers[name])
+		e.at, e.process = fmt.Sprintf("%s_%d", name, w.numbers[name]), version
 		w.effects = append(w.effects, e)
-		w.byKey[[2]string{e.name, e.key}] = e
+		w.byKey[[2]string{e.Name, e.Key}] = e
 		w.addEffect(e, "made")
 	}
 	return nil

@@ -2,10 +2,8 @@ package crash
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -67,13 +65,12 @@ const (
 // Run runs all cases as subtests of t.
 func (c Test) Run(t *testing.T) {
 	t.Helper()
-	if err := c.check(); err != nil {
-		t.Fatalf("crash: %v", err)
-		return
+	if err := checkMessages(c.Messages); err != nil || len(c.Messages) == 0 {
+		t.Fatalf("crash: a Test needs Messages: %v", err)
 	}
 	saving := c.Save != "" && kit.Updating()
 	first := c.undisturbed(t, saving)
-	if first.failed {
+	if first.failed() {
 		t.Errorf("the undisturbed case fails: %s", first.text())
 		return
 	}
@@ -81,57 +78,42 @@ func (c Test) Run(t *testing.T) {
 		first.saveFiles(t, c.Save)
 	}
 	second := c.undisturbed(t, false)
-	if diff := slices.Concat(second.findings, compareEnds(first.end, second.end, c.Ignore)); len(diff) > 0 {
-		second.findings = diff
+	if !second.failed() {
+		second.w.fail(compareEnds(first.end, second.end, c.Ignore)...)
+	}
+	if second.failed() {
 		t.Errorf("not deterministic: two undisturbed cases differ: %s", second.text())
 		return
 	}
 	r := &testRun{Test: c, want: first.end, after: map[planned][]point{}}
 	var singles []planned
-	for _, p := range first.reached {
-		faults := faultsOf(p.kind)
-		for _, f := range faults {
+	for _, p := range first.w.reached {
+		for _, f := range faultsOf(p.kind) {
 			singles = append(singles, planned{p, f})
 		}
 		t.Run(p.String(), func(t *testing.T) {
 			t.Helper()
-			for _, f := range faults {
-				t.Run(string(f), func(t *testing.T) {
-					t.Helper()
-					r.run(t, planned{p, f})
-				})
+			for _, f := range faultsOf(p.kind) {
+				t.Run(string(f), func(t *testing.T) { t.Helper(); r.run(t, planned{p, f}) })
 			}
 		})
 	}
-	if c.Pairs >= 0 {
+	if c.Pairs >= 0 && len(singles) > 0 {
 		t.Run("pairs", func(t *testing.T) {
 			t.Helper()
 			for _, pair := range r.pairs(t, singles) {
-				t.Run(pair[0].String()+"+"+pair[1].String(), func(t *testing.T) {
-					t.Helper()
-					r.run(t, pair...)
-				})
+				t.Run(pair[0].String()+"+"+pair[1].String(), func(t *testing.T) { t.Helper(); r.run(t, pair...) })
 			}
 		})
 	}
 	r.report(t)
 }
 
-func (c Test) check() error {
-	if c.Open == nil {
-		return errors.New("no Open")
-	}
-	if len(c.Messages) == 0 {
-		return errors.New("no Messages")
-	}
-	return checkMessages(c.Messages)
-}
-
 // checkMessages returns an error if a message could not be told from another one.
 func checkMessages(messages []workspace.Message) error {
-	ids := map[string]bool{}
+	ids := map[string]bool{"": true}
 	for i, m := range messages {
-		if m.ID == "" || ids[m.ID] {
+		if ids[m.ID] {
 			return fmt.Errorf("message %d needs an ID that no other has", i+1)
 		}
 		ids[m.ID] = true
@@ -144,10 +126,10 @@ func (c Test) undisturbed(t *testing.T, saving bool) *testCase {
 	t.Helper()
 	k := c.newCase()
 	k.saving = saving
-	k.runInBubble(t, (*testCase).play)
+	k = k.inBubble(t, (*testCase).play)
 	for _, s := range k.w.scripts {
 		for _, line := range s.Missing(k.w.secrets.Mask) {
-			k.fail("the model was not asked for " + line)
+			k.w.fail("the model was not asked for " + line)
 		}
 	}
 	return k
@@ -159,57 +141,49 @@ type testRun struct {
 	want  *ending
 	after map[planned][]point // the points that are reached after a fault
 
-	cases                         [3]int // that ran, by the number of faults
-	failed, missed, hung, leftOut int
-	firstFailedName               string
+	cases        [3]int // that ran, by the number of faults
+	missed, hung int
+	failed       []string
 }
 
 // run runs a case and reports its failure.
 func (r *testRun) run(t *testing.T, plan ...planned) {
 	t.Helper()
 	if r.hung >= maxHung {
-		r.leftOut++
 		t.Skipf("left out: %d cases hang", r.hung)
 	}
 	r.cases[len(plan)]++
 	k := r.play(t, plan...)
-	if !k.hung {
-		r.judge(k)
+	r.judge(k, len(plan))
+	if k.failed() || t.Failed() {
+		r.failed = append(r.failed, t.Name())
+		t.Errorf("%s\n    again: %s", k.text(), kit.Again(t.Name()))
 	}
-	if !k.failed && !t.Failed() {
-		return
-	}
-	r.failed++
-	if r.firstFailedName == "" {
-		r.firstFailedName = strings.Join(strings.Split(t.Name(), "/")[1:], "/")
-	}
-	t.Errorf("%s\n    again: %s", k.text(), kit.Again(t.Name()))
 }
 
 // play plays a case, and notes what is reached after its fault.
 func (r *testRun) play(t *testing.T, plan ...planned) *testCase {
 	t.Helper()
-	k := r.newCase(plan...)
-	k.runInBubble(t, (*testCase).play)
+	k := r.newCase(plan...).inBubble(t, (*testCase).play)
 	switch {
 	case k.hung:
 		r.hung++
-	case len(plan) == 1 && len(k.met) > 0:
-		r.after[plan[0]] = k.reached[k.met[0]:]
+	case len(plan) == 1 && len(k.w.met) > 0:
+		r.after[plan[0]] = k.w.reached[k.w.met[0]:]
 	}
 	return k
 }
 
 // judge compares the case with the undisturbed one.
-func (r *testRun) judge(k *testCase) {
-	if len(k.plan) != len(k.met) {
+func (r *testRun) judge(k *testCase, faults int) {
+	if !k.hung && len(k.w.met) != faults {
 		r.missed++
 	}
 	if k.end == nil || k.excused {
 		return
 	}
-	k.fail(compareEnds(r.want, k.end, r.Ignore)...)
-	k.fail(compareUsers(r.want, k.end, k.keep)...)
+	k.w.fail(compareEnds(r.want, k.end, r.Ignore)...)
+	k.w.fail(compareUsers(r.want, k.end, k.opts.Messages)...)
 	k.w.secrets.Add(r.want.state)
 }
 
@@ -248,11 +222,8 @@ func (r *testRun) report(t *testing.T) {
 	if r.missed > 0 {
 		text += fmt.Sprintf(", %d did not reach their fault", r.missed)
 	}
-	if r.leftOut > 0 {
-		text += fmt.Sprintf(", %d left out", r.leftOut)
-	}
-	if r.failed > 0 {
-		t.Errorf("%s, %d failed, the first is %s", text, r.failed, r.firstFailedName)
+	if len(r.failed) > 0 {
+		t.Errorf("%s, %d failed, the first is %s", text, len(r.failed), strings.TrimPrefix(r.failed[0], t.Name()+"/"))
 		return
 	}
 	t.Log(text)

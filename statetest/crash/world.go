@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest/internal/kit"
 	"github.com/agentstate/state/store"
@@ -16,7 +17,7 @@ import (
 type world struct {
 	db      *store.Memory
 	ttl     time.Duration // of the processes
-	secrets kit.Masks
+	secrets *kit.Secrets
 
 	mu       sync.Mutex
 	counting bool // points count, and faults happen
@@ -42,7 +43,7 @@ type sharedScript struct {
 
 func newWorld(plan []planned) *world {
 	return &world{
-		db: store.NewMemory(), plan: plan, numbers: map[string]int{}, byKey: map[[2]string]effect{}, secrets: kit.NewMasks(),
+		db: store.NewMemory(), plan: plan, numbers: map[string]int{}, byKey: map[[2]string]effect{}, secrets: kit.NewSecrets(),
 	}
 }
 
@@ -53,14 +54,30 @@ func (w *world) count(on bool) {
 	w.counting = on
 }
 
-// effect is an effect that was made outside.
+// effect is an effect that was made outside. Files have it.
 type effect struct {
-	at        string // the point
-	name, key string
-	input     state.JSON
-	process   string
-	run       string // its id, "" if ctx had none
-	attempt   int
+	Name  string     `json:"name"`
+	Key   string     `json:"key,omitempty"`
+	Input state.JSON `json:"input"`         // as of inputOf
+	Run   string     `json:"run,omitempty"` // its id, "" if ctx had none
+
+	at      string // the point
+	process string
+	attempt int
+}
+
+// inputOf returns the JSON of an input, with the members of objects sorted:
+// equal inputs have equal texts.
+func inputOf(input any) (state.JSON, error) {
+	in, err := state.JSONOf(input)
+	if err != nil {
+		return "", err
+	}
+	tree, err := jsontext.Decode([]byte(in), jsontext.Limits{})
+	if err != nil {
+		return "", err
+	}
+	return state.JSONOf(tree)
 }
 
 // event is a line of the timeline of a case.
@@ -74,9 +91,13 @@ func (w *world) Helper() {}
 
 // Errorf adds a finding.
 func (w *world) Errorf(format string, args ...any) {
+	w.fail(strings.TrimPrefix(fmt.Sprintf(format, args...), "statetest: "))
+}
+
+func (w *world) fail(findings ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.findings = append(w.findings, strings.TrimPrefix(fmt.Sprintf(format, args...), "statetest: "))
+	w.findings = append(w.findings, findings...)
 }
 
 func (w *world) note(p *Process, at point, what string) {
@@ -97,16 +118,16 @@ func (w *world) note(p *Process, at point, what string) {
 func (w *world) makeEffect(e effect) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	key := [2]string{e.name, e.key}
+	key := [2]string{e.Name, e.Key}
 	first, found := w.byKey[key]
 	switch {
-	case e.key == "" || !found:
+	case e.Key == "" || !found:
 		w.byKey[key] = e
 		w.effects = append(w.effects, e)
 		w.addEffect(e, "made")
-	case !sameJSON(first.input, e.input):
+	case first.Input != e.Input:
 		w.addEffect(e, "refused: the key had another input")
-		return fmt.Errorf("crash: effect %s: its key was used with another input", e.name)
+		return fmt.Errorf("crash: effect %s: its key was used with another input", e.Name)
 	default:
 		w.addEffect(e, "the key comes again")
 	}

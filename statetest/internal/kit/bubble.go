@@ -65,28 +65,19 @@ func bubbleOf() string {
 	return bubbleName.FindString(string(head[:runtime.Stack(head, false)]))
 }
 
+// leftGoroutine is the stack of a goroutine of a bubble: what it does, and which
+// function began it.
+var leftGoroutine = regexp.MustCompile(`(?s)^goroutine \d+ \[([^\],(]+?) ?[\],(].*\ncreated by (.+) in goroutine`)
+
 // goroutinesLeft describes the goroutines that a case has left.
 func goroutinesLeft(bubble string) string {
 	var left []string
 	for _, stack := range strings.Split(allStacks(), "\n\n") {
 		head, frames, _ := strings.Cut(stack, "\n")
-		if !strings.Contains(head, bubble+"]") && !strings.Contains(head, bubble+",") || strings.Contains(frames, "synctest.Run(") {
-			continue
+		m := leftGoroutine.FindStringSubmatch(stack)
+		if m != nil && (strings.Contains(head, bubble+"]") || strings.Contains(head, bubble+",")) && !strings.Contains(frames, "synctest.Run(") {
+			left = append(left, m[2]+", "+m[1])
 		}
-		left = append(left, describeGoroutine(head, frames))
 	}
 	return Count(len(left), "goroutine is", "goroutines are") + " left:\n      " + strings.Join(left, "\n      ")
-}
-
-var goState = regexp.MustCompile(`\[([^\],(]+)`)
-
-// describeGoroutine returns what a goroutine does, and which function began it.
-func describeGoroutine(head, frames string) string {
-	state := ""
-	if m := goState.FindStringSubmatch(head); m != nil {
-		state = strings.TrimSpace(m[1])
-	}
-	_, creator, _ := strings.Cut(frames, "created by ")
-	creator, _, _ = strings.Cut(creator, " in goroutine")
-	return creator + ", " + state
 }

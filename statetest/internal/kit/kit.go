@@ -8,21 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-
-	"github.com/agentstate/state"
 )
-
-// Masks masks secrets in what is printed. It is safe for concurrent use.
-type Masks interface {
-	// Add adds the secrets of more states.
-	Add(states ...*state.State)
-
-	// Mask returns a text with numbered masks in place of the secrets.
-	Mask(text string) string
-}
-
-// NewMasks returns Masks of no secrets. Package statetest sets it.
-var NewMasks func() Masks
 
 // Script is the script of a Model, which the Models of several processes share.
 // It is safe for concurrent use.
@@ -33,9 +19,6 @@ type Script interface {
 	// Mark returns a function that makes the replies left again that were given
 	// since. An equal request takes them anew.
 	Mark() (rewind func())
-
-	// Reserve keeps an id from those of new calls.
-	Reserve(id string)
 }
 
 // Reporter is what a Model reports to.
@@ -46,9 +29,9 @@ type Reporter interface {
 
 // Case is a case of package crash, as a Model of one of its processes sees it.
 type Case struct {
-	Report Reporter
-	Masks  Masks
-	Script Script // nil for a new one
+	Report  Reporter
+	Secrets *Secrets
+	Script  Script // nil for a new one
 
 	// Gate stands between the agent and the model. It calls ask if the request
 	// reaches the model.

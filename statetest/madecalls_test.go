@@ -16,8 +16,7 @@ import (
 
 // resumedModel returns a function that makes processes which share a script.
 func resumedModels(t *testing.T, f *provider.Format, replies ...Reply) func() *Model {
-	s := newScript(replies)
-	s.resumed = true
+	s := newScript(replies).resumed()
 	return func() *Model { return newModel(t, f, s) }
 }
 
@@ -28,23 +27,15 @@ func output(t *testing.T, m *Model, msgs ...state.Message) []state.Message {
 	return r.Output
 }
 
-func calls(msgs []state.Message) []state.ToolCall {
-	var list []state.ToolCall
-	for _, c := range callsOf(msgs) {
-		list = append(list, c)
-	}
-	return list
-}
-
 var hello = state.UserText("Hello.")
 
 func TestResumedScriptGivesAnEqualRequestItsAnswerAgain(t *testing.T) {
 	models := resumedModels(t, provider.OpenAI, Call("look", `{}`), Status(529, ""), Say("Found."))
 	first := output(t, models(), hello)
-	require.Equal(t, "call_1", calls(first)[0].ID)
+	require.Equal(t, "call_1", callList(first)[0].ID)
 	require.Equal(t, first, output(t, models(), hello))
 
-	more := []state.Message{hello, first[0], state.ToolResult(calls(first)[0], `1`)}
+	more := []state.Message{hello, first[0], state.ToolResult(callList(first)[0], `1`)}
 	_, err := models().Next(t.Context(), "desk", more)
 	require.ErrorContains(t, err, "529", "a failure is not given again")
 	found := output(t, models(), more...)
@@ -72,7 +63,7 @@ func TestResumedScriptMakesInterruptedCallsAgain(t *testing.T) {
 				}
 				m := resumedModels(t, f, two, Say("Found."))()
 				said := output(t, m, sent(hello)...)
-				made := calls(said)
+				made := callList(said)
 				require.Len(t, made, 2)
 
 				// No call has a result: all is said again.
@@ -80,7 +71,7 @@ func TestResumedScriptMakesInterruptedCallsAgain(t *testing.T) {
 				cut = append(cut, state.ToolError(made[0], origin.NoResult), state.ToolError(made[1], origin.NoResult))
 				again := output(t, m, sent(cut...)...)
 				require.Len(t, again, len(said))
-				second := calls(again)
+				second := callList(again)
 				require.Equal(t, []state.ToolCall{{ID: "call_3", Name: "a", Input: `{"n":1}`}, {ID: "call_4", Name: "b", Input: `{"n":2}`}},
 					bare(second))
 				require.Equal(t, again, output(t, m, sent(cut...)...), "an equal request")
@@ -89,7 +80,7 @@ func TestResumedScriptMakesInterruptedCallsAgain(t *testing.T) {
 				cut = append(cut, again...)
 				cut = append(cut, state.ToolResult(second[0], `{"ok":true}`), state.ToolError(second[1], origin.NoResult))
 				again = output(t, m, sent(cut...)...)
-				third := calls(again)
+				third := callList(again)
 				require.Len(t, again, 1)
 				require.Equal(t, []state.ToolCall{{ID: "call_5", Name: "b", Input: `{"n":2}`}}, bare(third))
 
@@ -118,36 +109,43 @@ func TestInterruptedCalls(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		msgs []state.Message
-		want []callPlace
+		want []state.ToolCall
 	}{
 		{"no message", nil, nil},
 		{"a text", []state.Message{hello}, nil},
-		{"no results", []state.Message{hello, state.ToolCalls(a, b)}, []callPlace{{1, 0}, {1, 1}}},
+		{"no results", []state.Message{hello, state.ToolCalls(a, b)}, []state.ToolCall{a, b}},
 		{"all answered", []state.Message{hello, state.ToolCalls(a, b), done(b), done(a)}, nil},
-		{"one not", []state.Message{hello, state.ToolCalls(a, b), failed(b), done(a)}, []callPlace{{1, 1}}},
-		{"one without", []state.Message{hello, state.ToolCalls(a), state.ToolCalls(b), done(a)}, []callPlace{{2, 0}}},
+		{"one not", []state.Message{hello, state.ToolCalls(a, b), failed(b), done(a)}, []state.ToolCall{b}},
+		{"one without", []state.Message{hello, state.ToolCalls(a), state.ToolCalls(b), done(a)}, []state.ToolCall{b}},
 		{"the tool failed", []state.Message{hello, state.ToolCalls(a), state.ToolError(a, "no network")}, nil},
 		{"the user goes on", []state.Message{hello, state.ToolCalls(a), failed(a), hello}, nil},
 		{"an earlier turn", []state.Message{hello, state.ToolCalls(a), failed(a), state.ToolCalls(b), done(b)}, nil},
-		{"without ids", []state.Message{hello, state.ToolCalls(nameless(a), nameless(a)), done(nameless(a)), failed(nameless(a))}, []callPlace{{1, 1}}},
+		{"without ids", []state.Message{hello, state.ToolCalls(nameless(a), nameless(a)), done(nameless(a)), failed(nameless(a))}, []state.ToolCall{nameless(a)}},
 	} {
 		t.Run(test.name, func(t *testing.T) { require.Equal(t, test.want, interrupted(test.msgs)) })
 	}
 }
 
+func TestInterruptedCallsWithoutIDsAreToldByTheirInput(t *testing.T) {
+	one, two := state.ToolCall{Name: "look", Input: `{"n":1}`}, state.ToolCall{Name: "look", Input: `{"n":2}`}
+	m := resumedModels(t, provider.Gemini, Calls(one, two))()
+	output(t, m, hello)
+	again := output(t, m, hello, state.ToolCalls(one, two), state.ToolError(one, origin.NoResult), state.ToolResult(two, `1`))
+	require.Equal(t, []state.ToolCall{{ID: "call_3", Name: "look", Input: `{"n":1}`}}, bare(callList(again)))
+}
+
 func TestRequestsAreEqualWhateverTheIDsOfCallsMadeAgain(t *testing.T) {
-	s := newScript([]Reply{Call("look", `{}`).Times(2), Say("Found.")})
-	s.resumed = true
+	s := newScript([]Reply{Call("look", `{}`).Times(2), Say("Found.")}).resumed()
 	m := newModel(t, provider.OpenAI, s)
 	first := output(t, m, hello)
-	failed := []state.Message{hello, first[0], state.ToolError(calls(first)[0], origin.NoResult)}
+	failed := []state.Message{hello, first[0], state.ToolError(callList(first)[0], origin.NoResult)}
 	again := output(t, m, failed...)
-	one := s.plain(Request{Messages: []state.Message{hello, first[0], state.ToolResult(calls(first)[0], `1`)}})
-	two := s.plain(Request{Messages: []state.Message{hello, again[0], state.ToolResult(calls(again)[0], `1`)}})
-	require.NotEqual(t, calls(first), calls(again))
+	one := s.plain(Request{Messages: []state.Message{hello, first[0], state.ToolResult(callList(first)[0], `1`)}})
+	two := s.plain(Request{Messages: []state.Message{hello, again[0], state.ToolResult(callList(again)[0], `1`)}})
+	require.NotEqual(t, callList(first), callList(again))
 	require.True(t, one.equal(two))
 	other := output(t, m, hello, hello) // another giving of the reply
-	require.False(t, one.equal(s.plain(Request{Messages: []state.Message{hello, other[0], state.ToolResult(calls(other)[0], `1`)}})))
+	require.False(t, one.equal(s.plain(Request{Messages: []state.Message{hello, other[0], state.ToolResult(callList(other)[0], `1`)}})))
 	output(t, m, hello, hello, hello)
 }
 
@@ -170,26 +168,4 @@ func TestEqualRequestsAtATimeUseOneReply(t *testing.T) {
 		}
 		wg.Wait()
 	})
-}
-
-// noted is a reporter that keeps what it is told.
-type noted struct{ findings []string }
-
-func (*noted) Helper() {}
-func (n *noted) Errorf(format string, args ...any) {
-	n.findings = append(n.findings, fmt.Sprintf(format, args...))
-}
-
-// The processes of a case are one program: their requests count together.
-func TestEqualRequestsOfProcessesAddUp(t *testing.T) {
-	w := &noted{}
-	s := newScript([]Reply{Say("Hello.")})
-	s.resumed = true
-	for i := range 120 {
-		_, err := newModel(w, provider.OpenAI, s).Next(t.Context(), "desk", []state.Message{hello})
-		require.Equal(t, i >= 3, err != nil, "request %d", i+1)
-	}
-	require.Len(t, w.findings, 2)
-	require.Contains(t, w.findings[0], "request 4, of desk, is the same as the 3 requests before it")
-	require.Contains(t, w.findings[1], "request 100, of desk, is the same as the 99 requests before it: the program does not stop")
 }
