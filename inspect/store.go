@@ -126,7 +126,6 @@ func optionsOf(mask *masker, i workspace.Info) []optionRow {
 		{"Dead letters", text("at most " + strconv.Itoa(i.DeadLetters))},
 		{"Messages kept", text(keep(i.Messages))},
 		{"Results kept", text(keep(i.Results))},
-		{"Anchor", text(yes(i.Anchored))},
 		{"Tracer", text(yes(i.Traced))},
 	}
 	if i.Holder != "" {

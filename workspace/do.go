@@ -17,7 +17,7 @@ import (
 // fn returns an error, Do returns it, and what fn has not committed is lost.
 //
 // The conversation does not change, unless fn changes it. The Message of the run
-// is the zero Message. OnRunStart, OnRunComplete and OnRunFailed are not called.
+// is the zero Message. OnRunStart and OnRunComplete are not called.
 // fn is called in the goroutine of the caller, and must end when its context
 // does: when ctx ends, the Manager is closed, or the run is ended as every other
 // run, by Cancel, Reset, or a message with BusyInterrupt or BusyRollback. Within

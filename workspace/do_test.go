@@ -22,7 +22,6 @@ func TestDo(t *testing.T) {
 	m := open(t, store.NewMemory(), workspace.Options{Hooks: workspace.Hooks{
 		OnRunStart:    func(context.Context, *workspace.Run) { hooked = append(hooked, "start") },
 		OnRunComplete: func(context.Context, *workspace.Run, error) { hooked = append(hooked, "complete") },
-		OnMemorySet:   func(_ context.Context, _, key string) { hooked = append(hooked, "set "+key) },
 	}})
 	require.NoError(t, m.Do(t.Context(), "ann", func(ctx context.Context, run *workspace.Run) error {
 		same, ok := workspace.FromContext(ctx)
@@ -50,7 +49,7 @@ func TestDo(t *testing.T) {
 	require.Empty(t, v.Ended)
 	require.Empty(t, conversation(t, v))
 	require.Equal(t, 1, visits.Or(view(t, m, "bob").State(), 0))
-	require.Equal(t, []string{"set name"}, hooked)
+	require.Empty(t, hooked)
 }
 
 // What fn has not committed is not stored if it fails, however it fails.

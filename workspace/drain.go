@@ -130,7 +130,7 @@ func (r *Run) again(delay time.Duration, overrun bool) (*Run, error) {
 	}
 	ctx, cancel := r.m.withManager(held)
 	defer cancel()
-	if err := backoff.Sleep(ctx, min(delay, maxRetryDelay*r.lease.ttl)); err != nil {
+	if err := backoff.Sleep(ctx, min(delay, maxRetryDelay)); err != nil {
 		r.cancel(err) // a Manager that is shutting down leaves the attempt to others
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -65,7 +64,7 @@ func (r *Run) refuse(ctx context.Context) *Run {
 // endFinished is Finish for every run, without starting the next.
 func (r *Run) endFinished(ctx context.Context) (*Run, error) {
 	finishing, op := r.beginEnd(ctx)
-	s, effects, err := r.finish(finishing, &op)
+	s, err := r.finish(finishing, &op)
 	r.endCommit(&op, err)
 	if err != nil {
 		return nil, err
@@ -74,7 +73,6 @@ func (r *Run) endFinished(ctx context.Context) (*Run, error) {
 	next := r.nextRun(s)
 	r.hooks.Store(true)
 	defer r.hooks.Store(false)
-	r.m.memoryChanged(ctx, r.user, effects)
 	r.m.runCompleted(ctx, r, nil)
 	r.m.tidy(ctx, r.ledger, s.head)
 	return next, nil
@@ -97,7 +95,6 @@ func (r *Run) endFailed(ctx context.Context, reason error) (*Run, error) {
 	defer r.hooks.Store(false)
 	r.m.runCompleted(ctx, r, reason)
 	r.m.logDropped(ctx, r.user, dropped)
-	r.m.reportDeadLetters(ctx, r.ledger, dropped)
 	r.m.tidy(ctx, r.ledger, s.head)
 	return next, nil
 }
@@ -109,26 +106,24 @@ type successor struct {
 	began   time.Time // when the write began
 }
 
-// finish also returns the effects of the run, without those that shorten the
-// content.
-func (r *Run) finish(ctx context.Context, op *operation) (successor, []state.Effect, error) {
+func (r *Run) finish(ctx context.Context, op *operation) (successor, error) {
 	defer startCommitRegion(ctx).End()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.checkHeld(); err != nil {
-		return successor{}, nil, err
+		return successor{}, err
 	}
 	d, err := r.delta()
 	if err != nil {
-		return successor{}, nil, err
+		return successor{}, err
 	}
 	doc := r.doc.Clone()
 	if err := doc.ApplySaved(d.Effects, r.schema, d.state); err != nil {
-		return successor{}, nil, err
+		return successor{}, err
 	}
 	shorten, err := doc.Shorten(r.m.opts.Messages, r.m.opts.Results)
 	if err != nil {
-		return successor{}, nil, err
+		return successor{}, err
 	}
 	all := ledger.Change{Effects: slices.Concat(d.Effects, shorten), Purge: d.Purge}
 	ctx, cancel := r.lease.whileHeld(ctx)
@@ -137,7 +132,7 @@ func (r *Run) finish(ctx context.Context, op *operation) (successor, []state.Eff
 	h, at, err := r.ledger.Finish(ctx, r.holder(), all, r.reply, next)
 	if err != nil {
 		r.dropNext(next, err)
-		return successor{}, nil, r.endIfLost(err)
+		return successor{}, r.endIfLost(err)
 	}
 	r.position = at
 	op.wrote, op.Effects, op.Version, op.Queued = true, len(all.Effects), at.Version, h.Waiting()
@@ -145,7 +140,7 @@ func (r *Run) finish(ctx context.Context, op *operation) (successor, []state.Eff
 	r.passSlot(next.ID, h)
 	r.isEndStored = true
 	r.end(ErrRunEnded)
-	return successor{h, next.ID, began}, d.Effects, nil
+	return successor{h, next.ID, began}, nil
 }
 
 // dropNext drops the lease of the next run, because of err.

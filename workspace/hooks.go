@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/agentstate/state"
-	"github.com/agentstate/state/workspace/internal/document"
 )
 
 func (m *Manager) runStarted(run *Run) {
@@ -24,29 +21,6 @@ func (m *Manager) runCompleted(ctx context.Context, run *Run, err error) {
 	}
 	if hook := m.opts.Hooks.OnRunComplete; hook != nil {
 		m.callHook(ctx, "OnRunComplete", run.user, run.Redact, func() { hook(ctx, run, err) })
-	}
-	if hook := m.opts.Hooks.OnRunFailed; err != nil && hook != nil {
-		m.callHook(ctx, "OnRunFailed", run.user, run.Redact, func() { hook(ctx, run, err) })
-	}
-}
-
-func (m *Manager) messageDead(ctx context.Context, user string, msg Message) {
-	if hook := m.opts.Hooks.OnMessageDead; hook != nil {
-		m.callHook(ctx, "OnMessageDead", user, hideText, func() { hook(ctx, user, msg) })
-	}
-}
-
-// memoryChanged calls the hooks for the effects on the memory.
-func (m *Manager) memoryChanged(ctx context.Context, user string, effects []state.Effect) {
-	set, deleted := m.opts.Hooks.OnMemorySet, m.opts.Hooks.OnMemoryDelete
-	for i := range effects {
-		switch e := &effects[i]; {
-		case e.Part != document.PartMemory:
-		case e.Kind == state.EffectDelete && deleted != nil:
-			m.callHook(ctx, "OnMemoryDelete", user, hideText, func() { deleted(ctx, user, e.Field) })
-		case e.Kind == state.EffectSet && set != nil:
-			m.callHook(ctx, "OnMemorySet", user, hideText, func() { set(ctx, user, e.Field) })
-		}
 	}
 }
 

@@ -36,7 +36,7 @@ type Info struct {
 	Attempts, DeadLetters   int
 	Messages, Results       int
 	Holder                  string
-	Anchored, Traced        bool // Options.Anchor, Tracer
+	Traced                  bool // Options.Tracer
 }
 
 // Info returns a description of the Manager and its store. It reads nothing from
@@ -49,7 +49,7 @@ func (m *Manager) Info() Info {
 		Busy: o.Busy, Takeover: o.Takeover, Pending: o.Pending, TTL: o.TTL,
 		Queue: o.Queue, QueueBytes: o.QueueBytes, Runs: o.Runs, Attempts: o.Attempts, DeadLetters: o.DeadLetters,
 		Messages: o.Messages, Results: o.Results, Holder: o.Holder,
-		Anchored: o.Anchor != nil, Traced: o.Tracer != nil,
+		Traced: o.Tracer != nil,
 	}
 }
 

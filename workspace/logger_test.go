@@ -60,7 +60,11 @@ func TestLogger(t *testing.T) {
 			return nil
 		}
 		m := open(t, process, workspace.Options{TTL: ttl, Run: desk, Logger: log, Queue: 1, Hooks: workspace.Hooks{
-			OnRunFailed: func(context.Context, *workspace.Run, error) { time.Sleep(ttl / 5) },
+			OnRunComplete: func(_ context.Context, _ *workspace.Run, err error) {
+				if err != nil {
+					time.Sleep(ttl / 5)
+				}
+			},
 		}})
 		ctx := t.Context()
 		require.NoError(t, m.Update(ctx, "ann", func(w *workspace.Workspace) error { return token.Set(w.State(), "s3cret") }))
@@ -148,7 +152,7 @@ level=INFO msg="message discarded" user=ann message=fails
 level=INFO msg="message retried" user=ann message=fails
 level=INFO msg="run interrupted" user=ann run=ID message=waits attempt=0 version=5 err.class=interrupted err.text="workspace: run has lost its lease: workspace: run was interrupted"
 level=WARN msg="dead letter" user=ann message=fails run=ID
-level=WARN msg="hook OnRunFailed took long" user=ann
+level=WARN msg="hook OnRunComplete took long" user=ann
 level=WARN msg="late heartbeat" err.class=*errors.errorString err.text="store: faulty: test: store: closed"
 level=WARN msg="late heartbeat" user=ann run=ID message=dies err.class=*errors.errorString err.text="store: faulty: test: store: closed"
 level=WARN msg="queue full" user=ann message=full
@@ -217,13 +221,13 @@ func TestLoggerUsesRun(t *testing.T) {
 			}
 		}}
 		m := open(t, process, workspace.Options{
-			TTL: ttl, Logger: slog.New(log), Anchor: brokenAnchor{},
+			TTL: ttl, Logger: slog.New(log),
 			Run: func(ctx context.Context, r *workspace.Run) error {
 				mu.Lock()
 				run = r
 				mu.Unlock()
 				require.NoError(t, visits.Set(r.State(), 1))
-				require.NoError(t, r.Commit(ctx)) // its anchor is not advanced
+				require.NoError(t, r.Commit(ctx))
 				kill()
 				<-ctx.Done()
 				return context.Cause(ctx)
@@ -264,8 +268,8 @@ func TestLoggerMasks(t *testing.T) {
 			},
 			Tracer: &recorder{in: func(workspace.Operation) { panic(broken) }},
 			Hooks: workspace.Hooks{
-				OnRunStart:  func(context.Context, *workspace.Run) { panic(broken) },
-				OnRunFailed: func(context.Context, *workspace.Run, error) { panic(broken) },
+				OnRunStart:    func(context.Context, *workspace.Run) { panic(broken) },
+				OnRunComplete: func(context.Context, *workspace.Run, error) { panic(broken) },
 			},
 		})
 		ctx := t.Context()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
@@ -27,54 +26,46 @@ func (m *Manager) UpdateAt(ctx context.Context, userID string, version uint64, f
 
 // updateFrom updates any version if version is nil.
 func (m *Manager) updateFrom(ctx context.Context, userID string, version *uint64, fn func(w *Workspace) error) error {
-	return m.changeContent(ctx, userID, "update", func(ctx context.Context, l *ledger.Ledger, op *operation) ([]state.Effect, error) {
+	return m.changeContent(ctx, userID, "update", func(ctx context.Context, l *ledger.Ledger, op *operation) error {
 		return m.tryUpdate(ctx, l, version, fn, op)
 	})
 }
 
-// A changeFunc changes the content of a workspace by one record, and returns its
-// effects, or ledger.ErrContentChanged if the workspace has changed meanwhile.
-type changeFunc func(ctx context.Context, l *ledger.Ledger, op *operation) ([]state.Effect, error)
-
-// changeContent calls try until the workspace does not change meanwhile. name is
-// that of the operation in errors.
-func (m *Manager) changeContent(ctx context.Context, userID, name string, try changeFunc) error {
-	effects, err := m.tracedChange(ctx, userID, try)
-	if err != nil {
-		return wrapError(name, userID, err)
-	}
-	m.memoryChanged(ctx, userID, effects)
-	return nil
+// changeContent calls try, which changes the content of a workspace by one
+// record, again as long as it returns ledger.ErrContentChanged. name is that of
+// the operation in errors.
+func (m *Manager) changeContent(
+	ctx context.Context, userID, name string, try func(context.Context, *ledger.Ledger, *operation) error,
+) error {
+	return wrapError(name, userID, m.tracedChange(ctx, userID, try))
 }
 
-func (m *Manager) tracedChange(ctx context.Context, userID string, try changeFunc) (effects []state.Effect, err error) {
+func (m *Manager) tracedChange(
+	ctx context.Context, userID string, try func(context.Context, *ledger.Ledger, *operation) error,
+) (err error) {
 	ctx, op := m.begin(ctx, Operation{Kind: OpUpdate, UserID: userID})
 	err = errNotReturned
 	defer func() { op.end(err) }() // also if try panics
-	return m.retryChange(ctx, userID, try, &op)
+	leave, err := m.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	l, err := m.ledger(userID)
+	if err != nil {
+		return err
+	}
+	for {
+		err = errNotReturned
+		if err = try(ctx, l, &op); !errors.Is(err, ledger.ErrContentChanged) {
+			return err
+		}
+	}
 }
 
 // errNotReturned is the error of an operation in which a function of the user
 // panicked or ended the goroutine.
 var errNotReturned = &panicError{"workspace: the function has not returned"}
-
-func (m *Manager) retryChange(ctx context.Context, userID string, try changeFunc, op *operation) ([]state.Effect, error) {
-	leave, err := m.enter()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	l, err := m.ledger(userID)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		effects, err := try(ctx, l, op)
-		if !errors.Is(err, ledger.ErrContentChanged) {
-			return effects, err
-		}
-	}
-}
 
 // checkUnused returns an error if a run is under way, or if version is not nil
 // and the content has another one.
@@ -88,33 +79,33 @@ func checkUnused(h *ledger.Head, version *uint64) error {
 	return nil
 }
 
-// tryUpdate is the changeFunc of Update.
+// tryUpdate is Update once.
 func (m *Manager) tryUpdate(
 	ctx context.Context, l *ledger.Ledger, version *uint64, fn func(w *Workspace) error, op *operation,
-) ([]state.Effect, error) {
+) error {
 	if fn == nil {
-		return nil, fmt.Errorf("%w: no function", ErrInvalid)
+		return fmt.Errorf("%w: no function", ErrInvalid)
 	}
 	h, doc, err := l.ReadPresent(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := checkUnused(h, version); err != nil {
-		return nil, err
+		return err
 	}
 	c, err := newLiveContent(l.User(), m.opts.Schema, doc, h.Position())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if op.effort != nil {
 		op.Redact = func(text string) string { return c.redactStored(c.Redact(text)) }
 	}
 	if err := fn(&c.Workspace); err != nil {
-		return nil, err
+		return err
 	}
 	d, err := c.delta()
 	if err != nil || len(d.Effects) == 0 {
-		return nil, err
+		return err
 	}
 	c.endWrites(ErrRunEnded)
 	h, err = l.Update(ctx, ledger.KindUpdate, c.position, d.Change)
@@ -126,7 +117,7 @@ func (m *Manager) tryUpdate(
 		}
 		m.compactIfDue(ctx, l, h)
 	}
-	return d.Effects, err
+	return err
 }
 
 // Reset empties a workspace and ends its run. It returns the ids of the

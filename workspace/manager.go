@@ -114,12 +114,8 @@ func (m *Manager) ledger(user string) (*ledger.Ledger, error) {
 // glimpseLedger returns the ledger of a user's workspace for one look. If the
 // Manager has not used the workspace, it does not remember the ledger: a search
 // through all workspaces must not cost memory for each of them. Those who go on
-// after the look call keepLedger. With an anchor, all ledgers are remembered,
-// since a new one asks the anchor.
+// after the look call keepLedger.
 func (m *Manager) glimpseLedger(user string) (*ledger.Ledger, error) {
-	if m.opts.Anchor != nil {
-		return m.ledger(user)
-	}
 	key, err := ledger.HeadKey(user)
 	if err != nil {
 		return nil, err
@@ -160,17 +156,13 @@ func (m *Manager) keepLedger(user string, l *ledger.Ledger) (*ledger.Ledger, err
 }
 
 func (m *Manager) ledgerOptions(user string) ledger.Options {
-	opts := ledger.Options{
+	return ledger.Options{
 		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits, DropsSecret: m.dropsSecret, Retry: mayPassInRun, Patience: m.patience(), Done: m.noteEffort,
 		DeadLetters: m.opts.DeadLetters, History: m.opts.History, Turns: newLine(1),
 		Warn:    func(ctx context.Context, event string, err error) { m.warnLater(ctx, user, event, err) },
 		Failed:  func(ctx context.Context, err error) { m.noteStoreError(ctx, user, err) },
 		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.observe(user, h, ended) },
 	}
-	if m.opts.Anchor != nil {
-		opts.Anchor = ledgerAnchor{m.opts.Anchor}
-	}
-	return opts
 }
 
 // noteUse makes a ledger the latest of those that may cache content. The caller

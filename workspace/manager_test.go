@@ -376,11 +376,8 @@ func TestHooks(t *testing.T) {
 			return run.Store().Set(ctx, "k", "v")
 		},
 		Hooks: workspace.Hooks{
-			OnRunStart:     func(_ context.Context, run *workspace.Run) { say("start %s", run.Message().ID) },
-			OnRunComplete:  func(_ context.Context, run *workspace.Run, err error) { say("complete %s %v", run.Message().ID, err) },
-			OnRunFailed:    func(_ context.Context, run *workspace.Run, err error) { say("failed %s %v", run.Message().ID, err) },
-			OnMemorySet:    func(_ context.Context, user, key string) { say("set %s %s", user, key) },
-			OnMemoryDelete: func(_ context.Context, user, key string) { say("delete %s %s", user, key) },
+			OnRunStart:    func(_ context.Context, run *workspace.Run) { say("start %s", run.Message().ID) },
+			OnRunComplete: func(_ context.Context, run *workspace.Run, err error) { say("complete %s %v", run.Message().ID, err) },
 		},
 	})
 	_, err := m.Handle(t.Context(), "ann", text("1"))
@@ -388,8 +385,7 @@ func TestHooks(t *testing.T) {
 	_, err = m.Handle(t.Context(), "ann", text("2"))
 	require.Error(t, err)
 	require.Equal(t, []string{
-		"start 1", "run 1", "set ann a", "set ann b", "delete ann a", "complete 1 <nil>",
-		"start 2", "run 2", "complete 2 broken", "failed 2 broken",
+		"start 1", "run 1", "complete 1 <nil>", "start 2", "run 2", "complete 2 broken",
 	}, heard)
 	value, ok, err := m.Store("ann").Get(t.Context(), "k")
 	require.NoError(t, err)

@@ -259,40 +259,6 @@ func TestUserReturnsToAnotherManager(t *testing.T) {
 	}
 }
 
-// So does a Manager that has learned of the newest write from its Anchor, before
-// it read the deletion. One that has not read the deletion cannot tell the return
-// from a rollback.
-func TestUserReturnsToAnchoredManager(t *testing.T) {
-	for saw, want := range map[bool]error{true: nil, false: workspace.ErrRolledBack} {
-		synctest.Test(t, func(t *testing.T) {
-			db, remembering := store.NewMemory(), &anchor{marks: map[string]workspace.Mark{}}
-			m := open(t, db, workspace.Options{Run: visit})
-			other := open(t, db, workspace.Options{Run: visit, Anchor: remembering})
-			deleting := open(t, db, workspace.Options{Run: visit, Anchor: remembering})
-			for _, id := range []string{"1", "2", "3"} {
-				_, err := m.Handle(t.Context(), "ann", text(id))
-				require.NoError(t, err)
-			}
-			require.NoError(t, deleting.Delete(t.Context(), "ann"))
-			require.NotZero(t, remembering.marks["ann"])
-			if saw {
-				_, err := other.View(t.Context(), "ann")
-				require.NoError(t, err)
-			}
-			time.Sleep(time.Second)
-			_, err := m.Expire(t.Context(), 0)
-			require.NoError(t, err)
-			_, err = m.Handle(t.Context(), "ann", text("1"))
-			require.NoError(t, err)
-			_, err = other.Handle(t.Context(), "ann", text("back"))
-			require.ErrorIs(t, err, want)
-			for _, m := range []*workspace.Manager{m, other, deleting} {
-				require.NoError(t, m.Close())
-			}
-		})
-	}
-}
-
 func TestOperatorInvalid(t *testing.T) {
 	m := open(t, store.NewMemory(), workspace.Options{})
 	ctx, long := t.Context(), string(slices.Repeat([]byte("x"), 300))

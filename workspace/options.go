@@ -104,8 +104,7 @@ type Options struct {
 
 	// DeadLetters is the maximum number of dead letters that a workspace keeps
 	// (default 64). They have at most 64 KiB, unless there is only one. Beyond
-	// that, the oldest is dropped: its ending is EndingDropped, and
-	// OnMessageDead is called.
+	// that, the oldest is dropped: its ending is EndingDropped.
 	DeadLetters int
 
 	// Messages is the number of messages of the conversation that a finished
@@ -130,10 +129,6 @@ type Options struct {
 	// Keys seal the stored data (default: not sealed). The first key seals, and
 	// all of them open.
 	Keys []Key
-
-	// Anchor remembers the newest state of each workspace outside the store
-	// (default: none).
-	Anchor Anchor
 
 	// Tracer is told of operations (default: none). If it is also a
 	// [tool.Tracer], it is told of the calls of tools in runs.
@@ -218,15 +213,4 @@ type Hooks struct {
 	// finished, and otherwise the error with which it has failed. It is not called
 	// for a run that is left to another holder, or that another message has ended.
 	OnRunComplete func(ctx context.Context, run *Run, err error)
-	// OnRunFailed is called after OnRunComplete when a run has failed.
-	OnRunFailed func(ctx context.Context, run *Run, err error)
-	// OnMessageDead is called when a message becomes a dead letter because the
-	// processes that handled it have died too often, and when a dead letter is
-	// dropped because there are too many. For a message whose run has failed,
-	// OnRunFailed is called instead.
-	OnMessageDead func(ctx context.Context, userID string, msg Message)
-	// OnMemorySet is called when an entry of the memory was set.
-	OnMemorySet func(ctx context.Context, userID, key string)
-	// OnMemoryDelete is called when an entry of the memory was deleted.
-	OnMemoryDelete func(ctx context.Context, userID, key string)
 }

@@ -73,8 +73,7 @@ func (m *Manager) persist(ctx context.Context, user string, again func(error) bo
 // the committed changes. Uncommitted changes are lost. After Options.Attempts,
 // the run fails with err.
 //
-// A d of more than 10 × Options.TTL counts as that. RetryAfter returns nil if
-// err is nil.
+// A d of more than an hour counts as that. RetryAfter returns nil if err is nil.
 func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
@@ -90,5 +89,5 @@ type retryError struct {
 func (e *retryError) Error() string { return e.err.Error() }
 func (e *retryError) Unwrap() error { return e.err }
 
-// maxRetryDelay is the longest delay of RetryAfter, in TTLs.
-const maxRetryDelay = 10
+// maxRetryDelay is the longest delay of RetryAfter.
+const maxRetryDelay = time.Hour

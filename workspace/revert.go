@@ -30,13 +30,13 @@ type Reversion struct {
 // if one of the values does not fit the schema any more, and during a run
 // ErrBusy. If there is nothing to change, it stores nothing.
 func (m *Manager) Revert(ctx context.Context, userID string, r Reversion) error {
-	return m.changeContent(ctx, userID, "revert", func(ctx context.Context, l *ledger.Ledger, op *operation) ([]state.Effect, error) {
+	return m.changeContent(ctx, userID, "revert", func(ctx context.Context, l *ledger.Ledger, op *operation) error {
 		return m.tryRevert(ctx, l, r, op)
 	})
 }
 
-// tryRevert is the changeFunc of Revert.
-func (m *Manager) tryRevert(ctx context.Context, l *ledger.Ledger, r Reversion, op *operation) ([]state.Effect, error) {
+// tryRevert is Revert once.
+func (m *Manager) tryRevert(ctx context.Context, l *ledger.Ledger, r Reversion, op *operation) error {
 	var seen *uint64
 	if r.Seen != 0 {
 		seen = &r.Seen
@@ -61,7 +61,7 @@ func (m *Manager) tryRevert(ctx context.Context, l *ledger.Ledger, r Reversion, 
 		return err
 	})
 	if err != nil || len(effects) == 0 {
-		return nil, err
+		return err
 	}
 	for i := range effects {
 		effects[i].Cause = r.Cause
@@ -71,7 +71,7 @@ func (m *Manager) tryRevert(ctx context.Context, l *ledger.Ledger, r Reversion, 
 		op.wrote, op.Effects, op.Version = true, len(effects), h.Version
 		m.compactIfDue(ctx, l, h)
 	}
-	return effects, err
+	return err
 }
 
 func (m *Manager) contentAt(

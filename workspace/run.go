@@ -257,27 +257,26 @@ func (r *Run) Commit(ctx context.Context) error { return r.commitWith(ctx, nil) 
 
 func (r *Run) commitWith(ctx context.Context, with func(*sql.Tx) error) error {
 	committing, op := r.begin(ctx, OpCommit)
-	effects, err := r.commit(committing, &op, with)
+	err := r.commit(committing, &op, with)
 	r.endCommit(&op, err)
 	if err != nil {
 		return wrapError("commit", r.user, err)
 	}
-	r.m.memoryChanged(ctx, r.user, effects)
 	return nil
 }
 
 // commit makes a version even without changes if there is a function for the
 // transaction.
-func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) error) ([]state.Effect, error) {
+func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) error) error {
 	defer startCommitRegion(ctx).End()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := cmp.Or(r.left, r.checkHeld()); err != nil {
-		return nil, err
+		return err
 	}
 	d, err := r.delta()
 	if err != nil || len(d.Effects) == 0 && with == nil {
-		return nil, err
+		return err
 	}
 	ctx, cancel := r.lease.whileHeld(ctx)
 	defer cancel()
@@ -293,13 +292,13 @@ func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) erro
 		default:
 			err = own.Err
 		}
-		return nil, err
+		return err
 	}
 	r.lease.noteRenewed(began)
 	r.steps.Store(int64(at.Version - r.base))
 	op.wrote, op.Effects, op.Version = true, len(d.Effects), at.Version
 	r.op.isStored.Store(true)
-	return d.Effects, r.noteStored(d, at)
+	return r.noteStored(d, at)
 }
 
 // checkHeld returns why nothing more can be committed, or nil. The caller holds

@@ -134,7 +134,6 @@ func (m *Manager) noteTaken(ctx context.Context, l *ledger.Ledger, taken ledger.
 	}
 	m.noteDeadLetter(ctx, l.User(), taken.Dead.Message.ID, taken.Dead.RunID)
 	m.logDropped(ctx, l.User(), taken.Dropped)
-	m.reportDeadLetters(ctx, l, append(taken.Dropped, *taken.Dead))
 }
 
 // logDropped logs the dead letters that had to go.
@@ -142,18 +141,6 @@ func (m *Manager) logDropped(ctx context.Context, user string, dropped []ledger.
 	for _, d := range dropped {
 		m.logEvent(ctx, slog.LevelWarn, "dead letter dropped", user,
 			slog.String("message", d.Message.ID), slog.String("run", d.RunID))
-	}
-}
-
-// reportDeadLetters calls OnMessageDead.
-func (m *Manager) reportDeadLetters(ctx context.Context, l *ledger.Ledger, list []ledger.DeadLetter) {
-	if m.opts.Hooks.OnMessageDead == nil {
-		return
-	}
-	for _, d := range list {
-		if msg, err := readMessage(ctx, l, d.Message); err == nil {
-			m.messageDead(ctx, l.User(), msg)
-		}
 	}
 }
 

@@ -2,10 +2,8 @@ package workspace_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -169,49 +167,24 @@ func TestKeyRotation(t *testing.T) {
 	require.Len(t, notes.Or(v.State(), nil), 23)
 }
 
-// anchor is an Anchor in memory.
-type anchor struct {
-	mu    sync.Mutex
-	marks map[string]workspace.Mark
-}
-
-func (a *anchor) Load(_ context.Context, user string) (workspace.Mark, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.marks[user], nil
-}
-
-func (a *anchor) Advance(_ context.Context, user string, to workspace.Mark) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if to.Seq > a.marks[user].Seq {
-		a.marks[user] = to
-	}
-	return nil
-}
-
-// An older state is valid in itself: only a Manager or an Anchor that has seen
-// a newer one finds the rollback.
+// An older state is valid in itself: only a Manager that has seen a newer one
+// finds the rollback.
 func TestRolledBack(t *testing.T) {
 	db := store.NewMemory()
-	remembering := &anchor{marks: map[string]workspace.Mark{}}
-	opts := workspace.Options{Anchor: remembering}
 	set := func(m *workspace.Manager) error {
 		return m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
 	}
-	m := open(t, db, opts)
+	m := open(t, db, workspace.Options{})
 	require.NoError(t, set(m))
 	older := entries(t, db)
 	require.NoError(t, set(m))
 	write(t, db, older)
-	for name, m := range map[string]*workspace.Manager{"has seen it": m, "has the anchor": open(t, db, opts)} {
-		require.ErrorIs(t, set(m), workspace.ErrRolledBack, name)
-		_, err := m.View(t.Context(), "ann")
-		require.ErrorIs(t, err, workspace.ErrRolledBack, name)
-		require.Equal(t, older, entries(t, db))
-	}
+	require.ErrorIs(t, set(m), workspace.ErrRolledBack)
+	_, err := m.View(t.Context(), "ann")
+	require.ErrorIs(t, err, workspace.ErrRolledBack)
+	require.Equal(t, older, entries(t, db))
 	write(t, db, nil)
-	_, err := open(t, db, opts).View(t.Context(), "ann")
+	_, err = m.View(t.Context(), "ann")
 	require.ErrorIs(t, err, workspace.ErrRolledBack, "it is gone")
 	write(t, db, older)
 	require.NoError(t, set(open(t, db, workspace.Options{})), "nobody remembers")

@@ -25,7 +25,7 @@ func TestKillDuringTidy(t *testing.T) {
 		history     int // with which the first compaction drops something
 	}{
 		"batches":             {func() store.Store { return store.NewMemory() }, 24, 5, -1},
-		"batches and history": {func() store.Store { return store.NewMemory() }, 24, 5, 20 << 10},
+		"batches and history": {func() store.Store { return store.NewMemory() }, 24, 10, 20 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const kills = 12

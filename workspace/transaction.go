@@ -91,9 +91,6 @@ func (m *Manager) submitTx(ctx context.Context, tx *sql.Tx, userID string, msg M
 	// of its own, whose heads nobody is told of.
 	opts := m.ledgerOptions(userID)
 	opts.Turns, opts.Observe, opts.Retry, opts.Patience = nil, nil, nil, 0
-	if opts.Anchor != nil {
-		opts.Anchor = uncommittedAnchor{opts.Anchor}
-	}
 	l := ledger.New(db.In(tx), userID, b.ledger.Key(), opts)
 	_, status, fate, err := l.Submit(ctx, b.submission(b.lease.Vacant()))
 	out := Outcome{Status: Status(status)}
@@ -107,8 +104,3 @@ func (m *Manager) submitTx(ctx context.Context, tx *sql.Tx, userID string, msg M
 	}
 	return out, err
 }
-
-// uncommittedAnchor does not advance an anchor: the write may be rolled back.
-type uncommittedAnchor struct{ ledger.Anchor }
-
-func (uncommittedAnchor) Advance(context.Context, string, ledger.Mark) error { return nil }

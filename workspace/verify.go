@@ -31,7 +31,7 @@ type Report struct {
 // finds damage but not an edit that also updates the checksum. With keys it
 // cannot be forged without a key. Verify finds that a whole workspace was
 // replaced by an older one, with its blobs, only if this Manager has seen a
-// newer one, or by Options.Anchor.
+// newer one.
 func (m *Manager) Verify(ctx context.Context, userID string) (Report, error) {
 	ctx, op := m.begin(ctx, Operation{Kind: OpVerify, UserID: userID})
 	report, err := m.verify(ctx, userID)

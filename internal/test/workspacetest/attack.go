@@ -206,38 +206,6 @@ func (s *suite) CloseDuringOutage(t *testing.T) {
 	}
 }
 
-// A slow OnMessageDead does not cost the next run its lease.
-func (s *suite) SlowOnMessageDead(t *testing.T) {
-	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
-		process, kill := AsProcess(db)
-		dying := Open(t, process, workspace.Options{TTL: ttl, Run: func(ctx context.Context, _ *workspace.Run) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}})
-		for _, id := range []string{"1", "2"} {
-			_, err := dying.Submit(t.Context(), "ann", Text(id))
-			require.NoError(t, err)
-		}
-		kill()
-		var attempts []int
-		opts := workspace.Options{
-			TTL: ttl, Attempts: 1,
-			Run: func(_ context.Context, run *workspace.Run) error {
-				attempts = append(attempts, run.Attempt())
-				return nil
-			},
-			Hooks: workspace.Hooks{OnMessageDead: func(context.Context, string, workspace.Message) { time.Sleep(3 * ttl) }},
-		}
-		m, other := Open(t, db, opts), Open(t, db, opts)
-		time.Sleep(2 * ttl)
-		out, err := other.Await(t.Context(), "ann", "2")
-		require.NoError(t, err)
-		require.Equal(t, workspace.StatusDone, out.Status, out.Reason)
-		require.Equal(t, []int{0}, attempts)
-		require.NoError(t, m.Wait(t.Context()))
-	})
-}
-
 // A hook of a run cannot wait for the message of the next run, which waits for
 // the hook.
 func (s *suite) HandleInHook(t *testing.T) {

@@ -313,7 +313,6 @@ func (s *suite) LongOutages(t *testing.T) {
 	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
 		unreliable, away := WithOutages(db, false)
 		o, w := &outage{away: away, length: longOutage * ttl}, &whichRun{}
-		var dead []string
 		m := Open(t, unreliable, workspace.Options{
 			TTL: ttl, StoreTimeout: 10 * ttl, Attempts: 3,
 			Run: func(ctx context.Context, run *workspace.Run) error {
@@ -322,9 +321,6 @@ func (s *suite) LongOutages(t *testing.T) {
 				<-ctx.Done()
 				return ctx.Err()
 			},
-			Hooks: workspace.Hooks{OnMessageDead: func(_ context.Context, user string, msg workspace.Message) {
-				dead = append(dead, user+" "+msg.ID)
-			}},
 		})
 		began := time.Now()
 		out, err := m.Submit(t.Context(), "ann", Text("1"))
@@ -338,7 +334,6 @@ func (s *suite) LongOutages(t *testing.T) {
 		requireWithin(t, began, (3*longOutage+2)*ttl)
 		require.NoError(t, m.Close())
 		require.Equal(t, []string{"1 attempt 0", "1 attempt 1", "1 attempt 2"}, w.calls)
-		require.Equal(t, []string{"ann 1"}, dead)
 		v := View(t, Open(t, db, workspace.Options{TTL: ttl}), "ann")
 		require.Len(t, v.DeadLetters, 1)
 		require.Equal(t, 3, v.DeadLetters[0].Attempts)
@@ -481,13 +476,13 @@ func (s *suite) ValueThatIsTooLarge(t *testing.T) {
 						return run(ctx, r)
 					},
 					Hooks: workspace.Hooks{
-						OnRunStart:    func(context.Context, *workspace.Run) { hear("start") },
-						OnRunComplete: func(context.Context, *workspace.Run, error) { hear("complete") },
-						OnRunFailed: func(_ context.Context, _ *workspace.Run, err error) {
-							require.ErrorIs(t, err, store.ErrTooLarge)
-							hear("failed")
+						OnRunStart: func(context.Context, *workspace.Run) { hear("start") },
+						OnRunComplete: func(_ context.Context, r *workspace.Run, err error) {
+							if r.Message().ID == "1" {
+								require.ErrorIs(t, err, store.ErrTooLarge)
+							}
+							hear("complete")
 						},
-						OnMessageDead: func(context.Context, string, workspace.Message) { hear("dead") },
 					},
 				})
 				began := time.Now()
@@ -498,7 +493,7 @@ func (s *suite) ValueThatIsTooLarge(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, workspace.StatusDone, out.Status)
 				requireWithin(t, began, ttl/2)
-				require.Equal(t, []string{"start", "run 1", "complete", "failed", "start", "run 2", "complete"}, heard)
+				require.Equal(t, []string{"start", "run 1", "complete", "start", "run 2", "complete"}, heard)
 				v := View(t, m, "ann")
 				require.Len(t, v.DeadLetters, 1)
 				require.Contains(t, v.DeadLetters[0].Reason, "too large")

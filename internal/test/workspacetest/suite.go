@@ -86,7 +86,6 @@ func (s *suite) run(t *testing.T) {
 		{"CodeThatDoesNotReturn", (*suite).CodeThatDoesNotReturn},
 		{"ErrorThatPanics", (*suite).ErrorThatPanics},
 		{"SlowHook", (*suite).SlowHook},
-		{"SlowOnMessageDead", (*suite).SlowOnMessageDead},
 		{"HandleInHook", (*suite).HandleInHook},
 		// The content does not fit the schema.
 		{"ContentThatDoesNotFitTheSchema", (*suite).ContentThatDoesNotFitTheSchema},

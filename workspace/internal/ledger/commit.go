@@ -205,7 +205,6 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 	}
 	if h.hasOp(c.op) {
 		c.bytes += c.inFlight
-		c.advanceAnchor(ctx, h) // the attempt that took effect has not
 		return h, nil
 	}
 	if err := c.closeAttempts(h); err != nil {
@@ -274,9 +273,6 @@ func (c *commit) base(ctx context.Context) (h *Head, cond store.Condition, remem
 func (c *commit) read(ctx context.Context) (*Head, store.Condition, error) {
 	if !c.accept {
 		return c.readHead(ctx)
-	}
-	if err := c.readAnchor(ctx); err != nil {
-		return nil, store.Always, err
 	}
 	h, cond, err := c.fetchHead(ctx)
 	if c.replace && errors.Is(err, ErrCorrupt) {
@@ -388,20 +384,9 @@ func (c *commit) writeBatch(ctx context.Context, writes []store.Write) ([]store.
 // headWritten does what follows the write of a head. Its errors do not matter
 // to the caller: the write has taken effect.
 func (l *Ledger) headWritten(ctx context.Context, t *transition) {
-	l.seen.note(t.Head, Mark{})
+	l.seen.note(t.Head, writeMark{})
 	for _, b := range t.newBlobs {
 		l.cache.add(b.name, b.data)
 	}
 	l.observe(t.Head, t.outcomes)
-	l.advanceAnchor(ctx, t.Head)
-}
-
-// advanceAnchor tells the anchor of a head.
-func (l *Ledger) advanceAnchor(ctx context.Context, h *Head) {
-	if l.anchor == nil {
-		return
-	}
-	if err := l.anchor.Advance(ctx, l.user, h.mark()); err != nil { // the next write advances it
-		l.warn(ctx, "anchor was not advanced", err)
-	}
 }

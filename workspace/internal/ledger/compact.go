@@ -18,14 +18,6 @@ func (l *Ledger) CompactionDue(h *Head) bool { return h.compactionDue(l.minHisto
 // force is set. With force it keeps nothing either, and also writes the bodies
 // of messages again.
 func (l *Ledger) Compact(ctx context.Context, force bool) error {
-	var c *cut
-	if !force {
-		// Many records may have to be read for it, which is not done in turn.
-		var err error
-		if c, err = l.findCut(ctx); err != nil {
-			return err
-		}
-	}
 	_, err := l.commitHead(ctx, func(t *transition) error {
 		if !t.Exists() || !force && !l.isDue(t.Head) {
 			return errNoChange
@@ -35,7 +27,7 @@ func (l *Ledger) Compact(ctx context.Context, force bool) error {
 				return err
 			}
 		}
-		return t.compact(t.settled(), force, l.history, c)
+		return t.compact(t.settled(), force, l.history)
 	})
 	if errors.Is(err, errNoChange) {
 		return nil
@@ -48,7 +40,7 @@ func (l *Ledger) isDue(h *Head) bool {
 	return h.settled().Version > h.start().Version && h.compactionDue(l.minHistory)
 }
 
-func (t *transition) compact(limit Position, force bool, history int, c *cut) error {
+func (t *transition) compact(limit Position, force bool, history int) error {
 	doc, err := t.reader.Content(t.ctx, t.Head, limit)
 	if err != nil {
 		return err
@@ -59,7 +51,7 @@ func (t *transition) compact(limit Position, force bool, history int, c *cut) er
 	if force || t.purges(limit) || history <= 0 {
 		err = t.forget(limit, force)
 	} else {
-		err = t.keep(limit, history, c)
+		err = t.keep(limit, history)
 	}
 	if err != nil {
 		return err

@@ -5,13 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
-	"reflect"
-	"slices"
 	"strconv"
 	"time"
 
-	"github.com/agentstate/state/internal/jsonstruct"
 	"github.com/agentstate/state/internal/jsontext"
 )
 
@@ -74,11 +70,6 @@ func randomText(n int) string {
 	return string(text)
 }
 
-// unknownMembers are members of a stored object that this program does not
-// know. It writes them back unchanged, so that it loses nothing that a newer
-// program has written.
-type unknownMembers = jsontext.Object
-
 func appendText(b []byte, name, text string) []byte {
 	return jsontext.AppendQuote(jsontext.AppendName(b, name), text)
 }
@@ -110,43 +101,4 @@ func appendCount(b []byte, name string, n int) []byte {
 func appendTime(b []byte, name string, t time.Time) []byte {
 	b = append(jsontext.AppendName(b, name), '"')
 	return append(t.AppendFormat(b, time.RFC3339Nano), '"')
-}
-
-// appendUnknown appends the unknown members and ends the object.
-func appendUnknown(b []byte, unknown unknownMembers) []byte {
-	for _, m := range unknown {
-		b = jsontext.AppendMember(b, m.Name, m.Value)
-	}
-	return append(b, '}')
-}
-
-// unmarshalKnown decodes an object into a struct, by the exact names of the
-// members, which encoding/json alone would match in any case.
-func unmarshalKnown(data []byte, known any, unknown *unknownMembers) error {
-	all, err := jsontext.Members(data)
-	if err != nil {
-		return err
-	}
-	members, _ := jsonstruct.Members(reflect.TypeOf(known).Elem())
-	names := make([]string, len(members))
-	for i := range members {
-		names[i] = members[i].Name
-	}
-	if others := jsontext.Object(all).Without(names...); len(others) > 0 {
-		*unknown = cloneMembers(others)
-		data = jsontext.Object(slices.DeleteFunc(all, func(m jsontext.Member) bool {
-			return !slices.Contains(names, m.Name)
-		})).JSON()
-	}
-	return json.Unmarshal(data, known)
-}
-
-// cloneMembers returns members that do not keep the text in memory from which
-// they were read; nil if there are none.
-func cloneMembers(members unknownMembers) unknownMembers {
-	var c unknownMembers
-	for _, m := range members {
-		c = append(c, jsontext.Member{Name: m.Name, Value: slices.Clone(m.Value)})
-	}
-	return c
 }

@@ -29,8 +29,6 @@ type process struct {
 	holder      string       // its name, or ""
 	recording   bool         // an actor writes the record
 	turns       *turns       // nil if it has none
-	// anchored says that it has asked the anchor.
-	anchored bool
 }
 
 // sees notes that a process was shown a head.
@@ -175,10 +173,6 @@ func (a *actor) do(c *call, fn func(ctx context.Context, l *Ledger) error) error
 	x.logf("%v: %v%s", a, c, c.details())
 	ctx, cancel := a.begin()
 	defer cancel()
-	fails := 0
-	if x.anchor != nil {
-		fails = x.anchor.fails
-	}
 	err := fn(ctx, a.process.ledger)
 	a.call, a.stale = nil, 0
 	c.err = err
@@ -214,7 +208,6 @@ func (a *actor) do(c *call, fn func(ctx context.Context, l *Ledger) error) error
 	x.judge(c)
 	x.judgeRefusal(c)
 	x.judgeRetry(c)
-	x.judgeAnchor(c, fails)
 	return err
 }
 

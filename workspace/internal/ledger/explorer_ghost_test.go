@@ -628,9 +628,6 @@ func (g *ghost) compare(w, old *world, h *sight, c *call) {
 	case h.Queue.Next > h.Queue.First:
 		g.x.violated("I3: messages wait, and there is no run")
 	}
-	if h.Past != nil && h.Past.Oldest > old.start && c.kind == "compact" {
-		g.x.count["cuts"]++
-	}
 	w.start = h.start().Version
 	if h.Purge != w.purge {
 		g.x.violated("version %d is to be purged, not %d", h.Purge, w.purge)

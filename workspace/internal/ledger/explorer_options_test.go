@@ -30,10 +30,6 @@ func (p *process) options(x *explorer) Options {
 		p.turns = &turns{x: x}
 		opts.Turns = p.turns
 	}
-	if x.anchor != nil {
-		p.seen = x.anchor.at // what the process reads later is at least as new
-		opts.Anchor = x.anchor
-	}
 	if p.strict {
 		opts.Fits = func(doc *document.Document) error {
 			if doc.Has(document.PartKey, alienField) {
@@ -113,42 +109,5 @@ func (t *turns) Leave() {
 func (a *actor) checkTurn(c *call) {
 	if t := a.process.turns; t != nil && t.holder != a && !slices.Contains([]string{"renew", "accept", "expire"}, c.kind) {
 		a.x.violated("%v writes out of turn", a)
-	}
-}
-
-// anchor is the Anchor of all processes.
-type anchor struct {
-	x     *explorer
-	at    mark
-	fails int // how often it has failed
-}
-
-func (n *anchor) Load(context.Context, string) (Mark, error) {
-	n.x.running.point()
-	if n.x.chance(n.x.rates.lostRead) {
-		return Mark{}, errLost
-	}
-	if p := n.x.running.process; !p.anchored { // the ledger asks once
-		p.anchored, p.seen = true, n.at
-	}
-	return Mark{n.at.seq, n.at.nonce()}, nil
-}
-
-func (n *anchor) Advance(_ context.Context, _ string, to Mark) error {
-	n.x.running.point()
-	if n.x.chance(n.x.rates.lostRead) {
-		n.fails++
-		return errLost
-	}
-	if to.Seq > n.at.seq {
-		n.at = mark{seq: to.Seq, ops: to.Nonce}
-	}
-	return nil
-}
-
-// judgeAnchor checks that the anchor knows the write of a call.
-func (x *explorer) judgeAnchor(c *call, fails int) {
-	if x.anchor != nil && c.result == made && c.seq > x.anchor.at.seq && fails == x.anchor.fails {
-		x.violated("%v was acknowledged, and the anchor does not know it", c)
 	}
 }

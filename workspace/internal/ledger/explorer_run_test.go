@@ -81,7 +81,6 @@ type explorer struct {
 	sealer  *Sealer
 	store   *faultyStore
 	ghost   *ghost
-	anchor  *anchor // nil if there is none
 	actors  []*actor
 	awake   []*actor
 	running *actor
@@ -107,7 +106,7 @@ var happenings = []string{
 	"submit", "commit", "finish", "fail", "renew", "takeOver", "update", "reset", "compact",
 	"again", "release", "retry", "discard", "cancel", "delete", "accept", "withdraw", "vacant", "dropped", "answered", "alien", "crowd", "stopped", "waited", "outOfTurn",
 	"vacated", "beat", "replaced", "evidence", "silence",
-	"copies", "import", "fates", "expired", "loaded", "pasts", "cuts", "purges", "looks",
+	"copies", "import", "fates", "expired", "loaded", "pasts", "purges", "looks",
 }
 
 var explorerSealer, _ = NewSealer([]Key{{ID: "k", Secret: []byte(strings.Repeat("k", 32))}})
@@ -160,9 +159,6 @@ func newExplorer(seed uint64, tracing bool) *explorer {
 	x.crowds = [][]int{{100}, {100}, {0, 1, 2, 3, 100}}[x.rng.IntN(3)]
 	x.takeovers = []Takeover{TakeoverResume, TakeoverRestart}
 	x.retry, x.inTurn = x.chance(0.5), x.chance(0.3)
-	if x.chance(0.2) {
-		x.anchor = &anchor{x: x}
-	}
 	x.history = []int{0, 500, 3000, 20_000, 1 << 20}[x.rng.IntN(5)]
 	x.store = newFaultyStore(x)
 	x.ghost = newGhost(x)

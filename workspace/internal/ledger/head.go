@@ -51,8 +51,7 @@ type Head struct {
 	// Deleted is when the workspace was deleted, if nothing was written since.
 	Deleted time.Time `json:"deleted,omitzero"`
 
-	unknownMembers unknownMembers
-	keyID          string // of the key with which it is sealed, or ""
+	keyID string // of the key with which it is sealed, or ""
 }
 
 // KeyID returns the id of the key with which the head is sealed, or "".
@@ -72,7 +71,6 @@ type Run struct {
 	Began    time.Time `json:"began"`
 	Trace    string    `json:"trace,omitempty"` // of the holder's attempt, for links between traces
 
-	unknownMembers unknownMembers
 }
 
 // LeaseTTL returns the lifetime of the lease.

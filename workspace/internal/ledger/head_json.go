@@ -63,7 +63,7 @@ func (h *Head) appendJSON(b []byte) []byte {
 	if !h.Deleted.IsZero() {
 		b = appendTime(b, "deleted", h.Deleted)
 	}
-	return appendUnknown(b, h.unknownMembers)
+	return append(b, '}')
 }
 
 func (r *Run) appendJSON(b []byte) []byte {
@@ -80,7 +80,7 @@ func (r *Run) appendJSON(b []byte) []byte {
 	b = append(r.Base.appendMembers(b), '}')
 	b = appendTime(b, "began", r.Began)
 	b = appendOptional(b, "trace", r.Trace)
-	return appendUnknown(b, r.unknownMembers)
+	return append(b, '}')
 }
 
 func (m *Message) appendJSON(b []byte) []byte {
@@ -96,7 +96,7 @@ func (m *Message) appendJSON(b []byte) []byte {
 	}
 	b = appendOptional(b, "blob", m.Blob)
 	b = appendCount(b, "body_bytes", m.BodyBytes)
-	return appendUnknown(b, m.unknownMembers)
+	return append(b, '}')
 }
 
 func (p Position) appendMembers(b []byte) []byte {
@@ -158,23 +158,5 @@ func decodeHead(key, user string, data []byte) (*Head, error) {
 	return h, nil
 }
 
-// UnmarshalJSON keeps the unknown members.
-func (h *Head) UnmarshalJSON(data []byte) error {
-	type plain Head
-	return unmarshalKnown(data, (*plain)(h), &h.unknownMembers)
-}
-
-// UnmarshalJSON keeps the unknown members.
-func (r *Run) UnmarshalJSON(data []byte) error {
-	type plain Run
-	return unmarshalKnown(data, (*plain)(r), &r.unknownMembers)
-}
-
-// MarshalJSON writes the unknown members back.
+// MarshalJSON writes the message as in a head.
 func (m Message) MarshalJSON() ([]byte, error) { return m.appendJSON(nil), nil }
-
-// UnmarshalJSON keeps the unknown members.
-func (m *Message) UnmarshalJSON(data []byte) error {
-	type plain Message
-	return unmarshalKnown(data, (*plain)(m), &m.unknownMembers)
-}

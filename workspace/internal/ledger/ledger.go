@@ -18,10 +18,9 @@ import (
 // ledgers of one workspace in all processes share nothing but the store.
 type Ledger struct {
 	contentReader
-	user   string
-	anchor Anchor
-	ttl    time.Duration // of the leases that this ledger takes
-	now    func() time.Time
+	user string
+	ttl  time.Duration // of the leases that this ledger takes
+	now  func() time.Time
 	// minHistory is the number of bytes of records below which they are not
 	// compacted, so that a compaction costs a small share of what is written.
 	minHistory int
@@ -54,9 +53,8 @@ const minHistoryBytes = 64 << 10
 // Options configures a Ledger.
 type Options struct {
 	Sealer *Sealer       // nil if values are not sealed
-	Anchor Anchor        // nil if there is none
 	TTL    time.Duration // of the leases that the Ledger takes
-	// Warn reports errors of the anchor and of cleaning up, with the context of
+	// Warn reports errors of cleaning up, with the context of
 	// the operation. The caller of the operation may hold locks. May be nil.
 	Warn func(ctx context.Context, event string, err error)
 	// Done is told what each operation that may write has cost, with the context
@@ -122,7 +120,7 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 	}
 	blobs := blobStore{db: db, key: key, sealer: opts.Sealer, pause: backoff.Sleep, cache: &blobCache{}}
 	return &Ledger{
-		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}, lists: &blobCache{}}, user: user, anchor: opts.Anchor,
+		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}, lists: &blobCache{}}, user: user,
 		ttl: opts.TTL, now: CurrentTime, minHistory: minHistoryBytes, history: opts.History, warn: opts.Warn,
 		retry: opts.Retry, failed: opts.Failed, done: opts.Done, turns: opts.Turns, patience: opts.Patience, observe: opts.Observe,
 		dropsSecret:    opts.DropsSecret,
@@ -149,9 +147,6 @@ func (l *Ledger) ReadHead(ctx context.Context) (*Head, error) {
 // readHead returns the head and the condition under which it may be replaced.
 // The head of a workspace that does not exist has Seq 0.
 func (l *Ledger) readHead(ctx context.Context) (*Head, store.Condition, error) {
-	if err := l.readAnchor(ctx); err != nil {
-		return nil, store.Always, err
-	}
 	delay := newBackoff()
 	var older error
 	for reread := 0; ; reread++ {
@@ -176,19 +171,6 @@ func (l *Ledger) readHead(ctx context.Context) (*Head, store.Condition, error) {
 			return nil, cond, err
 		}
 	}
-}
-
-// readAnchor asks the anchor, once, for the newest head that others have seen.
-func (l *Ledger) readAnchor(ctx context.Context) error {
-	if l.anchor == nil || l.seen.isAnchored() {
-		return nil
-	}
-	m, err := l.anchor.Load(ctx, l.user) // without the lock: it may take long
-	if err != nil {
-		return fmt.Errorf("anchor: %w", err)
-	}
-	l.seen.noteAnchor(m)
-	return nil
 }
 
 func (l *Ledger) fetchHead(ctx context.Context) (*Head, store.Condition, error) {
@@ -254,17 +236,6 @@ func (l *Ledger) checkAbsence(ctx context.Context) error {
 	return err
 }
 
-// newestHead returns a copy of the head that was read or written last, or nil. It
-// may have been replaced since.
-func (l *Ledger) newestHead() *Head {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lastHead == nil {
-		return nil
-	}
-	return l.lastHead.clone()
-}
-
 // cachedHead returns a copy of the head with a revision, if it is the last one.
 // A revision names one write, so its head need not be decoded again.
 func (l *Ledger) cachedHead(rev store.Revision) *Head {
@@ -287,9 +258,6 @@ func (l *Ledger) cacheHead(h *Head, rev store.Revision) {
 // under which it may be replaced, without reading it; or nil. While other
 // processes write, too, half of the operations read.
 func (l *Ledger) recallHead() (*Head, store.Condition) {
-	if l.anchor != nil && !l.seen.isAnchored() {
-		return nil, store.Always
-	}
 	seen := l.seen.mark()
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -175,40 +175,6 @@ func TestLongQueue(t *testing.T) {
 	require.Less(t, db.gets/n, 7, "reads for a message")
 }
 
-// A cut that was made before the workspace was deleted is not used for the next
-// one, although that has the version.
-func TestCutOfDeletedWorkspace(t *testing.T) {
-	l := testLedger(store.NewMemory())
-	l.history = 500
-	write := func(text string) {
-		for n := range 20 {
-			h, _, err := l.ReadPresent(t.Context())
-			require.NoError(t, err)
-			value := state.JSONText(strings.Repeat(text, 10+n))
-			_, err = l.Update(t.Context(), KindUpdate, h.Position(), Change{Effects: []state.Effect{{Part: document.PartKey, Field: "text", Kind: state.EffectSet, Value: value}}})
-			require.NoError(t, err)
-		}
-	}
-	write("a")
-	c, err := l.findCut(t.Context())
-	require.NoError(t, err)
-	require.NotNil(t, c)
-	_, err = l.Delete(t.Context())
-	require.NoError(t, err)
-	write("b")
-	h, err := l.commitHead(t.Context(), func(t *transition) error { return t.compact(t.settled(), false, l.history, c) })
-	require.NoError(t, err)
-	for version := h.Oldest(); version <= h.Version; version++ {
-		at, err := l.PositionAt(t.Context(), h, version)
-		require.NoError(t, err)
-		doc, err := l.Content(t.Context(), h, at)
-		require.NoError(t, err)
-		require.NotContains(t, string(doc.Encode()), "a\"", version)
-	}
-	_, err = l.Verify(t.Context(), func(*Head, *document.Document) error { return nil })
-	require.NoError(t, err)
-}
-
 // A holder whose commits were lost, for example by a failover, does not
 // continue, although it still has the lease.
 func TestLostCommits(t *testing.T) {

@@ -27,8 +27,6 @@ type Message struct {
 	// empty, and has BodyBytes bytes.
 	Blob      string `json:"blob,omitempty"`
 	BodyBytes int    `json:"body_bytes,omitempty"`
-
-	unknownMembers unknownMembers
 }
 
 // maxInlineBody is the maximum length of the body of a message in the head.

@@ -227,85 +227,10 @@ func (c *contentReader) segmentBlobs(ctx context.Context, s *segment) iter.Seq2[
 // before its position to the past, instead of dropping them, and drops the
 // oldest segments until the rest has at most history bytes of records.
 
-// cut is the content at a position between two snapshots. A run may leave more
-// records at once than the past is to have: then the past begins with a snapshot
-// that is written for it.
-type cut struct {
-	Position
-	content []byte
-}
-
-// maxCutRecords is the maximum number of records that are read for a cut.
-const maxCutRecords = 1 << 15
-
-// findCut returns the cut for the next compaction of the head that was read or
-// written last, or nil if it needs none. A cut costs a snapshot, so it must make
-// the store smaller. Without a cut, the past is longer until the next compaction.
-func (l *Ledger) findCut(ctx context.Context) (*cut, error) {
-	h := l.newestHead()
-	if h == nil || l.history <= 0 || h.purges(h.settled()) || h.Records.len() > maxCutRecords || !l.isDue(h) {
-		return nil, nil
-	}
-	cost := max(h.snapshotBytes(), l.history/minSegments)
-	if h.RecordBytes-l.history < cost {
-		return nil, nil
-	}
-	c, dropped, err := l.makeCut(ctx, h, cost)
-	if isMissing(err) { // the head was replaced meanwhile
-		return nil, nil
-	}
-	if err != nil || c == nil || len(c.content) > dropped {
-		return nil, err
-	}
-	return c, nil
-}
-
-// makeCut returns a cut behind which there are at most history bytes of records,
-// and the number of bytes before it, or nil if those are fewer than cost.
-func (l *Ledger) makeCut(ctx context.Context, h *Head, cost int) (c *cut, dropped int, err error) {
-	version, err := l.cutVersion(ctx, h, &dropped)
-	if err != nil || dropped < cost || version >= h.settled().Version {
-		return nil, dropped, err
-	}
-	at, err := l.PositionAt(ctx, h, version)
-	if err != nil {
-		return nil, 0, err
-	}
-	doc, err := l.readSnapshot(ctx, h.Snapshot)
-	if err != nil {
-		return nil, 0, err
-	}
-	if err := l.applyRecords(ctx, h, contentAt{h.start(), doc}, at); err != nil {
-		return nil, 0, err
-	}
-	return &cut{at, doc.Encode()}, dropped, nil
-}
-
-// cutVersion returns the first version behind which there are at most history
-// bytes of settled records, and sets dropped to the number of bytes before it.
-func (l *Ledger) cutVersion(ctx context.Context, h *Head, dropped *int) (uint64, error) {
-	var lengths []int
-	left := 0
-	for n, err := range h.Records.all(ctx, l.readLists) {
-		if err != nil {
-			return 0, err
-		}
-		if n.level == 0 && n.to <= h.settled().Version {
-			lengths = append(lengths, recordLength(n.text))
-			left += recordLength(n.text)
-		}
-	}
-	version := h.start().Version
-	for i := 0; left > l.history; i++ {
-		version, left, *dropped = version+1, left-lengths[i], *dropped+lengths[i]
-	}
-	return version, nil
-}
-
 // keep moves the snapshot, and the records up to a version, to the past, which
-// then has at most history bytes of records, as far as c allows. limit is the
-// position of the next snapshot.
-func (t *transition) keep(limit Position, history int, c *cut) error {
+// then has at most history bytes of records, unless there are more since the
+// last compaction. limit is the position of the next snapshot.
+func (t *transition) keep(limit Position, history int) error {
 	segments, err := t.reader.segments(t.ctx, t.Head)
 	if err != nil {
 		return err
@@ -314,28 +239,9 @@ func (t *transition) keep(limit Position, history int, c *cut) error {
 	if t.Snapshot != nil {
 		newest.Snapshot = *t.Snapshot
 	}
-	if c, err = t.checkCut(c, limit); err != nil {
-		return err
-	}
 	entries, err := t.takeRecords(limit.Version)
 	if err != nil {
 		return err
-	}
-	if c != nil {
-		for i := range segments { // they would not lead to the cut
-			if err := t.dropSegment(&segments[i]); err != nil {
-				return err
-			}
-		}
-		segments = nil
-		n := c.Version - newest.Snapshot.Version
-		if err := t.dropEntries(entries[:n]); err != nil {
-			return err
-		}
-		if err := t.dropSnapshot(); err != nil {
-			return err
-		}
-		entries, newest.Snapshot = entries[n:], t.addSnapshot(c.Position, c.content)
 	}
 	for _, entry := range entries {
 		newest.RecordBytes += recordLength(entry)
@@ -363,18 +269,6 @@ func (t *transition) keep(limit Position, history int, c *cut) error {
 		newest.Records.push(t.addBlob([]byte(strings.Join(part, listSeparator))), t.addBlob)
 	}
 	return t.setPast(append(segments, newest))
-}
-
-// checkCut returns a cut, or nil if the head does not lead through its position.
-func (t *transition) checkCut(c *cut, limit Position) (*cut, error) {
-	if c == nil || c.Version <= t.start().Version || c.Version >= limit.Version {
-		return nil, nil
-	}
-	at, err := t.reader.PositionAt(t.ctx, t.Head, c.Version)
-	if err != nil || at != c.Position {
-		return nil, err
-	}
-	return c, nil
 }
 
 // setPast replaces the segments of the past.

@@ -2,18 +2,23 @@ package ledger
 
 import "sync"
 
+// writeMark identifies one write of a workspace.
+type writeMark struct {
+	Seq   uint64 // the number of writes so far
+	Nonce string
+}
+
 // seenHead remembers the newest head that a ledger has seen: a store that shows
 // an older one has lost a write. It is safe for concurrent use.
 type seenHead struct {
-	mu       sync.Mutex
-	newest   Mark
-	epoch    uint64 // of the newest head
-	deleted  bool   // the newest head says that the workspace was deleted
-	anchored bool   // the anchor was asked
+	mu      sync.Mutex
+	newest  writeMark
+	epoch   uint64 // of the newest head
+	deleted bool   // the newest head says that the workspace was deleted
 }
 
 // mark returns the mark of the newest head that was seen.
-func (s *seenHead) mark() Mark {
+func (s *seenHead) mark() writeMark {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.newest
@@ -24,7 +29,7 @@ func (s *seenHead) mark() Mark {
 // that it comes from another one. A newer one that another goroutine has seen
 // since does not count, nor does an older one if another goroutine has found
 // since that the workspace has expired.
-func (s *seenHead) note(h *Head, before Mark) bool {
+func (s *seenHead) note(h *Head, before writeMark) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.deleted && h.Epoch > s.epoch { // the deleted workspace has expired
@@ -38,7 +43,7 @@ func (s *seenHead) note(h *Head, before Mark) bool {
 	if h.Seq < min(before.Seq, s.newest.Seq) || s.newest.Seq > 0 && known != "" && known != s.newest.Nonce {
 		return false
 	}
-	if h.Seq >= s.newest.Seq { // of an equal one, the anchor has told the mark only
+	if h.Seq >= s.newest.Seq {
 		s.replace(h)
 	}
 	return true
@@ -59,28 +64,12 @@ func (s *seenHead) overtake(h *Head) {
 	h.Seq, h.Epoch, h.Ops = max(h.Seq, s.newest.Seq)+acceptLead, max(h.Epoch, s.epoch), ""
 }
 
-// noteAnchor notes the newest head that others have seen. The first one counts.
-func (s *seenHead) noteAnchor(m Mark) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.anchored && m.Seq > s.newest.Seq {
-		s.newest = m
-	}
-	s.anchored = true
-}
-
-func (s *seenHead) isAnchored() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.anchored
-}
-
 // forget forgets the head, which was removed.
 func (s *seenHead) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.newest, s.deleted, s.epoch = Mark{}, false, 0
+	s.newest, s.deleted, s.epoch = writeMark{}, false, 0
 }
 
 // mark returns the mark of the write that made the head.
-func (h *Head) mark() Mark { return Mark{h.Seq, h.nonce()} }
+func (h *Head) mark() writeMark { return writeMark{h.Seq, h.nonce()} }
