@@ -106,7 +106,6 @@ func serve(t task) error {
 	if err != nil {
 		return err
 	}
-	go recovering(a.m, t.TTL)
 	return worker.Serve(a.answer)
 }
 

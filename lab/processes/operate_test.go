@@ -45,7 +45,6 @@ func operate(t task) error {
 	if err != nil {
 		return err
 	}
-	go recovering(o.m, t.TTL)
 	return worker.Serve(o.do)
 }
 

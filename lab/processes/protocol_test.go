@@ -96,14 +96,6 @@ func say(r reply) {
 	_ = worker.Print(r) // fails if the parent is gone
 }
 
-// recovering calls Recover periodically.
-func recovering(m *workspace.Manager, ttl time.Duration) {
-	for {
-		_ = workspacetest.Settle(context.Background(), m) // the next call may succeed
-		time.Sleep(ttl / 2)
-	}
-}
-
 // process is a worker as its parent sees it.
 type process = worker.Client[request, reply]
 

@@ -41,7 +41,6 @@ func hold(t task) error {
 	if err != nil {
 		return err
 	}
-	go recovering(a.m, t.TTL)
 	return worker.Serve(func(q request) reply {
 		if q.Op != "" {
 			a.enough.Store(q.Op == "enough")

@@ -17,6 +17,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/internal/test/testkit"
+	"github.com/agentstate/state/internal/test/workspacetest"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlstore"
 	"github.com/agentstate/state/store/sqlstore/mysqlstore"

@@ -58,8 +58,9 @@ type database struct {
 	exists func(err error) bool
 }
 
-// batchStatement makes several writes, or none. It affects no row if the
-// condition of one key does not hold, and fails if another does not.
+// batchStatement makes several writes, or none. If conditional is not "", it
+// affects no row if the condition of that key does not hold. It fails if another
+// does not.
 type batchStatement struct {
 	text        string
 	args        []any

@@ -41,9 +41,9 @@ func TestOpenExisting(t *testing.T) {
 				e, err := store.Get(t.Context(), read, "k")
 				require.NoError(t, err)
 				require.Equal(t, "v", string(e.Value))
-				for key, err := range read.List(t.Context(), "", "", false) {
+				for e, err := range read.List(t.Context(), "", "", false) {
 					require.NoError(t, err)
-					require.Equal(t, "k", key)
+					require.Equal(t, "k", e.Key)
 				}
 				_, err = store.Put(t.Context(), read, "k", []byte("w"), store.Always)
 				require.Equal(t, url == s.url, err == nil, "only a user that may")

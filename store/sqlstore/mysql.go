@@ -55,6 +55,10 @@ func inspectMySQL(ctx context.Context, db *sql.DB, o Options, number errorNumber
 	}
 	base.getInTx = base.get + " for update"
 	base.removeAll = func(keys []string) (string, []any) { return removeAllMySQL(quoted, keys) }
+	if server.mariadb {
+		base.batch = base.batchMariaDB
+		base.batchRefused = func(err error) bool { return base.exists(err) || number.isOneOf(err, refusedMariaDB) }
+	}
 	base.writer = &serverWriter{database: base, db: db}
 	return base, nil
 }
@@ -71,13 +75,14 @@ func removeAllMySQL(table string, keys []string) (string, []any) {
 type mysqlServer struct {
 	durability store.Durability // of an acknowledged commit
 	maxValue   int              // maximum size of a value in bytes
+	mariadb    bool
 }
 
 // readMySQLVariables fails on servers that cannot keep the guarantees of a store.
 func readMySQLVariables(ctx context.Context, db *sql.DB) (mysqlServer, error) {
 	rows, err := db.QueryContext(ctx, `show variables where variable_name in ('innodb_flush_log_at_trx_commit',
 		'innodb_flush_method', 'log_bin', 'sync_binlog', 'max_allowed_packet', 'read_only', 'tx_isolation', 'transaction_isolation',
-		'sql_mode', 'autocommit')`)
+		'sql_mode', 'autocommit', 'version')`)
 	if err != nil {
 		return mysqlServer{}, err
 	}
@@ -116,6 +121,7 @@ func readMySQLVariables(ctx context.Context, db *sql.DB) (mysqlServer, error) {
 	server := mysqlServer{
 		durability: store.DurabilityPower,
 		maxValue:   packet - packet/16, // a packet holds the value and the rest of the row
+		mariadb:    strings.Contains(variables["version"], "MariaDB"),
 	}
 	// With a binary log, a crash rolls back the transactions that the log has
 	// lost.

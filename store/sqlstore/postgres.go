@@ -65,7 +65,7 @@ func postgresBatch(table string, writes []store.Write, revs []store.Revision) *b
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(writes[a].Key, writes[b].Key) })
 	b := &batchStatement{}
-	var updates, rows, deletes []string
+	var updates, rows, upserts, deletes []string
 	parameter := func(value []byte) string {
 		b.args = append(b.args, value)
 		return "$" + strconv.Itoa(len(b.args)) + "::bytea"
@@ -86,7 +86,7 @@ func postgresBatch(table string, writes []store.Write, revs []store.Revision) *b
 		case w.Cond.Absent():
 			rows = append(rows, "("+key+", "+parameter(append([]byte{}, w.Value...))+", "+parameter([]byte(revs[i]))+")")
 		default:
-			return nil
+			upserts = append(upserts, "("+key+", "+parameter(append([]byte{}, w.Value...))+", "+parameter([]byte(revs[i]))+")")
 		}
 	}
 	if len(updates) > 1 || len(b.args) > maxPostgresParameters {
@@ -103,6 +103,11 @@ func postgresBatch(table string, writes []store.Write, revs []store.Revision) *b
 		with = append(with, "inserted as (insert into "+table+" (k, v, rev) select * from (values "+
 			strings.Join(rows, ", ")+") as added where "+where+" returning 1)")
 		where = "(select count(*) from inserted) = " + strconv.Itoa(len(rows))
+	}
+	if len(upserts) > 0 {
+		with = append(with, "upserted as (insert into "+table+" (k, v, rev) select * from (values "+
+			strings.Join(upserts, ", ")+") as put where "+where+" "+onConflictReplace+" returning 1)")
+		where = "(select count(*) from upserted) = " + strconv.Itoa(len(upserts))
 	}
 	made := "select 1 where " + where
 	if len(deletes) > 0 {

@@ -75,6 +75,9 @@ func (s *serverWriter) makeBatch(
 	if err != nil {
 		return s.classify(err)
 	}
+	if b.conditional == "" { // its success says that all writes were made
+		return nil
+	}
 	n, err := result.RowsAffected()
 	if err == nil && n == 0 {
 		err = writeError{b.conditional, store.ErrConflict}

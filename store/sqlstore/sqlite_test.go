@@ -153,7 +153,7 @@ func TestSQLiteRecovers(t *testing.T) {
 	conn := foreign(t, path)
 	execute(t, conn, "alter table state_entries rename to away")
 	_, err := store.Put(t.Context(), s, "k", []byte("SECRET"), store.Always)
-	require.EqualError(t, err, `store: sqlite: put "k": store: refused: SQL logic error: no such table: state_entries (1)`)
+	require.EqualError(t, err, `store: sqlite: write "k": store: refused: SQL logic error: no such table: state_entries (1)`)
 	execute(t, conn, "alter table away rename to state_entries")
 	_, err = store.Put(t.Context(), s, "k", nil, store.IfAbsent)
 	require.NoError(t, err)

@@ -203,7 +203,6 @@ func (e engine) scenario(t *testing.T, sealed bool) {
 		return order.Set(run.State().As("desk"), "#W3")
 	}})
 	require.NoError(t, err)
-	require.NoError(t, second.Recover(t.Context()))
 	_, err = second.Await(t.Context(), "Bob, the builder", "m2")
 	require.NoError(t, err)
 	_, body = p.get(bob)

@@ -111,7 +111,7 @@ var mutants = []mutant{
 	{name: "revisions come again", variant: "failover", fault: "again"},
 	{name: "a run is known by its fencing token", variant: "failover", edits: []textEdit{
 		{"content.go", "	newest  contentAt\n", "	newest  contentAt\n	tokens  map[string]uint64\n"},
-		{"commit.go", "	l.seen.note(t.Head, writeMark{})\n", `	l.seen.note(t.Head, Mark{})
+		{"commit.go", "	l.seen.note(t.Head, writeMark{})\n", `	l.seen.note(t.Head, writeMark{})
 	if t.Run != nil {
 		if l.contents.tokens == nil {
 			l.contents.tokens = map[string]uint64{}
