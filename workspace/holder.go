@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -43,7 +44,7 @@ type incarnation struct {
 	renewedAt time.Time       // when the last heartbeat that succeeded began
 	beats     uint64          // as the record counts heartbeats, up to that one
 	retryAt   time.Time       // when a heartbeat that has failed is tried again
-	failed    error           // the error of that heartbeat
+	back      time.Time       // when heartbeats began to succeed again
 }
 
 func newHolder(m *Manager) *holder {
@@ -206,12 +207,24 @@ func (i *incarnation) abandon(leaseID string) {
 	}
 }
 
-// lastRenewed returns when the last heartbeat that succeeded began, and the
-// error of a later one.
-func (i *incarnation) lastRenewed() (time.Time, error) {
+// lastRenewed returns when the last heartbeat that succeeded began.
+func (i *incarnation) lastRenewed() time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.renewedAt, i.failed
+	return i.renewedAt
+}
+
+// reachable returns the time for which heartbeats have not failed.
+func (i *incarnation) reachable() time.Duration {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case !i.retryAt.IsZero():
+		return 0
+	case i.back.IsZero():
+		return math.MaxInt64
+	}
+	return time.Since(i.back)
 }
 
 // heartbeats returns the number of heartbeats as others see it.
@@ -219,12 +232,6 @@ func (i *incarnation) heartbeats() uint64 {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.beats
-}
-
-// left returns the time for which the leases are held without a heartbeat.
-func (i *incarnation) left() time.Duration {
-	renewedAt, _ := i.lastRenewed()
-	return i.m.opts.TTL - time.Since(renewedAt)
 }
 
 // keep renews the record every third of the TTL while the incarnation has
@@ -286,17 +293,19 @@ func (i *incarnation) beat() {
 	written := len(i.unwritten)
 	i.mu.Unlock()
 	began := time.Now()
-	ctx, op := i.m.beginHeartbeat(ctx, i.left())
+	ctx, op := i.m.beginHeartbeat(ctx, ttl-time.Since(i.lastRenewed()))
 	err := i.record.Renew(ctx)
 	op.end(err)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.failed = err
 	if err == nil {
+		if !i.retryAt.IsZero() {
+			i.back = time.Now()
+		}
 		i.renewedAt, i.retryAt, i.unwritten, i.beats = began, time.Time{}, i.unwritten[written:], i.record.Heartbeats()
 		return
 	}
-	if errors.Is(err, ledger.ErrIncarnationEnded) {
+	if errors.Is(err, ledger.ErrIncarnationEnded) || errors.Is(err, store.ErrClosed) { // a closed store does not come back
 		i.giveUp(i.m.holder.forget(i, err))
 		return
 	}

@@ -1,9 +1,7 @@
 package workspace_test
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -101,8 +99,8 @@ func TestHandleOverASlowStore(t *testing.T) {
 	})
 }
 
-// A message whose run loses its lease before it has begun was accepted all the
-// same.
+// A message whose holder is too slow for its heartbeats was accepted all the same,
+// and another one handles it.
 func TestSubmitOverASlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl = 10 * time.Second
@@ -114,10 +112,7 @@ func TestSubmitOverASlowStore(t *testing.T) {
 			}
 			return 4 * time.Second
 		})
-		var log bytes.Buffer
-		first := open(t, slow, workspace.Options{
-			TTL: ttl, Run: runNothing, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		})
+		first := open(t, slow, workspace.Options{TTL: ttl, Run: runNothing})
 		out, err := first.Submit(t.Context(), "ann", text("1"))
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusStarted, out.Status)
@@ -127,7 +122,5 @@ func TestSubmitOverASlowStore(t *testing.T) {
 		require.Equal(t, workspace.StatusDone, out.Status)
 		require.NoError(t, second.Close())
 		require.NoError(t, first.Close())
-		require.Equal(t, 1, strings.Count(log.String(), `msg="message accepted"`))
-		require.Equal(t, 1, strings.Count(log.String(), `msg="run was not begun"`))
 	})
 }

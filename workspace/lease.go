@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -17,7 +16,8 @@ type lease struct {
 	token       uint64 // grows with each lease of the workspace
 	ttl         time.Duration
 	messageID   string
-	incarnation *incarnation // whose heartbeats renew it
+	incarnation *incarnation    // whose heartbeats renew it
+	closing     context.Context // ends when the Manager is closed
 
 	held   context.Context // ends when the lease is given up or lost; its cause says why
 	giveUp context.CancelCauseFunc
@@ -30,9 +30,9 @@ type lease struct {
 	renewals  uint64    // by commits of the run
 }
 
-func newLease(r *ledger.Run, i *incarnation, began time.Time) *lease {
+func newLease(closing context.Context, r *ledger.Run, i *incarnation, began time.Time) *lease {
 	l := &lease{
-		id: r.LeaseID, token: r.Token, ttl: r.LeaseTTL(), messageID: r.Message.ID, incarnation: i,
+		id: r.LeaseID, token: r.Token, ttl: r.LeaseTTL(), messageID: r.Message.ID, incarnation: i, closing: closing,
 		check: make(chan struct{}, 1), renewedAt: began,
 	}
 	l.held, l.giveUp = context.WithCancelCause(context.Background())
@@ -53,32 +53,19 @@ func (l *lease) abandon(cause error) {
 	l.giveUp(cause)
 }
 
-// left returns the time for which the lease is held without a renewal, by a
-// commit of the run or by a heartbeat of the Manager. Another
-// holder takes the run over 1.5 × TTL after the last renewal, not 1 × TTL, so
-// that clocks may differ in speed.
-func (l *lease) left() time.Duration {
-	renewedAt, _ := l.incarnation.lastRenewed()
+// age returns the time since the last renewal, by a commit of the run or by a
+// heartbeat of the Manager. A holder that cannot reach the store keeps its lease
+// and goes on, until the store says that another one has it: nobody can know
+// better than the store, and what is written is fenced. Others take the run over
+// 1.5 × TTL after the last renewal that they have seen.
+func (l *lease) age() time.Duration {
+	renewedAt := l.incarnation.lastRenewed()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.renewedAt.After(renewedAt) {
 		renewedAt = l.renewedAt
 	}
-	return l.ttl - time.Since(renewedAt)
-}
-
-var errExpired = errors.New("the lease was not renewed for too long")
-
-// expired returns an error if no time is left.
-func (l *lease) expired() error {
-	if l.left() > 0 {
-		return nil
-	}
-	_, err := l.incarnation.lastRenewed()
-	if err == nil { // nothing has failed, but it took too long
-		return fmt.Errorf("%w: %w", ErrFenced, errExpired)
-	}
-	return fmt.Errorf("%w: %w: %v", ErrFenced, errExpired, err)
+	return time.Since(renewedAt)
 }
 
 func (l *lease) noteRenewed(began time.Time) {
@@ -96,21 +83,64 @@ func (l *lease) heartbeats() uint64 {
 	return l.renewals + l.incarnation.heartbeats()
 }
 
-// maxWriteTime is the longest time that a run tries to read or write, in TTLs. It
-// ends before if the lease is not renewed.
+// maxWriteTime is the longest time that a run tries to read or write, in TTLs,
+// while the Manager can renew its leases.
 const maxWriteTime = 3
 
 // whileHeld returns a context that ends with ctx and with the lease. If what it
-// is for takes longer than maxWriteTime, although the Manager can renew its
-// leases, the run is left to another holder.
+// is for takes longer than maxWriteTime, although the store is there, or longer
+// than the Manager is closed, the run is left to another holder.
 func (l *lease) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(l.held, func() { cancel(l.lost()) })
-	timeout := time.AfterFunc(maxWriteTime*l.ttl, func() { l.abandon(fmt.Errorf("%w: the workspace could not be written", ErrFenced)) })
+	w := &writeTime{lease: l, began: time.Now()}
+	stops := []func() bool{
+		context.AfterFunc(l.held, func() { cancel(l.lost()) }),
+		context.AfterFunc(l.closing, w.close),
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(maxWriteTime*l.ttl, w.check)
 	return ctx, func() {
-		stop()
-		timeout.Stop()
+		for _, stop := range stops {
+			stop()
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.ended = true
+		w.timer.Stop()
 		cancel(nil)
+	}
+}
+
+// writeTime limits the time of what a run tries to read or write.
+type writeTime struct {
+	lease *lease
+	began time.Time
+
+	mu            sync.Mutex
+	timer         *time.Timer
+	closed, ended bool
+}
+
+// close leaves a moment for the write that is under way: Close waits for the TTL.
+func (w *writeTime) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed = true; !w.ended {
+		w.timer.Reset(w.lease.ttl / 4)
+	}
+}
+
+func (w *writeTime) check() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := maxWriteTime*w.lease.ttl - min(time.Since(w.began), w.lease.incarnation.reachable())
+	switch {
+	case w.ended:
+	case left > 0 && !w.closed:
+		w.timer.Reset(left)
+	default:
+		w.lease.abandon(fmt.Errorf("%w: the workspace could not be written", ErrFenced))
 	}
 }
 

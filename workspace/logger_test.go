@@ -134,7 +134,6 @@ level=DEBUG msg="run finished" user=ann run=ID message=interrupts attempt=0 vers
 level=DEBUG msg="run finished" user=ann run=ID message=queued attempt=0 version=8
 level=DEBUG msg="run finished" user=ann run=ID message=retries attempt=1 version=3
 level=DEBUG msg="run waits for another attempt" user=ann run=ID message=retries attempt=0 version=2 err.class=*errors.errorString err.text=busy
-level=DEBUG msg="takeover failed" user=ann run=ID message=dies err.class=*errors.errorString err.text="store: faulty: test: store: closed"
 level=DEBUG msg=commit user=ann run=ID message="waits 2" version=9
 level=DEBUG msg=commit user=ann run=ID message=done version=2
 level=DEBUG msg=commit user=ann run=ID message=fails version=10
@@ -145,18 +144,16 @@ level=DEBUG msg=commit user=ann run=ID message=queued version=8
 level=DEBUG msg=commit user=ann run=ID message=retries version=3
 level=DEBUG msg=heartbeat
 level=DEBUG msg=heartbeat err.class=*errors.errorString err.text="store: faulty: test: store: closed"
-level=DEBUG msg=heartbeat user=ann run=ID message=dies err.class=*errors.errorString err.text="store: faulty: test: store: closed"
 level=DEBUG msg=update user=ann version=1
 level=ERROR msg="run panicked" user=ann run=ID message=panics attempt=0 version=5 err.class=panic err.text="workspace: run panicked: no [SECRET]"
 level=INFO msg="message discarded" user=ann message=fails
 level=INFO msg="message retried" user=ann message=fails
 level=INFO msg="run interrupted" user=ann run=ID message=waits attempt=0 version=5 err.class=interrupted err.text="workspace: run has lost its lease: workspace: run was interrupted"
 level=WARN msg="dead letter" user=ann message=fails run=ID
+level=WARN msg="holder record was lost" err.class=fenced err.text="workspace: run has lost its lease: store: faulty: test: store: closed"
 level=WARN msg="hook OnRunComplete took long" user=ann
-level=WARN msg="late heartbeat" err.class=*errors.errorString err.text="store: faulty: test: store: closed"
-level=WARN msg="late heartbeat" user=ann run=ID message=dies err.class=*errors.errorString err.text="store: faulty: test: store: closed"
 level=WARN msg="queue full" user=ann message=full
-level=WARN msg="run fenced" user=ann run=ID message=dies attempt=0 version=10 err.class=fenced err.text="workspace: run has lost its lease: the lease was not renewed for too long: store: faulty: test: store: closed"
+level=WARN msg="run fenced" user=ann run=ID message=dies attempt=0 version=10 err.class=fenced err.text="workspace: run has lost its lease: store: faulty: test: store: closed"
 `
 
 const secondLog = `level=INFO msg="run taken over" user=ann run=ID message=dies version=10

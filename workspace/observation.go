@@ -17,6 +17,7 @@ type observation struct {
 	holder ledger.HolderState
 	since  time.Time // the last renewal was not later
 	looked time.Time
+	blind  bool // a look has failed since
 }
 
 // A verdict says what is known of the holder of a run.
@@ -33,6 +34,7 @@ const (
 func (o *observation) look(ctx context.Context, h *ledger.Head) (verdict, error) {
 	states, err := o.m.holder.records.States(ctx, h.Run)
 	if err != nil {
+		o.blind = true
 		return holderSilent, err
 	}
 	return o.see(ctx, h, states[0])
@@ -51,7 +53,9 @@ func (o *observation) see(ctx context.Context, h *ledger.Head, state ledger.Hold
 	}
 	now, ttl := time.Now(), h.Run.LeaseTTL()
 	result := holderSilent
-	if first := o.looked.IsZero(); first || o.lease != h.LeaseState() || o.holder != state {
+	// A holder that the store was away from, too, gets the time to renew.
+	first := o.looked.IsZero() || o.blind && now.Sub(o.looked) > ttl/2
+	if o.blind = false; first || o.lease != h.LeaseState() || o.holder != state {
 		o.lease, o.holder = h.LeaseState(), state
 		o.since = now
 		if !first {

@@ -52,8 +52,7 @@ func (r *recovery) look(ctx context.Context) (due time.Duration, err error) {
 	own := r.m.ownUsers()
 	for heads, err := range ledger.Running.Heads(ctx, r.m.db, r.m.sealer, func(user string) bool { return own[user] }) {
 		if err != nil {
-			r.seen = before
-			return 0, err
+			return 0, r.fail(before, err)
 		}
 		heads = slices.DeleteFunc(heads, func(u ledger.UserHead) bool { return u.Head == nil || u.Head.Run == nil })
 		runs := make([]*ledger.Run, len(heads))
@@ -62,8 +61,7 @@ func (r *recovery) look(ctx context.Context) (due time.Duration, err error) {
 		}
 		states, err := r.m.holder.records.States(ctx, runs...)
 		if err != nil {
-			r.seen = before
-			return 0, err
+			return 0, r.fail(before, err)
 		}
 		for i, u := range heads {
 			o := before[u.User]
@@ -87,6 +85,15 @@ func (r *recovery) look(ctx context.Context) (due time.Duration, err error) {
 		}
 	}
 	return due, nil
+}
+
+// fail says that a look has failed.
+func (r *recovery) fail(seen map[string]*observation, err error) error {
+	r.seen = seen
+	for _, o := range seen {
+		o.blind = true
+	}
+	return err
 }
 
 // ownUsers returns the users whose runs this Manager holds, or watches.
@@ -172,6 +179,7 @@ func (m *Manager) takeOverIfExpired(
 			if h, err = l.ReadHead(ctx); err == nil && h.Run != nil && !isFree(h) {
 				result, err = o.look(ctx, h)
 			}
+			o.blind = o.blind || err != nil
 			return err
 		})
 		cancel()

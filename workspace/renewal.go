@@ -17,8 +17,9 @@ import (
 func (r *Run) keepLease(ctx context.Context) {
 	defer r.lease.incarnation.leave()
 	defer context.AfterFunc(r.m.ctx, func() { r.cancel(context.Cause(r.m.ctx)) })()
-	expiry, watch := time.NewTimer(r.lease.left()), time.NewTimer(r.lease.watchDelay())
-	defer expiry.Stop()
+	watch, again := time.NewTimer(r.lease.watchDelay()), time.NewTimer(0)
+	again.Stop()
+	defer again.Stop()
 	defer watch.Stop()
 	var toRelease <-chan struct{}
 	if r.manual {
@@ -41,19 +42,18 @@ func (r *Run) keepLease(ctx context.Context) {
 			if !r.op.isStored.Load() {
 				wake(r.lease.check)
 			}
+		case <-again.C:
+			wake(r.lease.check)
 		case <-r.lease.check:
-			switch err := r.renew(r.lease.left()); {
+			switch err := r.renew(r.lease.ttl / 4); {
 			case err == nil || r.ending.Load():
-			case errors.Is(err, errExpired), errors.Is(err, ErrRolledBack):
-				r.lease.abandon(err)
-			default: // the head does not name it
+			case errors.Is(err, ErrFenced): // the head does not name it
 				r.lease.giveUp(err)
-			}
-		case <-expiry.C:
-			if err := r.lease.expired(); err != nil {
+			case errors.Is(err, ErrRolledBack):
 				r.lease.abandon(err)
+			default: // the store does not say
+				again.Reset(r.lease.ttl / 4)
 			}
-			expiry.Reset(r.lease.left())
 		}
 	}
 	r.cancel(r.lease.lost())
@@ -70,7 +70,7 @@ func (r *Run) keepLease(ctx context.Context) {
 }
 
 // renew renews the lease by itself within a time, and so finds out whether it is
-// lost. It returns an error then.
+// lost: then it returns ErrFenced, or ErrRolledBack.
 func (r *Run) renew(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(r.lease.held, timeout)
 	defer cancel()
@@ -78,14 +78,10 @@ func (r *Run) renew(timeout time.Duration) error {
 	ctx, op := r.beginRenewal(ctx)
 	_, err := r.ledger.Renew(ctx, r.heartbeat())
 	op.end(err)
-	switch {
-	case err == nil:
+	if err == nil {
 		r.lease.noteRenewed(began)
-		return nil
-	case errors.Is(err, ErrFenced), errors.Is(err, ErrRolledBack):
-		return err
 	}
-	return r.lease.expired()
+	return err
 }
 
 // watchLease wakes keepLease when the head shows that another caller has ended
@@ -112,7 +108,7 @@ func (r *Run) giveBack(ctx context.Context, cause error) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lease.lost() == nil {
-		ctx, cancel := context.WithTimeout(ctx, r.lease.left())
+		ctx, cancel := context.WithTimeout(ctx, r.lease.ttl/4)
 		_, err = r.ledger.Release(ctx, r.lease.holder())
 		cancel()
 		cause = fmt.Errorf("%w: %w", errGivenBack, cause)

@@ -77,7 +77,7 @@ func (m *Manager) newRun(
 	r := &Run{
 		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, began: h.Run.Began, manual: manual,
 		ticket: h.Run.Message.Ticket,
-		lease:  newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}),
+		lease:  newLease(m.ctx, h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}),
 	}
 	r.takeSlot()
 	untrack := m.trackRun()
@@ -117,8 +117,8 @@ func (m *Manager) newRun(
 
 // load reads the message and the content of the run.
 func (r *Run) load(ctx context.Context, h *ledger.Head) error {
-	if r.lease.left() < r.lease.ttl/2 { // the write has waited for the store
-		if err := r.renew(r.lease.ttl); err != nil {
+	if r.lease.age() > r.lease.ttl/2 { // the write has waited for the store
+		if err := r.renew(r.lease.ttl); errors.Is(err, ErrFenced) || errors.Is(err, ErrRolledBack) {
 			return err
 		}
 	}

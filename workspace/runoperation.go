@@ -174,7 +174,7 @@ func (m *Manager) beginHeartbeat(ctx context.Context, left time.Duration) (conte
 
 // beginRenewal begins the OpHeartbeat of one run.
 func (r *Run) beginRenewal(ctx context.Context) (context.Context, operation) {
-	left := r.lease.left()
+	left := r.lease.ttl - r.lease.age()
 	ctx, op := r.m.beginAside(r.within(ctx), r.operationOf(OpHeartbeat))
 	op.Left, op.TTL = left, r.lease.ttl
 	return ctx, op

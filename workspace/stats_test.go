@@ -77,7 +77,6 @@ func TestStats(t *testing.T) {
 			Queued: 1, Rejected: 2, Duplicates: 1, Commits: 5, Conflicts: 2, UnknownOutcomes: 1, Compactions: 1,
 		}, got, cmpopts.IgnoreFields(workspace.Stats{}, "Heartbeats", "LateHeartbeats", "BytesWritten")))
 		require.GreaterOrEqual(t, got.Heartbeats, int64(5))
-		require.NotZero(t, got.LateHeartbeats)
 		require.Greater(t, got.BytesWritten, int64(1000))
 		require.Empty(t, cmp.Diff(workspace.Stats{Workspaces: 1, Started: 1, Done: 1, TakenOver: 1, Commits: 1},
 			other.Stats(), cmpopts.IgnoreFields(workspace.Stats{}, "BytesWritten")))

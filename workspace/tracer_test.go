@@ -161,7 +161,6 @@ run ann finished v14
 handle ann/8 started
 run ann/8 fenced v15 links=["the sender's"] err=fenced
   commit ann/8 v15 effects
-  heartbeat ann/8 err=other
 handle ann/9 queued
 heartbeat err=other
 `

@@ -74,8 +74,6 @@ func (s *suite) run(t *testing.T) {
 		{"LongOutageOfOneProcess", (*suite).LongOutageOfOneProcess},
 		{"LongOutageWithoutOptionsRun", (*suite).LongOutageWithoutOptionsRun},
 		{"LongOutageDuringDo", (*suite).LongOutageDuringDo},
-		{"LongOutageAndAFunctionThatGoesOn", (*suite).LongOutageAndAFunctionThatGoesOn},
-		{"LongOutages", (*suite).LongOutages},
 		{"CloseDuringLongOutage", (*suite).CloseDuringLongOutage},
 		{"CloseDuringOutage", (*suite).CloseDuringOutage},
 		{"SubmitInDoubt", (*suite).SubmitInDoubt},
