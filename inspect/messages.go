@@ -68,7 +68,7 @@ func (h *Handler) retry(c *call) (*page, error) {
 	case h.options.Handles:
 		n.Then = "This process handles it as soon as it can."
 	default:
-		n.Then = "This process handles no messages. Another one takes it when it looks at the workspace: when a message arrives there, or when it calls Recover."
+		n.Then = "This process handles no messages. Another one that does takes it, within its TTL."
 	}
 	return c.finish(n)
 }

@@ -63,8 +63,6 @@ type counterRow struct {
 
 // abilityWords are the optional interfaces of package store.
 var abilityWords = []struct{ name, words string }{
-	{"Lister", "lists keys without reading values"},
-	{"MultiGetter", "reads several keys at once"},
 	{"Transactor", "changes rows of the program in one transaction with a workspace"},
 	{"Watcher", "reports changes as they happen"},
 }

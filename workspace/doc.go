@@ -44,13 +44,14 @@
 // the end of the context of Handle and that of Open end the contexts of runs.
 // When its function has returned, such a run is released: its lease is vacant.
 // Any Manager with Options.Run that comes across the run, because a message for
-// the user arrives or is waiting there, or in Recover, continues it at once. No
-// attempt is counted.
+// the user arrives or is waiting there, or because it looks for runs every TTL,
+// continues it. No attempt is counted.
 //
 // # When the store is away
 //
 // What begins, commits and ends runs is tried again until its context ends or
-// the lease of the run is nearly over. An error that cannot pass, such as that
+// another holder has the run. Nobody takes it over because of the time for which
+// nobody could reach the store. An error that cannot pass, such as that
 // of a value that is too large, fails the run at once. A function that may
 // succeed later itself returns an error of RetryAfter.
 //
@@ -58,8 +59,8 @@
 //
 // The holder of a run renews its lease. If the lease is not renewed for 1.5 ×
 // Options.TTL, another Manager that knows of the run takes it over: one that
-// has queued a message there, or one that calls Recover, which looks at all
-// workspaces. The new holder continues with the committed changes or undoes
+// has queued a message there, or any with Options.Run, which lists the runs of
+// all others every TTL. Idle workspaces are not in that list. The new holder continues with the committed changes or undoes
 // them, depending on Options.Takeover. Tool calls of the run without a result
 // are answered as package transcript does it, so that providers accept the next
 // prompt; see Options.Pending. If a run was begun too often, its message becomes

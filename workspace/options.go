@@ -48,7 +48,8 @@ type Options struct {
 	// TTL is the lifetime of a lease that is not renewed (default 4 s). The
 	// Manager renews all of its leases together, every TTL/3, while it holds
 	// runs. A run is taken over 1.5 × TTL after the last heartbeat of its holder,
-	// or at once if a Manager with the same Holder has begun. A store that is away for TTL/2 ends no run.
+	// or at once if a Manager with the same Holder has begun. A store that is
+	// away ends no run, however long.
 	TTL time.Duration
 
 	// StoreTimeout is the time after which a call returns the error of a store

@@ -19,9 +19,8 @@ func (m *Manager) Records(ctx context.Context, userID string, after uint64) iter
 }
 
 // RecordsBetween yields the changes of the content of a workspace after a
-// version and up to another, the oldest first. It reads them as the loop goes on:
-// one by one, or at most 1 024 of them or 1 MiB at once if the store is a
-// store.MultiGetter. It yields state.ErrCompacted if there are records that are
+// version and up to another, the oldest first. It reads them as the loop goes on,
+// at most 1 024 of them or 1 MiB at once. It yields state.ErrCompacted if there are records that are
 // no longer held; that may happen while the loop runs.
 //
 // The values of secret fields, and of fields that the schema does not have, are

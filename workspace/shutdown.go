@@ -11,7 +11,7 @@ import (
 
 // Shutdown closes the Manager when its runs have ended. Messages are refused
 // with ErrClosed from now on, and messages that wait in queues are left to other
-// Managers, which handle them at once, or to the next call of Recover. If ctx
+// Managers, which handle them at once, or within their TTL. If ctx
 // ends before the runs do, Shutdown returns its error after Close.
 //
 // Shutdown returns ErrBusy, and does nothing, if ctx is that of a run of the

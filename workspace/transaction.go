@@ -52,7 +52,7 @@ func (r *Run) CommitTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 // A Manager cannot know when the transaction is committed. After the commit,
 // call Submit with the same message, or Await or Handle: the message is then
 // handled, here or by the holder of the run that is under way. If the process
-// ends before, Recover finds the message. It must therefore have an ID.
+// ends before, another one finds the message. It must therefore have an ID.
 //
 // Until the transaction ends, other operations that change the workspace of the
 // user wait, so it should end soon; a run of the user must not wait for it. A
