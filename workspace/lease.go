@@ -16,8 +16,8 @@ type lease struct {
 	token       uint64 // grows with each lease of the workspace
 	ttl         time.Duration
 	messageID   string
-	incarnation *incarnation    // whose heartbeats renew it
-	closing     context.Context // ends when the Manager is closed
+	incarnation *incarnation // whose heartbeats renew it
+	writing     atomic.Int32 // the number of whileHeld that have not ended
 
 	held   context.Context // ends when the lease is given up or lost; its cause says why
 	giveUp context.CancelCauseFunc
@@ -30,9 +30,9 @@ type lease struct {
 	renewals  uint64    // by commits of the run
 }
 
-func newLease(closing context.Context, r *ledger.Run, i *incarnation, began time.Time) *lease {
+func newLease(r *ledger.Run, i *incarnation, began time.Time) *lease {
 	l := &lease{
-		id: r.LeaseID, token: r.Token, ttl: r.LeaseTTL(), messageID: r.Message.ID, incarnation: i, closing: closing,
+		id: r.LeaseID, token: r.Token, ttl: r.LeaseTTL(), messageID: r.Message.ID, incarnation: i,
 		check: make(chan struct{}, 1), renewedAt: began,
 	}
 	l.held, l.giveUp = context.WithCancelCause(context.Background())
@@ -88,60 +88,34 @@ func (l *lease) heartbeats() uint64 {
 const maxWriteTime = 3
 
 // whileHeld returns a context that ends with ctx and with the lease. If what it
-// is for takes longer than maxWriteTime, although the store is there, or longer
-// than the Manager is closed, the run is left to another holder.
+// is for takes longer than maxWriteTime, although the store is there, the run is
+// left to another holder.
 func (l *lease) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	w := &writeTime{lease: l, began: time.Now()}
-	stops := []func() bool{
-		context.AfterFunc(l.held, func() { cancel(l.lost()) }),
-		context.AfterFunc(l.closing, w.close),
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(maxWriteTime*l.ttl, w.check)
+	stop := context.AfterFunc(l.held, func() { cancel(l.lost()) })
+	l.writing.Add(1)
+	timer := l.limitWrite(ctx, time.Now(), maxWriteTime*l.ttl)
 	return ctx, func() {
-		for _, stop := range stops {
-			stop()
-		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.ended = true
-		w.timer.Stop()
+		stop()
+		timer.Stop()
 		cancel(nil)
+		l.writing.Add(-1)
 	}
 }
 
-// writeTime limits the time of what a run tries to read or write.
-type writeTime struct {
-	lease *lease
-	began time.Time
-
-	mu            sync.Mutex
-	timer         *time.Timer
-	closed, ended bool
-}
-
-// close leaves a moment for the write that is under way: Close waits for the TTL.
-func (w *writeTime) close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed = true; !w.ended {
-		w.timer.Reset(w.lease.ttl / 4)
-	}
-}
-
-func (w *writeTime) check() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	left := maxWriteTime*w.lease.ttl - min(time.Since(w.began), w.lease.incarnation.reachable())
-	switch {
-	case w.ended:
-	case left > 0 && !w.closed:
-		w.timer.Reset(left)
-	default:
-		w.lease.abandon(fmt.Errorf("%w: the workspace could not be written", ErrFenced))
-	}
+// limitWrite abandons the lease after a time, unless ctx has ended by then, or
+// the store was away since a write began.
+func (l *lease) limitWrite(ctx context.Context, began time.Time, after time.Duration) *time.Timer {
+	return time.AfterFunc(after, func() {
+		left := maxWriteTime*l.ttl - min(time.Since(began), l.incarnation.reachable())
+		switch {
+		case ctx.Err() != nil:
+		case left > 0:
+			l.limitWrite(ctx, began, left)
+		default:
+			l.abandon(fmt.Errorf("%w: the workspace could not be written", ErrFenced))
+		}
+	})
 }
 
 // watchDelay returns the age from which on a lease is watched in the store. A

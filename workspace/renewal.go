@@ -29,8 +29,16 @@ func (r *Run) keepLease(ctx context.Context) {
 	if r.m.opts.Tracer != nil { // the next holder is to know of this one
 		storeTrace = time.After(r.lease.ttl / 3)
 	}
+	closed := r.m.ctx.Done()
+	var last <-chan time.Time // of a write that is under way: Close waits for the TTL
 	for r.lease.lost() == nil {
 		select {
+		case <-closed:
+			closed, last = nil, time.After(r.lease.ttl/4)
+		case <-last:
+			if last = time.After(r.lease.ttl / 16); r.lease.writing.Load() > 0 {
+				r.lease.abandon(fmt.Errorf("%w: %w", ErrFenced, closedBy(r.m.ctx)))
+			}
 		case <-r.lease.held.Done():
 		case <-r.lease.incarnation.held.Done():
 			r.lease.giveUp(context.Cause(r.lease.incarnation.held))

@@ -29,21 +29,20 @@ func (h *Head) listed() listed {
 	return listed{h.Run != nil, h.DeadLetters.Count > 0 || h.Suspended > 0}
 }
 
-// busyWrites returns the writes after which the lists have a workspace as its new
-// head says. was says which have it now; if it is nil, that is not known.
-func busyWrites(headKey string, was *listed, is listed) []store.Write {
-	if was == nil {
-		was = &listed{!is.running, !is.waiting}
+// appendBusy appends the writes after which the lists have a workspace as its new
+// head says. was says which have it now; if that is not known, both are written.
+func appendBusy(writes []store.Write, headKey string, was, is listed, known bool) []store.Write {
+	if !known || was.running != is.running {
+		writes = append(writes, Running.write(headKey, is.running))
 	}
-	var writes []store.Write
-	follow := func(b BusyList, was, is bool) {
-		if was != is {
-			writes = append(writes, store.Write{Key: string(b) + strings.TrimPrefix(headKey, headPrefix), Delete: !is})
-		}
+	if !known || was.waiting != is.waiting {
+		writes = append(writes, Waiting.write(headKey, is.waiting))
 	}
-	follow(Running, was.running, is.running)
-	follow(Waiting, was.waiting, is.waiting)
 	return writes
+}
+
+func (b BusyList) write(headKey string, has bool) store.Write {
+	return store.Write{Key: string(b) + strings.TrimPrefix(headKey, headPrefix), Delete: !has}
 }
 
 // busyAtOnce is the number of heads that Heads reads at once.

@@ -329,7 +329,7 @@ func (c *commit) replaceHead(
 	data := c.sealer.seal(c.key, c.key, t.encode())
 	t.keyID = c.sealer.keyID()
 	c.inFlight = len(data)
-	var writes []store.Write
+	writes := make([]store.Write, 0, len(t.newBlobs)+len(t.droppedBlobs)+3)
 	for _, b := range t.newBlobs {
 		key := c.blobKey(b.name)
 		sealed := c.sealer.seal(c.key, key, b.data)
@@ -340,11 +340,7 @@ func (c *commit) replaceHead(
 	for _, name := range t.droppedBlobs {
 		writes = append(writes, store.Write{Key: c.blobKey(name), Delete: true})
 	}
-	was := &t.listed
-	if c.replace { // a head that cannot be read
-		was = nil
-	}
-	writes = append(writes, busyWrites(c.key, was, t.Head.listed())...)
+	writes = appendBusy(writes, c.key, t.listed, t.Head.listed(), !c.replace)
 	revs, err := c.writeBatch(ctx, writes)
 	if err != nil {
 		return "", err

@@ -52,10 +52,13 @@ var mutants = []mutant{
 		{"busy.go", "h.DeadLetters.Count > 0 || h.Suspended > 0", "h.DeadLetters.Count > 0"},
 	}},
 	{name: "a workspace stays listed", edits: []textEdit{
-		{"busy.go", "		if was != is {", "		if !was && is {"},
+		{"busy.go", "	if !known || was.running != is.running {", "	if !known || !was.running && is.running {"},
+	}},
+	{name: "a workspace that waits stays listed", edits: []textEdit{
+		{"busy.go", "	if !known || was.waiting != is.waiting {", "	if !known || !was.waiting && is.waiting {"},
 	}},
 	{name: "a workspace is listed when its head is written the next time", edits: []textEdit{
-		{"busy.go", "busyWrites(headKey string, was *listed, is listed) []store.Write {", "busyWrites(headKey string, was *listed, is listed) []store.Write {\n\tif was != nil {\n\t\tis.running = was.running\n\t}"},
+		{"busy.go", "writes = append(writes, Running.write(headKey, is.running))", "writes = append(writes, Running.write(headKey, was.running))"},
 	}},
 	{name: "a commit does not check the lease", edits: []textEdit{
 		{"transition.go", "if t.Run != nil && by.LeaseID != \"\" && t.Run.LeaseID == by.LeaseID {", "if t.Run != nil {"},
