@@ -139,7 +139,7 @@ func TestSetAField(t *testing.T) {
 			require.Equal(t, before.Version+1, v.Version)
 			for r, err := range d.manager.Records(context.Background(), "alice", before.Version) {
 				require.NoError(t, err)
-				require.Equal(t, workspace.KindUpdate, r.Kind)
+				require.Equal(t, workspace.Kind("update"), r.Kind)
 				require.True(t, slices.ContainsFunc(r.Effects, func(e state.Effect) bool {
 					return e.Cause == "inspect:ann" && e.Agent == ""
 				}), "%+v", r.Effects)

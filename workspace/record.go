@@ -7,21 +7,11 @@ import (
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
-// Kind is the kind of operation that a Record comes from.
+// Kind is the kind of operation that a Record comes from: "step" of Run.Commit,
+// "finish", "fail", "update", "revert", "cancel" and "import" of the methods of
+// these names, "interrupt", which answers tool calls that a run left without a
+// result, and "rollback", which undoes what a run has committed.
 type Kind string
-
-// The kinds of records.
-const (
-	KindStep      Kind = "step"      // Run.Commit
-	KindFinish    Kind = "finish"    // Run.Finish
-	KindInterrupt Kind = "interrupt" // answers tool calls that a run left without a result
-	KindRollback  Kind = "rollback"  // undoes what a run has committed
-	KindUpdate    Kind = "update"    // Manager.Update
-	KindRevert    Kind = "revert"    // Manager.Revert
-	KindFail      Kind = "fail"      // Run.Fail
-	KindCancel    Kind = "cancel"    // Manager.Cancel
-	KindImport    Kind = "import"    // Manager.ImportWorkspace
-)
 
 // Record is one change of the content of a workspace.
 //

@@ -93,7 +93,7 @@ func TestRevert(t *testing.T) {
 	require.Len(t, state.Messages.Or(v.State(), nil), 2)
 	for r, err := range m.RecordsBetween(t.Context(), "ann", 4, 5) {
 		require.NoError(t, err)
-		require.Equal(t, workspace.KindRevert, r.Kind)
+		require.Equal(t, workspace.Kind("revert"), r.Kind)
 	}
 
 	// The same again changes nothing, and so no version.
@@ -145,7 +145,7 @@ func TestRevertOfASeenVersion(t *testing.T) {
 	effects := 0
 	for r, err := range m.RecordsBetween(t.Context(), "ann", 4, 5) {
 		require.NoError(t, err)
-		require.Equal(t, workspace.KindRevert, r.Kind)
+		require.Equal(t, workspace.Kind("revert"), r.Kind)
 		for _, e := range r.Effects {
 			require.Equal(t, "form:eve", e.Cause, e.Field)
 			require.Empty(t, e.Agent)

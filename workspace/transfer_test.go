@@ -91,7 +91,7 @@ func TestExport(t *testing.T) {
 	require.Equal(t, "\xff is not UTF-8", card)
 	for record, err := range to.Records(t.Context(), "bob", 0) {
 		require.NoError(t, err)
-		require.Equal(t, workspace.KindImport, record.Kind)
+		require.Equal(t, workspace.Kind("import"), record.Kind)
 	}
 	_, out, err := to.Begin(t.Context(), "bob", text("1"))
 	require.NoError(t, err)
