@@ -114,7 +114,7 @@ func (m *Manager) beginTicket(ctx context.Context, l *ledger.Ledger) (*Run, erro
 	defer i.leave()
 	t := &ticket{
 		m: m, ledger: l, id: ledger.NewID(), lease: l.NewLease().HeldBy(i.id), began: time.Now(), turn: make(chan struct{}, 1),
-		seen: observation{m: m},
+		seen: observation{by: m.holder},
 	}
 	h, err := t.submit(waiting)
 	if err == nil && !t.holds(h) {

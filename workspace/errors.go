@@ -163,3 +163,9 @@ func ErrorClass(err error) string {
 		err = inner
 	}
 }
+
+// answerError is the error of an answer that cannot be given.
+type answerError struct{ err error }
+
+func (e *answerError) Error() string { return "answer: " + e.err.Error() }
+func (e *answerError) Unwrap() error { return e.err }

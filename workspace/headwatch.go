@@ -12,7 +12,7 @@ import (
 // watchHead calls seen with the head of a workspace, and again after each change
 // by any process, until ctx ends. It returns at once if the store reports no
 // changes.
-func (m *Manager) watchHead(ctx context.Context, l *ledger.Ledger, seen func(*ledger.Head)) {
+func (m *core) watchHead(ctx context.Context, l *ledger.Ledger, seen func(*ledger.Head)) {
 	db, ok := store.As[store.Watcher](m.db)
 	if !ok {
 		return
@@ -50,7 +50,7 @@ func (m *Manager) watchHead(ctx context.Context, l *ledger.Ledger, seen func(*le
 
 // pollHead calls seen with the head of a workspace in intervals, until ctx ends.
 // The head is nil if it cannot be read and that will not pass.
-func (m *Manager) pollHead(ctx context.Context, l *ledger.Ledger, interval time.Duration, seen func(*ledger.Head)) {
+func (m *core) pollHead(ctx context.Context, l *ledger.Ledger, interval time.Duration, seen func(*ledger.Head)) {
 	for backoff.Sleep(ctx, interval) == nil {
 		if h, err := l.ReadHead(ctx); err == nil || !mayPassInRun(err) {
 			seen(h)

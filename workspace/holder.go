@@ -17,7 +17,7 @@ import (
 // first run begins, or in Open if it has a name, and another one when that has
 // ended.
 type holder struct {
-	m       *Manager
+	m       *core
 	records *ledger.Holders
 	turn    *line // of one: begins an incarnation
 
@@ -29,7 +29,8 @@ type holder struct {
 // incarnation is a holder record, which one goroutine, keep, renews as long as
 // it has leases.
 type incarnation struct {
-	m      *Manager
+	m      *core
+	holder *holder
 	id     string
 	record *ledger.Incarnation // after begin, only for keep
 	held   context.Context     // ends when the record is lost; its cause says why
@@ -47,8 +48,8 @@ type incarnation struct {
 	back      time.Time       // when heartbeats began to succeed again
 }
 
-func newHolder(m *Manager) *holder {
-	return &holder{m: m, records: ledger.NewHolders(m.db, m.sealer), turn: newLine(1), name: m.opts.Holder}
+func newHolder(m *core, name string) *holder {
+	return &holder{m: m, records: ledger.NewHolders(m.db, m.sealer), turn: newLine(1), name: name}
 }
 
 // claim begins the incarnation of a holder that has a name. It ends the one
@@ -108,9 +109,9 @@ func (h *holder) begin(ctx context.Context) (*incarnation, error) {
 	h.mu.Lock()
 	name := h.name
 	h.mu.Unlock()
-	record := h.records.NewIncarnation(name, h.m.opts.TTL)
+	record := h.records.NewIncarnation(name, h.m.ttl)
 	i := &incarnation{
-		m: h.m, id: record.ID(), record: record, wake: make(chan struct{}, 1), leases: 1, abandoned: map[string]bool{},
+		m: h.m, holder: h, id: record.ID(), record: record, wake: make(chan struct{}, 1), leases: 1, abandoned: map[string]bool{},
 	}
 	i.held, i.giveUp = context.WithCancelCause(context.Background())
 	i.renewedAt = time.Now()
@@ -276,14 +277,14 @@ func (i *incarnation) next() (due time.Duration, idle, end bool) {
 	case !i.retryAt.IsZero():
 		due = time.Until(i.retryAt)
 	case len(i.unwritten) == 0:
-		due = i.m.opts.TTL/3 - time.Since(i.renewedAt)
+		due = i.m.ttl/3 - time.Since(i.renewedAt)
 	}
 	return due, idle, i.ended
 }
 
 // beat makes a heartbeat.
 func (i *incarnation) beat() {
-	ttl := i.m.opts.TTL
+	ttl := i.m.ttl
 	ctx, cancel := context.WithTimeout(context.Background(), max(ttl/6, min(ttl/3, time.Second/4)))
 	defer cancel()
 	i.mu.Lock()
@@ -306,7 +307,7 @@ func (i *incarnation) beat() {
 		return
 	}
 	if errors.Is(err, ledger.ErrIncarnationEnded) || errors.Is(err, store.ErrClosed) { // a closed store does not come back
-		i.giveUp(i.m.holder.forget(i, err))
+		i.giveUp(i.holder.forget(i, err))
 		return
 	}
 	i.retryAt = time.Now().Add(max(time.Millisecond, ttl/32))
@@ -333,7 +334,7 @@ func (h *holder) forget(i *incarnation, err error) error {
 
 // delete deletes the record.
 func (i *incarnation) delete() {
-	ctx, cancel := context.WithTimeout(context.Background(), i.m.opts.TTL/2)
+	ctx, cancel := context.WithTimeout(context.Background(), i.m.ttl/2)
 	defer cancel()
 	if err := i.record.Withdraw(ctx); err != nil && !errors.Is(err, store.ErrClosed) { // others end it
 		i.m.logWarning(ctx, "", "holder record was not deleted", err)

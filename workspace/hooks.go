@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -44,22 +43,4 @@ func (m *Manager) callHook(ctx context.Context, name, user string, redact func(s
 	if took := time.Since(began); took > m.opts.TTL/10 {
 		m.logSlow(ctx, "hook "+name, user, took)
 	}
-}
-
-// hideText is used where the secrets that a text may contain are not known.
-func hideText(string) string { return masked }
-
-type panicError struct{ text string }
-
-func (e *panicError) Error() string        { return e.text }
-func (e *panicError) Is(target error) bool { return target == errPanic }
-
-// usable returns an error of the user. It panics if that panics when it is used,
-// as a nil pointer in an error does.
-func usable(err error) error {
-	if err != nil {
-		_ = err.Error()
-		_ = errors.Is(err, ErrClosed)
-	}
-	return err
 }

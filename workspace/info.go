@@ -67,21 +67,6 @@ func storeKind(db store.Store) string {
 	return "unknown"
 }
 
-// isReadOnly reports whether db is a store of [store.ReadOnly], or passes calls on
-// to one.
-func isReadOnly(db store.Store) bool {
-	for {
-		if _, ok := db.(interface{ IsReadOnly() }); ok {
-			return true
-		}
-		w, ok := db.(store.Wrapper)
-		if !ok {
-			return false
-		}
-		db = w.Unwrap()
-	}
-}
-
 func storeAbilities(db store.Store) []string {
 	var list []string
 	add := func(name string, has bool) {

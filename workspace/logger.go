@@ -13,16 +13,16 @@ import (
 const manyTries = 8
 
 // logs reports whether records of a level are logged.
-func (m *Manager) logs(ctx context.Context, level slog.Level) (ok bool) {
-	if m.opts.Logger == nil {
+func (m *telemetry) logs(ctx context.Context, level slog.Level) (ok bool) {
+	if m.logger == nil {
 		return false
 	}
 	defer func() { _ = recover() }() // then it does not
-	return m.opts.Logger.Enabled(ctx, level)
+	return m.logger.Enabled(ctx, level)
 }
 
 // logEvent logs an event of a user's workspace. A Logger that panics is ignored.
-func (m *Manager) logEvent(ctx context.Context, level slog.Level, name, user string, attrs ...slog.Attr) {
+func (m *telemetry) logEvent(ctx context.Context, level slog.Level, name, user string, attrs ...slog.Attr) {
 	if !m.logs(ctx, level) {
 		return
 	}
@@ -39,7 +39,7 @@ func (m *Manager) logEvent(ctx context.Context, level slog.Level, name, user str
 		attrs = append([]slog.Attr{slog.String("user", user)}, attrs...)
 	}
 	defer func() { _ = recover() }()
-	m.opts.Logger.LogAttrs(ctx, level, name, attrs...)
+	m.logger.LogAttrs(ctx, level, name, attrs...)
 }
 
 // logOperation logs an event of an operation.
@@ -163,7 +163,7 @@ func (o *operation) logRun() {
 }
 
 // logSubmitted logs what happened to a message when it was handed over.
-func (m *Manager) logSubmitted(ctx context.Context, user, messageID string, status Status, err error) {
+func (m *telemetry) logSubmitted(ctx context.Context, user, messageID string, status Status, err error) {
 	level, name := slog.LevelDebug, ""
 	switch {
 	case errors.Is(err, ErrQueueFull):
@@ -180,33 +180,33 @@ func (m *Manager) logSubmitted(ctx context.Context, user, messageID string, stat
 	m.logEvent(ctx, level, name, user, slog.String("message", messageID))
 }
 
-func (m *Manager) logDeadLetter(ctx context.Context, user, messageID, runID string) {
+func (m *telemetry) logDeadLetter(ctx context.Context, user, messageID, runID string) {
 	m.logEvent(ctx, slog.LevelWarn, "dead letter", user, slog.String("message", messageID), slog.String("run", runID))
 }
 
 // logWarning logs an error that no caller gets. It is not one of a function in
 // Options.
-func (m *Manager) logWarning(ctx context.Context, user, event string, err error) {
+func (m *telemetry) logWarning(ctx context.Context, user, event string, err error) {
 	m.logEvent(ctx, slog.LevelWarn, event, user, m.errorAttr(nil, err))
 }
 
 // logGivenUp logs that a background operation was given up.
-func (m *Manager) logGivenUp(ctx context.Context, operation, user string, err error) {
+func (m *telemetry) logGivenUp(ctx context.Context, operation, user string, err error) {
 	m.logEvent(ctx, slog.LevelError, operation+" was given up", user, m.errorAttr(nil, err))
 }
 
 // logBroken logs that code of the user panicked, or ended its goroutine. The
 // error is masked.
-func (m *Manager) logBroken(ctx context.Context, what, user string, err error) {
+func (m *telemetry) logBroken(ctx context.Context, what, user string, err error) {
 	m.logEvent(ctx, slog.LevelError, what+" panicked", user, m.errorAttr(nil, err))
 }
 
 // logLeft logs that code of the user was left behind, with the stacks of such code.
-func (m *Manager) logLeft(ctx context.Context, what, user, runID, stacks string) {
+func (m *telemetry) logLeft(ctx context.Context, what, user, runID, stacks string) {
 	m.logEvent(ctx, slog.LevelError, what+" was left behind", user, slog.String("run", runID), slog.String("stacks", stacks))
 }
 
-func (m *Manager) logSlow(ctx context.Context, what, user string, took time.Duration) {
+func (m *telemetry) logSlow(ctx context.Context, what, user string, took time.Duration) {
 	m.logEvent(ctx, slog.LevelWarn, what+" took long", user, slog.Duration("took", took))
 }
 
@@ -215,7 +215,7 @@ func (o *operation) errorAttr(err error) slog.Attr { return o.m.errorAttr(o, err
 // errorAttr returns the class and the text of an error. The secrets of the
 // operation's content are masked in it. If the content is not known, an error
 // that code of the user may have made has no text.
-func (m *Manager) errorAttr(o *operation, err error) slog.Attr {
+func (m *telemetry) errorAttr(o *operation, err error) slog.Attr {
 	text := ""
 	switch {
 	case o == nil || !o.callsUser():

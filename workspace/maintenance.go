@@ -180,3 +180,14 @@ func (m *Manager) compact(ctx context.Context, l *ledger.Ledger, force bool) err
 	op.end(err)
 	return err
 }
+
+// tidy compacts a workspace in the background, unless that waits already. A
+// secret that was replaced goes at once.
+func (m *Manager) tidy(ctx context.Context, l *ledger.Ledger, h *ledger.Head) {
+	if !l.CompactionDue(h) {
+		return
+	}
+	if h.Purge != 0 || !m.tidying.note(l.User(), func(ctx context.Context) { m.compactIfDue(ctx, l, h) }) {
+		m.compactIfDue(ctx, l, h)
+	}
+}

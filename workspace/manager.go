@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
@@ -14,12 +13,9 @@ import (
 
 // Manager manages the workspaces in a store. It is safe for concurrent use.
 type Manager struct {
-	db         store.Store
-	readOnly   bool // the store refuses writes
+	core
 	opts       Options
-	sealer     *ledger.Sealer
-	keyIDs     []string        // of Options.Keys
-	ctx        context.Context // of background work
+	keyIDs     []string // of Options.Keys
 	cancel     context.CancelCauseFunc
 	accepting  context.Context // ends when no more runs are to begin
 	refuse     context.CancelCauseFunc
@@ -38,10 +34,6 @@ type Manager struct {
 	holder        *holder
 	feeds         map[string]*feed  // of the users that somebody follows
 	leftCode      []<-chan struct{} // each is closed when code that was left behind ends
-
-	counters       counters
-	logLimit       logLimiter
-	tracerPanicked sync.Once
 }
 
 // maxCachedContents is the number of workspaces whose content a Manager caches.
@@ -57,7 +49,7 @@ const maxCachedContents = 128
 // returns store.ErrReadOnly.
 func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) {
 	m := &Manager{
-		db: db, ledgers: map[string]*ledger.Ledger{}, localRuns: map[*Run]bool{}, watched: map[string]chan struct{}{},
+		core: core{db: db}, ledgers: map[string]*ledger.Ledger{}, localRuns: map[*Run]bool{}, watched: map[string]chan struct{}{},
 		feeds: map[string]*feed{},
 	}
 	if opts != nil {
@@ -69,7 +61,9 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	if db == nil {
 		return nil, fmt.Errorf("%w: no store", ErrInvalid)
 	}
-	m.slots, m.tidying = newSlots(m.opts.Runs), newTidying(m)
+	m.telemetry.tracer, m.telemetry.logger = m.opts.Tracer, m.opts.Logger
+	m.telemetry.ttl, m.telemetry.takeover, m.telemetry.background = m.opts.TTL, m.opts.Takeover, m.runInBackground
+	m.slots, m.tidying = newSlots(m.opts.Runs), newTidying(&m.core)
 	var err error
 	if m.sealer, err = newSealer(m.opts.Keys); err != nil {
 		return nil, err
@@ -79,10 +73,11 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	}
 	m.opts.Keys = nil // so that no Manager that is printed shows them
 	m.readOnly = isReadOnly(db)
+	m.storeTimeout = m.opts.StoreTimeout
 	m.db = boundedStore{db, max(m.opts.StoreTimeout, m.opts.TTL)}
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
 	m.accepting, m.refuse = context.WithCancelCause(m.ctx)
-	m.holder = newHolder(m)
+	m.holder = newHolder(&m.core, m.opts.Holder)
 	if err := m.holder.claim(ctx); err != nil {
 		m.cancel(ErrClosed)
 		return nil, fmt.Errorf("workspace: open: %w", err)
@@ -301,9 +296,9 @@ func (m *Manager) enter() (leave func(), err error) {
 	return m.goroutines.Done, nil
 }
 
-// background calls fn in a goroutine that Close waits for. It reports false if
+// runInBackground calls fn in a goroutine that Close waits for. It reports false if
 // the Manager is closed.
-func (m *Manager) background(fn func()) bool {
+func (m *Manager) runInBackground(fn func()) bool {
 	leave, err := m.enter()
 	if err != nil {
 		return false
@@ -313,19 +308,4 @@ func (m *Manager) background(fn func()) bool {
 		fn()
 	}()
 	return true
-}
-
-// patience is the time after which a call of the store that has not returned is
-// made again, if it is one that is tried again. Options.StoreTimeout leaves time
-// for another call.
-func (m *Manager) patience() time.Duration { return min(m.opts.TTL/2, m.opts.StoreTimeout/3) }
-
-// operate calls fn with the ledger of a user.
-func (m *Manager) operate(ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error) error {
-	leave, err := m.enter()
-	if err == nil {
-		defer leave()
-		err = m.operateOn(ctx, op, fn)
-	}
-	return wrapError(string(op.Kind), op.UserID, err)
 }

@@ -111,18 +111,6 @@ func (w *Workspace) json(redact func(string) string) (workspaceJSON, error) {
 	return v, nil
 }
 
-// maskedJSON returns the JSON of v in which redact has masked secrets.
-func maskedJSON(v any, redact func(string) string) (json.RawMessage, error) {
-	data, err := jsontext.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	if data = []byte(redact(string(data))); !json.Valid(data) {
-		return jsontext.AppendQuote(nil, masked), nil // a secret that is a piece of JSON
-	}
-	return data, nil
-}
-
 func (m *Message) json(redact func(string) string) messageJSON {
 	v := messageJSON{ID: redact(m.ID), ChatID: redact(m.ChatID), Platform: redact(m.Platform), Agent: redact(m.Agent)}
 	for _, a := range m.Answers {

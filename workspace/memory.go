@@ -21,9 +21,6 @@ import (
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
-// masked is shown in place of a secret.
-const masked = "[SECRET]"
-
 const (
 	memoryKeyBytes   = 256
 	memoryValueBytes = 64 << 10

@@ -12,7 +12,7 @@ import (
 // observation is what a Manager has seen of the holder of a run, to find out
 // whether that is gone.
 type observation struct {
-	m      *Manager
+	by     *holder
 	lease  ledger.LeaseState
 	holder ledger.HolderState
 	since  time.Time // the last renewal was not later
@@ -32,7 +32,7 @@ const (
 // look looks after the holder of the run of a head: see. It reads the record of
 // the holder.
 func (o *observation) look(ctx context.Context, h *ledger.Head) (verdict, error) {
-	states, err := o.m.holder.records.States(ctx, h.Run)
+	states, err := o.by.records.States(ctx, h.Run)
 	if err != nil {
 		o.blind = true
 		return holderSilent, err
@@ -45,7 +45,7 @@ func (o *observation) look(ctx context.Context, h *ledger.Head) (verdict, error)
 // for 1.5 × TTL. Then see ends the incarnation. The time is measured by this
 // process alone.
 func (o *observation) see(ctx context.Context, h *ledger.Head, state ledger.HolderState) (verdict, error) {
-	if own, held := o.m.holder.holds(h.Run); own && held {
+	if own, held := o.by.holds(h.Run); own && held {
 		o.looked = time.Time{}
 		return holderRenewed, nil
 	} else if own { // it has given the lease up
@@ -74,7 +74,7 @@ func (o *observation) see(ctx context.Context, h *ledger.Head, state ledger.Hold
 	case now.Sub(o.since) < ttl*3/2:
 		return result, nil
 	}
-	err := o.m.holder.records.End(ctx, h.Run, state)
+	err := o.by.records.End(ctx, h.Run, state)
 	switch {
 	case errors.Is(err, ledger.ErrLeaseRenewed), errors.Is(err, store.ErrUnknownOutcome):
 		// It has made a heartbeat, or another observer has ended it: the next

@@ -4,17 +4,32 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
+
+// telemetry is what a Manager tells of its operations: to the counters of Stats,
+// to Options.Tracer and to Options.Logger. It does not know the Manager.
+type telemetry struct {
+	tracer     Tracer
+	logger     *slog.Logger
+	ttl        time.Duration
+	takeover   Takeover
+	background func(fn func()) bool // see Manager.background
+
+	counters       counters
+	logLimit       logLimiter
+	tracerPanicked sync.Once
+}
 
 // operation is an operation that is under way. Stats, Tracer and Logger learn of
 // operations only through begin and end. Without a Tracer and a Logger, an
 // operation allocates nothing.
 type operation struct {
 	Operation
-	m     *Manager
+	m     *telemetry
 	ctx   context.Context // in which it goes on
 	began time.Time
 	// effort is nil if there is neither a Tracer nor a Logger.
@@ -28,13 +43,13 @@ type operation struct {
 }
 
 // late reports whether a heartbeat came late.
-func (o *operation) late() bool { return o.Left < o.m.opts.TTL/3 }
+func (o *operation) late() bool { return o.Left < o.m.ttl/3 }
 
 // observes reports whether anything but Stats learns of operations.
-func (m *Manager) observes() bool { return m.opts.Tracer != nil || m.opts.Logger != nil }
+func (m *telemetry) observes() bool { return m.tracer != nil || m.logger != nil }
 
 // begin begins an operation. The caller must call end, outside of all locks.
-func (m *Manager) begin(ctx context.Context, op Operation) (context.Context, operation) {
+func (m *telemetry) begin(ctx context.Context, op Operation) (context.Context, operation) {
 	o := m.newOperation(ctx, op)
 	if o.traced {
 		o.ctx, o.traced = m.startTrace(o.ctx, op)
@@ -42,14 +57,14 @@ func (m *Manager) begin(ctx context.Context, op Operation) (context.Context, ope
 	return o.ctx, o
 }
 
-func (m *Manager) newOperation(ctx context.Context, op Operation) operation {
+func (m *telemetry) newOperation(ctx context.Context, op Operation) operation {
 	o := operation{Operation: op, m: m, ctx: ctx}
 	if !m.observes() {
 		return o
 	}
 	o.began, o.effort = time.Now(), &effort{}
 	o.ctx = context.WithValue(ctx, effortKey{}, o.effort)
-	o.traced = m.opts.Tracer != nil && op.Kind.traced()
+	o.traced = m.tracer != nil && op.Kind.traced()
 	return o
 }
 
@@ -86,8 +101,8 @@ func (o *operation) endSoon(err error) {
 }
 
 // waitForTracer waits a little for what another goroutine tells the Tracer.
-func (m *Manager) waitForTracer(told <-chan struct{}) {
-	timeout := time.NewTimer(m.opts.TTL / 20)
+func (m *telemetry) waitForTracer(told <-chan struct{}) {
+	timeout := time.NewTimer(m.ttl / 20)
 	defer timeout.Stop()
 	select {
 	case <-told:
@@ -102,7 +117,7 @@ func (o *operation) tell() {
 	if o.traced {
 		o.m.endTrace(o.ctx, o.Operation)
 	}
-	if o.m.opts.Logger != nil {
+	if o.m.logger != nil {
 		for _, w := range warnings {
 			o.m.logWarning(o.ctx, o.UserID, w.event, w.err)
 		}
@@ -119,7 +134,7 @@ type aside struct {
 
 // beginAside is begin for an operation that does not wait for Tracer and Logger,
 // except a little for Start.
-func (m *Manager) beginAside(ctx context.Context, op Operation) (context.Context, operation) {
+func (m *telemetry) beginAside(ctx context.Context, op Operation) (context.Context, operation) {
 	o := m.newOperation(ctx, op)
 	if o.effort == nil {
 		return o.ctx, o
@@ -141,7 +156,7 @@ func (m *Manager) beginAside(ctx context.Context, op Operation) (context.Context
 	}
 	o.aside = a
 	if o.traced {
-		timeout := time.NewTimer(m.opts.TTL / 20)
+		timeout := time.NewTimer(m.ttl / 20)
 		defer timeout.Stop()
 		select {
 		case o.ctx = <-a.started:
@@ -160,7 +175,7 @@ func (o *operation) noteHead(h *ledger.Head) {
 
 // beginHandle begins an OpHandle. It gives the message an id and a trace, if it
 // has none.
-func (m *Manager) beginHandle(ctx context.Context, user string, msg *Message) (context.Context, operation) {
+func (m *telemetry) beginHandle(ctx context.Context, user string, msg *Message) (context.Context, operation) {
 	if msg.ID == "" {
 		msg.ID = ledger.NewID()
 	}
@@ -192,27 +207,27 @@ func (o *operation) endTakeover(h *ledger.Head, taken ledger.Taken, next ledger.
 			o.Ended, o.RunID, o.MessageID, o.Attempt = EndingFailed, d.RunID, d.Message.ID, d.Attempts
 			o.LeaseID = ""
 		}
-		o.Taken, o.Takeover = o.wrote && !o.vacant, o.m.opts.Takeover
+		o.Taken, o.Takeover = o.wrote && !o.vacant, o.m.takeover
 	}
 	o.endSoon(err)
 }
 
 // noteSubmitted notes that a message was handed over.
-func (m *Manager) noteSubmitted(ctx context.Context, user, messageID string, status Status, err error) {
+func (m *telemetry) noteSubmitted(ctx context.Context, user, messageID string, status Status, err error) {
 	m.counters.addStatus(status)
-	if m.opts.Logger != nil {
+	if m.logger != nil {
 		m.logSubmitted(ctx, user, messageID, status, err)
 	}
 }
 
 // noteDeadLetter notes that a message was given up.
-func (m *Manager) noteDeadLetter(ctx context.Context, user, messageID, runID string) {
+func (m *telemetry) noteDeadLetter(ctx context.Context, user, messageID, runID string) {
 	m.counters.deadLetters.Add(1)
 	m.logDeadLetter(ctx, user, messageID, runID)
 }
 
 // noteEffort is told by a ledger what an operation has cost.
-func (m *Manager) noteEffort(ctx context.Context, cost ledger.Effort) {
+func (m *telemetry) noteEffort(ctx context.Context, cost ledger.Effort) {
 	m.counters.addEffort(cost)
 	if m.observes() {
 		if e := effortOf(ctx); e != nil {
@@ -223,7 +238,7 @@ func (m *Manager) noteEffort(ctx context.Context, cost ledger.Effort) {
 
 // noteStoreError notes an error of the store after which an operation is tried
 // again. The caller may hold locks.
-func (m *Manager) noteStoreError(ctx context.Context, user string, err error) {
+func (m *telemetry) noteStoreError(ctx context.Context, user string, err error) {
 	m.counters.storeErrors.Add(1)
 	if m.logs(ctx, slog.LevelWarn) {
 		m.background(func() { m.logWarning(ctx, user, "store error", err) })
@@ -232,8 +247,8 @@ func (m *Manager) noteStoreError(ctx context.Context, user string, err error) {
 
 // warnLater reports an error in the operation of ctx, when that has ended: the
 // caller may hold locks.
-func (m *Manager) warnLater(ctx context.Context, user, event string, err error) {
-	if m.opts.Logger == nil {
+func (m *telemetry) warnLater(ctx context.Context, user, event string, err error) {
+	if m.logger == nil {
 		return
 	}
 	if e := effortOf(ctx); e != nil {
@@ -241,4 +256,12 @@ func (m *Manager) warnLater(ctx context.Context, user, event string, err error) 
 		return
 	}
 	m.background(func() { m.logWarning(ctx, user, event, err) })
+}
+
+// beginHeartbeat begins the OpHeartbeat of the Manager, which does not wait for
+// the Tracer.
+func (m *telemetry) beginHeartbeat(ctx context.Context, left time.Duration) (context.Context, operation) {
+	ctx, op := m.beginAside(ctx, Operation{Kind: OpHeartbeat, Root: true})
+	op.Left, op.TTL = left, m.ttl
+	return ctx, op
 }

@@ -199,3 +199,13 @@ func (m *Manager) operateOn(
 	}
 	return fn(ctx, l)
 }
+
+// operate calls fn with the ledger of a user.
+func (m *Manager) operate(ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error) error {
+	leave, err := m.enter()
+	if err == nil {
+		defer leave()
+		err = m.operateOn(ctx, op, fn)
+	}
+	return wrapError(string(op.Kind), op.UserID, err)
+}

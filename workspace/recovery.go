@@ -66,7 +66,7 @@ func (r *recovery) look(ctx context.Context) (due time.Duration, err error) {
 		for i, u := range heads {
 			o := before[u.User]
 			if o == nil {
-				o = &observation{m: r.m}
+				o = &observation{by: r.m.holder}
 			}
 			free := isFree(u.Head)
 			if !free {
@@ -116,7 +116,7 @@ func (m *Manager) ownUsers() map[string]bool {
 // none, and takes it over if its lease is vacant or its holder dies. It makes a
 // goroutine that does so already look at once.
 func (m *Manager) watchRun(user string, l *ledger.Ledger) {
-	m.watchRunFrom(user, l, &observation{m: m})
+	m.watchRunFrom(user, l, &observation{by: m.holder})
 }
 
 // watchRunFrom is watchRun for a run that was observed before.

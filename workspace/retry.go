@@ -39,16 +39,16 @@ var errStoreTimeout = errors.New("workspace: Options.StoreTimeout is over")
 
 // withinStoreTimeout returns a context that ends with ctx, or after
 // Options.StoreTimeout.
-func (m *Manager) withinStoreTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, m.opts.StoreTimeout, errStoreTimeout)
+func (c *core) withinStoreTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.storeTimeout, errStoreTimeout)
 }
 
 // persist calls fn until it succeeds, fails with an error for which again is
 // false, or ctx ends. The context of a call ends after the patience of the
 // Manager, and that of the next then after twice as long.
-func (m *Manager) persist(ctx context.Context, user string, again func(error) bool, fn func(context.Context) error) error {
+func (c *core) persist(ctx context.Context, user string, again func(error) bool, fn func(context.Context) error) error {
 	delay := backoff.Backoff{Min: time.Millisecond, Max: 256 * time.Millisecond}
-	patience := m.patience()
+	patience := c.patience()
 	for {
 		inTime, cancel := context.WithTimeout(ctx, patience)
 		err := fn(inTime)
@@ -59,7 +59,7 @@ func (m *Manager) persist(ctx context.Context, user string, again func(error) bo
 		if err == nil || !again(err) {
 			return err
 		}
-		m.noteStoreError(ctx, user, err)
+		c.noteStoreError(ctx, user, err)
 		if delay.Wait(ctx) != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -162,14 +161,6 @@ func (r *Run) within(ctx context.Context) context.Context {
 		return ctx
 	}
 	return valuesContext{ctx, trace.ctx}
-}
-
-// beginHeartbeat begins the OpHeartbeat of the Manager, which does not wait for
-// the Tracer.
-func (m *Manager) beginHeartbeat(ctx context.Context, left time.Duration) (context.Context, operation) {
-	ctx, op := m.beginAside(ctx, Operation{Kind: OpHeartbeat, Root: true})
-	op.Left, op.TTL = left, m.opts.TTL
-	return ctx, op
 }
 
 // beginRenewal begins the OpHeartbeat of one run.

@@ -280,12 +280,6 @@ func (m *Manager) answersCheck(user string, msg Message) func(*document.Document
 	}
 }
 
-// answerError is the error of an answer that cannot be given.
-type answerError struct{ err error }
-
-func (e *answerError) Error() string { return "answer: " + e.err.Error() }
-func (e *answerError) Unwrap() error { return e.err }
-
 // receiveAnswers gives the answers of the message to their calls. What can no
 // longer be given, because the call was closed while the message waited, is
 // removed from the message.

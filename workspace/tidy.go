@@ -3,15 +3,13 @@ package workspace
 import (
 	"context"
 	"sync"
-
-	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // tidying is the work that nobody waits for: compaction. Little of it is done at
 // once, so that it does not keep the store from runs. What is not done, because
 // the process ends or too much waits, is done after a later compaction.
 type tidying struct {
-	m *Manager
+	m *core
 
 	mu      sync.Mutex
 	workers int
@@ -26,7 +24,7 @@ const (
 	maxTidying = 4096
 )
 
-func newTidying(m *Manager) *tidying { return &tidying{m: m, users: map[string]bool{}} }
+func newTidying(m *core) *tidying { return &tidying{m: m, users: map[string]bool{}} }
 
 // later calls fn in the background, with a context that ends when the Manager is
 // closed. Close waits for it. It reports false if fn is not called, because the
@@ -71,17 +69,6 @@ func (t *tidying) next() func(context.Context) {
 	fn := t.waiting[0]
 	t.waiting = t.waiting[1:]
 	return fn
-}
-
-// tidy compacts a workspace in the background, unless that waits already. A
-// secret that was replaced goes at once.
-func (m *Manager) tidy(ctx context.Context, l *ledger.Ledger, h *ledger.Head) {
-	if !l.CompactionDue(h) {
-		return
-	}
-	if h.Purge != 0 || !m.tidying.note(l.User(), func(ctx context.Context) { m.compactIfDue(ctx, l, h) }) {
-		m.compactIfDue(ctx, l, h)
-	}
 }
 
 // note calls fn later, unless another function of the user waits. It reports

@@ -8,7 +8,7 @@ import (
 )
 
 // startTrace calls Tracer.Start. It reports whether that has returned.
-func (m *Manager) startTrace(ctx context.Context, op Operation) (out context.Context, ok bool) {
+func (m *telemetry) startTrace(ctx context.Context, op Operation) (out context.Context, ok bool) {
 	out = ctx
 	m.callTracer(ctx, "Start", func(t Tracer) {
 		if started := t.Start(ctx, op); started != nil {
@@ -20,21 +20,21 @@ func (m *Manager) startTrace(ctx context.Context, op Operation) (out context.Con
 }
 
 // endTrace calls Tracer.End.
-func (m *Manager) endTrace(ctx context.Context, op Operation) {
+func (m *telemetry) endTrace(ctx context.Context, op Operation) {
 	m.callTracer(ctx, "End", func(t Tracer) { t.End(ctx, op) })
 }
 
 // injectTrace calls Tracer.Inject.
-func (m *Manager) injectTrace(ctx context.Context) string {
+func (m *telemetry) injectTrace(ctx context.Context) string {
 	var trace string
-	if m.opts.Tracer != nil {
+	if m.tracer != nil {
 		m.callTracer(ctx, "Inject", func(t Tracer) { trace = usableTrace(t.Inject(ctx)) })
 	}
 	return trace
 }
 
 // callTracer calls a method of the Tracer.
-func (m *Manager) callTracer(ctx context.Context, method string, call func(Tracer)) {
+func (m *telemetry) callTracer(ctx context.Context, method string, call func(Tracer)) {
 	began := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
@@ -46,9 +46,9 @@ func (m *Manager) callTracer(ctx context.Context, method string, call func(Trace
 				m.logBroken(ctx, "Tracer", "", fmt.Errorf("%w: Tracer.%s: %s", errPanic, method, text))
 			})
 		}
-		if took := time.Since(began); took > m.opts.TTL/10 {
+		if took := time.Since(began); took > m.ttl/10 {
 			m.logSlow(ctx, "Tracer."+method, "", took)
 		}
 	}()
-	call(m.opts.Tracer)
+	call(m.tracer)
 }

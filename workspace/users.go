@@ -24,7 +24,7 @@ func (m *Manager) List(ctx context.Context) iter.Seq2[string, error] {
 // forEachUser calls fn for each user that may have a workspace, for many of them
 // concurrently. It goes on after an error, unless the listing fails or ctx ends,
 // and returns all errors and their number.
-func (m *Manager) forEachUser(ctx context.Context, op string, fn func(user string) error) (failed int, err error) {
+func (m *core) forEachUser(ctx context.Context, op string, fn func(user string) error) (failed int, err error) {
 	var (
 		wg   sync.WaitGroup
 		mu   sync.Mutex
