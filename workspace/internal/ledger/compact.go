@@ -169,7 +169,7 @@ func (c *contentReader) liveBlobs(ctx context.Context, h *Head) iter.Seq2[string
 				return
 			}
 		}
-		for _, name := range []string{h.Outcomes, h.DeadLetters.Blob} {
+		for _, name := range []string{h.Endings, h.Outcomes, h.DeadLetters.Blob} {
 			if name != "" && !yield(name, nil) {
 				return
 			}

@@ -44,7 +44,7 @@ type Outcome struct {
 var maxEnded = 16
 
 const (
-	maxOutcomes = 64 // the outcomes in a blob
+	maxOutcomes = 64 // the endings and outcomes that a head knows besides those in Ended
 	// maxReplyBytes bounds the replies in a blob together.
 	maxReplyBytes = 64 << 10
 	// MaxReason is the maximum length of a reason.
@@ -59,11 +59,13 @@ type endedMessage struct {
 }
 
 // ended returns the endings in the head, the newest last.
-func (h *Head) ended() []endedMessage {
-	if h.Ended == "" {
+func (h *Head) ended() []endedMessage { return parseEndings(h.Ended) }
+
+func parseEndings(packed string) []endedMessage {
+	if packed == "" {
 		return nil
 	}
-	texts := strings.Split(h.Ended, listSeparator)
+	texts := strings.Split(packed, listSeparator)
 	list := make([]endedMessage, len(texts))
 	for i, text := range texts {
 		if len(text) > idHashLen {
@@ -74,10 +76,23 @@ func (h *Head) ended() []endedMessage {
 	return list
 }
 
+// endings returns the endings of which the records have the rest: those in the
+// blob, and those in the head. The newest is the last.
+func (c *contentReader) endings(ctx context.Context, h *Head) ([]endedMessage, error) {
+	if h.Endings == "" {
+		return h.ended(), nil
+	}
+	packed, err := c.fetchBlob(ctx, h.Endings)
+	if err != nil {
+		return nil, err
+	}
+	return append(parseEndings(string(packed)), h.ended()...), nil
+}
+
 // noteEnded notes that the newest record has the outcome of a message.
 func (t *transition) noteEnded(id string) error {
 	if len(t.ended()) >= maxEnded {
-		if err := t.moveOutcomes(); err != nil {
+		if err := t.moveEnded(); err != nil {
 			return err
 		}
 	}
@@ -89,9 +104,30 @@ func (t *transition) noteEnded(id string) error {
 	return nil
 }
 
-// moveOutcomes moves the outcomes of the endings in the head to the blob.
+// moveEnded moves the endings in the head to the blob, which keeps the newest.
+func (t *transition) moveEnded() error {
+	texts := strings.Split(t.Ended, listSeparator)
+	if t.Endings != "" {
+		packed, err := t.reader.fetchBlob(t.ctx, t.Endings)
+		if err != nil {
+			return err
+		}
+		texts = append(strings.Split(string(packed), listSeparator), texts...)
+		t.dropBlob(t.Endings)
+	}
+	texts = texts[max(0, len(texts)-maxOutcomes):]
+	if len(texts) == maxOutcomes && t.Outcomes != "" { // the head knows enough without them
+		t.dropBlob(t.Outcomes)
+		t.Outcomes = ""
+	}
+	t.Ended, t.Endings = "", t.addBlob([]byte(strings.Join(texts, listSeparator)))
+	return nil
+}
+
+// moveOutcomes replaces all endings by their outcomes, before their records may
+// go.
 func (t *transition) moveOutcomes() error {
-	if t.Ended == "" {
+	if t.Ended == "" && t.Endings == "" {
 		return nil
 	}
 	list, err := t.reader.Outcomes(t.ctx, t.Head)
@@ -99,6 +135,15 @@ func (t *transition) moveOutcomes() error {
 		return err
 	}
 	return t.setOutcomes(list)
+}
+
+// dropOutcomes drops the blobs of endings and outcomes.
+func (t *transition) dropOutcomes() {
+	for _, name := range []string{t.Endings, t.Outcomes} {
+		if name != "" {
+			t.dropBlob(name)
+		}
+	}
 }
 
 // keepOutcome adds an outcome that no record has.
@@ -117,19 +162,34 @@ func (c *contentReader) Outcomes(ctx context.Context, h *Head) ([]Outcome, error
 	if err != nil {
 		return nil, err
 	}
-	list = slices.Clone(list)
-	for _, e := range h.ended() {
-		o, err := c.outcomeAt(ctx, h, e.version)
+	endings, err := c.endings(ctx, h)
+	if err != nil || len(endings) == 0 {
+		return slices.Clone(list), err
+	}
+	inBlob := len(endings) - len(h.ended())
+	list = slices.Clone(list[max(0, len(list)+inBlob-maxOutcomes):])
+	// Their records are near each other, and are read together.
+	first, last := endings[0].version, endings[len(endings)-1].version
+	for s, err := range c.storedRecords(ctx, h, first-1, last) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, o)
+		if s.version != endings[0].version {
+			continue
+		}
+		o, err := s.outcome(c.key)
+		if err != nil {
+			return nil, err
+		}
+		if list, endings = append(list, o), endings[1:]; len(endings) == 0 {
+			return list, nil
+		}
 	}
-	return list, nil
+	return nil, c.errBrokenChain()
 }
 
-// setOutcomes replaces the outcomes, of which it keeps the newest, and empties
-// the list in the head. It may change list.
+// setOutcomes replaces the endings and outcomes by outcomes, of which it keeps
+// the newest. It may change list.
 func (t *transition) setOutcomes(list []Outcome) error {
 	list = list[max(0, len(list)-maxOutcomes):]
 	left := maxReplyBytes
@@ -144,10 +204,8 @@ func (t *transition) setOutcomes(list []Outcome) error {
 	if err != nil {
 		return err
 	}
-	if t.Outcomes != "" {
-		t.dropBlob(t.Outcomes)
-	}
-	t.Ended, t.Outcomes = "", t.addBlob(data)
+	t.dropOutcomes()
+	t.Ended, t.Endings, t.Outcomes = "", "", t.addBlob(data)
 	t.reader.contents.noteOutcomes(t.Outcomes, list)
 	return nil
 }
@@ -269,20 +327,24 @@ func (l *Ledger) Fate(ctx context.Context, h *Head, id string) (Fate, error) {
 
 // findOutcome returns the latest outcome of a message, or none.
 func (c *contentReader) findOutcome(ctx context.Context, h *Head, id string) (Outcome, error) {
-	ended, want := h.ended(), idHash(id)
-	for i := len(ended) - 1; i >= 0; i-- {
-		if ended[i].idHash != want {
+	endings, err := c.endings(ctx, h)
+	if err != nil {
+		return Outcome{}, err
+	}
+	want := idHash(id)
+	for _, e := range slices.Backward(endings) {
+		if e.idHash != want {
 			continue
 		}
-		o, err := c.outcomeAt(ctx, h, ended[i].version)
+		o, err := c.outcomeAt(ctx, h, e.version)
 		if err != nil || o.ID == id {
 			return o, err
 		}
 	}
 	list, err := c.outcomes(ctx, h)
-	for i := len(list) - 1; i >= 0 && err == nil; i-- {
-		if list[i].ID == id {
-			return list[i], nil
+	for _, o := range slices.Backward(list) {
+		if o.ID == id {
+			return o, err
 		}
 	}
 	return Outcome{}, err

@@ -27,6 +27,7 @@ type sight struct {
 	}
 	Queue       sightList
 	Ended       string
+	Endings     string
 	Outcomes    string
 	DeadLetters struct {
 		Count int
@@ -213,7 +214,11 @@ func (g *ghost) done(h *sight, records map[uint64]string) []ending {
 			g.x.violated("the outcomes: %v", err)
 		}
 	}
-	for _, e := range (&Head{Ended: h.Ended}).ended() {
+	endings := (&Head{Ended: h.Ended}).ended()
+	if h.Endings != "" {
+		endings = append(parseEndings(g.blob(h.Endings)), endings...)
+	}
+	for _, e := range endings {
 		var r struct {
 			Message string `json:"message_id"`
 			Ending  string

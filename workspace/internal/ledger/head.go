@@ -30,9 +30,11 @@ type Head struct {
 	// QueueBytes is the length of their bodies.
 	Queue      blobList `json:"queue,omitzero"`
 	QueueBytes int      `json:"queue_bytes,omitempty"`
-	// Ended has the endings of the latest messages, the newest last. Outcomes
-	// names the blob that has those before.
+	// Ended has the endings of the latest messages, the newest last. Endings names
+	// the blob that has those before as they are in Ended: records have the rest.
+	// Outcomes names the blob with the outcomes before, whose records may be gone.
 	Ended       string      `json:"ended,omitempty"`
+	Endings     string      `json:"endings,omitempty"`
 	Outcomes    string      `json:"outcomes,omitempty"`
 	DeadLetters deadLetters `json:"dead_letters,omitzero"`
 	Ops         string      `json:"ops"` // the operations of the latest writes, the newest last

@@ -34,6 +34,7 @@ func (h *Head) appendJSON(b []byte) []byte {
 	b = h.Queue.appendJSON(b, "queue")
 	b = appendCount(b, "queue_bytes", h.QueueBytes)
 	b = appendOptional(b, "ended", h.Ended)
+	b = appendOptional(b, "endings", h.Endings)
 	b = appendOptional(b, "outcomes", h.Outcomes)
 	if h.DeadLetters != (deadLetters{}) {
 		b = append(jsontext.AppendName(b, "dead_letters"), '{')

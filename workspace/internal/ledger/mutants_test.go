@@ -60,6 +60,15 @@ var mutants = []mutant{
 	{name: "a workspace is listed when its head is written the next time", edits: []textEdit{
 		{"busy.go", "writes = append(writes, Running.write(headKey, is.running))", "writes = append(writes, Running.write(headKey, was.running))"},
 	}},
+	{name: "endings leave the head without a trace", edits: []textEdit{
+		{"ending.go", "		texts = append(strings.Split(string(packed), listSeparator), texts...)\n", "		_ = packed\n"},
+	}},
+	{name: "the blob of endings stays", edits: []textEdit{
+		{"ending.go", "		t.dropBlob(t.Endings)\n", ""},
+	}},
+	{name: "a compaction leaves endings without their records", edits: []textEdit{
+		{"ending.go", "	if t.Ended == \"\" && t.Endings == \"\" {", "	if t.Ended == \"\" {"},
+	}},
 	{name: "a commit does not check the lease", edits: []textEdit{
 		{"transition.go", "if t.Run != nil && by.LeaseID != \"\" && t.Run.LeaseID == by.LeaseID {", "if t.Run != nil {"},
 	}},
@@ -241,7 +250,7 @@ var mutants = []mutant{
 		{"operation.go", "Token: t.Token + 1, Deleted", "Token: 1, Deleted"},
 	}},
 	{name: "delete leaves the outcomes", variant: "batch", edits: []textEdit{
-		{"operation.go", "		if t.Outcomes != \"\" {\n			t.dropBlob(t.Outcomes)\n		}\n", ""},
+		{"operation.go", "		t.dropOutcomes()\n", ""},
 	}},
 	{name: "an accepted head has the number of one that was seen", variant: "failover", edits: []textEdit{
 		{"seenhead.go", "max(h.Seq, s.newest.Seq)+acceptLead, max", "h.Seq, max"},
@@ -325,8 +334,8 @@ var mutants = []mutant{
 		{"records.go", "	blobs, failed := c.fetchBlobs(ctx, names)\n", "	blobs, failed := c.fetchBlobs(ctx, names)\n	if isMissing(failed) {\n		blobs, failed = append(blobs, []byte(`{}`)), nil\n	}\n"},
 	}},
 	{name: "outcomes are cached under another name", edits: []textEdit{
-		{"ending.go", "	t.Ended, t.Outcomes = \"\", t.addBlob(data)\n	t.reader.contents.noteOutcomes(t.Outcomes, list)\n",
-			"	t.reader.contents.noteOutcomes(t.Outcomes, list)\n	t.Ended, t.Outcomes = \"\", t.addBlob(data)\n"},
+		{"ending.go", "	t.Ended, t.Endings, t.Outcomes = \"\", \"\", t.addBlob(data)\n	t.reader.contents.noteOutcomes(t.Outcomes, list)\n",
+			"	t.reader.contents.noteOutcomes(t.Outcomes, list)\n	t.Ended, t.Endings, t.Outcomes = \"\", \"\", t.addBlob(data)\n"},
 	}},
 	{name: "the index of a newer queue is kept for an older head", edits: []textEdit{
 		{"queue.go", "if ok && known.first <= first {", "if ok {"},

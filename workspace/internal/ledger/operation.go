@@ -253,9 +253,7 @@ func (l *Ledger) Delete(ctx context.Context) (*Head, error) {
 		if err := t.dropContent(); err != nil {
 			return err
 		}
-		if t.Outcomes != "" {
-			t.dropBlob(t.Outcomes)
-		}
+		t.dropOutcomes()
 		t.entomb(now)
 		return nil
 	})
