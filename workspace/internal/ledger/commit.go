@@ -211,7 +211,7 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 		return nil, err
 	}
 	t := &transition{
-		Head: h, ctx: ctx, base: h.Position(), baseSeq: h.Seq, listed: h.listed(),
+		Head: h.clone(), ctx: ctx, base: h.Position(), baseSeq: h.Seq, listed: h.listed(),
 		maxDeadLetters: c.maxDeadLetters, dropsSecret: c.dropsSecret, now: c.began,
 	}
 	t.reader = &contentReader{blobStore: c.blobStore, contents: c.contents, lists: c.lists}
@@ -229,17 +229,17 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 	if seen := c.seen.mark(); seen.Seq > t.baseSeq && !c.accept { // another goroutine has seen a newer head
 		return nil, c.wait(ctx)
 	} else if c.accept { // its successors must be newer than all heads that were seen
-		c.seen.overtake(h)
+		c.seen.overtake(t.Head)
 	}
-	h.sign(c.op + attemptText(c.attempts))
+	t.sign(c.op + attemptText(c.attempts))
 	c.attempts++
 	rev, err := c.replaceHead(ctx, t, cond)
 	switch {
 	case err == nil:
 		c.bytes += c.inFlight
-		c.cacheHead(h, rev)
+		c.cacheHead(t.Head, rev)
 		c.headWritten(ctx, t)
-		return h, nil
+		return t.Head, nil
 	case errors.Is(err, store.ErrConflict):
 		c.noteRace(remembered)
 		if c.conflicts++; c.conflicts < 3 { // a few conflicts are no contention
@@ -281,7 +281,7 @@ func (c *commit) read(ctx context.Context) (*Head, store.Condition, error) {
 				return nil, cond, err
 			}
 		}
-		return c.substitute.clone(), cond, nil
+		return c.substitute, cond, nil
 	}
 	return h, cond, err // h counts as seen when it is accepted
 }

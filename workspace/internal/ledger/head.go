@@ -14,6 +14,7 @@ const headFormat = 3
 // compare-and-set. It authenticates everything else: the records by a chain of
 // hashes, and the other blobs by their names.
 //
+// A Head does not change once it was read or written: a transition changes a copy.
 // The head stays small, whatever waits and however long the history is: what
 // grows is in blobs, of which the head has the names of few.
 type Head struct {

@@ -158,7 +158,7 @@ func (l *Ledger) readHead(ctx context.Context) (*Head, store.Condition, error) {
 			return nil, cond, err
 		case l.seen.note(h, before):
 			if h.Seq > before.Seq {
-				l.observe(h.clone(), nil)
+				l.observe(h, nil)
 			}
 			return h, cond, nil
 		default:
@@ -236,7 +236,7 @@ func (l *Ledger) checkAbsence(ctx context.Context) error {
 	return err
 }
 
-// cachedHead returns a copy of the head with a revision, if it is the last one.
+// cachedHead returns the head with a revision, if it is the last one.
 // A revision names one write, so its head need not be decoded again.
 func (l *Ledger) cachedHead(rev store.Revision) *Head {
 	l.mu.Lock()
@@ -244,14 +244,13 @@ func (l *Ledger) cachedHead(rev store.Revision) *Head {
 	if l.lastHead == nil || l.lastRevision != rev {
 		return nil
 	}
-	return l.lastHead.clone()
+	return l.lastHead
 }
 
 func (l *Ledger) cacheHead(h *Head, rev store.Revision) {
-	c := h.clone()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lastHead, l.lastRevision = c, rev
+	l.lastHead, l.lastRevision = h, rev
 }
 
 // recallHead returns the newest head that the ledger has seen, and the condition
@@ -266,7 +265,7 @@ func (l *Ledger) recallHead() (*Head, store.Condition) {
 	if raced || l.lastHead == nil || l.lastHead.mark() != seen {
 		return nil, store.Always
 	}
-	return l.lastHead.clone(), store.IfRevision(l.lastRevision)
+	return l.lastHead, store.IfRevision(l.lastRevision)
 }
 
 // noteRace notes that another writer was faster, if the operation has replaced a

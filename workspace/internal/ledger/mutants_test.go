@@ -190,11 +190,8 @@ var mutants = []mutant{
 	{name: "a fork that has overtaken what was seen is believed", variant: "failover", edits: []textEdit{
 		{"seenhead.go", "known != \"\" && known != s.newest.Nonce {", "known != \"\" && known != s.newest.Nonce && h.Seq == s.newest.Seq {"},
 	}},
-	{name: "a transition changes the cached head", edits: []textEdit{
-		{"ledger.go", "rev {\n		return nil\n	}\n	return l.lastHead.clone()\n", "rev {\n		return nil\n	}\n	return l.lastHead\n"},
-	}},
 	{name: "a transition changes the head that is remembered", edits: []textEdit{
-		{"ledger.go", "return l.lastHead.clone(), store", "return l.lastHead, store"},
+		{"commit.go", "Head: h.clone(), ctx", "Head: h, ctx"},
 	}},
 	{name: "what a remembered head refuses is refused", edits: []textEdit{
 		{"commit.go", "if remembered { // the present head may allow it", "if false {"},
