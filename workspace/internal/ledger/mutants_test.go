@@ -67,7 +67,7 @@ var mutants = []mutant{
 		{"ending.go", "		t.dropBlob(t.Endings)\n", ""},
 	}},
 	{name: "a compaction leaves endings without their records", edits: []textEdit{
-		{"ending.go", "	if t.Ended == \"\" && t.Endings == \"\" {", "	if t.Ended == \"\" {"},
+		{"ending.go", "	if t.Ended == \"\" && t.Endings == \"\" {", "	if t.Ended == \"\" || t.Endings != \"\" {"},
 	}},
 	{name: "a commit does not check the lease", edits: []textEdit{
 		{"transition.go", "if t.Run != nil && by.LeaseID != \"\" && t.Run.LeaseID == by.LeaseID {", "if t.Run != nil {"},
