@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -125,7 +125,7 @@ func (r *Run) finish(ctx context.Context, op *operation) (successor, error) {
 	if err != nil {
 		return successor{}, err
 	}
-	all := ledger.Change{Effects: slices.Concat(d.Effects, shorten), Purge: d.Purge}
+	all := ledger.Change{Effects: document.Joined(d.Effects, shorten), Purge: d.Purge}
 	ctx, cancel := r.lease.whileHeld(ctx)
 	defer cancel()
 	began, next := time.Now(), r.nextLease()

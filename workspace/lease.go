@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -52,6 +53,9 @@ func (l *lease) abandon(cause error) {
 	l.incarnation.abandon(l.id)
 	l.giveUp(cause)
 }
+
+// errPaused is why a lease is over for its holder itself.
+var errPaused = errors.New("the process has stood still for longer than the lease")
 
 // age returns the time since the last renewal, by a commit of the run or by a
 // heartbeat of the Manager. A holder that cannot reach the store keeps its lease

@@ -17,10 +17,11 @@ import (
 func (r *Run) keepLease(ctx context.Context) {
 	defer r.lease.incarnation.leave()
 	defer context.AfterFunc(r.m.ctx, func() { r.cancel(context.Cause(r.m.ctx)) })()
-	watch, again := time.NewTimer(r.lease.watchDelay()), time.NewTimer(0)
+	watch, again, expiry := time.NewTimer(r.lease.watchDelay()), time.NewTimer(0), time.NewTimer(r.lease.ttl)
 	again.Stop()
-	defer again.Stop()
-	defer watch.Stop()
+	for _, t := range []*time.Timer{watch, again, expiry} {
+		defer t.Stop()
+	}
 	var toRelease <-chan struct{}
 	if r.manual {
 		toRelease = ctx.Done()
@@ -52,6 +53,12 @@ func (r *Run) keepLease(ctx context.Context) {
 			}
 		case <-again.C:
 			wake(r.lease.check)
+		case <-expiry.C:
+			left := r.lease.ttl - r.lease.age()
+			if left <= 0 && r.lease.incarnation.reachable() > 0 { // the store was not away, but the process has stood still
+				r.lease.abandon(fmt.Errorf("%w: %w", ErrFenced, errPaused))
+			}
+			expiry.Reset(max(left, r.lease.ttl/8))
 		case <-r.lease.check:
 			switch err := r.renew(r.lease.ttl / 4); {
 			case err == nil || r.ending.Load():

@@ -2,6 +2,7 @@ package crash_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -227,13 +228,15 @@ func retriedOnce(ctx context.Context, p *crash.Process, key string, in refundIn)
 }
 
 // escalates reports a run that takes long. A holder that stood still takes long,
-// and no longer holds the run.
+// and no longer holds the run: a commit says so.
 func escalates(ctx context.Context, p *crash.Process, run *workspace.Run, mistake bool) error {
 	began := time.Now()
 	_, err := retried(ctx, p, "refund", run.ID(), refundIn{10})
 	if time.Since(began) > 5*time.Second {
 		if mistake {
 			ctx = context.WithoutCancel(ctx)
+		} else if err := errors.Join(run.Memory().Set("escalated", "true"), run.Commit(ctx)); err != nil {
+			return err
 		}
 		_, err = p.Effect(ctx, "escalate", run.ID(), "the refund takes long")
 	}

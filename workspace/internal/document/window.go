@@ -1,6 +1,8 @@
 package document
 
 import (
+	"slices"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/persist"
 	"github.com/agentstate/state/transcript"
@@ -45,6 +47,16 @@ func (d *Document) Shorten(maxMessages, maxResults int) ([]state.Effect, error) 
 	}
 	d.unused = false
 	return append(effects, unused...), d.Apply(unused)
+}
+
+// Joined returns the effects of one record that saves and then shortens: what the
+// second sets again, the version, is set once.
+func Joined(saved, shortened []state.Effect) []state.Effect {
+	isVersion := func(e state.Effect) bool { return e.Part == PartConversation && e.Field == fieldVersion }
+	if slices.ContainsFunc(shortened, isVersion) {
+		saved = slices.DeleteFunc(slices.Clone(saved), isVersion)
+	}
+	return slices.Concat(saved, shortened)
 }
 
 // shortenEntries returns the indexes of the messages that are left of the

@@ -67,8 +67,8 @@ type Run struct {
 	RunID    string    `json:"run_id"`           // stays when another holder takes over
 	Token    uint64    `json:"token"`            // the fencing token of the lease
 	TTL      int64     `json:"ttl_ms"`
-	Renewals uint64    `json:"renewals"` // by commits of the holder
-	Attempt  int       `json:"attempt"`
+	Renewals uint64    `json:"renewals,omitempty"` // by commits of the holder
+	Attempt  int       `json:"attempt,omitempty"`
 	Message  Message   `json:"message"`
 	Base     Position  `json:"base"` // where the run began
 	Began    time.Time `json:"began"`

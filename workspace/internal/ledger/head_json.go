@@ -74,8 +74,10 @@ func (r *Run) appendJSON(b []byte) []byte {
 	b = appendText(b, "run_id", r.RunID)
 	b = appendUint(b, "token", r.Token)
 	b = appendInt(b, "ttl_ms", r.TTL)
-	b = appendUint(b, "renewals", r.Renewals)
-	b = appendInt(b, "attempt", int64(r.Attempt))
+	if r.Renewals > 0 {
+		b = appendUint(b, "renewals", r.Renewals)
+	}
+	b = appendCount(b, "attempt", r.Attempt)
 	b = r.Message.appendJSON(jsontext.AppendName(b, "message"))
 	b = append(jsontext.AppendName(b, "base"), '{')
 	b = append(r.Base.appendMembers(b), '}')
