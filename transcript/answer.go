@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
-	"github.com/agentstate/state/internal/origin"
 )
 
 // Answer returns a conversation in which results are inserted behind the calls
@@ -48,9 +47,6 @@ type answer struct {
 	message state.ToolResultMessage
 }
 
-// take makes sure that no other result is given to an open call.
-func (c *pairedCall) take() { c.result = c.message }
-
 // insertAnswers returns a list, which has one element for each message, with one
 // more for each answer: behind the turn with its call, among the results in the
 // order of the calls.
@@ -90,39 +86,3 @@ func (o *outline) comesBefore(i, call int) bool {
 	}
 	return o.traits[i].has(traitAssistant)
 }
-
-// waiting is the default of Policy.Waiting.
-const waiting = "Waiting for approval."
-
-// answerSuspended answers the calls that are suspended. If calls are answered
-// at all, it answers the others together with them: calls with one id get all
-// of their results or none.
-func (r *repairer) answerSuspended() {
-	if len(r.policy.Suspended) == 0 {
-		return
-	}
-	msgs := r.messages()
-	o := outlineOf(msgs)
-	p, suspended := pairOthers(func(except map[int]bool) pairing { return pairExcept(msgs, except) }, r.policy.Suspended)
-	o.pairing = p
-	text := state.JSONText(cmp.Or(r.policy.Waiting, waiting))
-	var answers []answer
-	for number := range p.calls {
-		switch c := &p.calls[number]; {
-		case c.result != none:
-		case suspended[number]:
-			answers = append(answers, answer{number, state.ToolResult(c.unanswered(), text)})
-		case r.policy.AnswerCalls:
-			answers = append(answers, answer{number, state.ToolError(c.unanswered(), origin.NoResult)})
-		}
-	}
-	r.entries = insertAnswers(r.entries, o, answers, func(a answer) *entry {
-		c := p.calls[a.call]
-		original := r.entries[c.message].original
-		r.addChange(original, ruleUnanswered, "answered "+describeCall(*c.ToolCall))
-		return &entry{message: a.message, original: original, added: true}
-	})
-}
-
-// unanswered returns what an answer that the repair adds says of its call.
-func (c *pairedCall) unanswered() state.ToolCall { return state.ToolCall{ID: c.ID, Name: c.Name} }

@@ -37,39 +37,6 @@ func (b breakpoints) check(c *checker) {
 	}
 }
 
-// repairBreakpoints removes breakpoints of too many.
-func (r *repairer) repairBreakpoints() {
-	if len(r.refusals(ruleCache)) == 0 {
-		return
-	}
-	var all breakpoints
-	r.eachBreakpoint(func(k int) bool {
-		all = append(all, k)
-		return false
-	})
-	n := 0
-	r.eachBreakpoint(func(int) bool {
-		n++
-		return all.isSpare(n - 1)
-	})
-}
-
-// eachBreakpoint calls drop for each breakpoint with the index of its entry, and
-// removes those for which it returns true.
-func (r *repairer) eachBreakpoint(drop func(k int) bool) {
-	for k, e := range r.entries {
-		if !r.isSent(e.message) || !mayHaveBreakpoints(e.message) {
-			continue
-		}
-		w := breakpointWalk{drop: func() bool { return drop(k) }}
-		members := w.inMessage(e.message)
-		if w.dropped > 0 {
-			e.replaceMessage(state.DecodeMessage(members.JSON()))
-			r.reportChange(e, ruleCache, fmt.Sprintf("dropped %d breakpoints", w.dropped))
-		}
-	}
-}
-
 // countBreakpoints returns how many breakpoints a message has.
 func countBreakpoints(m state.Message) int {
 	if !mayHaveBreakpoints(m) {

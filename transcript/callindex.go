@@ -2,10 +2,64 @@ package transcript
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 )
+
+// Pending returns the calls that have no result, in their order. They have to
+// be answered before the model is asked again.
+func Pending(msgs []state.Message) []state.ToolCall {
+	var pending []state.ToolCall
+	for _, call := range PendingAt(msgs) {
+		pending = append(pending, call)
+	}
+	return pending
+}
+
+// PendingAt yields the calls that have no result and are not suspended, in their
+// order, with the indexes of their messages. See [Policy] for the meaning of
+// suspended.
+func PendingAt(msgs []state.Message, suspended ...state.ToolCall) iter.Seq2[int, state.ToolCall] {
+	return pendingCalls(func(except map[int]bool) pairing { return pairExcept(msgs, except) }, suspended)
+}
+
+func pendingCalls(pair func(except map[int]bool) pairing, suspended []state.ToolCall) iter.Seq2[int, state.ToolCall] {
+	return func(yield func(int, state.ToolCall) bool) {
+		p, waiting := pairOthers(pair, suspended)
+		for number, c := range p.calls {
+			if c.result == none && !waiting[number] && !yield(c.message, *c.ToolCall) {
+				return
+			}
+		}
+	}
+}
+
+// pairOthers finds the open calls that are suspended, and pairs the others. A
+// suspended call gets no result, so that the result of a later call with its
+// key is not taken for its own.
+func pairOthers(pair func(except map[int]bool) pairing, suspended []state.ToolCall) (p pairing, waiting map[int]bool) {
+	p = pair(nil)
+	if len(suspended) == 0 {
+		return p, nil
+	}
+	index := p.index(suspended)
+	for _, call := range suspended {
+		number := index.firstOpen(call)
+		if number != none {
+			p.calls[number].take()
+			if waiting == nil {
+				waiting = map[int]bool{}
+			}
+			waiting[number] = true
+		}
+	}
+	if len(waiting) > 0 {
+		p = pair(waiting)
+	}
+	return p, waiting
+}
 
 // callIndex finds calls by what their results say of them. It holds the
 // numbers of calls in their order, and drops those that have a result when it

@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/origin"
 )
 
 // contentWords has the rules about the contents of generateContent. A content
@@ -33,19 +32,3 @@ func (w *contentWords) check(c *checker, k int) {
 }
 
 func (w *contentWords) end(c *checker) { w.signatures.end(c) }
-
-// sameContent reports whether a message is in one content of Gemini with the
-// message before it. A message that came from Gemini says so itself. Otherwise
-// results share a content with nothing but results, and the rest is as for
-// other providers.
-func sameContent(before, m state.Message) bool {
-	if _, said := origin.Joined(m); said {
-		if _, own := origin.Of(m, origin.Gemini); own {
-			return origin.Joins(before, m)
-		}
-	}
-	if isResult(m) || isResult(before) {
-		return isResult(m) && isResult(before)
-	}
-	return origin.Joins(before, m)
-}

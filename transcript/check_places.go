@@ -12,10 +12,7 @@ import (
 // and about the words of the format. It visits each message once: long
 // conversations do not fit into the caches of a processor.
 func (c *checker) checkPlaces() {
-	var words formatWords
-	if c.words != nil {
-		words = c.words()
-	}
+	words := newWords(c.Format)
 	turns := turnOrder{prompt: c.systemPromptLength()}
 	for k := range c.sent {
 		if words != nil {
@@ -184,13 +181,6 @@ func emptyText(m state.TextMessage, trim func(string) string) string {
 	return ""
 }
 
-// entrySpan is an entry of the provider's conversation: where it ends in
-// checker.sent, and whether it has calls.
-type entrySpan struct {
-	end      int
-	hasCalls bool
-}
-
 // besideCalls reports whether the entry of the k-th message that is sent has
 // calls. It must be asked in the order of the messages. The last entry is kept,
 // because each of its messages asks.
@@ -213,4 +203,20 @@ func (c *checker) besideCalls(k int) bool {
 		}
 	}
 	return c.entry.hasCalls
+}
+
+// newWords returns the rules about what only one format can say, nil if it has
+// none.
+func newWords(format string) formatWords {
+	switch format {
+	case origin.OpenAI:
+		return chatWords{}
+	case origin.OpenAIResponses:
+		return itemWords{}
+	case origin.Anthropic:
+		return &blockWords{answered: map[string]bool{}, lastUser: none}
+	case origin.Gemini:
+		return &contentWords{}
+	}
+	return nil
 }

@@ -1,6 +1,10 @@
 package transcript
 
-import "github.com/agentstate/state"
+import (
+	"iter"
+
+	"github.com/agentstate/state"
+)
 
 // Groups returns the indexes of the messages that belong together: a provider
 // accepts all messages of a group or none of them. The indexes of a group are
@@ -170,4 +174,16 @@ func (f forest) groups() [][]int {
 		*group = append(*group, i)
 	}
 	return groups
+}
+
+// Groups returns the indexes of the messages that belong together, as the
+// function [Groups] does.
+func (s Shapes) Groups() [][]int { return s.outline().groups() }
+
+// Pending yields the calls that have no answer, in their order, with the indexes
+// of their messages. It leaves out suspended calls, as [PendingAt] does.
+func (s Shapes) Pending(suspended ...state.ToolCall) iter.Seq2[int, state.ToolCall] {
+	return pendingCalls(func(except map[int]bool) pairing {
+		return pairAll(len(s), except, func(i int) (calls, answers []state.ToolCall) { return s[i].Calls, s[i].Answers })
+	}, suspended)
 }

@@ -133,3 +133,19 @@ func callTexts(m state.ToolCallMessage) [][]byte {
 func describeCall(call state.ToolCall) string {
 	return fmt.Sprintf("call %.60q of %.60q", call.ID, call.Name)
 }
+
+// sameContent reports whether a message is in one content of Gemini with the
+// message before it. A message that came from Gemini says so itself. Otherwise
+// results share a content with nothing but results, and the rest is as for
+// other providers.
+func sameContent(before, m state.Message) bool {
+	if _, said := origin.Joined(m); said {
+		if _, own := origin.Of(m, origin.Gemini); own {
+			return origin.Joins(before, m)
+		}
+	}
+	if isResult(m) || isResult(before) {
+		return isResult(m) && isResult(before)
+	}
+	return origin.Joins(before, m)
+}

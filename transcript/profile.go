@@ -1,24 +1,12 @@
 package transcript
 
 import (
+	"fmt"
 	"hash/fnv"
+	"slices"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/origin"
 )
-
-// Profile is what a provider demands of a conversation: [Rules], and the options
-// of a model or a request. Profiles are compared with ==. The zero Profile has
-// the rules that all providers have in common: calls and results belong
-// together.
-type Profile struct {
-	rules     *rules
-	continued bool
-	noPrefill bool
-	thinking  bool
-
-	signatures bool
-}
 
 // The profiles of the formats of package provider.
 var (
@@ -88,9 +76,6 @@ var (
 	})
 
 	knownRoles = []string{"system", "developer", "user", "assistant"}
-
-	// common are the rules of the zero Profile.
-	common = newProfile(Rules{Name: "none"}).rules
 )
 
 // String returns the name of the format.
@@ -161,16 +146,19 @@ const (
 	nameDigits  = 8
 )
 
-func (p Profile) rulesOrCommon() *rules {
-	if p.rules == nil {
-		return common
-	}
-	return p.rules
+// Rules returns a copy of the rules of the profile, to change and to give to
+// [NewProfile]. Options such as [Profile.NoPrefill] are not in it.
+func (p Profile) Rules() Rules {
+	rules := p.rulesOrCommon().Rules
+	rules.Roles = slices.Clone(rules.Roles)
+	return rules
 }
 
-// Check returns what the provider would reject in a conversation, in the order
-// of the messages. It returns nothing if the provider accepts the conversation.
-// Items of other providers count as absent, because they are not sent.
-func Check(msgs []state.Message, profile Profile) []Finding {
-	return checkAll(msgs, profile)
+// NewProfile returns a profile of the rules, which it copies. An error is
+// [ErrInvalidRules] and names the rule. Profiles of two calls are not equal.
+func NewProfile(rules Rules) (Profile, error) {
+	if rule, problem := rules.check(); rule != "" {
+		return Profile{}, fmt.Errorf("%w: %s: %s", ErrInvalidRules, rule, problem)
+	}
+	return newProfile(rules), nil
 }

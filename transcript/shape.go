@@ -1,8 +1,6 @@
 package transcript
 
 import (
-	"iter"
-
 	"github.com/agentstate/state"
 )
 
@@ -76,32 +74,54 @@ func Select[M any](list []M, indexes []int) []M {
 	return selected
 }
 
-// Pending yields the calls that have no answer, in their order, with the indexes
-// of their messages. It leaves out suspended calls, as [PendingAt] does.
-func (s Shapes) Pending(suspended ...state.ToolCall) iter.Seq2[int, state.ToolCall] {
-	return pendingCalls(func(except map[int]bool) pairing {
-		return pairAll(len(s), except, func(i int) (calls, answers []state.ToolCall) { return s[i].Calls, s[i].Answers })
-	}, suspended)
-}
-
-// Groups returns the indexes of the messages that belong together, as the
-// function [Groups] does.
-func (s Shapes) Groups() [][]int { return s.outline().groups() }
-
-// KeepLast returns the indexes of at most n messages, as the Trim of the function
-// [KeepLast] keeps them.
-func (s Shapes) KeepLast(n int) []int { return s.outline().keep(n, countOne) }
-
-// KeepTokens returns the indexes of messages of at most max tokens in total, as
-// the Trim of the function [KeepTokens] keeps them. It calls count at most once
-// for each message, with its index. A nil count counts each message as 1.
-func (s Shapes) KeepTokens(max int, count func(i int) int) []int {
-	if count == nil {
-		count = countOne
+func (s *Shape) traits() trait {
+	t := s.own
+	if s.Joined {
+		t |= traitJoined
 	}
-	return s.outline().keep(max, count)
+	if s.Reasoning {
+		t |= traitReasoning
+	}
+	if len(s.Answers) > 0 {
+		t |= traitAnswer
+	}
+	switch {
+	case t.has(traitCall), len(s.Calls) > 0:
+		t |= traitCall | traitAssistant
+	case t.has(traitAnswer): // their role does not matter
+	case s.Role == "assistant":
+		t |= traitAssistant
+	case s.Role == "user":
+		t |= traitUser
+	case (s.Role == "system" || s.Role == "developer") && !t.has(traitItem):
+		t |= traitSystem
+	}
+	return t
 }
 
-func (s Shapes) outline() *outline {
-	return newOutline(len(s), func(i int) Shape { return s[i] })
+// isMoreThanText reports whether a message of the assistant has calls,
+// reasoning or tools of the provider.
+func (t trait) isMoreThanText() bool {
+	return t.has(traitCall) || t.has(traitAssistant) &&
+		(t&(traitReasoning|traitReasons) != 0 || t.has(traitRefs) && !t.has(traitItem))
 }
+
+func (t trait) has(all trait) bool { return t&all == all }
+
+const (
+	traitAbsent    trait = 1 << iota // nil or a zero value, of which nothing is sent
+	traitCall                        // it is for calls, even if it has none
+	traitAnswer                      // it has results
+	traitAssistant                   // an assistant says it or makes calls in it
+	traitSystem                      // it is a system prompt or a part of one
+	traitUser                        // the user says it
+	traitItem                        // it is an entry that is passed through
+	traitReasoning                   // it has nothing but reasoning
+	traitReasons                     // it has reasoning among other parts
+	traitRefs                        // it has references
+	traitJoined                      // it is in one entry with the message before it
+	traitFollowing                   // it must stay behind the message before it
+)
+
+// trait is a set of facts about a message.
+type trait uint16

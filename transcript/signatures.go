@@ -46,18 +46,3 @@ func isSigned(call state.ToolCall) bool {
 	more := extra.Object(origin.Gemini).Object("part").Object("more")
 	return more.String("thoughtSignature") != "" || more.String("thought_signature") != ""
 }
-
-// repairSignatures gives calls the signature that stands for none.
-func (r *repairer) repairSignatures() {
-	for _, refused := range r.refusals(ruleSignature) {
-		m := refused.message.(state.ToolCallMessage)
-		calls := callTexts(m)
-		call, _ := jsontext.Members(calls[0]) // checked when the message was made
-		kept := call.Object(origin.Gemini)
-		part := kept.Object("part")
-		more := part.Object("more").Without("thought_signature").WithString("thoughtSignature", origin.NoSignature)
-		calls[0] = call.With(origin.Gemini, kept.With("part", part.With("more", more.JSON()).JSON()).JSON()).JSON()
-		r.reportChange(refused.entry, ruleSignature, "with the signature that stands for none: "+describeCall(m.Calls()[0]))
-		refused.replaceMessage(origin.WithMember(m, "tools", jsontext.Array(calls)))
-	}
-}
