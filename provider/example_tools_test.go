@@ -39,7 +39,7 @@ func ExampleRequest_RenameTools() {
 	profile := provider.OpenAI.Profile()
 
 	request, names := request.RenameTools(profile)
-	request.Messages, _ = transcript.Repair(request.Messages, profile, transcript.PolicyAnswerCalls)
+	request.Messages, _ = transcript.Repair(request.Messages, profile, transcript.Policy{AnswerCalls: true})
 	body, _, err := provider.OpenAI.EncodeRequest(request)
 	fmt.Println(strings.Count(string(body), `"name":"travel_fare_28995857"`), err)
 

@@ -127,11 +127,11 @@ func (r Request) Continued() bool {
 // know models: NoPrefill is the caller's to set.
 func (r Request) Profile(p transcript.Profile) transcript.Profile {
 	if r.Continued() {
-		p = p.Continued()
+		p.Continued = true
 	}
 	settings, _ := jsontext.Members([]byte(r.Settings)) // none if it is not an object
 	if settings.Object("thinking").String("type") == "enabled" {
-		p = p.Thinking()
+		p.Thinking = true
 	}
 	return p
 }

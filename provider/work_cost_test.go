@@ -159,7 +159,7 @@ func TestWorkIsLinear(t *testing.T) {
 		conversation := []state.Message{state.UserText("u"), m, m}
 		encodeForAll(t, provider.Request{Messages: conversation})
 		for _, profile := range []transcript.Profile{transcript.OpenAI, transcript.Anthropic, transcript.Gemini} {
-			transcript.Repair(conversation, profile, transcript.PolicyKeepResults)
+			transcript.Repair(conversation, profile, transcript.Policy{KeepResults: true})
 		}
 	}
 	work.Cases["one entry of many messages"] = func(t *testing.T, n int) {

@@ -19,7 +19,7 @@ import (
 // result. If there is an error, the conversation stays as it is. Answer does not
 // change msgs.
 func Answer(msgs []state.Message, results ...state.ToolResultMessage) ([]state.Message, error) {
-	o := outlineOf(msgs)
+	o := packShapes(msgs)
 	wanted := make([]state.ToolCall, len(results))
 	for i, m := range results {
 		wanted[i] = m.Call()
@@ -50,7 +50,7 @@ type answer struct {
 // insertAnswers returns a list, which has one element for each message, with one
 // more for each answer: behind the turn with its call, among the results in the
 // order of the calls.
-func insertAnswers[T any](list []T, o *outline, answers []answer, element func(answer) T) []T {
+func insertAnswers[T any](list []T, o *packedShapes, answers []answer, element func(answer) T) []T {
 	groupOf := make([]int, len(list))
 	for number, group := range o.groups() {
 		for _, i := range group {
@@ -80,9 +80,9 @@ func insertAnswers[T any](list []T, o *outline, answers []answer, element func(a
 // comesBefore reports whether a message of the same group comes before the
 // result of a call: the rest of the turn does, and so do the results of earlier
 // calls.
-func (o *outline) comesBefore(i, call int) bool {
-	if o.traits[i].has(traitAnswer) {
+func (o *packedShapes) comesBefore(i, call int) bool {
+	if o.shapes[i].has(shapeAnswer) {
 		return o.answers[i] < call
 	}
-	return o.traits[i].has(traitAssistant)
+	return o.shapes[i].has(shapeAssistant)
 }

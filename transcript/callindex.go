@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"fmt"
-	"iter"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
@@ -12,28 +11,13 @@ import (
 // be answered before the model is asked again.
 func Pending(msgs []state.Message) []state.ToolCall {
 	var pending []state.ToolCall
-	for _, call := range PendingAt(msgs) {
-		pending = append(pending, call)
-	}
-	return pending
-}
-
-// PendingAt yields the calls that have no result and are not suspended, in their
-// order, with the indexes of their messages. See [Policy] for the meaning of
-// suspended.
-func PendingAt(msgs []state.Message, suspended ...state.ToolCall) iter.Seq2[int, state.ToolCall] {
-	return pendingCalls(func(except map[int]bool) pairing { return pairExcept(msgs, except) }, suspended)
-}
-
-func pendingCalls(pair func(except map[int]bool) pairing, suspended []state.ToolCall) iter.Seq2[int, state.ToolCall] {
-	return func(yield func(int, state.ToolCall) bool) {
-		p, waiting := pairOthers(pair, suspended)
-		for number, c := range p.calls {
-			if c.result == none && !waiting[number] && !yield(c.message, *c.ToolCall) {
-				return
-			}
+	p := pairCalls(msgs)
+	for _, c := range p.calls {
+		if c.result == none {
+			pending = append(pending, *c.ToolCall)
 		}
 	}
+	return pending
 }
 
 // pairOthers finds the open calls that are suspended, and pairs the others. A

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/origin"
 )
 
@@ -14,8 +15,23 @@ type checker struct {
 	profile  Profile
 	msgs     []state.Message
 	sent     []int // the indexes of the messages that the provider is sent
-	entry    entrySpan
 	findings []Finding
+}
+
+func newChecker(msgs []state.Message, profile Profile) *checker {
+	c := &checker{
+		rules: profile.rulesOrCommon(), pairing: pairCalls(msgs), profile: profile,
+		msgs: msgs, sent: make([]int, 0, len(msgs)),
+	}
+	for i, m := range msgs {
+		_, isCall := m.(state.ToolCallMessage) // its calls are known already
+		switch {
+		case len(c.callsOf(i)) == 0 && c.answers[i] == none && !internal.IsMessage(m):
+		case isCall && len(c.callsOf(i)) > 0, !isCall && c.isSent(m):
+			c.sent = append(c.sent, i)
+		}
+	}
+	return c
 }
 
 func (c *checker) addFinding(message int, rule, detail string) {
@@ -62,45 +78,29 @@ func (f Finding) String() string {
 	return s
 }
 
-// The rules, and what is wrong if a finding names one.
+// The names of the rules.
 const (
-	ruleMessage       = "message"         // nil or a zero value
-	ruleRole          = "role"            // the provider does not know the role
-	ruleName          = "name"            // of a call: missing, or not accepted
-	ruleID            = "id"              // of a call: missing, or not accepted
-	ruleDuplicateID   = "duplicate-id"    // another call has the id
-	ruleUnanswered    = "unanswered-call" // a call has no result
-	ruleOrphan        = "orphan-result"   // a result has no earlier call
-	ruleNotAdjacent   = "not-adjacent"    // a result is in the wrong place
-	ruleCallTurn      = "call-turn"       // calls are in the wrong place
-	ruleContent       = "content"         // a text has no content
-	ruleArguments     = "arguments"       // the input of a call is not spelled as a string
-	ruleEmpty         = "empty"           // a text, or a part of it, is empty
-	ruleFirst         = "first"           // the conversation does not begin with the user
-	ruleSystem        = "system"          // a system message is not at the beginning
-	ruleReasoning     = "reasoning"       // the message that followed reasoning is missing
-	ruleDuplicateItem = "duplicate-item"  // another item has the id
-	ruleServerTool    = "server-tool"     // the provider's own tool lacks its call or result
-	ruleCache         = "cache-control"   // the prompt cache has too many breakpoints
-	ruleSignature     = "signature"       // a call of the turn that goes on has no signature
-	rulePrefill       = "prefill"         // the assistant has the last word
-	ruleThinking      = "thinking"        // the turn that goes on does not begin with thinking
+	ruleMessage       = "message"
+	ruleRole          = "role"
+	ruleName          = "name"
+	ruleID            = "id"
+	ruleDuplicateID   = "duplicate-id"
+	ruleUnanswered    = "unanswered-call"
+	ruleOrphan        = "orphan-result"
+	ruleNotAdjacent   = "not-adjacent"
+	ruleCallTurn      = "call-turn"
+	ruleContent       = "content"
+	ruleArguments     = "arguments"
+	ruleEmpty         = "empty"
+	ruleFirst         = "first"
+	ruleSystem        = "system"
+	ruleReasoning     = "reasoning"
+	ruleDuplicateItem = "duplicate-item"
+	ruleServerTool    = "server-tool"
+	ruleCache         = "cache-control"
+	ruleSignature     = "signature"
+	rulePrefill       = "prefill"
+	ruleThinking      = "thinking"
 )
 
 const noContent = "no content" // the detail of ruleContent and ruleEmpty
-
-// entrySpan is an entry of the provider's conversation: where it ends in
-// checker.sent, and whether it has calls.
-type entrySpan struct {
-	end      int
-	hasCalls bool
-}
-
-// formatWords has the rules about what only one format can say. It is made for
-// one conversation.
-type formatWords interface {
-	// check visits the messages that are sent, in their order.
-	check(c *checker, k int)
-	// end is called after the last message.
-	end(c *checker)
-}

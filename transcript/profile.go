@@ -8,6 +8,46 @@ import (
 	"github.com/agentstate/state/internal/origin"
 )
 
+// Profile is what a provider demands of a conversation: [Rules], and what a model
+// or a request demands besides. Profiles are compared with ==. The zero Profile
+// has the rules that all providers have in common: calls and results belong
+// together.
+type Profile struct {
+	rules *rules // of newProfile, nil for those of the zero Profile
+
+	// Continued says that the provider holds the beginning of the conversation.
+	// Results may answer calls that the conversation does not contain.
+	Continued bool
+
+	// NoPrefill is for a model that does not continue what the assistant has
+	// begun to say: "This model does not support assistant message prefill. The
+	// conversation must end with a user message." Of Anthropic's models, the
+	// older ones do. It is also right for a server that demands that the user
+	// has the last word. A conversation whose last message is the assistant's,
+	// as after an interrupted run, has the finding "prefill", and Repair appends
+	// a text "Continue.".
+	NoPrefill bool
+
+	// Thinking is for a request of the Messages API with thinking of the type
+	// "enabled": "When thinking is enabled, a final assistant message must start
+	// with a thinking block (preceeding the lastmost set of tool_use and
+	// tool_result blocks)". The turn that the request continues must begin with
+	// Anthropic's own thinking. A turn that another provider began, or that was
+	// made without thinking, has the finding "thinking". Repair replaces its
+	// calls and results by texts of the user with the results. A Trim may drop
+	// the beginning of a turn: repair what it returns. Other APIs ignore it.
+	Thinking bool
+
+	// ThoughtSignatures is for a model of Gemini that demands them, as those of
+	// Gemini 3 do: "Function call is missing a thought_signature in functionCall
+	// parts" (5ire#405). In the turn that the request continues, the first call
+	// of each content must have one. A call that came from Gemini without one
+	// has the finding "signature", and Repair gives it the signature that Google
+	// documents for such calls. Calls from elsewhere always get it when they are
+	// encoded. Other APIs ignore it.
+	ThoughtSignatures bool
+}
+
 // The profiles of the formats of package provider.
 var (
 	// OpenAI is the profile of Chat Completions.
@@ -81,50 +121,6 @@ var (
 // String returns the name of the format.
 func (p Profile) String() string { return p.rulesOrCommon().Name }
 
-// Continued returns the profile for a conversation whose beginning the provider
-// holds. Results may answer calls that the conversation does not contain.
-func (p Profile) Continued() Profile {
-	p.continued = true
-	return p
-}
-
-// NoPrefill returns the profile for a model that does not continue what the
-// assistant has begun to say: "This model does not support assistant message
-// prefill. The conversation must end with a user message." Of Anthropic's
-// models, the older ones do. It is also right for a server that demands that
-// the user has the last word. A conversation whose last message is the
-// assistant's, as after an interrupted run, has the finding "prefill", and
-// Repair appends a text "Continue.".
-func (p Profile) NoPrefill() Profile {
-	p.noPrefill = true
-	return p
-}
-
-// Thinking returns the profile for a request of the Messages API with thinking
-// of the type "enabled": "When thinking is enabled, a final assistant message
-// must start with a thinking block (preceeding the lastmost set of tool_use and
-// tool_result blocks)". The turn that the request continues must begin with
-// Anthropic's own thinking. A turn that another provider began, or that was made
-// without thinking, has the finding "thinking". Repair replaces its calls and
-// results by texts of the user with the results. A Trim may drop the beginning
-// of a turn: repair what it returns. For other APIs the rules stay the same.
-func (p Profile) Thinking() Profile {
-	p.thinking = true
-	return p
-}
-
-// ThoughtSignatures returns the profile for a model of Gemini that demands them,
-// as those of Gemini 3 do: "Function call is missing a thought_signature in
-// functionCall parts" (5ire#405). In the turn that the request continues, the first call of
-// each content must have one. A call that came from Gemini without one has the
-// finding "signature", and Repair gives it the signature that Google documents
-// for such calls. Calls from elsewhere always get it when they are encoded. For
-// other APIs the rules stay the same.
-func (p Profile) ThoughtSignatures() Profile {
-	p.signatures = true
-	return p
-}
-
 // ToolName returns the name under which the provider accepts a tool: name
 // itself, or one that begins like it and ends with a number that is computed from
 // it. Different names stay different. [Repair] gives calls and results these
@@ -147,7 +143,7 @@ const (
 )
 
 // Rules returns a copy of the rules of the profile, to change and to give to
-// [NewProfile]. Options such as [Profile.NoPrefill] are not in it.
+// [NewProfile]. Fields such as [Profile.NoPrefill] are not in it.
 func (p Profile) Rules() Rules {
 	rules := p.rulesOrCommon().Rules
 	rules.Roles = slices.Clone(rules.Roles)
@@ -162,3 +158,15 @@ func NewProfile(rules Rules) (Profile, error) {
 	}
 	return newProfile(rules), nil
 }
+
+func newProfile(rules Rules) Profile { return Profile{rules: newRules(rules)} }
+
+func (p Profile) rulesOrCommon() *rules {
+	if p.rules == nil {
+		return common
+	}
+	return p.rules
+}
+
+// common are the rules of the zero Profile.
+var common = newRules(Rules{Name: "none"})

@@ -105,7 +105,7 @@ type rules struct {
 	sameEntry  func(before, m state.Message) bool // nil if every message is an entry
 }
 
-func newProfile(from Rules) Profile {
+func newRules(from Rules) *rules {
 	from.Roles = slices.Clone(from.Roles)
 	r := &rules{
 		Rules: from, format: origin.Mark(from.Format),
@@ -124,7 +124,7 @@ func newProfile(from Rules) Profile {
 	case origin.Gemini:
 		r.sameEntry = sameContent
 	}
-	return Profile{rules: r}
+	return r
 }
 
 // acceptsID reports whether a call may have the id.
@@ -139,26 +139,3 @@ func (r *rules) acceptsID(id string) bool {
 func (r *rules) acceptsRole(role string) bool {
 	return r.Roles == nil || slices.Contains(r.Roles, role)
 }
-
-func (p Profile) rulesOrCommon() *rules {
-	if p.rules == nil {
-		return common
-	}
-	return p.rules
-}
-
-// Profile is what a provider demands of a conversation: [Rules], and the options
-// of a model or a request. Profiles are compared with ==. The zero Profile has
-// the rules that all providers have in common: calls and results belong
-// together.
-type Profile struct {
-	rules     *rules
-	continued bool
-	noPrefill bool
-	thinking  bool
-
-	signatures bool
-}
-
-// common are the rules of the zero Profile.
-var common = newProfile(Rules{Name: "none"}).rules

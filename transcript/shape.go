@@ -36,7 +36,7 @@ type Shape struct {
 	// together.
 	Refs []string
 
-	own trait // what only a state.Message says of itself
+	own shapeBits // what only a state.Message says of itself
 }
 
 // Shapes are the shapes of the messages of a conversation, in their order. With
@@ -74,54 +74,56 @@ func Select[M any](list []M, indexes []int) []M {
 	return selected
 }
 
-func (s *Shape) traits() trait {
+// shapeBits is a Shape without its calls, answers and references: a set of facts
+// about a message.
+type shapeBits uint16
+
+const (
+	shapeAbsent    shapeBits = 1 << iota // nil or a zero value, of which nothing is sent
+	shapeCall                            // it is for calls, even if it has none
+	shapeAnswer                          // it has results
+	shapeAssistant                       // an assistant says it or makes calls in it
+	shapeSystem                          // it is a system prompt or a part of one
+	shapeUser                            // the user says it
+	shapeItem                            // it is an entry that is passed through
+	shapeReasoning                       // it has nothing but reasoning
+	shapeReasons                         // it has reasoning among other parts
+	shapeRefs                            // it has references
+	shapeJoined                          // it is in one entry with the message before it
+	shapeFollowing                       // it must stay behind the message before it
+)
+
+// bits returns what the shape says of the message.
+func (s *Shape) bits() shapeBits {
 	t := s.own
 	if s.Joined {
-		t |= traitJoined
+		t |= shapeJoined
 	}
 	if s.Reasoning {
-		t |= traitReasoning
+		t |= shapeReasoning
 	}
 	if len(s.Answers) > 0 {
-		t |= traitAnswer
+		t |= shapeAnswer
 	}
 	switch {
-	case t.has(traitCall), len(s.Calls) > 0:
-		t |= traitCall | traitAssistant
-	case t.has(traitAnswer): // their role does not matter
+	case t.has(shapeCall), len(s.Calls) > 0:
+		t |= shapeCall | shapeAssistant
+	case t.has(shapeAnswer): // their role does not matter
 	case s.Role == "assistant":
-		t |= traitAssistant
+		t |= shapeAssistant
 	case s.Role == "user":
-		t |= traitUser
-	case (s.Role == "system" || s.Role == "developer") && !t.has(traitItem):
-		t |= traitSystem
+		t |= shapeUser
+	case (s.Role == "system" || s.Role == "developer") && !t.has(shapeItem):
+		t |= shapeSystem
 	}
 	return t
 }
 
 // isMoreThanText reports whether a message of the assistant has calls,
 // reasoning or tools of the provider.
-func (t trait) isMoreThanText() bool {
-	return t.has(traitCall) || t.has(traitAssistant) &&
-		(t&(traitReasoning|traitReasons) != 0 || t.has(traitRefs) && !t.has(traitItem))
+func (t shapeBits) isMoreThanText() bool {
+	return t.has(shapeCall) || t.has(shapeAssistant) &&
+		(t&(shapeReasoning|shapeReasons) != 0 || t.has(shapeRefs) && !t.has(shapeItem))
 }
 
-func (t trait) has(all trait) bool { return t&all == all }
-
-const (
-	traitAbsent    trait = 1 << iota // nil or a zero value, of which nothing is sent
-	traitCall                        // it is for calls, even if it has none
-	traitAnswer                      // it has results
-	traitAssistant                   // an assistant says it or makes calls in it
-	traitSystem                      // it is a system prompt or a part of one
-	traitUser                        // the user says it
-	traitItem                        // it is an entry that is passed through
-	traitReasoning                   // it has nothing but reasoning
-	traitReasons                     // it has reasoning among other parts
-	traitRefs                        // it has references
-	traitJoined                      // it is in one entry with the message before it
-	traitFollowing                   // it must stay behind the message before it
-)
-
-// trait is a set of facts about a message.
-type trait uint16
+func (t shapeBits) has(all shapeBits) bool { return t&all == all }

@@ -226,7 +226,7 @@ func TestDocumentFollowsTheState(t *testing.T) {
 				require.NoError(t, d.Apply(stored(t, effects)))
 				st = load(t, d)
 				if len(effects) > 0 {
-					want, _ := transcript.Repair(before, transcript.Profile{}, transcript.PolicyAnswerCalls)
+					want, _ := transcript.Repair(before, transcript.Profile{}, transcript.Policy{AnswerCalls: true})
 					require.Equal(t, raws(want), raws(state.Messages.Or(st, nil)))
 				}
 				snapshot = st.Snapshot()

@@ -6,11 +6,11 @@ import (
 	"github.com/agentstate/state"
 )
 
-// outline is what groups and trims have to know of a conversation. It is made of
-// shapes, which it does not hold: a conversation may be long.
-type outline struct {
+// packedShapes are the shapes of a conversation, packed for groups and trims: it
+// may be long.
+type packedShapes struct {
 	pairing
-	traits []trait     // of each message
+	shapes []shapeBits // of each message
 	refs   []reference // of all messages, in order
 }
 
@@ -20,23 +20,23 @@ type reference struct {
 	message int
 }
 
-// outlineOf returns the outline of messages of package state.
-func outlineOf(msgs []state.Message) *outline {
+// packShapes packs the shapes of messages of package state.
+func packShapes(msgs []state.Message) *packedShapes {
 	var r shapeReader
-	return newOutline(len(msgs), func(i int) Shape { return r.read(msgs[i]) })
+	return packAll(len(msgs), func(i int) Shape { return r.read(msgs[i]) })
 }
 
-// newOutline returns the outline of n messages. It calls shape once for each of
+// packAll packs the shapes of n messages. It calls shape once for each of
 // them in their order, and does not retain the answers of a Shape.
-func newOutline(n int, shape func(i int) Shape) *outline {
-	o := &outline{traits: make([]trait, n)}
+func packAll(n int, shape func(i int) Shape) *packedShapes {
+	o := &packedShapes{shapes: make([]shapeBits, n)}
 	o.pairing = pairAll(n, nil, func(i int) (calls, answers []state.ToolCall) {
 		s := shape(i)
-		o.traits[i] = s.traits()
+		o.shapes[i] = s.bits()
 		for _, ref := range s.Refs {
 			if ref != "" {
 				o.refs = append(o.refs, reference{ref, i})
-				o.traits[i] |= traitRefs
+				o.shapes[i] |= shapeRefs
 			}
 		}
 		return s.Calls, s.Answers
@@ -46,14 +46,14 @@ func newOutline(n int, shape func(i int) Shape) *outline {
 
 // entries yields the indexes of the messages of each entry of the provider's
 // conversation. It uses one slice for all of them.
-func (o *outline) entries() iter.Seq[[]int] {
+func (o *packedShapes) entries() iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		var entry []int
-		for i, t := range o.traits {
-			if t.has(traitAbsent) {
+		for i, t := range o.shapes {
+			if t.has(shapeAbsent) {
 				continue
 			}
-			if len(entry) > 0 && !t.has(traitJoined) {
+			if len(entry) > 0 && !t.has(shapeJoined) {
 				if !yield(entry) {
 					return
 				}
@@ -67,6 +67,6 @@ func (o *outline) entries() iter.Seq[[]int] {
 	}
 }
 
-func (s Shapes) outline() *outline {
-	return newOutline(len(s), func(i int) Shape { return s[i] })
+func (s Shapes) pack() *packedShapes {
+	return packAll(len(s), func(i int) Shape { return s[i] })
 }

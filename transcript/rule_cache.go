@@ -15,6 +15,60 @@ import (
 // provided. Found 5." (Anthropic.SDK#50). Those of tools are not in the conversation.
 const maxBreakpoints = 4
 
+// findBreakpoints demands that there are not too many. Parts of other providers
+// keep theirs.
+func findBreakpoints(c *checker) {
+	if c.Format != origin.Anthropic {
+		return
+	}
+	var all breakpoints
+	for _, i := range c.sent {
+		for range countBreakpoints(c.msgs[i]) {
+			all = append(all, i)
+		}
+	}
+	last := none
+	for n, i := range all {
+		if all.isSpare(n) && i != last {
+			c.addFinding(i, ruleCache, fmt.Sprintf("%d breakpoints in all", len(all)))
+			last = i
+		}
+	}
+}
+
+// repairBreakpoints removes breakpoints of too many.
+func (r *repairer) repairBreakpoints() {
+	if len(r.refusals(ruleCache)) == 0 {
+		return
+	}
+	var all breakpoints
+	r.eachBreakpoint(func(k int) bool {
+		all = append(all, k)
+		return false
+	})
+	n := 0
+	r.eachBreakpoint(func(int) bool {
+		n++
+		return all.isSpare(n - 1)
+	})
+}
+
+// eachBreakpoint calls drop for each breakpoint with the index of its entry, and
+// removes those for which it returns true.
+func (r *repairer) eachBreakpoint(drop func(k int) bool) {
+	for k, e := range r.entries {
+		if !r.isSent(e.message) || !mayHaveBreakpoints(e.message) {
+			continue
+		}
+		w := breakpointWalk{drop: func() bool { return drop(k) }}
+		members := w.inMessage(e.message)
+		if w.dropped > 0 {
+			e.replaceMessage(state.DecodeMessage(members.JSON()))
+			r.reportChange(e, ruleCache, fmt.Sprintf("dropped %d breakpoints", w.dropped))
+		}
+	}
+}
+
 // breakpoints are the messages with the breakpoints of a conversation, one for
 // each.
 type breakpoints []int
@@ -24,17 +78,6 @@ type breakpoints []int
 // of this request and the one before it.
 func (b breakpoints) isSpare(n int) bool {
 	return len(b) > maxBreakpoints && n > 0 && n <= len(b)-maxBreakpoints
-}
-
-// check adds a finding for each message with breakpoints of too many.
-func (b breakpoints) check(c *checker) {
-	last := none
-	for n, i := range b {
-		if b.isSpare(n) && i != last {
-			c.addFinding(i, ruleCache, fmt.Sprintf("%d breakpoints in all", len(b)))
-			last = i
-		}
-	}
 }
 
 // countBreakpoints returns how many breakpoints a message has.
