@@ -118,6 +118,7 @@ func (t *stateWriter) result(st *state.State) state.InferenceResult {
 	}
 	if rapid.Bool().Draw(t.T, "started") {
 		r.StartedAt = r.CreatedAt.Add(-time.Second)
+		r.Usage = state.Usage{Input: 9, Output: 4}
 	}
 	r.History = state.Messages.Or(st, nil)
 	if m, ok := r.Output[0].(state.ToolCallMessage); ok && rapid.Bool().Draw(t.T, "answered") {
