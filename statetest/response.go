@@ -47,16 +47,11 @@ var errNotOneResponse = errors.New("statetest: want what the model says in one r
 type reply struct {
 	state.Usage
 	id, model, stop string
-	hasCalls        bool
 	created         time.Time
 }
 
 func newReply(model string, r state.InferenceResult) reply {
 	a := reply{Usage: r.Usage, id: r.ID, model: model, created: r.CreatedAt}
-	for _, m := range r.Output {
-		calls, ok := m.(state.ToolCallMessage)
-		a.hasCalls = a.hasCalls || ok && len(calls.Calls()) > 0
-	}
 	if n := len(r.Output); n > 0 {
 		a.stop = origin.StopReason(r.Output[n-1])
 	}
@@ -75,12 +70,7 @@ func (a reply) createdUnix() []byte {
 // usual end, that for calls, that for a limit, or the reason as it is.
 func (a reply) stopWord(stop, tool, limit string) string {
 	switch a.stop {
-	case "":
-		if a.hasCalls {
-			return tool
-		}
-		return stop
-	case "stop":
+	case "", "stop":
 		return stop
 	case "tool":
 		return tool
