@@ -109,7 +109,7 @@ func chatResponse(a reply, said jsontext.Object) (jsontext.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if message.Get("content") == nil {
+	if len(message) == 1 { // nothing was said
 		message = message.WithString("content", "")
 	}
 	choice := jsontext.Object{}.With("index", []byte("0")).With("message", message.JSON()).
@@ -131,7 +131,7 @@ func blocksResponse(a reply, said jsontext.Object) (jsontext.Object, error) {
 	}
 	content := message.Get("content")
 	switch jsontext.Kind(content) {
-	case "nothing":
+	case "nothing": // nothing was said
 		content = []byte("[]")
 	case "string":
 		text := jsontext.Object{}.WithString("type", "text").With("text", content)

@@ -95,6 +95,16 @@ func TestResponseRefuses(t *testing.T) {
 	require.EqualError(t, err, "statetest: the responses of Parley are not known")
 }
 
+// A response of calls has no content that the messages do not have.
+func TestResponseAddsNoContent(t *testing.T) {
+	made, err := provider.OpenAI.DecodeResponse([]byte(`{"choices":[{"message":{"role":"assistant","tool_calls":[` +
+		`{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`))
+	require.NoError(t, err)
+	body, _, err := statetest.Response(provider.OpenAI, "m", made)
+	require.NoError(t, err)
+	require.NotContains(t, string(body), `"content"`)
+}
+
 // A limit is a limit, whichever provider said it.
 func TestResponseTranslatesTheReason(t *testing.T) {
 	for _, limit := range []string{"length", "max_tokens", "MAX_TOKENS", "max_output_tokens"} {
