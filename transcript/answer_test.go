@@ -85,7 +85,7 @@ func TestAnswersGoBehindTheirCalls(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrInvalid)
 }
 
-func TestPendingAt(t *testing.T) {
+func TestPendingOfShapes(t *testing.T) {
 	var pending []string
 	for i, call := range transcript.ShapesOf(script(t, "u c1,2,3 r2 u c4 r4 c5")).Pending() {
 		pending = append(pending, fmt.Sprintf("%d:%s", i, call.ID))
