@@ -1082,3 +1082,34 @@ func TestMoreThan256CallsAreALimitError(t *testing.T) {
 		})
 	}
 }
+
+// The usage of a result is a part of it, wherever the result goes.
+func TestUsageOfResults(t *testing.T) {
+	result := state.InferenceResult{Raw: "r", Usage: state.Usage{Input: 9, Output: 4, CacheRead: 3, CacheWrite: 2, Reasoning: 1}, CreatedAt: time.Unix(1, 0)}
+	st := state.New(nil)
+	require.NoError(t, st.History().Push(result))
+	pushed, _ := st.History().At(0)
+	require.Equal(t, result.Usage, pushed.Usage)
+
+	data, err := st.Export()
+	require.NoError(t, err)
+	require.Contains(t, string(data), `"usage":{"input":9,"output":4,"cache_read":3,"cache_write":2,"reasoning":1}`)
+	imported, err := state.Import(nil, data)
+	require.NoError(t, err)
+	read, _ := imported.History().At(0)
+	require.Equal(t, result.Usage, read.Usage)
+	for _, wrong := range []string{`"input":-9`, `"input":"9"`, `"inputs":9`} {
+		bad := strings.Replace(string(data), `"input":9`, wrong, 1)
+		_, err := state.Import(nil, []byte(bad))
+		require.Error(t, err, wrong)
+	}
+
+	text, err := json.Marshal(result)
+	require.NoError(t, err)
+	var again state.InferenceResult
+	require.NoError(t, json.Unmarshal(text, &again))
+	require.Equal(t, result.Usage, again.Usage)
+
+	result.Usage.Reasoning = -1
+	require.ErrorIs(t, st.History().Push(result), state.ErrWrongType)
+}

@@ -21,8 +21,20 @@ type InferenceResult struct {
 	Output    []Message           `json:"output"`              // what the model answered
 	ToolCalls []ToolResultMessage `json:"tool_calls"`          // the results of the calls in Output
 	Raw       string              `json:"raw"`                 // the provider's response, byte for byte
+	Usage     Usage               `json:"usage,omitzero"`      // what the response says of its cost
 	StartedAt time.Time           `json:"started_at,omitzero"` // when the call began; zero if that is not known
 	CreatedAt time.Time           `json:"created_at"`          // when it ended, or when the result was appended
+}
+
+// Usage is the cost of a call of a model in tokens. A count is 0 if it was not
+// reported. Input is the whole prompt, with what was read from and written to a
+// cache, and Output is all that the model has made, with its reasoning.
+type Usage struct {
+	Input      int `json:"input,omitempty"`
+	Output     int `json:"output,omitempty"`
+	CacheRead  int `json:"cache_read,omitempty"`  // of Input
+	CacheWrite int `json:"cache_write,omitempty"` // of Input
+	Reasoning  int `json:"reasoning,omitempty"`   // of Output
 }
 
 // MarshalJSON encodes the result. Absent messages are empty lists.
@@ -122,6 +134,9 @@ func (r *InferenceResult) check(maxBytes int) error {
 			return &TypeError{Field: historyName, Path: "$." + at.name, Want: "a year from 0 to 9999", Got: strconv.Itoa(y)}
 		}
 	}
+	if u := r.Usage; min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Reasoning) < 0 {
+		return &TypeError{Field: historyName, Path: "$.usage", Want: "counts of at least 0", Got: "a negative one"}
+	}
 	return checkResultSizes(maxBytes, r.size(), messagesSize(r.Prompt), messagesSize(r.History))
 }
 
@@ -162,7 +177,7 @@ func (r *InferenceResult) setTimes() {
 // equal reports whether two results are the same. Messages are compared by
 // their text.
 func (r InferenceResult) equal(o InferenceResult) bool {
-	return r.ID == o.ID && r.Agent == o.Agent && r.Input == o.Input && r.Raw == o.Raw &&
+	return r.ID == o.ID && r.Agent == o.Agent && r.Input == o.Input && r.Raw == o.Raw && r.Usage == o.Usage &&
 		r.StartedAt.Equal(o.StartedAt) && r.CreatedAt.Equal(o.CreatedAt) &&
 		slices.EqualFunc(r.Prompt, o.Prompt, sameMessage) && slices.EqualFunc(r.History, o.History, sameMessage) &&
 		slices.EqualFunc(r.Output, o.Output, sameMessage) &&

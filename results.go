@@ -30,6 +30,7 @@ type ownResults struct{ places persist.Sequence[int32] }
 
 type stackedResult struct {
 	id, agent, input, raw           string
+	usage                           Usage
 	prompt, history, output, called []messageRun
 	started, created                time.Time
 	size                            int // towards limits
@@ -91,7 +92,7 @@ func (st *resultStack) push(r *InferenceResult, origin uint64) *resultStack {
 		origin = persist.NewOwner()
 	}
 	pushed := &stackedResult{
-		id: r.ID, agent: r.Agent, input: r.Input, raw: r.Raw, size: r.size(), origin: origin,
+		id: r.ID, agent: r.Agent, input: r.Input, raw: r.Raw, usage: r.Usage, size: r.size(), origin: origin,
 		started: r.StartedAt, created: r.CreatedAt,
 	}
 	var prompt, history []messageRun // of the result before, which those of this one often continue
@@ -277,7 +278,7 @@ func (st *resultStack) compact() *resultStack {
 func (st *resultStack) result(r *stackedResult) InferenceResult {
 	called := st.messages(r.called)
 	out := InferenceResult{
-		ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, StartedAt: r.started, CreatedAt: r.created,
+		ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, Usage: r.usage, StartedAt: r.started, CreatedAt: r.created,
 		Prompt:    st.messages(r.prompt),
 		History:   st.messages(r.history),
 		Output:    st.messages(r.output),

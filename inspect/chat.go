@@ -349,14 +349,15 @@ type chatItem struct{ message, turn int }
 // have none and which messages belong together.
 func pairCalls(msgs []state.Message, suspended []state.ToolCall) pairing {
 	p := pairing{results: map[int]map[int]int{}, waiting: map[callPlace]string{}}
+	shapes := transcript.ShapesOf(msgs)
 	pending, open := map[int][]state.ToolCall{}, map[int][]state.ToolCall{}
-	for i, call := range transcript.PendingAt(msgs) {
+	for i, call := range shapes.Pending() {
 		pending[i] = append(pending[i], call)
 	}
-	for i, call := range transcript.PendingAt(msgs, suspended...) {
+	for i, call := range shapes.Pending(suspended...) {
 		open[i] = append(open[i], call)
 	}
-	for number, group := range transcript.Groups(msgs) {
+	for number, group := range shapes.Groups() {
 		beside := p.pairGroup(msgs, group, pending, open)
 		for _, i := range group {
 			if !beside[i] {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -25,7 +26,7 @@ type resultsData struct {
 type resultRow struct {
 	Index   int       `json:"index"`
 	Agent   text      `json:"agent"`
-	Usage   *usageRow `json:"usage,omitempty"` // nil if Raw does not say it
+	Usage   *usageRow `json:"usage,omitempty"` // nil if it is not known
 	Sent    int       `json:"sent_bytes"`      // prompt and history
 	Bytes   int       `json:"bytes"`           // output, tool results and raw response
 	Calls   int       `json:"calls"`           // of tools
@@ -34,15 +35,11 @@ type resultRow struct {
 	Stop    text      `json:"stop,omitempty"`
 }
 
-// usageRow is what a response says of its cost; -1 is not reported.
+// usageRow is what a response says of itself and its cost.
 type usageRow struct {
-	Format     string `json:"format"`
-	Model      text   `json:"model"`
-	Input      int    `json:"input"`
-	Output     int    `json:"output"`
-	CacheRead  int    `json:"cache_read"`
-	CacheWrite int    `json:"cache_write"`
-	Reasoning  int    `json:"reasoning"`
+	Format string `json:"format,omitempty"`
+	Model  text   `json:"model"`
+	state.Usage
 }
 
 // Took is the duration of the call, 0 if its start is not known.
@@ -69,8 +66,8 @@ func (h *Handler) results(c *call) (*page, error) {
 		r, _ := history.At(index)
 		row := newResultRow(s.mask, index, r)
 		if row.Usage != nil {
-			data.Input += max(0, row.Usage.Input)
-			data.Output += max(0, row.Usage.Output)
+			data.Input += row.Usage.Input
+			data.Output += row.Usage.Output
 		}
 		data.Rows = append(data.Rows, row)
 	}
@@ -104,14 +101,16 @@ func newResultRow(mask *masker, index int, r state.InferenceResult) resultRow {
 			row.Calls += len(m.Calls())
 		}
 	}
-	if u, ok := provider.ReadUsage(r.Raw); ok {
-		row.Usage = &usageRow{
-			Format: u.Format.String(), Model: mask.fit(u.Model, labelBytes, false).Text,
-			Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Reasoning: u.Reasoning,
+	said, ok := provider.Summarize(r.Raw)
+	if counted := r.Usage != (state.Usage{}); ok || counted {
+		row.Usage = &usageRow{Model: mask.fit(said.Model, labelBytes, false).Text, Usage: said.Usage}
+		if ok {
+			row.Usage.Format = said.Format.String()
 		}
-		if u.StopReason != "" {
-			stop = u.StopReason
+		if counted {
+			row.Usage.Usage = r.Usage
 		}
+		stop = cmp.Or(said.StopReason, stop)
 	}
 	row.Stop = mask.fit(stop, labelBytes, false).Text
 	return row

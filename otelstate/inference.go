@@ -78,19 +78,19 @@ func latest(a, b time.Time) time.Time {
 
 // modelCall is what a response says, without secrets.
 type modelCall struct {
-	provider.Usage
+	provider.Summary
 	provider, agent string
 }
 
 // read reads the response of a result.
 func (t *Tracer) read(r *state.InferenceResult, redact func(string) string) modelCall {
-	usage, ok := provider.ReadUsage(r.Raw)
-	if !ok {
-		usage = provider.Usage{Input: -1, Output: -1, CacheRead: -1, CacheWrite: -1, Reasoning: -1}
+	said, _ := provider.Summarize(r.Raw) // nothing, if it is not known
+	if r.Usage != (state.Usage{}) {
+		said.Usage = r.Usage
 	}
-	call := modelCall{Usage: usage, provider: t.opts.Provider, agent: r.Agent}
-	call.Model, call.ID, call.StopReason = clip(redact(usage.Model), maxName), clip(redact(usage.ID), maxName), clip(redact(usage.StopReason), maxName)
-	switch usage.Format {
+	call := modelCall{Summary: said, provider: t.opts.Provider, agent: r.Agent}
+	call.Model, call.ID, call.StopReason = clip(redact(said.Model), maxName), clip(redact(said.ID), maxName), clip(redact(said.StopReason), maxName)
+	switch said.Format {
 	case provider.OpenAI, provider.OpenAIResponses:
 		call.provider = providerOpenAI
 	case provider.Anthropic:
@@ -120,10 +120,10 @@ func (t *Tracer) attributes(call modelCall, r *state.InferenceResult, redact fun
 		key   string
 		count int
 	}{
-		{keyInputTokens, call.Input}, {keyOutputTokens, call.Output}, {keyCacheRead, call.CacheRead},
-		{keyCacheWrite, call.CacheWrite}, {keyReasoning, call.Reasoning},
+		{keyInputTokens, call.Usage.Input}, {keyOutputTokens, call.Usage.Output}, {keyCacheRead, call.Usage.CacheRead},
+		{keyCacheWrite, call.Usage.CacheWrite}, {keyReasoning, call.Usage.Reasoning},
 	} {
-		if n.count >= 0 {
+		if n.count > 0 {
 			attrs = append(attrs, attribute.Int(n.key, n.count))
 		}
 	}
@@ -151,8 +151,8 @@ func (t *Tracer) measureInference(ctx context.Context, call modelCall, r *state.
 	for _, n := range []struct {
 		kind  string
 		count int
-	}{{tokensInput, call.Input}, {tokensOutput, call.Output}} {
-		if n.count >= 0 {
+	}{{tokensInput, call.Usage.Input}, {tokensOutput, call.Usage.Output}} {
+		if n.count > 0 {
 			m.tokens.record(ctx, int64(n.count), func() metric.MeasurementOption { return attrs(attribute.String(keyTokenType, n.kind)) })
 		}
 	}

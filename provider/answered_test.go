@@ -15,7 +15,7 @@ import (
 func TestAnswersOfRepairAreNoOmissions(t *testing.T) {
 	call := state.ToolCalls(state.ToolCall{ID: "call_00000001", Name: "f", Input: "{}"})
 	for _, target := range targets {
-		msgs, changes := transcript.Repair([]state.Message{state.UserText("a"), call, state.UserText("b")}, target.format.Profile(), transcript.PolicyAnswerCalls)
+		msgs, changes := transcript.Repair([]state.Message{state.UserText("a"), call, state.UserText("b")}, target.format.Profile(), transcript.Policy{AnswerCalls: true})
 		require.NotEmpty(t, changes)
 		_, omitted, err := target.format.EncodeRequest(provider.Request{Messages: msgs})
 		require.NoError(t, err)

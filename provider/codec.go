@@ -64,18 +64,13 @@ type Codec interface {
 	// EncodeTool returns the element for a tool.
 	EncodeTool(t Tool) state.JSON
 
-	// DecodeResponse reads the body of a response. It need not set the Usage.
+	// DecodeResponse reads the body of a response.
 	DecodeResponse(body state.JSON) (Response, error)
 
-	// EncodeResponse returns the body of a response. JSON is set as for
-	// EncodeRequest. There are several entries only if EncodeEntry returns
-	// several elements.
-	EncodeResponse(r Response) (state.JSON, error)
-
-	// ReadUsage sets what a response, or an event of a stream, says of itself.
+	// Summarize sets what a response, or an event of a stream, says of itself.
 	// What it does not say stays as it is. It returns false for a body that is
 	// neither.
-	ReadUsage(u *Usage, body state.JSON) bool
+	Summarize(s *Summary, body state.JSON) bool
 
 	// NewAssembler returns an assembler for one streamed response. It calls emit
 	// with each piece.
@@ -103,13 +98,12 @@ type Body struct {
 	Settings state.JSON   // an object of the other members
 }
 
-// Response is a response as a [Codec] reads and writes it.
+// Response is a response as a [Codec] reads it.
 type Response struct {
 	ID         string
 	Created    time.Time
 	StopReason string  // "stop", "tool", "length" or the provider's word; empty if unknown
 	Entries    []Entry // what the model said
-	Usage      Usage   // to encode
 }
 
 // RoleTool is the role of an entry with results of a conversation that did not

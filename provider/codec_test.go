@@ -21,7 +21,7 @@ import (
 var parleyRecordings = fstest.MapFS{
 	"calls/exchanges.json": {Data: []byte(`{"exchanges":[
 		{"request":{"model":"p1","prompt":"Be brief.","turns":[{"by":"human","says":"What is 2+3?"}],"tools":[{"tool":"add","about":"Adds.","takes":{"type":"object"}},{"search":true}]},
-		 "response":{"id":"r1","turn":{"by":"bot","says":"I add.","uses":[{"key":"u1","tool":"add","with":{"a":2,"b":3.0}},{"key":"u2","tool":"now"}]},"end":"tool","cost":{"in":9,"out":4}}},
+		 "response":{"id":"r1","turn":{"by":"bot","says":"I add.","uses":[{"key":"u1","tool":"add","with":{"a":2,"b":3.0}},{"key":"u2","tool":"now"}]},"end":"tool","cost":{"in":9,"out":4}},"usage":{"input":9,"output":4}},
 		{"request":{"turns":[{"by":"human","says":"What is 2+3?"},{"by":"bot","says":"I add.","uses":[{"key":"u1","tool":"add","with":{"a":2,"b":3.0}},{"key":"u2","tool":"now"}]},
 			{"by":"tool","key":"u2","says":"noon"},{"by":"tool","key":"u1","says":"5"},{"by":"clerk","says":"Hm."},{"by":"bot"}]},
 		 "response":{"id":"r2","turn":{"by":"bot","says":"5 <b>"},"end":"done","cost":{"in":20,"out":1}},
@@ -67,8 +67,7 @@ type faulty struct {
 	encodePart     func(string, provider.Part) (state.JSON, bool)
 	encodeTool     func(provider.Tool) state.JSON
 	decodeResponse func(state.JSON) (provider.Response, error)
-	encodeResponse func(provider.Response) (state.JSON, error)
-	readUsage      func(*provider.Usage, state.JSON) bool
+	summarize      func(*provider.Summary, state.JSON) bool
 	assembler      func(*parleyStream) provider.Assembler
 }
 
@@ -114,18 +113,11 @@ func (f faulty) DecodeResponse(body state.JSON) (provider.Response, error) {
 	return f.parley.DecodeResponse(body)
 }
 
-func (f faulty) EncodeResponse(r provider.Response) (state.JSON, error) {
-	if f.encodeResponse != nil {
-		return f.encodeResponse(r)
+func (f faulty) Summarize(s *provider.Summary, body state.JSON) bool {
+	if f.summarize != nil {
+		return f.summarize(s, body)
 	}
-	return f.parley.EncodeResponse(r)
-}
-
-func (f faulty) ReadUsage(u *provider.Usage, body state.JSON) bool {
-	if f.readUsage != nil {
-		return f.readUsage(u, body)
-	}
-	return f.parley.ReadUsage(u, body)
+	return f.parley.Summarize(s, body)
 }
 
 func (f faulty) NewAssembler(emit func(provider.Delta)) provider.Assembler {
@@ -234,21 +226,20 @@ func faults() map[string]fault {
 			}
 			return good.DecodeResponse(body)
 		}}},
-		"loses the id": {"Responses", faulty{encodeResponse: func(r provider.Response) (state.JSON, error) {
-			r.ID = "r0"
-			return good.EncodeResponse(r)
+		"keeps no JSON of what is said": {"Responses", faulty{decodeResponse: func(body state.JSON) (provider.Response, error) {
+			r, err := good.DecodeResponse(body)
+			for i := range r.Entries {
+				r.Entries[i].Role = "user"
+			}
+			return r, err
 		}}},
-		"answers with nothing": {"Responses", faulty{encodeResponse: func(r provider.Response) (state.JSON, error) {
-			r.Entries = nil
-			return good.EncodeResponse(r)
-		}}},
-		"counts the output twice": {"Usage", faulty{readUsage: func(u *provider.Usage, body state.JSON) bool {
-			ok := good.ReadUsage(u, body)
-			u.Output *= 2
+		"counts the output twice": {"Usage", faulty{summarize: func(s *provider.Summary, body state.JSON) bool {
+			ok := good.Summarize(s, body)
+			s.Usage.Output *= 2
 			return ok
 		}}},
-		"takes a request for a response": {"Usage", faulty{readUsage: func(u *provider.Usage, body state.JSON) bool {
-			return good.ReadUsage(u, body) || strings.Contains(string(body), "turns")
+		"takes a request for a response": {"Usage", faulty{summarize: func(s *provider.Summary, body state.JSON) bool {
+			return good.Summarize(s, body) || strings.Contains(string(body), "turns")
 		}}},
 		"is complete without the end": {"Streams", faulty{assembler: func(s *parleyStream) provider.Assembler {
 			return streamFault{parleyStream: s, complete: true}

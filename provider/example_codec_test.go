@@ -213,21 +213,7 @@ func (parley) DecodeResponse(body state.JSON) (r provider.Response, err error) {
 	return r, err
 }
 
-func (parley) EncodeResponse(r provider.Response) (state.JSON, error) {
-	body := members{"id": state.JSONText(r.ID), "turn": `{"by":"bot"}`, "end": state.JSONText(r.StopReason)}
-	if r.StopReason == "stop" {
-		body["end"] = `"done"`
-	}
-	for _, e := range r.Entries {
-		body["turn"] = e.JSON
-	}
-	if r.Usage.Input >= 0 && r.Usage.Output >= 0 {
-		body["cost"] = state.JSON(fmt.Sprintf(`{"in":%d,"out":%d}`, r.Usage.Input, r.Usage.Output))
-	}
-	return state.JSONOf(body)
-}
-
-func (parley) ReadUsage(u *provider.Usage, body state.JSON) bool {
+func (parley) Summarize(s *provider.Summary, body state.JSON) bool {
 	var in struct {
 		ID        string
 		Turn, Say json.RawMessage
@@ -238,13 +224,13 @@ func (parley) ReadUsage(u *provider.Usage, body state.JSON) bool {
 		return false
 	}
 	if in.ID != "" {
-		u.ID = in.ID
+		s.ID = in.ID
 	}
-	if u.StopReason = in.End; in.End == "done" {
-		u.StopReason = "stop"
+	if s.StopReason = in.End; in.End == "done" {
+		s.StopReason = "stop"
 	}
 	if in.Cost != nil {
-		u.Input, u.Output = in.Cost.In, in.Cost.Out
+		s.Usage.Input, s.Usage.Output = in.Cost.In, in.Cost.Out
 	}
 	return true
 }

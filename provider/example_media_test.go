@@ -44,7 +44,7 @@ func ExampleRequest_Profile() {
 	}
 	profile := request.Profile(transcript.Anthropic)
 	fmt.Println(transcript.Check(request.Messages, profile))
-	msgs, _ := transcript.Repair(request.Messages, profile, transcript.PolicyAnswerCalls)
+	msgs, _ := transcript.Repair(request.Messages, profile, transcript.Policy{AnswerCalls: true})
 	for _, m := range msgs {
 		fmt.Println(m)
 	}

@@ -25,7 +25,7 @@ func Example() {
 	for _, finding := range transcript.Check(request.Messages, transcript.Anthropic) {
 		fmt.Println(finding) // what Anthropic would reject
 	}
-	msgs, changes := transcript.Repair(request.Messages, transcript.Anthropic, transcript.PolicyAnswerCalls)
+	msgs, changes := transcript.Repair(request.Messages, transcript.Anthropic, transcript.Policy{AnswerCalls: true})
 	fmt.Println(changes)
 	sent, omitted, err := provider.Anthropic.EncodeRequest(provider.Request{
 		Messages: msgs,

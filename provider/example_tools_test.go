@@ -39,7 +39,7 @@ func ExampleRequest_RenameTools() {
 	profile := provider.OpenAI.Profile()
 
 	request, names := request.RenameTools(profile)
-	request.Messages, _ = transcript.Repair(request.Messages, profile, transcript.PolicyAnswerCalls)
+	request.Messages, _ = transcript.Repair(request.Messages, profile, transcript.Policy{AnswerCalls: true})
 	body, _, err := provider.OpenAI.EncodeRequest(request)
 	fmt.Println(strings.Count(string(body), `"name":"travel_fare_28995857"`), err)
 
@@ -84,22 +84,11 @@ func ExampleStream_onDelta() {
 }
 
 // The cost of a call is in what was recorded of it, whichever provider it was.
-func ExampleReadUsage() {
+func ExampleSummarize() {
 	result := state.InferenceResult{Raw: `{"id":"msg_1","type":"message","role":"assistant","model":"claude-opus-4-8","content":[],"stop_reason":"end_turn",
 		"usage":{"input_tokens":10,"cache_read_input_tokens":900,"cache_creation_input_tokens":0,"output_tokens":25}}`}
 
-	usage, ok := provider.ReadUsage(result.Raw)
-	fmt.Println(usage.Format, usage.Model, usage.Input, usage.CacheRead, usage.Output, usage.Reasoning, ok)
-	// Output: Anthropic claude-opus-4-8 910 900 25 -1 true
-}
-
-// A server of a test answers as the provider would.
-func ExampleFormat_EncodeResponse() {
-	said := state.InferenceResult{ID: "msg_1", Output: []state.Message{state.AssistantText("Hello.")}}
-	body, _, err := provider.Anthropic.EncodeResponse(said, provider.Usage{
-		Model: "scripted", Input: 12, Output: 3, CacheRead: -1, CacheWrite: -1, Reasoning: -1,
-	})
-	fmt.Println(string(body), err)
-	// Output:
-	// {"id":"msg_1","type":"message","role":"assistant","model":"scripted","content":[{"type":"text","text":"Hello."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":12,"output_tokens":3}} <nil>
+	said, ok := provider.Summarize(result.Raw)
+	fmt.Println(said.Format, said.Model, said.Usage.Input, said.Usage.CacheRead, said.Usage.Output, ok)
+	// Output: Anthropic claude-opus-4-8 910 900 25 true
 }

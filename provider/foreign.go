@@ -30,13 +30,13 @@ func (foreign) OwnMembers(string) []string { return nil }
 func (foreign) Failure(jsontext.Object) error { return nil }
 
 func (f foreign) HasForm(body jsontext.Object) bool {
-	return f.Codec.ReadUsage(new(Usage), state.JSON(body.JSON()))
+	return f.Codec.Summarize(new(Summary), state.JSON(body.JSON()))
 }
 
-func (f foreign) ReadUsage(u *codec.Usage, body jsontext.Object) {
-	usage := usageOf(*u)
-	f.Codec.ReadUsage(&usage, state.JSON(body.JSON()))
-	*u = usage.internal()
+func (f foreign) Summarize(to *codec.Summary, body jsontext.Object) {
+	said := Summary{Model: to.Model, ID: to.ID, StopReason: to.StopReason, Usage: to.Usage}
+	f.Codec.Summarize(&said, state.JSON(body.JSON()))
+	*to = codec.Summary{Model: said.Model, ID: said.ID, StopReason: said.StopReason, Usage: said.Usage}
 }
 
 func (f foreign) DecodeRequest(d *codec.Decoder, members jsontext.Object) (codec.Request, error) {
@@ -142,27 +142,6 @@ func (f foreign) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.R
 		response.Stop = jsontext.AppendQuote(nil, r.StopReason)
 	}
 	return response, f.decodeEntries(d, r.Entries)
-}
-
-func (f foreign) EncodeResponse(e *codec.Encoder, r codec.Reply, msgs []state.Message) (jsontext.Object, error) {
-	entries, count := f.encodeEntries(e, msgs)
-	if count > 1 {
-		return nil, codec.ErrNotOneResponse
-	}
-	for _, entry := range entries {
-		if entry.Role != roleAssistant {
-			return nil, codec.ErrNotOneResponse
-		}
-	}
-	usage := usageOf(r.Usage)
-	usage.StopReason = r.Stop("stop", "tool", "length")
-	encoded, err := f.Codec.EncodeResponse(Response{
-		ID: r.ID, Created: r.Created, StopReason: usage.StopReason, Entries: entries, Usage: usage,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return readText(encoded, "$")
 }
 
 func (f foreign) NewAssembler(emit func(codec.Delta)) codec.Assembler {

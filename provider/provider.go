@@ -127,11 +127,11 @@ func (r Request) Continued() bool {
 // know models: NoPrefill is the caller's to set.
 func (r Request) Profile(p transcript.Profile) transcript.Profile {
 	if r.Continued() {
-		p = p.Continued()
+		p.Continued = true
 	}
 	settings, _ := jsontext.Members([]byte(r.Settings)) // none if it is not an object
 	if settings.Object("thinking").String("type") == "enabled" {
-		p = p.Thinking()
+		p.Thinking = true
 	}
 	return p
 }
@@ -233,8 +233,8 @@ func (o omissions) sorted() []Omission {
 
 // DecodeResponse reads the body of a response. Output is what the model said,
 // with its calls, of the first choice or candidate if there are several. Raw is
-// body, byte for byte. ID and CreatedAt are set if the response has them. The
-// caller sets the other fields. A body that reports a failure is a
+// body, byte for byte. ID, CreatedAt and Usage are set if the response has them.
+// The caller sets the other fields. A body that reports a failure is a
 // [ResponseError].
 func (f *Format) DecodeResponse(body []byte) (state.InferenceResult, error) {
 	result := state.InferenceResult{Raw: string(body)}
@@ -244,33 +244,6 @@ func (f *Format) DecodeResponse(body []byte) (state.InferenceResult, error) {
 	}
 	err = f.setResponse(&result, members)
 	return result, err
-}
-
-// EncodeResponse returns the body of a response that says r.Output, as the
-// provider would have sent it: for models of a script, and for servers that
-// speak the format. The ID and the time are those of r. The model and the counts
-// are those of usage, and so is the reason of the end, if it has one; otherwise
-// it is that of the last message. What the format cannot express is left out and
-// reported. Messages that no single response can say are an [Error].
-func (f *Format) EncodeResponse(r state.InferenceResult, usage Usage) (body []byte, omitted []Omission, err error) {
-	reply := codec.Reply{Usage: usage.internal(), Created: r.CreatedAt}
-	reply.ID = r.ID
-	if err := f.checkMessages(r.Output); err != nil {
-		return nil, nil, err
-	}
-	for _, m := range r.Output {
-		calls, ok := m.(state.ToolCallMessage)
-		reply.HasCalls = reply.HasCalls || ok && len(calls.Calls()) > 0
-	}
-	if n := len(r.Output); n > 0 && reply.StopReason == "" {
-		reply.StopReason = origin.StopReason(r.Output[n-1])
-	}
-	var left omissions
-	response, err := f.codec.EncodeResponse(f.newEncoder(r.Output, &left), reply, r.Output)
-	if err != nil {
-		return nil, nil, f.wrapError(err)
-	}
-	return response.JSON(), left.sorted(), nil
 }
 
 // setResponse sets what a response says.
@@ -285,6 +258,9 @@ func (f *Format) setResponse(result *state.InferenceResult, body jsontext.Object
 	}
 	d.SetStopReason(response.Stop)
 	result.ID, result.Output, result.CreatedAt = response.ID, d.Messages, response.Created
+	var said codec.Summary
+	f.codec.Summarize(&said, body)
+	result.Usage = said.Usage
 	return nil
 }
 

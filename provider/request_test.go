@@ -11,6 +11,10 @@ import (
 
 // The settings of a request decide which rules hold for it.
 func TestProfileOfRequest(t *testing.T) {
+	thinking, continued := transcript.Anthropic, transcript.Anthropic
+	thinking.Thinking, continued.Continued = true, true
+	both := thinking
+	both.Continued = true
 	for _, row := range []struct {
 		settings state.JSON
 		want     transcript.Profile
@@ -18,16 +22,18 @@ func TestProfileOfRequest(t *testing.T) {
 		{``, transcript.Anthropic},
 		{`{}`, transcript.Anthropic},
 		{`[]`, transcript.Anthropic},
-		{`{"thinking":{"type":"enabled","budget_tokens":1024}}`, transcript.Anthropic.Thinking()},
+		{`{"thinking":{"type":"enabled","budget_tokens":1024}}`, thinking},
 		{`{"thinking":{"type":"adaptive"}}`, transcript.Anthropic}, // such a turn may begin without thinking
 		{`{"thinking":{"type":"disabled"}}`, transcript.Anthropic},
 		{`{"thinking":null,"previous_response_id":null}`, transcript.Anthropic},
-		{`{"previous_response_id":"r"}`, transcript.Anthropic.Continued()},
-		{`{"conversation":"c","thinking":{"type":"enabled"}}`, transcript.Anthropic.Continued().Thinking()},
+		{`{"previous_response_id":"r"}`, continued},
+		{`{"conversation":"c","thinking":{"type":"enabled"}}`, both},
 	} {
 		request := provider.Request{Settings: row.settings}
 		require.Equal(t, row.want, request.Profile(transcript.Anthropic), row.settings)
-		require.Equal(t, row.want.NoPrefill(), request.Profile(transcript.Anthropic.NoPrefill()), row.settings)
+		strict := transcript.Anthropic
+		strict.NoPrefill, row.want.NoPrefill = true, true
+		require.Equal(t, row.want, request.Profile(strict), row.settings)
 	}
 }
 
@@ -38,7 +44,7 @@ func TestForeignTurnWithThinking(t *testing.T) {
 	require.NoError(t, err)
 	request.Settings = `{"model":"m","thinking":{"type":"enabled","budget_tokens":1024}}`
 	profile := request.Profile(transcript.Anthropic)
-	request.Messages, _ = transcript.Repair(request.Messages, profile, transcript.PolicyAnswerCalls)
+	request.Messages, _ = transcript.Repair(request.Messages, profile, transcript.Policy{AnswerCalls: true})
 	body, omitted, err := provider.Anthropic.EncodeRequest(request)
 	require.NoError(t, err)
 	require.Empty(t, omitted)

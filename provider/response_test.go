@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/statetest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -25,20 +26,17 @@ func TestResponsesOfTracesAgain(t *testing.T) {
 					continue // some do not say why they end
 				}
 				count++
-				usage, _ := provider.ReadUsage(string(e.response))
-				body, omitted, err := target.format.EncodeResponse(first, usage)
+				said, _ := provider.Summarize(string(e.response))
+				body, omitted, err := statetest.Response(target.format, said.Model, first)
 				require.NoError(t, err, "%s %d", e.file, e.index)
 				require.Empty(t, omitted, "%s %d", e.file, e.index)
 				again, err := target.format.DecodeResponse(body)
 				require.NoError(t, err, "%s %d", e.file, e.index)
 				require.Equal(t, rawMessages(first.Output), rawMessages(again.Output), "%s %d", e.file, e.index)
 				require.Equal(t, first.ID, again.ID, "%s %d", e.file, e.index)
-				same, ok := provider.ReadUsage(string(body))
+				same, ok := provider.Summarize(string(body))
 				require.True(t, ok)
-				if target.format == provider.Gemini { // it has no count of what was written to a cache
-					usage.CacheWrite = -1
-				}
-				require.Equal(t, usage, same, "%s %d", e.file, e.index)
+				require.Equal(t, said, same, "%s %d", e.file, e.index)
 			}
 			require.NotZero(t, count)
 		})
@@ -46,15 +44,15 @@ func TestResponsesOfTracesAgain(t *testing.T) {
 }
 
 // The last message tells why the model stopped, also if only its format has it.
-func TestEncodeResponseKeepsTheReason(t *testing.T) {
+func TestResponseKeepsTheReason(t *testing.T) {
 	body := `{"id":"r","object":"response","created_at":1,"status":"incomplete","incomplete_details":{"reason":"content_filter"},"output":[{"type":"web_search_call","id":"ws_1","status":"completed"}]}`
 	first, err := provider.OpenAIResponses.DecodeResponse([]byte(body))
 	require.NoError(t, err)
-	again, _, err := provider.OpenAIResponses.EncodeResponse(first, provider.Usage{})
+	again, _, err := statetest.Response(provider.OpenAIResponses, "m", first)
 	require.NoError(t, err)
-	usage, ok := provider.ReadUsage(string(again))
+	said, ok := provider.Summarize(string(again))
 	require.True(t, ok)
-	require.Equal(t, "content_filter", usage.StopReason)
+	require.Equal(t, "content_filter", said.StopReason)
 }
 
 // Clients of Gemini decode signatures. What stands for a missing one in requests
@@ -64,14 +62,14 @@ func TestGeminiResponsesHaveNoPlaceholder(t *testing.T) {
 	request, _, err := provider.Gemini.EncodeRequest(provider.Request{Messages: output})
 	require.NoError(t, err)
 	require.Contains(t, string(request), "thoughtSignature")
-	body, _, err := provider.Gemini.EncodeResponse(state.InferenceResult{Output: output}, provider.Usage{})
+	body, _, err := statetest.Response(provider.Gemini, "m", state.InferenceResult{Output: output})
 	require.NoError(t, err)
 	require.NotContains(t, string(body), "thoughtSignature")
 
 	signed, err := provider.Gemini.DecodeResponse([]byte(`{"candidates":[{"content":{"role":"model","parts":[
 		{"functionCall":{"name":"look","args":{}},"thoughtSignature":"c2ln"},{"text":"a","thoughtSignature":"dGV4dA=="}]}}]}`))
 	require.NoError(t, err)
-	body, _, err = provider.Gemini.EncodeResponse(signed, provider.Usage{})
+	body, _, err = statetest.Response(provider.Gemini, "m", signed)
 	require.NoError(t, err)
 	require.Contains(t, string(body), `"thoughtSignature":"c2ln"`)
 	require.Contains(t, string(body), `"thoughtSignature":"dGV4dA=="`)

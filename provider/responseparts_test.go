@@ -7,12 +7,13 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/transcript"
 )
 
 // Gemini refuses calls of its newer models that come back without the signatures
 // of their thoughts.
-func TestEncodeResponseKeepsThoughtSignatures(t *testing.T) {
+func TestResponseKeepsThoughtSignatures(t *testing.T) {
 	call, err := state.DecodeMessage([]byte(`{"type":"tool_call","role":"assistant","tools":[` +
 		`{"type":"tool","id":"1","name":"f","input":{},"thoughtSignature":"cc=="},{"type":"tool","id":"2","name":"g","input":{}}]}`))
 	require.NoError(t, err)
@@ -24,11 +25,11 @@ func TestEncodeResponseKeepsThoughtSignatures(t *testing.T) {
 		`{"functionCall":{"id":"1","name":"f","args":{}},"thoughtSignature":"cc=="},{"functionCall":{"id":"2","name":"g","args":{}}}` +
 		`]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":1,"cachedContentTokenCount":1,` +
 		`"candidatesTokenCount":0,"thoughtsTokenCount":1,"totalTokenCount":2},"modelVersion":"m","responseId":"r"}`
-	usage := provider.Usage{Model: "m", Input: 1, Output: 1, CacheRead: 1, CacheWrite: 1, Reasoning: 1}
+	usage := state.Usage{Input: 1, Output: 1, CacheRead: 1, CacheWrite: 1, Reasoning: 1}
 
 	output := []state.Message{text, call}
 	for range 3 { // what is decoded says the same again
-		body, omitted, err := provider.Gemini.EncodeResponse(state.InferenceResult{ID: "r", Output: output}, usage)
+		body, omitted, err := statetest.Response(provider.Gemini, "m", state.InferenceResult{ID: "r", Output: output, Usage: usage})
 		require.NoError(t, err)
 		require.Empty(t, omitted)
 		require.JSONEq(t, want, string(body))
@@ -52,7 +53,7 @@ func TestResponsesHaveItemsOfTheirOwn(t *testing.T) {
 	for _, id := range []string{"resp_1", "resp_2"} {
 		call := state.ToolCall{ID: "call_" + id, Name: "f", Input: `{}`}
 		output := []state.Message{state.AssistantText("I look."), state.ToolCalls(call)}
-		body, _, err := provider.OpenAIResponses.EncodeResponse(state.InferenceResult{ID: id, Output: output}, provider.Usage{Model: "m"})
+		body, _, err := statetest.Response(provider.OpenAIResponses, "m", state.InferenceResult{ID: id, Output: output})
 		require.NoError(t, err)
 		result, err := provider.OpenAIResponses.DecodeResponse(body)
 		require.NoError(t, err)

@@ -33,7 +33,7 @@ func TestRepairForStricterServers(t *testing.T) {
 			return histories.Mutate(rng, histories.Valid(rng, histories.Formats[rng.IntN(len(histories.Formats))]))
 		},
 		Obeys: func(p transcript.Profile, msgs []state.Message) error {
-			repaired, _ := transcript.Repair(msgs, p, transcript.PolicyAnswerCalls)
+			repaired, _ := transcript.Repair(msgs, p, transcript.Policy{AnswerCalls: true})
 			body, _, err := formats[p].EncodeRequest(provider.Request{Messages: repaired})
 			if err != nil {
 				return err

@@ -39,6 +39,7 @@ type Stream struct {
 	whole     bool // the body is JSON, not server-sent events
 
 	// The events so far.
+	said   codec.Summary
 	count  int
 	done   bool    // one was "[DONE]"
 	failed bool    // one was a ResponseError
@@ -138,6 +139,7 @@ func (s *Stream) addEvent(data []byte) error {
 	if err != nil {
 		return err
 	}
+	s.format.codec.Summarize(&s.said, event)
 	err = s.format.codec.Failure(event)
 	if err == nil {
 		err = s.assembler.Add(event)
@@ -174,6 +176,7 @@ func (s *Stream) Result() (state.InferenceResult, error) {
 		if err == nil {
 			err = s.format.setResponse(&result, checked)
 		}
+		result.Usage = s.said.Usage
 		errs = append(errs, err)
 	}
 	if !s.failed && (body == nil || !complete && !s.done) {

@@ -29,7 +29,7 @@ func TestToolsAndCallsHaveTheSameNames(t *testing.T) {
 			}
 			request, names := given.RenameTools(format.Profile())
 			require.Equal(t, name, given.Tools[0].Name) // not changed
-			request.Messages, _ = transcript.Repair(request.Messages, format.Profile(), transcript.PolicyDrop)
+			request.Messages, _ = transcript.Repair(request.Messages, format.Profile(), transcript.Policy{})
 			body, omitted, err := format.EncodeRequest(request)
 			require.NoError(t, err)
 			require.Empty(t, omitted)
@@ -49,7 +49,7 @@ func TestToolsAndCallsHaveTheSameNames(t *testing.T) {
 			restored := names.Restore(sent.Messages)
 			require.Equal(t, name, restored[1].(state.ToolCallMessage).Calls()[0].Name)
 			require.Equal(t, sent.Messages[0], restored[0])
-			again, _ := transcript.Repair(restored, format.Profile(), transcript.PolicyDrop)
+			again, _ := transcript.Repair(restored, format.Profile(), transcript.Policy{})
 			require.Equal(t, sent.Messages[1], again[1])
 
 			// A body in the words of the format gets the names in its own place.

@@ -91,7 +91,6 @@ func encodeForAll(t *testing.T, r provider.Request) {
 		r.Settings = ""
 		_, _, err := to.EncodeRequest(r)
 		require.NoError(t, err)
-		_, _, _ = to.EncodeResponse(state.InferenceResult{Output: r.Messages}, provider.Usage{}) // not always one response
 	}
 	turns := provider.NewMessageFormat("turns", turnCodec)
 	_, _, err := turns.Encode(r.Messages...)
@@ -116,7 +115,7 @@ func TestWorkIsLinear(t *testing.T) {
 				require.NoError(t, err)
 				require.NotEmpty(t, result.Output)
 				encodeForAll(t, provider.Request{Messages: result.Output})
-				provider.ReadUsage(result.Raw)
+				provider.Summarize(result.Raw)
 			}
 			work.Cases[format.String()+" stream "+place] = func(t *testing.T, n int) {
 				stream := format.Stream()
@@ -159,7 +158,7 @@ func TestWorkIsLinear(t *testing.T) {
 		conversation := []state.Message{state.UserText("u"), m, m}
 		encodeForAll(t, provider.Request{Messages: conversation})
 		for _, profile := range []transcript.Profile{transcript.OpenAI, transcript.Anthropic, transcript.Gemini} {
-			transcript.Repair(conversation, profile, transcript.PolicyKeepResults)
+			transcript.Repair(conversation, profile, transcript.Policy{KeepResults: true})
 		}
 	}
 	work.Cases["one entry of many messages"] = func(t *testing.T, n int) {

@@ -9,12 +9,9 @@ import (
 	"github.com/agentstate/state/provider"
 )
 
-// usage is what responses say of themselves. Clients expect counts of tokens.
-var usage = provider.Usage{Model: "statetest", CacheRead: -1, CacheWrite: -1, Reasoning: -1}
-
 // body returns the response of a provider that gives the answer.
 func (a answer) body(f *provider.Format) ([]byte, error) {
-	body, omitted, err := f.EncodeResponse(state.InferenceResult{ID: a.id, Output: a.output}, usage)
+	body, omitted, err := Response(f, "statetest", state.InferenceResult{ID: a.id, Output: a.output})
 	if err == nil && len(omitted) > 0 {
 		err = fmt.Errorf("%s cannot express %s", f, omitted[0])
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
-	"github.com/agentstate/state/internal/origin"
 )
 
 // Answer returns a conversation in which results are inserted behind the calls
@@ -20,7 +19,7 @@ import (
 // result. If there is an error, the conversation stays as it is. Answer does not
 // change msgs.
 func Answer(msgs []state.Message, results ...state.ToolResultMessage) ([]state.Message, error) {
-	o := outlineOf(msgs)
+	o := packShapes(msgs)
 	wanted := make([]state.ToolCall, len(results))
 	for i, m := range results {
 		wanted[i] = m.Call()
@@ -48,13 +47,10 @@ type answer struct {
 	message state.ToolResultMessage
 }
 
-// take makes sure that no other result is given to an open call.
-func (c *pairedCall) take() { c.result = c.message }
-
 // insertAnswers returns a list, which has one element for each message, with one
 // more for each answer: behind the turn with its call, among the results in the
 // order of the calls.
-func insertAnswers[T any](list []T, o *outline, answers []answer, element func(answer) T) []T {
+func insertAnswers[T any](list []T, o *packedShapes, answers []answer, element func(answer) T) []T {
 	groupOf := make([]int, len(list))
 	for number, group := range o.groups() {
 		for _, i := range group {
@@ -84,45 +80,9 @@ func insertAnswers[T any](list []T, o *outline, answers []answer, element func(a
 // comesBefore reports whether a message of the same group comes before the
 // result of a call: the rest of the turn does, and so do the results of earlier
 // calls.
-func (o *outline) comesBefore(i, call int) bool {
-	if o.traits[i].has(traitAnswer) {
+func (o *packedShapes) comesBefore(i, call int) bool {
+	if o.shapes[i].has(shapeAnswer) {
 		return o.answers[i] < call
 	}
-	return o.traits[i].has(traitAssistant)
+	return o.shapes[i].has(shapeAssistant)
 }
-
-// waiting is the default of Policy.Waiting.
-const waiting = "Waiting for approval."
-
-// answerSuspended answers the calls that are suspended. If calls are answered
-// at all, it answers the others together with them: calls with one id get all
-// of their results or none.
-func (r *repairer) answerSuspended() {
-	if len(r.policy.Suspended) == 0 {
-		return
-	}
-	msgs := r.messages()
-	o := outlineOf(msgs)
-	p, suspended := pairOthers(func(except map[int]bool) pairing { return pairExcept(msgs, except) }, r.policy.Suspended)
-	o.pairing = p
-	text := state.JSONText(cmp.Or(r.policy.Waiting, waiting))
-	var answers []answer
-	for number := range p.calls {
-		switch c := &p.calls[number]; {
-		case c.result != none:
-		case suspended[number]:
-			answers = append(answers, answer{number, state.ToolResult(c.unanswered(), text)})
-		case r.policy.AnswerCalls:
-			answers = append(answers, answer{number, state.ToolError(c.unanswered(), origin.NoResult)})
-		}
-	}
-	r.entries = insertAnswers(r.entries, o, answers, func(a answer) *entry {
-		c := p.calls[a.call]
-		original := r.entries[c.message].original
-		r.addChange(original, ruleUnanswered, "answered "+describeCall(*c.ToolCall))
-		return &entry{message: a.message, original: original, added: true}
-	})
-}
-
-// unanswered returns what an answer that the repair adds says of its call.
-func (c *pairedCall) unanswered() state.ToolCall { return state.ToolCall{ID: c.ID, Name: c.Name} }

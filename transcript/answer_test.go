@@ -85,16 +85,16 @@ func TestAnswersGoBehindTheirCalls(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrInvalid)
 }
 
-func TestPendingAt(t *testing.T) {
+func TestPendingOfShapes(t *testing.T) {
 	var pending []string
-	for i, call := range transcript.PendingAt(script(t, "u c1,2,3 r2 u c4 r4 c5")) {
+	for i, call := range transcript.ShapesOf(script(t, "u c1,2,3 r2 u c4 r4 c5")).Pending() {
 		pending = append(pending, fmt.Sprintf("%d:%s", i, call.ID))
 	}
 	require.Equal(t, []string{"1:1", "1:3", "6:5"}, pending)
-	for i, call := range transcript.PendingAt(script(t, "c1 u c1 r1 c2 c3"), state.ToolCall{ID: "1"}, state.ToolCall{ID: "2", Name: "f"}) {
+	for i, call := range transcript.ShapesOf(script(t, "c1 u c1 r1 c2 c3")).Pending(state.ToolCall{ID: "1"}, state.ToolCall{ID: "2", Name: "f"}) {
 		require.Equal(t, "5:3", fmt.Sprintf("%d:%s", i, call.ID))
 	}
-	for range transcript.PendingAt(script(t, "c1,2")) {
+	for range transcript.ShapesOf(script(t, "c1,2")).Pending() {
 		break
 	}
 }
@@ -108,16 +108,16 @@ func TestRepairAnswersSuspendedCalls(t *testing.T) {
 		policy                  transcript.Policy
 		want                    string
 	}{
-		{"the suspended call waits", "u c1 u", "c1", transcript.OpenAI, transcript.PolicyAnswerCalls, "u c1 r1" + waits + " u"},
-		{"the others have failed", "u c1,2,3 r3 u", "c2", transcript.OpenAI, transcript.PolicyAnswerCalls, "u c1,2,3 r1" + failed + " r2" + waits + " r3 u"},
-		{"or are dropped", "u c1,2,3 r3 u", "c2", transcript.OpenAI, transcript.PolicyDrop, "u c2,3 r2" + waits + " r3 u"},
+		{"the suspended call waits", "u c1 u", "c1", transcript.OpenAI, transcript.Policy{AnswerCalls: true}, "u c1 r1" + waits + " u"},
+		{"the others have failed", "u c1,2,3 r3 u", "c2", transcript.OpenAI, transcript.Policy{AnswerCalls: true}, "u c1,2,3 r1" + failed + " r2" + waits + " r3 u"},
+		{"or are dropped", "u c1,2,3 r3 u", "c2", transcript.OpenAI, transcript.Policy{}, "u c2,3 r2" + waits + " r3 u"},
 		{"in its own words", "u c1 u", "c1", transcript.OpenAI, transcript.Policy{Waiting: "Ann decides."}, "u c1 r1…Ann decides. u"},
-		{"a call that has a result has it", "u c1 r1 u", "c1", transcript.OpenAI, transcript.PolicyDrop, "u c1 r1 u"},
-		{"a call that is not there", "u a u", "c1", transcript.OpenAI, transcript.PolicyDrop, "u a u"},
-		{"a later call with the same id has its result", "u c1 u c1 r1 u", "c1", transcript.OpenAI, transcript.PolicyDrop, "u c1 r1" + waits + " u c1 r1 u"},
-		{"a later call of the same tool likewise", "u c=g u c=g r=g u", "c=g", transcript.Gemini, transcript.PolicyDrop, "u c=g r=g" + waits + " u c=g r=g u"},
-		{"two calls of one tool", "u c=g,=g u", "c=g,=g", transcript.Gemini, transcript.PolicyDrop, "u c=g,=g r=g" + waits + " r=g" + waits + " u"},
-		{"a result that came later moves", "u c1,2 u r1", "c2", transcript.OpenAI, transcript.PolicyDrop, "u c1,2 r2" + waits + " r1 u"},
+		{"a call that has a result has it", "u c1 r1 u", "c1", transcript.OpenAI, transcript.Policy{}, "u c1 r1 u"},
+		{"a call that is not there", "u a u", "c1", transcript.OpenAI, transcript.Policy{}, "u a u"},
+		{"a later call with the same id has its result", "u c1 u c1 r1 u", "c1", transcript.OpenAI, transcript.Policy{}, "u c1 r1" + waits + " u c1 r1 u"},
+		{"a later call of the same tool likewise", "u c=g u c=g r=g u", "c=g", transcript.Gemini, transcript.Policy{}, "u c=g r=g" + waits + " u c=g r=g u"},
+		{"two calls of one tool", "u c=g,=g u", "c=g,=g", transcript.Gemini, transcript.Policy{}, "u c=g,=g r=g" + waits + " r=g" + waits + " u"},
+		{"a result that came later moves", "u c1,2 u r1", "c2", transcript.OpenAI, transcript.Policy{}, "u c1,2 r2" + waits + " r1 u"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			row.policy.Suspended = script(t, row.suspended)[0].(state.ToolCallMessage).Calls()

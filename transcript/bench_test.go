@@ -8,7 +8,6 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/transcript"
-	"github.com/stretchr/testify/require"
 )
 
 // conversation returns n messages of a long run: a system message, then rounds of
@@ -70,7 +69,7 @@ func BenchmarkGoal(b *testing.B) {
 			return len(transcript.KeepTokens(len(msgs)*10, tokens)(msgs)) > 0
 		}},
 		{"transcript-repair", func(msgs []state.Message) bool {
-			_, changes := transcript.Repair(msgs, transcript.Anthropic, transcript.PolicyDrop)
+			_, changes := transcript.Repair(msgs, transcript.Anthropic, transcript.Policy{})
 			return len(changes) == 0
 		}},
 	} {
@@ -102,9 +101,6 @@ func BenchmarkGoal(b *testing.B) {
 	msgs := conversation(n)
 	own := ownConversationOf(msgs)
 	ownTokens := func(m *chatMessage) int { return len(m.Content)/4 + 1 }
-	mirror := transcript.NewMirror(chatMessages)
-	mirrored, err := mirror.Update(own)
-	require.NoError(b, err)
 	for _, row := range []struct {
 		name              string
 		baseline, subject func() bool
@@ -120,13 +116,6 @@ func BenchmarkGoal(b *testing.B) {
 		}, func() bool {
 			kept := transcript.ShapesFunc(own, chatShape).KeepTokens(n*10, func(i int) int { return ownTokens(own[i]) })
 			return len(transcript.Select(own, kept)) > 0
-		}},
-		{"transcript-mirror", func() bool {
-			return len(transcript.Check(mirrored, transcript.OpenAI)) == 0
-		}, func() bool { // with a last message that is new
-			own[n-1] = &chatMessage{Role: "user", Content: "Thank you."}
-			mirrored, err := mirror.Update(own)
-			return err == nil && len(transcript.Check(mirrored, transcript.OpenAI)) == 0
 		}},
 	} {
 		b.Run(row.name, func(b *testing.B) {

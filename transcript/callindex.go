@@ -7,6 +7,44 @@ import (
 	"github.com/agentstate/state/internal/fault"
 )
 
+// Pending returns the calls that have no result, in their order. They have to
+// be answered before the model is asked again.
+func Pending(msgs []state.Message) []state.ToolCall {
+	var pending []state.ToolCall
+	p := pairCalls(msgs)
+	for _, c := range p.calls {
+		if c.result == none {
+			pending = append(pending, *c.ToolCall)
+		}
+	}
+	return pending
+}
+
+// pairOthers finds the open calls that are suspended, and pairs the others. A
+// suspended call gets no result, so that the result of a later call with its
+// key is not taken for its own.
+func pairOthers(pair func(except map[int]bool) pairing, suspended []state.ToolCall) (p pairing, waiting map[int]bool) {
+	p = pair(nil)
+	if len(suspended) == 0 {
+		return p, nil
+	}
+	index := p.index(suspended)
+	for _, call := range suspended {
+		number := index.firstOpen(call)
+		if number != none {
+			p.calls[number].take()
+			if waiting == nil {
+				waiting = map[int]bool{}
+			}
+			waiting[number] = true
+		}
+	}
+	if len(waiting) > 0 {
+		p = pair(waiting)
+	}
+	return p, waiting
+}
+
 // callIndex finds calls by what their results say of them. It holds the
 // numbers of calls in their order, and drops those that have a result when it
 // meets them. A list from which all were dropped is empty and not nil.

@@ -142,6 +142,7 @@ func TestCheckContent(t *testing.T) {
 		{"null at the end", withContent("assistant", `null`), [4]string{"1:content", "1:content", "", "1:content"}},
 		{"null and more", withContent("assistant", `null`, user), [4]string{"1:content", "1:content", "1:empty", "1:content"}},
 		{"null with calls", withContent("assistant", `null`, call, result), [4]string{"", "1:content", "", ""}},
+		{"null with calls and null alone", withContent("assistant", `null`, call, result, `{"type":"text","role":"user"}`), [4]string{"4:content", "1:content 4:content", "4:empty", "4:content"}},
 		{"empty with calls", withContent("assistant", `""`, call, result), [4]string{}},
 		{"empty with calls, as Gemini said it", []string{user, `{"type":"text","role":"assistant","content":"","gemini":{}}`, call, result}, [4]string{}},
 		{"space with calls", withContent("assistant", `" "`, call, result), [4]string{}},
@@ -190,6 +191,7 @@ func TestCheckSystemOfAnthropic(t *testing.T) {
 		{"after such a result without its call", []string{user, `{"type":"text","role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"f","input":{}}],"anthropic":{}}`, system}, "2:system"},
 		{"after what cannot be there", []string{user, say, system, system}, "2:system 3:system"},
 		{"first", []string{system, user}, "0:system"},
+		{"after one from elsewhere", []string{user, `{"type":"text","role":"system","content":"Be brief."}`, system}, "1:system 2:system"},
 	})
 }
 
@@ -253,7 +255,7 @@ func TestCheckWordsOfOpenAI(t *testing.T) {
 		t.Run(row.profile.String()+"/"+row.name, func(t *testing.T) {
 			msgs := decodeAll(t, row.msgs...)
 			require.Equal(t, row.want, refused(transcript.Check(msgs, row.profile)))
-			repaired, changes := transcript.Repair(msgs, row.profile, transcript.PolicyDrop)
+			repaired, changes := transcript.Repair(msgs, row.profile, transcript.Policy{})
 			require.Empty(t, transcript.Check(repaired, row.profile))
 			require.Equal(t, row.want, ruled(changes))
 			require.Len(t, repaired, len(msgs))

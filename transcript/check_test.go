@@ -76,8 +76,8 @@ func TestCheckCallsAndResults(t *testing.T) {
 func TestCheckContinued(t *testing.T) {
 	orphan := script(t, "r1 u c2 r2")
 	require.Equal(t, "0:orphan-result", refused(transcript.Check(orphan, transcript.OpenAIResponses)))
-	require.Nil(t, transcript.Check(orphan, transcript.OpenAIResponses.Continued()))
-	require.Equal(t, "1:unanswered-call", refused(transcript.Check(script(t, "r1 c2"), transcript.OpenAIResponses.Continued())))
+	require.Nil(t, transcript.Check(orphan, continued(transcript.OpenAIResponses)))
+	require.Equal(t, "1:unanswered-call", refused(transcript.Check(script(t, "r1 c2"), continued(transcript.OpenAIResponses))))
 }
 
 // refusing returns the profiles that refuse a call, and requires their finding.
@@ -172,11 +172,10 @@ func TestCheckPassesOverWhatIsNotSent(t *testing.T) {
 }
 
 func TestProfiles(t *testing.T) {
-	require.Equal(t, transcript.OpenAI.Continued(), transcript.OpenAI.Continued().Continued())
-	require.False(t, transcript.OpenAI.Continued() == transcript.OpenAI)
+	require.False(t, continued(transcript.OpenAI) == transcript.OpenAI)
 	require.False(t, transcript.OpenAI == transcript.OpenAIResponses)
 	require.Equal(t, "none", transcript.Profile{}.String())
-	require.Equal(t, "Gemini", transcript.Gemini.Continued().String())
+	require.Equal(t, "Gemini", continued(transcript.Gemini).String())
 }
 
 // A finding quotes the id and the name, cut to a limit, and none of the content.

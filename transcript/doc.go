@@ -6,7 +6,7 @@
 // conversation continues with another provider.
 //
 //	if findings := transcript.Check(msgs, transcript.Anthropic); len(findings) > 0 {
-//		msgs, changes = transcript.Repair(msgs, transcript.Anthropic, transcript.PolicyAnswerCalls)
+//		msgs, changes = transcript.Repair(msgs, transcript.Anthropic, transcript.Policy{AnswerCalls: true})
 //	}
 //
 // [Check] returns what a provider would reject. [Repair] mends it and returns
@@ -33,19 +33,18 @@
 //	shapes := transcript.ShapesFunc(msgs, shapeOf) // shapeOf is yours
 //	msgs = transcript.Select(msgs, shapes.KeepLast(20))
 //
-// Check and Repair read the content of messages and make new ones. A [Mirror]
-// converts a conversation for them, each message once.
+// Check and Repair read the content of messages and make new ones. They need
+// messages of package state, such as a MessageFormat of package provider makes.
 //
 // # Providers
 //
 // A [Profile] has the rules of a provider's API, taken from the errors of the
 // provider. They change when the provider changes. They are about the
 // conversation only: not about settings, sizes, or the content of images and
-// schemas. Rules of some models or requests only are options: see
-// [Profile.NoPrefill], [Profile.Thinking], [Profile.ThoughtSignatures] and
-// [Profile.Continued]. [NewProfile] makes the profile of another provider.
+// schemas. Rules of some models or requests only are fields of a Profile.
+// [NewProfile] makes the profile of another provider.
 //
 // All functions take messages of any origin, decoded by package provider or
 // made otherwise, and change none of them. Their time is proportional to the
-// messages. They are safe for concurrent use, except for the methods of Mirror.
+// messages. They are safe for concurrent use.
 package transcript

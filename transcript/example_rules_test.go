@@ -18,7 +18,7 @@ func ExampleNewProfile() {
 		fmt.Println(err)
 		return
 	}
-	msgs, changes := transcript.Repair(interrupted(), mistral, transcript.PolicyDrop)
+	msgs, changes := transcript.Repair(interrupted(), mistral, transcript.Policy{})
 	for _, change := range changes {
 		fmt.Println(change)
 	}

@@ -30,7 +30,7 @@ func ExampleCheck() {
 }
 
 func ExampleRepair() {
-	msgs, changes := transcript.Repair(interrupted(), transcript.Anthropic, transcript.PolicyAnswerCalls)
+	msgs, changes := transcript.Repair(interrupted(), transcript.Anthropic, transcript.Policy{AnswerCalls: true})
 	for _, change := range changes {
 		fmt.Println(change)
 	}

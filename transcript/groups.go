@@ -1,6 +1,10 @@
 package transcript
 
-import "github.com/agentstate/state"
+import (
+	"iter"
+
+	"github.com/agentstate/state"
+)
 
 // Groups returns the indexes of the messages that belong together: a provider
 // accepts all messages of a group or none of them. The indexes of a group are
@@ -16,30 +20,30 @@ import "github.com/agentstate/state"
 //   - a system message of Anthropic in the middle, and the message before it.
 //
 // Every other message is a separate group.
-func Groups(msgs []state.Message) [][]int { return outlineOf(msgs).groups() }
+func Groups(msgs []state.Message) [][]int { return packShapes(msgs).groups() }
 
-func (o *outline) groups() [][]int {
-	f := newForest(len(o.traits))
+func (o *packedShapes) groups() [][]int {
+	f := newForest(len(o.shapes))
 	for _, c := range o.calls {
 		if c.result != none {
 			f.unite(c.message, c.result)
 		}
 	}
 	f.uniteEntries(o)
-	f.uniteTurns(o.traits)
-	f.uniteFollowing(o.traits)
+	f.uniteTurns(o.shapes)
+	f.uniteFollowing(o.shapes)
 	f.uniteReferences(o.refs)
 	return f.groups()
 }
 
 // uniteEntries unites what is in one entry of a provider: all results, and all
 // messages if they are more than text.
-func (f forest) uniteEntries(o *outline) {
+func (f forest) uniteEntries(o *packedShapes) {
 	for entry := range o.entries() {
 		result, united := none, false
 		for _, i := range entry {
-			united = united || o.traits[i].isMoreThanText()
-			if o.traits[i].has(traitAnswer) {
+			united = united || o.shapes[i].isMoreThanText()
+			if o.shapes[i].has(shapeAnswer) {
 				if result != none {
 					f.unite(result, i)
 				}
@@ -57,29 +61,29 @@ func (f forest) uniteEntries(o *outline) {
 // uniteTurns unites calls with the calls that the assistant makes before any of
 // them is answered. It unites reasoning with what the assistant does next, or
 // with the calls before it if there is nothing next.
-func (f forest) uniteTurns(traits []trait) {
+func (f forest) uniteTurns(shapes []shapeBits) {
 	first, calls, reasoning := true, none, none
-	for i, t := range traits {
-		if t.has(traitAbsent) {
+	for i, t := range shapes {
+		if t.has(shapeAbsent) {
 			continue
 		}
-		if reasoning != none && t.has(traitAssistant) {
+		if reasoning != none && t.has(shapeAssistant) {
 			f.unite(reasoning, i)
 		} else if reasoning != none && calls != none {
 			f.unite(calls, reasoning)
 		}
 		reasoning = none
 		switch {
-		case t.has(traitCall):
+		case t.has(shapeCall):
 			if calls != none {
 				f.unite(calls, i)
 			}
-			if calls = i; t.has(traitAnswer) {
+			if calls = i; t.has(shapeAnswer) {
 				calls = none // they are answered in the same message
 			}
-		case t.has(traitAssistant | traitReasoning):
+		case t.has(shapeAssistant | shapeReasoning):
 			reasoning = i
-		case t.has(traitAssistant|traitJoined) && !first:
+		case t.has(shapeAssistant|shapeJoined) && !first:
 		default:
 			calls = none
 		}
@@ -92,14 +96,14 @@ func (f forest) uniteTurns(traits []trait) {
 
 // uniteFollowing unites messages that must stay behind the message before them
 // with that message. Items and reasoning between the two may not be sent.
-func (f forest) uniteFollowing(traits []trait) {
-	for i, t := range traits {
-		for k := i - 1; t.has(traitFollowing) && k >= 0; k-- {
-			if traits[k].has(traitAbsent) {
+func (f forest) uniteFollowing(shapes []shapeBits) {
+	for i, t := range shapes {
+		for k := i - 1; t.has(shapeFollowing) && k >= 0; k-- {
+			if shapes[k].has(shapeAbsent) {
 				continue
 			}
 			f.unite(k, i)
-			if traits[k]&(traitItem|traitReasoning) == 0 {
+			if shapes[k]&(shapeItem|shapeReasoning) == 0 {
 				break
 			}
 		}
@@ -170,4 +174,25 @@ func (f forest) groups() [][]int {
 		*group = append(*group, i)
 	}
 	return groups
+}
+
+// Groups returns the indexes of the messages that belong together, as the
+// function [Groups] does.
+func (s Shapes) Groups() [][]int { return s.pack().groups() }
+
+// Pending yields the calls that have no answer and are not suspended, in their
+// order, with the indexes of their messages. See [Policy] for the meaning of
+// suspended.
+func (s Shapes) Pending(suspended ...state.ToolCall) iter.Seq2[int, state.ToolCall] {
+	pair := func(except map[int]bool) pairing {
+		return pairAll(len(s), except, func(i int) (calls, answers []state.ToolCall) { return s[i].Calls, s[i].Answers })
+	}
+	return func(yield func(int, state.ToolCall) bool) {
+		p, waiting := pairOthers(pair, suspended)
+		for number, c := range p.calls {
+			if c.result == none && !waiting[number] && !yield(c.message, *c.ToolCall) {
+				return
+			}
+		}
+	}
 }

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentstate/state"
@@ -132,4 +133,64 @@ func callTexts(m state.ToolCallMessage) [][]byte {
 // describeCall names a call in a Detail.
 func describeCall(call state.ToolCall) string {
 	return fmt.Sprintf("call %.60q of %.60q", call.ID, call.Name)
+}
+
+// sameContent reports whether a message is in one content of Gemini with the
+// message before it. A message that came from Gemini says so itself. Otherwise
+// results share a content with nothing but results, and the rest is as for
+// other providers.
+func sameContent(before, m state.Message) bool {
+	if _, said := origin.Joined(m); said {
+		if _, own := origin.Of(m, origin.Gemini); own {
+			return origin.Joins(before, m)
+		}
+	}
+	if isResult(m) || isResult(before) {
+		return isResult(m) && isResult(before)
+	}
+	return origin.Joins(before, m)
+}
+
+// resultTitle says of which call a result is. A call that is known has its input.
+func resultTitle(call state.ToolCall) string {
+	name := call.Name
+	if name == "" {
+		name = "a tool"
+	}
+	if !isMissing(call.Input) && call.Input != "{}" {
+		name += "(" + call.Input.Text() + ")"
+	}
+	return "Result of " + name + ":"
+}
+
+// withoutMore returns what is kept without one of the members of the provider's
+// JSON.
+func withoutMore(kept jsontext.Object, name string) jsontext.Object {
+	more := kept.Object("more")
+	if more.Get(name) == nil {
+		return kept
+	}
+	return kept.With("more", more.Without(name).JSON())
+}
+
+// endsWithServerResult reports whether a text ends with the result of one of the
+// provider's own tools.
+func endsWithServerResult(m state.Message) bool {
+	parts := textParts(m)
+	if len(parts) == 0 {
+		return false
+	}
+	_, result := serverToolIDs(parts[len(parts)-1])
+	return result != ""
+}
+
+// hasServerTool reports whether a text has calls or results of the provider's
+// own tools.
+func hasServerTool(m state.Message) bool { return slices.ContainsFunc(textParts(m), isServerTool) }
+
+// isServerTool reports whether a part is a call of the provider's own tools, or
+// its result.
+func isServerTool(part jsontext.Object) bool {
+	call, result := serverToolIDs(part)
+	return call != "" || result != ""
 }

@@ -21,7 +21,7 @@ const (
 
 // Some models of Anthropic do not continue what the assistant has begun to say.
 func TestNoPrefill(t *testing.T) {
-	strict := transcript.Anthropic.NoPrefill()
+	strict := noPrefill(transcript.Anthropic)
 	for _, row := range []struct {
 		name string
 		msgs []string
@@ -39,7 +39,7 @@ func TestNoPrefill(t *testing.T) {
 			msgs := decodeAll(t, row.msgs...)
 			require.Equal(t, row.want, refused(transcript.Check(msgs, strict)))
 			require.Empty(t, transcript.Check(msgs, transcript.Anthropic))
-			repaired, changes := transcript.Repair(msgs, strict, transcript.PolicyDrop)
+			repaired, changes := transcript.Repair(msgs, strict, transcript.Policy{})
 			require.Empty(t, transcript.Check(repaired, strict))
 			require.Equal(t, row.want, ruled(changes))
 			if row.want != "" {
@@ -51,7 +51,8 @@ func TestNoPrefill(t *testing.T) {
 
 // With thinking, Anthropic demands that the turn which goes on begins with it.
 func TestThinking(t *testing.T) {
-	thinking := transcript.Anthropic.Thinking()
+	strict := thinking(transcript.Anthropic)
+	require.Empty(t, transcript.Check(decodeAll(t, given), continued(strict)), "a result of a turn that the provider holds")
 	for _, row := range []struct {
 		name string
 		msgs []string
@@ -70,12 +71,12 @@ func TestThinking(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			msgs := decodeAll(t, row.msgs...)
-			require.Equal(t, row.want, refused(transcript.Check(msgs, thinking)))
-			for _, profile := range everyProfile {
+			require.Equal(t, row.want, refused(transcript.Check(msgs, strict)))
+			for _, profile := range append([]transcript.Profile{thinking(transcript.OpenAI)}, everyProfile...) {
 				require.Empty(t, transcript.Check(msgs, profile), profile)
 			}
-			repaired, changes := transcript.Repair(msgs, thinking, transcript.PolicyDrop)
-			require.Empty(t, transcript.Check(repaired, thinking))
+			repaired, changes := transcript.Repair(msgs, strict, transcript.Policy{})
+			require.Empty(t, transcript.Check(repaired, strict))
 			require.Equal(t, row.want == "", len(changes) == 0)
 		})
 	}
@@ -103,7 +104,7 @@ text "assistant": "hello"
 text "user": "Continue."`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			repaired, changes := transcript.Repair(decodeAll(t, row.msgs...), transcript.Anthropic.Thinking(), transcript.PolicyDrop)
+			repaired, changes := transcript.Repair(decodeAll(t, row.msgs...), thinking(transcript.Anthropic), transcript.Policy{})
 			require.Equal(t, row.want, short(repaired))
 			require.NotEmpty(t, changes)
 			for _, change := range changes {
@@ -115,13 +116,13 @@ text "user": "Continue."`},
 
 // optionCases are the profiles with the rules of some models and requests.
 var optionCases = []propertyCase{
-	{histories.Formats[2], transcript.Anthropic.NoPrefill(), transcript.PolicyDrop},
-	{histories.Formats[2], transcript.Anthropic.NoPrefill(), transcript.PolicyAnswerCalls},
-	{histories.Formats[2], transcript.Anthropic.Thinking(), transcript.PolicyDrop},
-	{histories.Formats[2], transcript.Anthropic.Thinking(), transcript.PolicyAnswerCalls},
-	{histories.Formats[3], transcript.Gemini.ThoughtSignatures(), transcript.PolicyDrop},
-	{histories.Formats[3], transcript.Gemini.ThoughtSignatures(), transcript.PolicyAnswerCalls},
-	{histories.Formats[2], transcript.Anthropic.Thinking().NoPrefill(), transcript.Policy{AnswerCalls: true, KeepResults: true}},
+	{histories.Formats[2], noPrefill(transcript.Anthropic), transcript.Policy{}},
+	{histories.Formats[2], noPrefill(transcript.Anthropic), transcript.Policy{AnswerCalls: true}},
+	{histories.Formats[2], thinking(transcript.Anthropic), transcript.Policy{}},
+	{histories.Formats[2], thinking(transcript.Anthropic), transcript.Policy{AnswerCalls: true}},
+	{histories.Formats[3], thoughtSignatures(transcript.Gemini), transcript.Policy{}},
+	{histories.Formats[3], thoughtSignatures(transcript.Gemini), transcript.Policy{AnswerCalls: true}},
+	{histories.Formats[2], noPrefill(thinking(transcript.Anthropic)), transcript.Policy{AnswerCalls: true, KeepResults: true}},
 }
 
 // A repair for a model or a request with rules of its own is accepted, and a

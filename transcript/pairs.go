@@ -1,39 +1,9 @@
 package transcript
 
 import (
-	"iter"
-
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
 )
-
-// Pending returns the calls that have no result, in their order. They have to
-// be answered before the model is asked again.
-func Pending(msgs []state.Message) []state.ToolCall {
-	var pending []state.ToolCall
-	for _, call := range PendingAt(msgs) {
-		pending = append(pending, call)
-	}
-	return pending
-}
-
-// PendingAt yields the calls that have no result and are not suspended, in their
-// order, with the indexes of their messages. See [Policy] for the meaning of
-// suspended.
-func PendingAt(msgs []state.Message, suspended ...state.ToolCall) iter.Seq2[int, state.ToolCall] {
-	return pendingCalls(func(except map[int]bool) pairing { return pairExcept(msgs, except) }, suspended)
-}
-
-func pendingCalls(pair func(except map[int]bool) pairing, suspended []state.ToolCall) iter.Seq2[int, state.ToolCall] {
-	return func(yield func(int, state.ToolCall) bool) {
-		p, waiting := pairOthers(pair, suspended)
-		for number, c := range p.calls {
-			if c.result == none && !waiting[number] && !yield(c.message, *c.ToolCall) {
-				return
-			}
-		}
-	}
-}
 
 // none stands for no message and no call.
 const none = -1
@@ -53,6 +23,12 @@ type pairedCall struct {
 	result  int // the message that answers the call, or none
 	key     int // the number of its key
 }
+
+// take makes sure that no other result is given to an open call.
+func (c *pairedCall) take() { c.result = c.message }
+
+// unanswered returns what an answer that the repair adds says of its call.
+func (c *pairedCall) unanswered() state.ToolCall { return state.ToolCall{ID: c.ID, Name: c.Name} }
 
 // callsOf returns the calls of a message.
 func (p *pairing) callsOf(message int) []pairedCall {
@@ -88,31 +64,6 @@ func pairExcept(msgs []state.Message, except map[int]bool) pairing {
 		}
 		return nil, nil
 	})
-}
-
-// pairOthers finds the open calls that are suspended, and pairs the others. A
-// suspended call gets no result, so that the result of a later call with its
-// key is not taken for its own.
-func pairOthers(pair func(except map[int]bool) pairing, suspended []state.ToolCall) (p pairing, waiting map[int]bool) {
-	p = pair(nil)
-	if len(suspended) == 0 {
-		return p, nil
-	}
-	index := p.index(suspended)
-	for _, call := range suspended {
-		number := index.firstOpen(call)
-		if number != none {
-			p.calls[number].take()
-			if waiting == nil {
-				waiting = map[int]bool{}
-			}
-			waiting[number] = true
-		}
-	}
-	if len(waiting) > 0 {
-		p = pair(waiting)
-	}
-	return p, waiting
 }
 
 // pairAll pairs the calls and the answers of n messages, which at returns. It

@@ -1,23 +1,51 @@
 package transcript
 
 import (
+	"fmt"
 	"hash/fnv"
+	"slices"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/origin"
 )
 
-// Profile is what a provider demands of a conversation: [Rules], and the options
-// of a model or a request. Profiles are compared with ==. The zero Profile has
-// the rules that all providers have in common: calls and results belong
+// Profile is what a provider demands of a conversation: [Rules], and what a model
+// or a request demands besides. Profiles are compared with ==. The zero Profile
+// has the rules that all providers have in common: calls and results belong
 // together.
 type Profile struct {
-	rules     *rules
-	continued bool
-	noPrefill bool
-	thinking  bool
+	rules *rules // of newProfile, nil for those of the zero Profile
 
-	signatures bool
+	// Continued says that the provider holds the beginning of the conversation.
+	// Results may answer calls that the conversation does not contain.
+	Continued bool
+
+	// NoPrefill is for a model that does not continue what the assistant has
+	// begun to say: "This model does not support assistant message prefill. The
+	// conversation must end with a user message." Of Anthropic's models, the
+	// older ones do. It is also right for a server that demands that the user
+	// has the last word. A conversation whose last message is the assistant's,
+	// as after an interrupted run, has the finding "prefill", and Repair appends
+	// a text "Continue.".
+	NoPrefill bool
+
+	// Thinking is for a request of the Messages API with thinking of the type
+	// "enabled": "When thinking is enabled, a final assistant message must start
+	// with a thinking block (preceeding the lastmost set of tool_use and
+	// tool_result blocks)". The turn that the request continues must begin with
+	// Anthropic's own thinking. A turn that another provider began, or that was
+	// made without thinking, has the finding "thinking". Repair replaces its
+	// calls and results by texts of the user with the results. A Trim may drop
+	// the beginning of a turn: repair what it returns. Other APIs ignore it.
+	Thinking bool
+
+	// ThoughtSignatures is for a model of Gemini that demands them, as those of
+	// Gemini 3 do: "Function call is missing a thought_signature in functionCall
+	// parts" (5ire#405). In the turn that the request continues, the first call
+	// of each content must have one. A call that came from Gemini without one
+	// has the finding "signature", and Repair gives it the signature that Google
+	// documents for such calls. Calls from elsewhere always get it when they are
+	// encoded. Other APIs ignore it.
+	ThoughtSignatures bool
 }
 
 // The profiles of the formats of package provider.
@@ -88,57 +116,10 @@ var (
 	})
 
 	knownRoles = []string{"system", "developer", "user", "assistant"}
-
-	// common are the rules of the zero Profile.
-	common = newProfile(Rules{Name: "none"}).rules
 )
 
 // String returns the name of the format.
 func (p Profile) String() string { return p.rulesOrCommon().Name }
-
-// Continued returns the profile for a conversation whose beginning the provider
-// holds. Results may answer calls that the conversation does not contain.
-func (p Profile) Continued() Profile {
-	p.continued = true
-	return p
-}
-
-// NoPrefill returns the profile for a model that does not continue what the
-// assistant has begun to say: "This model does not support assistant message
-// prefill. The conversation must end with a user message." Of Anthropic's
-// models, the older ones do. It is also right for a server that demands that
-// the user has the last word. A conversation whose last message is the
-// assistant's, as after an interrupted run, has the finding "prefill", and
-// Repair appends a text "Continue.".
-func (p Profile) NoPrefill() Profile {
-	p.noPrefill = true
-	return p
-}
-
-// Thinking returns the profile for a request of the Messages API with thinking
-// of the type "enabled": "When thinking is enabled, a final assistant message
-// must start with a thinking block (preceeding the lastmost set of tool_use and
-// tool_result blocks)". The turn that the request continues must begin with
-// Anthropic's own thinking. A turn that another provider began, or that was made
-// without thinking, has the finding "thinking". Repair replaces its calls and
-// results by texts of the user with the results. A Trim may drop the beginning
-// of a turn: repair what it returns. For other APIs the rules stay the same.
-func (p Profile) Thinking() Profile {
-	p.thinking = true
-	return p
-}
-
-// ThoughtSignatures returns the profile for a model of Gemini that demands them,
-// as those of Gemini 3 do: "Function call is missing a thought_signature in
-// functionCall parts" (5ire#405). In the turn that the request continues, the first call of
-// each content must have one. A call that came from Gemini without one has the
-// finding "signature", and Repair gives it the signature that Google documents
-// for such calls. Calls from elsewhere always get it when they are encoded. For
-// other APIs the rules stay the same.
-func (p Profile) ThoughtSignatures() Profile {
-	p.signatures = true
-	return p
-}
 
 // ToolName returns the name under which the provider accepts a tool: name
 // itself, or one that begins like it and ends with a number that is computed from
@@ -161,6 +142,25 @@ const (
 	nameDigits  = 8
 )
 
+// Rules returns a copy of the rules of the profile, to change and to give to
+// [NewProfile]. Fields such as [Profile.NoPrefill] are not in it.
+func (p Profile) Rules() Rules {
+	rules := p.rulesOrCommon().Rules
+	rules.Roles = slices.Clone(rules.Roles)
+	return rules
+}
+
+// NewProfile returns a profile of the rules, which it copies. An error is
+// [ErrInvalidRules] and names the rule. Profiles of two calls are not equal.
+func NewProfile(rules Rules) (Profile, error) {
+	if rule, problem := rules.check(); rule != "" {
+		return Profile{}, fmt.Errorf("%w: %s: %s", ErrInvalidRules, rule, problem)
+	}
+	return newProfile(rules), nil
+}
+
+func newProfile(rules Rules) Profile { return Profile{rules: newRules(rules)} }
+
 func (p Profile) rulesOrCommon() *rules {
 	if p.rules == nil {
 		return common
@@ -168,9 +168,5 @@ func (p Profile) rulesOrCommon() *rules {
 	return p.rules
 }
 
-// Check returns what the provider would reject in a conversation, in the order
-// of the messages. It returns nothing if the provider accepts the conversation.
-// Items of other providers count as absent, because they are not sent.
-func Check(msgs []state.Message, profile Profile) []Finding {
-	return checkAll(msgs, profile)
-}
+// common are the rules of the zero Profile.
+var common = newRules(Rules{Name: "none"})

@@ -29,10 +29,10 @@ var propertyCases = func() (cases []propertyCase) {
 	for i, format := range histories.Formats {
 		profile := []transcript.Profile{transcript.OpenAI, transcript.OpenAIResponses, transcript.Anthropic, transcript.Gemini}[i]
 		for _, policy := range []transcript.Policy{
-			transcript.PolicyDrop, transcript.PolicyAnswerCalls, transcript.PolicyKeepResults, {AnswerCalls: true, KeepResults: true},
+			transcript.Policy{}, transcript.Policy{AnswerCalls: true}, transcript.Policy{KeepResults: true}, {AnswerCalls: true, KeepResults: true},
 		} {
 			plain := propertyCase{format, profile, policy}
-			cases = append(cases, plain, plain, propertyCase{format, profile.Continued(), policy})
+			cases = append(cases, plain, plain, propertyCase{format, continued(profile), policy})
 		}
 	}
 	return cases

@@ -14,7 +14,8 @@ import (
 //
 //   - Results move to where the provider wants them, directly after their calls.
 //   - Calls that are suspended are answered with Policy.Waiting. Other calls and
-//     results without a counterpart are treated as policy says. Reasoning that led only to dropped calls is dropped too.
+//     results without a counterpart are treated as policy says. Reasoning that led
+//     only to dropped calls is dropped too.
 //   - Ids and names that the provider does not accept are replaced, in a call and
 //     in its result alike.
 //   - An unknown role becomes user. A system message where the provider accepts
@@ -31,11 +32,14 @@ func Repair(msgs []state.Message, profile Profile, policy Policy) ([]state.Messa
 	if len(Check(msgs, profile)) == 0 {
 		return msgs, nil
 	}
-	r := newRepairer(msgs, profile, policy)
+	r := newRepairer(msgs, profile, policy, Check)
 	r.answerSuspended()
 	for range repairRounds {
-		for _, repairStep := range repairSteps {
-			repairStep(r)
+		for _, rule := range allRules {
+			if rule.mend == nil {
+				continue
+			}
+			rule.mend(r)
 			r.entries = slices.DeleteFunc(r.entries, func(e *entry) bool { return e.dropped })
 		}
 		if msgs = r.messages(); len(Check(msgs, profile)) == 0 {
@@ -44,27 +48,6 @@ func Repair(msgs []state.Message, profile Profile, policy Policy) ([]state.Messa
 	}
 	slices.SortStableFunc(r.changes, func(a, b Change) int { return a.Message - b.Message })
 	return msgs, r.changes
-}
-
-// repairSteps each mend one kind of findings. A step builds on those before it:
-// roles and groups decide where results go, results decide which text is
-// dropped, and all of these decide whose turn it is.
-var repairSteps = []func(*repairer){
-	(*repairer).repairRoles,
-	(*repairer).repairResults,
-	(*repairer).repairIdentities,
-	(*repairer).repairTexts,
-	(*repairer).repairArguments,
-	(*repairer).repairBreakpoints,
-	(*repairer).repairSignatures,
-	(*repairer).repairSystems,
-	(*repairer).repairServerTools,
-	(*repairer).repairItems,
-	(*repairer).repairReasoning,
-	(*repairer).repairThinking,
-	(*repairer).repairJoined,
-	(*repairer).repairUserTurns,
-	(*repairer).repairEnd,
 }
 
 // repairRounds is how often the steps are taken. A step may cause a finding

@@ -33,7 +33,7 @@ func TestRepairDropsAndMoves(t *testing.T) {
 		{"a result without call is dropped", transcript.OpenAI, "u r1 a", "0 2", "1:orphan-result"},
 		{"so is a second result", transcript.Anthropic, "u c1 r1 r1 a", "0 1 2 4", "3:orphan-result"},
 		{"and one before its call, with the call", transcript.Gemini, "u r1 c1 u", "0 3", "1:orphan-result 2:unanswered-call"},
-		{"but what is continued may begin with one", transcript.OpenAIResponses.Continued(), "r1 u c2", "0 1", "2:unanswered-call"},
+		{"but what is continued may begin with one", continued(transcript.OpenAIResponses), "r1 u c2", "0 1", "2:unanswered-call"},
 		{"a result moves to its call", transcript.Anthropic, "u c1 u r1 a", "0 1 3 2 4", "3:not-adjacent"},
 		{"or may stay", transcript.OpenAIResponses, "u c1 u r1 c2", "0 1 2 3", "4:unanswered-call"},
 		{"results keep their order", transcript.OpenAI, "u c1,2,3 u r3 a r1 r2", "0 1 3 5 6 2 4", "3:not-adjacent 5:not-adjacent 6:not-adjacent"},
@@ -47,7 +47,7 @@ func TestRepairDropsAndMoves(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			msgs := script(t, row.script)
-			repaired, changes := transcript.Repair(msgs, row.profile, transcript.PolicyDrop)
+			repaired, changes := transcript.Repair(msgs, row.profile, transcript.Policy{})
 			var want []state.Message
 			for _, place := range strings.Fields(row.want) {
 				want = append(want, msgs[int(place[0]-'0')])
@@ -77,7 +77,7 @@ func TestRepairReplaces(t *testing.T) {
 		changes string
 	}{
 		{
-			"one call of several is dropped, the rest of the message stays", transcript.OpenAI, transcript.PolicyDrop,
+			"one call of several is dropped, the rest of the message stays", transcript.OpenAI, transcript.Policy{},
 			`{"type":"text","role":"user","content":"go"}
 			{"type":"tool_call","role":"assistant","x":1,"tools":[{"id":"a","name":"f","y":2},{"id":"b","name":"g"}],"openai":{}}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"a","name":"f"},"content":"1.0"}`,
@@ -87,7 +87,7 @@ func TestRepairReplaces(t *testing.T) {
 			`message 1: unanswered-call: dropped call "b" of "g"`,
 		},
 		{
-			"or answered, after the results of the turn", transcript.OpenAI, transcript.PolicyAnswerCalls,
+			"or answered, after the results of the turn", transcript.OpenAI, transcript.Policy{AnswerCalls: true},
 			`{"type":"text","role":"user","content":"go"}
 			{"type":"tool_call","role":"assistant","tools":[{"id":"b","name":"g","input":{"n":1}},{"id":"a","name":"f"}]}
 			{"type":"text","role":"user","content":"more"}
@@ -101,7 +101,7 @@ func TestRepairReplaces(t *testing.T) {
 message 3: not-adjacent: moved call "a" of "f"`,
 		},
 		{
-			"a result without call becomes the user's", transcript.Anthropic, transcript.PolicyKeepResults,
+			"a result without call becomes the user's", transcript.Anthropic, transcript.Policy{KeepResults: true},
 			`{"type":"tool_result","role":"tool_result","tool":{"id":"a","name":"f"},"content":"1.0"}
 			{"type":"tool_result","role":"tool_result","tool":{},"content":{"n":1.0}}`,
 			`{"type":"text","role":"user","content":"Result of f: 1.0"}
@@ -110,7 +110,7 @@ message 3: not-adjacent: moved call "a" of "f"`,
 message 1: orphan-result: made a user text: call "" of ""`,
 		},
 		{
-			"ids that are missing or there twice are replaced, in results too", transcript.Anthropic, transcript.PolicyDrop,
+			"ids that are missing or there twice are replaced, in results too", transcript.Anthropic, transcript.Policy{},
 			`{"type":"text","role":"user","content":"go"}
 			{"type":"tool_call","role":"assistant","tools":[{"name":"f"},{"id":"a.b","name":"f"},{"id":"x","name":"f"}]}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"a.b","name":"f"},"content":"1"}
@@ -133,7 +133,7 @@ message 5: duplicate-id: now with the id "x_2": call "x" of "f"
 message 6: duplicate-id: now with the id "x_2": call "x" of "f"`,
 		},
 		{
-			"names that differ still do", transcript.Gemini, transcript.PolicyDrop,
+			"names that differ still do", transcript.Gemini, transcript.Policy{},
 			`{"type":"text","role":"user","content":"go"}
 			{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"a b"},{"id":"2","name":"a/b"},{"id":"3","name":"a_b"},{"id":"4","name":"9"}]}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"a b"},"content":{}}
@@ -154,7 +154,7 @@ message 3: name: now with the name "a_b_18427750": call "2" of ""
 message 5: name: now with the name "_9_71947021": call "4" of "9"`,
 		},
 		{
-			"roles and the system in the middle", transcript.Gemini, transcript.PolicyDrop,
+			"roles and the system in the middle", transcript.Gemini, transcript.Policy{},
 			`{"type":"text","role":"system","content":"a"}
 			{"type":"text","role":"WebSurfer (→ user)","content":"b"}
 			{"type":"text","role":"developer","content":"c"}
@@ -170,7 +170,7 @@ message 2: system: role "developer" is now "user"
 message 3: role: role "Coder" is now "assistant"`,
 		},
 		{
-			"what says nothing", transcript.Anthropic, transcript.PolicyDrop,
+			"what says nothing", transcript.Anthropic, transcript.Policy{},
 			`{"type":"text","role":"user","content":[{"type":"text","text":" "},{"type":"image","source":{}}]}
 			{"type":"text","role":"assistant","content":"\n"}
 			{"type":"text","role":"user","content":null}
@@ -182,7 +182,7 @@ message 1: empty: dropped: it says nothing
 message 2: empty: dropped: it says nothing`,
 		},
 		{
-			"the user begins", transcript.Gemini, transcript.PolicyDrop,
+			"the user begins", transcript.Gemini, transcript.Policy{},
 			`{"type":"text","role":"system","content":"a"}
 			{"type":"text","role":"assistant","content":"b"}`,
 			`{"type":"text","role":"system","content":"a"}
@@ -191,7 +191,7 @@ message 2: empty: dropped: it says nothing`,
 			`message 1: first: put a user text before it`,
 		},
 		{
-			"and before calls", transcript.Gemini, transcript.PolicyDrop,
+			"and before calls", transcript.Gemini, transcript.Policy{},
 			`{"type":"text","role":"assistant","content":"b","gemini":{"joined":true}}
 			{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f"}],"gemini":{"joined":true}}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":{}}`,
@@ -203,7 +203,7 @@ message 2: empty: dropped: it says nothing`,
 message 0: not-adjacent: no longer in one entry with the message before it`,
 		},
 		{
-			"several results are of one content with nothing else", transcript.Gemini, transcript.PolicyDrop,
+			"several results are of one content with nothing else", transcript.Gemini, transcript.Policy{},
 			`{"type":"text","role":"user","content":"a","gemini":{}}
 			{"type":"tool_call","role":"assistant","tools":[{"name":"f"},{"name":"f"}],"gemini":{}}
 			{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":{},"gemini":{}}
@@ -217,7 +217,7 @@ message 0: not-adjacent: no longer in one entry with the message before it`,
 			`message 4: not-adjacent: no longer in one entry with the message before it`,
 		},
 		{
-			"results that were in one content with others are in a separate one", transcript.Gemini, transcript.PolicyDrop,
+			"results that were in one content with others are in a separate one", transcript.Gemini, transcript.Policy{},
 			`{"type":"text","role":"user","content":"a","gemini":{}}
 			{"type":"tool_call","role":"assistant","tools":[{"name":"f"},{"name":"g"}],"gemini":{}}
 			{"type":"tool_result","role":"tool_result","tool":{"name":"f"},"content":{},"gemini":{}}
@@ -232,7 +232,7 @@ message 0: not-adjacent: no longer in one entry with the message before it`,
 message 4: not-adjacent: moved call "" of "g"`,
 		},
 		{
-			"what comes after a dropped piece of an entry is not of the entry before it", transcript.OpenAI, transcript.PolicyDrop,
+			"what comes after a dropped piece of an entry is not of the entry before it", transcript.OpenAI, transcript.Policy{},
 			`{"type":"text","role":"assistant","content":"a","openai":{}}
 			{"type":"text","role":"assistant","content":null,"openai":{"joined":false}}
 			{"type":"text","role":"assistant","content":"b","openai":{"joined":true}}`,
@@ -242,7 +242,7 @@ message 4: not-adjacent: moved call "" of "g"`,
 message 2: not-adjacent: no longer in one entry with the message before it`,
 		},
 		{
-			"an item's id that is there twice", transcript.OpenAIResponses, transcript.PolicyDrop,
+			"an item's id that is there twice", transcript.OpenAIResponses, transcript.Policy{},
 			`{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","openai_responses":{"more":{"id":"fc_1","status":"completed"}}}]}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":""}
 			{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","openai_responses":{"more":{"id":"fc_1","status":"completed"}}},{"id":"2","name":"f"}]}
@@ -256,7 +256,7 @@ message 2: not-adjacent: no longer in one entry with the message before it`,
 			`message 2: duplicate-item: dropped the id of the item`,
 		},
 		{
-			"the provider's own tools", transcript.Anthropic, transcript.PolicyDrop,
+			"the provider's own tools", transcript.Anthropic, transcript.Policy{},
 			`{"type":"text","role":"user","content":"a"}
 			{"type":"text","role":"assistant","content":[{"type":"text","text":"b"},{"type":"server_tool_use","id":"s1"}],"anthropic":{}}
 			{"type":"text","role":"user","content":"c"}
@@ -287,7 +287,7 @@ message 3: server-tool: dropped: it says nothing`,
 
 func TestRepairDropsWhatIsNoMessage(t *testing.T) {
 	user := state.UserText("a")
-	msgs, changes := transcript.Repair([]state.Message{nil, user, state.TextMessage{}}, transcript.OpenAI, transcript.PolicyDrop)
+	msgs, changes := transcript.Repair([]state.Message{nil, user, state.TextMessage{}}, transcript.OpenAI, transcript.Policy{})
 	require.Equal(t, []state.Message{user}, msgs)
 	require.Equal(t, "0:message 2:message", ruled(changes))
 }
@@ -304,7 +304,7 @@ func TestRepairOfALongHistory(t *testing.T) {
 			msgs = append(msgs, m)
 		}
 	}
-	repaired, changes := transcript.Repair(msgs, transcript.Gemini, transcript.PolicyAnswerCalls)
+	repaired, changes := transcript.Repair(msgs, transcript.Gemini, transcript.Policy{AnswerCalls: true})
 	require.NotEmpty(t, changes)
 	require.Empty(t, transcript.Check(repaired, transcript.Gemini))
 }

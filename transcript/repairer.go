@@ -3,9 +3,12 @@ package transcript
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/origin"
 )
 
 // Policy says what [Repair] does with calls and results that have no
@@ -30,13 +33,6 @@ type Policy struct {
 	Waiting string
 }
 
-// Policies with one setting. They must not be changed.
-var (
-	PolicyDrop        = Policy{}
-	PolicyAnswerCalls = Policy{AnswerCalls: true}
-	PolicyKeepResults = Policy{KeepResults: true}
-)
-
 // Change is something that [Repair] did.
 type Change struct {
 	Message int    // the index in the original conversation of the message concerned
@@ -55,6 +51,7 @@ type repairer struct {
 	policy  Policy
 	entries []*entry // the conversation so far
 	changes []Change
+	check   func([]state.Message, Profile) []Finding
 
 	joinedFrom []int // of each original message, the first one of its provider's entry
 }
@@ -71,11 +68,14 @@ type entry struct {
 	call    int    // which call of that message
 }
 
-func newRepairer(msgs []state.Message, profile Profile, policy Policy) *repairer {
+func newRepairer(
+	msgs []state.Message, profile Profile, policy Policy, check func([]state.Message, Profile) []Finding,
+) *repairer {
 	r := &repairer{
 		rules:   profile.rulesOrCommon(),
 		profile: profile,
 		policy:  policy,
+		check:   check,
 
 		joinedFrom: make([]int, len(msgs)),
 	}
@@ -86,7 +86,7 @@ func newRepairer(msgs []state.Message, profile Profile, policy Policy) *repairer
 		}
 		r.entries = append(r.entries, &entry{message: m, original: i})
 	}
-	for joined := range outlineOf(msgs).entries() {
+	for joined := range packShapes(msgs).entries() {
 		for _, i := range joined {
 			r.joinedFrom[i] = joined[0]
 		}
@@ -132,14 +132,60 @@ type refusal struct {
 	rule string
 }
 
-// refusals returns what Check finds now of the rules, once for each entry.
+// refusals returns what is found now of the rules, once for each entry.
 func (r *repairer) refusals(rules ...string) []refusal {
 	var found []refusal
-	for _, finding := range Check(r.messages(), r.profile) {
+	for _, finding := range r.check(r.messages(), r.profile) {
 		e := r.entries[finding.Message]
 		if slices.Contains(rules, finding.Rule) && (len(found) == 0 || found[len(found)-1].entry != e) {
 			found = append(found, refusal{e, finding.Rule})
 		}
 	}
 	return found
+}
+
+// filterParts keeps the parts of a text for which keep returns true. It drops
+// the text if none is left.
+func (r *repairer) filterParts(refused refusal, keep func(part jsontext.Object) bool) {
+	var kept [][]byte
+	content := refused.message.(state.TextMessage).Content()
+	parts, _ := jsontext.Elements([]byte(content)) // none if it is not an array
+	for _, part := range parts {
+		if members, _ := jsontext.Members(part); keep(members) {
+			kept = append(kept, part)
+		}
+	}
+	if len(kept) == 0 {
+		r.dropEntry(refused.entry, refused.rule, "it says nothing")
+		return
+	}
+	detail := fmt.Sprintf("dropped %d of %d parts", len(parts)-len(kept), len(parts))
+	r.reportChange(refused.entry, refused.rule, detail)
+	refused.replaceMessage(origin.WithMember(refused.message, "content", jsontext.Array(kept)))
+}
+
+// continueText is what the user says where the provider wants the user to
+// speak.
+const continueText = "Continue."
+
+// say appends a text of the user.
+func (r *repairer) say(text, rule string) {
+	last := r.entries[len(r.entries)-1].original
+	r.entries = append(r.entries, &entry{message: state.UserText(text), original: last, added: true})
+	r.addChange(last, rule, "put a user text behind it")
+}
+
+func (r *repairer) setJoined(e *entry, joined bool) {
+	members, _ := jsontext.Members([]byte(e.message.Raw())) // checked with the message
+	for i, m := range members {
+		if kept := members[i : i+1].Object(m.Name); origin.IsFormat(m.Name) && kept.Get("joined") != nil {
+			members[i].Value = kept.With("joined", strconv.AppendBool(nil, joined)).JSON()
+		}
+	}
+	e.replaceMessage(state.DecodeMessage(members.JSON()))
+	detail := "no longer in one entry with the message before it"
+	if joined {
+		detail = "now in one entry with the message before it"
+	}
+	r.reportChange(e, ruleNotAdjacent, detail)
 }

@@ -69,23 +69,6 @@ type Rules struct {
 // Repair could not make ids or names.
 var ErrInvalidRules = errors.New("transcript: invalid rules")
 
-// NewProfile returns a profile of the rules, which it copies. An error is
-// [ErrInvalidRules] and names the rule. Profiles of two calls are not equal.
-func NewProfile(rules Rules) (Profile, error) {
-	if rule, problem := rules.check(); rule != "" {
-		return Profile{}, fmt.Errorf("%w: %s: %s", ErrInvalidRules, rule, problem)
-	}
-	return newProfile(rules), nil
-}
-
-// Rules returns a copy of the rules of the profile, to change and to give to
-// [NewProfile]. Options such as [Profile.NoPrefill] are not in it.
-func (p Profile) Rules() Rules {
-	rules := p.rulesOrCommon().Rules
-	rules.Roles = slices.Clone(rules.Roles)
-	return rules
-}
-
 // check returns a rule that is wrong, and what is wrong with it.
 func (r Rules) check() (rule, problem string) {
 	if r.Name == "" {
@@ -120,10 +103,9 @@ type rules struct {
 	ids, names *labels
 	sameTurn   func(before, m state.Message) bool
 	sameEntry  func(before, m state.Message) bool // nil if every message is an entry
-	words      func() formatWords                 // nil if the format has no rules of its own
 }
 
-func newProfile(from Rules) Profile {
+func newRules(from Rules) *rules {
 	from.Roles = slices.Clone(from.Roles)
 	r := &rules{
 		Rules: from, format: origin.Mark(from.Format),
@@ -137,27 +119,12 @@ func newProfile(from Rules) Profile {
 		r.sameTurn = areCalls // each of its items is an entry
 	}
 	switch from.Format {
-	case origin.OpenAI:
-		r.words = func() formatWords { return chatWords{} }
 	case origin.OpenAIResponses:
-		r.words = func() formatWords { return itemWords{} }
 		r.sameEntry = nil
-	case origin.Anthropic:
-		r.words = func() formatWords { return &blockWords{answered: map[string]bool{}, lastUser: none} }
 	case origin.Gemini:
-		r.words = func() formatWords { return &contentWords{} }
 		r.sameEntry = sameContent
 	}
-	return Profile{rules: r}
-}
-
-// formatWords has the rules about what only one format can say. It is made for
-// one conversation.
-type formatWords interface {
-	// check visits the messages that are sent, in their order.
-	check(c *checker, k int)
-	// end is called after the last message.
-	end(c *checker)
+	return r
 }
 
 // acceptsID reports whether a call may have the id.

@@ -43,7 +43,7 @@ func TestNewProfileRefuses(t *testing.T) {
 
 // The built-in profiles are values of the same rules.
 func TestRulesOfProfiles(t *testing.T) {
-	for _, profile := range append(everyProfile, transcript.Profile{}, transcript.Anthropic.NoPrefill()) {
+	for _, profile := range append(everyProfile, transcript.Profile{}, noPrefill(transcript.Anthropic)) {
 		rules := profile.Rules()
 		made, err := transcript.NewProfile(rules)
 		require.NoError(t, err)
@@ -96,7 +96,7 @@ func randomRules(rng *rand.Rand, format string) transcript.Rules {
 func foreignCases(t *testing.T) (cases []propertyCase) {
 	seed := effort.Seed(1)
 	policies := []transcript.Policy{
-		transcript.PolicyDrop, transcript.PolicyAnswerCalls, transcript.PolicyKeepResults, {AnswerCalls: true, KeepResults: true},
+		transcript.Policy{}, transcript.Policy{AnswerCalls: true}, transcript.Policy{KeepResults: true}, {AnswerCalls: true, KeepResults: true},
 	}
 	for i := range effort.Runs(200) {
 		format := append(slices.Clone(histories.Formats), "", "elsewhere")[i%6]
@@ -154,7 +154,7 @@ func TestForeignTrim(t *testing.T) {
 // whether they are in one entry, and its items and reasoning are sent to it only.
 func TestForeignFormat(t *testing.T) {
 	profile, err := transcript.NewProfile(transcript.Rules{
-		Name: "Elsewhere", Format: "elsewhere", AdjacentResults: true, UserFirst: true, UserLast: true, NoBlankTexts: true,
+		Name: "Elsewhere", Format: "elsewhere", AdjacentResults: true, UserFirst: true, UserLast: true, NoEmptyTexts: true, NoBlankTexts: true,
 	})
 	require.NoError(t, err)
 	const call, result = `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f"}]}`,
@@ -177,7 +177,7 @@ func TestForeignFormat(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			msgs := decodeAll(t, row.msgs...)
 			require.Equal(t, row.want, refused(transcript.Check(msgs, profile)))
-			repaired, _ := transcript.Repair(msgs, profile, transcript.PolicyDrop)
+			repaired, _ := transcript.Repair(msgs, profile, transcript.Policy{})
 			require.Empty(t, transcript.Check(repaired, profile))
 			for _, built := range everyProfile { // a foreign mark is nothing to them
 				require.NotContains(t, refused(transcript.Check(msgs, built)), "prefill")
@@ -198,7 +198,7 @@ func TestNewLabels(t *testing.T) {
 		call := state.ToolCall{ID: strings.Repeat("x", i%7), Name: strings.Repeat("y", i)}
 		msgs = append(msgs, state.ToolCalls(call), state.ToolResult(call, `""`))
 	}
-	repaired, _ := transcript.Repair(msgs, profile, transcript.PolicyDrop)
+	repaired, _ := transcript.Repair(msgs, profile, transcript.Policy{})
 	require.Empty(t, transcript.Check(repaired, profile))
 	names := map[string]bool{}
 	for _, m := range repaired {

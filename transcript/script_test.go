@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/transcript"
 	"github.com/stretchr/testify/require"
 )
 
@@ -70,4 +71,24 @@ func decode(t testing.TB, text string) state.Message {
 	m, err := state.DecodeMessage([]byte(text))
 	require.NoError(t, err, text)
 	return m
+}
+
+func continued(p transcript.Profile) transcript.Profile {
+	p.Continued = true
+	return p
+}
+
+func noPrefill(p transcript.Profile) transcript.Profile {
+	p.NoPrefill = true
+	return p
+}
+
+func thinking(p transcript.Profile) transcript.Profile {
+	p.Thinking = true
+	return p
+}
+
+func thoughtSignatures(p transcript.Profile) transcript.Profile {
+	p.ThoughtSignatures = true
+	return p
 }

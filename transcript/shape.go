@@ -1,8 +1,6 @@
 package transcript
 
 import (
-	"iter"
-
 	"github.com/agentstate/state"
 )
 
@@ -38,7 +36,7 @@ type Shape struct {
 	// together.
 	Refs []string
 
-	own trait // what only a state.Message says of itself
+	own shapeBits // what only a state.Message says of itself
 }
 
 // Shapes are the shapes of the messages of a conversation, in their order. With
@@ -76,32 +74,56 @@ func Select[M any](list []M, indexes []int) []M {
 	return selected
 }
 
-// Pending yields the calls that have no answer, in their order, with the indexes
-// of their messages. It leaves out suspended calls, as [PendingAt] does.
-func (s Shapes) Pending(suspended ...state.ToolCall) iter.Seq2[int, state.ToolCall] {
-	return pendingCalls(func(except map[int]bool) pairing {
-		return pairAll(len(s), except, func(i int) (calls, answers []state.ToolCall) { return s[i].Calls, s[i].Answers })
-	}, suspended)
-}
+// shapeBits is a Shape without its calls, answers and references: a set of facts
+// about a message.
+type shapeBits uint16
 
-// Groups returns the indexes of the messages that belong together, as the
-// function [Groups] does.
-func (s Shapes) Groups() [][]int { return s.outline().groups() }
+const (
+	shapeAbsent    shapeBits = 1 << iota // nil or a zero value, of which nothing is sent
+	shapeCall                            // it is for calls, even if it has none
+	shapeAnswer                          // it has results
+	shapeAssistant                       // an assistant says it or makes calls in it
+	shapeSystem                          // it is a system prompt or a part of one
+	shapeUser                            // the user says it
+	shapeItem                            // it is an entry that is passed through
+	shapeReasoning                       // it has nothing but reasoning
+	shapeReasons                         // it has reasoning among other parts
+	shapeRefs                            // it has references
+	shapeJoined                          // it is in one entry with the message before it
+	shapeFollowing                       // it must stay behind the message before it
+)
 
-// KeepLast returns the indexes of at most n messages, as the Trim of the function
-// [KeepLast] keeps them.
-func (s Shapes) KeepLast(n int) []int { return s.outline().keep(n, countOne) }
-
-// KeepTokens returns the indexes of messages of at most max tokens in total, as
-// the Trim of the function [KeepTokens] keeps them. It calls count at most once
-// for each message, with its index. A nil count counts each message as 1.
-func (s Shapes) KeepTokens(max int, count func(i int) int) []int {
-	if count == nil {
-		count = countOne
+// bits returns what the shape says of the message.
+func (s *Shape) bits() shapeBits {
+	t := s.own
+	if s.Joined {
+		t |= shapeJoined
 	}
-	return s.outline().keep(max, count)
+	if s.Reasoning {
+		t |= shapeReasoning
+	}
+	if len(s.Answers) > 0 {
+		t |= shapeAnswer
+	}
+	switch {
+	case t.has(shapeCall), len(s.Calls) > 0:
+		t |= shapeCall | shapeAssistant
+	case t.has(shapeAnswer): // their role does not matter
+	case s.Role == "assistant":
+		t |= shapeAssistant
+	case s.Role == "user":
+		t |= shapeUser
+	case (s.Role == "system" || s.Role == "developer") && !t.has(shapeItem):
+		t |= shapeSystem
+	}
+	return t
 }
 
-func (s Shapes) outline() *outline {
-	return newOutline(len(s), func(i int) Shape { return s[i] })
+// isMoreThanText reports whether a message of the assistant has calls,
+// reasoning or tools of the provider.
+func (t shapeBits) isMoreThanText() bool {
+	return t.has(shapeCall) || t.has(shapeAssistant) &&
+		(t&(shapeReasoning|shapeReasons) != 0 || t.has(shapeRefs) && !t.has(shapeItem))
 }
+
+func (t shapeBits) has(all shapeBits) bool { return t&all == all }

@@ -35,7 +35,7 @@ type shapeReader struct {
 // and its answers are valid until the next one is read.
 func (r *shapeReader) read(m state.Message) Shape {
 	if !internal.IsMessage(m) {
-		return Shape{own: traitAbsent}
+		return Shape{own: shapeAbsent}
 	}
 	s := Shape{Role: m.Role(), Joined: origin.Joins(r.before, m)}
 	r.before = m
@@ -58,7 +58,7 @@ func (s *Shape) readText(m state.TextMessage) {
 	s.Reasoning = onlyReasoning(parts)
 	for _, part := range parts {
 		if origin.IsReasoning(part) {
-			s.own |= traitReasons
+			s.own |= shapeReasons
 		}
 		call, result := serverToolIDs(part)
 		s.addRefs(call, result)
@@ -67,13 +67,13 @@ func (s *Shape) readText(m state.TextMessage) {
 	// the user's turn.
 	if origin.IsSystem(m) {
 		if kept, own := origin.Of(m, origin.Anthropic); own && kept.String("in") != "system" {
-			s.own |= traitFollowing
+			s.own |= shapeFollowing
 		}
 	}
 }
 
 func (s *Shape) readCalls(m state.ToolCallMessage) {
-	s.Calls, s.own = sharedCalls(m), traitCall
+	s.Calls, s.own = sharedCalls(m), shapeCall
 	if strings.Contains(string(m.Raw()), `"caller"`) {
 		for _, c := range s.Calls {
 			s.addRefs(callerIDs(c)...)
@@ -83,7 +83,7 @@ func (s *Shape) readCalls(m state.ToolCallMessage) {
 
 func (s *Shape) readItem(m state.UnknownMessage) {
 	item := providerItem(m)
-	s.own, s.Reasoning = traitItem, isReasoning(m)
+	s.own, s.Reasoning = shapeItem, isReasoning(m)
 	s.addRefs(item.String("id"), item.String("call_id"), item.String("approval_request_id"))
 }
 

@@ -41,12 +41,12 @@ func TestThoughtSignatures(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			msgs := decodeAll(t, row.msgs...)
-			strict := transcript.Gemini.ThoughtSignatures()
+			strict := thoughtSignatures(transcript.Gemini)
 			require.Equal(t, row.want, refused(transcript.Check(msgs, strict)))
-			for _, profile := range []transcript.Profile{transcript.Gemini, transcript.OpenAI.ThoughtSignatures()} {
+			for _, profile := range []transcript.Profile{transcript.Gemini, thoughtSignatures(transcript.OpenAI)} {
 				require.NotContains(t, refused(transcript.Check(msgs, profile)), "signature")
 			}
-			repaired, changes := transcript.Repair(msgs, strict, transcript.PolicyDrop)
+			repaired, changes := transcript.Repair(msgs, strict, transcript.Policy{})
 			require.Equal(t, row.want, ruled(changes))
 			require.Empty(t, transcript.Check(repaired, strict))
 			if row.want != "" {
@@ -86,7 +86,7 @@ func TestBreakpoints(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			msgs := decodeAll(t, row.msgs...)
 			require.Equal(t, row.want, refused(transcript.Check(msgs, transcript.Anthropic)))
-			repaired, changes := transcript.Repair(msgs, transcript.Anthropic, transcript.PolicyDrop)
+			repaired, changes := transcript.Repair(msgs, transcript.Anthropic, transcript.Policy{})
 			require.Equal(t, row.want, ruled(changes))
 			require.Empty(t, transcript.Check(repaired, transcript.Anthropic))
 			left := ""

@@ -30,7 +30,7 @@ func KeepLast(n int) Trim {
 		if len(msgs) <= n { // as long as the window is not full, as a handler at each write
 			return slices.Clone(msgs)
 		}
-		return Select(msgs, outlineOf(msgs).keep(n, countOne))
+		return Select(msgs, packShapes(msgs).keep(n, countOne))
 	}
 }
 
@@ -49,7 +49,7 @@ func KeepTokens(max int, count func(state.Message) int) Trim {
 		}
 	}
 	return func(msgs []state.Message) []state.Message {
-		kept := outlineOf(msgs).keep(max, func(i int) int { return count(msgs[i]) })
+		kept := packShapes(msgs).keep(max, func(i int) int { return count(msgs[i]) })
 		return Select(msgs, kept)
 	}
 }

@@ -8,7 +8,7 @@ import (
 func countOne(int) int { return 1 }
 
 // keep returns the indexes of the messages that a Trim keeps.
-func (o *outline) keep(limit int, count func(i int) int) []int {
+func (o *packedShapes) keep(limit int, count func(i int) int) []int {
 	w := newWindow(o, count)
 	w.keepAlways()
 	w.keepLatest(max(limit, 0))
@@ -23,7 +23,7 @@ func (o *outline) keep(limit int, count func(i int) int) []int {
 
 // window is the part of a conversation that a Trim keeps.
 type window struct {
-	*outline
+	*packedShapes
 	count   func(i int) int
 	groups  [][]int
 	groupOf []int  // of each message, the number of its group
@@ -35,17 +35,17 @@ type window struct {
 	more    []int  // what withRequests has returned, whose memory it uses again
 }
 
-func newWindow(o *outline, count func(i int) int) *window {
-	n := len(o.traits)
+func newWindow(o *packedShapes, count func(i int) int) *window {
+	n := len(o.shapes)
 	numbers := make([]int, 3*n)
 	w := &window{
-		outline: o,
-		count:   count,
-		groups:  o.groups(),
-		groupOf: numbers[:n],
-		request: numbers[n : 2*n],
-		kept:    make([]bool, n),
-		counts:  numbers[2*n:],
+		packedShapes: o,
+		count:        count,
+		groups:       o.groups(),
+		groupOf:      numbers[:n],
+		request:      numbers[n : 2*n],
+		kept:         make([]bool, n),
+		counts:       numbers[2*n:],
 	}
 	for number, group := range w.groups {
 		for _, i := range group {
@@ -53,7 +53,7 @@ func newWindow(o *outline, count func(i int) int) *window {
 		}
 	}
 	last, best := none, 1
-	for i := range o.traits {
+	for i := range o.shapes {
 		w.request[i] = last
 		if rank := w.requestRank(i); rank >= best {
 			last, best = i, rank
@@ -73,14 +73,14 @@ func (w *window) requestRank(i int) int {
 	if w.groups[w.groupOf[i]][0] != i {
 		return 0
 	}
-	switch t := w.traits[i]; {
-	case t.has(traitAnswer):
+	switch t := w.shapes[i]; {
+	case t.has(shapeAnswer):
 		if w.answers[i] == none {
 			return 2
 		}
-	case t.has(traitUser | traitItem):
+	case t.has(shapeUser | shapeItem):
 		return 1
-	case t.has(traitUser) && !t.has(traitReasoning):
+	case t.has(shapeUser) && !t.has(shapeReasoning):
 		return rankRequest
 	}
 	return 0
@@ -89,8 +89,8 @@ func (w *window) requestRank(i int) int {
 // keepAlways keeps the system prompt with what belongs to it, and the calls that
 // wait for their results with their requests.
 func (w *window) keepAlways() {
-	for i, t := range w.traits {
-		if !t.has(traitSystem) {
+	for i, t := range w.shapes {
+		if !t.has(shapeSystem) {
 			break
 		}
 		if !w.kept[i] {
@@ -107,7 +107,7 @@ func (w *window) keepAlways() {
 // keepLatest keeps groups with their requests while the total is within the
 // limit, those that end last first.
 func (w *window) keepLatest(limit int) {
-	latest := len(w.traits) - 1
+	latest := len(w.shapes) - 1
 	for i := latest; i >= 0; i-- {
 		group := w.groups[w.groupOf[i]]
 		if w.kept[i] || group[len(group)-1] != i {
@@ -171,3 +171,17 @@ func addCounts(a, b int) int {
 	}
 	return a + b
 }
+
+// KeepTokens returns the indexes of messages of at most max tokens in total, as
+// the Trim of the function [KeepTokens] keeps them. It calls count at most once
+// for each message, with its index. A nil count counts each message as 1.
+func (s Shapes) KeepTokens(max int, count func(i int) int) []int {
+	if count == nil {
+		count = countOne
+	}
+	return s.pack().keep(max, count)
+}
+
+// KeepLast returns the indexes of at most n messages, as the Trim of the function
+// [KeepLast] keeps them.
+func (s Shapes) KeepLast(n int) []int { return s.pack().keep(n, countOne) }

@@ -181,7 +181,7 @@ func useEverything(t *testing.T, msgs []state.Message) {
 	}
 	_, err := transcript.Answer(msgs, answers...)
 	require.NoError(t, err)
-	for range transcript.PendingAt(msgs, open...) {
+	for range transcript.ShapesOf(msgs).Pending(open...) {
 	}
 	transcript.KeepLast(n / 4)(msgs)
 	transcript.KeepTokens(n*2, nil)(msgs)
@@ -190,7 +190,7 @@ func useEverything(t *testing.T, msgs []state.Message) {
 		{}, transcript.OpenAI, transcript.OpenAIResponses, transcript.Anthropic, transcript.Gemini,
 	} {
 		transcript.Repair(msgs, profile, transcript.Policy{AnswerCalls: true, Suspended: open[:len(open)/2]})
-		transcript.Repair(msgs, profile, transcript.PolicyKeepResults)
+		transcript.Repair(msgs, profile, transcript.Policy{KeepResults: true})
 	}
 }
 

@@ -28,7 +28,8 @@
 // conversation by [state.History.Append]. Otherwise it is recorded by
 // [state.History.Push], which leaves the conversation as it is, and so is the
 // answer to a request in the context of [Aside]. Raw has the bytes of the
-// response as the program reads them, without the comments of a stream. StartedAt is when the request was sent,
+// response as the program reads them, without the comments of a stream. Usage has
+// the tokens that the response reports. StartedAt is when the request was sent,
 // and CreatedAt when the answer was complete. Headers and the URL, and thus keys,
 // are never recorded.
 //

@@ -85,7 +85,7 @@ func Example_workspace() {
 			return workspace.Prompt(run)
 		},
 		Policy: func(ctx context.Context, _ *state.State) transcript.Policy {
-			policy := transcript.PolicyAnswerCalls
+			policy := transcript.Policy{AnswerCalls: true}
 			if run, ok := workspace.FromContext(ctx); ok {
 				policy.Suspended = run.Suspended()
 			}

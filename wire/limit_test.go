@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/wire"
 )
 
@@ -146,7 +147,7 @@ func (a api) withCalls(t testing.TB, n int, streamed bool) string {
 	for i := range calls {
 		calls[i] = state.ToolCall{ID: fmt.Sprint("call_", i), Name: "f", Input: "{}"}
 	}
-	body, _, err := a.format.EncodeResponse(state.InferenceResult{ID: "r1", Output: []state.Message{state.ToolCalls(calls...)}}, provider.Usage{})
+	body, _, err := statetest.Response(a.format, "m", state.InferenceResult{ID: "r1", Output: []state.Message{state.ToolCalls(calls...)}})
 	require.NoError(t, err)
 	if !streamed {
 		return string(body)

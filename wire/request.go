@@ -113,7 +113,7 @@ func (t *Transport) converse(
 	if len(conversation) == 0 {
 		return nil
 	}
-	policy := transcript.PolicyAnswerCalls
+	policy := transcript.Policy{AnswerCalls: true}
 	if t.Policy != nil {
 		policy = t.Policy(ctx, st)
 	}

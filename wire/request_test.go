@@ -118,7 +118,7 @@ func TestTheConversationIsTrimmedAndRepaired(t *testing.T) {
 		state.UserText("one"), state.AssistantText("two"), state.UserText("three"), state.ToolCalls(open), state.UserText("four"),
 	}
 	eachAPI(t, func(t *testing.T, a api, streamed bool) {
-		for _, policy := range []*transcript.Policy{nil, &transcript.PolicyDrop} {
+		for _, policy := range []*transcript.Policy{nil, &transcript.Policy{}} {
 			var changes []transcript.Change
 			transport := &wire.Transport{
 				Converse: true,
@@ -153,7 +153,8 @@ func TestTheProgramHasTheLastWordOnTheProfile(t *testing.T) {
 		st := newState(t, state.UserText("Hi!"), state.AssistantText("I was interr"))
 		noPrefill := func(_ context.Context, p transcript.Profile) transcript.Profile {
 			require.Equal(t, a.profile, p)
-			return p.NoPrefill()
+			p.NoPrefill = true
+			return p
 		}
 		_, err := readAll(post(t, newClient(t, &wire.Transport{Converse: true, Profile: noPrefill}), st, server.URL+a.pathOf(streamed), a.body(streamed)))
 		require.NoError(t, err)

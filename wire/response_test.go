@@ -60,6 +60,8 @@ func TestAnswersAreRecorded(t *testing.T) {
 			// before the line after it.
 			r, _ := st.History().Last()
 			requireAnswer(t, st, a, r.Raw)
+			said, _ := provider.Summarize(r.Raw)
+			require.Equal(t, said.Usage, r.Usage)
 			require.Equal(t, strings.TrimSpace(a.raw(streamed)), strings.TrimSpace(r.Raw))
 			require.Empty(t, state.Messages.Or(st, nil), "without Converse, the conversation stays as it is")
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/wire"
 	"github.com/stretchr/testify/require"
 )
@@ -48,7 +49,7 @@ func answerWithCall(t *testing.T, a api, streamed bool, tool string) string {
 		return strings.ReplaceAll(sse(calling[a.format]...), "NAME", tool)
 	}
 	said := state.ToolCall{ID: "c2", Name: tool, Input: state.JSON(`{"said":"\"` + tool + `\""}`)}
-	answer, _, err := a.format.EncodeResponse(state.InferenceResult{ID: "r1", Output: []state.Message{state.ToolCalls(said)}}, provider.Usage{})
+	answer, _, err := statetest.Response(a.format, "m", state.InferenceResult{ID: "r1", Output: []state.Message{state.ToolCalls(said)}})
 	require.NoError(t, err)
 	return string(answer)
 }

@@ -40,7 +40,7 @@ type Transport struct {
 	Trim transcript.Trim
 
 	// Policy returns what is done with calls and results of the conversation
-	// that have no counterpart (default transcript.PolicyAnswerCalls). Calls
+	// that have no counterpart (default transcript.Policy{AnswerCalls: true}). Calls
 	// that wait for a person go into Policy.Suspended.
 	Policy func(ctx context.Context, st *state.State) transcript.Policy
 

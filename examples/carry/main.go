@@ -62,7 +62,7 @@ func main() {
 		fmt.Println("refused:", finding)
 	}
 	msgs = transcript.KeepLast(7)(msgs)
-	msgs, changes := transcript.Repair(msgs, transcript.Anthropic, transcript.PolicyAnswerCalls)
+	msgs, changes := transcript.Repair(msgs, transcript.Anthropic, transcript.Policy{AnswerCalls: true})
 	for _, change := range changes {
 		fmt.Println("repaired:", change)
 	}

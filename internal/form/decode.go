@@ -143,8 +143,21 @@ func (d *decoder) result(r *jsontext.Reader) Result {
 		Prompt: d.runs(r, "prompt"), History: d.runs(r, "history"),
 		Output: d.runs(r, "output"), ToolCalls: d.runs(r, "tool_calls"),
 		Raw: r.String("raw"), RawBytes: r.String("raw_base64"),
-		StartedAt: d.time(r, "started_at"), CreatedAt: d.time(r, "created_at"),
+		Usage: d.usage(r.Object("usage")), StartedAt: d.time(r, "started_at"), CreatedAt: d.time(r, "created_at"),
 	}
+}
+
+// usage reads the counts of an object, which may be nil.
+func (d *decoder) usage(r *jsontext.Reader) Usage {
+	if r == nil {
+		return Usage{}
+	}
+	u := Usage{
+		Input: r.Int("input"), Output: r.Int("output"),
+		CacheRead: r.Int("cache_read"), CacheWrite: r.Int("cache_write"), Reasoning: r.Int("reasoning"),
+	}
+	d.end(r)
+	return u
 }
 
 // uint reads a number from 0 to the largest int.

@@ -136,10 +136,31 @@ func (w *writer) result(r *Result) {
 	w.runs("tool_calls", r.ToolCalls)
 	w.optional("raw", r.Raw)
 	w.optional("raw_base64", r.RawBytes)
+	if r.Usage != (Usage{}) {
+		w.name("usage")
+		w.usage(r.Usage)
+	}
 	if !r.StartedAt.IsZero() {
 		w.time("started_at", r.StartedAt)
 	}
 	w.time("created_at", r.CreatedAt)
+	w.dst = append(w.dst, '}')
+}
+
+func (w *writer) usage(u Usage) {
+	w.dst = append(w.dst, '{')
+	for _, c := range []struct {
+		name  string
+		count int
+	}{
+		{"input", u.Input}, {"output", u.Output},
+		{"cache_read", u.CacheRead}, {"cache_write", u.CacheWrite}, {"reasoning", u.Reasoning},
+	} {
+		if c.count != 0 {
+			w.name(c.name)
+			w.dst = strconv.AppendInt(w.dst, int64(c.count), 10)
+		}
+	}
 	w.dst = append(w.dst, '}')
 }
 

@@ -65,8 +65,18 @@ type Result struct {
 	ToolCalls []Run     `json:"tool_calls,omitempty"`
 	Raw       string    `json:"raw,omitempty"`
 	RawBytes  string    `json:"raw_base64,omitempty"` // in place of a Raw that is not UTF-8
+	Usage     Usage     `json:"usage,omitzero"`
 	StartedAt time.Time `json:"started_at,omitzero"`
 	CreatedAt time.Time `json:"created_at"`
+}
+
+// Usage is the cost of a result. A count is 0 if it was not reported.
+type Usage struct {
+	Input      int `json:"input,omitempty"`
+	Output     int `json:"output,omitempty"`
+	CacheRead  int `json:"cache_read,omitempty"`
+	CacheWrite int `json:"cache_write,omitempty"`
+	Reasoning  int `json:"reasoning,omitempty"`
 }
 
 // SetRaw sets Raw or RawBytes.

@@ -40,6 +40,13 @@ var forms = rapid.Custom(func(t *rapid.T) *form.State {
 			Output: runs.Draw(t, "output"), ToolCalls: runs.Draw(t, "called"),
 			CreatedAt: time.Unix(rapid.Int64Range(-1<<35, 1<<37).Draw(t, "seconds"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds")).UTC(),
 		}
+		if rapid.Bool().Draw(t, "counted") {
+			count := rapid.IntRange(0, 2)
+			r.Usage = form.Usage{
+				Input: count.Draw(t, "input"), Output: count.Draw(t, "output"), CacheRead: count.Draw(t, "read"),
+				CacheWrite: count.Draw(t, "written"), Reasoning: count.Draw(t, "reasoning"),
+			}
+		}
 		if rapid.Bool().Draw(t, "started") {
 			r.StartedAt = r.CreatedAt.Add(-time.Duration(rapid.Int64Range(0, 1<<40).Draw(t, "took")))
 		}

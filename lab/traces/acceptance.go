@@ -76,7 +76,7 @@ func (x *exchange) accept(stats *Stats) []error {
 	own := x.own()
 	window := x.wire.profile // a Trim may drop the thinking with which a turn began
 	if x.asked.Continued() {
-		window = window.Continued()
+		window.Continued = true
 	}
 	asked := x.asked.Messages
 	if x.request != nil && x.outcome == outcomeAccepted && a.requireNone("as it was sent", transcript.Check(asked, own)) {
@@ -93,10 +93,10 @@ func (x *exchange) accept(stats *Stats) []error {
 		if w == x.wire {
 			profile = own
 		} else if len(asked) > 0 {
-			a.carry("", w, profile, asked, transcript.PolicyDrop)
+			a.carry("", w, profile, asked, transcript.Policy{})
 		}
 		if x.answered {
-			a.carry("with the answer, ", w, profile, answered, transcript.PolicyAnswerCalls)
+			a.carry("with the answer, ", w, profile, answered, transcript.Policy{AnswerCalls: true})
 		}
 	}
 	return a.errs

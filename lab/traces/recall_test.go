@@ -18,6 +18,16 @@ type refusal struct {
 	rule    string // of the finding, "" if Check does not find it
 }
 
+func noPrefill(p transcript.Profile) transcript.Profile {
+	p.NoPrefill = true
+	return p
+}
+
+func thoughtSignatures(p transcript.Profile) transcript.Profile {
+	p.ThoughtSignatures = true
+	return p
+}
+
 // refusals are about the conversation of a request. Those about settings,
 // schemas, sizes, and what an image or a file contains are not here: Check does
 // not look at them.
@@ -72,7 +82,7 @@ var refusals = []struct {
 		{"Expected thinking or redacted_thinking, but found tool_use", `USER,CALL,RESULT`, "thinking"},
 		{"Expected thinking or redacted_thinking, but found text", `USER,{"role":"assistant","content":"Hi"}`, "thinking"},
 	}},
-	{provider.Anthropic, transcript.Anthropic.NoPrefill(), `{"messages":[ENTRIES]}`, []refusal{
+	{provider.Anthropic, noPrefill(transcript.Anthropic), `{"messages":[ENTRIES]}`, []refusal{
 		{"This model does not support assistant message prefill. The conversation must end with a user message", `USER,{"role":"assistant","content":"Hi"}`, "prefill"},
 	}},
 	{provider.Gemini, transcript.Gemini, `{"contents":[ENTRIES]}`, []refusal{
@@ -84,7 +94,7 @@ var refusals = []struct {
 		{"Invalid function name", `USER,{"role":"model","parts":[{"functionCall":{"name":"1 f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"1 f","response":{}}}]}`, "name"},
 		{"Please use a valid role: user, model", `USER,{"role":"system","parts":[{"text":"Hi"}]}`, "system"},
 	}},
-	{provider.Gemini, transcript.Gemini.ThoughtSignatures(), `{"contents":[ENTRIES]}`, []refusal{
+	{provider.Gemini, thoughtSignatures(transcript.Gemini), `{"contents":[ENTRIES]}`, []refusal{
 		{"Function call is missing a thought_signature in functionCall parts", `USER,CALL,RESULT`, "signature"},
 	}},
 }
@@ -128,7 +138,7 @@ func TestRecall(t *testing.T) {
 			}
 			require.True(t, rules[row.rule], "%v: %s, found %v", table.format, row.words, rules)
 			foreseen++
-			repaired, changes := transcript.Repair(request.Messages, profile, transcript.PolicyDrop)
+			repaired, changes := transcript.Repair(request.Messages, profile, transcript.Policy{})
 			require.NotEmpty(t, changes, row.words)
 			require.Empty(t, transcript.Check(repaired, profile), row.words)
 			request.Messages = repaired

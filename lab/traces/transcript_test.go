@@ -81,7 +81,7 @@ func TestThoughtSignaturesAcceptsWhatGeminiAccepts(t *testing.T) {
 		if slices.ContainsFunc(e.msgs, func(m state.Message) bool { return m.Type() == "tool_call" }) {
 			withCalls++
 		}
-		for _, finding := range transcript.Check(e.msgs, e.profile.ThoughtSignatures()) {
+		for _, finding := range transcript.Check(e.msgs, thoughtSignatures(e.profile)) {
 			t.Errorf("%s, exchange %d: %s", e.file, e.index, finding)
 		}
 	}

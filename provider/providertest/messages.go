@@ -66,7 +66,7 @@ func (s *suite) repairs(t *testing.T) {
 				msgs = append(msgs, state.UserText("Hi."))
 			}
 		}
-		repaired, _ := transcript.Repair(msgs, s.format.Profile(), transcript.PolicyDrop)
+		repaired, _ := transcript.Repair(msgs, s.format.Profile(), transcript.Policy{})
 		requireValid(t, repaired, s.format)
 		body, _, err := s.format.EncodeRequest(provider.Request{Messages: repaired})
 		if err != nil {

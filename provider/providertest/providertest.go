@@ -22,9 +22,10 @@
 //     valid for it, before it is encoded and after it was decoded again, and
 //     has the same turns of the user.
 //   - Tools: tools come back with their names, descriptions and schemas.
-//   - Responses: a response that is decoded and encoded says the same, and so
-//     does one of a script. A recorded failure is an error.
-//   - Usage: the counts of a response are read as they were encoded.
+//   - Responses: what a response says can be sent back in a request, and says
+//     the same. A recorded failure is an error.
+//   - Usage: the counts of a response are those of its stream, and those that a
+//     recording expects.
 //   - Streams: a stream says what its response says, in pieces of any size, and
 //     is incomplete without its end.
 //   - Hostile: JSON of any other kind is an error or comes back equal. Nothing
@@ -42,7 +43,8 @@
 //
 // An exchange needs only one of request, response and stream. One with a
 // response and a stream says that both are the same. A status of 400 or more
-// marks a failure, and "broken":true a stream that ends early or with one.
+// marks a failure, and "broken":true a stream that ends early or with one. A
+// member "usage" has the counts that are expected, as those of a [state.Usage].
 package providertest
 
 import (
@@ -52,6 +54,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
 )
 
@@ -95,6 +98,7 @@ type exchange struct {
 	request  []byte
 	response []byte
 	events   [][]byte
+	usage    *state.Usage // that is expected
 }
 
 // recorded is an exchange in a file.
@@ -104,6 +108,7 @@ type recorded struct {
 	Request  json.RawMessage
 	Response json.RawMessage
 	Stream   []struct{ Data json.RawMessage }
+	Usage    *state.Usage
 }
 
 // read reads the recordings.
@@ -144,7 +149,7 @@ func (s *suite) readFile(name string, data []byte) error {
 		all = []recorded{file.recorded}
 	}
 	for i, r := range all {
-		e := exchange{name: fmt.Sprintf("%s[%d]", name, i), failed: r.Status >= 400, broken: r.Broken}
+		e := exchange{name: fmt.Sprintf("%s[%d]", name, i), failed: r.Status >= 400, broken: r.Broken, usage: r.Usage}
 		if string(r.Request) != "null" {
 			e.request = r.Request
 		}

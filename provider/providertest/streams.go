@@ -27,8 +27,8 @@ func (s *suite) streams(t *testing.T) {
 		s.requirePieces(t, e, result)
 		s.requirePrefixes(t, e)
 		requireDeltas(t, result, deltas)
-		if usage, ok := s.format.ReadUsage(result.Raw); !ok {
-			t.Fatalf("ReadUsage does not know the stream: %+v\n%s", usage, result.Raw)
+		if said, ok := s.format.Summarize(result.Raw); !ok {
+			t.Fatalf("Summarize does not know the stream: %+v\n%s", said, result.Raw)
 		}
 		if e.response == nil {
 			return

@@ -43,10 +43,6 @@ type Format interface {
 	// DecodeResponse adds the messages of a response to d.
 	DecodeResponse(d *Decoder, body jsontext.Object) (Response, error)
 
-	// EncodeResponse returns the body of a response with the messages, or
-	// ErrNotOneResponse.
-	EncodeResponse(e *Encoder, r Reply, msgs []state.Message) (jsontext.Object, error)
-
 	// Failure returns a *Failure if a response, or an event of one, reports
 	// nothing but that. The decoder and the assembler report others.
 	Failure(body jsontext.Object) error
@@ -55,8 +51,8 @@ type Format interface {
 	// of one.
 	HasForm(body jsontext.Object) bool
 
-	// ReadUsage sets what a response, or an event of one, says of its usage.
-	ReadUsage(u *Usage, body jsontext.Object)
+	// Summarize sets what a response, or an event of one, says of itself.
+	Summarize(s *Summary, body jsontext.Object)
 
 	// NewAssembler returns an assembler for one streamed response. It calls emit
 	// with each piece of it.
@@ -74,43 +70,6 @@ type Response struct {
 	ID      string
 	Stop    []byte // why the model stopped, as JSON
 	Created time.Time
-}
-
-// ErrNotOneResponse is returned for messages that no single response can say.
-var ErrNotOneResponse error = &fault.Error{Path: "$", Got: "want what the model says in one response, got other messages"}
-
-// Reply is what a response is to say besides its messages.
-type Reply struct {
-	Usage
-	HasCalls bool
-	Created  time.Time
-}
-
-// CreatedUnix returns the time in seconds, as JSON.
-func (r Reply) CreatedUnix() []byte {
-	if r.Created.IsZero() {
-		return []byte("0")
-	}
-	return strconv.AppendInt(nil, r.Created.Unix(), 10)
-}
-
-// Stop returns the word of a format for why the model stopped: that for the
-// usual end, that for calls, that for a limit, or the reason as it is.
-func (r Reply) Stop(stop, tool, limit string) string {
-	switch r.StopReason {
-	case "":
-		if r.HasCalls {
-			return tool
-		}
-		return stop
-	case "stop":
-		return stop
-	case "tool":
-		return tool
-	case "length", "max_tokens", "MAX_TOKENS", "max_output_tokens":
-		return limit
-	}
-	return r.StopReason
 }
 
 // Assembler puts the events of a streamed response together.

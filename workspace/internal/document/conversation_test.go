@@ -118,6 +118,7 @@ func (t *stateWriter) result(st *state.State) state.InferenceResult {
 	}
 	if rapid.Bool().Draw(t.T, "started") {
 		r.StartedAt = r.CreatedAt.Add(-time.Second)
+		r.Usage = state.Usage{Input: 9, Output: 4}
 	}
 	r.History = state.Messages.Or(st, nil)
 	if m, ok := r.Output[0].(state.ToolCallMessage); ok && rapid.Bool().Draw(t.T, "answered") {
@@ -226,7 +227,7 @@ func TestDocumentFollowsTheState(t *testing.T) {
 				require.NoError(t, d.Apply(stored(t, effects)))
 				st = load(t, d)
 				if len(effects) > 0 {
-					want, _ := transcript.Repair(before, transcript.Profile{}, transcript.PolicyAnswerCalls)
+					want, _ := transcript.Repair(before, transcript.Profile{}, transcript.Policy{AnswerCalls: true})
 					require.Equal(t, raws(want), raws(state.Messages.Or(st, nil)))
 				}
 				snapshot = st.Snapshot()

@@ -107,7 +107,7 @@ func (s *saver) results(results []state.InferenceResult) []state.JSON {
 			answers[i] = m
 		}
 		f := form.Result{
-			ID: r.ID, Agent: r.Agent, Input: r.Input, StartedAt: r.StartedAt, CreatedAt: r.CreatedAt,
+			ID: r.ID, Agent: r.Agent, Input: r.Input, Usage: form.Usage(r.Usage), StartedAt: r.StartedAt, CreatedAt: r.CreatedAt,
 			Prompt: ranges(r.Prompt), History: s.findAlong(r.History),
 			Output: ranges(r.Output), ToolCalls: ranges(answers),
 		}

@@ -195,7 +195,7 @@ func (d *Document) answerOpen(
 	}
 	policy := transcript.Policy{AnswerCalls: true, Suspended: FirstOpen(msgs, suspended), Waiting: placeholder}
 	mine := withoutNumbers(entries, earlier)
-	for i, call := range transcript.PendingAt(msgs, policy.Suspended...) {
+	for i, call := range transcript.ShapesOf(msgs).Pending(policy.Suspended...) {
 		if !mine[i] {
 			policy.Suspended = append(policy.Suspended, call)
 		}

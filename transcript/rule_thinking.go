@@ -6,6 +6,25 @@ import (
 	"github.com/agentstate/state/internal/origin"
 )
 
+// findThinking demands of the turn that the request continues that it begins with
+// thinking, see [Profile.Thinking].
+func findThinking(c *checker) {
+	if !c.profile.Thinking || !c.ThinkingFirst {
+		return
+	}
+	start := len(c.sent)
+	for start > 0 && (origin.FromAssistant(c.msgs[c.sent[start-1]]) || isResult(c.msgs[c.sent[start-1]])) {
+		start--
+	}
+	for start < len(c.sent) && isResult(c.msgs[c.sent[start]]) { // of a turn that is not here
+		start++
+	}
+	if start == len(c.sent) || beginsWithReasoning(c.msgs[c.sent[start]]) {
+		return
+	}
+	c.addFinding(c.sent[start], ruleThinking, "")
+}
+
 // repairThinking replaces the calls and results of a turn that should begin with
 // thinking by texts of the user with the results. Nothing of the turn goes on
 // then, and the model can think about what it reads.
@@ -69,30 +88,4 @@ func resultText(call state.ToolCall, m state.ToolResultMessage) (state.Message, 
 		}
 	}
 	return state.DecodeMessage(made.JSON())
-}
-
-// resultTitle says of which call a result is. A call that is known has its input.
-func resultTitle(call state.ToolCall) string {
-	name := call.Name
-	if name == "" {
-		name = "a tool"
-	}
-	if !isMissing(call.Input) && call.Input != "{}" {
-		name += "(" + call.Input.Text() + ")"
-	}
-	return "Result of " + name + ":"
-}
-
-// repairEnd lets the user have the last word.
-func (r *repairer) repairEnd() {
-	if len(r.refusals(rulePrefill)) > 0 {
-		r.say(continueText, rulePrefill)
-	}
-}
-
-// say appends a text of the user.
-func (r *repairer) say(text, rule string) {
-	last := r.entries[len(r.entries)-1].original
-	r.entries = append(r.entries, &entry{message: state.UserText(text), original: last, added: true})
-	r.addChange(last, rule, "put a user text behind it")
 }

@@ -5,9 +5,9 @@ import (
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
-// ReadUsage reads the usage of a response or a chunk. Google counts thoughts
+// Summarize reads a response or a chunk. Google counts thoughts
 // beside the candidates, and the results of its own tools beside the prompt.
-func (Format) ReadUsage(u *codec.Usage, body jsontext.Object) {
+func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
 	var stop []byte
 	_ = body.EachObject("candidates", func(_ []byte, candidate jsontext.Object) error { // as far as it can be read
 		if index := candidate.Get("index"); jsontext.IsNull(index) || string(index) == "0" {
@@ -20,17 +20,17 @@ func (Format) ReadUsage(u *codec.Usage, body jsontext.Object) {
 	if usage == nil {
 		return
 	}
-	input, output, tools := -1, -1, -1
+	input, output, tools := 0, 0, 0
 	codec.SetCount(&input, usage, "promptTokenCount")
 	codec.SetCount(&tools, usage, "toolUsePromptTokenCount")
 	codec.SetCount(&output, usage, "candidatesTokenCount")
 	codec.SetCount(&u.CacheRead, usage, "cachedContentTokenCount")
 	codec.SetCount(&u.Reasoning, usage, "thoughtsTokenCount")
-	if input >= 0 {
-		u.Input = codec.Sum(input, tools)
+	if input > 0 {
+		u.Input = input + tools
 	}
-	if output >= 0 || u.Reasoning >= 0 {
-		u.Output = codec.Sum(max(0, output), u.Reasoning)
+	if n := output + u.Reasoning; n > 0 {
+		u.Output = n
 	}
 }
 

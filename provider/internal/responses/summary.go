@@ -7,8 +7,8 @@ import (
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
-// ReadUsage reads the usage of a response, or of the response in an event.
-func (Format) ReadUsage(u *codec.Usage, body jsontext.Object) {
+// Summarize reads a response, or of the response in an event.
+func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
 	if response := body.Object("response"); response != nil {
 		body = response
 	}

@@ -15,23 +15,22 @@ import (
 // provided. Found 5." (Anthropic.SDK#50). Those of tools are not in the conversation.
 const maxBreakpoints = 4
 
-// breakpoints are the messages with the breakpoints of a conversation, one for
-// each.
-type breakpoints []int
-
-// isSpare reports whether the n-th breakpoint is one of too many. The first is
-// that of the beginning, which all requests share, and the last ones are those
-// of this request and the one before it.
-func (b breakpoints) isSpare(n int) bool {
-	return len(b) > maxBreakpoints && n > 0 && n <= len(b)-maxBreakpoints
-}
-
-// check adds a finding for each message with breakpoints of too many.
-func (b breakpoints) check(c *checker) {
+// findBreakpoints demands that there are not too many. Parts of other providers
+// keep theirs.
+func findBreakpoints(c *checker) {
+	if c.Format != origin.Anthropic {
+		return
+	}
+	var all breakpoints
+	for _, i := range c.sent {
+		for range countBreakpoints(c.msgs[i]) {
+			all = append(all, i)
+		}
+	}
 	last := none
-	for n, i := range b {
-		if b.isSpare(n) && i != last {
-			c.addFinding(i, ruleCache, fmt.Sprintf("%d breakpoints in all", len(b)))
+	for n, i := range all {
+		if all.isSpare(n) && i != last {
+			c.addFinding(i, ruleCache, fmt.Sprintf("%d breakpoints in all", len(all)))
 			last = i
 		}
 	}
@@ -68,6 +67,17 @@ func (r *repairer) eachBreakpoint(drop func(k int) bool) {
 			r.reportChange(e, ruleCache, fmt.Sprintf("dropped %d breakpoints", w.dropped))
 		}
 	}
+}
+
+// breakpoints are the messages with the breakpoints of a conversation, one for
+// each.
+type breakpoints []int
+
+// isSpare reports whether the n-th breakpoint is one of too many. The first is
+// that of the beginning, which all requests share, and the last ones are those
+// of this request and the one before it.
+func (b breakpoints) isSpare(n int) bool {
+	return len(b) > maxBreakpoints && n > 0 && n <= len(b)-maxBreakpoints
 }
 
 // countBreakpoints returns how many breakpoints a message has.

@@ -1,12 +1,74 @@
 package transcript
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
+
+// findBadNames demands names of calls that the provider accepts.
+func findBadNames(c *checker) {
+	for _, call := range c.calls {
+		if !c.names.accept(call.Name) {
+			c.addFinding(call.message, ruleName, describeCall(*call.ToolCall))
+		}
+	}
+}
+
+// findBadIDs demands ids of calls that the provider accepts.
+func findBadIDs(c *checker) {
+	for _, call := range c.calls {
+		if !c.acceptsID(call.ID) {
+			c.addFinding(call.message, ruleID, describeCall(*call.ToolCall))
+		}
+	}
+}
+
+// findRepeatedIDs demands ids that no other call has: "Duplicate value for
+// 'tool_call_id'" (agno#5116, openclaw#47136), "tool_use ids must be unique"
+// (claude-code#20901).
+func findRepeatedIDs(c *checker) {
+	if !c.RequireIDs {
+		return
+	}
+	used := make([]bool, c.keys)
+	usedUntil := make([]int, c.keys) // the last result of an id, or the end if one is missing
+	for _, call := range c.calls {
+		if call.ID == "" {
+			continue
+		}
+		if used[call.key] {
+			mustBeNew := c.UniqueIDs && !c.isOwn(c.msgs[call.message])
+			if mustBeNew || usedUntil[call.key] > call.message {
+				c.addFinding(call.message, ruleDuplicateID, describeCall(*call.ToolCall))
+			}
+		}
+		result := call.result
+		if result == none {
+			result = len(c.msgs)
+		}
+		used[call.key], usedUntil[call.key] = true, max(usedUntil[call.key], result)
+	}
+}
+
+// findOtherNames demands that results have the names of their calls.
+func findOtherNames(c *checker) {
+	if !c.ResultNames {
+		return
+	}
+	for _, call := range c.calls {
+		if call.result == none {
+			continue
+		}
+		if result, ok := c.msgs[call.result].(state.ToolResultMessage); ok && result.Call().Name != call.Name {
+			detail := fmt.Sprintf("%s, answered as %.60q", describeCall(*call.ToolCall), result.Call().Name)
+			c.addFinding(call.result, ruleName, detail)
+		}
+	}
+}
 
 // repairIdentities gives calls ids and names that the provider accepts, and
 // results those of their calls. Calls have equal names afterwards if and only

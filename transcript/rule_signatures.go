@@ -6,37 +6,35 @@ import (
 	"github.com/agentstate/state/internal/origin"
 )
 
-// signatures demands signatures of the calls of the turn that goes on; see
-// [Profile.ThoughtSignatures].
-type signatures struct {
-	hasCall bool  // the content so far
-	lacking []int // the messages of the turn whose first call has no signature
-}
-
-// check visits the messages in their order. joined says that a message is in the
-// content of the one before it.
-func (s *signatures) check(c *checker, i int, joined bool) {
-	m := c.msgs[i]
-	if !joined {
-		s.hasCall = false
+// findUnsigned demands signatures of the calls of the turn that goes on, of the
+// first one in each content; see [Profile.ThoughtSignatures].
+func findUnsigned(c *checker) {
+	if c.Format != origin.Gemini || !c.profile.ThoughtSignatures {
+		return
 	}
-	calls, ok := m.(state.ToolCallMessage)
-	switch {
-	case ok && !s.hasCall:
-		s.hasCall = true
-		// Calls from elsewhere get a signature when they are encoded.
-		if c.isOwn(m) && len(calls.Calls()) > 0 && !isSigned(calls.Calls()[0]) {
-			s.lacking = append(s.lacking, i)
+	var before state.Message
+	hasCall := false  // the content so far
+	var lacking []int // the messages of the turn whose first call has no signature
+	for _, i := range c.sent {
+		m := c.msgs[i]
+		if before == nil || !sameContent(before, m) {
+			hasCall = false
 		}
-	case !ok && isUserTurn(m) && !isResult(m):
-		s.lacking = nil // a new turn begins
+		before = m
+		calls, ok := m.(state.ToolCallMessage)
+		switch {
+		case ok && !hasCall:
+			hasCall = true
+			// Calls from elsewhere get a signature when they are encoded.
+			if c.isOwn(m) && len(calls.Calls()) > 0 && !isSigned(calls.Calls()[0]) {
+				lacking = append(lacking, i)
+			}
+		case !ok && isUserTurn(m) && !isResult(m):
+			lacking = nil // a new turn begins
+		}
 	}
-}
-
-func (s *signatures) end(c *checker) {
-	for _, i := range s.lacking {
-		call := c.callsOf(i)[0]
-		c.addFinding(i, ruleSignature, describeCall(*call.ToolCall))
+	for _, i := range lacking {
+		c.addFinding(i, ruleSignature, describeCall(*c.callsOf(i)[0].ToolCall))
 	}
 }
 

@@ -5,10 +5,10 @@ import (
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
-// ReadUsage reads the usage of a response or a chunk. Most providers count
+// Summarize reads a response or a chunk. Most providers count
 // reasoning within the completion. xAI and Google do not: there the total is
 // larger than the sum, and the rest is reasoning.
-func (Format) ReadUsage(u *codec.Usage, body jsontext.Object) {
+func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
 	var stop []byte
 	_ = body.EachObject("choices", func(_ []byte, choice jsontext.Object) error { // as far as it can be read
 		if index := choice.Get("index"); jsontext.IsNull(index) || string(index) == "0" {
@@ -32,9 +32,9 @@ func (Format) ReadUsage(u *codec.Usage, body jsontext.Object) {
 	codec.SetCount(&u.CacheWrite, input, "cache_write_tokens")
 	codec.SetCount(&u.Reasoning, usage, "reasoning_tokens")
 	codec.SetCount(&u.Reasoning, output, "reasoning_tokens")
-	total := -1
+	total := 0
 	codec.SetCount(&total, usage, "total_tokens")
-	if rest := total - u.Input - u.Output; rest > 0 && u.Input >= 0 && u.Output >= 0 {
+	if rest := total - u.Input - u.Output; rest > 0 && usage.Get("prompt_tokens") != nil && usage.Get("completion_tokens") != nil {
 		u.Output += rest
 		u.Reasoning = max(u.Reasoning, rest)
 	}

@@ -1,12 +1,95 @@
 package transcript
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
+
+// A call has a result, and a result has a call before it.
+//
+//   - OpenAI: "An assistant message with 'tool_calls' must be followed by tool
+//     messages responding to each 'tool_call_id'"; "messages with role 'tool' must
+//     be a response to a preceeding message with 'tool_calls'"
+//   - OpenAIResponses: "No tool output found for function call …"; "No tool call
+//     found for function call output with call_id …"
+//   - Anthropic: "tool_use ids were found without tool_result blocks immediately
+//     after"; "unexpected tool_use_id found in tool_result blocks"
+//   - Gemini: "the number of function response parts is equal to the number of
+//     function call parts of the function call turn"
+
+// findUnanswered demands a result for each call.
+func findUnanswered(c *checker) {
+	for _, call := range c.calls {
+		if call.result == none {
+			c.addFinding(call.message, ruleUnanswered, describeCall(*call.ToolCall))
+		}
+	}
+}
+
+// findOrphans demands a call for each result, unless the provider may hold it.
+func findOrphans(c *checker) {
+	if c.profile.Continued {
+		return
+	}
+	for i, number := range c.answers {
+		if result, ok := c.msgs[i].(state.ToolResultMessage); ok && number == none && internal.IsMessage(result) {
+			c.addFinding(i, ruleOrphan, describeCall(result.Call()))
+		}
+	}
+}
+
+// findMisplaced demands that results come directly after the turn with their
+// calls, before anything else.
+func findMisplaced(c *checker) {
+	if !c.AdjacentResults {
+		return
+	}
+	turns := make([]int, len(c.msgs)) // of each message, the start of its turn
+	turn := none
+	var before state.Message
+	for _, i := range c.sent {
+		m := c.msgs[i]
+		if result, ok := m.(state.ToolResultMessage); ok {
+			if number := c.answers[i]; number != none && turns[c.calls[number].message] != turn {
+				c.addFinding(i, ruleNotAdjacent, describeCall(result.Call()))
+			}
+		} else {
+			if before == nil || !c.sameTurn(before, m) {
+				turn = i
+			}
+			turns[i] = turn
+		}
+		before = m
+	}
+}
+
+// findMixedResults demands of a content of Gemini with several responses that it
+// has nothing else (gemini-cli#16135, gemini-cli#17068). With one response, other
+// parts are accepted.
+func findMixedResults(c *checker) {
+	if c.Format != origin.Gemini {
+		return
+	}
+	var before state.Message
+	results := 0 // of the content so far
+	for _, i := range c.sent {
+		m := c.msgs[i]
+		if before != nil && !sameContent(before, m) {
+			results = 0
+		}
+		if isResult(m) {
+			results++
+		} else if results > 1 && isResult(before) {
+			c.addFinding(i, ruleNotAdjacent, "")
+		}
+		before = m
+	}
+}
 
 // repairResults gives calls and results their counterparts, or drops them, and
 // moves results to where the provider wants them.
@@ -102,7 +185,7 @@ func (r *repairer) repairCalls(
 // stays.
 func (r *repairer) repairOrphan(e *entry, m state.ToolResultMessage) bool {
 	switch call := m.Call(); {
-	case r.profile.continued:
+	case r.profile.Continued:
 	case r.policy.KeepResults:
 		e.message = state.UserText(resultTitle(call) + " " + m.Content().Text())
 		r.addChange(e.original, ruleOrphan, "made a user text: "+describeCall(call))
@@ -227,3 +310,65 @@ func (p *placement) moveResults(start, end int) {
 		p.addChange(p.entries[i].original, ruleNotAdjacent, "moved "+describeCall(call))
 	}
 }
+
+// repairJoined corrects what messages say about being in one entry with the
+// message before them, if that is another message now. Results of one turn are
+// in one entry. Other messages are in one entry only if they were.
+func (r *repairer) repairJoined() {
+	for k := 1; k < len(r.entries); k++ {
+		before, e := r.entries[k-1], r.entries[k]
+		joined, said := origin.Joined(e.message)
+		if !said || before.original == e.original-1 && !before.added || r.wereJoined(before, e) {
+			continue
+		}
+		if both := isResult(before.message) && isResult(e.message); both != joined {
+			r.setJoined(e, both)
+		}
+	}
+	// The remaining messages are not results, but are in one entry with
+	// results.
+	for _, refused := range r.refusals(ruleNotAdjacent) {
+		if joined, _ := origin.Joined(refused.message); joined {
+			r.setJoined(refused.entry, false)
+		}
+	}
+}
+
+// wereJoined reports whether both were in one entry, in this order.
+func (r *repairer) wereJoined(before, e *entry) bool {
+	return !before.added && before.original < e.original &&
+		r.joinedFrom[before.original] == r.joinedFrom[e.original]
+}
+
+// answerSuspended answers the calls that are suspended. If calls are answered
+// at all, it answers the others together with them: calls with one id get all
+// of their results or none.
+func (r *repairer) answerSuspended() {
+	if len(r.policy.Suspended) == 0 {
+		return
+	}
+	msgs := r.messages()
+	o := packShapes(msgs)
+	p, suspended := pairOthers(func(except map[int]bool) pairing { return pairExcept(msgs, except) }, r.policy.Suspended)
+	o.pairing = p
+	text := state.JSONText(cmp.Or(r.policy.Waiting, waiting))
+	var answers []answer
+	for number := range p.calls {
+		switch c := &p.calls[number]; {
+		case c.result != none:
+		case suspended[number]:
+			answers = append(answers, answer{number, state.ToolResult(c.unanswered(), text)})
+		case r.policy.AnswerCalls:
+			answers = append(answers, answer{number, state.ToolError(c.unanswered(), origin.NoResult)})
+		}
+	}
+	r.entries = insertAnswers(r.entries, o, answers, func(a answer) *entry {
+		c := p.calls[a.call]
+		original := r.entries[c.message].original
+		r.addChange(original, ruleUnanswered, "answered "+describeCall(*c.ToolCall))
+		return &entry{message: a.message, original: original, added: true}
+	})
+}
+
+// waiting is the default of Policy.Waiting.
+const waiting = "Waiting for approval."

@@ -7,11 +7,11 @@ import (
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
-// ReadUsage reads the usage of a response or an event. "Total input tokens in a
+// Summarize reads a response or an event. "Total input tokens in a
 // request is the summation of input_tokens, cache_creation_input_tokens, and
 // cache_read_input_tokens" (Anthropic's reference). The counts of message_delta
 // are cumulative.
-func (Format) ReadUsage(u *codec.Usage, body jsontext.Object) {
+func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
 	usage, stop := body.Object("usage"), body.Get("stop_reason")
 	switch body.String("type") {
 	case "message_start":
@@ -23,16 +23,13 @@ func (Format) ReadUsage(u *codec.Usage, body jsontext.Object) {
 		return
 	}
 	u.Identify(body.String("model"), body.String("id"), stop)
-	input := u.Input
-	if input >= 0 { // what is reported again replaces it
-		input -= max(0, u.CacheRead) + max(0, u.CacheWrite)
-	}
+	input := u.Input - u.CacheRead - u.CacheWrite // what is reported again replaces it
 	codec.SetCount(&input, usage, "input_tokens")
 	codec.SetCount(&u.CacheRead, usage, "cache_read_input_tokens")
 	codec.SetCount(&u.CacheWrite, usage, "cache_creation_input_tokens")
 	codec.SetCount(&u.Output, usage, "output_tokens")
 	codec.SetCount(&u.Reasoning, usage.Object("output_tokens_details"), "thinking_tokens")
-	u.Input = codec.Sum(input, u.CacheRead, u.CacheWrite)
+	u.Input = input + u.CacheRead + u.CacheWrite
 }
 
 // HasForm reports whether a body is a response or an event of one.

@@ -1,0 +1,56 @@
+package transcript
+
+import "github.com/agentstate/state/internal"
+
+// rule is what a provider may refuse, how it is found and how it is mended.
+type rule struct {
+	name string
+	why  string // it is refused, the Detail of a finding that has no other
+	find func(*checker)
+	mend func(*repairer)
+}
+
+// allRules are the rules, in the order in which Repair mends. A step builds on
+// those before it: roles and groups decide where results go, results decide
+// which text is dropped, and all of these decide whose turn it is. A step may
+// mend several rules, and a rule may be found in several ways.
+var allRules = []rule{
+	{ruleMessage, "nil or a zero value", findNothing, nil}, // a repair begins without these
+	{ruleRole, "the provider does not know the role", findUnknownRoles, (*repairer).repairRoles},
+
+	{ruleUnanswered, "a call has no result", findUnanswered, (*repairer).repairResults},
+	{ruleOrphan, "a result has no earlier call", findOrphans, nil},
+	{ruleNotAdjacent, "a result is in the wrong place", findMisplaced, nil},
+
+	{ruleName, "the name of a call is missing, or not accepted", findBadNames, (*repairer).repairIdentities},
+	{ruleName, "a result has another name than its call", findOtherNames, nil},
+	{ruleID, "the id of a call is missing, or not accepted", findBadIDs, nil},
+	{ruleDuplicateID, "another call has the id", findRepeatedIDs, nil},
+
+	{ruleContent, noContent, findBadParts, (*repairer).repairTexts},
+	{ruleContent, noContent, findNoContent, nil},
+	{ruleEmpty, "a text, or a part of it, is empty", findBlankTexts, nil},
+
+	{ruleArguments, "the input of a call is not spelled as a string", findArguments, (*repairer).repairArguments},
+	{ruleCache, "the prompt cache has too many breakpoints", findBreakpoints, (*repairer).repairBreakpoints},
+	{ruleSignature, "a call of the turn that goes on has no signature", findUnsigned, (*repairer).repairSignatures},
+	{ruleSystem, "in the middle", findLateSystem, (*repairer).repairSystems},
+	{ruleServerTool, "the provider's own tool lacks its call or result", findServerTools, (*repairer).repairServerTools},
+	{ruleDuplicateItem, "another item has the id", findRepeatedItems, (*repairer).repairItems},
+	{ruleReasoning, "the message that followed reasoning is missing", findIdleReasoning, (*repairer).repairReasoning},
+	{ruleThinking, "the turn does not begin with thinking", findThinking, (*repairer).repairThinking},
+	{ruleNotAdjacent, "results with something else in their content", findMixedResults, (*repairer).repairJoined},
+
+	{ruleFirst, "the user does not begin", findBeginning, (*repairer).repairUserTurns},
+	{ruleCallTurn, "not after the user or results", findEarlyCalls, nil},
+	{rulePrefill, "the assistant has the last word", findPrefill, (*repairer).repairEnd},
+}
+
+// findNothing demands that there is a message.
+func findNothing(c *checker) {
+	for i, m := range c.msgs {
+		if len(c.callsOf(i)) == 0 && c.answers[i] == none && !internal.IsMessage(m) {
+			c.addFinding(i, ruleMessage, "")
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package transcript
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/origin"
+)
+
+// findUnknownRoles demands roles that the provider knows.
+func findUnknownRoles(c *checker) {
+	for _, i := range c.sent {
+		switch m := c.msgs[i].(type) {
+		case state.TextMessage:
+			if !c.acceptsRole(m.Role()) {
+				c.addFinding(i, ruleRole, fmt.Sprintf("%.60q", m.Role()))
+			}
+		case state.ToolCallMessage:
+			if m.Role() != "assistant" {
+				c.addFinding(i, ruleRole, fmt.Sprintf("%.60q of calls", m.Role()))
+			}
+		}
+	}
+}
+
+// repairRoles gives messages a role that the provider knows.
+func (r *repairer) repairRoles() {
+	for _, refused := range r.refusals(ruleRole) {
+		role := "user"
+		if _, ok := refused.message.(state.ToolCallMessage); ok {
+			role = "assistant"
+		}
+		r.setRole(refused, role)
+	}
+}
+
+// findLateSystem demands that system messages are at the beginning. Models of
+// Anthropic that support others demand a user turn in front of it
+// (pydantic-ai#6765), and accept several consecutive system messages. The result
+// of one of the provider's own tools, at the end of the assistant's turn, is
+// accepted like the user's.
+func findLateSystem(c *checker) {
+	if !c.SystemFirst {
+		return
+	}
+	prompt := c.systemPromptLength()
+	afterUser := false // where Anthropic accepts a system message
+	for k, i := range c.sent {
+		m := c.msgs[i]
+		if !origin.IsSystem(m) {
+			afterUser = c.Format == origin.Anthropic &&
+				(isUserTurn(m) || c.keepsParts(m) && endsWithServerResult(m))
+		} else if k >= prompt && !(afterUser && c.isOwn(m) && m.Role() == "system") {
+			c.addFinding(i, ruleSystem, "")
+			afterUser = false
+		}
+	}
+}
+
+// systemPromptLength returns the number of sent messages that are the system
+// prompt. A message that came from a provider whose prompt is not among the
+// messages says whether it was in it.
+func (c *checker) systemPromptLength() int {
+	hasPrompt := c.format == origin.Anthropic || c.format == origin.Gemini
+	for k, i := range c.sent {
+		m := c.msgs[i]
+		if !origin.IsSystem(m) {
+			return k
+		}
+		if kept, own := origin.Of(m, c.format); hasPrompt && own && !strings.HasPrefix(kept.String("in"), "system") {
+			return k
+		}
+	}
+	return len(c.sent)
+}
+
+// repairSystems makes system messages user messages where the provider accepts
+// no system message.
+func (r *repairer) repairSystems() {
+	for _, refused := range r.refusals(ruleSystem) {
+		r.setRole(refused, "user")
+	}
+}
+
+func (r *repairer) setRole(refused refusal, role string) {
+	detail := fmt.Sprintf("role %.60q is now %q", refused.message.Role(), role)
+	r.reportChange(refused.entry, refused.rule, detail)
+	refused.replaceMessage(origin.WithMember(refused.message, "role", jsontext.AppendQuote(nil, role)))
+}
+
+// findBeginning demands that the user begins.
+func findBeginning(c *checker) {
+	if !c.UserFirst {
+		return
+	}
+	for _, i := range c.sent {
+		if !origin.IsSystem(c.msgs[i]) {
+			if !c.isUsers(c.msgs[i]) {
+				c.addFinding(i, ruleFirst, "")
+			}
+			return
+		}
+	}
+}
+
+// findEarlyCalls demands that a turn with calls follows the user or results.
+func findEarlyCalls(c *checker) {
+	if !c.CallsAfterUser {
+		return
+	}
+	var before, beforeTurn state.Message // the message, and the turn of the assistant
+	for _, i := range c.sent {
+		m := c.msgs[i]
+		if before == nil || !isAssistantTurn(before, m) {
+			beforeTurn = before
+		}
+		before = m
+		if _, isCall := m.(state.ToolCallMessage); isCall && (beforeTurn == nil || !c.isUsers(beforeTurn)) {
+			c.addFinding(i, ruleCallTurn, "")
+		}
+	}
+}
+
+// isUsers reports whether the user says m, or whether it is a result. It is not
+// what others say, such as the agents of a framework with roles of their own, and
+// not a reasoning: neither is a request that trims keep. A role that the provider
+// does not know is a finding of its own, and is repaired to be the user's.
+func (r *rules) isUsers(m state.Message) bool {
+	if isResult(m) {
+		return true
+	}
+	_, isText := m.(state.TextMessage)
+	return (m.Role() == "user" || isText && !r.acceptsRole(m.Role())) && !isReasoning(m)
+}
+
+// repairUserTurns inserts a text of the user before a turn that must follow
+// one.
+func (r *repairer) repairUserTurns() {
+	rules := map[*entry]string{} // by refused entry
+	for _, refused := range r.refusals(ruleFirst, ruleCallTurn) {
+		rules[refused.entry] = refused.rule
+	}
+	if len(rules) == 0 {
+		return
+	}
+	inserted := map[*entry]*entry{} // by the entry that begins the turn
+	var before, start *entry
+	for _, e := range r.entries {
+		if !r.isSent(e.message) {
+			continue
+		}
+		if before == nil || !r.sameTurn(before.message, e.message) {
+			start = e
+		}
+		if before = e; rules[e] != "" && inserted[start] == nil {
+			text := state.UserText(continueText)
+			inserted[start] = &entry{message: text, original: start.original, added: true}
+			r.addChange(start.original, rules[e], "put a user text before it")
+		}
+	}
+	entries := make([]*entry, 0, len(r.entries)+len(inserted))
+	for _, e := range r.entries {
+		if text := inserted[e]; text != nil {
+			entries = append(entries, text)
+			if joined, _ := origin.Joined(e.message); joined {
+				r.setJoined(e, false)
+			}
+		}
+		entries = append(entries, e)
+	}
+	r.entries = entries
+}
+
+// findPrefill demands that the assistant has not the last word, of models and
+// servers that do not continue what it says.
+func findPrefill(c *checker) {
+	if len(c.sent) == 0 || !c.UserLast && !c.profile.NoPrefill {
+		return
+	}
+	last := c.sent[len(c.sent)-1]
+	if origin.FromAssistant(c.msgs[last]) && !c.continues(c.msgs[last]) {
+		c.addFinding(last, rulePrefill, "")
+	}
+}
+
+// continues reports whether the provider goes on with m, which ends with a tool
+// of its own.
+func (r *rules) continues(m state.Message) bool {
+	own := r.isOwn(m) || r.format == origin.Anthropic && origin.IsHandmade(m)
+	return own && endsWithServerTool(m)
+}
+
+// repairEnd lets the user have the last word.
+func (r *repairer) repairEnd() {
+	if len(r.refusals(rulePrefill)) > 0 {
+		r.say(continueText, rulePrefill)
+	}
+}
