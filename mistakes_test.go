@@ -557,7 +557,6 @@ func mistakesOfSteps(*testing.T) []mistake {
 	_, context := search.Call(nilContext, st, "")
 	_, zero := new(tool.Tool).Call(ctx, st, "")
 	_, updater := tool.Updater(state.MustSchema(), "ann")
-	_, inlined := tool.Inline(`{"$ref":"#/$defs/a"}`)
 	unknown := must(tool.Run(ctx, masked, []*tool.Tool{search}, []state.ToolCall{{Name: mistakeValue}}))[0]
 	twice := must(tool.Run(ctx, st, []*tool.Tool{search, search}, []state.ToolCall{{Name: "search"}}))[0]
 	step := must(tool.Begin(ctx, st, []*tool.Tool{search}, []state.ToolCall{{Name: "search"}}))
@@ -577,8 +576,6 @@ func mistakesOfSteps(*testing.T) []mistake {
 			"tool: the Tool is nil, or no constructor has made it", tool.ErrInvalidTool},
 		{"an updater of no fields", updater,
 			`tool "update_state": there is no field that agent "ann" may write`, tool.ErrInvalidTool},
-		{"a reference to no definition", inlined,
-			"tool: inline: a $ref to something that is not in $defs", tool.ErrInvalidTool},
 		{"a call to a tool that there is not", unknown.Err,
 			`tool "[SECRET]" not found; there is search`, tool.ErrUnknownTool},
 		{"a call to a tool that there is twice", twice.Err,
