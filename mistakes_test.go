@@ -644,11 +644,11 @@ func mistakesOfRoutes(*testing.T) []mistake {
 	var router route.Router
 	return []mistake{
 		{"a rule without an agent", rules(route.Otherwise("")),
-			"route: $.rules[0].otherwise: want a name, got nothing", route.ErrInvalidRules},
+			"route: $.rules[0]: want when and agent, or otherwise", route.ErrInvalidRules},
 		{"a rule after otherwise", rules(route.Otherwise("a"), route.Otherwise("b")),
 			"route: $.rules[0]: otherwise must come last: no rule after it can match", route.ErrInvalidRules},
 		{"the zero rule", rules(route.Rule{}),
-			"route: $.rules[0]: the rule is missing: use When or Otherwise", route.ErrInvalidRules},
+			"route: $.rules[0]: want when and agent, or otherwise", route.ErrInvalidRules},
 		{"a rule about a nil field", rules(route.When(route.Has[string](nil), "a")),
 			"route: $.rules[0].when.field: the field is nil", route.ErrInvalidRules},
 		{"the zero predicate", rules(route.When(route.Predicate{}, "a")),
@@ -660,7 +660,7 @@ func mistakesOfRoutes(*testing.T) []mistake {
 		{"rules with an unknown function", parse(`{"rules":[{"when":{"func":"weekend"},"agent":"a"}]}`),
 			`route: $.rules[0].when.func: no function "weekend" was given: there are []`, route.ErrInvalidRules},
 		{"no rules", parse(`{}`),
-			"route: $.rules: want a value, got nothing", route.ErrInvalidRules},
+			"route: $.rules: want a list, got nothing", route.ErrInvalidRules},
 		{"a router from JSON", json.Unmarshal([]byte(`{}`), &router),
 			"route: a Router is read with Parse, which needs the schema", route.ErrInvalidRules},
 		{"rules about what the agent may not read", route.Must(route.New(route.When(route.Has(intent), "a"))).Check(schema, "b"),
