@@ -236,36 +236,6 @@ func TestResumeOneByOne(t *testing.T) {
 	})
 }
 
-// TestResumeParallel: one of two parallel agents waits. What the other has done
-// is kept, and it does not run again.
-func TestResumeParallel(t *testing.T) {
-	team := func(t *testing.T) adk.Agent {
-		both, err := einostate.Parallel(t.Context(), &adk.ParallelAgentConfig{Name: "desk", SubAgents: []adk.Agent{
-			agent("search", byAnswers(map[int]*schema.Message{
-				0: calls(call("c1", "wait", `{"text":"a"}`), call("c2", "note", `{"text":"first"}`)),
-				2: calls(call("c3", "note", `{"text":"third"}`)),
-				3: said("searched"),
-			}), einostate.Tools(suspended, noteTool(0)), einostate.Middleware("search", nil)),
-			agent("billing", byAnswers(map[int]*schema.Message{
-				0: calls(call("c4", "note", `{"text":"second"}`)),
-				1: said("billed"),
-			}), einostate.Tools(noteTool(0)), einostate.Middleware("billing", nil)),
-		}})
-		must(err)
-		return both
-	}
-	onStores(t, team, func(c *conversation) {
-		if got := c.say(workspace.Message{Content: state.UserText("go")}); got != "c1 billed" {
-			c.t.Errorf("said %q", got)
-		}
-		if got := c.answer("c1"); got != "searched" {
-			c.t.Errorf("said %q", got)
-		}
-		c.check([]string{"first", "second", "third"}, "user: go", "call c1", "call c2", "result c1: yes", `result c2: ["first"]`,
-			"call c4", `result c4: ["second"]`, "assistant: billed", "call c3", `result c3: ["third"]`, "assistant: searched")
-	})
-}
-
 // TestResumeNested: an agent that is the tool of another waits. So does the call
 // around it, until the inner one is answered.
 func TestResumeNested(t *testing.T) {
