@@ -69,7 +69,7 @@ type turnKey struct{}
 func NewTurn(ctx context.Context, agent string, tools ...*Tool) (*Turn, error) {
 	base, ok := state.FromContext(ctx)
 	if !ok {
-		return nil, &kindError{state.ErrInvalid, errors.New("tool: the context of the turn carries no state")}
+		return nil, &kindError{state.ErrInvalid, errors.New("tool: no state in the context: use state.NewContext")}
 	}
 	t := &Turn{base: base, st: base, tools: slices.Clone(tools), others: true}
 	outer, nested := TurnOf(ctx)
@@ -194,10 +194,14 @@ func (t *Turn) Suspended() []state.ToolCall {
 // [state.History.Pending]. Those that wait are not among them.
 func (t *Turn) Pending() []state.ToolCall { return t.st.History().Pending(t.Suspended()...) }
 
-// Run makes calls as [Answer] does, and commits. Suspended calls have no result.
+// Run makes calls as [Answer] does, and commits before and after. So a process
+// that has lost its run makes no call. Suspended calls have no result.
 func (t *Turn) Run(ctx context.Context, calls ...state.ToolCall) ([]Result, error) {
 	if len(calls) == 0 {
 		return nil, nil
+	}
+	if err := t.Commit(ctx); err != nil {
+		return nil, err
 	}
 	results, err := Answer(ctx, t.st, t.tools, calls)
 	if err != nil {
