@@ -392,6 +392,7 @@ func TestOutputs(t *testing.T) {
 		{"whole and key", `{"a":1}`, []tool.Option{tool.To(coreAny, ""), tool.To(coreCount, "a")}, map[string]any{"any": map[string]any{"a": int64(1)}, "count": 1}},
 		{"list appends", `["b"]`, []tool.Option{tool.To(coreList, "")}, map[string]any{"list": []string{"a", "b"}}},
 		{"handler", `["b"]`, []tool.Option{tool.To(coreList, "").With(state.Replace[[]string]())}, map[string]any{"list": []string{"b"}}},
+		{"a missing key in front of another", `{"c":["d"]}`, []tool.Option{tool.To(coreText, "a"), tool.To(coreList, "c")}, map[string]any{"list": []string{"a", "d"}}},
 		{"handler behind a function", `["b"]`, []tool.Option{
 			tool.ToFunc(coreList, "", func(list []string) ([]string, error) { return list, nil }).With(state.Replace[[]string]()),
 		}, map[string]any{"list": []string{"b"}}},

@@ -102,6 +102,11 @@ func TestATurnWithinATurn(t *testing.T) {
 	inner, err = tool.NewTurn(state.NewContext(ctx, fork), "")
 	require.NoError(t, err)
 	require.Same(t, fork, inner.State())
+	inner, err = tool.NewTurn(state.NewContext(ctx, fork), "chief")
+	require.NoError(t, err)
+	require.NoError(t, turnVault.Set(st, "of the trunk"))
+	require.False(t, turnVault.Has(inner.State()), "it works on the branch")
+	require.Same(t, fork, inner.Base())
 	_, ok := tool.TurnOf(t.Context())
 	require.False(t, ok)
 }
@@ -172,6 +177,12 @@ func TestATurnMakesTheCallsOfAnAnswer(t *testing.T) {
 	others, err = turn.End()
 	require.NoError(t, err)
 	require.False(t, others)
+	for name, want := range map[string]bool{"note": false, "foreign": true} {
+		require.NoError(t, turn.Said(ctx, say(turnCall("d", name))))
+		others, err = turn.End()
+		require.NoError(t, err)
+		require.Equal(t, want, others, name)
+	}
 }
 
 // The calls of an answer that were not all made end with the next answer, and
