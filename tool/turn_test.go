@@ -321,3 +321,20 @@ func TestATurnOfARunIsCommitted(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, hidden.Commit(ctx))
 }
+
+// A call that a framework repeats while others are open does not end their step.
+func TestATurnMakesEachCallOnce(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, turn := turnOf(t, st, "clerk")
+	first, second := turnCall("c1", "note"), turnCall("c2", "note")
+	require.NoError(t, turn.Said(ctx, say(first, second)))
+	for range 2 {
+		r, err := turn.Call(ctx, first)
+		require.NoError(t, err)
+		require.Equal(t, `["c1"]`, r.Message.Text())
+		require.Len(t, spoken(state.Messages.Or(st, nil)), 2)
+	}
+	_, err := turn.Call(ctx, second)
+	require.NoError(t, err)
+	require.Equal(t, []string{"call c1", "call c2", `result c1: ["c1"]`, `result c2: ["c2"]`}, spoken(state.Messages.Or(st, nil)))
+}
