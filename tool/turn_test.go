@@ -232,6 +232,28 @@ func TestATurnGoesOn(t *testing.T) {
 	require.True(t, others)
 }
 
+// Ids repeat: each agent has its own calls, and a call that is open again has no
+// answer.
+func TestATurnTellsCallsWithOneIDApart(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, clerk := turnOf(t, st, "clerk")
+	require.NoError(t, clerk.Said(ctx, say(turnCall("c1", "note"), turnCall("c2", "note"))))
+	ctx, chief := turnOf(t, st, "chief")
+	require.NoError(t, chief.Said(ctx, say(turnCall("c1", "note"))))
+	ctx, clerk = turnOf(t, st, "clerk") // in a later process
+	for _, id := range []string{"c2", "c1"} {
+		_, err := clerk.Call(ctx, turnCall(id, "note"))
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"c1", "c2"}, turnLog.Or(st, nil))
+	require.Empty(t, clerk.Pending())
+	require.NoError(t, clerk.Said(ctx, say(turnCall("c1", "note"))))
+	_, ok := clerk.Answered("c1")
+	require.False(t, ok)
+	_, ok = clerk.Answered("c2")
+	require.True(t, ok)
+}
+
 func TestAPromptHasAResultForEachCall(t *testing.T) {
 	st := state.New(turnSchema)
 	ctx, before := turnOf(t, st, "clerk")

@@ -396,6 +396,80 @@ func TestMeanwhileInLaterPrompt(t *testing.T) {
 	})
 }
 
+// TestMeanwhileNested: what was said while an inner agent waited is in the prompt
+// of the outer one alone, whose conversation it belongs to.
+func TestMeanwhileNested(t *testing.T) {
+	prompts := map[string]string{}
+	play := func(name string, answer func(last *schema.Message) *schema.Message) scripted {
+		return func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+			prompts[name] = ""
+			for _, m := range msgs {
+				prompts[name] += m.Content + "; "
+			}
+			return answer(msgs[len(msgs)-1]), nil
+		}
+	}
+	team := func(t *testing.T) adk.Agent {
+		inner := agent("search", play("inner", func(last *schema.Message) *schema.Message {
+			if last.Role == schema.Tool {
+				return said("found")
+			}
+			return calls(call("i1", "wait", `{"text":"a"}`))
+		}), einostate.Tools(suspended), einostate.Middleware("search", nil))
+		return agent("billing", play("outer", func(last *schema.Message) *schema.Message {
+			switch {
+			case last.Role == schema.Tool:
+				return said("done")
+			case last.Content == "make it 20":
+				return said("noted")
+			}
+			return calls(call("c1", "search", `{"request":"go"}`))
+		}), []einotool.BaseTool{adk.NewAgentTool(t.Context(), inner)}, einostate.Middleware("billing", nil))
+	}
+	onStores(t, team, func(c *conversation) {
+		c.say(workspace.Message{Content: state.UserText("go")})
+		c.say(workspace.Message{Content: state.UserText("make it 20")})
+		if got := c.answer("i1"); got != "done" {
+			c.t.Errorf("said %q", got)
+		}
+		if inner := prompts["inner"]; !strings.Contains(inner, "yes") || strings.Contains(inner, "make it 20") {
+			c.t.Errorf("the prompt of the inner agent is %q", inner)
+		}
+		if outer := prompts["outer"]; !strings.Contains(outer, "make it 20") || !strings.HasSuffix(outer, "found; ") {
+			c.t.Errorf("the prompt of the outer agent is %q", outer)
+		}
+	})
+}
+
+// TestStepsAreCommitted: before the model is asked again, the store has what was
+// said and done.
+func TestStepsAreCommitted(t *testing.T) {
+	var m *workspace.Manager
+	stored := []int{}
+	play := script(calls(call("c1", "note", `{"text":"a"}`)), calls(call("c2", "look", `{"text":"b"}`)), said("done"))
+	a := agent("billing", scripted(func(ctx context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.Message, error) {
+		view, err := m.View(ctx, "ann")
+		must(err)
+		stored = append(stored, len(state.Messages.Or(view.State(), nil)))
+		return play(ctx, msgs, opts...)
+	}), append(einostate.Tools(noteTool(0)), func() einotool.BaseTool {
+		look, err := utils.InferTool("look", "Look.", func(context.Context, noteInput) (string, error) { return "seen", nil })
+		must(err)
+		return look
+	}()), einostate.Middleware("billing", nil))
+	var err error
+	m, err = workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{
+		Schema: resumeSchema, Run: einostate.Handle(adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: a}), nil),
+	})
+	must(err)
+	defer m.Close()
+	_, err = m.Handle(t.Context(), "ann", workspace.Message{Content: state.UserText("go")})
+	must(err)
+	if !slices.Equal(stored, []int{1, 3, 5}) {
+		t.Errorf("stored messages: %v", stored)
+	}
+}
+
 // TestEvents: the function of Handle gets the events of the agent, with their
 // text while it is streamed.
 func TestEvents(t *testing.T) {
