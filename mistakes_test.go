@@ -557,7 +557,6 @@ func mistakesOfSteps(*testing.T) []mistake {
 	_, context := search.Call(nilContext, st, "")
 	_, zero := new(tool.Tool).Call(ctx, st, "")
 	_, updater := tool.Updater(state.MustSchema(), "ann")
-	_, inlined := tool.Inline(`{"$ref":"#/$defs/a"}`)
 	unknown := must(tool.Run(ctx, masked, []*tool.Tool{search}, []state.ToolCall{{Name: mistakeValue}}))[0]
 	twice := must(tool.Run(ctx, st, []*tool.Tool{search, search}, []state.ToolCall{{Name: "search"}}))[0]
 	step := must(tool.Begin(ctx, st, []*tool.Tool{search}, []state.ToolCall{{Name: "search"}}))
@@ -577,8 +576,6 @@ func mistakesOfSteps(*testing.T) []mistake {
 			"tool: the Tool is nil, or no constructor has made it", tool.ErrInvalidTool},
 		{"an updater of no fields", updater,
 			`tool "update_state": there is no field that agent "ann" may write`, tool.ErrInvalidTool},
-		{"a reference to no definition", inlined,
-			"tool: inline: a $ref to something that is not in $defs", tool.ErrInvalidTool},
 		{"a call to a tool that there is not", unknown.Err,
 			`tool "[SECRET]" not found; there is search`, tool.ErrUnknownTool},
 		{"a call to a tool that there is twice", twice.Err,
@@ -647,11 +644,11 @@ func mistakesOfRoutes(*testing.T) []mistake {
 	var router route.Router
 	return []mistake{
 		{"a rule without an agent", rules(route.Otherwise("")),
-			"route: $.rules[0].otherwise: want a name, got nothing", route.ErrInvalidRules},
+			"route: $.rules[0]: want when and agent, or otherwise", route.ErrInvalidRules},
 		{"a rule after otherwise", rules(route.Otherwise("a"), route.Otherwise("b")),
 			"route: $.rules[0]: otherwise must come last: no rule after it can match", route.ErrInvalidRules},
 		{"the zero rule", rules(route.Rule{}),
-			"route: $.rules[0]: the rule is missing: use When or Otherwise", route.ErrInvalidRules},
+			"route: $.rules[0]: want when and agent, or otherwise", route.ErrInvalidRules},
 		{"a rule about a nil field", rules(route.When(route.Has[string](nil), "a")),
 			"route: $.rules[0].when.field: the field is nil", route.ErrInvalidRules},
 		{"the zero predicate", rules(route.When(route.Predicate{}, "a")),
@@ -663,7 +660,7 @@ func mistakesOfRoutes(*testing.T) []mistake {
 		{"rules with an unknown function", parse(`{"rules":[{"when":{"func":"weekend"},"agent":"a"}]}`),
 			`route: $.rules[0].when.func: no function "weekend" was given: there are []`, route.ErrInvalidRules},
 		{"no rules", parse(`{}`),
-			"route: $.rules: want a value, got nothing", route.ErrInvalidRules},
+			"route: $.rules: want a list, got nothing", route.ErrInvalidRules},
 		{"a router from JSON", json.Unmarshal([]byte(`{}`), &router),
 			"route: a Router is read with Parse, which needs the schema", route.ErrInvalidRules},
 		{"rules about what the agent may not read", route.Must(route.New(route.When(route.Has(intent), "a"))).Check(schema, "b"),

@@ -51,7 +51,7 @@ func TestReadmeShowsTheOutputOfTheQuickstart(t *testing.T) {
 
 func TestCodeOfTheReadmeAndTheGuideIsTested(t *testing.T) {
 	examples := readAll(t, "example_*_test.go", "*/example_test.go", "*/example_*_test.go", "examples/workflow/*_test.go",
-		"examples/adk/main.go", "adapter/*/example_test.go", "adapter/*/kit_test.go")
+		"examples/adk/main.go", "lab/sdks/example_*_test.go", "adapter/*/example_test.go", "adapter/*/kit_test.go")
 	blocks := goBlocks(readFile(t, "README.md"))[1:]
 	require.NotEmpty(t, blocks)
 	for _, page := range guidePages(t) {
@@ -93,7 +93,7 @@ func guidePages(t *testing.T) []string {
 	pages, err := filepath.Glob("docs/guide/*.md")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
-	return append(pages, "docs/adk.md", "docs/frameworks.md")
+	return append(pages, "docs/adk.md", "docs/frameworks.md", "docs/langchaingo.md")
 }
 
 func TestTheGuideListsEveryPage(t *testing.T) {

@@ -14,15 +14,10 @@
 // answer for the same content. [Router.Explain] says how the answer came about,
 // without showing values.
 //
-// # Predicates
-//
 // A predicate is typed by its field: [Has], [Eq], [Ne], [In], [Gt], [Gte],
 // [Lt], [Lte], [Match] and [Contains]. [And], [Or] and [Not] combine
-// predicates, and [Func] asks a Go function.
-//
-// No comparison matches an unset field, not even Ne. Not(Eq(f, v)) does.
-//
-// # Rights
+// predicates, and [Func] asks a Go function. No comparison matches an unset
+// field, not even Ne. Not(Eq(f, v)) does.
 //
 // A router reads what the handle that it is given may read. A rule that
 // mentions a hidden field never matches, neither under Not nor if the other
@@ -31,15 +26,6 @@
 // have is treated like a hidden one. [Router.Check] finds such rules when a
 // network is built.
 //
-// # Rules as data
-//
-// A router marshals to JSON. [Parse] reads it back, finds fields by name, and
-// reports every mistake with its path:
-//
-//	{"rules": [
-//	  {"when": {"field": "order_id", "op": "has"}, "agent": "billing"},
-//	  {"otherwise": "general"}
-//	]}
-//
+// A router marshals to JSON. [Parse] reads it back and finds fields by name.
 // All values of this package are immutable and safe for concurrent use.
 package route

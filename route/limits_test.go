@@ -22,53 +22,37 @@ func TestRulesFromOthersHaveLimits(t *testing.T) {
 	match := func(pattern string) string {
 		return fmt.Sprintf(`{"field":"intent","op":"match","value":%q}`, pattern)
 	}
-	in := func(n int) string { return `{"field":"visits","op":"in","value":` + listOf(n, "1") + `}` }
-	class := func(size int) string { return "[" + strings.Repeat("a", size-2) + "]" } // one instruction
+	const tooMany = "the patterns of a router have at most 2000 instructions"
 	for _, c := range []struct {
 		name         string
 		within, over string // the rules
 		err          string
 	}{
 		{
-			"rules", listOf(1000, rule(match("a"))), listOf(1001, rule(match("a"))),
-			"route: $.rules: a router has at most 1000 rules, got 1001",
-		},
-		{
-			"one pattern", "[" + rule(match(class(1<<16))) + "]", "[" + rule(match(class(1<<16+1))) + "]",
-			"route: $.rules[0].when.value: a router has at most 65536 bytes of patterns, and has 65537 up to here",
-		},
-		{
-			"all patterns", listOf(2, rule(match(class(1<<15)))), listOf(3, rule(match(class(1<<15)))),
-			"route: $.rules[2].when.value: a router has at most 65536 bytes of patterns, and has 98304 up to here",
+			"one pattern", "[" + rule(match("["+strings.Repeat("a", 1022)+"]")) + "]", "[" + rule(match("["+strings.Repeat("a", 1023)+"]")) + "]",
+			`route: $.rules[0].when.value: field "intent": a pattern has at most 1024 bytes, got 1025`,
 		},
 		{
 			"one program", "[" + rule(match("a{1000}b{900}")) + "]", "[" + rule(match("a{1000}b{1000}")) + "]",
-			"route: $.rules[0].when.value: a router has at most 2000 instructions of compiled patterns, and has 2002 up to here",
+			"route: $.rules[0].when.value: " + tooMany,
 		},
 		{
 			"nested repetitions", "[" + rule(match("((a{10}){10}){10}")) + "]", "[" + rule(`{"not":`+match("(?:(?:abcdefghijklmnopqrst){30}){30}")+"}") + "]",
-			"route: $.rules[0].when.not.value: a router has at most 2000 instructions of compiled patterns, and has 18031 up to here",
+			"route: $.rules[0].when.not.value: " + tooMany,
 		},
 		{
 			"all programs", listOf(4, rule(match("a{1,200}"))), listOf(6, rule(match("a{1,200}"))),
-			"route: $.rules[5].when.value: a router has at most 2000 instructions of compiled patterns, and has 2394 up to here",
+			"route: $.rules[4].when.value: " + tooMany,
 		},
 		{
-			"classes", "[" + rule(match(`^\p{L}{1,64}$`)) + "]", "[" + rule(match(strings.Repeat(`\p{L}`, 100))) + "]",
-			"instructions of compiled patterns",
+			"bytes", "[" + rule(`{"or":`+listOf(8000, `{"field":"visits","op":"has"}`)+"}") + "]",
+			"[" + rule(`{"or":`+listOf(10_000, `{"field":"visits","op":"has"}`)+"}") + "]",
+			"route: $.rules: a router has at most 262144 bytes of JSON",
 		},
 		{
-			"values of one in", "[" + rule(in(10_000)) + "]", "[" + rule(in(10_001)) + "]",
-			"route: $.rules[0].when.value: a router has at most 10000 values of in, and has 10001 up to here",
-		},
-		{
-			"values of all ins", "[" + rule(`{"or":`+listOf(2, in(5000))+"}") + "]", "[" + rule(`{"or":`+listOf(3, in(5000))+"}") + "]",
-			"route: $.rules[0].when.or[2].value: a router has at most 10000 values of in, and has 15000 up to here",
-		},
-		{
-			"bytes", "[" + rule(`{"or":`+listOf(10_000, `{"field":"visits","op":"has"}`)+"}") + "]",
-			"[" + rule(`{"or":`+listOf(100_000, `{"field":"visits","op":"has"}`)+"}") + "]",
-			"route: $.rules: a router has at most 2097152 bytes of JSON, got ",
+			"values", "[" + rule(`{"field":"visits","op":"in","value":`+listOf(100_000, "1")+`}`) + "]",
+			"[" + rule(`{"field":"visits","op":"in","value":`+listOf(140_000, "1")+`}`) + "]",
+			"route: $.rules: a router has at most 262144 bytes of JSON",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,15 +67,8 @@ func TestRulesFromOthersHaveLimits(t *testing.T) {
 }
 
 func TestRulesInGoHaveTheLimitsOfParse(t *testing.T) {
-	many := make([]int, 10_000)
-	long := strings.Repeat("<", 1<<20-2)
-	tooMany := make([]route.Rule, 1001)
-	for i := range tooMany {
-		tooMany[i] = route.When(route.Has(intent), "a")
-	}
+	long := strings.Repeat("<", 200_000)
 	for name, c := range map[string]struct{ within, over []route.Rule }{
-		"rules":  {tooMany[1:], tooMany},
-		"values": {[]route.Rule{route.When(route.In(visits, many...), "a")}, []route.Rule{route.When(route.In(visits, append(many, 1)...), "a")}},
 		"patterns": {
 			[]route.Rule{route.When(route.Match(intent, "a{1000}"), "a")},
 			[]route.Rule{route.When(route.And(route.Match(intent, strings.Repeat("a{999}", 3))), "a")},

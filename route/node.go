@@ -1,6 +1,7 @@
 package route
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -9,53 +10,23 @@ import (
 	"github.com/agentstate/state/internal/fault"
 )
 
-// The kinds of predicates, named as in JSON.
-const (
-	opAnd      = "and"
-	opOr       = "or"
-	opNot      = "not"
-	opFunc     = "func"
-	opHas      = "has"
-	opEq       = "eq"
-	opNe       = "ne"
-	opIn       = "in"
-	opGt       = "gt"
-	opGte      = "gte"
-	opLt       = "lt"
-	opLte      = "lte"
-	opMatch    = "match"
-	opContains = "contains"
-)
-
-// fieldOps are the predicates about one field, in the order of error texts.
-var fieldOps = []string{opHas, opEq, opNe, opIn, opGt, opGte, opLt, opLte, opMatch, opContains}
-
-// node is a predicate in the tree of a rule: a question about a field, a
-// function, or a combination of other nodes.
+// node is a predicate in the tree of a rule, and its JSON: a question about a
+// field, a function, or a combination of other nodes.
 type node struct {
-	op        string
-	name      string       // of the field or function
-	fieldType reflect.Type // nil if the node is not about a field
-	operand   []byte       // what the field is compared with, as JSON
-	parts     []*node      // what is combined
+	And   []*node         `json:"and,omitempty"`
+	Or    []*node         `json:"or,omitempty"`
+	Not   *node           `json:"not,omitempty"`
+	Func  string          `json:"func,omitempty"`
+	Field string          `json:"field,omitempty"`
+	Op    string          `json:"op,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"`
+
 	// ask answers for a field or a function. state.ErrNotFound means that the
 	// field is unset; any other error means that there is no answer.
-	ask    func(*state.State) (bool, error)
-	cost   cost
-	faults []*fault.Error // with paths that begin at the node
-}
-
-// newCombination returns the node that combines parts.
-func newCombination(op string, parts []*node) *node {
-	n := &node{op: op, parts: parts}
-	if len(parts) == 0 {
-		n.addFault("$."+op, "want at least one predicate, got none")
-	}
-	return n
-}
-
-func (n *node) addFault(path, problem string) {
-	n.faults = append(n.faults, &fault.Error{Path: path, Got: problem})
+	ask       func(st *state.State) (bool, error)
+	fieldType reflect.Type
+	program   int          // instructions of the pattern
+	err       *fault.Error // what is wrong, with a path that begins at the node
 }
 
 // evaluate answers for a snapshot. An error means that something that the node
@@ -64,92 +35,87 @@ func (n *node) addFault(path, problem string) {
 // were enough, the result would depend on what the handle may not read.
 //
 // If skip is set, the answer is known to make no difference, and functions are
-// not called. The trace records each step; it may be nil.
-func (n *node) evaluate(st *state.State, skip bool, t *trace) (yes bool, err error) {
-	line := t.open(n)
-	unset, skipped := false, false
-	switch n.op {
-	case opNot:
-		yes, err = n.parts[0].evaluate(st, skip, t)
-		yes = !yes && err == nil
-	case opAnd, opOr:
-		decisive := n.op == opOr
-		yes = !decisive
-		for _, part := range n.parts {
-			answer, partErr := part.evaluate(st, skip || err != nil || yes == decisive, t)
-			if err == nil {
-				err = partErr
-			}
-			if answer == decisive {
-				yes = decisive
-			}
-		}
-		yes = yes && err == nil
-	case opFunc:
-		if skipped = skip; !skip {
-			yes, err = n.ask(st)
-		}
-	default:
+// not called.
+func (n *node) evaluate(st *state.State, skip bool) (yes bool, err error) {
+	switch {
+	case n.Not != nil:
+		yes, err = n.Not.evaluate(st, skip)
+		return !yes && err == nil, err
+	case n.Func != "" && skip:
+		return false, nil
+	case n.ask != nil:
 		if yes, err = n.ask(st); errors.Is(err, state.ErrNotFound) {
-			unset, err = true, nil
+			err = nil
+		}
+		return yes, err
+	}
+	parts, decisive := n.And, false
+	if n.Or != nil {
+		parts, decisive = n.Or, true
+	}
+	yes = !decisive
+	for _, part := range parts {
+		partYes, partErr := part.evaluate(st, skip || err != nil || yes == decisive)
+		if err == nil {
+			err = partErr
+		}
+		if partYes == decisive {
+			yes = decisive
 		}
 	}
-	t.close(line, traceLine{yes: yes, unset: unset, skipped: skipped, err: err})
-	return yes, err
+	return yes && err == nil, err
 }
 
 // visit calls fn for the node and all nodes below it, with their paths.
-func (n *node) visit(path string, fn func(path string, n *node)) {
-	fn(path, n)
-	for i, part := range n.parts {
-		at := path + "." + n.op
-		if n.op != opNot {
-			at = fmt.Sprintf("%s[%d]", at, i)
-		}
-		part.visit(at, fn)
+func (n *node) visit(path string, depth int, fn func(path string, depth int, n *node)) {
+	fn(path, depth, n)
+	for i, part := range n.And {
+		part.visit(fmt.Sprintf("%s.and[%d]", path, i), depth+1, fn)
+	}
+	for i, part := range n.Or {
+		part.visit(fmt.Sprintf("%s.or[%d]", path, i), depth+1, fn)
+	}
+	if n.Not != nil {
+		n.Not.visit(path+".not", depth+1, fn)
 	}
 }
 
-// depth returns how deep combinations are nested.
-func (n *node) depth() int {
-	deepest := 0
-	for _, part := range n.parts {
-		deepest = max(deepest, 1+part.depth())
+// title returns what Explain calls the node.
+func (n *node) title() string {
+	switch {
+	case n.And != nil:
+		return "and"
+	case n.Or != nil:
+		return "or"
+	case n.Not != nil:
+		return "not"
+	case n.Func != "":
+		return fmt.Sprintf("func %q", n.Func)
 	}
-	return deepest
+	return fmt.Sprintf("%s %q", n.Op, n.Field)
 }
 
-// trace records how the nodes of a rule were answered, parents first. A nil
-// trace records nothing.
-type trace struct {
-	lines []traceLine
-	depth int
-}
-
-type traceLine struct {
-	node                *node
-	depth               int
-	yes, unset, skipped bool
-	err                 error
-}
-
-// open adds a line for a node and returns its number.
-func (t *trace) open(n *node) int {
-	if t == nil {
-		return 0
+// answer returns what Explain says of the node.
+func (n *node) answer(st *state.State) string {
+	yes, err := n.evaluate(st, false)
+	if n.Field != "" {
+		_, err = n.ask(st) // which tells what is unset
 	}
-	t.lines = append(t.lines, traceLine{node: n, depth: t.depth})
-	t.depth++
-	return len(t.lines) - 1
-}
-
-// close completes a line with the answer of its node.
-func (t *trace) close(number int, answer traceLine) {
-	if t == nil {
-		return
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		return "no, unset"
+	case err != nil && n.ask == nil:
+		return "no answer"
+	case errors.Is(err, state.ErrDenied):
+		return "hidden"
+	case errors.Is(err, state.ErrUnknownField):
+		return "no such field"
+	case errors.Is(err, errPanic):
+		return "panicked"
+	case err != nil:
+		return "a field of another type"
+	case yes:
+		return "yes"
 	}
-	t.depth--
-	line := &t.lines[number]
-	answer.node, answer.depth = line.node, line.depth
-	*line = answer
+	return "no"
 }

@@ -3,8 +3,7 @@ package route
 import (
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentstate/state"
@@ -12,73 +11,72 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// maxDepth bounds how deep combinations are nested. Parse has to read whatever
-// MarshalJSON writes, and its own limit on nesting is larger.
-const maxDepth = 64
+// The limits of the rules of a router. They bound what rules from elsewhere
+// cost: the time to read and to ask them, and their memory.
+const (
+	maxJSON    = 256 << 10 // bytes of the rules as JSON, as MarshalJSON writes it
+	maxPattern = 1 << 10   // bytes of a pattern
+	maxProgram = 2000      // instructions of all patterns: Next runs each at every byte of a text
+	maxText    = 64 << 10  // bytes of a text that Match looks at
+)
 
 // Rule names an agent and the condition under which it is next. [When] and
 // [Otherwise] make rules; the zero Rule is invalid.
-type Rule struct {
-	agent     string
-	when      *node // nil if the rule is an otherwise
-	otherwise bool
-	faults    []*fault.Error // with paths that begin at the rule
+type Rule struct{ form ruleForm }
+
+// ruleForm is the JSON of a rule: when and agent, or otherwise.
+type ruleForm struct {
+	When      *node  `json:"when,omitempty"`
+	Agent     string `json:"agent,omitempty"`
+	Otherwise string `json:"otherwise,omitempty"`
 }
 
 // When returns the rule that agent is next if p holds.
-func When(p Predicate, agent string) Rule {
-	r := Rule{agent: agent, when: p.nodeOrFault()}
-	r.checkAgent("$.agent")
-	return r
-}
+func When(p Predicate, agent string) Rule { return Rule{ruleForm{When: p.nodeOrFault(), Agent: agent}} }
 
 // Otherwise returns the rule that agent is next unconditionally. It must be the
 // last rule.
-func Otherwise(agent string) Rule {
-	r := Rule{agent: agent, otherwise: true}
-	r.checkAgent("$.otherwise")
-	return r
-}
-
-func (r *Rule) checkAgent(path string) {
-	if e := fault.CheckName(path, r.agent); e != nil {
-		r.faults = append(r.faults, e)
-	}
-}
+func Otherwise(agent string) Rule { return Rule{ruleForm{Otherwise: agent}} }
 
 // Router names the next agent by the first of its rules that matches. It is
 // immutable, safe for concurrent use, and serves any number of states.
-type Router struct{ rules []Rule }
+type Router struct{ form routerForm }
 
-// New returns a router. The error is [ErrInvalidRules] and lists everything that is wrong with the
-// rules, each mistake with its path in the JSON form of the router. Names of
-// agents and functions must be one line of visible text. A router without rules
-// never names an agent.
+type routerForm struct {
+	Rules []ruleForm `json:"rules"`
+}
+
+// New returns a router. The error is [ErrInvalidRules] and lists the mistakes in
+// the rules, each with its path in the JSON form of the router. Names of agents
+// and functions must be one line of visible text. A router without rules never
+// names an agent.
 //
-// Predicates may be nested up to 64 deep. A router has at most 1 000 rules,
-// 10 000 values of [In] in all, and 2 MiB of JSON. All patterns of [Match]
-// together have at most 64 KiB, and about 2 000 instructions when they are
-// compiled: a letter is one, and a{1000} is a thousand. The limits are those of
-// [Parse], which therefore reads what [Router.MarshalJSON] writes.
+// A router has at most 256 KiB of JSON. A pattern of [Match] has at most 1 KiB,
+// and all patterns together have 2 000 instructions when they are compiled: a
+// letter is one, and a{1000} is a thousand.
 func New(rules ...Rule) (*Router, error) {
-	var faults []*fault.Error
+	r := &Router{routerForm{make([]ruleForm, len(rules))}}
 	for i, rule := range rules {
-		for _, e := range rule.allFaults() {
-			faults = append(faults, moveFault(rulePath(i), e))
-		}
-		if rule.otherwise && i < len(rules)-1 {
-			faults = append(faults, &fault.Error{
-				Path: rulePath(i), Got: "otherwise must come last: no rule after it can match",
-			})
-		}
+		r.form.Rules[i] = rule.form
 	}
-	if len(faults) == 0 {
-		faults = checkLimits(rules)
+	var errs rulesError
+	program := 0
+	for i, rule := range r.form.Rules {
+		errs.add(rulePath(i), rule.mistake(i == len(rules)-1))
+		rule.visit(rulePath(i), func(path string, _ int, n *node) {
+			errs.add(path, n.err)
+			if program += n.program; program > maxProgram && program-n.program <= maxProgram {
+				errs.add(path, mistakef("$.value", "the patterns of a router have at most %d instructions", maxProgram))
+			}
+		})
 	}
-	if err := joinFaults(faults); err != nil {
-		return nil, err
+	if data, err := r.MarshalJSON(); errs == nil && (err != nil || len(data) > maxJSON) {
+		errs.add("$.rules", mistakef("$", "a router has at most %d bytes of JSON", maxJSON))
 	}
-	return &Router{rules: slices.Clone(rules)}, nil
+	if errs != nil {
+		return nil, errs
+	}
+	return r, nil
 }
 
 // Must returns r and panics if err is not nil. It is for package variables.
@@ -89,26 +87,32 @@ func Must(r *Router, err error) *Router {
 	return r
 }
 
-// allFaults returns the faults of the rule and of its predicates.
-func (r *Rule) allFaults() []*fault.Error {
-	if r.when == nil {
-		if !r.otherwise && len(r.faults) == 0 {
-			return []*fault.Error{{Path: "$", Got: "the rule is missing: use When or Otherwise"}}
-		}
-		return r.faults
+// mistake returns what is wrong with the rule, apart from its predicate.
+func (r ruleForm) mistake(last bool) *fault.Error {
+	switch {
+	case r.When != nil && r.Otherwise == "":
+		return fault.CheckName("$.agent", r.Agent)
+	case r.When != nil || r.Agent != "" || r.Otherwise == "":
+		return mistakef("$", "want when and agent, or otherwise")
+	case !last:
+		return mistakef("$", "otherwise must come last: no rule after it can match")
 	}
-	faults := slices.Clip(r.faults)
-	if r.when.depth() > maxDepth {
-		return append(faults, &fault.Error{
-			Path: "$.when", Got: fmt.Sprintf("predicates are nested more than %d deep", maxDepth),
-		})
+	return fault.CheckName("$.otherwise", r.Otherwise)
+}
+
+func (r ruleForm) visit(path string, fn func(path string, depth int, n *node)) {
+	if r.When != nil {
+		r.When.visit(path+".when", 0, fn)
 	}
-	r.when.visit("$.when", func(path string, n *node) {
-		for _, e := range n.faults {
-			faults = append(faults, moveFault(path, e))
-		}
-	})
-	return faults
+}
+
+// matches reports whether the rule matches a snapshot. A rule with an error does
+// not match.
+func (r ruleForm) matches(st *state.State) (bool, error) {
+	if r.When == nil {
+		return true, nil
+	}
+	return r.When.evaluate(st, false)
 }
 
 // Next returns the agent of the first rule that matches, or false if no rule
@@ -117,25 +121,51 @@ func (r *Rule) allFaults() []*fault.Error {
 // wherever in the rule the field occurs. The same applies to a field that the
 // state does not have.
 func (r *Router) Next(st *state.State) (agent string, ok bool) {
-	if r == nil {
-		return "", false
-	}
 	st = st.Snapshot()
-	for _, rule := range r.rules {
-		if yes, _ := rule.evaluate(st, nil); yes {
-			return rule.agent, true
+	for _, rule := range r.rules() {
+		if yes, _ := rule.matches(st); yes {
+			return rule.Agent + rule.Otherwise, true
 		}
 	}
 	return "", false
 }
 
-// evaluate reports whether the rule matches a snapshot. A rule with an error
-// does not match.
-func (r *Rule) evaluate(st *state.State, t *trace) (bool, error) {
-	if r.when == nil {
-		return true, nil
+func (r *Router) rules() []ruleForm {
+	if r == nil {
+		return nil
 	}
-	return r.when.evaluate(st, false, t)
+	return r.form.Rules
+}
+
+// Explain returns a text for people that says which rules match, how each
+// predicate was answered, and therefore why [Router.Next] names the agent that
+// it names. The text holds names but no values. It is the same for the same
+// content. Explain reads one version of the state. It asks all predicates, also
+// those that make no difference.
+func (r *Router) Explain(st *state.State) string {
+	var b strings.Builder
+	next := "nobody"
+	st = st.Snapshot()
+	for i, rule := range r.rules() {
+		outcome := "does not match"
+		switch yes, err := rule.matches(st); {
+		case err != nil:
+			outcome = "cannot match"
+		case yes && next != "nobody":
+			outcome = "matches too late"
+		case yes:
+			outcome, next = "matches", strconv.Quote(rule.Agent+rule.Otherwise)
+		}
+		kind := "when"
+		if rule.When == nil {
+			kind = "otherwise"
+		}
+		fmt.Fprintf(&b, "%d. %q %s: %s\n", i+1, rule.Agent+rule.Otherwise, kind, outcome)
+		rule.visit("", func(_ string, depth int, n *node) {
+			fmt.Fprintf(&b, "%s%s: %s\n", strings.Repeat("  ", depth+2), n.title(), n.answer(st))
+		})
+	}
+	return b.String() + "next: " + next + "\n"
 }
 
 // Check returns an error for each field that keeps a rule from ever matching if
@@ -144,51 +174,40 @@ func (r *Rule) evaluate(st *state.State, t *trace) (bool, error) {
 // of [state.Field.Get], such as [state.ErrDenied]. The agent "" is the host.
 // Check does not know what functions read.
 func (r *Router) Check(schema *state.Schema, agent string) error {
-	if r == nil {
-		return nil
-	}
 	st := state.New(schema)
 	types := fieldTypes(st)
 	if agent != "" {
 		st = st.As(agent)
 	}
-	var faults []*fault.Error
-	for i, rule := range r.rules {
-		if rule.when == nil {
-			continue
-		}
-		rule.when.visit(rulePath(i)+".when", func(path string, n *node) {
-			if n.fieldType == nil {
+	var errs rulesError
+	for i, rule := range r.rules() {
+		rule.visit(rulePath(i), func(path string, _ int, n *node) {
+			if n.Field == "" {
 				return
 			}
 			_, err := n.ask(st)
-			if typ, ok := types[n.name]; ok && typ != n.fieldType {
-				err = &state.TypeError{Field: n.name, Path: "type", Want: typ.String(), Got: n.fieldType.String()}
+			if typ, ok := types[n.Field]; ok && typ != n.fieldType {
+				err = &state.TypeError{Field: n.Field, Path: "type", Want: typ.String(), Got: n.fieldType.String()}
 			}
 			if err != nil && !errors.Is(err, state.ErrNotFound) {
-				problem := "the rule for " + fault.Quote(rule.agent) + " never matches: " + stateText(err)
-				faults = append(faults, &fault.Error{Path: path, Got: problem, Cause: err})
+				problem := "the rule for " + fault.Quote(rule.Agent) + " never matches: " + stateText(err)
+				errs.add(path, &fault.Error{Path: "$", Got: problem, Cause: err})
 			}
 		})
 	}
-	return joinFaults(faults)
-}
-
-// fieldTypes returns the types of the fields that a state's schema declares.
-func fieldTypes(st *state.State) map[string]reflect.Type {
-	types := map[string]reflect.Type{}
-	for _, f := range st.Fields() {
-		types[f.Name] = f.GoType
+	if errs != nil {
+		return errs
 	}
-	return types
+	return nil
 }
 
-func rulePath(i int) string { return jsontext.Index("$.rules", i) }
-
-// moveFault returns e with its path below path.
-func moveFault(path string, e *fault.Error) *fault.Error {
-	return fault.As(fault.Under(path, e))
+// MarshalJSON returns the router as JSON that [Parse] reads. A function is
+// represented by its name.
+func (r *Router) MarshalJSON() ([]byte, error) {
+	return jsontext.Marshal(routerForm{append([]ruleForm{}, r.rules()...)})
 }
+
+func rulePath(i int) string { return fmt.Sprintf("$.rules[%d]", i) }
 
 // ErrInvalidRules is returned for rules that make no router, or that cannot
 // match in a state.
@@ -201,21 +220,20 @@ func (e rulesError) Error() string        { return errors.Join(e...).Error() }
 func (e rulesError) Unwrap() []error      { return e }
 func (e rulesError) Is(target error) bool { return target == ErrInvalidRules }
 
+// add adds a mistake, whose path begins at path, unless it is nil.
+func (e *rulesError) add(path string, mistake *fault.Error) {
+	if mistake != nil {
+		*e = append(*e, fmt.Errorf("route: %w", fault.Under(path, mistake)))
+	}
+}
+
 // invalidRules returns an error that is not about a place in the rules.
 func invalidRules(format string, args ...any) error {
 	return rulesError{fmt.Errorf("route: "+format, args...)}
 }
 
-// joinFaults returns the faults as one error of this package, one on each line.
-func joinFaults(faults []*fault.Error) error {
-	if len(faults) == 0 {
-		return nil
-	}
-	errs := make(rulesError, len(faults))
-	for i, e := range faults {
-		errs[i] = fmt.Errorf("route: %w", e)
-	}
-	return errs
+func mistakef(path, format string, args ...any) *fault.Error {
+	return &fault.Error{Path: path, Got: fmt.Sprintf(format, args...)}
 }
 
 // stateText returns the text of an error of package state inside a longer text.

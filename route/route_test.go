@@ -49,10 +49,6 @@ func TestARouterWithoutRulesNamesNobody(t *testing.T) {
 
 func TestNewReportsEveryMistakeWithItsPath(t *testing.T) {
 	var none *state.Field[string]
-	deep := route.Has(intent)
-	for range 65 {
-		deep = route.Not(deep)
-	}
 	_, err := route.New(
 		route.Rule{},
 		route.When(route.Predicate{}, ""),
@@ -62,13 +58,13 @@ func TestNewReportsEveryMistakeWithItsPath(t *testing.T) {
 		route.When(route.Eq(intent, "\xff"), "\xff"),
 		route.When(route.Eq(extra, any(make(chan int))), "a"),
 		route.When(route.Has(&state.Field[string]{}), "a"),
-		route.When(deep, "a"),
 		route.Otherwise(""),
 		route.Otherwise("a"),
+		route.Otherwise("a\nb"),
 	)
 	require.Error(t, err)
 	want := []string{
-		`route: $.rules[0]: the rule is missing: use When or Otherwise`,
+		`route: $.rules[0]: want when and agent, or otherwise`,
 		`route: $.rules[1].agent: want a name, got nothing`,
 		`route: $.rules[1].when: the predicate is missing`,
 		"route: $.rules[2].when.value: field \"intent\": bad pattern: error parsing regexp: missing closing ): `(`",
@@ -78,14 +74,13 @@ func TestNewReportsEveryMistakeWithItsPath(t *testing.T) {
 		`route: $.rules[4].when.and[1].or: want at least one predicate, got none`,
 		`route: $.rules[4].when.and[2].value: field "intent": want at least one value, got none`,
 		`route: $.rules[4].when.and[3].func: want a name, got nothing`,
-		`route: $.rules[4].when.and[3].func: the function is nil`,
 		`route: $.rules[5].agent: want valid UTF-8, got other bytes`,
 		`route: $.rules[5].when.value: field "intent": want valid UTF-8, got other bytes`,
 		`route: $.rules[6].when.value: field "extra": want a value that can be stored, got chan int`,
 		`route: $.rules[7].when.field: want a name, got nothing`,
-		`route: $.rules[8].when: predicates are nested more than 64 deep`,
-		`route: $.rules[9].otherwise: want a name, got nothing`,
+		`route: $.rules[8]: want when and agent, or otherwise`,
 		`route: $.rules[9]: otherwise must come last: no rule after it can match`,
+		`route: $.rules[10].otherwise: want one line of visible text, got U+000A`,
 	}
 	require.Equal(t, want, strings.Split(err.Error(), "\n"))
 	require.Panics(t, func() { route.Must(route.New(route.Rule{})) })
@@ -146,7 +141,7 @@ func TestExplainShowsEveryAnswerAndNoValue(t *testing.T) {
 3. "a\"b" when: matches
     or: yes
       has "intent": yes
-      func "skipped": not asked
+      func "skipped": yes
       contains "tags": yes
       eq "visits": yes
 4. "c" when: cannot match

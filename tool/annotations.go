@@ -3,7 +3,7 @@ package tool
 // Annotations are hints about what a tool does, as the ToolAnnotations of MCP,
 // whose JSON they have. They are for people and clients, who must not trust
 // those of tools from elsewhere. In this package, only ReadOnly has an effect:
-// see [Plan].
+// see [Run].
 type Annotations struct {
 	// Title is a name for people.
 	Title string `json:"title,omitempty"`

@@ -6,50 +6,9 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsonstruct"
 )
-
-// Option binds a field to a parameter or to a result, or says more about a
-// tool. [From], [FromName], [To], [ToWith], [ToFunc], [ToName], [Annotate] and
-// [Reveal] make options.
-type Option interface{ bind(b *binder) }
-
-type option func(b *binder)
-
-func (o option) bind(b *binder) { o(b) }
-
-// From injects a field as a parameter, which the model neither sees nor fills
-// in. A call fails before the function runs if the caller may not read the
-// field, or if the field has no value and the parameter is required. A
-// parameter that is not required is left out if the field has no value. A field
-// that is a reference, Ephemeral and NoCopy, cannot be injected, because no
-// code may look into its value: the function of a stateful tool can read it.
-//
-// An argument is refused if some decoder takes its name for that of the
-// parameter, whether or not the tool accepts other arguments: if the names
-// differ only in case, by Unicode's rules, and in _ and -. This concerns the
-// arguments themselves, not the members of objects inside them.
-func From[T any](f *state.Field[T], param string) Option {
-	return option(func(b *binder) {
-		if f == nil {
-			b.fail("From: parameter %q: no field", param)
-			return
-		}
-		read := func(st *state.State) (any, error) { return f.Get(st) }
-		b.addSource("From", reflect.TypeFor[T](), source{field: f.Name, of: f, param: param, read: read})
-	})
-}
-
-// FromName is [From] for tools that are configured as data. The call reports a
-// type that does not fit.
-func FromName(field, param string) Option {
-	return option(func(b *binder) {
-		read := func(st *state.State) (any, error) { return state.GetAs[any](st, field) }
-		b.addSource("FromName", nil, source{field: field, of: field, param: param, read: read})
-	})
-}
 
 // binder adds options to a signature and collects their mistakes.
 type binder struct {
@@ -161,15 +120,3 @@ func (b *binder) resultType(key string) (reflect.Type, error) {
 	}
 	return nil, errors.New("the result has no such key")
 }
-
-// Annotate adds annotations to a tool. If it is given more than once, the last
-// one counts.
-func Annotate(a Annotations) Option {
-	a = a.clone()
-	return option(func(b *binder) { b.annotations = a })
-}
-
-// Reveal returns an option for a tool whose results and errors may contain the
-// values of secrets, for example because it shows its user their own token.
-// Without it they are masked, see [Tool.Call].
-func Reveal() Option { return option(func(b *binder) { b.reveals = true }) }

@@ -14,8 +14,7 @@ import (
 // the types below. An error that a function returns is wrapped, and so is the
 // error of a context.
 var (
-	// ErrInvalidTool is returned for a declaration that does not make a tool,
-	// and for a schema that [Inline] cannot write out.
+	// ErrInvalidTool is returned for a declaration that does not make a tool.
 	ErrInvalidTool = errors.New("tool: invalid tool")
 	// ErrUnknownTool is returned for a call to a name that no tool has, or that
 	// several tools have.

@@ -116,11 +116,7 @@ func ExampleAnnotate() {
 
 	annotations, err := state.JSONOf(look.Annotations())
 	fmt.Println(annotations, err)
-	calls := []state.ToolCall{{Name: "look"}, {Name: "look"}}
-	fmt.Println(tool.Plan([]*tool.Tool{look}, calls)) // they only look: one batch
-	// Output:
-	// {"title":"Look","readOnlyHint":true} <nil>
-	// [[0 1]]
+	// Output: {"title":"Look","readOnlyHint":true} <nil>
 }
 
 // An argument for an injected parameter is refused in any spelling that some

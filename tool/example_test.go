@@ -170,14 +170,14 @@ func ExampleTo_deduplicate() {
 }
 
 // With a handler for this tool only, its result replaces the results of others.
-func ExampleToWith() {
+func ExampleOutput_With() {
 	documents := &state.Field[[]string]{Name: "documents"}
 	st := state.New(state.MustSchema(documents))
 	_ = documents.Set(st, []string{"stale.md"})
 
 	refresh := tool.Must(tool.New("refresh", "Find the documents again.",
 		func(context.Context, struct{}) ([]string, error) { return []string{"fresh.md"}, nil },
-		tool.ToWith(documents, "", state.Replace[[]string]())))
+		tool.To(documents, "").With(state.Replace[[]string]())))
 
 	_, err := refresh.Call(context.Background(), st, "")
 	fmt.Println(documents.Or(st, nil), err)
@@ -185,7 +185,7 @@ func ExampleToWith() {
 }
 
 // The files of a coding agent are in the state. Each call sets some of them.
-func ExampleToWith_writeFiles() {
+func ExampleOutput_With_writeFiles() {
 	files := &state.Field[map[string]string]{Name: "files"}
 	st := state.New(state.MustSchema(files))
 
@@ -204,7 +204,7 @@ func ExampleToWith_writeFiles() {
 			}
 			return written, nil
 		},
-		tool.ToWith(files, "", state.MergeMap[map[string]string]())))
+		tool.To(files, "").With(state.MergeMap[map[string]string]())))
 
 	for _, args := range []state.JSON{
 		`{"files":[{"path":"main.go","content":"package main"},{"path":"go.mod","content":"module a"}]}`,
@@ -229,7 +229,7 @@ func ExampleRaw() {
 		func(_ context.Context, args state.JSON) (state.JSON, error) {
 			return `{"status":200,"body":"Hello"}`, nil
 		},
-		tool.FromName("token", "token"), tool.ToName("page", "body", nil)))
+		tool.FromName("token", "token"), tool.ToName("page", "body")))
 
 	fmt.Println(fetch.Schema())
 	fmt.Println(fetch.Call(context.Background(), st, `{"url":"https://example.com"}`))
@@ -279,24 +279,15 @@ type task struct {
 	Sub  []task `json:"sub"`
 }
 
-func ExampleInline() {
+func ExampleNew_recursive() {
 	type in struct {
 		Plan task `json:"plan"`
 	}
-	plan, err := tool.New("plan", "", func(_ context.Context, in in) (int, error) { return len(in.Plan.Sub), nil })
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	plan := tool.Must(tool.New("plan", "", func(_ context.Context, in in) (int, error) { return len(in.Plan.Sub), nil }))
 	fmt.Println(strings.Contains(string(plan.Schema()), `"$ref":"#/$defs/task"`))
-
-	schema, err := tool.Inline(plan.Schema()) // for a model that knows no $ref
-	fmt.Println(strings.Contains(string(schema), "$ref"), strings.Count(string(schema), `"name":{"type":"string"}`), err)
-
 	n, err := plan.Call(context.Background(), state.New(nil), `{"plan":{"name":"move","sub":[{"name":"pack","sub":[]},{"name":"drive","sub":[]}]}}`)
 	fmt.Println(n, err)
 	// Output:
 	// true
-	// false 3 <nil>
 	// 2 <nil>
 }

@@ -69,7 +69,7 @@ func TestAFieldThatTheSchemaDoesNotHaveIsAMistakeOfTheProgram(t *testing.T) {
 	}{
 		{tool.To(none, ""), &output, state.ErrUnknownField, `tool "x": field "orders": unknown field`},
 		{tool.To(none, "").OrDelete(), &output, state.ErrUnknownField, `tool "x": field "orders": unknown field`},
-		{tool.ToName("orders", "", nil), &output, state.ErrUnknownField, `tool "x": field "orders": unknown field`},
+		{tool.ToName("orders", ""), &output, state.ErrUnknownField, `tool "x": field "orders": unknown field`},
 		{tool.To(other, ""), &output, state.ErrWrongType, `tool "x": field "count": want int, got string`},
 		{tool.From(none, "p"), &input, state.ErrUnknownField, `tool "x": parameter "p": field "orders": unknown field`},
 		{tool.FromName("orders", "p"), &input, state.ErrUnknownField, `tool "x": parameter "p": field "orders": unknown field`},

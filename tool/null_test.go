@@ -127,8 +127,8 @@ func TestTheSameValueDoesTheSameThroughEachDoor(t *testing.T) {
 	for name, h := range handlers {
 		outputs := map[string]func(f *state.Field[[]string], key string) tool.Output{
 			"To":     func(f *state.Field[[]string], key string) tool.Output { return tool.To(f, key) },
-			"ToWith": func(f *state.Field[[]string], key string) tool.Output { return tool.ToWith(f, key, h) },
-			"ToName": func(f *state.Field[[]string], key string) tool.Output { return tool.ToName(f.Name, key, nil) },
+			"With":   func(f *state.Field[[]string], key string) tool.Output { return tool.To(f, key).With(h) },
+			"ToName": func(f *state.Field[[]string], key string) tool.Output { return tool.ToName(f.Name, key) },
 			"ToFunc": func(f *state.Field[[]string], key string) tool.Output {
 				return tool.ToFunc(f, key, func(in []string) ([]string, error) { return in, nil })
 			},
@@ -184,12 +184,12 @@ func TestNullLeavesFieldsOfEachType(t *testing.T) {
 	names := []string{"pointer", "free", "total", "dict", "counts", "raw", "undeclared"}
 	values := map[string]any{"pointer": &text, "free": 1, "total": 2, "dict": map[string]int{"a": 1}, "counts": map[string]int{"a": 1}, "raw": json.RawMessage(`1`), "undeclared": 3}
 	byType := func(key string) []tool.Option {
-		return []tool.Option{tool.To(pointer, key), tool.To(free, key), tool.To(total, key), tool.To(dict, key), tool.To(counts, key), tool.To(raw, key), tool.ToName("undeclared", key, nil)}
+		return []tool.Option{tool.To(pointer, key), tool.To(free, key), tool.To(total, key), tool.To(dict, key), tool.To(counts, key), tool.To(raw, key), tool.ToName("undeclared", key)}
 	}
 	byName := func(key string) []tool.Option {
 		var opts []tool.Option
 		for _, name := range names {
-			opts = append(opts, tool.ToName(name, key, nil))
+			opts = append(opts, tool.ToName(name, key))
 		}
 		return opts
 	}

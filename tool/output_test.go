@@ -151,7 +151,7 @@ func TestEveryErrorHasAKind(t *testing.T) {
 		{name: "a field of another type", tool: make(fine, tool.FromName("count", "p")), as: &input, text: `tool "x": parameter "p": field "count": want string, got number`},
 		{name: "a result that is not JSON", tool: make(func() (state.JSON, error) { return `{`, nil }), args: `{"p":""}`, as: &output, text: `tool "x": the result is not valid JSON`},
 		{name: "a result without keys", tool: make(func() (state.JSON, error) { return `[]`, nil }, tool.To(coreText, "a")), args: `{"p":""}`, as: &output, text: `tool "x": the result is not an object but array: its keys cannot be written to fields`},
-		{name: "an output of another type", tool: make(fine, tool.ToName("count", "a", nil)), args: `{"p":""}`, is: state.ErrWrongType, as: &output, text: `tool "x": field "count": want integer, got string`},
+		{name: "an output of another type", tool: make(fine, tool.ToName("count", "a")), args: `{"p":""}`, is: state.ErrWrongType, as: &output, text: `tool "x": field "count": want integer, got string`},
 		{name: "a panic", tool: make(func() (state.JSON, error) { panic(1) }), args: `{"p":""}`, as: &panicked, text: `tool "x": the function panicked`},
 		{name: "an unknown tool", args: `{"p":""}`, is: tool.ErrUnknownTool, text: `tool "x" not found; there are none`},
 		{name: "an ended context", tool: make(fine), args: `{"p":""}`, ctx: ended, is: context.Canceled, text: `tool "x": not called: context canceled`},

@@ -1,33 +1,13 @@
 package tool
 
-import (
-	"slices"
+import "slices"
 
-	"github.com/agentstate/state"
-)
-
-// Plan returns the batches in which [Run] makes the calls of one step, as
-// indexes of calls. It uses what the tools declare with From and To, and the
-// order of the calls:
-//
-//   - A call that reads a field comes after all calls that write it, wherever
-//     they are in the step. Calls that write the same field need no order between
-//     them, because Run writes outputs in the order of the calls.
-//   - Calls that wait for each other are a cycle. The first of them is made before
-//     the others. The rule then applies again to the calls that remain.
-//   - A stateful tool may read and write anything. It is alone in its batch, after
-//     all calls in front of it and before all calls behind it. Neighbours of which
-//     each is stateful, annotated as ReadOnly and without outputs share a batch.
-//
-// Each call is in the earliest batch that these rules allow. Calls of one batch
-// do not read what others of the batch write. Calls without a tool are in no
-// batch. Plan compares each call with each: a message has at most 256.
-func Plan(tools []*Tool, calls []state.ToolCall) [][]int {
-	box := newToolbox(tools)
-	return box.plan(box.indexes(calls))
-}
-
-// plan is Plan with the index of the tool of each call, or -1.
+// plan returns the batches in which [Run] makes the calls of one step, as
+// indexes of calls, for the index of the tool of each call, or -1. Neighbours of
+// which each is stateful, annotated as ReadOnly and without outputs share a
+// batch. Each call is in the earliest batch that the rules allow. Calls without
+// a tool are in no batch. plan compares each call with each: a message has at
+// most 256.
 func (box toolbox) plan(toolOf []int) [][]int {
 	var batches [][]int
 	between := make([]int, 0, len(toolOf)) // the calls since the last stateful one

@@ -3,7 +3,6 @@ package tool_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -57,18 +56,12 @@ func TestRecursiveArgumentsHaveASchema(t *testing.T) {
 	require.Contains(t, string(schema), `"$ref":"#/$defs/plan"`)
 	require.Equal(t, 1, strings.Count(string(schema), `"what to do"`), "a type is defined once: %s", schema)
 	require.Contains(t, string(schema), `"boss":{"description":"who leads","anyOf":[{"$ref":"#/$defs/person"},{"type":"null"}]}`)
-	inlined, err := tool.Inline(schema)
-	require.NoError(t, err)
-	require.NotContains(t, string(inlined), "$ref")
-	require.NotContains(t, string(inlined), "$defs")
-	for _, s := range []state.JSON{schema, inlined} {
-		require.NoError(t, schemaAccepts(t, s, planText))
-		require.NoError(t, schemaAccepts(t, s, `{"plan":{"title":"a","steps":[]},"last":null}`))
-		require.Error(t, schemaAccepts(t, s, `{"plan":{"title":"a","steps":[{"title":1,"steps":[]}]}}`))
-		require.Error(t, schemaAccepts(t, s, `{"plan":{"title":"a","steps":[{"title":"b"}]}}`), "steps are required")
-		require.Error(t, schemaAccepts(t, s, `{"plan":{"title":"a","steps":[],"other":1}}`))
-		require.Error(t, schemaAccepts(t, s, `{"plan":{"title":"a","steps":[]},"team":[{"name":"x"}]}`))
-	}
+	require.NoError(t, schemaAccepts(t, schema, planText))
+	require.NoError(t, schemaAccepts(t, schema, `{"plan":{"title":"a","steps":[]},"last":null}`))
+	require.Error(t, schemaAccepts(t, schema, `{"plan":{"title":"a","steps":[{"title":1,"steps":[]}]}}`))
+	require.Error(t, schemaAccepts(t, schema, `{"plan":{"title":"a","steps":[{"title":"b"}]}}`), "steps are required")
+	require.Error(t, schemaAccepts(t, schema, `{"plan":{"title":"a","steps":[],"other":1}}`))
+	require.Error(t, schemaAccepts(t, schema, `{"plan":{"title":"a","steps":[]},"team":[{"name":"x"}]}`))
 	result, err := x.Call(t.Context(), state.New(nil), planText)
 	require.NoError(t, err)
 	require.Equal(t, "e", got.Plan.Steps[0].Steps[0].Steps[0].Steps[0].Title)
@@ -98,46 +91,4 @@ func TestTheUpdaterWritesRecursiveFields(t *testing.T) {
 	require.Equal(t, "d", f.Or(st, plan{}).Steps[0].Steps[0].Steps[0].Title)
 	_, err = x.Call(t.Context(), st, `{"plan":{"title":"a","steps":[{"title":1}]}}`)
 	require.ErrorContains(t, err, `"plan".steps[0].title`)
-}
-
-// The innermost level used to be a bare array, of which a model was not told
-// what it holds.
-func TestInlineDescribesTheInnermostLevel(t *testing.T) {
-	const kinds = `"properties":{"t":{"$ref":"#/$defs/task"}},"$defs":{"task":{"type":"array",%s"items":{"$ref":"#/$defs/task"}}}`
-	for description, want := range map[string]string{
-		"": "Another task, as described above.",
-		`"title":"Tasks","description":"the parts of a task",`: "the parts of a task",
-	} {
-		inlined, err := tool.Inline(state.JSON("{" + fmt.Sprintf(kinds, description) + "}"))
-		require.NoError(t, err)
-		var schema struct{ Properties struct{ T jsonschema.Schema } }
-		require.NoError(t, inlined.Decode(&schema))
-		innermost := schema.Properties.T
-		for innermost.Items != nil {
-			innermost = *innermost.Items
-		}
-		require.Equal(t, "array", innermost.Type)
-		require.Equal(t, want, innermost.Description)
-		require.Equal(t, schema.Properties.T.Title, innermost.Title)
-	}
-}
-
-func TestInlineRefusesWhatItCannotResolve(t *testing.T) {
-	for _, schema := range []state.JSON{``, `[]`, `{`, `{"$ref":"#/$defs/a"}`, `{"$ref":"https://example.com/a","$defs":{"a":{}}}`, `{"properties":{"x":{"$ref":"#/properties/y"}}}`} {
-		_, err := tool.Inline(schema)
-		require.Error(t, err, "%s", schema)
-	}
-	kept, err := tool.Inline(`{"properties":{"$ref":{"type":"string"}},"required":["$ref"]}`)
-	require.NoError(t, err)
-	require.JSONEq(t, `{"properties":{"$ref":{"type":"string"}},"required":["$ref"]}`, string(kept))
-
-	// Definitions that multiply are refused before they fill the memory.
-	var b strings.Builder
-	b.WriteString(`{"$ref":"#/$defs/d0","$defs":{"end":{}`)
-	for i := range 12 {
-		b.WriteString(`,"d` + string(rune('0'+i%10)) + strings.Repeat("x", i/10) + `":{"anyOf":[{"$ref":"#/$defs/d0"},{"$ref":"#/$defs/d1"},{"$ref":"#/$defs/d2"},{"$ref":"#/$defs/d3"}]}`)
-	}
-	b.WriteString(`}}`)
-	_, err = tool.Inline(state.JSON(b.String()))
-	require.ErrorContains(t, err, "too large")
 }

@@ -13,13 +13,23 @@ const maxParallel = 128
 
 // Run makes the calls of one step, which are those of one message of the model,
 // and returns their results, in the order of the calls. It is [Begin], all
-// calls in the batches of [Plan], and [Step.End]. Only suspended calls have no
-// result.
+// calls in batches, and [Step.End]. Only suspended calls have no result.
 //
 // The calls of a batch are made at the same time, at most 128 of them. They
 // read the state as it is when the batch begins. Outputs are written batch by
 // batch and within a batch in the order of the calls. Each call is one
 // transaction, whose cause is the call's ID.
+//
+// The batches follow from what the tools declare with From and To, and from the
+// order of the calls:
+//
+//   - A call that reads a field comes after all calls that write it, wherever
+//     they are in the step. Calls that write the same field may share a batch.
+//   - Calls that wait for each other are a cycle. The first of them is made before
+//     the others. The rule then applies again to the calls that remain.
+//   - A stateful tool may read and write anything. It is alone in its batch, after
+//     all calls in front of it and before all calls behind it. Neighbours that are
+//     annotated as ReadOnly and have no outputs share one.
 //
 // A call fails on its own if its tool does not exist or exists twice, if its
 // arguments are bad, if a field is missing, if the function returns an error or

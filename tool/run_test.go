@@ -55,7 +55,7 @@ func stepTool(t require.TestingT, notation string, fn stepFunc) *tool.Tool {
 		opts = append(opts, tool.FromName(field, field))
 	}
 	for _, field := range strings.Split(to, "") {
-		opts = append(opts, tool.ToName(field, field, nil))
+		opts = append(opts, tool.ToName(field, field))
 	}
 	schema, err := state.JSONOf(map[string]any{"type": "object", "properties": properties})
 	require.NoError(t, err)

@@ -69,7 +69,7 @@ func TestSecretsStayUnseen(t *testing.T) {
 			opts = append(opts, tool.From(text, "text"), tool.From(free, "any"))
 		}
 		for range rapid.IntRange(0, 3).Draw(rt, "outputs") {
-			opts = append(opts, tool.ToName(rapid.SampledFrom(fields).Draw(rt, "field"), rapid.SampledFrom([]string{"", "k", "l"}).Draw(rt, "key"), nil))
+			opts = append(opts, tool.ToName(rapid.SampledFrom(fields).Draw(rt, "field"), rapid.SampledFrom([]string{"", "k", "l"}).Draw(rt, "key")))
 		}
 		result := rapid.SampledFrom(results).Draw(rt, "result")
 		panics := rapid.IntRange(0, 9).Draw(rt, "panics") == 0

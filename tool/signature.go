@@ -35,7 +35,7 @@ type sink struct {
 	field  string
 	of     any    // the *state.Field, or its name
 	key    string // of the result, "" for the whole
-	decode func(text []byte) (output, error)
+	decode func(text []byte) (writer, error)
 	delete writer // if a null deletes, else nil
 }
 

@@ -81,7 +81,7 @@ func TestNewRefuses(t *testing.T) {
 		{"field without a name read", func() (*tool.Tool, error) {
 			return tool.New("x", "", coreFunc, tool.From(&state.Field[string]{}, "query"))
 		}, `the field has no name`},
-		{"field without a name written", func() (*tool.Tool, error) { return tool.New("x", "", coreFunc, tool.ToName("", "text", nil)) }, `the field has no name`},
+		{"field without a name written", func() (*tool.Tool, error) { return tool.New("x", "", coreFunc, tool.ToName("", "text")) }, `the field has no name`},
 		{"parameter without a name", func() (*tool.Tool, error) { return tool.New("x", "", coreFunc, tool.FromName("text", "")) }, `the parameter has no name`},
 		{"unknown parameter", func() (*tool.Tool, error) { return tool.New("x", "", coreFunc, tool.From(coreText, "Query")) }, `no such parameter`},
 		{"unknown parameter by name", func() (*tool.Tool, error) { return tool.New("x", "", coreFunc, tool.FromName("text", "q")) }, `no such parameter`},
@@ -105,8 +105,14 @@ func TestNewRefuses(t *testing.T) {
 			return tool.New("x", "", coreFunc, tool.From(coreText, "query"), tool.FromName("other", "query"))
 		}, `injected twice`},
 		{"field twice", func() (*tool.Tool, error) {
-			return tool.New("x", "", coreFunc, tool.To(coreText, "text"), tool.ToName("text", "text", nil))
+			return tool.New("x", "", coreFunc, tool.To(coreText, "text"), tool.ToName("text", "text"))
 		}, `written twice`},
+		{"handler of another type", func() (*tool.Tool, error) {
+			return tool.New("x", "", coreFunc, tool.To(coreText, "text").With(state.Sum[int]()))
+		}, `To: field "text": With: the handler "sum" is for another type than string`},
+		{"handler of another type behind a function", func() (*tool.Tool, error) {
+			return tool.New("x", "", coreFunc, tool.ToFunc(coreText, "count", func(int) (string, error) { return "", nil }).With(state.Sum[int]()))
+		}, `ToFunc: field "text": With: the handler "sum" is for another type than string`},
 		{"schema that is not JSON", func() (*tool.Tool, error) { return tool.Raw("x", "", `{`, coreRaw) }, `the schema: `},
 		{"schema that is absent", func() (*tool.Tool, error) { return tool.Raw("x", "", ``, coreRaw) }, `the schema: `},
 		{"schema that is not an object", func() (*tool.Tool, error) { return tool.Raw("x", "", `true`, coreRaw) }, `want object`},
@@ -202,7 +208,7 @@ func TestRawSchemaKeepsTheRest(t *testing.T) {
 
 func TestReadsAndWrites(t *testing.T) {
 	x := tool.Must(tool.New("x", "", coreFunc, tool.From(coreText, "tenant"), tool.From(coreText, "query"), tool.FromName("k", "any"),
-		tool.To(coreAny, "text"), tool.To(coreAny, "count"), tool.ToName("k", "", nil)))
+		tool.To(coreAny, "text"), tool.To(coreAny, "count"), tool.ToName("k", "")))
 	require.Equal(t, []string{"text", "k"}, x.Reads())
 	require.Equal(t, []string{"any", "k"}, x.Writes())
 	require.False(t, x.Stateful())
@@ -378,16 +384,21 @@ func TestOutputs(t *testing.T) {
 		{"key", `{"a":"new"}`, []tool.Option{tool.To(coreText, "a")}, map[string]any{"text": "new"}},
 		{"absent key", `{"A":"new"}`, []tool.Option{tool.To(coreText, "a")}, map[string]any{"text": "old"}},
 		{"null", `{"a":null}`, []tool.Option{tool.To(coreText, "a"), tool.To(coreAny, "a")}, nil},
-		{"null by name", `{"a":null}`, []tool.Option{tool.ToName("text", "a", nil), tool.ToName("any", "a", nil)}, nil},
-		{"null that deletes", `{"a":null}`, []tool.Option{tool.To(coreText, "a").OrDelete(), tool.ToName("any", "a", nil).OrDelete()}, map[string]any{"text": nil, "any": nil}},
+		{"null by name", `{"a":null}`, []tool.Option{tool.ToName("text", "a"), tool.ToName("any", "a")}, nil},
+		{"null that deletes", `{"a":null}`, []tool.Option{tool.To(coreText, "a").OrDelete(), tool.ToName("any", "a").OrDelete()}, map[string]any{"text": nil, "any": nil}},
 		{"whole null", ` null `, []tool.Option{tool.To(coreText, "").OrDelete(), tool.To(coreAny, "")}, map[string]any{"text": nil}},
 		{"keys of null", `null`, []tool.Option{tool.To(coreText, "a").OrDelete(), tool.To(coreAny, "b")}, nil},
 		{"whole", `{"a":[1]}`, []tool.Option{tool.To(coreAny, "")}, map[string]any{"any": map[string]any{"a": []any{int64(1)}}}},
 		{"whole and key", `{"a":1}`, []tool.Option{tool.To(coreAny, ""), tool.To(coreCount, "a")}, map[string]any{"any": map[string]any{"a": int64(1)}, "count": 1}},
 		{"list appends", `["b"]`, []tool.Option{tool.To(coreList, "")}, map[string]any{"list": []string{"a", "b"}}},
-		{"handler", `["b"]`, []tool.Option{tool.ToWith(coreList, "", state.Replace[[]string]())}, map[string]any{"list": []string{"b"}}},
-		{"handler by name", `["b"]`, []tool.Option{tool.ToName("list", "", state.Replace[[]string]())}, map[string]any{"list": []string{"b"}}},
-		{"two keys to one field", `{"a":["b"],"c":["d"]}`, []tool.Option{tool.To(coreList, "a"), tool.ToName("list", "c", nil)}, map[string]any{"list": []string{"a", "b", "d"}}},
+		{"handler", `["b"]`, []tool.Option{tool.To(coreList, "").With(state.Replace[[]string]())}, map[string]any{"list": []string{"b"}}},
+		{"a missing key in front of another", `{"c":["d"]}`, []tool.Option{tool.To(coreText, "a"), tool.To(coreList, "c")}, map[string]any{"list": []string{"a", "d"}}},
+		{"handler behind a function", `["b"]`, []tool.Option{
+			tool.ToFunc(coreList, "", func(list []string) ([]string, error) { return list, nil }).With(state.Replace[[]string]()),
+		}, map[string]any{"list": []string{"b"}}},
+		{"no handler", `["b"]`, []tool.Option{tool.To(coreList, "").With(nil)}, map[string]any{"list": []string{"a", "b"}}},
+		{"handler by name", `["b"]`, []tool.Option{tool.ToName("list", "").With(state.Replace[[]string]())}, map[string]any{"list": []string{"b"}}},
+		{"two keys to one field", `{"a":["b"],"c":["d"]}`, []tool.Option{tool.To(coreList, "a"), tool.ToName("list", "c")}, map[string]any{"list": []string{"a", "b", "d"}}},
 		{"one key to two fields", `{"a":"x"}`, []tool.Option{tool.To(coreText, "a"), tool.To(coreAny, "a")}, map[string]any{"text": "x", "any": "x"}},
 	}
 	for _, tt := range tests {

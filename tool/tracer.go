@@ -9,7 +9,6 @@ import (
 
 // Tracer is told of the calls of tools that [Run], [Step.Call] and [Tool.Call]
 // make, as they begin and end. They find it in their context; see [WithTracer].
-// [Plan] makes no calls and does not trace.
 //
 // A Tracer must be safe for concurrent use. It is called without a lock, and
 // should be fast. A panic in it is recovered: the call is made as without a

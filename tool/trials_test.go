@@ -39,12 +39,12 @@ func TestStepFindsWhatDoesNotFitInWhateverOrder(t *testing.T) {
 		return nil
 	}, Handler: state.Sum[int]()}
 	number := tool.Must(tool.New("number", "", func(context.Context, struct{}) (int8, error) { return 50, nil }, tool.To(small, "")))
-	set := tool.Must(tool.New("set", "", func(context.Context, struct{}) (int8, error) { return 100, nil }, tool.ToWith(small, "", state.Replace[int8]())))
+	set := tool.Must(tool.New("set", "", func(context.Context, struct{}) (int8, error) { return 100, nil }, tool.To(small, "").With(state.Replace[int8]())))
 	words := tool.Must(tool.New("words", "", func(context.Context, struct{}) ([]string, error) { return []string{"0123456789"}, nil }, tool.To(text, "")))
 	odd := tool.Must(tool.New("odd", "", func(context.Context, struct{}) (int, error) { return 1, nil }, tool.To(even, "")))
 	two := tool.Must(tool.New("two", "", func(context.Context, struct{}) (int, error) { return 2, nil }, tool.To(even, "")))
 	both := tool.Must(tool.New("both", "", func(context.Context, struct{}) (map[string]int, error) { return map[string]int{"n": 1}, nil },
-		tool.To(even, "n"), tool.ToName("small", "n", nil)))
+		tool.To(even, "n"), tool.ToName("small", "n")))
 	clears := tool.Must(tool.Raw("clears", "", "{}", func(context.Context, state.JSON) (state.JSON, error) { return "null", nil },
 		tool.To(text, "").OrDelete()))
 	tools := []*tool.Tool{number, set, words, odd, two, both, clears}

@@ -3,6 +3,7 @@ package tool_test
 import (
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -134,4 +135,21 @@ func TestUpdaterRights(t *testing.T) {
 
 	_, err = update.Call(t.Context(), state.New(state.MustSchema(coreText)), `{"name":"Ada"}`)
 	require.ErrorIs(t, err, state.ErrUnknownField)
+}
+
+// What the function of the updater refuses reads as what the checks refuse: the
+// tool is named once.
+func TestTheUpdaterNamesItselfOnce(t *testing.T) {
+	even := &state.Field[int]{Name: "even", Owner: "a", Validate: func(n int) error {
+		if n%2 == 1 {
+			return errors.New("the number is odd")
+		}
+		return nil
+	}}
+	schema := state.MustSchema(state.Team{"a": nil}, even)
+	x, err := tool.Updater(schema, "a")
+	require.NoError(t, err)
+	_, err = x.Call(t.Context(), state.New(schema), `{"even":1}`)
+	require.ErrorAs(t, err, new(*tool.ArgumentError))
+	require.Equal(t, 1, strings.Count(err.Error(), "update_state"), err.Error())
 }

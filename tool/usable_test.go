@@ -66,7 +66,7 @@ func TestUsable(t *testing.T) {
 		{"writes what all read", make(tool.To(plan, "")), []string{"", "a"}},
 		{"reads and writes", make(tool.From(plan, "in"), tool.To(drop, "")), []string{"", "a", "b"}},
 		{"reads a field that does not exist", make(tool.FromName("other", "in")), nil},
-		{"writes a field that does not exist", make(tool.ToName("other", "", nil)), nil},
+		{"writes a field that does not exist", make(tool.ToName("other", "")), nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -88,6 +88,6 @@ func TestUsable(t *testing.T) {
 		})
 	}
 	free := state.New(nil) // any name is accepted
-	require.Len(t, tool.Usable(free, make(tool.FromName("unset", "in"), tool.ToName("key", "", nil))), 1)
+	require.Len(t, tool.Usable(free, make(tool.FromName("unset", "in"), tool.ToName("key", ""))), 1)
 	require.Empty(t, tool.Usable(free, []*tool.Tool{nil}))
 }

@@ -1,6 +1,10 @@
 package workspace
 
-import "context"
+import (
+	"context"
+
+	"github.com/agentstate/state/internal/suspend"
+)
 
 // workspaceKey is the key of the run of a user in the contexts that NewContext
 // returns, also if another run began within it.
@@ -20,8 +24,11 @@ type contextKey struct{}
 
 // NewContext returns a context that carries a run.
 func NewContext(ctx context.Context, r *Run) context.Context {
-	if r != nil {
+	if r == nil {
+		ctx = suspend.NewContext(ctx, nil, nil)
+	} else {
 		ctx = context.WithValue(ctx, workspaceKey{r.m, r.user}, r)
+		ctx = suspend.NewContext(ctx, r, func(key string) { r.suspended.note(r.runID, r.state, key) })
 	}
 	return context.WithValue(ctx, contextKey{}, r)
 }

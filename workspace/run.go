@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/suspend"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace/internal/document"
@@ -106,8 +105,7 @@ func (m *Manager) newRun(
 		return nil, err
 	}
 	ctx, r.expire = context.WithCancelCause(ctx)
-	r.ctx = suspend.NewContext(ctx, func(key string) { r.suspended.note(r.runID, r.state, key) })
-	r.ctx = state.NewContext(NewContext(r.ctx, r), r.state)
+	r.ctx = state.NewContext(NewContext(ctx, r), r.state)
 	if t, ok := m.opts.Tracer.(tool.Tracer); ok {
 		r.ctx = tool.WithTracer(r.ctx, t)
 	}

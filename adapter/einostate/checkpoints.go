@@ -37,6 +37,9 @@ var CheckpointField = &state.Field[map[string]Checkpoint]{
 	Name: "eino_checkpoints", Description: "Where interrupted agents go on.",
 }
 
+// errNoState is the error of a runner that is used without a state.
+var errNoState = fmt.Errorf("einostate: the context carries no state: %w", state.ErrInvalid)
+
 // Checkpoints returns the store of an [adk.Runner] that keeps checkpoints in
 // [CheckpointField] of the state of the context. In a run of a workspace they are
 // committed together with what the agents have written.
@@ -81,7 +84,7 @@ func (checkpoints) Get(ctx context.Context, id string) ([]byte, bool, error) {
 	if r, ok := ctx.Value(resumptionKey{}).(*resumption); ok {
 		return r.checkpoint.Data, true, nil
 	}
-	st, ok := baseState(ctx)
+	st, ok := state.FromContext(ctx)
 	if !ok {
 		return nil, false, errNoState
 	}
@@ -99,7 +102,7 @@ func (checkpoints) Delete(ctx context.Context, id string) error {
 }
 
 func change(ctx context.Context, fn func(map[string]Checkpoint)) error {
-	st, ok := baseState(ctx)
+	st, ok := state.FromContext(ctx)
 	if !ok {
 		return errNoState
 	}

@@ -226,3 +226,7 @@ func suspend(ctx context.Context, run *workspace.Run, resumed *resumption, inter
 		})
 	})
 }
+
+func hasCall(calls []state.ToolCall, id string) bool {
+	return slices.ContainsFunc(calls, func(c state.ToolCall) bool { return c.ID == id })
+}

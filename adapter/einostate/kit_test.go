@@ -2,6 +2,8 @@ package einostate_test
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"testing"
 
 	"github.com/cloudwego/eino/adk"
@@ -25,12 +27,21 @@ func desk(checkpoints adk.CheckPointStore, streaming bool) adaptertest.Adapter {
 			return sqlitestore.Open(ctx, file, nil)
 		},
 		Answer: func(ctx context.Context, run *workspace.Run, d *adaptertest.Desk) error {
-			team, err := deskAgents(ctx, run, d)
+			runner := func(agent string) *adk.Runner {
+				return adk.NewRunner(ctx, adk.RunnerConfig{Agent: deskAgent(d, agent), CheckPointStore: checkpoints, EnableStreaming: streaming})
+			}
+			agents := adaptertest.Agents(run.Message())
+			if len(agents) == 1 {
+				return einostate.Handle(runner(agents[0]), nil)(ctx, run)
+			}
+			msgs, err := einostate.FromMessages(state.Messages.Or(run.State(), nil)...)
 			if err != nil {
 				return err
 			}
-			runner := adk.NewRunner(ctx, adk.RunnerConfig{Agent: team, CheckPointStore: checkpoints, EnableStreaming: streaming})
-			return einostate.Handle(runner, nil)(ctx, run)
+			return branched(ctx, run.State(), agents, func(ctx context.Context, agent string) error {
+				_, err := drain(runner(agent).Run(ctx, msgs))
+				return err
+			})
 		},
 	}
 }
@@ -41,34 +52,40 @@ func TestDesk(t *testing.T)                   { adaptertest.Run(t, desk(einostat
 func TestDeskStreaming(t *testing.T)          { adaptertest.Run(t, desk(einostate.Checkpoints(), true)) }
 func TestDeskWithoutCheckpoints(t *testing.T) { adaptertest.Run(t, desk(nil, false)) }
 
-// deskAgents returns the agents that answer a message.
-func deskAgents(ctx context.Context, run *workspace.Run, d *adaptertest.Desk) (adk.Agent, error) {
-	var team []adk.Agent
-	for _, name := range adaptertest.Agents(run.Message()) {
-		play := func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
-			prompt, err := einostate.Messages(msgs...)
-			if err != nil {
-				return nil, err
-			}
-			next, err := d.Next(name, prompt)
-			if err != nil {
-				return nil, err
-			}
-			said, err := einostate.FromMessages(next)
-			if err != nil {
-				return nil, err
-			}
-			return said[0], nil
+// branched lets agents work at the same time, each on a branch of a state, and
+// joins the branches in the order of the agents.
+func branched(ctx context.Context, st *state.State, agents []string, run func(ctx context.Context, agent string) error) error {
+	branches, errs := make([]*state.State, len(agents)), make([]error, len(agents))
+	var wg sync.WaitGroup
+	for i, agent := range agents {
+		branches[i] = st.Fork()
+		wg.Go(func() { errs[i] = run(state.NewContext(ctx, branches[i]), agent) })
+	}
+	wg.Wait()
+	return errors.Join(errors.Join(errs...), st.Join(branches...))
+}
+
+// deskAgent returns an agent of the scenario.
+func deskAgent(d *adaptertest.Desk, name string) adk.Agent {
+	play := func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+		prompt, err := einostate.Messages(msgs...)
+		if err != nil {
+			return nil, err
 		}
-		team = append(team, agent(name, scripted(play), einostate.Tools(d.Tools(name)...), einostate.Middleware(name, &einostate.Options{
-			Trim:   einostate.Format.KeepTokens(adaptertest.Window-1, sizeOf),
-			Prompt: func(_ context.Context, st *state.State) string { return st.Describe() },
-		})))
+		next, err := d.Next(name, prompt)
+		if err != nil {
+			return nil, err
+		}
+		said, err := einostate.FromMessages(next)
+		if err != nil {
+			return nil, err
+		}
+		return said[0], nil
 	}
-	if len(team) == 1 {
-		return team[0], nil
-	}
-	return einostate.Parallel(ctx, &adk.ParallelAgentConfig{Name: "desk", Description: "desk", SubAgents: team})
+	return agent(name, scripted(play), einostate.Tools(d.Tools(name)...), einostate.Middleware(name, &einostate.Options{
+		Trim:   einostate.Format.KeepTokens(adaptertest.Window-1, sizeOf),
+		Prompt: func(_ context.Context, st *state.State) string { return st.Describe() },
+	}))
 }
 
 // sizeOf returns how many messages of a state a message is, beside which there

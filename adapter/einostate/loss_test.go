@@ -3,14 +3,12 @@ package einostate_test
 import (
 	"context"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/cloudwego/eino/adk"
 	einotool "github.com/cloudwego/eino/components/tool"
 	"github.com/cloudwego/eino/components/tool/utils"
-	"github.com/cloudwego/eino/compose"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/einostate"
@@ -74,15 +72,13 @@ func TestParallelAgents(t *testing.T) {
 
 	ours := func() []string {
 		st := state.New(noting)
-		team, err := einostate.Parallel(t.Context(), &adk.ParallelAgentConfig{Name: "team", SubAgents: []adk.Agent{
-			agent("billing", noter("billing"), einostate.Tools(noteTool(3*time.Millisecond)), einostate.Middleware("billing", nil)),
-			agent("search", noter("search"), einostate.Tools(noteTool(0)), einostate.Middleware("search", nil)),
-		}})
+		err := branched(t.Context(), st, want, func(ctx context.Context, name string) error {
+			after := map[string]time.Duration{"billing": 3 * time.Millisecond}[name] // the first is slower
+			a := agent(name, noter(name), einostate.Tools(noteTool(after)), einostate.Middleware(name, nil))
+			_, err := drain(adk.NewRunner(ctx, adk.RunnerConfig{Agent: a}).Query(ctx, "go"))
+			return err
+		})
 		if err != nil {
-			t.Fatal(err)
-		}
-		ctx := state.NewContext(t.Context(), st)
-		if _, err := drain(adk.NewRunner(ctx, adk.RunnerConfig{Agent: team}).Query(ctx, "go")); err != nil {
 			t.Error(err)
 		}
 		return notes.Or(st, nil)
@@ -164,104 +160,5 @@ func TestParallelCalls(t *testing.T) {
 	}
 	if lost := adaptertest.Rounds(rounds, want, ours); lost > 0 {
 		t.Errorf("with einostate: %d of %d rounds differ", lost, rounds)
-	}
-}
-
-// fan is a graph whose two nodes run at the same time.
-func fan(t *testing.T, billing, search, join *compose.Lambda, opts ...compose.NewGraphOption) compose.Runnable[string, map[string]any] {
-	t.Helper()
-	g := compose.NewGraph[string, map[string]any](opts...)
-	for _, err := range []error{
-		g.AddLambdaNode("billing", billing, compose.WithOutputKey("billing")),
-		g.AddLambdaNode("search", search, compose.WithOutputKey("search")),
-		g.AddLambdaNode("join", join),
-		g.AddEdge(compose.START, "billing"), g.AddEdge(compose.START, "search"),
-		g.AddEdge("billing", "join"), g.AddEdge("search", "join"), g.AddEdge("join", compose.END),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	r, err := g.Compile(t.Context(), compose.WithNodeTriggerMode(compose.AllPredecessor))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-type localState struct{ notes []string }
-
-// TestGraph: of eino v0.9.13, two nodes that write one key cannot be joined, and
-// what they write to the local state of the graph is in the order of time.
-func TestGraph(t *testing.T) {
-	node := func(text string, after time.Duration) *compose.Lambda {
-		return compose.InvokableLambda(func(ctx context.Context, in string) (string, error) {
-			time.Sleep(after)
-			err := compose.ProcessState(ctx, func(_ context.Context, s *localState) error {
-				s.notes = append(s.notes, text)
-				return nil
-			})
-			return text, err
-		})
-	}
-	var got []string
-	end := compose.InvokableLambda(func(ctx context.Context, in map[string]any) (map[string]any, error) {
-		err := compose.ProcessState(ctx, func(_ context.Context, s *localState) error {
-			got = s.notes
-			return nil
-		})
-		return in, err
-	})
-	want := []string{"billing", "search"}
-	local := compose.WithGenLocalState(func(context.Context) *localState { return &localState{} })
-	own := fan(t, node("billing", time.Millisecond), node("search", 0), end, local)
-	lost := adaptertest.Rounds(rounds, want, func() []string {
-		if _, err := own.Invoke(t.Context(), "go"); err != nil {
-			t.Error(err)
-		}
-		return got
-	})
-	if lost == 0 {
-		t.Error("eino has kept the order of the nodes")
-	}
-
-	ours := func(name string, after time.Duration) *compose.Lambda {
-		return einostate.Node(name, func(_ context.Context, st *state.State, in string) (string, error) {
-			time.Sleep(after)
-			return name, notes.Set(st, []string{st.Agent()})
-		})
-	}
-	graph := fan(t, ours("billing", time.Millisecond), ours("search", 0), einostate.Join[map[string]any]())
-	lost = adaptertest.Rounds(rounds, want, func() []string {
-		st := state.New(noting)
-		ctx := einostate.Branches(state.NewContext(t.Context(), st), "billing", "search")
-		if out, err := graph.Invoke(ctx, "go"); err != nil || out["billing"] != "billing" {
-			t.Error(out, err)
-		}
-		return notes.Or(st, nil)
-	})
-	if lost > 0 {
-		t.Errorf("with einostate: %d of %d rounds differ", lost, rounds)
-	}
-}
-
-// TestGraphOneKey documents what eino v0.9.13 says of two nodes with one key.
-func TestGraphOneKey(t *testing.T) {
-	g := compose.NewGraph[string, map[string]any]()
-	same := compose.InvokableLambda(func(_ context.Context, in string) (map[string]any, error) {
-		return map[string]any{"note": in}, nil
-	})
-	_ = g.AddLambdaNode("billing", same)
-	_ = g.AddLambdaNode("search", same)
-	for _, node := range []string{"billing", "search"} {
-		_ = g.AddEdge(compose.START, node)
-		_ = g.AddEdge(node, compose.END)
-	}
-	r, err := g.Compile(t.Context(), compose.WithNodeTriggerMode(compose.AllPredecessor))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Invoke(t.Context(), "go"); err == nil || !strings.Contains(err.Error(), "duplicated key") {
-		t.Error(err)
 	}
 }

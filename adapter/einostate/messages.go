@@ -30,10 +30,6 @@ func FromMessages(msgs ...state.Message) ([]*schema.Message, error) {
 	return own, err
 }
 
-func callOf(c schema.ToolCall) state.ToolCall {
-	return state.ToolCall{ID: c.ID, Name: c.Function.Name, Input: state.JSON(c.Function.Arguments)}
-}
-
 func decodeMessage(m *schema.Message) (e provider.Entry, err error) {
 	rest := rest{Message: *m}
 	e = provider.Entry{Role: string(m.Role), Name: m.Name, Reasoning: m.ReasoningContent, Extra: provider.ExtraOf(&rest)}

@@ -3,6 +3,7 @@ package einostate
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/cloudwego/eino/adk"
 	"github.com/cloudwego/eino/components/model"
@@ -11,7 +12,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/tool"
-	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/transcript"
 )
 
 // Options configures Middleware.
@@ -30,13 +31,11 @@ type Options struct {
 // context, with the rights of the agent of that name. A nil o stands for the
 // defaults.
 //
-// The model is offered those of [Tools] that the agent may use. Each answer of
-// the model is appended to the history, and to the conversation if the agent may
-// write [state.Messages]; so are the results of its calls, also of foreign
-// tools. What the user has said is added to the conversation, if it does not end
-// with it; in a run of a workspace, it is there. In a run, the answer is
-// committed before its calls are made, and their results before the model is
-// asked again.
+// The run of the agent is a [tool.Turn]. The model is offered those of [Tools]
+// that the agent may use. What the user and the model say is recorded, and so are
+// the results of all calls, also of foreign tools. In a run of a workspace, an
+// answer is committed before its calls are made, and their results before the
+// model is asked again.
 //
 // Foreign tools of the agent find a handle with the rights of the agent in their
 // context. Other agents that they run have rights of their own.
@@ -54,80 +53,143 @@ type middleware struct {
 	agent string
 }
 
+// turn is one run of an agent, or its resumption.
+type turn struct {
+	*tool.Turn
+	inner bool // a tool of another agent runs this one
+	begun bool // the model was asked; before, calls are those of an interrupt
+}
+
+type turnKey struct{}
+
+func turnOf(ctx context.Context) *turn { return ctx.Value(turnKey{}).(*turn) }
+
 func (m *middleware) BeforeAgent(ctx context.Context, c *adk.ChatModelAgentContext) (context.Context, *adk.ChatModelAgentContext, error) {
-	base, ok := baseState(ctx)
-	if !ok {
-		return ctx, nil, errNoState
-	}
-	t := &turn{base: base, st: base.As(m.agent), inner: ctx.Value(turnKey{}) != nil, foreign: true}
-	for _, own := range c.Tools {
-		if own, ok := own.(*boundTool); ok {
-			t.tools = append(t.tools, own.tool)
+	var tools []*tool.Tool
+	for _, t := range c.Tools {
+		if own, ok := t.(*boundTool); ok {
+			tools = append(tools, own.tool)
 		}
 	}
-	t.run, _ = workspace.FromContext(ctx)
-	ctx = context.WithValue(state.NewContext(ctx, t.st), baseKey{}, narrowed{base, t.st})
-	return context.WithValue(ctx, turnKey{}, t), c, nil
+	_, inner := tool.TurnOf(ctx)
+	t, err := tool.NewTurn(ctx, m.agent, tools...)
+	if err != nil {
+		return ctx, nil, err
+	}
+	return context.WithValue(t.Context(ctx), turnKey{}, &turn{Turn: t, inner: inner}), c, nil
 }
 
 func (m *middleware) BeforeModelRewriteState(ctx context.Context, s *adk.ChatModelAgentState, _ *adk.ModelContext) (context.Context, *adk.ChatModelAgentState, error) {
-	t := ctx.Value(turnKey{}).(*turn)
-	if err := t.end(s.Messages); err != nil {
-		return ctx, s, err
+	t := turnOf(ctx)
+	err := t.end(s.Messages)
+	if err == nil && !t.begun {
+		err = t.begin(ctx, s)
 	}
-	if !t.begun {
-		t.begun = true
-		usable := tool.Usable(t.st, t.tools)
-		s.ToolInfos = slices.DeleteFunc(slices.Clone(s.ToolInfos), func(info *schema.ToolInfo) bool {
-			return hasTool(t.tools, info.Name) && !hasTool(usable, info.Name)
-		})
-		var err error
-		if resumed, ok := ctx.Value(resumptionKey{}).(*resumption); ok && !t.inner {
-			s.Messages = resumed.catchUp(s.Messages)
-		}
-		if t.run == nil && !t.inner {
-			err = hear(t.base, s.Messages)
-		}
-		if err != nil {
-			return ctx, s, err
-		}
-		if s.Messages, err = t.settle(ctx, s.Messages); err != nil {
-			return ctx, s, err
-		}
+	if err != nil {
+		return ctx, s, err
 	}
 	if m.Trim != nil {
 		s.Messages = m.Trim(s.Messages)
 	}
-	return ctx, s, t.commit(ctx)
+	return ctx, s, t.Commit(ctx)
 }
 
-func hasTool(tools []*tool.Tool, name string) bool {
-	return slices.ContainsFunc(tools, func(t *tool.Tool) bool { return t.Name() == name })
+// begin makes the first request of the turn.
+func (t *turn) begin(ctx context.Context, s *adk.ChatModelAgentState) error {
+	t.begun = true
+	hidden := map[string]bool{}
+	for _, info := range s.ToolInfos {
+		hidden[info.Name] = t.Has(info.Name)
+	}
+	for _, usable := range t.Tools() {
+		hidden[usable.Name()] = false
+	}
+	s.ToolInfos = slices.DeleteFunc(slices.Clone(s.ToolInfos), func(info *schema.ToolInfo) bool { return hidden[info.Name] })
+	if resumed, ok := ctx.Value(resumptionKey{}).(*resumption); ok && !t.inner {
+		s.Messages = resumed.catchUp(s.Messages)
+	}
+	if err := t.hear(s.Messages); err != nil {
+		return err
+	}
+	for range transcript.ShapesFunc(s.Messages, Format.Shape).Pending() { // an open call
+		prompt, err := Messages(s.Messages...)
+		if err == nil {
+			prompt, err = t.Prompt(ctx, prompt)
+		}
+		if err == nil {
+			s.Messages, err = FromMessages(prompt...)
+		}
+		return err
+	}
+	return nil
+}
+
+// hear records the messages of the user with which a prompt ends.
+func (t *turn) hear(msgs []*schema.Message) error {
+	first := len(msgs)
+	for first > 0 && msgs[first-1].Role == schema.User {
+		if first--; strings.HasPrefix(msgs[first].Content, "For context: [") {
+			return nil // so eino tells what another agent has said, which was first
+		}
+	}
+	said, err := Messages(msgs[first:]...)
+	if err != nil {
+		return err
+	}
+	return t.Hear(said...)
+}
+
+// end records what is left of the last answer, and the results of foreign tools,
+// which are the last messages of the agent.
+func (t *turn) end(msgs []*schema.Message) error {
+	foreign, err := t.End()
+	if err != nil || !foreign {
+		return err
+	}
+	first := len(msgs)
+	for first > 0 && msgs[first-1].Role == schema.Tool {
+		first--
+	}
+	return t.answer(msgs[first:]...)
+}
+
+// answer records the results of foreign tools.
+func (t *turn) answer(msgs ...*schema.Message) error {
+	results, err := Messages(msgs...)
+	for _, m := range results {
+		if result, ok := m.(state.ToolResultMessage); ok && err == nil {
+			err = t.Answer(result)
+		}
+	}
+	return err
 }
 
 func (m *middleware) AfterModelRewriteState(ctx context.Context, s *adk.ChatModelAgentState, _ *adk.ModelContext) (context.Context, *adk.ChatModelAgentState, error) {
-	t := ctx.Value(turnKey{}).(*turn)
-	return ctx, s, t.begin(ctx, s.Messages[len(s.Messages)-1])
+	output, err := Messages(s.Messages[len(s.Messages)-1])
+	if err == nil {
+		err = turnOf(ctx).Said(ctx, state.InferenceResult{Output: output})
+	}
+	return ctx, s, err
 }
 
 func (m *middleware) AfterAgent(ctx context.Context, s *adk.ChatModelAgentState) (context.Context, error) {
-	return ctx, ctx.Value(turnKey{}).(*turn).end(s.Messages)
+	return ctx, turnOf(ctx).end(s.Messages)
 }
 
 func (m *middleware) WrapInvokableToolCall(ctx context.Context, next adk.InvokableToolCallEndpoint, c *adk.ToolContext) (adk.InvokableToolCallEndpoint, error) {
-	t := ctx.Value(turnKey{}).(*turn)
+	t := turnOf(ctx)
 	if !t.begun {
-		if text, ok := t.answered(c.CallID); ok {
-			return func(context.Context, string, ...einotool.Option) (string, error) { return text, nil }, nil
+		if r, ok := t.Answered(c.CallID); ok {
+			return func(context.Context, string, ...einotool.Option) (string, error) { return r.Text(), nil }, nil
 		}
 	}
-	if hasTool(t.tools, c.Name) {
+	if t.Has(c.Name) {
 		return next, nil
 	}
 	return func(ctx context.Context, args string, opts ...einotool.Option) (string, error) {
 		text, err := next(ctx, args, opts...)
 		if err == nil { // now: another call of the message may interrupt the agent
-			err = t.answerForeign(schema.ToolMessage(text, c.CallID, schema.WithToolName(c.Name)))
+			err = t.answer(schema.ToolMessage(text, c.CallID, schema.WithToolName(c.Name)))
 		}
 		return text, err
 	}, nil
@@ -137,8 +199,7 @@ func (m *middleware) WrapModel(ctx context.Context, next model.BaseModel[*schema
 	if m.Prompt == nil {
 		return next, nil
 	}
-	text := m.Prompt(ctx, ctx.Value(turnKey{}).(*turn).st)
-	return &promptModel{next, text}, nil
+	return &promptModel{next, m.Prompt(ctx, turnOf(ctx).State())}, nil
 }
 
 // promptModel is a model whose system prompt has a text added.

@@ -142,18 +142,12 @@ func TestUserMessages(t *testing.T) {
 			return said(name + " said"), nil
 		}), nil, einostate.Middleware(name, nil))
 	}
-	var team []adk.Agent
-	both, err := einostate.Parallel(t.Context(), &adk.ParallelAgentConfig{Name: "both", SubAgents: []adk.Agent{text("billing"), text("search")}})
+	seq, err := adk.NewSequentialAgent(t.Context(), &adk.SequentialAgentConfig{Name: "desk", SubAgents: []adk.Agent{text("billing"), text("search")}})
 	must(err)
-	for _, later := range []adk.Agent{text("search"), both} {
-		seq, err := adk.NewSequentialAgent(t.Context(), &adk.SequentialAgentConfig{Name: "desk", SubAgents: []adk.Agent{text("billing"), later}})
-		must(err)
-		team = append(team, seq)
-	}
 	inner := agent("search", script(said("it is search")), nil, einostate.Middleware("search", nil))
 	outer := agent("billing", script(calls(call("c1", "search", `{"request":"who?"}`)), said("done")),
 		[]einotool.BaseTool{adk.NewAgentTool(t.Context(), inner)}, einostate.Middleware("billing", nil))
-	for i, a := range append(team, text("billing"), both, outer) {
+	for i, a := range []adk.Agent{seq, text("billing"), outer} {
 		st := state.New(noting)
 		for n := 1; n <= 2 && (n == 1 || a != outer); n++ {
 			if _, err := runOn(t, st, a); err != nil {
@@ -169,27 +163,6 @@ func TestUserMessages(t *testing.T) {
 				t.Errorf("team %d, run %d: recorded %q", i, n, users)
 			}
 		}
-	}
-}
-
-// TestConflict: branches that cannot be joined are an error, and nothing of them
-// is kept.
-func TestConflict(t *testing.T) {
-	place := &state.Field[string]{Name: "place", Read: state.Public, Write: state.Public}
-	st := state.New(state.MustSchema(place, state.Team{"billing": {"search"}}))
-	put := func(name string) adk.Agent {
-		tools := einostate.Tools(tool.Must(tool.New("put", "Put.", func(context.Context, struct{}) (string, error) {
-			return name, nil
-		}, tool.To(place, ""))))
-		return agent(name, script(calls(call("c_"+name, "put", `{}`)), said("done")), tools, einostate.Middleware(name, nil))
-	}
-	team, err := einostate.Parallel(t.Context(), &adk.ParallelAgentConfig{Name: "team", SubAgents: []adk.Agent{put("billing"), put("search")}})
-	must(err)
-	if _, err := runOn(t, st, team); !errors.Is(err, state.ErrConflict) {
-		t.Error(err)
-	}
-	if place.Has(st) || st.History().Len() > 0 {
-		t.Error("something was kept")
 	}
 }
 

@@ -236,36 +236,6 @@ func TestResumeOneByOne(t *testing.T) {
 	})
 }
 
-// TestResumeParallel: one of two parallel agents waits. What the other has done
-// is kept, and it does not run again.
-func TestResumeParallel(t *testing.T) {
-	team := func(t *testing.T) adk.Agent {
-		both, err := einostate.Parallel(t.Context(), &adk.ParallelAgentConfig{Name: "desk", SubAgents: []adk.Agent{
-			agent("search", byAnswers(map[int]*schema.Message{
-				0: calls(call("c1", "wait", `{"text":"a"}`), call("c2", "note", `{"text":"first"}`)),
-				2: calls(call("c3", "note", `{"text":"third"}`)),
-				3: said("searched"),
-			}), einostate.Tools(suspended, noteTool(0)), einostate.Middleware("search", nil)),
-			agent("billing", byAnswers(map[int]*schema.Message{
-				0: calls(call("c4", "note", `{"text":"second"}`)),
-				1: said("billed"),
-			}), einostate.Tools(noteTool(0)), einostate.Middleware("billing", nil)),
-		}})
-		must(err)
-		return both
-	}
-	onStores(t, team, func(c *conversation) {
-		if got := c.say(workspace.Message{Content: state.UserText("go")}); got != "c1 billed" {
-			c.t.Errorf("said %q", got)
-		}
-		if got := c.answer("c1"); got != "searched" {
-			c.t.Errorf("said %q", got)
-		}
-		c.check([]string{"first", "second", "third"}, "user: go", "call c1", "call c2", "result c1: yes", `result c2: ["first"]`,
-			"call c4", `result c4: ["second"]`, "assistant: billed", "call c3", `result c3: ["third"]`, "assistant: searched")
-	})
-}
-
 // TestResumeNested: an agent that is the tool of another waits. So does the call
 // around it, until the inner one is answered.
 func TestResumeNested(t *testing.T) {
@@ -424,6 +394,80 @@ func TestMeanwhileInLaterPrompt(t *testing.T) {
 			c.t.Errorf("the prompt is %v", prompt)
 		}
 	})
+}
+
+// TestMeanwhileNested: what was said while an inner agent waited is in the prompt
+// of the outer one alone, whose conversation it belongs to.
+func TestMeanwhileNested(t *testing.T) {
+	prompts := map[string]string{}
+	play := func(name string, answer func(last *schema.Message) *schema.Message) scripted {
+		return func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+			prompts[name] = ""
+			for _, m := range msgs {
+				prompts[name] += m.Content + "; "
+			}
+			return answer(msgs[len(msgs)-1]), nil
+		}
+	}
+	team := func(t *testing.T) adk.Agent {
+		inner := agent("search", play("inner", func(last *schema.Message) *schema.Message {
+			if last.Role == schema.Tool {
+				return said("found")
+			}
+			return calls(call("i1", "wait", `{"text":"a"}`))
+		}), einostate.Tools(suspended), einostate.Middleware("search", nil))
+		return agent("billing", play("outer", func(last *schema.Message) *schema.Message {
+			switch {
+			case last.Role == schema.Tool:
+				return said("done")
+			case last.Content == "make it 20":
+				return said("noted")
+			}
+			return calls(call("c1", "search", `{"request":"go"}`))
+		}), []einotool.BaseTool{adk.NewAgentTool(t.Context(), inner)}, einostate.Middleware("billing", nil))
+	}
+	onStores(t, team, func(c *conversation) {
+		c.say(workspace.Message{Content: state.UserText("go")})
+		c.say(workspace.Message{Content: state.UserText("make it 20")})
+		if got := c.answer("i1"); got != "done" {
+			c.t.Errorf("said %q", got)
+		}
+		if inner := prompts["inner"]; !strings.Contains(inner, "yes") || strings.Contains(inner, "make it 20") {
+			c.t.Errorf("the prompt of the inner agent is %q", inner)
+		}
+		if outer := prompts["outer"]; !strings.Contains(outer, "make it 20") || !strings.HasSuffix(outer, "found; ") {
+			c.t.Errorf("the prompt of the outer agent is %q", outer)
+		}
+	})
+}
+
+// TestStepsAreCommitted: before the model is asked again, the store has what was
+// said and done.
+func TestStepsAreCommitted(t *testing.T) {
+	var m *workspace.Manager
+	stored := []int{}
+	play := script(calls(call("c1", "note", `{"text":"a"}`)), calls(call("c2", "look", `{"text":"b"}`)), said("done"))
+	a := agent("billing", scripted(func(ctx context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.Message, error) {
+		view, err := m.View(ctx, "ann")
+		must(err)
+		stored = append(stored, len(state.Messages.Or(view.State(), nil)))
+		return play(ctx, msgs, opts...)
+	}), append(einostate.Tools(noteTool(0)), func() einotool.BaseTool {
+		look, err := utils.InferTool("look", "Look.", func(context.Context, noteInput) (string, error) { return "seen", nil })
+		must(err)
+		return look
+	}()), einostate.Middleware("billing", nil))
+	var err error
+	m, err = workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{
+		Schema: resumeSchema, Run: einostate.Handle(adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: a}), nil),
+	})
+	must(err)
+	defer m.Close()
+	_, err = m.Handle(t.Context(), "ann", workspace.Message{Content: state.UserText("go")})
+	must(err)
+	if !slices.Equal(stored, []int{1, 3, 5}) {
+		t.Errorf("stored messages: %v", stored)
+	}
 }
 
 // TestEvents: the function of Handle gets the events of the agent, with their

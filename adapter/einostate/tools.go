@@ -19,13 +19,18 @@ import (
 // agent.
 //
 // In an agent with [Middleware], the calls of a message are one step: fields are
-// written in the order of the calls, whichever returns first. In a graph without
-// an agent, each call works for itself on the state of the context, which is
-// that of [state.FromContext].
+// written in the order of the calls, whichever returns first. Elsewhere, each
+// call works for itself on the state of the context.
 func Tools(tools ...*tool.Tool) []einotool.BaseTool {
 	own := make([]einotool.BaseTool, len(tools))
 	for i, t := range tools {
-		own[i] = &boundTool{t, newToolInfo(t)}
+		info := &schema.ToolInfo{}
+		if convert(map[string]any{
+			"name": t.Name(), "desc": t.Description(), "has_params_one_of": true, "json_schema": t.Schema(),
+		}, info) != nil { // eino does not read the schema
+			info = &schema.ToolInfo{Name: t.Name(), Desc: t.Description()}
+		}
+		own[i] = &boundTool{t, info}
 	}
 	return own
 }
@@ -41,32 +46,17 @@ type boundTool struct {
 	info *schema.ToolInfo
 }
 
-func newToolInfo(t *tool.Tool) *schema.ToolInfo {
-	var info schema.ToolInfo
-	err := convert(map[string]any{
-		"name": t.Name(), "desc": t.Description(), "has_params_one_of": true, "json_schema": t.Schema(),
-	}, &info)
-	if err != nil { // eino does not read the schema
-		info = schema.ToolInfo{Name: t.Name(), Desc: t.Description()}
-	}
-	return &info
-}
-
 func (t *boundTool) Info(context.Context) (*schema.ToolInfo, error) { return t.info, nil }
 
 func (t *boundTool) InvokableRun(ctx context.Context, args string, _ ...einotool.Option) (string, error) {
-	call := state.ToolCall{ID: compose.GetToolCallID(ctx), Name: t.tool.Name(), Input: state.JSON(args)}
-	var result tool.Result
+	turn, ok := tool.TurnOf(ctx)
 	var err error
-	if turn, ok := ctx.Value(turnKey{}).(*turn); ok {
-		result, err = turn.call(ctx, call)
-	} else if st, ok := state.FromContext(ctx); ok {
-		var step *tool.Step
-		if step, err = tool.Begin(ctx, st, []*tool.Tool{t.tool}, []state.ToolCall{call}); err == nil {
-			result, err = step.Call(ctx, 0)
-		}
-	} else {
-		err = errNoState
+	if !ok {
+		turn, err = tool.NewTurn(ctx, "", t.tool)
+	}
+	var result tool.Result
+	if err == nil {
+		result, err = turn.Call(ctx, state.ToolCall{ID: compose.GetToolCallID(ctx), Name: t.tool.Name(), Input: state.JSON(args)})
 	}
 	if errors.Is(err, tool.ErrSuspended) {
 		return "", einotool.Interrupt(ctx, waiting(err.Error()))
@@ -76,6 +66,3 @@ func (t *boundTool) InvokableRun(ctx context.Context, args string, _ ...einotool
 	}
 	return result.Message.Text(), nil
 }
-
-// errNoState is the error of agents and tools that are used without a state.
-var errNoState = fmt.Errorf("einostate: the context carries no state: %w", state.ErrInvalid)

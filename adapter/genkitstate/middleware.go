@@ -13,7 +13,6 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/tool"
-	"github.com/agentstate/state/workspace"
 )
 
 // defaultTurns is that of Genkit.
@@ -30,14 +29,11 @@ type Options struct {
 }
 
 // Middleware returns middleware for ai.WithMiddleware that makes the calls of
-// tools itself, in the place of Genkit: those of one message of the model are a
-// step, made by [tool.Run] on the state of the context. It is an error if
-// [state.FromContext] finds none. What the model has said is appended to the
-// history of the state before its calls are made, and the results are added to
-// it, in the order of the calls. What the user has said is added to the
-// conversation of the state, if it does not end with it; in a run of a
-// workspace, it is there. A tool that fails, and one that does not exist,
-// has a result that the model reads.
+// tools itself, in the place of Genkit: a Generate is a [tool.Turn] on the state
+// of the context, without which it is an error. What the user and the model say is
+// recorded, and the calls of one message are a step, whose results are in the
+// order of the calls. A tool that fails, and one that does not exist, has a
+// result that the model reads.
 //
 // The model is offered the tools that the agent of the state may use, in a fixed
 // order. Calls of other tools, which Genkit knows, go back to Genkit together
@@ -77,24 +73,24 @@ type generation struct {
 func (g *generation) generate(
 	ctx context.Context, req *ai.ModelRequest, cb ai.ModelStreamCallback,
 ) (*ai.ModelResponse, error) {
-	st, ok := state.FromContext(ctx)
-	if !ok {
-		return nil, errNoState
+	t, err := tool.NewTurn(ctx, "", g.tools...)
+	if err != nil {
+		return nil, err
 	}
 	resp := &ai.ModelResponse{Request: req, FinishReason: ai.FinishReasonStop}
-	s, err := g.resume(ctx, st, req)
+	s, err := g.resume(ctx, t, req)
 	if err == nil {
-		err = hear(ctx, st, req.Messages)
+		err = hear(t, req.Messages)
 	}
 	for err == nil {
 		if s == nil {
-			if resp, err = g.ask(ctx, st, req, cb); err != nil || len(resp.ToolRequests()) == 0 {
+			if resp, err = g.ask(ctx, t, req, cb); err != nil || len(resp.ToolRequests()) == 0 {
 				return resp, err
 			}
 			s = newStep(req.Messages, resp.Message)
 		}
 		var left []*ai.Part
-		if left, err = g.play(ctx, st, req, s, cb); err == nil && len(left) > 0 {
+		if left, err = g.play(ctx, t, req, s, cb); err == nil && len(left) > 0 {
 			g.left = s
 			return s.leave(resp, left), nil
 		}
@@ -103,16 +99,8 @@ func (g *generation) generate(
 	return nil, err
 }
 
-// hear adds the messages of the user with which a conversation ends to that of
-// the state, if they are not in it and st may write it. In a run of a workspace
-// and in a tool they are not those of the user.
-func hear(ctx context.Context, st *state.State, msgs []*ai.Message) error {
-	_, inRun := workspace.FromContext(ctx)
-	_, inTool := tool.CallOf(ctx)
-	writable := slices.ContainsFunc(st.Fields(), func(f state.FieldInfo) bool { return f.Name == state.Messages.Name && f.Writable })
-	if inRun || inTool || !writable {
-		return nil
-	}
+// hear records the messages of the user with which a conversation ends.
+func hear(t *tool.Turn, msgs []*ai.Message) error {
 	first := len(msgs)
 	for first > 0 && msgs[first-1].Role == ai.RoleUser {
 		first--
@@ -129,23 +117,15 @@ func hear(ctx context.Context, st *state.State, msgs []*ai.Message) error {
 	if err != nil {
 		return err
 	}
-	known := state.Messages.Or(st, nil)
-	n := min(len(said), len(known))
-	for n > 0 && !slices.EqualFunc(known[len(known)-n:], said[:n], state.Message.Equal) {
-		n--
-	}
-	if n == len(said) {
-		return nil
-	}
-	return state.Messages.Set(st, said[n:])
+	return t.Hear(said...)
 }
 
 // ask asks the model and records what it says.
 func (g *generation) ask(
-	ctx context.Context, st *state.State, req *ai.ModelRequest, cb ai.ModelStreamCallback,
+	ctx context.Context, t *tool.Turn, req *ai.ModelRequest, cb ai.ModelStreamCallback,
 ) (*ai.ModelResponse, error) {
 	sent := *req
-	sent.Tools = g.usable(st, req.Tools)
+	sent.Tools = usable(t, req.Tools)
 	if g.opts.Trim != nil {
 		sent.Messages = g.opts.Trim(req.Messages)
 	}
@@ -162,24 +142,17 @@ func (g *generation) ask(
 	if err != nil {
 		return nil, err
 	}
-	err = st.History().Append(state.InferenceResult{Output: output, StartedAt: began})
-	if err != nil {
-		return nil, fmt.Errorf("genkitstate: record response: %w", err)
-	}
-	return resp, nil
+	return resp, t.Said(ctx, state.InferenceResult{Output: output, StartedAt: began})
 }
 
 // usable returns the definitions without those of tools that the agent may not
 // use. Genkit has them in a random order.
-func (g *generation) usable(st *state.State, defs []*ai.ToolDefinition) []*ai.ToolDefinition {
-	hidden := map[string]bool{}
-	for _, t := range g.tools {
-		hidden[t.Name()] = true
+func usable(t *tool.Turn, defs []*ai.ToolDefinition) []*ai.ToolDefinition {
+	offered := map[string]bool{}
+	for _, usable := range t.Tools() {
+		offered[usable.Name()] = true
 	}
-	for _, t := range tool.Usable(st, g.tools) {
-		delete(hidden, t.Name())
-	}
-	defs = slices.DeleteFunc(slices.Clone(defs), func(d *ai.ToolDefinition) bool { return hidden[d.Name] })
+	defs = slices.DeleteFunc(slices.Clone(defs), func(d *ai.ToolDefinition) bool { return t.Has(d.Name) && !offered[d.Name] })
 	slices.SortFunc(defs, func(a, b *ai.ToolDefinition) int { return cmp.Compare(a.Name, b.Name) })
 	return defs
 }
@@ -187,25 +160,19 @@ func (g *generation) usable(st *state.State, defs []*ai.ToolDefinition) []*ai.To
 // play makes the calls of a step that have no result and are not for Genkit. It
 // returns those that are left.
 func (g *generation) play(
-	ctx context.Context, st *state.State, req *ai.ModelRequest, s *step, cb ai.ModelStreamCallback,
+	ctx context.Context, t *tool.Turn, req *ai.ModelRequest, s *step, cb ai.ModelStreamCallback,
 ) (left []*ai.Part, err error) {
-	foreign := map[string]bool{}
-	for _, d := range req.Tools {
-		foreign[d.Name] = true
-	}
-	for _, t := range g.tools {
-		delete(foreign, t.Name())
-	}
 	var calls []state.ToolCall
 	for _, p := range s.open() {
-		if foreign[p.ToolRequest.Name] {
-			continue
+		name := p.ToolRequest.Name
+		if !t.Has(name) && slices.ContainsFunc(req.Tools, func(d *ai.ToolDefinition) bool { return d.Name == name }) {
+			continue // of Genkit
 		}
 		input, err := state.JSONOf(p.ToolRequest.Input)
 		if err != nil {
-			return nil, fmt.Errorf("genkitstate: call of tool %q: %w", p.ToolRequest.Name, err)
+			return nil, fmt.Errorf("genkitstate: call of tool %q: %w", name, err)
 		}
-		calls = append(calls, state.ToolCall{ID: p.ToolRequest.Ref, Name: p.ToolRequest.Name, Input: input})
+		calls = append(calls, state.ToolCall{ID: p.ToolRequest.Ref, Name: name, Input: input})
 	}
 	if len(calls) > 0 {
 		g.turns++
@@ -213,25 +180,21 @@ func (g *generation) play(
 	if g.turns > g.opts.MaxTurns {
 		return nil, core.NewError(core.ABORTED, "exceeded maximum tool call iterations (%d)", g.opts.MaxTurns)
 	}
-	if err := commit(ctx); err != nil {
-		return nil, err
-	}
-	results, err := tool.Answer(ctx, st, g.tools, calls)
+	results, err := t.Run(ctx, calls...)
 	if err != nil {
-		return nil, fmt.Errorf("genkitstate: record results: %w", err)
+		return nil, fmt.Errorf("genkitstate: make the calls: %w", err)
 	}
-	parts, err := encodeResults(results)
-	if err != nil {
-		return nil, err
+	var parts []*ai.Part
+	for _, r := range results {
+		encoded, err := From(r.Message)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, encoded[0].Content...)
 	}
 	s.put(parts)
-	if err := commit(ctx); err != nil {
-		return nil, err
-	}
 	if cb != nil && len(parts) > 0 {
-		if err := cb(ctx, &ai.ModelResponseChunk{Role: ai.RoleTool, Content: parts}); err != nil {
-			return nil, fmt.Errorf("genkitstate: streaming callback: %w", err)
-		}
+		err = cb(ctx, &ai.ModelResponseChunk{Role: ai.RoleTool, Content: parts})
 	}
-	return s.open(), nil
+	return s.open(), err
 }

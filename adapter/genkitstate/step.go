@@ -10,7 +10,6 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/tool"
-	"github.com/agentstate/state/workspace"
 )
 
 // step is a message of the model with calls, in its conversation.
@@ -26,11 +25,11 @@ func newStep(before []*ai.Message, message *ai.Message) *step {
 
 // resume returns the step with which the conversation of a request ends, if it
 // has calls without results, and records the results that Genkit has added.
-func (g *generation) resume(ctx context.Context, st *state.State, req *ai.ModelRequest) (*step, error) {
+func (g *generation) resume(ctx context.Context, t *tool.Turn, req *ai.ModelRequest) (*step, error) {
 	last := len(req.Messages) - 1
 	if s := g.left; s != nil {
 		g.left = nil // middleware around this one may try again
-		if err := s.take(ctx, st, req.Messages[last].Content); err != nil {
+		if err := s.take(ctx, t, req.Messages[last].Content); err != nil {
 			return nil, err
 		}
 		req.Messages = s.conversation()
@@ -49,7 +48,7 @@ func (g *generation) resume(ctx context.Context, st *state.State, req *ai.ModelR
 			continue
 		}
 		// of ai.WithToolResponses and ai.WithToolRestarts
-		if err := s.take(ctx, st, s.reopen(m.Content)); err != nil {
+		if err := s.take(ctx, t, s.reopen(m.Content)); err != nil {
 			return nil, err
 		}
 		req.Messages = s.conversation()
@@ -61,7 +60,7 @@ func (g *generation) resume(ctx context.Context, st *state.State, req *ai.ModelR
 }
 
 // take adds the results of calls that Genkit has made, or a person has answered.
-func (s *step) take(ctx context.Context, st *state.State, parts []*ai.Part) error {
+func (s *step) take(ctx context.Context, t *tool.Turn, parts []*ai.Part) error {
 	msgs, err := Messages(&ai.Message{Role: ai.RoleTool, Content: parts})
 	if err != nil {
 		return err
@@ -75,11 +74,11 @@ func (s *step) take(ctx context.Context, st *state.State, parts []*ai.Part) erro
 	if len(results) == 0 {
 		return nil
 	}
-	if err := st.History().Answer(results...); err != nil {
+	if err := t.State().History().Answer(results...); err != nil {
 		return fmt.Errorf("genkitstate: record results: %w", err)
 	}
 	s.put(parts)
-	return commit(ctx)
+	return t.Commit(ctx)
 }
 
 // reopen returns the results without those of calls that a person has restarted.
@@ -159,26 +158,4 @@ func (s *step) leave(resp *ai.ModelResponse, left []*ai.Part) *ai.ModelResponse 
 	}
 	resp.Request, resp.Message = &req, &rest
 	return resp
-}
-
-// encodeResults returns the parts that say the results of calls.
-func encodeResults(results []tool.Result) (parts []*ai.Part, err error) {
-	for _, r := range results {
-		encoded, err := From(r.Message)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, encoded[0].Content...)
-	}
-	return parts, nil
-}
-
-// commit stores the changes of the run of package workspace that ctx carries.
-func commit(ctx context.Context) error {
-	if run, ok := workspace.FromContext(ctx); ok {
-		if err := run.Commit(ctx); err != nil {
-			return fmt.Errorf("genkitstate: commit step: %w", err)
-		}
-	}
-	return nil
 }

@@ -2,7 +2,6 @@ package genkitstate
 
 import (
 	"encoding/json"
-	"errors"
 
 	"github.com/firebase/genkit/go/ai"
 
@@ -52,6 +51,3 @@ func restartedInput(result *ai.Part) (input any, ok bool) {
 	input, ok = output[restarted]
 	return input, ok && len(output) == 1
 }
-
-// errNoState is returned for a context without a state.
-var errNoState = errors.New("genkitstate: no state in the context: use state.NewContext")

@@ -7,11 +7,9 @@
 // user:
 //
 //	states := mcpstate.Workspaces(manager, who)
-//	srv := mcp.NewServer(impl, mcpstate.ServerOptions(nil))
+//	srv := mcp.NewServer(impl, nil)
 //	mcpstate.AddTools(srv, states, refund, search) // a client sees those that its agent may use
-//	mcpstate.AddFields(srv, states)                // fields are resources, with subscriptions
+//	mcpstate.AddFields(srv, states)                // fields are resources
 //
-// [Bind] gives the handlers of an existing server the state in their context,
-// and injects fields into their arguments. [Import] makes the tools of a server
-// tools for [tool.Run].
+// [Import] makes the tools of a server tools for [tool.Run].
 package mcpstate

@@ -41,7 +41,7 @@ func Example() {
 	connect := func(agent string) *mcp.ClientSession {
 		who := func(mcp.Request) (string, string, error) { return "ann", agent, nil }
 		states := mcpstate.Workspaces(m, who)
-		srv := mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, mcpstate.ServerOptions(nil))
+		srv := mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, nil)
 		mcpstate.AddTools(srv, states, refund)
 		mcpstate.AddFields(srv, states)
 		theirs, ours := mcp.NewInMemoryTransports()

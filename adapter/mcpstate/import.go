@@ -104,17 +104,17 @@ func (o *ImportOptions) meta(ctx context.Context) mcp.Meta {
 // content returns a result as JSON. The text is preferred to the structured
 // content, whose numbers the SDK has decoded as float64.
 func content(result *mcp.CallToolResult) (state.JSON, error) {
-	if len(result.Content) == 0 {
-		return state.JSONOf(result.StructuredContent)
+	var text *mcp.TextContent
+	if len(result.Content) == 1 {
+		text, _ = result.Content[0].(*mcp.TextContent)
 	}
-	if text, ok := result.Content[0].(*mcp.TextContent); ok && len(result.Content) == 1 {
-		if json := state.JSON(text.Text); json.Valid() {
-			return json, nil
-		}
-		if result.StructuredContent == nil {
-			return state.JSONOf(text.Text)
-		}
+	switch {
+	case text != nil && state.JSON(text.Text).Valid():
+		return state.JSON(text.Text), nil
+	case len(result.Content) == 0, text != nil && result.StructuredContent != nil:
 		return state.JSONOf(result.StructuredContent)
+	case text != nil:
+		return state.JSONOf(text.Text)
 	}
 	return state.JSONOf(result.Content)
 }

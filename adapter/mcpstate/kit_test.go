@@ -162,7 +162,7 @@ func agentOf(req mcp.Request) (string, error) {
 }
 
 func newServer() *mcp.Server {
-	return mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, mcpstate.ServerOptions(nil))
+	return mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, nil)
 }
 
 // serve serves over HTTP until the test ends.

@@ -143,63 +143,6 @@ func TestNamesOfUsersAreEscaped(t *testing.T) {
 	equal(t, `"#W1"`, read(t, s, "ann/1", "order"))
 }
 
-func TestBind(t *testing.T) {
-	srv := mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil)
-	type in struct {
-		Amount int    `json:"amount"`
-		Card   string `json:"card"`
-	}
-	type out struct {
-		Amount int    `json:"amount"`
-		To     string `json:"to"`
-	}
-	mcp.AddTool(srv, &mcp.Tool{Name: "refund"}, func(ctx context.Context, _ *mcp.CallToolRequest, in in) (*mcp.CallToolResult, out, error) {
-		if in.Amount < 0 {
-			return nil, out{}, errors.New("negative")
-		}
-		st, ok := state.FromContext(ctx)
-		if !ok {
-			return nil, out{}, errors.New("no state")
-		}
-		return nil, out{in.Amount, in.Card}, notes.Set(st, []string{"refunded"})
-	})
-	st := desk()
-	srv.AddReceivingMiddleware(mcpstate.Bind(mcpstate.Memory(st, agentOf), map[string][]tool.Option{
-		"refund": {tool.From(card, "card"), tool.ToFunc(refunds, "amount", func(n int) ([]int, error) { return []int{n}, nil })},
-	}))
-	s := connect(t, serve(t, srv), "u", "billing", nil, "")
-	for remote, err := range s.Tools(t.Context(), nil) {
-		must(err)
-		schema, err := state.JSONOf(remote.InputSchema)
-		must(err)
-		if strings.Contains(string(schema), "card") || !strings.Contains(string(schema), "amount") {
-			t.Errorf("schema %s", schema)
-		}
-	}
-	equal(t, `{"amount":7,"to":"[SECRET]"}`, call(t, s, "refund", map[string]any{"amount": 7}))
-	contains(t, call(t, s, "refund", map[string]any{"amount": 7, "card": "mine"}), `error: tool "refund"`)
-	contains(t, call(t, s, "refund", map[string]any{"amount": -7}), "error: negative")
-	equal(t, []int{7}, refunds.Or(st, nil))
-	equal(t, []string{"refunded"}, notes.Or(st, nil))
-}
-
-// A result without secrets is what the handler has made of it.
-func TestBindKeepsResults(t *testing.T) {
-	srv := mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil)
-	srv.AddTool(&mcp.Tool{Name: "say", InputSchema: map[string]any{"type": "object"}},
-		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			hello := &mcp.TextContent{Text: "hello", Annotations: &mcp.Annotations{Audience: []mcp.Role{"user"}}}
-			return &mcp.CallToolResult{Content: []mcp.Content{hello}, Meta: mcp.Meta{"a": "b"}}, nil
-		})
-	srv.AddReceivingMiddleware(mcpstate.Bind(mcpstate.Memory(desk(), nil), nil))
-	result, err := connectInMemory(t, srv).CallTool(t.Context(), &mcp.CallToolParams{Name: "say"})
-	must(err)
-	if hello, ok := result.Content[0].(*mcp.TextContent); !ok || hello.Annotations == nil {
-		t.Error("the annotations of a text are lost")
-	}
-	equal(t, "b", result.Meta["a"])
-}
-
 // A call that waits for a person has no place in a server: the client has the
 // conversation. The client is told, and nothing is left behind.
 func TestACallThatWaitsForAPerson(t *testing.T) {
@@ -216,37 +159,6 @@ func TestACallThatWaitsForAPerson(t *testing.T) {
 	view, err := m.View(t.Context(), "ann")
 	must(err)
 	equal(t, 0, len(view.Suspended()))
-}
-
-// A secret is masked wherever a handler has put it.
-func TestBindMasksResultsAndFailures(t *testing.T) {
-	const secret = "4242-4242"
-	for name, said := range map[string]*mcp.CallToolResult{
-		"text":       {Content: []mcp.Content{&mcp.TextContent{Text: "paid to " + secret}}},
-		"failure":    {IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: secret + " was refused"}}},
-		"structured": {Content: []mcp.Content{&mcp.TextContent{Text: "{}"}}, StructuredContent: map[string]any{"to": secret}},
-		"parts": {Content: []mcp.Content{
-			&mcp.TextContent{Text: "paid"}, &mcp.TextContent{Text: "to " + secret},
-		}, StructuredContent: map[string]any{"to": []string{secret}}},
-	} {
-		for _, reveal := range []bool{false, true} {
-			srv := mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil)
-			srv.AddTool(&mcp.Tool{Name: "pay", InputSchema: map[string]any{"type": "object"}},
-				func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return said, nil })
-			opts := []tool.Option{tool.From(card, "card")}
-			if reveal {
-				opts = append(opts, tool.Reveal())
-			}
-			srv.AddReceivingMiddleware(mcpstate.Bind(mcpstate.Memory(desk(), nil), map[string][]tool.Option{"pay": opts}))
-			result, err := connectInMemory(t, srv).CallTool(t.Context(), &mcp.CallToolParams{Name: "pay"})
-			must(err)
-			got, err := state.JSONOf(result)
-			must(err)
-			if strings.Contains(string(got), secret) != reveal || result.IsError != said.IsError {
-				t.Errorf("%s, reveal %v: %s", name, reveal, got)
-			}
-		}
-	}
 }
 
 // ran returns v, and panics if err is not nil.

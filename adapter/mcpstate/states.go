@@ -2,7 +2,6 @@ package mcpstate
 
 import (
 	"context"
-	"iter"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -19,10 +18,6 @@ type States interface {
 	// Do calls fn once, as one unit of work on the state, with the rights of
 	// the sender.
 	Do(ctx context.Context, req mcp.Request, fn func(ctx context.Context, st *state.State) error) error
-
-	// Watch yields nil when it has begun to look, and from then on the names of
-	// the fields that have changed, until ctx ends.
-	Watch(ctx context.Context, user string) iter.Seq2[[]string, error]
 }
 
 // View is a state at one moment, as the sender of a request may see it.
@@ -75,20 +70,6 @@ func (m *memory) Do(ctx context.Context, req mcp.Request, fn func(context.Contex
 	return fn(ctx, st)
 }
 
-func (m *memory) Watch(ctx context.Context, _ string) iter.Seq2[[]string, error] {
-	return func(yield func([]string, error) bool) {
-		since := m.st.Version()
-		if !yield(nil, nil) {
-			return
-		}
-		for change, err := range m.st.Watch(ctx, since) {
-			if !yield([]string{change.Field}, err) {
-				return
-			}
-		}
-	}
-}
-
 // Workspaces returns the States of a server with a workspace for each user. who
 // returns the user who sent a request, and the agent whose rights it has. The
 // sender must be authenticated: for example by the token in
@@ -123,26 +104,4 @@ func (w *workspaces) Do(ctx context.Context, req mcp.Request, fn func(context.Co
 	return w.m.Do(ctx, user, func(ctx context.Context, run *workspace.Run) error {
 		return fn(ctx, run.State().As(agent))
 	})
-}
-
-func (w *workspaces) Watch(ctx context.Context, user string) iter.Seq2[[]string, error] {
-	return func(yield func([]string, error) bool) {
-		var seen *workspace.View
-		for _, err := range w.m.Watch(ctx, user) {
-			var view *workspace.View
-			if err == nil {
-				view, err = w.m.View(ctx, user)
-			}
-			var names []string
-			if err == nil && seen != nil {
-				if names, err = view.State().Changed(seen.State()); err == nil && len(names) == 0 {
-					continue
-				}
-			}
-			if !yield(names, err) || err != nil {
-				return
-			}
-			seen = view
-		}
-	}
 }

@@ -65,15 +65,10 @@ func AddTools(srv *mcp.Server, states States, tools ...*tool.Tool) {
 func describe(t *tool.Tool) *mcp.Tool {
 	a := t.Annotations()
 	return &mcp.Tool{
-		Name:        t.Name(),
-		Description: t.Description(),
-		InputSchema: json.RawMessage(t.Schema()),
+		Name: t.Name(), Description: t.Description(), InputSchema: json.RawMessage(t.Schema()),
 		Annotations: &mcp.ToolAnnotations{
-			Title:           a.Title,
-			ReadOnlyHint:    a.ReadOnly,
-			DestructiveHint: a.Destructive,
-			IdempotentHint:  a.Idempotent,
-			OpenWorldHint:   a.OpenWorld,
+			Title: a.Title, ReadOnlyHint: a.ReadOnly, DestructiveHint: a.Destructive,
+			IdempotentHint: a.Idempotent, OpenWorldHint: a.OpenWorld,
 		},
 	}
 }

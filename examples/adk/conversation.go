@@ -107,20 +107,21 @@ func parts(event *session.Event) []*genai.Part {
 	return event.Content.Parts
 }
 
-// record adds what an event says to the conversation of the state. The messages
-// of the user are there already. Calls that wait for a person stay open.
-func record(ctx agent.InvocationContext, event *session.Event) (*session.Event, error) {
-	st, ok := state.FromContext(ctx)
-	if !ok || event.Partial {
+// onEvent records what an event says in the history and the conversation of the
+// state, and begins the turn of its calls. The messages of the user are there
+// already. Calls that wait for a person stay open.
+func (k *Kit) onEvent(ctx agent.InvocationContext, event *session.Event) (*session.Event, error) {
+	if _, ok := state.FromContext(ctx); !ok || event.Partial {
 		return nil, nil
 	}
-	var msgs []state.Message
+	var said []state.Message
 	var calls []state.ToolCall
+	var results []state.ToolResultMessage
 	for _, part := range parts(event) {
 		call, r := part.FunctionCall, part.FunctionResponse
 		switch {
 		case part.Text != "" && !part.Thought && event.Content.Role == genai.RoleModel:
-			msgs = append(msgs, state.AssistantText(part.Text))
+			said = append(said, state.AssistantText(part.Text))
 		case call != nil && call.Name != toolconfirmation.FunctionCallName:
 			input, err := state.JSONOf(call.Args)
 			if err != nil {
@@ -128,24 +129,31 @@ func record(ctx agent.InvocationContext, event *session.Event) (*session.Event, 
 			}
 			calls = append(calls, state.ToolCall{ID: call.ID, Name: call.Name, Input: input})
 		case r != nil:
-			_, waits := event.Actions.RequestedToolConfirmations[r.ID]
-			if waits || answered(ctx, r.ID) != nil {
+			if _, waits := event.Actions.RequestedToolConfirmations[r.ID]; waits {
 				continue
 			}
 			result, err := resultOf(r)
 			if err != nil {
 				return nil, err
 			}
-			msgs = append(msgs, result)
+			results = append(results, result)
 		}
 	}
 	if len(calls) > 0 {
-		msgs = append(msgs, state.ToolCalls(calls...))
+		said = append(said, state.ToolCalls(calls...))
 	}
-	if len(msgs) == 0 {
-		return nil, nil
+	here := place{ctx.InvocationID(), ctx.Branch(), ctx.Agent().Name()}
+	t, err := k.newTurn(ctx, here.agent)
+	if err == nil && len(said) > 0 {
+		err = t.Said(ctx, state.InferenceResult{Output: said})
+		k.mu.Lock()
+		k.turns[here] = t
+		k.mu.Unlock()
 	}
-	return nil, state.Messages.Set(st.As(ctx.Agent().Name()), msgs)
+	if err != nil {
+		return nil, err
+	}
+	return nil, t.Answer(results...)
 }
 
 func resultOf(r *genai.FunctionResponse) (state.ToolResultMessage, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace"
 )
 
 // Kit connects tools with adk. The state of a call is that of
@@ -26,26 +27,20 @@ type Kit struct {
 	tools []*tool.Tool
 	keep  int
 	mu    sync.Mutex
-	steps map[place]*step
+	turns map[place]*tool.Turn
 }
 
-// place is where one step at a time is made.
+// place is where one turn at a time is.
 type place struct{ invocation, branch, agent string }
 
 func placeOf(ctx agent.ReadonlyContext) place {
 	return place{ctx.InvocationID(), ctx.Branch(), ctx.AgentName()}
 }
 
-// step is the step of a message, with the indexes of its calls by their ids.
-type step struct {
-	*tool.Step
-	index map[string]int
-}
-
 // NewKit returns a Kit of tools. If keep is not 0, a model sees the last keep
 // messages, cut where providers accept it.
 func NewKit(keep int, tools ...*tool.Tool) *Kit {
-	return &Kit{tools: tools, keep: keep, steps: map[place]*step{}}
+	return &Kit{tools: tools, keep: keep, turns: map[place]*tool.Turn{}}
 }
 
 // Tools returns the tools for an agent. Its model sees those that the agent may
@@ -58,16 +53,14 @@ func (k *Kit) Tools() []adktool.Tool {
 	return list
 }
 
-// Plugin returns the plugin that a runner needs for the tools. It makes the
-// calls of one message a step, whose outputs are written in the order of the
-// calls, shortens what models see, and adds what is said to the conversation of
-// the state.
+// Plugin returns the plugin that a runner needs for the tools. It records what is
+// said and done, makes the calls of one message a step, whose outputs are written
+// in the order of the calls, and shortens what models see.
 func (k *Kit) Plugin() (*plugin.Plugin, error) {
 	return plugin.New(plugin.Config{
 		Name:                "state",
-		OnEventCallback:     record,
+		OnEventCallback:     k.onEvent,
 		BeforeModelCallback: k.beforeModel,
-		AfterModelCallback:  k.afterModel,
 		AfterRunCallback: func(ctx agent.InvocationContext) {
 			k.end(func(p place) bool { return p.invocation == ctx.InvocationID() })
 		},
@@ -84,57 +77,20 @@ func (k *Kit) beforeModel(ctx agent.Context, req *model.LLMRequest) (*model.LLMR
 	return nil, nil
 }
 
-func (k *Kit) afterModel(ctx agent.Context, resp *model.LLMResponse, err error) (*model.LLMResponse, error) {
-	if err != nil || resp == nil || resp.Partial || resp.Content == nil {
-		return nil, nil
-	}
-	st, ok := state.FromContext(ctx)
-	if !ok {
-		return nil, errNoState
-	}
-	var calls []state.ToolCall
-	index := map[string]int{}
-	for _, part := range resp.Content.Parts {
-		if call := part.FunctionCall; call != nil && k.has(call.Name) {
-			input, err := state.JSONOf(call.Args)
-			if err != nil {
-				return nil, err
-			}
-			index[call.ID] = len(calls)
-			calls = append(calls, state.ToolCall{ID: call.ID, Name: call.Name, Input: input})
-		}
-	}
-	if len(calls) > 0 {
-		begun, err := tool.Begin(ctx, st.As(ctx.AgentName()), k.tools, calls)
-		if err != nil {
-			return nil, err
-		}
-		k.mu.Lock()
-		k.steps[placeOf(ctx)] = &step{begun, index}
-		k.mu.Unlock()
-	}
-	return nil, nil
+// newTurn begins the turn of an agent. It commits nothing: the session service
+// stores the event together with what the state has of it.
+func (k *Kit) newTurn(ctx context.Context, agent string) (*tool.Turn, error) {
+	return tool.NewTurn(workspace.NewContext(ctx, nil), agent, k.tools...)
 }
 
-var errNoState = errors.New("adk: the context of the runner has no state")
-
-func (k *Kit) has(name string) bool {
-	for _, t := range k.tools {
-		if t.Name() == name {
-			return true
-		}
-	}
-	return false
-}
-
-// end ends steps of which adk has not made all calls.
+// end ends turns of which adk has not made all calls.
 func (k *Kit) end(where func(place) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for p, s := range k.steps {
+	for p, t := range k.turns {
 		if where(p) {
-			s.End()
-			delete(k.steps, p)
+			_, _ = t.End() // what cannot be recorded stays open
+			delete(k.turns, p)
 		}
 	}
 }
@@ -175,12 +131,9 @@ func (b *bound) Declaration() *genai.FunctionDeclaration {
 
 // ProcessRequest adds the tool to a request of an agent that may use it.
 func (b *bound) ProcessRequest(ctx agent.Context, req *model.LLMRequest) error {
-	st, ok := state.FromContext(ctx)
-	if !ok {
-		return errNoState
-	}
-	if len(tool.Usable(st.As(ctx.AgentName()), []*tool.Tool{b.tool})) == 0 {
-		return nil
+	t, err := tool.NewTurn(ctx, ctx.AgentName(), b.tool)
+	if err != nil || len(t.Tools()) == 0 {
+		return err
 	}
 	return toolutils.PackTool(req, b)
 }
@@ -226,28 +179,19 @@ func response(r state.ToolResultMessage) (map[string]any, error) {
 	return map[string]any{"result": out}, nil
 }
 
-// call makes a call of the step of the message, or one that adk makes again.
+// call makes a call of the turn, or one that adk makes again.
 func (b *bound) call(ctx agent.Context, with context.Context, args any) (tool.Result, error) {
 	b.kit.mu.Lock()
-	s := b.kit.steps[placeOf(ctx)]
+	t := b.kit.turns[placeOf(ctx)]
 	b.kit.mu.Unlock()
-	if s != nil {
-		if i, ok := s.index[ctx.FunctionCallID()]; ok {
-			return s.Call(with, i)
-		}
-	}
-	st, ok := state.FromContext(ctx)
 	input, err := state.JSONOf(args)
-	if !ok || err != nil {
-		return tool.Result{}, fmt.Errorf("adk: call of %s: %w", b.Name(), errors.Join(err, errNoState))
+	if t == nil && err == nil {
+		t, err = b.kit.newTurn(ctx, ctx.AgentName())
 	}
-	call := state.ToolCall{ID: ctx.FunctionCallID(), Name: b.Name(), Input: input}
-	again, err := tool.Begin(with, st.As(ctx.AgentName()), b.kit.tools, []state.ToolCall{call})
 	if err != nil {
-		return tool.Result{}, err
+		return tool.Result{}, fmt.Errorf("adk: call of %s: %w", b.Name(), err)
 	}
-	defer again.End()
-	return again.Call(with, 0)
+	return t.Call(with, state.ToolCall{ID: ctx.FunctionCallID(), Name: b.Name(), Input: input})
 }
 
 type confirmedKey struct{}

@@ -1,27 +1,40 @@
-// Package suspend lets package tool tell package workspace of calls that are
-// suspended within a run, through the context of the run.
+// Package suspend lets package tool work with the run of package workspace that
+// a context carries, and which it cannot import: calls of the run are suspended,
+// and a turn of an agent is committed.
 package suspend
 
 import "context"
 
 type contextKey struct{}
 
-// NewContext returns a context with a function that is told of calls that are
-// suspended: of the key of each, which is its id, or its name if it has none.
-func NewContext(ctx context.Context, note func(key string)) context.Context {
-	return context.WithValue(ctx, contextKey{}, note)
+// carried is what a context carries of a run.
+type carried struct {
+	run  any
+	note func(key string)
 }
 
-// Note tells the function of the first context that has one of a suspended
-// call.
+// NewContext returns a context with a run, and a function that is told of calls
+// that are suspended: of the key of each, which is its id, or its name if it has
+// none. A nil run hides that of ctx.
+func NewContext(ctx context.Context, run any, note func(key string)) context.Context {
+	return context.WithValue(ctx, contextKey{}, carried{run, note})
+}
+
+// Run returns the run of a context, or nil.
+func Run(ctx context.Context) any {
+	c, _ := ctx.Value(contextKey{}).(carried)
+	return c.run
+}
+
+// Note tells the run of the first context that has one of a suspended call.
 func Note(id, name string, contexts ...context.Context) {
 	key := id
 	if key == "" {
 		key = name
 	}
 	for _, ctx := range contexts {
-		if note, ok := ctx.Value(contextKey{}).(func(string)); ok {
-			note(key)
+		if c, _ := ctx.Value(contextKey{}).(carried); c.run != nil {
+			c.note(key)
 			return
 		}
 	}

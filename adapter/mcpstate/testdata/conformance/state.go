@@ -42,5 +42,4 @@ func addState(ctx context.Context, server *mcp.Server) {
 			return in.Topic, nil
 		})))
 	mcpstate.AddFields(server, states)
-	server.AddReceivingMiddleware(mcpstate.Bind(states, nil))
 }

@@ -1,5 +1,0 @@
-//go:build race
-
-package lcstate_test
-
-func init() { raceDetector = true }

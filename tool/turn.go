@@ -1,0 +1,389 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/suspend"
+	"github.com/agentstate/state/transcript"
+)
+
+// Turn is the turn of one agent on a State: the tools that it may use, what its
+// model has said, and the calls that are left to make. Loops and the adapters of
+// frameworks stand on it.
+//
+//	turn, err := tool.NewTurn(ctx, "billing", refund, search)
+//	err = turn.Hear(state.UserText("Refund my order."))
+//	for err == nil {
+//		prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+//		output, err := ask(ctx, prompt, turn.Tools()) // a model
+//		err = turn.Said(ctx, state.InferenceResult{Output: output})
+//		if len(turn.Pending()) == 0 {
+//			break
+//		}
+//		_, err = turn.Run(ctx, turn.Pending()...)
+//	}
+//
+// What the model says is recorded before its calls are made, and their results
+// before the model is asked again. In a run of package workspace, which the
+// context of [NewTurn] carries, both are committed, so that another process goes
+// on where this one has died. A call whose function returns [Suspend] stays open
+// and is not pending in this turn; in a run, it is suspended until a message
+// answers it.
+//
+// A framework that makes the calls of a message itself uses Call, in any order
+// and at the same time, and End: the outputs are written in the order of the
+// calls. All methods are safe for concurrent use.
+type Turn struct {
+	base, st *state.State
+	tools    []*Tool
+	run      run  // nil without a workspace
+	inner    bool // a tool of another turn has begun this one
+
+	mu sync.Mutex
+	// The calls of the last answer that are for tools, for Call.
+	calls     []state.ToolCall
+	taken     []bool
+	open      int   // how many of calls have not returned
+	step      *Step // of calls, since the first of them was made
+	others    bool  // the answer may have calls of other tools
+	suspended []state.ToolCall
+}
+
+// run is what a turn needs of a *workspace.Run.
+type run interface {
+	Commit(ctx context.Context) error
+	Suspended() []state.ToolCall
+}
+
+type turnKey struct{}
+
+// NewTurn begins the turn of an agent on the State that ctx carries, with the
+// rights of the agent. If agent is "", they are those of the handle in ctx. An
+// agent that is called by a tool of another turn works on the State of that turn
+// with rights of its own. Without a State, the error is [state.ErrInvalid].
+func NewTurn(ctx context.Context, agent string, tools ...*Tool) (*Turn, error) {
+	base, ok := state.FromContext(ctx)
+	if !ok {
+		return nil, &kindError{state.ErrInvalid, errors.New("tool: no state in the context: use state.NewContext")}
+	}
+	t := &Turn{base: base, st: base, tools: slices.Clone(tools), others: true}
+	outer, nested := TurnOf(ctx)
+	if nested && outer.st == base {
+		t.base = outer.base
+	}
+	if agent != "" {
+		t.st = t.base.As(agent)
+	}
+	_, called := CallOf(ctx)
+	t.inner = nested || called
+	t.run, _ = suspend.Run(ctx).(run)
+	return t, nil
+}
+
+// Context returns a context that carries the turn, for [TurnOf], and its State,
+// for [state.FromContext].
+func (t *Turn) Context(ctx context.Context) context.Context {
+	return context.WithValue(state.NewContext(ctx, t.st), turnKey{}, t)
+}
+
+// TurnOf returns the turn that ctx carries.
+func TurnOf(ctx context.Context) (*Turn, bool) {
+	t, ok := ctx.Value(turnKey{}).(*Turn)
+	return t, ok
+}
+
+// State returns the State with the rights of the agent.
+func (t *Turn) State() *state.State { return t.st }
+
+// Base returns the State as the context of [NewTurn] has it.
+func (t *Turn) Base() *state.State { return t.base }
+
+// Tools returns the tools that the agent may use now, see [Usable].
+func (t *Turn) Tools() []*Tool { return Usable(t.st, t.tools) }
+
+// Has reports whether a tool of the turn has the name. The model may have called
+// it although the agent may not use it.
+func (t *Turn) Has(name string) bool {
+	return slices.ContainsFunc(t.tools, func(t *Tool) bool { return t.Name() == name })
+}
+
+// Commit commits the run of the workspace, if there is one.
+func (t *Turn) Commit(ctx context.Context) error {
+	if t.run == nil {
+		return nil
+	}
+	return t.run.Commit(ctx)
+}
+
+// Hear adds what the user says to the conversation, but for messages with which
+// it ends already. It does nothing in a run of a workspace, which has added its
+// message, in the turn of an agent that a tool has called, and if the handle of
+// the context may not write [state.Messages].
+func (t *Turn) Hear(said ...state.Message) error {
+	writable := func(f state.FieldInfo) bool { return f.Name == state.Messages.Name && f.Writable }
+	if t.run != nil || t.inner || len(said) == 0 || !slices.ContainsFunc(t.base.Fields(), writable) {
+		return nil
+	}
+	known := state.Messages.Or(t.base, nil)
+	n := min(len(said), len(known))
+	for n > 0 && !slices.EqualFunc(known[len(known)-n:], said[:n], state.Message.Equal) {
+		n--
+	}
+	if n == len(said) {
+		return nil
+	}
+	return state.Messages.Set(t.base, said[n:])
+}
+
+// Said records an answer of the model, as [state.History.Append] does, and
+// commits it if it has calls.
+func (t *Turn) Said(ctx context.Context, r state.InferenceResult) error {
+	calls, err := t.record(r)
+	if err != nil || len(calls) == 0 {
+		return err
+	}
+	return t.Commit(ctx)
+}
+
+// record adds an answer to the history, behind the results of the one before.
+func (t *Turn) record(r state.InferenceResult) (calls []state.ToolCall, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := errors.Join(t.answer(), t.st.History().Append(r)); err != nil {
+		return nil, err
+	}
+	calls = callsOf(r.Output)
+	t.setCalls(slices.DeleteFunc(slices.Clone(calls), func(c state.ToolCall) bool { return !t.Has(c.Name) }))
+	t.others = len(t.calls) < len(calls)
+	return calls, nil
+}
+
+// callsOf returns the calls in messages.
+func callsOf(msgs []state.Message) (calls []state.ToolCall) {
+	for _, m := range msgs {
+		if m, ok := m.(state.ToolCallMessage); ok {
+			calls = append(calls, m.Calls()...)
+		}
+	}
+	return calls
+}
+
+// setCalls replaces the calls that Call makes.
+func (t *Turn) setCalls(calls []state.ToolCall) {
+	t.calls, t.taken, t.open, t.step = calls, make([]bool, len(calls)), len(calls), nil
+}
+
+// Suspended returns the calls that wait for a result from outside: those of the
+// run, and those that functions of this turn have suspended.
+func (t *Turn) Suspended() []state.ToolCall {
+	if t.run != nil {
+		return t.run.Suspended()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.suspended)
+}
+
+// Pending returns the calls that are left to make before the model is asked
+// again, also those that an earlier process has left; see
+// [state.History.Pending]. Those that wait are not among them.
+func (t *Turn) Pending() []state.ToolCall { return t.st.History().Pending(t.Suspended()...) }
+
+// Run makes calls as [Answer] does, and commits before and after. So a process
+// that has lost its run makes no call. Suspended calls have no result.
+func (t *Turn) Run(ctx context.Context, calls ...state.ToolCall) ([]Result, error) {
+	if len(calls) == 0 {
+		return nil, nil
+	}
+	if err := t.Commit(ctx); err != nil {
+		return nil, err
+	}
+	results, err := Answer(ctx, t.st, t.tools, calls)
+	if err != nil {
+		return results, err
+	}
+	made := map[int]bool{}
+	for _, r := range results {
+		made[r.Index] = true
+	}
+	for i, c := range calls {
+		if !made[i] {
+			t.suspend(c)
+		}
+	}
+	return results, t.Commit(ctx)
+}
+
+func (t *Turn) suspend(c state.ToolCall) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.suspended = append(t.suspended, c)
+}
+
+// Call makes a call of the last answer, or one that is left of an earlier one.
+// The call that returns last adds the results of all to the history, in their
+// order. Each call is made once. A call that is not left, because a framework
+// makes it again, is a step of its own without a place in the history. The error
+// is that of [Step.Call].
+func (t *Turn) Call(ctx context.Context, c state.ToolCall) (Result, error) {
+	step, i, err := t.take(ctx, c)
+	if err != nil {
+		return Result{}, err
+	}
+	result, err := step.Call(ctx, i)
+	if errors.Is(err, ErrSuspended) {
+		t.suspend(c)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if step != t.step {
+		return result, err
+	}
+	if t.open--; t.open == 0 {
+		if err := t.answer(); err != nil {
+			return result, err
+		}
+	}
+	return result, err
+}
+
+// take finds the step of a call.
+func (t *Turn) take(ctx context.Context, c state.ToolCall) (step *Step, i int, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.calls == nil { // the turn goes on with an earlier answer
+		t.others = true
+		t.setCalls(t.left(c.ID))
+	}
+	if t.step == nil && t.open > 0 {
+		// The context of each call ends it, too.
+		if t.step, err = Begin(context.WithoutCancel(ctx), t.st, t.tools, t.calls); err != nil {
+			return nil, 0, err
+		}
+	}
+	for i, known := range t.calls {
+		if !t.taken[i] && known.ID == c.ID && known.Name == c.Name {
+			t.taken[i] = true
+			return t.step, i, nil
+		}
+	}
+	step, err = Begin(ctx, t.st, t.tools, []state.ToolCall{c})
+	return step, 0, err
+}
+
+// left returns the open calls for tools in the last answer that has a call.
+func (t *Turn) left(id string) (calls []state.ToolCall) {
+	for _, r := range t.st.History().All() {
+		if said := callsOf(r.Output); r.Agent == t.st.Agent() && hasCall(said, id) {
+			calls = said
+		}
+	}
+	open := t.st.History().Pending()
+	return slices.DeleteFunc(calls, func(c state.ToolCall) bool { return !hasCall(open, c.ID) || !t.Has(c.Name) })
+}
+
+func hasCall(calls []state.ToolCall, id string) bool {
+	return slices.ContainsFunc(calls, func(c state.ToolCall) bool { return c.ID == id })
+}
+
+// answer ends the step and adds its results to the history.
+func (t *Turn) answer() error {
+	step := t.step
+	t.setCalls(nil)
+	if step == nil {
+		return nil
+	}
+	_, err := step.Answer()
+	return err
+}
+
+// End ends the step of an answer of which a framework has not made all calls, and
+// adds the results. others reports whether the answer may have calls of other
+// tools, whose results are for Answer. It is true once for each answer.
+func (t *Turn) End() (others bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	others, t.others = t.others, false
+	return others, t.answer()
+}
+
+// Answer adds the results of calls to the history that the program has made
+// itself, such as those of a framework's own tools. It leaves out calls that have
+// an answer, and calls that no answer of a model has.
+func (t *Turn) Answer(results ...state.ToolResultMessage) error {
+	for _, r := range results {
+		err := t.st.History().Answer(r)
+		if err != nil && !errors.Is(err, state.ErrAnswered) && !errors.Is(err, state.ErrUnknownCall) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Answered returns the result that the history has for a call, unless the call is
+// open.
+func (t *Turn) Answered(id string) (r state.ToolResultMessage, ok bool) {
+	if hasCall(t.st.History().Pending(), id) {
+		return r, false
+	}
+	for _, m := range slices.Backward(t.st.History().Format(nil)) {
+		if r, ok := m.(state.ToolResultMessage); ok && r.Call().ID == id {
+			return r, true
+		}
+	}
+	return r, false
+}
+
+// Prompt returns a conversation as a model may be sent it, in which each call has
+// a result. It makes the calls in msgs that are left to the agent. Those that
+// are suspended wait, and others fail, in the prompt alone. If the model has
+// spoken since it made the calls that were left, they and their results are at
+// the end of the prompt, so that there is something to answer.
+func (t *Turn) Prompt(ctx context.Context, msgs []state.Message) ([]state.Message, error) {
+	suspended := t.Suspended()
+	open := transcript.Pending(msgs)
+	if len(open) == 0 {
+		return msgs, nil
+	}
+	left := slices.DeleteFunc(t.Pending(), func(c state.ToolCall) bool { return !hasCall(open, c.ID) || !t.Has(c.Name) })
+	results, err := t.Run(ctx, left...)
+	for _, r := range results {
+		if err == nil {
+			msgs, err = transcript.Answer(msgs, r.Message)
+			msgs = lateLast(msgs, r.Message.Call().ID)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tool: the calls that were left: %w", err)
+	}
+	if len(results) < len(left) {
+		suspended = t.Suspended()
+	}
+	msgs, _ = transcript.Repair(msgs, transcript.Profile{}, transcript.Policy{AnswerCalls: true, Suspended: suspended})
+	return msgs, nil
+}
+
+// lateLast returns a conversation that ends with a text of the model with the
+// calls of a message, and their results, at the end.
+func lateLast(msgs []state.Message, id string) []state.Message {
+	last, ok := msgs[len(msgs)-1].(state.TextMessage)
+	if !ok || last.Role() != "assistant" {
+		return msgs
+	}
+	for first, m := range slices.Backward(msgs) {
+		if !hasCall(callsOf([]state.Message{m}), id) {
+			continue
+		}
+		end := first + 1
+		for _, isResult := msgs[end].(state.ToolResultMessage); isResult; _, isResult = msgs[end].(state.ToolResultMessage) {
+			end++
+		}
+		return slices.Concat(msgs[:first], msgs[end:], msgs[first:end])
+	}
+	return msgs
+}

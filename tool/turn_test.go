@@ -1,0 +1,362 @@
+package tool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/suspend"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/transcript"
+)
+
+// turnFields are those of a shop, in which clerk may not read the vault.
+var (
+	turnLog    = &state.Field[[]string]{Name: "log", Read: state.Public, Write: state.Public}
+	turnVault  = &state.Field[string]{Name: "vault", Read: state.Only("chief")}
+	turnSchema = state.MustSchema(turnLog, turnVault, state.Team{"chief": {"clerk"}})
+)
+
+type turnIn struct {
+	Text string `json:"text"`
+}
+
+// turnTools: note appends to the log, pay waits, and open needs the vault.
+func turnTools() []*tool.Tool {
+	note := func(ctx context.Context, in turnIn) ([]string, error) {
+		call, _ := tool.CallOf(ctx)
+		return []string{in.Text + call.ID}, nil
+	}
+	pay := func(context.Context, turnIn) (string, error) {
+		return "", tool.Suspend(errors.New("a person has to approve"))
+	}
+	open := func(_ context.Context, in turnIn) (string, error) { return in.Text, nil }
+	return []*tool.Tool{
+		tool.Must(tool.New("note", "", note, tool.To(turnLog, ""))),
+		tool.Must(tool.New("pay", "", pay)),
+		tool.Must(tool.New("open", "", open, tool.From(turnVault, "text"))),
+	}
+}
+
+func turnOf(t *testing.T, st *state.State, agent string) (context.Context, *tool.Turn) {
+	t.Helper()
+	ctx := state.NewContext(t.Context(), st)
+	turn, err := tool.NewTurn(ctx, agent, turnTools()...)
+	require.NoError(t, err)
+	return turn.Context(ctx), turn
+}
+
+func turnCall(id, name string) state.ToolCall {
+	return state.ToolCall{ID: id, Name: name, Input: `{"text":""}`}
+}
+
+func say(calls ...state.ToolCall) state.InferenceResult {
+	return state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}}
+}
+
+// spoken returns a line for each message of a conversation.
+func spoken(msgs []state.Message) (lines []string) {
+	for _, m := range msgs {
+		switch m := m.(type) {
+		case state.TextMessage:
+			lines = append(lines, m.Role()+": "+m.Text())
+		case state.ToolCallMessage:
+			for _, c := range m.Calls() {
+				lines = append(lines, "call "+c.ID)
+			}
+		case state.ToolResultMessage:
+			lines = append(lines, fmt.Sprintf("result %s: %s", m.Call().ID, m.Text()))
+		}
+	}
+	return lines
+}
+
+func TestATurnOffersWhatItsAgentMayUse(t *testing.T) {
+	st := state.New(turnSchema)
+	for agent, want := range map[string]int{"clerk": 2, "chief": 3, "": 3} {
+		_, turn := turnOf(t, st, agent)
+		require.Len(t, turn.Tools(), want, agent)
+		require.Equal(t, agent, turn.State().Agent())
+		require.True(t, turn.Has("open"))
+		require.False(t, turn.Has("fly"))
+	}
+	_, err := tool.NewTurn(t.Context(), "clerk")
+	require.ErrorIs(t, err, state.ErrInvalid)
+}
+
+// An agent that is the tool of another has its own rights, and hears nobody.
+func TestATurnWithinATurn(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, _ := turnOf(t, st, "clerk")
+	inner, err := tool.NewTurn(ctx, "chief", turnTools()...)
+	require.NoError(t, err)
+	require.Equal(t, "chief", inner.State().Agent())
+	require.Len(t, inner.Tools(), 3)
+	require.NoError(t, inner.Hear(state.UserText("from the clerk")))
+	require.Empty(t, state.Messages.Or(st, nil))
+	fork := st.Fork().As("chief") // a branch that somebody has put into the context
+	inner, err = tool.NewTurn(state.NewContext(ctx, fork), "")
+	require.NoError(t, err)
+	require.Same(t, fork, inner.State())
+	inner, err = tool.NewTurn(state.NewContext(ctx, fork), "chief")
+	require.NoError(t, err)
+	require.NoError(t, turnVault.Set(st, "of the trunk"))
+	require.False(t, turnVault.Has(inner.State()), "it works on the branch")
+	require.Same(t, fork, inner.Base())
+	_, ok := tool.TurnOf(t.Context())
+	require.False(t, ok)
+}
+
+func TestATurnHearsWhatIsNew(t *testing.T) {
+	st := state.New(turnSchema)
+	_, turn := turnOf(t, st, "clerk")
+	for _, c := range []struct{ said, want []string }{
+		{nil, nil},
+		{[]string{"a", "b"}, []string{"a", "b"}},
+		{[]string{"a", "b"}, []string{"a", "b"}},
+		{[]string{"b", "c"}, []string{"a", "b", "c"}},
+		{[]string{"b"}, []string{"a", "b", "c", "b"}},
+	} {
+		var said []state.Message
+		for _, text := range c.said {
+			said = append(said, state.UserText(text))
+		}
+		require.NoError(t, turn.Hear(said...))
+		var want []string
+		for _, text := range c.want {
+			want = append(want, "user: "+text)
+		}
+		require.Equal(t, want, spoken(state.Messages.Or(st, nil)))
+	}
+	_, turn = turnOf(t, st.As("stranger"), "clerk") // whose handle may not write it
+	require.NoError(t, turn.Hear(state.UserText("d")))
+	require.Len(t, state.Messages.Or(st, nil), 4)
+}
+
+// A framework makes the calls of an answer one by one: fields and results are in
+// the order of the calls, and each call is made for itself, also if two are equal.
+func TestATurnMakesTheCallsOfAnAnswer(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, turn := turnOf(t, st, "clerk")
+	calls := []state.ToolCall{turnCall("c1", "note"), turnCall("c2", "note"), turnCall("c3", "pay"), turnCall("f", "foreign"), turnCall("c4", "note")}
+	require.NoError(t, turn.Said(ctx, say(calls...)))
+	for _, i := range []int{4, 1, 2} {
+		_, err := turn.Call(ctx, calls[i])
+		require.Equal(t, i == 2, errors.Is(err, tool.ErrSuspended))
+	}
+	require.Len(t, spoken(state.Messages.Or(st, nil)), 5, "nothing is recorded before the last has returned")
+	r, err := turn.Call(ctx, calls[0])
+	require.NoError(t, err)
+	require.Equal(t, `["c1"]`, r.Message.Text())
+	require.Equal(t, []string{"c1", "c2", "c4"}, turnLog.Or(st, nil))
+	require.Equal(t, []string{"call c1", "call c2", "call c3", "call f", "call c4", `result c1: ["c1"]`, `result c2: ["c2"]`, `result c4: ["c4"]`},
+		spoken(state.Messages.Or(st, nil)))
+	again, err := turn.Call(ctx, calls[0]) // a framework's affair, and not in the history
+	require.NoError(t, err)
+	require.Equal(t, `["c1"]`, again.Message.Text())
+
+	require.Equal(t, []state.ToolCall{calls[3]}, turn.Pending())
+	require.Equal(t, []state.ToolCall{calls[2]}, turn.Suspended())
+	others, err := turn.End()
+	require.NoError(t, err)
+	require.True(t, others)
+	foreign := state.ToolResult(calls[3], `"seen"`)
+	require.NoError(t, turn.Answer(foreign, foreign, state.ToolResult(turnCall("x", "nobody"), `1`)))
+	require.Empty(t, turn.Pending())
+	answered, ok := turn.Answered("f")
+	require.True(t, ok)
+	require.Equal(t, "seen", answered.Text())
+	for _, id := range []string{"c3", "x"} {
+		_, ok := turn.Answered(id)
+		require.False(t, ok, id)
+	}
+	others, err = turn.End()
+	require.NoError(t, err)
+	require.False(t, others)
+	for name, want := range map[string]bool{"note": false, "foreign": true} {
+		require.NoError(t, turn.Said(ctx, say(turnCall("d", name))))
+		others, err = turn.End()
+		require.NoError(t, err)
+		require.Equal(t, want, others, name)
+	}
+}
+
+// The calls of an answer that were not all made end with the next answer, and
+// with End.
+func TestATurnEndsItsSteps(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, turn := turnOf(t, st, "clerk")
+	for n, end := range []func(){
+		func() {
+			require.NoError(t, turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.AssistantText("done")}}))
+		},
+		func() {
+			_, err := turn.End()
+			require.NoError(t, err)
+		},
+	} {
+		first, second := turnCall(fmt.Sprint("a", n), "note"), turnCall(fmt.Sprint("b", n), "note")
+		require.NoError(t, turn.Said(ctx, say(first, second)))
+		_, err := turn.Call(ctx, second)
+		require.NoError(t, err)
+		require.Len(t, turnLog.Or(st, nil), n)
+		end()
+		require.Len(t, turnLog.Or(st, nil), n+1)
+		require.Equal(t, first, turn.Pending()[n])
+		msgs := state.Messages.Or(st, nil)
+		_, ok := msgs[len(msgs)-1-(1-n)].(state.ToolResultMessage)
+		require.True(t, ok)
+	}
+	require.Error(t, turn.Said(ctx, state.InferenceResult{Agent: "chief"}))
+}
+
+// A turn goes on with an answer of an earlier process.
+func TestATurnGoesOn(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, before := turnOf(t, st, "clerk")
+	calls := []state.ToolCall{turnCall("c1", "note"), turnCall("c2", "note"), turnCall("f", "foreign")}
+	require.NoError(t, before.Said(ctx, say(calls...)))
+	_, turn := turnOf(t, st, "clerk")
+	for _, i := range []int{1, 0} {
+		_, err := turn.Call(ctx, calls[i])
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"c1", "c2"}, turnLog.Or(st, nil))
+	require.Equal(t, calls[2:], turn.Pending())
+	others, err := turn.End()
+	require.NoError(t, err)
+	require.True(t, others)
+}
+
+// Ids repeat: each agent has its own calls, and a call that is open again has no
+// answer.
+func TestATurnTellsCallsWithOneIDApart(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, clerk := turnOf(t, st, "clerk")
+	require.NoError(t, clerk.Said(ctx, say(turnCall("c1", "note"), turnCall("c2", "note"))))
+	ctx, chief := turnOf(t, st, "chief")
+	require.NoError(t, chief.Said(ctx, say(turnCall("c1", "note"))))
+	ctx, clerk = turnOf(t, st, "clerk") // in a later process
+	for _, id := range []string{"c2", "c1"} {
+		_, err := clerk.Call(ctx, turnCall(id, "note"))
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"c1", "c2"}, turnLog.Or(st, nil))
+	require.Empty(t, clerk.Pending())
+	require.NoError(t, clerk.Said(ctx, say(turnCall("c1", "note"))))
+	_, ok := clerk.Answered("c1")
+	require.False(t, ok)
+	_, ok = clerk.Answered("c2")
+	require.True(t, ok)
+}
+
+func TestAPromptHasAResultForEachCall(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, before := turnOf(t, st, "clerk")
+	require.NoError(t, before.Hear(state.UserText("go")))
+	require.NoError(t, before.Said(ctx, say(turnCall("c1", "note"), turnCall("c2", "pay"), turnCall("f", "foreign"))))
+	_, turn := turnOf(t, st, "clerk")
+	part, err := turn.Prompt(ctx, state.Messages.Or(st, nil)[:1])
+	require.NoError(t, err)
+	require.Len(t, part, 1)
+	require.Len(t, turn.Pending(), 3, "only calls of the prompt are made")
+	for range 2 { // the second time, nothing is made again
+		prompt, err := turn.Prompt(ctx, state.Messages.Or(st, nil))
+		require.NoError(t, err)
+		lines := spoken(prompt)
+		require.Equal(t, []string{"user: go", "call c1", "call c2", "call f", `result c1: ["c1"]`, "result c2: Waiting for approval."}, lines[:6])
+		require.Len(t, lines, 7)
+		require.Empty(t, transcript.Check(prompt, transcript.Anthropic))
+		require.Len(t, state.Messages.Or(st, nil), 3, "the others fail in the prompt alone")
+		require.Equal(t, []string{"c1"}, turnLog.Or(st, nil))
+	}
+}
+
+// What was left has a result when the model has said more: the prompt ends with it.
+func TestAPromptEndsWithWhatIsToBeAnswered(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, turn := turnOf(t, st, "clerk")
+	require.NoError(t, turn.Hear(state.UserText("go")))
+	require.NoError(t, turn.Said(ctx, say(turnCall("c1", "note"), turnCall("c2", "note"))))
+	text := func(s string) state.InferenceResult {
+		return state.InferenceResult{Output: []state.Message{state.AssistantText(s)}}
+	}
+	require.NoError(t, turn.Said(ctx, text("wait")))
+	prompt, err := turn.Prompt(ctx, state.Messages.Or(st, nil))
+	require.NoError(t, err)
+	require.Equal(t, []string{"user: go", "assistant: wait", "call c1", "call c2", `result c1: ["c1"]`, `result c2: ["c2"]`}, spoken(prompt))
+
+	require.NoError(t, turn.Said(ctx, say(turnCall("c3", "note"))))
+	require.NoError(t, turn.Said(ctx, text("wait")))
+	require.NoError(t, turn.Hear(state.UserText("how long?")))
+	prompt, err = turn.Prompt(ctx, state.Messages.Or(st, nil))
+	require.NoError(t, err)
+	lines := spoken(prompt)
+	require.Equal(t, []string{"call c3", `result c3: ["c3"]`, "assistant: wait", "user: how long?"}, lines[len(lines)-4:])
+}
+
+// commits is a run of a workspace.
+type commits struct {
+	n         int
+	err       error
+	suspended []state.ToolCall
+}
+
+func (c *commits) Commit(context.Context) error { c.n++; return c.err }
+
+func (c *commits) Suspended() []state.ToolCall { return c.suspended }
+
+func TestATurnOfARunIsCommitted(t *testing.T) {
+	st := state.New(turnSchema)
+	run := &commits{}
+	var noted []string
+	ctx := suspend.NewContext(state.NewContext(t.Context(), st), run, func(key string) { noted = append(noted, key) })
+	turn, err := tool.NewTurn(ctx, "clerk", turnTools()...)
+	require.NoError(t, err)
+	require.NoError(t, turn.Hear(state.UserText("the run has it")))
+	require.Empty(t, state.Messages.Or(st, nil))
+	calls := []state.ToolCall{turnCall("c1", "note"), turnCall("c2", "pay")}
+	require.NoError(t, turn.Said(ctx, say(calls...)))
+	require.Equal(t, 1, run.n, "before the calls are made")
+	results, err := turn.Run(ctx, calls...)
+	require.NoError(t, err)
+	require.Len(t, results, 1)
+	require.Equal(t, 3, run.n, "and when they have returned")
+	require.Equal(t, []string{"c2"}, noted)
+	require.Equal(t, calls[1:], turn.Pending(), "what is suspended, the run says")
+	run.suspended = calls[1:]
+	require.Empty(t, turn.Pending())
+	require.NoError(t, turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.AssistantText("done")}}))
+	_, err = turn.Run(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 3, run.n, "the end of the run commits the last answer")
+	run.err = errors.New("fenced")
+	require.ErrorIs(t, turn.Said(ctx, say(turnCall("c3", "note"))), run.err)
+	_, err = turn.Run(ctx, turnCall("c3", "note"))
+	require.ErrorIs(t, err, run.err)
+	require.Len(t, turnLog.Or(st, nil), 1, "a run that is lost makes no call")
+	hidden, err := tool.NewTurn(suspend.NewContext(ctx, nil, nil), "clerk")
+	require.NoError(t, err)
+	require.NoError(t, hidden.Commit(ctx))
+}
+
+// A call that a framework repeats while others are open does not end their step.
+func TestATurnMakesEachCallOnce(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, turn := turnOf(t, st, "clerk")
+	first, second := turnCall("c1", "note"), turnCall("c2", "note")
+	require.NoError(t, turn.Said(ctx, say(first, second)))
+	for range 2 {
+		r, err := turn.Call(ctx, first)
+		require.NoError(t, err)
+		require.Equal(t, `["c1"]`, r.Message.Text())
+		require.Len(t, spoken(state.Messages.Or(st, nil)), 2)
+	}
+	_, err := turn.Call(ctx, second)
+	require.NoError(t, err)
+	require.Equal(t, []string{"call c1", "call c2", `result c1: ["c1"]`, `result c2: ["c2"]`}, spoken(state.Messages.Or(st, nil)))
+}
