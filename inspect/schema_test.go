@@ -99,7 +99,7 @@ func TestStoreShowsOptionsAndCounters(t *testing.T) {
 	jsonOf(t, h, "/store", &data)
 	require.Equal(t, "memory", data.Store)
 	require.Equal(t, f.manager.Stats().Started, data.Stats.Started)
-	require.Len(t, data.Abilities, 4)
+	require.Len(t, data.Abilities, 2)
 
 	key := workspace.Key{ID: "key-of-2026", Secret: []byte("0123456789abcdef0123456789abcdef")}
 	sealed := newHandler(t, openMemory(t, &workspace.Options{Keys: []workspace.Key{key}}), nil)

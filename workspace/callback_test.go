@@ -3,7 +3,6 @@ package workspace_test
 import (
 	"context"
 	"log/slog"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,12 +12,6 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
-
-// badWays are the ways in which code of users does not return.
-var badWays = map[string]func(){
-	"panics": func() { panic("for the test") },
-	"ends":   runtime.Goexit,
-}
 
 // logFunc is a handler of package slog that calls a function.
 type logFunc func()

@@ -35,14 +35,6 @@ func startCode(what string, redact func(string) string, code func() error) *user
 	return c
 }
 
-// protect calls code of the user, and waits for it. It returns an error if the
-// code panics, or ends its goroutine.
-func protect(what string, redact func(string) string, code func()) error {
-	c := startCode(what, redact, func() error { code(); return nil })
-	<-c.done
-	return c.err
-}
-
 // waitInGrace waits until the code has ended, but not longer than for the grace
 // after the end of ctx. It reports false if the code has not.
 func (m *Manager) waitInGrace(ctx context.Context, done <-chan struct{}) bool {

@@ -23,9 +23,6 @@ func usable(err error) error {
 	return err
 }
 
-// hideText is used where the secrets that a text may contain are not known.
-func hideText(string) string { return masked }
-
 // masked is shown in place of a secret.
 const masked = "[SECRET]"
 
