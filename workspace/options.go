@@ -117,9 +117,9 @@ type Options struct {
 	// History is the number of bytes of records that compaction keeps for
 	// [Manager.Records], ViewAt, Diff and Revert, the newest ones (default 256
 	// KiB, at most 1 GiB). It also keeps the content before them: a workspace
-	// takes History and some of its own size more in the store. A single record
-	// that is longer, or a run of very many records, may exceed History until
-	// the next compaction. A negative number keeps none. Records since the last
+	// takes History and some of its own size more in the store. What one
+	// compaction moves, 64 KiB of records or more, is kept whole until the next,
+	// and may exceed History. A negative number keeps none. Records since the last
 	// compaction are held in any case.
 	//
 	// When a run or update has replaced or deleted a secret, all records before
