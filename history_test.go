@@ -1113,3 +1113,36 @@ func TestUsageOfResults(t *testing.T) {
 	result.Usage.Reasoning = -1
 	require.ErrorIs(t, st.History().Push(result), state.ErrWrongType)
 }
+
+// Two results that differ in one member are two: a revert brings the first back.
+func TestHistoryResultsDifferInEachMember(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	first := state.InferenceResult{ID: "r", Agent: "a", Input: "i", Raw: `{"a":1}`, StartedAt: at, CreatedAt: at, Usage: state.Usage{Input: 1}}
+	for name, change := range map[string]func(r *state.InferenceResult){
+		"ID":        func(r *state.InferenceResult) { r.ID = "other" },
+		"Agent":     func(r *state.InferenceResult) { r.Agent = "other" },
+		"Input":     func(r *state.InferenceResult) { r.Input = "other" },
+		"Raw":       func(r *state.InferenceResult) { r.Raw = `{"a":2}` },
+		"Usage":     func(r *state.InferenceResult) { r.Usage.Output = 2 },
+		"StartedAt": func(r *state.InferenceResult) { r.StartedAt = at.Add(-time.Second) },
+		"CreatedAt": func(r *state.InferenceResult) { r.CreatedAt = at.Add(time.Second) },
+		"Prompt":    func(r *state.InferenceResult) { r.Prompt = []state.Message{state.UserText("p")} },
+		"Output":    func(r *state.InferenceResult) { r.Output = []state.Message{state.AssistantText("o")} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := state.New(nil)
+			require.NoError(t, st.History().Append(first))
+			snapshot := st.Snapshot()
+			want, ok := st.History().Last()
+			require.True(t, ok)
+			require.NoError(t, st.History().Reset(nil))
+			other := first
+			change(&other)
+			require.NoError(t, st.History().Append(other))
+			require.NoError(t, st.Revert(snapshot))
+			got, ok := st.History().Last()
+			require.True(t, ok)
+			require.Equal(t, want, got)
+		})
+	}
+}
