@@ -54,13 +54,14 @@ func (k *testCase) inBubble(t *testing.T, play func(k *testCase, t *testing.T) e
 			k.w.fail(err.Error())
 		}
 	})
+	seen := k
 	if hangs {
-		k = &testCase{c: k.c, w: newWorld(nil), hung: true}
+		seen = &testCase{c: k.c, w: newWorld(nil), hung: true}
 	}
 	if left != "" {
-		k.w.fail(left)
+		seen.w.fail(left)
 	}
-	return k
+	return seen
 }
 
 // play is what a case of a Test does in its bubble.

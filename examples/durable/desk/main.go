@@ -50,10 +50,24 @@ func main() {
 	})
 	check(err)
 	if d.read(ctx, bufio.NewScanner(os.Stdin), *session) {
-		check(d.m.Wait(ctx))
+		d.finish(ctx)
 	}
 	check(d.m.Close())
 	check(db.Close())
+}
+
+// finish waits until nobody's message is left, also of those that another process
+// has left.
+func (d *desk) finish(ctx context.Context) {
+	for running := true; running; {
+		running = false
+		for s, err := range d.m.Busy(ctx) {
+			check(err)
+			running = running || s.Run != nil
+		}
+		check(d.m.Wait(ctx))
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 // desk is the program.
