@@ -196,8 +196,7 @@ func (p *loadedProgram) step(i int) {
 func (p *loadedProgram) settle() {
 	for range 3 {
 		for _, m := range p.managers {
-			_ = settle(context.Background(), m)
-			p.require(m.Wait(context.Background()))
+			p.require(workspacetest.Settle(context.Background(), m))
 		}
 		time.Sleep(20 * time.Second) // leases of the dead end
 	}

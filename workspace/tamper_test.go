@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -230,4 +231,32 @@ func TestRunsThatCannotBeLoadedAreTriedRarely(t *testing.T) {
 		require.Less(t, tries, int32(360), "two for 50 seconds in the mean")
 		require.NoError(t, m.Close())
 	})
+}
+
+// Verify reads what Options.History keeps, too.
+func TestVerifyReadsThePast(t *testing.T) {
+	db := store.NewMemory()
+	m := open(t, db, workspace.Options{History: 1 << 20})
+	for i := range 200 {
+		require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+			return notes.Set(w.State(), []string{fmt.Sprint(i, strings.Repeat("x", 1000))})
+		}))
+	}
+	v := view(t, m, "ann")
+	require.Zero(t, v.Oldest)
+	require.NoError(t, m.Close())
+	whole := entries(t, db)
+	require.Less(t, len(whole), 300)
+	for key := range whole {
+		if key == annsHead {
+			continue
+		}
+		without := maps.Clone(whole)
+		delete(without, key)
+		write(t, db, without)
+		other := open(t, db, workspace.Options{})
+		_, err := other.Verify(t.Context(), "ann")
+		require.ErrorIs(t, err, workspace.ErrCorrupt, key)
+		require.NoError(t, other.Close())
+	}
 }
