@@ -51,20 +51,21 @@
 //
 // What begins, commits and ends runs is tried again until its context ends or
 // another holder has the run. Nobody takes it over because of the time for which
-// nobody could reach the store. An error that cannot pass, such as that
-// of a value that is too large, fails the run at once. A function that may
-// succeed later itself returns an error of RetryAfter.
+// nobody could reach the store. An error that cannot pass, such as that of a value
+// that is too large, fails the run at once. A function that may succeed later
+// itself returns an error of RetryAfter.
 //
 // # When a process dies
 //
 // The holder of a run renews its lease. If the lease is not renewed for 1.5 ×
 // Options.TTL, another Manager that knows of the run takes it over: one that
 // has queued a message there, or any with Options.Run, which lists the runs of
-// all others every TTL. Idle workspaces are not in that list. The new holder continues with the committed changes or undoes
-// them, depending on Options.Takeover. Tool calls of the run without a result
-// are answered as package transcript does it, so that providers accept the next
-// prompt; see Options.Pending. If a run was begun too often, its message becomes
-// a dead letter.
+// all others every TTL. Idle workspaces are not in that list. The new holder
+// continues with the committed changes or undoes them, depending on
+// Options.Takeover. Tool calls of the run without a result are answered as package
+// transcript does it, so that providers accept the next prompt; see
+// Options.Pending. If a run was begun too often, its message becomes a dead
+// letter.
 //
 // Committed changes take effect exactly once. The effects of tools outside the
 // workspace may happen more than once. Run.ID says what can serve as an

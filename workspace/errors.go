@@ -169,3 +169,21 @@ type answerError struct{ err error }
 
 func (e *answerError) Error() string { return "answer: " + e.err.Error() }
 func (e *answerError) Unwrap() error { return e.err }
+
+// panicError is the error of code of the user that has panicked, or has not
+// returned.
+type panicError struct{ text string }
+
+func (e *panicError) Error() string { return e.text }
+
+func (e *panicError) Is(target error) bool { return target == errPanic }
+
+// usable returns an error of the user. It panics if that panics when it is used,
+// as a nil pointer in an error does.
+func usable(err error) error {
+	if err != nil {
+		_ = err.Error()
+		_ = errors.Is(err, ErrClosed)
+	}
+	return err
+}

@@ -296,8 +296,8 @@ func (m *Manager) enter() (leave func(), err error) {
 	return m.goroutines.Done, nil
 }
 
-// runInBackground calls fn in a goroutine that Close waits for. It reports false if
-// the Manager is closed.
+// runInBackground calls fn in a goroutine that Close waits for. It reports false
+// if the Manager is closed.
 func (m *Manager) runInBackground(fn func()) bool {
 	leave, err := m.enter()
 	if err != nil {

@@ -17,7 +17,7 @@ type telemetry struct {
 	logger     *slog.Logger
 	ttl        time.Duration
 	takeover   Takeover
-	background func(fn func()) bool // see Manager.background
+	background func(fn func()) bool // see Manager.runInBackground
 
 	counters       counters
 	logLimit       logLimiter

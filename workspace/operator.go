@@ -129,8 +129,8 @@ func (m *Manager) Delete(ctx context.Context, userID string) error {
 // olderThan ago, and returns their number. A program that was about to write to
 // such a workspace before it was deleted, and was paused for longer than that,
 // may bring it back: choose hours or days. If the user returns, a Manager that
-// knows the workspace, but has not seen its
-// deletion returns ErrRolledBack until [Manager.Accept].
+// knows the workspace, but has not seen its deletion returns ErrRolledBack until
+// [Manager.Accept].
 func (m *Manager) Expire(ctx context.Context, olderThan time.Duration) (int, error) {
 	leave, err := m.enter()
 	if err != nil {

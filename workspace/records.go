@@ -20,8 +20,8 @@ func (m *Manager) Records(ctx context.Context, userID string, after uint64) iter
 
 // RecordsBetween yields the changes of the content of a workspace after a
 // version and up to another, the oldest first. It reads them as the loop goes on,
-// at most 1 024 of them or 1 MiB at once. It yields state.ErrCompacted if there are records that are
-// no longer held; that may happen while the loop runs.
+// at most 1 024 of them or 1 MiB at once. It yields state.ErrCompacted if there
+// are records that are no longer held; that may happen while the loop runs.
 //
 // The values of secret fields, and of fields that the schema does not have, are
 // masked. In all other texts, messages among them, the present secrets of the

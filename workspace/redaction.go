@@ -2,26 +2,9 @@ package workspace
 
 import (
 	"encoding/json"
-	"errors"
 
 	"github.com/agentstate/state/internal/jsontext"
 )
-
-type panicError struct{ text string }
-
-func (e *panicError) Error() string { return e.text }
-
-func (e *panicError) Is(target error) bool { return target == errPanic }
-
-// usable returns an error of the user. It panics if that panics when it is used,
-// as a nil pointer in an error does.
-func usable(err error) error {
-	if err != nil {
-		_ = err.Error()
-		_ = errors.Is(err, ErrClosed)
-	}
-	return err
-}
 
 // masked is shown in place of a secret.
 const masked = "[SECRET]"
