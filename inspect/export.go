@@ -24,7 +24,7 @@ var (
 )
 
 // exportData is a workspace as it is downloaded. It is for people and not for
-// Manager.Import: its secrets are masked.
+// Manager.ImportWorkspace: its secrets are masked.
 type exportData struct {
 	Format   int                        `json:"format"`
 	User     string                     `json:"user"`

@@ -190,9 +190,9 @@ func (f *MessageFormat[M]) encode(e Entry) ([]M, error) {
 	return f.codec.Encode(e)
 }
 
-// Shape returns the shape of a message, with which package transcript groups,
-// trims and mirrors messages of the framework. A message that cannot be decoded
-// has the zero Shape.
+// Shape returns the shape of a message, with which package transcript groups
+// and trims messages of the framework. A message that cannot be decoded has the
+// zero Shape.
 func (f *MessageFormat[M]) Shape(m M) transcript.Shape {
 	e, err := f.read(m)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/agentstate/state/provider"
 )
 
-// resumedModel returns a function that makes processes which share a script.
+// resumedModels returns a function that makes processes which share a script.
 func resumedModels(t *testing.T, f *provider.Format, replies ...Reply) func() *Model {
 	s := newScript(replies).resumed()
 	return func() *Model { return newModel(t, f, s) }

@@ -14,7 +14,7 @@ import (
 	"github.com/agentstate/state/transcript"
 )
 
-// turnFields are those of a shop, in which clerk may not read the vault.
+// The fields of a shop, in which clerk may not read the vault.
 var (
 	turnLog    = &state.Field[[]string]{Name: "log", Read: state.Public, Write: state.Public}
 	turnVault  = &state.Field[string]{Name: "vault", Read: state.Only("chief")}

@@ -26,12 +26,18 @@ func newChecker(msgs []state.Message, profile Profile) *checker {
 	for i, m := range msgs {
 		_, isCall := m.(state.ToolCallMessage) // its calls are known already
 		switch {
-		case len(c.callsOf(i)) == 0 && c.answers[i] == none && !internal.IsMessage(m):
+		case c.isNothing(i):
 		case isCall && len(c.callsOf(i)) > 0, !isCall && c.isSent(m):
 			c.sent = append(c.sent, i)
 		}
 	}
 	return c
+}
+
+// isNothing reports whether a message is none: without calls and results, and of
+// no known kind.
+func (c *checker) isNothing(i int) bool {
+	return len(c.callsOf(i)) == 0 && c.answers[i] == none && !internal.IsMessage(c.msgs[i])
 }
 
 func (c *checker) addFinding(message int, rule, detail string) {

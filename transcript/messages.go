@@ -59,11 +59,7 @@ func beginsWithReasoning(m state.Message) bool {
 // provider's own tools, or its result.
 func endsWithServerTool(m state.Message) bool {
 	parts := textParts(m)
-	if len(parts) == 0 {
-		return false
-	}
-	call, result := serverToolIDs(parts[len(parts)-1])
-	return call != "" || result != ""
+	return len(parts) > 0 && isServerTool(parts[len(parts)-1])
 }
 
 // isMissing reports whether there is no content at all.

@@ -1,7 +1,5 @@
 package transcript
 
-import "github.com/agentstate/state/internal"
-
 // rule is what a provider may refuse, how it is found and how it is mended.
 type rule struct {
 	name string
@@ -48,8 +46,8 @@ var allRules = []rule{
 
 // findNothing demands that there is a message.
 func findNothing(c *checker) {
-	for i, m := range c.msgs {
-		if len(c.callsOf(i)) == 0 && c.answers[i] == none && !internal.IsMessage(m) {
+	for i := range c.msgs {
+		if c.isNothing(i) {
 			c.addFinding(i, ruleMessage, "")
 		}
 	}

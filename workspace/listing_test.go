@@ -16,7 +16,7 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// A Manager does not remember the workspaces that List, Recover and Expire only
+// A Manager does not remember the workspaces that List and Expire only
 // look at, however many there are.
 func TestListingRemembersNoWorkspace(t *testing.T) {
 	db := store.NewMemory()

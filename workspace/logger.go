@@ -42,7 +42,7 @@ func (m *telemetry) logEvent(ctx context.Context, level slog.Level, name, user s
 	m.logger.LogAttrs(ctx, level, name, attrs...)
 }
 
-// logOperation logs an event of an operation.
+// logEvent logs an event of an operation.
 func (o *operation) logEvent(level slog.Level, name string, err error) {
 	if !o.m.logs(o.ctx, level) {
 		return

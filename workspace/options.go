@@ -57,7 +57,7 @@ type Options struct {
 	// (default 15 s). An error that cannot pass, which matches store.ErrRefused,
 	// is returned at once. If the error is store.ErrUnknownOutcome, a message may
 	// have been accepted: send it again with its ID. A run does not end with it:
-	// it tries again until its lease is nearly over.
+	// it tries again until the store is back or another holder has the run.
 	StoreTimeout time.Duration
 
 	// RunTimeout is the longest time that Run may take for one attempt (default:

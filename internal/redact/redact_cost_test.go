@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/test/cost"
 	"github.com/agentstate/state/internal/test/effort"
 )
 
@@ -76,19 +76,6 @@ func TestWriterIsLinear(t *testing.T) {
 	}
 }
 
-// retained returns the bytes that what build returns takes.
-func retained(build func() any) int {
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	kept := build()
-	runtime.GC()
-	runtime.GC() // pools keep memory for one more
-	runtime.ReadMemStats(&after)
-	runtime.KeepAlive(kept)
-	return int(after.HeapAlloc) - int(before.HeapAlloc)
-}
-
 func randomBytes(rng *rand.Rand, n int, letters string) string {
 	var b strings.Builder
 	for range n {
@@ -119,7 +106,7 @@ func TestMemoryOfARedactor(t *testing.T) {
 			secrets = append(secrets, randomBytes(rng, tt.len, tt.letters))
 		}
 		var r *Redactor
-		got := retained(func() any { r = texts(secrets); return r })
+		got := cost.Grew(func() any { r = texts(secrets); return r })
 		require.LessOrEqual(t, got, tt.factor*tt.count*tt.len+(32<<10), tt.name)
 		require.LessOrEqual(t, got, 64<<20, tt.name)
 		t.Logf("%s: %d × the secrets", tt.name, got/tt.count/tt.len)
@@ -134,7 +121,7 @@ func TestManySecretsTakeBoundedMemory(t *testing.T) {
 		secrets = append(secrets, randomBytes(rng, 100, "\"\\\n<&%+ abcdef"))
 	}
 	var r *Redactor
-	require.LessOrEqual(t, retained(func() any { r = texts(secrets); return r }), 400<<20)
+	require.LessOrEqual(t, cost.Grew(func() any { r = texts(secrets); return r }), 400<<20)
 	for _, i := range []int{0, 7, 19_999} {
 		require.Equal(t, "x"+mask+"y", r.Redact("x"+secrets[i]+"y"))
 		require.Contains(t, r.Redact("x"+inJSON(secrets[i])+"y"), mask)

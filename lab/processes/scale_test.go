@@ -8,7 +8,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/cost"
 	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/internal/test/workspacetest"
 	"github.com/agentstate/state/store"
@@ -226,7 +226,7 @@ func (s *scaled) time(t *testing.T, name string, calls float64, do func(m *works
 	c := &sampler{Store: s.db, every: int64(s.users/16 + 1)}
 	m, err := workspace.Open(t.Context(), c, &workspace.Options{Run: replyShortly})
 	require.NoError(t, err)
-	c.base = liveHeap()
+	c.base = int64(cost.Live())
 	began := time.Now()
 	do(m)
 	took := time.Since(began) - c.pause
@@ -236,15 +236,6 @@ func (s *scaled) time(t *testing.T, name string, calls float64, do func(m *works
 		took.Round(time.Millisecond))
 	require.LessOrEqual(t, float64(c.calls.Load()), calls, name+": calls")
 	return measurement{name, c.most}
-}
-
-// liveHeap returns the bytes of the heap that are in use.
-func liveHeap() int64 {
-	var stats runtime.MemStats
-	runtime.GC()
-	runtime.GC() // what finalizers and pools have let go
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
 }
 
 // sampler counts the calls of a store, and now and then measures the heap.
@@ -264,7 +255,7 @@ func (s *sampler) sample() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	began := time.Now()
-	s.most = max(s.most, liveHeap()-s.base)
+	s.most = max(s.most, int64(cost.Live())-s.base)
 	s.pause += time.Since(began)
 }
 

@@ -16,7 +16,7 @@ func Allocated(fn func()) uint64 {
 // Live returns the bytes of the heap that are reachable.
 func Live() uint64 {
 	runtime.GC()
-	runtime.GC()
+	runtime.GC() // what finalizers and pools have let go
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc

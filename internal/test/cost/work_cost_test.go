@@ -25,18 +25,14 @@ import (
 // so that package slices is not counted.
 func TestWorkIsLinear(t *testing.T) {
 	effort.Cost(t)
-	names := func(n int, format string) string {
-		all := make([]string, n)
-		for i := range all {
-			all[i] = fmt.Sprintf(format, i)
-		}
-		return strings.Join(all, ",")
+	list := func(n int, format string) string {
+		return strings.Join(names(n, func(i int) string { return fmt.Sprintf(format, i) }), ",")
 	}
 	schema := func(format string, parts ...string) func(*testing.T, int) {
 		return func(t *testing.T, n int) {
 			args := make([]any, len(parts))
 			for i, part := range parts {
-				args[i] = names(n, part)
+				args[i] = list(n, part)
 			}
 			s, err := state.ParseSchema(fmt.Appendf(nil, format, args...))
 			require.NoError(t, err)
@@ -48,7 +44,7 @@ func TestWorkIsLinear(t *testing.T) {
 	}
 	refused := func(format string, part string) func(*testing.T, int) {
 		return func(t *testing.T, n int) {
-			_, err := state.ParseSchema(fmt.Appendf(nil, format, names(n, part)))
+			_, err := state.ParseSchema(fmt.Appendf(nil, format, list(n, part)))
 			require.Error(t, err)
 		}
 	}

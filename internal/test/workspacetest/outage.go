@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -53,18 +52,10 @@ var whileAway = map[string]func(ctx context.Context, run *workspace.Run, ttl tim
 	"Fail":   func(context.Context, *workspace.Run, time.Duration) error { return errBroken },
 }
 
-// outageWant is what has happened at the end of an outage: the calls of
-// Options.Run, Notes and the number of dead letters.
-type outageWant struct {
-	calls, notes []string
-	dead         int
-}
-
 // A run waits for a store that is away, however long: Options.Run is called once
 // for it, and its changes are stored once. Nobody takes it over when the store is
 // back.
 func (s *suite) Outage(t *testing.T) {
-	want := outageWant{[]string{"1 attempt 0", "2 attempt 0"}, []string{"1 0", "2 0"}, 0}
 	for name := range whileAway {
 		for reply, lost := range map[string]bool{"refused": false, "reply lost": true} {
 			lengths := []float64{0.01, 0.5, 2.5, 15} // with the default TTL, 10 and 60 seconds
@@ -72,13 +63,9 @@ func (s *suite) Outage(t *testing.T) {
 				lengths = lengths[1:3]
 			}
 			for _, ttls := range lengths {
-				want := want
-				if name == "Fail" {
-					want.notes, want.dead = []string{"2 0"}, 1
-				}
 				t.Run(fmt.Sprint(name, "/", reply, "/", ttls, " TTL"), func(t *testing.T) {
 					s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
-						s.outage(t, db, ttl, name, lost, ttls, want)
+						s.outage(t, db, ttl, name, lost, ttls)
 					})
 				})
 			}
@@ -86,9 +73,11 @@ func (s *suite) Outage(t *testing.T) {
 	}
 }
 
-func (s *suite) outage(
-	t testing.TB, db store.Store, ttl time.Duration, name string, lost bool, ttls float64, want outageWant,
-) {
+func (s *suite) outage(t testing.TB, db store.Store, ttl time.Duration, name string, lost bool, ttls float64) {
+	notes, dead := []string{"1 0", "2 0"}, 0
+	if name == "Fail" {
+		notes, dead = []string{"2 0"}, 1
+	}
 	unreliable, away := awayForHead(db, lost)
 	o, w := &outage{away: away, length: InTTLs(ttls, ttl)}, &whichRun{}
 	var running atomic.Int32
@@ -109,13 +98,19 @@ func (s *suite) outage(
 		require.NoError(t, ctx.Err())
 		return err
 	}})
-	other := Open(t, &blinded{Store: db, away: away}, workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
+	alsoAway := WithFaults(db, func([]store.Write) (bool, error) {
+		if away.Load() {
+			return false, errors.New("connection refused")
+		}
+		return false, nil
+	})
+	other := Open(t, alsoAway, workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
 		w.called(run)
 		return nil
 	}})
 	began := time.Now()
 	_, err := m.Handle(t.Context(), "ann", Text("1"))
-	if want.dead > 0 {
+	if dead > 0 {
 		require.ErrorIs(t, err, errBroken)
 	} else {
 		require.NoError(t, err)
@@ -129,37 +124,10 @@ func (s *suite) outage(
 	require.NoError(t, other.Close())
 	v := View(t, Open(t, db, workspace.Options{TTL: ttl}), "ann")
 	require.Nil(t, v.Run)
-	require.Equal(t, want.calls, w.calls)
-	require.Equal(t, want.notes, Notes.Or(v.State(), nil))
-	require.Len(t, v.DeadLetters, want.dead)
+	require.Equal(t, []string{"1 attempt 0", "2 attempt 0"}, w.calls)
+	require.Equal(t, notes, Notes.Or(v.State(), nil))
+	require.Len(t, v.DeadLetters, dead)
 	require.Zero(t, m.Stats().Fenced)
-}
-
-// blinded is a store that another process cannot reach either.
-type blinded struct {
-	store.Store
-	away *atomic.Bool
-}
-
-func (b *blinded) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
-	if b.away.Load() {
-		return nil, errors.New("connection refused")
-	}
-	return b.Store.Get(ctx, keys...)
-}
-
-func (b *blinded) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	if b.away.Load() {
-		return nil, errors.New("connection refused")
-	}
-	return b.Store.Batch(ctx, writes)
-}
-
-func (b *blinded) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
-	if b.away.Load() {
-		return func(yield func(store.Entry, error) bool) { yield(store.Entry{}, errors.New("connection refused")) }
-	}
-	return b.Store.List(ctx, prefix, after, values)
 }
 
 // awayForHead is WithOutages for a user whose head is written. If replyLost is
@@ -212,7 +180,7 @@ func (s *suite) LongOutageOfOneProcess(t *testing.T) {
 	})
 }
 
-// So does a run without Options.Run.
+// A run without Options.Run waits for the store, too.
 func (s *suite) LongOutageWithoutOptionsRun(t *testing.T) {
 	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
 		unreliable, away := WithOutages(db, false)
@@ -228,7 +196,7 @@ func (s *suite) LongOutageWithoutOptionsRun(t *testing.T) {
 	})
 }
 
-// So does Do, and messages behind it are handled when the store is back.
+// Do waits for the store, too, and messages behind it are handled when it is back.
 func (s *suite) LongOutageDuringDo(t *testing.T) {
 	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
 		unreliable, away := WithOutages(db, false)

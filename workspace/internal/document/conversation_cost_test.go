@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/cost"
 	"github.com/agentstate/state/internal/test/effort"
 )
 
@@ -44,7 +45,7 @@ func TestLongRunStaysCheap(t *testing.T) {
 		if i < steps-5 {
 			step()
 		} else {
-			work = max(work, allocated(step))
+			work = max(work, cost.Allocated(step))
 		}
 	}
 	require.Less(t, float64(size[steps/1_000-1]), 1.2*float64(size[0]))

@@ -2,7 +2,6 @@ package document
 
 import (
 	"encoding/json"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,15 +10,6 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/effort/property"
 )
-
-// allocated returns the number of bytes that fn allocates.
-func allocated(fn func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	fn()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
 
 func someDocument(t *rapid.T, label string) *Document {
 	d := New()

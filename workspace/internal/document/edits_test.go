@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/test/cost"
 	"github.com/agentstate/state/internal/test/effort/property"
 )
 
@@ -160,7 +161,7 @@ func TestAppendCostsWhatIsAdded(t *testing.T) {
 	d := New()
 	require.NoError(t, d.Apply([]state.Effect{{Part: PartField, Field: "list", Kind: state.EffectSet, Value: "[]"}}))
 	grow := func(n int) uint64 {
-		return allocated(func() {
+		return cost.Allocated(func() {
 			for range n {
 				require.NoError(t, d.Apply([]state.Effect{{Part: PartField, Field: "list", Kind: state.EffectAppend, Value: "[12345]"}}))
 			}
