@@ -11,6 +11,7 @@ import (
 	"github.com/cloudwego/eino/components/model"
 	einotool "github.com/cloudwego/eino/components/tool"
 	"github.com/cloudwego/eino/components/tool/utils"
+	"github.com/cloudwego/eino/compose"
 	"github.com/cloudwego/eino/schema"
 
 	"github.com/agentstate/state"
@@ -175,6 +176,19 @@ func TestToolAlone(t *testing.T) {
 	ctx := state.NewContext(t.Context(), st)
 	if out, err := note.InvokableRun(ctx, `{"text":"a"}`); err != nil || out != `["a"]` || len(notes.Or(st, nil)) != 1 {
 		t.Error(out, err)
+	}
+	if err := st.History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(
+		state.ToolCall{ID: "1", Name: "note", Input: `{"text":"b"}`}, state.ToolCall{ID: "2", Name: "note", Input: `{"text":"c"}`},
+	)}}); err != nil {
+		t.Fatal(err)
+	}
+	node, err := compose.NewToolNode(ctx, &compose.ToolsNodeConfig{Tools: own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := schema.ToolCall{ID: "2", Function: schema.FunctionCall{Name: "note", Arguments: `{"text":"c"}`}}
+	if _, err := node.Invoke(ctx, schema.AssistantMessage("", []schema.ToolCall{second})); err != nil || len(notes.Or(st, nil)) != 2 {
+		t.Error(err, notes.Or(st, nil), "it waits for no other call of the message")
 	}
 	if out, err := note.InvokableRun(ctx, `{"txt":1}`); err != nil || !strings.Contains(out, "bad arguments") {
 		t.Error(out, err)

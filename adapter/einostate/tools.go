@@ -49,15 +49,7 @@ type boundTool struct {
 func (t *boundTool) Info(context.Context) (*schema.ToolInfo, error) { return t.info, nil }
 
 func (t *boundTool) InvokableRun(ctx context.Context, args string, _ ...einotool.Option) (string, error) {
-	turn, ok := tool.TurnOf(ctx)
-	var err error
-	if !ok {
-		turn, err = tool.NewTurn(ctx, "", t.tool)
-	}
-	var result tool.Result
-	if err == nil {
-		result, err = turn.Call(ctx, state.ToolCall{ID: compose.GetToolCallID(ctx), Name: t.tool.Name(), Input: state.JSON(args)})
-	}
+	result, err := t.call(ctx, state.ToolCall{ID: compose.GetToolCallID(ctx), Name: t.tool.Name(), Input: state.JSON(args)})
 	if errors.Is(err, tool.ErrSuspended) {
 		return "", einotool.Interrupt(ctx, waiting(err.Error()))
 	}
@@ -65,4 +57,21 @@ func (t *boundTool) InvokableRun(ctx context.Context, args string, _ ...einotool
 		return "", fmt.Errorf("einostate: call tool %q: %w", t.tool.Name(), err)
 	}
 	return result.Message.Text(), nil
+}
+
+// call makes a call in the turn of the context, or else by itself: a turn of one
+// call would hold its outputs until the calls before it have returned.
+func (t *boundTool) call(ctx context.Context, c state.ToolCall) (tool.Result, error) {
+	if turn, ok := tool.TurnOf(ctx); ok && turn.Has(c.Name) {
+		return turn.Call(ctx, c)
+	}
+	st, ok := state.FromContext(ctx)
+	if !ok {
+		return tool.Result{}, fmt.Errorf("the context carries no state: %w", state.ErrInvalid)
+	}
+	step, err := tool.Begin(ctx, st, []*tool.Tool{t.tool}, []state.ToolCall{c})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return step.Call(ctx, 0)
 }
