@@ -181,17 +181,31 @@ func response(r state.ToolResultMessage) (map[string]any, error) {
 
 // call makes a call of the turn, or one that adk makes again.
 func (b *bound) call(ctx agent.Context, with context.Context, args any) (tool.Result, error) {
-	b.kit.mu.Lock()
-	t := b.kit.turns[placeOf(ctx)]
-	b.kit.mu.Unlock()
-	input, err := state.JSONOf(args)
-	if t == nil && err == nil {
-		t, err = b.kit.newTurn(ctx, ctx.AgentName())
+	t, err := b.kit.turnAt(ctx)
+	var input state.JSON
+	if err == nil {
+		input, err = state.JSONOf(args)
 	}
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("adk: call of %s: %w", b.Name(), err)
 	}
 	return t.Call(with, state.ToolCall{ID: ctx.FunctionCallID(), Name: b.Name(), Input: input})
+}
+
+// turnAt returns the turn of the calls of a message. If the model has not spoken in
+// this run, because a person has confirmed calls, it begins one, which end ends.
+func (k *Kit) turnAt(ctx agent.Context) (*tool.Turn, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	here := placeOf(ctx)
+	if t := k.turns[here]; t != nil {
+		return t, nil
+	}
+	t, err := k.newTurn(ctx, ctx.AgentName())
+	if err == nil {
+		k.turns[here] = t
+	}
+	return t, err
 }
 
 type confirmedKey struct{}
