@@ -19,13 +19,19 @@ import (
 //	turn, err := tool.NewTurn(ctx, "billing", refund, search)
 //	err = turn.Hear(state.UserText("Refund my order."))
 //	for err == nil {
-//		prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
-//		output, err := ask(ctx, prompt, turn.Tools()) // a model
-//		err = turn.Said(ctx, state.InferenceResult{Output: output})
-//		if len(turn.Pending()) == 0 {
+//		var prompt, output []state.Message
+//		if prompt, err = turn.Prompt(ctx, state.Messages.Or(turn.State(), nil)); err != nil {
 //			break
 //		}
-//		_, err = turn.Run(ctx, turn.Pending()...)
+//		if output, err = ask(ctx, prompt, turn.Tools()); err != nil { // a model
+//			break
+//		}
+//		err = turn.Said(ctx, state.InferenceResult{Output: output})
+//		calls := turn.Pending()
+//		if err != nil || len(calls) == 0 {
+//			break
+//		}
+//		_, err = turn.Run(ctx, calls...)
 //	}
 //
 // What the model says is recorded before its calls are made, and their results
@@ -42,7 +48,7 @@ type Turn struct {
 	base, st *state.State
 	tools    []*Tool
 	run      run  // nil without a workspace
-	inner    bool // a tool of another turn has begun this one
+	inner    bool // within another turn, or within the call of a tool
 
 	mu sync.Mutex
 	// The calls of the last answer that are for tools, for Call.
@@ -100,16 +106,13 @@ func TurnOf(ctx context.Context) (*Turn, bool) {
 // State returns the State with the rights of the agent.
 func (t *Turn) State() *state.State { return t.st }
 
-// Base returns the State as the context of [NewTurn] has it.
-func (t *Turn) Base() *state.State { return t.base }
-
 // Tools returns the tools that the agent may use now, see [Usable].
 func (t *Turn) Tools() []*Tool { return Usable(t.st, t.tools) }
 
 // Has reports whether a tool of the turn has the name. The model may have called
 // it although the agent may not use it.
 func (t *Turn) Has(name string) bool {
-	return slices.ContainsFunc(t.tools, func(t *Tool) bool { return t.Name() == name })
+	return slices.ContainsFunc(t.tools, func(own *Tool) bool { return own != nil && own.Name() == name })
 }
 
 // Commit commits the run of the workspace, if there is one.
@@ -122,8 +125,8 @@ func (t *Turn) Commit(ctx context.Context) error {
 
 // Hear adds what the user says to the conversation, but for messages with which
 // it ends already. It does nothing in a run of a workspace, which has added its
-// message, in the turn of an agent that a tool has called, and if the handle of
-// the context may not write [state.Messages].
+// message, if the context is that of another turn or of the call of a tool, and if
+// the handle of the context may not write [state.Messages].
 func (t *Turn) Hear(said ...state.Message) error {
 	writable := func(f state.FieldInfo) bool { return f.Name == state.Messages.Name && f.Writable }
 	if t.run != nil || t.inner || len(said) == 0 || !slices.ContainsFunc(t.base.Fields(), writable) {
@@ -154,7 +157,11 @@ func (t *Turn) Said(ctx context.Context, r state.InferenceResult) error {
 func (t *Turn) record(r state.InferenceResult) (calls []state.ToolCall, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := errors.Join(t.answer(), t.st.History().Append(r)); err != nil {
+	if err := t.answer(); err != nil {
+		return nil, err
+	}
+	t.dropAnswered() // before a new call can have the same id
+	if err := t.st.History().Append(r); err != nil {
 		return nil, err
 	}
 	calls = callsOf(r.Output)
@@ -186,7 +193,16 @@ func (t *Turn) Suspended() []state.ToolCall {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.dropAnswered()
 	return slices.Clone(t.suspended)
+}
+
+// dropAnswered forgets the suspended calls that have a result now.
+func (t *Turn) dropAnswered() {
+	t.suspended = slices.DeleteFunc(t.suspended, func(c state.ToolCall) bool {
+		_, ok := t.Answered(c.ID)
+		return ok
+	})
 }
 
 // Pending returns the calls that are left to make before the model is asked
@@ -229,7 +245,7 @@ func (t *Turn) suspend(c state.ToolCall) {
 // The call that returns last adds the results of all to the history, in their
 // order. Each call is made once. A call that is not left, because a framework
 // makes it again, is a step of its own without a place in the history. The error
-// is that of [Step.Call].
+// is that of [Step.Call], or that of [state.History.Answer].
 func (t *Turn) Call(ctx context.Context, c state.ToolCall) (Result, error) {
 	step, i, err := t.take(ctx, c)
 	if err != nil {
@@ -350,11 +366,20 @@ func (t *Turn) Prompt(ctx context.Context, msgs []state.Message) ([]state.Messag
 	if len(open) == 0 {
 		return msgs, nil
 	}
-	left := slices.DeleteFunc(t.Pending(), func(c state.ToolCall) bool { return !hasCall(open, c.ID) || !t.Has(c.Name) })
+	left := slices.DeleteFunc(t.Pending(), func(c state.ToolCall) bool {
+		i := slices.IndexFunc(open, func(o state.ToolCall) bool { return o.ID == c.ID && o.Name == c.Name })
+		if i < 0 || !t.Has(c.Name) {
+			return true
+		}
+		open = slices.Delete(open, i, i+1) // stands for one call, also if others have its id
+		return false
+	})
 	results, err := t.Run(ctx, left...)
 	for _, r := range results {
 		if err == nil {
 			msgs, err = transcript.Answer(msgs, r.Message)
+		}
+		if err == nil {
 			msgs = lateLast(msgs, r.Message.Call().ID)
 		}
 	}

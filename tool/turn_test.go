@@ -106,7 +106,6 @@ func TestATurnWithinATurn(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, turnVault.Set(st, "of the trunk"))
 	require.False(t, turnVault.Has(inner.State()), "it works on the branch")
-	require.Same(t, fork, inner.Base())
 	_, ok := tool.TurnOf(t.Context())
 	require.False(t, ok)
 }
@@ -359,4 +358,44 @@ func TestATurnMakesEachCallOnce(t *testing.T) {
 	_, err := turn.Call(ctx, second)
 	require.NoError(t, err)
 	require.Equal(t, []string{"call c1", "call c2", `result c1: ["c1"]`, `result c2: ["c2"]`}, spoken(state.Messages.Or(st, nil)))
+}
+
+// A call that was suspended and has a result now is not suspended any more, so
+// that another call may have its id.
+func TestATurnForgetsWhatWasAnswered(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, turn := turnOf(t, st, "clerk")
+	c := turnCall("1", "pay")
+	for range 2 {
+		require.NoError(t, turn.Said(ctx, say(c)))
+		require.Equal(t, []state.ToolCall{c}, turn.Pending())
+		results, err := turn.Run(ctx, turn.Pending()...)
+		require.NoError(t, err)
+		require.Empty(t, results)
+		require.Equal(t, []state.ToolCall{c}, turn.Suspended())
+		require.NoError(t, turn.Answer(state.ToolResult(c, `"paid"`)))
+		require.Empty(t, turn.Suspended())
+	}
+}
+
+// A prompt that was trimmed may have one of two calls with an id.
+func TestATurnMakesOnlyTheCallsOfThePrompt(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, turn := turnOf(t, st, "clerk")
+	calls := []state.ToolCall{turnCall("", "note"), turnCall("", "open"), turnCall("", "note")}
+	require.NoError(t, turn.Said(ctx, say(calls...)))
+	prompt, err := turn.Prompt(ctx, []state.Message{state.UserText("go on"), state.ToolCalls(calls[0])})
+	require.NoError(t, err)
+	require.Len(t, prompt, 3)
+	require.Len(t, turn.Pending(), 2)
+	require.Len(t, turnLog.Or(st, nil), 1)
+}
+
+// Without a tool, and with one that is nil, a turn knows no tool.
+func TestATurnWithANilTool(t *testing.T) {
+	turn, err := tool.NewTurn(state.NewContext(t.Context(), state.New(turnSchema)), "", nil, turnTools()[0])
+	require.NoError(t, err)
+	require.True(t, turn.Has("note"))
+	require.False(t, turn.Has("pay"))
+	require.Len(t, turn.Tools(), 1)
 }
