@@ -83,6 +83,22 @@ func TestResultsShowTokensAndTimes(t *testing.T) {
 	require.Len(t, data.Results, 1)
 }
 
+// The counts of a result are shown also if the raw response was not kept.
+func TestResultsShowUsageWithoutARawResponse(t *testing.T) {
+	f := newFixture(t, 0)
+	f.think(t, "model", "support", state.InferenceResult{
+		Usage: state.Usage{Input: 7, Output: 2}, Output: []state.Message{state.AssistantText("hi")},
+	})
+	h := f.handler(t, nil)
+	require.Contains(t, get(t, h, "/workspace/results?user=model").body, `<td data-label="Model">–</td>`)
+	require.Contains(t, get(t, h, "/workspace/results/0?user=model").body, `<dt>Model</dt><dd><bdi>–</bdi>`)
+	var data struct{ Results []resultJSON }
+	jsonOf(t, h, "/workspace/results?user=model", &data)
+	require.Equal(t, 7, data.Results[0].Usage.Input)
+	require.Equal(t, 2, data.Results[0].Usage.Output)
+	require.Empty(t, data.Results[0].Usage.Model)
+}
+
 // An agent that may not read the conversation sees its own results only.
 func TestResultsOfAgent(t *testing.T) {
 	f := newFixture(t, 0)
