@@ -85,6 +85,9 @@ func TestThoughtSignaturesAcceptsWhatGeminiAccepts(t *testing.T) {
 			t.Errorf("%s, exchange %d: %s", e.file, e.index, finding)
 		}
 	}
+	if withCalls == 0 && os.Getenv("STATE_TRACES") == "" {
+		t.Skip("STATE_TRACES is not set, and the project's own recordings have no calls of Gemini 3")
+	}
 	require.NotZero(t, withCalls)
 	t.Logf("%d requests with calls", withCalls)
 }
