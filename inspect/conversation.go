@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state/inspect/internal/safetext"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace"
 )
 
 // formats are the formats of providers, as addresses name them.
@@ -91,7 +92,7 @@ func (h *Handler) conversation(c *call) (*page, error) {
 	}
 	msgs, data := c.talk(s)
 	data.Blind = s.mask.Blind
-	suspended := s.view.Suspended()
+	suspended := waitingCalls(s.view)
 	v := newChatView(s.mask, msgs, suspended, "", c.query.Get("open"))
 	for _, state := range v.pairs.waiting {
 		if state == "suspended" {
@@ -193,6 +194,14 @@ func answerSuspended(msgs []state.Message, suspended []state.ToolCall) (answered
 		answered, places = next, slices.Insert(places, at, places[max(0, at-1)])
 	}
 	return answered, places
+}
+
+// waitingCalls returns the suspended calls of a workspace.
+func waitingCalls(v *workspace.View) (calls []state.ToolCall) {
+	for _, s := range v.Suspended() {
+		calls = append(calls, s.ToolCall)
+	}
+	return calls
 }
 
 // repairPolicy is the policy with which the pages repair a conversation.

@@ -201,7 +201,7 @@ func (h *Handler) messages(c *call) (*page, error) {
 			continue
 		}
 		if c.query.Get("repair") != "" {
-			msgs, _ = transcript.Repair(msgs, f.format.Profile(), repairPolicy(s.view.Suspended()))
+			msgs, _ = transcript.Repair(msgs, f.format.Profile(), repairPolicy(waitingCalls(s.view)))
 		}
 		body, _, err := f.format.EncodeRequest(provider.Request{Messages: msgs})
 		if err != nil {

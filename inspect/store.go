@@ -107,10 +107,6 @@ func optionsOf(mask *masker, i workspace.Info) []optionRow {
 	if i.Takeover == workspace.TakeoverRestart {
 		takeover = "begins again without its changes"
 	}
-	pending := "are answered with an error"
-	if i.Pending != workspace.PendingAnswer {
-		pending = "stay as they are"
-	}
 	rows := []optionRow{
 		{"Handles messages", text(yes(i.Handles))},
 		{"Schema", text(yes(i.Schema))},
@@ -120,7 +116,6 @@ func optionsOf(mask *masker, i workspace.Info) []optionRow {
 		{"Lease", text(formatSpan(i.TTL))},
 		{"Attempts", text("at most " + strconv.Itoa(i.Attempts))},
 		{"A run that is taken over", text(takeover)},
-		{"Its open tool calls", text(pending)},
 		{"Dead letters", text("at most " + strconv.Itoa(i.DeadLetters))},
 		{"Messages kept", text(keep(i.Messages))},
 		{"Results kept", text(keep(i.Results))},

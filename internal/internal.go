@@ -67,6 +67,9 @@ var IsReference func(st any, field string) bool
 // do not matter.
 var CheckField func(st, field any) error
 
+// SameBranch reports whether two *state.State are handles on one branch.
+var SameBranch func(a, b any) bool
+
 // IsKey reports whether a *state.State may hold an undeclared key with a name.
 var IsKey func(st any, name string) bool
 

@@ -3,6 +3,7 @@ package statetest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,8 +14,10 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest/internal/kit"
+	"github.com/agentstate/state/tool"
 )
 
 // Model is a model that answers by a script. It stands in for a provider in two
@@ -121,6 +124,26 @@ func (m *Model) Next(ctx context.Context, agent string, msgs []state.Message) (s
 	prompt := promptOf(msgs)
 	result.Prompt, result.History = msgs[:prompt:prompt], msgs[prompt:]
 	return result, err
+}
+
+// Ask asks for the agent of a turn with what the turn has to say, and records the
+// reply, as a [tool.Agent] does. The error may pass if that of Next is a
+// [StatusError] of a busy or broken service, such as 429 and 503.
+func (m *Model) Ask(ctx context.Context, t *tool.Turn) error {
+	m.report.Helper()
+	prompt, err := t.Prompt(ctx, state.Messages.Or(t.State(), nil))
+	if err != nil {
+		return err
+	}
+	r, err := m.Next(ctx, t.State().Agent(), prompt)
+	var status *StatusError
+	switch {
+	case errors.As(err, &status) && backoff.MayPass(status.Code):
+		return tool.Passing(err, 0)
+	case err != nil:
+		return err
+	}
+	return t.Said(ctx, r)
 }
 
 // Client returns a client whose transport is the Model, for SDKs. It never

@@ -13,6 +13,7 @@ import (
 // binder adds options to a signature and collects their mistakes.
 type binder struct {
 	*signature
+	in   reflect.Type // of the input
 	out  reflect.Type // of the result, nil if it is JSON
 	errs []error
 }
@@ -21,10 +22,10 @@ func (b *binder) fail(format string, args ...any) {
 	b.errs = append(b.errs, fmt.Errorf(format, args...))
 }
 
-// bindOptions adds the options to the signature of a function with results of
-// type out. It returns all mistakes.
-func (s *signature) bindOptions(opts []Option, out reflect.Type) []error {
-	b := &binder{signature: s, out: out}
+// bindOptions adds the options to the signature of a function with these types.
+// It returns all mistakes.
+func (s *signature) bindOptions(opts []Option, in, out reflect.Type) []error {
+	b := &binder{signature: s, in: in, out: out}
 	for i, o := range opts {
 		if o == nil {
 			b.fail("option %d is nil", i)

@@ -77,6 +77,11 @@ func (t *Tool) answer(ctx context.Context, st, reads *state.State, args state.JS
 	if err != nil {
 		return answer{err: m.with(t, st).error(err)}
 	}
+	if t.approval != nil {
+		if err := t.checkApproval(ctx, input); err != nil {
+			return answer{err: m.with(t, st).error(err)}
+		}
+	}
 	r, err := t.invoke(ctx, st, input)
 	m = m.with(t, st)
 	if err != nil {

@@ -41,6 +41,11 @@ type Call struct {
 	Name  string // of the tool
 	Index int    // of the call in its step
 	Agent string // of the state, which signs what the call writes; "" for the host
+	// Approved says that the call has waited and was approved, by ApprovedBy: the
+	// Agent of the message that has approved it, or that of the state on which
+	// [Turn.Approve] was called; "" for the host.
+	Approved   bool
+	ApprovedBy string
 }
 
 type callKey struct{}

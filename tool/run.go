@@ -51,7 +51,17 @@ func Run(ctx context.Context, st *state.State, tools []*Tool, calls []state.Tool
 	if err != nil {
 		return nil, err
 	}
+	s.run(ctx)
+	return s.End(), nil
+}
+
+// run makes all calls of a step of which none has been made.
+func (s *Step) run(ctx context.Context) {
 	s.untried = true
+	calls := make([]state.ToolCall, len(s.calls))
+	for i := range s.calls {
+		calls[i] = s.calls[i].ToolCall
+	}
 	batches := s.box.plan(s.box.indexes(calls))
 	if ctx == nil {
 		batches = nil // no function is called
@@ -72,7 +82,6 @@ func Run(ctx context.Context, st *state.State, tools []*Tool, calls []state.Tool
 	for _, batch := range batches {
 		s.runBatch(ctx, batch)
 	}
-	return s.End(), nil
 }
 
 // runBatch makes the calls of a batch at the same time. It returns when all

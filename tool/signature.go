@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -20,6 +21,9 @@ type signature struct {
 	writes      []string // the fields of the sinks, each once
 	annotations Annotations
 	reveals     bool
+	// approval says whether a call with an input has to be approved, and why. It
+	// may be nil.
+	approval func(ctx context.Context, input any) (reason string, needed bool)
 }
 
 // source is a field that is injected.

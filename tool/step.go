@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/suspend"
+	"github.com/agentstate/state/internal/runctx"
 )
 
 // Step is the calls of one message of a model, made one by one: in any order,
@@ -53,6 +54,7 @@ type stepCall struct {
 	phase   phase
 	outputs []output // while it is held
 	result  Result   // since it is held
+	reason  string   // why it is suspended
 }
 
 // phase is the progress of a call.
@@ -87,13 +89,14 @@ var ErrNotPending = errors.New("tool: the call is not pending")
 var ErrSuspended = errors.New("tool: suspended")
 
 // Suspend returns an error by which the function of a tool says that its call
-// stays pending, for example until a person has approved it. The call has no
+// stays pending, because its result comes from outside. The call has no
 // result in its step and its outputs are not written. It is answered later: by
 // a call in another step, or by a message that the program makes itself. If the
 // context of the step is that of a run of package workspace, the run suspends
 // the call, as its method Suspend does. err is the reason, with the same text,
 // and errors.Is and errors.As find it. For a nil err, Suspend returns
-// ErrSuspended itself.
+// ErrSuspended itself. A call that a person has to approve before it is made
+// is for [NeedsApproval].
 func Suspend(err error) error {
 	if err == nil {
 		return ErrSuspended
@@ -181,7 +184,10 @@ func (s *Step) make(ctx context.Context, c *stepCall, reads *state.State) (r Res
 	r, err = s.finish(c, s.answer(ctx, c, reads))
 	finished = true
 	if errors.Is(err, ErrSuspended) {
-		suspend.Note(c.ID, c.Name, ctx, s.ctx)
+		c.reason = strings.TrimPrefix(err.Error(), toolPrefix(c.Name))
+		if run := runctx.RunOf(ctx, s.ctx); run != nil {
+			run.Suspend(c.ToolCall, c.reason)
+		}
 	}
 	return r, err
 }
@@ -196,6 +202,7 @@ func (s *Step) answer(ctx context.Context, c *stepCall, reads *state.State) (a a
 	}
 	c.st = s.st.WithCause(c.ID)
 	call := &Call{ID: c.ID, Name: c.Name, Index: c.index, Agent: c.st.Agent()}
+	call.ApprovedBy, call.Approved = runctx.Approved(c.ToolCall, ctx, s.ctx)
 	return c.tool.answer(context.WithValue(ctx, callKey{}, call), c.st, reads, c.Input)
 }
 

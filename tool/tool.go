@@ -136,7 +136,7 @@ func newRaw(
 		}
 		return compactResult(t.name, out)
 	}
-	if err := t.bind(opts, nil); err != nil {
+	if err := t.bind(opts, reflect.TypeFor[state.JSON](), nil); err != nil {
 		return nil, err
 	}
 	if t.schema, err = parsed.without(t.hides); err != nil {
@@ -176,7 +176,7 @@ func newTyped[In, Out any](
 		}
 		return encodeResult(t.name, plan, reflect.ValueOf(&out).Elem())
 	}
-	if err := t.bind(opts, out); err != nil {
+	if err := t.bind(opts, in, out); err != nil {
 		return nil, err
 	}
 	schema := objectSchema{open: t.open}
@@ -197,12 +197,12 @@ func newTyped[In, Out any](
 }
 
 // bind applies the options and returns all mistakes.
-func (t *Tool) bind(opts []Option, out reflect.Type) error {
+func (t *Tool) bind(opts []Option, in, out reflect.Type) error {
 	var errs []error
 	if problem := checkToolName(t.name); problem != "" {
 		errs = append(errs, t.invalid(errors.New(problem)))
 	}
-	for _, err := range t.bindOptions(opts, out) {
+	for _, err := range t.bindOptions(opts, in, out) {
 		errs = append(errs, t.invalid(err))
 	}
 	return errors.Join(errs...)
@@ -234,8 +234,11 @@ func (t *Tool) Stateful() bool { return t.stateful }
 
 // errorf returns an error about the tool.
 func (t *Tool) errorf(format string, args ...any) error {
-	return fmt.Errorf("tool %q: "+format, append([]any{t.name}, args...)...)
+	return fmt.Errorf("%s"+format, append([]any{toolPrefix(t.name)}, args...)...)
 }
+
+// toolPrefix returns how errors about a tool begin.
+func toolPrefix(name string) string { return fmt.Sprintf("tool %q: ", name) }
 
 // invalid returns an error about the declaration of the tool.
 func (t *Tool) invalid(err error) error {

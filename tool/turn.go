@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/suspend"
+	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/transcript"
 )
 
@@ -47,8 +49,12 @@ import (
 type Turn struct {
 	base, st *state.State
 	tools    []*Tool
-	run      run  // nil without a workspace
-	inner    bool // within another turn, or within the call of a tool
+	run      runctx.Run // nil without a workspace, and on a branch of its state
+	inner    bool       // within another turn, in the call of a tool, or on a branch
+
+	// Of a Loop, or nil:
+	stored func(context.Context) error              // Loop.Commit
+	heard  func(output []state.Message, calls bool) // is told of each answer
 
 	mu sync.Mutex
 	// The calls of the last answer that are for tools, for Call.
@@ -57,13 +63,15 @@ type Turn struct {
 	open      int   // how many of calls have not returned
 	step      *Step // of calls, since the first of them was made
 	others    bool  // the answer may have calls of other tools
-	suspended []state.ToolCall
+	suspended []suspendedCall
+	late      []state.ToolCall // whose results the model has not been shown at the end of a prompt
+	failure   *passingError    // of the last request, or nil
 }
 
-// run is what a turn needs of a *workspace.Run.
-type run interface {
-	Commit(ctx context.Context) error
-	Suspended() []state.ToolCall
+// suspendedCall is a call that waits.
+type suspendedCall struct {
+	state.ToolCall
+	reason string
 }
 
 type turnKey struct{}
@@ -79,7 +87,7 @@ func NewTurn(ctx context.Context, agent string, tools ...*Tool) (*Turn, error) {
 	}
 	t := &Turn{base: base, st: base, tools: slices.Clone(tools), others: true}
 	outer, nested := TurnOf(ctx)
-	if nested && outer.st == base {
+	if nested && outer.st.Agent() == base.Agent() && internal.SameBranch(outer.st, base) {
 		t.base = outer.base
 	}
 	if agent != "" {
@@ -87,14 +95,24 @@ func NewTurn(ctx context.Context, agent string, tools ...*Tool) (*Turn, error) {
 	}
 	_, called := CallOf(ctx)
 	t.inner = nested || called
-	t.run, _ = suspend.Run(ctx).(run)
+	if t.run = runctx.RunOf(ctx); t.run == nil {
+		return t, nil
+	}
+	if !internal.SameBranch(t.run.State(), base) { // what is done there is not stored before it is joined
+		t.run, t.inner = nil, true
+		return t, nil
+	}
+	if answers, _ := t.run.Progress(); answers == 0 && !t.inner {
+		t.late = t.run.Decided()
+	}
 	return t, nil
 }
 
 // Context returns a context that carries the turn, for [TurnOf], and its State,
 // for [state.FromContext].
 func (t *Turn) Context(ctx context.Context) context.Context {
-	return context.WithValue(state.NewContext(ctx, t.st), turnKey{}, t)
+	ctx = runctx.WithFailures(state.NewContext(ctx, t.st), t.noteFailure)
+	return context.WithValue(ctx, turnKey{}, t)
 }
 
 // TurnOf returns the turn that ctx carries.
@@ -115,18 +133,44 @@ func (t *Turn) Has(name string) bool {
 	return slices.ContainsFunc(t.tools, func(own *Tool) bool { return own != nil && own.Name() == name })
 }
 
-// Commit commits the run of the workspace, if there is one.
+// Commit commits the run of the workspace, if there is one, and calls the Commit
+// of the [Loop] whose turn it is.
 func (t *Turn) Commit(ctx context.Context) error {
+	err := t.commitRun(ctx)
+	if err == nil && t.stored != nil {
+		err = t.stored(ctx)
+	}
+	return err
+}
+
+func (t *Turn) commitRun(ctx context.Context) error {
 	if t.run == nil {
 		return nil
 	}
 	return t.run.Commit(ctx)
 }
 
+// noteFailure notes that a request has failed with an error that may pass, or
+// with nil that it has not.
+func (t *Turn) noteFailure(err error, after time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failure = nil; err != nil {
+		t.failure = &passingError{err, after}
+	}
+}
+
+func (t *Turn) lastFailure() *passingError {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.failure
+}
+
 // Hear adds what the user says to the conversation, but for messages with which
 // it ends already. It does nothing in a run of a workspace, which has added its
-// message, if the context is that of another turn or of the call of a tool, and if
-// the handle of the context may not write [state.Messages].
+// message, if the context is that of another turn or of the call of a tool, or
+// has a branch of the run's State, and if the handle of the context may not write
+// [state.Messages].
 func (t *Turn) Hear(said ...state.Message) error {
 	writable := func(f state.FieldInfo) bool { return f.Name == state.Messages.Name && f.Writable }
 	if t.run != nil || t.inner || len(said) == 0 || !slices.ContainsFunc(t.base.Fields(), writable) {
@@ -167,6 +211,14 @@ func (t *Turn) record(r state.InferenceResult) (calls []state.ToolCall, err erro
 	calls = callsOf(r.Output)
 	t.setCalls(slices.DeleteFunc(slices.Clone(calls), func(c state.ToolCall) bool { return !t.Has(c.Name) }))
 	t.others = len(t.calls) < len(calls)
+	t.late, t.failure = nil, nil
+	if t.run != nil && !t.inner {
+		answers, _ := t.run.Progress()
+		t.run.SetProgress(answers+1, len(calls) == 0)
+	}
+	if t.heard != nil {
+		t.heard(r.Output, len(calls) > 0)
+	}
 	return calls, nil
 }
 
@@ -188,21 +240,41 @@ func (t *Turn) setCalls(calls []state.ToolCall) {
 // Suspended returns the calls that wait for a result from outside: those of the
 // run, and those that functions of this turn have suspended.
 func (t *Turn) Suspended() []state.ToolCall {
-	if t.run != nil {
-		return t.run.Suspended()
+	waiting := t.waiting()
+	calls := make([]state.ToolCall, len(waiting))
+	for i, c := range waiting {
+		calls[i] = c.ToolCall
 	}
+	return calls
+}
+
+// waiting is Suspended with the reasons that are known.
+func (t *Turn) waiting() (calls []suspendedCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.dropAnswered()
-	return slices.Clone(t.suspended)
+	if t.run == nil {
+		return slices.Clone(t.suspended)
+	}
+	for _, c := range t.run.Waiting() {
+		calls = append(calls, suspendedCall{ToolCall: c})
+	}
+	return calls
 }
 
 // dropAnswered forgets the suspended calls that have a result now.
 func (t *Turn) dropAnswered() {
-	t.suspended = slices.DeleteFunc(t.suspended, func(c state.ToolCall) bool {
+	t.suspended = slices.DeleteFunc(t.suspended, func(c suspendedCall) bool {
 		_, ok := t.Answered(c.ID)
 		return ok
 	})
+}
+
+// forget forgets that calls are suspended.
+func (t *Turn) forget(calls []state.ToolCall) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.suspended = slices.DeleteFunc(t.suspended, func(c suspendedCall) bool { return hasCall(calls, c.ID) })
 }
 
 // Pending returns the calls that are left to make before the model is asked
@@ -216,29 +288,42 @@ func (t *Turn) Run(ctx context.Context, calls ...state.ToolCall) ([]Result, erro
 	if len(calls) == 0 {
 		return nil, nil
 	}
-	if err := t.Commit(ctx); err != nil {
+	if err := t.commitRun(ctx); err != nil {
 		return nil, err
 	}
-	results, err := Answer(ctx, t.st, t.tools, calls)
+	step, err := Begin(ctx, t.st, t.tools, calls)
+	if err != nil {
+		return nil, err
+	}
+	step.run(ctx)
+	results, err := step.Answer()
 	if err != nil {
 		return results, err
 	}
-	made := map[int]bool{}
-	for _, r := range results {
-		made[r.Index] = true
-	}
-	for i, c := range calls {
-		if !made[i] {
-			t.suspend(c)
-		}
-	}
+	t.noteStep(step, results)
 	return results, t.Commit(ctx)
 }
 
-func (t *Turn) suspend(c state.ToolCall) {
+// noteStep notes which calls have a result and which wait.
+func (t *Turn) noteStep(step *Step, results []Result) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.suspended = append(t.suspended, c)
+	made := map[int]bool{}
+	for _, r := range results {
+		made[r.Index] = true
+		t.late = append(t.late, r.Message.Call())
+	}
+	for i := range step.calls {
+		if c := &step.calls[i]; !made[i] {
+			t.suspended = append(t.suspended, suspendedCall{c.ToolCall, c.reason})
+		}
+	}
+}
+
+func (t *Turn) suspend(c state.ToolCall, reason string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.suspended = append(t.suspended, suspendedCall{c, reason})
 }
 
 // Call makes a call of the last answer, or one that is left of an earlier one.
@@ -253,7 +338,7 @@ func (t *Turn) Call(ctx context.Context, c state.ToolCall) (Result, error) {
 	}
 	result, err := step.Call(ctx, i)
 	if errors.Is(err, ErrSuspended) {
-		t.suspend(c)
+		t.suspend(c, err.Error())
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -358,14 +443,12 @@ func (t *Turn) Answered(id string) (r state.ToolResultMessage, ok bool) {
 // Prompt returns a conversation as a model may be sent it, in which each call has
 // a result. It makes the calls in msgs that are left to the agent. Those that
 // are suspended wait, and others fail, in the prompt alone. If the model has
-// spoken since it made the calls that were left, they and their results are at
-// the end of the prompt, so that there is something to answer.
+// spoken since it made calls whose results are new, because they were left or have
+// waited, they and their results are at the end of the prompt, so that there is
+// something to answer. If a call that was left waits now, and the user has said
+// nothing since it was made, the error is ErrSuspended: the turn has ended.
 func (t *Turn) Prompt(ctx context.Context, msgs []state.Message) ([]state.Message, error) {
-	suspended := t.Suspended()
 	open := transcript.Pending(msgs)
-	if len(open) == 0 {
-		return msgs, nil
-	}
 	left := slices.DeleteFunc(t.Pending(), func(c state.ToolCall) bool {
 		i := slices.IndexFunc(open, func(o state.ToolCall) bool { return o.ID == c.ID && o.Name == c.Name })
 		if i < 0 || !t.Has(c.Name) {
@@ -379,23 +462,39 @@ func (t *Turn) Prompt(ctx context.Context, msgs []state.Message) ([]state.Messag
 		if err == nil {
 			msgs, err = transcript.Answer(msgs, r.Message)
 		}
-		if err == nil {
-			msgs = lateLast(msgs, r.Message.Call().ID)
-		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tool: the calls that were left: %w", err)
 	}
-	if len(results) < len(left) {
-		suspended = t.Suspended()
+	said := callsOf(sinceUser(msgs))
+	for _, c := range t.waiting() {
+		if len(results) < len(left) && hasCall(left, c.ID) && hasCall(said, c.ID) {
+			return nil, errWaiting(c)
+		}
 	}
-	msgs, _ = transcript.Repair(msgs, transcript.Profile{}, transcript.Policy{AnswerCalls: true, Suspended: suspended})
+	for _, c := range t.lateCalls() {
+		msgs = lateLast(msgs, c.ID)
+	}
+	if len(transcript.Pending(msgs)) > 0 {
+		policy := transcript.Policy{AnswerCalls: true, Suspended: t.Suspended()}
+		msgs, _ = transcript.Repair(msgs, transcript.Profile{}, policy)
+	}
 	return msgs, nil
+}
+
+// lateCalls returns the calls whose results the model was not shown yet.
+func (t *Turn) lateCalls() []state.ToolCall {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.late)
 }
 
 // lateLast returns a conversation that ends with a text of the model with the
 // calls of a message, and their results, at the end.
 func lateLast(msgs []state.Message, id string) []state.Message {
+	if len(msgs) == 0 {
+		return msgs
+	}
 	last, ok := msgs[len(msgs)-1].(state.TextMessage)
 	if !ok || last.Role() != "assistant" {
 		return msgs

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/suspend"
+	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 )
@@ -263,7 +264,10 @@ func TestAPromptHasAResultForEachCall(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, part, 1)
 	require.Len(t, turn.Pending(), 3, "only calls of the prompt are made")
-	for range 2 { // the second time, nothing is made again
+	_, err = turn.Prompt(ctx, state.Messages.Or(st, nil))
+	require.ErrorIs(t, err, tool.ErrSuspended, "the user has said nothing since then")
+	require.EqualError(t, err, `tool: suspended: call "c2" of "pay": a person has to approve`)
+	for range 2 { // nothing is made again
 		prompt, err := turn.Prompt(ctx, state.Messages.Or(st, nil))
 		require.NoError(t, err)
 		lines := spoken(prompt)
@@ -300,20 +304,40 @@ func TestAPromptEndsWithWhatIsToBeAnswered(t *testing.T) {
 
 // commits is a run of a workspace.
 type commits struct {
-	n         int
-	err       error
-	suspended []state.ToolCall
+	st                *state.State
+	n                 int
+	err               error
+	noted             []string
+	waiting           []state.ToolCall
+	approved, decided []state.ToolCall
+	answers           int
+	ended             bool
 }
+
+func (c *commits) State() *state.State { return c.st }
 
 func (c *commits) Commit(context.Context) error { c.n++; return c.err }
 
-func (c *commits) Suspended() []state.ToolCall { return c.suspended }
+func (c *commits) Suspend(call state.ToolCall, reason string) {
+	c.noted = append(c.noted, call.ID+": "+reason)
+}
+
+func (c *commits) Waiting() []state.ToolCall { return c.waiting }
+
+func (c *commits) Approved(call state.ToolCall) (string, bool) {
+	return "chief", slices.ContainsFunc(c.approved, func(a state.ToolCall) bool { return a.ID == call.ID })
+}
+
+func (c *commits) Decided() []state.ToolCall { return c.decided }
+
+func (c *commits) Progress() (int, bool) { return c.answers, c.ended }
+
+func (c *commits) SetProgress(answers int, ended bool) { c.answers, c.ended = answers, ended }
 
 func TestATurnOfARunIsCommitted(t *testing.T) {
 	st := state.New(turnSchema)
-	run := &commits{}
-	var noted []string
-	ctx := suspend.NewContext(state.NewContext(t.Context(), st), run, func(key string) { noted = append(noted, key) })
+	run := &commits{st: st}
+	ctx := runctx.NewContext(state.NewContext(t.Context(), st), run)
 	turn, err := tool.NewTurn(ctx, "clerk", turnTools()...)
 	require.NoError(t, err)
 	require.NoError(t, turn.Hear(state.UserText("the run has it")))
@@ -325,9 +349,9 @@ func TestATurnOfARunIsCommitted(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, results, 1)
 	require.Equal(t, 3, run.n, "and when they have returned")
-	require.Equal(t, []string{"c2"}, noted)
+	require.Equal(t, []string{"c2: a person has to approve"}, run.noted)
 	require.Equal(t, calls[1:], turn.Pending(), "what is suspended, the run says")
-	run.suspended = calls[1:]
+	run.waiting = calls[1:]
 	require.Empty(t, turn.Pending())
 	require.NoError(t, turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.AssistantText("done")}}))
 	_, err = turn.Run(ctx)
@@ -338,7 +362,7 @@ func TestATurnOfARunIsCommitted(t *testing.T) {
 	_, err = turn.Run(ctx, turnCall("c3", "note"))
 	require.ErrorIs(t, err, run.err)
 	require.Len(t, turnLog.Or(st, nil), 1, "a run that is lost makes no call")
-	hidden, err := tool.NewTurn(suspend.NewContext(ctx, nil, nil), "clerk")
+	hidden, err := tool.NewTurn(runctx.NewContext(ctx, nil), "clerk")
 	require.NoError(t, err)
 	require.NoError(t, hidden.Commit(ctx))
 }

@@ -73,8 +73,8 @@ func ExampleAside() {
 }
 
 // In a workspace, the contexts of runs carry the State. The system prompt gets
-// its fields and what is remembered about the user, and calls that wait for a
-// person are said to wait.
+// its fields and what is remembered about the user. Calls that wait for a person
+// are said to wait.
 func Example_workspace() {
 	transport := &wire.Transport{
 		Converse: true,
@@ -83,13 +83,6 @@ func Example_workspace() {
 		Prompt: func(ctx context.Context, _ *state.State) string {
 			run, _ := workspace.FromContext(ctx)
 			return workspace.Prompt(run)
-		},
-		Policy: func(ctx context.Context, _ *state.State) transcript.Policy {
-			policy := transcript.Policy{AnswerCalls: true}
-			if run, ok := workspace.FromContext(ctx); ok {
-				policy.Suspended = run.Suspended()
-			}
-			return policy
 		},
 	}
 	client := &http.Client{Transport: transport} // for the SDK that Options.Run uses

@@ -8,6 +8,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/transcript"
 )
@@ -16,6 +17,7 @@ import (
 type sent struct {
 	prompt, history []state.Message
 
+	tools   int                // of the program's request
 	streams bool               // the response is to be a stream
 	names   provider.ToolNames // that the provider refuses, by those that are sent
 
@@ -38,6 +40,7 @@ func (t *Transport) complete(
 		return sent{}, nil, err
 	}
 	s := readSettings(request)
+	s.tools = len(request.Tools)
 	s.prompt = request.Messages
 	var more string
 	if t.Prompt != nil {
@@ -51,6 +54,7 @@ func (t *Transport) complete(
 		if t.Profile != nil {
 			profile = t.Profile(ctx, profile)
 		}
+		request = withTools(ctx, st, request)
 		request, s.names = request.RenameTools(profile)
 		if !s.continued {
 			if err := t.converse(ctx, st, &s, profile, masks); err != nil {
@@ -58,7 +62,7 @@ func (t *Transport) complete(
 			}
 		}
 	}
-	if more == "" && len(s.history) == 0 && len(s.names) == 0 {
+	if more == "" && len(s.history) == 0 && len(s.names) == 0 && len(request.Tools) == s.tools {
 		return s, body, nil
 	}
 	request.Messages = slices.Concat(s.prompt, s.history)
@@ -113,9 +117,17 @@ func (t *Transport) converse(
 	if len(conversation) == 0 {
 		return nil
 	}
+	if turn := turnOf(ctx, st); turn != nil {
+		if conversation, err = turn.Prompt(ctx, conversation); err != nil {
+			return err
+		}
+	}
 	policy := transcript.Policy{AnswerCalls: true}
 	if t.Policy != nil {
 		policy = t.Policy(ctx, st)
+	}
+	if run := runctx.RunOf(ctx); run != nil && policy.Suspended == nil {
+		policy.Suspended = run.Waiting()
 	}
 	// The rules hold for the whole: ids must not repeat, and the user may have
 	// spoken in the messages of the request.

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,10 +20,10 @@ import (
 
 // call is one request to a model, until its answer is recorded.
 type call struct {
-	state   *state.State
+	ctx     context.Context // of the request
 	format  *provider.Format
 	sent    sent
-	appends bool // the answer to the conversation
+	add     func(state.InferenceResult) error // to the history
 	started time.Time
 	limit   int // of what an answer has, as in Transport
 }
@@ -35,13 +36,7 @@ func (c *call) record(r state.InferenceResult) error {
 	r.Prompt, r.History = c.sent.prompt, c.sent.history
 	r.Output = c.sent.names.Restore(r.Output)
 	r.StartedAt, r.CreatedAt = c.started, time.Now() // a provider's time has seconds, and is that of the beginning
-	var err error
-	if c.appends {
-		err = c.state.History().Append(r)
-	} else {
-		err = c.state.History().Push(r)
-	}
-	if err != nil {
+	if err := c.add(r); err != nil {
 		return notRecorded(err)
 	}
 	return nil
@@ -99,6 +94,7 @@ func (c *call) receiveWhole(resp *http.Response, compressed bool) {
 		return
 	}
 	if err != nil { // whether to repeat the call is up to the SDK
+		noteFailure(c.ctx, nil, err)
 		resp.Body = &failedBody{resp.Body, notRecorded(err)}
 		return
 	}
@@ -178,6 +174,9 @@ func (b *streamBody) Read(p []byte) (int, error) {
 		if full || b.stream.Done() || errors.Is(err, io.EOF) {
 			if failed := b.end(); failed != nil {
 				b.err = failed
+				if isReported(failed) {
+					noteFailure(b.call.ctx, nil, failed)
+				}
 				if !isReported(failed) {
 					n = 0
 				}
@@ -188,6 +187,8 @@ func (b *streamBody) Read(p []byte) (int, error) {
 	if err != nil {
 		if b.recorded {
 			err = io.EOF // the answer is complete, however the body ends
+		} else if !errors.Is(err, io.EOF) {
+			noteFailure(b.call.ctx, nil, err)
 		}
 		b.ended, b.err = true, err
 	}

@@ -40,8 +40,9 @@ type Transport struct {
 	Trim transcript.Trim
 
 	// Policy returns what is done with calls and results of the conversation
-	// that have no counterpart (default transcript.Policy{AnswerCalls: true}). Calls
-	// that wait for a person go into Policy.Suspended.
+	// that have no counterpart (default transcript.Policy{AnswerCalls: true}). If its
+	// Suspended is nil, it has the calls that wait in the run of a workspace, or in
+	// the turn of package tool, that ctx carries.
 	Policy func(ctx context.Context, st *state.State) transcript.Policy
 
 	// Profile returns the profile by which the conversation is repaired and tools
@@ -123,6 +124,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c.started = time.Now()
 	resp, err := base.RoundTrip(req)
+	noteFailure(req.Context(), resp, err)
 	if err != nil {
 		return nil, err
 	}
@@ -223,12 +225,19 @@ func (t *Transport) newCall(req *http.Request, st *state.State, format *provider
 		return nil, nil, err
 	}
 	sent.streams = sent.streams || strings.HasSuffix(req.URL.Path, streamedGemini)
-	appends := t.Converse && !isAside(req.Context())
 	limit := t.MaxBytes
 	if limit == 0 {
 		limit = answerBytes
 	}
-	return &call{state: st, format: format, sent: sent, appends: appends, limit: limit}, body, nil
+	c := &call{ctx: req.Context(), format: format, sent: sent, limit: limit, add: st.History().Push}
+	if t.Converse && !isAside(req.Context()) {
+		c.add = st.History().Append
+		if turn := turnOf(req.Context(), st); turn != nil {
+			ctx := context.WithoutCancel(req.Context()) // an SDK may end it when it has what it wants
+			c.add = func(r state.InferenceResult) error { return turn.Said(ctx, r) }
+		}
+	}
+	return c, body, nil
 }
 
 // withBody returns the request with a body in place of the one that has been

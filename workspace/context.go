@@ -3,7 +3,7 @@ package workspace
 import (
 	"context"
 
-	"github.com/agentstate/state/internal/suspend"
+	"github.com/agentstate/state/internal/runctx"
 )
 
 // workspaceKey is the key of the run of a user in the contexts that NewContext
@@ -25,10 +25,10 @@ type contextKey struct{}
 // NewContext returns a context that carries a run.
 func NewContext(ctx context.Context, r *Run) context.Context {
 	if r == nil {
-		ctx = suspend.NewContext(ctx, nil, nil)
+		ctx = runctx.NewContext(ctx, nil)
 	} else {
 		ctx = context.WithValue(ctx, workspaceKey{r.m, r.user}, r)
-		ctx = suspend.NewContext(ctx, r, func(key string) { r.suspended.note(r.runID, r.state, key) })
+		ctx = runctx.NewContext(ctx, turnRun{r})
 	}
 	return context.WithValue(ctx, contextKey{}, r)
 }

@@ -11,6 +11,8 @@
 //		return nil
 //	}
 //
+// For a model with tools, [Loop] is such a function.
+//
 // A workspace consists of a State, a Memory of what the user wants remembered,
 // and Settings. The first message creates it.
 //
@@ -62,10 +64,9 @@
 // has queued a message there, or any with Options.Run, which lists the runs of
 // all others every TTL. Idle workspaces are not in that list. The new holder
 // continues with the committed changes or undoes them, depending on
-// Options.Takeover. Tool calls of the run without a result are answered as package
-// transcript does it, so that providers accept the next prompt; see
-// Options.Pending. If a run was begun too often, its message becomes a dead
-// letter.
+// Options.Takeover. Tool calls of the run without a result stay open, and Loop
+// makes them again, with their ids. If a run was begun too often, its message
+// becomes a dead letter.
 //
 // Committed changes take effect exactly once. The effects of tools outside the
 // workspace may happen more than once. Run.ID says what can serve as an
@@ -76,12 +77,13 @@
 //
 // # When a person has to decide
 //
-// A call that waits for a person is suspended: by Run.Suspend, or by its tool,
-// with tool.Suspend. It stays open when the run ends, however it ends, while
-// other messages are handled. Workspace.Suspended returns such calls, which
-// transcript.Repair shows to the model as waiting. The Answers of a message
-// bring their results, which are in the conversation, behind the calls, when
-// Options.Run is called.
+// A call that waits is suspended: because tool.NeedsApproval says so, by
+// tool.Suspend, or by Run.Suspend. It stays open when the run ends, however it
+// ends, while other messages are handled, in which the model is told that it
+// waits. Workspace.Suspended returns such calls. The Approve and Refuse of a
+// message say what a person has decided: the run of the message makes the approved
+// calls. Its Answers bring results from outside, which are in the conversation,
+// behind the calls, when Options.Run is called.
 //
 // # Operation
 //

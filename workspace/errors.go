@@ -8,6 +8,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -52,10 +53,10 @@ var (
 	// ErrRunFailed is returned for a message that was not handled to its end: its
 	// run has failed, was interrupted or cancelled, or the message was dropped.
 	ErrRunFailed = errors.New("workspace: message was not handled")
-	// ErrNotSuspended is returned for a message that answers a call that is not
-	// suspended, or that another accepted message answers. The message was not
-	// accepted.
-	ErrNotSuspended = errors.New("workspace: call is not suspended")
+	// ErrNotSuspended is returned for a message that decides about a call that is
+	// not suspended, or about which another accepted message decides. The message
+	// was not accepted.
+	ErrNotSuspended = tool.ErrNotSuspended
 	// ErrRunEnded is returned by the methods of a run that has ended.
 	ErrRunEnded = errors.New("workspace: run has ended")
 	// ErrHolder is returned, together with ErrFenced, by the methods of runs whose

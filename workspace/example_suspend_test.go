@@ -8,47 +8,42 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
-	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
 
-// A refund waits for the approval of a person. Its tool suspends the call, which
-// stays open while the conversation goes on. Later the person's decision arrives
-// as the answer to the call, in a message without content.
-func ExampleMessage_answers() {
-	ctx := context.Background()
-	tools := []*tool.Tool{tool.Must(tool.New("refund", "Refund an amount.",
-		func(context.Context, struct {
-			Amount int `json:"amount"`
-		}) (string, error) {
-			return "", tool.Suspend(errors.New("a person must approve the refund"))
-		}))}
-	answer := func(ctx context.Context, run *workspace.Run) error {
-		for {
-			// What the model is sent says that the call waits.
-			prompt, _ := transcript.Repair(state.Messages.Or(run.State(), nil), transcript.Anthropic,
-				transcript.Policy{AnswerCalls: true, Suspended: run.Suspended()})
-			reply := model(prompt)
-			if err := run.State().History().Append(state.InferenceResult{Output: []state.Message{reply}}); err != nil {
-				return err
-			}
-			calls := transcript.Pending([]state.Message{reply})
-			if len(calls) == 0 {
-				run.SetReply(reply.(state.TextMessage).Text())
-				return nil
-			}
-			if _, err := tool.Answer(ctx, run.State(), tools, calls); err != nil { // the suspended call has no result
-				return err
-			}
-		}
+// A refund waits for the approval of a person, while the conversation goes on.
+// The run of the message that approves it makes the call.
+func ExampleLoop() {
+	type refund struct {
+		Amount int `json:"amount"`
 	}
-	m, err := workspace.Open(ctx, store.NewMemory(), &workspace.Options{Run: answer})
+	refundTool := tool.Must(tool.New("refund", "Refund an amount.",
+		func(ctx context.Context, in refund) (string, error) {
+			call, _ := tool.CallOf(ctx)
+			return fmt.Sprintf("refunded %d, as %s says", in.Amount, call.ApprovedBy), nil
+		},
+		tool.NeedsApproval(func(_ context.Context, in refund) (reason string, needed bool) {
+			return "more than 100", in.Amount > 100
+		})))
+	ask := func(ctx context.Context, turn *tool.Turn) error {
+		// What the model is sent says that the call waits.
+		prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+		if err != nil {
+			return err
+		}
+		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{model(prompt)}})
+	}
+
+	ctx := context.Background()
+	m, err := workspace.Open(ctx, store.NewMemory(), &workspace.Options{Run: workspace.Loop(&tool.Loop{
+		Agents: map[string]tool.Agent{"": {Ask: ask, Tools: []*tool.Tool{refundTool}}},
+	})})
 	if err != nil {
 		panic(err)
 	}
 	say := func(msg workspace.Message) {
 		out, err := m.Handle(ctx, "ann", msg)
-		fmt.Println(out.Reply, err)
+		fmt.Printf("%q %v\n", out.Reply, err)
 	}
 	say(workspace.Message{Content: state.UserText("I want my 500 back.")})
 	say(workspace.Message{Content: state.UserText("Hello?")})
@@ -58,10 +53,9 @@ func ExampleMessage_answers() {
 		panic(err)
 	}
 	call := view.Suspended()[0]
-	fmt.Println(call.Name, call.Input)
-	decision := state.ToolResult(call, `"approved and refunded"`)
-	say(workspace.Message{Answers: []state.ToolResultMessage{decision}})
-	_, err = m.Handle(ctx, "ann", workspace.Message{Answers: []state.ToolResultMessage{decision}})
+	fmt.Println(call.Name, call.Input, call.Reason)
+	say(workspace.Message{Approve: []string{call.ID}, Agent: "eve"})
+	_, err = m.Handle(ctx, "ann", workspace.Message{Refuse: []string{call.ID}})
 	fmt.Println(errors.Is(err, workspace.ErrNotSuspended))
 
 	view, _ = m.View(ctx, "ann")
@@ -69,18 +63,17 @@ func ExampleMessage_answers() {
 		fmt.Println(msg)
 	}
 	// Output:
-	// A colleague looks at it. <nil>
-	// A colleague looks at it. <nil>
-	// refund {"amount":500}
-	// It is approved and refunded. <nil>
+	// "" <nil>
+	// "A colleague looks at it." <nil>
+	// refund {"amount":500} more than 100
+	// "It is refunded 500, as eve says." <nil>
 	// true
 	// text "user": "I want my 500 back."
 	// tool_call "assistant": "refund" id "c1"
-	// tool_result "refund" id "c1": "approved and refunded"
-	// text "assistant": "A colleague looks at it."
+	// tool_result "refund" id "c1": "refunded 500, as eve says"
 	// text "user": "Hello?"
 	// text "assistant": "A colleague looks at it."
-	// text "assistant": "It is approved and refunded."
+	// text "assistant": "It is refunded 500, as eve says."
 }
 
 // model stands for a model: it makes a call, and then tells the user its result.

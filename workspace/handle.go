@@ -301,7 +301,7 @@ func (b *beginning) submission(lease ledger.Lease) ledger.Submission {
 	return ledger.Submission{
 		Message: ledger.Message{ID: b.message.ID, At: ledger.CurrentTime(), Trace: b.message.Trace, Body: b.body},
 		Busy:    ledger.Busy(b.busy), MaxQueue: b.m.opts.Queue, MaxQueueBytes: b.m.opts.QueueBytes, Lease: lease,
-		Check: b.m.answersCheck(b.ledger.User(), b.message),
+		Check: b.m.decisionsCheck(b.ledger.User(), b.message),
 	}
 }
 

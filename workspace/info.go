@@ -30,7 +30,6 @@ type Info struct {
 	// The options of the same names, with their defaults.
 	Busy                    Busy
 	Takeover                Takeover
-	Pending                 Pending
 	TTL                     time.Duration
 	Queue, QueueBytes, Runs int
 	Attempts, DeadLetters   int
@@ -46,7 +45,7 @@ func (m *Manager) Info() Info {
 	return Info{
 		Store: storeKind(m.db), Durability: m.db.Durability(), ReadOnly: m.readOnly,
 		Abilities: storeAbilities(m.db), Keys: slices.Clone(m.keyIDs), Schema: o.Schema != nil, Handles: o.Run != nil,
-		Busy: o.Busy, Takeover: o.Takeover, Pending: o.Pending, TTL: o.TTL,
+		Busy: o.Busy, Takeover: o.Takeover, TTL: o.TTL,
 		Queue: o.Queue, QueueBytes: o.QueueBytes, Runs: o.Runs, Attempts: o.Attempts, DeadLetters: o.DeadLetters,
 		Messages: o.Messages, Results: o.Results, Holder: o.Holder,
 		Traced: o.Tracer != nil,

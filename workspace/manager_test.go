@@ -68,7 +68,7 @@ func TestHandleInvalid(t *testing.T) {
 	_, err := m.Handle(t.Context(), "ann", text("1"))
 	require.ErrorIs(t, err, workspace.ErrInvalid, "there is no Run")
 	for _, o := range []workspace.Options{
-		{Queue: -1}, {QueueBytes: -1}, {Runs: -1}, {Attempts: -1}, {DeadLetters: -1}, {Busy: 7}, {Takeover: 7}, {Pending: 7},
+		{Queue: -1}, {QueueBytes: -1}, {Runs: -1}, {Attempts: -1}, {DeadLetters: -1}, {Busy: 7}, {Takeover: 7},
 		{History: 1<<30 + 1}, {TTL: 1}, {TTL: math.MaxInt64}, {TTL: math.MaxInt64 / 5}, // with which times cannot be computed
 	} {
 		_, err := workspace.Open(t.Context(), store.NewMemory(), &o)

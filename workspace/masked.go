@@ -59,12 +59,21 @@ func (w Workspace) orEmpty() Workspace {
 
 // workspaceJSON is a Workspace for people and logs.
 type workspaceJSON struct {
-	UserID   string                     `json:"user_id"`
-	State    json.RawMessage            `json:"state"`
-	Memory   map[string]json.RawMessage `json:"memory,omitempty"`
-	Settings settingsJSON               `json:"settings"`
-	// Suspended has the ids of the suspended calls.
-	Suspended []string `json:"suspended,omitempty"`
+	UserID    string                     `json:"user_id"`
+	State     json.RawMessage            `json:"state"`
+	Memory    map[string]json.RawMessage `json:"memory,omitempty"`
+	Settings  settingsJSON               `json:"settings"`
+	Suspended []suspendedJSON            `json:"suspended,omitempty"`
+}
+
+type suspendedJSON struct {
+	ID     string          `json:"id,omitempty"`
+	Name   string          `json:"name"`
+	Input  json.RawMessage `json:"input,omitempty"`
+	Reason string          `json:"reason,omitempty"`
+	Agent  string          `json:"agent,omitempty"`
+	RunID  string          `json:"run_id"`
+	Since  time.Time       `json:"since,omitzero"`
 }
 
 // settingsJSON has only the names of MCP servers, because their configurations
@@ -100,8 +109,16 @@ func (w *Workspace) json(redact func(string) string) (workspaceJSON, error) {
 			return v, err
 		}
 	}
-	for _, call := range w.Suspended() {
-		v.Suspended = append(v.Suspended, redact(document.CallKey(call)))
+	for _, s := range w.Suspended() {
+		out := suspendedJSON{
+			ID: redact(s.ID), Name: redact(s.Name), Reason: redact(s.Reason), Agent: redact(s.Agent), RunID: s.RunID, Since: s.Since,
+		}
+		if s.Input != "" {
+			if out.Input, err = maskedJSON(json.RawMessage(s.Input), redact); err != nil {
+				return v, err
+			}
+		}
+		v.Suspended = append(v.Suspended, out)
 	}
 	s := w.Settings()
 	v.Settings = settingsJSON{ChatID: redact(s.ChatID), Platform: redact(s.Platform), DebugMode: s.DebugMode}
@@ -113,6 +130,12 @@ func (w *Workspace) json(redact func(string) string) (workspaceJSON, error) {
 
 func (m *Message) json(redact func(string) string) messageJSON {
 	v := messageJSON{ID: redact(m.ID), ChatID: redact(m.ChatID), Platform: redact(m.Platform), Agent: redact(m.Agent)}
+	for _, id := range m.Approve {
+		v.Approve = append(v.Approve, redact(id))
+	}
+	for _, id := range m.Refuse {
+		v.Refuse = append(v.Refuse, redact(id))
+	}
 	for _, a := range m.Answers {
 		answer, _ := maskedJSON(json.RawMessage(a.Raw()), redact) // which is JSON
 		v.Answers = append(v.Answers, answer)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
@@ -22,8 +24,8 @@ type Message struct {
 	// ChatID and Platform say where the message comes from. If they are not
 	// empty, they are copied to the settings when the message is handled.
 	ChatID, Platform string
-	// Content is appended to the conversation when the message is handled. A
-	// message with Answers needs none.
+	// Content is appended to the conversation when the message is handled: the
+	// user's turn. A message with Answers, Approve or Refuse needs none.
 	Content state.Message
 	// Answers are the results of suspended calls, at most 64. When the message
 	// is handled, each is put behind its call, as state.History.Answer does it,
@@ -32,9 +34,19 @@ type Message struct {
 	// answers it. If a call is closed while the message waits, Run.Message does
 	// not have its answer.
 	Answers []state.ToolResultMessage
-	// Agent is the agent with whose rights the answers are given (default: the
-	// host). A message with an answer that the agent may not give is not
-	// accepted, and the error is state.ErrDenied.
+	// Approve and Refuse name suspended calls that a person has decided about, by
+	// their ids, or by the names of their tools if the provider gives calls no
+	// ids. The run of the message makes the approved ones, if its function is one
+	// of Loop or uses turns of package tool; see tool.NeedsApproval. An approval
+	// stays with its call until the result is committed, whatever happens to the
+	// run. The refused ones have a result that says so when Options.Run is called.
+	// The error is ErrNotSuspended as for Answers, and ErrInvalid if both lists
+	// have one id.
+	Approve, Refuse []string
+	// Agent is who has decided (default: the host). The answers are given with the
+	// rights of this agent; a message with an answer that it may not give is not
+	// accepted, and the error is state.ErrDenied. Approved calls are made with the
+	// rights of the agent that has made them, and tool.CallOf names this one.
 	Agent string
 	// Trace is a text for the Tracer of the process that handles the message,
 	// which finds it in Operation.Links (default: what Tracer.Inject returns
@@ -113,27 +125,38 @@ type messageJSON struct {
 	Content  json.RawMessage `json:"content,omitempty"`
 
 	Answers []json.RawMessage `json:"answers,omitempty"`
+	Approve []string          `json:"approve,omitempty"`
+	Refuse  []string          `json:"refuse,omitempty"`
 	Agent   string            `json:"agent,omitempty"`
 }
 
 // encode checks a message and returns its JSON.
 func (m Message) encode() ([]byte, error) {
-	for _, text := range []string{m.ID, m.ChatID, m.Platform, m.Agent} {
+	for _, text := range slices.Concat([]string{m.ID, m.ChatID, m.Platform, m.Agent}, m.Approve, m.Refuse) {
 		if len(text) > maxID || !utf8.ValidString(text) {
 			return nil, fmt.Errorf("%w: the ids of a message must be UTF-8 of at most %d bytes", ErrInvalid, maxID)
 		}
 	}
-	s := messageJSON{ID: m.ID, ChatID: m.ChatID, Platform: m.Platform, Agent: m.Agent}
+	s := messageJSON{ID: m.ID, ChatID: m.ChatID, Platform: m.Platform, Approve: m.Approve, Refuse: m.Refuse, Agent: m.Agent}
+	decided := m.decided()
 	switch {
 	case internal.IsMessage(m.Content):
 		s.Content = json.RawMessage(m.Content.Raw())
 	case m.Content != nil:
 		return nil, fmt.Errorf("%w: the content is a %T: want a message of package state that is neither nil nor zero", ErrInvalid, m.Content)
-	case len(m.Answers) == 0:
+	case len(decided) == 0:
 		return nil, fmt.Errorf("%w: message without content", ErrInvalid)
 	}
-	if len(m.Answers) > maxSuspended {
-		return nil, fmt.Errorf("%w: message with more than %d answers", ErrInvalid, maxSuspended)
+	if m.Content != nil && m.Content.Role() != "user" {
+		return nil, fmt.Errorf("%w: the content has the role %s: want that of the user", ErrInvalid, fault.Quote(m.Content.Role()))
+	}
+	if len(decided) > maxSuspended {
+		return nil, fmt.Errorf("%w: message with more than %d answers and decisions", ErrInvalid, maxSuspended)
+	}
+	for _, id := range m.Approve {
+		if slices.Contains(m.Refuse, id) {
+			return nil, fmt.Errorf("%w: the message approves and refuses the call %s", ErrInvalid, fault.Quote(id))
+		}
 	}
 	for _, a := range m.Answers {
 		if a.Raw() == "" {
@@ -161,7 +184,7 @@ func decodeStored(data []byte) (Message, error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return Message{}, err
 	}
-	m := Message{ID: s.ID, ChatID: s.ChatID, Platform: s.Platform, Agent: s.Agent}
+	m := Message{ID: s.ID, ChatID: s.ChatID, Platform: s.Platform, Approve: s.Approve, Refuse: s.Refuse, Agent: s.Agent}
 	for _, text := range s.Answers {
 		a, err := state.DecodeMessage(text)
 		if err != nil {
@@ -173,7 +196,7 @@ func decodeStored(data []byte) (Message, error) {
 		}
 		m.Answers = append(m.Answers, result)
 	}
-	if len(s.Content) == 0 && len(m.Answers) > 0 {
+	if len(s.Content) == 0 && len(m.decided()) > 0 {
 		return m, nil
 	}
 	var err error

@@ -21,7 +21,9 @@ type Options struct {
 	// an error, the uncommitted changes are lost and the message has failed;
 	// but with an error of RetryAfter, Run is called again later, and if ctx
 	// has ended, another holder continues the run at once. After the death of a
-	// process, Run is called again with the committed changes. ctx ends when
+	// process, Run is called again with the committed changes: the calls of tools
+	// that have no result are open, and are to be made before a model is asked, as
+	// Loop and tool.Turn do. ctx ends when
 	// the run loses its lease; context.Cause says why.
 	//
 	// Run is called in a goroutine of its own. If it panics, or ends the
@@ -94,10 +96,6 @@ type Options struct {
 	// Takeover determines what happens to the committed changes of a run that
 	// is taken over (default TakeoverResume).
 	Takeover Takeover
-
-	// Pending determines what happens to the tool calls without a result of a
-	// run that is taken over (default PendingAnswer).
-	Pending Pending
 
 	// Attempts is the maximum number of times that a run is begun (default 3).
 	// After that, its message becomes a dead letter.
@@ -192,8 +190,6 @@ func (o *Options) complete() error {
 		return fmt.Errorf("%w: Busy is unknown", ErrInvalid)
 	case o.Takeover < TakeoverResume || o.Takeover > TakeoverRestart:
 		return fmt.Errorf("%w: Takeover is unknown", ErrInvalid)
-	case o.Pending < PendingAnswer || o.Pending > PendingLeave:
-		return fmt.Errorf("%w: Pending is unknown", ErrInvalid)
 	case o.Holder != "":
 		return ledger.CheckHolderName(o.Holder)
 	}

@@ -30,19 +30,3 @@ const (
 	// TakeoverRestart undoes the committed changes of the run.
 	TakeoverRestart
 )
-
-// Pending determines what happens to the tool calls of a run that is taken over
-// that have no result and are not suspended.
-type Pending int
-
-const (
-	// PendingAnswer answers the calls with an error, as package transcript does,
-	// so that the model can be asked at once. It may make the calls again, with
-	// other ids.
-	PendingAnswer Pending = iota
-	// PendingLeave leaves the calls open. Options.Run finds them with
-	// transcript.Pending, and makes them again before it asks the model. Since
-	// Run.ID and the ids of the calls stay the same, both together are an
-	// idempotency key.
-	PendingLeave
-)

@@ -58,6 +58,10 @@ type Run struct {
 	slot  bool // see slots
 	ready bool // its content is loaded
 
+	progressMu sync.Mutex
+	answers    int  // of models
+	isAnswered bool // the last one has no calls
+
 	mu    sync.Mutex // held during a commit
 	ended error      // why nothing more can be committed
 	left  error      // why its function can commit nothing more: it was left behind
@@ -75,8 +79,8 @@ func (m *Manager) newRun(
 ) (*Run, error) {
 	r := &Run{
 		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, began: h.Run.Began, manual: manual,
-		ticket: h.Run.Message.Ticket,
-		lease:  newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}),
+		ticket: h.Run.Message.Ticket, answers: h.Run.Answers, isAnswered: h.Run.Ended,
+		lease: newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}),
 	}
 	r.takeSlot()
 	untrack := m.trackRun()
@@ -153,13 +157,13 @@ func (r *Run) load(ctx context.Context, h *ledger.Head) error {
 		r.refused = r.receiveMessage()
 		return nil
 	}
-	r.findAnswers()
+	r.findDecisions()
 	return nil
 }
 
 // receiveMessage adds the message to the conversation and to the settings.
 func (r *Run) receiveMessage() error {
-	r.receiveAnswers()
+	r.receiveDecisions()
 	if r.message.Content != nil {
 		if err := state.Messages.Set(r.state, []state.Message{r.message.Content}); err != nil {
 			return err
@@ -176,11 +180,9 @@ func (r *Run) receiveMessage() error {
 }
 
 // ID returns the id of the run. It stays the same when another process takes
-// the run over, which may make tool calls again that were made before. With
-// PendingLeave the calls that were committed keep their ids, so that ID
-// together with the id of the call is an idempotency key. Otherwise the model
-// is asked again and gives other ids: use ID together with what the call does,
-// such as the order that it refunds. With TakeoverRestart, ID together with
+// the run over, which makes the calls again that have no result yet. Calls that
+// were committed before they were made keep their ids, so that ID together with
+// the id of the call is an idempotency key. With TakeoverRestart, ID together with
 // Step is a key for everything between two commits.
 func (r *Run) ID() string { return r.runID }
 
@@ -312,6 +314,7 @@ func (r *Run) checkHeld() error {
 func (r *Run) holder() ledger.Holder {
 	h := r.lease.holder()
 	h.At, h.Trace = r.position, r.trace()
+	h.Answers, h.Ended = r.progress()
 	return h
 }
 

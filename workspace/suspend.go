@@ -1,21 +1,26 @@
 package workspace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
-// Suspend lets calls wait for a result from outside, for example for the
-// approval of a person. They stay open when the run ends, however it ends,
-// until the Answers of a message bring their results. A call is named by its
+// Suspend lets calls wait for a result from outside. They stay open when the run
+// ends, however it ends, until the Answers of a message bring their results, or
+// its Approve or Refuse a decision. A call is named by its
 // id, or by the name of its tool if the provider gives calls no ids, and must
 // be open in the conversation. A workspace has at most 64 suspended calls.
 //
@@ -23,8 +28,8 @@ import (
 // the run undoes it. A message that answers a call is refused until then, so
 // commit before you tell anybody of the call.
 //
-// A call of a tool that returns [tool.Suspend] is suspended by itself if the
-// context of its step is that of the run.
+// A call of a tool that returns [tool.Suspend], or that [tool.NeedsApproval] holds
+// back, is suspended by itself if the context of its step is that of the run.
 //
 // [Manager.Cancel] of the run closes its suspended calls, and so do Reset and
 // Delete.
@@ -32,10 +37,51 @@ func (r *Run) Suspend(callIDs ...string) error {
 	return wrapError("suspend", r.user, r.suspended.add(r.runID, r.state, callIDs))
 }
 
-// Suspended returns the suspended calls of the conversation. Give them to
-// [transcript.Repair], as Policy.Suspended, so that the model is told to wait.
-func (w *Workspace) Suspended() []state.ToolCall {
-	return w.suspended.calls(w.state)
+// Suspended is a call that waits for a result from outside, or for the decision
+// of a person.
+type Suspended struct {
+	state.ToolCall
+	Reason string    // why it waits, "" if nobody has said; secrets are masked
+	Agent  string    // that has made the call, "" for the host
+	RunID  string    // of the run that has suspended it
+	Since  time.Time // when that was
+}
+
+// Suspended returns the calls of the conversation that wait, in their order.
+// Those that are approved and not made yet are not among them. A model is told to
+// wait for them by [tool.Turn.Prompt], and so by package wire.
+func (w *Workspace) Suspended() []Suspended {
+	calls := w.suspended.calls(w.state)
+	if len(calls) == 0 {
+		return nil
+	}
+	agents := map[string]string{} // by the keys of calls, of which the latest counts
+	for _, r := range w.state.History().All() {
+		for c := range callsBackward(r.Output) {
+			agents[document.CallKey(c)] = r.Agent
+		}
+	}
+	for i := range calls {
+		calls[i].Agent = agents[document.CallKey(calls[i].ToolCall)]
+	}
+	return calls
+}
+
+// callsBackward yields the calls in messages, the last one first.
+func callsBackward(msgs []state.Message) iter.Seq[state.ToolCall] {
+	return func(yield func(state.ToolCall) bool) {
+		for _, m := range slices.Backward(msgs) {
+			m, ok := m.(state.ToolCallMessage)
+			if !ok {
+				continue
+			}
+			for _, c := range slices.Backward(m.Calls()) {
+				if !yield(c) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // suspendedCalls holds the suspended calls of a workspace for concurrent use. Its
@@ -76,7 +122,7 @@ func (s *suspendedCalls) add(runID string, st *state.State, keys []string) error
 		if open[key] == 0 {
 			return fmt.Errorf("%s: %w", fault.Call(key, ""), state.ErrUnknownCall)
 		}
-		addCalls(&next, key, document.Suspension{RunID: runID, Calls: 1}, open[key])
+		addCalls(&next, key, document.Suspension{RunID: runID, Calls: 1, At: ledger.CurrentTime()}, open[key])
 	}
 	if err := checkSuspended(next); err != nil {
 		return err
@@ -90,7 +136,7 @@ func (s *suspendedCalls) add(runID string, st *state.State, keys []string) error
 func addCalls(list *map[string]document.Suspension, key string, more document.Suspension, most int) {
 	n := (*list)[key].Calls + more.Calls
 	if s, ok := (*list)[key]; ok {
-		more.RunID = s.RunID
+		more = s
 	}
 	more.Calls = min(n, most)
 	if *list == nil {
@@ -111,16 +157,43 @@ func checkSuspended(list map[string]document.Suspension) error {
 }
 
 // note suspends a call that a tool has suspended. The call may be added to the
-// conversation later.
-func (s *suspendedCalls) note(runID string, st *state.State, key string) {
+// conversation later. If it was approved, it waits again.
+func (s *suspendedCalls) note(st *state.State, key string, call document.Suspension) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	call := document.Suspension{RunID: runID, Calls: 1}
+	if was := s.now[key]; was.Approved > 0 {
+		was.Approved--
+		was.Reason, was.At = call.Reason, call.At
+		s.now[key] = was
+		return
+	}
 	if open := openCalls(st)[key]; open > 0 {
 		addCalls(&s.now, key, call, open)
 	} else {
 		addCalls(&s.early, key, call, maxSuspended+1)
 	}
+}
+
+// approve approves a call with a key that waits. It reports false if none does.
+func (s *suspendedCalls) approve(key, by string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, ok := s.now[key]
+	if !ok || was.Approved == was.Calls {
+		return false
+	}
+	was.Approved++
+	was.By = by
+	s.now[key] = was
+	return true
+}
+
+// approved reports whether a call with a key is approved, and by whom.
+func (s *suspendedCalls) approved(key string) (by string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now[key]
+	return now.By, now.Approved > 0
 }
 
 // settled returns both lists as they are for a conversation: early calls that
@@ -139,24 +212,40 @@ func (s *suspendedCalls) settled(st *state.State) (now, early map[string]documen
 		}
 	}
 	for key, was := range now {
-		if was.Calls = min(was.Calls, open[key]); was.Calls > 0 {
-			now[key] = was
-		} else {
-			delete(now, key)
-		}
+		setCalls(now, key, was, min(was.Calls, open[key]))
 	}
 	return now, early
 }
 
-// calls returns the suspended calls of a conversation.
-func (s *suspendedCalls) calls(st *state.State) []state.ToolCall {
+// setCalls changes how many calls with a key a list has. Approved ones have gone
+// first, since they were made.
+func setCalls(list map[string]document.Suspension, key string, s document.Suspension, calls int) {
+	if calls == 0 {
+		delete(list, key)
+		return
+	}
+	s.Approved = max(0, s.Approved-(s.Calls-calls))
+	s.Calls = calls
+	list[key] = s
+}
+
+// calls returns the calls of a conversation that wait, without their agents.
+func (s *suspendedCalls) calls(st *state.State) (calls []Suspended) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, _ := s.settled(st)
 	if len(now) == 0 {
 		return nil
 	}
-	return document.FirstOpen(state.Messages.Or(st, nil), now)
+	found := map[string]int{}
+	for _, call := range document.FirstOpen(state.Messages.Or(st, nil), now) {
+		key := document.CallKey(call)
+		found[key]++
+		if s := now[key]; found[key] > s.Approved {
+			calls = append(calls, Suspended{ToolCall: call, Reason: s.Reason, RunID: s.RunID, Since: s.At})
+		}
+	}
+	return calls
 }
 
 // settle returns the suspended calls of a conversation by their keys, and
@@ -189,20 +278,20 @@ func (s *suspendedCalls) end(err error) {
 	s.ended = err
 }
 
-// has reports whether a call with a key is suspended.
+// has reports whether a call with a key waits.
 func (s *suspendedCalls) has(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.now[key].Calls > 0
+	return s.now[key].Calls > s.now[key].Approved
 }
 
-// takeOne removes one call with a key.
+// takeOne removes one call with a key that waits.
 func (s *suspendedCalls) takeOne(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := s.now[key]
-	if one.Calls--; one.Calls > 0 {
-		s.now[key] = one
+	now := s.now[key]
+	if now.Calls--; now.Calls > 0 {
+		s.now[key] = now
 	} else {
 		delete(s.now, key)
 	}
@@ -214,7 +303,7 @@ func (s *suspendedCalls) takeOne(key string) {
 func (c *liveContent) answer(agent string, m state.ToolResultMessage) error {
 	key := document.CallKey(m.Call())
 	if !c.suspended.has(key) {
-		return fmt.Errorf("%w: %s", ErrNotSuspended, fault.Quote(key))
+		return notSuspended(key)
 	}
 	open := openCalls(c.state)[key]
 	branch := c.state.Fork()
@@ -251,10 +340,60 @@ func answerMessages(st *state.State, m state.ToolResultMessage) error {
 	return state.Messages.Replace(st, msgs)
 }
 
-// answersCheck returns a function that refuses a message with an answer that
-// cannot be given, or nil if the message has no answers.
-func (m *Manager) answersCheck(user string, msg Message) func(*document.Document, [][]byte) error {
-	if len(msg.Answers) == 0 {
+// decide does what a message decides about suspended calls. It returns the
+// message without what cannot be done, with the first error.
+func (c *liveContent) decide(msg Message) (Message, error) {
+	var failed error
+	done := func(err error) bool {
+		failed = cmp.Or(failed, err)
+		return err == nil
+	}
+	msg.Answers = kept(msg.Answers, func(a state.ToolResultMessage) bool { return done(c.answer(msg.Agent, a)) })
+	msg.Refuse = kept(msg.Refuse, func(key string) bool { return done(c.refuse(key)) })
+	msg.Approve = kept(msg.Approve, func(key string) bool {
+		if !c.suspended.approve(key, msg.Agent) {
+			return done(notSuspended(key))
+		}
+		return true
+	})
+	return msg, failed
+}
+
+// kept returns the elements of a list for which keep returns true.
+func kept[T any](list []T, keep func(T) bool) (left []T) {
+	for _, v := range list {
+		if keep(v) {
+			left = append(left, v)
+		}
+	}
+	return left
+}
+
+func notSuspended(key string) error { return fmt.Errorf("%w: %s", ErrNotSuspended, fault.Quote(key)) }
+
+// refuse answers a call that waits as refused, whoever has made it.
+func (c *liveContent) refuse(key string) error {
+	for _, s := range c.suspended.calls(c.state) {
+		if document.CallKey(s.ToolCall) == key {
+			return c.answer("", runctx.Refusal(s.ToolCall))
+		}
+	}
+	return notSuspended(key)
+}
+
+// decided returns the keys of the calls that a message decides.
+func (m *Message) decided() []string {
+	keys := slices.Concat(m.Approve, m.Refuse)
+	for _, a := range m.Answers {
+		keys = append(keys, document.CallKey(a.Call()))
+	}
+	return keys
+}
+
+// decisionsCheck returns a function that refuses a message with a decision that
+// cannot be made, or nil if the message has none.
+func (m *Manager) decisionsCheck(user string, msg Message) func(*document.Document, [][]byte) error {
+	if len(msg.decided()) == 0 {
 		return nil
 	}
 	return func(doc *document.Document, accepted [][]byte) error {
@@ -267,35 +406,23 @@ func (m *Manager) answersCheck(user string, msg Message) func(*document.Document
 			if err != nil {
 				continue // a ticket, or what its own run will report
 			}
-			for _, a := range earlier.Answers {
-				_ = c.answer(earlier.Agent, a) // as its run will
-			}
+			_, _ = c.decide(earlier) // as its run will
 		}
-		for _, a := range msg.Answers {
-			if err := c.answer(msg.Agent, a); err != nil {
-				return &answerError{err}
-			}
+		if _, err := c.decide(msg); err != nil {
+			return &answerError{err}
 		}
 		return nil
 	}
 }
 
-// receiveAnswers gives the answers of the message to their calls. What can no
-// longer be given, because the call was closed while the message waited, is
-// removed from the message.
-func (r *Run) receiveAnswers() {
-	var given []state.ToolResultMessage
-	for _, a := range r.message.Answers {
-		if r.answer(r.message.Agent, a) == nil {
-			given = append(given, a)
-		}
-	}
-	r.message.Answers = given
-}
+// receiveDecisions does what the message decides. What can no longer be done,
+// because the call was closed while the message waited, is removed from the
+// message.
+func (r *Run) receiveDecisions() { r.message, _ = r.decide(r.message) }
 
-// findAnswers is receiveAnswers for a run whose first commit has stored the
-// answers.
-func (r *Run) findAnswers() {
+// findDecisions is receiveDecisions for a run whose first commit has stored the
+// decisions. Approved calls are made or will be.
+func (r *Run) findDecisions() {
 	if len(r.message.Answers) == 0 {
 		return
 	}
@@ -303,11 +430,5 @@ func (r *Run) findAnswers() {
 	for _, m := range state.Messages.Or(r.state, nil) {
 		said[m.Raw()] = true
 	}
-	var given []state.ToolResultMessage
-	for _, a := range r.message.Answers {
-		if said[a.Raw()] {
-			given = append(given, a)
-		}
-	}
-	r.message.Answers = given
+	r.message.Answers = kept(r.message.Answers, func(a state.ToolResultMessage) bool { return said[a.Raw()] })
 }

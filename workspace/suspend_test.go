@@ -130,7 +130,7 @@ func TestSuspendedCallsAreShown(t *testing.T) {
 	m := suspended(t, store.NewMemory(), workspace.Options{})
 	data, err := json.Marshal(view(t, m, "ann"))
 	require.NoError(t, err)
-	require.Contains(t, string(data), `"suspended":["1"]`)
+	require.Contains(t, string(data), `"suspended":[{"id":"1","name":"refund","input":{"amount":500},"run_id":"`)
 	run := begin(t, m, answers("b", "1"))
 	data, err = json.Marshal(run)
 	require.NoError(t, err)
@@ -214,6 +214,14 @@ func TestToolSuspends(t *testing.T) {
 	}
 }
 
+// waiting returns the calls that wait, for a policy.
+func waiting(w *workspace.Workspace) (calls []state.ToolCall) {
+	for _, s := range w.Suspended() {
+		calls = append(calls, s.ToolCall)
+	}
+	return calls
+}
+
 // However long it takes, the window keeps a suspended call, and the prompts made
 // meanwhile say that it waits.
 func TestWindowKeepsSuspendedCalls(t *testing.T) {
@@ -223,7 +231,7 @@ func TestWindowKeepsSuspendedCalls(t *testing.T) {
 		ask(t, run, fmt.Sprint("x", i))
 		require.NoError(t, run.State().History().Answer(state.ToolResult(refund(fmt.Sprint("x", i)), `"done"`)))
 		msgs, _ := transcript.Repair(state.Messages.Or(run.State(), nil), transcript.Anthropic,
-			transcript.Policy{AnswerCalls: true, Suspended: run.Suspended()})
+			transcript.Policy{AnswerCalls: true, Suspended: waiting(&run.Workspace)})
 		require.Empty(t, transcript.Check(msgs, transcript.Anthropic))
 		require.Contains(t, fmt.Sprint(msgs), "Waiting for approval.")
 		require.NotContains(t, fmt.Sprint(msgs), "There is no result")

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 	"github.com/cloudwego/eino/adk"
 	"github.com/cloudwego/eino/schema"
@@ -48,6 +49,9 @@ func Handle(
 			if event.Action != nil && event.Action.Interrupted != nil {
 				interrupts = event.Action.Interrupted.InterruptContexts
 			}
+		}
+		if errors.Is(err, tool.ErrSuspended) { // a call that a process has left, and that eino did not make
+			err = nil
 		}
 		if err != nil {
 			return fmt.Errorf("einostate: %w", err)

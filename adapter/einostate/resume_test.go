@@ -110,7 +110,7 @@ func (c *conversation) answer(ids ...string) string {
 	var msg workspace.Message
 	for _, call := range c.view(m).Suspended() {
 		if slices.Contains(ids, call.ID) {
-			msg.Answers = append(msg.Answers, state.ToolResult(call, `"yes"`))
+			msg.Answers = append(msg.Answers, state.ToolResult(call.ToolCall, `"yes"`))
 		}
 	}
 	m.Close()

@@ -33,6 +33,16 @@ func (b *Backoff) Wait(ctx context.Context) error { return Sleep(ctx, b.Delay())
 // made progress.
 func (b *Backoff) Reset() { b.limit = 0 }
 
+// MayPass reports whether a request may succeed later after an HTTP status, as the
+// SDKs of providers see it.
+func MayPass(status int) bool {
+	switch status { // a package that the root imports does not import net/http
+	case 408, 409, 425, 429:
+		return true
+	}
+	return status >= 500
+}
+
 // Sleep waits for d. If ctx ends first, Sleep returns the cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

@@ -33,8 +33,9 @@ func keyed(key func(ctx context.Context, run *workspace.Run, in refundIn) string
 	}
 }
 
-func soundKey(_ context.Context, run *workspace.Run, in refundIn) string {
-	return run.ID() + "/" + fmt.Sprint(in.Amount)
+func soundKey(ctx context.Context, run *workspace.Run, _ refundIn) string {
+	call, _ := tool.CallOf(ctx)
+	return run.ID() + "/" + call.ID
 }
 
 // wrongKey is a program whose mistake is its key.
@@ -252,11 +253,6 @@ func init() {
 		mistakes.Program{Row: 22, Part: "crash", Name: "key from Attempt", Words: []string{"effect refund was made 2 times", "the key changed when B took the run over"},
 			Run: wrongKey(func(_ context.Context, run *workspace.Run, _ refundIn) string {
 				return fmt.Sprint(run.ID(), run.Attempt())
-			})},
-		mistakes.Program{Row: 23, Part: "crash", Name: "key from the id of the call", Words: []string{"effect refund was made 2 times", "call_1", "call_2"},
-			Run: wrongKey(func(ctx context.Context, run *workspace.Run, _ refundIn) string {
-				call, _ := tool.CallOf(ctx)
-				return run.ID() + "/" + call.ID
 			})},
 		mistakes.Program{Row: 24, Part: "crash", Name: "error of Commit ignored", Words: []string{"effect refund was made 2 times, want 1: the key changed when B took the run over", "stands still"},
 			Run: agent(ignoresCommit, "notes")},

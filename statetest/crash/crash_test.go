@@ -17,7 +17,6 @@ import (
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
 	"github.com/agentstate/state/tool"
-	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -27,53 +26,15 @@ var (
 	crashSchema = state.MustSchema(refunded, notes)
 )
 
-// loop is an agent: it asks the model and makes its calls until the model
-// answers with text. It commits before calls, so that a takeover knows them.
+// loop is an agent whose tools know the run.
 type loop struct {
 	model *statetest.Model
 	tools func(run *workspace.Run) []*tool.Tool
 }
 
 func (l loop) answer(ctx context.Context, run *workspace.Run) error {
-	st := run.State().As("desk")
-	for {
-		msgs := state.Messages.Or(st, nil)
-		if open := run.Suspended(); len(open) > 0 {
-			msgs, _ = transcript.Repair(msgs, transcript.OpenAI, transcript.Policy{Suspended: open})
-		}
-		r, err := l.model.Next(ctx, "desk", msgs)
-		if err != nil {
-			return workspace.RetryAfter(err, time.Second)
-		}
-		if err := st.History().Append(r); err != nil {
-			return err
-		}
-		calls, ok := r.Output[len(r.Output)-1].(state.ToolCallMessage)
-		if !ok {
-			return nil
-		}
-		if err := run.Commit(ctx); err != nil {
-			return err
-		}
-		results, err := tool.Run(ctx, st, l.tools(run), calls.Calls())
-		if err != nil {
-			return err
-		}
-		for _, result := range results {
-			if result.Err != nil {
-				return workspace.RetryAfter(result.Err, time.Second)
-			}
-			if err := st.History().Answer(result.Message); err != nil {
-				return err
-			}
-		}
-		if len(results) < len(calls.Calls()) { // a call waits for a person
-			return nil
-		}
-		if err := run.Commit(ctx); err != nil {
-			return err
-		}
-	}
+	desk := tool.Agent{Ask: l.model.Ask, Tools: l.tools(run)}
+	return workspace.Loop(&tool.Loop{Agents: map[string]tool.Agent{"desk": desk}})(ctx, run)
 }
 
 type refundIn struct {

@@ -173,11 +173,11 @@ func (k *testCase) excuse(dead workspace.DeadLetter) bool {
 	return true
 }
 
-// resolved returns the message with the answers of the calls that are suspended:
-// a person answers the call that is shown, and a call that was made again has
-// another id.
+// resolved returns the message with its decisions about the calls that are
+// suspended: a person decides about the call that is shown, and a call that was
+// made again has another id.
 func (k *testCase) resolved(msg workspace.Message) (workspace.Message, error) {
-	if len(msg.Answers) == 0 {
+	if len(msg.Answers)+len(msg.Approve)+len(msg.Refuse) == 0 {
 		return msg, nil
 	}
 	v, err := k.observer.View(context.Background(), user)
@@ -185,26 +185,42 @@ func (k *testCase) resolved(msg workspace.Message) (workspace.Message, error) {
 		return msg, err
 	}
 	open := v.Suspended()
-	answers := make([]state.ToolResultMessage, 0, len(msg.Answers))
-	for i, a := range msg.Answers {
-		call := a.Call()
-		place := slices.IndexFunc(open, func(c state.ToolCall) bool { return c.ID == call.ID })
+	shown := func(id string, i int) (string, bool) {
+		place := slices.IndexFunc(open, func(c workspace.Suspended) bool { return c.ID == id })
 		if place < 0 {
 			place = i
 		}
 		if place >= len(open) {
-			return msg, nil // it was accepted before
+			return "", false // it was accepted before
 		}
-		call.ID = open[place].ID
+		return open[place].ID, true
+	}
+	decided := msg
+	for list, ids := range map[*[]string][]string{&decided.Approve: msg.Approve, &decided.Refuse: msg.Refuse} {
+		*list = nil
+		for i, id := range ids {
+			id, ok := shown(id, i)
+			if !ok {
+				return msg, nil
+			}
+			*list = append(*list, id)
+		}
+	}
+	decided.Answers = nil
+	for i, a := range msg.Answers {
+		call := a.Call()
+		var ok bool
+		if call.ID, ok = shown(call.ID, i); !ok {
+			return msg, nil
+		}
 		if a.IsError() {
 			a = state.ToolError(call, a.Text())
 		} else {
 			a = state.ToolResult(call, a.Content())
 		}
-		answers = append(answers, a)
+		decided.Answers = append(decided.Answers, a)
 	}
-	msg.Answers = answers
-	return msg, nil
+	return decided, nil
 }
 
 // awaitStalled waits until processes that stand still go on, and until they have

@@ -66,7 +66,11 @@ func checkEnd(w *world, v *workspace.View) []string {
 // Calls that are suspended are open.
 func checkEndConversation(w *world, v *workspace.View) []string {
 	msgs := state.Messages.Or(v.State(), nil)
-	if suspended := v.Suspended(); len(suspended) > 0 {
+	var suspended []state.ToolCall
+	for _, s := range v.Suspended() {
+		suspended = append(suspended, s.ToolCall)
+	}
+	if suspended != nil {
 		msgs, _ = transcript.Repair(msgs, transcript.OpenAI, transcript.Policy{Suspended: suspended})
 	}
 	var findings []string

@@ -37,9 +37,16 @@ type Process struct {
 
 var (
 	errDead        = errors.New("crash: the process is dead")
-	errUnavailable = errors.New("crash: service unavailable")
+	errUnavailable = noService{}
 	errBroken      = fmt.Errorf("crash: connection broken: %w", io.ErrUnexpectedEOF)
 )
+
+// noService is the error of a service that does not answer: a [net.Error].
+type noService struct{}
+
+func (noService) Error() string   { return "crash: service unavailable" }
+func (noService) Timeout() bool   { return true }
+func (noService) Temporary() bool { return true }
 
 // Model returns a Model whose script all processes of the case share: the nth
 // call of each process returns a Model of the nth script, which has the replies

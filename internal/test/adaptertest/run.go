@@ -182,7 +182,7 @@ func send(ctx context.Context, m *workspace.Manager, user string, msg workspace.
 	}
 	if msg.Content == nil {
 		for _, call := range view.Suspended() {
-			msg.Answers = append(msg.Answers, state.ToolResult(call, `{"approved":true}`))
+			msg.Answers = append(msg.Answers, state.ToolResult(call.ToolCall, `{"approved":true}`))
 		}
 	}
 	_, err = m.Handle(ctx, user, msg)

@@ -153,19 +153,18 @@ type refundRow struct {
 }
 
 // Wherever processes die, no order is refunded twice if the idempotency key is
-// the right one: with PendingLeave the id of the run and of the call, and with
-// TakeoverRestart the id of the run and the step.
+// the right one: the id of the run and of the call, and with TakeoverRestart the
+// id of the run and the step.
 func (s *suite) IdempotencyKeysHold(t *testing.T) {
 	unique := func(asked int, _ string) string { return fmt.Sprint("call", asked) }
 	rows := []refundRow{
-		{"PendingLeave", workspace.Options{Pending: workspace.PendingLeave}, byCall, unique, false},
+		{"TakeoverResume", workspace.Options{}, byCall, unique, false},
 		{"TakeoverRestart", workspace.Options{Takeover: workspace.TakeoverRestart}, byStep, unique, false},
-		{"TakeoverRestart and PendingLeave", workspace.Options{Takeover: workspace.TakeoverRestart, Pending: workspace.PendingLeave}, byStep, unique, false},
 		{
 			"TakeoverRestart, and a model that repeats its ids", workspace.Options{Takeover: workspace.TakeoverRestart},
 			byCall, func(_ int, order string) string { return "refund-" + order }, false,
 		},
-		{"PendingAnswer", workspace.Options{}, byCall, unique, true},
+		{"TakeoverRestart, and a model that gives new ids", workspace.Options{Takeover: workspace.TakeoverRestart}, byCall, unique, true},
 	}
 	if s.real {
 		rows = rows[:2]

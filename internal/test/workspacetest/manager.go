@@ -96,7 +96,9 @@ func (s *suite) Takeover(t *testing.T) {
 						require.Equal(t, run.ID(), r.ID())
 					}
 					msgs := state.Messages.Or(r.State(), nil)
-					require.Empty(t, transcript.Check(msgs, transcript.OpenAI))
+					if r.Message().ID == "1" {
+						require.Len(t, transcript.Pending(msgs), len(msgs)-1, "calls stay open")
+					}
 					seen = append(seen, fmt.Sprint(r.Message().ID, Notes.Or(r.State(), nil), len(msgs)))
 					return Notes.Set(r.State(), []string{"again"})
 				}})
@@ -105,7 +107,7 @@ func (s *suite) Takeover(t *testing.T) {
 				requireAbout(t, ttl, 3*ttl/2, time.Since(began))
 				require.NoError(t, m.Wait(t.Context()))
 				if how == workspace.TakeoverResume {
-					require.Equal(t, []string{"1[first] 3", "2[first again] 4"}, seen)
+					require.Equal(t, []string{"1[first] 2", "2[first again] 3"}, seen)
 				} else {
 					require.Equal(t, []string{"1[] 1", "2[again] 2"}, seen)
 				}

@@ -43,7 +43,7 @@ func Dialog(w *workspace.Workspace) string {
 	return strings.Join(words, " ")
 }
 
-func IDs(calls []state.ToolCall) string {
+func IDs(calls []workspace.Suspended) string {
 	var list []string
 	for _, c := range calls {
 		list = append(list, c.ID)
@@ -137,19 +137,16 @@ func (s *suite) SuspendedCallsStayOpen(t *testing.T) {
 	}
 }
 
-// A run that is taken over finds its open calls again if Pending says so.
+// A run that is taken over finds its open calls again, unless it begins anew.
 func (s *suite) PendingOfARunThatIsTakenOver(t *testing.T) {
 	for _, row := range []struct {
-		pending workspace.Pending
-		how     workspace.Takeover
-		want    string
+		how  workspace.Takeover
+		want string
 	}{
-		{workspace.PendingAnswer, workspace.TakeoverResume, "a c1 b c2 c3 e2"},
-		{workspace.PendingLeave, workspace.TakeoverResume, "a c1 b c2 c3"},
-		{workspace.PendingAnswer, workspace.TakeoverRestart, "a c1 b"},
-		{workspace.PendingLeave, workspace.TakeoverRestart, "a c1 b"},
+		{workspace.TakeoverResume, "a c1 b c2 c3"},
+		{workspace.TakeoverRestart, "a c1 b"},
 	} {
-		t.Run(fmt.Sprint(row.how, " ", row.pending), func(t *testing.T) {
+		t.Run(fmt.Sprint(row.how), func(t *testing.T) {
 			s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
 				process, kill := AsProcess(db)
 				m := Suspended(t, process, workspace.Options{TTL: ttl})
@@ -162,7 +159,7 @@ func (s *suite) PendingOfARunThatIsTakenOver(t *testing.T) {
 				require.NoError(t, m.Close())
 
 				var got string
-				second := Open(t, db, workspace.Options{TTL: ttl, Pending: row.pending, Takeover: row.how, Run: func(_ context.Context, run *workspace.Run) error {
+				second := Open(t, db, workspace.Options{TTL: ttl, Takeover: row.how, Run: func(_ context.Context, run *workspace.Run) error {
 					require.Equal(t, id, run.ID())
 					got = Dialog(&run.Workspace)
 					return nil
@@ -190,7 +187,7 @@ func (s *suite) PendingOfARunWithoutAttempts(t *testing.T) {
 		require.NoError(t, run.Commit(t.Context()))
 		kill()
 		require.NoError(t, crashed.Close())
-		m := Open(t, db, workspace.Options{TTL: ttl, Pending: workspace.PendingLeave, Attempts: 1, Run: func(context.Context, *workspace.Run) error { return nil }})
+		m := Open(t, db, workspace.Options{TTL: ttl, Attempts: 1, Run: func(context.Context, *workspace.Run) error { return nil }})
 		require.NoError(t, Settle(t.Context(), m))
 		v := View(t, m, "ann")
 		require.Equal(t, "a c1 c2 e2", Dialog(&v.Workspace))

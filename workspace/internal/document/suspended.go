@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
@@ -27,8 +28,14 @@ func CallKey(c state.ToolCall) string {
 type Suspension struct {
 	RunID string `json:"run_id"` // of the run that has suspended the calls
 	// Calls is how many calls with the key are suspended: the first of the open
-	// ones. It is 1 if calls have unique ids.
-	Calls int `json:"calls"`
+	// ones. It is 1 if calls have unique ids. Approved is how many of them, the
+	// first ones, are approved and not made yet, the last one by By.
+	Calls    int    `json:"calls"`
+	Approved int    `json:"approved,omitempty"`
+	By       string `json:"approved_by,omitempty"`
+	// Reason is why they wait, and At since when.
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at,omitzero"`
 }
 
 // Suspended returns the suspended calls by their keys.
@@ -48,7 +55,7 @@ func (d *Document) Suspended() (map[string]Suspension, error) {
 }
 
 func decodeSuspension(key string, v *fieldValue) (s Suspension, err error) {
-	if json.Unmarshal([]byte(v.json()), &s) != nil || s.Calls <= 0 {
+	if json.Unmarshal([]byte(v.json()), &s) != nil || s.Calls <= 0 || s.Approved < 0 || s.Approved > s.Calls {
 		return s, corrupt(jsontext.Path("$.suspended", key), "not a suspended call")
 	}
 	return s, nil

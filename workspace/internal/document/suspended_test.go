@@ -144,7 +144,8 @@ func TestSuspendedIsChecked(t *testing.T) {
 		_, err = d.Shorten(0, 0)
 		require.ErrorIs(t, err, ErrCorrupt)
 	}
-	a, b := map[string]Suspension{"1": {"r", 1}, "2": {"r", 1}, "3": {"r", 1}}, map[string]Suspension{"1": {"r", 1}, "2": {"r", 2}, "4": {"s", 1}}
+	a, b := map[string]Suspension{"1": {RunID: "r", Calls: 1}, "2": {RunID: "r", Calls: 1}, "3": {RunID: "r", Calls: 1}},
+		map[string]Suspension{"1": {RunID: "r", Calls: 1}, "2": {RunID: "r", Calls: 2}, "4": {RunID: "s", Calls: 1}}
 	effects, err := SuspendedEffects(a, b)
 	require.NoError(t, err)
 	require.Equal(t, []state.Effect{

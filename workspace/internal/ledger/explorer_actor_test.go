@@ -472,11 +472,11 @@ func (a *actor) vacate() {
 }
 
 func (a *actor) contend(c *call) (taken bool) {
-	c.kind, c.how, c.leave = "takeOver", a.x.takeovers[a.x.rng.IntN(len(a.x.takeovers))], a.x.chance(0.3)
+	c.kind, c.how = "takeOver", a.x.takeovers[a.x.rng.IntN(len(a.x.takeovers))]
 	var h *Head
 	err := a.do(c, func(ctx context.Context, l *Ledger) (err error) {
 		h, _, err = l.TakeOver(ctx, Contender{
-			Observed: c.seen, Own: c.own, How: c.how, LeavePending: c.leave, MaxAttempts: a.x.attempts, Lease: c.next, Ticket: c.id,
+			Observed: c.seen, Own: c.own, How: c.how, MaxAttempts: a.x.attempts, Lease: c.next, Ticket: c.id,
 		})
 		return err
 	})

@@ -66,7 +66,6 @@ type call struct {
 	from    *world   // of which an import has a copy
 	early   bool     // for an expiry that removes nothing yet
 	strict  bool     // its process cannot use the field alien
-	leave   bool     // calls without a result
 	limit   int      // the number of messages before its own that it accepts
 	checked []string // what it has checked, each as checkOf returns it
 	seq     uint64   // of the head that it has written last
@@ -462,7 +461,7 @@ func (g *ghost) step(w *world, c *call) {
 			next()
 			return
 		}
-		if c.leave && !restart { // its own calls are left to the holder
+		if !restart { // its own calls are left to the holder
 			w.text, changed = before, false
 		}
 		if changed {

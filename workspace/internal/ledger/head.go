@@ -73,7 +73,10 @@ type Run struct {
 	Base     Position  `json:"base"` // where the run began
 	Began    time.Time `json:"began"`
 	Trace    string    `json:"trace,omitempty"` // of the holder's attempt, for links between traces
-
+	// Answers is how many answers models have given that are committed, and Ended
+	// says that the last one has no calls.
+	Answers int  `json:"answers,omitempty"`
+	Ended   bool `json:"ended,omitempty"`
 }
 
 // LeaseTTL returns the lifetime of the lease.

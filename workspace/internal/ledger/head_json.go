@@ -83,6 +83,10 @@ func (r *Run) appendJSON(b []byte) []byte {
 	b = append(r.Base.appendMembers(b), '}')
 	b = appendTime(b, "began", r.Began)
 	b = appendOptional(b, "trace", r.Trace)
+	b = appendCount(b, "answers", r.Answers)
+	if r.Ended {
+		b = append(jsontext.AppendName(b, "ended"), "true"...)
+	}
 	return append(b, '}')
 }
 

@@ -44,6 +44,7 @@ func (l *Ledger) Commit(ctx context.Context, by Holder, c Change, with func(*sql
 			return err
 		}
 		t.renewLease(by)
+		t.Run.Answers, t.Run.Ended = by.Answers, by.Ended
 		if err := t.addRecord(t.runRecord(KindStep, now, c.Effects)); err != nil {
 			return err
 		}

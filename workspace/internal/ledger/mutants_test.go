@@ -173,7 +173,7 @@ var mutants = []mutant{
 		rev, err := c.replaceHead(ctx, t, cond)`},
 	}},
 	{name: "a restarted run keeps its base", edits: []textEdit{
-		{"takeover.go", "		t.Run.Base = t.Position()\n", "		_ = now\n"},
+		{"takeover.go", "		t.Run.Base, t.Run.Answers, t.Run.Ended = t.Position(), 0, false\n", ""},
 	}},
 	{name: "the queue is left behind", edits: []textEdit{
 		{"transition.go", "	if t.Queue.len() == 0 {\n		return nil\n	}", "	if t.Queue.len() < 100 {\n		return nil\n	}"},
@@ -288,8 +288,8 @@ var mutants = []mutant{
 	{name: "a cancelled run leaves its suspended calls", edits: []textEdit{
 		{"operation.go", "t.cancelPendingCalls, reason", "t.answerPendingCalls, reason"},
 	}},
-	{name: "a contender answers calls that it is to leave", edits: []textEdit{
-		{"takeover.go", "leave := c.LeavePending && c.How != TakeoverRestart", "leave := false"},
+	{name: "a contender answers the calls of the run", edits: []textEdit{
+		{"takeover.go", "	if c.How == TakeoverRestart {\n		effects", "	{\n		effects"},
 	}},
 	{name: "a submission is not checked", edits: []textEdit{
 		{"submission.go", "	if s.Check != nil {", "	if s.Check != nil && queued {"},

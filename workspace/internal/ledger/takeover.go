@@ -15,13 +15,10 @@ type Contender struct {
 	Observed LeaseState // the heartbeat that was not renewed, or a vacant lease
 	// Own is the id of a lease of the contender itself that is over, or "". With
 	// it, nothing has to be observed.
-	Own string
-	How Takeover
-	// LeavePending says that calls without a result stay open for the contender.
-	// TakeoverRestart undoes them all the same.
-	LeavePending bool
-	MaxAttempts  int
-	Lease        Lease
+	Own         string
+	How         Takeover
+	MaxAttempts int
+	Lease       Lease
 	// Ticket is the id of the ticket that the Manager has queued, or "". The run
 	// of another ticket ends: nobody else can do its work.
 	Ticket string
@@ -36,7 +33,8 @@ type Taken struct {
 // TakeOver gives a run whose lease is vacant, or was not renewed since it was
 // observed, to the contender, or to nobody if its lease is vacant. Unless the
 // lease before was vacant, it counts an attempt.
-// A run that was begun too often becomes a dead letter.
+// A run that was begun too often becomes a dead letter. The calls that it has left
+// open stay so for the contender.
 func (l *Ledger) TakeOver(ctx context.Context, c Contender) (*Head, Taken, error) {
 	var taken Taken
 	h, err := l.commitFitting(ctx, func(t *transition) error {
@@ -71,12 +69,12 @@ func (t *transition) takeOver(c Contender) (taken Taken, err error) {
 	if c.How == TakeoverRestart {
 		kind, stop = KindRollback, t.undoRun
 	}
-	effects, err := stop()
-	if err != nil {
-		return taken, err
-	}
 	now := c.Lease.began
 	if t.Run.Message.Ticket && t.Run.Message.ID != c.Ticket {
+		effects, err := stop()
+		if err != nil {
+			return taken, err
+		}
 		if err := t.endMessage(t.runRecord(kind, now, effects)); err != nil {
 			return taken, err
 		}
@@ -87,6 +85,10 @@ func (t *transition) takeOver(c Contender) (taken Taken, err error) {
 		attempt++
 	}
 	if attempt >= c.MaxAttempts {
+		effects, err := stop()
+		if err != nil {
+			return taken, err
+		}
 		reason := fmt.Sprintf("its run was begun %d times, and its holders died or lost their leases", attempt)
 		if err := t.giveUp(effects, kind, attempt, reason, now); err != nil {
 			return taken, err
@@ -101,13 +103,15 @@ func (t *transition) takeOver(c Contender) (taken Taken, err error) {
 		taken.Dropped = t.droppedLetters
 		return taken, t.beginNextRun(c.Lease)
 	}
-	if leave := c.LeavePending && c.How != TakeoverRestart; len(effects) > 0 && !leave {
-		if err := t.addRecord(t.runRecord(kind, now, effects)); err != nil {
+	if c.How == TakeoverRestart {
+		effects, err := stop()
+		if err == nil && len(effects) > 0 {
+			err = t.addRecord(t.runRecord(kind, now, effects))
+		}
+		if err != nil {
 			return taken, err
 		}
-	}
-	if c.How == TakeoverRestart {
-		t.Run.Base = t.Position()
+		t.Run.Base, t.Run.Answers, t.Run.Ended = t.Position(), 0, false
 	}
 	t.Token++
 	t.Run.LeaseID, t.Run.Token, t.Run.TTL, t.Run.Renewals = c.Lease.ID, t.Token, c.Lease.ttl.Milliseconds(), 0

@@ -121,6 +121,9 @@ type Holder struct {
 	At        Position // where the run has left the content
 	// Trace is kept in the lease, unless it is empty, for the next holder.
 	Trace string
+	// Answers and Ended are kept in the run: see Run.
+	Answers int
+	Ended   bool
 }
 
 // checkLease returns ErrFenced unless the holder has the lease of the run. A

@@ -1,0 +1,120 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/runctx"
+)
+
+// NeedsApproval lets calls of a tool wait until a person has approved them. check
+// is called before the function, with the input that the function would get:
+// the arguments of the model, which have been checked, and the injected fields.
+// In is the type of the input of the function, state.JSON for [Raw]. If check
+// says that the call needs an approval, the call is suspended with the reason,
+// as by [Suspend], and the function is not called.
+//
+// An approved call is made as any other, with the arguments as they were, which
+// are checked again, with the rights of the agent that made it, and with injected
+// fields as they are now. check is not asked again. [CallOf] tells the function
+// who has approved.
+//
+// In a run of package workspace, the Approve and Refuse of a message decide. On
+// any other State, [Turn.Approve] and [Turn.Refuse] do; the State knows of no
+// reason, so that another turn asks check again.
+func NeedsApproval[In any](check func(ctx context.Context, in In) (reason string, needed bool)) Option {
+	return option(func(b *binder) {
+		switch typ := reflect.TypeFor[In](); {
+		case check == nil:
+			b.fail("NeedsApproval: no function")
+		case b.approval != nil:
+			b.fail("NeedsApproval: is given twice")
+		case typ != b.in:
+			b.fail("NeedsApproval: its function takes %s, that of the tool takes %s", typ, b.in)
+		}
+		b.approval = func(ctx context.Context, input any) (string, bool) {
+			if in, ok := input.(*In); ok {
+				return check(ctx, *in)
+			}
+			return check(ctx, input.(In)) // a map or JSON is not given by reference
+		}
+	})
+}
+
+// checkApproval returns an error of Suspend for a call that has to be approved
+// and is not.
+func (t *Tool) checkApproval(ctx context.Context, input any) error {
+	if call, _ := CallOf(ctx); call.Approved {
+		return nil
+	}
+	reason, needed := t.approval(state.NewContext(ctx, nil), input)
+	switch {
+	case !needed:
+		return nil
+	case reason == "":
+		return Suspend(errors.New("a person has to approve the call"))
+	}
+	return Suspend(errors.New(reason))
+}
+
+// ErrNotSuspended is returned for a decision about a call that does not wait for
+// one, because it was decided already or because there is no such call.
+var ErrNotSuspended = errors.New("tool: the call is not suspended")
+
+// Approve makes calls of the agent that wait, as Run does, although
+// [NeedsApproval] says that they need an approval. It returns their results. A
+// call is named by its id, or by the name of its tool if the provider gives calls
+// no ids. If one of the calls does not wait, the error is ErrNotSuspended, and
+// none is made.
+//
+// In a run of a workspace, it is better to let a message approve: that is stored
+// at once.
+func (t *Turn) Approve(ctx context.Context, ids ...string) ([]Result, error) {
+	calls, err := t.waitingFor(ids)
+	if err != nil {
+		return nil, err
+	}
+	t.forget(calls)
+	return t.Run(runctx.WithApproval(ctx, t.base.Agent(), ids), calls...)
+}
+
+// Refuse answers calls of the agent that wait as refused. The error is as that of
+// Approve.
+func (t *Turn) Refuse(ids ...string) error {
+	calls, err := t.waitingFor(ids)
+	if err != nil {
+		return err
+	}
+	results := make([]state.ToolResultMessage, len(calls))
+	for i, c := range calls {
+		results[i] = runctx.Refusal(c)
+	}
+	return t.st.History().Answer(results...)
+}
+
+// waitingFor returns the open calls of the agent with these ids, one for each.
+func (t *Turn) waitingFor(ids []string) (calls []state.ToolCall, err error) {
+	open := t.st.History().Pending()
+	for _, id := range ids {
+		i := indexOfKey(open, id)
+		if i < 0 {
+			return nil, &kindError{ErrNotSuspended, fmt.Errorf("tool: the call %s is not suspended", fault.Quote(id))}
+		}
+		calls = append(calls, open[i])
+		open = append(open[:i:i], open[i+1:]...)
+	}
+	return calls, nil
+}
+
+func indexOfKey(calls []state.ToolCall, key string) int {
+	for i, c := range calls {
+		if runctx.Key(c) == key {
+			return i
+		}
+	}
+	return -1
+}

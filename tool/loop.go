@@ -1,0 +1,322 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/runctx"
+)
+
+// Loop lets agents work on a State until nobody has anything left to do: it makes
+// the calls that are left, asks the model of the agent whose turn it is, records
+// the answer, makes its calls, and so on.
+//
+//	loop := &tool.Loop{Agents: map[string]tool.Agent{
+//		"billing": {Ask: ask, Tools: []*tool.Tool{refund, search}},
+//	}}
+//	err := state.Messages.Set(st, []state.Message{state.UserText("Refund my order.")})
+//	reply, err := loop.Run(ctx, st)
+//
+// In a run of package workspace, whose function Loop makes one of it, each answer
+// with calls is committed before its calls are made, and their results before a
+// model is asked again. So a process that takes the run over goes on where the
+// one before has died: it makes the calls that are left, with their ids, and does
+// not ask again what was answered, nor after the last word.
+//
+// A Loop is safe for concurrent use, on one State as well if its agents are. Its
+// fields must not change while it runs.
+type Loop struct {
+	// Agents are the agents by their names, with whose rights they work. One with
+	// the name "" has those of the State that Run is given.
+	Agents map[string]Agent
+	// Route returns whose turn is next, or false if nobody's is, as Next of
+	// [github.com/agentstate/state/route.Router] does (default: it is always that of
+	// the only agent, until it has answered without a call).
+	Route func(st *state.State) (agent string, ok bool)
+	// Commit is called before calls are made, and after they and after each answer,
+	// for a program that stores the State itself. In a run of a workspace, the run
+	// is committed before it.
+	Commit func(ctx context.Context) error
+	// MaxSteps is how many answers models may give in one run of a workspace, or in
+	// one call of Run (default 50). Beyond it, the error is ErrMaxSteps.
+	MaxSteps int
+}
+
+// Agent is an agent of a [Loop].
+type Agent struct {
+	// Ask sends one request to the model, with what t says, and records the answer
+	// by t.Said. Package wire records it by itself. ctx carries the turn, for
+	// [TurnOf], and its State, for [state.FromContext].
+	//
+	// If the error may pass, and no answer was recorded, Ask is called again after
+	// a second, which doubles with each try up to a minute, or after the time that
+	// the service has named, but not more than 10 minutes; at most six times in
+	// all. See [Passing].
+	Ask func(ctx context.Context, t *Turn) error
+	// Tools are those that the agent may use if it has the rights to their fields:
+	// see [Usable].
+	Tools []*Tool
+}
+
+// ErrMaxSteps is returned by [Loop.Run] if models have answered too often.
+var ErrMaxSteps = errors.New("tool: too many steps")
+
+// Run lets the agents work until the turn of none is next. It returns the last
+// text that a model has said.
+//
+// If calls of the last answer wait for a result from outside, no model is asked
+// before they have one or the user has said more. The error is then ErrSuspended,
+// with the calls and the reasons. A call that is left from an earlier Run is made
+// first; if it has waited, its tool is asked again. Outside of a workspace, Run
+// asks a model at least once otherwise: call it when there is something to
+// answer.
+//
+// Other errors are ErrMaxSteps, [state.ErrInvalid] for a Loop that cannot work,
+// and those of Ask, Commit and the State. Run can be called again after each.
+func (l *Loop) Run(ctx context.Context, st *state.State) (reply string, err error) {
+	r, err := l.begin(ctx, st)
+	if err != nil {
+		return "", err
+	}
+	for more := true; more && err == nil; {
+		var name string
+		if err = r.makeLeft(); err == nil {
+			name, more, err = r.next()
+		}
+		if err == nil && more {
+			err = r.ask(name)
+		}
+	}
+	_, _, reply = r.progress()
+	return reply, err
+}
+
+// looping is one Run of a Loop.
+type looping struct {
+	*Loop
+	ctx   context.Context
+	st    *state.State
+	run   runctx.Run // or nil
+	names []string
+	turns map[string]*Turn
+
+	mu    sync.Mutex // Ask may record an answer on a goroutine of its own
+	steps int        // the answers so far
+	ended bool       // the last one had no calls
+	reply string
+}
+
+func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
+	switch {
+	case ctx == nil:
+		return nil, &kindError{state.ErrInvalid, errors.New("tool: Loop.Run: the context is nil")}
+	case st == nil:
+		return nil, &kindError{state.ErrInvalid, errors.New("tool: Loop.Run: the State is nil")}
+	case len(l.Agents) == 0:
+		return nil, &kindError{state.ErrInvalid, errors.New("tool: Loop has no Agents")}
+	case l.Route == nil && len(l.Agents) > 1:
+		return nil, &kindError{state.ErrInvalid, errors.New("tool: Loop has several Agents and no Route")}
+	}
+	r := &looping{
+		Loop: l, ctx: state.NewContext(ctx, st), st: st, run: runctx.RunOf(ctx),
+		names: slices.Sorted(maps.Keys(l.Agents)), turns: map[string]*Turn{},
+	}
+	msgs := state.Messages.Or(st, nil)
+	for _, name := range r.names {
+		agent := l.Agents[name]
+		if agent.Ask == nil {
+			return nil, &kindError{state.ErrInvalid, fmt.Errorf("tool: the agent %s of a Loop has no Ask", fault.Quote(name))}
+		}
+		turn, err := NewTurn(r.ctx, name, agent.Tools...)
+		if err != nil {
+			return nil, err
+		}
+		turn.stored, turn.heard = l.Commit, r.hear
+		r.turns[name] = turn
+		if turn.inner {
+			r.run = nil // the progress is that of another Loop, or of the trunk
+		}
+	}
+	if r.run == nil { // else the run knows
+		for _, turn := range r.turns {
+			turn.late = lateCalls(msgs)
+		}
+		return r, nil
+	}
+	r.steps, r.ended = r.run.Progress()
+	if r.steps > 0 { // those before were given to a process that has died
+		for _, m := range sinceUser(msgs) {
+			if text := textOf(m); text != "" {
+				r.reply = text
+			}
+		}
+	}
+	return r, nil
+}
+
+// lateCalls returns the latest calls whose results the user has spoken behind, of
+// a conversation that ends with what the model has said: the results have come
+// since then.
+func lateCalls(msgs []state.Message) (late []state.ToolCall) {
+	for i := len(msgs) - 1; i > 0; i-- {
+		if r, ok := msgs[i-1].(state.ToolResultMessage); ok && (late != nil || msgs[i].Role() == "user") {
+			late = append(late, r.Call())
+		} else if late != nil {
+			break
+		}
+	}
+	return late
+}
+
+// hear is told of each answer that is recorded.
+func (r *looping) hear(output []state.Message, calls bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.steps++
+	r.ended = !calls
+	if text := textOf(output...); text != "" {
+		r.reply = text
+	}
+}
+
+// progress returns how many answers there are, whether the last one had no calls,
+// and the last text.
+func (r *looping) progress() (steps int, ended bool, reply string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.steps, r.ended, r.reply
+}
+
+// makeLeft makes the calls that are left, of whatever answer.
+func (r *looping) makeLeft() error {
+	for _, name := range r.names {
+		turn := r.turns[name]
+		calls := turn.Pending()
+		if len(calls) == 0 {
+			continue
+		}
+		r.goOn()
+		if _, err := turn.Run(turn.Context(r.ctx), calls...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goOn notes that there is something to answer.
+func (r *looping) goOn() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = false
+	if r.run != nil {
+		r.run.SetProgress(r.steps, false)
+	}
+}
+
+// next returns whose turn is next, if it is anybody's.
+func (r *looping) next() (name string, more bool, err error) {
+	if err := r.waiting(); err != nil {
+		return "", false, err
+	}
+	if r.Route == nil {
+		_, ended, _ := r.progress()
+		return r.names[0], !ended, nil
+	}
+	name, more = r.Route(r.st)
+	if _, known := r.turns[name]; more && !known {
+		return "", false, &kindError{state.ErrInvalid, fmt.Errorf("tool: Loop has no agent %s, which Route has named", fault.Quote(name))}
+	}
+	return name, more, nil
+}
+
+// waiting returns ErrSuspended if calls wait that a model has made since the user
+// has spoken.
+func (r *looping) waiting() error {
+	calls := callsOf(sinceUser(state.Messages.Or(r.st, nil)))
+	var waits []suspendedCall
+	for _, name := range r.names {
+		for _, w := range r.turns[name].waiting() {
+			i := slices.IndexFunc(calls, func(c state.ToolCall) bool { return c.ID == w.ID && c.Name == w.Name })
+			if i >= 0 {
+				calls = slices.Delete(calls, i, i+1)
+				waits = append(waits, w)
+			}
+		}
+		if r.run != nil { // whose calls those of each turn are
+			break
+		}
+	}
+	if waits == nil {
+		return nil
+	}
+	return errWaiting(waits...)
+}
+
+// errWaiting returns ErrSuspended with the calls that wait, and why.
+func errWaiting(calls ...suspendedCall) error {
+	texts := make([]string, len(calls))
+	for i, c := range calls {
+		if texts[i] = fault.Call(c.ID, c.Name); c.reason != "" {
+			texts[i] += ": " + c.reason
+		}
+	}
+	return &kindError{ErrSuspended, fmt.Errorf("tool: suspended: %s", strings.Join(texts, "; "))}
+}
+
+// ask asks a model, again and again if that may help.
+func (r *looping) ask(name string) error {
+	limit := r.MaxSteps
+	if limit == 0 {
+		limit = 50
+	}
+	before, _, _ := r.progress()
+	if before >= limit {
+		return &kindError{ErrMaxSteps, fmt.Errorf("tool: models have answered %d times, and there is more to do", before)}
+	}
+	turn := r.turns[name]
+	for try := 1; ; try++ {
+		turn.noteFailure(nil, 0)
+		err := r.Agents[name].Ask(turn.Context(r.ctx), turn)
+		steps, ended, _ := r.progress()
+		failed, may := passing(err, turn.lastFailure())
+		switch {
+		case err == nil && steps == before:
+			return &kindError{state.ErrInvalid, fmt.Errorf("tool: Ask of the agent %s has recorded no answer", fault.Quote(name))}
+		case steps > before && (err == nil || may && r.ctx.Err() == nil):
+			if ended && (r.Route != nil || r.Commit != nil) { // the end of the run stores the last word
+				return turn.Commit(r.ctx)
+			}
+			return nil
+		case steps == before && may && try < maxTries && failed.wait(r.ctx, try) == nil:
+		default:
+			return fmt.Errorf("tool: the agent %s: %w", fault.Quote(name), err)
+		}
+	}
+}
+
+// sinceUser returns what was said since the user has spoken.
+func sinceUser(msgs []state.Message) []state.Message {
+	n := len(msgs)
+	for n > 0 && msgs[n-1].Role() != "user" {
+		n--
+	}
+	return msgs[n:]
+}
+
+// textOf returns what a model has said as text.
+func textOf(output ...state.Message) string {
+	var texts []string
+	for _, m := range output {
+		if m, ok := m.(state.TextMessage); ok && m.Role() == "assistant" && m.Text() != "" {
+			texts = append(texts, m.Text())
+		}
+	}
+	return strings.Join(texts, "\n")
+}

@@ -1,0 +1,97 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// Loop returns a function for Options.Run that lets the agents of a loop work on
+// the State of the run.
+//
+//	m, err := workspace.Open(ctx, db, &workspace.Options{Schema: schema, Run: workspace.Loop(&tool.Loop{
+//		Agents: map[string]tool.Agent{"support": {Ask: ask, Tools: tools}},
+//	})})
+//
+// It commits what a model has said before calls are made, and their results
+// before a model is asked again. A process that takes the run over makes the
+// calls that are left, with their ids: the id of the run together with that of
+// [tool.CallOf] is an idempotency key. A model is asked again only if its answer
+// was not committed, and never after the last word.
+//
+// A run ends when calls wait for a person, too. The Approve, Refuse and Answers
+// of a later message bring the decision.
+//
+// The reply is the last text that a model has said. Errors that may pass are
+// waited out as [tool.Agent] says, while the run is under way. Any other error
+// fails the message.
+func Loop(l *tool.Loop) func(context.Context, *Run) error {
+	return func(ctx context.Context, run *Run) error {
+		reply, err := l.Run(ctx, run.State())
+		if reply != "" {
+			run.SetReply(reply)
+		}
+		if errors.Is(err, tool.ErrSuspended) {
+			return nil
+		}
+		return err
+	}
+}
+
+// turnRun is a run as turns of agents see it: a [runctx.Run].
+type turnRun struct{ *Run }
+
+func (r turnRun) Suspend(c state.ToolCall, reason string) {
+	r.suspended.note(r.state, document.CallKey(c), document.Suspension{
+		RunID: r.runID, Calls: 1, Reason: r.Redact(reason), At: ledger.CurrentTime(),
+	})
+}
+
+func (r turnRun) Waiting() []state.ToolCall {
+	var calls []state.ToolCall
+	for _, s := range r.Suspended() {
+		calls = append(calls, s.ToolCall)
+	}
+	return calls
+}
+
+func (r turnRun) Approved(c state.ToolCall) (by string, ok bool) {
+	return r.suspended.approved(document.CallKey(c))
+}
+
+// Decided returns the calls that the message of the run has decided, as the
+// conversation has them.
+func (r turnRun) Decided() (calls []state.ToolCall) {
+	left := map[string]int{}
+	for _, key := range r.message.decided() {
+		left[key]++
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	for call := range callsBackward(state.Messages.Or(r.state, nil)) {
+		if key := document.CallKey(call); left[key] > 0 {
+			left[key]--
+			calls = append(calls, call)
+		}
+	}
+	return calls
+}
+
+func (r turnRun) Progress() (answers int, ended bool) { return r.progress() }
+
+func (r turnRun) SetProgress(answers int, ended bool) {
+	r.progressMu.Lock()
+	defer r.progressMu.Unlock()
+	r.answers, r.isAnswered = answers, ended
+}
+
+func (r *Run) progress() (answers int, ended bool) {
+	r.progressMu.Lock()
+	defer r.progressMu.Unlock()
+	return r.answers, r.isAnswered
+}
