@@ -144,6 +144,7 @@ func (r *Run) load(ctx context.Context, h *ledger.Head) error {
 		return err
 	}
 	r.liveContent = *c
+	r.messageID = r.message.ID
 	r.steps.Store(int64(r.position.Version - r.base))
 	r.results.last = c.storedState
 	if r.ended != nil {

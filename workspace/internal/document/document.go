@@ -32,7 +32,7 @@ func corrupt(path, problem string) error {
 const (
 	PartField        = state.EffectPartField // declared fields, except the conversation
 	PartKey          = state.EffectPartKey   // undeclared keys
-	PartMessage      = "message"             // each message once, under its number
+	PartMessage      = "message"             // messages, each under its number
 	PartConversation = "conversation"        // entries and results, which refer to messages, and the version
 	PartMemory       = "memory"
 	PartSetting      = "setting"
@@ -55,6 +55,8 @@ type Document struct {
 	// entryNumbers are the numbers of the messages of the conversation, or nil if
 	// they are not known.
 	entryNumbers atomic.Pointer[persist.List] // of ints
+	// newest is the end of fieldNumbers, or nil if it has to be read.
+	newest atomic.Pointer[numbering]
 	// references are the ranges of messages of the results, or nil if they are
 	// not known.
 	references *persist.List // of resultRanges
@@ -175,6 +177,7 @@ func (d *Document) Clone() *Document {
 		c.messages.Store(x.clone())
 	}
 	c.entryNumbers.Store(d.entryNumbers.Load())
+	c.newest.Store(d.newest.Load())
 	return c
 }
 
@@ -291,7 +294,10 @@ func (d *Document) put(name, field string, v *fieldValue) {
 	case old != nil && v == nil:
 		p.len--
 	}
-	if name == PartMessage {
+	switch {
+	case name == PartMessage:
 		d.noteMessage(field, old, v)
+	case name == PartConversation && field == fieldNumbers:
+		d.newest.Store(nil)
 	}
 }

@@ -28,7 +28,7 @@ func (d *Document) Apply(effects []state.Effect) error {
 		}
 		d.put(e.Part, e.Field, after)
 		d.noteConversation(e, before[i])
-		if n, ok := messageNumber(e.Field); ok && e.Part == PartMessage && before[i] == nil {
+		if n, ok := messageField(e.Field); ok && e.Part == PartMessage && before[i] == nil {
 			added = append(added, n)
 		}
 	}
@@ -38,7 +38,7 @@ func (d *Document) Apply(effects []state.Effect) error {
 
 // Revert returns the effects that turn the content back into an earlier one.
 // The version of the state is not turned back: it counts the effects as a
-// write.
+// write. Neither are the numbers of messages, so none is given again.
 func (d *Document) Revert(to *Document) []state.Effect {
 	return d.RevertFields(to, func(string, string) bool { return true })
 }
@@ -48,7 +48,7 @@ func (d *Document) RevertFields(to *Document, included func(part, field string) 
 	var effects []state.Effect
 	for _, part := range sortedUnion(d.partNames(), to.partNames()) {
 		for _, field := range sortedUnion(d.Names(part), to.Names(part)) {
-			if part == PartConversation && field == fieldVersion || !included(part, field) {
+			if part == PartConversation && (field == fieldVersion || field == fieldNumbers) || !included(part, field) {
 				continue
 			}
 			effects = append(effects, valueEffects(part, field, d.get(part, field), to.get(part, field))...)

@@ -58,9 +58,9 @@ func (k *keptConversation) shortened(messages, results []int) *keptConversation 
 	return short
 }
 
-// ApplySaved is Apply for the effects with which Save stores a State.
-func (d *Document) ApplySaved(effects []state.Effect, schema *state.Schema, saved *state.State) error {
-	if err := d.Apply(effects); err != nil {
+// ApplySaved is ApplyRecord for the effects with which Save stores a State.
+func (d *Document) ApplySaved(effects []state.Effect, by Origin, schema *state.Schema, saved *state.State) error {
+	if err := d.ApplyRecord(effects, by); err != nil {
 		return err
 	}
 	d.conversation = &keptConversation{}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"iter"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -83,7 +84,7 @@ func (d *Document) noteConversation(e *state.Effect, before *fieldValue) {
 	switch {
 	case e.Part == PartMessage && before != nil && e.Kind == state.EffectSet:
 		d.conversation = &keptConversation{}
-	case e.Part == PartConversation && e.Field != fieldVersion:
+	case e.Part == PartConversation && e.Field != fieldVersion && e.Field != fieldNumbers:
 		d.conversation = &keptConversation{}
 		d.unused = d.unused || e.Kind != state.EffectAppend
 		switch e.Field {
@@ -199,7 +200,7 @@ func (d *Document) unusedMessages() ([]state.Effect, error) {
 	}
 	slices.SortFunc(used, func(a, b form.Run) int { return cmp.Compare(a.From, b.From) })
 	var effects []state.Effect
-	end := 0 // of the ranges that begin at n or before
+	end := math.MinInt // of the ranges that begin at n or before
 	for _, m := range messages {
 		for len(used) > 0 && used[0].From <= m.number {
 			end = max(end, used[0].To)

@@ -38,15 +38,19 @@ func (d *Document) Shorten(maxMessages, maxResults int) ([]state.Effect, error) 
 		return nil, err
 	}
 	d.conversation = short
-	if !d.unused {
-		return effects, nil
-	}
-	unused, err := d.unusedMessages()
+	rest, err := d.shortenNumbers()
 	if err != nil {
 		return nil, err
 	}
-	d.unused = false
-	return append(effects, unused...), d.Apply(unused)
+	if d.unused {
+		unused, err := d.unusedMessages()
+		if err != nil {
+			return nil, err
+		}
+		d.unused = false
+		rest = append(rest, unused...)
+	}
+	return append(effects, rest...), d.Apply(rest)
 }
 
 // Joined returns the effects of one record that saves and then shortens: what the

@@ -200,7 +200,7 @@ func (c *contentReader) applyRecords(ctx context.Context, h *Head, from contentA
 	var failed error
 	c.yieldRecords(ctx, h, end, end.Version, at.Version, func(r *Record, err error) bool {
 		if failed = err; failed == nil {
-			failed = from.doc.Apply(r.Effects)
+			failed = from.doc.ApplyRecord(r.Effects, r.origin())
 			end = Position{r.Version, r.Chain}
 		}
 		return failed == nil

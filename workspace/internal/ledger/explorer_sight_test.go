@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
@@ -319,23 +317,6 @@ func (g *ghost) checkPast(h *sight) {
 			g.x.violated("the past is not authentic: %v", err)
 		}
 	}
-}
-
-// firstAdded returns the number of the first message that the newest record adds
-// to a text, or 0.
-func (g *ghost) firstAdded(t text) int {
-	var r struct{ Effects []state.Effect }
-	if text := g.records(g.newest)[g.newest.Version]; text != "" {
-		if err := json.Unmarshal([]byte(text), &r); err != nil {
-			g.x.violated("the newest record cannot be read: %v", err)
-		}
-	}
-	for _, e := range r.Effects {
-		if n, _ := strconv.Atoi(e.Field); e.Part == document.PartMessage && e.Kind == state.EffectSet && t.messages[n].raw == "" {
-			return n
-		}
-	}
-	return 0
 }
 
 // refer notes the blobs to which a head refers, and checks that they exist.

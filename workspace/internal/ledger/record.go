@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // The kinds of records. Package workspace documents them as its Kind.
@@ -37,6 +38,9 @@ type Record struct {
 	Effects []state.Effect `json:"effects,omitempty"`
 	Chain   string         `json:"-"` // the hash of all records up to this one
 }
+
+// origin returns what a document notes of the messages that the record stores.
+func (r *Record) origin() document.Origin { return document.Origin{Time: r.Time, Run: r.Message} }
 
 // Position is a version and the hash of the chain of records up to it.
 type Position struct {

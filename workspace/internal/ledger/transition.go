@@ -196,10 +196,11 @@ func (t *transition) addRecord(r Record) error {
 
 // runRecord returns a record of the run.
 func (t *transition) runRecord(kind string, now time.Time, effects []state.Effect) Record {
-	return Record{
-		Kind: kind, Time: now, Effects: effects,
-		RunID: t.Run.RunID, Lease: t.Run.LeaseID, Message: t.Run.Message.ID,
+	r := Record{Kind: kind, Time: now, Effects: effects, RunID: t.Run.RunID, Lease: t.Run.LeaseID}
+	if !t.Run.Message.Ticket {
+		r.Message = t.Run.Message.ID
 	}
+	return r
 }
 
 // endMessage adds the last record of the run, which has the outcome of its
@@ -208,7 +209,7 @@ func (t *transition) endMessage(r Record) error {
 	r.Reason = fault.ClipTo(r.Reason, MaxReason)
 	m := t.Run.Message
 	if m.Ticket {
-		r.Message, r.Ending, r.Reply = "", "", ""
+		r.Ending, r.Reply = "", ""
 	}
 	if !m.Ticket || len(r.Effects) > 0 {
 		if err := t.addRecord(r); err != nil {
